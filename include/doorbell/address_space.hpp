@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a device can reach: IOVA ranges mapped to Regions, with permissions. Host code only.
+#pragma once
+
+#include <doorbell/region.hpp>
+
+namespace doorbell {
+
+using Iova = u64;
+
+/// What the device may do with a mapping.
+enum class Access : u32 { read = 1, write = 2, read_write = 3 };
+[[nodiscard]] constexpr bool allows(Access have, Access want) {
+  return (static_cast<u32>(have) & static_cast<u32>(want)) == static_cast<u32>(want);
+}
+
+/// Thread rule: map and unmap may be called from any thread; the device may be running.
+class AddressSpace {
+ public:
+  virtual ~AddressSpace() = default;
+  /// Maps the whole region, contiguous in IOVA and aligned to 4 KiB at least. The region must outlive
+  /// the mapping. Throws doorbell::Error when the space is full or the IOMMU refuses.
+  [[nodiscard]] virtual Iova map(const Region& region, Access access) = 0;
+  /// Takes back what map() returned; the device must have stopped using it.
+  virtual void unmap(Iova iova) noexcept = 0;
+};
+
+/// A region together with its mapping: unmapped, then freed, in that order.
+class Mapped {
+ public:
+  Mapped() = default;
+  Mapped(AddressSpace& space, Region region, Access access)
+      : space_(&space), region_(std::move(region)), iova_(space.map(region_, access)) {}
+  ~Mapped() { release(); }
+  Mapped(Mapped&& o) noexcept : space_(o.space_), region_(std::move(o.region_)), iova_(o.iova_) {
+    o.space_ = nullptr;
+  }
+  Mapped& operator=(Mapped&& o) noexcept {
+    if (this != &o) {
+      release();
+      space_ = o.space_;
+      region_ = std::move(o.region_);
+      iova_ = o.iova_;
+      o.space_ = nullptr;
+    }
+    return *this;
+  }
+  [[nodiscard]] Region& region() { return region_; }
+  [[nodiscard]] const Region& region() const { return region_; }
+  [[nodiscard]] Iova iova() const { return iova_; }
+
+ private:
+  void release() {
+    if (space_ != nullptr) space_->unmap(iova_);
+    space_ = nullptr;
+  }
+  AddressSpace* space_ = nullptr;
+  Region region_;
+  Iova iova_ = 0;
+};
+
+}  // namespace doorbell

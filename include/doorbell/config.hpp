@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Compiler differences between host code and the GPU compilers, in one place. Everything under
+// include/doorbell/ that says DOORBELL_HD compiles with g++, clang++, nvcc and hipcc (C++20).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define DOORBELL_HD __host__ __device__
+#define DOORBELL_DEVICE __device__
+#else
+#define DOORBELL_HD
+#define DOORBELL_DEVICE
+#endif
+
+// Defined while a GPU compiler generates device code (its host pass leaves it undefined).
+#if defined(__CUDA_ARCH__)
+#define DOORBELL_ON_GPU 1
+#define DOORBELL_ON_CUDA 1
+#elif defined(__HIP_DEVICE_COMPILE__)
+#define DOORBELL_ON_GPU 1
+#define DOORBELL_ON_HIP 1
+#endif
+
+#define DOORBELL_INLINE DOORBELL_HD inline __attribute__((always_inline))
+
+namespace doorbell {
+
+using u8 = std::uint8_t;
+using u16 = std::uint16_t;
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+using i64 = std::int64_t;
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+              "the little-endian wire formats are written as native words");
+
+}  // namespace doorbell

@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Accesses to memory that a device (or a model's thread) reads and writes at the same time.
+//
+// Scope is always the whole system: the other side may be a CPU thread, a GPU or a PCIe device.
+// On a GPU a release waits for earlier stores to reach their memory (about 600 ns to host memory on
+// an H200), a relaxed store does not: release once a batch, never once an entry.
+#pragma once
+
+#include <doorbell/config.hpp>
+
+#include <cstring>
+
+namespace doorbell {
+
+/// 16 bytes that move as one access where the hardware can: the unit of ring writes.
+struct alignas(16) Word16 {
+  u32 w[4];
+  friend DOORBELL_INLINE bool operator==(const Word16& a, const Word16& b) {
+    return ((a.w[0] ^ b.w[0]) | (a.w[1] ^ b.w[1]) | (a.w[2] ^ b.w[2]) | (a.w[3] ^ b.w[3])) == 0;
+  }
+};
+static_assert(sizeof(Word16) == 16);
+
+DOORBELL_INLINE u32 load_relaxed(const u32* p) {
+#if defined(DOORBELL_ON_CUDA)
+  u32 v;
+  asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  return v;
+#elif defined(DOORBELL_ON_HIP)
+  return __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+#else
+  return __atomic_load_n(p, __ATOMIC_RELAXED);
+#endif
+}
+
+/// Later loads and stores of this thread stay behind this load.
+DOORBELL_INLINE u32 load_acquire(const u32* p) {
+#if defined(DOORBELL_ON_CUDA)
+  u32 v;
+  asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+  return v;
+#elif defined(DOORBELL_ON_HIP)
+  return __hip_atomic_load(p, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_SYSTEM);
+#else
+  return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+#endif
+}
+
+/// A device register write that orders nothing: for a value whose readers need no other data.
+DOORBELL_INLINE void store_relaxed(u32* p, u32 v) {
+#if defined(DOORBELL_ON_CUDA)
+  asm volatile("st.relaxed.sys.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+#elif defined(DOORBELL_ON_HIP)
+  __hip_atomic_store(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+#else
+  __atomic_store_n(p, v, __ATOMIC_RELAXED);
+#endif
+}
+
+/// Earlier loads and stores of this thread stay before this store: the doorbell of a ring whose
+/// entries this thread (or, after a warp sync, its warp) has written.
+DOORBELL_INLINE void store_release(u32* p, u32 v) {
+#if defined(DOORBELL_ON_CUDA)
+  asm volatile("st.release.sys.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+#elif defined(DOORBELL_ON_HIP)
+  __hip_atomic_store(p, v, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM);
+#else
+  __atomic_store_n(p, v, __ATOMIC_RELEASE);
+#endif
+}
+
+/// Stores `v` to `mine`, then loads `theirs`; no thread sees the two the other way round. The pair
+/// that a shadow doorbell needs: a release store may still pass a later load, this may not.
+DOORBELL_INLINE u32 store_then_load(u32* mine, u32 v, const u32* theirs) {
+#if defined(DOORBELL_ON_CUDA)
+  u32 seen;
+  asm volatile(
+      "st.release.sys.u32 [%1], %2;\n\t"
+      "fence.sc.sys;\n\t"
+      "ld.relaxed.sys.u32 %0, [%3];"
+      : "=r"(seen)
+      : "l"(mine), "r"(v), "l"(theirs)
+      : "memory");
+  return seen;
+#elif defined(DOORBELL_ON_HIP)
+  __hip_atomic_store(mine, v, __ATOMIC_SEQ_CST, __HIP_MEMORY_SCOPE_SYSTEM);
+  return __hip_atomic_load(theirs, __ATOMIC_SEQ_CST, __HIP_MEMORY_SCOPE_SYSTEM);
+#else
+  __atomic_store_n(mine, v, __ATOMIC_SEQ_CST);
+  return __atomic_load_n(theirs, __ATOMIC_SEQ_CST);
+#endif
+}
+
+/// Plain 16-byte store; made visible by a later release.
+DOORBELL_INLINE void store16(Word16* p, const Word16& v) {
+#if defined(DOORBELL_ON_CUDA)
+  asm volatile("st.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.w[0]), "r"(v.w[1]), "r"(v.w[2]), "r"(v.w[3])
+               : "memory");
+#else
+  *p = v;
+#endif
+}
+
+/// 16-byte load that no GPU cache answers from an older copy.
+DOORBELL_INLINE Word16 load16(const Word16* p) {
+#if defined(DOORBELL_ON_CUDA)
+  Word16 v;
+  asm volatile("ld.relaxed.sys.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.w[0]), "=r"(v.w[1]), "=r"(v.w[2]), "=r"(v.w[3])
+               : "l"(p)
+               : "memory");
+  return v;
+#else
+  return *p;
+#endif
+}
+
+/// Loads a 16-byte completion whose last dword is written last: dword 3 with acquire, so the other
+/// three belong to the same completion when dword 3 carries its phase. On a GPU one 16-byte access
+/// does both, because it is a single PCIe or L2 transaction of an aligned 16-byte word.
+DOORBELL_INLINE Word16 load16_acquire(const Word16* p) {
+#if defined(DOORBELL_ON_CUDA)
+  Word16 v;
+  asm volatile("ld.acquire.sys.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.w[0]), "=r"(v.w[1]), "=r"(v.w[2]), "=r"(v.w[3])
+               : "l"(p)
+               : "memory");
+  return v;
+#elif defined(DOORBELL_ON_HIP)
+  Word16 v;
+  v.w[3] = __hip_atomic_load(&p->w[3], __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_SYSTEM);
+  for (int i = 0; i < 3; ++i)
+    v.w[i] = __hip_atomic_load(&p->w[i], __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+  return v;
+#else
+  // The first three words are atomic too: before the phase matches, a device may be writing them.
+  Word16 v;
+  v.w[3] = __atomic_load_n(&p->w[3], __ATOMIC_ACQUIRE);
+  for (int i = 0; i < 3; ++i) v.w[i] = __atomic_load_n(&p->w[i], __ATOMIC_RELAXED);
+  return v;
+#endif
+}
+
+/// The device's side of load16_acquire: three dwords, then the last with release.
+DOORBELL_INLINE void store16_release(Word16* p, const Word16& v) {
+  for (int i = 0; i < 3; ++i) store_relaxed(&p->w[i], v.w[i]);
+  store_release(&p->w[3], v.w[3]);
+}
+
+/// A hint to the CPU that this is a spin loop.
+DOORBELL_INLINE void cpu_relax() {
+#if !defined(DOORBELL_ON_GPU) && (defined(__x86_64__) || defined(__i386__))
+  __builtin_ia32_pause();
+#elif !defined(DOORBELL_ON_GPU) && defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace doorbell

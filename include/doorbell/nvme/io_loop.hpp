@@ -1,0 +1,475 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The sliding window that drives one queue pair: post a batch whenever the window has room, ring
+// once, take whatever has completed, check it, free its slot. Compiled for a CPU thread and for a
+// GPU warp; a Clock gives ticks (`now()`) and shared nanoseconds (`wall_ns()`).
+#pragma once
+
+#include <doorbell/histogram.hpp>
+#include <doorbell/nvme/io_types.hpp>
+#include <doorbell/nvme/prp.hpp>
+#include <doorbell/permutation.hpp>
+
+namespace doorbell::nvme {
+
+/// Splits posting into building and enqueueing for --substep-timing.
+template <class Clock>
+struct TickProbe {
+  static constexpr bool enabled = true;
+  u64 last = 0;
+  u64 build = 0;
+  u64 enqueue = 0;
+  DOORBELL_INLINE void built() { build += lap(); }
+  DOORBELL_INLINE void enqueued() { enqueue += lap(); }
+  DOORBELL_INLINE u64 lap() {
+    const u64 t = Clock::now();
+    const u64 d = t - last;
+    last = t;
+    return d;
+  }
+};
+
+template <class Warp, class Clock, bool Substeps = false>
+class IoLoop {
+ public:
+  /// `state` is where the previous phase left the queue pair; state() hands it on. `scratch`
+  /// is prepared here; its `state` must be zero before the first phase. `stats` receives rare events
+  /// at once and the rest in finish(); one IoStats a queue and phase, default-constructed.
+  DOORBELL_INLINE IoLoop(const Warp& warp, const IoPhase& phase, const IoQueue& queue,
+                         const QueuePairState& state, const IoScratch& scratch, IoStats* stats)
+      : phase_(phase),
+        q_(queue),
+        qp_(state),
+        s_(scratch),
+        out_(stats),
+        order_(queue.span, phase.seed ^ queue.first) {
+    u32 usable = 0;
+    for (u32 base = 0; base < phase_.window; base += Warp::size) {
+      // A slot whose command was lost stays out of use: the device may still write to its buffer.
+      const u32 slot = base + warp.lane();
+      const bool is_free =
+          slot < phase_.window && (s_.state[slot] & slot_state::kind_mask) == slot_state::free;
+      const u64 mask = warp.ballot(is_free);
+      if (is_free) s_.free_ring[usable + rank_in(warp, mask)] = static_cast<u16>(slot);
+      usable += count_bits(mask);
+    }
+    free_tail_ = usable;
+    warp.sync();
+    begin_ns_ = Clock::wall_ns();
+    started_ = last_check_ = last_done_ = now(warp);
+    next_scan_ = started_ + phase_.timeout_ticks;
+  }
+
+  /// One round: maybe post a batch, poll once. False when the phase is over.
+  DOORBELL_INLINE bool step(const Warp& warp) {
+    if (!draining_) post_batch(warp);
+    const u64 before = Substeps ? Clock::now() : 0;
+    const auto polled = qp_.poll(warp);
+    ++mine_.polls;
+    if constexpr (Substeps) {
+      if (in_flight_ > 0) mine_.cq_poll_ticks += Clock::now() - before;
+    }
+    if (polled.count > 0) {
+      complete(warp, polled);
+    } else {
+      ++mine_.empty_polls;
+      if (phase_.drain) return false;
+      if (++idle_ % kIdlePolls == 0) housekeeping(warp, now(warp));
+    }
+    return phase_.drain || in_flight_ > 0 || (!draining_ && posted_ < q_.count);
+  }
+
+  /// Adds everything counted so far to the IoStats. Call once, after the last step().
+  DOORBELL_INLINE void finish(const Warp& warp) {
+    if (qp_.cq_unrung() > 0) ring_cq(warp);
+    warp.sync();
+    // These are the same on every lane: one of them reports.
+    if (warp.lane() == 0) {
+      out_->posted += posted_;
+      out_->timed_out += timed_out_;
+      out_->aborted += aborted_;
+      out_->protocol += qp_.bad_sq_heads() - bad_sq_heads_before_;
+      out_->polls += mine_.polls;
+      out_->empty_polls += mine_.empty_polls;
+      out_->sq_doorbells += mine_.sq_doorbells;
+      out_->cq_doorbells += mine_.cq_doorbells;
+      out_->register_writes += mine_.register_writes;
+      out_->begin_ns = begin_ns_;
+      out_->busy_ticks += last_done_ - started_;
+      out_->end_ns = Clock::wall_ns() - to_ns(Clock::now() - last_done_);
+      out_->build_ticks += mine_.build_ticks;
+      out_->enqueue_ticks += mine_.enqueue_ticks;
+      out_->sq_doorbell_ticks += mine_.sq_doorbell_ticks;
+      out_->cq_poll_ticks += mine_.cq_poll_ticks;
+      out_->cq_doorbell_ticks += mine_.cq_doorbell_ticks;
+      out_->stop = stop_;
+    }
+    // These every lane counted for itself.
+    add(warp, &IoCounters::succeeded);
+    add(warp, &IoCounters::failed);
+    add(warp, &IoCounters::late);
+    add(warp, &IoCounters::duplicated);
+    add(warp, &IoCounters::protocol);
+    add(warp, &IoCounters::checked);
+    add(warp, &IoCounters::unverifiable);
+    add(warp, &IoCounters::corrupt);
+    add(warp, &IoCounters::misplaced);
+    add(warp, &IoCounters::stale);
+    add(warp, &IoCounters::missing);
+    add(warp, &IoCounters::timed);
+    add(warp, &IoCounters::sum_ns);
+    add(warp, &IoCounters::sum_sq_ns);
+    const u64 low = reduce_min(warp, mine_.min_ns);
+    const u64 high = reduce_max(warp, mine_.max_ns);
+    if (warp.lane() == 0) {
+      out_->min_ns = low;
+      out_->max_ns = high;
+    }
+    warp.sync();
+  }
+
+  [[nodiscard]] DOORBELL_INLINE const QueuePairState& state() const { return qp_.state(); }
+  /// Polls since the last completion.
+  [[nodiscard]] DOORBELL_INLINE u32 idle() const { return idle_; }
+  /// I/Os done so far, for progress displays.
+  [[nodiscard]] DOORBELL_INLINE u64 completed() const { return posted_ - in_flight_; }
+
+ private:
+  static constexpr u32 kIdlePolls = 16;  ///< empty polls between looks at the clock
+
+  /// The time, the same on every lane: lanes that disagreed would take different branches.
+  [[nodiscard]] DOORBELL_INLINE static u64 now(const Warp& warp) { return warp.shfl(Clock::now(), 0); }
+  [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return (ticks * phase_.ns_per_tick_q24) >> 24; }
+  [[nodiscard]] DOORBELL_INLINE bool is_write() const { return phase_.op == IoOpcode::write; }
+  [[nodiscard]] DOORBELL_INLINE u64 io_bytes() const { return u64{phase_.blocks} * phase_.lba_bytes; }
+  [[nodiscard]] DOORBELL_INLINE u16 next_free(u32 i) const {
+    return s_.free_ring[(free_head_ + i) & kSlotMask];
+  }
+  [[nodiscard]] DOORBELL_INLINE static u32 use_of(u32 state) { return (state >> slot_state::use_shift) & kUseMask; }
+
+  /// The logical block that I/O `index` of this phase starts at.
+  [[nodiscard]] DOORBELL_INLINE u64 lba_of_io(u64 index) const {
+    // 64-bit division is slow on a GPU and most phases are one pass.
+    const u64 in_pass = index < q_.span ? index : index % q_.span;
+    const u64 position = q_.first + (phase_.random ? order_(in_pass) : in_pass);
+    return phase_.base_lba + position * phase_.blocks;
+  }
+
+  /// What the blocks of I/O `index` hold: as written by this phase, or as the last write phase left them.
+  [[nodiscard]] DOORBELL_INLINE pattern::Expect expected(u64 index) const {
+    pattern::Expect e;
+    e.id.seed = phase_.seed;
+    e.id.address = lba_of_io(index) * phase_.lba_bytes;
+    if (is_write()) {
+      e.id.sequence = phase_.generation + (index < q_.span ? 0 : index / q_.span);
+      return e;
+    }
+    const u64 in_pass = index < q_.span ? index : index % q_.span;
+    e.written = in_pass < q_.written;
+    if (e.written) e.id.sequence = q_.written_generation + (q_.written - 1 - in_pass) / q_.span;
+    return e;
+  }
+
+  DOORBELL_INLINE void post_batch(const Warp& warp) {
+    const u64 left = q_.count - posted_;
+    if (left == 0) return;
+    u64 want = left < phase_.batch ? left : phase_.batch;
+    if (is_write()) {
+      // Two writes to one block must not be in flight together: passes over the span are separated.
+      if (in_pass_ == q_.span) {
+        if (in_flight_ > 0) return;
+        in_pass_ = 0;
+      }
+      if (want > q_.span - in_pass_) want = q_.span - in_pass_;
+    }
+    const u32 free = free_tail_ - free_head_;
+    u32 n = static_cast<u32>(want);
+    if (n > free || n > qp_.room()) {
+      if (in_flight_ > 0) return;  // a full batch will fit once more has completed
+      n = free < qp_.room() ? free : qp_.room();
+      if (n == 0) {  // every slot is lost
+        draining_ = true;
+        return;
+      }
+    }
+    // The controller may complete everything in flight before this side looks again: keep that many
+    // completion entries free, and give entries back only when that needs it.
+    if (qp_.cq_room() < in_flight_ + n) ring_cq(warp);
+
+    prepare_data(warp, n);
+    const u64 at = now(warp);
+    for (u32 i = warp.lane(); i < n; i += Warp::size) {
+      const u32 slot = next_free(i);
+      const u32 use = (use_of(s_.state[slot]) + 1) & kUseMask;
+      s_.posted_at[slot] = at;
+      s_.index[slot] = posted_ + i;
+      s_.state[slot] = slot_state::in_flight | use << slot_state::use_shift;
+    }
+    warp.sync();
+    const auto build = [&](u32 i) {
+      const u32 slot = next_free(i);
+      const u16 cid = static_cast<u16>(use_of(s_.state[slot]) << kSlotBits | slot);
+      const PrpPair prp = prp_pair(q_.data_iova + slot * q_.stride, io_bytes(), q_.page,
+                                   q_.list_iova + slot * q_.list_stride);
+      return io_command(phase_.op, cid, phase_.nsid, lba_of_io(posted_ + i), phase_.blocks, prp.prp1, prp.prp2);
+    };
+    if constexpr (Substeps) {
+      TickProbe<Clock> probe;
+      probe.last = Clock::now();
+      qp_.post(warp, n, build, probe);
+      mine_.build_ticks += probe.build;
+      mine_.enqueue_ticks += probe.enqueue;
+      probe.lap();
+      mine_.register_writes += qp_.ring(warp);
+      mine_.sq_doorbell_ticks += probe.lap();
+    } else {
+      qp_.post(warp, n, build);
+      mine_.register_writes += qp_.ring(warp);
+    }
+    ++mine_.sq_doorbells;
+    free_head_ += n;
+    posted_ += n;
+    in_flight_ += n;
+    in_pass_ += n;
+    if (at - last_check_ >= phase_.check_ticks) housekeeping(warp, at);
+  }
+
+  /// Writes carry the pattern; a read's buffer is marked, so that data that never came is seen.
+  DOORBELL_INLINE void prepare_data(const Warp& warp, u32 n) {
+    if (!phase_.verify) return;
+    for (u32 i = 0; i < n; ++i) {
+      u8* at = q_.data + next_free(i) * q_.stride;
+      if (is_write())
+        pattern::fill(warp, at, io_bytes(), expected(posted_ + i).id);
+      else
+        pattern::poison(warp, at, io_bytes());
+    }
+  }
+
+  DOORBELL_INLINE void complete(const Warp& warp, const typename QueuePair<Warp>::Polled& polled) {
+    idle_ = 0;
+    const u64 at = now(warp);
+    const bool here = warp.lane() < polled.count;
+    const u32 slot = polled.mine.cid & kSlotMask;
+    const u32 use = polled.mine.cid >> kSlotBits;
+    bool was_in_flight = false;
+    bool was_lost = false;
+    if (here && slot < phase_.window && polled.mine.sq_id == qp_.qid()) {
+      const u32 free = slot_state::free | use << slot_state::use_shift;
+      was_in_flight = claim(&s_.state[slot], slot_state::in_flight | use << slot_state::use_shift, free);
+      if (!was_in_flight && status_of(polled.mine).type_and_code() != status::sq_deleted)
+        was_lost = claim(&s_.state[slot], slot_state::lost | use << slot_state::use_shift, free);
+    }
+    if (here && !was_in_flight && !was_lost) count_unexpected(polled.mine);
+    const bool ok = status_of(polled.mine).ok();
+    if (was_in_flight || was_lost) {
+      const u64 ticks = at - s_.posted_at[slot];
+      if (ticks > phase_.late_ticks || was_lost) ++mine_.late;
+      if (ok) ++mine_.succeeded;
+      else ++mine_.failed;
+      if (phase_.timed) record(ticks);
+    }
+    const u64 lost = warp.ballot(was_lost);
+    timed_out_ -= count_bits(lost);  // late after all, not lost
+    note_failures(warp, warp.ballot((was_in_flight || was_lost) && !ok), polled.mine);
+    if (phase_.verify && !is_write()) {
+      const bool wanted = was_in_flight && ok && sampled(s_.index[was_in_flight ? slot : 0]);
+      for (u64 left = warp.ballot(wanted); left != 0; left &= left - 1)
+        verify(warp, warp.shfl(slot, lowest_bit(left)));
+    }
+    // The slots were read by other lanes in verify(); only now may they be reused.
+    const u64 done = warp.ballot(was_in_flight);
+    if (was_in_flight) s_.free_ring[(free_tail_ + rank_in(warp, done)) & kSlotMask] = static_cast<u16>(slot);
+    const u32 n = count_bits(done);
+    free_tail_ += n;
+    in_flight_ -= n;
+    last_done_ = at;
+    warp.sync();
+    if (at - last_check_ >= phase_.check_ticks) housekeeping(warp, at);
+  }
+
+  DOORBELL_INLINE void count_unexpected(const Cqe& e) {
+    // A completion with the right queue id but no command behind it is one that came twice.
+    if (e.sq_id != qp_.qid()) ++mine_.protocol;
+    else if (status_of(e).type_and_code() != status::sq_deleted) ++mine_.duplicated;
+  }
+
+  DOORBELL_INLINE void record(u64 ticks) {
+    const u64 ns = to_ns(ticks);
+    ++mine_.timed;
+    const auto real = static_cast<double>(ns);
+    mine_.sum_ns += ns;
+    mine_.sum_sq_ns += real * real;
+    if (ns < mine_.min_ns) mine_.min_ns = ns;
+    if (ns > mine_.max_ns) mine_.max_ns = ns;
+    increment(&s_.bins[histogram::bucket_of(ns)]);
+  }
+
+  [[nodiscard]] DOORBELL_INLINE bool sampled(u64 index) const {
+    return phase_.verify_below == ~0u ||
+           static_cast<u32>(pattern::mix64(index ^ phase_.seed)) <= phase_.verify_below;
+  }
+
+  DOORBELL_INLINE void verify(const Warp& warp, u32 slot) {
+    const pattern::Expect expect = expected(s_.index[slot]);
+    const auto found = pattern::check(warp, q_.data + slot * q_.stride, io_bytes(), expect);
+    if (warp.lane() != 0) return;
+    using pattern::Verdict;
+    if (found.verdict == Verdict::unverifiable || (found.verdict != Verdict::ok && write_was_refused(slot))) {
+      ++mine_.unverifiable;
+      return;
+    }
+    ++mine_.checked;
+    if (found.verdict == Verdict::ok) return;
+    if (found.verdict == Verdict::corrupt) ++mine_.corrupt;
+    if (found.verdict == Verdict::misplaced) ++mine_.misplaced;
+    if (found.verdict == Verdict::stale) ++mine_.stale;
+    if (found.verdict == Verdict::missing) ++mine_.missing;
+    if (out_->failures < IoStats::kKept)
+      out_->first_failures[out_->failures++] = {found.verdict, found.address, expect.id.sequence};
+  }
+
+  [[nodiscard]] DOORBELL_INLINE u64 unwritten_bit(u32 slot) const {
+    const u64 index = s_.index[slot];
+    return index < q_.span ? index : index % q_.span;
+  }
+  [[nodiscard]] DOORBELL_INLINE bool write_was_refused(u32 slot) const {
+    const u64 bit = unwritten_bit(slot);
+    return q_.unwritten != nullptr && bit < q_.unwritten_bits && (q_.unwritten[bit / 32] >> (bit % 32) & 1) != 0;
+  }
+
+  /// Tallies error statuses, one lane after the other: errors are rare.
+  DOORBELL_INLINE void note_failures(const Warp& warp, u64 lanes, const Cqe& mine) {
+    for (; lanes != 0; lanes &= lanes - 1) {
+      const u32 from = lowest_bit(lanes);
+      const auto code = static_cast<u16>(warp.shfl(u32{status_of(mine).type_and_code()}, from));
+      const u32 slot = warp.shfl(u32{mine.cid}, from) & kSlotMask;
+      if (warp.lane() != 0) continue;
+      if (is_write() && q_.unwritten != nullptr && unwritten_bit(slot) < q_.unwritten_bits)
+        q_.unwritten[unwritten_bit(slot) / 32] |= 1u << (unwritten_bit(slot) % 32);
+      u32 at = 0;
+      while (at + 1 < IoStats::kKept && out_->statuses[at].count > 0 && out_->statuses[at].type_and_code != code)
+        ++at;
+      if (out_->statuses[at].count == 0) out_->statuses[at].type_and_code = code;
+      ++out_->statuses[at].count;
+    }
+  }
+
+  DOORBELL_INLINE void ring_cq(const Warp& warp) {
+    const u64 before = Substeps ? Clock::now() : 0;
+    mine_.register_writes += qp_.ring_cq(warp);
+    ++mine_.cq_doorbells;
+    if constexpr (Substeps) mine_.cq_doorbell_ticks += Clock::now() - before;
+  }
+
+  DOORBELL_INLINE void stop_posting(StopReason why) {
+    draining_ = true;
+    if (stop_ == StopReason::done || why > stop_) stop_ = why;
+  }
+
+  /// The slow duties: stop flag, duration, device gone, deadlines. Lane 0's readings decide for all.
+  DOORBELL_INLINE void housekeeping(const Warp& warp, u64 at) {
+    if (at - last_check_ < phase_.check_ticks) return;
+    last_check_ = at;
+    u32 word = 0;
+    if (warp.lane() == 0) {
+      word = phase_.stop != nullptr && load_relaxed(phase_.stop) != 0 ? 1 : 0;
+      if (phase_.csts != nullptr && load_relaxed(phase_.csts) == ~0u) word |= 2;
+    }
+    word = warp.shfl(word, 0);
+    if ((word & 1) != 0 && !draining_) stop_posting(StopReason::requested);
+    if (phase_.duration_ticks != 0 && at - started_ >= phase_.duration_ticks && !draining_)
+      stop_posting(StopReason::duration);
+    if ((word & 2) != 0) {
+      stop_posting(StopReason::removed);
+      aborted_ += in_flight_;
+      in_flight_ = 0;
+      return;
+    }
+    if (at >= next_scan_) scan_deadlines(warp, at);
+  }
+
+  /// Finds commands past their deadline; they count as timed out and their slots are never reused.
+  DOORBELL_INLINE void scan_deadlines(const Warp& warp, u64 now_ticks) {
+    u32 expired = 0;
+    u64 oldest = now_ticks;
+    for (u32 slot = warp.lane(); slot < phase_.window; slot += Warp::size) {
+      if ((s_.state[slot] & slot_state::kind_mask) != slot_state::in_flight) continue;
+      const u64 at = s_.posted_at[slot];
+      if (now_ticks - at >= phase_.timeout_ticks) {
+        s_.state[slot] = slot_state::lost | use_of(s_.state[slot]) << slot_state::use_shift;
+        ++expired;
+      } else if (at < oldest) {
+        oldest = at;
+      }
+    }
+    expired = reduce_add(warp, expired);
+    oldest = reduce_min(warp, oldest);
+    warp.sync();
+    next_scan_ = oldest + phase_.timeout_ticks;
+    if (expired == 0) return;
+    timed_out_ += expired;
+    in_flight_ -= expired;
+    stop_posting(StopReason::timeout);
+  }
+
+  /// Takes a slot from `from` to `to`; one lane wins when two hold completions of the same slot.
+  DOORBELL_INLINE static bool claim(u32* state, u32 from, u32 to) {
+    if constexpr (Warp::size == 1) {
+      if (*state != from) return false;
+      *state = to;
+      return true;
+    } else {
+#if defined(DOORBELL_ON_GPU)
+      return atomicCAS(state, from, to) == from;
+#else
+      return __atomic_compare_exchange_n(state, &from, to, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+#endif
+    }
+  }
+
+  DOORBELL_INLINE static void increment(u64* counter) {
+    if constexpr (Warp::size == 1) {
+      ++*counter;
+    } else {
+#if defined(DOORBELL_ON_GPU)
+      atomicAdd(reinterpret_cast<unsigned long long*>(counter), 1ull);
+#else
+      __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+#endif
+    }
+  }
+
+  template <class T>
+  DOORBELL_INLINE void add(const Warp& warp, T IoCounters::*field) {
+    const T sum = reduce_add(warp, mine_.*field);
+    if (warp.lane() == 0) out_->*field += sum;
+  }
+
+  IoPhase phase_;
+  IoQueue q_;
+  QueuePair<Warp> qp_;
+  IoScratch s_;
+  IoStats* out_;
+  Permutation order_;
+  IoCounters mine_;  // this lane's share
+  u64 begin_ns_ = 0;
+  u64 last_done_ = 0;
+  u64 posted_ = 0;
+  u64 in_pass_ = 0;
+  u64 started_ = 0;
+  u64 last_check_ = 0;
+  u64 next_scan_ = 0;
+  u32 in_flight_ = 0;
+  u32 free_head_ = 0;
+  u32 free_tail_ = 0;
+  u32 idle_ = 0;
+  u64 timed_out_ = 0;
+  u64 aborted_ = 0;
+  u32 bad_sq_heads_before_ = qp_.bad_sq_heads();
+  bool draining_ = false;
+  StopReason stop_ = StopReason::done;
+};
+
+}  // namespace doorbell::nvme

@@ -1,0 +1,209 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One NVMe submission and completion queue, from the initiator's side: post, ring, poll. The same
+// source runs on a CPU thread (OneLane) and on a GPU warp (GpuWarp).
+//
+// Thread rule: one thread or one warp owns a QueuePair; nobody else touches its queues. Every call is
+// collective: all lanes make it together with the same arguments unless said otherwise.
+#pragma once
+
+#include <doorbell/nvme/wire.hpp>
+#include <doorbell/warp.hpp>
+
+namespace doorbell::nvme {
+
+/// Where a queue pair lies, in addresses that the initiator can use. Plain data: passed to kernels.
+/// The queues are zeroed before the controller creates them; both rings have `entries` entries.
+struct QueuePairMemory {
+  Word16* sq = nullptr;  ///< entries * 4 words of 16 bytes
+  const Word16* cq = nullptr;
+  u32* sq_doorbell = nullptr;
+  u32* cq_doorbell = nullptr;
+  u32* sq_shadow = nullptr;  ///< Doorbell Buffer Config, or null: registers only
+  u32* cq_shadow = nullptr;
+  const u32* sq_eventidx = nullptr;
+  const u32* cq_eventidx = nullptr;
+  u32 entries = 0;  ///< 2..65536
+  u16 qid = 0;
+};
+
+/// A QueuePair's whole state: plain data, so that it can stay in memory between two kernels.
+struct QueuePairState {
+  QueuePairMemory memory;
+  u32 sq_tail = 0;
+  u32 sq_rung = 0;
+  u32 unfetched = 0;  ///< posted, not yet covered by an sq_head
+  u32 cq_head = 0;
+  u32 cq_rung = 0;
+  u32 cq_unrung = 0;
+  u32 phase = 1;  ///< the first pass through zeroed memory writes 1
+  u32 bad_sq_heads = 0;
+};
+
+/// Does nothing: the hot path without sub-step timing.
+struct NoProbe {
+  static constexpr bool enabled = false;
+};
+
+template <class Warp>
+class QueuePair {
+ public:
+  DOORBELL_INLINE explicit QueuePair(const QueuePairMemory& memory) { s_.memory = memory; }
+  /// Goes on where another QueuePair on the same queues stopped.
+  DOORBELL_INLINE explicit QueuePair(const QueuePairState& state) : s_(state) {}
+  [[nodiscard]] DOORBELL_INLINE const QueuePairState& state() const { return s_; }
+
+  /// Entries that post() may write now: a queue of N holds N - 1, and the controller has said by
+  /// sq_head how many it has fetched.
+  [[nodiscard]] DOORBELL_INLINE u32 room() const { return s_.memory.entries - 1 - s_.unfetched; }
+
+  /// Writes `n` <= room() entries behind the tail; build(i) makes entry i (i < n) and must give every
+  /// lane that asks for the same i the same entry. Nothing is visible to the controller before ring().
+  ///
+  /// Four lanes write one 64-byte entry, so a warp's store covers whole entries back to back.
+  template <class Build>
+  DOORBELL_INLINE void post(const Warp& warp, u32 n, Build build) {
+    NoProbe none;
+    post(warp, n, build, none);
+  }
+  template <class Build, class Probe>
+  DOORBELL_INLINE void post(const Warp& warp, u32 n, Build build, Probe& probe) {
+    if constexpr (Warp::size < kSqeParts) {
+      for (u32 i = 0; i < n; ++i) {
+        const Sqe e = build(i);
+        if constexpr (Probe::enabled) probe.built();
+        Word16* at = s_.memory.sq + static_cast<u64>(slot_after(s_.sq_tail, i)) * kSqeParts;
+        for (u32 p = 0; p < kSqeParts; ++p) store16(at + p, sqe_part(e, p));
+        if constexpr (Probe::enabled) probe.enqueued();
+      }
+    } else {
+      const u32 part = warp.lane() % kSqeParts;
+      for (u32 base = 0; base < n; base += Warp::size / kSqeParts) {
+        const u32 i = base + warp.lane() / kSqeParts;
+        Word16 mine{};
+        if (i < n) mine = sqe_part(build(i), part);
+        if constexpr (Probe::enabled) probe.built();
+        if (i < n) store16(s_.memory.sq + static_cast<u64>(slot_after(s_.sq_tail, i)) * kSqeParts + part, mine);
+        if constexpr (Probe::enabled) probe.enqueued();
+      }
+    }
+    s_.sq_tail = slot_after(s_.sq_tail, n);
+    s_.unfetched += n;
+  }
+
+  /// Tells the controller of everything posted so far: one release, one doorbell. Returns how many
+  /// register writes that took (0 or 1 with shadow doorbells, else 1), the same on every lane.
+  DOORBELL_INLINE u32 ring(const Warp& warp) {
+    // The sync orders every lane's entry stores before lane 0's release of the tail, which orders
+    // them before the controller's fetch.
+    warp.sync();
+    u32 writes = 1;
+    if (s_.memory.sq_shadow == nullptr) {
+      if (warp.lane() == 0) store_release(s_.memory.sq_doorbell, s_.sq_tail);
+    } else {
+      writes = ring_shadow(warp, s_.memory.sq_shadow, s_.memory.sq_eventidx, s_.memory.sq_doorbell, s_.sq_tail, s_.sq_rung);
+    }
+    s_.sq_rung = s_.sq_tail;
+    return writes;
+  }
+
+  /// A poll's outcome: lanes 0..count-1 each hold one new completion, in queue order.
+  struct Polled {
+    u32 count = 0;
+    Cqe mine;
+  };
+
+  /// Looks at the next entries, one a lane, and takes the new ones. Does not wait.
+  [[nodiscard]] DOORBELL_INLINE Polled poll(const Warp& warp) {
+    const u32 lanes = Warp::size < s_.memory.entries ? Warp::size : s_.memory.entries;
+    u32 at = s_.cq_head + warp.lane();
+    u32 expected = s_.phase;
+    if (at >= s_.memory.entries) {
+      at -= s_.memory.entries;
+      expected ^= 1;
+    }
+    Polled p;
+    bool fresh = false;
+    if (warp.lane() < lanes) {
+      // The acquire of the dword that carries the phase orders the rest of the entry, and the data
+      // that the controller wrote before it, behind the phase test.
+      p.mine = decode_cqe(load16_acquire(s_.memory.cq + at));
+      fresh = (p.mine.status & 1u) == expected;
+    }
+    p.count = leading_run(warp.ballot(fresh));
+    if (p.count == 0) return p;
+    s_.cq_head += p.count;
+    if (s_.cq_head >= s_.memory.entries) {
+      s_.cq_head -= s_.memory.entries;
+      s_.phase ^= 1;
+    }
+    s_.cq_unrung += p.count;
+    take_sq_head(warp.shfl(u32{p.mine.sq_head}, p.count - 1));
+    return p;
+  }
+
+  /// Completion entries consumed since the last ring_cq().
+  [[nodiscard]] DOORBELL_INLINE u32 cq_unrung() const { return s_.cq_unrung; }
+  /// Completion entries that the controller may still write: what must cover the commands in flight.
+  [[nodiscard]] DOORBELL_INLINE u32 cq_room() const { return s_.memory.entries - 1 - s_.cq_unrung; }
+
+  /// Gives consumed completion entries back. Relaxed on a register: the entries were read, not
+  /// written, and their values are already in this thread's hands (the phase test depends on them).
+  DOORBELL_INLINE u32 ring_cq(const Warp& warp) {
+    warp.sync();  // every lane's read of an entry comes before the controller may overwrite it
+    u32 writes = 1;
+    if (s_.memory.cq_shadow == nullptr) {
+      if (warp.lane() == 0) {
+#if defined(DOORBELL_ON_GPU)
+        store_relaxed(s_.memory.cq_doorbell, s_.cq_head);
+#else
+        // Free on x86, and it lets a race detector see the order between the read and the overwrite.
+        store_release(s_.memory.cq_doorbell, s_.cq_head);
+#endif
+      }
+    } else {
+      writes = ring_shadow(warp, s_.memory.cq_shadow, s_.memory.cq_eventidx, s_.memory.cq_doorbell, s_.cq_head, s_.cq_rung);
+    }
+    s_.cq_rung = s_.cq_head;
+    s_.cq_unrung = 0;
+    return writes;
+  }
+
+  [[nodiscard]] DOORBELL_INLINE u16 qid() const { return s_.memory.qid; }
+  [[nodiscard]] DOORBELL_INLINE u32 entries() const { return s_.memory.entries; }
+  /// Completions whose sq_head lay outside what was posted: a controller that breaks the protocol.
+  [[nodiscard]] DOORBELL_INLINE u32 bad_sq_heads() const { return s_.bad_sq_heads; }
+
+ private:
+  [[nodiscard]] DOORBELL_INLINE u32 slot_after(u32 slot, u32 n) const {
+    const u32 at = slot + n;
+    return at >= s_.memory.entries ? at - s_.memory.entries : at;
+  }
+
+  DOORBELL_INLINE void take_sq_head(u32 head) {
+    const u32 left = s_.sq_tail >= head ? s_.sq_tail - head : s_.sq_tail + s_.memory.entries - head;
+    if (head >= s_.memory.entries || left > s_.unfetched) {
+      ++s_.bad_sq_heads;
+      return;
+    }
+    s_.unfetched = left;
+  }
+
+  DOORBELL_INLINE static u32 ring_shadow(const Warp& warp, u32* shadow, const u32* eventidx, u32* reg, u32 now,
+                                         u32 old) {
+    u32 needed = 0;
+    if (warp.lane() == 0) {
+      // Store the shadow, then load the event index, in that order: the controller does the opposite
+      // before it sleeps, so at least one of the two sees the other.
+      const u32 event = store_then_load(shadow, now, eventidx);
+      needed = register_write_needed(static_cast<u16>(event), static_cast<u16>(now), static_cast<u16>(old)) ? 1 : 0;
+      if (needed != 0) store_release(reg, now);
+    }
+    return warp.shfl(needed, 0);
+  }
+
+  QueuePairState s_;
+};
+
+}  // namespace doorbell::nvme

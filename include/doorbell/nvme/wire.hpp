@@ -1,0 +1,282 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// NVMe wire formats: submission and completion entries, registers and identify offsets. Pure
+// encoding, no state. Sources: NVM Express Base and NVM Command Set specifications; offsets as in
+// linux/nvme.h and libnvme's nvme/types.h.
+#pragma once
+
+#include <doorbell/config.hpp>
+#include <doorbell/memory_order.hpp>
+
+namespace doorbell::nvme {
+
+enum class IoOpcode : u8 { flush = 0x00, write = 0x01, read = 0x02, compare = 0x05, write_zeroes = 0x08 };
+
+enum class AdminOpcode : u8 {
+  delete_sq = 0x00,
+  create_sq = 0x01,
+  get_log_page = 0x02,
+  delete_cq = 0x04,
+  create_cq = 0x05,
+  identify = 0x06,
+  abort = 0x08,
+  set_features = 0x09,
+  get_features = 0x0a,
+  async_event = 0x0c,
+  doorbell_buffer_config = 0x7c,
+};
+
+/// Submission queue entry, 64 bytes, as it lies in memory.
+struct alignas(64) Sqe {
+  u8 opcode = 0;
+  u8 flags = 0;  ///< FUSE 1:0, PSDT 7:6
+  u16 cid = 0;
+  u32 nsid = 0;
+  u32 cdw2 = 0;
+  u32 cdw3 = 0;
+  u64 mptr = 0;
+  u64 prp1 = 0;
+  u64 prp2 = 0;
+  u32 cdw10 = 0;
+  u32 cdw11 = 0;
+  u32 cdw12 = 0;
+  u32 cdw13 = 0;
+  u32 cdw14 = 0;
+  u32 cdw15 = 0;
+};
+static_assert(sizeof(Sqe) == 64);
+
+/// Completion queue entry, 16 bytes, as it lies in memory.
+struct alignas(16) Cqe {
+  u32 dw0 = 0;
+  u32 dw1 = 0;
+  u16 sq_head = 0;
+  u16 sq_id = 0;
+  u16 cid = 0;
+  u16 status = 0;  ///< phase tag in bit 0, status field above it
+};
+static_assert(sizeof(Cqe) == 16);
+
+inline constexpr u32 kSqeBytes = 64;
+inline constexpr u32 kCqeBytes = 16;
+inline constexpr u32 kSqeParts = kSqeBytes / sizeof(Word16);
+
+/// A 15-bit status field (a completion's status without the phase tag).
+struct Status {
+  u16 field = 0;
+  [[nodiscard]] DOORBELL_INLINE u8 code() const { return static_cast<u8>(field & 0xff); }
+  [[nodiscard]] DOORBELL_INLINE u8 type() const { return static_cast<u8>((field >> 8) & 7); }
+  [[nodiscard]] DOORBELL_INLINE u8 retry_delay() const { return static_cast<u8>((field >> 11) & 3); }
+  [[nodiscard]] DOORBELL_INLINE bool more() const { return ((field >> 13) & 1) != 0; }
+  [[nodiscard]] DOORBELL_INLINE bool do_not_retry() const { return ((field >> 14) & 1) != 0; }
+  [[nodiscard]] DOORBELL_INLINE bool ok() const { return (field & 0x7ff) == 0; }
+  /// Status type and code alone, for counting: type in bits 10:8, code in 7:0.
+  [[nodiscard]] DOORBELL_INLINE u16 type_and_code() const { return static_cast<u16>(field & 0x7ff); }
+};
+
+inline constexpr u16 kDoNotRetry = 1u << 14;
+
+/// Status type and code of what a controller answers (type in bits 10:8).
+namespace status {
+inline constexpr u16 success = 0x000, invalid_opcode = 0x001, invalid_field = 0x002, cid_conflict = 0x003,
+                     data_transfer_error = 0x004, internal_error = 0x006, abort_requested = 0x007,
+                     sq_deleted = 0x008, invalid_namespace = 0x00b, command_sequence = 0x00c,
+                     prp_offset_invalid = 0x013, lba_out_of_range = 0x080, capacity_exceeded = 0x081;
+inline constexpr u16 cq_invalid = 0x100, invalid_queue_id = 0x101, invalid_queue_size = 0x102,
+                     async_event_limit = 0x105, invalid_vector = 0x108, invalid_log_page = 0x109,
+                     invalid_queue_deletion = 0x10c;
+inline constexpr u16 write_fault = 0x280, unrecovered_read = 0x281, compare_failure = 0x285;
+}  // namespace status
+
+DOORBELL_INLINE Status status_of(const Cqe& e) { return {static_cast<u16>(e.status >> 1)}; }
+DOORBELL_INLINE bool phase_of(const Cqe& e) { return (e.status & 1) != 0; }
+
+DOORBELL_INLINE Cqe decode_cqe(const Word16& w) {
+  return {w.w[0],
+          w.w[1],
+          static_cast<u16>(w.w[2]),
+          static_cast<u16>(w.w[2] >> 16),
+          static_cast<u16>(w.w[3]),
+          static_cast<u16>(w.w[3] >> 16)};
+}
+
+DOORBELL_INLINE Word16 encode_cqe(const Cqe& e) {
+  return {{e.dw0, e.dw1, u32{e.sq_id} << 16 | e.sq_head, u32{e.status} << 16 | e.cid}};
+}
+
+/// 16 bytes of an entry, part 0..3. Written as selections so that a GPU keeps the entry in registers.
+DOORBELL_INLINE Word16 sqe_part(const Sqe& e, u32 part) {
+  const u64 lo = part == 0   ? (u64{e.nsid} << 32) | (u32{e.cid} << 16) | (u32{e.flags} << 8) | e.opcode
+                 : part == 1 ? e.mptr
+                 : part == 2 ? e.prp2
+                             : (u64{e.cdw13} << 32) | e.cdw12;
+  const u64 hi = part == 0   ? (u64{e.cdw3} << 32) | e.cdw2
+                 : part == 1 ? e.prp1
+                 : part == 2 ? (u64{e.cdw11} << 32) | e.cdw10
+                             : (u64{e.cdw15} << 32) | e.cdw14;
+  return {{static_cast<u32>(lo), static_cast<u32>(lo >> 32), static_cast<u32>(hi), static_cast<u32>(hi >> 32)}};
+}
+
+// --- I/O commands -------------------------------------------------------------------------------
+
+/// Read, Write, Compare or Write Zeroes of `blocks` (1..65536) logical blocks from `lba`.
+DOORBELL_INLINE Sqe io_command(IoOpcode op, u16 cid, u32 nsid, u64 lba, u32 blocks, u64 prp1, u64 prp2) {
+  Sqe e;
+  e.opcode = static_cast<u8>(op);
+  e.cid = cid;
+  e.nsid = nsid;
+  e.prp1 = prp1;
+  e.prp2 = prp2;
+  e.cdw10 = static_cast<u32>(lba);
+  e.cdw11 = static_cast<u32>(lba >> 32);
+  e.cdw12 = blocks - 1;
+  return e;
+}
+
+DOORBELL_INLINE u64 lba_of(const Sqe& e) { return (u64{e.cdw11} << 32) | e.cdw10; }
+DOORBELL_INLINE u32 blocks_of(const Sqe& e) { return (e.cdw12 & 0xffff) + 1; }
+
+inline constexpr u32 kForceUnitAccess = 1u << 30;  ///< in cdw12
+
+DOORBELL_INLINE Sqe flush_command(u16 cid, u32 nsid) {
+  Sqe e;
+  e.opcode = static_cast<u8>(IoOpcode::flush);
+  e.cid = cid;
+  e.nsid = nsid;
+  return e;
+}
+
+// --- admin commands -----------------------------------------------------------------------------
+
+inline constexpr u32 kAllNamespaces = 0xffffffff;
+
+DOORBELL_INLINE Sqe admin_command(AdminOpcode op, u16 cid) {
+  Sqe e;
+  e.opcode = static_cast<u8>(op);
+  e.cid = cid;
+  return e;
+}
+
+enum class Cns : u8 { name_space = 0, controller = 1, active_namespaces = 2 };
+
+DOORBELL_INLINE Sqe identify_command(u16 cid, Cns cns, u32 nsid, u64 prp1) {
+  Sqe e = admin_command(AdminOpcode::identify, cid);
+  e.nsid = nsid;
+  e.prp1 = prp1;
+  e.cdw10 = static_cast<u32>(cns);
+  return e;
+}
+
+/// `entries` 2..65536; physically contiguous at `prp1`.
+DOORBELL_INLINE Sqe create_cq_command(u16 cid, u16 qid, u32 entries, u64 prp1, bool interrupts = false,
+                                      u16 vector = 0) {
+  Sqe e = admin_command(AdminOpcode::create_cq, cid);
+  e.prp1 = prp1;
+  e.cdw10 = (entries - 1) << 16 | qid;
+  e.cdw11 = u32{vector} << 16 | (interrupts ? 2u : 0u) | 1u;
+  return e;
+}
+
+DOORBELL_INLINE Sqe create_sq_command(u16 cid, u16 qid, u16 cqid, u32 entries, u64 prp1) {
+  Sqe e = admin_command(AdminOpcode::create_sq, cid);
+  e.prp1 = prp1;
+  e.cdw10 = (entries - 1) << 16 | qid;
+  e.cdw11 = u32{cqid} << 16 | 1u;
+  return e;
+}
+
+DOORBELL_INLINE Sqe delete_queue_command(AdminOpcode which, u16 cid, u16 qid) {
+  Sqe e = admin_command(which, cid);
+  e.cdw10 = qid;
+  return e;
+}
+
+inline constexpr u8 kFeatureQueues = 0x07;
+
+/// Asks for `sqs` submission and `cqs` completion queues (1..65535 each).
+DOORBELL_INLINE Sqe set_queues_command(u16 cid, u32 sqs, u32 cqs) {
+  Sqe e = admin_command(AdminOpcode::set_features, cid);
+  e.cdw10 = kFeatureQueues;
+  e.cdw11 = (cqs - 1) << 16 | (sqs - 1);
+  return e;
+}
+
+inline constexpr u8 kLogSmart = 0x02;
+
+DOORBELL_INLINE Sqe get_log_command(u16 cid, u8 log, u32 nsid, u32 bytes, u64 prp1) {
+  Sqe e = admin_command(AdminOpcode::get_log_page, cid);
+  const u32 dwords = bytes / 4 - 1;
+  e.nsid = nsid;
+  e.prp1 = prp1;
+  e.cdw10 = (dwords & 0xffff) << 16 | log;
+  e.cdw11 = dwords >> 16;
+  return e;
+}
+
+DOORBELL_INLINE Sqe doorbell_buffer_command(u16 cid, u64 shadow, u64 eventidx) {
+  Sqe e = admin_command(AdminOpcode::doorbell_buffer_config, cid);
+  e.prp1 = shadow;
+  e.prp2 = eventidx;
+  return e;
+}
+
+DOORBELL_INLINE Sqe abort_command(u16 cid, u16 sqid, u16 victim) {
+  Sqe e = admin_command(AdminOpcode::abort, cid);
+  e.cdw10 = u32{victim} << 16 | sqid;
+  return e;
+}
+
+// --- registers ----------------------------------------------------------------------------------
+
+namespace reg {
+inline constexpr u32 cap = 0x00, vs = 0x08, intms = 0x0c, intmc = 0x10, cc = 0x14, csts = 0x1c, nssr = 0x20,
+                     aqa = 0x24, asq = 0x28, acq = 0x30, doorbells = 0x1000;
+}
+
+/// Controller capabilities (CAP).
+struct Capabilities {
+  u64 raw = 0;
+  [[nodiscard]] DOORBELL_INLINE u32 max_queue_entries() const { return static_cast<u32>(raw & 0xffff) + 1; }
+  [[nodiscard]] DOORBELL_INLINE bool contiguous_required() const { return ((raw >> 16) & 1) != 0; }
+  [[nodiscard]] DOORBELL_INLINE u32 timeout_units() const { return static_cast<u32>(raw >> 24) & 0xff; }
+  [[nodiscard]] DOORBELL_INLINE u32 stride() const { return static_cast<u32>(raw >> 32) & 0xf; }
+  [[nodiscard]] DOORBELL_INLINE u32 command_sets() const { return static_cast<u32>(raw >> 37) & 0xff; }
+  [[nodiscard]] DOORBELL_INLINE u32 min_page_shift() const { return 12 + (static_cast<u32>(raw >> 48) & 0xf); }
+  [[nodiscard]] DOORBELL_INLINE u32 max_page_shift() const { return 12 + (static_cast<u32>(raw >> 52) & 0xf); }
+};
+
+namespace cc {
+inline constexpr u32 enable = 1, css_shift = 4, mps_shift = 7, shutdown_mask = 3u << 14,
+                     shutdown_normal = 1u << 14, iosqes_shift = 16, iocqes_shift = 20;
+}
+namespace csts {
+inline constexpr u32 ready = 1, fatal = 2, shutdown_mask = 3u << 2, shutdown_complete = 2u << 2;
+}
+
+/// Byte offset in BAR0 of a queue's doorbells; `stride` is CAP.DSTRD.
+DOORBELL_INLINE u64 sq_doorbell_offset(u32 qid, u32 stride) { return reg::doorbells + 2ull * qid * (4u << stride); }
+DOORBELL_INLINE u64 cq_doorbell_offset(u32 qid, u32 stride) {
+  return reg::doorbells + (2ull * qid + 1) * (4u << stride);
+}
+
+/// With shadow doorbells: must the register be written too when the value moves from old to now?
+DOORBELL_INLINE bool register_write_needed(u16 eventidx, u16 now, u16 old) {
+  return static_cast<u16>(now - eventidx - 1) < static_cast<u16>(now - old);
+}
+
+// --- identify data ------------------------------------------------------------------------------
+
+namespace identify {
+inline constexpr u32 bytes = 4096;
+// controller
+inline constexpr u32 vid = 0, ssvid = 2, serial = 4, model = 24, firmware = 64, mdts = 77, cntlid = 78, version = 80,
+                     rtd3e = 88, controller_type = 111, oacs = 256, acl = 258, aerl = 259, lpa = 261, sqes = 512,
+                     cqes = 513, maxcmd = 514, nn = 516, oncs = 520, vwc = 525, sgls = 536, subnqn = 768;
+inline constexpr u32 serial_bytes = 20, model_bytes = 40, firmware_bytes = 8;
+inline constexpr u16 oacs_doorbell_buffer = 1u << 8, oncs_compare = 1u << 0, oncs_write_zeroes = 1u << 3;
+// namespace
+inline constexpr u32 nsze = 0, ncap = 8, nuse = 16, nlbaf = 25, flbas = 26, dps = 29, lbaf = 128;
+}  // namespace identify
+
+}  // namespace doorbell::nvme

@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Bytes at a place, with an owner and a lifetime. Host code only.
+#pragma once
+
+#include <doorbell/config.hpp>
+
+#include <memory>
+#include <string_view>
+
+namespace doorbell {
+
+namespace gpu {
+class Gpu;
+}
+
+enum class Place {
+  pageable,  ///< ordinary host memory, page aligned
+  pinned,    ///< page-locked; reachable by the GPU when one is given
+  huge_2m,   ///< 2 MiB pages from the kernel's pool
+  huge_1g,   ///< 1 GiB pages from the kernel's pool
+  gpu,       ///< memory of the GPU: no CPU load or store reaches it
+};
+[[nodiscard]] std::string_view name(Place p);
+
+/// Owns `bytes()` zeroed bytes at `place()`. Move-only; freed on destruction, which must come after
+/// every device has stopped using it.
+///
+/// Errors: throws doorbell::Error saying how much was asked for, what there was, and how to get more.
+class Region {
+ public:
+  Region() = default;
+  /// `bytes` is rounded up to whole pages of the place. `gpu` is required for Place::gpu; with other
+  /// places it makes the memory reachable by that GPU.
+  Region(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> gpu = nullptr);
+  ~Region();
+  Region(Region&& other) noexcept;
+  Region& operator=(Region&& other) noexcept;
+
+  [[nodiscard]] Place place() const { return place_; }
+  [[nodiscard]] u64 bytes() const { return bytes_; }
+  /// The address for CPU code; null for GPU memory.
+  [[nodiscard]] u8* host() const { return place_ == Place::gpu ? nullptr : base_; }
+  /// The address for code on the GPU; null when the GPU cannot reach it.
+  [[nodiscard]] u8* device() const { return device_; }
+  /// Copies to or from host memory, through the GPU when the region lies there. Blocking.
+  void write(u64 offset, const void* from, u64 n);
+  void read(u64 offset, void* to, u64 n) const;
+
+ private:
+  void release() noexcept;
+
+  Place place_ = Place::pageable;
+  u64 bytes_ = 0;
+  u8* base_ = nullptr;
+  u8* device_ = nullptr;
+  bool registered_ = false;
+  std::shared_ptr<gpu::Gpu> gpu_;
+};
+
+}  // namespace doorbell

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// NVMe from a GPU: one warp a queue pair runs the same loop as a CPU thread.
+#include <doorbell/gpu_clock.hpp>
+#include <doorbell/nvme/io_loop.hpp>
+
+#include "nvme/gpu_types.hpp"
+
+using namespace doorbell;
+using namespace doorbell::nvme;
+
+namespace {
+
+struct GpuClock {
+  static __device__ __forceinline__ u64 now() { return gpu_cycles(); }
+  static __device__ __forceinline__ u64 wall_ns() { return gpu_global_ns(); }
+};
+
+/// Launch one block of one warp a queue, with IoScratch::bytes(window, kBuckets) of dynamic shared memory.
+template <bool Substeps>
+__device__ void run(const GpuJob* job) {
+  extern __shared__ u64 shared[];
+  const GpuWarp warp;
+  const u32 q = blockIdx.x;
+  const IoPhase phase = job->phase;
+  const IoQueue queue = job->queues[q];
+  const IoScratch scratch = carve_scratch(shared, phase.window, histogram::kBuckets);
+  u32* const slots = job->slots + static_cast<u64>(q) * phase.window;
+  for (u32 i = warp.lane(); i < phase.window; i += GpuWarp::size) scratch.state[i] = slots[i];
+  for (u32 i = warp.lane(); i < histogram::kBuckets; i += GpuWarp::size) scratch.bins[i] = 0;
+  warp.sync();
+
+  IoLoop<GpuWarp, GpuClock, Substeps> loop(warp, phase, queue, job->states[q], scratch, job->stats + q);
+  while (loop.step(warp)) {
+  }
+  loop.finish(warp);
+
+  if (warp.lane() == 0) job->states[q] = loop.state();
+  for (u32 i = warp.lane(); i < phase.window; i += GpuWarp::size) slots[i] = scratch.state[i];
+  u64* const bins = job->bins + static_cast<u64>(q) * histogram::kBuckets;
+  for (u32 i = warp.lane(); i < histogram::kBuckets; i += GpuWarp::size)
+    if (scratch.bins[i] != 0) bins[i] += scratch.bins[i];
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(64) doorbell_nvme_io(const GpuJob* job) { run<false>(job); }
+extern "C" __global__ void __launch_bounds__(64) doorbell_nvme_io_substeps(const GpuJob* job) { run<true>(job); }

@@ -1,0 +1,153 @@
+# SPDX-FileCopyrightText: 2026 The doorbell authors
+# SPDX-License-Identifier: Apache-2.0
+
+"""Reads result files (schema doorbell.results/1) and answers questions about them."""
+
+import dataclasses
+import json
+import math
+import pathlib
+
+SCHEMA = "doorbell.results/1"
+
+
+class Unreadable(Exception):
+    """A file that is no result; the message names it."""
+
+
+@dataclasses.dataclass
+class Result:
+    name: str
+    data: dict
+
+    @property
+    def cells(self):
+        return [cell for cell in items(self.data, "cells") if isinstance(cell, dict)]
+
+
+def at(value, *keys):
+    """value[key][key]..., or None where a key is missing."""
+    for key in keys:
+        if not isinstance(value, dict) or key not in value:
+            return None
+        value = value[key]
+    return value
+
+
+def items(value, *keys):
+    found = at(value, *keys)
+    return found if isinstance(found, list) else []
+
+
+def members(value, *keys):
+    found = at(value, *keys) if keys else value
+    return found if isinstance(found, dict) else {}
+
+
+def number(value, *keys):
+    """A finite number, or None. A boolean is not a number here."""
+    found = at(value, *keys) if keys else value
+    if isinstance(found, bool) or not isinstance(found, (int, float)) or not math.isfinite(found):
+        return None
+    return found
+
+
+def text(value, *keys):
+    found = at(value, *keys)
+    return found if isinstance(found, str) else ""
+
+
+def _parse(name, content):
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"{name}: not JSON: {error}") from error
+    schema = at(data, "schema")
+    if schema != SCHEMA:
+        raise Unreadable(f"{name}: its schema is {schema!r}, this program reads {SCHEMA!r}")
+    return Result(name, data)
+
+
+def _read(path):
+    try:
+        content = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unreadable(f"{path}: {error}") from error
+    if path.suffix != ".jsonl":
+        return [_parse(str(path), content)]
+    lines = enumerate(content.splitlines(), 1)
+    return [_parse(f"{path}:{i}", line) for i, line in lines if line.strip()]
+
+
+def _is_result(path):
+    """Whether a file found in a directory says that it is a result; others there are none of our business."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return SCHEMA in file.read(4096)
+    except OSError:
+        return False
+
+
+def load(names):
+    """Every result in the named files and directories, in that order."""
+    results = []
+    for name in names:
+        path = pathlib.Path(name)
+        if path.is_dir():
+            files = sorted(p for p in path.rglob("*") if p.suffix in (".json", ".jsonl") and p.is_file())
+            files = [p for p in files if _is_result(p)]
+            if not files:
+                raise Unreadable(f"{name}: no result file in this directory")
+        else:
+            files = [path]
+        for file in files:
+            results.extend(_read(file))
+    return results
+
+
+# ---- what a result amounts to (the C++ side's verdict.cpp says the same)
+
+DATA_CLASSES = ("corrupt", "misplaced", "stale", "duplicated", "missing")
+
+
+def data_failures(cell):
+    """{class: count} of the verification failures, only those that occurred."""
+    return {name: number(cell, "verify", name) for name in DATA_CLASSES if number(cell, "verify", name)}
+
+
+def error_counts(cell):
+    return {name: count for name, count in members(cell, "errors").items() if number(count)}
+
+
+def is_verified(cell):
+    return text(cell, "verify", "mode") != "none" and bool(number(cell, "verify", "checked"))
+
+
+def verdict(result):
+    """(kind, text); kind is ok, failed, interrupted, skipped or unverified."""
+    failures = {}
+    for cell in result.cells:
+        for found in (data_failures(cell), error_counts(cell)):
+            for name, count in found.items():
+                failures[name] = failures.get(name, 0) + count
+    complete = at(result.data, "complete") is True
+    code = number(result.data, "exit_code")
+    if failures:
+        listed = ", ".join(f"{count} {name}" for name, count in failures.items())
+        return "failed", f"FAILED: {listed}" + ("" if complete else " (partial)")
+    if code == 77:
+        return "skipped", "SKIPPED: the hardware asked for is absent"
+    if code != 0:
+        return "failed", f"FAILED: exit code {code}"
+    if not complete:
+        return "interrupted", f"INTERRUPTED (partial, stopped by {text(result.data, 'stop_reason') or 'unknown'})"
+    if not all(is_verified(cell) for cell in result.cells):
+        return "unverified", "OK, but not all data was verified"
+    return "ok", "OK"
+
+
+def populations(cell):
+    """[(name, metrics)]: the path's own parts, then "all"."""
+    parts = [(name, part) for name, part in members(cell, text(cell, "path")).items()
+             if isinstance(at(part, "latency_ns"), dict) and number(part, "ops") is not None]
+    return parts + [("all", members(cell, "metrics"))]

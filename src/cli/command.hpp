@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a subcommand is.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/option.hpp"
+#include "measure/stop.hpp"
+
+namespace doorbell::cli {
+
+struct Command;
+
+/// What a running command may know of its process.
+struct Context {
+  std::string program;            ///< "doorbell"
+  std::vector<std::string> argv;  ///< as typed, argv[0] included
+  bool stdout_tty = false;
+  bool stderr_tty = false;
+  measure::StopFlag& stop;               ///< set by Ctrl-C; every long loop looks at it
+  const std::vector<Command>& commands;  ///< all of them, for help and the generated texts
+};
+
+struct Example {
+  std::string command;  ///< as typed after the prompt
+  std::string text;     ///< what it does, one sentence
+};
+
+struct Command {
+  std::string name = {};
+  std::string summary = {};                   ///< one line, no full stop
+  std::vector<std::string> description = {};  ///< paragraphs
+  OptionTable options = {};
+  std::vector<Example> examples = {};
+  /// Returns the exit code; may throw doorbell::Error.
+  std::function<int(const Options&, Context&)> run = {};
+  std::string group = "Measure";  ///< heading in `doorbell help`
+  bool stoppable = true;          ///< Ctrl-C sets Context::stop; without it the signal ends the process
+};
+
+}  // namespace doorbell::cli

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/commands.hpp"
+
+namespace doorbell::cli {
+
+std::vector<Command> all_commands() {
+  std::vector<Command> commands = {
+      demo_command(),   nvme_command(),    list_command(),       backends_command(),
+      doctor_command(), version_command(), completion_command(),
+  };
+  std::vector<std::string> names;
+  for (const Command& command : commands) names.push_back(command.name);
+  commands.push_back(man_command(std::move(names)));
+  for (Command& command : commands) {
+    const auto groups = command.options.groups();
+    command.options.add({.name = "help",
+                         .letter = 'h',
+                         .kind = Kind::flag,
+                         .help = "print this help",
+                         .group = groups.empty() ? "Options" : groups.back(),
+                         .echoed = false});
+  }
+  return commands;
+}
+
+}  // namespace doorbell::cli

@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Options that every path has. A path may give some of them another default with set_default().
+#include "cli/option.hpp"
+#include "model/fault.hpp"
+
+namespace doorbell::cli {
+
+void add_common_options(OptionTable& table) {
+  table
+      .add({.name = "initiator",
+            .kind = Kind::choice,
+            .default_text = "cpu",
+            .choices = {"cpu", "gpu"},
+            .help = "who posts the work and polls for its completion: a CPU thread or a GPU kernel",
+            .group = "Initiator"})
+      .add({.name = "gpu",
+            .kind = Kind::integer,
+            .default_text = "0",
+            .min = 0,
+            .max = 1023,
+            .help = "the GPU to use, by its number in 'doorbell list'",
+            .group = "Initiator"})
+      .add({.name = "duration",
+            .kind = Kind::seconds,
+            .min = 0.001,
+            .max = 86400,
+            .help = "run each repeat for this long instead of for a count of operations",
+            .group = "Run"})
+      .add({.name = "warmup",
+            .kind = Kind::seconds,
+            .min = 0,
+            .max = 3600,
+            .help = "work for this long before each repeat, uncounted (not given: a tenth of the run, at "
+                    "most 1 s)",
+            .group = "Run"})
+      .add({.name = "repeats",
+            .kind = Kind::integer,
+            .default_text = "7",
+            .min = 1,
+            .max = 1000,
+            .help = "measure this many times; figures are the median repeat's, with a confidence interval",
+            .group = "Run"})
+      .add({.name = "seed",
+            .kind = Kind::integer,
+            .default_text = "1",
+            .help = "seed of data, addresses and faults; the same seed gives the same run",
+            .group = "Run"})
+      .add({.name = "timeout",
+            .kind = Kind::seconds,
+            .default_text = "10",
+            .min = 0.001,
+            .max = 86400,
+            .help = "give up, and say what was outstanding, when nothing has completed for this long",
+            .group = "Run"})
+      .add({.name = "late-after",
+            .kind = Kind::seconds,
+            .default_text = "1",
+            .min = 0.000001,
+            .max = 86400,
+            .help = "count a completion that took longer than this as late",
+            .group = "Run"})
+      .add({.name = "verify",
+            .kind = Kind::choice,
+            .default_text = "on",
+            .min = 0.000001,
+            .max = 1,
+            .choices = {"on", "off", "sample=P"},
+            .help = "check every block that comes back, none, or the share P of them",
+            .group = "Verification"})
+      .add({.name = "fault",
+            .kind = Kind::list,
+            .metavar = "KIND=P[,...]",
+            .min = 0,
+            .max = 1,
+            .choices = model::fault_names(),
+            .help = "make a model go wrong: fault KIND strikes each operation with probability P",
+            .group = "Verification"})
+      .add({.name = "json",
+            .kind = Kind::path,
+            .help = "write the whole result to FILE as JSON (schema doorbell.results/1)",
+            .group = "Output"})
+      .add({.name = "csv",
+            .kind = Kind::path,
+            .help = "write one row per repeat to FILE as CSV",
+            .group = "Output"})
+      .add({.name = "quiet",
+            .letter = 'q',
+            .kind = Kind::flag,
+            .help = "no progress line and no table; errors are still printed",
+            .group = "Output"});
+}
+
+}  // namespace doorbell::cli

@@ -1,0 +1,267 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/doctor_checks.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <charconv>
+#include <fstream>
+
+#include "cli/discover.hpp"
+
+namespace doorbell::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr u64 kMiB = u64{1} << 20;
+constexpr u64 kEnoughLocked = 512 * kMiB;  // 64 queues, their data and pattern buffers
+constexpr u64 kCapIpcLock = u64{1} << 14;
+constexpr double kBusyShare = 0.1;  // of all CPUs; one busy CPU in ten moves a percentile
+
+/// CAP_IPC_LOCK lifts the limit on locked memory.
+bool may_lock_everything(const Patient& p) {
+  std::ifstream in(p.root / "proc/self/status");
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with("CapEff:")) continue;
+    const auto begin = line.find_first_not_of(": \t", 6);
+    u64 caps = 0;
+    if (begin == std::string::npos) return false;
+    std::from_chars(line.data() + begin, line.data() + line.size(), caps, 16);
+    return (caps & kCapIpcLock) != 0;
+  }
+  return false;
+}
+
+struct GpuHardware {
+  bool nvidia = false, amd = false;
+  [[nodiscard]] bool any() const { return nvidia || amd; }
+};
+
+/// PCI display and accelerator functions of the makers whose runtimes doorbell loads.
+GpuHardware gpu_hardware(const Patient& p) {
+  GpuHardware found;
+  for (const char* display : {"0x03", "0x12"}) {
+    for (const Device& function : pci_functions(display, p.root)) {
+      found.nvidia = found.nvidia || function.facts["vendor_id"] == "0x10de";
+      found.amd = found.amd || function.facts["vendor_id"] == "0x1002";
+    }
+  }
+  return found;
+}
+
+bool any_usable(const Patient& p) {
+  for (const RuntimeState& r : p.runtimes) {
+    if (r.usable) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Check check_locked_memory(const Patient& p) {
+  Check c{.name = "locked memory"};
+  if (!p.locked_limit_bytes) {
+    c.finding = "unlimited";
+  } else if (may_lock_everything(p)) {
+    c.finding = fmt::format("limit {} MiB, which this user's privilege (CAP_IPC_LOCK) lifts",
+                            *p.locked_limit_bytes / kMiB);
+  } else if (*p.locked_limit_bytes >= kEnoughLocked) {
+    c.finding = fmt::format("limit {} MiB", *p.locked_limit_bytes / kMiB);
+  } else {
+    c.level = Level::fix;
+    c.finding = fmt::format("limit {} MiB; pinned and DMA memory needs {} MiB or more",
+                            *p.locked_limit_bytes / kMiB, kEnoughLocked / kMiB);
+    c.fix =
+        "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/doorbell.conf  # then log in again";
+  }
+  return c;
+}
+
+Check check_huge_pages(const Patient& p, bool gigantic) {
+  const std::string folder = gigantic ? "hugepages-1048576kB" : "hugepages-2048kB";
+  const fs::path at = p.root / "sys/kernel/mm/hugepages" / folder;
+  const auto total = read_number(at / "nr_hugepages");
+  const auto free = read_number(at / "free_hugepages");
+  Check c{.name = gigantic ? "huge pages 1 GiB" : "huge pages 2 MiB"};
+  if (!total || !free) {
+    c.level = Level::warn;
+    c.finding = "this kernel has none; buffers use normal pages";
+  } else if (*free > 0) {
+    c.finding = fmt::format("{} of {} free", *free, *total);
+  } else {
+    c.level = Level::warn;
+    c.finding = *total > 0 ? fmt::format("all {} are in use", *total)
+                           : "none are reserved; only buffers asked to be huge need them";
+    c.fix = fmt::format("echo {} | sudo tee /sys/kernel/mm/hugepages/{}/nr_hugepages",
+                        *total + (gigantic ? 2 : 512), folder);
+  }
+  return c;
+}
+
+Check check_transparent_huge_pages(const Patient& p) {
+  Check c{.name = "transparent huge pages"};
+  const auto modes = read_line(p.root / "sys/kernel/mm/transparent_hugepage/enabled");
+  if (!modes) {
+    c.finding = "not in this kernel";
+  } else if (modes->find("[never]") != std::string::npos) {
+    c.level = Level::warn;
+    c.finding = "never; large host buffers cost more TLB misses";
+    c.fix = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled";
+  } else {
+    c.finding = modes->find("[always]") != std::string::npos ? "always" : "madvise";
+  }
+  return c;
+}
+
+Check check_iommu(const Patient& p) {
+  Check c{.name = "IOMMU"};
+  const auto units = names_in(p.root / "sys/class/iommu").size();
+  if (units > 0) {
+    c.finding = fmt::format("on ({} unit{})", units, units == 1 ? "" : "s");
+    return c;
+  }
+  c.level = Level::warn;
+  c.finding = "off or absent; a model needs none, real devices through VFIO do";
+  c.fix =
+      "echo 'GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT intel_iommu=on amd_iommu=on\"' | "
+      "sudo tee /etc/default/grub.d/iommu.cfg && sudo update-grub  # then reboot";
+  return c;
+}
+
+Check check_vfio(const Patient& p) {
+  Check c{.name = "VFIO"};
+  const fs::path device = p.root / "dev/vfio/vfio";
+  std::error_code failed;
+  if (!fs::exists(device, failed)) {
+    c.level = Level::warn;
+    c.finding = "/dev/vfio/vfio is absent; a model needs none, real devices do";
+    c.fix = "sudo modprobe vfio-pci";
+  } else if (access(device.c_str(), R_OK | W_OK) != 0) {
+    c.level = Level::fix;
+    c.finding = "/dev/vfio/vfio is there, but this user may not open it";
+    c.fix = "sudo setfacl -R -m u:$USER:rw /dev/vfio";
+  } else {
+    c.finding = "/dev/vfio/vfio can be opened";
+  }
+  return c;
+}
+
+Check check_governor(const Patient& p) {
+  Check c{.name = "CPU governor"};
+  const fs::path folder = p.root / "sys/devices/system/cpu";
+  std::size_t slow = 0, seen = 0;
+  std::string slow_name;
+  for (const std::string& cpu : names_in(folder)) {
+    const auto governor = read_line(folder / cpu / "cpufreq/scaling_governor");
+    if (!governor) continue;
+    ++seen;
+    if (*governor == "performance") continue;
+    ++slow;
+    slow_name = *governor;
+  }
+  if (seen == 0) {
+    c.finding = "not the kernel's to set (virtual machine, or fixed clock)";
+  } else if (slow == 0) {
+    c.finding = "performance";
+  } else {
+    c.level = Level::fix;
+    c.finding = fmt::format("{} of {} CPUs use '{}'; latencies include clock changes", slow, seen, slow_name);
+    c.fix = "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
+  }
+  return c;
+}
+
+Check check_load(const Patient& p) {
+  Check c{.name = "load"};
+  const auto line = read_line(p.root / "proc/loadavg");
+  double load = 0;
+  if (!line || std::from_chars(line->data(), line->data() + line->size(), load).ec != std::errc{}) {
+    c.level = Level::warn;
+    c.finding = "cannot be read";
+    return c;
+  }
+  c.finding = fmt::format("{:.2f} over the last minute on {} CPU{}", load, p.cpus, p.cpus == 1 ? "" : "s");
+  if (load > kBusyShare * p.cpus) {
+    c.level = Level::warn;
+    c.finding += "; figures will be noisy";
+    c.fix = "top -b -n 1 -o %CPU | head -n 15  # then wait for, or stop, what is busy";
+  }
+  return c;
+}
+
+Check check_gpu(const Patient& p) {
+  Check c{.name = "GPU driver"};
+  const GpuHardware hardware = gpu_hardware(p);
+  for (const RuntimeState& r : p.runtimes) {
+    if (r.usable) c.finding += fmt::format("{}{}: {}", c.finding.empty() ? "" : "; ", r.name, r.detail);
+  }
+  if (!c.finding.empty()) return c;
+  if (!hardware.any()) {
+    c.level = Level::warn;
+    c.finding = "no NVIDIA or AMD GPU on PCI; --initiator cpu runs everything";
+    return c;
+  }
+  c.level = Level::fix;
+  const std::string wanted = hardware.nvidia ? "cuda" : "hip";
+  c.finding = fmt::format("a GPU is here, but its runtime is not usable");
+  for (const RuntimeState& r : p.runtimes) {
+    if (r.name == wanted) c.finding += ": " + r.detail;
+  }
+  c.fix = hardware.nvidia ? "sudo apt-get install nvidia-driver  # then reboot"
+                          : "sudo apt-get install libamdhip64-5";
+  return c;
+}
+
+Check check_dmabuf(const Patient& p) {
+  Check c{.name = "GPU dma-buf"};
+  const GpuHardware hardware = gpu_hardware(p);
+  if (!hardware.any() || !any_usable(p)) {
+    c.finding = "not needed without a usable GPU";
+    return c;
+  }
+  if (!hardware.nvidia) {
+    c.finding = "the amdgpu driver exports GPU memory";
+    return c;
+  }
+  const auto version = read_line(p.root / "proc/driver/nvidia/version");
+  if (version && version->find("Open Kernel Module") != std::string::npos) {
+    c.finding = "open NVIDIA kernel modules: GPU memory can be exported to other devices";
+  } else {
+    c.level = Level::warn;
+    c.finding = version ? "closed NVIDIA kernel modules: GPU memory cannot be exported to other devices"
+                        : "the NVIDIA kernel modules cannot be seen from here";
+    if (version) c.fix = "sudo apt-get install nvidia-open-kernel-dkms  # then reboot";
+  }
+  return c;
+}
+
+Check check_build(const Patient& p) {
+  Check c{.name = "build"};
+  if (p.optimized && p.sanitizer.empty()) {
+    c.finding = "optimized";
+    return c;
+  }
+  c.level = Level::fix;
+  c.finding = p.sanitizer.empty() ? "not optimized" : "with the " + p.sanitizer + " sanitizer";
+  c.finding += "; its figures mean nothing";
+  c.fix = "make";
+  return c;
+}
+
+std::vector<Check> all_checks(const Patient& p) {
+  return {check_build(p),
+          check_locked_memory(p),
+          check_huge_pages(p, false),
+          check_huge_pages(p, true),
+          check_transparent_huge_pages(p),
+          check_governor(p),
+          check_load(p),
+          check_iommu(p),
+          check_vfio(p),
+          check_gpu(p),
+          check_dmabuf(p)};
+}
+
+}  // namespace doorbell::cli

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What `doorbell doctor` looks at. Each check reads; none changes anything.
+#pragma once
+
+#include <doorbell/config.hpp>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace doorbell::cli {
+
+enum class Level {
+  ok,
+  warn,  ///< something cannot be used here, or figures may suffer
+  fix,   ///< what this machine has does not work, or figures are wrong, until it is changed
+};
+
+struct Check {
+  std::string name;
+  Level level = Level::ok;
+  std::string finding = {};
+  std::string fix = {};  ///< one command; empty when there is nothing to do
+};
+
+/// A GPU runtime's state, as gpu::runtimes() tells it.
+struct RuntimeState {
+  std::string name;
+  bool usable = false;
+  std::string detail;
+};
+
+/// Where the checks look, so that tests show them a made-up machine.
+struct Patient {
+  std::filesystem::path root = "/";
+  std::optional<u64> locked_limit_bytes;  ///< RLIMIT_MEMLOCK; empty: unlimited
+  unsigned cpus = 1;
+  std::vector<RuntimeState> runtimes;
+  bool optimized = true;
+  std::string sanitizer;
+};
+
+[[nodiscard]] Check check_locked_memory(const Patient& p);
+[[nodiscard]] Check check_huge_pages(const Patient& p, bool gigantic);
+[[nodiscard]] Check check_transparent_huge_pages(const Patient& p);
+[[nodiscard]] Check check_iommu(const Patient& p);
+[[nodiscard]] Check check_vfio(const Patient& p);
+[[nodiscard]] Check check_governor(const Patient& p);
+[[nodiscard]] Check check_load(const Patient& p);
+[[nodiscard]] Check check_gpu(const Patient& p);
+[[nodiscard]] Check check_dmabuf(const Patient& p);
+[[nodiscard]] Check check_build(const Patient& p);
+
+[[nodiscard]] std::vector<Check> all_checks(const Patient& p);
+
+}  // namespace doorbell::cli

@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+#include <algorithm>
+
+#include "cli/texts.hpp"
+
+namespace doorbell::cli {
+namespace {
+
+constexpr std::size_t kHelpColumn = 30;  // where an option's help begins
+constexpr char kGlue = '\x01';           // a space that wrap() prints but does not break at
+
+std::string heading(std::string_view title) {
+  return fmt::format("\n{}:\n", title);
+}
+
+/// Keeps "default 10 s" on one line: its spaces are not where wrap() breaks. Lists of kinds stay breakable.
+std::string glued(std::string facts) {
+  std::size_t begin = 0;
+  while (begin < facts.size()) {
+    const std::size_t end = std::min(facts.find("; ", begin), facts.size());
+    if (end - begin <= 30)
+      std::replace(facts.begin() + std::ptrdiff_t(begin), facts.begin() + std::ptrdiff_t(end), ' ', kGlue);
+    begin = end + 2;
+  }
+  return facts;
+}
+
+std::string option_lines(const Option& o) {
+  std::string left = o.letter != '\0' ? fmt::format("  -{}, ", o.letter) : "      ";
+  if (o.operand) {
+    left = fmt::format("  {}", value_name(o));
+  } else {
+    left += "--" + o.name;
+    if (o.kind != Kind::flag) left += fmt::format(" {}", value_name(o));
+  }
+  std::string text = o.help;
+  const std::string facts = option_facts(o);
+  if (!facts.empty()) text += fmt::format(" [{}]", glued(facts));
+  for (const std::string& alias : o.aliases) text += fmt::format(" (also --{})", alias);
+  std::string lines = left;
+  if (left.size() + 2 > kHelpColumn) {
+    lines += '\n';
+    lines.append(kHelpColumn, ' ');
+  } else {
+    lines.append(kHelpColumn - left.size(), ' ');
+  }
+  return lines + wrap(text, kHelpWidth - kHelpColumn, kHelpColumn) + "\n";
+}
+
+std::string example_lines(const std::vector<Example>& examples) {
+  if (examples.empty()) return {};
+  std::string text = heading("Examples");
+  for (const Example& example : examples) {
+    text += fmt::format("  {}\n      {}\n", example.command, wrap(example.text, kHelpWidth - 6, 6));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string wrap(std::string_view text, std::size_t width, std::size_t indent) {
+  std::string out;
+  std::size_t column = 0;
+  while (!text.empty()) {
+    const auto space = text.find(' ');
+    const std::string_view word = text.substr(0, space);
+    if (column != 0 && column + 1 + word.size() > width) {
+      out += '\n';
+      out.append(indent, ' ');
+      column = 0;
+    } else if (column != 0) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+    text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
+  }
+  std::replace(out.begin(), out.end(), kGlue, ' ');
+  return out;
+}
+
+std::string usage_line(const Command& command) {
+  std::string line = command.name;
+  bool any_required = false;
+  for (const Option& o : command.options.all()) {
+    if (o.operand || !o.required) continue;
+    line += fmt::format(" --{} {}", o.name, value_name(o));
+    any_required = true;
+  }
+  line += any_required ? " [OTHER OPTION]..." : " [OPTION]...";
+  for (const Option* o : command.options.operands()) {
+    line += o->required ? fmt::format(" {}", value_name(*o)) : fmt::format(" [{}]", value_name(*o));
+  }
+  return line;
+}
+
+std::string option_facts(const Option& o) {
+  std::vector<std::string> facts;
+  if (o.required && !o.operand) facts.emplace_back("required");
+  if (!o.default_text.empty()) {
+    const bool bare_seconds =
+        o.kind == Kind::seconds && o.default_text.find_last_not_of("0123456789.") == std::string::npos;
+    facts.push_back(fmt::format("default {}{}", o.default_text, bare_seconds ? " s" : ""));
+  }
+  // The choices stand in the value's name unless another name hides them.
+  if (!o.choices.empty() && value_name(o) != fmt::format("{}", fmt::join(o.choices, "|"))) {
+    facts.push_back(
+        fmt::format("{}: {}", o.kind == Kind::list ? "KIND" : "one of", fmt::join(o.choices, ", ")));
+  }
+  std::string range = range_text(o);
+  if (!range.empty()) {
+    if (o.kind == Kind::seconds) range += " s";
+    if (o.kind == Kind::size) range += " bytes";
+    if (!o.unit.empty()) range += " " + o.unit;
+    if (o.kind == Kind::choice || o.kind == Kind::list) range = "P in " + range;
+    facts.push_back(range);
+  } else if (!o.unit.empty()) {
+    facts.push_back("in " + o.unit);
+  }
+  return fmt::format("{}", fmt::join(facts, "; "));
+}
+
+std::string program_help(const std::vector<Command>& commands) {
+  std::string text =
+      "doorbell - moves bytes between accelerators and devices, and measures each path\n\n"
+      "Usage: doorbell COMMAND [OPTION]...\n";
+  std::vector<std::string> groups;
+  for (const Command& command : commands) {
+    if (std::find(groups.begin(), groups.end(), command.group) == groups.end())
+      groups.push_back(command.group);
+  }
+  for (const std::string& group : groups) {
+    text += heading(group);
+    for (const Command& command : commands) {
+      if (command.group == group) text += fmt::format("  {:<14}{}\n", command.name, command.summary);
+    }
+  }
+  text += heading("More");
+  text +=
+      "  doorbell help COMMAND      a command's options, with examples\n"
+      "  doorbell --version         what this build is\n";
+  text += heading("Exit status");
+  for (const ExitStatus& status : kExitStatuses)
+    text += fmt::format("  {:>3}  {}\n", status.code, status.meaning);
+  text += example_lines(
+      {{"doorbell demo", "Run every path on its model and print a table."},
+       {"doorbell doctor", "Say what this machine lacks for good figures, and how to fix it."}});
+  return text;
+}
+
+std::string command_help(const Command& command) {
+  std::string text = fmt::format("doorbell {} - {}\n\nUsage: doorbell {}\n", command.name, command.summary,
+                                 usage_line(command));
+  for (const std::string& paragraph : command.description)
+    text += fmt::format("\n{}\n", wrap(paragraph, kHelpWidth, 0));
+  if (!command.options.operands().empty()) {
+    text += heading("Arguments");
+    for (const Option* o : command.options.operands()) text += option_lines(*o);
+  }
+  for (const std::string& group : command.options.groups()) {
+    text += heading(group.empty() ? "Options" : group);
+    for (const Option& o : command.options.all()) {
+      if (!o.operand && o.group == group) text += option_lines(o);
+    }
+  }
+  return text + example_lines(command.examples);
+}
+
+}  // namespace doorbell::cli

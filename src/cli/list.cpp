@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/backends.hpp"
+#include "cli/commands.hpp"
+#include "cli/discover.hpp"
+#include "gpu/gpu.hpp"
+
+namespace doorbell::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<Device> gpus() {
+  std::vector<Device> found;
+  for (const gpu::Info& info : gpu::enumerate()) {
+    found.push_back({std::to_string(info.index),
+                     {{"model", info.name},
+                      {"runtime", info.runtime == gpu::Runtime::cuda ? "cuda" : "hip"},
+                      {"arch", info.arch},
+                      {"memory_bytes", info.memory_bytes},
+                      {"multiprocessors", info.multiprocessors},
+                      {"warp_lanes", info.warp_size},
+                      {"pci_address", info.pci_address},
+                      {"driver", info.driver}}});
+  }
+  return found;
+}
+
+std::vector<Device> models() {
+  std::vector<Device> found;
+  for (const Model& model : kModels) {
+    found.push_back({std::string(model.name), {{"path", model.path}, {"summary", model.summary}}});
+  }
+  return found;
+}
+
+/// A quantity in the unit that keeps it short; the factors are the ones people use for each.
+std::string human(const std::string& key, const Json& value) {
+  if (key.ends_with("_bits_per_s")) return fmt::format("{} Gb/s", value.get<double>() / 1e9);
+  if (key.ends_with("mtu_bytes")) return fmt::format("mtu {}", value.get<u64>());
+  if (key == "memory_bytes") return fmt::format("{:.0f} GiB", value.get<double>() / (1u << 30));
+  if (key.ends_with("_bytes")) return fmt::format("{:.1f} GB", value.get<double>() / 1e9);
+  if (value.is_string()) return value.get<std::string>();
+  return value.dump();
+}
+
+std::string facts_line(const Json& facts) {
+  // These mean something to the reader without their key.
+  constexpr std::string_view kPlain[] = {"model",     "summary",     "arch",       "runtime",
+                                         "state",     "pci_address", "name",       "rate",
+                                         "transport", "path",        "link_layer", "node_type"};
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : facts.items()) {
+    if (value.is_null() || value.empty()) continue;
+    if (value.is_array()) {
+      for (const Json& item : value) parts.push_back("[" + facts_line(item) + "]");
+      continue;
+    }
+    bool plain = key.ends_with("_bytes") || key.ends_with("_per_s");
+    for (const std::string_view name : kPlain) plain = plain || name == key;
+    std::string label = key;
+    for (char& c : label) c = c == '_' ? ' ' : c;
+    parts.push_back(plain ? human(key, value) : label + " " + human(key, value));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+struct Section {
+  std::string key, title;
+  std::vector<Device> devices;
+};
+
+int run(const Options& options, Context&) {
+  const std::vector<Section> sections = {
+      {"gpus", "GPUs (the number is what --gpu takes)", gpus()},
+      {"nvme", "NVMe controllers", nvme_controllers()},
+      {"rdma", "RDMA devices", rdma_devices()},
+      {"cxi", "HPE Cassini (CXI) devices", cxi_devices()},
+      {"net", "Network interfaces", network_interfaces()},
+      {"models", "Models (software devices, on every machine)", models()},
+  };
+  if (options.flag("json")) {
+    Json all;
+    for (const Section& section : sections) {
+      Json& list = all[section.key] = Json::array();
+      for (const Device& device : section.devices) {
+        Json entry = {{section.key == "gpus" ? "index" : "name",
+                       section.key == "gpus" ? Json(std::stoi(device.name)) : Json(device.name)}};
+        entry.update(device.facts);
+        list.push_back(std::move(entry));
+      }
+    }
+    fmt::print("{}\n", all.dump(2, ' ', false, Json::error_handler_t::replace));
+    return 0;
+  }
+  bool first = true;
+  for (const Section& section : sections) {
+    fmt::print("{}{}\n", first ? "" : "\n", section.title);
+    first = false;
+    if (section.devices.empty()) fmt::print("  none\n");
+    for (const Device& device : section.devices)
+      fmt::print("  {:<14}{}\n", device.name, facts_line(device.facts));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command list_command() {
+  Command command;
+  command.name = "list";
+  command.summary = "the devices of this machine, and the models";
+  command.description = {
+      "GPUs as their run-time libraries show them, and NVMe controllers, RDMA devices, CXI devices and "
+      "network "
+      "interfaces as the kernel shows them. Nothing is opened and no driver is touched."};
+  command.options.add({.name = "json", .kind = Kind::flag, .help = "print JSON", .group = "Output"});
+  command.examples = {{"doorbell list", "See which --gpu numbers there are."},
+                      {"doorbell list --json", "The same for a script, with units in the key names."}};
+  command.run = run;
+  command.group = "This machine";
+  command.stoppable = false;
+  return command;
+}
+
+}  // namespace doorbell::cli

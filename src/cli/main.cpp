@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <cstdio>
+#include <cstring>
+#include <doorbell/error.hpp>
+#include <span>
+
+#include "cli/commands.hpp"
+#include "cli/parse.hpp"
+#include "options/suggest.hpp"
+#include "cli/texts.hpp"
+
+namespace doorbell::cli {
+namespace {
+
+constexpr int kUsage = static_cast<int>(ExitCode::usage);
+
+const Command* find(const std::vector<Command>& commands, std::string_view name) {
+  for (const Command& command : commands) {
+    if (command.name == name) return &command;
+  }
+  return nullptr;
+}
+
+int unknown(const std::vector<Command>& commands, const std::string& word) {
+  std::vector<std::string> names = {"help"};
+  for (const Command& command : commands) names.push_back(command.name);
+  std::string near;
+  const bool option = word.starts_with('-');
+  if (!option) near = nearest(word, names);
+  fmt::print(stderr, "doorbell: unknown {} '{}'{}\n", option ? "option" : "command", word,
+             near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
+  fmt::print(stderr, "hint: 'doorbell help' lists the commands\n");
+  return kUsage;
+}
+
+/// `prefix` is empty when the message names the program itself.
+int report(const std::string& prefix, const Error& e) {
+  std::fflush(stdout);
+  fmt::print(stderr, "{}{}\n", prefix, e.what());
+  if (!e.hint().empty()) fmt::print(stderr, "hint: {}\n", e.hint());
+  return static_cast<int>(e.code());
+}
+
+int run_command(const Command& command, std::span<const std::string> arguments, Context& context) {
+  const std::string title = context.program + " " + command.name;
+  if (wants_help(arguments)) {
+    std::fputs(command_help(command).c_str(), stdout);
+    return 0;
+  }
+  try {
+    const Options options = parse(title, command.options, arguments);
+    if (command.stoppable) context.stop.install();
+    try {
+      return command.run(options, context);
+    } catch (const Error& e) {
+      return report(title + ": ", e);
+    }
+  } catch (const Error& e) {
+    return report("", e);
+  }
+}
+
+int help(const std::vector<Command>& commands, std::span<const std::string> arguments) {
+  if (arguments.empty() || wants_help(arguments)) {
+    std::fputs(program_help(commands).c_str(), stdout);
+    return 0;
+  }
+  if (arguments.size() > 1) {
+    fmt::print(stderr, "doorbell help: unexpected argument '{}'\n", arguments[1]);
+    return kUsage;
+  }
+  const Command* command = find(commands, arguments[0]);
+  if (command == nullptr) return unknown(commands, arguments[0]);
+  std::fputs(command_help(*command).c_str(), stdout);
+  return 0;
+}
+
+int dispatch(std::span<const std::string> words, Context& context) {
+  const std::vector<Command>& commands = context.commands;
+  if (words.empty()) {
+    fmt::print(stderr, "Usage: doorbell COMMAND [OPTION]...\n\n");
+    for (const Command& command : commands) fmt::print(stderr, "  {:<14}{}\n", command.name, command.summary);
+    fmt::print(stderr, "\nStart with 'doorbell demo'; 'doorbell help COMMAND' says the rest.\n");
+    return kUsage;
+  }
+  const std::string& word = words[0];
+  const auto rest = words.subspan(1);
+  if (word == "--help" || word == "-h" || word == "help") return help(commands, rest);
+  const Command* command = find(commands, word == "--version" ? "version" : std::string_view(word));
+  if (command == nullptr) return unknown(commands, word);
+  return run_command(*command, rest, context);
+}
+
+/// A full disk or a closed descriptor must not look like success.
+int flush_output(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  fmt::print(stderr, "doorbell: standard output: {}\n", std::strerror(errno));
+  return code == 0 ? kUsage : code;
+}
+
+}  // namespace
+}  // namespace doorbell::cli
+
+int main(int argc, char** argv) {
+  using namespace doorbell;
+  try {
+    const std::vector<cli::Command> commands = cli::all_commands();
+    measure::StopFlag stop;
+    cli::Context context{.program = "doorbell",
+                         .argv = std::vector<std::string>(argv, argv + argc),
+                         .stdout_tty = isatty(STDOUT_FILENO) == 1,
+                         .stderr_tty = isatty(STDERR_FILENO) == 1,
+                         .stop = stop,
+                         .commands = commands};
+    const std::span<const std::string> words(context.argv);
+    return cli::flush_output(cli::dispatch(words.empty() ? words : words.subspan(1), context));
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "doorbell: {}\n", e.what());
+    return cli::kUsage;
+  }
+}

@@ -1,0 +1,263 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+#include "nvme/backends.hpp"
+#include "nvme/bench.hpp"
+#include "nvme/model/spec.hpp"
+
+namespace doorbell::cli {
+
+namespace {
+
+constexpr u64 kDefaultIos = 10'000;
+
+void add_nvme_options(OptionTable& t) {
+  t.add({.name = "controller",
+         .kind = Kind::text,
+         .metavar = "SPEC",
+         .default_text = "model",
+         .help = "the controller: model[:KEY=VALUE,...] (keys below)",
+         .group = "Device"})
+      .add({.name = "namespace",
+            .kind = Kind::integer,
+            .default_text = "1",
+            .min = 1,
+            .max = 0xfffffffeu,
+            .help = "the namespace's number",
+            .group = "Device"})
+      .add({.name = "allow-write",
+            .kind = Kind::flag,
+            .help = "let writes destroy what a real device holds; models need no permission",
+            .group = "Device"})
+      .add({.name = "memory-mode",
+            .kind = Kind::integer,
+            .default_text = "0",
+            .min = 0,
+            .max = 15,
+            .help = "what lies in GPU memory, a sum of bits: 1 submission queues, 2 completion queues, 8 data; 4 "
+                    "(doorbells) does not exist",
+            .group = "Device"})
+      .add({.name = "doorbells",
+            .kind = Kind::choice,
+            .default_text = "register",
+            .choices = {"register", "shadow"},
+            .help = "ring registers, or shadow doorbells in memory (Doorbell Buffer Config)",
+            .group = "Device"})
+      .add({.name = "write-io",
+            .kind = Kind::integer,
+            .metavar = "N",
+            .max = u64{1} << 48,
+            .help = "I/Os to write; after a barrier the reads follow (neither count given: 10000 each, reads only "
+                    "where writing needs --allow-write)",
+            .group = "Work"})
+      .add({.name = "read-io",
+            .kind = Kind::integer,
+            .metavar = "N",
+            .max = u64{1} << 48,
+            .help = "I/Os to read and verify",
+            .group = "Work"})
+      .add({.name = "lbas-per-io",
+            .kind = Kind::integer,
+            .default_text = "1",
+            .min = 1,
+            .max = 65536,
+            .help = "logical blocks an I/O",
+            .group = "Work"})
+      .add({.name = "base-lba",
+            .kind = Kind::integer,
+            .default_text = "0",
+            .help = "the first logical block that is touched",
+            .group = "Work"})
+      .add({.name = "access-pattern",
+            .kind = Kind::choice,
+            .default_text = "sequential",
+            .choices = {"sequential", "random"},
+            .help = "order of addresses; random visits each position of the namespace once before any twice",
+            .group = "Work"})
+      .add({.name = "infinite",
+            .kind = Kind::flag,
+            .help = "go on until Ctrl-C",
+            .group = "Work"})
+      .add({.name = "num-queues",
+            .kind = Kind::integer,
+            .default_text = "1",
+            .min = 1,
+            .max = 64,
+            .help = "I/O queue pairs",
+            .group = "Queues"})
+      .add({.name = "queue-length",
+            .kind = Kind::integer,
+            .default_text = "1024",
+            .min = 2,
+            .max = 65536,
+            .help = "entries of each queue",
+            .group = "Queues"})
+      .add({.name = "batch-size",
+            .kind = Kind::integer,
+            .default_text = "1",
+            .min = 1,
+            .max = 1023,
+            .help = "entries posted for one doorbell",
+            .group = "Queues"})
+      .add({.name = "in-flight",
+            .kind = Kind::integer,
+            .metavar = "N",
+            .min = 1,
+            .max = 1023,
+            .help = "commands in flight on one queue (not given: the batch size for batches of 1, else four batches)",
+            .group = "Queues"})
+      .add({.name = "threads",
+            .kind = Kind::integer,
+            .default_text = "0",
+            .min = 0,
+            .max = 64,
+            .help = "CPU initiator threads, among which queues are shared; 0: half the cores",
+            .group = "Queues"})
+      .add({.name = "less-timing",
+            .kind = Kind::flag,
+            .help = "time the run as a whole and not each I/O: no latency figures, and no clock read per I/O",
+            .group = "Timing"})
+      .add({.name = "substep-timing",
+            .kind = Kind::flag,
+            .help = "time the parts of an I/O: build, enqueue, SQ doorbell, CQ poll, CQ doorbell",
+            .group = "Timing"})
+      .add({.name = "lfsr-seed",
+            .kind = Kind::integer,
+            .metavar = "N",
+            .help = "seed of the data pattern (not given: --seed)",
+            .group = "Verification"});
+}
+
+std::string model_key_text() {
+  std::string text = "The model's keys:";
+  const OptionTable keys = nvme::model_keys();
+  for (const Option& o : keys.all())
+    text += fmt::format("{} {}={} ({}; default {})", text.ends_with(':') ? "" : ";", o.name,
+                        value_name(o).empty() ? "VALUE" : value_name(o), o.help, o.default_text);
+  return text + ".";
+}
+
+nvme::BenchOptions bench_options(const Options& o) {
+  nvme::BenchOptions b;
+  b.controller = o.text("controller");
+  b.nsid = static_cast<u32>(o.integer("namespace"));
+  b.initiator = o.text("initiator") == "gpu" ? nvme::Initiator::gpu : nvme::Initiator::cpu;
+  b.gpu = static_cast<int>(o.integer("gpu"));
+  b.memory_mode = static_cast<u32>(o.integer("memory-mode"));
+  if ((b.memory_mode & 4) != 0)
+    throw Error("--memory-mode", fmt::format("{} has bit 4 set: doorbells are the device's, they cannot lie in GPU memory",
+                                             b.memory_mode),
+                "use a sum of 1, 2 and 8");
+  b.allow_write = o.flag("allow-write");
+  b.shadow_doorbells = o.text("doorbells") == "shadow";
+  const bool model = b.controller == "model" || b.controller.starts_with("model:");
+  if (!o.given("write-io") && !o.given("read-io")) {
+    b.read_io = kDefaultIos;
+    b.write_io = model || b.allow_write ? kDefaultIos : 0;
+  } else {
+    b.write_io = o.given("write-io") ? o.integer("write-io") : 0;
+    b.read_io = o.given("read-io") ? o.integer("read-io") : 0;
+  }
+  b.lbas_per_io = static_cast<u32>(o.integer("lbas-per-io"));
+  b.base_lba = o.integer("base-lba");
+  b.random = o.text("access-pattern") == "random";
+  b.infinite = o.flag("infinite");
+  b.duration_s = o.has("duration") ? o.seconds("duration") : 0;
+  if (b.infinite && b.duration_s > 0) throw Error("--infinite", "it contradicts --duration", "give one of the two");
+  b.num_queues = static_cast<u32>(o.integer("num-queues"));
+  b.queue_length = static_cast<u32>(o.integer("queue-length"));
+  b.batch = static_cast<u32>(o.integer("batch-size"));
+  b.in_flight = o.has("in-flight") ? static_cast<u32>(o.integer("in-flight")) : 0;
+  b.threads = static_cast<u32>(o.integer("threads"));
+  b.less_timing = o.flag("less-timing");
+  b.substeps = o.flag("substep-timing");
+  if (b.less_timing && b.substeps)
+    throw Error("--less-timing", "it contradicts --substep-timing", "give one of the two");
+  b.seed = o.integer("seed");
+  b.lfsr_seed = o.has("lfsr-seed") ? o.integer("lfsr-seed") : b.seed;
+  b.verify = o.text("verify") != "off";
+  b.verify_sample = o.choice_number("verify").value_or(1);
+  b.timeout_s = o.seconds("timeout");
+  b.late_after_s = o.seconds("late-after");
+  // A count says how much is done; only a run by time is warmed up and repeated unasked.
+  const bool by_time = b.duration_s > 0;
+  b.warmup_s = o.has("warmup") ? o.seconds("warmup") : by_time ? std::min(1.0, b.duration_s / 10) : 0;
+  b.repeats = static_cast<u32>(o.given("repeats") ? o.integer("repeats") : by_time ? o.integer("repeats") : 1);
+  for (const ListItem& item : o.list("fault")) {
+    const auto& names = model::fault_names();
+    const auto kind = static_cast<std::size_t>(std::ranges::find(names, item.kind) - names.begin());
+    b.faults.probability[kind] = item.value;
+  }
+  if (b.faults.any() && !model)
+    throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", b.controller),
+                "use --controller model");
+  return b;
+}
+
+int run(const Options& options, Context& context) {
+  const nvme::BenchOptions bench = bench_options(options);
+  Progress progress(context.stderr_tty && !options.flag("quiet"));
+  report::Result result = new_result(context);
+  nvme::BenchResult r = nvme::run_bench(
+      bench, {.stop = &context.stop,
+              .progress = [&](double fraction, const std::string& what) { progress.update(fraction, what); }});
+  progress.clear();
+  r.cell.options = options.echo();
+  r.cell.options["repeats"] = bench.repeats;
+  r.cell.options["warmup_s"] = bench.warmup_s;
+  r.cell.options["write_io"] = bench.write_io;
+  r.cell.options["read_io"] = bench.read_io;
+  r.cell.options["in_flight"] = r.cell.cell["in_flight"];
+  r.cell.options["lfsr_seed"] = bench.lfsr_seed;
+  result.cells.push_back(std::move(r.cell));
+  result.stop_reason = r.stop_reason;
+  result.complete = r.stop_reason == "done";
+  for (std::string& w : r.warnings) result.warnings.push_back(std::move(w));
+  return deliver(result, options, context);
+}
+
+}  // namespace
+
+Command nvme_command() {
+  Command c;
+  c.name = "nvme";
+  c.summary = "read and write an NVMe namespace through queues of your own";
+  c.description = {
+      "Creates I/O queue pairs on an NVMe controller, writes, waits, reads back and verifies every block, and "
+      "reports latency, rate and cost. The commands are built, posted and polled by CPU threads or, with "
+      "--initiator gpu, by a GPU kernel that rings the doorbells itself.",
+      "The software controller 'model' needs no hardware: it reads the same queue memory, decodes the same "
+      "commands and answers with the same completions as a device.",
+      model_key_text(),
+      "A read of blocks that nobody wrote is counted as unverifiable, never as failed; blocks that an earlier run "
+      "wrote are verified by what they say of themselves.",
+  };
+  add_nvme_options(c.options);
+  add_common_options(c.options);
+  c.examples = {
+      {"doorbell nvme --write-io 100000 --read-io 100000 --num-queues 4 --batch-size 16",
+       "Write 100000 blocks on the model, read them back, verify each."},
+      {"doorbell nvme --controller model:lba=4096 --lbas-per-io 64 --access-pattern random --json out.json",
+       "256 KiB I/Os in random order, with the whole result in a file."},
+      {"doorbell nvme --controller model:media=null --read-io 5000000 --batch-size 64 --less-timing",
+       "How fast the queues themselves are: no data moves."},
+      {"doorbell nvme --initiator gpu --memory-mode 11 --num-queues 16 --batch-size 64",
+       "Queues and data in GPU memory, driven by a GPU kernel."},
+      {"doorbell nvme --fault corrupt=0.001,drop=0.0001 --timeout 2",
+       "Prove that damage is found: exit code 2 and a count for each class."},
+      {"doorbell nvme --read-io 1 --duration 5 --substep-timing",
+       "Five seconds of single reads, seven times, with the time of each step."},
+  };
+  c.run = run;
+  return c;
+}
+
+}  // namespace doorbell::cli

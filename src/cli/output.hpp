@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What every measuring command does with its Result.
+#pragma once
+
+#include "cli/command.hpp"
+#include "report/result.hpp"
+
+namespace doorbell::cli {
+
+/// A Result with argv and environment filled in.
+[[nodiscard]] report::Result new_result(const Context& context);
+
+/// Sets the exit code and the warnings of the environment, writes --json and --csv, prints the table.
+/// Returns the exit code. `--json -` takes stdout, so the table then stays away.
+int deliver(report::Result& result, const Options& options, const Context& context);
+
+}  // namespace doorbell::cli

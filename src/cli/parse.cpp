@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/parse.hpp"
+
+#include <fmt/format.h>
+#include <doorbell/error.hpp>
+#include <optional>
+#include <stdexcept>
+
+#include "options/suggest.hpp"
+
+namespace doorbell::cli {
+namespace {
+
+/// "-", "-5" and "-.5" are values; everything else that begins with '-' is an option.
+bool looks_like_option(std::string_view word) {
+  return word.size() > 1 && word[0] == '-' &&
+         std::string_view("0123456789.").find(word[1]) == std::string_view::npos;
+}
+
+class Parser {
+ public:
+  Parser(const std::string& title, const OptionTable& table, std::span<const std::string> words)
+      : title_(title), words_(words), options_(table), operands_(options_.table().operands()) {}
+
+  Options run() {
+    bool only_operands = false;
+    while (at_ < words_.size()) {
+      const std::string& word = words_[at_++];
+      if (!only_operands && word == "--") {
+        only_operands = true;
+      } else if (!only_operands && word.starts_with("--")) {
+        long_option(word);
+      } else if (!only_operands && looks_like_option(word)) {
+        letter_option(word);
+      } else {
+        operand(word);
+      }
+    }
+    for (const Option& o : options_.table().all()) {
+      if (o.required && !options_.given(o.name)) refuse(fmt::format("{} is missing", display_name(o)));
+    }
+    return std::move(options_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw Error(title_, why, fmt::format("'{} --help' lists the options", title_));
+  }
+
+  void long_option(const std::string& word) {
+    const auto equals = word.find('=');
+    const std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+    const Option* o = options_.table().find(name);
+    if (o == nullptr || o->operand) unknown("--" + name);
+    if (equals == std::string::npos) {
+      assign(*o, "--" + name, std::nullopt);
+    } else {
+      assign(*o, "--" + name, word.substr(equals + 1));
+    }
+  }
+
+  void letter_option(const std::string& word) {
+    const Option* o = options_.table().find_letter(word[1]);
+    if (o == nullptr || (o->kind == Kind::flag && word.size() > 2)) unknown(word);
+    if (word.size() == 2) {
+      assign(*o, word, std::nullopt);
+    } else {
+      assign(*o, word.substr(0, 2), word.substr(word[2] == '=' ? 3 : 2));
+    }
+  }
+
+  void operand(const std::string& word) {
+    if (operands_seen_ == operands_.size()) {
+      const std::string near = nearest_option("--" + word);
+      refuse(fmt::format("unexpected argument '{}'{}", word,
+                         near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
+    }
+    const Option& o = *operands_[operands_seen_++];
+    store(o, display_name(o), word);
+  }
+
+  /// `typed` is the option as the user wrote it, so that an error names what is on the screen.
+  void assign(const Option& o, const std::string& typed, std::optional<std::string> value) {
+    if (options_.given(o.name)) refuse(fmt::format("{}: given twice", typed));
+    if (o.kind != Kind::flag && !value) {
+      if (at_ == words_.size()) refuse(fmt::format("{}: needs a value ({})", typed, value_name(o)));
+      if (looks_like_option(words_[at_])) {
+        refuse(fmt::format("{}: needs a value ({}), but '{}' follows", typed, value_name(o), words_[at_]));
+      }
+      value = words_[at_++];
+    }
+    if (o.kind == Kind::flag && value)
+      refuse(fmt::format("{}: takes no value, but '{}' is given", typed, *value));
+    store(o, typed, value.value_or(""));
+  }
+
+  void store(const Option& o, const std::string& typed, const std::string& value) {
+    try {
+      options_.set(o.name, value);
+    } catch (const std::invalid_argument& e) {
+      refuse(fmt::format("{}: {}", typed, e.what()));
+    }
+  }
+
+  [[nodiscard]] std::string nearest_option(std::string_view typed) const {
+    std::vector<std::string> names;
+    for (const Option& o : options_.table().all()) {
+      if (o.operand) continue;
+      names.push_back(o.name);
+      names.insert(names.end(), o.aliases.begin(), o.aliases.end());
+    }
+    // Compared without dashes, so that -batch-size finds --batch-size.
+    const auto bare = typed.find_first_not_of('-');
+    if (bare == std::string_view::npos) return {};
+    const std::string near = nearest(typed.substr(bare), names);
+    return near.empty() ? near : "--" + near;
+  }
+
+  [[noreturn]] void unknown(const std::string& typed) const {
+    const std::string near = nearest_option(typed);
+    refuse(fmt::format("unknown option '{}'{}", typed,
+                       near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
+  }
+
+  const std::string& title_;
+  std::span<const std::string> words_;
+  Options options_;
+  std::vector<const Option*> operands_;
+  std::size_t at_ = 0;
+  std::size_t operands_seen_ = 0;
+};
+
+}  // namespace
+
+Options parse(const std::string& title, const OptionTable& table, std::span<const std::string> arguments) {
+  return Parser(title, table, arguments).run();
+}
+
+bool wants_help(std::span<const std::string> arguments) {
+  for (const std::string& word : arguments) {
+    if (word == "--") return false;
+    if (word == "--help" || word == "-h") return true;
+  }
+  return false;
+}
+
+}  // namespace doorbell::cli

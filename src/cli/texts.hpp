@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The texts that are made from the option tables.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/command.hpp"
+
+namespace doorbell::cli {
+
+inline constexpr std::size_t kHelpWidth = 92;
+
+/// `text` in lines of at most `width`, the lines after the first indented by `indent`.
+[[nodiscard]] std::string wrap(std::string_view text, std::size_t width, std::size_t indent);
+
+/// "nvme [OPTION]... FILE": the operands in brackets unless required.
+[[nodiscard]] std::string usage_line(const Command& command);
+/// What --help says of an option after its help text: unit, default, range, choices.
+[[nodiscard]] std::string option_facts(const Option& o);
+
+/// `doorbell help`: every command with its summary.
+[[nodiscard]] std::string program_help(const std::vector<Command>& commands);
+/// `doorbell help COMMAND`.
+[[nodiscard]] std::string command_help(const Command& command);
+
+/// doorbell.1 and doorbell-COMMAND.1, in the man macros of roff.
+[[nodiscard]] std::string program_man(const std::vector<Command>& commands);
+[[nodiscard]] std::string command_man(const Command& command);
+
+/// A bash completion script. It needs bash 4 and nothing else.
+[[nodiscard]] std::string bash_completion(const std::vector<Command>& commands);
+
+struct ExitStatus {
+  int code;
+  std::string_view meaning;
+};
+inline constexpr ExitStatus kExitStatuses[] = {
+    {0, "success"},
+    {1, "usage or environment: a bad option, a missing file, no permission"},
+    {2, "data, completion or timeout errors, or a figure above a physical limit"},
+    {3, "a comparison found a regression"},
+    {77, "the hardware asked for is not here"},
+    {130, "interrupted twice"},
+};
+
+/// One paragraph each.
+inline constexpr std::string_view kProgramDescription[] = {
+    "doorbell moves bytes between accelerators and the devices around them and measures what each path "
+    "delivers. The work is started by a CPU thread or by a GPU kernel, and every byte is verified.",
+    "Every device also exists as a software model that speaks the device's own wire format, so each command "
+    "runs on any Linux machine. Which device is used is named on the command line and in every result.",
+};
+
+}  // namespace doorbell::cli

@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the build embedded, and why it embedded nothing.
+#pragma once
+
+#include "gpu/gpu.hpp"
+
+namespace doorbell::gpu {
+
+/// How one runtime's kernels were compiled.
+struct KernelBuild {
+  const char* compiler;  ///< "nvcc 13.0.88"; empty when the kernels were left out
+  const char* targets;   ///< "sm_80, sm_90, PTX"
+  const char* left_out;  ///< why there are none; empty when there are some
+};
+[[nodiscard]] const KernelBuild& kernel_build(Runtime runtime);
+
+}  // namespace doorbell::gpu

@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One accelerator, whoever made it. CUDA and HIP are loaded at run time behind this interface; the
+// program links neither and starts without both.
+#pragma once
+
+#include <doorbell/config.hpp>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace doorbell::gpu {
+
+enum class Runtime { cuda, hip };
+
+/// What enumeration knows of one GPU. `index` is the number that `--gpu` takes.
+struct Info {
+  int index = 0;
+  Runtime runtime = Runtime::cuda;
+  std::string name;
+  std::string arch;  ///< "sm_90", "gfx90a"
+  std::string pci_address;
+  std::string driver;
+  u64 memory_bytes = 0;
+  int multiprocessors = 0;
+  int warp_size = 32;
+};
+
+/// Why GPUs of one runtime cannot be used, for `doctor` and for the error of `--initiator gpu`.
+struct RuntimeStatus {
+  Runtime runtime;
+  bool usable = false;
+  std::string detail;  ///< "driver 580.159, 1 GPU" or "libcuda.so.1 cannot be loaded: ..."
+};
+
+/// A queue of work on the GPU. Owned by the Gpu that made it; freed with it or by destroy().
+struct Stream {
+  void* handle = nullptr;
+};
+
+/// A kernel from one of the embedded code objects.
+struct Kernel {
+  void* handle = nullptr;
+};
+
+struct Copy {
+  void* to;
+  const void* from;
+  u64 bytes;
+};
+
+/// An open GPU with a current context. Every call throws doorbell::Error on failure unless it says
+/// otherwise. Thread rule: calls may come from any thread; each makes the context current.
+class Gpu {
+ public:
+  virtual ~Gpu() = default;
+  [[nodiscard]] virtual const Info& info() const = 0;
+
+  /// GPU memory, zeroed, aligned to at least 64 KiB. The pointer is valid on the GPU only.
+  [[nodiscard]] virtual void* allocate(u64 bytes) = 0;
+  virtual void free(void* p) noexcept = 0;
+  /// Page-locked host memory mapped into the GPU at the same address (unified addressing); zeroed.
+  [[nodiscard]] virtual void* allocate_pinned(u64 bytes) = 0;
+  virtual void free_pinned(void* p) noexcept = 0;
+  /// Makes existing host memory reachable by the GPU and returns the GPU's address for it.
+  /// `mmio` registers a device's BAR mapping instead of memory.
+  [[nodiscard]] virtual void* register_host(void* p, u64 bytes, bool mmio) = 0;
+  virtual void unregister_host(void* p) noexcept = 0;
+
+  /// Blocking copies; either side may be host or GPU memory.
+  virtual void copy(void* to, const void* from, u64 bytes) = 0;
+  virtual void copy(std::span<const Copy> batch) = 0;
+  virtual void fill_zero(void* p, u64 bytes) = 0;
+
+  [[nodiscard]] virtual Stream create_stream() = 0;
+  virtual void destroy(Stream s) noexcept = 0;
+  /// Finds `name` in the embedded code objects; throws when this build has no kernels for this GPU.
+  [[nodiscard]] virtual Kernel kernel(const std::string& name) = 0;
+  struct Launch {
+    u32 blocks = 1;
+    u32 threads = 32;
+    u32 shared_bytes = 0;  ///< dynamic shared memory, raised past 48 KiB as needed
+  };
+  /// `args` points at each argument's value, in order.
+  virtual void launch(Kernel k, const Launch& shape, Stream s, std::span<void*> args) = 0;
+  /// True when everything in the stream has finished; throws on an error found by then.
+  [[nodiscard]] virtual bool finished(Stream s) = 0;
+  /// Waits until finished(s) or the deadline; false on expiry (the work is still running).
+  [[nodiscard]] virtual bool wait(Stream s, u64 timeout_ns) = 0;
+  /// A dma-buf file descriptor for [p, p+bytes) of GPU memory; the caller closes it.
+  [[nodiscard]] virtual int export_dmabuf(void* p, u64 bytes) = 0;
+};
+
+/// Every GPU that a usable runtime shows: CUDA's first, then HIP's. Never throws.
+[[nodiscard]] std::vector<Info> enumerate();
+/// One entry a runtime, usable or not. Never throws.
+[[nodiscard]] std::vector<RuntimeStatus> runtimes();
+/// Opens a GPU by its index. Throws with ExitCode::absent when there is none, saying what is missing.
+[[nodiscard]] std::shared_ptr<Gpu> open(int index);
+
+/// A code object that the build embedded ("sm_90", "ptx", "gfx90a", ...); empty without a GPU compiler.
+struct CodeObject {
+  Runtime runtime;
+  std::string name;  ///< the source's stem, for messages
+  std::span<const std::byte> image;
+};
+[[nodiscard]] std::span<const CodeObject> code_objects();
+
+}  // namespace doorbell::gpu

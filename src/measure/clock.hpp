@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Host clocks. Monotonic only.
+#pragma once
+
+#include <doorbell/config.hpp>
+#include <time.h>
+
+namespace doorbell {
+
+/// CLOCK_MONOTONIC in ns.
+[[nodiscard]] inline u64 wall_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<u64>(t.tv_sec) * 1'000'000'000u + static_cast<u64>(t.tv_nsec);
+}
+
+/// CPU time of the calling thread in ns.
+[[nodiscard]] inline u64 thread_cpu_ns() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<u64>(t.tv_sec) * 1'000'000'000u + static_cast<u64>(t.tv_nsec);
+}
+
+/// The clock of CPU-initiated loops: the time-stamp counter where the CPU says that it is invariant,
+/// else CLOCK_MONOTONIC. About 10 ns a reading against 25 to 40.
+struct HostClock {
+  /// True when now() reads the time-stamp counter.
+  [[nodiscard]] static bool uses_tsc();
+  /// Nanoseconds a tick, measured once at start-up, as a fixed-point number with 24 fraction bits.
+  [[nodiscard]] static u64 ns_per_tick_q24();
+  [[nodiscard]] static u64 ticks(double seconds);
+
+  [[nodiscard]] static u64 now() {
+#if defined(__x86_64__)
+    if (tsc_) return __builtin_ia32_rdtsc();
+#endif
+    return doorbell::wall_ns();
+  }
+  [[nodiscard]] static u64 wall_ns() { return doorbell::wall_ns(); }
+
+ private:
+  static const bool tsc_;
+};
+
+}  // namespace doorbell

@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A thread that plays a piece of device hardware: it calls `poll()` for ever, and gives the CPU away
+// when there has been nothing to do for a while.
+#pragma once
+
+#include <doorbell/memory_order.hpp>
+
+#include <pthread.h>
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+
+namespace doorbell::model {
+
+class DeviceThread {
+ public:
+  /// `poll` returns true when it found work. It must not throw.
+  DeviceThread(const std::string& name, std::function<bool()> poll)
+      : thread_([this, name, poll = std::move(poll)] {
+          pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+          u32 idle = 0;
+          while (!stop_.load(std::memory_order_acquire)) {
+            if (poll()) {
+              idle = 0;
+              continue;
+            }
+            cpu_relax();
+            // With fewer cores than polling threads, whoever has nothing to do must make way: the
+            // other side's work is what this thread waits for.
+            if (++idle % kIdlePollsPerYield == 0) std::this_thread::yield();
+          }
+        }) {}
+  ~DeviceThread() {
+    stop_.store(true, std::memory_order_release);
+    thread_.join();
+  }
+  DeviceThread(const DeviceThread&) = delete;
+  DeviceThread& operator=(const DeviceThread&) = delete;
+
+  [[nodiscard]] pthread_t handle() { return thread_.native_handle(); }
+
+ private:
+  static constexpr u32 kIdlePollsPerYield = 256;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace doorbell::model

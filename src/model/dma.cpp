@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "model/dma.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+
+#include "gpu/gpu.hpp"
+
+namespace doorbell::model {
+
+namespace {
+constexpr u64 kStagingBytes = u64{4} << 20;
+constexpr std::chrono::seconds kAgentDeadline{1};
+}  // namespace
+
+struct DmaAgent::Impl {
+  Region rings;
+  gpu::Stream stream;
+};
+
+DmaAgent::DmaAgent(std::shared_ptr<gpu::Gpu> gpu, u32 rings) : gpu_(std::move(gpu)), impl_(new Impl) {
+  impl_->rings = Region(Place::pinned, sizeof(DmaRing) * rings, gpu_);
+  impl_->stream = gpu_->create_stream();
+  void* base = impl_->rings.device();
+  std::array<void*, 1> args = {&base};
+  gpu_->launch(gpu_->kernel("doorbell_dma_agent"), {.blocks = rings, .threads = 256, .shared_bytes = 0},
+               impl_->stream, args);
+}
+
+DmaAgent::~DmaAgent() {
+  auto* rings = reinterpret_cast<DmaRing*>(impl_->rings.host());
+  for (u64 i = 0; i < impl_->rings.bytes() / sizeof(DmaRing); ++i) store_release(&rings[i].abort, 1);
+  // An agent that does not leave keeps its memory: freeing it under a running kernel is worse.
+  if (gpu_->wait(impl_->stream, 2'000'000'000)) gpu_->destroy(impl_->stream);
+}
+
+DmaRing& DmaAgent::ring(u32 i) { return reinterpret_cast<DmaRing*>(impl_->rings.host())[i]; }
+
+DmaEngine::DmaEngine(const SoftwareAddressSpace& space, DmaAgent* agent, u32 ring) : view_(space) {
+  if (agent == nullptr) return;
+  ring_ = &agent->ring(ring);
+  staging_ = Region(Place::pinned, kStagingBytes, agent->gpu());
+}
+
+DmaEngine::~DmaEngine() = default;
+
+u8* DmaEngine::host(Iova iova, u64 bytes, Access access) {
+  const auto t = view_.find(iova, bytes, access);
+  return t.gpu ? nullptr : t.address;
+}
+
+bool DmaEngine::fetch(Iova from, void* to, u64 bytes) {
+  const auto t = view_.find(from, bytes, Access::read);
+  if (t.address == nullptr) return false;
+  if (!t.gpu) {
+    std::memcpy(to, t.address, bytes);
+    return true;
+  }
+  if (ring_ == nullptr) return false;
+  for (u64 done = 0; done < bytes;) {
+    const u64 n = std::min(bytes - done, kStagingBytes / 2);
+    u8* at = stage(n);
+    submit(at, t.address + done, n);
+    landings_.push_back({static_cast<u8*>(to) + done, at, n});
+    done += n;
+  }
+  return true;
+}
+
+bool DmaEngine::deliver(Iova to, const void* from, u64 bytes) {
+  const auto t = view_.find(to, bytes, Access::write);
+  if (t.address == nullptr) return false;
+  if (!t.gpu) {
+    std::memcpy(t.address, from, bytes);
+    return true;
+  }
+  if (ring_ == nullptr) return false;
+  for (u64 done = 0; done < bytes;) {
+    const u64 n = std::min(bytes - done, kStagingBytes / 2);
+    u8* at = stage(n);
+    std::memcpy(at, static_cast<const u8*>(from) + done, n);
+    submit(t.address + done, at, n);
+    done += n;
+  }
+  return true;
+}
+
+u8* DmaEngine::stage(u64 bytes) {
+  bytes = (bytes + 15) / 16 * 16;
+  if (staged_ + bytes > staging_.bytes() || queued_ == kCopyRing) broken_ = !commit() || broken_;
+  u8* at = staging_.host() + staged_;
+  staged_ += bytes;
+  return at;
+}
+
+void DmaEngine::submit(void* to, const void* from, u64 bytes) {
+  CopyDescriptor& d = ring_->descriptors[ticket_ % kCopyRing];
+  d.to = reinterpret_cast<u64>(to);
+  d.from = reinterpret_cast<u64>(from);
+  d.bytes = bytes;
+  d.kind = 0;
+  ++ticket_;
+  ++queued_;
+  store_release(&d.ticket, ticket_);  // the copy's fields before the word that makes it valid
+}
+
+bool DmaEngine::commit() {
+  if (queued_ == 0) return !broken_;
+  const auto give_up = std::chrono::steady_clock::now() + kAgentDeadline;
+  bool ok = true;
+  // The acquire orders the copies that the agent finished before their use here.
+  for (u32 spins = 0; load_acquire(&ring_->done) != ticket_; ++spins) {
+    cpu_relax();
+    if ((spins & 0xfff) == 0xfff && std::chrono::steady_clock::now() > give_up) {
+      ok = false;
+      break;
+    }
+  }
+  if (ok)
+    for (const Landing& l : landings_) std::memcpy(l.to, l.from, l.bytes);
+  landings_.clear();
+  queued_ = 0;
+  staged_ = 0;
+  broken_ = broken_ || !ok;
+  return !broken_;
+}
+
+}  // namespace doorbell::model

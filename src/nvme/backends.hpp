@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The registry of NVMe back ends: what `--controller` may name. A new one is a line in backends.cpp.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nvme/device.hpp"
+#include "nvme/model/config.hpp"
+
+namespace doorbell::nvme {
+
+/// What a device is opened for. Only `spec` is needed; the rest lets a model fit itself to the run.
+struct DeviceRequest {
+  std::string spec = {};
+  std::shared_ptr<gpu::Gpu> gpu = {};
+  u32 queues = 1;             ///< I/O queue pairs that will be used
+  u32 initiator_threads = 1;  ///< CPU threads that will drive them; 0 when a GPU does
+  model::FaultRates faults = {};
+  u64 seed = 1;
+  u64 late_ns = 1'000'000'000;  ///< a completion later than this counts as late
+};
+
+struct Backend {
+  std::string name;     ///< "model"
+  std::string syntax;   ///< "model[:KEY=VALUE,...]"
+  std::string summary;  ///< one line
+  bool (*accepts)(const std::string& spec);
+  std::unique_ptr<Device> (*open)(const DeviceRequest& request);
+};
+
+[[nodiscard]] const std::vector<Backend>& backends();
+
+/// Opens what the request names. Never substitutes one back end for another.
+[[nodiscard]] std::unique_ptr<Device> open_device(const DeviceRequest& request);
+
+/// "model:media=ram,lba=4096" to a configuration; an unknown key or a bad value is an Error that names it.
+[[nodiscard]] ModelConfig parse_model_spec(const std::string& spec);
+
+}  // namespace doorbell::nvme

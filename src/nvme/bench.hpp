@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What `doorbell nvme` measures: write, barrier, read back and verify, as often as asked.
+#pragma once
+
+#include <doorbell/nvme/controller.hpp>
+
+#include <functional>
+#include <string>
+
+#include "measure/stop.hpp"
+#include "model/fault.hpp"
+#include "report/result.hpp"
+
+namespace doorbell::nvme {
+
+struct BenchOptions {
+  std::string controller = "model";
+  u32 nsid = 1;
+  Initiator initiator = Initiator::cpu;
+  int gpu = 0;
+  u32 memory_mode = 0;  ///< bits: 1 SQ, 2 CQ, 8 data in GPU memory
+  u64 write_io = 0;
+  u64 read_io = 0;
+  u32 batch = 1;
+  u32 in_flight = 0;  ///< on one queue; 0: chosen from batch and queue length
+  u32 queue_length = 1024;
+  u32 num_queues = 1;
+  u32 threads = 0;  ///< CPU initiator threads; 0: as the cores allow
+  u32 lbas_per_io = 1;
+  u64 base_lba = 0;
+  bool random = false;
+  bool infinite = false;
+  double duration_s = 0;  ///< 0: by count
+  bool less_timing = false;
+  bool substeps = false;
+  u64 seed = 1;
+  u64 lfsr_seed = 1;
+  bool verify = true;
+  double verify_sample = 1;  ///< share of reads that are checked
+  double timeout_s = 10;
+  double late_after_s = 1;
+  double warmup_s = 0;
+  u32 repeats = 1;
+  bool shadow_doorbells = false;
+  bool allow_write = false;
+  model::FaultRates faults;
+};
+
+/// What a bench tells while it runs.
+struct BenchWatch {
+  measure::StopFlag* stop = nullptr;
+  std::function<void(double fraction, const std::string& what)> progress;
+};
+
+struct BenchResult {
+  report::Cell cell;
+  bool interrupted = false;
+  std::string stop_reason = "done";
+  bool failed = false;  ///< data, completion or timeout errors: exit 2
+  std::vector<std::string> warnings;
+};
+
+/// Runs it. Throws doorbell::Error for what cannot be set up; nothing has been written then.
+[[nodiscard]] BenchResult run_bench(const BenchOptions& options, const BenchWatch& watch);
+
+}  // namespace doorbell::nvme

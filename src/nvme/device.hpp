@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// An NVMe controller as its driver sees it: a BAR and the memory it can reach. One implementation a
+// back end; everything above (reset, admin commands, queues) is the same for all.
+#pragma once
+
+#include <doorbell/address_space.hpp>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace doorbell::nvme {
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  /// "model", "emulated" or "hardware".
+  [[nodiscard]] virtual std::string kind() const = 0;
+  /// What the user called it, resolved.
+  [[nodiscard]] virtual std::string name() const = 0;
+
+  // Registers by byte offset in BAR0. Set-up only.
+  [[nodiscard]] virtual u32 read32(u32 offset) = 0;
+  [[nodiscard]] virtual u64 read64(u32 offset) = 0;
+  virtual void write32(u32 offset, u32 value) = 0;
+  virtual void write64(u32 offset, u64 value) = 0;
+
+  [[nodiscard]] virtual AddressSpace& address_space() = 0;
+  /// The CPU's address of a 32-bit register, for doorbells and CSTS on the hot path.
+  [[nodiscard]] virtual u32* cpu_register(u64 offset) = 0;
+  /// The GPU's address of the same; null when this device cannot be rung by the GPU it was opened with.
+  [[nodiscard]] virtual u32* gpu_register(u64 offset) = 0;
+
+  /// False for null media: there is nothing to verify.
+  [[nodiscard]] virtual bool moves_data() const { return true; }
+  /// True when writing to it destroys nobody's data.
+  [[nodiscard]] virtual bool scratch() const { return false; }
+  /// What the device itself counted, for the Result; null when it cannot tell.
+  [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }
+};
+
+}  // namespace doorbell::nvme

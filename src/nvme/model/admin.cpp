@@ -1,0 +1,369 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nvme/model/admin.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace doorbell::nvme {
+
+namespace {
+
+constexpr u32 kPage = 4096;
+constexpr u32 kEventRequests = 4;         // AERL + 1
+constexpr u8 kEventUnknownDoorbell = 0;   // write to invalid doorbell register
+constexpr u8 kEventBadValue = 1;          // invalid doorbell write value
+constexpr u32 kRoundsPerStrayScan = 4096;
+
+class IdentifyPage {
+ public:
+  template <class T>
+  void put(u32 at, T v) {
+    std::memcpy(bytes_ + at, &v, sizeof v);
+  }
+  void text(u32 at, u32 width, const char* s) {
+    std::memset(bytes_ + at, ' ', width);
+    std::memcpy(bytes_ + at, s, std::min<std::size_t>(width, std::strlen(s)));
+  }
+  [[nodiscard]] const u8* bytes() const { return bytes_; }
+
+ private:
+  u8 bytes_[identify::bytes] = {};
+};
+
+}  // namespace
+
+AdminProcessor::AdminProcessor(ModelShared& shared, RegisterPage registers,
+                               std::vector<std::unique_ptr<IoEngine>>& engines)
+    : shared_(shared), registers_(registers), engines_(engines) {}
+
+u32* AdminProcessor::sq_register(u32 qid) const { return registers_.at(sq_doorbell_offset(qid, shared_.config.stride)); }
+u32* AdminProcessor::cq_register(u32 qid) const { return registers_.at(cq_doorbell_offset(qid, shared_.config.stride)); }
+
+void AdminProcessor::on_engine(IoEngine& engine, const std::function<void()>& work) {
+  if (&engine == engines_.front().get()) work();
+  else engine.run_between_rounds(work);
+}
+
+bool AdminProcessor::enable(u32 aqa, Iova asq, Iova acq) {
+  sq_ = SubmissionQueue{};
+  cq_ = CompletionQueue{};
+  sq_.entries = (aqa & 0xfff) + 1;
+  cq_.entries = (aqa >> 16 & 0xfff) + 1;
+  if (sq_.entries < 2 || cq_.entries < 2 || asq % kPage != 0 || acq % kPage != 0) return false;
+  sq_.iova = asq;
+  cq_.iova = acq;
+  model::DmaEngine& dma = engines_.front()->dma();
+  sq_.host = reinterpret_cast<const Sqe*>(dma.host(asq, u64{sq_.entries} * kSqeBytes, Access::read));
+  cq_.host = reinterpret_cast<Word16*>(dma.host(acq, u64{cq_.entries} * kCqeBytes, Access::write));
+  if (sq_.host == nullptr || cq_.host == nullptr) return false;
+  granted_ = shared_.config.max_queues;
+  enabled_ = true;
+  return true;
+}
+
+void AdminProcessor::disable() {
+  enabled_ = false;
+  for (auto& engine : engines_) on_engine(*engine, [&] { engine->drop_all(); });
+  sqs_.clear();
+  cqs_.clear();
+  event_requests_.clear();
+  stray_.clear();
+  shadow_ = eventidx_ = 0;
+  for (u64 at = reg::doorbells; at < registers_.bytes; at += 4) store_relaxed(registers_.at(at), 0);
+}
+
+bool AdminProcessor::poll() {
+  if (!enabled_) return false;
+  if (++rounds_ % kRoundsPerStrayScan == 0) look_for_stray_doorbells();
+  // The acquire orders the entries, which the host wrote before the tail, behind this load.
+  const u32 tail = load_acquire(sq_register(0));
+  if (tail == sq_.head) return false;
+  if (tail >= sq_.entries) {
+    // A bad value on the admin queue leaves nothing to talk through: fatal.
+    if (tail != sq_.last_rung) {
+      shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
+      store_release(registers_.at(reg::csts), csts::ready | csts::fatal);
+    }
+    sq_.last_rung = tail;
+    return false;
+  }
+  const Sqe e = sq_.host[sq_.head];
+  sq_.head = sq_.head + 1 == sq_.entries ? 0 : sq_.head + 1;
+  const Answer a = run(e);
+  if (!a.later) post(e.cid, a);
+  return true;
+}
+
+void AdminProcessor::post(u16 cid, Answer a) {
+  Cqe c;
+  c.dw0 = a.dw0;
+  c.sq_head = static_cast<u16>(sq_.head);
+  c.cid = cid;
+  const u16 field = a.status == status::success ? u16{0} : static_cast<u16>(a.status | kDoNotRetry);
+  c.status = static_cast<u16>(field << 1 | cq_.phase);
+  store16_release(cq_.host + cq_.tail, encode_cqe(c));
+  if (++cq_.tail == cq_.entries) {
+    cq_.tail = 0;
+    cq_.phase ^= 1;
+  }
+}
+
+void AdminProcessor::raise_event(u8 information) {
+  if (event_requests_.empty()) return;
+  const u16 cid = event_requests_.front();
+  event_requests_.pop_front();
+  post(cid, {status::success, u32{information} << 8});  // type 0: error status
+}
+
+void AdminProcessor::look_for_stray_doorbells() {
+  const u64 bad = shared_.invalid_doorbell_values.load(std::memory_order_relaxed);
+  if (bad != bad_values_reported_) {
+    bad_values_reported_ = bad;
+    raise_event(kEventBadValue);
+  }
+  for (u32 qid = 1; qid <= shared_.config.max_queues; ++qid) {
+    const std::pair<u32*, bool> doorbells[] = {{sq_register(qid), sqs_.contains(static_cast<u16>(qid))},
+                                               {cq_register(qid), cqs_.contains(static_cast<u16>(qid))}};
+    for (const auto& [word, live] : doorbells) {
+      if (live) continue;
+      const u32 now = load_relaxed(word);
+      u32& last = stray_[static_cast<u32>(word - registers_.at(0))];
+      if (now != last) {
+        shared_.unknown_doorbells.fetch_add(1, std::memory_order_relaxed);
+        raise_event(kEventUnknownDoorbell);
+      }
+      last = now;
+    }
+  }
+}
+
+AdminProcessor::Answer AdminProcessor::run(const Sqe& e) {
+  if (e.flags != 0) return {status::invalid_field};
+  switch (static_cast<AdminOpcode>(e.opcode)) {
+    case AdminOpcode::identify: return identify(e);
+    case AdminOpcode::create_cq: return create_cq(e);
+    case AdminOpcode::create_sq: return create_sq(e);
+    case AdminOpcode::delete_sq: return delete_sq(e);
+    case AdminOpcode::delete_cq: return delete_cq(e);
+    case AdminOpcode::set_features: return features(e, true);
+    case AdminOpcode::get_features: return features(e, false);
+    case AdminOpcode::get_log_page: return get_log(e);
+    case AdminOpcode::doorbell_buffer_config: return doorbell_buffers(e);
+    case AdminOpcode::abort: return abort(e);
+    case AdminOpcode::async_event:
+      if (event_requests_.size() >= kEventRequests) return {status::async_event_limit};
+      event_requests_.push_back(e.cid);
+      return {.later = true};
+  }
+  return {status::invalid_opcode};
+}
+
+u16 AdminProcessor::deliver(const Sqe& e, const void* data, u64 bytes) {
+  model::DmaEngine& dma = engines_.front()->dma();
+  const auto* from = static_cast<const u8*>(data);
+  const u16 st = walk_prps(
+      e.prp1, e.prp2, bytes, kPage,
+      [&](Iova at, u32 n, u64* out) { return dma.fetch(at, out, u64{n} * 8) && dma.commit(); },
+      [&](Iova to, u64 n) {
+        const bool ok = dma.deliver(to, from, n);
+        from += n;
+        return ok;
+      });
+  return dma.commit() ? st : status::data_transfer_error;
+}
+
+AdminProcessor::Answer AdminProcessor::identify(const Sqe& e) {
+  const ModelConfig& c = shared_.config;
+  IdentifyPage page;
+  switch (static_cast<Cns>(e.cdw10 & 0xff)) {
+    case Cns::controller:
+      page.put<u16>(identify::vid, 0xdb01);
+      page.put<u16>(identify::ssvid, 0xdb01);
+      page.text(identify::serial, identify::serial_bytes, "DOORBELL-MODEL-1");
+      page.text(identify::model, identify::model_bytes, "doorbell model controller");
+      page.text(identify::firmware, identify::firmware_bytes, "1");
+      page.put<u8>(identify::mdts, static_cast<u8>(c.mdts));
+      page.put<u16>(identify::cntlid, 1);
+      page.put<u32>(identify::version, 0x00010400);
+      page.put<u32>(identify::rtd3e, 1'000'000);
+      page.put<u8>(identify::controller_type, 1);
+      page.put<u16>(identify::oacs, c.shadow_doorbells ? identify::oacs_doorbell_buffer : u16{0});
+      page.put<u8>(identify::acl, 3);
+      page.put<u8>(identify::aerl, kEventRequests - 1);
+      page.put<u8>(identify::sqes, 0x66);
+      page.put<u8>(identify::cqes, 0x44);
+      page.put<u16>(identify::maxcmd, static_cast<u16>(std::min(c.max_entries, 65535u)));
+      page.put<u32>(identify::nn, 1);
+      page.put<u16>(identify::oncs, identify::oncs_compare | identify::oncs_write_zeroes);
+      page.put<u8>(identify::vwc, c.media == ModelConfig::Media::file ? u8{1} : u8{0});
+      std::memcpy(const_cast<u8*>(page.bytes()) + identify::subnqn, "nqn.2026-11.dev.doorbell:model", 30);
+      break;
+    case Cns::name_space: {
+      if (e.nsid != 1 && e.nsid != kAllNamespaces) return {status::invalid_namespace};
+      const u64 blocks = shared_.media.capacity() / c.lba_bytes;
+      page.put<u64>(identify::nsze, blocks);
+      page.put<u64>(identify::ncap, blocks);
+      page.put<u64>(identify::nuse, blocks);
+      page.put<u8>(identify::lbaf + 2, static_cast<u8>(std::countr_zero(c.lba_bytes)));
+      break;
+    }
+    case Cns::active_namespaces:
+      if (e.nsid >= 0xfffffffe) return {status::invalid_namespace};
+      if (e.nsid < 1) page.put<u32>(0, 1);
+      break;
+    default:
+      return {status::invalid_field};
+  }
+  return {deliver(e, page.bytes(), identify::bytes)};
+}
+
+u16 AdminProcessor::check_queue(const Sqe& e, u16 qid, bool in_use, u64 entry_bytes) const {
+  const u32 size = e.cdw10 >> 16;
+  if (qid == 0 || qid > granted_ || in_use) return status::invalid_queue_id;
+  if (size == 0 || size + 1 > shared_.config.max_entries) return status::invalid_queue_size;
+  if ((e.cdw11 & 1) == 0) return status::invalid_field;  // only physically contiguous queues
+  if (e.prp1 % kPage != 0) return status::prp_offset_invalid;
+  if (!engines_.front()->dma().reachable(e.prp1, (size + 1) * entry_bytes, entry_bytes == kSqeBytes ? Access::read : Access::write))
+    return status::data_transfer_error;
+  return status::success;
+}
+
+AdminProcessor::Answer AdminProcessor::create_cq(const Sqe& e) {
+  const auto qid = static_cast<u16>(e.cdw10);
+  if (const u16 st = check_queue(e, qid, cqs_.contains(qid), kCqeBytes); st != status::success) return {st};
+  if ((e.cdw11 & 2) != 0) return {status::invalid_vector};  // it has no interrupt vectors: polled only
+  CompletionQueue q;
+  q.qid = qid;
+  q.entries = (e.cdw10 >> 16) + 1;
+  q.iova = e.prp1;
+  q.head_register = cq_register(qid);
+  IoEngine& engine = engine_of_cq(qid);
+  store_relaxed(cq_register(qid), 0);
+  stray_.erase(static_cast<u32>(cq_register(qid) - registers_.at(0)));
+  on_engine(engine, [&] {
+    model::DmaEngine& dma = engine.dma();
+    q.host = reinterpret_cast<Word16*>(dma.host(q.iova, u64{q.entries} * kCqeBytes, Access::write));
+    if (shadow_ != 0) {
+      const u64 at = cq_doorbell_offset(qid, shared_.config.stride) - reg::doorbells;
+      q.head_shadow = reinterpret_cast<const u32*>(dma.host(shadow_ + at, 4, Access::read));
+    }
+    engine.add(std::move(q));
+  });
+  cqs_[qid] = true;
+  return {};
+}
+
+AdminProcessor::Answer AdminProcessor::create_sq(const Sqe& e) {
+  const auto qid = static_cast<u16>(e.cdw10);
+  const auto cqid = static_cast<u16>(e.cdw11 >> 16);
+  if (qid == 0 || qid > granted_ || sqs_.contains(qid)) return {status::invalid_queue_id};
+  if (cqid == 0 || cqid > granted_) return {status::invalid_queue_id};
+  if (!cqs_.contains(cqid)) return {status::cq_invalid};
+  if (const u16 st = check_queue(e, qid, false, kSqeBytes); st != status::success) return {st};
+  SubmissionQueue q;
+  q.qid = qid;
+  q.cqid = cqid;
+  q.entries = (e.cdw10 >> 16) + 1;
+  q.iova = e.prp1;
+  q.tail_register = sq_register(qid);
+  IoEngine& engine = engine_of_cq(cqid);
+  store_relaxed(sq_register(qid), 0);
+  stray_.erase(static_cast<u32>(sq_register(qid) - registers_.at(0)));
+  on_engine(engine, [&] {
+    model::DmaEngine& dma = engine.dma();
+    q.host = reinterpret_cast<const Sqe*>(dma.host(q.iova, u64{q.entries} * kSqeBytes, Access::read));
+    if (shadow_ != 0) {
+      const u64 at = sq_doorbell_offset(qid, shared_.config.stride) - reg::doorbells;
+      q.tail_shadow = reinterpret_cast<const u32*>(dma.host(shadow_ + at, 4, Access::read));
+      q.eventidx = reinterpret_cast<u32*>(dma.host(eventidx_ + at, 4, Access::write));
+    }
+    engine.add(std::move(q));
+  });
+  sqs_[qid] = cqid;
+  return {};
+}
+
+AdminProcessor::Answer AdminProcessor::delete_sq(const Sqe& e) {
+  const auto qid = static_cast<u16>(e.cdw10);
+  const auto it = sqs_.find(qid);
+  if (it == sqs_.end()) return {status::invalid_queue_id};
+  IoEngine& engine = engine_of_cq(it->second);
+  on_engine(engine, [&] { engine.delete_sq(qid); });
+  sqs_.erase(it);
+  stray_[static_cast<u32>(sq_register(qid) - registers_.at(0))] = load_relaxed(sq_register(qid));
+  return {};
+}
+
+AdminProcessor::Answer AdminProcessor::delete_cq(const Sqe& e) {
+  const auto qid = static_cast<u16>(e.cdw10);
+  if (!cqs_.contains(qid)) return {status::invalid_queue_id};
+  if (std::any_of(sqs_.begin(), sqs_.end(), [&](const auto& s) { return s.second == qid; }))
+    return {status::invalid_queue_deletion};
+  IoEngine& engine = engine_of_cq(qid);
+  on_engine(engine, [&] { engine.delete_cq(qid); });
+  cqs_.erase(qid);
+  stray_[static_cast<u32>(cq_register(qid) - registers_.at(0))] = load_relaxed(cq_register(qid));
+  return {};
+}
+
+AdminProcessor::Answer AdminProcessor::features(const Sqe& e, bool set) {
+  if ((e.cdw10 & 0xff) != kFeatureQueues) return {status::invalid_field};
+  if (set) {
+    const u32 sqs = e.cdw11 & 0xffff;
+    const u32 cqs = e.cdw11 >> 16;
+    if (sqs == 0xffff || cqs == 0xffff) return {status::invalid_field};
+    if (!sqs_.empty() || !cqs_.empty()) return {status::command_sequence};
+    granted_ = std::min(std::max(sqs, cqs) + 1, shared_.config.max_queues);
+  }
+  return {status::success, (granted_ - 1) << 16 | (granted_ - 1)};
+}
+
+AdminProcessor::Answer AdminProcessor::get_log(const Sqe& e) {
+  if ((e.cdw10 & 0xff) != kLogSmart) return {status::invalid_log_page};
+  if (e.nsid != kAllNamespaces && e.nsid != 0 && e.nsid != 1) return {status::invalid_namespace};
+  const u64 wanted = ((u64{e.cdw11 & 0xffff} << 16 | e.cdw10 >> 16) + 1) * 4;
+  if (wanted > kPage) return {status::invalid_field};
+  u64 reads = 0, writes = 0, errors = 0;
+  for (const auto& engine : engines_) {
+    reads += engine->counters().reads.load(std::memory_order_relaxed);
+    writes += engine->counters().writes.load(std::memory_order_relaxed);
+    errors += engine->counters().errors.load(std::memory_order_relaxed);
+  }
+  IdentifyPage page;  // 512 bytes of log, zeros behind
+  page.put<u16>(1, 300);  // kelvin
+  page.put<u8>(3, 100);
+  page.put<u8>(4, 10);
+  page.put<u64>(64, reads);
+  page.put<u64>(80, writes);
+  page.put<u64>(176, errors);
+  return {deliver(e, page.bytes(), wanted)};
+}
+
+AdminProcessor::Answer AdminProcessor::doorbell_buffers(const Sqe& e) {
+  if (!shared_.config.shadow_doorbells) return {status::invalid_opcode};
+  if (e.prp1 % kPage != 0 || e.prp2 % kPage != 0 || e.prp1 == 0 || e.prp2 == 0) return {status::invalid_field};
+  model::DmaEngine& dma = engines_.front()->dma();
+  const u64 needed = registers_.bytes - reg::doorbells < kPage ? registers_.bytes - reg::doorbells : kPage;
+  if (dma.host(e.prp1, needed, Access::read) == nullptr || dma.host(e.prp2, needed, Access::write) == nullptr)
+    return {status::data_transfer_error};
+  // Queues that exist keep their registers; those created from here on use the buffers.
+  shadow_ = e.prp1;
+  eventidx_ = e.prp2;
+  return {};
+}
+
+AdminProcessor::Answer AdminProcessor::abort(const Sqe& e) {
+  const auto sqid = static_cast<u16>(e.cdw10);
+  const auto it = sqs_.find(sqid);
+  bool aborted = false;
+  if (it != sqs_.end()) {
+    IoEngine& engine = engine_of_cq(it->second);
+    on_engine(engine, [&] { aborted = engine.abort(sqid, static_cast<u16>(e.cdw10 >> 16)); });
+  }
+  return {status::success, aborted ? 0u : 1u};
+}
+
+}  // namespace doorbell::nvme

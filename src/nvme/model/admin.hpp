@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The admin queue of a model controller: identify, queue creation and deletion, features, logs,
+// doorbell buffers, aborts and asynchronous events.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "nvme/model/io_engine.hpp"
+
+namespace doorbell::nvme {
+
+/// Where the register page lies, for the doorbells that a created queue is given.
+struct RegisterPage {
+  u8* base = nullptr;
+  u64 bytes = 0;
+  [[nodiscard]] u32* at(u64 offset) const { return reinterpret_cast<u32*>(base + offset); }
+};
+
+class AdminProcessor {
+ public:
+  /// `engines[0]` runs on the thread that calls poll(); the others on their own.
+  AdminProcessor(ModelShared& shared, RegisterPage registers, std::vector<std::unique_ptr<IoEngine>>& engines);
+
+  /// Starts serving the admin queue. False when the queue addresses or sizes are not usable: the
+  /// controller then does not become ready.
+  [[nodiscard]] bool enable(u32 aqa, Iova asq, Iova acq);
+  /// Drops every queue and setting.
+  void disable();
+  [[nodiscard]] bool enabled() const { return enabled_; }
+  /// Serves what the doorbell announces and reports bad doorbell writes. True when there was work.
+  bool poll();
+
+ private:
+  struct Answer {
+    u16 status = status::success;
+    u32 dw0 = 0;
+    bool later = false;  // an asynchronous event request: no completion now
+  };
+  Answer run(const Sqe& e);
+  Answer identify(const Sqe& e);
+  Answer create_cq(const Sqe& e);
+  Answer create_sq(const Sqe& e);
+  Answer delete_sq(const Sqe& e);
+  Answer delete_cq(const Sqe& e);
+  Answer features(const Sqe& e, bool set);
+  Answer get_log(const Sqe& e);
+  Answer doorbell_buffers(const Sqe& e);
+  Answer abort(const Sqe& e);
+  u16 deliver(const Sqe& e, const void* data, u64 bytes);
+  [[nodiscard]] u16 check_queue(const Sqe& e, u16 qid, bool in_use, u64 entry_bytes) const;
+  void post(u16 cid, Answer a);
+  void raise_event(u8 information);
+  void look_for_stray_doorbells();
+  [[nodiscard]] IoEngine& engine_of_cq(u16 cqid) { return *engines_[(cqid - 1u) % engines_.size()]; }
+  void on_engine(IoEngine& engine, const std::function<void()>& work);
+  [[nodiscard]] u32* sq_register(u32 qid) const;
+  [[nodiscard]] u32* cq_register(u32 qid) const;
+
+  ModelShared& shared_;
+  RegisterPage registers_;
+  std::vector<std::unique_ptr<IoEngine>>& engines_;
+  bool enabled_ = false;
+  SubmissionQueue sq_;
+  CompletionQueue cq_;
+  std::map<u16, u16> sqs_;  // live I/O submission queues and their completion queues
+  std::map<u16, bool> cqs_;
+  u32 granted_ = 0;
+  Iova shadow_ = 0;
+  Iova eventidx_ = 0;
+  std::deque<u16> event_requests_;
+  u64 bad_values_reported_ = 0;
+  std::map<u32, u32> stray_;  // doorbell offsets of queues that do not exist, and what was last seen there
+  u32 rounds_ = 0;
+};
+
+}  // namespace doorbell::nvme

@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nvme/model/controller.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace doorbell::nvme {
+
+namespace {
+
+constexpr u32 kRoundsPerRegisterLook = 64;
+constexpr u32 kTimeoutUnits = 20;  // CAP.TO: 10 s
+
+u64 capabilities(const ModelConfig& c) {
+  return u64{c.max_entries - 1} | (c.contiguous ? u64{1} << 16 : 0) | u64{kTimeoutUnits} << 24 |
+         u64{c.stride} << 32 | u64{1} << 37;
+}
+
+bool writable(u32 offset) {
+  return offset >= reg::doorbells || (offset >= reg::aqa && offset < reg::acq + 8) || offset == reg::cc ||
+         offset == reg::intms || offset == reg::intmc;
+}
+
+}  // namespace
+
+ModelController::ModelController(const ModelConfig& config, std::string name, std::shared_ptr<gpu::Gpu> gpu)
+    : name_(std::move(name)),
+      shared_(config),
+      gpu_(std::move(gpu)),
+      registers_(gpu_ ? Place::pinned : Place::pageable, sq_doorbell_offset(config.max_queues + 1, config.stride),
+                 gpu_) {
+  std::memset(registers_.host(), 0, registers_.bytes());
+  const u64 cap = capabilities(config);
+  const u32 vs = 0x00010400;
+  std::memcpy(registers_.host() + reg::cap, &cap, sizeof cap);
+  std::memcpy(registers_.host() + reg::vs, &vs, sizeof vs);
+  if (gpu_) agent_ = std::make_unique<model::DmaAgent>(gpu_, config.threads);
+  for (u32 i = 0; i < config.threads; ++i)
+    engines_.push_back(std::make_unique<IoEngine>(shared_, space_, agent_.get(), i));
+  admin_ = std::make_unique<AdminProcessor>(shared_, RegisterPage{registers_.host(), registers_.bytes()}, engines_);
+  threads_.push_back(std::make_unique<model::DeviceThread>("nvme-model-0", [this] {
+    bool work = false;
+    if (++rounds_ % kRoundsPerRegisterLook == 0 || !admin_->enabled()) work = poll_registers();
+    return engines_.front()->poll() || work;
+  }));
+  for (u32 i = 1; i < config.threads; ++i)
+    threads_.push_back(std::make_unique<model::DeviceThread>(fmt::format("nvme-model-{}", i),
+                                                             [engine = engines_[i].get()] { return engine->poll(); }));
+}
+
+ModelController::~ModelController() { threads_.clear(); }
+
+void ModelController::check_offset(u64 offset, u64 bytes) const {
+  if (offset % 4 != 0 || offset > registers_.bytes() || bytes > registers_.bytes() - offset)
+    throw Error(fmt::format("register {:#x} of {}", offset, name_),
+                fmt::format("the BAR has {:#x} bytes and takes aligned accesses", registers_.bytes()));
+}
+
+u32 ModelController::read32(u32 offset) {
+  check_offset(offset, 4);
+  return load_acquire(reinterpret_cast<u32*>(registers_.host() + offset));
+}
+
+u64 ModelController::read64(u32 offset) { return u64{read32(offset + 4)} << 32 | read32(offset); }
+
+void ModelController::write32(u32 offset, u32 value) {
+  check_offset(offset, 4);
+  // Memory would take the write; the hardware drops it.
+  if (writable(offset)) store_release(reinterpret_cast<u32*>(registers_.host() + offset), value);
+}
+
+void ModelController::write64(u32 offset, u64 value) {
+  write32(offset, static_cast<u32>(value));
+  write32(offset + 4, static_cast<u32>(value >> 32));
+}
+
+u32* ModelController::cpu_register(u64 offset) {
+  check_offset(offset, 4);
+  return reinterpret_cast<u32*>(registers_.host() + offset);
+}
+
+u32* ModelController::gpu_register(u64 offset) {
+  check_offset(offset, 4);
+  return registers_.device() == nullptr ? nullptr : reinterpret_cast<u32*>(registers_.device() + offset);
+}
+
+bool ModelController::poll_registers() {
+  if (shared_.removed.load(std::memory_order_acquire)) {
+    // A device that is gone reads as all ones.
+    if (!gone_)
+      for (u32 at = 0; at < reg::doorbells; at += 4)
+        store_release(reinterpret_cast<u32*>(registers_.host() + at), ~0u);
+    gone_ = true;
+    return false;
+  }
+  // The acquire orders the queue addresses, which the host wrote before CC, behind this load.
+  const u32 cc = load_acquire(reinterpret_cast<u32*>(registers_.host() + reg::cc));
+  const u32 changed = cc ^ cc_;
+  cc_ = cc;
+  u32* const csts = reinterpret_cast<u32*>(registers_.host() + reg::csts);
+  if ((changed & cc::enable) != 0) {
+    if ((cc & cc::enable) != 0) {
+      enable();
+    } else {
+      admin_->disable();
+      store_release(csts, 0);
+    }
+  }
+  if ((changed & cc::shutdown_mask) != 0 && (cc & cc::shutdown_mask) != 0) {
+    (void)shared_.media.flush();
+    store_release(csts, load_relaxed(csts) | csts::shutdown_complete);
+  }
+  return admin_->poll() || changed != 0;
+}
+
+void ModelController::enable() {
+  const u32 page_shift = 12 + (cc_ >> cc::mps_shift & 0xf);
+  const bool usable = page_shift == 12 && (cc_ >> cc::css_shift & 7) == 0 && (cc_ >> cc::iosqes_shift & 0xf) == 6 &&
+                      (cc_ >> cc::iocqes_shift & 0xf) == 4 &&
+                      admin_->enable(read32(reg::aqa), read64(reg::asq), read64(reg::acq));
+  store_release(reinterpret_cast<u32*>(registers_.host() + reg::csts), usable ? csts::ready : csts::fatal);
+}
+
+u64 ModelController::injected(model::Fault f) const {
+  u64 n = 0;
+  for (const auto& e : engines_) n += e->faults().counted(f);
+  return n;
+}
+
+nlohmann::ordered_json ModelController::counters() {
+  u64 reads = 0, writes = 0, others = 0, bytes = 0, errors = 0, cq_full = 0, dma_faults = 0;
+  for (const auto& e : engines_) {
+    const EngineCounters& c = e->counters();
+    reads += c.reads;
+    writes += c.writes;
+    others += c.others;
+    bytes += c.bytes;
+    errors += c.errors;
+    cq_full += c.cq_full;
+    dma_faults += e->dma().faults();
+  }
+  nlohmann::ordered_json faults = nlohmann::ordered_json::object();
+  for (u32 k = 0; k < model::kFaultKinds; ++k)
+    faults[std::string(model::name(static_cast<model::Fault>(k)))] = injected(static_cast<model::Fault>(k));
+  return {{"reads", reads},
+          {"writes", writes},
+          {"other_commands", others},
+          {"bytes", bytes},
+          {"error_completions", errors},
+          {"completions_held_queue_full", cq_full},
+          {"dma_faults", dma_faults},
+          {"invalid_doorbell_values", shared_.invalid_doorbell_values.load()},
+          {"unknown_doorbells", shared_.unknown_doorbells.load()},
+          {"injected", faults}};
+}
+
+}  // namespace doorbell::nvme

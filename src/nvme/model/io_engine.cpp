@@ -1,0 +1,438 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nvme/model/io_engine.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "measure/clock.hpp"
+
+namespace doorbell::nvme {
+
+using model::Fault;
+
+namespace {
+
+constexpr u32 kBurst = 64;              // entries taken from one queue in a round
+constexpr u32 kIdlePollsToSleep = 4096;  // before a queue with shadow doorbells asks for register writes
+constexpr u32 kAsleepShadowPolls = 64;
+constexpr u64 kReorderHoldNs = 30'000;
+
+u16 status_word(u16 type_and_code) {
+  return type_and_code == status::success ? u16{0} : static_cast<u16>(type_and_code | kDoNotRetry);
+}
+
+}  // namespace
+
+IoEngine::IoEngine(ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent, u32 index)
+    : shared_(shared),
+      dma_(space, agent, index),
+      faults_(shared.config.faults, shared.config.seed),
+      tracks_(shared.link.limited() || faults_.active()) {}
+
+void IoEngine::run_between_rounds(const std::function<void()>& work) {
+  // The release hands over what the caller prepared; the engine clears the word with release when the
+  // work is done, so its effects are visible here.
+  request_.store(&work, std::memory_order_release);
+  while (request_.load(std::memory_order_acquire) != nullptr) std::this_thread::yield();
+}
+
+bool IoEngine::poll() {
+  if (const auto* request = request_.load(std::memory_order_acquire); request != nullptr) [[unlikely]] {
+    (*request)();
+    request_.store(nullptr, std::memory_order_release);
+  }
+  if (shared_.removed.load(std::memory_order_relaxed)) return false;
+  fetched_.clear();
+  for (u32 i = 0; i < sqs_.size(); ++i) {
+    SubmissionQueue& q = sqs_[i];
+    u32 n = new_entries(q);
+    if (n == 0) continue;
+    n = std::min({n, kBurst, q.entries - q.head});  // not past the ring's end
+    if (q.host == nullptr) {
+      if (staging_.size() <= i) staging_.resize(i + 1);
+      staging_[i].resize(kBurst);
+      if (!dma_.fetch(q.iova + u64{q.head} * kSqeBytes, staging_[i].data(), u64{n} * kSqeBytes)) continue;
+    }
+    fetched_.push_back({i, q.head, n});
+  }
+  if (dma_.pending() && !dma_.commit()) return false;
+  for (const Fetched& f : fetched_) {
+    SubmissionQueue& q = sqs_[f.sq];
+    const Sqe* entries = q.host != nullptr ? q.host + f.first : staging_[f.sq].data();
+    q.head = f.first + f.count == q.entries ? 0 : f.first + f.count;
+    for (u32 i = 0; i < f.count; ++i) {
+      execute(q, entries[i]);
+      if (shared_.removed.load(std::memory_order_relaxed)) return true;
+    }
+  }
+  // Data comes before the completion that announces it.
+  if (dma_.pending() && !dma_.commit()) return false;
+  for (const Done& d : done_) post(cqs_[d.cq], d.cqe);
+  const bool posted = !done_.empty();
+  done_.clear();
+  const bool late = !later_.empty() && post_due();
+  bool unstalled = false;
+  for (CompletionQueue& q : cqs_) {
+    while (!q.waiting.empty() && !full(q)) {
+      write_entry(q, q.waiting.front());
+      q.waiting.pop_front();
+      unstalled = true;
+    }
+  }
+  if (dma_.pending() && !dma_.commit()) return false;
+  return posted || late || unstalled || !fetched_.empty();
+}
+
+u32 IoEngine::read_tail(SubmissionQueue& q) {
+  // The acquire orders the entries, which the host wrote before the tail, behind this load.
+  if (q.tail_shadow == nullptr) return load_acquire(q.tail_register);
+  if (!q.asleep) {
+    const u32 tail = load_acquire(q.tail_shadow);
+    if (tail != q.tail) {
+      q.idle_polls = 0;
+    } else if (++q.idle_polls >= kIdlePollsToSleep) {
+      // Event index first, then the shadow once more: the host does the opposite, one of us sees it.
+      q.idle_polls = 0;
+      q.asleep = true;
+      return store_then_load(q.eventidx, tail, q.tail_shadow);
+    }
+    return tail;
+  }
+  // Register memory shows no write that repeats the old value, so the shadow is looked at now and then.
+  const bool rung = load_relaxed(q.tail_register) != q.last_rung;
+  if (!rung && ++q.idle_polls % kAsleepShadowPolls != 0) return q.tail;
+  q.last_rung = load_relaxed(q.tail_register);
+  const u32 tail = load_acquire(q.tail_shadow);
+  if (tail != q.tail) q.asleep = false;
+  return tail;
+}
+
+u32 IoEngine::new_entries(SubmissionQueue& q) {
+  const u32 rung = read_tail(q);
+  if (rung != q.tail) {
+    if (q.tail_shadow == nullptr && rung == q.last_rung) {
+      // The same bad value as before: already reported.
+    } else {
+      if (q.tail_shadow == nullptr) q.last_rung = rung;
+      const u32 used = q.tail >= q.head ? q.tail - q.head : q.tail + q.entries - q.head;
+      const u32 moved = rung >= q.tail ? rung - q.tail : rung + q.entries - q.tail;
+      if (rung >= q.entries || moved > q.entries - 1 - used)
+        shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
+      else
+        q.tail = rung;
+    }
+  }
+  return q.tail >= q.head ? q.tail - q.head : q.tail + q.entries - q.head;
+}
+
+void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
+  const u64 serial = q.fetched++;
+  Fault fault = Fault::none;
+  if (faults_.active()) {
+    const auto op = static_cast<IoOpcode>(e.opcode);
+    const auto direction = op == IoOpcode::read    ? model::Direction::to_host
+                           : op == IoOpcode::write ? model::Direction::to_device
+                                                   : model::Direction::none;
+    fault = faults_.draw(q.qid, serial, direction);
+  }
+  if (fault == Fault::removal) {
+    faults_.count(fault);
+    shared_.removed.store(true, std::memory_order_release);
+    return;
+  }
+  Outcome out;
+  if (tracks_ && (q.outstanding[e.cid / 64] >> (e.cid % 64) & 1) != 0)
+    out.status = status::cid_conflict;
+  else if (fault == Fault::error)
+    out.status = static_cast<IoOpcode>(e.opcode) == IoOpcode::read ? status::unrecovered_read : status::write_fault;
+  else
+    out = run(q, e, fault, serial);
+  if (out.status != status::success) EngineCounters::add(counters_.errors, 1);
+
+  Cqe c;
+  c.dw0 = out.dw0;
+  c.sq_head = static_cast<u16>(q.head);
+  c.sq_id = q.qid;
+  c.cid = e.cid;
+  c.status = static_cast<u16>(status_word(out.status) << 1);
+
+  if (!tracks_) [[likely]] {
+    done_.push_back({q.cq_index, c});
+    return;
+  }
+  u64 due = 0;
+  if (shared_.link.limited()) {
+    const u64 bytes = u64{blocks_of(e)} * shared_.config.lba_bytes;
+    due = shared_.link.finish_time(wall_ns(), bytes);
+  }
+  switch (fault) {
+    case Fault::drop:
+      set_outstanding(q, e.cid, true);
+      break;
+    case Fault::delay:
+      complete(q, c, std::max(due, wall_ns()) + shared_.config.delay_ns);
+      break;
+    case Fault::reorder:
+      complete(q, c, std::max(due, wall_ns()) + kReorderHoldNs);
+      break;
+    case Fault::duplicate:
+      complete(q, c, due);
+      complete(q, c, due);
+      break;
+    default:
+      complete(q, c, due);
+  }
+  // Data faults that found nothing to act on have counted themselves or not, in run().
+  if (fault == Fault::drop || fault == Fault::delay || fault == Fault::reorder || fault == Fault::duplicate ||
+      (fault == Fault::error && out.status != status::cid_conflict))
+    faults_.count(fault);
+}
+
+IoEngine::Outcome IoEngine::run(const SubmissionQueue& q, const Sqe& e, Fault fault, u64 serial) {
+  if (e.flags != 0) return {status::invalid_field};  // neither fused commands nor SGLs
+  const auto op = static_cast<IoOpcode>(e.opcode);
+  switch (op) {
+    case IoOpcode::flush:
+      if (e.nsid != 1 && e.nsid != kAllNamespaces) return {status::invalid_namespace};
+      EngineCounters::add(counters_.others, 1);
+      return {shared_.media.flush() ? status::success : status::write_fault};
+    case IoOpcode::read:
+    case IoOpcode::write:
+    case IoOpcode::compare:
+    case IoOpcode::write_zeroes:
+      return transfer(q, e, fault, serial);
+  }
+  return {status::invalid_opcode};
+}
+
+IoEngine::Outcome IoEngine::transfer(const SubmissionQueue& q, const Sqe& e, Fault fault, u64 serial) {
+  const ModelConfig& config = shared_.config;
+  if (e.nsid != 1) return {status::invalid_namespace};
+  const u32 blocks = blocks_of(e);
+  const u64 bytes = u64{blocks} * config.lba_bytes;
+  const u64 total = shared_.media.capacity() / config.lba_bytes;
+  u64 lba = lba_of(e);
+  const auto op = static_cast<IoOpcode>(e.opcode);
+  if (op != IoOpcode::write_zeroes && config.mdts != 0 && bytes > (u64{4096} << config.mdts))
+    return {status::invalid_field};
+  if (lba >= total || blocks > total - lba) return {status::lba_out_of_range};
+
+  u8* const base = shared_.media.bytes();
+  if (op == IoOpcode::write_zeroes) {
+    if (base != nullptr) std::memset(base + lba * config.lba_bytes, 0, bytes);
+    EngineCounters::add(counters_.others, 1);
+    return {};
+  }
+  const auto list = [this](Iova at, u32 n, u64* out) { return read_list(at, n, out); };
+  if (base == nullptr) {
+    const auto want = op == IoOpcode::read ? Access::write : Access::read;
+    const u16 st = walk_prps(e.prp1, e.prp2, bytes, 4096, list,
+                             [&](Iova at, u64 n) { return dma_.reachable(at, n, want); });
+    EngineCounters::add(op == IoOpcode::read ? counters_.reads : counters_.writes, 1);
+    return {st};
+  }
+
+  if (fault == Fault::misplace) {
+    const u64 other = other_written_lba(lba, blocks);
+    if (other != lba) faults_.count(fault);
+    lba = other;
+  }
+  u8* media = base + lba * config.lba_bytes;
+  u16 st = status::success;
+  if (op == IoOpcode::read) {
+    const u64 bad = fault == Fault::corrupt ? faults_.choose(q.qid, serial, bytes) : bytes;
+    u64 at = 0;
+    st = walk_prps(e.prp1, e.prp2, bytes, 4096, list, [&](Iova to, u64 n) {
+      const u64 begin = at;
+      at += n;
+      if (bad < begin || bad >= at) return dma_.deliver(to, media + begin, n);
+      scratch_.assign(media + begin, media + at);
+      scratch_[bad - begin] ^= 0x5a;
+      return dma_.deliver(to, scratch_.data(), n);
+    });
+    if (fault == Fault::corrupt && st == status::success) faults_.count(fault);
+    EngineCounters::add(counters_.reads, 1);
+  } else if (op == IoOpcode::write) {
+    EngineCounters::add(counters_.writes, 1);
+    if (fault == Fault::stale) {
+      faults_.count(fault);
+      return {};
+    }
+    st = walk_prps(e.prp1, e.prp2, bytes, 4096, list, [&](Iova from, u64 n) {
+      const bool ok = dma_.fetch(from, media, n);
+      media += n;
+      return ok;
+    });
+    if (faults_.active() && st == status::success)
+      recent_writes_[recent_++ % recent_writes_.size()] = {lba, blocks};
+  } else {
+    scratch_.resize(bytes);
+    u8* to = scratch_.data();
+    st = walk_prps(e.prp1, e.prp2, bytes, 4096, list, [&](Iova from, u64 n) {
+      const bool ok = dma_.fetch(from, to, n);
+      to += n;
+      return ok;
+    });
+    if (st == status::success && !dma_.commit()) st = status::data_transfer_error;
+    if (st == status::success && std::memcmp(scratch_.data(), media, bytes) != 0) st = status::compare_failure;
+    EngineCounters::add(counters_.others, 1);
+  }
+  EngineCounters::add(counters_.bytes, bytes);
+  return {st};
+}
+
+u64 IoEngine::other_written_lba(u64 lba, u32 blocks) const {
+  // Data that is good elsewhere: blocks that were written, so that it carries another address.
+  for (const Extent& w : recent_writes_)
+    if (w.blocks == blocks && w.lba != lba) return w.lba;
+  const u64 total = shared_.media.capacity() / shared_.config.lba_bytes;
+  if (lba >= blocks) return lba - blocks;
+  return lba + 2ull * blocks <= total ? lba + blocks : lba;
+}
+
+bool IoEngine::read_list(Iova list, u32 qwords, u64* out) {
+  if (!dma_.fetch(list, out, u64{qwords} * 8)) return false;
+  return !dma_.pending() || dma_.host(list, 8, Access::read) != nullptr || dma_.commit();
+}
+
+void IoEngine::set_outstanding(SubmissionQueue& q, u16 cid, bool on) {
+  const u64 bit = u64{1} << (cid % 64);
+  if (on) q.outstanding[cid / 64] |= bit;
+  else q.outstanding[cid / 64] &= ~bit;
+}
+
+void IoEngine::complete(SubmissionQueue& q, const Cqe& e, u64 due_ns) {
+  if (due_ns == 0) {
+    done_.push_back({q.cq_index, e});
+    return;
+  }
+  set_outstanding(q, e.cid, true);
+  later_.push_back({due_ns, q.qid, e});
+  std::push_heap(later_.begin(), later_.end());
+}
+
+bool IoEngine::post_due() {
+  const u64 now = wall_ns();
+  bool any = false;
+  while (!later_.empty() && later_.front().due_ns <= now) {
+    std::pop_heap(later_.begin(), later_.end());
+    const Later l = later_.back();
+    later_.pop_back();
+    SubmissionQueue* sq = find_sq(l.sqid);
+    if (sq == nullptr) continue;
+    set_outstanding(*sq, l.cqe.cid, false);
+    Cqe c = l.cqe;
+    c.sq_head = static_cast<u16>(sq->head);
+    post(cqs_[sq->cq_index], c);
+    any = true;
+  }
+  return any;
+}
+
+bool IoEngine::full(CompletionQueue& q) {
+  if ((q.tail + 1 == q.entries ? 0 : q.tail + 1) != q.head) [[likely]] return false;
+  // The acquire orders the host's reads of freed entries before this side's overwriting them.
+  const u32 rung = load_acquire(q.head_shadow != nullptr ? q.head_shadow : q.head_register);
+  if (rung != q.last_rung) {
+    q.last_rung = rung;
+    const u32 held = q.tail >= q.head ? q.tail - q.head : q.tail + q.entries - q.head;
+    const u32 moved = rung >= q.head ? rung - q.head : rung + q.entries - q.head;
+    if (rung >= q.entries || moved > held)
+      shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
+    else
+      q.head = rung;
+  }
+  return (q.tail + 1 == q.entries ? 0 : q.tail + 1) == q.head;
+}
+
+void IoEngine::post(CompletionQueue& q, const Cqe& e) {
+  if (!q.waiting.empty() || full(q)) [[unlikely]] {
+    EngineCounters::add(counters_.cq_full, 1);
+    q.waiting.push_back(e);  // never overwrites an entry that the host has not given back
+    return;
+  }
+  write_entry(q, e);
+}
+
+void IoEngine::write_entry(CompletionQueue& q, Cqe e) {
+  e.status = static_cast<u16>((e.status & ~1u) | q.phase);
+  const Word16 w = encode_cqe(e);
+  if (q.host != nullptr)
+    store16_release(q.host + q.tail, w);
+  else if (!dma_.deliver(q.iova + u64{q.tail} * kCqeBytes, &w, sizeof w))
+    return;
+  if (++q.tail == q.entries) {
+    q.tail = 0;
+    q.phase ^= 1;
+  }
+}
+
+SubmissionQueue* IoEngine::find_sq(u16 qid) {
+  const auto it = std::find_if(sqs_.begin(), sqs_.end(), [&](const auto& q) { return q.qid == qid; });
+  return it == sqs_.end() ? nullptr : &*it;
+}
+
+CompletionQueue* IoEngine::find_cq(u16 qid) {
+  const auto it = std::find_if(cqs_.begin(), cqs_.end(), [&](const auto& q) { return q.qid == qid; });
+  return it == cqs_.end() ? nullptr : &*it;
+}
+
+void IoEngine::add(CompletionQueue q) { cqs_.push_back(std::move(q)); }
+
+void IoEngine::add(SubmissionQueue q) {
+  q.cq_index = static_cast<u32>(find_cq(q.cqid) - cqs_.data());
+  if (tracks_) q.outstanding.assign(65536 / 64, 0);
+  sqs_.push_back(std::move(q));
+}
+
+void IoEngine::delete_sq(u16 qid) {
+  SubmissionQueue* q = find_sq(qid);
+  if (q == nullptr) return;
+  for (u32 word = 0; word < q->outstanding.size(); ++word) {
+    for (u64 bits = q->outstanding[word]; bits != 0; bits &= bits - 1) {
+      Cqe c;
+      c.sq_head = static_cast<u16>(q->head);
+      c.sq_id = qid;
+      c.cid = static_cast<u16>(word * 64 + lowest_bit(bits));
+      c.status = static_cast<u16>(status::sq_deleted << 1);
+      post(cqs_[q->cq_index], c);
+    }
+  }
+  if (dma_.pending()) (void)dma_.commit();
+  std::erase_if(later_, [&](const Later& l) { return l.sqid == qid; });
+  std::make_heap(later_.begin(), later_.end());
+  std::erase_if(sqs_, [&](const SubmissionQueue& s) { return s.qid == qid; });
+}
+
+void IoEngine::delete_cq(u16 qid) {
+  std::erase_if(cqs_, [&](const CompletionQueue& c) { return c.qid == qid; });
+  for (SubmissionQueue& s : sqs_) s.cq_index = static_cast<u32>(find_cq(s.cqid) - cqs_.data());
+}
+
+bool IoEngine::abort(u16 sqid, u16 cid) {
+  SubmissionQueue* q = find_sq(sqid);
+  if (q == nullptr || q->outstanding.empty() || (q->outstanding[cid / 64] >> (cid % 64) & 1) == 0) return false;
+  set_outstanding(*q, cid, false);
+  std::erase_if(later_, [&](const Later& l) { return l.sqid == sqid && l.cqe.cid == cid; });
+  std::make_heap(later_.begin(), later_.end());
+  Cqe c;
+  c.sq_head = static_cast<u16>(q->head);
+  c.sq_id = sqid;
+  c.cid = cid;
+  c.status = static_cast<u16>(status::abort_requested << 1);
+  post(cqs_[q->cq_index], c);
+  if (dma_.pending()) (void)dma_.commit();
+  return true;
+}
+
+void IoEngine::drop_all() {
+  sqs_.clear();
+  cqs_.clear();
+  later_.clear();
+  done_.clear();
+}
+
+}  // namespace doorbell::nvme

@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The part of a model controller that serves I/O queues: one engine a device thread. An engine owns
+// its queues; nobody else touches them, so the hot path has no lock.
+#pragma once
+
+#include <doorbell/nvme/prp.hpp>
+#include <doorbell/nvme/wire.hpp>
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "model/dma.hpp"
+#include "model/fault.hpp"
+#include "model/link.hpp"
+#include "nvme/model/media.hpp"
+
+namespace doorbell::nvme {
+
+/// What all engines of one controller share.
+struct ModelShared {
+  ModelConfig config;
+  Media media;
+  model::Link link;
+  std::atomic<bool> removed{false};
+  std::atomic<u64> invalid_doorbell_values{0};  ///< values outside what the queue allows
+  std::atomic<u64> unknown_doorbells{0};        ///< writes to doorbells of queues that do not exist
+  explicit ModelShared(const ModelConfig& c) : config(c), media(c), link(c.bytes_per_s, c.latency_ns) {}
+};
+
+/// Counters of one engine; written by its thread, read by anyone.
+struct EngineCounters {
+  std::atomic<u64> reads{0}, writes{0}, others{0}, bytes{0}, errors{0}, cq_full{0};
+  static void add(std::atomic<u64>& c, u64 n) { c.store(c.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
+};
+
+struct CompletionQueue {
+  u16 qid = 0;
+  u32 entries = 0;
+  Iova iova = 0;
+  Word16* host = nullptr;  ///< null when the queue lies in GPU memory
+  const u32* head_register = nullptr;
+  const u32* head_shadow = nullptr;
+  u32 tail = 0;
+  u32 phase = 1;
+  u32 head = 0;  ///< last valid value the host rang
+  u32 last_rung = 0;  ///< last value seen, valid or not
+  std::deque<Cqe> waiting;  ///< completions held while the queue is full
+};
+
+struct SubmissionQueue {
+  u16 qid = 0;
+  u16 cqid = 0;
+  u32 cq_index = 0;  ///< of cqid among the engine's completion queues
+  u32 entries = 0;
+  Iova iova = 0;
+  const Sqe* host = nullptr;
+  const u32* tail_register = nullptr;
+  const u32* tail_shadow = nullptr;
+  u32* eventidx = nullptr;
+  u32 head = 0;
+  u32 tail = 0;       ///< last valid value the host rang
+  u32 last_rung = 0;
+  u32 idle_polls = 0;
+  bool asleep = false;  ///< told the host (eventidx) that the register must be written
+  u64 fetched = 0;      ///< commands fetched since creation: the serial of the next one
+  std::vector<u64> outstanding;  ///< bit a cid, for commands that complete later
+};
+
+class IoEngine {
+ public:
+  IoEngine(ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent, u32 index);
+
+  /// One round over all queues. Called by the engine's thread only. True when there was work.
+  bool poll();
+
+  /// Runs `work` on the engine's thread between two rounds and waits for it. From any other thread;
+  /// the engine's own thread calls `work` directly.
+  void run_between_rounds(const std::function<void()>& work);
+
+  // The following only inside run_between_rounds, or on the engine's thread.
+  void add(CompletionQueue q);
+  void add(SubmissionQueue q);
+  [[nodiscard]] SubmissionQueue* find_sq(u16 qid);
+  [[nodiscard]] CompletionQueue* find_cq(u16 qid);
+  /// Ends the queue's commands with "aborted: SQ deletion", then forgets the queue.
+  void delete_sq(u16 qid);
+  void delete_cq(u16 qid);
+  /// True when the command was still outstanding and has been completed as aborted.
+  bool abort(u16 sqid, u16 cid);
+  /// Controller reset: everything outstanding is dropped without a completion.
+  void drop_all();
+
+  [[nodiscard]] const EngineCounters& counters() const { return counters_; }
+  [[nodiscard]] const model::FaultInjector& faults() const { return faults_; }
+  [[nodiscard]] model::DmaEngine& dma() { return dma_; }
+
+ private:
+  struct Outcome {
+    u16 status = status::success;
+    u32 dw0 = 0;
+  };
+  struct Later {
+    u64 due_ns = 0;
+    u16 sqid = 0;
+    Cqe cqe;
+    bool operator<(const Later& o) const { return due_ns > o.due_ns; }  // the soonest on top of a heap
+  };
+  struct Fetched {
+    u32 sq = 0;  // index in sqs_
+    u32 first = 0;  // slot
+    u32 count = 0;
+  };
+
+  [[nodiscard]] u32 read_tail(SubmissionQueue& q);
+  [[nodiscard]] u32 new_entries(SubmissionQueue& q);
+  void execute(SubmissionQueue& q, const Sqe& e);
+  Outcome run(const SubmissionQueue& q, const Sqe& e, model::Fault fault, u64 serial);
+  Outcome transfer(const SubmissionQueue& q, const Sqe& e, model::Fault fault, u64 serial);
+  [[nodiscard]] u64 other_written_lba(u64 lba, u32 blocks) const;
+  bool read_list(Iova list, u32 qwords, u64* out);
+  void complete(SubmissionQueue& q, const Cqe& e, u64 due_ns);
+  void post(CompletionQueue& q, const Cqe& e);
+  void write_entry(CompletionQueue& q, Cqe e);
+  [[nodiscard]] bool full(CompletionQueue& q);
+  bool post_due();
+  void set_outstanding(SubmissionQueue& q, u16 cid, bool on);
+
+  ModelShared& shared_;
+  model::DmaEngine dma_;
+  model::FaultInjector faults_;
+  bool tracks_;  // commands can stay outstanding, so cids are tracked
+  std::vector<SubmissionQueue> sqs_;
+  std::vector<CompletionQueue> cqs_;
+  std::vector<Later> later_;  // heap by due_ns
+  std::vector<Fetched> fetched_;
+  std::vector<std::vector<Sqe>> staging_;  // entries fetched from GPU memory, one per queue
+  struct Done {
+    u32 cq;
+    Cqe cqe;
+  };
+  std::vector<Done> done_;
+  std::vector<u8> scratch_;
+  struct Extent {
+    u64 lba = 0;
+    u32 blocks = 0;
+  };
+  std::array<Extent, 8> recent_writes_{};
+  u32 recent_ = 0;
+  EngineCounters counters_;
+  std::atomic<const std::function<void()>*> request_{nullptr};
+};
+
+}  // namespace doorbell::nvme

@@ -1,0 +1,219 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// From text to a checked value. Every number is parsed and range-checked in 64 bits; who needs fewer
+// bits narrows afterwards.
+#include <fmt/format.h>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "options/option.hpp"
+#include "options/suggest.hpp"
+
+namespace doorbell::options {
+namespace {
+
+constexpr u64 kMax = std::numeric_limits<u64>::max();
+
+[[noreturn]] void refuse(std::string why) {
+  throw std::invalid_argument(std::move(why));
+}
+
+/// Splits "20ms" into its number and "ms".
+std::pair<std::string_view, std::string_view> split_suffix(std::string_view text) {
+  const auto end = text.find_last_of("0123456789.");
+  if (end == std::string_view::npos) return {text, {}};
+  return {text.substr(0, end + 1), text.substr(end + 1)};
+}
+
+bool all_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+[[noreturn]] void out_of_range(const Option& o, std::string_view text) {
+  const std::string range = range_text(o);
+  if (range.starts_with("at ")) refuse(fmt::format("{} is not {}", text, range));
+  refuse(fmt::format("{} is not in {}", text, range.empty() ? fmt::format("0..{}", kMax) : range));
+}
+
+/// The factor of a whole number's suffix; 0 when there is none of that name.
+u64 factor_of(std::string_view suffix, bool bytes) {
+  if (bytes && suffix.size() > 1 && suffix.ends_with('B')) suffix.remove_suffix(1);
+  if (suffix.empty()) return 1;
+  if (suffix == "k") return 1'000;
+  if (suffix == "M") return 1'000'000;
+  if (suffix == "G") return 1'000'000'000;
+  if (!bytes) return 0;
+  if (suffix == "B") return 1;
+  if (suffix == "T") return 1'000'000'000'000;
+  if (suffix == "Ki") return u64{1} << 10;
+  if (suffix == "Mi") return u64{1} << 20;
+  if (suffix == "Gi") return u64{1} << 30;
+  if (suffix == "Ti") return u64{1} << 40;
+  return 0;
+}
+
+u64 convert_whole(const Option& o, std::string_view text) {
+  const bool bytes = o.kind == Kind::size;
+  const bool negative = text.starts_with('-');
+  const auto [number, suffix] = split_suffix(negative ? text.substr(1) : text);
+  const char* const example = bytes ? "4096, 64k (64000) or 64Ki (65536)" : "10000, 10k or 1M";
+  const u64 factor = factor_of(suffix, bytes);
+  if (!all_digits(number) || factor == 0) {
+    refuse(fmt::format("'{}' is not a {}; write it as {}", text, bytes ? "size" : "whole number", example));
+  }
+  u64 value = 0;
+  const auto parsed = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (negative || parsed.ec != std::errc{} || value > kMax / factor) out_of_range(o, text);
+  value *= factor;
+  if ((o.min.set() && value < o.min.whole()) || (o.max.set() && value > o.max.whole())) out_of_range(o, text);
+  return value;
+}
+
+std::optional<double> decimal(std::string_view text, std::chars_format format) {
+  double value = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value, format);
+  if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size() || !std::isfinite(value)) return {};
+  return value;
+}
+
+void check_real(const Option& o, double value, std::string_view text) {
+  if ((o.min.set() && value < o.min.real()) || (o.max.set() && value > o.max.real())) out_of_range(o, text);
+}
+
+double convert_seconds(const Option& o, std::string_view text) {
+  const auto [number, suffix] = split_suffix(text);
+  auto value = decimal(number, std::chars_format::fixed);
+  // Division keeps 20ms equal to the literal 0.02; a product with 1e-3 is off by one ulp.
+  if (value && suffix == "ms") {
+    *value /= 1e3;
+  } else if (value && suffix == "us") {
+    *value /= 1e6;
+  } else if (value && suffix == "ns") {
+    *value /= 1e9;
+  } else if (value && suffix == "m") {
+    *value *= 60;
+  } else if (value && suffix == "h") {
+    *value *= 3600;
+  } else if (!value || (!suffix.empty() && suffix != "s")) {
+    refuse(fmt::format("'{}' is not a time; write it as 5, 0.05, 20ms, 3us or 2m (seconds without a suffix)",
+                       text));
+  }
+  check_real(o, *value, text);
+  return *value;
+}
+
+double convert_real(const Option& o, std::string_view text) {
+  const auto value = decimal(text, std::chars_format::general);
+  if (!value) refuse(fmt::format("'{}' is not a number", text));
+  check_real(o, *value, text);
+  return *value;
+}
+
+/// The part of "sample=P" before the '='; the whole of a plain choice.
+std::string_view stem(std::string_view choice) {
+  return choice.substr(0, choice.find('='));
+}
+
+[[noreturn]] void not_a_choice(const Option& o, std::string_view word,
+                               const std::vector<std::string>& words) {
+  std::string why = fmt::format("'{}' is not one of {}", word, fmt::join(o.choices, ", "));
+  const std::string near = nearest(word, words);
+  if (!near.empty()) why += fmt::format("; did you mean '{}'?", near);
+  refuse(std::move(why));
+}
+
+ChoiceValue convert_choice(const Option& o, std::string_view text) {
+  std::vector<std::string> words;
+  for (const std::string& choice : o.choices) {
+    const std::string_view word = stem(choice);
+    words.emplace_back(word);
+    if (word != stem(text)) continue;
+    const bool wants_number = choice.size() != word.size();
+    const bool has_number = text.size() != word.size();
+    if (wants_number && !has_number) {
+      refuse(fmt::format("'{}' needs a number; write {}, {} in {}", text, choice,
+                         choice.substr(word.size() + 1), range_text(o)));
+    }
+    if (!wants_number && has_number) refuse(fmt::format("'{}' takes no '='", word));
+    if (!wants_number) return {std::string(text), {}};
+    return {std::string(text), convert_real(o, text.substr(word.size() + 1))};
+  }
+  not_a_choice(o, stem(text), words);
+}
+
+std::vector<ListItem> convert_list(const Option& o, std::string_view text) {
+  std::vector<ListItem> items;
+  for (std::string_view rest = text;;) {
+    const auto comma = rest.find(',');
+    const std::string_view item = rest.substr(0, comma);
+    const auto equals = item.find('=');
+    const std::string_view kind = item.substr(0, equals);
+    if (item.empty()) refuse(fmt::format("'{}' has an empty item", text));
+    bool known = o.choices.empty();
+    for (const std::string& choice : o.choices) known = known || choice == kind;
+    if (!known) not_a_choice(o, kind, o.choices);
+    if (equals == std::string_view::npos) {
+      refuse(fmt::format("'{}' has no value; write {}=0.01", kind, kind));
+    }
+    for (const ListItem& earlier : items) {
+      if (earlier.kind == kind) refuse(fmt::format("'{}' is given twice", kind));
+    }
+    items.push_back({std::string(kind), convert_real(o, item.substr(equals + 1))});
+    if (comma == std::string_view::npos) return items;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+std::string bound_text(const Option& o, const Bound& b) {
+  if (o.kind == Kind::integer) return fmt::format("{}", b.whole());
+  if (o.kind != Kind::size) {
+    std::string text = fmt::format("{:.9f}", b.real());
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.ends_with('.')) text.pop_back();
+    return text;
+  }
+  constexpr std::pair<u64, const char*> kUnits[] = {
+      {u64{1} << 40, "Ti"}, {u64{1} << 30, "Gi"}, {u64{1} << 20, "Mi"}, {u64{1} << 10, "Ki"}};
+  for (const auto& [factor, name] : kUnits) {
+    if (b.whole() != 0 && b.whole() % factor == 0) return fmt::format("{}{}", b.whole() / factor, name);
+  }
+  return fmt::format("{}", b.whole());
+}
+
+}  // namespace
+
+Value convert(const Option& o, std::string_view text) {
+  if (text.empty()) refuse("the value is empty");
+  switch (o.kind) {
+    case Kind::flag:
+      refuse("takes no value");
+    case Kind::integer:
+    case Kind::size:
+      return convert_whole(o, text);
+    case Kind::seconds:
+      return convert_seconds(o, text);
+    case Kind::real:
+      return convert_real(o, text);
+    case Kind::choice:
+      return convert_choice(o, text);
+    case Kind::list:
+      return convert_list(o, text);
+    case Kind::text:
+    case Kind::path:
+    case Kind::directory:
+      break;
+  }
+  return std::string(text);
+}
+
+std::string range_text(const Option& o) {
+  if (o.min.set() && o.max.set()) return fmt::format("{}..{}", bound_text(o, o.min), bound_text(o, o.max));
+  if (o.min.set()) return fmt::format("at least {}", bound_text(o, o.min));
+  if (o.max.set()) return fmt::format("at most {}", bound_text(o, o.max));
+  return {};
+}
+
+}  // namespace doorbell::options

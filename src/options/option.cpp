@@ -1,0 +1,226 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "options/option.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <stdexcept>
+
+namespace doorbell::options {
+namespace {
+
+[[noreturn]] void bad_table(const Option& o, std::string_view why) {
+  throw std::logic_error(fmt::format("option table: {}: {}", o.name, why));
+}
+
+}  // namespace
+
+std::string json_key(const Option& o) {
+  std::string key = o.name;
+  std::replace(key.begin(), key.end(), '-', '_');
+  const std::string unit = o.kind == Kind::seconds ? "s" : o.kind == Kind::size ? "bytes" : o.unit;
+  if (!unit.empty() && !key.ends_with("_" + unit)) key += "_" + unit;
+  return key;
+}
+
+std::string display_name(const Option& o) {
+  return o.operand ? value_name(o) : "--" + o.name;
+}
+
+std::string value_name(const Option& o) {
+  if (o.kind == Kind::flag) return {};
+  if (!o.metavar.empty()) return o.metavar;
+  switch (o.kind) {
+    case Kind::integer:
+      return "N";
+    case Kind::size:
+      return "BYTES";
+    case Kind::seconds:
+      return "S";
+    case Kind::real:
+      return "X";
+    case Kind::choice:
+      return fmt::format("{}", fmt::join(o.choices, "|"));
+    case Kind::list:
+      return "KIND=VALUE[,...]";
+    case Kind::path:
+      return "FILE";
+    case Kind::directory:
+      return "DIR";
+    case Kind::flag:
+    case Kind::text:
+      break;
+  }
+  return "TEXT";
+}
+
+OptionTable& OptionTable::add(Option o) {
+  if (o.name.empty()) bad_table(o, "has no name");
+  std::vector<std::string> names = o.aliases;
+  names.push_back(o.name);
+  for (const std::string& name : names) {
+    if (name.starts_with('-') || name.find_first_of("= ") != std::string::npos)
+      bad_table(o, "bad name " + name);
+    if (find(name) != nullptr) bad_table(o, name + " is there already");
+  }
+  if (o.letter != '\0' && find_letter(o.letter) != nullptr) bad_table(o, "its letter is taken");
+  if (o.kind == Kind::choice && o.choices.empty()) bad_table(o, "has no choices");
+  if (o.kind == Kind::flag && !o.default_text.empty()) bad_table(o, "a flag is off by default");
+  const bool whole = o.kind == Kind::integer || o.kind == Kind::size;
+  if (whole && (!o.min.is_whole() || !o.max.is_whole())) bad_table(o, "its range is not of whole numbers");
+  if (o.required && !o.default_text.empty()) bad_table(o, "required, yet it has a default");
+  options_.push_back(std::move(o));
+  set_default(options_.back().name, options_.back().default_text);
+  return *this;
+}
+
+OptionTable& OptionTable::set_default(std::string_view name, std::string text) {
+  const auto it =
+      std::find_if(options_.begin(), options_.end(), [&](const Option& o) { return o.name == name; });
+  if (it == options_.end()) throw std::logic_error(fmt::format("option table: no option {}", name));
+  it->default_text = std::move(text);
+  if (it->default_text.empty()) return *this;
+  try {
+    static_cast<void>(convert(*it, it->default_text));
+  } catch (const std::invalid_argument& e) {
+    bad_table(*it, fmt::format("its default: {}", e.what()));
+  }
+  return *this;
+}
+
+const Option* OptionTable::find(std::string_view name) const {
+  for (const Option& o : options_) {
+    if (o.name == name || std::find(o.aliases.begin(), o.aliases.end(), name) != o.aliases.end()) return &o;
+  }
+  return nullptr;
+}
+
+const Option* OptionTable::find_letter(char letter) const {
+  for (const Option& o : options_) {
+    if (letter != '\0' && o.letter == letter) return &o;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> OptionTable::groups() const {
+  std::vector<std::string> names;
+  for (const Option& o : options_) {
+    if (!o.operand && std::find(names.begin(), names.end(), o.group) == names.end()) names.push_back(o.group);
+  }
+  return names;
+}
+
+std::vector<const Option*> OptionTable::operands() const {
+  std::vector<const Option*> found;
+  for (const Option& o : options_) {
+    if (o.operand) found.push_back(&o);
+  }
+  return found;
+}
+
+Options::Options(OptionTable table) : table_(std::move(table)) {
+  for (const Option& o : table_.all()) {
+    Slot& s = slots_[o.name];
+    if (o.kind == Kind::flag) {
+      s.value = false;
+    } else if (!o.default_text.empty()) {
+      s.value = convert(o, o.default_text);
+    }
+  }
+}
+
+void Options::set(std::string_view name, std::string_view text) {
+  const Option* o = table_.find(name);
+  if (o == nullptr) throw std::logic_error(fmt::format("no option {}", name));
+  Slot& s = slots_[o->name];
+  s.value = o->kind == Kind::flag ? Value{true} : convert(*o, text);
+  s.given = true;
+}
+
+const Options::Slot& Options::slot(std::string_view name) const {
+  const auto it = slots_.find(name);
+  if (it == slots_.end()) throw std::logic_error(fmt::format("no option {}", name));
+  return it->second;
+}
+
+template <typename T>
+const T& Options::as(std::string_view name) const {
+  const Slot& s = slot(name);
+  if (const T* value = std::get_if<T>(&s.value)) return *value;
+  throw std::logic_error(fmt::format("option {} has no value of that type", name));
+}
+
+u64 Options::integer(std::string_view name) const {
+  return as<u64>(name);
+}
+u64 Options::bytes(std::string_view name) const {
+  return as<u64>(name);
+}
+double Options::seconds(std::string_view name) const {
+  return as<double>(name);
+}
+double Options::real(std::string_view name) const {
+  return as<double>(name);
+}
+bool Options::flag(std::string_view name) const {
+  return as<bool>(name);
+}
+
+const std::string& Options::text(std::string_view name) const {
+  static const std::string empty;
+  if (!has(name)) return empty;
+  if (const ChoiceValue* choice = std::get_if<ChoiceValue>(&slot(name).value)) return choice->text;
+  return as<std::string>(name);
+}
+
+std::optional<double> Options::choice_number(std::string_view name) const {
+  return has(name) ? as<ChoiceValue>(name).number : std::nullopt;
+}
+
+const std::vector<ListItem>& Options::list(std::string_view name) const {
+  static const std::vector<ListItem> empty;
+  return has(name) ? as<std::vector<ListItem>>(name) : empty;
+}
+
+bool Options::has(std::string_view name) const {
+  return !std::holds_alternative<std::monostate>(slot(name).value);
+}
+
+bool Options::given(std::string_view name) const {
+  return slot(name).given;
+}
+
+std::vector<std::string> Options::given_names() const {
+  std::vector<std::string> names;
+  for (const Option& o : table_.all()) {
+    if (given(o.name)) names.push_back(o.name);
+  }
+  return names;
+}
+
+nlohmann::ordered_json Options::echo() const {
+  auto json = nlohmann::ordered_json::object();
+  for (const Option& o : table_.all()) {
+    if (!o.echoed) continue;
+    auto& out = json[json_key(o)];
+    const Value& value = slot(o.name).value;
+    if (const bool* v = std::get_if<bool>(&value)) {
+      out = *v;
+    } else if (const u64* whole = std::get_if<u64>(&value)) {
+      out = *whole;
+    } else if (const double* number = std::get_if<double>(&value)) {
+      out = *number;
+    } else if (const std::string* text_value = std::get_if<std::string>(&value)) {
+      out = *text_value;
+    } else if (const ChoiceValue* choice = std::get_if<ChoiceValue>(&value)) {
+      out = choice->text;
+    } else if (const auto* items = std::get_if<std::vector<ListItem>>(&value)) {
+      out = nlohmann::ordered_json::object();
+      for (const ListItem& item : *items) out[item.kind] = item.value;
+    }
+  }
+  return json;
+}
+
+}  // namespace doorbell::options

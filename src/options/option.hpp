@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One table of options drives parsing, --help, the man page, the bash completion and the JSON echo.
+// Nothing about an option is written anywhere else.
+#pragma once
+
+#include <doorbell/config.hpp>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace doorbell::options {
+
+enum class Kind {
+  flag,     ///< present or not; takes no value
+  integer,  ///< whole number, with k, M or G for 10^3, 10^6, 10^9
+  size,     ///< bytes, with k M G T (powers of 1000) or Ki Mi Gi Ti (powers of 1024)
+  seconds,  ///< 0.05, 5, 5s, 20ms, 3us, 40ns, 2m, 1h
+  real,     ///< decimal number
+  choice,   ///< one of `choices`; "sample=P" takes a number within min..max after the '='
+  text,     ///< any non-empty text
+  list,     ///< KIND=VALUE[,KIND=VALUE...], kinds from `choices`, values within min..max
+  path,     ///< a file's name (completed as one)
+  directory,
+};
+
+/// One end of a range: absent, a whole number (never negative) or a real one. Whole numbers keep all 64 bits;
+/// integer and size options take whole bounds, the others take either.
+class Bound {
+ public:
+  constexpr Bound() = default;
+  template <typename T>
+  requires std::is_arithmetic_v<T>
+  constexpr Bound(T v)  // NOLINT(google-explicit-constructor): `.min = 1` in a table entry
+      : set_(true), real_(static_cast<double>(v)) {
+    if constexpr (std::is_integral_v<T>) {
+      whole_ = static_cast<u64>(v);
+    } else {
+      is_whole_ = false;
+    }
+  }
+
+  [[nodiscard]] constexpr bool set() const { return set_; }
+  [[nodiscard]] constexpr bool is_whole() const { return is_whole_; }
+  [[nodiscard]] constexpr u64 whole() const { return whole_; }
+  [[nodiscard]] constexpr double real() const { return real_; }
+
+ private:
+  bool set_ = false;
+  bool is_whole_ = true;
+  u64 whole_ = 0;
+  double real_ = 0;
+};
+
+/// One table entry. Names are written without dashes; text is ASCII.
+struct Option {
+  std::string name = {};                  ///< "batch-size"
+  std::vector<std::string> aliases = {};  ///< other long names
+  char letter = '\0';                     ///< 'b' for -b
+  Kind kind = Kind::text;
+  std::string metavar = {};       ///< "N"; made up from the kind when empty
+  std::string default_text = {};  ///< as a user would type it; empty: no value unless given
+  Bound min = {}, max = {};       ///< inclusive
+  std::vector<std::string> choices = {};
+  std::string help = {};   ///< one sentence or more, no final full stop needed
+  std::string group = {};  ///< heading in --help; groups appear in the order of their first option
+  std::string unit = {};   ///< a symbol for the JSON key ("ns"); seconds and size imply "s" and "bytes"
+  bool operand = false;    ///< a positional argument; `metavar` is how it is shown
+  bool required = false;
+  bool echoed = true;  ///< part of Options::echo()
+};
+
+/// The JSON key of an option: its name with '_' for '-' and its unit at the end.
+[[nodiscard]] std::string json_key(const Option& o);
+/// "--batch-size", or the metavar of an operand.
+[[nodiscard]] std::string display_name(const Option& o);
+/// What stands for the value: "N", "S", "BYTES", "cpu|gpu", "KIND=VALUE[,...]"; empty for a flag.
+[[nodiscard]] std::string value_name(const Option& o);
+/// "1..1024", "at least 1", "at most 8"; empty without bounds. Units as a user types them.
+[[nodiscard]] std::string range_text(const Option& o);
+
+/// One item of a list option.
+struct ListItem {
+  std::string kind;
+  double value = 0;
+};
+
+/// A choice such as "sample=0.1": the name and the number after '='.
+struct ChoiceValue {
+  std::string text;
+  std::optional<double> number;
+};
+
+using Value =
+    std::variant<std::monostate, bool, u64, double, std::string, ChoiceValue, std::vector<ListItem>>;
+
+/// Converts and checks `text` for `o`. Throws std::invalid_argument whose what() says what is wrong with
+/// the value, without the option's name ("0 is not in 1..1024").
+[[nodiscard]] Value convert(const Option& o, std::string_view text);
+
+/// A command's options in the order of its help.
+class OptionTable {
+ public:
+  /// Adds an entry. A table that contradicts itself (two options of one name, a default out of its
+  /// range) is a programming error: std::logic_error.
+  OptionTable& add(Option o);
+  /// Gives an option another default, for a command that differs from the common one.
+  OptionTable& set_default(std::string_view name, std::string text);
+
+  /// The option of this long name or alias; nullptr when there is none.
+  [[nodiscard]] const Option* find(std::string_view name) const;
+  [[nodiscard]] const Option* find_letter(char letter) const;
+  [[nodiscard]] const std::vector<Option>& all() const { return options_; }
+  /// Headings in order.
+  [[nodiscard]] std::vector<std::string> groups() const;
+  [[nodiscard]] std::vector<const Option*> operands() const;
+
+ private:
+  std::vector<Option> options_;
+};
+
+/// The parsed values of one command line. Asking for an option that the table does not have, with
+/// the wrong type, or for one that has no value, is a programming error: std::logic_error.
+class Options {
+ public:
+  /// Every option at its default.
+  explicit Options(OptionTable table);
+
+  [[nodiscard]] u64 integer(std::string_view name) const;
+  [[nodiscard]] u64 bytes(std::string_view name) const;
+  [[nodiscard]] double seconds(std::string_view name) const;
+  [[nodiscard]] double real(std::string_view name) const;
+  /// Text, choice ("sample=0.1" in full), path or directory; empty when the option has no value.
+  [[nodiscard]] const std::string& text(std::string_view name) const;
+  /// The number after '=' of a choice such as "sample=0.1".
+  [[nodiscard]] std::optional<double> choice_number(std::string_view name) const;
+  /// Items in the order given; empty when the option has no value.
+  [[nodiscard]] const std::vector<ListItem>& list(std::string_view name) const;
+  [[nodiscard]] bool flag(std::string_view name) const;
+
+  /// It has a value, from the command line or by default.
+  [[nodiscard]] bool has(std::string_view name) const;
+  /// It came from the command line.
+  [[nodiscard]] bool given(std::string_view name) const;
+  [[nodiscard]] std::vector<std::string> given_names() const;
+
+  /// Every option's resolved value, typed, by json_key(); null where there is no value.
+  [[nodiscard]] nlohmann::ordered_json echo() const;
+
+  /// Sets an option as if it had been typed; throws std::invalid_argument as convert() does.
+  void set(std::string_view name, std::string_view text);
+
+  [[nodiscard]] const OptionTable& table() const { return table_; }
+
+ private:
+  struct Slot {
+    Value value;
+    bool given = false;
+  };
+  [[nodiscard]] const Slot& slot(std::string_view name) const;
+  template <typename T>
+  [[nodiscard]] const T& as(std::string_view name) const;
+
+  OptionTable table_;
+  std::map<std::string, Slot, std::less<>> slots_;
+};
+
+}  // namespace doorbell::options

@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "report/csv.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "report/file.hpp"
+
+namespace doorbell::report {
+
+namespace {
+
+constexpr std::array kColumns{"path",        "cell_index",  "repeat",      "initiator",
+                              "gpu",         "device_kind", "device_name", "parameters",
+                              "verify_mode", "seed",        "ops_per_s",   "bytes_per_s",
+                              "p50_ns",      "p99_ns",      "p99_9_ns",    "errors"};
+
+std::string field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
+}
+
+// The shortest text that reads back as the same double; fmt ignores the locale.
+std::string number(std::optional<double> v) {
+  return v && std::isfinite(*v) ? fmt::format("{}", *v) : std::string();
+}
+
+std::string line(std::span<const std::string> fields) {
+  std::string out;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (i != 0) out += ',';
+    out += field(fields[i]);
+  }
+  return out + '\n';
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == ';' || c == '=' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string csv_header() {
+  const std::vector<std::string> names(kColumns.begin(), kColumns.end());
+  return line(names);
+}
+
+std::string csv_rows(const Cell& c, std::size_t index) {
+  const auto row = [&](const std::string& repeat, const std::string& seed, const Repeat& r) {
+    const std::array<std::string, kColumns.size()> fields{c.path,
+                                                          std::to_string(index),
+                                                          repeat,
+                                                          c.initiator_kind,
+                                                          c.gpu ? std::to_string(*c.gpu) : "",
+                                                          c.device_kind,
+                                                          c.device_name,
+                                                          parameters_of(c.cell),
+                                                          c.verify.mode,
+                                                          seed,
+                                                          number(r.ops_per_s),
+                                                          number(r.bytes_per_s),
+                                                          number(r.p50_ns),
+                                                          number(r.p99_ns),
+                                                          number(r.p99_9_ns),
+                                                          std::to_string(r.errors)};
+    return line(fields);
+  };
+  if (c.repeats.empty()) {
+    Repeat whole;
+    whole.ops_per_s = c.metrics.ops_per_s;
+    whole.bytes_per_s = c.metrics.bytes_per_s;
+    whole.p50_ns = c.metrics.latency_ns.p50;
+    whole.p99_ns = c.metrics.latency_ns.p99;
+    whole.p99_9_ns = c.metrics.latency_ns.p99_9;
+    whole.errors = c.verify.failed();
+    for (const auto& [kind, count] : c.errors) whole.errors += count;
+    return row("", "", whole);
+  }
+  std::string out;
+  for (std::size_t i = 0; i < c.repeats.size(); ++i) {
+    out += row(std::to_string(i), std::to_string(c.repeats[i].seed), c.repeats[i]);
+  }
+  return out;
+}
+
+std::string to_csv(const Result& result) {
+  std::string out = csv_header();
+  for (std::size_t i = 0; i < result.cells.size(); ++i) out += csv_rows(result.cells[i], i);
+  return out;
+}
+
+void write_csv(const Result& result, const std::string& path) {
+  write_file(path, to_csv(result));
+}
+
+std::string parameters_of(const nlohmann::ordered_json& cell, const std::string& separator) {
+  std::string out;
+  if (!cell.is_object()) return out;
+  for (const auto& [key, value] : cell.items()) {
+    if (!out.empty()) out += separator;
+    const std::string text =
+        value.is_string() ? value.get<std::string>()
+                          : value.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
+    out += escaped(key) + "=" + escaped(text);
+  }
+  return out;
+}
+
+}  // namespace doorbell::report

@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "report/file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <doorbell/error.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+namespace doorbell::report {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const std::string& path, const std::string& what, int error, std::string hint = {}) {
+  throw Error("writing " + path, what + ": " + std::generic_category().message(error), std::move(hint));
+}
+
+// A file descriptor that is closed on every way out.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() { static_cast<void>(close()); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  [[nodiscard]] int get() const { return fd_; }
+  // 0 or an errno: a delayed write error of a network file system shows here.
+  int close() {
+    if (fd_ < 0) return 0;
+    const int result = ::close(fd_) == 0 ? 0 : errno;
+    fd_ = -1;
+    return result;
+  }
+
+ private:
+  int fd_;
+};
+
+// 0 or an errno.
+int write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return 0;
+}
+
+void write_in_place(const std::string& path, std::string_view contents) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (file.get() < 0) fail(path, "open", errno);
+  if (const int error = write_all(file.get(), contents)) fail(path, "write", error);
+  if (const int error = file.close()) fail(path, "close", error);
+}
+
+void replace(const std::string& path, const fs::path& target, std::string_view contents) {
+  static std::atomic<unsigned> sequence{0};
+  const fs::path directory = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  const std::string temporary = (directory / fmt::format(".{}.{}.{}.tmp", target.filename().string(),
+                                                         ::getpid(), sequence.fetch_add(1)))
+                                    .string();
+  Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (file.get() < 0) {
+    const int error = errno;
+    fail(path, "create a file in " + directory.string(), error,
+         error == ENOENT ? "create the directory first" : "");
+  }
+  const char* step = "write";
+  int error = write_all(file.get(), contents);
+  if (error == 0) {
+    // The data must be on the disk before the name points at it, or a crash leaves an empty file.
+    step = "fsync";
+    if (::fsync(file.get()) != 0) error = errno;
+  }
+  if (error == 0) {
+    step = "close";
+    error = file.close();
+  }
+  if (error == 0) {
+    step = "rename";
+    if (::rename(temporary.c_str(), target.c_str()) != 0) error = errno;
+  }
+  if (error != 0) {
+    static_cast<void>(::unlink(temporary.c_str()));
+    fail(path, step, error);
+  }
+  // The new name is durable once the directory is; a file system that cannot do this has no more to offer.
+  const Descriptor parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (parent.get() >= 0) static_cast<void>(::fsync(parent.get()));
+}
+
+}  // namespace
+
+void write_file(const std::string& path, std::string_view contents) {
+  if (path.empty()) throw Error("writing a file", "its name is empty");
+  if (path == "-") {
+    // Earlier text on stdout sits in the stream's buffer and belongs before this.
+    static_cast<void>(std::fflush(stdout));
+    if (const int error = write_all(STDOUT_FILENO, contents)) fail("standard output", "write", error);
+    return;
+  }
+  struct stat status {};
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  if (exists && S_ISDIR(status.st_mode)) fail(path, "open", EISDIR, "give the name of a file");
+  if (exists && !S_ISREG(status.st_mode)) return write_in_place(path, contents);
+  std::error_code ignored;
+  const fs::path resolved = exists ? fs::canonical(path, ignored) : fs::path(path);
+  replace(path, resolved.empty() ? fs::path(path) : resolved, contents);
+}
+
+}  // namespace doorbell::report

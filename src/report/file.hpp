@@ -1,0 +1,18 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Writing a whole file so that a reader sees the old contents or the new ones, never half of them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace doorbell::report {
+
+/// Replaces `path` by `contents`: a temporary file in the same directory, fsync, rename. A symbolic link
+/// stays one and its target is replaced. "-" is stdout, and what is not a regular file (a pipe, /dev/null)
+/// is written in place, because renaming over it would destroy it. Throws doorbell::Error; a failure leaves
+/// the old file as it was and no temporary file behind.
+void write_file(const std::string& path, std::string_view contents);
+
+}  // namespace doorbell::report

@@ -1,0 +1,288 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "report/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "report/csv.hpp"
+#include "report/verdict.hpp"
+
+namespace doorbell::report {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+enum class Style { plain, bold, good, bad, warn };
+
+class Paint {
+ public:
+  explicit Paint(bool colour) : colour_(colour) {}
+  [[nodiscard]] std::string operator()(Style style, std::string_view text) const {
+    if (!colour_ || style == Style::plain) return std::string(text);
+    const char* code = style == Style::bold   ? "1"
+                       : style == Style::good ? "32"
+                       : style == Style::bad  ? "1;31"
+                                              : "33";
+    return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
+  }
+
+ private:
+  bool colour_;
+};
+
+// A device's name must not move the cursor of the terminal that shows it.
+std::string printable(std::string_view text) {
+  std::string out(text);
+  std::ranges::replace_if(
+      out, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
+  return out;
+}
+
+// Four significant digits, three below 1, whole from a thousand on: "12345", "123.4", "0.0831".
+std::string digits(double v) {
+  if (!std::isfinite(v)) return "-";
+  const double magnitude = std::abs(v);
+  if (magnitude == 0) return "0";
+  if (magnitude >= 999.95) return fmt::format("{:.0f}", v);
+  if (magnitude >= 99.995) return fmt::format("{:.1f}", v);
+  if (magnitude >= 9.9995) return fmt::format("{:.2f}", v);
+  if (magnitude >= 0.9995) return fmt::format("{:.3f}", v);
+  return fmt::format("{:#.3g}", v);
+}
+
+std::string digits(const std::optional<double>& v, double unit = 1) {
+  return v ? digits(*v / unit) : "-";
+}
+
+// A unit for a whole column, chosen by its largest value.
+struct Scale {
+  double unit = 1;
+  const char* prefix = "";
+};
+Scale scale_for(double largest) {
+  if (largest >= 1e9) return {1e9, "G"};
+  if (largest >= 1e6) return {1e6, "M"};
+  if (largest >= 1e4) return {1e3, "k"};
+  return {};
+}
+
+std::string bytes_text(u64 bytes) {
+  const auto v = static_cast<double>(bytes);
+  if (v < 1e3) return fmt::format("{} B", bytes);
+  if (v < 1e6) return digits(v / 1e3) + " kB";
+  if (v < 1e9) return digits(v / 1e6) + " MB";
+  if (v < 1e12) return digits(v / 1e9) + " GB";
+  return digits(v / 1e12) + " TB";
+}
+
+// Rows of text; the first column is left-aligned, the others right-aligned.
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> width;
+  for (const auto& row : rows) {
+    width.resize(std::max(width.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
+  }
+  std::string out;
+  for (const auto& row : rows) {
+    out += "  " + fmt::format("{:<{}}", row[0], width[0]);
+    for (std::size_t i = 1; i < row.size(); ++i) out += "  " + fmt::format("{:>{}}", row[i], width[i]);
+    out += '\n';
+  }
+  return out;
+}
+
+std::string metrics_table(const Cell& c) {
+  std::vector<std::pair<std::string, const Metrics*>> populations;
+  for (const auto& [name, metrics] : c.parts) populations.emplace_back(printable(name), &metrics);
+  populations.emplace_back("all", &c.metrics);
+
+  double fastest = 0;
+  for (const auto& [name, m] : populations) fastest = std::max(fastest, m->ops_per_s);
+  const Scale rate = scale_for(fastest);
+
+  std::vector<std::vector<std::string>> rows{{"", "ops", std::string(rate.prefix) + "IOPS", "MB/s",
+                                              "elapsed s", "min us", "mean us", "std us", "p50 us", "p99 us",
+                                              "p99.9 us", "max us"}};
+  for (const auto& [name, m] : populations) {
+    const Latency& l = m->latency_ns;
+    rows.push_back({name, std::to_string(m->ops), digits(m->ops_per_s / rate.unit),
+                    digits(m->bytes_per_s / 1e6), digits(m->elapsed_s), digits(l.min, 1e3),
+                    digits(l.mean, 1e3), digits(l.std, 1e3), digits(l.p50, 1e3), digits(l.p99, 1e3),
+                    digits(l.p99_9, 1e3), digits(l.max, 1e3)});
+  }
+  return table(rows);
+}
+
+// "  name      text\n"; the names line up under each other.
+std::string labelled(std::string_view name, std::string_view text) {
+  return fmt::format("  {:<10}{}\n", name, text);
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string out;
+  for (const std::string& part : parts) out += (out.empty() ? "" : ", ") + part;
+  return out;
+}
+
+std::string substeps_line(const Substeps& s) {
+  std::vector<std::string> parts;
+  const auto add = [&](const char* name, const std::optional<double>& ns) {
+    if (ns) parts.push_back(fmt::format("{} {}", name, digits(*ns)));
+  };
+  add("build", s.build);
+  add("enqueue", s.enqueue);
+  add("SQ doorbell", s.sq_doorbell);
+  add("CQ poll", s.cq_poll);
+  add("CQ doorbell", s.cq_doorbell);
+  add("total", s.total);
+  return parts.empty() ? "" : labelled("steps", joined(parts) + " (ns per operation)");
+}
+
+std::string verify_lines(const Verify& v, const Paint& paint) {
+  if (v.mode == "none") {
+    return labelled("verify", paint(Style::bad, "NOT verified: checking is off, the data may be anything"));
+  }
+  if (v.checked == 0) {
+    return labelled("verify", paint(Style::bad, fmt::format("NOT verified: mode {}, but no I/O was checked",
+                                                            printable(v.mode))));
+  }
+  std::string text =
+      fmt::format("verified {} I/Os ({}{}): {} corrupt, {} misplaced, {} stale, {} duplicated, {} missing",
+                  v.checked, bytes_text(v.checked_bytes), v.mode == "full" ? "" : ", " + printable(v.mode),
+                  v.corrupt, v.misplaced, v.stale, v.duplicated, v.missing);
+  if (v.unverifiable != 0) text += fmt::format("; {} of data that nobody wrote", v.unverifiable);
+  std::string out = labelled("verify", paint(v.failed() == 0 ? Style::good : Style::bad, text));
+  for (const Verify::Occurrence& o : v.first) {
+    out += labelled(
+        "", fmt::format("{} at byte {:#x}, sequence {} was due", printable(o.kind), o.address, o.sequence));
+  }
+  return out;
+}
+
+std::string errors_line(const Counts& errors, const Paint& paint) {
+  std::vector<std::string> parts;
+  for (const auto& [kind, count] : errors) {
+    if (count != 0) parts.push_back(fmt::format("{} {}", count, printable(kind)));
+  }
+  if (parts.empty()) return labelled("errors", "none");
+  return labelled("errors", paint(Style::bad, joined(parts)));
+}
+
+std::string cost_line(const Cost& c) {
+  std::vector<std::string> parts;
+  const auto add = [&](const char* pattern, const std::optional<double>& v) {
+    if (v && std::isfinite(*v)) parts.push_back(fmt::format(fmt::runtime(pattern), digits(*v)));
+  };
+  add("{} CPU ns/op", c.cpu_ns_per_op);
+  add("{} doorbells/op", c.doorbells_per_op);
+  add("{} polls/completion", c.polls_per_completion);
+  add("GPU SM {} %", c.gpu_sm_percent);
+  parts.push_back(fmt::format("CPU {} s user, {} s system", digits(c.cpu_user_s), digits(c.cpu_system_s)));
+  return labelled("cost", joined(parts));
+}
+
+// A metric of the spread in the unit that the table uses for it.
+struct Unit {
+  double divisor = 1;
+  std::string name;   // behind the figure
+  std::string label;  // in front of it
+};
+Unit unit_of(const std::string& metric, double median) {
+  if (metric == "ops_per_s") {
+    const Scale s = scale_for(median);
+    return {s.unit, std::string(" ") + s.prefix + "IOPS", ""};
+  }
+  if (metric == "bytes_per_s") return {1e6, " MB/s", ""};
+  if (metric.ends_with("_ns")) return {1e3, " us", metric.substr(0, metric.size() - 3) + " "};
+  return {1, "", metric + " "};
+}
+
+std::string spread_lines(const Cell& c, const Paint& paint) {
+  if (c.repeats.size() < 2) return "";
+  std::string out;
+  for (const auto& [metric, s] : c.spread) {
+    const Unit unit = unit_of(metric, s.median);
+    const auto in_unit = [&](double v) { return digits(v / unit.divisor); };
+    std::string text =
+        fmt::format("median {}{}{} [{} to {}, {:.1f} % confidence]", printable(unit.label), in_unit(s.median),
+                    unit.name, in_unit(s.ci_low), in_unit(s.ci_high), s.ci_level * 100);
+    for (const u64 repeat : s.outliers) {
+      text += fmt::format("{}{}", repeat == s.outliers.front() ? ", outliers: repeat " : ", ", repeat + 1);
+    }
+    if (s.noisy) text += ", " + paint(Style::warn, "NOISY");
+    out += labelled(out.empty() ? fmt::format("{} runs", c.repeats.size()) : "", text);
+  }
+  return out;
+}
+
+// What a path adds: the plain members of its sub-objects. Structured ones are for the JSON.
+std::string extra_lines(const Json& extra) {
+  std::string out;
+  if (!extra.is_object()) return out;
+  for (const auto& [key, object] : extra.items()) {
+    if (!object.is_object()) continue;
+    std::vector<std::string> parts;
+    for (const auto& [name, value] : object.items()) {
+      if (value.is_structured() || value.is_null()) continue;
+      if (value.is_number_float() && !std::isfinite(value.get<double>())) continue;
+      const std::string text = value.is_number_float() ? digits(value.get<double>())
+                               : value.is_string()     ? value.get<std::string>()
+                                                       : value.dump();
+      parts.push_back(printable(name) + " " + printable(text));
+    }
+    if (!parts.empty()) out += labelled(printable(key), joined(parts));
+  }
+  return out;
+}
+
+std::string device_text(const Cell& c) {
+  const std::string kind = c.device_kind == "model" ? "software model" : printable(c.device_kind);
+  return fmt::format("{} ({})", printable(c.device_name), kind);
+}
+
+std::string cell_text(const Cell& c, const Paint& paint) {
+  std::string title =
+      fmt::format("{}  {}  initiator {}", printable(c.path), device_text(c), printable(c.initiator_kind));
+  if (c.gpu) title += fmt::format(" {}", *c.gpu);
+  std::string out = paint(Style::bold, title) + "\n";
+  const std::string parameters = printable(parameters_of(c.cell, "  "));
+  if (!parameters.empty()) out += "  " + parameters + "\n";
+  out += metrics_table(c);
+  out += substeps_line(c.substeps_ns);
+  out += extra_lines(c.extra);
+  out += verify_lines(c.verify, paint);
+  out += errors_line(c.errors, paint);
+  out += cost_line(c.cost);
+  out += spread_lines(c, paint);
+  return out;
+}
+
+Style style_of(const Verdict& verdict) {
+  if (verdict.kind == Verdict::Kind::ok) return Style::good;
+  return verdict.kind == Verdict::Kind::failed ? Style::bad : Style::warn;
+}
+
+}  // namespace
+
+std::string to_text(const Cell& cell, bool colour) {
+  return cell_text(cell, Paint(colour));
+}
+
+std::string to_text(const Result& result, bool colour) {
+  const Paint paint(colour);
+  std::string out;
+  for (const Cell& c : result.cells) out += cell_text(c, paint) + "\n";
+  for (const std::string& warning : result.warnings) {
+    out += paint(Style::warn, "warning: " + printable(warning)) + "\n";
+  }
+  const Verdict verdict = verdict_for(result);
+  return out + paint(style_of(verdict), verdict.text) + "\n";
+}
+
+}  // namespace doorbell::report

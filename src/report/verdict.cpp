@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "report/verdict.hpp"
+
+#include <fmt/format.h>
+#include <doorbell/error.hpp>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace doorbell::report {
+
+namespace {
+
+// Every class of failure with its count over all cells, verification first; only non-zero ones.
+std::vector<std::pair<std::string, u64>> failures_of(const Result& result) {
+  Verify sum;
+  Counts errors;
+  for (const Cell& c : result.cells) {
+    sum.corrupt += c.verify.corrupt;
+    sum.misplaced += c.verify.misplaced;
+    sum.stale += c.verify.stale;
+    sum.duplicated += c.verify.duplicated;
+    sum.missing += c.verify.missing;
+    for (const auto& [kind, count] : c.errors) errors[kind] += count;
+  }
+  std::vector<std::pair<std::string, u64>> found{{"corrupt", sum.corrupt},
+                                                 {"misplaced", sum.misplaced},
+                                                 {"stale", sum.stale},
+                                                 {"duplicated", sum.duplicated},
+                                                 {"missing", sum.missing}};
+  for (const auto& [kind, count] : errors) {
+    found.emplace_back(kind == "completion" ? "completion errors" : kind, count);
+  }
+  std::erase_if(found, [](const auto& f) { return f.second == 0; });
+  return found;
+}
+
+// How bad an exit code is; codes of a later date count as data errors.
+int badness(int code) {
+  switch (static_cast<ExitCode>(code)) {
+    case ExitCode::ok:
+      return 0;
+    case ExitCode::absent:
+      return 1;
+    case ExitCode::usage:
+      return 2;
+    default:
+      return 3;
+  }
+}
+
+}  // namespace
+
+int exit_code_for(const Result& result) {
+  const int data = static_cast<int>(ExitCode::data);
+  if (failures_of(result).empty()) return result.exit_code;
+  return badness(result.exit_code) >= badness(data) ? result.exit_code : data;
+}
+
+Verdict verdict_for(const Result& result) {
+  const auto failures = failures_of(result);
+  const int code = exit_code_for(result);
+  if (!failures.empty()) {
+    std::string text = "FAILED:";
+    for (std::size_t i = 0; i < failures.size(); ++i) {
+      text += fmt::format("{} {} {}", i == 0 ? "" : ",", failures[i].second, failures[i].first);
+    }
+    if (!result.complete) text += fmt::format(" (partial, stopped by {})", result.stop_reason);
+    return {Verdict::Kind::failed, text};
+  }
+  if (code == static_cast<int>(ExitCode::absent)) {
+    return {Verdict::Kind::skipped, "SKIPPED: the hardware asked for is absent"};
+  }
+  if (code != 0) {
+    return {Verdict::Kind::failed, fmt::format("FAILED: stopped by {}, exit code {}{}", result.stop_reason,
+                                               code, result.warnings.empty() ? "" : " (see the warnings)")};
+  }
+  if (!result.complete && result.stop_reason != "signal") {
+    return {Verdict::Kind::interrupted,
+            fmt::format("INTERRUPTED (partial, stopped by {})", result.stop_reason)};
+  }
+  if (!result.complete) return {Verdict::Kind::interrupted, "INTERRUPTED (partial)"};
+  const auto unverified = [](const Cell& c) { return c.verify.checked == 0; };
+  const auto blind = std::ranges::count_if(result.cells, unverified);
+  if (blind == 0) return {Verdict::Kind::ok, "OK"};
+  if (static_cast<std::size_t>(blind) == result.cells.size()) {
+    return {Verdict::Kind::ok, "OK, but the data was NOT verified"};
+  }
+  return {Verdict::Kind::ok,
+          fmt::format("OK, but the data of {} of {} cells was NOT verified", blind, result.cells.size())};
+}
+
+}  // namespace doorbell::report

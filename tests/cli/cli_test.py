@@ -1,0 +1,268 @@
+#!/usr/bin/python3
+# SPDX-FileCopyrightText: 2026 The doorbell authors
+# SPDX-License-Identifier: Apache-2.0
+"""The built program as a user meets it: texts, exit codes, and that the generated texts agree."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+DOORBELL = os.environ.get("DOORBELL", "build/bin/doorbell")
+HELP_WIDTH = 92
+
+
+def run(*arguments, **more):
+    return subprocess.run([DOORBELL, *arguments], capture_output=True, text=True, timeout=60, **more)
+
+
+def out(*arguments):
+    done = run(*arguments)
+    assert done.returncode == 0, (arguments, done.returncode, done.stderr)
+    assert done.stderr == "", (arguments, done.stderr)
+    return done.stdout
+
+
+def commands():
+    """Names in `doorbell help`, in its order."""
+    return re.findall(r"^  ([a-z]+) {2,}\S", out("help"), re.MULTILINE)
+
+
+def options_in_help(text):
+    """Options at the beginning of a help line, aliases included."""
+    own = re.findall(r"^  (?:   |-\w,) (--[a-z][a-z0-9-]*)", text, re.MULTILINE)
+    return set(own) | set(re.findall(r"\(also\s+(--[a-z0-9-]+)\)", text))
+
+
+def options_in_man(roff):
+    tags = re.findall(r"^\.TP\n(.*)$", roff, re.MULTILINE)
+    plain = " ".join(tag for tag in tags).replace("\\-", "-")
+    return set(re.findall(r"\\fB(--[a-z0-9-]+)\\fR", plain))
+
+
+def complete(*words):
+    """What bash offers for the last of `words`, which are as bash splits them."""
+    script = 'source "$SCRIPT"; compopt() { :; }; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _doorbell; ' \
+             'printf "%s\\n" "${COMPREPLY[@]}"'
+    with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:
+        file.write(out("completion", "bash"))
+        file.flush()
+        done = subprocess.run(["bash", "-c", script, "bash", "doorbell", *words], capture_output=True, text=True,
+                              timeout=30, env={**os.environ, "SCRIPT": file.name})
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    return done.stdout.split()
+
+
+class Help(unittest.TestCase):
+    def test_no_arguments_is_a_usage_error_with_a_short_help(self):
+        done = run()
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout, "")
+        self.assertIn("Usage: doorbell COMMAND", done.stderr)
+        for name in commands():
+            self.assertIn(name, done.stderr)
+
+    def test_every_way_to_ask(self):
+        text = out("help")
+        self.assertEqual(text, out("--help"))
+        self.assertEqual(text, out("-h"))
+        for name in commands():
+            page = out("help", name)
+            self.assertEqual(page, out(name, "--help"))
+            self.assertEqual(page, out(name, "-h"))
+            self.assertIn(f"Usage: doorbell {name}", page)
+
+    def test_commands(self):
+        for name in ("demo", "nvme", "list", "backends", "doctor", "version", "man", "completion"):
+            self.assertIn(name, commands())
+
+    def test_lines_fit_and_end_cleanly(self):
+        for text in [out("help")] + [out("help", name) for name in commands()]:
+            for line in text.splitlines():
+                self.assertLessEqual(len(line), HELP_WIDTH, line)
+                self.assertEqual(line, line.rstrip())
+            self.assertTrue(text.isascii())
+
+    def test_common_options_of_a_path(self):
+        text = out("nvme", "--help")
+        for name in ("initiator", "gpu", "duration", "warmup", "repeats", "seed", "verify", "fault", "timeout",
+                     "late-after", "json", "csv", "quiet", "help"):
+            self.assertIn("--" + name, options_in_help(text))
+        self.assertIn("--initiator cpu|gpu", text)
+        self.assertIn("on|off|sample=P", text)
+        self.assertIn("default 10 s", text)
+
+    def test_examples_are_last(self):
+        text = out("help", "nvme")
+        self.assertIn("\nExamples:\n", text)
+        self.assertNotRegex(text.split("\nExamples:\n")[1], r"(?m)^\w.*:$")
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, arguments, message, code=1):
+        done = run(*arguments)
+        self.assertEqual(done.returncode, code, done)
+        self.assertEqual(done.stdout, "")
+        self.assertRegex(done.stderr.splitlines()[0], "^" + message)
+
+    def test_unknown_command(self):
+        self.refused(["nvm"], r"doorbell: unknown command 'nvm'; did you mean 'nvme'\?$")
+        self.refused(["dcotor"], r"doorbell: unknown command 'dcotor'; did you mean 'doctor'\?$")
+        self.refused(["help", "nvm"], r"doorbell: unknown command 'nvm'; did you mean 'nvme'\?$")
+        self.refused(["qqqqqq"], r"doorbell: unknown command 'qqqqqq'$")
+        self.refused(["--frob"], r"doorbell: unknown option '--frob'$")
+        self.refused([""], r"doorbell: unknown command ''$")
+
+    def test_unknown_option(self):
+        self.refused(["nvme", "--bach-size", "3"],
+                     r"doorbell nvme: unknown option '--bach-size'; did you mean '--batch-size'\?$")
+        self.refused(["list", "--jsn"], r"doorbell list: unknown option '--jsn'; did you mean '--json'\?$")
+
+    def test_values(self):
+        self.refused(["nvme", "--batch-size", "0"], r"doorbell nvme: --batch-size: 0 is not in 1\.\.\d+$")
+        self.refused(["nvme", "--batch-size", "4294967297"],
+                     r"doorbell nvme: --batch-size: 4294967297 is not in 1\.\.\d+$")
+        self.refused(["nvme", "--gpu", "4294967296"], r"doorbell nvme: --gpu: 4294967296 is not in 0\.\.1023$")
+        self.refused(["nvme", "--timeout", "-1"], r"doorbell nvme: --timeout: -1 is not in ")
+        self.refused(["nvme", "--initiator", "cup"],
+                     r"doorbell nvme: --initiator: 'cup' is not one of cpu, gpu; did you mean 'cpu'\?$")
+        self.refused(["nvme", "--fault", "dorp=0.1"], r"doorbell nvme: --fault: 'dorp' .*did you mean 'drop'\?$")
+        self.refused(["nvme", "--json"], r"doorbell nvme: --json: needs a value \(FILE\)$")
+        self.refused(["nvme", "--json="], r"doorbell nvme: --json: the value is empty$")
+        self.refused(["nvme", "--seed", "1", "--seed=2"], r"doorbell nvme: --seed: given twice$")
+        self.refused(["nvme", "now"], r"doorbell nvme: unexpected argument 'now'$")
+        self.refused(["doctor", "--strict=1"], r"doorbell doctor: --strict: takes no value, but '1' is given$")
+
+    def test_operands(self):
+        self.refused(["completion"], r"doorbell completion: SHELL is missing$")
+        self.refused(["completion", "zsh"], r"doorbell completion: SHELL: 'zsh' is not one of bash$")
+        self.refused(["man", "nvm"], r"doorbell man: COMMAND: 'nvm' is not one of .*; did you mean 'nvme'\?$")
+        self.refused(["man", "nvme", "list"], r"doorbell man: unexpected argument 'list'$")
+
+    def test_a_full_disk_is_not_success(self):
+        with open("/dev/full", "w") as full:
+            for arguments in (["help"], ["version"], ["list"], ["man"]):
+                done = subprocess.run([DOORBELL, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual(done.returncode, 1, arguments)
+                self.assertIn("No space left on device", done.stderr)
+
+
+class Machine(unittest.TestCase):
+    def test_version(self):
+        self.assertRegex(out("version"), r"^doorbell \d+\.\d+\.\d+ \(.+ build, (GNU|Clang) [\d.]+.*\)\n$")
+        self.assertEqual(out("version"), out("--version"))
+        version = json.loads(out("version", "--json"))
+        self.assertEqual(list(version), ["version", "git", "build", "compiler", "sanitizer"])
+
+    def test_list(self):
+        text = out("list")
+        for title in ("GPUs", "NVMe controllers", "RDMA devices", "CXI", "Network interfaces", "Models"):
+            self.assertIn(title, text)
+        found = json.loads(out("list", "--json"))
+        self.assertEqual(list(found), ["gpus", "nvme", "rdma", "cxi", "net", "models"])
+        self.assertIn({"name": "model", "path": "nvme"}, [{k: m[k] for k in ("name", "path")} for m in found["models"]])
+        self.assertEqual(sorted(n["name"] for n in found["net"]),
+                         sorted(n for n in os.listdir("/sys/class/net") if os.path.isdir("/sys/class/net/" + n)))
+
+    def test_backends(self):
+        self.assertIn("nvme", out("backends"))
+        found = json.loads(out("backends", "--json"))["backends"]
+        by_name = {(b["path"], b["backend"]): b for b in found}
+        self.assertTrue(by_name[("nvme", "model")]["usable"])
+        for name in ("cuda", "cuda-kernels", "hip", "hip-kernels"):
+            self.assertIn(("gpu", name), by_name)
+        for backend in found:
+            self.assertTrue(backend["detail"], backend)
+
+    def test_doctor(self):
+        text = out("doctor")
+        self.assertRegex(text, r"(?m)^\d+ ok, \d+ to know about \(WARN\), \d+ to fix \(FIX\)$")
+        checks = json.loads(out("doctor", "--json"))["checks"]
+        self.assertGreaterEqual(len(checks), 11)
+        for check in checks:
+            self.assertIn(check["level"], ("OK", "WARN", "FIX"))
+            self.assertIn(check["check"], text)
+            self.assertTrue(check["finding"], check)
+            if check["level"] == "OK":
+                self.assertIsNone(check["fix"])
+            if check["level"] == "FIX":
+                self.assertTrue(check["fix"], check)
+        wanted = 1 if any(check["level"] == "FIX" for check in checks) else 0
+        self.assertEqual(run("doctor", "--strict").returncode, wanted)
+
+
+class Man(unittest.TestCase):
+    def pages(self):
+        return [out("man")] + [out("man", name) for name in commands()]
+
+    def test_every_option_is_in_help_man_and_completion(self):
+        for name in commands():
+            in_help = options_in_help(out("help", name))
+            self.assertIn("--help", in_help)
+            self.assertEqual(in_help, options_in_man(out("man", name)), name)
+            offered = set(complete(name, "--"))
+            self.assertTrue(offered <= in_help, offered - in_help)
+            also = re.findall(r"\(also\s+(--[a-z0-9-]+)\)", out("help", name))
+            self.assertEqual(in_help - offered, set(also), name)
+
+    def test_sections(self):
+        for page in self.pages():
+            titles = re.findall(r"^\.SH (.*)$", page, re.MULTILINE)
+            self.assertEqual(titles[:2], ["NAME", "SYNOPSIS"])
+            self.assertIn("EXIT STATUS", titles)
+            self.assertEqual(titles[-1], "SEE ALSO")
+            self.assertTrue(page.isascii())
+            self.assertNotRegex(page, r"(?m)[ \t]$")
+            self.assertNotIn("\n\n", page)
+
+    @unittest.skipUnless(shutil.which("man"), "man-db is not installed")
+    def test_lint(self):
+        for page in self.pages():
+            done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", "-"], input=page.encode(),
+                                  capture_output=True, timeout=60, env={**os.environ, "LC_ALL": "C.UTF-8"})
+            self.assertEqual((done.returncode, done.stderr), (0, b""), page)
+
+    def test_directory(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out("man", "--directory", folder)
+            self.assertEqual(sorted(os.listdir(folder)),
+                             sorted(["doorbell.1"] + [f"doorbell-{name}.1" for name in commands()]))
+            with open(os.path.join(folder, "doorbell-nvme.1")) as file:
+                self.assertEqual(file.read(), out("man", "nvme"))
+        done = run("man", "--directory", "/nonexistent")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"^doorbell man: /nonexistent/doorbell\.1: cannot be written\nhint: ")
+
+
+class Completion(unittest.TestCase):
+    def test_commands(self):
+        self.assertEqual(complete("nv"), ["nvme"])
+        self.assertEqual(set(complete("")), set(commands()) | {"help", "--help", "--version"})
+        self.assertEqual(complete("help", "do"), ["doctor"])
+
+    def test_options_and_choices(self):
+        self.assertEqual(complete("nvme", "--init"), ["--initiator"])
+        self.assertEqual(complete("nvme", "--initiator", ""), ["cpu", "gpu"])
+        self.assertEqual(complete("nvme", "--initiator", "="), ["cpu", "gpu"])
+        self.assertEqual(complete("nvme", "--initiator", "=", "g"), ["gpu"])
+        self.assertEqual(complete("nvme", "--verify", "s"), ["sample="])
+        self.assertEqual(complete("nvme", "--fault", "dr"), ["drop="])
+        self.assertEqual(complete("nvme", "--seed", ""), [])
+        self.assertEqual(complete("man", "nv"), ["nvme"])
+        self.assertEqual(complete("completion", ""), ["bash"])
+
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            open(os.path.join(folder, "result.json"), "w").close()
+            self.assertEqual(complete("nvme", "--json", folder + "/res"), [folder + "/result.json"])
+
+    def test_bash_accepts_it(self):
+        done = subprocess.run(["bash", "-n"], input=out("completion", "bash"), text=True, capture_output=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Discovery and doctor on a made-up machine, the progress line, and Ctrl-C.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+#include <csignal>
+#include <cstdlib>
+#include <doorbell/error.hpp>
+#include <fstream>
+
+#include "cli/discover.hpp"
+#include "cli/doctor_checks.hpp"
+#include "cli/progress.hpp"
+#include "measure/stop.hpp"
+
+namespace doorbell::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Machine : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "doorbell-cli-XXXXXX").string();
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    patient.root = name;
+  }
+  void TearDown() override { fs::remove_all(patient.root); }
+
+  void file(const std::string& path, const std::string& text) const {
+    fs::create_directories((patient.root / path).parent_path());
+    std::ofstream(patient.root / path) << text << '\n';
+  }
+  void link(const std::string& path, const std::string& target) const {
+    fs::create_directories((patient.root / path).parent_path());
+    fs::create_symlink(target, patient.root / path);
+  }
+  /// A PCI function of this class and vendor.
+  void pci(const std::string& address, const std::string& code, const std::string& vendor) const {
+    file("sys/bus/pci/devices/" + address + "/class", code);
+    file("sys/bus/pci/devices/" + address + "/vendor", vendor);
+  }
+
+  Patient patient;
+};
+
+TEST_F(Machine, EmptyOneHasNothing) {
+  EXPECT_TRUE(nvme_controllers(patient.root).empty());
+  EXPECT_TRUE(rdma_devices(patient.root).empty());
+  EXPECT_TRUE(cxi_devices(patient.root).empty());
+  EXPECT_TRUE(network_interfaces(patient.root).empty());
+  EXPECT_EQ(all_checks(patient).size(), 11u);
+}
+
+TEST_F(Machine, NvmeByKernelDriverAndByPci) {
+  pci("0000:01:00.0", "0x010802", "0x144d");
+  pci("0000:02:00.0", "0x010802", "0x8086");
+  pci("0000:03:00.0", "0x020000", "0x8086");
+  link("sys/bus/pci/devices/0000:02:00.0/driver", "../../../bus/pci/drivers/vfio-pci");
+  link("sys/bus/pci/devices/0000:02:00.0/iommu_group", "../../kernel/iommu_groups/17");
+  link("sys/class/nvme/nvme0/device", "../../../bus/pci/devices/0000:01:00.0");
+  file("sys/class/nvme/nvme0/model", "Some SSD          ");
+  file("sys/class/nvme/nvme0/nvme0n1/size", "2048");
+  const auto found = nvme_controllers(patient.root);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].name, "nvme0");
+  EXPECT_EQ(found[0].facts["model"], "Some SSD");
+  EXPECT_EQ(found[0].facts["pci_address"], "0000:01:00.0");
+  EXPECT_EQ(found[0].facts["namespaces"][0]["capacity_bytes"], 2048 * 512);
+  EXPECT_EQ(found[1].name, "0000:02:00.0");
+  EXPECT_EQ(found[1].facts["driver"], "vfio-pci");
+  EXPECT_EQ(found[1].facts["iommu_group"], "17");
+}
+
+TEST_F(Machine, NetworkRdmaAndCxi) {
+  file("sys/class/net/eth0/operstate", "up");
+  file("sys/class/net/eth0/speed", "100000");
+  file("sys/class/net/eth0/mtu", "9000");
+  file("sys/class/net/lo/speed", "-1");
+  file("sys/class/net/bonding_masters", "");
+  file("sys/class/infiniband/mlx5_0/ports/1/link_layer", "Ethernet");
+  file("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE");
+  file("sys/class/cxi/cxi0/uevent", "");
+  const auto net = network_interfaces(patient.root);
+  ASSERT_EQ(net.size(), 2u);
+  EXPECT_EQ(net[0].facts["speed_bits_per_s"], 100'000'000'000);
+  EXPECT_EQ(net[0].facts["mtu_bytes"], 9000);
+  EXPECT_TRUE(net[1].facts["speed_bits_per_s"].is_null());
+  const auto rdma = rdma_devices(patient.root);
+  ASSERT_EQ(rdma.size(), 1u);
+  EXPECT_EQ(rdma[0].facts["ports"][0]["state"], "4: ACTIVE");
+  EXPECT_EQ(cxi_devices(patient.root).at(0).name, "cxi0");
+}
+
+TEST_F(Machine, LockedMemory) {
+  EXPECT_EQ(check_locked_memory(patient).level, Level::ok);
+  patient.locked_limit_bytes = 8 << 20;
+  EXPECT_EQ(check_locked_memory(patient).level, Level::fix);
+  file("proc/self/status", "Name:\tx\nCapEff:\t0000000000004000");
+  EXPECT_EQ(check_locked_memory(patient).level, Level::ok);
+  file("proc/self/status", "Name:\tx\nCapEff:\tffffffffffffbfff");
+  EXPECT_EQ(check_locked_memory(patient).level, Level::fix);
+  patient.locked_limit_bytes = u64{1} << 30;
+  EXPECT_EQ(check_locked_memory(patient).level, Level::ok);
+}
+
+TEST_F(Machine, HugePages) {
+  EXPECT_EQ(check_huge_pages(patient, false).level, Level::warn);
+  file("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "100");
+  file("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "0");
+  const Check used = check_huge_pages(patient, false);
+  EXPECT_EQ(used.level, Level::warn);
+  EXPECT_NE(used.fix.find("echo 612 "), std::string::npos);
+  file("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "40");
+  EXPECT_EQ(check_huge_pages(patient, false).finding, "40 of 100 free");
+}
+
+TEST_F(Machine, KernelSettings) {
+  file("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]");
+  EXPECT_EQ(check_transparent_huge_pages(patient).level, Level::warn);
+  file("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never");
+  EXPECT_EQ(check_transparent_huge_pages(patient).finding, "madvise");
+  EXPECT_EQ(check_iommu(patient).level, Level::warn);
+  file("sys/class/iommu/dmar0/x", "");
+  EXPECT_EQ(check_iommu(patient).level, Level::ok);
+  EXPECT_EQ(check_vfio(patient).level, Level::warn);
+  file("dev/vfio/vfio", "");
+  EXPECT_EQ(check_vfio(patient).level, Level::ok);
+  EXPECT_EQ(check_governor(patient).level, Level::ok);
+  file("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance");
+  EXPECT_EQ(check_governor(patient).finding, "performance");
+  file("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave");
+  EXPECT_EQ(check_governor(patient).level, Level::fix);
+  patient.cpus = 4;
+  file("proc/loadavg", "0.10 0.2 0.3 1/100 1");
+  EXPECT_EQ(check_load(patient).level, Level::ok);
+  file("proc/loadavg", "3.10 0.2 0.3 1/100 1");
+  EXPECT_EQ(check_load(patient).level, Level::warn);
+}
+
+TEST_F(Machine, GpuAndBuild) {
+  patient.runtimes = {{"cuda", false, "libcuda.so.1 is missing"}, {"hip", false, "no"}};
+  EXPECT_EQ(check_gpu(patient).level, Level::warn);
+  pci("0000:18:00.0", "0x030200", "0x10de");
+  EXPECT_EQ(check_gpu(patient).level, Level::fix);
+  EXPECT_NE(check_gpu(patient).finding.find("libcuda.so.1 is missing"), std::string::npos);
+  EXPECT_EQ(check_dmabuf(patient).level, Level::ok);
+  patient.runtimes[0] = {"cuda", true, "driver 580"};
+  EXPECT_EQ(check_gpu(patient).finding, "cuda: driver 580");
+  EXPECT_EQ(check_dmabuf(patient).level, Level::warn);
+  file("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580");
+  EXPECT_EQ(check_dmabuf(patient).level, Level::ok);
+  EXPECT_EQ(check_build(patient).level, Level::ok);
+  patient.sanitizer = "thread";
+  EXPECT_EQ(check_build(patient).level, Level::fix);
+}
+
+TEST(Progress, DrawsSeldomAndCleansUp) {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* out = open_memstream(&text, &size);
+  {
+    Progress progress(true, out);
+    for (int i = 0; i < 1000; ++i)
+      progress.update(i / 1000.0,
+                      "half way, and a text that goes on and on "
+                      "until no terminal of eighty columns holds it");
+  }
+  {
+    Progress off(false, out);
+    off.update(0.5, "never seen");
+  }
+  std::fclose(out);
+  const std::string drawn(text, size);
+  std::free(text);
+  EXPECT_TRUE(drawn.starts_with("\r\x1b[K[....................]   0 %  half way"));
+  EXPECT_TRUE(drawn.ends_with("\r\x1b[K"));
+  EXPECT_EQ(drawn.find("never seen"), std::string::npos);
+  EXPECT_LE(drawn.size(), 3 * 90u);
+}
+
+TEST(StopFlag, FirstSignalAsks) {
+  measure::StopFlag stop;
+  stop.install();
+  EXPECT_FALSE(stop.requested());
+  measure::StopFlag other;
+  EXPECT_THROW(other.install(), Error);
+  std::raise(SIGTERM);
+  EXPECT_TRUE(stop.requested());
+  EXPECT_EQ(stop.signal(), SIGTERM);
+  EXPECT_FALSE(stop.request(SIGINT));
+  stop.uninstall();
+  other.install();
+}
+
+TEST(StopFlagDeathTest, SecondSignalExits130) {
+  EXPECT_EXIT(
+      {
+        measure::StopFlag stop;
+        stop.install();
+        std::raise(SIGINT);
+        std::raise(SIGINT);
+      },
+      ::testing::ExitedWithCode(130), "");
+}
+
+}  // namespace
+}  // namespace doorbell::cli
