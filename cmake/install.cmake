@@ -1,3 +1,57 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
 
+# What `cmake --install` puts where, and the packages through which other projects find the library.
+
+include(CMakePackageConfigHelpers)
+
+# The program finds the libraries that a bundle carries beside it, and everything else as usual. RPATH,
+# not RUNPATH: a bundle must win over an LD_LIBRARY_PATH that happens to hold an older libstdc++.
+set_target_properties(doorbell_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+target_link_options(doorbell_cli PRIVATE -Wl,--disable-new-dtags)
+install(TARGETS doorbell_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+
+# --- the library, for find_package(doorbell) and pkg-config ------------------------------------------
+install(TARGETS doorbell EXPORT doorbell ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/doorbell DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library
+        FILES_MATCHING PATTERN "*.hpp")
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/doorbell)
+set(package_files ${CMAKE_CURRENT_BINARY_DIR}/package)
+install(EXPORT doorbell NAMESPACE doorbell:: FILE doorbellTargets.cmake DESTINATION ${package} COMPONENT library)
+configure_package_config_file(cmake/doorbellConfig.cmake.in ${package_files}/doorbellConfig.cmake
+                              INSTALL_DESTINATION ${package})
+# Before 1.0 a new minor version may change the interface.
+write_basic_package_version_file(${package_files}/doorbellConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${package_files}/doorbellConfig.cmake ${package_files}/doorbellConfigVersion.cmake
+        DESTINATION ${package} COMPONENT library)
+
+# Relative to the file's own folder, so that a staged or moved tree works.
+file(RELATIVE_PATH pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
+configure_file(cmake/doorbell.pc.in ${package_files}/doorbell.pc @ONLY)
+install(FILES ${package_files}/doorbell.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
+
+# --- documents that the program writes of itself -----------------------------------------------------
+set(documents ${CMAKE_CURRENT_BINARY_DIR}/documents)
+file(MAKE_DIRECTORY ${documents}/man1)
+add_custom_command(OUTPUT ${documents}/stamp
+  COMMAND ${CMAKE_COMMAND} -E rm -rf ${documents}/man1
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${documents}/man1
+  COMMAND doorbell_cli man --directory ${documents}/man1
+  COMMAND doorbell_cli completion bash > ${documents}/doorbell.bash
+  COMMAND ${CMAKE_COMMAND} -E touch ${documents}/stamp
+  DEPENDS doorbell_cli
+  COMMENT "Writing the manual pages and the bash completion"
+  VERBATIM)
+add_custom_target(doorbell_documents ALL DEPENDS ${documents}/stamp)
+install(DIRECTORY ${documents}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT program)
+install(FILES ${documents}/doorbell.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+        RENAME doorbell COMPONENT program)
+
+# --- data --------------------------------------------------------------------------------------------
+install(FILES ${PROJECT_SOURCE_DIR}/schema/results-1.schema.json
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/doorbell/schema COMPONENT program)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/doorbell_report
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/doorbell/python COMPONENT program
+        FILES_MATCHING PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)

@@ -26,6 +26,18 @@
 #endif
 
 #define DOORBELL_INLINE DOORBELL_HD inline __attribute__((always_inline))
+// For slow paths: a GPU's instruction cache is small, and one warp alone feels every miss.
+#define DOORBELL_NOINLINE DOORBELL_HD inline __attribute__((noinline))
+
+// A loop that the GPU compiler must not unroll, for the same reason; and one that it must, because
+// its rounds are independent and a lone warp has nothing else to fill their latency with.
+#if defined(DOORBELL_ON_CUDA) || defined(__clang__)
+#define DOORBELL_NO_UNROLL _Pragma("unroll 1")
+#define DOORBELL_UNROLL _Pragma("unroll")
+#else
+#define DOORBELL_NO_UNROLL
+#define DOORBELL_UNROLL
+#endif
 
 namespace doorbell {
 

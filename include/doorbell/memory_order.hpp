@@ -118,16 +118,24 @@ DOORBELL_INLINE Word16 load16(const Word16* p) {
 }
 
 /// Loads a 16-byte completion whose last dword is written last: dword 3 with acquire, so the other
-/// three belong to the same completion when dword 3 carries its phase. On a GPU one 16-byte access
-/// does both, because it is a single PCIe or L2 transaction of an aligned 16-byte word.
+/// three belong to the same completion when dword 3 carries its phase.
+///
+/// On CUDA this is one scalar 128-bit access, which is single-copy atomic. A four-element vector load
+/// is not: ptxas drops elements that nobody uses and splits the rest, low words first, and a poll then
+/// pairs a new phase with an old id.
 DOORBELL_INLINE Word16 load16_acquire(const Word16* p) {
 #if defined(DOORBELL_ON_CUDA)
-  Word16 v;
-  asm volatile("ld.acquire.sys.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(v.w[0]), "=r"(v.w[1]), "=r"(v.w[2]), "=r"(v.w[3])
-               : "l"(p)
-               : "memory");
-  return v;
+  u64 lo, hi;
+  asm volatile(
+      "{\n\t"
+      ".reg .b128 entry;\n\t"
+      "ld.acquire.sys.b128 entry, [%2];\n\t"
+      "mov.b128 {%0, %1}, entry;\n\t"
+      "}"
+      : "=l"(lo), "=l"(hi)
+      : "l"(p)
+      : "memory");
+  return {{static_cast<u32>(lo), static_cast<u32>(lo >> 32), static_cast<u32>(hi), static_cast<u32>(hi >> 32)}};
 #elif defined(DOORBELL_ON_HIP)
   Word16 v;
   v.w[3] = __hip_atomic_load(&p->w[3], __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_SYSTEM);
@@ -140,6 +148,34 @@ DOORBELL_INLINE Word16 load16_acquire(const Word16* p) {
   v.w[3] = __atomic_load_n(&p->w[3], __ATOMIC_ACQUIRE);
   for (int i = 0; i < 3; ++i) v.w[i] = __atomic_load_n(&p->w[i], __ATOMIC_RELAXED);
   return v;
+#endif
+}
+
+/// The same for several loads in a row: the entry is whole, but what it announces is ordered behind it
+/// only by acquire_after(). A GPU waits for each acquiring load before it issues the next; these go
+/// out together.
+DOORBELL_INLINE Word16 load16_unordered(const Word16* p) {
+#if defined(DOORBELL_ON_CUDA)
+  u64 lo, hi;
+  asm volatile(
+      "{\n\t"
+      ".reg .b128 entry;\n\t"
+      "ld.relaxed.sys.b128 entry, [%2];\n\t"
+      "mov.b128 {%0, %1}, entry;\n\t"
+      "}"
+      : "=l"(lo), "=l"(hi)
+      : "l"(p)
+      : "memory");
+  return {{static_cast<u32>(lo), static_cast<u32>(lo >> 32), static_cast<u32>(hi), static_cast<u32>(hi >> 32)}};
+#else
+  return load16_acquire(p);
+#endif
+}
+
+/// Orders the earlier load16_unordered() of this thread before its later loads.
+DOORBELL_INLINE void acquire_after() {
+#if defined(DOORBELL_ON_CUDA)
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
 #endif
 }
 

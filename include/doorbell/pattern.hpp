@@ -73,6 +73,7 @@ DOORBELL_INLINE u32 steps(u32 s) {
 }
 
 DOORBELL_INLINE u32 advance(u32 s, u32 n) {
+  DOORBELL_NO_UNROLL
   for (; n >= 8; n -= 8) s = steps<8>(s);
   for (; n > 0; --n) s = steps<1>(s);
   return s;
@@ -107,6 +108,9 @@ DOORBELL_INLINE void make_unit(u32* out, const Identity& id) {
   u32 lanes[8];
   u32 s = start;
   for (u32& lane : lanes) lane = s = steps<1>(s);
+#if defined(DOORBELL_ON_GPU)
+  DOORBELL_NO_UNROLL
+#endif
   for (u32 w = kHeaderWords; w < kUnitWords; w += 8)
     for (u32 i = 0; i < 8; ++i) {
       out[w + i] = lanes[i];
@@ -119,6 +123,9 @@ DOORBELL_INLINE bool same_unit(const u32* unit, const Identity& id) {
   u32 want[kUnitWords];
   make_unit(want, id);
   u32 wrong = 0;
+#if defined(DOORBELL_ON_GPU)
+  DOORBELL_NO_UNROLL
+#endif
   for (u32 i = 0; i < kUnitWords; ++i) wrong |= want[i] ^ unit[i];
   return wrong == 0;
 }
@@ -137,7 +144,7 @@ struct Expect {
 
 /// Classifies a unit that is not what `expect.id` makes (or whose writer is unknown). One lane; the
 /// slow path of a check.
-DOORBELL_INLINE Verdict classify(const u32* unit, const Expect& expect) {
+DOORBELL_NOINLINE Verdict classify(const u32* unit, Expect expect) {
   if (unit[0] == kPoison && unit[1] == kPoison && unit[2] == kPoison && unit[3] == kPoison)
     return Verdict::missing;
   const Identity id = claimed(unit);
@@ -184,28 +191,65 @@ struct Checked {
   u64 address = 0;  ///< of the first unit that is not ok
 };
 
+/// How many units a warp compares at once: their loads are in flight together, so that the way across
+/// PCIe is paid once for all.
+inline constexpr u32 kTogether = 4;
+
+/// Collective: compares `n` <= kTogether units with what their identities make. Bit i of the result is
+/// set when this lane sees a difference in unit i.
+template <class Warp>
+DOORBELL_INLINE u32 differences(const Warp& warp, const u32* const (&units)[kTogether],
+                                const Identity (&ids)[kTogether], u32 n) {
+  u32 wrong = 0;
+  if constexpr (Warp::size == 1) {
+    for (u32 i = 0; i < n; ++i)
+      if (!same_unit(units[i], ids[i])) wrong |= 1u << i;
+  } else {
+    for (u32 p = warp.lane(); p < kParts; p += Warp::size) {
+      Word16 seen[kTogether] = {};
+      DOORBELL_UNROLL
+      for (u32 i = 0; i < kTogether; ++i)
+        if (i < n) seen[i] = load16(reinterpret_cast<const Word16*>(units[i]) + p);
+      DOORBELL_UNROLL
+      for (u32 i = 0; i < kTogether; ++i)
+        if (i < n && !(seen[i] == make_part(ids[i], p))) wrong |= 1u << i;
+    }
+  }
+  return wrong;
+}
+
 /// Collective: checks the units of [data, data + bytes); the worst verdict, the same on every lane.
 template <class Warp>
 DOORBELL_INLINE Checked check(const Warp& warp, const void* data, u64 bytes, Expect expect) {
   const auto* unit = static_cast<const u32*>(data);
   Checked worst;
-  for (u64 done = 0; done < bytes;
-       done += kUnitBytes, unit += kUnitWords, expect.id.address += kUnitBytes) {
-    bool same;
-    if constexpr (Warp::size == 1) {
-      same = expect.written && same_unit(unit, expect.id);
-    } else {
-      bool mine = expect.written;
-      for (u32 p = warp.lane(); p < kParts; p += Warp::size)
-        mine = mine && load16(reinterpret_cast<const Word16*>(unit) + p) == make_part(expect.id, p);
-      const u64 all = Warp::size == 64 ? ~u64{0} : (u64{1} << (Warp::size % 64)) - 1;
-      same = warp.ballot(mine) == all;
+  DOORBELL_NO_UNROLL
+  for (u64 left = bytes / kUnitBytes; left > 0;) {
+    const u32 n = left < kTogether ? static_cast<u32>(left) : kTogether;
+    u32 wrong = ~0u;
+    if (expect.written) {
+      const u32* units[kTogether];
+      Identity ids[kTogether];
+      for (u32 i = 0; i < kTogether; ++i) {
+        units[i] = unit + i * kUnitWords;
+        ids[i] = expect.id;
+        ids[i].address += u64{i} * kUnitBytes;
+      }
+      wrong = differences(warp, units, ids, n);
     }
-    if (same) continue;
-    u32 verdict = 0;
-    if (warp.lane() == 0) verdict = static_cast<u32>(classify(unit, expect));
-    const auto v = static_cast<Verdict>(warp.shfl(verdict, 0));
-    if (v > worst.verdict) worst = {v, expect.id.address};
+    DOORBELL_NO_UNROLL
+    for (u32 i = 0; i < n; ++i) {
+      if (warp.ballot((wrong >> i & 1) != 0) == 0) continue;
+      Expect one = expect;
+      one.id.address += u64{i} * kUnitBytes;
+      u32 verdict = 0;
+      if (warp.lane() == 0) verdict = static_cast<u32>(classify(unit + i * kUnitWords, one));
+      const auto v = static_cast<Verdict>(warp.shfl(verdict, 0));
+      if (v > worst.verdict) worst = {v, one.id.address};
+    }
+    unit += n * kUnitWords;
+    expect.id.address += u64{n} * kUnitBytes;
+    left -= n;
   }
   return worst;
 }

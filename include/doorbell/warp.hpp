@@ -83,6 +83,7 @@ DOORBELL_INLINE u32 lowest_bit(u64 m) { return leading_run(~m & (m - 1)); }
 /// Combines every lane's value; every lane gets the result. `op` is associative and commutative.
 template <class Warp, class T, class Op>
 DOORBELL_INLINE T reduce(const Warp& warp, T v, Op op) {
+  DOORBELL_NO_UNROLL
   for (u32 step = Warp::size / 2; step > 0; step /= 2) v = op(v, warp.shfl(v, warp.lane() ^ step));
   return v;
 }

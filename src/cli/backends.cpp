@@ -3,13 +3,13 @@
 
 #include "cli/backends.hpp"
 
-#include <fmt/format.h>
 #include <algorithm>
+#include <doorbell/gpu.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/texts.hpp"
-#include "gpu/gpu.hpp"
 
 namespace doorbell::cli {
 namespace {

@@ -11,6 +11,7 @@ std::vector<Command> all_commands() {
       doctor_command(), version_command(), completion_command(),
   };
   std::vector<std::string> names;
+  names.reserve(commands.size());
   for (const Command& command : commands) names.push_back(command.name);
   commands.push_back(man_command(std::move(names)));
   for (Command& command : commands) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The main job of every path on its model, a table, and a report to look at.
+#include <doorbell/gpu.hpp>
 #include <fmt/format.h>
 
 #include <array>
@@ -12,7 +13,6 @@
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
-#include "gpu/gpu.hpp"
 #include "nvme/bench.hpp"
 #include "report/csv.hpp"
 #include "report/json.hpp"
@@ -98,15 +98,32 @@ FaultCheck check_fault(model::Fault f, const nvme::BenchWatch& watch) {
     c.found = n;
   };
   switch (f) {
-    case model::Fault::drop: found("timeout", r.cell.errors.at("timeout")); break;
-    case model::Fault::delay: found("late", r.cell.errors.at("late")); break;
-    case model::Fault::error: found("completion error", r.cell.errors.at("completion")); break;
-    case model::Fault::corrupt: found("corrupt", v.corrupt); break;
-    case model::Fault::misplace: found("misplaced", v.misplaced); break;
-    case model::Fault::stale: found("stale", v.stale); break;
-    case model::Fault::duplicate: found("duplicated", v.duplicated); break;
-    case model::Fault::removal: found("removal", r.cell.errors.at("removal")); break;
-    default: found("legal: no error", r.failed ? 0 : c.injected);
+    case model::Fault::drop:
+      found("timeout", r.cell.errors.at("timeout"));
+      break;
+    case model::Fault::delay:
+      found("late", r.cell.errors.at("late"));
+      break;
+    case model::Fault::error:
+      found("completion error", r.cell.errors.at("completion"));
+      break;
+    case model::Fault::corrupt:
+      found("corrupt", v.corrupt);
+      break;
+    case model::Fault::misplace:
+      found("misplaced", v.misplaced);
+      break;
+    case model::Fault::stale:
+      found("stale", v.stale);
+      break;
+    case model::Fault::duplicate:
+      found("duplicated", v.duplicated);
+      break;
+    case model::Fault::removal:
+      found("removal", r.cell.errors.at("removal"));
+      break;
+    default:
+      found("legal: no error", r.failed ? 0 : c.injected);
   }
   return c;
 }
@@ -135,9 +152,10 @@ bool write_report(const fs::path& json, const fs::path& html) {
   const fs::path package = report_package();
   if (package.empty()) return false;
   const std::string command =
-      fmt::format("PYTHONPATH={} PATH=/usr/bin:\"$PATH\" python3 -m doorbell_report {} -o {} >/dev/null", quoted(package.string()),
-                  quoted(json.string()), quoted(html.string()));
-  return std::system(command.c_str()) == 0;
+      fmt::format("PYTHONPATH={} PATH=/usr/bin:\"$PATH\" python3 -m doorbell_report {} -o {} >/dev/null",
+                  quoted(package.string()), quoted(json.string()), quoted(html.string()));
+  // Every part that is not a literal is quoted.
+  return std::system(command.c_str()) == 0;  // NOLINT(cert-env33-c)
 }
 
 std::string folder_name() {
@@ -155,13 +173,16 @@ int run(const Options& options, Context& context) {
   report::Result result = new_result(context);
   const bool gpu = !gpu::enumerate().empty() && !gpu::code_objects().empty();
   std::string what;
-  const nvme::BenchWatch watch{.stop = &context.stop,
-                               .progress = [&](double f, const std::string& s) { progress.update(f, what + ": " + s); }};
+  const nvme::BenchWatch watch{.stop = &context.stop, .progress = [&](double f, const std::string& s) {
+                                 progress.update(f, what + ": " + s);
+                               }};
   for (const Step& s : steps(gpu)) {
     if (context.stop.requested()) break;
     what = s.title;
     nvme::BenchResult r = nvme::run_bench(s.bench, watch);
-    r.cell.cell["title"] = s.title;
+    nlohmann::ordered_json titled = {{"title", s.title}};
+    titled.update(r.cell.cell);
+    r.cell.cell = std::move(titled);
     result.cells.push_back(std::move(r.cell));
     result.stop_reason = r.stop_reason;
     result.complete = r.stop_reason == "done";
@@ -184,7 +205,7 @@ int run(const Options& options, Context& context) {
                    c.found == c.injected ? "" : "   MISMATCH");
     }
   }
-  if (!all_found) result.warnings.push_back("a fault check found another count than the model injected");
+  if (!all_found) result.warnings.emplace_back("a fault check found another count than the model injected");
   result.exit_code = all_found ? report::exit_code_for(result) : 2;
 
   const fs::path folder = fs::path(options.text("output")) / folder_name();
@@ -193,9 +214,13 @@ int run(const Options& options, Context& context) {
   report::write_csv(result, folder / "runs.csv");
   const bool reported = write_report(folder / "result.json", folder / "report.html");
   if (!quiet) {
-    if (!gpu) fmt::print("\nNo GPU step: {}\n", gpu::code_objects().empty() ? "this build has no GPU kernels" : "no GPU is usable here (doorbell doctor)");
+    if (!gpu)
+      fmt::print("\nNo GPU step: {}\n", gpu::code_objects().empty()
+                                            ? "this build has no GPU kernels"
+                                            : "no GPU is usable here (doorbell doctor)");
     fmt::print("\n{}\nresult  {}\n", report::verdict_for(result).text, (folder / "result.json").string());
-    fmt::print("report  {}\n", reported ? (folder / "report.html").string() : "not written: python3 or the doorbell_report package is missing");
+    fmt::print("report  {}\n", reported ? (folder / "report.html").string()
+                                        : "not written: python3 or the doorbell_report package is missing");
   }
   return result.exit_code;
 }
@@ -207,11 +232,11 @@ Command demo_command() {
   c.name = "demo";
   c.summary = "every path on its model: a table and a report";
   c.description = {
-      "Runs the main job of each path on its software model, so that a machine without any of the hardware shows "
-      "what doorbell does: NVMe commands posted by CPU threads (and by a GPU kernel where there is a GPU), carried "
-      "out by a software controller, every block verified.",
-      "Then injects each kind of fault into the model and compares the counts. Writes result.json, runs.csv and "
-      "report.html into a new folder.",
+      "Runs the main job of each path on its software model, so that a machine without any of the hardware "
+      "shows what doorbell does: NVMe commands posted by CPU threads (and by a GPU kernel where there is a "
+      "GPU), carried out by a software controller, every block verified.",
+      "Then injects each kind of fault into the model and compares the counts. Writes result.json, "
+      "runs.csv and report.html into a new folder.",
   };
   c.options
       .add({.name = "output",
@@ -220,7 +245,11 @@ Command demo_command() {
             .default_text = "results",
             .help = "where the folder demo-DATE-TIME is made",
             .group = "Output"})
-      .add({.name = "quiet", .letter = 'q', .kind = Kind::flag, .help = "write the files, print nothing", .group = "Output"});
+      .add({.name = "quiet",
+            .letter = 'q',
+            .kind = Kind::flag,
+            .help = "write the files, print nothing",
+            .group = "Output"});
   c.examples = {{"doorbell demo", "Run it all; takes under a minute."},
                 {"doorbell demo --output /tmp/doorbell", "Keep the results elsewhere."}};
   c.run = run;

@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
+#include <doorbell/gpu.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <sched.h>
 #include <sys/resource.h>
-#include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/doctor_checks.hpp"
 #include "cli/texts.hpp"
-#include "gpu/gpu.hpp"
 #include "report/tool.hpp"
 
 namespace doorbell::cli {

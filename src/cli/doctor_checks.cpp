@@ -3,10 +3,10 @@
 
 #include "cli/doctor_checks.hpp"
 
-#include <fmt/format.h>
-#include <unistd.h>
 #include <charconv>
+#include <fmt/format.h>
 #include <fstream>
+#include <unistd.h>
 
 #include "cli/discover.hpp"
 

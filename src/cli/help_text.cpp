@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <fmt/format.h>
 #include <algorithm>
+#include <fmt/format.h>
 
 #include "cli/texts.hpp"
 

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <doorbell/gpu.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/backends.hpp"
 #include "cli/commands.hpp"
 #include "cli/discover.hpp"
-#include "gpu/gpu.hpp"
 
 namespace doorbell::cli {
 namespace {

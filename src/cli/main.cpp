@@ -1,17 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <fmt/format.h>
-#include <unistd.h>
 #include <cstdio>
 #include <cstring>
 #include <doorbell/error.hpp>
+#include <fmt/format.h>
 #include <span>
+#include <unistd.h>
 
 #include "cli/commands.hpp"
 #include "cli/parse.hpp"
-#include "options/suggest.hpp"
 #include "cli/texts.hpp"
+#include "options/suggest.hpp"
 
 namespace doorbell::cli {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <fmt/format.h>
 #include <cstdio>
 #include <doorbell/error.hpp>
 #include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
 
 #include "cli/commands.hpp"
@@ -21,7 +21,7 @@ void write_page(const std::filesystem::path& file, const std::string& page) {
 }
 
 int run(const Options& options, Context& context) {
-  const std::string wanted = options.text("command");
+  const std::string& wanted = options.text("command");
   if (options.has("directory")) {
     const std::filesystem::path folder = options.text("directory");
     write_page(folder / "doorbell.1", program_man(context.commands));

@@ -42,8 +42,9 @@ void add_nvme_options(OptionTable& t) {
             .default_text = "0",
             .min = 0,
             .max = 15,
-            .help = "what lies in GPU memory, a sum of bits: 1 submission queues, 2 completion queues, 8 data; 4 "
-                    "(doorbells) does not exist",
+            .help =
+                "what lies in GPU memory, a sum of bits: 1 submission queues, 2 completion queues, 8 data; 4 "
+                "(doorbells) does not exist",
             .group = "Device"})
       .add({.name = "doorbells",
             .kind = Kind::choice,
@@ -51,13 +52,15 @@ void add_nvme_options(OptionTable& t) {
             .choices = {"register", "shadow"},
             .help = "ring registers, or shadow doorbells in memory (Doorbell Buffer Config)",
             .group = "Device"})
-      .add({.name = "write-io",
-            .kind = Kind::integer,
-            .metavar = "N",
-            .max = u64{1} << 48,
-            .help = "I/Os to write; after a barrier the reads follow (neither count given: 10000 each, reads only "
-                    "where writing needs --allow-write)",
-            .group = "Work"})
+      .add(
+          {.name = "write-io",
+           .kind = Kind::integer,
+           .metavar = "N",
+           .max = u64{1} << 48,
+           .help =
+               "I/Os to write; after a barrier the reads follow (neither count given: 10000 each, reads only "
+               "where writing needs --allow-write)",
+           .group = "Work"})
       .add({.name = "read-io",
             .kind = Kind::integer,
             .metavar = "N",
@@ -82,10 +85,7 @@ void add_nvme_options(OptionTable& t) {
             .choices = {"sequential", "random"},
             .help = "order of addresses; random visits each position of the namespace once before any twice",
             .group = "Work"})
-      .add({.name = "infinite",
-            .kind = Kind::flag,
-            .help = "go on until Ctrl-C",
-            .group = "Work"})
+      .add({.name = "infinite", .kind = Kind::flag, .help = "go on until Ctrl-C", .group = "Work"})
       .add({.name = "num-queues",
             .kind = Kind::integer,
             .default_text = "1",
@@ -112,7 +112,8 @@ void add_nvme_options(OptionTable& t) {
             .metavar = "N",
             .min = 1,
             .max = 1023,
-            .help = "commands in flight on one queue (not given: the batch size for batches of 1, else four batches)",
+            .help = "commands in flight on one queue (not given: the batch size for batches of 1, else four "
+                    "batches)",
             .group = "Queues"})
       .add({.name = "threads",
             .kind = Kind::integer,
@@ -153,8 +154,9 @@ nvme::BenchOptions bench_options(const Options& o) {
   b.gpu = static_cast<int>(o.integer("gpu"));
   b.memory_mode = static_cast<u32>(o.integer("memory-mode"));
   if ((b.memory_mode & 4) != 0)
-    throw Error("--memory-mode", fmt::format("{} has bit 4 set: doorbells are the device's, they cannot lie in GPU memory",
-                                             b.memory_mode),
+    throw Error("--memory-mode",
+                fmt::format("{} has bit 4 set: doorbells are the device's, they cannot lie in GPU memory",
+                            b.memory_mode),
                 "use a sum of 1, 2 and 8");
   b.allow_write = o.flag("allow-write");
   b.shadow_doorbells = o.text("doorbells") == "shadow";
@@ -171,7 +173,8 @@ nvme::BenchOptions bench_options(const Options& o) {
   b.random = o.text("access-pattern") == "random";
   b.infinite = o.flag("infinite");
   b.duration_s = o.has("duration") ? o.seconds("duration") : 0;
-  if (b.infinite && b.duration_s > 0) throw Error("--infinite", "it contradicts --duration", "give one of the two");
+  if (b.infinite && b.duration_s > 0)
+    throw Error("--infinite", "it contradicts --duration", "give one of the two");
   b.num_queues = static_cast<u32>(o.integer("num-queues"));
   b.queue_length = static_cast<u32>(o.integer("queue-length"));
   b.batch = static_cast<u32>(o.integer("batch-size"));
@@ -190,7 +193,9 @@ nvme::BenchOptions bench_options(const Options& o) {
   // A count says how much is done; only a run by time is warmed up and repeated unasked.
   const bool by_time = b.duration_s > 0;
   b.warmup_s = o.has("warmup") ? o.seconds("warmup") : by_time ? std::min(1.0, b.duration_s / 10) : 0;
-  b.repeats = static_cast<u32>(o.given("repeats") ? o.integer("repeats") : by_time ? o.integer("repeats") : 1);
+  b.repeats = static_cast<u32>(o.given("repeats") ? o.integer("repeats")
+                               : by_time          ? o.integer("repeats")
+                                                  : 1);
   for (const ListItem& item : o.list("fault")) {
     const auto& names = model::fault_names();
     const auto kind = static_cast<std::size_t>(std::ranges::find(names, item.kind) - names.begin());
@@ -204,11 +209,13 @@ nvme::BenchOptions bench_options(const Options& o) {
 
 int run(const Options& options, Context& context) {
   const nvme::BenchOptions bench = bench_options(options);
+  check_outputs(options);
   Progress progress(context.stderr_tty && !options.flag("quiet"));
   report::Result result = new_result(context);
   nvme::BenchResult r = nvme::run_bench(
-      bench, {.stop = &context.stop,
-              .progress = [&](double fraction, const std::string& what) { progress.update(fraction, what); }});
+      bench, {.stop = &context.stop, .progress = [&](double fraction, const std::string& what) {
+                progress.update(fraction, what);
+              }});
   progress.clear();
   r.cell.options = options.echo();
   r.cell.options["repeats"] = bench.repeats;
@@ -231,23 +238,23 @@ Command nvme_command() {
   c.name = "nvme";
   c.summary = "read and write an NVMe namespace through queues of your own";
   c.description = {
-      "Creates I/O queue pairs on an NVMe controller, writes, waits, reads back and verifies every block, and "
-      "reports latency, rate and cost. The commands are built, posted and polled by CPU threads or, with "
-      "--initiator gpu, by a GPU kernel that rings the doorbells itself.",
+      "Creates I/O queue pairs on an NVMe controller, writes, waits, reads back and verifies every block, "
+      "and reports latency, rate and cost. The commands are built, posted and polled by CPU threads or, "
+      "with --initiator gpu, by a GPU kernel that rings the doorbells itself.",
       "The software controller 'model' needs no hardware: it reads the same queue memory, decodes the same "
       "commands and answers with the same completions as a device.",
       model_key_text(),
-      "A read of blocks that nobody wrote is counted as unverifiable, never as failed; blocks that an earlier run "
-      "wrote are verified by what they say of themselves.",
+      "A read of blocks that nobody wrote is counted as unverifiable, never as failed; blocks that an "
+      "earlier run wrote are verified by what they say of themselves.",
   };
   add_nvme_options(c.options);
   add_common_options(c.options);
   c.examples = {
       {"doorbell nvme --write-io 100000 --read-io 100000 --num-queues 4 --batch-size 16",
        "Write 100000 blocks on the model, read them back, verify each."},
-      {"doorbell nvme --controller model:lba=4096 --lbas-per-io 64 --access-pattern random --json out.json",
-       "256 KiB I/Os in random order, with the whole result in a file."},
-      {"doorbell nvme --controller model:media=null --read-io 5000000 --batch-size 64 --less-timing",
+      {"doorbell nvme --controller model:lba=4096 --lbas-per-io 64 --access-pattern random",
+       "256 KiB I/Os in random order."},
+      {"doorbell nvme --controller model:media=null --read-io 5M --batch-size 64 --less-timing",
        "How fast the queues themselves are: no data moves."},
       {"doorbell nvme --initiator gpu --memory-mode 11 --num-queues 16 --batch-size 64",
        "Queues and data in GPU memory, driven by a GPU kernel."},

@@ -3,7 +3,13 @@
 
 #include "cli/output.hpp"
 
+#include <doorbell/error.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 
 #include "report/csv.hpp"
 #include "report/environment.hpp"
@@ -12,6 +18,25 @@
 #include "report/verdict.hpp"
 
 namespace doorbell::cli {
+
+void check_outputs(const Options& options) {
+  namespace fs = std::filesystem;
+  if (options.text("json") == "-" && options.text("csv") == "-")
+    throw Error("--csv", "--json has standard output already", "give one of them a file");
+  for (const char* name : {"json", "csv"}) {
+    const fs::path file = options.text(name);
+    if (file.empty() || file == "-") continue;
+    std::error_code ignored;
+    const std::string option = fmt::format("--{} {}", name, file.string());
+    if (fs::is_directory(file, ignored)) throw Error(option, "it is a folder");
+    if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored)) {  // a pipe, /dev/null
+      if (access(file.c_str(), W_OK) != 0) throw Error(option, std::strerror(errno));
+      continue;
+    }
+    const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+    if (access(folder.c_str(), W_OK | X_OK) != 0) throw Error(option, fmt::format("its folder: {}", std::strerror(errno)));
+  }
+}
 
 report::Result new_result(const Context& context) {
   report::Result r;

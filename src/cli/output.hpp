@@ -9,6 +9,9 @@
 
 namespace doorbell::cli {
 
+/// Refuses --json and --csv files that cannot be written, before anything has been done for them.
+void check_outputs(const Options& options);
+
 /// A Result with argv and environment filled in.
 [[nodiscard]] report::Result new_result(const Context& context);
 

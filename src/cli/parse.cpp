@@ -3,8 +3,8 @@
 
 #include "cli/parse.hpp"
 
-#include <fmt/format.h>
 #include <doorbell/error.hpp>
+#include <fmt/format.h>
 #include <optional>
 #include <stdexcept>
 

@@ -4,9 +4,9 @@
 #include "cli/progress.hpp"
 
 #include <fmt/format.h>
+#include <string>
 #include <sys/ioctl.h>
 #include <unistd.h>
-#include <string>
 
 namespace doorbell::cli {
 namespace {

@@ -25,6 +25,7 @@ struct Image {
 std::span<const CodeObject> code_objects() {
   static const std::vector<CodeObject> objects = [] {
     std::vector<CodeObject> made;
+    made.reserve(images.size());
     for (const Image& image : images) made.push_back({image.runtime, image.name, {image.begin, image.end}});
     return made;
   }();

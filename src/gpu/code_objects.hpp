@@ -4,7 +4,7 @@
 // What the build embedded, and why it embedded nothing.
 #pragma once
 
-#include "gpu/gpu.hpp"
+#include <doorbell/gpu.hpp>
 
 namespace doorbell::gpu {
 

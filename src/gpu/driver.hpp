@@ -5,7 +5,7 @@
 // and messages are DriverGpu's.
 #pragma once
 
-#include "gpu/gpu.hpp"
+#include <doorbell/gpu.hpp>
 
 #include <cstdint>
 #include <memory>

@@ -1,15 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "gpu/gpu.hpp"
-
-#include "gpu/driver.hpp"
-
 #include <doorbell/error.hpp>
-
+#include <doorbell/gpu.hpp>
 #include <fmt/format.h>
 
 #include <array>
+
+#include "gpu/driver.hpp"
 
 namespace doorbell::gpu {
 namespace {
@@ -82,8 +80,7 @@ std::vector<RuntimeStatus> runtimes() {
     if (status.usable)
       status.detail =
           fmt::format("driver {}, {} GPU{}", found.driver->version(), found.gpus, found.gpus == 1 ? "" : "s");
-    else if (!found.hint.empty())
-      status.detail += fmt::format(" ({})", found.hint);
+    else if (!found.hint.empty()) status.detail += fmt::format(" ({})", found.hint);
     all.push_back(std::move(status));
   }
   return all;

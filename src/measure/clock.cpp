@@ -52,7 +52,9 @@ u64 calibrate() {
 
 const bool HostClock::tsc_ = invariant_tsc();
 
-bool HostClock::uses_tsc() { return tsc_; }
+bool HostClock::uses_tsc() {
+  return tsc_;
+}
 
 u64 HostClock::ns_per_tick_q24() {
   static const u64 value = calibrate();

@@ -5,7 +5,8 @@
 #pragma once
 
 #include <doorbell/config.hpp>
-#include <time.h>
+
+#include <ctime>
 
 namespace doorbell {
 
@@ -38,7 +39,9 @@ struct HostClock {
 #endif
     return doorbell::wall_ns();
   }
-  [[nodiscard]] static u64 wall_ns() { return doorbell::wall_ns(); }
+  [[nodiscard]] static u64 wall_ns() {
+    return doorbell::wall_ns();
+  }
 
  private:
   static const bool tsc_;

@@ -3,10 +3,10 @@
 
 #include "measure/stop.hpp"
 
-#include <unistd.h>
 #include <csignal>
 #include <doorbell/error.hpp>
 #include <system_error>
+#include <unistd.h>
 
 namespace doorbell::measure {
 namespace {

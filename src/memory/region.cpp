@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <doorbell/error.hpp>
+#include <doorbell/gpu.hpp>
 #include <doorbell/region.hpp>
 
-#include "gpu/gpu.hpp"
 #include "memory/huge_pages.hpp"
 
 #include <fmt/format.h>
@@ -21,10 +21,14 @@ namespace {
 
 u64 page_bytes(Place p) {
   switch (p) {
-    case Place::huge_2m: return kHuge2M;
-    case Place::huge_1g: return kHuge1G;
-    case Place::gpu: return 64 * 1024;
-    default: return static_cast<u64>(sysconf(_SC_PAGESIZE));
+    case Place::huge_2m:
+      return kHuge2M;
+    case Place::huge_1g:
+      return kHuge1G;
+    case Place::gpu:
+      return 64 * 1024;
+    default:
+      return static_cast<u64>(sysconf(_SC_PAGESIZE));
   }
 }
 
@@ -58,11 +62,16 @@ u8* map_locked(u64 bytes) {
 
 std::string_view name(Place p) {
   switch (p) {
-    case Place::pageable: return "pageable memory";
-    case Place::pinned: return "pinned memory";
-    case Place::huge_2m: return "2 MiB huge pages";
-    case Place::huge_1g: return "1 GiB huge pages";
-    case Place::gpu: return "GPU memory";
+    case Place::pageable:
+      return "pageable memory";
+    case Place::pinned:
+      return "pinned memory";
+    case Place::huge_2m:
+      return "2 MiB huge pages";
+    case Place::huge_1g:
+      return "1 GiB huge pages";
+    case Place::gpu:
+      return "GPU memory";
   }
   return "?";
 }
@@ -114,7 +123,9 @@ void Region::release() noexcept {
   registered_ = false;
 }
 
-Region::~Region() { release(); }
+Region::~Region() {
+  release();
+}
 
 Region::Region(Region&& o) noexcept
     : place_(o.place_),

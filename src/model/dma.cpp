@@ -3,12 +3,12 @@
 
 #include "model/dma.hpp"
 
+#include <doorbell/gpu.hpp>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
-
-#include "gpu/gpu.hpp"
 
 namespace doorbell::model {
 

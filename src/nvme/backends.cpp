@@ -27,6 +27,7 @@ std::unique_ptr<Device> open_model(const DeviceRequest& request) {
     const u32 left = cores > request.initiator_threads ? cores - request.initiator_threads : 1;
     c.threads = std::clamp(request.queues, 1u, left);
   }
+  c.gpu_memory = request.gpu_memory;
   c.faults = request.faults;
   c.seed = request.seed;
   if (c.delay_ns == 0) c.delay_ns = request.late_ns + request.late_ns / 2;

@@ -17,6 +17,7 @@ namespace doorbell::nvme {
 struct DeviceRequest {
   std::string spec = {};
   std::shared_ptr<gpu::Gpu> gpu = {};
+  bool gpu_memory = true;     ///< the device must reach memory of that GPU
   u32 queues = 1;             ///< I/O queue pairs that will be used
   u32 initiator_threads = 1;  ///< CPU threads that will drive them; 0 when a GPU does
   model::FaultRates faults = {};

@@ -31,7 +31,8 @@ T field(const u8* page, u32 at) {
 
 std::string text(const u8* page, u32 at, u32 width) {
   std::string s(reinterpret_cast<const char*>(page) + at, width);
-  s.erase(s.find_last_not_of(" \0") + 1);
+  // Padded with spaces by the specification, with zeros by some controllers.
+  s.erase(s.find_last_not_of(std::string_view(" \0", 2)) + 1);
   return s;
 }
 
@@ -79,7 +80,8 @@ QueuePairMemory IoQueuePair::memory(Initiator who) const {
   m.cq_doorbell = doorbell(cq_offset);
   if (m.sq_doorbell == nullptr || m.cq_doorbell == nullptr)
     throw Error(fmt::format("the doorbells of {}", device.name()), "this back end cannot map them for the GPU");
-  if (controller_->shadow_.region().bytes() > 0) {
+  // One page holds the shadows of as many queues as fit at this stride; the rest ring registers.
+  if (cq_offset - reg::doorbells + sizeof(u32) <= controller_->shadow_.region().bytes()) {
     const auto word = [&](const Mapped& page, u64 offset) {
       return reinterpret_cast<u32*>(at(page) + (offset - reg::doorbells));
     };
@@ -104,7 +106,7 @@ void IoQueuePair::delete_cq() {
 }
 
 std::unique_ptr<Controller> Controller::open(const std::string& spec, const OpenOptions& options) {
-  return std::make_unique<Controller>(open_device({.spec = spec, .gpu = options.gpu}), options);
+  return std::make_unique<Controller>(open_device({.spec = spec, .gpu = options.gpu, .gpu_memory = options.gpu_memory}), options);
 }
 
 Controller::Controller(std::unique_ptr<Device> device, const OpenOptions& options)
@@ -119,7 +121,8 @@ Controller::~Controller() {
   try {
     device_->write32(reg::cc, device_->read32(reg::cc) | cc::shutdown_normal);
     const u64 deadline = deadline_in(kShutdownLimitS);
-    while ((device_->read32(reg::csts) & csts::shutdown_mask) != csts::shutdown_complete && wall_ns() < deadline)
+    while ((device_->read32(reg::csts) & csts::shutdown_mask) != csts::shutdown_complete && !gone() &&
+           wall_ns() < deadline)
       std::this_thread::yield();
     device_->write32(reg::cc, 0);
     wait_ready(false, kShutdownLimitS);
@@ -187,6 +190,10 @@ void Controller::reset_and_enable() {
 bool Controller::gone() { return device_->read32(reg::csts) == ~0u; }
 
 Cqe Controller::admin(Sqe command, const char* what) {
+  // Its queue is no longer in step, and who tears down must not wait for every queue in turn.
+  if (deaf_)
+    throw Error(fmt::format("{}: {}", device_->name(), what), "it has left an earlier command unanswered", {},
+                ExitCode::data);
   command.cid = next_cid_ = static_cast<u16>(next_cid_ + 1) & 0x7fff;
   const OneLane lane;
   admin_.post(lane, 1, [&](u32) { return command; });
@@ -202,16 +209,23 @@ Cqe Controller::admin(Sqe command, const char* what) {
     if (spins % 64 != 63) continue;
     std::this_thread::yield();
     if (gone()) throw Error(fmt::format("{}: {}", device_->name(), what), "the device is gone", {}, ExitCode::data);
-    if (wall_ns() > deadline)
+    if (wall_ns() > deadline) {
+      deaf_ = true;
       throw Error(fmt::format("{}: {}", device_->name(), what),
                   fmt::format("no completion in {} s", options_.timeout_s), {}, ExitCode::data);
+    }
   }
 }
 
 Cqe Controller::admin_ok(const Sqe& command, const char* what) {
   const Cqe e = admin(command, what);
+  require_success(e, what);
+  return e;
+}
+
+void Controller::require_success(const Cqe& e, const char* what) const {
   const Status st = status_of(e);
-  if (st.ok()) return e;
+  if (st.ok()) return;
   throw Error(fmt::format("{}: {}", device_->name(), what),
               fmt::format("the controller answers {} ({:#x})", status_name(st.type_and_code()), st.type_and_code()),
               {}, ExitCode::data);
@@ -230,7 +244,12 @@ void Controller::identify() {
 }
 
 NamespaceInfo Controller::identify_namespace(u32 nsid) {
-  admin_ok(identify_command(0, Cns::name_space, nsid, page_.iova()), "Identify Namespace");
+  const Sqe command = identify_command(0, Cns::name_space, nsid, page_.iova());
+  const Cqe answer = admin(command, "Identify Namespace");
+  if (status_of(answer).type_and_code() == status::invalid_namespace)
+    throw Error(fmt::format("{}: namespace {}", device_->name(), nsid), "the controller has none of this number",
+                "doorbell list shows what is");
+  require_success(answer, "Identify Namespace");
   const u8* page = page_.region().host();
   NamespaceInfo n;
   n.nsid = nsid;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <doorbell/error.hpp>
+#include <doorbell/gpu.hpp>
 #include <doorbell/gpu_clock.hpp>
 #include <doorbell/histogram.hpp>
 #include <doorbell/region.hpp>
@@ -12,7 +13,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "gpu/gpu.hpp"
 #include "measure/clock.hpp"
 #include "nvme/gpu_types.hpp"
 #include "nvme/runner.hpp"

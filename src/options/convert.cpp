@@ -3,9 +3,9 @@
 
 // From text to a checked value. Every number is parsed and range-checked in 64 bits; who needs fewer
 // bits narrows afterwards.
-#include <fmt/format.h>
 #include <charconv>
 #include <cmath>
+#include <fmt/format.h>
 #include <limits>
 #include <stdexcept>
 
@@ -17,8 +17,8 @@ namespace {
 
 constexpr u64 kMax = std::numeric_limits<u64>::max();
 
-[[noreturn]] void refuse(std::string why) {
-  throw std::invalid_argument(std::move(why));
+[[noreturn]] void refuse(const std::string& why) {
+  throw std::invalid_argument(why);
 }
 
 /// Splits "20ms" into its number and "ms".

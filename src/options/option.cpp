@@ -3,8 +3,8 @@
 
 #include "options/option.hpp"
 
-#include <fmt/format.h>
 #include <algorithm>
+#include <fmt/format.h>
 #include <stdexcept>
 
 namespace doorbell::options {

@@ -3,11 +3,12 @@
 
 #include "report/environment.hpp"
 
+#include <doorbell/config.hpp>
+#include <doorbell/gpu.hpp>
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-#include <doorbell/config.hpp>
 
 #include <algorithm>
 #include <array>
@@ -23,7 +24,6 @@
 #include <sstream>
 #include <string_view>
 
-#include "gpu/gpu.hpp"
 #include "report/tool.hpp"
 
 #if defined(__x86_64__)

@@ -3,11 +3,11 @@
 
 #include "report/file.hpp"
 
+#include <doorbell/error.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <doorbell/error.hpp>
 
 #include <atomic>
 #include <cerrno>

@@ -3,8 +3,8 @@
 
 #include "report/verdict.hpp"
 
-#include <fmt/format.h>
 #include <doorbell/error.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>

@@ -3,9 +3,9 @@
 
 // The GPU layer on fake driver libraries (fake_cuda.cpp, fake_hip.cpp), which the overrides
 // DOORBELL_LIBCUDA and DOORBELL_LIBAMDHIP64 put in the place of the real ones.
-#include "gpu/gpu.hpp"
 
 #include <doorbell/error.hpp>
+#include <doorbell/gpu.hpp>
 #include <doorbell/gpu_clock.hpp>
 
 #include <dlfcn.h>

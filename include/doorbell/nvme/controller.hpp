@@ -35,6 +35,7 @@ struct NamespaceInfo {
 struct OpenOptions {
   std::shared_ptr<gpu::Gpu> gpu;  ///< the GPU that will ring doorbells or hold memory; may be null
   double timeout_s = 10;          ///< for each admin command
+  bool gpu_memory = true;         ///< queues or data may lie in GPU memory (a model then starts its DMA agent)
   bool shadow_doorbells = false;  ///< configure doorbell buffers; refused when the controller has none
 };
 
@@ -104,6 +105,7 @@ class Controller {
   void reset_and_enable();
   void identify();
   void configure_shadow_doorbells();
+  void require_success(const Cqe& e, const char* what) const;
   void wait_ready(bool ready, double limit_s);
 
   std::unique_ptr<Device> device_;
@@ -117,6 +119,7 @@ class Controller {
   QueuePair<OneLane> admin_{QueuePairMemory{}};  // replaced once the queues exist
   u16 next_cid_ = 0;
   bool enabled_ = false;
+  bool deaf_ = false;  ///< an admin command got no answer
 };
 
 }  // namespace doorbell::nvme

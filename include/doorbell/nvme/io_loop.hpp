@@ -51,13 +51,18 @@ class IoLoop {
       const bool is_free =
           slot < phase_.window && (s_.state[slot] & slot_state::kind_mask) == slot_state::free;
       const u64 mask = warp.ballot(is_free);
-      if (is_free) s_.free_ring[usable + rank_in(warp, mask)] = static_cast<u16>(slot);
+      if (is_free)
+        s_.free_ring[usable + rank_in(warp, mask)] = static_cast<u16>(next_use(use_of(s_.state[slot])) | slot);
       usable += count_bits(mask);
     }
     free_tail_ = usable;
     warp.sync();
     begin_ns_ = Clock::wall_ns();
-    started_ = last_check_ = last_done_ = now(warp);
+    started_ = last_check_ = last_done_ = clock_ = now(warp);
+    // PRP2 is linear in the slot: unused, the second page, or the slot's list.
+    const PrpPair prp = prp_pair(q_.data_iova, io_bytes(), q_.page, q_.list_iova);
+    prp2_ = prp.prp2;
+    prp2_stride_ = prp.prp2 == 0 ? 0 : prp.list_qwords > 0 ? q_.list_stride : q_.stride;
     next_scan_ = started_ + phase_.timeout_ticks;
   }
 
@@ -65,7 +70,7 @@ class IoLoop {
   DOORBELL_INLINE bool step(const Warp& warp) {
     if (!draining_) post_batch(warp);
     const u64 before = Substeps ? Clock::now() : 0;
-    const auto polled = qp_.poll(warp);
+    const auto polled = qp_.poll(warp, in_flight_);
     ++mine_.polls;
     if constexpr (Substeps) {
       if (in_flight_ > 0) mine_.cq_poll_ticks += Clock::now() - before;
@@ -75,8 +80,9 @@ class IoLoop {
     } else {
       ++mine_.empty_polls;
       if (phase_.drain) return false;
-      if (++idle_ % kIdlePolls == 0) housekeeping(warp, now(warp));
+      if (++idle_ % kIdlePolls == 0) clock_ = now(warp);
     }
+    if (clock_ - last_check_ >= phase_.check_ticks) housekeeping(warp, clock_);
     return phase_.drain || in_flight_ > 0 || (!draining_ && posted_ < q_.count);
   }
 
@@ -143,9 +149,10 @@ class IoLoop {
   [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return (ticks * phase_.ns_per_tick_q24) >> 24; }
   [[nodiscard]] DOORBELL_INLINE bool is_write() const { return phase_.op == IoOpcode::write; }
   [[nodiscard]] DOORBELL_INLINE u64 io_bytes() const { return u64{phase_.blocks} * phase_.lba_bytes; }
-  [[nodiscard]] DOORBELL_INLINE u16 next_free(u32 i) const {
-    return s_.free_ring[(free_head_ + i) & kSlotMask];
-  }
+  /// The cid for the i-th command of the next batch.
+  [[nodiscard]] DOORBELL_INLINE u32 next_cid(u32 i) const { return s_.free_ring[(free_head_ + i) & kSlotMask]; }
+  /// The use bits of a cid whose slot has been used `use` times.
+  [[nodiscard]] DOORBELL_INLINE static u32 next_use(u32 use) { return ((use + 1) & kUseMask) << kSlotBits; }
   [[nodiscard]] DOORBELL_INLINE static u32 use_of(u32 state) { return (state >> slot_state::use_shift) & kUseMask; }
 
   /// The logical block that I/O `index` of this phase starts at.
@@ -199,47 +206,51 @@ class IoLoop {
 
     prepare_data(warp, n);
     const u64 at = now(warp);
-    for (u32 i = warp.lane(); i < n; i += Warp::size) {
-      const u32 slot = next_free(i);
-      const u32 use = (use_of(s_.state[slot]) + 1) & kUseMask;
-      s_.posted_at[slot] = at;
-      s_.index[slot] = posted_ + i;
-      s_.state[slot] = slot_state::in_flight | use << slot_state::use_shift;
+    clock_ = at;
+    TickProbe<Clock> probe;
+    if constexpr (Substeps) probe.last = Clock::now();
+    DOORBELL_NO_UNROLL
+    for (u32 base = 0; base < n; base += Warp::size) {
+      // Each lane prepares one command; the lanes that write its entry then fetch it from that lane.
+      const u32 mine = base + warp.lane();
+      u32 cid = 0;
+      u64 lba = 0;
+      if (mine < n) {
+        cid = next_cid(mine);
+        const u32 slot = cid & kSlotMask;
+        s_.posted_at[slot] = at;
+        s_.index[slot] = posted_ + mine;
+        s_.state[slot] = slot_state::in_flight | (cid >> kSlotBits) << slot_state::use_shift;
+        lba = lba_of_io(posted_ + mine);
+      }
+      const auto build = [&](u32 i) {
+        const u32 from = i & (Warp::size - 1);
+        const u32 its_cid = warp.shfl(cid, from);
+        const u32 slot = its_cid & kSlotMask;
+        return io_command(phase_.op, static_cast<u16>(its_cid), phase_.nsid, warp.shfl(lba, from), phase_.blocks,
+                          q_.data_iova + slot * q_.stride, prp2_ + slot * prp2_stride_);
+      };
+      const u32 here = n - base < Warp::size ? n - base : Warp::size;
+      if constexpr (Substeps) qp_.post(warp, here, build, probe);
+      else qp_.post(warp, here, build);
     }
-    warp.sync();
-    const auto build = [&](u32 i) {
-      const u32 slot = next_free(i);
-      const u16 cid = static_cast<u16>(use_of(s_.state[slot]) << kSlotBits | slot);
-      const PrpPair prp = prp_pair(q_.data_iova + slot * q_.stride, io_bytes(), q_.page,
-                                   q_.list_iova + slot * q_.list_stride);
-      return io_command(phase_.op, cid, phase_.nsid, lba_of_io(posted_ + i), phase_.blocks, prp.prp1, prp.prp2);
-    };
     if constexpr (Substeps) {
-      TickProbe<Clock> probe;
-      probe.last = Clock::now();
-      qp_.post(warp, n, build, probe);
       mine_.build_ticks += probe.build;
       mine_.enqueue_ticks += probe.enqueue;
-      probe.lap();
-      mine_.register_writes += qp_.ring(warp);
-      mine_.sq_doorbell_ticks += probe.lap();
-    } else {
-      qp_.post(warp, n, build);
-      mine_.register_writes += qp_.ring(warp);
     }
+    ring(warp);
     ++mine_.sq_doorbells;
     free_head_ += n;
     posted_ += n;
     in_flight_ += n;
     in_pass_ += n;
-    if (at - last_check_ >= phase_.check_ticks) housekeeping(warp, at);
   }
 
   /// Writes carry the pattern; a read's buffer is marked, so that data that never came is seen.
   DOORBELL_INLINE void prepare_data(const Warp& warp, u32 n) {
     if (!phase_.verify) return;
     for (u32 i = 0; i < n; ++i) {
-      u8* at = q_.data + next_free(i) * q_.stride;
+      u8* at = q_.data + (next_cid(i) & kSlotMask) * q_.stride;
       if (is_write())
         pattern::fill(warp, at, io_bytes(), expected(posted_ + i).id);
       else
@@ -250,49 +261,63 @@ class IoLoop {
   DOORBELL_INLINE void complete(const Warp& warp, const typename QueuePair<Warp>::Polled& polled) {
     idle_ = 0;
     const u64 at = now(warp);
+    const Cqe& e = polled.mine;
     const bool here = warp.lane() < polled.count;
-    const u32 slot = polled.mine.cid & kSlotMask;
-    const u32 use = polled.mine.cid >> kSlotBits;
-    bool was_in_flight = false;
-    bool was_lost = false;
-    if (here && slot < phase_.window && polled.mine.sq_id == qp_.qid()) {
-      const u32 free = slot_state::free | use << slot_state::use_shift;
-      was_in_flight = claim(&s_.state[slot], slot_state::in_flight | use << slot_state::use_shift, free);
-      if (!was_in_flight && status_of(polled.mine).type_and_code() != status::sq_deleted)
-        was_lost = claim(&s_.state[slot], slot_state::lost | use << slot_state::use_shift, free);
-    }
-    if (here && !was_in_flight && !was_lost) count_unexpected(polled.mine);
-    const bool ok = status_of(polled.mine).ok();
-    if (was_in_flight || was_lost) {
-      const u64 ticks = at - s_.posted_at[slot];
-      if (ticks > phase_.late_ticks || was_lost) ++mine_.late;
+    const u32 slot = e.cid & kSlotMask;
+    const u32 use = e.cid >> kSlotBits;
+    const bool ours = here && slot < phase_.window && e.sq_id == qp_.qid();
+    const bool matched = ours && claim(&s_.state[slot], slot_state::in_flight | use << slot_state::use_shift,
+                                       slot_state::free | use << slot_state::use_shift);
+    const bool ok = status_of(e).ok();
+    const u64 ticks = matched ? at - s_.posted_at[slot] : 0;
+    const bool odd = here && (!matched || !ok || ticks > phase_.late_ticks);
+    if (warp.ballot(odd) != 0) handle_odd(warp, e, odd, ours, matched, ticks, at);
+    if (matched) {
       if (ok) ++mine_.succeeded;
-      else ++mine_.failed;
       if (phase_.timed) record(ticks);
     }
-    const u64 lost = warp.ballot(was_lost);
-    timed_out_ -= count_bits(lost);  // late after all, not lost
-    note_failures(warp, warp.ballot((was_in_flight || was_lost) && !ok), polled.mine);
     if (phase_.verify && !is_write()) {
-      const bool wanted = was_in_flight && ok && sampled(s_.index[was_in_flight ? slot : 0]);
-      for (u64 left = warp.ballot(wanted); left != 0; left &= left - 1)
-        verify(warp, warp.shfl(slot, lowest_bit(left)));
+      const bool wanted = matched && ok && sampled(s_.index[matched ? slot : 0]);
+      verify_lanes(warp, warp.ballot(wanted), slot);
     }
     // The slots were read by other lanes in verify(); only now may they be reused.
-    const u64 done = warp.ballot(was_in_flight);
-    if (was_in_flight) s_.free_ring[(free_tail_ + rank_in(warp, done)) & kSlotMask] = static_cast<u16>(slot);
+    const u64 done = warp.ballot(matched);
+    if (matched)
+      s_.free_ring[(free_tail_ + rank_in(warp, done)) & kSlotMask] = static_cast<u16>(next_use(use) | slot);
     const u32 n = count_bits(done);
     free_tail_ += n;
     in_flight_ -= n;
-    last_done_ = at;
+    last_done_ = clock_ = at;
     warp.sync();
-    if (at - last_check_ >= phase_.check_ticks) housekeeping(warp, at);
+    // Completions that nobody waited for took entries that those in flight need; post_batch(), which
+    // keeps that many free, may have nothing left to post.
+    if (qp_.cq_room() < in_flight_) ring_cq(warp);
   }
 
-  DOORBELL_INLINE void count_unexpected(const Cqe& e) {
-    // A completion with the right queue id but no command behind it is one that came twice.
-    if (e.sq_id != qp_.qid()) ++mine_.protocol;
-    else if (status_of(e).type_and_code() != status::sq_deleted) ++mine_.duplicated;
+  /// Completions that are anything but a success in time: errors, late ones, and those of commands that
+  /// are not (or no longer) in flight. `odd` says which lanes hold one.
+  DOORBELL_INLINE void handle_odd(const Warp& warp, const Cqe& e, bool odd, bool ours, bool matched, u64 ticks,
+                                  u64 at) {
+    const u32 slot = e.cid & kSlotMask;
+    const u32 use = (u32{e.cid} >> kSlotBits) << slot_state::use_shift;
+    const bool ok = status_of(e).ok();
+    const bool of_deleted_queue = status_of(e).type_and_code() == status::sq_deleted;
+    const bool was_lost = odd && ours && !matched && !of_deleted_queue &&
+                          claim(&s_.state[slot], slot_state::lost | use, slot_state::free | use);
+    if (odd && !matched && !was_lost) {
+      // With the right queue id but no command behind it, a completion came twice.
+      if (e.sq_id != qp_.qid()) ++mine_.protocol;
+      else if (!of_deleted_queue) ++mine_.duplicated;
+    }
+    if (was_lost) {
+      if (ok) ++mine_.succeeded;
+      if (phase_.timed) record(at - s_.posted_at[slot]);
+    }
+    if (was_lost || (matched && ticks > phase_.late_ticks)) ++mine_.late;
+    const bool refused = (was_lost || matched) && odd && !ok;
+    if (refused) ++mine_.failed;
+    timed_out_ -= count_bits(warp.ballot(was_lost));  // late after all, not lost
+    note_failures(warp, warp.ballot(refused), e);
   }
 
   DOORBELL_INLINE void record(u64 ticks) {
@@ -309,6 +334,43 @@ class IoLoop {
   [[nodiscard]] DOORBELL_INLINE bool sampled(u64 index) const {
     return phase_.verify_below == ~0u ||
            static_cast<u32>(pattern::mix64(index ^ phase_.seed)) <= phase_.verify_below;
+  }
+
+  /// Checks the I/Os whose slots the lanes in `lanes` hold. A warp compares I/Os of one unit several at
+  /// a time, and looks closer only at those that differ.
+  DOORBELL_INLINE void verify_lanes(const Warp& warp, u64 lanes, u32 slot) {
+    u64 closer = lanes;
+    if (Warp::size > 1 && io_bytes() == pattern::kUnitBytes) {
+      closer = 0;
+      DOORBELL_NO_UNROLL
+      while (lanes != 0) {
+        const u32* units[pattern::kTogether] = {};
+        pattern::Identity ids[pattern::kTogether];
+        u64 group[pattern::kTogether];  // each one's lane, as a bit
+        u32 wrong = 0;
+        u32 n = 0;
+        DOORBELL_UNROLL
+        for (u32 i = 0; i < pattern::kTogether; ++i) {
+          group[i] = lanes & (~lanes + 1);
+          lanes &= lanes - 1;
+          if (group[i] != 0) {
+            const u32 its = warp.shfl(slot, lowest_bit(group[i]));
+            const pattern::Expect e = expected(s_.index[its]);
+            units[i] = reinterpret_cast<const u32*>(q_.data + its * q_.stride);
+            ids[i] = e.id;
+            if (!e.written) wrong |= 1u << i;
+            ++n;
+          }
+        }
+        wrong |= pattern::differences(warp, units, ids, n);
+        DOORBELL_UNROLL
+        for (u32 i = 0; i < pattern::kTogether; ++i)
+          if (warp.ballot((wrong >> i & 1) != 0) != 0) closer |= group[i];
+          else if (warp.lane() == 0 && group[i] != 0) ++mine_.checked;
+      }
+    }
+    DOORBELL_NO_UNROLL
+    for (; closer != 0; closer &= closer - 1) verify(warp, warp.shfl(slot, lowest_bit(closer)));
   }
 
   DOORBELL_INLINE void verify(const Warp& warp, u32 slot) {
@@ -356,6 +418,12 @@ class IoLoop {
     }
   }
 
+  DOORBELL_INLINE void ring(const Warp& warp) {
+    const u64 before = Substeps ? Clock::now() : 0;
+    mine_.register_writes += qp_.ring(warp);
+    if constexpr (Substeps) mine_.sq_doorbell_ticks += Clock::now() - before;
+  }
+
   DOORBELL_INLINE void ring_cq(const Warp& warp) {
     const u64 before = Substeps ? Clock::now() : 0;
     mine_.register_writes += qp_.ring_cq(warp);
@@ -370,12 +438,13 @@ class IoLoop {
 
   /// The slow duties: stop flag, duration, device gone, deadlines. Lane 0's readings decide for all.
   DOORBELL_INLINE void housekeeping(const Warp& warp, u64 at) {
-    if (at - last_check_ < phase_.check_ticks) return;
     last_check_ = at;
     u32 word = 0;
     if (warp.lane() == 0) {
-      word = phase_.stop != nullptr && load_relaxed(phase_.stop) != 0 ? 1 : 0;
-      if (phase_.csts != nullptr && load_relaxed(phase_.csts) == ~0u) word |= 2;
+      // Both loads go out before either is looked at: one way to host memory instead of two.
+      const u32 stop = phase_.stop != nullptr ? load_relaxed(phase_.stop) : 0;
+      const u32 csts = phase_.csts != nullptr ? load_relaxed(phase_.csts) : 0;
+      word = (stop != 0 ? 1u : 0u) | (csts == ~0u ? 2u : 0u);
     }
     word = warp.shfl(word, 0);
     if ((word & 1) != 0 && !draining_) stop_posting(StopReason::requested);
@@ -434,7 +503,10 @@ class IoLoop {
       ++*counter;
     } else {
 #if defined(DOORBELL_ON_GPU)
-      atomicAdd(reinterpret_cast<unsigned long long*>(counter), 1ull);
+      // Two 32-bit additions, the second once in 2^32: shared memory has no 64-bit one, and a loop of
+      // compare-and-swaps over a bucket that all lanes hit costs more than everything else here.
+      auto* half = reinterpret_cast<u32*>(counter);
+      if (atomicAdd(half, 1u) == ~0u) atomicAdd(half + 1, 1u);
 #else
       __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 #endif
@@ -454,7 +526,10 @@ class IoLoop {
   IoStats* out_;
   Permutation order_;
   IoCounters mine_;  // this lane's share
+  u64 prp2_ = 0;  // of slot 0
+  u64 prp2_stride_ = 0;
   u64 begin_ns_ = 0;
+  u64 clock_ = 0;  // the last reading
   u64 last_done_ = 0;
   u64 posted_ = 0;
   u64 in_pass_ = 0;

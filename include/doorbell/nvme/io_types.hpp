@@ -129,7 +129,7 @@ struct IoScratch {
   u64* posted_at = nullptr;  ///< window entries
   u64* index = nullptr;      ///< window entries: which I/O of the phase
   u32* state = nullptr;      ///< window entries
-  u16* free_ring = nullptr;  ///< kSlotMask + 1 entries
+  u16* free_ring = nullptr;  ///< kSlotMask + 1 cids: of each free slot, the one that its next use has
   u64* bins = nullptr;       ///< histogram::kBuckets counters, or null when not timed
 
   static constexpr u64 bytes(u32 window, u32 buckets) {

@@ -58,10 +58,11 @@ class QueuePair {
   /// sq_head how many it has fetched.
   [[nodiscard]] DOORBELL_INLINE u32 room() const { return s_.memory.entries - 1 - s_.unfetched; }
 
-  /// Writes `n` <= room() entries behind the tail; build(i) makes entry i (i < n) and must give every
-  /// lane that asks for the same i the same entry. Nothing is visible to the controller before ring().
+  /// Writes `n` <= room() entries behind the tail; build(i) makes entry i and must give every lane that
+  /// asks for the same i the same entry. Nothing is visible to the controller before ring().
   ///
-  /// Four lanes write one 64-byte entry, so a warp's store covers whole entries back to back.
+  /// Four lanes write one 64-byte entry, so a warp's store covers whole entries back to back. All lanes
+  /// call build together, so it may be collective; some may ask for an i >= n, whose entry is dropped.
   template <class Build>
   DOORBELL_INLINE void post(const Warp& warp, u32 n, Build build) {
     NoProbe none;
@@ -79,13 +80,19 @@ class QueuePair {
       }
     } else {
       const u32 part = warp.lane() % kSqeParts;
-      for (u32 base = 0; base < n; base += Warp::size / kSqeParts) {
-        const u32 i = base + warp.lane() / kSqeParts;
-        Word16 mine{};
-        if (i < n) mine = sqe_part(build(i), part);
-        if constexpr (Probe::enabled) probe.built();
-        if (i < n) store16(s_.memory.sq + static_cast<u64>(slot_after(s_.sq_tail, i)) * kSqeParts + part, mine);
-        if constexpr (Probe::enabled) probe.enqueued();
+      DOORBELL_NO_UNROLL
+      for (u32 done = 0; done < n; done += Warp::size) {
+        DOORBELL_UNROLL
+        for (u32 round = 0; round < kSqeParts; ++round) {
+          const u32 base = done + round * (Warp::size / kSqeParts);
+          if (base < n) {
+            const u32 i = base + warp.lane() / kSqeParts;
+            const Word16 mine = sqe_part(build(i), part);
+            if constexpr (Probe::enabled) probe.built();
+            if (i < n) store16(m().sq + static_cast<u64>(slot_after(s_.sq_tail, i)) * kSqeParts + part, mine);
+            if constexpr (Probe::enabled) probe.enqueued();
+          }
+        }
       }
     }
     s_.sq_tail = slot_after(s_.sq_tail, n);
@@ -115,24 +122,39 @@ class QueuePair {
   };
 
   /// Looks at the next entries, one a lane, and takes the new ones. Does not wait.
-  [[nodiscard]] DOORBELL_INLINE Polled poll(const Warp& warp) {
+  ///
+  /// `expected` is how many completions may be due. A warp that expects more than one a lane loads the
+  /// entries behind these at the same time (one way across PCIe for all) and later polls use them.
+  [[nodiscard]] DOORBELL_INLINE Polled poll(const Warp& warp, u32 expected = 1) {
     const u32 lanes = Warp::size < s_.memory.entries ? Warp::size : s_.memory.entries;
-    u32 at = s_.cq_head + warp.lane();
-    u32 expected = s_.phase;
-    if (at >= s_.memory.entries) {
-      at -= s_.memory.entries;
-      expected ^= 1;
-    }
     Polled p;
-    bool fresh = false;
-    if (warp.lane() < lanes) {
+    Word16 entry{};
+    bool unordered = false;
+    if (ahead_ > 0) {
+      entry = next_[0];
+      for (u32 i = 0; i + 1 < kAhead; ++i) next_[i] = next_[i + 1];
+      --ahead_;
+    } else if (const u32 groups = expected_groups(expected); groups > 0) {
+      const Word16* const cq = m().cq;
+      entry = load16_unordered(cq + slot_after(s_.cq_head, warp.lane()));
+      DOORBELL_UNROLL
+      for (u32 i = 0; i < kAhead; ++i)
+        if (i < groups) next_[i] = load16_unordered(cq + slot_after(s_.cq_head, (i + 1) * Warp::size + warp.lane()));
+      ahead_ = groups;
+      unordered = true;
+    } else if (warp.lane() < lanes) {
       // The acquire of the dword that carries the phase orders the rest of the entry, and the data
       // that the controller wrote before it, behind the phase test.
-      p.mine = decode_cqe(load16_acquire(s_.memory.cq + at));
-      fresh = (p.mine.status & 1u) == expected;
+      entry = load16_acquire(m().cq + slot_after(s_.cq_head, warp.lane()));
     }
+    const bool fresh = warp.lane() < lanes && phase_bit(entry) == expected_phase(warp.lane());
+    p.mine = decode_cqe(entry);
     p.count = leading_run(warp.ballot(fresh));
+    // What was loaded ahead lines up with the lanes only behind a full group.
+    if (p.count < Warp::size) ahead_ = 0;
     if (p.count == 0) return p;
+    // Orders these entries, and those loaded ahead, before the data that the controller wrote first.
+    if (unordered) acquire_after();
     s_.cq_head += p.count;
     if (s_.cq_head >= s_.memory.entries) {
       s_.cq_head -= s_.memory.entries;
@@ -203,7 +225,26 @@ class QueuePair {
     return warp.shfl(needed, 0);
   }
 
+  // Groups of entries that one poll loads beyond the first: enough for 128 completions in one round trip.
+  static constexpr u32 kAhead = Warp::size >= 8 ? 128 / Warp::size - 1 : 0;
+
+  [[nodiscard]] DOORBELL_INLINE const QueuePairMemory& m() const { return s_.memory; }
+  [[nodiscard]] DOORBELL_INLINE static u32 phase_bit(const Word16& entry) { return entry.w[3] >> 16 & 1; }
+  /// The phase tag of a new entry `lane` entries behind the head.
+  [[nodiscard]] DOORBELL_INLINE u32 expected_phase(u32 lane) const {
+    return s_.cq_head + lane >= m().entries ? s_.phase ^ 1 : s_.phase;
+  }
+  /// Whole groups beyond the first among `expected` entries that do not reach round to the head.
+  [[nodiscard]] DOORBELL_INLINE u32 expected_groups(u32 expected) const {
+    const u32 most = expected < m().entries ? expected : m().entries;
+    const u32 groups = most / Warp::size;
+    if constexpr (kAhead == 0) return 0;
+    return groups <= 1 ? 0 : groups - 1 < kAhead ? groups - 1 : kAhead;
+  }
+
   QueuePairState s_;
+  u32 ahead_ = 0;  // groups in next_; each holds the entry that is this lane's after that many full groups
+  Word16 next_[kAhead > 0 ? kAhead : 1] = {};
 };
 
 }  // namespace doorbell::nvme

@@ -15,7 +15,11 @@ constexpr u32 kPage = 4096;
 constexpr u32 kEventRequests = 4;         // AERL + 1
 constexpr u8 kEventUnknownDoorbell = 0;   // write to invalid doorbell register
 constexpr u8 kEventBadValue = 1;          // invalid doorbell write value
+constexpr u8 kLogErrors = 0x01;           // the log page that error events name
 constexpr u32 kRoundsPerStrayScan = 4096;
+
+/// Dword 0 of an event's completion: type 0 (error status), what happened, the log to read.
+u32 event_result(u8 information) { return u32{kLogErrors} << 16 | u32{information} << 8; }
 
 class IdentifyPage {
  public:
@@ -70,6 +74,7 @@ void AdminProcessor::disable() {
   sqs_.clear();
   cqs_.clear();
   event_requests_.clear();
+  pending_events_.clear();
   stray_.clear();
   shadow_ = eventidx_ = 0;
   for (u64 at = reg::doorbells; at < registers_.bytes; at += 4) store_relaxed(registers_.at(at), 0);
@@ -78,6 +83,10 @@ void AdminProcessor::disable() {
 bool AdminProcessor::poll() {
   if (!enabled_) return false;
   if (++rounds_ % kRoundsPerStrayScan == 0) look_for_stray_doorbells();
+  while (!cq_.waiting.empty() && !full()) {
+    write_entry(cq_.waiting.front());
+    cq_.waiting.pop_front();
+  }
   // The acquire orders the entries, which the host wrote before the tail, behind this load.
   const u32 tail = load_acquire(sq_register(0));
   if (tail == sq_.head) return false;
@@ -103,7 +112,23 @@ void AdminProcessor::post(u16 cid, Answer a) {
   c.sq_head = static_cast<u16>(sq_.head);
   c.cid = cid;
   const u16 field = a.status == status::success ? u16{0} : static_cast<u16>(a.status | kDoNotRetry);
-  c.status = static_cast<u16>(field << 1 | cq_.phase);
+  c.status = static_cast<u16>(field << 1);
+  // An entry that the host has not given back is never overwritten.
+  if (!cq_.waiting.empty() || full()) cq_.waiting.push_back(c);
+  else write_entry(c);
+}
+
+bool AdminProcessor::full() {
+  const u32 next = cq_.tail + 1 == cq_.entries ? 0 : cq_.tail + 1;
+  if (next != cq_.head) return false;
+  // The acquire orders the host's reads of freed entries before this side's overwriting them.
+  const u32 rung = load_acquire(cq_register(0));
+  if (rung < cq_.entries) cq_.head = rung;
+  return next == cq_.head;
+}
+
+void AdminProcessor::write_entry(Cqe c) {
+  c.status = static_cast<u16>(c.status | cq_.phase);
   store16_release(cq_.host + cq_.tail, encode_cqe(c));
   if (++cq_.tail == cq_.entries) {
     cq_.tail = 0;
@@ -112,10 +137,15 @@ void AdminProcessor::post(u16 cid, Answer a) {
 }
 
 void AdminProcessor::raise_event(u8 information) {
-  if (event_requests_.empty()) return;
+  if (event_requests_.empty()) {
+    // Kept until the host asks, once a kind.
+    if (std::ranges::find(pending_events_, information) == pending_events_.end())
+      pending_events_.push_back(information);
+    return;
+  }
   const u16 cid = event_requests_.front();
   event_requests_.pop_front();
-  post(cid, {status::success, u32{information} << 8});  // type 0: error status
+  post(cid, {status::success, event_result(information)});
 }
 
 void AdminProcessor::look_for_stray_doorbells() {
@@ -123,6 +153,14 @@ void AdminProcessor::look_for_stray_doorbells() {
   if (bad != bad_values_reported_) {
     bad_values_reported_ = bad;
     raise_event(kEventBadValue);
+  }
+  // Tails are judged by the engine that takes them; a head that is no index is seen here, because an
+  // engine looks at heads only when it is short of room.
+  for (const auto& [qid, entries] : cqs_) {
+    const u32 now = load_relaxed(cq_register(qid));
+    u32& last = stray_[static_cast<u32>(cq_register(qid) - registers_.at(0))];
+    if (now != last && now >= entries) shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
+    last = now;
   }
   for (u32 qid = 1; qid <= shared_.config.max_queues; ++qid) {
     const std::pair<u32*, bool> doorbells[] = {{sq_register(qid), sqs_.contains(static_cast<u16>(qid))},
@@ -154,6 +192,11 @@ AdminProcessor::Answer AdminProcessor::run(const Sqe& e) {
     case AdminOpcode::doorbell_buffer_config: return doorbell_buffers(e);
     case AdminOpcode::abort: return abort(e);
     case AdminOpcode::async_event:
+      if (!pending_events_.empty()) {
+        const u8 information = pending_events_.front();
+        pending_events_.pop_front();
+        return {status::success, event_result(information)};
+      }
       if (event_requests_.size() >= kEventRequests) return {status::async_event_limit};
       event_requests_.push_back(e.cid);
       return {.later = true};
@@ -220,10 +263,16 @@ AdminProcessor::Answer AdminProcessor::identify(const Sqe& e) {
   return {deliver(e, page.bytes(), identify::bytes)};
 }
 
-u16 AdminProcessor::check_queue(const Sqe& e, u16 qid, bool in_use, u64 entry_bytes) const {
+u16 AdminProcessor::check_number(const Sqe& e, bool in_use) const {
+  const u32 qid = e.cdw10 & 0xffff;
   const u32 size = e.cdw10 >> 16;
   if (qid == 0 || qid > granted_ || in_use) return status::invalid_queue_id;
   if (size == 0 || size + 1 > shared_.config.max_entries) return status::invalid_queue_size;
+  return status::success;
+}
+
+u16 AdminProcessor::check_memory(const Sqe& e, u64 entry_bytes) const {
+  const u32 size = e.cdw10 >> 16;
   if ((e.cdw11 & 1) == 0) return status::invalid_field;  // only physically contiguous queues
   if (e.prp1 % kPage != 0) return status::prp_offset_invalid;
   if (!engines_.front()->dma().reachable(e.prp1, (size + 1) * entry_bytes, entry_bytes == kSqeBytes ? Access::read : Access::write))
@@ -231,9 +280,14 @@ u16 AdminProcessor::check_queue(const Sqe& e, u16 qid, bool in_use, u64 entry_by
   return status::success;
 }
 
+bool AdminProcessor::in_shadow_page(u16 qid) const {
+  return shadow_ != 0 && cq_doorbell_offset(qid, shared_.config.stride) - reg::doorbells + sizeof(u32) <= kPage;
+}
+
 AdminProcessor::Answer AdminProcessor::create_cq(const Sqe& e) {
   const auto qid = static_cast<u16>(e.cdw10);
-  if (const u16 st = check_queue(e, qid, cqs_.contains(qid), kCqeBytes); st != status::success) return {st};
+  if (const u16 st = check_number(e, cqs_.contains(qid)); st != status::success) return {st};
+  if (const u16 st = check_memory(e, kCqeBytes); st != status::success) return {st};
   if ((e.cdw11 & 2) != 0) return {status::invalid_vector};  // it has no interrupt vectors: polled only
   CompletionQueue q;
   q.qid = qid;
@@ -246,23 +300,23 @@ AdminProcessor::Answer AdminProcessor::create_cq(const Sqe& e) {
   on_engine(engine, [&] {
     model::DmaEngine& dma = engine.dma();
     q.host = reinterpret_cast<Word16*>(dma.host(q.iova, u64{q.entries} * kCqeBytes, Access::write));
-    if (shadow_ != 0) {
+    if (in_shadow_page(qid)) {
       const u64 at = cq_doorbell_offset(qid, shared_.config.stride) - reg::doorbells;
       q.head_shadow = reinterpret_cast<const u32*>(dma.host(shadow_ + at, 4, Access::read));
     }
     engine.add(std::move(q));
   });
-  cqs_[qid] = true;
+  cqs_[qid] = (e.cdw10 >> 16) + 1;
   return {};
 }
 
 AdminProcessor::Answer AdminProcessor::create_sq(const Sqe& e) {
   const auto qid = static_cast<u16>(e.cdw10);
   const auto cqid = static_cast<u16>(e.cdw11 >> 16);
-  if (qid == 0 || qid > granted_ || sqs_.contains(qid)) return {status::invalid_queue_id};
+  if (const u16 st = check_number(e, sqs_.contains(qid)); st != status::success) return {st};
   if (cqid == 0 || cqid > granted_) return {status::invalid_queue_id};
   if (!cqs_.contains(cqid)) return {status::cq_invalid};
-  if (const u16 st = check_queue(e, qid, false, kSqeBytes); st != status::success) return {st};
+  if (const u16 st = check_memory(e, kSqeBytes); st != status::success) return {st};
   SubmissionQueue q;
   q.qid = qid;
   q.cqid = cqid;
@@ -275,7 +329,7 @@ AdminProcessor::Answer AdminProcessor::create_sq(const Sqe& e) {
   on_engine(engine, [&] {
     model::DmaEngine& dma = engine.dma();
     q.host = reinterpret_cast<const Sqe*>(dma.host(q.iova, u64{q.entries} * kSqeBytes, Access::read));
-    if (shadow_ != 0) {
+    if (in_shadow_page(qid)) {
       const u64 at = sq_doorbell_offset(qid, shared_.config.stride) - reg::doorbells;
       q.tail_shadow = reinterpret_cast<const u32*>(dma.host(shadow_ + at, 4, Access::read));
       q.eventidx = reinterpret_cast<u32*>(dma.host(eventidx_ + at, 4, Access::write));
@@ -322,7 +376,8 @@ AdminProcessor::Answer AdminProcessor::features(const Sqe& e, bool set) {
 }
 
 AdminProcessor::Answer AdminProcessor::get_log(const Sqe& e) {
-  if ((e.cdw10 & 0xff) != kLogSmart) return {status::invalid_log_page};
+  const u32 log = e.cdw10 & 0xff;
+  if (log != kLogSmart && log != kLogErrors) return {status::invalid_log_page};
   if (e.nsid != kAllNamespaces && e.nsid != 0 && e.nsid != 1) return {status::invalid_namespace};
   const u64 wanted = ((u64{e.cdw11 & 0xffff} << 16 | e.cdw10 >> 16) + 1) * 4;
   if (wanted > kPage) return {status::invalid_field};
@@ -333,6 +388,7 @@ AdminProcessor::Answer AdminProcessor::get_log(const Sqe& e) {
     errors += engine->counters().errors.load(std::memory_order_relaxed);
   }
   IdentifyPage page;  // 512 bytes of log, zeros behind
+  if (log == kLogErrors) return {deliver(e, page.bytes(), wanted)};  // no entry: events are only counted
   page.put<u16>(1, 300);  // kelvin
   page.put<u8>(3, 100);
   page.put<u8>(4, 10);

@@ -53,8 +53,13 @@ class AdminProcessor {
   Answer doorbell_buffers(const Sqe& e);
   Answer abort(const Sqe& e);
   u16 deliver(const Sqe& e, const void* data, u64 bytes);
-  [[nodiscard]] u16 check_queue(const Sqe& e, u16 qid, bool in_use, u64 entry_bytes) const;
+  [[nodiscard]] u16 check_number(const Sqe& e, bool in_use) const;
+  [[nodiscard]] u16 check_memory(const Sqe& e, u64 entry_bytes) const;
+  /// Both doorbells of the queue lie in the one page that each buffer has.
+  [[nodiscard]] bool in_shadow_page(u16 qid) const;
   void post(u16 cid, Answer a);
+  [[nodiscard]] bool full();
+  void write_entry(Cqe c);
   void raise_event(u8 information);
   void look_for_stray_doorbells();
   [[nodiscard]] IoEngine& engine_of_cq(u16 cqid) { return *engines_[(cqid - 1u) % engines_.size()]; }
@@ -69,13 +74,14 @@ class AdminProcessor {
   SubmissionQueue sq_;
   CompletionQueue cq_;
   std::map<u16, u16> sqs_;  // live I/O submission queues and their completion queues
-  std::map<u16, bool> cqs_;
+  std::map<u16, u32> cqs_;  // live I/O completion queues and their entries
   u32 granted_ = 0;
   Iova shadow_ = 0;
   Iova eventidx_ = 0;
   std::deque<u16> event_requests_;
+  std::deque<u8> pending_events_;
   u64 bad_values_reported_ = 0;
-  std::map<u32, u32> stray_;  // doorbell offsets of queues that do not exist, and what was last seen there
+  std::map<u32, u32> stray_;  // what was last seen in a doorbell, by its offset in words
   u32 rounds_ = 0;
 };
 

@@ -27,6 +27,7 @@ struct ModelConfig {
   u32 mdts = 9;              ///< largest transfer: 4 KiB << mdts; 0: no limit
   bool contiguous = true;    ///< CAP.CQR
   bool shadow_doorbells = true;
+  bool gpu_memory = true;    ///< with a GPU: start the DMA agent that reaches its memory
   model::FaultRates faults;
   u64 seed = 1;
   u64 delay_ns = 1'500'000'000;  ///< by how much Fault::delay holds a completion back

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <thread>
 
 namespace doorbell::nvme {
 
@@ -38,7 +39,8 @@ ModelController::ModelController(const ModelConfig& config, std::string name, st
   const u32 vs = 0x00010400;
   std::memcpy(registers_.host() + reg::cap, &cap, sizeof cap);
   std::memcpy(registers_.host() + reg::vs, &vs, sizeof vs);
-  if (gpu_) agent_ = std::make_unique<model::DmaAgent>(gpu_, config.threads);
+  // Its polling costs every other kernel's fences and PCIe reads: it runs only where it is needed.
+  if (gpu_ && config.gpu_memory) agent_ = std::make_unique<model::DmaAgent>(gpu_, config.threads);
   for (u32 i = 0; i < config.threads; ++i)
     engines_.push_back(std::make_unique<IoEngine>(shared_, space_, agent_.get(), i));
   admin_ = std::make_unique<AdminProcessor>(shared_, RegisterPage{registers_.host(), registers_.bytes()}, engines_);
@@ -71,6 +73,10 @@ void ModelController::write32(u32 offset, u32 value) {
   check_offset(offset, 4);
   // Memory would take the write; the hardware drops it.
   if (writable(offset)) store_release(reinterpret_cast<u32*>(registers_.host() + offset), value);
+  // Memory shows only the last of two writes; a controller sees both, EN = 0 and EN = 1 behind it.
+  if (offset == reg::cc)
+    while (cc_served_.load(std::memory_order_acquire) != value && !shared_.removed.load(std::memory_order_relaxed))
+      std::this_thread::yield();
 }
 
 void ModelController::write64(u32 offset, u64 value) {
@@ -114,6 +120,7 @@ bool ModelController::poll_registers() {
     (void)shared_.media.flush();
     store_release(csts, load_relaxed(csts) | csts::shutdown_complete);
   }
+  cc_served_.store(cc, std::memory_order_release);
   return admin_->poll() || changed != 0;
 }
 

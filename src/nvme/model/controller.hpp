@@ -49,6 +49,7 @@ class ModelController final : public Device {
   std::vector<std::unique_ptr<IoEngine>> engines_;
   std::unique_ptr<AdminProcessor> admin_;
   u32 cc_ = 0;
+  std::atomic<u32> cc_served_{0};
   bool gone_ = false;
   u32 rounds_ = 0;
   std::vector<std::unique_ptr<model::DeviceThread>> threads_;  // last: they use all of the above

@@ -16,6 +16,7 @@ using model::Fault;
 namespace {
 
 constexpr u32 kBurst = 64;              // entries taken from one queue in a round
+constexpr u32 kPrefetch = 12;
 constexpr u32 kIdlePollsToSleep = 4096;  // before a queue with shadow doorbells asks for register writes
 constexpr u32 kAsleepShadowPolls = 64;
 constexpr u64 kReorderHoldNs = 30'000;
@@ -55,6 +56,8 @@ bool IoEngine::poll() {
       if (staging_.size() <= i) staging_.resize(i + 1);
       staging_[i].resize(kBurst);
       if (!dma_.fetch(q.iova + u64{q.head} * kSqeBytes, staging_[i].data(), u64{n} * kSqeBytes)) continue;
+    } else {
+      for (u32 ahead = 0; ahead < std::min(n, kPrefetch); ++ahead) __builtin_prefetch(q.host + q.head + ahead);
     }
     fetched_.push_back({i, q.head, n});
   }
@@ -64,6 +67,8 @@ bool IoEngine::poll() {
     const Sqe* entries = q.host != nullptr ? q.host + f.first : staging_[f.sq].data();
     q.head = f.first + f.count == q.entries ? 0 : f.first + f.count;
     for (u32 i = 0; i < f.count; ++i) {
+      // A device has written these lines: each is a cache miss, and this hides all but the first few.
+      if (i + kPrefetch < f.count) __builtin_prefetch(entries + i + kPrefetch);
       execute(q, entries[i]);
       if (shared_.removed.load(std::memory_order_relaxed)) return true;
     }
@@ -75,13 +80,7 @@ bool IoEngine::poll() {
   done_.clear();
   const bool late = !later_.empty() && post_due();
   bool unstalled = false;
-  for (CompletionQueue& q : cqs_) {
-    while (!q.waiting.empty() && !full(q)) {
-      write_entry(q, q.waiting.front());
-      q.waiting.pop_front();
-      unstalled = true;
-    }
-  }
+  for (CompletionQueue& q : cqs_) unstalled = post_held(q) || unstalled;
   if (dma_.pending() && !dma_.commit()) return false;
   return posted || late || unstalled || !fetched_.empty();
 }
@@ -113,10 +112,9 @@ u32 IoEngine::read_tail(SubmissionQueue& q) {
 u32 IoEngine::new_entries(SubmissionQueue& q) {
   const u32 rung = read_tail(q);
   if (rung != q.tail) {
-    if (q.tail_shadow == nullptr && rung == q.last_rung) {
-      // The same bad value as before: already reported.
-    } else {
-      if (q.tail_shadow == nullptr) q.last_rung = rung;
+    u32& last = q.tail_shadow == nullptr ? q.last_rung : q.last_shadow;
+    if (rung != last) {  // else the same bad value as before: already reported
+      last = rung;
       const u32 used = q.tail >= q.head ? q.tail - q.head : q.tail + q.entries - q.head;
       const u32 moved = rung >= q.tail ? rung - q.tail : rung + q.entries - q.tail;
       if (rung >= q.entries || moved > q.entries - 1 - used)
@@ -340,10 +338,10 @@ bool IoEngine::full(CompletionQueue& q) {
     q.last_rung = rung;
     const u32 held = q.tail >= q.head ? q.tail - q.head : q.tail + q.entries - q.head;
     const u32 moved = rung >= q.head ? rung - q.head : rung + q.entries - q.head;
-    if (rung >= q.entries || moved > held)
-      shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
-    else
+    if (rung < q.entries && moved <= held)
       q.head = rung;
+    else if (rung < q.entries || q.head_shadow != nullptr)  // the admin thread reports the rest
+      shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
   }
   return (q.tail + 1 == q.entries ? 0 : q.tail + 1) == q.head;
 }
@@ -355,6 +353,15 @@ void IoEngine::post(CompletionQueue& q, const Cqe& e) {
     return;
   }
   write_entry(q, e);
+}
+
+bool IoEngine::post_held(CompletionQueue& q) {
+  bool any = false;
+  for (; !q.waiting.empty() && !full(q); any = true) {
+    write_entry(q, q.waiting.front());
+    q.waiting.pop_front();
+  }
+  return any;
 }
 
 void IoEngine::write_entry(CompletionQueue& q, Cqe e) {
@@ -391,6 +398,8 @@ void IoEngine::add(SubmissionQueue q) {
 void IoEngine::delete_sq(u16 qid) {
   SubmissionQueue* q = find_sq(qid);
   if (q == nullptr) return;
+  // The host may have made room since the last round, and looks no more once the deletion is answered.
+  (void)post_held(cqs_[q->cq_index]);
   for (u32 word = 0; word < q->outstanding.size(); ++word) {
     for (u64 bits = q->outstanding[word]; bits != 0; bits &= bits - 1) {
       Cqe c;

@@ -64,7 +64,8 @@ struct SubmissionQueue {
   u32* eventidx = nullptr;
   u32 head = 0;
   u32 tail = 0;       ///< last valid value the host rang
-  u32 last_rung = 0;
+  u32 last_rung = 0;    ///< last value of the register, valid or not
+  u32 last_shadow = 0;  ///< the same of the shadow doorbell
   u32 idle_polls = 0;
   bool asleep = false;  ///< told the host (eventidx) that the register must be written
   u64 fetched = 0;      ///< commands fetched since creation: the serial of the next one
@@ -125,6 +126,7 @@ class IoEngine {
   bool read_list(Iova list, u32 qwords, u64* out);
   void complete(SubmissionQueue& q, const Cqe& e, u64 due_ns);
   void post(CompletionQueue& q, const Cqe& e);
+  bool post_held(CompletionQueue& q);
   void write_entry(CompletionQueue& q, Cqe e);
   [[nodiscard]] bool full(CompletionQueue& q);
   bool post_due();

@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: 2026 The doorbell authors
+# SPDX-License-Identifier: Apache-2.0
+
+# Installs the Debian or Ubuntu packages that a make target needs; does nothing when all are there.
+# Usage: scripts/install-deps.sh demo|test|lint|fuzz|gpu
+# Exit code: 0 all there, 1 something is missing and could not be installed (the line to run is printed).
+set -eu
+
+build="cmake ninja-build g++ make git libfmt-dev nlohmann-json3-dev"
+case "${1:-}" in
+  demo) packages="$build python3 python3-matplotlib" ;;
+  test) packages="$build python3 python3-matplotlib python3-jsonschema libgtest-dev libbenchmark-dev
+                  pkg-config clang-format" ;;
+  lint) packages="$build python3 libbenchmark-dev clang clang-format clang-tidy" ;;
+  fuzz) packages="$build python3 clang libclang-rt-dev libgtest-dev" ;;
+  gpu)  packages="g++ python3 python3-venv" ;;  # what scripts/fetch-nvcc.sh runs on
+  *) echo "usage: $0 demo|test|lint|fuzz|gpu" >&2; exit 1 ;;
+esac
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  echo "install-deps: this is neither Debian nor Ubuntu; the build expects what these packages hold:" $packages >&2
+  exit 0
+fi
+
+missing=
+for package in $packages; do
+  state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) || state=
+  case "$state" in installed*) ;; *) missing="$missing $package" ;; esac
+done
+[ -n "$missing" ] || exit 0
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+  if sudo -n true 2>/dev/null; then
+    as_root="sudo -n"
+  else
+    echo "install-deps: missing packages; run this line, then make again:" >&2
+    echo "  sudo apt-get update && sudo apt-get install -y --no-install-recommends$missing" >&2
+    exit 1
+  fi
+fi
+
+echo "install-deps: installing$missing"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt() {
+  # shellcheck disable=SC2086  # as_root is empty or two words
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 "$@" >"$log" 2>&1 </dev/null && return
+  cat "$log" >&2
+  echo "install-deps: apt-get $* failed" >&2
+  return 1
+}
+# One broken list among several fails the update; the packages may still be in the others.
+apt update || true
+# shellcheck disable=SC2086  # the list is meant to split
+apt install -y --no-install-recommends $missing || exit 1

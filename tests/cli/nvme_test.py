@@ -1,0 +1,268 @@
+#!/usr/bin/python3
+# SPDX-FileCopyrightText: 2026 The doorbell authors
+# SPDX-License-Identifier: Apache-2.0
+"""`doorbell nvme` as a user meets it: exit codes, files, refusals, Ctrl-C. Needs no hardware."""
+
+import csv
+import hashlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+DOORBELL = os.environ.get("DOORBELL", "build/bin/doorbell")
+VALIDATE = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "validate-result.py"
+PATIENT = ["--timeout", "60", "--late-after", "50"]  # a busy machine is not an error
+
+
+def run(*arguments, **more):
+    return subprocess.run([DOORBELL, "nvme", *arguments], capture_output=True, text=True, timeout=120, **more)
+
+
+class WithFolder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.json = self.folder / "out.json"
+
+    def valid(self, path):
+        done = subprocess.run([sys.executable, str(VALIDATE), str(path)], capture_output=True, text=True, timeout=60)
+        if done.returncode != 77:  # the checker itself is absent
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+
+    def result(self, *arguments, code=0):
+        done = run(*arguments, "--json", str(self.json))
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        document = self.valid(self.json)
+        self.assertEqual(document["exit_code"], code)
+        return document
+
+
+class Runs(WithFolder):
+    def test_the_command_of_the_manual(self):
+        r = self.result("--controller", "model", "--write-io", "100000", "--read-io", "100000", "--num-queues", "4",
+                        "--batch-size", "16", *PATIENT)
+        self.assertTrue(r["complete"])
+        self.assertEqual(r["stop_reason"], "done")
+        cell, = r["cells"]
+        self.assertEqual(cell["verify"]["checked"], 100000)
+        for kind in ("corrupt", "misplaced", "stale", "duplicated", "missing", "unverifiable"):
+            self.assertEqual(cell["verify"][kind], 0, kind)
+        self.assertEqual(set(cell["errors"].values()), {0})
+        self.assertEqual(cell["metrics"]["ops"], 200000)
+        self.assertEqual(cell["metrics"]["bytes"], 200000 * 512)
+        self.assertEqual(cell["metrics"]["latency_ns"]["count"], 200000)
+        self.assertEqual(cell["device"]["kind"], "model")
+        self.assertEqual(cell["initiator"]["kind"], "cpu")
+        self.assertEqual(sum(n for _, n in cell["metrics"]["latency_ns"]["bins"]), 200000)
+
+    def test_no_arguments_run_and_verify(self):
+        done = run(*PATIENT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for word in ("p50", "p99", "10000"):
+            self.assertIn(word, done.stdout)
+
+    def test_large_blocks_at_random(self):
+        cell, = self.result("--controller", "model:lba=4096,capacity=256Mi,mdts=0", "--lbas-per-io", "600",
+                            "--access-pattern", "random", "--write-io", "40", "--read-io", "40", "--num-queues", "2",
+                            *PATIENT)["cells"]
+        self.assertEqual(cell["verify"]["checked"], 40)
+        self.assertEqual(cell["metrics"]["bytes"], 80 * 600 * 4096)
+
+    def test_json_to_standard_output_is_nothing_else(self):
+        done = run("--write-io", "100", "--read-io", "100", "--json", "-", *PATIENT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        document = json.loads(done.stdout)
+        self.assertEqual(document["cells"][0]["verify"]["checked"], 100)
+        (self.folder / "stdout.json").write_text(done.stdout, encoding="utf-8")
+        self.valid(self.folder / "stdout.json")
+
+    def test_csv(self):
+        path = self.folder / "out.csv"
+        done = run("--write-io", "100", "--read-io", "100", "--csv", str(path), *PATIENT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+        self.assertEqual(len(rows), 1)
+
+    def test_less_timing_and_substeps(self):
+        cell, = self.result("--write-io", "500", "--read-io", "500", "--less-timing", *PATIENT)["cells"]
+        self.assertEqual(cell["metrics"]["ops"], 1000)
+        self.assertEqual(cell["metrics"]["latency_ns"]["count"], 0)
+        cell, = self.result("--write-io", "500", "--read-io", "500", "--substep-timing", *PATIENT)["cells"]
+        for step in ("build", "enqueue", "sq_doorbell", "cq_poll", "cq_doorbell", "total"):
+            self.assertIsNotNone(cell["substeps_ns"][step], step)
+
+    def test_a_duration_with_repeats(self):
+        r = self.result("--read-io", "1", "--duration", "0.1", "--warmup", "0.05", "--repeats", "3", *PATIENT)
+        self.assertEqual(len(r["cells"][0]["repeats"]), 3)
+        self.assertTrue(r["complete"])
+
+    def test_shadow_doorbells(self):
+        cell, = self.result("--doorbells", "shadow", "--write-io", "2000", "--read-io", "2000", "--batch-size", "8",
+                            *PATIENT)["cells"]
+        self.assertEqual(cell["verify"]["checked"], 2000)
+
+
+class MediaFile(WithFolder):
+    def setUp(self):
+        super().setUp()
+        self.media = self.folder / "media"
+        self.spec = f"model:media=file:{self.media},capacity=4Mi"
+
+    def digest(self):
+        return hashlib.sha256(self.media.read_bytes()).hexdigest()
+
+    def test_survives_a_restart(self):
+        self.result("--controller", self.spec, "--write-io", "1000", "--read-io", "0", *PATIENT)
+        before = self.digest()
+        cell, = self.result("--controller", self.spec, "--write-io", "0", "--read-io", "1000", "--num-queues", "4",
+                            *PATIENT)["cells"]
+        self.assertEqual(cell["verify"]["checked"], 1000)
+        self.assertEqual(cell["verify"]["unverifiable"], 0)
+        self.assertEqual(self.digest(), before, "reading changed the media")
+
+    def test_damage_is_found(self):
+        self.result("--controller", self.spec, "--write-io", "100", "--read-io", "0", *PATIENT)
+        with self.media.open("r+b") as file:
+            file.seek(50 * 512 + 99)
+            byte = file.read(1)[0]
+            file.seek(50 * 512 + 99)
+            file.write(bytes([byte ^ 1]))
+        cell, = self.result("--controller", self.spec, "--write-io", "0", "--read-io", "100", *PATIENT,
+                            code=2)["cells"]
+        self.assertEqual(cell["verify"]["corrupt"], 1)
+        self.assertEqual(cell["verify"]["first"][0]["address"], 50 * 512)
+
+    def test_a_refused_command_touches_nothing(self):
+        self.media.write_bytes(os.urandom(4 << 20))
+        before = self.digest()
+        refused = [
+            ["--lbas-per-io", "60000"], ["--lbas-per-io", "0"], ["--lbas-per-io", "65537"],
+            ["--queue-length", "1"], ["--queue-length", "70000"], ["--queue-length", "5000"],
+            ["--batch-size", "0"], ["--batch-size", "1024"], ["--batch-size", "8", "--queue-length", "8"],
+            ["--in-flight", "1024"], ["--num-queues", "0"], ["--num-queues", "65"], ["--num-queues", "4294967297"],
+            ["--base-lba", "8192"], ["--base-lba", "-1"], ["--namespace", "0"], ["--namespace", "2"],
+            ["--memory-mode", "4"], ["--memory-mode", "7"], ["--memory-mode", "16"], ["--memory-mode", "1"],
+            ["--read-io", "-5"], ["--read-io", "1e3"], ["--duration", "1", "--infinite"],
+            ["--less-timing", "--substep-timing"], ["--fault", "corrupt=2"], ["--fault", "corupt=0.1"],
+            ["--verify", "maybe"], ["--access-pattern", "spiral"], ["--no-such-option"], ["stray"],
+            ["--json", "/nonexistent/folder/out.json"], ["--write-io", "0", "--read-io", "0"],
+        ]
+        for arguments in refused:
+            done = run("--controller", self.spec, *arguments)
+            self.assertEqual(done.returncode, 1, (arguments, done.stdout, done.stderr))
+            self.assertTrue(done.stderr.strip(), arguments)
+            self.assertEqual(self.digest(), before, (arguments, "changed the file"))
+        for spec in ("model:lba=1000", "model:medai=ram", "model:media=tape", "model:lba=512,lba=512", "mdoel", "",
+                     "model:capacity=0", "model:media=file:/dev/null", "model:media=file:/"):
+            done = run("--controller", spec)
+            self.assertEqual(done.returncode, 1, (spec, done.stdout, done.stderr))
+
+
+class Faults(WithFolder):
+    def test_each_kind_is_found_and_counted(self):
+        where = {"corrupt": ("verify", "corrupt"), "misplace": ("verify", "misplaced"), "stale": ("verify", "stale"),
+                 "duplicate": ("verify", "duplicated"), "error": ("errors", "completion")}
+        for kind, (group, key) in where.items():
+            with self.subTest(kind):
+                cell, = self.result("--write-io", "3000", "--read-io", "3000", "--num-queues", "2", "--batch-size",
+                                    "4", "--fault", f"{kind}=0.01", "--seed", "5", *PATIENT, code=2)["cells"]
+                injected = cell["model"]["injected"][kind]
+                self.assertGreater(injected, 0)
+                self.assertEqual(cell[group][key], injected)
+
+    def test_reordering_is_legal(self):
+        cell, = self.result("--write-io", "2000", "--read-io", "2000", "--batch-size", "8", "--fault", "reorder=0.1",
+                            *PATIENT)["cells"]
+        self.assertGreater(cell["model"]["injected"]["reorder"], 0)
+        self.assertEqual(cell["verify"]["checked"], 2000)
+
+    def test_a_dropped_completion_ends_by_the_deadline(self):
+        r = self.result("--write-io", "1000", "--read-io", "1000", "--fault", "drop=0.002", "--timeout", "2",
+                        "--late-after", "1.9", code=2)
+        self.assertEqual(r["stop_reason"], "timeout")
+        self.assertFalse(r["complete"])
+        cell, = r["cells"]
+        self.assertEqual(cell["errors"]["timeout"], cell["model"]["injected"]["drop"])
+
+    def test_a_removed_device(self):
+        r = self.result("--write-io", "5000", "--read-io", "5000", "--fault", "removal=0.005", *PATIENT, code=2)
+        self.assertEqual(r["stop_reason"], "removed")
+        self.assertEqual(r["cells"][0]["errors"]["removal"], 1)
+
+
+class ExitCodes(WithFolder):
+    def test_a_gpu_that_is_not_there(self):
+        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": ""}
+        done = run("--initiator", "gpu", env=environment)
+        self.assertEqual(done.returncode, 77, done.stdout + done.stderr)
+        self.assertTrue(done.stderr.strip())
+        done = run("--initiator", "gpu", "--gpu", "63")
+        self.assertEqual(done.returncode, 77, done.stdout + done.stderr)
+
+    def test_suggestions(self):
+        self.assertIn("--read-io", run("--raed-io", "5").stderr)
+        self.assertIn("media", run("--controller", "model:medai=ram").stderr)
+        self.assertIn("corrupt", run("--fault", "corupt=0.1").stderr)
+
+
+class Interrupt(WithFolder):
+    def wait_for_initiator(self, process):
+        """Until the thread that posts commands is there: how long that takes is the machine's affair."""
+        until = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < until:
+            for name in pathlib.Path(f"/proc/{process.pid}/task").glob("*/comm"):
+                try:
+                    if name.read_text(encoding="utf-8").startswith("initiator-"):
+                        return
+                except OSError:
+                    pass  # a thread that ended between the two looks
+            time.sleep(0.01)
+        self.fail("no initiator thread")
+
+    def interrupt(self, arguments, after_s, which=signal.SIGINT):
+        command = [DOORBELL, "nvme", *arguments, "--json", str(self.json), *PATIENT]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            self.wait_for_initiator(process)
+            time.sleep(after_s)
+            process.send_signal(which)
+            try:
+                out, err = process.communicate(timeout=90)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+        return process.returncode, out, err
+
+    def test_leaves_a_valid_partial_result(self):
+        for which in (signal.SIGINT, signal.SIGTERM):
+            code, out, err = self.interrupt(["--infinite", "--num-queues", "2", "--batch-size", "4"], 0.5, which)
+            self.assertEqual(code, 0, err)
+            r = self.valid(self.json)
+            self.assertFalse(r["complete"])
+            self.assertEqual(r["stop_reason"], "signal")
+            self.assertGreater(r["cells"][0]["metrics"]["ops"], 0)
+            self.assertEqual(set(r["cells"][0]["errors"].values()), {0})
+            self.assertIn("p50", out)
+
+    def test_during_warm_up_too(self):
+        code, _, err = self.interrupt(["--duration", "3600", "--warmup", "3600"], 0.3)
+        self.assertEqual(code, 0, err)
+        r = self.valid(self.json)
+        self.assertFalse(r["complete"])
+        self.assertEqual(r["stop_reason"], "signal")
+
+    def test_a_slow_device(self):
+        code, _, err = self.interrupt(["--infinite", "--controller", "model:latency=200ms"], 0.5)
+        self.assertEqual(code, 0, err)
+        self.assertEqual(self.valid(self.json)["stop_reason"], "signal")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The doorbell authors
+# SPDX-License-Identifier: Apache-2.0
+
+# The GPU cases of the NVMe path, on a machine with a GPU: correctness over memory modes, batches and
+# queues, faults, then the figures that docs/performance.md quotes.
+#   tests/gpu/check.sh DOORBELL OUT [correct|faults|figures|all]
+# Exits 77 without a GPU, 2 when a case fails.
+set -u
+doorbell=$1
+out=$2
+what=${3:-all}
+here=$(dirname "$0")
+mkdir -p "$out"
+failed=0
+initiator=gpu
+
+# run NAME WANTED_EXIT OPTIONS...
+run() {
+  local name=$1 wanted=$2
+  shift 2
+  timeout 120 "$doorbell" nvme --initiator "$initiator" --quiet --json "$out/$name.json" "$@" 2>"$out/$name.err"
+  local rc=$?
+  if [ $rc -ne "$wanted" ]; then
+    failed=$((failed + 1))
+    echo "FAILED $name: exit $rc, wanted $wanted: $* $(tail -n 2 "$out/$name.err")"
+  fi
+  python3 "$here/summary.py" "$out/$name.json" | sed "s/^/$name: /"
+}
+
+timeout 60 "$doorbell" nvme --initiator gpu --write-io 10 --read-io 10 --quiet
+rc=$?
+if [ $rc -eq 77 ]; then
+  echo "skipped: no GPU"
+  exit 77
+fi
+
+if [ "$what" = correct ] || [ "$what" = all ]; then
+  for mode in 0 3 8 11; do
+    for queues in 1 4 16; do
+      for batch in 1 16 64; do
+        run "correct-m$mode-q$queues-b$batch" 0 --memory-mode $mode --num-queues $queues --batch-size $batch \
+          --write-io 20000 --read-io 20000 --access-pattern random
+      done
+    done
+  done
+  for blocks in 8 9 64 256; do
+    for mode in 0 8; do
+      run "correct-m$mode-lbas$blocks" 0 --memory-mode $mode --num-queues 2 --batch-size 4 --lbas-per-io $blocks \
+        --write-io 1000 --read-io 1000
+    done
+  done
+  run correct-4096 0 --controller model:lba=4096 --num-queues 4 --batch-size 16 --write-io 20000 --read-io 20000
+  run correct-wrap 0 --queue-length 5 --batch-size 3 --write-io 5000 --read-io 5000
+  run correct-shadow 0 --doorbells shadow --num-queues 2 --batch-size 8 --write-io 20000 --read-io 20000
+fi
+
+if [ "$what" = faults ] || [ "$what" = all ]; then
+  for fault in error corrupt misplace stale duplicate drop delay removal; do
+    for mode in 0 11; do
+      run "fault-$fault-m$mode" 2 --memory-mode $mode --num-queues 2 --batch-size 16 --write-io 20000 --read-io 20000 \
+        --timeout 0.5 --late-after 0.1 --fault $fault=0.001
+    done
+  done
+  run fault-reorder 0 --num-queues 2 --batch-size 16 --write-io 20000 --read-io 20000 --fault reorder=0.01
+fi
+
+if [ "$what" = figures ] || [ "$what" = all ]; then
+  null="--controller model:media=null --verify off"
+  timed="--read-io 1 --duration 0.4 --repeats 5"
+  run sub-b1 0 $null --read-io 200000 --repeats 5 --batch-size 1 --substep-timing
+  run sub-b16 0 $null --read-io 2000000 --repeats 5 --batch-size 16 --substep-timing
+  run sub-b32 0 $null --read-io 2000000 --repeats 5 --batch-size 32 --substep-timing
+  for batch in 1 16 32 64 128 256; do
+    run "null-q1-b$batch" 0 $null $timed --batch-size $batch --in-flight 1023 --less-timing
+  done
+  for batch in 64 128 256; do
+    run "null-q1-b$batch-latency" 0 $null $timed --batch-size $batch --in-flight 1023
+    run "null-q12-b$batch" 0 $null $timed --batch-size $batch --in-flight 1023 --num-queues 12 --less-timing
+  done
+  for queues in 1 12; do
+    run "null-m3-q$queues" 0 $null $timed --memory-mode 3 --batch-size 64 --in-flight 1023 --num-queues $queues --less-timing
+    initiator=cpu run "null-cpu-q$queues" 0 $null $timed --batch-size 64 --in-flight 1023 --num-queues $queues --less-timing
+  done
+  for mode in 0 8 11; do
+    for queues in 1 12; do
+      run "verified-m$mode-q$queues" 0 --memory-mode $mode --num-queues $queues --batch-size 64 --repeats 5 \
+        --write-io 400000 --read-io 400000
+    done
+    run "data-m$mode-1m" 0 --controller model:lba=4096 --lbas-per-io 256 --batch-size 4 --num-queues 4 --memory-mode $mode \
+      --verify off $timed
+  done
+fi
+
+echo "$failed cases failed"
+[ $failed -eq 0 ] || exit 2

@@ -1,0 +1,1011 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "model/conformance.hpp"
+
+#include <doorbell/nvme/prp.hpp>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+#include "model/raw_controller.hpp"
+
+namespace doorbell::nvme::conformance {
+namespace {
+
+using testing_raw::eventually;
+using testing_raw::RawController;
+using testing_raw::RawQueue;
+
+constexpr u32 kPage = 4096;
+
+u16 code(const Cqe& e) { return status_of(e).type_and_code(); }
+
+/// An enabled controller with one working queue pair and what Identify says.
+struct Rig {
+  explicit Rig(const Target& target, bool slow_commands = false, u32 entries = 64) : c(target.open(slow_commands)) {
+    c.enable();
+    EXPECT_EQ(c.status(set_queues_command(0, 8, 8)), status::success);
+    EXPECT_EQ(c.status(identify_command(0, Cns::controller, 0, page.iova())), status::success);
+    mdts = page.region().host()[identify::mdts];
+    EXPECT_EQ(c.status(identify_command(0, Cns::name_space, 1, page.iova())), status::success);
+    std::memcpy(&blocks, page.region().host() + identify::nsze, 8);
+    const u32 format = page.region().host()[identify::flbas] & 0xfu;
+    lba_bytes = 1u << page.region().host()[identify::lbaf + 4 * format + 2];
+    io = c.create(1, entries, entries);
+  }
+
+  Cqe run(Sqe e) {
+    e.cid = cid++;
+    io->submit(e);
+    const Cqe done = io->wait();
+    EXPECT_EQ(done.cid, e.cid);
+    EXPECT_EQ(done.sq_id, io->qid());
+    EXPECT_EQ(done.sq_head, io->tail());
+    return done;
+  }
+  u16 status(const Sqe& e) { return code(run(e)); }
+  Sqe command(IoOpcode op, u64 lba, u32 n, u64 prp1, u64 prp2 = 0) {
+    return io_command(op, 0, 1, lba, n, prp1, prp2);
+  }
+  u8* bytes() { return data.region().host(); }
+
+  RawController c;
+  Mapped& page = c.memory(2 * kPage);
+  Mapped& data = c.memory(64 * kPage);
+  RawQueue* io = nullptr;
+  u64 blocks = 0;
+  u32 lba_bytes = 0;
+  u32 mdts = 0;
+  u16 cid = 0;
+};
+
+void fill(u8* at, u64 n, u64 seed) {
+  std::mt19937_64 random(seed);
+  for (u64 i = 0; i < n; ++i) at[i] = static_cast<u8>(random());
+}
+
+// --- the controller as a whole --------------------------------------------------------------------
+
+void registers_hold(const Target& t) {
+  RawController c(t.open(false));
+  Device& d = c.device();
+  const u64 cap = d.read64(reg::cap);
+  EXPECT_NE(cap, ~u64{0});
+  EXPECT_NE(c.cap().command_sets() & 1, 0u);
+  EXPECT_GE(c.cap().max_queue_entries(), 2u);
+  EXPECT_GE(d.read32(reg::vs), 0x00010000u);
+  d.write32(reg::cap, 0xffffffff);
+  d.write32(reg::vs, 0);
+  EXPECT_EQ(d.read64(reg::cap), cap) << "CAP is read only";
+  EXPECT_NE(d.read32(reg::vs), 0u) << "VS is read only";
+  EXPECT_EQ(c.csts() & csts::ready, 0u);
+}
+
+void enable_disable_enable(const Target& t) {
+  RawController c(t.open(false));
+  for (int i = 0; i < 5; ++i) {
+    c.enable(i % 2 == 0 ? 2 : 7, i % 2 == 0 ? 9 : 2);
+    for (int k = 0; k < 11; ++k) EXPECT_EQ(c.status(set_queues_command(0, 4, 4)), status::success);
+    c.disable();
+    EXPECT_EQ(c.csts() & csts::ready, 0u);
+  }
+}
+
+void expect_not_ready(RawController& c, const std::string& why) {
+  SCOPED_TRACE(why);
+  // Fatal at once is as good as never ready.
+  EXPECT_FALSE(eventually([&] { return (c.csts() & csts::ready) != 0 || (c.csts() & csts::fatal) != 0; }, 0.2) &&
+               (c.csts() & csts::ready) != 0);
+  c.disable();
+  c.enable();  // and it recovers
+  EXPECT_EQ(c.status(set_queues_command(0, 1, 1)), status::success);
+  c.disable();
+}
+
+void bad_admin_queues_are_refused(const Target& t) {
+  RawController c(t.open(false));
+  const Mapped &sq = c.memory(kPage), &cq = c.memory(kPage);
+  c.write_enable(1, 8, sq.iova(), cq.iova());
+  expect_not_ready(c, "ASQS of one entry");
+  c.write_enable(8, 1, sq.iova(), cq.iova());
+  expect_not_ready(c, "ACQS of one entry");
+  c.write_enable(8, 8, sq.iova() + 64, cq.iova());
+  expect_not_ready(c, "ASQ not at a page");
+  c.write_enable(8, 8, sq.iova(), cq.iova() + 16);
+  expect_not_ready(c, "ACQ not at a page");
+  c.write_enable(8, 8, 0, cq.iova());
+  expect_not_ready(c, "ASQ unmapped");
+  c.write_enable(8, 8, sq.iova(), u64{1} << 60);
+  expect_not_ready(c, "ACQ unmapped");
+  c.write_enable(4096, 8, sq.iova(), cq.iova());
+  expect_not_ready(c, "ASQ passes its mapping");
+  c.write_enable(8, 8, sq.iova(), cq.iova(), RawController::kUsual | 15u << cc::mps_shift);
+  expect_not_ready(c, "MPS out of range");
+}
+
+void disable_drops_queues(const Target& t) {
+  Rig r(t);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(r.status(flush_command(0, 1)), status::success);
+  r.c.disable();
+  r.c.enable();
+  r.io->start_over();
+  EXPECT_EQ(r.c.status(delete_queue_command(AdminOpcode::delete_sq, 0, 1)), status::invalid_queue_id);
+  EXPECT_EQ(r.c.status(set_queues_command(0, 8, 8)), status::success);
+  // The same number again: phase, head and tail begin anew, the doorbells' old values mean nothing.
+  ASSERT_EQ(r.c.status(create_cq_command(0, 1, 64, r.io->cq_iova())), status::success);
+  ASSERT_EQ(r.c.status(create_sq_command(0, 1, 1, 64, r.io->sq_iova())), status::success);
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(r.status(flush_command(0, 1)), status::success);
+}
+
+void reset_in_mid_run(const Target& t) {
+  Rig r(t, true);
+  for (u16 i = 0; i < 40; ++i) {
+    Sqe e = r.command(IoOpcode::read, i, 1, r.data.iova());
+    e.cid = i;
+    r.io->put(e);
+  }
+  r.io->ring();
+  r.c.disable();
+  // No completion after RDY = 0: wait longer than the commands would have taken.
+  std::vector<u16> before;
+  for (u32 i = 0; i < 64; ++i) before.push_back(r.io->peek(i).status);
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  for (u32 i = 0; i < 64; ++i) EXPECT_EQ(r.io->peek(i).status, before[i]);
+  r.c.enable();
+  r.io->start_over();
+  EXPECT_EQ(r.c.status(set_queues_command(0, 8, 8)), status::success);
+  ASSERT_EQ(r.c.status(create_cq_command(0, 1, 64, r.io->cq_iova())), status::success);
+  ASSERT_EQ(r.c.status(create_sq_command(0, 1, 1, 64, r.io->sq_iova())), status::success);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(r.status(r.command(IoOpcode::read, 0, 1, r.data.iova())), status::success);
+}
+
+void shutdown_completes(const Target& t) {
+  Rig r(t);
+  fill(r.bytes(), kPage, 3);
+  EXPECT_EQ(r.status(r.command(IoOpcode::write, 0, 1, r.data.iova())), status::success);
+  Device& d = r.c.device();
+  d.write32(reg::cc, d.read32(reg::cc) | cc::shutdown_normal);
+  EXPECT_TRUE(eventually([&] { return (r.c.csts() & csts::shutdown_mask) == csts::shutdown_complete; }));
+  r.c.disable();
+  EXPECT_EQ(r.c.csts() & csts::shutdown_mask, 0u);
+  r.c.enable();
+  EXPECT_EQ(r.c.status(set_queues_command(0, 1, 1)), status::success);
+}
+
+// --- admin commands -------------------------------------------------------------------------------
+
+void unknown_admin_commands(const Target& t) {
+  Rig r(t);
+  for (const u32 op : {0x03u, 0x07u, 0x3fu, 0xc0u, 0xffu}) {
+    Sqe e;
+    e.opcode = static_cast<u8>(op);
+    const Cqe c = r.c.run(e);
+    EXPECT_EQ(code(c), status::invalid_opcode) << op;
+    EXPECT_EQ(c.sq_id, 0u);
+  }
+}
+
+void identify_pages(const Target& t) {
+  Rig r(t);
+  u8* const p = r.page.region().host();
+  const auto identify = [&](u32 cns, u32 nsid, u64 prp1, u64 prp2 = 0) {
+    Sqe e = identify_command(0, static_cast<Cns>(cns), nsid, prp1);
+    e.prp2 = prp2;
+    return r.c.status(e);
+  };
+  std::memset(p, 0xaa, 2 * kPage);
+  EXPECT_EQ(identify(1, 0, r.page.iova()), status::success);
+  EXPECT_EQ(p[identify::sqes] & 0xf, 6);
+  EXPECT_EQ(p[identify::cqes] & 0xf, 4);
+  u32 nn = 0;
+  std::memcpy(&nn, p + identify::nn, 4);
+  EXPECT_GE(nn, 1u);
+  for (u32 i = 0; i < identify::serial_bytes; ++i) EXPECT_TRUE(p[identify::serial + i] >= 0x20 && p[identify::serial + i] < 0x7f);
+  for (u32 i = 0; i < kPage; ++i) ASSERT_EQ(p[kPage + i], 0xaa) << "past the page";
+
+  EXPECT_EQ(identify(0, 1, r.page.iova()), status::success);
+  u64 sizes[3];
+  std::memcpy(sizes, p, sizeof sizes);
+  EXPECT_GT(sizes[0], 0u);
+  EXPECT_LE(sizes[1], sizes[0]);
+  EXPECT_LE(sizes[2], sizes[1]);
+  EXPECT_EQ(identify(0, 0, r.page.iova()), status::invalid_namespace);
+  EXPECT_EQ(identify(0, 0xfffffffe, r.page.iova()), status::invalid_namespace);
+  if ((t.has & one_namespace) != 0) {
+    EXPECT_EQ(identify(0, 2, r.page.iova()), status::invalid_namespace);
+  }
+
+  std::memset(p, 0xaa, 2 * kPage);
+  EXPECT_EQ(identify(2, 0, r.page.iova()), status::success);
+  u32 first[2];
+  std::memcpy(first, p, sizeof first);
+  EXPECT_EQ(first[0], 1u);
+  if ((t.has & one_namespace) != 0) {
+    EXPECT_EQ(first[1], 0u);
+    EXPECT_EQ(identify(2, 1, r.page.iova()), status::success);
+    std::memcpy(first, p, sizeof first);
+    EXPECT_EQ(first[0], 0u) << "namespaces greater than 1";
+  }
+  EXPECT_EQ(identify(2, 0xfffffffe, r.page.iova()), status::invalid_namespace);
+  EXPECT_EQ(identify(2, 0xffffffff, r.page.iova()), status::invalid_namespace);
+  EXPECT_EQ(identify(0x7f, 0, r.page.iova()), status::invalid_field);
+}
+
+void identify_through_two_prps(const Target& t) {
+  Rig r(t);
+  u8* const p = r.page.region().host();
+  Sqe e = identify_command(0, Cns::controller, 0, r.page.iova());
+  ASSERT_EQ(r.c.status(e), status::success);
+  const std::vector<u8> want(p, p + kPage);
+  std::memset(p, 0x55, 2 * kPage);
+  e.prp1 = r.page.iova() + 1024;
+  e.prp2 = r.page.iova() + kPage;
+  ASSERT_EQ(r.c.status(e), status::success);
+  EXPECT_EQ(std::memcmp(p + 1024, want.data(), kPage), 0);
+  for (u32 i = 0; i < 1024; ++i) ASSERT_EQ(p[i], 0x55);
+  for (u32 i = 1024 + kPage; i < 2 * kPage; ++i) ASSERT_EQ(p[i], 0x55);
+}
+
+void identify_to_bad_addresses(const Target& t) {
+  Rig r(t);
+  Sqe e = identify_command(0, Cns::controller, 0, r.page.iova() + 2);
+  EXPECT_EQ(r.c.status(e), status::prp_offset_invalid);
+  e.prp1 = u64{1} << 60;
+  EXPECT_EQ(r.c.status(e), status::data_transfer_error);
+  const Mapped &read_only = r.c.memory(kPage, Access::read);
+  e.prp1 = read_only.iova();
+  EXPECT_EQ(r.c.status(e), status::data_transfer_error);
+  EXPECT_EQ(read_only.region().host()[identify::sqes], 0);
+}
+
+void queue_count_feature(const Target& t) {
+  RawController c(t.open(false));
+  c.enable();
+  const Cqe wanted = c.run(set_queues_command(0, 2, 2));
+  EXPECT_EQ(code(wanted), status::success);
+  Sqe get = admin_command(AdminOpcode::get_features, 0);
+  get.cdw10 = kFeatureQueues;
+  const Cqe got = c.run(get);
+  EXPECT_EQ(code(got), status::success);
+  EXPECT_EQ(got.dw0, wanted.dw0);
+  EXPECT_EQ(code(c.run(set_queues_command(0, 65535, 65535))), status::success);
+  Sqe illegal = set_queues_command(0, 1, 1);
+  illegal.cdw11 = 0xffff;
+  EXPECT_EQ(c.status(illegal), status::invalid_field);
+  illegal.cdw11 = 0xffff0000;
+  EXPECT_EQ(c.status(illegal), status::invalid_field);
+  Sqe unknown = admin_command(AdminOpcode::set_features, 0);
+  unknown.cdw10 = 0xbf;
+  EXPECT_EQ(c.status(unknown), status::invalid_field);
+  unknown.opcode = static_cast<u8>(AdminOpcode::get_features);
+  EXPECT_EQ(c.status(unknown), status::invalid_field);
+  (void)c.create(1, 4, 4);
+  EXPECT_EQ(c.status(set_queues_command(0, 2, 2)), status::command_sequence) << "queues exist";
+}
+
+void smart_log(const Target& t) {
+  Rig r(t);
+  u8* const p = r.page.region().host();
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(r.status(r.command(IoOpcode::read, 0, 1, r.data.iova())), status::success);
+  ASSERT_EQ(r.status(r.command(IoOpcode::write, 0, 1, r.data.iova())), status::success);
+  std::memset(p, 0xee, 2 * kPage);
+  ASSERT_EQ(r.c.status(get_log_command(0, kLogSmart, kAllNamespaces, 512, r.page.iova())), status::success);
+  u64 reads = 0, writes = 0;
+  std::memcpy(&reads, p + 64, 8);
+  std::memcpy(&writes, p + 80, 8);
+  EXPECT_EQ(reads, 3u);
+  EXPECT_EQ(writes, 1u);
+  for (u32 i = 512; i < 2 * kPage; ++i) ASSERT_EQ(p[i], 0xee) << i;
+  // Only as much as was asked for.
+  std::memset(p, 0xee, kPage);
+  ASSERT_EQ(r.c.status(get_log_command(0, kLogSmart, kAllNamespaces, 8, r.page.iova())), status::success);
+  for (u32 i = 8; i < kPage; ++i) ASSERT_EQ(p[i], 0xee) << i;
+  EXPECT_EQ(r.c.status(get_log_command(0, 0x7e, kAllNamespaces, 512, r.page.iova())), status::invalid_log_page);
+}
+
+void create_cq_checks(const Target& t) {
+  Rig r(t);
+  const auto q = r.c.queue(2, 16, 16);
+  const auto create = [&](u32 qid, u32 size_minus_1, u64 prp1, u32 cdw11 = 1) {
+    Sqe e = admin_command(AdminOpcode::create_cq, 0);
+    e.prp1 = prp1;
+    e.cdw10 = size_minus_1 << 16 | qid;
+    e.cdw11 = cdw11;
+    const Cqe c = r.c.run(e);
+    EXPECT_EQ(status_of(c).do_not_retry(), code(c) != 0);
+    return code(c);
+  };
+  const u32 mqes = r.c.cap().max_queue_entries() - 1;
+  EXPECT_EQ(create(0, 15, q->cq_iova()), status::invalid_queue_id);
+  EXPECT_EQ(create(1, 15, q->cq_iova()), status::invalid_queue_id) << "in use";
+  EXPECT_EQ(create(0xffff, 15, q->cq_iova()), status::invalid_queue_id);
+  EXPECT_EQ(create(2, 0, q->cq_iova()), status::invalid_queue_size);
+  if (mqes < 0xffff) {
+    EXPECT_EQ(create(2, mqes + 1, q->cq_iova()), status::invalid_queue_size);
+    EXPECT_EQ(create(2, 0xffff, q->cq_iova()), status::invalid_queue_size);
+  }
+  if (r.c.cap().contiguous_required()) {
+    EXPECT_EQ(create(2, 15, q->cq_iova(), 0), status::invalid_field) << "not contiguous";
+  }
+  const u16 offset = create(2, 15, q->cq_iova() + 64);
+  EXPECT_TRUE(offset == status::prp_offset_invalid || offset == status::invalid_field) << offset;
+  if ((t.has & iommu) != 0) {
+    EXPECT_EQ(create(2, 15, u64{1} << 60), status::data_transfer_error);
+    EXPECT_EQ(create(2, 15, q->sq_iova()), status::data_transfer_error) << "memory that is only readable";
+  }
+  if ((t.has & no_interrupts) != 0) {
+    EXPECT_EQ(create(2, 15, q->cq_iova(), 3), status::invalid_vector);
+  }
+  EXPECT_EQ(create(2, 15, q->cq_iova()), status::success) << "after every refusal it still works";
+  EXPECT_EQ(create(2, 15, q->cq_iova()), status::invalid_queue_id);
+}
+
+void create_sq_checks(const Target& t) {
+  Rig r(t);
+  const auto q = r.c.queue(2, 16, 16);
+  ASSERT_EQ(r.c.status(create_cq_command(0, 2, 16, q->cq_iova())), status::success);
+  const auto create = [&](u32 qid, u32 cqid, u32 size_minus_1, u64 prp1, u32 contiguous = 1) {
+    Sqe e = admin_command(AdminOpcode::create_sq, 0);
+    e.prp1 = prp1;
+    e.cdw10 = size_minus_1 << 16 | qid;
+    e.cdw11 = cqid << 16 | contiguous;
+    return r.c.status(e);
+  };
+  const u32 mqes = r.c.cap().max_queue_entries() - 1;
+  EXPECT_EQ(create(0, 2, 15, q->sq_iova()), status::invalid_queue_id);
+  EXPECT_EQ(create(1, 2, 15, q->sq_iova()), status::invalid_queue_id) << "in use";
+  EXPECT_EQ(create(0xffff, 2, 15, q->sq_iova()), status::invalid_queue_id);
+  EXPECT_EQ(create(2, 2, 0, q->sq_iova()), status::invalid_queue_size);
+  if (mqes < 0xffff) {
+    EXPECT_EQ(create(2, 2, mqes + 1, q->sq_iova()), status::invalid_queue_size);
+  }
+  EXPECT_EQ(create(2, 5, 15, q->sq_iova()), status::cq_invalid) << "no such completion queue";
+  if (r.c.cap().contiguous_required()) {
+    EXPECT_EQ(create(2, 2, 15, q->sq_iova(), 0), status::invalid_field);
+  }
+  const u16 offset = create(2, 2, 15, q->sq_iova() + 64);
+  EXPECT_TRUE(offset == status::prp_offset_invalid || offset == status::invalid_field) << offset;
+  if ((t.has & iommu) != 0) {
+    EXPECT_EQ(create(2, 2, 15, u64{1} << 60), status::data_transfer_error);
+    EXPECT_EQ(create(2, 2, 15, q->cq_iova()), status::data_transfer_error) << "memory that is only writable";
+  }
+  EXPECT_EQ(create(2, 2, 15, q->sq_iova()), status::success);
+  EXPECT_EQ(create(2, 2, 15, q->sq_iova()), status::invalid_queue_id);
+}
+
+/// Where several fields are wrong, the first check answers.
+void create_checks_in_order(const Target& t) {
+  Rig r(t);
+  const auto create = [&](AdminOpcode op, u32 qid, u32 size_minus_1, u32 cdw11, u64 prp1) {
+    Sqe e = admin_command(op, 0);
+    e.prp1 = prp1;
+    e.cdw10 = size_minus_1 << 16 | qid;
+    e.cdw11 = cdw11;
+    return r.c.status(e);
+  };
+  constexpr u64 kBad = 12345;
+  using enum AdminOpcode;
+  EXPECT_EQ(create(create_cq, 0, 0, 0, kBad), status::invalid_queue_id);
+  EXPECT_EQ(create(create_cq, 2, 0, 0, kBad), status::invalid_queue_size);
+  EXPECT_EQ(create(create_cq, 2, 15, 0, kBad), status::invalid_field);
+  EXPECT_EQ(create(create_cq, 2, 15, 1, kBad), status::prp_offset_invalid);
+  EXPECT_EQ(create(create_sq, 0, 0, 5 << 16, kBad), status::invalid_queue_id);
+  EXPECT_EQ(create(create_sq, 2, 0, 5 << 16, kBad), status::invalid_queue_size) << "size before CQID";
+  EXPECT_EQ(create(create_sq, 2, 15, 5 << 16, kBad), status::cq_invalid);
+  EXPECT_EQ(create(create_sq, 2, 15, 0, kBad), status::invalid_queue_id) << "CQID 0";
+  EXPECT_EQ(create(create_sq, 2, 15, 0xffffu << 16, kBad), status::invalid_queue_id) << "CQID beyond the grant";
+  EXPECT_EQ(create(create_sq, 2, 15, 1 << 16, kBad), status::invalid_field);
+  EXPECT_EQ(create(create_sq, 2, 15, 1 << 16 | 1, kBad), status::prp_offset_invalid);
+}
+
+void delete_in_order(const Target& t) {
+  Rig r(t);
+  using enum AdminOpcode;
+  EXPECT_EQ(r.c.status(delete_queue_command(delete_cq, 0, 1)), status::invalid_queue_deletion);
+  EXPECT_EQ(r.status(flush_command(0, 1)), status::success) << "the refused deletion did nothing";
+  EXPECT_EQ(r.c.status(delete_queue_command(delete_sq, 0, 1)), status::success);
+  EXPECT_EQ(r.c.status(delete_queue_command(delete_sq, 0, 1)), status::invalid_queue_id);
+  EXPECT_EQ(r.c.status(delete_queue_command(delete_cq, 0, 1)), status::success);
+  EXPECT_EQ(r.c.status(delete_queue_command(delete_cq, 0, 1)), status::invalid_queue_id);
+  for (const u16 qid : {u16{0}, u16{2}, u16{0xffff}}) {
+    EXPECT_EQ(r.c.status(delete_queue_command(delete_sq, 0, qid)), status::invalid_queue_id) << qid;
+    EXPECT_EQ(r.c.status(delete_queue_command(delete_cq, 0, qid)), status::invalid_queue_id) << qid;
+  }
+  for (int i = 0; i < 10; ++i) {
+    const auto q = r.c.create(1, 8, 8);
+    q->submit(flush_command(7, 1));
+    EXPECT_EQ(q->wait().cid, 7);
+    EXPECT_EQ(r.c.status(delete_queue_command(delete_sq, 0, 1)), status::success);
+    EXPECT_EQ(r.c.status(delete_queue_command(delete_cq, 0, 1)), status::success);
+  }
+}
+
+void delete_with_outstanding_commands(const Target& t) {
+  Rig r(t, true);
+  std::set<u16> waiting;
+  for (u16 i = 0; i < 30; ++i) {
+    Sqe e = r.command(IoOpcode::read, i, 1, r.data.iova());
+    e.cid = static_cast<u16>(1000 + i);
+    waiting.insert(e.cid);
+    r.io->put(e);
+  }
+  r.io->ring();
+  EXPECT_EQ(r.c.status(delete_queue_command(AdminOpcode::delete_sq, 0, 1)), status::success);
+  // Whatever will ever complete has completed now.
+  while (const auto e = r.io->take()) {
+    EXPECT_EQ(waiting.erase(e->cid), 1u) << e->cid << " completed twice";
+    EXPECT_TRUE(code(*e) == status::success || code(*e) == status::sq_deleted) << code(*e);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  EXPECT_FALSE(r.io->take().has_value()) << "a completion after the deletion";
+  EXPECT_EQ(r.c.status(delete_queue_command(AdminOpcode::delete_cq, 0, 1)), status::success);
+}
+
+void abort_of_nothing(const Target& t) {
+  Rig r(t);
+  const Cqe none = r.c.run(abort_command(0, 1, 77));
+  EXPECT_EQ(code(none), status::success);
+  EXPECT_EQ(none.dw0 & 1, 1u) << "not aborted";
+  EXPECT_EQ(r.status(flush_command(0, 1)), status::success);
+}
+
+void abort_of_an_outstanding_command(const Target& t) {
+  Rig r(t, true);
+  for (u16 cid = 1; cid <= 3; ++cid) {
+    Sqe e = r.command(IoOpcode::read, 0, 1, r.data.iova());
+    e.cid = cid;
+    r.io->put(e);
+  }
+  r.io->ring();
+  const Cqe answer = r.c.run(abort_command(0, 1, 2));
+  EXPECT_EQ(code(answer), status::success);
+  std::map<u16, u16> ended;
+  for (int i = 0; i < 3; ++i) {
+    const Cqe e = r.io->wait();
+    EXPECT_TRUE(ended.emplace(e.cid, code(e)).second) << "twice";
+  }
+  EXPECT_EQ(ended[1], status::success);
+  EXPECT_EQ(ended[3], status::success);
+  if ((answer.dw0 & 1) == 0) {
+    EXPECT_EQ(ended[2], status::abort_requested);
+  } else {
+    EXPECT_EQ(ended[2], status::success);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  EXPECT_FALSE(r.io->take().has_value()) << "the aborted command completed again";
+  EXPECT_EQ(r.status(flush_command(0, 1)), status::success);
+}
+
+// --- asynchronous events --------------------------------------------------------------------------
+
+Cqe next_event(Rig& r, u16 cid) {
+  const Cqe e = r.c.admin().wait();
+  EXPECT_EQ(e.cid, cid);
+  EXPECT_EQ(code(e), status::success);
+  EXPECT_EQ(e.dw0 & 7, 0u) << "type: error status";
+  // The host reads the log that the event names before it asks again.
+  const auto log = static_cast<u8>(e.dw0 >> 16);
+  EXPECT_EQ(log, 1) << "error events are detailed in the error information log";
+  EXPECT_EQ(r.c.status(get_log_command(0, log, kAllNamespaces, 64, r.page.iova())), status::success);
+  return e;
+}
+
+void request_event(Rig& r, u16 cid) { r.c.admin().submit(admin_command(AdminOpcode::async_event, cid)); }
+
+void event_request_limit(const Target& t) {
+  Rig r(t);
+  ASSERT_EQ(r.c.status(identify_command(0, Cns::controller, 0, r.page.iova())), status::success);
+  const u32 limit = r.page.region().host()[identify::aerl] + 1u;
+  for (u32 i = 0; i < limit; ++i) request_event(r, static_cast<u16>(0x4000 + i));
+  request_event(r, 0x4fff);
+  const Cqe refused = r.c.admin().wait();
+  EXPECT_EQ(refused.cid, 0x4fff);
+  EXPECT_EQ(code(refused), status::async_event_limit);
+  EXPECT_EQ(r.c.status(set_queues_command(0, 8, 8)), status::command_sequence) << "the admin queue goes on";
+}
+
+void bad_sq_doorbell_value(const Target& t) {
+  Rig r(t);
+  request_event(r, 0x4001);
+  r.io->ring_value(64);  // the first value that is no index
+  EXPECT_EQ(next_event(r, 0x4001).dw0 >> 8 & 0xff, 1u) << "invalid doorbell write value";
+  EXPECT_FALSE(r.io->take().has_value()) << "nothing was consumed";
+  request_event(r, 0x4002);
+  r.io->ring_value(0xdead);
+  EXPECT_EQ(next_event(r, 0x4002).dw0 >> 8 & 0xff, 1u);
+  EXPECT_EQ(r.status(flush_command(0, 1)), status::success) << "a good value works again";
+  EXPECT_EQ(r.c.csts() & csts::fatal, 0u);
+}
+
+void bad_cq_doorbell_value(const Target& t) {
+  Rig r(t);
+  request_event(r, 0x4001);
+  r.io->ring_cq_value(64);
+  EXPECT_EQ(next_event(r, 0x4001).dw0 >> 8 & 0xff, 1u) << "invalid doorbell write value";
+  r.io->ring_cq();
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(r.status(flush_command(0, 1)), status::success);
+}
+
+void doorbell_of_an_unknown_queue(const Target& t) {
+  Rig r(t);
+  const auto never = r.c.queue(5, 4, 4);
+  request_event(r, 0x4001);
+  never->ring_value(1);
+  EXPECT_EQ(next_event(r, 0x4001).dw0 >> 8 & 0xff, 0u) << "invalid doorbell register";
+  request_event(r, 0x4002);
+  never->ring_cq_value(3);
+  EXPECT_EQ(next_event(r, 0x4002).dw0 >> 8 & 0xff, 0u);
+  // A deleted queue is unknown too.
+  ASSERT_EQ(r.c.status(delete_queue_command(AdminOpcode::delete_sq, 0, 1)), status::success);
+  request_event(r, 0x4003);
+  r.io->ring_value(7);
+  EXPECT_EQ(next_event(r, 0x4003).dw0 >> 8 & 0xff, 0u);
+}
+
+void an_event_waits_for_a_request(const Target& t) {
+  Rig r(t);
+  r.io->ring_value(64);
+  // Long enough for any controller to have seen it, and without a request it has nowhere to go.
+  for (int i = 0; i < 20; ++i) ASSERT_EQ(r.c.status(abort_command(0, 1, 9)), status::success);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  request_event(r, 0x4001);
+  EXPECT_EQ(next_event(r, 0x4001).dw0 >> 8 & 0xff, 1u);
+}
+
+// --- queues ---------------------------------------------------------------------------------------
+
+void every_queue_size(const Target& t) {
+  Rig r(t);
+  const u32 most = std::min(r.c.cap().max_queue_entries(), 4096u);
+  for (const u32 entries : {2u, 3u, 7u, 8u, 64u, most}) {
+    if (entries > r.c.cap().max_queue_entries()) continue;
+    SCOPED_TRACE(entries);
+    const auto q = r.c.create(2, entries, entries);
+    u16 cid = 0;
+    for (u32 i = 0; i < std::min(entries * 5 + 3, 3000u); ++i) {
+      q->submit(flush_command(cid, 1));
+      const Cqe e = q->wait();
+      ASSERT_EQ(e.cid, cid++);
+      ASSERT_EQ(e.sq_head, q->tail());
+      ASSERT_EQ(e.sq_id, 2);
+    }
+    // A full ring at once.
+    for (u32 i = 0; i + 1 < entries; ++i) q->put(flush_command(static_cast<u16>(i), 1));
+    q->ring();
+    std::set<u16> seen;
+    for (u32 i = 0; i + 1 < entries; ++i) ASSERT_TRUE(seen.insert(q->wait().cid).second);
+    ASSERT_EQ(r.c.status(delete_queue_command(AdminOpcode::delete_sq, 0, 2)), status::success);
+    ASSERT_EQ(r.c.status(delete_queue_command(AdminOpcode::delete_cq, 0, 2)), status::success);
+  }
+}
+
+void every_cid(const Target& t) {
+  Rig r(t);
+  for (const u32 cid : {0u, 1u, 0x3ffu, 0x400u, 0x7fffu, 0x8000u, 0xfffeu, 0xffffu}) {
+    r.io->submit(flush_command(static_cast<u16>(cid), 1));
+    EXPECT_EQ(r.io->wait().cid, cid);
+  }
+}
+
+/// Entries that the host has not given back stay as they are, and what did not fit comes later.
+void a_full_cq_is_never_overwritten(const Target& t) {
+  Rig r(t);
+  for (const u32 entries : {2u, 3u, 5u}) {
+    SCOPED_TRACE(entries);
+    const auto q = r.c.queue(2, 32, entries);
+    ASSERT_EQ(r.c.status(create_cq_command(0, 2, entries, q->cq_iova())), status::success);
+    ASSERT_EQ(r.c.status(create_sq_command(0, 2, 2, 32, q->sq_iova())), status::success);
+    for (u16 cid = 0; cid < 31; ++cid) q->put(flush_command(cid, 1));
+    q->ring();
+    std::set<u16> seen;
+    for (u32 i = 0; i + 1 < entries; ++i) ASSERT_TRUE(seen.insert(q->wait(false).cid).second);
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    ASSERT_FALSE(q->take().has_value()) << "one slot stays empty";
+    std::set<u16> still;
+    for (u32 i = 0; i + 1 < entries; ++i) still.insert(q->peek(i).cid);
+    ASSERT_EQ(still, seen) << "an entry was overwritten";
+    q->ring_cq();
+    while (seen.size() < 31) ASSERT_TRUE(seen.insert(q->wait().cid).second);
+    EXPECT_EQ(r.c.csts() & csts::fatal, 0u);
+    ASSERT_EQ(r.c.status(delete_queue_command(AdminOpcode::delete_sq, 0, 2)), status::success);
+    ASSERT_EQ(r.c.status(delete_queue_command(AdminOpcode::delete_cq, 0, 2)), status::success);
+  }
+}
+
+void a_full_admin_cq_is_never_overwritten(const Target& t) {
+  RawController c(t.open(false));
+  c.enable(16, 3);
+  for (u16 cid = 1; cid <= 10; ++cid) c.admin().put(abort_command(cid, 1, cid));
+  c.admin().ring();
+  std::set<u16> seen;
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(seen.insert(c.admin().wait(false).cid).second);
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  EXPECT_FALSE(c.admin().take().has_value());
+  EXPECT_TRUE(seen.contains(c.admin().peek(0).cid)) << "overwritten";
+  EXPECT_TRUE(seen.contains(c.admin().peek(1).cid)) << "overwritten";
+  c.admin().ring_cq();
+  while (seen.size() < 10) ASSERT_TRUE(seen.insert(c.admin().wait().cid).second);
+  EXPECT_EQ(c.csts() & csts::fatal, 0u);
+}
+
+void two_sqs_on_one_cq(const Target& t) {
+  Rig r(t);
+  const auto a = r.c.queue(3, 16, 64), b = r.c.queue(4, 16, 2, 3);
+  ASSERT_EQ(r.c.status(create_cq_command(0, 3, 64, a->cq_iova())), status::success);
+  ASSERT_EQ(r.c.status(create_sq_command(0, 3, 3, 16, a->sq_iova())), status::success);
+  ASSERT_EQ(r.c.status(create_sq_command(0, 4, 3, 16, b->sq_iova())), status::success);
+  for (u16 round = 0; round < 20; ++round) {
+    for (u16 i = 0; i < 10; ++i) {
+      a->put(flush_command(i, 1));
+      b->put(flush_command(i, 1));
+    }
+    a->ring();
+    b->ring();
+    std::map<u16, std::set<u16>> seen;
+    for (int i = 0; i < 20; ++i) {
+      const Cqe e = a->wait();
+      ASSERT_TRUE(seen[e.sq_id].insert(e.cid).second);
+    }
+    ASSERT_EQ(seen[3].size(), 10u);
+    ASSERT_EQ(seen[4].size(), 10u);
+  }
+  using enum AdminOpcode;
+  EXPECT_EQ(r.c.status(delete_queue_command(delete_sq, 0, 3)), status::success);
+  EXPECT_EQ(r.c.status(delete_queue_command(delete_cq, 0, 3)), status::invalid_queue_deletion) << "4 is still there";
+  b->submit(flush_command(9, 1));
+  EXPECT_EQ(a->wait().sq_id, 4);
+  EXPECT_EQ(r.c.status(delete_queue_command(delete_sq, 0, 4)), status::success);
+  EXPECT_EQ(r.c.status(delete_queue_command(delete_cq, 0, 3)), status::success);
+}
+
+void a_cid_in_use_is_a_conflict(const Target& t) {
+  Rig r(t, true);
+  for (int i = 0; i < 2; ++i) {  // both in one doorbell: the first cannot have completed
+    Sqe e = r.command(IoOpcode::read, 0, 1, r.data.iova());
+    e.cid = 5;
+    r.io->put(e);
+  }
+  r.io->ring();
+  std::multiset<u16> ended = {code(r.io->wait()), code(r.io->wait())};
+  EXPECT_EQ(ended, (std::multiset<u16>{status::success, status::cid_conflict}));
+  EXPECT_EQ(r.status(flush_command(0, 1)), status::success);
+}
+
+void doorbell_buffers_are_checked(const Target& t) {
+  Rig r(t);
+  const Mapped &pages = r.c.memory(2 * kPage);
+  const u64 a = pages.iova(), b = a + kPage;
+  EXPECT_EQ(r.c.status(doorbell_buffer_command(0, a + 4, b)), status::invalid_field);
+  EXPECT_EQ(r.c.status(doorbell_buffer_command(0, a, b + 2048)), status::invalid_field);
+  if ((t.has & iommu) != 0) {
+    EXPECT_NE(r.c.status(doorbell_buffer_command(0, u64{1} << 60, b)), status::success);
+    const Mapped &read_only = r.c.memory(kPage, Access::read);
+    EXPECT_NE(r.c.status(doorbell_buffer_command(0, a, read_only.iova())), status::success);
+  }
+  EXPECT_EQ(r.c.status(doorbell_buffer_command(0, a, b)), status::success);
+  EXPECT_EQ(r.status(flush_command(0, 1)), status::success);
+}
+
+void a_bad_shadow_value_is_reported_once(const Target& t) {
+  Rig r(t);
+  const Mapped &pages = r.c.memory(2 * kPage);
+  ASSERT_EQ(r.c.status(doorbell_buffer_command(0, pages.iova(), pages.iova() + kPage)), status::success);
+  const auto q = r.c.create(2, 8, 8);
+  const u64 at = sq_doorbell_offset(2, r.c.cap().stride()) - reg::doorbells;
+  auto* shadow = reinterpret_cast<u32*>(pages.region().host() + at);
+  const auto counted = [&] { return r.c.device().counters().at("invalid_doorbell_values").get<u64>(); };
+  store_release(shadow, 8);
+  q->ring_value(8);
+  EXPECT_TRUE(eventually([&] { return counted() > 0; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(counted(), 1u);
+  q->put(flush_command(3, 1));
+  store_release(shadow, q->tail());
+  q->ring();
+  EXPECT_EQ(q->wait().cid, 3);
+  store_release(shadow, 9999);
+  q->ring_value(7);
+  EXPECT_TRUE(eventually([&] { return counted() > 1; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(counted(), 2u);
+}
+
+// --- I/O commands ---------------------------------------------------------------------------------
+
+void unknown_io_commands(const Target& t) {
+  Rig r(t);
+  for (const u32 op : {0x03u, 0x7fu, 0x83u, 0xffu}) {
+    Sqe e;
+    e.opcode = static_cast<u8>(op);
+    e.nsid = 1;
+    const Cqe c = r.run(e);
+    EXPECT_EQ(code(c), status::invalid_opcode) << op;
+    EXPECT_TRUE(status_of(c).do_not_retry());
+  }
+}
+
+void invalid_namespaces(const Target& t) {
+  Rig r(t);
+  for (const u32 nsid : {0u, 0xfffffffeu, 0xffffffffu}) {
+    for (const auto op : {IoOpcode::read, IoOpcode::write, IoOpcode::compare, IoOpcode::write_zeroes}) {
+      Sqe e = r.command(op, 0, 1, r.data.iova());
+      e.nsid = nsid;
+      EXPECT_EQ(r.status(e), status::invalid_namespace) << nsid << ' ' << static_cast<int>(op);
+    }
+  }
+  EXPECT_EQ(r.status(flush_command(0, 0)), status::invalid_namespace);
+  EXPECT_EQ(r.status(flush_command(0, 0xfffffffe)), status::invalid_namespace);
+  EXPECT_EQ(r.status(flush_command(0, kAllNamespaces)), status::success);
+  EXPECT_EQ(r.status(flush_command(0, 1)), status::success);
+}
+
+void blocks_out_of_range(const Target& t) {
+  Rig r(t);
+  const std::pair<u64, u32> bad[] = {{r.blocks, 1},
+                                     {r.blocks - 1, 2},
+                                     {r.blocks + 1, 1},
+                                     {~u64{0}, 1},
+                                     {~u64{0}, 8},          // the sum is 7
+                                     {~u64{0} - 6, 8},      // the sum is 1
+                                     {u64{1} << 63, 1},
+                                     {u64{1} << 32 << 31, 8}};
+  for (const auto& [lba, n] : bad) {
+    for (const auto op : {IoOpcode::read, IoOpcode::write, IoOpcode::compare, IoOpcode::write_zeroes}) {
+      const Cqe e = r.run(r.command(op, lba, n, r.data.iova(), r.data.iova() + kPage));
+      EXPECT_EQ(code(e), status::lba_out_of_range) << lba << ' ' << n << ' ' << static_cast<int>(op);
+      EXPECT_TRUE(status_of(e).do_not_retry());
+    }
+  }
+  EXPECT_EQ(r.status(r.command(IoOpcode::write_zeroes, ~u64{0} - 65535 + 1, 65536, 0)), status::lba_out_of_range);
+  EXPECT_EQ(r.status(r.command(IoOpcode::read, r.blocks - 1, 1, r.data.iova())), status::success);
+}
+
+void largest_transfer(const Target& t) {
+  Rig r(t);
+  ASSERT_NE(r.mdts, 0u);
+  const u64 most = u64{kPage} << r.mdts;
+  const u32 n = static_cast<u32>(most / r.lba_bytes);
+  ASSERT_LT(n, 65536u);
+  const Mapped &buffer = r.c.memory(most + 2 * kPage);
+  std::vector<u64> list(prp_list_qwords(0, most + kPage, kPage) + 1);
+  const Mapped &lists = r.c.memory(list.size() * 8);
+  write_prp_list(reinterpret_cast<u64*>(lists.region().host()), buffer.iova(), most + kPage, kPage, lists.iova());
+  EXPECT_EQ(r.status(r.command(IoOpcode::read, 0, n, buffer.iova(), lists.iova())), status::success);
+  EXPECT_EQ(r.status(r.command(IoOpcode::read, 0, n + 1, buffer.iova(), lists.iova())), status::invalid_field);
+  EXPECT_EQ(r.status(r.command(IoOpcode::write, 0, n + 1, buffer.iova(), lists.iova())), status::invalid_field);
+  EXPECT_EQ(r.status(r.command(IoOpcode::read, 0, 65536, buffer.iova(), lists.iova())), status::invalid_field);
+}
+
+/// Every shape of PRPs, there and back, with the bytes around the buffer guarded.
+void data_through_every_prp_shape(const Target& t) {
+  Rig r(t);
+  const u64 limit = r.mdts == 0 ? u64{4} << 20 : std::min(u64{kPage} << r.mdts, u64{4} << 20);
+  const Mapped &out = r.c.memory(limit + 2 * kPage, Access::read), &in = r.c.memory(limit + 2 * kPage, Access::write);
+  const Mapped &lists = r.c.memory((limit / kPage + 4) * 8 + kPage, Access::read);
+  auto* const list = reinterpret_cast<u64*>(lists.region().host());
+  u8* const from = out.region().host();
+  u8* const to = in.region().host();
+  const u64 sizes[] = {r.lba_bytes, kPage, 2 * kPage, 3 * kPage, 17 * kPage, limit / 2 / kPage * kPage, limit};
+  u64 lba = 3;
+  for (const u64 bytes : sizes) {
+    if (bytes > limit || bytes % r.lba_bytes != 0) continue;
+    for (const u64 offset : {u64{0}, u64{4}, u64{512}, u64{2048}, u64{kPage - 4}}) {
+      SCOPED_TRACE(testing::Message() << bytes << " bytes at offset " << offset);
+      const u32 n = static_cast<u32>(bytes / r.lba_bytes);
+      fill(from, out.region().bytes(), bytes + offset);
+      std::memset(to, 0xc3, in.region().bytes());
+      const auto prps = [&](const Mapped& m) {
+        const PrpPair p = prp_pair(m.iova() + offset, bytes, kPage, lists.iova());
+        if (p.list_qwords > 0) write_prp_list(list, m.iova() + offset, bytes, kPage, lists.iova());
+        return p;
+      };
+      PrpPair p = prps(out);
+      ASSERT_EQ(r.status(r.command(IoOpcode::write, lba, n, p.prp1, p.prp2)), status::success);
+      p = prps(in);
+      ASSERT_EQ(r.status(r.command(IoOpcode::read, lba, n, p.prp1, p.prp2)), status::success);
+      ASSERT_EQ(std::memcmp(to + offset, from + offset, bytes), 0);
+      for (u64 i = 0; i < offset; ++i) ASSERT_EQ(to[i], 0xc3) << "before the buffer";
+      for (u64 i = offset + bytes; i < in.region().bytes(); ++i) ASSERT_EQ(to[i], 0xc3) << "behind the buffer";
+      lba += n;
+    }
+  }
+}
+
+void scattered_pages(const Target& t) {
+  Rig r(t);
+  // 16 pages in reverse order, the list beginning in the middle of its page.
+  const u64 pages = 16;
+  const Mapped &lists = r.c.memory(kPage, Access::read);
+  auto* const list = reinterpret_cast<u64*>(lists.region().host());
+  fill(r.bytes(), pages * kPage, 8);
+  for (u64 i = 1; i < pages; ++i) list[100 + i - 1] = r.data.iova() + (pages - 1 - i) * kPage;
+  const u32 n = static_cast<u32>(pages * kPage / r.lba_bytes);
+  const u64 first = r.data.iova() + (pages - 1) * kPage;
+  ASSERT_EQ(r.status(r.command(IoOpcode::write, 0, n, first, lists.iova() + 800)), status::success);
+  const Mapped &flat = r.c.memory(pages * kPage, Access::write);
+  const Mapped &flat_list = r.c.memory(kPage, Access::read);
+  const PrpPair p = prp_pair(flat.iova(), pages * kPage, kPage, flat_list.iova());
+  write_prp_list(reinterpret_cast<u64*>(flat_list.region().host()), flat.iova(), pages * kPage, kPage, flat_list.iova());
+  ASSERT_EQ(r.status(r.command(IoOpcode::read, 0, n, p.prp1, p.prp2)), status::success);
+  for (u64 i = 0; i < pages; ++i)
+    EXPECT_EQ(std::memcmp(flat.region().host() + i * kPage, r.bytes() + (pages - 1 - i) * kPage, kPage), 0) << i;
+}
+
+void bad_prp_offsets(const Target& t) {
+  Rig r(t);
+  const u32 page_blocks = kPage / r.lba_bytes;
+  const Mapped &lists = r.c.memory(2 * kPage);
+  auto* const list = reinterpret_cast<u64*>(lists.region().host());
+  for (const auto op : {IoOpcode::read, IoOpcode::write, IoOpcode::compare}) {
+    SCOPED_TRACE(static_cast<int>(op));
+    for (const u64 low : {1u, 2u, 3u})
+      EXPECT_EQ(r.status(r.command(op, 0, 1, r.data.iova() + low)), status::prp_offset_invalid) << low;
+    EXPECT_EQ(r.status(r.command(op, 0, 2 * page_blocks, r.data.iova(), r.data.iova() + kPage + 8)),
+              status::prp_offset_invalid);
+    EXPECT_EQ(r.status(r.command(op, 0, 3 * page_blocks, r.data.iova(), lists.iova() + 4)), status::prp_offset_invalid);
+    list[0] = r.data.iova() + kPage;
+    list[1] = r.data.iova() + 2 * kPage + 512;
+    EXPECT_EQ(r.status(r.command(op, 0, 3 * page_blocks, r.data.iova(), lists.iova())), status::prp_offset_invalid);
+  }
+}
+
+void unmapped_prps(const Target& t) {
+  Rig r(t);
+  const u32 page_blocks = kPage / r.lba_bytes;
+  constexpr u64 kNowhere = u64{1} << 60;
+  const Mapped &read_only = r.c.memory(kPage, Access::read), &write_only = r.c.memory(kPage, Access::write);
+  const Mapped &lists = r.c.memory(kPage);
+  auto* const list = reinterpret_cast<u64*>(lists.region().host());
+  std::memset(read_only.region().host(), 0x77, kPage);
+  for (const auto op : {IoOpcode::read, IoOpcode::write, IoOpcode::compare}) {
+    SCOPED_TRACE(static_cast<int>(op));
+    EXPECT_EQ(r.status(r.command(op, 0, 1, kNowhere)), status::data_transfer_error);
+    EXPECT_EQ(r.status(r.command(op, 0, 1, 0)), status::data_transfer_error);
+    EXPECT_EQ(r.status(r.command(op, 0, 2 * page_blocks, r.data.iova(), kNowhere)), status::data_transfer_error);
+    EXPECT_EQ(r.status(r.command(op, 0, 3 * page_blocks, r.data.iova(), kNowhere)), status::data_transfer_error);
+    list[0] = r.data.iova() + kPage;
+    list[1] = kNowhere;
+    EXPECT_EQ(r.status(r.command(op, 0, 3 * page_blocks, r.data.iova(), lists.iova())), status::data_transfer_error);
+    // One block past the end of the mapping.
+    EXPECT_EQ(r.status(r.command(op, 0, 1, r.data.iova() + r.data.region().bytes())), status::data_transfer_error);
+  }
+  EXPECT_EQ(r.status(r.command(IoOpcode::read, 0, page_blocks, read_only.iova())), status::data_transfer_error);
+  for (u32 i = 0; i < kPage; ++i) ASSERT_EQ(read_only.region().host()[i], 0x77) << "written through a read-only mapping";
+  EXPECT_EQ(r.status(r.command(IoOpcode::write, 0, page_blocks, write_only.iova())), status::data_transfer_error);
+  EXPECT_EQ(r.status(r.command(IoOpcode::write, 0, page_blocks, read_only.iova())), status::success);
+  EXPECT_EQ(r.status(r.command(IoOpcode::read, 0, page_blocks, write_only.iova())), status::success);
+  EXPECT_EQ(std::memcmp(write_only.region().host(), read_only.region().host(), kPage), 0);
+}
+
+void a_list_that_chains_to_itself(const Target& t) {
+  Rig r(t);
+  // Entered at its last qword, where the chain pointer lies, so that a small transfer chains too.
+  const u32 page_blocks = kPage / r.lba_bytes;
+  const Mapped &lists = r.c.memory(kPage, Access::read);
+  auto* const list = reinterpret_cast<u64*>(lists.region().host());
+  for (int i = 0; i < 511; ++i) list[i] = r.data.iova();
+  list[511] = lists.iova();
+  EXPECT_EQ(r.status(r.command(IoOpcode::read, 0, 16 * page_blocks, r.data.iova(), lists.iova() + 511 * 8)),
+            status::success);
+  EXPECT_EQ(r.status(flush_command(0, 1)), status::success);
+}
+
+void compare_blocks(const Target& t) {
+  Rig r(t);
+  fill(r.bytes(), 4 * kPage, 5);
+  const u32 n = 2 * kPage / r.lba_bytes;
+  ASSERT_EQ(r.status(r.command(IoOpcode::write, 8, n, r.data.iova(), r.data.iova() + kPage)), status::success);
+  EXPECT_EQ(r.status(r.command(IoOpcode::compare, 8, n, r.data.iova(), r.data.iova() + kPage)), status::success);
+  r.bytes()[2 * kPage - 1] ^= 1;
+  EXPECT_EQ(r.status(r.command(IoOpcode::compare, 8, n, r.data.iova(), r.data.iova() + kPage)), status::compare_failure);
+  r.bytes()[2 * kPage - 1] ^= 1;
+  EXPECT_EQ(r.status(r.command(IoOpcode::compare, 8, n, r.data.iova(), r.data.iova() + kPage)), status::success);
+}
+
+void write_zeroes_clears(const Target& t) {
+  Rig r(t);
+  const u32 n = kPage / r.lba_bytes;
+  fill(r.bytes(), kPage, 6);
+  for (u32 i = 0; i < 3; ++i)
+    ASSERT_EQ(r.status(r.command(IoOpcode::write, u64{i} * n, n, r.data.iova())), status::success);
+  ASSERT_EQ(r.status(r.command(IoOpcode::write_zeroes, n, n, 0)), status::success);
+  for (u32 i = 0; i < 3; ++i) {
+    u8* const to = r.bytes() + kPage;
+    std::memset(to, 0x11, kPage);
+    ASSERT_EQ(r.status(r.command(IoOpcode::read, u64{i} * n, n, r.data.iova() + kPage)), status::success);
+    if (i == 1) {
+      for (u32 k = 0; k < kPage; ++k) ASSERT_EQ(to[k], 0);
+    } else {
+      ASSERT_EQ(std::memcmp(to, r.bytes(), kPage), 0) << "the neighbours keep their data";
+    }
+  }
+}
+
+void flags_are_refused(const Target& t) {
+  Rig r(t);
+  Sqe e = r.command(IoOpcode::read, 0, 1, r.data.iova());
+  e.flags = 3;  // FUSE reserved value
+  EXPECT_EQ(r.status(e), status::invalid_field);
+  e.flags = 0xc0;  // PSDT reserved value
+  EXPECT_EQ(r.status(e), status::invalid_field);
+  e.flags = 0;
+  EXPECT_EQ(r.status(e), status::success);
+}
+
+void the_last_write_wins(const Target& t) {
+  Rig r(t);
+  std::mt19937_64 random(4);
+  std::map<u64, u64> last;
+  const u32 n = kPage / r.lba_bytes;
+  for (u64 i = 0; i < 300; ++i) {
+    const u64 at = random() % 20;
+    if (random() % 2 == 0) {
+      fill(r.bytes(), kPage, i);
+      ASSERT_EQ(r.status(r.command(IoOpcode::write, at * n, n, r.data.iova())), status::success);
+      last[at] = i;
+    } else if (last.contains(at)) {
+      ASSERT_EQ(r.status(r.command(IoOpcode::read, at * n, n, r.data.iova() + kPage)), status::success);
+      fill(r.bytes(), kPage, last[at]);
+      ASSERT_EQ(std::memcmp(r.bytes(), r.bytes() + kPage, kPage), 0);
+    }
+  }
+}
+
+}  // namespace
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = {
+      {"RegistersHold", nothing, registers_hold},
+      {"EnableDisableEnable", nothing, enable_disable_enable},
+      {"BadAdminQueuesAreRefused", checks_enable, bad_admin_queues_are_refused},
+      {"DisableDropsQueues", nothing, disable_drops_queues},
+      {"ResetInMidRun", slow, reset_in_mid_run},
+      {"ShutdownCompletes", nothing, shutdown_completes},
+      {"UnknownAdminCommands", nothing, unknown_admin_commands},
+      {"IdentifyPages", nothing, identify_pages},
+      {"IdentifyThroughTwoPrps", nothing, identify_through_two_prps},
+      {"IdentifyToBadAddresses", iommu, identify_to_bad_addresses},
+      {"QueueCountFeature", nothing, queue_count_feature},
+      {"SmartLog", nothing, smart_log},
+      {"CreateCqChecks", nothing, create_cq_checks},
+      {"CreateSqChecks", nothing, create_sq_checks},
+      {"CreateChecksInOrder", check_order, create_checks_in_order},
+      {"DeleteInOrder", nothing, delete_in_order},
+      {"DeleteWithOutstandingCommands", slow, delete_with_outstanding_commands},
+      {"AbortOfNothing", nothing, abort_of_nothing},
+      {"AbortOfAnOutstandingCommand", slow, abort_of_an_outstanding_command},
+      {"EventRequestLimit", nothing, event_request_limit},
+      {"BadSqDoorbellValue", doorbell_events, bad_sq_doorbell_value},
+      {"BadCqDoorbellValue", doorbell_events, bad_cq_doorbell_value},
+      {"DoorbellOfAnUnknownQueue", doorbell_events, doorbell_of_an_unknown_queue},
+      {"AnEventWaitsForARequest", doorbell_events, an_event_waits_for_a_request},
+      {"EveryQueueSize", nothing, every_queue_size},
+      {"EveryCid", nothing, every_cid},
+      {"AFullCqIsNeverOverwritten", nothing, a_full_cq_is_never_overwritten},
+      {"AFullAdminCqIsNeverOverwritten", nothing, a_full_admin_cq_is_never_overwritten},
+      {"TwoSqsOnOneCq", nothing, two_sqs_on_one_cq},
+      {"ACidInUseIsAConflict", slow | cid_conflicts, a_cid_in_use_is_a_conflict},
+      {"DoorbellBuffersAreChecked", shadow, doorbell_buffers_are_checked},
+      {"ABadShadowValueIsReportedOnce", shadow | counts, a_bad_shadow_value_is_reported_once},
+      {"UnknownIoCommands", nothing, unknown_io_commands},
+      {"InvalidNamespaces", nothing, invalid_namespaces},
+      {"BlocksOutOfRange", nothing, blocks_out_of_range},
+      {"LargestTransfer", mdts, largest_transfer},
+      {"DataThroughEveryPrpShape", nothing, data_through_every_prp_shape},
+      {"ScatteredPages", nothing, scattered_pages},
+      {"BadPrpOffsets", nothing, bad_prp_offsets},
+      {"UnmappedPrps", iommu, unmapped_prps},
+      {"AListThatChainsToItself", nothing, a_list_that_chains_to_itself},
+      {"CompareBlocks", nothing, compare_blocks},
+      {"WriteZeroesClears", nothing, write_zeroes_clears},
+      {"FlagsAreRefused", nothing, flags_are_refused},
+      {"TheLastWriteWins", nothing, the_last_write_wins},
+  };
+  return all;
+}
+
+}  // namespace doorbell::nvme::conformance

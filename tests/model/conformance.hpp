@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What any NVMe controller must do, as named cases over a Device. The software model runs them here;
+// other controllers (QEMU's) run the same list.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nvme/device.hpp"
+
+namespace doorbell::nvme::conformance {
+
+/// What a case depends on beyond the specification's musts. A target without it leaves the case out.
+enum Need : unsigned {
+  nothing = 0,
+  slow = 1u << 0,            ///< a device whose commands stay outstanding for some 10 ms
+  cid_conflicts = 1u << 1,   ///< notices a cid that is in use
+  check_order = 1u << 2,     ///< checks Create I/O Queue fields in the specification's order
+  doorbell_events = 1u << 3, ///< reports bad doorbell writes as asynchronous events
+  shadow = 1u << 4,          ///< has Doorbell Buffer Config
+  no_interrupts = 1u << 5,   ///< refuses interrupts: polled completion queues only
+  one_namespace = 1u << 6,   ///< namespace 1 alone, and Identify of another is an error
+  counts = 1u << 7,          ///< Device::counters() counts invalid doorbell values
+  iommu = 1u << 8,           ///< accesses outside the mapping are refused and answered, with permissions
+  mdts = 1u << 9,            ///< has a largest transfer that is less than the commands' own limit
+  checks_enable = 1u << 10,  ///< does not become ready with admin queues that cannot be used
+};
+
+/// A controller under test.
+struct Target {
+  unsigned has = nothing;
+  /// A fresh device. `slow_commands`: with Need::slow, commands take 20 ms or more.
+  std::function<std::unique_ptr<Device>(bool slow_commands)> open;
+};
+
+struct Case {
+  std::string name;  ///< an identifier
+  unsigned needs;
+  void (*run)(const Target& target);
+};
+
+/// Reports through GoogleTest's EXPECT and ASSERT; throws when a controller does not answer.
+[[nodiscard]] const std::vector<Case>& cases();
+
+}  // namespace doorbell::nvme::conformance

@@ -1,0 +1,213 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The driver against controllers that misbehave, and against the model through its public interface.
+
+#include <doorbell/error.hpp>
+#include <doorbell/nvme/controller.hpp>
+#include <doorbell/nvme/prp.hpp>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "measure/clock.hpp"
+#include "model/scripted_device.hpp"
+
+namespace doorbell::nvme {
+namespace {
+
+std::unique_ptr<Controller> open(ScriptedDevice::Script script, double timeout_s = 0.3, ScriptedDevice** device = nullptr) {
+  auto owned = std::make_unique<ScriptedDevice>(std::move(script));
+  if (device != nullptr) *device = owned.get();
+  OpenOptions options;
+  options.timeout_s = timeout_s;
+  return std::make_unique<Controller>(std::move(owned), options);
+}
+
+void expect_error(const ScriptedDevice::Script& script, const std::string& word, ExitCode code) {
+  try {
+    (void)open(script);
+    ADD_FAILURE() << "opened; expected: " << word;
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find(word), std::string::npos) << e.what();
+    EXPECT_EQ(e.code(), code) << e.what();
+  }
+}
+
+TEST(Driver, OpensAWellBehavedController) {
+  ScriptedDevice* device = nullptr;
+  const auto c = open({}, 5, &device);
+  EXPECT_EQ(c->info().max_queue_entries, 64u);
+  EXPECT_EQ(c->info().model, "A model");
+  EXPECT_EQ(c->info().serial, "");
+  EXPECT_EQ(c->info().max_transfer_bytes, 0u);
+  const NamespaceInfo n = c->identify_namespace(1);
+  EXPECT_EQ(n.blocks, 100u);
+  EXPECT_EQ(n.lba_bytes, 512u);
+  for (int i = 0; i < 500; ++i) (void)c->identify_namespace(1);  // the admin rings wrap
+}
+
+TEST(Driver, WaitsForReadyNoLongerThanPromised) {
+  const u64 begin = wall_ns();
+  expect_error({.never_ready = true}, "CSTS.RDY did not become 1", ExitCode::data);
+  EXPECT_GE(wall_ns() - begin, 400'000'000u) << "CAP.TO is a promise to wait";
+}
+
+TEST(Driver, ReportsAFatalStatus) { expect_error({.fatal = true}, "fatal", ExitCode::data); }
+TEST(Driver, ReportsADeviceThatIsGone) {
+  expect_error({.cap = ~u64{0}}, "gone", ExitCode::data);
+  expect_error({.gone_after = 0}, "gone", ExitCode::data);
+}
+TEST(Driver, ReportsADeafController) { expect_error({.deaf_after = 0}, "no completion in 0.3 s", ExitCode::data); }
+TEST(Driver, NamesTheStatusOfARefusal) {
+  expect_error({.refuse = {{0x06, status::internal_error}}}, "Internal Error", ExitCode::data);
+}
+TEST(Driver, RefusesCapabilitiesThatItCannotUse) {
+  expect_error({.cap = 63}, "command set", ExitCode::usage);
+  expect_error({.cap = 63 | u64{1} << 37 | u64{1} << 48}, "page", ExitCode::usage);
+}
+
+TEST(Driver, DisablesAControllerThatIsRunning) {
+  ScriptedDevice* device = nullptr;
+  const auto c = open({.csts_at_open = csts::ready, .cc_at_open = 0x460001}, 5, &device);
+  ASSERT_GE(device->writes.size(), 2u);
+  EXPECT_EQ(device->writes[0].first, reg::cc);
+  EXPECT_EQ(device->writes[0].second & cc::enable, 0u) << "disabled first";
+}
+
+TEST(Driver, TrimsNamesPaddedEitherWay) {
+  const auto c = open({.identify = [](u8 cns, u8* page) {
+                         if (cns != 1) return;
+                         std::memset(page + identify::serial, 0, identify::serial_bytes + identify::model_bytes);
+                         std::memcpy(page + identify::serial, "S1", 2);
+                         std::memcpy(page + identify::model, "M 2", 3);
+                       }});
+  EXPECT_EQ(c->info().serial, "S1");
+  EXPECT_EQ(c->info().model, "M 2");
+}
+
+TEST(Driver, LargestTransfer) {
+  for (const auto& [mdts, bytes] : std::map<u8, u64>{{0, 0}, {1, 8192}, {5, 131072}, {9, 2097152}, {255, 0}}) {
+    const auto c = open({.identify = [mdts = mdts](u8 cns, u8* page) {
+                           if (cns == 1) page[identify::mdts] = mdts;
+                         }});
+    EXPECT_EQ(c->info().max_transfer_bytes, bytes);
+  }
+}
+
+TEST(Driver, Namespaces) {
+  const auto info = [](std::function<void(u8*)> change) {
+    const auto c = open({.identify = [&](u8 cns, u8* page) {
+                           if (cns == 0) change(page);
+                         }});
+    return c->identify_namespace(1);
+  };
+  const auto refused = [&](std::function<void(u8*)> change, const std::string& word) {
+    try {
+      (void)info(std::move(change));
+      ADD_FAILURE() << word;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(word), std::string::npos) << e.what();
+    }
+  };
+  EXPECT_EQ(info([](u8* p) { p[identify::lbaf + 2] = 12; }).lba_bytes, 4096u);
+  EXPECT_EQ(info([](u8* p) {
+              p[identify::flbas] = 3;
+              p[identify::lbaf + 3 * 4 + 2] = 13;
+            }).lba_bytes,
+            8192u);
+  refused([](u8* p) { p[identify::nsze] = 0; }, "not active");
+  refused([](u8* p) { p[identify::lbaf] = 8; }, "metadata");
+  refused([](u8* p) { p[identify::dps] = 1; }, "protection");
+  refused([](u8* p) { p[identify::lbaf + 2] = 8; }, "logical block");
+  refused([](u8* p) { p[identify::lbaf + 2] = 0; }, "logical block");
+  refused([](u8* p) { p[identify::lbaf + 2] = 33; }, "logical block");
+}
+
+TEST(Driver, TakesTheSmallerGrant) {
+  EXPECT_EQ(open({.granted = 3 | 9 << 16})->request_queues(8), 4u);
+  EXPECT_EQ(open({.granted = 9 | 3 << 16})->request_queues(8), 4u);
+  EXPECT_EQ(open({.granted = 0})->request_queues(8), 1u);
+}
+
+TEST(Driver, IgnoresCompletionsOfOtherCommands) {
+  const auto c = open({.extra_completion = true}, 5);
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(c->identify_namespace(1).blocks, 100u);
+}
+
+TEST(Driver, RefusesQueueSizes) {
+  const auto c = open({});
+  for (const u32 entries : {0u, 1u, 65u, 65536u, 0xffffffffu})
+    EXPECT_THROW((void)c->create_queue_pair(1, entries, Place::pageable, Place::pageable), Error) << entries;
+  EXPECT_NO_THROW((void)c->create_queue_pair(1, 64, Place::pageable, Place::pageable));
+}
+
+TEST(Driver, ARefusedSqTakesItsCqAlong) {
+  ScriptedDevice* device = nullptr;
+  const auto c = open({.refuse = {{0x01, status::invalid_queue_size}}}, 5, &device);
+  const u64 before = device->answered;
+  EXPECT_THROW((void)c->create_queue_pair(1, 8, Place::pageable, Place::pageable), Error);
+  EXPECT_EQ(device->answered - before, 3u);  // create CQ, create SQ, delete CQ
+}
+
+/// Tearing down many queues of a controller that no longer answers must not wait for each in turn.
+TEST(Driver, ADeafControllerIsGivenUpOnce) {
+  std::vector<IoQueuePair> queues;
+  auto c = open({.deaf_after = 2 + 2 * 16}, 0.5);
+  c->request_queues(16);
+  for (u16 q = 1; q <= 16; ++q) queues.push_back(c->create_queue_pair(q, 8, Place::pageable, Place::pageable));
+  const u64 begin = wall_ns();
+  queues.clear();
+  c.reset();
+  EXPECT_LT(static_cast<double>(wall_ns() - begin) * 1e-9, 4) << "half a second for each queue";
+}
+
+TEST(Driver, ADeviceThatGoesWhileItShutsDown) {
+  auto c = open({.gone_at_shutdown = true}, 5);
+  const u64 begin = wall_ns();
+  c.reset();
+  EXPECT_LT(static_cast<double>(wall_ns() - begin) * 1e-9, 3) << "it waited for a device that is gone";
+}
+
+TEST(Driver, MoreUnansweredCommandsThanTheQueueHolds) {
+  const auto c = open({.deaf_after = 1}, 0.001);
+  for (int i = 0; i < 200; ++i) EXPECT_THROW((void)c->identify_namespace(1), Error);
+}
+
+TEST(Model, OpenTwiceAndUseBoth) {
+  const auto a = Controller::open("model:capacity=1Mi"), b = Controller::open("model:capacity=2Mi,lba=4096");
+  EXPECT_EQ(a->identify_namespace(1).blocks, 2048u);
+  EXPECT_EQ(b->identify_namespace(1).blocks, 512u);
+  EXPECT_FALSE(a->gone());
+}
+
+TEST(Model, ShadowPointersStayInTheirPage) {
+  OpenOptions options;
+  options.shadow_doorbells = true;
+  for (u32 stride = 0; stride <= 4; ++stride) {
+    const auto c = Controller::open("model:stride=" + std::to_string(stride), options);
+    c->request_queues(64);
+    const auto near = c->create_queue_pair(1, 8, Place::pageable, Place::pageable);
+    const auto far = c->create_queue_pair(64, 8, Place::pageable, Place::pageable);
+    const QueuePairMemory first = near.memory(Initiator::cpu), last = far.memory(Initiator::cpu);
+    ASSERT_NE(first.sq_shadow, nullptr);
+    if (last.sq_shadow == nullptr) continue;  // rings registers
+    const u64 base = sq_doorbell_offset(1, stride) - reg::doorbells;
+    const auto* page = reinterpret_cast<const u8*>(first.sq_shadow) - base;
+    EXPECT_LE(reinterpret_cast<const u8*>(last.cq_shadow) + 4, page + 4096) << "stride " << stride;
+  }
+}
+
+TEST(Model, RegistersOutsideTheBarAreRefused) {
+  const auto c = Controller::open("model");
+  EXPECT_THROW((void)c->device().read32(0xffffff00), Error);
+  EXPECT_THROW((void)c->device().read32(2), Error);
+  EXPECT_THROW(c->device().write32(0x7ffffff0, 1), Error);
+  EXPECT_THROW((void)c->device().cpu_register(~u64{0} - 3), Error);
+}
+
+}  // namespace
+}  // namespace doorbell::nvme

@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-FileCopyrightText: 2026 The doorbell authors
+# SPDX-License-Identifier: Apache-2.0
+
+# The installed program runs, links no GPU library, and brings its documents. Usage: installed_program.sh PREFIX
+set -eu
+prefix=$1
+"$prefix/bin/doorbell" version
+"$prefix/bin/doorbell" nvme --write-io 1000 --read-io 1000 --quiet
+if ldd "$prefix/bin/doorbell" | grep -iE 'cuda|nvidia|amdhip|hsa|level_zero|ze_loader'; then
+  echo "the program links a GPU library" >&2
+  exit 1
+fi
+for file in share/man/man1/doorbell.1 share/man/man1/doorbell-nvme.1 share/bash-completion/completions/doorbell \
+    share/doorbell/schema/results-1.schema.json share/doorbell/python/doorbell_report/__main__.py; do
+  [ -s "$prefix/$file" ] || { echo "$file is not installed" >&2; exit 1; }
+done
+bash -n "$prefix/share/bash-completion/completions/doorbell"
+# From another folder, the program finds the report's package beside itself.
+PYTHONPATH=$prefix/share/doorbell/python PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m doorbell_report --help >/dev/null

@@ -1,0 +1,640 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The collective code by one lane, by 8 and by 32: the same submission bytes, the same doorbell values,
+// the same verdicts and the same counts.
+
+#include <doorbell/nvme/io_loop.hpp>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <vector>
+
+#include "emulated_warp.hpp"
+#include "measure/clock.hpp"
+#include "nvme/backends.hpp"
+#include "nvme/model/controller.hpp"
+#include "nvme/queue_set.hpp"
+#include "ring_controller.hpp"
+
+namespace doorbell {
+namespace {
+
+/// Calls f(warp) with one lane or with many threads.
+template <u32 N, class F>
+void collective(F f) {
+  if constexpr (N == 1) {
+    f(OneLane{});
+  } else {
+    run_warp<N>(f);
+  }
+}
+
+template <u32 N>
+void check_primitives() {
+  std::array<std::atomic<u32>, N> arrived{};
+  collective<N>([&](const auto& warp) {
+    const u32 lane = warp.lane();
+    for (u32 round = 0; round < 20; ++round) {
+      ASSERT_EQ(warp.ballot(lane % 3 == round % 3), [&] {
+        u64 m = 0;
+        for (u32 i = 0; i < N; ++i) m |= u64{i % 3 == round % 3} << i;
+        return m;
+      }());
+      ASSERT_EQ(warp.shfl(lane * 10 + round, (lane + round) % N), (lane + round) % N * 10 + round);
+      ASSERT_EQ(warp.shfl(lane + 0.5, N - 1), N - 0.5);
+      ASSERT_EQ(reduce_add(warp, u64{lane} + 1), u64{N} * (N + 1) / 2);
+      ASSERT_EQ(reduce_min(warp, lane + 7), 7u);
+      ASSERT_EQ(reduce_max(warp, lane), N - 1);
+      const u64 mask = warp.ballot(lane % 2 == 0);
+      ASSERT_EQ(rank_in(warp, mask), (lane + 1) / 2);
+      arrived[lane].store(round + 1, std::memory_order_relaxed);
+      warp.sync();
+      for (u32 i = 0; i < N; ++i) ASSERT_GE(arrived[i].load(std::memory_order_relaxed), round + 1);
+      warp.sync();
+    }
+  });
+}
+
+TEST(Warp, Primitives) {
+  check_primitives<1>();
+  check_primitives<8>();
+  check_primitives<32>();
+  EXPECT_EQ(leading_run(0), 0u);
+  EXPECT_EQ(leading_run(0b1011), 2u);
+  EXPECT_EQ(leading_run(~u64{0}), 64u);
+  for (u32 bit = 0; bit < 64; ++bit) {
+    EXPECT_EQ(lowest_bit(u64{1} << bit), bit);
+    EXPECT_EQ(lowest_bit(~u64{0} << bit), bit);
+  }
+}
+
+// --- pattern ------------------------------------------------------------------------------------
+
+using pattern::Identity;
+using pattern::kUnitBytes;
+using pattern::kUnitWords;
+
+template <u32 N>
+void check_pattern() {
+  constexpr u64 kUnits = 11;
+  struct alignas(16) Units {
+    u32 words[kUnits * kUnitWords] = {};
+  };
+  const Identity id = {77, 1 << 20, 3};
+  auto want = std::make_unique<Units>();
+  auto got = std::make_unique<Units>();
+  pattern::fill(OneLane{}, want->words, sizeof *want, id);
+  collective<N>([&](const auto& warp) { pattern::fill(warp, got->words, sizeof *got, id); });
+  ASSERT_EQ(std::memcmp(want.get(), got.get(), sizeof *want), 0);
+  pattern::poison(OneLane{}, want->words, 7 * kUnitBytes);
+  collective<N>([&](const auto& warp) { pattern::poison(warp, got->words, 7 * kUnitBytes); });
+  ASSERT_EQ(std::memcmp(want.get(), got.get(), sizeof *want), 0);
+
+  // Damage of every kind at random places: the same verdict and the same address from any number of lanes.
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 40; ++round) {
+    pattern::fill(OneLane{}, got->words, sizeof *got, id);
+    for (u64 n = random() % 4; n > 0; --n) {
+      u32* unit = got->words + random() % kUnits * kUnitWords;
+      switch (random() % 5) {
+        case 0: unit[random() % kUnitWords] ^= 1u << (random() % 32); break;
+        case 1: pattern::make_unit(unit, {77, random() & ~u64{511}, 3}); break;
+        case 2: pattern::make_unit(unit, {77, id.address, 2}); break;
+        case 3: std::memset(unit, 0, kUnitBytes); break;
+        default: pattern::poison(OneLane{}, unit, kUnitBytes);
+      }
+    }
+    const pattern::Expect expect = {id, round % 4 != 3};
+    const auto one = pattern::check(OneLane{}, got->words, sizeof *got, expect);
+    collective<N>([&](const auto& warp) {
+      const auto many = pattern::check(warp, got->words, sizeof *got, expect);
+      ASSERT_EQ(many.verdict, one.verdict);
+      ASSERT_EQ(many.address, one.address);
+    });
+  }
+}
+
+TEST(Warp, PatternBy8) { check_pattern<8>(); }
+TEST(Warp, PatternBy32) { check_pattern<32>(); }
+
+}  // namespace
+}  // namespace doorbell
+
+namespace doorbell::nvme {
+namespace {
+
+// --- posting and polling --------------------------------------------------------------------------
+
+struct Trace {
+  std::vector<u8> sq;          // the whole queue memory at the end
+  std::vector<u32> tails;      // every value of the tail doorbell
+  std::vector<u32> heads;      // every value of the head doorbell
+  std::vector<u16> completed;  // cids in order
+  u32 room = 0;
+  friend bool operator==(const Trace&, const Trace&) = default;
+};
+
+/// Posts batches of changing size through a ring of `entries`, every one fetched and completed.
+template <u32 N>
+Trace post_and_poll(u32 entries, u32 most, u64 rounds) {
+  RingController device(entries);
+  Trace trace;
+  collective<N>([&](const auto& warp) {
+    using Warp = std::remove_cvref_t<decltype(warp)>;
+    QueuePair<Warp> qp(device.memory());
+    u64 serial = 0;
+    for (u64 round = 0; round < rounds; ++round) {
+      const u32 n = static_cast<u32>(1 + round * 7 % most);
+      ASSERT_LE(n, qp.room());
+      qp.post(warp, n, [&](u32 i) {
+        Sqe e = io_command(IoOpcode::write, static_cast<u16>(serial + i), 1, (serial + i) << 20, 8, serial + i, round);
+        e.cdw15 = ~static_cast<u32>(serial + i);
+        return e;
+      });
+      ASSERT_EQ(qp.ring(warp), 1u);
+      warp.sync();
+      if (warp.lane() == 0) {
+        trace.tails.push_back(device.tail());
+        while (device.announced() > 0) device.complete(device.fetch().cid, 0);
+      }
+      warp.sync();
+      for (u32 seen = 0; seen < n;) {
+        const auto p = qp.poll(warp);
+        ASSERT_GT(p.count, 0u);
+        ASSERT_LE(p.count, std::min(n - seen, Warp::size));
+        for (u32 i = 0; i < p.count; ++i) {
+          const auto cid = static_cast<u16>(warp.shfl(u32{p.mine.cid}, i));
+          if (warp.lane() == 0) trace.completed.push_back(cid);
+        }
+        seen += p.count;
+      }
+      (void)qp.ring_cq(warp);
+      warp.sync();
+      if (warp.lane() == 0) trace.heads.push_back(device.cq_head());
+      serial += n;
+    }
+    if (warp.lane() == 0) trace.room = qp.room();
+  });
+  trace.sq.resize(device.sq_bytes().size() * sizeof(Word16));
+  std::memcpy(trace.sq.data(), device.sq_bytes().data(), trace.sq.size());
+  return trace;
+}
+
+TEST(Warp, PostRingPoll) {
+  for (const u32 entries : {2u, 3u, 7u, 8u, 9u, 33u, 64u, 100u}) {
+    const u64 rounds = 12 + entries / 4;
+    const Trace one = post_and_poll<1>(entries, entries - 1, rounds);
+    EXPECT_EQ(one.room, entries - 1);
+    EXPECT_TRUE(one == post_and_poll<8>(entries, entries - 1, rounds)) << entries;
+    EXPECT_TRUE(one == post_and_poll<32>(entries, entries - 1, rounds)) << entries;
+  }
+}
+
+// --- the I/O loop ---------------------------------------------------------------------------------
+
+/// Time that passes only when the test says so.
+struct ManualClock {
+  static inline std::atomic<u64> ticks{0};
+  static u64 now() { return ticks.load(std::memory_order_relaxed); }
+  static u64 wall_ns() { return now(); }
+};
+
+constexpr u64 kDataIova = u64{1} << 32, kListIova = u64{1} << 33;
+
+enum class Ill { none, error, drop, duplicate, corrupt, misplace, stale };
+using Plan = std::function<Ill(u64 serial, const Sqe& e)>;
+
+/// A controller in the test's hands: executes at the doorbell, completes in an order of its own, and
+/// does to command `serial` what the plan says.
+class Responder {
+ public:
+  Responder(u32 entries, u64 media_bytes, u32 lba_bytes, bool shuffle, Plan plan)
+      : ring_(entries), media_(media_bytes), lba_(lba_bytes), shuffle_(shuffle), plan_(std::move(plan)) {}
+
+  RingController& ring() { return ring_; }
+  void buffers(u8* data, u64* lists) {
+    data_ = data;
+    lists_ = lists;
+  }
+
+  void poll() {
+    if (ring_.tail() != seen_tail_) tails.push_back(seen_tail_ = ring_.tail());
+    std::vector<std::pair<u16, u16>> group;  // cid, status
+    while (ring_.announced() > 0) {
+      const Sqe e = ring_.fetch();
+      const auto* raw = reinterpret_cast<const u8*>(&e);
+      submitted.insert(submitted.end(), raw, raw + sizeof e);
+      const Ill ill = plan_(serial_++, e);
+      if (ill == Ill::error) {
+        group.emplace_back(e.cid, status::write_fault);
+        continue;
+      }
+      execute(e, ill);
+      if (ill == Ill::drop) continue;
+      group.emplace_back(e.cid, status::success);
+      if (ill == Ill::duplicate) group.emplace_back(e.cid, status::success);
+    }
+    // A group is what one doorbell announced, so the order does not depend on when the host looks.
+    if (shuffle_ && !group.empty() && groups_++ % 2 == 0) std::reverse(group.begin(), group.end());
+    for (const auto& c : group) outgoing_.push_back(c);
+    while (!outgoing_.empty() && !ring_.cq_full()) {
+      ring_.complete(outgoing_.front().first, outgoing_.front().second);
+      outgoing_.pop_front();
+    }
+  }
+
+  std::vector<u8> submitted;
+  std::vector<u32> tails;
+  u64 done[8] = {};  // by Ill
+
+ private:
+  u8* memory(u64 iova) { return data_ + (iova - kDataIova); }
+
+  void execute(const Sqe& e, Ill ill) {
+    ++done[static_cast<u32>(ill)];
+    const u64 bytes = u64{blocks_of(e)} * lba_;
+    u64 at = lba_of(e) * lba_;
+    const bool read = e.opcode == static_cast<u8>(IoOpcode::read);
+    if (ill == Ill::stale) return;
+    if (ill == Ill::misplace) at = at >= bytes ? at - bytes : at + bytes;
+    bool first = true;
+    const u16 st = walk_prps(
+        e.prp1, e.prp2, bytes, 4096,
+        [&](u64 from, u32 n, u64* out) {
+          std::copy_n(lists_ + (from - kListIova) / 8, n, out);
+          return true;
+        },
+        [&](u64 to, u64 n) {
+          if (read) {
+            std::memcpy(memory(to), media_.data() + at, n);
+            if (first && ill == Ill::corrupt) memory(to)[n / 2] ^= 1;
+          } else {
+            std::memcpy(media_.data() + at, memory(to), n);
+          }
+          first = false;
+          at += n;
+          return true;
+        });
+    ASSERT_EQ(st, status::success);
+  }
+
+  RingController ring_;
+  std::vector<u8> media_;
+  u32 lba_;
+  bool shuffle_;
+  Plan plan_;
+  u8* data_ = nullptr;
+  u64* lists_ = nullptr;
+  u64 serial_ = 0;
+  u64 groups_ = 0;
+  u32 seen_tail_ = 0;
+  std::deque<std::pair<u16, u16>> outgoing_;
+};
+
+struct Scenario {
+  u32 entries = 64;
+  u32 batch = 4;
+  u32 window = 16;
+  u32 blocks = 1;
+  u32 lba = 512;
+  u64 ios = 100;
+  u64 span = 100;
+  bool random = false;
+  bool shuffle = false;
+  bool substeps = false;
+  u32 sample = ~0u;
+  Plan write_plan = [](u64, const Sqe&) { return Ill::none; };
+  Plan read_plan = [](u64, const Sqe&) { return Ill::none; };
+};
+
+struct Outcome {
+  IoStats write, read, drain;
+  std::vector<u8> submitted;
+  std::vector<u32> tails;
+  u32 cq_head = 0;
+  u64 binned = 0;
+};
+
+template <u32 N, bool Substeps>
+Outcome run_scenario(const Scenario& s) {
+  const u64 io_bytes = u64{s.blocks} * s.lba;
+  const u64 stride = (io_bytes + 4095) / 4096 * 4096;
+  const u64 list_stride = (prp_list_qwords(0, io_bytes, 4096) * 8 + 4095) / 4096 * 4096;
+  u64 write_serials = ~u64{0};
+  Responder device(s.entries, s.span * io_bytes, s.lba, s.shuffle, [&](u64 serial, const Sqe& e) {
+    if (e.opcode == static_cast<u8>(IoOpcode::write)) return s.write_plan(serial, e);
+    if (write_serials == ~u64{0}) write_serials = serial;
+    return s.read_plan(serial - write_serials, e);
+  });
+  std::vector<Word16> data(stride * s.window / 16 + 1);
+  std::vector<u64> lists(list_stride * s.window / 8 + 1);
+  device.buffers(reinterpret_cast<u8*>(data.data()), lists.data());
+
+  IoQueue q;
+  q.memory = device.ring().memory();
+  q.data = reinterpret_cast<u8*>(data.data());
+  q.stride = stride;
+  q.data_iova = kDataIova;
+  q.list_iova = kListIova;
+  q.list_stride = list_stride;
+  q.span = s.span;
+  if (list_stride > 0)
+    for (u32 slot = 0; slot < s.window; ++slot)
+      write_prp_list(lists.data() + slot * list_stride / 8, kDataIova + slot * stride, io_bytes, 4096,
+                     kListIova + slot * list_stride);
+  std::vector<u32> unwritten(s.span / 32 + 1);
+  q.unwritten = unwritten.data();
+  q.unwritten_bits = s.span;
+
+  IoPhase phase;
+  phase.random = s.random;
+  phase.verify = true;
+  phase.verify_below = s.sample;
+  phase.blocks = s.blocks;
+  phase.lba_bytes = s.lba;
+  phase.batch = s.batch;
+  phase.window = s.window;
+  phase.timeout_ticks = 10'000;
+  phase.late_ticks = 1'000'000;
+  phase.check_ticks = 1;
+
+  std::vector<u64> memory(IoScratch::bytes(s.window, histogram::kBuckets) / 8 + 1);
+  const IoScratch scratch = carve_scratch(memory.data(), s.window, histogram::kBuckets);
+  QueuePairState state;
+  state.memory = q.memory;
+  Outcome out;
+  const auto one_phase = [&](IoStats& stats) {
+    collective<N>([&](const auto& warp) {
+      using Warp = std::remove_cvref_t<decltype(warp)>;
+      IoLoop<Warp, ManualClock, Substeps> loop(warp, phase, q, state, scratch, &stats);
+      bool more = true;
+      u32 polls_without_news = 0;
+      while (more) {
+        if (warp.lane() == 0) {
+          device.poll();
+          // Time stands nearly still while there is work, and flies when everyone waits.
+          ManualClock::ticks.fetch_add(loop.idle() > 64 ? 100 : 1, std::memory_order_relaxed);
+        }
+        warp.sync();
+        more = loop.step(warp);
+        if (++polls_without_news > 2'000'000) {
+          ADD_FAILURE() << "the loop does not end";
+          break;
+        }
+      }
+      loop.finish(warp);
+      warp.sync();
+      if (warp.lane() == 0) state = loop.state();
+    });
+  };
+  phase.op = IoOpcode::write;
+  q.count = s.ios;
+  one_phase(out.write);
+  if (out.write.stop == StopReason::done) {
+    phase.op = IoOpcode::read;
+    q.written = out.write.posted;
+    q.written_generation = phase.generation;
+    one_phase(out.read);
+  }
+  phase.drain = true;
+  q.count = 0;
+  one_phase(out.drain);
+  device.poll();
+  out.submitted = device.submitted;
+  out.tails = device.tails;
+  out.cq_head = device.ring().cq_head();
+  for (u32 b = 0; b < histogram::kBuckets; ++b) out.binned += scratch.bins[b];
+  return out;
+}
+
+void expect_same(const IoStats& a, const IoStats& b) {
+  const std::pair<const char*, u64 IoCounters::*> fields[] = {
+      {"posted", &IoCounters::posted},         {"succeeded", &IoCounters::succeeded},
+      {"failed", &IoCounters::failed},         {"timed_out", &IoCounters::timed_out},
+      {"aborted", &IoCounters::aborted},       {"late", &IoCounters::late},
+      {"protocol", &IoCounters::protocol},
+      {"checked", &IoCounters::checked},       {"unverifiable", &IoCounters::unverifiable},
+      {"corrupt", &IoCounters::corrupt},       {"misplaced", &IoCounters::misplaced},
+      {"stale", &IoCounters::stale},           {"missing", &IoCounters::missing},
+      {"timed", &IoCounters::timed},           {"sq_doorbells", &IoCounters::sq_doorbells},
+  };
+  for (const auto& [name, field] : fields) EXPECT_EQ(a.*field, b.*field) << name;
+  EXPECT_EQ(a.stop, b.stop);
+  for (u32 i = 0; i < IoStats::kKept; ++i) {
+    EXPECT_EQ(a.statuses[i].type_and_code, b.statuses[i].type_and_code);
+    EXPECT_EQ(a.statuses[i].count, b.statuses[i].count);
+  }
+  ASSERT_EQ(a.failures, b.failures);
+  for (u32 i = 0; i < a.failures; ++i) {
+    EXPECT_EQ(a.first_failures[i].verdict, b.first_failures[i].verdict);
+    EXPECT_EQ(a.first_failures[i].address, b.first_failures[i].address);
+    EXPECT_EQ(a.first_failures[i].sequence, b.first_failures[i].sequence);
+  }
+}
+
+Outcome expect_same_by_all(const Scenario& s) {
+  const Outcome one = run_scenario<1, false>(s);
+  const auto compare = [&](const Outcome& many) {
+    EXPECT_TRUE(one.submitted == many.submitted) << "other submission bytes";
+    EXPECT_TRUE(one.tails == many.tails) << "other tail doorbells";
+    EXPECT_EQ(one.cq_head, many.cq_head);
+    EXPECT_EQ(one.binned, many.binned);
+    expect_same(one.write, many.write);
+    expect_same(one.read, many.read);
+    expect_same(one.drain, many.drain);
+    // The second of a pair may come when the next phase has begun.
+    EXPECT_EQ(one.write.duplicated + one.read.duplicated + one.drain.duplicated,
+              many.write.duplicated + many.read.duplicated + many.drain.duplicated);
+  };
+  {
+    SCOPED_TRACE("8 lanes");
+    compare(run_scenario<8, false>(s));
+  }
+  {
+    SCOPED_TRACE("32 lanes");
+    compare(run_scenario<32, false>(s));
+  }
+  if (s.substeps) {
+    SCOPED_TRACE("8 lanes with substep timing");
+    compare(run_scenario<8, true>(s));
+  }
+  return one;
+}
+
+TEST(WarpLoop, CleanRuns) {
+  for (Scenario s : {Scenario{.substeps = true}, Scenario{.entries = 2, .batch = 1, .window = 1, .ios = 20},
+                     Scenario{.entries = 8, .batch = 7, .window = 7},
+                     Scenario{.entries = 9, .batch = 3, .window = 6, .ios = 61, .span = 20},
+                     Scenario{.entries = 100, .batch = 33, .window = 66, .random = true, .shuffle = true},
+                     Scenario{.batch = 2, .window = 4, .blocks = 24, .ios = 30, .span = 30, .random = true},
+                     Scenario{.batch = 2, .window = 4, .blocks = 3, .lba = 4096, .ios = 20, .span = 7, .shuffle = true}}) {
+    SCOPED_TRACE(testing::Message() << "entries " << s.entries << " batch " << s.batch << " blocks " << s.blocks);
+    const Outcome o = expect_same_by_all(s);
+    EXPECT_EQ(o.write.succeeded, s.ios);
+    EXPECT_EQ(o.read.succeeded, s.ios);
+    EXPECT_EQ(o.read.checked, s.ios);
+    EXPECT_EQ(o.read.corrupt + o.read.misplaced + o.read.stale + o.read.missing + o.read.duplicated, 0u);
+  }
+}
+
+TEST(WarpLoop, SampledVerification) {
+  const Outcome o = expect_same_by_all({.ios = 200, .span = 200, .sample = ~0u / 4});
+  EXPECT_GT(o.read.checked, 20u);
+  EXPECT_LT(o.read.checked, 80u);
+}
+
+TEST(WarpLoop, DuplicatesAndOutOfOrder) {
+  u64 expected = 0;
+  const auto every = [&](u64 serial, const Sqe&) { return serial % 7 == 3 ? Ill::duplicate : Ill::none; };
+  for (u64 i = 0; i < 100; ++i) expected += i % 7 == 3 ? 1u : 0u;
+  for (const bool shuffle : {false, true}) {
+    const Outcome o = expect_same_by_all({.shuffle = shuffle, .write_plan = every, .read_plan = every});
+    // Both of a pair can lie in one poll; both phases have the same number, the last may come in the drain.
+    EXPECT_EQ(o.write.duplicated + o.read.duplicated + o.drain.duplicated, 2 * expected);
+    EXPECT_EQ(o.read.checked, 100u);
+  }
+}
+
+/// A completion queue that unexpected entries fill: the loop must give entries back though it posts nothing.
+TEST(WarpLoop, DuplicatesThroughTheSmallestQueues) {
+  for (const u32 entries : {2u, 3u, 4u}) {
+    SCOPED_TRACE(entries);
+    const auto all = [](u64, const Sqe&) { return Ill::duplicate; };
+    const Outcome o = expect_same_by_all(
+        {.entries = entries, .batch = 1, .window = entries - 1, .ios = 20, .span = 20, .write_plan = all, .read_plan = all});
+    EXPECT_EQ(o.write.timed_out + o.read.timed_out, 0u) << "completions were held back for ever";
+    EXPECT_EQ(o.write.succeeded, 20u);
+    EXPECT_EQ(o.read.succeeded, 20u);
+  }
+}
+
+TEST(WarpLoop, Errors) {
+  const auto some = [](u64 serial, const Sqe&) { return serial % 5 == 1 ? Ill::error : Ill::none; };
+  const Outcome o = expect_same_by_all({.shuffle = true, .write_plan = some, .read_plan = some});
+  EXPECT_EQ(o.write.failed, 20u);
+  EXPECT_EQ(o.read.failed, 20u);
+  EXPECT_EQ(o.read.statuses[0].type_and_code, status::write_fault);
+  EXPECT_EQ(o.read.statuses[0].count, 20u);
+  // Refused writes are read back as unverifiable where the read itself was answered.
+  EXPECT_EQ(o.read.stale, 0u);
+}
+
+TEST(WarpLoop, DataFaults) {
+  const auto reads = [](u64 serial, const Sqe&) {
+    return serial % 10 == 2 ? Ill::corrupt : serial % 10 == 6 ? Ill::misplace : Ill::none;
+  };
+  const auto writes = [](u64 serial, const Sqe&) { return serial % 25 == 4 ? Ill::stale : Ill::none; };
+  for (const u32 blocks : {1u, 20u}) {
+    const Outcome o = expect_same_by_all({.blocks = blocks, .write_plan = writes, .read_plan = reads});
+    EXPECT_EQ(o.read.corrupt, 10u);
+    EXPECT_EQ(o.read.misplaced, 10u);
+    EXPECT_EQ(o.read.stale, 4u);
+    EXPECT_EQ(o.read.checked, 100u);
+  }
+}
+
+TEST(WarpLoop, DroppedCompletionsEndByTheDeadline) {
+  const auto three = [](u64 serial, const Sqe&) { return serial % 40 == 11 ? Ill::drop : Ill::none; };
+  const Outcome o = expect_same_by_all({.read_plan = three});
+  EXPECT_EQ(o.read.timed_out, 3u);
+  EXPECT_EQ(o.read.succeeded, 97u);
+  EXPECT_EQ(o.read.posted, 100u);
+  EXPECT_EQ(o.read.stop, StopReason::timeout);
+}
+
+// --- against the model ----------------------------------------------------------------------------
+
+template <u32 N>
+void against_the_model(model::FaultRates faults, u64 ios, u32 blocks) {
+  SCOPED_TRACE(testing::Message() << N << " lanes, " << blocks << " blocks");
+  ModelConfig config;
+  config.faults = faults;
+  config.capacity_bytes = u64{64} << 20;
+  config.threads = 1;
+  auto owned = std::make_unique<ModelController>(config, "model");
+  ModelController& device = *owned;
+  OpenOptions options;
+  options.timeout_s = 60;
+  Controller controller(std::move(owned), options);
+  controller.request_queues(1);
+  QueueSet set(controller, {.queues = 1, .entries = 16, .window = 8, .io_bytes = u64{blocks} * 512, .span = ios});
+  IoQueue& q = set.queues().front();
+  q.count = ios;
+  IoPhase phase;
+  phase.verify = true;
+  phase.blocks = blocks;
+  phase.batch = 4;
+  phase.window = 8;
+  phase.timeout_ticks = HostClock::ticks(60);
+  phase.late_ticks = HostClock::ticks(60);
+  phase.check_ticks = HostClock::ticks(1e-3);
+  phase.csts = controller.status_register(Initiator::cpu);
+  phase.ns_per_tick_q24 = HostClock::ns_per_tick_q24();
+  std::vector<u64> memory(IoScratch::bytes(phase.window, histogram::kBuckets) / 8 + 1);
+  const IoScratch scratch = carve_scratch(memory.data(), phase.window, histogram::kBuckets);
+  QueuePairState state;
+  state.memory = q.memory;
+  const auto one_phase = [&](IoOpcode op, bool drain) {
+    IoStats stats;
+    phase.op = op;
+    phase.drain = drain;
+    collective<N>([&](const auto& warp) {
+      using Warp = std::remove_cvref_t<decltype(warp)>;
+      IoLoop<Warp, HostClock> loop(warp, phase, q, state, scratch, &stats);
+      while (loop.step(warp))
+        if (warp.lane() == 0) std::this_thread::yield();
+      loop.finish(warp);
+      warp.sync();
+      if (warp.lane() == 0) state = loop.state();
+    });
+    return stats;
+  };
+  const IoStats written = one_phase(IoOpcode::write, false);
+  q.written = written.posted;
+  q.written_generation = phase.generation;
+  const IoStats read = one_phase(IoOpcode::read, false);
+  set.delete_submission_queues();
+  q.count = 0;
+  const IoStats rest = one_phase(IoOpcode::read, true);
+  EXPECT_EQ(written.posted, ios);
+  EXPECT_EQ(written.succeeded + written.failed, ios);
+  EXPECT_EQ(read.succeeded + read.failed, ios);
+  EXPECT_EQ(written.timed_out + read.timed_out + written.protocol + read.protocol, 0u);
+  using model::Fault;
+  EXPECT_EQ(read.checked + read.unverifiable, read.succeeded);
+  EXPECT_EQ(read.corrupt, device.injected(Fault::corrupt));
+  EXPECT_EQ(read.misplaced, device.injected(Fault::misplace));
+  EXPECT_EQ(written.failed + read.failed, device.injected(Fault::error));
+  EXPECT_EQ(written.duplicated + read.duplicated + rest.duplicated, device.injected(Fault::duplicate));
+}
+
+model::FaultRates one_fault(model::Fault f, double p) {
+  model::FaultRates r;
+  r.probability[static_cast<u32>(f)] = p;
+  return r;
+}
+
+TEST(WarpLoop, AgainstTheModel) {
+  using model::Fault;
+  for (const u32 blocks : {1u, 24u}) {
+    against_the_model<1>({}, 100, blocks);
+    against_the_model<8>({}, 100, blocks);
+  }
+  against_the_model<32>({}, 60, 2);
+  for (const Fault f : {Fault::corrupt, Fault::misplace, Fault::error, Fault::duplicate, Fault::reorder}) {
+    SCOPED_TRACE(name(f));
+    against_the_model<1>(one_fault(f, 0.1), 100, 1);
+    against_the_model<8>(one_fault(f, 0.1), 100, 1);
+  }
+}
+
+}  // namespace
+}  // namespace doorbell::nvme
