@@ -45,5 +45,9 @@ __device__ void run(const GpuJob* job) {
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(64) doorbell_nvme_io(const GpuJob* job) { run<false>(job); }
-extern "C" __global__ void __launch_bounds__(64) doorbell_nvme_io_substeps(const GpuJob* job) { run<true>(job); }
+extern "C" __global__ void __launch_bounds__(64) doorbell_nvme_io(const GpuJob* job) {
+  run<false>(job);
+}
+extern "C" __global__ void __launch_bounds__(64) doorbell_nvme_io_substeps(const GpuJob* job) {
+  run<true>(job);
+}

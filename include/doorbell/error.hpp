@@ -25,8 +25,7 @@ enum class ExitCode : int {
 /// command ends with when nobody handles the error.
 class Error : public std::runtime_error {
  public:
-  Error(std::string what, const std::string& why, std::string hint = {},
-        ExitCode code = ExitCode::usage)
+  Error(std::string what, const std::string& why, std::string hint = {}, ExitCode code = ExitCode::usage)
       : std::runtime_error(what + ": " + why),
         subject_(std::move(what)),
         hint_(std::move(hint)),

@@ -13,9 +13,9 @@
 
 namespace doorbell::histogram {
 
-inline constexpr u32 kSubBits = 6;                ///< log2 of the sub-buckets per octave
-inline constexpr u32 kSub = 1u << kSubBits;       ///< 64
-inline constexpr u32 kMaxOctave = 34;             ///< values from 2^34 on overflow
+inline constexpr u32 kSubBits = 6;           ///< log2 of the sub-buckets per octave
+inline constexpr u32 kSub = 1u << kSubBits;  ///< 64
+inline constexpr u32 kMaxOctave = 34;        ///< values from 2^34 on overflow
 inline constexpr u32 kOverflow = (kMaxOctave - kSubBits + 1) * kSub;
 inline constexpr u32 kBuckets = kOverflow + 1;
 static_assert(kBuckets == 1857);

@@ -96,7 +96,8 @@ DOORBELL_INLINE u32 store_then_load(u32* mine, u32 v, const u32* theirs) {
 /// Plain 16-byte store; made visible by a later release.
 DOORBELL_INLINE void store16(Word16* p, const Word16& v) {
 #if defined(DOORBELL_ON_CUDA)
-  asm volatile("st.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.w[0]), "r"(v.w[1]), "r"(v.w[2]), "r"(v.w[3])
+  asm volatile("st.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.w[0]), "r"(v.w[1]), "r"(v.w[2]),
+               "r"(v.w[3])
                : "memory");
 #else
   *p = v;
@@ -135,7 +136,8 @@ DOORBELL_INLINE Word16 load16_acquire(const Word16* p) {
       : "=l"(lo), "=l"(hi)
       : "l"(p)
       : "memory");
-  return {{static_cast<u32>(lo), static_cast<u32>(lo >> 32), static_cast<u32>(hi), static_cast<u32>(hi >> 32)}};
+  return {
+      {static_cast<u32>(lo), static_cast<u32>(lo >> 32), static_cast<u32>(hi), static_cast<u32>(hi >> 32)}};
 #elif defined(DOORBELL_ON_HIP)
   Word16 v;
   v.w[3] = __hip_atomic_load(&p->w[3], __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_SYSTEM);
@@ -166,7 +168,8 @@ DOORBELL_INLINE Word16 load16_unordered(const Word16* p) {
       : "=l"(lo), "=l"(hi)
       : "l"(p)
       : "memory");
-  return {{static_cast<u32>(lo), static_cast<u32>(lo >> 32), static_cast<u32>(hi), static_cast<u32>(hi >> 32)}};
+  return {
+      {static_cast<u32>(lo), static_cast<u32>(lo >> 32), static_cast<u32>(hi), static_cast<u32>(hi >> 32)}};
 #else
   return load16_acquire(p);
 #endif

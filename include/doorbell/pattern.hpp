@@ -83,7 +83,8 @@ DOORBELL_INLINE u32 advance(u32 s, u32 n) {
 DOORBELL_INLINE Word16 header_part(const Identity& id, u32 start, u32 part) {
   const u64 hi = part == 0 ? id.seed : id.sequence;
   const u64 lo = part == 0 ? (u64{start} << 32) | kMagic : id.address;
-  return {{static_cast<u32>(lo), static_cast<u32>(lo >> 32), static_cast<u32>(hi), static_cast<u32>(hi >> 32)}};
+  return {
+      {static_cast<u32>(lo), static_cast<u32>(lo >> 32), static_cast<u32>(hi), static_cast<u32>(hi >> 32)}};
 }
 
 /// Four payload words, given the state before the first of them.

@@ -43,8 +43,12 @@ struct GpuWarp {
 #else
   static constexpr u32 size = 64;
 #endif
-  [[nodiscard]] __device__ __forceinline__ u32 lane() const { return threadIdx.x & (size - 1); }
-  [[nodiscard]] __device__ __forceinline__ u64 ballot(bool p) const { return __ballot(p); }
+  [[nodiscard]] __device__ __forceinline__ u32 lane() const {
+    return threadIdx.x & (size - 1);
+  }
+  [[nodiscard]] __device__ __forceinline__ u64 ballot(bool p) const {
+    return __ballot(p);
+  }
   template <class T>
   [[nodiscard]] __device__ __forceinline__ T shfl(T v, u32 from) const {
     return __shfl(v, static_cast<int>(from));
@@ -78,7 +82,9 @@ DOORBELL_INLINE u32 leading_run(u64 m) {
 }
 
 /// The index of the lowest set bit; m must not be 0.
-DOORBELL_INLINE u32 lowest_bit(u64 m) { return leading_run(~m & (m - 1)); }
+DOORBELL_INLINE u32 lowest_bit(u64 m) {
+  return leading_run(~m & (m - 1));
+}
 
 /// Combines every lane's value; every lane gets the result. `op` is associative and commutative.
 template <class Warp, class T, class Op>

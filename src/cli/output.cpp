@@ -34,7 +34,8 @@ void check_outputs(const Options& options) {
       continue;
     }
     const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-    if (access(folder.c_str(), W_OK | X_OK) != 0) throw Error(option, fmt::format("its folder: {}", std::strerror(errno)));
+    if (access(folder.c_str(), W_OK | X_OK) != 0)
+      throw Error(option, fmt::format("its folder: {}", std::strerror(errno)));
   }
 }
 

@@ -38,7 +38,9 @@ DmaAgent::~DmaAgent() {
   if (gpu_->wait(impl_->stream, 2'000'000'000)) gpu_->destroy(impl_->stream);
 }
 
-DmaRing& DmaAgent::ring(u32 i) { return reinterpret_cast<DmaRing*>(impl_->rings.host())[i]; }
+DmaRing& DmaAgent::ring(u32 i) {
+  return reinterpret_cast<DmaRing*>(impl_->rings.host())[i];
+}
 
 DmaEngine::DmaEngine(const SoftwareAddressSpace& space, DmaAgent* agent, u32 ring) : view_(space) {
   if (agent == nullptr) return;

@@ -77,7 +77,7 @@ class DmaEngine {
   u64 staged_ = 0;
   u32 ticket_ = 0;
   u32 queued_ = 0;
-  bool broken_ = false;  // the agent missed a deadline: nothing it moves can be trusted any more
+  bool broken_ = false;            // the agent missed a deadline: nothing it moves can be trusted any more
   std::vector<Landing> landings_;  // what commit() copies from staging to its place
 };
 

@@ -16,7 +16,9 @@ namespace doorbell::nvme {
 
 namespace {
 
-bool is_model(const std::string& spec) { return spec == "model" || spec.starts_with("model:"); }
+bool is_model(const std::string& spec) {
+  return spec == "model" || spec.starts_with("model:");
+}
 
 std::unique_ptr<Device> open_model(const DeviceRequest& request) {
   ModelConfig c = parse_model_spec(request.spec);

@@ -48,9 +48,11 @@ struct Setup {
 }
 
 u32 window_for(const BenchOptions& o, const ControllerInfo& info) {
-  const u32 most = std::min({kMaxWindow, o.queue_length - 1, info.max_commands != 0 ? info.max_commands : kMaxWindow});
+  const u32 most =
+      std::min({kMaxWindow, o.queue_length - 1, info.max_commands != 0 ? info.max_commands : kMaxWindow});
   if (o.in_flight > most)
-    refuse("--in-flight", fmt::format("{} is not in 1..{} (queue length, MAXCMD, cid bits)", o.in_flight, most));
+    refuse("--in-flight",
+           fmt::format("{} is not in 1..{} (queue length, MAXCMD, cid bits)", o.in_flight, most));
   if (o.batch > most)
     refuse("--batch-size", fmt::format("{} is not in 1..{} (queue length, MAXCMD, cid bits)", o.batch, most),
            "give a longer --queue-length");
@@ -65,13 +67,14 @@ Setup plan(const BenchOptions& o, Controller& controller, u32 threads) {
   s.threads = threads;
   const ControllerInfo& info = controller.info();
   if (o.queue_length < 2 || o.queue_length > info.max_queue_entries)
-    refuse("--queue-length", fmt::format("{} is not in 2..{} (CAP.MQES)", o.queue_length, info.max_queue_entries));
+    refuse("--queue-length",
+           fmt::format("{} is not in 2..{} (CAP.MQES)", o.queue_length, info.max_queue_entries));
   s.window = window_for(o, info);
   s.ns = controller.identify_namespace(o.nsid);
   s.io_bytes = u64{o.lbas_per_io} * s.ns.lba_bytes;
   if (info.max_transfer_bytes != 0 && s.io_bytes > info.max_transfer_bytes)
-    refuse("--lbas-per-io", fmt::format("{} blocks of {} bytes pass the largest transfer, {} bytes (MDTS)", o.lbas_per_io,
-                                        s.ns.lba_bytes, info.max_transfer_bytes));
+    refuse("--lbas-per-io", fmt::format("{} blocks of {} bytes pass the largest transfer, {} bytes (MDTS)",
+                                        o.lbas_per_io, s.ns.lba_bytes, info.max_transfer_bytes));
   if (o.base_lba >= s.ns.blocks)
     refuse("--base-lba", fmt::format("{} is not in 0..{}", o.base_lba, s.ns.blocks - 1));
   const u64 positions = (s.ns.blocks - o.base_lba) / o.lbas_per_io;
@@ -178,7 +181,8 @@ class Bench {
     PhaseOutcome outcome = runner_->run(phase, set_.queues(), o_.substeps, [&](u64 done) {
       if (watch_.progress) {
         const double elapsed = static_cast<double>(wall_ns() - begin) * 1e-9;
-        watch_.progress(seconds > 0 ? elapsed / seconds : static_cast<double>(done) / goal, write ? "write" : "read");
+        watch_.progress(seconds > 0 ? elapsed / seconds : static_cast<double>(done) / goal,
+                        write ? "write" : "read");
       }
       return interrupted();
     });
@@ -220,21 +224,25 @@ BenchResult run_bench(const BenchOptions& o, const BenchWatch& watch) {
   if (o.write_io == 0 && o.read_io == 0) refuse("--read-io", "there is nothing to do: both counts are 0");
   const bool on_gpu = o.initiator == Initiator::gpu;
   if (!on_gpu && (o.memory_mode & (kModeSq | kModeCq)) != 0)
-    refuse("--memory-mode", fmt::format("{} puts queues into GPU memory, which a CPU initiator cannot reach", o.memory_mode),
+    refuse("--memory-mode",
+           fmt::format("{} puts queues into GPU memory, which a CPU initiator cannot reach", o.memory_mode),
            "use --initiator gpu, or mode 0");
   if (!on_gpu && (o.memory_mode & kModeData) != 0 && o.verify)
-    refuse("--memory-mode", "8 puts data into GPU memory, where a CPU initiator can neither make nor check it",
+    refuse("--memory-mode",
+           "8 puts data into GPU memory, where a CPU initiator can neither make nor check it",
            "use --initiator gpu, or --verify off");
   std::shared_ptr<gpu::Gpu> gpu;
   if (on_gpu || o.memory_mode != 0) {
     gpu = gpu::open(o.gpu);
     // Loading code may wait for running kernels, and a model's DMA agent runs until the model ends.
-    for (const char* kernel : {"doorbell_probe", "doorbell_dma_agent", "doorbell_nvme_io", "doorbell_nvme_io_substeps"})
+    for (const char* kernel :
+         {"doorbell_probe", "doorbell_dma_agent", "doorbell_nvme_io", "doorbell_nvme_io_substeps"})
       (void)gpu->kernel(kernel);
   }
 
   const u32 cores = std::max(std::thread::hardware_concurrency(), 1u);
-  const u32 threads = on_gpu ? 0 : std::clamp(o.threads != 0 ? o.threads : std::max(cores / 2, 1u), 1u, o.num_queues);
+  const u32 threads =
+      on_gpu ? 0 : std::clamp(o.threads != 0 ? o.threads : std::max(cores / 2, 1u), 1u, o.num_queues);
   Controller controller(open_device({.spec = o.controller,
                                      .gpu = gpu,
                                      .gpu_memory = o.memory_mode != 0,
@@ -243,10 +251,14 @@ BenchResult run_bench(const BenchOptions& o, const BenchWatch& watch) {
                                      .faults = o.faults,
                                      .seed = o.seed,
                                      .late_ns = static_cast<u64>(o.late_after_s * 1e9)}),
-                        {.gpu = gpu, .timeout_s = o.timeout_s, .gpu_memory = o.memory_mode != 0, .shadow_doorbells = o.shadow_doorbells});
+                        {.gpu = gpu,
+                         .timeout_s = o.timeout_s,
+                         .gpu_memory = o.memory_mode != 0,
+                         .shadow_doorbells = o.shadow_doorbells});
   const Setup setup = plan(o, controller, threads);
   if (const u32 granted = controller.request_queues(o.num_queues); granted < o.num_queues)
-    refuse("--num-queues", fmt::format("{} is not in 1..{}: the controller grants no more", o.num_queues, granted));
+    refuse("--num-queues",
+           fmt::format("{} is not in 1..{}: the controller grants no more", o.num_queues, granted));
 
   BenchResult result;
   Tally tally(setup.ns, setup.io_bytes);
@@ -273,7 +285,9 @@ BenchResult run_bench(const BenchOptions& o, const BenchWatch& watch) {
   cell.device_name = controller.device().name();
   cell.initiator_kind = on_gpu ? "gpu" : "cpu";
   if (on_gpu) cell.gpu = o.gpu;
-  cell.verify.mode = !setup.verify ? "none" : o.verify_sample >= 1 ? "full" : fmt::format("sample={:g}", o.verify_sample);
+  cell.verify.mode = !setup.verify          ? "none"
+                     : o.verify_sample >= 1 ? "full"
+                                            : fmt::format("sample={:g}", o.verify_sample);
   cell.cell = {{"write_io", o.write_io},
                {"read_io", o.read_io},
                {"io_bytes", setup.io_bytes},
@@ -283,8 +297,7 @@ BenchResult run_bench(const BenchOptions& o, const BenchWatch& watch) {
                {"queue_length", o.queue_length},
                {"memory_mode", o.memory_mode},
                {"pattern", o.random ? "random" : "sequential"}};
-  if (!setup.verify && o.verify)
-    result.warnings.push_back("null media moves no data: nothing was verified");
+  if (!setup.verify && o.verify) result.warnings.emplace_back("null media moves no data: nothing was verified");
   for (std::string& w : tally.warnings()) result.warnings.push_back(std::move(w));
   result.failed = tally.failed();
   return result;

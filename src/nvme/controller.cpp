@@ -36,7 +36,9 @@ std::string text(const u8* page, u32 at, u32 width) {
   return s;
 }
 
-u64 deadline_in(double seconds) { return wall_ns() + static_cast<u64>(seconds * 1e9); }
+u64 deadline_in(double seconds) {
+  return wall_ns() + static_cast<u64>(seconds * 1e9);
+}
 
 }  // namespace
 
@@ -68,7 +70,9 @@ QueuePairMemory IoQueuePair::memory(Initiator who) const {
                 "use --initiator gpu, or --memory-mode 0 or 8");
   Device& device = controller_->device();
   const u32 stride = controller_->info().stride;
-  const auto doorbell = [&](u64 offset) { return on_gpu ? device.gpu_register(offset) : device.cpu_register(offset); };
+  const auto doorbell = [&](u64 offset) {
+    return on_gpu ? device.gpu_register(offset) : device.cpu_register(offset);
+  };
   QueuePairMemory m;
   m.sq = reinterpret_cast<Word16*>(at(sq_));
   m.cq = reinterpret_cast<const Word16*>(at(cq_));
@@ -79,7 +83,8 @@ QueuePairMemory IoQueuePair::memory(Initiator who) const {
   m.sq_doorbell = doorbell(sq_offset);
   m.cq_doorbell = doorbell(cq_offset);
   if (m.sq_doorbell == nullptr || m.cq_doorbell == nullptr)
-    throw Error(fmt::format("the doorbells of {}", device.name()), "this back end cannot map them for the GPU");
+    throw Error(fmt::format("the doorbells of {}", device.name()),
+                "this back end cannot map them for the GPU");
   // One page holds the shadows of as many queues as fit at this stride; the rest ring registers.
   if (cq_offset - reg::doorbells + sizeof(u32) <= controller_->shadow_.region().bytes()) {
     const auto word = [&](const Mapped& page, u64 offset) {
@@ -106,7 +111,8 @@ void IoQueuePair::delete_cq() {
 }
 
 std::unique_ptr<Controller> Controller::open(const std::string& spec, const OpenOptions& options) {
-  return std::make_unique<Controller>(open_device({.spec = spec, .gpu = options.gpu, .gpu_memory = options.gpu_memory}), options);
+  return std::make_unique<Controller>(
+      open_device({.spec = spec, .gpu = options.gpu, .gpu_memory = options.gpu_memory}), options);
 }
 
 Controller::Controller(std::unique_ptr<Device> device, const OpenOptions& options)
@@ -136,22 +142,25 @@ void Controller::wait_ready(bool ready, double limit_s) {
   const u64 deadline = deadline_in(limit_s);
   for (;;) {
     const u32 csts = device_->read32(reg::csts);
-    if (csts == ~0u) throw Error(device_->name(), "it reads as all ones: the device is gone", {}, ExitCode::data);
+    if (csts == ~0u)
+      throw Error(device_->name(), "it reads as all ones: the device is gone", {}, ExitCode::data);
     if ((csts & csts::fatal) != 0 && ready)
       throw Error(device_->name(), "it reports a fatal status (CSTS.CFS) when enabled", {}, ExitCode::data);
     if (((csts & csts::ready) != 0) == ready) return;
     if (wall_ns() > deadline)
-      throw Error(device_->name(), fmt::format("CSTS.RDY did not become {} in {} s", ready ? 1 : 0, limit_s), {},
-                  ExitCode::data);
+      throw Error(device_->name(), fmt::format("CSTS.RDY did not become {} in {} s", ready ? 1 : 0, limit_s),
+                  {}, ExitCode::data);
     std::this_thread::yield();
   }
 }
 
 void Controller::reset_and_enable() {
   const Capabilities cap{device_->read64(reg::cap)};
-  if (cap.raw == ~u64{0}) throw Error(device_->name(), "it reads as all ones: the device is gone", {}, ExitCode::data);
+  if (cap.raw == ~u64{0})
+    throw Error(device_->name(), "it reads as all ones: the device is gone", {}, ExitCode::data);
   if ((cap.command_sets() & 0x41) == 0)
-    throw Error(device_->name(), "it offers no NVM command set (CAP.CSS)", "it may be an administrative controller");
+    throw Error(device_->name(), "it offers no NVM command set (CAP.CSS)",
+                "it may be an administrative controller");
   if (cap.min_page_shift() > 12)
     throw Error(device_->name(), fmt::format("its smallest page is {} bytes", 1u << cap.min_page_shift()),
                 "doorbell uses 4 KiB pages");
@@ -174,7 +183,8 @@ void Controller::reset_and_enable() {
   device_->write64(reg::asq, admin_sq_.iova());
   device_->write64(reg::acq, admin_cq_.iova());
   const u32 css = (cap.command_sets() & 0x40) != 0 ? 6 : 0;
-  device_->write32(reg::cc, cc::enable | css << cc::css_shift | 6u << cc::iosqes_shift | 4u << cc::iocqes_shift);
+  device_->write32(reg::cc,
+                   cc::enable | css << cc::css_shift | 6u << cc::iosqes_shift | 4u << cc::iocqes_shift);
   wait_ready(true, limit_s);
   enabled_ = true;
 
@@ -187,7 +197,9 @@ void Controller::reset_and_enable() {
   admin_ = QueuePair<OneLane>(m);
 }
 
-bool Controller::gone() { return device_->read32(reg::csts) == ~0u; }
+bool Controller::gone() {
+  return device_->read32(reg::csts) == ~0u;
+}
 
 Cqe Controller::admin(Sqe command, const char* what) {
   // Its queue is no longer in step, and who tears down must not wait for every queue in turn.
@@ -208,7 +220,8 @@ Cqe Controller::admin(Sqe command, const char* what) {
     }
     if (spins % 64 != 63) continue;
     std::this_thread::yield();
-    if (gone()) throw Error(fmt::format("{}: {}", device_->name(), what), "the device is gone", {}, ExitCode::data);
+    if (gone())
+      throw Error(fmt::format("{}: {}", device_->name(), what), "the device is gone", {}, ExitCode::data);
     if (wall_ns() > deadline) {
       deaf_ = true;
       throw Error(fmt::format("{}: {}", device_->name(), what),
@@ -226,9 +239,10 @@ Cqe Controller::admin_ok(const Sqe& command, const char* what) {
 void Controller::require_success(const Cqe& e, const char* what) const {
   const Status st = status_of(e);
   if (st.ok()) return;
-  throw Error(fmt::format("{}: {}", device_->name(), what),
-              fmt::format("the controller answers {} ({:#x})", status_name(st.type_and_code()), st.type_and_code()),
-              {}, ExitCode::data);
+  throw Error(
+      fmt::format("{}: {}", device_->name(), what),
+      fmt::format("the controller answers {} ({:#x})", status_name(st.type_and_code()), st.type_and_code()),
+      {}, ExitCode::data);
 }
 
 void Controller::identify() {
@@ -247,21 +261,23 @@ NamespaceInfo Controller::identify_namespace(u32 nsid) {
   const Sqe command = identify_command(0, Cns::name_space, nsid, page_.iova());
   const Cqe answer = admin(command, "Identify Namespace");
   if (status_of(answer).type_and_code() == status::invalid_namespace)
-    throw Error(fmt::format("{}: namespace {}", device_->name(), nsid), "the controller has none of this number",
-                "doorbell list shows what is");
+    throw Error(fmt::format("{}: namespace {}", device_->name(), nsid),
+                "the controller has none of this number", "doorbell list shows what is");
   require_success(answer, "Identify Namespace");
   const u8* page = page_.region().host();
   NamespaceInfo n;
   n.nsid = nsid;
   n.blocks = field<u64>(page, identify::nsze);
   if (n.blocks == 0)
-    throw Error(fmt::format("{}: namespace {}", device_->name(), nsid), "it is not active", "doorbell list shows what is");
+    throw Error(fmt::format("{}: namespace {}", device_->name(), nsid), "it is not active",
+                "doorbell list shows what is");
   const u32 format = field<u8>(page, identify::flbas) & 0xf;
   const u32 lbaf = field<u32>(page, identify::lbaf + 4 * format);
   const u32 shift = lbaf >> 16 & 0xff;
   if ((lbaf & 0xffff) != 0 || field<u8>(page, identify::dps) != 0)
     throw Error(fmt::format("{}: namespace {}", device_->name(), nsid),
-                "it is formatted with metadata or protection information", "format it without; doorbell handles neither");
+                "it is formatted with metadata or protection information",
+                "format it without; doorbell handles neither");
   if (shift < 9 || shift > 16)
     throw Error(fmt::format("{}: namespace {}", device_->name(), nsid),
                 fmt::format("its logical block is 2^{} bytes", shift), "512 to 65536 bytes are handled");
@@ -276,7 +292,8 @@ u32 Controller::request_queues(u32 pairs) {
 
 void Controller::configure_shadow_doorbells() {
   if (!info_.shadow_doorbells)
-    throw Error(device_->name(), "it has no shadow doorbells (Doorbell Buffer Config)", "use --doorbells register");
+    throw Error(device_->name(), "it has no shadow doorbells (Doorbell Buffer Config)",
+                "use --doorbells register");
   shadow_ = allocate(Place::pageable, 4096, Access::read_write);
   eventidx_ = allocate(Place::pageable, 4096, Access::read_write);
   admin_ok(doorbell_buffer_command(0, shadow_.iova(), eventidx_.iova()), "Doorbell Buffer Config");

@@ -22,7 +22,9 @@ namespace {
 constexpr u32 kIdlePollsPerYield = 512;
 constexpr u32 kRoundsPerReport = 1024;
 
-double seconds(const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; }
+double seconds(const timeval& t) {
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+}
 
 /// One queue's state between phases, on cache lines of its own.
 struct alignas(128) Lane {
@@ -34,7 +36,8 @@ struct alignas(128) Lane {
 };
 
 template <bool Substeps>
-void drive(const IoPhase& phase, std::span<const IoQueue> queues, std::span<Lane> lanes, u32 first, u32 step) {
+void drive(const IoPhase& phase, std::span<const IoQueue> queues, std::span<Lane> lanes, u32 first,
+           u32 step) {
   const OneLane lane;
   using Loop = IoLoop<OneLane, HostClock, Substeps>;
   struct Item {
@@ -44,7 +47,8 @@ void drive(const IoPhase& phase, std::span<const IoQueue> queues, std::span<Lane
   std::vector<Item> running;
   running.reserve(lanes.size());
   for (u32 q = first; q < lanes.size(); q += step)
-    running.push_back({Loop(lane, phase, queues[q], lanes[q].state, lanes[q].scratch, &lanes[q].stats), &lanes[q]});
+    running.push_back(
+        {Loop(lane, phase, queues[q], lanes[q].state, lanes[q].scratch, &lanes[q].stats), &lanes[q]});
   for (u32 round = 1; !running.empty(); ++round) {
     bool busy = false;
     for (std::size_t i = 0; i < running.size();) {
@@ -76,7 +80,8 @@ class CpuRunner final : public Runner {
     }
   }
 
-  PhaseOutcome run(IoPhase phase, std::span<const IoQueue> queues, bool substeps, const Watch& watch) override {
+  PhaseOutcome run(IoPhase phase, std::span<const IoQueue> queues, bool substeps,
+                   const Watch& watch) override {
     u32 stop = 0;
     phase.stop = &stop;
     phase.ns_per_tick_q24 = HostClock::ns_per_tick_q24();
@@ -107,7 +112,8 @@ class CpuRunner final : public Runner {
       });
     for (u32 naps = 0; left.load(std::memory_order_acquire) > 0; ++naps) {
       // Short phases end within the first naps; long ones are looked at 50 times a second.
-      std::this_thread::sleep_for(naps < 20 ? std::chrono::microseconds(500) : std::chrono::microseconds(20'000));
+      std::this_thread::sleep_for(naps < 20 ? std::chrono::microseconds(500)
+                                            : std::chrono::microseconds(20'000));
       u64 done = 0;
       for (const Lane& l : lanes_) done += l.done.load(std::memory_order_relaxed);
       if (watch && watch(done)) store_relaxed(&stop, 1);
@@ -118,7 +124,9 @@ class CpuRunner final : public Runner {
   }
 
   u64 ticks(double s) const override { return HostClock::ticks(s); }
-  double ns_per_tick() const override { return static_cast<double>(HostClock::ns_per_tick_q24()) / (1 << 24); }
+  double ns_per_tick() const override {
+    return static_cast<double>(HostClock::ns_per_tick_q24()) / (1 << 24);
+  }
 
  private:
   void collect(PhaseOutcome& out) {

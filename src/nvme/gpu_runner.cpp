@@ -62,7 +62,8 @@ class GpuRunner final : public Runner {
     if (gpu_->wait(stream_, 2'000'000'000)) gpu_->destroy(stream_);
   }
 
-  PhaseOutcome run(IoPhase phase, std::span<const IoQueue> queues, bool substeps, const Watch& watch) override {
+  PhaseOutcome run(IoPhase phase, std::span<const IoQueue> queues, bool substeps,
+                   const Watch& watch) override {
     phase.stop = stop_.device();
     phase.ns_per_tick_q24 = static_cast<u64>(std::lround(ns_per_tick_ * (1 << 24)));
     *stop_.host() = 0;
@@ -107,8 +108,8 @@ class GpuRunner final : public Runner {
         asked_at = wall_ns();
       }
       if (asked_at != 0 && static_cast<double>(wall_ns() - asked_at) * 1e-9 > grace_s)
-        throw Error("the I/O kernel", fmt::format("it did not stop within {:.0f} s of being asked", grace_s), {},
-                    ExitCode::data);
+        throw Error("the I/O kernel", fmt::format("it did not stop within {:.0f} s of being asked", grace_s),
+                    {}, ExitCode::data);
     }
   }
 
@@ -121,10 +122,11 @@ class GpuRunner final : public Runner {
     // A GPU comes out of idle at a low frequency: the last of several probes sees it awake.
     for (int i = 0; i < 20; ++i) {
       *value.host() = 0;
-      gpu_->launch(gpu_->kernel("doorbell_probe"), {.blocks = 1, .threads = 1, .shared_bytes = 0}, stream_, args);
+      gpu_->launch(gpu_->kernel("doorbell_probe"), {.blocks = 1, .threads = 1, .shared_bytes = 0}, stream_,
+                   args);
       if (!gpu_->wait(stream_, static_cast<u64>(kCalibrationLimitS * 1e9)) || *value.host() != kProbeValue)
-        throw Error(fmt::format("GPU {}", gpu_->info().index), "a probe kernel did not run", "doorbell doctor",
-                    ExitCode::usage);
+        throw Error(fmt::format("GPU {}", gpu_->info().index), "a probe kernel did not run",
+                    "doorbell doctor", ExitCode::usage);
     }
     const u64* c = clocks.host();
     return static_cast<double>(c[kProbeNsEnd] - c[kProbeNsBegin]) /
@@ -136,8 +138,8 @@ class GpuRunner final : public Runner {
     for (std::size_t q = 0; q < stats_.all().size(); ++q) {
       const IoStats& s = stats_.host()[q];
       out.queues.push_back(s);
-      out.latency.merge({bins_.host() + q * histogram::kBuckets, histogram::kBuckets}, s.min_ns, s.max_ns, s.sum_ns,
-                        s.sum_sq_ns);
+      out.latency.merge({bins_.host() + q * histogram::kBuckets, histogram::kBuckets}, s.min_ns, s.max_ns,
+                        s.sum_ns, s.sum_sq_ns);
       if (s.posted == 0) continue;
       begin = std::min(begin, s.begin_ns);
       end = std::max(end, s.end_ns);

@@ -11,7 +11,9 @@ namespace doorbell::nvme {
 
 namespace {
 constexpr u64 kPage = 4096;
-constexpr u64 round_up(u64 n, u64 to) { return (n + to - 1) / to * to; }
+constexpr u64 round_up(u64 n, u64 to) {
+  return (n + to - 1) / to * to;
+}
 }  // namespace
 
 QueueSet::QueueSet(Controller& controller, const QueueShape& shape) {
@@ -20,7 +22,8 @@ QueueSet::QueueSet(Controller& controller, const QueueShape& shape) {
   const u64 stride = round_up(shape.io_bytes, kPage);
   const u64 list_stride = round_up(prp_list_qwords(0, shape.io_bytes, kPage) * 8, kPage);
   for (u32 q = 0; q < shape.queues; ++q) {
-    pairs_.push_back(controller.create_queue_pair(static_cast<u16>(q + 1), shape.entries, shape.sq, shape.cq));
+    pairs_.push_back(
+        controller.create_queue_pair(static_cast<u16>(q + 1), shape.entries, shape.sq, shape.cq));
     data_.push_back(controller.allocate(shape.data, stride * shape.window));
     IoQueue io;
     io.memory = pairs_.back().memory(shape.initiator);
@@ -37,7 +40,8 @@ QueueSet::QueueSet(Controller& controller, const QueueShape& shape) {
       // A slot's buffer never moves, so its list is written once.
       for (u32 slot = 0; slot < shape.window; ++slot)
         write_prp_list(reinterpret_cast<u64*>(lists_.back().region().host() + slot * list_stride),
-                       io.data_iova + slot * stride, shape.io_bytes, kPage, io.list_iova + slot * list_stride);
+                       io.data_iova + slot * stride, shape.io_bytes, kPage,
+                       io.list_iova + slot * list_stride);
     }
     if (shape.unwritten_bits > 0) {
       unwritten_.emplace_back(Place::pageable, round_up(shape.unwritten_bits, 32) / 8, controller.gpu());

@@ -19,24 +19,43 @@ constexpr double kClockDrift = 0.02;
 
 std::string verdict_name(pattern::Verdict v) {
   switch (v) {
-    case pattern::Verdict::stale: return "stale";
-    case pattern::Verdict::misplaced: return "misplaced";
-    case pattern::Verdict::missing: return "missing";
-    default: return "corrupt";
+    case pattern::Verdict::stale:
+      return "stale";
+    case pattern::Verdict::misplaced:
+      return "misplaced";
+    case pattern::Verdict::missing:
+      return "missing";
+    default:
+      return "corrupt";
   }
 }
 
 /// The plain sums among the counters.
-constexpr u64 IoCounters::*kSums[] = {
-    &IoCounters::posted,          &IoCounters::succeeded,      &IoCounters::failed,
-    &IoCounters::timed_out,       &IoCounters::aborted,        &IoCounters::late,
-    &IoCounters::duplicated,      &IoCounters::protocol,       &IoCounters::checked,
-    &IoCounters::unverifiable,    &IoCounters::corrupt,        &IoCounters::misplaced,
-    &IoCounters::stale,           &IoCounters::missing,        &IoCounters::polls,
-    &IoCounters::empty_polls,     &IoCounters::sq_doorbells,   &IoCounters::cq_doorbells,
-    &IoCounters::register_writes, &IoCounters::timed,          &IoCounters::build_ticks,
-    &IoCounters::enqueue_ticks,   &IoCounters::sq_doorbell_ticks, &IoCounters::cq_poll_ticks,
-    &IoCounters::cq_doorbell_ticks};
+constexpr u64 IoCounters::*kSums[] = {&IoCounters::posted,
+                                      &IoCounters::succeeded,
+                                      &IoCounters::failed,
+                                      &IoCounters::timed_out,
+                                      &IoCounters::aborted,
+                                      &IoCounters::late,
+                                      &IoCounters::duplicated,
+                                      &IoCounters::protocol,
+                                      &IoCounters::checked,
+                                      &IoCounters::unverifiable,
+                                      &IoCounters::corrupt,
+                                      &IoCounters::misplaced,
+                                      &IoCounters::stale,
+                                      &IoCounters::missing,
+                                      &IoCounters::polls,
+                                      &IoCounters::empty_polls,
+                                      &IoCounters::sq_doorbells,
+                                      &IoCounters::cq_doorbells,
+                                      &IoCounters::register_writes,
+                                      &IoCounters::timed,
+                                      &IoCounters::build_ticks,
+                                      &IoCounters::enqueue_ticks,
+                                      &IoCounters::sq_doorbell_ticks,
+                                      &IoCounters::cq_poll_ticks,
+                                      &IoCounters::cq_doorbell_ticks};
 
 void add_stats(IoStats& into, const IoStats& from) {
   for (const auto field : kSums) into.*field += from.*field;
@@ -53,7 +72,9 @@ void add_stats(IoStats& into, const IoStats& from) {
     into.first_failures[into.failures++] = from.first_failures[i];
 }
 
-double ratio(u64 a, u64 b) { return static_cast<double>(a) / static_cast<double>(b); }
+double ratio(u64 a, u64 b) {
+  return static_cast<double>(a) / static_cast<double>(b);
+}
 
 }  // namespace
 
@@ -109,9 +130,11 @@ void Tally::finish(double ns_per_tick, bool removed, bool substeps) {
     ns += both.queue_busy_ns;
     ticks += both.queue_busy_ticks;
   }
-  if (ns > 1e6 && ticks > 0 && cell_.errors.at("timeout") == 0 && std::abs(ticks * ns_per_tick / ns - 1) > kClockDrift)
-    warnings_.push_back(fmt::format("the initiator's clock ran at {:.3f} of its calibrated rate: latencies are off by that",
-                                    ns / (ticks * ns_per_tick)));
+  if (ns > 1e6 && ticks > 0 && cell_.errors.at("timeout") == 0 &&
+      std::abs(ticks * ns_per_tick / ns - 1) > kClockDrift)
+    warnings_.push_back(
+        fmt::format("the initiator's clock ran at {:.3f} of its calibrated rate: latencies are off by that",
+                    ns / (ticks * ns_per_tick)));
 }
 
 void Tally::measure_median(bool substeps, double ns_per_tick) {
@@ -129,7 +152,9 @@ void Tally::measure_median(bool substeps, double ns_per_tick) {
   const u64 ops = both.sum.posted;
   if (ops == 0) return;
   if (substeps) {
-    const auto per_op = [&](u64 ticks) { return static_cast<double>(ticks) * ns_per_tick / static_cast<double>(ops); };
+    const auto per_op = [&](u64 ticks) {
+      return static_cast<double>(ticks) * ns_per_tick / static_cast<double>(ops);
+    };
     cell_.substeps_ns.build = per_op(both.sum.build_ticks);
     cell_.substeps_ns.enqueue = per_op(both.sum.enqueue_ticks);
     cell_.substeps_ns.sq_doorbell = per_op(both.sum.sq_doorbell_ticks);
@@ -169,8 +194,8 @@ void Tally::list_repeats() {
     one.p50_ns = m.latency_ns.p50;
     one.p99_ns = m.latency_ns.p99;
     one.p99_9_ns = m.latency_ns.p99_9;
-    one.errors = s.failed + s.timed_out + s.aborted + s.late + s.protocol + s.corrupt + s.misplaced + s.stale +
-                 s.missing + s.duplicated;
+    one.errors = s.failed + s.timed_out + s.aborted + s.late + s.protocol + s.corrupt + s.misplaced +
+                 s.stale + s.missing + s.duplicated;
     cell_.repeats.push_back(one);
     ops.push_back(one.ops_per_s);
     bytes.push_back(one.bytes_per_s);
@@ -183,7 +208,8 @@ void Tally::list_repeats() {
   if (p50.size() == repeats_.size()) cell_.spread["p50_ns"] = measure::spread_of(p50);
   if (p99.size() == repeats_.size()) cell_.spread["p99_ns"] = measure::spread_of(p99);
   if (measure::relative_spread(ops) > measure::kNoisy)
-    warnings_.push_back(fmt::format("noisy: the repeats' rates spread by {:.0f} %", measure::relative_spread(ops) * 100));
+    warnings_.push_back(
+        fmt::format("noisy: the repeats' rates spread by {:.0f} %", measure::relative_spread(ops) * 100));
 }
 
 void Tally::count_errors(bool removed) {
@@ -200,7 +226,8 @@ void Tally::count_errors(bool removed) {
   v.missing = s.missing;
   v.duplicated = s.duplicated;
   for (u32 i = 0; i < s.failures; ++i)
-    v.first.push_back({verdict_name(s.first_failures[i].verdict), s.first_failures[i].address, s.first_failures[i].sequence});
+    v.first.push_back({verdict_name(s.first_failures[i].verdict), s.first_failures[i].address,
+                       s.first_failures[i].sequence});
   const u64 ended = s.succeeded + s.failed + s.timed_out + s.aborted;
   cell_.errors = {{"completion", s.failed},
                   {"timeout", s.timed_out},

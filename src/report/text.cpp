@@ -231,6 +231,7 @@ std::string extra_lines(const Json& extra) {
     for (const auto& [name, value] : object.items()) {
       if (value.is_structured() || value.is_null()) continue;
       if (value.is_number_float() && !std::isfinite(value.get<double>())) continue;
+      if (value.is_number() && value.get<double>() == 0) continue;  // the JSON has the zeros
       const std::string text = value.is_number_float() ? digits(value.get<double>())
                                : value.is_string()     ? value.get<std::string>()
                                                        : value.dump();

@@ -35,7 +35,7 @@ struct NamespaceInfo {
 struct OpenOptions {
   std::shared_ptr<gpu::Gpu> gpu;  ///< the GPU that will ring doorbells or hold memory; may be null
   double timeout_s = 10;          ///< for each admin command
-  bool gpu_memory = true;         ///< queues or data may lie in GPU memory (a model then starts its DMA agent)
+  bool gpu_memory = true;  ///< queues or data may lie in GPU memory (a model then starts its DMA agent)
   bool shadow_doorbells = false;  ///< configure doorbell buffers; refused when the controller has none
 };
 
@@ -75,7 +75,8 @@ class IoQueuePair {
 class Controller {
  public:
   /// Opens what `spec` names ("model", "model:media=null,lba=4096", ...), resets and enables it.
-  [[nodiscard]] static std::unique_ptr<Controller> open(const std::string& spec, const OpenOptions& options = {});
+  [[nodiscard]] static std::unique_ptr<Controller> open(const std::string& spec,
+                                                        const OpenOptions& options = {});
   Controller(std::unique_ptr<Device> device, const OpenOptions& options);
   ~Controller();
   Controller(const Controller&) = delete;

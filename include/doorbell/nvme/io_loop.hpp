@@ -52,7 +52,8 @@ class IoLoop {
           slot < phase_.window && (s_.state[slot] & slot_state::kind_mask) == slot_state::free;
       const u64 mask = warp.ballot(is_free);
       if (is_free)
-        s_.free_ring[usable + rank_in(warp, mask)] = static_cast<u16>(next_use(use_of(s_.state[slot])) | slot);
+        s_.free_ring[usable + rank_in(warp, mask)] =
+            static_cast<u16>(next_use(use_of(s_.state[slot])) | slot);
       usable += count_bits(mask);
     }
     free_tail_ = usable;
@@ -150,10 +151,14 @@ class IoLoop {
   [[nodiscard]] DOORBELL_INLINE bool is_write() const { return phase_.op == IoOpcode::write; }
   [[nodiscard]] DOORBELL_INLINE u64 io_bytes() const { return u64{phase_.blocks} * phase_.lba_bytes; }
   /// The cid for the i-th command of the next batch.
-  [[nodiscard]] DOORBELL_INLINE u32 next_cid(u32 i) const { return s_.free_ring[(free_head_ + i) & kSlotMask]; }
+  [[nodiscard]] DOORBELL_INLINE u32 next_cid(u32 i) const {
+    return s_.free_ring[(free_head_ + i) & kSlotMask];
+  }
   /// The use bits of a cid whose slot has been used `use` times.
   [[nodiscard]] DOORBELL_INLINE static u32 next_use(u32 use) { return ((use + 1) & kUseMask) << kSlotBits; }
-  [[nodiscard]] DOORBELL_INLINE static u32 use_of(u32 state) { return (state >> slot_state::use_shift) & kUseMask; }
+  [[nodiscard]] DOORBELL_INLINE static u32 use_of(u32 state) {
+    return (state >> slot_state::use_shift) & kUseMask;
+  }
 
   /// The logical block that I/O `index` of this phase starts at.
   [[nodiscard]] DOORBELL_INLINE u64 lba_of_io(u64 index) const {
@@ -227,8 +232,8 @@ class IoLoop {
         const u32 from = i & (Warp::size - 1);
         const u32 its_cid = warp.shfl(cid, from);
         const u32 slot = its_cid & kSlotMask;
-        return io_command(phase_.op, static_cast<u16>(its_cid), phase_.nsid, warp.shfl(lba, from), phase_.blocks,
-                          q_.data_iova + slot * q_.stride, prp2_ + slot * prp2_stride_);
+        return io_command(phase_.op, static_cast<u16>(its_cid), phase_.nsid, warp.shfl(lba, from),
+                          phase_.blocks, q_.data_iova + slot * q_.stride, prp2_ + slot * prp2_stride_);
       };
       const u32 here = n - base < Warp::size ? n - base : Warp::size;
       if constexpr (Substeps) qp_.post(warp, here, build, probe);
@@ -251,10 +256,8 @@ class IoLoop {
     if (!phase_.verify) return;
     for (u32 i = 0; i < n; ++i) {
       u8* at = q_.data + (next_cid(i) & kSlotMask) * q_.stride;
-      if (is_write())
-        pattern::fill(warp, at, io_bytes(), expected(posted_ + i).id);
-      else
-        pattern::poison(warp, at, io_bytes());
+      if (is_write()) pattern::fill(warp, at, io_bytes(), expected(posted_ + i).id);
+      else pattern::poison(warp, at, io_bytes());
     }
   }
 
@@ -296,8 +299,8 @@ class IoLoop {
 
   /// Completions that are anything but a success in time: errors, late ones, and those of commands that
   /// are not (or no longer) in flight. `odd` says which lanes hold one.
-  DOORBELL_INLINE void handle_odd(const Warp& warp, const Cqe& e, bool odd, bool ours, bool matched, u64 ticks,
-                                  u64 at) {
+  DOORBELL_INLINE void handle_odd(const Warp& warp, const Cqe& e, bool odd, bool ours, bool matched,
+                                  u64 ticks, u64 at) {
     const u32 slot = e.cid & kSlotMask;
     const u32 use = (u32{e.cid} >> kSlotBits) << slot_state::use_shift;
     const bool ok = status_of(e).ok();
@@ -398,7 +401,8 @@ class IoLoop {
   }
   [[nodiscard]] DOORBELL_INLINE bool write_was_refused(u32 slot) const {
     const u64 bit = unwritten_bit(slot);
-    return q_.unwritten != nullptr && bit < q_.unwritten_bits && (q_.unwritten[bit / 32] >> (bit % 32) & 1) != 0;
+    return q_.unwritten != nullptr && bit < q_.unwritten_bits &&
+           (q_.unwritten[bit / 32] >> (bit % 32) & 1) != 0;
   }
 
   /// Tallies error statuses, one lane after the other: errors are rare.
@@ -411,7 +415,8 @@ class IoLoop {
       if (is_write() && q_.unwritten != nullptr && unwritten_bit(slot) < q_.unwritten_bits)
         q_.unwritten[unwritten_bit(slot) / 32] |= 1u << (unwritten_bit(slot) % 32);
       u32 at = 0;
-      while (at + 1 < IoStats::kKept && out_->statuses[at].count > 0 && out_->statuses[at].type_and_code != code)
+      while (at + 1 < IoStats::kKept && out_->statuses[at].count > 0 &&
+             out_->statuses[at].type_and_code != code)
         ++at;
       if (out_->statuses[at].count == 0) out_->statuses[at].type_and_code = code;
       ++out_->statuses[at].count;
@@ -526,7 +531,7 @@ class IoLoop {
   IoStats* out_;
   Permutation order_;
   IoCounters mine_;  // this lane's share
-  u64 prp2_ = 0;  // of slot 0
+  u64 prp2_ = 0;     // of slot 0
   u64 prp2_stride_ = 0;
   u64 begin_ns_ = 0;
   u64 clock_ = 0;  // the last reading

@@ -20,23 +20,23 @@ inline constexpr u32 kUseMask = (1u << (16 - kSlotBits)) - 1;
 struct IoPhase {
   IoOpcode op = IoOpcode::read;
   bool random = false;
-  bool timed = true;      ///< stamp every operation; false: only the phase as a whole
-  bool verify = false;    ///< writes carry the pattern, reads are checked against it
-  bool drain = false;     ///< post nothing, consume completions that are still there
-  u32 verify_below = ~0u; ///< check an I/O when a hash of its index is at most this (sampling)
+  bool timed = true;       ///< stamp every operation; false: only the phase as a whole
+  bool verify = false;     ///< writes carry the pattern, reads are checked against it
+  bool drain = false;      ///< post nothing, consume completions that are still there
+  u32 verify_below = ~0u;  ///< check an I/O when a hash of its index is at most this (sampling)
   u32 nsid = 1;
   u32 blocks = 1;  ///< logical blocks an I/O
   u32 lba_bytes = 512;
   u64 base_lba = 0;
-  u32 batch = 1;       ///< entries a doorbell
-  u32 window = 1;      ///< commands in flight, <= kMaxWindow and < queue entries
+  u32 batch = 1;   ///< entries a doorbell
+  u32 window = 1;  ///< commands in flight, <= kMaxWindow and < queue entries
   u64 seed = 1;
   u64 generation = 1;  ///< sequence of the first pass; each further pass over the span adds 1
   u64 ns_per_tick_q24 = 1u << 24;
   u64 timeout_ticks = 0;
   u64 late_ticks = 0;
-  u64 check_ticks = 0;     ///< how often to look at the stop flag, the deadline and the device
-  u64 duration_ticks = 0;  ///< stop posting after this long; 0: by count only
+  u64 check_ticks = 0;        ///< how often to look at the stop flag, the deadline and the device
+  u64 duration_ticks = 0;     ///< stop posting after this long; 0: by count only
   const u32* stop = nullptr;  ///< non-zero: stop posting, drain, report
   const u32* csts = nullptr;  ///< the controller status register: all ones when the device is gone
 };
@@ -44,16 +44,16 @@ struct IoPhase {
 /// One queue's share of a phase and where its memory lies, in addresses of the initiator.
 struct IoQueue {
   QueuePairMemory memory;
-  u8* data = nullptr;    ///< slot s's buffer is at data + s * stride
-  u64 stride = 0;        ///< bytes a slot: the I/O rounded up to whole pages
-  u64 data_iova = 0;     ///< of slot 0
-  u64 list_iova = 0;     ///< of slot 0's PRP list, when an I/O needs one
+  u8* data = nullptr;  ///< slot s's buffer is at data + s * stride
+  u64 stride = 0;      ///< bytes a slot: the I/O rounded up to whole pages
+  u64 data_iova = 0;   ///< of slot 0
+  u64 list_iova = 0;   ///< of slot 0's PRP list, when an I/O needs one
   u64 list_stride = 0;
   u64 page = 4096;
-  u64 first = 0;         ///< this queue's first position (in I/Os from base_lba)
-  u64 span = 1;          ///< positions that it owns
-  u64 count = 0;         ///< I/Os to do; ~0 with a duration
-  u64 written = 0;       ///< I/Os of the write phase that reads verify against
+  u64 first = 0;               ///< this queue's first position (in I/Os from base_lba)
+  u64 span = 1;                ///< positions that it owns
+  u64 count = 0;               ///< I/Os to do; ~0 with a duration
+  u64 written = 0;             ///< I/Os of the write phase that reads verify against
   u64 written_generation = 0;  ///< that phase's `generation`
   /// A bit for each of the first `unwritten_bits` positions, set when its write was refused, so that
   /// reading old data back is not counted a second time. May be null.

@@ -109,7 +109,8 @@ class QueuePair {
     if (s_.memory.sq_shadow == nullptr) {
       if (warp.lane() == 0) store_release(s_.memory.sq_doorbell, s_.sq_tail);
     } else {
-      writes = ring_shadow(warp, s_.memory.sq_shadow, s_.memory.sq_eventidx, s_.memory.sq_doorbell, s_.sq_tail, s_.sq_rung);
+      writes = ring_shadow(warp, s_.memory.sq_shadow, s_.memory.sq_eventidx, s_.memory.sq_doorbell,
+                           s_.sq_tail, s_.sq_rung);
     }
     s_.sq_rung = s_.sq_tail;
     return writes;
@@ -139,7 +140,8 @@ class QueuePair {
       entry = load16_unordered(cq + slot_after(s_.cq_head, warp.lane()));
       DOORBELL_UNROLL
       for (u32 i = 0; i < kAhead; ++i)
-        if (i < groups) next_[i] = load16_unordered(cq + slot_after(s_.cq_head, (i + 1) * Warp::size + warp.lane()));
+        if (i < groups)
+          next_[i] = load16_unordered(cq + slot_after(s_.cq_head, (i + 1) * Warp::size + warp.lane()));
       ahead_ = groups;
       unordered = true;
     } else if (warp.lane() < lanes) {
@@ -185,17 +187,24 @@ class QueuePair {
 #endif
       }
     } else {
-      writes = ring_shadow(warp, s_.memory.cq_shadow, s_.memory.cq_eventidx, s_.memory.cq_doorbell, s_.cq_head, s_.cq_rung);
+      writes = ring_shadow(warp, s_.memory.cq_shadow, s_.memory.cq_eventidx, s_.memory.cq_doorbell,
+                           s_.cq_head, s_.cq_rung);
     }
     s_.cq_rung = s_.cq_head;
     s_.cq_unrung = 0;
     return writes;
   }
 
-  [[nodiscard]] DOORBELL_INLINE u16 qid() const { return s_.memory.qid; }
-  [[nodiscard]] DOORBELL_INLINE u32 entries() const { return s_.memory.entries; }
+  [[nodiscard]] DOORBELL_INLINE u16 qid() const {
+    return s_.memory.qid;
+  }
+  [[nodiscard]] DOORBELL_INLINE u32 entries() const {
+    return s_.memory.entries;
+  }
   /// Completions whose sq_head lay outside what was posted: a controller that breaks the protocol.
-  [[nodiscard]] DOORBELL_INLINE u32 bad_sq_heads() const { return s_.bad_sq_heads; }
+  [[nodiscard]] DOORBELL_INLINE u32 bad_sq_heads() const {
+    return s_.bad_sq_heads;
+  }
 
  private:
   [[nodiscard]] DOORBELL_INLINE u32 slot_after(u32 slot, u32 n) const {
@@ -212,14 +221,16 @@ class QueuePair {
     s_.unfetched = left;
   }
 
-  DOORBELL_INLINE static u32 ring_shadow(const Warp& warp, u32* shadow, const u32* eventidx, u32* reg, u32 now,
-                                         u32 old) {
+  DOORBELL_INLINE static u32 ring_shadow(const Warp& warp, u32* shadow, const u32* eventidx, u32* reg,
+                                         u32 now, u32 old) {
     u32 needed = 0;
     if (warp.lane() == 0) {
       // Store the shadow, then load the event index, in that order: the controller does the opposite
       // before it sleeps, so at least one of the two sees the other.
       const u32 event = store_then_load(shadow, now, eventidx);
-      needed = register_write_needed(static_cast<u16>(event), static_cast<u16>(now), static_cast<u16>(old)) ? 1 : 0;
+      needed = register_write_needed(static_cast<u16>(event), static_cast<u16>(now), static_cast<u16>(old))
+                   ? 1
+                   : 0;
       if (needed != 0) store_release(reg, now);
     }
     return warp.shfl(needed, 0);
@@ -228,8 +239,12 @@ class QueuePair {
   // Groups of entries that one poll loads beyond the first: enough for 128 completions in one round trip.
   static constexpr u32 kAhead = Warp::size >= 8 ? 128 / Warp::size - 1 : 0;
 
-  [[nodiscard]] DOORBELL_INLINE const QueuePairMemory& m() const { return s_.memory; }
-  [[nodiscard]] DOORBELL_INLINE static u32 phase_bit(const Word16& entry) { return entry.w[3] >> 16 & 1; }
+  [[nodiscard]] DOORBELL_INLINE const QueuePairMemory& m() const {
+    return s_.memory;
+  }
+  [[nodiscard]] DOORBELL_INLINE static u32 phase_bit(const Word16& entry) {
+    return entry.w[3] >> 16 & 1;
+  }
   /// The phase tag of a new entry `lane` entries behind the head.
   [[nodiscard]] DOORBELL_INLINE u32 expected_phase(u32 lane) const {
     return s_.cq_head + lane >= m().entries ? s_.phase ^ 1 : s_.phase;

@@ -89,8 +89,12 @@ inline constexpr u16 cq_invalid = 0x100, invalid_queue_id = 0x101, invalid_queue
 inline constexpr u16 write_fault = 0x280, unrecovered_read = 0x281, compare_failure = 0x285;
 }  // namespace status
 
-DOORBELL_INLINE Status status_of(const Cqe& e) { return {static_cast<u16>(e.status >> 1)}; }
-DOORBELL_INLINE bool phase_of(const Cqe& e) { return (e.status & 1) != 0; }
+DOORBELL_INLINE Status status_of(const Cqe& e) {
+  return {static_cast<u16>(e.status >> 1)};
+}
+DOORBELL_INLINE bool phase_of(const Cqe& e) {
+  return (e.status & 1) != 0;
+}
 
 DOORBELL_INLINE Cqe decode_cqe(const Word16& w) {
   return {w.w[0],
@@ -115,7 +119,8 @@ DOORBELL_INLINE Word16 sqe_part(const Sqe& e, u32 part) {
                  : part == 1 ? e.prp1
                  : part == 2 ? (u64{e.cdw11} << 32) | e.cdw10
                              : (u64{e.cdw15} << 32) | e.cdw14;
-  return {{static_cast<u32>(lo), static_cast<u32>(lo >> 32), static_cast<u32>(hi), static_cast<u32>(hi >> 32)}};
+  return {
+      {static_cast<u32>(lo), static_cast<u32>(lo >> 32), static_cast<u32>(hi), static_cast<u32>(hi >> 32)}};
 }
 
 // --- I/O commands -------------------------------------------------------------------------------
@@ -134,8 +139,12 @@ DOORBELL_INLINE Sqe io_command(IoOpcode op, u16 cid, u32 nsid, u64 lba, u32 bloc
   return e;
 }
 
-DOORBELL_INLINE u64 lba_of(const Sqe& e) { return (u64{e.cdw11} << 32) | e.cdw10; }
-DOORBELL_INLINE u32 blocks_of(const Sqe& e) { return (e.cdw12 & 0xffff) + 1; }
+DOORBELL_INLINE u64 lba_of(const Sqe& e) {
+  return (u64{e.cdw11} << 32) | e.cdw10;
+}
+DOORBELL_INLINE u32 blocks_of(const Sqe& e) {
+  return (e.cdw12 & 0xffff) + 1;
+}
 
 inline constexpr u32 kForceUnitAccess = 1u << 30;  ///< in cdw12
 
@@ -242,8 +251,12 @@ struct Capabilities {
   [[nodiscard]] DOORBELL_INLINE u32 timeout_units() const { return static_cast<u32>(raw >> 24) & 0xff; }
   [[nodiscard]] DOORBELL_INLINE u32 stride() const { return static_cast<u32>(raw >> 32) & 0xf; }
   [[nodiscard]] DOORBELL_INLINE u32 command_sets() const { return static_cast<u32>(raw >> 37) & 0xff; }
-  [[nodiscard]] DOORBELL_INLINE u32 min_page_shift() const { return 12 + (static_cast<u32>(raw >> 48) & 0xf); }
-  [[nodiscard]] DOORBELL_INLINE u32 max_page_shift() const { return 12 + (static_cast<u32>(raw >> 52) & 0xf); }
+  [[nodiscard]] DOORBELL_INLINE u32 min_page_shift() const {
+    return 12 + (static_cast<u32>(raw >> 48) & 0xf);
+  }
+  [[nodiscard]] DOORBELL_INLINE u32 max_page_shift() const {
+    return 12 + (static_cast<u32>(raw >> 52) & 0xf);
+  }
 };
 
 namespace cc {
@@ -255,7 +268,9 @@ inline constexpr u32 ready = 1, fatal = 2, shutdown_mask = 3u << 2, shutdown_com
 }
 
 /// Byte offset in BAR0 of a queue's doorbells; `stride` is CAP.DSTRD.
-DOORBELL_INLINE u64 sq_doorbell_offset(u32 qid, u32 stride) { return reg::doorbells + 2ull * qid * (4u << stride); }
+DOORBELL_INLINE u64 sq_doorbell_offset(u32 qid, u32 stride) {
+  return reg::doorbells + 2ull * qid * (4u << stride);
+}
 DOORBELL_INLINE u64 cq_doorbell_offset(u32 qid, u32 stride) {
   return reg::doorbells + (2ull * qid + 1) * (4u << stride);
 }
@@ -270,9 +285,10 @@ DOORBELL_INLINE bool register_write_needed(u16 eventidx, u16 now, u16 old) {
 namespace identify {
 inline constexpr u32 bytes = 4096;
 // controller
-inline constexpr u32 vid = 0, ssvid = 2, serial = 4, model = 24, firmware = 64, mdts = 77, cntlid = 78, version = 80,
-                     rtd3e = 88, controller_type = 111, oacs = 256, acl = 258, aerl = 259, lpa = 261, sqes = 512,
-                     cqes = 513, maxcmd = 514, nn = 516, oncs = 520, vwc = 525, sgls = 536, subnqn = 768;
+inline constexpr u32 vid = 0, ssvid = 2, serial = 4, model = 24, firmware = 64, mdts = 77, cntlid = 78,
+                     version = 80, rtd3e = 88, controller_type = 111, oacs = 256, acl = 258, aerl = 259,
+                     lpa = 261, sqes = 512, cqes = 513, maxcmd = 514, nn = 516, oncs = 520, vwc = 525,
+                     sgls = 536, subnqn = 768;
 inline constexpr u32 serial_bytes = 20, model_bytes = 40, firmware_bytes = 8;
 inline constexpr u16 oacs_doorbell_buffer = 1u << 8, oncs_compare = 1u << 0, oncs_write_zeroes = 1u << 3;
 // namespace

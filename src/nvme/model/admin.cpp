@@ -12,14 +12,16 @@ namespace doorbell::nvme {
 namespace {
 
 constexpr u32 kPage = 4096;
-constexpr u32 kEventRequests = 4;         // AERL + 1
-constexpr u8 kEventUnknownDoorbell = 0;   // write to invalid doorbell register
-constexpr u8 kEventBadValue = 1;          // invalid doorbell write value
-constexpr u8 kLogErrors = 0x01;           // the log page that error events name
+constexpr u32 kEventRequests = 4;        // AERL + 1
+constexpr u8 kEventUnknownDoorbell = 0;  // write to invalid doorbell register
+constexpr u8 kEventBadValue = 1;         // invalid doorbell write value
+constexpr u8 kLogErrors = 0x01;          // the log page that error events name
 constexpr u32 kRoundsPerStrayScan = 4096;
 
 /// Dword 0 of an event's completion: type 0 (error status), what happened, the log to read.
-u32 event_result(u8 information) { return u32{kLogErrors} << 16 | u32{information} << 8; }
+u32 event_result(u8 information) {
+  return u32{kLogErrors} << 16 | u32{information} << 8;
+}
 
 class IdentifyPage {
  public:
@@ -43,8 +45,12 @@ AdminProcessor::AdminProcessor(ModelShared& shared, RegisterPage registers,
                                std::vector<std::unique_ptr<IoEngine>>& engines)
     : shared_(shared), registers_(registers), engines_(engines) {}
 
-u32* AdminProcessor::sq_register(u32 qid) const { return registers_.at(sq_doorbell_offset(qid, shared_.config.stride)); }
-u32* AdminProcessor::cq_register(u32 qid) const { return registers_.at(cq_doorbell_offset(qid, shared_.config.stride)); }
+u32* AdminProcessor::sq_register(u32 qid) const {
+  return registers_.at(sq_doorbell_offset(qid, shared_.config.stride));
+}
+u32* AdminProcessor::cq_register(u32 qid) const {
+  return registers_.at(cq_doorbell_offset(qid, shared_.config.stride));
+}
 
 void AdminProcessor::on_engine(IoEngine& engine, const std::function<void()>& work) {
   if (&engine == engines_.front().get()) work();
@@ -159,7 +165,8 @@ void AdminProcessor::look_for_stray_doorbells() {
   for (const auto& [qid, entries] : cqs_) {
     const u32 now = load_relaxed(cq_register(qid));
     u32& last = stray_[static_cast<u32>(cq_register(qid) - registers_.at(0))];
-    if (now != last && now >= entries) shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
+    if (now != last && now >= entries)
+      shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
     last = now;
   }
   for (u32 qid = 1; qid <= shared_.config.max_queues; ++qid) {
@@ -181,16 +188,26 @@ void AdminProcessor::look_for_stray_doorbells() {
 AdminProcessor::Answer AdminProcessor::run(const Sqe& e) {
   if (e.flags != 0) return {status::invalid_field};
   switch (static_cast<AdminOpcode>(e.opcode)) {
-    case AdminOpcode::identify: return identify(e);
-    case AdminOpcode::create_cq: return create_cq(e);
-    case AdminOpcode::create_sq: return create_sq(e);
-    case AdminOpcode::delete_sq: return delete_sq(e);
-    case AdminOpcode::delete_cq: return delete_cq(e);
-    case AdminOpcode::set_features: return features(e, true);
-    case AdminOpcode::get_features: return features(e, false);
-    case AdminOpcode::get_log_page: return get_log(e);
-    case AdminOpcode::doorbell_buffer_config: return doorbell_buffers(e);
-    case AdminOpcode::abort: return abort(e);
+    case AdminOpcode::identify:
+      return identify(e);
+    case AdminOpcode::create_cq:
+      return create_cq(e);
+    case AdminOpcode::create_sq:
+      return create_sq(e);
+    case AdminOpcode::delete_sq:
+      return delete_sq(e);
+    case AdminOpcode::delete_cq:
+      return delete_cq(e);
+    case AdminOpcode::set_features:
+      return features(e, true);
+    case AdminOpcode::get_features:
+      return features(e, false);
+    case AdminOpcode::get_log_page:
+      return get_log(e);
+    case AdminOpcode::doorbell_buffer_config:
+      return doorbell_buffers(e);
+    case AdminOpcode::abort:
+      return abort(e);
     case AdminOpcode::async_event:
       if (!pending_events_.empty()) {
         const u8 information = pending_events_.front();
@@ -275,13 +292,15 @@ u16 AdminProcessor::check_memory(const Sqe& e, u64 entry_bytes) const {
   const u32 size = e.cdw10 >> 16;
   if ((e.cdw11 & 1) == 0) return status::invalid_field;  // only physically contiguous queues
   if (e.prp1 % kPage != 0) return status::prp_offset_invalid;
-  if (!engines_.front()->dma().reachable(e.prp1, (size + 1) * entry_bytes, entry_bytes == kSqeBytes ? Access::read : Access::write))
+  if (!engines_.front()->dma().reachable(e.prp1, (size + 1) * entry_bytes,
+                                         entry_bytes == kSqeBytes ? Access::read : Access::write))
     return status::data_transfer_error;
   return status::success;
 }
 
 bool AdminProcessor::in_shadow_page(u16 qid) const {
-  return shadow_ != 0 && cq_doorbell_offset(qid, shared_.config.stride) - reg::doorbells + sizeof(u32) <= kPage;
+  return shadow_ != 0 &&
+         cq_doorbell_offset(qid, shared_.config.stride) - reg::doorbells + sizeof(u32) <= kPage;
 }
 
 AdminProcessor::Answer AdminProcessor::create_cq(const Sqe& e) {
@@ -387,9 +406,9 @@ AdminProcessor::Answer AdminProcessor::get_log(const Sqe& e) {
     writes += engine->counters().writes.load(std::memory_order_relaxed);
     errors += engine->counters().errors.load(std::memory_order_relaxed);
   }
-  IdentifyPage page;  // 512 bytes of log, zeros behind
+  IdentifyPage page;                                                 // 512 bytes of log, zeros behind
   if (log == kLogErrors) return {deliver(e, page.bytes(), wanted)};  // no entry: events are only counted
-  page.put<u16>(1, 300);  // kelvin
+  page.put<u16>(1, 300);                                             // kelvin
   page.put<u8>(3, 100);
   page.put<u8>(4, 10);
   page.put<u64>(64, reads);
@@ -400,7 +419,8 @@ AdminProcessor::Answer AdminProcessor::get_log(const Sqe& e) {
 
 AdminProcessor::Answer AdminProcessor::doorbell_buffers(const Sqe& e) {
   if (!shared_.config.shadow_doorbells) return {status::invalid_opcode};
-  if (e.prp1 % kPage != 0 || e.prp2 % kPage != 0 || e.prp1 == 0 || e.prp2 == 0) return {status::invalid_field};
+  if (e.prp1 % kPage != 0 || e.prp2 % kPage != 0 || e.prp1 == 0 || e.prp2 == 0)
+    return {status::invalid_field};
   model::DmaEngine& dma = engines_.front()->dma();
   const u64 needed = registers_.bytes - reg::doorbells < kPage ? registers_.bytes - reg::doorbells : kPage;
   if (dma.host(e.prp1, needed, Access::read) == nullptr || dma.host(e.prp2, needed, Access::write) == nullptr)

@@ -25,7 +25,8 @@ struct RegisterPage {
 class AdminProcessor {
  public:
   /// `engines[0]` runs on the thread that calls poll(); the others on their own.
-  AdminProcessor(ModelShared& shared, RegisterPage registers, std::vector<std::unique_ptr<IoEngine>>& engines);
+  AdminProcessor(ModelShared& shared, RegisterPage registers,
+                 std::vector<std::unique_ptr<IoEngine>>& engines);
 
   /// Starts serving the admin queue. False when the queue addresses or sizes are not usable: the
   /// controller then does not become ready.

@@ -32,8 +32,8 @@ ModelController::ModelController(const ModelConfig& config, std::string name, st
     : name_(std::move(name)),
       shared_(config),
       gpu_(std::move(gpu)),
-      registers_(gpu_ ? Place::pinned : Place::pageable, sq_doorbell_offset(config.max_queues + 1, config.stride),
-                 gpu_) {
+      registers_(gpu_ ? Place::pinned : Place::pageable,
+                 sq_doorbell_offset(config.max_queues + 1, config.stride), gpu_) {
   std::memset(registers_.host(), 0, registers_.bytes());
   const u64 cap = capabilities(config);
   const u32 vs = 0x00010400;
@@ -43,18 +43,21 @@ ModelController::ModelController(const ModelConfig& config, std::string name, st
   if (gpu_ && config.gpu_memory) agent_ = std::make_unique<model::DmaAgent>(gpu_, config.threads);
   for (u32 i = 0; i < config.threads; ++i)
     engines_.push_back(std::make_unique<IoEngine>(shared_, space_, agent_.get(), i));
-  admin_ = std::make_unique<AdminProcessor>(shared_, RegisterPage{registers_.host(), registers_.bytes()}, engines_);
+  admin_ = std::make_unique<AdminProcessor>(shared_, RegisterPage{registers_.host(), registers_.bytes()},
+                                            engines_);
   threads_.push_back(std::make_unique<model::DeviceThread>("nvme-model-0", [this] {
     bool work = false;
     if (++rounds_ % kRoundsPerRegisterLook == 0 || !admin_->enabled()) work = poll_registers();
     return engines_.front()->poll() || work;
   }));
   for (u32 i = 1; i < config.threads; ++i)
-    threads_.push_back(std::make_unique<model::DeviceThread>(fmt::format("nvme-model-{}", i),
-                                                             [engine = engines_[i].get()] { return engine->poll(); }));
+    threads_.push_back(std::make_unique<model::DeviceThread>(
+        fmt::format("nvme-model-{}", i), [engine = engines_[i].get()] { return engine->poll(); }));
 }
 
-ModelController::~ModelController() { threads_.clear(); }
+ModelController::~ModelController() {
+  threads_.clear();
+}
 
 void ModelController::check_offset(u64 offset, u64 bytes) const {
   if (offset % 4 != 0 || offset > registers_.bytes() || bytes > registers_.bytes() - offset)
@@ -67,7 +70,9 @@ u32 ModelController::read32(u32 offset) {
   return load_acquire(reinterpret_cast<u32*>(registers_.host() + offset));
 }
 
-u64 ModelController::read64(u32 offset) { return u64{read32(offset + 4)} << 32 | read32(offset); }
+u64 ModelController::read64(u32 offset) {
+  return u64{read32(offset + 4)} << 32 | read32(offset);
+}
 
 void ModelController::write32(u32 offset, u32 value) {
   check_offset(offset, 4);
@@ -75,7 +80,8 @@ void ModelController::write32(u32 offset, u32 value) {
   if (writable(offset)) store_release(reinterpret_cast<u32*>(registers_.host() + offset), value);
   // Memory shows only the last of two writes; a controller sees both, EN = 0 and EN = 1 behind it.
   if (offset == reg::cc)
-    while (cc_served_.load(std::memory_order_acquire) != value && !shared_.removed.load(std::memory_order_relaxed))
+    while (cc_served_.load(std::memory_order_acquire) != value &&
+           !shared_.removed.load(std::memory_order_relaxed))
       std::this_thread::yield();
 }
 
@@ -126,8 +132,8 @@ bool ModelController::poll_registers() {
 
 void ModelController::enable() {
   const u32 page_shift = 12 + (cc_ >> cc::mps_shift & 0xf);
-  const bool usable = page_shift == 12 && (cc_ >> cc::css_shift & 7) == 0 && (cc_ >> cc::iosqes_shift & 0xf) == 6 &&
-                      (cc_ >> cc::iocqes_shift & 0xf) == 4 &&
+  const bool usable = page_shift == 12 && (cc_ >> cc::css_shift & 7) == 0 &&
+                      (cc_ >> cc::iosqes_shift & 0xf) == 6 && (cc_ >> cc::iocqes_shift & 0xf) == 4 &&
                       admin_->enable(read32(reg::aqa), read64(reg::asq), read64(reg::acq));
   store_release(reinterpret_cast<u32*>(registers_.host() + reg::csts), usable ? csts::ready : csts::fatal);
 }

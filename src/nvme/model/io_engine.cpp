@@ -15,7 +15,7 @@ using model::Fault;
 
 namespace {
 
-constexpr u32 kBurst = 64;              // entries taken from one queue in a round
+constexpr u32 kBurst = 64;  // entries taken from one queue in a round
 constexpr u32 kPrefetch = 12;
 constexpr u32 kIdlePollsToSleep = 4096;  // before a queue with shadow doorbells asks for register writes
 constexpr u32 kAsleepShadowPolls = 64;
@@ -57,7 +57,8 @@ bool IoEngine::poll() {
       staging_[i].resize(kBurst);
       if (!dma_.fetch(q.iova + u64{q.head} * kSqeBytes, staging_[i].data(), u64{n} * kSqeBytes)) continue;
     } else {
-      for (u32 ahead = 0; ahead < std::min(n, kPrefetch); ++ahead) __builtin_prefetch(q.host + q.head + ahead);
+      for (u32 ahead = 0; ahead < std::min(n, kPrefetch); ++ahead)
+        __builtin_prefetch(q.host + q.head + ahead);
     }
     fetched_.push_back({i, q.head, n});
   }
@@ -119,8 +120,7 @@ u32 IoEngine::new_entries(SubmissionQueue& q) {
       const u32 moved = rung >= q.tail ? rung - q.tail : rung + q.entries - q.tail;
       if (rung >= q.entries || moved > q.entries - 1 - used)
         shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
-      else
-        q.tail = rung;
+      else q.tail = rung;
     }
   }
   return q.tail >= q.head ? q.tail - q.head : q.tail + q.entries - q.head;
@@ -142,12 +142,11 @@ void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
     return;
   }
   Outcome out;
-  if (tracks_ && (q.outstanding[e.cid / 64] >> (e.cid % 64) & 1) != 0)
-    out.status = status::cid_conflict;
+  if (tracks_ && (q.outstanding[e.cid / 64] >> (e.cid % 64) & 1) != 0) out.status = status::cid_conflict;
   else if (fault == Fault::error)
-    out.status = static_cast<IoOpcode>(e.opcode) == IoOpcode::read ? status::unrecovered_read : status::write_fault;
-  else
-    out = run(q, e, fault, serial);
+    out.status =
+        static_cast<IoOpcode>(e.opcode) == IoOpcode::read ? status::unrecovered_read : status::write_fault;
+  else out = run(q, e, fault, serial);
   if (out.status != status::success) EngineCounters::add(counters_.errors, 1);
 
   Cqe c;
@@ -275,7 +274,8 @@ IoEngine::Outcome IoEngine::transfer(const SubmissionQueue& q, const Sqe& e, Fau
       return ok;
     });
     if (st == status::success && !dma_.commit()) st = status::data_transfer_error;
-    if (st == status::success && std::memcmp(scratch_.data(), media, bytes) != 0) st = status::compare_failure;
+    if (st == status::success && std::memcmp(scratch_.data(), media, bytes) != 0)
+      st = status::compare_failure;
     EngineCounters::add(counters_.others, 1);
   }
   EngineCounters::add(counters_.bytes, bytes);
@@ -331,15 +331,15 @@ bool IoEngine::post_due() {
 }
 
 bool IoEngine::full(CompletionQueue& q) {
-  if ((q.tail + 1 == q.entries ? 0 : q.tail + 1) != q.head) [[likely]] return false;
+  if ((q.tail + 1 == q.entries ? 0 : q.tail + 1) != q.head) [[likely]]
+    return false;
   // The acquire orders the host's reads of freed entries before this side's overwriting them.
   const u32 rung = load_acquire(q.head_shadow != nullptr ? q.head_shadow : q.head_register);
   if (rung != q.last_rung) {
     q.last_rung = rung;
     const u32 held = q.tail >= q.head ? q.tail - q.head : q.tail + q.entries - q.head;
     const u32 moved = rung >= q.head ? rung - q.head : rung + q.entries - q.head;
-    if (rung < q.entries && moved <= held)
-      q.head = rung;
+    if (rung < q.entries && moved <= held) q.head = rung;
     else if (rung < q.entries || q.head_shadow != nullptr)  // the admin thread reports the rest
       shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
   }
@@ -367,10 +367,8 @@ bool IoEngine::post_held(CompletionQueue& q) {
 void IoEngine::write_entry(CompletionQueue& q, Cqe e) {
   e.status = static_cast<u16>((e.status & ~1u) | q.phase);
   const Word16 w = encode_cqe(e);
-  if (q.host != nullptr)
-    store16_release(q.host + q.tail, w);
-  else if (!dma_.deliver(q.iova + u64{q.tail} * kCqeBytes, &w, sizeof w))
-    return;
+  if (q.host != nullptr) store16_release(q.host + q.tail, w);
+  else if (!dma_.deliver(q.iova + u64{q.tail} * kCqeBytes, &w, sizeof w)) return;
   if (++q.tail == q.entries) {
     q.tail = 0;
     q.phase ^= 1;
@@ -387,7 +385,9 @@ CompletionQueue* IoEngine::find_cq(u16 qid) {
   return it == cqs_.end() ? nullptr : &*it;
 }
 
-void IoEngine::add(CompletionQueue q) { cqs_.push_back(std::move(q)); }
+void IoEngine::add(CompletionQueue q) {
+  cqs_.push_back(std::move(q));
+}
 
 void IoEngine::add(SubmissionQueue q) {
   q.cq_index = static_cast<u32>(find_cq(q.cqid) - cqs_.data());
@@ -423,7 +423,8 @@ void IoEngine::delete_cq(u16 qid) {
 
 bool IoEngine::abort(u16 sqid, u16 cid) {
   SubmissionQueue* q = find_sq(sqid);
-  if (q == nullptr || q->outstanding.empty() || (q->outstanding[cid / 64] >> (cid % 64) & 1) == 0) return false;
+  if (q == nullptr || q->outstanding.empty() || (q->outstanding[cid / 64] >> (cid % 64) & 1) == 0)
+    return false;
   set_outstanding(*q, cid, false);
   std::erase_if(later_, [&](const Later& l) { return l.sqid == sqid && l.cqe.cid == cid; });
   std::make_heap(later_.begin(), later_.end());

@@ -35,7 +35,9 @@ struct ModelShared {
 /// Counters of one engine; written by its thread, read by anyone.
 struct EngineCounters {
   std::atomic<u64> reads{0}, writes{0}, others{0}, bytes{0}, errors{0}, cq_full{0};
-  static void add(std::atomic<u64>& c, u64 n) { c.store(c.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
+  static void add(std::atomic<u64>& c, u64 n) {
+    c.store(c.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
 };
 
 struct CompletionQueue {
@@ -47,8 +49,8 @@ struct CompletionQueue {
   const u32* head_shadow = nullptr;
   u32 tail = 0;
   u32 phase = 1;
-  u32 head = 0;  ///< last valid value the host rang
-  u32 last_rung = 0;  ///< last value seen, valid or not
+  u32 head = 0;             ///< last valid value the host rang
+  u32 last_rung = 0;        ///< last value seen, valid or not
   std::deque<Cqe> waiting;  ///< completions held while the queue is full
 };
 
@@ -63,12 +65,12 @@ struct SubmissionQueue {
   const u32* tail_shadow = nullptr;
   u32* eventidx = nullptr;
   u32 head = 0;
-  u32 tail = 0;       ///< last valid value the host rang
+  u32 tail = 0;         ///< last valid value the host rang
   u32 last_rung = 0;    ///< last value of the register, valid or not
   u32 last_shadow = 0;  ///< the same of the shadow doorbell
   u32 idle_polls = 0;
-  bool asleep = false;  ///< told the host (eventidx) that the register must be written
-  u64 fetched = 0;      ///< commands fetched since creation: the serial of the next one
+  bool asleep = false;           ///< told the host (eventidx) that the register must be written
+  u64 fetched = 0;               ///< commands fetched since creation: the serial of the next one
   std::vector<u64> outstanding;  ///< bit a cid, for commands that complete later
 };
 
@@ -112,7 +114,7 @@ class IoEngine {
     bool operator<(const Later& o) const { return due_ns > o.due_ns; }  // the soonest on top of a heap
   };
   struct Fetched {
-    u32 sq = 0;  // index in sqs_
+    u32 sq = 0;     // index in sqs_
     u32 first = 0;  // slot
     u32 count = 0;
   };

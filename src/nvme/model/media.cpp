@@ -29,7 +29,8 @@ struct File {
 
 }  // namespace
 
-Media::Media(const ModelConfig& config) : capacity_(config.capacity_bytes / config.lba_bytes * config.lba_bytes) {
+Media::Media(const ModelConfig& config)
+    : capacity_(config.capacity_bytes / config.lba_bytes * config.lba_bytes) {
   if (config.media == ModelConfig::Media::null) return;
   void* p = MAP_FAILED;
   if (config.media == ModelConfig::Media::ram) {
@@ -55,6 +56,8 @@ Media::~Media() {
   if (base_ != nullptr) munmap(base_, capacity_);
 }
 
-bool Media::flush() { return !file_ || msync(base_, capacity_, MS_SYNC) == 0; }
+bool Media::flush() {
+  return !file_ || msync(base_, capacity_, MS_SYNC) == 0;
+}
 
 }  // namespace doorbell::nvme

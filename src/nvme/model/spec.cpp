@@ -6,8 +6,8 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
-#include "options/spec.hpp"
 #include "nvme/backends.hpp"
+#include "options/spec.hpp"
 
 namespace doorbell::nvme {
 
@@ -19,7 +19,8 @@ options::OptionTable model_keys() {
          .kind = Kind::text,
          .metavar = "null|ram|file:PATH",
          .default_text = "ram",
-         .help = "what blocks are kept in: nothing (no data moves), memory, or a file that survives a restart"});
+         .help =
+             "what blocks are kept in: nothing (no data moves), memory, or a file that survives a restart"});
   t.add({.name = "lba",
          .kind = Kind::integer,
          .default_text = "512",
@@ -62,7 +63,12 @@ options::OptionTable model_keys() {
          .min = 2,
          .max = 65536,
          .help = "largest queue (CAP.MQES + 1)"});
-  t.add({.name = "stride", .kind = Kind::integer, .default_text = "0", .min = 0, .max = 4, .help = "CAP.DSTRD"});
+  t.add({.name = "stride",
+         .kind = Kind::integer,
+         .default_text = "0",
+         .min = 0,
+         .max = 4,
+         .help = "CAP.DSTRD"});
   t.add({.name = "mdts",
          .kind = Kind::integer,
          .default_text = "9",
