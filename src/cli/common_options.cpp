@@ -32,15 +32,17 @@ void add_common_options(OptionTable& table) {
             .kind = Kind::seconds,
             .min = 0,
             .max = 3600,
-            .help = "work for this long before each repeat, uncounted (not given: a tenth of the run, at "
-                    "most 1 s)",
+            .help =
+                "work for this long before the first repeat, uncounted but for errors (not given: a tenth of "
+                "--duration, at most 1 s; nothing before a run by count)",
             .group = "Run"})
       .add({.name = "repeats",
             .kind = Kind::integer,
-            .default_text = "7",
             .min = 1,
             .max = 1000,
-            .help = "measure this many times; figures are the median repeat's, with a confidence interval",
+            .help =
+                "measure this many times; figures are the median repeat's, with a confidence interval (not "
+                "given: 7 with --duration, 1 for a run by count)",
             .group = "Run"})
       .add({.name = "seed",
             .kind = Kind::integer,

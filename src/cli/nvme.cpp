@@ -18,13 +18,14 @@ namespace doorbell::cli {
 namespace {
 
 constexpr u64 kDefaultIos = 10'000;
+constexpr u64 kRepeatsByTime = 7;
 
 void add_nvme_options(OptionTable& t) {
   t.add({.name = "controller",
          .kind = Kind::text,
          .metavar = "SPEC",
          .default_text = "model",
-         .help = "the controller: model[:KEY=VALUE,...] (keys below)",
+         .help = "the controller: model[:KEY=VALUE,...] (keys above)",
          .group = "Device"})
       .add({.name = "namespace",
             .kind = Kind::integer,
@@ -193,9 +194,7 @@ nvme::BenchOptions bench_options(const Options& o) {
   // A count says how much is done; only a run by time is warmed up and repeated unasked.
   const bool by_time = b.duration_s > 0;
   b.warmup_s = o.has("warmup") ? o.seconds("warmup") : by_time ? std::min(1.0, b.duration_s / 10) : 0;
-  b.repeats = static_cast<u32>(o.given("repeats") ? o.integer("repeats")
-                               : by_time          ? o.integer("repeats")
-                                                  : 1);
+  b.repeats = static_cast<u32>(o.has("repeats") ? o.integer("repeats") : by_time ? kRepeatsByTime : 1);
   for (const ListItem& item : o.list("fault")) {
     const auto& names = model::fault_names();
     const auto kind = static_cast<std::size_t>(std::ranges::find(names, item.kind) - names.begin());
