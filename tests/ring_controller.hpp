@@ -15,7 +15,8 @@ namespace doorbell::nvme {
 
 class RingController {
  public:
-  explicit RingController(u32 entries, u16 qid = 1) : entries_(entries), qid_(qid), sq_(entries * kSqeParts), cq_(entries) {}
+  explicit RingController(u32 entries, u16 qid = 1)
+      : entries_(entries), qid_(qid), sq_(entries * kSqeParts), cq_(entries) {}
 
   [[nodiscard]] QueuePairMemory memory() {
     QueuePairMemory m;
@@ -50,7 +51,9 @@ class RingController {
     return (at_ + 1) % entries_ == head;
   }
   /// Writes a completion; the queue must not be full.
-  void complete(u16 cid, u16 type_and_code = 0, u32 dw0 = 0) { complete_as(cid, type_and_code, dw0, qid_, fetched_); }
+  void complete(u16 cid, u16 type_and_code = 0, u32 dw0 = 0) {
+    complete_as(cid, type_and_code, dw0, qid_, fetched_);
+  }
   void complete_as(u16 cid, u16 type_and_code, u32 dw0, u16 sq_id, u32 sq_head) {
     if (cq_full()) throw std::runtime_error("completion queue overrun");
     Cqe c;

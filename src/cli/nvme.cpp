@@ -36,7 +36,7 @@ void add_nvme_options(OptionTable& t) {
             .group = "Device"})
       .add({.name = "allow-write",
             .kind = Kind::flag,
-            .help = "let writes destroy what a real device holds; models need no permission",
+            .help = "let writes destroy what a real device, or a media file of somebody else, holds",
             .group = "Device"})
       .add({.name = "memory-mode",
             .kind = Kind::integer,

@@ -297,7 +297,8 @@ BenchResult run_bench(const BenchOptions& o, const BenchWatch& watch) {
                {"queue_length", o.queue_length},
                {"memory_mode", o.memory_mode},
                {"pattern", o.random ? "random" : "sequential"}};
-  if (!setup.verify && o.verify) result.warnings.emplace_back("null media moves no data: nothing was verified");
+  if (!setup.verify && o.verify)
+    result.warnings.emplace_back("null media moves no data: nothing was verified");
   for (std::string& w : tally.warnings()) result.warnings.push_back(std::move(w));
   result.failed = tally.failed();
   return result;

@@ -140,6 +140,21 @@ class MediaFile(WithFolder):
         self.assertEqual(cell["verify"]["corrupt"], 1)
         self.assertEqual(cell["verify"]["first"][0]["address"], 50 * 512)
 
+    def test_a_file_of_somebody_else_takes_permission(self):
+        self.media.write_bytes(b"precious" * (1 << 19))
+        before = self.digest()
+        for arguments in (["--write-io", "10", "--read-io", "10"], []):
+            done = run("--controller", self.spec, *arguments)
+            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+            self.assertIn("--allow-write", done.stderr)
+            self.assertEqual(self.digest(), before)
+        self.media.write_bytes(b"precious")  # too small: it would have to grow
+        self.assertEqual(run("--controller", self.spec, "--allow-write").returncode, 1)
+        self.assertEqual(self.media.read_bytes(), b"precious")
+        self.media.write_bytes(b"precious" * (1 << 19))
+        self.assertEqual(run("--controller", self.spec, "--allow-write", *PATIENT).returncode, 0)
+        self.assertNotEqual(self.digest(), before)
+
     def test_a_refused_command_touches_nothing(self):
         self.media.write_bytes(os.urandom(4 << 20))
         before = self.digest()

@@ -19,7 +19,8 @@ using fuzz::require;
 extern "C" int LLVMFuzzerTestOneInput(const u8* bytes, std::size_t size) {
   FuzzedDataProvider in(bytes, size);
   ScriptedDevice::Script script;
-  script.cap = (in.ConsumeIntegral<u64>() & ~(u64{0xff} << 24)) | (in.ConsumeBool() ? u64{1} << 37 : 0);  // CAP.TO 0
+  script.cap =
+      (in.ConsumeIntegral<u64>() & ~(u64{0xff} << 24)) | (in.ConsumeBool() ? u64{1} << 37 : 0);  // CAP.TO 0
   if (in.ConsumeBool()) script.cap &= ~(u64{0xff} << 48) & ~(u64{0xc} << 32);
   script.granted = in.ConsumeIntegral<u32>();
   if (in.ConsumeIntegralInRange<u32>(0, 9) == 0)
@@ -27,8 +28,8 @@ extern "C" int LLVMFuzzerTestOneInput(const u8* bytes, std::size_t size) {
   script.identify = [&](u8, u8* page) {
     for (u32 n = in.ConsumeIntegralInRange<u32>(0, 40); n > 0; --n)
       page[in.ConsumeIntegralInRange<u32>(0, identify::bytes - 1)] = in.ConsumeIntegral<u8>();
-    for (const u32 at : {identify::mdts, identify::flbas, identify::dps, identify::lbaf, identify::lbaf + 2, identify::nsze + 7,
-                         identify::maxcmd, identify::serial, identify::model + 39})
+    for (const u32 at : {identify::mdts, identify::flbas, identify::dps, identify::lbaf, identify::lbaf + 2,
+                         identify::nsze + 7, identify::maxcmd, identify::serial, identify::model + 39})
       if (in.ConsumeBool()) page[at] = in.ConsumeIntegral<u8>();
   };
   try {
@@ -41,8 +42,10 @@ extern "C" int LLVMFuzzerTestOneInput(const u8* bytes, std::size_t size) {
     const u32 granted = c.request_queues(4);
     require(granted >= 1 && granted <= 65536);
     const NamespaceInfo n = c.identify_namespace(1);
-    require(n.lba_bytes >= 512 && n.lba_bytes <= 65536 && (n.lba_bytes & (n.lba_bytes - 1)) == 0 && n.blocks > 0);
-    const IoQueuePair q = c.create_queue_pair(1, std::min(info.max_queue_entries, 8u), Place::pageable, Place::pageable);
+    require(n.lba_bytes >= 512 && n.lba_bytes <= 65536 && (n.lba_bytes & (n.lba_bytes - 1)) == 0 &&
+            n.blocks > 0);
+    const IoQueuePair q =
+        c.create_queue_pair(1, std::min(info.max_queue_entries, 8u), Place::pageable, Place::pageable);
     require(q.memory(Initiator::cpu).sq_doorbell != nullptr);
   } catch (const Error&) {
     // Refused: that is an answer.

@@ -43,12 +43,12 @@ ModelConfig config_from(FuzzedDataProvider& in) {
 
 struct Rig {
   explicit Rig(const ModelConfig& config)
-      : shared(config),
-        registers(Place::pageable, sq_doorbell_offset(config.max_queues + 1, config.stride)) {
+      : shared(config), registers(Place::pageable, sq_doorbell_offset(config.max_queues + 1, config.stride)) {
     for (u32 i = 0; i < 2; ++i) engines.push_back(std::make_unique<IoEngine>(shared, space, nullptr, i));
     // The second engine has a thread on a real controller; here everything is the first one's.
     engines.pop_back();
-    admin = std::make_unique<AdminProcessor>(shared, RegisterPage{registers.host(), registers.bytes()}, engines);
+    admin =
+        std::make_unique<AdminProcessor>(shared, RegisterPage{registers.host(), registers.bytes()}, engines);
     std::memset(constant.region().host(), 0x5a, kRegion);
     require(admin->enable((kAdminEntries - 1) << 16 | (kAdminEntries - 1), sq[0].iova(), cq[0].iova()));
     submit(0, create_cq_command(1, 1, kIoEntries, cq[1].iova()));
@@ -56,7 +56,9 @@ struct Rig {
     poll();
   }
 
-  u32* word(u64 offset) { return reinterpret_cast<u32*>(registers.host() + offset % registers.bytes() / 4 * 4); }
+  u32* word(u64 offset) {
+    return reinterpret_cast<u32*>(registers.host() + offset % registers.bytes() / 4 * 4);
+  }
   void submit(u32 qid, const Sqe& e) {
     std::memcpy(sq[qid].region().host() + u64{tail[qid]} * kSqeBytes, &e, sizeof e);
     tail[qid] = (tail[qid] + 1) % kIoEntries;
@@ -74,18 +76,24 @@ struct Rig {
     const u64 offset = in.ConsumeIntegralInRange<u64>(0, kRegion + 4096);
     const u64 at = kind < 4 ? offset & ~u64{4095} : kind == 4 ? offset & ~u64{7} : offset;
     switch (in.ConsumeIntegralInRange<u32>(0, 4)) {
-      case 0: return in.ConsumeIntegral<u64>();
-      case 1: return constant.iova() + at;
-      case 2: return target.iova() + at;
-      default: return data.iova() + at;
+      case 0:
+        return in.ConsumeIntegral<u64>();
+      case 1:
+        return constant.iova() + at;
+      case 2:
+        return target.iova() + at;
+      default:
+        return data.iova() + at;
     }
   }
 
   ModelShared shared;
   SoftwareAddressSpace space;
   Region registers;
-  Mapped sq[2] = {{space, Region(Place::pageable, 4096), Access::read}, {space, Region(Place::pageable, 4096), Access::read}};
-  Mapped cq[2] = {{space, Region(Place::pageable, 4096), Access::write}, {space, Region(Place::pageable, 4096), Access::write}};
+  Mapped sq[2] = {{space, Region(Place::pageable, 4096), Access::read},
+                  {space, Region(Place::pageable, 4096), Access::read}};
+  Mapped cq[2] = {{space, Region(Place::pageable, 4096), Access::write},
+                  {space, Region(Place::pageable, 4096), Access::write}};
   Mapped data{space, Region(Place::pageable, kRegion), Access::read_write};
   Mapped constant{space, Region(Place::pageable, kRegion), Access::read};
   Mapped target{space, Region(Place::pageable, kRegion), Access::write};
@@ -99,7 +107,9 @@ Sqe entry_from(FuzzedDataProvider& in, Rig& rig, bool admin) {
   constexpr u8 kAdmin[] = {0x00, 0x01, 0x02, 0x04, 0x05, 0x06, 0x08, 0x09, 0x0a, 0x0c, 0x7c};
   constexpr u8 kIo[] = {0x00, 0x01, 0x02, 0x05, 0x08};
   const u8 any = in.ConsumeIntegral<u8>();
-  e.opcode = any < 16 ? in.ConsumeIntegral<u8>() : admin ? kAdmin[any % sizeof kAdmin] : kIo[any % sizeof kIo];
+  e.opcode = any < 16 ? in.ConsumeIntegral<u8>()
+             : admin  ? kAdmin[any % sizeof kAdmin]
+                      : kIo[any % sizeof kIo];
   e.flags = in.ConsumeIntegralInRange<u32>(0, 15) == 0 ? in.ConsumeIntegral<u8>() : u8{0};
   e.cid = in.ConsumeIntegral<u8>();
   e.nsid = in.PickValueInArray<u32>({1, 1, 1, 0, 2, 0xffffffff});
@@ -127,13 +137,27 @@ extern "C" int LLVMFuzzerTestOneInput(const u8* bytes, std::size_t size) {
     list[in.ConsumeIntegralInRange<u64>(0, kRegion / 8 - 1)] = rig.address(in);
   for (int step = 0; step < 200 && in.remaining_bytes() > 0; ++step) {
     switch (in.ConsumeIntegralInRange<u32>(0, 7)) {
-      case 0: rig.submit(0, entry_from(in, rig, true)); break;
-      case 1: store_release(rig.word(reg::doorbells + in.ConsumeIntegralInRange<u64>(0, 1024)), in.ConsumeIntegral<u32>()); break;
-      case 2: store_release(rig.word(reg::doorbells + in.ConsumeIntegralInRange<u64>(0, 64)), in.ConsumeIntegralInRange<u32>(0, 16)); break;
-      case 3: store_release(rig.word(cq_doorbell_offset(in.ConsumeIntegralInRange<u32>(0, 1), rig.shared.config.stride)),
-                            in.ConsumeIntegralInRange<u32>(0, kIoEntries)); break;
-      case 4: list[in.ConsumeIntegralInRange<u64>(0, kRegion / 8 - 1)] = in.ConsumeIntegral<u64>(); break;
-      default: rig.submit(1, entry_from(in, rig, false));
+      case 0:
+        rig.submit(0, entry_from(in, rig, true));
+        break;
+      case 1:
+        store_release(rig.word(reg::doorbells + in.ConsumeIntegralInRange<u64>(0, 1024)),
+                      in.ConsumeIntegral<u32>());
+        break;
+      case 2:
+        store_release(rig.word(reg::doorbells + in.ConsumeIntegralInRange<u64>(0, 64)),
+                      in.ConsumeIntegralInRange<u32>(0, 16));
+        break;
+      case 3:
+        store_release(
+            rig.word(cq_doorbell_offset(in.ConsumeIntegralInRange<u32>(0, 1), rig.shared.config.stride)),
+            in.ConsumeIntegralInRange<u32>(0, kIoEntries));
+        break;
+      case 4:
+        list[in.ConsumeIntegralInRange<u64>(0, kRegion / 8 - 1)] = in.ConsumeIntegral<u64>();
+        break;
+      default:
+        rig.submit(1, entry_from(in, rig, false));
     }
     if (in.ConsumeBool()) rig.poll();
   }

@@ -23,10 +23,16 @@ extern "C" int LLVMFuzzerTestOneInput(const u8* data, std::size_t size) {
   alignas(16) u32 good[kUnitWords];
   make_unit(good, expect.id);
   switch (in.ConsumeIntegralInRange<u32>(0, 3)) {
-    case 0: break;
-    case 1: std::memcpy(unit, good, sizeof unit); break;
-    case 2: make_unit(unit, {in.ConsumeIntegral<u64>(), in.ConsumeIntegral<u64>(), in.ConsumeIntegral<u64>()}); break;
-    default: make_unit(unit, {expect.id.seed, in.ConsumeIntegral<u64>(), expect.id.sequence});
+    case 0:
+      break;
+    case 1:
+      std::memcpy(unit, good, sizeof unit);
+      break;
+    case 2:
+      make_unit(unit, {in.ConsumeIntegral<u64>(), in.ConsumeIntegral<u64>(), in.ConsumeIntegral<u64>()});
+      break;
+    default:
+      make_unit(unit, {expect.id.seed, in.ConsumeIntegral<u64>(), expect.id.sequence});
   }
   for (u32 n = in.ConsumeIntegralInRange<u32>(0, 8); n > 0; --n)
     unit[in.ConsumeIntegralInRange<u32>(0, kUnitWords - 1)] = in.ConsumeIntegral<u32>();

@@ -86,7 +86,9 @@ class Keys {
   std::set<std::string> seen_;
 };
 
-u16 cid_of(Keys& in) { return static_cast<u16>(in("cid")); }
+u16 cid_of(Keys& in) {
+  return static_cast<u16>(in("cid"));
+}
 
 Sqe data_command(IoOpcode op, Keys& in) {
   const auto blocks = static_cast<u32>(in("nlb"));
@@ -104,8 +106,8 @@ Sqe identify_of(Keys& in) {
 }
 
 Sqe create_cq_of(Keys& in) {
-  Sqe e = create_cq_command(cid_of(in), static_cast<u16>(in("qid")), static_cast<u32>(in("entries")), in("prp1"),
-                            in("interrupts") != 0, static_cast<u16>(in("vector")));
+  Sqe e = create_cq_command(cid_of(in), static_cast<u16>(in("qid")), static_cast<u32>(in("entries")),
+                            in("prp1"), in("interrupts") != 0, static_cast<u16>(in("vector")));
   if (in("physically_contiguous") == 0) e.cdw11 &= ~1u;
   return e;
 }
@@ -120,7 +122,8 @@ Sqe create_sq_of(Keys& in) {
 
 Sqe set_features_of(Keys& in) {
   EXPECT_EQ(in("fid"), kFeatureQueues);
-  return set_queues_command(cid_of(in), static_cast<u32>(in("sq_requested")), static_cast<u32>(in("cq_requested")));
+  return set_queues_command(cid_of(in), static_cast<u32>(in("sq_requested")),
+                            static_cast<u32>(in("cq_requested")));
 }
 
 Sqe get_log_of(Keys& in) {
@@ -150,7 +153,8 @@ const std::map<std::string, std::function<Sqe(Keys&)>>& encoders() {
       {"async_event_request", [](Keys& in) { return admin_command(AdminOpcode::async_event, cid_of(in)); }},
       {"abort",
        [](Keys& in) {
-         return abort_command(cid_of(in), static_cast<u16>(in("abort_sqid")), static_cast<u16>(in("abort_cid")));
+         return abort_command(cid_of(in), static_cast<u16>(in("abort_sqid")),
+                              static_cast<u16>(in("abort_cid")));
        }},
   };
   return all;
@@ -197,7 +201,8 @@ void expect_bytes(const Bytes& got, const json& vector, const std::string& what)
   ASSERT_EQ(got.size(), want.size()) << what;
   if (vector.contains("dont_care"))
     for (const json& range : vector.at("dont_care"))
-      for (u64 i = 0; i < range.at(1).get<u64>(); ++i) want.at(range.at(0).get<u64>() + i) = got.at(range.at(0).get<u64>() + i);
+      for (u64 i = 0; i < range.at(1).get<u64>(); ++i)
+        want.at(range.at(0).get<u64>() + i) = got.at(range.at(0).get<u64>() + i);
   EXPECT_EQ(to_hex(got), to_hex(want)) << what;
 }
 
@@ -231,7 +236,8 @@ void check_prp_list(Keys& in, Keys& expect) {
   }
   if (expect.has("last_qwords")) {
     const json& last = expect.raw("last_qwords");
-    for (std::size_t i = 0; i < last.size(); ++i) EXPECT_EQ(list.at(list.size() - last.size() + i), number(last[i]));
+    for (std::size_t i = 0; i < last.size(); ++i)
+      EXPECT_EQ(list.at(list.size() - last.size() + i), number(last[i]));
   }
   if (expect.has("chain_qwords_at_511")) {
     const json& chain = expect.raw("chain_qwords_at_511");

@@ -30,7 +30,8 @@ inline std::string sha256_hex(std::span<const u8> bytes) {
   std::vector<u8> padded(bytes.begin(), bytes.end());
   padded.push_back(0x80);
   while (padded.size() % 64 != 56) padded.push_back(0);
-  for (int shift = 56; shift >= 0; shift -= 8) padded.push_back(static_cast<u8>(u64{bytes.size()} * 8 >> shift));
+  for (int shift = 56; shift >= 0; shift -= 8)
+    padded.push_back(static_cast<u8>(u64{bytes.size()} * 8 >> shift));
 
   for (std::size_t block = 0; block < padded.size(); block += 64) {
     u32 w[64];

@@ -33,7 +33,9 @@ BenchOptions usual() {
   return o;
 }
 
-u64 injected(const BenchResult& r, Fault f) { return r.cell.extra.at("model").at("injected").at(std::string(name(f))).get<u64>(); }
+u64 injected(const BenchResult& r, Fault f) {
+  return r.cell.extra.at("model").at("injected").at(std::string(name(f))).get<u64>();
+}
 
 void expect_clean(const BenchResult& r, u64 checked) {
   EXPECT_FALSE(r.failed);
@@ -50,9 +52,9 @@ void expect_clean(const BenchResult& r, u64 checked) {
 }
 
 void run_clean(const BenchOptions& o) {
-  SCOPED_TRACE(testing::Message() << o.controller << " lbas " << o.lbas_per_io << " queues " << o.num_queues << " length "
-                                  << o.queue_length << " batch " << o.batch << (o.random ? " random" : "")
-                                  << (o.shadow_doorbells ? " shadow" : ""));
+  SCOPED_TRACE(testing::Message() << o.controller << " lbas " << o.lbas_per_io << " queues " << o.num_queues
+                                  << " length " << o.queue_length << " batch " << o.batch
+                                  << (o.random ? " random" : "") << (o.shadow_doorbells ? " shadow" : ""));
   const BenchResult r = run_bench(o, {});
   expect_clean(r, o.read_io);
   EXPECT_EQ(r.cell.metrics.ops, o.write_io + o.read_io);
@@ -288,7 +290,8 @@ TEST(Bench, RefusesWhatCannotBe) {
   expect_refused(with([](auto& o) { o.write_io = o.read_io = 0; }), "--read-io");
   expect_refused(with([](auto& o) { o.queue_length = 1; }), "--queue-length");
   expect_refused(with([](auto& o) { o.queue_length = 5000; }), "--queue-length");
-  expect_refused(with([](auto& o) { o.controller = "model:entries=4", o.queue_length = 8; }), "--queue-length");
+  expect_refused(with([](auto& o) { o.controller = "model:entries=4", o.queue_length = 8; }),
+                 "--queue-length");
   expect_refused(with([](auto& o) { o.batch = 8, o.queue_length = 8; }), "--batch-size");
   expect_refused(with([](auto& o) { o.in_flight = 8, o.queue_length = 8; }), "--in-flight");
   expect_refused(with([](auto& o) { o.in_flight = 1024, o.queue_length = 2048; }), "--in-flight");
@@ -415,7 +418,11 @@ TEST_F(MediaFile, ALargerFileKeepsWhatLiesBehind) {
     std::ofstream file(path_, std::ios::binary);
     file << std::string(8u << 20, 'a') << "the tail";
   }
-  EXPECT_FALSE(run_bench(options(16384, 100), {}).failed);
+  BenchOptions o = options(16384, 100);
+  EXPECT_THROW((void)run_bench(o, {}), Error);  // somebody else's blocks
+  EXPECT_EQ(contents().substr(0, 8u << 20), std::string(8u << 20, 'a'));
+  o.allow_write = true;
+  EXPECT_FALSE(run_bench(o, {}).failed);
   EXPECT_EQ(contents().substr(8u << 20), "the tail");
 }
 
@@ -477,14 +484,16 @@ TEST_P(Faults, AreCountedExactly) {
   } else {
     EXPECT_EQ(r.cell.metrics.ops, 4000u - n);
     u64 statuses = 0;
-    for (const auto& [text, count] : r.cell.extra.at("nvme").at("completion_statuses").items()) statuses += count.get<u64>();
+    for (const auto& [text, count] : r.cell.extra.at("nvme").at("completion_statuses").items())
+      statuses += count.get<u64>();
     EXPECT_EQ(statuses, n);
   }
 }
 
 std::vector<FaultRun> fault_runs() {
   std::vector<FaultRun> all;
-  for (const Fault f : {Fault::error, Fault::corrupt, Fault::misplace, Fault::stale, Fault::duplicate, Fault::reorder}) {
+  for (const Fault f :
+       {Fault::error, Fault::corrupt, Fault::misplace, Fault::stale, Fault::duplicate, Fault::reorder}) {
     for (const u64 seed : {1u, 2u, 77u})
       for (const u32 queues : {1u, 4u}) all.push_back({f, 0.01, seed, queues});
     all.push_back({f, 0.2, 5, 2, 8, 3});

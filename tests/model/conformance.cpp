@@ -22,11 +22,14 @@ using testing_raw::RawQueue;
 
 constexpr u32 kPage = 4096;
 
-u16 code(const Cqe& e) { return status_of(e).type_and_code(); }
+u16 code(const Cqe& e) {
+  return status_of(e).type_and_code();
+}
 
 /// An enabled controller with one working queue pair and what Identify says.
 struct Rig {
-  explicit Rig(const Target& target, bool slow_commands = false, u32 entries = 64) : c(target.open(slow_commands)) {
+  explicit Rig(const Target& target, bool slow_commands = false, u32 entries = 64)
+      : c(target.open(slow_commands)) {
     c.enable();
     EXPECT_EQ(c.status(set_queues_command(0, 8, 8)), status::success);
     EXPECT_EQ(c.status(identify_command(0, Cns::controller, 0, page.iova())), status::success);
@@ -98,8 +101,9 @@ void enable_disable_enable(const Target& t) {
 void expect_not_ready(RawController& c, const std::string& why) {
   SCOPED_TRACE(why);
   // Fatal at once is as good as never ready.
-  EXPECT_FALSE(eventually([&] { return (c.csts() & csts::ready) != 0 || (c.csts() & csts::fatal) != 0; }, 0.2) &&
-               (c.csts() & csts::ready) != 0);
+  EXPECT_FALSE(
+      eventually([&] { return (c.csts() & csts::ready) != 0 || (c.csts() & csts::fatal) != 0; }, 0.2) &&
+      (c.csts() & csts::ready) != 0);
   c.disable();
   c.enable();  // and it recovers
   EXPECT_EQ(c.status(set_queues_command(0, 1, 1)), status::success);
@@ -160,7 +164,8 @@ void reset_in_mid_run(const Target& t) {
   EXPECT_EQ(r.c.status(set_queues_command(0, 8, 8)), status::success);
   ASSERT_EQ(r.c.status(create_cq_command(0, 1, 64, r.io->cq_iova())), status::success);
   ASSERT_EQ(r.c.status(create_sq_command(0, 1, 1, 64, r.io->sq_iova())), status::success);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(r.status(r.command(IoOpcode::read, 0, 1, r.data.iova())), status::success);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(r.status(r.command(IoOpcode::read, 0, 1, r.data.iova())), status::success);
 }
 
 void shutdown_completes(const Target& t) {
@@ -204,7 +209,8 @@ void identify_pages(const Target& t) {
   u32 nn = 0;
   std::memcpy(&nn, p + identify::nn, 4);
   EXPECT_GE(nn, 1u);
-  for (u32 i = 0; i < identify::serial_bytes; ++i) EXPECT_TRUE(p[identify::serial + i] >= 0x20 && p[identify::serial + i] < 0x7f);
+  for (u32 i = 0; i < identify::serial_bytes; ++i)
+    EXPECT_TRUE(p[identify::serial + i] >= 0x20 && p[identify::serial + i] < 0x7f);
   for (u32 i = 0; i < kPage; ++i) ASSERT_EQ(p[kPage + i], 0xaa) << "past the page";
 
   EXPECT_EQ(identify(0, 1, r.page.iova()), status::success);
@@ -256,7 +262,7 @@ void identify_to_bad_addresses(const Target& t) {
   EXPECT_EQ(r.c.status(e), status::prp_offset_invalid);
   e.prp1 = u64{1} << 60;
   EXPECT_EQ(r.c.status(e), status::data_transfer_error);
-  const Mapped &read_only = r.c.memory(kPage, Access::read);
+  const Mapped& read_only = r.c.memory(kPage, Access::read);
   e.prp1 = read_only.iova();
   EXPECT_EQ(r.c.status(e), status::data_transfer_error);
   EXPECT_EQ(read_only.region().host()[identify::sqes], 0);
@@ -290,7 +296,8 @@ void queue_count_feature(const Target& t) {
 void smart_log(const Target& t) {
   Rig r(t);
   u8* const p = r.page.region().host();
-  for (int i = 0; i < 3; ++i) ASSERT_EQ(r.status(r.command(IoOpcode::read, 0, 1, r.data.iova())), status::success);
+  for (int i = 0; i < 3; ++i)
+    ASSERT_EQ(r.status(r.command(IoOpcode::read, 0, 1, r.data.iova())), status::success);
   ASSERT_EQ(r.status(r.command(IoOpcode::write, 0, 1, r.data.iova())), status::success);
   std::memset(p, 0xee, 2 * kPage);
   ASSERT_EQ(r.c.status(get_log_command(0, kLogSmart, kAllNamespaces, 512, r.page.iova())), status::success);
@@ -304,7 +311,8 @@ void smart_log(const Target& t) {
   std::memset(p, 0xee, kPage);
   ASSERT_EQ(r.c.status(get_log_command(0, kLogSmart, kAllNamespaces, 8, r.page.iova())), status::success);
   for (u32 i = 8; i < kPage; ++i) ASSERT_EQ(p[i], 0xee) << i;
-  EXPECT_EQ(r.c.status(get_log_command(0, 0x7e, kAllNamespaces, 512, r.page.iova())), status::invalid_log_page);
+  EXPECT_EQ(r.c.status(get_log_command(0, 0x7e, kAllNamespaces, 512, r.page.iova())),
+            status::invalid_log_page);
 }
 
 void create_cq_checks(const Target& t) {
@@ -397,7 +405,8 @@ void create_checks_in_order(const Target& t) {
   EXPECT_EQ(create(create_sq, 2, 0, 5 << 16, kBad), status::invalid_queue_size) << "size before CQID";
   EXPECT_EQ(create(create_sq, 2, 15, 5 << 16, kBad), status::cq_invalid);
   EXPECT_EQ(create(create_sq, 2, 15, 0, kBad), status::invalid_queue_id) << "CQID 0";
-  EXPECT_EQ(create(create_sq, 2, 15, 0xffffu << 16, kBad), status::invalid_queue_id) << "CQID beyond the grant";
+  EXPECT_EQ(create(create_sq, 2, 15, 0xffffu << 16, kBad), status::invalid_queue_id)
+      << "CQID beyond the grant";
   EXPECT_EQ(create(create_sq, 2, 15, 1 << 16, kBad), status::invalid_field);
   EXPECT_EQ(create(create_sq, 2, 15, 1 << 16 | 1, kBad), status::prp_offset_invalid);
 }
@@ -494,7 +503,9 @@ Cqe next_event(Rig& r, u16 cid) {
   return e;
 }
 
-void request_event(Rig& r, u16 cid) { r.c.admin().submit(admin_command(AdminOpcode::async_event, cid)); }
+void request_event(Rig& r, u16 cid) {
+  r.c.admin().submit(admin_command(AdminOpcode::async_event, cid));
+}
 
 void event_request_limit(const Target& t) {
   Rig r(t);
@@ -655,7 +666,8 @@ void two_sqs_on_one_cq(const Target& t) {
   }
   using enum AdminOpcode;
   EXPECT_EQ(r.c.status(delete_queue_command(delete_sq, 0, 3)), status::success);
-  EXPECT_EQ(r.c.status(delete_queue_command(delete_cq, 0, 3)), status::invalid_queue_deletion) << "4 is still there";
+  EXPECT_EQ(r.c.status(delete_queue_command(delete_cq, 0, 3)), status::invalid_queue_deletion)
+      << "4 is still there";
   b->submit(flush_command(9, 1));
   EXPECT_EQ(a->wait().sq_id, 4);
   EXPECT_EQ(r.c.status(delete_queue_command(delete_sq, 0, 4)), status::success);
@@ -677,13 +689,13 @@ void a_cid_in_use_is_a_conflict(const Target& t) {
 
 void doorbell_buffers_are_checked(const Target& t) {
   Rig r(t);
-  const Mapped &pages = r.c.memory(2 * kPage);
+  const Mapped& pages = r.c.memory(2 * kPage);
   const u64 a = pages.iova(), b = a + kPage;
   EXPECT_EQ(r.c.status(doorbell_buffer_command(0, a + 4, b)), status::invalid_field);
   EXPECT_EQ(r.c.status(doorbell_buffer_command(0, a, b + 2048)), status::invalid_field);
   if ((t.has & iommu) != 0) {
     EXPECT_NE(r.c.status(doorbell_buffer_command(0, u64{1} << 60, b)), status::success);
-    const Mapped &read_only = r.c.memory(kPage, Access::read);
+    const Mapped& read_only = r.c.memory(kPage, Access::read);
     EXPECT_NE(r.c.status(doorbell_buffer_command(0, a, read_only.iova())), status::success);
   }
   EXPECT_EQ(r.c.status(doorbell_buffer_command(0, a, b)), status::success);
@@ -692,7 +704,7 @@ void doorbell_buffers_are_checked(const Target& t) {
 
 void a_bad_shadow_value_is_reported_once(const Target& t) {
   Rig r(t);
-  const Mapped &pages = r.c.memory(2 * kPage);
+  const Mapped& pages = r.c.memory(2 * kPage);
   ASSERT_EQ(r.c.status(doorbell_buffer_command(0, pages.iova(), pages.iova() + kPage)), status::success);
   const auto q = r.c.create(2, 8, 8);
   const u64 at = sq_doorbell_offset(2, r.c.cap().stride()) - reg::doorbells;
@@ -745,14 +757,10 @@ void invalid_namespaces(const Target& t) {
 
 void blocks_out_of_range(const Target& t) {
   Rig r(t);
-  const std::pair<u64, u32> bad[] = {{r.blocks, 1},
-                                     {r.blocks - 1, 2},
-                                     {r.blocks + 1, 1},
-                                     {~u64{0}, 1},
-                                     {~u64{0}, 8},          // the sum is 7
-                                     {~u64{0} - 6, 8},      // the sum is 1
-                                     {u64{1} << 63, 1},
-                                     {u64{1} << 32 << 31, 8}};
+  const std::pair<u64, u32> bad[] = {{r.blocks, 1},     {r.blocks - 1, 2},      {r.blocks + 1, 1},
+                                     {~u64{0}, 1},      {~u64{0}, 8},  // the sum is 7
+                                     {~u64{0} - 6, 8},                 // the sum is 1
+                                     {u64{1} << 63, 1}, {u64{1} << 32 << 31, 8}};
   for (const auto& [lba, n] : bad) {
     for (const auto op : {IoOpcode::read, IoOpcode::write, IoOpcode::compare, IoOpcode::write_zeroes}) {
       const Cqe e = r.run(r.command(op, lba, n, r.data.iova(), r.data.iova() + kPage));
@@ -760,7 +768,8 @@ void blocks_out_of_range(const Target& t) {
       EXPECT_TRUE(status_of(e).do_not_retry());
     }
   }
-  EXPECT_EQ(r.status(r.command(IoOpcode::write_zeroes, ~u64{0} - 65535 + 1, 65536, 0)), status::lba_out_of_range);
+  EXPECT_EQ(r.status(r.command(IoOpcode::write_zeroes, ~u64{0} - 65535 + 1, 65536, 0)),
+            status::lba_out_of_range);
   EXPECT_EQ(r.status(r.command(IoOpcode::read, r.blocks - 1, 1, r.data.iova())), status::success);
 }
 
@@ -770,26 +779,32 @@ void largest_transfer(const Target& t) {
   const u64 most = u64{kPage} << r.mdts;
   const u32 n = static_cast<u32>(most / r.lba_bytes);
   ASSERT_LT(n, 65536u);
-  const Mapped &buffer = r.c.memory(most + 2 * kPage);
+  const Mapped& buffer = r.c.memory(most + 2 * kPage);
   std::vector<u64> list(prp_list_qwords(0, most + kPage, kPage) + 1);
-  const Mapped &lists = r.c.memory(list.size() * 8);
-  write_prp_list(reinterpret_cast<u64*>(lists.region().host()), buffer.iova(), most + kPage, kPage, lists.iova());
+  const Mapped& lists = r.c.memory(list.size() * 8);
+  write_prp_list(reinterpret_cast<u64*>(lists.region().host()), buffer.iova(), most + kPage, kPage,
+                 lists.iova());
   EXPECT_EQ(r.status(r.command(IoOpcode::read, 0, n, buffer.iova(), lists.iova())), status::success);
-  EXPECT_EQ(r.status(r.command(IoOpcode::read, 0, n + 1, buffer.iova(), lists.iova())), status::invalid_field);
-  EXPECT_EQ(r.status(r.command(IoOpcode::write, 0, n + 1, buffer.iova(), lists.iova())), status::invalid_field);
-  EXPECT_EQ(r.status(r.command(IoOpcode::read, 0, 65536, buffer.iova(), lists.iova())), status::invalid_field);
+  EXPECT_EQ(r.status(r.command(IoOpcode::read, 0, n + 1, buffer.iova(), lists.iova())),
+            status::invalid_field);
+  EXPECT_EQ(r.status(r.command(IoOpcode::write, 0, n + 1, buffer.iova(), lists.iova())),
+            status::invalid_field);
+  EXPECT_EQ(r.status(r.command(IoOpcode::read, 0, 65536, buffer.iova(), lists.iova())),
+            status::invalid_field);
 }
 
 /// Every shape of PRPs, there and back, with the bytes around the buffer guarded.
 void data_through_every_prp_shape(const Target& t) {
   Rig r(t);
   const u64 limit = r.mdts == 0 ? u64{4} << 20 : std::min(u64{kPage} << r.mdts, u64{4} << 20);
-  const Mapped &out = r.c.memory(limit + 2 * kPage, Access::read), &in = r.c.memory(limit + 2 * kPage, Access::write);
-  const Mapped &lists = r.c.memory((limit / kPage + 4) * 8 + kPage, Access::read);
+  const Mapped &out = r.c.memory(limit + 2 * kPage, Access::read),
+               &in = r.c.memory(limit + 2 * kPage, Access::write);
+  const Mapped& lists = r.c.memory((limit / kPage + 4) * 8 + kPage, Access::read);
   auto* const list = reinterpret_cast<u64*>(lists.region().host());
   u8* const from = out.region().host();
   u8* const to = in.region().host();
-  const u64 sizes[] = {r.lba_bytes, kPage, 2 * kPage, 3 * kPage, 17 * kPage, limit / 2 / kPage * kPage, limit};
+  const u64 sizes[] = {r.lba_bytes, kPage, 2 * kPage, 3 * kPage, 17 * kPage, limit / 2 / kPage * kPage,
+                       limit};
   u64 lba = 3;
   for (const u64 bytes : sizes) {
     if (bytes > limit || bytes % r.lba_bytes != 0) continue;
@@ -809,7 +824,8 @@ void data_through_every_prp_shape(const Target& t) {
       ASSERT_EQ(r.status(r.command(IoOpcode::read, lba, n, p.prp1, p.prp2)), status::success);
       ASSERT_EQ(std::memcmp(to + offset, from + offset, bytes), 0);
       for (u64 i = 0; i < offset; ++i) ASSERT_EQ(to[i], 0xc3) << "before the buffer";
-      for (u64 i = offset + bytes; i < in.region().bytes(); ++i) ASSERT_EQ(to[i], 0xc3) << "behind the buffer";
+      for (u64 i = offset + bytes; i < in.region().bytes(); ++i)
+        ASSERT_EQ(to[i], 0xc3) << "behind the buffer";
       lba += n;
     }
   }
@@ -819,26 +835,28 @@ void scattered_pages(const Target& t) {
   Rig r(t);
   // 16 pages in reverse order, the list beginning in the middle of its page.
   const u64 pages = 16;
-  const Mapped &lists = r.c.memory(kPage, Access::read);
+  const Mapped& lists = r.c.memory(kPage, Access::read);
   auto* const list = reinterpret_cast<u64*>(lists.region().host());
   fill(r.bytes(), pages * kPage, 8);
   for (u64 i = 1; i < pages; ++i) list[100 + i - 1] = r.data.iova() + (pages - 1 - i) * kPage;
   const u32 n = static_cast<u32>(pages * kPage / r.lba_bytes);
   const u64 first = r.data.iova() + (pages - 1) * kPage;
   ASSERT_EQ(r.status(r.command(IoOpcode::write, 0, n, first, lists.iova() + 800)), status::success);
-  const Mapped &flat = r.c.memory(pages * kPage, Access::write);
-  const Mapped &flat_list = r.c.memory(kPage, Access::read);
+  const Mapped& flat = r.c.memory(pages * kPage, Access::write);
+  const Mapped& flat_list = r.c.memory(kPage, Access::read);
   const PrpPair p = prp_pair(flat.iova(), pages * kPage, kPage, flat_list.iova());
-  write_prp_list(reinterpret_cast<u64*>(flat_list.region().host()), flat.iova(), pages * kPage, kPage, flat_list.iova());
+  write_prp_list(reinterpret_cast<u64*>(flat_list.region().host()), flat.iova(), pages * kPage, kPage,
+                 flat_list.iova());
   ASSERT_EQ(r.status(r.command(IoOpcode::read, 0, n, p.prp1, p.prp2)), status::success);
   for (u64 i = 0; i < pages; ++i)
-    EXPECT_EQ(std::memcmp(flat.region().host() + i * kPage, r.bytes() + (pages - 1 - i) * kPage, kPage), 0) << i;
+    EXPECT_EQ(std::memcmp(flat.region().host() + i * kPage, r.bytes() + (pages - 1 - i) * kPage, kPage), 0)
+        << i;
 }
 
 void bad_prp_offsets(const Target& t) {
   Rig r(t);
   const u32 page_blocks = kPage / r.lba_bytes;
-  const Mapped &lists = r.c.memory(2 * kPage);
+  const Mapped& lists = r.c.memory(2 * kPage);
   auto* const list = reinterpret_cast<u64*>(lists.region().host());
   for (const auto op : {IoOpcode::read, IoOpcode::write, IoOpcode::compare}) {
     SCOPED_TRACE(static_cast<int>(op));
@@ -846,10 +864,12 @@ void bad_prp_offsets(const Target& t) {
       EXPECT_EQ(r.status(r.command(op, 0, 1, r.data.iova() + low)), status::prp_offset_invalid) << low;
     EXPECT_EQ(r.status(r.command(op, 0, 2 * page_blocks, r.data.iova(), r.data.iova() + kPage + 8)),
               status::prp_offset_invalid);
-    EXPECT_EQ(r.status(r.command(op, 0, 3 * page_blocks, r.data.iova(), lists.iova() + 4)), status::prp_offset_invalid);
+    EXPECT_EQ(r.status(r.command(op, 0, 3 * page_blocks, r.data.iova(), lists.iova() + 4)),
+              status::prp_offset_invalid);
     list[0] = r.data.iova() + kPage;
     list[1] = r.data.iova() + 2 * kPage + 512;
-    EXPECT_EQ(r.status(r.command(op, 0, 3 * page_blocks, r.data.iova(), lists.iova())), status::prp_offset_invalid);
+    EXPECT_EQ(r.status(r.command(op, 0, 3 * page_blocks, r.data.iova(), lists.iova())),
+              status::prp_offset_invalid);
   }
 }
 
@@ -858,24 +878,31 @@ void unmapped_prps(const Target& t) {
   const u32 page_blocks = kPage / r.lba_bytes;
   constexpr u64 kNowhere = u64{1} << 60;
   const Mapped &read_only = r.c.memory(kPage, Access::read), &write_only = r.c.memory(kPage, Access::write);
-  const Mapped &lists = r.c.memory(kPage);
+  const Mapped& lists = r.c.memory(kPage);
   auto* const list = reinterpret_cast<u64*>(lists.region().host());
   std::memset(read_only.region().host(), 0x77, kPage);
   for (const auto op : {IoOpcode::read, IoOpcode::write, IoOpcode::compare}) {
     SCOPED_TRACE(static_cast<int>(op));
     EXPECT_EQ(r.status(r.command(op, 0, 1, kNowhere)), status::data_transfer_error);
     EXPECT_EQ(r.status(r.command(op, 0, 1, 0)), status::data_transfer_error);
-    EXPECT_EQ(r.status(r.command(op, 0, 2 * page_blocks, r.data.iova(), kNowhere)), status::data_transfer_error);
-    EXPECT_EQ(r.status(r.command(op, 0, 3 * page_blocks, r.data.iova(), kNowhere)), status::data_transfer_error);
+    EXPECT_EQ(r.status(r.command(op, 0, 2 * page_blocks, r.data.iova(), kNowhere)),
+              status::data_transfer_error);
+    EXPECT_EQ(r.status(r.command(op, 0, 3 * page_blocks, r.data.iova(), kNowhere)),
+              status::data_transfer_error);
     list[0] = r.data.iova() + kPage;
     list[1] = kNowhere;
-    EXPECT_EQ(r.status(r.command(op, 0, 3 * page_blocks, r.data.iova(), lists.iova())), status::data_transfer_error);
+    EXPECT_EQ(r.status(r.command(op, 0, 3 * page_blocks, r.data.iova(), lists.iova())),
+              status::data_transfer_error);
     // One block past the end of the mapping.
-    EXPECT_EQ(r.status(r.command(op, 0, 1, r.data.iova() + r.data.region().bytes())), status::data_transfer_error);
+    EXPECT_EQ(r.status(r.command(op, 0, 1, r.data.iova() + r.data.region().bytes())),
+              status::data_transfer_error);
   }
-  EXPECT_EQ(r.status(r.command(IoOpcode::read, 0, page_blocks, read_only.iova())), status::data_transfer_error);
-  for (u32 i = 0; i < kPage; ++i) ASSERT_EQ(read_only.region().host()[i], 0x77) << "written through a read-only mapping";
-  EXPECT_EQ(r.status(r.command(IoOpcode::write, 0, page_blocks, write_only.iova())), status::data_transfer_error);
+  EXPECT_EQ(r.status(r.command(IoOpcode::read, 0, page_blocks, read_only.iova())),
+            status::data_transfer_error);
+  for (u32 i = 0; i < kPage; ++i)
+    ASSERT_EQ(read_only.region().host()[i], 0x77) << "written through a read-only mapping";
+  EXPECT_EQ(r.status(r.command(IoOpcode::write, 0, page_blocks, write_only.iova())),
+            status::data_transfer_error);
   EXPECT_EQ(r.status(r.command(IoOpcode::write, 0, page_blocks, read_only.iova())), status::success);
   EXPECT_EQ(r.status(r.command(IoOpcode::read, 0, page_blocks, write_only.iova())), status::success);
   EXPECT_EQ(std::memcmp(write_only.region().host(), read_only.region().host(), kPage), 0);
@@ -885,7 +912,7 @@ void a_list_that_chains_to_itself(const Target& t) {
   Rig r(t);
   // Entered at its last qword, where the chain pointer lies, so that a small transfer chains too.
   const u32 page_blocks = kPage / r.lba_bytes;
-  const Mapped &lists = r.c.memory(kPage, Access::read);
+  const Mapped& lists = r.c.memory(kPage, Access::read);
   auto* const list = reinterpret_cast<u64*>(lists.region().host());
   for (int i = 0; i < 511; ++i) list[i] = r.data.iova();
   list[511] = lists.iova();
@@ -898,12 +925,16 @@ void compare_blocks(const Target& t) {
   Rig r(t);
   fill(r.bytes(), 4 * kPage, 5);
   const u32 n = 2 * kPage / r.lba_bytes;
-  ASSERT_EQ(r.status(r.command(IoOpcode::write, 8, n, r.data.iova(), r.data.iova() + kPage)), status::success);
-  EXPECT_EQ(r.status(r.command(IoOpcode::compare, 8, n, r.data.iova(), r.data.iova() + kPage)), status::success);
+  ASSERT_EQ(r.status(r.command(IoOpcode::write, 8, n, r.data.iova(), r.data.iova() + kPage)),
+            status::success);
+  EXPECT_EQ(r.status(r.command(IoOpcode::compare, 8, n, r.data.iova(), r.data.iova() + kPage)),
+            status::success);
   r.bytes()[2 * kPage - 1] ^= 1;
-  EXPECT_EQ(r.status(r.command(IoOpcode::compare, 8, n, r.data.iova(), r.data.iova() + kPage)), status::compare_failure);
+  EXPECT_EQ(r.status(r.command(IoOpcode::compare, 8, n, r.data.iova(), r.data.iova() + kPage)),
+            status::compare_failure);
   r.bytes()[2 * kPage - 1] ^= 1;
-  EXPECT_EQ(r.status(r.command(IoOpcode::compare, 8, n, r.data.iova(), r.data.iova() + kPage)), status::success);
+  EXPECT_EQ(r.status(r.command(IoOpcode::compare, 8, n, r.data.iova(), r.data.iova() + kPage)),
+            status::success);
 }
 
 void write_zeroes_clears(const Target& t) {

@@ -17,17 +17,17 @@ namespace doorbell::nvme::conformance {
 /// What a case depends on beyond the specification's musts. A target without it leaves the case out.
 enum Need : unsigned {
   nothing = 0,
-  slow = 1u << 0,            ///< a device whose commands stay outstanding for some 10 ms
-  cid_conflicts = 1u << 1,   ///< notices a cid that is in use
-  check_order = 1u << 2,     ///< checks Create I/O Queue fields in the specification's order
-  doorbell_events = 1u << 3, ///< reports bad doorbell writes as asynchronous events
-  shadow = 1u << 4,          ///< has Doorbell Buffer Config
-  no_interrupts = 1u << 5,   ///< refuses interrupts: polled completion queues only
-  one_namespace = 1u << 6,   ///< namespace 1 alone, and Identify of another is an error
-  counts = 1u << 7,          ///< Device::counters() counts invalid doorbell values
-  iommu = 1u << 8,           ///< accesses outside the mapping are refused and answered, with permissions
-  mdts = 1u << 9,            ///< has a largest transfer that is less than the commands' own limit
-  checks_enable = 1u << 10,  ///< does not become ready with admin queues that cannot be used
+  slow = 1u << 0,             ///< a device whose commands stay outstanding for some 10 ms
+  cid_conflicts = 1u << 1,    ///< notices a cid that is in use
+  check_order = 1u << 2,      ///< checks Create I/O Queue fields in the specification's order
+  doorbell_events = 1u << 3,  ///< reports bad doorbell writes as asynchronous events
+  shadow = 1u << 4,           ///< has Doorbell Buffer Config
+  no_interrupts = 1u << 5,    ///< refuses interrupts: polled completion queues only
+  one_namespace = 1u << 6,    ///< namespace 1 alone, and Identify of another is an error
+  counts = 1u << 7,           ///< Device::counters() counts invalid doorbell values
+  iommu = 1u << 8,            ///< accesses outside the mapping are refused and answered, with permissions
+  mdts = 1u << 9,             ///< has a largest transfer that is less than the commands' own limit
+  checks_enable = 1u << 10,   ///< does not become ready with admin queues that cannot be used
 };
 
 /// A controller under test.

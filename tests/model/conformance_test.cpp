@@ -45,7 +45,8 @@ const Configuration kConfigurations[] = {
     {"ChainedLists", "capacity=64Mi,mdts=10,threads=2,stride=1,entries=256"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Model, Conformance, testing::Combine(testing::ValuesIn(kConfigurations), testing::ValuesIn(cases())),
+INSTANTIATE_TEST_SUITE_P(Model, Conformance,
+                         testing::Combine(testing::ValuesIn(kConfigurations), testing::ValuesIn(cases())),
                          [](const auto& p) {
                            return std::get<0>(p.param).name + "_" + std::get<1>(p.param).name;
                          });

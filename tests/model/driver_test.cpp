@@ -19,7 +19,8 @@
 namespace doorbell::nvme {
 namespace {
 
-std::unique_ptr<Controller> open(ScriptedDevice::Script script, double timeout_s = 0.3, ScriptedDevice** device = nullptr) {
+std::unique_ptr<Controller> open(ScriptedDevice::Script script, double timeout_s = 0.3,
+                                 ScriptedDevice** device = nullptr) {
   auto owned = std::make_unique<ScriptedDevice>(std::move(script));
   if (device != nullptr) *device = owned.get();
   OpenOptions options;
@@ -56,12 +57,16 @@ TEST(Driver, WaitsForReadyNoLongerThanPromised) {
   EXPECT_GE(wall_ns() - begin, 400'000'000u) << "CAP.TO is a promise to wait";
 }
 
-TEST(Driver, ReportsAFatalStatus) { expect_error({.fatal = true}, "fatal", ExitCode::data); }
+TEST(Driver, ReportsAFatalStatus) {
+  expect_error({.fatal = true}, "fatal", ExitCode::data);
+}
 TEST(Driver, ReportsADeviceThatIsGone) {
   expect_error({.cap = ~u64{0}}, "gone", ExitCode::data);
   expect_error({.gone_after = 0}, "gone", ExitCode::data);
 }
-TEST(Driver, ReportsADeafController) { expect_error({.deaf_after = 0}, "no completion in 0.3 s", ExitCode::data); }
+TEST(Driver, ReportsADeafController) {
+  expect_error({.deaf_after = 0}, "no completion in 0.3 s", ExitCode::data);
+}
 TEST(Driver, NamesTheStatusOfARefusal) {
   expect_error({.refuse = {{0x06, status::internal_error}}}, "Internal Error", ExitCode::data);
 }
@@ -80,20 +85,21 @@ TEST(Driver, DisablesAControllerThatIsRunning) {
 
 TEST(Driver, TrimsNamesPaddedEitherWay) {
   const auto c = open({.identify = [](u8 cns, u8* page) {
-                         if (cns != 1) return;
-                         std::memset(page + identify::serial, 0, identify::serial_bytes + identify::model_bytes);
-                         std::memcpy(page + identify::serial, "S1", 2);
-                         std::memcpy(page + identify::model, "M 2", 3);
-                       }});
+    if (cns != 1) return;
+    std::memset(page + identify::serial, 0, identify::serial_bytes + identify::model_bytes);
+    std::memcpy(page + identify::serial, "S1", 2);
+    std::memcpy(page + identify::model, "M 2", 3);
+  }});
   EXPECT_EQ(c->info().serial, "S1");
   EXPECT_EQ(c->info().model, "M 2");
 }
 
 TEST(Driver, LargestTransfer) {
-  for (const auto& [mdts, bytes] : std::map<u8, u64>{{0, 0}, {1, 8192}, {5, 131072}, {9, 2097152}, {255, 0}}) {
+  for (const auto& [mdts, bytes] :
+       std::map<u8, u64>{{0, 0}, {1, 8192}, {5, 131072}, {9, 2097152}, {255, 0}}) {
     const auto c = open({.identify = [mdts = mdts](u8 cns, u8* page) {
-                           if (cns == 1) page[identify::mdts] = mdts;
-                         }});
+      if (cns == 1) page[identify::mdts] = mdts;
+    }});
     EXPECT_EQ(c->info().max_transfer_bytes, bytes);
   }
 }
@@ -101,8 +107,8 @@ TEST(Driver, LargestTransfer) {
 TEST(Driver, Namespaces) {
   const auto info = [](std::function<void(u8*)> change) {
     const auto c = open({.identify = [&](u8 cns, u8* page) {
-                           if (cns == 0) change(page);
-                         }});
+      if (cns == 0) change(page);
+    }});
     return c->identify_namespace(1);
   };
   const auto refused = [&](std::function<void(u8*)> change, const std::string& word) {
@@ -158,7 +164,8 @@ TEST(Driver, ADeafControllerIsGivenUpOnce) {
   std::vector<IoQueuePair> queues;
   auto c = open({.deaf_after = 2 + 2 * 16}, 0.5);
   c->request_queues(16);
-  for (u16 q = 1; q <= 16; ++q) queues.push_back(c->create_queue_pair(q, 8, Place::pageable, Place::pageable));
+  for (u16 q = 1; q <= 16; ++q)
+    queues.push_back(c->create_queue_pair(q, 8, Place::pageable, Place::pageable));
   const u64 begin = wall_ns();
   queues.clear();
   c.reset();

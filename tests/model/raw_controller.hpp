@@ -151,7 +151,8 @@ class RawController {
   void enable(u32 sq_entries = 32, u32 cq_entries = 32) {
     admin_ = queue(0, sq_entries, cq_entries);
     write_enable(sq_entries, cq_entries, admin_->sq_iova(), admin_->cq_iova());
-    if (!eventually([&] { return (csts() & (csts::ready | csts::fatal)) != 0; }) || (csts() & csts::fatal) != 0)
+    if (!eventually([&] { return (csts() & (csts::ready | csts::fatal)) != 0; }) ||
+        (csts() & csts::fatal) != 0)
       throw std::runtime_error("the controller does not become ready");
   }
 
@@ -169,20 +170,22 @@ class RawController {
   /// Queue memory for a pair; not created on the controller yet. Like all memory handed out here it
   /// stays until the controller has been disabled.
   [[nodiscard]] RawQueue* queue(u16 qid, u32 sq_entries, u32 cq_entries, u16 cqid = 0) {
-    queues_.push_back(std::make_unique<RawQueue>(*device_, cap_.stride(), qid, cqid == 0 ? qid : cqid, sq_entries,
-                                                 cq_entries));
+    queues_.push_back(std::make_unique<RawQueue>(*device_, cap_.stride(), qid, cqid == 0 ? qid : cqid,
+                                                 sq_entries, cq_entries));
     return queues_.back().get();
   }
   /// A working pair.
   [[nodiscard]] RawQueue* create(u16 qid, u32 sq_entries = 64, u32 cq_entries = 64) {
     RawQueue* const q = queue(qid, sq_entries, cq_entries);
-    if (status(create_cq_command(0, qid, cq_entries, q->cq_iova())) != 0) throw std::runtime_error("Create CQ failed");
+    if (status(create_cq_command(0, qid, cq_entries, q->cq_iova())) != 0)
+      throw std::runtime_error("Create CQ failed");
     if (status(create_sq_command(0, qid, qid, sq_entries, q->sq_iova())) != 0)
       throw std::runtime_error("Create SQ failed");
     return q;
   }
   [[nodiscard]] Mapped& memory(u64 bytes, Access access = Access::read_write) {
-    memory_.push_back(std::make_unique<Mapped>(device_->address_space(), Region(Place::pageable, bytes), access));
+    memory_.push_back(
+        std::make_unique<Mapped>(device_->address_space(), Region(Place::pageable, bytes), access));
     return *memory_.back();
   }
 

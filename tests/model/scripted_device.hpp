@@ -50,7 +50,9 @@ class ScriptedDevice final : public Device {
     serve();
     return gone_ ? ~0u : get(offset);
   }
-  [[nodiscard]] u64 read64(u32 offset) override { return gone_ ? ~u64{0} : u64{get(offset + 4)} << 32 | get(offset); }
+  [[nodiscard]] u64 read64(u32 offset) override {
+    return gone_ ? ~u64{0} : u64{get(offset + 4)} << 32 | get(offset);
+  }
   void write32(u32 offset, u32 value) override {
     writes.emplace_back(offset, value);
     if (offset == reg::cc) {
@@ -91,17 +93,16 @@ class ScriptedDevice final : public Device {
       if (answered >= script_.gone_after) gone_ = true;
       if (answered >= script_.deaf_after || gone_) return;
       Sqe e;
-      std::memcpy(static_cast<void*>(&e), memory(read64(reg::asq) + u64{head_} * kSqeBytes, kSqeBytes), sizeof e);
+      std::memcpy(static_cast<void*>(&e), memory(read64(reg::asq) + u64{head_} * kSqeBytes, kSqeBytes),
+                  sizeof e);
       head_ = (head_ + 1) % entries;
       ++answered;
       Cqe c;
       c.cid = e.cid;
       if (const auto refused = script_.refuse.find(e.opcode); refused != script_.refuse.end())
         c.status = static_cast<u16>(refused->second << 1);
-      else if (e.opcode == static_cast<u8>(AdminOpcode::identify))
-        identify(e);
-      else if (e.opcode == static_cast<u8>(AdminOpcode::set_features))
-        c.dw0 = script_.granted;
+      else if (e.opcode == static_cast<u8>(AdminOpcode::identify)) identify(e);
+      else if (e.opcode == static_cast<u8>(AdminOpcode::set_features)) c.dw0 = script_.granted;
       if (script_.extra_completion) {
         Cqe other;
         other.cid = 0x7abc;
@@ -125,7 +126,8 @@ class ScriptedDevice final : public Device {
     std::memset(page, 0, identify::bytes);
     const auto cns = static_cast<u8>(e.cdw10);
     if (cns == 1) {
-      std::memset(page + identify::serial, ' ', identify::serial_bytes + identify::model_bytes + identify::firmware_bytes);
+      std::memset(page + identify::serial, ' ',
+                  identify::serial_bytes + identify::model_bytes + identify::firmware_bytes);
       std::memcpy(page + identify::model, "A model", 7);
     } else {
       page[identify::nsze] = 100;

@@ -4,11 +4,11 @@
 // Discovery and doctor on a made-up machine, the progress line, and Ctrl-C.
 #include <gtest/gtest.h>
 
-#include <unistd.h>
 #include <csignal>
 #include <cstdlib>
 #include <doorbell/error.hpp>
 #include <fstream>
+#include <unistd.h>
 
 #include "cli/discover.hpp"
 #include "cli/doctor_checks.hpp"

@@ -9,8 +9,8 @@
 
 #include "cli/command.hpp"
 #include "cli/parse.hpp"
-#include "options/suggest.hpp"
 #include "cli/texts.hpp"
+#include "options/suggest.hpp"
 
 namespace doorbell::cli {
 namespace {

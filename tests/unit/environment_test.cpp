@@ -3,9 +3,9 @@
 
 #include "report/environment.hpp"
 
+#include <doorbell/config.hpp>
 #include <gtest/gtest.h>
 #include <stdlib.h>
-#include <doorbell/config.hpp>
 
 #include <algorithm>
 #include <fstream>

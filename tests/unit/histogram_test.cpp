@@ -3,8 +3,8 @@
 
 #include "measure/histogram.hpp"
 
-#include <gtest/gtest.h>
 #include <doorbell/error.hpp>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>

@@ -97,11 +97,21 @@ TEST(AddressSpace, FindsWhatIsMappedAndNothingElse) {
   EXPECT_EQ(view.find(ia + 8191, 1, Access::write).address, a.host() + 8191);
   EXPECT_EQ(view.find(ib + 100, 8, Access::read).address, b.host() + 100);
   const u64 before = view.faults();
-  const std::pair<Iova, u64> outside[] = {{ia - 1, 1},      {ia - 1, 2},          {ia + 8192, 1},        {ia + 8191, 2},
-                                          {ia, 8193},       {ia, ~u64{0}},        {ia + 1, ~u64{0} - 1}, {ib + 4096, 1},
-                                          {ib, 4097},       {~u64{0}, 1},         {~u64{0}, ~u64{0}},    {0, ~u64{0}},
+  const std::pair<Iova, u64> outside[] = {{ia - 1, 1},
+                                          {ia - 1, 2},
+                                          {ia + 8192, 1},
+                                          {ia + 8191, 2},
+                                          {ia, 8193},
+                                          {ia, ~u64{0}},
+                                          {ia + 1, ~u64{0} - 1},
+                                          {ib + 4096, 1},
+                                          {ib, 4097},
+                                          {~u64{0}, 1},
+                                          {~u64{0}, ~u64{0}},
+                                          {0, ~u64{0}},
                                           {ia + 8, ~u64{0} - ia - 8}};
-  for (const auto& [at, n] : outside) EXPECT_EQ(view.find(at, n, Access::read).address, nullptr) << at << ' ' << n;
+  for (const auto& [at, n] : outside)
+    EXPECT_EQ(view.find(at, n, Access::read).address, nullptr) << at << ' ' << n;
   EXPECT_EQ(view.faults() - before, std::size(outside));
 }
 
@@ -109,7 +119,8 @@ TEST(AddressSpace, PermissionsHold) {
   SoftwareAddressSpace space;
   View view(space);
   const Region r(Place::pageable, 4096);
-  const Iova ro = space.map(r, Access::read), wo = space.map(r, Access::write), rw = space.map(r, Access::read_write);
+  const Iova ro = space.map(r, Access::read), wo = space.map(r, Access::write),
+             rw = space.map(r, Access::read_write);
   EXPECT_NE(view.find(ro, 1, Access::read).address, nullptr);
   EXPECT_EQ(view.find(ro, 1, Access::write).address, nullptr);
   EXPECT_EQ(view.find(ro, 1, Access::read_write).address, nullptr);

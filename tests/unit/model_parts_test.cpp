@@ -62,7 +62,8 @@ TEST(Faults, RatesAreMet) {
       u64 hits = 0;
       for (u64 serial = 0; serial < kDraws; ++serial) hits += injector.draw(3, serial, d) == f ? 1u : 0u;
       const double expected = p * kDraws;
-      EXPECT_NEAR(static_cast<double>(hits), expected, 6 * std::sqrt(expected * (1 - p)) + 0.5) << name(f) << ' ' << p;
+      EXPECT_NEAR(static_cast<double>(hits), expected, 6 * std::sqrt(expected * (1 - p)) + 0.5)
+          << name(f) << ' ' << p;
     }
   }
 }

@@ -34,7 +34,9 @@ Verdict verdict(const Unit& u, const Identity& id, bool written = true) {
 }
 
 /// One step by the textbook: shift left, and where a one falls out, add the polynomial's lower terms.
-u32 textbook_step(u32 s) { return (s << 1) ^ ((s >> 31) != 0 ? (u32{1} << 22 | 1u << 2 | 1u << 1 | 1u) : 0u); }
+u32 textbook_step(u32 s) {
+  return (s << 1) ^ ((s >> 31) != 0 ? (u32{1} << 22 | 1u << 2 | 1u << 1 | 1u) : 0u);
+}
 
 template <u32 N>
 void expect_jump(u32 s) {
@@ -123,9 +125,9 @@ TEST(Pattern, StartStateIsNeverZero) {
 TEST(Pattern, EachClassIsTold) {
   const Identity id = {11, 8192, 7};
   EXPECT_EQ(verdict(made(id), id), Verdict::ok);
-  EXPECT_EQ(verdict(made({11, 8192, 6}), id), Verdict::stale);        // an older generation
-  EXPECT_EQ(verdict(made({12, 8192, 7}), id), Verdict::stale);        // another run's
-  EXPECT_EQ(verdict(Unit{}, id), Verdict::stale);                     // acknowledged, never written
+  EXPECT_EQ(verdict(made({11, 8192, 6}), id), Verdict::stale);  // an older generation
+  EXPECT_EQ(verdict(made({12, 8192, 7}), id), Verdict::stale);  // another run's
+  EXPECT_EQ(verdict(Unit{}, id), Verdict::stale);               // acknowledged, never written
   EXPECT_EQ(verdict(made({11, 8704, 7}), id), Verdict::misplaced);
   EXPECT_EQ(verdict(made({11, 8704, 3}), id), Verdict::misplaced);
   Unit u = made({11, 8704, 7});

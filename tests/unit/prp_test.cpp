@@ -19,14 +19,15 @@ constexpr u64 kList = u64{3} << 40;
 
 struct Walk {
   u16 status = 0;
-  u64 bytes = 0;   // handed to chunk, in order and without a gap
+  u64 bytes = 0;  // handed to chunk, in order and without a gap
   u64 chunks = 0;
-  u64 reads = 0;   // list fetches
+  u64 reads = 0;  // list fetches
 };
 
 /// Walks and requires the chunks to be [iova, iova + bytes) in order.
 template <u32 Batch = 64>
-Walk walk_list(u64 iova, u64 bytes, u64 page, const PrpPair& prp, const std::vector<u64>& list, u64 list_iova) {
+Walk walk_list(u64 iova, u64 bytes, u64 page, const PrpPair& prp, const std::vector<u64>& list,
+               u64 list_iova) {
   Walk w;
   w.status = walk_prps<Batch>(
       prp.prp1, prp.prp2, bytes, page,
@@ -85,7 +86,8 @@ TEST(Prp, RoundTripAtTheEdges) {
       round_trip(512, (entries + 1) * page - 512, page);
     }
   }
-  for (const u64 entries : {u64{511}, u64{512}, u64{513}, u64{1022}, u64{1023}, u64{1024}, u64{1534}, u64{1535}})
+  for (const u64 entries :
+       {u64{511}, u64{512}, u64{513}, u64{1022}, u64{1023}, u64{1024}, u64{1534}, u64{1535}})
     round_trip(0, (entries + 1) * 4096, 4096);
 }
 
@@ -162,7 +164,8 @@ TEST(Prp, BadOffsets) {
   for (u64 low : {u64{1}, u64{2}, u64{3}}) EXPECT_EQ(m.walk(kData + low, 0, 512), status::prp_offset_invalid);
   EXPECT_EQ(m.walk(kData, kData + 4096 + 4, 8192), status::prp_offset_invalid);
   EXPECT_EQ(m.walk(kData, kData + 4096 + 2048, 4096 + 512), status::prp_offset_invalid);
-  for (u64 low = 1; low < 8; ++low) EXPECT_EQ(m.walk(kData, kList + low, 3 * 4096), status::prp_offset_invalid);
+  for (u64 low = 1; low < 8; ++low)
+    EXPECT_EQ(m.walk(kData, kList + low, 3 * 4096), status::prp_offset_invalid);
   m.qwords[kList] = kData + 4096;
   m.qwords[kList + 8] = kData + 8192 + 512;
   EXPECT_EQ(m.walk(kData, kList, 3 * 4096), status::prp_offset_invalid);
@@ -225,7 +228,8 @@ TEST(Prp, RandomListsEndWithAStatus) {
           ++chunks;
           return random() % 1000 != 0;
         });
-    EXPECT_TRUE(st == status::success || st == status::prp_offset_invalid || st == status::data_transfer_error);
+    EXPECT_TRUE(st == status::success || st == status::prp_offset_invalid ||
+                st == status::data_transfer_error);
     EXPECT_LE(chunks, 2049u);
     EXPECT_LE(fetches, 2048u + 64 + 10);
   }

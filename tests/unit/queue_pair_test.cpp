@@ -29,13 +29,14 @@ Sqe entry(u64 serial, u16 cid) {
 
 /// Random posting, fetching and completing, against a controller that throws when a rule is broken.
 void exercise(u32 entries, u32 batch, u32 ring_every, u64 seed) {
-  SCOPED_TRACE(testing::Message() << "entries " << entries << " batch " << batch << " cq ring every " << ring_every);
+  SCOPED_TRACE(testing::Message() << "entries " << entries << " batch " << batch << " cq ring every "
+                                  << ring_every);
   RingController device(entries);
   QueuePair<OneLane> qp(device.memory());
   std::mt19937_64 random(seed);
   const u64 total = std::min<u64>(u64{entries} * 5 + 13, 200'000);
-  std::deque<u16> fetched;      // by the controller, not completed
-  std::set<u16> outstanding;    // cids in use
+  std::deque<u16> fetched;    // by the controller, not completed
+  std::set<u16> outstanding;  // cids in use
   std::deque<u16> free_cids;
   for (u32 c = 0; c < entries - 1; ++c) free_cids.push_back(static_cast<u16>(c));
   u64 posted = 0, seen = 0, completed = 0, rung_tail = 0, slot_of_fetch = 0;
@@ -45,7 +46,8 @@ void exercise(u32 entries, u32 batch, u32 ring_every, u64 seed) {
     ASSERT_EQ(qp.room(), entries - 1 - sq_unfetched);
     // A driver keeps no more in flight than the completion queue can take.
     const u64 cq_free = qp.cq_room() - std::min<u64>(qp.cq_room(), outstanding.size());
-    const u64 n = std::min<u64>({random() % (batch + 1), qp.room(), free_cids.size(), cq_free, total - posted});
+    const u64 n =
+        std::min<u64>({random() % (batch + 1), qp.room(), free_cids.size(), cq_free, total - posted});
     std::vector<u16> cids;
     for (u64 i = 0; i < n; ++i) {
       cids.push_back(free_cids.front());
@@ -243,7 +245,9 @@ TEST(QueuePair, EventIndexRuleOverTheWholeCircle) {
         bool passed = false;
         const u32 distance = (event - old) & 0xffff;  // steps from old to event
         passed = distance < step;
-        ASSERT_EQ(register_write_needed(static_cast<u16>(event), static_cast<u16>(old + step), static_cast<u16>(old)), passed);
+        ASSERT_EQ(register_write_needed(static_cast<u16>(event), static_cast<u16>(old + step),
+                                        static_cast<u16>(old)),
+                  passed);
       }
 }
 

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <doorbell/error.hpp>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <doorbell/error.hpp>
 
 #include <algorithm>
 #include <filesystem>

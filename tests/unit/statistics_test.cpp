@@ -3,8 +3,8 @@
 
 #include "measure/statistics.hpp"
 
-#include <gtest/gtest.h>
 #include <doorbell/error.hpp>
+#include <gtest/gtest.h>
 
 #include <array>
 #include <cmath>

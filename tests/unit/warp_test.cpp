@@ -105,11 +105,20 @@ void check_pattern() {
     for (u64 n = random() % 4; n > 0; --n) {
       u32* unit = got->words + random() % kUnits * kUnitWords;
       switch (random() % 5) {
-        case 0: unit[random() % kUnitWords] ^= 1u << (random() % 32); break;
-        case 1: pattern::make_unit(unit, {77, random() & ~u64{511}, 3}); break;
-        case 2: pattern::make_unit(unit, {77, id.address, 2}); break;
-        case 3: std::memset(unit, 0, kUnitBytes); break;
-        default: pattern::poison(OneLane{}, unit, kUnitBytes);
+        case 0:
+          unit[random() % kUnitWords] ^= 1u << (random() % 32);
+          break;
+        case 1:
+          pattern::make_unit(unit, {77, random() & ~u64{511}, 3});
+          break;
+        case 2:
+          pattern::make_unit(unit, {77, id.address, 2});
+          break;
+        case 3:
+          std::memset(unit, 0, kUnitBytes);
+          break;
+        default:
+          pattern::poison(OneLane{}, unit, kUnitBytes);
       }
     }
     const pattern::Expect expect = {id, round % 4 != 3};
@@ -122,8 +131,12 @@ void check_pattern() {
   }
 }
 
-TEST(Warp, PatternBy8) { check_pattern<8>(); }
-TEST(Warp, PatternBy32) { check_pattern<32>(); }
+TEST(Warp, PatternBy8) {
+  check_pattern<8>();
+}
+TEST(Warp, PatternBy32) {
+  check_pattern<32>();
+}
 
 }  // namespace
 }  // namespace doorbell
@@ -155,7 +168,8 @@ Trace post_and_poll(u32 entries, u32 most, u64 rounds) {
       const u32 n = static_cast<u32>(1 + round * 7 % most);
       ASSERT_LE(n, qp.room());
       qp.post(warp, n, [&](u32 i) {
-        Sqe e = io_command(IoOpcode::write, static_cast<u16>(serial + i), 1, (serial + i) << 20, 8, serial + i, round);
+        Sqe e = io_command(IoOpcode::write, static_cast<u16>(serial + i), 1, (serial + i) << 20, 8,
+                           serial + i, round);
         e.cdw15 = ~static_cast<u32>(serial + i);
         return e;
       });
@@ -417,14 +431,21 @@ Outcome run_scenario(const Scenario& s) {
 
 void expect_same(const IoStats& a, const IoStats& b) {
   const std::pair<const char*, u64 IoCounters::*> fields[] = {
-      {"posted", &IoCounters::posted},         {"succeeded", &IoCounters::succeeded},
-      {"failed", &IoCounters::failed},         {"timed_out", &IoCounters::timed_out},
-      {"aborted", &IoCounters::aborted},       {"late", &IoCounters::late},
+      {"posted", &IoCounters::posted},
+      {"succeeded", &IoCounters::succeeded},
+      {"failed", &IoCounters::failed},
+      {"timed_out", &IoCounters::timed_out},
+      {"aborted", &IoCounters::aborted},
+      {"late", &IoCounters::late},
       {"protocol", &IoCounters::protocol},
-      {"checked", &IoCounters::checked},       {"unverifiable", &IoCounters::unverifiable},
-      {"corrupt", &IoCounters::corrupt},       {"misplaced", &IoCounters::misplaced},
-      {"stale", &IoCounters::stale},           {"missing", &IoCounters::missing},
-      {"timed", &IoCounters::timed},           {"sq_doorbells", &IoCounters::sq_doorbells},
+      {"checked", &IoCounters::checked},
+      {"unverifiable", &IoCounters::unverifiable},
+      {"corrupt", &IoCounters::corrupt},
+      {"misplaced", &IoCounters::misplaced},
+      {"stale", &IoCounters::stale},
+      {"missing", &IoCounters::missing},
+      {"timed", &IoCounters::timed},
+      {"sq_doorbells", &IoCounters::sq_doorbells},
   };
   for (const auto& [name, field] : fields) EXPECT_EQ(a.*field, b.*field) << name;
   EXPECT_EQ(a.stop, b.stop);
@@ -470,13 +491,15 @@ Outcome expect_same_by_all(const Scenario& s) {
 }
 
 TEST(WarpLoop, CleanRuns) {
-  for (Scenario s : {Scenario{.substeps = true}, Scenario{.entries = 2, .batch = 1, .window = 1, .ios = 20},
-                     Scenario{.entries = 8, .batch = 7, .window = 7},
-                     Scenario{.entries = 9, .batch = 3, .window = 6, .ios = 61, .span = 20},
-                     Scenario{.entries = 100, .batch = 33, .window = 66, .random = true, .shuffle = true},
-                     Scenario{.batch = 2, .window = 4, .blocks = 24, .ios = 30, .span = 30, .random = true},
-                     Scenario{.batch = 2, .window = 4, .blocks = 3, .lba = 4096, .ios = 20, .span = 7, .shuffle = true}}) {
-    SCOPED_TRACE(testing::Message() << "entries " << s.entries << " batch " << s.batch << " blocks " << s.blocks);
+  for (Scenario s :
+       {Scenario{.substeps = true}, Scenario{.entries = 2, .batch = 1, .window = 1, .ios = 20},
+        Scenario{.entries = 8, .batch = 7, .window = 7},
+        Scenario{.entries = 9, .batch = 3, .window = 6, .ios = 61, .span = 20},
+        Scenario{.entries = 100, .batch = 33, .window = 66, .random = true, .shuffle = true},
+        Scenario{.batch = 2, .window = 4, .blocks = 24, .ios = 30, .span = 30, .random = true},
+        Scenario{.batch = 2, .window = 4, .blocks = 3, .lba = 4096, .ios = 20, .span = 7, .shuffle = true}}) {
+    SCOPED_TRACE(testing::Message() << "entries " << s.entries << " batch " << s.batch << " blocks "
+                                    << s.blocks);
     const Outcome o = expect_same_by_all(s);
     EXPECT_EQ(o.write.succeeded, s.ios);
     EXPECT_EQ(o.read.succeeded, s.ios);
@@ -508,8 +531,13 @@ TEST(WarpLoop, DuplicatesThroughTheSmallestQueues) {
   for (const u32 entries : {2u, 3u, 4u}) {
     SCOPED_TRACE(entries);
     const auto all = [](u64, const Sqe&) { return Ill::duplicate; };
-    const Outcome o = expect_same_by_all(
-        {.entries = entries, .batch = 1, .window = entries - 1, .ios = 20, .span = 20, .write_plan = all, .read_plan = all});
+    const Outcome o = expect_same_by_all({.entries = entries,
+                                          .batch = 1,
+                                          .window = entries - 1,
+                                          .ios = 20,
+                                          .span = 20,
+                                          .write_plan = all,
+                                          .read_plan = all});
     EXPECT_EQ(o.write.timed_out + o.read.timed_out, 0u) << "completions were held back for ever";
     EXPECT_EQ(o.write.succeeded, 20u);
     EXPECT_EQ(o.read.succeeded, 20u);
@@ -565,7 +593,8 @@ void against_the_model(model::FaultRates faults, u64 ios, u32 blocks) {
   options.timeout_s = 60;
   Controller controller(std::move(owned), options);
   controller.request_queues(1);
-  QueueSet set(controller, {.queues = 1, .entries = 16, .window = 8, .io_bytes = u64{blocks} * 512, .span = ios});
+  QueueSet set(controller,
+               {.queues = 1, .entries = 16, .window = 8, .io_bytes = u64{blocks} * 512, .span = ios});
   IoQueue& q = set.queues().front();
   q.count = ios;
   IoPhase phase;

@@ -29,7 +29,7 @@ class ModelController final : public Device {
   [[nodiscard]] u32* cpu_register(u64 offset) override;
   [[nodiscard]] u32* gpu_register(u64 offset) override;
   [[nodiscard]] bool moves_data() const override { return shared_.config.media != ModelConfig::Media::null; }
-  [[nodiscard]] bool scratch() const override { return true; }
+  [[nodiscard]] bool scratch() const override { return !shared_.media.foreign(); }
   [[nodiscard]] nlohmann::ordered_json counters() override;
 
   [[nodiscard]] const ModelConfig& config() const { return shared_.config; }
