@@ -122,7 +122,7 @@ std::string_view stem(std::string_view choice) {
   std::string why = fmt::format("'{}' is not one of {}", word, fmt::join(o.choices, ", "));
   const std::string near = nearest(word, words);
   if (!near.empty()) why += fmt::format("; did you mean '{}'?", near);
-  refuse(std::move(why));
+  refuse(why);
 }
 
 ChoiceValue convert_choice(const Option& o, std::string_view text) {
