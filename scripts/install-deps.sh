@@ -3,19 +3,21 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Installs the Debian or Ubuntu packages that a make target needs; does nothing when all are there.
-# Usage: scripts/install-deps.sh demo|test|lint|fuzz|gpu
+# Usage: scripts/install-deps.sh demo|test|guest|lint|fuzz|gpu
 # Exit code: 0 all there, 1 something is missing and could not be installed (the line to run is printed).
 set -eu
 
-build="cmake ninja-build g++ make git libfmt-dev nlohmann-json3-dev"
+build="cmake ninja-build g++ make git libfmt-dev nlohmann-json3-dev liburing-dev"
+guest="qemu-system-x86 busybox-static cpio kmod zstd binutils xz-utils fio"
 case "${1:-}" in
   demo) packages="$build python3 python3-matplotlib" ;;
   test) packages="$build python3 python3-matplotlib python3-jsonschema libgtest-dev libbenchmark-dev
-                  pkg-config clang-format" ;;
+                  pkg-config clang-format $guest" ;;
+  guest) packages="$build python3 python3-jsonschema libgtest-dev $guest" ;;
   lint) packages="$build python3 libbenchmark-dev clang clang-format clang-tidy" ;;
   fuzz) packages="$build python3 clang libclang-rt-dev libgtest-dev" ;;
   gpu)  packages="g++ python3 python3-venv" ;;  # what scripts/fetch-nvcc.sh runs on
-  *) echo "usage: $0 demo|test|lint|fuzz|gpu" >&2; exit 1 ;;
+  *) echo "usage: $0 demo|test|guest|lint|fuzz|gpu" >&2; exit 1 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

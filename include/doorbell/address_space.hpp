@@ -6,6 +6,8 @@
 
 #include <doorbell/region.hpp>
 
+#include <utility>
+
 namespace doorbell {
 
 using Iova = u64;
@@ -25,6 +27,11 @@ class AddressSpace {
   [[nodiscard]] virtual Iova map(const Region& region, Access access) = 0;
   /// Takes back what map() returned; the device must have stopped using it.
   virtual void unmap(Iova iova) noexcept = 0;
+  /// Memory that map() takes: any by default; some devices reach only what was made for them. With a
+  /// GPU, host memory is reachable by it too.
+  [[nodiscard]] virtual Region allocate(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> gpu) {
+    return Region(place, bytes, std::move(gpu));
+  }
 };
 
 /// A region together with its mapping: unmapped, then freed, in that order.
@@ -33,6 +40,9 @@ class Mapped {
   Mapped() = default;
   Mapped(AddressSpace& space, Region region, Access access)
       : space_(&space), region_(std::move(region)), iova_(space.map(region_, access)) {}
+  /// Memory of the space's own making.
+  Mapped(AddressSpace& space, Place place, u64 bytes, Access access, std::shared_ptr<gpu::Gpu> gpu = nullptr)
+      : Mapped(space, space.allocate(place, bytes, std::move(gpu)), access) {}
   ~Mapped() { release(); }
   Mapped(Mapped&& o) noexcept : space_(o.space_), region_(std::move(o.region_)), iova_(o.iova_) {
     o.space_ = nullptr;

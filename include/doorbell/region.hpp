@@ -6,6 +6,7 @@
 
 #include <doorbell/config.hpp>
 
+#include <functional>
 #include <memory>
 #include <string_view>
 
@@ -24,6 +25,13 @@ enum class Place {
 };
 [[nodiscard]] std::string_view name(Place p);
 
+/// Host memory that an address space provides; `free(base, bytes)` gives it back.
+struct HostMemory {
+  u8* base = nullptr;
+  u64 bytes = 0;
+  std::function<void(u8* base, u64 bytes)> free;
+};
+
 /// Owns `bytes()` zeroed bytes at `place()`. Move-only; freed on destruction, which must come after
 /// every device has stopped using it.
 ///
@@ -34,6 +42,8 @@ class Region {
   /// `bytes` is rounded up to whole pages of the place. `gpu` is required for Place::gpu; with other
   /// places it makes the memory reachable by that GPU.
   Region(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> gpu = nullptr);
+  /// The same over host memory that is already there (zeroed, page aligned); with a GPU it is registered.
+  Region(Place place, HostMemory memory, std::shared_ptr<gpu::Gpu> gpu = nullptr);
   ~Region();
   Region(Region&& other) noexcept;
   Region& operator=(Region&& other) noexcept;
@@ -50,12 +60,14 @@ class Region {
 
  private:
   void release() noexcept;
+  void register_with_gpu();
 
   Place place_ = Place::pageable;
   u64 bytes_ = 0;
   u8* base_ = nullptr;
   u8* device_ = nullptr;
   bool registered_ = false;
+  std::function<void(u8*, u64)> free_;  ///< how HostMemory goes back; empty for memory of our own
   std::shared_ptr<gpu::Gpu> gpu_;
 };
 

@@ -98,12 +98,26 @@ Region::Region(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> gpu) : place_(p
     base_ = map_anonymous(bytes_, 0);
     if (base_ == nullptr) throw Error(fmt::format("{} bytes of host memory", bytes_), std::strerror(errno));
   }
+  register_with_gpu();
+}
+
+Region::Region(Place place, HostMemory memory, std::shared_ptr<gpu::Gpu> gpu)
+    : place_(place),
+      bytes_(memory.bytes),
+      base_(memory.base),
+      free_(std::move(memory.free)),
+      gpu_(std::move(gpu)) {
+  register_with_gpu();
+}
+
+void Region::register_with_gpu() {
   if (!gpu_) return;
   try {
     device_ = static_cast<u8*>(gpu_->register_host(base_, bytes_, false));
     registered_ = true;
   } catch (...) {
-    munmap(base_, bytes_);
+    if (free_) free_(base_, bytes_);
+    else munmap(base_, bytes_);
     throw;
   }
 }
@@ -116,7 +130,8 @@ void Region::release() noexcept {
     gpu_->free_pinned(base_);
   } else {
     if (registered_) gpu_->unregister_host(base_);
-    munmap(base_, bytes_);
+    if (free_) free_(base_, bytes_);
+    else munmap(base_, bytes_);
   }
   base_ = device_ = nullptr;
   bytes_ = 0;
@@ -133,6 +148,7 @@ Region::Region(Region&& o) noexcept
       base_(std::exchange(o.base_, nullptr)),
       device_(std::exchange(o.device_, nullptr)),
       registered_(std::exchange(o.registered_, false)),
+      free_(std::exchange(o.free_, nullptr)),
       gpu_(std::move(o.gpu_)) {}
 
 Region& Region::operator=(Region&& o) noexcept {
@@ -143,6 +159,7 @@ Region& Region::operator=(Region&& o) noexcept {
   base_ = std::exchange(o.base_, nullptr);
   device_ = std::exchange(o.device_, nullptr);
   registered_ = std::exchange(o.registered_, false);
+  free_ = std::exchange(o.free_, nullptr);
   gpu_ = std::move(o.gpu_);
   return *this;
 }

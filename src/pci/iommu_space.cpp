@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "pci/iommu_space.hpp"
+
+#include <doorbell/error.hpp>
+#include <doorbell/gpu.hpp>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "memory/huge_pages.hpp"
+#include "pci/descriptor.hpp"
+#include "pci/sysfs.hpp"
+
+namespace doorbell::pci {
+
+namespace {
+
+constexpr u64 kGap = kHuge2M;
+
+u64 round_up(u64 n, u64 unit) {
+  return (n + unit - 1) / unit * unit;
+}
+
+std::string locked_limit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "no limit";
+  return fmt::format("{} KiB", limit.rlim_cur / 1024);
+}
+
+/// Zeroed memory whose large ranges begin at a huge page, so that the kernel can make them of huge pages.
+HostMemory ordinary_memory(u64 wanted) {
+  const u64 page = static_cast<u64>(sysconf(_SC_PAGESIZE));
+  if (wanted == 0 || wanted > ~u64{0} / 2)
+    throw Error(fmt::format("a region of {} bytes", wanted), "the size is outside 1 .. 2^63");
+  const u64 bytes = round_up(wanted, page);
+  const u64 slack = bytes >= kHuge2M ? kHuge2M : 0;
+  void* const p = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) throw Error(fmt::format("{} bytes of host memory", bytes), reason(errno));
+  u8* const begin = static_cast<u8*>(p);
+  u8* base = begin;
+  if (slack != 0) {
+    base += round_up(reinterpret_cast<u64>(begin), kHuge2M) - reinterpret_cast<u64>(begin);
+    if (base != begin) munmap(begin, static_cast<u64>(base - begin));
+    if (const u64 behind = slack - static_cast<u64>(base - begin); behind != 0) munmap(base + bytes, behind);
+    madvise(base, bytes, MADV_HUGEPAGE);
+  }
+  return {base, bytes, [](u8* at, u64 n) { munmap(at, n); }};
+}
+
+/// Gives every page of the region memory of its own. The kernel pins what a device may only read as it is
+/// then: an untouched page is the page of zeros that all programs share, and what is written later lands
+/// elsewhere.
+void own_every_page(const Region& region) {
+  const u64 page = static_cast<u64>(sysconf(_SC_PAGESIZE));
+  for (u64 at = 0; at < region.bytes(); at += page)
+    __atomic_fetch_or(region.host() + at, u8{0}, __ATOMIC_RELAXED);
+}
+
+}  // namespace
+
+Iova IommuSpace::find_room(u64 bytes) {
+  const u64 unit = bytes >= kHuge1G ? kHuge1G : kHuge2M;
+  const std::vector<IovaRange> usable = mapper_.usable();
+  // From where the last range ended; when there is nothing left, once more from the bottom, never from 0.
+  for (const Iova from : {next_, Iova{kHuge2M}}) {
+    for (const IovaRange& range : usable) {
+      if (range.last < from) continue;
+      Iova at = round_up(std::max(range.first, from), unit);
+      const auto fits = [&] { return at >= from && at <= range.last && range.last - at >= bytes - 1; };
+      while (fits()) {
+        // The mapping that begins last before the end of the wanted range and its gap is the one in the way.
+        auto after = mapped_.upper_bound(at + bytes + kGap - 1);
+        if (after == mapped_.begin()) return at;
+        const auto& [begin, size] = *std::prev(after);
+        if (begin + size + kGap <= at) return at;
+        at = round_up(begin + size + kGap, unit);
+      }
+    }
+  }
+  throw Error(
+      fmt::format("{}: mapping {} bytes", name_, bytes),
+      fmt::format("the IOMMU has no room: {} bytes are mapped in {} ranges", mapped_bytes_, mapped_.size()),
+      "use fewer queues or smaller I/Os");
+}
+
+Iova IommuSpace::map(const Region& region, Access access) {
+  if (region.bytes() == 0) throw Error("mapping a region", "it is empty");
+  const std::scoped_lock lock(mutex_);
+  const Iova iova = find_room(region.bytes());
+  int error = 0;
+  if (region.place() == Place::gpu) {
+    error = map_gpu(region, iova, access);
+  } else {
+    own_every_page(region);
+    error = mapper_.map(iova, region.host(), region.bytes(), access);
+  }
+  if (error != 0) refuse(error, region, iova);
+  mapped_[iova] = region.bytes();
+  mapped_bytes_ += region.bytes();
+  next_ = iova + region.bytes() + kGap;
+  return iova;
+}
+
+int IommuSpace::map_gpu(const Region& region, Iova iova, Access access) {
+  if (!gpu_)
+    throw Error(fmt::format("{}: mapping GPU memory", name_), "no GPU is open", {}, ExitCode::absent);
+  const Descriptor dmabuf(gpu_->export_dmabuf(region.device(), region.bytes()));
+  return mapper_.map_dmabuf(iova, dmabuf.get(), region.bytes(), access);
+}
+
+void IommuSpace::unmap(Iova iova) noexcept {
+  const std::scoped_lock lock(mutex_);
+  const auto found = mapped_.find(iova);
+  if (found == mapped_.end()) return;
+  mapper_.unmap(iova, found->second);
+  mapped_bytes_ -= found->second;
+  mapped_.erase(found);
+}
+
+u64 IommuSpace::mapped_bytes() const {
+  const std::scoped_lock lock(mutex_);
+  return mapped_bytes_;
+}
+
+Region IommuSpace::allocate(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> gpu) {
+  // Pinned memory needs no mlock here: the IOMMU pins what it maps, and both would count against the limit.
+  if (place == Place::pinned || (place == Place::pageable && gpu))
+    return Region(place, ordinary_memory(bytes), std::move(gpu));
+  return Region(place, bytes, std::move(gpu));
+}
+
+void IommuSpace::refuse(int error, const Region& region, Iova iova) const {
+  const std::string what =
+      fmt::format("{}: mapping {} bytes of {}", name_, region.bytes(), name(region.place()));
+  if (region.place() == Place::gpu) {
+    if (error == ENOSYS)
+      throw Error(
+          what, "the VFIO group interface (type 1) maps no GPU memory",
+          "use vfio:ADDRESS,interface=iommufd, or leave queues and data in host memory (--memory-mode 0)");
+    if (error == ENOTTY)
+      throw Error(what, "this kernel's iommufd maps no files, dma-bufs included",
+                  "it needs Linux 7.0 or later; or leave queues and data in host memory (--memory-mode 0)");
+    throw Error(
+        what,
+        fmt::format("the GPU driver exports it, but this kernel's iommufd does not take it: {}",
+                    reason(error)),
+        "iommufd of Linux 7 takes only dma-bufs that vfio-pci itself exported; leave queues and data in host "
+        "memory (--memory-mode 0)");
+  }
+  if (error == ENOMEM)
+    throw Error(what,
+                fmt::format("it passes the limit on locked memory ({}), of which {} KiB are mapped already",
+                            locked_limit(), mapped_bytes_ / 1024),
+                "raise it (ulimit -l unlimited; for good: doorbell doctor), or run as root");
+  if (error == ENOSPC)
+    throw Error(what, fmt::format("the kernel takes no more mappings than the {} there are", mapped_.size()),
+                "raise dma_entry_limit of the module vfio_iommu_type1");
+  if (error == EFAULT)
+    throw Error(what, "the kernel cannot pin these pages", "use ordinary or huge-page memory");
+  throw Error(what, fmt::format("the IOMMU refuses it at {:#x}: {}", iova, reason(error)),
+              "dmesg may say why");
+}
+
+}  // namespace doorbell::pci
