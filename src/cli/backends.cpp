@@ -10,6 +10,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/texts.hpp"
+#include "nvme/backends.hpp"
 
 namespace doorbell::cli {
 namespace {
@@ -62,9 +63,11 @@ int run(const Options& options, Context&) {
 
 std::vector<Backend> backends() {
   std::vector<Backend> all;
-  for (const Model& model : kModels) {
-    all.push_back({std::string(model.path), std::string(model.name), true, std::string(model.summary)});
+  for (const nvme::Backend& b : nvme::backends()) {
+    const nvme::BackendStatus status = b.status();
+    all.push_back({"nvme", b.name, status.usable, status.detail});
   }
+  all.push_back({"nvme", "file", true, "file:PATH through the kernel: io_uring, or pread and pwrite"});
   for (const gpu::RuntimeStatus& status : gpu::runtimes()) {
     all.push_back({"gpu", std::string(runtime_name(status.runtime)), status.usable, status.detail});
     all.push_back(kernels_for(status.runtime));

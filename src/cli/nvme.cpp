@@ -12,6 +12,7 @@
 #include "nvme/backends.hpp"
 #include "nvme/bench.hpp"
 #include "nvme/model/spec.hpp"
+#include "nvme/qemu/config.hpp"
 
 namespace doorbell::cli {
 
@@ -25,7 +26,8 @@ void add_nvme_options(OptionTable& t) {
          .kind = Kind::text,
          .metavar = "SPEC",
          .default_text = "model",
-         .help = "the controller: model[:KEY=VALUE,...] (keys above)",
+         .help = "what is driven: model[:KEY=VALUE,...], qemu[:KEY=VALUE,...] (keys above), a PCI address or "
+                 "/dev/nvmeN bound to vfio-pci, or file:PATH through the kernel",
          .group = "Device"})
       .add({.name = "namespace",
             .kind = Kind::integer,
@@ -53,6 +55,45 @@ void add_nvme_options(OptionTable& t) {
             .choices = {"register", "shadow"},
             .help = "ring registers, or shadow doorbells in memory (Doorbell Buffer Config)",
             .group = "Device"})
+      .add({.name = "backend",
+            .kind = Kind::choice,
+            .default_text = "io_uring",
+            .choices = {"io_uring", "sync"},
+            .help = "how file:PATH is driven: an io_uring a queue, or pread and pwrite",
+            .group = "Kernel path"})
+      .add({.name = "direct",
+            .kind = Kind::choice,
+            .default_text = "on",
+            .choices = {"on", "off"},
+            .help = "open file:PATH for direct I/O (O_DIRECT), past the page cache",
+            .group = "Kernel path"})
+      .add({.name = "fixed-buffers",
+            .kind = Kind::choice,
+            .default_text = "on",
+            .choices = {"on", "off"},
+            .help = "register the data buffers with the ring",
+            .group = "Kernel path"})
+      .add({.name = "fixed-files",
+            .kind = Kind::choice,
+            .default_text = "on",
+            .choices = {"on", "off"},
+            .help = "register the file with the ring",
+            .group = "Kernel path"})
+      .add({.name = "sqpoll",
+            .kind = Kind::flag,
+            .help = "a kernel thread takes submissions (IORING_SETUP_SQPOLL)",
+            .group = "Kernel path"})
+      .add({.name = "iopoll",
+            .kind = Kind::flag,
+            .help = "poll the device for completions (IORING_SETUP_IOPOLL); it needs poll queues",
+            .group = "Kernel path"})
+      .add({.name = "file-size",
+            .kind = Kind::size,
+            .metavar = "SIZE",
+            .min = 4096,
+            .max = u64{1} << 50,
+            .help = "make file:PATH this large when it does not exist",
+            .group = "Kernel path"})
       .add(
           {.name = "write-io",
            .kind = Kind::integer,
@@ -138,13 +179,40 @@ void add_nvme_options(OptionTable& t) {
             .group = "Verification"});
 }
 
-std::string model_key_text() {
-  std::string text = "The model's keys:";
-  const OptionTable keys = nvme::model_keys();
+std::string key_text(const std::string& title, const OptionTable& keys) {
+  std::string text = title;
   for (const Option& o : keys.all())
-    text += fmt::format("{} {}={} ({}; default {})", text.ends_with(':') ? "" : ";", o.name,
-                        value_name(o).empty() ? "VALUE" : value_name(o), o.help, o.default_text);
+    text += fmt::format("{} {}={} ({}{}{})", text.ends_with(':') ? "" : ";", o.name,
+                        value_name(o).empty() ? "VALUE" : value_name(o), o.help,
+                        o.default_text.empty() ? "" : "; default ", o.default_text);
   return text + ".";
+}
+
+/// "file:PATH" and the options that only it has.
+void read_file_options(const Options& o, nvme::BenchOptions* b) {
+  constexpr std::string_view kFile = "file:";
+  if (b->controller.starts_with(kFile)) {
+    b->file = b->controller.substr(kFile.size());
+    if (b->file.empty()) throw Error("--controller file:", "the path is missing", "write file:PATH");
+  }
+  for (const char* only :
+       {"backend", "direct", "fixed-buffers", "fixed-files", "sqpoll", "iopoll", "file-size"})
+    if (o.given(only) && b->file.empty())
+      throw Error(fmt::format("--{}", only),
+                  fmt::format("{} is not driven through the kernel", b->controller),
+                  "it goes with --controller file:PATH");
+  nvme::FileOptions& f = b->file_options;
+  f.sync = o.text("backend") == "sync";
+  f.direct = o.text("direct") == "on";
+  f.fixed_buffers = o.text("fixed-buffers") == "on";
+  f.fixed_files = o.text("fixed-files") == "on";
+  f.sqpoll = o.flag("sqpoll");
+  f.iopoll = o.flag("iopoll");
+  if (f.iopoll && !f.direct)
+    throw Error("--iopoll", "it polls the device, which --direct off does not reach");
+  if (f.sync && (f.sqpoll || f.iopoll))
+    throw Error(f.sqpoll ? "--sqpoll" : "--iopoll", "it belongs to io_uring", "use --backend io_uring");
+  if (o.has("file-size")) f.create_bytes = o.bytes("file-size");
 }
 
 nvme::BenchOptions bench_options(const Options& o) {
@@ -161,10 +229,10 @@ nvme::BenchOptions bench_options(const Options& o) {
                 "use a sum of 1, 2 and 8");
   b.allow_write = o.flag("allow-write");
   b.shadow_doorbells = o.text("doorbells") == "shadow";
-  const bool model = b.controller == "model" || b.controller.starts_with("model:");
-  if (!o.given("write-io") && !o.given("read-io")) {
-    b.read_io = kDefaultIos;
-    b.write_io = model || b.allow_write ? kDefaultIos : 0;
+  read_file_options(o, &b);
+  b.default_counts = !o.given("write-io") && !o.given("read-io");
+  if (b.default_counts) {
+    b.read_io = b.write_io = kDefaultIos;
   } else {
     b.write_io = o.given("write-io") ? o.integer("write-io") : 0;
     b.read_io = o.given("read-io") ? o.integer("read-io") : 0;
@@ -200,7 +268,7 @@ nvme::BenchOptions bench_options(const Options& o) {
     const auto kind = static_cast<std::size_t>(std::ranges::find(names, item.kind) - names.begin());
     b.faults.probability[kind] = item.value;
   }
-  if (b.faults.any() && !model)
+  if (b.faults.any() && (!b.file.empty() || nvme::backend_of(b.controller).kind != "model"))
     throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", b.controller),
                 "use --controller model");
   return b;
@@ -219,7 +287,7 @@ int run(const Options& options, Context& context) {
   r.cell.options = options.echo();
   r.cell.options["repeats"] = bench.repeats;
   r.cell.options["warmup_s"] = bench.warmup_s;
-  r.cell.options["write_io"] = bench.write_io;
+  r.cell.options["write_io"] = r.cell.cell["write_io"];
   r.cell.options["read_io"] = bench.read_io;
   r.cell.options["in_flight"] = r.cell.cell["in_flight"];
   r.cell.options["lfsr_seed"] = bench.lfsr_seed;
@@ -242,7 +310,12 @@ Command nvme_command() {
       "with --initiator gpu, by a GPU kernel that rings the doorbells itself.",
       "The software controller 'model' needs no hardware: it reads the same queue memory, decodes the same "
       "commands and answers with the same completions as a device.",
-      model_key_text(),
+      key_text("The model's keys:", nvme::model_keys()),
+      "The controller 'qemu' is QEMU's emulated one, in a process of its own and without a guest: somebody "
+      "else's reading of the specification. A CPU thread carries the doorbells to it.",
+      key_text("QEMU's keys:", nvme::qemu_keys()),
+      "A PCI address (0000:01:00.0) or /dev/nvmeN is a controller of this machine, driven through VFIO: see "
+      "doorbell bind. file:PATH is a file or block device, driven through the kernel as a baseline.",
       "A read of blocks that nobody wrote is counted as unverifiable, never as failed; blocks that an "
       "earlier run wrote are verified by what they say of themselves.",
   };
@@ -259,6 +332,12 @@ Command nvme_command() {
        "Queues and data in GPU memory, driven by a GPU kernel."},
       {"doorbell nvme --fault corrupt=0.001,drop=0.0001 --timeout 2",
        "Prove that damage is found: exit code 2 and a count for each class."},
+      {"doorbell nvme --controller qemu --num-queues 4 --batch-size 16",
+       "The same against a controller that nobody here wrote."},
+      {"doorbell nvme --controller 0000:01:00.0 --read-io 1 --duration 5",
+       "Read a drive of this machine (see doorbell bind); nothing is written."},
+      {"doorbell nvme --controller file:/tmp/data --file-size 256Mi --lbas-per-io 8 --in-flight 32",
+       "The kernel path: io_uring on a file, direct I/O, registered buffers."},
       {"doorbell nvme --read-io 1 --duration 5 --substep-timing",
        "Five seconds of single reads, seven times, with the time of each step."},
   };

@@ -11,13 +11,24 @@
 
 #include "nvme/model/controller.hpp"
 #include "nvme/model/spec.hpp"
+#include "nvme/qemu/device.hpp"
+#include "nvme/vfio.hpp"
 
 namespace doorbell::nvme {
 
 namespace {
 
-bool is_model(const std::string& spec) {
-  return spec == "model" || spec.starts_with("model:");
+/// "NAME" or "NAME:..."
+template <const char* Name>
+bool is(const std::string& spec) {
+  const std::string_view name = Name;
+  return spec.starts_with(name) && (spec.size() == name.size() || spec[name.size()] == ':');
+}
+constexpr char kModel[] = "model";
+constexpr char kQemu[] = "qemu";
+
+std::unique_ptr<Device> open_qemu(const DeviceRequest& request) {
+  return std::make_unique<QemuDevice>(parse_qemu_spec(request.spec), request.spec, request.gpu);
 }
 
 std::unique_ptr<Device> open_model(const DeviceRequest& request) {
@@ -45,18 +56,29 @@ std::unique_ptr<Device> open_model(const DeviceRequest& request) {
 
 const std::vector<Backend>& backends() {
   static const std::vector<Backend> all = {
-      {"model", "model[:KEY=VALUE,...]", "a software controller; needs no hardware", is_model, open_model},
+      {"model", "model[:KEY=VALUE,...]", "model",
+       [] {
+         return BackendStatus{true, "software controller: SQE/CQE, doorbells, PRPs, faults"};
+       },
+       is<kModel>, open_model},
+      {"qemu", "qemu[:KEY=VALUE,...]", "emulated", qemu_status, is<kQemu>, open_qemu},
+      {"vfio", "a PCI address, /dev/nvmeN or vfio:ADDRESS[,KEY=VALUE,...]", "hardware", vfio_status,
+       is_vfio_spec, open_vfio},
   };
   return all;
 }
 
-std::unique_ptr<Device> open_device(const DeviceRequest& request) {
+const Backend& backend_of(const std::string& spec) {
   std::string known;
   for (const Backend& b : backends()) {
-    if (b.accepts(request.spec)) return b.open(request);
+    if (b.accepts(spec)) return b;
     known += (known.empty() ? "" : ", ") + b.syntax;
   }
-  throw Error(fmt::format("controller '{}'", request.spec), "no back end knows this name", "give " + known);
+  throw Error(fmt::format("controller '{}'", spec), "no back end knows this name", "give " + known);
+}
+
+std::unique_ptr<Device> open_device(const DeviceRequest& request) {
+  return backend_of(request.spec).open(request);
 }
 
 }  // namespace doorbell::nvme

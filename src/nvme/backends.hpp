@@ -25,15 +25,25 @@ struct DeviceRequest {
   u64 late_ns = 1'000'000'000;  ///< a completion later than this counts as late
 };
 
+/// Whether a back end can be used on this machine, and with what or why not.
+struct BackendStatus {
+  bool usable = false;
+  std::string detail;  ///< one line
+};
+
 struct Backend {
-  std::string name;     ///< "model"
-  std::string syntax;   ///< "model[:KEY=VALUE,...]"
-  std::string summary;  ///< one line
+  std::string name;    ///< "model"
+  std::string syntax;  ///< "model[:KEY=VALUE,...]"
+  std::string kind;    ///< of its devices: "model", "emulated" or "hardware"
+  BackendStatus (*status)();
   bool (*accepts)(const std::string& spec);
   std::unique_ptr<Device> (*open)(const DeviceRequest& request);
 };
 
 [[nodiscard]] const std::vector<Backend>& backends();
+
+/// The back end that a --controller names; throws when there is none.
+[[nodiscard]] const Backend& backend_of(const std::string& spec);
 
 /// Opens what the request names. Never substitutes one back end for another.
 [[nodiscard]] std::unique_ptr<Device> open_device(const DeviceRequest& request);

@@ -16,11 +16,9 @@
 
 #include "measure/clock.hpp"
 #include "measure/statistics.hpp"
-#include "nvme/backends.hpp"
 #include "nvme/null_device.hpp"
-#include "nvme/queue_set.hpp"
-#include "nvme/runner.hpp"
 #include "nvme/tally.hpp"
+#include "nvme/target.hpp"
 
 namespace doorbell::nvme {
 
@@ -34,7 +32,6 @@ constexpr double kCheckIntervalS = 100e-6;
 struct Setup {
   NamespaceInfo ns;
   u32 window = 1;
-  u32 threads = 1;
   bool verify = false;
   bool by_time = false;
   u64 write_io = 0;
@@ -62,15 +59,14 @@ u32 window_for(const BenchOptions& o, const ControllerInfo& info) {
   return o.in_flight != 0 ? o.in_flight : std::min(o.batch * (o.batch == 1 ? 1 : 4), most);
 }
 
-Setup plan(const BenchOptions& o, Controller& controller, u32 threads) {
+Setup plan(const BenchOptions& o, Target& target) {
   Setup s;
-  s.threads = threads;
-  const ControllerInfo& info = controller.info();
+  const ControllerInfo info = target.info();
   if (o.queue_length < 2 || o.queue_length > info.max_queue_entries)
     refuse("--queue-length",
            fmt::format("{} is not in 2..{} (CAP.MQES)", o.queue_length, info.max_queue_entries));
   s.window = window_for(o, info);
-  s.ns = controller.identify_namespace(o.nsid);
+  s.ns = target.name_space(o.nsid);
   s.io_bytes = u64{o.lbas_per_io} * s.ns.lba_bytes;
   if (info.max_transfer_bytes != 0 && s.io_bytes > info.max_transfer_bytes)
     refuse("--lbas-per-io", fmt::format("{} blocks of {} bytes pass the largest transfer, {} bytes (MDTS)",
@@ -84,8 +80,10 @@ Setup plan(const BenchOptions& o, Controller& controller, u32 threads) {
   s.by_time = o.infinite || o.duration_s > 0;
   s.write_io = o.write_io;
   s.read_io = o.read_io;
-  if (s.write_io > 0 && !controller.device().scratch() && !o.allow_write)
-    refuse("--write-io", fmt::format("it overwrites blocks of {}", controller.device().name()),
+  const bool may_write = target.scratch() || o.allow_write;
+  if (o.default_counts && !may_write) s.write_io = 0;
+  if (s.write_io > 0 && !may_write)
+    refuse("--write-io", fmt::format("it overwrites blocks of {}", target.name()),
            "add --allow-write if their contents may be lost");
 
   const u64 share = positions / o.num_queues;
@@ -97,7 +95,7 @@ Setup plan(const BenchOptions& o, Controller& controller, u32 threads) {
   s.shape.io_bytes = s.io_bytes;
   s.shape.initiator = o.initiator;
   s.shape.span = whole ? share : std::min(share, std::max<u64>(most, 1));
-  s.verify = o.verify && controller.device().moves_data();
+  s.verify = o.verify && target.moves_data();
   if (s.verify && s.write_io > 0 && std::min(s.shape.span, most) <= kUnwrittenLimit)
     s.shape.unwritten_bits = std::min(s.shape.span, most);
   if ((o.memory_mode & kModeSq) != 0) s.shape.sq = Place::gpu;
@@ -109,11 +107,13 @@ Setup plan(const BenchOptions& o, Controller& controller, u32 threads) {
 /// Runs the phases of one bench and keeps what carries over between them.
 class Bench {
  public:
-  Bench(const BenchOptions& o, const BenchWatch& watch, Controller& controller, const Setup& setup,
-        std::shared_ptr<gpu::Gpu> gpu)
-      : o_(o), watch_(watch), s_(setup), set_(controller, setup.shape) {
-    runner_ = o.initiator == Initiator::gpu ? gpu_runner(std::move(gpu), s_.window, o.num_queues)
-                                            : cpu_runner(s_.threads, s_.window, o.num_queues);
+  Bench(const BenchOptions& o, const BenchWatch& watch, Target& target, const Setup& setup)
+      : o_(o),
+        watch_(watch),
+        target_(target),
+        s_(setup),
+        set_(target.create_queues(setup.shape)),
+        runner_(target.runner(setup.window)) {
     phase_.random = o.random;
     phase_.timed = !o.less_timing;
     phase_.verify = s_.verify;
@@ -128,7 +128,7 @@ class Bench {
     phase_.timeout_ticks = runner_->ticks(o.timeout_s);
     phase_.late_ticks = runner_->ticks(o.late_after_s);
     phase_.check_ticks = runner_->ticks(kCheckIntervalS);
-    phase_.csts = controller.status_register(o.initiator);
+    phase_.csts = target.status_register();
     // Sequences never repeat, also across runs on media that outlive them.
     generation_ = static_cast<u64>(std::time(nullptr)) << 32 | 1;
   }
@@ -145,9 +145,9 @@ class Bench {
     return t;
   }
 
-  /// Deletes the submission queues and takes the completions that nobody waited for.
+  /// Ends the submission queues and takes the completions that nobody waited for.
   void drain(RepeatTally& into) {
-    set_.delete_submission_queues();
+    target_.end_queues();
     IoPhase phase = phase_;
     phase.drain = true;
     for (IoQueue& q : set_.queues()) q.count = 0;
@@ -156,6 +156,8 @@ class Bench {
 
   [[nodiscard]] bool going() const { return stop_ == StopReason::done && !interrupted(); }
   [[nodiscard]] StopReason stop() const { return stop_; }
+  /// The queues are no more: the device went away or was reset.
+  [[nodiscard]] bool lost() const { return stop_ == StopReason::removed || stop_ == StopReason::reset; }
   [[nodiscard]] bool interrupted() const { return watch_.stop != nullptr && watch_.stop->requested(); }
   [[nodiscard]] const IoPhase& phase() const { return phase_; }
   [[nodiscard]] const Runner& runner() const { return *runner_; }
@@ -184,8 +186,10 @@ class Bench {
         watch_.progress(seconds > 0 ? elapsed / seconds : static_cast<double>(done) / goal,
                         write ? "write" : "read");
       }
-      return interrupted();
+      if (target_.leaving()) leaving_ = true;
+      return interrupted() || leaving_;
     });
+    if (leaving_) stop_ = StopReason::removed;
     for (u64 q = 0; q < n; ++q) {
       IoQueue& io = set_.queues()[q];
       const IoStats& st = outcome.queues[q];
@@ -204,104 +208,128 @@ class Bench {
 
   const BenchOptions& o_;
   const BenchWatch& watch_;
+  Target& target_;
   const Setup& s_;
-  QueueSet set_;
+  QueueBuffers& set_;
   std::unique_ptr<Runner> runner_;
   IoPhase phase_;
   u64 generation_ = 1;
   StopReason stop_ = StopReason::done;
+  bool leaving_ = false;
 };
 
 std::string stop_name(const Bench& b) {
   if (b.stop() == StopReason::removed) return "removed";
+  if (b.stop() == StopReason::reset) return "reset";
   if (b.stop() == StopReason::timeout) return "timeout";
   return b.interrupted() ? "signal" : "done";
 }
 
-}  // namespace
+/// One contender of a run: a target, its bench and what was counted.
+class OpenBench {
+ public:
+  OpenBench(const BenchOptions& o, const BenchWatch& watch)
+      : o_(checked(o)),
+        target_(o.file.empty() ? open_controller(o, open_gpu(o)) : open_file(o)),
+        setup_(plan(o, *target_)),
+        tally_(setup_.ns, setup_.io_bytes, [this](u16 code) { return target_->status_text(code); }) {
+    if (const u32 granted = target_->grant(o.num_queues); granted < o.num_queues)
+      refuse("--num-queues",
+             fmt::format("{} is not in 1..{}: the controller grants no more", o.num_queues, granted));
+    bench_.emplace(o_, watch, *target_, setup_);
+  }
 
-BenchResult run_bench(const BenchOptions& o, const BenchWatch& watch) {
-  if (o.write_io == 0 && o.read_io == 0) refuse("--read-io", "there is nothing to do: both counts are 0");
-  const bool on_gpu = o.initiator == Initiator::gpu;
-  if (!on_gpu && (o.memory_mode & (kModeSq | kModeCq)) != 0)
-    refuse("--memory-mode",
-           fmt::format("{} puts queues into GPU memory, which a CPU initiator cannot reach", o.memory_mode),
-           "use --initiator gpu, or mode 0");
-  if (!on_gpu && (o.memory_mode & kModeData) != 0 && o.verify)
-    refuse("--memory-mode",
-           "8 puts data into GPU memory, where a CPU initiator can neither make nor check it",
-           "use --initiator gpu, or --verify off");
-  std::shared_ptr<gpu::Gpu> gpu;
-  if (on_gpu || o.memory_mode != 0) {
-    gpu = gpu::open(o.gpu);
+  void warm_up() { tally_.warm_up(bench_->repeat(o_.warmup_s)); }
+  void repeat(u32 number) {
+    tally_.add(o_.seed + number, bench_->repeat(o_.infinite ? 1e15 : o_.duration_s));
+  }
+  [[nodiscard]] bool going() const { return bench_->going(); }
+
+  [[nodiscard]] BenchResult finish() {
+    BenchResult result;
+    if (!bench_->lost()) {
+      RepeatTally rest;
+      bench_->drain(rest);
+      tally_.after(rest);
+    }
+    result.stop_reason = stop_name(*bench_);
+    tally_.finish(bench_->runner().ns_per_tick(), bench_->stop(), o_.substeps);
+    if (o_.initiator == Initiator::cpu && o_.file.empty())
+      tally_.floor(harness_floor_ns(bench_->phase(), o_.queue_length));
+    bench_.reset();
+    tally_.device(target_->kind(), target_->counters());
+    if (o_.file.empty()) tally_.controller(target_->info());
+    result.cell = tally_.cell();
+    describe(result.cell);
+    result.failed = result.cell.verify.failed() > 0;
+    for (const auto& [kind, count] : result.cell.errors) result.failed = result.failed || count > 0;
+    if (!setup_.verify && o_.verify)
+      result.warnings.emplace_back("null media moves no data: nothing was verified");
+    if (setup_.write_io < o_.write_io)
+      result.warnings.push_back(
+          fmt::format("only reads: writing to {} needs --allow-write", target_->name()));
+    for (std::string& w : tally_.warnings()) result.warnings.push_back(std::move(w));
+    return result;
+  }
+
+ private:
+  static const BenchOptions& checked(const BenchOptions& o) {
+    const bool on_gpu = o.initiator == Initiator::gpu;
+    if (o.write_io == 0 && o.read_io == 0) refuse("--read-io", "there is nothing to do: both counts are 0");
+    if (!on_gpu && (o.memory_mode & (kModeSq | kModeCq)) != 0)
+      refuse("--memory-mode",
+             fmt::format("{} puts queues into GPU memory, which a CPU initiator cannot reach", o.memory_mode),
+             "use --initiator gpu, or mode 0");
+    if (!on_gpu && (o.memory_mode & kModeData) != 0 && o.verify)
+      refuse("--memory-mode",
+             "8 puts data into GPU memory, where a CPU initiator can neither make nor check it",
+             "use --initiator gpu, or --verify off");
+    return o;
+  }
+
+  static std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
+    if (o.initiator != Initiator::gpu && o.memory_mode == 0) return nullptr;
+    auto gpu = gpu::open(o.gpu);
     // Loading code may wait for running kernels, and a model's DMA agent runs until the model ends.
     for (const char* kernel :
          {"doorbell_probe", "doorbell_dma_agent", "doorbell_nvme_io", "doorbell_nvme_io_substeps"})
       (void)gpu->kernel(kernel);
+    return gpu;
   }
 
-  const u32 cores = std::max(std::thread::hardware_concurrency(), 1u);
-  const u32 threads =
-      on_gpu ? 0 : std::clamp(o.threads != 0 ? o.threads : std::max(cores / 2, 1u), 1u, o.num_queues);
-  Controller controller(open_device({.spec = o.controller,
-                                     .gpu = gpu,
-                                     .gpu_memory = o.memory_mode != 0,
-                                     .queues = o.num_queues,
-                                     .initiator_threads = threads,
-                                     .faults = o.faults,
-                                     .seed = o.seed,
-                                     .late_ns = static_cast<u64>(o.late_after_s * 1e9)}),
-                        {.gpu = gpu,
-                         .timeout_s = o.timeout_s,
-                         .gpu_memory = o.memory_mode != 0,
-                         .shadow_doorbells = o.shadow_doorbells});
-  const Setup setup = plan(o, controller, threads);
-  if (const u32 granted = controller.request_queues(o.num_queues); granted < o.num_queues)
-    refuse("--num-queues",
-           fmt::format("{} is not in 1..{}: the controller grants no more", o.num_queues, granted));
-
-  BenchResult result;
-  Tally tally(setup.ns, setup.io_bytes);
-  {
-    Bench bench(o, watch, controller, setup, gpu);
-    if (o.warmup_s > 0) tally.warm_up(bench.repeat(o.warmup_s));
-    const double seconds = o.infinite ? 1e15 : o.duration_s;
-    for (u32 r = 0; r < o.repeats && bench.going(); ++r) tally.add(o.seed + r, bench.repeat(seconds));
-    if (bench.stop() != StopReason::removed) {
-      RepeatTally rest;
-      bench.drain(rest);
-      tally.after(rest);
-    }
-    result.stop_reason = stop_name(bench);
-    result.interrupted = bench.interrupted();
-    tally.finish(bench.runner().ns_per_tick(), bench.stop() == StopReason::removed, o.substeps);
-    if (!on_gpu) tally.floor(harness_floor_ns(bench.phase(), o.queue_length));
+  void describe(report::Cell& cell) const {
+    cell.device_kind = target_->kind();
+    cell.device_name = target_->name();
+    cell.initiator_kind = o_.initiator == Initiator::gpu ? "gpu" : "cpu";
+    if (o_.initiator == Initiator::gpu) cell.gpu = o_.gpu;
+    cell.verify.mode = !setup_.verify          ? "none"
+                       : o_.verify_sample >= 1 ? "full"
+                                               : fmt::format("sample={:g}", o_.verify_sample);
+    cell.cell = {{"write_io", setup_.write_io},
+                 {"read_io", o_.read_io},
+                 {"io_bytes", setup_.io_bytes},
+                 {"queues", o_.num_queues},
+                 {"batch", o_.batch},
+                 {"in_flight", setup_.window},
+                 {"queue_length", o_.queue_length},
+                 {"memory_mode", o_.memory_mode},
+                 {"pattern", o_.random ? "random" : "sequential"}};
   }
-  tally.device(controller.device().counters());
-  tally.controller(controller.info());
-  result.cell = tally.cell();
-  report::Cell& cell = result.cell;
-  cell.device_kind = controller.device().kind();
-  cell.device_name = controller.device().name();
-  cell.initiator_kind = on_gpu ? "gpu" : "cpu";
-  if (on_gpu) cell.gpu = o.gpu;
-  cell.verify.mode = !setup.verify          ? "none"
-                     : o.verify_sample >= 1 ? "full"
-                                            : fmt::format("sample={:g}", o.verify_sample);
-  cell.cell = {{"write_io", o.write_io},
-               {"read_io", o.read_io},
-               {"io_bytes", setup.io_bytes},
-               {"queues", o.num_queues},
-               {"batch", o.batch},
-               {"in_flight", setup.window},
-               {"queue_length", o.queue_length},
-               {"memory_mode", o.memory_mode},
-               {"pattern", o.random ? "random" : "sequential"}};
-  if (!setup.verify && o.verify)
-    result.warnings.emplace_back("null media moves no data: nothing was verified");
-  for (std::string& w : tally.warnings()) result.warnings.push_back(std::move(w));
-  result.failed = tally.failed();
-  return result;
+
+  const BenchOptions& o_;
+  std::unique_ptr<Target> target_;
+  Setup setup_;
+  Tally tally_;
+  std::optional<Bench> bench_;  // ends before its target
+};
+
+}  // namespace
+
+BenchResult run_bench(const BenchOptions& o, const BenchWatch& watch) {
+  OpenBench bench(o, watch);
+  if (o.warmup_s > 0) bench.warm_up();
+  for (u32 r = 0; r < o.repeats && bench.going(); ++r) bench.repeat(r);
+  return bench.finish();
 }
 
 }  // namespace doorbell::nvme

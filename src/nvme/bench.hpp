@@ -15,14 +15,28 @@
 
 namespace doorbell::nvme {
 
+/// How a file is driven through the kernel.
+struct FileOptions {
+  bool sync = false;  ///< pread and pwrite instead of io_uring
+  bool direct = true;
+  bool fixed_buffers = true;
+  bool fixed_files = true;
+  bool sqpoll = false;
+  bool iopoll = false;
+  u64 create_bytes = 0;  ///< make the file this large if it does not exist
+};
+
 struct BenchOptions {
   std::string controller = "model";
+  std::string file;  ///< not empty: this file or block device, through the kernel, instead of a controller
+  FileOptions file_options;
   u32 nsid = 1;
   Initiator initiator = Initiator::cpu;
   int gpu = 0;
   u32 memory_mode = 0;  ///< bits: 1 SQ, 2 CQ, 8 data in GPU memory
   u64 write_io = 0;
   u64 read_io = 0;
+  bool default_counts = false;  ///< nobody asked for writes: leave them out where they need permission
   u32 batch = 1;
   u32 in_flight = 0;  ///< on one queue; 0: chosen from batch and queue length
   u32 queue_length = 1024;
@@ -56,7 +70,6 @@ struct BenchWatch {
 
 struct BenchResult {
   report::Cell cell;
-  bool interrupted = false;
   std::string stop_reason = "done";
   bool failed = false;  ///< data, completion or timeout errors: exit 2
   std::vector<std::string> warnings;

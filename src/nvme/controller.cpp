@@ -123,7 +123,9 @@ Controller::Controller(std::unique_ptr<Device> device, const OpenOptions& option
 }
 
 Controller::~Controller() {
-  if (!enabled_ || gone()) return;
+  if (!enabled_) return;
+  // Gone, or reset by somebody else: there is nothing left to shut down.
+  if (const u32 status = device_->read32(reg::csts); status == ~0u || (status & csts::ready) == 0) return;
   try {
     device_->write32(reg::cc, device_->read32(reg::cc) | cc::shutdown_normal);
     const u64 deadline = deadline_in(kShutdownLimitS);
@@ -220,8 +222,12 @@ Cqe Controller::admin(Sqe command, const char* what) {
     }
     if (spins % 64 != 63) continue;
     std::this_thread::yield();
-    if (gone())
-      throw Error(fmt::format("{}: {}", device_->name(), what), "the device is gone", {}, ExitCode::data);
+    if (const u32 status = device_->read32(reg::csts); status == ~0u || (status & csts::ready) == 0) {
+      deaf_ = true;
+      throw Error(fmt::format("{}: {}", device_->name(), what),
+                  status == ~0u ? "the device is gone" : "the controller was reset by somebody else", {},
+                  ExitCode::data);
+    }
     if (wall_ns() > deadline) {
       deaf_ = true;
       throw Error(fmt::format("{}: {}", device_->name(), what),
@@ -317,7 +323,7 @@ IoQueuePair Controller::create_queue_pair(u16 qid, u32 entries, Place sq, Place 
 }
 
 Mapped Controller::allocate(Place place, u64 bytes, Access access) {
-  return Mapped(device_->address_space(), Region(place, bytes, options_.gpu), access);
+  return Mapped(device_->address_space(), place, bytes, access, options_.gpu);
 }
 
 const u32* Controller::status_register(Initiator who) {

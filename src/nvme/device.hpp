@@ -13,6 +13,19 @@
 
 namespace doorbell::nvme {
 
+/// Carries doorbell words from memory to a device whose registers are no memory: what a CPU or GPU
+/// stores there reaches the device when somebody calls forward().
+class DoorbellForwarder {
+ public:
+  virtual ~DoorbellForwarder() = default;
+  /// Sends the doorbells of one queue pair that changed since the last time. Any thread; one at a time
+  /// for one queue.
+  virtual void forward(u16 qid) = 0;
+  /// True: initiators call forward() themselves. False (at the start): a thread of the device looks at
+  /// every word all the time, which is what a GPU initiator needs.
+  virtual void by_initiator(bool on) = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -32,6 +45,11 @@ class Device {
   [[nodiscard]] virtual u32* cpu_register(u64 offset) = 0;
   /// The GPU's address of the same; null when this device cannot be rung by the GPU it was opened with.
   [[nodiscard]] virtual u32* gpu_register(u64 offset) = 0;
+
+  /// Null where doorbells are registers that an initiator can write.
+  [[nodiscard]] virtual DoorbellForwarder* forwarder() { return nullptr; }
+  /// True once somebody wants the device back (a hot-unplug request): it must be let go soon.
+  [[nodiscard]] virtual bool leaving() { return false; }
 
   /// False for null media: there is nothing to verify.
   [[nodiscard]] virtual bool moves_data() const { return true; }

@@ -51,8 +51,6 @@ class Runner {
   [[nodiscard]] virtual double ns_per_tick() const = 0;
 };
 
-/// `threads` CPU threads; queue q belongs to thread q % threads.
-[[nodiscard]] std::unique_ptr<Runner> cpu_runner(u32 threads, u32 window, u32 queues);
 /// One warp a queue.
 [[nodiscard]] std::unique_ptr<Runner> gpu_runner(std::shared_ptr<gpu::Gpu> gpu, u32 window, u32 queues);
 

@@ -3,7 +3,6 @@
 
 #include "nvme/tally.hpp"
 
-#include <doorbell/nvme/status.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -119,11 +118,11 @@ PhaseTally RepeatTally::both() const {
   return t;
 }
 
-void Tally::finish(double ns_per_tick, bool removed, bool substeps) {
+void Tally::finish(double ns_per_tick, StopReason stop, bool substeps) {
   cell_.path = "nvme";
   measure_median(substeps, ns_per_tick);
   list_repeats();
-  count_errors(removed);
+  count_errors(stop);
   double ns = 0, ticks = 0;
   for (const Seeded& r : repeats_) {
     const PhaseTally both = r.tally.both();
@@ -212,7 +211,7 @@ void Tally::list_repeats() {
         fmt::format("noisy: the repeats' rates spread by {:.0f} %", measure::relative_spread(ops) * 100));
 }
 
-void Tally::count_errors(bool removed) {
+void Tally::count_errors(StopReason stop) {
   PhaseTally all = others_;
   for (const Seeded& r : repeats_) all.add(r.tally.both());
   const IoStats& s = all.sum;
@@ -233,20 +232,19 @@ void Tally::count_errors(bool removed) {
                   {"timeout", s.timed_out},
                   {"late", s.late},
                   {"aborted", s.aborted},
-                  {"removal", removed ? 1u : 0u},
+                  {"removal", stop == StopReason::removed ? 1u : 0u},
+                  {"reset", stop == StopReason::reset ? 1u : 0u},
                   {"protocol", s.protocol},
                   {"identity", ended > s.posted ? ended - s.posted : s.posted - ended}};
   nlohmann::ordered_json statuses = nlohmann::ordered_json::object();
   for (const IoStats::StatusCount& c : s.statuses)
-    if (c.count > 0) statuses[status_name(c.type_and_code)] = c.count;
+    if (c.count > 0) statuses[status_text_(c.type_and_code)] = c.count;
   cell_.extra["nvme"]["completion_statuses"] = statuses;
   cell_.extra["nvme"]["submitted"] = s.posted;
-  failed_ = v.failed() > 0;
-  for (const auto& [name, n] : cell_.errors) failed_ = failed_ || n > 0;
 }
 
-void Tally::device(nlohmann::ordered_json counters) {
-  if (!counters.is_null()) cell_.extra["model"] = std::move(counters);
+void Tally::device(const std::string& kind, nlohmann::ordered_json counters) {
+  if (!counters.is_null()) cell_.extra[kind] = std::move(counters);
 }
 
 void Tally::controller(const ControllerInfo& info) {

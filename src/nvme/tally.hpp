@@ -6,7 +6,9 @@
 
 #include <doorbell/nvme/controller.hpp>
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nvme/runner.hpp"
@@ -37,7 +39,9 @@ struct RepeatTally {
 
 class Tally {
  public:
-  Tally(const NamespaceInfo& ns, u64 io_bytes) : ns_(ns), io_bytes_(io_bytes) {}
+  /// `status_text` names a completion's status.
+  Tally(const NamespaceInfo& ns, u64 io_bytes, std::function<std::string(u16)> status_text)
+      : ns_(ns), io_bytes_(io_bytes), status_text_(std::move(status_text)) {}
 
   /// Its errors count, its figures do not.
   void warm_up(const RepeatTally& r) { others_.add(r.both()); }
@@ -45,15 +49,15 @@ class Tally {
   /// What came after the last repeat: late and repeated completions.
   void after(const RepeatTally& r) { others_.add(r.both()); }
 
-  /// Works out the cell. `removed`: the device went away.
-  void finish(double ns_per_tick, bool removed, bool substeps);
+  /// Works out the cell. `stop`: what ended the run.
+  void finish(double ns_per_tick, StopReason stop, bool substeps);
   void floor(double ns_per_op) { cell_.extra["nvme"]["harness_floor_ns_per_op"] = ns_per_op; }
-  void device(nlohmann::ordered_json counters);
+  /// What the device itself counted, under its kind.
+  void device(const std::string& kind, nlohmann::ordered_json counters);
   void controller(const ControllerInfo& info);
 
   [[nodiscard]] const report::Cell& cell() const { return cell_; }
   [[nodiscard]] std::vector<std::string> warnings() const { return warnings_; }
-  [[nodiscard]] bool failed() const { return failed_; }
 
  private:
   struct Seeded {
@@ -61,16 +65,16 @@ class Tally {
     RepeatTally tally;
   };
   void measure_median(bool substeps, double ns_per_tick);
-  void count_errors(bool removed);
+  void count_errors(StopReason stop);
   void list_repeats();
 
   NamespaceInfo ns_;
   u64 io_bytes_;
+  std::function<std::string(u16)> status_text_;
   std::vector<Seeded> repeats_;
   PhaseTally others_;
   report::Cell cell_;
   std::vector<std::string> warnings_;
-  bool failed_ = false;
 };
 
 }  // namespace doorbell::nvme

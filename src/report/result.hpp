@@ -99,7 +99,7 @@ struct Cell {
   nlohmann::ordered_json options;  ///< every resolved option
   std::string initiator_kind;      ///< "cpu" or "gpu"
   std::optional<int> gpu;          ///< the GPU's index, for a GPU initiator
-  std::string device_kind;         ///< "model", "emulated" or "hardware"
+  std::string device_kind;  ///< "model", "emulated", "hardware" or "kernel" (a file, through system calls)
   std::string device_name;
   Metrics metrics;  ///< of the median repeat (by ops_per_s)
   /// Populations inside `metrics`, by name ("write", "read"): rows of the text, and cell[path][name] in JSON.

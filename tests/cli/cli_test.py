@@ -76,7 +76,7 @@ class Help(unittest.TestCase):
             self.assertIn(f"Usage: doorbell {name}", page)
 
     def test_commands(self):
-        for name in ("demo", "nvme", "list", "backends", "doctor", "version", "man", "completion"):
+        for name in ("demo", "nvme", "list", "backends", "bind", "unbind", "doctor", "version", "man", "completion"):
             self.assertIn(name, commands())
 
     def test_lines_fit_and_end_cleanly(self):

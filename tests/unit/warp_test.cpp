@@ -21,7 +21,7 @@
 #include "measure/clock.hpp"
 #include "nvme/backends.hpp"
 #include "nvme/model/controller.hpp"
-#include "nvme/queue_set.hpp"
+#include "nvme/queue_buffers.hpp"
 #include "ring_controller.hpp"
 
 namespace doorbell {
@@ -593,9 +593,11 @@ void against_the_model(model::FaultRates faults, u64 ios, u32 blocks) {
   options.timeout_s = 60;
   Controller controller(std::move(owned), options);
   controller.request_queues(1);
-  QueueSet set(controller,
-               {.queues = 1, .entries = 16, .window = 8, .io_bytes = u64{blocks} * 512, .span = ios});
-  IoQueue& q = set.queues().front();
+  QueueBuffers buffers(controller.device().address_space(), nullptr,
+                       {.queues = 1, .entries = 16, .window = 8, .io_bytes = u64{blocks} * 512, .span = ios});
+  IoQueuePair pair = controller.create_queue_pair(1, 16, Place::pageable, Place::pageable);
+  IoQueue& q = buffers.queues().front();
+  q.memory = pair.memory(Initiator::cpu);
   q.count = ios;
   IoPhase phase;
   phase.verify = true;
@@ -630,7 +632,7 @@ void against_the_model(model::FaultRates faults, u64 ios, u32 blocks) {
   q.written = written.posted;
   q.written_generation = phase.generation;
   const IoStats read = one_phase(IoOpcode::read, false);
-  set.delete_submission_queues();
+  pair.delete_sq();
   q.count = 0;
   const IoStats rest = one_phase(IoOpcode::read, true);
   EXPECT_EQ(written.posted, ios);

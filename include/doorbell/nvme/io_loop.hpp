@@ -30,14 +30,15 @@ struct TickProbe {
   }
 };
 
-template <class Warp, class Clock, bool Substeps = false>
+/// `Queue` is a QueuePair, or what looks like one: room, post, ring, poll, ring_cq.
+template <class Warp, class Clock, bool Substeps = false, class Queue = QueuePair<Warp>>
 class IoLoop {
  public:
   /// `state` is where the previous phase left the queue pair; state() hands it on. `scratch`
   /// is prepared here; its `state` must be zero before the first phase. `stats` receives rare events
   /// at once and the rest in finish(); one IoStats a queue and phase, default-constructed.
   DOORBELL_INLINE IoLoop(const Warp& warp, const IoPhase& phase, const IoQueue& queue,
-                         const QueuePairState& state, const IoScratch& scratch, IoStats* stats)
+                         const typename Queue::State& state, const IoScratch& scratch, IoStats* stats)
       : phase_(phase),
         q_(queue),
         qp_(state),
@@ -136,7 +137,7 @@ class IoLoop {
     warp.sync();
   }
 
-  [[nodiscard]] DOORBELL_INLINE const QueuePairState& state() const { return qp_.state(); }
+  [[nodiscard]] DOORBELL_INLINE const typename Queue::State& state() const { return qp_.state(); }
   /// Polls since the last completion.
   [[nodiscard]] DOORBELL_INLINE u32 idle() const { return idle_; }
   /// I/Os done so far, for progress displays.
@@ -261,7 +262,7 @@ class IoLoop {
     }
   }
 
-  DOORBELL_INLINE void complete(const Warp& warp, const typename QueuePair<Warp>::Polled& polled) {
+  DOORBELL_INLINE void complete(const Warp& warp, const typename Queue::Polled& polled) {
     idle_ = 0;
     const u64 at = now(warp);
     const Cqe& e = polled.mine;
@@ -448,15 +449,16 @@ class IoLoop {
     if (warp.lane() == 0) {
       // Both loads go out before either is looked at: one way to host memory instead of two.
       const u32 stop = phase_.stop != nullptr ? load_relaxed(phase_.stop) : 0;
-      const u32 csts = phase_.csts != nullptr ? load_relaxed(phase_.csts) : 0;
-      word = (stop != 0 ? 1u : 0u) | (csts == ~0u ? 2u : 0u);
+      const u32 status = phase_.csts != nullptr ? load_relaxed(phase_.csts) : csts::ready;
+      word = (stop != 0 ? 1u : 0u) | (status == ~0u ? 2u : 0u) |
+             ((status & (csts::ready | csts::fatal)) != csts::ready ? 4u : 0u);
     }
     word = warp.shfl(word, 0);
     if ((word & 1) != 0 && !draining_) stop_posting(StopReason::requested);
     if (phase_.duration_ticks != 0 && at - started_ >= phase_.duration_ticks && !draining_)
       stop_posting(StopReason::duration);
-    if ((word & 2) != 0) {
-      stop_posting(StopReason::removed);
+    if ((word & 6) != 0) {
+      stop_posting((word & 2) != 0 ? StopReason::removed : StopReason::reset);
       aborted_ += in_flight_;
       in_flight_ = 0;
       return;
@@ -526,7 +528,7 @@ class IoLoop {
 
   IoPhase phase_;
   IoQueue q_;
-  QueuePair<Warp> qp_;
+  Queue qp_;
   IoScratch s_;
   IoStats* out_;
   Permutation order_;

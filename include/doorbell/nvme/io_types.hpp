@@ -38,7 +38,7 @@ struct IoPhase {
   u64 check_ticks = 0;        ///< how often to look at the stop flag, the deadline and the device
   u64 duration_ticks = 0;     ///< stop posting after this long; 0: by count only
   const u32* stop = nullptr;  ///< non-zero: stop posting, drain, report
-  const u32* csts = nullptr;  ///< the controller status register: all ones when the device is gone
+  const u32* csts = nullptr;  ///< the controller status register: tells that the device is gone or was reset
 };
 
 /// One queue's share of a phase and where its memory lies, in addresses of the initiator.
@@ -61,7 +61,9 @@ struct IoQueue {
   u64 unwritten_bits = 0;
 };
 
-enum class StopReason : u32 { done = 0, requested, duration, timeout, removed };
+/// Why a loop stopped posting; of several the last in this order. `reset`: the controller is no longer
+/// ready (somebody reset it) or reports a fatal status.
+enum class StopReason : u32 { done = 0, requested, duration, timeout, reset, removed };
 
 /// What one queue did in one phase, as far as it is plain sums.
 struct IoCounters {
@@ -69,7 +71,7 @@ struct IoCounters {
   u64 succeeded = 0;
   u64 failed = 0;      ///< completed with a status other than success
   u64 timed_out = 0;   ///< no completion within the deadline
-  u64 aborted = 0;     ///< in flight when the device went away
+  u64 aborted = 0;     ///< in flight when the device went away or was reset
   u64 late = 0;        ///< completed, but after late_ticks or after the deadline
   u64 duplicated = 0;  ///< completions of commands that were not in flight
   u64 protocol = 0;    ///< wrong sq_id, sq_head out of range

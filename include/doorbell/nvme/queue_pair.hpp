@@ -49,6 +49,7 @@ struct NoProbe {
 template <class Warp>
 class QueuePair {
  public:
+  using State = QueuePairState;
   DOORBELL_INLINE explicit QueuePair(const QueuePairMemory& memory) { s_.memory = memory; }
   /// Goes on where another QueuePair on the same queues stopped.
   DOORBELL_INLINE explicit QueuePair(const QueuePairState& state) : s_(state) {}

@@ -4,7 +4,6 @@
 #include "nvme/model/media.hpp"
 
 #include <doorbell/error.hpp>
-#include <doorbell/pattern.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -13,6 +12,8 @@
 
 #include <cerrno>
 #include <cstring>
+
+#include "nvme/foreign_data.hpp"
 
 namespace doorbell::nvme {
 
@@ -28,17 +29,6 @@ struct File {
   int fd;
 };
 
-/// True unless the file is empty or begins with zeros or with a block of the test pattern.
-bool holds_something_else(int fd, u64 bytes) {
-  u32 unit[pattern::kUnitWords] = {};
-  if (bytes == 0) return false;
-  if (pread(fd, unit, sizeof unit, 0) < 0) return true;
-  if (unit[0] == pattern::kMagic) return false;
-  for (const u32 word : unit)
-    if (word != 0) return true;
-  return false;
-}
-
 }  // namespace
 
 Media::Media(const ModelConfig& config)
@@ -53,7 +43,7 @@ Media::Media(const ModelConfig& config)
     if (fstat(file.fd, &st) != 0 || !S_ISREG(st.st_mode))
       throw Error(fmt::format("media file {}", config.path), "it is not a regular file",
                   "name a file; a block device is driven as hardware, not through a model");
-    foreign_ = holds_something_else(file.fd, static_cast<u64>(st.st_size));
+    foreign_ = holds_foreign_data(file.fd, static_cast<u64>(st.st_size));
     if (foreign_ && static_cast<u64>(st.st_size) < capacity_)
       throw Error(
           fmt::format("media file {}", config.path),

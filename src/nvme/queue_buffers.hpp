@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The queue pairs of one run with everything they need: data slots, PRP lists, bookkeeping.
+// What the queues of one run need besides their rings: data slots, PRP lists, bookkeeping.
 #pragma once
 
 #include <doorbell/nvme/controller.hpp>
@@ -26,19 +26,19 @@ struct QueueShape {
   u64 unwritten_bits = 0;  ///< positions a queue for which refused writes are remembered
 };
 
-class QueueSet {
+class QueueBuffers {
  public:
-  /// Creates queues 1..shape.queues on `controller`, which must outlive the set.
-  QueueSet(Controller& controller, const QueueShape& shape);
+  /// Memory that `space` maps; it must outlive the buffers. With a GPU, memory that it reaches.
+  QueueBuffers(AddressSpace& space, const std::shared_ptr<gpu::Gpu>& gpu, const QueueShape& shape);
 
-  /// Addresses for the shape's initiator; the caller sets `count` and `written` for each phase.
+  /// One a queue, in addresses of the shape's initiator. Whoever makes the rings sets `memory`, and the
+  /// bench `count` and `written` for each phase.
   [[nodiscard]] std::vector<IoQueue>& queues() { return io_; }
+  /// Where the data slots of a queue lie.
+  [[nodiscard]] const Region& data(u32 queue) const { return data_[queue].region(); }
   void forget_refused_writes();
-  /// After this no completion comes that has not come.
-  void delete_submission_queues();
 
  private:
-  std::vector<IoQueuePair> pairs_;
   std::vector<Mapped> data_;
   std::vector<Mapped> lists_;
   std::vector<Region> unwritten_;

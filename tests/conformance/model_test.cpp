@@ -3,7 +3,7 @@
 
 // The conformance cases against the software controller, in several configurations.
 
-#include "model/conformance.hpp"
+#include "conformance/conformance.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "nvme/queue_set.hpp"
+#include "nvme/queue_buffers.hpp"
 
 #include <doorbell/nvme/prp.hpp>
 
@@ -16,17 +16,15 @@ constexpr u64 round_up(u64 n, u64 to) {
 }
 }  // namespace
 
-QueueSet::QueueSet(Controller& controller, const QueueShape& shape) {
+QueueBuffers::QueueBuffers(AddressSpace& space, const std::shared_ptr<gpu::Gpu>& gpu,
+                           const QueueShape& shape) {
   const bool on_gpu = shape.initiator == Initiator::gpu;
   const auto address = [&](const Region& r) { return on_gpu ? r.device() : r.host(); };
   const u64 stride = round_up(shape.io_bytes, kPage);
   const u64 list_stride = round_up(prp_list_qwords(0, shape.io_bytes, kPage) * 8, kPage);
   for (u32 q = 0; q < shape.queues; ++q) {
-    pairs_.push_back(
-        controller.create_queue_pair(static_cast<u16>(q + 1), shape.entries, shape.sq, shape.cq));
-    data_.push_back(controller.allocate(shape.data, stride * shape.window));
+    data_.emplace_back(space, shape.data, stride * shape.window, Access::read_write, gpu);
     IoQueue io;
-    io.memory = pairs_.back().memory(shape.initiator);
     io.data = address(data_.back().region());
     io.stride = stride;
     io.data_iova = data_.back().iova();
@@ -34,7 +32,7 @@ QueueSet::QueueSet(Controller& controller, const QueueShape& shape) {
     io.first = shape.first + q * shape.span;
     io.span = shape.span;
     if (list_stride > 0) {
-      lists_.push_back(controller.allocate(Place::pageable, list_stride * shape.window, Access::read));
+      lists_.emplace_back(space, Place::pageable, list_stride * shape.window, Access::read, gpu);
       io.list_iova = lists_.back().iova();
       io.list_stride = list_stride;
       // A slot's buffer never moves, so its list is written once.
@@ -44,7 +42,7 @@ QueueSet::QueueSet(Controller& controller, const QueueShape& shape) {
                        io.list_iova + slot * list_stride);
     }
     if (shape.unwritten_bits > 0) {
-      unwritten_.emplace_back(Place::pageable, round_up(shape.unwritten_bits, 32) / 8, controller.gpu());
+      unwritten_.emplace_back(Place::pageable, round_up(shape.unwritten_bits, 32) / 8, gpu);
       io.unwritten = reinterpret_cast<u32*>(address(unwritten_.back()));
       io.unwritten_bits = shape.unwritten_bits;
     }
@@ -52,12 +50,8 @@ QueueSet::QueueSet(Controller& controller, const QueueShape& shape) {
   }
 }
 
-void QueueSet::forget_refused_writes() {
+void QueueBuffers::forget_refused_writes() {
   for (Region& r : unwritten_) std::memset(r.host(), 0, r.bytes());
-}
-
-void QueueSet::delete_submission_queues() {
-  for (IoQueuePair& p : pairs_) p.delete_sq();
 }
 
 }  // namespace doorbell::nvme

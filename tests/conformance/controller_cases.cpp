@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Conformance of the controller, its admin commands and its events.
-#include "model/conformance_rig.hpp"
+#include "conformance/rig.hpp"
 
 namespace doorbell::nvme::conformance {
 namespace {
@@ -232,23 +232,32 @@ void queue_count_feature(const Target& t) {
 void smart_log(const Target& t) {
   Rig r(t);
   u8* const p = r.page.region().host();
+  const auto counted = [&] {
+    EXPECT_EQ(r.c.status(get_log_command(0, kLogSmart, kAllNamespaces, 512, r.page.iova())), status::success);
+    std::pair<u64, u64> reads_and_writes;
+    std::memcpy(&reads_and_writes.first, p + 64, 8);
+    std::memcpy(&reads_and_writes.second, p + 80, 8);
+    return reads_and_writes;
+  };
+  const auto before = counted();  // a real controller has a past
   for (int i = 0; i < 3; ++i)
     ASSERT_EQ(r.status(r.command(IoOpcode::read, 0, 1, r.data.iova())), status::success);
   ASSERT_EQ(r.status(r.command(IoOpcode::write, 0, 1, r.data.iova())), status::success);
   std::memset(p, 0xee, 2 * kPage);
-  ASSERT_EQ(r.c.status(get_log_command(0, kLogSmart, kAllNamespaces, 512, r.page.iova())), status::success);
-  u64 reads = 0, writes = 0;
-  std::memcpy(&reads, p + 64, 8);
-  std::memcpy(&writes, p + 80, 8);
-  EXPECT_EQ(reads, 3u);
-  EXPECT_EQ(writes, 1u);
+  const auto after = counted();
+  EXPECT_EQ(after.first - before.first, 3u);
+  EXPECT_EQ(after.second - before.second, 1u);
   for (u32 i = 512; i < 2 * kPage; ++i) ASSERT_EQ(p[i], 0xee) << i;
   // Only as much as was asked for.
   std::memset(p, 0xee, kPage);
   ASSERT_EQ(r.c.status(get_log_command(0, kLogSmart, kAllNamespaces, 8, r.page.iova())), status::success);
   for (u32 i = 8; i < kPage; ++i) ASSERT_EQ(p[i], 0xee) << i;
-  EXPECT_EQ(r.c.status(get_log_command(0, 0x7e, kAllNamespaces, 512, r.page.iova())),
-            status::invalid_log_page);
+  const u16 unknown = r.c.status(get_log_command(0, 0x7e, kAllNamespaces, 512, r.page.iova()));
+  if ((t.has & named_statuses) != 0) {
+    EXPECT_EQ(unknown, status::invalid_log_page);
+  } else {
+    EXPECT_TRUE(unknown == status::invalid_log_page || unknown == status::invalid_field) << unknown;
+  }
 }
 
 void create_cq_checks(const Target& t) {
@@ -350,15 +359,23 @@ void create_checks_in_order(const Target& t) {
 void delete_in_order(const Target& t) {
   Rig r(t);
   using enum AdminOpcode;
+  const auto expect_no_such_cq = [&](u16 qid) {
+    const u16 answer = r.c.status(delete_queue_command(delete_cq, 0, qid));
+    if ((t.has & named_statuses) != 0) {
+      EXPECT_EQ(answer, status::invalid_queue_id) << qid;
+    } else {
+      EXPECT_TRUE(answer == status::invalid_queue_id || answer == status::cq_invalid) << qid << ' ' << answer;
+    }
+  };
   EXPECT_EQ(r.c.status(delete_queue_command(delete_cq, 0, 1)), status::invalid_queue_deletion);
   EXPECT_EQ(r.status(flush_command(0, 1)), status::success) << "the refused deletion did nothing";
   EXPECT_EQ(r.c.status(delete_queue_command(delete_sq, 0, 1)), status::success);
   EXPECT_EQ(r.c.status(delete_queue_command(delete_sq, 0, 1)), status::invalid_queue_id);
   EXPECT_EQ(r.c.status(delete_queue_command(delete_cq, 0, 1)), status::success);
-  EXPECT_EQ(r.c.status(delete_queue_command(delete_cq, 0, 1)), status::invalid_queue_id);
+  expect_no_such_cq(1);
   for (const u16 qid : {u16{0}, u16{2}, u16{0xffff}}) {
     EXPECT_EQ(r.c.status(delete_queue_command(delete_sq, 0, qid)), status::invalid_queue_id) << qid;
-    EXPECT_EQ(r.c.status(delete_queue_command(delete_cq, 0, qid)), status::invalid_queue_id) << qid;
+    expect_no_such_cq(qid);
   }
   for (int i = 0; i < 10; ++i) {
     const auto q = r.c.create(1, 8, 8);
@@ -441,6 +458,10 @@ Cqe next_event(Rig& r, u16 cid) {
 
 void request_event(Rig& r, u16 cid) {
   r.c.admin().submit(admin_command(AdminOpcode::async_event, cid));
+  // Answered behind it, so the request is there from now on.
+  Sqe any = admin_command(AdminOpcode::get_features, 0);
+  any.cdw10 = kFeatureQueues;
+  EXPECT_EQ(r.c.status(any), status::success);
 }
 
 void event_request_limit(const Target& t) {
@@ -448,7 +469,7 @@ void event_request_limit(const Target& t) {
   ASSERT_EQ(r.c.status(identify_command(0, Cns::controller, 0, r.page.iova())), status::success);
   const u32 limit = r.page.region().host()[identify::aerl] + 1u;
   for (u32 i = 0; i < limit; ++i) request_event(r, static_cast<u16>(0x4000 + i));
-  request_event(r, 0x4fff);
+  r.c.admin().submit(admin_command(AdminOpcode::async_event, 0x4fff));
   const Cqe refused = r.c.admin().wait();
   EXPECT_EQ(refused.cid, 0x4fff);
   EXPECT_EQ(code(refused), status::async_event_limit);
@@ -499,7 +520,7 @@ void an_event_waits_for_a_request(const Target& t) {
   // Long enough for any controller to have seen it, and without a request it has nowhere to go.
   for (int i = 0; i < 20; ++i) ASSERT_EQ(r.c.status(abort_command(0, 1, 9)), status::success);
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  request_event(r, 0x4001);
+  r.c.admin().submit(admin_command(AdminOpcode::async_event, 0x4001));
   EXPECT_EQ(next_event(r, 0x4001).dw0 >> 8 & 0xff, 1u);
 }
 
@@ -530,7 +551,7 @@ std::vector<Case> controller_cases() {
       {"BadSqDoorbellValue", doorbell_events, bad_sq_doorbell_value},
       {"BadCqDoorbellValue", doorbell_events, bad_cq_doorbell_value},
       {"DoorbellOfAnUnknownQueue", doorbell_events, doorbell_of_an_unknown_queue},
-      {"AnEventWaitsForARequest", doorbell_events, an_event_waits_for_a_request},
+      {"AnEventWaitsForARequest", doorbell_events | keeps_events, an_event_waits_for_a_request},
   };
 }
 

@@ -43,8 +43,8 @@ class RawQueue {
       : sq_entries_(sq_entries),
         cq_entries_(cq_entries),
         qid_(qid),
-        sq_(device.address_space(), Region(Place::pageable, u64{sq_entries} * kSqeBytes), Access::read),
-        cq_(device.address_space(), Region(Place::pageable, u64{cq_entries} * kCqeBytes), Access::write),
+        sq_(device.address_space(), Place::pageable, u64{sq_entries} * kSqeBytes, Access::read),
+        cq_(device.address_space(), Place::pageable, u64{cq_entries} * kCqeBytes, Access::write),
         sq_doorbell_(device.cpu_register(sq_doorbell_offset(qid, stride))),
         cq_doorbell_(device.cpu_register(cq_doorbell_offset(cqid, stride))) {}
 
@@ -133,7 +133,11 @@ class RawController {
 
   [[nodiscard]] Device& device() { return *device_; }
   [[nodiscard]] const Capabilities& cap() const { return cap_; }
-  [[nodiscard]] u32 csts() { return device_->read32(reg::csts); }
+  [[nodiscard]] u32 csts() {
+    const u32 value = device_->read32(reg::csts);
+    if (value == ~0u) throw std::runtime_error("the device is gone: " + device_->counters().dump());
+    return value;
+  }
 
   void disable() {
     device_->write32(reg::cc, device_->read32(reg::cc) & ~cc::enable);
@@ -161,7 +165,13 @@ class RawController {
   Cqe run(Sqe e) {
     e.cid = ++cid_;
     admin_->submit(e);
-    const Cqe c = admin_->wait();
+    std::optional<Cqe> taken;
+    if (!eventually(
+            [&] { return (taken = admin_->take()).has_value() || (++looks_ % 4096 == 0 && csts() == 0); }) ||
+        !taken)
+      throw std::runtime_error("no admin completion");
+    admin_->ring_cq();
+    const Cqe c = *taken;
     if (c.cid != e.cid) throw std::runtime_error("an admin completion with another cid");
     return c;
   }
@@ -184,8 +194,7 @@ class RawController {
     return q;
   }
   [[nodiscard]] Mapped& memory(u64 bytes, Access access = Access::read_write) {
-    memory_.push_back(
-        std::make_unique<Mapped>(device_->address_space(), Region(Place::pageable, bytes), access));
+    memory_.push_back(std::make_unique<Mapped>(device_->address_space(), Place::pageable, bytes, access));
     return *memory_.back();
   }
 
@@ -196,6 +205,7 @@ class RawController {
   std::vector<std::unique_ptr<RawQueue>> queues_;
   std::vector<std::unique_ptr<Mapped>> memory_;
   u16 cid_ = 0x100;
+  u32 looks_ = 0;
 };
 
 }  // namespace doorbell::nvme::testing_raw

@@ -13,8 +13,8 @@
 #include <random>
 #include <set>
 
-#include "model/conformance.hpp"
-#include "model/raw_controller.hpp"
+#include "conformance/conformance.hpp"
+#include "conformance/raw_controller.hpp"
 
 namespace doorbell::nvme::conformance {
 
@@ -33,7 +33,9 @@ struct Rig {
   explicit Rig(const Target& target, bool slow_commands = false, u32 entries = 64)
       : c(target.open(slow_commands)) {
     c.enable();
-    EXPECT_EQ(c.status(set_queues_command(0, 8, 8)), status::success);
+    const Cqe grant = c.run(set_queues_command(0, 8, 8));
+    EXPECT_EQ(code(grant), status::success);
+    granted = std::min(grant.dw0 & 0xffff, grant.dw0 >> 16) + 1;
     EXPECT_EQ(c.status(identify_command(0, Cns::controller, 0, page.iova())), status::success);
     mdts = page.region().host()[identify::mdts];
     EXPECT_EQ(c.status(identify_command(0, Cns::name_space, 1, page.iova())), status::success);
@@ -65,6 +67,7 @@ struct Rig {
   u64 blocks = 0;
   u32 lba_bytes = 0;
   u32 mdts = 0;
+  u32 granted = 0;  ///< I/O queue pairs
   u16 cid = 0;
 };
 

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ enum Need : unsigned {
   iommu = 1u << 8,            ///< accesses outside the mapping are refused and answered, with permissions
   mdts = 1u << 9,             ///< has a largest transfer that is less than the commands' own limit
   checks_enable = 1u << 10,   ///< does not become ready with admin queues that cannot be used
+  keeps_events = 1u << 11,    ///< an event waits until there is a request for it
+  prp_low_bits = 1u << 12,    ///< refuses data that is not dword aligned and lists not qword aligned
+  named_statuses = 1u << 13,  ///< refusals carry the status that the specification names, not a neighbour
 };
 
 /// A controller under test.
@@ -42,6 +46,9 @@ struct Case {
   unsigned needs;
   void (*run)(const Target& target);
 };
+inline void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.name;
+}
 
 /// Reports through GoogleTest's EXPECT and ASSERT; throws when a controller does not answer.
 [[nodiscard]] const std::vector<Case>& cases();

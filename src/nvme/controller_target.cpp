@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <doorbell/nvme/status.hpp>
+
+#include <algorithm>
+#include <thread>
+
+#include "nvme/backends.hpp"
+#include "nvme/cpu_runner.hpp"
+#include "nvme/target.hpp"
+
+namespace doorbell::nvme {
+
+namespace {
+
+class ControllerTarget final : public Target {
+ public:
+  ControllerTarget(const BenchOptions& o, std::shared_ptr<gpu::Gpu> gpu)
+      : initiator_(o.initiator),
+        threads_(initiator_threads(o)),
+        gpu_(gpu),
+        controller_(open_device({.spec = o.controller,
+                                 .gpu = gpu,
+                                 .gpu_memory = o.memory_mode != 0,
+                                 .queues = o.num_queues,
+                                 .initiator_threads = threads_,
+                                 .faults = o.faults,
+                                 .seed = o.seed,
+                                 .late_ns = static_cast<u64>(o.late_after_s * 1e9)}),
+                    {.gpu = gpu,
+                     .timeout_s = o.timeout_s,
+                     .gpu_memory = o.memory_mode != 0,
+                     .shadow_doorbells = o.shadow_doorbells}) {}
+
+  std::string kind() override { return device().kind(); }
+  std::string name() override { return device().name(); }
+  ControllerInfo info() override { return controller_.info(); }
+  NamespaceInfo name_space(u32 nsid) override { return controller_.identify_namespace(nsid); }
+  u32 grant(u32 queues) override { return controller_.request_queues(queues); }
+  bool moves_data() override { return device().moves_data(); }
+  bool scratch() override { return device().scratch(); }
+  bool leaving() override { return device().leaving(); }
+  nlohmann::ordered_json counters() override { return device().counters(); }
+  const u32* status_register() override { return controller_.status_register(initiator_); }
+  std::string status_text(u16 type_and_code) const override { return status_name(type_and_code); }
+
+  QueueBuffers& create_queues(const QueueShape& shape) override {
+    buffers_ = std::make_unique<QueueBuffers>(device().address_space(), gpu_, shape);
+    for (IoQueue& q : buffers_->queues()) {
+      const auto qid = static_cast<u16>(pairs_.size() + 1);
+      pairs_.push_back(controller_.create_queue_pair(qid, shape.entries, shape.sq, shape.cq));
+      q.memory = pairs_.back().memory(initiator_);
+    }
+    return *buffers_;
+  }
+
+  std::unique_ptr<Runner> runner(u32 window) override {
+    const auto queues = static_cast<u32>(pairs_.size());
+    if (initiator_ == Initiator::gpu) return gpu_runner(gpu_, window, queues);
+    std::vector<QueuePairState> states(queues);
+    for (u32 q = 0; q < queues; ++q) states[q].memory = buffers_->queues()[q].memory;
+    return std::make_unique<CpuRunner<QueuePair<OneLane>>>(threads_, window, states, device().forwarder());
+  }
+
+  void end_queues() override {
+    for (IoQueuePair& p : pairs_) p.delete_sq();
+  }
+
+ private:
+  Device& device() { return controller_.device(); }
+
+  Initiator initiator_;
+  u32 threads_;
+  std::shared_ptr<gpu::Gpu> gpu_;
+  Controller controller_;
+  std::unique_ptr<QueueBuffers> buffers_;
+  std::vector<IoQueuePair> pairs_;  // deleted first: they use the buffers
+};
+
+}  // namespace
+
+u32 initiator_threads(const BenchOptions& o) {
+  if (o.initiator == Initiator::gpu) return 0;
+  const u32 cores = std::max(std::thread::hardware_concurrency(), 1u);
+  return std::clamp(o.threads != 0 ? o.threads : std::max(cores / 2, 1u), 1u, o.num_queues);
+}
+
+std::unique_ptr<Target> open_controller(const BenchOptions& options, std::shared_ptr<gpu::Gpu> gpu) {
+  return std::make_unique<ControllerTarget>(options, std::move(gpu));
+}
+
+}  // namespace doorbell::nvme

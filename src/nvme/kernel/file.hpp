@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A file or block device as a namespace: size, block size, and whether it may be written.
+#pragma once
+
+#include <string>
+
+#include "nvme/bench.hpp"
+#include "pci/descriptor.hpp"
+
+namespace doorbell::nvme {
+
+class DataFile {
+ public:
+  /// Opens it, for writing only when `write` says so: a block device then exclusively, which the kernel
+  /// refuses while it is mounted or otherwise in use.
+  DataFile(const std::string& path, const FileOptions& options, bool write);
+
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  [[nodiscard]] u64 bytes() const { return bytes_; }
+  /// What direct I/O has to be a multiple of.
+  [[nodiscard]] u32 block_bytes() const { return block_bytes_; }
+  /// True when it holds nothing, or what doorbell wrote.
+  [[nodiscard]] bool scratch() const { return scratch_; }
+  /// "file" or "block device".
+  [[nodiscard]] const char* what() const { return what_; }
+
+ private:
+  pci::Descriptor fd_;
+  u64 bytes_ = 0;
+  u32 block_bytes_ = 512;
+  bool scratch_ = false;
+  const char* what_ = "file";
+};
+
+}  // namespace doorbell::nvme

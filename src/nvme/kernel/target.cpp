@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nvme/target.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "measure/clock.hpp"
+#include "nvme/cpu_runner.hpp"
+#include "nvme/kernel/file.hpp"
+#include "nvme/kernel/uring.hpp"
+
+namespace doorbell::nvme {
+
+namespace {
+
+/// The kernel takes pointers: an I/O's address is its buffer's.
+class PointerSpace final : public AddressSpace {
+ public:
+  Iova map(const Region& region, Access) override { return reinterpret_cast<Iova>(region.host()); }
+  void unmap(Iova) noexcept override {}
+};
+
+class FileTarget final : public Target {
+ public:
+  explicit FileTarget(const BenchOptions& o)
+      : o_(o),
+        file_(o.file, o.file_options,
+              o.write_io > 0 && (o.allow_write || !o.default_counts || may_write(o))) {
+    if (o.initiator == Initiator::gpu)
+      throw Error("--initiator gpu", "the kernel's I/O calls are made by CPU threads", "use --initiator cpu");
+    if (o.file_options.sync && std::max(o.in_flight, o.batch) > 1)
+      throw Error("--backend sync", "each thread has one call in progress",
+                  "give --batch-size 1 and --num-queues N for N threads, or --backend io_uring");
+  }
+
+  std::string kind() override { return "kernel"; }
+  std::string name() override { return "file:" + o_.file; }
+  ControllerInfo info() override {
+    ControllerInfo i;
+    i.max_queue_entries = 32768;
+    i.max_transfer_bytes = u64{1} << 30;
+    return i;
+  }
+  NamespaceInfo name_space(u32) override {
+    NamespaceInfo n;
+    n.nsid = 1;
+    n.lba_bytes = file_.block_bytes();
+    n.blocks = file_.bytes() / n.lba_bytes;
+    return n;
+  }
+  u32 grant(u32 queues) override { return queues; }
+  bool scratch() override { return file_.scratch(); }
+
+  QueueBuffers& create_queues(const QueueShape& shape) override {
+    buffers_ = std::make_unique<QueueBuffers>(space_, nullptr, shape);
+    for (u32 q = 0; q < shape.queues; ++q) {
+      IoQueue& io = buffers_->queues()[q];
+      io.memory.qid = static_cast<u16>(q + 1);
+      const Region& data = buffers_->data(q);
+      if (o_.file_options.sync) sync_.push_back(std::make_unique<SyncEngine>(file_.fd()));
+      else
+        rings_.push_back(std::make_unique<UringEngine>(
+            file_.fd(), shape.window, std::span(data.host(), data.bytes()), o_.file_options));
+    }
+    shape_ = shape;
+    if (!rings_.empty()) try_one(*rings_.front(), buffers_->data(0).host());
+    return *buffers_;
+  }
+
+  std::unique_ptr<Runner> runner(u32 window) override {
+    if (o_.file_options.sync) return run_with(sync_, window);
+    return run_with(rings_, window);
+  }
+
+  std::string status_text(u16 type_and_code) const override {
+    if (type_and_code == kShortTransfer) return "short transfer";
+    return std::strerror(type_and_code & 0xff);
+  }
+
+ private:
+  /// Whether writes that nobody asked for by name may happen: only where they destroy nothing.
+  static bool may_write(const BenchOptions& o) { return DataFile(o.file, o.file_options, false).scratch(); }
+
+  /// Reads the first block: what this file or device cannot do is known before anything is measured.
+  void try_one(UringEngine& ring, u8* data) const {
+    constexpr u64 kLimitNs = 10'000'000'000;
+    ring.put({.write = false, .cid = 0, .data = data, .bytes = file_.block_bytes(), .offset = 0});
+    (void)ring.submit(false);
+    FileIoDone done;
+    const u64 begin = wall_ns();
+    while (!ring.take(&done, true))
+      if (wall_ns() - begin > kLimitNs)
+        throw Error(subject(), "a first read does not complete", {}, ExitCode::data);
+    if (done.result < 0)
+      throw Error(subject(), fmt::format("a first read fails: {}", std::strerror(-done.result)),
+                  done.result == -EOPNOTSUPP && o_.file_options.iopoll
+                      ? "its device has no poll queues: leave --iopoll out"
+                      : "");
+    std::memset(data, 0, file_.block_bytes());
+  }
+  [[nodiscard]] std::string subject() const { return "--controller file:" + o_.file; }
+
+  template <class Engine>
+  std::unique_ptr<Runner> run_with(const std::vector<std::unique_ptr<Engine>>& engines, u32 window) {
+    using Queue = KernelQueuePair<Engine>;
+    std::vector<typename Queue::State> states;
+    for (u32 q = 0; q < shape_.queues; ++q)
+      states.push_back({.engine = engines[q].get(),
+                        .lba_bytes = file_.block_bytes(),
+                        .io_bytes = static_cast<u32>(shape_.io_bytes),
+                        .entries = window + 1,
+                        .qid = static_cast<u16>(q + 1)});
+    // A thread a queue: its calls may sleep.
+    return std::make_unique<CpuRunner<Queue>>(shape_.queues, window, states);
+  }
+
+  const BenchOptions& o_;
+  DataFile file_;
+  QueueShape shape_;
+  PointerSpace space_;
+  std::unique_ptr<QueueBuffers> buffers_;
+  // These end first: the kernel may still be writing to the buffers.
+  std::vector<std::unique_ptr<UringEngine>> rings_;
+  std::vector<std::unique_ptr<SyncEngine>> sync_;
+};
+
+}  // namespace
+
+std::unique_ptr<Target> open_file(const BenchOptions& options) {
+  return std::make_unique<FileTarget>(options);
+}
+
+}  // namespace doorbell::nvme

@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nvme/kernel/uring.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+namespace doorbell::nvme {
+
+namespace {
+
+/// A wait lasts this long at most: a timeout that is always in the ring ends it. A timeout of each wait's own
+/// has to be programmed into the clock every time, which costs more than the rest of the call in a VM.
+__kernel_timespec kPatience = {0, 5'000'000};
+constexpr u64 kTimeoutTag = ~u64{0};
+
+void require(int result, const std::string& what, const std::string& hint) {
+  if (result < 0) throw Error("--backend io_uring: " + what, std::strerror(-result), hint);
+}
+
+}  // namespace
+
+UringEngine::UringEngine(int fd, u32 entries, std::span<u8> buffer, const FileOptions& o)
+    : fd_(fd), options_(o) {
+  io_uring_params p{};
+  // Every wait here enters the kernel, so completions need not interrupt the thread.
+  p.flags = o.sqpoll ? IORING_SETUP_SQPOLL : IORING_SETUP_COOP_TASKRUN;
+  if (o.iopoll) p.flags |= IORING_SETUP_IOPOLL;
+  p.sq_thread_idle = 1000;
+  require(io_uring_queue_init_params(std::bit_ceil(entries + 1), &ring_, &p), "a ring",
+          "this kernel or container may forbid io_uring: --backend sync");
+  try {
+    if (o.fixed_files)
+      require(io_uring_register_files(&ring_, &fd_, 1), "registering the file", "--fixed-files off");
+    if (o.fixed_buffers) {
+      const iovec all = {buffer.data(), buffer.size()};
+      require(io_uring_register_buffers(&ring_, &all, 1), "registering the buffers",
+              "raise the locked-memory limit (ulimit -l), or --fixed-buffers off");
+    }
+  } catch (...) {
+    io_uring_queue_exit(&ring_);
+    throw;
+  }
+  unsent_.reserve(entries);
+  refused_.reserve(entries);
+  arm();
+}
+
+void UringEngine::arm() {
+  if (options_.iopoll) return;  // it never waits
+  if (io_uring_sqe* e = io_uring_get_sqe(&ring_); e != nullptr) {
+    io_uring_prep_timeout(e, &kPatience, 0, 0);
+    io_uring_sqe_set_data64(e, kTimeoutTag);
+  }
+  (void)io_uring_submit(&ring_);
+}
+
+UringEngine::~UringEngine() {
+  io_uring_queue_exit(&ring_);
+}
+
+void UringEngine::put(const FileIo& io) {
+  io_uring_sqe* e = io_uring_get_sqe(&ring_);
+  if (e == nullptr) {  // a submission thread that has not come round
+    refused_.push_back({io.cid, -EBUSY});
+    return;
+  }
+  const int file = options_.fixed_files ? 0 : fd_;
+  if (options_.fixed_buffers && io.write) io_uring_prep_write_fixed(e, file, io.data, io.bytes, io.offset, 0);
+  else if (options_.fixed_buffers) io_uring_prep_read_fixed(e, file, io.data, io.bytes, io.offset, 0);
+  else if (io.write) io_uring_prep_write(e, file, io.data, io.bytes, io.offset);
+  else io_uring_prep_read(e, file, io.data, io.bytes, io.offset);
+  if (options_.fixed_files) e->flags |= IOSQE_FIXED_FILE;
+  io_uring_sqe_set_data64(e, io.cid);
+  unsent_.push_back(io.cid);
+}
+
+u32 UringEngine::submit(bool wait_follows) {
+  deferred_ = wait_follows && !options_.sqpoll && !options_.iopoll;
+  if (deferred_) return 1;
+  int sent = 0;
+  do sent = io_uring_submit(&ring_);
+  while (sent == -EINTR);
+  sent_all(sent);
+  return 1;
+}
+
+/// What could not be handed over completes with that error.
+void UringEngine::sent_all(int result) {
+  if (result < 0)
+    for (const u16 cid : unsent_) refused_.push_back({cid, result});
+  unsent_.clear();
+}
+
+bool UringEngine::take(FileIoDone* done, bool wait) {
+  if (!refused_.empty()) {
+    *done = refused_.back();
+    refused_.pop_back();
+    return true;
+  }
+  io_uring_cqe* e = nullptr;
+  if (deferred_) {
+    int sent = 0;
+    do sent = io_uring_submit_and_wait(&ring_, 1);
+    while (sent == -EINTR);
+    deferred_ = false;
+    sent_all(sent);
+  }
+  if (io_uring_peek_cqe(&ring_, &e) != 0) {
+    // A polled ring looks at the device at every peek; the others sleep until something completes.
+    if (options_.iopoll || !wait) return false;
+    if (io_uring_wait_cqe(&ring_, &e) != 0) return false;
+  }
+  const u64 tag = e->user_data;
+  done->cid = static_cast<u16>(tag);
+  done->result = e->res;
+  io_uring_cqe_seen(&ring_, e);
+  if (tag != kTimeoutTag) return true;
+  arm();
+  return false;
+}
+
+u32 SyncEngine::submit(bool) {
+  for (const FileIo& io : todo_) {
+    ssize_t n = 0;
+    do {
+      n = io.write ? pwrite(fd_, io.data, io.bytes, static_cast<off_t>(io.offset))
+                   : pread(fd_, io.data, io.bytes, static_cast<off_t>(io.offset));
+    } while (n < 0 && errno == EINTR);
+    done_.push_back({io.cid, n < 0 ? -errno : static_cast<std::int32_t>(n)});
+  }
+  const auto calls = static_cast<u32>(todo_.size());
+  todo_.clear();
+  return calls;
+}
+
+bool SyncEngine::take(FileIoDone* done, bool) {
+  if (done_.empty()) return false;
+  *done = done_.back();
+  done_.pop_back();
+  return true;
+}
+
+}  // namespace doorbell::nvme

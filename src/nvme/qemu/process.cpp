@@ -1,0 +1,261 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nvme/qemu/process.hpp"
+
+#include <doorbell/error.hpp>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "measure/clock.hpp"
+
+extern char** environ;
+
+namespace doorbell::nvme {
+
+namespace {
+
+constexpr u64 kEndNs = 5'000'000'000;
+constexpr int kStartMs = 30'000;
+
+/// A descriptor that closes itself.
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) {}
+  ~Fd() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+std::string binary_of(const QemuConfig& c) {
+  if (!c.binary.empty()) return c.binary;
+  const char* named = std::getenv("DOORBELL_QEMU");
+  return named != nullptr && *named != '\0' ? named : "qemu-system-x86_64";
+}
+
+std::string text_of(int fd) {
+  std::string text(64 * 1024, '\0');
+  const ssize_t n = pread(fd, text.data(), text.size(), 0);
+  text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  return text;
+}
+
+/// Starts `arguments` with its output in `output`; it inherits the descriptors in `give`, numbers unchanged.
+int spawn(const std::vector<std::string>& arguments, int output, const std::vector<int>& give, pid_t* pid) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, output, 1);
+  posix_spawn_file_actions_adddup2(&actions, output, 2);
+  // Onto itself: that alone takes the close-on-exec mark off in the child.
+  for (const int fd : give) posix_spawn_file_actions_adddup2(&actions, fd, fd);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  // A group of its own: Ctrl-C on the terminal stops the run, which then ends QEMU.
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  std::vector<char*> argv;
+  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  const int failed = posix_spawnp(pid, argv[0], &actions, &attributes, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  return failed;
+}
+
+/// Waits for the end of a process; kills it when that takes too long.
+void reap(pid_t pid) {
+  const u64 deadline = wall_ns() + kEndNs;
+  while (waitpid(pid, nullptr, WNOHANG) == 0) {
+    if (wall_ns() > deadline) {
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+      return;
+    }
+    usleep(500);
+  }
+}
+
+std::string device_options(const QemuConfig& c) {
+  return fmt::format(
+      "nvme,id=nvme0,serial=doorbell,drive=d0,max_ioqpairs={},mdts={},logical_block_size={},physical_block_size={}",
+      c.queues, c.mdts, c.lba_bytes, c.lba_bytes);
+}
+
+/// The block nodes below the device; the uppermost is called d0.
+std::vector<std::string> drive_options(const QemuConfig& c, int image) {
+  const std::string top = c.iops > 0 || c.has_bad_sector ? "base" : "d0";
+  std::vector<std::string> a;
+  switch (c.media) {
+    case QemuConfig::Media::null:
+      a = {"-blockdev",
+           fmt::format("driver=null-co,node-name={},size={},read-zeroes=off", top, c.capacity_bytes)};
+      break;
+    case QemuConfig::Media::ram:
+      // One worker thread: for memory it is faster than the usual pool, whose threads wake each other.
+      a = {"-object",
+           "main-loop,id=ml,thread-pool-min=1,thread-pool-max=1",
+           "-add-fd",
+           fmt::format("fd={},set=1", image),
+           "-blockdev",
+           fmt::format("driver=file,node-name={},filename=/dev/fdset/1,cache.no-flush=on,locking=off", top)};
+      break;
+    case QemuConfig::Media::drive:
+      a = {"-blockdev", fmt::format("driver={},node-name={},filename={}",
+                                    c.drive.starts_with("/dev/") ? "host_device" : "file", top, c.drive)};
+      break;
+  }
+  if (c.has_bad_sector) {
+    const std::string name = c.iops > 0 ? "bad" : "d0";
+    a.insert(a.end(),
+             {"-blockdev", fmt::format("driver=blkdebug,node-name={},image={},inject-error.0.event=none,"
+                                       "inject-error.0.iotype=read,inject-error.0.errno=5,"
+                                       "inject-error.0.sector={},inject-error.0.once=off",
+                                       name, top, c.bad_sector)});
+  }
+  if (c.iops > 0)
+    a.insert(a.end(), {"-object", fmt::format("throttle-group,id=limit,x-iops-total={}", c.iops), "-blockdev",
+                       fmt::format("driver=throttle,node-name=d0,throttle-group=limit,file={}",
+                                   c.has_bad_sector ? "bad" : top)});
+  return a;
+}
+
+[[noreturn]] void absent(const std::string& why) {
+  throw Error("--controller qemu", why,
+              "install QEMU (Debian: qemu-system-x86), or name one in DOORBELL_QEMU", ExitCode::absent);
+}
+
+}  // namespace
+
+BackendStatus qemu_status() {
+  const std::string binary = binary_of({});
+  // Devices too: a QEMU may have the machine and be built without NVMe.
+  for (const auto& [option, wanted] :
+       {std::pair{"-machine", "x-remote"}, std::pair{"-object", "x-remote-object"},
+        std::pair{"-device", "\"nvme\""}}) {
+    const Fd output(memfd_create("qemu-help", MFD_CLOEXEC));
+    pid_t pid = -1;
+    if (output.get() < 0 || spawn({binary, option, "help"}, output.get(), {}, &pid) != 0)
+      return {false, fmt::format("{} is not installed", binary)};
+    reap(pid);
+    if (text_of(output.get()).find(wanted) == std::string::npos)
+      return {false, fmt::format("{} {} help does not list {}", binary, option, wanted)};
+  }
+  return {true, fmt::format("an NVMe controller hosted by a process of {}", binary)};
+}
+
+namespace {
+
+/// Waits until QEMU's main loop runs. It takes messages to the device before that, between two steps of its
+/// start, and resets the device after them: what they set would be lost. Only the main loop answers on the
+/// monitor. False when QEMU ended.
+bool await_main_loop(int monitor) {
+  constexpr std::string_view kHello = R"({"execute":"qmp_capabilities"})"
+                                      "\n";
+  if (send(monitor, kHello.data(), kHello.size(), MSG_NOSIGNAL) < 0) return false;
+  std::string said;
+  while (said.find("\"return\"") == std::string::npos) {
+    pollfd p = {monitor, POLLIN, 0};
+    const int ready = poll(&p, 1, kStartMs);
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready == 0)
+      throw Error("--controller qemu", fmt::format("QEMU did not start in {} s", kStartMs / 1000));
+    std::array<char, 512> part{};
+    const ssize_t n = recv(monitor, part.data(), part.size(), 0);
+    if (n <= 0) return false;
+    said.append(part.data(), static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+std::array<int, 2> socket_pair() {
+  std::array<int, 2> s{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s.data()) != 0)
+    throw Error("--controller qemu: a socket", std::strerror(errno));
+  return s;
+}
+
+}  // namespace
+
+QemuProcess::QemuProcess(const QemuConfig& c) {
+  if (c.media == QemuConfig::Media::drive && access(c.drive.c_str(), R_OK | W_OK) != 0)
+    throw Error(fmt::format("--controller qemu: drive={}", c.drive), std::strerror(errno),
+                "give a raw image or a block device that may be read and written");
+  const auto link = socket_pair(), talk = socket_pair();
+  Fd ours(link[0]), its(link[1]), monitor(talk[0]), its_monitor(talk[1]);
+  Fd output(memfd_create("qemu-output", MFD_CLOEXEC));
+  Fd image(c.media == QemuConfig::Media::ram ? memfd_create("doorbell-media", MFD_CLOEXEC) : -1);
+  if (output.get() < 0 ||
+      (image.get() >= 0 && ftruncate(image.get(), static_cast<off_t>(c.capacity_bytes)) != 0))
+    throw Error("--controller qemu: memory", std::strerror(errno));
+
+  std::vector<std::string> a = {binary_of(c), "-nodefaults", "-no-user-config"};
+  a.insert(a.end(), {"-display", "none", "-serial", "none", "-machine", "x-remote"});
+  a.insert(a.end(), {"-chardev", fmt::format("socket,id=m,fd={}", its_monitor.get())});
+  a.insert(a.end(), {"-mon", "chardev=m,mode=control"});
+  for (std::string& s : drive_options(c, image.get())) a.push_back(std::move(s));
+  a.insert(a.end(), {"-device", device_options(c), "-object",
+                     fmt::format("x-remote-object,id=r0,devid=nvme0,fd={}", its.get())});
+  std::vector<int> give = {its.get(), its_monitor.get()};
+  if (image.get() >= 0) give.push_back(image.get());
+  if (const int failed = spawn(a, output.get(), give, &pid_); failed != 0)
+    absent(fmt::format("{} cannot be started: {}", a[0], std::strerror(failed)));
+  socket_ = ours.release();
+  output_ = output.release();
+  // Only QEMU holds its ends from here on, so that its end is seen.
+  close(its.release());
+  close(its_monitor.release());
+  if (!await_main_loop(monitor.get())) {
+    close(socket_);
+    reap(pid_);
+    const std::string said = last_words();
+    close(output_);
+    throw Error("--controller qemu", said.empty() ? "QEMU ended without a word" : "QEMU says: " + said,
+                "doorbell backends shows whether this QEMU can do it");
+  }
+}
+
+int QemuProcess::take_socket() {
+  return std::exchange(socket_, -1);
+}
+
+std::string QemuProcess::last_words() const {
+  const std::string text = text_of(output_);
+  std::string last;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    // The remote machine has no MSI-X: said at every start, and no complaint.
+    if (!line.empty() && line.find("MSI-X is not supported") == std::string::npos) last = line;
+    at = end + 1;
+  }
+  return last;
+}
+
+QemuProcess::~QemuProcess() {
+  if (socket_ >= 0) close(socket_);
+  if (pid_ > 0) reap(pid_);
+  if (output_ >= 0) close(output_);
+}
+
+}  // namespace doorbell::nvme

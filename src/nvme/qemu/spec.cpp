@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include "nvme/qemu/config.hpp"
+#include "options/spec.hpp"
+
+namespace doorbell::nvme {
+
+using options::Kind;
+
+options::OptionTable qemu_keys() {
+  options::OptionTable t;
+  t.add({.name = "media",
+         .kind = Kind::choice,
+         .default_text = "ram",
+         .choices = {"ram", "null"},
+         .help = "what blocks are kept in: memory, or nothing (no data moves)"});
+  t.add({.name = "drive",
+         .kind = Kind::text,
+         .metavar = "PATH",
+         .help = "a raw image or block device that is the namespace, instead of media"});
+  t.add({.name = "lba",
+         .kind = Kind::integer,
+         .default_text = "512",
+         .min = 512,
+         .max = 4096,
+         .help = "bytes of a logical block: 512 or 4096"});
+  t.add({.name = "capacity",
+         .kind = Kind::size,
+         .default_text = "1Gi",
+         .min = 1u << 20,
+         .max = u64{1} << 46,
+         .help = "size of the namespace, without a drive"});
+  t.add({.name = "queues",
+         .kind = Kind::integer,
+         .default_text = "64",
+         .min = 1,
+         .max = 64,
+         .help = "I/O queue pairs granted"});
+  t.add({.name = "mdts",
+         .kind = Kind::integer,
+         .default_text = "7",
+         .min = 0,
+         .max = 16,
+         .help = "largest transfer is 4 KiB times 2 to this power; 0: no limit"});
+  t.add({.name = "iops",
+         .kind = Kind::integer,
+         .default_text = "0",
+         .max = u64{1} << 40,
+         .help = "commands a second at most; 0: no limit"});
+  t.add({.name = "bad-sector",
+         .kind = Kind::integer,
+         .metavar = "N",
+         .max = u64{1} << 54,
+         .help = "a 512-byte sector whose reading is a media error"});
+  t.add({.name = "binary",
+         .kind = Kind::text,
+         .metavar = "PATH",
+         .help = "the QEMU to start (not given: $DOORBELL_QEMU, or qemu-system-x86_64)"});
+  return t;
+}
+
+QemuConfig parse_qemu_spec(const std::string& spec) {
+  constexpr const char* kTitle = "--controller qemu";
+  const options::Options o = options::parse_spec(kTitle, qemu_keys(), spec);
+  QemuConfig c;
+  if (o.has("drive")) {
+    if (o.given("media") || o.given("capacity"))
+      throw Error(fmt::format("{}: drive", kTitle), "it contradicts media and capacity", "give one of them");
+    c.media = QemuConfig::Media::drive;
+    c.drive = o.text("drive");
+    // QEMU's own options are separated by commas too.
+    if (c.drive.empty() || c.drive.find(',') != std::string::npos)
+      throw Error(fmt::format("{}: drive", kTitle), fmt::format("'{}' is no usable path", c.drive));
+  } else if (o.text("media") == "null") {
+    c.media = QemuConfig::Media::null;
+  }
+  if (const u64 lba = o.integer("lba"); lba != 512 && lba != 4096)
+    throw Error(fmt::format("{}: lba", kTitle), fmt::format("{} is not one of 512, 4096", lba));
+  c.lba_bytes = static_cast<u32>(o.integer("lba"));
+  c.capacity_bytes = o.bytes("capacity");
+  if (c.capacity_bytes % c.lba_bytes != 0)
+    throw Error(fmt::format("{}: capacity", kTitle),
+                fmt::format("{} is not a multiple of the logical block, {}", c.capacity_bytes, c.lba_bytes));
+  c.queues = static_cast<u32>(o.integer("queues"));
+  c.mdts = static_cast<u32>(o.integer("mdts"));
+  c.iops = o.integer("iops");
+  c.has_bad_sector = o.has("bad-sector");
+  if (c.has_bad_sector) c.bad_sector = o.integer("bad-sector");
+  if (o.has("binary")) c.binary = o.text("binary");
+  return c;
+}
+
+}  // namespace doorbell::nvme

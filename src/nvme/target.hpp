@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a bench drives: an NVMe controller through queue pairs of our own, or a file through the kernel.
+#pragma once
+
+#include <doorbell/nvme/controller.hpp>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "nvme/bench.hpp"
+#include "nvme/queue_buffers.hpp"
+#include "nvme/runner.hpp"
+
+namespace doorbell::nvme {
+
+class Target {
+ public:
+  virtual ~Target() = default;
+  /// "model", "emulated", "hardware", or "kernel".
+  [[nodiscard]] virtual std::string kind() = 0;
+  [[nodiscard]] virtual std::string name() = 0;
+  /// Limits; zeros where there are none.
+  [[nodiscard]] virtual ControllerInfo info() = 0;
+  [[nodiscard]] virtual NamespaceInfo name_space(u32 nsid) = 0;
+  /// Of so many queues wanted, how many there can be.
+  [[nodiscard]] virtual u32 grant(u32 queues) = 0;
+  /// False where there is nothing to verify.
+  [[nodiscard]] virtual bool moves_data() { return true; }
+  /// True when writing destroys nobody's data.
+  [[nodiscard]] virtual bool scratch() { return false; }
+  /// True once somebody wants the device back.
+  [[nodiscard]] virtual bool leaving() { return false; }
+
+  /// Once. The buffers live as long as the target.
+  [[nodiscard]] virtual QueueBuffers& create_queues(const QueueShape& shape) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Runner> runner(u32 window) = 0;
+  /// What the loops watch for a device that is gone; null where there is no such thing.
+  [[nodiscard]] virtual const u32* status_register() { return nullptr; }
+  /// After this no completion comes that has not come.
+  virtual void end_queues() {}
+
+  /// For the Result; null when there is nothing to tell.
+  [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }
+  /// What a completion's status is called.
+  [[nodiscard]] virtual std::string status_text(u16 type_and_code) const = 0;
+};
+
+/// How many CPU threads drive a run's queues: as asked, else half the cores; 0 when a GPU does.
+[[nodiscard]] u32 initiator_threads(const BenchOptions& options);
+/// An NVMe controller, reset and enabled. `gpu` may be null.
+[[nodiscard]] std::unique_ptr<Target> open_controller(const BenchOptions& options,
+                                                      std::shared_ptr<gpu::Gpu> gpu);
+/// A file or block device, through the kernel.
+[[nodiscard]] std::unique_ptr<Target> open_file(const BenchOptions& options);
+
+}  // namespace doorbell::nvme
