@@ -31,7 +31,7 @@ configure = cmake --preset $(1) $(launcher) $(2) -Wno-dev
 build = cmake --build --preset $(1) --parallel $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all help demo test asan tsan bench fuzz bundle install lint format clean nvcc
+.PHONY: all help demo test test-guest test-hardware asan tsan bench fuzz bundle install lint format clean nvcc
 
 all: nvcc  ## build the program: build/bin/doorbell
 	@command -v cmake >/dev/null && command -v ninja >/dev/null || { echo 'cmake or ninja is missing: run scripts/install-deps.sh demo' >&2; exit 1; }
@@ -41,7 +41,7 @@ all: nvcc  ## build the program: build/bin/doorbell
 help:  ## this text
 	@sed -n 's/^#  *\([A-Z]*=.*\)/  \1/p' Makefile
 	@echo
-	@sed -n 's/^\([a-z-]*\):[^#]*##  *\(.*\)/\1\t\2/p' Makefile | awk -F'\t' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):[^#]*##  *\(.*\)/\1\t\2/p' Makefile | awk -F'\t' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 demo:  ## install what is missing, build, and run every path on its model
 	scripts/install-deps.sh demo
@@ -51,6 +51,21 @@ demo:  ## install what is missing, build, and run every path on its model
 test: nvcc  ## install what is missing, build, and run every test that this machine can run
 	scripts/install-deps.sh test
 	JOBS=$(JOBS) DOORBELL_GPU=$(gpu) scripts/test.sh
+
+# What a real controller is tested with: the program and the conformance cases.
+device_tests = $(call configure,release,-DDOORBELL_GPU=$(gpu) -DDOORBELL_TESTS=ON) && \
+  cmake --build --preset release --parallel $(JOBS) --target doorbell_cli nvme_conformance_device_test
+
+test-guest: nvcc  ## NVMe through VFIO on QEMU's controllers, in a guest machine
+	scripts/install-deps.sh guest
+	$(device_tests)
+	ctest --test-dir build -L '^guest$$' --output-on-failure --no-tests=error
+
+test-hardware: nvcc  ## DEVICE=0000:01:00.0: the same cases on a controller of yours; ITS DATA IS LOST
+	@test -n "$(DEVICE)" || { echo 'give DEVICE=PCI-ADDRESS, bound by doorbell bind' >&2; exit 1; }
+	scripts/install-deps.sh guest
+	$(device_tests)
+	tests/nvme/device_cases.py $(DEVICE) --allow-write
 
 asan:  ## all tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	JOBS=$(JOBS) scripts/test.sh asan
