@@ -435,7 +435,10 @@ void abort_of_an_outstanding_command(const Target& t) {
   if ((answer.dw0 & 1) == 0) {
     EXPECT_EQ(ended[2], status::abort_requested);
   } else {
-    EXPECT_EQ(ended[2], status::success);
+    // "Not aborted", and yet it was: QEMU 10 answers before it knows.
+    EXPECT_TRUE(ended[2] == status::success ||
+                ((t.has & named_statuses) == 0 && ended[2] == status::abort_requested))
+        << ended[2];
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(60));
   EXPECT_FALSE(r.io->take().has_value()) << "the aborted command completed again";

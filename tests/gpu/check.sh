@@ -4,7 +4,7 @@
 
 # The GPU cases of the NVMe path, on a machine with a GPU: correctness over memory modes, batches and
 # queues, faults, then the figures that docs/performance.md quotes.
-#   tests/gpu/check.sh DOORBELL OUT [correct|faults|figures|all]
+#   tests/gpu/check.sh DOORBELL OUT [correct|faults|emulated|figures|all]
 # Exits 77 without a GPU, 2 when a case fails.
 set -u
 doorbell=$1
@@ -63,6 +63,32 @@ if [ "$what" = faults ] || [ "$what" = all ]; then
     done
   done
   run fault-reorder 0 --num-queues 2 --batch-size 16 --write-io 20000 --read-io 20000 --fault reorder=0.01
+fi
+
+if [ "$what" = emulated ] || [ "$what" = all ]; then
+  # A controller that nobody here wrote: QEMU's, in a process (DOORBELL_QEMU names one that is not installed).
+  if "$doorbell" backends | grep -q '^nvme *qemu *yes'; then
+    for queues in 1 4; do
+      for batch in 1 16 64; do
+        run "emulated-q$queues-b$batch" 0 --controller qemu --num-queues $queues --batch-size $batch \
+          --write-io 10000 --read-io 10000 --access-pattern random
+      done
+    done
+    run emulated-4KiB 0 --controller qemu:lba=4096 --num-queues 4 --batch-size 16 --write-io 10000 --read-io 10000
+    run emulated-512KiB 0 --controller qemu --lbas-per-io 1024 --num-queues 2 --batch-size 2 --write-io 500 --read-io 500
+    run emulated-wrap 0 --controller qemu --queue-length 5 --batch-size 3 --write-io 2000 --read-io 2000
+    run emulated-shadow 0 --controller qemu --doorbells shadow --num-queues 2 --batch-size 8 \
+      --write-io 10000 --read-io 10000
+    run emulated-bad 2 --controller qemu:bad-sector=100 --write-io 1000 --read-io 1000
+    for at_once in 1 32; do
+      run "emulated-rate-b$at_once" 0 --controller qemu --lbas-per-io 8 --access-pattern random --verify off \
+        --write-io 0 --read-io 1 --in-flight $at_once --batch-size $at_once --duration 1 --repeats 5
+      initiator=cpu run "emulated-rate-cpu-b$at_once" 0 --controller qemu --lbas-per-io 8 --access-pattern random --verify off \
+        --write-io 0 --read-io 1 --in-flight $at_once --batch-size $at_once --duration 1 --repeats 5
+    done
+  else
+    echo "skipped: emulated: no QEMU that can host a controller"
+  fi
 fi
 
 if [ "$what" = figures ] || [ "$what" = all ]; then

@@ -207,8 +207,6 @@ IoEngine::Outcome IoEngine::run(const SubmissionQueue& q, const Sqe& e, Fault fa
 
 IoEngine::Outcome IoEngine::transfer(const SubmissionQueue& q, const Sqe& e, Fault fault, u64 serial) {
   const ModelConfig& config = shared_.config;
-  // The broadcast value is no invalid NSID, but a field that these commands do not allow.
-  if (e.nsid == kAllNamespaces) return {status::invalid_field};
   if (e.nsid != 1) return {status::invalid_namespace};
   const u32 blocks = blocks_of(e);
   const u64 bytes = u64{blocks} * config.lba_bytes;

@@ -149,17 +149,20 @@ std::vector<std::string> drive_options(const QemuConfig& c, int image) {
 
 BackendStatus qemu_status() {
   const std::string binary = binary_of({});
-  // Devices too: a QEMU may have the machine and be built without NVMe.
-  for (const auto& [option, wanted] :
-       {std::pair{"-machine", "x-remote"}, std::pair{"-object", "x-remote-object"},
-        std::pair{"-device", "\"nvme\""}}) {
+  struct Question {
+    const char *option, *about, *wanted;
+  };
+  // The device too: a QEMU may have the machine and be built without NVMe.
+  for (const auto& [option, about, wanted] :
+       {Question{"-machine", "help", "x-remote"}, Question{"-object", "help", "x-remote-object"},
+        Question{"-device", "nvme,help", "max_ioqpairs"}}) {
     const Fd output(memfd_create("qemu-help", MFD_CLOEXEC));
     pid_t pid = -1;
-    if (output.get() < 0 || spawn({binary, option, "help"}, output.get(), {}, &pid) != 0)
+    if (output.get() < 0 || spawn({binary, option, about}, output.get(), {}, &pid) != 0)
       return {false, fmt::format("{} is not installed", binary)};
     reap(pid);
     if (text_of(output.get()).find(wanted) == std::string::npos)
-      return {false, fmt::format("{} {} help does not list {}", binary, option, wanted)};
+      return {false, fmt::format("{} {} {} does not list {}", binary, option, about, wanted)};
   }
   return {true, fmt::format("an NVMe controller hosted by a process of {}", binary)};
 }
