@@ -4,8 +4,6 @@
 #include "cli/discover.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <fstream>
 #include <system_error>
 
 namespace doorbell::cli {
@@ -24,16 +22,15 @@ Json number_of(const fs::path& file) {
   return number ? Json(*number) : Json();
 }
 
-/// The last component of a link's target: a driver's name, a PCI address, an IOMMU group.
-Json link_name(const fs::path& link) {
-  std::error_code failed;
-  const fs::path target = fs::read_symlink(link, failed);
-  return failed ? Json() : Json(target.filename().string());
+/// link_name(), null without a link.
+Json linked(const fs::path& link) {
+  const std::string name = link_name(link);
+  return name.empty() ? Json() : Json(name);
 }
 
 /// "0000:3b:00.0" of the PCI function behind a class device; null for a virtual one.
 Json pci_address(const fs::path& device_link) {
-  const Json name = link_name(device_link);
+  const Json name = linked(device_link);
   const bool pci = name.is_string() && std::count(name.get_ref<const std::string&>().begin(),
                                                   name.get_ref<const std::string&>().end(), ':') == 2;
   return pci ? name : Json();
@@ -57,32 +54,6 @@ Json namespaces_of(const fs::path& controller, const std::string& name) {
 
 }  // namespace
 
-std::optional<std::string> read_line(const fs::path& file) {
-  std::ifstream in(file);
-  std::string line;
-  if (!in || !std::getline(in, line)) return {};
-  line.erase(line.find_last_not_of(" \t\r\n") + 1);
-  return line;
-}
-
-std::optional<long long> read_number(const fs::path& file) {
-  const auto line = read_line(file);
-  if (!line) return {};
-  long long number = 0;
-  const auto parsed = std::from_chars(line->data(), line->data() + line->size(), number);
-  return parsed.ec == std::errc{} ? std::optional(number) : std::nullopt;
-}
-
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code failed;
-  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
-    names.push_back(it->path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 std::vector<Device> pci_functions(const std::string& class_prefix, const fs::path& root) {
   std::vector<Device> found;
   const fs::path folder = root / "sys/bus/pci/devices";
@@ -94,8 +65,8 @@ std::vector<Device> pci_functions(const std::string& class_prefix, const fs::pat
                      {{"class", *code},
                       {"vendor_id", text_of(device / "vendor")},
                       {"device_id", text_of(device / "device")},
-                      {"driver", link_name(device / "driver")},
-                      {"iommu_group", link_name(device / "iommu_group")},
+                      {"driver", linked(device / "driver")},
+                      {"iommu_group", linked(device / "iommu_group")},
                       {"numa_node", numa_node(device)}}});
   }
   return found;
@@ -111,12 +82,12 @@ std::vector<Device> nvme_controllers(const fs::path& root) {
     if (address.is_string()) with_kernel_driver.push_back(address);
     found.push_back({name,
                      {{"pci_address", address},
-                      {"driver", link_name(controller / "device/driver")},
+                      {"driver", linked(controller / "device/driver")},
                       {"model", text_of(controller / "model")},
                       {"serial", text_of(controller / "serial")},
                       {"firmware", text_of(controller / "firmware_rev")},
                       {"transport", text_of(controller / "transport")},
-                      {"iommu_group", link_name(controller / "device/iommu_group")},
+                      {"iommu_group", linked(controller / "device/iommu_group")},
                       {"numa_node", numa_node(controller / "device")},
                       {"namespaces", namespaces_of(controller, name)}}});
   }
@@ -147,7 +118,7 @@ std::vector<Device> rdma_devices(const fs::path& root) {
     }
     found.push_back({name,
                      {{"pci_address", pci_address(device / "device")},
-                      {"driver", link_name(device / "device/driver")},
+                      {"driver", linked(device / "device/driver")},
                       {"node_type", text_of(device / "node_type")},
                       {"firmware", text_of(device / "fw_ver")},
                       {"numa_node", numa_node(device / "device")},
@@ -163,7 +134,7 @@ std::vector<Device> cxi_devices(const fs::path& root) {
     const fs::path device = folder / name / "device";
     found.push_back({name,
                      {{"pci_address", pci_address(device)},
-                      {"driver", link_name(device / "driver")},
+                      {"driver", linked(device / "driver")},
                       {"numa_node", numa_node(device)}}});
   }
   return found;
@@ -179,7 +150,7 @@ std::vector<Device> network_interfaces(const fs::path& root) {
     const auto mbits = read_number(device / "speed");
     found.push_back({name,
                      {{"pci_address", pci_address(device / "device")},
-                      {"driver", link_name(device / "device/driver")},
+                      {"driver", linked(device / "device/driver")},
                       {"state", text_of(device / "operstate")},
                       {"speed_bits_per_s", mbits && *mbits > 0 ? Json(*mbits * 1'000'000) : Json()},
                       {"mtu_bytes", number_of(device / "mtu")},

@@ -6,9 +6,10 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
+
+#include "system/sysfs.hpp"
 
 namespace doorbell::cli {
 
@@ -27,12 +28,5 @@ struct Device {
 /// PCI functions whose class begins with `class_prefix` ("0x0108").
 [[nodiscard]] std::vector<Device> pci_functions(const std::string& class_prefix,
                                                 const std::filesystem::path& root = "/");
-
-/// First line of a file without trailing blanks; empty optional when it cannot be read.
-[[nodiscard]] std::optional<std::string> read_line(const std::filesystem::path& file);
-/// The number that a file's first line begins with.
-[[nodiscard]] std::optional<long long> read_number(const std::filesystem::path& file);
-/// Names in a folder, sorted; empty when it cannot be read.
-[[nodiscard]] std::vector<std::string> names_in(const std::filesystem::path& folder);
 
 }  // namespace doorbell::cli

@@ -10,7 +10,7 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "nvme/backends.hpp"
-#include "nvme/bench.hpp"
+#include "nvme/beside.hpp"
 #include "nvme/model/spec.hpp"
 #include "nvme/qemu/config.hpp"
 
@@ -48,6 +48,12 @@ void add_nvme_options(OptionTable& t) {
             .help =
                 "what lies in GPU memory, a sum of bits: 1 submission queues, 2 completion queues, 8 data; 4 "
                 "(doorbells) does not exist",
+            .group = "Device"})
+      .add({.name = "host-memory",
+            .kind = Kind::choice,
+            .default_text = "pageable",
+            .choices = {"pageable", "pinned", "huge-2m", "huge-1g"},
+            .help = "what data in host memory lies in; huge pages come from the kernel's pool",
             .group = "Device"})
       .add({.name = "doorbells",
             .kind = Kind::choice,
@@ -164,6 +170,19 @@ void add_nvme_options(OptionTable& t) {
             .max = 64,
             .help = "CPU initiator threads, among which queues are shared; 0: half the cores",
             .group = "Queues"})
+      .add({.name = "beside",
+            .kind = Kind::text,
+            .metavar = "WAY[,WAY...]",
+            .help =
+                "measure other ways to do the same work, in turns, and print the ratios: cpu, gpu (the same "
+                "controller), io_uring, sync, fio, fio:psync, fio:libaio, fio:io_uring, fio:io_uring-poll; "
+                "it takes --duration",
+            .group = "Comparison"})
+      .add({.name = "beside-file",
+            .kind = Kind::text,
+            .metavar = "PATH",
+            .help = "the file or block device for io_uring, sync and fio (not given: that of file:PATH)",
+            .group = "Comparison"})
       .add({.name = "less-timing",
             .kind = Kind::flag,
             .help = "time the run as a whole and not each I/O: no latency figures, and no clock read per I/O",
@@ -215,6 +234,12 @@ void read_file_options(const Options& o, nvme::BenchOptions* b) {
   if (o.has("file-size")) f.create_bytes = o.bytes("file-size");
 }
 
+Place place_of(const std::string& name) {
+  if (name == "pinned") return Place::pinned;
+  if (name == "huge-2m") return Place::huge_2m;
+  return name == "huge-1g" ? Place::huge_1g : Place::pageable;
+}
+
 nvme::BenchOptions bench_options(const Options& o) {
   nvme::BenchOptions b;
   b.controller = o.text("controller");
@@ -227,6 +252,7 @@ nvme::BenchOptions bench_options(const Options& o) {
                 fmt::format("{} has bit 4 set: doorbells are the device's, they cannot lie in GPU memory",
                             b.memory_mode),
                 "use a sum of 1, 2 and 8");
+  b.host_memory = place_of(o.text("host-memory"));
   b.allow_write = o.flag("allow-write");
   b.shadow_doorbells = o.text("doorbells") == "shadow";
   read_file_options(o, &b);
@@ -259,6 +285,8 @@ nvme::BenchOptions bench_options(const Options& o) {
   b.verify_sample = o.choice_number("verify").value_or(1);
   b.timeout_s = o.seconds("timeout");
   b.late_after_s = o.seconds("late-after");
+  if (o.has("beside-file") && !o.has("beside"))
+    throw Error("--beside-file", "there is nothing to compare with", "it goes with --beside");
   // A count says how much is done; only a run by time is warmed up and repeated unasked.
   const bool by_time = b.duration_s > 0;
   b.warmup_s = o.has("warmup") ? o.seconds("warmup") : by_time ? std::min(1.0, b.duration_s / 10) : 0;
@@ -274,27 +302,45 @@ nvme::BenchOptions bench_options(const Options& o) {
   return b;
 }
 
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> items;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t end = std::min(list.find(',', at), list.size());
+    items.push_back(list.substr(at, end - at));
+    at = end + 1;
+  }
+  return items;
+}
+
 int run(const Options& options, Context& context) {
   const nvme::BenchOptions bench = bench_options(options);
   check_outputs(options);
   Progress progress(context.stderr_tty && !options.flag("quiet"));
   report::Result result = new_result(context);
-  nvme::BenchResult r = nvme::run_bench(
-      bench, {.stop = &context.stop, .progress = [&](double fraction, const std::string& what) {
-                progress.update(fraction, what);
-              }});
+  const nvme::BenchWatch watch = {
+      .stop = &context.stop,
+      .progress = [&](double fraction, const std::string& what) { progress.update(fraction, what); }};
+  std::vector<nvme::BenchResult> results;
+  if (options.has("beside"))
+    results = nvme::run_beside(bench, watch, split(options.text("beside")),
+                               options.has("beside-file") ? options.text("beside-file") : "");
+  else results.push_back(nvme::run_bench(bench, watch));
   progress.clear();
-  r.cell.options = options.echo();
-  r.cell.options["repeats"] = bench.repeats;
-  r.cell.options["warmup_s"] = bench.warmup_s;
-  r.cell.options["write_io"] = r.cell.cell["write_io"];
-  r.cell.options["read_io"] = bench.read_io;
-  r.cell.options["in_flight"] = r.cell.cell["in_flight"];
-  r.cell.options["lfsr_seed"] = bench.lfsr_seed;
-  result.cells.push_back(std::move(r.cell));
-  result.stop_reason = r.stop_reason;
-  result.complete = r.stop_reason == "done";
-  for (std::string& w : r.warnings) result.warnings.push_back(std::move(w));
+  for (nvme::BenchResult& r : results) {
+    r.cell.options = options.echo();
+    r.cell.options["repeats"] = bench.repeats;
+    r.cell.options["warmup_s"] = bench.warmup_s;
+    r.cell.options["write_io"] = r.cell.cell["write_io"];
+    r.cell.options["read_io"] = bench.read_io;
+    r.cell.options["in_flight"] = r.cell.cell["in_flight"];
+    r.cell.options["lfsr_seed"] = bench.lfsr_seed;
+    result.cells.push_back(std::move(r.cell));
+    if (result.stop_reason == "done") result.stop_reason = r.stop_reason;
+    for (std::string& w : r.warnings)
+      if (std::ranges::find(result.warnings, w) == result.warnings.end())
+        result.warnings.push_back(std::move(w));
+  }
+  result.complete = result.stop_reason == "done";
   return deliver(result, options, context);
 }
 
@@ -338,6 +384,8 @@ Command nvme_command() {
        "Read a drive of this machine (see doorbell bind); nothing is written."},
       {"doorbell nvme --controller file:/tmp/data --file-size 256Mi --lbas-per-io 8 --in-flight 32",
        "The kernel path: io_uring on a file, direct I/O, registered buffers."},
+      {"doorbell nvme --controller file:/tmp/data --read-io 1 --duration 2 --beside fio,sync",
+       "io_uring, fio's io_uring and pread in turns, with their ratios."},
       {"doorbell nvme --read-io 1 --duration 5 --substep-timing",
        "Five seconds of single reads, seven times, with the time of each step."},
   };

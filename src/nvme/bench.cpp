@@ -5,7 +5,6 @@
 
 #include <doorbell/error.hpp>
 #include <doorbell/gpu.hpp>
-#include <doorbell/nvme/status.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +14,7 @@
 #include <thread>
 
 #include "measure/clock.hpp"
-#include "measure/statistics.hpp"
+#include "nvme/beside.hpp"
 #include "nvme/null_device.hpp"
 #include "nvme/tally.hpp"
 #include "nvme/target.hpp"
@@ -100,7 +99,7 @@ Setup plan(const BenchOptions& o, Target& target) {
     s.shape.unwritten_bits = std::min(s.shape.span, most);
   if ((o.memory_mode & kModeSq) != 0) s.shape.sq = Place::gpu;
   if ((o.memory_mode & kModeCq) != 0) s.shape.cq = Place::gpu;
-  if ((o.memory_mode & kModeData) != 0) s.shape.data = Place::gpu;
+  s.shape.data = (o.memory_mode & kModeData) != 0 ? Place::gpu : o.host_memory;
   return s;
 }
 
@@ -225,108 +224,174 @@ std::string stop_name(const Bench& b) {
   return b.interrupted() ? "signal" : "done";
 }
 
-/// One contender of a run: a target, its bench and what was counted.
-class OpenBench {
- public:
-  OpenBench(const BenchOptions& o, const BenchWatch& watch)
-      : o_(checked(o)),
-        target_(o.file.empty() ? open_controller(o, open_gpu(o)) : open_file(o)),
-        setup_(plan(o, *target_)),
-        tally_(setup_.ns, setup_.io_bytes, [this](u16 code) { return target_->status_text(code); }) {
-    if (const u32 granted = target_->grant(o.num_queues); granted < o.num_queues)
+BenchOptions checked(const BenchOptions& o) {
+  const bool on_gpu = o.initiator == Initiator::gpu;
+  if (o.write_io == 0 && o.read_io == 0) refuse("--read-io", "there is nothing to do: both counts are 0");
+  if (!on_gpu && (o.memory_mode & (kModeSq | kModeCq)) != 0)
+    refuse("--memory-mode",
+           fmt::format("{} puts queues into GPU memory, which a CPU initiator cannot reach", o.memory_mode),
+           "use --initiator gpu, or mode 0");
+  if (!on_gpu && (o.memory_mode & kModeData) != 0 && o.verify)
+    refuse("--memory-mode",
+           "8 puts data into GPU memory, where a CPU initiator can neither make nor check it",
+           "use --initiator gpu, or --verify off");
+  return o;
+}
+
+std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
+  if (o.initiator != Initiator::gpu && o.memory_mode == 0) return nullptr;
+  auto gpu = gpu::open(o.gpu);
+  // Loading code may wait for running kernels, and a model's DMA agent runs until the model ends.
+  for (const char* kernel :
+       {"doorbell_probe", "doorbell_dma_agent", "doorbell_nvme_io", "doorbell_nvme_io_substeps"})
+    (void)gpu->kernel(kernel);
+  return gpu;
+}
+
+/// An open target with its queues.
+struct Session {
+  Session(const BenchOptions& o, const BenchWatch& watch)
+      : target(o.file.empty() ? open_controller(o, open_gpu(o)) : open_file(o)), setup(plan(o, *target)) {
+    if (const u32 granted = target->grant(o.num_queues); granted < o.num_queues)
       refuse("--num-queues",
              fmt::format("{} is not in 1..{}: the controller grants no more", o.num_queues, granted));
-    bench_.emplace(o_, watch, *target_, setup_);
+    bench.emplace(o, watch, *target, setup);
+  }
+  std::unique_ptr<Target> target;
+  Setup setup;
+  std::optional<Bench> bench;  // ends before its target
+};
+
+class BenchContender final : public Contender {
+ public:
+  BenchContender(const BenchOptions& o, const BenchWatch& watch, std::string label, bool stay_open)
+      : o_(checked(o)), watch_(watch), label_(std::move(label)), stay_open_(stay_open) {
+    const Setup& setup = open().setup;
+    io_bytes_ = setup.io_bytes;
+    tally_.emplace(io_bytes_);
+    if (!stay_open_) close();
   }
 
-  void warm_up() { tally_.warm_up(bench_->repeat(o_.warmup_s)); }
-  void repeat(u32 number) {
-    tally_.add(o_.seed + number, bench_->repeat(o_.infinite ? 1e15 : o_.duration_s));
+  std::string label() const override { return label_; }
+  u64 io_bytes() override { return io_bytes_; }
+  void warm_up() override {
+    tally_->warm_up(open().bench->repeat(o_.warmup_s));
+    if (!stay_open_) close();
   }
-  [[nodiscard]] bool going() const { return bench_->going(); }
+  void repeat(u32 number) override {
+    tally_->add(o_.seed + number, open().bench->repeat(o_.infinite ? 1e15 : o_.duration_s));
+    if (!stay_open_) close();
+  }
+  bool going() const override {
+    if (session_) return session_->bench->going();
+    return stop_ == StopReason::done && (watch_.stop == nullptr || !watch_.stop->requested());
+  }
 
-  [[nodiscard]] BenchResult finish() {
+  BenchResult finish() override {
+    if (session_) close();
     BenchResult result;
-    if (!bench_->lost()) {
-      RepeatTally rest;
-      bench_->drain(rest);
-      tally_.after(rest);
-    }
-    result.stop_reason = stop_name(*bench_);
-    tally_.finish(bench_->runner().ns_per_tick(), bench_->stop(), o_.substeps);
-    if (o_.initiator == Initiator::cpu && o_.file.empty())
-      tally_.floor(harness_floor_ns(bench_->phase(), o_.queue_length));
-    bench_.reset();
-    tally_.device(target_->kind(), target_->counters());
-    if (o_.file.empty()) tally_.controller(target_->info());
-    result.cell = tally_.cell();
-    describe(result.cell);
+    result.stop_reason = stop_name_;
+    tally_->finish(ns_per_tick_, stop_, o_.substeps, status_name_);
+    result.cell = tally_->cell();
+    result.cell.errors["admin"] = unanswered_;
     result.failed = result.cell.verify.failed() > 0;
     for (const auto& [kind, count] : result.cell.errors) result.failed = result.failed || count > 0;
-    if (!setup_.verify && o_.verify)
-      result.warnings.emplace_back("null media moves no data: nothing was verified");
-    if (setup_.write_io < o_.write_io)
-      result.warnings.push_back(
-          fmt::format("only reads: writing to {} needs --allow-write", target_->name()));
-    for (std::string& w : tally_.warnings()) result.warnings.push_back(std::move(w));
+    result.warnings = warnings_;
+    result.warnings.insert(result.warnings.end(), errors_.begin(), errors_.end());
+    for (std::string& w : tally_->warnings()) result.warnings.push_back(std::move(w));
     return result;
   }
 
  private:
-  static const BenchOptions& checked(const BenchOptions& o) {
-    const bool on_gpu = o.initiator == Initiator::gpu;
-    if (o.write_io == 0 && o.read_io == 0) refuse("--read-io", "there is nothing to do: both counts are 0");
-    if (!on_gpu && (o.memory_mode & (kModeSq | kModeCq)) != 0)
-      refuse("--memory-mode",
-             fmt::format("{} puts queues into GPU memory, which a CPU initiator cannot reach", o.memory_mode),
-             "use --initiator gpu, or mode 0");
-    if (!on_gpu && (o.memory_mode & kModeData) != 0 && o.verify)
-      refuse("--memory-mode",
-             "8 puts data into GPU memory, where a CPU initiator can neither make nor check it",
-             "use --initiator gpu, or --verify off");
-    return o;
+  Session& open() {
+    if (!session_) session_ = std::make_unique<Session>(o_, watch_);
+    return *session_;
   }
 
-  static std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
-    if (o.initiator != Initiator::gpu && o.memory_mode == 0) return nullptr;
-    auto gpu = gpu::open(o.gpu);
-    // Loading code may wait for running kernels, and a model's DMA agent runs until the model ends.
-    for (const char* kernel :
-         {"doorbell_probe", "doorbell_dma_agent", "doorbell_nvme_io", "doorbell_nvme_io_substeps"})
-      (void)gpu->kernel(kernel);
-    return gpu;
+  /// Takes what is still to come, and what the Result says of the device.
+  void close() {
+    Session& s = *session_;
+    stop_ = std::max(stop_, s.bench->stop());
+    try {
+      if (!s.bench->lost()) {
+        RepeatTally rest;
+        s.bench->drain(rest);
+        tally_->after(rest);
+      }
+    } catch (const Error& e) {
+      // What was measured stays worth reporting when the device does not answer any more.
+      ++unanswered_;
+      stop_ = std::max(stop_, StopReason::timeout);
+      errors_.emplace_back(e.what());
+    }
+    stop_name_ = unanswered_ > 0 && !s.bench->lost() ? "timeout" : stop_name(*s.bench);
+    ns_per_tick_ = s.bench->runner().ns_per_tick();
+    status_name_ = s.target->status_names();
+    describe(s);
+    s.bench.reset();
+    // Only now has the device counted everything.
+    if (auto counters = s.target->counters(); !counters.is_null())
+      tally_->cell().extra[s.target->kind()] = std::move(counters);
+    session_.reset();
   }
 
-  void describe(report::Cell& cell) const {
-    cell.device_kind = target_->kind();
-    cell.device_name = target_->name();
+  void describe(const Session& s) {
+    report::Cell& cell = tally_->cell();
+    nlohmann::ordered_json& own = cell.extra["nvme"];
+    if (o_.file.empty()) {
+      if (o_.initiator == Initiator::cpu && !own.contains("harness_floor_ns_per_op"))
+        own["harness_floor_ns_per_op"] = harness_floor_ns(s.bench->phase(), o_.queue_length);
+      own["controller"] = controller_facts(s.target->info(), s.setup.ns);
+    }
+    cell.path = "nvme";
+    cell.device_kind = s.target->kind();
+    cell.device_name = s.target->name();
     cell.initiator_kind = o_.initiator == Initiator::gpu ? "gpu" : "cpu";
     if (o_.initiator == Initiator::gpu) cell.gpu = o_.gpu;
-    cell.verify.mode = !setup_.verify          ? "none"
+    cell.verify.mode = !s.setup.verify         ? "none"
                        : o_.verify_sample >= 1 ? "full"
                                                : fmt::format("sample={:g}", o_.verify_sample);
-    cell.cell = {{"write_io", setup_.write_io},
+    cell.cell = {{"write_io", s.setup.write_io},
                  {"read_io", o_.read_io},
-                 {"io_bytes", setup_.io_bytes},
+                 {"io_bytes", s.setup.io_bytes},
                  {"queues", o_.num_queues},
                  {"batch", o_.batch},
-                 {"in_flight", setup_.window},
+                 {"in_flight", s.setup.window},
                  {"queue_length", o_.queue_length},
                  {"memory_mode", o_.memory_mode},
                  {"pattern", o_.random ? "random" : "sequential"}};
+    warnings_.clear();
+    if (!s.setup.verify && o_.verify)
+      warnings_.emplace_back("null media moves no data: nothing was verified");
+    if (s.setup.write_io < o_.write_io)
+      warnings_.push_back(fmt::format("only reads: writing to {} needs --allow-write", s.target->name()));
   }
 
-  const BenchOptions& o_;
-  std::unique_ptr<Target> target_;
-  Setup setup_;
-  Tally tally_;
-  std::optional<Bench> bench_;  // ends before its target
+  BenchOptions o_;
+  const BenchWatch& watch_;
+  std::string label_;
+  bool stay_open_;
+  u64 io_bytes_ = 0;
+  std::unique_ptr<Session> session_;
+  std::optional<Tally> tally_;
+  StopReason stop_ = StopReason::done;
+  std::string stop_name_;
+  double ns_per_tick_ = 1;
+  Target::StatusName status_name_ = nullptr;
+  u64 unanswered_ = 0;  ///< times that the device did not let its queues go
+  std::vector<std::string> warnings_;
+  std::vector<std::string> errors_;
 };
 
 }  // namespace
 
+std::unique_ptr<Contender> bench_contender(const BenchOptions& o, const BenchWatch& watch,
+                                           const std::string& label, bool stay_open) {
+  return std::make_unique<BenchContender>(o, watch, label, stay_open);
+}
+
 BenchResult run_bench(const BenchOptions& o, const BenchWatch& watch) {
-  OpenBench bench(o, watch);
+  BenchContender bench(o, watch, "", true);
   if (o.warmup_s > 0) bench.warm_up();
   for (u32 r = 0; r < o.repeats && bench.going(); ++r) bench.repeat(r);
   return bench.finish();

@@ -33,7 +33,8 @@ struct BenchOptions {
   u32 nsid = 1;
   Initiator initiator = Initiator::cpu;
   int gpu = 0;
-  u32 memory_mode = 0;  ///< bits: 1 SQ, 2 CQ, 8 data in GPU memory
+  u32 memory_mode = 0;                  ///< bits: 1 SQ, 2 CQ, 8 data in GPU memory
+  Place host_memory = Place::pageable;  ///< of data that is not in GPU memory
   u64 write_io = 0;
   u64 read_io = 0;
   bool default_counts = false;  ///< nobody asked for writes: leave them out where they need permission

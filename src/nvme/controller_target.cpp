@@ -43,7 +43,7 @@ class ControllerTarget final : public Target {
   bool leaving() override { return device().leaving(); }
   nlohmann::ordered_json counters() override { return device().counters(); }
   const u32* status_register() override { return controller_.status_register(initiator_); }
-  std::string status_text(u16 type_and_code) const override { return status_name(type_and_code); }
+  StatusName status_names() const override { return status_name; }
 
   QueueBuffers& create_queues(const QueueShape& shape) override {
     buffers_ = std::make_unique<QueueBuffers>(device().address_space(), gpu_, shape);

@@ -118,11 +118,10 @@ PhaseTally RepeatTally::both() const {
   return t;
 }
 
-void Tally::finish(double ns_per_tick, StopReason stop, bool substeps) {
-  cell_.path = "nvme";
+void Tally::finish(double ns_per_tick, StopReason stop, bool substeps, std::string (*status_name)(u16)) {
   measure_median(substeps, ns_per_tick);
   list_repeats();
-  count_errors(stop);
+  count_errors(stop, status_name);
   double ns = 0, ticks = 0;
   for (const Seeded& r : repeats_) {
     const PhaseTally both = r.tally.both();
@@ -180,8 +179,31 @@ void Tally::measure_median(bool substeps, double ns_per_tick) {
   extra["empty_polls"] = both.sum.empty_polls;
 }
 
+std::vector<std::string> summarise_repeats(report::Cell& cell) {
+  const std::vector<report::Repeat>& repeats = cell.repeats;
+  if (repeats.size() < 2) return {};
+  std::vector<double> ops, bytes;
+  for (const report::Repeat& r : repeats) {
+    ops.push_back(r.ops_per_s);
+    bytes.push_back(r.bytes_per_s);
+  }
+  cell.spread["ops_per_s"] = measure::spread_of(ops);
+  cell.spread["bytes_per_s"] = measure::spread_of(bytes);
+  constexpr std::pair<const char*, std::optional<double> report::Repeat::*> kLatencies[] = {
+      {"mean_ns", &report::Repeat::mean_ns},
+      {"p50_ns", &report::Repeat::p50_ns},
+      {"p99_ns", &report::Repeat::p99_ns}};
+  for (const auto& [name, field] : kLatencies) {
+    std::vector<double> samples;
+    for (const report::Repeat& r : repeats)
+      if (r.*field) samples.push_back(*(r.*field));
+    if (samples.size() == repeats.size()) cell.spread[name] = measure::spread_of(samples);
+  }
+  if (measure::relative_spread(ops) <= measure::kNoisy) return {};
+  return {fmt::format("noisy: the repeats' rates spread by {:.0f} %", measure::relative_spread(ops) * 100)};
+}
+
 void Tally::list_repeats() {
-  std::vector<double> ops, bytes, p50, p99;
   for (const Seeded& r : repeats_) {
     const PhaseTally both = r.tally.both();
     const report::Metrics m = both.metrics();
@@ -190,28 +212,18 @@ void Tally::list_repeats() {
     one.seed = r.seed;
     one.ops_per_s = m.ops_per_s;
     one.bytes_per_s = m.bytes_per_s;
+    one.mean_ns = m.latency_ns.mean;
     one.p50_ns = m.latency_ns.p50;
     one.p99_ns = m.latency_ns.p99;
     one.p99_9_ns = m.latency_ns.p99_9;
     one.errors = s.failed + s.timed_out + s.aborted + s.late + s.protocol + s.corrupt + s.misplaced +
                  s.stale + s.missing + s.duplicated;
     cell_.repeats.push_back(one);
-    ops.push_back(one.ops_per_s);
-    bytes.push_back(one.bytes_per_s);
-    if (one.p50_ns) p50.push_back(*one.p50_ns);
-    if (one.p99_ns) p99.push_back(*one.p99_ns);
   }
-  if (repeats_.size() < 2) return;
-  cell_.spread["ops_per_s"] = measure::spread_of(ops);
-  cell_.spread["bytes_per_s"] = measure::spread_of(bytes);
-  if (p50.size() == repeats_.size()) cell_.spread["p50_ns"] = measure::spread_of(p50);
-  if (p99.size() == repeats_.size()) cell_.spread["p99_ns"] = measure::spread_of(p99);
-  if (measure::relative_spread(ops) > measure::kNoisy)
-    warnings_.push_back(
-        fmt::format("noisy: the repeats' rates spread by {:.0f} %", measure::relative_spread(ops) * 100));
+  for (std::string& w : summarise_repeats(cell_)) warnings_.push_back(std::move(w));
 }
 
-void Tally::count_errors(StopReason stop) {
+void Tally::count_errors(StopReason stop, std::string (*status_name)(u16)) {
   PhaseTally all = others_;
   for (const Seeded& r : repeats_) all.add(r.tally.both());
   const IoStats& s = all.sum;
@@ -238,24 +250,20 @@ void Tally::count_errors(StopReason stop) {
                   {"identity", ended > s.posted ? ended - s.posted : s.posted - ended}};
   nlohmann::ordered_json statuses = nlohmann::ordered_json::object();
   for (const IoStats::StatusCount& c : s.statuses)
-    if (c.count > 0) statuses[status_text_(c.type_and_code)] = c.count;
+    if (c.count > 0) statuses[status_name(c.type_and_code)] = c.count;
   cell_.extra["nvme"]["completion_statuses"] = statuses;
   cell_.extra["nvme"]["submitted"] = s.posted;
 }
 
-void Tally::device(const std::string& kind, nlohmann::ordered_json counters) {
-  if (!counters.is_null()) cell_.extra[kind] = std::move(counters);
-}
-
-void Tally::controller(const ControllerInfo& info) {
-  cell_.extra["nvme"]["controller"] = {{"model", info.model},
-                                       {"serial", info.serial},
-                                       {"firmware", info.firmware},
-                                       {"max_transfer_bytes", info.max_transfer_bytes},
-                                       {"max_queue_entries", info.max_queue_entries},
-                                       {"doorbell_stride", info.stride},
-                                       {"lba_bytes", ns_.lba_bytes},
-                                       {"blocks", ns_.blocks}};
+nlohmann::ordered_json controller_facts(const ControllerInfo& info, const NamespaceInfo& ns) {
+  return {{"model", info.model},
+          {"serial", info.serial},
+          {"firmware", info.firmware},
+          {"max_transfer_bytes", info.max_transfer_bytes},
+          {"max_queue_entries", info.max_queue_entries},
+          {"doorbell_stride", info.stride},
+          {"lba_bytes", ns.lba_bytes},
+          {"blocks", ns.blocks}};
 }
 
 }  // namespace doorbell::nvme

@@ -6,9 +6,7 @@
 
 #include <doorbell/nvme/controller.hpp>
 
-#include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "nvme/runner.hpp"
@@ -37,11 +35,15 @@ struct RepeatTally {
   [[nodiscard]] PhaseTally both() const;
 };
 
+/// Fills the cell's spreads from its repeats; returns warnings.
+[[nodiscard]] std::vector<std::string> summarise_repeats(report::Cell& cell);
+
+/// What the Result says of a controller.
+[[nodiscard]] nlohmann::ordered_json controller_facts(const ControllerInfo& info, const NamespaceInfo& ns);
+
 class Tally {
  public:
-  /// `status_text` names a completion's status.
-  Tally(const NamespaceInfo& ns, u64 io_bytes, std::function<std::string(u16)> status_text)
-      : ns_(ns), io_bytes_(io_bytes), status_text_(std::move(status_text)) {}
+  explicit Tally(u64 io_bytes) : io_bytes_(io_bytes) {}
 
   /// Its errors count, its figures do not.
   void warm_up(const RepeatTally& r) { others_.add(r.both()); }
@@ -49,14 +51,10 @@ class Tally {
   /// What came after the last repeat: late and repeated completions.
   void after(const RepeatTally& r) { others_.add(r.both()); }
 
-  /// Works out the cell. `stop`: what ended the run.
-  void finish(double ns_per_tick, StopReason stop, bool substeps);
-  void floor(double ns_per_op) { cell_.extra["nvme"]["harness_floor_ns_per_op"] = ns_per_op; }
-  /// What the device itself counted, under its kind.
-  void device(const std::string& kind, nlohmann::ordered_json counters);
-  void controller(const ControllerInfo& info);
+  /// Works out the cell. `stop`: what ended the run; `status_name` names a completion's status.
+  void finish(double ns_per_tick, StopReason stop, bool substeps, std::string (*status_name)(u16));
 
-  [[nodiscard]] const report::Cell& cell() const { return cell_; }
+  [[nodiscard]] report::Cell& cell() { return cell_; }
   [[nodiscard]] std::vector<std::string> warnings() const { return warnings_; }
 
  private:
@@ -65,12 +63,10 @@ class Tally {
     RepeatTally tally;
   };
   void measure_median(bool substeps, double ns_per_tick);
-  void count_errors(StopReason stop);
+  void count_errors(StopReason stop, std::string (*status_name)(u16));
   void list_repeats();
 
-  NamespaceInfo ns_;
   u64 io_bytes_;
-  std::function<std::string(u16)> status_text_;
   std::vector<Seeded> repeats_;
   PhaseTally others_;
   report::Cell cell_;

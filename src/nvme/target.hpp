@@ -45,7 +45,8 @@ class Target {
   /// For the Result; null when there is nothing to tell.
   [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }
   /// What a completion's status is called.
-  [[nodiscard]] virtual std::string status_text(u16 type_and_code) const = 0;
+  using StatusName = std::string (*)(u16 type_and_code);
+  [[nodiscard]] virtual StatusName status_names() const = 0;
 };
 
 /// How many CPU threads drive a run's queues: as asked, else half the cores; 0 when a GPU does.

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "options/spec.hpp"
-#include "pci/sysfs.hpp"
 #include "pci/usage.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::nvme {
 
@@ -148,13 +148,13 @@ u32* VfioDevice::gpu_register(u64 offset) {
 }
 
 BackendStatus vfio_status() {
-  if (!pci::present("/dev/vfio/vfio") && !pci::present("/dev/vfio/devices"))
+  if (!present("/dev/vfio/vfio") && !present("/dev/vfio/devices"))
     return {false, "no /dev/vfio: sudo modprobe vfio-pci"};
-  const std::size_t groups = pci::names_in("/sys/kernel/iommu_groups").size();
+  const std::size_t groups = names_in("/sys/kernel/iommu_groups").size();
   if (groups == 0)
     return {false, "no IOMMU: switch it on in the firmware set-up and on the kernel command line"};
   std::size_t ready = 0;
-  for (const std::string& name : pci::names_in(fs::path("/sys/bus/pci/drivers") / pci::kVfioDriver))
+  for (const std::string& name : names_in(fs::path("/sys/bus/pci/drivers") / pci::kVfioDriver))
     ready += pci::parse_address(name) && pci::read_function(name).is_nvme() ? 1u : 0u;
   return {true, fmt::format("{} IOMMU groups, {} NVMe controller{} bound to vfio-pci", groups, ready,
                             ready == 1 ? "" : "s")};

@@ -11,8 +11,8 @@
 
 #include <cerrno>
 
-#include "pci/descriptor.hpp"
-#include "pci/sysfs.hpp"
+#include "system/descriptor.hpp"
+#include "system/sysfs.hpp"
 #include "pci/usage.hpp"
 
 namespace doorbell::pci {

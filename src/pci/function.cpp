@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "pci/sysfs.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::pci {
 

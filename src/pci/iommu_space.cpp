@@ -14,8 +14,8 @@
 #include <cerrno>
 
 #include "memory/huge_pages.hpp"
-#include "pci/descriptor.hpp"
-#include "pci/sysfs.hpp"
+#include "system/descriptor.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::pci {
 

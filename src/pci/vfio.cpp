@@ -15,7 +15,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "pci/sysfs.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::pci {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "pci/descriptor.hpp"
+#include "system/descriptor.hpp"
 #include "pci/function.hpp"
 #include "pci/iommu_space.hpp"
 

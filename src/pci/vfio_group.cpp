@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "pci/sysfs.hpp"
+#include "system/sysfs.hpp"
 #include "pci/vfio.hpp"
 
 namespace doorbell::pci {

@@ -8,7 +8,7 @@
 
 #include <cerrno>
 
-#include "pci/sysfs.hpp"
+#include "system/sysfs.hpp"
 #include "pci/vfio.hpp"
 #include "pci/vfio_kernel.hpp"
 

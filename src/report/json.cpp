@@ -68,6 +68,7 @@ Json repeats(const std::vector<Repeat>& list) {
     out.push_back({{"seed", r.seed},
                    {"ops_per_s", number(r.ops_per_s)},
                    {"bytes_per_s", number(r.bytes_per_s)},
+                   {"mean_ns", number(r.mean_ns)},
                    {"p50_ns", number(r.p50_ns)},
                    {"p99_ns", number(r.p99_ns)},
                    {"p99_9_ns", number(r.p99_9_ns)},

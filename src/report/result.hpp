@@ -79,7 +79,7 @@ struct Repeat {
   u64 seed = 0;
   double ops_per_s = 0;
   double bytes_per_s = 0;
-  std::optional<double> p50_ns, p99_ns, p99_9_ns;
+  std::optional<double> mean_ns, p50_ns, p99_ns, p99_9_ns;
   u64 errors = 0;
 };
 
@@ -117,7 +117,7 @@ struct Result {
   std::vector<std::string> argv;
   nlohmann::ordered_json environment;
   bool complete = true;
-  std::string stop_reason = "done";  ///< done, signal, timeout, removed, error
+  std::string stop_reason = "done";  ///< done, signal, timeout, reset, removed, error
   int exit_code = 0;
   std::vector<std::string> warnings;
   std::vector<Cell> cells;

@@ -229,6 +229,9 @@ std::string extra_lines(const Json& extra) {
     if (!object.is_object()) continue;
     std::vector<std::string> parts;
     for (const auto& [name, value] : object.items()) {
+      if (name == "completion_statuses")
+        for (const auto& [status, count] : value.items())
+          parts.push_back(fmt::format("status '{}' {}", printable(status), count.dump()));
       if (value.is_structured() || value.is_null()) continue;
       if (value.is_number_float() && !std::isfinite(value.get<double>())) continue;
       if (value.is_number() && value.get<double>() == 0) continue;  // the JSON has the zeros
@@ -264,6 +267,37 @@ std::string cell_text(const Cell& c, const Paint& paint) {
   return out;
 }
 
+// The cells that were measured in turns, one a line, with the first one's ratios to each.
+std::string comparison_table(const Result& result, const Paint& paint) {
+  std::vector<const Cell*> rows;
+  for (const Cell& c : result.cells)
+    if (c.extra.contains("beside")) rows.push_back(&c);
+  if (rows.size() < 2) return "";
+  const auto ratio = [](const Json& beside, const char* name) -> std::string {
+    if (!beside.contains(name)) return "-";
+    const Json& r = beside[name];
+    return fmt::format("{:.3f} [{:.3f} to {:.3f}]", r["median"].get<double>(), r["ci_low"].get<double>(),
+                       r["ci_high"].get<double>());
+  };
+  const auto figure = [](const std::optional<double>& v, double unit) {
+    return v && std::isfinite(*v) ? digits(*v / unit) : std::string("-");
+  };
+  std::string out =
+      paint(Style::bold, "measured in turns; ratios are the first way's figure to this one's") + "\n";
+  out += fmt::format("  {:<22}{:>10}{:>10}{:>10}{:>10}{:>12}  {:<26}{}\n", "way", "kIOPS", "MB/s", "mean us",
+                     "p99 us", "CPU us/op", "rate ratio", "mean latency ratio");
+  for (const Cell* c : rows) {
+    const Json& beside = c->extra["beside"];
+    const Latency& l = c->metrics.latency_ns;
+    out += fmt::format("  {:<22}{:>10}{:>10}{:>10}{:>10}{:>12}  {:<26}{}\n",
+                       printable(beside["label"].get<std::string>()), digits(c->metrics.ops_per_s / 1e3),
+                       digits(c->metrics.bytes_per_s / 1e6), figure(l.mean, 1e3), figure(l.p99, 1e3),
+                       figure(c->cost.cpu_ns_per_op, 1e3), ratio(beside, "ops_per_s_ratio"),
+                       ratio(beside, "mean_latency_ratio"));
+  }
+  return out + "\n";
+}
+
 Style style_of(const Verdict& verdict) {
   if (verdict.kind == Verdict::Kind::ok) return Style::good;
   return verdict.kind == Verdict::Kind::failed ? Style::bad : Style::warn;
@@ -279,6 +313,7 @@ std::string to_text(const Result& result, bool colour) {
   const Paint paint(colour);
   std::string out;
   for (const Cell& c : result.cells) out += cell_text(c, paint) + "\n";
+  out += comparison_table(result, paint);
   for (const std::string& warning : result.warnings) {
     out += paint(Style::warn, "warning: " + printable(warning)) + "\n";
   }

@@ -29,7 +29,7 @@ controller_arguments() {
     case "$name" in "" | "#") continue ;; esac
     truncate -s "${size}M" "$images/$name"
     # Images are new and thrown away: nothing has to reach a disk.
-    local file="driver=raw,node-name=$name,cache.no-flush=on,file.driver=file,file.filename=$images/$name"
+    local file="driver=raw,node-name=$name,cache.no-flush=on,file.driver=file,file.aio=io_uring,file.filename=$images/$name"
     case "$block" in
       image) ;;
       # event=none with an iotype: the rule strikes what the controller itself asks for.

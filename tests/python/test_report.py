@@ -40,7 +40,7 @@ def cell(**changes):
         "initiator": {"kind": "gpu", "gpu": 0}, "device": {"kind": "model", "name": "null"},
         "metrics": metrics(100_000, [[64, 10_000], [8192, 89_000], [16384, 1_000]]),
         "substeps_ns": {"build": 71.0, "total": None},
-        "repeats": [{"seed": 7, "ops_per_s": 2e5, "bytes_per_s": 8e8, "p50_ns": 9e3, "p99_ns": None, "p99_9_ns": None,
+        "repeats": [{"seed": 7, "ops_per_s": 2e5, "bytes_per_s": 8e8, "mean_ns": 9e3, "p50_ns": 9e3, "p99_ns": None, "p99_9_ns": None,
                      "errors": 0}] * 7,
         "spread": {"ops_per_s": {"median": 2e5, "ci_low": 1.9e5, "ci_high": 2.1e5, "ci_level": 0.984375,
                                  "noisy": True, "outliers": [2]}},

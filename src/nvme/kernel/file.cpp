@@ -9,12 +9,16 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "nvme/foreign_data.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::nvme {
 
@@ -24,27 +28,51 @@ std::string subject(const std::string& path) {
   return fmt::format("--controller file:{}", path);
 }
 
-pci::Descriptor open_or_throw(const std::string& path, const FileOptions& o, bool write, bool block) {
-  const int flags = (write ? O_RDWR : O_RDONLY) | O_CLOEXEC | (o.direct ? O_DIRECT : 0) |
-                    (block && write ? O_EXCL : 0) | (o.create_bytes > 0 && !block ? O_CREAT : 0);
-  const int fd = open(path.c_str(), flags, 0644);
-  if (fd >= 0) return pci::Descriptor(fd);
+Descriptor open_or_throw(const std::string& path, const FileOptions& o, bool write, bool block) {
+  const int flags =
+      (write ? O_RDWR : O_RDONLY) | O_CLOEXEC | (o.direct ? O_DIRECT : 0) | (block && write ? O_EXCL : 0);
+  const int fd = open(path.c_str(), flags);
+  if (fd >= 0) return Descriptor(fd);
   const int why = errno;
   std::string hint;
-  if (why == ENOENT) hint = "give --file-size SIZE to make it";
+  if (why == ENOENT && o.create_bytes == 0) hint = "give --file-size SIZE to make it";
   if (why == EINVAL && o.direct) hint = "its file system has no direct I/O (O_DIRECT): use --direct off";
   if (why == EBUSY) hint = "it is mounted or in use: it cannot be written";
   if (why == EACCES || why == EPERM)
-    hint = write ? "run as a user who may write it, or read only: --write-io 0"
+    hint = write ? "run as a user who may write it, or read only: give --read-io N alone"
                  : "run as a user who may read it";
   throw Error(subject(path), std::strerror(why), hint);
 }
 
+void make_file(const std::string& path, u64 bytes) {
+  const Descriptor fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (fd.get() < 0) throw Error(subject(path), fmt::format("cannot make it: {}", std::strerror(errno)));
+  if (ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0) return;
+  const int why = errno;
+  unlink(path.c_str());
+  throw Error(subject(path), fmt::format("cannot make it {} bytes large: {}", bytes, std::strerror(why)));
+}
+
+/// False when the device is known to have no poll queues. A trial would not tell: the read of a hole never
+/// comes to the device.
+bool may_poll(dev_t device) {
+  const auto folder =
+      std::filesystem::path("/sys/dev/block") / fmt::format("{}:{}", major(device), minor(device));
+  for (const char* queue : {"queue", "../queue"})  // the latter for a partition
+    if (const auto poll = read_number(folder / queue / "io_poll")) return *poll != 0;
+  return true;
+}
+
 }  // namespace
 
-DataFile::DataFile(const std::string& path, const FileOptions& o, bool write) {
+DataFile::DataFile(const std::string& path, const FileOptions& o, bool write) : DataFile() {
   struct stat st {};
-  const bool there = stat(path.c_str(), &st) == 0;
+  bool there = stat(path.c_str(), &st) == 0;
+  if (!there && errno == ENOENT && o.create_bytes > 0) {
+    make_file(path, o.create_bytes);
+    made_ = path;
+    there = stat(path.c_str(), &st) == 0;
+  }
   const bool block = there && S_ISBLK(st.st_mode);
   if (there && !block && !S_ISREG(st.st_mode))
     throw Error(subject(path), "it is neither a file nor a block device");
@@ -56,9 +84,6 @@ DataFile::DataFile(const std::string& path, const FileOptions& o, bool write) {
       throw Error(subject(path), std::strerror(errno));
     block_bytes_ = static_cast<u32>(logical);
   } else {
-    if (!there && ftruncate(fd_.get(), static_cast<off_t>(o.create_bytes)) != 0)
-      throw Error(subject(path),
-                  fmt::format("cannot grow it to {} bytes: {}", o.create_bytes, std::strerror(errno)));
     if (fstat(fd_.get(), &st) != 0) throw Error(subject(path), std::strerror(errno));
     bytes_ = static_cast<u64>(st.st_size);
 #ifdef STATX_DIOALIGN
@@ -68,9 +93,17 @@ DataFile::DataFile(const std::string& path, const FileOptions& o, bool write) {
       block_bytes_ = sx.stx_dio_offset_align;
 #endif
   }
+  if (o.iopoll && !may_poll(block ? st.st_rdev : st.st_dev))
+    throw Error("--iopoll", fmt::format("the device of {} has no poll queues", path), "leave --iopoll out");
   if (bytes_ == 0)
     throw Error(subject(path), "it is empty", "give --file-size SIZE and another name, to make one");
+  if (bytes_ < block_bytes_)
+    throw Error(subject(path), fmt::format("its {} bytes are less than a block of {}", bytes_, block_bytes_));
   scratch_ = !holds_foreign_data(fd_.get(), bytes_);
+}
+
+DataFile::~DataFile() {
+  if (!made_.empty()) unlink(made_.c_str());
 }
 
 }  // namespace doorbell::nvme

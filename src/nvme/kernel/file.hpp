@@ -7,15 +7,20 @@
 #include <string>
 
 #include "nvme/bench.hpp"
-#include "pci/descriptor.hpp"
+#include "system/descriptor.hpp"
 
 namespace doorbell::nvme {
 
 class DataFile {
  public:
   /// Opens it, for writing only when `write` says so: a block device then exclusively, which the kernel
-  /// refuses while it is mounted or otherwise in use.
+  /// refuses while it is mounted or otherwise in use. A file that it had to make goes away with it, unless
+  /// keep() is called: a run that is refused leaves nothing behind.
   DataFile(const std::string& path, const FileOptions& options, bool write);
+  ~DataFile();
+  DataFile(const DataFile&) = delete;
+  DataFile& operator=(const DataFile&) = delete;
+  void keep() { made_.clear(); }
 
   [[nodiscard]] int fd() const { return fd_.get(); }
   [[nodiscard]] u64 bytes() const { return bytes_; }
@@ -27,7 +32,10 @@ class DataFile {
   [[nodiscard]] const char* what() const { return what_; }
 
  private:
-  pci::Descriptor fd_;
+  DataFile() = default;  // completed first, so that the destructor also runs for a constructor that throws
+
+  Descriptor fd_;
+  std::string made_;  ///< path of a file that was not there before
   u64 bytes_ = 0;
   u32 block_bytes_ = 512;
   bool scratch_ = false;

@@ -29,15 +29,9 @@ class PointerSpace final : public AddressSpace {
 class FileTarget final : public Target {
  public:
   explicit FileTarget(const BenchOptions& o)
-      : o_(o),
+      : o_(checked(o)),
         file_(o.file, o.file_options,
-              o.write_io > 0 && (o.allow_write || !o.default_counts || may_write(o))) {
-    if (o.initiator == Initiator::gpu)
-      throw Error("--initiator gpu", "the kernel's I/O calls are made by CPU threads", "use --initiator cpu");
-    if (o.file_options.sync && std::max(o.in_flight, o.batch) > 1)
-      throw Error("--backend sync", "each thread has one call in progress",
-                  "give --batch-size 1 and --num-queues N for N threads, or --backend io_uring");
-  }
+              o.write_io > 0 && (o.allow_write || !o.default_counts || may_write(o))) {}
 
   std::string kind() override { return "kernel"; }
   std::string name() override { return "file:" + o_.file; }
@@ -70,6 +64,7 @@ class FileTarget final : public Target {
     }
     shape_ = shape;
     if (!rings_.empty()) try_one(*rings_.front(), buffers_->data(0).host());
+    file_.keep();
     return *buffers_;
   }
 
@@ -78,12 +73,21 @@ class FileTarget final : public Target {
     return run_with(rings_, window);
   }
 
-  std::string status_text(u16 type_and_code) const override {
-    if (type_and_code == kShortTransfer) return "short transfer";
-    return std::strerror(type_and_code & 0xff);
+  StatusName status_names() const override {
+    return [](u16 code) {
+      return std::string(code == kShortTransfer ? "short transfer" : std::strerror(code & 0xff));
+    };
   }
 
  private:
+  static const BenchOptions& checked(const BenchOptions& o) {
+    if (o.initiator == Initiator::gpu)
+      throw Error("--initiator gpu", "the kernel's I/O calls are made by CPU threads", "use --initiator cpu");
+    if (o.file_options.sync && std::max(o.in_flight, o.batch) > 1)
+      throw Error("--backend sync", "each thread has one call in progress",
+                  "give --batch-size 1 and --num-queues N for N threads, or --backend io_uring");
+    return o;
+  }
   /// Whether writes that nobody asked for by name may happen: only where they destroy nothing.
   static bool may_write(const BenchOptions& o) { return DataFile(o.file, o.file_options, false).scratch(); }
 

@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <array>
@@ -25,7 +26,6 @@ constexpr std::size_t kReplyBytes = kHeaderBytes + 8;
 constexpr u64 kUnreadLimit = 128;
 /// Waking a sleeping thread costs more than a reply usually takes: look this long before sleeping.
 constexpr u64 kSpinNs = 50'000;
-constexpr u64 kDeadlineNs = 10'000'000'000;
 
 template <class T>
 void put(std::span<u8> payload, std::size_t at, T value) {
@@ -50,6 +50,15 @@ std::array<u8, 12> config_access(u32 offset, u32 value, u32 bytes) {
 }
 
 }  // namespace
+
+QemuLink::QemuLink(int socket, double patience_s)
+    : socket_(socket), patience_ns_(static_cast<u64>(patience_s * 1e9)) {
+  // A peer that has stopped lets its socket fill up: sending must not wait for ever either.
+  timeval t{};
+  t.tv_sec = static_cast<time_t>(patience_ns_ / 1'000'000'000);
+  t.tv_usec = static_cast<suseconds_t>(patience_ns_ % 1'000'000'000 / 1000);
+  setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
+}
 
 QemuLink::~QemuLink() {
   close(socket_);
@@ -129,8 +138,7 @@ u64 QemuLink::await(u64 number) {
   const u64 begin = wall_ns();
   while (answered_ < number && !gone_) {
     const u64 waited = wall_ns() - begin;
-    // A process that answers nothing at all is as good as gone.
-    if (waited > kDeadlineNs) gone_ = true;
+    if (waited > patience_ns_) gone_ = true;
     else receive(waited > kSpinNs);
   }
   return gone_ ? ~u64{0} : last_value_;

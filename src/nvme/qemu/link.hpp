@@ -18,8 +18,8 @@ namespace doorbell::nvme {
 /// Thread rule: any thread. Once the other side is gone, writes do nothing and reads give all ones.
 class QemuLink {
  public:
-  /// Owns the socket.
-  explicit QemuLink(int socket) : socket_(socket) {}
+  /// Owns the socket. A peer that takes or answers nothing for `patience_s` is as good as gone.
+  explicit QemuLink(int socket, double patience_s = 10);
   ~QemuLink();
   QemuLink(const QemuLink&) = delete;
   QemuLink& operator=(const QemuLink&) = delete;
@@ -50,6 +50,7 @@ class QemuLink {
   u64 await(u64 number);
 
   int socket_;
+  u64 patience_ns_;
   mutable std::mutex mutex_;
   bool gone_ = false;
   u64 asked_ = 0;     ///< requests that are answered

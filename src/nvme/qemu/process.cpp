@@ -11,6 +11,7 @@
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +31,6 @@ namespace doorbell::nvme {
 namespace {
 
 constexpr u64 kEndNs = 5'000'000'000;
-constexpr int kStartMs = 30'000;
 
 /// A descriptor that closes itself.
 class Fd {
@@ -83,17 +83,33 @@ int spawn(const std::vector<std::string>& arguments, int output, const std::vect
   return failed;
 }
 
-/// Waits for the end of a process; kills it when that takes too long.
+/// Waits for the end of a process; kills it, and what it started, when that takes too long.
 void reap(pid_t pid) {
   const u64 deadline = wall_ns() + kEndNs;
   while (waitpid(pid, nullptr, WNOHANG) == 0) {
     if (wall_ns() > deadline) {
-      kill(pid, SIGKILL);
+      kill(-pid, SIGKILL);
       waitpid(pid, nullptr, 0);
       return;
     }
     usleep(500);
   }
+}
+
+bool is_block_device(const std::string& path) {
+  struct stat st {};
+  return stat(path.c_str(), &st) == 0 && S_ISBLK(st.st_mode);
+}
+
+/// Throws for what is no drive, before QEMU finds its own words for it.
+void check_drive(const std::string& path) {
+  const std::string subject = fmt::format("--controller qemu: drive={}", path);
+  const std::string hint = "give a raw image or a block device that may be read and written";
+  struct stat st {};
+  if (stat(path.c_str(), &st) != 0 || access(path.c_str(), R_OK | W_OK) != 0)
+    throw Error(subject, std::strerror(errno), hint);
+  if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
+    throw Error(subject, "it is neither a file nor a block device", hint);
 }
 
 std::string device_options(const QemuConfig& c) {
@@ -122,7 +138,7 @@ std::vector<std::string> drive_options(const QemuConfig& c, int image) {
       break;
     case QemuConfig::Media::drive:
       a = {"-blockdev", fmt::format("driver={},node-name={},filename={}",
-                                    c.drive.starts_with("/dev/") ? "host_device" : "file", top, c.drive)};
+                                    is_block_device(c.drive) ? "host_device" : "file", top, c.drive)};
       break;
   }
   if (c.has_bad_sector) {
@@ -169,26 +185,28 @@ BackendStatus qemu_status() {
 
 namespace {
 
+enum class Start { runs, ended, hangs };
+
 /// Waits until QEMU's main loop runs. It takes messages to the device before that, between two steps of its
 /// start, and resets the device after them: what they set would be lost. Only the main loop answers on the
-/// monitor. False when QEMU ended.
-bool await_main_loop(int monitor) {
+/// monitor.
+Start await_main_loop(int monitor, double limit_s) {
   constexpr std::string_view kHello = R"({"execute":"qmp_capabilities"})"
                                       "\n";
-  if (send(monitor, kHello.data(), kHello.size(), MSG_NOSIGNAL) < 0) return false;
+  if (send(monitor, kHello.data(), kHello.size(), MSG_NOSIGNAL) < 0) return Start::ended;
+  const u64 deadline = wall_ns() + static_cast<u64>(limit_s * 1e9);
   std::string said;
   while (said.find("\"return\"") == std::string::npos) {
+    const u64 now = wall_ns();
+    if (now >= deadline) return Start::hangs;
     pollfd p = {monitor, POLLIN, 0};
-    const int ready = poll(&p, 1, kStartMs);
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready == 0)
-      throw Error("--controller qemu", fmt::format("QEMU did not start in {} s", kStartMs / 1000));
+    if (poll(&p, 1, static_cast<int>((deadline - now) / 1'000'000) + 1) <= 0) continue;
     std::array<char, 512> part{};
     const ssize_t n = recv(monitor, part.data(), part.size(), 0);
-    if (n <= 0) return false;
+    if (n <= 0) return Start::ended;
     said.append(part.data(), static_cast<std::size_t>(n));
   }
-  return true;
+  return Start::runs;
 }
 
 std::array<int, 2> socket_pair() {
@@ -200,10 +218,8 @@ std::array<int, 2> socket_pair() {
 
 }  // namespace
 
-QemuProcess::QemuProcess(const QemuConfig& c) {
-  if (c.media == QemuConfig::Media::drive && access(c.drive.c_str(), R_OK | W_OK) != 0)
-    throw Error(fmt::format("--controller qemu: drive={}", c.drive), std::strerror(errno),
-                "give a raw image or a block device that may be read and written");
+QemuProcess::QemuProcess(const QemuConfig& c, double start_limit_s) : QemuProcess() {
+  if (c.media == QemuConfig::Media::drive) check_drive(c.drive);
   const auto link = socket_pair(), talk = socket_pair();
   Fd ours(link[0]), its(link[1]), monitor(talk[0]), its_monitor(talk[1]);
   Fd output(memfd_create("qemu-output", MFD_CLOEXEC));
@@ -228,14 +244,24 @@ QemuProcess::QemuProcess(const QemuConfig& c) {
   // Only QEMU holds its ends from here on, so that its end is seen.
   close(its.release());
   close(its_monitor.release());
-  if (!await_main_loop(monitor.get())) {
-    close(socket_);
-    reap(pid_);
-    const std::string said = last_words();
-    close(output_);
-    throw Error("--controller qemu", said.empty() ? "QEMU ended without a word" : "QEMU says: " + said,
-                "doorbell backends shows whether this QEMU can do it");
+  switch (await_main_loop(monitor.get(), start_limit_s)) {
+    case Start::runs:
+      return;
+    case Start::hangs:
+      kill(-pid_, SIGKILL);
+      throw Error("--controller qemu", fmt::format("QEMU did not start in {} s", start_limit_s));
+    case Start::ended:
+      break;
   }
+  end();
+  const std::string said = last_words();
+  throw Error("--controller qemu", said.empty() ? "QEMU ended without a word" : "QEMU says: " + said,
+              "doorbell backends shows whether this QEMU can do it");
+}
+
+void QemuProcess::end() {
+  if (socket_ >= 0) close(std::exchange(socket_, -1));
+  if (pid_ > 0) reap(std::exchange(pid_, -1));
 }
 
 int QemuProcess::take_socket() {
@@ -256,8 +282,7 @@ std::string QemuProcess::last_words() const {
 }
 
 QemuProcess::~QemuProcess() {
-  if (socket_ >= 0) close(socket_);
-  if (pid_ > 0) reap(pid_);
+  end();
   if (output_ >= 0) close(output_);
 }
 

@@ -19,7 +19,7 @@ namespace doorbell::nvme {
 class QemuProcess {
  public:
   /// Starts it. Throws with ExitCode::absent when there is no QEMU that can do this.
-  explicit QemuProcess(const QemuConfig& config);
+  explicit QemuProcess(const QemuConfig& config, double start_limit_s = 30);
   ~QemuProcess();
   QemuProcess(const QemuProcess&) = delete;
   QemuProcess& operator=(const QemuProcess&) = delete;
@@ -31,6 +31,10 @@ class QemuProcess {
   [[nodiscard]] pid_t pid() const { return pid_; }
 
  private:
+  /// What the other constructor goes on from: when that throws, the destructor still runs.
+  QemuProcess() = default;
+  void end();
+
   pid_t pid_ = -1;
   int socket_ = -1;
   int output_ = -1;  ///< memfd with what it prints

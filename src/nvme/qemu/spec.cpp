@@ -43,9 +43,9 @@ options::OptionTable qemu_keys() {
   t.add({.name = "mdts",
          .kind = Kind::integer,
          .default_text = "7",
-         .min = 0,
-         .max = 16,
-         .help = "largest transfer is 4 KiB times 2 to this power; 0: no limit"});
+         .min = 1,
+         .max = 10,  // QEMU fails what has more than 1024 pages
+         .help = "largest transfer is 4 KiB times 2 to this power"});
   t.add({.name = "iops",
          .kind = Kind::integer,
          .default_text = "0",
@@ -90,6 +90,10 @@ QemuConfig parse_qemu_spec(const std::string& spec) {
   c.iops = o.integer("iops");
   c.has_bad_sector = o.has("bad-sector");
   if (c.has_bad_sector) c.bad_sector = o.integer("bad-sector");
+  if (const u64 sectors = c.capacity_bytes / 512;
+      c.has_bad_sector && c.media != QemuConfig::Media::drive && c.bad_sector >= sectors)
+    throw Error(fmt::format("{}: bad-sector", kTitle),
+                fmt::format("{} is not in 0..{}, the sectors of its capacity", c.bad_sector, sectors - 1));
   if (o.has("binary")) c.binary = o.text("binary");
   return c;
 }

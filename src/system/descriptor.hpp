@@ -8,7 +8,7 @@
 
 #include <utility>
 
-namespace doorbell::pci {
+namespace doorbell {
 
 class Descriptor {
  public:
@@ -34,4 +34,4 @@ class Descriptor {
   int fd_ = -1;
 };
 
-}  // namespace doorbell::pci
+}  // namespace doorbell

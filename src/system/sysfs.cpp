@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "pci/sysfs.hpp"
+#include "system/sysfs.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <system_error>
 
-namespace doorbell::pci {
+namespace doorbell {
 
 namespace fs = std::filesystem;
 
@@ -54,4 +54,4 @@ std::string reason(int error) {
   return std::generic_category().message(error);
 }
 
-}  // namespace doorbell::pci
+}  // namespace doorbell

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace doorbell::pci {
+namespace doorbell {
 
 /// First line of a file without trailing blanks.
 [[nodiscard]] std::optional<std::string> read_line(const std::filesystem::path& file);
@@ -26,4 +26,4 @@ namespace doorbell::pci {
 /// What an errno means.
 [[nodiscard]] std::string reason(int error);
 
-}  // namespace doorbell::pci
+}  // namespace doorbell

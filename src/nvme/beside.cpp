@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nvme/beside.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "measure/statistics.hpp"
+#include "nvme/kernel/file.hpp"
+
+namespace doorbell::nvme {
+
+namespace {
+
+/// The run's work on a file: I/Os of the same size, through the kernel.
+BenchOptions on_file(const BenchOptions& o, const std::string& file, u64 io_bytes) {
+  BenchOptions k = o;
+  k.file = file;
+  k.controller = "file:" + file;
+  k.initiator = Initiator::cpu;
+  k.memory_mode = 0;
+  k.faults = {};
+  k.shadow_doorbells = false;
+  const u32 block = DataFile(file, k.file_options, false).block_bytes();
+  if (io_bytes % block != 0)
+    throw Error("--beside", fmt::format("I/Os of {} bytes are no multiple of the blocks of {}, {}", io_bytes,
+                                        file, block));
+  k.lbas_per_io = static_cast<u32>(io_bytes / block);
+  return k;
+}
+
+/// The same work by `sync` calls has as many threads as there would be I/Os in flight.
+BenchOptions with_sync(BenchOptions k) {
+  k.file_options.sync = true;
+  k.num_queues *= std::max(k.in_flight, k.batch);
+  k.in_flight = k.batch = 1;
+  if (k.num_queues > 256)
+    throw Error("--beside sync", fmt::format("it takes {} threads", k.num_queues), "put less in flight");
+  return k;
+}
+
+std::unique_ptr<Contender> contender(const BenchOptions& o, const BenchWatch& watch, const std::string& item,
+                                     const std::string& file, u64 io_bytes) {
+  BenchOptions b = o;
+  if (item == "cpu" || item == "gpu") {
+    if (!o.file.empty())
+      throw Error("--beside " + item, fmt::format("{} has no queues of its own", o.controller),
+                  "give --controller");
+    b.initiator = item == "gpu" ? Initiator::gpu : Initiator::cpu;
+    if (item == "cpu") b.memory_mode = 0;
+    return bench_contender(b, watch, item, false);
+  }
+  if (file.empty())
+    throw Error("--beside " + item, "it needs a file or block device to work on", "give --beside-file PATH");
+  b = on_file(o, file, io_bytes);
+  if (item == "io_uring") {
+    b.file_options.sync = false;
+    return bench_contender(b, watch, item, false);
+  }
+  if (item == "sync") return bench_contender(with_sync(b), watch, item, false);
+  std::string engine = b.file_options.sync ? "psync" : b.file_options.iopoll ? "io_uring-poll" : "io_uring";
+  if (item.starts_with("fio:")) engine = item.substr(4);
+  else if (item != "fio")
+    throw Error("--beside",
+                fmt::format("'{}' is not one of cpu, gpu, io_uring, sync, fio, fio:ENGINE", item));
+  return fio_contender(b, watch, engine, io_bytes);
+}
+
+/// Ratios of the first contender to this one, repeat by repeat.
+nlohmann::ordered_json ratios(const report::Cell& first, const report::Cell& other) {
+  const std::size_t n = std::min(first.repeats.size(), other.repeats.size());
+  std::vector<double> rate, mean;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (other.repeats[i].ops_per_s > 0)
+      rate.push_back(first.repeats[i].ops_per_s / other.repeats[i].ops_per_s);
+    if (first.repeats[i].mean_ns && other.repeats[i].mean_ns.value_or(0) > 0)
+      mean.push_back(*first.repeats[i].mean_ns / *other.repeats[i].mean_ns);
+  }
+  nlohmann::ordered_json j;
+  const auto add = [&](const char* name, const std::vector<double>& samples) {
+    if (samples.empty()) return;
+    const report::Spread s = measure::spread_of(samples);
+    j[name] = {{"median", s.median},
+               {"ci_low", s.ci_low},
+               {"ci_high", s.ci_high},
+               {"ci_level", s.ci_level},
+               {"samples", samples}};
+  };
+  add("ops_per_s_ratio", rate);
+  add("mean_latency_ratio", mean);
+  return j;
+}
+
+}  // namespace
+
+std::vector<BenchResult> run_beside(const BenchOptions& o, const BenchWatch& watch,
+                                    const std::vector<std::string>& beside, const std::string& given_file) {
+  if (o.duration_s <= 0)
+    throw Error("--beside", "the ways differ in how long a count takes", "give --duration");
+  if (o.write_io > 0 && o.read_io > 0 && !o.default_counts)
+    throw Error("--beside", "reads and writes are compared one at a time",
+                "give --write-io 0 or --read-io 0");
+  BenchOptions first = o;
+  if (o.default_counts) first.write_io = 0;
+  const std::string file = given_file.empty() ? first.file : given_file;
+  std::vector<std::unique_ptr<Contender>> all;
+  const std::string label = first.file.empty()        ? (first.initiator == Initiator::gpu ? "gpu" : "cpu")
+                            : first.file_options.sync ? "sync"
+                                                      : "io_uring";
+  all.push_back(bench_contender(first, watch, label, false));
+  for (const std::string& item : beside)
+    all.push_back(contender(first, watch, item, file, all.front()->io_bytes()));
+
+  const auto going = [&] { return std::ranges::all_of(all, [](const auto& c) { return c->going(); }); };
+  const auto turn = [&](auto&& what) {
+    for (auto& c : all)
+      if (going()) what(*c);
+  };
+  if (o.warmup_s > 0) turn([](Contender& c) { c.warm_up(); });
+  for (u32 r = 0; r < o.repeats && going(); ++r) turn([r](Contender& c) { c.repeat(r); });
+
+  std::vector<BenchResult> results;
+  for (auto& c : all) {
+    results.push_back(c->finish());
+    report::Cell& cell = results.back().cell;
+    cell.extra["beside"] = {{"label", c->label()}};
+    if (results.size() > 1) cell.extra["beside"].update(ratios(results.front().cell, cell));
+  }
+  return results;
+}
+
+}  // namespace doorbell::nvme

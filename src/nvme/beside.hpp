@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Several ways to do the same work, measured in turns: ours, the kernel's, and fio's.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nvme/bench.hpp"
+
+namespace doorbell::nvme {
+
+/// One of the ways. It holds its device only while it is measured.
+class Contender {
+ public:
+  virtual ~Contender() = default;
+  [[nodiscard]] virtual std::string label() const = 0;
+  /// Bytes an I/O, once it has been opened.
+  [[nodiscard]] virtual u64 io_bytes() = 0;
+  virtual void warm_up() = 0;
+  virtual void repeat(u32 number) = 0;
+  /// False after an error or a signal: no more repeats.
+  [[nodiscard]] virtual bool going() const = 0;
+  /// Once, at the end.
+  [[nodiscard]] virtual BenchResult finish() = 0;
+};
+
+/// `stay_open`: keep the device between repeats. Opens it, and throws what is wrong with the options.
+[[nodiscard]] std::unique_ptr<Contender> bench_contender(const BenchOptions& options, const BenchWatch& watch,
+                                                         const std::string& label, bool stay_open);
+/// fio on `options.file` with an engine of its own ("psync", "libaio", "io_uring", "io_uring-poll").
+[[nodiscard]] std::unique_ptr<Contender> fio_contender(const BenchOptions& options, const BenchWatch& watch,
+                                                       const std::string& engine, u64 io_bytes);
+
+/// What may stand in --beside: "cpu", "gpu", "io_uring", "sync", "fio", "fio:ENGINE".
+/// Measures the run itself and all of `beside` in turns, so that what else the machine does strikes all
+/// alike. The first result is the run's; the others carry ratios to it (cell.beside). `file` is what the
+/// kernel's ways are measured on, when the run itself is not on a file.
+[[nodiscard]] std::vector<BenchResult> run_beside(const BenchOptions& options, const BenchWatch& watch,
+                                                  const std::vector<std::string>& beside,
+                                                  const std::string& file);
+
+}  // namespace doorbell::nvme

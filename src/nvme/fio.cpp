@@ -1,0 +1,222 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// fio as a contender: the same work by its own loop, read back from its JSON.
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cmath>
+#include <system_error>
+
+#include "nvme/beside.hpp"
+#include "nvme/kernel/file.hpp"
+#include "nvme/tally.hpp"
+#include "system/child.hpp"
+
+namespace doorbell::nvme {
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// What fio calls an engine, and the options that make it the best of its kind.
+struct Engine {
+  const char* name;
+  std::vector<std::string> options;
+};
+Engine engine_of(const std::string& name, const FileOptions& f) {
+  if (name == "psync") return {"psync", {}};
+  if (name == "libaio") return {"libaio", {}};
+  std::vector<std::string> o;
+  if (f.fixed_buffers) o.emplace_back("--fixedbufs=1");
+  if (f.fixed_files) o.emplace_back("--registerfiles=1");
+  if (f.sqpoll) o.emplace_back("--sqthread_poll=1");
+  if (name == "io_uring-poll") o.emplace_back("--hipri=1");
+  if (name == "io_uring" || name == "io_uring-poll") return {"io_uring", o};
+  throw Error("--beside fio:" + name, "it is not one of psync, libaio, io_uring, io_uring-poll");
+}
+
+class FioContender final : public Contender {
+ public:
+  FioContender(const BenchOptions& o, const BenchWatch& watch, const std::string& engine, u64 io_bytes)
+      : o_(o), watch_(watch), engine_(engine), io_bytes_(io_bytes) {
+    const Engine e = engine_of(engine, o.file_options);
+    const bool write = o.write_io > 0;
+    const DataFile file(o.file, o.file_options, write);
+    if (write && !file.scratch() && !o.allow_write)
+      throw Error("--beside fio", fmt::format("it overwrites {}", o.file),
+                  "add --allow-write if that may be lost");
+    const u64 depth = std::max({o.in_flight, o.batch, 1u});
+    // psync has one call in progress: as many jobs as there would be I/Os in flight.
+    jobs_ = o.num_queues * (engine == "psync" ? depth : 1);
+    const u64 share = file.bytes() / jobs_ / io_bytes * io_bytes;
+    arguments_ = {"fio",
+                  "--name=doorbell",
+                  "--filename=" + o.file,
+                  fmt::format("--rw={}{}", o.random ? "rand" : "", write ? "write" : "read"),
+                  fmt::format("--bs={}", io_bytes),
+                  fmt::format("--size={}", share),
+                  fmt::format("--offset_increment={}", share),
+                  fmt::format("--numjobs={}", jobs_),
+                  fmt::format("--iodepth={}", engine == "psync" ? 1 : depth),
+                  fmt::format("--direct={}", o.file_options.direct ? 1 : 0),
+                  fmt::format("--ioengine={}", e.name),
+                  "--thread",
+                  "--group_reporting",
+                  "--norandommap",
+                  "--time_based",
+                  "--lat_percentiles=1",
+                  "--clat_percentiles=0",
+                  "--percentile_list=50:90:95:99:99.9:99.99",
+                  "--output-format=json"};
+    if (o.batch > 1 && engine != "psync") {
+      arguments_.push_back(fmt::format("--iodepth_batch_submit={}", o.batch));
+      arguments_.push_back(fmt::format("--iodepth_batch_complete_max={}", depth));
+    }
+    if (o.less_timing) arguments_.emplace_back("--gtod_reduce=1");
+    arguments_.insert(arguments_.end(), e.options.begin(), e.options.end());
+    cell_.path = "nvme";
+    cell_.initiator_kind = "cpu";
+    cell_.device_kind = "kernel";
+    cell_.device_name = fmt::format("fio {} on {}", engine, o.file);
+    cell_.cell = {
+        {"write_io", o.write_io}, {"read_io", o.read_io}, {"io_bytes", io_bytes},
+        {"queues", jobs_},        {"batch", o.batch},     {"in_flight", engine == "psync" ? 1 : depth},
+        {"queue_length", 0},      {"memory_mode", 0},     {"pattern", o.random ? "random" : "sequential"}};
+    cell_.errors = {{"completion", 0}};
+    Child version({"fio", "--version"});
+    (void)version.wait(10);
+    std::string text = version.output();
+    text.erase(text.find_last_not_of('\n') + 1);
+    cell_.extra["fio"] = {{"version", text}, {"command", fmt::format("{}", fmt::join(arguments_, " "))}};
+  }
+
+  std::string label() const override { return "fio " + engine_; }
+  u64 io_bytes() override { return io_bytes_; }
+  void warm_up() override { (void)run(o_.warmup_s, 0); }
+  bool going() const override { return !failed_ && !interrupted(); }
+
+  void repeat(u32 number) override {
+    const Json job = run(o_.duration_s, number);
+    if (job.is_null()) return;
+    const Json& side = job.at(o_.write_io > 0 ? "write" : "read");
+    report::Metrics m;
+    m.ops = side.at("total_ios").get<u64>();
+    m.bytes = side.at("io_bytes").get<u64>();
+    m.elapsed_s = side.at("runtime").get<double>() / 1e3;
+    m.ops_per_s = side.at("iops").get<double>();
+    m.bytes_per_s = side.at("bw_bytes").get<double>();
+    const Json& lat = side.at("lat_ns");
+    if (lat.at("N").get<u64>() > 0) {
+      report::Latency& l = m.latency_ns;
+      l.count = lat.at("N").get<u64>();
+      l.min = lat.at("min").get<double>();
+      l.mean = lat.at("mean").get<double>();
+      l.std = lat.at("stddev").get<double>();
+      l.max = lat.at("max").get<double>();
+      const auto percentile = [&](const char* key) -> std::optional<double> {
+        if (!lat.contains("percentile")) return {};
+        return lat.at("percentile").value(key, 0.0);
+      };
+      l.p50 = percentile("50.000000");
+      l.p90 = percentile("90.000000");
+      l.p95 = percentile("95.000000");
+      l.p99 = percentile("99.000000");
+      l.p99_9 = percentile("99.900000");
+    }
+    metrics_.push_back(m);
+    // fio gives each job's share of its running time.
+    const double per_job = m.elapsed_s * static_cast<double>(jobs_) / 100;
+    user_s_.push_back(job.at("usr_cpu").get<double>() * per_job);
+    system_s_.push_back(job.at("sys_cpu").get<double>() * per_job);
+    report::Repeat r;
+    r.seed = o_.seed + number;
+    r.ops_per_s = m.ops_per_s;
+    r.bytes_per_s = m.bytes_per_s;
+    r.mean_ns = m.latency_ns.mean;
+    r.p50_ns = m.latency_ns.p50;
+    r.p99_ns = m.latency_ns.p99;
+    r.p99_9_ns = m.latency_ns.p99_9;
+    r.errors = job.value("error", 0) != 0 ? 1 : 0;
+    cell_.errors["completion"] += r.errors;
+    cell_.repeats.push_back(r);
+  }
+
+  BenchResult finish() override {
+    BenchResult result;
+    result.warnings = summarise_repeats(cell_);
+    if (!metrics_.empty()) {
+      std::vector<std::size_t> order(metrics_.size());
+      for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+      std::ranges::sort(order, {}, [&](std::size_t i) { return metrics_[i].ops_per_s; });
+      const std::size_t median = order[(order.size() - 1) / 2];
+      cell_.metrics = metrics_[median];
+      cell_.parts = {{o_.write_io > 0 ? "write" : "read", metrics_[median]}};
+      cell_.cost.cpu_user_s = user_s_[median];
+      cell_.cost.cpu_system_s = system_s_[median];
+      if (cell_.metrics.ops > 0)
+        cell_.cost.cpu_ns_per_op =
+            (user_s_[median] + system_s_[median]) * 1e9 / static_cast<double>(cell_.metrics.ops);
+    }
+    if (o_.verify) result.warnings.emplace_back("fio does not check the data: it has less to do");
+    result.cell = cell_;
+    result.failed = failed_ || cell_.errors.at("completion") > 0;
+    result.stop_reason = failed_ ? "error" : interrupted() ? "signal" : "done";
+    return result;
+  }
+
+ private:
+  [[nodiscard]] bool interrupted() const { return watch_.stop != nullptr && watch_.stop->requested(); }
+
+  /// One run of fio: its only job. Null when it was interrupted.
+  Json run(double seconds, u32 number) {
+    std::vector<std::string> a = arguments_;
+    a.push_back(fmt::format("--runtime={}ms", std::lround(seconds * 1e3)));
+    a.push_back(fmt::format("--randseed={}", o_.seed + number));
+    try {
+      Child fio(a);
+      constexpr double kGraceS = 20;
+      for (double waited = 0; !fio.wait(0.02); waited += 0.02) {
+        if (watch_.progress) watch_.progress(std::min(waited / seconds, 1.0), label());
+        if (interrupted() || waited > seconds + kGraceS) {
+          fio.stop(SIGKILL);
+          (void)fio.wait(5);
+          if (interrupted()) return nullptr;
+          throw Error("fio", fmt::format("it did not end within {:.0f} s", seconds + kGraceS), {},
+                      ExitCode::data);
+        }
+      }
+      const Json all = Json::parse(fio.output(), nullptr, false);
+      if (all.is_discarded() || !all.contains("jobs") || all["jobs"].empty())
+        throw Error("fio", first_line(fio.errors() + fio.output()),
+                    "its command is in the hint's end: " + fmt::format("{}", fmt::join(a, " ")));
+      return all["jobs"][0];
+    } catch (const std::system_error& e) {
+      throw Error("--beside fio", fmt::format("fio cannot be started: {}", e.code().message()),
+                  "install it (Debian: fio)", ExitCode::absent);
+    }
+  }
+  static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+  BenchOptions o_;
+  const BenchWatch& watch_;
+  std::string engine_;
+  u64 io_bytes_;
+  u64 jobs_ = 1;
+  std::vector<std::string> arguments_;
+  report::Cell cell_;
+  std::vector<report::Metrics> metrics_;
+  std::vector<double> user_s_, system_s_;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Contender> fio_contender(const BenchOptions& options, const BenchWatch& watch,
+                                         const std::string& engine, u64 io_bytes) {
+  return std::make_unique<FioContender>(options, watch, engine, io_bytes);
+}
+
+}  // namespace doorbell::nvme

@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "system/child.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "measure/clock.hpp"
+
+extern char** environ;
+
+namespace doorbell {
+
+namespace {
+constexpr double kEndLimitS = 5;
+}
+
+Child::Child(const std::vector<std::string>& arguments, std::span<const int> give)
+    : output_(memfd_create("child-output", MFD_CLOEXEC)), errors_(memfd_create("child-errors", MFD_CLOEXEC)) {
+  if (output_.get() < 0 || errors_.get() < 0) throw std::system_error(errno, std::generic_category());
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, output_.get(), 1);
+  posix_spawn_file_actions_adddup2(&actions, errors_.get(), 2);
+  // Onto itself: that alone takes the close-on-exec mark off in the child.
+  for (const int fd : give) posix_spawn_file_actions_adddup2(&actions, fd, fd);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  std::vector<char*> argv;
+  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  const int failed = posix_spawnp(&pid_, argv[0], &actions, &attributes, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (failed != 0) throw std::system_error(failed, std::generic_category());
+}
+
+Child::~Child() {
+  if (wait(kEndLimitS)) return;
+  stop(SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+bool Child::ended() {
+  if (ended_) return true;
+  int status = 0;
+  if (waitpid(pid_, &status, WNOHANG) != pid_) return false;
+  ended_ = true;
+  exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return true;
+}
+
+bool Child::wait(double limit_s) {
+  const u64 deadline = wall_ns() + static_cast<u64>(limit_s * 1e9);
+  while (!ended()) {
+    if (wall_ns() > deadline) return false;
+    usleep(500);
+  }
+  return true;
+}
+
+void Child::stop(int signal) const {
+  if (!ended_) kill(-pid_, signal);
+}
+
+std::string Child::text_of(const Descriptor& file) {
+  struct stat st {};
+  if (fstat(file.get(), &st) != 0) return {};
+  std::string text(static_cast<std::size_t>(st.st_size), '\0');
+  const ssize_t n = pread(file.get(), text.data(), text.size(), 0);
+  text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  return text;
+}
+
+}  // namespace doorbell

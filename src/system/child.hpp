@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Another program as a child process, what it prints kept in memory.
+#pragma once
+
+#include <doorbell/config.hpp>
+#include <sys/types.h>
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "system/descriptor.hpp"
+
+namespace doorbell {
+
+class Child {
+ public:
+  /// Starts `arguments` (the first is found on PATH) with nothing on standard input. It inherits the
+  /// descriptors in `give`, their numbers unchanged, and is in a process group of its own: Ctrl-C on the
+  /// terminal is this program's to handle. Throws std::system_error when it cannot be started.
+  explicit Child(const std::vector<std::string>& arguments, std::span<const int> give = {});
+  /// Ends it: waits for as long as wait() takes at most, then kills.
+  ~Child();
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  /// True once it has ended.
+  [[nodiscard]] bool ended();
+  /// Waits for its end; false when that takes longer.
+  bool wait(double limit_s);
+  void stop(int signal) const;
+  /// Its exit code once it has ended, 128 and more for a signal.
+  [[nodiscard]] int exit_code() const { return exit_code_; }
+  /// What it has printed so far.
+  [[nodiscard]] std::string output() const { return text_of(output_); }
+  [[nodiscard]] std::string errors() const { return text_of(errors_); }
+
+ private:
+  static std::string text_of(const Descriptor& file);
+
+  pid_t pid_ = -1;
+  bool ended_ = false;
+  int exit_code_ = -1;
+  Descriptor output_;  // memfds
+  Descriptor errors_;
+};
+
+}  // namespace doorbell
