@@ -11,9 +11,9 @@
 
 #include <cerrno>
 
+#include "pci/usage.hpp"
 #include "system/descriptor.hpp"
 #include "system/sysfs.hpp"
-#include "pci/usage.hpp"
 
 namespace doorbell::pci {
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "system/descriptor.hpp"
 #include "pci/function.hpp"
 #include "pci/iommu_space.hpp"
+#include "system/descriptor.hpp"
 
 namespace doorbell::pci {
 

@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "system/sysfs.hpp"
 #include "pci/vfio.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::pci {
 

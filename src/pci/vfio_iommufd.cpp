@@ -8,9 +8,9 @@
 
 #include <cerrno>
 
-#include "system/sysfs.hpp"
 #include "pci/vfio.hpp"
 #include "pci/vfio_kernel.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::pci {
 
