@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <doorbell/error.hpp>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <span>
 #include <unistd.h>
@@ -107,6 +108,9 @@ int flush_output(int code) {
 
 int main(int argc, char** argv) {
   using namespace doorbell;
+  // A file that took the number of a closed standard stream would get what is printed.
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(fd, F_GETFD) < 0) (void)open("/dev/null", O_RDWR);
   try {
     const std::vector<cli::Command> commands = cli::all_commands();
     measure::StopFlag stop;

@@ -220,6 +220,10 @@ void read_file_options(const Options& o, nvme::BenchOptions* b) {
       throw Error(fmt::format("--{}", only),
                   fmt::format("{} is not driven through the kernel", b->controller),
                   "it goes with --controller file:PATH");
+  for (const char* other : {"namespace", "doorbells", "threads", "memory-mode"})
+    if (o.given(other) && !b->file.empty())
+      throw Error(fmt::format("--{}", other), "a file has no such thing: the kernel drives it",
+                  "it goes with a controller");
   nvme::FileOptions& f = b->file_options;
   f.sync = o.text("backend") == "sync";
   f.direct = o.text("direct") == "on";

@@ -49,14 +49,17 @@ Child::Child(const std::vector<std::string>& arguments, std::span<const int> giv
 Child::~Child() {
   if (wait(kEndLimitS)) return;
   stop(SIGKILL);
-  waitpid(pid_, nullptr, 0);
+  (void)waitpid(pid_, nullptr, 0);
 }
 
 bool Child::ended() {
   if (ended_) return true;
   int status = 0;
-  if (waitpid(pid_, &status, WNOHANG) != pid_) return false;
+  const pid_t found = waitpid(pid_, &status, WNOHANG);
+  // With SIGCHLD ignored the kernel keeps no status: a child that is no more is not there either.
+  if (found == 0 || (found < 0 && errno != ECHILD)) return false;
   ended_ = true;
+  if (found < 0) return true;
   exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return true;
 }

@@ -57,14 +57,11 @@ std::array<u8, 24> reply_of(u64 value) {
 class Peer {
  public:
   explicit Peer(int socket) : socket_(socket) {}
-  ~Peer() { hang_up(); }
+  ~Peer() { close(socket_); }
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
-  void hang_up() {
-    if (socket_ >= 0) close(socket_);
-    socket_ = -1;
-  }
+  void hang_up() { shutdown(socket_, SHUT_RDWR); }
 
   /// The next message; nothing once the link has hung up.
   std::optional<Message> next() {

@@ -358,6 +358,27 @@ TEST_F(File, OfSomebodyElseTakesPermission) {
   expect_clean(o);
 }
 
+/// An ext4 image begins with 1024 zeros, a btrfs with 64 KiB of them: neither is empty.
+TEST_F(File, OfSomebodyElseThatBeginsWithZeros) {
+  const std::string path = scratch_.file("precious", 4 * kMiB);
+  BenchOptions o = usual(path);
+  for (const std::size_t at : {std::size_t{512}, std::size_t{1080}, std::size_t{4086}, std::size_t{65600}}) {
+    std::filesystem::resize_file(path, 0);
+    std::filesystem::resize_file(path, 4 * kMiB);
+    {
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(static_cast<std::streamoff>(at));
+      file << "precious";
+    }
+    const std::string before = test::contents(path);
+    o.default_counts = true;
+    EXPECT_EQ(run_bench(o, {}).cell.metrics.ops, 100u) << "only reads, " << at;
+    o.default_counts = false;
+    EXPECT_TRUE(says(refusal(o), "--allow-write")) << at;
+    EXPECT_TRUE(test::contents(path) == before) << at;
+  }
+}
+
 TEST_F(File, ReadOnly) {
   const std::string path = scratch_.file("data", kMiB);
   BenchOptions o = usual(path);

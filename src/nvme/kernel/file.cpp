@@ -99,7 +99,8 @@ DataFile::DataFile(const std::string& path, const FileOptions& o, bool write) : 
     throw Error(subject(path), "it is empty", "give --file-size SIZE and another name, to make one");
   if (bytes_ < block_bytes_)
     throw Error(subject(path), fmt::format("its {} bytes are less than a block of {}", bytes_, block_bytes_));
-  scratch_ = !holds_foreign_data(fd_.get(), bytes_);
+  // A device is never taken for scratch: what is on it may begin far behind what is looked at.
+  scratch_ = !block && !holds_foreign_data(fd_.get(), bytes_);
 }
 
 DataFile::~DataFile() {

@@ -26,7 +26,7 @@ class DataFile {
   [[nodiscard]] u64 bytes() const { return bytes_; }
   /// What direct I/O has to be a multiple of.
   [[nodiscard]] u32 block_bytes() const { return block_bytes_; }
-  /// True when it holds nothing, or what doorbell wrote.
+  /// True for a file that holds nothing, or what doorbell wrote.
   [[nodiscard]] bool scratch() const { return scratch_; }
   /// "file" or "block device".
   [[nodiscard]] const char* what() const { return what_; }

@@ -20,6 +20,7 @@ namespace {
 /// has to be programmed into the clock every time, which costs more than the rest of the call in a VM.
 __kernel_timespec kPatience = {0, 5'000'000};
 constexpr u64 kTimeoutTag = ~u64{0};
+constexpr u64 kLargestBuffer = u64{1} << 30;
 
 void require(int result, const std::string& what, const std::string& hint) {
   if (result < 0) throw Error("--backend io_uring: " + what, std::strerror(-result), hint);
@@ -39,6 +40,11 @@ UringEngine::UringEngine(int fd, u32 entries, std::span<u8> buffer, const FileOp
   try {
     if (o.fixed_files)
       require(io_uring_register_files(&ring_, &fd_, 1), "registering the file", "--fixed-files off");
+    if (o.fixed_buffers && buffer.size() > kLargestBuffer)
+      throw Error("--fixed-buffers",
+                  fmt::format("the kernel registers {} bytes at most, a queue's buffers are {}",
+                              kLargestBuffer, buffer.size()),
+                  "use --fixed-buffers off, or put less in flight");
     if (o.fixed_buffers) {
       const iovec all = {buffer.data(), buffer.size()};
       require(io_uring_register_buffers(&ring_, &all, 1), "registering the buffers",
@@ -48,8 +54,6 @@ UringEngine::UringEngine(int fd, u32 entries, std::span<u8> buffer, const FileOp
     io_uring_queue_exit(&ring_);
     throw;
   }
-  unsent_.reserve(entries);
-  refused_.reserve(entries);
   arm();
 }
 
@@ -58,20 +62,28 @@ void UringEngine::arm() {
   if (io_uring_sqe* e = io_uring_get_sqe(&ring_); e != nullptr) {
     io_uring_prep_timeout(e, &kPatience, 0, 0);
     io_uring_sqe_set_data64(e, kTimeoutTag);
+    armed_ = true;
   }
-  (void)io_uring_submit(&ring_);
+  hand_over();
 }
 
 UringEngine::~UringEngine() {
+  // What was given up on may still write to the buffers, which go next.
+  io_uring_sync_cancel_reg all{};
+  all.flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL;
+  all.timeout = {1, 0};
+  (void)io_uring_register_sync_cancel(&ring_, &all);
   io_uring_queue_exit(&ring_);
 }
 
 void UringEngine::put(const FileIo& io) {
   io_uring_sqe* e = io_uring_get_sqe(&ring_);
-  if (e == nullptr) {  // a submission thread that has not come round
-    refused_.push_back({io.cid, -EBUSY});
-    return;
+  if (e == nullptr) {
+    // More than the ring was made for: the kernel has to take some first.
+    hand_over();
+    e = io_uring_get_sqe(&ring_);
   }
+  if (e == nullptr) return;  // it will be missed by its deadline
   const int file = options_.fixed_files ? 0 : fd_;
   if (options_.fixed_buffers && io.write) io_uring_prep_write_fixed(e, file, io.data, io.bytes, io.offset, 0);
   else if (options_.fixed_buffers) io_uring_prep_read_fixed(e, file, io.data, io.bytes, io.offset, 0);
@@ -79,50 +91,38 @@ void UringEngine::put(const FileIo& io) {
   else io_uring_prep_read(e, file, io.data, io.bytes, io.offset);
   if (options_.fixed_files) e->flags |= IOSQE_FIXED_FILE;
   io_uring_sqe_set_data64(e, io.cid);
-  unsent_.push_back(io.cid);
+}
+
+void UringEngine::hand_over() {
+  // What the kernel does not take now stays in the ring; the next round tries again.
+  pending_ = io_uring_submit(&ring_) < 0;
 }
 
 u32 UringEngine::submit(bool wait_follows) {
-  deferred_ = wait_follows && !options_.sqpoll && !options_.iopoll;
-  if (deferred_) return 1;
-  int sent = 0;
-  do sent = io_uring_submit(&ring_);
-  while (sent == -EINTR);
-  sent_all(sent);
+  deferred_ = wait_follows && armed_ && !options_.sqpoll;
+  if (!deferred_) hand_over();
   return 1;
 }
 
-/// What could not be handed over completes with that error.
-void UringEngine::sent_all(int result) {
-  if (result < 0)
-    for (const u16 cid : unsent_) refused_.push_back({cid, result});
-  unsent_.clear();
-}
-
 bool UringEngine::take(FileIoDone* done, bool wait) {
-  if (!refused_.empty()) {
-    *done = refused_.back();
-    refused_.pop_back();
-    return true;
+  if (deferred_) {
+    pending_ = io_uring_submit_and_wait(&ring_, 1) < 0;
+    deferred_ = false;
+  } else if (pending_) {
+    hand_over();
   }
   io_uring_cqe* e = nullptr;
-  if (deferred_) {
-    int sent = 0;
-    do sent = io_uring_submit_and_wait(&ring_, 1);
-    while (sent == -EINTR);
-    deferred_ = false;
-    sent_all(sent);
-  }
   if (io_uring_peek_cqe(&ring_, &e) != 0) {
-    // A polled ring looks at the device at every peek; the others sleep until something completes.
-    if (options_.iopoll || !wait) return false;
-    if (io_uring_wait_cqe(&ring_, &e) != 0) return false;
+    // A polled ring looks at the device at every peek. The others sleep until something completes, which
+    // the timeout in the ring bounds.
+    if (!wait || !armed_ || pending_ || io_uring_wait_cqe(&ring_, &e) != 0) return false;
   }
   const u64 tag = e->user_data;
   done->cid = static_cast<u16>(tag);
   done->result = e->res;
   io_uring_cqe_seen(&ring_, e);
   if (tag != kTimeoutTag) return true;
+  armed_ = false;
   arm();
   return false;
 }

@@ -30,14 +30,14 @@ class UringEngine {
 
  private:
   void arm();
-  void sent_all(int result);
+  void hand_over();
 
   io_uring ring_{};
   int fd_;
   FileOptions options_;
-  std::vector<u16> unsent_;  ///< cids since the last submit
-  std::vector<FileIoDone> refused_;
+  bool armed_ = false;     ///< a timeout is in the ring, which ends every wait
   bool deferred_ = false;  ///< the next take() submits
+  bool pending_ = false;   ///< the kernel has not taken all that is in the ring
 };
 
 class SyncEngine {

@@ -6,14 +6,17 @@
 #include <doorbell/error.hpp>
 #include <doorbell/memory_order.hpp>
 #include <doorbell/nvme/wire.hpp>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 
 #include "measure/clock.hpp"
+#include "nvme/foreign_data.hpp"
 
 namespace doorbell::nvme {
 
@@ -29,10 +32,19 @@ constexpr u64 kLookNs = 10'000'000;  // how often CSTS is looked at
 constexpr u64 kSpinNs = 2'000'000;   // without a doorbell for this long the thread naps
 constexpr auto kNap = std::chrono::microseconds(50);
 
+/// True for an image that is empty or holds what doorbell wrote; never for a device.
+bool is_scratch(const std::string& path) {
+  struct stat st {};
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return file.get() >= 0 && fstat(file.get(), &st) == 0 && S_ISREG(st.st_mode) &&
+         !holds_foreign_data(file.get(), static_cast<u64>(st.st_size));
+}
+
 }  // namespace
 
 QemuDevice::QemuDevice(const QemuConfig& config, std::string name, std::shared_ptr<gpu::Gpu> gpu)
     : config_(config),
+      scratch_(config.media != QemuConfig::Media::drive || is_scratch(config.drive)),
       name_(std::move(name)),
       process_(config),
       link_(process_.take_socket()),

@@ -37,7 +37,7 @@ class QemuDevice final : public Device, private DoorbellForwarder {
   [[nodiscard]] u32* gpu_register(u64 offset) override;
   [[nodiscard]] DoorbellForwarder* forwarder() override { return this; }
   [[nodiscard]] bool moves_data() const override { return config_.media != QemuConfig::Media::null; }
-  [[nodiscard]] bool scratch() const override { return config_.media != QemuConfig::Media::drive; }
+  [[nodiscard]] bool scratch() const override { return scratch_; }
   [[nodiscard]] nlohmann::ordered_json counters() override;
 
   /// For tests: the process.
@@ -56,6 +56,7 @@ class QemuDevice final : public Device, private DoorbellForwarder {
   void run();
 
   QemuConfig config_;
+  bool scratch_;
   std::string name_;
   QemuMemory memory_;
   QemuProcess process_;

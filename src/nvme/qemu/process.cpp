@@ -8,92 +8,31 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "measure/clock.hpp"
 
-extern char** environ;
-
 namespace doorbell::nvme {
 
 namespace {
 
-constexpr u64 kEndNs = 5'000'000'000;
-
-/// A descriptor that closes itself.
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  [[nodiscard]] int get() const { return fd_; }
-  [[nodiscard]] int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
+constexpr double kHelpLimitS = 5;
 
 std::string binary_of(const QemuConfig& c) {
   if (!c.binary.empty()) return c.binary;
   const char* named = std::getenv("DOORBELL_QEMU");
   return named != nullptr && *named != '\0' ? named : "qemu-system-x86_64";
-}
-
-std::string text_of(int fd) {
-  std::string text(64 * 1024, '\0');
-  const ssize_t n = pread(fd, text.data(), text.size(), 0);
-  text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
-  return text;
-}
-
-/// Starts `arguments` with its output in `output`; it inherits the descriptors in `give`, numbers unchanged.
-int spawn(const std::vector<std::string>& arguments, int output, const std::vector<int>& give, pid_t* pid) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output, 1);
-  posix_spawn_file_actions_adddup2(&actions, output, 2);
-  // Onto itself: that alone takes the close-on-exec mark off in the child.
-  for (const int fd : give) posix_spawn_file_actions_adddup2(&actions, fd, fd);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  // A group of its own: Ctrl-C on the terminal stops the run, which then ends QEMU.
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  std::vector<char*> argv;
-  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
-  argv.push_back(nullptr);
-  const int failed = posix_spawnp(pid, argv[0], &actions, &attributes, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  return failed;
-}
-
-/// Waits for the end of a process; kills it, and what it started, when that takes too long.
-void reap(pid_t pid) {
-  const u64 deadline = wall_ns() + kEndNs;
-  while (waitpid(pid, nullptr, WNOHANG) == 0) {
-    if (wall_ns() > deadline) {
-      kill(-pid, SIGKILL);
-      waitpid(pid, nullptr, 0);
-      return;
-    }
-    usleep(500);
-  }
 }
 
 bool is_block_device(const std::string& path) {
@@ -110,6 +49,10 @@ void check_drive(const std::string& path) {
     throw Error(subject, std::strerror(errno), hint);
   if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
     throw Error(subject, "it is neither a file nor a block device", hint);
+  // QEMU opens it for writing. The kernel grants this one only while nothing is mounted on it or built upon
+  // it.
+  if (S_ISBLK(st.st_mode) && Descriptor(open(path.c_str(), O_RDWR | O_EXCL | O_CLOEXEC)).get() < 0)
+    throw Error(subject, errno == EBUSY ? "it is mounted or in use" : std::strerror(errno), hint);
 }
 
 std::string device_options(const QemuConfig& c) {
@@ -172,13 +115,14 @@ BackendStatus qemu_status() {
   for (const auto& [option, about, wanted] :
        {Question{"-machine", "help", "x-remote"}, Question{"-object", "help", "x-remote-object"},
         Question{"-device", "nvme,help", "max_ioqpairs"}}) {
-    const Fd output(memfd_create("qemu-help", MFD_CLOEXEC));
-    pid_t pid = -1;
-    if (output.get() < 0 || spawn({binary, option, about}, output.get(), {}, &pid) != 0)
+    try {
+      Child qemu({binary, option, about});
+      if (!qemu.wait(kHelpLimitS)) qemu.stop(SIGKILL);
+      if (qemu.output().find(wanted) == std::string::npos)
+        return {false, fmt::format("{} {} {} does not list {}", binary, option, about, wanted)};
+    } catch (const std::system_error&) {
       return {false, fmt::format("{} is not installed", binary)};
-    reap(pid);
-    if (text_of(output.get()).find(wanted) == std::string::npos)
-      return {false, fmt::format("{} {} {} does not list {}", binary, option, about, wanted)};
+    }
   }
   return {true, fmt::format("an NVMe controller hosted by a process of {}", binary)};
 }
@@ -209,23 +153,22 @@ Start await_main_loop(int monitor, double limit_s) {
   return Start::runs;
 }
 
-std::array<int, 2> socket_pair() {
+std::pair<Descriptor, Descriptor> socket_pair() {
   std::array<int, 2> s{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s.data()) != 0)
     throw Error("--controller qemu: a socket", std::strerror(errno));
-  return s;
+  return {Descriptor(s[0]), Descriptor(s[1])};
 }
 
 }  // namespace
 
-QemuProcess::QemuProcess(const QemuConfig& c, double start_limit_s) : QemuProcess() {
+QemuProcess::QemuProcess(const QemuConfig& c, double start_limit_s) {
   if (c.media == QemuConfig::Media::drive) check_drive(c.drive);
-  const auto link = socket_pair(), talk = socket_pair();
-  Fd ours(link[0]), its(link[1]), monitor(talk[0]), its_monitor(talk[1]);
-  Fd output(memfd_create("qemu-output", MFD_CLOEXEC));
-  Fd image(c.media == QemuConfig::Media::ram ? memfd_create("doorbell-media", MFD_CLOEXEC) : -1);
-  if (output.get() < 0 ||
-      (image.get() >= 0 && ftruncate(image.get(), static_cast<off_t>(c.capacity_bytes)) != 0))
+  auto [ours, its] = socket_pair();
+  auto [monitor, its_monitor] = socket_pair();
+  const Descriptor image(c.media == QemuConfig::Media::ram ? memfd_create("doorbell-media", MFD_CLOEXEC)
+                                                           : -1);
+  if (c.media == QemuConfig::Media::ram && ftruncate(image.get(), static_cast<off_t>(c.capacity_bytes)) != 0)
     throw Error("--controller qemu: memory", std::strerror(errno));
 
   std::vector<std::string> a = {binary_of(c), "-nodefaults", "-no-user-config"};
@@ -237,39 +180,36 @@ QemuProcess::QemuProcess(const QemuConfig& c, double start_limit_s) : QemuProces
                      fmt::format("x-remote-object,id=r0,devid=nvme0,fd={}", its.get())});
   std::vector<int> give = {its.get(), its_monitor.get()};
   if (image.get() >= 0) give.push_back(image.get());
-  if (const int failed = spawn(a, output.get(), give, &pid_); failed != 0)
-    absent(fmt::format("{} cannot be started: {}", a[0], std::strerror(failed)));
-  socket_ = ours.release();
-  output_ = output.release();
+  try {
+    child_.emplace(a, give);
+  } catch (const std::system_error& e) {
+    absent(fmt::format("{} cannot be started: {}", a[0], e.code().message()));
+  }
+  socket_ = std::move(ours);
   // Only QEMU holds its ends from here on, so that its end is seen.
-  close(its.release());
-  close(its_monitor.release());
+  its.reset();
+  its_monitor.reset();
   switch (await_main_loop(monitor.get(), start_limit_s)) {
     case Start::runs:
       return;
     case Start::hangs:
-      kill(-pid_, SIGKILL);
+      child_->stop(SIGKILL);
       throw Error("--controller qemu", fmt::format("QEMU did not start in {} s", start_limit_s));
     case Start::ended:
       break;
   }
-  end();
+  (void)child_->wait(kHelpLimitS);
   const std::string said = last_words();
   throw Error("--controller qemu", said.empty() ? "QEMU ended without a word" : "QEMU says: " + said,
               "doorbell backends shows whether this QEMU can do it");
 }
 
-void QemuProcess::end() {
-  if (socket_ >= 0) close(std::exchange(socket_, -1));
-  if (pid_ > 0) reap(std::exchange(pid_, -1));
-}
-
 int QemuProcess::take_socket() {
-  return std::exchange(socket_, -1);
+  return socket_.release();
 }
 
 std::string QemuProcess::last_words() const {
-  const std::string text = text_of(output_);
+  const std::string text = child_->errors();
   std::string last;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -279,11 +219,6 @@ std::string QemuProcess::last_words() const {
     at = end + 1;
   }
   return last;
-}
-
-QemuProcess::~QemuProcess() {
-  end();
-  if (output_ >= 0) close(output_);
 }
 
 }  // namespace doorbell::nvme
