@@ -235,6 +235,9 @@ void read_file_options(const Options& o, nvme::BenchOptions* b) {
     throw Error("--iopoll", "it polls the device, which --direct off does not reach");
   if (f.sync && (f.sqpoll || f.iopoll))
     throw Error(f.sqpoll ? "--sqpoll" : "--iopoll", "it belongs to io_uring", "use --backend io_uring");
+  for (const char* ring : {"fixed-buffers", "fixed-files"})
+    if (f.sync && o.given(ring))
+      throw Error(fmt::format("--{}", ring), "it belongs to io_uring", "use --backend io_uring");
   if (o.has("file-size")) f.create_bytes = o.bytes("file-size");
 }
 

@@ -87,7 +87,7 @@ Setup plan(const BenchOptions& o, Target& target) {
 
   const u64 share = positions / o.num_queues;
   const u64 most = (std::max(s.write_io, s.read_io) + o.num_queues - 1) / o.num_queues;
-  const bool whole = o.random || (s.by_time && s.write_io == 0);
+  const bool whole = o.random || (s.by_time && (s.write_io == 0 || s.read_io == 0));
   s.shape.queues = o.num_queues;
   s.shape.entries = o.queue_length;
   s.shape.window = s.window;
@@ -165,8 +165,8 @@ class Bench {
   void one(IoOpcode op, double seconds, PhaseTally& into) {
     const bool write = op == IoOpcode::write;
     const u64 total = write ? s_.write_io : s_.read_io;
-    // With nothing to write there is no cycle to come back to: one phase lasts the whole time.
-    const bool endless = s_.by_time && s_.write_io == 0;
+    // With one kind of I/O there is no cycle to come back to: one phase lasts the whole time.
+    const bool endless = s_.by_time && (s_.write_io == 0 || s_.read_io == 0);
     IoPhase phase = phase_;
     phase.op = op;
     phase.generation = generation_;
@@ -268,12 +268,16 @@ class BenchContender final : public Contender {
       : o_(checked(o)), watch_(watch), label_(std::move(label)), stay_open_(stay_open) {
     const Setup& setup = open().setup;
     io_bytes_ = setup.io_bytes;
+    in_flight_ = setup.window;
+    // Asked once: what other ways write in their turns does not make the target somebody else's.
+    if (setup.write_io > 0) o_.allow_write = true;
     tally_.emplace(io_bytes_);
     if (!stay_open_) close();
   }
 
   std::string label() const override { return label_; }
   u64 io_bytes() override { return io_bytes_; }
+  u32 in_flight() override { return in_flight_; }
   void warm_up() override {
     tally_->warm_up(open().bench->repeat(o_.warmup_s));
     if (!stay_open_) close();
@@ -363,6 +367,8 @@ class BenchContender final : public Contender {
     warnings_.clear();
     if (!s.setup.verify && o_.verify)
       warnings_.emplace_back("null media moves no data: nothing was verified");
+    if (!o_.file.empty() && o_.file_options.sqpoll)
+      warnings_.emplace_back("--sqpoll: the CPU time of the kernel's submission thread is not counted");
     if (s.setup.write_io < o_.write_io)
       warnings_.push_back(fmt::format("only reads: writing to {} needs --allow-write", s.target->name()));
   }
@@ -372,6 +378,7 @@ class BenchContender final : public Contender {
   std::string label_;
   bool stay_open_;
   u64 io_bytes_ = 0;
+  u32 in_flight_ = 0;
   std::unique_ptr<Session> session_;
   std::optional<Tally> tally_;
   StopReason stop_ = StopReason::done;

@@ -28,6 +28,11 @@ BenchOptions on_file(const BenchOptions& o, const std::string& file, u64 io_byte
   if (io_bytes % block != 0)
     throw Error("--beside", fmt::format("I/Os of {} bytes are no multiple of the blocks of {}, {}", io_bytes,
                                         file, block));
+  const u64 base = o.base_lba * (io_bytes / o.lbas_per_io);
+  if (base % block != 0)
+    throw Error("--base-lba",
+                fmt::format("byte {} is no multiple of the blocks of {}, {}", base, file, block));
+  k.base_lba = base / block;
   k.lbas_per_io = static_cast<u32>(io_bytes / block);
   return k;
 }
@@ -79,7 +84,7 @@ nlohmann::ordered_json ratios(const report::Cell& first, const report::Cell& oth
     if (first.repeats[i].mean_ns && other.repeats[i].mean_ns.value_or(0) > 0)
       mean.push_back(*first.repeats[i].mean_ns / *other.repeats[i].mean_ns);
   }
-  nlohmann::ordered_json j;
+  auto j = nlohmann::ordered_json::object();
   const auto add = [&](const char* name, const std::vector<double>& samples) {
     if (samples.empty()) return;
     const report::Spread s = measure::spread_of(samples);
@@ -111,13 +116,26 @@ std::vector<BenchResult> run_beside(const BenchOptions& o, const BenchWatch& wat
                             : first.file_options.sync ? "sync"
                                                       : "io_uring";
   all.push_back(bench_contender(first, watch, label, false));
+  // What the first chose by itself holds for all.
+  first.in_flight = all.front()->in_flight();
   for (const std::string& item : beside)
     all.push_back(contender(first, watch, item, file, all.front()->io_bytes()));
 
-  const auto going = [&] { return std::ranges::all_of(all, [](const auto& c) { return c->going(); }); };
+  std::string broken;  // what ended the measurement, and in which way
+  std::size_t broken_in = 0;
+  const auto going = [&] {
+    if (!broken.empty()) return false;
+    return std::ranges::all_of(all, [](const auto& c) { return c->going(); });
+  };
   const auto turn = [&](auto&& what) {
-    for (auto& c : all)
-      if (going()) what(*c);
+    for (std::size_t i = 0; i < all.size() && going(); ++i) {
+      try {
+        what(*all[i]);
+      } catch (const Error& e) {
+        broken = e.what();
+        broken_in = i;
+      }
+    }
   };
   if (o.warmup_s > 0) turn([](Contender& c) { c.warm_up(); });
   for (u32 r = 0; r < o.repeats && going(); ++r) turn([r](Contender& c) { c.repeat(r); });
@@ -128,6 +146,14 @@ std::vector<BenchResult> run_beside(const BenchOptions& o, const BenchWatch& wat
     report::Cell& cell = results.back().cell;
     cell.extra["beside"] = {{"label", c->label()}};
     if (results.size() > 1) cell.extra["beside"].update(ratios(results.front().cell, cell));
+    if (watch.stop != nullptr && watch.stop->requested() && cell.repeats.size() < o.repeats)
+      results.back().stop_reason = "signal";
+  }
+  if (!broken.empty()) {
+    results[broken_in].stop_reason = "error";
+    results[broken_in].failed = true;
+    ++results[broken_in].cell.errors["admin"];
+    results[broken_in].warnings.push_back(broken);
   }
   return results;
 }

@@ -19,6 +19,8 @@ class Contender {
   [[nodiscard]] virtual std::string label() const = 0;
   /// Bytes an I/O, once it has been opened.
   [[nodiscard]] virtual u64 io_bytes() = 0;
+  /// Operations in flight on one queue.
+  [[nodiscard]] virtual u32 in_flight() = 0;
   virtual void warm_up() = 0;
   virtual void repeat(u32 number) = 0;
   /// False after an error or a signal: no more repeats.

@@ -57,7 +57,8 @@ IoQueuePair::~IoQueuePair() {
     delete_sq();
     delete_cq();
   } catch (const std::exception&) {
-    // A controller that is gone has forgotten its queues; a reset is on its way for any other.
+    // Its memory goes next: one that does not answer must not write there any more.
+    controller_->disable();
   }
 }
 
@@ -117,9 +118,26 @@ std::unique_ptr<Controller> Controller::open(const std::string& spec, const Open
 
 Controller::Controller(std::unique_ptr<Device> device, const OpenOptions& options)
     : device_(std::move(device)), options_(options) {
-  reset_and_enable();
-  identify();
-  if (options_.shadow_doorbells) configure_shadow_doorbells();
+  try {
+    reset_and_enable();
+    identify();
+    if (options_.shadow_doorbells) configure_shadow_doorbells();
+  } catch (...) {
+    disable();
+    throw;
+  }
+}
+
+void Controller::disable() noexcept {
+  if (!enabled_) return;
+  enabled_ = false;
+  try {
+    if (gone()) return;
+    device_->write32(reg::cc, 0);
+    wait_ready(false, kShutdownLimitS);
+  } catch (const std::exception&) {
+    // Nothing more can be done for a controller that does not stop.
+  }
 }
 
 Controller::~Controller() {

@@ -51,13 +51,18 @@ class FioContender final : public Contender {
     const u64 depth = std::max({o.in_flight, o.batch, 1u});
     // psync has one call in progress: as many jobs as there would be I/Os in flight.
     jobs_ = o.num_queues * (engine == "psync" ? depth : 1);
-    const u64 share = file.bytes() / jobs_ / io_bytes * io_bytes;
+    const u64 base = o.base_lba * file.block_bytes();
+    if (base >= file.bytes())
+      throw Error("--base-lba", fmt::format("{} is past the end of {}", o.base_lba, o.file));
+    const u64 share = (file.bytes() - base) / jobs_ / io_bytes * io_bytes;
+    if (share == 0) throw Error("--beside fio", fmt::format("{} has no space for {} jobs", o.file, jobs_));
     arguments_ = {"fio",
                   "--name=doorbell",
-                  "--filename=" + o.file,
+                  "--filename=" + escaped(o.file),
                   fmt::format("--rw={}{}", o.random ? "rand" : "", write ? "write" : "read"),
                   fmt::format("--bs={}", io_bytes),
                   fmt::format("--size={}", share),
+                  fmt::format("--offset={}", base),
                   fmt::format("--offset_increment={}", share),
                   fmt::format("--numjobs={}", jobs_),
                   fmt::format("--iodepth={}", engine == "psync" ? 1 : depth),
@@ -86,15 +91,16 @@ class FioContender final : public Contender {
         {"queues", jobs_},        {"batch", o.batch},     {"in_flight", engine == "psync" ? 1 : depth},
         {"queue_length", 0},      {"memory_mode", 0},     {"pattern", o.random ? "random" : "sequential"}};
     cell_.errors = {{"completion", 0}};
-    Child version({"fio", "--version"});
-    (void)version.wait(10);
-    std::string text = version.output();
+    const std::unique_ptr<Child> version = start({"fio", "--version"});
+    (void)version->wait(10);
+    std::string text = version->output();
     text.erase(text.find_last_not_of('\n') + 1);
     cell_.extra["fio"] = {{"version", text}, {"command", fmt::format("{}", fmt::join(arguments_, " "))}};
   }
 
   std::string label() const override { return "fio " + engine_; }
   u64 io_bytes() override { return io_bytes_; }
+  u32 in_flight() override { return o_.in_flight; }
   void warm_up() override { (void)run(o_.warmup_s, 0); }
   bool going() const override { return !failed_ && !interrupted(); }
 
@@ -140,6 +146,7 @@ class FioContender final : public Contender {
     r.p99_ns = m.latency_ns.p99;
     r.p99_9_ns = m.latency_ns.p99_9;
     r.errors = job.value("error", 0) != 0 ? 1 : 0;
+    failed_ = failed_ || r.errors > 0;
     cell_.errors["completion"] += r.errors;
     cell_.repeats.push_back(r);
   }
@@ -175,28 +182,44 @@ class FioContender final : public Contender {
     std::vector<std::string> a = arguments_;
     a.push_back(fmt::format("--runtime={}ms", std::lround(seconds * 1e3)));
     a.push_back(fmt::format("--randseed={}", o_.seed + number));
+    // Held while fio works: nobody mounts the device meanwhile.
+    const DataFile claim(o_.file, o_.file_options, o_.write_io > 0);
+    const std::unique_ptr<Child> fio = start(a);
+    constexpr double kGraceS = 20;
+    for (double waited = 0; !fio->wait(0.02); waited += 0.02) {
+      if (watch_.progress) watch_.progress(std::min(waited / seconds, 1.0), label());
+      if (!interrupted() && waited <= seconds + kGraceS) continue;
+      fio->stop(SIGKILL);
+      (void)fio->wait(5);
+      if (interrupted()) return nullptr;
+      throw Error("fio", fmt::format("it did not end within {:.0f} s", seconds + kGraceS), {},
+                  ExitCode::data);
+    }
+    // Messages of an error come before the JSON.
+    const std::string said = fio->output();
+    const std::size_t brace = said.starts_with('{') ? 0 : said.find("\n{");
+    const Json all = brace == std::string::npos ? Json() : Json::parse(said.substr(brace), nullptr, false);
+    if (!all.is_object() || !all.contains("jobs") || all["jobs"].empty())
+      throw Error("fio", first_line(fio->errors() + said),
+                  fmt::format("it was started as: {}", fmt::join(a, " ")));
+    return all["jobs"][0];
+  }
+  static std::unique_ptr<Child> start(const std::vector<std::string>& a) {
     try {
-      Child fio(a);
-      constexpr double kGraceS = 20;
-      for (double waited = 0; !fio.wait(0.02); waited += 0.02) {
-        if (watch_.progress) watch_.progress(std::min(waited / seconds, 1.0), label());
-        if (interrupted() || waited > seconds + kGraceS) {
-          fio.stop(SIGKILL);
-          (void)fio.wait(5);
-          if (interrupted()) return nullptr;
-          throw Error("fio", fmt::format("it did not end within {:.0f} s", seconds + kGraceS), {},
-                      ExitCode::data);
-        }
-      }
-      const Json all = Json::parse(fio.output(), nullptr, false);
-      if (all.is_discarded() || !all.contains("jobs") || all["jobs"].empty())
-        throw Error("fio", first_line(fio.errors() + fio.output()),
-                    "its command is in the hint's end: " + fmt::format("{}", fmt::join(a, " ")));
-      return all["jobs"][0];
+      return std::make_unique<Child>(a);
     } catch (const std::system_error& e) {
       throw Error("--beside fio", fmt::format("fio cannot be started: {}", e.code().message()),
                   "install it (Debian: fio)", ExitCode::absent);
     }
+  }
+  /// fio takes ':' for the end of a name.
+  static std::string escaped(const std::string& path) {
+    std::string out;
+    for (const char c : path) {
+      if (c == ':' || c == '\\') out += '\\';
+      out += c;
+    }
+    return out;
   }
   static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 

@@ -6,12 +6,12 @@
 #include <doorbell/error.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
 
 #include <cerrno>
+#include <system_error>
 
 #include "pci/usage.hpp"
+#include "system/child.hpp"
 #include "system/descriptor.hpp"
 #include "system/sysfs.hpp"
 
@@ -28,17 +28,15 @@ int write_file(const fs::path& file, const std::string& text) {
 }
 
 std::string run_modprobe(const std::string& module) {
-  std::string program = "/sbin/modprobe", quiet = "-q", name = module;
-  char* arguments[] = {program.data(), quiet.data(), name.data(), nullptr};
-  char* environment[] = {nullptr};
-  pid_t child = 0;
-  if (const int error = posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments, environment))
-    return fmt::format("{} cannot be run: {}", program, reason(error));
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return fmt::format("{}: {}", program, reason(errno));
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  return fmt::format("'{} {}' failed", program, module);
+  const std::string program = "/sbin/modprobe";
+  try {
+    constexpr double kLimitS = 30;
+    Child child({program, "-q", module});
+    if (!child.wait(kLimitS)) return fmt::format("'{} {}' takes more than {} s", program, module, kLimitS);
+    return child.exit_code() == 0 ? "" : fmt::format("'{} {}' failed", program, module);
+  } catch (const std::system_error& e) {
+    return fmt::format("{} cannot be run: {}", program, e.code().message());
+  }
 }
 
 int try_open_file(const fs::path& file) {
@@ -159,15 +157,23 @@ std::vector<Rebound> bind(const std::string& address, bool whole_group, const Ma
   try {
     for (const Function& f : functions) done.push_back(bind_one(f, m));
   } catch (const Error&) {
-    for (const Rebound& r : done)
-      if (r.changed) (void)unbind_one(r.function, m);
+    for (const Rebound& r : done) {
+      try {
+        if (r.changed) (void)unbind_one(r.function, m);
+      } catch (const Error&) {
+        // What went wrong first is what the user has to know.
+      }
+    }
     throw;
   }
   return done;
 }
 
 std::vector<Rebound> unbind(const std::string& address, bool whole_group, const Machine& m) {
-  const std::vector<Function> functions = chosen(address, whole_group, m);
+  std::vector<Function> functions = chosen(address, whole_group, m);
+  check_nvme(functions.front());
+  // What else the group has, a GPU lent to a virtual machine for one, is not ours to give back.
+  std::erase_if(functions, [](const Function& f) { return !f.is_nvme(); });
   for (const Function& f : functions) check_idle(f, m);
   std::vector<Rebound> done;
   done.reserve(functions.size());

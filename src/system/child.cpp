@@ -49,7 +49,8 @@ Child::Child(const std::vector<std::string>& arguments, std::span<const int> giv
 Child::~Child() {
   if (wait(kEndLimitS)) return;
   stop(SIGKILL);
-  (void)waitpid(pid_, nullptr, 0);
+  // One that sleeps in the kernel for ever is left to it.
+  (void)wait(kEndLimitS);
 }
 
 bool Child::ended() {

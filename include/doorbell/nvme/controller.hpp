@@ -108,6 +108,8 @@ class Controller {
   void configure_shadow_doorbells();
   void require_success(const Cqe& e, const char* what) const;
   void wait_ready(bool ready, double limit_s);
+  /// Clears CC.EN and waits: afterwards the device touches no memory. Does not throw.
+  void disable() noexcept;
 
   std::unique_ptr<Device> device_;
   OpenOptions options_;

@@ -31,7 +31,12 @@ std::string subject(const std::string& path) {
 Descriptor open_or_throw(const std::string& path, const FileOptions& o, bool write, bool block) {
   const int flags =
       (write ? O_RDWR : O_RDONLY) | O_CLOEXEC | (o.direct ? O_DIRECT : 0) | (block && write ? O_EXCL : 0);
-  const int fd = open(path.c_str(), flags);
+  int fd = open(path.c_str(), flags);
+  // A ring that is being taken down may hold the device a moment longer than its owner.
+  for (int tries = 0; fd < 0 && errno == EBUSY && tries < 50; ++tries) {
+    usleep(10'000);
+    fd = open(path.c_str(), flags);
+  }
   if (fd >= 0) return Descriptor(fd);
   const int why = errno;
   std::string hint;

@@ -31,11 +31,12 @@ void require(int result, const std::string& what, const std::string& hint) {
 UringEngine::UringEngine(int fd, u32 entries, std::span<u8> buffer, const FileOptions& o)
     : fd_(fd), options_(o) {
   io_uring_params p{};
+  // Twice the entries: a submission thread reports completions before it gives the entries back.
   // Every wait here enters the kernel, so completions need not interrupt the thread.
   p.flags = o.sqpoll ? IORING_SETUP_SQPOLL : IORING_SETUP_COOP_TASKRUN;
   if (o.iopoll) p.flags |= IORING_SETUP_IOPOLL;
   p.sq_thread_idle = 1000;
-  require(io_uring_queue_init_params(std::bit_ceil(entries + 1), &ring_, &p), "a ring",
+  require(io_uring_queue_init_params(std::bit_ceil(2 * entries + 1), &ring_, &p), "a ring",
           "this kernel or container may forbid io_uring: --backend sync");
   try {
     if (o.fixed_files)
@@ -73,6 +74,9 @@ UringEngine::~UringEngine() {
   all.flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL;
   all.timeout = {1, 0};
   (void)io_uring_register_sync_cancel(&ring_, &all);
+  // The ring itself goes some time after this call, and would hold the file open until then.
+  if (options_.fixed_files) (void)io_uring_unregister_files(&ring_);
+  if (options_.fixed_buffers) (void)io_uring_unregister_buffers(&ring_);
   io_uring_queue_exit(&ring_);
 }
 

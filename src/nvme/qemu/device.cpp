@@ -27,9 +27,10 @@ constexpr u64 kBarBytes = 16384;
 constexpr u32 kPciCommand = 4, kPciBar0 = 0x10;
 constexpr u32 kMemoryAndBusMaster = 6;
 constexpr u32 kNvmeId = 0x0010'1b36;
-constexpr u32 kPairsMost = 65;       // the admin queue and 64 more
-constexpr u64 kLookNs = 10'000'000;  // how often CSTS is looked at
-constexpr u64 kSpinNs = 2'000'000;   // without a doorbell for this long the thread naps
+constexpr u32 kPairsMost = 65;          // the admin queue and 64 more
+constexpr u64 kLookNs = 10'000'000;     // how often CSTS is looked at
+constexpr u64 kSpinNs = 2'000'000;      // without a doorbell for this long the thread naps
+constexpr u32 kSweepsPerReading = 256;  // how often the thread reads its CPU time
 constexpr auto kNap = std::chrono::microseconds(50);
 
 /// True for an image that is empty or holds what doorbell wrote; never for a device.
@@ -86,13 +87,19 @@ u64 QemuDevice::read64(u32 offset) {
 }
 
 void QemuDevice::write32(u32 offset, u32 value) {
-  if (offset == reg::aqa) admin_entries_ = (value & 0xfff) + 1;
+  if (offset == reg::aqa) {
+    const std::scoped_lock lock(admin_mutex_);
+    admin_entries_ = (value & 0xfff) + 1;
+  }
   if (offset == reg::cc && (value & cc::enable) == 0) start_over();
   link_.write(kBar + offset, value);
 }
 
 void QemuDevice::write64(u32 offset, u64 value) {
-  if (offset == reg::asq) asq_ = value;
+  if (offset == reg::asq) {
+    const std::scoped_lock lock(admin_mutex_);
+    asq_ = value;
+  }
   link_.write(kBar + offset, static_cast<u32>(value));
   link_.write(kBar + offset + 4, static_cast<u32>(value >> 32));
 }
@@ -110,7 +117,9 @@ u32* QemuDevice::gpu_register(u64 offset) {
 }
 
 nlohmann::ordered_json QemuDevice::counters() {
-  nlohmann::ordered_json all = {{"messages", link_.messages()}};
+  nlohmann::ordered_json all = {
+      {"messages", link_.messages()},
+      {"doorbell_thread_cpu_s", static_cast<double>(thread_ns_.load(std::memory_order_relaxed)) * 1e-9}};
   if (link_.gone()) all["last_words"] = process_.last_words();
   return all;
 }
@@ -186,6 +195,7 @@ void QemuDevice::look_at_status() {
 void QemuDevice::run() {
   pthread_setname_np(pthread_self(), "doorbells");
   u64 last = wall_ns();
+  u32 sweeps = 0;
   while (!stop_.load(std::memory_order_acquire)) {
     std::unique_lock sweep(sweep_);
     if (by_initiator_) {
@@ -201,6 +211,7 @@ void QemuDevice::run() {
       for (u16 q = 0; q < kPairsMost; ++q) rung = forward_pair(q) || rung;
     look_at_status();
     sweep.unlock();
+    if (++sweeps % kSweepsPerReading == 0) thread_ns_.store(thread_cpu_ns(), std::memory_order_relaxed);
     if (rung) last = wall_ns();
     else if (wall_ns() - last > kSpinNs) std::this_thread::sleep_for(kNap);
   }

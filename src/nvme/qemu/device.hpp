@@ -70,7 +70,8 @@ class QemuDevice final : public Device, private DoorbellForwarder {
   std::mutex admin_mutex_;
   std::mutex sweep_;  ///< held while the thread looks at the doorbells
   std::atomic<u64> next_look_{0};
-  bool by_initiator_ = false;  ///< under sweep_
+  std::atomic<u64> thread_ns_{0};  ///< CPU time of the thread
+  bool by_initiator_ = false;      ///< under sweep_
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

@@ -40,8 +40,8 @@ bool is_block_device(const std::string& path) {
   return stat(path.c_str(), &st) == 0 && S_ISBLK(st.st_mode);
 }
 
-/// Throws for what is no drive, before QEMU finds its own words for it.
-void check_drive(const std::string& path) {
+/// Throws for what is no drive, before QEMU finds its own words for it. A block device is claimed.
+Descriptor check_drive(const std::string& path) {
   const std::string subject = fmt::format("--controller qemu: drive={}", path);
   const std::string hint = "give a raw image or a block device that may be read and written";
   struct stat st {};
@@ -51,8 +51,11 @@ void check_drive(const std::string& path) {
     throw Error(subject, "it is neither a file nor a block device", hint);
   // QEMU opens it for writing. The kernel grants this one only while nothing is mounted on it or built upon
   // it.
-  if (S_ISBLK(st.st_mode) && Descriptor(open(path.c_str(), O_RDWR | O_EXCL | O_CLOEXEC)).get() < 0)
+  if (!S_ISBLK(st.st_mode)) return {};
+  Descriptor claim(open(path.c_str(), O_RDWR | O_EXCL | O_CLOEXEC));
+  if (claim.get() < 0)
     throw Error(subject, errno == EBUSY ? "it is mounted or in use" : std::strerror(errno), hint);
+  return claim;
 }
 
 std::string device_options(const QemuConfig& c) {
@@ -163,7 +166,7 @@ std::pair<Descriptor, Descriptor> socket_pair() {
 }  // namespace
 
 QemuProcess::QemuProcess(const QemuConfig& c, double start_limit_s) {
-  if (c.media == QemuConfig::Media::drive) check_drive(c.drive);
+  if (c.media == QemuConfig::Media::drive) claim_ = check_drive(c.drive);
   auto [ours, its] = socket_pair();
   auto [monitor, its_monitor] = socket_pair();
   const Descriptor image(c.media == QemuConfig::Media::ram ? memfd_create("doorbell-media", MFD_CLOEXEC)

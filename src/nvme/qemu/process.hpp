@@ -28,6 +28,7 @@ class QemuProcess {
   [[nodiscard]] pid_t pid() const { return child_->pid(); }
 
  private:
+  Descriptor claim_;  ///< of a block device: nobody mounts it while QEMU has it
   std::optional<Child> child_;
   Descriptor socket_;  // closed first: that is what QEMU ends by
 };
