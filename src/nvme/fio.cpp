@@ -137,15 +137,7 @@ class FioContender final : public Contender {
     const double per_job = m.elapsed_s * static_cast<double>(jobs_) / 100;
     user_s_.push_back(job.at("usr_cpu").get<double>() * per_job);
     system_s_.push_back(job.at("sys_cpu").get<double>() * per_job);
-    report::Repeat r;
-    r.seed = o_.seed + number;
-    r.ops_per_s = m.ops_per_s;
-    r.bytes_per_s = m.bytes_per_s;
-    r.mean_ns = m.latency_ns.mean;
-    r.p50_ns = m.latency_ns.p50;
-    r.p99_ns = m.latency_ns.p99;
-    r.p99_9_ns = m.latency_ns.p99_9;
-    r.errors = job.value("error", 0) != 0 ? 1 : 0;
+    const report::Repeat r = repeat_of(o_.seed + number, m, job.value("error", 0) != 0 ? 1 : 0);
     failed_ = failed_ || r.errors > 0;
     cell_.errors["completion"] += r.errors;
     cell_.repeats.push_back(r);

@@ -179,6 +179,19 @@ void Tally::measure_median(bool substeps, double ns_per_tick) {
   extra["empty_polls"] = both.sum.empty_polls;
 }
 
+report::Repeat repeat_of(u64 seed, const report::Metrics& m, u64 errors) {
+  report::Repeat r;
+  r.seed = seed;
+  r.ops_per_s = m.ops_per_s;
+  r.bytes_per_s = m.bytes_per_s;
+  r.mean_ns = m.latency_ns.mean;
+  r.p50_ns = m.latency_ns.p50;
+  r.p99_ns = m.latency_ns.p99;
+  r.p99_9_ns = m.latency_ns.p99_9;
+  r.errors = errors;
+  return r;
+}
+
 std::vector<std::string> summarise_repeats(report::Cell& cell) {
   const std::vector<report::Repeat>& repeats = cell.repeats;
   if (repeats.size() < 2) return {};
@@ -208,17 +221,9 @@ void Tally::list_repeats() {
     const PhaseTally both = r.tally.both();
     const report::Metrics m = both.metrics();
     const IoStats& s = both.sum;
-    report::Repeat one;
-    one.seed = r.seed;
-    one.ops_per_s = m.ops_per_s;
-    one.bytes_per_s = m.bytes_per_s;
-    one.mean_ns = m.latency_ns.mean;
-    one.p50_ns = m.latency_ns.p50;
-    one.p99_ns = m.latency_ns.p99;
-    one.p99_9_ns = m.latency_ns.p99_9;
-    one.errors = s.failed + s.timed_out + s.aborted + s.late + s.protocol + s.corrupt + s.misplaced +
-                 s.stale + s.missing + s.duplicated;
-    cell_.repeats.push_back(one);
+    cell_.repeats.push_back(repeat_of(r.seed, m,
+                                      s.failed + s.timed_out + s.aborted + s.late + s.protocol + s.corrupt +
+                                          s.misplaced + s.stale + s.missing + s.duplicated));
   }
   for (std::string& w : summarise_repeats(cell_)) warnings_.push_back(std::move(w));
 }

@@ -35,6 +35,7 @@ struct RepeatTally {
   [[nodiscard]] PhaseTally both() const;
 };
 
+[[nodiscard]] report::Repeat repeat_of(u64 seed, const report::Metrics& metrics, u64 errors);
 /// Fills the cell's spreads from its repeats; returns warnings.
 [[nodiscard]] std::vector<std::string> summarise_repeats(report::Cell& cell);
 

@@ -72,7 +72,11 @@ QemuDevice::QemuDevice(const QemuConfig& config, std::string name, std::shared_p
 }
 
 QemuDevice::~QemuDevice() {
-  stop_.store(true, std::memory_order_release);
+  {
+    const std::scoped_lock lock(sweep_);
+    stop_ = true;
+  }
+  wake_.notify_one();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -179,8 +183,11 @@ void QemuDevice::forward(u16 qid) {
 
 void QemuDevice::by_initiator(bool on) {
   // The thread must not carry on with a word that it has read: it would send it after a newer one.
-  const std::scoped_lock lock(sweep_);
-  by_initiator_ = on;
+  {
+    const std::scoped_lock lock(sweep_);
+    by_initiator_ = on;
+  }
+  wake_.notify_one();
 }
 
 void QemuDevice::look_at_status() {
@@ -196,13 +203,11 @@ void QemuDevice::run() {
   pthread_setname_np(pthread_self(), "doorbells");
   u64 last = wall_ns();
   u32 sweeps = 0;
-  while (!stop_.load(std::memory_order_acquire)) {
+  for (;;) {
     std::unique_lock sweep(sweep_);
-    if (by_initiator_) {
-      sweep.unlock();
-      std::this_thread::sleep_for(kNap);
-      continue;
-    }
+    // Not even naps: they would take the core that QEMU's thread needs.
+    wake_.wait(sweep, [this] { return !by_initiator_ || stop_; });
+    if (stop_) return;
     bool rung = false;
     for (u16 q = 0; q < pairs_.load(std::memory_order_acquire); ++q) rung = forward_pair(q) || rung;
     // Ringing a queue that was never created is an error that QEMU reports: those are looked at as well,

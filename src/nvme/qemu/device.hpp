@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -72,7 +73,8 @@ class QemuDevice final : public Device, private DoorbellForwarder {
   std::atomic<u64> next_look_{0};
   std::atomic<u64> thread_ns_{0};  ///< CPU time of the thread
   bool by_initiator_ = false;      ///< under sweep_
-  std::atomic<bool> stop_{false};
+  bool stop_ = false;              ///< under sweep_
+  std::condition_variable wake_;
   std::thread thread_;
 };
 
