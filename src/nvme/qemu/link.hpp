@@ -30,8 +30,7 @@ class QemuLink {
   void write_config(u32 offset, u32 value, u32 bytes);
   /// Waits for the reply.
   [[nodiscard]] u64 read(u64 address, u32 bytes);
-  /// Waits for the reply. For registers whose write handlers let QEMU take other messages before they
-  /// have returned (a reset drains the drive): a message that comes then ends QEMU.
+  /// Waits for the reply: nothing else is under way while a write to CC drains the drive.
   void write(u64 address, u32 value);
   /// Does not wait: the reply is taken off the socket some time later. For doorbells.
   void post_write(u64 address, u32 value);
