@@ -17,6 +17,7 @@ KINDS = {
     "model": ("software model", "A software model on this machine's CPU or GPU: no figure here is a device's."),
     "emulated": ("emulated", "Someone else's software device: no figure here is a device's."),
     "hardware": ("hardware", "A physical device."),
+    "kernel": ("kernel", "A file or block device, through the kernel's own system calls."),
 }
 
 

@@ -42,7 +42,7 @@ td .badge + .badge { margin-left: 6px; }
 .badge.bad { background: var(--bad-bg); color: var(--bad); }
 .badge.warn { background: var(--warn-bg); color: var(--warn); }
 .badge.kind-model, .badge.kind-emulated { background: var(--model-bg); color: var(--model); }
-.badge.kind-hardware { background: var(--hard-bg); color: var(--hard); }
+.badge.kind-hardware, .badge.kind-kernel { background: var(--hard-bg); color: var(--hard); }
 .verdict { margin: 0 0 10px; font-weight: 650; font-size: 16px; }
 .chips { display: flex; flex-wrap: wrap; gap: 4px 16px; margin: 0 0 12px; font-size: 13.5px; color: var(--ink2); }
 .chip b { color: var(--ink); font-weight: 600; }
