@@ -111,7 +111,7 @@ case "$status" in
       if [ "$status" -ne 200 ]; then echo "guest: $script: exit status $status"
       elif [ $rc -eq 124 ] || [ $rc -eq 137 ]; then echo "guest: no status after $timeout s: ended"
       else echo "guest: the guest never reported; QEMU's exit status is $rc"; fi
-      [ ! -s "$work/serial" ] || { echo "--- the guest's console, its end"; tail -n 40 "$work/serial" | tr -d '\r'; }
+      [ ! -s "$work/serial" ] || { echo "--- the guest's console, its end"; tail -n 120 "$work/serial" | tr -d '\r'; }
       [ ! -s "$work/stderr" ] || { echo "--- QEMU"; tail -n 20 "$work/stderr"; }
     } >&2
     ;;
