@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a NIC vendor's wire format must provide to be the template parameter of a QueuePair and of the
+// NIC model. A format is a struct of static functions without state; each lies in its own file.
+#pragma once
+
+#include <doorbell/rdma/types.hpp>
+
+#include <concepts>
+
+namespace doorbell::rdma {
+
+/// Where a queue pair lies, in addresses that the initiator can use. Plain data: passed to kernels.
+/// A pointer that a format has no use for is null.
+struct QueuePairMemory {
+  Word16* sq = nullptr;        ///< the send ring
+  u64* sq_table = nullptr;     ///< bnxt: the MSN table behind the ring
+  Word16* rq = nullptr;        ///< the receive ring
+  const Word16* cq = nullptr;  ///< the send queue's completions
+  const Word16* recv_cq = nullptr;
+  // Records in memory that device and initiator share.
+  // mlx5: the QP's doorbell record {receive, send}; ernic: the QP's ring state {tx tail, tx head, rx tail, rx
+  // head}
+  u32* qp_record = nullptr;
+  // mlx5: a CQ's doorbell record {consumer, arm}; ernic: a CQ's ring state, the pair at 8 {.., .., tail,
+  // head}
+  u32* cq_record = nullptr;
+  u32* recv_cq_record = nullptr;
+  // Doorbell registers; the same one may serve several queues on hardware.
+  u64* sq_doorbell = nullptr;
+  u64* rq_doorbell = nullptr;
+  u64* cq_doorbell = nullptr;
+  u64* recv_cq_doorbell = nullptr;
+  /// Words of the initiator's own, `track_entries` of them: what a CQE's mark stands for.
+  Word16* track = nullptr;
+  u32 sq_units = 0;     ///< of the format's unit
+  u32 sq_requests = 0;  ///< requests outstanding at most
+  u32 rq_entries = 0;
+  u32 cq_entries = 0;
+  u32 recv_cq_entries = 0;
+  u32 track_entries = 0;  ///< a power of two above sq_requests (Mark::serial) or sq_units (Mark::unit)
+  u32 qpn = 0;
+  u32 cqn = 0;
+  u32 recv_cqn = 0;
+  u32 mtu = 1024;
+  u32 max_inline = 0;
+};
+
+/// Byte order on the wire.
+[[nodiscard]] DOORBELL_INLINE u32 be32(u32 v) {
+#if defined(DOORBELL_ON_GPU)
+  return __byte_perm(v, 0, 0x0123);
+#else
+  return __builtin_bswap32(v);
+#endif
+}
+[[nodiscard]] DOORBELL_INLINE u64 be64(u64 v) {
+  return static_cast<u64>(be32(static_cast<u32>(v))) << 32 | be32(static_cast<u32>(v >> 32));
+}
+
+/// Reads 16-byte part `i` of a WQE on the device's side.
+struct PartReader {
+  const Word16* ring = nullptr;
+  u32 parts = 1;  ///< of the whole ring: a WQE may wrap
+  u32 first = 0;
+  [[nodiscard]] DOORBELL_INLINE const Word16& operator()(u32 i) const {
+    const u32 at = first + i;
+    return ring[at >= parts ? at - parts : at];
+  }
+};
+
+template <class F>
+concept WireFormat = requires(const WorkRequest& wr, const ReceiveRequest& rr, const RingPosition& at,
+                              const QueuePairMemory& m, const Word16& w, const CqeFields& fields,
+                              const PartReader& reader, Word16* out, u32 n, u64 word) {
+  { F::kName } -> std::convertible_to<const char*>;
+
+  // --- shape -----------------------------------------------------------------------------------------
+  { F::kUnitParts } -> std::convertible_to<u32>;     // 16-byte parts a ring unit: 4, 1, 4, 8
+  { F::kReceiveParts } -> std::convertible_to<u32>;  // parts an RQ entry of one SGE takes
+  { F::kCqeParts } -> std::convertible_to<u32>;      // 4, 2, 2, 4
+  { F::kMark } -> std::convertible_to<Mark>;
+  {
+    F::kCqByIndex
+    } -> std::convertible_to<bool>;  // validity by ring indices in cq_record (ernic), not by a bit
+  { F::kHasSend } -> std::convertible_to<bool>;
+  { F::kMaxInline } -> std::convertible_to<u32>;   // what one WQE can carry at most, 0: no inline layout
+  { F::kCqCredits } -> std::convertible_to<bool>;  // the CQ's consumer index must be rung before it runs out
+
+  // Ring units for `requests` outstanding requests of up to `max_inline` inlined bytes, margins included, and
+  // the units that must stay free so that a full ring is told from an empty one.
+  { F::sq_units(n, n) } -> std::same_as<u32>;
+  { F::sq_reserve(n) } -> std::same_as<u32>;  // of max_inline
+  { F::rq_entries(n) } -> std::same_as<u32>;
+  { F::cq_entries(n) } -> std::same_as<u32>;
+
+  // --- the initiator's side ----------------------------------------------------------------------------
+  { F::units(wr) } -> std::same_as<u32>;  // ring units that the request takes
+  { F::parts(wr) } -> std::same_as<u32>;  // 16-byte parts that must be written, <= units * kUnitParts
+  // Part p of the WQE. Unused parts and padding are zero.
+  { F::part(wr, at, m, n) } -> std::same_as<Word16>;
+  // The MSN table's entry and its index, for formats that have one (kHasTable).
+  { F::kHasTable } -> std::convertible_to<bool>;
+  { F::table_entry(wr, at, m) } -> std::same_as<u64>;
+  { F::table_index(at, m) } -> std::same_as<u32>;
+  // What ring_sq() will need of the last request posted (mlx5: the first 8 bytes of its WQE; else 0).
+  { F::sq_doorbell_word(wr, at, m) } -> std::same_as<u64>;
+  // Makes everything before `next` visible to the device: records first, then the register. One lane.
+  // Every store releases: entries before the record, the record before the register.
+  { F::ring_sq(m, at, word) } -> std::same_as<void>;
+  { F::receive_part(rr, at, m, n) } -> std::same_as<Word16>;
+  { F::ring_rq(m, at) } -> std::same_as<void>;
+  // The two parts of a CQE that matter: kCqePartB carries the ownership bit and is read first (acquire).
+  { F::kCqePartA } -> std::convertible_to<u32>;
+  { F::kCqePartB } -> std::convertible_to<u32>;
+  // What a CQ holds before its first use: what each part of each entry is initialised to.
+  { F::cqe_initial(n) } -> std::same_as<Word16>;
+  { F::cqe_valid(w, n) } -> std::same_as<bool>;         // of part B in pass n of the ring (0 = first)
+  { F::decode_cqe(w, w) } -> std::same_as<Completion>;  // parts A and B
+  // Tells the device that the consumer has taken entries before running index n of a CQ with `entries`
+  // entries (record or register). One lane. `at.running` is the consumer index, at.pass its wraps.
+  {
+    F::ring_cq(out == nullptr ? nullptr : &n, &word, at, n)
+    } -> std::same_as<void>;  // (record, register, at, cqn)
+
+  // --- the device's side -------------------------------------------------------------------------------
+  { F::decode_wqe(reader, n) } -> std::same_as<DecodedWqe>;  // n: pass of the ring, for ownership hints
+  { F::decode_receive(reader) } -> std::same_as<DecodedWqe>;
+  {
+    F::encode_cqe(fields, n, out)
+    } -> std::same_as<void>;  // kCqeParts parts for pass n; part B is stored last
+  { F::decode_doorbell(word) } -> std::same_as<DoorbellValue>;
+};
+
+}  // namespace doorbell::rdma

@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What every RDMA wire format carries, without saying how: requests, receives, completions.
+#pragma once
+
+#include <doorbell/memory_order.hpp>
+
+namespace doorbell::rdma {
+
+enum class Op : u32 { write, write_imm, read, send, send_imm, fetch_add, compare_swap };
+
+[[nodiscard]] DOORBELL_INLINE bool is_atomic(Op op) {
+  return op == Op::fetch_add || op == Op::compare_swap;
+}
+/// Takes a receive at the responder.
+[[nodiscard]] DOORBELL_INLINE bool takes_receive(Op op) {
+  return op == Op::write_imm || op == Op::send || op == Op::send_imm;
+}
+[[nodiscard]] DOORBELL_INLINE bool has_imm(Op op) {
+  return op == Op::write_imm || op == Op::send_imm;
+}
+/// The device writes to the initiator's memory.
+[[nodiscard]] DOORBELL_INLINE bool returns_data(Op op) {
+  return op == Op::read || is_atomic(op);
+}
+
+/// How a request or receive ended; the numbers are those of ibv_wc_status (libibverbs, verbs.h).
+enum class Status : u32 {
+  ok = 0,
+  local_length = 1,
+  local_qp_op = 2,
+  local_eec_op = 3,
+  local_protection = 4,
+  flushed = 5,
+  memory_window = 6,
+  bad_response = 7,
+  local_access = 8,
+  remote_invalid_request = 9,
+  remote_access = 10,
+  remote_operation = 11,
+  retry_exceeded = 12,
+  rnr_retry_exceeded = 13,
+  remote_aborted = 16,
+  fatal = 19,
+  response_timeout = 20,
+  general = 21,
+};
+
+/// The largest message: 2 GiB - 1.
+inline constexpr u32 kMaxMessage = 0x7fffffff;
+inline constexpr u32 kAtomicBytes = 8;
+
+/// One send-queue request with at most one local buffer. Addresses are IOVAs of registered memory.
+struct WorkRequest {
+  Op op = Op::write;
+  bool signalled = true;
+  bool fence = false;      ///< starts after earlier reads and atomics have finished
+  bool solicited = false;  ///< raises a solicited event at the responder
+  bool inlined = false;    ///< the payload travels in the WQE; `payload` says where it is now
+  u32 bytes = 0;           ///< 0..kMaxMessage; 8 for atomics
+  u64 local = 0;
+  u32 lkey = 0;
+  u32 rkey = 0;
+  u64 remote = 0;
+  u32 imm = 0;      ///< host value: the responder's completion reports the same number
+  u64 operand = 0;  ///< fetch_add: what is added; compare_swap: what is stored
+  u64 compare = 0;
+  const u8* payload = nullptr;  ///< the initiator's own address of `bytes` bytes, when inlined
+};
+
+/// A buffer for an incoming SEND, or a token for a WRITE with immediate.
+struct ReceiveRequest {
+  u64 local = 0;
+  u32 lkey = 0;
+  u32 bytes = 0;
+};
+
+/// Where a WQE goes. Rings count in the format's units: 64-byte blocks (mlx5), 16-byte slots (bnxt), or
+/// whole entries (ionic, ernic).
+struct RingPosition {
+  u32 running =
+      0;         ///< units since creation, modulo 2^32; with `units` a power of two, slot = running mod units
+  u32 slot = 0;  ///< 0..units-1
+  u32 pass = 0;  ///< times that the ring has wrapped
+  u32 units = 1;   ///< of the ring
+  u32 serial = 0;  ///< requests before this one, modulo 2^32
+  u32 psn = 0;     ///< packet sequence number of its first packet, 24 bits
+};
+
+/// The position `n` requests further on, each `units` ring units and `packets` packets long. `n * units`
+/// is at most the ring's length.
+[[nodiscard]] DOORBELL_INLINE RingPosition advance(RingPosition p, u32 n, u32 units, u32 packets) {
+  p.running += n * units;
+  p.slot += n * units;
+  if (p.slot >= p.units) {
+    p.slot -= p.units;
+    ++p.pass;
+  }
+  p.serial += n;
+  p.psn = (p.psn + n * packets) & 0xffffff;
+  return p;
+}
+
+/// Packets of a message: one at least.
+[[nodiscard]] DOORBELL_INLINE u32 packets_of(u32 bytes, u32 mtu) {
+  return bytes <= mtu ? 1 : (bytes + mtu - 1) / mtu;
+}
+
+/// What a CQE says.
+struct Completion {
+  Status status = Status::ok;
+  bool receive = false;    ///< of a receive, not of a request
+  bool with_imm = false;   ///< `imm` is valid
+  bool flush_all = false;  ///< not one request: everything outstanding on this queue is flushed
+  bool ignore = false;     ///< carries no news (a format's stale or padding entry)
+  /// Which request, in the format's own count: see the format's kMark.
+  u32 mark = 0;
+  u32 bytes = 0;  ///< received bytes; of requests only where the format reports them
+  u32 imm = 0;
+  u32 vendor_error = 0;
+};
+
+/// What Completion::mark counts.
+enum class Mark {
+  unit,    ///< ring position (RingPosition::running, 16 bits) of the completed WQE's first unit
+  serial,  ///< requests up to and including the completed one, modulo the format's kMarkModulo or the ring
+};
+
+/// What the device's side finds in a WQE.
+struct DecodedWqe {
+  bool valid = false;   ///< false: an opcode or layout that the format does not know
+  WorkRequest request;  ///< payload, bytes of one SGE: see below
+  u32 units = 1;        ///< ring units that it takes
+  u32 sges = 0;
+  struct Sge {
+    u64 address = 0;
+    u32 bytes = 0;
+    u32 lkey = 0;
+  };
+  static constexpr u32 kMaxSges = 4;
+  Sge sge[kMaxSges];
+  u32 inline_part = 0;    ///< inlined: the payload begins in this 16-byte part of the WQE,
+  u32 inline_offset = 0;  ///< so many bytes in
+  u32 index = 0;          ///< the position that the WQE itself claims, where the format has one
+  bool owned = true;      ///< false: the format's ownership hint says that the WQE is not written yet
+  u64 wr_id = 0;          ///< where the format returns one
+};
+
+/// What the device's side puts into a CQE.
+struct CqeFields {
+  Op op = Op::write;
+  Completion completion;
+  u32 qpn = 0;
+  u64 wr_id = 0;
+  u64 qp_handle = 0;
+  u32 ring_units = 1;  ///< of the send queue, where marks wrap with it
+};
+
+/// A doorbell register's value, decoded.
+struct DoorbellValue {
+  enum class Queue { send, receive, completion, arm, unknown };
+  Queue queue = Queue::unknown;
+  u32 id = 0;     ///< QPN or CQN
+  u32 index = 0;  ///< the new position, in the format's units; 0 where the record in memory has it
+  u32 epoch = 0;
+};
+
+}  // namespace doorbell::rdma
