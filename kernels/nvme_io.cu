@@ -5,12 +5,14 @@
 #include <doorbell/gpu_clock.hpp>
 #include <doorbell/nvme/io_loop.hpp>
 
-#include "nvme/gpu_types.hpp"
+#include "measure/gpu_job.hpp"
 
 using namespace doorbell;
 using namespace doorbell::nvme;
 
 namespace {
+
+using IoJob = measure::GpuJob<IoPhase, IoQueue, QueuePairState>;
 
 struct GpuClock {
   static __device__ __forceinline__ u64 now() { return gpu_cycles(); }
@@ -19,12 +21,12 @@ struct GpuClock {
 
 /// Launch one block of one warp a queue, with IoScratch::bytes(window, kBuckets) of dynamic shared memory.
 template <bool Substeps>
-__device__ void run(const GpuJob* job) {
+__device__ void run(const IoJob* job) {
   extern __shared__ u64 shared[];
   const GpuWarp warp;
   const u32 q = blockIdx.x;
   const IoPhase phase = job->phase;
-  const IoQueue queue = job->queues[q];
+  const IoQueue queue = job->items[q];
   const IoScratch scratch = carve_scratch(shared, phase.window, histogram::kBuckets);
   u32* const slots = job->slots + static_cast<u64>(q) * phase.window;
   for (u32 i = warp.lane(); i < phase.window; i += GpuWarp::size) scratch.state[i] = slots[i];
@@ -45,9 +47,9 @@ __device__ void run(const GpuJob* job) {
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(64) doorbell_nvme_io(const GpuJob* job) {
+extern "C" __global__ void __launch_bounds__(64) doorbell_nvme_io(const IoJob* job) {
   run<false>(job);
 }
-extern "C" __global__ void __launch_bounds__(64) doorbell_nvme_io_substeps(const GpuJob* job) {
+extern "C" __global__ void __launch_bounds__(64) doorbell_nvme_io_substeps(const IoJob* job) {
   run<true>(job);
 }

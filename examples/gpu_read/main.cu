@@ -60,16 +60,16 @@ DOORBELL_HD void write_then_read(const Warp& warp, Job* shared) {
 }
 
 #if defined(__CUDACC__)
-constexpr auto kWho = nvme::Initiator::gpu;
+constexpr auto kWho = Initiator::gpu;
 __global__ void kernel(Job* job) {
   write_then_read(GpuWarp{}, job);
 }
 #else
-constexpr auto kWho = nvme::Initiator::cpu;
+constexpr auto kWho = Initiator::cpu;
 #endif
 
 int main(int argc, char** argv) try {
-  const bool gpu = kWho == nvme::Initiator::gpu;
+  const bool gpu = kWho == Initiator::gpu;
 #if defined(__CUDACC__)
   cudaFuncAttributes loaded;  // loads the kernel now, before the model's own kernel runs, and stays
   (void)cudaFuncGetAttributes(&loaded, kernel);

@@ -65,7 +65,7 @@ std::vector<Step> steps(bool gpu) {
   if (gpu) {
     for (const u32 mode : {0u, 11u})
       add(fmt::format("GPU kernel, memory mode {}", mode), [&](auto& b) {
-        b.initiator = nvme::Initiator::gpu;
+        b.initiator = Initiator::gpu;
         b.memory_mode = mode;
         b.num_queues = 4;
         b.batch = 64;

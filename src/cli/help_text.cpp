@@ -170,4 +170,13 @@ std::string command_help(const Command& command) {
   return text + example_lines(command.examples);
 }
 
+std::string key_text(const std::string& title, const OptionTable& keys) {
+  std::string text = title;
+  for (const Option& o : keys.all())
+    text += fmt::format("{} {}={} ({}{}{})", text.ends_with(':') ? "" : ";", o.name,
+                        value_name(o).empty() ? "VALUE" : value_name(o), o.help,
+                        o.default_text.empty() ? "" : "; default ", o.default_text);
+  return text + ".";
+}
+
 }  // namespace doorbell::cli

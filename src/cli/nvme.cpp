@@ -9,6 +9,8 @@
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
+#include "cli/run_options.hpp"
+#include "cli/texts.hpp"
 #include "nvme/backends.hpp"
 #include "nvme/beside.hpp"
 #include "nvme/model/spec.hpp"
@@ -19,7 +21,6 @@ namespace doorbell::cli {
 namespace {
 
 constexpr u64 kDefaultIos = 10'000;
-constexpr u64 kRepeatsByTime = 7;
 
 void add_nvme_options(OptionTable& t) {
   t.add({.name = "controller",
@@ -198,15 +199,6 @@ void add_nvme_options(OptionTable& t) {
             .group = "Verification"});
 }
 
-std::string key_text(const std::string& title, const OptionTable& keys) {
-  std::string text = title;
-  for (const Option& o : keys.all())
-    text += fmt::format("{} {}={} ({}{}{})", text.ends_with(':') ? "" : ";", o.name,
-                        value_name(o).empty() ? "VALUE" : value_name(o), o.help,
-                        o.default_text.empty() ? "" : "; default ", o.default_text);
-  return text + ".";
-}
-
 /// "file:PATH" and the options that only it has.
 void read_file_options(const Options& o, nvme::BenchOptions* b) {
   constexpr std::string_view kFile = "file:";
@@ -247,12 +239,26 @@ Place place_of(const std::string& name) {
   return name == "huge-1g" ? Place::huge_1g : Place::pageable;
 }
 
-nvme::BenchOptions bench_options(const Options& o) {
+nvme::BenchOptions common_part(const RunOptions& r) {
   nvme::BenchOptions b;
+  b.seed = r.seed;
+  b.verify = r.verify;
+  b.verify_sample = r.verify_sample;
+  b.timeout_s = r.timeout_s;
+  b.late_after_s = r.late_after_s;
+  b.warmup_s = r.warmup_s;
+  b.repeats = r.repeats;
+  b.duration_s = r.duration_s;
+  b.faults = r.faults;
+  b.initiator = r.initiator;
+  b.gpu = r.gpu;
+  return b;
+}
+
+nvme::BenchOptions bench_options(const Options& o) {
+  nvme::BenchOptions b = common_part(run_options(o));
   b.controller = o.text("controller");
   b.nsid = static_cast<u32>(o.integer("namespace"));
-  b.initiator = o.text("initiator") == "gpu" ? nvme::Initiator::gpu : nvme::Initiator::cpu;
-  b.gpu = static_cast<int>(o.integer("gpu"));
   b.memory_mode = static_cast<u32>(o.integer("memory-mode"));
   if ((b.memory_mode & 4) != 0)
     throw Error("--memory-mode",
@@ -274,7 +280,6 @@ nvme::BenchOptions bench_options(const Options& o) {
   b.base_lba = o.integer("base-lba");
   b.random = o.text("access-pattern") == "random";
   b.infinite = o.flag("infinite");
-  b.duration_s = o.has("duration") ? o.seconds("duration") : 0;
   if (b.infinite && b.duration_s > 0)
     throw Error("--infinite", "it contradicts --duration", "give one of the two");
   b.num_queues = static_cast<u32>(o.integer("num-queues"));
@@ -286,37 +291,13 @@ nvme::BenchOptions bench_options(const Options& o) {
   b.substeps = o.flag("substep-timing");
   if (b.less_timing && b.substeps)
     throw Error("--less-timing", "it contradicts --substep-timing", "give one of the two");
-  b.seed = o.integer("seed");
   b.lfsr_seed = o.has("lfsr-seed") ? o.integer("lfsr-seed") : b.seed;
-  b.verify = o.text("verify") != "off";
-  b.verify_sample = o.choice_number("verify").value_or(1);
-  b.timeout_s = o.seconds("timeout");
-  b.late_after_s = o.seconds("late-after");
   if (o.has("beside-file") && !o.has("beside"))
     throw Error("--beside-file", "there is nothing to compare with", "it goes with --beside");
-  // A count says how much is done; only a run by time is warmed up and repeated unasked.
-  const bool by_time = b.duration_s > 0;
-  b.warmup_s = o.has("warmup") ? o.seconds("warmup") : by_time ? std::min(1.0, b.duration_s / 10) : 0;
-  b.repeats = static_cast<u32>(o.has("repeats") ? o.integer("repeats") : by_time ? kRepeatsByTime : 1);
-  for (const ListItem& item : o.list("fault")) {
-    const auto& names = model::fault_names();
-    const auto kind = static_cast<std::size_t>(std::ranges::find(names, item.kind) - names.begin());
-    b.faults.probability[kind] = item.value;
-  }
   if (b.faults.any() && (!b.file.empty() || nvme::backend_of(b.controller).kind != "model"))
     throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", b.controller),
                 "use --controller model");
   return b;
-}
-
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> items;
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t end = std::min(list.find(',', at), list.size());
-    items.push_back(list.substr(at, end - at));
-    at = end + 1;
-  }
-  return items;
 }
 
 int run(const Options& options, Context& context) {

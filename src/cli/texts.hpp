@@ -22,6 +22,9 @@ inline constexpr std::size_t kHelpWidth = 92;
 /// What --help says of an option after its help text: unit, default, range, choices.
 [[nodiscard]] std::string option_facts(const Option& o);
 
+/// The keys inside one option's value, as a paragraph of a command's description: `title` and each key.
+[[nodiscard]] std::string key_text(const std::string& title, const OptionTable& keys);
+
 /// `doorbell help`: every command with its summary.
 [[nodiscard]] std::string program_help(const std::vector<Command>& commands);
 /// `doorbell help COMMAND`.

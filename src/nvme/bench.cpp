@@ -14,9 +14,9 @@
 #include <thread>
 
 #include "measure/clock.hpp"
+#include "measure/tally.hpp"
 #include "nvme/beside.hpp"
 #include "nvme/null_device.hpp"
-#include "nvme/tally.hpp"
 #include "nvme/target.hpp"
 
 namespace doorbell::nvme {
@@ -133,24 +133,24 @@ class Bench {
   }
 
   /// Writes, then reads back; `seconds` 0: by count, else again and again until they are over.
-  RepeatTally repeat(double seconds) {
-    RepeatTally t;
+  measure::RepeatTally repeat(double seconds) {
+    measure::RepeatTally t;
     const u64 begin = wall_ns();
     const auto left_s = [&] { return seconds - static_cast<double>(wall_ns() - begin) * 1e-9; };
     do {
-      if (s_.write_io > 0) one(IoOpcode::write, seconds > 0 ? left_s() : 0, t.write);
-      if (s_.read_io > 0 && going()) one(IoOpcode::read, seconds > 0 ? left_s() : 0, t.read);
+      if (s_.write_io > 0) one(IoOpcode::write, seconds > 0 ? left_s() : 0, t.part("write"));
+      if (s_.read_io > 0 && going()) one(IoOpcode::read, seconds > 0 ? left_s() : 0, t.part("read"));
     } while (seconds > 0 && left_s() > 0 && going());
     return t;
   }
 
   /// Ends the submission queues and takes the completions that nobody waited for.
-  void drain(RepeatTally& into) {
+  void drain(measure::RepeatTally& into) {
     target_.end_queues();
     IoPhase phase = phase_;
     phase.drain = true;
     for (IoQueue& q : set_.queues()) q.count = 0;
-    into.read.add(runner_->run(phase, set_.queues(), false, {}), s_.io_bytes);
+    into.part("read").add(runner_->run(phase, set_.queues(), false, {}), s_.io_bytes);
   }
 
   [[nodiscard]] bool going() const { return stop_ == StopReason::done && !interrupted(); }
@@ -159,10 +159,10 @@ class Bench {
   [[nodiscard]] bool lost() const { return stop_ == StopReason::removed || stop_ == StopReason::reset; }
   [[nodiscard]] bool interrupted() const { return watch_.stop != nullptr && watch_.stop->requested(); }
   [[nodiscard]] const IoPhase& phase() const { return phase_; }
-  [[nodiscard]] const Runner& runner() const { return *runner_; }
+  [[nodiscard]] const IoRunner& runner() const { return *runner_; }
 
  private:
-  void one(IoOpcode op, double seconds, PhaseTally& into) {
+  void one(IoOpcode op, double seconds, measure::PhaseTally& into) {
     const bool write = op == IoOpcode::write;
     const u64 total = write ? s_.write_io : s_.read_io;
     // With one kind of I/O there is no cycle to come back to: one phase lasts the whole time.
@@ -179,7 +179,7 @@ class Bench {
     }
     const double goal = static_cast<double>(total);
     const u64 begin = wall_ns();
-    PhaseOutcome outcome = runner_->run(phase, set_.queues(), o_.substeps, [&](u64 done) {
+    measure::PhaseOutcome outcome = runner_->run(phase, set_.queues(), o_.substeps, [&](u64 done) {
       if (watch_.progress) {
         const double elapsed = static_cast<double>(wall_ns() - begin) * 1e-9;
         watch_.progress(seconds > 0 ? elapsed / seconds : static_cast<double>(done) / goal,
@@ -191,7 +191,7 @@ class Bench {
     if (leaving_) stop_ = StopReason::removed;
     for (u64 q = 0; q < n; ++q) {
       IoQueue& io = set_.queues()[q];
-      const IoStats& st = outcome.queues[q];
+      const OpStats& st = outcome.queues[q];
       if (st.stop != StopReason::done && st.stop != StopReason::duration) stop_ = std::max(stop_, st.stop);
       if (!write) continue;
       io.written = st.posted;
@@ -210,12 +210,24 @@ class Bench {
   Target& target_;
   const Setup& s_;
   QueueBuffers& set_;
-  std::unique_ptr<Runner> runner_;
+  std::unique_ptr<IoRunner> runner_;
   IoPhase phase_;
   u64 generation_ = 1;
   StopReason stop_ = StopReason::done;
   bool leaving_ = false;
 };
+
+/// What the Result says of a controller.
+nlohmann::ordered_json controller_facts(const ControllerInfo& info, const NamespaceInfo& ns) {
+  return {{"model", info.model},
+          {"serial", info.serial},
+          {"firmware", info.firmware},
+          {"max_transfer_bytes", info.max_transfer_bytes},
+          {"max_queue_entries", info.max_queue_entries},
+          {"doorbell_stride", info.stride},
+          {"lba_bytes", ns.lba_bytes},
+          {"blocks", ns.blocks}};
+}
 
 std::string stop_name(const Bench& b) {
   if (b.stop() == StopReason::removed) return "removed";
@@ -242,8 +254,8 @@ std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
   if (o.initiator != Initiator::gpu && o.memory_mode == 0) return nullptr;
   auto gpu = gpu::open(o.gpu);
   // Loading code may wait for running kernels, and a model's DMA agent runs until the model ends.
-  for (const char* kernel :
-       {"doorbell_probe", "doorbell_dma_agent", "doorbell_nvme_io", "doorbell_nvme_io_substeps"})
+  for (const std::string& kernel : {std::string("doorbell_probe"), std::string("doorbell_dma_agent"),
+                                    kIoKernels.plain, kIoKernels.substeps})
     (void)gpu->kernel(kernel);
   return gpu;
 }
@@ -271,7 +283,7 @@ class BenchContender final : public Contender {
     in_flight_ = setup.window;
     // Asked once: what other ways write in their turns does not make the target somebody else's.
     if (setup.write_io > 0) o_.allow_write = true;
-    tally_.emplace(io_bytes_);
+    tally_.emplace("nvme", io_bytes_);
     if (!stay_open_) close();
   }
 
@@ -318,7 +330,7 @@ class BenchContender final : public Contender {
     stop_ = std::max(stop_, s.bench->stop());
     try {
       if (!s.bench->lost()) {
-        RepeatTally rest;
+        measure::RepeatTally rest;
         s.bench->drain(rest);
         tally_->after(rest);
       }
@@ -347,7 +359,6 @@ class BenchContender final : public Contender {
         own["harness_floor_ns_per_op"] = harness_floor_ns(s.bench->phase(), o_.queue_length);
       own["controller"] = controller_facts(s.target->info(), s.setup.ns);
     }
-    cell.path = "nvme";
     cell.device_kind = s.target->kind();
     cell.device_name = s.target->name();
     cell.initiator_kind = o_.initiator == Initiator::gpu ? "gpu" : "cpu";
@@ -380,11 +391,11 @@ class BenchContender final : public Contender {
   u64 io_bytes_ = 0;
   u32 in_flight_ = 0;
   std::unique_ptr<Session> session_;
-  std::optional<Tally> tally_;
+  std::optional<measure::Tally> tally_;
   StopReason stop_ = StopReason::done;
   std::string stop_name_;
   double ns_per_tick_ = 1;
-  Target::StatusName status_name_ = nullptr;
+  measure::StatusName status_name_ = nullptr;
   u64 unanswered_ = 0;  ///< times that the device did not let its queues go
   std::vector<std::string> warnings_;
   std::vector<std::string> errors_;

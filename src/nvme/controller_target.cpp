@@ -6,13 +6,26 @@
 #include <algorithm>
 #include <thread>
 
+#include "measure/cpu_runner.hpp"
+#include "measure/gpu_runner.hpp"
 #include "nvme/backends.hpp"
-#include "nvme/cpu_runner.hpp"
 #include "nvme/target.hpp"
 
 namespace doorbell::nvme {
 
 namespace {
+
+/// CPU initiators carry to the device what they rang.
+class ForwardDoorbells {
+ public:
+  explicit ForwardDoorbells(DoorbellForwarder& forwarder) : forwarder_(&forwarder) {}
+  void begin() { forwarder_->by_initiator(true); }
+  void after_step(const IoQueue& queue) { forwarder_->forward(queue.memory.qid); }
+  void end() { forwarder_->by_initiator(false); }
+
+ private:
+  DoorbellForwarder* forwarder_;
+};
 
 class ControllerTarget final : public Target {
  public:
@@ -43,7 +56,7 @@ class ControllerTarget final : public Target {
   bool leaving() override { return device().leaving(); }
   nlohmann::ordered_json counters() override { return device().counters(); }
   const u32* status_register() override { return controller_.status_register(initiator_); }
-  StatusName status_names() const override { return status_name; }
+  measure::StatusName status_names() const override { return status_name; }
 
   QueueBuffers& create_queues(const QueueShape& shape) override {
     buffers_ = std::make_unique<QueueBuffers>(device().address_space(), gpu_, shape);
@@ -55,12 +68,16 @@ class ControllerTarget final : public Target {
     return *buffers_;
   }
 
-  std::unique_ptr<Runner> runner(u32 window) override {
-    const auto queues = static_cast<u32>(pairs_.size());
-    if (initiator_ == Initiator::gpu) return gpu_runner(gpu_, window, queues);
-    std::vector<QueuePairState> states(queues);
-    for (u32 q = 0; q < queues; ++q) states[q].memory = buffers_->queues()[q].memory;
-    return std::make_unique<CpuRunner<QueuePair<OneLane>>>(threads_, window, states, device().forwarder());
+  std::unique_ptr<IoRunner> runner(u32 window) override {
+    using Work = IoWork<QueuePair<OneLane>>;
+    std::vector<QueuePairState> states(pairs_.size());
+    for (std::size_t q = 0; q < states.size(); ++q) states[q].memory = buffers_->queues()[q].memory;
+    if (initiator_ == Initiator::gpu)
+      return std::make_unique<measure::GpuRunner<Work>>(gpu_, kIoKernels, window, states);
+    if (DoorbellForwarder* const f = device().forwarder(); f != nullptr)
+      return std::make_unique<measure::CpuRunner<Work, ForwardDoorbells>>(threads_, window, states,
+                                                                          ForwardDoorbells(*f));
+    return std::make_unique<measure::CpuRunner<Work>>(threads_, window, states);
   }
 
   void end_queues() override {

@@ -10,9 +10,9 @@
 #include <cmath>
 #include <system_error>
 
+#include "measure/tally.hpp"
 #include "nvme/beside.hpp"
 #include "nvme/kernel/file.hpp"
-#include "nvme/tally.hpp"
 #include "system/child.hpp"
 
 namespace doorbell::nvme {
@@ -137,7 +137,7 @@ class FioContender final : public Contender {
     const double per_job = m.elapsed_s * static_cast<double>(jobs_) / 100;
     user_s_.push_back(job.at("usr_cpu").get<double>() * per_job);
     system_s_.push_back(job.at("sys_cpu").get<double>() * per_job);
-    const report::Repeat r = repeat_of(o_.seed + number, m, job.value("error", 0) != 0 ? 1 : 0);
+    const report::Repeat r = measure::repeat_of(o_.seed + number, m, job.value("error", 0) != 0 ? 1 : 0);
     failed_ = failed_ || r.errors > 0;
     cell_.errors["completion"] += r.errors;
     cell_.repeats.push_back(r);
@@ -145,7 +145,7 @@ class FioContender final : public Contender {
 
   BenchResult finish() override {
     BenchResult result;
-    result.warnings = summarise_repeats(cell_);
+    result.warnings = measure::summarise_repeats(cell_);
     if (!metrics_.empty()) {
       std::vector<std::size_t> order(metrics_.size());
       for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;

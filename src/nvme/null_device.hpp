@@ -66,7 +66,7 @@ class NullDevice {
   phase.duration_ticks = 0;
   std::vector<u64> memory(IoScratch::bytes(phase.window, histogram::kBuckets) / 8 + 1);
   const IoScratch scratch = carve_scratch(memory.data(), phase.window, histogram::kBuckets);
-  IoStats stats;
+  OpStats stats;
   const OneLane lane;
   QueuePairState state;
   state.memory = queue.memory;

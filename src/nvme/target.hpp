@@ -10,9 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "measure/tally.hpp"
 #include "nvme/bench.hpp"
+#include "nvme/io_work.hpp"
 #include "nvme/queue_buffers.hpp"
-#include "nvme/runner.hpp"
 
 namespace doorbell::nvme {
 
@@ -36,7 +37,7 @@ class Target {
 
   /// Once. The buffers live as long as the target.
   [[nodiscard]] virtual QueueBuffers& create_queues(const QueueShape& shape) = 0;
-  [[nodiscard]] virtual std::unique_ptr<Runner> runner(u32 window) = 0;
+  [[nodiscard]] virtual std::unique_ptr<IoRunner> runner(u32 window) = 0;
   /// What the loops watch for a device that is gone; null where there is no such thing.
   [[nodiscard]] virtual const u32* status_register() { return nullptr; }
   /// After this no completion comes that has not come.
@@ -45,8 +46,7 @@ class Target {
   /// For the Result; null when there is nothing to tell.
   [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }
   /// What a completion's status is called.
-  using StatusName = std::string (*)(u16 type_and_code);
-  [[nodiscard]] virtual StatusName status_names() const = 0;
+  [[nodiscard]] virtual measure::StatusName status_names() const = 0;
 };
 
 /// How many CPU threads drive a run's queues: as asked, else half the cores; 0 when a GPU does.

@@ -9,6 +9,7 @@
 
 #include "cli/command.hpp"
 #include "cli/parse.hpp"
+#include "cli/run_options.hpp"
 #include "cli/texts.hpp"
 #include "options/suggest.hpp"
 
@@ -297,6 +298,60 @@ TEST(CliOptions, EchoHasTypedValuesAndUnits) {
   EXPECT_EQ(json.at("verify"), "on");
   EXPECT_EQ(json.at("infinite"), false);
   EXPECT_EQ(json.size(), sample_table().all().size());
+}
+
+RunOptions run_options_of(const std::vector<std::pair<const char*, const char*>>& given) {
+  OptionTable table;
+  add_common_options(table);
+  Options options(table);
+  for (const auto& [name, text] : given) options.set(name, text);
+  return run_options(options);
+}
+
+TEST(CliRunOptions, OnlyARunByTimeIsWarmedUpAndRepeatedUnasked) {
+  const RunOptions by_count = run_options_of({});
+  EXPECT_EQ(by_count.repeats, 1u);
+  EXPECT_EQ(by_count.warmup_s, 0);
+  EXPECT_EQ(by_count.duration_s, 0);
+  const RunOptions by_time = run_options_of({{"duration", "2"}});
+  EXPECT_EQ(by_time.repeats, 7u);
+  EXPECT_DOUBLE_EQ(by_time.warmup_s, 0.2);
+  EXPECT_DOUBLE_EQ(run_options_of({{"duration", "60"}}).warmup_s, 1);
+  const RunOptions asked = run_options_of({{"duration", "2"}, {"warmup", "0"}, {"repeats", "3"}});
+  EXPECT_EQ(asked.repeats, 3u);
+  EXPECT_EQ(asked.warmup_s, 0);
+}
+
+TEST(CliRunOptions, TakesWhatAllPathsShare) {
+  const RunOptions plain = run_options_of({});
+  EXPECT_TRUE(plain.verify);
+  EXPECT_EQ(plain.verify_sample, 1);
+  EXPECT_EQ(plain.initiator, Initiator::cpu);
+  EXPECT_FALSE(plain.faults.any());
+  EXPECT_FALSE(run_options_of({{"verify", "off"}}).verify);
+  const RunOptions r = run_options_of({{"verify", "sample=0.25"},
+                                       {"fault", "drop=0.5,corrupt=0.125"},
+                                       {"initiator", "gpu"},
+                                       {"gpu", "2"},
+                                       {"seed", "9"},
+                                       {"timeout", "3"},
+                                       {"late-after", "20ms"}});
+  EXPECT_TRUE(r.verify);
+  EXPECT_DOUBLE_EQ(r.verify_sample, 0.25);
+  EXPECT_DOUBLE_EQ(r.faults.of(model::Fault::drop), 0.5);
+  EXPECT_DOUBLE_EQ(r.faults.of(model::Fault::corrupt), 0.125);
+  EXPECT_EQ(r.faults.of(model::Fault::stale), 0);
+  EXPECT_EQ(r.initiator, Initiator::gpu);
+  EXPECT_EQ(r.gpu, 2);
+  EXPECT_EQ(r.seed, 9u);
+  EXPECT_DOUBLE_EQ(r.timeout_s, 3);
+  EXPECT_DOUBLE_EQ(r.late_after_s, 0.02);
+}
+
+TEST(CliRunOptions, SplitKeepsEmptyItems) {
+  EXPECT_EQ(split("a,b,c"), (Words{"a", "b", "c"}));
+  EXPECT_EQ(split("a,,b,"), (Words{"a", "", "b", ""}));
+  EXPECT_EQ(split(""), (Words{""}));
 }
 
 TEST(CliSuggest, DistanceCountsEditsAndSwaps) {

@@ -330,7 +330,7 @@ struct Scenario {
 };
 
 struct Outcome {
-  IoStats write, read, drain;
+  OpStats write, read, drain;
   std::vector<u8> submitted;
   std::vector<u32> tails;
   u32 cq_head = 0;
@@ -385,7 +385,7 @@ Outcome run_scenario(const Scenario& s) {
   QueuePairState state;
   state.memory = q.memory;
   Outcome out;
-  const auto one_phase = [&](IoStats& stats) {
+  const auto one_phase = [&](OpStats& stats) {
     collective<N>([&](const auto& warp) {
       using Warp = std::remove_cvref_t<decltype(warp)>;
       IoLoop<Warp, ManualClock, Substeps> loop(warp, phase, q, state, scratch, &stats);
@@ -429,28 +429,21 @@ Outcome run_scenario(const Scenario& s) {
   return out;
 }
 
-void expect_same(const IoStats& a, const IoStats& b) {
-  const std::pair<const char*, u64 IoCounters::*> fields[] = {
-      {"posted", &IoCounters::posted},
-      {"succeeded", &IoCounters::succeeded},
-      {"failed", &IoCounters::failed},
-      {"timed_out", &IoCounters::timed_out},
-      {"aborted", &IoCounters::aborted},
-      {"late", &IoCounters::late},
-      {"protocol", &IoCounters::protocol},
-      {"checked", &IoCounters::checked},
-      {"unverifiable", &IoCounters::unverifiable},
-      {"corrupt", &IoCounters::corrupt},
-      {"misplaced", &IoCounters::misplaced},
-      {"stale", &IoCounters::stale},
-      {"missing", &IoCounters::missing},
-      {"timed", &IoCounters::timed},
-      {"sq_doorbells", &IoCounters::sq_doorbells},
+void expect_same(const OpStats& a, const OpStats& b) {
+  const std::pair<const char*, u64 OpCounters::*> fields[] = {
+      {"posted", &OpCounters::posted},   {"succeeded", &OpCounters::succeeded},
+      {"failed", &OpCounters::failed},   {"timed_out", &OpCounters::timed_out},
+      {"aborted", &OpCounters::aborted}, {"late", &OpCounters::late},
+      {"skipped", &OpCounters::skipped}, {"protocol", &OpCounters::protocol},
+      {"checked", &OpCounters::checked}, {"unverifiable", &OpCounters::unverifiable},
+      {"corrupt", &OpCounters::corrupt}, {"misplaced", &OpCounters::misplaced},
+      {"stale", &OpCounters::stale},     {"missing", &OpCounters::missing},
+      {"timed", &OpCounters::timed},     {"sq_doorbells", &OpCounters::sq_doorbells},
   };
   for (const auto& [name, field] : fields) EXPECT_EQ(a.*field, b.*field) << name;
   EXPECT_EQ(a.stop, b.stop);
-  for (u32 i = 0; i < IoStats::kKept; ++i) {
-    EXPECT_EQ(a.statuses[i].type_and_code, b.statuses[i].type_and_code);
+  for (u32 i = 0; i < OpStats::kKept; ++i) {
+    EXPECT_EQ(a.statuses[i].code, b.statuses[i].code);
     EXPECT_EQ(a.statuses[i].count, b.statuses[i].count);
   }
   ASSERT_EQ(a.failures, b.failures);
@@ -549,7 +542,7 @@ TEST(WarpLoop, Errors) {
   const Outcome o = expect_same_by_all({.shuffle = true, .write_plan = some, .read_plan = some});
   EXPECT_EQ(o.write.failed, 20u);
   EXPECT_EQ(o.read.failed, 20u);
-  EXPECT_EQ(o.read.statuses[0].type_and_code, status::write_fault);
+  EXPECT_EQ(o.read.statuses[0].code, status::write_fault);
   EXPECT_EQ(o.read.statuses[0].count, 20u);
   // Refused writes are read back as unverifiable where the read itself was answered.
   EXPECT_EQ(o.read.stale, 0u);
@@ -614,7 +607,7 @@ void against_the_model(model::FaultRates faults, u64 ios, u32 blocks) {
   QueuePairState state;
   state.memory = q.memory;
   const auto one_phase = [&](IoOpcode op, bool drain) {
-    IoStats stats;
+    OpStats stats;
     phase.op = op;
     phase.drain = drain;
     collective<N>([&](const auto& warp) {
@@ -628,13 +621,13 @@ void against_the_model(model::FaultRates faults, u64 ios, u32 blocks) {
     });
     return stats;
   };
-  const IoStats written = one_phase(IoOpcode::write, false);
+  const OpStats written = one_phase(IoOpcode::write, false);
   q.written = written.posted;
   q.written_generation = phase.generation;
-  const IoStats read = one_phase(IoOpcode::read, false);
+  const OpStats read = one_phase(IoOpcode::read, false);
   pair.delete_sq();
   q.count = 0;
-  const IoStats rest = one_phase(IoOpcode::read, true);
+  const OpStats rest = one_phase(IoOpcode::read, true);
   EXPECT_EQ(written.posted, ios);
   EXPECT_EQ(written.succeeded + written.failed, ios);
   EXPECT_EQ(read.succeeded + read.failed, ios);

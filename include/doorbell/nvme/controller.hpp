@@ -6,6 +6,7 @@
 #pragma once
 
 #include <doorbell/address_space.hpp>
+#include <doorbell/initiator.hpp>
 #include <doorbell/nvme/queue_pair.hpp>
 
 #include <memory>
@@ -39,9 +40,6 @@ struct OpenOptions {
   bool shadow_doorbells = false;  ///< configure doorbell buffers; refused when the controller has none
 };
 
-/// Whose addresses a QueuePairMemory holds.
-enum class Initiator { cpu, gpu };
-
 /// A created I/O queue pair and its memory. Deleted (if not before) when destroyed; the controller
 /// must still be there.
 class IoQueuePair {
@@ -50,7 +48,8 @@ class IoQueuePair {
   IoQueuePair& operator=(IoQueuePair&&) noexcept = delete;
   ~IoQueuePair();
 
-  /// Throws when the initiator cannot reach the queues (a CPU and queues in GPU memory).
+  /// In addresses of `who`. Throws when the initiator cannot reach the queues (a CPU and queues in GPU
+  /// memory).
   [[nodiscard]] QueuePairMemory memory(Initiator who) const;
   [[nodiscard]] u16 qid() const { return qid_; }
   [[nodiscard]] u32 entries() const { return entries_; }

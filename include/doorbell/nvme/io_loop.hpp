@@ -36,9 +36,9 @@ class IoLoop {
  public:
   /// `state` is where the previous phase left the queue pair; state() hands it on. `scratch`
   /// is prepared here; its `state` must be zero before the first phase. `stats` receives rare events
-  /// at once and the rest in finish(); one IoStats a queue and phase, default-constructed.
+  /// at once and the rest in finish(); one OpStats a queue and phase, default-constructed.
   DOORBELL_INLINE IoLoop(const Warp& warp, const IoPhase& phase, const IoQueue& queue,
-                         const typename Queue::State& state, const IoScratch& scratch, IoStats* stats)
+                         const typename Queue::State& state, const IoScratch& scratch, OpStats* stats)
       : phase_(phase),
         q_(queue),
         qp_(state),
@@ -88,7 +88,7 @@ class IoLoop {
     return phase_.drain || in_flight_ > 0 || (!draining_ && posted_ < q_.count);
   }
 
-  /// Adds everything counted so far to the IoStats. Call once, after the last step().
+  /// Adds everything counted so far to the OpStats. Call once, after the last step().
   DOORBELL_INLINE void finish(const Warp& warp) {
     if (qp_.cq_unrung() > 0) ring_cq(warp);
     warp.sync();
@@ -114,20 +114,20 @@ class IoLoop {
       out_->stop = stop_;
     }
     // These every lane counted for itself.
-    add(warp, &IoCounters::succeeded);
-    add(warp, &IoCounters::failed);
-    add(warp, &IoCounters::late);
-    add(warp, &IoCounters::duplicated);
-    add(warp, &IoCounters::protocol);
-    add(warp, &IoCounters::checked);
-    add(warp, &IoCounters::unverifiable);
-    add(warp, &IoCounters::corrupt);
-    add(warp, &IoCounters::misplaced);
-    add(warp, &IoCounters::stale);
-    add(warp, &IoCounters::missing);
-    add(warp, &IoCounters::timed);
-    add(warp, &IoCounters::sum_ns);
-    add(warp, &IoCounters::sum_sq_ns);
+    add(warp, &OpCounters::succeeded);
+    add(warp, &OpCounters::failed);
+    add(warp, &OpCounters::late);
+    add(warp, &OpCounters::duplicated);
+    add(warp, &OpCounters::protocol);
+    add(warp, &OpCounters::checked);
+    add(warp, &OpCounters::unverifiable);
+    add(warp, &OpCounters::corrupt);
+    add(warp, &OpCounters::misplaced);
+    add(warp, &OpCounters::stale);
+    add(warp, &OpCounters::missing);
+    add(warp, &OpCounters::timed);
+    add(warp, &OpCounters::sum_ns);
+    add(warp, &OpCounters::sum_sq_ns);
     const u64 low = reduce_min(warp, mine_.min_ns);
     const u64 high = reduce_max(warp, mine_.max_ns);
     if (warp.lane() == 0) {
@@ -392,7 +392,7 @@ class IoLoop {
     if (found.verdict == Verdict::misplaced) ++mine_.misplaced;
     if (found.verdict == Verdict::stale) ++mine_.stale;
     if (found.verdict == Verdict::missing) ++mine_.missing;
-    if (out_->failures < IoStats::kKept)
+    if (out_->failures < OpStats::kKept)
       out_->first_failures[out_->failures++] = {found.verdict, found.address, expect.id.sequence};
   }
 
@@ -415,12 +415,7 @@ class IoLoop {
       if (warp.lane() != 0) continue;
       if (is_write() && q_.unwritten != nullptr && unwritten_bit(slot) < q_.unwritten_bits)
         q_.unwritten[unwritten_bit(slot) / 32] |= 1u << (unwritten_bit(slot) % 32);
-      u32 at = 0;
-      while (at + 1 < IoStats::kKept && out_->statuses[at].count > 0 &&
-             out_->statuses[at].type_and_code != code)
-        ++at;
-      if (out_->statuses[at].count == 0) out_->statuses[at].type_and_code = code;
-      ++out_->statuses[at].count;
+      count_status(*out_, code, 1);
     }
   }
 
@@ -521,7 +516,7 @@ class IoLoop {
   }
 
   template <class T>
-  DOORBELL_INLINE void add(const Warp& warp, T IoCounters::*field) {
+  DOORBELL_INLINE void add(const Warp& warp, T OpCounters::*field) {
     const T sum = reduce_add(warp, mine_.*field);
     if (warp.lane() == 0) out_->*field += sum;
   }
@@ -530,9 +525,9 @@ class IoLoop {
   IoQueue q_;
   Queue qp_;
   IoScratch s_;
-  IoStats* out_;
+  OpStats* out_;
   Permutation order_;
-  IoCounters mine_;  // this lane's share
+  OpCounters mine_;  // this lane's share
   u64 prp2_ = 0;     // of slot 0
   u64 prp2_stride_ = 0;
   u64 begin_ns_ = 0;

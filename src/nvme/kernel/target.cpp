@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "measure/clock.hpp"
-#include "nvme/cpu_runner.hpp"
+#include "measure/cpu_runner.hpp"
 #include "nvme/kernel/file.hpp"
 #include "nvme/kernel/uring.hpp"
 
@@ -68,12 +68,12 @@ class FileTarget final : public Target {
     return *buffers_;
   }
 
-  std::unique_ptr<Runner> runner(u32 window) override {
+  std::unique_ptr<IoRunner> runner(u32 window) override {
     if (o_.file_options.sync) return run_with(sync_, window);
     return run_with(rings_, window);
   }
 
-  StatusName status_names() const override {
+  measure::StatusName status_names() const override {
     return [](u16 code) {
       return std::string(code == kShortTransfer ? "short transfer" : std::strerror(code & 0xff));
     };
@@ -111,7 +111,7 @@ class FileTarget final : public Target {
   [[nodiscard]] std::string subject() const { return "--controller file:" + o_.file; }
 
   template <class Engine>
-  std::unique_ptr<Runner> run_with(const std::vector<std::unique_ptr<Engine>>& engines, u32 window) {
+  std::unique_ptr<IoRunner> run_with(const std::vector<std::unique_ptr<Engine>>& engines, u32 window) {
     using Queue = KernelQueuePair<Engine>;
     std::vector<typename Queue::State> states;
     for (u32 q = 0; q < shape_.queues; ++q)
@@ -121,7 +121,7 @@ class FileTarget final : public Target {
                         .entries = window + 1,
                         .qid = static_cast<u16>(q + 1)});
     // A thread a queue: its calls may sleep.
-    return std::make_unique<CpuRunner<Queue>>(shape_.queues, window, states);
+    return std::make_unique<measure::CpuRunner<IoWork<Queue>>>(shape_.queues, window, states);
   }
 
   const BenchOptions& o_;

@@ -53,11 +53,7 @@ QemuDevice::QemuDevice(const QemuConfig& config, std::string name, std::shared_p
       forwarded_(2 * kPairsMost) {
   link_.share_memory(memory_.fd(), reinterpret_cast<u64>(memory_.base()), memory_.bytes());
   const u32 id = link_.read_config(0, 4);
-  if (link_.gone()) {
-    const std::string said = process_.last_words();
-    throw Error(name_, said.empty() ? "QEMU ended without a word" : "QEMU says: " + said,
-                "doorbell backends shows whether this QEMU can do it");
-  }
+  if (link_.gone()) process_.refuse_ended(name_);
   if (id != kNvmeId)
     throw Error(name_,
                 fmt::format("the remote device is {:08x}, not QEMU's NVMe controller {:08x}", id, kNvmeId),
@@ -108,15 +104,18 @@ void QemuDevice::write64(u32 offset, u64 value) {
   link_.write(kBar + offset + 4, static_cast<u32>(value >> 32));
 }
 
-u32* QemuDevice::cpu_register(u64 offset) {
+void QemuDevice::check_register(u64 offset) const {
   if (offset % 4 != 0 || offset > kBarBytes - 4)
     throw Error(name_, fmt::format("register {:#x} is outside its BAR of {} bytes", offset, kBarBytes));
+}
+
+u32* QemuDevice::cpu_register(u64 offset) {
+  check_register(offset);
   return word(offset);
 }
 
 u32* QemuDevice::gpu_register(u64 offset) {
-  if (offset % 4 != 0 || offset > kBarBytes - 4)
-    throw Error(name_, fmt::format("register {:#x} is outside its BAR of {} bytes", offset, kBarBytes));
+  check_register(offset);
   return words_.device() == nullptr ? nullptr : reinterpret_cast<u32*>(words_.device() + offset);
 }
 

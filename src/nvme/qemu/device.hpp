@@ -49,6 +49,7 @@ class QemuDevice final : public Device, private DoorbellForwarder {
   void by_initiator(bool on) override;
 
   [[nodiscard]] u32* word(u64 offset) { return reinterpret_cast<u32*>(words_.host() + offset); }
+  void check_register(u64 offset) const;
   bool forward_word(u32 index);
   bool forward_pair(u16 qid);
   void start_over();

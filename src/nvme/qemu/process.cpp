@@ -202,8 +202,12 @@ QemuProcess::QemuProcess(const QemuConfig& c, double start_limit_s) {
       break;
   }
   (void)child_->wait(kHelpLimitS);
+  refuse_ended("--controller qemu");
+}
+
+void QemuProcess::refuse_ended(const std::string& subject) const {
   const std::string said = last_words();
-  throw Error("--controller qemu", said.empty() ? "QEMU ended without a word" : "QEMU says: " + said,
+  throw Error(subject, said.empty() ? "QEMU ended without a word" : "QEMU says: " + said,
               "doorbell backends shows whether this QEMU can do it");
 }
 

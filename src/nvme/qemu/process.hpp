@@ -25,6 +25,8 @@ class QemuProcess {
   [[nodiscard]] int take_socket();
   /// The last line that it complained with; empty when there is none.
   [[nodiscard]] std::string last_words() const;
+  /// Throws that it ended unasked, with its last words.
+  [[noreturn]] void refuse_ended(const std::string& subject) const;
   [[nodiscard]] pid_t pid() const { return child_->pid(); }
 
  private:

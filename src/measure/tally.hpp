@@ -4,56 +4,59 @@
 // From what the queues counted in each phase to the cell of a Result.
 #pragma once
 
-#include <doorbell/nvme/controller.hpp>
-
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "nvme/runner.hpp"
+#include "measure/runner.hpp"
 #include "report/result.hpp"
 
-namespace doorbell::nvme {
+namespace doorbell::measure {
 
 /// Sums over the phases of one kind in one repeat.
 struct PhaseTally {
-  IoStats sum;  ///< counters and tables of all queues; begin and end are not used
-  measure::Histogram latency;
+  OpStats sum;  ///< counters and tables of all queues; begin and end are not used
+  Histogram latency;
   double elapsed_s = 0;
   double queue_busy_ns = 0;     ///< over queues: how long each ran by the shared clock,
   double queue_busy_ticks = 0;  ///< and by its own
   u64 bytes = 0;
   std::vector<ThreadCost> threads;
 
-  void add(const PhaseOutcome& outcome, u64 io_bytes);
+  void add(const PhaseOutcome& outcome, u64 op_bytes);
   void add(const PhaseTally& other);
   [[nodiscard]] report::Metrics metrics() const;
 };
 
+/// One repeat: its kinds of phases by name ("write", "read"), in the order of their first use.
 struct RepeatTally {
-  PhaseTally write;
-  PhaseTally read;
-  [[nodiscard]] PhaseTally both() const;
+  std::vector<std::pair<std::string, PhaseTally>> parts;
+
+  /// Made when it is first asked for.
+  [[nodiscard]] PhaseTally& part(const std::string& name);
+  [[nodiscard]] PhaseTally whole() const;
 };
 
 [[nodiscard]] report::Repeat repeat_of(u64 seed, const report::Metrics& metrics, u64 errors);
 /// Fills the cell's spreads from its repeats; returns warnings.
 [[nodiscard]] std::vector<std::string> summarise_repeats(report::Cell& cell);
 
-/// What the Result says of a controller.
-[[nodiscard]] nlohmann::ordered_json controller_facts(const ControllerInfo& info, const NamespaceInfo& ns);
+/// Names a completion's status, as OpStats::StatusCount holds it.
+using StatusName = std::string (*)(u16 code);
 
 class Tally {
  public:
-  explicit Tally(u64 io_bytes) : io_bytes_(io_bytes) {}
+  /// `path` is the cell's, and the key of what it says for itself.
+  Tally(std::string path, u64 op_bytes) : op_bytes_(op_bytes) { cell_.path = std::move(path); }
 
   /// Its errors count, its figures do not.
-  void warm_up(const RepeatTally& r) { others_.add(r.both()); }
+  void warm_up(const RepeatTally& r) { others_.add(r.whole()); }
   void add(u64 seed, RepeatTally r) { repeats_.push_back({seed, std::move(r)}); }
   /// What came after the last repeat: late and repeated completions.
-  void after(const RepeatTally& r) { others_.add(r.both()); }
+  void after(const RepeatTally& r) { others_.add(r.whole()); }
 
-  /// Works out the cell. `stop`: what ended the run; `status_name` names a completion's status.
-  void finish(double ns_per_tick, StopReason stop, bool substeps, std::string (*status_name)(u16));
+  /// Works out the cell. `stop`: what ended the run.
+  void finish(double ns_per_tick, StopReason stop, bool substeps, StatusName status_name);
 
   [[nodiscard]] report::Cell& cell() { return cell_; }
   [[nodiscard]] std::vector<std::string> warnings() const { return warnings_; }
@@ -64,14 +67,14 @@ class Tally {
     RepeatTally tally;
   };
   void measure_median(bool substeps, double ns_per_tick);
-  void count_errors(StopReason stop, std::string (*status_name)(u16));
+  void count_errors(StopReason stop, StatusName status_name);
   void list_repeats();
 
-  u64 io_bytes_;
+  u64 op_bytes_;
   std::vector<Seeded> repeats_;
   PhaseTally others_;
   report::Cell cell_;
   std::vector<std::string> warnings_;
 };
 
-}  // namespace doorbell::nvme
+}  // namespace doorbell::measure

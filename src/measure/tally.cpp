@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "nvme/tally.hpp"
+#include "measure/tally.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 
 #include "measure/statistics.hpp"
 
-namespace doorbell::nvme {
+namespace doorbell::measure {
 
 namespace {
 
@@ -30,44 +30,25 @@ std::string verdict_name(pattern::Verdict v) {
 }
 
 /// The plain sums among the counters.
-constexpr u64 IoCounters::*kSums[] = {&IoCounters::posted,
-                                      &IoCounters::succeeded,
-                                      &IoCounters::failed,
-                                      &IoCounters::timed_out,
-                                      &IoCounters::aborted,
-                                      &IoCounters::late,
-                                      &IoCounters::duplicated,
-                                      &IoCounters::protocol,
-                                      &IoCounters::checked,
-                                      &IoCounters::unverifiable,
-                                      &IoCounters::corrupt,
-                                      &IoCounters::misplaced,
-                                      &IoCounters::stale,
-                                      &IoCounters::missing,
-                                      &IoCounters::polls,
-                                      &IoCounters::empty_polls,
-                                      &IoCounters::sq_doorbells,
-                                      &IoCounters::cq_doorbells,
-                                      &IoCounters::register_writes,
-                                      &IoCounters::timed,
-                                      &IoCounters::build_ticks,
-                                      &IoCounters::enqueue_ticks,
-                                      &IoCounters::sq_doorbell_ticks,
-                                      &IoCounters::cq_poll_ticks,
-                                      &IoCounters::cq_doorbell_ticks};
+constexpr u64 OpCounters::*kSums[] = {&OpCounters::posted,        &OpCounters::succeeded,
+                                      &OpCounters::failed,        &OpCounters::timed_out,
+                                      &OpCounters::aborted,       &OpCounters::late,
+                                      &OpCounters::duplicated,    &OpCounters::skipped,
+                                      &OpCounters::protocol,      &OpCounters::checked,
+                                      &OpCounters::unverifiable,  &OpCounters::corrupt,
+                                      &OpCounters::misplaced,     &OpCounters::stale,
+                                      &OpCounters::missing,       &OpCounters::polls,
+                                      &OpCounters::empty_polls,   &OpCounters::sq_doorbells,
+                                      &OpCounters::cq_doorbells,  &OpCounters::register_writes,
+                                      &OpCounters::timed,         &OpCounters::build_ticks,
+                                      &OpCounters::enqueue_ticks, &OpCounters::sq_doorbell_ticks,
+                                      &OpCounters::cq_poll_ticks, &OpCounters::cq_doorbell_ticks};
 
-void add_stats(IoStats& into, const IoStats& from) {
+void add_stats(OpStats& into, const OpStats& from) {
   for (const auto field : kSums) into.*field += from.*field;
-  for (const IoStats::StatusCount& s : from.statuses) {
-    if (s.count == 0) continue;
-    u32 at = 0;
-    while (at + 1 < IoStats::kKept && into.statuses[at].count > 0 &&
-           into.statuses[at].type_and_code != s.type_and_code)
-      ++at;
-    if (into.statuses[at].count == 0) into.statuses[at].type_and_code = s.type_and_code;
-    into.statuses[at].count += s.count;
-  }
-  for (u32 i = 0; i < from.failures && into.failures < IoStats::kKept; ++i)
+  for (const OpStats::StatusCount& s : from.statuses)
+    if (s.count > 0) count_status(into, s.code, s.count);
+  for (u32 i = 0; i < from.failures && into.failures < OpStats::kKept; ++i)
     into.first_failures[into.failures++] = from.first_failures[i];
 }
 
@@ -77,10 +58,10 @@ double ratio(u64 a, u64 b) {
 
 }  // namespace
 
-void PhaseTally::add(const PhaseOutcome& outcome, u64 io_bytes) {
-  for (const IoStats& s : outcome.queues) {
+void PhaseTally::add(const PhaseOutcome& outcome, u64 op_bytes) {
+  for (const OpStats& s : outcome.queues) {
     add_stats(sum, s);
-    bytes += s.succeeded * io_bytes;
+    bytes += s.succeeded * op_bytes;
     queue_busy_ns += static_cast<double>(s.end_ns - s.begin_ns);
     queue_busy_ticks += static_cast<double>(s.busy_ticks);
   }
@@ -112,21 +93,27 @@ report::Metrics PhaseTally::metrics() const {
   return m;
 }
 
-PhaseTally RepeatTally::both() const {
-  PhaseTally t = write;
-  t.add(read);
+PhaseTally& RepeatTally::part(const std::string& name) {
+  for (auto& [own, tally] : parts)
+    if (own == name) return tally;
+  return parts.emplace_back(name, PhaseTally{}).second;
+}
+
+PhaseTally RepeatTally::whole() const {
+  PhaseTally t;
+  for (const auto& [name, tally] : parts) t.add(tally);
   return t;
 }
 
-void Tally::finish(double ns_per_tick, StopReason stop, bool substeps, std::string (*status_name)(u16)) {
+void Tally::finish(double ns_per_tick, StopReason stop, bool substeps, StatusName status_name) {
   measure_median(substeps, ns_per_tick);
   list_repeats();
   count_errors(stop, status_name);
   double ns = 0, ticks = 0;
   for (const Seeded& r : repeats_) {
-    const PhaseTally both = r.tally.both();
-    ns += both.queue_busy_ns;
-    ticks += both.queue_busy_ticks;
+    const PhaseTally whole = r.tally.whole();
+    ns += whole.queue_busy_ns;
+    ticks += whole.queue_busy_ticks;
   }
   if (ns > 1e6 && ticks > 0 && cell_.errors.at("timeout") == 0 &&
       std::abs(ticks * ns_per_tick / ns - 1) > kClockDrift)
@@ -139,29 +126,29 @@ void Tally::measure_median(bool substeps, double ns_per_tick) {
   if (repeats_.empty()) return;
   std::vector<std::size_t> order(repeats_.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  const auto rate = [&](std::size_t i) { return repeats_[i].tally.both().metrics().ops_per_s; };
+  const auto rate = [&](std::size_t i) { return repeats_[i].tally.whole().metrics().ops_per_s; };
   std::ranges::sort(order, {}, rate);
   const RepeatTally& median = repeats_[order[(order.size() - 1) / 2]].tally;
-  const PhaseTally both = median.both();
-  cell_.metrics = both.metrics();
-  if (median.write.sum.posted > 0) cell_.parts.emplace_back("write", median.write.metrics());
-  if (median.read.sum.posted > 0) cell_.parts.emplace_back("read", median.read.metrics());
+  const PhaseTally whole = median.whole();
+  cell_.metrics = whole.metrics();
+  for (const auto& [name, tally] : median.parts)
+    if (tally.sum.posted > 0) cell_.parts.emplace_back(name, tally.metrics());
 
-  const u64 ops = both.sum.posted;
+  const u64 ops = whole.sum.posted;
   if (ops == 0) return;
   if (substeps) {
     const auto per_op = [&](u64 ticks) {
       return static_cast<double>(ticks) * ns_per_tick / static_cast<double>(ops);
     };
-    cell_.substeps_ns.build = per_op(both.sum.build_ticks);
-    cell_.substeps_ns.enqueue = per_op(both.sum.enqueue_ticks);
-    cell_.substeps_ns.sq_doorbell = per_op(both.sum.sq_doorbell_ticks);
-    cell_.substeps_ns.cq_poll = per_op(both.sum.cq_poll_ticks);
-    cell_.substeps_ns.cq_doorbell = per_op(both.sum.cq_doorbell_ticks);
+    cell_.substeps_ns.build = per_op(whole.sum.build_ticks);
+    cell_.substeps_ns.enqueue = per_op(whole.sum.enqueue_ticks);
+    cell_.substeps_ns.sq_doorbell = per_op(whole.sum.sq_doorbell_ticks);
+    cell_.substeps_ns.cq_poll = per_op(whole.sum.cq_poll_ticks);
+    cell_.substeps_ns.cq_doorbell = per_op(whole.sum.cq_doorbell_ticks);
     cell_.substeps_ns.total = cell_.metrics.latency_ns.mean;
   }
   report::Cost& cost = cell_.cost;
-  for (const ThreadCost& t : both.threads) {
+  for (const ThreadCost& t : whole.threads) {
     cost.cpu_user_s += t.user_s;
     cost.cpu_system_s += t.system_s;
     const auto same = std::ranges::find(cost.threads, t.name, &report::Cost::Thread::name);
@@ -169,14 +156,14 @@ void Tally::measure_median(bool substeps, double ns_per_tick) {
     else cost.threads.push_back({t.name, t.user_s + t.system_s});
   }
   cost.cpu_ns_per_op = (cost.cpu_user_s + cost.cpu_system_s) * 1e9 / static_cast<double>(ops);
-  cost.doorbells_per_op = ratio(both.sum.sq_doorbells + both.sum.cq_doorbells, ops);
-  const u64 completions = both.sum.succeeded + both.sum.failed;
-  if (completions > 0) cost.polls_per_completion = ratio(both.sum.polls, completions);
-  nlohmann::ordered_json& extra = cell_.extra["nvme"];
-  extra["sq_doorbells_per_op"] = ratio(both.sum.sq_doorbells, ops);
-  extra["cq_doorbells_per_op"] = ratio(both.sum.cq_doorbells, ops);
-  extra["register_writes_per_op"] = ratio(both.sum.register_writes, ops);
-  extra["empty_polls"] = both.sum.empty_polls;
+  cost.doorbells_per_op = ratio(whole.sum.sq_doorbells + whole.sum.cq_doorbells, ops);
+  const u64 completions = whole.sum.succeeded + whole.sum.failed;
+  if (completions > 0) cost.polls_per_completion = ratio(whole.sum.polls, completions);
+  nlohmann::ordered_json& extra = cell_.extra[cell_.path];
+  extra["sq_doorbells_per_op"] = ratio(whole.sum.sq_doorbells, ops);
+  extra["cq_doorbells_per_op"] = ratio(whole.sum.cq_doorbells, ops);
+  extra["register_writes_per_op"] = ratio(whole.sum.register_writes, ops);
+  extra["empty_polls"] = whole.sum.empty_polls;
 }
 
 report::Repeat repeat_of(u64 seed, const report::Metrics& m, u64 errors) {
@@ -200,8 +187,8 @@ std::vector<std::string> summarise_repeats(report::Cell& cell) {
     ops.push_back(r.ops_per_s);
     bytes.push_back(r.bytes_per_s);
   }
-  cell.spread["ops_per_s"] = measure::spread_of(ops);
-  cell.spread["bytes_per_s"] = measure::spread_of(bytes);
+  cell.spread["ops_per_s"] = spread_of(ops);
+  cell.spread["bytes_per_s"] = spread_of(bytes);
   constexpr std::pair<const char*, std::optional<double> report::Repeat::*> kLatencies[] = {
       {"mean_ns", &report::Repeat::mean_ns},
       {"p50_ns", &report::Repeat::p50_ns},
@@ -210,31 +197,31 @@ std::vector<std::string> summarise_repeats(report::Cell& cell) {
     std::vector<double> samples;
     for (const report::Repeat& r : repeats)
       if (r.*field) samples.push_back(*(r.*field));
-    if (samples.size() == repeats.size()) cell.spread[name] = measure::spread_of(samples);
+    if (samples.size() == repeats.size()) cell.spread[name] = spread_of(samples);
   }
-  if (measure::relative_spread(ops) <= measure::kNoisy) return {};
-  return {fmt::format("noisy: the repeats' rates spread by {:.0f} %", measure::relative_spread(ops) * 100)};
+  if (relative_spread(ops) <= kNoisy) return {};
+  return {fmt::format("noisy: the repeats' rates spread by {:.0f} %", relative_spread(ops) * 100)};
 }
 
 void Tally::list_repeats() {
   for (const Seeded& r : repeats_) {
-    const PhaseTally both = r.tally.both();
-    const report::Metrics m = both.metrics();
-    const IoStats& s = both.sum;
+    const PhaseTally whole = r.tally.whole();
+    const report::Metrics m = whole.metrics();
+    const OpStats& s = whole.sum;
     cell_.repeats.push_back(repeat_of(r.seed, m,
                                       s.failed + s.timed_out + s.aborted + s.late + s.protocol + s.corrupt +
-                                          s.misplaced + s.stale + s.missing + s.duplicated));
+                                          s.misplaced + s.stale + s.missing + s.duplicated + s.skipped));
   }
   for (std::string& w : summarise_repeats(cell_)) warnings_.push_back(std::move(w));
 }
 
-void Tally::count_errors(StopReason stop, std::string (*status_name)(u16)) {
+void Tally::count_errors(StopReason stop, StatusName status_name) {
   PhaseTally all = others_;
-  for (const Seeded& r : repeats_) all.add(r.tally.both());
-  const IoStats& s = all.sum;
+  for (const Seeded& r : repeats_) all.add(r.tally.whole());
+  const OpStats& s = all.sum;
   report::Verify& v = cell_.verify;
   v.checked = s.checked;
-  v.checked_bytes = s.checked * io_bytes_;
+  v.checked_bytes = s.checked * op_bytes_;
   v.unverifiable = s.unverifiable;
   v.corrupt = s.corrupt;
   v.misplaced = s.misplaced;
@@ -244,31 +231,21 @@ void Tally::count_errors(StopReason stop, std::string (*status_name)(u16)) {
   for (u32 i = 0; i < s.failures; ++i)
     v.first.push_back({verdict_name(s.first_failures[i].verdict), s.first_failures[i].address,
                        s.first_failures[i].sequence});
-  const u64 ended = s.succeeded + s.failed + s.timed_out + s.aborted;
+  const u64 ended = s.succeeded + s.failed + s.timed_out + s.aborted + s.skipped;
   cell_.errors = {{"completion", s.failed},
                   {"timeout", s.timed_out},
                   {"late", s.late},
                   {"aborted", s.aborted},
+                  {"skipped", s.skipped},
                   {"removal", stop == StopReason::removed ? 1u : 0u},
                   {"reset", stop == StopReason::reset ? 1u : 0u},
                   {"protocol", s.protocol},
                   {"identity", ended > s.posted ? ended - s.posted : s.posted - ended}};
   nlohmann::ordered_json statuses = nlohmann::ordered_json::object();
-  for (const IoStats::StatusCount& c : s.statuses)
-    if (c.count > 0) statuses[status_name(c.type_and_code)] = c.count;
-  cell_.extra["nvme"]["completion_statuses"] = statuses;
-  cell_.extra["nvme"]["submitted"] = s.posted;
+  for (const OpStats::StatusCount& c : s.statuses)
+    if (c.count > 0) statuses[status_name(c.code)] = c.count;
+  cell_.extra[cell_.path]["completion_statuses"] = statuses;
+  cell_.extra[cell_.path]["submitted"] = s.posted;
 }
 
-nlohmann::ordered_json controller_facts(const ControllerInfo& info, const NamespaceInfo& ns) {
-  return {{"model", info.model},
-          {"serial", info.serial},
-          {"firmware", info.firmware},
-          {"max_transfer_bytes", info.max_transfer_bytes},
-          {"max_queue_entries", info.max_queue_entries},
-          {"doorbell_stride", info.stride},
-          {"lba_bytes", ns.lba_bytes},
-          {"blocks", ns.blocks}};
-}
-
-}  // namespace doorbell::nvme
+}  // namespace doorbell::measure

@@ -1,26 +1,28 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// CPU threads that drive queues of one kind: an NVMe queue pair, or what looks like one.
+// CPU threads that drive the queues of a path (see runner.hpp for what a Work has).
 #pragma once
 
-#include <doorbell/nvme/io_loop.hpp>
+#include <doorbell/histogram.hpp>
+#include <doorbell/memory_order.hpp>
+#include <doorbell/warp.hpp>
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <chrono>
-#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "measure/clock.hpp"
-#include "nvme/device.hpp"
-#include "nvme/runner.hpp"
+#include "measure/runner.hpp"
 
-namespace doorbell::nvme {
+namespace doorbell::measure {
 
 namespace cpu {
 
@@ -32,51 +34,50 @@ inline double seconds(const timeval& t) {
 }
 
 /// One queue's state between phases, on cache lines of its own.
-template <class Queue>
+template <class Work>
 struct alignas(128) Lane {
-  typename Queue::State state;
+  typename Work::State state;
   std::vector<u64> memory;
-  IoScratch scratch;
-  IoStats stats;
+  typename Work::Scratch scratch;
+  OpStats stats;
   std::atomic<u64> done{0};
 };
 
-/// `forwarder` carries what the loops ring; null where doorbells are registers.
-template <class Queue, bool Substeps>
-void drive(const IoPhase& phase, std::span<const IoQueue> queues, std::span<Lane<Queue>> lanes, u32 first,
-           u32 step, DoorbellForwarder* forwarder) {
+template <class Work, bool Substeps, class Hook>
+void drive(const typename Work::Phase& phase, std::span<const typename Work::Item> items,
+           std::span<Lane<Work>> lanes, u32 first, u32 step, Hook& hook) {
   const OneLane lane;
-  using Loop = IoLoop<OneLane, HostClock, Substeps, Queue>;
-  struct Item {
+  using Loop = typename Work::template Loop<Substeps>;
+  struct Running {
     Loop loop;
-    Lane<Queue>* of;
-    u16 qid;
+    Lane<Work>* of;
+    const typename Work::Item* item;
   };
-  std::vector<Item> running;
+  std::vector<Running> running;
   running.reserve(lanes.size());
   for (u32 q = first; q < lanes.size(); q += step)
-    running.push_back({Loop(lane, phase, queues[q], lanes[q].state, lanes[q].scratch, &lanes[q].stats),
-                       &lanes[q], queues[q].memory.qid});
+    running.push_back({Loop(lane, phase, items[q], lanes[q].state, lanes[q].scratch, &lanes[q].stats),
+                       &lanes[q], &items[q]});
   for (u32 round = 1; !running.empty(); ++round) {
     bool busy = false;
     for (std::size_t i = 0; i < running.size();) {
-      Item& item = running[i];
-      const bool more = item.loop.step(lane);
-      if (forwarder != nullptr) forwarder->forward(item.qid);
+      Running& r = running[i];
+      const bool more = r.loop.step(lane);
+      hook.after_step(*r.item);
       if (more) {
-        busy = busy || item.loop.idle() < kIdlePollsPerYield;
+        busy = busy || r.loop.idle() < kIdlePollsPerYield;
         ++i;
         continue;
       }
-      item.loop.finish(lane);
-      if (forwarder != nullptr) forwarder->forward(item.qid);
-      item.of->state = item.loop.state();
-      item.of->done.store(item.loop.completed(), std::memory_order_relaxed);
-      std::swap(item, running.back());
+      r.loop.finish(lane);
+      hook.after_step(*r.item);
+      r.of->state = r.loop.state();
+      r.of->done.store(r.loop.completed(), std::memory_order_relaxed);
+      std::swap(r, running.back());
       running.pop_back();
     }
     if (round % kRoundsPerReport == 0)
-      for (Item& item : running) item.of->done.store(item.loop.completed(), std::memory_order_relaxed);
+      for (Running& r : running) r.of->done.store(r.loop.completed(), std::memory_order_relaxed);
     // Where device and initiator share a core, the device cannot answer while this thread spins.
     if (!busy && round % kIdlePollsPerYield == 0) std::this_thread::yield();
   }
@@ -84,32 +85,41 @@ void drive(const IoPhase& phase, std::span<const IoQueue> queues, std::span<Lane
 
 }  // namespace cpu
 
-/// Thread t drives queues t, t + threads, ...
-template <class Queue>
-class CpuRunner final : public Runner {
+/// What the threads do besides stepping their loops: nothing. A path whose device needs more (doorbells that
+/// are messages) gives a Hook of its own with these functions. begin() and end() surround a phase;
+/// after_step() comes after each step of an item's loop, on the thread that drives it.
+struct NoHook {
+  void begin() {}
+  template <class Item>
+  void after_step(const Item&) {}
+  void end() {}
+};
+
+/// Thread t drives items t, t + threads, ...
+template <class Work, class Hook = NoHook>
+class CpuRunner final : public Runner<typename Work::Phase, typename Work::Item> {
  public:
   /// `states`: of each queue before its first phase.
-  CpuRunner(u32 threads, u32 window, std::span<const typename Queue::State> states,
-            DoorbellForwarder* forwarder = nullptr)
-      : threads_(threads), lanes_(states.size()), forwarder_(forwarder) {
+  CpuRunner(u32 threads, u32 window, std::span<const typename Work::State> states, Hook hook = {})
+      : threads_(threads), lanes_(states.size()), hook_(hook) {
     for (std::size_t q = 0; q < lanes_.size(); ++q) lanes_[q].state = states[q];
     for (Lane& l : lanes_) {
-      l.memory.resize(IoScratch::bytes(window, histogram::kBuckets) / 8 + 1);
-      l.scratch = carve_scratch(l.memory.data(), window, histogram::kBuckets);
+      l.memory.resize(Work::scratch_bytes(window) / 8 + 1);
+      l.scratch = Work::carve(l.memory.data(), window);
     }
   }
 
-  PhaseOutcome run(IoPhase phase, std::span<const IoQueue> queues, bool substeps,
+  PhaseOutcome run(typename Work::Phase phase, std::span<const typename Work::Item> items, bool substeps,
                    const Watch& watch) override {
     u32 stop = 0;
     phase.stop = &stop;
     phase.ns_per_tick_q24 = HostClock::ns_per_tick_q24();
     for (Lane& l : lanes_) {
-      l.stats = IoStats{};
+      l.stats = OpStats{};
       l.done = 0;
       std::fill_n(l.scratch.bins, histogram::kBuckets, 0);
     }
-    if (forwarder_ != nullptr) forwarder_->by_initiator(true);
+    hook_.begin();
     PhaseOutcome out;
     out.threads.resize(threads_);
     std::barrier start(threads_);
@@ -121,8 +131,8 @@ class CpuRunner final : public Runner {
         start.arrive_and_wait();
         rusage before{}, after{};
         getrusage(RUSAGE_THREAD, &before);
-        if (substeps) cpu::drive<Queue, true>(phase, queues, lanes_, t, threads_, forwarder_);
-        else cpu::drive<Queue, false>(phase, queues, lanes_, t, threads_, forwarder_);
+        if (substeps) cpu::drive<Work, true, Hook>(phase, items, lanes_, t, threads_, hook_);
+        else cpu::drive<Work, false, Hook>(phase, items, lanes_, t, threads_, hook_);
         getrusage(RUSAGE_THREAD, &after);
         out.threads[t] = {fmt::format("initiator-{}", t),
                           cpu::seconds(after.ru_utime) - cpu::seconds(before.ru_utime),
@@ -138,8 +148,8 @@ class CpuRunner final : public Runner {
       if (watch && watch(done)) store_relaxed(&stop, 1);
     }
     for (std::thread& t : threads) t.join();
-    if (forwarder_ != nullptr) forwarder_->by_initiator(false);
-    collect(out);
+    hook_.end();
+    for (const Lane& l : lanes_) out.add(l.stats, {l.scratch.bins, histogram::kBuckets});
     return out;
   }
 
@@ -149,24 +159,11 @@ class CpuRunner final : public Runner {
   }
 
  private:
-  using Lane = cpu::Lane<Queue>;
-
-  void collect(PhaseOutcome& out) {
-    u64 begin = ~u64{0}, end = 0;
-    for (const Lane& l : lanes_) {
-      out.queues.push_back(l.stats);
-      out.latency.merge({l.scratch.bins, histogram::kBuckets}, l.stats.min_ns, l.stats.max_ns, l.stats.sum_ns,
-                        l.stats.sum_sq_ns);
-      if (l.stats.posted == 0) continue;
-      begin = std::min(begin, l.stats.begin_ns);
-      end = std::max(end, l.stats.end_ns);
-    }
-    if (end > begin) out.elapsed_s = static_cast<double>(end - begin) * 1e-9;
-  }
+  using Lane = cpu::Lane<Work>;
 
   u32 threads_;
   std::vector<Lane> lanes_;
-  DoorbellForwarder* forwarder_;
+  Hook hook_;
 };
 
-}  // namespace doorbell::nvme
+}  // namespace doorbell::measure

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/run_options.hpp"
+
+#include <algorithm>
+
+namespace doorbell::cli {
+
+namespace {
+
+constexpr u64 kRepeatsByTime = 7;
+
+model::FaultRates fault_rates(const Options& o) {
+  model::FaultRates rates;
+  for (const ListItem& item : o.list("fault")) {
+    const auto& names = model::fault_names();
+    const auto kind = static_cast<std::size_t>(std::ranges::find(names, item.kind) - names.begin());
+    rates.probability[kind] = item.value;
+  }
+  return rates;
+}
+
+}  // namespace
+
+RunOptions run_options(const Options& o) {
+  RunOptions r;
+  r.seed = o.integer("seed");
+  r.verify = o.text("verify") != "off";
+  r.verify_sample = o.choice_number("verify").value_or(1);
+  r.timeout_s = o.seconds("timeout");
+  r.late_after_s = o.seconds("late-after");
+  r.duration_s = o.has("duration") ? o.seconds("duration") : 0;
+  // A count says how much is done; only a run by time is warmed up and repeated unasked.
+  const bool by_time = r.duration_s > 0;
+  r.warmup_s = o.has("warmup") ? o.seconds("warmup") : by_time ? std::min(1.0, r.duration_s / 10) : 0;
+  r.repeats = static_cast<u32>(o.has("repeats") ? o.integer("repeats") : by_time ? kRepeatsByTime : 1);
+  r.faults = fault_rates(o);
+  r.initiator = o.text("initiator") == "gpu" ? Initiator::gpu : Initiator::cpu;
+  r.gpu = static_cast<int>(o.integer("gpu"));
+  return r;
+}
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> items;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t end = std::min(list.find(',', at), list.size());
+    items.push_back(list.substr(at, end - at));
+    at = end + 1;
+  }
+  return items;
+}
+
+}  // namespace doorbell::cli

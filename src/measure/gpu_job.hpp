@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The parameter block of a path's kernels: one source for the host that fills it and the kernel.
+#pragma once
+
+#include <doorbell/op_stats.hpp>
+
+namespace doorbell::measure {
+
+/// Pointers are GPU addresses of memory that the host reaches too, one element a queue each.
+template <class Phase, class Item, class State>
+struct GpuJob {
+  Phase phase;
+  const Item* items = nullptr;
+  State* states = nullptr;
+  u32* slots = nullptr;  ///< Work::kept_words(phase.window) words a queue: slot states between phases
+  OpStats* stats = nullptr;
+  u64* bins = nullptr;  ///< histogram::kBuckets counters a queue
+};
+
+}  // namespace doorbell::measure

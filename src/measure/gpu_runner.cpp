@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "measure/gpu_runner.hpp"
+
+#include <doorbell/error.hpp>
+#include <doorbell/gpu_clock.hpp>
+#include <fmt/format.h>
+
+namespace doorbell::measure {
+
+namespace {
+constexpr u64 kLookNs = 20'000'000;
+constexpr double kCalibrationLimitS = 5;
+}  // namespace
+
+double gpu_ns_per_tick(const std::shared_ptr<gpu::Gpu>& gpu, gpu::Stream stream) {
+  SharedArray<u32> value(1, gpu);
+  SharedArray<u64> clocks(kProbeClocks, gpu);
+  void* out = value.device();
+  void* samples = clocks.device();
+  std::array<void*, 2> args = {&out, &samples};
+  // A GPU comes out of idle at a low frequency: the last of several probes sees it awake.
+  for (int i = 0; i < 20; ++i) {
+    *value.host() = 0;
+    gpu->launch(gpu->kernel("doorbell_probe"), {.blocks = 1, .threads = 1, .shared_bytes = 0}, stream, args);
+    if (!gpu->wait(stream, static_cast<u64>(kCalibrationLimitS * 1e9)) || *value.host() != kProbeValue)
+      throw Error(fmt::format("GPU {}", gpu->info().index), "a probe kernel did not run", "doorbell doctor",
+                  ExitCode::usage);
+  }
+  const u64* c = clocks.host();
+  return static_cast<double>(c[kProbeNsEnd] - c[kProbeNsBegin]) /
+         static_cast<double>(c[kProbeCyclesEnd] - c[kProbeCyclesBegin]);
+}
+
+void wait_for_kernel(gpu::Gpu& gpu, gpu::Stream stream, const Watch& watch, u32* stop, double grace_s) {
+  u64 asked_at = 0;
+  while (!gpu.wait(stream, kLookNs)) {
+    if (watch && watch(0) && asked_at == 0) {
+      store_release(stop, 1);
+      asked_at = wall_ns();
+    }
+    if (asked_at != 0 && static_cast<double>(wall_ns() - asked_at) * 1e-9 > grace_s)
+      throw Error("the I/O kernel", fmt::format("it did not stop within {:.0f} s of being asked", grace_s),
+                  {}, ExitCode::data);
+  }
+}
+
+}  // namespace doorbell::measure

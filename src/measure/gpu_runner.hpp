@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A kernel that drives the queues of a path, one block of one warp a queue (see runner.hpp for what a Work
+// has; of its Loop and Scratch the kernel has its own).
+#pragma once
+
+#include <doorbell/gpu.hpp>
+#include <doorbell/histogram.hpp>
+#include <doorbell/memory_order.hpp>
+#include <doorbell/region.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "measure/clock.hpp"
+#include "measure/gpu_job.hpp"
+#include "measure/runner.hpp"
+
+namespace doorbell::measure {
+
+/// An array in pinned memory that host and kernel share.
+template <class T>
+class SharedArray {
+ public:
+  SharedArray(u64 n, const std::shared_ptr<gpu::Gpu>& gpu)
+      : region_(Place::pinned, n * sizeof(T), gpu), size_(n) {
+    std::uninitialized_default_construct_n(host(), n);
+  }
+  [[nodiscard]] T* host() { return reinterpret_cast<T*>(region_.host()); }
+  [[nodiscard]] T* device() { return reinterpret_cast<T*>(region_.device()); }
+  [[nodiscard]] std::span<T> all() { return {host(), size_}; }
+
+ private:
+  Region region_;
+  u64 size_;
+};
+
+/// The kernels of one path: each takes a `const GpuJob*`.
+struct KernelNames {
+  std::string plain;
+  std::string substeps;  ///< the same with sub-step timing
+};
+
+/// Nanoseconds a cycle of the GPU's clock, awake. Throws when a probe kernel does not run.
+[[nodiscard]] double gpu_ns_per_tick(const std::shared_ptr<gpu::Gpu>& gpu, gpu::Stream stream);
+
+/// Waits for a kernel that ends by itself, because every loop in it has a deadline. When `watch` asks for
+/// it, sets `stop` and allows `grace_s` more; throws when the kernel does not keep to that.
+void wait_for_kernel(gpu::Gpu& gpu, gpu::Stream stream, const Watch& watch, u32* stop, double grace_s);
+
+template <class Work>
+class GpuRunner final : public Runner<typename Work::Phase, typename Work::Item> {
+  using Phase = typename Work::Phase;
+  using Item = typename Work::Item;
+  using State = typename Work::State;
+
+ public:
+  /// `states`: of each queue before its first phase.
+  GpuRunner(std::shared_ptr<gpu::Gpu> gpu, KernelNames kernels, u32 window, std::span<const State> states)
+      : gpu_(std::move(gpu)),
+        kernels_(std::move(kernels)),
+        window_(window),
+        stream_(gpu_->create_stream()),
+        job_(1, gpu_),
+        items_(states.size(), gpu_),
+        states_(states.size(), gpu_),
+        slots_(u64{states.size()} * Work::kept_words(window), gpu_),
+        stats_(states.size(), gpu_),
+        bins_(u64{states.size()} * histogram::kBuckets, gpu_),
+        stop_(1, gpu_),
+        ns_per_tick_(gpu_ns_per_tick(gpu_, stream_)) {
+    std::ranges::copy(states, states_.host());
+    std::ranges::fill(slots_.all(), 0);
+  }
+  ~GpuRunner() override {
+    store_release(stop_.host(), 1);
+    if (gpu_->wait(stream_, 2'000'000'000)) gpu_->destroy(stream_);
+  }
+  GpuRunner(const GpuRunner&) = delete;
+  GpuRunner& operator=(const GpuRunner&) = delete;
+
+  PhaseOutcome run(Phase phase, std::span<const Item> items, bool substeps, const Watch& watch) override {
+    phase.stop = stop_.device();
+    phase.ns_per_tick_q24 = static_cast<u64>(std::lround(ns_per_tick_ * (1 << 24)));
+    *stop_.host() = 0;
+    std::ranges::copy(items, items_.host());
+    std::ranges::fill(stats_.all(), OpStats{});
+    std::ranges::fill(bins_.all(), 0);
+    *job_.host() = {phase,           items_.device(), states_.device(),
+                    slots_.device(), stats_.device(), bins_.device()};
+
+    const u64 cpu_before = thread_cpu_ns();
+    void* job = job_.device();
+    std::array<void*, 1> args = {&job};
+    gpu_->launch(gpu_->kernel(substeps ? kernels_.substeps : kernels_.plain),
+                 {.blocks = static_cast<u32>(items.size()),
+                  .threads = static_cast<u32>(gpu_->info().warp_size),
+                  .shared_bytes = static_cast<u32>(Work::scratch_bytes(window_))},
+                 stream_, args);
+    wait_for_kernel(*gpu_, stream_, watch, stop_.host(),
+                    2 * static_cast<double>(phase.timeout_ticks) * ns_per_tick_ * 1e-9 + 5);
+    PhaseOutcome out;
+    out.threads.push_back({"host", static_cast<double>(thread_cpu_ns() - cpu_before) * 1e-9, 0});
+    for (std::size_t q = 0; q < stats_.all().size(); ++q)
+      out.add(stats_.host()[q], {bins_.host() + q * histogram::kBuckets, histogram::kBuckets});
+    return out;
+  }
+
+  u64 ticks(double seconds) const override { return static_cast<u64>(seconds * 1e9 / ns_per_tick_); }
+  double ns_per_tick() const override { return ns_per_tick_; }
+
+ private:
+  std::shared_ptr<gpu::Gpu> gpu_;
+  KernelNames kernels_;
+  u32 window_;
+  gpu::Stream stream_;
+  SharedArray<GpuJob<Phase, Item, State>> job_;
+  SharedArray<Item> items_;
+  SharedArray<State> states_;
+  SharedArray<u32> slots_;
+  SharedArray<OpStats> stats_;
+  SharedArray<u64> bins_;
+  SharedArray<u32> stop_;
+  double ns_per_tick_;
+};
+
+}  // namespace doorbell::measure
