@@ -50,4 +50,21 @@ DOORBELL_INLINE u64 width_ns(u32 i) {
   return i < 2 * kSub ? 1 : u64{1} << ((i >> kSubBits) - 1);
 }
 
+/// Counts one more in a bucket that the lanes of a warp share.
+template <class Warp>
+DOORBELL_INLINE void increment(u64* counter) {
+  if constexpr (Warp::size == 1) {
+    ++*counter;
+  } else {
+#if defined(DOORBELL_ON_GPU)
+    // Two 32-bit additions, the second once in 2^32: shared memory has no 64-bit one, and a loop of
+    // compare-and-swaps over a bucket that all lanes hit costs more than everything else here.
+    auto* half = reinterpret_cast<u32*>(counter);
+    if (atomicAdd(half, 1u) == ~0u) atomicAdd(half + 1, 1u);
+#else
+    __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+#endif
+  }
+}
+
 }  // namespace doorbell::histogram

@@ -9,9 +9,9 @@
 
 namespace doorbell {
 
-/// Why a loop stopped posting; of several the last in this order. `reset`: the device is no longer ready
-/// (somebody reset it) or reports a fatal state.
-enum class StopReason : u32 { done = 0, requested, duration, timeout, reset, removed };
+/// Why a loop stopped posting; of several the last in this order. `broken`: the queue pair is in its error
+/// state. `reset`: the device is no longer ready (somebody reset it) or reports a fatal state.
+enum class StopReason : u32 { done = 0, requested, duration, broken, timeout, reset, removed };
 
 /// What one queue did in one phase, as far as it is plain sums.
 struct OpCounters {
@@ -22,7 +22,7 @@ struct OpCounters {
   u64 aborted = 0;     ///< in flight when the device went away or was reset
   u64 late = 0;        ///< completed, but after late_ticks or after the deadline
   u64 duplicated = 0;  ///< completions of operations that were not in flight
-  u64 skipped = 0;     ///< signalled operations whose completion never came although a later one did
+  u64 skipped = 0;     ///< among the succeeded: their own completion never came, a later one covers them
   u64 protocol = 0;  ///< completions that break the device's protocol: a foreign queue, an index out of range
   u64 checked = 0;
   u64 unverifiable = 0;

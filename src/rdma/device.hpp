@@ -6,6 +6,7 @@
 #pragma once
 
 #include <doorbell/address_space.hpp>
+#include <doorbell/initiator.hpp>
 #include <doorbell/rdma/format.hpp>
 
 #include <array>
@@ -28,9 +29,6 @@ enum class QpState : u32 { reset = 0, init = 1, rtr = 2, rts = 3, sqd = 4, sqe =
 /// Whose vendor's queues; verbs: whatever libibverbs posts to.
 enum class Provider { mlx5, bnxt, ionic, ernic, verbs };
 [[nodiscard]] std::string_view name(Provider p);
-
-/// Who drives the queues: decides in whose addresses QueuePairMemory is given.
-enum class Initiator { cpu, gpu };
 
 /// Memory that the NIC may use. Deregistered on destruction; the region must live until then.
 class MemoryRegion {

@@ -23,7 +23,7 @@ PhaseOutcome outcome(u64 posted, u64 failed, u64 skipped, u64 begin_ns, u64 end_
   s.posted = posted;
   s.failed = failed;
   s.skipped = skipped;
-  s.succeeded = posted - failed - skipped;
+  s.succeeded = posted - failed;
   s.begin_ns = begin_ns;
   s.end_ns = end_ns;
   if (failed > 0) count_status(s, 0x281, failed);

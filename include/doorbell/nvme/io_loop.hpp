@@ -332,7 +332,7 @@ class IoLoop {
     mine_.sum_sq_ns += real * real;
     if (ns < mine_.min_ns) mine_.min_ns = ns;
     if (ns > mine_.max_ns) mine_.max_ns = ns;
-    increment(&s_.bins[histogram::bucket_of(ns)]);
+    histogram::increment<Warp>(&s_.bins[histogram::bucket_of(ns)]);
   }
 
   [[nodiscard]] DOORBELL_INLINE bool sampled(u64 index) const {
@@ -496,21 +496,6 @@ class IoLoop {
       return atomicCAS(state, from, to) == from;
 #else
       return __atomic_compare_exchange_n(state, &from, to, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-#endif
-    }
-  }
-
-  DOORBELL_INLINE static void increment(u64* counter) {
-    if constexpr (Warp::size == 1) {
-      ++*counter;
-    } else {
-#if defined(DOORBELL_ON_GPU)
-      // Two 32-bit additions, the second once in 2^32: shared memory has no 64-bit one, and a loop of
-      // compare-and-swaps over a bucket that all lanes hit costs more than everything else here.
-      auto* half = reinterpret_cast<u32*>(counter);
-      if (atomicAdd(half, 1u) == ~0u) atomicAdd(half + 1, 1u);
-#else
-      __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 #endif
     }
   }

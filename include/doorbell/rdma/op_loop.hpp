@@ -1,0 +1,447 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The sliding window that drives one queue pair: post a batch whenever the window has room, ring once,
+// take what has finished, check it, free its slots. Operations finish in the order of their posting, so
+// the window is a ring of slots with two ends. Compiled for a CPU thread and for a GPU warp; a Clock
+// gives ticks (`now()`) and shared nanoseconds (`wall_ns()`).
+#pragma once
+
+#include <doorbell/histogram.hpp>
+#include <doorbell/rdma/op_payload.hpp>
+#include <doorbell/rdma/queue_pair.hpp>
+
+namespace doorbell::rdma {
+
+/// `Queue` is a QueuePair, or what looks like one: room, post, ring, poll and the same for receives.
+template <class Warp, class Clock, bool Substeps, class Queue>
+class OpLoop {
+ public:
+  using State = OpState<typename Queue::State>;
+
+  /// `state` is where the previous phase left the queue pairs; state() hands it on. `stats` receives rare
+  /// events at once and the rest in finish(); one OpStats a queue and phase, default-constructed.
+  DOORBELL_INLINE OpLoop(const Warp& warp, const OpPhase& phase, const OpQueue& queue, const State& state,
+                         const OpScratch& scratch, OpStats* stats)
+      : phase_(phase),
+        q_(queue),
+        own_(state.own),
+        peer_(state.paired ? state.peer : state.own),
+        paired_(state.paired),
+        payload_(phase, queue),
+        s_(scratch),
+        out_(stats) {
+    // Where the receives are posted from here, an operation ends with both completions.
+    receives_ =
+        takes_receive(phase.op) && !phase.drain && (phase.role == Role::responder || queue.remote != nullptr);
+    requests_ = phase.role == Role::initiator;
+    requests_before_ = own_.completed();
+    receives_before_ = responder().receives_completed();
+    odd_before_ = odd_counts();
+    for (u32 i = warp.lane(); i < phase_.window; i += Warp::size) s_.state[i] = 0;
+    if (!phase_.drain && requests_) payload_.start(warp);
+    warp.sync();
+    begin_ns_ = Clock::wall_ns();
+    started_ = last_check_ = last_done_ = clock_ = now(warp);
+  }
+
+  /// One round: maybe post a batch, poll once. False when the phase is over.
+  DOORBELL_INLINE bool step(const Warp& warp) {
+    if (!draining_ && !phase_.drain) post_batch(warp);
+    const u64 before = Substeps ? Clock::now() : 0;
+    bool any = false;
+    if (requests_) any = poll_requests(warp);
+    if (receives_ || phase_.drain) any = poll_receives(warp) || any;
+    ++mine_.polls;
+    if constexpr (Substeps) {
+      if (in_flight() > 0) mine_.cq_poll_ticks += Clock::now() - before;
+    }
+    if (any) {
+      idle_ = 0;
+      finish_operations(warp);
+    } else {
+      ++mine_.empty_polls;
+      if (phase_.drain && idle_ >= kDrainPolls) return false;
+      if (++idle_ % kIdlePolls == 0) clock_ = now(warp);
+    }
+    if (clock_ - last_check_ >= phase_.check_ticks) housekeeping(warp, clock_);
+    return phase_.drain || in_flight() > 0 || (!draining_ && posted_ < q_.count);
+  }
+
+  /// Adds everything counted so far to the OpStats. Call once, after the last step().
+  DOORBELL_INLINE void finish(const Warp& warp) {
+    warp.sync();
+    if (requests_ && phase_.verify && is_atomic(phase_.op) && q_.remote != nullptr && posted_ > 0 &&
+        posted_ == done_ && !broken_ && warp.lane() == 0) {
+      ++mine_.checked;
+      if (!payload_.ended_right(done_)) note_bad(pattern::Verdict::corrupt, 0, done_);
+    }
+    const OddCounts odd = odd_counts();
+    // These are the same on every lane: one of them reports.
+    if (warp.lane() == 0) {
+      out_->posted += posted_;
+      out_->timed_out += timed_out_;
+      out_->aborted += aborted_;
+      out_->duplicated += odd.duplicated - odd_before_.duplicated;
+      out_->skipped += odd.skipped - odd_before_.skipped;
+      out_->protocol += odd.protocol - odd_before_.protocol;
+      out_->polls += mine_.polls;
+      out_->empty_polls += mine_.empty_polls;
+      out_->sq_doorbells += mine_.sq_doorbells;
+      out_->register_writes += mine_.register_writes;
+      out_->begin_ns = begin_ns_;
+      out_->busy_ticks += last_done_ - started_;
+      out_->end_ns = Clock::wall_ns() - to_ns(Clock::now() - last_done_);
+      out_->build_ticks += mine_.build_ticks;
+      out_->enqueue_ticks += mine_.enqueue_ticks;
+      out_->sq_doorbell_ticks += mine_.sq_doorbell_ticks;
+      out_->cq_poll_ticks += mine_.cq_poll_ticks;
+      out_->stop = stop_;
+    }
+    // These every lane counted for itself.
+    add(warp, &OpCounters::succeeded);
+    add(warp, &OpCounters::failed);
+    add(warp, &OpCounters::late);
+    add(warp, &OpCounters::checked);
+    add(warp, &OpCounters::corrupt);
+    add(warp, &OpCounters::misplaced);
+    add(warp, &OpCounters::stale);
+    add(warp, &OpCounters::missing);
+    add(warp, &OpCounters::timed);
+    add(warp, &OpCounters::sum_ns);
+    add(warp, &OpCounters::sum_sq_ns);
+    const u64 low = reduce_min(warp, mine_.min_ns);
+    const u64 high = reduce_max(warp, mine_.max_ns);
+    if (warp.lane() == 0) {
+      out_->min_ns = low;
+      out_->max_ns = high;
+    }
+    warp.sync();
+  }
+
+  [[nodiscard]] DOORBELL_INLINE State state() const { return {own_.state(), peer_.state(), paired_}; }
+  /// Polls since the last completion.
+  [[nodiscard]] DOORBELL_INLINE u32 idle() const { return idle_; }
+  /// Operations done so far, for progress displays.
+  [[nodiscard]] DOORBELL_INLINE u64 completed() const { return done_; }
+
+ private:
+  static constexpr u32 kIdlePolls = 16;   ///< empty polls between looks at the clock
+  static constexpr u32 kDrainPolls = 64;  ///< empty polls after which nothing more is expected
+
+  struct OddCounts {
+    u32 duplicated, skipped, protocol;
+  };
+
+  [[nodiscard]] DOORBELL_INLINE static u64 now(const Warp& warp) { return warp.shfl(Clock::now(), 0); }
+  [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return (ticks * phase_.ns_per_tick_q24) >> 24; }
+  [[nodiscard]] DOORBELL_INLINE u32 in_flight() const { return static_cast<u32>(posted_ - done_); }
+  [[nodiscard]] DOORBELL_INLINE u32 slot_after(u32 slot, u32 n) const {
+    const u32 at = slot + n;
+    return at >= phase_.window ? at - phase_.window : at;
+  }
+  /// The queue pair whose receives are taken: the connection may lead back to the same one.
+  [[nodiscard]] DOORBELL_INLINE Queue& responder() { return paired_ ? peer_ : own_; }
+  [[nodiscard]] DOORBELL_INLINE OddCounts odd_counts() {
+    OddCounts c = {own_.duplicated(), own_.skipped(), own_.protocol()};
+    if (paired_) {
+      c.duplicated += peer_.duplicated();
+      c.skipped += peer_.skipped();
+      c.protocol += peer_.protocol();
+    }
+    return c;
+  }
+
+  DOORBELL_INLINE void post_batch(const Warp& warp) {
+    const u64 left = q_.count - posted_;
+    if (left == 0) return;
+    u32 n = left < phase_.batch ? static_cast<u32>(left) : phase_.batch;
+    u32 room = phase_.window - in_flight();
+    if (requests_ && own_.room() < room) room = own_.room();
+    if (receives_ && responder().receive_room() < room) room = responder().receive_room();
+    if (n > room) {
+      if (in_flight() > 0 || room == 0) return;  // a full batch will fit once more has finished
+      n = room;
+    }
+    const auto slot_of = [&](u32 i) { return slot_after(post_slot_, i); };
+    const u64 begin = Substeps ? Clock::now() : 0;
+    if (phase_.verify) {
+      if (requests_) payload_.prepare(warp, posted_, n, slot_of);
+      else payload_.poison(warp, posted_, n, slot_of);
+    }
+    if (receives_) post_receives(warp, n);
+    const u64 prepared = Substeps ? Clock::now() : 0;
+    const u64 at = now(warp);
+    clock_ = at;
+    for (u32 i = warp.lane(); i < n; i += Warp::size) s_.posted_at[slot_of(i)] = at;
+    if (requests_) {
+      own_.post(warp, n, [&](u32 i) { return request(i, n); });
+      const u64 posted = Substeps ? Clock::now() : 0;
+      mine_.register_writes += own_.ring(warp);
+      ++mine_.sq_doorbells;
+      if constexpr (Substeps) {
+        mine_.enqueue_ticks += posted - at;
+        mine_.sq_doorbell_ticks += Clock::now() - posted;
+      }
+    }
+    if constexpr (Substeps) mine_.build_ticks += prepared - begin;
+    post_slot_ = slot_of(n);
+    posted_ += n;
+  }
+
+  /// Request i of a batch of n.
+  [[nodiscard]] DOORBELL_INLINE WorkRequest request(u32 i, u32 n) const {
+    const u64 index = posted_ + i;
+    const u64 offset = slot_after(post_slot_, i) * q_.stride;
+    WorkRequest r;
+    r.op = phase_.op;
+    r.signalled = i + 1 == n || (i + 1) % phase_.signal_every == 0;
+    r.bytes = phase_.bytes;
+    r.local = q_.local_iova + offset;
+    r.lkey = q_.lkey;
+    r.rkey = q_.rkey;
+    if (is_atomic(phase_.op)) {
+      r.remote = q_.remote_iova;
+      r.operand = payload_.walk().operand(phase_.op, index);
+      if (phase_.op == Op::compare_swap) r.compare = payload_.walk().compare(index);
+      return r;
+    }
+    r.remote = q_.remote_iova + offset;
+    r.imm = static_cast<u32>(index);
+    if (phase_.inlined) {
+      r.inlined = true;
+      r.payload = q_.local + offset;
+    }
+    return r;
+  }
+
+  DOORBELL_INLINE void post_receives(const Warp& warp, u32 n) {
+    const bool carries = phase_.op != Op::write_imm;
+    responder().post_receives(warp, n, [&](u32 i) {
+      const u64 offset = slot_after(post_slot_, i) * q_.stride;
+      return ReceiveRequest{q_.remote_iova + offset, q_.receive_lkey, carries ? phase_.bytes : 0};
+    });
+    mine_.register_writes += responder().ring_receives(warp);
+  }
+
+  DOORBELL_INLINE bool poll_requests(const Warp& warp) {
+    const auto polled = own_.poll(warp, in_flight());
+    if (polled.count == 0) return false;
+    note_failures(warp, polled, requests_before_);
+    requests_done_ = own_.completed() - requests_before_;
+    return true;
+  }
+
+  DOORBELL_INLINE bool poll_receives(const Warp& warp) {
+    const auto polled = responder().poll_receives(warp, in_flight());
+    if (polled.count == 0) return false;
+    if (!phase_.drain) {
+      check_receives(warp, polled);
+      note_failures(warp, polled, receives_before_);
+    }
+    receives_done_ = responder().receives_completed() - receives_before_;
+    return true;
+  }
+
+  /// The immediate and the length that each receive reports.
+  DOORBELL_INLINE void check_receives(const Warp& warp, const typename Queue::Polled& polled) {
+    const Completion& c = polled.mine;
+    const bool mine = warp.lane() < polled.count && !c.ignore && c.status == Status::ok;
+    const u32 index = polled.serial - 1 - receives_before_;
+    const bool wrong =
+        mine && (c.bytes != phase_.bytes || (has_imm(phase_.op) && (!c.with_imm || c.imm != index)));
+    if (mine && phase_.verify && wrong) note_bad(pattern::Verdict::corrupt, q_.number, index);
+  }
+
+  /// Remembers which operations ended with an error; one lane after the other: errors are rare.
+  DOORBELL_INLINE void note_failures(const Warp& warp, const typename Queue::Polled& polled, u32 before) {
+    const bool bad = warp.lane() < polled.count && !polled.mine.ignore && polled.mine.status != Status::ok;
+    for (u64 lanes = warp.ballot(bad); lanes != 0; lanes &= lanes - 1) {
+      const u32 from = lowest_bit(lanes);
+      const u32 last =
+          warp.shfl(polled.serial, from) - before;  // finished up to and including operation last - 1
+      const u32 status = warp.shfl(static_cast<u32>(polled.mine.status), from);
+      const bool all = warp.shfl(polled.mine.flush_all ? 1u : 0u, from) != 0;
+      const u32 done = static_cast<u32>(done_);
+      u32 first = last - 1;
+      if (all) {
+        first = failed_until_ > done ? failed_until_ : done;
+        const u32 until = static_cast<u32>(posted_);
+        for (u32 op = first; op < until; ++op) fail_operation(warp, op - done, status);
+      } else if (last > done) {
+        fail_operation(warp, first - done, status);
+        if (last > failed_until_) failed_until_ = last;
+      }
+      // The queue pair is in its error state: what is behind comes back flushed, and no more is accepted.
+      if (!broken_) stop_posting(StopReason::broken);
+      broken_ = true;
+    }
+    warp.sync();
+  }
+
+  /// Operation `ahead` of the oldest in flight failed.
+  DOORBELL_INLINE void fail_operation(const Warp& warp, u32 ahead, u32 status) {
+    if (warp.lane() != 0 || ahead >= in_flight()) return;
+    u32& state = s_.state[slot_after(done_slot_, ahead)];
+    if (state != 0) return;
+    state = status;
+    count_status(*out_, static_cast<u16>(status), 1);
+  }
+
+  /// Takes the operations that have everything that they wait for.
+  DOORBELL_INLINE void finish_operations(const Warp& warp) {
+    u32 until = requests_ ? requests_done_ : receives_done_;
+    // A connection that broke brings no more receives.
+    if (receives_ && requests_ && !broken_ &&
+        receives_done_ - static_cast<u32>(done_) < until - static_cast<u32>(done_))
+      until = receives_done_;
+    u32 n = until - static_cast<u32>(done_);
+    if (n > in_flight()) n = in_flight();  // a device that finishes what was not posted is counted elsewhere
+    if (n == 0) return;
+    const u64 at = now(warp);
+    const u64 newest = posted_ - 1;
+    while (n > 0) {
+      const u32 here = n < payload::kManyAtMost ? n : payload::kManyAtMost;
+      const u64 good = settle(warp, here, at);
+      if (phase_.verify && payload_.visible()) verify(warp, here, good, newest);
+      warp.sync();  // the slots have been read by other lanes; only now may they be reused
+      done_slot_ = slot_after(done_slot_, here);
+      done_ += here;
+      n -= here;
+    }
+    last_done_ = clock_ = at;
+  }
+
+  /// Counts and times the oldest `n` operations; a bit for each that succeeded.
+  DOORBELL_INLINE u64 settle(const Warp& warp, u32 n, u64 at) {
+    u64 good = 0;
+    DOORBELL_NO_UNROLL
+    for (u32 base = 0; base < n; base += Warp::size) {
+      const u32 i = base + warp.lane();
+      const u32 slot = slot_after(done_slot_, i < n ? i : 0);
+      const u32 state = i < n ? s_.state[slot] : 1;
+      const bool ok = state == 0;
+      if (i < n) {
+        const u64 ticks = at - s_.posted_at[slot];
+        if (ok) ++mine_.succeeded;
+        else ++mine_.failed;
+        if (ticks > phase_.late_ticks) ++mine_.late;
+        if (ok && phase_.timed) record(ticks);
+        if (!ok) s_.state[slot] = 0;
+      }
+      good |= warp.ballot(ok) << base;
+    }
+    return good;
+  }
+
+  DOORBELL_INLINE void verify(const Warp& warp, u32 n, u64 good, u64 newest) {
+    u64 wanted = good;
+    if (phase_.verify_below != ~0u)
+      for (u32 i = 0; i < n; ++i)
+        if (static_cast<u32>(pattern::mix64((done_ + i) ^ phase_.seed)) > phase_.verify_below)
+          wanted &= ~(u64{1} << i);
+    if (warp.lane() == 0) mine_.checked += count_bits(wanted);
+    payload_.check(
+        warp, done_, n, wanted, newest, [&](u32 i) { return slot_after(done_slot_, i); },
+        [&](u32 i, pattern::Verdict v, u64 address) {
+          if (warp.lane() == 0) note_bad(v, address, phase_.generation + done_ + i);
+        });
+  }
+
+  DOORBELL_INLINE void note_bad(pattern::Verdict v, u64 address, u64 sequence) {
+    using pattern::Verdict;
+    if (v == Verdict::corrupt) ++mine_.corrupt;
+    if (v == Verdict::misplaced) ++mine_.misplaced;
+    if (v == Verdict::stale) ++mine_.stale;
+    if (v == Verdict::missing) ++mine_.missing;
+    if (out_->failures < OpStats::kKept) out_->first_failures[out_->failures++] = {v, address, sequence};
+  }
+
+  DOORBELL_INLINE void record(u64 ticks) {
+    const u64 ns = to_ns(ticks);
+    ++mine_.timed;
+    const auto real = static_cast<double>(ns);
+    mine_.sum_ns += ns;
+    mine_.sum_sq_ns += real * real;
+    if (ns < mine_.min_ns) mine_.min_ns = ns;
+    if (ns > mine_.max_ns) mine_.max_ns = ns;
+    histogram::increment<Warp>(&s_.bins[histogram::bucket_of(ns)]);
+  }
+
+  DOORBELL_INLINE void stop_posting(StopReason why) {
+    draining_ = true;
+    if (stop_ == StopReason::done || why > stop_) stop_ = why;
+  }
+
+  /// The slow duties: stop flag, duration, device gone, deadline. Lane 0's readings decide for all.
+  DOORBELL_INLINE void housekeeping(const Warp& warp, u64 at) {
+    last_check_ = at;
+    u32 word = 0;
+    if (warp.lane() == 0) {
+      // Both loads go out before either is looked at: one way to host memory instead of two.
+      const u32 stop = phase_.stop != nullptr ? load_relaxed(phase_.stop) : 0;
+      const u32 alive = phase_.alive != nullptr ? load_relaxed(phase_.alive) : 1;
+      word = (stop != 0 ? 1u : 0u) | (alive == 0 ? 2u : 0u);
+    }
+    word = warp.shfl(word, 0);
+    if ((word & 1) != 0 && !draining_) stop_posting(StopReason::requested);
+    if (phase_.duration_ticks != 0 && at - started_ >= phase_.duration_ticks && !draining_)
+      stop_posting(StopReason::duration);
+    if ((word & 2) != 0) {
+      stop_posting(StopReason::removed);
+      aborted_ += in_flight();
+      done_ = posted_;
+      return;
+    }
+    if (in_flight() == 0) return;
+    // A responder waits for as long as its initiator has something to send: its own deadline runs from
+    // the last arrival.
+    u64 oldest = s_.posted_at[done_slot_];
+    if (!requests_ && last_done_ > oldest) oldest = last_done_;
+    if (at - oldest < phase_.timeout_ticks) return;
+    timed_out_ += requests_ ? in_flight() : 0;
+    done_ = posted_;
+    stop_posting(StopReason::timeout);
+  }
+
+  template <class T>
+  DOORBELL_INLINE void add(const Warp& warp, T OpCounters::*field) {
+    const T sum = reduce_add(warp, mine_.*field);
+    if (warp.lane() == 0) out_->*field += sum;
+  }
+
+  OpPhase phase_;
+  OpQueue q_;
+  Queue own_;
+  Queue peer_;
+  bool paired_;
+  OpPayload<Warp> payload_;
+  OpScratch s_;
+  OpStats* out_;
+  OpCounters mine_;  // this lane's share
+  OddCounts odd_before_{};
+  bool receives_ = false;  // receives are posted and awaited here
+  bool requests_ = true;   // requests are
+  u32 requests_before_ = 0;
+  u32 receives_before_ = 0;
+  u32 requests_done_ = 0;
+  u32 receives_done_ = 0;
+  u32 failed_until_ = 0;
+  u64 begin_ns_ = 0;
+  u64 clock_ = 0;  // the last reading
+  u64 last_done_ = 0;
+  u64 posted_ = 0;
+  u64 done_ = 0;
+  u32 post_slot_ = 0;
+  u32 done_slot_ = 0;
+  u64 started_ = 0;
+  u64 last_check_ = 0;
+  u32 idle_ = 0;
+  u64 timed_out_ = 0;
+  u64 aborted_ = 0;
+  bool draining_ = false;
+  bool broken_ = false;
+  StopReason stop_ = StopReason::done;
+};
+
+}  // namespace doorbell::rdma

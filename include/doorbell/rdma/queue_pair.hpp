@@ -1,0 +1,309 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// An RDMA queue pair from the initiator's side: post, ring, poll, for any vendor's wire format. The same
+// source runs on a CPU thread (OneLane) and on a GPU warp (GpuWarp).
+//
+// Thread rule: one thread or one warp owns a QueuePair; nobody else touches its queues. Every call is
+// collective: all lanes make it together with the same arguments unless said otherwise.
+#pragma once
+
+#include <doorbell/histogram.hpp>
+#include <doorbell/rdma/format.hpp>
+#include <doorbell/warp.hpp>
+
+namespace doorbell::rdma {
+
+/// A QueuePair's whole state: plain data, so that it can stay in memory between two kernels.
+struct QueuePairState {
+  QueuePairMemory memory;
+  RingPosition sq;       ///< where the next request goes
+  RingPosition rq;       ///< where the next receive goes
+  RingPosition cq;       ///< the next completion of a request
+  RingPosition recv_cq;  ///< the next completion of a receive
+  u32 cq_unrung = 0;
+  u32 recv_cq_unrung = 0;
+  u32 completed = 0;           ///< requests, modulo 2^32 like sq.serial
+  u32 freed = 0;               ///< ring units given back, like sq.running
+  u32 last_mark = 0;           ///< of the last completion, for formats that count requests
+  u32 signalled = 0;           ///< signalled requests posted
+  u32 answered = 0;            ///< of these, up to the last completion
+  u32 receives_completed = 0;  ///< like rq.serial
+  u64 sq_word = 0;             ///< what the format's doorbell says of the last request
+  u32 duplicated = 0;
+  u32 skipped = 0;
+  u32 protocol = 0;
+};
+
+/// The state of a queue pair whose rings have just been created or reset.
+[[nodiscard]] DOORBELL_INLINE QueuePairState fresh_state(const QueuePairMemory& m) {
+  QueuePairState s;
+  s.memory = m;
+  s.sq.units = m.sq_units;
+  s.rq.units = m.rq_entries;
+  s.cq.units = m.cq_entries;
+  s.recv_cq.units = m.recv_cq_entries;
+  return s;
+}
+
+template <class Warp, WireFormat F>
+class QueuePair {
+ public:
+  using State = QueuePairState;
+  using Format = F;
+
+  /// Goes on where another QueuePair on the same queues stopped, or starts with fresh_state().
+  DOORBELL_INLINE explicit QueuePair(const QueuePairState& state) : s_(state) {}
+  [[nodiscard]] DOORBELL_INLINE const QueuePairState& state() const { return s_; }
+
+  /// Requests that post() may write now.
+  [[nodiscard]] DOORBELL_INLINE u32 room() const { return m().sq_requests - (s_.sq.serial - s_.completed); }
+  /// Receives that post_receives() may write now.
+  [[nodiscard]] DOORBELL_INLINE u32 receive_room() const {
+    return m().rq_entries - 1 - (s_.rq.serial - s_.receives_completed);
+  }
+  /// Requests posted and finished, modulo 2^32.
+  [[nodiscard]] DOORBELL_INLINE u32 posted() const { return s_.sq.serial; }
+  [[nodiscard]] DOORBELL_INLINE u32 completed() const { return s_.completed; }
+  [[nodiscard]] DOORBELL_INLINE u32 receives_posted() const { return s_.rq.serial; }
+  [[nodiscard]] DOORBELL_INLINE u32 receives_completed() const { return s_.receives_completed; }
+  /// Completions that came twice; signalled requests without one although a later request has; completions
+  /// of requests that nobody posted. A correct device keeps all three at 0.
+  [[nodiscard]] DOORBELL_INLINE u32 duplicated() const { return s_.duplicated; }
+  [[nodiscard]] DOORBELL_INLINE u32 skipped() const { return s_.skipped; }
+  [[nodiscard]] DOORBELL_INLINE u32 protocol() const { return s_.protocol; }
+  /// The most bytes that a request on this queue may carry inlined.
+  [[nodiscard]] DOORBELL_INLINE u32 max_inline() const {
+    return m().max_inline < F::kMaxInline ? m().max_inline : F::kMaxInline;
+  }
+
+  /// Writes `n` <= room() requests behind the last; build(i) makes request i, and all take the same number
+  /// of ring units (same kind, same inlined length). Nothing is visible to the device before ring().
+  ///
+  /// The lanes share out the 16-byte parts of all requests, so a warp's store covers whole WQEs back to
+  /// back. All lanes call build together, so it may be collective; an i may come several times.
+  template <class Build>
+  DOORBELL_INLINE void post(const Warp& warp, u32 n, Build build) {
+    if (n == 0) return;
+    const WorkRequest last = build(n - 1);
+    const u32 units = F::units(last);
+    const u32 parts = F::parts(last);
+    const u32 packets = packets_of(last.bytes, m().mtu);
+    // What completes until the next look must find room: entries go back only when that needs it.
+    if (m().cq_entries - s_.cq_unrung < s_.sq.serial - s_.completed + n) ring_cq(warp);
+
+    const u32 ring_parts = m().sq_units * F::kUnitParts;
+    const u32 total = n * parts;
+    DOORBELL_NO_UNROLL
+    for (u32 base = 0; base < total; base += Warp::size) {
+      const u32 k = base + warp.lane();
+      const u32 i = k < total ? k / parts : n - 1;
+      const u32 p = k < total ? k - i * parts : 0;
+      const RingPosition at = advance(s_.sq, i, units, packets);
+      const Word16 part = F::part(build(i), at, m(), p);
+      u32 place = at.slot * F::kUnitParts + p;
+      if (place >= ring_parts) place -= ring_parts;
+      if (k < total) store16(m().sq + place, part);
+    }
+    DOORBELL_NO_UNROLL
+    for (u32 base = 0; base < n; base += Warp::size) {
+      const u32 i = base + warp.lane() < n ? base + warp.lane() : n - 1;
+      const bool mine = base + warp.lane() < n;
+      const WorkRequest wr = build(i);
+      const RingPosition at = advance(s_.sq, i, units, packets);
+      const u64 signalled = warp.ballot(mine && wr.signalled);
+      if (mine) {
+        const u32 key = F::kMark == Mark::unit ? at.running : at.serial;
+        store16(m().track + (key & (m().track_entries - 1)),
+                {{at.serial + 1, at.running + units, s_.signalled + rank_in(warp, signalled),
+                  wr.signalled ? 1u : 0u}});
+        if constexpr (F::kHasTable) m().sq_table[F::table_index(at, m())] = F::table_entry(wr, at, m());
+      }
+      s_.signalled += count_bits(signalled);
+    }
+    s_.sq_word = F::sq_doorbell_word(last, advance(s_.sq, n - 1, units, packets), m());
+    s_.sq = advance(s_.sq, n, units, packets);
+  }
+
+  /// Tells the device of everything posted so far: one doorbell. Returns the register writes that took.
+  DOORBELL_INLINE u32 ring(const Warp& warp) {
+    // The sync orders every lane's WQE stores before lane 0's first releasing store, which orders them
+    // before the device's fetch.
+    warp.sync();
+    if (warp.lane() == 0) F::ring_sq(m(), s_.sq, s_.sq_word);
+    return 1;
+  }
+
+  /// Writes `n` <= receive_room() receives; visible to the device after ring_receives().
+  template <class Build>
+  DOORBELL_INLINE void post_receives(const Warp& warp, u32 n, Build build) {
+    if (n == 0) return;
+    if (m().recv_cq_entries - s_.recv_cq_unrung < s_.rq.serial - s_.receives_completed + n)
+      ring_receive_cq(warp);
+    const u32 total = n * F::kReceiveParts;
+    DOORBELL_NO_UNROLL
+    for (u32 base = 0; base < total; base += Warp::size) {
+      const u32 k = base + warp.lane();
+      const u32 i = k < total ? k / F::kReceiveParts : n - 1;
+      const u32 p = k < total ? k - i * F::kReceiveParts : 0;
+      const RingPosition at = advance(s_.rq, i, 1, 0);
+      const Word16 part = F::receive_part(build(i), at, m(), p);
+      if (k < total) store16(m().rq + u64{at.slot} * F::kReceiveParts + p, part);
+    }
+    s_.rq = advance(s_.rq, n, 1, 0);
+  }
+  DOORBELL_INLINE u32 ring_receives(const Warp& warp) {
+    warp.sync();  // as in ring()
+    if (warp.lane() == 0) F::ring_rq(m(), s_.rq);
+    return 1;
+  }
+
+  /// A poll's outcome: lanes 0..count-1 each hold one new completion, in queue order.
+  struct Polled {
+    u32 count = 0;
+    Completion mine;  ///< with `ignore` set where it says nothing new
+    u32 serial = 0;   ///< requests (receives) finished up to and including this one, modulo 2^32
+  };
+
+  /// Looks at the next entries, one a lane, and takes the new ones. Does not wait.
+  [[nodiscard]] DOORBELL_INLINE Polled poll(const Warp& warp, u32 /*expected*/ = 1) {
+    Polled p = take(warp, m().cq, m().cq_record, s_.cq);
+    if (p.count == 0) return p;
+    s_.cq_unrung += p.count;
+    account(warp, p);
+    return p;
+  }
+
+  /// The same for receives.
+  [[nodiscard]] DOORBELL_INLINE Polled poll_receives(const Warp& warp, u32 /*expected*/ = 1) {
+    Polled p = take(warp, m().recv_cq, m().recv_cq_record, s_.recv_cq);
+    if (p.count == 0) return p;
+    s_.recv_cq_unrung += p.count;
+    const bool here = warp.lane() < p.count;
+    const u64 flush = warp.ballot(here && p.mine.flush_all);
+    const bool counts = here && !p.mine.ignore && !p.mine.flush_all;
+    const u64 news = warp.ballot(counts);
+    p.serial = s_.receives_completed + rank_in(warp, news) + (counts ? 1 : 0);
+    // Receives complete in order: an entry for another one came twice, or skipped some.
+    const bool odd = counts && ((p.mine.mark ^ (p.serial - 1)) & (m().rq_entries - 1)) != 0;
+    s_.protocol += count_bits(warp.ballot(odd));
+    s_.receives_completed += count_bits(news);
+    if (flush != 0) s_.receives_completed = s_.rq.serial;
+    if (here && p.mine.flush_all) p.serial = s_.rq.serial;
+    if (s_.recv_cq_unrung > m().recv_cq_entries / 2) ring_receive_cq(warp);
+    return p;
+  }
+
+  /// Gives consumed completion entries back.
+  DOORBELL_INLINE void ring_cq(const Warp& warp) {
+    give_back(warp, m().cq_record, m().cq_doorbell, s_.cq, m().cqn);
+    s_.cq_unrung = 0;
+  }
+  DOORBELL_INLINE void ring_receive_cq(const Warp& warp) {
+    give_back(warp, m().recv_cq_record, m().recv_cq_doorbell, s_.recv_cq, m().recv_cqn);
+    s_.recv_cq_unrung = 0;
+  }
+
+ private:
+  [[nodiscard]] DOORBELL_INLINE const QueuePairMemory& m() const { return s_.memory; }
+
+  DOORBELL_INLINE static void give_back(const Warp& warp, u32* record, u64* doorbell, const RingPosition& at,
+                                        u32 cqn) {
+    warp.sync();  // every lane's read of an entry comes before the device may overwrite it
+    if (warp.lane() == 0) F::ring_cq(record, doorbell, at, cqn);
+  }
+
+  /// Takes the run of new entries at `at`.
+  DOORBELL_INLINE static Polled take(const Warp& warp, const Word16* cq, const u32* record,
+                                     RingPosition& at) {
+    Polled p;
+    const u32 lanes = Warp::size < at.units ? Warp::size : at.units;
+    const RingPosition mine = advance(at, warp.lane() < lanes ? warp.lane() : 0, 1, 0);
+    const Word16* const entry = cq + u64{mine.slot} * F::kCqeParts;
+    bool fresh = false;
+    Word16 b{};
+    if constexpr (F::kCqByIndex) {
+      // The acquire of the device's tail orders the entries before it behind this load.
+      const u32 tail = warp.lane() == 0 ? load_acquire(record + 2) : 0;
+      const u32 ready = (warp.shfl(tail, 0) - at.running) & (2 * at.units - 1);
+      fresh = warp.lane() < lanes && warp.lane() < ready;
+      if (fresh) b = load16(entry + F::kCqePartB);
+    } else if (warp.lane() < lanes) {
+      // The acquire of the word with the ownership bit orders the rest of the entry, and the data that
+      // the device wrote before it, behind the test of that bit.
+      b = load16_acquire(entry + F::kCqePartB);
+      fresh = F::cqe_valid(b, mine.pass);
+    }
+    p.count = leading_run(warp.ballot(fresh));
+    if (p.count == 0) return p;
+    if (warp.lane() < p.count) p.mine = F::decode_cqe(load16(entry + F::kCqePartA), b);
+    at = advance(at, p.count, 1, 0);
+    return p;
+  }
+
+  /// What the marks of `p` finish.
+  DOORBELL_INLINE void account(const Warp& warp, Polled& p) {
+    const bool here = warp.lane() < p.count && !p.mine.ignore;
+    const u32 outstanding = s_.sq.serial - s_.completed;
+    u32 ahead = 0;  // requests that this entry finishes beyond s_.completed
+    Word16 found{};
+    bool behind = false;
+    bool known = false;
+    if (here && p.mine.flush_all) {
+      ahead = outstanding;
+      found = {{s_.sq.serial, s_.sq.running, s_.signalled, 0}};
+      known = true;
+    } else if (here) {
+      u32 key = 0;
+      if constexpr (F::kMark == Mark::unit) {
+        const u32 distance = (p.mine.mark - s_.freed) & 0xffff;
+        key = s_.freed + distance;
+        known = distance < s_.sq.running - s_.freed;
+        behind = !known && distance >= 0x8000;
+      } else {
+        const u32 modulo = F::mark_modulo(m());  // 0: 2^32
+        u32 distance = p.mine.mark - s_.last_mark;
+        if (modulo != 0 && p.mine.mark < s_.last_mark) distance += modulo;
+        key = s_.completed + distance - 1;
+        known = distance >= 1 && distance <= outstanding;
+        behind = !known && (distance == 0 || distance > (modulo != 0 ? modulo / 2 : 0x80000000u));
+      }
+      if (known) {
+        found = load16(m().track + (key & (m().track_entries - 1)));
+        ahead = found.w[0] - s_.completed;
+        known = ahead >= 1 && ahead <= outstanding;
+      }
+    }
+    u32 before = warp.shfl(known ? ahead : 0, warp.lane() == 0 ? 0 : warp.lane() - 1);
+    if (warp.lane() == 0) before = 0;
+    const bool news = known && ahead > before;
+    // A terminal entry behind the last request finishes nothing, and that is no error.
+    const bool twice = here && !news && (known || behind) && !p.mine.flush_all;
+    const bool odd = here && !news && !known && !behind && !p.mine.flush_all;
+    s_.duplicated += count_bits(warp.ballot(twice));
+    s_.protocol += count_bits(warp.ballot(odd));
+    if (here && !news) p.mine.ignore = true;
+    p.serial = s_.completed + ahead;
+    const u64 lanes = warp.ballot(news);
+    if (lanes != 0) {
+      const u32 last = histogram::highest_bit(lanes);
+      const u64 answers = warp.ballot(news && found.w[3] != 0);
+      const u32 signals = warp.shfl(found.w[2], last);  // signalled requests before the last one finished
+      const u32 last_signal = warp.shfl(found.w[3], last);
+      const bool flushed = warp.shfl(p.mine.flush_all ? 1u : 0u, last) != 0;
+      if (!flushed) {
+        const u32 due = signals + last_signal - s_.answered;
+        s_.skipped += due - count_bits(answers);
+      }
+      s_.answered = signals + last_signal;
+      s_.completed = warp.shfl(found.w[0], last);
+      s_.freed = warp.shfl(found.w[1], last);
+      if (!flushed) s_.last_mark = warp.shfl(p.mine.mark, last);
+    }
+    if (s_.cq_unrung > m().cq_entries / 2) ring_cq(warp);
+  }
+
+  QueuePairState s_;
+};
+
+}  // namespace doorbell::rdma

@@ -1,0 +1,285 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One-sided and two-sided operations for kernels and CPU threads: put, get, send and atomics on a
+// QueuePair, with completions that are waited for by ticket and deadlines on every wait.
+//
+//   rdma::QueuePair<GpuWarp, rdma::Mlx5> qp(state);
+//   rdma::Rma<GpuWarp, rdma::Mlx5, Clock> rma(qp, timeout_ticks);
+//   rma.put_nbi(warp, {remote, rkey}, {local, lkey}, 4096);   // the whole warp, one operation
+//   rma.put_nbi_lanes(warp, mine, to, from, 64);              // each lane its own, one doorbell
+//   if (rma.quiet(warp) != rdma::Status::ok) ...
+//   state = rma.state();
+//
+// Sizes are bytes, 0..kMaxMessage; addresses are IOVAs; keys are those of registered memory, given with
+// each operation, so any number of regions may be used on one queue pair.
+// Thread rule: that of QueuePair: one thread or one warp owns it, every call is collective.
+// Errors: nothing throws or traps. A request that failed, or a wait that passed its deadline, is the
+// returned status; after a failed request the queue pair is in its error state and takes no more.
+#pragma once
+
+#include <doorbell/rdma/queue_pair.hpp>
+
+namespace doorbell::rdma {
+
+struct RemoteAddress {
+  u64 address = 0;
+  u32 rkey = 0;
+};
+
+struct LocalAddress {
+  u64 address = 0;
+  u32 lkey = 0;
+  /// The same bytes in the initiator's own addresses; needed only where they are to travel inlined.
+  const u8* bytes = nullptr;
+};
+
+/// Requests up to and including this one, modulo 2^32.
+using Ticket = u32;
+
+/// `Clock::now()` gives ticks. `timeout_ticks` bounds every wait.
+template <class Warp, WireFormat F, class Clock>
+class Rma {
+ public:
+  using Queue = QueuePair<Warp, F>;
+
+  DOORBELL_INLINE Rma(const Queue& queue, u64 timeout_ticks) : qp_(queue), timeout_ticks_(timeout_ticks) {}
+  [[nodiscard]] DOORBELL_INLINE const QueuePairState& state() const { return qp_.state(); }
+  [[nodiscard]] DOORBELL_INLINE const Queue& queue() const { return qp_; }
+  /// The first status other than ok that any request or receive has had.
+  [[nodiscard]] DOORBELL_INLINE Status status() const { return status_; }
+
+  // --- one operation of the whole warp, without waiting ----------------------------------------------
+  // The data of `from` may be reused, and that of a get or atomic read, once the ticket has completed.
+
+  DOORBELL_INLINE Ticket put_nbi(const Warp& warp, RemoteAddress to, LocalAddress from, u32 bytes) {
+    return post_one(warp, transfer(Op::write, to, from, bytes));
+  }
+  DOORBELL_INLINE Ticket put_nbi_imm(const Warp& warp, RemoteAddress to, LocalAddress from, u32 bytes,
+                                     u32 imm) {
+    WorkRequest r = transfer(Op::write_imm, to, from, bytes);
+    r.imm = imm;
+    return post_one(warp, r);
+  }
+  DOORBELL_INLINE Ticket get_nbi(const Warp& warp, LocalAddress to, RemoteAddress from, u32 bytes) {
+    return post_one(warp, transfer(Op::read, from, to, bytes));
+  }
+  DOORBELL_INLINE Ticket send(const Warp& warp, LocalAddress from, u32 bytes) {
+    return post_one(warp, transfer(Op::send, {}, from, bytes));
+  }
+  /// The old value comes to `result`, 8 bytes.
+  DOORBELL_INLINE Ticket atomic_fetch_add(const Warp& warp, LocalAddress result, RemoteAddress target,
+                                          u64 addend) {
+    WorkRequest r = transfer(Op::fetch_add, target, result, kAtomicBytes);
+    r.operand = addend;
+    return post_one(warp, r);
+  }
+  DOORBELL_INLINE Ticket atomic_compare_swap(const Warp& warp, LocalAddress result, RemoteAddress target,
+                                             u64 compare, u64 swap) {
+    WorkRequest r = transfer(Op::compare_swap, target, result, kAtomicBytes);
+    r.compare = compare;
+    r.operand = swap;
+    return post_one(warp, r);
+  }
+  /// A buffer for one incoming send, or with no bytes a token for a write with immediate. False: no room.
+  DOORBELL_INLINE bool post_recv(const Warp& warp, LocalAddress to, u32 bytes) {
+    if (qp_.receive_room() == 0) return false;
+    qp_.post_receives(warp, 1, [&](u32) { return ReceiveRequest{to.address, to.lkey, bytes}; });
+    qp_.ring_receives(warp);
+    return true;
+  }
+
+  // --- one operation a lane, one reservation and one doorbell ----------------------------------------
+  // Lanes with `wanted` false take no part. Only the last operation of the call asks for a completion.
+
+  DOORBELL_INLINE Ticket put_nbi_lanes(const Warp& warp, bool wanted, RemoteAddress to, LocalAddress from,
+                                       u32 bytes) {
+    return post_lanes(warp, wanted, transfer(Op::write, to, from, bytes));
+  }
+  DOORBELL_INLINE Ticket put_nbi_imm_lanes(const Warp& warp, bool wanted, RemoteAddress to, LocalAddress from,
+                                           u32 bytes, u32 imm) {
+    WorkRequest r = transfer(Op::write_imm, to, from, bytes);
+    r.imm = imm;
+    return post_lanes(warp, wanted, r);
+  }
+  DOORBELL_INLINE Ticket get_nbi_lanes(const Warp& warp, bool wanted, LocalAddress to, RemoteAddress from,
+                                       u32 bytes) {
+    return post_lanes(warp, wanted, transfer(Op::read, from, to, bytes));
+  }
+  DOORBELL_INLINE Ticket atomic_fetch_add_lanes(const Warp& warp, bool wanted, LocalAddress result,
+                                                RemoteAddress target, u64 addend) {
+    WorkRequest r = transfer(Op::fetch_add, target, result, kAtomicBytes);
+    r.operand = addend;
+    return post_lanes(warp, wanted, r);
+  }
+
+  // --- waiting ---------------------------------------------------------------------------------------
+
+  /// Takes what has completed, without waiting; requests finished so far.
+  DOORBELL_INLINE Ticket poll(const Warp& warp) {
+    const auto p = qp_.poll(warp);
+    note(warp, p);
+    return qp_.completed();
+  }
+  /// Until everything up to `ticket` has completed: ok, the first error, or response_timeout.
+  [[nodiscard]] DOORBELL_INLINE Status wait(const Warp& warp, Ticket ticket) {
+    const u64 begin = now(warp);
+    while (static_cast<i32>(qp_.completed() - ticket) < 0) {
+      if (static_cast<i32>(poll(warp) - ticket) >= 0) break;
+      if (now(warp) - begin > timeout_ticks_) {
+        if (status_ == Status::ok) status_ = Status::response_timeout;
+        break;
+      }
+    }
+    return status_;
+  }
+  /// Until everything posted has completed.
+  [[nodiscard]] DOORBELL_INLINE Status quiet(const Warp& warp) { return wait(warp, qp_.posted()); }
+
+  struct Received {
+    Status status = Status::ok;
+    u32 bytes = 0;
+    u32 imm = 0;
+    bool with_imm = false;
+  };
+  /// Until the next receive has completed, in the order of their posting.
+  [[nodiscard]] DOORBELL_INLINE Received wait_recv(const Warp& warp) {
+    const u64 begin = now(warp);
+    for (;;) {
+      if (arrived_ == 0) {
+        // More than one lane can hold one: the others stay until they are asked for.
+        pending_ = qp_.poll_receives(warp);
+        arrived_ = pending_.count;
+        next_ = 0;
+      }
+      if (arrived_ > 0) {
+        --arrived_;
+        const u32 lane = next_++;
+        Received r;
+        r.status = static_cast<Status>(warp.shfl(static_cast<u32>(pending_.mine.status), lane));
+        r.bytes = warp.shfl(pending_.mine.bytes, lane);
+        r.imm = warp.shfl(pending_.mine.imm, lane);
+        r.with_imm = warp.shfl(pending_.mine.with_imm ? 1u : 0u, lane) != 0;
+        const bool nothing = warp.shfl(pending_.mine.ignore ? 1u : 0u, lane) != 0;
+        if (nothing) continue;
+        if (r.status != Status::ok && status_ == Status::ok) status_ = r.status;
+        return r;
+      }
+      if (now(warp) - begin > timeout_ticks_) return {.status = Status::response_timeout};
+    }
+  }
+
+  // --- blocking --------------------------------------------------------------------------------------
+
+  [[nodiscard]] DOORBELL_INLINE Status put(const Warp& warp, RemoteAddress to, LocalAddress from, u32 bytes) {
+    return wait(warp, put_nbi(warp, to, from, bytes));
+  }
+  [[nodiscard]] DOORBELL_INLINE Status get(const Warp& warp, LocalAddress to, RemoteAddress from, u32 bytes) {
+    return wait(warp, get_nbi(warp, to, from, bytes));
+  }
+
+ private:
+  using i32 = std::int32_t;
+
+  [[nodiscard]] DOORBELL_INLINE static u64 now(const Warp& warp) { return warp.shfl(Clock::now(), 0); }
+
+  [[nodiscard]] DOORBELL_INLINE WorkRequest transfer(Op op, RemoteAddress remote, LocalAddress local,
+                                                     u32 bytes) const {
+    WorkRequest r;
+    r.op = op;
+    r.bytes = bytes;
+    r.local = local.address;
+    r.lkey = local.lkey;
+    r.remote = remote.address;
+    r.rkey = remote.rkey;
+    if (local.bytes != nullptr && !returns_data(op) && bytes > 0 && bytes <= qp_.max_inline()) {
+      r.inlined = true;
+      r.payload = local.bytes;
+    }
+    return r;
+  }
+
+  /// Room for `n` requests, waited for; false when the deadline passed or the queue pair has failed.
+  DOORBELL_INLINE bool reserve(const Warp& warp, u32 n) {
+    const u64 begin = now(warp);
+    while (qp_.room() < n) {
+      if (status_ != Status::ok) return false;
+      poll(warp);
+      if (now(warp) - begin > timeout_ticks_) {
+        status_ = Status::response_timeout;
+        return false;
+      }
+    }
+    return status_ == Status::ok;
+  }
+
+  DOORBELL_INLINE Ticket post_one(const Warp& warp, const WorkRequest& r) {
+    if (!reserve(warp, 1)) return qp_.posted();
+    qp_.post(warp, 1, [&](u32) { return r; });
+    qp_.ring(warp);
+    return qp_.posted();
+  }
+
+  /// Posts the lanes' requests, those that take the same number of ring units together.
+  DOORBELL_INLINE Ticket post_lanes(const Warp& warp, bool wanted, WorkRequest mine) {
+    u64 left = warp.ballot(wanted);
+    const u32 units = F::units(mine);
+    const u32 parts = F::parts(mine);
+    const u32 packets = packets_of(mine.bytes, qp_.state().memory.mtu);
+    if (left == 0 || !reserve(warp, count_bits(left))) return qp_.posted();
+    while (left != 0) {
+      const u32 leader = lowest_bit(left);
+      const bool alike = wanted && units == warp.shfl(units, leader) && parts == warp.shfl(parts, leader) &&
+                         packets == warp.shfl(packets, leader);
+      const u64 group = warp.ballot(alike) & left;
+      left &= ~group;
+      const bool last = left == 0;
+      const u32 n = count_bits(group);
+      qp_.post(warp, n, [&](u32 i) {
+        WorkRequest r = from_lane(warp, mine, nth_bit(group, i));
+        r.signalled = last && i + 1 == n;
+        return r;
+      });
+    }
+    qp_.ring(warp);
+    return qp_.posted();
+  }
+
+  [[nodiscard]] DOORBELL_INLINE static u32 nth_bit(u64 mask, u32 n) {
+    for (; n > 0; --n) mask &= mask - 1;
+    return lowest_bit(mask);
+  }
+
+  /// Lane `from`'s request; each lane may ask for another one.
+  [[nodiscard]] DOORBELL_INLINE static WorkRequest from_lane(const Warp& warp, const WorkRequest& mine,
+                                                             u32 from) {
+    WorkRequest r = mine;
+    r.bytes = warp.shfl(mine.bytes, from);
+    r.local = warp.shfl(mine.local, from);
+    r.lkey = warp.shfl(mine.lkey, from);
+    r.rkey = warp.shfl(mine.rkey, from);
+    r.remote = warp.shfl(mine.remote, from);
+    r.imm = warp.shfl(mine.imm, from);
+    r.operand = warp.shfl(mine.operand, from);
+    r.compare = warp.shfl(mine.compare, from);
+    r.inlined = warp.shfl(mine.inlined ? 1u : 0u, from) != 0;
+    r.payload = reinterpret_cast<const u8*>(warp.shfl(reinterpret_cast<u64>(mine.payload), from));
+    return r;
+  }
+
+  DOORBELL_INLINE void note(const Warp& warp, const typename Queue::Polled& p) {
+    const bool bad = warp.lane() < p.count && !p.mine.ignore && p.mine.status != Status::ok;
+    const u64 lanes = warp.ballot(bad);
+    if (lanes != 0 && status_ == Status::ok)
+      status_ = static_cast<Status>(warp.shfl(static_cast<u32>(p.mine.status), lowest_bit(lanes)));
+  }
+
+  Queue qp_;
+  u64 timeout_ticks_;
+  Status status_ = Status::ok;
+  typename Queue::Polled pending_;  // receives taken from the queue and not yet asked for
+  u32 arrived_ = 0;
+  u32 next_ = 0;
+};
+
+}  // namespace doorbell::rdma

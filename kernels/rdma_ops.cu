@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// RDMA from a GPU: one warp a queue pair runs the same loop as a CPU thread. One kernel a wire format.
+#include <doorbell/gpu_clock.hpp>
+#include <doorbell/rdma/bnxt.hpp>
+#include <doorbell/rdma/ernic.hpp>
+#include <doorbell/rdma/ionic.hpp>
+#include <doorbell/rdma/mlx5.hpp>
+#include <doorbell/rdma/op_loop.hpp>
+
+#include "measure/gpu_job.hpp"
+
+using namespace doorbell;
+using namespace doorbell::rdma;
+
+namespace {
+
+using OpJob = measure::GpuJob<OpPhase, OpQueue, OpState<QueuePairState>>;
+
+struct GpuClock {
+  static __device__ __forceinline__ u64 now() { return gpu_cycles(); }
+  static __device__ __forceinline__ u64 wall_ns() { return gpu_global_ns(); }
+};
+
+/// Launch one block of one warp a queue pair, with OpScratch::bytes(window, kBuckets) of dynamic shared
+/// memory.
+template <class Format, bool Substeps>
+__device__ void run(const OpJob* job) {
+  extern __shared__ u64 shared[];
+  const GpuWarp warp;
+  const u32 q = blockIdx.x;
+  const OpPhase phase = job->phase;
+  const OpQueue queue = job->items[q];
+  const OpScratch scratch = carve_op_scratch(shared, phase.window, histogram::kBuckets);
+  for (u32 i = warp.lane(); i < histogram::kBuckets; i += GpuWarp::size) scratch.bins[i] = 0;
+  warp.sync();
+
+  OpLoop<GpuWarp, GpuClock, Substeps, QueuePair<GpuWarp, Format>> loop(warp, phase, queue, job->states[q],
+                                                                       scratch, job->stats + q);
+  while (loop.step(warp)) {
+  }
+  loop.finish(warp);
+
+  if (warp.lane() == 0) job->states[q] = loop.state();
+  u64* const bins = job->bins + static_cast<u64>(q) * histogram::kBuckets;
+  for (u32 i = warp.lane(); i < histogram::kBuckets; i += GpuWarp::size)
+    if (scratch.bins[i] != 0) bins[i] += scratch.bins[i];
+}
+
+}  // namespace
+
+#define DOORBELL_RDMA_KERNELS(name, Format)                                                            \
+  extern "C" __global__ void __launch_bounds__(64) doorbell_rdma_##name(const OpJob* job) {            \
+    run<Format, false>(job);                                                                           \
+  }                                                                                                    \
+  extern "C" __global__ void __launch_bounds__(64) doorbell_rdma_##name##_substeps(const OpJob* job) { \
+    run<Format, true>(job);                                                                            \
+  }
+DOORBELL_RDMA_KERNELS(mlx5, Mlx5)
+DOORBELL_RDMA_KERNELS(bnxt, Bnxt)
+DOORBELL_RDMA_KERNELS(ionic, Ionic)
+DOORBELL_RDMA_KERNELS(ernic, Ernic)

@@ -1,0 +1,329 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+#include "cli/commands.hpp"
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+#include "cli/run_options.hpp"
+#include "cli/texts.hpp"
+#include "rdma/backends.hpp"
+#include "rdma/bench.hpp"
+#include "rdma/model/spec.hpp"
+
+namespace doorbell::cli {
+
+namespace {
+
+using rdma::Op;
+using rdma::Provider;
+
+void add_rdma_options(OptionTable& t) {
+  t.add({.name = "provider",
+         .kind = Kind::choice,
+         .default_text = "mlx5",
+         .choices = {"mlx5", "bnxt", "ionic", "ernic", "verbs"},
+         .help = "whose queues are driven: a vendor's, written and rung by the initiator itself, or whatever "
+                 "libibverbs posts to",
+         .group = "Device"})
+      .add({.name = "device",
+            .kind = Kind::text,
+            .metavar = "SPEC",
+            .default_text = "model",
+            .help = "model[:KEY=VALUE,...] (keys above), or an RDMA device's name as ibv_devices lists it",
+            .group = "Device"})
+      .add({.name = "connection",
+            .kind = Kind::choice,
+            .default_text = "self",
+            .choices = {"self", "pair"},
+            .help = "connect each queue pair to itself, or to a second one of this process",
+            .group = "Device"})
+      .add({.name = "queue-mem",
+            .kind = Kind::choice,
+            .default_text = "host",
+            .choices = {"host", "vram"},
+            .help = "what the queues lie in",
+            .group = "Device"})
+      .add({.name = "data-mem",
+            .kind = Kind::choice,
+            .default_text = "host",
+            .choices = {"host", "vram"},
+            .help = "what the initiator's buffers lie in",
+            .group = "Device"})
+      .add({.name = "target-mem",
+            .kind = Kind::choice,
+            .metavar = "PLACE",
+            .choices = {"host", "vram"},
+            .help = "what the responder's buffers lie in (not given: as --data-mem)",
+            .group = "Device"})
+      .add({.name = "op",
+            .kind = Kind::choice,
+            .default_text = "write",
+            .choices = {"write", "write-imm", "read", "send", "send-imm", "fetch-add", "compare-swap"},
+            .help = "the operation",
+            .group = "Work"})
+      .add({.name = "write-imm", .kind = Kind::flag, .help = "short for --op write-imm", .group = "Work"})
+      .add(
+          {.name = "size",
+           .kind = Kind::text,
+           .metavar = "SIZE[:SIZE]",
+           .help =
+               "payload bytes, 0..2147483647, with KiB and MiB; A:B goes from A to B by powers of two, and a "
+               "list separated by commas is taken as it is (not given: 1KiB; atomics have 8)",
+           .group = "Work"})
+      .add(
+          {.name = "measure",
+           .kind = Kind::choice,
+           .default_text = "both",
+           .choices = {"latency", "rate", "both"},
+           .help = "single operations one after the other, a window of them, or first one and then the other",
+           .group = "Work"})
+      .add({.name = "iterations",
+            .kind = Kind::integer,
+            .metavar = "N",
+            .min = 1,
+            .max = u64{1} << 40,
+            .help = "operations of each queue pair in each part and repeat (not given: chosen from the size)",
+            .group = "Work"})
+      .add({.name = "num-qps",
+            .kind = Kind::integer,
+            .default_text = "1",
+            .min = 1,
+            .max = 256,
+            .help = "queue pairs that the rate part drives at the same time",
+            .group = "Queues"})
+      .add({.name = "batch-size",
+            .kind = Kind::integer,
+            .metavar = "N",
+            .min = 1,
+            .max = rdma::kMaxWindow,
+            .help = "requests posted for one doorbell (not given: 256 KiB worth, at most 64)",
+            .group = "Queues"})
+      .add({.name = "in-flight",
+            .kind = Kind::integer,
+            .metavar = "N",
+            .min = 1,
+            .max = rdma::kMaxWindow,
+            .help =
+                "operations in flight on one queue pair (not given: four batches, 16 at least, as far as 256 "
+                "MiB of buffers go)",
+            .group = "Queues"})
+      .add(
+          {.name = "signal-every",
+           .kind = Kind::integer,
+           .metavar = "N",
+           .min = 1,
+           .max = rdma::kMaxWindow,
+           .help =
+               "one request in N asks for a completion, and the last of each batch (not given: only that one)",
+           .group = "Queues"})
+      .add({.name = "inline",
+            .kind = Kind::integer,
+            .metavar = "BYTES",
+            .default_text = "0",
+            .max = 4096,
+            .help = "payloads of up to so many bytes travel in the WQE",
+            .group = "Queues"})
+      .add({.name = "threads",
+            .kind = Kind::integer,
+            .default_text = "0",
+            .max = 64,
+            .help = "CPU initiator threads, among which queue pairs are shared; 0: half the cores",
+            .group = "Queues"})
+      .add({.name = "path-mtu",
+            .kind = Kind::choice,
+            .default_text = "auto",
+            .choices = {"auto", "256", "512", "1024", "2048", "4096"},
+            .help = "bytes a packet; auto: what both ends' ports have",
+            .group = "Connection"})
+      .add({.name = "ack-timeout",
+            .kind = Kind::integer,
+            .default_text = "14",
+            .max = 31,
+            .help = "how long an acknowledgement may take, as the exponent of 4.096 us * 2^N; 0: for ever",
+            .group = "Connection"})
+      .add({.name = "retry-count",
+            .kind = Kind::integer,
+            .default_text = "7",
+            .max = 7,
+            .help = "how often a request without acknowledgement is sent again",
+            .group = "Connection"})
+      .add({.name = "rnr-retry",
+            .kind = Kind::integer,
+            .default_text = "7",
+            .max = 7,
+            .help = "how often a request is sent again when no receive was posted; 7: for ever",
+            .group = "Connection"})
+      .add({.name = "substep-timing",
+            .kind = Kind::flag,
+            .help = "time the parts of an operation: payload, enqueue, SQ doorbell, CQ poll",
+            .group = "Timing"});
+}
+
+u32 size_of(const std::string& text) {
+  const Option size = {.name = "size", .kind = Kind::size, .min = 0, .max = rdma::kMaxMessage};
+  try {
+    return static_cast<u32>(std::get<u64>(convert(size, text)));
+  } catch (const std::invalid_argument& e) {
+    throw Error("--size", e.what(), "write bytes, 4KiB, 256:1MiB, or a list with commas");
+  }
+}
+
+/// "A", "A,B,C" or "A:B"; of a range the lower end and then the powers of two up to the upper end.
+std::vector<u32> sizes_of(const std::string& text) {
+  std::vector<u32> sizes;
+  for (const std::string& item : split(text)) {
+    const std::size_t colon = item.find(':');
+    if (colon == std::string::npos) {
+      sizes.push_back(size_of(item));
+      continue;
+    }
+    const u64 first = size_of(item.substr(0, colon));
+    const u64 last = size_of(item.substr(colon + 1));
+    if (first > last)
+      throw Error("--size", fmt::format("{} goes from more to less", item), "write SMALL:LARGE");
+    sizes.push_back(static_cast<u32>(first));
+    for (u64 power = 1; power <= last; power *= 2)
+      if (power > first) sizes.push_back(static_cast<u32>(power));
+    if (sizes.back() != last) sizes.push_back(static_cast<u32>(last));
+  }
+  return sizes;
+}
+
+template <std::size_t N>
+std::size_t index_in(const std::array<std::string_view, N>& names, const std::string& name) {
+  return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
+}
+
+Op op_of(const Options& o) {
+  constexpr std::array<std::string_view, 7> kOps = {"write",    "write-imm", "read",        "send",
+                                                    "send-imm", "fetch-add", "compare-swap"};
+  if (!o.flag("write-imm")) return static_cast<Op>(index_in(kOps, o.text("op")));
+  if (o.given("op") && o.text("op") != "write-imm" && o.text("op") != "write")
+    throw Error("--write-imm", fmt::format("it contradicts --op {}", o.text("op")), "give one of the two");
+  return Op::write_imm;
+}
+
+rdma::BenchOptions bench_options(const Options& o) {
+  constexpr std::array<std::string_view, 5> kProviders = {"mlx5", "bnxt", "ionic", "ernic", "verbs"};
+  const RunOptions run = run_options(o);
+  rdma::BenchOptions b;
+  b.provider = static_cast<Provider>(index_in(kProviders, o.text("provider")));
+  b.device = o.text("device");
+  b.op = op_of(o);
+  if (o.has("size")) b.sizes = sizes_of(o.text("size"));
+  else if (rdma::is_atomic(b.op)) b.sizes = {rdma::kAtomicBytes};
+  b.latency = o.text("measure") != "rate";
+  b.rate = o.text("measure") != "latency";
+  b.iterations = o.has("iterations") ? o.integer("iterations") : 0;
+  b.ends = o.text("connection") == "pair" ? rdma::Ends::pair : rdma::Ends::self;
+  b.queue_pairs = static_cast<u32>(o.integer("num-qps"));
+  b.batch = o.has("batch-size") ? static_cast<u32>(o.integer("batch-size")) : 0;
+  b.in_flight = o.has("in-flight") ? static_cast<u32>(o.integer("in-flight")) : 0;
+  b.signal_every = o.has("signal-every") ? static_cast<u32>(o.integer("signal-every")) : 0;
+  b.inline_below = static_cast<u32>(o.integer("inline"));
+  const auto place = [](const std::string& name) { return name == "vram" ? Place::gpu : Place::pageable; };
+  b.queue_memory = place(o.text("queue-mem"));
+  b.local_memory = place(o.text("data-mem"));
+  b.remote_memory = place(o.has("target-mem") ? o.text("target-mem") : o.text("data-mem"));
+  b.connection.mtu = o.text("path-mtu") == "auto" ? 0 : static_cast<u32>(std::stoul(o.text("path-mtu")));
+  b.connection.timeout = static_cast<u32>(o.integer("ack-timeout"));
+  b.connection.retry_count = static_cast<u32>(o.integer("retry-count"));
+  b.connection.rnr_retry = static_cast<u32>(o.integer("rnr-retry"));
+  b.threads = static_cast<u32>(o.integer("threads"));
+  b.substeps = o.flag("substep-timing");
+  b.initiator = run.initiator;
+  b.gpu = run.gpu;
+  b.seed = run.seed;
+  b.verify = run.verify;
+  b.verify_sample = run.verify_sample;
+  b.timeout_s = run.timeout_s;
+  b.late_after_s = run.late_after_s;
+  b.warmup_s = run.warmup_s;
+  b.duration_s = run.duration_s;
+  b.repeats = run.repeats;
+  b.faults = run.faults;
+  if (b.faults.any() && rdma::backend_of(b.provider, b.device).kind != "model")
+    throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", b.device),
+                "use --device model");
+  rdma::check(b);
+  return b;
+}
+
+int run(const Options& options, Context& context) {
+  const rdma::BenchOptions bench = bench_options(options);
+  check_outputs(options);
+  Progress progress(context.stderr_tty && !options.flag("quiet"));
+  report::Result result = new_result(context);
+  const rdma::BenchWatch watch = {
+      .stop = &context.stop,
+      .progress = [&](double fraction, const std::string& what) { progress.update(fraction, what); }};
+  rdma::BenchResult outcome = rdma::run_bench(bench, watch);
+  progress.clear();
+  for (report::Cell& cell : outcome.cells) {
+    cell.options = options.echo();
+    cell.options["repeats"] = bench.repeats;
+    cell.options["warmup_s"] = bench.warmup_s;
+    cell.options["op"] = cell.cell["op"];
+    cell.options["size"] = cell.cell["size_bytes"];
+    cell.options["batch_size"] = cell.cell["batch"];
+    cell.options["in_flight"] = cell.cell["in_flight"];
+    cell.options["signal_every"] = cell.cell["signal_every"];
+    cell.options["target_mem"] = cell.cell["target_memory"];
+    result.cells.push_back(std::move(cell));
+  }
+  result.stop_reason = outcome.stop_reason;
+  result.warnings = std::move(outcome.warnings);
+  result.complete = result.stop_reason == "done";
+  result.exit_code = outcome.failed ? static_cast<int>(ExitCode::data) : 0;
+  return deliver(result, options, context);
+}
+
+}  // namespace
+
+Command rdma_command() {
+  Command c;
+  c.name = "rdma";
+  c.summary = "RDMA operations through a NIC's queues, posted by a CPU thread or a GPU kernel";
+  c.description = {
+      "Registers buffers, connects queue pairs, and carries out one kind of operation for each payload size: "
+      "first single operations, each timed from post to completion, then a window of them at full rate. Every "
+      "payload is checked where it arrives, and every completion's status.",
+      "With a vendor's name as provider, the work requests are written in that vendor's format and its doorbells "
+      "are rung by the CPU thread or, with --initiator gpu, by the GPU kernel itself. The software NIC 'model' "
+      "reads these queues, checks keys, ranges and access as a NIC does, and moves the data. With --provider "
+      "verbs the operations go through libibverbs to any RDMA device of this machine, soft-RoCE included.",
+      key_text("The model's keys:", rdma::model_keys()),
+      "One cell of the result is one size and one part, latency or rate. A latency cell also has the figures in the "
+      "form in which vendors publish them: minimum, mean, population standard deviation and maximum over all "
+      "operations, and throughput and rate as they follow from each operation's latency.",
+  };
+  add_rdma_options(c.options);
+  add_common_options(c.options);
+  c.examples = {
+      {"doorbell rdma --provider bnxt --size 256:1MiB",
+       "RDMA WRITE on the model of a Broadcom NIC, thirteen sizes, verified."},
+      {"doorbell rdma --provider ionic --op write-imm --size 0,64,4KiB --connection pair",
+       "WRITE with immediate between two queue pairs, a receive for each."},
+      {"doorbell rdma --op fetch-add --measure latency --iterations 10000",
+       "Ten thousand atomics one after the other, each old value checked."},
+      {"doorbell rdma --initiator gpu --queue-mem vram --data-mem vram --size 4KiB --num-qps 8",
+       "A GPU kernel posts and rings; queues and data in GPU memory."},
+      {"doorbell rdma --size 64 --inline 64 --measure rate --duration 2",
+       "How many small writes a second with the payload in the WQE."},
+      {"doorbell rdma --fault corrupt=0.001,drop=0.0001 --timeout 2",
+       "Prove that damage is found: exit code 2 and a count for each class."},
+      {"doorbell rdma --provider verbs --device rxe0 --size 64KiB",
+       "Through libibverbs, on soft-RoCE or a NIC of this machine."},
+  };
+  c.run = run;
+  return c;
+}
+
+}  // namespace doorbell::cli

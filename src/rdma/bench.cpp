@@ -1,0 +1,349 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rdma/bench.hpp"
+
+#include <doorbell/error.hpp>
+#include <doorbell/gpu.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <thread>
+
+#include "measure/clock.hpp"
+#include "measure/tally.hpp"
+#include "rdma/backends.hpp"
+#include "rdma/ceiling.hpp"
+#include "rdma/single_operation.hpp"
+
+namespace doorbell::rdma {
+
+namespace {
+
+constexpr double kCheckIntervalS = 100e-6;
+constexpr u64 kBufferBudget = u64{256} << 20;  // bytes of one side, where the window is ours to choose
+constexpr u64 kBytesByCount = u64{256} << 20;  // moved by one repeat of the rate part
+constexpr u64 kMostByCount = 200'000;
+constexpr u64 kSingleBytes = u64{64} << 20;
+constexpr u64 kMostSingles = 1000;
+constexpr u64 kLeastSingles = 10;
+constexpr u64 kCeilingFrom = 64 << 10;  // smaller blocks say nothing of the machine's copying
+
+enum class Part { latency, rate };
+
+/// What one cell does, derived from the options and the payload's size.
+struct Setup {
+  Part part = Part::rate;
+  u32 bytes = 0;
+  u32 batch = 1;
+  u32 window = 1;
+  u32 signal_every = 1;
+  u64 count = 0;
+  bool inlined = false;
+  SessionShape shape;
+};
+
+Setup plan(const BenchOptions& o, Part part, u32 bytes) {
+  Setup s;
+  s.part = part;
+  s.bytes = is_atomic(o.op) ? kAtomicBytes : bytes;
+  const bool single = part == Part::latency;
+  const u64 fit = std::max<u64>(kBufferBudget / std::max<u64>(slot_bytes(s.bytes) * o.queue_pairs, 1), 1);
+  const u32 natural = std::clamp<u32>((256u << 10) / std::max(s.bytes, 1u), 1, 64);
+  s.batch = single ? 1 : o.batch != 0 ? o.batch : natural;
+  const u32 behind = std::max(4 * s.batch, 16u);
+  s.window = single             ? 1
+             : o.in_flight != 0 ? o.in_flight
+                                : static_cast<u32>(std::min<u64>({behind, fit, kMaxWindow}));
+  s.batch = std::min(s.batch, s.window);
+  s.signal_every = o.signal_every != 0 ? o.signal_every : s.batch;
+  s.inlined = o.inline_below > 0 && s.bytes <= o.inline_below && (o.op == Op::write || takes_receive(o.op));
+  const u64 chosen =
+      single ? std::clamp(kSingleBytes / std::max<u64>(s.bytes, 1), kLeastSingles, kMostSingles)
+             : std::clamp(kBytesByCount / std::max<u64>(s.bytes, 1), u64{2} * s.window, kMostByCount);
+  s.count = o.iterations != 0 ? o.iterations : chosen;
+  if (!single && o.duration_s > 0) s.count = ~u64{0};
+  s.shape = {.ends = o.ends,
+             .role = Role::initiator,
+             .queue_pairs = single ? 1 : o.queue_pairs,
+             .window = s.window,
+             .bytes = s.bytes,
+             .max_inline = s.inlined ? o.inline_below : 0,
+             .queue_memory = o.queue_memory,
+             .local_memory = o.local_memory,
+             .remote_memory = o.remote_memory,
+             .initiator = o.initiator,
+             .connection = o.connection};
+  return s;
+}
+
+bool touches_gpu(const BenchOptions& o) {
+  return o.queue_memory == Place::gpu || o.local_memory == Place::gpu || o.remote_memory == Place::gpu;
+}
+
+std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
+  if (o.initiator != Initiator::gpu && !touches_gpu(o)) return nullptr;
+  auto gpu = gpu::open(o.gpu);
+  // Loading code may wait for running kernels, and a model's DMA agent runs until the model ends.
+  const measure::KernelNames own = op_kernels(o.provider);
+  for (const std::string& kernel : {std::string("doorbell_probe"), std::string("doorbell_dma_agent")})
+    (void)gpu->kernel(kernel);
+  if (o.initiator == Initiator::gpu)
+    for (const std::string& kernel : {own.plain, own.substeps}) (void)gpu->kernel(kernel);
+  return gpu;
+}
+
+u32 initiator_threads(const BenchOptions& o, u32 queue_pairs) {
+  if (o.initiator == Initiator::gpu) return 0;
+  const u32 cores = std::max(std::thread::hardware_concurrency(), 1u);
+  return std::clamp(o.threads != 0 ? o.threads : std::max(cores / 2, 1u), 1u, queue_pairs);
+}
+
+/// One cell: a size and a part, on a device and queue pairs of its own.
+class CellRun {
+ public:
+  CellRun(const BenchOptions& o, const BenchWatch& watch, const Setup& setup)
+      : o_(o),
+        watch_(watch),
+        s_(setup),
+        threads_(initiator_threads(o, setup.shape.queue_pairs)),
+        gpu_(open_gpu(o)),
+        device_(
+            open_device({.spec = o.device,
+                         .provider = o.provider,
+                         .gpu = gpu_,
+                         .gpu_memory = touches_gpu(o),
+                         .queue_pairs = setup.shape.queue_pairs * (setup.shape.ends == Ends::pair ? 2 : 1),
+                         .initiator_threads = threads_,
+                         .faults = o.faults,
+                         .seed = o.seed,
+                         .late_ns = static_cast<u64>(o.late_after_s * 1e9)})),
+        session_((check_limits(), *device_), gpu_, setup.shape),
+        runner_(session_.runner(threads_)),
+        tally_("rdma", setup.bytes) {
+    // Sequences never repeat, also where memory outlives a run.
+    generation_ = static_cast<u64>(std::time(nullptr)) << 32 | 1;
+  }
+
+  void run() {
+    if (o_.warmup_s > 0) tally_.warm_up(repeat(o_.warmup_s));
+    for (u32 r = 0; r < o_.repeats && going(); ++r) {
+      const bool by_time = s_.part == Part::rate && o_.duration_s > 0;
+      measure::RepeatTally t = repeat(by_time ? o_.duration_s : 0);
+      for (auto& [name, part] : t.parts) latency_.merge(part.latency);
+      tally_.add(o_.seed + r, std::move(t));
+    }
+    if (stop_ != StopReason::removed) tally_.after(drained());
+  }
+
+  void finish(BenchResult& into) {
+    tally_.finish(runner_->ns_per_tick(), stop_, o_.substeps, status_name);
+    report::Cell& cell = tally_.cell();
+    describe(cell);
+    runner_.reset();
+    if (auto counters = device_->counters(); !counters.is_null())
+      cell.extra[device_->kind()] = std::move(counters);
+    bool failed = cell.verify.failed() > 0;
+    for (const auto& [kind, count] : cell.errors) failed = failed || count > 0;
+    into.failed = into.failed || failed;
+    for (std::string& w : tally_.warnings())
+      into.warnings.push_back(fmt::format("{} {} bytes, {}: {}", name(o_.op), s_.bytes, part_name(), w));
+    if (into.stop_reason == "done") into.stop_reason = stop_name();
+    into.cells.push_back(std::move(cell));
+  }
+
+  [[nodiscard]] bool going() const {
+    return (stop_ == StopReason::done || stop_ == StopReason::broken) && !interrupted();
+  }
+
+ private:
+  [[nodiscard]] bool interrupted() const { return watch_.stop != nullptr && watch_.stop->requested(); }
+  [[nodiscard]] const char* part_name() const { return s_.part == Part::latency ? "latency" : "rate"; }
+
+  std::string stop_name() const {
+    if (stop_ == StopReason::removed) return "removed";
+    if (stop_ == StopReason::timeout) return "timeout";
+    return interrupted() ? "signal" : "done";
+  }
+
+  void check_limits() {
+    const Limits l = device_->limits();
+    if (s_.bytes > l.max_message)
+      throw Error("--size", fmt::format("{} is not in 0..{}, the longest message of {}", s_.bytes,
+                                        l.max_message, device_->name()));
+    if (s_.window > l.max_requests)
+      throw Error("--in-flight", fmt::format("{} is not in 1..{}, the requests that a queue of {} holds",
+                                             s_.window, l.max_requests, device_->name()));
+    if (s_.shape.max_inline > l.max_inline)
+      throw Error("--inline", l.max_inline == 0
+                                  ? fmt::format("{} carries no payload inline", device_->name())
+                                  : fmt::format("{} is not in 0..{}, what a WQE of {} carries",
+                                                s_.shape.max_inline, l.max_inline, device_->name()));
+    if (is_atomic(o_.op) && !l.atomics)
+      throw Error("--op", fmt::format("{} has no {}", device_->name(), name(o_.op)));
+    if (o_.initiator == Initiator::gpu && !l.gpu_initiator)
+      throw Error("--initiator gpu", fmt::format("a GPU cannot reach the queues of {}", device_->name()),
+                  "use --initiator cpu", ExitCode::absent);
+    if (touches_gpu(o_) && !l.gpu_memory)
+      throw Error("--data-mem vram", fmt::format("{} cannot register GPU memory", device_->name()),
+                  "use host memory", ExitCode::absent);
+  }
+
+  OpPhase phase() const {
+    OpPhase p;
+    p.op = o_.op;
+    p.verify = o_.verify;
+    p.verify_below = o_.verify_sample >= 1 ? ~0u : static_cast<u32>(std::ldexp(o_.verify_sample, 32));
+    p.inlined = s_.inlined;
+    p.bytes = s_.bytes;
+    p.signal_every = s_.signal_every;
+    p.batch = s_.batch;
+    p.window = s_.window;
+    p.seed = o_.seed;
+    p.timeout_ticks = runner_->ticks(o_.timeout_s);
+    p.late_ticks = runner_->ticks(o_.late_after_s);
+    p.check_ticks = runner_->ticks(kCheckIntervalS);
+    p.alive = device_->alive(o_.initiator);
+    return p;
+  }
+
+  measure::RepeatTally repeat(double seconds) {
+    // Runners hold the state of queue pairs that are no more once these are reset.
+    if (stop_ == StopReason::broken && session_.recover()) {
+      runner_.reset();
+      runner_ = session_.runner(threads_);
+    }
+    stop_ = StopReason::done;
+    OpPhase p = phase();
+    p.generation = generation_;
+    p.duration_ticks = seconds > 0 ? runner_->ticks(seconds) : 0;
+    for (OpQueue& q : session_.queues()) q.count = seconds > 0 ? ~u64{0} : s_.count;
+    const double goal = static_cast<double>(s_.count) * static_cast<double>(session_.queues().size());
+    const u64 begin = wall_ns();
+    measure::RepeatTally t;
+    const measure::PhaseOutcome out = runner_->run(p, session_.queues(), o_.substeps, [&](u64 done) {
+      if (watch_.progress) {
+        const double elapsed = static_cast<double>(wall_ns() - begin) * 1e-9;
+        watch_.progress(seconds > 0 ? elapsed / seconds : static_cast<double>(done) / goal,
+                        fmt::format("{} {} bytes, {}", name(o_.op), s_.bytes, part_name()));
+      }
+      return interrupted();
+    });
+    u64 most = 0;
+    for (const OpStats& q : out.queues) {
+      most = std::max(most, q.posted);
+      if (q.stop != StopReason::duration && q.stop != StopReason::requested) stop_ = std::max(stop_, q.stop);
+    }
+    // Slots hold sequences of their own place in the window: the next phase starts at slot 0 again.
+    generation_ += most + s_.window;
+    t.part(part_name()).add(out, s_.bytes);
+    return t;
+  }
+
+  /// Completions that nobody waited for.
+  measure::RepeatTally drained() {
+    OpPhase p = phase();
+    p.drain = true;
+    for (OpQueue& q : session_.queues()) q.count = 0;
+    measure::RepeatTally t;
+    t.part(part_name()).add(runner_->run(p, session_.queues(), false, {}), s_.bytes);
+    return t;
+  }
+
+  void describe(report::Cell& cell) {
+    cell.device_kind = device_->kind();
+    cell.device_name = device_->name();
+    cell.initiator_kind = o_.initiator == Initiator::gpu ? "gpu" : "cpu";
+    if (o_.initiator == Initiator::gpu) cell.gpu = o_.gpu;
+    cell.verify.mode = !o_.verify              ? "none"
+                       : o_.verify_sample >= 1 ? "full"
+                                               : fmt::format("sample={:g}", o_.verify_sample);
+    const auto place = [](Place p) { return p == Place::gpu ? "vram" : "host"; };
+    cell.cell = {{"provider", name(device_->provider())},
+                 {"op", name(o_.op)},
+                 {"part", part_name()},
+                 {"size_bytes", s_.bytes},
+                 {"queue_pairs", s_.shape.queue_pairs},
+                 {"batch", s_.batch},
+                 {"in_flight", s_.window},
+                 {"signal_every", s_.signal_every},
+                 {"inlined", s_.inlined},
+                 {"connection", o_.ends == Ends::self ? "self" : "pair"},
+                 {"queue_memory", place(o_.queue_memory)},
+                 {"data_memory", place(o_.local_memory)},
+                 {"target_memory", place(o_.remote_memory)}};
+    if (s_.part == Part::latency)
+      cell.extra["rdma"]["single_operation"] = single_operation(latency_, s_.bytes);
+    else if (s_.bytes >= kCeilingFrom && s_.shape.queue_pairs == 1 && device_->kind() == "model")
+      add_ceiling(cell);
+  }
+
+  void add_ceiling(report::Cell& cell) {
+    const Ceiling c = measure_ceiling(s_.bytes, s_.window, o_.local_memory, o_.remote_memory, gpu_);
+    cell.extra["rdma"]["ceiling"] = {{"what", c.what},
+                                     {"bytes_per_s", c.bytes_per_s},
+                                     {"share_fraction", cell.metrics.bytes_per_s / c.bytes_per_s}};
+  }
+
+  const BenchOptions& o_;
+  const BenchWatch& watch_;
+  const Setup& s_;
+  u32 threads_;
+  std::shared_ptr<gpu::Gpu> gpu_;
+  std::unique_ptr<Device> device_;
+  Session session_;
+  std::unique_ptr<OpRunner> runner_;  // ends before what it drives
+  measure::Tally tally_;
+  measure::Histogram latency_;  // of all repeats
+  u64 generation_ = 1;
+  StopReason stop_ = StopReason::done;
+};
+
+[[noreturn]] void refuse(const char* option, const std::string& why, const std::string& hint = {}) {
+  throw Error(option, why, hint);
+}
+
+}  // namespace
+
+void check(const BenchOptions& o) {
+  const bool on_gpu = o.initiator == Initiator::gpu;
+  if (o.sizes.empty()) refuse("--size", "there is none");
+  if (is_atomic(o.op) && (o.sizes.size() != 1 || o.sizes.front() != kAtomicBytes))
+    refuse("--size", fmt::format("{} works on 8 bytes", name(o.op)), "leave --size out, or give 8");
+  if (!o.latency && !o.rate) refuse("--measure", "there is nothing to measure");
+  if (o.in_flight > kMaxWindow)
+    refuse("--in-flight", fmt::format("{} is not in 1..{}", o.in_flight, kMaxWindow));
+  if (o.batch > kMaxWindow) refuse("--batch-size", fmt::format("{} is not in 1..{}", o.batch, kMaxWindow));
+  if (o.in_flight != 0 && o.in_flight < o.batch)
+    refuse("--in-flight", fmt::format("{} is less than --batch-size {}", o.in_flight, o.batch));
+  if (o.inline_below > 0 && (o.op == Op::read || is_atomic(o.op)))
+    refuse("--inline", fmt::format("{} brings data back: nothing travels in the WQE", name(o.op)));
+  if (!on_gpu && o.queue_memory == Place::gpu)
+    refuse("--queue-mem", "vram puts queues into GPU memory, which a CPU initiator cannot reach",
+           "use --initiator gpu, or --queue-mem host");
+  if (!on_gpu && o.verify && (o.local_memory == Place::gpu || o.remote_memory == Place::gpu))
+    refuse("--data-mem", "vram puts data where a CPU initiator can neither make nor check it",
+           "use --initiator gpu, or --verify off");
+  if (on_gpu && o.provider == Provider::verbs)
+    refuse("--initiator", "gpu cannot post through libibverbs: its queues belong to a library of the host",
+           "use --initiator cpu, or the device's own provider (mlx5)");
+}
+
+BenchResult run_bench(const BenchOptions& o, const BenchWatch& watch) {
+  check(o);
+  BenchResult result;
+  for (const u32 bytes : o.sizes)
+    for (const Part part : {Part::latency, Part::rate}) {
+      if (!(part == Part::latency ? o.latency : o.rate)) continue;
+      const Setup setup = plan(o, part, bytes);
+      CellRun cell(o, watch, setup);
+      cell.run();
+      cell.finish(result);
+      if (!cell.going()) return result;
+    }
+  return result;
+}
+
+}  // namespace doorbell::rdma

@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What `doorbell rdma` measures: for each payload size, single operations one after the other (latency),
+// and a window of them (rate); every payload checked where it arrives.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "measure/stop.hpp"
+#include "model/fault.hpp"
+#include "rdma/session.hpp"
+#include "report/result.hpp"
+
+namespace doorbell::rdma {
+
+struct BenchOptions {
+  Provider provider = Provider::mlx5;
+  std::string device = "model";
+  Op op = Op::write;
+  std::vector<u32> sizes = {1024};
+  bool latency = true;  ///< measure single operations
+  bool rate = true;     ///< measure a window of operations
+  u64 iterations = 0;   ///< operations of a queue pair in each part and repeat; 0: chosen from the size
+  Ends ends = Ends::self;
+  u32 queue_pairs = 1;
+  u32 batch = 0;         ///< requests a doorbell; 0: chosen from the size
+  u32 in_flight = 0;     ///< on one queue pair; 0: chosen from batch and size
+  u32 signal_every = 0;  ///< 0: one completion a batch
+  u32 inline_below = 0;  ///< payloads up to so many bytes travel in the WQE
+  Place queue_memory = Place::pageable;
+  Place local_memory = Place::pageable;
+  Place remote_memory = Place::pageable;
+  ConnectionOptions connection;
+  Initiator initiator = Initiator::cpu;
+  int gpu = 0;
+  u32 threads = 0;  ///< CPU initiator threads; 0: as the cores allow
+  bool substeps = false;
+  u64 seed = 1;
+  bool verify = true;
+  double verify_sample = 1;
+  double timeout_s = 10;
+  double late_after_s = 1;
+  double warmup_s = 0;
+  double duration_s = 0;  ///< of each repeat of the rate part; 0: by count
+  u32 repeats = 1;
+  model::FaultRates faults;
+};
+
+/// What a bench tells while it runs.
+struct BenchWatch {
+  measure::StopFlag* stop = nullptr;
+  std::function<void(double fraction, const std::string& what)> progress;
+};
+
+struct BenchResult {
+  std::vector<report::Cell> cells;  ///< one for each size and part
+  std::string stop_reason = "done";
+  bool failed = false;  ///< data, completion or timeout errors: exit 2
+  std::vector<std::string> warnings;
+};
+
+/// What the options say, checked as far as no device is needed. Throws doorbell::Error.
+void check(const BenchOptions& options);
+
+/// Runs it. Throws doorbell::Error for what cannot be set up.
+[[nodiscard]] BenchResult run_bench(const BenchOptions& options, const BenchWatch& watch);
+
+[[nodiscard]] std::string_view name(Op op);
+[[nodiscard]] std::string status_name(u16 status);
+
+}  // namespace doorbell::rdma

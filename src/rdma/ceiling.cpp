@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rdma/ceiling.hpp"
+
+#include <doorbell/gpu.hpp>
+
+#include <cstring>
+#include <vector>
+
+#include "measure/clock.hpp"
+
+namespace doorbell::rdma {
+
+namespace {
+constexpr u64 kMeasureNs = 100'000'000;
+}  // namespace
+
+Ceiling measure_ceiling(u64 bytes, u32 window, Place from, Place to, const std::shared_ptr<gpu::Gpu>& gpu) {
+  const bool on_gpu = from == Place::gpu || to == Place::gpu;
+  const Region source(from, bytes * window, gpu);
+  const Region target(to, bytes * window, gpu);
+  std::vector<gpu::Copy> batch;
+  for (u32 i = 0; on_gpu && i < window; ++i)
+    batch.push_back({target.device() + i * bytes, source.device() + i * bytes, bytes});
+  if (!on_gpu) {  // first touches are no part of a copy
+    std::memset(source.host(), 1, source.bytes());
+    std::memset(target.host(), 2, target.bytes());
+  }
+  const auto round = [&] {
+    if (on_gpu) {
+      gpu->copy(batch);
+      return;
+    }
+    for (u32 i = 0; i < window; ++i) std::memcpy(target.host() + i * bytes, source.host() + i * bytes, bytes);
+  };
+  round();
+  u64 rounds = 0;
+  const u64 begin = wall_ns();
+  u64 now = begin;
+  for (; now - begin < kMeasureNs; now = wall_ns(), ++rounds) round();
+  return {on_gpu ? "copy engine" : "memcpy, one thread",
+          static_cast<double>(rounds) * static_cast<double>(window) * static_cast<double>(bytes) * 1e9 /
+              static_cast<double>(now - begin)};
+}
+
+}  // namespace doorbell::rdma

@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rdma/session.hpp"
+
+#include <doorbell/error.hpp>
+#include <doorbell/gpu.hpp>
+#include <doorbell/rdma/bnxt.hpp>
+#include <doorbell/rdma/ernic.hpp>
+#include <doorbell/rdma/ionic.hpp>
+#include <doorbell/rdma/mlx5.hpp>
+#include <fmt/format.h>
+
+#include "measure/cpu_runner.hpp"
+#include "rdma/verbs/runner.hpp"
+
+namespace doorbell::rdma {
+
+namespace {
+constexpr u64 kLine = 64;
+}  // namespace
+
+u64 slot_bytes(u32 payload_bytes) {
+  const u64 least = payload_bytes < kAtomicBytes ? kAtomicBytes : payload_bytes;
+  return (least + kLine - 1) / kLine * kLine;
+}
+
+/// One connection. Queue pairs end before the memory that they use, and memory is deregistered before
+/// it is freed.
+struct Session::Connection {
+  Region local;
+  Region remote;
+  std::unique_ptr<MemoryRegion> local_memory;
+  std::unique_ptr<MemoryRegion> remote_memory;
+  std::unique_ptr<QueuePairObject> own;
+  std::unique_ptr<QueuePairObject> peer;
+};
+
+Session::Session(Device& device, std::shared_ptr<gpu::Gpu> gpu, const SessionShape& shape)
+    : device_(device), gpu_(std::move(gpu)), shape_(shape) {
+  const u64 stride = slot_bytes(shape.bytes);
+  const QueuePairShape queue = {.sq_requests = shape.window,
+                                .rq_requests = shape.window + 1,
+                                .max_inline = shape.max_inline,
+                                .queue_memory = shape.queue_memory};
+  const auto address = [&](const Region& r) {
+    return shape.initiator == Initiator::gpu ? r.device() : r.host();
+  };
+  for (u32 n = 0; n < shape.queue_pairs; ++n) {
+    auto c = std::make_unique<Connection>();
+    OpQueue q;
+    q.number = n;
+    q.stride = stride;
+    // An initiator alone needs no buffers of the other end, a responder none of this one.
+    if (shape.role == Role::initiator) {
+      c->local = device.allocate(shape.local_memory, stride * shape.window);
+      c->local_memory = device.register_memory(c->local, access::all);
+      q.local = address(c->local);
+      q.local_iova = c->local_memory->iova();
+      q.lkey = c->local_memory->lkey();
+    }
+    if (shape.ends != Ends::remote || shape.role == Role::responder) {
+      c->remote = device.allocate(shape.remote_memory, stride * shape.window);
+      c->remote_memory = device.register_memory(c->remote, access::all);
+      q.remote = address(c->remote);
+      q.remote_iova = c->remote_memory->iova();
+      q.rkey = c->remote_memory->rkey();
+      q.receive_lkey = c->remote_memory->lkey();
+    }
+    c->own = device.create_queue_pair(queue);
+    if (shape.ends == Ends::pair) c->peer = device.create_queue_pair(queue);
+    if (shape.ends != Ends::remote) connect_here(*c);
+    connections_.push_back(std::move(c));
+    queues_.push_back(q);
+  }
+}
+
+Session::~Session() = default;
+
+void Session::connect_here(Connection& c) {
+  QueuePairObject& far = c.peer ? *c.peer : *c.own;
+  c.own->initialise(shape_.connection);
+  if (c.peer) {
+    c.peer->initialise(shape_.connection);
+    c.peer->connect(c.own->endpoint(), shape_.connection);
+  }
+  c.own->connect(far.endpoint(), shape_.connection);
+}
+
+std::vector<Endpoint> Session::endpoints() const {
+  std::vector<Endpoint> all;
+  for (const auto& c : connections_) all.push_back(c->own->endpoint());
+  return all;
+}
+
+std::vector<RemoteBuffer> Session::buffers() const {
+  std::vector<RemoteBuffer> all;
+  for (const OpQueue& q : queues_) all.push_back({q.remote_iova, q.rkey});
+  return all;
+}
+
+void Session::connect(const std::vector<Endpoint>& peers, const std::vector<RemoteBuffer>& buffers) {
+  if (peers.size() != connections_.size() ||
+      (shape_.role == Role::initiator && buffers.size() != connections_.size()))
+    throw Error("the other end", fmt::format("it has {} queue pairs and {} buffers for {} connections",
+                                             peers.size(), buffers.size(), connections_.size()));
+  for (std::size_t i = 0; i < connections_.size(); ++i) {
+    connections_[i]->own->initialise(shape_.connection);
+    connections_[i]->own->connect(peers[i], shape_.connection);
+    if (shape_.role != Role::initiator) continue;
+    queues_[i].remote_iova = buffers[i].iova;
+    queues_[i].rkey = buffers[i].rkey;
+  }
+}
+
+bool Session::recover() {
+  bool any = false;
+  for (const auto& c : connections_) {
+    if (c->own->state() == QpState::rts && (!c->peer || c->peer->state() == QpState::rts)) continue;
+    any = true;
+    c->own->reset();
+    if (c->peer) c->peer->reset();
+    connect_here(*c);
+  }
+  return any;
+}
+
+template <class Format>
+std::unique_ptr<OpRunner> Session::direct_runner(u32 threads) {
+  // The kernel's queue pairs have the same state as this one.
+  using Work = OpWork<QueuePair<OneLane, Format>>;
+  std::vector<typename Work::State> states;
+  for (const auto& c : connections_) {
+    typename Work::State s;
+    s.own = fresh_state(c->own->memory(shape_.initiator));
+    if (c->peer) s.peer = fresh_state(c->peer->memory(shape_.initiator));
+    s.paired = c->peer != nullptr;
+    states.push_back(s);
+  }
+  if (shape_.initiator == Initiator::gpu)
+    return std::make_unique<measure::GpuRunner<Work>>(gpu_, op_kernels(device_.provider()), shape_.window,
+                                                      states);
+  return std::make_unique<measure::CpuRunner<Work>>(threads, shape_.window, states);
+}
+
+std::unique_ptr<OpRunner> Session::verbs_runner(u32 threads) {
+  std::vector<VerbsEnds> ends;
+  for (const auto& c : connections_) ends.push_back({c->own.get(), c->peer.get()});
+  return make_verbs_runner(ends, threads, shape_.window);
+}
+
+std::unique_ptr<OpRunner> Session::runner(u32 threads) {
+  switch (device_.provider()) {
+    case Provider::mlx5:
+      return direct_runner<Mlx5>(threads);
+    case Provider::bnxt:
+      return direct_runner<Bnxt>(threads);
+    case Provider::ionic:
+      return direct_runner<Ionic>(threads);
+    case Provider::ernic:
+      return direct_runner<Ernic>(threads);
+    case Provider::verbs:
+      return verbs_runner(threads);
+  }
+  throw Error("provider", "it is unknown");
+}
+
+measure::KernelNames op_kernels(Provider provider) {
+  const std::string plain = fmt::format("doorbell_rdma_{}", name(provider));
+  return {plain, plain + "_substeps"};
+}
+
+}  // namespace doorbell::rdma

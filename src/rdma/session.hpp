@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a run of RDMA operations stands on: buffers registered with a device, connected queue pairs, and
+// whoever drives them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "rdma/device.hpp"
+#include "rdma/op_work.hpp"
+
+namespace doorbell::gpu {
+class Gpu;
+}
+
+namespace doorbell::rdma {
+
+/// How the two ends of each connection lie.
+enum class Ends {
+  self,    ///< one queue pair, connected to itself
+  pair,    ///< two queue pairs of this process
+  remote,  ///< the other end is in another process
+};
+
+struct SessionShape {
+  Ends ends = Ends::self;
+  Role role = Role::initiator;
+  u32 queue_pairs = 1;  ///< connections
+  u32 window = 1;
+  u32 bytes = 0;  ///< of a payload
+  u32 max_inline = 0;
+  Place queue_memory = Place::pageable;
+  Place local_memory = Place::pageable;
+  Place remote_memory = Place::pageable;
+  Initiator initiator = Initiator::cpu;
+  ConnectionOptions connection;
+};
+
+/// Where the other end's buffers lie, for Ends::remote.
+struct RemoteBuffer {
+  u64 iova = 0;
+  u32 rkey = 0;
+};
+
+/// A slot's bytes: the payload rounded up so that slots share no 64-byte line.
+[[nodiscard]] u64 slot_bytes(u32 payload_bytes);
+
+class Session {
+ public:
+  /// Registers memory and creates the queue pairs; with Ends::self and Ends::pair they are connected.
+  Session(Device& device, std::shared_ptr<gpu::Gpu> gpu, const SessionShape& shape);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// One a connection, in addresses of the shape's initiator. The bench sets `count`.
+  [[nodiscard]] std::vector<OpQueue>& queues() { return queues_; }
+  [[nodiscard]] const SessionShape& shape() const { return shape_; }
+
+  /// Ends::remote: what the other process needs of this one, and the connection itself.
+  [[nodiscard]] std::vector<Endpoint> endpoints() const;
+  [[nodiscard]] std::vector<RemoteBuffer> buffers() const;
+  void connect(const std::vector<Endpoint>& peers, const std::vector<RemoteBuffer>& buffers);
+
+  /// Queue pairs that an error has stopped are reset and connected again (Ends::self and Ends::pair).
+  /// True when there were any: runners made before are of no use then.
+  [[nodiscard]] bool recover();
+
+  /// Drives the queue pairs as they stand now, with `threads` CPU threads or by a kernel.
+  [[nodiscard]] std::unique_ptr<OpRunner> runner(u32 threads);
+
+ private:
+  struct Connection;
+  void connect_here(Connection& c);
+  template <class Format>
+  std::unique_ptr<OpRunner> direct_runner(u32 threads);
+  std::unique_ptr<OpRunner> verbs_runner(u32 threads);
+
+  Device& device_;
+  std::shared_ptr<gpu::Gpu> gpu_;
+  SessionShape shape_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::vector<OpQueue> queues_;
+};
+
+/// The kernels of kernels/rdma_ops.cu for one provider's format.
+[[nodiscard]] measure::KernelNames op_kernels(Provider provider);
+
+}  // namespace doorbell::rdma
