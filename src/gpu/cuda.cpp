@@ -4,7 +4,7 @@
 // NVIDIA's driver library behind the Driver interface. The declarations are doorbell's own, so that
 // building needs no CUDA headers; a name with a suffix is the version of the call that they match.
 #include "gpu/driver.hpp"
-#include "gpu/library.hpp"
+#include "system/library.hpp"
 
 #include <doorbell/error.hpp>
 
@@ -22,6 +22,7 @@ using Device = int;
 constexpr const char* kOverride = "DOORBELL_LIBCUDA";
 // The second path is where container runtimes and managed clusters put the driver's libraries.
 constexpr std::array kNames = {"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1"};
+constexpr const char* kInstall = "install or update the GPU's driver";
 constexpr int kOldest = 11000;  // CUDA 11.0, the first driver with cuDevicePrimaryCtxRelease_v2
 
 constexpr int kAttributeWarpSize = 10;
@@ -258,7 +259,7 @@ class Cuda final : public Driver {
 }  // namespace
 
 std::shared_ptr<Driver> load_cuda() {
-  auto library = std::make_unique<Library>(kOverride, kNames);
+  auto library = std::make_unique<Library>(kOverride, kNames, kInstall);
   Status (*driver_version)(int*) = library->need("cuDriverGetVersion");
   Status (*init)(unsigned) = library->need("cuInit");
   int api = 0;

@@ -4,7 +4,7 @@
 // AMD's HIP runtime behind the Driver interface, for ROCm 5 and later. The declarations are doorbell's
 // own, so that building needs no ROCm headers.
 #include "gpu/driver.hpp"
-#include "gpu/library.hpp"
+#include "system/library.hpp"
 
 #include <doorbell/error.hpp>
 
@@ -22,6 +22,7 @@ namespace {
 constexpr const char* kOverride = "DOORBELL_LIBAMDHIP64";
 constexpr std::array kNames = {"libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
                                "/opt/rocm/lib/libamdhip64.so"};
+constexpr const char* kInstall = "install or update the GPU's driver";
 // Every ROCm process talks to the GPU through this file. Without it the runtime, which is large, is
 // not worth loading.
 constexpr const char* kKernelInterface = "/dev/kfd";
@@ -211,7 +212,7 @@ std::shared_ptr<Driver> load_hip() {
     throw Error("no AMD GPU", fmt::format("{} does not exist", kKernelInterface),
                 "load the amdgpu kernel driver, or pass /dev/kfd and /dev/dri into the container",
                 ExitCode::absent);
-  auto library = std::make_unique<Library>(kOverride, kNames);
+  auto library = std::make_unique<Library>(kOverride, kNames, kInstall);
   Status (*init)(unsigned) = library->need("hipInit");
   const std::string name = library->name();
   auto driver = std::make_shared<Hip>(std::move(library));

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "gpu/library.hpp"
+#include "system/library.hpp"
 
 #include <doorbell/error.hpp>
 
@@ -10,10 +10,10 @@
 
 #include <cstdlib>
 
-namespace doorbell::gpu {
+namespace doorbell {
 namespace {
 
-// A driver library keeps threads and exit handlers of its own, so its code stays mapped for ever.
+// Such a library keeps threads and exit handlers of its own, so its code stays mapped for ever.
 void* open_library(const char* name) {
   return ::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
@@ -25,7 +25,8 @@ const char* last_error() {
 
 }  // namespace
 
-Library::Library(const char* override_name, std::span<const char* const> names) {
+Library::Library(const char* override_name, std::span<const char* const> names, const char* install)
+    : install_(install) {
   const char* chosen = std::getenv(override_name);
   if (chosen != nullptr && *chosen != '\0') names = {&chosen, 1};
   std::string reasons;
@@ -38,8 +39,7 @@ Library::Library(const char* override_name, std::span<const char* const> names) 
     reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", last_error());
   }
   throw Error(fmt::format("{} cannot be loaded", names.front()), reasons,
-              fmt::format("install the GPU's driver, or set {} to the library's path", override_name),
-              ExitCode::absent);
+              fmt::format("{}, or set {} to the library's path", install, override_name), ExitCode::absent);
 }
 
 Library::~Library() {
@@ -55,9 +55,8 @@ Symbol Library::need(const char* function, const char* newer) const {
   if (address == nullptr) address = ::dlsym(handle_, function);
   if (address == nullptr)
     throw Error(fmt::format("{} cannot be used", name_), fmt::format("it has no function {}", function),
-                "the driver is too old or the file is something else: update the GPU's driver",
-                ExitCode::absent);
+                fmt::format("it is too old or the file is something else: {}", install_), ExitCode::absent);
   return Symbol(address);
 }
 
-}  // namespace doorbell::gpu
+}  // namespace doorbell

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A vendor's driver library, opened at run time.
+// A shared library that the program does not link: opened at run time, where it is there.
 #pragma once
 
 #include <span>
 #include <string>
 #include <type_traits>
 
-namespace doorbell::gpu {
+namespace doorbell {
 
 /// A function's address, which takes the type of the pointer that it initialises.
 class Symbol {
@@ -25,8 +25,9 @@ class Symbol {
 class Library {
  public:
   /// Opens the first of `names` that loads. The environment variable `override_name`, when set, names
-  /// the only file to try. Throws doorbell::Error (ExitCode::absent) with every reason when none loads.
-  Library(const char* override_name, std::span<const char* const> names);
+  /// the only file to try. Throws doorbell::Error (ExitCode::absent) with every reason when none loads;
+  /// `install` is what its hint says to do ("install the GPU's driver").
+  Library(const char* override_name, std::span<const char* const> names, const char* install);
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
@@ -41,7 +42,8 @@ class Library {
 
  private:
   std::string name_;
+  const char* install_;
   void* handle_ = nullptr;
 };
 
-}  // namespace doorbell::gpu
+}  // namespace doorbell

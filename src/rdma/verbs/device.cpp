@@ -1,0 +1,195 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rdma/verbs/device.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "options/spec.hpp"
+#include "rdma/verbs/context.hpp"
+#include "system/sysfs.hpp"
+
+namespace doorbell::rdma {
+
+namespace {
+
+constexpr const char* kTitle = "--device verbs";
+
+class VerbsMemoryRegion final : public MemoryRegion {
+ public:
+  VerbsMemoryRegion(std::shared_ptr<const VerbsContext> context, ibv_mr* mr, u64 iova)
+      : context_(std::move(context)), mr_(mr) {
+    iova_ = iova;
+    lkey_ = mr->lkey;
+    rkey_ = mr->rkey;
+  }
+  ~VerbsMemoryRegion() override { context_->verbs.dereg_mr(mr_); }
+
+ private:
+  std::shared_ptr<const VerbsContext> context_;
+  ibv_mr* mr_;
+};
+
+ibv_mr* register_gpu_memory(const VerbsContext& c, gpu::Gpu& gpu, const Region& region, int access) {
+  const auto address = reinterpret_cast<u64>(region.device());
+  const Descriptor file(gpu.export_dmabuf(region.device(), region.bytes()));
+  return c.verbs.reg_dmabuf_mr(c.pd, 0, region.bytes(), address, file.get(), access);
+}
+
+/// Every counter file of a port; what is no number is left out.
+nlohmann::ordered_json read_counters(const std::string& device, u32 port) {
+  auto all = nlohmann::ordered_json::object();
+  const auto root = std::filesystem::path("/sys/class/infiniband") / device / "ports" / std::to_string(port);
+  for (const char* folder : {"counters", "hw_counters"}) {
+    for (const std::string& name : names_in(root / folder)) {
+      if (name == "lifespan") continue;  // how often the others are refreshed
+      if (const auto value = read_number(root / folder / name)) all[name] = *value;
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+options::OptionTable verbs_keys() {
+  options::OptionTable t;
+  t.add({.name = "port",
+         .kind = options::Kind::integer,
+         .default_text = "0",
+         .max = 255,
+         .help = "number of the device's port; 0: the first active one"});
+  t.add({.name = "gid",
+         .kind = options::Kind::integer,
+         .metavar = "INDEX",
+         .max = 255,
+         .help = "index of the port's GID (not given: RoCE v2, an IPv4 address before an IPv6 one)"});
+  return t;
+}
+
+VerbsConfig parse_verbs_spec(const std::string& spec) {
+  VerbsConfig c;
+  const auto colon = spec.find(':');
+  if (colon == std::string::npos) return c;
+  std::string rest = spec.substr(colon + 1);
+  // The name comes first, unless it is left out.
+  if (const auto comma = rest.find(','); rest.substr(0, comma).find('=') == std::string::npos) {
+    c.device = rest.substr(0, comma);
+    if (c.device.empty()) throw Error(kTitle, "the device's name is empty", "write verbs:NAME or verbs");
+    if (comma == std::string::npos) return c;
+    rest = rest.substr(comma + 1);
+  }
+  const options::Options o = options::parse_spec(kTitle, verbs_keys(), "verbs:" + rest);
+  c.port = static_cast<u32>(o.integer("port"));
+  if (o.has("gid")) c.gid = static_cast<int>(o.integer("gid"));
+  return c;
+}
+
+VerbsDevice::VerbsDevice(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu)
+    : context_(std::make_shared<VerbsContext>(config)),
+      gpu_(std::move(gpu)),
+      events_(std::make_unique<VerbsEvents>(context_)),
+      counted_before_(read_counters(context_->facts.name, context_->port)),
+      max_inline_(probe_max_inline()) {}
+
+VerbsDevice::~VerbsDevice() = default;
+
+std::string VerbsDevice::kind() const {
+  return context_->facts.software ? "emulated" : "hardware";
+}
+
+std::string VerbsDevice::name() const {
+  return fmt::format("verbs:{},port={},gid={}", context_->facts.name, context_->port,
+                     context_->gid.gid_index);
+}
+
+/// No attribute tells it; a queue pair says what it was granted.
+u32 VerbsDevice::probe_max_inline() const {
+  for (u32 bytes = 1024; bytes >= 16; bytes /= 2) {
+    try {
+      return VerbsQueuePairObject(context_, {.sq_requests = 1, .rq_requests = 1, .max_inline = bytes})
+          .max_inline();
+    } catch (const Error&) {
+      continue;  // too much for this device
+    }
+  }
+  return 0;
+}
+
+Limits VerbsDevice::limits() const {
+  const ibv_device_attr& a = context_->attributes;
+  const u32 message = context_->port_attributes.max_msg_sz;
+  return {
+      .max_requests = static_cast<u32>(std::max(std::min(a.max_qp_wr, a.max_cqe), 1)),
+      .max_queue_pairs = static_cast<u32>(std::max(std::min(a.max_qp, a.max_cq / 2), 1)),
+      .max_inline = max_inline_,
+      .max_message = message != 0 ? std::min(message, kMaxMessage) : kMaxMessage,
+      .active_mtu = context_->active_mtu(),
+      .atomics = a.atomic_cap != IBV_ATOMIC_NONE,
+      .gpu_memory = gpu_ != nullptr && !context_->facts.software && context_->verbs.reg_dmabuf_mr != nullptr,
+      .gpu_initiator = false};
+}
+
+Region VerbsDevice::allocate(Place place, u64 bytes) {
+  return {place, bytes, gpu_};
+}
+
+std::unique_ptr<MemoryRegion> VerbsDevice::register_memory(const Region& region, u32 access) {
+  const std::string what = fmt::format("registration of {} bytes of {} with {}", region.bytes(),
+                                       doorbell::name(region.place()), name());
+  if ((access & (access::remote_write | access::remote_atomic)) != 0 && (access & access::local_write) == 0)
+    throw Error(what, "remote writes and atomics need local write access as well");
+  const int flags = static_cast<int>(access & access::all);
+  const bool on_gpu = region.place() == Place::gpu;
+  if (on_gpu && context_->facts.software)
+    throw Error(
+        what,
+        fmt::format("{} moves data with the CPU, which cannot reach GPU memory", context_->facts.driver),
+        "use host memory, or a NIC");
+  if (on_gpu && context_->verbs.reg_dmabuf_mr == nullptr)
+    throw Error(what, "this libibverbs cannot register a dma-buf",
+                "install version 34 of rdma-core or newer");
+  if (on_gpu && gpu_ == nullptr) throw Error(what, "the device was opened without a GPU");
+  ibv_mr* mr = on_gpu ? register_gpu_memory(*context_, *gpu_, region, flags)
+                      : context_->verbs.reg_mr(context_->pd, region.host(), region.bytes(), flags);
+  if (mr == nullptr)
+    verbs_failed(what, errno,
+                 errno == ENOMEM ? "raise the locked-memory limit: ulimit -l unlimited"
+                 : on_gpu ? "the NIC's and the GPU's drivers must both know dma-buf (Linux 5.12 or newer)"
+                          : "");
+  return std::make_unique<VerbsMemoryRegion>(context_, mr,
+                                             reinterpret_cast<u64>(on_gpu ? region.device() : region.host()));
+}
+
+std::unique_ptr<VerbsQueuePairObject> VerbsDevice::create_verbs_queue_pair(const QueuePairShape& shape) {
+  const u32 max = limits().max_requests;
+  for (const u32 n : {shape.sq_requests, shape.rq_requests})
+    if (n > max || shape.sq_requests == 0)
+      throw Error(fmt::format("a queue of {} requests", n),
+                  fmt::format("{} takes 1..{}", context_->facts.name, max));
+  if (shape.max_inline > max_inline_)
+    throw Error(fmt::format("{} inlined bytes", shape.max_inline),
+                fmt::format("{} takes 0..{}", context_->facts.name, max_inline_));
+  return std::make_unique<VerbsQueuePairObject>(context_, shape);
+}
+
+std::unique_ptr<QueuePairObject> VerbsDevice::create_queue_pair(const QueuePairShape& shape) {
+  return create_verbs_queue_pair(shape);
+}
+
+const u32* VerbsDevice::alive(Initiator initiator) {
+  return initiator == Initiator::cpu ? events_->alive() : nullptr;
+}
+
+nlohmann::ordered_json VerbsDevice::counters() {
+  nlohmann::ordered_json all = read_counters(context_->facts.name, context_->port);
+  for (auto& [name, value] : all.items())
+    if (counted_before_.contains(name)) value = value.get<i64>() - counted_before_[name].get<i64>();
+  all["events"] = events_->counts();
+  return all;
+}
+
+}  // namespace doorbell::rdma

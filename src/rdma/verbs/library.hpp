@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// libibverbs, loaded at run time: the program starts without it. Only its headers are needed to build; the
+// calls of the data path (ibv_post_send, ibv_poll_cq, ...) are inline there and go through the open device.
+#pragma once
+
+#include <doorbell/config.hpp>
+
+#include <infiniband/verbs.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "system/library.hpp"
+
+namespace doorbell::rdma {
+
+/// The functions that are not inline. The macros of verbs.h would catch some of their names: hence no ibv_.
+struct VerbsLibrary {
+  /// Throws doorbell::Error (ExitCode::absent) when there is no usable libibverbs.
+  VerbsLibrary();
+
+  Library library;
+  ibv_device** (*get_device_list)(int*);
+  void (*free_device_list)(ibv_device**);
+  ibv_context* (*open_device)(ibv_device*);
+  int (*close_device)(ibv_context*);
+  int (*query_device)(ibv_context*, ibv_device_attr*);
+  int (*query_port)(ibv_context*, uint8_t, _compat_ibv_port_attr*);
+  ssize_t (*query_gid_table)(ibv_context*, ibv_gid_entry*, size_t, uint32_t, size_t);
+  int (*get_async_event)(ibv_context*, ibv_async_event*);
+  void (*ack_async_event)(ibv_async_event*);
+  ibv_pd* (*alloc_pd)(ibv_context*);
+  int (*dealloc_pd)(ibv_pd*);
+  ibv_mr* (*reg_mr)(ibv_pd*, void*, size_t, int);
+  /// Null in versions before 34 (rdma-core), which know no dma-buf.
+  ibv_mr* (*reg_dmabuf_mr)(ibv_pd*, uint64_t, size_t, uint64_t, int, int);
+  int (*dereg_mr)(ibv_mr*);
+  ibv_cq* (*create_cq)(ibv_context*, int, void*, ibv_comp_channel*, int);
+  int (*destroy_cq)(ibv_cq*);
+  ibv_qp* (*create_qp)(ibv_pd*, ibv_qp_init_attr*);
+  int (*modify_qp)(ibv_qp*, ibv_qp_attr*, int);
+  int (*query_qp)(ibv_qp*, ibv_qp_attr*, int, ibv_qp_init_attr*);
+  int (*destroy_qp)(ibv_qp*);
+  const char* (*event_type_str)(ibv_event_type);
+};
+
+/// What sysfs tells of one RDMA device, whether libibverbs can use it or not.
+struct RdmaDeviceFacts {
+  std::string name;      ///< "mlx5_0", "rxe0"
+  std::string driver;    ///< "mlx5_core", "rdma_rxe"; "" where nobody tells
+  std::string port;      ///< state of its first port: "ACTIVE", "DOWN"; "" where nobody tells
+  bool software = true;  ///< the kernel plays the device (rdma_rxe, siw)
+};
+/// `root` is where sysfs is mounted.
+[[nodiscard]] RdmaDeviceFacts rdma_device_facts(const std::string& name,
+                                                const std::filesystem::path& root = "/sys");
+[[nodiscard]] std::vector<RdmaDeviceFacts> rdma_devices(const std::filesystem::path& root = "/sys");
+
+/// Whether the verbs back end can be used, and with what or why not, on one line. Never throws.
+struct VerbsStatus {
+  bool usable = false;
+  std::string detail;
+};
+[[nodiscard]] VerbsStatus verbs_status();
+
+}  // namespace doorbell::rdma

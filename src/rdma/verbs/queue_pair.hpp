@@ -1,0 +1,296 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A queue pair that libibverbs posts to, in the shape of QueuePair, so that one measuring loop drives both.
+// Nothing here allocates: requests are built in arrays that the queue pair's owner keeps.
+//
+// Thread rule: one thread owns it. One VerbsQueuePair at a time on one queue.
+#pragma once
+
+#include <doorbell/rdma/types.hpp>
+#include <doorbell/warp.hpp>
+
+#include <arpa/inet.h>
+#include <infiniband/verbs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace doorbell::rdma {
+
+/// Requests and completions on their way between the loop and libibverbs.
+struct VerbsBuffers {
+  static constexpr u32 kRequests = 1024;  ///< of one ring() at most
+  static constexpr u32 kPolled = 16;      ///< completions taken at once
+
+  VerbsBuffers() {
+    for (u32 i = 0; i < kRequests; ++i) {
+      send[i].next = i + 1 < kRequests ? &send[i + 1] : nullptr;
+      send[i].sg_list = &send_sge[i];
+      receive[i].next = i + 1 < kRequests ? &receive[i + 1] : nullptr;
+      receive[i].sg_list = &receive_sge[i];
+    }
+  }
+  VerbsBuffers(const VerbsBuffers&) = delete;
+  VerbsBuffers& operator=(const VerbsBuffers&) = delete;
+
+  ibv_send_wr send[kRequests] = {};
+  ibv_sge send_sge[kRequests] = {};
+  ibv_recv_wr receive[kRequests] = {};
+  ibv_sge receive_sge[kRequests] = {};
+  ibv_wc sent[kPolled] = {};
+  ibv_wc received[kPolled] = {};
+};
+
+class VerbsQueuePair {
+ public:
+  /// Counts of one direction, modulo 2^32. The serial of a request is its number, from 1.
+  struct Counts {
+    u32 posted = 0;
+    u32 rung = 0;        ///< given to libibverbs, or refused by it
+    u32 completed = 0;   ///< serial of the last one that is known to have finished
+    u32 signals = 0;     ///< signalled ones among the posted, modulo 2^31
+    u32 signals_in = 0;  ///< and among the completed
+    u32 refused = 0;     ///< the last so many of `rung`, not reported yet
+    u32 why = 0;         ///< errno of the refusal
+    u32 held = 0;        ///< completions in the buffer, and how many of them have been looked at
+    u32 taken = 0;
+  };
+  /// Plain data; what it points to belongs to the queue pair's owner.
+  struct State {
+    ibv_qp* qp = nullptr;
+    ibv_cq* send_cq = nullptr;
+    ibv_cq* recv_cq = nullptr;
+    VerbsBuffers* buffers = nullptr;
+    u32 sq_requests = 0;
+    u32 rq_requests = 0;
+    Counts sends;
+    Counts receives;
+    u32 duplicated = 0;
+    u32 skipped = 0;
+    u32 protocol = 0;
+  };
+  struct Polled {
+    u32 count = 0;
+    Completion mine;
+    u32 serial = 0;  ///< requests (receives) finished up to and including this one
+  };
+
+  explicit VerbsQueuePair(const State& state) : s_(state) {}
+  [[nodiscard]] const State& state() const { return s_; }
+
+  /// Requests that may be posted now.
+  [[nodiscard]] u32 room() const { return room_of(s_.sends, s_.sq_requests); }
+  /// Builds `n` <= room() requests; none is given to the device before ring().
+  template <class Warp, class Build>
+  void post(const Warp&, u32 n, Build build) {
+    static_assert(Warp::size == 1, "libibverbs is called by one CPU thread");
+    const u32 first = s_.sends.posted - s_.sends.rung;
+    for (u32 i = 0; i < n; ++i) {
+      const WorkRequest request = build(i);
+      fill(s_.buffers->send[first + i], request, next_id(s_.sends, request.signalled));
+    }
+  }
+  /// Posts the whole chain. What is refused is reported by poll() as Status::local_qp_op, after what was
+  /// accepted before it.
+  template <class Warp>
+  u32 ring(const Warp&) {
+    const u32 n = s_.sends.posted - s_.sends.rung;
+    if (n == 0) return 0;
+    ibv_send_wr* const first = s_.buffers->send;
+    ibv_send_wr* const after = std::exchange(first[n - 1].next, nullptr);
+    ibv_send_wr* bad = nullptr;
+    const int rc = ibv_post_send(s_.qp, first, &bad);
+    first[n - 1].next = after;
+    settle(s_.sends, first, bad, rc);
+    return 1;
+  }
+
+  [[nodiscard]] u32 receive_room() const { return room_of(s_.receives, s_.rq_requests); }
+  template <class Warp, class Build>
+  void post_receives(const Warp&, u32 n, Build build) {
+    static_assert(Warp::size == 1, "libibverbs is called by one CPU thread");
+    const u32 first = s_.receives.posted - s_.receives.rung;
+    for (u32 i = 0; i < n; ++i) {
+      const ReceiveRequest request = build(i);
+      ibv_recv_wr& wr = s_.buffers->receive[first + i];
+      *wr.sg_list = {request.local, request.bytes, request.lkey};
+      wr.num_sge = request.bytes != 0 ? 1 : 0;
+      wr.wr_id = next_id(s_.receives, true);
+    }
+  }
+  template <class Warp>
+  u32 ring_receives(const Warp&) {
+    const u32 n = s_.receives.posted - s_.receives.rung;
+    if (n == 0) return 0;
+    ibv_recv_wr* const first = s_.buffers->receive;
+    ibv_recv_wr* const after = std::exchange(first[n - 1].next, nullptr);
+    ibv_recv_wr* bad = nullptr;
+    const int rc = ibv_post_recv(s_.qp, first, &bad);
+    first[n - 1].next = after;
+    settle(s_.receives, first, bad, rc);
+    return 1;
+  }
+
+  template <class Warp>
+  Polled poll(const Warp&, u32 = 1) {
+    return take(s_.sends, s_.send_cq, s_.buffers->sent, false);
+  }
+  template <class Warp>
+  Polled poll_receives(const Warp&, u32 = 1) {
+    return take(s_.receives, s_.recv_cq, s_.buffers->received, true);
+  }
+
+  [[nodiscard]] u32 posted() const { return s_.sends.posted; }
+  [[nodiscard]] u32 completed() const { return s_.sends.completed; }
+  [[nodiscard]] u32 receives_posted() const { return s_.receives.posted; }
+  [[nodiscard]] u32 receives_completed() const { return s_.receives.completed; }
+  /// Completions of what had completed before.
+  [[nodiscard]] u32 duplicated() const { return s_.duplicated; }
+  /// Signalled requests and receives whose completion never came although a later one's did.
+  [[nodiscard]] u32 skipped() const { return s_.skipped; }
+  /// Completions of what nobody posted.
+  [[nodiscard]] u32 protocol() const { return s_.protocol; }
+
+ private:
+  // wr_id: the serial, above it the number of signalled requests up to this one, and whether it is one
+  // itself.
+  static constexpr u32 kSignalMask = 0x7fffffff;
+  static constexpr u64 kSignalled = u64{1} << 63;
+  static u32 signals_of(u64 id) { return static_cast<u32>(id >> 32) & kSignalMask; }
+  static u32 own_signal(u64 id) { return static_cast<u32>(id >> 63); }
+
+  static u32 room_of(const Counts& c, u32 requests) {
+    if (c.refused != 0) return 0;
+    return std::min(requests - (c.posted - c.completed), VerbsBuffers::kRequests - (c.posted - c.rung));
+  }
+
+  static u64 next_id(Counts& c, bool signalled) {
+    if (signalled) c.signals = (c.signals + 1) & kSignalMask;
+    return ++c.posted | static_cast<u64>(c.signals) << 32 | (signalled ? kSignalled : 0);
+  }
+
+  static u32 flag(bool on, ibv_send_flags bit) { return on ? static_cast<u32>(bit) : 0; }
+
+  static void fill(ibv_send_wr& wr, const WorkRequest& r, u64 id) {
+    wr.wr_id = id;
+    *wr.sg_list = {r.inlined ? reinterpret_cast<u64>(r.payload) : r.local, r.bytes, r.lkey};
+    // A length of 0 means 2 GiB to some devices.
+    wr.num_sge = r.bytes != 0 ? 1 : 0;
+    wr.opcode = opcode_of(r.op);
+    wr.send_flags = flag(r.signalled, IBV_SEND_SIGNALED) | flag(r.fence, IBV_SEND_FENCE) |
+                    flag(r.solicited, IBV_SEND_SOLICITED) | flag(r.inlined, IBV_SEND_INLINE);
+    wr.imm_data = htonl(r.imm);
+    if (is_atomic(r.op)) {
+      const bool swap = r.op == Op::compare_swap;
+      wr.wr.atomic = {r.remote, swap ? r.compare : r.operand, swap ? r.operand : 0, r.rkey};
+    } else {
+      wr.wr.rdma = {r.remote, r.rkey};
+    }
+  }
+
+  static ibv_wr_opcode opcode_of(Op op) {
+    switch (op) {
+      case Op::write:
+        return IBV_WR_RDMA_WRITE;
+      case Op::write_imm:
+        return IBV_WR_RDMA_WRITE_WITH_IMM;
+      case Op::read:
+        return IBV_WR_RDMA_READ;
+      case Op::send:
+        return IBV_WR_SEND;
+      case Op::send_imm:
+        return IBV_WR_SEND_WITH_IMM;
+      case Op::fetch_add:
+        return IBV_WR_ATOMIC_FETCH_AND_ADD;
+      case Op::compare_swap:
+        return IBV_WR_ATOMIC_CMP_AND_SWP;
+    }
+    return IBV_WR_RDMA_WRITE;
+  }
+
+  /// After a post: everything from `bad` on was refused. A provider that names none has refused all.
+  template <class Request>
+  static void settle(Counts& c, const Request* first, const Request* bad, int rc) {
+    const u32 n = c.posted - c.rung;
+    c.rung = c.posted;
+    if (rc == 0) return;
+    const Request& refused = bad != nullptr ? *bad : *first;
+    c.refused = n - static_cast<u32>(&refused - first);
+    c.why = static_cast<u32>(rc > 0 ? rc : errno);
+    c.signals = (signals_of(refused.wr_id) - own_signal(refused.wr_id)) & kSignalMask;
+  }
+
+  Polled take(Counts& c, ibv_cq* cq, ibv_wc* buffer, bool receive) {
+    if (c.taken == c.held) {
+      c.taken = c.held = 0;
+      const int n = ibv_poll_cq(cq, static_cast<int>(VerbsBuffers::kPolled), buffer);
+      if (n < 0) return broken(c, receive);
+      if (n == 0) return c.refused != 0 ? refused(c, receive) : Polled{};
+      c.held = static_cast<u32>(n);
+    }
+    while (c.taken != c.held) {
+      const ibv_wc& wc = buffer[c.taken++];
+      if (accept(c, wc.wr_id)) return {1, completion_of(wc, receive), c.completed};
+    }
+    return {};
+  }
+
+  /// Counts a completion; false when it is not one of what is outstanding.
+  bool accept(Counts& c, u64 id) {
+    const u32 serial = static_cast<u32>(id);
+    const u32 outstanding = c.rung - c.refused - c.completed;
+    if (serial - c.completed - 1 >= outstanding) {
+      ++(c.completed - serial <= kSignalMask ? s_.duplicated : s_.protocol);
+      return false;
+    }
+    const u32 before = signals_of(id) - own_signal(id);
+    s_.skipped += (before - c.signals_in) & kSignalMask;
+    c.signals_in = signals_of(id);
+    c.completed = serial;
+    return true;
+  }
+
+  static Completion completion_of(const ibv_wc& wc, bool receive) {
+    Completion done;
+    done.status = static_cast<Status>(wc.status);
+    done.receive = receive;
+    done.mark = static_cast<u32>(wc.wr_id);
+    done.vendor_error = wc.vendor_err;
+    if (wc.status != IBV_WC_SUCCESS) return done;  // the rest is not valid then
+    done.bytes = receive ? wc.byte_len : 0;
+    done.with_imm = (wc.wc_flags & IBV_WC_WITH_IMM) != 0;
+    if (done.with_imm) done.imm = ntohl(wc.imm_data);
+    return done;
+  }
+
+  /// The next refused request, once those before it cannot complete any more (unsignalled ones say nothing).
+  static Polled refused(Counts& c, bool receive) {
+    if (c.signals != c.signals_in) return {};
+    c.completed = c.rung - --c.refused;
+    return {1, failure(Status::local_qp_op, c, receive), c.completed};
+  }
+
+  /// The queue itself has failed: whatever is outstanding will not finish.
+  static Polled broken(Counts& c, bool receive) {
+    if (c.completed == c.rung) return {};
+    c.completed = c.rung;
+    c.signals_in = c.signals;
+    c.refused = 0;
+    return {1, failure(Status::fatal, c, receive), c.completed};
+  }
+
+  static Completion failure(Status status, const Counts& c, bool receive) {
+    Completion done;
+    done.status = status;
+    done.receive = receive;
+    done.mark = c.completed;
+    done.vendor_error = c.why;
+    return done;
+  }
+
+  State s_;
+};
+
+}  // namespace doorbell::rdma

@@ -1,0 +1,294 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The verbs back end on a real device or on the kernel's soft-RoCE: every operation with its data, every
+// error with its status. The environment variable DOORBELL_TEST_RDMA names the device.
+
+#include <doorbell/error.hpp>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include "rdma/verbs/device.hpp"
+#include "rdma/verbs/library.hpp"
+
+namespace doorbell::rdma {
+namespace {
+
+constexpr u64 kHalf = 2u << 20;  // of the region: local below, remote above
+constexpr OneLane kLane;
+
+std::string spec() {
+  const char* name = std::getenv("DOORBELL_TEST_RDMA");
+  return name != nullptr && *name != '\0' ? "verbs:" + std::string(name) : "";
+}
+
+/// Byte `i` of what a message with this key carries.
+u8 byte_of(u64 i, u32 key) {
+  return static_cast<u8>((i * 2654435761u + key * 40503u) >> 13);
+}
+
+/// A queue pair of the device with the queue that drives it.
+struct End {
+  std::unique_ptr<VerbsQueuePairObject> object;
+  std::optional<VerbsQueuePair> queue;
+
+  End(VerbsDevice& device, const QueuePairShape& shape) : object(device.create_verbs_queue_pair(shape)) {}
+  void start() { queue.emplace(object->queue_state()); }
+
+  void request(const WorkRequest& r) {
+    ASSERT_GE(queue->room(), 1u);
+    queue->post(kLane, 1, [&](u32) { return r; });
+    EXPECT_EQ(queue->ring(kLane), 1u);
+  }
+  void receive(const ReceiveRequest& r) {
+    ASSERT_GE(queue->receive_room(), 1u);
+    queue->post_receives(kLane, 1, [&](u32) { return r; });
+    EXPECT_EQ(queue->ring_receives(kLane), 1u);
+  }
+  template <class Poll>
+  VerbsQueuePair::Polled wait(Poll poll) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (std::chrono::steady_clock::now() < until) {
+      const auto polled = poll();
+      if (polled.count != 0) return polled;
+    }
+    ADD_FAILURE() << "no completion in 20 s";
+    return {};
+  }
+  VerbsQueuePair::Polled finish() {
+    return wait([&] { return queue->poll(kLane); });
+  }
+  VerbsQueuePair::Polled finish_receive() {
+    return wait([&] { return queue->poll_receives(kLane); });
+  }
+  void expect_status(Status status) {
+    EXPECT_EQ(static_cast<u32>(finish().mine.status), static_cast<u32>(status));
+  }
+};
+
+class VerbsTest : public testing::Test {
+ protected:
+  VerbsTest()
+      : device_(parse_verbs_spec(spec())),
+        region_(device_.allocate(Place::pageable, 2 * kHalf)),
+        mr_(device_.register_memory(region_, access::all)) {}
+
+  u8* local(u64 at = 0) { return region_.host() + at; }
+  u8* remote(u64 at = 0) { return region_.host() + kHalf + at; }
+
+  WorkRequest make(Op op, u32 bytes) const {
+    WorkRequest r;
+    r.op = op;
+    r.bytes = bytes;
+    r.local = mr_->iova() + kPad;
+    r.lkey = mr_->lkey();
+    r.remote = mr_->iova() + kHalf + kPad;
+    r.rkey = mr_->rkey();
+    return r;
+  }
+  ReceiveRequest receive_at(u64 at, u32 bytes) const {
+    return {mr_->iova() + kHalf + at, mr_->lkey(), bytes};
+  }
+
+  static void fill(u8* at, u64 bytes, u32 key) {
+    for (u64 i = 0; i < bytes; ++i) at[i] = byte_of(i, key);
+  }
+  /// `bytes` at `at` are those of `key`, and what is around them is untouched poison.
+  static void expect_data(const u8* at, u64 bytes, u32 key) {
+    for (u64 i = 0; i < bytes; ++i) ASSERT_EQ(at[i], byte_of(i, key)) << "byte " << i << " of " << bytes;
+    for (u64 i = 1; i <= kPad; ++i) {
+      ASSERT_EQ(at[-static_cast<i64>(i)], kPoison) << i << " before";
+      ASSERT_EQ(at[bytes + i - 1], kPoison) << i << " behind";
+    }
+  }
+  void poison(u8* half) { std::memset(half, kPoison, kHalf); }
+
+  static constexpr u64 kPad = 64;
+  static constexpr u8 kPoison = 0xa5;
+  static constexpr u32 kSizes[] = {0, 1, 31, 32, 33, 256, 1024, 4096, 65536, 1u << 20};
+
+  VerbsDevice device_;
+  Region region_;
+  std::unique_ptr<MemoryRegion> mr_;
+  ConnectionOptions options_;
+};
+
+/// One queue pair connected to itself (false), or two to each other (true).
+class VerbsTransfer : public VerbsTest, public testing::WithParamInterface<bool> {
+ protected:
+  VerbsTransfer() : a_(device_, shape()) {
+    if (GetParam()) b_.emplace(device_, shape());
+    connect();
+  }
+  static QueuePairShape shape() { return {.sq_requests = 64, .rq_requests = 64}; }
+  End& peer() { return b_ ? *b_ : a_; }
+  void connect() {
+    a_.object->initialise(options_);
+    if (b_) b_->object->initialise(options_);
+    a_.object->connect(peer().object->endpoint(), options_);
+    if (b_) b_->object->connect(a_.object->endpoint(), options_);
+    a_.start();
+    if (b_) b_->start();
+  }
+  void expect_clean() {
+    for (End* end : {&a_, &peer()}) {
+      EXPECT_EQ(end->queue->duplicated(), 0u);
+      EXPECT_EQ(end->queue->skipped(), 0u);
+      EXPECT_EQ(end->queue->protocol(), 0u);
+    }
+  }
+
+  End a_;
+  std::optional<End> b_;
+};
+
+TEST_P(VerbsTransfer, WritesAndReads) {
+  u32 key = 1;
+  for (const u32 bytes : kSizes) {
+    SCOPED_TRACE(bytes);
+    poison(local());
+    poison(remote());
+    fill(local(kPad), bytes, ++key);
+    a_.request(make(Op::write, bytes));
+    a_.expect_status(Status::ok);
+    expect_data(remote(kPad), bytes, key);
+
+    poison(local());
+    a_.request(make(Op::read, bytes));
+    a_.expect_status(Status::ok);
+    expect_data(local(kPad), bytes, key);
+  }
+  EXPECT_EQ(a_.queue->completed(), 2 * std::size(kSizes));
+  EXPECT_EQ(a_.queue->room(), 64u);
+  expect_clean();
+}
+
+TEST_P(VerbsTransfer, WritesWithImmediateTakeAReceive) {
+  u32 key = 100;
+  for (const u32 bytes : kSizes) {
+    SCOPED_TRACE(bytes);
+    poison(remote());
+    fill(local(kPad), bytes, ++key);
+    peer().receive({});
+    WorkRequest r = make(Op::write_imm, bytes);
+    r.imm = 0x01020304 + key;
+    a_.request(r);
+    a_.expect_status(Status::ok);
+    const auto got = peer().finish_receive();
+    EXPECT_EQ(got.mine.status, Status::ok);
+    EXPECT_TRUE(got.mine.receive && got.mine.with_imm);
+    EXPECT_EQ(got.mine.imm, r.imm);
+    EXPECT_EQ(got.mine.bytes, bytes);
+    expect_data(remote(kPad), bytes, key);
+  }
+  expect_clean();
+}
+
+TEST_P(VerbsTransfer, SendsFillReceives) {
+  u32 key = 200;
+  for (const Op op : {Op::send, Op::send_imm}) {
+    for (const u32 bytes : kSizes) {
+      SCOPED_TRACE(testing::Message() << (op == Op::send ? "send " : "send_imm ") << bytes);
+      poison(remote());
+      fill(local(kPad), bytes, ++key);
+      peer().receive(receive_at(kPad, bytes + 64));
+      WorkRequest r = make(op, bytes);
+      r.imm = key * 0x01010101;
+      a_.request(r);
+      a_.expect_status(Status::ok);
+      const auto got = peer().finish_receive();
+      EXPECT_EQ(got.mine.status, Status::ok);
+      EXPECT_EQ(got.mine.with_imm, op == Op::send_imm);
+      if (op == Op::send_imm) {
+        EXPECT_EQ(got.mine.imm, r.imm);
+      }
+      EXPECT_EQ(got.mine.bytes, bytes);
+      expect_data(remote(kPad), bytes, key);
+    }
+  }
+  EXPECT_EQ(peer().queue->receives_completed(), 2 * std::size(kSizes));
+  expect_clean();
+}
+
+TEST_P(VerbsTransfer, AtomicsReturnTheOldValue) {
+  if (!device_.limits().atomics) GTEST_SKIP() << "the device has no atomics";
+  const auto word = [](const u8* at) {
+    u64 v;
+    std::memcpy(&v, at, 8);
+    return v;
+  };
+  u64 value = 0xfffffffffffffff0;
+  poison(local());
+  poison(remote());
+  std::memcpy(remote(kPad), &value, 8);
+  WorkRequest add = make(Op::fetch_add, kAtomicBytes);
+  add.operand = 0x25;
+  a_.request(add);
+  a_.expect_status(Status::ok);
+  EXPECT_EQ(word(local(kPad)), value);
+  EXPECT_EQ(word(remote(kPad)), value + 0x25);
+
+  WorkRequest swap = make(Op::compare_swap, kAtomicBytes);
+  swap.compare = value;  // no longer so: nothing is stored
+  swap.operand = 7;
+  a_.request(swap);
+  a_.expect_status(Status::ok);
+  EXPECT_EQ(word(local(kPad)), 0x15u);
+  EXPECT_EQ(word(remote(kPad)), 0x15u);
+
+  swap.compare = 0x15;
+  a_.request(swap);
+  a_.expect_status(Status::ok);
+  EXPECT_EQ(word(local(kPad)), 0x15u);
+  EXPECT_EQ(word(remote(kPad)), 7u);
+  EXPECT_EQ(remote(kPad)[8], kPoison);
+  expect_clean();
+}
+
+TEST_P(VerbsTransfer, ABatchWithOneSignalCoversTheRest) {
+  constexpr u32 kEach = 512;
+  for (u32 round = 0; round < 8; ++round) {
+    poison(remote());
+    a_.queue->post(kLane, 32, [&](u32 i) {
+      fill(local(kPad + i * kEach), kEach, 1000 + round * 32 + i);
+      WorkRequest r = make(Op::write, kEach);
+      r.local += i * kEach;
+      r.remote += i * kEach;
+      r.signalled = i == 31;
+      return r;
+    });
+    EXPECT_EQ(a_.queue->room(), 32u);
+    EXPECT_EQ(a_.queue->ring(kLane), 1u);
+    EXPECT_EQ(a_.queue->ring(kLane), 0u);
+    const auto done = a_.finish();
+    EXPECT_EQ(done.mine.status, Status::ok);
+    EXPECT_EQ(done.serial, 32 * (round + 1));
+    EXPECT_EQ(a_.queue->room(), 64u);
+    for (u32 i = 0; i < 32; ++i)
+      for (u32 k = 0; k < kEach; ++k)
+        ASSERT_EQ(remote(kPad + i * kEach)[k], byte_of(k, 1000 + round * 32 + i));
+  }
+  expect_clean();
+}
+
+INSTANTIATE_TEST_SUITE_P(OneOrTwo, VerbsTransfer, testing::Bool(),
+                         [](const auto& two) { return two.param ? "two" : "one"; });
+
+}  // namespace
+}  // namespace doorbell::rdma
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (doorbell::rdma::spec().empty()) {
+    std::printf("skipped: DOORBELL_TEST_RDMA names no RDMA device; %s\n",
+                doorbell::rdma::verbs_status().detail.c_str());
+    return 77;
+  }
+  return RUN_ALL_TESTS();
+}
