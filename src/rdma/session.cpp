@@ -125,18 +125,23 @@ bool Session::recover() {
   return any;
 }
 
-template <class Format>
-std::unique_ptr<OpRunner> Session::direct_runner(u32 threads) {
-  // The kernel's queue pairs have the same state as this one.
-  using Work = OpWork<QueuePair<OneLane, Format>>;
-  std::vector<typename Work::State> states;
+std::vector<OpState<QueuePairState>> Session::direct_states() {
+  std::vector<OpState<QueuePairState>> states;
   for (const auto& c : connections_) {
-    typename Work::State s;
+    OpState<QueuePairState> s;
     s.own = fresh_state(c->own->memory(shape_.initiator));
     if (c->peer) s.peer = fresh_state(c->peer->memory(shape_.initiator));
     s.paired = c->peer != nullptr;
     states.push_back(s);
   }
+  return states;
+}
+
+template <class Format>
+std::unique_ptr<OpRunner> Session::direct_runner(u32 threads) {
+  // The kernel's queue pairs have the same state as this one.
+  using Work = OpWork<QueuePair<OneLane, Format>>;
+  const std::vector<typename Work::State> states = direct_states();
   if (shape_.initiator == Initiator::gpu)
     return std::make_unique<measure::GpuRunner<Work>>(gpu_, op_kernels(device_.provider()), shape_.window,
                                                       states);

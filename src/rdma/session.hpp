@@ -68,6 +68,8 @@ class Session {
   /// True when there were any: runners made before are of no use then.
   [[nodiscard]] bool recover();
 
+  /// Where freshly connected queue pairs stand, for back ends whose queues the initiator writes itself.
+  [[nodiscard]] std::vector<OpState<QueuePairState>> direct_states();
   /// Drives the queue pairs as they stand now, with `threads` CPU threads or by a kernel.
   [[nodiscard]] std::unique_ptr<OpRunner> runner(u32 threads);
 

@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What one cell of an RDMA bench does, derived from the options and the payload's size.
+#pragma once
+
+#include "rdma/bench.hpp"
+
+namespace doorbell::rdma {
+
+enum class Part { latency, rate };
+[[nodiscard]] const char* name(Part part);
+
+struct CellPlan {
+  Part part = Part::rate;
+  u32 bytes = 0;
+  u32 batch = 1;
+  u32 window = 1;
+  u32 signal_every = 1;
+  u64 count = 0;  ///< operations of each queue pair in each repeat; ~0 with a duration
+  bool inlined = false;
+  SessionShape shape;
+};
+
+[[nodiscard]] CellPlan plan_cell(const BenchOptions& options, Part part, u32 bytes);
+
+}  // namespace doorbell::rdma

@@ -1,0 +1,201 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rdma/serve.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "rdma/backends.hpp"
+#include "rdma/other_end.hpp"
+
+namespace doorbell::rdma {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kCheckIntervalS = 100e-6;
+constexpr double kLongestPhaseS = 86400;  // what ends a phase is the client's word, whose silence ends the TCP connection
+
+/// One cell of a client's run.
+class ServedCell {
+ public:
+  ServedCell(Exchange& exchange, Device& device, const Json& message) : exchange_(exchange) {
+    read_cell_message(message, &options_, &plan_);
+    session_.emplace(device, nullptr, plan_.shape);
+    const std::vector<Endpoint> peers = exchange.swap(session_->endpoints());
+    std::vector<MemoryKey> keys;
+    for (const OpQueue& q : session_->queues())
+      keys.push_back({q.remote_iova, q.rkey, q.stride * plan_.shape.window});
+    (void)exchange.swap(keys);
+    session_->connect(peers, {});
+    runner_ = session_->runner(1);
+    exchange.barrier("connected");
+  }
+
+  void phase(const Json& message, ServeResult* result) {
+    OpPhase p = phase_of(message.at("generation").get<u64>());
+    prepare(p);
+    std::vector<OpStats> stats;
+    std::vector<u64> done;
+    if (takes_receive(p.op)) {
+      stats = receive(p, &done);
+    } else {
+      exchange_.send("ready", Json::object());
+      done = operations(exchange_.receive("done", kLongestPhaseS));
+      stats.resize(done.size());
+    }
+    Json report = Json::array();
+    for (std::size_t q = 0; q < stats.size(); ++q) {
+      OpStats& s = stats[q];
+      if (!takes_receive(p.op) && p.verify) check_left(p, session_->queues()[q], done[q], s);
+      // An operation that the client saw succeed and this side never got is lost.
+      if (takes_receive(p.op) && s.succeeded < done[q]) s.missing += done[q] - s.succeeded;
+      result->operations += done[q];
+      result->checked += s.checked;
+      result->errors += s.failed + s.timed_out + s.duplicated + s.skipped + s.protocol + s.corrupt + s.misplaced +
+                        s.stale + s.missing;
+      report.push_back(stats_message(s));
+    }
+    exchange_.send("report", {{"queues", report}});
+  }
+
+  [[nodiscard]] std::string title() const {
+    return fmt::format("{} {} bytes, {} queue pairs", name(options_.op), plan_.bytes, plan_.shape.queue_pairs);
+  }
+
+ private:
+  OpPhase phase_of(u64 generation) const {
+    OpPhase p;
+    p.op = options_.op;
+    p.role = Role::responder;
+    p.verify = options_.verify;
+    p.bytes = plan_.bytes;
+    p.batch = plan_.batch;
+    p.window = plan_.shape.window;
+    p.peer_window = plan_.window;
+    p.seed = options_.seed;
+    p.generation = generation;
+    p.timeout_ticks = runner_->ticks(kLongestPhaseS);
+    p.late_ticks = p.timeout_ticks;
+    p.check_ticks = runner_->ticks(kCheckIntervalS);
+    return p;
+  }
+
+  /// What the client's operations find here.
+  void prepare(OpPhase& p) {
+    const OneLane lane;
+    for (OpQueue& q : session_->queues()) {
+      q.count = ~u64{0};
+      const OpPayload<OneLane> payload(p, q);
+      payload.start(lane);
+      const auto slot_of = [](u32 i) { return i; };
+      if (p.op == Op::read) payload.fill_standing(lane, p.window);
+      else if (!takes_receive(p.op) && !is_atomic(p.op) && p.verify) payload.poison(lane, 0, p.window, slot_of);
+    }
+  }
+
+  /// Takes what comes until the client says that it is done.
+  std::vector<OpStats> receive(const OpPhase& p, std::vector<u64>* done) {
+    std::atomic<bool> over{false};
+    std::string failure;
+    std::thread listener;
+    const measure::PhaseOutcome out = runner_->run(p, session_->queues(), false, [&](u64) {
+      if (!listener.joinable()) {
+        // The first receives have been posted by now: the client may begin.
+        exchange_.send("ready", Json::object());
+        listener = std::thread([&] {
+          try {
+            *done = operations(exchange_.receive("done", kLongestPhaseS));
+          } catch (const Error& e) {
+            failure = e.what();
+          }
+          over.store(true, std::memory_order_release);
+        });
+      }
+      return over.load(std::memory_order_acquire);
+    });
+    if (listener.joinable()) listener.join();
+    if (!failure.empty()) throw Error("the client", failure);
+    return out.queues;
+  }
+
+  [[nodiscard]] std::vector<u64> operations(const Json& message) const {
+    const auto it = message.find("operations");
+    std::vector<u64> n;
+    if (it != message.end() && it->is_array())
+      for (const Json& v : *it)
+        if (v.is_number_unsigned()) n.push_back(v.get<u64>());
+    if (n.size() != plan_.shape.queue_pairs)
+      throw Error("the client", "it does not say how many operations each queue pair did");
+    return n;
+  }
+
+  /// What the last operations must have left in the buffers.
+  static void check_left(const OpPhase& p, const OpQueue& q, u64 done, OpStats& s) {
+    const OneLane lane;
+    const OpPayload<OneLane> payload(p, q);
+    if (done == 0 || p.op == Op::read) return;
+    if (is_atomic(p.op)) {
+      ++s.checked;
+      if (!payload.ended_right(done)) ++s.corrupt;
+      return;
+    }
+    const u64 first = done > p.window ? done - p.window : 0;
+    for (u64 index = first; index < done; ++index) {
+      ++s.checked;
+      payload.check(
+          lane, index, 1, 1, done - 1, [&](u32) { return static_cast<u32>(index % p.window); },
+          [&](u32, pattern::Verdict v, u64 address) {
+            if (v == pattern::Verdict::stale) ++s.stale;
+            else if (v == pattern::Verdict::misplaced) ++s.misplaced;
+            else if (v == pattern::Verdict::missing) ++s.missing;
+            else ++s.corrupt;
+            if (s.failures < OpStats::kKept) s.first_failures[s.failures++] = {v, address, p.generation + index};
+          });
+    }
+  }
+
+  Exchange& exchange_;
+  BenchOptions options_;
+  CellPlan plan_;
+  std::optional<Session> session_;
+  std::unique_ptr<OpRunner> runner_;
+};
+
+}  // namespace
+
+ServeResult serve(const ServeOptions& o, const BenchWatch& watch) {
+  const auto device = open_device({.spec = o.device, .provider = o.provider});
+  Listener listener(o.at);
+  if (watch.progress) watch.progress(0, fmt::format("listening at {}", listener.at().text()));
+  Exchange exchange = listener.accept(o.wait_s, o.timeout_s, watch.stop);
+  ServeResult result;
+  try {
+    std::unique_ptr<ServedCell> cell;
+    for (;;) {
+      const auto [type, message] = exchange.receive_any({"cell", "phase", "end"}, kLongestPhaseS);
+      if (type == "end") return result;
+      if (type == "cell") {
+        cell.reset();  // its memory goes before the next one's comes
+        cell = std::make_unique<ServedCell>(exchange, *device, message);
+        ++result.cells;
+        if (watch.progress) watch.progress(0, cell->title());
+      } else if (cell) {
+        cell->phase(message, &result);
+      } else {
+        throw Error("the client", "it begins a phase before a cell");
+      }
+    }
+  } catch (const Error& e) {
+    exchange.fail(e.what());
+    throw;
+  }
+}
+
+}  // namespace doorbell::rdma

@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// `doorbell rdma --listen`: the other end of a run whose options a client brings.
+#pragma once
+
+#include "rdma/bench.hpp"
+#include "rdma/exchange.hpp"
+
+namespace doorbell::rdma {
+
+struct ServeOptions {
+  Provider provider = Provider::verbs;
+  std::string device;
+  SocketName at;
+  double wait_s = 86400;  ///< for a client to come
+  double timeout_s = 10;  ///< for each of its messages
+};
+
+struct ServeResult {
+  u64 cells = 0;
+  u64 operations = 0;
+  u64 checked = 0;
+  u64 errors = 0;  ///< data and completion errors of all cells
+};
+
+/// Serves one client. `watch.progress` is told of the address and of each cell. Throws doorbell::Error.
+[[nodiscard]] ServeResult serve(const ServeOptions& options, const BenchWatch& watch);
+
+}  // namespace doorbell::rdma
