@@ -26,7 +26,7 @@ class OpLoop {
       : phase_(phase),
         q_(queue),
         own_(state.own),
-        peer_(state.paired ? state.peer : state.own),
+        receiver_(state.paired ? state.peer : state.own),
         paired_(state.paired),
         payload_(phase, queue),
         s_(scratch),
@@ -36,7 +36,7 @@ class OpLoop {
         takes_receive(phase.op) && !phase.drain && (phase.role == Role::responder || queue.remote != nullptr);
     requests_ = phase.role == Role::initiator;
     requests_before_ = own_.completed();
-    receives_before_ = responder().receives_completed();
+    receives_before_ = receiver_.receives_completed();
     odd_before_ = odd_counts();
     for (u32 i = warp.lane(); i < phase_.window; i += Warp::size) s_.state[i] = 0;
     if (!phase_.drain && requests_) payload_.start(warp);
@@ -56,6 +56,7 @@ class OpLoop {
     if constexpr (Substeps) {
       if (in_flight() > 0) mine_.cq_poll_ticks += Clock::now() - before;
     }
+    if (!any && leaving_ && idle_ >= kDrainPolls) posted_ = done_;  // receives that nothing will come for
     if (any) {
       idle_ = 0;
       finish_operations(warp);
@@ -119,7 +120,11 @@ class OpLoop {
     warp.sync();
   }
 
-  [[nodiscard]] DOORBELL_INLINE State state() const { return {own_.state(), peer_.state(), paired_}; }
+  [[nodiscard]] DOORBELL_INLINE State state() const {
+    State s = {own_.state(), receiver_.state(), paired_};
+    if (!paired_) Queue::take_receives(s.own, receiver_.state());
+    return s;
+  }
   /// Polls since the last completion.
   [[nodiscard]] DOORBELL_INLINE u32 idle() const { return idle_; }
   /// Operations done so far, for progress displays.
@@ -140,16 +145,9 @@ class OpLoop {
     const u32 at = slot + n;
     return at >= phase_.window ? at - phase_.window : at;
   }
-  /// The queue pair whose receives are taken: the connection may lead back to the same one.
-  [[nodiscard]] DOORBELL_INLINE Queue& responder() { return paired_ ? peer_ : own_; }
-  [[nodiscard]] DOORBELL_INLINE OddCounts odd_counts() {
-    OddCounts c = {own_.duplicated(), own_.skipped(), own_.protocol()};
-    if (paired_) {
-      c.duplicated += peer_.duplicated();
-      c.skipped += peer_.skipped();
-      c.protocol += peer_.protocol();
-    }
-    return c;
+  [[nodiscard]] DOORBELL_INLINE OddCounts odd_counts() const {
+    return {own_.duplicated() + receiver_.duplicated(), own_.skipped() + receiver_.skipped(),
+            own_.protocol() + receiver_.protocol()};
   }
 
   DOORBELL_INLINE void post_batch(const Warp& warp) {
@@ -158,7 +156,7 @@ class OpLoop {
     u32 n = left < phase_.batch ? static_cast<u32>(left) : phase_.batch;
     u32 room = phase_.window - in_flight();
     if (requests_ && own_.room() < room) room = own_.room();
-    if (receives_ && responder().receive_room() < room) room = responder().receive_room();
+    if (receives_ && receiver_.receive_room() < room) room = receiver_.receive_room();
     if (n > room) {
       if (in_flight() > 0 || room == 0) return;  // a full batch will fit once more has finished
       n = room;
@@ -217,11 +215,11 @@ class OpLoop {
 
   DOORBELL_INLINE void post_receives(const Warp& warp, u32 n) {
     const bool carries = phase_.op != Op::write_imm;
-    responder().post_receives(warp, n, [&](u32 i) {
+    receiver_.post_receives(warp, n, [&](u32 i) {
       const u64 offset = slot_after(post_slot_, i) * q_.stride;
       return ReceiveRequest{q_.remote_iova + offset, q_.receive_lkey, carries ? phase_.bytes : 0};
     });
-    mine_.register_writes += responder().ring_receives(warp);
+    mine_.register_writes += receiver_.ring_receives(warp);
   }
 
   DOORBELL_INLINE bool poll_requests(const Warp& warp) {
@@ -233,13 +231,13 @@ class OpLoop {
   }
 
   DOORBELL_INLINE bool poll_receives(const Warp& warp) {
-    const auto polled = responder().poll_receives(warp, in_flight());
+    const auto polled = receiver_.poll_receives(warp, in_flight());
     if (polled.count == 0) return false;
     if (!phase_.drain) {
       check_receives(warp, polled);
       note_failures(warp, polled, receives_before_);
     }
-    receives_done_ = responder().receives_completed() - receives_before_;
+    receives_done_ = receiver_.receives_completed() - receives_before_;
     return true;
   }
 
@@ -384,7 +382,10 @@ class OpLoop {
       word = (stop != 0 ? 1u : 0u) | (alive == 0 ? 2u : 0u);
     }
     word = warp.shfl(word, 0);
-    if ((word & 1) != 0 && !draining_) stop_posting(StopReason::requested);
+    if ((word & 1) != 0 && !draining_) {
+      stop_posting(StopReason::requested);
+      leaving_ = !requests_;
+    }
     if (phase_.duration_ticks != 0 && at - started_ >= phase_.duration_ticks && !draining_)
       stop_posting(StopReason::duration);
     if ((word & 2) != 0) {
@@ -413,7 +414,7 @@ class OpLoop {
   OpPhase phase_;
   OpQueue q_;
   Queue own_;
-  Queue peer_;
+  Queue receiver_;  // of its queue pair only the receive queue is used, and of own_ only the send queue
   bool paired_;
   OpPayload<Warp> payload_;
   OpScratch s_;
@@ -440,6 +441,7 @@ class OpLoop {
   u64 timed_out_ = 0;
   u64 aborted_ = 0;
   bool draining_ = false;
+  bool leaving_ = false;  // a responder that was told that no more comes
   bool broken_ = false;
   StopReason stop_ = StopReason::done;
 };

@@ -68,7 +68,15 @@ class OpPayload {
   }
 
   [[nodiscard]] DOORBELL_INLINE pattern::Identity identity(u64 index, u32 slot) const {
-    return {phase_.seed, first_address_ + slot * q_.stride, phase_.generation + index};
+    if (phase_.peer_window != 0) slot = static_cast<u32>(index % phase_.peer_window);
+    // What is read out of another process was put there once, before the phase.
+    const u64 age = phase_.op == Op::read && q_.remote == nullptr ? index % phase_.window : index;
+    return {phase_.seed, first_address_ + slot * q_.stride, phase_.generation + age};
+  }
+  /// What an initiator in another process will read: each slot's first contents.
+  DOORBELL_INLINE void fill_standing(const Warp& warp, u32 slots) const {
+    for (u32 i = 0; i < slots; ++i)
+      payload::fill(warp, q_.remote + i * q_.stride, phase_.bytes, identity(i, i));
   }
 
   /// Fills the sources and marks the targets of `n` operations, as far as they lie within reach.
@@ -120,7 +128,7 @@ class OpPayload {
     }
     const auto id = [&](u32 i) { return identity(first + i, slot_of(i)); };
     const auto at = [&](u32 i) { return static_cast<const u8*>(target_) + slot_of(i) * q_.stride; };
-    const payload::Others others = {.buffers = phase_.window,
+    const payload::Others others = {.buffers = phase_.peer_window != 0 ? phase_.peer_window : phase_.window,
                                     .step = q_.stride,
                                     .first = first_address_,
                                     .origin = phase_.generation,

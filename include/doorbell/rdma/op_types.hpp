@@ -31,6 +31,7 @@ struct OpPhase {
   u32 signal_every = 1;  ///< one request in so many asks for a completion, and the last of each batch
   u32 batch = 1;         ///< requests a doorbell
   u32 window = 1;        ///< operations in flight, <= kMaxWindow and the queue's requests
+  u32 peer_window = 0;   ///< a responder's: the initiator's window, whose slots name the payloads
   u64 seed = 1;
   u64 generation = 1;  ///< sequence of the first operation; each further one adds 1
   u64 ns_per_tick_q24 = 1u << 24;

@@ -55,6 +55,13 @@ class QueuePair {
   /// Goes on where another QueuePair on the same queues stopped, or starts with fresh_state().
   DOORBELL_INLINE explicit QueuePair(const QueuePairState& state) : s_(state) {}
   [[nodiscard]] DOORBELL_INLINE const QueuePairState& state() const { return s_; }
+  /// Brings together what two QueuePairs on the same queues did, one of which sent and one received.
+  DOORBELL_INLINE static void take_receives(QueuePairState& into, const QueuePairState& from) {
+    into.rq = from.rq;
+    into.recv_cq = from.recv_cq;
+    into.recv_cq_unrung = from.recv_cq_unrung;
+    into.receives_completed = from.receives_completed;
+  }
 
   /// Requests that post() may write now.
   [[nodiscard]] DOORBELL_INLINE u32 room() const { return m().sq_requests - (s_.sq.serial - s_.completed); }

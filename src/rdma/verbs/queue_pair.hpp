@@ -79,6 +79,8 @@ class VerbsQueuePair {
 
   explicit VerbsQueuePair(const State& state) : s_(state) {}
   [[nodiscard]] const State& state() const { return s_; }
+  /// Brings together what two VerbsQueuePairs on one queue pair did, one of which sent and one received.
+  static void take_receives(State& into, const State& from) { into.receives = from.receives; }
 
   /// Requests that may be posted now.
   [[nodiscard]] u32 room() const { return room_of(s_.sends, s_.sq_requests); }
