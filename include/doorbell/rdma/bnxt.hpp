@@ -55,7 +55,7 @@ struct Bnxt {
                                                    const QueuePairMemory&, u32 p) {
     if (wr.inlined && p >= kHeaderSlots) return payload_part(wr.payload, wr.bytes, 16 * (p - kHeaderSlots));
     const bool atomic = is_atomic(wr.op);
-    const u32 header = kTypes.code(wr.op) | flags(wr) << 8 | units(wr) << 16;
+    const u32 header = Types::code(wr.op) | flags(wr) << 8 | units(wr) << 16;
     const u32 key = atomic ? wr.rkey : has_imm(wr.op) ? wr.imm : 0;
     Word16 v = pick(p == kHeaderSlots && wr.bytes != 0, buffer(wr.local, wr.lkey, wr.bytes), {});
     v = pick(p == 1 && atomic, words(wr.operand, wr.op == Op::compare_swap ? wr.compare : 0), v);
@@ -103,14 +103,14 @@ struct Bnxt {
     c.flush_all = type == kCqeTerminal;
     c.vendor_error = code;
     if (c.receive) {
-      c.status = kReceiveErrors.status(code);
+      c.status = ReceiveErrors::status(code);
       c.mark = b.w[3] & 0xfffff;
       c.bytes = a.w[0];
       c.with_imm = (b.w[2] >> 16 & kFlagImm) != 0;
       c.imm = c.with_imm ? a.w[1] : 0;
       c.ignore = (a.w[2] | a.w[3]) == 0 || code == kHardwareFlush;
     } else {
-      c.status = c.flush_all ? Status::flushed : kRequestErrors.status(code);
+      c.status = c.flush_all ? Status::flushed : RequestErrors::status(code);
       c.mark = a.w[2] & 0xffff;
       c.ignore = (a.w[0] | a.w[1]) == 0 || (type != kCqeRequest && !c.flush_all);
     }
@@ -134,7 +134,7 @@ struct Bnxt {
     wr.signalled = (bits & kSignalled) != 0;
     wr.fence = (bits & (kFence | kReadFence)) != 0;
     wr.solicited = (bits & kSolicited) != 0;
-    if (!kTypes.find(header.w[0] & 0xff, wr.op) || slots < kHeaderSlots || slots > read.parts) return d;
+    if (!Types::find(header.w[0] & 0xff, wr.op) || slots < kHeaderSlots || slots > read.parts) return d;
     if (has_imm(wr.op)) wr.imm = header.w[1];
     if (is_atomic(wr.op)) {
       wr.rkey = header.w[1];
@@ -176,7 +176,7 @@ struct Bnxt {
     const u32 phase = ~pass & 1;
     if (c.receive && !c.flush_all) {
       const u32 bits = (c.with_imm ? kFlagImm : 0) | (f.op == Op::write_imm ? kFlagRdma : 0);
-      const u32 code = kReceiveErrors.code(c.status, kUndefined);
+      const u32 code = ReceiveErrors::code(c.status, kUndefined);
       store_cqe_part(out + kCqePartA, words(join(c.with_imm ? c.imm : 0, c.bytes), handle));
       store16_release<kCqeOwnerWord>(out + kCqePartB,
                                      {{0, 0, phase | kCqeReceive << 1 | code << 8 | bits << 16,
@@ -184,7 +184,7 @@ struct Bnxt {
       return;
     }
     const u32 type = c.flush_all ? kCqeTerminal : kCqeRequest;
-    const u32 code = c.flush_all ? 0 : kRequestErrors.code(c.status, kUndefined);
+    const u32 code = c.flush_all ? 0 : RequestErrors::code(c.status, kUndefined);
     const u32 mark = f.ring_units > 1 ? c.mark % f.ring_units : c.mark;
     store_cqe_part(out + kCqePartA, words(handle, c.flush_all ? 0 : mark & 0xffff));
     store16_release<kCqeOwnerWord>(out + kCqePartB, {{0, 0, phase | type << 1 | code << 8, 0}});
@@ -215,16 +215,16 @@ struct Bnxt {
   static constexpr u32 kDoorbellValid = 1u << 26;  ///< of the upper half
   static constexpr u32 kCqeRequest = 0, kCqeReceive = 1, kCqeTerminal = 14;
   static constexpr u32 kFlagImm = 2, kFlagRdma = 8;
-  static constexpr OpTable kTypes = OpTable::of(0x04, 0x05, 0x06, 0x00, 0x01, 0x0b, 0x08);
+  using Types = OpTable<0x04, 0x05, 0x06, 0x00, 0x01, 0x0b, 0x08>;
   static constexpr u32 kHardwareFlush = 8, kUndefined = 0xff;
-  static constexpr StatusTable kRequestErrors = StatusTable::of(
-      0, Status::ok, Status::bad_response, Status::local_length, Status::local_qp_op,
-      Status::local_protection, Status::memory_window, Status::remote_invalid_request, Status::remote_access,
-      Status::remote_operation, Status::rnr_retry_exceeded, Status::retry_exceeded, Status::flushed);
-  static constexpr StatusTable kReceiveErrors =
-      StatusTable::of(0, Status::ok, Status::local_access, Status::local_length, Status::local_protection,
-                      Status::local_qp_op, Status::memory_window, Status::remote_invalid_request,
-                      Status::flushed, Status::flushed);
+  using RequestErrors =
+      StatusTable<0, Status::ok, Status::bad_response, Status::local_length, Status::local_qp_op,
+                  Status::local_protection, Status::memory_window, Status::remote_invalid_request,
+                  Status::remote_access, Status::remote_operation, Status::rnr_retry_exceeded,
+                  Status::retry_exceeded, Status::flushed>;
+  using ReceiveErrors = StatusTable<0, Status::ok, Status::local_access, Status::local_length,
+                                    Status::local_protection, Status::local_qp_op, Status::memory_window,
+                                    Status::remote_invalid_request, Status::flushed, Status::flushed>;
 
   [[nodiscard]] DOORBELL_INLINE static u32 inline_slots(u32 bytes) { return (bytes + 15) / 16; }
   [[nodiscard]] DOORBELL_INLINE static u32 largest_wqe(u32 max_inline) {

@@ -62,7 +62,7 @@ struct Ernic {
     Word16 v = pick(p == kHeaderParts && wr.bytes != 0, buffer(wr.local, wr.bytes, wr.lkey), {});
     v = pick(p == 3 && atomic, words(swap ? wr.operand : 0, wr.rkey), v);
     v = pick(p == 2 && !send, words(wr.remote, !atomic ? wr.rkey : swap ? wr.compare : wr.operand), v);
-    v = pick(p == 1, {{kOpcodes.code(wr.op), flags(wr), has_imm(wr.op) ? be32(wr.imm) : 0, 0}}, v);
+    v = pick(p == 1, {{Opcodes::code(wr.op), flags(wr), has_imm(wr.op) ? be32(wr.imm) : 0, 0}}, v);
     return pick(p == 0, words(wr_id(at), join(wr.bytes, wr.bytes != 0 ? 1 : 0)), v);
   }
 
@@ -132,7 +132,7 @@ struct Ernic {
     wr.signalled = (header.w[1] & kSignalled) != 0;
     wr.solicited = (header.w[1] & kSolicited) != 0;
     wr.inlined = (header.w[1] & kInline) != 0;
-    if (!kOpcodes.find(header.w[0], wr.op)) return d;
+    if (!Opcodes::find(header.w[0], wr.op)) return d;
     if (has_imm(wr.op)) wr.imm = be32(header.w[2]);
     const u64 operand = join(target.w[3], target.w[2]);
     if (!is_send(wr.op)) {
@@ -160,7 +160,7 @@ struct Ernic {
 
   DOORBELL_INLINE static void encode_cqe(const CqeFields& f, u32, Word16* out) {
     const Completion& c = f.completion;
-    const u32 opcode = !c.receive              ? kCompleted.code(f.op)
+    const u32 opcode = !c.receive              ? Completed::code(f.op)
                        : f.op == Op::write_imm ? kCqeReceiveWriteImm
                                                : kCqeReceive;
     store_cqe_part(out + kCqePartC, {{f.source_qpn, c.with_imm ? kFlagImm : 0, c.vendor_error, 0}});
@@ -193,8 +193,8 @@ struct Ernic {
   static constexpr u32 kFence = 1, kSignalled = 2, kSolicited = 4, kInline = 8;
   static constexpr u32 kCqeReceive = 0x80, kCqeReceiveWriteImm = 0x81, kCqeLastRequest = 4;
   static constexpr u32 kFlagImm = 2;
-  static constexpr OpTable kOpcodes = OpTable::of(0, 1, 4, 2, 3, 6, 5);
-  static constexpr OpTable kCompleted = OpTable::of(1, 1, 2, 0, 0, 4, 3);  ///< what a CQE calls them
+  using Opcodes = OpTable<0, 1, 4, 2, 3, 6, 5>;
+  using Completed = OpTable<1, 1, 2, 0, 0, 4, 3>;  ///< what a CQE calls them
 
   /// A number that comes back: the requests, or receives, up to and including this one.
   [[nodiscard]] DOORBELL_INLINE static u64 wr_id(const RingPosition& at) {

@@ -8,6 +8,8 @@
 
 #include <doorbell/rdma/words.hpp>
 
+#include <type_traits>
+
 namespace doorbell::rdma {
 
 template <u32 kVersion>
@@ -64,7 +66,7 @@ struct IonicFormat {
         {{high(remote), low(remote), is_send(wr.op) ? 0 : wr.rkey, atomic ? high(wr.operand) : wr.bytes}}, v);
     // The index is the one field in the other order.
     v = pick(p == 0,
-             {{be32(at.slot), 0, kOpcodes.code(wr.op) << 24 | sges << 16 | flags(wr, at.pass),
+             {{be32(at.slot), 0, Opcodes::code(wr.op) << 24 | sges << 16 | flags(wr, at.pass),
                has_imm(wr.op) ? wr.imm : 0}},
              v);
     return swapped(v);
@@ -108,7 +110,7 @@ struct IonicFormat {
     c.ignore = type != kCqeReceive && type != kCqeSendMsn;
     c.mark = c.receive ? a.w[0] & 0xffff : be32(a.w[1]) & (kMarkModulo - 1);
     if ((last & kCqeError) != 0) {
-      c.status = kErrors.status(code_or_bytes);
+      c.status = Errors::status(code_or_bytes);
       c.vendor_error = code_or_bytes;
       c.flush_all = c.status == Status::flushed;
       return c;
@@ -139,7 +141,7 @@ struct IonicFormat {
     wr.signalled = (bits & kSignalled) != 0;
     wr.fence = (bits & kFence) != 0;
     wr.solicited = (bits & kSolicited) != 0;
-    if (!kOpcodes.find(header.w[2] >> 24, wr.op) || (bits & kSpecFormats) != 0) return d;
+    if (!Opcodes::find(header.w[2] >> 24, wr.op) || (bits & kSpecFormats) != 0) return d;
     if (has_imm(wr.op)) wr.imm = header.w[3];
     if (!is_send(wr.op)) {
       wr.remote = join(target.w[0], target.w[1]);
@@ -180,7 +182,7 @@ struct IonicFormat {
                                               : Word16{{0, be32(c.mark & (kMarkModulo - 1)), 0, 0}});
     store16_release<kCqeOwnerWord>(
         out + kCqePartB, {{0, c.with_imm ? be32(c.imm) : 0,
-                           be32(failed ? kErrors.code(c.status, kUndefined) : c.bytes), be32(last)}});
+                           be32(failed ? Errors::code(c.status, kUndefined) : c.bytes), be32(last)}});
   }
 
   [[nodiscard]] DOORBELL_INLINE static DoorbellValue decode_doorbell(u64 word) {
@@ -199,13 +201,13 @@ struct IonicFormat {
   static constexpr u32 kArmBits = 3u << 16;
   static constexpr u32 kCqeColour = 1, kCqeError = 2, kCqeReceive = 1, kCqeSendMsn = 2;
   static constexpr u32 kReceivedSendImm = 2, kReceivedWriteImm = 3;
-  static constexpr OpTable kOpcodes = kVersion == 1 ? OpTable::of(0x04, 0x05, 0x03, 0x00, 0x02, 0x07, 0x06)
-                                                    : OpTable::of(0x21, 0x61, 0x02, 0x20, 0x60, 0x05, 0x04);
+  using Opcodes = std::conditional_t<kVersion == 1, OpTable<0x04, 0x05, 0x03, 0x00, 0x02, 0x07, 0x06>,
+                                     OpTable<0x21, 0x61, 0x02, 0x20, 0x60, 0x05, 0x04>>;
   static constexpr u32 kUndefined = 0xff;
-  static constexpr StatusTable kErrors = StatusTable::of(
-      1, Status::local_length, Status::local_qp_op, Status::local_protection, Status::flushed,
-      Status::memory_window, Status::bad_response, Status::local_access, Status::remote_invalid_request,
-      Status::remote_access, Status::remote_operation, Status::retry_exceeded, Status::rnr_retry_exceeded);
+  using Errors = StatusTable<1, Status::local_length, Status::local_qp_op, Status::local_protection,
+                             Status::flushed, Status::memory_window, Status::bad_response,
+                             Status::local_access, Status::remote_invalid_request, Status::remote_access,
+                             Status::remote_operation, Status::retry_exceeded, Status::rnr_retry_exceeded>;
 
   [[nodiscard]] DOORBELL_INLINE static u32 depth(u32 wanted, u32 least) {
     return power_of_two_from(wanted + 1 > least ? wanted + 1 : least);

@@ -133,7 +133,7 @@ struct Mlx5 {
     wr.solicited = (control.w[2] & kSolicited) != 0;
     wr.fence = (control.w[2] & kAnyFence) != 0;
     wr.imm = control.w[3];
-    if (!kOpcodes.find(control.w[0] & 0xff, wr.op) || control.w[0] >> 24 != 0) return d;
+    if (!Opcodes::find(control.w[0] & 0xff, wr.op) || control.w[0] >> 24 != 0) return d;
     const u32 data = data_at(wr.op);
     if (count < data || count > read.parts) return d;
     if (!has_imm(wr.op)) wr.imm = 0;
@@ -173,7 +173,7 @@ struct Mlx5 {
                      : c.with_imm            ? kCqeReceiveSendImm
                                              : kCqeReceiveSend;
     const u32 error = failed ? syndrome_of(c.status) << 24 | (c.vendor_error & 0xff) << 16 : 0;
-    const u32 opcode = c.receive ? 0 : kOpcodes.code(f.op);
+    const u32 opcode = c.receive ? 0 : Opcodes::code(f.op);
     const u32 op_own = kind << 4 | (pass & 1);
     store_cqe_part(out, {});
     store_cqe_part(out + 1, {});
@@ -198,25 +198,25 @@ struct Mlx5 {
   static constexpr u32 kNoMoreBuffers = 0x100;  ///< the lkey that ends a receive's list
   static constexpr u32 kCqeRequest = 0, kCqeReceiveWriteImm = 1, kCqeReceiveSend = 2, kCqeReceiveSendImm = 3,
                        kCqeReceiveSendInv = 4, kCqeRequestError = 13, kCqeReceiveError = 14, kCqeInvalid = 15;
-  static constexpr OpTable kOpcodes = OpTable::of(0x08, 0x09, 0x10, 0x0a, 0x0b, 0x12, 0x11);
+  using Opcodes = OpTable<0x08, 0x09, 0x10, 0x0a, 0x0b, 0x12, 0x11>;
 
   // Syndromes of error CQEs: two runs of codes and a single one.
-  static constexpr StatusTable kLocalErrors =
-      StatusTable::of(0x01, Status::local_length, Status::local_qp_op, Status::general,
-                      Status::local_protection, Status::flushed, Status::memory_window);
-  static constexpr StatusTable kTransportErrors = StatusTable::of(
-      0x10, Status::bad_response, Status::local_access, Status::remote_invalid_request, Status::remote_access,
-      Status::remote_operation, Status::retry_exceeded, Status::rnr_retry_exceeded);
+  using LocalErrors = StatusTable<0x01, Status::local_length, Status::local_qp_op, Status::general,
+                                  Status::local_protection, Status::flushed, Status::memory_window>;
+  using TransportErrors =
+      StatusTable<0x10, Status::bad_response, Status::local_access, Status::remote_invalid_request,
+                  Status::remote_access, Status::remote_operation, Status::retry_exceeded,
+                  Status::rnr_retry_exceeded>;
   static constexpr u32 kRemoteAborted = 0x22, kUndefined = 0xff;
 
   [[nodiscard]] DOORBELL_INLINE static Status status_of(u32 syndrome) {
     if (syndrome == kRemoteAborted) return Status::remote_aborted;
-    return syndrome < kTransportErrors.first ? kLocalErrors.status(syndrome)
-                                             : kTransportErrors.status(syndrome);
+    return syndrome < TransportErrors::kFirst ? LocalErrors::status(syndrome)
+                                              : TransportErrors::status(syndrome);
   }
   [[nodiscard]] DOORBELL_INLINE static u32 syndrome_of(Status s) {
     if (s == Status::remote_aborted) return kRemoteAborted;
-    return kLocalErrors.code(s, kTransportErrors.code(s, kUndefined));
+    return LocalErrors::code(s, TransportErrors::code(s, kUndefined));
   }
 
   [[nodiscard]] DOORBELL_INLINE static u32 blocks(u32 segments) {
@@ -233,7 +233,7 @@ struct Mlx5 {
     return wr.op == Op::compare_swap ? wr.compare : 0;
   }
   [[nodiscard]] DOORBELL_INLINE static u32 first_dword(const WorkRequest& wr, const RingPosition& at) {
-    return (at.running & 0xffff) << 8 | kOpcodes.code(wr.op);
+    return (at.running & 0xffff) << 8 | Opcodes::code(wr.op);
   }
   [[nodiscard]] DOORBELL_INLINE static u32 control_flags(const WorkRequest& wr) {
     return (wr.signalled ? kAlwaysCqe : 0) | (wr.solicited ? kSolicited : 0) | (wr.fence ? kFence : 0);

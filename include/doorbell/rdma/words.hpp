@@ -80,55 +80,51 @@ namespace doorbell::rdma {
 // --- opcodes and error codes
 // -----------------------------------------------------------------------------------
 
-/// A vendor's opcodes in the order of Op, a byte each.
-struct OpTable {
-  u64 packed = 0;
+/// `values` side by side in one word, `bits` each: a look-up is then a shift and no memory access.
+template <class... V>
+[[nodiscard]] DOORBELL_INLINE constexpr u64 packed(u32 bits, V... values) {
+  u64 all = 0;
+  u32 shift = 0;
+  ((all |= static_cast<u64>(values) << shift, shift += bits), ...);
+  return all;
+}
 
-  template <class... Codes>
-  [[nodiscard]] static constexpr OpTable of(Codes... codes) {
-    static_assert(sizeof...(Codes) == kOps);
-    OpTable t;
-    u32 at = 0;
-    ((t.packed |= static_cast<u64>(codes) << (8 * at++)), ...);
-    return t;
-  }
-  [[nodiscard]] DOORBELL_INLINE constexpr u32 code(Op op) const {
-    return static_cast<u32>(packed >> (8 * static_cast<u32>(op))) & 0xff;
+/// A vendor's opcodes in the order of Op, a byte each.
+template <u32... kCodes>
+struct OpTable {
+  static constexpr u32 kOps = 7;
+  static_assert(sizeof...(kCodes) == kOps && ((kCodes <= 0xff) && ...));
+  static constexpr u64 kPacked = packed(8, kCodes...);
+
+  [[nodiscard]] DOORBELL_INLINE static u32 code(Op op) {
+    return static_cast<u32>(kPacked >> (8 * static_cast<u32>(op))) & 0xff;
   }
   /// False when no operation has this code.
-  [[nodiscard]] DOORBELL_INLINE bool find(u32 code_, Op& op) const {
+  [[nodiscard]] DOORBELL_INLINE static bool find(u32 wanted, Op& op) {
     for (u32 i = 0; i < kOps; ++i) {
       op = static_cast<Op>(i);
-      if (code(op) == code_) return true;
+      if (code(op) == wanted) return true;
     }
     return false;
   }
-  static constexpr u32 kOps = 7;
 };
 
-/// A vendor's consecutive error codes from `first` on, translated to verbs statuses: five bits each, so
-/// that a look-up is a shift and no memory access.
+/// A vendor's consecutive error codes from kFrom on, translated to verbs statuses.
+template <u32 kFrom, Status... kStatuses>
 struct StatusTable {
-  u64 packed = 0;
-  u32 first = 0;
-  u32 count = 0;
+  static constexpr u32 kFirst = kFrom;
+  static constexpr u32 kCount = sizeof...(kStatuses);
+  static_assert(kCount <= 12 && ((static_cast<u32>(kStatuses) <= 31) && ...));
+  static constexpr u64 kPacked = packed(5, kStatuses...);
 
-  template <class... S>
-  [[nodiscard]] static constexpr StatusTable of(u32 first_code, S... statuses) {
-    static_assert(sizeof...(S) <= 12);
-    StatusTable t;
-    t.first = first_code;
-    ((t.packed |= static_cast<u64>(statuses) << (5 * t.count++)), ...);
-    return t;
-  }
   /// Codes that nobody has defined are general errors.
-  [[nodiscard]] DOORBELL_INLINE constexpr Status status(u32 code) const {
-    const u32 i = code - first;
-    return i < count ? static_cast<Status>(packed >> (5 * i) & 31) : Status::general;
+  [[nodiscard]] DOORBELL_INLINE static Status status(u32 code) {
+    const u32 i = code - kFirst;
+    return i < kCount ? static_cast<Status>(kPacked >> (5 * i) & 31) : Status::general;
   }
   /// The first code that means `s`, or `otherwise`.
-  [[nodiscard]] DOORBELL_INLINE constexpr u32 code(Status s, u32 otherwise) const {
-    for (u32 c = first; c < first + count; ++c)
+  [[nodiscard]] DOORBELL_INLINE static u32 code(Status s, u32 otherwise) {
+    for (u32 c = kFirst; c < kFirst + kCount; ++c)
       if (status(c) == s) return c;
     return otherwise;
   }
