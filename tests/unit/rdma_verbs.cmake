@@ -1,0 +1,5 @@
+# SPDX-FileCopyrightText: 2026 The doorbell authors
+# SPDX-License-Identifier: Apache-2.0
+
+# What two processes of an RDMA run tell each other, over the loopback interface.
+doorbell_test(rdma_exchange_test unit ${CMAKE_CURRENT_LIST_DIR}/rdma_exchange_test.cpp)
