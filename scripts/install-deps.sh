@@ -7,8 +7,9 @@
 # Exit code: 0 all there, 1 something is missing and could not be installed (the line to run is printed).
 set -eu
 
-build="cmake ninja-build g++ make git libfmt-dev nlohmann-json3-dev liburing-dev"
-guest="qemu-system-x86 busybox-static cpio kmod zstd binutils xz-utils fio"
+build="cmake ninja-build g++ make git libfmt-dev nlohmann-json3-dev liburing-dev libibverbs-dev"
+guest="qemu-system-x86 busybox-static cpio kmod zstd binutils xz-utils fio iproute2
+       ibverbs-providers librdmacm1 perftest"
 case "${1:-}" in
   demo) packages="$build python3 python3-matplotlib" ;;
   test) packages="$build python3 python3-matplotlib python3-jsonschema libgtest-dev libbenchmark-dev

@@ -7,12 +7,13 @@
 #include <doorbell/error.hpp>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
-#include <thread>
+#include <vector>
 
 #include "rdma/verbs/device.hpp"
 #include "rdma/verbs/library.hpp"
@@ -26,6 +27,10 @@ constexpr OneLane kLane;
 std::string spec() {
   const char* name = std::getenv("DOORBELL_TEST_RDMA");
   return name != nullptr && *name != '\0' ? "verbs:" + std::string(name) : "";
+}
+
+bool soft_roce() {
+  return rdma_device_facts(parse_verbs_spec(spec()).device).driver == "rdma_rxe";
 }
 
 /// Byte `i` of what a message with this key carries.
@@ -275,6 +280,231 @@ TEST_P(VerbsTransfer, ABatchWithOneSignalCoversTheRest) {
         ASSERT_EQ(remote(kPad + i * kEach)[k], byte_of(k, 1000 + round * 32 + i));
   }
   expect_clean();
+}
+
+TEST_P(VerbsTransfer, InlinedPayloadIsCopiedWhenPosted) {
+  const u32 bytes = device_.limits().max_inline;
+  if (bytes == 0) GTEST_SKIP() << "the device inlines nothing";
+  QueuePairShape with_inline = shape();
+  with_inline.max_inline = bytes;
+  End end(device_, with_inline);
+  EXPECT_GE(end.object->max_inline(), bytes);
+  end.object->initialise(options_);
+  end.object->connect(end.object->endpoint(), options_);
+  end.start();
+  poison(remote());
+  std::vector<u8> payload(bytes);
+  fill(payload.data(), bytes, 5);
+  WorkRequest r = make(Op::write, bytes);
+  r.inlined = true;
+  r.local = r.lkey = 0;
+  r.payload = payload.data();
+  end.request(r);
+  std::fill(payload.begin(), payload.end(), u8{0});
+  end.expect_status(Status::ok);
+  expect_data(remote(kPad), bytes, 5);
+}
+
+/// Two queue pairs; each test breaks the connection in one way and makes it again.
+class VerbsErrors : public VerbsTest {
+ protected:
+  VerbsErrors() : a_(device_, shape()), b_(device_, shape()) {
+    options_.rnr_retry = 1;
+    options_.retry_count = 2;
+    connect();
+  }
+  static QueuePairShape shape() { return {.sq_requests = 16, .rq_requests = 16}; }
+  void connect() {
+    for (End* end : {&a_, &b_}) end->object->initialise(options_);
+    a_.object->connect(b_.object->endpoint(), options_);
+    b_.object->connect(a_.object->endpoint(), options_);
+    a_.start();
+    b_.start();
+  }
+  /// After an error, everything later is flushed, and a reset makes the pair usable again.
+  void expect_recovery() {
+    EXPECT_EQ(a_.object->state(), QpState::error);
+    a_.request(make(Op::write, 64));
+    a_.expect_status(Status::flushed);
+    a_.object->reset();
+    b_.object->reset();
+    EXPECT_EQ(a_.object->state(), QpState::reset);
+    connect();
+    EXPECT_EQ(a_.object->state(), QpState::rts);
+    poison(remote());
+    fill(local(kPad), 4096, 77);
+    a_.request(make(Op::write, 4096));
+    a_.expect_status(Status::ok);
+    expect_data(remote(kPad), 4096, 77);
+    EXPECT_EQ(a_.queue->protocol() + a_.queue->duplicated() + a_.queue->skipped(), 0u);
+  }
+  void expect_refused(const WorkRequest& r, Status status) {
+    poison(remote());
+    a_.request(r);
+    a_.expect_status(status);
+    for (u64 i = 0; i < 4096; ++i) ASSERT_EQ(remote()[i], kPoison);
+    expect_recovery();
+  }
+
+  End a_;
+  End b_;
+};
+
+TEST_F(VerbsErrors, WrongRemoteKey) {
+  WorkRequest r = make(Op::write, 256);
+  r.rkey ^= 0x5500;
+  expect_refused(r, Status::remote_access);
+}
+
+TEST_F(VerbsErrors, BeyondTheRemoteRegion) {
+  WorkRequest r = make(Op::write, 256);
+  r.remote = mr_->iova() + 2 * kHalf - 255;
+  expect_refused(r, Status::remote_access);
+}
+
+TEST_F(VerbsErrors, RegionWithoutRemoteWrite) {
+  const auto read_only = device_.register_memory(region_, access::local_write | access::remote_read);
+  WorkRequest r = make(Op::write, 256);
+  r.rkey = read_only->rkey();
+  expect_refused(r, Status::remote_access);
+}
+
+TEST_F(VerbsErrors, WrongLocalKey) {
+  WorkRequest r = make(Op::write, 256);
+  r.lkey ^= 0x5500;
+  // rdma_rxe tells a key that it does not know from a range that the key does not cover.
+  expect_refused(r, soft_roce() ? Status::local_qp_op : Status::local_protection);
+}
+
+TEST_F(VerbsErrors, BeyondTheLocalRegion) {
+  WorkRequest r = make(Op::write, 256);
+  r.local = mr_->iova() + 2 * kHalf - 255;
+  expect_refused(r, Status::local_protection);
+}
+
+TEST_F(VerbsErrors, NoReceiveForASend) {
+  expect_refused(make(Op::send, 256), Status::rnr_retry_exceeded);
+}
+
+TEST_F(VerbsErrors, SendLongerThanTheReceive) {
+  b_.receive(receive_at(kHalf / 2, 128));
+  a_.request(make(Op::send, 256));
+  // rdma_rxe calls it a bad receive, not a bad request.
+  a_.expect_status(soft_roce() ? Status::remote_operation : Status::remote_invalid_request);
+  EXPECT_EQ(b_.finish_receive().mine.status, soft_roce() ? Status::local_qp_op : Status::local_length);
+  expect_recovery();
+}
+
+TEST_F(VerbsErrors, LaterRequestsAreFlushedInOrder) {
+  a_.queue->post(kLane, 8, [&](u32 i) {
+    WorkRequest r = make(Op::write, 64);
+    if (i == 2) r.rkey ^= 0x5500;
+    r.signalled = i % 2 == 0;
+    return r;
+  });
+  a_.queue->ring(kLane);
+  const Status expected[] = {Status::ok,      Status::remote_access, Status::flushed, Status::flushed,
+                             Status::flushed, Status::flushed,       Status::flushed};
+  const u32 serials[] = {1, 3, 4, 5, 6, 7, 8};
+  for (u32 i = 0; i < std::size(serials); ++i) {
+    const auto done = a_.finish();
+    EXPECT_EQ(done.mine.status, expected[i]) << i;
+    EXPECT_EQ(done.serial, serials[i]);
+  }
+  EXPECT_EQ(a_.queue->room(), 16u);
+  expect_recovery();
+}
+
+TEST_F(VerbsErrors, AFailedQueuePairFlushesItsReceives) {
+  for (u32 i = 0; i < 4; ++i) a_.receive(receive_at(0, 64));
+  a_.object->fail();
+  for (u32 i = 1; i <= 4; ++i) {
+    const auto done = a_.finish_receive();
+    EXPECT_EQ(done.mine.status, Status::flushed);
+    EXPECT_EQ(done.serial, i);
+  }
+  expect_recovery();
+}
+
+TEST_F(VerbsErrors, PostsToAQueuePairThatIsNotReadyAreRefused) {
+  a_.object->reset();
+  a_.object->initialise(options_);
+  a_.start();
+  a_.receive(receive_at(0, 64));  // legal from INIT on
+  EXPECT_EQ(a_.queue->poll_receives(kLane).count, 0u);
+  a_.queue->post(kLane, 3, [&](u32) { return make(Op::write, 64); });
+  a_.queue->ring(kLane);
+  EXPECT_EQ(a_.queue->room(), 0u);
+  for (u32 i = 1; i <= 3; ++i) {
+    const auto done = a_.finish();
+    EXPECT_EQ(done.mine.status, Status::local_qp_op);
+    EXPECT_EQ(done.mine.vendor_error, static_cast<u32>(EINVAL));
+    EXPECT_EQ(done.serial, i);
+  }
+  EXPECT_EQ(a_.queue->poll(kLane).count, 0u);
+  a_.object->fail();
+  expect_recovery();
+}
+
+TEST_F(VerbsErrors, StatesThatAreSkippedAreErrors) {
+  a_.object->reset();
+  try {
+    a_.object->connect(b_.object->endpoint(), options_);
+    FAIL() << "RESET -> RTR";
+  } catch (const Error& e) {
+    EXPECT_NE(e.hint().find("RESET"), std::string::npos) << e.hint();
+  }
+  options_.timeout = 32;
+  a_.object->initialise(options_);
+  EXPECT_THROW(a_.object->connect(b_.object->endpoint(), options_), Error);
+}
+
+TEST_F(VerbsTest, TellsWhatItIs) {
+  const RdmaDeviceFacts facts = rdma_device_facts(parse_verbs_spec(spec()).device);
+  EXPECT_EQ(device_.kind(), facts.software ? "emulated" : "hardware");
+  EXPECT_TRUE(device_.name().starts_with("verbs:" + facts.name + ",port=")) << device_.name();
+  const Limits l = device_.limits();
+  EXPECT_GE(l.max_requests, 128u);
+  EXPECT_GE(l.max_queue_pairs, 1u);
+  EXPECT_GE(l.active_mtu, 256u);
+  EXPECT_FALSE(l.gpu_initiator);
+  EXPECT_EQ(*device_.alive(Initiator::cpu), 1u);
+  EXPECT_EQ(device_.alive(Initiator::gpu), nullptr);
+  const VerbsStatus status = verbs_status();
+  EXPECT_TRUE(status.usable);
+  EXPECT_NE(status.detail.find(facts.name), std::string::npos) << status.detail;
+  EXPECT_THROW((void)device_.create_queue_pair({.sq_requests = l.max_requests + 1}), Error);
+  EXPECT_THROW((void)device_.create_queue_pair({.sq_requests = 0}), Error);
+  EXPECT_THROW((void)device_.create_queue_pair({.max_inline = l.max_inline + 1}), Error);
+  EXPECT_THROW((void)device_.register_memory(region_, access::remote_write), Error);
+  const auto pair = device_.create_queue_pair({});
+  EXPECT_THROW((void)pair->memory(Initiator::cpu), Error);
+}
+
+TEST_F(VerbsTest, NamesThatAreNotThere) {
+  const VerbsConfig good = parse_verbs_spec(spec());
+  const auto hint_of = [](const VerbsConfig& c) {
+    try {
+      VerbsDevice opened(c);
+    } catch (const Error& e) {
+      return std::string(e.what()) + "; " + e.hint();
+    }
+    return std::string("opened");
+  };
+  EXPECT_NE(hint_of({.device = "nosuch0"}).find("the devices are"), std::string::npos);
+  EXPECT_NE(hint_of({.device = "nosuch0"}).find(good.device), std::string::npos);
+  EXPECT_NE(hint_of({.device = good.device, .port = 200}).find("ports 1.."), std::string::npos);
+  EXPECT_NE(hint_of({.device = good.device, .gid = 254}).find("no GID 254"), std::string::npos);
+}
+
+TEST_P(VerbsTransfer, CountersMove) {
+  const auto before = device_.counters();
+  if (!before.contains("sent_pkts")) GTEST_SKIP() << "counters of another kind of device";
+  a_.request(make(Op::write, 65536));
+  a_.expect_status(Status::ok);
+  const auto after = device_.counters();
+  EXPECT_GE(after["sent_pkts"].get<i64>() - before["sent_pkts"].get<i64>(), 16);
+  EXPECT_TRUE(after["events"].is_object());
 }
 
 INSTANTIATE_TEST_SUITE_P(OneOrTwo, VerbsTransfer, testing::Bool(),

@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// How the two processes of a run (`--listen`, `--connect`) tell each other what a connection needs: JSON
+// messages over TCP, each with a deadline. What the other end sends is checked before it is used.
+#pragma once
+
+#include <doorbell/config.hpp>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "measure/stop.hpp"
+#include "rdma/device.hpp"
+#include "system/descriptor.hpp"
+
+namespace doorbell::rdma {
+
+/// Memory that the other end may reach.
+struct MemoryKey {
+  u64 address = 0;
+  u32 rkey = 0;
+  u64 bytes = 0;
+};
+
+/// "HOST:PORT"; an IPv6 address of its own is written in brackets.
+struct SocketName {
+  std::string host;  ///< empty: every address of this machine (--listen)
+  u16 port = 0;
+  [[nodiscard]] std::string text() const;
+};
+/// "HOST[:PORT]" of --connect and "[ADDR:]PORT" of --listen. Throw doorbell::Error naming the option.
+[[nodiscard]] SocketName parse_connect(const std::string& text);
+[[nodiscard]] SocketName parse_listen(const std::string& text);
+
+/// One connection to the other process. Throws doorbell::Error for whatever goes wrong: refusal, time-out,
+/// an early end, another version, a message that is none. One thread at a time.
+class Exchange {
+ public:
+  static constexpr u16 kDefaultPort = 18515;
+  static constexpr u32 kVersion = 1;
+  static constexpr u32 kMaxMessageBytes = 4u << 20;
+
+  /// Connects and says hello. `limit_s` bounds this and every later message that names no limit of its own;
+  /// `stop`, when given, ends every wait with an Error.
+  static Exchange connect(const SocketName& to, double limit_s, const measure::StopFlag* stop = nullptr);
+
+  [[nodiscard]] bool server() const { return server_; }
+  /// The other end's address.
+  [[nodiscard]] const std::string& peer() const { return peer_; }
+
+  void send(std::string_view type, const nlohmann::ordered_json& body);
+  /// The body of the next message, which must be of this type. `limit_s` 0: the usual limit.
+  [[nodiscard]] nlohmann::ordered_json receive(std::string_view type, double limit_s = 0);
+  /// Returns when the other end has come to the barrier of this name.
+  void barrier(const std::string& name, double limit_s = 0);
+  /// Tells the other end why there will be nothing more: its next receive() throws an Error that says so.
+  void fail(const std::string& why) noexcept;
+
+  /// Both ends call these together: each sends its own and gets the other's, as many as its own.
+  [[nodiscard]] std::vector<Endpoint> swap(const std::vector<Endpoint>& mine);
+  [[nodiscard]] std::vector<MemoryKey> swap(const std::vector<MemoryKey>& mine);
+
+ private:
+  friend class Listener;
+  Exchange(Descriptor socket, std::string peer, bool server, double limit_s, const measure::StopFlag* stop);
+  void hello();
+  void check_hello(const nlohmann::ordered_json& theirs, u64 nonce) const;
+  [[nodiscard]] nlohmann::ordered_json read_message(std::string_view type, u64 until);
+  [[nodiscard]] std::string read_exactly(std::string_view type, std::size_t bytes, u64 until);
+  [[noreturn]] void reject(const std::string& why, const std::string& hint = {}) const;
+
+  Descriptor socket_;
+  std::string peer_;
+  bool server_;
+  double limit_s_;
+  const measure::StopFlag* stop_;
+};
+
+/// The server's side before its client has come.
+class Listener {
+ public:
+  explicit Listener(const SocketName& at);
+  /// Where it listens, its port resolved when 0 was asked for.
+  [[nodiscard]] const SocketName& at() const { return at_; }
+  /// Waits `limit_s` at most for a client and says hello to it; `message_limit_s` as Exchange::connect().
+  [[nodiscard]] Exchange accept(double limit_s, double message_limit_s,
+                                const measure::StopFlag* stop = nullptr);
+
+ private:
+  Descriptor socket_;
+  SocketName at_;
+};
+
+}  // namespace doorbell::rdma

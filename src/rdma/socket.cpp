@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rdma/socket.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+#include "measure/clock.hpp"
+#include "system/sysfs.hpp"
+
+namespace doorbell::rdma {
+
+namespace {
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+Addresses resolve(const SocketName& name, bool passive, const std::string& what) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
+  addrinfo* list = nullptr;
+  const int rc = ::getaddrinfo(name.host.empty() ? nullptr : name.host.c_str(),
+                               std::to_string(name.port).c_str(), &hints, &list);
+  if (rc != 0) throw Error(what, rc == EAI_SYSTEM ? reason(errno) : ::gai_strerror(rc));
+  return {list, &::freeaddrinfo};
+}
+
+Descriptor open_socket(const addrinfo& a) {
+  return Descriptor(::socket(a.ai_family, a.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, a.ai_protocol));
+}
+
+// Messages are short and each is waited for: none may be held back for the next.
+void send_at_once(int fd) {
+  const int on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+std::string numeric(const sockaddr* address, socklen_t bytes) {
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  const int flags = NI_NUMERICHOST | NI_NUMERICSERV;
+  if (::getnameinfo(address, bytes, host, sizeof host, port, sizeof port, flags) != 0) return "?";
+  return SocketName{host, static_cast<u16>(std::stoul(port))}.text();
+}
+
+/// 0, or the errno with which connecting to this address ended.
+int connect_one(int fd, const addrinfo& a, const Wait& wait) {
+  if (::connect(fd, a.ai_addr, a.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  switch (wait_for(fd, POLLOUT, wait)) {
+    case Waited::expired:
+      return ETIMEDOUT;
+    case Waited::stopped:
+      return EINTR;
+    case Waited::ready:
+      break;
+  }
+  int error = 0;
+  socklen_t bytes = sizeof error;
+  return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
+}
+
+}  // namespace
+
+Wait Wait::lasting(double seconds, const measure::StopFlag* stop) {
+  return {wall_ns() + static_cast<u64>(seconds * 1e9), stop};
+}
+
+Waited wait_for(int fd, short events, const Wait& wait) {
+  constexpr u64 kSlice = 100'000'000;  // how soon a stop is noticed
+  for (;;) {
+    if (wait.stop != nullptr && wait.stop->requested()) return Waited::stopped;
+    const u64 now = wall_ns();
+    const u64 left = wait.until_ns > now ? std::min(wait.until_ns - now, kSlice) : 0;
+    pollfd p{fd, events, 0};
+    if (::poll(&p, 1, static_cast<int>((left + 999'999) / 1'000'000)) > 0) return Waited::ready;
+    if (now >= wait.until_ns) return Waited::expired;
+  }
+}
+
+Connected connect_tcp(const SocketName& to, const Wait& wait) {
+  const std::string what = fmt::format("--connect {}", to.text());
+  const Addresses list = resolve(to, false, what);
+  int error = 0;
+  for (const addrinfo* a = list.get(); a != nullptr; a = a->ai_next) {
+    Descriptor socket = open_socket(*a);
+    error = socket.get() < 0 ? errno : connect_one(socket.get(), *a, wait);
+    if (error != 0) continue;
+    send_at_once(socket.get());
+    return {std::move(socket), numeric(a->ai_addr, a->ai_addrlen)};
+  }
+  if (error == EINTR) throw Error(what, "interrupted");
+  throw Error(what, reason(error),
+              error == ECONNREFUSED ? "start `doorbell rdma --listen` there first" : "is the address right?");
+}
+
+Descriptor listen_tcp(const SocketName& at) {
+  const std::string what = fmt::format("--listen {}", at.text());
+  const Addresses list = resolve(at, true, what);
+  int error = 0;
+  for (const addrinfo* a = list.get(); a != nullptr; a = a->ai_next) {
+    Descriptor socket = open_socket(*a);
+    const int on = 1;
+    const int off = 0;
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (a->ai_family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (::bind(socket.get(), a->ai_addr, a->ai_addrlen) == 0 && ::listen(socket.get(), 1) == 0) return socket;
+    error = errno;
+  }
+  throw Error(what, reason(error),
+              error == EADDRINUSE ? "is another server running? choose another port" : "");
+}
+
+Connected accept_tcp(int listener, const SocketName& at, const Wait& wait) {
+  const std::string what = fmt::format("--listen {}", at.text());
+  for (;;) {
+    switch (wait_for(listener, POLLIN, wait)) {
+      case Waited::expired:
+        throw Error(what, "nobody has connected in time",
+                    "start `doorbell rdma --connect HOST` on the other end");
+      case Waited::stopped:
+        throw Error(what, "interrupted");
+      case Waited::ready:
+        break;
+    }
+    sockaddr_storage address = {};
+    socklen_t bytes = sizeof address;
+    auto* const generic = reinterpret_cast<sockaddr*>(&address);
+    Descriptor socket(::accept4(listener, generic, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket.get() >= 0) {
+      send_at_once(socket.get());
+      return {std::move(socket), numeric(generic, bytes)};
+    }
+    // A client that has gone again before it was taken is none.
+    if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) throw Error(what, reason(errno));
+  }
+}
+
+u16 bound_port(int fd) {
+  sockaddr_storage address = {};
+  socklen_t bytes = sizeof address;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &bytes) != 0) return 0;
+  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
+                                             : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
+}
+
+}  // namespace doorbell::rdma
