@@ -183,8 +183,10 @@ class Parser {
       if (key_of(part) == "column") m.column = doc_.text(part);
       else
         for (const Item& value : doc_.members(part)) {
-          Item ours = value;
-          ours.node = YAML::Node(value.path.substr(part.path.size() + 1));
+          // A node of its own: assigning to one changes the document.
+          const Item ours{.path = value.path,
+                          .line = value.line,
+                          .node = YAML::Node(value.path.substr(part.path.size() + 1))};
           m.values.emplace_back(setting(o, ours).text, doc_.text(value));
         }
     }
