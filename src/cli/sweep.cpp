@@ -23,10 +23,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A command that measures: it writes a Result and can be quiet.
+/// A command that measures: it writes a Result of repeats and can be quiet.
 bool measures(const Command& c) {
   const Option* json = c.options.find("json");
-  return json != nullptr && json->kind == Kind::path && c.options.find("quiet") != nullptr;
+  return json != nullptr && json->kind == Kind::path && c.options.find("quiet") != nullptr &&
+         c.options.find("repeats") != nullptr;
 }
 
 std::vector<sweep::Subject> subjects(const Context& context) {
