@@ -166,10 +166,14 @@ class Parser {
       doc_.refuse(doc_.root(), fmt::format("it has more than {} cells, each round counted", kMaxCells));
   }
 
-  [[nodiscard]] std::vector<std::pair<std::string, std::string>> pairs(const Item& map) const {
-    std::vector<std::pair<std::string, std::string>> found;
-    for (const Item& item : doc_.members(map)) found.emplace_back(key_of(item), doc_.text(item));
-    return found;
+  void where(const Item& map, Reference* r) const {
+    for (const Item& item : doc_.members(map)) {
+      std::vector<std::string> values;
+      if (item.node.IsSequence())
+        for (const Item& one : doc_.items(item)) values.push_back(doc_.text(one));
+      else values.push_back(doc_.text(item));
+      r->where.emplace_back(key_of(item), std::move(values));
+    }
   }
 
   [[nodiscard]] Match match(const Item& item) const {
@@ -217,7 +221,7 @@ class Parser {
     for (const Item& item : keys) {
       const std::string key = key_of(item);
       if (key == "file") r.file = doc_.text(item);
-      if (key == "where") r.where = pairs(item);
+      if (key == "where") where(item, &r);
       if (key == "match")
         for (const Item& one : doc_.members(item)) r.match.push_back(match(one));
       if (key == "columns") columns(item, &r);

@@ -47,7 +47,8 @@ struct Match {
 struct Reference {
   int line = 0;
   std::string file;  ///< relative to the plan
-  std::vector<std::pair<std::string, std::string>> where;
+  /// A column and the values that it may have.
+  std::vector<std::pair<std::string, std::vector<std::string>>> where;
   std::vector<Match> match;
   std::vector<std::pair<std::string, std::string>> columns;  ///< mean, std, min, max, value: their names
   std::string unit;                                          ///< of those columns

@@ -54,9 +54,11 @@ class Matcher {
 
   void prepare() {
     for (const CsvRow& row : file_.rows) rows_.push_back(&row);
-    for (const auto& [name, text] : reference_.where) {
+    for (const auto& [name, values] : reference_.where) {
       const std::size_t at = column(name);
-      std::erase_if(rows_, [&](const CsvRow* row) { return row->fields[at] != text; });
+      std::erase_if(rows_, [&](const CsvRow* row) {
+        return std::ranges::find(values, row->fields[at]) == values.end();
+      });
     }
     for (const Match& m : reference_.match) (void)column(m.column);
     for (const auto& [ours, theirs] : reference_.columns) (void)column(theirs);

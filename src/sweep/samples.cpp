@@ -40,8 +40,8 @@ double count_in(const Json& cell, const char* object) {
 
 /// Path, parameters and the way ("beside"): the device is not part of it, so that two devices can be
 /// compared.
-std::string key_of(const Json& cell) {
-  const Json parameters = cell.value("cell", Json::object());
+std::string key_of(const Json& cell, const Json& options) {
+  const Json parameters = options.is_null() ? cell.value("cell", Json::object()) : options;
   std::string key = fmt::format("{} {}", cell.value("path", ""), report::parameters_of(parameters, " "));
   const std::string way = word(cell, "beside", "label");
   return way.empty() ? key : fmt::format("{} way={}", key, way);

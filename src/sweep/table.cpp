@@ -150,8 +150,9 @@ class Summary {
   [[nodiscard]] std::string beside(const ReferenceTable& table) const {
     const Reference& r = table.reference;
     std::string text = fmt::format("published, other machine: {}", printable(r.file));
-    for (const auto& [column, value] : r.where)
-      text += fmt::format(", {} {}", printable(column), printable(value));
+    for (const auto& [column, values] : r.where)
+      text +=
+          fmt::format(", {} {}", printable(column), printable(fmt::format("{}", fmt::join(values, " or "))));
     if (!r.note.empty()) text += fmt::format(" ({})", printable(r.note));
     std::vector<std::vector<std::string>> rows = {cell_header()};
     rows[0].push_back(fmt::format("ours {} {}", r.ours, r.unit));
@@ -160,11 +161,12 @@ class Summary {
     // The path's unit and the reference's are of one quantity: the plan has been checked.
     const double ratio = find_unit(r.unit)->factor / unit_of_path(r.ours).factor;
     for (const u32 index : selected_) {
+      const std::optional<Published>& theirs = table.rows[index];
+      if (!theirs) continue;
       std::vector<std::string> row = cell_columns(index);
       row.push_back(digits(median_of(runs(index), 0, r.ours), ratio));
-      const std::optional<Published>& theirs = table.rows[index];
       for (const auto& [name, column] : r.columns) {
-        const bool there = theirs && theirs->figures.contains(name);
+        const bool there = theirs->figures.contains(name);
         // As published: their rounding is theirs.
         row.push_back(there ? fmt::format("{}", theirs->figures.at(name)) : "-");
       }
