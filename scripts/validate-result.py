@@ -5,7 +5,8 @@
 """Checks result files against schema/results-1.schema.json.
 
 Usage: validate-result.py [--schema SCHEMA] FILE...
-A FILE that ends in .jsonl holds one Result a line; "-" is standard input.
+A FILE that ends in .jsonl holds one Result a line, or a sweep's records, whose results are checked; "-" is standard
+input.
 Exit code: 0 all valid, 1 usage or an unreadable file, 2 an invalid one, 77 python3-jsonschema is absent.
 """
 
@@ -15,6 +16,7 @@ import pathlib
 import sys
 
 SCHEMA = pathlib.Path(__file__).resolve().parent.parent / "schema" / "results-1.schema.json"
+SWEEP_SCHEMA = "doorbell.sweep/1"
 
 
 def refuse_constant(name):
@@ -49,6 +51,10 @@ def problems(validator, text):
         document = parse(text)
     except ValueError as error:
         return [f"not JSON: {error}"]
+    if isinstance(document, dict) and document.get("schema") == SWEEP_SCHEMA:
+        document = document.get("result")
+        if document is None:  # a cell that crashed
+            return []
     found = sorted(validator.iter_errors(document), key=lambda e: [str(p) for p in e.absolute_path])
     return [f"{'/'.join(map(str, e.absolute_path)) or '(top)'}: {e.message[:300]}" for e in found]
 

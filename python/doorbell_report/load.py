@@ -7,8 +7,10 @@ import dataclasses
 import json
 import math
 import pathlib
+import sys
 
 SCHEMA = "doorbell.results/1"
+SWEEP_SCHEMA = "doorbell.sweep/1"  # a line of a sweep's results.jsonl, with a result inside
 
 
 class Unreadable(Exception):
@@ -63,6 +65,11 @@ def _parse(name, content):
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"{name}: not JSON: {error}") from error
     schema = at(data, "schema")
+    if schema == SWEEP_SCHEMA:
+        data = at(data, "result")
+        if data is None:  # a cell that crashed: the sweep's own table tells of it
+            return None
+        schema = at(data, "schema")
     if schema != SCHEMA:
         raise Unreadable(f"{name}: its schema is {schema!r}, this program reads {SCHEMA!r}")
     return Result(name, data)
@@ -74,16 +81,22 @@ def _read(path):
     except (OSError, UnicodeDecodeError) as error:
         raise Unreadable(f"{path}: {error}") from error
     if path.suffix != ".jsonl":
-        return [_parse(str(path), content)]
+        result = _parse(str(path), content)
+        return [result] if result else []
     lines = enumerate(content.splitlines(), 1)
-    return [_parse(f"{path}:{i}", line) for i, line in lines if line.strip()]
+    results = [_parse(f"{path}:{i}", line) for i, line in lines if line.strip()]
+    without = results.count(None)
+    if without:
+        print(f"doorbell_report: {path}: {without} cells of the sweep left no result", file=sys.stderr)
+    return [result for result in results if result is not None]
 
 
 def _is_result(path):
     """Whether a file found in a directory says that it is a result; others there are none of our business."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            return SCHEMA in file.read(4096)
+            start = file.read(4096)
+            return SCHEMA in start or SWEEP_SCHEMA in start
     except OSError:
         return False
 

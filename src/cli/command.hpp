@@ -36,6 +36,9 @@ struct Command {
   std::vector<std::string> description = {};  ///< paragraphs
   OptionTable options = {};
   std::vector<Example> examples = {};
+  /// Throws doorbell::Error for options that contradict each other; touches nothing. What a sweep asks for
+  /// every cell before the first one starts.
+  std::function<void(const Options&)> check = {};
   /// Returns the exit code; may throw doorbell::Error.
   std::function<int(const Options&, Context&)> run = {};
   std::string group = "Measure";  ///< heading in `doorbell help`

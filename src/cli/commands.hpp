@@ -13,6 +13,8 @@ namespace doorbell::cli {
 
 Command demo_command();
 Command nvme_command();
+Command sweep_command();
+Command compare_command();
 Command bind_command();
 Command unbind_command();
 Command list_command();

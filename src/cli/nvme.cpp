@@ -377,6 +377,7 @@ Command nvme_command() {
       {"doorbell nvme --read-io 1 --duration 5 --substep-timing",
        "Five seconds of single reads, seven times, with the time of each step."},
   };
+  c.check = [](const Options& o) { (void)bench_options(o); };
   c.run = run;
   return c;
 }

@@ -56,6 +56,66 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
+using Json = nlohmann::ordered_json;
+
+// A member of a JSON object as T; what is absent, null or of another type is T's zero.
+template <typename T>
+T get(const Json& object, const char* key) {
+  if (!object.is_object()) return {};
+  const auto found = object.find(key);
+  if (found == object.end()) return {};
+  try {
+    return found->template get<T>();
+  } catch (const Json::exception&) {
+    return {};
+  }
+}
+std::optional<double> measured(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+// What the rows show of a cell.
+Cell shown(const Json& json) {
+  Cell c;
+  c.path = get<std::string>(json, "path");
+  c.cell = get<Json>(json, "cell");
+  c.initiator_kind = get<std::string>(get<Json>(json, "initiator"), "kind");
+  const Json gpu = get<Json>(get<Json>(json, "initiator"), "gpu");
+  if (gpu.is_number_integer()) c.gpu = gpu.get<int>();
+  c.device_kind = get<std::string>(get<Json>(json, "device"), "kind");
+  c.device_name = get<std::string>(get<Json>(json, "device"), "name");
+  const Json metrics = get<Json>(json, "metrics");
+  c.metrics.ops_per_s = get<double>(metrics, "ops_per_s");
+  c.metrics.bytes_per_s = get<double>(metrics, "bytes_per_s");
+  const Json latency = get<Json>(metrics, "latency_ns");
+  c.metrics.latency_ns.p50 = measured(latency, "p50");
+  c.metrics.latency_ns.p99 = measured(latency, "p99");
+  c.metrics.latency_ns.p99_9 = measured(latency, "p99_9");
+  const Json verify = get<Json>(json, "verify");
+  c.verify.mode = get<std::string>(verify, "mode");
+  c.verify.corrupt = get<u64>(verify, "corrupt");
+  c.verify.misplaced = get<u64>(verify, "misplaced");
+  c.verify.stale = get<u64>(verify, "stale");
+  c.verify.duplicated = get<u64>(verify, "duplicated");
+  c.verify.missing = get<u64>(verify, "missing");
+  c.errors = get<Counts>(json, "errors");
+  for (const Json& r : get<Json>(json, "repeats")) {
+    c.repeats.push_back({.seed = get<u64>(r, "seed"),
+                         .ops_per_s = get<double>(r, "ops_per_s"),
+                         .bytes_per_s = get<double>(r, "bytes_per_s"),
+                         .mean_ns = measured(r, "mean_ns"),
+                         .p50_ns = measured(r, "p50_ns"),
+                         .p99_ns = measured(r, "p99_ns"),
+                         .p99_9_ns = measured(r, "p99_9_ns"),
+                         .errors = get<u64>(r, "errors")});
+  }
+  return c;
+}
+
+std::string rows_of(const Cell& c, std::size_t index, const std::string& before);
+
 }  // namespace
 
 std::string csv_header() {
@@ -64,6 +124,16 @@ std::string csv_header() {
 }
 
 std::string csv_rows(const Cell& c, std::size_t index) {
+  return rows_of(c, index, "");
+}
+
+std::string csv_rows(const Json& cell, std::size_t index, const std::string& before) {
+  return rows_of(shown(cell), index, before);
+}
+
+namespace {
+
+std::string rows_of(const Cell& c, std::size_t index, const std::string& before) {
   const auto row = [&](const std::string& repeat, const std::string& seed, const Repeat& r) {
     const std::array<std::string, kColumns.size()> fields{c.path,
                                                           std::to_string(index),
@@ -81,7 +151,7 @@ std::string csv_rows(const Cell& c, std::size_t index) {
                                                           number(r.p99_ns),
                                                           number(r.p99_9_ns),
                                                           std::to_string(r.errors)};
-    return line(fields);
+    return before + line(fields);
   };
   if (c.repeats.empty()) {
     Repeat whole;
@@ -100,6 +170,8 @@ std::string csv_rows(const Cell& c, std::size_t index) {
   }
   return out;
 }
+
+}  // namespace
 
 std::string to_csv(const Result& result) {
   std::string out = csv_header();

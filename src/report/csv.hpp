@@ -19,6 +19,10 @@ namespace doorbell::report {
 /// row of its metrics with an empty `repeat`. `index` is the cell's number in its Result.
 [[nodiscard]] std::string csv_rows(const Cell& cell, std::size_t index);
 
+/// The same from a cell's JSON. `before` begins each row: columns of the caller, commas included.
+[[nodiscard]] std::string csv_rows(const nlohmann::ordered_json& cell, std::size_t index,
+                                   const std::string& before = {});
+
 [[nodiscard]] std::string to_csv(const Result& result);
 
 /// Header and rows as a file (write_file's rules; "-" is stdout).

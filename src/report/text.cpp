@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "report/csv.hpp"
+#include "report/layout.hpp"
 #include "report/verdict.hpp"
 
 namespace doorbell::report {
@@ -36,42 +37,6 @@ class Paint {
   bool colour_;
 };
 
-// A device's name must not move the cursor of the terminal that shows it.
-std::string printable(std::string_view text) {
-  std::string out(text);
-  std::ranges::replace_if(
-      out, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
-  return out;
-}
-
-// Four significant digits, three below 1, whole from a thousand on: "12345", "123.4", "0.0831".
-std::string digits(double v) {
-  if (!std::isfinite(v)) return "-";
-  const double magnitude = std::abs(v);
-  if (magnitude == 0) return "0";
-  if (magnitude >= 999.95) return fmt::format("{:.0f}", v);
-  if (magnitude >= 99.995) return fmt::format("{:.1f}", v);
-  if (magnitude >= 9.9995) return fmt::format("{:.2f}", v);
-  if (magnitude >= 0.9995) return fmt::format("{:.3f}", v);
-  return fmt::format("{:#.3g}", v);
-}
-
-std::string digits(const std::optional<double>& v, double unit = 1) {
-  return v ? digits(*v / unit) : "-";
-}
-
-// A unit for a whole column, chosen by its largest value.
-struct Scale {
-  double unit = 1;
-  const char* prefix = "";
-};
-Scale scale_for(double largest) {
-  if (largest >= 1e9) return {1e9, "G"};
-  if (largest >= 1e6) return {1e6, "M"};
-  if (largest >= 1e4) return {1e3, "k"};
-  return {};
-}
-
 std::string bytes_text(u64 bytes) {
   const auto v = static_cast<double>(bytes);
   if (v < 1e3) return fmt::format("{} B", bytes);
@@ -79,22 +44,6 @@ std::string bytes_text(u64 bytes) {
   if (v < 1e9) return digits(v / 1e6) + " MB";
   if (v < 1e12) return digits(v / 1e9) + " GB";
   return digits(v / 1e12) + " TB";
-}
-
-// Rows of text; the first column is left-aligned, the others right-aligned.
-std::string table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> width;
-  for (const auto& row : rows) {
-    width.resize(std::max(width.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
-  }
-  std::string out;
-  for (const auto& row : rows) {
-    out += "  " + fmt::format("{:<{}}", row[0], width[0]);
-    for (std::size_t i = 1; i < row.size(); ++i) out += "  " + fmt::format("{:>{}}", row[i], width[i]);
-    out += '\n';
-  }
-  return out;
 }
 
 std::string metrics_table(const Cell& c) {

@@ -19,8 +19,10 @@ class Child {
  public:
   /// Starts `arguments` (the first is found on PATH) with nothing on standard input. It inherits the
   /// descriptors in `give`, their numbers unchanged, and is in a process group of its own: Ctrl-C on the
-  /// terminal is this program's to handle. Throws std::system_error when it cannot be started.
-  explicit Child(const std::vector<std::string>& arguments, std::span<const int> give = {});
+  /// terminal is this program's to handle. `file`, when given, is what is started under the name of the first
+  /// argument. Throws std::system_error when it cannot be started.
+  explicit Child(const std::vector<std::string>& arguments, std::span<const int> give = {},
+                 const std::string& file = {});
   /// Ends it: waits for as long as wait() takes at most, then kills.
   ~Child();
   Child(const Child&) = delete;
@@ -29,7 +31,7 @@ class Child {
   [[nodiscard]] pid_t pid() const { return pid_; }
   /// True once it has ended.
   [[nodiscard]] bool ended();
-  /// Waits for its end; false when that takes longer.
+  /// Waits for its end; false when that takes longer. A signal that this process handles ends no wait.
   bool wait(double limit_s);
   void stop(int signal) const;
   /// Its exit code once it has ended, 128 and more for a signal.
@@ -40,10 +42,13 @@ class Child {
 
  private:
   static std::string text_of(const Descriptor& file);
+  /// Sleeps for at most that long, less when it ends.
+  void nap(u64 limit_ns) const;
 
   pid_t pid_ = -1;
   bool ended_ = false;
   int exit_code_ = -1;
+  Descriptor end_;     // a pidfd, readable once it has ended
   Descriptor output_;  // memfds
   Descriptor errors_;
 };

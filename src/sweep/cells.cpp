@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sweep/cells.hpp"
+
+#include <algorithm>
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+#include <map>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+
+#include "options/suggest.hpp"
+
+namespace doorbell::sweep {
+
+namespace {
+
+using options::Option;
+using options::Options;
+
+void put(std::vector<Setting>* settings, const Setting& s) {
+  for (Setting& earlier : *settings)
+    if (earlier.name == s.name) {
+      earlier = s;
+      return;
+    }
+  settings->push_back(s);
+}
+
+std::vector<std::string> arguments_of(const std::vector<Setting>& settings) {
+  std::vector<std::string> words;
+  for (const Setting& s : settings) {
+    if (!s.flag) words.push_back(fmt::format("--{}={}", s.name, s.text));
+    else if (s.text == "true") words.push_back("--" + s.name);
+  }
+  return words;
+}
+
+/// The settings of the matrix's cell `n`.
+std::vector<Setting> of_matrix(const Plan& plan, std::size_t n) {
+  std::vector<Setting> own(plan.matrix.size());
+  for (std::size_t i = plan.matrix.size(); i-- > 0;) {
+    const std::vector<Setting>& values = plan.matrix[i].values;
+    own[i] = values[n % values.size()];
+    n /= values.size();
+  }
+  return own;
+}
+
+/// A value that compares equal however it is written: "1KiB" and "1024".
+nlohmann::ordered_json canonical(const Plan& plan, const Option& o, const std::string& text) {
+  Options values(plan.subject->table);
+  if (o.kind != options::Kind::flag) {
+    values.set(o.name, text);
+  } else if (text == "true") {
+    values.set(o.name, "");
+  }
+  return values.echo()[options::json_key(o)];
+}
+
+/// Uniform in 0..below-1 and the same on every machine, unlike std::uniform_int_distribution.
+u64 draw(std::mt19937_64* random, u64 below) {
+  const u64 limit = std::mt19937_64::max() - std::mt19937_64::max() % below;
+  for (;;) {
+    const u64 v = (*random)();
+    if (v < limit) return v % below;
+  }
+}
+
+void shuffle(std::vector<u32>* order, std::mt19937_64* random) {
+  for (std::size_t i = order->size(); i > 1; --i) std::swap((*order)[i - 1], (*order)[draw(random, i)]);
+}
+
+}  // namespace
+
+std::vector<Cell> expand(const Plan& plan) {
+  std::size_t product = plan.matrix.empty() ? 0 : 1;
+  for (const Axis& axis : plan.matrix) product *= axis.values.size();
+  std::vector<Cell> cells;
+  std::map<std::string, u32> seen;
+  for (std::size_t n = 0; n < product + plan.cells.size(); ++n) {
+    std::vector<Setting> settings = plan.options;
+    const std::vector<Setting> own = n < product ? of_matrix(plan, n) : plan.cells[n - product];
+    for (const Setting& s : own) put(&settings, s);
+    std::vector<std::string> words = arguments_of(settings);
+    const auto index = static_cast<u32>(n);
+    const std::string where =
+        n < product ? plan.file : fmt::format("{}:{}", plan.file, plan.cell_lines[n - product]);
+    const auto title = [&] { return fmt::format("{}: cell {} ({})", where, n, fmt::join(words, " ")); };
+    try {
+      cells.push_back({index, std::move(settings), words, plan.subject->parse(words)});
+    } catch (const Error& e) {
+      throw Error(title(), e.what(), e.hint());
+    }
+    const auto [earlier, fresh] = seen.emplace(cells.back().options.echo().dump(), index);
+    if (!fresh)
+      throw Error(title(), fmt::format("it is the same as cell {}", earlier->second),
+                  "'rounds: N' runs every cell N times");
+  }
+  return cells;
+}
+
+std::vector<std::string> varied(const Plan& plan) {
+  std::vector<std::string> names;
+  for (const Axis& axis : plan.matrix) names.push_back(axis.name);
+  for (const std::vector<Setting>& cell : plan.cells)
+    for (const Setting& s : cell)
+      if (std::ranges::find(names, s.name) == names.end()) names.push_back(s.name);
+  return names;
+}
+
+std::string value_of(const Cell& cell, const std::string& option) {
+  for (const Setting& s : cell.settings)
+    if (s.name == option) return s.text;
+  const Option* o = cell.options.table().find(option);
+  if (o == nullptr) return "";
+  return o->kind == options::Kind::flag ? "false" : o->default_text;
+}
+
+std::string label_of(const Plan& plan, const Cell& cell) {
+  std::string text;
+  for (const std::string& name : varied(plan)) {
+    const std::string value = value_of(cell, name);
+    if (!value.empty()) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
+  }
+  return text;
+}
+
+std::vector<u32> select(const Plan& plan, const std::vector<Cell>& cells, const std::string& only) {
+  std::map<std::string, std::vector<nlohmann::ordered_json>> wanted;
+  for (std::string_view rest = only; !rest.empty();) {
+    const std::string_view item = rest.substr(0, rest.find(','));
+    rest = item.size() == rest.size() ? std::string_view{} : rest.substr(item.size() + 1);
+    const std::string key(item.substr(0, item.find('=')));
+    const Option* o = plan.subject->table.find(key);
+    if (o == nullptr || o->operand) {
+      const std::string near = options::nearest(key, varied(plan));
+      throw Error(fmt::format("--only {}", only),
+                  fmt::format("doorbell {} has no option '{}'", plan.subject->name, key),
+                  near.empty() ? fmt::format("the plan varies {}", fmt::join(varied(plan), ", "))
+                               : fmt::format("did you mean '{}'?", near));
+    }
+    if (item.size() == key.size())
+      throw Error(fmt::format("--only {}", only), fmt::format("'{}' has no value", key),
+                  fmt::format("write {}=VALUE", key));
+    try {
+      wanted[o->name].push_back(canonical(plan, *o, std::string(item.substr(key.size() + 1))));
+    } catch (const std::invalid_argument& e) {
+      throw Error(fmt::format("--only {}: {}", only, key), e.what());
+    }
+  }
+  std::vector<u32> selected;
+  for (const Cell& cell : cells) {
+    const nlohmann::ordered_json has = cell.options.echo();
+    const bool fits = std::ranges::all_of(wanted, [&](const auto& w) {
+      const Option& o = *plan.subject->table.find(w.first);
+      return std::ranges::find(w.second, has[options::json_key(o)]) != w.second.end();
+    });
+    if (fits) selected.push_back(cell.index);
+  }
+  if (selected.empty())
+    throw Error(fmt::format("--only {}", only), fmt::format("none of the {} cells fits", cells.size()),
+                "--list prints them");
+  return selected;
+}
+
+std::vector<Turn> turns(const Plan& plan, const std::vector<u32>& selected, u64 seed) {
+  std::mt19937_64 random(seed);
+  std::vector<Turn> all;
+  for (u32 round = 0; round < plan.rounds; ++round) {
+    std::vector<u32> order = selected;
+    if (plan.shuffled) shuffle(&order, &random);
+    for (const u32 cell : order) all.push_back({cell, round});
+  }
+  return all;
+}
+
+}  // namespace doorbell::sweep

@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sweep/folder.hpp"
+
+#include <doorbell/error.hpp>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "report/file.hpp"
+#include "sweep/text_file.hpp"
+#include "system/sysfs.hpp"
+
+namespace doorbell::sweep {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kPlan = "plan.yaml";
+constexpr const char* kResults = "results.jsonl";
+constexpr const char* kRuns = "runs.csv";
+
+void append_to(const std::string& path, std::string_view text) {
+  const auto fail = [&](const char* step) {
+    throw Error("writing " + path, fmt::format("{}: {}", step, reason(errno)),
+                "what is there already is kept; the same command goes on from there");
+  };
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  if (file.get() < 0) fail("open");
+  while (!text.empty()) {
+    const ssize_t n = ::write(file.get(), text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail("write");
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+  if (::fsync(file.get()) != 0) fail("fsync");
+}
+
+}  // namespace
+
+Found look(const std::string& folder, std::string_view plan_text) {
+  std::error_code error;
+  if (!fs::exists(folder, error)) return Found::nothing;
+  if (!fs::is_directory(folder, error)) throw Error(folder, "it is no folder");
+  if (fs::exists(fs::path(folder) / kPlan, error))
+    return read_text(folder + "/" + kPlan) == plan_text ? Found::same : Found::another;
+  return fs::is_empty(folder, error) ? Found::nothing : Found::foreign;
+}
+
+Folder::Folder(std::string path, std::string_view plan_text) : path_(std::move(path)) {
+  std::error_code error;
+  fs::create_directories(path_, error);
+  if (error) throw Error(path_, error.message(), "--out DIR takes another folder");
+  lock_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (lock_.get() < 0) throw Error(path_, reason(errno));
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
+    throw Error(path_, errno == EWOULDBLOCK ? "another sweep is at work in it" : reason(errno));
+  if (!fs::exists(file(kPlan), error)) report::write_file(file(kPlan), plan_text);
+}
+
+Records Folder::read() const {
+  std::error_code error;
+  if (!fs::exists(file(kResults), error)) return {};
+  return parse_records(read_text(file(kResults)), file(kResults));
+}
+
+void Folder::keep(const std::vector<Record>& kept) {
+  std::string lines, rows = csv_header();
+  for (const Record& record : kept) {
+    lines += to_line(record);
+    rows += csv_rows(record);
+  }
+  report::write_file(file(kResults), lines);
+  report::write_file(file(kRuns), rows);
+}
+
+void Folder::append(const Record& record) {
+  append_to(file(kResults), to_line(record));
+  append_to(file(kRuns), csv_rows(record));
+}
+
+}  // namespace doorbell::sweep

@@ -1,0 +1,255 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sweep/plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <stdexcept>
+
+#include "sweep/document.hpp"
+#include "sweep/units.hpp"
+
+namespace doorbell::sweep {
+
+namespace {
+
+using options::Kind;
+using options::Option;
+
+constexpr std::size_t kMaxName = 64;
+
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& file, const std::vector<Subject>& subjects)
+      : doc_(text, file), subjects_(subjects) {
+    plan_.file = file;
+  }
+
+  Plan run() {
+    const std::vector<Item> keys = doc_.members(doc_.root(), {"name", "title", "command", "options", "matrix",
+                                                              "cells", "order", "rounds", "reference"});
+    plan_.name = name(required(keys, "name"));
+    const Item command = required(keys, "command");
+    plan_.subject = &subject(command);
+    for (const Item& item : keys) member(item);
+    if (plan_.matrix.empty() && plan_.cells.empty())
+      plan_.cells.emplace_back(), plan_.cell_lines.push_back(1);
+    check_size();
+    return std::move(plan_);
+  }
+
+ private:
+  [[nodiscard]] Item required(const std::vector<Item>& keys, const std::string& key) const {
+    for (const Item& item : keys)
+      if (item.path == key) return item;
+    doc_.refuse(doc_.root(), fmt::format("the key '{}' is missing", key));
+  }
+
+  // The name becomes a folder's.
+  [[nodiscard]] std::string name(const Item& item) const {
+    std::string text = doc_.text(item);
+    const bool plain = std::ranges::all_of(text, [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+             c == '_' || c == '.';
+    });
+    if (!plain || text.starts_with('.') || text.starts_with('-') || text.size() > kMaxName)
+      doc_.refuse(item,
+                  fmt::format("a name has at most {} letters, digits, '-', '_' and '.', and begins with none "
+                              "of '-' and '.'",
+                              kMaxName));
+    return text;
+  }
+
+  [[nodiscard]] const Subject& subject(const Item& item) const {
+    const std::string word = doc_.text(item);
+    std::vector<std::string> names;
+    for (const Subject& s : subjects_) {
+      if (s.name == word) return s;
+      names.push_back(s.name);
+    }
+    doc_.unknown(item, "command", word, names);
+  }
+
+  void member(const Item& item) {
+    if (item.path == "title") plan_.title = doc_.text(item);
+    if (item.path == "options") plan_.options = settings(item);
+    if (item.path == "matrix") matrix(item);
+    if (item.path == "rounds") plan_.rounds = doc_.number(item, 1, kMaxRounds);
+    if (item.path == "cells") {
+      for (const Item& cell : doc_.items(item)) {
+        plan_.cells.push_back(settings(cell));
+        plan_.cell_lines.push_back(cell.line);
+      }
+    }
+    if (item.path == "order") {
+      const std::string order = doc_.text(item);
+      if (order != "listed" && order != "shuffled")
+        doc_.unknown(item, "order", order, {"listed", "shuffled"});
+      plan_.shuffled = order == "shuffled";
+    }
+    if (item.path == "reference") {
+      if (item.node.IsSequence())
+        for (const Item& one : doc_.items(item)) reference(one);
+      else reference(item);
+    }
+  }
+
+  /// The option that an item's key names.
+  [[nodiscard]] const Option& option(const Item& item, const std::string& key) const {
+    const options::OptionTable& table = plan_.subject->table;
+    const Option* o = table.find(key);
+    if (o != nullptr && !o->operand) {
+      for (const char* own : {"json", "csv", "quiet", "help"})
+        if (o->name == own) doc_.refuse(item, "the sweep sets it itself");
+      return *o;
+    }
+    std::vector<std::string> names;
+    for (const Option& known : table.all())
+      if (!known.operand) names.push_back(known.name);
+    doc_.unknown(item, fmt::format("option of doorbell {}", plan_.subject->name), key, names);
+  }
+
+  [[nodiscard]] Setting setting(const Option& o, const Item& item) const {
+    Setting s{.name = o.name, .text = doc_.text(item), .flag = o.kind == Kind::flag};
+    if (s.flag) {
+      if (s.text != "true" && s.text != "false")
+        doc_.refuse(item, fmt::format("'{}' is neither true nor false", s.text));
+      return s;
+    }
+    try {
+      (void)options::convert(o, s.text);
+    } catch (const std::invalid_argument& e) {
+      const std::string range = options::range_text(o);
+      doc_.refuse(item, e.what(), range.empty() ? "" : fmt::format("--{} takes {}", o.name, range));
+    }
+    return s;
+  }
+
+  [[nodiscard]] std::vector<Setting> settings(const Item& map) const {
+    std::vector<Setting> found;
+    for (const Item& item : doc_.members(map)) {
+      Setting s = setting(option(item, key_of(item)), item);
+      for (const Setting& earlier : found)
+        if (earlier.name == s.name) doc_.refuse(item, fmt::format("--{} is given twice", s.name));
+      found.push_back(std::move(s));
+    }
+    return found;
+  }
+
+  void matrix(const Item& map) {
+    for (const Item& item : doc_.members(map)) {
+      const Option& o = option(item, key_of(item));
+      Axis axis{.name = o.name, .values = {}};
+      for (const Axis& earlier : plan_.matrix)
+        if (earlier.name == o.name) doc_.refuse(item, fmt::format("--{} is given twice", o.name));
+      for (const Item& value : doc_.items(item)) {
+        axis.values.push_back(setting(o, value));
+        if (axis.values.size() > kMaxCells)
+          doc_.refuse(item, fmt::format("it has more than {} values", kMaxCells));
+      }
+      plan_.matrix.push_back(std::move(axis));
+      matrix_items_.push_back(item);
+    }
+    if (plan_.matrix.empty()) doc_.refuse(map, "it has no option");
+  }
+
+  void check_size() const {
+    for (std::size_t i = 0; i < plan_.matrix.size(); ++i)
+      for (const Setting& s : plan_.options)
+        if (s.name == plan_.matrix[i].name)
+          doc_.refuse(matrix_items_[i], "it stands under 'options', too", "give it in one of the two places");
+    std::size_t product = plan_.matrix.empty() ? 0 : 1;
+    for (const Axis& axis : plan_.matrix) product = std::min(product * axis.values.size(), kMaxCells + 1);
+    if ((product + plan_.cells.size()) * plan_.rounds > kMaxCells)
+      doc_.refuse(doc_.root(), fmt::format("it has more than {} cells, each round counted", kMaxCells));
+  }
+
+  void where(const Item& map, Reference* r) const {
+    for (const Item& item : doc_.members(map)) {
+      std::vector<std::string> values;
+      if (item.node.IsSequence())
+        for (const Item& one : doc_.items(item)) values.push_back(doc_.text(one));
+      else values.push_back(doc_.text(item));
+      r->where.emplace_back(key_of(item), std::move(values));
+    }
+  }
+
+  [[nodiscard]] Match match(const Item& item) const {
+    Match m{.option = option(item, key_of(item)).name, .column = {}, .values = {}};
+    if (!item.node.IsMap()) {
+      m.column = doc_.text(item);
+      return m;
+    }
+    const Option& o = *plan_.subject->table.find(m.option);
+    for (const Item& part : doc_.members(item, {"column", "values"})) {
+      if (key_of(part) == "column") m.column = doc_.text(part);
+      else
+        for (const Item& value : doc_.members(part)) {
+          // A node of its own: assigning to one changes the document.
+          const Item ours{.path = value.path,
+                          .line = value.line,
+                          .node = YAML::Node(value.path.substr(part.path.size() + 1))};
+          m.values.emplace_back(setting(o, ours).text, doc_.text(value));
+        }
+    }
+    if (m.column.empty()) doc_.refuse(item, "the key 'column' is missing");
+    return m;
+  }
+
+  void columns(const Item& map, Reference* r) const {
+    for (const Item& item : doc_.members(map, {"mean", "std", "min", "max", "value", "unit"})) {
+      if (key_of(item) == "unit") {
+        r->unit = doc_.text(item);
+        if (!find_unit(r->unit)) doc_.unknown(item, "unit", r->unit, unit_names());
+      } else {
+        r->columns.emplace_back(key_of(item), doc_.text(item));
+      }
+    }
+    if (r->columns.empty()) doc_.refuse(map, "it names no column");
+    if (r->unit.empty()) doc_.refuse(map, "the key 'unit' is missing");
+  }
+
+  void reference(const Item& map) {
+    Reference r;
+    r.line = map.line;
+    const std::vector<Item> keys = doc_.members(map, {"file", "where", "match", "columns", "ours", "note"});
+    for (const char* needed : {"file", "match", "columns", "ours"})
+      if (std::ranges::none_of(keys, [&](const Item& i) { return key_of(i) == needed; }))
+        doc_.refuse(map, fmt::format("the key '{}' is missing", needed));
+    for (const Item& item : keys) {
+      const std::string key = key_of(item);
+      if (key == "file") r.file = doc_.text(item);
+      if (key == "where") where(item, &r);
+      if (key == "match")
+        for (const Item& one : doc_.members(item)) r.match.push_back(match(one));
+      if (key == "columns") columns(item, &r);
+      if (key == "ours") r.ours = doc_.text(item);
+      if (key == "note") r.note = doc_.text(item);
+    }
+    for (const Item& item : keys)
+      if (key_of(item) == "ours") check_units(item, r);
+    plan_.references.push_back(std::move(r));
+  }
+
+  void check_units(const Item& item, const Reference& r) const {
+    const Unit ours = unit_of_path(r.ours);
+    if (ours.quantity != find_unit(r.unit)->quantity)
+      doc_.refuse(item, fmt::format("'{}' is a {}, but the published columns are in {}", r.ours,
+                                    ours.quantity, r.unit));
+  }
+
+  Document doc_;
+  const std::vector<Subject>& subjects_;
+  Plan plan_;
+  std::vector<Item> matrix_items_;
+};
+
+}  // namespace
+
+Plan parse_plan(std::string_view text, const std::string& file, const std::vector<Subject>& subjects) {
+  return Parser(text, file, subjects).run();
+}
+
+}  // namespace doorbell::sweep

@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sweep/record.hpp"
+
+#include <algorithm>
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include "report/csv.hpp"
+#include "report/json.hpp"
+
+namespace doorbell::sweep {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const Json& member(const Json& object, const char* key) {
+  static const Json none;
+  const auto found = object.find(key);
+  return found == object.end() ? none : *found;
+}
+
+Record record_of(const Json& line) {
+  // A wrong type throws nlohmann's own exception, which the caller turns into the line's.
+  Record r;
+  if (line.at("schema") != kRecordSchema) throw std::invalid_argument("its schema is another one");
+  r.cell = line.at("cell").get<u32>();
+  r.round = line.at("round").get<u32>();
+  r.options = line.at("options");
+  r.exit_code = line.at("exit_code").get<int>();
+  r.wall_s = line.at("wall_s").get<double>();
+  r.ended = line.at("ended").get<std::string>();
+  r.error = line.at("error").is_null() ? "" : line.at("error").get<std::string>();
+  r.result = line.at("result");
+  if (!r.options.is_object() || (!r.result.is_null() && !r.result.is_object()))
+    throw std::invalid_argument("options or result is no object");
+  return r;
+}
+
+int badness(int code) {
+  return code == 0 ? 0 : code == 77 ? 1 : code == 1 ? 2 : 3;
+}
+
+}  // namespace
+
+bool Record::complete() const {
+  return ended == "exit" && result.is_object() && member(result, "complete") == true;
+}
+
+int Record::code() const {
+  // A run that claims success and left nothing has not succeeded.
+  const bool known = ended == "timeout" ? false
+                     : exit_code == 0   ? result.is_object()
+                                        : exit_code == 1 || exit_code == 77;
+  return known ? exit_code : static_cast<int>(ExitCode::data);
+}
+
+std::string to_line(const Record& r) {
+  return report::to_line({{"schema", kRecordSchema},
+                          {"cell", r.cell},
+                          {"round", r.round},
+                          {"options", r.options},
+                          {"exit_code", r.exit_code},
+                          {"wall_s", r.wall_s},
+                          {"ended", r.ended},
+                          {"error", r.error.empty() ? Json(nullptr) : Json(r.error)},
+                          {"result", r.result}});
+}
+
+Records parse_records(std::string_view text, const std::string& name) {
+  Records records;
+  int number = 0;
+  while (!text.empty()) {
+    ++number;
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+    std::string why;
+    try {
+      if (end == std::string_view::npos) throw std::invalid_argument("it has no end");
+      records.list.push_back(record_of(Json::parse(line)));
+      continue;
+    } catch (const std::invalid_argument& e) {
+      why = e.what();
+    } catch (const Json::exception& e) {
+      why = e.what();
+    }
+    // What a crash leaves unwritten is the end of the file.
+    if (!text.empty())
+      throw Error(fmt::format("{}:{}", name, number), fmt::format("no line of a sweep: {}", why),
+                  "only the last line may be damaged; take the bad one out, its cell is run again");
+    records.torn = true;
+  }
+  return records;
+}
+
+int worse(int a, int b) {
+  return badness(b) > badness(a) ? b : a;
+}
+
+std::string csv_header() {
+  return "cell,round,exit_code,ended,wall_s," + report::csv_header();
+}
+
+std::string csv_rows(const Record& r) {
+  const std::string own = fmt::format("{},{},{},{},{},", r.cell, r.round, r.exit_code, r.ended, r.wall_s);
+  std::string out;
+  const Json& cells = member(r.result, "cells");
+  std::size_t index = 0;
+  if (cells.is_array())
+    for (const Json& cell : cells) out += report::csv_rows(cell, index++, own);
+  if (!out.empty()) return out;
+  const std::string header = report::csv_header();
+  return own + std::string(static_cast<std::size_t>(std::ranges::count(header, ',')), ',') + '\n';
+}
+
+}  // namespace doorbell::sweep

@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What became of one run of a cell: a line of results.jsonl.
+#pragma once
+
+#include <doorbell/config.hpp>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace doorbell::sweep {
+
+inline constexpr const char* kRecordSchema = "doorbell.sweep/1";
+
+struct Record {
+  u32 cell = 0;
+  u32 round = 0;
+  nlohmann::ordered_json options = nlohmann::ordered_json::object();  ///< as the plan has them
+  int exit_code = 0;  ///< of the run; 128 and more for a signal
+  double wall_s = 0;
+  std::string ended = "exit";     ///< exit, signal, timeout (--cell-timeout), interrupted (Ctrl-C)
+  std::string error;              ///< what it printed on standard error when it failed
+  nlohmann::ordered_json result;  ///< the whole Result; null when there is none
+
+  /// It need not run again: it has a Result of a whole run.
+  [[nodiscard]] bool complete() const;
+  /// 0, 1, 2 or 77: anything else that a run ends with, and a run that does not end, is 2.
+  [[nodiscard]] int code() const;
+};
+
+[[nodiscard]] std::string to_line(const Record& record);
+
+/// The lines of a results.jsonl. A last line that was not written to its end (the machine went down) is left
+/// out and `torn` set. Throws doorbell::Error for any other line that is no record.
+struct Records {
+  std::vector<Record> list;
+  bool torn = false;
+};
+[[nodiscard]] Records parse_records(std::string_view text, const std::string& name);
+
+/// The worse of two exit codes: 2 over 1 over 77 over 0.
+[[nodiscard]] int worse(int a, int b);
+
+/// Header and rows of runs.csv: the sweep's columns, then those of every CSV. A run without a Result has one
+/// row.
+[[nodiscard]] std::string csv_header();
+[[nodiscard]] std::string csv_rows(const Record& record);
+
+}  // namespace doorbell::sweep

@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A sweep's summary as text.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sweep/cells.hpp"
+#include "sweep/record.hpp"
+#include "sweep/reference.hpp"
+
+namespace doorbell::sweep {
+
+/// The number at "latency_ns.mean": inside the cell's metrics, else inside the cell. Empty when it is not
+/// there.
+[[nodiscard]] std::optional<double> figure_at(const nlohmann::ordered_json& result_cell,
+                                              std::string_view path);
+
+/// How a run ended, in few words: "ok", "exit 2", "signal 11", "timeout".
+[[nodiscard]] std::string verdict_of(const Record& record);
+
+/// One line a cell (over rounds: the medians), then each reference in a table of its own.
+[[nodiscard]] std::string summary(const Plan& plan, const std::vector<Cell>& cells,
+                                  const std::vector<u32>& selected, const std::vector<Record>& records,
+                                  const std::vector<ReferenceTable>& references);
+
+}  // namespace doorbell::sweep

@@ -1,0 +1,355 @@
+#!/usr/bin/python3
+# SPDX-FileCopyrightText: 2026 The doorbell authors
+# SPDX-License-Identifier: Apache-2.0
+"""`doorbell sweep` and `doorbell compare` as a user meets them: folders, resuming, Ctrl-C, exit codes. Needs no hardware."""
+
+import csv
+import fcntl
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+DOORBELL = os.environ.get("DOORBELL", "build/bin/doorbell")
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+VALIDATE = ROOT / "scripts" / "validate-result.py"
+sys.path.insert(0, str(ROOT / "python"))
+
+PLAN = """\
+name: small
+title: two by two
+command: nvme
+options: {write-io: 100, read-io: 100, timeout: 60, late-after: 50}
+matrix:
+  num-queues: [1, 2]
+  batch-size: [1, 8]
+"""
+LONG = """\
+name: long
+command: nvme
+options: {read-io: 1, duration: 30, repeats: 1, warmup: 0, timeout: 60, late-after: 50}
+matrix: {batch-size: [1, 8]}
+"""
+
+
+def doorbell(*arguments, **more):
+    return subprocess.run([DOORBELL, *map(str, arguments)], capture_output=True, text=True, timeout=120, **more)
+
+
+class WithFolder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.out = self.folder / "out"
+
+    def plan(self, text=PLAN):
+        path = self.folder / "plan.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def sweep(self, *arguments, plan=None, code=0):
+        done = doorbell("sweep", plan or self.plan(), "--out", self.out, *arguments)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def lines(self):
+        text = (self.out / "results.jsonl").read_text(encoding="utf-8")
+        self.assertTrue(text.endswith("\n"))
+        return [json.loads(line) for line in text.splitlines()]
+
+    def rows(self):
+        return list(csv.DictReader((self.out / "runs.csv").read_text(encoding="utf-8").splitlines()))
+
+    def valid(self, lines):
+        file = self.folder / "embedded.jsonl"
+        file.write_text("".join(json.dumps(line["result"]) + "\n" for line in lines), encoding="utf-8")
+        for path in (file, self.out / "results.jsonl"):
+            done = subprocess.run([sys.executable, str(VALIDATE), str(path)], capture_output=True, text=True, timeout=60)
+            if done.returncode != 77:  # the checker itself is absent
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
+class Runs(WithFolder):
+    def test_every_cell_is_run_and_kept(self):
+        done = self.sweep()
+        self.assertIn("OK: 4 of 4 runs complete", done.stdout)
+        self.assertIn("software model", done.stdout)
+        lines = self.lines()
+        self.assertEqual([(x["cell"], x["round"]) for x in lines], [(0, 0), (1, 0), (2, 0), (3, 0)])
+        self.assertEqual([(x["options"]["num-queues"], x["options"]["batch-size"]) for x in lines],
+                         [("1", "1"), ("1", "8"), ("2", "1"), ("2", "8")])
+        for line in lines:
+            cell, = line["result"]["cells"]
+            self.assertEqual(cell["options"]["batch_size"], int(line["options"]["batch-size"]))
+            self.assertEqual(cell["verify"]["checked"], 100)
+            self.assertEqual(line["result"]["argv"][:2], ["doorbell", "nvme"])
+        self.valid(lines)
+        rows = self.rows()
+        self.assertEqual([row["cell"] for row in rows], ["0", "1", "2", "3"])
+        for row, line in zip(rows, lines):
+            self.assertEqual(float(row["ops_per_s"]), line["result"]["cells"][0]["repeats"][0]["ops_per_s"])
+        self.assertEqual((self.out / "plan.yaml").read_text(), PLAN)
+        self.assertEqual(sorted(p.name for p in self.out.iterdir()), ["plan.yaml", "results.jsonl", "runs.csv"])
+
+    def test_rounds_and_repeats_are_rows(self):
+        self.sweep(plan=self.plan(PLAN.replace("late-after: 50", "late-after: 50, repeats: 2") +
+                                  "rounds: 2\norder: shuffled\n"))
+        lines = self.lines()
+        self.assertEqual([x["round"] for x in lines], [0] * 4 + [1] * 4)
+        self.assertEqual(sorted(x["cell"] for x in lines[:4]), [0, 1, 2, 3])
+        self.assertEqual(len(self.rows()), 16)
+
+    def test_list_runs_nothing(self):
+        done = self.sweep("--list")
+        self.assertFalse(self.out.exists())
+        lines = done.stdout.splitlines()
+        self.assertEqual(len(lines), 4)
+        self.assertIn("doorbell nvme --write-io=100 --read-io=100 --timeout=60 --late-after=50 --num-queues=1 "
+                      "--batch-size=8", lines[1])
+
+    def test_only(self):
+        self.sweep("--only", "num-queues=2,batch-size=8")
+        self.assertEqual([x["cell"] for x in self.lines()], [3])
+        self.sweep()
+        self.assertEqual([x["cell"] for x in self.lines()], [3, 0, 1, 2])
+
+    def test_default_folder(self):
+        done = subprocess.run([os.path.abspath(DOORBELL), "sweep", str(self.plan()), "--only", "num-queues=1"],
+                              capture_output=True, text=True, timeout=120, cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found, = (self.folder / "results").iterdir()
+        self.assertRegex(found.name, r"^small-\d{8}-\d{6}$")
+
+    def test_quiet_prints_nothing(self):
+        done = self.sweep("--quiet")
+        self.assertEqual(done.stdout + done.stderr, "")
+
+    def test_the_plans_of_the_repository_name_rows_that_exist(self):
+        done = doorbell("sweep", ROOT / "plans" / "nvme-modes.yaml", "--out", self.out)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        published = done.stdout.split("published, other machine", 1)[1]
+        for figure in ("38.4", "188.9", "151.5", "198.5"):
+            self.assertIn(figure, published)
+            self.assertNotIn(figure, "".join(str(row.values()) for row in self.rows()))
+
+
+class Failures(WithFolder):
+    def test_data_errors_of_one_cell_are_the_sweeps(self):
+        plan = self.plan("name: f\ncommand: nvme\noptions: {write-io: 2000, read-io: 2000, timeout: 60, late-after: 50}\n"
+                         "cells:\n  - {batch-size: 1}\n  - {batch-size: 2, fault: corrupt=0.05}\n  - {batch-size: 4}\n")
+        done = self.sweep(plan=plan, code=2)
+        self.assertEqual([x["exit_code"] for x in self.lines()], [0, 2, 0])
+        self.assertIn("FAILED", done.stdout)
+        # It is complete, if bad: going on runs nothing and still says so.
+        before = (self.out / "results.jsonl").read_bytes()
+        self.sweep(plan=plan, code=2)
+        self.assertEqual((self.out / "results.jsonl").read_bytes(), before)
+
+    def test_a_cell_that_cannot_start_is_one_failed_cell(self):
+        plan = self.plan("name: f\ncommand: nvme\noptions: {write-io: 10, read-io: 10}\n"
+                         f"matrix: {{controller: ['file:{self.folder}/absent', model]}}\n")
+        done = self.sweep(plan=plan, code=1)
+        first, second = self.lines()
+        self.assertEqual((first["exit_code"], second["exit_code"]), (1, 0))
+        self.assertIsNone(first["result"])
+        self.assertIn("absent", first["error"])
+        self.assertIn("absent", done.stdout)
+        self.assertEqual([row["path"] for row in self.rows()], ["", "nvme"])
+
+    def test_a_cell_beyond_its_time_is_stopped(self):
+        started = time.monotonic()
+        self.sweep("--cell-timeout", "1", "--only", "batch-size=1", plan=self.plan(LONG), code=2)
+        self.assertLess(time.monotonic() - started, 20)
+        line, = self.lines()
+        self.assertEqual(line["ended"], "timeout")
+        self.assertFalse(line["result"]["complete"], "it has reported what it had")
+        self.valid([line])
+
+    def test_a_cell_that_is_killed_is_one_failed_cell(self):
+        plan = self.plan(LONG)
+        process = subprocess.Popen([DOORBELL, "sweep", str(plan), "--out", str(self.out), "--cell-timeout", "2"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        child = self.child_of(process)
+        os.kill(child, signal.SIGKILL)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 2, out + err)
+        first, second = self.lines()
+        self.assertEqual((first["ended"], first["exit_code"], first["result"]), ("signal", 137, None))
+        self.assertEqual(second["ended"], "timeout", "the next one has been run")
+
+    def child_of(self, process):
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        for _ in range(500):
+            words = children.read_text().split()
+            if words and b"nvme" in pathlib.Path(f"/proc/{words[0]}/cmdline").read_bytes():
+                return int(words[0])
+            time.sleep(0.01)
+        self.fail("no cell has been started")
+
+
+class Resuming(WithFolder):
+    def test_a_torn_last_line_is_run_again(self):
+        self.sweep()
+        file = self.out / "results.jsonl"
+        whole = file.read_bytes()
+        file.write_bytes(whole[:-200])
+        done = self.sweep("--resume")
+        self.assertIn("torn", done.stderr)
+        self.assertIn("3 of 4 runs are there already", done.stderr)
+        lines = self.lines()
+        self.assertEqual([x["cell"] for x in lines], [0, 1, 2, 3])
+        self.assertTrue(file.read_bytes().startswith(b"".join(whole.splitlines(True)[:3])), "the others are untouched")
+        self.assertEqual([row["cell"] for row in self.rows()], ["0", "1", "2", "3"])
+
+    def test_damage_in_the_middle_is_refused(self):
+        self.sweep()
+        file = self.out / "results.jsonl"
+        lines = file.read_bytes().splitlines(True)
+        file.write_bytes(lines[0] + lines[1][:50] + b"\n" + lines[2])
+        self.assertIn("results.jsonl:2", self.sweep(code=1).stderr)
+
+    def test_another_plan_is_refused(self):
+        self.sweep()
+        before = (self.out / "results.jsonl").read_bytes()
+        done = self.sweep(plan=self.plan(PLAN.replace("[1, 8]", "[1, 4]")), code=1)
+        self.assertIn("another plan", done.stderr)
+        self.assertEqual((self.out / "results.jsonl").read_bytes(), before)
+
+    def test_resume_needs_a_sweep(self):
+        self.assertIn("holds no sweep", self.sweep("--resume", code=1).stderr)
+        self.assertFalse(self.out.exists())
+        done = doorbell("sweep", self.plan(), "--resume")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--out", done.stderr)
+
+    def test_a_folder_of_something_else_is_left_alone(self):
+        self.out.mkdir()
+        (self.out / "precious").write_text("x")
+        self.assertIn("holds no sweep", self.sweep(code=1).stderr)
+        self.assertEqual([p.name for p in self.out.iterdir()], ["precious"])
+
+    def test_one_sweep_at_a_time(self):
+        self.sweep()
+        handle = os.open(self.out, os.O_RDONLY)
+        self.addCleanup(os.close, handle)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        self.assertIn("another sweep", self.sweep(code=1).stderr)
+
+
+class Interrupt(WithFolder):
+    def test_ctrl_c_keeps_the_partial_cell_and_the_next_run_finishes(self):
+        plan = self.plan("name: i\ncommand: nvme\noptions: {read-io: 1, duration: 2, repeats: 1, warmup: 0, timeout: 60, "
+                         "late-after: 50}\nmatrix: {batch-size: [1, 8]}\n")
+        process = subprocess.Popen([DOORBELL, "sweep", str(plan), "--out", str(self.out)], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        for _ in range(1000):
+            if self.out.is_dir():
+                break
+            time.sleep(0.01)
+        time.sleep(0.8)  # inside the first cell's two seconds
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, out + err)
+        self.assertIn("INTERRUPTED", out)
+        line, = self.lines()
+        self.assertEqual(line["ended"], "interrupted")
+        self.assertEqual(line["result"]["stop_reason"], "signal")
+        self.assertFalse(line["result"]["complete"])
+        self.valid([line])
+        self.sweep("--resume", plan=plan)
+        self.assertEqual([(x["cell"], x["ended"], x["result"]["complete"]) for x in self.lines()],
+                         [(0, "exit", True), (1, "exit", True)])
+
+
+class Refusals(WithFolder):
+    def test_everything_is_checked_before_anything_runs(self):
+        for change, says in [
+            (("batch-size: [1, 8]", "batch-size: [1, 5000]"), ["plan.yaml:7", "matrix.batch-size", "1..1023"]),
+            (("batch-size: [1, 8]", "batchsize: [1]"), ["plan.yaml:7", "did you mean 'batch-size'?"]),
+            (("command: nvme", "command: nvm"), ["plan.yaml:3", "did you mean 'nvme'?"]),
+            (("command: nvme", "command: sweep"), ["plan.yaml:3", "unknown command 'sweep'"]),
+            (("matrix:", "matrx:"), ["plan.yaml:5", "did you mean 'matrix'?"]),
+            (("timeout: 60", "json: x"), ["plan.yaml:4", "the sweep sets it itself"]),
+            (("timeout: 60", "infinite: true, duration: 5"), ["cell 0", "--infinite", "contradicts --duration"]),
+        ]:
+            done = self.sweep(plan=self.plan(PLAN.replace(*change)), code=1)
+            for word in says:
+                self.assertIn(word, done.stderr)
+            self.assertFalse(self.out.exists(), "nothing has been made")
+
+    def test_bad_options(self):
+        for arguments in (["--only", "sise=1"], ["--only", "batch-size=3"], ["--cell-timeout", "0"], ["--outt", "x"]):
+            self.sweep(*arguments, code=1)
+            self.assertFalse(self.out.exists())
+        self.assertEqual(doorbell("sweep").returncode, 1)
+        self.assertEqual(doorbell("sweep", self.folder / "absent.yaml").returncode, 1)
+        self.assertEqual(doorbell("sweep", self.folder).returncode, 1)
+
+    def test_a_missing_reference_file(self):
+        done = self.sweep(plan=self.plan(PLAN + "reference: {file: x.csv, match: {batch-size: b}, "
+                                         "columns: {mean: m, unit: us}, ours: latency_ns.mean}\n"), code=1)
+        self.assertIn("x.csv", done.stderr)
+        self.assertFalse(self.out.exists())
+
+
+class Report(WithFolder):
+    def test_the_report_reads_the_folder(self):
+        from doorbell_report import load
+        self.sweep()
+        results = load.load([str(self.out)])
+        self.assertEqual(len(results), 4)
+        self.assertEqual([load.verdict(r)[0] for r in results], ["ok"] * 4)
+
+
+class Compare(WithFolder):
+    def result(self, name, factor):
+        """A result whose seven repeats have rates around 100000 * factor."""
+        path = self.folder / name
+        done = doorbell("nvme", "--write-io", "50", "--read-io", "50", "--repeats", "7", "--timeout", "60", "--late-after",
+                        "50", "--quiet", "--json", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        document = json.loads(path.read_text())
+        for i, repeat in enumerate(document["cells"][0]["repeats"]):
+            repeat["ops_per_s"] = 1e5 * factor * (1 + i / 1000)
+        path.write_text(json.dumps(document))
+        return path
+
+    def test_a_regression_is_3(self):
+        a, b = self.result("a.json", 1), self.result("b.json", 0.9)
+        done = doorbell("compare", a, b)
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertIn("REGRESSION", done.stdout)
+        self.assertIn("0.900", done.stdout)
+        self.assertEqual(doorbell("compare", b, a).returncode, 0, "better is none")
+        self.assertEqual(doorbell("compare", a, a).returncode, 0)
+        self.assertEqual(doorbell("compare", a, b, "--threshold", "20").returncode, 0)
+        out = self.folder / "c.json"
+        self.assertEqual(doorbell("compare", a, b, "--quiet", "--json", out).returncode, 3)
+        ratio, = json.loads(out.read_text())["cells"][0]["ratios"]
+        self.assertAlmostEqual(ratio["ratio"], 0.9)
+        self.assertGreaterEqual(ratio["ci_level"], 0.95)
+
+    def test_folders(self):
+        self.sweep()
+        done = doorbell("compare", self.out, self.out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("UNDECIDED", done.stdout)
+        self.assertEqual(done.stdout.count("batch-size="), 4)
+
+    def test_refusals(self):
+        a = self.result("a.json", 1)
+        for arguments in ([a], [a, self.folder / "absent.json"], [a, a, "--metric", "mean"], [a, self.plan()],
+                          [a, a, "--threshold", "-1"]):
+            done = doorbell("compare", *arguments)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertNotEqual(done.stderr, "")
+
+
+if __name__ == "__main__":
+    unittest.main()
