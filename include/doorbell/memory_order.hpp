@@ -71,6 +71,49 @@ DOORBELL_INLINE void store_release(u32* p, u32 v) {
 #endif
 }
 
+DOORBELL_INLINE u64 load64_relaxed(const u64* p) {
+#if defined(DOORBELL_ON_CUDA)
+  u64 v;
+  asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+  return v;
+#elif defined(DOORBELL_ON_HIP)
+  return __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+#else
+  return __atomic_load_n(p, __ATOMIC_RELAXED);
+#endif
+}
+
+/// Later loads and stores of this thread stay behind this load.
+DOORBELL_INLINE u64 load64_acquire(const u64* p) {
+#if defined(DOORBELL_ON_CUDA)
+  u64 v;
+  asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+  return v;
+#elif defined(DOORBELL_ON_HIP)
+  return __hip_atomic_load(p, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_SYSTEM);
+#else
+  return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+#endif
+}
+
+/// store_release() for a register or record of 64 bits, which changes as a whole.
+DOORBELL_INLINE void store64_release(u64* p, u64 v) {
+#if defined(DOORBELL_ON_CUDA)
+  asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+#elif defined(DOORBELL_ON_HIP)
+  __hip_atomic_store(p, v, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM);
+#else
+  __atomic_store_n(p, v, __ATOMIC_RELEASE);
+#endif
+}
+
+#if !defined(DOORBELL_ON_GPU)
+/// Takes what is there and leaves `v`: how a model collects a register's value. Host only.
+inline u64 exchange64(u64* p, u64 v) {
+  return __atomic_exchange_n(p, v, __ATOMIC_ACQ_REL);
+}
+#endif
+
 /// Stores `v` to `mine`, then loads `theirs`; no thread sees the two the other way round. The pair
 /// that a shadow doorbell needs: a release store may still pass a later load, this may not.
 DOORBELL_INLINE u32 store_then_load(u32* mine, u32 v, const u32* theirs) {
@@ -118,12 +161,13 @@ DOORBELL_INLINE Word16 load16(const Word16* p) {
 #endif
 }
 
-/// Loads a 16-byte completion whose last dword is written last: dword 3 with acquire, so the other
-/// three belong to the same completion when dword 3 carries its phase.
+/// Loads a 16-byte completion one dword of which, by default the last, is written last: that one with
+/// acquire, so the other three belong to the same completion when it carries the phase.
 ///
 /// On CUDA this is one scalar 128-bit access, which is single-copy atomic. A four-element vector load
 /// is not: ptxas drops elements that nobody uses and splits the rest, low words first, and a poll then
 /// pairs a new phase with an old id.
+template <int kLast = 3>
 DOORBELL_INLINE Word16 load16_acquire(const Word16* p) {
 #if defined(DOORBELL_ON_CUDA)
   u64 lo, hi;
@@ -140,15 +184,16 @@ DOORBELL_INLINE Word16 load16_acquire(const Word16* p) {
       {static_cast<u32>(lo), static_cast<u32>(lo >> 32), static_cast<u32>(hi), static_cast<u32>(hi >> 32)}};
 #elif defined(DOORBELL_ON_HIP)
   Word16 v;
-  v.w[3] = __hip_atomic_load(&p->w[3], __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_SYSTEM);
-  for (int i = 0; i < 3; ++i)
-    v.w[i] = __hip_atomic_load(&p->w[i], __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+  v.w[kLast] = __hip_atomic_load(&p->w[kLast], __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_SYSTEM);
+  for (int i = 0; i < 4; ++i)
+    if (i != kLast) v.w[i] = __hip_atomic_load(&p->w[i], __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
   return v;
 #else
-  // The first three words are atomic too: before the phase matches, a device may be writing them.
+  // The other three words are atomic too: before the phase matches, a device may be writing them.
   Word16 v;
-  v.w[3] = __atomic_load_n(&p->w[3], __ATOMIC_ACQUIRE);
-  for (int i = 0; i < 3; ++i) v.w[i] = __atomic_load_n(&p->w[i], __ATOMIC_RELAXED);
+  v.w[kLast] = __atomic_load_n(&p->w[kLast], __ATOMIC_ACQUIRE);
+  for (int i = 0; i < 4; ++i)
+    if (i != kLast) v.w[i] = __atomic_load_n(&p->w[i], __ATOMIC_RELAXED);
   return v;
 #endif
 }
@@ -156,6 +201,7 @@ DOORBELL_INLINE Word16 load16_acquire(const Word16* p) {
 /// The same for several loads in a row: the entry is whole, but what it announces is ordered behind it
 /// only by acquire_after(). A GPU waits for each acquiring load before it issues the next; these go
 /// out together.
+template <int kLast = 3>
 DOORBELL_INLINE Word16 load16_unordered(const Word16* p) {
 #if defined(DOORBELL_ON_CUDA)
   u64 lo, hi;
@@ -171,7 +217,7 @@ DOORBELL_INLINE Word16 load16_unordered(const Word16* p) {
   return {
       {static_cast<u32>(lo), static_cast<u32>(lo >> 32), static_cast<u32>(hi), static_cast<u32>(hi >> 32)}};
 #else
-  return load16_acquire(p);
+  return load16_acquire<kLast>(p);
 #endif
 }
 
@@ -182,10 +228,12 @@ DOORBELL_INLINE void acquire_after() {
 #endif
 }
 
-/// The device's side of load16_acquire: three dwords, then the last with release.
+/// The device's side of load16_acquire: three dwords, then the one that carries the phase with release.
+template <int kLast = 3>
 DOORBELL_INLINE void store16_release(Word16* p, const Word16& v) {
-  for (int i = 0; i < 3; ++i) store_relaxed(&p->w[i], v.w[i]);
-  store_release(&p->w[3], v.w[3]);
+  for (int i = 0; i < 4; ++i)
+    if (i != kLast) store_relaxed(&p->w[i], v.w[i]);
+  store_release(&p->w[kLast], v.w[kLast]);
 }
 
 /// A hint to the CPU that this is a spin loop.
