@@ -52,6 +52,7 @@ struct Qp {
   std::atomic<QpState> state{QpState::reset};
   ConnectionOptions options;
   u32 mtu = 1024;
+  bool signal_all = false;
   u32 remote_qpn = 0;  ///< 0: not connected
   Qp* peer = nullptr;  ///< the queue pair of that number, where this engine serves it
 
@@ -66,6 +67,7 @@ struct Qp {
   u32 packets_through = 0;
   bool executed = false;  ///< done at the responder, but the acknowledgement was lost
   bool started = false;   ///< some of the above is under way: it ends before a drain does
+  bool resend = false;    ///< the next try is a retransmission
   u64 held_serial = ~u64{0};
   u64 serial = 0;  ///< requests taken since creation
   u64 packets_drawn = 0;
@@ -94,7 +96,7 @@ struct Qp {
   void next_request() {
     wait_until_ns = 0;
     rnr_tries = retries = packets_through = 0;
-    executed = started = false;
+    executed = started = resend = false;
   }
 };
 
