@@ -96,6 +96,16 @@ DOORBELL_INLINE u64 load64_acquire(const u64* p) {
 #endif
 }
 
+DOORBELL_INLINE void store64_relaxed(u64* p, u64 v) {
+#if defined(DOORBELL_ON_CUDA)
+  asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+#elif defined(DOORBELL_ON_HIP)
+  __hip_atomic_store(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+#else
+  __atomic_store_n(p, v, __ATOMIC_RELAXED);
+#endif
+}
+
 /// store_release() for a register or record of 64 bits, which changes as a whole.
 DOORBELL_INLINE void store64_release(u64* p, u64 v) {
 #if defined(DOORBELL_ON_CUDA)

@@ -117,7 +117,7 @@ struct Mlx5 {
     return c;
   }
   DOORBELL_INLINE static void ring_cq(u32* record, u64*, const RingPosition& at, u32) {
-    store_release(record, be32(at.running & 0xffffff));
+    give_back(record, be32(at.running & 0xffffff));
   }
 
   // --- the device's side -----------------------------------------------------------------------------
@@ -159,8 +159,7 @@ struct Mlx5 {
       d.valid = true;
     } else if (data.w[0] != 0 && data.w[0] <= kMaxMessage) {
       d.valid = add_sge(d, join(data.w[2], data.w[3]), data.w[0], data.w[1]);
-      d.request.bytes = data.w[0];
-      take_first_sge(d);
+      finish_sges(d);
     }
     return d;
   }
@@ -203,22 +202,21 @@ struct Mlx5 {
 
   // Syndromes of error CQEs: two runs of codes and a single one.
   static constexpr StatusTable kLocalErrors =
-      StatusTable::of(Status::general, Status::local_length, Status::local_qp_op, Status::general,
+      StatusTable::of(0x01, Status::local_length, Status::local_qp_op, Status::general,
                       Status::local_protection, Status::flushed, Status::memory_window);
   static constexpr StatusTable kTransportErrors = StatusTable::of(
-      Status::bad_response, Status::local_access, Status::remote_invalid_request, Status::remote_access,
+      0x10, Status::bad_response, Status::local_access, Status::remote_invalid_request, Status::remote_access,
       Status::remote_operation, Status::retry_exceeded, Status::rnr_retry_exceeded);
-  static constexpr u32 kFirstTransportError = 0x10, kRemoteAborted = 0x22, kUndefined = 0xff;
+  static constexpr u32 kRemoteAborted = 0x22, kUndefined = 0xff;
 
   [[nodiscard]] DOORBELL_INLINE static Status status_of(u32 syndrome) {
     if (syndrome == kRemoteAborted) return Status::remote_aborted;
-    return syndrome < kFirstTransportError ? kLocalErrors.status(syndrome)
-                                           : kTransportErrors.status(syndrome - kFirstTransportError);
+    return syndrome < kTransportErrors.first ? kLocalErrors.status(syndrome)
+                                             : kTransportErrors.status(syndrome);
   }
   [[nodiscard]] DOORBELL_INLINE static u32 syndrome_of(Status s) {
     if (s == Status::remote_aborted) return kRemoteAborted;
-    const u32 transport = kTransportErrors.code(s, kUndefined);
-    return transport != kUndefined ? kFirstTransportError + transport : kLocalErrors.code(s, kUndefined);
+    return kLocalErrors.code(s, kTransportErrors.code(s, kUndefined));
   }
 
   [[nodiscard]] DOORBELL_INLINE static u32 blocks(u32 segments) {
@@ -229,7 +227,7 @@ struct Mlx5 {
   }
   /// Where the data begins: behind control, remote address and operands.
   [[nodiscard]] DOORBELL_INLINE static u32 data_at(Op op) {
-    return (op == Op::send || op == Op::send_imm ? 1u : 2u) + (is_atomic(op) ? 1u : 0u);
+    return (is_send(op) ? 1u : 2u) + (is_atomic(op) ? 1u : 0u);
   }
   [[nodiscard]] DOORBELL_INLINE static u64 compare(const WorkRequest& wr) {
     return wr.op == Op::compare_swap ? wr.compare : 0;
@@ -266,8 +264,7 @@ struct Mlx5 {
       // A count of zero stands for 2 GiB, which is beyond the largest message.
       if (data.w[0] == 0 || !add_sge(d, join(data.w[2], data.w[3]), data.w[0], data.w[1])) return false;
     }
-    d.request.bytes = sge_bytes(d);
-    take_first_sge(d);
+    finish_sges(d);
     return true;
   }
 };

@@ -152,14 +152,16 @@ struct CqeFields {
   Op op = Op::write;
   Completion completion;
   u32 qpn = 0;
+  u32 source_qpn = 0;  ///< of the requester, in a receive's CQE
   u64 wr_id = 0;
-  u64 qp_handle = 0;
+  u64 qp_handle = 0;   ///< 0: the QPN serves as one
   u32 ring_units = 1;  ///< of the send queue, where marks wrap with it
 };
 
 /// A doorbell register's value, decoded.
 struct DoorbellValue {
-  enum class Queue { send, receive, completion, arm, unknown };
+  /// by_register: the value does not say; which register it was written to does (ionic).
+  enum class Queue { send, receive, completion, arm, by_register, unknown };
   Queue queue = Queue::unknown;
   u32 id = 0;     ///< QPN or CQN
   u32 index = 0;  ///< the new position, in the format's units; 0 where the record in memory has it

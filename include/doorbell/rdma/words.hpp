@@ -18,6 +18,12 @@ namespace doorbell::rdma {
   return static_cast<u64>(upper) << 32 | lower;
 }
 
+[[nodiscard]] DOORBELL_INLINE Word16 words(u64 first, u64 second) {
+  return {{low(first), high(first), low(second), high(second)}};
+}
+[[nodiscard]] DOORBELL_INLINE bool is_send(Op op) {
+  return op == Op::send || op == Op::send_imm;
+}
 /// Each dword in the other byte order.
 [[nodiscard]] DOORBELL_INLINE Word16 swapped(const Word16& v) {
   return {{be32(v.w[0]), be32(v.w[1]), be32(v.w[2]), be32(v.w[3])}};
@@ -100,50 +106,51 @@ struct OpTable {
   static constexpr u32 kOps = 7;
 };
 
-/// A vendor's consecutive error codes, translated to verbs statuses: five bits each, so that a look-up
-/// is a shift and no memory access.
+/// A vendor's consecutive error codes from `first` on, translated to verbs statuses: five bits each, so
+/// that a look-up is a shift and no memory access.
 struct StatusTable {
   u64 packed = 0;
+  u32 first = 0;
   u32 count = 0;
 
   template <class... S>
-  [[nodiscard]] static constexpr StatusTable of(S... statuses) {
+  [[nodiscard]] static constexpr StatusTable of(u32 first_code, S... statuses) {
     static_assert(sizeof...(S) <= 12);
     StatusTable t;
+    t.first = first_code;
     ((t.packed |= static_cast<u64>(statuses) << (5 * t.count++)), ...);
     return t;
   }
   /// Codes that nobody has defined are general errors.
   [[nodiscard]] DOORBELL_INLINE constexpr Status status(u32 code) const {
-    return code < count ? static_cast<Status>(packed >> (5 * code) & 31) : Status::general;
+    const u32 i = code - first;
+    return i < count ? static_cast<Status>(packed >> (5 * i) & 31) : Status::general;
   }
   /// The first code that means `s`, or `otherwise`.
   [[nodiscard]] DOORBELL_INLINE constexpr u32 code(Status s, u32 otherwise) const {
-    for (u32 i = 0; i < count; ++i)
-      if (status(i) == s) return i;
+    for (u32 c = first; c < first + count; ++c)
+      if (status(c) == s) return c;
     return otherwise;
   }
 };
 
 // --- decoding --------------------------------------------------------------------------------------
 
-/// Adds a buffer to what was decoded; false when there are too many of them.
+/// Adds a buffer to what was decoded, unless it is empty; false when there are too many of them.
 [[nodiscard]] DOORBELL_INLINE bool add_sge(DecodedWqe& d, u64 address, u32 bytes, u32 lkey) {
+  if (bytes == 0) return true;
   if (d.sges == DecodedWqe::kMaxSges) return false;
   d.sge[d.sges] = {address, bytes, lkey};
   ++d.sges;
   return true;
 }
 
-/// Bytes of all buffers; more than any message may have when they overflow.
-[[nodiscard]] DOORBELL_INLINE u32 sge_bytes(const DecodedWqe& d) {
+/// Ends a list of buffers: their bytes, more than any message may have when those overflow. The request's
+/// own buffer is the first one.
+DOORBELL_INLINE void finish_sges(DecodedWqe& d) {
   u64 sum = 0;
   for (u32 i = 0; i < d.sges; ++i) sum += d.sge[i].bytes;
-  return sum > kMaxMessage ? kMaxMessage + 1 : static_cast<u32>(sum);
-}
-
-/// The request's own buffer is the first one.
-DOORBELL_INLINE void take_first_sge(DecodedWqe& d) {
+  d.request.bytes = sum > kMaxMessage ? kMaxMessage + 1 : static_cast<u32>(sum);
   if (d.sges == 0) return;
   d.request.local = d.sge[0].address;
   d.request.lkey = d.sge[0].lkey;
@@ -162,6 +169,28 @@ DOORBELL_INLINE void take_first_sge(DecodedWqe& d) {
 /// One part of a CQE; the consumer reads the part with the ownership bit first.
 DOORBELL_INLINE void store_cqe_part(Word16* to, const Word16& v) {
   for (int i = 0; i < 4; ++i) store_relaxed(&to->w[i], v.w[i]);
+}
+
+/// What a CQE names its queue pair by. Zero marks a stale entry (bnxt), so it is never written.
+[[nodiscard]] DOORBELL_INLINE u64 handle_of(const CqeFields& f) {
+  return f.qp_handle != 0 ? f.qp_handle : f.qpn;
+}
+
+/// Gives consumed CQEs back. On a GPU relaxed: the entries were read, not written, and their values are
+/// already in this thread's hands. A release is free on x86 and lets a race detector see the order.
+DOORBELL_INLINE void give_back(u32* record, u32 v) {
+#if defined(DOORBELL_ON_GPU)
+  store_relaxed(record, v);
+#else
+  store_release(record, v);
+#endif
+}
+DOORBELL_INLINE void give_back64(u64* reg, u64 v) {
+#if defined(DOORBELL_ON_GPU)
+  store64_relaxed(reg, v);
+#else
+  store64_release(reg, v);
+#endif
 }
 
 }  // namespace doorbell::rdma
