@@ -11,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "cli/texts.hpp"
 #include "nvme/backends.hpp"
+#include "rdma/backends.hpp"
 
 namespace doorbell::cli {
 namespace {
@@ -68,6 +69,10 @@ std::vector<Backend> backends() {
     all.push_back({"nvme", b.name, status.usable, status.detail});
   }
   all.push_back({"nvme", "file", true, "file:PATH through the kernel: io_uring, or pread and pwrite"});
+  for (const rdma::Backend& b : rdma::backends()) {
+    const rdma::BackendStatus status = b.status();
+    all.push_back({"rdma", b.name, status.usable, status.detail});
+  }
   for (const gpu::RuntimeStatus& status : gpu::runtimes()) {
     all.push_back({"gpu", std::string(runtime_name(status.runtime)), status.usable, status.detail});
     all.push_back(kernels_for(status.runtime));

@@ -17,6 +17,7 @@ struct Model {
 };
 inline constexpr Model kModels[] = {
     {"nvme", "model", "software NVMe controller; media null, ram or file:PATH"},
+    {"rdma", "model", "software NIC; the queues of mlx5, bnxt, ionic or ernic"},
 };
 
 struct Backend {

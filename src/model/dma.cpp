@@ -15,6 +15,9 @@ namespace doorbell::model {
 namespace {
 constexpr u64 kStagingBytes = u64{4} << 20;
 constexpr std::chrono::seconds kAgentDeadline{1};
+// From here on a call of the copy engine (about 8 us, then 50 GB/s) beats the agent's one block, which reads
+// PCIe at 14 GB/s.
+constexpr u64 kCopyEngineBytes = u64{256} << 10;
 }  // namespace
 
 struct DmaAgent::Impl {
@@ -45,6 +48,7 @@ DmaRing& DmaAgent::ring(u32 i) {
 DmaEngine::DmaEngine(const SoftwareAddressSpace& space, DmaAgent* agent, u32 ring) : view_(space) {
   if (agent == nullptr) return;
   ring_ = &agent->ring(ring);
+  gpu_ = agent->gpu().get();
   staging_ = Region(Place::pinned, kStagingBytes, agent->gpu());
 }
 
@@ -63,14 +67,18 @@ bool DmaEngine::fetch(Iova from, void* to, u64 bytes) {
     return true;
   }
   if (ring_ == nullptr) return false;
+  collect(to, t.address, bytes);
+  return true;
+}
+
+void DmaEngine::collect(void* to, const u8* gpu_from, u64 bytes) {
   for (u64 done = 0; done < bytes;) {
     const u64 n = std::min(bytes - done, kStagingBytes / 2);
     u8* at = stage(n);
-    submit(at, t.address + done, n);
+    submit(at, gpu_from + done, n);
     landings_.push_back({static_cast<u8*>(to) + done, at, n});
     done += n;
   }
-  return true;
 }
 
 bool DmaEngine::deliver(Iova to, const void* from, u64 bytes) {
@@ -81,12 +89,31 @@ bool DmaEngine::deliver(Iova to, const void* from, u64 bytes) {
     return true;
   }
   if (ring_ == nullptr) return false;
+  spread(t.address, from, bytes);
+  return true;
+}
+
+void DmaEngine::spread(u8* gpu_to, const void* from, u64 bytes) {
   for (u64 done = 0; done < bytes;) {
     const u64 n = std::min(bytes - done, kStagingBytes / 2);
     u8* at = stage(n);
     std::memcpy(at, static_cast<const u8*>(from) + done, n);
-    submit(t.address + done, at, n);
+    submit(gpu_to + done, at, n);
     done += n;
+  }
+}
+
+bool DmaEngine::copy(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
+  if (ring_ == nullptr) return false;
+  if (!from.gpu && from.device == nullptr) {
+    spread(to.address, from.address, bytes);
+  } else if (!to.gpu && to.device == nullptr) {
+    collect(to.address, from.address, bytes);
+  } else if (bytes >= kCopyEngineBytes) {
+    large_.push_back({to.device, from.device, bytes});
+  } else {
+    if (queued_ == kCopyRing) broken_ = !commit() || broken_;
+    submit(to.device, from.device, bytes);
   }
   return true;
 }
@@ -111,6 +138,14 @@ void DmaEngine::submit(void* to, const void* from, u64 bytes) {
 }
 
 bool DmaEngine::commit() {
+  if (!large_.empty()) {
+    try {
+      gpu_->copy(large_);
+    } catch (const std::exception&) {
+      broken_ = true;  // as with an agent that does not answer: there is no one here to tell
+    }
+    large_.clear();
+  }
   if (queued_ == 0) return !broken_;
   const auto give_up = std::chrono::steady_clock::now() + kAgentDeadline;
   bool ok = true;

@@ -8,17 +8,25 @@
 // commit(). A device thread therefore works in rounds: queue transfers, commit, use the data.
 #pragma once
 
-#include "memory/software_address_space.hpp"
-#include "model/dma_types.hpp"
+#include <doorbell/gpu.hpp>
 
 #include <memory>
 #include <vector>
 
-namespace doorbell::gpu {
-class Gpu;
-}
+#include "memory/software_address_space.hpp"
+#include "model/dma_types.hpp"
 
 namespace doorbell::model {
+
+/// Bytes that a device has looked up: where a CPU thread or, in GPU memory, only the GPU finds them.
+struct DmaPlace {
+  u8* address = nullptr;  ///< host address, or GPU address when `gpu`
+  u8* device = nullptr;   ///< the GPU's address; null for host memory that it cannot reach
+  bool gpu = false;
+  [[nodiscard]] DmaPlace operator+(u64 n) const {
+    return {address + n, device == nullptr ? nullptr : device + n, gpu};
+  }
+};
 
 /// One agent kernel with a ring for each device thread; started and stopped by the device.
 class DmaAgent {
@@ -56,8 +64,12 @@ class DmaEngine {
   /// Device buffer to host memory. False: fault. In GPU memory the bytes are there after commit();
   /// `from` may be reused at once.
   [[nodiscard]] bool deliver(Iova to, const void* from, u64 bytes);
+  /// Between two places at least one of which is in GPU memory, straight across where the GPU reaches
+  /// both. False without an agent. The bytes are there after commit(); until then `from` is not to change,
+  /// unless it is host memory that the GPU cannot reach. Copies of one commit may happen in any order.
+  [[nodiscard]] bool copy(const DmaPlace& to, const DmaPlace& from, u64 bytes);
   /// True when something waits for commit().
-  [[nodiscard]] bool pending() const { return queued_ > 0; }
+  [[nodiscard]] bool pending() const { return queued_ > 0 || !large_.empty(); }
   /// Finishes every queued transfer. False when the agent did not answer within a second.
   [[nodiscard]] bool commit();
   [[nodiscard]] u64 faults() const { return view_.faults(); }
@@ -70,15 +82,19 @@ class DmaEngine {
   };
   u8* stage(u64 bytes);
   void submit(void* to, const void* from, u64 bytes);
+  void collect(void* to, const u8* gpu_from, u64 bytes);
+  void spread(u8* gpu_to, const void* from, u64 bytes);
 
   SoftwareAddressSpace::View view_;
   DmaRing* ring_ = nullptr;
+  gpu::Gpu* gpu_ = nullptr;
   Region staging_;
   u64 staged_ = 0;
   u32 ticket_ = 0;
   u32 queued_ = 0;
   bool broken_ = false;            // the agent missed a deadline: nothing it moves can be trusted any more
   std::vector<Landing> landings_;  // what commit() copies from staging to its place
+  std::vector<gpu::Copy> large_;   // what commit() gives to the GPU's copy engine
 };
 
 }  // namespace doorbell::model

@@ -35,8 +35,9 @@ Fault FaultInjector::draw(u64 queue, u64 serial, Direction direction) const {
   for (u32 k = 0; k < kFaultKinds; ++k) {
     if (threshold_[k] == 0) continue;
     const auto f = static_cast<Fault>(k);
-    if ((f == Fault::corrupt || f == Fault::misplace) && direction != Direction::to_host) continue;
-    if (f == Fault::stale && direction != Direction::to_device) continue;
+    const bool both = direction == Direction::both;
+    if ((f == Fault::corrupt || f == Fault::misplace) && direction != Direction::to_host && !both) continue;
+    if (f == Fault::stale && direction != Direction::to_device && !both) continue;
     const u64 draw = pattern::mix64(seed_ ^ pattern::mix64(serial ^ (queue << 48) ^ (u64{k + 1} << 40)));
     if (draw <= threshold_[k]) return f;
   }

@@ -40,8 +40,9 @@ struct FaultRates {
   [[nodiscard]] double of(Fault f) const { return probability[static_cast<u32>(f)]; }
 };
 
-/// What kind of command asks: corrupt and misplace hit reads, stale hits writes, the rest any.
-enum class Direction { to_host, to_device, none };
+/// What kind of command asks: corrupt and misplace hit reads, stale hits writes, the rest any. `both` is for
+/// messages between peers, where every kind can be told.
+enum class Direction { to_host, to_device, none, both };
 
 /// Decides and counts. One per device thread; the counters may be read from another thread.
 class FaultInjector {

@@ -8,6 +8,7 @@
 
 #include "rdma/model/open.hpp"
 #include "rdma/verbs/device.hpp"
+#include "rdma/verbs/library.hpp"
 
 namespace doorbell::rdma {
 
@@ -15,6 +16,10 @@ namespace {
 
 bool is_model(const std::string& spec) {
   return spec == "model" || spec.starts_with("model:");
+}
+
+std::unique_ptr<Device> open_verbs(const DeviceRequest& request) {
+  return std::make_unique<VerbsDevice>(parse_verbs_spec(request.spec), request.gpu);
 }
 
 }  // namespace
@@ -27,7 +32,11 @@ const std::vector<Backend>& backends() {
        },
        [](Provider p, const std::string& spec) { return p != Provider::verbs && is_model(spec); },
        open_model},
-      {"verbs", "NAME[,KEY=VALUE,...], as ibv_devices lists it", "hardware", verbs_status,
+      {"verbs", "NAME[,KEY=VALUE,...], as ibv_devices lists it", "hardware",
+       [] {
+         const VerbsStatus s = verbs_status();
+         return BackendStatus{s.usable, s.detail};
+       },
        [](Provider p, const std::string& spec) { return p == Provider::verbs && !is_model(spec); },
        open_verbs},
   };

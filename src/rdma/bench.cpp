@@ -10,12 +10,15 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <optional>
 #include <thread>
 
 #include "measure/clock.hpp"
 #include "measure/tally.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/ceiling.hpp"
+#include "rdma/other_end.hpp"
+#include "rdma/plan.hpp"
 #include "rdma/single_operation.hpp"
 
 namespace doorbell::rdma {
@@ -23,61 +26,7 @@ namespace doorbell::rdma {
 namespace {
 
 constexpr double kCheckIntervalS = 100e-6;
-constexpr u64 kBufferBudget = u64{256} << 20;  // bytes of one side, where the window is ours to choose
-constexpr u64 kBytesByCount = u64{256} << 20;  // moved by one repeat of the rate part
-constexpr u64 kMostByCount = 200'000;
-constexpr u64 kSingleBytes = u64{64} << 20;
-constexpr u64 kMostSingles = 1000;
-constexpr u64 kLeastSingles = 10;
 constexpr u64 kCeilingFrom = 64 << 10;  // smaller blocks say nothing of the machine's copying
-
-enum class Part { latency, rate };
-
-/// What one cell does, derived from the options and the payload's size.
-struct Setup {
-  Part part = Part::rate;
-  u32 bytes = 0;
-  u32 batch = 1;
-  u32 window = 1;
-  u32 signal_every = 1;
-  u64 count = 0;
-  bool inlined = false;
-  SessionShape shape;
-};
-
-Setup plan(const BenchOptions& o, Part part, u32 bytes) {
-  Setup s;
-  s.part = part;
-  s.bytes = is_atomic(o.op) ? kAtomicBytes : bytes;
-  const bool single = part == Part::latency;
-  const u64 fit = std::max<u64>(kBufferBudget / std::max<u64>(slot_bytes(s.bytes) * o.queue_pairs, 1), 1);
-  const u32 natural = std::clamp<u32>((256u << 10) / std::max(s.bytes, 1u), 1, 64);
-  s.batch = single ? 1 : o.batch != 0 ? o.batch : natural;
-  const u32 behind = std::max(4 * s.batch, 16u);
-  s.window = single             ? 1
-             : o.in_flight != 0 ? o.in_flight
-                                : static_cast<u32>(std::min<u64>({behind, fit, kMaxWindow}));
-  s.batch = std::min(s.batch, s.window);
-  s.signal_every = o.signal_every != 0 ? o.signal_every : s.batch;
-  s.inlined = o.inline_below > 0 && s.bytes <= o.inline_below && (o.op == Op::write || takes_receive(o.op));
-  const u64 chosen =
-      single ? std::clamp(kSingleBytes / std::max<u64>(s.bytes, 1), kLeastSingles, kMostSingles)
-             : std::clamp(kBytesByCount / std::max<u64>(s.bytes, 1), u64{2} * s.window, kMostByCount);
-  s.count = o.iterations != 0 ? o.iterations : chosen;
-  if (!single && o.duration_s > 0) s.count = ~u64{0};
-  s.shape = {.ends = o.ends,
-             .role = Role::initiator,
-             .queue_pairs = single ? 1 : o.queue_pairs,
-             .window = s.window,
-             .bytes = s.bytes,
-             .max_inline = s.inlined ? o.inline_below : 0,
-             .queue_memory = o.queue_memory,
-             .local_memory = o.local_memory,
-             .remote_memory = o.remote_memory,
-             .initiator = o.initiator,
-             .connection = o.connection};
-  return s;
-}
 
 bool touches_gpu(const BenchOptions& o) {
   return o.queue_memory == Place::gpu || o.local_memory == Place::gpu || o.remote_memory == Place::gpu;
@@ -104,25 +53,28 @@ u32 initiator_threads(const BenchOptions& o, u32 queue_pairs) {
 /// One cell: a size and a part, on a device and queue pairs of its own.
 class CellRun {
  public:
-  CellRun(const BenchOptions& o, const BenchWatch& watch, const Setup& setup)
+  /// `other`: the other process, or null.
+  CellRun(const BenchOptions& o, const BenchWatch& watch, const CellPlan& plan, OtherEnd* other)
       : o_(o),
         watch_(watch),
-        s_(setup),
-        threads_(initiator_threads(o, setup.shape.queue_pairs)),
+        s_(plan),
+        threads_(initiator_threads(o, plan.shape.queue_pairs)),
         gpu_(open_gpu(o)),
         device_(
             open_device({.spec = o.device,
                          .provider = o.provider,
                          .gpu = gpu_,
                          .gpu_memory = touches_gpu(o),
-                         .queue_pairs = setup.shape.queue_pairs * (setup.shape.ends == Ends::pair ? 2 : 1),
+                         .queue_pairs = plan.shape.queue_pairs * (plan.shape.ends == Ends::pair ? 2 : 1),
                          .initiator_threads = threads_,
                          .faults = o.faults,
                          .seed = o.seed,
                          .late_ns = static_cast<u64>(o.late_after_s * 1e9)})),
-        session_((check_limits(), *device_), gpu_, setup.shape),
-        runner_(session_.runner(threads_)),
-        tally_("rdma", setup.bytes) {
+        other_(other),
+        session_((check_limits(), *device_), gpu_, plan.shape),
+        tally_("rdma", plan.bytes) {
+    if (other_ != nullptr) other_->open(o_, s_, session_);
+    runner_ = session_.runner(threads_);
     // Sequences never repeat, also where memory outlives a run.
     generation_ = static_cast<u64>(std::time(nullptr)) << 32 | 1;
   }
@@ -149,18 +101,19 @@ class CellRun {
     for (const auto& [kind, count] : cell.errors) failed = failed || count > 0;
     into.failed = into.failed || failed;
     for (std::string& w : tally_.warnings())
-      into.warnings.push_back(fmt::format("{} {} bytes, {}: {}", name(o_.op), s_.bytes, part_name(), w));
+      into.warnings.push_back(fmt::format("{} {} bytes, {}: {}", name(o_.op), s_.bytes, name(s_.part), w));
     if (into.stop_reason == "done") into.stop_reason = stop_name();
     into.cells.push_back(std::move(cell));
   }
 
   [[nodiscard]] bool going() const {
-    return (stop_ == StopReason::done || stop_ == StopReason::broken) && !interrupted();
+    // The other process cannot be asked to connect again what an error has stopped.
+    const bool usable = stop_ == StopReason::done || (stop_ == StopReason::broken && other_ == nullptr);
+    return usable && !interrupted();
   }
 
  private:
   [[nodiscard]] bool interrupted() const { return watch_.stop != nullptr && watch_.stop->requested(); }
-  [[nodiscard]] const char* part_name() const { return s_.part == Part::latency ? "latency" : "rate"; }
 
   std::string stop_name() const {
     if (stop_ == StopReason::removed) return "removed";
@@ -227,7 +180,7 @@ class CellRun {
       if (watch_.progress) {
         const double elapsed = static_cast<double>(wall_ns() - begin) * 1e-9;
         watch_.progress(seconds > 0 ? elapsed / seconds : static_cast<double>(done) / goal,
-                        fmt::format("{} {} bytes, {}", name(o_.op), s_.bytes, part_name()));
+                        fmt::format("{} {} bytes, {}", name(o_.op), s_.bytes, name(s_.part)));
       }
       return interrupted();
     });
@@ -238,8 +191,26 @@ class CellRun {
     }
     // Slots hold sequences of their own place in the window: the next phase starts at slot 0 again.
     generation_ += most + s_.window;
-    t.part(part_name()).add(out, s_.bytes);
+    t.part(name(s_.part)).add(out, s_.bytes);
+    if (other_ != nullptr) add_report(t.part(name(s_.part)).sum, other_->end(out));
     return t;
+  }
+
+  /// What the other process found in what this one sent. The operations themselves have been counted here.
+  static void add_report(OpStats& into, const measure::PhaseOutcome& theirs) {
+    for (const OpStats& s : theirs.queues) {
+      for (const auto field : {&OpCounters::checked, &OpCounters::corrupt, &OpCounters::misplaced,
+                               &OpCounters::stale, &OpCounters::missing, &OpCounters::duplicated,
+                               &OpCounters::skipped, &OpCounters::protocol})
+        into.*field += s.*field;
+      // Receives that failed are errors of their own, each posted and ended once.
+      into.failed += s.failed;
+      into.posted += s.failed;
+      for (const OpStats::StatusCount& c : s.statuses)
+        if (c.count > 0) count_status(into, c.code, c.count);
+      for (u32 i = 0; i < s.failures && into.failures < OpStats::kKept; ++i)
+        into.first_failures[into.failures++] = s.first_failures[i];
+    }
   }
 
   /// Completions that nobody waited for.
@@ -248,7 +219,7 @@ class CellRun {
     p.drain = true;
     for (OpQueue& q : session_.queues()) q.count = 0;
     measure::RepeatTally t;
-    t.part(part_name()).add(runner_->run(p, session_.queues(), false, {}), s_.bytes);
+    t.part(name(s_.part)).add(runner_->run(p, session_.queues(), false, {}), s_.bytes);
     return t;
   }
 
@@ -263,14 +234,14 @@ class CellRun {
     const auto place = [](Place p) { return p == Place::gpu ? "vram" : "host"; };
     cell.cell = {{"provider", name(device_->provider())},
                  {"op", name(o_.op)},
-                 {"part", part_name()},
+                 {"part", name(s_.part)},
                  {"size_bytes", s_.bytes},
                  {"queue_pairs", s_.shape.queue_pairs},
                  {"batch", s_.batch},
                  {"in_flight", s_.window},
                  {"signal_every", s_.signal_every},
                  {"inlined", s_.inlined},
-                 {"connection", o_.ends == Ends::self ? "self" : "pair"},
+                 {"connection", o_.ends == Ends::self ? "self" : o_.ends == Ends::pair ? "pair" : "remote"},
                  {"queue_memory", place(o_.queue_memory)},
                  {"data_memory", place(o_.local_memory)},
                  {"target_memory", place(o_.remote_memory)}};
@@ -289,10 +260,11 @@ class CellRun {
 
   const BenchOptions& o_;
   const BenchWatch& watch_;
-  const Setup& s_;
+  const CellPlan& s_;
   u32 threads_;
   std::shared_ptr<gpu::Gpu> gpu_;
   std::unique_ptr<Device> device_;
+  OtherEnd* other_;
   Session session_;
   std::unique_ptr<OpRunner> runner_;  // ends before what it drives
   measure::Tally tally_;
@@ -301,48 +273,23 @@ class CellRun {
   StopReason stop_ = StopReason::done;
 };
 
-[[noreturn]] void refuse(const char* option, const std::string& why, const std::string& hint = {}) {
-  throw Error(option, why, hint);
-}
-
 }  // namespace
-
-void check(const BenchOptions& o) {
-  const bool on_gpu = o.initiator == Initiator::gpu;
-  if (o.sizes.empty()) refuse("--size", "there is none");
-  if (is_atomic(o.op) && (o.sizes.size() != 1 || o.sizes.front() != kAtomicBytes))
-    refuse("--size", fmt::format("{} works on 8 bytes", name(o.op)), "leave --size out, or give 8");
-  if (!o.latency && !o.rate) refuse("--measure", "there is nothing to measure");
-  if (o.in_flight > kMaxWindow)
-    refuse("--in-flight", fmt::format("{} is not in 1..{}", o.in_flight, kMaxWindow));
-  if (o.batch > kMaxWindow) refuse("--batch-size", fmt::format("{} is not in 1..{}", o.batch, kMaxWindow));
-  if (o.in_flight != 0 && o.in_flight < o.batch)
-    refuse("--in-flight", fmt::format("{} is less than --batch-size {}", o.in_flight, o.batch));
-  if (o.inline_below > 0 && (o.op == Op::read || is_atomic(o.op)))
-    refuse("--inline", fmt::format("{} brings data back: nothing travels in the WQE", name(o.op)));
-  if (!on_gpu && o.queue_memory == Place::gpu)
-    refuse("--queue-mem", "vram puts queues into GPU memory, which a CPU initiator cannot reach",
-           "use --initiator gpu, or --queue-mem host");
-  if (!on_gpu && o.verify && (o.local_memory == Place::gpu || o.remote_memory == Place::gpu))
-    refuse("--data-mem", "vram puts data where a CPU initiator can neither make nor check it",
-           "use --initiator gpu, or --verify off");
-  if (on_gpu && o.provider == Provider::verbs)
-    refuse("--initiator", "gpu cannot post through libibverbs: its queues belong to a library of the host",
-           "use --initiator cpu, or the device's own provider (mlx5)");
-}
 
 BenchResult run_bench(const BenchOptions& o, const BenchWatch& watch) {
   check(o);
   BenchResult result;
+  std::optional<OtherEnd> other;
+  if (o.ends == Ends::remote) other.emplace(o.other_end, o.timeout_s, watch.stop);
   for (const u32 bytes : o.sizes)
     for (const Part part : {Part::latency, Part::rate}) {
       if (!(part == Part::latency ? o.latency : o.rate)) continue;
-      const Setup setup = plan(o, part, bytes);
-      CellRun cell(o, watch, setup);
+      const CellPlan plan = plan_cell(o, part, bytes);
+      CellRun cell(o, watch, plan, other ? &*other : nullptr);
       cell.run();
       cell.finish(result);
       if (!cell.going()) return result;
     }
+  if (other) other->finish();
   return result;
 }
 

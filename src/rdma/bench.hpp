@@ -11,6 +11,7 @@
 
 #include "measure/stop.hpp"
 #include "model/fault.hpp"
+#include "rdma/exchange.hpp"
 #include "rdma/session.hpp"
 #include "report/result.hpp"
 
@@ -25,6 +26,7 @@ struct BenchOptions {
   bool rate = true;     ///< measure a window of operations
   u64 iterations = 0;   ///< operations of a queue pair in each part and repeat; 0: chosen from the size
   Ends ends = Ends::self;
+  SocketName other_end;  ///< Ends::remote: where the other process listens
   u32 queue_pairs = 1;
   u32 batch = 0;         ///< requests a doorbell; 0: chosen from the size
   u32 in_flight = 0;     ///< on one queue pair; 0: chosen from batch and size

@@ -229,13 +229,19 @@ Json Exchange::read_message(std::string_view type, u64 until) {
   return message;
 }
 
-Json Exchange::receive(std::string_view type, double limit_s) {
-  Json message = read_message(type, Wait::lasting(limit_s > 0 ? limit_s : limit_s_, stop_).until_ns);
+Exchange::Message Exchange::receive_any(const std::vector<std::string>& types, double limit_s) {
+  const std::string expected = fmt::format("{}", fmt::join(types, "' or '"));
+  Json message = read_message(expected, Wait::lasting(limit_s > 0 ? limit_s : limit_s_, stop_).until_ns);
   const std::string got = message["type"].get<std::string>();
   if (got == "failure" && message["body"].is_string())
     reject(fmt::format("it has failed: {}", message["body"].get<std::string>()));
-  if (got != type) reject(fmt::format("it sent '{}' where '{}' was expected", got, type));
-  return std::move(message["body"]);
+  if (std::ranges::find(types, got) == types.end())
+    reject(fmt::format("it sent '{}' where '{}' was expected", got, expected));
+  return {got, std::move(message["body"])};
+}
+
+Json Exchange::receive(std::string_view type, double limit_s) {
+  return receive_any({std::string(type)}, limit_s).body;
 }
 
 void Exchange::barrier(const std::string& name, double limit_s) {

@@ -54,6 +54,12 @@ class Exchange {
   void send(std::string_view type, const nlohmann::ordered_json& body);
   /// The body of the next message, which must be of this type. `limit_s` 0: the usual limit.
   [[nodiscard]] nlohmann::ordered_json receive(std::string_view type, double limit_s = 0);
+  struct Message {
+    std::string type;
+    nlohmann::ordered_json body;
+  };
+  /// The next message, which must be of one of these types.
+  [[nodiscard]] Message receive_any(const std::vector<std::string>& types, double limit_s = 0);
   /// Returns when the other end has come to the barrier of this name.
   void barrier(const std::string& name, double limit_s = 0);
   /// Tells the other end why there will be nothing more: its next receive() throws an Error that says so.

@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the engines of all formats share: hand-over of set-up work, counters, the device around them.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "model/link.hpp"
+#include "rdma/model/config.hpp"
+#include "rdma/model/transport.hpp"
+
+namespace doorbell::rdma {
+
+/// What all engines of one NIC share.
+struct ModelShared {
+  ModelConfig config;
+  model::Link link;
+  MemoryTable memory;
+  std::mutex atomics;
+  std::atomic<bool> removed{false};
+  u32* alive = nullptr;  ///< the word that says so
+  explicit ModelShared(const ModelConfig& c) : config(c), link(c.bytes_per_s, c.latency_ns) {}
+};
+
+/// Counters of one engine; written by its thread, read by anyone.
+struct EngineCounters {
+  static constexpr u32 kOps = 7;
+  std::array<std::atomic<u64>, kOps> requests{};
+  std::atomic<u64> bytes{0}, packets{0}, retransmissions{0}, rnr_naks{0}, error_completions{0}, cq_overflows{0},
+      doorbells{0}, invalid_doorbell_values{0};
+  static void add(std::atomic<u64>& c, u64 n) {
+    c.store(c.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+};
+
+class EngineBase {
+ public:
+  EngineBase(ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent, u32 index)
+      : shared_(shared),
+        dma_(space, agent, index),
+        faults_(shared.config.faults, shared.config.seed),
+        transport_(shared.memory, dma_, shared.atomics) {}
+  virtual ~EngineBase() = default;
+  EngineBase(const EngineBase&) = delete;
+  EngineBase& operator=(const EngineBase&) = delete;
+
+  /// One round over all queue pairs. Called by the engine's thread only. True when there was work.
+  virtual bool poll() = 0;
+
+  /// Runs `work` on the engine's thread between two rounds and waits for it. One caller at a time.
+  void run_between_rounds(const std::function<void()>& work);
+
+  // The following only inside run_between_rounds.
+  void add(Qp& q);
+  void remove(Qp& q);
+  /// `q` talks to whom its remote_qpn says, as far as that one is here, and the other way round.
+  void link(Qp& q);
+
+  [[nodiscard]] const EngineCounters& counters() const { return counters_; }
+  [[nodiscard]] const model::FaultInjector& faults() const { return faults_; }
+  [[nodiscard]] u64 dma_faults() const { return dma_.faults() + transport_.violations(); }
+
+ protected:
+  void serve_set_up();
+
+  ModelShared& shared_;
+  model::DmaEngine dma_;
+  model::FaultInjector faults_;
+  Transport transport_;
+  std::vector<Qp*> qps_;
+  EngineCounters counters_;
+
+ private:
+  std::atomic<const std::function<void()>*> request_{nullptr};
+};
+
+}  // namespace doorbell::rdma

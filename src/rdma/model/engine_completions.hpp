@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Engine: completion entries, when they are due, and never before the data that they announce.
+#pragma once
+
+#include "rdma/model/engine.hpp"
+
+namespace doorbell::rdma {
+
+template <class F>
+CqeFields Engine<F>::request_fields(const Qp& q, const DecodedWqe& d, Status status) const {
+  CqeFields f;
+  f.op = d.request.op;
+  f.qpn = q.qpn;
+  f.qp_handle = q.qpn;
+  f.wr_id = d.wr_id;
+  f.ring_units = q.sq.at.units;
+  f.completion.status = status;
+  f.completion.bytes = status == Status::ok ? d.request.bytes : 0;
+  f.completion.mark = F::kMark == Mark::unit ? q.sq.at.running : q.sq.at.serial + 1;
+  return f;
+}
+
+/// A queue pair's completions keep their order, whatever holds one of them back.
+template <class F>
+void Engine<F>::complete(Qp& q, const LateCompletion& c) {
+  if (c.due_ns != 0 || !q.late.empty()) [[unlikely]] {
+    if (c.ends_read) ++q.reads_outstanding;
+    q.late.push_back(c);
+  } else if (!c.silent) {
+    write_cqe(q, q.cq, c.fields);
+  }
+}
+
+template <class F>
+void Engine<F>::complete_receive(Qp& q, const CqeFields& f, u64 due_ns) {
+  if (due_ns != 0 || !q.late_receives.empty()) [[unlikely]]
+    q.late_receives.push_back({.due_ns = due_ns, .fields = f});
+  else write_cqe(q, q.recv_cq, f);
+}
+
+template <class F>
+bool Engine<F>::release_late(Qp& q) {
+  bool any = false;
+  for (; !q.late.empty() && q.late.front().due_ns <= now(); any = true) {
+    const LateCompletion c = q.late.front();
+    q.late.pop_front();
+    if (c.ends_read) --q.reads_outstanding;
+    if (!c.silent) write_cqe(q, q.cq, c.fields);
+  }
+  for (; !q.late_receives.empty() && q.late_receives.front().due_ns <= now(); any = true) {
+    write_cqe(q, q.recv_cq, q.late_receives.front().fields);
+    q.late_receives.pop_front();
+  }
+  return any;
+}
+
+/// An entry is free. False: the queue overflowed, which ends it and its queue pair.
+template <class F>
+bool Engine<F>::room(Qp& q, CompletionRing& cq) {
+  if (cq.held < cq.capacity) [[likely]]
+    return true;
+  DoorbellValue v;
+  bool told = Index::kConsumerByRecord;
+  if constexpr (!Index::kConsumerByRecord) {
+    told = read_doorbell(cq.doorbell, v);
+    if (told && v.queue != DoorbellValue::Queue::completion) {
+      note(WorkRing::Heard::nonsense);
+      told = false;
+    }
+  }
+  if (told) {
+    // The acquire inside orders the initiator's reads of freed entries before this side's overwriting them.
+    const u32 freed = distance(cq.consumed, Index::kConsumer, Index::consumer(cq.record, v, cq.at.units));
+    if (freed > cq.held) {
+      note(WorkRing::Heard::nonsense);
+    } else if (freed > 0) {
+      cq.consumed = advance(cq.consumed, 1, freed, 0);
+      cq.held -= freed;
+    }
+  }
+  if (cq.held < cq.capacity) return true;
+  cq.broken = true;
+  EngineCounters::add(counters_.cq_overflows, 1);
+  q.enter(QpState::error);
+  return false;
+}
+
+template <class F>
+void Engine<F>::write_cqe(Qp& q, CompletionRing& cq, const CqeFields& f) {
+  if (cq.broken || !room(q, cq)) return;
+  if (f.completion.status != Status::ok) EngineCounters::add(counters_.error_completions, 1);
+  const u64 at = u64{cq.at.slot} * F::kCqeParts;
+  const u32 pass = cq.at.pass;
+  cq.at = advance(cq.at, 1, 1, 0);
+  ++cq.held;
+  if constexpr (F::kCqByIndex) {
+    if (!cq.unpublished) unpublished_.push_back(&cq);
+    cq.unpublished = true;
+  }
+  if (cq.memory.host != nullptr) {
+    Word16* const to = cq.memory.host + at;
+    if (!dma_.pending()) F::encode_cqe(f, pass, to);
+    else held_.push_back({.host = to, .pass = pass, .fields = f});
+    return;
+  }
+  Word16 out[F::kCqeParts];
+  F::encode_cqe(f, pass, out);
+  const Iova to = cq.memory.iova + at * sizeof(Word16);
+  constexpr u32 owner = F::kCqePartB;
+  bool ok = dma_.deliver(to, out, owner * sizeof(Word16));
+  if constexpr (owner + 1 < F::kCqeParts)
+    ok = ok && dma_.deliver(to + (owner + 1) * sizeof(Word16), out + owner + 1,
+                            (F::kCqeParts - owner - 1) * sizeof(Word16));
+  if (ok) held_.push_back({.owner_part = to + owner * sizeof(Word16), .owner = out[owner]});
+}
+
+template <class F>
+bool Engine<F>::settle() {
+  return transport_.settle();
+}
+
+/// Data first, then what announces it.
+template <class F>
+bool Engine<F>::end_round() {
+  if (!settle()) return false;
+  for (const Held& h : held_) {
+    if (h.host != nullptr) F::encode_cqe(h.fields, h.pass, h.host);
+    else if (!dma_.deliver(h.owner_part, &h.owner, sizeof h.owner)) return false;
+  }
+  held_.clear();
+  if (!settle()) return false;
+  for (CompletionRing* cq : unpublished_) {
+    cq->unpublished = false;
+    store_release(cq->record + 2, published(cq->at, Counts::two_turns).value);
+  }
+  unpublished_.clear();
+  return true;
+}
+
+}  // namespace doorbell::rdma

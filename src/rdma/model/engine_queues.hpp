@@ -1,0 +1,213 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Engine: doorbells, the work that they announce, and what becomes of it when a queue pair fails.
+#pragma once
+
+#include "rdma/model/engine.hpp"
+
+namespace doorbell::rdma {
+
+template <class F>
+void Engine<F>::note(WorkRing::Heard heard) {
+  if (heard == WorkRing::Heard::nonsense) EngineCounters::add(counters_.invalid_doorbell_values, 1);
+}
+
+/// Takes what was stored to a doorbell since the last look; false when nothing was.
+template <class F>
+bool Engine<F>::read_doorbell(u64* word, DoorbellValue& v) {
+  if (load64_relaxed(word) == 0) return false;
+  // Memory keeps its value where a register would not: clearing it lets an equal value be seen again. The
+  // acquire orders the entries and records, which were written before, behind it.
+  v = F::decode_doorbell(exchange64(word, 0));
+  EngineCounters::add(counters_.doorbells, 1);
+  return true;
+}
+
+template <class F>
+void Engine<F>::hear(Qp& q) {
+  DoorbellValue v;
+  if (!read_doorbell(q.sq.doorbell, v)) return;
+  const QpState s = q.now();
+  const bool takes_sends = s == QpState::rts || s == QpState::sqd || s == QpState::error;
+  if (v.queue != DoorbellValue::Queue::send || v.id != q.qpn || !takes_sends) {
+    note(WorkRing::Heard::nonsense);
+    return;
+  }
+  note(q.sq.announce(Index::kSend, Index::send(q.sq.record, v, q.sq.at.units)));
+}
+
+template <class F>
+void Engine<F>::hear_receives(Qp& q) {
+  DoorbellValue v;
+  if constexpr (Index::kReceiveByRecord) {
+    note(q.rq.announce(Index::kReceive, Index::receive(q.rq.record, v, q.rq.at.units)));
+  }
+  if (!read_doorbell(q.rq.doorbell, v)) return;
+  if (v.queue != DoorbellValue::Queue::receive || v.id != q.qpn) note(WorkRing::Heard::nonsense);
+  else if constexpr (!Index::kReceiveByRecord)
+    note(q.rq.announce(Index::kReceive, Index::receive(q.rq.record, v, q.rq.at.units)));
+}
+
+/// Fetches the next WQEs from a ring in GPU memory, and their entries of the table.
+template <class F>
+bool Engine<F>::stage(Qp& q) {
+  q.staged_units = 0;
+  if (q.wait_until_ns != 0 && q.wait_until_ns > now()) return true;
+  const WorkRing& r = q.sq;
+  const u32 units = std::min(r.announced, kStageParts / F::kUnitParts);
+  const u32 before_end = std::min(units, r.at.units - r.at.slot);
+  constexpr u64 unit_bytes = u64{F::kUnitParts} * sizeof(Word16);
+  Word16* const to = q.staged.data();
+  if (!dma_.fetch(r.memory.iova + r.at.slot * unit_bytes, to, before_end * unit_bytes)) return false;
+  if (units > before_end &&
+      !dma_.fetch(r.memory.iova, to + u64{before_end} * F::kUnitParts, (units - before_end) * unit_bytes))
+    return false;
+  q.staged_units = units;
+  return true;
+}
+
+template <class F>
+bool Engine<F>::next_wqe(Qp& q, u32 staged_done, PartReader& out) const {
+  const WorkRing& r = q.sq;
+  if (r.memory.host != nullptr) {
+    out = {r.memory.host, r.at.units * F::kUnitParts, r.at.slot * F::kUnitParts};
+    return true;
+  }
+  out = {q.staged.data(), q.staged_units * F::kUnitParts, staged_done * F::kUnitParts};
+  return staged_done < q.staged_units;
+}
+
+/// The MSN table, where a format has one, says of this request what the NIC itself counts.
+template <class F>
+bool Engine<F>::table_agrees(const Qp& q, const WorkRequest& wr) const {
+  if constexpr (F::kHasTable) {
+    const u64* const table = q.device_memory.sq_table;
+    if (table == nullptr) return true;  // in GPU memory, where a look would cost a round trip
+    const RingPosition& at = q.sq.at;
+    return load64_relaxed(table + F::table_index(at, q.device_memory)) ==
+           F::table_entry(wr, at, q.device_memory);
+  }
+  return true;
+}
+
+/// The oldest receive, if one is posted. It stays where it is.
+template <class F>
+bool Engine<F>::next_receive(Qp& q, Receive& out) {
+  if (q.rq.announced == 0) hear_receives(q);
+  WorkRing& r = q.rq;
+  if (r.announced == 0) return false;
+  constexpr u32 parts = F::kReceiveParts;
+  PartReader reader{r.memory.host, r.at.units * parts, r.at.slot * parts};
+  if (r.memory.host == nullptr) {
+    if (q.receives_left == 0) {
+      const u32 n = std::min({r.announced, kStageReceives, r.at.units - r.at.slot});
+      constexpr u64 bytes = u64{parts} * sizeof(Word16);
+      if (!dma_.fetch(r.memory.iova + r.at.slot * bytes, q.staged_receives.data(), n * bytes) || !settle())
+        return false;
+      q.receives_left = n;
+      q.receives_taken = 0;
+    }
+    reader = {q.staged_receives.data(), (q.receives_left + q.receives_taken) * parts, q.receives_taken * parts};
+  }
+  out.wqe = F::decode_receive(reader);
+  out.position = r.at.running;
+  return true;
+}
+
+template <class F>
+void Engine<F>::take_receive(Qp& q) {
+  q.rq.take(1);
+  if (q.receives_left > 0) {
+    --q.receives_left;
+    ++q.receives_taken;
+  }
+  if constexpr (F::kCqByIndex) store_release(q.rq.record + 3, published(q.rq.at, Index::kReceive).value);
+}
+
+template <class F>
+bool Engine<F>::serve(Qp& q) {
+  const QpState state = q.now();
+  if (state == QpState::error) [[unlikely]] {
+    const bool work = q.sq.announced > 0;
+    flush(q);
+    return work;
+  }
+  if (q.sq.announced == 0 || (state != QpState::rts && !(state == QpState::sqd && q.started))) return false;
+  if (q.wait_until_ns != 0) {
+    if (q.wait_until_ns > now()) return false;
+    q.wait_until_ns = 0;
+  }
+  const u32 first = q.sq.at.running;
+  PartReader reader;
+  for (u32 n = 0; n < kBurst && q.sq.announced > 0 && next_wqe(q, q.sq.at.running - first, reader); ++n) {
+    if (q.sq.memory.host != nullptr) {
+      const u32 ahead = (q.sq.at.slot + kPrefetch) % q.sq.at.units;
+      __builtin_prefetch(q.sq.memory.host + u64{ahead} * F::kUnitParts);
+    }
+    const DecodedWqe d = F::decode_wqe(reader, q.sq.at.pass);
+    if (!d.owned) {  // announced, but not written: nothing behind it is looked at
+      note(WorkRing::Heard::nonsense);
+      q.sq.announced = 0;
+      break;
+    }
+    const u32 staged_left = q.sq.memory.host != nullptr ? ~0u : q.staged_units - (q.sq.at.running - first);
+    if (d.units > staged_left && d.units <= q.sq.announced) break;
+    if (!run(q, d, reader) || state == QpState::sqd) break;
+  }
+  if constexpr (F::kCqByIndex) store_release(q.sq.record + 1, published(q.sq.at, Index::kSend).value);
+  return true;
+}
+
+template <class F>
+void Engine<F>::flush(Qp& q) {
+  CqeFields all;
+  all.qpn = q.qpn;
+  all.qp_handle = q.qpn;
+  all.ring_units = q.sq.at.units;
+  all.completion.status = Status::flushed;
+  if constexpr (!Index::kFlushesEach) {
+    // One CQE ends a queue: what its driver had posted, it knows itself.
+    if (!q.flush_told) {
+      q.flush_told = true;
+      all.completion.flush_all = true;
+      complete(q, {.fields = all});
+      all.completion.receive = true;
+      complete_receive(q, all, 0);
+    }
+    q.sq.take(q.sq.announced);
+    hear_receives(q);
+    q.rq.take(q.rq.announced);
+    q.receives_left = 0;
+    return;
+  }
+  const u32 first = q.sq.at.running;
+  PartReader reader;
+  for (u32 n = 0; n < kBurst && q.sq.announced > 0 && next_wqe(q, q.sq.at.running - first, reader); ++n) {
+    const DecodedWqe d = F::decode_wqe(reader, q.sq.at.pass);
+    complete(q, {.fields = request_fields(q, d, Status::flushed)});
+    q.sq.take(std::max(d.units, 1u));
+    ++q.serial;
+  }
+  if constexpr (F::kCqByIndex) store_release(q.sq.record + 1, published(q.sq.at, Index::kSend).value);
+  flush_receives(q);
+}
+
+template <class F>
+void Engine<F>::flush_receives(Qp& q) {
+  Receive r;
+  for (u32 n = 0; n < kBurst && next_receive(q, r); ++n) {
+    CqeFields f;
+    f.op = Op::send;
+    f.qpn = q.qpn;
+    f.qp_handle = q.qpn;
+    f.wr_id = r.wqe.wr_id;
+    f.completion.receive = true;
+    f.completion.status = Status::flushed;
+    f.completion.mark = r.position;
+    take_receive(q);
+    complete_receive(q, f, 0);
+  }
+}
+
+}  // namespace doorbell::rdma

@@ -1,0 +1,285 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Engine: the life of one request, from its WQE to its completion. A request that cannot go on stays where
+// it is in the ring and is decoded again when its time has come.
+#pragma once
+
+#include <algorithm>
+
+#include "rdma/model/engine.hpp"
+
+namespace doorbell::rdma {
+
+using model::Fault;
+
+/// True: the next request may follow at once.
+template <class F>
+bool Engine<F>::run(Qp& q, const DecodedWqe& d, const PartReader& reader) {
+  const WorkRequest& wr = d.request;
+  if (!d.valid || !Index::claims(d, q.sq.at) || d.units > q.sq.announced || !table_agrees(q, wr)) [[unlikely]]
+    return fail(q, d, wr.bytes > kMaxMessage ? Status::local_length : Status::local_qp_op);
+  Work w;
+  w.wqe = &d;
+  if (wr.inlined) {
+    inlined(d, reader, w.local);
+  } else if (const Status s = transport_.find_local(d, returns_data(wr.op), w.local); s != Status::ok) {
+    return fail(q, d, s);
+  }
+  if (returns_data(wr.op) && q.options.max_rd_atomic == 0) return fail(q, d, Status::local_qp_op);
+  if (!may_start(q, wr)) return false;
+  if (q.retries > q.options.retry_count) return fail(q, d, Status::retry_exceeded);
+  const u32 packets = packets_of(wr.bytes, q.mtu);
+  if (q.resend) EngineCounters::add(counters_.retransmissions, packets - q.packets_through);
+  q.resend = false;
+  if (careful_ && !strike(q, w)) return false;
+  if (w.fault == Fault::error) return fail(q, d, Status::remote_operation);
+
+  Qp* const p = q.peer;
+  if (p == nullptr || !p->answers() || p->remote_qpn != q.qpn) return try_again(q, false);
+  const bool lossy = shared_.config.loss > 0;
+  if (!q.executed) {
+    bool told = false;
+    if (lossy && !packets_arrive(q, packets, told)) return try_again(q, told);
+    const Verdict v = execute(q, *p, w);
+    if (v.not_ready) return not_ready(q, d);
+    if (v.status != Status::ok) return fail(q, d, v.status);
+  } else if (lost(q)) {
+    return try_again(q, false);
+  }
+  if (lossy && lost(q)) {  // the acknowledgement: done, but the requester does not know
+    q.executed = true;
+    return try_again(q, false);
+  }
+  finish(q, w);
+  return true;
+}
+
+template <class F>
+bool Engine<F>::may_start(Qp& q, const WorkRequest& wr) {
+  if (q.reads_outstanding == 0) return true;
+  return !wr.fence && (!returns_data(wr.op) || q.reads_outstanding < q.options.max_rd_atomic);
+}
+
+/// Draws what goes wrong with this request. False: it does not go on now.
+template <class F>
+bool Engine<F>::strike(Qp& q, Work& w) {
+  const WorkRequest& wr = w.wqe->request;
+  if (faults_.active()) {
+    const bool data = wr.bytes > 0 && !is_atomic(wr.op);
+    w.fault = faults_.draw(q.ordinal, q.serial, data ? model::Direction::both : model::Direction::none);
+  }
+  switch (w.fault) {
+    case Fault::removal:
+      faults_.count(w.fault);
+      store_release(shared_.alive, 0);
+      shared_.removed.store(true, std::memory_order_release);
+      return false;
+    case Fault::reorder:
+      if (q.held_serial == q.serial) return true;
+      q.held_serial = q.serial;
+      q.wait_until_ns = wall_ns() + kReorderHoldNs;
+      faults_.count(w.fault);
+      return false;
+    case Fault::error:
+      faults_.count(w.fault);
+      return true;
+    case Fault::corrupt:
+    case Fault::misplace:
+    case Fault::stale:
+      w.strike = {w.fault, faults_.choose(q.ordinal, q.serial, wr.bytes), false};
+      return true;
+    default:
+      return true;
+  }
+}
+
+/// A copy that a device thread does at once must not overtake what the DMA agent still has to do.
+template <class F>
+void Engine<F>::order(Qp& q, bool gpu) {
+  if (q.gpu_copies && !gpu) (void)settle();
+  q.gpu_copies = gpu;
+}
+
+template <class F>
+auto Engine<F>::refuse(Qp& p, Status requester) -> Verdict {
+  p.enter(QpState::error);
+  return {requester, false};
+}
+
+template <class F>
+auto Engine<F>::execute(Qp& q, Qp& p, Work& w) -> Verdict {
+  const WorkRequest& wr = w.wqe->request;
+  const bool send_op = wr.op == Op::send || wr.op == Op::send_imm;
+  if (!send_op)
+    if (const Status s = transport_.find_remote(wr, p, w.remote); s != Status::ok) return refuse(p, s);
+  if (returns_data(wr.op) && q.reads_outstanding >= p.options.max_rd_atomic)
+    return refuse(p, Status::remote_invalid_request);
+  Receive r;
+  const bool takes = takes_receive(wr.op);
+  if (takes && (q.rnr_tries < shared_.config.rnr_tries || !next_receive(p, r))) return {Status::ok, true};
+  if (wr.fence && q.gpu_copies) (void)settle();
+  if (shared_.link.limited())
+    w.due_ns = shared_.link.finish_time(now(), wire_bytes(wr.op, wr.bytes, packets_of(wr.bytes, q.mtu)));
+
+  const Verdict v = is_atomic(wr.op) ? exchange(q, w) : send_op ? send(q, p, w, r) : transfer(q, p, w);
+  if (takes && !send_op) received(p, w, r, v.status);
+  if (w.strike.done) faults_.count(w.fault);
+  return v;
+}
+
+template <class F>
+auto Engine<F>::transfer(Qp& q, Qp& p, Work& w) -> Verdict {
+  const WorkRequest& wr = w.wqe->request;
+  if (wr.bytes == 0) return {};
+  order(q, w.local.gpu || w.remote.place.gpu);
+  SegmentList remote;
+  remote.add(w.remote);
+  const bool moved = wr.op == Op::read ? transport_.move(w.local, remote, wr.bytes, w.strike)
+                                       : transport_.move(remote, w.local, wr.bytes, w.strike);
+  return moved ? Verdict{} : refuse(p, Status::remote_operation);
+}
+
+template <class F>
+auto Engine<F>::send(Qp& q, Qp& p, Work& w, const Receive& r) -> Verdict {
+  const WorkRequest& wr = w.wqe->request;
+  Status here = Status::ok;
+  SegmentList to;
+  u64 space = 0;
+  for (u32 i = 0; i < r.wqe.sges; ++i) space += r.wqe.sge[i].bytes;
+  if (!r.wqe.valid) here = Status::local_qp_op;
+  else if (space < wr.bytes) here = Status::local_length;
+  else if (wr.bytes > 0) here = transport_.find_local(r.wqe, true, to);
+  if (here == Status::ok && wr.bytes > 0) {
+    order(q, w.local.gpu || to.gpu);
+    if (!transport_.move(to, w.local, wr.bytes, w.strike)) here = Status::local_qp_op;
+  }
+  received(p, w, r, here);
+  if (here == Status::ok) return {};
+  return refuse(p, here == Status::local_length ? Status::remote_invalid_request : Status::remote_operation);
+}
+
+template <class F>
+auto Engine<F>::exchange(Qp& q, Work& w) -> Verdict {
+  u64 old = 0;
+  order(q, false);
+  if (!transport_.atomic(w.wqe->request, w.remote, old)) return {Status::remote_operation, false};
+  SegmentList result;
+  result.add({{reinterpret_cast<u8*>(&old), nullptr, false}, sizeof old, nullptr});
+  order(q, w.local.gpu);
+  return {transport_.move(w.local, result, sizeof old, w.strike) ? Status::ok : Status::remote_operation, false};
+}
+
+/// The message has used up its receive.
+template <class F>
+void Engine<F>::received(Qp& p, const Work& w, const Receive& r, Status status) {
+  const WorkRequest& wr = w.wqe->request;
+  CqeFields f;
+  f.op = wr.op;
+  f.qpn = p.qpn;
+  f.qp_handle = p.qpn;
+  f.wr_id = r.wqe.wr_id;
+  f.completion.receive = true;
+  f.completion.status = status;
+  f.completion.mark = r.position;
+  if (status == Status::ok) {
+    f.completion.bytes = wr.bytes;
+    f.completion.with_imm = has_imm(wr.op);
+    f.completion.imm = f.completion.with_imm ? wr.imm : 0;
+  }
+  take_receive(p);
+  complete_receive(p, f, w.due_ns);
+}
+
+/// Inlined payload lies in the ring itself, and may go on at its beginning.
+template <class F>
+void Engine<F>::inlined(const DecodedWqe& d, const PartReader& reader, SegmentList& out) const {
+  auto* const ring = reinterpret_cast<u8*>(const_cast<Word16*>(reader.ring));
+  const u32 ring_bytes = reader.parts * static_cast<u32>(sizeof(Word16));
+  u32 at = (reader.first + d.inline_part) * static_cast<u32>(sizeof(Word16)) + d.inline_offset;
+  if (at >= ring_bytes) at -= ring_bytes;
+  const u32 before_end = std::min(d.request.bytes, ring_bytes - at);
+  out.add({{ring + at, nullptr, false}, before_end, nullptr});
+  if (before_end < d.request.bytes) out.add({{ring, nullptr, false}, d.request.bytes - before_end, nullptr});
+}
+
+/// Whether the next packet of this queue pair is lost.
+template <class F>
+bool Engine<F>::lost(Qp& q) {
+  const u64 draw = pattern::mix64(shared_.config.seed ^ pattern::mix64(u64{q.ordinal} << 40 ^ ++q.packets_drawn));
+  return static_cast<double>(draw >> 11) * 0x1p-53 < shared_.config.loss;
+}
+
+/// Sends what has not come through yet. `told`: a packet behind the lost one arrived, so that the responder
+/// asks for it and nobody waits for a time-out.
+template <class F>
+bool Engine<F>::packets_arrive(Qp& q, u32 packets, bool& told) {
+  const u32 before = q.packets_through;
+  for (; q.packets_through < packets; ++q.packets_through) {
+    if (!lost(q)) continue;
+    for (u32 i = q.packets_through + 1; i < packets && !told; ++i) told = !lost(q);
+    if (q.packets_through > before) q.retries = 0;  // acknowledged progress
+    return false;
+  }
+  return true;
+}
+
+template <class F>
+bool Engine<F>::not_ready(Qp& q, const DecodedWqe& d) {
+  EngineCounters::add(counters_.rnr_naks, 1);
+  q.started = true;
+  if (++q.rnr_tries > q.options.rnr_retry && q.options.rnr_retry != 7)
+    return fail(q, d, Status::rnr_retry_exceeded);
+  q.wait_until_ns = wall_ns() + rnr_timer_ns(q.peer->options.min_rnr_timer);
+  return false;
+}
+
+template <class F>
+bool Engine<F>::try_again(Qp& q, bool at_once) {
+  q.started = q.resend = true;
+  ++q.retries;
+  const u32 code = q.options.timeout;
+  if (!at_once) q.wait_until_ns = code == 0 ? kForEver : wall_ns() + (u64{4096} << code);
+  return false;
+}
+
+template <class F>
+bool Engine<F>::fail(Qp& q, const DecodedWqe& d, Status status) {
+  complete(q, {.fields = request_fields(q, d, status)});
+  q.sq.take(std::clamp(d.units, 1u, q.sq.announced), 1);
+  ++q.serial;
+  q.next_request();
+  q.enter(QpState::error);
+  return false;
+}
+
+template <class F>
+void Engine<F>::finish(Qp& q, const Work& w) {
+  const WorkRequest& wr = w.wqe->request;
+  const u32 packets = packets_of(wr.bytes, q.mtu);
+  EngineCounters::add(counters_.requests[static_cast<u32>(wr.op)], 1);
+  EngineCounters::add(counters_.bytes, wr.bytes);
+  EngineCounters::add(counters_.packets, packets);
+  const bool timed_read = w.due_ns != 0 && returns_data(wr.op);
+  const bool signalled = wr.signalled || q.signal_all;
+  if (signalled || timed_read) {
+    LateCompletion c{.due_ns = w.due_ns, .ends_read = timed_read, .silent = !signalled,
+                     .fields = request_fields(q, *w.wqe, Status::ok)};
+    if (careful_ && signalled) {
+      if (w.fault == Fault::drop) c.silent = true;
+      if (w.fault == Fault::delay) c.due_ns = std::max(w.due_ns, wall_ns()) + shared_.config.delay_ns;
+      if (w.fault == Fault::drop || w.fault == Fault::delay || w.fault == Fault::duplicate)
+        faults_.count(w.fault);
+    }
+    complete(q, c);
+    if (careful_ && signalled && w.fault == Fault::duplicate) {
+      c.ends_read = false;
+      complete(q, c);
+    }
+  }
+  q.sq.take(w.wqe->units, packets);
+  ++q.serial;
+  q.next_request();
+}
+
+}  // namespace doorbell::rdma

@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The software NIC as a back end.
+#pragma once
+
+#include <memory>
+
+#include "rdma/backends.hpp"
+#include "rdma/device.hpp"
+
+namespace doorbell::rdma {
+
+/// Opens what "model[:KEY=VALUE,...]" asks for, speaking the queue format of `request.provider`.
+[[nodiscard]] std::unique_ptr<Device> open_model(const DeviceRequest& request);
+
+}  // namespace doorbell::rdma

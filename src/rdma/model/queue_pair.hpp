@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A model NIC's queue pair as its user sees it: memory for the rings, changes of state.
+#pragma once
+
+#include "rdma/model/nic.hpp"
+
+namespace doorbell::rdma {
+
+class ModelQueuePair final : public QueuePairObject {
+ public:
+  ModelQueuePair(ModelNic& nic, const QueuePairShape& shape);
+  ~ModelQueuePair() override;
+
+  [[nodiscard]] Endpoint endpoint() const override;
+  void initialise(const ConnectionOptions& options) override;
+  void connect(const Endpoint& peer, const ConnectionOptions& options) override;
+  void reset() override;
+  void fail() override;
+  [[nodiscard]] QpState state() const override { return qp_.state.load(std::memory_order_acquire); }
+  [[nodiscard]] QueuePairMemory memory(Initiator initiator) override;
+  [[nodiscard]] u32 max_inline() const override { return shape_.max_inline; }
+
+  /// RTS -> SQD: the request under way ends, the next one is not begun.
+  void drain();
+  /// SQD -> RTS.
+  void resume();
+
+ private:
+  friend class ModelNic;
+  void change(QpState to, const std::function<void()>& also = {});
+  void clear_rings();
+  void set_up_rings();
+  void start_over();
+  [[nodiscard]] QueuePairMemory addresses(bool on_gpu) const;
+  [[nodiscard]] EngineBase& engine() const;
+
+  ModelNic& nic_;
+  QueuePairShape shape_;
+  QueueLayout layout_;
+  ModelNic::Registers registers_;
+  Mapped rings_;
+  Mapped records_;
+  Region track_;
+  Qp qp_;
+  u32 engine_ = 0;
+  bool counted_ = false;  ///< among its engine's connected ones
+};
+
+}  // namespace doorbell::rdma

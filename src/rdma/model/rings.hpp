@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The NIC's view of rings: where each stands, and how an initiator's index is taken for progress.
+#pragma once
+
+#include <doorbell/address_space.hpp>
+#include <doorbell/rdma/format.hpp>
+
+namespace doorbell::rdma {
+
+/// What an index that an initiator publishes counts.
+enum class Counts {
+  slots,      ///< the slot: 0..entries-1
+  two_turns,  ///< the slot, and whether the turn is an odd one
+  bits16,     ///< all entries ever, 16 bits
+  bits24,
+};
+
+/// The index that stands for `at`, and the number of different ones.
+struct PublishedIndex {
+  u32 value = 0;
+  u32 modulo = 1;
+};
+[[nodiscard]] inline PublishedIndex published(const RingPosition& at, Counts counts) {
+  switch (counts) {
+    case Counts::slots:
+      return {at.slot, at.units};
+    case Counts::two_turns:
+      return {(at.pass & 1) * at.units + at.slot, 2 * at.units};
+    case Counts::bits16:
+      return {at.running & 0xffff, 0x10000};
+    case Counts::bits24:
+      break;
+  }
+  return {at.running & 0xffffff, 0x1000000};
+}
+
+/// How far ahead of `at` an initiator's index is; more than any ring holds when it is none.
+[[nodiscard]] inline u32 distance(const RingPosition& at, Counts counts, u32 value) {
+  const PublishedIndex here = published(at, counts);
+  if (value >= here.modulo) return ~0u;
+  return value >= here.value ? value - here.value : value + here.modulo - here.value;
+}
+
+/// Entries in host or GPU memory. Rings are looked up once, when their queue pair is created.
+struct RingMemory {
+  Word16* host = nullptr;  ///< null when the ring lies in GPU memory
+  Iova iova = 0;
+};
+
+/// A ring that the NIC reads: `at` is the next unit to take, `announced` what is there behind it.
+struct WorkRing {
+  RingMemory memory;
+  RingPosition at;
+  u32 announced = 0;
+  u32 capacity = 0;  ///< units that can be announced at once
+  u64* doorbell = nullptr;
+  u32* record = nullptr;
+
+  enum class Heard { nothing, news, nonsense };
+  /// Takes an initiator's index for the ring's new end.
+  Heard announce(Counts counts, u32 value) {
+    const u32 ahead = distance(at, counts, value);
+    if (ahead == announced) return Heard::nothing;
+    if (ahead < announced || ahead > capacity) return Heard::nonsense;
+    announced = ahead;
+    return Heard::news;
+  }
+  void take(u32 units, u32 packets = 0) {
+    at = advance(at, 1, units, packets);
+    announced -= units < announced ? units : announced;
+  }
+};
+
+/// A completion ring: the NIC writes at `at`; `held` entries are not given back yet.
+struct CompletionRing {
+  RingMemory memory;
+  RingPosition at;
+  RingPosition consumed;
+  u32 held = 0;
+  u32 capacity = 0;
+  u64* doorbell = nullptr;
+  u32* record = nullptr;
+  bool broken = false;     ///< it overflowed: no entry is ever written again
+  bool unpublished = false;  ///< entries are written that the ring state does not tell of yet
+};
+
+/// How the device side of a format finds an initiator's indices: in records or in doorbell words.
+template <class F>
+struct Indices;
+
+struct Mlx5;
+template <>
+struct Indices<Mlx5> {
+  static constexpr Counts kSend = Counts::bits16, kReceive = Counts::bits16, kConsumer = Counts::bits24;
+  static constexpr bool kReceiveByRecord = true, kConsumerByRecord = true;
+  static constexpr bool kFlushesEach = true;  ///< a CQE for every flushed request, not one for all
+  static constexpr u32 kCqHole = 0;           ///< entries that a consumer's index cannot tell from none
+  static u32 send(const u32* record, const DoorbellValue&, u32) { return be32(load_acquire(record + 1)) & 0xffff; }
+  static u32 receive(const u32* record, const DoorbellValue&, u32) { return be32(load_acquire(record)) & 0xffff; }
+  static u32 consumer(const u32* record, const DoorbellValue&, u32) {
+    return be32(load_acquire(record)) & 0xffffff;
+  }
+  static bool claims(const DecodedWqe& d, const RingPosition& at) { return d.index == (at.running & 0xffff); }
+};
+
+}  // namespace doorbell::rdma

@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What set-up code must know of a queue format, without being a template itself.
+#pragma once
+
+#include <memory>
+
+#include "rdma/model/engine_base.hpp"
+
+namespace doorbell::rdma {
+
+struct FormatShape {
+  const char* name;
+  u32 unit_parts;
+  u32 receive_parts;
+  u32 cqe_parts;
+  u32 max_inline;
+  bool has_table;
+  u32 max_sq_units;
+  // Entries that an index of the slot alone cannot tell from none.
+  u32 sq_hole, rq_hole, cq_hole;
+  Mark mark;
+  u32 (*sq_units)(u32 requests, u32 max_inline);
+  u32 (*rq_entries)(u32 receives);
+  u32 (*cq_entries)(u32 completions);
+  Word16 (*cqe_initial)(u32 part);
+  std::unique_ptr<EngineBase> (*engine)(ModelShared&, const SoftwareAddressSpace&, model::DmaAgent*, u32 index);
+};
+
+/// Throws Error for Provider::verbs, which is no format.
+[[nodiscard]] const FormatShape& shape_of(Provider p);
+
+/// Where the parts of a queue pair lie in its memory.
+struct QueueLayout {
+  u32 sq_units = 0, rq_entries = 0, cq_entries = 0, recv_cq_entries = 0;
+  u64 table = 0, rq = 0, cq = 0, recv_cq = 0, bytes = 0;  ///< offsets; the send ring is at 0
+};
+[[nodiscard]] QueueLayout layout_of(const FormatShape& f, const QueuePairShape& shape);
+
+}  // namespace doorbell::rdma

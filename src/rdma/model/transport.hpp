@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the responder and the wire do to one request, whatever queue format it came in: checks of keys and
+// rights, movement of data, atomics.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "model/dma.hpp"
+#include "model/fault.hpp"
+#include "rdma/model/memory_table.hpp"
+#include "rdma/model/qp.hpp"
+
+namespace doorbell::rdma {
+
+/// Bytes in memory that the NIC has looked up.
+struct Segment {
+  model::DmaPlace place;
+  u32 bytes = 0;
+  const MemoryTable::Entry* memory = nullptr;  ///< null for inlined payload
+};
+
+struct SegmentList {
+  static constexpr u32 kMax = DecodedWqe::kMaxSges;
+  u32 count = 0;
+  bool gpu = false;
+  std::array<Segment, kMax> list;
+  void add(const Segment& s) {
+    list[count++] = s;
+    gpu = gpu || s.place.gpu;
+  }
+};
+
+/// The pause that a code of min_rnr_timer stands for.
+[[nodiscard]] u64 rnr_timer_ns(u32 code);
+
+/// Bytes that a message of `packets` packets occupies the wire with, RoCEv2 over IPv4.
+[[nodiscard]] u64 wire_bytes(Op op, u32 bytes, u32 packets);
+
+/// One per engine. Copies to or from GPU memory are over after DmaEngine::commit().
+class Transport {
+ public:
+  /// `atomics` is shared by all engines of the device.
+  Transport(const MemoryTable& table, model::DmaEngine& dma, std::mutex& atomics)
+      : table_(table), dma_(dma), atomics_(atomics) {}
+
+  /// The requester's or a receive's own buffers, with local_write where the NIC will write.
+  [[nodiscard]] Status find_local(const DecodedWqe& d, bool written, SegmentList& out);
+  /// Whether the responder lets `wr` reach its memory; `out` is where.
+  [[nodiscard]] Status find_remote(const WorkRequest& wr, const Qp& responder, Segment& out);
+
+  /// What strikes the data of a message on its way.
+  struct Strike {
+    model::Fault fault = model::Fault::none;
+    u64 choice = 0;     ///< which byte
+    bool done = false;  ///< it really did
+  };
+  /// Moves `bytes` bytes. False: the DMA engine cannot.
+  [[nodiscard]] bool move(const SegmentList& to, const SegmentList& from, u32 bytes, Strike& strike);
+  /// Reads, changes and writes 8 bytes, as one for every other atomic of this device.
+  [[nodiscard]] bool atomic(const WorkRequest& wr, const Segment& at, u64& old);
+  /// Something that move() started needs commit().
+  [[nodiscard]] bool settle();
+  [[nodiscard]] u64 violations() const { return violations_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Extent {
+    u8* begin;
+    u8* end;
+    bool written;
+  };
+  Status violation(Status s);
+  bool copy(const model::DmaPlace& to, const model::DmaPlace& from, u64 bytes);
+  bool order(const u8* at, u64 bytes, bool written);
+  bool move_struck(const SegmentList& to, const SegmentList& from, u32 bytes, Strike& strike);
+
+  const MemoryTable& table_;
+  model::DmaEngine& dma_;
+  std::mutex& atomics_;
+  std::vector<Extent> open_;  // what copies of this commit touch
+  std::vector<u8> scratch_;
+  std::atomic<u64> violations_{0};
+};
+
+}  // namespace doorbell::rdma
