@@ -594,6 +594,24 @@ TYPED_TEST(RdmaFormat, ARingShorterThanAUnitHoldsNothing) {
   }
 }
 
+TYPED_TEST(RdmaFormat, ARequestLongerThanItsRingIsRefused) {
+  using F = TypeParam;
+  const std::vector<u8> payload(std::max(F::kMaxInline, 1u), 1);
+  WorkRequest wr = with_bytes(Op::write, F::kMaxInline);
+  wr.inlined = F::kMaxInline != 0;
+  wr.payload = payload.data();
+  const u32 parts = F::units(wr) * F::kUnitParts;
+  std::vector<Word16> ring(parts);
+  build_wqe<F>(ring, wr, {}, {});
+  EXPECT_TRUE(F::decode_wqe(reader_of(ring, 0), 0).valid);
+  // The last block may hold padding only; one less does not hold the request.
+  ring.resize(parts - F::kUnitParts);
+  ring.shrink_to_fit();
+  if (!ring.empty()) {
+    EXPECT_FALSE(F::decode_wqe(reader_of(ring, 0), 0).valid);
+  }
+}
+
 // --- words -----------------------------------------------------------------------------------------
 
 TEST(MemoryOrder, TheChosenDwordIsTheOneThatIsOrdered) {
