@@ -1,0 +1,4 @@
+# SPDX-FileCopyrightText: 2026 The doorbell authors
+# SPDX-License-Identifier: Apache-2.0
+
+doorbell_test(rdma_formats_test unit ${CMAKE_CURRENT_LIST_DIR}/rdma_formats_test.cpp)
