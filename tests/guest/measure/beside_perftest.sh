@@ -29,7 +29,7 @@ theirs() {
 }
 
 # The cells: what doorbell does, and perftest by its defaults and by its best settings here: lists of requests posted
-# at once, one completion a list, the older way to post.
+# at once, one completion a list.
 ours_in() { # CELL TURN
   case "$1" in
     write-4096) ours "$1-ours-$2" write 4096 1024 128 32 ;;
@@ -37,11 +37,11 @@ ours_in() { # CELL TURN
     send-4096) ours "$1-ours-$2" send 4096 1024 128 32 ;;
     write-one-8) ours "$1-ours-$2" write 8 2000 1 1 ;;
     read-lat-4096) ours "$1-ours-$2" read 4096 500 1 1 ;;
-    write-lat-8) ours "$1-ours-$2" write 8 2000 1 1 ;;
+    write-lat-8) ours "$1-ours-$2" write 8 500 1 1 ;;
   esac
 }
 theirs_in() { # CELL TURN
-  local lists=(-l 32 -Q 32 --use_old_post_send)
+  local lists=(-l 32 -Q 32)
   case "$1" in
     write-4096)
       theirs "$1-default-$2" ib_write_bw -s 4096 -n 1024
@@ -58,7 +58,7 @@ theirs_in() { # CELL TURN
     # One write at a time, from post to completion. ib_write_lat is something else: half of a ping-pong of writes that
     # the other end sees in its memory.
     write-one-8) theirs "$1-best-$2" ib_write_bw -s 8 -n 2000 -t 1 -Q 1 ;;
-    write-lat-8) theirs "$1-best-$2" ib_write_lat -s 8 -n 2000 ;;
+    write-lat-8) theirs "$1-best-$2" ib_write_lat -s 8 -n 500 ;;
     read-lat-4096) theirs "$1-best-$2" ib_read_lat -s 4096 -n 500 ;;
   esac
 }
