@@ -23,3 +23,33 @@ soft_roce() {
   ip address add $roce_address/24 dev v0
   rdma link add rxe0 type rxe netdev v0 && within 10 rxe_active
 }
+
+# listens PORT: somebody does; /proc has it in hexadecimal, state 0A
+listens() { grep -qsi ":$(printf %04X "$1") [0-9A-F]*:0000 0A" /proc/net/tcp /proc/net/tcp6; }
+listens_no_more() { ! listens "$1"; }
+
+# both_ends NAME PORT SERVER -- CLIENT: starts the server's command, and the client's once it listens. Output goes to
+# $GUEST_OUT/NAME.server.log and NAME.log; one check, that both end with 0.
+both_ends() {
+  local name=$1 port=$2 server=() pid rc server_rc
+  shift 2
+  while [ "$1" != -- ]; do server+=("$1"); shift; done
+  shift
+  within 10 listens_no_more "$port"
+  timeout 120 "${server[@]}" >"$GUEST_OUT/$name.server.log" 2>&1 &
+  pid=$!
+  within 20 listens "$port" || echo "$name: nobody listens on port $port"
+  timeout 120 "$@" >"$GUEST_OUT/$name.log" 2>&1
+  rc=$?
+  # Without its client, a server may wait for ever.
+  [ $rc -eq 0 ] || kill "$pid" 2>/dev/null
+  wait "$pid"
+  server_rc=$?
+  if [ $rc -eq 0 ] && [ $server_rc -eq 0 ]; then
+    ok "$name"
+  else
+    not_ok "$name: exit codes $rc and $server_rc (server): $*"
+    tail -n 5 "$GUEST_OUT/$name.log" "$GUEST_OUT/$name.server.log"
+    return 1
+  fi
+}

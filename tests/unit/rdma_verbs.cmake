@@ -5,3 +5,11 @@
 doorbell_test(verbs_queue_pair_test unit ${CMAKE_CURRENT_LIST_DIR}/verbs_queue_pair_test.cpp)
 # What two processes of an RDMA run tell each other, over the loopback interface.
 doorbell_test(rdma_exchange_test unit ${CMAKE_CURRENT_LIST_DIR}/rdma_exchange_test.cpp)
+
+# The device over a made-up libibverbs.
+doorbell_fake_driver(fake_verbs ibverbs fake_verbs.cpp)
+doorbell_fake_driver(fake_verbs_incomplete ibverbs fake_cuda.cpp)
+doorbell_test(verbs_device_test unit ${CMAKE_CURRENT_LIST_DIR}/verbs_device_test.cpp)
+add_dependencies(verbs_device_test fake_verbs fake_verbs_incomplete)
+target_compile_definitions(verbs_device_test PRIVATE
+  FAKE_VERBS="$<TARGET_FILE:fake_verbs>" FAKE_VERBS_INCOMPLETE="$<TARGET_FILE:fake_verbs_incomplete>")

@@ -13,8 +13,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <thread>
 #include <vector>
 
+#include "rdma/exchange.hpp"
 #include "rdma/verbs/device.hpp"
 #include "rdma/verbs/library.hpp"
 
@@ -457,6 +459,43 @@ TEST_F(VerbsErrors, StatesThatAreSkippedAreErrors) {
   options_.timeout = 32;
   a_.object->initialise(options_);
   EXPECT_THROW(a_.object->connect(b_.object->endpoint(), options_), Error);
+}
+
+/// As `--listen` and `--connect` do it: two devices of their own that know of each other by Exchange only.
+TEST_F(VerbsTest, TwoEndsMeetOverTcp) {
+  Listener listener({"127.0.0.1", 0});
+  poison(remote());
+  std::thread server([&] {
+    VerbsDevice device(parse_verbs_spec(spec()));
+    const auto mr = device.register_memory(region_, access::all);
+    End end(device, {});
+    end.object->initialise(options_);
+    Exchange x = listener.accept(10, 10);
+    const std::vector<MemoryKey> key{{mr->iova() + kHalf, mr->rkey(), kHalf}};
+    (void)x.swap(key);
+    end.object->connect(x.swap(std::vector{end.object->endpoint()}).at(0), options_);
+    x.barrier("connected");
+    x.barrier("written");
+    x.send("report", {{"first", remote(kPad)[0]}});
+  });
+  Exchange x = Exchange::connect(listener.at(), 10);
+  End end(device_, {});
+  end.object->initialise(options_);
+  const MemoryKey key = x.swap(std::vector<MemoryKey>(1)).at(0);
+  EXPECT_EQ(key.bytes, kHalf);
+  end.object->connect(x.swap(std::vector{end.object->endpoint()}).at(0), options_);
+  end.start();
+  x.barrier("connected");
+  fill(local(kPad), 10'000, 9);
+  WorkRequest r = make(Op::write, 10'000);
+  r.remote = key.address + kPad;
+  r.rkey = key.rkey;
+  end.request(r);
+  end.expect_status(Status::ok);
+  expect_data(remote(kPad), 10'000, 9);
+  x.barrier("written");
+  EXPECT_EQ(x.receive("report")["first"], byte_of(0, 9));
+  server.join();
 }
 
 TEST_F(VerbsTest, TellsWhatItIs) {

@@ -80,9 +80,9 @@ const ibv_gid_entry* preferred_gid(const std::vector<ibv_gid_entry>& entries) {
   return best == entries.end() ? nullptr : &*best;
 }
 
-VerbsContext::VerbsContext(const VerbsConfig& config) {
+VerbsContext::VerbsContext(const VerbsConfig& config) : sysfs(config.sysfs) {
   try {
-    open(config.device);
+    open(config);
     choose_port(config.port);
     choose_gid(config.gid);
     pd = verbs.alloc_pd(context);
@@ -102,11 +102,11 @@ void VerbsContext::close() noexcept {
   if (context != nullptr) verbs.close_device(context);
 }
 
-void VerbsContext::open(const std::string& wanted) {
+void VerbsContext::open(const VerbsConfig& config) {
   const DeviceList list(verbs);
-  ibv_device* device = list.find(wanted);
-  if (device == nullptr) not_found(wanted, list.names());
-  facts = rdma_device_facts(device->name);
+  ibv_device* device = list.find(config.device);
+  if (device == nullptr) not_found(config.device, list.names());
+  facts = rdma_device_facts(device->name, config.sysfs);
   context = verbs.open_device(device);
   if (context == nullptr)
     verbs_failed(fmt::format("RDMA device {}", facts.name), errno,

@@ -26,6 +26,7 @@ class VerbsContext {
   ibv_context* context = nullptr;
   ibv_pd* pd = nullptr;
   RdmaDeviceFacts facts;
+  std::filesystem::path sysfs;
   ibv_device_attr attributes = {};
   u32 port = 1;
   ibv_port_attr port_attributes = {};
@@ -35,7 +36,7 @@ class VerbsContext {
   [[nodiscard]] bool ethernet() const { return port_attributes.link_layer == IBV_LINK_LAYER_ETHERNET; }
 
  private:
-  void open(const std::string& wanted);
+  void open(const VerbsConfig& config);
   void choose_port(u32 wanted);
   void choose_gid(int wanted);
   [[nodiscard]] ibv_port_attr query_port(u32 number) const;

@@ -41,9 +41,9 @@ ibv_mr* register_gpu_memory(const VerbsContext& c, gpu::Gpu& gpu, const Region& 
 }
 
 /// Every counter file of a port; what is no number is left out.
-nlohmann::ordered_json read_counters(const std::string& device, u32 port) {
+nlohmann::ordered_json read_counters(const VerbsContext& c) {
   auto all = nlohmann::ordered_json::object();
-  const auto root = std::filesystem::path("/sys/class/infiniband") / device / "ports" / std::to_string(port);
+  const auto root = c.sysfs / "class/infiniband" / c.facts.name / "ports" / std::to_string(c.port);
   for (const char* folder : {"counters", "hw_counters"}) {
     for (const std::string& name : names_in(root / folder)) {
       if (name == "lifespan") continue;  // how often the others are refreshed
@@ -92,7 +92,7 @@ VerbsDevice::VerbsDevice(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gp
     : context_(std::make_shared<VerbsContext>(config)),
       gpu_(std::move(gpu)),
       events_(std::make_unique<VerbsEvents>(context_)),
-      counted_before_(read_counters(context_->facts.name, context_->port)),
+      counted_before_(read_counters(*context_)),
       max_inline_(probe_max_inline()) {}
 
 VerbsDevice::~VerbsDevice() = default;
@@ -185,7 +185,7 @@ const u32* VerbsDevice::alive(Initiator initiator) {
 }
 
 nlohmann::ordered_json VerbsDevice::counters() {
-  nlohmann::ordered_json all = read_counters(context_->facts.name, context_->port);
+  nlohmann::ordered_json all = read_counters(*context_);
   for (auto& [name, value] : all.items())
     if (counted_before_.contains(name)) value = value.get<i64>() - counted_before_[name].get<i64>();
   all["events"] = events_->counts();

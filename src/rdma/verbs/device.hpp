@@ -6,6 +6,7 @@
 
 #include <doorbell/gpu.hpp>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct VerbsConfig {
   std::string device;  ///< "rxe0"; empty: the only one there is
   u32 port = 0;        ///< 0: the first active one
   int gid = -1;        ///< index in the port's table; -1: RoCE v2, IPv4 before IPv6
+  std::filesystem::path sysfs = "/sys";
 };
 [[nodiscard]] options::OptionTable verbs_keys();
 [[nodiscard]] VerbsConfig parse_verbs_spec(const std::string& spec);

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The doorbell authors
+# SPDX-License-Identifier: Apache-2.0
+
+# Inside the guest: doorbell and perftest on the same soft-RoCE device, in turns. Both ends run here, in two processes.
+# Usage: beside_perftest.sh [TURNS[:perftest]]; run it with tests/guest/measure/rdma.sh, which reads what it leaves in
+# $GUEST_OUT. With ":perftest" doorbell is left out.
+. tests/guest/lib.sh
+. tests/guest/soft_roce.sh
+
+turns=${1:-7}
+only=${turns#*:}
+turns=${turns%:*}
+port=18515 # the default of both
+
+# ours NAME OP BYTES ITERATIONS IN_FLIGHT BATCH: perftest checks no data, so this does not either
+ours() {
+  both_ends "$1" $port "$doorbell" rdma --provider verbs --device rxe0 --listen $roce_address:$port --quiet -- \
+    "$doorbell" rdma --provider verbs --device rxe0 --op "$2" --size "$3" --iterations "$4" --in-flight "$5" \
+    --batch-size "$6" --verify off --repeats 1 --connect $roce_address:$port --quiet --json "$GUEST_OUT/$1.json"
+}
+
+# theirs NAME PROGRAM OPTIONS...: -x 1 is the IPv4 GID, -F leaves out a warning about CPU frequencies
+theirs() {
+  local name=$1 program=$2
+  shift 2
+  both_ends "$name" $port "$program" -d rxe0 -x 1 -F -p $port "$@" -- \
+    "$program" -d rxe0 -x 1 -F -p $port "$@" $roce_address
+}
+
+# The cells: what doorbell does, and perftest by its defaults and by its best settings here: lists of requests posted
+# at once, one completion a list.
+ours_in() { # CELL TURN
+  case "$1" in
+    write-4096) ours "$1-ours-$2" write 4096 1024 128 32 ;;
+    write-65536) ours "$1-ours-$2" write 65536 128 128 32 ;;
+    send-4096) ours "$1-ours-$2" send 4096 1024 128 32 ;;
+    write-one-8) ours "$1-ours-$2" write 8 2000 1 1 ;;
+    read-lat-4096) ours "$1-ours-$2" read 4096 500 1 1 ;;
+    write-lat-8) ours "$1-ours-$2" write 8 500 1 1 ;;
+  esac
+}
+theirs_in() { # CELL TURN
+  local lists=(-l 32 -Q 32)
+  case "$1" in
+    write-4096)
+      theirs "$1-default-$2" ib_write_bw -s 4096 -n 1024
+      theirs "$1-best-$2" ib_write_bw -s 4096 -n 1024 "${lists[@]}"
+      ;;
+    write-65536)
+      theirs "$1-default-$2" ib_write_bw -s 65536 -n 128
+      theirs "$1-best-$2" ib_write_bw -s 65536 -n 128 "${lists[@]}"
+      ;;
+    send-4096)
+      theirs "$1-default-$2" ib_send_bw -s 4096 -n 1024
+      theirs "$1-best-$2" ib_send_bw -s 4096 -n 1024 "${lists[@]}"
+      ;;
+    # One write at a time, from post to completion. ib_write_lat is something else: half of a ping-pong of writes that
+    # the other end sees in its memory.
+    write-one-8) theirs "$1-best-$2" ib_write_bw -s 8 -n 2000 -t 1 -Q 1 ;;
+    write-lat-8) theirs "$1-best-$2" ib_write_lat -s 8 -n 500 ;;
+    read-lat-4096) theirs "$1-best-$2" ib_read_lat -s 4096 -n 500 ;;
+  esac
+}
+
+needs ib_write_bw perftest
+soft_roce || { not_ok "no soft-RoCE device"; finish; }
+ib_write_bw --version >"$GUEST_OUT/perftest.version" 2>&1
+for ((turn = 0; turn < turns; turn++)); do
+  for cell in write-4096 write-65536 send-4096 write-one-8 read-lat-4096 write-lat-8; do
+    # Who goes first changes, so that neither always finds the device warm.
+    [ "$only" = perftest ] || [ $((turn % 2)) -eq 1 ] || ours_in $cell $turn
+    theirs_in $cell $turn
+    [ "$only" = perftest ] || [ $((turn % 2)) -eq 0 ] || ours_in $cell $turn
+  done
+done
+finish

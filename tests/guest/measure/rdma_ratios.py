@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+# SPDX-FileCopyrightText: 2026 The doorbell authors
+# SPDX-License-Identifier: Apache-2.0
+"""Ratios of doorbell to perftest from the files of beside_perftest.sh. Usage: rdma_ratios.py FOLDER"""
+
+import json
+import pathlib
+import statistics
+import sys
+
+# What is compared in each cell: messages a second, or microseconds (the median of each tool). "apart": the two tools
+# define it differently, so no ratio is made.
+CELLS = {
+    "write-4096": "rate",
+    "write-65536": "rate",
+    "send-4096": "rate",
+    "write-one-8": "rate",
+    "read-lat-4096": "us",
+    "write-lat-8": "us apart",
+}
+
+
+def ours(path, kind):
+    metrics = json.loads(path.read_text())["cells"][0]["metrics"]
+    return metrics["ops_per_s"] if kind == "rate" else metrics["latency_ns"]["p50"] / 1e3
+
+
+def theirs(path, kind):
+    """perftest prints one line of numbers below its headings: sizes and iterations first."""
+    for line in path.read_text().splitlines():
+        words = line.split()
+        if len(words) >= 5 and all(w.replace(".", "", 1).isdigit() for w in words):
+            # bandwidth: bytes, iterations, peak, average, million messages/s; latency: bytes, iterations, min, max, typical
+            return float(words[4]) * 1e6 if kind == "rate" else float(words[4])
+    raise ValueError(f"{path}: no line of results")
+
+
+def turns(folder, cell, who, suffix):
+    found = {}
+    for path in folder.glob(f"{cell}-{who}-*{suffix}"):
+        number = path.name[len(f"{cell}-{who}-") : -len(suffix)]
+        if number.isdigit():
+            found[int(number)] = path
+    return found
+
+
+def spread(values):
+    return f"{statistics.median(values):.4g} [{min(values):.4g} to {max(values):.4g}]"
+
+
+def print_cell(folder, cell, what):
+    kind = what.split()[0]
+    mine = {n: ours(p, kind) for n, p in turns(folder, cell, "ours", ".json").items()}
+    print(f"{cell}: {'messages/s' if kind == 'rate' else 'us'}, median [min to max]")
+    if mine:
+        print(f"  {'doorbell':<18}{spread(list(mine.values())):<36}({len(mine)} turns)")
+    for who in ("default", "best"):
+        other = {n: theirs(p, kind) for n, p in turns(folder, cell, who, ".log").items()}
+        if not other:
+            continue
+        line = f"  {'perftest, ' + who:<18}{spread(list(other.values())):<36}({len(other)} turns)"
+        both = sorted(mine.keys() & other.keys())
+        if both and "apart" not in what:
+            line += f"  doorbell/perftest {spread([mine[n] / other[n] for n in both])}"
+        print(line)
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    version = folder / "perftest.version"
+    if version.exists():
+        print("perftest:", version.read_text().strip())
+    for cell, what in CELLS.items():
+        print_cell(folder, cell, what)
+
+
+if __name__ == "__main__":
+    main()
