@@ -142,8 +142,8 @@ bool Engine<F>::serve(Qp& q) {
   PartReader reader;
   for (u32 n = 0; n < kBurst && q.sq.announced > 0 && next_wqe(q, q.sq.at.running - first, reader); ++n) {
     if (q.sq.memory.host != nullptr) {
-      const u32 ahead = (q.sq.at.slot + kPrefetch) % q.sq.at.units;
-      __builtin_prefetch(q.sq.memory.host + u64{ahead} * F::kUnitParts);
+      // An initiator has just written these lines, each of them a miss. Past the ring's end it is harmless.
+      __builtin_prefetch(q.sq.memory.host + u64{q.sq.at.slot + kPrefetch} * F::kUnitParts);
     }
     const DecodedWqe d = F::decode_wqe(reader, q.sq.at.pass);
     if (!d.owned) {  // announced, but not written: nothing behind it is looked at
