@@ -19,10 +19,11 @@
 namespace doorbell::model {
 
 /// Bytes that a device has looked up: where a CPU thread or, in GPU memory, only the GPU finds them.
+/// Without initialisers: hot paths keep arrays of it.
 struct DmaPlace {
-  u8* address = nullptr;  ///< host address, or GPU address when `gpu`
-  u8* device = nullptr;   ///< the GPU's address; null for host memory that it cannot reach
-  bool gpu = false;
+  u8* address;  ///< host address, or GPU address when `gpu`
+  u8* device;   ///< the GPU's address; null for host memory that it cannot reach
+  bool gpu;
   [[nodiscard]] DmaPlace operator+(u64 n) const {
     return {address + n, device == nullptr ? nullptr : device + n, gpu};
   }

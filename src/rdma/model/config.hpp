@@ -14,6 +14,7 @@ namespace doorbell::rdma {
 
 struct ModelConfig {
   u32 threads = 1;            ///< device threads; 0: as fits the run
+  bool own_threads = true;    ///< false: whoever holds the device calls ModelNic::poll()
   u32 mtu = 4096;             ///< of the port
   u64 latency_ns = 0;         ///< added to every message
   double bytes_per_s = 0;     ///< of the wire, headers included; 0: as fast as it goes

@@ -44,7 +44,7 @@ class Engine final : public EngineBase {
   struct Work {
     const DecodedWqe* wqe = nullptr;
     SegmentList local;
-    Segment remote;
+    Segment remote{};
     model::Fault fault = model::Fault::none;
     Transport::Strike strike;
     u64 due_ns = 0;

@@ -9,6 +9,10 @@
 namespace doorbell::rdma {
 
 void EngineBase::run_between_rounds(const std::function<void()>& work) {
+  if (!shared_.config.own_threads) {  // nobody else would
+    work();
+    return;
+  }
   // The release hands over what the caller prepared; the engine clears the word with release when the
   // work is done, so its effects are visible here.
   request_.store(&work, std::memory_order_release);

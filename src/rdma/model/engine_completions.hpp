@@ -65,7 +65,7 @@ bool Engine<F>::room(Qp& q, CompletionRing& cq) {
   bool told = Index::kConsumerByRecord;
   if constexpr (!Index::kConsumerByRecord) {
     told = read_doorbell(cq.doorbell, v);
-    if (told && v.queue != DoorbellValue::Queue::completion) {
+    if (told && !addressed(v, DoorbellValue::Queue::completion, cq.number)) {
       note(WorkRing::Heard::nonsense);
       told = false;
     }

@@ -30,7 +30,7 @@ void Engine<F>::hear(Qp& q) {
   if (!read_doorbell(q.sq.doorbell, v)) return;
   const QpState s = q.now();
   const bool takes_sends = s == QpState::rts || s == QpState::sqd || s == QpState::error;
-  if (v.queue != DoorbellValue::Queue::send || v.id != q.qpn || !takes_sends) {
+  if (!addressed(v, DoorbellValue::Queue::send, q.qpn) || !takes_sends) {
     note(WorkRing::Heard::nonsense);
     return;
   }
@@ -44,7 +44,7 @@ void Engine<F>::hear_receives(Qp& q) {
     note(q.rq.announce(Index::kReceive, Index::receive(q.rq.record, v, q.rq.at.units)));
   }
   if (!read_doorbell(q.rq.doorbell, v)) return;
-  if (v.queue != DoorbellValue::Queue::receive || v.id != q.qpn) note(WorkRing::Heard::nonsense);
+  if (!addressed(v, DoorbellValue::Queue::receive, q.qpn)) note(WorkRing::Heard::nonsense);
   else if constexpr (!Index::kReceiveByRecord)
     note(q.rq.announce(Index::kReceive, Index::receive(q.rq.record, v, q.rq.at.units)));
 }
@@ -142,8 +142,8 @@ bool Engine<F>::serve(Qp& q) {
   PartReader reader;
   for (u32 n = 0; n < kBurst && q.sq.announced > 0 && next_wqe(q, q.sq.at.running - first, reader); ++n) {
     if (q.sq.memory.host != nullptr) {
-      const u32 ahead = (q.sq.at.slot + kPrefetch) % q.sq.at.units;
-      __builtin_prefetch(q.sq.memory.host + u64{ahead} * F::kUnitParts);
+      // An initiator has just written these lines, each of them a miss. Past the ring's end it is harmless.
+      __builtin_prefetch(q.sq.memory.host + u64{q.sq.at.slot + kPrefetch} * F::kUnitParts);
     }
     const DecodedWqe d = F::decode_wqe(reader, q.sq.at.pass);
     if (!d.owned) {  // announced, but not written: nothing behind it is looked at

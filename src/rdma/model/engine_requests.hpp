@@ -21,7 +21,7 @@ bool Engine<F>::run(Qp& q, const DecodedWqe& d, const PartReader& reader) {
     return fail(q, d, wr.bytes > kMaxMessage ? Status::local_length : Status::local_qp_op);
   Work w;
   w.wqe = &d;
-  if (wr.inlined) {
+  if (wr.inlined && d.sges == 0) {
     inlined(d, reader, w.local);
   } else if (const Status s = transport_.find_local(d, returns_data(wr.op), w.local); s != Status::ok) {
     return fail(q, d, s);
@@ -177,6 +177,7 @@ void Engine<F>::received(Qp& p, const Work& w, const Receive& r, Status status) 
   CqeFields f;
   f.op = wr.op;
   f.qpn = p.qpn;
+  f.source_qpn = p.remote_qpn;
   f.qp_handle = p.qpn;
   f.wr_id = r.wqe.wr_id;
   f.completion.receive = true;

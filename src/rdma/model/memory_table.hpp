@@ -24,7 +24,7 @@ class MemoryTable {
     u32 access = 0;
     u64 begin = 0;  ///< IOVA
     u64 bytes = 0;
-    model::DmaPlace base;
+    model::DmaPlace base{};
     [[nodiscard]] model::DmaPlace at(u64 address) const { return base + (address - begin); }
     [[nodiscard]] bool covers(u64 address, u64 n) const {
       return address >= begin && address - begin <= bytes && n <= bytes - (address - begin);

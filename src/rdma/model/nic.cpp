@@ -66,13 +66,19 @@ ModelNic::ModelNic(const ModelConfig& config, Provider provider, std::string nam
   if (gpu_ && config.gpu_memory) agent_ = std::make_unique<model::DmaAgent>(gpu_, config.threads);
   for (u32 i = 0; i < config.threads; ++i)
     engines_.push_back(format_.engine(shared_, space_, agent_.get(), i));
-  for (u32 i = 0; i < config.threads; ++i)
+  for (u32 i = 0; i < config.threads && config.own_threads; ++i)
     threads_.push_back(std::make_unique<model::DeviceThread>(
         fmt::format("rdma-model-{}", i), [engine = engines_[i].get()] { return engine->poll(); }));
 }
 
 ModelNic::~ModelNic() {
   threads_.clear();
+}
+
+bool ModelNic::poll() {
+  bool work = false;
+  for (const auto& e : engines_) work = e->poll() || work;
+  return work;
 }
 
 Limits ModelNic::limits() const {

@@ -34,6 +34,8 @@ class ModelNic final : public Device {
 
   [[nodiscard]] const ModelConfig& config() const { return shared_.config; }
   [[nodiscard]] u64 injected(model::Fault f) const;
+  /// One round of every engine, for devices without threads of their own. True when there was work.
+  bool poll();
 
  private:
   friend class ModelQueuePair;

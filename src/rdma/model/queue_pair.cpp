@@ -158,13 +158,15 @@ void ModelQueuePair::set_up_rings() {
             .consumed = at(m.cq_entries),
             .capacity = m.cq_entries - f.cq_hole,
             .doorbell = m.cq_doorbell,
-            .record = m.cq_record};
+            .record = m.cq_record,
+            .number = m.cqn};
   qp_.recv_cq = {.memory = {const_cast<Word16*>(m.recv_cq), iova + layout_.recv_cq},
                  .at = at(m.recv_cq_entries),
                  .consumed = at(m.recv_cq_entries),
                  .capacity = m.recv_cq_entries - f.cq_hole,
                  .doorbell = m.recv_cq_doorbell,
-                 .record = m.recv_cq_record};
+                 .record = m.recv_cq_record,
+                 .number = m.recv_cqn};
 }
 
 void ModelQueuePair::clear_rings() {

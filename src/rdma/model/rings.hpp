@@ -5,7 +5,10 @@
 #pragma once
 
 #include <doorbell/address_space.hpp>
-#include <doorbell/rdma/format.hpp>
+#include <doorbell/rdma/bnxt.hpp>
+#include <doorbell/rdma/ernic.hpp>
+#include <doorbell/rdma/ionic.hpp>
+#include <doorbell/rdma/mlx5.hpp>
 
 namespace doorbell::rdma {
 
@@ -36,10 +39,12 @@ struct PublishedIndex {
   return {at.running & 0xffffff, 0x1000000};
 }
 
+inline constexpr u32 kNoIndex = ~0u;
+
 /// How far ahead of `at` an initiator's index is; more than any ring holds when it is none.
 [[nodiscard]] inline u32 distance(const RingPosition& at, Counts counts, u32 value) {
   const PublishedIndex here = published(at, counts);
-  if (value >= here.modulo) return ~0u;
+  if (value >= here.modulo) return kNoIndex;
   return value >= here.value ? value - here.value : value + here.modulo - here.value;
 }
 
@@ -73,6 +78,11 @@ struct WorkRing {
   }
 };
 
+/// Whether a doorbell's value is for the queue whose word it was found in.
+[[nodiscard]] inline bool addressed(const DoorbellValue& v, DoorbellValue::Queue queue, u32 number) {
+  return (v.queue == queue || v.queue == DoorbellValue::Queue::by_register) && v.id == number;
+}
+
 /// A completion ring: the NIC writes at `at`; `held` entries are not given back yet.
 struct CompletionRing {
   RingMemory memory;
@@ -82,6 +92,7 @@ struct CompletionRing {
   u32 capacity = 0;
   u64* doorbell = nullptr;
   u32* record = nullptr;
+  u32 number = 0;
   bool broken = false;     ///< it overflowed: no entry is ever written again
   bool unpublished = false;  ///< entries are written that the ring state does not tell of yet
 };
@@ -90,19 +101,64 @@ struct CompletionRing {
 template <class F>
 struct Indices;
 
-struct Mlx5;
 template <>
 struct Indices<Mlx5> {
   static constexpr Counts kSend = Counts::bits16, kReceive = Counts::bits16, kConsumer = Counts::bits24;
   static constexpr bool kReceiveByRecord = true, kConsumerByRecord = true;
   static constexpr bool kFlushesEach = true;  ///< a CQE for every flushed request, not one for all
-  static constexpr u32 kCqHole = 0;           ///< entries that a consumer's index cannot tell from none
-  static u32 send(const u32* record, const DoorbellValue&, u32) { return be32(load_acquire(record + 1)) & 0xffff; }
-  static u32 receive(const u32* record, const DoorbellValue&, u32) { return be32(load_acquire(record)) & 0xffff; }
+  static u32 send(const u32* record, const DoorbellValue&, u32) {
+    return be32(load_acquire(record + 1)) & 0xffff;
+  }
+  static u32 receive(const u32* record, const DoorbellValue&, u32) {
+    return be32(load_acquire(record)) & 0xffff;
+  }
   static u32 consumer(const u32* record, const DoorbellValue&, u32) {
     return be32(load_acquire(record)) & 0xffffff;
   }
+  /// The WQE says of itself that it is the one that is due.
   static bool claims(const DecodedWqe& d, const RingPosition& at) { return d.index == (at.running & 0xffff); }
+};
+
+template <>
+struct Indices<Bnxt> {
+  static constexpr Counts kSend = Counts::two_turns, kReceive = Counts::two_turns,
+                          kConsumer = Counts::two_turns;
+  static constexpr bool kReceiveByRecord = false, kConsumerByRecord = false;
+  static constexpr bool kFlushesEach = false;
+  static u32 send(const u32*, const DoorbellValue& v, u32 entries) {
+    return v.index < entries ? v.epoch * entries + v.index : kNoIndex;
+  }
+  static u32 receive(const u32* record, const DoorbellValue& v, u32 entries) {
+    return send(record, v, entries);
+  }
+  static u32 consumer(const u32* record, const DoorbellValue& v, u32 entries) {
+    return send(record, v, entries);
+  }
+  static bool claims(const DecodedWqe&, const RingPosition&) { return true; }
+};
+
+template <>
+struct Indices<Ionic> {
+  static constexpr Counts kSend = Counts::slots, kReceive = Counts::slots, kConsumer = Counts::slots;
+  static constexpr bool kReceiveByRecord = false, kConsumerByRecord = false;
+  static constexpr bool kFlushesEach = false;
+  static u32 send(const u32*, const DoorbellValue& v, u32) { return v.index; }
+  static u32 receive(const u32*, const DoorbellValue& v, u32) { return v.index; }
+  static u32 consumer(const u32*, const DoorbellValue& v, u32) { return v.index; }
+  static bool claims(const DecodedWqe& d, const RingPosition& at) { return d.index == at.slot; }
+};
+
+template <>
+struct Indices<Ernic> {
+  static constexpr Counts kSend = Counts::two_turns, kReceive = Counts::two_turns,
+                          kConsumer = Counts::two_turns;
+  static constexpr bool kReceiveByRecord = false, kConsumerByRecord = true;
+  static constexpr bool kFlushesEach = true;
+  // The ring state: send tail, send head, receive tail, receive head. A CQ uses the second pair.
+  static u32 send(const u32* record, const DoorbellValue&, u32) { return load_acquire(record); }
+  static u32 receive(const u32* record, const DoorbellValue&, u32) { return load_acquire(record + 2); }
+  static u32 consumer(const u32* record, const DoorbellValue&, u32) { return load_acquire(record + 3); }
+  static bool claims(const DecodedWqe&, const RingPosition&) { return true; }
 };
 
 }  // namespace doorbell::rdma

@@ -4,7 +4,6 @@
 #include "rdma/model/shape.hpp"
 
 #include <doorbell/error.hpp>
-#include <doorbell/rdma/mlx5.hpp>
 #include <fmt/format.h>
 
 #include "rdma/model/engine.hpp"
@@ -52,11 +51,18 @@ u64 pages(u64 bytes) {
 }  // namespace
 
 const FormatShape& shape_of(Provider p) {
-  static const FormatShape mlx5 = describe<Mlx5>();
+  static const FormatShape mlx5 = describe<Mlx5>(), bnxt = describe<Bnxt>(), ionic = describe<Ionic>(),
+                           ernic = describe<Ernic>();
   switch (p) {
     case Provider::mlx5:
       return mlx5;
-    default:
+    case Provider::bnxt:
+      return bnxt;
+    case Provider::ionic:
+      return ionic;
+    case Provider::ernic:
+      return ernic;
+    case Provider::verbs:
       break;
   }
   throw Error("--provider", "the model NIC speaks the queue format of one vendor",

@@ -15,11 +15,11 @@
 
 namespace doorbell::rdma {
 
-/// Bytes in memory that the NIC has looked up.
+/// Bytes in memory that the NIC has looked up. Without initialisers: every request has a list of them.
 struct Segment {
   model::DmaPlace place;
-  u32 bytes = 0;
-  const MemoryTable::Entry* memory = nullptr;  ///< null for inlined payload
+  u32 bytes;
+  const MemoryTable::Entry* memory;  ///< null for inlined payload
 };
 
 struct SegmentList {
