@@ -55,3 +55,4 @@ install(FILES ${PROJECT_SOURCE_DIR}/schema/results-1.schema.json
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/doorbell_report
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doorbell/python COMPONENT program
         FILES_MATCHING PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/plans DESTINATION ${CMAKE_INSTALL_DATADIR}/doorbell COMPONENT program)

@@ -49,15 +49,13 @@ std::vector<Setting> of_matrix(const Plan& plan, std::size_t n) {
   return own;
 }
 
-/// A value that compares equal however it is written: "1KiB" and "1024".
-nlohmann::ordered_json canonical(const Plan& plan, const Option& o, const std::string& text) {
-  Options values(plan.subject->table);
-  if (o.kind != options::Kind::flag) {
-    values.set(o.name, text);
-  } else if (text == "true") {
-    values.set(o.name, "");
-  }
-  return values.echo()[options::json_key(o)];
+/// The value in the form of the JSON echo; throws std::invalid_argument.
+nlohmann::ordered_json canonical(const Option& o, const std::string& text) {
+  options::OptionTable one;
+  one.add({.name = o.name, .kind = o.kind, .min = o.min, .max = o.max, .choices = o.choices});
+  Options value(one);
+  value.set(o.name, text);
+  return value.echo().front();
 }
 
 /// Uniform in 0..below-1 and the same on every machine, unlike std::uniform_int_distribution.
@@ -128,8 +126,21 @@ std::string label_of(const Plan& plan, const Cell& cell) {
   return text;
 }
 
+bool same_value(const Option& o, const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  if (o.kind == options::Kind::flag || a.empty() || b.empty()) return false;
+  const auto equal = [&](const Option& as) {
+    try {
+      return canonical(as, a) == canonical(as, b);
+    } catch (const std::invalid_argument&) {
+      return false;
+    }
+  };
+  return equal(o) || (o.kind == options::Kind::text && equal({.name = o.name, .kind = options::Kind::size}));
+}
+
 std::vector<u32> select(const Plan& plan, const std::vector<Cell>& cells, const std::string& only) {
-  std::map<std::string, std::vector<nlohmann::ordered_json>> wanted;
+  std::map<std::string, std::vector<std::string>> wanted;
   for (std::string_view rest = only; !rest.empty();) {
     const std::string_view item = rest.substr(0, rest.find(','));
     rest = item.size() == rest.size() ? std::string_view{} : rest.substr(item.size() + 1);
@@ -145,18 +156,20 @@ std::vector<u32> select(const Plan& plan, const std::vector<Cell>& cells, const 
     if (item.size() == key.size())
       throw Error(fmt::format("--only {}", only), fmt::format("'{}' has no value", key),
                   fmt::format("write {}=VALUE", key));
+    const std::string value(item.substr(key.size() + 1));
     try {
-      wanted[o->name].push_back(canonical(plan, *o, std::string(item.substr(key.size() + 1))));
+      if (o->kind != options::Kind::flag) (void)options::convert(*o, value);
     } catch (const std::invalid_argument& e) {
       throw Error(fmt::format("--only {}: {}", only, key), e.what());
     }
+    wanted[o->name].push_back(value);
   }
   std::vector<u32> selected;
   for (const Cell& cell : cells) {
-    const nlohmann::ordered_json has = cell.options.echo();
     const bool fits = std::ranges::all_of(wanted, [&](const auto& w) {
       const Option& o = *plan.subject->table.find(w.first);
-      return std::ranges::find(w.second, has[options::json_key(o)]) != w.second.end();
+      const std::string has = value_of(cell, w.first);
+      return std::ranges::any_of(w.second, [&](const std::string& v) { return same_value(o, has, v); });
     });
     if (fits) selected.push_back(cell.index);
   }

@@ -38,6 +38,10 @@ struct Turn {
 /// The cell's value of an option, as the plan writes it, else its default; "" without one.
 [[nodiscard]] std::string value_of(const Cell& cell, const std::string& option);
 
+/// Two texts are the same value of an option, however they are written: "1KiB" and "1024". What the option
+/// takes as plain text is the same, too, when both are sizes. False for a text that is no value of it.
+[[nodiscard]] bool same_value(const options::Option& option, const std::string& a, const std::string& b);
+
 /// "provider=bnxt size=4KiB".
 [[nodiscard]] std::string label_of(const Plan& plan, const Cell& cell);
 

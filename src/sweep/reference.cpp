@@ -9,7 +9,6 @@
 #include <doorbell/error.hpp>
 #include <filesystem>
 #include <fmt/format.h>
-#include <stdexcept>
 
 #include "options/suggest.hpp"
 #include "sweep/text_file.hpp"
@@ -70,23 +69,9 @@ class Matcher {
     const std::string ours = value_of(cell, m.option);
     if (ours.empty()) return theirs.empty();
     for (const auto& [mine, published] : m.values)
-      if (equal(o, mine, ours)) return published == theirs;
+      if (same_value(o, mine, ours)) return published == theirs;
     if (!m.values.empty()) return false;
-    return equal(o, theirs, ours);
-  }
-
-  [[nodiscard]] bool equal(const Option& o, const std::string& a, const std::string& b) const {
-    if (a == b) return true;
-    if (o.kind == options::Kind::flag) return false;
-    try {
-      options::Options first(plan_.subject->table), second(plan_.subject->table);
-      first.set(o.name, a);
-      second.set(o.name, b);
-      const std::string key = options::json_key(o);
-      return first.echo()[key] == second.echo()[key];
-    } catch (const std::invalid_argument&) {
-      return false;  // theirs is no value of the option
-    }
+    return same_value(o, theirs, ours);
   }
 
   [[nodiscard]] std::optional<Published> row_for(const Cell& cell) const {

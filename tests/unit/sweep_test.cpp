@@ -169,6 +169,17 @@ TEST(SweepCells, OnlySelectsByValue) {
     EXPECT_THROW((void)select(p, cells, bad), Error) << bad;
 }
 
+TEST(SweepCells, ValuesAreTheSameHoweverTheyAreWritten) {
+  const options::OptionTable& t = subjects()[0].table;
+  EXPECT_TRUE(same_value(*t.find("size"), "1KiB", "1024"));
+  EXPECT_FALSE(same_value(*t.find("size"), "1KiB", "1000"));
+  EXPECT_FALSE(same_value(*t.find("size"), "1KiB", "many"));
+  EXPECT_TRUE(same_value(*t.find("device"), "64Ki", "65536")) << "text that holds sizes";
+  EXPECT_FALSE(same_value(*t.find("device"), "model", "models"));
+  EXPECT_TRUE(same_value(*t.find("inline-data"), "true", "true"));
+  EXPECT_FALSE(same_value(*t.find("inline-data"), "true", "false"));
+}
+
 TEST(SweepCells, RoundsAreInterleavedAndShuffledEach) {
   Plan p = plan_of(std::string(kHead) + "matrix: {size: [1, 2, 3, 4, 5, 6, 7, 8]}\nrounds: 3\n");
   const std::vector<u32> all = {0, 1, 2, 3, 4, 5, 6, 7};
