@@ -323,6 +323,7 @@ Command rdma_command() {
        "Through libibverbs, on soft-RoCE or a NIC of this machine."},
   };
   c.run = run;
+  c.check = [](const Options& o) { (void)bench_options(o); };
   return c;
 }
 

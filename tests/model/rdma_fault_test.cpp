@@ -117,7 +117,7 @@ TEST_P(Faults, LateCompletions) {
   BenchOptions o = usual(GetParam(), Fault::delay, 0.005);
   o.iterations = 400;
   o.late_after_s = 0.05;
-  o.device = "model:delay=100000000";
+  o.device = "model:delay=0.1";
   const Outcome r = run(o);
   EXPECT_TRUE(r.result.failed);
   EXPECT_GT(r.injected(Fault::delay), 0u);

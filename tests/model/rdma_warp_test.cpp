@@ -51,8 +51,12 @@ void run_loop(Op op, u32 bytes, Ends ends, u32 batch, u32 signal_every, bool inl
                                   << bytes << " batch " << batch << (inlined ? " inlined" : ""));
   const auto device = open_one(provider_of<Format>());
   const u32 window = 40;
-  Session session(*device, nullptr,
-                  {.ends = ends, .window = window, .bytes = bytes, .max_inline = inlined ? bytes : 0});
+  SessionShape shape;
+  shape.ends = ends;
+  shape.window = window;
+  shape.bytes = bytes;
+  shape.max_inline = inlined ? bytes : 0;
+  Session session(*device, nullptr, shape);
   OpPhase phase;
   phase.op = op;
   phase.verify = true;
@@ -104,7 +108,13 @@ TYPED_TEST(Warps, TheLoopOfOperations) {
 template <class Format>
 struct Rig {
   std::unique_ptr<Device> device = open_one(provider_of<Format>());
-  Session session{*device, nullptr, {.window = 64, .bytes = 4096}};
+  Session session{*device, nullptr, shape()};
+  static SessionShape shape() {
+    SessionShape s;
+    s.window = 64;
+    s.bytes = 4096;
+    return s;
+  }
   OpQueue q = session.queues().front();
   QueuePairState state = session.direct_states().front().own;
   u64 timeout = HostClock::ticks(60);

@@ -23,6 +23,8 @@ struct Bnxt {
   static constexpr u32 kMaxSqUnits = 65536;  ///< marks and the table's slots are 16 bits wide
   static constexpr u32 kCqePartA = 0;
   static constexpr u32 kCqePartB = 1;
+  static constexpr bool kRequestInPartB = false;  ///< of a request's CQE nothing else matters
+  static constexpr u32 kFirstReceiveMark = 0;
   static constexpr int kCqeOwnerWord = 2;  ///< of part B
 
   // --- shape -----------------------------------------------------------------------------------------

@@ -23,6 +23,8 @@ struct Ernic {
   static constexpr u32 kMaxSqUnits = 65536;
   static constexpr u32 kCqePartA = 0;
   static constexpr u32 kCqePartB = 1;
+  static constexpr bool kRequestInPartB = false;  ///< of a request's CQE nothing else matters
+  static constexpr u32 kFirstReceiveMark = 1;
   static constexpr u32 kCqePartC = 2;      ///< tells a SEND's immediate, and the vendor's error
   static constexpr int kCqeOwnerWord = 3;  ///< of part B; any would do
 

@@ -114,6 +114,12 @@ concept WireFormat = requires(const WorkRequest& wr, const ReceiveRequest& rr, c
   // The two parts of a CQE that matter: kCqePartB carries the ownership bit and is read first (acquire).
   { F::kCqePartA } -> std::convertible_to<u32>;
   { F::kCqePartB } -> std::convertible_to<u32>;
+  { F::kCqeOwnerWord } -> std::convertible_to<int>;     // the dword of part B that carries it
+  { F::kRequestInPartB } -> std::convertible_to<bool>;  // part B says all of a request's completion
+  {
+    F::kFirstReceiveMark
+    } -> std::convertible_to<u32>;             // the mark of the first receive; they count up, modulo the RQ
+  { F::mark_modulo(m) } -> std::same_as<u32>;  // of requests, where they are serials; 0: 2^32
   // What a CQ holds before its first use: what each part of each entry is initialised to.
   { F::cqe_initial(n) } -> std::same_as<Word16>;
   { F::cqe_valid(w, n) } -> std::same_as<bool>;         // of part B in pass n of the ring (0 = first)

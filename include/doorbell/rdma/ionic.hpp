@@ -29,6 +29,8 @@ struct IonicFormat {
   static constexpr u32 kMaxSqUnits = 65536;  ///< positions are 16 bits wide
   static constexpr u32 kCqePartA = 0;
   static constexpr u32 kCqePartB = 1;
+  static constexpr bool kRequestInPartB = false;  ///< of a request's CQE nothing else matters
+  static constexpr u32 kFirstReceiveMark = 0;
   static constexpr int kCqeOwnerWord = 3;  ///< of part B
 
   // --- shape -----------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ struct Mlx5 {
   static constexpr u32 kMaxSqUnits = 32768;  ///< the counter of 16 bits tells full from empty
   static constexpr u32 kCqePartA = 2;
   static constexpr u32 kCqePartB = 3;
+  static constexpr bool kRequestInPartB = true;  ///< of a request's CQE nothing else matters
+  static constexpr u32 kFirstReceiveMark = 0;
   static constexpr int kCqeOwnerWord = 3;  ///< of part B
 
   // --- shape -----------------------------------------------------------------------------------------

@@ -174,7 +174,7 @@ class QueuePair {
 
   /// Looks at the next entries, one a lane, and takes the new ones. Does not wait.
   [[nodiscard]] DOORBELL_INLINE Polled poll(const Warp& warp, u32 /*expected*/ = 1) {
-    Polled p = take(warp, m().cq, m().cq_record, s_.cq);
+    Polled p = take<F::kRequestInPartB>(warp, m().cq, m().cq_record, s_.cq);
     if (p.count == 0) return p;
     s_.cq_unrung += p.count;
     account(warp, p);
@@ -183,7 +183,7 @@ class QueuePair {
 
   /// The same for receives.
   [[nodiscard]] DOORBELL_INLINE Polled poll_receives(const Warp& warp, u32 /*expected*/ = 1) {
-    Polled p = take(warp, m().recv_cq, m().recv_cq_record, s_.recv_cq);
+    Polled p = take<false>(warp, m().recv_cq, m().recv_cq_record, s_.recv_cq);
     if (p.count == 0) return p;
     s_.recv_cq_unrung += p.count;
     const bool here = warp.lane() < p.count;
@@ -192,7 +192,8 @@ class QueuePair {
     const u64 news = warp.ballot(counts);
     p.serial = s_.receives_completed + rank_in(warp, news) + (counts ? 1 : 0);
     // Receives complete in order: an entry for another one came twice, or skipped some.
-    const bool odd = counts && ((p.mine.mark ^ (p.serial - 1)) & (m().rq_entries - 1)) != 0;
+    const u32 expected = p.serial - 1 + F::kFirstReceiveMark;
+    const bool odd = counts && ((p.mine.mark ^ expected) & (m().rq_entries - 1)) != 0;
     s_.protocol += count_bits(warp.ballot(odd));
     s_.receives_completed += count_bits(news);
     if (flush != 0) s_.receives_completed = s_.rq.serial;
@@ -221,6 +222,7 @@ class QueuePair {
   }
 
   /// Takes the run of new entries at `at`.
+  template <bool PartBAlone>
   DOORBELL_INLINE static Polled take(const Warp& warp, const Word16* cq, const u32* record,
                                      RingPosition& at) {
     Polled p;
@@ -238,12 +240,16 @@ class QueuePair {
     } else if (warp.lane() < lanes) {
       // The acquire of the word with the ownership bit orders the rest of the entry, and the data that
       // the device wrote before it, behind the test of that bit.
-      b = load16_acquire(entry + F::kCqePartB);
+      b = load16_acquire<F::kCqeOwnerWord>(entry + F::kCqePartB);
       fresh = F::cqe_valid(b, mine.pass);
     }
     p.count = leading_run(warp.ballot(fresh));
     if (p.count == 0) return p;
-    if (warp.lane() < p.count) p.mine = F::decode_cqe(load16(entry + F::kCqePartA), b);
+    if (warp.lane() < p.count) {
+      const Word16 a = PartBAlone ? Word16{} : load16(entry + F::kCqePartA);
+      if constexpr (requires { F::kCqePartC; }) p.mine = F::decode_cqe(a, b, load16(entry + F::kCqePartC));
+      else p.mine = F::decode_cqe(a, b);
+    }
     at = advance(at, p.count, 1, 0);
     return p;
   }
