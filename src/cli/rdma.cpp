@@ -16,6 +16,7 @@
 #include "rdma/backends.hpp"
 #include "rdma/bench.hpp"
 #include "rdma/model/spec.hpp"
+#include "rdma/serve.hpp"
 
 namespace doorbell::cli {
 
@@ -23,6 +24,8 @@ namespace {
 
 using rdma::Op;
 using rdma::Provider;
+
+constexpr std::array<std::string_view, 5> kProviders = {"mlx5", "bnxt", "ionic", "ernic", "verbs"};
 
 void add_rdma_options(OptionTable& t) {
   t.add({.name = "provider",
@@ -136,6 +139,21 @@ void add_rdma_options(OptionTable& t) {
             .max = 64,
             .help = "CPU initiator threads, among which queue pairs are shared; 0: half the cores",
             .group = "Queues"})
+      .add(
+          {.name = "listen",
+           .kind = Kind::text,
+           .metavar = "[ADDR:]PORT",
+           .help =
+               "be the other end of a run: wait for a client there, take over its options, and say at the end "
+               "what arrived; --provider and --device belong here, everything else to the client",
+           .group = "Connection"})
+      .add({.name = "connect",
+            .kind = Kind::text,
+            .metavar = "HOST[:PORT]",
+            .help =
+                "the other end of every connection is the doorbell that listens there (port 18515 if none is "
+                "given)",
+            .group = "Connection"})
       .add({.name = "path-mtu",
             .kind = Kind::choice,
             .default_text = "auto",
@@ -211,7 +229,6 @@ Op op_of(const Options& o) {
 }
 
 rdma::BenchOptions bench_options(const Options& o) {
-  constexpr std::array<std::string_view, 5> kProviders = {"mlx5", "bnxt", "ionic", "ernic", "verbs"};
   const RunOptions run = run_options(o);
   rdma::BenchOptions b;
   b.provider = static_cast<Provider>(index_in(kProviders, o.text("provider")));
@@ -223,6 +240,13 @@ rdma::BenchOptions bench_options(const Options& o) {
   b.rate = o.text("measure") != "latency";
   b.iterations = o.has("iterations") ? o.integer("iterations") : 0;
   b.ends = o.text("connection") == "pair" ? rdma::Ends::pair : rdma::Ends::self;
+  if (o.has("connect")) {
+    if (o.given("connection"))
+      throw Error("--connection", "with --connect the other end is in another process",
+                  "give one of the two");
+    b.ends = rdma::Ends::remote;
+    b.other_end = rdma::parse_connect(o.text("connect"));
+  }
   b.queue_pairs = static_cast<u32>(o.integer("num-qps"));
   b.batch = o.has("batch-size") ? static_cast<u32>(o.integer("batch-size")) : 0;
   b.in_flight = o.has("in-flight") ? static_cast<u32>(o.integer("in-flight")) : 0;
@@ -249,6 +273,9 @@ rdma::BenchOptions bench_options(const Options& o) {
   b.duration_s = run.duration_s;
   b.repeats = run.repeats;
   b.faults = run.faults;
+  if (b.ends == rdma::Ends::remote && rdma::backend_of(b.provider, b.device).kind == "model")
+    throw Error("--connect", "a model is a device of one process: it reaches nobody else",
+                "give --provider verbs and the name of an RDMA device");
   if (b.faults.any() && rdma::backend_of(b.provider, b.device).kind != "model")
     throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", b.device),
                 "use --device model");
@@ -256,7 +283,39 @@ rdma::BenchOptions bench_options(const Options& o) {
   return b;
 }
 
+/// What --listen takes of the options; the rest is the client's.
+rdma::ServeOptions serve_options(const Options& o) {
+  constexpr std::array<std::string_view, 6> kOwn = {"listen",  "provider", "device",
+                                                    "timeout", "quiet",    "help"};
+  for (const Option& option : o.table().all())
+    if (o.given(option.name) && std::ranges::find(kOwn, option.name) == kOwn.end())
+      throw Error("--" + option.name, "with --listen the client says what is done", "give it to the client");
+  rdma::ServeOptions s;
+  s.provider = static_cast<Provider>(index_in(kProviders, o.text("provider")));
+  s.device = o.text("device");
+  s.at = rdma::parse_listen(o.text("listen"));
+  s.timeout_s = o.seconds("timeout");
+  if (rdma::backend_of(s.provider, s.device).kind == "model")
+    throw Error("--listen", "a model is a device of one process: nobody else can reach it",
+                "give --provider verbs and the name of an RDMA device");
+  return s;
+}
+
+int listen(const Options& options, Context& context) {
+  const rdma::ServeOptions serve = serve_options(options);
+  const bool quiet = options.flag("quiet");
+  const rdma::BenchWatch watch = {.stop = &context.stop, .progress = [&](double, const std::string& what) {
+                                    if (!quiet) fmt::print(stderr, "{}\n", what);
+                                  }};
+  const rdma::ServeResult r = rdma::serve(serve, watch);
+  if (!quiet)
+    fmt::print("served {} cells, {} operations, {} checked here, {} errors\n", r.cells, r.operations,
+               r.checked, r.errors);
+  return r.errors == 0 ? 0 : static_cast<int>(ExitCode::data);
+}
+
 int run(const Options& options, Context& context) {
+  if (options.has("listen")) return listen(options, context);
   const rdma::BenchOptions bench = bench_options(options);
   check_outputs(options);
   Progress progress(context.stderr_tty && !options.flag("quiet"));
@@ -321,6 +380,10 @@ Command rdma_command() {
        "Prove that damage is found: exit code 2 and a count for each class."},
       {"doorbell rdma --provider verbs --device rxe0 --size 64KiB",
        "Through libibverbs, on soft-RoCE or a NIC of this machine."},
+      {"doorbell rdma --provider verbs --device mlx5_0 --listen 18515",
+       "The other end of a run between two machines."},
+      {"doorbell rdma --provider verbs --device mlx5_0 --connect 10.0.0.2 --size 64:1MiB",
+       "Its client, which says what is done and prints the result of both."},
   };
   c.run = run;
   c.check = [](const Options& o) { (void)bench_options(o); };

@@ -19,7 +19,9 @@ bool is_model(const std::string& spec) {
 }
 
 std::unique_ptr<Device> open_verbs(const DeviceRequest& request) {
-  return std::make_unique<VerbsDevice>(parse_verbs_spec(request.spec), request.gpu);
+  const bool named = request.spec == "verbs" || request.spec.starts_with("verbs:");
+  return std::make_unique<VerbsDevice>(parse_verbs_spec(named ? request.spec : "verbs:" + request.spec),
+                                       request.gpu);
 }
 
 }  // namespace

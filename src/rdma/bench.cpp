@@ -60,16 +60,15 @@ class CellRun {
         s_(plan),
         threads_(initiator_threads(o, plan.shape.queue_pairs)),
         gpu_(open_gpu(o)),
-        device_(
-            open_device({.spec = o.device,
-                         .provider = o.provider,
-                         .gpu = gpu_,
-                         .gpu_memory = touches_gpu(o),
-                         .queue_pairs = plan.shape.queue_pairs * (plan.shape.ends == Ends::pair ? 2 : 1),
-                         .initiator_threads = threads_,
-                         .faults = o.faults,
-                         .seed = o.seed,
-                         .late_ns = static_cast<u64>(o.late_after_s * 1e9)})),
+        device_(open_device({.spec = o.device,
+                             .provider = o.provider,
+                             .gpu = gpu_,
+                             .gpu_memory = touches_gpu(o),
+                             .queue_pairs = plan.shape.queue_pairs * (plan.shape.ends == Ends::pair ? 2 : 1),
+                             .initiator_threads = threads_,
+                             .faults = o.faults,
+                             .seed = o.seed,
+                             .late_ns = static_cast<u64>(o.late_after_s * 1e9)})),
         other_(other),
         session_((check_limits(), *device_), gpu_, plan.shape),
         tally_("rdma", plan.bytes) {
@@ -199,9 +198,9 @@ class CellRun {
   /// What the other process found in what this one sent. The operations themselves have been counted here.
   static void add_report(OpStats& into, const measure::PhaseOutcome& theirs) {
     for (const OpStats& s : theirs.queues) {
-      for (const auto field : {&OpCounters::checked, &OpCounters::corrupt, &OpCounters::misplaced,
-                               &OpCounters::stale, &OpCounters::missing, &OpCounters::duplicated,
-                               &OpCounters::skipped, &OpCounters::protocol})
+      for (const auto field :
+           {&OpCounters::checked, &OpCounters::corrupt, &OpCounters::misplaced, &OpCounters::stale,
+            &OpCounters::missing, &OpCounters::duplicated, &OpCounters::skipped, &OpCounters::protocol})
         into.*field += s.*field;
       // Receives that failed are errors of their own, each posted and ended once.
       into.failed += s.failed;
@@ -241,7 +240,9 @@ class CellRun {
                  {"in_flight", s_.window},
                  {"signal_every", s_.signal_every},
                  {"inlined", s_.inlined},
-                 {"connection", o_.ends == Ends::self ? "self" : o_.ends == Ends::pair ? "pair" : "remote"},
+                 {"connection", o_.ends == Ends::self   ? "self"
+                                : o_.ends == Ends::pair ? "pair"
+                                                        : "remote"},
                  {"queue_memory", place(o_.queue_memory)},
                  {"data_memory", place(o_.local_memory)},
                  {"target_memory", place(o_.remote_memory)}};

@@ -17,7 +17,8 @@ using Json = nlohmann::ordered_json;
 /// The whole number `key` of a message, within its limits.
 u64 number(const Json& message, const char* key, u64 low, u64 high) {
   const auto it = message.find(key);
-  if (it == message.end() || !it->is_number_integer() || (it->is_number_integer() && !it->is_number_unsigned()))
+  if (it == message.end() || !it->is_number_integer() ||
+      (it->is_number_integer() && !it->is_number_unsigned()))
     throw Error("the other end", fmt::format("its message has no whole number '{}'", key));
   const u64 v = it->get<u64>();
   if (v < low || v > high)
@@ -38,12 +39,12 @@ bool flag(const Json& message, const char* key) {
 
 /// The counters that a responder has something to say about.
 constexpr std::pair<const char*, u64 OpCounters::*> kReported[] = {
-    {"posted", &OpCounters::posted},         {"succeeded", &OpCounters::succeeded},
-    {"failed", &OpCounters::failed},         {"timed_out", &OpCounters::timed_out},
-    {"aborted", &OpCounters::aborted},       {"duplicated", &OpCounters::duplicated},
-    {"skipped", &OpCounters::skipped},       {"protocol", &OpCounters::protocol},
-    {"checked", &OpCounters::checked},       {"corrupt", &OpCounters::corrupt},
-    {"misplaced", &OpCounters::misplaced},   {"stale", &OpCounters::stale},
+    {"posted", &OpCounters::posted},       {"succeeded", &OpCounters::succeeded},
+    {"failed", &OpCounters::failed},       {"timed_out", &OpCounters::timed_out},
+    {"aborted", &OpCounters::aborted},     {"duplicated", &OpCounters::duplicated},
+    {"skipped", &OpCounters::skipped},     {"protocol", &OpCounters::protocol},
+    {"checked", &OpCounters::checked},     {"corrupt", &OpCounters::corrupt},
+    {"misplaced", &OpCounters::misplaced}, {"stale", &OpCounters::stale},
     {"missing", &OpCounters::missing}};
 
 constexpr u32 kMostOps = static_cast<u32>(Op::compare_swap);
@@ -115,7 +116,8 @@ OpStats read_stats_message(const Json& m) {
   const auto list = [&](const char* key) -> const Json& {
     const auto it = m.find(key);
     if (it == m.end() || !it->is_array() || it->size() > OpStats::kKept)
-      throw Error("the other end", fmt::format("its report has no list '{}' of at most {}", key, OpStats::kKept));
+      throw Error("the other end",
+                  fmt::format("its report has no list '{}' of at most {}", key, OpStats::kKept));
     return *it;
   };
   for (const Json& c : list("statuses"))

@@ -50,7 +50,8 @@ CellPlan plan_cell(const BenchOptions& o, Part part, u32 bytes) {
   c.part = part;
   c.bytes = is_atomic(o.op) ? kAtomicBytes : bytes;
   if (part == Part::rate) {
-    const auto natural = static_cast<u32>(std::clamp<u64>(kBatchBytes / std::max(c.bytes, 1u), 1, kMostInBatch));
+    const auto natural =
+        static_cast<u32>(std::clamp<u64>(kBatchBytes / std::max(c.bytes, 1u), 1, kMostInBatch));
     c.batch = o.batch != 0 ? o.batch : natural;
     c.window = o.in_flight != 0 ? o.in_flight : natural_window(o, c.bytes, c.batch);
     c.batch = std::min(c.batch, c.window);

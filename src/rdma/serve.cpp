@@ -20,7 +20,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kCheckIntervalS = 100e-6;
-constexpr double kLongestPhaseS = 86400;  // what ends a phase is the client's word, whose silence ends the TCP connection
+constexpr double kLongestPhaseS =
+    86400;  // what ends a phase is the client's word, whose silence ends the TCP connection
 
 /// One cell of a client's run.
 class ServedCell {
@@ -58,15 +59,16 @@ class ServedCell {
       if (takes_receive(p.op) && s.succeeded < done[q]) s.missing += done[q] - s.succeeded;
       result->operations += done[q];
       result->checked += s.checked;
-      result->errors += s.failed + s.timed_out + s.duplicated + s.skipped + s.protocol + s.corrupt + s.misplaced +
-                        s.stale + s.missing;
+      result->errors += s.failed + s.timed_out + s.duplicated + s.skipped + s.protocol + s.corrupt +
+                        s.misplaced + s.stale + s.missing;
       report.push_back(stats_message(s));
     }
     exchange_.send("report", {{"queues", report}});
   }
 
   [[nodiscard]] std::string title() const {
-    return fmt::format("{} {} bytes, {} queue pairs", name(options_.op), plan_.bytes, plan_.shape.queue_pairs);
+    return fmt::format("{} {} bytes, {} queue pairs", name(options_.op), plan_.bytes,
+                       plan_.shape.queue_pairs);
   }
 
  private:
@@ -96,7 +98,8 @@ class ServedCell {
       payload.start(lane);
       const auto slot_of = [](u32 i) { return i; };
       if (p.op == Op::read) payload.fill_standing(lane, p.window);
-      else if (!takes_receive(p.op) && !is_atomic(p.op) && p.verify) payload.poison(lane, 0, p.window, slot_of);
+      else if (!takes_receive(p.op) && !is_atomic(p.op) && p.verify)
+        payload.poison(lane, 0, p.window, slot_of);
     }
   }
 
@@ -156,7 +159,8 @@ class ServedCell {
             else if (v == pattern::Verdict::misplaced) ++s.misplaced;
             else if (v == pattern::Verdict::missing) ++s.missing;
             else ++s.corrupt;
-            if (s.failures < OpStats::kKept) s.first_failures[s.failures++] = {v, address, p.generation + index};
+            if (s.failures < OpStats::kKept)
+              s.first_failures[s.failures++] = {v, address, p.generation + index};
           });
     }
   }
