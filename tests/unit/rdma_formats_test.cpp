@@ -585,13 +585,19 @@ TEST(ErnicFormat, MalformedRequestsAreRefused) {
   EXPECT_FALSE(valid_with<Ernic>(with_bytes(Op::read, 8), 1, 1, 8)) << "an inlined READ";
 }
 
+/// Out of line: where it sees a ring's length as a constant, GCC 12 warns of reads that a check prevents.
+template <class F>
+[[gnu::noinline]] bool valid_in(const std::vector<Word16>& ring) {
+  return F::decode_wqe(reader_of(ring, 0), 0).valid;
+}
+
 TYPED_TEST(RdmaFormat, ARingShorterThanAUnitHoldsNothing) {
   using F = TypeParam;
-  for (u32 parts = 1; parts < F::kUnitParts; ++parts) {
-    std::vector<Word16> ring(parts);
-    if (F::kUnitParts == Mlx5::kUnitParts && std::is_same_v<F, Mlx5>) ring[0].w[1] = be32(4);
-    EXPECT_FALSE(F::decode_wqe(reader_of(ring, 0), 0).valid);
-  }
+  std::vector<Word16> whole(F::kUnitParts * 4);
+  build_wqe<F>(whole, with_bytes(Op::compare_swap, kAtomicBytes), {}, {});
+  ASSERT_TRUE(valid_in<F>(whole));
+  for (u32 parts = 1; parts < F::kUnitParts; ++parts)
+    EXPECT_FALSE(valid_in<F>({whole.begin(), whole.begin() + parts})) << parts;
 }
 
 TYPED_TEST(RdmaFormat, ARequestLongerThanItsRingIsRefused) {
@@ -603,12 +609,12 @@ TYPED_TEST(RdmaFormat, ARequestLongerThanItsRingIsRefused) {
   const u32 parts = F::units(wr) * F::kUnitParts;
   std::vector<Word16> ring(parts);
   build_wqe<F>(ring, wr, {}, {});
-  EXPECT_TRUE(F::decode_wqe(reader_of(ring, 0), 0).valid);
+  EXPECT_TRUE(valid_in<F>(ring));
   // The last block may hold padding only; one less does not hold the request.
   ring.resize(parts - F::kUnitParts);
   ring.shrink_to_fit();
   if (!ring.empty()) {
-    EXPECT_FALSE(F::decode_wqe(reader_of(ring, 0), 0).valid);
+    EXPECT_FALSE(valid_in<F>(ring));
   }
 }
 
