@@ -54,12 +54,13 @@ u32 initiator_threads(const BenchOptions& o, u32 queue_pairs) {
 class CellRun {
  public:
   /// `other`: the other process, or null.
-  CellRun(const BenchOptions& o, const BenchWatch& watch, const CellPlan& plan, OtherEnd* other)
+  CellRun(const BenchOptions& o, const BenchWatch& watch, const CellPlan& plan,
+          const std::shared_ptr<gpu::Gpu>& gpu, OtherEnd* other)
       : o_(o),
         watch_(watch),
         s_(plan),
         threads_(initiator_threads(o, plan.shape.queue_pairs)),
-        gpu_(open_gpu(o)),
+        gpu_(gpu),
         device_(open_device({.spec = o.device,
                              .provider = o.provider,
                              .gpu = gpu_,
@@ -279,13 +280,14 @@ class CellRun {
 BenchResult run_bench(const BenchOptions& o, const BenchWatch& watch) {
   check(o);
   BenchResult result;
+  const std::shared_ptr<gpu::Gpu> gpu = open_gpu(o);
   std::optional<OtherEnd> other;
   if (o.ends == Ends::remote) other.emplace(o.other_end, o.timeout_s, watch.stop);
   for (const u32 bytes : o.sizes)
     for (const Part part : {Part::latency, Part::rate}) {
       if (!(part == Part::latency ? o.latency : o.rate)) continue;
       const CellPlan plan = plan_cell(o, part, bytes);
-      CellRun cell(o, watch, plan, other ? &*other : nullptr);
+      CellRun cell(o, watch, plan, gpu, other ? &*other : nullptr);
       cell.run();
       cell.finish(result);
       if (!cell.going()) return result;
