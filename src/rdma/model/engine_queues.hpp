@@ -108,7 +108,8 @@ bool Engine<F>::next_receive(Qp& q, Receive& out) {
       q.receives_left = n;
       q.receives_taken = 0;
     }
-    reader = {q.staged_receives.data(), (q.receives_left + q.receives_taken) * parts, q.receives_taken * parts};
+    reader = {q.staged_receives.data(), (q.receives_left + q.receives_taken) * parts,
+              q.receives_taken * parts};
   }
   out.wqe = F::decode_receive(reader);
   out.position = r.at.running;

@@ -82,7 +82,7 @@ struct Qp {
   std::vector<Word16> staged_receives;
   std::vector<u64> staged_table;
   u32 staged_units = 0;
-  u32 receives_left = 0;   ///< of staged_receives
+  u32 receives_left = 0;  ///< of staged_receives
   u32 receives_taken = 0;
 
   [[nodiscard]] QpState now() const { return state.load(std::memory_order_relaxed); }

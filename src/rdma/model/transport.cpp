@@ -64,10 +64,9 @@ bool displaced(const SegmentList& to, u32 bytes, SegmentList& out) {
 }  // namespace
 
 u64 rnr_timer_ns(u32 code) {
-  constexpr std::array<u32, 32> kHundredthsOfMs = {65536, 1,    2,    3,    4,    6,     8,     12,
-                                                   16,    24,   32,   48,   64,   96,    128,   192,
-                                                   256,   384,  512,  768,  1024, 1536,  2048,  3072,
-                                                   4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
+  constexpr std::array<u32, 32> kHundredthsOfMs = {
+      65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
+      256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
   return u64{kHundredthsOfMs[code & 31]} * 10'000;
 }
 
