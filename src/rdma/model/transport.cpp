@@ -19,6 +19,8 @@ constexpr u32 kRemoteHeader = 16;  // address, key, length
 constexpr u32 kAtomicHeader = 28;
 constexpr u32 kAckHeader = 4;
 constexpr u32 kImmediate = 4;
+// Each copy is compared with every open one; a commit of 128 copies has paid for its round trip.
+constexpr u32 kOpenExtents = 256;
 
 u32 right_for(Op op) {
   if (is_atomic(op)) return access::remote_atomic;
@@ -119,7 +121,8 @@ bool Transport::order(const u8* at, u64 bytes, bool written) {
   const auto meets = [&](const Extent& e) {
     return (written || e.written) && at < e.end && e.begin < at + bytes;
   };
-  return std::none_of(open_.begin(), open_.end(), meets) || settle();
+  if (open_.size() < kOpenExtents && std::none_of(open_.begin(), open_.end(), meets)) return true;
+  return settle();
 }
 
 bool Transport::copy(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
@@ -184,11 +187,11 @@ bool Transport::atomic(const WorkRequest& wr, const Segment& at, u64& old) {
   const std::scoped_lock lock(atomics_);
   u64 now = 0;
   const DmaPlace here{reinterpret_cast<u8*>(&now), nullptr, false};
-  if (!dma_.copy(here, at.place, sizeof now) || !dma_.commit()) return false;
+  if (!dma_.copy(here, at.place, sizeof now) || !settle()) return false;
   old = now;
   if (!adds && old != wr.compare) return true;
   now = adds ? old + wr.operand : wr.operand;
-  return dma_.copy(at.place, here, sizeof now) && dma_.commit();
+  return dma_.copy(at.place, here, sizeof now) && settle();
 }
 
 }  // namespace doorbell::rdma
