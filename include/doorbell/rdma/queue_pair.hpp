@@ -96,8 +96,9 @@ class QueuePair {
     const u32 units = F::units(last);
     const u32 parts = F::parts(last);
     const u32 packets = packets_of(last.bytes, m().mtu);
-    // What completes until the next look must find room: entries go back only when that needs it.
-    if (m().cq_entries - s_.cq_unrung < s_.sq.serial - s_.completed + n) ring_cq(warp);
+    // What completes until the next look must find room: entries go back only when that needs it. Where
+    // positions are slots alone, one entry stays free.
+    if (m().cq_entries - 1 - s_.cq_unrung < s_.sq.serial - s_.completed + n) ring_cq(warp);
 
     const u32 ring_parts = m().sq_units * F::kUnitParts;
     const u32 total = n * parts;
@@ -145,7 +146,7 @@ class QueuePair {
   template <class Build>
   DOORBELL_INLINE void post_receives(const Warp& warp, u32 n, Build build) {
     if (n == 0) return;
-    if (m().recv_cq_entries - s_.recv_cq_unrung < s_.rq.serial - s_.receives_completed + n)
+    if (m().recv_cq_entries - 1 - s_.recv_cq_unrung < s_.rq.serial - s_.receives_completed + n)
       ring_receive_cq(warp);
     const u32 total = n * F::kReceiveParts;
     DOORBELL_NO_UNROLL
