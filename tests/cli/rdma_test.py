@@ -390,6 +390,14 @@ class Faults(WithFolder):
         self.assertEqual(r["stop_reason"], "removed")
         self.assertEqual(r["cells"][0]["errors"]["removal"], 1)
 
+    def test_atomics_that_were_given_up_are_no_corruption(self):
+        r = self.result("--op", "fetch-add", "--measure", "rate", "--in-flight", "32", "--batch-size", "8",
+                        "--iterations", "3000", "--seed", "5", *PATIENT, "--fault", "removal=0.005", code=2)
+        self.assertEqual(r["stop_reason"], "removed")
+        cell, = r["cells"]
+        self.assertGreater(cell["errors"]["aborted"], 0)
+        self.assertEqual(cell["verify"]["corrupt"], 0)
+
     def test_retries_that_run_out(self):
         cell, = self.result("--device", "model:loss=1", "--size", "64", "--measure", "latency", "--ack-timeout", "8",
                             "--retry-count", "2", "--iterations", "5", *PATIENT, code=2)["cells"]
