@@ -308,6 +308,17 @@ def own_figures(cell):
     return out
 
 
+def single_operations(cell):
+    """RDMA: the form in which vendors publish; rates are formed from each operation's latency."""
+    single = members(cell, "rdma", "single_operation")
+    rows = [row([(esc(label), "head"), *((shown(number(single, key, figure), unit), "n")
+                                         for figure in ("min", "mean", "std", "max"))])
+            for key, label, unit in (("latency_ns", "latency, us", 1e3), ("ops_per_s", "IOPS", 1.0),
+                                     ("bytes_per_s", "throughput, MB/s", 1e6)) if members(single, key)]
+    head = [("single operations, all repeats", ""), ("min", "n"), ("mean", "n"), ("std", "n"), ("max", "n")]
+    return table(head, rows) if rows else ""
+
+
 def panel(title, content):
     return tag("section", tag("h4", title) + content, "panel") if content else ""
 
@@ -322,7 +333,8 @@ def cell_card(cell, anchor, artist):
                (tag("div", pictures, "pictures") if pictures else "") +
                tag("div", panel("Verification", verification(cell)) + panel("Errors", errors(cell)) +
                    panel("Cost", cost(cell)) + panel("Steps of one operation", substeps(cell)), "panels") +
-               spread(cell) + repeats(cell) + raw("Every option", members(cell, "options")) + own_figures(cell),
+               single_operations(cell) + spread(cell) + repeats(cell) +
+               raw("Every option", members(cell, "options")) + own_figures(cell),
                "card", id=anchor)
 
 

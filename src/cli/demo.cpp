@@ -11,9 +11,9 @@
 #include <filesystem>
 
 #include "cli/commands.hpp"
+#include "cli/demo.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
-#include "nvme/bench.hpp"
 #include "report/csv.hpp"
 #include "report/json.hpp"
 #include "report/text.hpp"
@@ -24,109 +24,6 @@ namespace doorbell::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Step {
-  std::string title;
-  nvme::BenchOptions bench;
-};
-
-std::vector<Step> steps(bool gpu) {
-  std::vector<Step> all;
-  const auto add = [&](std::string title, auto change) {
-    nvme::BenchOptions b;
-    b.write_io = b.read_io = 100'000;
-    change(b);
-    all.push_back({std::move(title), b});
-  };
-  add("512 B blocks, four queues", [](auto& b) {
-    b.num_queues = 4;
-    b.batch = 16;
-  });
-  add("4 KiB blocks, random order, one command in flight", [](auto& b) {
-    b.controller = "model:lba=4096";
-    b.write_io = b.read_io = 20'000;
-    b.random = true;
-    b.substeps = true;
-  });
-  add("1 MiB I/Os over chained PRP lists", [](auto& b) {
-    b.controller = "model:lba=4096";
-    b.write_io = b.read_io = 500;
-    b.lbas_per_io = 256;
-    b.batch = 4;
-  });
-  add("the queues alone (null media)", [](auto& b) {
-    b.controller = "model:media=null";
-    b.write_io = 0;
-    b.read_io = 2'000'000;
-    b.batch = 64;
-    b.verify = false;
-    b.less_timing = true;
-  });
-  if (gpu) {
-    for (const u32 mode : {0u, 11u})
-      add(fmt::format("GPU kernel, memory mode {}", mode), [&](auto& b) {
-        b.initiator = Initiator::gpu;
-        b.memory_mode = mode;
-        b.num_queues = 4;
-        b.batch = 64;
-      });
-  }
-  return all;
-}
-
-/// Injects each kind of fault and compares what the initiator found with what the model did.
-struct FaultCheck {
-  model::Fault fault;
-  u64 injected = 0;
-  u64 found = 0;
-  std::string found_as;
-};
-
-FaultCheck check_fault(model::Fault f, const nvme::BenchWatch& watch) {
-  nvme::BenchOptions b;
-  b.write_io = b.read_io = 5'000;
-  b.batch = 8;
-  b.timeout_s = 0.5;
-  b.late_after_s = 0.1;
-  b.faults.probability[static_cast<u32>(f)] = f == model::Fault::removal ? 0.0005 : 0.002;
-  const nvme::BenchResult r = nvme::run_bench(b, watch);
-  FaultCheck c{.fault = f, .injected = 0, .found = 0, .found_as = {}};
-  c.injected = r.cell.extra["model"]["injected"][std::string(model::name(f))].get<u64>();
-  const report::Verify& v = r.cell.verify;
-  const auto found = [&](const char* name, u64 n) {
-    c.found_as = name;
-    c.found = n;
-  };
-  switch (f) {
-    case model::Fault::drop:
-      found("timeout", r.cell.errors.at("timeout"));
-      break;
-    case model::Fault::delay:
-      found("late", r.cell.errors.at("late"));
-      break;
-    case model::Fault::error:
-      found("completion error", r.cell.errors.at("completion"));
-      break;
-    case model::Fault::corrupt:
-      found("corrupt", v.corrupt);
-      break;
-    case model::Fault::misplace:
-      found("misplaced", v.misplaced);
-      break;
-    case model::Fault::stale:
-      found("stale", v.stale);
-      break;
-    case model::Fault::duplicate:
-      found("duplicated", v.duplicated);
-      break;
-    case model::Fault::removal:
-      found("removal", r.cell.errors.at("removal"));
-      break;
-    default:
-      found("legal: no error", r.failed ? 0 : c.injected);
-  }
-  return c;
-}
 
 std::string quoted(const std::string& s) {
   std::string q = "'";
@@ -167,61 +64,89 @@ std::string folder_name() {
   return text.data();
 }
 
-int run(const Options& options, Context& context) {
-  const bool quiet = options.flag("quiet");
-  Progress progress(context.stderr_tty && !quiet);
-  report::Result result = new_result(context);
-  const bool gpu = !gpu::enumerate().empty() && !gpu::code_objects().empty();
+/// Where a demo's steps and checks go as they end.
+struct Show {
+  report::Result& result;
+  Context& context;
+  Progress& progress;
+  bool quiet;
   std::string what;
-  const nvme::BenchWatch watch{.stop = &context.stop, .progress = [&](double f, const std::string& s) {
-                                 progress.update(f, what + ": " + s);
-                               }};
-  for (const Step& s : steps(gpu)) {
-    if (context.stop.requested()) break;
-    what = s.title;
-    nvme::BenchResult r = nvme::run_bench(s.bench, watch);
-    nlohmann::ordered_json titled = {{"title", s.title}};
-    titled.update(r.cell.cell);
-    r.cell.cell = std::move(titled);
-    result.cells.push_back(std::move(r.cell));
-    result.stop_reason = r.stop_reason;
-    result.complete = r.stop_reason == "done";
-    for (const std::string& w : r.warnings) result.warnings.push_back(s.title + ": " + w);
-    progress.clear();
-    if (!quiet) fmt::print("{}\n", report::to_text(result.cells.back(), context.stdout_tty));
+
+  DemoWatch watch() {
+    return {.stop = &context.stop,
+            .progress = [this](double f, const std::string& s) { progress.update(f, what + ": " + s); }};
   }
-  bool all_found = true;
-  if (!context.stop.requested()) {
-    if (!quiet) fmt::print("Faults that the model injects, and what the initiator makes of them:\n");
-    for (const std::string& name : model::fault_names()) {
-      what = "fault " + name;
-      const auto index = static_cast<u32>(&name - model::fault_names().data());
-      const FaultCheck c = check_fault(static_cast<model::Fault>(index), watch);
-      progress.clear();
-      if (context.stop.requested()) break;
-      all_found = all_found && c.found == c.injected;
-      if (!quiet)
-        fmt::print("  {:<10} injected {:>3}   found {:>3} as {}{}\n", name, c.injected, c.found, c.found_as,
-                   c.found == c.injected ? "" : "   MISMATCH");
+};
+
+void run_steps(const std::vector<DemoStep>& steps, Show& show) {
+  for (const DemoStep& s : steps) {
+    if (show.context.stop.requested()) return;
+    show.what = s.title;
+    DemoOutcome r = s.run(show.watch());
+    show.progress.clear();
+    show.result.stop_reason = r.stop_reason;
+    show.result.complete = r.stop_reason == "done";
+    for (const std::string& w : r.warnings) show.result.warnings.push_back(s.title + ": " + w);
+    for (report::Cell& cell : r.cells) {
+      nlohmann::ordered_json titled = {{"title", s.title}};
+      titled.update(cell.cell);
+      cell.cell = std::move(titled);
+      show.result.cells.push_back(std::move(cell));
+      if (!show.quiet) fmt::print("{}\n", report::to_text(show.result.cells.back(), show.context.stdout_tty));
     }
   }
-  if (!all_found) result.warnings.emplace_back("a fault check found another count than the model injected");
-  result.exit_code = all_found ? report::exit_code_for(result) : 2;
+}
 
+/// Injects each kind of fault; false when the initiator found another count than the model injected.
+template <class Check>
+bool check_faults(const char* path, Check check, Show& show) {
+  bool all_found = true;
+  if (!show.quiet && !show.context.stop.requested())
+    fmt::print("Faults that the {} model injects, and what the initiator makes of them:\n", path);
+  for (u32 kind = 0; kind < model::kFaultKinds && !show.context.stop.requested(); ++kind) {
+    const auto fault = static_cast<model::Fault>(kind);
+    show.what = fmt::format("{} fault {}", path, model::name(fault));
+    const FaultCheck c = check(fault, show.watch());
+    show.progress.clear();
+    if (show.context.stop.requested()) break;
+    all_found = all_found && c.found == c.injected;
+    if (!show.quiet)
+      fmt::print("  {:<10} injected {:>3}   found {:>3} as {}{}\n", model::name(fault), c.injected, c.found,
+                 c.found_as, c.found == c.injected ? "" : "   MISMATCH");
+  }
+  return all_found;
+}
+
+void write_files(const Options& options, const report::Result& result, bool quiet, bool gpu) {
   const fs::path folder = fs::path(options.text("output")) / folder_name();
   fs::create_directories(folder);
   report::write_json(result, folder / "result.json");
   report::write_csv(result, folder / "runs.csv");
   const bool reported = write_report(folder / "result.json", folder / "report.html");
-  if (!quiet) {
-    if (!gpu)
-      fmt::print("\nNo GPU step: {}\n", gpu::code_objects().empty()
-                                            ? "this build has no GPU kernels"
-                                            : "no GPU is usable here (doorbell doctor)");
-    fmt::print("\n{}\nresult  {}\n", report::verdict_for(result).text, (folder / "result.json").string());
-    fmt::print("report  {}\n", reported ? (folder / "report.html").string()
-                                        : "not written: python3 or the doorbell_report package is missing");
-  }
+  if (quiet) return;
+  if (!gpu)
+    fmt::print("\nNo GPU step: {}\n", gpu::code_objects().empty()
+                                          ? "this build has no GPU kernels"
+                                          : "no GPU is usable here (doorbell doctor)");
+  fmt::print("\n{}\nresult  {}\n", report::verdict_for(result).text, (folder / "result.json").string());
+  fmt::print("report  {}\n", reported ? (folder / "report.html").string()
+                                      : "not written: python3 or the doorbell_report package is missing");
+}
+
+int run(const Options& options, Context& context) {
+  const bool quiet = options.flag("quiet");
+  Progress progress(context.stderr_tty && !quiet);
+  report::Result result = new_result(context);
+  const bool gpu = !gpu::enumerate().empty() && !gpu::code_objects().empty();
+  Show show{result, context, progress, quiet, {}};
+  run_steps(nvme_steps(gpu), show);
+  run_steps(rdma_steps(gpu), show);
+  const bool nvme_found = check_faults("NVMe", check_nvme_fault, show);
+  const bool rdma_found = check_faults("RDMA", check_rdma_fault, show);
+  const bool all_found = nvme_found && rdma_found;
+  if (!all_found) result.warnings.emplace_back("a fault check found another count than the model injected");
+  result.exit_code = all_found ? report::exit_code_for(result) : 2;
+  write_files(options, result, quiet, gpu);
   return result.exit_code;
 }
 
@@ -233,9 +158,9 @@ Command demo_command() {
   c.summary = "every path on its model: a table and a report";
   c.description = {
       "Runs the main job of each path on its software model, so that a machine without any of the hardware "
-      "shows what doorbell does: NVMe commands posted by CPU threads (and by a GPU kernel where there is a "
-      "GPU), carried out by a software controller, every block verified.",
-      "Then injects each kind of fault into the model and compares the counts. Writes result.json, "
+      "shows what doorbell does: NVMe commands and RDMA operations posted by CPU threads (and by a GPU kernel "
+      "where there is a GPU), carried out by a software controller and a software NIC, all data verified.",
+      "Then injects each kind of fault into each model and compares the counts. Writes result.json, "
       "runs.csv and report.html into a new folder.",
   };
   c.options

@@ -91,7 +91,8 @@ void check(const BenchOptions& o) {
     refuse("--queue-mem", "vram puts queues into GPU memory, which a CPU initiator cannot reach",
            "use --initiator gpu, or --queue-mem host");
   if (!on_gpu && o.verify && (o.local_memory == Place::gpu || o.remote_memory == Place::gpu))
-    refuse("--data-mem", "vram puts data where a CPU initiator can neither make nor check it",
+    refuse(o.local_memory == Place::gpu ? "--data-mem" : "--target-mem",
+           "vram puts data where a CPU initiator can neither make nor check it",
            "use --initiator gpu, or --verify off");
   if (on_gpu && o.provider == Provider::verbs)
     refuse("--initiator", "gpu cannot post through libibverbs: its queues belong to a library of the host",

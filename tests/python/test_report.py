@@ -118,6 +118,16 @@ class Page(unittest.TestCase):
                          "write", "read", "31.25 ns"):
             self.assertIn(expected, words)
 
+    def test_single_operations_in_the_form_of_vendors(self):
+        def of(unit):
+            return {"min": 1.25 * unit, "mean": 2.5 * unit, "std": 0.5 * unit, "max": 7.75 * unit}
+        single = {"count": 100, "latency_ns": of(1e3), "ops_per_s": of(1.0), "bytes_per_s": of(4e6)}
+        whole = Reader(render(result([cell(path="rdma", rdma={"single_operation": single})]))).words
+        for expected in ("single operations, all repeats", "latency, us", "7.750", "throughput, MB/s", "31.00"):
+            self.assertIn(expected, whole)
+        for without in (cell(), cell(path="rdma", rdma={"single_operation": None}), cell(path="rdma", rdma=[])):
+            self.assertNotIn("single operations", Reader(render(result([without]))).words)
+
     def test_labels_are_honest(self):
         words = Reader(render(result([cell(device={"kind": "emulated", "name": "rxe"})]))).words
         self.assertIn("nothing about the speed of a physical device", words)

@@ -72,8 +72,10 @@ class OpLoop {
   /// Adds everything counted so far to the OpStats. Call once, after the last step().
   DOORBELL_INLINE void finish(const Warp& warp) {
     warp.sync();
-    if (requests_ && phase_.verify && is_atomic(phase_.op) && q_.remote != nullptr && posted_ > 0 &&
-        posted_ == done_ && !broken_ && warp.lane() == 0) {
+    // Of operations that were given up nobody knows whether they were carried out.
+    const bool whole = posted_ > 0 && posted_ == done_ && !broken_ && timed_out_ + aborted_ == 0;
+    if (requests_ && phase_.verify && is_atomic(phase_.op) && q_.remote != nullptr && whole &&
+        warp.lane() == 0) {
       ++mine_.checked;
       if (!payload_.ended_right(done_)) note_bad(pattern::Verdict::corrupt, 0, done_);
     }

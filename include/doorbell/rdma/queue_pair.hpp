@@ -96,8 +96,8 @@ class QueuePair {
     const u32 units = F::units(last);
     const u32 parts = F::parts(last);
     const u32 packets = packets_of(last.bytes, m().mtu);
-    // What completes until the next look must find room: entries go back only when that needs it.
-    if (m().cq_entries - s_.cq_unrung < s_.sq.serial - s_.completed + n) ring_cq(warp);
+    if (cq_space(m().cq_entries, s_.cq_unrung, m().sq_requests) < s_.sq.serial - s_.completed + n)
+      ring_cq(warp);
 
     const u32 ring_parts = m().sq_units * F::kUnitParts;
     const u32 total = n * parts;
@@ -145,7 +145,8 @@ class QueuePair {
   template <class Build>
   DOORBELL_INLINE void post_receives(const Warp& warp, u32 n, Build build) {
     if (n == 0) return;
-    if (m().recv_cq_entries - s_.recv_cq_unrung < s_.rq.serial - s_.receives_completed + n)
+    if (cq_space(m().recv_cq_entries, s_.recv_cq_unrung, m().rq_entries) <
+        s_.rq.serial - s_.receives_completed + n)
       ring_receive_cq(warp);
     const u32 total = n * F::kReceiveParts;
     DOORBELL_NO_UNROLL
@@ -214,6 +215,14 @@ class QueuePair {
 
  private:
   [[nodiscard]] DOORBELL_INLINE const QueuePairMemory& m() const { return s_.memory; }
+
+  /// Entries that completions may still take before some go back. Where positions are slots alone one entry
+  /// stays free; of what is beyond the queue's requests, half is kept for completions that come twice.
+  [[nodiscard]] DOORBELL_INLINE static u32 cq_space(u32 entries, u32 unrung, u32 requests) {
+    const u32 usable = entries - 1;
+    const u32 kept = usable > requests ? (usable - requests) / 2 : 0;
+    return usable > unrung + kept ? usable - unrung - kept : 0;
+  }
 
   DOORBELL_INLINE static void give_back(const Warp& warp, u32* record, u64* doorbell, const RingPosition& at,
                                         u32 cqn) {

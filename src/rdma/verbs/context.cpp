@@ -24,7 +24,13 @@ namespace {
 class DeviceList {
  public:
   explicit DeviceList(const VerbsLibrary& verbs) : verbs_(verbs), list_(verbs.get_device_list(&count_)) {
-    if (list_ == nullptr) verbs_failed("the list of RDMA devices", errno);
+    if (list_ != nullptr) return;
+    const int error = errno;
+    if (error == ENOSYS)  // libibverbs without /sys/class/infiniband
+      throw Error("--provider verbs", "this kernel has no RDMA devices",
+                  "load the NIC's driver, or 'rdma link add rxe0 type rxe netdev NAME' for soft-RoCE",
+                  ExitCode::absent);
+    verbs_failed("the list of RDMA devices", error);
   }
   ~DeviceList() { verbs_.free_device_list(list_); }
   DeviceList(const DeviceList&) = delete;

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What `doorbell demo` runs of each path: steps that are shown, and faults that must be found.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "measure/stop.hpp"
+#include "model/fault.hpp"
+#include "report/result.hpp"
+
+namespace doorbell::cli {
+
+struct DemoWatch {
+  measure::StopFlag* stop = nullptr;
+  std::function<void(double fraction, const std::string& what)> progress;
+};
+
+struct DemoOutcome {
+  std::vector<report::Cell> cells;
+  std::string stop_reason = "done";
+  std::vector<std::string> warnings;
+};
+
+struct DemoStep {
+  std::string title;
+  std::function<DemoOutcome(const DemoWatch&)> run;
+};
+
+/// One kind of fault: what the model did, and what the initiator found.
+struct FaultCheck {
+  u64 injected = 0;
+  u64 found = 0;
+  std::string found_as;
+};
+
+[[nodiscard]] std::vector<DemoStep> nvme_steps(bool gpu);
+[[nodiscard]] std::vector<DemoStep> rdma_steps(bool gpu);
+[[nodiscard]] FaultCheck check_nvme_fault(model::Fault f, const DemoWatch& watch);
+[[nodiscard]] FaultCheck check_rdma_fault(model::Fault f, const DemoWatch& watch);
+
+}  // namespace doorbell::cli
