@@ -19,7 +19,7 @@ cases=0
 run() {
   local name=$1 wanted=$2
   shift 2
-  timeout 180 "$doorbell" rdma --initiator gpu --quiet --json "$out/$name.json" "$@" 2>"$out/$name.err"
+  timeout -k 2 60 "$doorbell" rdma --initiator gpu --quiet --json "$out/$name.json" "$@" 2>"$out/$name.err"
   local rc=$?
   cases=$((cases + 1))
   if [ $rc -ne "$wanted" ]; then

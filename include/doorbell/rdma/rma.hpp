@@ -229,9 +229,11 @@ class Rma {
     if (left == 0 || !reserve(warp, count_bits(left))) return qp_.posted();
     while (left != 0) {
       const u32 leader = lowest_bit(left);
-      const bool alike = wanted && units == warp.shfl(units, leader) && parts == warp.shfl(parts, leader) &&
-                         packets == warp.shfl(packets, leader);
-      const u64 group = warp.ballot(alike) & left;
+      // Every lane takes part in the shuffles, whether it wants something or not.
+      const bool units_alike = same(warp, units, leader);
+      const bool parts_alike = same(warp, parts, leader);
+      const bool packets_alike = same(warp, packets, leader);
+      const u64 group = warp.ballot(wanted && units_alike && parts_alike && packets_alike) & left;
       left &= ~group;
       const bool last = left == 0;
       const u32 n = count_bits(group);
@@ -245,6 +247,9 @@ class Rma {
     return qp_.posted();
   }
 
+  [[nodiscard]] DOORBELL_INLINE static bool same(const Warp& warp, u32 mine, u32 leader) {
+    return mine == warp.shfl(mine, leader);
+  }
   [[nodiscard]] DOORBELL_INLINE static u32 nth_bit(u64 mask, u32 n) {
     for (; n > 0; --n) mask &= mask - 1;
     return lowest_bit(mask);
