@@ -69,7 +69,7 @@ class GpuRunner final : public Runner<typename Work::Phase, typename Work::Item>
         job_(1, gpu_),
         items_(states.size(), gpu_),
         states_(states.size(), gpu_),
-        slots_(u64{states.size()} * Work::kept_words(window), gpu_),
+        slots_(std::max<u64>(u64{states.size()} * Work::kept_words(window), 1), gpu_),
         stats_(states.size(), gpu_),
         bins_(u64{states.size()} * histogram::kBuckets, gpu_),
         stop_(1, gpu_),

@@ -347,7 +347,8 @@ TYPED_TEST(RdmaErrors, CqOverflow) {
   u32 seen = 0;
   for (u32 i = 0; i < 2 * q.m.cq_entries && q.object->state() == QpState::rts; ++i) {
     (void)q.submit(wr);
-    ASSERT_TRUE(eventually([&] { return q.cq.poll(true).has_value() || q.object->state() == QpState::error; }));
+    ASSERT_TRUE(
+        eventually([&] { return q.cq.poll(true).has_value() || q.object->state() == QpState::error; }));
     ++seen;
   }
   EXPECT_EQ(q.object->state(), QpState::error);
@@ -384,11 +385,12 @@ TYPED_TEST(RdmaErrors, SetUpSaysWhatIsWrong) {
 
 TEST(RdmaModelStates, OnlyWhatTheVerbsAllow) {
   using enum QpState;
-  EXPECT_TRUE(legal(reset, init) && legal(init, init) && legal(init, rtr) && legal(rtr, rts) && legal(rts, sqd) &&
-              legal(sqd, rts) && legal(sqe, rts));
-  for (const QpState s : {reset, init, rtr, rts, sqd, sqe, error}) EXPECT_TRUE(legal(s, reset) && legal(s, error));
-  EXPECT_FALSE(legal(reset, rtr) || legal(init, rts) || legal(rtr, init) || legal(rts, rtr) || legal(error, rts) ||
-               legal(error, init) || legal(reset, rts) || legal(rtr, sqd));
+  EXPECT_TRUE(legal(reset, init) && legal(init, init) && legal(init, rtr) && legal(rtr, rts) &&
+              legal(rts, sqd) && legal(sqd, rts) && legal(sqe, rts));
+  for (const QpState s : {reset, init, rtr, rts, sqd, sqe, error})
+    EXPECT_TRUE(legal(s, reset) && legal(s, error));
+  EXPECT_FALSE(legal(reset, rtr) || legal(init, rts) || legal(rtr, init) || legal(rts, rtr) ||
+               legal(error, rts) || legal(error, init) || legal(reset, rts) || legal(rtr, sqd));
 }
 
 TEST(RdmaModelSpec, NamesTheKey) {

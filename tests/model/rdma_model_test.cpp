@@ -194,17 +194,30 @@ TYPED_TEST(RdmaModel, ReceivesWrap) {
   Rig<TypeParam> rig;
   auto p = rig.pair(quick(), quick(), {.sq_requests = 8, .rq_requests = 8});
   Memory near(*rig.device, 4096), far(*rig.device, 4096);
-  const u32 rounds = 70000;
-  for (u32 i = 0; i < rounds; ++i) {
-    p.b.receive(buffer(far, 64));
-    WorkRequest wr = request(Op::send_imm, near, far, 4);
-    wr.imm = i;
-    std::memcpy(near.data(), &i, 4);
-    ASSERT_EQ(p.a.run(wr), Status::ok) << i;
-    const auto c = p.b.recv_cq.wait();
-    ASSERT_TRUE(c) << i;
-    ASSERT_EQ(c->imm, i);
-    ASSERT_EQ(std::memcmp(far.data(), &i, 4), 0);
+  constexpr u32 kBatch = 8, kMessages = 70000 / kBatch * kBatch;  // beyond 2^16
+  for (u32 i = 0; i < kMessages; i += kBatch) {
+    u32 mark = 0;
+    for (u32 k = 0; k < kBatch; ++k) {
+      p.b.receive(buffer(far, 64, 64 * k));
+      const u32 id = i + k;
+      std::memcpy(near.data() + 64 * k, &id, sizeof id);
+      WorkRequest wr = request(Op::send_imm, near, far, 4, 64 * k);
+      wr.imm = id;
+      wr.signalled = k + 1 == kBatch;
+      mark = p.a.post(wr);
+    }
+    p.a.ring();
+    const auto sent = p.a.cq.wait();
+    ASSERT_TRUE(sent) << i;
+    ASSERT_EQ(sent->status, Status::ok) << i;
+    ASSERT_EQ(sent->mark, mark) << i;
+    for (u32 k = 0; k < kBatch; ++k) {
+      const auto c = p.b.recv_cq.wait();
+      ASSERT_TRUE(c) << i;
+      ASSERT_EQ(c->imm, i + k);
+      const u32 id = i + k;
+      ASSERT_EQ(std::memcmp(far.data() + 64 * k, &id, sizeof id), 0);
+    }
   }
 }
 

@@ -96,7 +96,9 @@ struct Memory {
 template <class F>
 class RawQp {
  public:
-  explicit RawQp(Device& d, const QueuePairShape& shape = {}) : object(d.create_queue_pair(shape)) { begin(); }
+  explicit RawQp(Device& d, const QueuePairShape& shape = {}) : object(d.create_queue_pair(shape)) {
+    begin();
+  }
 
   /// At the start of empty rings.
   void begin() {
@@ -158,7 +160,8 @@ inline ConnectionOptions quick() {
 
 template <class F>
 struct Rig {
-  explicit Rig(const std::string& spec = "model:threads=1", const model::FaultRates& faults = {}, u64 seed = 1)
+  explicit Rig(const std::string& spec = "model:threads=1", const model::FaultRates& faults = {},
+               u64 seed = 1)
       : device(open_model({.spec = spec, .provider = provider_of<F>(), .faults = faults, .seed = seed})) {}
 
   RawQp<F> loop(const ConnectionOptions& o = quick(), const QueuePairShape& shape = {}) {

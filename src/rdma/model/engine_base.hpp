@@ -30,8 +30,8 @@ struct ModelShared {
 struct EngineCounters {
   static constexpr u32 kOps = 7;
   std::array<std::atomic<u64>, kOps> requests{};
-  std::atomic<u64> bytes{0}, packets{0}, retransmissions{0}, rnr_naks{0}, error_completions{0}, cq_overflows{0},
-      doorbells{0}, invalid_doorbell_values{0};
+  std::atomic<u64> bytes{0}, packets{0}, retransmissions{0}, rnr_naks{0}, error_completions{0},
+      cq_overflows{0}, doorbells{0}, invalid_doorbell_values{0};
   static void add(std::atomic<u64>& c, u64 n) {
     c.store(c.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }

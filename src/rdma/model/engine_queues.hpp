@@ -53,7 +53,7 @@ void Engine<F>::hear_receives(Qp& q) {
 template <class F>
 bool Engine<F>::stage(Qp& q) {
   q.staged_units = 0;
-  if (q.wait_until_ns != 0 && q.wait_until_ns > now()) return true;
+  if (q.now() != QpState::error && q.wait_until_ns > now()) return true;
   const WorkRing& r = q.sq;
   const u32 units = std::min(r.announced, kStageParts / F::kUnitParts);
   const u32 before_end = std::min(units, r.at.units - r.at.slot);
@@ -108,7 +108,8 @@ bool Engine<F>::next_receive(Qp& q, Receive& out) {
       q.receives_left = n;
       q.receives_taken = 0;
     }
-    reader = {q.staged_receives.data(), (q.receives_left + q.receives_taken) * parts, q.receives_taken * parts};
+    reader = {q.staged_receives.data(), (q.receives_left + q.receives_taken) * parts,
+              q.receives_taken * parts};
   }
   out.wqe = F::decode_receive(reader);
   out.position = r.at.running;

@@ -167,7 +167,8 @@ auto Engine<F>::exchange(Qp& q, Work& w) -> Verdict {
   SegmentList result;
   result.add({{reinterpret_cast<u8*>(&old), nullptr, false}, sizeof old, nullptr});
   order(q, w.local.gpu);
-  return {transport_.move(w.local, result, sizeof old, w.strike) ? Status::ok : Status::remote_operation, false};
+  return {transport_.move(w.local, result, sizeof old, w.strike) ? Status::ok : Status::remote_operation,
+          false};
 }
 
 /// The message has used up its receive.
@@ -207,7 +208,8 @@ void Engine<F>::inlined(const DecodedWqe& d, const PartReader& reader, SegmentLi
 /// Whether the next packet of this queue pair is lost.
 template <class F>
 bool Engine<F>::lost(Qp& q) {
-  const u64 draw = pattern::mix64(shared_.config.seed ^ pattern::mix64(u64{q.ordinal} << 40 ^ ++q.packets_drawn));
+  const u64 draw =
+      pattern::mix64(shared_.config.seed ^ pattern::mix64(u64{q.ordinal} << 40 ^ ++q.packets_drawn));
   return static_cast<double>(draw >> 11) * 0x1p-53 < shared_.config.loss;
 }
 
@@ -264,7 +266,9 @@ void Engine<F>::finish(Qp& q, const Work& w) {
   const bool timed_read = w.due_ns != 0 && returns_data(wr.op);
   const bool signalled = wr.signalled || q.signal_all;
   if (signalled || timed_read) {
-    LateCompletion c{.due_ns = w.due_ns, .ends_read = timed_read, .silent = !signalled,
+    LateCompletion c{.due_ns = w.due_ns,
+                     .ends_read = timed_read,
+                     .silent = !signalled,
                      .fields = request_fields(q, *w.wqe, Status::ok)};
     if (careful_ && signalled) {
       if (w.fault == Fault::drop) c.silent = true;

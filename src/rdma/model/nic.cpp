@@ -22,7 +22,8 @@ constexpr u64 kDoorbellBytes = 4 * 64;
 constexpr u32 kMaxQpn = 0x7ffff;  // a CQ's number is twice as large, and the narrowest format takes 20 bits
 
 constexpr std::array<const char*, EngineCounters::kOps> kOpNames = {
-    "writes", "writes_with_immediate", "reads", "sends", "sends_with_immediate", "fetch_adds", "compare_swaps"};
+    "writes",     "writes_with_immediate", "reads", "sends", "sends_with_immediate",
+    "fetch_adds", "compare_swaps"};
 
 }  // namespace
 
@@ -33,8 +34,8 @@ class ModelMemoryRegion final : public MemoryRegion {
     iova_ = nic.space_.map(region, (access & access::local_write) != 0 ? Access::read_write : Access::read);
     const bool gpu = region.place() == Place::gpu;
     try {
-      index_ = nic.shared_.memory.add(
-          iova_, region.bytes(), {gpu ? region.device() : region.host(), region.device(), gpu}, access);
+      index_ = nic.shared_.memory.add(iova_, region.bytes(),
+                                      {gpu ? region.device() : region.host(), region.device(), gpu}, access);
     } catch (...) {
       nic.space_.unmap(iova_);
       throw;
@@ -56,8 +57,8 @@ ModelNic::ModelNic(const ModelConfig& config, Provider provider, std::string nam
       format_(shape_of(provider)),
       shared_(config),
       gpu_(std::move(gpu)),
-      registers_(gpu_ ? Place::pinned : Place::pageable,
-                 kDoorbells + config.max_queue_pairs * kDoorbellBytes, gpu_),
+      registers_(gpu_ ? Place::pinned : Place::pageable, kDoorbells + config.max_queue_pairs * kDoorbellBytes,
+                 gpu_),
       slots_(config.max_queue_pairs),
       connected_(config.threads) {
   shared_.alive = reinterpret_cast<u32*>(registers_.host());
@@ -128,9 +129,10 @@ std::unique_ptr<QueuePairObject> ModelNic::create_queue_pair(const QueuePairShap
   if (shape.queue_memory == Place::gpu && agent_ == nullptr)
     throw Error("queues in GPU memory", "this NIC was opened without access to a GPU's memory");
   if (const u32 units = format_.sq_units(shape.sq_requests, shape.max_inline); units > format_.max_sq_units)
-    throw Error("send queue of the model NIC",
-                fmt::format("{} requests with {} inlined bytes take {} units of the {} format, which counts {}",
-                            shape.sq_requests, shape.max_inline, units, format_.name, format_.max_sq_units));
+    throw Error(
+        "send queue of the model NIC",
+        fmt::format("{} requests with {} inlined bytes take {} units of the {} format, which counts {}",
+                    shape.sq_requests, shape.max_inline, units, format_.name, format_.max_sq_units));
   const std::scoped_lock lock(mutex_);
   auto q = std::make_unique<ModelQueuePair>(*this, shape);
   q->engine_ = q->qp_.ordinal % static_cast<u32>(engines_.size());

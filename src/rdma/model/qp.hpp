@@ -80,9 +80,8 @@ struct Qp {
   // Work fetched from rings in GPU memory: WQEs that lie behind each other.
   std::vector<Word16> staged;
   std::vector<Word16> staged_receives;
-  std::vector<u64> staged_table;
   u32 staged_units = 0;
-  u32 receives_left = 0;   ///< of staged_receives
+  u32 receives_left = 0;  ///< of staged_receives
   u32 receives_taken = 0;
 
   [[nodiscard]] QpState now() const { return state.load(std::memory_order_relaxed); }

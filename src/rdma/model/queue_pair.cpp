@@ -52,8 +52,8 @@ std::string_view name(QpState s) {
 ModelQueuePair::ModelQueuePair(ModelNic& nic, const QueuePairShape& shape)
     : nic_(nic), shape_(shape), layout_(layout_of(nic.format_, shape)) {
   rings_ = Mapped(nic.space_, shape.queue_memory, layout_.bytes, Access::read_write, nic.gpu_);
-  records_ = Mapped(nic.space_, nic.gpu_ ? Place::pinned : Place::pageable, kRecords, Access::read_write,
-                    nic.gpu_);
+  records_ =
+      Mapped(nic.space_, nic.gpu_ ? Place::pinned : Place::pageable, kRecords, Access::read_write, nic.gpu_);
   registers_ = nic.claim_registers();
   qp_.qpn = nic.new_qpn();
   qp_.ordinal = nic.created_++;
@@ -109,8 +109,8 @@ QueuePairMemory ModelQueuePair::addresses(bool on_gpu) const {
   m.rq_entries = layout_.rq_entries;
   m.cq_entries = layout_.cq_entries;
   m.recv_cq_entries = layout_.recv_cq_entries;
-  m.track_entries = power_of_two_from(
-      (nic_.format_.mark == Mark::unit ? layout_.sq_units : shape_.sq_requests) + 1);
+  m.track_entries =
+      power_of_two_from((nic_.format_.mark == Mark::unit ? layout_.sq_units : shape_.sq_requests) + 1);
   m.qpn = qp_.qpn;
   m.cqn = 2 * qp_.qpn;
   m.recv_cqn = 2 * qp_.qpn + 1;

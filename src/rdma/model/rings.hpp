@@ -93,7 +93,7 @@ struct CompletionRing {
   u64* doorbell = nullptr;
   u32* record = nullptr;
   u32 number = 0;
-  bool broken = false;     ///< it overflowed: no entry is ever written again
+  bool broken = false;       ///< it overflowed: no entry is ever written again
   bool unpublished = false;  ///< entries are written that the ring state does not tell of yet
 };
 

@@ -25,7 +25,8 @@ struct FormatShape {
   u32 (*rq_entries)(u32 receives);
   u32 (*cq_entries)(u32 completions);
   Word16 (*cqe_initial)(u32 part);
-  std::unique_ptr<EngineBase> (*engine)(ModelShared&, const SoftwareAddressSpace&, model::DmaAgent*, u32 index);
+  std::unique_ptr<EngineBase> (*engine)(ModelShared&, const SoftwareAddressSpace&, model::DmaAgent*,
+                                        u32 index);
 };
 
 /// Throws Error for Provider::verbs, which is no format.

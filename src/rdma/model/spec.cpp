@@ -31,7 +31,8 @@ options::OptionTable model_keys() {
          .default_text = "0",
          .min = 0,
          .max = u64{1} << 50,
-         .help = "bytes a second on the wire, RoCEv2 headers included, that all queue pairs share; 0: no limit"});
+         .help =
+             "bytes a second on the wire, RoCEv2 headers included, that all queue pairs share; 0: no limit"});
   t.add({.name = "latency",
          .kind = Kind::seconds,
          .default_text = "0",

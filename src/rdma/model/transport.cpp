@@ -19,6 +19,8 @@ constexpr u32 kRemoteHeader = 16;  // address, key, length
 constexpr u32 kAtomicHeader = 28;
 constexpr u32 kAckHeader = 4;
 constexpr u32 kImmediate = 4;
+// Each copy is compared with every open one; a commit of 128 copies has paid for its round trip.
+constexpr u32 kOpenExtents = 256;
 
 u32 right_for(Op op) {
   if (is_atomic(op)) return access::remote_atomic;
@@ -64,10 +66,9 @@ bool displaced(const SegmentList& to, u32 bytes, SegmentList& out) {
 }  // namespace
 
 u64 rnr_timer_ns(u32 code) {
-  constexpr std::array<u32, 32> kHundredthsOfMs = {65536, 1,    2,    3,    4,    6,     8,     12,
-                                                   16,    24,   32,   48,   64,   96,    128,   192,
-                                                   256,   384,  512,  768,  1024, 1536,  2048,  3072,
-                                                   4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
+  constexpr std::array<u32, 32> kHundredthsOfMs = {
+      65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
+      256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
   return u64{kHundredthsOfMs[code & 31]} * 10'000;
 }
 
@@ -120,7 +121,8 @@ bool Transport::order(const u8* at, u64 bytes, bool written) {
   const auto meets = [&](const Extent& e) {
     return (written || e.written) && at < e.end && e.begin < at + bytes;
   };
-  return std::none_of(open_.begin(), open_.end(), meets) || settle();
+  if (open_.size() < kOpenExtents && std::none_of(open_.begin(), open_.end(), meets)) return true;
+  return settle();
 }
 
 bool Transport::copy(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
@@ -185,11 +187,11 @@ bool Transport::atomic(const WorkRequest& wr, const Segment& at, u64& old) {
   const std::scoped_lock lock(atomics_);
   u64 now = 0;
   const DmaPlace here{reinterpret_cast<u8*>(&now), nullptr, false};
-  if (!dma_.copy(here, at.place, sizeof now) || !dma_.commit()) return false;
+  if (!dma_.copy(here, at.place, sizeof now) || !settle()) return false;
   old = now;
   if (!adds && old != wr.compare) return true;
   now = adds ? old + wr.operand : wr.operand;
-  return dma_.copy(at.place, here, sizeof now) && dma_.commit();
+  return dma_.copy(at.place, here, sizeof now) && settle();
 }
 
 }  // namespace doorbell::rdma
