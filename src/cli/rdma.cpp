@@ -349,7 +349,7 @@ int run(const Options& options, Context& context) {
 Command rdma_command() {
   Command c;
   c.name = "rdma";
-  c.summary = "RDMA operations through a NIC's queues, posted by a CPU thread or a GPU kernel";
+  c.summary = "RDMA operations through a NIC's queues, by a CPU thread or a GPU kernel";
   c.description = {
       "Registers buffers, connects queue pairs, and carries out one kind of operation for each payload size: "
       "first single operations, each timed from post to completion, then a window of them at full rate. Every "

@@ -76,7 +76,7 @@ class Help(unittest.TestCase):
             self.assertIn(f"Usage: doorbell {name}", page)
 
     def test_commands(self):
-        for name in ("demo", "nvme", "list", "backends", "bind", "unbind", "doctor", "version", "man", "completion"):
+        for name in ("demo", "nvme", "rdma", "list", "backends", "bind", "unbind", "doctor", "version", "man", "completion"):
             self.assertIn(name, commands())
 
     def test_lines_fit_and_end_cleanly(self):
@@ -87,7 +87,10 @@ class Help(unittest.TestCase):
             self.assertTrue(text.isascii())
 
     def test_common_options_of_a_path(self):
-        text = out("nvme", "--help")
+        for path in ("nvme", "rdma"):
+            self.common_options(out(path, "--help"))
+
+    def common_options(self, text):
         for name in ("initiator", "gpu", "duration", "warmup", "repeats", "seed", "verify", "fault", "timeout",
                      "late-after", "json", "csv", "quiet", "help"):
             self.assertIn("--" + name, options_in_help(text))

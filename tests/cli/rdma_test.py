@@ -336,9 +336,12 @@ class Faults(WithFolder):
         cell, = self.result(*self.WINDOW, "--fault", "misplace=0.01", code=2)["cells"]
         injected = cell["model"]["injected"]["misplace"]
         self.assertGreater(injected, 0)
-        # Missing where it belongs, and misplaced where it lies if nobody has written there since.
-        self.assertEqual(cell["verify"]["missing"], injected)
-        self.assertLessEqual(cell["verify"]["misplaced"], injected)
+        # Missing where it belongs, unless another stray lies there; misplaced where it lies, unless that buffer's
+        # own data came later.
+        self.assertGreater(cell["verify"]["missing"], 0)
+        self.assertGreaterEqual(cell["verify"]["missing"] + cell["verify"]["misplaced"], injected)
+        self.assertLessEqual(cell["verify"]["missing"], injected)
+        self.assertEqual(cell["verify"]["corrupt"], 0)
 
     def test_reads_and_sends_too(self):
         for op in ("read", "send", "write-imm"):
