@@ -24,6 +24,8 @@ namespace {
 class DeviceList {
  public:
   explicit DeviceList(const VerbsLibrary& verbs) : verbs_(verbs), list_(verbs.get_device_list(&count_)) {
+    if (list_ == nullptr && errno == ENOSYS)  // a kernel without RDMA
+      throw Error("--device verbs", verbs_status().detail, {}, ExitCode::absent);
     if (list_ == nullptr) verbs_failed("the list of RDMA devices", errno);
   }
   ~DeviceList() { verbs_.free_device_list(list_); }

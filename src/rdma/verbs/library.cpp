@@ -50,6 +50,7 @@ std::string nothing_shown() {
 VerbsStatus status_of_devices(const VerbsLibrary& verbs, const std::function<bool(ibv_device*)>& accepts) {
   int count = 0;
   ibv_device** list = verbs.get_device_list(&count);
+  if (list == nullptr && errno == ENOSYS) return {false, nothing_shown()};  // a kernel without RDMA
   if (list == nullptr) return {false, fmt::format("libibverbs lists no devices: {}", reason(errno))};
   VerbsStatus status;
   for (int i = 0; i < count; ++i) {
