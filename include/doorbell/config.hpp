@@ -33,9 +33,11 @@
 // its rounds are independent and a lone warp has nothing else to fill their latency with.
 #if defined(DOORBELL_ON_CUDA) || defined(__clang__)
 #define DOORBELL_NO_UNROLL _Pragma("unroll 1")
+#define DOORBELL_UNROLL_4 _Pragma("unroll 4")
 #define DOORBELL_UNROLL _Pragma("unroll")
 #else
 #define DOORBELL_NO_UNROLL
+#define DOORBELL_UNROLL_4
 #define DOORBELL_UNROLL
 #endif
 

@@ -6,6 +6,7 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include "rdma/mlx5dv/device.hpp"
 #include "rdma/model/open.hpp"
 #include "rdma/verbs/device.hpp"
 #include "rdma/verbs/library.hpp"
@@ -18,10 +19,49 @@ bool is_model(const std::string& spec) {
   return spec == "model" || spec.starts_with("model:");
 }
 
+VerbsConfig config_of(const std::string& spec) {
+  const bool named = spec == "verbs" || spec.starts_with("verbs:");
+  return parse_verbs_spec(named ? spec : "verbs:" + spec);
+}
+
 std::unique_ptr<Device> open_verbs(const DeviceRequest& request) {
-  const bool named = request.spec == "verbs" || request.spec.starts_with("verbs:");
-  return std::make_unique<VerbsDevice>(parse_verbs_spec(named ? request.spec : "verbs:" + request.spec),
-                                       request.gpu);
+  return std::make_unique<VerbsDevice>(config_of(request.spec), request.gpu);
+}
+
+std::unique_ptr<Device> open_mlx5(const DeviceRequest& request) {
+  return std::make_unique<Mlx5Device>(config_of(request.spec), request.gpu);
+}
+
+/// What keeps a vendor's hardware from being driven through its own queues.
+const char* missing(Provider p) {
+  switch (p) {
+    case Provider::bnxt:
+      return "no back end: it would need Broadcom's own libbnxt_re with the bnxt_re_dv functions, which Debian's "
+             "lacks";
+    case Provider::ionic:
+      return "no back end: it would need AMD's own libionic with the ionic_dv functions, which Debian lacks";
+    case Provider::ernic:
+      return "no back end: ERNIC is a block of FPGA designs, and no common user library hands out its queues";
+    case Provider::mlx5:
+    case Provider::verbs:
+      break;
+  }
+  return "";
+}
+
+template <Provider P>
+Backend without_backend() {
+  return {std::string(name(P)),
+          "none",
+          "hardware",
+          [] {
+            return BackendStatus{false, missing(P)};
+          },
+          [](Provider p, const std::string& spec) { return p == P && !is_model(spec); },
+          [](const DeviceRequest& request) -> std::unique_ptr<Device> {
+            throw Error(fmt::format("--provider {} --device {}", name(P), request.spec), missing(P),
+                        "give --provider verbs for the device, or --device model", ExitCode::absent);
+          }};
 }
 
 }  // namespace
@@ -41,6 +81,15 @@ const std::vector<Backend>& backends() {
        },
        [](Provider p, const std::string& spec) { return p == Provider::verbs && !is_model(spec); },
        open_verbs},
+      {"mlx5", "NAME[,KEY=VALUE,...], as ibv_devices lists it", "hardware",
+       [] {
+         const VerbsStatus s = mlx5_status();
+         return BackendStatus{s.usable, s.detail};
+       },
+       [](Provider p, const std::string& spec) { return p == Provider::mlx5 && !is_model(spec); }, open_mlx5},
+      without_backend<Provider::bnxt>(),
+      without_backend<Provider::ionic>(),
+      without_backend<Provider::ernic>(),
   };
   return all;
 }
@@ -48,16 +97,9 @@ const std::vector<Backend>& backends() {
 const Backend& backend_of(Provider provider, const std::string& spec) {
   for (const Backend& b : backends())
     if (b.accepts(provider, spec)) return b;
-  const std::string what = fmt::format("--provider {} --device {}", name(provider), spec);
-  if (provider == Provider::verbs)
-    throw Error(what, "the model has no libibverbs: it is driven through a vendor's queues",
-                "give --provider mlx5, bnxt, ionic or ernic, or the name of an RDMA device");
-  throw Error(
-      what,
-      fmt::format("no public library hands out the queues of a {} device: only its model can be driven "
-                  "directly",
-                  name(provider)),
-      "give --provider verbs for the device, or --device model", ExitCode::absent);
+  throw Error(fmt::format("--provider {} --device {}", name(provider), spec),
+              "the model has no libibverbs: it is driven through a vendor's queues",
+              "give --provider mlx5, bnxt, ionic or ernic, or the name of an RDMA device");
 }
 
 std::unique_ptr<Device> open_device(const DeviceRequest& request) {

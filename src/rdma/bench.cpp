@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <ctime>
 #include <optional>
@@ -26,10 +27,23 @@ namespace doorbell::rdma {
 namespace {
 
 constexpr double kCheckIntervalS = 100e-6;
+constexpr u64 kPrimeNs = 10'000'000'000;
 constexpr u64 kCeilingFrom = 64 << 10;  // smaller blocks say nothing of the machine's copying
 
 bool touches_gpu(const BenchOptions& o) {
   return o.queue_memory == Place::gpu || o.local_memory == Place::gpu || o.remote_memory == Place::gpu;
+}
+
+/// Runs a kernel without work. The first launch of one that needs more local memory than those before waits
+/// until the GPU is idle, and a model's DMA agent, which runs until the model ends, would never let it be.
+void prime(gpu::Gpu& gpu, gpu::Kernel kernel) {
+  const gpu::Stream stream = gpu.create_stream();
+  void* no_job = nullptr;
+  std::array<void*, 1> args = {&no_job};
+  gpu.launch(kernel, {.blocks = 1, .threads = static_cast<u32>(gpu.info().warp_size), .shared_bytes = 0},
+             stream, args);
+  if (!gpu.wait(stream, kPrimeNs)) throw Error("the RDMA kernel", "it did not start", "doorbell doctor");
+  gpu.destroy(stream);
 }
 
 std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
@@ -40,7 +54,7 @@ std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
   for (const std::string& kernel : {std::string("doorbell_probe"), std::string("doorbell_dma_agent")})
     (void)gpu->kernel(kernel);
   if (o.initiator == Initiator::gpu)
-    for (const std::string& kernel : {own.plain, own.substeps}) (void)gpu->kernel(kernel);
+    for (const std::string& kernel : {own.plain, own.substeps}) prime(*gpu, gpu->kernel(kernel));
   return gpu;
 }
 
@@ -164,8 +178,9 @@ class CellRun {
 
   measure::RepeatTally repeat(double seconds) {
     // Runners hold the state of queue pairs that are no more once these are reset.
-    if (stop_ == StopReason::broken && session_.recover()) {
+    if (stop_ == StopReason::broken) {
       runner_.reset();
+      (void)session_.recover();
       runner_ = session_.runner(threads_);
     }
     stop_ = StopReason::done;

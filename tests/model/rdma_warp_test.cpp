@@ -47,8 +47,8 @@ TYPED_TEST_SUITE(Warps, Formats);
 
 template <u32 N, class Format>
 void run_loop(Op op, u32 bytes, Ends ends, u32 batch, u32 signal_every, bool inlined) {
-  SCOPED_TRACE(testing::Message() << Format::kName << " lanes " << N << " op " << static_cast<u32>(op) << " bytes "
-                                  << bytes << " batch " << batch << (inlined ? " inlined" : ""));
+  SCOPED_TRACE(testing::Message() << Format::kName << " lanes " << N << " op " << static_cast<u32>(op)
+                                  << " bytes " << bytes << " batch " << batch << (inlined ? " inlined" : ""));
   const auto device = open_one(provider_of<Format>());
   const u32 window = 40;
   SessionShape shape;
@@ -84,7 +84,8 @@ void run_loop(Op op, u32 bytes, Ends ends, u32 batch, u32 signal_every, bool inl
   });
   EXPECT_EQ(stats.posted, 100u);
   EXPECT_EQ(stats.succeeded, 100u);
-  EXPECT_EQ(stats.failed + stats.timed_out + stats.late + stats.duplicated + stats.skipped + stats.protocol, 0u);
+  EXPECT_EQ(stats.failed + stats.timed_out + stats.late + stats.duplicated + stats.skipped + stats.protocol,
+            0u);
   EXPECT_EQ(stats.corrupt + stats.misplaced + stats.stale + stats.missing, 0u);
   EXPECT_GE(stats.checked, 100u);
 }
@@ -141,8 +142,8 @@ void check_library() {
     // Each lane its own 16 bytes, in the opposite order; every third lane has nothing to put.
     const u32 lane = warp.lane();
     const bool wanted = lane % 3 != 2;
-    const Ticket t = rma.put_nbi_lanes(warp, wanted, rig.remote(4096 + 16 * lane),
-                                       rig.local(16 * (N - 1 - lane)), 16);
+    const Ticket t =
+        rma.put_nbi_lanes(warp, wanted, rig.remote(4096 + 16 * lane), rig.local(16 * (N - 1 - lane)), 16);
     EXPECT_EQ(rma.wait(warp, t), Status::ok);
     rma.get_nbi(warp, rig.local(4096), rig.remote(0), 777);
     rma.atomic_fetch_add(warp, rig.local(8192), rig.remote(8192), 5);
@@ -197,7 +198,8 @@ TYPED_TEST(Warps, AFailedPutIsAStatusAndNotAHang) {
     using Warp = std::decay_t<decltype(warp)>;
     using Queue = QueuePair<Warp, TypeParam>;
     typename Rig<TypeParam>::template Library<Warp> rma(Queue(rig.state), rig.timeout);
-    EXPECT_EQ(rma.put(warp, {rig.q.remote_iova, rig.q.rkey + 0x1000}, rig.local(0), 64), Status::remote_access);
+    EXPECT_EQ(rma.put(warp, {rig.q.remote_iova, rig.q.rkey + 0x1000}, rig.local(0), 64),
+              Status::remote_access);
     // The queue pair takes no more, and says so at once.
     EXPECT_EQ(rma.put(warp, rig.remote(0), rig.local(0), 64), Status::remote_access);
     EXPECT_EQ(rma.quiet(warp), Status::remote_access);

@@ -81,6 +81,8 @@ void fake_verbs_event(ibv_context* context, ibv_event_type type) {
 }
 /// The context that was opened last.
 ibv_context* fake_verbs_context = nullptr;
+/// Called before a queue pair or completion queue goes, for providers built on this one.
+void (*fake_verbs_before_destroy)(void* object) = nullptr;
 
 ibv_device** ibv_get_device_list(int* count) {
   if (wanted("get_device_list") != 0) return nullptr;
@@ -108,9 +110,11 @@ void ibv_free_device_list(ibv_device** list) {
   delete[] list;
 }
 
-ibv_context* ibv_open_device(ibv_device*) {
+ibv_context* ibv_open_device(ibv_device* device) {
   if (wanted("open_device") != 0) return nullptr;
   auto* c = make<ibv_context>("context");
+  c->device = new ibv_device(*device);  // the list goes before the context
+  state().last["uncached"] = variable("MLX5_SHUT_UP_BF", "0") == "1" ? 1 : 0;
   c->async_fd = eventfd(0, EFD_SEMAPHORE);
   c->ops.poll_cq = [](ibv_cq*, int, ibv_wc*) { return 0; };
   fake_verbs_context = c;
@@ -118,6 +122,7 @@ ibv_context* ibv_open_device(ibv_device*) {
 }
 int ibv_close_device(ibv_context* c) {
   close(c->async_fd);
+  delete c->device;
   return destroy("context", c);
 }
 
@@ -217,6 +222,7 @@ ibv_cq* ibv_create_cq(ibv_context* c, int cqe, void*, ibv_comp_channel*, int) {
   return cq;
 }
 int ibv_destroy_cq(ibv_cq* cq) {
+  if (fake_verbs_before_destroy != nullptr) fake_verbs_before_destroy(cq);
   return destroy("cq", cq);
 }
 
@@ -263,6 +269,7 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* a, int, ibv_qp_init_attr*) {
   return wanted("query_qp");
 }
 int ibv_destroy_qp(ibv_qp* qp) {
+  if (fake_verbs_before_destroy != nullptr) fake_verbs_before_destroy(qp);
   return destroy("qp", qp);
 }
 

@@ -13,3 +13,10 @@ doorbell_test(verbs_device_test unit ${CMAKE_CURRENT_LIST_DIR}/verbs_device_test
 add_dependencies(verbs_device_test fake_verbs fake_verbs_incomplete)
 target_compile_definitions(verbs_device_test PRIVATE
   FAKE_VERBS="$<TARGET_FILE:fake_verbs>" FAKE_VERBS_INCOMPLETE="$<TARGET_FILE:fake_verbs_incomplete>")
+
+# The queues of a ConnectX, over a made-up libmlx5 that is its own libibverbs.
+doorbell_fake_driver(fake_mlx5 mlx5 fake_mlx5.cpp fake_verbs.cpp)
+doorbell_test(mlx5_device_test unit ${CMAKE_CURRENT_LIST_DIR}/mlx5_device_test.cpp)
+add_dependencies(mlx5_device_test fake_mlx5 fake_verbs)
+target_compile_definitions(mlx5_device_test PRIVATE
+  FAKE_MLX5="$<TARGET_FILE:fake_mlx5>" FAKE_VERBS="$<TARGET_FILE:fake_verbs>")

@@ -225,6 +225,13 @@ TEST_F(VerbsFake, EveryFailureOfOpeningLeavesNothing) {
   }
 }
 
+TEST_F(VerbsFake, AKernelWithoutRdmaIsAbsentHardware) {
+  set("FAKE_VERBS_FAIL", "get_device_list=38");
+  const std::string said = open_error("verbs", ExitCode::absent);
+  EXPECT_EQ(said.find("Function not implemented"), std::string::npos) << said;
+  EXPECT_FALSE(verbs_status().usable);
+}
+
 TEST_F(VerbsFake, EveryFailureOfAQueuePairLeavesNothing) {
   VerbsDevice d(config());
   for (const char* call : {"create_cq", "create_second_cq", "create_qp"}) {

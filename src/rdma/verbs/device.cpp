@@ -164,7 +164,7 @@ std::unique_ptr<MemoryRegion> VerbsDevice::register_memory(const Region& region,
                                              reinterpret_cast<u64>(on_gpu ? region.device() : region.host()));
 }
 
-std::unique_ptr<VerbsQueuePairObject> VerbsDevice::create_verbs_queue_pair(const QueuePairShape& shape) {
+void VerbsDevice::check(const QueuePairShape& shape) const {
   const u32 max = limits().max_requests;
   for (const u32 n : {shape.sq_requests, shape.rq_requests})
     if (n > max || shape.sq_requests == 0)
@@ -173,6 +173,10 @@ std::unique_ptr<VerbsQueuePairObject> VerbsDevice::create_verbs_queue_pair(const
   if (shape.max_inline > max_inline_)
     throw Error(fmt::format("{} inlined bytes", shape.max_inline),
                 fmt::format("{} takes 0..{}", context_->facts.name, max_inline_));
+}
+
+std::unique_ptr<VerbsQueuePairObject> VerbsDevice::create_verbs_queue_pair(const QueuePairShape& shape) {
+  check(shape);
   return std::make_unique<VerbsQueuePairObject>(context_, shape);
 }
 

@@ -7,6 +7,7 @@
 #include <doorbell/gpu.hpp>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,7 +36,13 @@ class VerbsEvents;
 
 class VerbsQueuePairObject final : public QueuePairObject {
  public:
+  /// Makes the queue pair where ibv_create_qp() is not enough; null and errno on failure.
+  using Create = std::function<ibv_qp*(const VerbsContext&, ibv_qp_init_attr&)>;
+
   VerbsQueuePairObject(std::shared_ptr<const VerbsContext> context, const QueuePairShape& shape);
+  /// For those who drive the queues themselves: queue_state() has no buffers.
+  VerbsQueuePairObject(std::shared_ptr<const VerbsContext> context, const QueuePairShape& shape,
+                       const Create& create);
   ~VerbsQueuePairObject() override;
 
   [[nodiscard]] Endpoint endpoint() const override;
@@ -49,6 +56,9 @@ class VerbsQueuePairObject final : public QueuePairObject {
 
   /// What VerbsQueuePair starts from, after creation and after each reset(). Valid while this lives.
   [[nodiscard]] VerbsQueuePair::State queue_state() const;
+  [[nodiscard]] ibv_qp* qp() const { return qp_; }
+  [[nodiscard]] ibv_cq* send_cq() const { return send_cq_; }
+  [[nodiscard]] ibv_cq* recv_cq() const { return recv_cq_; }
 
  private:
   void modify(ibv_qp_attr attributes, int mask, const char* what);
@@ -79,6 +89,10 @@ class VerbsDevice final : public Device {
   [[nodiscard]] std::unique_ptr<QueuePairObject> create_queue_pair(const QueuePairShape& shape) override;
   /// The same with its own type, for those who drive it with VerbsQueuePair.
   [[nodiscard]] std::unique_ptr<VerbsQueuePairObject> create_verbs_queue_pair(const QueuePairShape& shape);
+  /// Throws Error when the device cannot have such a queue pair.
+  void check(const QueuePairShape& shape) const;
+  /// The open device, for back ends that make its objects themselves.
+  [[nodiscard]] const std::shared_ptr<const VerbsContext>& context() const { return context_; }
   [[nodiscard]] const u32* alive(Initiator initiator) override;
   /// Port counters since the device was opened, and asynchronous events by name.
   [[nodiscard]] nlohmann::ordered_json counters() override;

@@ -47,12 +47,14 @@ std::string nothing_shown() {
                      describe(kernel.front()));
 }
 
-VerbsStatus status_of_devices(const VerbsLibrary& verbs) {
+VerbsStatus status_of_devices(const VerbsLibrary& verbs, const std::function<bool(ibv_device*)>& accepts) {
   int count = 0;
   ibv_device** list = verbs.get_device_list(&count);
+  if (list == nullptr && errno == ENOSYS) return {false, nothing_shown()};  // a kernel without RDMA
   if (list == nullptr) return {false, fmt::format("libibverbs lists no devices: {}", reason(errno))};
   VerbsStatus status;
   for (int i = 0; i < count; ++i) {
+    if (!accepts(list[i])) continue;
     const std::string why = obstacle(*list[i]);
     status.usable = status.usable || why.empty();
     status.detail += status.detail.empty() ? "" : "; ";
@@ -116,8 +118,12 @@ std::vector<RdmaDeviceFacts> rdma_devices(const fs::path& root) {
 }
 
 VerbsStatus verbs_status() {
+  return verbs_status([](ibv_device*) { return true; });
+}
+
+VerbsStatus verbs_status(const std::function<bool(ibv_device*)>& accepts) {
   try {
-    return status_of_devices(VerbsLibrary());
+    return status_of_devices(VerbsLibrary(), accepts);
   } catch (const Error& e) {
     return {false, e.what()};
   }

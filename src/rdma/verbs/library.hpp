@@ -10,6 +10,7 @@
 #include <infiniband/verbs.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -65,5 +66,7 @@ struct VerbsStatus {
   std::string detail;
 };
 [[nodiscard]] VerbsStatus verbs_status();
+/// The same of those devices that `accepts` is true for; what it throws is the reason why none is usable.
+[[nodiscard]] VerbsStatus verbs_status(const std::function<bool(ibv_device*)>& accepts);
 
 }  // namespace doorbell::rdma

@@ -42,7 +42,15 @@ void drain(ibv_cq* cq, u32 entries) {
 
 VerbsQueuePairObject::VerbsQueuePairObject(std::shared_ptr<const VerbsContext> context,
                                            const QueuePairShape& shape)
-    : context_(std::move(context)), shape_(shape), buffers_(std::make_unique<VerbsBuffers>()) {
+    : VerbsQueuePairObject(std::move(context), shape, [](const VerbsContext& c, ibv_qp_init_attr& init) {
+        return c.verbs.create_qp(c.pd, &init);
+      }) {
+  buffers_ = std::make_unique<VerbsBuffers>();
+}
+
+VerbsQueuePairObject::VerbsQueuePairObject(std::shared_ptr<const VerbsContext> context,
+                                           const QueuePairShape& shape, const Create& create)
+    : context_(std::move(context)), shape_(shape) {
   const VerbsLibrary& verbs = context_->verbs;
   const auto cqe = [](u32 requests) { return static_cast<int>(std::max(requests, 1u)); };
   send_cq_ = verbs.create_cq(context_->context, cqe(shape.sq_requests), nullptr, nullptr, 0);
@@ -55,7 +63,7 @@ VerbsQueuePairObject::VerbsQueuePairObject(std::shared_ptr<const VerbsContext> c
     init.cap = {shape.sq_requests, shape.rq_requests, 1, 1, shape.max_inline};
     init.qp_type = IBV_QPT_RC;
     init.sq_sig_all = shape.signal_all ? 1 : 0;
-    qp_ = verbs.create_qp(context_->pd, &init);
+    qp_ = create(*context_, init);
     max_inline_ = init.cap.max_inline_data;
   }
   if (qp_ == nullptr) {

@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rdma/mlx5dv/device.hpp"
+
+#include <doorbell/error.hpp>
+#include <doorbell/rdma/mlx5.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include "rdma/verbs/context.hpp"
+
+namespace doorbell::rdma {
+
+namespace {
+
+/// A variable of the environment with another value for a while.
+class ScopedVariable {
+ public:
+  ScopedVariable(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name); before != nullptr) before_ = before;
+    ::setenv(name, value, 1);
+  }
+  ~ScopedVariable() {
+    if (before_) ::setenv(name_, before_->c_str(), 1);
+    else ::unsetenv(name_);
+  }
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+/// libmlx5 maps doorbell registers write-combining unless told otherwise when the device is opened. There a
+/// CPU's store waits for a flush, and one for another queue pair may take its place: both need a fence for
+/// each doorbell. An uncached register needs none.
+std::unique_ptr<VerbsDevice> open_uncached(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu) {
+  const ScopedVariable uncached("MLX5_SHUT_UP_BF", "1");
+  return std::make_unique<VerbsDevice>(config, std::move(gpu));
+}
+
+}  // namespace
+
+Mlx5Device::Mlx5Device(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu)
+    : shared_(std::make_shared<Mlx5Shared>()), verbs_(open_uncached(config, gpu)) {
+  shared_->context = verbs_->context();
+  if (!shared_->mlx5.is_supported(shared_->context->context->device))
+    throw Error(fmt::format("RDMA device {}", shared_->context->facts.name),
+                "it is no ConnectX that libmlx5 drives", "use --provider verbs, which takes any RDMA device",
+                ExitCode::absent);
+  if (gpu != nullptr) shared_->mappings = std::make_shared<GpuMappings>(std::move(gpu));
+}
+
+std::string Mlx5Device::name() const {
+  const std::string name = verbs_->name();
+  return name.substr(name.find(':') + 1);
+}
+
+Limits Mlx5Device::limits() const {
+  Limits l = verbs_->limits();
+  l.max_requests = std::min(l.max_requests, Mlx5::kMaxSqUnits);
+  l.max_inline = std::min(l.max_inline, Mlx5::kMaxInline);
+  l.gpu_initiator = shared_->mappings != nullptr;
+  return l;
+}
+
+std::unique_ptr<QueuePairObject> Mlx5Device::create_queue_pair(const QueuePairShape& shape) {
+  if (shape.queue_memory == Place::gpu)
+    throw Error("--queue-mem", "vram: libmlx5 allocates the queues of a ConnectX in host memory",
+                "use --queue-mem host");
+  if (shape.signal_all)
+    throw Error("a queue pair that signals all requests", "a ConnectX looks at each request's own flag",
+                "signal each request");
+  verbs_->check(shape);
+  return std::make_unique<Mlx5QueuePairObject>(shared_, shape);
+}
+
+}  // namespace doorbell::rdma
