@@ -230,6 +230,12 @@ class QueuePair {
     if (warp.lane() == 0) F::ring_cq(record, doorbell, at, cqn);
   }
 
+  [[nodiscard]] DOORBELL_INLINE static Completion decode(const Word16* entry, const Word16& a,
+                                                         const Word16& b) {
+    if constexpr (requires { F::kCqePartC; }) return F::decode_cqe(a, b, load16(entry + F::kCqePartC));
+    else return F::decode_cqe(a, b);
+  }
+
   /// Takes the run of new entries at `at`.
   template <bool PartBAlone>
   DOORBELL_INLINE static Polled take(const Warp& warp, const Word16* cq, const u32* record,
@@ -255,9 +261,16 @@ class QueuePair {
     p.count = leading_run(warp.ballot(fresh));
     if (p.count == 0) return p;
     if (warp.lane() < p.count) {
-      const Word16 a = PartBAlone ? Word16{} : load16(entry + F::kCqePartA);
-      if constexpr (requires { F::kCqePartC; }) p.mine = F::decode_cqe(a, b, load16(entry + F::kCqePartC));
-      else p.mine = F::decode_cqe(a, b);
+      Word16 a{};
+      if constexpr (PartBAlone) {
+        p.mine = decode(entry, a, b);
+        // The half of part B without the ownership bit may be older than that bit: a GPU's 16-byte load of
+        // host memory is whole by halves only. Only an error's code lies there, so only then it is read anew.
+        if (p.mine.status != Status::ok) p.mine = decode(entry, a, load16(entry + F::kCqePartB));
+      } else {
+        a = load16(entry + F::kCqePartA);
+        p.mine = decode(entry, a, load16(entry + F::kCqePartB));
+      }
     }
     at = advance(at, p.count, 1, 0);
     return p;
