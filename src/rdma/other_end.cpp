@@ -89,8 +89,10 @@ void read_cell_message(const Json& m, BenchOptions* o, CellPlan* c) {
   c->shape = {.ends = Ends::remote,
               .role = Role::responder,
               .queue_pairs = small(m, "queue_pairs", 1, kMostQueuePairs),
-              // Receives for what is in flight and for what follows before this side has looked.
-              .window = takes_receive(o->op) ? std::min(2 * c->window, kMaxWindow) : c->window,
+              // Receives for what is in flight and for what follows before this side has looked. A write with
+              // immediate lands in the slot that the client names, so there both ends count slots alike.
+              .window = takes_receive(o->op) && o->op != Op::write_imm ? std::min(2 * c->window, kMaxWindow)
+                                                                       : c->window,
               .bytes = c->bytes,
               .connection = o->connection};
 }
