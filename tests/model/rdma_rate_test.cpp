@@ -45,7 +45,7 @@ TYPED_TEST(RdmaRate, SmallWrites) {
   }
   const double rate = static_cast<double>(done) / (static_cast<double>(wall_ns() - begin) * 1e-9);
   std::printf("%s: %.2f M writes/s\n", TypeParam::kName, rate / 1e6);
-  EXPECT_GT(rate, 100e3);
+  EXPECT_GT(rate, 20e3);
 }
 
 }  // namespace
