@@ -64,10 +64,12 @@ extern "C" __global__ void __launch_bounds__(kThreads) doorbell_dma_agent(DmaRin
       const Word16 tail = load16_acquire(words + 1);
       const bool fresh = tail.w[3] == ticket + lane + 1;
       if (fresh) {
+        // The length lies in the other half than the ticket and may be older than it: once more, behind it.
         const Word16 head = load16(words);
+        const Word16 length = load16(words + 1);
         batch[lane].to = static_cast<u64>(head.w[1]) << 32 | head.w[0];
         batch[lane].from = static_cast<u64>(head.w[3]) << 32 | head.w[2];
-        batch[lane].bytes = static_cast<u64>(tail.w[1]) << 32 | tail.w[0];
+        batch[lane].bytes = static_cast<u64>(length.w[1]) << 32 | length.w[0];
       }
 #if defined(__CUDACC__)
       const u32 mask = __ballot_sync(~0u, fresh);

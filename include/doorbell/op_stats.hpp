@@ -77,4 +77,23 @@ DOORBELL_INLINE void count_status(OpStats& into, u16 code, u64 n) {
   into.statuses[at].count += n;
 }
 
+/// Counts a unit that failed its check in `counters`, and keeps it in the table while there is room.
+DOORBELL_INLINE void count_verdict(OpCounters& counters, OpStats& table, pattern::Verdict v, u64 address,
+                                   u64 sequence) {
+  using pattern::Verdict;
+  if (v == Verdict::corrupt) ++counters.corrupt;
+  if (v == Verdict::misplaced) ++counters.misplaced;
+  if (v == Verdict::stale) ++counters.stale;
+  if (v == Verdict::missing) ++counters.missing;
+  if (table.failures < OpStats::kKept) table.first_failures[table.failures++] = {v, address, sequence};
+}
+
+/// Adds another queue's tables; its plain sums are the caller's.
+inline void add_tables(OpStats& into, const OpStats& from) {
+  for (const OpStats::StatusCount& c : from.statuses)
+    if (c.count > 0) count_status(into, c.code, c.count);
+  for (u32 i = 0; i < from.failures && into.failures < OpStats::kKept; ++i)
+    into.first_failures[into.failures++] = from.first_failures[i];
+}
+
 }  // namespace doorbell

@@ -72,7 +72,7 @@ struct Show {
   bool quiet;
   std::string what;
 
-  DemoWatch watch() {
+  measure::RunWatch watch() {
     return {.stop = &context.stop,
             .progress = [this](double f, const std::string& s) { progress.update(f, what + ": " + s); }};
   }

@@ -8,16 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "measure/stop.hpp"
-#include "model/fault.hpp"
+#include "measure/run_options.hpp"
 #include "report/result.hpp"
 
 namespace doorbell::cli {
-
-struct DemoWatch {
-  measure::StopFlag* stop = nullptr;
-  std::function<void(double fraction, const std::string& what)> progress;
-};
 
 struct DemoOutcome {
   std::vector<report::Cell> cells;
@@ -27,7 +21,7 @@ struct DemoOutcome {
 
 struct DemoStep {
   std::string title;
-  std::function<DemoOutcome(const DemoWatch&)> run;
+  std::function<DemoOutcome(const measure::RunWatch&)> run;
 };
 
 /// One kind of fault: what the model did, and what the initiator found.
@@ -39,7 +33,7 @@ struct FaultCheck {
 
 [[nodiscard]] std::vector<DemoStep> nvme_steps(bool gpu);
 [[nodiscard]] std::vector<DemoStep> rdma_steps(bool gpu);
-[[nodiscard]] FaultCheck check_nvme_fault(model::Fault f, const DemoWatch& watch);
-[[nodiscard]] FaultCheck check_rdma_fault(model::Fault f, const DemoWatch& watch);
+[[nodiscard]] FaultCheck check_nvme_fault(model::Fault f, const measure::RunWatch& watch);
+[[nodiscard]] FaultCheck check_rdma_fault(model::Fault f, const measure::RunWatch& watch);
 
 }  // namespace doorbell::cli

@@ -14,8 +14,8 @@ std::vector<DemoStep> nvme_steps(bool gpu) {
     nvme::BenchOptions b;
     b.write_io = b.read_io = 100'000;
     change(b);
-    all.push_back({std::move(title), [b](const DemoWatch& watch) {
-                     nvme::BenchResult r = nvme::run_bench(b, {watch.stop, watch.progress});
+    all.push_back({std::move(title), [b](const measure::RunWatch& watch) {
+                     nvme::BenchResult r = nvme::run_bench(b, watch);
                      return DemoOutcome{{std::move(r.cell)}, r.stop_reason, std::move(r.warnings)};
                    }});
   };
@@ -55,14 +55,14 @@ std::vector<DemoStep> nvme_steps(bool gpu) {
   return all;
 }
 
-FaultCheck check_nvme_fault(model::Fault f, const DemoWatch& watch) {
+FaultCheck check_nvme_fault(model::Fault f, const measure::RunWatch& watch) {
   nvme::BenchOptions b;
   b.write_io = b.read_io = 5'000;
   b.batch = 8;
   b.timeout_s = 0.5;
   b.late_after_s = 0.1;
   b.faults.probability[static_cast<u32>(f)] = f == model::Fault::removal ? 0.0005 : 0.002;
-  const nvme::BenchResult r = nvme::run_bench(b, {watch.stop, watch.progress});
+  const nvme::BenchResult r = nvme::run_bench(b, watch);
   FaultCheck c;
   c.injected = r.cell.extra["model"]["injected"][std::string(model::name(f))].get<u64>();
   const report::Verify& v = r.cell.verify;

@@ -16,8 +16,8 @@ std::vector<DemoStep> rdma_steps(bool gpu) {
   const auto add = [&](std::string title, auto change) {
     rdma::BenchOptions b;
     change(b);
-    all.push_back({std::move(title), [b](const DemoWatch& watch) {
-                     rdma::BenchResult r = rdma::run_bench(b, {watch.stop, watch.progress});
+    all.push_back({std::move(title), [b](const measure::RunWatch& watch) {
+                     rdma::BenchResult r = rdma::run_bench(b, watch);
                      return DemoOutcome{std::move(r.cells), r.stop_reason, std::move(r.warnings)};
                    }});
   };
@@ -83,8 +83,8 @@ u64 failed_itself(const report::Cell& cell) {
 
 }  // namespace
 
-FaultCheck check_rdma_fault(model::Fault f, const DemoWatch& watch) {
-  rdma::BenchResult r = rdma::run_bench(fault_options(f), {watch.stop, watch.progress});
+FaultCheck check_rdma_fault(model::Fault f, const measure::RunWatch& watch) {
+  rdma::BenchResult r = rdma::run_bench(fault_options(f), watch);
   report::Cell& cell = r.cells.front();
   const u64 injected = cell.extra["model"]["injected"][std::string(model::name(f))].get<u64>();
   const report::Verify& v = cell.verify;

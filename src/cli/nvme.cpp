@@ -239,24 +239,9 @@ Place place_of(const std::string& name) {
   return name == "huge-1g" ? Place::huge_1g : Place::pageable;
 }
 
-nvme::BenchOptions common_part(const RunOptions& r) {
-  nvme::BenchOptions b;
-  b.seed = r.seed;
-  b.verify = r.verify;
-  b.verify_sample = r.verify_sample;
-  b.timeout_s = r.timeout_s;
-  b.late_after_s = r.late_after_s;
-  b.warmup_s = r.warmup_s;
-  b.repeats = r.repeats;
-  b.duration_s = r.duration_s;
-  b.faults = r.faults;
-  b.initiator = r.initiator;
-  b.gpu = r.gpu;
-  return b;
-}
-
 nvme::BenchOptions bench_options(const Options& o) {
-  nvme::BenchOptions b = common_part(run_options(o));
+  nvme::BenchOptions b;
+  static_cast<RunOptions&>(b) = run_options(o);
   b.controller = o.text("controller");
   b.nsid = static_cast<u32>(o.integer("namespace"));
   b.memory_mode = static_cast<u32>(o.integer("memory-mode"));
@@ -305,7 +290,7 @@ int run(const Options& options, Context& context) {
   check_outputs(options);
   Progress progress(context.stderr_tty && !options.flag("quiet"));
   report::Result result = new_result(context);
-  const nvme::BenchWatch watch = {
+  const measure::RunWatch watch = {
       .stop = &context.stop,
       .progress = [&](double fraction, const std::string& what) { progress.update(fraction, what); }};
   std::vector<nvme::BenchResult> results;

@@ -25,13 +25,11 @@ namespace {
 using rdma::Op;
 using rdma::Provider;
 
-constexpr std::array<std::string_view, 5> kProviders = {"mlx5", "bnxt", "ionic", "ernic", "verbs"};
-
 void add_rdma_options(OptionTable& t) {
   t.add({.name = "provider",
          .kind = Kind::choice,
          .default_text = "mlx5",
-         .choices = {"mlx5", "bnxt", "ionic", "ernic", "verbs"},
+         .choices = rdma::provider_names(),
          .help = "whose queues are driven: a vendor's, written and rung by the initiator itself, or whatever "
                  "libibverbs posts to",
          .group = "Device"})
@@ -68,7 +66,7 @@ void add_rdma_options(OptionTable& t) {
       .add({.name = "op",
             .kind = Kind::choice,
             .default_text = "write",
-            .choices = {"write", "write-imm", "read", "send", "send-imm", "fetch-add", "compare-swap"},
+            .choices = rdma::op_names(),
             .help = "the operation",
             .group = "Work"})
       .add({.name = "write-imm", .kind = Kind::flag, .help = "short for --op write-imm", .group = "Work"})
@@ -214,24 +212,21 @@ std::vector<u32> sizes_of(const std::string& text) {
   return sizes;
 }
 
-template <std::size_t N>
-std::size_t index_in(const std::array<std::string_view, N>& names, const std::string& name) {
+std::size_t index_in(const std::vector<std::string>& names, const std::string& name) {
   return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
 }
 
 Op op_of(const Options& o) {
-  constexpr std::array<std::string_view, 7> kOps = {"write",    "write-imm", "read",        "send",
-                                                    "send-imm", "fetch-add", "compare-swap"};
-  if (!o.flag("write-imm")) return static_cast<Op>(index_in(kOps, o.text("op")));
+  if (!o.flag("write-imm")) return static_cast<Op>(index_in(rdma::op_names(), o.text("op")));
   if (o.given("op") && o.text("op") != "write-imm" && o.text("op") != "write")
     throw Error("--write-imm", fmt::format("it contradicts --op {}", o.text("op")), "give one of the two");
   return Op::write_imm;
 }
 
 rdma::BenchOptions bench_options(const Options& o) {
-  const RunOptions run = run_options(o);
   rdma::BenchOptions b;
-  b.provider = static_cast<Provider>(index_in(kProviders, o.text("provider")));
+  static_cast<RunOptions&>(b) = run_options(o);
+  b.provider = static_cast<Provider>(index_in(rdma::provider_names(), o.text("provider")));
   b.device = o.text("device");
   b.op = op_of(o);
   if (o.has("size")) b.sizes = sizes_of(o.text("size"));
@@ -262,17 +257,6 @@ rdma::BenchOptions bench_options(const Options& o) {
   b.connection.rnr_retry = static_cast<u32>(o.integer("rnr-retry"));
   b.threads = static_cast<u32>(o.integer("threads"));
   b.substeps = o.flag("substep-timing");
-  b.initiator = run.initiator;
-  b.gpu = run.gpu;
-  b.seed = run.seed;
-  b.verify = run.verify;
-  b.verify_sample = run.verify_sample;
-  b.timeout_s = run.timeout_s;
-  b.late_after_s = run.late_after_s;
-  b.warmup_s = run.warmup_s;
-  b.duration_s = run.duration_s;
-  b.repeats = run.repeats;
-  b.faults = run.faults;
   if (b.ends == rdma::Ends::remote && rdma::backend_of(b.provider, b.device).kind == "model")
     throw Error("--connect", "a model is a device of one process: it reaches nobody else",
                 "give --provider verbs and the name of an RDMA device");
@@ -291,7 +275,7 @@ rdma::ServeOptions serve_options(const Options& o) {
     if (o.given(option.name) && std::ranges::find(kOwn, option.name) == kOwn.end())
       throw Error("--" + option.name, "with --listen the client says what is done", "give it to the client");
   rdma::ServeOptions s;
-  s.provider = static_cast<Provider>(index_in(kProviders, o.text("provider")));
+  s.provider = static_cast<Provider>(index_in(rdma::provider_names(), o.text("provider")));
   s.device = o.text("device");
   s.at = rdma::parse_listen(o.text("listen"));
   s.timeout_s = o.seconds("timeout");
@@ -304,9 +288,9 @@ rdma::ServeOptions serve_options(const Options& o) {
 int listen(const Options& options, Context& context) {
   const rdma::ServeOptions serve = serve_options(options);
   const bool quiet = options.flag("quiet");
-  const rdma::BenchWatch watch = {.stop = &context.stop, .progress = [&](double, const std::string& what) {
-                                    if (!quiet) fmt::print(stderr, "{}\n", what);
-                                  }};
+  const measure::RunWatch watch = {.stop = &context.stop, .progress = [&](double, const std::string& what) {
+                                     if (!quiet) fmt::print(stderr, "{}\n", what);
+                                   }};
   const rdma::ServeResult r = rdma::serve(serve, watch);
   if (!quiet)
     fmt::print("served {} cells, {} operations, {} checked here, {} errors\n", r.cells, r.operations,
@@ -320,7 +304,7 @@ int run(const Options& options, Context& context) {
   check_outputs(options);
   Progress progress(context.stderr_tty && !options.flag("quiet"));
   report::Result result = new_result(context);
-  const rdma::BenchWatch watch = {
+  const measure::RunWatch watch = {
       .stop = &context.stop,
       .progress = [&](double fraction, const std::string& what) { progress.update(fraction, what); }};
   rdma::BenchResult outcome = rdma::run_bench(bench, watch);

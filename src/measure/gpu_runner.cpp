@@ -12,7 +12,23 @@ namespace doorbell::measure {
 namespace {
 constexpr u64 kLookNs = 20'000'000;
 constexpr double kCalibrationLimitS = 5;
+constexpr u64 kFirstLaunchNs = 10'000'000'000;
 }  // namespace
+
+void prepare_kernels(gpu::Gpu& gpu, std::span<const std::string> loops) {
+  for (const char* name : {"doorbell_probe", "doorbell_dma_agent"}) (void)gpu.kernel(name);
+  const gpu::Stream stream = gpu.create_stream();
+  for (const std::string& name : loops) {
+    void* no_job = nullptr;
+    std::array<void*, 1> args = {&no_job};
+    gpu.launch(gpu.kernel(name),
+               {.blocks = 1, .threads = static_cast<u32>(gpu.info().warp_size), .shared_bytes = 0}, stream,
+               args);
+    if (!gpu.wait(stream, kFirstLaunchNs))
+      throw Error("kernel " + name, "it did not start", "doorbell doctor");
+  }
+  gpu.destroy(stream);
+}
 
 double gpu_ns_per_tick(const std::shared_ptr<gpu::Gpu>& gpu, gpu::Stream stream) {
   SharedArray<u32> value(1, gpu);

@@ -46,6 +46,12 @@ struct KernelNames {
   std::string substeps;  ///< the same with sub-step timing
 };
 
+/// Makes the GPU ready for a model's DMA agent and for `loops`, kernels that take a null job and then do
+/// nothing: once the agent runs, which is until the model ends, two things would wait for it for ever.
+/// Loading code is one; the other is the first launch of a kernel that needs more local memory than those
+/// before.
+void prepare_kernels(gpu::Gpu& gpu, std::span<const std::string> loops);
+
 /// Nanoseconds a cycle of the GPU's clock, awake. Throws when a probe kernel does not run.
 [[nodiscard]] double gpu_ns_per_tick(const std::shared_ptr<gpu::Gpu>& gpu, gpu::Stream stream);
 

@@ -27,6 +27,9 @@
 
 namespace doorbell::measure {
 
+/// How often a loop looks at its stop flag, its deadlines and the device.
+inline constexpr double kCheckIntervalS = 100e-6;
+
 struct ThreadCost {
   std::string name;
   double user_s = 0;

@@ -46,10 +46,7 @@ constexpr u64 OpCounters::*kSums[] = {&OpCounters::posted,        &OpCounters::s
 
 void add_stats(OpStats& into, const OpStats& from) {
   for (const auto field : kSums) into.*field += from.*field;
-  for (const OpStats::StatusCount& s : from.statuses)
-    if (s.count > 0) count_status(into, s.code, s.count);
-  for (u32 i = 0; i < from.failures && into.failures < OpStats::kKept; ++i)
-    into.first_failures[into.failures++] = from.first_failures[i];
+  add_tables(into, from);
 }
 
 double ratio(u64 a, u64 b) {

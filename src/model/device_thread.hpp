@@ -9,12 +9,21 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <string>
 #include <thread>
 
 namespace doorbell::model {
+
+/// How many device threads serve `queues`, where nobody says how many. Every device thread polls, and so does
+/// every initiator thread: together no more than the cores.
+[[nodiscard]] inline u32 device_threads(u32 queues, u32 initiator_threads) {
+  const u32 cores = std::max(std::thread::hardware_concurrency(), 1u);
+  const u32 left = cores > initiator_threads ? cores - initiator_threads : 1;
+  return std::clamp(queues, 1u, left);
+}
 
 class DeviceThread {
  public:

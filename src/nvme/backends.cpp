@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
+#include "model/device_thread.hpp"
 #include "nvme/model/controller.hpp"
 #include "nvme/model/spec.hpp"
 #include "nvme/qemu/device.hpp"
@@ -34,12 +34,7 @@ std::unique_ptr<Device> open_qemu(const DeviceRequest& request) {
 std::unique_ptr<Device> open_model(const DeviceRequest& request) {
   ModelConfig c = parse_model_spec(request.spec);
   c.max_queues = std::max(c.max_queues, 1u);
-  if (c.threads == 0) {
-    // Every device thread polls, and so does every initiator thread: together no more than the cores.
-    const u32 cores = std::max(std::thread::hardware_concurrency(), 1u);
-    const u32 left = cores > request.initiator_threads ? cores - request.initiator_threads : 1;
-    c.threads = std::clamp(request.queues, 1u, left);
-  }
+  if (c.threads == 0) c.threads = model::device_threads(request.queues, request.initiator_threads);
   c.gpu_memory = request.gpu_memory;
   c.faults = request.faults;
   c.seed = request.seed;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <ctime>
 #include <optional>
@@ -25,7 +26,6 @@ namespace {
 
 constexpr u32 kModeSq = 1, kModeCq = 2, kModeData = 8;
 constexpr u64 kUnwrittenLimit = u64{1} << 27;  // bits a queue: 16 MiB
-constexpr double kCheckIntervalS = 100e-6;
 
 /// The run's fixed decisions, derived from the options and what the controller says of itself.
 struct Setup {
@@ -106,7 +106,7 @@ Setup plan(const BenchOptions& o, Target& target) {
 /// Runs the phases of one bench and keeps what carries over between them.
 class Bench {
  public:
-  Bench(const BenchOptions& o, const BenchWatch& watch, Target& target, const Setup& setup)
+  Bench(const BenchOptions& o, const measure::RunWatch& watch, Target& target, const Setup& setup)
       : o_(o),
         watch_(watch),
         target_(target),
@@ -116,7 +116,7 @@ class Bench {
     phase_.random = o.random;
     phase_.timed = !o.less_timing;
     phase_.verify = s_.verify;
-    phase_.verify_below = o.verify_sample >= 1 ? ~0u : static_cast<u32>(std::ldexp(o.verify_sample, 32));
+    phase_.verify_below = o.verify_below();
     phase_.nsid = o.nsid;
     phase_.blocks = o.lbas_per_io;
     phase_.lba_bytes = s_.ns.lba_bytes;
@@ -126,7 +126,7 @@ class Bench {
     phase_.seed = o.lfsr_seed;
     phase_.timeout_ticks = runner_->ticks(o.timeout_s);
     phase_.late_ticks = runner_->ticks(o.late_after_s);
-    phase_.check_ticks = runner_->ticks(kCheckIntervalS);
+    phase_.check_ticks = runner_->ticks(measure::kCheckIntervalS);
     phase_.csts = target.status_register();
     // Sequences never repeat, also across runs on media that outlive them.
     generation_ = static_cast<u64>(std::time(nullptr)) << 32 | 1;
@@ -206,7 +206,7 @@ class Bench {
   }
 
   const BenchOptions& o_;
-  const BenchWatch& watch_;
+  const measure::RunWatch& watch_;
   Target& target_;
   const Setup& s_;
   QueueBuffers& set_;
@@ -253,16 +253,13 @@ BenchOptions checked(const BenchOptions& o) {
 std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
   if (o.initiator != Initiator::gpu && o.memory_mode == 0) return nullptr;
   auto gpu = gpu::open(o.gpu);
-  // Loading code may wait for running kernels, and a model's DMA agent runs until the model ends.
-  for (const std::string& kernel : {std::string("doorbell_probe"), std::string("doorbell_dma_agent"),
-                                    kIoKernels.plain, kIoKernels.substeps})
-    (void)gpu->kernel(kernel);
+  measure::prepare_kernels(*gpu, std::array{kIoKernels.plain, kIoKernels.substeps});
   return gpu;
 }
 
 /// An open target with its queues.
 struct Session {
-  Session(const BenchOptions& o, const BenchWatch& watch)
+  Session(const BenchOptions& o, const measure::RunWatch& watch)
       : target(o.file.empty() ? open_controller(o, open_gpu(o)) : open_file(o)), setup(plan(o, *target)) {
     if (const u32 granted = target->grant(o.num_queues); granted < o.num_queues)
       refuse("--num-queues",
@@ -276,7 +273,7 @@ struct Session {
 
 class BenchContender final : public Contender {
  public:
-  BenchContender(const BenchOptions& o, const BenchWatch& watch, std::string label, bool stay_open)
+  BenchContender(const BenchOptions& o, const measure::RunWatch& watch, std::string label, bool stay_open)
       : o_(checked(o)), watch_(watch), label_(std::move(label)), stay_open_(stay_open) {
     const Setup& setup = open().setup;
     io_bytes_ = setup.io_bytes;
@@ -363,9 +360,7 @@ class BenchContender final : public Contender {
     cell.device_name = s.target->name();
     cell.initiator_kind = o_.initiator == Initiator::gpu ? "gpu" : "cpu";
     if (o_.initiator == Initiator::gpu) cell.gpu = o_.gpu;
-    cell.verify.mode = !s.setup.verify         ? "none"
-                       : o_.verify_sample >= 1 ? "full"
-                                               : fmt::format("sample={:g}", o_.verify_sample);
+    cell.verify.mode = o_.verify_mode(s.setup.verify);
     cell.cell = {{"write_io", s.setup.write_io},
                  {"read_io", o_.read_io},
                  {"io_bytes", s.setup.io_bytes},
@@ -385,7 +380,7 @@ class BenchContender final : public Contender {
   }
 
   BenchOptions o_;
-  const BenchWatch& watch_;
+  const measure::RunWatch& watch_;
   std::string label_;
   bool stay_open_;
   u64 io_bytes_ = 0;
@@ -403,12 +398,12 @@ class BenchContender final : public Contender {
 
 }  // namespace
 
-std::unique_ptr<Contender> bench_contender(const BenchOptions& o, const BenchWatch& watch,
+std::unique_ptr<Contender> bench_contender(const BenchOptions& o, const measure::RunWatch& watch,
                                            const std::string& label, bool stay_open) {
   return std::make_unique<BenchContender>(o, watch, label, stay_open);
 }
 
-BenchResult run_bench(const BenchOptions& o, const BenchWatch& watch) {
+BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& watch) {
   BenchContender bench(o, watch, "", true);
   if (o.warmup_s > 0) bench.warm_up();
   for (u32 r = 0; r < o.repeats && bench.going(); ++r) bench.repeat(r);

@@ -6,11 +6,9 @@
 
 #include <doorbell/nvme/controller.hpp>
 
-#include <functional>
 #include <string>
 
-#include "measure/stop.hpp"
-#include "model/fault.hpp"
+#include "measure/run_options.hpp"
 #include "report/result.hpp"
 
 namespace doorbell::nvme {
@@ -26,13 +24,11 @@ struct FileOptions {
   u64 create_bytes = 0;  ///< make the file this large if it does not exist
 };
 
-struct BenchOptions {
+struct BenchOptions : measure::RunOptions {
   std::string controller = "model";
   std::string file;  ///< not empty: this file or block device, through the kernel, instead of a controller
   FileOptions file_options;
   u32 nsid = 1;
-  Initiator initiator = Initiator::cpu;
-  int gpu = 0;
   u32 memory_mode = 0;                  ///< bits: 1 SQ, 2 CQ, 8 data in GPU memory
   Place host_memory = Place::pageable;  ///< of data that is not in GPU memory
   u64 write_io = 0;
@@ -47,26 +43,11 @@ struct BenchOptions {
   u64 base_lba = 0;
   bool random = false;
   bool infinite = false;
-  double duration_s = 0;  ///< 0: by count
   bool less_timing = false;
   bool substeps = false;
-  u64 seed = 1;
   u64 lfsr_seed = 1;
-  bool verify = true;
-  double verify_sample = 1;  ///< share of reads that are checked
-  double timeout_s = 10;
-  double late_after_s = 1;
-  double warmup_s = 0;
-  u32 repeats = 1;
   bool shadow_doorbells = false;
   bool allow_write = false;
-  model::FaultRates faults;
-};
-
-/// What a bench tells while it runs.
-struct BenchWatch {
-  measure::StopFlag* stop = nullptr;
-  std::function<void(double fraction, const std::string& what)> progress;
 };
 
 struct BenchResult {
@@ -77,6 +58,6 @@ struct BenchResult {
 };
 
 /// Runs it. Throws doorbell::Error for what cannot be set up; nothing has been written then.
-[[nodiscard]] BenchResult run_bench(const BenchOptions& options, const BenchWatch& watch);
+[[nodiscard]] BenchResult run_bench(const BenchOptions& options, const measure::RunWatch& watch);
 
 }  // namespace doorbell::nvme

@@ -47,8 +47,8 @@ BenchOptions with_sync(BenchOptions k) {
   return k;
 }
 
-std::unique_ptr<Contender> contender(const BenchOptions& o, const BenchWatch& watch, const std::string& item,
-                                     const std::string& file, u64 io_bytes) {
+std::unique_ptr<Contender> contender(const BenchOptions& o, const measure::RunWatch& watch,
+                                     const std::string& item, const std::string& file, u64 io_bytes) {
   BenchOptions b = o;
   if (item == "cpu" || item == "gpu") {
     if (!o.file.empty())
@@ -101,7 +101,7 @@ nlohmann::ordered_json ratios(const report::Cell& first, const report::Cell& oth
 
 }  // namespace
 
-std::vector<BenchResult> run_beside(const BenchOptions& o, const BenchWatch& watch,
+std::vector<BenchResult> run_beside(const BenchOptions& o, const measure::RunWatch& watch,
                                     const std::vector<std::string>& beside, const std::string& given_file) {
   if (o.duration_s <= 0)
     throw Error("--beside", "the ways differ in how long a count takes", "give --duration");

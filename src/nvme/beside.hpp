@@ -30,17 +30,19 @@ class Contender {
 };
 
 /// `stay_open`: keep the device between repeats. Opens it, and throws what is wrong with the options.
-[[nodiscard]] std::unique_ptr<Contender> bench_contender(const BenchOptions& options, const BenchWatch& watch,
+[[nodiscard]] std::unique_ptr<Contender> bench_contender(const BenchOptions& options,
+                                                         const measure::RunWatch& watch,
                                                          const std::string& label, bool stay_open);
 /// fio on `options.file` with an engine of its own ("psync", "libaio", "io_uring", "io_uring-poll").
-[[nodiscard]] std::unique_ptr<Contender> fio_contender(const BenchOptions& options, const BenchWatch& watch,
+[[nodiscard]] std::unique_ptr<Contender> fio_contender(const BenchOptions& options,
+                                                       const measure::RunWatch& watch,
                                                        const std::string& engine, u64 io_bytes);
 
 /// What may stand in --beside: "cpu", "gpu", "io_uring", "sync", "fio", "fio:ENGINE".
 /// Measures the run itself and all of `beside` in turns, so that what else the machine does strikes all
 /// alike. The first result is the run's; the others carry ratios to it (cell.beside). `file` is what the
 /// kernel's ways are measured on, when the run itself is not on a file.
-[[nodiscard]] std::vector<BenchResult> run_beside(const BenchOptions& options, const BenchWatch& watch,
+[[nodiscard]] std::vector<BenchResult> run_beside(const BenchOptions& options, const measure::RunWatch& watch,
                                                   const std::vector<std::string>& beside,
                                                   const std::string& file);
 

@@ -3,9 +3,6 @@
 
 #include <doorbell/nvme/status.hpp>
 
-#include <algorithm>
-#include <thread>
-
 #include "measure/cpu_runner.hpp"
 #include "measure/gpu_runner.hpp"
 #include "nvme/backends.hpp"
@@ -31,7 +28,7 @@ class ControllerTarget final : public Target {
  public:
   ControllerTarget(const BenchOptions& o, std::shared_ptr<gpu::Gpu> gpu)
       : initiator_(o.initiator),
-        threads_(initiator_threads(o)),
+        threads_(o.initiator_threads(o.threads, o.num_queues)),
         gpu_(gpu),
         controller_(open_device({.spec = o.controller,
                                  .gpu = gpu,
@@ -96,12 +93,6 @@ class ControllerTarget final : public Target {
 };
 
 }  // namespace
-
-u32 initiator_threads(const BenchOptions& o) {
-  if (o.initiator == Initiator::gpu) return 0;
-  const u32 cores = std::max(std::thread::hardware_concurrency(), 1u);
-  return std::clamp(o.threads != 0 ? o.threads : std::max(cores / 2, 1u), 1u, o.num_queues);
-}
 
 std::unique_ptr<Target> open_controller(const BenchOptions& options, std::shared_ptr<gpu::Gpu> gpu) {
   return std::make_unique<ControllerTarget>(options, std::move(gpu));

@@ -40,7 +40,7 @@ Engine engine_of(const std::string& name, const FileOptions& f) {
 
 class FioContender final : public Contender {
  public:
-  FioContender(const BenchOptions& o, const BenchWatch& watch, const std::string& engine, u64 io_bytes)
+  FioContender(const BenchOptions& o, const measure::RunWatch& watch, const std::string& engine, u64 io_bytes)
       : o_(o), watch_(watch), engine_(engine), io_bytes_(io_bytes) {
     const Engine e = engine_of(engine, o.file_options);
     const bool write = o.write_io > 0;
@@ -216,7 +216,7 @@ class FioContender final : public Contender {
   static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
   BenchOptions o_;
-  const BenchWatch& watch_;
+  const measure::RunWatch& watch_;
   std::string engine_;
   u64 io_bytes_;
   u64 jobs_ = 1;
@@ -229,7 +229,7 @@ class FioContender final : public Contender {
 
 }  // namespace
 
-std::unique_ptr<Contender> fio_contender(const BenchOptions& options, const BenchWatch& watch,
+std::unique_ptr<Contender> fio_contender(const BenchOptions& options, const measure::RunWatch& watch,
                                          const std::string& engine, u64 io_bytes) {
   return std::make_unique<FioContender>(options, watch, engine, io_bytes);
 }

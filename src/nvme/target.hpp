@@ -49,8 +49,6 @@ class Target {
   [[nodiscard]] virtual measure::StatusName status_names() const = 0;
 };
 
-/// How many CPU threads drive a run's queues: as asked, else half the cores; 0 when a GPU does.
-[[nodiscard]] u32 initiator_threads(const BenchOptions& options);
 /// An NVMe controller, reset and enabled. `gpu` may be null.
 [[nodiscard]] std::unique_ptr<Target> open_controller(const BenchOptions& options,
                                                       std::shared_ptr<gpu::Gpu> gpu);

@@ -8,11 +8,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <ctime>
 #include <optional>
-#include <thread>
 
 #include "measure/clock.hpp"
 #include "measure/tally.hpp"
@@ -26,54 +23,34 @@ namespace doorbell::rdma {
 
 namespace {
 
-constexpr double kCheckIntervalS = 100e-6;
-constexpr u64 kPrimeNs = 10'000'000'000;
 constexpr u64 kCeilingFrom = 64 << 10;  // smaller blocks say nothing of the machine's copying
 
 bool touches_gpu(const BenchOptions& o) {
   return o.queue_memory == Place::gpu || o.local_memory == Place::gpu || o.remote_memory == Place::gpu;
 }
 
-/// Runs a kernel without work. The first launch of one that needs more local memory than those before waits
-/// until the GPU is idle, and a model's DMA agent, which runs until the model ends, would never let it be.
-void prime(gpu::Gpu& gpu, gpu::Kernel kernel) {
-  const gpu::Stream stream = gpu.create_stream();
-  void* no_job = nullptr;
-  std::array<void*, 1> args = {&no_job};
-  gpu.launch(kernel, {.blocks = 1, .threads = static_cast<u32>(gpu.info().warp_size), .shared_bytes = 0},
-             stream, args);
-  if (!gpu.wait(stream, kPrimeNs)) throw Error("the RDMA kernel", "it did not start", "doorbell doctor");
-  gpu.destroy(stream);
-}
-
 std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
   if (o.initiator != Initiator::gpu && !touches_gpu(o)) return nullptr;
   auto gpu = gpu::open(o.gpu);
-  // Loading code may wait for running kernels, and a model's DMA agent runs until the model ends.
-  const measure::KernelNames own = op_kernels(o.provider);
-  for (const std::string& kernel : {std::string("doorbell_probe"), std::string("doorbell_dma_agent")})
-    (void)gpu->kernel(kernel);
-  if (o.initiator == Initiator::gpu)
-    for (const std::string& kernel : {own.plain, own.substeps}) prime(*gpu, gpu->kernel(kernel));
+  std::vector<std::string> loops;
+  if (o.initiator == Initiator::gpu) {
+    const measure::KernelNames own = op_kernels(o.provider);
+    loops = {own.plain, own.substeps};
+  }
+  measure::prepare_kernels(*gpu, loops);
   return gpu;
-}
-
-u32 initiator_threads(const BenchOptions& o, u32 queue_pairs) {
-  if (o.initiator == Initiator::gpu) return 0;
-  const u32 cores = std::max(std::thread::hardware_concurrency(), 1u);
-  return std::clamp(o.threads != 0 ? o.threads : std::max(cores / 2, 1u), 1u, queue_pairs);
 }
 
 /// One cell: a size and a part, on a device and queue pairs of its own.
 class CellRun {
  public:
   /// `other`: the other process, or null.
-  CellRun(const BenchOptions& o, const BenchWatch& watch, const CellPlan& plan,
+  CellRun(const BenchOptions& o, const measure::RunWatch& watch, const CellPlan& plan,
           const std::shared_ptr<gpu::Gpu>& gpu, OtherEnd* other)
       : o_(o),
         watch_(watch),
         s_(plan),
-        threads_(initiator_threads(o, plan.shape.queue_pairs)),
+        threads_(o.initiator_threads(o.threads, plan.shape.queue_pairs)),
         gpu_(gpu),
         device_(open_device({.spec = o.device,
                              .provider = o.provider,
@@ -162,7 +139,7 @@ class CellRun {
     OpPhase p;
     p.op = o_.op;
     p.verify = o_.verify;
-    p.verify_below = o_.verify_sample >= 1 ? ~0u : static_cast<u32>(std::ldexp(o_.verify_sample, 32));
+    p.verify_below = o_.verify_below();
     p.inlined = s_.inlined;
     p.bytes = s_.bytes;
     p.signal_every = s_.signal_every;
@@ -171,7 +148,7 @@ class CellRun {
     p.seed = o_.seed;
     p.timeout_ticks = runner_->ticks(o_.timeout_s);
     p.late_ticks = runner_->ticks(o_.late_after_s);
-    p.check_ticks = runner_->ticks(kCheckIntervalS);
+    p.check_ticks = runner_->ticks(measure::kCheckIntervalS);
     p.alive = device_->alive(o_.initiator);
     return p;
   }
@@ -180,7 +157,7 @@ class CellRun {
     // Runners hold the state of queue pairs that are no more once these are reset.
     if (stop_ == StopReason::broken) {
       runner_.reset();
-      (void)session_.recover();
+      session_.recover();
       runner_ = session_.runner(threads_);
     }
     stop_ = StopReason::done;
@@ -222,10 +199,7 @@ class CellRun {
       // Receives that failed are errors of their own, each posted and ended once.
       into.failed += s.failed;
       into.posted += s.failed;
-      for (const OpStats::StatusCount& c : s.statuses)
-        if (c.count > 0) count_status(into, c.code, c.count);
-      for (u32 i = 0; i < s.failures && into.failures < OpStats::kKept; ++i)
-        into.first_failures[into.failures++] = s.first_failures[i];
+      add_tables(into, s);
     }
   }
 
@@ -244,9 +218,7 @@ class CellRun {
     cell.device_name = device_->name();
     cell.initiator_kind = o_.initiator == Initiator::gpu ? "gpu" : "cpu";
     if (o_.initiator == Initiator::gpu) cell.gpu = o_.gpu;
-    cell.verify.mode = !o_.verify              ? "none"
-                       : o_.verify_sample >= 1 ? "full"
-                                               : fmt::format("sample={:g}", o_.verify_sample);
+    cell.verify.mode = o_.verify_mode(o_.verify);
     const auto place = [](Place p) { return p == Place::gpu ? "vram" : "host"; };
     cell.cell = {{"provider", name(device_->provider())},
                  {"op", name(o_.op)},
@@ -277,7 +249,7 @@ class CellRun {
   }
 
   const BenchOptions& o_;
-  const BenchWatch& watch_;
+  const measure::RunWatch& watch_;
   const CellPlan& s_;
   u32 threads_;
   std::shared_ptr<gpu::Gpu> gpu_;
@@ -293,7 +265,7 @@ class CellRun {
 
 }  // namespace
 
-BenchResult run_bench(const BenchOptions& o, const BenchWatch& watch) {
+BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& watch) {
   check(o);
   BenchResult result;
   const std::shared_ptr<gpu::Gpu> gpu = open_gpu(o);

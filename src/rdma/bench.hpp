@@ -5,19 +5,17 @@
 // and a window of them (rate); every payload checked where it arrives.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "measure/stop.hpp"
-#include "model/fault.hpp"
+#include "measure/run_options.hpp"
 #include "rdma/exchange.hpp"
 #include "rdma/session.hpp"
 #include "report/result.hpp"
 
 namespace doorbell::rdma {
 
-struct BenchOptions {
+struct BenchOptions : measure::RunOptions {
   Provider provider = Provider::mlx5;
   std::string device = "model";
   Op op = Op::write;
@@ -36,25 +34,8 @@ struct BenchOptions {
   Place local_memory = Place::pageable;
   Place remote_memory = Place::pageable;
   ConnectionOptions connection;
-  Initiator initiator = Initiator::cpu;
-  int gpu = 0;
   u32 threads = 0;  ///< CPU initiator threads; 0: as the cores allow
   bool substeps = false;
-  u64 seed = 1;
-  bool verify = true;
-  double verify_sample = 1;
-  double timeout_s = 10;
-  double late_after_s = 1;
-  double warmup_s = 0;
-  double duration_s = 0;  ///< of each repeat of the rate part; 0: by count
-  u32 repeats = 1;
-  model::FaultRates faults;
-};
-
-/// What a bench tells while it runs.
-struct BenchWatch {
-  measure::StopFlag* stop = nullptr;
-  std::function<void(double fraction, const std::string& what)> progress;
 };
 
 struct BenchResult {
@@ -68,9 +49,11 @@ struct BenchResult {
 void check(const BenchOptions& options);
 
 /// Runs it. Throws doorbell::Error for what cannot be set up.
-[[nodiscard]] BenchResult run_bench(const BenchOptions& options, const BenchWatch& watch);
+[[nodiscard]] BenchResult run_bench(const BenchOptions& options, const measure::RunWatch& watch);
 
 [[nodiscard]] std::string_view name(Op op);
+/// Every name, in order.
+[[nodiscard]] const std::vector<std::string>& op_names();
 [[nodiscard]] std::string status_name(u16 status);
 
 }  // namespace doorbell::rdma

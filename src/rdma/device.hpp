@@ -29,6 +29,8 @@ enum class QpState : u32 { reset = 0, init = 1, rtr = 2, rts = 3, sqd = 4, sqe =
 /// Whose vendor's queues; verbs: whatever libibverbs posts to.
 enum class Provider { mlx5, bnxt, ionic, ernic, verbs };
 [[nodiscard]] std::string_view name(Provider p);
+/// Every name, in order.
+[[nodiscard]] const std::vector<std::string>& provider_names();
 
 /// Memory that the NIC may use. Deregistered on destruction; the region must live until then.
 class MemoryRegion {
@@ -51,6 +53,13 @@ struct Endpoint {
   u32 lid = 0;
   u32 mtu = 1024;  ///< active MTU of the port: the smaller of two is used
   std::array<u8, 16> gid{};
+};
+
+/// Memory that the other end may reach.
+struct MemoryKey {
+  u64 address = 0;
+  u32 rkey = 0;
+  u64 bytes = 0;
 };
 
 /// What a queue pair is created with.

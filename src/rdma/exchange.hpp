@@ -18,13 +18,6 @@
 
 namespace doorbell::rdma {
 
-/// Memory that the other end may reach.
-struct MemoryKey {
-  u64 address = 0;
-  u32 rkey = 0;
-  u64 bytes = 0;
-};
-
 /// "HOST:PORT"; an IPv6 address of its own is written in brackets.
 struct SocketName {
   std::string host;  ///< empty: every address of this machine (--listen)

@@ -3,21 +3,27 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 #include "rdma/bench.hpp"
 
 namespace doorbell::rdma {
 
+const std::vector<std::string>& provider_names() {
+  static const std::vector<std::string> names = {"mlx5", "bnxt", "ionic", "ernic", "verbs"};
+  return names;
+}
+
+const std::vector<std::string>& op_names() {
+  static const std::vector<std::string> names = {"write",    "write-imm", "read",        "send",
+                                                 "send-imm", "fetch-add", "compare-swap"};
+  return names;
+}
+
 std::string_view name(Provider p) {
-  constexpr std::array<std::string_view, 5> kNames = {"mlx5", "bnxt", "ionic", "ernic", "verbs"};
-  return kNames[static_cast<std::size_t>(p)];
+  return provider_names()[static_cast<std::size_t>(p)];
 }
 
 std::string_view name(Op op) {
-  constexpr std::array<std::string_view, 7> kNames = {"write",    "write-imm", "read",        "send",
-                                                      "send-imm", "fetch-add", "compare-swap"};
-  return kNames[static_cast<std::size_t>(op)];
+  return op_names()[static_cast<std::size_t>(op)];
 }
 
 std::string status_name(u16 status) {

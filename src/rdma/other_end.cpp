@@ -136,17 +136,7 @@ OtherEnd::OtherEnd(const SocketName& at, double limit_s, const measure::StopFlag
 void OtherEnd::open(const BenchOptions& options, const CellPlan& plan, Session& session) {
   exchange_.send("cell", cell_message(options, plan));
   const std::vector<Endpoint> peers = exchange_.swap(session.endpoints());
-  std::vector<MemoryKey> keys;
-  for (const OpQueue& q : session.queues()) keys.push_back({q.remote_iova, q.rkey, q.stride * plan.window});
-  std::vector<RemoteBuffer> buffers;
-  const u64 least = slot_bytes(plan.bytes) * plan.window;
-  for (const MemoryKey& k : exchange_.swap(keys)) {
-    if (k.bytes < least)
-      throw Error("the other end",
-                  fmt::format("its buffers have {} bytes, and {} are needed", k.bytes, least));
-    buffers.push_back({k.address, k.rkey});
-  }
-  session.connect(peers, buffers);
+  session.connect(peers, exchange_.swap(session.keys()));
   exchange_.barrier("connected");
 }
 

@@ -19,7 +19,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kCheckIntervalS = 100e-6;
 constexpr double kLongestPhaseS =
     86400;  // what ends a phase is the client's word, whose silence ends the TCP connection
 
@@ -30,11 +29,7 @@ class ServedCell {
     read_cell_message(message, &options_, &plan_);
     session_.emplace(device, nullptr, plan_.shape);
     const std::vector<Endpoint> peers = exchange.swap(session_->endpoints());
-    std::vector<MemoryKey> keys;
-    for (const OpQueue& q : session_->queues())
-      keys.push_back({q.remote_iova, q.rkey, q.stride * plan_.shape.window});
-    (void)exchange.swap(keys);
-    session_->connect(peers, {});
+    session_->connect(peers, exchange.swap(session_->keys()));
     runner_ = session_->runner(1);
     exchange.barrier("connected");
   }
@@ -85,7 +80,7 @@ class ServedCell {
     p.generation = generation;
     p.timeout_ticks = runner_->ticks(kLongestPhaseS);
     p.late_ticks = p.timeout_ticks;
-    p.check_ticks = runner_->ticks(kCheckIntervalS);
+    p.check_ticks = runner_->ticks(measure::kCheckIntervalS);
     return p;
   }
 
@@ -155,12 +150,7 @@ class ServedCell {
       payload.check(
           lane, index, 1, 1, done - 1, [&](u32) { return static_cast<u32>(index % p.window); },
           [&](u32, pattern::Verdict v, u64 address) {
-            if (v == pattern::Verdict::stale) ++s.stale;
-            else if (v == pattern::Verdict::misplaced) ++s.misplaced;
-            else if (v == pattern::Verdict::missing) ++s.missing;
-            else ++s.corrupt;
-            if (s.failures < OpStats::kKept)
-              s.first_failures[s.failures++] = {v, address, p.generation + index};
+            count_verdict(s, s, v, address, p.generation + index);
           });
     }
   }
@@ -174,7 +164,7 @@ class ServedCell {
 
 }  // namespace
 
-ServeResult serve(const ServeOptions& o, const BenchWatch& watch) {
+ServeResult serve(const ServeOptions& o, const measure::RunWatch& watch) {
   const auto device = open_device({.spec = o.device, .provider = o.provider});
   Listener listener(o.at);
   if (watch.progress) watch.progress(0, fmt::format("listening at {}", listener.at().text()));

@@ -25,6 +25,6 @@ struct ServeResult {
 };
 
 /// Serves one client. `watch.progress` is told of the address and of each cell. Throws doorbell::Error.
-[[nodiscard]] ServeResult serve(const ServeOptions& options, const BenchWatch& watch);
+[[nodiscard]] ServeResult serve(const ServeOptions& options, const measure::RunWatch& watch);
 
 }  // namespace doorbell::rdma

@@ -93,36 +93,37 @@ std::vector<Endpoint> Session::endpoints() const {
   return all;
 }
 
-std::vector<RemoteBuffer> Session::buffers() const {
-  std::vector<RemoteBuffer> all;
-  for (const OpQueue& q : queues_) all.push_back({q.remote_iova, q.rkey});
+std::vector<MemoryKey> Session::keys() const {
+  std::vector<MemoryKey> all;
+  for (const OpQueue& q : queues_) all.push_back({q.remote_iova, q.rkey, q.stride * shape_.window});
   return all;
 }
 
-void Session::connect(const std::vector<Endpoint>& peers, const std::vector<RemoteBuffer>& buffers) {
-  if (peers.size() != connections_.size() ||
-      (shape_.role == Role::initiator && buffers.size() != connections_.size()))
+void Session::connect(const std::vector<Endpoint>& peers, const std::vector<MemoryKey>& keys) {
+  const bool initiates = shape_.role == Role::initiator;
+  if (peers.size() != connections_.size() || keys.size() != connections_.size())
     throw Error("the other end", fmt::format("it has {} queue pairs and {} buffers for {} connections",
-                                             peers.size(), buffers.size(), connections_.size()));
+                                             peers.size(), keys.size(), connections_.size()));
   for (std::size_t i = 0; i < connections_.size(); ++i) {
+    OpQueue& q = queues_[i];
+    if (initiates && keys[i].bytes < q.stride * shape_.window)
+      throw Error("the other end", fmt::format("its buffers have {} bytes, and {} are needed", keys[i].bytes,
+                                               q.stride * shape_.window));
     connections_[i]->own->initialise(shape_.connection);
     connections_[i]->own->connect(peers[i], shape_.connection);
-    if (shape_.role != Role::initiator) continue;
-    queues_[i].remote_iova = buffers[i].iova;
-    queues_[i].rkey = buffers[i].rkey;
+    if (!initiates) continue;
+    q.remote_iova = keys[i].address;
+    q.rkey = keys[i].rkey;
   }
 }
 
-bool Session::recover() {
-  bool any = false;
+void Session::recover() {
   for (const auto& c : connections_) {
     if (c->own->state() == QpState::rts && (!c->peer || c->peer->state() == QpState::rts)) continue;
-    any = true;
     c->own->reset();
     if (c->peer) c->peer->reset();
     connect_here(*c);
   }
-  return any;
 }
 
 std::vector<OpState<QueuePairState>> Session::direct_states() {

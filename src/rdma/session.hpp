@@ -38,12 +38,6 @@ struct SessionShape {
   ConnectionOptions connection;
 };
 
-/// Where the other end's buffers lie, for Ends::remote.
-struct RemoteBuffer {
-  u64 iova = 0;
-  u32 rkey = 0;
-};
-
 /// A slot's bytes: the payload rounded up so that slots share no 64-byte line.
 [[nodiscard]] u64 slot_bytes(u32 payload_bytes);
 
@@ -57,16 +51,15 @@ class Session {
 
   /// One a connection, in addresses of the shape's initiator. The bench sets `count`.
   [[nodiscard]] std::vector<OpQueue>& queues() { return queues_; }
-  [[nodiscard]] const SessionShape& shape() const { return shape_; }
 
   /// Ends::remote: what the other process needs of this one, and the connection itself.
   [[nodiscard]] std::vector<Endpoint> endpoints() const;
-  [[nodiscard]] std::vector<RemoteBuffer> buffers() const;
-  void connect(const std::vector<Endpoint>& peers, const std::vector<RemoteBuffer>& buffers);
+  [[nodiscard]] std::vector<MemoryKey> keys() const;
+  void connect(const std::vector<Endpoint>& peers, const std::vector<MemoryKey>& keys);
 
   /// Queue pairs that an error has stopped are reset and connected again (Ends::self and Ends::pair).
-  /// True when there were any: runners made before are of no use then.
-  [[nodiscard]] bool recover();
+  /// Runners made before are of no use then.
+  void recover();
 
   /// Where freshly connected queue pairs stand, for back ends whose queues the initiator writes itself.
   [[nodiscard]] std::vector<OpState<QueuePairState>> direct_states();

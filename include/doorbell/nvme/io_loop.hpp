@@ -6,7 +6,7 @@
 // GPU warp; a Clock gives ticks (`now()`) and shared nanoseconds (`wall_ns()`).
 #pragma once
 
-#include <doorbell/histogram.hpp>
+#include <doorbell/lane_counters.hpp>
 #include <doorbell/nvme/io_types.hpp>
 #include <doorbell/nvme/prp.hpp>
 #include <doorbell/permutation.hpp>
@@ -98,42 +98,12 @@ class IoLoop {
       out_->timed_out += timed_out_;
       out_->aborted += aborted_;
       out_->protocol += qp_.bad_sq_heads() - bad_sq_heads_before_;
-      out_->polls += mine_.polls;
-      out_->empty_polls += mine_.empty_polls;
-      out_->sq_doorbells += mine_.sq_doorbells;
-      out_->cq_doorbells += mine_.cq_doorbells;
-      out_->register_writes += mine_.register_writes;
       out_->begin_ns = begin_ns_;
       out_->busy_ticks += last_done_ - started_;
       out_->end_ns = Clock::wall_ns() - to_ns(Clock::now() - last_done_);
-      out_->build_ticks += mine_.build_ticks;
-      out_->enqueue_ticks += mine_.enqueue_ticks;
-      out_->sq_doorbell_ticks += mine_.sq_doorbell_ticks;
-      out_->cq_poll_ticks += mine_.cq_poll_ticks;
-      out_->cq_doorbell_ticks += mine_.cq_doorbell_ticks;
       out_->stop = stop_;
     }
-    // These every lane counted for itself.
-    add(warp, &OpCounters::succeeded);
-    add(warp, &OpCounters::failed);
-    add(warp, &OpCounters::late);
-    add(warp, &OpCounters::duplicated);
-    add(warp, &OpCounters::protocol);
-    add(warp, &OpCounters::checked);
-    add(warp, &OpCounters::unverifiable);
-    add(warp, &OpCounters::corrupt);
-    add(warp, &OpCounters::misplaced);
-    add(warp, &OpCounters::stale);
-    add(warp, &OpCounters::missing);
-    add(warp, &OpCounters::timed);
-    add(warp, &OpCounters::sum_ns);
-    add(warp, &OpCounters::sum_sq_ns);
-    const u64 low = reduce_min(warp, mine_.min_ns);
-    const u64 high = reduce_max(warp, mine_.max_ns);
-    if (warp.lane() == 0) {
-      out_->min_ns = low;
-      out_->max_ns = high;
-    }
+    add_lanes(warp, mine_, *out_);
     warp.sync();
   }
 
@@ -278,7 +248,7 @@ class IoLoop {
     if (warp.ballot(odd) != 0) handle_odd(warp, e, odd, ours, matched, ticks, at);
     if (matched) {
       if (ok) ++mine_.succeeded;
-      if (phase_.timed) record(ticks);
+      if (phase_.timed) count_latency<Warp>(mine_, s_.bins, to_ns(ticks));
     }
     if (phase_.verify && !is_write()) {
       const bool wanted = matched && ok && sampled(s_.index[matched ? slot : 0]);
@@ -315,24 +285,13 @@ class IoLoop {
     }
     if (was_lost) {
       if (ok) ++mine_.succeeded;
-      if (phase_.timed) record(at - s_.posted_at[slot]);
+      if (phase_.timed) count_latency<Warp>(mine_, s_.bins, to_ns(at - s_.posted_at[slot]));
     }
     if (was_lost || (matched && ticks > phase_.late_ticks)) ++mine_.late;
     const bool refused = (was_lost || matched) && odd && !ok;
     if (refused) ++mine_.failed;
     timed_out_ -= count_bits(warp.ballot(was_lost));  // late after all, not lost
     note_failures(warp, warp.ballot(refused), e);
-  }
-
-  DOORBELL_INLINE void record(u64 ticks) {
-    const u64 ns = to_ns(ticks);
-    ++mine_.timed;
-    const auto real = static_cast<double>(ns);
-    mine_.sum_ns += ns;
-    mine_.sum_sq_ns += real * real;
-    if (ns < mine_.min_ns) mine_.min_ns = ns;
-    if (ns > mine_.max_ns) mine_.max_ns = ns;
-    histogram::increment<Warp>(&s_.bins[histogram::bucket_of(ns)]);
   }
 
   [[nodiscard]] DOORBELL_INLINE bool sampled(u64 index) const {
@@ -388,12 +347,7 @@ class IoLoop {
     }
     ++mine_.checked;
     if (found.verdict == Verdict::ok) return;
-    if (found.verdict == Verdict::corrupt) ++mine_.corrupt;
-    if (found.verdict == Verdict::misplaced) ++mine_.misplaced;
-    if (found.verdict == Verdict::stale) ++mine_.stale;
-    if (found.verdict == Verdict::missing) ++mine_.missing;
-    if (out_->failures < OpStats::kKept)
-      out_->first_failures[out_->failures++] = {found.verdict, found.address, expect.id.sequence};
+    count_verdict(mine_, *out_, found.verdict, found.address, expect.id.sequence);
   }
 
   [[nodiscard]] DOORBELL_INLINE u64 unwritten_bit(u32 slot) const {
@@ -498,12 +452,6 @@ class IoLoop {
       return __atomic_compare_exchange_n(state, &from, to, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 #endif
     }
-  }
-
-  template <class T>
-  DOORBELL_INLINE void add(const Warp& warp, T OpCounters::*field) {
-    const T sum = reduce_add(warp, mine_.*field);
-    if (warp.lane() == 0) out_->*field += sum;
   }
 
   IoPhase phase_;

@@ -16,7 +16,6 @@ struct Bnxt {
   static constexpr u32 kCqeParts = 2;
   static constexpr Mark kMark = Mark::serial;  ///< modulo sq_units
   static constexpr bool kCqByIndex = false;
-  static constexpr bool kHasSend = true;
   static constexpr u32 kMaxInline = 96;
   static constexpr bool kCqCredits = true;
   static constexpr bool kHasTable = true;

@@ -16,7 +16,6 @@ struct Ernic {
   static constexpr u32 kCqeParts = 4;
   static constexpr Mark kMark = Mark::serial;  ///< modulo 2^32
   static constexpr bool kCqByIndex = true;
-  static constexpr bool kHasSend = true;
   static constexpr u32 kMaxInline = 0;  ///< the flag exists, but no layout: the buffer stays in the WQE
   static constexpr bool kCqCredits = false;
   static constexpr bool kHasTable = false;

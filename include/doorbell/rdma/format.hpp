@@ -84,7 +84,6 @@ concept WireFormat = requires(const WorkRequest& wr, const ReceiveRequest& rr, c
   {
     F::kCqByIndex
     } -> std::convertible_to<bool>;  // validity by ring indices in cq_record (ernic), not by a bit
-  { F::kHasSend } -> std::convertible_to<bool>;
   { F::kMaxInline } -> std::convertible_to<u32>;   // what one WQE can carry at most, 0: no inline layout
   { F::kCqCredits } -> std::convertible_to<bool>;  // the CQ's consumer index must be rung before it runs out
 

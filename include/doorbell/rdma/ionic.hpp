@@ -22,7 +22,6 @@ struct IonicFormat {
   static constexpr Mark kMark = Mark::serial;
   static constexpr u32 kMarkModulo = 1u << 24;
   static constexpr bool kCqByIndex = false;
-  static constexpr bool kHasSend = true;
   static constexpr u32 kMaxInline = 32;
   static constexpr bool kCqCredits = true;
   static constexpr bool kHasTable = false;

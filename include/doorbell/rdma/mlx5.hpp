@@ -17,7 +17,6 @@ struct Mlx5 {
   static constexpr Mark kMark = Mark::unit;
   static constexpr u32 kMarkModulo = 1u << 16;
   static constexpr bool kCqByIndex = false;
-  static constexpr bool kHasSend = true;
   /// A WQE of 1024 bytes less 192 for the largest fixed segments and 4 for the header.
   static constexpr u32 kMaxInline = 828;
   static constexpr bool kCqCredits = false;

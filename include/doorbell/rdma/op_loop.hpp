@@ -7,7 +7,7 @@
 // gives ticks (`now()`) and shared nanoseconds (`wall_ns()`).
 #pragma once
 
-#include <doorbell/histogram.hpp>
+#include <doorbell/lane_counters.hpp>
 #include <doorbell/rdma/op_payload.hpp>
 #include <doorbell/rdma/queue_pair.hpp>
 
@@ -77,7 +77,7 @@ class OpLoop {
     if (requests_ && phase_.verify && is_atomic(phase_.op) && q_.remote != nullptr && whole &&
         warp.lane() == 0) {
       ++mine_.checked;
-      if (!payload_.ended_right(done_)) note_bad(pattern::Verdict::corrupt, 0, done_);
+      if (!payload_.ended_right(done_)) count_verdict(mine_, *out_, pattern::Verdict::corrupt, 0, done_);
     }
     const OddCounts odd = odd_counts();
     // These are the same on every lane: one of them reports.
@@ -88,37 +88,12 @@ class OpLoop {
       out_->duplicated += odd.duplicated - odd_before_.duplicated;
       out_->skipped += odd.skipped - odd_before_.skipped;
       out_->protocol += odd.protocol - odd_before_.protocol;
-      out_->polls += mine_.polls;
-      out_->empty_polls += mine_.empty_polls;
-      out_->sq_doorbells += mine_.sq_doorbells;
-      out_->register_writes += mine_.register_writes;
       out_->begin_ns = begin_ns_;
       out_->busy_ticks += last_done_ - started_;
       out_->end_ns = Clock::wall_ns() - to_ns(Clock::now() - last_done_);
-      out_->build_ticks += mine_.build_ticks;
-      out_->enqueue_ticks += mine_.enqueue_ticks;
-      out_->sq_doorbell_ticks += mine_.sq_doorbell_ticks;
-      out_->cq_poll_ticks += mine_.cq_poll_ticks;
       out_->stop = stop_;
     }
-    // These every lane counted for itself.
-    add(warp, &OpCounters::succeeded);
-    add(warp, &OpCounters::failed);
-    add(warp, &OpCounters::late);
-    add(warp, &OpCounters::checked);
-    add(warp, &OpCounters::corrupt);
-    add(warp, &OpCounters::misplaced);
-    add(warp, &OpCounters::stale);
-    add(warp, &OpCounters::missing);
-    add(warp, &OpCounters::timed);
-    add(warp, &OpCounters::sum_ns);
-    add(warp, &OpCounters::sum_sq_ns);
-    const u64 low = reduce_min(warp, mine_.min_ns);
-    const u64 high = reduce_max(warp, mine_.max_ns);
-    if (warp.lane() == 0) {
-      out_->min_ns = low;
-      out_->max_ns = high;
-    }
+    add_lanes(warp, mine_, *out_);
     warp.sync();
   }
 
@@ -250,7 +225,8 @@ class OpLoop {
     const u32 index = polled.serial - 1 - receives_before_;
     const bool wrong =
         mine && (c.bytes != phase_.bytes || (has_imm(phase_.op) && (!c.with_imm || c.imm != index)));
-    if (mine && phase_.verify && wrong) note_bad(pattern::Verdict::corrupt, q_.number, index);
+    if (mine && phase_.verify && wrong)
+      count_verdict(mine_, *out_, pattern::Verdict::corrupt, q_.number, index);
   }
 
   /// Remembers which operations ended with an error; one lane after the other: errors are rare.
@@ -326,7 +302,7 @@ class OpLoop {
         if (ok) ++mine_.succeeded;
         else ++mine_.failed;
         if (ticks > phase_.late_ticks) ++mine_.late;
-        if (ok && phase_.timed) record(ticks);
+        if (ok && phase_.timed) count_latency<Warp>(mine_, s_.bins, to_ns(ticks));
         if (!ok) s_.state[slot] = 0;
       }
       good |= warp.ballot(ok) << base;
@@ -344,28 +320,8 @@ class OpLoop {
     payload_.check(
         warp, done_, n, wanted, newest, [&](u32 i) { return slot_after(done_slot_, i); },
         [&](u32 i, pattern::Verdict v, u64 address) {
-          if (warp.lane() == 0) note_bad(v, address, phase_.generation + done_ + i);
+          if (warp.lane() == 0) count_verdict(mine_, *out_, v, address, phase_.generation + done_ + i);
         });
-  }
-
-  DOORBELL_INLINE void note_bad(pattern::Verdict v, u64 address, u64 sequence) {
-    using pattern::Verdict;
-    if (v == Verdict::corrupt) ++mine_.corrupt;
-    if (v == Verdict::misplaced) ++mine_.misplaced;
-    if (v == Verdict::stale) ++mine_.stale;
-    if (v == Verdict::missing) ++mine_.missing;
-    if (out_->failures < OpStats::kKept) out_->first_failures[out_->failures++] = {v, address, sequence};
-  }
-
-  DOORBELL_INLINE void record(u64 ticks) {
-    const u64 ns = to_ns(ticks);
-    ++mine_.timed;
-    const auto real = static_cast<double>(ns);
-    mine_.sum_ns += ns;
-    mine_.sum_sq_ns += real * real;
-    if (ns < mine_.min_ns) mine_.min_ns = ns;
-    if (ns > mine_.max_ns) mine_.max_ns = ns;
-    histogram::increment<Warp>(&s_.bins[histogram::bucket_of(ns)]);
   }
 
   DOORBELL_INLINE void stop_posting(StopReason why) {
@@ -405,12 +361,6 @@ class OpLoop {
     timed_out_ += requests_ ? in_flight() : 0;
     done_ = posted_;
     stop_posting(StopReason::timeout);
-  }
-
-  template <class T>
-  DOORBELL_INLINE void add(const Warp& warp, T OpCounters::*field) {
-    const T sum = reduce_add(warp, mine_.*field);
-    if (warp.lane() == 0) out_->*field += sum;
   }
 
   OpPhase phase_;

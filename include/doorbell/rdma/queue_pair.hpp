@@ -101,8 +101,9 @@ class QueuePair {
 
     const u32 ring_parts = m().sq_units * F::kUnitParts;
     const u32 total = n * parts;
-    DOORBELL_UNROLL_4  // the rounds are independent: their arithmetic overlaps
-        for (u32 base = 0; base < total; base += Warp::size) {
+    // The rounds are independent: unrolled, their arithmetic overlaps.
+    DOORBELL_UNROLL_4
+    for (u32 base = 0; base < total; base += Warp::size) {
       const u32 k = base + warp.lane();
       const u32 i = k < total ? k / parts : n - 1;
       const u32 p = k < total ? k - i * parts : 0;

@@ -3,9 +3,7 @@
 
 #include "rdma/model/open.hpp"
 
-#include <algorithm>
-#include <thread>
-
+#include "model/device_thread.hpp"
 #include "rdma/model/nic.hpp"
 #include "rdma/model/spec.hpp"
 
@@ -13,12 +11,7 @@ namespace doorbell::rdma {
 
 std::unique_ptr<Device> open_model(const DeviceRequest& request) {
   ModelConfig c = parse_model_spec(request.spec);
-  if (c.threads == 0) {
-    // Every device thread polls, and so does every initiator thread: together no more than the cores.
-    const u32 cores = std::max(std::thread::hardware_concurrency(), 1u);
-    const u32 left = cores > request.initiator_threads ? cores - request.initiator_threads : 1;
-    c.threads = std::clamp(request.queue_pairs, 1u, left);
-  }
+  if (c.threads == 0) c.threads = model::device_threads(request.queue_pairs, request.initiator_threads);
   c.gpu_memory = request.gpu_memory;
   c.faults = request.faults;
   c.seed = request.seed;

@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The registry of Cassini back ends: what `--device` may name. A new one is a line in backends.cpp.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cxi/device.hpp"
+#include "model/fault.hpp"
+
+namespace doorbell::cxi {
+
+/// What a device is opened for. Only `spec` is needed; the rest lets a model fit itself to the run.
+struct DeviceRequest {
+  std::string spec = {};  ///< "cxi0", or "cxi-model0[:KEY=VALUE,...]"; "model" is "cxi-model0"
+  /// The GPUs whose memory the device must reach; the first one also reaches its queues.
+  std::vector<std::shared_ptr<gpu::Gpu>> gpus = {};
+  u32 queues = 1;             ///< transmit queues that will be used
+  u32 initiator_threads = 1;  ///< CPU threads that will drive them; 0 when a GPU does
+  model::FaultRates faults = {};
+  u64 seed = 1;
+  u64 late_ns = 1'000'000'000;  ///< an acknowledgement later than this counts as late
+};
+
+/// Whether a back end can be used on this machine, and with what or why not.
+struct BackendStatus {
+  bool usable = false;
+  std::string detail;  ///< one line
+};
+
+struct Backend {
+  std::string name;    ///< "model"
+  std::string syntax;  ///< "cxi-modelN[:KEY=VALUE,...]"
+  std::string kind;    ///< of its devices: "model" or "hardware"
+  BackendStatus (*status)();
+  bool (*accepts)(const std::string& spec);
+  std::unique_ptr<Device> (*open)(const DeviceRequest& request);
+};
+
+[[nodiscard]] const std::vector<Backend>& backends();
+
+/// Opens what the request names. Never substitutes one back end for another.
+[[nodiscard]] std::unique_ptr<Device> open_device(const DeviceRequest& request);
+
+}  // namespace doorbell::cxi

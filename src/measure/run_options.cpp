@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "measure/run_options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+namespace doorbell::measure {
+
+u32 RunOptions::verify_below() const {
+  return verify_sample >= 1 ? ~0u : static_cast<u32>(std::ldexp(verify_sample, 32));
+}
+
+std::string RunOptions::verify_mode(bool verified) const {
+  if (!verified) return "none";
+  return verify_sample >= 1 ? "full" : fmt::format("sample={:g}", verify_sample);
+}
+
+u32 RunOptions::initiator_threads(u32 asked, u32 queues) const {
+  if (initiator == Initiator::gpu) return 0;
+  const u32 cores = std::max(std::thread::hardware_concurrency(), 1u);
+  return std::clamp(asked != 0 ? asked : std::max(cores / 2, 1u), 1u, queues);
+}
+
+}  // namespace doorbell::measure

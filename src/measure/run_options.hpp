@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the benches of all paths are told alike: how often, how long, by whom, what is checked.
+#pragma once
+
+#include <doorbell/initiator.hpp>
+
+#include <functional>
+#include <string>
+
+#include "measure/stop.hpp"
+#include "model/fault.hpp"
+
+namespace doorbell::measure {
+
+struct RunOptions {
+  u64 seed = 1;
+  bool verify = true;
+  double verify_sample = 1;  ///< share of operations that are checked
+  double timeout_s = 10;
+  double late_after_s = 1;
+  double warmup_s = 0;
+  u32 repeats = 1;
+  double duration_s = 0;  ///< 0: by count
+  model::FaultRates faults;
+  Initiator initiator = Initiator::cpu;
+  int gpu = 0;
+
+  /// A loop checks an operation when a 32-bit hash of it is at most this.
+  [[nodiscard]] u32 verify_below() const;
+  /// What a Result says of it: "full", "sample=P", or "none" where nothing was `verified`.
+  [[nodiscard]] std::string verify_mode(bool verified) const;
+  /// CPU threads that drive `queues`: `asked` of them, else half the cores; 0 when a GPU does.
+  [[nodiscard]] u32 initiator_threads(u32 asked, u32 queues) const;
+};
+
+/// What a bench tells while it runs.
+struct RunWatch {
+  StopFlag* stop = nullptr;
+  std::function<void(double fraction, const std::string& what)> progress;
+};
+
+}  // namespace doorbell::measure
