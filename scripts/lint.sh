@@ -68,7 +68,7 @@ if ! $quick; then
   if command -v clang-tidy >/dev/null; then
     # A configuration of clang's own, never built: it writes the compile commands that clang-tidy reads.
     cmake -S . -B build-tidy -G Ninja -Wno-dev -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DDOORBELL_GPU=OFF \
-      -DDOORBELL_TESTS=OFF -DDOORBELL_BENCH=ON >/dev/null || exit 1
+      -DDOORBELL_TESTS=OFF -DDOORBELL_BENCH=ON -DDOORBELL_PCH=OFF >/dev/null || exit 1
     mapfile -t units < <(matching '^(src|bench)/.*\.cpp$')
     verdict "clang-tidy" "$(printf '%s\0' "${units[@]}" |
       xargs -0 -P "${JOBS:-$(nproc)}" -n 1 clang-tidy -p build-tidy --quiet 2>/dev/null |

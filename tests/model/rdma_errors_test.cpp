@@ -302,7 +302,10 @@ TYPED_TEST(RdmaErrors, DoorbellsThatRepeatOrRunBackOrAhead) {
   wrong.running -= 8 * TypeParam::kUnitParts / 4;
   wrong.slot -= 8 * TypeParam::kUnitParts / 4;
   TypeParam::ring_sq(a.m, wrong, a.word);  // behind the tail
-  ASSERT_TRUE(eventually([&] { return this->rig.counter("invalid_doorbell_values") == 1; }));
+  // Where the index lies in a record, the device may still look for that of the last good doorbell: then it
+  // meets the wrong one twice.
+  ASSERT_TRUE(eventually([&] { return this->rig.counter("invalid_doorbell_values") >= 1; }));
+  ASSERT_TRUE(eventually([&] { return load64_relaxed(a.m.sq_doorbell) == 0; }));
   a.ring();
   EXPECT_EQ(a.run(wr), Status::ok);
   EXPECT_EQ(*word, 21u);

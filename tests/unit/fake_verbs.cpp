@@ -19,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +32,9 @@ namespace {
 struct State {
   std::map<std::string, int> alive;
   std::map<std::string, long> last;
+  std::mutex events_mutex;  // events are raised by one thread and read by another
   std::vector<ibv_async_event> events;
+  int unacknowledged_events = 0;
 };
 State& state() {
   static State s;
@@ -68,6 +71,10 @@ int destroy(const char* what, T* object) {
 extern "C" {
 
 int fake_verbs_alive(const char* what) {
+  if (std::string_view(what) == "unacknowledged event") {
+    const std::scoped_lock lock(state().events_mutex);
+    return state().unacknowledged_events;
+  }
   return state().alive[what];
 }
 long fake_verbs_last(const char* what) {
@@ -76,7 +83,10 @@ long fake_verbs_last(const char* what) {
 void fake_verbs_event(ibv_context* context, ibv_event_type type) {
   ibv_async_event event = {};
   event.event_type = type;
-  state().events.push_back(event);
+  {
+    const std::scoped_lock lock(state().events_mutex);
+    state().events.push_back(event);
+  }
   eventfd_write(context->async_fd, 1);
 }
 /// The context that was opened last.
@@ -174,13 +184,15 @@ ssize_t _ibv_query_gid_table(ibv_context*, ibv_gid_entry* entries, size_t max, u
 int ibv_get_async_event(ibv_context* c, ibv_async_event* event) {
   eventfd_t value = 0;
   if (eventfd_read(c->async_fd, &value) != 0) return -1;  // non-blocking: there is none
+  const std::scoped_lock lock(state().events_mutex);
   *event = state().events.back();
   state().events.pop_back();
-  ++state().alive["unacknowledged event"];
+  ++state().unacknowledged_events;
   return 0;
 }
 void ibv_ack_async_event(ibv_async_event*) {
-  --state().alive["unacknowledged event"];
+  const std::scoped_lock lock(state().events_mutex);
+  --state().unacknowledged_events;
 }
 const char* ibv_event_type_str(ibv_event_type type) {
   return type == IBV_EVENT_DEVICE_FATAL ? "local catastrophic error" : "another event";

@@ -406,5 +406,18 @@ TEST_F(VerbsFake, CountersAreDifferences) {
   EXPECT_FALSE(counted.contains("bad"));
 }
 
+TEST_F(VerbsFake, CountersAreNotThoseThatTheKernelHasKept) {
+  write(port_of("mlx5_0") / "hw_counters/sent_pkts", "1000");
+  write(port_of("mlx5_0") / "hw_counters/lifespan", "300");
+  VerbsDevice d(config());
+  std::thread refreshed([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    write(port_of("mlx5_0") / "hw_counters/sent_pkts", "1042");
+  });
+  const auto counted = d.counters();
+  refreshed.join();
+  EXPECT_EQ(counted["sent_pkts"], 42);
+}
+
 }  // namespace
 }  // namespace doorbell::rdma

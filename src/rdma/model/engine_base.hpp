@@ -26,14 +26,15 @@ struct ModelShared {
   explicit ModelShared(const ModelConfig& c) : config(c), link(c.bytes_per_s, c.latency_ns) {}
 };
 
-/// Counters of one engine; written by its thread, read by anyone.
+/// Counters of one engine; written by its thread, read by anyone. A count is stored after what it counts: who
+/// reads it sees that too.
 struct EngineCounters {
   static constexpr u32 kOps = 7;
   std::array<std::atomic<u64>, kOps> requests{};
   std::atomic<u64> bytes{0}, packets{0}, retransmissions{0}, rnr_naks{0}, error_completions{0},
       cq_overflows{0}, doorbells{0}, invalid_doorbell_values{0};
   static void add(std::atomic<u64>& c, u64 n) {
-    c.store(c.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+    c.store(c.load(std::memory_order_relaxed) + n, std::memory_order_release);
   }
 };
 

@@ -248,11 +248,11 @@ bool Engine<F>::try_again(Qp& q, bool at_once) {
 
 template <class F>
 bool Engine<F>::fail(Qp& q, const DecodedWqe& d, Status status) {
+  q.enter(QpState::error);  // before whoever sees the completion asks
   complete(q, {.fields = request_fields(q, d, status)});
   q.sq.take(std::clamp(d.units, 1u, q.sq.announced), 1);
   ++q.serial;
   q.next_request();
-  q.enter(QpState::error);
   return false;
 }
 

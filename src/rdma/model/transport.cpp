@@ -155,6 +155,7 @@ bool Transport::move_struck(const SegmentList& to, const SegmentList& from, u32 
     case Fault::misplace: {
       SegmentList other;
       strike.done = displaced(to, bytes, other);
+      const model::RaceOnPurpose race;
       return move(strike.done ? other : to, from, bytes, none);
     }
     case Fault::corrupt: {

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "options/spec.hpp"
 #include "rdma/verbs/context.hpp"
@@ -40,10 +42,21 @@ ibv_mr* register_gpu_memory(const VerbsContext& c, gpu::Gpu& gpu, const Region& 
   return c.verbs.reg_dmabuf_mr(c.pd, 0, region.bytes(), address, file.get(), access);
 }
 
+/// The kernel reads a device's counters anew when its last values are older than `lifespan`: waits until they
+/// are, so that what is read next includes everything before this call.
+void outlive_cached_counters(const std::filesystem::path& port) {
+  constexpr i64 longest_ms = 1000, tick_ms = 10;
+  const auto lifespan_ms = read_number(port / "hw_counters/lifespan");
+  if (!lifespan_ms) return;
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(std::clamp<i64>(*lifespan_ms, 0, longest_ms) + tick_ms));
+}
+
 /// Every counter file of a port; what is no number is left out.
 nlohmann::ordered_json read_counters(const VerbsContext& c) {
   auto all = nlohmann::ordered_json::object();
   const auto root = c.sysfs / "class/infiniband" / c.facts.name / "ports" / std::to_string(c.port);
+  outlive_cached_counters(root);
   for (const char* folder : {"counters", "hw_counters"}) {
     for (const std::string& name : names_in(root / folder)) {
       if (name == "lifespan") continue;  // how often the others are refreshed
