@@ -54,6 +54,8 @@ class Region {
   [[nodiscard]] u8* host() const { return place_ == Place::gpu ? nullptr : base_; }
   /// The address for code on the GPU; null when the GPU cannot reach it.
   [[nodiscard]] u8* device() const { return device_; }
+  /// The GPU that it was made with; null without one.
+  [[nodiscard]] const std::shared_ptr<gpu::Gpu>& gpu() const { return gpu_; }
   /// Copies to or from host memory, through the GPU when the region lies there. Blocking.
   void write(u64 offset, const void* from, u64 n);
   void read(u64 offset, void* to, u64 n) const;

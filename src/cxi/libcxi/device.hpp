@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A Cassini NIC through libcxi, its queues written and rung by doorbell itself. Not yet run on hardware.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cxi/backends.hpp"
+#include "cxi/device.hpp"
+
+namespace doorbell::cxi {
+
+struct LibcxiContext;
+
+class LibcxiDevice final : public Device {
+ public:
+  /// `name` is "cxi0". The first of `gpus` may also drive the queues. Throws CallError{open}:
+  /// ExitCode::absent without libcxi or without such a device.
+  explicit LibcxiDevice(const std::string& name, std::vector<std::shared_ptr<gpu::Gpu>> gpus = {});
+
+  [[nodiscard]] std::string kind() const override { return "hardware"; }
+  [[nodiscard]] std::string name() const override;
+  [[nodiscard]] Limits limits() const override;
+  [[nodiscard]] Region allocate(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> gpu) override;
+  [[nodiscard]] std::unique_ptr<Endpoint> open(u32 service) override;
+
+ private:
+  std::vector<std::shared_ptr<gpu::Gpu>> gpus_;
+  std::shared_ptr<const LibcxiContext> context_;
+};
+
+/// For the registry: the device that the request names.
+[[nodiscard]] std::unique_ptr<Device> open_libcxi(const DeviceRequest& request);
+
+}  // namespace doorbell::cxi

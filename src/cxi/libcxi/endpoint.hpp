@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// An endpoint over libcxi and the objects made on it. Each holds what it was made from, so that tear-down is
+// the reverse of set-up whoever lets go first. Not yet run on hardware.
+#pragma once
+
+#include <doorbell/gpu.hpp>
+
+#include <memory>
+#include <string>
+
+#include "cxi/device.hpp"
+#include "cxi/libcxi/library.hpp"
+
+namespace doorbell::cxi {
+
+/// An object of the library, with the function that destroys it. A refusal to destroy cannot be handled:
+/// what is left goes when the device is closed.
+template <class T>
+using Owned = std::unique_ptr<T, int (*)(T*)>;
+
+/// The open device.
+struct LibcxiContext {
+  /// `spec` names the device. Throws CallError{open}: ExitCode::absent without the library or without it.
+  LibcxiContext(const std::string& spec, std::shared_ptr<gpu::Gpu> gpu);
+
+  std::string name;               ///< "cxi0"
+  std::shared_ptr<gpu::Gpu> gpu;  ///< the one that may drive the queues; may be null
+  LibcxiLibrary cxi;
+  std::unique_ptr<libcxi::Device, void (*)(libcxi::Device*)> device;
+};
+
+/// What everything on an endpoint is made from, in the order of its creation.
+struct LibcxiProcess {
+  /// Throws CallError{service} without such a service, Error when it has no VNI.
+  LibcxiProcess(std::shared_ptr<const LibcxiContext> context, u32 service);
+
+  std::shared_ptr<const LibcxiContext> context;
+  u16 vni;
+  Owned<libcxi::Lni> lni;
+  Owned<libcxi::Domain> domain;
+  Owned<libcxi::Cp> profile;
+
+  /// Throws CallError{map}.
+  [[nodiscard]] Owned<libcxi::Md> map(const Region& region, Access access) const;
+};
+
+class LibcxiEndpoint final : public Endpoint {
+ public:
+  LibcxiEndpoint(std::shared_ptr<const LibcxiContext> context, u32 service)
+      : process_(std::make_shared<const LibcxiProcess>(std::move(context), service)) {}
+
+  [[nodiscard]] Address address() const override;
+  [[nodiscard]] std::unique_ptr<MemoryDescriptor> map(const Region& region, Access access) override;
+  [[nodiscard]] std::unique_ptr<EventQueueObject> create_event_queue(u64 bytes, Place place) override;
+  [[nodiscard]] std::unique_ptr<CommandQueueObject> create_command_queue(
+      const CommandQueueShape& shape) override;
+  [[nodiscard]] std::unique_ptr<CounterObject> create_counter(bool writeback, Place place) override;
+  [[nodiscard]] std::unique_ptr<PortalsEntry> create_portals_entry(EventQueueObject& events,
+                                                                   u32 pid_offset) override;
+
+ private:
+  std::shared_ptr<const LibcxiProcess> process_;
+};
+
+}  // namespace doorbell::cxi

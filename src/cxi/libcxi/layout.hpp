@@ -1,0 +1,24 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Whether what libcxi hands out looks as its public structures are declared here. The fields were measured
+// against one version; nothing but these checks would notice another one before its first use.
+#pragma once
+
+#include "cxi/libcxi/library.hpp"
+
+namespace doorbell::cxi {
+
+/// Each throws Error naming the object and the field that looks wrong.
+void check(const libcxi::Device& device, u32 number);
+void check(const libcxi::Domain& domain, u32 vni, u32 pid_bits);
+void check(const libcxi::Cp& profile, u32 vni);
+void check(const libcxi::Md& md, u64 address, u64 bytes);
+void check(const libcxi::Eq& queue, const libcxi::EqAttributes& asked);
+void check(const libcxi::Cq& queue, u32 slots);
+void check(const libcxi::Ct& counter, const void* writeback);
+void check(const libcxi::Pte& entry);
+/// For objects that have no public field; `what` is what the error names.
+void check_made(const void* object, const std::string& what);
+
+}  // namespace doorbell::cxi
