@@ -76,7 +76,8 @@ template <class T>
 template <class T>
 [[nodiscard]] DOORBELL_INLINE Words<T::kWords> used_bits() {
   Words<T::kWords> out;
-  T::visit(T{}, FieldMarker{out.w});
+  const T any{};
+  T::visit(any, FieldMarker{out.w});
   return out;
 }
 
