@@ -124,6 +124,16 @@ inline u64 exchange64(u64* p, u64 v) {
 }
 #endif
 
+/// Sends earlier stores of this thread on their way where memory is mapped write-combining, as some devices'
+/// registers are: a release alone leaves them in the CPU's buffers. Orders no loads.
+DOORBELL_INLINE void flush_device_stores() {
+#if !defined(DOORBELL_ON_GPU) && (defined(__x86_64__) || defined(__i386__))
+  __builtin_ia32_sfence();
+#elif !defined(DOORBELL_ON_GPU) && defined(__aarch64__)
+  asm volatile("dmb oshst" ::: "memory");
+#endif
+}
+
 /// Stores `v` to `mine`, then loads `theirs`; no thread sees the two the other way round. The pair
 /// that a shadow doorbell needs: a release store may still pass a later load, this may not.
 DOORBELL_INLINE u32 store_then_load(u32* mine, u32 v, const u32* theirs) {

@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Commands that move data: DMA (data in memory) and IDC (data inside the command).
+#pragma once
+
+#include <doorbell/cxi/types.hpp>
+
+namespace doorbell::cxi {
+
+/// A command's bytes: its fields and its first byte.
+template <class C>
+[[nodiscard]] DOORBELL_INLINE Words<C::kWords> encode(const C& command) {
+  Words<C::kWords> out = pack(command);
+  out.w[0] |= command.header();
+  if constexpr (requires { C::kAlways; }) out.w[0] |= C::kAlways;
+  return out;
+}
+
+/// False when the first byte is another command's.
+template <class C>
+[[nodiscard]] DOORBELL_INLINE bool decode(const u64* words, C& out) {
+  out = unpack<C>(words);
+  return out.take_header(header_of(words[0]));
+}
+
+/// Bytes 2.3 to 3.5 of DMA commands and of C_STATE.
+struct DmaFlags {
+  bool event_send_disable = false;
+  bool event_success_disable = false;
+  bool event_ct_send = false;
+  bool event_ct_reply = false;
+  bool event_ct_ack = false;    ///< success + 1 an acknowledgement
+  bool event_ct_bytes = false;  ///< success + bytes instead
+  bool get_with_local_flag = false;
+  bool restricted = false;
+  bool reduction = false;
+  bool flush = false;
+  bool use_offset_for_get = false;
+
+  template <class Self, class Field>
+  DOORBELL_INLINE static void visit(Self& s, const Field& field) {
+    field(Bits<2, 3, 1>{}, s.event_send_disable);
+    field(Bits<2, 4, 1>{}, s.event_success_disable);
+    field(Bits<2, 5, 1>{}, s.event_ct_send);
+    field(Bits<2, 6, 1>{}, s.event_ct_reply);
+    field(Bits<2, 7, 1>{}, s.event_ct_ack);
+    field(Bits<3, 0, 1>{}, s.event_ct_bytes);
+    field(Bits<3, 1, 1>{}, s.get_with_local_flag);
+    field(Bits<3, 2, 1>{}, s.restricted);
+    field(Bits<3, 3, 1>{}, s.reduction);
+    field(Bits<3, 4, 1>{}, s.flush);
+    field(Bits<3, 5, 1>{}, s.use_offset_for_get);
+  }
+};
+
+/// What every DMA command begins with.
+struct DmaFields {
+  u32 index_ext = 0;
+  u32 lac = 0;  ///< the address context of local_addr
+  DmaFlags flags;
+  u32 dfa = 0;
+  u64 remote_offset = 0;
+  u64 local_addr = 0;  ///< IOVA
+  u32 request_len = 0;
+  u32 ct = 0;
+  u32 eq = 0;
+
+  DOORBELL_INLINE void to(const Dfa& d) {
+    dfa = d.value;
+    index_ext = d.index_ext;
+  }
+  template <class Self, class Field>
+  DOORBELL_INLINE static void visit(Self& s, const Field& field) {
+    field(Bits<1, 0, 5>{}, s.index_ext);
+    field(Bits<2, 0, 3>{}, s.lac);
+    DmaFlags::visit(s.flags, field);
+    field(Bits<4, 0, 32>{}, s.dfa);
+    field(Bits<8, 0, 56>{}, s.remote_offset);
+    field(Bits<16, 0, 57>{}, s.local_addr);
+    field(Bits<24, 0, 32>{}, s.request_len);
+    field(Bits<28, 0, 11>{}, s.ct);
+    field(Bits<30, 0, 11>{}, s.eq);
+  }
+};
+
+/// A put to, or a get from, a non-matching portals entry: 32 bytes. Always restricted.
+struct NomatchDma : DmaFields {
+  static constexpr u32 kWords = 4;
+  static constexpr u64 kAlways = u64{1} << Bits<3, 2, 1>::kShift;
+  Opcode opcode = Opcode::nomatch_put;
+
+  [[nodiscard]] DOORBELL_INLINE u32 header() const { return header_byte(CommandType::dma, 0, opcode); }
+  [[nodiscard]] DOORBELL_INLINE bool take_header(const CommandHeader& h) {
+    opcode = static_cast<Opcode>(h.opcode);
+    return h.kind() == CommandType::dma && h.size_code == 0 &&
+           (opcode == Opcode::nomatch_put || opcode == Opcode::nomatch_get);
+  }
+};
+
+/// The 64-byte form with match bits and what events carry: put, get and their relatives.
+struct FullDma : DmaFields {
+  static constexpr u32 kWords = 8;
+  Opcode opcode = Opcode::put;
+  u32 eager_length = 0;
+  u32 rendezvous_id = 0;
+  u32 initiator = 0;
+  u64 match_bits = 0;
+  u64 header_data = 0;
+  u64 user_ptr = 0;
+
+  template <class Self, class Field>
+  DOORBELL_INLINE static void visit(Self& s, const Field& field) {
+    DmaFields::visit(s, field);
+    field(Bits<32, 0, 20>{}, s.eager_length);
+    field(Bits<35, 0, 8>{}, s.rendezvous_id);
+    field(Bits<36, 0, 32>{}, s.initiator);
+    field(Bits<40, 0, 64>{}, s.match_bits);
+    field(Bits<48, 0, 64>{}, s.header_data);
+    field(Bits<56, 0, 64>{}, s.user_ptr);
+  }
+  [[nodiscard]] DOORBELL_INLINE u32 header() const { return header_byte(CommandType::dma, 1, opcode); }
+  [[nodiscard]] DOORBELL_INLINE bool take_header(const CommandHeader& h) {
+    opcode = static_cast<Opcode>(h.opcode);
+    return h.kind() == CommandType::dma && h.size_code == 1 &&
+           (opcode == Opcode::put || opcode == Opcode::get || opcode == Opcode::rendezvous_put);
+  }
+};
+
+/// What the IDC puts behind it have in common: 32 bytes, once before the first of them.
+struct CState {
+  static constexpr u32 kWords = 4;
+  static constexpr u64 kAlways = u64{32} << 8;  ///< its length
+  u32 index_ext = 0;
+  u32 write_lac = 0;
+  DmaFlags flags;
+  u32 initiator = 0;
+  u64 user_ptr = 0;
+  u32 ct = 0;
+  u32 eq = 0;
+
+  template <class Self, class Field>
+  DOORBELL_INLINE static void visit(Self& s, const Field& field) {
+    field(Bits<2, 0, 3>{}, s.write_lac);
+    DmaFlags::visit(s.flags, field);
+    field(Bits<4, 0, 32>{}, s.initiator);
+    field(Bits<8, 0, 5>{}, s.index_ext);
+    field(Bits<16, 0, 64>{}, s.user_ptr);
+    field(Bits<28, 0, 11>{}, s.ct);
+    field(Bits<30, 0, 11>{}, s.eq);
+  }
+  [[nodiscard]] DOORBELL_INLINE u32 header() const {
+    return header_byte(CommandType::idc, 0, Opcode::cstate);
+  }
+  [[nodiscard]] DOORBELL_INLINE bool take_header(const CommandHeader& h) const {
+    return h.kind() == CommandType::idc && h.size_code == 0 && h.opcode == static_cast<u32>(Opcode::cstate);
+  }
+};
+
+/// A put whose payload follows its 16-byte header. The encoder does not look at idc_limit().
+struct IdcPut {
+  static constexpr u32 kHeaderBytes = 16;
+  static constexpr u32 kMaxPayload = 239;  ///< what the length byte can say
+  u32 dfa = 0;
+  u64 remote_offset = 0;
+  u32 bytes = 0;
+  const u8* payload = nullptr;  ///< decoded: behind the header, in the ring
+
+  /// 0..3 for the smallest command that holds header and payload.
+  [[nodiscard]] DOORBELL_INLINE u32 size_code() const {
+    return bytes <= 16 ? 0 : bytes <= 48 ? 1 : bytes <= 112 ? 2 : 3;
+  }
+  [[nodiscard]] DOORBELL_INLINE u32 units() const { return 1u << size_code(); }
+  [[nodiscard]] DOORBELL_INLINE Word16 part(u32 p) const {
+    if (p != 0) return payload_part(payload, bytes, 16 * (p - 1));
+    const u32 head = header_byte(CommandType::idc, size_code(), Opcode::put) | ((kHeaderBytes + bytes) & 0xff)
+                                                                                   << 8;
+    return words(join(dfa, head), remote_offset & Bits<8, 0, 56>::kMask);
+  }
+};
+
+/// False when the first byte is another command's, or the length does not fit its size.
+[[nodiscard]] DOORBELL_INLINE bool decode(const u64* words, IdcPut& out) {
+  const CommandHeader h = header_of(words[0]);
+  const u32 length = static_cast<u32>(words[0] >> 8) & 0xff;
+  if (h.kind() != CommandType::idc || h.opcode != static_cast<u32>(Opcode::put)) return false;
+  if (length < IdcPut::kHeaderBytes || length > 32 * h.units()) return false;
+  out.dfa = high(words[0]);
+  out.remote_offset = words[1] & Bits<8, 0, 56>::kMask;
+  out.bytes = length - IdcPut::kHeaderBytes;
+  out.payload = reinterpret_cast<const u8*>(words + 2);
+  return true;
+}
+
+// --- what a queue needs to know of any command -------------------------------------------------------------
+
+/// The command in units of 32 bytes, which is also its alignment.
+template <class C>
+[[nodiscard]] DOORBELL_INLINE u32 command_units(const C& command) {
+  if constexpr (requires { command.units(); }) return command.units();
+  else return C::kWords / 4;
+}
+/// Bytes 16p..16p+15 of the command.
+template <class C>
+[[nodiscard]] DOORBELL_INLINE Word16 command_part(const C& command, u32 p) {
+  if constexpr (requires { command.part(p); }) return command.part(p);
+  else return encode(command).part(p);
+}
+
+}  // namespace doorbell::cxi

@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A Cassini event queue from its reader's side: poll events, give them back. The same source runs on a CPU
+// thread (OneLane) and on a GPU warp (GpuWarp).
+//
+// Thread rule: one thread or one warp owns an EventQueue. Every call is collective.
+#pragma once
+
+#include <doorbell/cxi/events.hpp>
+#include <doorbell/cxi/memory.hpp>
+#include <doorbell/warp.hpp>
+
+namespace doorbell::cxi {
+
+inline constexpr u32 kEventQueueHead = 64;  ///< bytes of status before the first event
+
+/// An EventQueue's whole state. As it is here, for a queue that has just been created.
+struct EventQueueState {
+  EventQueueMemory memory;
+  u32 read = kEventQueueHead;   ///< offset of the next event
+  u32 acked = kEventQueueHead;  ///< offset of the first event that was not given back
+  bool drop_seq = false;        ///< what the device was last told about dropped events
+};
+
+template <class Warp>
+class EventQueue {
+ public:
+  using State = EventQueueState;
+
+  DOORBELL_INLINE explicit EventQueue(const EventQueueState& state) : s_(state) {}
+  [[nodiscard]] DOORBELL_INLINE const EventQueueState& state() const { return s_; }
+  [[nodiscard]] DOORBELL_INLINE u32 index() const { return s_.memory.index; }
+
+  /// An event in the queue. `words` stay as they are until ack().
+  struct Polled {
+    u32 bytes = 0;  ///< 0: there is none
+    EventType type = EventType::null_event;
+    ReturnCode return_code = ReturnCode::none;
+    const u64* words = nullptr;
+  };
+
+  /// Takes the next event, if it is there; NULL events are stepped over. Does not wait.
+  [[nodiscard]] DOORBELL_INLINE Polled poll(const Warp& warp) {
+    Polled p;
+    // No more NULL events than fit a queue; a queue full of them would otherwise hold this thread.
+    for (u32 left = s_.memory.bytes; left >= 16; left -= 16) {
+      p = look(warp);
+      if (p.bytes == 0) return p;
+      take(p.bytes);
+      if (p.type != EventType::null_event) return p;
+    }
+    p.bytes = 0;
+    return p;
+  }
+
+  /// Bytes taken and not yet given back.
+  [[nodiscard]] DOORBELL_INLINE u32 unacked() const {
+    return s_.read >= s_.acked ? s_.read - s_.acked
+                               : s_.read + (s_.memory.bytes - kEventQueueHead) - s_.acked;
+  }
+
+  /// Gives back everything taken so far. Returns the register writes that took: 0 or 1.
+  DOORBELL_INLINE u32 ack(const Warp& warp) {
+    if (s_.read == s_.acked) return 0;
+    if (s_.read < s_.acked) {
+      zero(warp, s_.acked, s_.memory.bytes);
+      zero(warp, kEventQueueHead, s_.read);
+    } else {
+      zero(warp, s_.acked, s_.read);
+    }
+    s_.acked = s_.read;
+    store_csr(warp);
+    return 1;
+  }
+
+  [[nodiscard]] DOORBELL_INLINE EventQueueStatus status(const Warp& warp) const {
+    u64 words[EventQueueStatus::kWords];
+    for (u32 k = 0; k < EventQueueStatus::kWords; ++k) {
+      const u64 mine = warp.lane() == 0 ? load64_acquire(at(0) + k) : 0;
+      words[k] = warp.shfl(mine, 0);
+    }
+    return unpack<EventQueueStatus>(words);
+  }
+  /// Tells the device that dropped events have been noticed. Gives back what was taken, too.
+  DOORBELL_INLINE void acknowledge_drops(const Warp& warp) {
+    s_.drop_seq = status(warp).drop_seq;
+    if (ack(warp) == 0) store_csr(warp);
+  }
+
+ private:
+  [[nodiscard]] DOORBELL_INLINE const u64* at(u32 offset) const {
+    return reinterpret_cast<const u64*>(s_.memory.events + offset);
+  }
+
+  /// The event at the read offset; one lane looks, so that all agree.
+  [[nodiscard]] DOORBELL_INLINE Polled look(const Warp& warp) const {
+    const u64* const event = at(s_.read);
+    u64 second = 0;
+    u64 last = 0;
+    if (warp.lane() == 0) {
+      second = load64_acquire(event + 1);
+      const u32 bytes = EventHead::bytes(second);
+      // The device writes the last word last: this acquire orders the rest of the event, and the data that it
+      // announces, behind the test of the return code.
+      if (bytes > 16 && s_.read + bytes <= s_.memory.bytes) last = load64_acquire(event + bytes / 8 - 1);
+      if (bytes == 16) last = second;
+    }
+    second = warp.shfl(second, 0);
+    last = warp.shfl(last, 0);
+    Polled p;
+    p.return_code = EventHead::code_of(last);
+    if (p.return_code == ReturnCode::none) return p;
+    warp.sync();  // hands what one lane acquired to the others
+    p.bytes = EventHead::bytes(second);
+    p.type = EventHead::type_of(second);
+    p.words = event;
+    return p;
+  }
+
+  DOORBELL_INLINE void take(u32 bytes) {
+    s_.read += bytes;
+    if (s_.read >= s_.memory.bytes) s_.read = kEventQueueHead;
+  }
+
+  DOORBELL_INLINE void zero(const Warp& warp, u32 from, u32 to) const {
+    for (u32 offset = from + 8 * warp.lane(); offset < to; offset += 8 * Warp::size)
+      store64_relaxed(reinterpret_cast<u64*>(s_.memory.events + offset), 0);
+  }
+
+  DOORBELL_INLINE void store_csr(const Warp& warp) const {
+    EventQueueCsr csr;
+    csr.rd_ptr = s_.acked / kSlotBytes;
+    csr.event_drop_seq_no = s_.drop_seq;
+    // The sync, then the release, order every lane's reads and zeros before the device may write there again.
+    warp.sync();
+    if (warp.lane() == 0) store64_release(s_.memory.csr, pack(csr).w[0]);
+  }
+
+  EventQueueState s_;
+};
+
+}  // namespace doorbell::cxi

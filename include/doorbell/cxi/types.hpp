@@ -1,0 +1,186 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Numbers of Cassini's programming interface: limits, opcodes, return codes, addresses of targets.
+#pragma once
+
+#include <doorbell/cxi/fields.hpp>
+
+namespace doorbell::cxi {
+
+// --- limits ----------------------------------------------------------------------------------------------
+
+inline constexpr u32 kMaxTransmitQueues = 1024;
+inline constexpr u32 kMaxTargetQueues = 512;  ///< their indices follow those of the transmit queues
+inline constexpr u32 kMaxEventQueues = 2048;  ///< handle 0 is none, as with counters
+inline constexpr u32 kMaxCounters = 2048;
+inline constexpr u32 kMaxPortalsEntries = 2048;
+inline constexpr u32 kMaxTriggers = 2048;  ///< triggered commands that wait, of all queues
+inline constexpr u32 kMaxContexts = 8;     ///< address contexts
+inline constexpr u32 kMinSlots = 64;
+inline constexpr u32 kMaxSlots = 65536;
+inline constexpr u32 kMaxNid = 0xfffff;
+inline constexpr u32 kAnyPid = 511;
+inline constexpr u32 kMaxPidOffset = 255;
+inline constexpr u64 kMaxSuccess = (u64{1} << 48) - 1;  ///< of a counter; thresholds too
+inline constexpr u32 kMaxFailure = 0x7f;
+inline constexpr u32 kMtu = 2048;  ///< payload of a packet
+inline constexpr u32 kLaunchBytes = 4096;
+
+/// The most that an IDC put carries.
+[[nodiscard]] DOORBELL_INLINE constexpr u32 idc_limit(bool restricted) {
+  return restricted ? 224 : 192;
+}
+
+// --- commands --------------------------------------------------------------------------------------------
+
+enum class CommandType : u32 { idc = 0, dma = 1, counter = 2, queue = 3 };
+
+/// Of types idc and dma.
+enum class Opcode : u32 {
+  noop = 0,
+  put = 1,
+  get = 2,
+  rendezvous_put = 3,
+  atomic = 4,
+  fetching_atomic = 5,
+  ethernet_tx = 6,
+  small_message = 7,
+  nomatch_put = 8,
+  nomatch_get = 9,
+  cstate = 10,
+  close = 11,
+  clear = 12,
+  reduction = 13,
+};
+
+enum class CounterOpcode : u32 {
+  noop = 0,
+  set = 1,
+  get = 2,
+  increment = 3,
+  cancel = 4,
+  trig_dma = 5,
+  trig_set = 6,
+  trig_increment = 7,
+  trig_event = 8,
+};
+
+/// Of type queue: those that any queue takes, then those of target queues.
+enum class QueueOpcode : u32 {
+  noop = 0,
+  fence = 1,
+  lcid = 2,
+  append = 8,
+  search = 9,
+  search_and_delete = 10,
+  unlink = 11,
+  set_state = 12,
+};
+
+/// The first byte of every command.
+struct CommandHeader {
+  u32 type = 0;
+  u32 size_code = 0;  ///< 0..3 for 32, 64, 128 and 256 bytes
+  u32 opcode = 0;
+  [[nodiscard]] DOORBELL_INLINE constexpr u32 byte() const { return type | size_code << 2 | opcode << 4; }
+  [[nodiscard]] DOORBELL_INLINE constexpr u32 units() const { return 1u << size_code; }
+  [[nodiscard]] DOORBELL_INLINE constexpr CommandType kind() const { return static_cast<CommandType>(type); }
+};
+[[nodiscard]] DOORBELL_INLINE constexpr CommandHeader header_of(u64 first_word) {
+  const u32 b = static_cast<u32>(first_word);
+  return {b & 3, b >> 2 & 3, b >> 4 & 15};
+}
+template <class Op>
+[[nodiscard]] DOORBELL_INLINE constexpr u32 header_byte(CommandType type, u32 size_code, Op op) {
+  return CommandHeader{static_cast<u32>(type), size_code, static_cast<u32>(op)}.byte();
+}
+
+// --- results ---------------------------------------------------------------------------------------------
+
+/// How a command, an operation or an event ended. Others than these exist; 0 stands for "no event yet".
+enum class ReturnCode : u32 {
+  none = 0,
+  ok = 1,
+  undeliverable = 2,
+  pt_disabled = 3,
+  dropped = 4,
+  perm_violation = 5,
+  op_violation = 6,
+  no_space = 16,
+  entry_not_found = 18,
+  invalid_dfa_format = 24,
+  vni_not_found = 25,
+  ptlte_not_found = 26,
+  invalid_ac = 33,
+  page_perm_error = 34,
+  no_translation = 36,
+  illegal_op = 46,
+  invalid_endpoint = 47,
+  cmd_align_error = 49,
+  cmd_invalid_arg = 50,
+  addr_out_of_range = 52,
+  canceled = 54,
+  resource_busy = 60,
+};
+
+enum class EventType : u32 {
+  put = 0,
+  get = 1,
+  atomic = 2,
+  fetch_atomic = 3,
+  put_overflow = 4,
+  get_overflow = 5,
+  atomic_overflow = 6,
+  fetch_atomic_overflow = 7,
+  send = 8,
+  ack = 9,
+  reply = 10,
+  link = 11,
+  search = 12,
+  state_change = 13,
+  unlink = 14,
+  rendezvous = 15,
+  ethernet = 16,
+  command_failure = 17,
+  triggered_op = 18,
+  fgfc = 19,
+  pct = 20,
+  match = 21,
+  error = 28,
+  timestamp = 29,
+  eq_switch = 30,
+  null_event = 31,
+};
+
+enum class PortalsList : u32 { priority = 0, overflow = 1, request = 2 };
+enum class PtlteState : u32 { reset = 0, disabled = 1, enabled = 2, software_managed = 3, ethernet = 4 };
+
+// --- where a put goes ------------------------------------------------------------------------------------
+
+/// The address of a portals entry as a command carries it.
+struct Dfa {
+  u32 value = 0;
+  u32 index_ext = 0;
+};
+/// What that address says.
+struct Target {
+  u32 nid = 0;
+  u32 pid = 0;
+  u32 idx = 0;  ///< the entry's pid_offset
+};
+
+[[nodiscard]] DOORBELL_INLINE constexpr Dfa make_dfa(u32 nid, u32 pid, u32 pid_bits, u32 idx) {
+  const u32 endpoint = (idx >> 5 << pid_bits | pid) & 0xfff;
+  return {endpoint | (nid & kMaxNid) << 12, idx & 31};
+}
+[[nodiscard]] DOORBELL_INLINE constexpr Target split_dfa(const Dfa& d, u32 pid_bits) {
+  const u32 endpoint = d.value & 0xfff;
+  return {d.value >> 12, endpoint & ((1u << pid_bits) - 1), endpoint >> pid_bits << 5 | (d.index_ext & 31)};
+}
+/// How a process is named as the origin of a put. All ones stand for any.
+[[nodiscard]] DOORBELL_INLINE constexpr u32 initiator_id(u32 nid, u32 pid, u32 pid_bits) {
+  return pid << (32 - pid_bits) | (nid & ((1u << (32 - pid_bits)) - 1));
+}
+
+}  // namespace doorbell::cxi
