@@ -145,6 +145,7 @@ class CellRun {
     p.signal_every = s_.signal_every;
     p.batch = s_.batch;
     p.window = s_.window;
+    p.landing = s_.shape.landing;
     p.seed = o_.seed;
     p.timeout_ticks = runner_->ticks(o_.timeout_s);
     p.late_ticks = runner_->ticks(o_.late_after_s);

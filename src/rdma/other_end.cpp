@@ -8,6 +8,8 @@
 
 #include <cmath>
 
+#include "rdma/plan.hpp"
+
 namespace doorbell::rdma {
 
 namespace {
@@ -90,9 +92,10 @@ void read_cell_message(const Json& m, BenchOptions* o, CellPlan* c) {
               .role = Role::responder,
               .queue_pairs = small(m, "queue_pairs", 1, kMostQueuePairs),
               // Receives for what is in flight and for what follows before this side has looked. A write with
-              // immediate lands in the slot that the client names, so there both ends count slots alike.
+              // immediate has room for what follows where it lands.
               .window = takes_receive(o->op) && o->op != Op::write_imm ? std::min(2 * c->window, kMaxWindow)
                                                                        : c->window,
+              .landing = landing_slots(o->op, Ends::remote, c->window),
               .bytes = c->bytes,
               .connection = o->connection};
 }

@@ -45,6 +45,10 @@ const char* name(Part part) {
   return part == Part::latency ? "latency" : "rate";
 }
 
+u32 landing_slots(Op op, Ends ends, u32 window) {
+  return op == Op::write_imm && ends == Ends::remote ? 2 * window : 0;
+}
+
 CellPlan plan_cell(const BenchOptions& o, Part part, u32 bytes) {
   CellPlan c;
   c.part = part;
@@ -64,6 +68,7 @@ CellPlan plan_cell(const BenchOptions& o, Part part, u32 bytes) {
              .role = Role::initiator,
              .queue_pairs = part == Part::latency ? 1 : o.queue_pairs,
              .window = c.window,
+             .landing = landing_slots(o.op, o.ends, c.window),
              .bytes = c.bytes,
              .max_inline = c.inlined ? o.inline_below : 0,
              .queue_memory = o.queue_memory,

@@ -22,6 +22,9 @@ struct CellPlan {
   SessionShape shape;
 };
 
+/// OpPhase::landing for a responder that posts as many receives as its initiator has operations in flight.
+[[nodiscard]] u32 landing_slots(Op op, Ends ends, u32 window);
+
 [[nodiscard]] CellPlan plan_cell(const BenchOptions& options, Part part, u32 bytes);
 
 }  // namespace doorbell::rdma

@@ -76,6 +76,7 @@ class ServedCell {
     p.batch = plan_.batch;
     p.window = plan_.shape.window;
     p.peer_window = plan_.window;
+    p.landing = plan_.shape.landing;
     p.seed = options_.seed;
     p.generation = generation;
     p.timeout_ticks = runner_->ticks(kLongestPhaseS);
@@ -93,7 +94,7 @@ class ServedCell {
       payload.start(lane);
       const auto slot_of = [](u32 i) { return i; };
       if (p.op == Op::read) payload.fill_standing(lane, p.window);
-      else if (!takes_receive(p.op) && !is_atomic(p.op) && p.verify)
+      else if (p.verify && (p.landing != 0 || (!takes_receive(p.op) && !is_atomic(p.op))))
         payload.poison(lane, 0, p.window, slot_of);
     }
   }

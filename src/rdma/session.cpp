@@ -60,7 +60,7 @@ Session::Session(Device& device, std::shared_ptr<gpu::Gpu> gpu, const SessionSha
       q.lkey = c->local_memory->lkey();
     }
     if (shape.ends != Ends::remote || shape.role == Role::responder) {
-      c->remote = device.allocate(shape.remote_memory, stride * shape.window);
+      c->remote = device.allocate(shape.remote_memory, stride * remote_slots());
       c->remote_memory = device.register_memory(c->remote, access::all);
       q.remote = address(c->remote);
       q.remote_iova = c->remote_memory->iova();
@@ -95,7 +95,7 @@ std::vector<Endpoint> Session::endpoints() const {
 
 std::vector<MemoryKey> Session::keys() const {
   std::vector<MemoryKey> all;
-  for (const OpQueue& q : queues_) all.push_back({q.remote_iova, q.rkey, q.stride * shape_.window});
+  for (const OpQueue& q : queues_) all.push_back({q.remote_iova, q.rkey, q.stride * remote_slots()});
   return all;
 }
 
@@ -106,9 +106,9 @@ void Session::connect(const std::vector<Endpoint>& peers, const std::vector<Memo
                                              peers.size(), keys.size(), connections_.size()));
   for (std::size_t i = 0; i < connections_.size(); ++i) {
     OpQueue& q = queues_[i];
-    if (initiates && keys[i].bytes < q.stride * shape_.window)
+    if (initiates && keys[i].bytes < q.stride * remote_slots())
       throw Error("the other end", fmt::format("its buffers have {} bytes, and {} are needed", keys[i].bytes,
-                                               q.stride * shape_.window));
+                                               q.stride * remote_slots()));
     connections_[i]->own->initialise(shape_.connection);
     connections_[i]->own->connect(peers[i], shape_.connection);
     if (!initiates) continue;

@@ -29,7 +29,8 @@ struct SessionShape {
   Role role = Role::initiator;
   u32 queue_pairs = 1;  ///< connections
   u32 window = 1;
-  u32 bytes = 0;  ///< of a payload
+  u32 landing = 0;  ///< OpPhase::landing
+  u32 bytes = 0;    ///< of a payload
   u32 max_inline = 0;
   Place queue_memory = Place::pageable;
   Place local_memory = Place::pageable;
@@ -74,6 +75,9 @@ class Session {
   std::unique_ptr<OpRunner> verbs_runner(u32 threads);
 
   Device& device_;
+  /// Of each connection's buffers at the responder.
+  [[nodiscard]] u32 remote_slots() const { return shape_.landing != 0 ? shape_.landing : shape_.window; }
+
   std::shared_ptr<gpu::Gpu> gpu_;
   SessionShape shape_;
   std::vector<std::unique_ptr<Connection>> connections_;

@@ -142,7 +142,8 @@ class OpLoop {
     const u64 begin = Substeps ? Clock::now() : 0;
     if (phase_.verify) {
       if (requests_) payload_.prepare(warp, posted_, n, slot_of);
-      else payload_.poison(warp, posted_, n, slot_of);
+      // What the receives let in later, where data does not wait for a receive.
+      else payload_.poison(warp, posted_ + (phase_.landing != 0 ? phase_.peer_window : 0), n, slot_of);
     }
     if (receives_) post_receives(warp, n);
     const u64 prepared = Substeps ? Clock::now() : 0;
@@ -181,7 +182,7 @@ class OpLoop {
       if (phase_.op == Op::compare_swap) r.compare = payload_.walk().compare(index);
       return r;
     }
-    r.remote = q_.remote_iova + offset;
+    r.remote = q_.remote_iova + (phase_.landing == 0 ? offset : index % phase_.landing * q_.stride);
     r.imm = static_cast<u32>(index);
     if (phase_.inlined) {
       r.inlined = true;

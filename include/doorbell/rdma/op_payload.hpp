@@ -68,7 +68,7 @@ class OpPayload {
   }
 
   [[nodiscard]] DOORBELL_INLINE pattern::Identity identity(u64 index, u32 slot) const {
-    if (phase_.peer_window != 0) slot = static_cast<u32>(index % phase_.peer_window);
+    if (named_slots() != 0) slot = static_cast<u32>(index % named_slots());
     // What is read out of another process was put there once, before the phase.
     const u64 age = phase_.op == Op::read && q_.remote == nullptr ? index % phase_.window : index;
     return {phase_.seed, first_address_ + slot * q_.stride, phase_.generation + age};
@@ -107,7 +107,7 @@ class OpPayload {
   DOORBELL_INLINE void poison(const Warp& warp, u64 first, u32 n, SlotOf slot_of) const {
     DOORBELL_NO_UNROLL
     for (u32 i = 0; i < n; ++i)
-      payload::poison(warp, q_.remote + slot_of(i) * q_.stride, phase_.bytes,
+      payload::poison(warp, target_ + target_slot(first + i, slot_of(i)) * q_.stride, phase_.bytes,
                       identity(first + i, slot_of(i)));
   }
 
@@ -127,8 +127,10 @@ class OpPayload {
       return;
     }
     const auto id = [&](u32 i) { return identity(first + i, slot_of(i)); };
-    const auto at = [&](u32 i) { return static_cast<const u8*>(target_) + slot_of(i) * q_.stride; };
-    const payload::Others others = {.buffers = phase_.peer_window != 0 ? phase_.peer_window : phase_.window,
+    const auto at = [&](u32 i) {
+      return static_cast<const u8*>(target_) + target_slot(first + i, slot_of(i)) * q_.stride;
+    };
+    const payload::Others others = {.buffers = named_slots() != 0 ? named_slots() : phase_.window,
                                     .step = q_.stride,
                                     .first = first_address_,
                                     .origin = phase_.generation,
@@ -150,6 +152,13 @@ class OpPayload {
   }
 
  private:
+  /// How many slots name the payloads, where they are not those of this loop's window; else 0.
+  [[nodiscard]] DOORBELL_INLINE u32 named_slots() const {
+    return phase_.landing != 0 ? phase_.landing : phase_.peer_window;
+  }
+  [[nodiscard]] DOORBELL_INLINE u32 target_slot(u64 index, u32 slot) const {
+    return phase_.landing != 0 ? static_cast<u32>(index % phase_.landing) : slot;
+  }
   template <class SlotOf, class Found>
   DOORBELL_INLINE void check_atomics(const Warp& warp, u64 first, u32 n, u64 wanted, SlotOf slot_of,
                                      Found found) const {

@@ -32,6 +32,10 @@ struct OpPhase {
   u32 batch = 1;         ///< requests a doorbell
   u32 window = 1;        ///< operations in flight, <= kMaxWindow and the queue's requests
   u32 peer_window = 0;   ///< a responder's: the initiator's window, whose slots name the payloads
+  /// WRITE with immediate to another process: the slots there; operation i lands in slot i % landing. The
+  /// first packets of one land before its receive is there, so these are the window's and the receives'
+  /// together: no operation meets another that has not been checked.
+  u32 landing = 0;
   u64 seed = 1;
   u64 generation = 1;  ///< sequence of the first operation; each further one adds 1
   u64 ns_per_tick_q24 = 1u << 24;

@@ -34,8 +34,7 @@ for connection in self pair; do
   done
 done
 echo "== two processes (up $(uptime_s) s)"
-# Not write-imm: a long one's first packets land before its receive is looked at, in a slot that may still be checked.
-for op in write read send send-imm; do
+for op in write write-imm read send send-imm; do
   two "two-$op" --op $op --size 1,256,4KiB,64KiB --iterations 40 --num-qps 2
 done
 two two-fetch-add --op fetch-add --iterations 100
