@@ -100,6 +100,19 @@ class QueuePair {
       ring_cq(warp);
 
     const u32 ring_parts = m().sq_units * F::kUnitParts;
+    if (n == 1 && parts <= Warp::size) {
+      // What a single operation waits for: one round, one request made, no division.
+      const u32 p = warp.lane();
+      const Word16 part = F::part(last, s_.sq, m(), p < parts ? p : 0);
+      u32 place = s_.sq.slot * F::kUnitParts + p;
+      if (place >= ring_parts) place -= ring_parts;
+      if (p < parts) store16(m().sq + place, part);
+      if (p == 0) track(s_.sq, last, units, s_.signalled);
+      s_.signalled += last.signalled ? 1 : 0;
+      s_.sq_word = F::sq_doorbell_word(last, s_.sq, m());
+      s_.sq = advance(s_.sq, 1, units, packets);
+      return;
+    }
     const u32 total = n * parts;
     // The rounds are independent: unrolled, their arithmetic overlaps.
     DOORBELL_UNROLL_4
@@ -120,13 +133,7 @@ class QueuePair {
       const WorkRequest wr = build(i);
       const RingPosition at = advance(s_.sq, i, units, packets);
       const u64 signalled = warp.ballot(mine && wr.signalled);
-      if (mine) {
-        const u32 key = F::kMark == Mark::unit ? at.running : at.serial;
-        store16(m().track + (key & (m().track_entries - 1)),
-                {{at.serial + 1, at.running + units, s_.signalled + rank_in(warp, signalled),
-                  wr.signalled ? 1u : 0u}});
-        if constexpr (F::kHasTable) m().sq_table[F::table_index(at, m())] = F::table_entry(wr, at, m());
-      }
+      if (mine) track(at, wr, units, s_.signalled + rank_in(warp, signalled));
       s_.signalled += count_bits(signalled);
     }
     s_.sq_word = F::sq_doorbell_word(last, advance(s_.sq, n - 1, units, packets), m());
@@ -174,9 +181,11 @@ class QueuePair {
     u32 serial = 0;   ///< requests (receives) finished up to and including this one, modulo 2^32
   };
 
-  /// Looks at the next entries, one a lane, and takes the new ones. Does not wait.
-  [[nodiscard]] DOORBELL_INLINE Polled poll(const Warp& warp, u32 /*expected*/ = 1) {
-    Polled p = take<F::kRequestInPartB>(warp, m().cq, m().cq_record, s_.cq);
+  /// Looks at the next `expected` entries at most, one a lane, and takes the new ones. Does not wait. Every
+  /// entry is a read of its own over PCIe where the queue is in host memory: none that cannot be there is
+  /// looked at.
+  [[nodiscard]] DOORBELL_INLINE Polled poll(const Warp& warp, u32 expected = 1) {
+    Polled p = take<F::kRequestInPartB>(warp, m().cq, m().cq_record, s_.cq, expected);
     if (p.count == 0) return p;
     s_.cq_unrung += p.count;
     account(warp, p);
@@ -184,8 +193,8 @@ class QueuePair {
   }
 
   /// The same for receives.
-  [[nodiscard]] DOORBELL_INLINE Polled poll_receives(const Warp& warp, u32 /*expected*/ = 1) {
-    Polled p = take<false>(warp, m().recv_cq, m().recv_cq_record, s_.recv_cq);
+  [[nodiscard]] DOORBELL_INLINE Polled poll_receives(const Warp& warp, u32 expected = 1) {
+    Polled p = take<false>(warp, m().recv_cq, m().recv_cq_record, s_.recv_cq, expected);
     if (p.count == 0) return p;
     s_.recv_cq_unrung += p.count;
     const bool here = warp.lane() < p.count;
@@ -194,8 +203,8 @@ class QueuePair {
     const u64 news = warp.ballot(counts);
     p.serial = s_.receives_completed + rank_in(warp, news) + (counts ? 1 : 0);
     // Receives complete in order: an entry for another one came twice, or skipped some.
-    const u32 expected = p.serial - 1 + F::kFirstReceiveMark;
-    const bool odd = counts && ((p.mine.mark ^ expected) & (m().rq_entries - 1)) != 0;
+    const u32 due = p.serial - 1 + F::kFirstReceiveMark;
+    const bool odd = counts && ((p.mine.mark ^ due) & (m().rq_entries - 1)) != 0;
     s_.protocol += count_bits(warp.ballot(odd));
     s_.receives_completed += count_bits(news);
     if (flush != 0) s_.receives_completed = s_.rq.serial;
@@ -231,6 +240,14 @@ class QueuePair {
     if (warp.lane() == 0) F::ring_cq(record, doorbell, at, cqn);
   }
 
+  /// Notes what the mark of the request at `at` will finish, behind `signalled` signalled ones. One lane.
+  DOORBELL_INLINE void track(const RingPosition& at, const WorkRequest& wr, u32 units, u32 signalled) {
+    const u32 key = F::kMark == Mark::unit ? at.running : at.serial;
+    store16(m().track + (key & (m().track_entries - 1)),
+            {{at.serial + 1, at.running + units, signalled, wr.signalled ? 1u : 0u}});
+    if constexpr (F::kHasTable) m().sq_table[F::table_index(at, m())] = F::table_entry(wr, at, m());
+  }
+
   [[nodiscard]] DOORBELL_INLINE static Completion decode(const Word16* entry, const Word16& a,
                                                          const Word16& b) {
     if constexpr (requires { F::kCqePartC; }) return F::decode_cqe(a, b, load16(entry + F::kCqePartC));
@@ -239,10 +256,11 @@ class QueuePair {
 
   /// Takes the run of new entries at `at`.
   template <bool PartBAlone>
-  DOORBELL_INLINE static Polled take(const Warp& warp, const Word16* cq, const u32* record,
-                                     RingPosition& at) {
+  DOORBELL_INLINE static Polled take(const Warp& warp, const Word16* cq, const u32* record, RingPosition& at,
+                                     u32 expected) {
     Polled p;
-    const u32 lanes = Warp::size < at.units ? Warp::size : at.units;
+    u32 lanes = Warp::size < at.units ? Warp::size : at.units;
+    if (expected < lanes) lanes = expected > 0 ? expected : 1;
     const RingPosition mine = advance(at, warp.lane() < lanes ? warp.lane() : 0, 1, 0);
     const Word16* const entry = cq + u64{mine.slot} * F::kCqeParts;
     bool fresh = false;

@@ -117,7 +117,7 @@ class Rma {
 
   /// Takes what has completed, without waiting; requests finished so far.
   DOORBELL_INLINE Ticket poll(const Warp& warp) {
-    const auto p = qp_.poll(warp);
+    const auto p = qp_.poll(warp, qp_.posted() - qp_.completed());
     note(warp, p);
     return qp_.completed();
   }
@@ -148,7 +148,7 @@ class Rma {
     for (;;) {
       if (arrived_ == 0) {
         // More than one lane can hold one: the others stay until they are asked for.
-        pending_ = qp_.poll_receives(warp);
+        pending_ = qp_.poll_receives(warp, qp_.receives_posted() - qp_.receives_completed());
         arrived_ = pending_.count;
         next_ = 0;
       }

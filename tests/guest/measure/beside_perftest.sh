@@ -13,11 +13,11 @@ only=${turns#*:}
 turns=${turns%:*}
 port=18515 # the default of both
 
-# ours NAME OP BYTES ITERATIONS IN_FLIGHT BATCH: perftest checks no data, so this does not either
+# ours NAME PART OP BYTES ITERATIONS IN_FLIGHT BATCH: perftest checks no data, so this does not either
 ours() {
   both_ends "$1" $port "$doorbell" rdma --provider verbs --device rxe0 --listen $roce_address:$port --quiet -- \
-    "$doorbell" rdma --provider verbs --device rxe0 --op "$2" --size "$3" --iterations "$4" --in-flight "$5" \
-    --batch-size "$6" --verify off --repeats 1 --connect $roce_address:$port --quiet --json "$GUEST_OUT/$1.json"
+    "$doorbell" rdma --provider verbs --device rxe0 --measure "$2" --op "$3" --size "$4" --iterations "$5" \
+    --in-flight "$6" --batch-size "$7" --verify off --repeats 1 --connect $roce_address:$port --quiet --json "$GUEST_OUT/$1.json"
 }
 
 # theirs NAME PROGRAM OPTIONS...: -x 1 is the IPv4 GID, -F leaves out a warning about CPU frequencies
@@ -32,12 +32,12 @@ theirs() {
 # at once, one completion a list.
 ours_in() { # CELL TURN
   case "$1" in
-    write-4096) ours "$1-ours-$2" write 4096 1024 128 32 ;;
-    write-65536) ours "$1-ours-$2" write 65536 128 128 32 ;;
-    send-4096) ours "$1-ours-$2" send 4096 1024 128 32 ;;
-    write-one-8) ours "$1-ours-$2" write 8 2000 1 1 ;;
-    read-lat-4096) ours "$1-ours-$2" read 4096 500 1 1 ;;
-    write-lat-8) ours "$1-ours-$2" write 8 500 1 1 ;;
+    write-4096) ours "$1-ours-$2" rate write 4096 1024 128 32 ;;
+    write-65536) ours "$1-ours-$2" rate write 65536 128 128 32 ;;
+    send-4096) ours "$1-ours-$2" rate send 4096 1024 128 32 ;;
+    write-one-8) ours "$1-ours-$2" rate write 8 2000 1 1 ;;
+    read-lat-4096) ours "$1-ours-$2" latency read 4096 500 1 1 ;;
+    write-lat-8) ours "$1-ours-$2" latency write 8 500 1 1 ;;
   esac
 }
 theirs_in() { # CELL TURN
