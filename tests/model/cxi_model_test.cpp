@@ -88,7 +88,7 @@ TEST(CxiModel, EventsSayWhatWasAskedFor) {
 
 TEST(CxiModel, TheTargetCountsToo) {
   Rig rig({.enable = false});
-  Count ct(*rig.endpoint);
+  Counting ct(*rig.endpoint);
   rig.set_state(PtlteState::enabled);
   Append a = rig.entry(kQuiet | append_flag::op_put | append_flag::ct_comm | append_flag::ct_bytes);
   a.ct = ct.index();
