@@ -43,7 +43,6 @@ ReturnCode Engine::operate(WorkQueue& q, const Operation& op) {
     (op.inlined != nullptr ? counters_.idc_puts : op.is_get() ? counters_.gets : counters_.puts) += 1;
     counters_.bytes += op.bytes;
     counters_.packets += packets_of(op.bytes);
-    burst_bytes_ += op.bytes;
     if (!op.is_get()) {
       if (f.flags.event_ct_send) count(f.ct, f.flags.event_ct_bytes ? op.bytes : 1, 0);
       if (!f.flags.event_send_disable && f.eq != 0) {
@@ -218,6 +217,8 @@ Engine::Result Engine::move(const Operation& op, const DmaPlace& local, const Li
         break;
     }
   }
+  // What the GPU copies is over only after a round trip to it, which many have to share.
+  burst_bytes_ += to.gpu || from.gpu ? op.bytes / kGpuShare : op.bytes;
   return copier_.copy(to, from, op.bytes) ? Result{} : broken;
 }
 
