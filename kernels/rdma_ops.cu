@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// RDMA from a GPU: one warp a queue pair runs the same loop as a CPU thread. One kernel a wire format.
+// RDMA from a GPU: one warp a queue pair runs the same loop as a CPU thread. One kernel a wire format, and
+// one for Cassini's command queues.
+#include <doorbell/cxi/put_queue.hpp>
 #include <doorbell/gpu_clock.hpp>
 #include <doorbell/rdma/bnxt.hpp>
 #include <doorbell/rdma/ernic.hpp>
@@ -16,7 +18,8 @@ using namespace doorbell::rdma;
 
 namespace {
 
-using OpJob = measure::GpuJob<OpPhase, OpQueue, OpState<QueuePairState>>;
+template <class Queue>
+using OpJob = measure::GpuJob<OpPhase, OpQueue, OpState<typename Queue::State>>;
 
 struct GpuClock {
   static __device__ __forceinline__ u64 now() { return gpu_cycles(); }
@@ -25,8 +28,8 @@ struct GpuClock {
 
 /// Launch one block of one warp a queue pair, with OpScratch::bytes(window, kBuckets) of dynamic shared
 /// memory.
-template <class Format, bool Substeps>
-__device__ void run(const OpJob* job) {
+template <class Queue, bool Substeps>
+__device__ void run(const OpJob<Queue>* job) {
   if (job == nullptr) return;  // launched only so that the GPU has made room for it
   extern __shared__ u64 shared[];
   const GpuWarp warp;
@@ -37,8 +40,8 @@ __device__ void run(const OpJob* job) {
   for (u32 i = warp.lane(); i < histogram::kBuckets; i += GpuWarp::size) scratch.bins[i] = 0;
   warp.sync();
 
-  OpLoop<GpuWarp, GpuClock, Substeps, QueuePair<GpuWarp, Format>> loop(warp, phase, queue, job->states[q],
-                                                                       scratch, job->stats + q);
+  OpLoop<GpuWarp, GpuClock, Substeps, Queue> loop(warp, phase, queue, job->states[q], scratch,
+                                                  job->stats + q);
   while (loop.step(warp)) {
   }
   loop.finish(warp);
@@ -51,14 +54,16 @@ __device__ void run(const OpJob* job) {
 
 }  // namespace
 
-#define DOORBELL_RDMA_KERNELS(name, Format)                                                            \
-  extern "C" __global__ void __launch_bounds__(64) doorbell_rdma_##name(const OpJob* job) {            \
-    run<Format, false>(job);                                                                           \
-  }                                                                                                    \
-  extern "C" __global__ void __launch_bounds__(64) doorbell_rdma_##name##_substeps(const OpJob* job) { \
-    run<Format, true>(job);                                                                            \
+#define DOORBELL_RDMA_KERNELS(name, ...)                                                                 \
+  extern "C" __global__ void __launch_bounds__(64) doorbell_rdma_##name(const OpJob<__VA_ARGS__>* job) { \
+    run<__VA_ARGS__, false>(job);                                                                        \
+  }                                                                                                      \
+  extern "C" __global__ void __launch_bounds__(64)                                                       \
+      doorbell_rdma_##name##_substeps(const OpJob<__VA_ARGS__>* job) {                                   \
+    run<__VA_ARGS__, true>(job);                                                                         \
   }
-DOORBELL_RDMA_KERNELS(mlx5, Mlx5)
-DOORBELL_RDMA_KERNELS(bnxt, Bnxt)
-DOORBELL_RDMA_KERNELS(ionic, Ionic)
-DOORBELL_RDMA_KERNELS(ernic, Ernic)
+DOORBELL_RDMA_KERNELS(mlx5, QueuePair<GpuWarp, Mlx5>)
+DOORBELL_RDMA_KERNELS(bnxt, QueuePair<GpuWarp, Bnxt>)
+DOORBELL_RDMA_KERNELS(ionic, QueuePair<GpuWarp, Ionic>)
+DOORBELL_RDMA_KERNELS(ernic, QueuePair<GpuWarp, Ernic>)
+DOORBELL_RDMA_KERNELS(cxi, cxi::PutQueue<GpuWarp>)

@@ -7,9 +7,9 @@ namespace doorbell::cli {
 
 std::vector<Command> all_commands() {
   std::vector<Command> commands = {
-      demo_command(),    nvme_command(),   rdma_command(),     sweep_command(),
-      compare_command(), list_command(),   backends_command(), bind_command(),
-      unbind_command(),  doctor_command(), version_command(),  completion_command(),
+      demo_command(),    nvme_command(),    rdma_command(),       cxi_command(),  sweep_command(),
+      compare_command(), list_command(),    backends_command(),   bind_command(), unbind_command(),
+      doctor_command(),  version_command(), completion_command(),
   };
   std::vector<std::string> names;
   names.reserve(commands.size());

@@ -14,6 +14,7 @@ namespace doorbell::cli {
 Command demo_command();
 Command nvme_command();
 Command rdma_command();
+Command cxi_command();
 Command sweep_command();
 Command compare_command();
 Command bind_command();

@@ -6,12 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
 
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
-#include "cli/progress.hpp"
-#include "cli/run_options.hpp"
+#include "cli/rma.hpp"
 #include "cli/texts.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/bench.hpp"
@@ -45,24 +43,6 @@ void add_rdma_options(OptionTable& t) {
             .choices = {"self", "pair"},
             .help = "connect each queue pair to itself, or to a second one of this process",
             .group = "Device"})
-      .add({.name = "queue-mem",
-            .kind = Kind::choice,
-            .default_text = "host",
-            .choices = {"host", "vram"},
-            .help = "what the queues lie in",
-            .group = "Device"})
-      .add({.name = "data-mem",
-            .kind = Kind::choice,
-            .default_text = "host",
-            .choices = {"host", "vram"},
-            .help = "what the initiator's buffers lie in",
-            .group = "Device"})
-      .add({.name = "target-mem",
-            .kind = Kind::choice,
-            .metavar = "PLACE",
-            .choices = {"host", "vram"},
-            .help = "what the responder's buffers lie in (not given: as --data-mem)",
-            .group = "Device"})
       .add({.name = "op",
             .kind = Kind::choice,
             .default_text = "write",
@@ -78,42 +58,12 @@ void add_rdma_options(OptionTable& t) {
                "payload bytes, 0..2147483647, with KiB and MiB; A:B goes from A to B by powers of two, and a "
                "list separated by commas is taken as it is (not given: 1KiB; atomics have 8)",
            .group = "Work"})
-      .add(
-          {.name = "measure",
-           .kind = Kind::choice,
-           .default_text = "both",
-           .choices = {"latency", "rate", "both"},
-           .help = "single operations one after the other, a window of them, or first one and then the other",
-           .group = "Work"})
-      .add({.name = "iterations",
-            .kind = Kind::integer,
-            .metavar = "N",
-            .min = 1,
-            .max = u64{1} << 40,
-            .help = "operations of each queue pair in each part and repeat (not given: chosen from the size)",
-            .group = "Work"})
       .add({.name = "num-qps",
             .kind = Kind::integer,
             .default_text = "1",
             .min = 1,
             .max = 256,
             .help = "queue pairs that the rate part drives at the same time",
-            .group = "Queues"})
-      .add({.name = "batch-size",
-            .kind = Kind::integer,
-            .metavar = "N",
-            .min = 1,
-            .max = rdma::kMaxWindow,
-            .help = "requests posted for one doorbell (not given: 256 KiB worth, at most 64)",
-            .group = "Queues"})
-      .add({.name = "in-flight",
-            .kind = Kind::integer,
-            .metavar = "N",
-            .min = 1,
-            .max = rdma::kMaxWindow,
-            .help =
-                "operations in flight on one queue pair (not given: four batches, 16 at least, as far as 256 "
-                "MiB of buffers go)",
             .group = "Queues"})
       .add(
           {.name = "signal-every",
@@ -130,12 +80,6 @@ void add_rdma_options(OptionTable& t) {
             .default_text = "0",
             .max = 4096,
             .help = "payloads of up to so many bytes travel in the WQE",
-            .group = "Queues"})
-      .add({.name = "threads",
-            .kind = Kind::integer,
-            .default_text = "0",
-            .max = 64,
-            .help = "CPU initiator threads, among which queue pairs are shared; 0: half the cores",
             .group = "Queues"})
       .add(
           {.name = "listen",
@@ -175,41 +119,7 @@ void add_rdma_options(OptionTable& t) {
             .default_text = "7",
             .max = 7,
             .help = "how often a request is sent again when no receive was posted; 7: for ever",
-            .group = "Connection"})
-      .add({.name = "substep-timing",
-            .kind = Kind::flag,
-            .help = "time the parts of an operation: payload, enqueue, SQ doorbell, CQ poll",
-            .group = "Timing"});
-}
-
-u32 size_of(const std::string& text) {
-  const Option size = {.name = "size", .kind = Kind::size, .min = 0, .max = rdma::kMaxMessage};
-  try {
-    return static_cast<u32>(std::get<u64>(convert(size, text)));
-  } catch (const std::invalid_argument& e) {
-    throw Error("--size", e.what(), "write bytes, 4KiB, 256:1MiB, or a list with commas");
-  }
-}
-
-/// "A", "A,B,C" or "A:B"; of a range the lower end and then the powers of two up to the upper end.
-std::vector<u32> sizes_of(const std::string& text) {
-  std::vector<u32> sizes;
-  for (const std::string& item : split(text)) {
-    const std::size_t colon = item.find(':');
-    if (colon == std::string::npos) {
-      sizes.push_back(size_of(item));
-      continue;
-    }
-    const u64 first = size_of(item.substr(0, colon));
-    const u64 last = size_of(item.substr(colon + 1));
-    if (first > last)
-      throw Error("--size", fmt::format("{} goes from more to less", item), "write SMALL:LARGE");
-    sizes.push_back(static_cast<u32>(first));
-    for (u64 power = 1; power <= last; power *= 2)
-      if (power > first) sizes.push_back(static_cast<u32>(power));
-    if (sizes.back() != last) sizes.push_back(static_cast<u32>(last));
-  }
-  return sizes;
+            .group = "Connection"});
 }
 
 std::size_t index_in(const std::vector<std::string>& names, const std::string& name) {
@@ -224,16 +134,12 @@ Op op_of(const Options& o) {
 }
 
 rdma::BenchOptions bench_options(const Options& o) {
-  rdma::BenchOptions b;
-  static_cast<RunOptions&>(b) = run_options(o);
+  rdma::BenchOptions b = rma_options(o);
   b.provider = static_cast<Provider>(index_in(rdma::provider_names(), o.text("provider")));
   b.device = o.text("device");
   b.op = op_of(o);
   if (o.has("size")) b.sizes = sizes_of(o.text("size"));
   else if (rdma::is_atomic(b.op)) b.sizes = {rdma::kAtomicBytes};
-  b.latency = o.text("measure") != "rate";
-  b.rate = o.text("measure") != "latency";
-  b.iterations = o.has("iterations") ? o.integer("iterations") : 0;
   b.ends = o.text("connection") == "pair" ? rdma::Ends::pair : rdma::Ends::self;
   if (o.has("connect")) {
     if (o.given("connection"))
@@ -243,20 +149,12 @@ rdma::BenchOptions bench_options(const Options& o) {
     b.other_end = rdma::parse_connect(o.text("connect"));
   }
   b.queue_pairs = static_cast<u32>(o.integer("num-qps"));
-  b.batch = o.has("batch-size") ? static_cast<u32>(o.integer("batch-size")) : 0;
-  b.in_flight = o.has("in-flight") ? static_cast<u32>(o.integer("in-flight")) : 0;
   b.signal_every = o.has("signal-every") ? static_cast<u32>(o.integer("signal-every")) : 0;
   b.inline_below = static_cast<u32>(o.integer("inline"));
-  const auto place = [](const std::string& name) { return name == "vram" ? Place::gpu : Place::pageable; };
-  b.queue_memory = place(o.text("queue-mem"));
-  b.local_memory = place(o.text("data-mem"));
-  b.remote_memory = place(o.has("target-mem") ? o.text("target-mem") : o.text("data-mem"));
   b.connection.mtu = o.text("path-mtu") == "auto" ? 0 : static_cast<u32>(std::stoul(o.text("path-mtu")));
   b.connection.timeout = static_cast<u32>(o.integer("ack-timeout"));
   b.connection.retry_count = static_cast<u32>(o.integer("retry-count"));
   b.connection.rnr_retry = static_cast<u32>(o.integer("rnr-retry"));
-  b.threads = static_cast<u32>(o.integer("threads"));
-  b.substeps = o.flag("substep-timing");
   if (b.ends == rdma::Ends::remote && rdma::backend_of(b.provider, b.device).kind == "model")
     throw Error("--connect", "a model is a device of one process: it reaches nobody else",
                 "give --provider verbs and the name of an RDMA device");
@@ -300,32 +198,7 @@ int listen(const Options& options, Context& context) {
 
 int run(const Options& options, Context& context) {
   if (options.has("listen")) return listen(options, context);
-  const rdma::BenchOptions bench = bench_options(options);
-  check_outputs(options);
-  Progress progress(context.stderr_tty && !options.flag("quiet"));
-  report::Result result = new_result(context);
-  const measure::RunWatch watch = {
-      .stop = &context.stop,
-      .progress = [&](double fraction, const std::string& what) { progress.update(fraction, what); }};
-  rdma::BenchResult outcome = rdma::run_bench(bench, watch);
-  progress.clear();
-  for (report::Cell& cell : outcome.cells) {
-    cell.options = options.echo();
-    cell.options["repeats"] = bench.repeats;
-    cell.options["warmup_s"] = bench.warmup_s;
-    cell.options["op"] = cell.cell["op"];
-    cell.options["size"] = cell.cell["size_bytes"];
-    cell.options["batch_size"] = cell.cell["batch"];
-    cell.options["in_flight"] = cell.cell["in_flight"];
-    cell.options["signal_every"] = cell.cell["signal_every"];
-    cell.options["target_mem"] = cell.cell["target_memory"];
-    result.cells.push_back(std::move(cell));
-  }
-  result.stop_reason = outcome.stop_reason;
-  result.warnings = std::move(outcome.warnings);
-  result.complete = result.stop_reason == "done";
-  result.exit_code = outcome.failed ? static_cast<int>(ExitCode::data) : 0;
-  return deliver(result, options, context);
+  return run_rma(bench_options(options), options, context);
 }
 
 }  // namespace
@@ -348,6 +221,7 @@ Command rdma_command() {
       "operations, and throughput and rate as they follow from each operation's latency.",
   };
   add_rdma_options(c.options);
+  add_rma_options(c.options, "queue pair");
   add_common_options(c.options);
   c.examples = {
       {"doorbell rdma --provider bnxt --size 256:1MiB",

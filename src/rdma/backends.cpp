@@ -44,6 +44,7 @@ const char* missing(Provider p) {
       return "no back end: ERNIC is a block of FPGA designs, and no common user library hands out its queues";
     case Provider::mlx5:
     case Provider::verbs:
+    case Provider::cxi:
       break;
   }
   return "";

@@ -13,7 +13,6 @@
 
 #include "measure/clock.hpp"
 #include "measure/tally.hpp"
-#include "rdma/backends.hpp"
 #include "rdma/ceiling.hpp"
 #include "rdma/other_end.hpp"
 #include "rdma/plan.hpp"
@@ -52,18 +51,18 @@ class CellRun {
         s_(plan),
         threads_(o.initiator_threads(o.threads, plan.shape.queue_pairs)),
         gpu_(gpu),
-        device_(open_device({.spec = o.device,
-                             .provider = o.provider,
-                             .gpu = gpu_,
-                             .gpu_memory = touches_gpu(o),
-                             .queue_pairs = plan.shape.queue_pairs * (plan.shape.ends == Ends::pair ? 2 : 1),
-                             .initiator_threads = threads_,
-                             .faults = o.faults,
-                             .seed = o.seed,
-                             .late_ns = static_cast<u64>(o.late_after_s * 1e9)})),
+        device_(o.open({.spec = o.device,
+                        .provider = o.provider,
+                        .gpu = gpu_,
+                        .gpu_memory = touches_gpu(o),
+                        .queue_pairs = plan.shape.queue_pairs * (plan.shape.ends == Ends::pair ? 2 : 1),
+                        .initiator_threads = threads_,
+                        .faults = o.faults,
+                        .seed = o.seed,
+                        .late_ns = static_cast<u64>(o.late_after_s * 1e9)})),
         other_(other),
         session_((check_limits(), *device_), gpu_, plan.shape),
-        tally_("rdma", plan.bytes) {
+        tally_(o.path, plan.bytes) {
     if (other_ != nullptr) other_->open(o_, s_, session_);
     runner_ = session_.runner(threads_);
     // Sequences never repeat, also where memory outlives a run.
@@ -82,7 +81,7 @@ class CellRun {
   }
 
   void finish(BenchResult& into) {
-    tally_.finish(runner_->ns_per_tick(), stop_, o_.substeps, status_name);
+    tally_.finish(runner_->ns_per_tick(), stop_, o_.substeps, device_->status_names());
     report::Cell& cell = tally_.cell();
     describe(cell);
     runner_.reset();
@@ -92,7 +91,7 @@ class CellRun {
     for (const auto& [kind, count] : cell.errors) failed = failed || count > 0;
     into.failed = into.failed || failed;
     for (std::string& w : tally_.warnings())
-      into.warnings.push_back(fmt::format("{} {} bytes, {}: {}", name(o_.op), s_.bytes, name(s_.part), w));
+      into.warnings.push_back(fmt::format("{} {} bytes, {}: {}", o_.op_name(o_.op), s_.bytes, name(s_.part), w));
     if (into.stop_reason == "done") into.stop_reason = stop_name();
     into.cells.push_back(std::move(cell));
   }
@@ -126,7 +125,7 @@ class CellRun {
                                   : fmt::format("{} is not in 0..{}, what a WQE of {} carries",
                                                 s_.shape.max_inline, l.max_inline, device_->name()));
     if (is_atomic(o_.op) && !l.atomics)
-      throw Error("--op", fmt::format("{} has no {}", device_->name(), name(o_.op)));
+      throw Error("--op", fmt::format("{} has no {}", device_->name(), o_.op_name(o_.op)));
     if (o_.initiator == Initiator::gpu && !l.gpu_initiator)
       throw Error("--initiator gpu", fmt::format("a GPU cannot reach the queues of {}", device_->name()),
                   "use --initiator cpu", ExitCode::absent);
@@ -174,7 +173,7 @@ class CellRun {
       if (watch_.progress) {
         const double elapsed = static_cast<double>(wall_ns() - begin) * 1e-9;
         watch_.progress(seconds > 0 ? elapsed / seconds : static_cast<double>(done) / goal,
-                        fmt::format("{} {} bytes, {}", name(o_.op), s_.bytes, name(s_.part)));
+                        fmt::format("{} {} bytes, {}", o_.op_name(o_.op), s_.bytes, name(s_.part)));
       }
       return interrupted();
     });
@@ -221,8 +220,7 @@ class CellRun {
     if (o_.initiator == Initiator::gpu) cell.gpu = o_.gpu;
     cell.verify.mode = o_.verify_mode(o_.verify);
     const auto place = [](Place p) { return p == Place::gpu ? "vram" : "host"; };
-    cell.cell = {{"provider", name(device_->provider())},
-                 {"op", name(o_.op)},
+    cell.cell = {{"op", o_.op_name(o_.op)},
                  {"part", name(s_.part)},
                  {"size_bytes", s_.bytes},
                  {"queue_pairs", s_.shape.queue_pairs},
@@ -230,23 +228,24 @@ class CellRun {
                  {"in_flight", s_.window},
                  {"signal_every", s_.signal_every},
                  {"inlined", s_.inlined},
-                 {"connection", o_.ends == Ends::self   ? "self"
-                                : o_.ends == Ends::pair ? "pair"
-                                                        : "remote"},
                  {"queue_memory", place(o_.queue_memory)},
                  {"data_memory", place(o_.local_memory)},
                  {"target_memory", place(o_.remote_memory)}};
+    if (device_->provider() != Provider::cxi) {
+      cell.cell["provider"] = name(device_->provider());
+      cell.cell["connection"] = o_.ends == Ends::self ? "self" : o_.ends == Ends::pair ? "pair" : "remote";
+    }
     if (s_.part == Part::latency)
-      cell.extra["rdma"]["single_operation"] = single_operation(latency_, s_.bytes);
+      cell.extra[o_.path]["single_operation"] = single_operation(latency_, s_.bytes);
     else if (s_.bytes >= kCeilingFrom && s_.shape.queue_pairs == 1 && device_->kind() == "model")
       add_ceiling(cell);
   }
 
   void add_ceiling(report::Cell& cell) {
     const Ceiling c = measure_ceiling(s_.bytes, s_.window, o_.local_memory, o_.remote_memory, gpu_);
-    cell.extra["rdma"]["ceiling"] = {{"what", c.what},
-                                     {"bytes_per_s", c.bytes_per_s},
-                                     {"share_fraction", cell.metrics.bytes_per_s / c.bytes_per_s}};
+    cell.extra[o_.path]["ceiling"] = {{"what", c.what},
+                                      {"bytes_per_s", c.bytes_per_s},
+                                      {"share_fraction", cell.metrics.bytes_per_s / c.bytes_per_s}};
   }
 
   const BenchOptions& o_;

@@ -9,13 +9,23 @@
 #include <vector>
 
 #include "measure/run_options.hpp"
+#include "rdma/backends.hpp"
 #include "rdma/exchange.hpp"
 #include "rdma/session.hpp"
 #include "report/result.hpp"
 
 namespace doorbell::rdma {
 
+[[nodiscard]] std::string_view name(Op op);
+/// Every name, in order.
+[[nodiscard]] const std::vector<std::string>& op_names();
+[[nodiscard]] std::string status_name(u16 status);
+
 struct BenchOptions : measure::RunOptions {
+  /// Another path whose devices come in the shape of a NIC names itself and opens them here.
+  std::string path = "rdma";
+  std::unique_ptr<Device> (*open)(const DeviceRequest&) = open_device;
+  std::string_view (*op_name)(Op) = name;
   Provider provider = Provider::mlx5;
   std::string device = "model";
   Op op = Op::write;
@@ -50,10 +60,5 @@ void check(const BenchOptions& options);
 
 /// Runs it. Throws doorbell::Error for what cannot be set up.
 [[nodiscard]] BenchResult run_bench(const BenchOptions& options, const measure::RunWatch& watch);
-
-[[nodiscard]] std::string_view name(Op op);
-/// Every name, in order.
-[[nodiscard]] const std::vector<std::string>& op_names();
-[[nodiscard]] std::string status_name(u16 status);
 
 }  // namespace doorbell::rdma

@@ -15,6 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "measure/tally.hpp"
+#include "rdma/op_runner.hpp"
+
 namespace doorbell::rdma {
 
 /// Access flags of memory and queue pairs; the numbers are those of ibv_access_flags.
@@ -27,9 +30,10 @@ inline constexpr u32 all = local_write | remote_write | remote_read | remote_ato
 enum class QpState : u32 { reset = 0, init = 1, rtr = 2, rts = 3, sqd = 4, sqe = 5, error = 6 };
 
 /// Whose vendor's queues; verbs: whatever libibverbs posts to.
-enum class Provider { mlx5, bnxt, ionic, ernic, verbs };
+/// cxi: Cassini's command queues in the shape of queue pairs (src/cxi/rma_device.hpp).
+enum class Provider { mlx5, bnxt, ionic, ernic, verbs, cxi };
 [[nodiscard]] std::string_view name(Provider p);
-/// Every name, in order.
+/// Those of `doorbell rdma`, in order.
 [[nodiscard]] const std::vector<std::string>& provider_names();
 
 /// Memory that the NIC may use. Deregistered on destruction; the region must live until then.
@@ -103,6 +107,20 @@ class QueuePairObject {
   [[nodiscard]] virtual u32 max_inline() const = 0;
 };
 
+/// Both ends of a connection; `peer` null for one that leads back to itself or away.
+struct ConnectedEnds {
+  QueuePairObject* own = nullptr;
+  QueuePairObject* peer = nullptr;
+};
+
+/// Who drives connections, and with how much.
+struct DriverShape {
+  Initiator initiator = Initiator::cpu;
+  std::shared_ptr<gpu::Gpu> gpu = {};  ///< Initiator::gpu
+  u32 threads = 1;                     ///< Initiator::cpu
+  u32 window = 1;                      ///< operations in flight on each
+};
+
 /// Limits of the device, for checks before anything is created.
 struct Limits {
   u32 max_requests = 32768;  ///< of one queue
@@ -129,6 +147,15 @@ class Device {
   [[nodiscard]] virtual Region allocate(Place place, u64 bytes) = 0;
   [[nodiscard]] virtual std::unique_ptr<MemoryRegion> register_memory(const Region& region, u32 access) = 0;
   [[nodiscard]] virtual std::unique_ptr<QueuePairObject> create_queue_pair(const QueuePairShape& shape) = 0;
+
+  /// Drives queue pairs that are no rings of a WireFormat, as they stand now; null where they are, and the
+  /// initiator writes them itself (QueuePairObject::memory()).
+  [[nodiscard]] virtual std::unique_ptr<OpRunner> runner(const std::vector<ConnectedEnds>&,
+                                                         const DriverShape&) {
+    return nullptr;
+  }
+  /// What a completion's status is called.
+  [[nodiscard]] virtual measure::StatusName status_names() const;
 
   /// A word that stays 1 while the device is there, in the initiator's addresses; null where nobody tells.
   [[nodiscard]] virtual const u32* alive(Initiator) { return nullptr; }

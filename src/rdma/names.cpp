@@ -19,7 +19,12 @@ const std::vector<std::string>& op_names() {
 }
 
 std::string_view name(Provider p) {
+  if (p == Provider::cxi) return "cxi";
   return provider_names()[static_cast<std::size_t>(p)];
+}
+
+measure::StatusName Device::status_names() const {
+  return status_name;
 }
 
 std::string_view name(Op op) {

@@ -8,11 +8,9 @@
 
 #include "measure/clock.hpp"
 #include "measure/gpu_runner.hpp"
-#include "measure/runner.hpp"
+#include "rdma/op_runner.hpp"
 
 namespace doorbell::rdma {
-
-using OpRunner = measure::Runner<OpPhase, OpQueue>;
 
 /// `Queue`: a queue pair, or what looks like one to OpLoop.
 template <class Queue>

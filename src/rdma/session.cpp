@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "measure/cpu_runner.hpp"
-#include "rdma/verbs/runner.hpp"
+#include "rdma/op_work.hpp"
 
 namespace doorbell::rdma {
 
@@ -54,7 +54,7 @@ Session::Session(Device& device, std::shared_ptr<gpu::Gpu> gpu, const SessionSha
     // An initiator alone needs no buffers of the other end, a responder none of this one.
     if (shape.role == Role::initiator) {
       c->local = device.allocate(shape.local_memory, stride * shape.window);
-      c->local_memory = device.register_memory(c->local, access::all);
+      c->local_memory = device.register_memory(c->local, access::local_write);
       q.local = address(c->local);
       q.local_iova = c->local_memory->iova();
       q.lkey = c->local_memory->lkey();
@@ -149,13 +149,10 @@ std::unique_ptr<OpRunner> Session::direct_runner(u32 threads) {
   return std::make_unique<measure::CpuRunner<Work>>(threads, shape_.window, states);
 }
 
-std::unique_ptr<OpRunner> Session::verbs_runner(u32 threads) {
-  std::vector<VerbsEnds> ends;
-  for (const auto& c : connections_) ends.push_back({c->own.get(), c->peer.get()});
-  return make_verbs_runner(ends, threads, shape_.window);
-}
-
 std::unique_ptr<OpRunner> Session::runner(u32 threads) {
+  std::vector<ConnectedEnds> ends;
+  for (const auto& c : connections_) ends.push_back({c->own.get(), c->peer.get()});
+  if (auto own = device_.runner(ends, {shape_.initiator, gpu_, threads, shape_.window})) return own;
   switch (device_.provider()) {
     case Provider::mlx5:
       return direct_runner<Mlx5>(threads);
@@ -166,7 +163,8 @@ std::unique_ptr<OpRunner> Session::runner(u32 threads) {
     case Provider::ernic:
       return direct_runner<Ernic>(threads);
     case Provider::verbs:
-      return verbs_runner(threads);
+    case Provider::cxi:
+      break;
   }
   throw Error("provider", "it is unknown");
 }

@@ -72,7 +72,6 @@ class Session {
   void connect_here(Connection& c);
   template <class Format>
   std::unique_ptr<OpRunner> direct_runner(u32 threads);
-  std::unique_ptr<OpRunner> verbs_runner(u32 threads);
 
   Device& device_;
   /// Of each connection's buffers at the responder.

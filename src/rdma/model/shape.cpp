@@ -63,6 +63,7 @@ const FormatShape& shape_of(Provider p) {
     case Provider::ernic:
       return ernic;
     case Provider::verbs:
+    case Provider::cxi:
       break;
   }
   throw Error("--provider", "the model NIC speaks the queue format of one vendor",

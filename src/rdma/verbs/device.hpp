@@ -91,6 +91,8 @@ class VerbsDevice final : public Device {
   [[nodiscard]] std::unique_ptr<VerbsQueuePairObject> create_verbs_queue_pair(const QueuePairShape& shape);
   /// Throws Error when the device cannot have such a queue pair.
   void check(const QueuePairShape& shape) const;
+  [[nodiscard]] std::unique_ptr<OpRunner> runner(const std::vector<ConnectedEnds>& ends,
+                                                 const DriverShape& shape) override;
   /// The open device, for back ends that make its objects themselves.
   [[nodiscard]] const std::shared_ptr<const VerbsContext>& context() const { return context_; }
   [[nodiscard]] const u32* alive(Initiator initiator) override;

@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Puts and gets through a Cassini command queue, in the shape of an RDMA queue pair, so that one measuring
+// loop drives both (rdma/op_loop.hpp). Completions are counted by a counting event; only what fails makes an
+// event.
+//
+// Thread rule: one thread or one warp owns a PutQueue. Every call is collective.
+#pragma once
+
+#include <doorbell/cxi/command_queue.hpp>
+#include <doorbell/cxi/event_queue.hpp>
+#include <doorbell/rdma/types.hpp>
+
+namespace doorbell::cxi {
+
+/// A PutQueue's whole state: plain data, so that it can stay in memory between two kernels.
+struct PutQueueState {
+  CommandQueueState commands;
+  EventQueueState events;
+  CounterMemory counter;  ///< with a write-back
+  u32 nid = 0;            ///< where the puts go
+  u32 pid = 0;
+  u32 pid_bits = 9;
+  u32 requests = 1;          ///< operations in flight at most
+  bool low_latency = false;  ///< ring() writes commands into the launch page where it can
+  bool state_sent = false;   ///< the C_STATE that IDC puts need
+  u64 success = 0;           ///< the counter's, as far as it has been answered
+  u32 failures = 0;          ///< events of failed operations
+  u32 failing = 0;           ///< of these, not reported yet
+  u32 code = 0;              ///< of the last
+  u32 dead = 0;              ///< the return code that stopped the queue
+  u32 posted = 0;            ///< operations, modulo 2^32
+  u32 completed = 0;
+  u32 idle = 0;
+  u32 duplicated = 0;
+  u32 protocol = 0;
+};
+
+/// How a failed operation is reported: above the numbers of ibv_wc_status.
+inline constexpr u32 kStatusOfCode = 0x100;
+[[nodiscard]] DOORBELL_INLINE rdma::Status status_of(u32 code) {
+  return static_cast<rdma::Status>(kStatusOfCode + code);
+}
+
+/// A request's `lkey` is the address context of its local memory, its `rkey` the portals entry's pid_offset,
+/// its `remote` the offset in that entry's memory. Op::write and Op::read only. A counter does not tell which
+/// operation failed: of those that end together, the last ones are taken for it.
+template <class Warp>
+class PutQueue {
+ public:
+  using State = PutQueueState;
+  struct Polled {
+    u32 count = 0;
+    rdma::Completion mine;
+    u32 serial = 0;  ///< operations finished up to and including this one, modulo 2^32
+  };
+
+  DOORBELL_INLINE explicit PutQueue(const PutQueueState& s)
+      : s_(s), commands_(s.commands), events_(s.events) {}
+  [[nodiscard]] DOORBELL_INLINE PutQueueState state() const {
+    PutQueueState s = s_;
+    s.commands = commands_.state();
+    s.events = events_.state();
+    return s;
+  }
+  DOORBELL_INLINE static void take_receives(PutQueueState&, const PutQueueState&) {}
+
+  [[nodiscard]] DOORBELL_INLINE u32 room() const { return s_.requests - (s_.posted - s_.completed); }
+  [[nodiscard]] DOORBELL_INLINE u32 posted() const { return s_.posted; }
+  [[nodiscard]] DOORBELL_INLINE u32 completed() const { return s_.completed; }
+  /// Acknowledgements that were counted without an operation in flight.
+  [[nodiscard]] DOORBELL_INLINE u32 duplicated() const { return s_.duplicated; }
+  [[nodiscard]] DOORBELL_INLINE u32 skipped() const { return 0; }
+  /// Events that nothing explains, and read pointers that the device cannot have reached.
+  [[nodiscard]] DOORBELL_INLINE u32 protocol() const { return s_.protocol + commands_.bad_status(); }
+
+  /// Writes `n` <= room() commands, all inlined or none. Nothing is visible to the device before ring().
+  template <class Build>
+  DOORBELL_INLINE void post(const Warp& warp, u32 n, Build build) {
+    if (n == 0) return;
+    s_.posted += n;
+    if (s_.dead != 0) return;
+    const rdma::WorkRequest first = build(0);
+    if (first.inlined) {
+      post_inlined(warp, n, first, build);
+    } else if (commands_.room(warp, n) < n) {
+      die(ReturnCode::resource_busy);  // the ring holds more than may be in flight: the device does not read
+    } else {
+      commands_.post_puts(warp, n, [&](u32 i) { return command(build(i)); });
+    }
+  }
+  DOORBELL_INLINE u32 ring(const Warp& warp) {
+    return s_.low_latency ? commands_.ring_low_latency(warp) : commands_.ring(warp);
+  }
+
+  /// Takes what has ended. Does not wait.
+  [[nodiscard]] DOORBELL_INLINE Polled poll(const Warp& warp, u32 = 1) {
+    // The acquire orders the data that the counts stand for behind them; the sync hands it to the other
+    // lanes.
+    u64 word = warp.lane() == 0 ? load64_acquire(s_.counter.writeback) : 0;
+    word = warp.shfl(word, 0);
+    warp.sync();
+    const auto now = unpack<CounterCounts>(&word);
+    const u64 news = (now.success - s_.success) & kMaxSuccess;
+    if (news != 0) return take(news);
+    if (s_.failing == 0 && (now.failure != (s_.failures & kMaxFailure) || ++s_.idle % kLooksAtEvents == 0))
+      read_events(warp);
+    if (s_.failing != 0) {
+      --s_.failing;
+      return report(s_.completed + 1, s_.code, false);
+    }
+    if (s_.dead != 0 && s_.completed != s_.posted) return report(s_.posted, s_.dead, true);
+    return {};
+  }
+
+  // What a queue pair has besides: nothing is received here.
+  [[nodiscard]] DOORBELL_INLINE u32 receive_room() const { return 0; }
+  [[nodiscard]] DOORBELL_INLINE u32 receives_posted() const { return 0; }
+  [[nodiscard]] DOORBELL_INLINE u32 receives_completed() const { return 0; }
+  template <class Build>
+  DOORBELL_INLINE void post_receives(const Warp&, u32, Build) {}
+  DOORBELL_INLINE u32 ring_receives(const Warp&) { return 0; }
+  [[nodiscard]] DOORBELL_INLINE Polled poll_receives(const Warp&, u32 = 1) { return {}; }
+
+ private:
+  static constexpr u32 kLooksAtEvents = 64;  ///< empty polls between looks for what stopped the queue
+
+  /// Operations that have not been answered.
+  [[nodiscard]] DOORBELL_INLINE u32 open() const { return s_.posted - s_.completed - s_.failing; }
+  DOORBELL_INLINE void die(ReturnCode why) { s_.dead = static_cast<u32>(why); }
+
+  DOORBELL_INLINE Polled take(u64 news) {
+    s_.success = (s_.success + news) & kMaxSuccess;
+    s_.idle = 0;
+    const u32 mine = news < open() ? static_cast<u32>(news) : open();
+    s_.duplicated += static_cast<u32>(news) - mine;
+    if (mine == 0) return {};
+    return report(s_.completed + mine, 0, false);
+  }
+  DOORBELL_INLINE Polled report(u32 until, u32 code, bool all) {
+    Polled p;
+    p.count = 1;
+    p.serial = s_.completed = until;
+    if (code != 0) p.mine.status = status_of(code);
+    p.mine.flush_all = all;
+    return p;
+  }
+
+  DOORBELL_INLINE void read_events(const Warp& warp) {
+    DOORBELL_NO_UNROLL
+    for (auto e = events_.poll(warp); e.bytes != 0; e = events_.poll(warp)) {
+      const bool operation =
+          e.type == EventType::ack || e.type == EventType::reply || e.type == EventType::send;
+      if (e.type == EventType::command_failure) {
+        die(e.return_code);
+      } else if (operation && e.return_code != ReturnCode::ok) {
+        ++s_.failures;
+        s_.code = static_cast<u32>(e.return_code);
+        if (open() > 0) ++s_.failing;
+        else ++s_.protocol;
+      } else {
+        ++s_.protocol;
+      }
+    }
+    (void)events_.ack(warp);
+  }
+
+  [[nodiscard]] DOORBELL_INLINE DmaFlags flags(bool put) const {
+    DmaFlags f;
+    f.event_send_disable = f.event_success_disable = f.restricted = true;
+    f.event_ct_ack = put;
+    f.event_ct_reply = !put;
+    return f;
+  }
+  [[nodiscard]] DOORBELL_INLINE NomatchDma command(const rdma::WorkRequest& r) const {
+    const bool put = r.op == rdma::Op::write;
+    NomatchDma c;
+    c.opcode = put ? Opcode::nomatch_put : Opcode::nomatch_get;
+    c.to(make_dfa(s_.nid, s_.pid, s_.pid_bits, r.rkey));
+    c.flags = flags(put);
+    c.lac = r.lkey;
+    c.remote_offset = r.remote;
+    c.local_addr = r.local;
+    c.request_len = r.bytes;
+    c.ct = s_.counter.index;
+    c.eq = events_.index();
+    return c;
+  }
+
+  template <class Build>
+  DOORBELL_INLINE void post_inlined(const Warp& warp, u32 n, const rdma::WorkRequest& first, Build build) {
+    const Dfa to = make_dfa(s_.nid, s_.pid, s_.pid_bits, first.rkey);
+    if (!s_.state_sent) {
+      CState state;
+      state.index_ext = to.index_ext;
+      state.flags = flags(true);
+      state.ct = s_.counter.index;
+      state.eq = events_.index();
+      s_.state_sent = commands_.post(warp, state);
+    }
+    bool fits = s_.state_sent;
+    DOORBELL_NO_UNROLL
+    for (u32 i = 0; i < n && fits; ++i) {
+      const rdma::WorkRequest r = build(i);
+      IdcPut put;
+      put.dfa = to.value;
+      put.remote_offset = r.remote;
+      put.bytes = r.bytes;
+      put.payload = r.payload;
+      fits = commands_.post(warp, put);
+    }
+    if (!fits) die(ReturnCode::resource_busy);
+  }
+
+  PutQueueState s_;
+  CommandQueue<Warp> commands_;
+  EventQueue<Warp> events_;
+};
+
+}  // namespace doorbell::cxi

@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include "cli/commands.hpp"
+#include "cli/rma.hpp"
+#include "cli/texts.hpp"
+#include "cxi/model/spec.hpp"
+#include "cxi/rma_device.hpp"
+
+namespace doorbell::cli {
+
+namespace {
+
+void add_cxi_options(OptionTable& t) {
+  t.add({.name = "device",
+         .kind = Kind::text,
+         .metavar = "SPEC",
+         .default_text = "cxi-model0",
+         .help = "cxi-modelN[:KEY=VALUE,...] (keys above), or a Cassini of this machine: cxi0",
+         .group = "Device"})
+      .add({.name = "op",
+            .kind = Kind::choice,
+            .default_text = "put",
+            .choices = {"put", "get"},
+            .help = "the operation, restricted and without matching",
+            .group = "Work"})
+      .add(
+          {.name = "size",
+           .kind = Kind::text,
+           .metavar = "SIZE[:SIZE]",
+           .help =
+               "bytes of an operation, 0..2147483647, with KiB and MiB; A:B goes from A to B by powers of two, "
+               "and a list separated by commas is taken as it is (not given: 1KiB)",
+           .group = "Work"})
+      .add({.name = "num-queues",
+            .kind = Kind::integer,
+            .default_text = "1",
+            .min = 1,
+            .max = 64,
+            .help = "command queues that the rate part drives at the same time, each with buffers of its own",
+            .group = "Queues"})
+      .add({.name = "idc",
+            .kind = Kind::integer,
+            .metavar = "BYTES",
+            .default_text = "0",
+            .max = 224,
+            .help = "puts of up to so many bytes carry their data in the command (IDC)",
+            .group = "Queues"});
+}
+
+std::string_view op_name(rdma::Op op) {
+  return op == rdma::Op::read ? "get" : "put";
+}
+
+rdma::BenchOptions bench_options(const Options& o) {
+  rdma::BenchOptions b = rma_options(o);
+  b.path = "cxi";
+  b.open = cxi::open_rma_device;
+  b.op_name = op_name;
+  b.provider = rdma::Provider::cxi;
+  b.device = o.text("device");
+  b.op = o.text("op") == "get" ? rdma::Op::read : rdma::Op::write;
+  if (o.has("size")) b.sizes = sizes_of(o.text("size"));
+  b.queue_pairs = static_cast<u32>(o.integer("num-queues"));
+  b.inline_below = static_cast<u32>(o.integer("idc"));
+  if (b.op == rdma::Op::read && b.inline_below > 0)
+    throw Error("--idc", "a get brings data back: nothing travels in the command",
+                "leave it out, or --op put");
+  if (b.faults.any() && !cxi::is_model(b.device))
+    throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", b.device),
+                "use --device cxi-model0");
+  rdma::check(b);
+  return b;
+}
+
+}  // namespace
+
+Command cxi_command() {
+  Command c;
+  c.name = "cxi";
+  c.summary = "puts and gets through HPE Cassini command queues, by a CPU thread or a GPU kernel";
+  c.description = {
+      "Maps buffers, opens a portals entry in front of them, and carries out puts or gets from this endpoint to "
+      "itself for each size: first single operations, each timed from the command to its acknowledgement, then a "
+      "window of them at full rate, from and to as many offsets as are in flight. The data of every operation is "
+      "checked where it arrives.",
+      "Commands are built and the doorbell is rung by the CPU thread or, with --initiator gpu, by the GPU kernel "
+      "itself. Acknowledgements are counted by a counting event; an operation that fails makes an event, whose "
+      "return code is reported. The software Cassini reads the command queues as the card does. cxi0 is the card, "
+      "through libcxi.so.1; it is never replaced by the model silently.",
+      key_text("The model's keys:", cxi::model_keys()),
+      "One cell of the result is one size and one part, latency or rate. 'cxi_gpu_loopback_bw' is the same work with "
+      "that tool's own command line and output.",
+  };
+  add_cxi_options(c.options);
+  add_rma_options(c.options, "command queue");
+  add_common_options(c.options);
+  c.examples = {
+      {"doorbell cxi --size 64:1MiB", "Puts on the model, fifteen sizes, verified."},
+      {"doorbell cxi --op get --size 512KiB --measure rate --duration 2", "Gets at full rate."},
+      {"doorbell cxi --size 8,64,128 --idc 128 --measure latency --iterations 10000",
+       "Small puts with the data in the command, one after the other."},
+      {"doorbell cxi --initiator gpu --queue-mem vram --data-mem vram --size 4KiB --num-queues 8",
+       "A GPU kernel builds commands and rings; queues and data in GPU memory."},
+      {"doorbell cxi --fault corrupt=0.001 --size 4KiB",
+       "Prove that damage is found: exit code 2 and a count."},
+      {"doorbell cxi --device cxi0 --size 8:4MiB", "On a Cassini of this machine."},
+  };
+  c.run = [](const Options& o, Context& context) { return run_rma(bench_options(o), o, context); };
+  c.check = [](const Options& o) { (void)bench_options(o); };
+  return c;
+}
+
+}  // namespace doorbell::cli

@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/rma.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+
+namespace doorbell::cli {
+
+namespace {
+
+u32 size_of(const std::string& text) {
+  const Option size = {.name = "size", .kind = Kind::size, .min = 0, .max = rdma::kMaxMessage};
+  try {
+    return static_cast<u32>(std::get<u64>(convert(size, text)));
+  } catch (const std::invalid_argument& e) {
+    throw Error("--size", e.what(), "write bytes, 4KiB, 256:1MiB, or a list with commas");
+  }
+}
+
+}  // namespace
+
+std::vector<u32> sizes_of(const std::string& text) {
+  std::vector<u32> sizes;
+  for (const std::string& item : split(text)) {
+    const std::size_t colon = item.find(':');
+    if (colon == std::string::npos) {
+      sizes.push_back(size_of(item));
+      continue;
+    }
+    const u64 first = size_of(item.substr(0, colon));
+    const u64 last = size_of(item.substr(colon + 1));
+    if (first > last)
+      throw Error("--size", fmt::format("{} goes from more to less", item), "write SMALL:LARGE");
+    sizes.push_back(static_cast<u32>(first));
+    for (u64 power = 1; power <= last; power *= 2)
+      if (power > first) sizes.push_back(static_cast<u32>(power));
+    if (sizes.back() != last) sizes.push_back(static_cast<u32>(last));
+  }
+  return sizes;
+}
+
+void add_rma_options(OptionTable& t, const std::string& queue) {
+  t.add({.name = "queue-mem",
+         .kind = Kind::choice,
+         .default_text = "host",
+         .choices = {"host", "vram"},
+         .help = "what the queues lie in",
+         .group = "Device"})
+      .add({.name = "data-mem",
+            .kind = Kind::choice,
+            .default_text = "host",
+            .choices = {"host", "vram"},
+            .help = "what the initiator's buffers lie in",
+            .group = "Device"})
+      .add({.name = "target-mem",
+            .kind = Kind::choice,
+            .metavar = "PLACE",
+            .choices = {"host", "vram"},
+            .help = "what the responder's buffers lie in (not given: as --data-mem)",
+            .group = "Device"})
+      .add(
+          {.name = "measure",
+           .kind = Kind::choice,
+           .default_text = "both",
+           .choices = {"latency", "rate", "both"},
+           .help = "single operations one after the other, a window of them, or first one and then the other",
+           .group = "Work"})
+      .add({.name = "iterations",
+            .kind = Kind::integer,
+            .metavar = "N",
+            .min = 1,
+            .max = u64{1} << 40,
+            .help = fmt::format(
+                "operations of each {} in each part and repeat (not given: chosen from the size)", queue),
+            .group = "Work"})
+      .add({.name = "batch-size",
+            .kind = Kind::integer,
+            .metavar = "N",
+            .min = 1,
+            .max = rdma::kMaxWindow,
+            .help = "requests posted for one doorbell (not given: 256 KiB worth, at most 64)",
+            .group = "Queues"})
+      .add(
+          {.name = "in-flight",
+           .kind = Kind::integer,
+           .metavar = "N",
+           .min = 1,
+           .max = rdma::kMaxWindow,
+           .help = fmt::format(
+               "operations in flight on one {} (not given: four batches, 16 at least, as far as 256 MiB of buffers go)",
+               queue),
+           .group = "Queues"})
+      .add(
+          {.name = "threads",
+           .kind = Kind::integer,
+           .default_text = "0",
+           .max = 64,
+           .help = fmt::format("CPU initiator threads, among which {}s are shared; 0: half the cores", queue),
+           .group = "Queues"})
+      .add({.name = "substep-timing",
+            .kind = Kind::flag,
+            .help = "time the parts of an operation: payload, enqueue, SQ doorbell, CQ poll",
+            .group = "Timing"});
+}
+
+rdma::BenchOptions rma_options(const Options& o) {
+  rdma::BenchOptions b;
+  static_cast<RunOptions&>(b) = run_options(o);
+  b.latency = o.text("measure") != "rate";
+  b.rate = o.text("measure") != "latency";
+  b.iterations = o.has("iterations") ? o.integer("iterations") : 0;
+  b.batch = o.has("batch-size") ? static_cast<u32>(o.integer("batch-size")) : 0;
+  b.in_flight = o.has("in-flight") ? static_cast<u32>(o.integer("in-flight")) : 0;
+  const auto place = [](const std::string& name) { return name == "vram" ? Place::gpu : Place::pageable; };
+  b.queue_memory = place(o.text("queue-mem"));
+  b.local_memory = place(o.text("data-mem"));
+  b.remote_memory = place(o.has("target-mem") ? o.text("target-mem") : o.text("data-mem"));
+  b.threads = static_cast<u32>(o.integer("threads"));
+  b.substeps = o.flag("substep-timing");
+  return b;
+}
+
+int run_rma(const rdma::BenchOptions& bench, const Options& options, Context& context) {
+  check_outputs(options);
+  Progress progress(context.stderr_tty && !options.flag("quiet"));
+  report::Result result = new_result(context);
+  const measure::RunWatch watch = {
+      .stop = &context.stop,
+      .progress = [&](double fraction, const std::string& what) { progress.update(fraction, what); }};
+  rdma::BenchResult outcome = rdma::run_bench(bench, watch);
+  progress.clear();
+  for (report::Cell& cell : outcome.cells) {
+    cell.options = options.echo();
+    cell.options["repeats"] = bench.repeats;
+    cell.options["warmup_s"] = bench.warmup_s;
+    cell.options["op"] = cell.cell["op"];
+    cell.options["size"] = cell.cell["size_bytes"];
+    cell.options["batch_size"] = cell.cell["batch"];
+    cell.options["in_flight"] = cell.cell["in_flight"];
+    cell.options["signal_every"] = cell.cell["signal_every"];
+    cell.options["target_mem"] = cell.cell["target_memory"];
+    result.cells.push_back(std::move(cell));
+  }
+  result.stop_reason = outcome.stop_reason;
+  result.warnings = std::move(outcome.warnings);
+  result.complete = result.stop_reason == "done";
+  result.exit_code = outcome.failed ? static_cast<int>(ExitCode::data) : 0;
+  return deliver(result, options, context);
+}
+
+}  // namespace doorbell::cli

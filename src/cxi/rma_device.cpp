@@ -1,0 +1,182 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cxi/rma_device.hpp"
+
+#include <doorbell/cxi/put_queue.hpp>
+#include <doorbell/gpu.hpp>
+
+#include <algorithm>
+
+#include "cxi/names.hpp"
+#include "cxi/target.hpp"
+#include "measure/cpu_runner.hpp"
+#include "rdma/op_work.hpp"
+#include "rdma/session.hpp"
+
+namespace doorbell::cxi {
+
+namespace {
+
+using Work = rdma::OpWork<PutQueue<OneLane>>;
+
+constexpr u32 kMaxIdc = 224;  // bytes of payload in a restricted IDC put
+constexpr u32 kMaxQueues = 128;
+constexpr u64 kEventBytes = 64;  // at most, of one
+
+std::string status_name(u16 status) {
+  return name(static_cast<ReturnCode>(status - kStatusOfCode));
+}
+
+/// Local memory, and with remote access a portals entry in front of it.
+class RmaMemory final : public rdma::MemoryRegion {
+ public:
+  RmaMemory(Endpoint& endpoint, TargetSide& target, const Region& region, bool remote)
+      : memory_(endpoint.map(region, Access::read_write)) {
+    lkey_ = memory_->lac();
+    iova_ = memory_->iova();
+    if (!remote) return;
+    exposed_ = target.expose(*memory_);
+    rkey_ = exposed_->offset();
+    iova_ = 0;  // others address it by its offset
+  }
+
+ private:
+  std::unique_ptr<MemoryDescriptor> memory_;
+  std::unique_ptr<TargetSide::Exposed> exposed_;
+};
+
+/// A transmit queue with the counter of its acknowledgements and the events of what failed.
+class RmaQueue final : public rdma::QueuePairObject {
+ public:
+  RmaQueue(Endpoint& endpoint, const rdma::QueuePairShape& shape) : endpoint_(endpoint), shape_(shape) {
+    reset();
+  }
+  [[nodiscard]] rdma::Endpoint endpoint() const override {
+    return {.qpn = commands_->memory(where_).index, .lid = endpoint_.address().nid};
+  }
+  void initialise(const rdma::ConnectionOptions&) override {}
+  void connect(const rdma::Endpoint&, const rdma::ConnectionOptions&) override {}
+  void reset() override {
+    commands_.reset();
+    counter_.reset();
+    events_.reset();
+    const u64 room = u64{shape_.sq_requests} + 2;
+    events_ = endpoint_.create_event_queue(room * kEventBytes, shape_.queue_memory);
+    counter_ = endpoint_.create_counter(true, shape_.queue_memory);
+    commands_ = endpoint_.create_command_queue(
+        {.slots = slots(), .events = events_.get(), .queue_memory = shape_.queue_memory});
+    fresh_ = true;
+  }
+  void fail() override { throw Error("a Cassini queue", "it has no error state that could be asked for"); }
+  [[nodiscard]] rdma::QpState state() const override { return rdma::QpState::rts; }
+  [[nodiscard]] rdma::QueuePairMemory memory(Initiator) override {
+    throw Error("a Cassini queue", "it is no ring of an RDMA wire format");
+  }
+  [[nodiscard]] u32 max_inline() const override { return kMaxIdc; }
+
+  /// Where an unused queue stands.
+  [[nodiscard]] PutQueueState start(Initiator initiator) {
+    if (!fresh_) reset();
+    fresh_ = false;
+    where_ = initiator;
+    const Address a = endpoint_.address();
+    PutQueueState s;
+    s.commands.memory = commands_->memory(initiator);
+    s.events.memory = events_->memory(initiator);
+    s.counter = counter_->memory(initiator);
+    s.nid = a.nid;
+    s.pid = a.pid;
+    s.pid_bits = a.pid_bits;
+    s.requests = shape_.sq_requests;
+    s.low_latency = shape_.sq_requests == 1;
+    return s;
+  }
+
+ private:
+  /// Of the longest commands that it will hold, twice: the device says late what it has read.
+  [[nodiscard]] u32 slots() const {
+    const u32 each = shape_.max_inline > 112 ? 4 : shape_.max_inline > 48 ? 2 : 1;
+    return std::min(2 * each * shape_.sq_requests + 2 * kStatusSlots, 65536u);
+  }
+
+  Endpoint& endpoint_;
+  rdma::QueuePairShape shape_;
+  Initiator where_ = Initiator::cpu;
+  bool fresh_ = true;
+  std::unique_ptr<EventQueueObject> events_;
+  std::unique_ptr<CounterObject> counter_;
+  std::unique_ptr<CommandQueueObject> commands_;
+};
+
+class RmaDevice final : public rdma::Device {
+ public:
+  explicit RmaDevice(const rdma::DeviceRequest& request)
+      : gpu_(request.gpu),
+        device_(open_device(
+            {.spec = request.spec,
+             .gpus = gpu_ != nullptr ? std::vector{gpu_} : std::vector<std::shared_ptr<gpu::Gpu>>{},
+             .queues = request.queue_pairs,
+             .initiator_threads = request.initiator_threads,
+             .faults = request.faults,
+             .seed = request.seed,
+             .late_ns = request.late_ns})),
+        endpoint_(device_->open(kDefaultService)),
+        target_(*endpoint_) {}
+
+  [[nodiscard]] std::string kind() const override { return device_->kind(); }
+  [[nodiscard]] std::string name() const override { return device_->name(); }
+  [[nodiscard]] rdma::Provider provider() const override { return rdma::Provider::cxi; }
+  [[nodiscard]] rdma::Limits limits() const override {
+    const cxi::Limits l = device_->limits();
+    return {.max_requests = l.max_slots / 16,
+            .max_queue_pairs = kMaxQueues,
+            .max_inline = kMaxIdc,
+            .max_message = static_cast<u32>(std::min<u64>(l.max_transfer, rdma::kMaxMessage)),
+            .atomics = false,
+            .gpu_memory = l.gpu_memory,
+            .gpu_initiator = l.gpu_initiator};
+  }
+  [[nodiscard]] Region allocate(Place place, u64 bytes) override {
+    return device_->allocate(place, bytes, gpu_);
+  }
+  [[nodiscard]] std::unique_ptr<rdma::MemoryRegion> register_memory(const Region& region,
+                                                                    u32 access) override {
+    const bool remote = (access & (rdma::access::remote_read | rdma::access::remote_write)) != 0;
+    return std::make_unique<RmaMemory>(*endpoint_, target_, region, remote);
+  }
+  [[nodiscard]] std::unique_ptr<rdma::QueuePairObject> create_queue_pair(
+      const rdma::QueuePairShape& shape) override {
+    return std::make_unique<RmaQueue>(*endpoint_, shape);
+  }
+  [[nodiscard]] std::unique_ptr<rdma::OpRunner> runner(const std::vector<rdma::ConnectedEnds>& ends,
+                                                       const rdma::DriverShape& shape) override {
+    std::vector<Work::State> states;
+    for (const rdma::ConnectedEnds& e : ends) {
+      Work::State s;
+      s.own = dynamic_cast<RmaQueue&>(*e.own).start(shape.initiator);
+      states.push_back(s);
+    }
+    if (shape.initiator == Initiator::gpu)
+      return std::make_unique<measure::GpuRunner<Work>>(shape.gpu, rdma::op_kernels(provider()), shape.window,
+                                                        states);
+    return std::make_unique<measure::CpuRunner<Work>>(shape.threads, shape.window, states);
+  }
+  [[nodiscard]] measure::StatusName status_names() const override { return status_name; }
+  [[nodiscard]] const u32* alive(Initiator initiator) override { return device_->alive(initiator); }
+  [[nodiscard]] nlohmann::ordered_json counters() override { return device_->counters(); }
+
+ private:
+  std::shared_ptr<gpu::Gpu> gpu_;
+  std::unique_ptr<cxi::Device> device_;
+  std::unique_ptr<Endpoint> endpoint_;
+  TargetSide target_;
+};
+
+}  // namespace
+
+std::unique_ptr<rdma::Device> open_rma_device(const rdma::DeviceRequest& request) {
+  return std::make_unique<RmaDevice>(request);
+}
+
+}  // namespace doorbell::cxi

@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cxi/target.hpp"
+
+#include <doorbell/cxi/target_commands.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "cxi/names.hpp"
+#include "measure/clock.hpp"
+
+namespace doorbell::cxi {
+
+namespace {
+
+constexpr OneLane lane;
+constexpr u64 kConfirmNs = 1'000'000'000;
+constexpr u32 kSlots = 64;
+constexpr u64 kEventBytes = 4096;
+
+EventQueueState reading(EventQueueObject& object) {
+  EventQueueState s;
+  s.memory = object.memory(Initiator::cpu);
+  return s;
+}
+CommandQueueState writing(CommandQueueObject& object) {
+  CommandQueueState s;
+  s.memory = object.memory(Initiator::cpu);
+  return s;
+}
+/// The entries that a DFA can name besides the process.
+u32 entries_of(const Address& a) {
+  return (1u << (12 - a.pid_bits)) * 32;
+}
+
+}  // namespace
+
+TargetSide::TargetSide(Endpoint& endpoint)
+    : endpoint_(endpoint),
+      events_object_(endpoint.create_event_queue(kEventBytes, Place::pageable)),
+      commands_object_(endpoint.create_command_queue(
+          {.kind = CommandQueueKind::target, .slots = kSlots, .events = events_object_.get()})),
+      events_(reading(*events_object_)),
+      commands_(writing(*commands_object_)),
+      used_(entries_of(endpoint.address())) {}
+
+TargetSide::Exposed::~Exposed() {
+  entry_.reset();
+  side_.used_[offset_] = false;
+}
+
+std::unique_ptr<TargetSide::Exposed> TargetSide::expose(const MemoryDescriptor& memory) {
+  const auto free = std::ranges::find(used_, false);
+  if (free == used_.end())
+    throw Error("a portals entry", fmt::format("all {} of the endpoint are in use", used_.size()),
+                "use fewer queues");
+  const auto offset = static_cast<u32>(free - used_.begin());
+  used_[offset] = true;
+  std::unique_ptr<Exposed> exposed(new Exposed(*this, offset));
+  exposed->entry_ = endpoint_.create_portals_entry(*events_object_, offset);
+
+  SetState state;
+  state.ptlte_index = exposed->entry_->index();
+  state.ptlte_state = PtlteState::enabled;
+  submit(state);
+  expect(EventType::state_change, "enabling a portals entry");
+
+  Append append;
+  append.ptlte_index = exposed->entry_->index();
+  append.flags = append_flag::success_disable | append_flag::comm_disable | append_flag::unlink_disable |
+                 append_flag::op_put | append_flag::op_get;
+  append.lac = memory.lac();
+  append.start = memory.iova();
+  append.length = memory.bytes();
+  append.ignore_bits = 1;  // of restricted packets: PCIe's relaxed ordering
+  submit(append);
+  expect(EventType::link, "putting memory behind a portals entry");
+  return exposed;
+}
+
+template <class C>
+void TargetSide::submit(const C& command) {
+  if (!commands_.post(lane, command))
+    throw Error("a command to the target", "its queue stays full: the device does not read it");
+  (void)commands_.ring(lane);
+}
+
+void TargetSide::expect(EventType type, const char* what) {
+  const u64 end = wall_ns() + kConfirmNs;
+  auto event = events_.poll(lane);
+  while (event.bytes == 0) {
+    if (wall_ns() > end) throw Error(what, fmt::format("the event {} did not come in time", name(type)));
+    std::this_thread::yield();
+    event = events_.poll(lane);
+  }
+  const EventType got = event.type;
+  const ReturnCode code = event.return_code;
+  (void)events_.ack(lane);
+  if (got != type || code != ReturnCode::ok)
+    throw Error(what, fmt::format("the device answers {} with {}", name(got), name(code)));
+}
+
+}  // namespace doorbell::cxi
