@@ -143,21 +143,23 @@ const u64* Engine::commands(WorkQueue& q, u32 end) {
 /// What was stored to the launch page since the last look.
 bool Engine::hear(WorkQueue& q) {
   bool heard = false;
-  for (;;) {
+  for (u32 looks = 0; looks < kLooks; ++looks) {
     // The doorbell first: a window that was written before it is then there to be seen, and its commands come
     // before those that the doorbell announces. The acquire orders the commands in the ring behind it.
     u64* const word = doorbell_of(q.launch);
     const bool rang = load64_acquire(word) != kNoDoorbell;
     const u64 value = rang ? exchange64(word, kNoDoorbell) : 0;
     bool window = false;
-    while (take_window(q)) window = true;
+    for (u32 n = 0; n < kWindowSlots && take_window(q); ++n) window = true;
     heard = heard || rang || window;
-    if (!rang) {
-      if (!window) scan_windows(q);
-      return heard;
+    if (rang) {
+      apply(q, value);
+      continue;
     }
-    apply(q, value);
+    if (!window) scan_windows(q);
+    break;
   }
+  return heard;
 }
 
 void Engine::apply(WorkQueue& q, u64 doorbell) {

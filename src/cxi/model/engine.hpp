@@ -67,6 +67,7 @@ class Engine {
   static constexpr u64 kBurstBytes = u64{256} << 10;  // after so many others get their turn, and ACKs go out
   static constexpr u64 kGpuShare = 64;                // of its bytes count when a GPU copies them
   static constexpr u64 kReorderHoldNs = 30'000;
+  static constexpr u32 kLooks = 4;         // at a launch page in a round
   static constexpr u32 kLargestSlots = 4;  // of one command
   // Laps of scan_windows() before something written at a wrong place is rejected.
   static constexpr u32 kLittlePatience = 4, kPatience = 2000;
