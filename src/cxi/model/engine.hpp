@@ -138,6 +138,7 @@ class Engine {
   void complete(const Acknowledgement& a);
   [[nodiscard]] bool release_late();
   void unplug();
+  [[nodiscard]] bool settle();
 
   // engine_target.cpp: portals entries
   [[nodiscard]] ReturnCode append(const u64* words);
@@ -158,7 +159,7 @@ class Engine {
   void tell(u32 eq, const E& event) {
     EventProducer* const producer = eq < kMaxEventQueues ? event_queues_[eq] : nullptr;
     if (producer == nullptr) return;
-    (void)copier_.settle();
+    if (!settle()) return;
     const u64 refused = producer->refused();
     if (producer->write(dma_, event)) {
       counters_.events += 1;
