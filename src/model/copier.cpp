@@ -17,27 +17,29 @@ bool overlap(const u8* a, const u8* b, u64 a_bytes, u64 b_bytes) {
 
 }  // namespace
 
-bool Copier::is_open(const u8* to, const u8* from, u64 bytes) const {
-  return std::ranges::any_of(open_,
-                             [&](const Open& c) { return c.to == to && c.from == from && c.bytes == bytes; });
+/// Host memory that the GPU cannot reach has been read already, and may hold other bytes by now.
+bool Copier::is_open(const DmaPlace& to, const DmaPlace& from, u64 bytes) const {
+  if (!from.gpu && from.device == nullptr) return false;
+  return std::ranges::any_of(
+      open_, [&](const Open& c) { return c.to == to.address && c.from == from.address && c.bytes == bytes; });
 }
 
 /// Copies of one commit happen in any order, so one that meets what another reads or writes waits for it. The
 /// same copy once more does not: whichever comes last, the same bytes are there.
-bool Copier::order(const u8* to, const u8* from, u64 bytes) {
+bool Copier::order(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
   if (is_open(to, from, bytes)) return true;
   const auto meets = [&](const Open& c) {
-    return overlap(to, c.to, bytes, c.bytes) || overlap(to, c.from, bytes, c.bytes) ||
-           overlap(from, c.to, bytes, c.bytes);
+    return overlap(to.address, c.to, bytes, c.bytes) || overlap(to.address, c.from, bytes, c.bytes) ||
+           overlap(from.address, c.to, bytes, c.bytes);
   };
   if (open_.size() < kOpenCopies && std::ranges::none_of(open_, meets)) return true;
   return settle();
 }
 
 bool Copier::copy_gpu(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
-  if (!order(to.address, from.address, bytes)) return false;
+  if (!order(to, from, bytes)) return false;
   if (!dma_.copy(to, from, bytes)) return false;
-  if (!is_open(to.address, from.address, bytes)) open_.push_back({to.address, from.address, bytes});
+  if (!is_open(to, from, bytes)) open_.push_back({to.address, from.address, bytes});
   return true;
 }
 

@@ -19,7 +19,7 @@ class Copier {
   /// False: the DMA engine cannot.
   [[nodiscard]] bool copy(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
     if (!to.gpu && !from.gpu) [[likely]] {
-      if (!open_.empty() && !order(to.address, from.address, bytes)) return false;
+      if (!open_.empty() && !order(to, from, bytes)) return false;
       std::memmove(to.address, from.address, bytes);
       return true;
     }
@@ -38,8 +38,8 @@ class Copier {
     u8* from;
     u64 bytes;
   };
-  [[nodiscard]] bool is_open(const u8* to, const u8* from, u64 bytes) const;
-  [[nodiscard]] bool order(const u8* to, const u8* from, u64 bytes);
+  [[nodiscard]] bool is_open(const DmaPlace& to, const DmaPlace& from, u64 bytes) const;
+  [[nodiscard]] bool order(const DmaPlace& to, const DmaPlace& from, u64 bytes);
   [[nodiscard]] bool copy_gpu(const DmaPlace& to, const DmaPlace& from, u64 bytes);
 
   DmaEngine& dma_;

@@ -207,10 +207,10 @@ Engine::Result Engine::move(const Operation& op, const DmaPlace& local, const Li
       case Fault::corrupt: {
         scratch_.resize(op.bytes);
         const DmaPlace wire{scratch_.data(), nullptr, false};
-        if (!copier_.copy(wire, from, op.bytes) || !copier_.settle()) return broken;
+        if (!copier_.copy(wire, from, op.bytes) || !settle()) return broken;
         scratch_[strike.choice % op.bytes] ^= 0x5a;
         faults_.count(strike.fault);
-        const bool done = copier_.copy(to, wire, op.bytes) && copier_.settle();
+        const bool done = copier_.copy(to, wire, op.bytes) && settle();
         return done ? Result{} : broken;
       }
       default:
