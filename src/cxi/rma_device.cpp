@@ -3,7 +3,6 @@
 
 #include "cxi/rma_device.hpp"
 
-#include <doorbell/cxi/put_queue.hpp>
 #include <doorbell/gpu.hpp>
 
 #include <algorithm>
@@ -154,7 +153,7 @@ class RmaDevice final : public rdma::Device {
     std::vector<Work::State> states;
     for (const rdma::ConnectedEnds& e : ends) {
       Work::State s;
-      s.own = dynamic_cast<RmaQueue&>(*e.own).start(shape.initiator);
+      s.own = put_state(*e.own, shape.initiator);
       states.push_back(s);
     }
     if (shape.initiator == Initiator::gpu)
@@ -177,6 +176,10 @@ class RmaDevice final : public rdma::Device {
 
 std::unique_ptr<rdma::Device> open_rma_device(const rdma::DeviceRequest& request) {
   return std::make_unique<RmaDevice>(request);
+}
+
+PutQueueState put_state(rdma::QueuePairObject& queue, Initiator initiator) {
+  return dynamic_cast<RmaQueue&>(queue).start(initiator);
 }
 
 }  // namespace doorbell::cxi

@@ -5,6 +5,8 @@
 // loops, verification and records are those of src/rdma. Every connection leads back to this endpoint.
 #pragma once
 
+#include <doorbell/cxi/put_queue.hpp>
+
 #include "cxi/backends.hpp"
 #include "rdma/backends.hpp"
 
@@ -14,5 +16,8 @@ inline constexpr u32 kDefaultService = 1;
 
 /// Opens what rdma::DeviceRequest::spec names, at the default service.
 [[nodiscard]] std::unique_ptr<rdma::Device> open_rma_device(const rdma::DeviceRequest& request);
+
+/// Where a queue of such a device stands before its first operation; one that was used before begins anew.
+[[nodiscard]] PutQueueState put_state(rdma::QueuePairObject& queue, Initiator initiator);
 
 }  // namespace doorbell::cxi

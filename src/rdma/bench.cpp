@@ -91,7 +91,8 @@ class CellRun {
     for (const auto& [kind, count] : cell.errors) failed = failed || count > 0;
     into.failed = into.failed || failed;
     for (std::string& w : tally_.warnings())
-      into.warnings.push_back(fmt::format("{} {} bytes, {}: {}", o_.op_name(o_.op), s_.bytes, name(s_.part), w));
+      into.warnings.push_back(
+          fmt::format("{} {} bytes, {}: {}", o_.op_name(o_.op), s_.bytes, name(s_.part), w));
     if (into.stop_reason == "done") into.stop_reason = stop_name();
     into.cells.push_back(std::move(cell));
   }

@@ -1,0 +1,228 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What `doorbell cxi` measures, end to end against the software Cassini: puts, gets, IDC, and each fault by
+// its class.
+
+#include <doorbell/error.hpp>
+#include <gtest/gtest.h>
+
+#include "cxi/rma_device.hpp"
+#include "rdma/bench.hpp"
+
+namespace doorbell::cxi {
+namespace {
+
+using model::Fault;
+using rdma::BenchOptions;
+using rdma::BenchResult;
+using rdma::Op;
+
+/// A busy machine may keep a thread from running for a second; nothing here shall call that late.
+BenchOptions usual(Op op = Op::write) {
+  BenchOptions o;
+  o.path = "cxi";
+  o.open = open_rma_device;
+  o.provider = rdma::Provider::cxi;
+  o.device = "cxi-model0";
+  o.op = op;
+  o.iterations = 200;
+  o.timeout_s = 60;
+  o.late_after_s = 50;
+  return o;
+}
+
+void run_clean(const BenchOptions& o) {
+  const BenchResult r = rdma::run_bench(o, {});
+  EXPECT_FALSE(r.failed);
+  EXPECT_EQ(r.stop_reason, "done");
+  ASSERT_EQ(r.cells.size(), 2 * o.sizes.size());
+  for (const report::Cell& cell : r.cells) {
+    SCOPED_TRACE(cell.cell.dump());
+    for (const auto& [kind, n] : cell.errors) EXPECT_EQ(n, 0u) << kind;
+    EXPECT_EQ(cell.verify.failed(), 0u);
+    EXPECT_EQ(cell.verify.checked, cell.metrics.ops);
+    EXPECT_EQ(cell.metrics.ops, o.iterations * cell.cell.at("queue_pairs").get<u32>());
+    EXPECT_EQ(cell.path, "cxi");
+  }
+}
+
+TEST(CxiBench, PutsAndGetsOfAllSizes) {
+  for (const Op op : {Op::write, Op::read}) {
+    BenchOptions o = usual(op);
+    o.sizes = {0, 1, 31, 64, 512, 2047, 2048, 2049, 65536};
+    o.iterations = 60;
+    run_clean(o);
+    o.sizes = {4u << 20};
+    o.iterations = 4;
+    run_clean(o);
+  }
+}
+
+TEST(CxiBench, DataInTheCommand) {
+  BenchOptions o = usual();
+  o.inline_below = 224;
+  o.sizes = {0, 1, 15, 16, 17, 48, 49, 112, 113, 224, 225};
+  run_clean(o);
+  for (const report::Cell& cell : rdma::run_bench(o, {}).cells) {
+    const bool in_command = cell.cell.at("size_bytes").get<u32>() <= 224;
+    EXPECT_EQ(cell.cell.at("inlined").get<bool>(), in_command);
+    EXPECT_EQ(cell.extra.at("model").at("idc_puts").get<u64>(), in_command ? cell.metrics.ops : 0)
+        << cell.cell.dump();
+  }
+}
+
+TEST(CxiBench, QueuesAndShapes) {
+  BenchOptions o = usual();
+  o.queue_pairs = 5;
+  o.threads = 2;
+  o.sizes = {100};
+  o.iterations = 1000;
+  run_clean(o);
+  o.queue_pairs = 1;
+  for (const u32 batch : {1u, 3u, 64u}) {
+    o.batch = batch;
+    o.in_flight = 64;
+    run_clean(o);
+  }
+}
+
+TEST(CxiBench, SingleOperationsUseTheWindows) {
+  BenchOptions o = usual();
+  o.rate = false;
+  const BenchResult r = rdma::run_bench(o, {});
+  EXPECT_GT(r.cells.front().extra.at("model").at("window_writes").get<u64>(), 100u);
+}
+
+TEST(CxiBench, WhatIsRefused) {
+  BenchOptions o = usual(Op::fetch_add);
+  o.sizes = {8};
+  EXPECT_THROW((void)rdma::run_bench(o, {}), Error);
+  o = usual();
+  o.queue_pairs = 1000;
+  EXPECT_THROW((void)rdma::run_bench(o, {}), Error);
+  o = usual();
+  o.device = "cxi-model0:nosuch=1";
+  EXPECT_THROW((void)rdma::run_bench(o, {}), Error);
+}
+
+// --- faults ------------------------------------------------------------------------------------------------
+
+struct Outcome {
+  BenchResult result;
+  [[nodiscard]] const report::Cell& cell() const { return result.cells.front(); }
+  [[nodiscard]] u64 injected(Fault f) const {
+    return cell().extra.at("model").at("injected").at(std::string(model::name(f))).get<u64>();
+  }
+  [[nodiscard]] u64 error(const char* kind) const { return cell().errors.at(kind); }
+};
+
+BenchOptions faulty(Fault fault, double probability) {
+  BenchOptions o = usual();
+  o.sizes = {256};
+  o.latency = false;
+  o.iterations = 2000;
+  o.batch = 4;
+  o.faults.probability[static_cast<u32>(fault)] = probability;
+  return o;
+}
+
+Outcome run(const BenchOptions& o) {
+  return {rdma::run_bench(o, {})};
+}
+
+TEST(CxiFaults, FlippedBytes) {
+  for (const Op op : {Op::write, Op::read}) {
+    BenchOptions o = faulty(Fault::corrupt, 0.02);
+    o.op = op;
+    const Outcome r = run(o);
+    EXPECT_TRUE(r.result.failed);
+    EXPECT_GT(r.injected(Fault::corrupt), 0u);
+    EXPECT_EQ(r.cell().verify.corrupt, r.injected(Fault::corrupt));
+    EXPECT_EQ(r.cell().verify.failed(), r.cell().verify.corrupt);
+  }
+}
+
+TEST(CxiFaults, AcknowledgedButNotDone) {
+  const Outcome r = run(faulty(Fault::stale, 0.02));
+  EXPECT_TRUE(r.result.failed);
+  EXPECT_GT(r.injected(Fault::stale), 0u);
+  EXPECT_EQ(r.cell().verify.missing + r.cell().verify.stale, r.injected(Fault::stale));
+}
+
+TEST(CxiFaults, DataAtAnotherPlace) {
+  const Outcome r = run(faulty(Fault::misplace, 0.01));
+  EXPECT_TRUE(r.result.failed);
+  EXPECT_GE(r.cell().verify.failed(), r.injected(Fault::misplace));
+  EXPECT_GT(r.injected(Fault::misplace), 0u);
+}
+
+TEST(CxiFaults, ABadReturnCodeStopsTheQueueAndTheNextRepeatStartsAnew) {
+  BenchOptions o = faulty(Fault::error, 0.01);
+  o.device = "cxi-model0:nack=3";
+  o.repeats = 3;
+  const Outcome r = run(o);
+  EXPECT_TRUE(r.result.failed);
+  EXPECT_EQ(r.cell().repeats.size(), 3u);
+  EXPECT_GT(r.injected(Fault::error), 0u);
+  const auto& codes = r.cell().extra.at("cxi").at("completion_statuses");
+  EXPECT_EQ(codes.at("PT_DISABLED").get<u64>(), r.injected(Fault::error)) << codes.dump();
+  EXPECT_EQ(r.error("completion"), r.injected(Fault::error));
+  EXPECT_EQ(r.error("timeout"), 0u);
+}
+
+TEST(CxiFaults, AcknowledgedTwice) {
+  const Outcome r = run(faulty(Fault::duplicate, 0.005));
+  EXPECT_TRUE(r.result.failed);
+  EXPECT_GT(r.injected(Fault::duplicate), 0u);
+  // A count too many ends an operation too early, and is one too many at the end.
+  EXPECT_GT(r.cell().verify.duplicated, 0u);
+  EXPECT_LE(r.cell().verify.duplicated, r.injected(Fault::duplicate));
+}
+
+TEST(CxiFaults, LostAcknowledgements) {
+  BenchOptions o = faulty(Fault::drop, 0.01);
+  o.timeout_s = 0.5;
+  const Outcome r = run(o);
+  EXPECT_TRUE(r.result.failed);
+  EXPECT_EQ(r.result.stop_reason, "timeout");
+  // A counter cannot tell which acknowledgement is missing: at the end as many operations wait as were lost.
+  EXPECT_EQ(r.error("timeout"), r.injected(Fault::drop));
+}
+
+TEST(CxiFaults, LateAcknowledgements) {
+  BenchOptions o = faulty(Fault::delay, 0.005);
+  o.iterations = 400;
+  o.late_after_s = 0.05;
+  o.device = "cxi-model0:delay=0.1";
+  const Outcome r = run(o);
+  EXPECT_TRUE(r.result.failed);
+  EXPECT_GT(r.error("late"), 0u);
+  EXPECT_EQ(r.error("timeout"), 0u);
+}
+
+TEST(CxiFaults, TheDeviceGoesAway) {
+  const Outcome r = run(faulty(Fault::removal, 0.01));
+  EXPECT_TRUE(r.result.failed);
+  EXPECT_EQ(r.result.stop_reason, "removed");
+  EXPECT_EQ(r.error("removal"), 1u);
+}
+
+TEST(CxiFaults, AnEntryThatIsDisabledInMidRun) {
+  BenchOptions o = faulty(Fault::drop, 0);
+  o.device = "cxi-model0:pte-disable=700";
+  const Outcome r = run(o);
+  EXPECT_TRUE(r.result.failed);
+  EXPECT_GT(r.cell().extra.at("cxi").at("completion_statuses").at("PT_DISABLED").get<u64>(), 0u);
+}
+
+TEST(CxiFaults, AReadPointerThatStaysBehind) {
+  BenchOptions o = faulty(Fault::drop, 0);
+  o.device = "cxi-model0:stuck-read=50";
+  const Outcome r = run(o);
+  EXPECT_TRUE(r.result.failed);
+  EXPECT_GT(r.cell().extra.at("cxi").at("completion_statuses").at("RESOURCE_BUSY").get<u64>(), 0u);
+}
+
+}  // namespace
+}  // namespace doorbell::cxi
