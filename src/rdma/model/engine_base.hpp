@@ -5,10 +5,10 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <vector>
 
+#include "model/between_rounds.hpp"
 #include "model/link.hpp"
 #include "rdma/model/config.hpp"
 #include "rdma/model/transport.hpp"
@@ -44,7 +44,8 @@ class EngineBase {
       : shared_(shared),
         dma_(space, agent, index),
         faults_(shared.config.faults, shared.config.seed),
-        transport_(shared.memory, dma_, shared.atomics) {}
+        transport_(shared.memory, dma_, shared.atomics),
+        set_up_(shared.config.own_threads) {}
   virtual ~EngineBase() = default;
   EngineBase(const EngineBase&) = delete;
   EngineBase& operator=(const EngineBase&) = delete;
@@ -53,7 +54,7 @@ class EngineBase {
   virtual bool poll() = 0;
 
   /// Runs `work` on the engine's thread between two rounds and waits for it. One caller at a time.
-  void run_between_rounds(const std::function<void()>& work);
+  void run_between_rounds(const std::function<void()>& work) { set_up_.run(work); }
 
   // The following only inside run_between_rounds.
   void add(Qp& q);
@@ -66,7 +67,7 @@ class EngineBase {
   [[nodiscard]] u64 dma_faults() const { return dma_.faults() + transport_.violations(); }
 
  protected:
-  void serve_set_up();
+  void serve_set_up() { set_up_.serve(); }
 
   ModelShared& shared_;
   model::DmaEngine dma_;
@@ -76,7 +77,7 @@ class EngineBase {
   EngineCounters counters_;
 
  private:
-  std::atomic<const std::function<void()>*> request_{nullptr};
+  model::BetweenRounds set_up_;
 };
 
 }  // namespace doorbell::rdma

@@ -19,8 +19,6 @@ constexpr u32 kRemoteHeader = 16;  // address, key, length
 constexpr u32 kAtomicHeader = 28;
 constexpr u32 kAckHeader = 4;
 constexpr u32 kImmediate = 4;
-// Each copy is compared with every open one; a commit of 128 copies has paid for its round trip.
-constexpr u32 kOpenExtents = 256;
 
 u32 right_for(Op op) {
   if (is_atomic(op)) return access::remote_atomic;
@@ -111,39 +109,13 @@ Status Transport::find_remote(const WorkRequest& wr, const Qp& responder, Segmen
   return Status::ok;
 }
 
-bool Transport::settle() {
-  open_.clear();
-  return !dma_.pending() || dma_.commit();
-}
-
-/// Copies of one commit happen in any order, so one that meets what another writes waits for it.
-bool Transport::order(const u8* at, u64 bytes, bool written) {
-  const auto meets = [&](const Extent& e) {
-    return (written || e.written) && at < e.end && e.begin < at + bytes;
-  };
-  if (open_.size() < kOpenExtents && std::none_of(open_.begin(), open_.end(), meets)) return true;
-  return settle();
-}
-
-bool Transport::copy(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
-  if (!to.gpu && !from.gpu) [[likely]] {
-    std::memmove(to.address, from.address, bytes);
-    return true;
-  }
-  if (!order(from.address, bytes, false) || !order(to.address, bytes, true)) return false;
-  if (!dma_.copy(to, from, bytes)) return false;
-  open_.push_back({from.address, from.address + bytes, false});
-  open_.push_back({to.address, to.address + bytes, true});
-  return true;
-}
-
 bool Transport::move(const SegmentList& to, const SegmentList& from, u32 bytes, Strike& strike) {
   if (strike.fault != Fault::none && bytes > 0) [[unlikely]]
     return move_struck(to, from, bytes, strike);
   if (to.count == 1 && from.count == 1) [[likely]]
-    return copy(to.list[0].place, from.list[0].place, bytes);
+    return copier_.copy(to.list[0].place, from.list[0].place, bytes);
   return side_by_side(to, from, bytes,
-                      [this](const DmaPlace& t, const DmaPlace& f, u32 n) { return copy(t, f, n); });
+                      [this](const DmaPlace& t, const DmaPlace& f, u32 n) { return copier_.copy(t, f, n); });
 }
 
 bool Transport::move_struck(const SegmentList& to, const SegmentList& from, u32 bytes, Strike& strike) {
@@ -188,11 +160,11 @@ bool Transport::atomic(const WorkRequest& wr, const Segment& at, u64& old) {
   const std::scoped_lock lock(atomics_);
   u64 now = 0;
   const DmaPlace here{reinterpret_cast<u8*>(&now), nullptr, false};
-  if (!dma_.copy(here, at.place, sizeof now) || !settle()) return false;
+  if (!copier_.copy(here, at.place, sizeof now) || !settle()) return false;
   old = now;
   if (!adds && old != wr.compare) return true;
   now = adds ? old + wr.operand : wr.operand;
-  return dma_.copy(at.place, here, sizeof now) && settle();
+  return copier_.copy(at.place, here, sizeof now) && settle();
 }
 
 }  // namespace doorbell::rdma

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "model/dma.hpp"
+#include "model/copier.hpp"
 #include "model/fault.hpp"
 #include "rdma/model/memory_table.hpp"
 #include "rdma/model/qp.hpp"
@@ -44,7 +44,7 @@ class Transport {
  public:
   /// `atomics` is shared by all engines of the device.
   Transport(const MemoryTable& table, model::DmaEngine& dma, std::mutex& atomics)
-      : table_(table), dma_(dma), atomics_(atomics) {}
+      : table_(table), copier_(dma), atomics_(atomics) {}
 
   /// The requester's or a receive's own buffers, with local_write where the NIC will write.
   [[nodiscard]] Status find_local(const DecodedWqe& d, bool written, SegmentList& out);
@@ -62,24 +62,16 @@ class Transport {
   /// Reads, changes and writes 8 bytes, as one for every other atomic of this device.
   [[nodiscard]] bool atomic(const WorkRequest& wr, const Segment& at, u64& old);
   /// Something that move() started needs commit().
-  [[nodiscard]] bool settle();
+  [[nodiscard]] bool settle() { return copier_.settle(); }
   [[nodiscard]] u64 violations() const { return violations_.load(std::memory_order_relaxed); }
 
  private:
-  struct Extent {
-    u8* begin;
-    u8* end;
-    bool written;
-  };
   Status violation(Status s);
-  bool copy(const model::DmaPlace& to, const model::DmaPlace& from, u64 bytes);
-  bool order(const u8* at, u64 bytes, bool written);
   bool move_struck(const SegmentList& to, const SegmentList& from, u32 bytes, Strike& strike);
 
   const MemoryTable& table_;
-  model::DmaEngine& dma_;
+  model::Copier copier_;
   std::mutex& atomics_;
-  std::vector<Extent> open_;  // what copies of this commit touch
   std::vector<u8> scratch_;
   std::atomic<u64> violations_{0};
 };

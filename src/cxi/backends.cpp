@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cxi/backends.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include "cxi/model/open.hpp"
+#include "cxi/model/spec.hpp"
+
+namespace doorbell::cxi {
+
+const std::vector<Backend>& backends() {
+  static const std::vector<Backend> all = {
+      {"model", "cxi-modelN[:KEY=VALUE,...]", "model",
+       [] {
+         return BackendStatus{true, "software Cassini: command queues, events, counters, portals, faults"};
+       },
+       [](const std::string& spec) { return is_model(spec); }, open_model},
+  };
+  return all;
+}
+
+std::unique_ptr<Device> open_device(const DeviceRequest& request) {
+  for (const Backend& b : backends())
+    if (b.accepts(request.spec)) return b.open(request);
+  throw Error(fmt::format("--device {}", request.spec), "no back end of this build drives it",
+              "give --device cxi-model0 for the software model", ExitCode::absent);
+}
+
+}  // namespace doorbell::cxi

@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cxi/model/cassini.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <cerrno>
+
+#include "cxi/model/endpoint.hpp"
+
+namespace doorbell::cxi {
+
+namespace {
+
+constexpr u32 kFirstNid = 0x400;
+constexpr u64 kPage = 4096;
+
+}  // namespace
+
+u32 Handles::claim() {
+  for (u32 i = first_; i < used_.size(); ++i) {
+    if (used_[i]) continue;
+    used_[i] = true;
+    return i;
+  }
+  throw CallError(CallError::Call::other, ENOSPC, fmt::format("creating one of the model's {}", what_),
+                  fmt::format("all {} are in use", used_.size() - first_));
+}
+
+// Handle 0 of event queues and counters is none. Address contexts and processes begin at 1, so that a number
+// which somebody forgot to set is noticed.
+ModelCassini::ModelCassini(const ModelConfig& config, std::string name,
+                           std::vector<std::shared_ptr<gpu::Gpu>> gpus)
+    : config_(config),
+      name_(std::move(name)),
+      nid_((kFirstNid + config.number) & kMaxNid),
+      gpus_(std::move(gpus)),
+      alive_(registers(kPage)),
+      transmit_queues_("transmit queues", 0, kMaxTransmitQueues),
+      target_queues_("target queues", kMaxTransmitQueues, kMaxTransmitQueues + kMaxTargetQueues),
+      event_queues_("event queues", 1, kMaxEventQueues),
+      counters_("counters", 1, kMaxCounters),
+      entries_("portals entries", 0, kMaxPortalsEntries),
+      contexts_("address contexts", 1, kMaxContexts),
+      profiles_("communication profiles", 0, 16),
+      pids_("process numbers", 1, std::min(1u << config.pid_bits, kAnyPid)) {
+  auto* const word = reinterpret_cast<u32*>(alive_.host());
+  store_release(word, 1);
+  // Its polling costs every other kernel's fences and PCIe reads: it runs only where it is needed.
+  if (gpu() && config.gpu_memory) agent_ = std::make_unique<model::DmaAgent>(gpu(), 1);
+  engine_ = std::make_unique<Engine>(config_, nid_, space_, agent_.get(), word);
+  if (config.own_thread)
+    thread_ = std::make_unique<model::DeviceThread>("cxi-model", [this] { return engine_->poll(); });
+}
+
+ModelCassini::~ModelCassini() {
+  thread_.reset();
+}
+
+Limits ModelCassini::limits() const {
+  return {.max_slots = kMaxSlots,
+          .max_transfer = 0xffff'ffffULL,
+          .gpu_memory = agent_ != nullptr,
+          .gpu_initiator = gpu() != nullptr};
+}
+
+void ModelCassini::require_reachable(Place place, const char* what) const {
+  if (place == Place::gpu && agent_ == nullptr)
+    throw Error(what, "this model was opened without access to a GPU's memory");
+}
+
+Region ModelCassini::allocate(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> wanted) {
+  require_reachable(place, "GPU memory for the model");
+  // The agent is a kernel of the first GPU, and reaches no other's memory.
+  if (place == Place::gpu && wanted && wanted != gpu())
+    throw Error("GPU memory of another GPU",
+                fmt::format("the model's DMA agent runs on GPU {} and does not reach GPU {}",
+                            gpu()->info().index, wanted->info().index),
+                "use one GPU for both ends");
+  return space_.allocate(place, bytes, wanted ? std::move(wanted) : gpu());
+}
+
+std::unique_ptr<Endpoint> ModelCassini::open(u32 service) {
+  if (service != kDefaultService && service != kRestrictedService)
+    throw CallError(CallError::Call::service, ENOENT, fmt::format("service {} of {}", service, name_),
+                    "the model has services 1 and 2");
+  const std::scoped_lock lock(mutex_);
+  return std::make_unique<ModelEndpoint>(*this, service == kDefaultService ? kDefaultVni : kRestrictedVni);
+}
+
+const u32* ModelCassini::alive(Initiator initiator) {
+  return reinterpret_cast<const u32*>(initiator == Initiator::gpu ? alive_.device() : alive_.host());
+}
+
+nlohmann::ordered_json ModelCassini::counters() {
+  const EngineCounters& c = engine_->counters();
+  nlohmann::ordered_json j;
+  j["commands"] = c.commands.value();
+  j["puts"] = c.puts.value();
+  j["gets"] = c.gets.value();
+  j["idc_puts"] = c.idc_puts.value();
+  j["bytes"] = c.bytes.value();
+  j["packets"] = c.packets.value();
+  j["doorbells"] = c.doorbells.value();
+  j["window_writes"] = c.window_writes.value();
+  j["rejected_window_writes"] = c.rejected_windows.value();
+  j["invalid_doorbell_values"] = c.invalid_doorbells.value();
+  j["command_failures"] = c.command_failures.value();
+  j["refused_operations"] = c.refused_operations.value();
+  j["events"] = c.events.value();
+  j["dropped_events"] = c.dropped_events.value();
+  j["triggered_operations"] = c.triggered.value();
+  j["dma_faults"] = engine_->dma_faults();
+  nlohmann::ordered_json faults = nlohmann::ordered_json::object();
+  for (u32 k = 0; k < model::kFaultKinds; ++k) {
+    const auto f = static_cast<model::Fault>(k);
+    faults[std::string(model::name(f))] = injected(f);
+  }
+  faults["eq_full"] = c.eq_full.value();
+  faults["stuck_read"] = c.stuck_read.value();
+  faults["pte_disable"] = c.pte_disabled.value();
+  j["injected"] = std::move(faults);
+  return j;
+}
+
+}  // namespace doorbell::cxi

@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A software Cassini behind the Device interface: services, endpoints, handles, the device's thread.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "cxi/model/engine.hpp"
+#include "model/device_thread.hpp"
+
+namespace doorbell::cxi {
+
+/// Numbers that are in use; the lowest free one is handed out.
+class Handles {
+ public:
+  Handles(const char* what, u32 first, u32 end) : what_(what), first_(first), used_(end) {}
+  /// Throws CallError when all are in use.
+  [[nodiscard]] u32 claim();
+  void release(u32 handle) { used_[handle] = false; }
+
+ private:
+  const char* what_;
+  u32 first_;
+  std::vector<bool> used_;
+};
+
+/// Set-up calls from any thread, one at a time. The device must outlive what it created.
+class ModelCassini final : public Device {
+ public:
+  /// Service 1 is the default one, without restrictions; service 2 is restricted to a network of its own.
+  static constexpr u32 kDefaultService = 1, kRestrictedService = 2;
+  static constexpr u16 kDefaultVni = 1, kRestrictedVni = 10;
+
+  /// The first GPU reaches queues and runs the DMA agent; there may be none.
+  ModelCassini(const ModelConfig& config, std::string name, std::vector<std::shared_ptr<gpu::Gpu>> gpus = {});
+  ~ModelCassini() override;
+
+  [[nodiscard]] std::string kind() const override { return "model"; }
+  [[nodiscard]] std::string name() const override { return name_; }
+  [[nodiscard]] Limits limits() const override;
+  [[nodiscard]] Region allocate(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> gpu) override;
+  [[nodiscard]] std::unique_ptr<Endpoint> open(u32 service) override;
+  [[nodiscard]] const u32* alive(Initiator initiator) override;
+  [[nodiscard]] nlohmann::ordered_json counters() override;
+
+  [[nodiscard]] const ModelConfig& config() const { return config_; }
+  [[nodiscard]] u64 injected(model::Fault f) const { return engine_->faults().counted(f); }
+  /// One round of the device, for a device without a thread of its own. True when there was work.
+  bool poll() { return engine_->poll(); }
+
+ private:
+  friend class ModelEndpoint;
+  friend class ModelMemory;
+  friend class ModelEventQueue;
+  friend class ModelCommandQueue;
+  friend class ModelCounter;
+  friend class ModelPortalsEntry;
+
+  [[nodiscard]] const std::shared_ptr<gpu::Gpu>& gpu() const { return gpus_.empty() ? none_ : gpus_.front(); }
+  /// Memory of the device's own, which the first GPU reaches as well.
+  [[nodiscard]] Region registers(u64 bytes) const {
+    return Region(gpu() ? Place::pinned : Place::pageable, bytes, gpu());
+  }
+  void require_reachable(Place place, const char* what) const;
+
+  const ModelConfig config_;
+  const std::string name_;
+  const u32 nid_;
+  const std::vector<std::shared_ptr<gpu::Gpu>> gpus_;
+  const std::shared_ptr<gpu::Gpu> none_;
+  Region alive_;
+  SoftwareAddressSpace space_;
+  std::unique_ptr<model::DmaAgent> agent_;
+  std::unique_ptr<Engine> engine_;
+  std::recursive_mutex mutex_;  // set-up calls
+  Handles transmit_queues_, target_queues_, event_queues_, counters_, entries_, contexts_, profiles_, pids_;
+  u32 queues_created_ = 0;
+  std::unique_ptr<model::DeviceThread> thread_;  // last: it uses all of the above
+};
+
+}  // namespace doorbell::cxi

@@ -1,0 +1,261 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cxi/model/endpoint.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace doorbell::cxi {
+
+namespace {
+
+constexpr u64 kPage = 4096;
+constexpr u64 kMaxEventBytes = u64{1} << 31;
+
+u64 round_up(u64 n, u64 unit) {
+  return (n + unit - 1) / unit * unit;
+}
+
+/// The region's address for whoever drives a queue.
+u8* address_for(Initiator initiator, const Region& region, const char* what) {
+  u8* const at = initiator == Initiator::gpu ? region.device() : region.host();
+  if (at == nullptr)
+    throw Error(what, initiator == Initiator::gpu ? "the GPU cannot reach it" : "it lies in GPU memory");
+  return at;
+}
+
+QueuePlace place_of(const Region& region, Iova iova) {
+  return {region.host(), iova};
+}
+
+}  // namespace
+
+// --- objects -----------------------------------------------------------------------------------------------
+
+class ModelMemory final : public MemoryDescriptor {
+ public:
+  ModelMemory(ModelCassini& nic, u32 lac, const Region& region, Access access) : nic_(nic) {
+    iova_ = nic.space_.map(region, access);
+    lac_ = lac;
+    bytes_ = region.bytes();
+    const bool gpu = region.place() == Place::gpu;
+    const MappedMemory m{
+        iova_, bytes_, access, {gpu ? region.device() : region.host(), region.device(), gpu}};
+    nic_.engine_->set_up([&] { nic_.engine_->add(lac, m); });
+  }
+  ~ModelMemory() override {
+    const std::scoped_lock lock(nic_.mutex_);
+    nic_.engine_->set_up([&] { nic_.engine_->remove(lac_, iova_); });
+    nic_.space_.unmap(iova_);
+  }
+
+ private:
+  ModelCassini& nic_;
+};
+
+class ModelEventQueue final : public EventQueueObject {
+ public:
+  ModelEventQueue(ModelCassini& nic, u64 bytes, Place place)
+      : nic_(nic),
+        index_(nic.event_queues_.claim()),
+        events_(nic.space_, place, bytes, Access::read_write, nic.gpu()),
+        csr_(nic.registers(kPage)),
+        producer_(place_of(events_.region(), events_.iova()), reinterpret_cast<u64*>(csr_.host()),
+                  static_cast<u32>(bytes), nic.config_.eq_full) {
+    nic_.engine_->set_up([&] { nic_.engine_->add(index_, producer_); });
+  }
+  ~ModelEventQueue() override {
+    const std::scoped_lock lock(nic_.mutex_);
+    nic_.engine_->set_up([&] { nic_.engine_->remove_event_queue(index_); });
+    nic_.event_queues_.release(index_);
+  }
+  [[nodiscard]] EventQueueMemory memory(Initiator initiator) override {
+    EventQueueMemory m;
+    m.events = address_for(initiator, events_.region(), "an event queue");
+    m.csr = reinterpret_cast<u64*>(address_for(initiator, csr_, "an event queue's register"));
+    m.bytes = producer_.bytes();
+    m.index = index_;
+    return m;
+  }
+  [[nodiscard]] u32 index() const { return index_; }
+
+ private:
+  ModelCassini& nic_;
+  u32 index_;
+  Mapped events_;
+  Region csr_;
+  EventProducer producer_;
+};
+
+class ModelCommandQueue final : public CommandQueueObject {
+ public:
+  ModelCommandQueue(ModelCassini& nic, const CommandQueueShape& shape, u32 slots, u32 vni)
+      : nic_(nic),
+        ring_(nic.space_, shape.queue_memory, u64{slots} * kSlotBytes, Access::read_write, nic.gpu()),
+        launch_(nic.registers(kLaunchBytes)) {
+    const bool target = shape.kind == CommandQueueKind::target;
+    queue_.index = (target ? nic.target_queues_ : nic.transmit_queues_).claim();
+    queue_.ordinal = nic.queues_created_++;
+    queue_.kind = shape.kind;
+    queue_.slots = slots;
+    if (shape.events != nullptr) queue_.eq = dynamic_cast<ModelEventQueue&>(*shape.events).index();
+    queue_.ring = place_of(ring_.region(), ring_.iova());
+    queue_.launch = launch_.host();
+    queue_.vni = vni;
+    nic_.engine_->set_up([&] { nic_.engine_->add(queue_); });
+  }
+  ~ModelCommandQueue() override {
+    const std::scoped_lock lock(nic_.mutex_);
+    nic_.engine_->set_up([&] { nic_.engine_->remove(queue_); });
+    const bool target = queue_.kind == CommandQueueKind::target;
+    (target ? nic_.target_queues_ : nic_.transmit_queues_).release(queue_.index);
+  }
+  [[nodiscard]] CommandQueueMemory memory(Initiator initiator) override {
+    CommandQueueMemory m;
+    m.ring = reinterpret_cast<Word16*>(address_for(initiator, ring_.region(), "a command queue"));
+    m.launch = address_for(initiator, launch_, "a command queue's launch page");
+    m.slots = queue_.slots;
+    m.index = queue_.index;
+    m.triggered = queue_.kind == CommandQueueKind::triggered;
+    return m;
+  }
+
+ private:
+  ModelCassini& nic_;
+  Mapped ring_;
+  Region launch_;
+  WorkQueue queue_;
+};
+
+class ModelCounter final : public CounterObject {
+ public:
+  ModelCounter(ModelCassini& nic, bool writeback, Place place) : nic_(nic), doorbell_(nic.registers(kPage)) {
+    if (writeback) writeback_ = Mapped(nic.space_, place, kPage, Access::read_write, nic.gpu());
+    ct_.index = nic.counters_.claim();
+    ct_.doorbell = reinterpret_cast<u64*>(doorbell_.host());
+    ct_.writes_back = writeback;
+    if (writeback) ct_.writeback = place_of(writeback_.region(), writeback_.iova());
+    nic_.engine_->set_up([&] { nic_.engine_->add(ct_); });
+  }
+  ~ModelCounter() override {
+    const std::scoped_lock lock(nic_.mutex_);
+    nic_.engine_->set_up([&] { nic_.engine_->remove(ct_); });
+    nic_.counters_.release(ct_.index);
+  }
+  [[nodiscard]] CounterMemory memory(Initiator initiator) override {
+    CounterMemory m;
+    m.doorbell = reinterpret_cast<u64*>(address_for(initiator, doorbell_, "a counter's doorbell page"));
+    if (ct_.writes_back)
+      m.writeback = reinterpret_cast<const u64*>(
+          address_for(initiator, writeback_.region(), "what a counter writes back"));
+    m.index = ct_.index;
+    return m;
+  }
+
+ private:
+  ModelCassini& nic_;
+  Region doorbell_;
+  Mapped writeback_;
+  CountingEvent ct_;
+};
+
+class ModelPortalsEntry final : public PortalsEntry {
+ public:
+  ModelPortalsEntry(ModelEndpoint& endpoint, ModelEventQueue& events, u32 pid_offset)
+      : endpoint_(endpoint), nic_(endpoint.nic_) {
+    index_ = nic_.entries_.claim();
+    pte_.index = index_;
+    pte_.vni = endpoint.vni_;
+    pte_.pid = endpoint.pid_;
+    pte_.idx = pid_offset;
+    pte_.eq = events.index();
+    pte_.state = PtlteState::disabled;
+    endpoint_.offsets_.push_back(pid_offset);
+    nic_.engine_->set_up([&] { nic_.engine_->add(pte_); });
+  }
+  ~ModelPortalsEntry() override {
+    const std::scoped_lock lock(nic_.mutex_);
+    nic_.engine_->set_up([&] { nic_.engine_->remove(pte_); });
+    std::erase(endpoint_.offsets_, pte_.idx);
+    nic_.entries_.release(index_);
+  }
+
+ private:
+  ModelEndpoint& endpoint_;
+  ModelCassini& nic_;
+  TableEntry pte_;
+};
+
+// --- the endpoint ------------------------------------------------------------------------------------------
+
+ModelEndpoint::ModelEndpoint(ModelCassini& nic, u16 vni) : nic_(nic), vni_(vni) {
+  lac_ = nic.contexts_.claim();
+  pid_ = nic.pids_.claim();
+  lcid_ = nic.profiles_.claim();
+  nic_.engine_->set_up([&] { nic_.engine_->add_domain(vni_, pid_, lcid_); });
+}
+
+ModelEndpoint::~ModelEndpoint() {
+  const std::scoped_lock lock(nic_.mutex_);
+  nic_.engine_->set_up([&] { nic_.engine_->remove_domain(vni_, pid_, lcid_); });
+  nic_.contexts_.release(lac_);
+  nic_.pids_.release(pid_);
+  nic_.profiles_.release(lcid_);
+}
+
+Address ModelEndpoint::address() const {
+  return {.nid = nic_.nid_, .pid = pid_, .pid_bits = nic_.config_.pid_bits, .vni = vni_};
+}
+
+std::unique_ptr<MemoryDescriptor> ModelEndpoint::map(const Region& region, Access access) {
+  nic_.require_reachable(region.place(), "mapping GPU memory");
+  if (region.bytes() == 0)
+    throw CallError(CallError::Call::map, EINVAL, "mapping memory for the model", "the region is empty");
+  const std::scoped_lock lock(nic_.mutex_);
+  return std::make_unique<ModelMemory>(nic_, lac_, region, access);
+}
+
+std::unique_ptr<EventQueueObject> ModelEndpoint::create_event_queue(u64 bytes, Place place) {
+  nic_.require_reachable(place, "an event queue in GPU memory");
+  if (bytes == 0 || bytes > kMaxEventBytes)
+    throw CallError(CallError::Call::other, EINVAL, "an event queue of the model",
+                    fmt::format("{} bytes are not in 1..{}", bytes, kMaxEventBytes));
+  const std::scoped_lock lock(nic_.mutex_);
+  return std::make_unique<ModelEventQueue>(nic_, round_up(bytes, kPage), place);
+}
+
+std::unique_ptr<CommandQueueObject> ModelEndpoint::create_command_queue(const CommandQueueShape& shape) {
+  nic_.require_reachable(shape.queue_memory, "a command queue in GPU memory");
+  if (shape.slots > kMaxSlots)
+    throw CallError(CallError::Call::other, EINVAL, "a command queue of the model",
+                    fmt::format("{} slots are not in 0..{}", shape.slots, kMaxSlots));
+  // As the driver does: a power of two of pages.
+  u32 slots = kMinSlots;
+  while (slots < shape.slots) slots *= 2;
+  const std::scoped_lock lock(nic_.mutex_);
+  return std::make_unique<ModelCommandQueue>(nic_, shape, slots, vni_);
+}
+
+std::unique_ptr<CounterObject> ModelEndpoint::create_counter(bool writeback, Place place) {
+  nic_.require_reachable(writeback ? place : Place::pageable, "a counter in GPU memory");
+  const std::scoped_lock lock(nic_.mutex_);
+  return std::make_unique<ModelCounter>(nic_, writeback, place);
+}
+
+std::unique_ptr<PortalsEntry> ModelEndpoint::create_portals_entry(EventQueueObject& events, u32 pid_offset) {
+  const u32 last = std::min(kMaxPidOffset, (1u << (12 - nic_.config_.pid_bits)) * 32 - 1);
+  if (pid_offset > last)
+    throw CallError(CallError::Call::other, EINVAL, "a portals entry of the model",
+                    fmt::format("pid offset {} is not in 0..{}", pid_offset, last));
+  const std::scoped_lock lock(nic_.mutex_);
+  if (std::ranges::find(offsets_, pid_offset) != offsets_.end())
+    throw CallError(CallError::Call::other, EEXIST, "a portals entry of the model",
+                    fmt::format("pid offset {} is in use", pid_offset));
+  return std::make_unique<ModelPortalsEntry>(*this, dynamic_cast<ModelEventQueue&>(events), pid_offset);
+}
+
+}  // namespace doorbell::cxi

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a process creates on the software Cassini. Each object registers itself with the engine and takes
+// itself back when it is destroyed.
+#pragma once
+
+#include "cxi/model/cassini.hpp"
+
+namespace doorbell::cxi {
+
+class ModelEndpoint final : public Endpoint {
+ public:
+  ModelEndpoint(ModelCassini& nic, u16 vni);
+  ~ModelEndpoint() override;
+
+  [[nodiscard]] Address address() const override;
+  [[nodiscard]] std::unique_ptr<MemoryDescriptor> map(const Region& region, Access access) override;
+  [[nodiscard]] std::unique_ptr<EventQueueObject> create_event_queue(u64 bytes, Place place) override;
+  [[nodiscard]] std::unique_ptr<CommandQueueObject> create_command_queue(
+      const CommandQueueShape& shape) override;
+  [[nodiscard]] std::unique_ptr<CounterObject> create_counter(bool writeback, Place place) override;
+  [[nodiscard]] std::unique_ptr<PortalsEntry> create_portals_entry(EventQueueObject& events,
+                                                                   u32 pid_offset) override;
+  /// What an LCID command names the endpoint's network by.
+  [[nodiscard]] u32 lcid() const { return lcid_; }
+
+ private:
+  ModelCassini& nic_;
+  u16 vni_;
+  u32 pid_ = 0;
+  u32 lcid_ = 0;
+  u32 lac_ = 0;
+  std::vector<u32> offsets_;  ///< of portals entries that are mapped
+  friend class ModelPortalsEntry;
+};
+
+}  // namespace doorbell::cxi

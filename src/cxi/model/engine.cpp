@@ -1,0 +1,400 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cxi/model/engine.hpp"
+
+#include <algorithm>
+
+#include "cxi/model/launch.hpp"
+
+namespace doorbell::cxi {
+
+Engine::Engine(const ModelConfig& config, u32 nid, const SoftwareAddressSpace& space, model::DmaAgent* agent,
+               u32* alive)
+    : config_(config),
+      nid_(nid),
+      alive_(alive),
+      set_up_(config.own_thread),
+      dma_(space, agent, 0),
+      copier_(dma_),
+      faults_(config.faults, config.seed),
+      link_(config.bytes_per_s, config.latency_ns),
+      timed_(link_.limited() || config.jitter_ns > 0),
+      careful_(timed_ || faults_.active() || config.pte_disable > 0),
+      event_queues_(kMaxEventQueues),
+      counting_events_(kMaxCounters),
+      table_(kMaxPortalsEntries) {}
+
+// --- set-up ----------------------------------------------------------------------------------------------
+
+void Engine::set_up(const std::function<void()>& work) {
+  set_up_.run([&] {
+    (void)copier_.settle();
+    bring_up_to_date();
+    ++epoch_;
+    work();
+  });
+}
+
+void Engine::add(WorkQueue& q) {
+  queues_.push_back(&q);
+  q.status.rd_ptr = kStatusSlots;
+  q.status.return_code = ReturnCode::ok;
+  clear_launch_page(q.launch);
+  publish(q);
+}
+
+void Engine::remove(WorkQueue& q) {
+  std::erase(queues_, &q);
+}
+
+void Engine::add(u32 index, EventProducer& eq) {
+  event_queues_[index] = &eq;
+  event_queues_in_use_.push_back(&eq);
+}
+
+void Engine::remove_event_queue(u32 index) {
+  std::erase(event_queues_in_use_, event_queues_[index]);
+  event_queues_[index] = nullptr;
+}
+
+void Engine::remove(CountingEvent& ct) {
+  waiting_ -= static_cast<u32>(ct.waiting.size());
+  counting_events_[ct.index] = nullptr;
+  std::erase(counters_in_use_, &ct);
+  std::erase(dirty_, &ct);
+}
+
+void Engine::add(TableEntry& pte) {
+  table_[pte.index] = &pte;
+}
+
+void Engine::remove(TableEntry& pte) {
+  for (const auto& list : pte.lists) list_entries_ -= static_cast<u32>(list.size());
+  table_[pte.index] = nullptr;
+}
+
+void Engine::remove(u32 lac, Iova begin) {
+  std::erase_if(contexts_[lac], [&](const MappedMemory& m) { return m.begin == begin; });
+}
+
+void Engine::add_domain(u32 vni, u32 pid, u32 lcid) {
+  domains_.push_back({vni, pid, lcid});
+}
+
+void Engine::remove_domain(u32 vni, u32 pid, u32 lcid) {
+  std::erase_if(domains_, [&](const Domain& d) { return d.vni == vni && d.pid == pid && d.lcid == lcid; });
+}
+
+// --- a round ---------------------------------------------------------------------------------------------
+
+bool Engine::poll() {
+  set_up_.serve();
+  if (removed_) return false;
+  now_ = 0;
+  bool work = false;
+  for (WorkQueue* q : queues_) {
+    work = serve(*q) || work;
+    if (removed_) return true;
+  }
+  for (CountingEvent* ct : counters_in_use_) work = hear(*ct) || work;
+  if (!late_.empty()) work = release_late() || work;
+  bring_up_to_date();
+  if (!work)
+    for (EventProducer* eq : event_queues_in_use_) eq->look(dma_);
+  return work;
+}
+
+/// Takes commands of one queue, if there are any.
+bool Engine::serve(WorkQueue& q) {
+  const bool heard = hear(q);
+  if (q.stopped || q.read32 == 2 * q.write) return heard;
+  if (q.ready_ns > 0) {
+    if (q.ready_ns > now()) return heard;
+    q.ready_ns = 0;
+  }
+  u32 end = q.write;
+  if (end < q.read32 / 2) end = q.slots;
+  // A multiple of the largest command: none lies across the end of a burst.
+  end = std::min(end, (q.read32 / 2 + kBurstSlots) / kLargestSlots * kLargestSlots);
+  const u64* const words = commands(q, end);
+  if (words == nullptr) return heard;
+  burst_bytes_ = 0;
+  const u32 before = q.read32;
+  q.read32 = run(q, words, q.read32, 2 * end, false);
+  const bool advanced = q.read32 != before;
+  if (q.read32 >= 2 * q.slots) q.read32 = 2 * kStatusSlots;
+  publish(q);
+  return heard || advanced || q.stopped;
+}
+
+/// The commands from the read pointer to slot `end`, which lies behind it.
+const u64* Engine::commands(WorkQueue& q, u32 end) {
+  const u64 offset = u64{q.read32} * 32;
+  if (q.ring.host != nullptr) return reinterpret_cast<const u64*>(q.ring.host + offset);
+  q.staged.resize(u64{kBurstSlots + 1} * kSlotBytes / 8);
+  const u64 bytes = u64{end} * kSlotBytes - offset;
+  if (!dma_.fetch(q.ring.iova + offset, q.staged.data(), bytes) || !copier_.settle()) return nullptr;
+  return q.staged.data();
+}
+
+// --- the launch page -------------------------------------------------------------------------------------
+
+/// What was stored to the launch page since the last look.
+bool Engine::hear(WorkQueue& q) {
+  bool heard = false;
+  for (;;) {
+    // The doorbell first: a window that was written before it is then there to be seen, and its commands come
+    // before those that the doorbell announces. The acquire orders the commands in the ring behind it.
+    u64* const word = doorbell_of(q.launch);
+    const bool rang = load64_acquire(word) != kNoDoorbell;
+    const u64 value = rang ? exchange64(word, kNoDoorbell) : 0;
+    bool window = false;
+    while (take_window(q)) window = true;
+    heard = heard || rang || window;
+    if (!rang) {
+      if (!window) scan_windows(q);
+      return heard;
+    }
+    apply(q, value);
+  }
+}
+
+void Engine::apply(WorkQueue& q, u64 doorbell) {
+  counters_.doorbells += 1;
+  const u32 slot = static_cast<u32>(doorbell & 0xffff);
+  if (slot < kStatusSlots || slot >= q.slots) {
+    counters_.invalid_doorbells += 1;
+    return;
+  }
+  q.write = slot;
+  if (config_.doorbell_ns > 0) q.ready_ns = now() + config_.doorbell_ns;
+}
+
+/// Takes a low-latency window that was written at the place which comes next.
+bool Engine::take_window(WorkQueue& q) {
+  if (q.stopped) return false;
+  const u32 slot = q.write;
+  const bool odd = (slot & 1) != 0;
+  const u32 next = slot + 1 == q.slots ? kStatusSlots : slot + 1;
+  u64 copy[2 * kSlotWords];
+  u32 skipped = 0;
+  u32 taken = 1;
+  if (!take_words(window_of(q.launch, kWindow64, slot), 1, q.torn_polls, copy)) {
+    skipped = odd ? 1 : 0;
+    taken = 2;
+    u64* const window =
+        odd ? window_of(q.launch, kWindowUnaligned, next) : window_of(q.launch, kWindowAligned, slot);
+    if (!take_words(window, 2, q.torn_polls, copy)) return false;
+  }
+  counters_.window_writes += 1;
+  q.suspect = nullptr;
+  const u32 first = skipped != 0 ? next : slot;
+  u32 end = first + taken;
+  const bool empty = q.read32 == 2 * q.write;
+  q.write = end >= q.slots ? end - q.slots + kStatusSlots : end;
+  // A device that is still busy with earlier commands fetches these from the ring like all others.
+  if (!empty) return true;
+  burst_bytes_ = 0;
+  if (skipped != 0) counters_.commands += 1;
+  end = run(q, copy, 2 * first, 2 * end, true);
+  q.read32 = end >= 2 * q.slots ? 2 * kStatusSlots : end;
+  publish(q);
+  return true;
+}
+
+/// Finds writes to windows at places that do not come next. One place a round: this is no hot path.
+void Engine::scan_windows(WorkQueue& q) {
+  q.scan = (q.scan + 1) % kWindowSlots;
+  for (const u32 base : {kWindow64, kWindowAligned, kWindowUnaligned}) {
+    u64* const at = window_of(q.launch, base, q.scan);
+    const bool written = load64_acquire(at) != kUnwritten;
+    if (at != q.suspect) {
+      if (written && q.suspect == nullptr) q.suspect = at, q.suspect_rounds = 0;
+      continue;
+    }
+    // What lies close ahead may belong to a window that somebody is writing just now.
+    const u32 patience = (q.scan - q.write) % kWindowSlots <= 2 ? kPatience : kLittlePatience;
+    if (written && ++q.suspect_rounds < patience) continue;
+    q.suspect = nullptr;
+    if (!written) continue;
+    for (u32 k = 0; k < kSlotWords; ++k) store64_relaxed(at + k, kUnwritten);
+    counters_.rejected_windows += 1;
+    q.status.rejected = (q.status.rejected + 1) & 0xffff;
+    publish(q);
+  }
+}
+
+void Engine::publish(WorkQueue& q) {
+  const bool stuck =
+      config_.stuck_read > 0 && q.kind == CommandQueueKind::transmit && q.serial >= config_.stuck_read;
+  if (!stuck) {
+    q.status.rd_ptr = q.read32 / 2;
+  } else if (!q.was_struck) {
+    q.was_struck = true;
+    counters_.stuck_read += 1;
+  }
+  const u64 word = pack(q.status).w[0];
+  if (word == q.published) return;
+  q.published = word;
+  // The release orders this thread's reads of commands before their slots are free.
+  if (q.ring.host != nullptr) store64_release(reinterpret_cast<u64*>(q.ring.host), word);
+  else if (dma_.deliver(q.ring.iova, &word, sizeof word)) (void)copier_.settle();
+}
+
+// --- commands --------------------------------------------------------------------------------------------
+
+/// Executes commands from `unit` up to `end`. Returns where the next one is.
+u32 Engine::run(WorkQueue& q, const u64* words, u32 unit, u32 end, bool window) {
+  while (unit < end) {
+    if (config_.window != 0 && late_.size() >= config_.window && !window) break;
+    // An initiator has just written these lines, each of them a miss. Past the ring's end it is harmless.
+    __builtin_prefetch(words + 4 * kSlotWords);
+    const CommandHeader h = header_of(words[0]);
+    const u32 units = h.units();
+    ReturnCode code = ReturnCode::ok;
+    if ((unit & (units - 1)) != 0) code = ReturnCode::cmd_align_error;
+    else if (units > end - unit) code = ReturnCode::cmd_invalid_arg;
+    else code = execute(q, h, words);
+    if (removed_) return unit;
+    if (code != ReturnCode::ok) [[unlikely]] {
+      fail(q, code, h.byte(), unit, window);
+      return unit;
+    }
+    counters_.commands += 1;
+    unit += units;
+    words += 4 * u64{units};
+    if (burst_bytes_ >= kBurstBytes && !window) break;
+  }
+  return unit;
+}
+
+ReturnCode Engine::execute(WorkQueue& q, const CommandHeader& h, const u64* words) {
+  const bool triggered = q.kind == CommandQueueKind::triggered;
+  // A queue of counter commands knows no command of 32 or 256 bytes.
+  if (triggered && (h.size_code == 0 || h.size_code == 3)) return ReturnCode::cmd_invalid_arg;
+  switch (h.kind()) {
+    case CommandType::dma:
+      return q.kind == CommandQueueKind::transmit ? execute_dma(q, h, words) : ReturnCode::illegal_op;
+    case CommandType::idc:
+      if (h.opcode == static_cast<u32>(Opcode::noop) && !triggered) return ReturnCode::ok;
+      return q.kind == CommandQueueKind::transmit ? execute_idc(q, h, words) : ReturnCode::illegal_op;
+    case CommandType::counter:
+      return triggered ? execute_counter(q, h, words) : ReturnCode::illegal_op;
+    case CommandType::queue:
+      return execute_queue(q, h, words);
+  }
+  return ReturnCode::illegal_op;
+}
+
+ReturnCode Engine::execute_dma(WorkQueue& q, const CommandHeader& h, const u64* words) {
+  Operation op;
+  if (NomatchDma dma; decode(words, dma)) [[likely]] {
+    op.fields = &dma;
+    op.opcode = dma.opcode;
+    op.bytes = dma.request_len;
+    return operate(q, op);
+  }
+  FullDma dma;
+  if (decode(words, dma) && dma.opcode != Opcode::rendezvous_put) {
+    op.fields = &dma;
+    op.opcode = dma.opcode;
+    op.bytes = dma.request_len;
+    op.user_ptr = dma.user_ptr;
+    op.initiator = dma.initiator;
+    op.match_bits = dma.match_bits;
+    op.header_data = dma.header_data;
+    return operate(q, op);
+  }
+  if (h.opcode == static_cast<u32>(Opcode::noop)) return ReturnCode::ok;
+  // Opcodes that exist and are not modelled, and those that do not exist.
+  return h.opcode <= static_cast<u32>(Opcode::reduction) ? ReturnCode::illegal_op
+                                                         : ReturnCode::cmd_invalid_arg;
+}
+
+ReturnCode Engine::execute_idc(WorkQueue& q, const CommandHeader& h, const u64* words) {
+  if (CState state; decode(words, state)) {
+    if ((words[0] >> 8 & 0xff) != 32) return ReturnCode::cmd_invalid_arg;
+    q.cstate = state;
+    q.has_cstate = true;
+    return ReturnCode::ok;
+  }
+  IdcPut put;
+  if (!decode(words, put))
+    return h.opcode <= static_cast<u32>(Opcode::reduction) && h.opcode != static_cast<u32>(Opcode::put) &&
+                   h.opcode != static_cast<u32>(Opcode::cstate)
+               ? ReturnCode::illegal_op
+               : ReturnCode::cmd_invalid_arg;
+  if (!q.has_cstate || put.bytes > idc_limit(q.cstate.flags.restricted)) return ReturnCode::cmd_invalid_arg;
+  DmaFields fields;
+  fields.index_ext = q.cstate.index_ext;
+  fields.lac = q.cstate.write_lac;
+  fields.flags = q.cstate.flags;
+  fields.dfa = put.dfa;
+  fields.remote_offset = put.remote_offset;
+  fields.request_len = put.bytes;
+  fields.ct = q.cstate.ct;
+  fields.eq = q.cstate.eq;
+  Operation op;
+  op.fields = &fields;
+  op.opcode = Opcode::put;
+  op.inlined = put.payload;
+  op.bytes = put.bytes;
+  op.user_ptr = q.cstate.user_ptr;
+  op.initiator = q.cstate.initiator;
+  return operate(q, op);
+}
+
+ReturnCode Engine::execute_queue(WorkQueue& q, const CommandHeader& h, const u64* words) {
+  const auto opcode = static_cast<QueueOpcode>(h.opcode);
+  switch (opcode) {
+    case QueueOpcode::noop:
+      return ReturnCode::ok;
+    case QueueOpcode::fence:
+      (void)copier_.settle();
+      return ReturnCode::ok;
+    case QueueOpcode::lcid: {
+      Lcid lcid;
+      if (!decode(words, lcid)) return ReturnCode::cmd_invalid_arg;
+      const auto found = std::ranges::find_if(domains_, [&](const Domain& d) { return d.lcid == lcid.lcid; });
+      if (found == domains_.end()) return ReturnCode::cmd_invalid_arg;
+      q.vni = found->vni;
+      q.epoch = 0;  // what it last sent to may not be there in another network
+      return ReturnCode::ok;
+    }
+    case QueueOpcode::append:
+    case QueueOpcode::search:
+    case QueueOpcode::search_and_delete:
+    case QueueOpcode::unlink:
+    case QueueOpcode::set_state:
+      if (q.kind != CommandQueueKind::target) return ReturnCode::illegal_op;
+      if (opcode == QueueOpcode::append) return append(words);
+      return opcode == QueueOpcode::set_state ? set_state(words) : ReturnCode::illegal_op;
+  }
+  return ReturnCode::cmd_invalid_arg;
+}
+
+/// A command that cannot be carried out stops its queue.
+void Engine::fail(WorkQueue& q, ReturnCode code, u32 header, u32 unit, bool window) {
+  counters_.command_failures += 1;
+  q.stopped = true;
+  q.status.return_code = code;
+  q.status.fail_command = header;
+  q.status.fail_loc_32 = (unit & 1) != 0;
+  q.status.fail_ll = window;
+  CommandFailureEvent e;
+  e.type = EventType::command_failure;
+  e.return_code = code;
+  e.is_target = q.index >= kMaxTransmitQueues;
+  e.cq_id = e.is_target ? q.index - kMaxTransmitQueues : q.index;
+  e.fail_loc = unit / 2;
+  e.fail_command = header;
+  if (q.eq != 0) tell(q.eq, e);
+}
+
+void Engine::unplug() {
+  removed_ = true;
+  store_release(alive_, 0);
+}
+
+}  // namespace doorbell::cxi

@@ -1,0 +1,214 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The data path of the software Cassini: one thread that owns every queue, counter and portals entry, so
+// there is no lock.
+#pragma once
+
+#include <queue>
+
+#include "cxi/model/config.hpp"
+#include "cxi/model/objects.hpp"
+#include "measure/clock.hpp"
+#include "model/between_rounds.hpp"
+#include "model/copier.hpp"
+#include "model/link.hpp"
+
+namespace doorbell::cxi {
+
+/// Counted by the engine's thread, read by anyone.
+class Count {
+ public:
+  void operator+=(u64 n) { n_.store(n_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
+  [[nodiscard]] u64 value() const { return n_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<u64> n_{0};
+};
+
+struct EngineCounters {
+  Count commands, puts, gets, idc_puts, bytes, packets, doorbells, invalid_doorbells, window_writes,
+      rejected_windows, command_failures, refused_operations, events, dropped_events, triggered;
+  // Injected faults that only this device knows.
+  Count eq_full, stuck_read, pte_disabled;
+};
+
+class Engine {
+ public:
+  Engine(const ModelConfig& config, u32 nid, const SoftwareAddressSpace& space, model::DmaAgent* agent,
+         u32* alive);
+
+  /// One round. Called by the engine's thread only. True when there was work.
+  bool poll();
+
+  /// Runs `work` on the engine's thread between two rounds and waits for it. One caller at a time.
+  void set_up(const std::function<void()>& work);
+
+  // The following only inside set_up.
+  void add(WorkQueue& q);
+  void remove(WorkQueue& q);
+  void add(u32 index, EventProducer& eq);
+  void add(CountingEvent& ct);
+  void remove(CountingEvent& ct);
+  void add(TableEntry& pte);
+  void remove(TableEntry& pte);
+  void remove_event_queue(u32 index);
+  void add(u32 lac, const MappedMemory& memory) { contexts_[lac].push_back(memory); }
+  void remove(u32 lac, Iova begin);
+  void add_domain(u32 vni, u32 pid, u32 lcid);
+  void remove_domain(u32 vni, u32 pid, u32 lcid);
+
+  [[nodiscard]] const EngineCounters& counters() const { return counters_; }
+  [[nodiscard]] const model::FaultInjector& faults() const { return faults_; }
+  [[nodiscard]] u64 dma_faults() const { return dma_.faults(); }
+
+ private:
+  static constexpr u32 kBurstSlots = 64;              // of one queue in a round
+  static constexpr u64 kBurstBytes = u64{256} << 10;  // after so many others get their turn, and ACKs go out
+  static constexpr u64 kReorderHoldNs = 30'000;
+  static constexpr u32 kLargestSlots = 4;  // of one command
+  // Laps of scan_windows() before something written at a wrong place is rejected.
+  static constexpr u32 kLittlePatience = 4, kPatience = 2000;
+
+  /// Bytes on their way from one memory to another.
+  struct Operation {
+    const DmaFields* fields = nullptr;
+    Opcode opcode = Opcode::nomatch_put;
+    const u8* inlined = nullptr;  ///< the payload, when it came with the command
+    u64 bytes = 0;
+    u64 user_ptr = 0;
+    u32 initiator = 0;
+    u64 match_bits = 0;
+    u64 header_data = 0;
+    [[nodiscard]] bool is_get() const { return opcode == Opcode::get || opcode == Opcode::nomatch_get; }
+  };
+  struct Result {
+    ReturnCode code = ReturnCode::ok;
+    bool by_target = false;
+  };
+  /// What the initiator will be told.
+  struct Acknowledgement {
+    u64 due_ns = 0;
+    u64 serial = 0;
+    DmaFlags flags;
+    bool is_get = false;
+    Result result;
+    u32 ct = 0;
+    u32 eq = 0;
+    u64 bytes = 0;
+    u64 user_ptr = 0;
+    friend bool operator<(const Acknowledgement& a, const Acknowledgement& b) {
+      return a.due_ns != b.due_ns ? a.due_ns > b.due_ns : a.serial > b.serial;
+    }
+  };
+  /// A fault that strikes data.
+  struct Strike {
+    model::Fault fault = model::Fault::none;
+    u64 choice = 0;
+  };
+
+  // engine.cpp: queues and commands
+  [[nodiscard]] bool serve(WorkQueue& q);
+  [[nodiscard]] bool hear(WorkQueue& q);
+  void apply(WorkQueue& q, u64 doorbell);
+  [[nodiscard]] bool take_window(WorkQueue& q);
+  void scan_windows(WorkQueue& q);
+  [[nodiscard]] const u64* commands(WorkQueue& q, u32 end);
+  u32 run(WorkQueue& q, const u64* words, u32 unit, u32 end, bool window);
+  [[nodiscard]] ReturnCode execute(WorkQueue& q, const CommandHeader& h, const u64* words);
+  [[nodiscard]] ReturnCode execute_idc(WorkQueue& q, const CommandHeader& h, const u64* words);
+  [[nodiscard]] ReturnCode execute_dma(WorkQueue& q, const CommandHeader& h, const u64* words);
+  [[nodiscard]] ReturnCode execute_queue(WorkQueue& q, const CommandHeader& h, const u64* words);
+  void fail(WorkQueue& q, ReturnCode code, u32 header, u32 unit, bool window);
+  void publish(WorkQueue& q);
+
+  // engine_data.cpp: puts and gets
+  [[nodiscard]] ReturnCode operate(WorkQueue& q, const Operation& op);
+  [[nodiscard]] Result transfer(WorkQueue& q, const Operation& op, Strike& strike);
+  [[nodiscard]] Result move(const Operation& op, const model::DmaPlace& local, const ListEntry& entry,
+                            Strike& strike);
+  [[nodiscard]] const MappedMemory* find(u32 lac, Iova at, u64 bytes, Access want, ReturnCode& code);
+  [[nodiscard]] TableEntry* route(WorkQueue& q, const Dfa& dfa, ReturnCode& code);
+  [[nodiscard]] ListEntry* list_entry(TableEntry& pte, const Operation& op, ReturnCode& code);
+  void delivered(TableEntry& pte, ListEntry& entry, const Operation& op);
+  [[nodiscard]] model::Fault draw(WorkQueue& q, const Operation& op, Strike& strike);
+  void acknowledge(const Operation& op, const Result& result, model::Fault fault);
+  void complete(const Acknowledgement& a);
+  [[nodiscard]] bool release_late();
+  void unplug();
+
+  // engine_target.cpp: portals entries
+  [[nodiscard]] ReturnCode append(const u64* words);
+  [[nodiscard]] ReturnCode set_state(const u64* words);
+  void change_state(TableEntry& pte, PtlteState state, bool by_nic);
+
+  // engine_counters.cpp: counting events
+  [[nodiscard]] ReturnCode execute_counter(WorkQueue& q, const CommandHeader& h, const u64* words);
+  [[nodiscard]] ReturnCode arm(const Trigger& trigger);
+  void fire(const Trigger& t);
+  void count(u32 ct, u64 success, u32 failure);
+  [[nodiscard]] bool hear(CountingEvent& ct);
+  void bring_up_to_date();
+  void bring_up_to_date(CountingEvent& ct);
+  void write_back(CountingEvent& ct);
+
+  template <class E>
+  void tell(u32 eq, const E& event) {
+    EventProducer* const producer = eq < kMaxEventQueues ? event_queues_[eq] : nullptr;
+    if (producer == nullptr) return;
+    (void)copier_.settle();
+    const u64 refused = producer->refused();
+    if (producer->write(dma_, event)) {
+      counters_.events += 1;
+    } else {
+      counters_.dropped_events += 1;
+      counters_.eq_full += producer->refused() - refused;
+    }
+  }
+
+  [[nodiscard]] CountingEvent* counting_event(u32 index) const {
+    return index < kMaxCounters ? counting_events_[index] : nullptr;
+  }
+  [[nodiscard]] u64 now() {
+    if (now_ == 0) now_ = wall_ns();
+    return now_;
+  }
+
+  const ModelConfig config_;
+  const u32 nid_;
+  u32* const alive_;
+  model::BetweenRounds set_up_;
+  model::DmaEngine dma_;
+  model::Copier copier_;
+  model::FaultInjector faults_;
+  model::Link link_;
+  const bool timed_;    // acknowledgements take time
+  const bool careful_;  // something other than plain execution was asked for
+  bool removed_ = false;
+  u64 now_ = 0;    // of this round, once somebody wanted to know
+  u64 epoch_ = 1;  // set-up calls so far
+  u64 burst_bytes_ = 0;
+  u64 acknowledged_ = 0;
+  u64 armed_ = 0;    // triggers so far
+  u32 waiting_ = 0;  // triggers that have not fired
+  u32 list_entries_ = 0;
+
+  std::vector<WorkQueue*> queues_;
+  std::vector<CountingEvent*> counters_in_use_;
+  std::vector<CountingEvent*> dirty_;
+  std::vector<EventProducer*> event_queues_in_use_;
+  std::vector<EventProducer*> event_queues_;  // by handle, like the next two
+
+  std::vector<CountingEvent*> counting_events_;
+  std::vector<TableEntry*> table_;
+  std::array<std::vector<MappedMemory>, kMaxContexts> contexts_;
+  struct Domain {
+    u32 vni, pid, lcid;
+  };
+  std::vector<Domain> domains_;
+  std::priority_queue<Acknowledgement> late_;
+  std::vector<u8> scratch_;
+  EngineCounters counters_;
+};
+
+}  // namespace doorbell::cxi

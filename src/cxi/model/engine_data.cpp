@@ -1,0 +1,356 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Puts and gets: where the bytes are, where they go, what the initiator is told.
+
+#include <algorithm>
+
+#include "cxi/model/engine.hpp"
+
+namespace doorbell::cxi {
+
+using model::DmaPlace;
+using model::Fault;
+
+namespace {
+
+constexpr u32 kLongestShortEvent = (1u << 20) - 1;  // what the length of a short target event can say
+
+u64 packets_of(u64 bytes) {
+  return bytes <= kMtu ? 1 : (bytes + kMtu - 1) / kMtu;
+}
+
+}  // namespace
+
+ReturnCode Engine::operate(WorkQueue& q, const Operation& op) {
+  const DmaFields& f = *op.fields;
+  if (f.ct != 0 && counting_event(f.ct) == nullptr) return ReturnCode::cmd_invalid_arg;
+  if (f.eq != 0 && event_queues_[f.eq] == nullptr) return ReturnCode::cmd_invalid_arg;
+
+  Strike strike;
+  Fault fault = Fault::none;
+  if (careful_) {
+    fault = draw(q, op, strike);
+    if (fault == Fault::removal) {
+      unplug();
+      return ReturnCode::ok;
+    }
+  }
+  const Result result = fault == Fault::error ? Result{config_.nack, true} : transfer(q, op, strike);
+  ++q.serial;
+  const bool ok = result.code == ReturnCode::ok;
+  if (ok) {
+    (op.inlined != nullptr ? counters_.idc_puts : op.is_get() ? counters_.gets : counters_.puts) += 1;
+    counters_.bytes += op.bytes;
+    counters_.packets += packets_of(op.bytes);
+    burst_bytes_ += op.bytes;
+    if (!op.is_get()) {
+      if (f.flags.event_ct_send) count(f.ct, f.flags.event_ct_bytes ? op.bytes : 1, 0);
+      if (!f.flags.event_send_disable && f.eq != 0) {
+        InitiatorEvent e;
+        e.type = EventType::send;
+        e.user_ptr = op.user_ptr;
+        e.mlength = static_cast<u32>(op.bytes);
+        tell(f.eq, e);
+      }
+    }
+  } else {
+    counters_.refused_operations += 1;
+  }
+  acknowledge(op, result, fault);
+  return ReturnCode::ok;
+}
+
+// --- the two ends ----------------------------------------------------------------------------------------
+
+/// Mapped memory in which all of the bytes lie, if the NIC may use it so.
+const MappedMemory* Engine::find(u32 lac, Iova at, u64 bytes, Access want, ReturnCode& code) {
+  const std::vector<MappedMemory>& context = contexts_[lac];
+  if (context.empty()) {
+    code = ReturnCode::invalid_ac;
+    return nullptr;
+  }
+  for (const MappedMemory& m : context) {
+    if (!m.covers(at, bytes)) continue;
+    if (allows(m.access, want)) return &m;
+    code = ReturnCode::page_perm_error;
+    return nullptr;
+  }
+  code = ReturnCode::no_translation;
+  return nullptr;
+}
+
+/// The portals entry that an address names, in the network of the queue.
+TableEntry* Engine::route(WorkQueue& q, const Dfa& dfa, ReturnCode& code) {
+  if (q.epoch == epoch_ && q.dfa.value == dfa.value && q.dfa.index_ext == dfa.index_ext) [[likely]]
+    return q.target;
+  const Target t = split_dfa(dfa, config_.pid_bits);
+  if (t.nid != nid_) {
+    code = ReturnCode::undeliverable;
+    return nullptr;
+  }
+  const auto domain =
+      std::ranges::find_if(domains_, [&](const Domain& d) { return d.vni == q.vni && d.pid == t.pid; });
+  if (domain == domains_.end()) {
+    code = ReturnCode::vni_not_found;
+    return nullptr;
+  }
+  const auto pte = std::ranges::find_if(table_, [&](const TableEntry* p) {
+    return p != nullptr && p->vni == q.vni && p->pid == t.pid && p->idx == t.idx;
+  });
+  if (pte == table_.end()) {
+    code = ReturnCode::ptlte_not_found;
+    return nullptr;
+  }
+  q.epoch = epoch_;
+  q.memory = nullptr;
+  q.dfa = dfa;
+  q.target = *pte;
+  return *pte;
+}
+
+/// The buffer that takes the operation: the first of the priority list, else of the overflow list.
+ListEntry* Engine::list_entry(TableEntry& pte, const Operation& op, ReturnCode& code) {
+  std::vector<ListEntry>* const list = !pte.lists[0].empty()   ? &pte.lists[0]
+                                       : !pte.lists[1].empty() ? &pte.lists[1]
+                                                               : nullptr;
+  if (list == nullptr) {
+    code = ReturnCode::dropped;
+    return nullptr;
+  }
+  ListEntry& entry = list->front();
+  const Append& a = entry.append;
+  if (!entry.has(op.is_get() ? append_flag::op_get : append_flag::op_put)) {
+    code = ReturnCode::op_violation;
+    return nullptr;
+  }
+  const u64 offset = op.fields->remote_offset;
+  if (offset > a.length || op.bytes > a.length - offset) {
+    code = ReturnCode::addr_out_of_range;
+    return nullptr;
+  }
+  if (entry.epoch != epoch_ || entry.memory == nullptr) {
+    entry.memory = find(a.lac, a.start, a.length, op.is_get() ? Access::read : Access::write, code);
+    entry.epoch = epoch_;
+    if (entry.memory == nullptr) return nullptr;
+  }
+  if (!allows(entry.memory->access, op.is_get() ? Access::read : Access::write)) {
+    code = ReturnCode::page_perm_error;
+    return nullptr;
+  }
+  return &entry;
+}
+
+Engine::Result Engine::transfer(WorkQueue& q, const Operation& op, Strike& strike) {
+  const DmaFields& f = *op.fields;
+  ReturnCode code = ReturnCode::ok;
+  const Dfa dfa{f.dfa, f.index_ext};
+  TableEntry* const pte = route(q, dfa, code);
+
+  // The initiator's own memory comes first: what is wrong with it never leaves the NIC.
+  DmaPlace local{const_cast<u8*>(op.inlined), nullptr, false};
+  if (op.inlined == nullptr && op.bytes > 0) {
+    const Access want = op.is_get() ? Access::write : Access::read;
+    const bool known = pte != nullptr && q.memory != nullptr && q.lac == f.lac &&
+                       q.memory->covers(f.local_addr, op.bytes) && allows(q.memory->access, want);
+    const MappedMemory* m = q.memory;
+    if (!known) {
+      ReturnCode local_code = ReturnCode::ok;
+      m = find(f.lac, f.local_addr, op.bytes, want, local_code);
+      if (m == nullptr) return {local_code, false};
+      if (pte != nullptr) q.memory = m, q.lac = f.lac;
+    }
+    local = m->at(f.local_addr);
+  }
+  if (pte == nullptr) return {code, code != ReturnCode::undeliverable};
+
+  ++pte->operations;
+  if (config_.pte_disable > 0 && pte->operations > config_.pte_disable && !pte->was_struck) {
+    pte->was_struck = true;
+    counters_.pte_disabled += 1;
+    change_state(*pte, PtlteState::disabled, true);
+  }
+  if (pte->state != PtlteState::enabled) return {ReturnCode::pt_disabled, true};
+  ListEntry* const entry = list_entry(*pte, op, code);
+  if (entry == nullptr) return {code, true};
+  const Result result = move(op, local, *entry, strike);
+  if (result.code == ReturnCode::ok) delivered(*pte, *entry, op);
+  return result;
+}
+
+// --- the bytes -------------------------------------------------------------------------------------------
+
+Engine::Result Engine::move(const Operation& op, const DmaPlace& local, const ListEntry& entry,
+                            Strike& strike) {
+  if (op.bytes == 0) return {};
+  const Append& a = entry.append;
+  const u64 offset = op.fields->remote_offset;
+  const DmaPlace remote = entry.memory->at(a.start + offset);
+  DmaPlace to = op.is_get() ? local : remote;
+  DmaPlace from = op.is_get() ? remote : local;
+  const Result broken{ReturnCode::undeliverable, false};
+  if (strike.fault != Fault::none) [[unlikely]] {
+    switch (strike.fault) {
+      case Fault::stale:
+        faults_.count(strike.fault);
+        return {};
+      case Fault::misplace: {
+        // Of a put the bytes land in another place of the buffer, of a get they come from there. Aligned, so
+        // that what arrives is good data of another address and not merely torn.
+        const u64 step = std::max<u64>(op.bytes, 8);
+        const bool ahead = a.length - offset >= step + op.bytes;
+        if (!ahead && offset < step) break;
+        DmaPlace& end = op.is_get() ? from : to;
+        end = entry.memory->at(a.start + (ahead ? offset + step : offset - step));
+        faults_.count(strike.fault);
+        break;
+      }
+      case Fault::corrupt: {
+        scratch_.resize(op.bytes);
+        const DmaPlace wire{scratch_.data(), nullptr, false};
+        if (!copier_.copy(wire, from, op.bytes) || !copier_.settle()) return broken;
+        scratch_[strike.choice % op.bytes] ^= 0x5a;
+        faults_.count(strike.fault);
+        const bool done = copier_.copy(to, wire, op.bytes) && copier_.settle();
+        return done ? Result{} : broken;
+      }
+      default:
+        break;
+    }
+  }
+  return copier_.copy(to, from, op.bytes) ? Result{} : broken;
+}
+
+/// The target's own events and counts.
+void Engine::delivered(TableEntry& pte, ListEntry& entry, const Operation& op) {
+  const Append& a = entry.append;
+  if (entry.has(append_flag::ct_comm) && a.ct != 0)
+    count(a.ct, entry.has(append_flag::ct_bytes) ? op.bytes : 1, 0);
+  const bool once = entry.has(append_flag::use_once);
+  if (!entry.has(append_flag::success_disable) && !entry.has(append_flag::comm_disable)) {
+    TargetLongEvent e;
+    e.type = op.is_get() ? EventType::get : EventType::put;
+    e.header_data = op.header_data;
+    e.initiator = op.initiator;
+    e.ptlte_index = pte.index;
+    e.auto_unlinked = once;
+    e.match_bits = op.match_bits;
+    e.buffer_id = a.buffer_id;
+    e.vni = pte.vni;
+    e.mlength = e.rlength = static_cast<u32>(op.bytes);
+    e.remote_offset = op.fields->remote_offset;
+    e.start = a.start + op.fields->remote_offset;
+    if (op.bytes > kLongestShortEvent) {
+      tell(pte.eq, e);
+    } else {
+      TargetEvent brief;
+      static_cast<TargetHead&>(brief) = e;
+      brief.length = e.mlength;
+      tell(pte.eq, brief);
+    }
+  }
+  if (!once) return;
+  if (!entry.has(append_flag::unlink_disable)) {
+    TargetEvent e;
+    e.type = EventType::unlink;
+    e.ptlte_index = pte.index;
+    e.buffer_id = a.buffer_id;
+    e.ptl_list = a.ptl_list;
+    e.auto_unlinked = true;
+    tell(pte.eq, e);
+  }
+  std::vector<ListEntry>& list = pte.lists[static_cast<u32>(a.ptl_list)];
+  list.erase(list.begin());
+  --list_entries_;
+}
+
+// --- what the initiator is told --------------------------------------------------------------------------
+
+/// Draws what goes wrong with this operation.
+Fault Engine::draw(WorkQueue& q, const Operation& op, Strike& strike) {
+  if (!faults_.active()) return Fault::none;
+  const Fault f =
+      faults_.draw(q.ordinal, q.serial, op.bytes > 0 ? model::Direction::both : model::Direction::none);
+  switch (f) {
+    case Fault::corrupt:
+    case Fault::misplace:
+    case Fault::stale:
+      // Counted where it really happens.
+      strike = {f, faults_.choose(q.ordinal, q.serial, op.bytes)};
+      break;
+    case Fault::error:
+    case Fault::removal:
+      faults_.count(f);
+      break;
+    default:
+      break;
+  }
+  return f;
+}
+
+void Engine::acknowledge(const Operation& op, const Result& result, Fault fault) {
+  const DmaFields& f = *op.fields;
+  Acknowledgement a;
+  a.flags = f.flags;
+  a.is_get = op.is_get();
+  a.result = result;
+  a.ct = f.ct;
+  a.eq = f.eq;
+  a.bytes = op.bytes;
+  a.user_ptr = op.user_ptr;
+  if (!careful_) [[likely]]
+    return complete(a);
+
+  if (link_.limited())
+    a.due_ns = link_.finish_time(now(), op.bytes + packets_of(op.bytes) * config_.overhead);
+  a.serial = acknowledged_++;
+  if (config_.jitter_ns > 0)
+    a.due_ns = std::max(a.due_ns, now()) +
+               pattern::mix64(config_.seed ^ pattern::mix64(a.serial)) % (config_.jitter_ns + 1);
+  const bool told = result.code != ReturnCode::ok || (f.eq != 0 && !f.flags.event_success_disable) ||
+                    (f.ct != 0 && (a.is_get ? f.flags.event_ct_reply : f.flags.event_ct_ack));
+  // What nobody is told of cannot be lost, late or told twice.
+  if (told) {
+    if (fault == Fault::delay) a.due_ns = std::max(a.due_ns, now()) + config_.delay_ns;
+    if (fault == Fault::reorder) a.due_ns = std::max(a.due_ns, now()) + kReorderHoldNs;
+    if (fault == Fault::drop || fault == Fault::delay || fault == Fault::duplicate || fault == Fault::reorder)
+      faults_.count(fault);
+  }
+  for (u32 times = fault == Fault::drop ? 0 : fault == Fault::duplicate ? 2 : 1; times > 0; --times) {
+    if (a.due_ns == 0) complete(a);
+    else late_.push(a);
+  }
+}
+
+/// The acknowledgement has arrived.
+void Engine::complete(const Acknowledgement& a) {
+  const bool ok = a.result.code == ReturnCode::ok;
+  const bool counts = a.is_get ? a.flags.event_ct_reply : a.flags.event_ct_ack;
+  if (ok) {
+    if (counts) count(a.ct, a.flags.event_ct_bytes ? a.bytes : 1, 0);
+    if (a.flags.event_success_disable) [[likely]]
+      return;
+  } else if (counts || a.flags.event_ct_send) {
+    count(a.ct, 0, 1);
+  }
+  InitiatorEvent e;
+  e.type = a.is_get ? EventType::reply : EventType::ack;
+  e.return_code = a.result.code;
+  e.tgt_error = !ok && a.result.by_target;
+  e.user_ptr = a.user_ptr;
+  e.mlength = ok ? static_cast<u32>(a.bytes) : 0;
+  if (a.eq != 0) tell(a.eq, e);
+}
+
+bool Engine::release_late() {
+  bool work = false;
+  while (!late_.empty() && late_.top().due_ns <= now()) {
+    const Acknowledgement a = late_.top();
+    late_.pop();
+    complete(a);
+    work = true;
+  }
+  return work;
+}
+
+}  // namespace doorbell::cxi

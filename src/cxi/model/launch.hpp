@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The launch page of a command queue as the device sees it. It is memory, and shows only what was stored
+// last; so what was taken is replaced by words that nobody stores.
+#pragma once
+
+#include <doorbell/cxi/memory.hpp>
+#include <doorbell/cxi/types.hpp>
+
+namespace doorbell::cxi {
+
+inline constexpr u32 kWindow64 = 1024, kWindowAligned = 2048, kWindowUnaligned = 3072;
+inline constexpr u32 kWindowSlots = 16;
+inline constexpr u32 kSlotWords = kSlotBytes / 8;
+
+/// Stores of 2, 4 and 8 bytes change it, unless they say 0, which no write pointer is.
+inline constexpr u64 kNoDoorbell = 0xdb00'db00'db00'0000;
+/// As a command's first word it would be one of an unknown opcode.
+inline constexpr u64 kUnwritten = 0x5ca1'ab1e'b0de'd0ff;
+/// For so many rounds a window that holds this word by chance is taken for one that is still being written.
+inline constexpr u32 kTornPolls = 20'000;
+
+[[nodiscard]] inline u64* doorbell_of(u8* launch) {
+  return reinterpret_cast<u64*>(launch);
+}
+[[nodiscard]] inline u64* window_of(u8* launch, u32 base, u32 slot) {
+  return reinterpret_cast<u64*>(launch + base + slot % kWindowSlots * kSlotBytes);
+}
+
+inline void clear_launch_page(u8* launch) {
+  auto* const words = reinterpret_cast<u64*>(launch);
+  for (u32 k = 0; k < kLaunchBytes / 8; ++k) store64_relaxed(words + k, k == 0 ? kNoDoorbell : kUnwritten);
+}
+
+/// Takes `slots` slots from a window, once all of them are written. `torn` counts the rounds in which some
+/// words were missing.
+[[nodiscard]] inline bool take_words(u64* window, u32 slots, u32& torn, u64* out) {
+  if (load64_relaxed(window) == kUnwritten) return false;
+  bool whole = true;
+  for (u32 k = 0; k < slots * kSlotWords; ++k) {
+    // Each word was stored with release: what its writer did before is visible behind this.
+    out[k] = load64_acquire(window + k);
+    whole = whole && out[k] != kUnwritten;
+  }
+  if (!whole && ++torn < kTornPolls) return false;
+  torn = 0;
+  for (u32 k = 0; k < slots * kSlotWords; ++k) store64_relaxed(window + k, kUnwritten);
+  return true;
+}
+
+}  // namespace doorbell::cxi

@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the device knows of the objects that its users created. The device's thread owns all of it; set-up
+// calls change it between two rounds.
+#pragma once
+
+#include <doorbell/cxi/counter_commands.hpp>
+#include <doorbell/cxi/target_commands.hpp>
+
+#include <array>
+#include <vector>
+
+#include "cxi/device.hpp"
+#include "cxi/model/event_producer.hpp"
+
+namespace doorbell::cxi {
+
+/// Memory of one address context.
+struct MappedMemory {
+  Iova begin = 0;
+  u64 bytes = 0;
+  Access access = Access::read_write;
+  model::DmaPlace base{};
+  [[nodiscard]] bool covers(Iova at, u64 n) const {
+    return at >= begin && at - begin <= bytes && n <= bytes - (at - begin);
+  }
+  [[nodiscard]] model::DmaPlace at(Iova iova) const { return base + (iova - begin); }
+};
+
+/// Memory behind a portals entry, as APPEND described it.
+struct ListEntry {
+  Append append;
+  const MappedMemory* memory = nullptr;  ///< where it lies whole, as of `epoch`
+  u64 epoch = 0;
+  [[nodiscard]] bool has(u32 flag) const { return (append.flags & flag) != 0; }
+};
+
+struct TableEntry {
+  u32 index = 0;
+  u32 vni = 0;
+  u32 pid = 0;
+  u32 idx = 0;
+  u32 eq = 0;
+  PtlteState state = PtlteState::reset;
+  u64 operations = 0;
+  bool was_struck = false;                      ///< by the fault that disables entries
+  std::array<std::vector<ListEntry>, 2> lists;  ///< priority, overflow
+};
+
+/// A command that waits for a count.
+struct Trigger {
+  u64 threshold = 0;
+  u64 serial = 0;  ///< of equal thresholds the older one fires first
+  CounterOpcode opcode = CounterOpcode::trig_event;
+  CounterFields fields;
+  NomatchDma dma;
+  u32 queue = 0;  ///< whose command it was
+};
+[[nodiscard]] inline bool later(const Trigger& a, const Trigger& b) {
+  return a.threshold != b.threshold ? a.threshold > b.threshold : a.serial > b.serial;
+}
+
+struct CountingEvent {
+  u32 index = 0;
+  u64 success = 0;
+  u32 failure = 0;
+  // Acknowledged since the counts were last brought up to date.
+  u64 new_success = 0;
+  u32 new_failure = 0;
+  bool dirty = false;
+  u64* doorbell = nullptr;
+  bool writes_back = false;
+  QueuePlace writeback;
+  std::vector<Trigger> waiting;  ///< a heap by later()
+};
+
+struct WorkQueue {
+  u32 index = 0;
+  u32 ordinal = 0;  ///< among the device's queues, for faults that can be repeated
+  CommandQueueKind kind = CommandQueueKind::transmit;
+  u32 eq = 0;
+  u32 slots = 0;
+  QueuePlace ring;
+  u8* launch = nullptr;
+  u32 vni = 0;  ///< of its communication profile
+
+  u32 read32 = 2 * kStatusSlots;  ///< units of 32 bytes
+  u32 write = kStatusSlots;       ///< slots
+  CommandQueueStatus status;
+  u64 published = 0;  ///< the status word that is in memory
+  bool stopped = false;
+  u64 serial = 0;                ///< operations so far
+  bool was_struck = false;       ///< by the fault that keeps the read pointer
+  u64 ready_ns = 0;              ///< before that no command starts
+  u32 scan = 0;                  ///< the place of the windows that is looked at next
+  const u64* suspect = nullptr;  ///< what was written at a place that does not come next
+  u32 suspect_rounds = 0;
+  u32 torn_polls = 0;  ///< rounds in which a window was only partly written
+  bool has_cstate = false;
+  CState cstate;
+  std::vector<u64> staged;  ///< commands fetched from GPU memory
+
+  // Where the last operation went, while nothing has been set up since.
+  u64 epoch = 0;
+  u32 lac = 0;
+  const MappedMemory* memory = nullptr;
+  Dfa dfa;
+  TableEntry* target = nullptr;
+};
+
+}  // namespace doorbell::cxi

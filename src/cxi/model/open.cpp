@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cxi/model/open.hpp"
+
+#include "cxi/model/cassini.hpp"
+#include "cxi/model/spec.hpp"
+
+namespace doorbell::cxi {
+
+std::unique_ptr<Device> open_model(const DeviceRequest& request) {
+  ModelConfig c = parse_model_spec(request.spec);
+  c.faults = request.faults;
+  c.seed = request.seed;
+  if (c.delay_ns == 0) c.delay_ns = request.late_ns + request.late_ns / 2;
+  // "model" is the first one.
+  const bool named = !request.spec.starts_with("model");
+  return std::make_unique<ModelCassini>(
+      c, named ? request.spec : "cxi-model0" + request.spec.substr(request.spec.find("model") + 5),
+      request.gpus);
+}
+
+}  // namespace doorbell::cxi

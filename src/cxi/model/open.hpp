@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The software Cassini as a back end.
+#pragma once
+
+#include <memory>
+
+#include "cxi/backends.hpp"
+#include "cxi/device.hpp"
+
+namespace doorbell::cxi {
+
+/// Opens what "cxi-modelN[:KEY=VALUE,...]" asks for.
+[[nodiscard]] std::unique_ptr<Device> open_model(const DeviceRequest& request);
+
+}  // namespace doorbell::cxi

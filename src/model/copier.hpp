@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Copies between places that a device has looked up, as if each were done before the next one begins.
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+#include "model/dma.hpp"
+
+namespace doorbell::model {
+
+/// Copies within host memory are done at once; others are over after settle(). One per device thread.
+class Copier {
+ public:
+  explicit Copier(DmaEngine& dma) : dma_(dma) {}
+
+  /// False: the DMA engine cannot.
+  [[nodiscard]] bool copy(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
+    if (!to.gpu && !from.gpu) [[likely]] {
+      if (!open_.empty() && !(order(from.address, bytes, false) && order(to.address, bytes, true)))
+        return false;
+      std::memmove(to.address, from.address, bytes);
+      return true;
+    }
+    return copy_gpu(to, from, bytes);
+  }
+  /// Finishes what was begun. False when the GPU did not answer.
+  [[nodiscard]] bool settle() {
+    open_.clear();
+    return !dma_.pending() || dma_.commit();
+  }
+
+ private:
+  struct Extent {
+    u8* begin;
+    u8* end;
+    bool written;
+  };
+  bool order(const u8* at, u64 bytes, bool written);
+  bool copy_gpu(const DmaPlace& to, const DmaPlace& from, u64 bytes);
+
+  DmaEngine& dma_;
+  std::vector<Extent> open_;  // what copies of this commit touch
+};
+
+}  // namespace doorbell::model
