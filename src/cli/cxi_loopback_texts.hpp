@@ -14,12 +14,12 @@ namespace doorbell::cli {
 
 /// What stands above the table.
 struct LoopbackHeader {
-  std::string device;
+  std::string device = {};
   u64 service = 1;
-  std::optional<u64> tx_gpu;
-  std::optional<u64> rx_gpu;
-  std::string gpu_type = {};      ///< of those
-  std::optional<u64> duration_s;  ///< instead of iterations
+  std::optional<u64> tx_gpu = {};
+  std::optional<u64> rx_gpu = {};
+  std::string gpu_type = {};           ///< of those
+  std::optional<u64> duration_s = {};  ///< instead of iterations
   u64 iterations = 0;
   u64 bytes = 0;
   u64 puts = 0;

@@ -95,7 +95,7 @@ TEST(CxiLoopbackTexts, Figures) {
         << bytes;
   }
   // More than 64 bits of bytes, and longer than 2^32 us.
-  EXPECT_NEAR(loopback_figures(4294967295, u64{1} << 40, 5e9).gbit_per_s, 7555786.37, 0.01);
+  EXPECT_NEAR(loopback_figures(4294967295, u64{1} << 40, 5e9).gbit_per_s, 7555786370.83, 0.01);
   EXPECT_EQ(loopback_figures(4096, 0, 0).gbit_per_s, 0);
   EXPECT_EQ(loopback_row(4096, 0, 0), "        4096           0      0.00         0.000000\n");
 }
