@@ -342,17 +342,43 @@ Command cxi_gpu_loopback_bw_command() {
   };
   add_documented(c.options);
   add_additions(c.options);
+  c.exits = {{0, "success; interrupted with good data"},
+             {1, "everything else: a bad option, no device, a lost acknowledgement, a data mismatch"},
+             {2, "interrupted with bad data"},
+             {130, "interrupted twice"}};
   c.examples = {
-      {"cxi_gpu_loopback_bw", "System memory to system memory: 25 iterations of 8192 writes of 512 KiB."},
-      {"cxi_gpu_loopback_bw -d cxi-model0 -i 5 -n 512", "The same on the software model, less of it."},
-      {"cxi_gpu_loopback_bw --tx-gpu 0 --rx-gpu 2 --duration 10 --size 131072",
-       "From one GPU's memory to another's for ten seconds."},
-      {"cxi_gpu_loopback_bw -d cxi1 -t 2 -D 10 -s 1048576 --json out.json",
-       "From a GPU's memory to system memory, with the whole result in a file."},
-      {"cxi_gpu_loopback_bw -d cxi-model0:rate=25Gi,overhead=64 -s 4096",
-       "A model with a link of that rate."},
-      {"cxi_gpu_loopback_bw -d cxi-model0 -n 64 --fault drop=0.001 --timeout 2",
-       "Lose acknowledgements: the error says the counter's value and its threshold."},
+      {.command = "cxi_gpu_loopback_bw",
+       .text = "System memory to system memory: 25 iterations of 8192 writes of 512 KiB."},
+      {.command = "cxi_gpu_loopback_bw -d cxi-model0 -i 5 -n 512",
+       .text = "The same on the software model, less of it. (Here on 2 cores of a shared machine.)",
+       .output = "---------------------------------------------------\n"
+                 "    CXI Loopback Bandwidth Test\n"
+                 "Device           : cxi-model0\n"
+                 "Service ID       : 1\n"
+                 "TX Mem           : System\n"
+                 "RX Mem           : System\n"
+                 "Test Type        : Iteration\n"
+                 "Iterations       : 5\n"
+                 "Write Size (B)   : 524288\n"
+                 "Cmds per iter    : 512\n"
+                 "Hugepages        : Disabled\n"
+                 "---------------------------------------------------\n"
+                 "RDMA Size[B]      Writes  BW[Gb/s]  PktRate[Mpkt/s]\n"
+                 "      524288        2560    184.69        11.272607\n"
+                 "---------------------------------------------------"},
+      {.command = "cxi_gpu_loopback_bw --tx-gpu 0 --rx-gpu 2 --duration 10 --size 131072",
+       .text = "From one GPU's memory to another's for ten seconds."},
+      {.command = "cxi_gpu_loopback_bw -d cxi1 -t 2 -D 10 -s 1048576 --json out.json",
+       .text = "From a GPU's memory to system memory, with the whole result in a file."},
+      {.command = "cxi_gpu_loopback_bw -d cxi-model0:rate=25Gi,overhead=64 -s 4096",
+       .text = "A model with a link of that rate."},
+      {.command = "cxi_gpu_loopback_bw -d cxi-model0 -i 50 -n 100 -s 64 --fault drop=0.002 --timeout 1",
+       .text = "Lose acknowledgements: the error says the counter's value and its threshold.",
+       .output = "...\n"
+                 "Timed out waiting for TRIGGERED_OP event\n"
+                 "Failed to get initiator ACK TRIGGERED_OP event: Connection timed out\n"
+                 "Iteration failed: Connection timed out\n"
+                 "counter: 2698 acknowledged, 0 failed, threshold 2700"},
   };
   return c;
 }
