@@ -8,24 +8,38 @@
 namespace doorbell::model {
 
 namespace {
-// Each copy is compared with every open one; a commit of 128 copies has paid for its round trip.
-constexpr u32 kOpenExtents = 256;
+// Each copy is compared with every open one; a commit of so many copies has paid for its round trip.
+constexpr u32 kOpenCopies = 128;
+
+bool overlap(const u8* a, const u8* b, u64 a_bytes, u64 b_bytes) {
+  return a < b + b_bytes && b < a + a_bytes;
+}
+
 }  // namespace
 
-/// Copies of one commit happen in any order, so one that meets what another writes waits for it.
-bool Copier::order(const u8* at, u64 bytes, bool written) {
-  const auto meets = [&](const Extent& e) {
-    return (written || e.written) && at < e.end && e.begin < at + bytes;
+/// Host memory that the GPU cannot reach has been read already, and may hold other bytes by now.
+bool Copier::is_open(const DmaPlace& to, const DmaPlace& from, u64 bytes) const {
+  if (!from.gpu && from.device == nullptr) return false;
+  return std::ranges::any_of(
+      open_, [&](const Open& c) { return c.to == to.address && c.from == from.address && c.bytes == bytes; });
+}
+
+/// Copies of one commit happen in any order, so one that meets what another reads or writes waits for it. The
+/// same copy once more does not: whichever comes last, the same bytes are there.
+bool Copier::order(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
+  if (is_open(to, from, bytes)) return true;
+  const auto meets = [&](const Open& c) {
+    return overlap(to.address, c.to, bytes, c.bytes) || overlap(to.address, c.from, bytes, c.bytes) ||
+           overlap(from.address, c.to, bytes, c.bytes);
   };
-  if (open_.size() < kOpenExtents && std::none_of(open_.begin(), open_.end(), meets)) return true;
+  if (open_.size() < kOpenCopies && std::ranges::none_of(open_, meets)) return true;
   return settle();
 }
 
 bool Copier::copy_gpu(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
-  if (!order(from.address, bytes, false) || !order(to.address, bytes, true)) return false;
+  if (!order(to, from, bytes)) return false;
   if (!dma_.copy(to, from, bytes)) return false;
-  open_.push_back({from.address, from.address + bytes, false});
-  open_.push_back({to.address, to.address + bytes, true});
+  if (!is_open(to, from, bytes)) open_.push_back({to.address, from.address, bytes});
   return true;
 }
 

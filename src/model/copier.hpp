@@ -19,8 +19,7 @@ class Copier {
   /// False: the DMA engine cannot.
   [[nodiscard]] bool copy(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
     if (!to.gpu && !from.gpu) [[likely]] {
-      if (!open_.empty() && !(order(from.address, bytes, false) && order(to.address, bytes, true)))
-        return false;
+      if (!open_.empty() && !order(to, from, bytes)) return false;
       std::memmove(to.address, from.address, bytes);
       return true;
     }
@@ -33,16 +32,18 @@ class Copier {
   }
 
  private:
-  struct Extent {
-    u8* begin;
-    u8* end;
-    bool written;
+  /// A copy that has been begun.
+  struct Open {
+    u8* to;
+    u8* from;
+    u64 bytes;
   };
-  bool order(const u8* at, u64 bytes, bool written);
-  bool copy_gpu(const DmaPlace& to, const DmaPlace& from, u64 bytes);
+  [[nodiscard]] bool is_open(const DmaPlace& to, const DmaPlace& from, u64 bytes) const;
+  [[nodiscard]] bool order(const DmaPlace& to, const DmaPlace& from, u64 bytes);
+  [[nodiscard]] bool copy_gpu(const DmaPlace& to, const DmaPlace& from, u64 bytes);
 
   DmaEngine& dma_;
-  std::vector<Extent> open_;  // what copies of this commit touch
+  std::vector<Open> open_;  // of this commit
 };
 
 }  // namespace doorbell::model

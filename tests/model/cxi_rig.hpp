@@ -121,8 +121,8 @@ struct Commands {
   std::optional<CommandQueue<OneLane>> queue;
 };
 
-struct Count {
-  explicit Count(Endpoint& e, bool writeback = true)
+struct Counting {
+  explicit Counting(Endpoint& e, bool writeback = true)
       : object(e.create_counter(writeback, Place::pageable)), counter(object->memory(Initiator::cpu)) {}
   [[nodiscard]] u32 index() const { return counter.index(); }
   [[nodiscard]] CounterCounts read() const { return counter.read(); }
@@ -242,7 +242,7 @@ struct Rig {
   Memory near, far;
   Events tx_events, rx_events;
   Commands tx, triggered, target;
-  Count ct;
+  Counting ct;
   std::unique_ptr<PortalsEntry> pte;
 };
 

@@ -29,7 +29,7 @@ Engine::Engine(const ModelConfig& config, u32 nid, const SoftwareAddressSpace& s
 
 void Engine::set_up(const std::function<void()>& work) {
   set_up_.run([&] {
-    (void)copier_.settle();
+    (void)settle();
     bring_up_to_date();
     ++epoch_;
     work();
@@ -134,7 +134,7 @@ const u64* Engine::commands(WorkQueue& q, u32 end) {
   if (q.ring.host != nullptr) return reinterpret_cast<const u64*>(q.ring.host + offset);
   q.staged.resize(u64{kBurstSlots + 1} * kSlotBytes / 8);
   const u64 bytes = u64{end} * kSlotBytes - offset;
-  if (!dma_.fetch(q.ring.iova + offset, q.staged.data(), bytes) || !copier_.settle()) return nullptr;
+  if (!dma_.fetch(q.ring.iova + offset, q.staged.data(), bytes) || !settle()) return nullptr;
   return q.staged.data();
 }
 
@@ -143,21 +143,23 @@ const u64* Engine::commands(WorkQueue& q, u32 end) {
 /// What was stored to the launch page since the last look.
 bool Engine::hear(WorkQueue& q) {
   bool heard = false;
-  for (;;) {
+  for (u32 looks = 0; looks < kLooks; ++looks) {
     // The doorbell first: a window that was written before it is then there to be seen, and its commands come
     // before those that the doorbell announces. The acquire orders the commands in the ring behind it.
     u64* const word = doorbell_of(q.launch);
     const bool rang = load64_acquire(word) != kNoDoorbell;
     const u64 value = rang ? exchange64(word, kNoDoorbell) : 0;
     bool window = false;
-    while (take_window(q)) window = true;
+    for (u32 n = 0; n < kWindowSlots && take_window(q); ++n) window = true;
     heard = heard || rang || window;
-    if (!rang) {
-      if (!window) scan_windows(q);
-      return heard;
+    if (rang) {
+      apply(q, value);
+      continue;
     }
-    apply(q, value);
+    if (!window) scan_windows(q);
+    break;
   }
+  return heard;
 }
 
 void Engine::apply(WorkQueue& q, u64 doorbell) {
@@ -239,7 +241,7 @@ void Engine::publish(WorkQueue& q) {
   q.published = word;
   // The release orders this thread's reads of commands before their slots are free.
   if (q.ring.host != nullptr) store64_release(reinterpret_cast<u64*>(q.ring.host), word);
-  else if (dma_.deliver(q.ring.iova, &word, sizeof word)) (void)copier_.settle();
+  else if (dma_.deliver(q.ring.iova, &word, sizeof word)) (void)settle();
 }
 
 // --- commands --------------------------------------------------------------------------------------------
@@ -351,7 +353,7 @@ ReturnCode Engine::execute_queue(WorkQueue& q, const CommandHeader& h, const u64
     case QueueOpcode::noop:
       return ReturnCode::ok;
     case QueueOpcode::fence:
-      (void)copier_.settle();
+      (void)settle();
       return ReturnCode::ok;
     case QueueOpcode::lcid: {
       Lcid lcid;
@@ -390,6 +392,13 @@ void Engine::fail(WorkQueue& q, ReturnCode code, u32 header, u32 unit, bool wind
   e.fail_loc = unit / 2;
   e.fail_command = header;
   if (q.eq != 0) tell(q.eq, e);
+}
+
+/// A GPU that does not answer is the device's end: nothing that it was to copy may be acknowledged.
+bool Engine::settle() {
+  if (copier_.settle()) return !removed_;
+  unplug();
+  return false;
 }
 
 void Engine::unplug() {

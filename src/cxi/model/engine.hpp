@@ -65,7 +65,9 @@ class Engine {
  private:
   static constexpr u32 kBurstSlots = 64;              // of one queue in a round
   static constexpr u64 kBurstBytes = u64{256} << 10;  // after so many others get their turn, and ACKs go out
+  static constexpr u64 kGpuShare = 64;                // of its bytes count when a GPU copies them
   static constexpr u64 kReorderHoldNs = 30'000;
+  static constexpr u32 kLooks = 4;         // at a launch page in a round
   static constexpr u32 kLargestSlots = 4;  // of one command
   // Laps of scan_windows() before something written at a wrong place is rejected.
   static constexpr u32 kLittlePatience = 4, kPatience = 2000;
@@ -136,6 +138,7 @@ class Engine {
   void complete(const Acknowledgement& a);
   [[nodiscard]] bool release_late();
   void unplug();
+  [[nodiscard]] bool settle();
 
   // engine_target.cpp: portals entries
   [[nodiscard]] ReturnCode append(const u64* words);
@@ -156,7 +159,7 @@ class Engine {
   void tell(u32 eq, const E& event) {
     EventProducer* const producer = eq < kMaxEventQueues ? event_queues_[eq] : nullptr;
     if (producer == nullptr) return;
-    (void)copier_.settle();
+    if (!settle()) return;
     const u64 refused = producer->refused();
     if (producer->write(dma_, event)) {
       counters_.events += 1;

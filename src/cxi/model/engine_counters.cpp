@@ -193,7 +193,7 @@ bool Engine::hear(CountingEvent& ct) {
 void Engine::bring_up_to_date() {
   if (dirty_.empty()) return;
   // Data is visible before the count that announces it.
-  (void)copier_.settle();
+  if (!settle()) return;
   // What fires may count again, and the list grow.
   for (std::size_t i = 0; i < dirty_.size(); ++i) {
     CountingEvent& ct = *dirty_[i];
@@ -204,7 +204,7 @@ void Engine::bring_up_to_date() {
 }
 
 void Engine::bring_up_to_date(CountingEvent& ct) {
-  (void)copier_.settle();
+  if (!settle()) return;
   ct.success = (ct.success + ct.new_success) & kMaxSuccess;
   ct.failure = (ct.failure + ct.new_failure) & kMaxFailure;
   ct.new_success = 0;
@@ -228,7 +228,7 @@ void Engine::write_back(CountingEvent& ct) {
   const u64 word = pack(c).w[0];
   // The release orders the data before the count.
   if (ct.writeback.host != nullptr) store64_release(reinterpret_cast<u64*>(ct.writeback.host), word);
-  else if (dma_.deliver(ct.writeback.iova, &word, sizeof word)) (void)copier_.settle();
+  else if (dma_.deliver(ct.writeback.iova, &word, sizeof word)) (void)settle();
 }
 
 }  // namespace doorbell::cxi

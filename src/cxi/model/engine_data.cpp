@@ -43,7 +43,6 @@ ReturnCode Engine::operate(WorkQueue& q, const Operation& op) {
     (op.inlined != nullptr ? counters_.idc_puts : op.is_get() ? counters_.gets : counters_.puts) += 1;
     counters_.bytes += op.bytes;
     counters_.packets += packets_of(op.bytes);
-    burst_bytes_ += op.bytes;
     if (!op.is_get()) {
       if (f.flags.event_ct_send) count(f.ct, f.flags.event_ct_bytes ? op.bytes : 1, 0);
       if (!f.flags.event_send_disable && f.eq != 0) {
@@ -208,16 +207,18 @@ Engine::Result Engine::move(const Operation& op, const DmaPlace& local, const Li
       case Fault::corrupt: {
         scratch_.resize(op.bytes);
         const DmaPlace wire{scratch_.data(), nullptr, false};
-        if (!copier_.copy(wire, from, op.bytes) || !copier_.settle()) return broken;
+        if (!copier_.copy(wire, from, op.bytes) || !settle()) return broken;
         scratch_[strike.choice % op.bytes] ^= 0x5a;
         faults_.count(strike.fault);
-        const bool done = copier_.copy(to, wire, op.bytes) && copier_.settle();
+        const bool done = copier_.copy(to, wire, op.bytes) && settle();
         return done ? Result{} : broken;
       }
       default:
         break;
     }
   }
+  // What the GPU copies is over only after a round trip to it, which many have to share.
+  burst_bytes_ += to.gpu || from.gpu ? op.bytes / kGpuShare : op.bytes;
   return copier_.copy(to, from, op.bytes) ? Result{} : broken;
 }
 

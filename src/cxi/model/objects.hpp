@@ -50,7 +50,6 @@ struct TableEntry {
 
 /// A command that waits for a count.
 struct Trigger {
-  u64 threshold = 0;
   u64 serial = 0;  ///< of equal thresholds the older one fires first
   CounterOpcode opcode = CounterOpcode::trig_event;
   CounterFields fields;
@@ -58,7 +57,8 @@ struct Trigger {
   u32 queue = 0;  ///< whose command it was
 };
 [[nodiscard]] inline bool later(const Trigger& a, const Trigger& b) {
-  return a.threshold != b.threshold ? a.threshold > b.threshold : a.serial > b.serial;
+  const u64 first = a.fields.threshold, second = b.fields.threshold;
+  return first != second ? first > second : a.serial > b.serial;
 }
 
 struct CountingEvent {
