@@ -107,14 +107,14 @@ std::string gpu_type(const Options& o) {
 }
 
 [[noreturn]] void refuse_runtime(const std::string& type) {
-  const bool hip = runtime_of(type) == gpu::Runtime::hip;
+  const char* const library = type == "AMD" ? "libamdhip64.so" : "libcudart.so";
+  Refused r{{"No GPUs found"}};
   for (const gpu::RuntimeStatus& s : gpu::runtimes()) {
     if (s.runtime != runtime_of(type)) continue;
-    const bool library = s.detail.find(".so") != std::string::npos;
-    const char* const wanted = hip ? "libamdhip64.so" : "libcudart.so";
-    throw Refused{{library ? fmt::format("Unable to open {}", wanted) : "No GPUs found", s.detail}};
+    if (s.detail.find(".so") != std::string::npos) r.lines = {fmt::format("Unable to open {}", library)};
+    r.lines.push_back(s.detail);
   }
-  throw Refused{{"Unknown GPU Type"}};
+  throw r;
 }
 
 void open_gpus(LoopbackGpus& gpus, const Options& o, bool model) {
