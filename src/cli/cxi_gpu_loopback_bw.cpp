@@ -106,7 +106,7 @@ std::string gpu_type(const Options& o) {
                 "doorbell doctor says what is missing; without -t and -r system memory is used");
 }
 
-[[noreturn]] void refuse_runtime(const std::string& type) {
+Refused no_gpus(const std::string& type) {
   const char* const library = type == "AMD" ? "libamdhip64.so" : "libcudart.so";
   Refused r{{"No GPUs found"}};
   for (const gpu::RuntimeStatus& s : gpu::runtimes()) {
@@ -114,13 +114,13 @@ std::string gpu_type(const Options& o) {
     if (s.detail.find(".so") != std::string::npos) r.lines = {fmt::format("Unable to open {}", library)};
     r.lines.push_back(s.detail);
   }
-  throw r;
+  return r;
 }
 
 void open_gpus(LoopbackGpus& gpus, const Options& o, bool model) {
   for (gpu::Info& info : gpu::enumerate())
     if (info.runtime == runtime_of(gpus.type)) gpus.found.push_back(std::move(info));
-  if (gpus.found.empty()) refuse_runtime(gpus.type);
+  if (gpus.found.empty()) throw no_gpus(gpus.type);
   for (const char* end : {"tx-gpu", "rx-gpu"})
     if (o.has(end) && o.integer(end) >= gpus.found.size())
       throw Refused{{fmt::format("GPU must be in the range: 0 to {}.", gpus.found.size() - 1)}};
@@ -141,6 +141,14 @@ bool is_model(const std::string& spec) {
   return spec.starts_with("cxi-model");
 }
 
+Refused not_opened(const std::string& spec, const cxi::CallError& e) {
+  Refused r = refused(fmt::format("Failed to open CXI device: {}", std::strerror(e.errno_code())), e);
+  if (!is_model(spec))
+    r.lines.emplace_back(
+        "hint: without a Cassini NIC: -d cxi-model0 (or DOORBELL_CXI=model) is one in software");
+  return r;
+}
+
 std::unique_ptr<cxi::Device> open_device(const std::string& spec, const Options& o,
                                          const LoopbackGpus& gpus) {
   cxi::DeviceRequest request{.spec = spec, .faults = run_fault_rates(o)};
@@ -149,11 +157,7 @@ std::unique_ptr<cxi::Device> open_device(const std::string& spec, const Options&
   try {
     return cxi::open_device(request);
   } catch (const cxi::CallError& e) {
-    Refused r = refused(fmt::format("Failed to open CXI device: {}", std::strerror(e.errno_code())), e);
-    if (!is_model(spec))
-      r.lines.push_back(fmt::format(
-          "hint: without a Cassini NIC: -d cxi-model0 (or DOORBELL_CXI=model) is one in software"));
-    throw r;
+    throw not_opened(spec, e);
   } catch (const Error& e) {
     throw refused(fmt::format("Failed to open CXI device: {}", e.what()), e);
   }
