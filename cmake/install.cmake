@@ -11,6 +11,14 @@ set_target_properties(doorbell_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
 target_link_options(doorbell_cli PRIVATE -Wl,--disable-new-dtags)
 install(TARGETS doorbell_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 
+# The same program under other names: links beside it, here and where it is installed.
+set(doorbell_names cxi_gpu_loopback_bw)
+foreach(name ${doorbell_names})
+  add_custom_command(TARGET doorbell_cli POST_BUILD
+    COMMAND ${CMAKE_COMMAND} -E create_symlink doorbell ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${name})
+  install(FILES ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${name} DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+endforeach()
+
 # --- the library, for find_package(doorbell) and pkg-config ------------------------------------------
 install(TARGETS doorbell EXPORT doorbell ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/doorbell DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library
@@ -48,6 +56,12 @@ add_custom_target(doorbell_documents ALL DEPENDS ${documents}/stamp)
 install(DIRECTORY ${documents}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT program)
 install(FILES ${documents}/doorbell.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
         RENAME doorbell COMPONENT program)
+# Bash looks for a command's completion by its name.
+foreach(name ${doorbell_names})
+  file(CREATE_LINK doorbell ${documents}/${name} SYMBOLIC)
+  install(FILES ${documents}/${name} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+          COMPONENT program)
+endforeach()
 
 # --- data --------------------------------------------------------------------------------------------
 install(FILES ${PROJECT_SOURCE_DIR}/schema/results-1.schema.json

@@ -55,6 +55,8 @@ for file in "$root/bin/doorbell" "$root"/lib/*; do
   [ "$(printf '%s\nGLIBC_2.36\n' "$newest" | sort -V | tail -n 1)" = GLIBC_2.36 ] ||
     fail "$(basename "$file") needs $newest, newer than glibc 2.36"
 done
+env -i PATH=/usr/bin:/bin "$root/bin/cxi_gpu_loopback_bw" -d cxi-model0 -i 1 -n 16 >/dev/null ||
+  fail "the packed program does not run as cxi_gpu_loopback_bw"
 cleanly nvme --write-io 1000 --read-io 1000 --quiet || fail "the packed program does not run"
 
 cat >"$root/README" <<EOF
@@ -62,6 +64,7 @@ doorbell $version for Linux on $(uname -m), glibc 2.36 or newer. Nothing needs t
 
     bin/doorbell doctor      what this machine has
     bin/doorbell demo        every path on its model; on a machine with a GPU, from the GPU too
+    bin/cxi_gpu_loopback_bw -d cxi-model0    a Cassini NIC's loopback bandwidth, here on its model
 
 The report of \`demo\` needs python3 (and python3-matplotlib for its pictures). Manual: man -l share/man/man1/doorbell.1
 EOF

@@ -10,6 +10,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/texts.hpp"
+#include "cxi/backends.hpp"
 #include "nvme/backends.hpp"
 #include "rdma/backends.hpp"
 
@@ -72,6 +73,10 @@ std::vector<Backend> backends() {
   for (const rdma::Backend& b : rdma::backends()) {
     const rdma::BackendStatus status = b.status();
     all.push_back({"rdma", b.name, status.usable, status.detail});
+  }
+  for (const cxi::Backend& b : cxi::backends()) {
+    const cxi::BackendStatus status = b.status();
+    all.push_back({"cxi", b.name, status.usable, status.detail});
   }
   for (const gpu::RuntimeStatus& status : gpu::runtimes()) {
     all.push_back({"gpu", std::string(runtime_name(status.runtime)), status.usable, status.detail});

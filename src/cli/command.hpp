@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/option.hpp"
@@ -26,8 +27,14 @@ struct Context {
 };
 
 struct Example {
-  std::string command;  ///< as typed after the prompt
-  std::string text;     ///< what it does, one sentence
+  std::string command;      ///< as typed after the prompt
+  std::string text;         ///< what it does, one sentence
+  std::string output = {};  ///< what it printed once, for the manual
+};
+
+struct ExitStatus {
+  int code;
+  std::string_view meaning;
 };
 
 struct Command {
@@ -36,12 +43,14 @@ struct Command {
   std::vector<std::string> description = {};  ///< paragraphs
   OptionTable options = {};
   std::vector<Example> examples = {};
+  std::vector<ExitStatus> exits = {};  ///< empty: kExitStatuses
   /// Throws doorbell::Error for options that contradict each other; touches nothing. What a sweep asks for
   /// every cell before the first one starts.
   std::function<void(const Options&)> check = {};
   /// Returns the exit code; may throw doorbell::Error.
   std::function<int(const Options&, Context&)> run = {};
   std::string group = "Measure";  ///< heading in `doorbell help`
+  bool standalone = false;        ///< a program of its own name, not a word after "doorbell"
   bool stoppable = true;          ///< Ctrl-C sets Context::stop; without it the signal ends the process
 };
 

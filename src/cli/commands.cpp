@@ -3,6 +3,8 @@
 
 #include "cli/commands.hpp"
 
+#include "cli/cxi_loopback_options.hpp"
+
 namespace doorbell::cli {
 
 std::vector<Command> all_commands() {
@@ -14,6 +16,7 @@ std::vector<Command> all_commands() {
   std::vector<std::string> names;
   names.reserve(commands.size());
   for (const Command& command : commands) names.push_back(command.name);
+  for (const Command& program : all_programs()) names.push_back(program.name);
   commands.push_back(man_command(std::move(names)));
   for (Command& command : commands) {
     const auto groups = command.options.groups();
@@ -25,6 +28,10 @@ std::vector<Command> all_commands() {
                          .echoed = false});
   }
   return commands;
+}
+
+std::vector<Command> all_programs() {
+  return {cxi_gpu_loopback_bw_command()};
 }
 
 }  // namespace doorbell::cli

@@ -30,4 +30,9 @@ Command completion_command();
 /// In the order of `doorbell help`; each with its --help option.
 [[nodiscard]] std::vector<Command> all_commands();
 
+/// Programs of their own names, as which the same binary runs when it is called so. Their texts; main() knows
+/// what runs them.
+[[nodiscard]] std::vector<Command> all_programs();
+[[nodiscard]] int run_cxi_gpu_loopback_bw(Context& context);
+
 }  // namespace doorbell::cli

@@ -24,7 +24,7 @@ Command completion_command() {
                       {"doorbell completion bash > ~/.local/share/bash-completion/completions/doorbell",
                        "Complete in every shell."}};
   command.run = [](const Options&, Context& context) {
-    std::fputs(bash_completion(context.commands).c_str(), stdout);
+    std::fputs(bash_completion(context.commands, all_programs()).c_str(), stdout);
     return 0;
   };
   command.group = "Documentation";

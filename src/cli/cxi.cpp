@@ -51,16 +51,8 @@ void add_cxi_options(OptionTable& t) {
             .group = "Queues"});
 }
 
-std::string_view op_name(rdma::Op op) {
-  return op == rdma::Op::read ? "get" : "put";
-}
-
 rdma::BenchOptions bench_options(const Options& o) {
-  rdma::BenchOptions b = rma_options(o);
-  b.path = "cxi";
-  b.open = cxi::open_rma_device;
-  b.op_name = op_name;
-  b.provider = rdma::Provider::cxi;
+  rdma::BenchOptions b = rma_options(o, cxi::rma_bench());
   b.device = o.text("device");
   b.op = o.text("op") == "get" ? rdma::Op::read : rdma::Op::write;
   if (o.has("size")) b.sizes = sizes_of(o.text("size"));

@@ -141,9 +141,11 @@ int run(const Options& options, Context& context) {
   Show show{result, context, progress, quiet, {}};
   run_steps(nvme_steps(gpu), show);
   run_steps(rdma_steps(gpu), show);
+  run_steps(cxi_steps(gpu), show);
   const bool nvme_found = check_faults("NVMe", check_nvme_fault, show);
   const bool rdma_found = check_faults("RDMA", check_rdma_fault, show);
-  const bool all_found = nvme_found && rdma_found;
+  const bool cxi_found = check_faults("CXI", check_cxi_fault, show);
+  const bool all_found = nvme_found && rdma_found && cxi_found;
   if (!all_found) result.warnings.emplace_back("a fault check found another count than the model injected");
   result.exit_code = all_found ? report::exit_code_for(result) : 2;
   write_files(options, result, quiet, gpu);
@@ -158,8 +160,8 @@ Command demo_command() {
   c.summary = "every path on its model: a table and a report";
   c.description = {
       "Runs the main job of each path on its software model, so that a machine without any of the hardware "
-      "shows what doorbell does: NVMe commands and RDMA operations posted by CPU threads (and by a GPU kernel "
-      "where there is a GPU), carried out by a software controller and a software NIC, all data verified.",
+      "shows what doorbell does: NVMe commands, RDMA operations and Cassini puts posted by CPU threads (and by a GPU "
+      "kernel where there is a GPU), carried out by a software controller and software NICs, all data verified.",
       "Then injects each kind of fault into each model and compares the counts. Writes result.json, "
       "runs.csv and report.html into a new folder.",
   };

@@ -33,7 +33,9 @@ struct FaultCheck {
 
 [[nodiscard]] std::vector<DemoStep> nvme_steps(bool gpu);
 [[nodiscard]] std::vector<DemoStep> rdma_steps(bool gpu);
+[[nodiscard]] std::vector<DemoStep> cxi_steps(bool gpu);
 [[nodiscard]] FaultCheck check_nvme_fault(model::Fault f, const measure::RunWatch& watch);
 [[nodiscard]] FaultCheck check_rdma_fault(model::Fault f, const measure::RunWatch& watch);
+[[nodiscard]] FaultCheck check_cxi_fault(model::Fault f, const measure::RunWatch& watch);
 
 }  // namespace doorbell::cli

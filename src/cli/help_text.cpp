@@ -83,6 +83,14 @@ std::string wrap(std::string_view text, std::size_t width, std::size_t indent) {
   return out;
 }
 
+std::string typed_name(const Command& command) {
+  return command.standalone ? command.name : "doorbell " + command.name;
+}
+
+std::string page_name(const Command& command) {
+  return command.standalone ? command.name : "doorbell-" + command.name;
+}
+
 std::string usage_line(const Command& command) {
   std::string line = command.name;
   bool any_required = false;
@@ -153,8 +161,8 @@ std::string program_help(const std::vector<Command>& commands) {
 }
 
 std::string command_help(const Command& command) {
-  std::string text = fmt::format("doorbell {} - {}\n\nUsage: doorbell {}\n", command.name, command.summary,
-                                 usage_line(command));
+  std::string text = fmt::format("{} - {}\n\nUsage: {}{}\n", typed_name(command), command.summary,
+                                 command.standalone ? "" : "doorbell ", usage_line(command));
   for (const std::string& paragraph : command.description)
     text += fmt::format("\n{}\n", wrap(paragraph, kHelpWidth, 0));
   if (!command.options.operands().empty()) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/commands.hpp"
+#include "cli/cxi_loopback_options.hpp"
 #include "cli/parse.hpp"
 #include "cli/texts.hpp"
 #include "options/suggest.hpp"
@@ -96,6 +97,10 @@ int dispatch(std::span<const std::string> words, Context& context) {
   return run_command(*command, rest, context);
 }
 
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+}
+
 /// A full disk or a closed descriptor must not look like success.
 int flush_output(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
@@ -121,6 +126,8 @@ int main(int argc, char** argv) {
                          .stop = stop,
                          .commands = commands};
     const std::span<const std::string> words(context.argv);
+    if (!words.empty() && cli::base_name(words[0]) == cli::kLoopbackProgram)
+      return cli::flush_output(cli::run_cxi_gpu_loopback_bw(context));
     return cli::flush_output(cli::dispatch(words.empty() ? words : words.subspan(1), context));
   } catch (const std::exception& e) {
     fmt::print(stderr, "doorbell: {}\n", e.what());

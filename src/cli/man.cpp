@@ -21,20 +21,21 @@ void write_page(const std::filesystem::path& file, const std::string& page) {
 }
 
 int run(const Options& options, Context& context) {
+  const std::vector<Command> programs = all_programs();
   const std::string& wanted = options.text("command");
   if (options.has("directory")) {
     const std::filesystem::path folder = options.text("directory");
-    write_page(folder / "doorbell.1", program_man(context.commands));
-    for (const Command& command : context.commands) {
-      write_page(folder / ("doorbell-" + command.name + ".1"), command_man(command));
-    }
+    write_page(folder / "doorbell.1", program_man(context.commands, programs));
+    for (const std::vector<Command>* all : {&context.commands, &programs})
+      for (const Command& command : *all)
+        write_page(folder / (page_name(command) + ".1"), command_man(command));
     return 0;
   }
   std::string page;
-  if (wanted.empty()) page = program_man(context.commands);
-  for (const Command& command : context.commands) {
-    if (command.name == wanted) page = command_man(command);
-  }
+  if (wanted.empty()) page = program_man(context.commands, programs);
+  for (const std::vector<Command>* all : {&context.commands, &programs})
+    for (const Command& command : *all)
+      if (command.name == wanted) page = command_man(command);
   std::fputs(page.c_str(), stdout);
   return 0;
 }

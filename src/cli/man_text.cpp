@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The manual pages, from the same tables as --help.
+#include <algorithm>
 #include <fmt/format.h>
+#include <span>
 
 #include "cli/texts.hpp"
 #include "report/tool.hpp"
@@ -43,6 +45,18 @@ std::string roff(std::string_view text) {
   }
   // A line that begins with '.' would be read as a request.
   return out.starts_with('.') ? "\\&" + out : out;
+}
+
+/// Lines that stay as they are.
+std::string roff_lines(const std::string& text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    if (!out.empty()) out += '\n';
+    out += roff(std::string_view(text).substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
 }
 
 std::string section(std::string_view title) {
@@ -87,9 +101,9 @@ std::string option_entry(const Option& o) {
   return fmt::format(".TP\n{}\n{}\n", tag, text);
 }
 
-std::string exit_status() {
+std::string exit_status(std::span<const ExitStatus> statuses = kExitStatuses) {
   std::string out = section("EXIT STATUS");
-  for (const ExitStatus& status : kExitStatuses) {
+  for (const ExitStatus& status : statuses) {
     out += fmt::format(".TP\n.B {}\n{}\n", status.code, roff(status.meaning));
   }
   return out;
@@ -97,7 +111,7 @@ std::string exit_status() {
 
 }  // namespace
 
-std::string program_man(const std::vector<Command>& commands) {
+std::string program_man(const std::vector<Command>& commands, const std::vector<Command>& programs) {
   std::string out =
       header("doorbell", "moves bytes between accelerators and devices, and measures each path");
   out += section("SYNOPSIS") + ".B doorbell\n.I COMMAND\n.RI [ OPTION ]...\n";
@@ -112,16 +126,15 @@ std::string program_man(const std::vector<Command>& commands) {
          ".TP\n.B \\-\\-version\nprint what this build is\n";
   out += exit_status();
   out += section("SEE ALSO");
-  for (std::size_t i = 0; i < commands.size(); ++i) {
-    out += fmt::format(".BR {} (1){}\n", roff("doorbell-" + commands[i].name),
-                       i + 1 < commands.size() ? "," : "");
-  }
-  return out;
+  std::vector<std::string> pages;
+  for (const std::vector<Command>* all : {&commands, &programs})
+    for (const Command& command : *all) pages.push_back(fmt::format(".BR {} (1)", roff(page_name(command))));
+  return out + fmt::format("{}\n", fmt::join(pages, ",\n"));
 }
 
 std::string command_man(const Command& command) {
-  std::string out = header("doorbell-" + command.name, command.summary);
-  out += section("SYNOPSIS") + fmt::format(".B doorbell {}\n", roff(command.name));
+  std::string out = header(page_name(command), command.summary);
+  out += section("SYNOPSIS") + fmt::format(".B {}\n", roff(typed_name(command)));
   const std::string usage = usage_line(command);
   out += fmt::format("{}\n", roff(usage.substr(command.name.size() + 1)));
   if (!command.description.empty()) out += section("DESCRIPTION") + paragraphs(command.description);
@@ -133,10 +146,11 @@ std::string command_man(const Command& command) {
       if (!o.operand && o.group == group) out += option_entry(o);
     }
   }
-  out += exit_status();
+  out += command.exits.empty() ? exit_status() : exit_status(command.exits);
   if (!command.examples.empty()) out += section("EXAMPLES");
   for (const Example& example : command.examples) {
     out += fmt::format(".TP\n\\fB{}\\fR\n{}\n", roff(example.command), roff(example.text));
+    if (!example.output.empty()) out += fmt::format(".PP\n.nf\n{}\n.fi\n", roff_lines(example.output));
   }
   return out + section("SEE ALSO") + ".BR doorbell (1)\n";
 }

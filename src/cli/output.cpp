@@ -19,24 +19,26 @@
 
 namespace doorbell::cli {
 
-void check_outputs(const Options& options) {
+void check_output(std::string_view name, const std::string& path) {
   namespace fs = std::filesystem;
+  const fs::path file = path;
+  if (file.empty() || file == "-") return;
+  std::error_code ignored;
+  const std::string option = fmt::format("--{} {}", name, path);
+  if (fs::is_directory(file, ignored)) throw Error(option, "it is a folder");
+  if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored)) {  // a pipe, /dev/null
+    if (access(file.c_str(), W_OK) != 0) throw Error(option, std::strerror(errno));
+    return;
+  }
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    throw Error(option, fmt::format("its folder: {}", std::strerror(errno)));
+}
+
+void check_outputs(const Options& options) {
   if (options.text("json") == "-" && options.text("csv") == "-")
     throw Error("--csv", "--json has standard output already", "give one of them a file");
-  for (const char* name : {"json", "csv"}) {
-    const fs::path file = options.text(name);
-    if (file.empty() || file == "-") continue;
-    std::error_code ignored;
-    const std::string option = fmt::format("--{} {}", name, file.string());
-    if (fs::is_directory(file, ignored)) throw Error(option, "it is a folder");
-    if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored)) {  // a pipe, /dev/null
-      if (access(file.c_str(), W_OK) != 0) throw Error(option, std::strerror(errno));
-      continue;
-    }
-    const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-    if (access(folder.c_str(), W_OK | X_OK) != 0)
-      throw Error(option, fmt::format("its folder: {}", std::strerror(errno)));
-  }
+  for (const char* name : {"json", "csv"}) check_output(name, options.text(name));
 }
 
 report::Result new_result(const Context& context) {

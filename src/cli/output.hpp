@@ -12,6 +12,9 @@ namespace doorbell::cli {
 /// Refuses --json and --csv files that cannot be written, before anything has been done for them.
 void check_outputs(const Options& options);
 
+/// The same of one option; "-" and nothing are fine.
+void check_output(std::string_view name, const std::string& path);
+
 /// A Result with argv and environment filled in.
 [[nodiscard]] report::Result new_result(const Context& context);
 

@@ -110,8 +110,7 @@ void add_rma_options(OptionTable& t, const std::string& queue) {
             .group = "Timing"});
 }
 
-rdma::BenchOptions rma_options(const Options& o) {
-  rdma::BenchOptions b;
+rdma::BenchOptions rma_options(const Options& o, rdma::BenchOptions b) {
   static_cast<RunOptions&>(b) = run_options(o);
   b.latency = o.text("measure") != "rate";
   b.rate = o.text("measure") != "latency";

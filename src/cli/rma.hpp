@@ -13,8 +13,8 @@ namespace doorbell::cli {
 /// Where queues and buffers lie, what is measured, batches, threads. `queue`: what the path calls a queue.
 void add_rma_options(OptionTable& table, const std::string& queue);
 
-/// What those options, and the common ones, say.
-[[nodiscard]] rdma::BenchOptions rma_options(const Options& options);
+/// `base` with what those options, and the common ones, say.
+[[nodiscard]] rdma::BenchOptions rma_options(const Options& options, rdma::BenchOptions base = {});
 
 /// "A", "A,B,C" or "A:B"; of a range the lower end and then the powers of two up to the upper end.
 [[nodiscard]] std::vector<u32> sizes_of(const std::string& text);

@@ -11,7 +11,9 @@ namespace {
 
 constexpr u64 kRepeatsByTime = 7;
 
-model::FaultRates fault_rates(const Options& o) {
+}  // namespace
+
+model::FaultRates run_fault_rates(const Options& o) {
   model::FaultRates rates;
   for (const ListItem& item : o.list("fault")) {
     const auto& names = model::fault_names();
@@ -20,8 +22,6 @@ model::FaultRates fault_rates(const Options& o) {
   }
   return rates;
 }
-
-}  // namespace
 
 RunOptions run_options(const Options& o) {
   RunOptions r;
@@ -35,7 +35,7 @@ RunOptions run_options(const Options& o) {
   const bool by_time = r.duration_s > 0;
   r.warmup_s = o.has("warmup") ? o.seconds("warmup") : by_time ? std::min(1.0, r.duration_s / 10) : 0;
   r.repeats = static_cast<u32>(o.has("repeats") ? o.integer("repeats") : by_time ? kRepeatsByTime : 1);
-  r.faults = fault_rates(o);
+  r.faults = run_fault_rates(o);
   r.initiator = o.text("initiator") == "gpu" ? Initiator::gpu : Initiator::cpu;
   r.gpu = static_cast<int>(o.integer("gpu"));
   return r;

@@ -16,6 +16,9 @@ using measure::RunOptions;
 
 [[nodiscard]] RunOptions run_options(const Options& options);
 
+/// Of the option --fault.
+[[nodiscard]] model::FaultRates run_fault_rates(const Options& options);
+
 /// The items of "a,b,c"; empty ones are kept.
 [[nodiscard]] std::vector<std::string> split(const std::string& list);
 

@@ -17,6 +17,10 @@ inline constexpr std::size_t kHelpWidth = 92;
 /// `text` in lines of at most `width`, the lines after the first indented by `indent`.
 [[nodiscard]] std::string wrap(std::string_view text, std::size_t width, std::size_t indent);
 
+/// "doorbell nvme", or the name of a program of its own.
+[[nodiscard]] std::string typed_name(const Command& command);
+/// The name of its manual page.
+[[nodiscard]] std::string page_name(const Command& command);
 /// "nvme [OPTION]... FILE": the operands in brackets unless required.
 [[nodiscard]] std::string usage_line(const Command& command);
 /// What --help says of an option after its help text: unit, default, range, choices.
@@ -30,17 +34,15 @@ inline constexpr std::size_t kHelpWidth = 92;
 /// `doorbell help COMMAND`.
 [[nodiscard]] std::string command_help(const Command& command);
 
-/// doorbell.1 and doorbell-COMMAND.1, in the man macros of roff.
-[[nodiscard]] std::string program_man(const std::vector<Command>& commands);
+/// doorbell.1 and doorbell-COMMAND.1, in the man macros of roff. `programs`: those of names of their own.
+[[nodiscard]] std::string program_man(const std::vector<Command>& commands,
+                                      const std::vector<Command>& programs = {});
 [[nodiscard]] std::string command_man(const Command& command);
 
 /// A bash completion script. It needs bash 4 and nothing else.
-[[nodiscard]] std::string bash_completion(const std::vector<Command>& commands);
+[[nodiscard]] std::string bash_completion(const std::vector<Command>& commands,
+                                          const std::vector<Command>& programs = {});
 
-struct ExitStatus {
-  int code;
-  std::string_view meaning;
-};
 inline constexpr ExitStatus kExitStatuses[] = {
     {0, "success"},
     {1, "usage or environment: a bad option, a missing file, no permission"},

@@ -6,6 +6,8 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include "cxi/libcxi/device.hpp"
+#include "cxi/libcxi/library.hpp"
 #include "cxi/model/open.hpp"
 #include "cxi/model/spec.hpp"
 
@@ -18,6 +20,7 @@ const std::vector<Backend>& backends() {
          return BackendStatus{true, "software Cassini: command queues, events, counters, portals, faults"};
        },
        [](const std::string& spec) { return is_model(spec); }, open_model},
+      {"libcxi", "cxiN", "hardware", libcxi_status, libcxi_accepts, open_libcxi},
   };
   return all;
 }

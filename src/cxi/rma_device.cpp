@@ -178,6 +178,16 @@ std::unique_ptr<rdma::Device> open_rma_device(const rdma::DeviceRequest& request
   return std::make_unique<RmaDevice>(request);
 }
 
+rdma::BenchOptions rma_bench() {
+  rdma::BenchOptions b;
+  b.path = "cxi";
+  b.open = open_rma_device;
+  b.op_name = [](rdma::Op op) -> std::string_view { return op == rdma::Op::read ? "get" : "put"; };
+  b.provider = rdma::Provider::cxi;
+  b.device = "cxi-model0";
+  return b;
+}
+
 PutQueueState put_state(rdma::QueuePairObject& queue, Initiator initiator) {
   return dynamic_cast<RmaQueue&>(queue).start(initiator);
 }

@@ -8,7 +8,7 @@
 #include <doorbell/cxi/put_queue.hpp>
 
 #include "cxi/backends.hpp"
-#include "rdma/backends.hpp"
+#include "rdma/bench.hpp"
 
 namespace doorbell::cxi {
 
@@ -16,6 +16,9 @@ inline constexpr u32 kDefaultService = 1;
 
 /// Opens what rdma::DeviceRequest::spec names, at the default service.
 [[nodiscard]] std::unique_ptr<rdma::Device> open_rma_device(const rdma::DeviceRequest& request);
+
+/// What a bench of puts says of itself: src/rdma's, on the first model, with this path's names.
+[[nodiscard]] rdma::BenchOptions rma_bench();
 
 /// Where a queue of such a device stands before its first operation; one that was used before begins anew.
 [[nodiscard]] PutQueueState put_state(rdma::QueuePairObject& queue, Initiator initiator);

@@ -76,7 +76,7 @@ class Help(unittest.TestCase):
             self.assertIn(f"Usage: doorbell {name}", page)
 
     def test_commands(self):
-        for name in ("demo", "nvme", "rdma", "list", "backends", "bind", "unbind", "doctor", "version", "man", "completion"):
+        for name in ("demo", "nvme", "rdma", "cxi", "list", "backends", "bind", "unbind", "doctor", "version", "man", "completion"):
             self.assertIn(name, commands())
 
     def test_lines_fit_and_end_cleanly(self):
@@ -87,7 +87,7 @@ class Help(unittest.TestCase):
             self.assertTrue(text.isascii())
 
     def test_common_options_of_a_path(self):
-        for path in ("nvme", "rdma"):
+        for path in ("nvme", "rdma", "cxi"):
             self.common_options(out(path, "--help"))
 
     def common_options(self, text):
@@ -175,6 +175,7 @@ class Machine(unittest.TestCase):
         found = json.loads(out("backends", "--json"))["backends"]
         by_name = {(b["path"], b["backend"]): b for b in found}
         self.assertTrue(by_name[("nvme", "model")]["usable"])
+        self.assertTrue(by_name[("cxi", "model")]["usable"])
         for name in ("cuda", "cuda-kernels", "hip", "hip-kernels"):
             self.assertIn(("gpu", name), by_name)
         for backend in found:
@@ -199,7 +200,7 @@ class Machine(unittest.TestCase):
 
 class Man(unittest.TestCase):
     def pages(self):
-        return [out("man")] + [out("man", name) for name in commands()]
+        return [out("man")] + [out("man", name) for name in [*commands(), "cxi_gpu_loopback_bw"]]
 
     def test_every_option_is_in_help_man_and_completion(self):
         for name in commands():
@@ -232,7 +233,7 @@ class Man(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             out("man", "--directory", folder)
             self.assertEqual(sorted(os.listdir(folder)),
-                             sorted(["doorbell.1"] + [f"doorbell-{name}.1" for name in commands()]))
+                             sorted(["doorbell.1", "cxi_gpu_loopback_bw.1"] + [f"doorbell-{name}.1" for name in commands()]))
             with open(os.path.join(folder, "doorbell-nvme.1")) as file:
                 self.assertEqual(file.read(), out("man", "nvme"))
         done = run("man", "--directory", "/nonexistent")

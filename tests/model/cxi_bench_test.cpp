@@ -20,11 +20,7 @@ using rdma::Op;
 
 /// A busy machine may keep a thread from running for a second; nothing here shall call that late.
 BenchOptions usual(Op op = Op::write) {
-  BenchOptions o;
-  o.path = "cxi";
-  o.open = open_rma_device;
-  o.provider = rdma::Provider::cxi;
-  o.device = "cxi-model0";
+  BenchOptions o = rma_bench();
   o.op = op;
   o.iterations = 200;
   o.timeout_s = 60;

@@ -7,11 +7,13 @@ set -eu
 prefix=$1
 "$prefix/bin/doorbell" version
 "$prefix/bin/doorbell" nvme --write-io 1000 --read-io 1000 --quiet
+"$prefix/bin/cxi_gpu_loopback_bw" -d cxi-model0 -i 1 -n 16
 if ldd "$prefix/bin/doorbell" | grep -iE 'cuda|nvidia|amdhip|hsa|level_zero|ze_loader'; then
   echo "the program links a GPU library" >&2
   exit 1
 fi
-for file in share/man/man1/doorbell.1 share/man/man1/doorbell-nvme.1 share/bash-completion/completions/doorbell \
+for file in share/man/man1/doorbell.1 share/man/man1/doorbell-nvme.1 \
+    share/man/man1/cxi_gpu_loopback_bw.1 share/bash-completion/completions/cxi_gpu_loopback_bw share/bash-completion/completions/doorbell \
     share/doorbell/schema/results-1.schema.json share/doorbell/python/doorbell_report/__main__.py; do
   [ -s "$prefix/$file" ] || { echo "$file is not installed" >&2; exit 1; }
 done

@@ -22,6 +22,7 @@
 
 #include "cxi/libcxi/device.hpp"
 #include "cxi/libcxi/library.hpp"
+#include "cxi/loopback.hpp"
 
 namespace doorbell::cxi {
 namespace {
@@ -228,6 +229,50 @@ TEST_F(LibcxiFake, LoopbackCallsInTheToolsOrder) {
   Lines expected = made;
   expected.insert(expected.end(), gone.begin(), gone.end());
   EXPECT_EQ(calls(), expected);
+}
+
+/// cxi_gpu_loopback_bw's own code: the same order, with an event queue for each command queue and a
+/// write-back. No device answers, so it ends at the first event that it waits for.
+TEST_F(LibcxiFake, TheLoopbackCommandMakesThemInThatOrder) {
+  {
+    LibcxiDevice device("cxi0");
+    const auto endpoint = device.open(1);
+    LoopbackOptions o;
+    o.puts = 8192;
+    o.bytes = 8192;
+    try {
+      (void)run_loopback(device, *endpoint, o);
+      ADD_FAILURE() << "it ran without a device";
+    } catch (const LoopbackError& e) {
+      EXPECT_EQ(e.failure().kind, LoopbackFailure::Kind::timeout);
+      EXPECT_EQ(e.failure().expected, EventType::state_change);
+    }
+  }
+  Lines made;
+  for (const std::string& line : calls())
+    if (gone_by(line).empty()) made.push_back(line);
+  EXPECT_EQ(made,
+            (Lines{
+                "open_device(0) = dev1",
+                "get_svc(dev1, 1)",
+                "alloc_lni(dev1, 1) = lni1",
+                "alloc_domain(lni1, vni 1, pid 511) = domain1",
+                "alloc_trig_cp of type 2:",
+                "alloc_cp(lni1, vni 1, tc 3.0) = cp1",
+                "map(lni1, 528384 bytes, flags 13, hints none) = md1",
+                "alloc_evtq(lni1, md1, 528384 aligned bytes, flags 64, waits none none) = eq1",
+                "map(lni1, 8192 bytes, flags 9, hints none) = md2",
+                "alloc_cmdq(lni1, eq1, 32769 slots, policy 0, pool 0, flags 2, lcid 5, threshold 0) = cq1",
+                "alloc_ct(lni1, write-back given) = ct1",
+                "alloc_cmdq(lni1, eq1, 1 slots, policy 0, pool 0, flags 10, lcid 5, threshold 0) = cq2",
+                "map(lni1, 4096 bytes, flags 13, hints none) = md3",
+                "alloc_evtq(lni1, md3, 4096 aligned bytes, flags 64, waits none none) = eq2",
+                "map(lni1, 8192 bytes, flags 5, hints none) = md4",
+                "alloc_cmdq(lni1, eq2, 1 slots, policy 0, pool 0, flags 0, lcid 0, threshold 0) = cq3",
+                "alloc_pte(lni1, eq2, options 0) = pte1",
+                "map_pte(pte1, domain1, offset 0, unicast) = ptemap1",
+            }));
+  expect_reverse_tear_down();
 }
 
 TEST_F(LibcxiFake, TheEventQueueOfTheToolsDefaultHas528384Bytes) {

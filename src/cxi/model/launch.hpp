@@ -18,8 +18,8 @@ inline constexpr u32 kSlotWords = kSlotBytes / 8;
 inline constexpr u64 kNoDoorbell = 0xdb00'db00'db00'0000;
 /// As a command's first word it would be one of an unknown opcode.
 inline constexpr u64 kUnwritten = 0x5ca1'ab1e'b0de'd0ff;
-/// For so many rounds a window that holds this word by chance is taken for one that is still being written. A busy
-/// machine may keep a writer from its second half for a while: these are more than a second.
+/// For so many rounds a window that holds this word by chance is taken for one that is still being written. A
+/// busy machine may keep a writer from its second half for a while: these are more than a second.
 inline constexpr u32 kTornPolls = 10'000'000;
 
 [[nodiscard]] inline u64* doorbell_of(u8* launch) {

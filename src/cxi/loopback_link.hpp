@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Both ends of a loopback on one endpoint: buffers, queues, the counter of acknowledgements, the portals
+// entry; posting puts and waiting for them.
+#pragma once
+
+#include <doorbell/cxi/command_queue.hpp>
+#include <doorbell/cxi/counter.hpp>
+#include <doorbell/cxi/event_queue.hpp>
+
+#include <array>
+
+#include "cxi/loopback.hpp"
+
+namespace doorbell::cxi {
+
+/// Thread rule: one thread.
+class LoopbackLink {
+ public:
+  /// Throws what a refused call or an event that does not come throws.
+  LoopbackLink(Device& device, Endpoint& endpoint, const LoopbackOptions& options);
+
+  static constexpr u32 kMaxArmed = 2;
+  /// Arms an event for `puts` more acknowledgements and posts that many puts, with one doorbell each; before
+  /// at most kMaxArmed have been waited for. False on failure().
+  [[nodiscard]] bool post(u32 puts);
+  /// Waits for the oldest armed event. False on failure().
+  [[nodiscard]] bool wait();
+  [[nodiscard]] const std::optional<LoopbackFailure>& failure() const { return failure_; }
+
+  /// Acknowledgements that were asked for so far: a put each.
+  [[nodiscard]] u64 threshold() const { return threshold_; }
+  /// The counter as the device tells it now; waits until it has reached the threshold, or a little.
+  [[nodiscard]] CounterCounts settle();
+  /// After a failure: takes what else the device tells of refused puts.
+  void drain(LoopbackResult& into);
+
+  [[nodiscard]] Region& source() { return source_; }
+  [[nodiscard]] Region& destination() { return destination_; }
+  [[nodiscard]] u64 doorbells() const { return doorbells_; }
+  [[nodiscard]] u64 polls() const { return polls_; }
+
+ private:
+  using Commands = CommandQueue<OneLane>;
+  using Events = EventQueue<OneLane>;
+
+  void enable();
+  /// Set-up's events: throws unless this one comes, in time and with OK.
+  void expect(EventType type);
+  template <class Ready>
+  [[nodiscard]] bool wait_for_room(Commands& queue, const Ready& ready);
+  [[nodiscard]] bool arm();
+  [[nodiscard]] bool judge(const Events::Polled& event);
+  bool fail(LoopbackFailure::Kind kind);
+  void ask_for_counts();
+  [[nodiscard]] bool removed() const { return alive_ != nullptr && load_acquire(alive_) == 0; }
+
+  const LoopbackOptions& o_;
+  const u32* const alive_;
+  const Dfa target_;
+  // In the order in which they are made, and the reverse of that in which they go.
+  std::unique_ptr<EventQueueObject> tx_events_object_;
+  Region source_;
+  std::unique_ptr<MemoryDescriptor> source_md_;
+  std::unique_ptr<CommandQueueObject> tx_object_;
+  std::unique_ptr<CounterObject> counter_object_;
+  std::unique_ptr<CommandQueueObject> triggered_object_;
+  std::unique_ptr<EventQueueObject> rx_events_object_;
+  Region destination_;
+  std::unique_ptr<MemoryDescriptor> destination_md_;
+  std::unique_ptr<CommandQueueObject> target_object_;
+  std::unique_ptr<PortalsEntry> entry_;
+
+  Events tx_events_;
+  Events rx_events_;
+  Commands tx_;
+  Commands triggered_;
+  Commands target_queue_;
+  Counter counter_;
+  NomatchDma put_;
+  u64 threshold_ = 0;
+  std::array<u64, kMaxArmed> armed_{};  ///< thresholds whose events have not come, oldest first
+  u32 armed_count_ = 0;
+  std::vector<ReturnCode> refused_;  ///< of puts, as their events came
+  std::optional<LoopbackFailure> failure_;
+  u64 doorbells_ = 0;
+  u64 polls_ = 0;
+};
+
+}  // namespace doorbell::cxi
