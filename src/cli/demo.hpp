@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "measure/run_options.hpp"
+#include "rdma/bench.hpp"
 #include "report/result.hpp"
 
 namespace doorbell::cli {
@@ -23,6 +24,9 @@ struct DemoStep {
   std::string title;
   std::function<DemoOutcome(const measure::RunWatch&)> run;
 };
+
+/// A step that runs a bench of src/rdma.
+[[nodiscard]] DemoStep bench_step(std::string title, const rdma::BenchOptions& options);
 
 /// One kind of fault: what the model did, and what the initiator found.
 struct FaultCheck {

@@ -11,10 +11,7 @@ std::vector<DemoStep> cxi_steps(bool gpu) {
   const auto add = [&](std::string title, auto change) {
     rdma::BenchOptions b = cxi::rma_bench();
     change(b);
-    all.push_back({std::move(title), [b](const measure::RunWatch& watch) {
-                     rdma::BenchResult r = rdma::run_bench(b, watch);
-                     return DemoOutcome{std::move(r.cells), r.stop_reason, std::move(r.warnings)};
-                   }});
+    all.push_back(bench_step(std::move(title), b));
   };
   add("puts on a Cassini's command queues, single operations and a window of them", [](auto& b) {
     b.sizes = {64, 4 << 10, 512 << 10};
@@ -48,7 +45,7 @@ rdma::BenchOptions fault_options(model::Fault f) {
   b.rate = !b.latency;
   b.batch = 8;
   b.in_flight = 32;
-  b.faults.probability[static_cast<u32>(f)] = f == model::Fault::removal ? 0.0005 : 0.002;
+  b.faults.probability[static_cast<u32>(f)] = f == model::Fault::removal ? 0.005 : 0.002;
   return b;
 }
 

@@ -4,22 +4,25 @@
 #include <fmt/format.h>
 
 #include "cli/demo.hpp"
-#include "rdma/bench.hpp"
 
 namespace doorbell::cli {
 
 using rdma::Op;
 using rdma::Provider;
 
+DemoStep bench_step(std::string title, const rdma::BenchOptions& options) {
+  return {std::move(title), [options](const measure::RunWatch& watch) {
+            rdma::BenchResult r = rdma::run_bench(options, watch);
+            return DemoOutcome{std::move(r.cells), r.stop_reason, std::move(r.warnings)};
+          }};
+}
+
 std::vector<DemoStep> rdma_steps(bool gpu) {
   std::vector<DemoStep> all;
   const auto add = [&](std::string title, auto change) {
     rdma::BenchOptions b;
     change(b);
-    all.push_back({std::move(title), [b](const measure::RunWatch& watch) {
-                     rdma::BenchResult r = rdma::run_bench(b, watch);
-                     return DemoOutcome{std::move(r.cells), r.stop_reason, std::move(r.warnings)};
-                   }});
+    all.push_back(bench_step(std::move(title), b));
   };
   add("WRITE on a Broadcom NIC's queues, single operations and a window of them", [](auto& b) {
     b.provider = Provider::bnxt;

@@ -1,0 +1,106 @@
+#!/usr/bin/python3
+# SPDX-FileCopyrightText: 2026 The doorbell authors
+# SPDX-License-Identifier: Apache-2.0
+"""`doorbell cxi` as a user meets it: command lines, cells, refusals, faults, Ctrl-C. Needs no hardware."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+DOORBELL = os.environ.get("DOORBELL", "build/bin/doorbell")
+VALIDATE = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "validate-result.py"
+PATIENT = ["--timeout", "60", "--late-after", "50"]  # a busy machine is not an error
+SMALL = ["--iterations", "200", *PATIENT]
+
+
+def run(*arguments, **more):
+    return subprocess.run([DOORBELL, "cxi", *arguments], capture_output=True, text=True, timeout=120, **more)
+
+
+class Cxi(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.json = pathlib.Path(folder.name) / "out.json"
+
+    def valid(self):
+        done = subprocess.run([sys.executable, str(VALIDATE), str(self.json)], capture_output=True, text=True, timeout=60)
+        if done.returncode != 77:  # the checker itself is absent
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return json.loads(self.json.read_text(encoding="utf-8"))
+
+    def result(self, *arguments, code=0):
+        done = run(*arguments, "--json", str(self.json))
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return self.valid()
+
+    def test_no_arguments_run_and_verify(self):
+        done = run(*PATIENT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for word in ("cxi-model0", "software model", "op=put", "part=latency", "part=rate", "size_bytes=1024", "verified"):
+            self.assertIn(word, done.stdout)
+
+    def test_puts_gets_and_data_in_the_command(self):
+        for arguments, op, counter in ((["--op", "put"], "put", "puts"), (["--op", "get"], "get", "gets"),
+                                       (["--idc", "224"], "put", "idc_puts")):
+            cells = self.result(*arguments, "--size", "0,8,224", *SMALL)["cells"]
+            self.assertEqual([c["cell"]["size_bytes"] for c in cells], [0, 0, 8, 8, 224, 224])
+            for cell in cells:
+                self.assertEqual(cell["path"], "cxi")
+                self.assertEqual(cell["device"], {"kind": "model", "name": "cxi-model0"})
+                self.assertEqual((cell["cell"]["op"], cell["options"]["op"]), (op, op))
+                self.assertEqual(cell["metrics"]["ops"], 200)
+                self.assertEqual(cell["verify"]["checked"], 200)
+                self.assertEqual(cell["model"][counter], 200)
+                self.assertEqual(set(cell["errors"].values()), {0})
+
+    def test_several_queues(self):
+        cell, = self.result("--num-queues", "3", "--measure", "rate", "--size", "64", *SMALL)["cells"]
+        self.assertEqual((cell["cell"]["queue_pairs"], cell["metrics"]["ops"]), (3, 600))
+
+    def test_bad_input(self):
+        for option, value in (("--op", "atomic"), ("--size", "3GiB"), ("--idc", "225"), ("--num-queues", "0"),
+                              ("--in-flight", "x"), ("--device", "cxi-model0:speed=1")):
+            done = run(option, value)
+            self.assertEqual(done.returncode, 1, f"{option} {value}: {done.stdout}{done.stderr}")
+            self.assertIn("doorbell cxi: ", done.stderr)
+            self.assertEqual(done.stdout, "")
+        self.assertIn("--idc", run("--op", "get", "--idc", "8").stderr)
+        self.assertIn("--device cxi-model0", run("--device", "cxi0", "--fault", "drop=0.1").stderr)
+
+    def test_a_card_that_is_not_here(self):
+        done = run("--device", "cxi7")
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn("libcxi", done.stderr)
+
+    def test_faults_end_with_2(self):
+        common = ["--size", "256", "--measure", "rate", "--iterations", "2000"]
+        cell, = self.result("--fault", "corrupt=0.02", *common, *PATIENT, code=2)["cells"]
+        self.assertEqual(cell["verify"]["corrupt"], cell["model"]["injected"]["corrupt"])
+        cell, = self.result("--fault", "error=0.02", "--device", "cxi-model0:nack=52", *common, *PATIENT, code=2)["cells"]
+        self.assertGreater(cell["cxi"]["completion_statuses"]["ADDR_OUT_OF_RANGE"], 0)
+        document = self.result("--fault", "drop=0.02", *common, "--timeout", "0.5", code=2)
+        self.assertEqual(document["stop_reason"], "timeout")
+        cell, = document["cells"]
+        self.assertEqual(cell["errors"]["timeout"], cell["model"]["injected"]["drop"])
+
+    def test_ctrl_c_leaves_a_valid_partial_result(self):
+        with subprocess.Popen([DOORBELL, "cxi", "--measure", "rate", "--duration", "60", "--warmup", "0", "--json", str(self.json)],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+            time.sleep(1)
+            child.send_signal(signal.SIGINT)
+            child.communicate(timeout=60)
+        document = self.valid()
+        self.assertFalse(document["complete"])
+        self.assertEqual(document["stop_reason"], "signal")
+        self.assertGreater(document["cells"][0]["metrics"]["ops"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
