@@ -73,7 +73,7 @@ rdma::BenchOptions bench_options(const Options& o) {
 Command cxi_command() {
   Command c;
   c.name = "cxi";
-  c.summary = "puts and gets through HPE Cassini command queues, by a CPU thread or a GPU kernel";
+  c.summary = "puts and gets through HPE Cassini command queues, by CPU or GPU";
   c.description = {
       "Maps buffers, opens a portals entry in front of them, and carries out puts or gets from this endpoint to "
       "itself for each size: first single operations, each timed from the command to its acknowledgement, then a "

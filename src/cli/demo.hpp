@@ -28,6 +28,9 @@ struct DemoStep {
 /// A step that runs a bench of src/rdma.
 [[nodiscard]] DemoStep bench_step(std::string title, const rdma::BenchOptions& options);
 
+/// `base` made for injecting one kind of fault: small batches, short deadlines.
+[[nodiscard]] rdma::BenchOptions faulty_bench(rdma::BenchOptions base, model::Fault fault);
+
 /// One kind of fault: what the model did, and what the initiator found.
 struct FaultCheck {
   u64 injected = 0;

@@ -33,26 +33,8 @@ std::vector<DemoStep> cxi_steps(bool gpu) {
   return all;
 }
 
-namespace {
-
-rdma::BenchOptions fault_options(model::Fault f) {
-  rdma::BenchOptions b = cxi::rma_bench();
-  b.iterations = 5'000;
-  b.timeout_s = 0.5;
-  b.late_after_s = 0.1;
-  // A counter does not tell whose acknowledgement was late: only with one in flight each counts by itself.
-  b.latency = f == model::Fault::delay;
-  b.rate = !b.latency;
-  b.batch = 8;
-  b.in_flight = 32;
-  b.faults.probability[static_cast<u32>(f)] = f == model::Fault::removal ? 0.005 : 0.002;
-  return b;
-}
-
-}  // namespace
-
 FaultCheck check_cxi_fault(model::Fault f, const measure::RunWatch& watch) {
-  rdma::BenchResult r = rdma::run_bench(fault_options(f), watch);
+  rdma::BenchResult r = rdma::run_bench(faulty_bench(cxi::rma_bench(), f), watch);
   report::Cell& cell = r.cells.front();
   const u64 injected = cell.extra["model"]["injected"][std::string(model::name(f))].get<u64>();
   const report::Verify& v = cell.verify;

@@ -17,6 +17,21 @@ DemoStep bench_step(std::string title, const rdma::BenchOptions& options) {
           }};
 }
 
+rdma::BenchOptions faulty_bench(rdma::BenchOptions b, model::Fault fault) {
+  b.iterations = 5'000;
+  b.timeout_s = 0.5;
+  b.late_after_s = 0.1;
+  b.signal_every = 1;
+  // Completions keep their order, so that one which is held back delays all behind it, and a counter does not
+  // tell whose it was: only with one in flight does each late one count by itself.
+  b.latency = fault == model::Fault::delay;
+  b.rate = !b.latency;
+  b.batch = 8;
+  b.in_flight = 32;
+  b.faults.probability[static_cast<u32>(fault)] = fault == model::Fault::removal ? 0.001 : 0.002;
+  return b;
+}
+
 std::vector<DemoStep> rdma_steps(bool gpu) {
   std::vector<DemoStep> all;
   const auto add = [&](std::string title, auto change) {
@@ -63,22 +78,6 @@ std::vector<DemoStep> rdma_steps(bool gpu) {
 
 namespace {
 
-rdma::BenchOptions fault_options(model::Fault f) {
-  rdma::BenchOptions b;
-  b.iterations = 5'000;
-  b.timeout_s = 0.5;
-  b.late_after_s = 0.1;
-  b.signal_every = 1;
-  // Completions keep their order, so that one which is held back delays all behind it: only with one in
-  // flight does each late one count by itself.
-  b.latency = f == model::Fault::delay;
-  b.rate = !b.latency;
-  b.batch = 8;
-  b.in_flight = 32;
-  b.faults.probability[static_cast<u32>(f)] = f == model::Fault::removal ? 0.0005 : 0.002;
-  return b;
-}
-
 u64 failed_itself(const report::Cell& cell) {
   const nlohmann::ordered_json& statuses = cell.extra["rdma"]["completion_statuses"];
   return statuses.value(rdma::status_name(static_cast<u16>(rdma::Status::remote_operation)), u64{0});
@@ -87,7 +86,7 @@ u64 failed_itself(const report::Cell& cell) {
 }  // namespace
 
 FaultCheck check_rdma_fault(model::Fault f, const measure::RunWatch& watch) {
-  rdma::BenchResult r = rdma::run_bench(fault_options(f), watch);
+  rdma::BenchResult r = rdma::run_bench(faulty_bench({}, f), watch);
   report::Cell& cell = r.cells.front();
   const u64 injected = cell.extra["model"]["injected"][std::string(model::name(f))].get<u64>();
   const report::Verify& v = cell.verify;

@@ -11,6 +11,7 @@
 
 #include "cxi/loopback_link.hpp"
 #include "measure/clock.hpp"
+#include "measure/tally.hpp"
 
 namespace doorbell::cxi {
 
@@ -76,19 +77,6 @@ class LoopbackData {
   Region scratch_;
 };
 
-std::string kind_of(pattern::Verdict v) {
-  switch (v) {
-    case pattern::Verdict::stale:
-      return "stale";
-    case pattern::Verdict::misplaced:
-      return "misplaced";
-    case pattern::Verdict::missing:
-      return "missing";
-    default:
-      return "corrupt";
-  }
-}
-
 void count(report::Verify& into, const pattern::Checked& found, u64 sequence) {
   if (found.verdict == pattern::Verdict::ok) return;
   if (found.verdict == pattern::Verdict::stale) into.stale += 1;
@@ -96,7 +84,7 @@ void count(report::Verify& into, const pattern::Checked& found, u64 sequence) {
   else if (found.verdict == pattern::Verdict::missing) into.missing += 1;
   else into.corrupt += 1;
   if (into.first.size() < kFirstFailures)
-    into.first.push_back({kind_of(found.verdict), found.address, sequence});
+    into.first.push_back({measure::verdict_name(found.verdict), found.address, sequence});
 }
 
 class Run {

@@ -12,10 +12,6 @@
 
 namespace doorbell::measure {
 
-namespace {
-
-constexpr double kClockDrift = 0.02;
-
 std::string verdict_name(pattern::Verdict v) {
   switch (v) {
     case pattern::Verdict::stale:
@@ -28,6 +24,10 @@ std::string verdict_name(pattern::Verdict v) {
       return "corrupt";
   }
 }
+
+namespace {
+
+constexpr double kClockDrift = 0.02;
 
 /// The plain sums among the counters.
 constexpr u64 OpCounters::*kSums[] = {&OpCounters::posted,        &OpCounters::succeeded,

@@ -41,6 +41,9 @@ struct RepeatTally {
 /// Fills the cell's spreads from its repeats; returns warnings.
 [[nodiscard]] std::vector<std::string> summarise_repeats(report::Cell& cell);
 
+/// What a record calls data that is wrong in this way.
+[[nodiscard]] std::string verdict_name(pattern::Verdict v);
+
 /// Names a completion's status, as OpStats::StatusCount holds it.
 using StatusName = std::string (*)(u16 code);
 
