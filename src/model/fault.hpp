@@ -39,8 +39,8 @@ inline constexpr u32 kFaultKinds = static_cast<u32>(Fault::none);
 /// Every kind's name, in order.
 [[nodiscard]] const std::vector<std::string>& fault_names();
 
-/// While it lives, ThreadSanitizer overlooks what this thread writes: a fault that strikes memory of somebody
-/// who does not expect it is a race on purpose.
+/// While it lives, ThreadSanitizer overlooks what this thread reads and writes: a fault that strikes memory
+/// of somebody who does not expect it is a race on purpose.
 class RaceOnPurpose {
  public:
 #if defined(__SANITIZE_THREAD__)

@@ -4,6 +4,7 @@
 // Puts and gets: where the bytes are, where they go, what the initiator is told.
 
 #include <algorithm>
+#include <optional>
 
 #include "cxi/model/engine.hpp"
 
@@ -188,6 +189,7 @@ Engine::Result Engine::move(const Operation& op, const DmaPlace& local, const Li
   DmaPlace to = op.is_get() ? local : remote;
   DmaPlace from = op.is_get() ? remote : local;
   const Result broken{ReturnCode::undeliverable, false};
+  std::optional<model::RaceOnPurpose> race;
   if (strike.fault != Fault::none) [[unlikely]] {
     switch (strike.fault) {
       case Fault::stale:
@@ -199,6 +201,7 @@ Engine::Result Engine::move(const Operation& op, const DmaPlace& local, const Li
         const u64 step = std::max<u64>(op.bytes, 8);
         const bool ahead = a.length - offset >= step + op.bytes;
         if (!ahead && offset < step) break;
+        race.emplace();
         DmaPlace& end = op.is_get() ? from : to;
         end = entry.memory->at(a.start + (ahead ? offset + step : offset - step));
         faults_.count(strike.fault);
