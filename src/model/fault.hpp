@@ -16,6 +16,8 @@
 
 #if defined(__SANITIZE_THREAD__)
 // Of the sanitizer's run-time library, which has no header for them.
+extern "C" void AnnotateIgnoreReadsBegin(const char* file, int line);
+extern "C" void AnnotateIgnoreReadsEnd(const char* file, int line);
 extern "C" void AnnotateIgnoreWritesBegin(const char* file, int line);
 extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
 #endif
@@ -45,10 +47,12 @@ class RaceOnPurpose {
  public:
 #if defined(__SANITIZE_THREAD__)
   RaceOnPurpose() {
+    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
     AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
   }
   ~RaceOnPurpose() {
     AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
   }
 #else
   RaceOnPurpose() {}

@@ -168,6 +168,9 @@ TEST(CxiFaults, ABadReturnCodeStopsTheQueueAndTheNextRepeatStartsAnew) {
 }
 
 TEST(CxiFaults, AcknowledgedTwice) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a count too many ends operations while the device works on them: the race is the fault";
+#endif
   const Outcome r = run(faulty(Fault::duplicate, 0.005));
   EXPECT_TRUE(r.result.failed);
   EXPECT_GT(r.injected(Fault::duplicate), 0u);
