@@ -182,12 +182,12 @@ bool Engine::take_window(WorkQueue& q) {
   u64 copy[2 * kSlotWords];
   u32 skipped = 0;
   u32 taken = 1;
-  if (!take_words(window_of(q.launch, kWindow64, slot), 1, q.torn_polls, copy)) {
+  if (!take_words(window_of(q.launch, kWindow64, slot), 1, q.torn_since_ns, copy)) {
     skipped = odd ? 1 : 0;
     taken = 2;
     u64* const window =
         odd ? window_of(q.launch, kWindowUnaligned, next) : window_of(q.launch, kWindowAligned, slot);
-    if (!take_words(window, 2, q.torn_polls, copy)) return false;
+    if (!take_words(window, 2, q.torn_since_ns, copy)) return false;
   }
   counters_.window_writes += 1;
   q.suspect = nullptr;
@@ -212,12 +212,11 @@ void Engine::scan_windows(WorkQueue& q) {
     u64* const at = window_of(q.launch, base, q.scan);
     const bool written = load64_acquire(at) != kUnwritten;
     if (at != q.suspect) {
-      if (written && q.suspect == nullptr) q.suspect = at, q.suspect_rounds = 0;
+      if (written && q.suspect == nullptr) q.suspect = at, q.suspect_since_ns = wall_ns();
       continue;
     }
-    // What lies close ahead may belong to a window that somebody is writing just now.
-    const u32 patience = (q.scan - q.write) % kWindowSlots <= 2 ? kPatience : kLittlePatience;
-    if (written && ++q.suspect_rounds < patience) continue;
+    // Somebody may still be writing it, or what comes before it.
+    if (written && wall_ns() - q.suspect_since_ns < kSlowWriterNs) continue;
     q.suspect = nullptr;
     if (!written) continue;
     for (u32 k = 0; k < kSlotWords; ++k) store64_relaxed(at + k, kUnwritten);

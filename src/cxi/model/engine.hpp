@@ -69,8 +69,6 @@ class Engine {
   static constexpr u64 kReorderHoldNs = 30'000;
   static constexpr u32 kLooks = 4;         // at a launch page in a round
   static constexpr u32 kLargestSlots = 4;  // of one command
-  // Laps of scan_windows() before something written at a wrong place is rejected.
-  static constexpr u32 kLittlePatience = 4, kPatience = 1'000'000;
 
   /// Bytes on their way from one memory to another.
   struct Operation {

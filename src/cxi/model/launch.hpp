@@ -8,6 +8,8 @@
 #include <doorbell/cxi/memory.hpp>
 #include <doorbell/cxi/types.hpp>
 
+#include "measure/clock.hpp"
+
 namespace doorbell::cxi {
 
 inline constexpr u32 kWindow64 = 1024, kWindowAligned = 2048, kWindowUnaligned = 3072;
@@ -18,9 +20,10 @@ inline constexpr u32 kSlotWords = kSlotBytes / 8;
 inline constexpr u64 kNoDoorbell = 0xdb00'db00'db00'0000;
 /// As a command's first word it would be one of an unknown opcode.
 inline constexpr u64 kUnwritten = 0x5ca1'ab1e'b0de'd0ff;
-/// For so many rounds a window that holds this word by chance is taken for one that is still being written. A
-/// busy machine may keep a writer from its second half for a while: these are more than a second.
-inline constexpr u32 kTornPolls = 10'000'000;
+/// How long a window may take to be written: a busy machine keeps a writer from its second half for a while.
+/// After that, what lies at another place is rejected, and a word that is kUnwritten by chance is taken for a
+/// word.
+inline constexpr u64 kSlowWriterNs = 1'000'000'000;
 
 [[nodiscard]] inline u64* doorbell_of(u8* launch) {
   return reinterpret_cast<u64*>(launch);
@@ -34,9 +37,9 @@ inline void clear_launch_page(u8* launch) {
   for (u32 k = 0; k < kLaunchBytes / 8; ++k) store64_relaxed(words + k, k == 0 ? kNoDoorbell : kUnwritten);
 }
 
-/// Takes `slots` slots from a window, once all of them are written. `torn` counts the rounds in which some
-/// words were missing.
-[[nodiscard]] inline bool take_words(u64* window, u32 slots, u32& torn, u64* out) {
+/// Takes `slots` slots from a window, once all of them are written. `torn_since_ns`: since when some words
+/// have been missing.
+[[nodiscard]] inline bool take_words(u64* window, u32 slots, u64& torn_since_ns, u64* out) {
   if (load64_relaxed(window) == kUnwritten) return false;
   bool whole = true;
   for (u32 k = 0; k < slots * kSlotWords; ++k) {
@@ -44,8 +47,12 @@ inline void clear_launch_page(u8* launch) {
     out[k] = load64_acquire(window + k);
     whole = whole && out[k] != kUnwritten;
   }
-  if (!whole && ++torn < kTornPolls) return false;
-  torn = 0;
+  if (!whole) {
+    const u64 now = wall_ns();
+    if (torn_since_ns == 0) torn_since_ns = now;
+    if (now - torn_since_ns < kSlowWriterNs) return false;
+  }
+  torn_since_ns = 0;
   for (u32 k = 0; k < slots * kSlotWords; ++k) store64_relaxed(window + k, kUnwritten);
   return true;
 }

@@ -95,8 +95,8 @@ struct WorkQueue {
   u64 ready_ns = 0;              ///< before that no command starts
   u32 scan = 0;                  ///< the place of the windows that is looked at next
   const u64* suspect = nullptr;  ///< what was written at a place that does not come next
-  u32 suspect_rounds = 0;
-  u32 torn_polls = 0;  ///< rounds in which a window was only partly written
+  u64 suspect_since_ns = 0;
+  u64 torn_since_ns = 0;  ///< when a window was first seen partly written; 0: none is
   bool has_cstate = false;
   CState cstate;
   std::vector<u64> staged;  ///< commands fetched from GPU memory
