@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "cxi/fresh_state.hpp"
 #include "cxi/names.hpp"
 #include "measure/clock.hpp"
 
@@ -30,18 +31,6 @@ constexpr u32 kSlotsPerPut = 4;
 Dfa own_address(const Endpoint& endpoint) {
   const Address a = endpoint.address();
   return make_dfa(a.nid, a.pid, a.pid_bits, 0);
-}
-
-EventQueue<OneLane> reader(EventQueueObject& object) {
-  EventQueueState s;
-  s.memory = object.memory(Initiator::cpu);
-  return EventQueue<OneLane>(s);
-}
-
-CommandQueue<OneLane> writer(CommandQueueObject& object) {
-  CommandQueueState s;
-  s.memory = object.memory(Initiator::cpu);
-  return CommandQueue<OneLane>(s);
 }
 
 Region allocate(Device& device, const LoopbackBuffer& buffer, u64 bytes) {
@@ -118,11 +107,11 @@ LoopbackLink::LoopbackLink(Device& device, Endpoint& endpoint, const LoopbackOpt
       target_object_(endpoint.create_command_queue(
           {.kind = CommandQueueKind::target, .slots = 1, .events = rx_events_object_.get()})),
       entry_(endpoint.create_portals_entry(*rx_events_object_, 0)),
-      tx_events_(reader(*tx_events_object_)),
-      rx_events_(reader(*rx_events_object_)),
-      tx_(writer(*tx_object_)),
-      triggered_(writer(*triggered_object_)),
-      target_queue_(writer(*target_object_)),
+      tx_events_(fresh_state(*tx_events_object_, Initiator::cpu)),
+      rx_events_(fresh_state(*rx_events_object_, Initiator::cpu)),
+      tx_(fresh_state(*tx_object_, Initiator::cpu)),
+      triggered_(fresh_state(*triggered_object_, Initiator::cpu)),
+      target_queue_(fresh_state(*target_object_, Initiator::cpu)),
       counter_(counter_object_->memory(Initiator::cpu)) {
   put_.to(target_);
   put_.lac = source_md_->lac();

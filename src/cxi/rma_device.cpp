@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "cxi/fresh_state.hpp"
 #include "cxi/names.hpp"
 #include "cxi/target.hpp"
 #include "measure/cpu_runner.hpp"
@@ -81,8 +82,8 @@ class RmaQueue final : public rdma::QueuePairObject {
     where_ = initiator;
     const Address a = endpoint_.address();
     PutQueueState s;
-    s.commands.memory = commands_->memory(initiator);
-    s.events.memory = events_->memory(initiator);
+    s.commands = fresh_state(*commands_, initiator);
+    s.events = fresh_state(*events_, initiator);
     s.counter = counter_->memory(initiator);
     s.nid = a.nid;
     s.pid = a.pid;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "cxi/fresh_state.hpp"
 #include "cxi/names.hpp"
 #include "measure/clock.hpp"
 
@@ -21,16 +22,6 @@ constexpr u64 kConfirmNs = 1'000'000'000;
 constexpr u32 kSlots = 64;
 constexpr u64 kEventBytes = 4096;
 
-EventQueueState reading(EventQueueObject& object) {
-  EventQueueState s;
-  s.memory = object.memory(Initiator::cpu);
-  return s;
-}
-CommandQueueState writing(CommandQueueObject& object) {
-  CommandQueueState s;
-  s.memory = object.memory(Initiator::cpu);
-  return s;
-}
 /// The entries that a DFA can name besides the process.
 u32 entries_of(const Address& a) {
   return (1u << (12 - a.pid_bits)) * 32;
@@ -43,8 +34,8 @@ TargetSide::TargetSide(Endpoint& endpoint)
       events_object_(endpoint.create_event_queue(kEventBytes, Place::pageable)),
       commands_object_(endpoint.create_command_queue(
           {.kind = CommandQueueKind::target, .slots = kSlots, .events = events_object_.get()})),
-      events_(reading(*events_object_)),
-      commands_(writing(*commands_object_)),
+      events_(fresh_state(*events_object_, Initiator::cpu)),
+      commands_(fresh_state(*commands_object_, Initiator::cpu)),
       used_(entries_of(endpoint.address())) {}
 
 TargetSide::Exposed::~Exposed() {

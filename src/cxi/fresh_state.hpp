@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Where queues stand that have just been created, in the addresses of whoever drives them.
+#pragma once
+
+#include <doorbell/cxi/command_queue.hpp>
+#include <doorbell/cxi/event_queue.hpp>
+
+#include "cxi/device.hpp"
+
+namespace doorbell::cxi {
+
+[[nodiscard]] inline EventQueueState fresh_state(EventQueueObject& queue, Initiator initiator) {
+  EventQueueState s;
+  s.memory = queue.memory(initiator);
+  return s;
+}
+[[nodiscard]] inline CommandQueueState fresh_state(CommandQueueObject& queue, Initiator initiator) {
+  CommandQueueState s;
+  s.memory = queue.memory(initiator);
+  return s;
+}
+
+}  // namespace doorbell::cxi
