@@ -221,21 +221,22 @@ class CellRun {
     if (o_.initiator == Initiator::gpu) cell.gpu = o_.gpu;
     cell.verify.mode = o_.verify_mode(o_.verify);
     const auto place = [](Place p) { return p == Place::gpu ? "vram" : "host"; };
-    cell.cell = {{"op", o_.op_name(o_.op)},
-                 {"part", name(s_.part)},
-                 {"size_bytes", s_.bytes},
-                 {"queue_pairs", s_.shape.queue_pairs},
-                 {"batch", s_.batch},
-                 {"in_flight", s_.window},
-                 {"signal_every", s_.signal_every},
-                 {"inlined", s_.inlined},
-                 {"queue_memory", place(o_.queue_memory)},
-                 {"data_memory", place(o_.local_memory)},
-                 {"target_memory", place(o_.remote_memory)}};
-    if (device_->provider() != Provider::cxi) {
-      cell.cell["provider"] = name(device_->provider());
+    // A Cassini's queues are of one kind, and lead back to their own endpoint.
+    const bool nic = device_->provider() != Provider::cxi;
+    if (nic) cell.cell["provider"] = name(device_->provider());
+    cell.cell["op"] = o_.op_name(o_.op);
+    cell.cell["part"] = name(s_.part);
+    cell.cell["size_bytes"] = s_.bytes;
+    cell.cell["queue_pairs"] = s_.shape.queue_pairs;
+    cell.cell["batch"] = s_.batch;
+    cell.cell["in_flight"] = s_.window;
+    cell.cell["signal_every"] = s_.signal_every;
+    cell.cell["inlined"] = s_.inlined;
+    if (nic)
       cell.cell["connection"] = o_.ends == Ends::self ? "self" : o_.ends == Ends::pair ? "pair" : "remote";
-    }
+    cell.cell["queue_memory"] = place(o_.queue_memory);
+    cell.cell["data_memory"] = place(o_.local_memory);
+    cell.cell["target_memory"] = place(o_.remote_memory);
     if (s_.part == Part::latency)
       cell.extra[o_.path]["single_operation"] = single_operation(latency_, s_.bytes);
     else if (s_.bytes >= kCeilingFrom && s_.shape.queue_pairs == 1 && device_->kind() == "model")
