@@ -309,8 +309,8 @@ def own_figures(cell):
 
 
 def single_operations(cell):
-    """RDMA: the form in which vendors publish; rates are formed from each operation's latency."""
-    single = members(cell, "rdma", "single_operation")
+    """RDMA, CXI: the form in which vendors publish; rates are formed from each operation's latency."""
+    single = members(cell, text(cell, "path"), "single_operation")
     rows = [row([(esc(label), "head"), *((shown(number(single, key, figure), unit), "n")
                                          for figure in ("min", "mean", "std", "max"))])
             for key, label, unit in (("latency_ns", "latency, us", 1e3), ("ops_per_s", "IOPS", 1.0),
