@@ -90,6 +90,9 @@ class Gpu {
   [[nodiscard]] virtual bool finished(Stream s) = 0;
   /// Waits until finished(s) or the deadline; false on expiry (the work is still running).
   [[nodiscard]] virtual bool wait(Stream s, u64 timeout_ns) = 0;
+  /// Lets this GPU's kernels and copies use what `other`, a GPU of the same runtime, allocates, at the same
+  /// addresses. Call it before kernels that run for good. Throws where the two have no way to each other.
+  virtual void reach(Gpu& other) = 0;
   /// A dma-buf file descriptor for [p, p+bytes) of GPU memory; the caller closes it.
   [[nodiscard]] virtual int export_dmabuf(void* p, u64 bytes) = 0;
 };

@@ -79,6 +79,8 @@ struct Table {
   Status (*function_load)(void*) = library.find("cuFuncLoad");  // since CUDA 12.4
   Status (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
                    void**) = library.need("cuLaunchKernel");
+  Status (*can_reach)(int*, Device, Device) = library.need("cuDeviceCanAccessPeer");
+  Status (*reach)(void*, unsigned) = library.need("cuCtxEnablePeerAccess");
   Status (*range_handle)(void*, DevicePtr, std::size_t, int, unsigned long long) =
       library.find("cuMemGetHandleForAddressRange");  // since CUDA 11.7
 };
@@ -244,6 +246,16 @@ class Cuda final : public Driver {
   Status launch(void* function, const Gpu::Launch& shape, void* stream, void** args) const override {
     return cu_.launch(function, shape.blocks, 1, 1, shape.threads, 1, 1, shape.shared_bytes, stream, args,
                       nullptr);
+  }
+  Status reach(int ordinal, int peer, Context peer_context) const override {
+    int can = 0;
+    Device from = 0;
+    Device to = 0;
+    Status status = cu_.device_get(&from, ordinal);
+    if (status == kSuccess) status = cu_.device_get(&to, peer);
+    if (status == kSuccess) status = cu_.can_reach(&can, from, to);
+    if (status != kSuccess) return status;
+    return can == 0 ? kNotSupported : cu_.reach(context_ptr(peer_context), 0);
   }
   Status export_dmabuf(void* p, u64 bytes, int& fd) const override {
     if (cu_.range_handle == nullptr) return kNotSupported;

@@ -18,6 +18,7 @@ using Status = int;
 inline constexpr Status kSuccess = 0;
 inline constexpr Status kNotFound = 500;
 inline constexpr Status kNotReady = 600;
+inline constexpr Status kPeerReached = 704;  // already
 inline constexpr Status kNotSupported = 801;
 
 /// What makes a GPU current on a thread: CUDA's context, HIP's device number.
@@ -74,6 +75,8 @@ class Driver {
   [[nodiscard]] virtual Status allow_shared(void* function, u32 bytes) const = 0;
   [[nodiscard]] virtual Status launch(void* function, const Gpu::Launch& shape, void* stream,
                                       void** args) const = 0;
+  /// Lets GPU `ordinal`, which is current, use memory of GPU `peer`; kNotSupported where there is no way.
+  [[nodiscard]] virtual Status reach(int ordinal, int peer, Context peer_context) const = 0;
   [[nodiscard]] virtual Status export_dmabuf(void* p, u64 bytes, int& fd) const = 0;
 };
 

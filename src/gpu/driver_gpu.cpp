@@ -24,6 +24,10 @@ constexpr u64 kAlignment = 64 * 1024;  // the GPU page that RDMA and dma-buf imp
 // Copies do not depend on kernels, so only a GPU that has stopped working reaches this.
 constexpr seconds kCopyDeadline{120};
 constexpr seconds kExitGrace{2};
+// How long to ask without a pause. What a model gives to the copy engine at once, megabytes, ends within the
+// first; a kernel runs for longer than any of them.
+constexpr std::chrono::milliseconds kSpinForCopies{2};
+constexpr microseconds kSpinForKernels{100};
 
 u64 round_up(u64 n, u64 step) {
   return (n + step - 1) / step * step;
@@ -242,6 +246,22 @@ void DriverGpu::unregister_host(void* p) noexcept {
   forget(p, Kind::registered);
 }
 
+void DriverGpu::reach(Gpu& other) {
+  auto* const peer = dynamic_cast<DriverGpu*>(&other);
+  if (peer == this) return;
+  const std::string what = fmt::format("reach memory of GPU {} from {}", other.info().index, place());
+  if (peer == nullptr || other.info().runtime != info_.runtime) refuse(what, "they are of different makers");
+  const Current current(*this);
+  const Status status = driver_->reach(ordinal_, peer->ordinal_, peer->context_);
+  if (status == kSuccess || status == kPeerReached) return;
+  raise(
+      status, what, ExitCode::usage,
+      status == kNotSupported
+          ? "neither a link of their own nor PCIe peer-to-peer joins them: choose two that `nvidia-smi topo -m` "
+            "or `rocm-smi --showtopo` shows as linked"
+          : "");
+}
+
 int DriverGpu::export_dmabuf(void* p, u64 bytes) {
   const std::string what = fmt::format("export {} bytes at {} of {} as a dma-buf", bytes, p, place());
   const u64 page = static_cast<u64>(::sysconf(_SC_PAGESIZE));
@@ -260,27 +280,26 @@ int DriverGpu::export_dmabuf(void* p, u64 bytes) {
 
 // --- copies ----------------------------------------------------------------------------------------
 
-bool DriverGpu::poll_until(void* stream, Clock::time_point deadline) {
+bool DriverGpu::poll_until(void* stream, Clock::time_point deadline, nanoseconds spin) {
   const auto begin = Clock::now();
-  nanoseconds pause = microseconds(20);
   for (;;) {
     const Status status = driver_->query(stream);
     if (status == kSuccess) return true;
     if (status != kNotReady) raise(status, "work on " + place() + " failed", ExitCode::data);
     const auto now = Clock::now();
     if (now >= deadline) return false;
-    // Short work ends while spinning; longer work is not worth a core.
-    if (now - begin < microseconds(100)) {
+    // Short work ends while spinning; longer work is not worth a core, and a pause is a small part of it.
+    if (now - begin < spin) {
       std::this_thread::yield();
     } else {
+      const auto pause = std::clamp<nanoseconds>((now - begin) / 8, microseconds(20), microseconds(500));
       std::this_thread::sleep_for(std::min<nanoseconds>(pause, deadline - now));
-      pause = std::min<nanoseconds>(pause * 2, microseconds(500));
     }
   }
 }
 
 void DriverGpu::drain(StreamLease& lease, const char* what) {
-  if (!poll_until(lease.stream(), Clock::now() + kCopyDeadline))
+  if (!poll_until(lease.stream(), Clock::now() + kCopyDeadline, kSpinForCopies))
     throw Error(
         fmt::format("{} on {}", what, place()), fmt::format("not done after {} s", kCopyDeadline.count()),
         "the GPU has stopped working, or a kernel fills it and never ends: see `dmesg`", ExitCode::data);
@@ -365,7 +384,7 @@ bool DriverGpu::wait(Stream s, u64 timeout_ns) {
   constexpr u64 kForever = u64{100} * 365 * 24 * 3600 * 1'000'000'000;
   const auto deadline = Clock::now() + nanoseconds(static_cast<i64>(std::min(timeout_ns, kForever)));
   const Current current(*this);
-  return poll_until(s.handle, deadline);
+  return poll_until(s.handle, deadline, kSpinForKernels);
 }
 
 std::shared_ptr<Gpu> open_gpu(std::shared_ptr<Driver> driver, int ordinal, Info info) {

@@ -40,6 +40,7 @@ class DriverGpu final : public Gpu {
   void launch(Kernel k, const Launch& shape, Stream s, std::span<void*> args) override;
   bool finished(Stream s) override;
   bool wait(Stream s, u64 timeout_ns) override;
+  void reach(Gpu& other) override;
   int export_dmabuf(void* p, u64 bytes) override;
 
  private:
@@ -78,7 +79,9 @@ class DriverGpu final : public Gpu {
   void load_modules();
 
   void forget(void* p, Kind kind) noexcept;
-  bool poll_until(void* stream, std::chrono::steady_clock::time_point deadline);
+  /// `spin`: how long to ask without pauses.
+  bool poll_until(void* stream, std::chrono::steady_clock::time_point deadline,
+                  std::chrono::nanoseconds spin);
   void drain(StreamLease& lease, const char* what);
   void zero(void* p, u64 bytes);
 

@@ -70,6 +70,8 @@ struct Table {
   Status (*module_function)(void**, void*, const char*) = library.need("hipModuleGetFunction");
   Status (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
                    void**) = library.need("hipModuleLaunchKernel");
+  Status (*can_reach)(int*, int, int) = library.need("hipDeviceCanAccessPeer");
+  Status (*reach)(int, unsigned) = library.need("hipDeviceEnablePeerAccess");
   Status (*range_handle)(void*, void*, std::size_t, int, unsigned long long) =
       library.find("hipMemGetHandleForAddressRange");  // recent ROCm only
 };
@@ -178,6 +180,12 @@ class Hip final : public Driver {
   Status launch(void* function, const Gpu::Launch& shape, void* stream, void** args) const override {
     return hip_.launch(function, shape.blocks, 1, 1, shape.threads, 1, 1, shape.shared_bytes, stream, args,
                        nullptr);
+  }
+  Status reach(int ordinal, int peer, Context) const override {
+    int can = 0;
+    const Status status = hip_.can_reach(&can, ordinal, peer);
+    if (status != kSuccess) return status;
+    return can == 0 ? kNotSupported : hip_.reach(peer, 0);
   }
   Status export_dmabuf(void* p, u64 bytes, int& fd) const override {
     if (hip_.range_handle != nullptr) return hip_.range_handle(&fd, p, bytes, kRangeDmaBuf, 0);

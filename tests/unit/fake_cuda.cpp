@@ -10,6 +10,7 @@
 //   FAKE_CUDA_VERSION=V        what cuDriverGetVersion says (13000)
 //   FAKE_CUDA_FAIL=CALL=CODE   that call returns that code
 //   FAKE_CUDA_SPLIT=1          pinned memory has another address on the GPU
+//   FAKE_CUDA_APART=1          no GPU reaches another's memory
 //   FAKE_CUDA_HOLD=1           launched kernels run until this is unset
 #include <doorbell/gpu_clock.hpp>
 
@@ -20,6 +21,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +34,7 @@ constexpr int kInvalidImage = 200;
 constexpr int kInvalidContext = 201;
 constexpr int kNotFound = 500;
 constexpr int kNotReady = 600;
+constexpr int kPeerReached = 704;
 constexpr std::size_t kMemory = std::size_t{8} << 30;
 
 struct FakeStream {
@@ -44,6 +47,7 @@ struct State {
   std::map<void*, std::size_t> pinned;
   std::map<void*, unsigned> registered;  // -> flags
   std::vector<FakeStream*> streams;
+  std::set<std::pair<void*, void*>> reached;  // contexts: from, to
   int modules = 0;
   int contexts = 0;
   int blocked = 0;
@@ -118,6 +122,7 @@ int fake_cuda_live(const char* what) {
                                           [](const auto& entry) { return (entry.second & 4) != 0; }));
   if (name == "streams") return static_cast<int>(s.streams.size());
   if (name == "modules") return s.modules;
+  if (name == "reached") return static_cast<int>(s.reached.size());
   if (name == "contexts") return s.contexts;
   if (name == "blocked") return s.blocked;
   if (name == "max_shared") return s.max_shared;
@@ -375,6 +380,18 @@ int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsi
   clocks[doorbell::kProbeNsEnd] = 2'000'000;
   clocks[doorbell::kProbeCyclesEnd] = 1'985'000;
   return 0;
+}
+
+int cuDeviceCanAccessPeer(int* can, int device, int peer) {
+  if (const int status = wanted("cuDeviceCanAccessPeer"); status != 0) return status;
+  *can = device != peer && *variable("FAKE_CUDA_APART") == '\0' ? 1 : 0;
+  return 0;
+}
+
+int cuCtxEnablePeerAccess(void* context, unsigned) {
+  if (const int status = enter("cuCtxEnablePeerAccess"); status != 0) return status;
+  const std::lock_guard lock(state().mutex);
+  return state().reached.emplace(current.back(), context).second ? 0 : kPeerReached;
 }
 
 int cuMemGetHandleForAddressRange(void* handle, unsigned long long address, std::size_t bytes, int type,

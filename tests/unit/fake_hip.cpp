@@ -25,6 +25,8 @@ int cuStreamDestroy_v2(void*);
 int cuStreamQuery(void*);
 int cuCtxPushCurrent_v2(void*);
 int cuCtxPopCurrent_v2(void**);
+int cuDeviceCanAccessPeer(int*, int, int);
+int cuCtxEnablePeerAccess(void*, unsigned);
 
 }  // extern "C"
 
@@ -121,6 +123,13 @@ int hipFree(void* p) {
 int hipHostMalloc(void** p, std::size_t bytes, unsigned flags) {
   const InContext context;
   return cuMemHostAlloc(p, bytes, flags);
+}
+int hipDeviceCanAccessPeer(int* can, int ordinal, int peer) {
+  return cuDeviceCanAccessPeer(can, ordinal, peer);
+}
+int hipDeviceEnablePeerAccess(int peer, unsigned flags) {
+  const InContext context;
+  return cuCtxEnablePeerAccess(reinterpret_cast<void*>(static_cast<std::size_t>(peer) * 16), flags);
 }
 int hipHostFree(void* p) {
   const InContext context;

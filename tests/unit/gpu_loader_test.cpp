@@ -69,7 +69,7 @@ class GpuLoader : public Test {
  private:
   static constexpr std::array kVariables = {"DOORBELL_LIBCUDA",  "DOORBELL_LIBAMDHIP64", "FAKE_CUDA_DEVICES",
                                             "FAKE_CUDA_VERSION", "FAKE_CUDA_FAIL",       "FAKE_CUDA_SPLIT",
-                                            "FAKE_CUDA_HOLD"};
+                                            "FAKE_CUDA_HOLD",    "FAKE_CUDA_APART"};
 };
 
 /// With GPU 0 of the fake driver open.
@@ -283,6 +283,22 @@ TEST_F(OpenGpu, ExportsDmabuf) {
   EXPECT_TRUE(contains(e.what(), "CUDA_ERROR_NOT_SUPPORTED")) << e.what();
   EXPECT_TRUE(contains(e.hint(), "open kernel modules")) << e.hint();
   gpu_->free(p);
+}
+
+TEST_F(OpenGpu, ReachesAnotherGpu) {
+  gpu_->reach(*gpu_);  // itself: nothing to do
+  EXPECT_EQ(live("reached"), 0);
+  const auto other = open(1);
+  gpu_->reach(*other);
+  EXPECT_EQ(live("reached"), 1);
+  EXPECT_NO_THROW(gpu_->reach(*other)) << "a second time";
+  set("FAKE_CUDA_APART", "1");
+  const Error apart = error_of([&] { gpu_->reach(*other); });
+  EXPECT_TRUE(contains(apart.what(), "GPU 1")) << apart.what();
+  EXPECT_TRUE(contains(apart.hint(), "nvidia-smi topo")) << apart.hint();
+  unset("FAKE_CUDA_APART");
+  set("FAKE_CUDA_FAIL", "cuCtxEnablePeerAccess=711");
+  EXPECT_TRUE(contains(error_of([&] { gpu_->reach(*other); }).what(), "711"));
 }
 
 TEST_F(OpenGpu, WhatIsLeftGoesWithTheGpu) {
@@ -524,6 +540,8 @@ TEST_F(Hip, MovesBytes) {
     q[7] = 9;
     gpu->copy(p, q, 100);
     EXPECT_EQ(p[7], 9);
+    EXPECT_NO_THROW(gpu->reach(*open(2)));
+    EXPECT_THROW(gpu->reach(*open(0)), Error) << "a GPU of CUDA";
     const Stream s = gpu->create_stream();
     EXPECT_TRUE(gpu->wait(s, 1000));
     EXPECT_EQ(error_of([&] { (void)gpu->export_dmabuf(p, 4096); }).code(), ExitCode::usage);

@@ -101,6 +101,7 @@ class FakeGpu final : public gpu::Gpu {
   void copy(void*, const void*, u64) override {}
   void copy(std::span<const gpu::Copy>) override {}
   void fill_zero(void*, u64) override {}
+  void reach(gpu::Gpu&) override {}
   [[nodiscard]] gpu::Stream create_stream() override { return {}; }
   void destroy(gpu::Stream) noexcept override {}
   [[nodiscard]] gpu::Kernel kernel(const std::string&) override { return {}; }
