@@ -59,6 +59,9 @@ class Region {
   /// Copies to or from host memory, through the GPU when the region lies there. Blocking.
   void write(u64 offset, const void* from, u64 n);
   void read(u64 offset, void* to, u64 n) const;
+  /// Has the kernel back every page with memory of its own. What nobody has written is one shared page of
+  /// zeros otherwise, which stays in a cache however often it is read.
+  void populate();
 
  private:
   void release() noexcept;

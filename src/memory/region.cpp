@@ -164,6 +164,15 @@ Region& Region::operator=(Region&& o) noexcept {
   return *this;
 }
 
+void Region::populate() {
+  if (place_ == Place::gpu || base_ == nullptr) return;
+  const auto page = static_cast<u64>(sysconf(_SC_PAGESIZE));
+  for (u64 at = 0; at < bytes_; at += page) {
+    volatile u8* const byte = base_ + at;
+    *byte = *byte;
+  }
+}
+
 void Region::write(u64 offset, const void* from, u64 n) {
   if (offset > bytes_ || n > bytes_ - offset)
     throw Error("a write to a region", fmt::format("{} bytes at {} pass its end at {}", n, offset, bytes_));

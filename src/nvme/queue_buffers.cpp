@@ -24,6 +24,7 @@ QueueBuffers::QueueBuffers(AddressSpace& space, const std::shared_ptr<gpu::Gpu>&
   const u64 list_stride = round_up(prp_list_qwords(0, shape.io_bytes, kPage) * 8, kPage);
   for (u32 q = 0; q < shape.queues; ++q) {
     data_.emplace_back(space, shape.data, stride * shape.window, Access::read_write, gpu);
+    data_.back().region().populate();
     IoQueue io;
     io.data = address(data_.back().region());
     io.stride = stride;

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <fstream>
 #include <optional>
 #include <random>
 #include <thread>
@@ -82,6 +83,29 @@ TEST(Region, HugePagesThatAreNotThereAreExplained) {
 }
 
 using View = SoftwareAddressSpace::View;
+
+/// Memory of this process that is not the kernel's page of zeros, in pages.
+u64 resident_pages() {
+  u64 size = 0;
+  u64 resident = 0;
+  std::ifstream("/proc/self/statm") >> size >> resident;
+  return resident;
+}
+
+TEST(Region, PopulatedPagesAreItsOwn) {
+  constexpr u64 kPages = 4096;
+  Region r(Place::pageable, kPages * 4096);
+  u64 sum = 0;
+  const u64 before = resident_pages();
+  for (u64 at = 0; at < r.bytes(); at += 4096) sum += static_cast<volatile u8*>(r.host())[at];
+  EXPECT_LT(resident_pages() - before, kPages / 4) << "reading gives it none";
+  r.host()[5000] = 7;
+  r.populate();
+  EXPECT_GT(resident_pages() - before, kPages * 3 / 4);
+  EXPECT_EQ(sum, 0u);
+  EXPECT_EQ(r.host()[4096], 0);
+  EXPECT_EQ(r.host()[5000], 7) << "what was there stays";
+}
 
 TEST(AddressSpace, FindsWhatIsMappedAndNothingElse) {
   SoftwareAddressSpace space;
