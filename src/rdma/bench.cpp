@@ -234,6 +234,7 @@ class CellRun {
     cell.cell["inlined"] = s_.inlined;
     if (nic)
       cell.cell["connection"] = o_.ends == Ends::self ? "self" : o_.ends == Ends::pair ? "pair" : "remote";
+    if (o_.one_offset) cell.cell["offsets"] = "one";
     cell.cell["queue_memory"] = place(o_.queue_memory);
     cell.cell["data_memory"] = place(o_.local_memory);
     cell.cell["target_memory"] = place(o_.remote_memory);
@@ -244,7 +245,8 @@ class CellRun {
   }
 
   void add_ceiling(report::Cell& cell) {
-    const Ceiling c = measure_ceiling(s_.bytes, s_.window, o_.local_memory, o_.remote_memory, gpu_);
+    const Ceiling c =
+        measure_ceiling(s_.bytes, o_.one_offset ? 1 : s_.window, o_.local_memory, o_.remote_memory, gpu_);
     cell.extra[o_.path]["ceiling"] = {{"what", c.what},
                                       {"bytes_per_s", c.bytes_per_s},
                                       {"share_fraction", cell.metrics.bytes_per_s / c.bytes_per_s}};

@@ -46,6 +46,7 @@ struct BenchOptions : measure::RunOptions {
   ConnectionOptions connection;
   u32 threads = 0;  ///< CPU initiator threads; 0: as the cores allow
   bool substeps = false;
+  bool one_offset = false;  ///< operations share their bytes instead of each having a slot of its own
 };
 
 struct BenchResult {

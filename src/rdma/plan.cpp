@@ -69,6 +69,7 @@ CellPlan plan_cell(const BenchOptions& o, Part part, u32 bytes) {
              .queue_pairs = part == Part::latency ? 1 : o.queue_pairs,
              .window = c.window,
              .landing = landing_slots(o.op, o.ends, c.window),
+             .one_offset = o.one_offset,
              .bytes = c.bytes,
              .max_inline = c.inlined ? o.inline_below : 0,
              .queue_memory = o.queue_memory,
@@ -92,6 +93,9 @@ void check(const BenchOptions& o) {
     refuse("--in-flight", fmt::format("{} is less than --batch-size {}", o.in_flight, o.batch));
   if (o.inline_below > 0 && returns_data(o.op))
     refuse("--inline", fmt::format("{} brings data back: nothing travels in the WQE", name(o.op)));
+  if (o.one_offset && o.verify)
+    refuse("--offsets", "one lets operations overwrite each other's data, which cannot be checked then",
+           "add --verify off, or spread them");
   if (!on_gpu && o.queue_memory == Place::gpu)
     refuse("--queue-mem", "vram puts queues into GPU memory, which a CPU initiator cannot reach",
            "use --initiator gpu, or --queue-mem host");

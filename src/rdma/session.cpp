@@ -38,7 +38,9 @@ struct Session::Connection {
 
 Session::Session(Device& device, std::shared_ptr<gpu::Gpu> gpu, const SessionShape& shape)
     : device_(device), gpu_(std::move(gpu)), shape_(shape) {
-  const u64 stride = slot_bytes(shape.bytes);
+  const u64 slot = slot_bytes(shape.bytes);
+  const u64 stride = shape.one_offset ? 0 : slot;
+  const auto buffer = [&](u32 slots) { return shape.one_offset ? slot : slot * slots; };
   const QueuePairShape queue = {.sq_requests = shape.window,
                                 .rq_requests = shape.window + 1,
                                 .max_inline = shape.max_inline,
@@ -53,14 +55,16 @@ Session::Session(Device& device, std::shared_ptr<gpu::Gpu> gpu, const SessionSha
     q.stride = stride;
     // An initiator alone needs no buffers of the other end, a responder none of this one.
     if (shape.role == Role::initiator) {
-      c->local = device.allocate(shape.local_memory, stride * shape.window);
+      c->local = device.allocate(shape.local_memory, buffer(shape.window));
+      c->local.populate();
       c->local_memory = device.register_memory(c->local, access::local_write);
       q.local = address(c->local);
       q.local_iova = c->local_memory->iova();
       q.lkey = c->local_memory->lkey();
     }
     if (shape.ends != Ends::remote || shape.role == Role::responder) {
-      c->remote = device.allocate(shape.remote_memory, stride * remote_slots());
+      c->remote = device.allocate(shape.remote_memory, buffer(remote_slots()));
+      c->remote.populate();
       c->remote_memory = device.register_memory(c->remote, access::all);
       q.remote = address(c->remote);
       q.remote_iova = c->remote_memory->iova();

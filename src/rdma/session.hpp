@@ -29,8 +29,9 @@ struct SessionShape {
   Role role = Role::initiator;
   u32 queue_pairs = 1;  ///< connections
   u32 window = 1;
-  u32 landing = 0;  ///< OpPhase::landing
-  u32 bytes = 0;    ///< of a payload
+  u32 landing = 0;          ///< OpPhase::landing
+  bool one_offset = false;  ///< every operation of a queue pair from and to the same bytes, unverified
+  u32 bytes = 0;            ///< of a payload
   u32 max_inline = 0;
   Place queue_memory = Place::pageable;
   Place local_memory = Place::pageable;

@@ -57,7 +57,7 @@ struct OpQueue {
   u32 rkey = 0;
   u32 receive_lkey = 0;  ///< for receives into `remote`
   u32 number = 0;        ///< of the queue, for the pattern's addresses
-  u64 stride = 0;        ///< a multiple of 64
+  u64 stride = 0;        ///< a multiple of 64; 0: every operation uses the same bytes, without verification
   u64 count = 0;         ///< operations to do; ~0 with a duration
 };
 
