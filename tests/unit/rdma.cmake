@@ -2,3 +2,4 @@
 # SPDX-License-Identifier: Apache-2.0
 
 doorbell_test(rdma_formats_test unit ${CMAKE_CURRENT_LIST_DIR}/rdma_formats_test.cpp)
+doorbell_test(rdma_queue_pair_test unit ${CMAKE_CURRENT_LIST_DIR}/rdma_queue_pair_test.cpp)

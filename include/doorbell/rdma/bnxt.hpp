@@ -119,8 +119,8 @@ struct Bnxt {
   }
   /// Needs the position's `running` and `units`.
   DOORBELL_INLINE static void ring_cq(u32*, u64* reg, const RingPosition& at, u32 cqn) {
-    give_back64(reg, doorbell(kCompletionQueue, cqn, at.running & (at.units - 1),
-                              (at.running & at.units) != 0 ? 1 : 0));
+    store64_release(reg, doorbell(kCompletionQueue, cqn, at.running & (at.units - 1),
+                                  (at.running & at.units) != 0 ? 1 : 0));
   }
 
   // --- the device's side -----------------------------------------------------------------------------

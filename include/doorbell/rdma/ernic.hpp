@@ -118,7 +118,7 @@ struct Ernic {
   }
   /// Needs the position's `running` and `units`.
   DOORBELL_INLINE static void ring_cq(u32* record, u64*, const RingPosition& at, u32) {
-    give_back(&record[kCqHead], ring_index(at));
+    store_release(&record[kCqHead], ring_index(at));
   }
 
   // --- the device's side -----------------------------------------------------------------------------

@@ -14,10 +14,10 @@ namespace doorbell::rdma {
 /// Where a queue pair lies, in addresses that the initiator can use. Plain data: passed to kernels.
 /// A pointer that a format has no use for is null.
 struct QueuePairMemory {
-  Word16* sq = nullptr;        ///< the send ring
-  u64* sq_table = nullptr;     ///< bnxt: the MSN table behind the ring
-  Word16* rq = nullptr;        ///< the receive ring
-  const Word16* cq = nullptr;  ///< the send queue's completions
+  Word16* sq = nullptr;     ///< the send ring
+  u64* sq_table = nullptr;  ///< bnxt: the MSN table behind the ring
+  Word16* rq = nullptr;     ///< the receive ring
+  Word16* cq = nullptr;     ///< the send queue's completions
   const Word16* recv_cq = nullptr;
   // Records in memory that device and initiator share.
   // mlx5: the QP's doorbell record {receive, send}; ernic: the QP's ring state {tx tail, tx head, rx tail, rx

@@ -126,7 +126,7 @@ struct IonicFormat {
   }
   /// Needs the position's `running` and `units`.
   DOORBELL_INLINE static void ring_cq(u32*, u64* reg, const RingPosition& at, u32 cqn) {
-    give_back64(reg, doorbell(cqn, at.running & (at.units - 1)));
+    store64_release(reg, doorbell(cqn, at.running & (at.units - 1)));
   }
 
   // --- the device's side -----------------------------------------------------------------------------

@@ -118,7 +118,7 @@ struct Mlx5 {
     return c;
   }
   DOORBELL_INLINE static void ring_cq(u32* record, u64*, const RingPosition& at, u32) {
-    give_back(record, be32(at.running & 0xffffff));
+    store_release(record, be32(at.running & 0xffffff));
   }
 
   // --- the device's side -----------------------------------------------------------------------------

@@ -19,12 +19,14 @@ class OpLoop {
  public:
   using State = OpState<typename Queue::State>;
 
-  /// `state` is where the previous phase left the queue pairs; state() hands it on. `stats` receives rare
-  /// events at once and the rest in finish(); one OpStats a queue and phase, default-constructed.
+  /// `phase` and `queue` must outlive the loop; a kernel has them in shared memory, where they take no
+  /// registers. `state` is where the previous phase left the queue pairs; state() hands it on. `stats`
+  /// receives rare events at once and the rest in finish(); one OpStats a queue and phase,
+  /// default-constructed.
   DOORBELL_INLINE OpLoop(const Warp& warp, const OpPhase& phase, const OpQueue& queue, const State& state,
                          const OpScratch& scratch, OpStats* stats)
-      : phase_(phase),
-        q_(queue),
+      : phase_(&phase),
+        q_(&queue),
         own_(state.own),
         receiver_(state.paired ? state.peer : state.own),
         paired_(state.paired),
@@ -38,8 +40,8 @@ class OpLoop {
     requests_before_ = own_.completed();
     receives_before_ = receiver_.receives_completed();
     odd_before_ = odd_counts();
-    for (u32 i = warp.lane(); i < phase_.window; i += Warp::size) s_.state[i] = 0;
-    if (!phase_.drain && requests_) payload_.start(warp);
+    for (u32 i = warp.lane(); i < phase_->window; i += Warp::size) s_.state[i] = 0;
+    if (!phase_->drain && requests_) payload_.start(warp);
     warp.sync();
     begin_ns_ = Clock::wall_ns();
     started_ = last_check_ = last_done_ = clock_ = now(warp);
@@ -47,11 +49,11 @@ class OpLoop {
 
   /// One round: maybe post a batch, poll once. False when the phase is over.
   DOORBELL_INLINE bool step(const Warp& warp) {
-    if (!draining_ && !phase_.drain) post_batch(warp);
+    if (!draining_ && !phase_->drain) post_batch(warp);
     const u64 before = Substeps ? Clock::now() : 0;
     bool any = false;
     if (requests_) any = poll_requests(warp);
-    if (receives_ || phase_.drain) any = poll_receives(warp) || any;
+    if (receives_ || phase_->drain) any = poll_receives(warp) || any;
     ++mine_.polls;
     if constexpr (Substeps) {
       if (in_flight() > 0) mine_.cq_poll_ticks += Clock::now() - before;
@@ -62,11 +64,11 @@ class OpLoop {
       finish_operations(warp);
     } else {
       ++mine_.empty_polls;
-      if (phase_.drain && idle_ >= kDrainPolls) return false;
+      if (phase_->drain && idle_ >= kDrainPolls) return false;
       if (++idle_ % kIdlePolls == 0) clock_ = now(warp);
     }
-    if (clock_ - last_check_ >= phase_.check_ticks) housekeeping(warp, clock_);
-    return phase_.drain || in_flight() > 0 || (!draining_ && posted_ < q_.count);
+    if (clock_ - last_check_ >= phase_->check_ticks) housekeeping(warp, clock_);
+    return phase_->drain || in_flight() > 0 || (!draining_ && posted_ < q_->count);
   }
 
   /// Adds everything counted so far to the OpStats. Call once, after the last step().
@@ -74,7 +76,7 @@ class OpLoop {
     warp.sync();
     // Of operations that were given up nobody knows whether they were carried out.
     const bool whole = posted_ > 0 && posted_ == done_ && !broken_ && timed_out_ + aborted_ == 0;
-    if (requests_ && phase_.verify && is_atomic(phase_.op) && q_.remote != nullptr && whole &&
+    if (requests_ && phase_->verify && is_atomic(phase_->op) && q_->remote != nullptr && whole &&
         warp.lane() == 0) {
       ++mine_.checked;
       if (!payload_.ended_right(done_)) count_verdict(mine_, *out_, pattern::Verdict::corrupt, 0, done_);
@@ -116,11 +118,11 @@ class OpLoop {
   };
 
   [[nodiscard]] DOORBELL_INLINE static u64 now(const Warp& warp) { return warp.shfl(Clock::now(), 0); }
-  [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return (ticks * phase_.ns_per_tick_q24) >> 24; }
+  [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return (ticks * phase_->ns_per_tick_q24) >> 24; }
   [[nodiscard]] DOORBELL_INLINE u32 in_flight() const { return static_cast<u32>(posted_ - done_); }
   [[nodiscard]] DOORBELL_INLINE u32 slot_after(u32 slot, u32 n) const {
     const u32 at = slot + n;
-    return at >= phase_.window ? at - phase_.window : at;
+    return at >= phase_->window ? at - phase_->window : at;
   }
   [[nodiscard]] DOORBELL_INLINE OddCounts odd_counts() const {
     return {own_.duplicated() + receiver_.duplicated(), own_.skipped() + receiver_.skipped(),
@@ -128,10 +130,10 @@ class OpLoop {
   }
 
   DOORBELL_INLINE void post_batch(const Warp& warp) {
-    const u64 left = q_.count - posted_;
+    const u64 left = q_->count - posted_;
     if (left == 0) return;
-    u32 n = left < phase_.batch ? static_cast<u32>(left) : phase_.batch;
-    u32 room = phase_.window - in_flight();
+    u32 n = left < phase_->batch ? static_cast<u32>(left) : phase_->batch;
+    u32 room = phase_->window - in_flight();
     if (requests_ && own_.room() < room) room = own_.room();
     if (receives_ && receiver_.receive_room() < room) room = receiver_.receive_room();
     if (n > room) {
@@ -140,10 +142,10 @@ class OpLoop {
     }
     const auto slot_of = [&](u32 i) { return slot_after(post_slot_, i); };
     const u64 begin = Substeps ? Clock::now() : 0;
-    if (phase_.verify) {
+    if (phase_->verify) {
       if (requests_) payload_.prepare(warp, posted_, n, slot_of);
       // What the receives let in later, where data does not wait for a receive.
-      else payload_.poison(warp, posted_ + (phase_.landing != 0 ? phase_.peer_window : 0), n, slot_of);
+      else payload_.poison(warp, posted_ + (phase_->landing != 0 ? phase_->peer_window : 0), n, slot_of);
     }
     if (receives_) post_receives(warp, n);
     const u64 prepared = Substeps ? Clock::now() : 0;
@@ -168,34 +170,34 @@ class OpLoop {
   /// Request i of a batch of n.
   [[nodiscard]] DOORBELL_INLINE WorkRequest request(u32 i, u32 n) const {
     const u64 index = posted_ + i;
-    const u64 offset = slot_after(post_slot_, i) * q_.stride;
+    const u64 offset = slot_after(post_slot_, i) * q_->stride;
     WorkRequest r;
-    r.op = phase_.op;
-    r.signalled = i + 1 == n || (i + 1) % phase_.signal_every == 0;
-    r.bytes = phase_.bytes;
-    r.local = q_.local_iova + offset;
-    r.lkey = q_.lkey;
-    r.rkey = q_.rkey;
-    if (is_atomic(phase_.op)) {
-      r.remote = q_.remote_iova;
-      r.operand = payload_.walk().operand(phase_.op, index);
-      if (phase_.op == Op::compare_swap) r.compare = payload_.walk().compare(index);
+    r.op = phase_->op;
+    r.signalled = i + 1 == n || (i + 1) % phase_->signal_every == 0;
+    r.bytes = phase_->bytes;
+    r.local = q_->local_iova + offset;
+    r.lkey = q_->lkey;
+    r.rkey = q_->rkey;
+    if (is_atomic(phase_->op)) {
+      r.remote = q_->remote_iova;
+      r.operand = payload_.walk().operand(phase_->op, index);
+      if (phase_->op == Op::compare_swap) r.compare = payload_.walk().compare(index);
       return r;
     }
-    r.remote = q_.remote_iova + (phase_.landing == 0 ? offset : index % phase_.landing * q_.stride);
+    r.remote = q_->remote_iova + (phase_->landing == 0 ? offset : index % phase_->landing * q_->stride);
     r.imm = static_cast<u32>(index);
-    if (phase_.inlined) {
+    if (phase_->inlined) {
       r.inlined = true;
-      r.payload = q_.local + offset;
+      r.payload = q_->local + offset;
     }
     return r;
   }
 
   DOORBELL_INLINE void post_receives(const Warp& warp, u32 n) {
-    const bool carries = phase_.op != Op::write_imm;
+    const bool carries = phase_->op != Op::write_imm;
     receiver_.post_receives(warp, n, [&](u32 i) {
-      const u64 offset = slot_after(post_slot_, i) * q_.stride;
-      return ReceiveRequest{q_.remote_iova + offset, q_.receive_lkey, carries ? phase_.bytes : 0};
+      const u64 offset = slot_after(post_slot_, i) * q_->stride;
+      return ReceiveRequest{q_->remote_iova + offset, q_->receive_lkey, carries ? phase_->bytes : 0};
     });
     mine_.register_writes += receiver_.ring_receives(warp);
   }
@@ -211,7 +213,7 @@ class OpLoop {
   DOORBELL_INLINE bool poll_receives(const Warp& warp) {
     const auto polled = receiver_.poll_receives(warp, in_flight());
     if (polled.count == 0) return false;
-    if (!phase_.drain) {
+    if (!phase_->drain) {
       check_receives(warp, polled);
       note_failures(warp, polled, receives_before_);
     }
@@ -225,9 +227,9 @@ class OpLoop {
     const bool mine = warp.lane() < polled.count && !c.ignore && c.status == Status::ok;
     const u32 index = polled.serial - 1 - receives_before_;
     const bool wrong =
-        mine && (c.bytes != phase_.bytes || (has_imm(phase_.op) && (!c.with_imm || c.imm != index)));
-    if (mine && phase_.verify && wrong)
-      count_verdict(mine_, *out_, pattern::Verdict::corrupt, q_.number, index);
+        mine && (c.bytes != phase_->bytes || (has_imm(phase_->op) && (!c.with_imm || c.imm != index)));
+    if (mine && phase_->verify && wrong)
+      count_verdict(mine_, *out_, pattern::Verdict::corrupt, q_->number, index);
   }
 
   /// Remembers which operations ended with an error; one lane after the other: errors are rare.
@@ -280,7 +282,7 @@ class OpLoop {
     while (n > 0) {
       const u32 here = n < payload::kManyAtMost ? n : payload::kManyAtMost;
       const u64 good = settle(warp, here, at);
-      if (phase_.verify && payload_.visible()) verify(warp, here, good, newest);
+      if (phase_->verify && payload_.visible()) verify(warp, here, good, newest);
       warp.sync();  // the slots have been read by other lanes; only now may they be reused
       done_slot_ = slot_after(done_slot_, here);
       done_ += here;
@@ -302,8 +304,8 @@ class OpLoop {
         const u64 ticks = at - s_.posted_at[slot];
         if (ok) ++mine_.succeeded;
         else ++mine_.failed;
-        if (ticks > phase_.late_ticks) ++mine_.late;
-        if (ok && phase_.timed) count_latency<Warp>(mine_, s_.bins, to_ns(ticks));
+        if (ticks > phase_->late_ticks) ++mine_.late;
+        if (ok && phase_->timed) count_latency<Warp>(mine_, s_.bins, to_ns(ticks));
         if (!ok) s_.state[slot] = 0;
       }
       good |= warp.ballot(ok) << base;
@@ -313,15 +315,15 @@ class OpLoop {
 
   DOORBELL_INLINE void verify(const Warp& warp, u32 n, u64 good, u64 newest) {
     u64 wanted = good;
-    if (phase_.verify_below != ~0u)
+    if (phase_->verify_below != ~0u)
       for (u32 i = 0; i < n; ++i)
-        if (static_cast<u32>(pattern::mix64((done_ + i) ^ phase_.seed)) > phase_.verify_below)
+        if (static_cast<u32>(pattern::mix64((done_ + i) ^ phase_->seed)) > phase_->verify_below)
           wanted &= ~(u64{1} << i);
     if (warp.lane() == 0) mine_.checked += count_bits(wanted);
     payload_.check(
         warp, done_, n, wanted, newest, [&](u32 i) { return slot_after(done_slot_, i); },
         [&](u32 i, pattern::Verdict v, u64 address) {
-          if (warp.lane() == 0) count_verdict(mine_, *out_, v, address, phase_.generation + done_ + i);
+          if (warp.lane() == 0) count_verdict(mine_, *out_, v, address, phase_->generation + done_ + i);
         });
   }
 
@@ -336,8 +338,8 @@ class OpLoop {
     u32 word = 0;
     if (warp.lane() == 0) {
       // Both loads go out before either is looked at: one way to host memory instead of two.
-      const u32 stop = phase_.stop != nullptr ? load_relaxed(phase_.stop) : 0;
-      const u32 alive = phase_.alive != nullptr ? load_relaxed(phase_.alive) : 1;
+      const u32 stop = phase_->stop != nullptr ? load_relaxed(phase_->stop) : 0;
+      const u32 alive = phase_->alive != nullptr ? load_relaxed(phase_->alive) : 1;
       word = (stop != 0 ? 1u : 0u) | (alive == 0 ? 2u : 0u);
     }
     word = warp.shfl(word, 0);
@@ -345,7 +347,7 @@ class OpLoop {
       stop_posting(StopReason::requested);
       leaving_ = !requests_;
     }
-    if (phase_.duration_ticks != 0 && at - started_ >= phase_.duration_ticks && !draining_)
+    if (phase_->duration_ticks != 0 && at - started_ >= phase_->duration_ticks && !draining_)
       stop_posting(StopReason::duration);
     if ((word & 2) != 0) {
       stop_posting(StopReason::removed);
@@ -358,14 +360,14 @@ class OpLoop {
     // the last arrival.
     u64 oldest = s_.posted_at[done_slot_];
     if (!requests_ && last_done_ > oldest) oldest = last_done_;
-    if (at - oldest < phase_.timeout_ticks) return;
+    if (at - oldest < phase_->timeout_ticks) return;
     timed_out_ += requests_ ? in_flight() : 0;
     done_ = posted_;
     stop_posting(StopReason::timeout);
   }
 
-  OpPhase phase_;
-  OpQueue q_;
+  const OpPhase* phase_;
+  const OpQueue* q_;
   Queue own_;
   Queue receiver_;  // of its queue pair only the receive queue is used, and of own_ only the send queue
   bool paired_;

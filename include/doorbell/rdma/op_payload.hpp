@@ -51,54 +51,54 @@ DOORBELL_INLINE u64 load_word(const u8* from) {
 template <class Warp>
 class OpPayload {
  public:
+  /// Both must outlive it.
   DOORBELL_INLINE OpPayload(const OpPhase& phase, const OpQueue& queue)
-      : phase_(phase), q_(queue), walk_(AtomicWalk::of(phase, queue.number)) {
+      : phase_(&phase), q_(&queue), walk_(AtomicWalk::of(phase, queue.number)) {
     // Whoever's buffers receive the data, their place on the responder's side names the payload.
     const bool to_local = phase.op == Op::read;
-    source_ = to_local ? q_.remote : q_.local;
-    target_ = phase.role == Role::responder || !to_local ? q_.remote : q_.local;
+    source_ = to_local ? q_->remote : q_->local;
+    target_ = phase.role == Role::responder || !to_local ? q_->remote : q_->local;
     first_address_ = u64{queue.number} << 40;
   }
 
   [[nodiscard]] DOORBELL_INLINE const AtomicWalk& walk() const { return walk_; }
   /// The word that atomics work on gets its first value.
   DOORBELL_INLINE void start(const Warp& warp) const {
-    if (is_atomic(phase_.op) && q_.remote != nullptr && warp.lane() == 0)
-      store_word(q_.remote, walk_.before(phase_.op, 0));
+    if (is_atomic(phase_->op) && q_->remote != nullptr && warp.lane() == 0)
+      store_word(q_->remote, walk_.before(phase_->op, 0));
   }
 
   [[nodiscard]] DOORBELL_INLINE pattern::Identity identity(u64 index, u32 slot) const {
-    if (named_slots() != 0) slot = static_cast<u32>(index % named_slots());
-    // What is read out of another process was put there once, before the phase.
-    const u64 age = phase_.op == Op::read && q_.remote == nullptr ? index % phase_.window : index;
-    return {phase_.seed, first_address_ + slot * q_.stride, phase_.generation + age};
+    return names()(index, slot);
   }
   /// What an initiator in another process will read: each slot's first contents.
   DOORBELL_INLINE void fill_standing(const Warp& warp, u32 slots) const {
     for (u32 i = 0; i < slots; ++i)
-      payload::fill(warp, q_.remote + i * q_.stride, phase_.bytes, identity(i, i));
+      payload::fill(warp, q_->remote + i * q_->stride, phase_->bytes, identity(i, i));
   }
 
   /// Fills the sources and marks the targets of `n` operations, as far as they lie within reach.
   template <class SlotOf>
   DOORBELL_INLINE void prepare(const Warp& warp, u64 first, u32 n, SlotOf slot_of) const {
-    if (is_atomic(phase_.op)) {
+    if (is_atomic(phase_->op)) {
       for (u32 i = warp.lane(); i < n; i += Warp::size)
-        store_word(q_.local + slot_of(i) * q_.stride, ~walk_.before(phase_.op, first + i));
+        store_word(q_->local + slot_of(i) * q_->stride, ~walk_.before(phase_->op, first + i));
       return;
     }
-    const auto id = [&](u32 i) { return identity(first + i, slot_of(i)); };
-    const auto from = [&](u32 i) { return source_ + slot_of(i) * q_.stride; };
-    const auto to = [&](u32 i) { return target_ + slot_of(i) * q_.stride; };
-    if (phase_.bytes < payload::kUnitBytes) {
-      if (source_ != nullptr) payload::fill_many(warp, n, phase_.bytes, id, from);
-      if (target_ != nullptr) payload::poison_many(warp, n, phase_.bytes, id, to);
+    const Names names = this->names();
+    const u32 bytes = phase_->bytes;
+    const auto id = [&](u32 i) { return names(first + i, slot_of(i)); };
+    const auto from = [&](u32 i) { return source_ + slot_of(i) * names.stride; };
+    const auto to = [&](u32 i) { return target_ + slot_of(i) * names.stride; };
+    if (bytes < payload::kUnitBytes) {
+      if (source_ != nullptr) payload::fill_many(warp, n, bytes, id, from);
+      if (target_ != nullptr) payload::poison_many(warp, n, bytes, id, to);
       return;
     }
     DOORBELL_NO_UNROLL
     for (u32 i = 0; i < n; ++i) {
-      if (source_ != nullptr) payload::fill(warp, from(i), phase_.bytes, id(i));
-      if (target_ != nullptr) payload::poison(warp, to(i), phase_.bytes, id(i));
+      if (source_ != nullptr) payload::fill(warp, from(i), bytes, id(i));
+      if (target_ != nullptr) payload::poison(warp, to(i), bytes, id(i));
     }
   }
 
@@ -107,13 +107,13 @@ class OpPayload {
   DOORBELL_INLINE void poison(const Warp& warp, u64 first, u32 n, SlotOf slot_of) const {
     DOORBELL_NO_UNROLL
     for (u32 i = 0; i < n; ++i)
-      payload::poison(warp, target_ + target_slot(first + i, slot_of(i)) * q_.stride, phase_.bytes,
+      payload::poison(warp, target_ + target_slot(first + i, slot_of(i)) * q_->stride, phase_->bytes,
                       identity(first + i, slot_of(i)));
   }
 
   /// True when what operation `index` must leave can be looked at from here.
   [[nodiscard]] DOORBELL_INLINE bool visible() const {
-    return is_atomic(phase_.op) ? q_.local != nullptr : target_ != nullptr;
+    return is_atomic(phase_->op) ? q_->local != nullptr : target_ != nullptr;
   }
 
   /// Checks `n` <= kManyAtMost operations; `wanted` has a bit for each that is to be checked, and `found`
@@ -122,42 +122,67 @@ class OpPayload {
   template <class SlotOf, class Found>
   DOORBELL_INLINE void check(const Warp& warp, u64 first, u32 n, u64 wanted, u64 newest, SlotOf slot_of,
                              Found found) const {
-    if (is_atomic(phase_.op)) {
+    if (is_atomic(phase_->op)) {
       check_atomics(warp, first, n, wanted, slot_of, found);
       return;
     }
-    const auto id = [&](u32 i) { return identity(first + i, slot_of(i)); };
+    const Names names = this->names();
+    const u32 bytes = phase_->bytes;
+    const u32 landing = phase_->landing;
+    const auto id = [&](u32 i) { return names(first + i, slot_of(i)); };
     const auto at = [&](u32 i) {
-      return static_cast<const u8*>(target_) + target_slot(first + i, slot_of(i)) * q_.stride;
+      const u64 slot = landing != 0 ? (first + i) % landing : slot_of(i);
+      return static_cast<const u8*>(target_) + slot * names.stride;
     };
-    const payload::Others others = {.buffers = named_slots() != 0 ? named_slots() : phase_.window,
-                                    .step = q_.stride,
+    const payload::Others others = {.buffers = named_slots() != 0 ? named_slots() : phase_->window,
+                                    .step = names.stride,
                                     .first = first_address_,
-                                    .origin = phase_.generation,
-                                    .last_sequence = phase_.generation + newest};
+                                    .origin = names.generation,
+                                    .last_sequence = names.generation + newest};
     u64 closer = wanted;
-    if (phase_.bytes < payload::kUnitBytes && phase_.verify_below == ~0u)
-      closer &= payload::check_many(warp, n, phase_.bytes, id, at);
+    if (bytes < payload::kUnitBytes && phase_->verify_below == ~0u)
+      closer &= payload::check_many(warp, n, bytes, id, at);
     DOORBELL_NO_UNROLL
     for (; closer != 0; closer &= closer - 1) {
       const u32 i = lowest_bit(closer);
-      const auto worst = payload::check(warp, at(i), phase_.bytes, id(i), others);
+      const auto worst = payload::check(warp, at(i), bytes, id(i), others);
       if (worst.verdict != pattern::Verdict::ok) found(i, worst.verdict, worst.address);
     }
   }
 
   /// The word that atomics work on holds what `done` of them leave.
   [[nodiscard]] DOORBELL_INLINE bool ended_right(u64 done) const {
-    return load_word(q_.remote) == walk_.before(phase_.op, done);
+    return load_word(q_->remote) == walk_.before(phase_->op, done);
   }
 
  private:
+  /// What the payloads of this queue are called. A copy, for loops: what lies in the phase has to be loaded
+  /// again after every store.
+  struct Names {
+    u64 seed, first_address, stride, generation;
+    u32 slots;  ///< named_slots()
+    u32 wrap;   ///< sequences begin anew after so many; 0: never
+    [[nodiscard]] DOORBELL_INLINE pattern::Identity operator()(u64 index, u32 slot) const {
+      if (slots != 0) slot = static_cast<u32>(index % slots);
+      return {seed, first_address + slot * stride, generation + (wrap != 0 ? index % wrap : index)};
+    }
+  };
+  [[nodiscard]] DOORBELL_INLINE Names names() const {
+    // What is read out of another process was put there once, before the phase.
+    const bool standing = phase_->op == Op::read && q_->remote == nullptr;
+    return {.seed = phase_->seed,
+            .first_address = first_address_,
+            .stride = q_->stride,
+            .generation = phase_->generation,
+            .slots = named_slots(),
+            .wrap = standing ? phase_->window : 0};
+  }
   /// How many slots name the payloads, where they are not those of this loop's window; else 0.
   [[nodiscard]] DOORBELL_INLINE u32 named_slots() const {
-    return phase_.landing != 0 ? phase_.landing : phase_.peer_window;
+    return phase_->landing != 0 ? phase_->landing : phase_->peer_window;
   }
   [[nodiscard]] DOORBELL_INLINE u32 target_slot(u64 index, u32 slot) const {
-    return phase_.landing != 0 ? static_cast<u32>(index % phase_.landing) : slot;
+    return phase_->landing != 0 ? static_cast<u32>(index % phase_->landing) : slot;
   }
   template <class SlotOf, class Found>
   DOORBELL_INLINE void check_atomics(const Warp& warp, u64 first, u32 n, u64 wanted, SlotOf slot_of,
@@ -168,8 +193,8 @@ class OpPayload {
       bool wrong = false;
       bool untouched = false;
       if (i < n && (wanted >> i & 1) != 0) {
-        const u64 seen = load_word(q_.local + slot_of(i) * q_.stride);
-        const u64 want = walk_.before(phase_.op, first + i);
+        const u64 seen = load_word(q_->local + slot_of(i) * q_->stride);
+        const u64 want = walk_.before(phase_->op, first + i);
         wrong = seen != want;
         untouched = seen == ~want;
       }
@@ -183,8 +208,8 @@ class OpPayload {
     }
   }
 
-  OpPhase phase_;
-  OpQueue q_;
+  const OpPhase* phase_;
+  const OpQueue* q_;
   AtomicWalk walk_;
   u8* source_ = nullptr;
   u8* target_ = nullptr;

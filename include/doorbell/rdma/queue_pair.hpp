@@ -185,10 +185,15 @@ class QueuePair {
   /// entry is a read of its own over PCIe where the queue is in host memory: none that cannot be there is
   /// looked at.
   [[nodiscard]] DOORBELL_INLINE Polled poll(const Warp& warp, u32 expected = 1) {
-    Polled p = take<F::kRequestInPartB>(warp, m().cq, m().cq_record, s_.cq, expected);
+    const RingPosition first = s_.cq;
+    const bool early = kEarly && expected == 1 && first.pass != 0;
+    Polled p =
+        early ? take_early(warp) : take<F::kRequestInPartB>(warp, m().cq, m().cq_record, s_.cq, expected);
     if (p.count == 0) return p;
+    if constexpr (kEarly) mark_taken(warp, first, p.count);
     s_.cq_unrung += p.count;
-    account(warp, p);
+    if (p.count != 1 || s_.sq.serial - s_.completed != 1 || !account_last(warp, p)) account(warp, p);
+    if (s_.cq_unrung > m().cq_entries / 2) ring_cq(warp);
     return p;
   }
 
@@ -236,7 +241,9 @@ class QueuePair {
 
   DOORBELL_INLINE static void give_back(const Warp& warp, u32* record, u64* doorbell, const RingPosition& at,
                                         u32 cqn) {
-    warp.sync();  // every lane's read of an entry comes before the device may overwrite it
+    // Every lane has read its entries, and overwritten them where it does: before lane 0's release, and that
+    // before the device's next entries there.
+    warp.sync();
     if (warp.lane() == 0) F::ring_cq(record, doorbell, at, cqn);
   }
 
@@ -252,6 +259,58 @@ class QueuePair {
                                                          const Word16& b) {
     if constexpr (requires { F::kCqePartC; }) return F::decode_cqe(a, b, load16(entry + F::kCqePartC));
     else return F::decode_cqe(a, b);
+  }
+
+  /// Where the next entry is awaited alone, a warp loads all of it together with what says that it is there:
+  /// one way over PCIe instead of two or three. What was loaded so may be older than that. Each consumed
+  /// entry is therefore overwritten, and a word that is not what it was overwritten with has come since.
+  static constexpr bool kEarly = Warp::size > 1 && !F::kRequestInPartB;
+  static constexpr u32 kTaken = ~0u;
+  [[nodiscard]] DOORBELL_INLINE static bool came_since(const Word16& w) {
+    return w.w[0] != kTaken && w.w[1] != kTaken && w.w[2] != kTaken && w.w[3] != kTaken;
+  }
+  DOORBELL_INLINE void mark_taken(const Warp& warp, const RingPosition& first, u32 count) {
+    if (warp.lane() >= count) return;
+    Word16* const entry = m().cq + u64{advance(first, warp.lane(), 1, 0).slot} * F::kCqeParts;
+    store16(entry + F::kCqePartA, {{kTaken, kTaken, kTaken, kTaken}});
+    // The word with the ownership bit stays, where there is one.
+    if constexpr (F::kCqByIndex) store16(entry + F::kCqePartB, {{kTaken, kTaken, kTaken, kTaken}});
+  }
+
+  /// take() of one entry that was overwritten when it was last consumed. One lane a part: what lies together
+  /// is read together, while a second read of one line waits for the first.
+  [[nodiscard]] DOORBELL_INLINE Polled take_early(const Warp& warp) {
+    const Word16* const entry = m().cq + u64{s_.cq.slot} * F::kCqeParts;
+    const Word16* part = entry + (warp.lane() == 0 ? F::kCqePartA : F::kCqePartB);
+    Word16 w{};
+    // As in take(): the acquire of what says that the entry is there, the ownership bit or the device's tail,
+    // orders the data that came before it behind this load.
+    if constexpr (F::kCqByIndex) {
+      if (warp.lane() == 2) part = reinterpret_cast<const Word16*>(m().cq_record);
+      if (warp.lane() < 3) w = load16_acquire<2>(part);
+    } else if (warp.lane() < 2) {
+      w = load16_acquire<F::kCqeOwnerWord>(part);
+    }
+    const auto of = [&](u32 lane) {
+      return Word16{{warp.shfl(w.w[0], lane), warp.shfl(w.w[1], lane), warp.shfl(w.w[2], lane),
+                     warp.shfl(w.w[3], lane)}};
+    };
+    const Word16 a = of(0), b = of(1);
+    bool fresh = false;
+    bool whole = came_since(a);
+    if constexpr (F::kCqByIndex) {
+      fresh = ((warp.shfl(w.w[2], 2) - s_.cq.running) & (2 * s_.cq.units - 1)) != 0;
+      whole = whole && came_since(b);
+    } else {
+      fresh = F::cqe_valid(b, s_.cq.pass);
+    }
+    Polled p;
+    if (!fresh) return p;
+    p.mine = F::decode_cqe(a, b);
+    if (!whole || p.mine.status != Status::ok) return take<false>(warp, m().cq, m().cq_record, s_.cq, 1);
+    p.count = 1;
+    s_.cq = advance(s_.cq, 1, 1, 0);
+    return p;
   }
 
   /// Takes the run of new entries at `at`.
@@ -354,7 +413,29 @@ class QueuePair {
       s_.freed = warp.shfl(found.w[1], last);
       if (!flushed) s_.last_mark = warp.shfl(p.mine.mark, last);
     }
-    if (s_.cq_unrung > m().cq_entries / 2) ring_cq(warp);
+  }
+
+  /// account() for the single entry that finishes the single request in flight, of which everything is known
+  /// without its track. False, and nothing done, where it is anything else.
+  [[nodiscard]] DOORBELL_INLINE bool account_last(const Warp& warp, Polled& p) {
+    const u32 mark = warp.shfl(p.mine.mark, 0);
+    bool due = !p.mine.ignore && !p.mine.flush_all;
+    if constexpr (F::kMark == Mark::unit) {
+      due = due && ((mark - s_.freed) & 0xffff) < s_.sq.running - s_.freed;
+    } else {
+      const u32 next = s_.last_mark + 1;
+      const u32 modulo = F::mark_modulo(m());
+      due = due && mark == (modulo != 0 && next >= modulo ? next - modulo : next);
+    }
+    // A request that asked for no completion got one: the other way counts what is odd.
+    due = due && s_.signalled - s_.answered == 1;
+    if ((warp.ballot(due) & 1) == 0) return false;
+    s_.answered = s_.signalled;
+    s_.completed = s_.sq.serial;
+    s_.freed = s_.sq.running;
+    s_.last_mark = mark;
+    p.serial = s_.completed;
+    return true;
   }
 
   QueuePairState s_;

@@ -112,21 +112,4 @@ DOORBELL_INLINE void store_cqe_part(Word16* to, const Word16& v) {
   return f.qp_handle != 0 ? f.qp_handle : f.qpn;
 }
 
-/// Gives consumed CQEs back. On a GPU relaxed: the entries were read, not written, and their values are
-/// already in this thread's hands. A release is free on x86 and lets a race detector see the order.
-DOORBELL_INLINE void give_back(u32* record, u32 v) {
-#if defined(DOORBELL_ON_GPU)
-  store_relaxed(record, v);
-#else
-  store_release(record, v);
-#endif
-}
-DOORBELL_INLINE void give_back64(u64* reg, u64 v) {
-#if defined(DOORBELL_ON_GPU)
-  store64_relaxed(reg, v);
-#else
-  store64_release(reg, v);
-#endif
-}
-
 }  // namespace doorbell::rdma

@@ -106,7 +106,7 @@ QueuePairMemory mlx5_memory(const Mlx5Queues& queues, const QueuePairShape& shap
   QueuePairMemory m;
   m.sq = static_cast<Word16*>(qp.sq.buf);
   m.rq = static_cast<Word16*>(qp.rq.buf);
-  m.cq = static_cast<const Word16*>(send_cq.buf);
+  m.cq = static_cast<Word16*>(send_cq.buf);
   m.recv_cq = static_cast<const Word16*>(recv_cq.buf);
   m.qp_record = reinterpret_cast<u32*>(qp.dbrec);
   m.cq_record = reinterpret_cast<u32*>(send_cq.dbrec);

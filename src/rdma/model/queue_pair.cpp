@@ -153,7 +153,7 @@ void ModelQueuePair::set_up_rings() {
             .capacity = m.rq_entries - f.rq_hole,
             .doorbell = m.rq_doorbell,
             .record = m.qp_record};
-  qp_.cq = {.memory = {const_cast<Word16*>(m.cq), iova + layout_.cq},
+  qp_.cq = {.memory = {m.cq, iova + layout_.cq},
             .at = at(m.cq_entries),
             .consumed = at(m.cq_entries),
             .capacity = m.cq_entries - f.cq_hole,
