@@ -10,36 +10,12 @@ set -u
 doorbell=$1
 out=$2
 what=${3:-all}
-here=$(dirname "$0")
-mkdir -p "$out"
-failed=0
-cases=0
+path=rdma
+initiator=gpu
+# shellcheck source=tests/gpu/cases.sh
+. "$(dirname "$0")/cases.sh"
 
-# run NAME WANTED_EXIT OPTIONS...
-run() {
-  local name=$1 wanted=$2
-  shift 2
-  timeout -k 2 60 "$doorbell" rdma --initiator gpu --quiet --json "$out/$name.json" "$@" 2>"$out/$name.err"
-  local rc=$?
-  cases=$((cases + 1))
-  if [ $rc -ne "$wanted" ]; then
-    failed=$((failed + 1))
-    echo "FAILED $name: exit $rc, wanted $wanted: $* $(tail -n 3 "$out/$name.err")"
-    python3 "$here/rdma_summary.py" "$out/$name.json" | sed "s/^/$name: /"
-  fi
-}
-
-show() {
-  run "$@"
-  python3 "$here/rdma_summary.py" "$out/$1.json" | sed "s/^/$1: /"
-}
-
-timeout 60 "$doorbell" rdma --initiator gpu --size 64 --iterations 10 --quiet
-rc=$?
-if [ $rc -eq 77 ]; then
-  echo "skipped: no GPU"
-  exit 77
-fi
+need_gpu --size 64 --iterations 10
 
 sizes=0,1,31,32,33,256,1KiB,4KiB,64KiB,1MiB
 if [ "$what" = correct ] || [ "$what" = all ]; then
@@ -95,5 +71,4 @@ if [ "$what" = figures ] || [ "$what" = all ]; then
   done
 fi
 
-echo "$cases cases, $failed failed"
-[ $failed -eq 0 ] || exit 2
+conclude
