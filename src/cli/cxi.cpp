@@ -25,8 +25,23 @@ void add_cxi_options(OptionTable& t) {
             .kind = Kind::choice,
             .default_text = "put",
             .choices = {"put", "get"},
-            .help = "the operation, restricted and without matching",
+            .help = "the operation, without matching",
             .group = "Work"})
+      .add({.name = "unrestricted",
+            .kind = Kind::flag,
+            .help =
+                "full DMA commands of 64 bytes, whose packets the NIC keeps in order and repeats by itself, "
+                "instead of restricted ones of 32",
+            .group = "Work"})
+      .add(
+          {.name = "offsets",
+           .kind = Kind::choice,
+           .default_text = "spread",
+           .choices = {"spread", "one"},
+           .help =
+               "each operation in flight from and to an offset of its own, or all of a queue from and to one, "
+               "which a cache may hold (with --verify off)",
+           .group = "Work"})
       .add(
           {.name = "size",
            .kind = Kind::text,
@@ -47,7 +62,9 @@ void add_cxi_options(OptionTable& t) {
             .metavar = "BYTES",
             .default_text = "0",
             .max = 224,
-            .help = "puts of up to so many bytes carry their data in the command (IDC)",
+            .help =
+                "puts of up to so many bytes carry their data in the command (IDC; unrestricted ones up to "
+                "192)",
             .group = "Queues"});
 }
 
@@ -58,6 +75,13 @@ rdma::BenchOptions bench_options(const Options& o) {
   if (o.has("size")) b.sizes = sizes_of(o.text("size"));
   b.queue_pairs = static_cast<u32>(o.integer("num-queues"));
   b.inline_below = static_cast<u32>(o.integer("idc"));
+  b.one_offset = o.text("offsets") == "one";
+  if (o.flag("unrestricted")) {
+    b.open = cxi::open_unrestricted_rma_device;
+    if (b.inline_below > cxi::idc_limit(false))
+      throw Error("--idc", fmt::format("{} is not in 0..{}, what an unrestricted command carries",
+                                       b.inline_below, cxi::idc_limit(false)));
+  }
   if (b.op == rdma::Op::read && b.inline_below > 0)
     throw Error("--idc", "a get brings data back: nothing travels in the command",
                 "leave it out, or --op put");
@@ -95,6 +119,9 @@ Command cxi_command() {
       {"doorbell cxi --op get --size 512KiB --measure rate --duration 2", "Gets at full rate."},
       {"doorbell cxi --size 8,64,128 --idc 128 --measure latency --iterations 10000",
        "Small puts with the data in the command, one after the other."},
+      {"doorbell cxi --unrestricted --size 4KiB", "The same as ordered, reliable packets."},
+      {"doorbell cxi --offsets one --verify off --size 512KiB --measure rate",
+       "One buffer over and over, as cxi_gpu_loopback_bw measures it."},
       {"doorbell cxi --initiator gpu --queue-mem vram --data-mem vram --size 4KiB --num-queues 8",
        "A GPU kernel builds commands and rings; queues and data in GPU memory."},
       {"doorbell cxi --fault corrupt=0.001 --size 4KiB",

@@ -18,6 +18,7 @@ struct DeviceRequest {
   std::string spec = {};  ///< "cxi0", or "cxi-model0[:KEY=VALUE,...]"; "model" is "cxi-model0"
   /// The GPUs whose memory the device must reach; the first one also reaches its queues.
   std::vector<std::shared_ptr<gpu::Gpu>> gpus = {};
+  bool gpu_memory = true;     ///< the device must reach memory of those GPUs
   u32 queues = 1;             ///< transmit queues that will be used
   u32 initiator_threads = 1;  ///< CPU threads that will drive them; 0 when a GPU does
   model::FaultRates faults = {};

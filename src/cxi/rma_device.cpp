@@ -20,7 +20,6 @@ namespace {
 
 using Work = rdma::OpWork<PutQueue<OneLane>>;
 
-constexpr u32 kMaxIdc = 224;  // bytes of payload in a restricted IDC put
 constexpr u32 kMaxQueues = 128;
 constexpr u64 kEventBytes = 64;  // at most, of one
 
@@ -49,12 +48,12 @@ class RmaMemory final : public rdma::MemoryRegion {
 /// A transmit queue with the counter of its acknowledgements and the events of what failed.
 class RmaQueue final : public rdma::QueuePairObject {
  public:
-  RmaQueue(Endpoint& endpoint, const rdma::QueuePairShape& shape) : endpoint_(endpoint), shape_(shape) {
+  RmaQueue(Endpoint& endpoint, const rdma::QueuePairShape& shape, bool restricted)
+      : endpoint_(endpoint), shape_(shape), restricted_(restricted) {
     reset();
   }
-  [[nodiscard]] rdma::Endpoint endpoint() const override {
-    return {.qpn = commands_->memory(where_).index, .lid = endpoint_.address().nid};
-  }
+  /// Puts go to a portals entry, not to a queue: it has no number that others need.
+  [[nodiscard]] rdma::Endpoint endpoint() const override { return {.lid = endpoint_.address().nid}; }
   void initialise(const rdma::ConnectionOptions&) override {}
   void connect(const rdma::Endpoint&, const rdma::ConnectionOptions&) override {}
   void reset() override {
@@ -73,13 +72,12 @@ class RmaQueue final : public rdma::QueuePairObject {
   [[nodiscard]] rdma::QueuePairMemory memory(Initiator) override {
     throw Error("a Cassini queue", "it is no ring of an RDMA wire format");
   }
-  [[nodiscard]] u32 max_inline() const override { return kMaxIdc; }
+  [[nodiscard]] u32 max_inline() const override { return idc_limit(restricted_); }
 
   /// Where an unused queue stands.
   [[nodiscard]] PutQueueState start(Initiator initiator) {
     if (!fresh_) reset();
     fresh_ = false;
-    where_ = initiator;
     const Address a = endpoint_.address();
     PutQueueState s;
     s.commands = fresh_state(*commands_, initiator);
@@ -89,7 +87,10 @@ class RmaQueue final : public rdma::QueuePairObject {
     s.pid = a.pid;
     s.pid_bits = a.pid_bits;
     s.requests = shape_.sq_requests;
-    s.low_latency = shape_.sq_requests == 1;
+    s.restricted = restricted_;
+    // A window takes a command that is copied out of the ring, and the device's status: for a GPU two ways
+    // over PCIe more.
+    s.low_latency = shape_.sq_requests == 1 && initiator == Initiator::cpu;
     return s;
   }
 
@@ -102,7 +103,7 @@ class RmaQueue final : public rdma::QueuePairObject {
 
   Endpoint& endpoint_;
   rdma::QueuePairShape shape_;
-  Initiator where_ = Initiator::cpu;
+  bool restricted_;
   bool fresh_ = true;
   std::unique_ptr<EventQueueObject> events_;
   std::unique_ptr<CounterObject> counter_;
@@ -111,11 +112,13 @@ class RmaQueue final : public rdma::QueuePairObject {
 
 class RmaDevice final : public rdma::Device {
  public:
-  explicit RmaDevice(const rdma::DeviceRequest& request)
+  RmaDevice(const rdma::DeviceRequest& request, bool restricted)
       : gpu_(request.gpu),
+        restricted_(restricted),
         device_(open_device(
             {.spec = request.spec,
              .gpus = gpu_ != nullptr ? std::vector{gpu_} : std::vector<std::shared_ptr<gpu::Gpu>>{},
+             .gpu_memory = request.gpu_memory,
              .queues = request.queue_pairs,
              .initiator_threads = request.initiator_threads,
              .faults = request.faults,
@@ -131,7 +134,7 @@ class RmaDevice final : public rdma::Device {
     const cxi::Limits l = device_->limits();
     return {.max_requests = l.max_slots / 16,
             .max_queue_pairs = kMaxQueues,
-            .max_inline = kMaxIdc,
+            .max_inline = idc_limit(restricted_),
             .max_message = static_cast<u32>(std::min<u64>(l.max_transfer, rdma::kMaxMessage)),
             .atomics = false,
             .gpu_memory = l.gpu_memory,
@@ -147,7 +150,7 @@ class RmaDevice final : public rdma::Device {
   }
   [[nodiscard]] std::unique_ptr<rdma::QueuePairObject> create_queue_pair(
       const rdma::QueuePairShape& shape) override {
-    return std::make_unique<RmaQueue>(*endpoint_, shape);
+    return std::make_unique<RmaQueue>(*endpoint_, shape, restricted_);
   }
   [[nodiscard]] std::unique_ptr<rdma::OpRunner> runner(const std::vector<rdma::ConnectedEnds>& ends,
                                                        const rdma::DriverShape& shape) override {
@@ -168,6 +171,7 @@ class RmaDevice final : public rdma::Device {
 
  private:
   std::shared_ptr<gpu::Gpu> gpu_;
+  bool restricted_;
   std::unique_ptr<cxi::Device> device_;
   std::unique_ptr<Endpoint> endpoint_;
   TargetSide target_;
@@ -176,7 +180,11 @@ class RmaDevice final : public rdma::Device {
 }  // namespace
 
 std::unique_ptr<rdma::Device> open_rma_device(const rdma::DeviceRequest& request) {
-  return std::make_unique<RmaDevice>(request);
+  return std::make_unique<RmaDevice>(request, true);
+}
+
+std::unique_ptr<rdma::Device> open_unrestricted_rma_device(const rdma::DeviceRequest& request) {
+  return std::make_unique<RmaDevice>(request, false);
 }
 
 rdma::BenchOptions rma_bench() {

@@ -17,6 +17,9 @@ inline constexpr u32 kDefaultService = 1;
 /// Opens what rdma::DeviceRequest::spec names, at the default service.
 [[nodiscard]] std::unique_ptr<rdma::Device> open_rma_device(const rdma::DeviceRequest& request);
 
+/// The same with unrestricted puts and gets.
+[[nodiscard]] std::unique_ptr<rdma::Device> open_unrestricted_rma_device(const rdma::DeviceRequest& request);
+
 /// What a bench of puts says of itself: src/rdma's, on the first model, with this path's names.
 [[nodiscard]] rdma::BenchOptions rma_bench();
 

@@ -60,6 +60,15 @@ class Cxi(unittest.TestCase):
                 self.assertEqual(cell["model"][counter], 200)
                 self.assertEqual(set(cell["errors"].values()), {0})
 
+    def test_unrestricted_and_one_offset(self):
+        for cell in self.result("--unrestricted", "--size", "0,4096", *SMALL)["cells"]:
+            self.assertEqual(cell["model"]["unrestricted"], 200)
+            self.assertTrue(cell["options"]["unrestricted"])
+        cell, = self.result("--offsets", "one", "--verify", "off", "--measure", "rate", *SMALL)["cells"]
+        self.assertEqual((cell["options"]["offsets"], cell["cell"]["offsets"], cell["verify"]["checked"]), ("one", "one", 0))
+        self.assertIn("--verify off", run("--offsets", "one").stderr)
+        self.assertIn("0..192", run("--unrestricted", "--idc", "193").stderr)
+
     def test_several_queues(self):
         cell, = self.result("--num-queues", "3", "--measure", "rate", "--size", "64", *SMALL)["cells"]
         self.assertEqual((cell["cell"]["queue_pairs"], cell["metrics"]["ops"]), (3, 600))

@@ -68,6 +68,40 @@ TEST(CxiBench, DataInTheCommand) {
   }
 }
 
+TEST(CxiBench, UnrestrictedOnes) {
+  for (const Op op : {Op::write, Op::read}) {
+    BenchOptions o = usual(op);
+    o.open = open_unrestricted_rma_device;
+    o.sizes = {0, 1, 192, 2049, 65536};
+    if (op == Op::write) o.inline_below = 192;
+    run_clean(o);
+    for (const report::Cell& cell : rdma::run_bench(o, {}).cells)
+      EXPECT_EQ(cell.extra.at("model").at("unrestricted").get<u64>(), cell.metrics.ops) << cell.cell.dump();
+  }
+  BenchOptions o = usual();
+  o.rate = false;
+  EXPECT_EQ(rdma::run_bench(o, {}).cells.front().extra.at("model").at("unrestricted").get<u64>(), 0u);
+  o.open = open_unrestricted_rma_device;
+  o.inline_below = 193;
+  o.sizes = {193};
+  EXPECT_THROW((void)rdma::run_bench(o, {}), Error);
+}
+
+TEST(CxiBench, OneOffsetForAll) {
+  BenchOptions o = usual();
+  o.sizes = {4096};
+  o.one_offset = true;
+  EXPECT_THROW((void)rdma::run_bench(o, {}), Error) << "what overwrites each other cannot be checked";
+  o.verify = false;
+  const BenchResult r = rdma::run_bench(o, {});
+  EXPECT_FALSE(r.failed);
+  for (const report::Cell& cell : r.cells) {
+    EXPECT_EQ(cell.metrics.ops, o.iterations);
+    EXPECT_EQ(cell.cell.at("offsets"), "one");
+    EXPECT_EQ(cell.extra.at("model").at("bytes").get<u64>(), o.iterations * 4096);
+  }
+}
+
 TEST(CxiBench, QueuesAndShapes) {
   BenchOptions o = usual();
   o.queue_pairs = 5;

@@ -23,6 +23,7 @@ struct Work {
   u32 batch = 16;
   u32 window = 40;
   bool inlined = false;
+  bool restricted = true;
 };
 
 template <u32 N>
@@ -64,7 +65,8 @@ void run_loop(const Work& w) {
   std::vector<u64> memory(rdma::OpScratch::bytes(w.window, histogram::kBuckets) / 8 + 1);
   const rdma::OpScratch scratch = rdma::carve_op_scratch(memory.data(), w.window, histogram::kBuckets);
   OpStats stats;
-  const rdma::OpState<PutQueueState> state = {put_state(*object, Initiator::cpu), {}, false};
+  rdma::OpState<PutQueueState> state = {put_state(*object, Initiator::cpu), {}, false};
+  state.own.restricted = w.restricted;
   run_warp<N>([&](const auto& warp) {
     using Warp = std::decay_t<decltype(warp)>;
     rdma::OpLoop<Warp, HostClock, false, PutQueue<Warp>> loop(warp, phase, queue, state, scratch, &stats);
@@ -92,6 +94,12 @@ TEST(CxiWarp, Puts) {
 TEST(CxiWarp, Gets) {
   run_loop<8>({.op = rdma::Op::read, .bytes = 33});
   run_loop<32>({.op = rdma::Op::read, .bytes = 2049, .batch = 20});
+}
+
+TEST(CxiWarp, Unrestricted) {
+  run_loop<8>({.bytes = 600, .batch = 7, .restricted = false});
+  run_loop<32>({.op = rdma::Op::read, .bytes = 64, .batch = 33, .restricted = false});
+  run_loop<32>({.bytes = 64, .batch = 1, .window = 1, .restricted = false});
 }
 
 TEST(CxiWarp, DataInTheCommand) {

@@ -76,32 +76,34 @@ class CommandQueue {
     return true;
   }
 
-  /// Writes `n` commands of 32 bytes back to back, n <= room(warp, n); build(i) makes command i. Not for
-  /// triggered queues.
+  /// Writes `n` commands of one type back to back; build(i) makes command i, and there is room for them and
+  /// for one NOOP less than a command is long. Not for triggered queues.
   ///
-  /// Two lanes write one command, so a warp's store covers whole commands back to back. All lanes call build
+  /// A lane writes 16 bytes, so a warp's store covers whole commands back to back. All lanes call build
   /// together, so it may be collective; an i may come several times.
   template <class Build>
   DOORBELL_INLINE void post_puts(const Warp& warp, u32 n, Build build) {
+    constexpr u32 kUnits = decltype(build(0u))::kWords / 4;
+    constexpr u32 kParts = 2 * kUnits;
+    if (const u32 pad = (0u - s_.wp32) & (kUnits - 1); pad != 0) pad_with_noops(warp, pad);
     if constexpr (Warp::size == 1) {
       u32 at = s_.wp32;
       for (u32 i = 0; i < n; ++i) {
         const auto words = encode(build(i));
-        store16(ring_at(at), words.part(0));
-        store16(ring_at(at) + 1, words.part(1));
-        at = after(at, 1);
+        for (u32 p = 0; p < kParts; ++p) store16(ring_at(at) + p, words.part(p));
+        at = after(at, kUnits);
       }
     } else {
-      const u32 part = warp.lane() & 1;
+      const u32 part = warp.lane() % kParts;
       // The rounds are independent: unrolled, their arithmetic overlaps.
       DOORBELL_UNROLL_4
-      for (u32 base = 0; base < n; base += Warp::size / 2) {
-        const u32 i = base + warp.lane() / 2;
+      for (u32 base = 0; base < n; base += Warp::size / kParts) {
+        const u32 i = base + warp.lane() / kParts;
         const Word16 mine = command_part(build(i < n ? i : n - 1), part);
-        if (i < n) store16(ring_at(after(s_.wp32, i)) + part, mine);
+        if (i < n) store16(ring_at(after(s_.wp32, i * kUnits)) + part, mine);
       }
     }
-    s_.wp32 = after(s_.wp32, n);
+    s_.wp32 = after(s_.wp32, n * kUnits);
   }
 
   [[nodiscard]] DOORBELL_INLINE bool pending() const { return s_.wp32 != s_.rung32; }

@@ -23,6 +23,7 @@ struct PutQueueState {
   u32 pid = 0;
   u32 pid_bits = 9;
   u32 requests = 1;          ///< operations in flight at most
+  bool restricted = true;    ///< packets without order, which 32-byte commands can ask for
   bool low_latency = false;  ///< ring() writes commands into the launch page where it can
   bool state_sent = false;   ///< the C_STATE that IDC puts need
   u64 success = 0;           ///< the counter's, as far as it has been answered
@@ -84,10 +85,12 @@ class PutQueue {
     const rdma::WorkRequest first = build(0);
     if (first.inlined) {
       post_inlined(warp, n, first, build);
-    } else if (commands_.room(warp, n) < n) {
+    } else if (!make_room(warp, s_.restricted ? n : 2 * n + 1)) {
       die(ReturnCode::resource_busy);  // the ring holds more than may be in flight: the device does not read
-    } else {
+    } else if (s_.restricted) {
       commands_.post_puts(warp, n, [&](u32 i) { return command(build(i)); });
+    } else {
+      commands_.post_puts(warp, n, [&](u32 i) { return full_command(build(i)); });
     }
   }
   DOORBELL_INLINE u32 ring(const Warp& warp) {
@@ -168,15 +171,20 @@ class PutQueue {
 
   [[nodiscard]] DOORBELL_INLINE DmaFlags flags(bool put) const {
     DmaFlags f;
-    f.event_send_disable = f.event_success_disable = f.restricted = true;
+    f.event_send_disable = f.event_success_disable = true;
+    f.restricted = s_.restricted;
     f.event_ct_ack = put;
     f.event_ct_reply = !put;
     return f;
   }
   [[nodiscard]] DOORBELL_INLINE NomatchDma command(const rdma::WorkRequest& r) const {
-    const bool put = r.op == rdma::Op::write;
     NomatchDma c;
-    c.opcode = put ? Opcode::nomatch_put : Opcode::nomatch_get;
+    c.opcode = r.op == rdma::Op::write ? Opcode::nomatch_put : Opcode::nomatch_get;
+    fill(c, r);
+    return c;
+  }
+  DOORBELL_INLINE void fill(DmaFields& c, const rdma::WorkRequest& r) const {
+    const bool put = r.op == rdma::Op::write;
     c.to(make_dfa(s_.nid, s_.pid, s_.pid_bits, r.rkey));
     c.flags = flags(put);
     c.lac = r.lkey;
@@ -185,7 +193,16 @@ class PutQueue {
     c.request_len = r.bytes;
     c.ct = s_.counter.index;
     c.eq = events_.index();
+  }
+
+  [[nodiscard]] DOORBELL_INLINE FullDma full_command(const rdma::WorkRequest& r) const {
+    FullDma c;
+    c.opcode = r.op == rdma::Op::write ? Opcode::put : Opcode::get;
+    fill(c, r);
     return c;
+  }
+  [[nodiscard]] DOORBELL_INLINE bool make_room(const Warp& warp, u32 units) {
+    return commands_.room(warp, units) >= units;
   }
 
   template <class Build>

@@ -6,6 +6,7 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "cxi/model/endpoint.hpp"
@@ -48,6 +49,8 @@ ModelCassini::ModelCassini(const ModelConfig& config, std::string name,
       pids_("process numbers", 1, std::min(1u << config.pid_bits, kAnyPid)) {
   auto* const word = reinterpret_cast<u32*>(alive_.host());
   store_release(word, 1);
+  // The agent is a kernel of the first GPU. While it runs, a driver may wait for it before it maps more.
+  for (std::size_t i = 1; i < gpus_.size(); ++i) gpu()->reach(*gpus_[i]);
   // Its polling costs every other kernel's fences and PCIe reads: it runs only where it is needed.
   if (gpu() && config.gpu_memory) agent_ = std::make_unique<model::DmaAgent>(gpu(), 1);
   engine_ = std::make_unique<Engine>(config_, nid_, space_, agent_.get(), word);
@@ -73,12 +76,9 @@ void ModelCassini::require_reachable(Place place, const char* what) const {
 
 Region ModelCassini::allocate(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> wanted) {
   require_reachable(place, "GPU memory for the model");
-  // The agent is a kernel of the first GPU, and reaches no other's memory.
-  if (place == Place::gpu && wanted && wanted != gpu())
-    throw Error("GPU memory of another GPU",
-                fmt::format("the model's DMA agent runs on GPU {} and does not reach GPU {}",
-                            gpu()->info().index, wanted->info().index),
-                "use one GPU for both ends");
+  if (place == Place::gpu && wanted && std::ranges::find(gpus_, wanted) == gpus_.end())
+    throw Error("GPU memory for the model",
+                fmt::format("it was opened without GPU {}", wanted->info().index));
   return space_.allocate(place, bytes, wanted ? std::move(wanted) : gpu());
 }
 
@@ -101,6 +101,7 @@ nlohmann::ordered_json ModelCassini::counters() {
   j["puts"] = c.puts.value();
   j["gets"] = c.gets.value();
   j["idc_puts"] = c.idc_puts.value();
+  j["unrestricted"] = c.unrestricted.value();
   j["bytes"] = c.bytes.value();
   j["packets"] = c.packets.value();
   j["doorbells"] = c.doorbells.value();

@@ -27,8 +27,9 @@ class Count {
 };
 
 struct EngineCounters {
-  Count commands, puts, gets, idc_puts, bytes, packets, doorbells, invalid_doorbells, window_writes,
-      rejected_windows, command_failures, refused_operations, events, dropped_events, triggered;
+  Count commands, puts, gets, idc_puts, unrestricted, bytes, packets, doorbells, invalid_doorbells,
+      window_writes, rejected_windows, command_failures, refused_operations, events, dropped_events,
+      triggered;
   // Injected faults that only this device knows.
   Count eq_full, stuck_read, pte_disabled;
 };

@@ -42,6 +42,7 @@ ReturnCode Engine::operate(WorkQueue& q, const Operation& op) {
   const bool ok = result.code == ReturnCode::ok;
   if (ok) {
     (op.inlined != nullptr ? counters_.idc_puts : op.is_get() ? counters_.gets : counters_.puts) += 1;
+    if (!f.flags.restricted) counters_.unrestricted += 1;
     counters_.bytes += op.bytes;
     counters_.packets += packets_of(op.bytes);
     if (!op.is_get()) {
