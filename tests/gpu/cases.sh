@@ -3,7 +3,13 @@
 
 # shellcheck shell=bash
 
-# What the scripts of GPU cases share; sourced, with `doorbell`, `out`, `path` (doorbell's command) and `initiator` set.
+# What the scripts of GPU cases share, their arguments included: DOORBELL OUT [WHAT]. Sourced with `path`,
+# doorbell's command, set.
+doorbell=$1
+out=$2
+# shellcheck disable=SC2034  # which cases: the scripts ask for it
+what=${3:-all}
+initiator=gpu
 here=$(dirname "${BASH_SOURCE[0]}")
 mkdir -p "$out"
 failed=0

@@ -9,11 +9,7 @@
 # `gpus` is the loopback command alone, with every pair of GPUs that the machine has. Exits 77 without a GPU, 2 when
 # a case fails.
 set -u
-doorbell=$1
-out=$2
-what=${3:-all}
 path=cxi
-initiator=gpu
 # shellcheck source=tests/gpu/cases.sh
 . "$(dirname "$0")/cases.sh"
 

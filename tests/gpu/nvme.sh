@@ -7,11 +7,7 @@
 #   tests/gpu/nvme.sh DOORBELL OUT [correct|faults|emulated|figures|all]
 # Exits 77 without a GPU, 2 when a case fails.
 set -u
-doorbell=$1
-out=$2
-what=${3:-all}
 path=nvme
-initiator=gpu
 limit_s=120
 # shellcheck source=tests/gpu/cases.sh
 . "$(dirname "$0")/cases.sh"

@@ -7,11 +7,7 @@
 #   tests/gpu/rdma.sh DOORBELL OUT [correct|faults|figures|all]
 # Exits 77 without a GPU, 2 when a case fails.
 set -u
-doorbell=$1
-out=$2
-what=${3:-all}
 path=rdma
-initiator=gpu
 # shellcheck source=tests/gpu/cases.sh
 . "$(dirname "$0")/cases.sh"
 
