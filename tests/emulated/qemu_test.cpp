@@ -11,6 +11,7 @@
 #include <atomic>
 #include <thread>
 
+#include "conformance/rig.hpp"
 #include "emulated/children.hpp"
 #include "measure/clock.hpp"
 #include "nvme/bench.hpp"
@@ -376,7 +377,7 @@ TEST_F(Qemu, KilledInTheMiddle) {
       EXPECT_EQ(r.cell.errors.at("timeout"), 0u);
       EXPECT_EQ(r.cell.errors.at("identity"), 0u);
       EXPECT_GT(r.cell.metrics.ops, 0u) << "what was done before is lost";
-      EXPECT_TRUE(r.cell.extra.at("emulated").contains("last_words"));
+      EXPECT_EQ(r.cell.extra.at("emulated").at("last_words"), "ended by signal 9 (Killed)");
       EXPECT_EQ(r.cell.verify.failed(), 0u);
     }
 }
@@ -438,6 +439,33 @@ TEST_F(Qemu, RegistersOfADeadDevice) {
   EXPECT_THROW((void)device.cpu_register(16384), Error);
   EXPECT_THROW((void)device.cpu_register(2), Error);
   EXPECT_THROW((void)device.gpu_register(~u64{0} - 3), Error);
+}
+
+/// QEMU 7.2 ends by SIGSEGV when a reset finds commands rung and not fetched. Throttled, they are outstanding
+/// for long.
+TEST_F(Qemu, ResetsRightAfterARing) {
+  conformance::Target target;
+  target.open = [](bool) {
+    return std::make_unique<QemuDevice>(parse_qemu_spec("qemu:capacity=8Mi,iops=50"), "qemu", nullptr);
+  };
+  conformance::Rig r(target);
+  for (int reset = 0; reset < 200; ++reset) {
+    SCOPED_TRACE(reset);
+    for (u16 i = 0; i < 40; ++i) {
+      Sqe e = r.command(IoOpcode::read, i, 1, r.data.iova());
+      e.cid = i;
+      r.io->put(e);
+    }
+    r.io->ring();
+    // The forwarder's thread sends it sooner or later than the reset; both must do.
+    if (reset % 2 != 0) std::this_thread::sleep_for(std::chrono::microseconds(5 * reset));
+    ASSERT_NO_THROW(r.c.disable());
+    r.c.enable();
+    r.io->start_over();
+    ASSERT_EQ(r.c.status(set_queues_command(0, 8, 8)), status::success);
+    ASSERT_EQ(r.c.status(create_cq_command(0, 1, 64, r.io->cq_iova())), status::success);
+    ASSERT_EQ(r.c.status(create_sq_command(0, 1, 1, 64, r.io->sq_iova())), status::success);
+  }
 }
 
 TEST_F(Qemu, WhatItRefusesIsReported) {

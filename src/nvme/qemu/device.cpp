@@ -31,6 +31,7 @@ constexpr u32 kPairsMost = 65;          // the admin queue and 64 more
 constexpr u64 kLookNs = 10'000'000;     // how often CSTS is looked at
 constexpr u64 kSpinNs = 2'000'000;      // without a doorbell for this long the thread naps
 constexpr u32 kSweepsPerReading = 256;  // how often the thread reads its CPU time
+constexpr double kPatienceS = 5;        // for a round of QEMU's main loop before a reset
 constexpr auto kNap = std::chrono::microseconds(50);
 
 /// True for an image that is empty or holds what doorbell wrote; never for a device.
@@ -91,7 +92,10 @@ void QemuDevice::write32(u32 offset, u32 value) {
     const std::scoped_lock lock(admin_mutex_);
     admin_entries_ = (value & 0xfff) + 1;
   }
-  if (offset == reg::cc && (value & cc::enable) == 0) start_over();
+  if (offset == reg::cc && (value & cc::enable) == 0) {
+    start_over();
+    let_fetch();
+  }
   link_.write(kBar + offset, value);
 }
 
@@ -136,6 +140,14 @@ void QemuDevice::start_over() {
   }
   admin_seen_ = 0;
   pairs_.store(1, std::memory_order_relaxed);
+}
+
+/// Lets QEMU fetch what has been rung. A command that it fetches while a reset drains the drive is parked,
+/// and goes on after the reset has freed its queue: QEMU 7.2 then ends by SIGSEGV. The read returns after the
+/// doorbell's message has been taken, which only schedules the fetching; the main loop's next round does it.
+void QemuDevice::let_fetch() {
+  (void)link_.read(kBar + reg::csts, 4);
+  if (!link_.gone()) process_.await_round(kPatienceS);
 }
 
 /// The doorbells of a queue that is being created start at 0, whatever an earlier queue of its number left

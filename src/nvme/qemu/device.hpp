@@ -53,6 +53,7 @@ class QemuDevice final : public Device, private DoorbellForwarder {
   bool forward_word(u32 index);
   bool forward_pair(u16 qid);
   void start_over();
+  void let_fetch();
   void see_created_queues(u32 tail);
   void look_at_status();
   void run();

@@ -28,6 +28,7 @@ namespace doorbell::nvme {
 namespace {
 
 constexpr double kHelpLimitS = 5;
+constexpr double kEndingS = 0.2;
 
 std::string binary_of(const QemuConfig& c) {
   if (!c.binary.empty()) return c.binary;
@@ -132,28 +133,27 @@ BackendStatus qemu_status() {
 
 namespace {
 
-enum class Start { runs, ended, hangs };
+enum class Answer { came, ended, late };
 
-/// Waits until QEMU's main loop runs. It takes messages to the device before that, between two steps of its
-/// start, and resets the device after them: what they set would be lost. Only the main loop answers on the
-/// monitor.
-Start await_main_loop(int monitor, double limit_s) {
-  constexpr std::string_view kHello = R"({"execute":"qmp_capabilities"})"
-                                      "\n";
-  if (send(monitor, kHello.data(), kHello.size(), MSG_NOSIGNAL) < 0) return Start::ended;
+/// Sends a command on the monitor and waits for its answer. Events and answers that nobody waited for are
+/// passed over.
+Answer ask(int monitor, const std::string& command, double limit_s) {
   const u64 deadline = wall_ns() + static_cast<u64>(limit_s * 1e9);
+  std::array<char, 512> part{};
+  while (wall_ns() < deadline && recv(monitor, part.data(), part.size(), MSG_DONTWAIT) > 0) continue;
+  const std::string line = fmt::format("{{\"execute\":\"{}\"}}\n", command);
+  if (send(monitor, line.data(), line.size(), MSG_NOSIGNAL) < 0) return Answer::ended;
   std::string said;
   while (said.find("\"return\"") == std::string::npos) {
     const u64 now = wall_ns();
-    if (now >= deadline) return Start::hangs;
+    if (now >= deadline) return Answer::late;
     pollfd p = {monitor, POLLIN, 0};
     if (poll(&p, 1, static_cast<int>((deadline - now) / 1'000'000) + 1) <= 0) continue;
-    std::array<char, 512> part{};
     const ssize_t n = recv(monitor, part.data(), part.size(), 0);
-    if (n <= 0) return Start::ended;
+    if (n <= 0) return Answer::ended;
     said.append(part.data(), static_cast<std::size_t>(n));
   }
-  return Start::runs;
+  return Answer::came;
 }
 
 std::pair<Descriptor, Descriptor> socket_pair() {
@@ -192,30 +192,37 @@ QemuProcess::QemuProcess(const QemuConfig& c, double start_limit_s) {
   // Only QEMU holds its ends from here on, so that its end is seen.
   its.reset();
   its_monitor.reset();
-  switch (await_main_loop(monitor.get(), start_limit_s)) {
-    case Start::runs:
+  monitor_ = std::move(monitor);
+  // QEMU takes messages to the device before its main loop runs, between two steps of its start, and resets
+  // the device after them: what they set would be lost. Only the main loop answers on the monitor.
+  switch (ask(monitor_.get(), "qmp_capabilities", start_limit_s)) {
+    case Answer::came:
       return;
-    case Start::hangs:
+    case Answer::late:
       child_->stop(SIGKILL);
       throw Error("--controller qemu", fmt::format("QEMU did not start in {} s", start_limit_s));
-    case Start::ended:
+    case Answer::ended:
       break;
   }
   (void)child_->wait(kHelpLimitS);
   refuse_ended("--controller qemu");
 }
 
-void QemuProcess::refuse_ended(const std::string& subject) const {
+void QemuProcess::refuse_ended(const std::string& subject) {
   const std::string said = last_words();
-  throw Error(subject, said.empty() ? "QEMU ended without a word" : "QEMU says: " + said,
+  throw Error(subject, said.empty() ? "QEMU ended without a word" : "QEMU: " + said,
               "doorbell backends shows whether this QEMU can do it");
+}
+
+void QemuProcess::await_round(double limit_s) const {
+  (void)ask(monitor_.get(), "query-status", limit_s);
 }
 
 int QemuProcess::take_socket() {
   return socket_.release();
 }
 
-std::string QemuProcess::last_words() const {
+std::string QemuProcess::last_words() {
   const std::string text = child_->errors();
   std::string last;
   for (std::size_t at = 0; at < text.size();) {
@@ -225,6 +232,10 @@ std::string QemuProcess::last_words() const {
     if (!line.empty() && line.find("MSI-X is not supported") == std::string::npos) last = line;
     at = end + 1;
   }
+  // The socket closes a little before the process is gone.
+  if (last.empty() && child_->wait(kEndingS) && child_->exit_code() > 128)
+    return fmt::format("ended by signal {} ({})", child_->exit_code() - 128,
+                       strsignal(child_->exit_code() - 128));
   return last;
 }
 

@@ -23,15 +23,19 @@ class QemuProcess {
 
   /// The socket to it; the caller owns it. Closing it ends the process.
   [[nodiscard]] int take_socket();
-  /// The last line that it complained with; empty when there is none.
-  [[nodiscard]] std::string last_words() const;
+  /// Returns after a round of its main loop that begins after the call: what earlier messages have scheduled
+  /// has been run then. Gives up after `limit_s`, and at once when QEMU has ended. One thread at a time.
+  void await_round(double limit_s) const;
+  /// The last line that it complained with, or the signal that ended it; empty when there is neither.
+  [[nodiscard]] std::string last_words();
   /// Throws that it ended unasked, with its last words.
-  [[noreturn]] void refuse_ended(const std::string& subject) const;
+  [[noreturn]] void refuse_ended(const std::string& subject);
   [[nodiscard]] pid_t pid() const { return child_->pid(); }
 
  private:
   Descriptor claim_;  ///< of a block device: nobody mounts it while QEMU has it
   std::optional<Child> child_;
+  Descriptor monitor_;
   Descriptor socket_;  // closed first: that is what QEMU ends by
 };
 
