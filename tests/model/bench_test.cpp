@@ -76,7 +76,7 @@ TEST(Bench, Sizes) {
 TEST(Bench, ChainedPrpLists) {
   BenchOptions o = usual();
   o.controller = "model:capacity=128Mi,lba=4096,mdts=0";
-  o.write_io = o.read_io = 12;
+  o.write_io = o.read_io = 5;
   o.batch = 2;
   for (const u32 blocks : {513u, 514u, 1023u, 1024u, 1025u}) {
     o.lbas_per_io = blocks;
@@ -85,7 +85,7 @@ TEST(Bench, ChainedPrpLists) {
   o.controller = "model:capacity=128Mi,mdts=0";
   o.lbas_per_io = 65536;  // all that a command can name: 32 MiB
   o.batch = 1;
-  o.write_io = o.read_io = 3;
+  o.write_io = o.read_io = 1;
   run_clean(o);
 }
 
@@ -395,8 +395,9 @@ TEST_F(MediaFile, DamageBetweenRunsIsFound) {
 
 TEST_F(MediaFile, IsUntouchedByARefusedRun) {
   {
-    std::ofstream file(path_, std::ios::binary);
-    for (u32 i = 0; i < (8u << 20); ++i) file.put(static_cast<char>(i * 31));
+    std::string bytes(8u << 20, '\0');
+    for (u32 i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31);
+    std::ofstream(path_, std::ios::binary) << bytes;
   }
   const std::string before = contents();
   const auto refused = [&](auto change) {
