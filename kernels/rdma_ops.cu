@@ -52,14 +52,15 @@ __device__ void run(const OpJob<Queue>* job) {
   const u32 q = blockIdx.x;
   __shared__ Constant<OpPhase> shared_phase;
   __shared__ Constant<OpQueue> shared_queue;
+  __shared__ Constant<OpState<typename Queue::State>> shared_state;
   const OpPhase& phase = shared_phase.copy(warp, job->phase);
   const OpQueue& queue = shared_queue.copy(warp, job->items[q]);
+  const OpState<typename Queue::State>& state = shared_state.copy(warp, job->states[q]);
   const OpScratch scratch = carve_op_scratch(shared, phase.window, histogram::kBuckets);
   for (u32 i = warp.lane(); i < histogram::kBuckets; i += GpuWarp::size) scratch.bins[i] = 0;
   warp.sync();
 
-  OpLoop<GpuWarp, GpuClock, Substeps, Queue> loop(warp, phase, queue, job->states[q], scratch,
-                                                  job->stats + q);
+  OpLoop<GpuWarp, GpuClock, Substeps, Queue> loop(warp, phase, queue, state, scratch, job->stats + q);
   while (loop.step(warp)) {
   }
   loop.finish(warp);

@@ -34,15 +34,6 @@ void add_cxi_options(OptionTable& t) {
                 "instead of restricted ones of 32",
             .group = "Work"})
       .add(
-          {.name = "offsets",
-           .kind = Kind::choice,
-           .default_text = "spread",
-           .choices = {"spread", "one"},
-           .help =
-               "each operation in flight from and to an offset of its own, or all of a queue from and to one, "
-               "which a cache may hold (with --verify off)",
-           .group = "Work"})
-      .add(
           {.name = "size",
            .kind = Kind::text,
            .metavar = "SIZE[:SIZE]",
@@ -75,7 +66,6 @@ rdma::BenchOptions bench_options(const Options& o) {
   if (o.has("size")) b.sizes = sizes_of(o.text("size"));
   b.queue_pairs = static_cast<u32>(o.integer("num-queues"));
   b.inline_below = static_cast<u32>(o.integer("idc"));
-  b.one_offset = o.text("offsets") == "one";
   if (o.flag("unrestricted")) {
     b.open = cxi::open_unrestricted_rma_device;
     if (b.inline_below > cxi::idc_limit(false))

@@ -72,6 +72,15 @@ void add_rma_options(OptionTable& t, const std::string& queue) {
            .choices = {"latency", "rate", "both"},
            .help = "single operations one after the other, a window of them, or first one and then the other",
            .group = "Work"})
+      .add({.name = "offsets",
+            .kind = Kind::choice,
+            .default_text = "spread",
+            .choices = {"spread", "one"},
+            .help =
+                fmt::format("each operation in flight from and to an offset of its own, or all of a {} from "
+                            "and to one, which a cache may hold (with --verify off)",
+                            queue),
+            .group = "Work"})
       .add({.name = "iterations",
             .kind = Kind::integer,
             .metavar = "N",
@@ -114,6 +123,7 @@ rdma::BenchOptions rma_options(const Options& o, rdma::BenchOptions b) {
   static_cast<RunOptions&>(b) = run_options(o);
   b.latency = o.text("measure") != "rate";
   b.rate = o.text("measure") != "latency";
+  b.one_offset = o.text("offsets") == "one";
   b.iterations = o.has("iterations") ? o.integer("iterations") : 0;
   b.batch = o.has("batch-size") ? static_cast<u32>(o.integer("batch-size")) : 0;
   b.in_flight = o.has("in-flight") ? static_cast<u32>(o.integer("in-flight")) : 0;

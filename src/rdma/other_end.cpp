@@ -61,6 +61,7 @@ Json cell_message(const BenchOptions& o, const CellPlan& c) {
           {"bytes", c.bytes},
           {"batch", c.batch},
           {"window", c.window},
+          {"one_offset", o.one_offset},
           {"queue_pairs", c.shape.queue_pairs},
           {"seed", o.seed},
           {"verify", o.verify},
@@ -96,6 +97,7 @@ void read_cell_message(const Json& m, BenchOptions* o, CellPlan* c) {
               .window = takes_receive(o->op) && o->op != Op::write_imm ? std::min(2 * c->window, kMaxWindow)
                                                                        : c->window,
               .landing = landing_slots(o->op, Ends::remote, c->window),
+              .one_offset = flag(m, "one_offset"),
               .bytes = c->bytes,
               .connection = o->connection};
 }

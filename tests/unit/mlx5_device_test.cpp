@@ -280,6 +280,7 @@ class Mlx5Queue : public Mlx5Fake {
     Mlx5Fake::TearDown();
   }
 
+  [[nodiscard]] const QueuePairState& fresh() { return fresh_ = fresh_state(m_); }
   template <class T>
   [[nodiscard]] const T& segment(u32 block, u32 part) const {
     return *reinterpret_cast<const T*>(m_.sq + block * 4 + part);
@@ -296,10 +297,11 @@ class Mlx5Queue : public Mlx5Fake {
   std::unique_ptr<Mlx5Device> device_;
   std::unique_ptr<QueuePairObject> queue_;
   QueuePairMemory m_;
+  QueuePairState fresh_;
 };
 
 TEST_F(Mlx5Queue, ARequestLandsInRingRecordAndRegister) {
-  Queue q(fresh_state(m_));
+  Queue q(fresh());
   q.post(kLane, 2, [](u32 i) {
     WorkRequest r = kWrite;
     r.signalled = i == 1;
@@ -327,7 +329,7 @@ TEST_F(Mlx5Queue, ARequestLandsInRingRecordAndRegister) {
 }
 
 TEST_F(Mlx5Queue, CompletionsArePolledWhileTheRingsWrap) {
-  Queue q(fresh_state(m_));
+  Queue q(fresh());
   const u32 rounds = 3 * m_.sq_units;
   ASSERT_EQ(m_.cq_entries, 16u);
   for (u32 n = 0; n < rounds; ++n) {
@@ -349,7 +351,7 @@ TEST_F(Mlx5Queue, CompletionsArePolledWhileTheRingsWrap) {
 }
 
 TEST_F(Mlx5Queue, AnErrorIsUnderstood) {
-  Queue q(fresh_state(m_));
+  Queue q(fresh());
   q.post(kLane, 1, [](u32) { return kWrite; });
   (void)q.ring(kLane);
   auto* cqe = reinterpret_cast<mlx5_err_cqe*>(const_cast<Word16*>(m_.cq));
@@ -363,7 +365,7 @@ TEST_F(Mlx5Queue, AnErrorIsUnderstood) {
 }
 
 TEST_F(Mlx5Queue, ReceivesLandInTheirRing) {
-  Queue q(fresh_state(m_));
+  Queue q(fresh());
   const u32 rounds = 3 * m_.rq_entries;
   for (u32 n = 0; n < rounds; ++n) {
     ASSERT_GE(q.receive_room(), 1u);
@@ -389,7 +391,7 @@ TEST_F(Mlx5Queue, ReceivesLandInTheirRing) {
 }
 
 TEST_F(Mlx5Queue, ResetStartsFromNothing) {
-  Queue q(fresh_state(m_));
+  Queue q(fresh());
   q.post(kLane, 1, [](u32) { return kWrite; });
   (void)q.ring(kLane);
   complete(m_.cq, m_.cq_entries, 0, MLX5_CQE_REQ, 0);
@@ -408,7 +410,7 @@ TEST_F(Mlx5Queue, ResetStartsFromNothing) {
   EXPECT_EQ(m_.qpn, queue_->endpoint().qpn);
   EXPECT_EQ(m_.qp_record[MLX5_SND_DBR], 0u);
   EXPECT_EQ(m_.cq_record[0], 0u);
-  Queue again(fresh_state(m_));
+  Queue again(fresh());
   EXPECT_EQ(again.poll(kLane).count, 0u) << "an entry of the old queue";
   set("FAKE_VERBS_FAIL", "create_qp=12");
   EXPECT_THROW(queue_->reset(), Error);

@@ -79,7 +79,7 @@ class RawPeer {
   Descriptor socket_;
 };
 
-constexpr const char* kHello = R"({"type":"hello","body":{"version":1,"nonce":7,"server":false}})";
+constexpr const char* kHello = R"({"type":"hello","body":{"version":2,"nonce":7,"server":false}})";
 
 /// A server whose client `act`s; what accepting it, or the first receive of "options" after it, throws.
 std::string served(const std::function<void(RawPeer&)>& act, double limit_s = 2) {
@@ -233,14 +233,14 @@ TEST(RdmaExchange, ThePortIsTaken) {
 
 TEST(RdmaExchange, TwoServersAndOneselfAreTold) {
   expect_served(
-      [](RawPeer& p) { p.say_message(R"({"type":"hello","body":{"version":1,"nonce":7,"server":true}})"); },
+      [](RawPeer& p) { p.say_message(R"({"type":"hello","body":{"version":2,"nonce":7,"server":true}})"); },
       "it is not the other role");
 }
 
 TEST(RdmaExchange, AnotherVersion) {
   expect_served(
-      [](RawPeer& p) { p.say_message(R"({"type":"hello","body":{"version":2,"nonce":7,"server":false}})"); },
-      "it speaks version 2 of doorbell's protocol, this end version 1");
+      [](RawPeer& p) { p.say_message(R"({"type":"hello","body":{"version":3,"nonce":7,"server":false}})"); },
+      "it speaks version 3 of doorbell's protocol, this end version 2");
 }
 
 TEST(RdmaExchange, Garbage) {
@@ -253,9 +253,9 @@ TEST(RdmaExchange, Garbage) {
   for (const char* body : {"1", "{}", R"({"version":"1"})", R"({"version":-1})", R"({"version":1.5})"})
     expect_served([&](RawPeer& p) { p.say_message(std::string(R"({"type":"hello","body":)") + body + "}"); },
                   "no valid 'version'");
-  expect_served([](RawPeer& p) { p.say_message(R"({"type":"hello","body":{"version":1,"nonce":7}})"); },
+  expect_served([](RawPeer& p) { p.say_message(R"({"type":"hello","body":{"version":2,"nonce":7}})"); },
                 "whether it is the server");
-  expect_served([](RawPeer& p) { p.say_message(R"({"type":"hello","body":{"version":1,"server":false}})"); },
+  expect_served([](RawPeer& p) { p.say_message(R"({"type":"hello","body":{"version":2,"server":false}})"); },
                 "no valid 'nonce'");
   expect_served([](RawPeer& p) { p.say_message(R"({"type":"endpoints","body":[]})"); },
                 "it sent 'endpoints' where 'hello' was expected");

@@ -5,10 +5,12 @@
 
 #include <doorbell/rdma/bnxt.hpp>
 #include <doorbell/rdma/ionic.hpp>
+#include <doorbell/rdma/poll_pace.hpp>
 #include <doorbell/rdma/queue_pair.hpp>
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -118,12 +120,62 @@ TYPED_TEST(QueuePairs, APartThatIsOlderThanTheOwnershipBitIsReadAgain) {
     });
     F::writing.reset();
     ASSERT_EQ(taken, (std::array<u32, kLanes>{1, 1, 1, 1})) << n;
-    ASSERT_EQ(state.completed, n + 1) << "the request was not found finished";
-    ASSERT_EQ(state.protocol + state.duplicated + state.skipped, 0u) << n;
+    const QueuePairProgress& now = state.progress;
+    ASSERT_EQ(now.completed, n + 1) << "the request was not found finished";
+    ASSERT_EQ(now.protocol + now.duplicated + now.skipped, 0u) << n;
     // So that the next one here can be told from it.
     ASSERT_EQ(entry[F::kCqePartA].w[0], ~0u) << n;
     ASSERT_EQ(entry[F::kCqePartB], whole[F::kCqePartB]) << "its ownership bit must stay";
   }
+}
+
+/// Operations that are done `done` ticks after the doorbell, looked for in looks of `look` ticks, each of
+/// which sees what was so half of that after its start: the first looks among the last half of `n` that came
+/// too early, and the mean ticks until a look brought the completion.
+struct Looks {
+  double missed = 0;
+  double mean = 0;
+};
+Looks look_for(PollPace& pace, u32 n, u32 look, const std::function<u32(u32)>& done) {
+  Looks all;
+  for (u32 i = 0; i < n; ++i) {
+    u32 at = pace.wait();
+    EXPECT_LE(at, look);
+    bool first = true;
+    for (;; at += look, first = false) {
+      const bool there = at + look / 2 >= done(i);
+      if (first && there) pace.hit();
+      if (first && !there) pace.missed(look);
+      if (first && !there && i >= n / 2) all.missed += 2.0 / n;
+      if (!there) continue;
+      if (i >= n / 2) all.mean += (at + look) * 2.0 / n;
+      break;
+    }
+  }
+  return all;
+}
+
+TEST(PollPace, WaitsUntilTheFirstLookHits) {
+  PollPace pace;
+  const Looks steady = look_for(pace, 4000, 2000, [](u32) { return 2400u; });
+  EXPECT_LT(steady.missed, 0.1);
+  EXPECT_LT(steady.mean, 2400 + 1000 + 250) << "half a look is the way back; without a wait it takes 4000";
+  // The device has become faster, so fast that nothing needs to be waited for.
+  const Looks fast = look_for(pace, 8000, 2000, [](u32) { return 900u; });
+  EXPECT_EQ(fast.missed, 0);
+  EXPECT_EQ(fast.mean, 2000);
+  // And slow: a wait gains little, and is no longer than a look.
+  const Looks slow = look_for(pace, 4000, 2000, [](u32 i) { return 50'000 + i % 7 * 600; });
+  EXPECT_LT(slow.mean, 51'800 + 2000 + 1000);
+  EXPECT_EQ(pace.wait(), 2000u);
+}
+
+TEST(PollPace, APauseIsNoLook) {
+  PollPace pace;
+  for (int i = 0; i < 100; ++i) pace.missed(u64{1} << 40);
+  EXPECT_LE(pace.wait(), 1u << 20);
+  for (int i = 0; i < 5000; ++i) pace.hit();
+  EXPECT_EQ(pace.wait(), 0u);
 }
 
 }  // namespace

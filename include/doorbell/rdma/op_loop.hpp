@@ -9,6 +9,7 @@
 
 #include <doorbell/lane_counters.hpp>
 #include <doorbell/rdma/op_payload.hpp>
+#include <doorbell/rdma/poll_pace.hpp>
 #include <doorbell/rdma/queue_pair.hpp>
 
 namespace doorbell::rdma {
@@ -19,8 +20,8 @@ class OpLoop {
  public:
   using State = OpState<typename Queue::State>;
 
-  /// `phase` and `queue` must outlive the loop; a kernel has them in shared memory, where they take no
-  /// registers. `state` is where the previous phase left the queue pairs; state() hands it on. `stats`
+  /// `phase`, `queue` and `state` must outlive the loop; a kernel has them in shared memory, where they take
+  /// no registers. `state` is where the previous phase left the queue pairs; state() hands it on. `stats`
   /// receives rare events at once and the rest in finish(); one OpStats a queue and phase,
   /// default-constructed.
   DOORBELL_INLINE OpLoop(const Warp& warp, const OpPhase& phase, const OpQueue& queue, const State& state,
@@ -50,11 +51,19 @@ class OpLoop {
   /// One round: maybe post a batch, poll once. False when the phase is over.
   DOORBELL_INLINE bool step(const Warp& warp) {
     if (!draining_ && !phase_->drain) post_batch(warp);
-    const u64 before = Substeps ? Clock::now() : 0;
+    const bool paced = first_look_;
+    first_look_ = false;
+    if (paced) await_first_look();
+    const u64 before = Substeps || paced ? Clock::now() : 0;
     bool any = false;
     if (requests_) any = poll_requests(warp);
     if (receives_ || phase_->drain) any = poll_receives(warp) || any;
     ++mine_.polls;
+    if (paced) {
+      // One reading for all lanes, so that they wait alike.
+      if (any) pace_.hit();
+      else pace_.missed(warp.shfl(Clock::now() - before, 0));
+    }
     if constexpr (Substeps) {
       if (in_flight() > 0) mine_.cq_poll_ticks += Clock::now() - before;
     }
@@ -153,7 +162,12 @@ class OpLoop {
     clock_ = at;
     for (u32 i = warp.lane(); i < n; i += Warp::size) s_.posted_at[slot_of(i)] = at;
     if (requests_) {
-      own_.post(warp, n, [&](u32 i) { return request(i, n); });
+      const Requests requests{*phase_, *q_, posted_, post_slot_, n};
+      own_.post(warp, n, [&](u32 i) {
+        WorkRequest r = requests(i);
+        if (is_atomic(r.op)) add_operands(r, posted_ + i);
+        return r;
+      });
       const u64 posted = Substeps ? Clock::now() : 0;
       mine_.register_writes += own_.ring(warp);
       ++mine_.sq_doorbells;
@@ -165,32 +179,55 @@ class OpLoop {
     if constexpr (Substeps) mine_.build_ticks += prepared - begin;
     post_slot_ = slot_of(n);
     posted_ += n;
+    first_look_ = kPaced && in_flight() == 1;
   }
 
-  /// Request i of a batch of n.
-  [[nodiscard]] DOORBELL_INLINE WorkRequest request(u32 i, u32 n) const {
-    const u64 index = posted_ + i;
-    const u64 offset = slot_after(post_slot_, i) * q_->stride;
-    WorkRequest r;
-    r.op = phase_->op;
-    r.signalled = i + 1 == n || (i + 1) % phase_->signal_every == 0;
-    r.bytes = phase_->bytes;
-    r.local = q_->local_iova + offset;
-    r.lkey = q_->lkey;
-    r.rkey = q_->rkey;
-    if (is_atomic(phase_->op)) {
-      r.remote = q_->remote_iova;
-      r.operand = payload_.walk().operand(phase_->op, index);
-      if (phase_->op == Op::compare_swap) r.compare = payload_.walk().compare(index);
+  /// The requests of one batch. It has its own copy of what they are made from: what lies in memory is read
+  /// again after every store to a queue.
+  class Requests {
+   public:
+    DOORBELL_INLINE Requests(const OpPhase& phase, const OpQueue& queue, u64 first, u32 first_slot, u32 n)
+        : p_(phase), q_(queue), first_(first), first_slot_(first_slot), n_(n) {}
+    /// Request i, without an atomic's operands.
+    [[nodiscard]] DOORBELL_INLINE WorkRequest operator()(u32 i) const {
+      const u64 index = first_ + i;
+      const u32 slot = first_slot_ + i;
+      const u64 offset = (slot >= p_.window ? slot - p_.window : slot) * q_.stride;
+      WorkRequest r;
+      r.op = p_.op;
+      r.signalled = i + 1 == n_ || (p_.signal_every < n_ && (i + 1) % p_.signal_every == 0);
+      r.bytes = p_.bytes;
+      r.local = q_.local_iova + offset;
+      r.lkey = q_.lkey;
+      r.rkey = q_.rkey;
+      r.remote = q_.remote_iova;
+      if (is_atomic(r.op)) return r;
+      r.remote += p_.landing == 0 ? offset : index % p_.landing * q_.stride;
+      r.imm = static_cast<u32>(index);
+      if (p_.inlined) {
+        r.inlined = true;
+        r.payload = q_.local + offset;
+      }
       return r;
     }
-    r.remote = q_->remote_iova + (phase_->landing == 0 ? offset : index % phase_->landing * q_->stride);
-    r.imm = static_cast<u32>(index);
-    if (phase_->inlined) {
-      r.inlined = true;
-      r.payload = q_->local + offset;
-    }
-    return r;
+
+   private:
+    OpPhase p_;
+    OpQueue q_;
+    u64 first_;
+    u32 first_slot_;
+    u32 n_;
+  };
+  DOORBELL_INLINE void add_operands(WorkRequest& r, u64 index) const {
+    r.operand = payload_.walk().operand(r.op, index);
+    if (r.op == Op::compare_swap) r.compare = payload_.walk().compare(index);
+  }
+
+  /// A CPU that polls its own cache pays nothing for a look.
+  static constexpr bool kPaced = Warp::size > 1;
+  DOORBELL_INLINE void await_first_look() const {
+    const u64 from = Clock::now();
+    while (Clock::now() - from < pace_.wait()) continue;
   }
 
   DOORBELL_INLINE void post_receives(const Warp& warp, u32 n) {
@@ -398,6 +435,8 @@ class OpLoop {
   bool draining_ = false;
   bool leaving_ = false;  // a responder that was told that no more comes
   bool broken_ = false;
+  PollPace pace_;
+  bool first_look_ = false;  // the next poll is the first for the only operation in flight
   StopReason stop_ = StopReason::done;
 };
 

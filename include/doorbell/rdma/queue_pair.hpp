@@ -14,9 +14,8 @@
 
 namespace doorbell::rdma {
 
-/// A QueuePair's whole state: plain data, so that it can stay in memory between two kernels.
-struct QueuePairState {
-  QueuePairMemory memory;
+/// How far a QueuePair has come.
+struct QueuePairProgress {
   RingPosition sq;       ///< where the next request goes
   RingPosition rq;       ///< where the next receive goes
   RingPosition cq;       ///< the next completion of a request
@@ -35,14 +34,20 @@ struct QueuePairState {
   u32 protocol = 0;
 };
 
+/// A QueuePair's whole state: plain data, so that it can stay in memory between two kernels.
+struct QueuePairState {
+  QueuePairMemory memory;
+  QueuePairProgress progress;
+};
+
 /// The state of a queue pair whose rings have just been created or reset.
 [[nodiscard]] DOORBELL_INLINE QueuePairState fresh_state(const QueuePairMemory& m) {
   QueuePairState s;
   s.memory = m;
-  s.sq.units = m.sq_units;
-  s.rq.units = m.rq_entries;
-  s.cq.units = m.cq_entries;
-  s.recv_cq.units = m.recv_cq_entries;
+  s.progress.sq.units = m.sq_units;
+  s.progress.rq.units = m.rq_entries;
+  s.progress.cq.units = m.cq_entries;
+  s.progress.recv_cq.units = m.recv_cq_entries;
   return s;
 }
 
@@ -52,15 +57,18 @@ class QueuePair {
   using State = QueuePairState;
   using Format = F;
 
-  /// Goes on where another QueuePair on the same queues stopped, or starts with fresh_state().
-  DOORBELL_INLINE explicit QueuePair(const QueuePairState& state) : s_(state) {}
-  [[nodiscard]] DOORBELL_INLINE const QueuePairState& state() const { return s_; }
+  /// Goes on where another QueuePair on the same queues stopped, or starts with fresh_state(). `state.memory`
+  /// must outlive it: a kernel has it in shared memory, where it takes no registers.
+  DOORBELL_INLINE explicit QueuePair(const QueuePairState& state)
+      : memory_(&state.memory), s_(state.progress) {}
+  explicit QueuePair(QueuePairState&&) = delete;
+  [[nodiscard]] DOORBELL_INLINE QueuePairState state() const { return {*memory_, s_}; }
   /// Brings together what two QueuePairs on the same queues did, one of which sent and one received.
   DOORBELL_INLINE static void take_receives(QueuePairState& into, const QueuePairState& from) {
-    into.rq = from.rq;
-    into.recv_cq = from.recv_cq;
-    into.recv_cq_unrung = from.recv_cq_unrung;
-    into.receives_completed = from.receives_completed;
+    into.progress.rq = from.progress.rq;
+    into.progress.recv_cq = from.progress.recv_cq;
+    into.progress.recv_cq_unrung = from.progress.recv_cq_unrung;
+    into.progress.receives_completed = from.progress.receives_completed;
   }
 
   /// Requests that post() may write now.
@@ -92,60 +100,71 @@ class QueuePair {
   template <class Build>
   DOORBELL_INLINE void post(const Warp& warp, u32 n, Build build) {
     if (n == 0) return;
+    // Read once: what lies in memory is read again after every store to the ring.
+    const QueuePairMemory memory = m();
     const WorkRequest last = build(n - 1);
     const u32 units = F::units(last);
     const u32 parts = F::parts(last);
-    const u32 packets = packets_of(last.bytes, m().mtu);
-    if (cq_space(m().cq_entries, s_.cq_unrung, m().sq_requests) < s_.sq.serial - s_.completed + n)
+    const u32 packets = packets_of(last.bytes, memory.mtu);
+    if (cq_space(memory.cq_entries, s_.cq_unrung, memory.sq_requests) < s_.sq.serial - s_.completed + n)
       ring_cq(warp);
 
-    const u32 ring_parts = m().sq_units * F::kUnitParts;
+    const u32 ring_parts = memory.sq_units * F::kUnitParts;
     if (n == 1 && parts <= Warp::size) {
       // What a single operation waits for: one round, one request made, no division.
       const u32 p = warp.lane();
-      const Word16 part = F::part(last, s_.sq, m(), p < parts ? p : 0);
+      const Word16 part = F::part(last, s_.sq, memory, p < parts ? p : 0);
       u32 place = s_.sq.slot * F::kUnitParts + p;
       if (place >= ring_parts) place -= ring_parts;
-      if (p < parts) store16(m().sq + place, part);
-      if (p == 0) track(s_.sq, last, units, s_.signalled);
+      if (p < parts) store16(memory.sq + place, part);
+      if (p == 0) track(memory, s_.sq, last, units, s_.signalled);
       s_.signalled += last.signalled ? 1 : 0;
-      s_.sq_word = F::sq_doorbell_word(last, s_.sq, m());
+      s_.sq_word = F::sq_doorbell_word(last, s_.sq, memory);
       s_.sq = advance(s_.sq, 1, units, packets);
       return;
     }
-    const u32 total = n * parts;
+    // No division in a round: this lane's next part is `whole` requests and `rest` parts further on.
+    const u32 whole = Warp::size / parts, rest = Warp::size % parts;
+    u32 i = warp.lane() / parts, p = warp.lane() % parts;
     // The rounds are independent: unrolled, their arithmetic overlaps.
     DOORBELL_UNROLL_4
-    for (u32 base = 0; base < total; base += Warp::size) {
-      const u32 k = base + warp.lane();
-      const u32 i = k < total ? k / parts : n - 1;
-      const u32 p = k < total ? k - i * parts : 0;
-      const RingPosition at = advance(s_.sq, i, units, packets);
-      const Word16 part = F::part(build(i), at, m(), p);
+    for (u32 left = n * parts;; left -= Warp::size) {
+      const bool mine = warp.lane() < left;
+      const u32 of = mine ? i : n - 1;
+      const RingPosition at = advance(s_.sq, of, units, packets);
+      const Word16 part = F::part(build(of), at, memory, p);
       u32 place = at.slot * F::kUnitParts + p;
       if (place >= ring_parts) place -= ring_parts;
-      if (k < total) store16(m().sq + place, part);
+      if (mine) store16(memory.sq + place, part);
+      if (left <= Warp::size) break;
+      i += whole;
+      p += rest;
+      if (p >= parts) {
+        p -= parts;
+        ++i;
+      }
     }
     DOORBELL_NO_UNROLL
     for (u32 base = 0; base < n; base += Warp::size) {
-      const u32 i = base + warp.lane() < n ? base + warp.lane() : n - 1;
       const bool mine = base + warp.lane() < n;
-      const WorkRequest wr = build(i);
-      const RingPosition at = advance(s_.sq, i, units, packets);
+      const u32 of = mine ? base + warp.lane() : n - 1;
+      const WorkRequest wr = build(of);
+      const RingPosition at = advance(s_.sq, of, units, packets);
       const u64 signalled = warp.ballot(mine && wr.signalled);
-      if (mine) track(at, wr, units, s_.signalled + rank_in(warp, signalled));
+      if (mine) track(memory, at, wr, units, s_.signalled + rank_in(warp, signalled));
       s_.signalled += count_bits(signalled);
     }
-    s_.sq_word = F::sq_doorbell_word(last, advance(s_.sq, n - 1, units, packets), m());
+    s_.sq_word = F::sq_doorbell_word(last, advance(s_.sq, n - 1, units, packets), memory);
     s_.sq = advance(s_.sq, n, units, packets);
   }
 
   /// Tells the device of everything posted so far: one doorbell. Returns the register writes that took.
   DOORBELL_INLINE u32 ring(const Warp& warp) {
+    const QueuePairMemory memory = m();  // read before the first store, not between them
     // The sync orders every lane's WQE stores before lane 0's first releasing store, which orders them
     // before the device's fetch.
     warp.sync();
-    if (warp.lane() == 0) F::ring_sq(m(), s_.sq, s_.sq_word);
+    if (warp.lane() == 0) F::ring_sq(memory, s_.sq, s_.sq_word);
     return 1;
   }
 
@@ -181,12 +200,15 @@ class QueuePair {
     u32 serial = 0;   ///< requests (receives) finished up to and including this one, modulo 2^32
   };
 
-  /// Looks at the next `expected` entries at most, one a lane, and takes the new ones. Does not wait. Every
-  /// entry is a read of its own over PCIe where the queue is in host memory: none that cannot be there is
-  /// looked at.
+  /// Looks at the next `expected` entries at most, one a lane, and takes the new ones; it may take fewer than
+  /// there are. Does not wait. Every entry is a read of its own over PCIe where the queue is in host memory:
+  /// none that cannot be there is looked at.
   [[nodiscard]] DOORBELL_INLINE Polled poll(const Warp& warp, u32 expected = 1) {
     const RingPosition first = s_.cq;
-    const bool early = kEarly && expected == 1 && first.pass != 0;
+    // Requests that asked for none may have failed: those entries come one after the other.
+    const u32 due = s_.signalled - s_.answered;
+    if (due < expected) expected = due;
+    const bool early = kEarly && expected <= kEarlyAtMost && first.pass != 0;
     Polled p =
         early ? take_early(warp) : take<F::kRequestInPartB>(warp, m().cq, m().cq_record, s_.cq, expected);
     if (p.count == 0) return p;
@@ -229,7 +251,7 @@ class QueuePair {
   }
 
  private:
-  [[nodiscard]] DOORBELL_INLINE const QueuePairMemory& m() const { return s_.memory; }
+  [[nodiscard]] DOORBELL_INLINE const QueuePairMemory& m() const { return *memory_; }
 
   /// Entries that completions may still take before some go back. Where positions are slots alone one entry
   /// stays free; of what is beyond the queue's requests, half is kept for completions that come twice.
@@ -248,11 +270,12 @@ class QueuePair {
   }
 
   /// Notes what the mark of the request at `at` will finish, behind `signalled` signalled ones. One lane.
-  DOORBELL_INLINE void track(const RingPosition& at, const WorkRequest& wr, u32 units, u32 signalled) {
+  DOORBELL_INLINE static void track(const QueuePairMemory& m, const RingPosition& at, const WorkRequest& wr,
+                                    u32 units, u32 signalled) {
     const u32 key = F::kMark == Mark::unit ? at.running : at.serial;
-    store16(m().track + (key & (m().track_entries - 1)),
+    store16(m.track + (key & (m.track_entries - 1)),
             {{at.serial + 1, at.running + units, signalled, wr.signalled ? 1u : 0u}});
-    if constexpr (F::kHasTable) m().sq_table[F::table_index(at, m())] = F::table_entry(wr, at, m());
+    if constexpr (F::kHasTable) m.sq_table[F::table_index(at, m)] = F::table_entry(wr, at, m);
   }
 
   [[nodiscard]] DOORBELL_INLINE static Completion decode(const Word16* entry, const Word16& a,
@@ -266,6 +289,9 @@ class QueuePair {
   /// entry is therefore overwritten, and a word that is not what it was overwritten with has come since.
   static constexpr bool kEarly = Warp::size > 1 && !F::kRequestInPartB;
   static constexpr u32 kTaken = ~0u;
+  /// So many polls of one entry and one way are no slower than one of several entries, which takes two or
+  /// three.
+  static constexpr u32 kEarlyAtMost = 3;
   [[nodiscard]] DOORBELL_INLINE static bool came_since(const Word16& w) {
     return w.w[0] != kTaken && w.w[1] != kTaken && w.w[2] != kTaken && w.w[3] != kTaken;
   }
@@ -438,7 +464,8 @@ class QueuePair {
     return true;
   }
 
-  QueuePairState s_;
+  const QueuePairMemory* memory_;
+  QueuePairProgress s_;
 };
 
 }  // namespace doorbell::rdma

@@ -13,6 +13,7 @@
 //
 // Sizes are bytes, 0..kMaxMessage; addresses are IOVAs; keys are those of registered memory, given with
 // each operation, so any number of regions may be used on one queue pair.
+// `state.memory` stays in place while they live.
 // Thread rule: that of QueuePair: one thread or one warp owns it, every call is collective.
 // Errors: nothing throws or traps. A request that failed, or a wait that passed its deadline, is the
 // returned status; after a failed request the queue pair is in its error state and takes no more.
@@ -44,7 +45,7 @@ class Rma {
   using Queue = QueuePair<Warp, F>;
 
   DOORBELL_INLINE Rma(const Queue& queue, u64 timeout_ticks) : qp_(queue), timeout_ticks_(timeout_ticks) {}
-  [[nodiscard]] DOORBELL_INLINE const QueuePairState& state() const { return qp_.state(); }
+  [[nodiscard]] DOORBELL_INLINE QueuePairState state() const { return qp_.state(); }
   [[nodiscard]] DOORBELL_INLINE const Queue& queue() const { return qp_; }
   /// The first status other than ok that any request or receive has had.
   [[nodiscard]] DOORBELL_INLINE Status status() const { return status_; }

@@ -13,10 +13,11 @@ only=${turns#*:}
 turns=${turns%:*}
 port=18515 # the default of both
 
-# ours NAME PART OP BYTES ITERATIONS IN_FLIGHT BATCH: perftest checks no data, so this does not either
+# ours NAME PART OP BYTES ITERATIONS IN_FLIGHT BATCH: perftest checks no data and sends one buffer over and over, so this
+# does too
 ours() {
   both_ends "$1" $port "$doorbell" rdma --provider verbs --device rxe0 --listen $roce_address:$port --quiet -- \
-    "$doorbell" rdma --provider verbs --device rxe0 --measure "$2" --op "$3" --size "$4" --iterations "$5" \
+    "$doorbell" rdma --provider verbs --device rxe0 --measure "$2" --op "$3" --size "$4" --iterations "$5" --offsets one \
     --in-flight "$6" --batch-size "$7" --verify off --repeats 1 --connect $roce_address:$port --quiet --json "$GUEST_OUT/$1.json"
 }
 

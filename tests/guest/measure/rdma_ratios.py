@@ -32,7 +32,9 @@ def theirs(path, kind):
         words = line.split()
         if len(words) >= 5 and all(w.replace(".", "", 1).isdigit() for w in words):
             # bandwidth: bytes, iterations, peak, average, million messages/s; latency: bytes, iterations, min, max, typical
-            return float(words[4]) * 1e6 if kind == "rate" else float(words[4])
+            value = float(words[4])
+            # Of a run whose clock went wrong perftest reports zeroes and exits 0.
+            return None if value == 0 else value * 1e6 if kind == "rate" else value
     raise ValueError(f"{path}: no line of results")
 
 
@@ -57,6 +59,7 @@ def print_cell(folder, cell, what):
         print(f"  {'doorbell':<18}{spread(list(mine.values())):<36}({len(mine)} turns)")
     for who in ("default", "best"):
         other = {n: theirs(p, kind) for n, p in turns(folder, cell, who, ".log").items()}
+        other = {n: value for n, value in other.items() if value is not None}
         if not other:
             continue
         line = f"  {'perftest, ' + who:<18}{spread(list(other.values())):<36}({len(other)} turns)"
