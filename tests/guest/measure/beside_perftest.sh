@@ -12,12 +12,15 @@ turns=${1:-7}
 only=${turns#*:}
 turns=${turns%:*}
 port=18515 # the default of both
+# Each end on a processor of its own, whoever it is: left to the scheduler, runs of either differ by a half.
+server=(taskset -c 1)
+client=(taskset -c 0)
 
 # ours NAME PART OP BYTES ITERATIONS IN_FLIGHT BATCH: perftest checks no data and sends one buffer over and over, so this
 # does too
 ours() {
-  both_ends "$1" $port "$doorbell" rdma --provider verbs --device rxe0 --listen $roce_address:$port --quiet -- \
-    "$doorbell" rdma --provider verbs --device rxe0 --measure "$2" --op "$3" --size "$4" --iterations "$5" --offsets one \
+  both_ends "$1" $port "${server[@]}" "$doorbell" rdma --provider verbs --device rxe0 --listen $roce_address:$port --quiet -- \
+    "${client[@]}" "$doorbell" rdma --provider verbs --device rxe0 --measure "$2" --op "$3" --size "$4" --iterations "$5" --offsets one \
     --in-flight "$6" --batch-size "$7" --verify off --repeats 1 --connect $roce_address:$port --quiet --json "$GUEST_OUT/$1.json"
 }
 
@@ -25,8 +28,8 @@ ours() {
 theirs() {
   local name=$1 program=$2
   shift 2
-  both_ends "$name" $port "$program" -d rxe0 -x 1 -F -p $port "$@" -- \
-    "$program" -d rxe0 -x 1 -F -p $port "$@" $roce_address
+  both_ends "$name" $port "${server[@]}" "$program" -d rxe0 -x 1 -F -p $port "$@" -- \
+    "${client[@]}" "$program" -d rxe0 -x 1 -F -p $port "$@" $roce_address
 }
 
 # The cells: what doorbell does, and perftest by its defaults and by its best settings here: lists of requests posted
