@@ -195,6 +195,11 @@ class Runs(WithFolder):
                             *PATIENT)["cells"]
         self.assertTrue(300 < cell["verify"]["checked"] < 700, cell["verify"])
 
+    def test_one_offset(self):
+        cell, = self.result("--offsets", "one", "--verify", "off", "--measure", "rate", "--size", "4096", *SMALL)["cells"]
+        self.assertEqual((cell["options"]["offsets"], cell["cell"]["offsets"], cell["verify"]["checked"]), ("one", "one", 0))
+        self.assertIn("--verify off", run("--offsets", "one").stderr)
+
 
 class Outputs(WithFolder):
     def test_json_to_standard_output_is_nothing_else(self):

@@ -37,6 +37,9 @@ echo "== two processes (up $(uptime_s) s)"
 for op in write write-imm read send send-imm; do
   two "two-$op" --op $op --size 1,256,4KiB,64KiB --iterations 40 --num-qps 2
 done
+for op in write write-imm send; do
+  two "two-one-offset-$op" --op $op --size 4KiB --iterations 400 --offsets one --verify off
+done
 two two-fetch-add --op fetch-add --iterations 100
 two two-compare-swap --op compare-swap --iterations 100
 finish
