@@ -140,7 +140,8 @@ class OpPayload {
                                     .origin = names.generation,
                                     .last_sequence = names.generation + newest};
     u64 closer = wanted;
-    if (bytes < payload::kUnitBytes && phase_->verify_below == ~0u)
+    // Together they are all read, and of one that was given up the device may still write the data.
+    if (bytes < payload::kUnitBytes && wanted == ~u64{0} >> (64 - n))
       closer &= payload::check_many(warp, n, bytes, id, at);
     DOORBELL_NO_UNROLL
     for (; closer != 0; closer &= closer - 1) {
