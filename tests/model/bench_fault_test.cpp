@@ -1,0 +1,192 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// `doorbell nvme` against a model with every kind of fault: each found, counted in its class, and bounded.
+
+#include <doorbell/error.hpp>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "measure/clock.hpp"
+#include "model/bench_rig.hpp"
+
+namespace doorbell::nvme {
+namespace {
+
+using model::Fault;
+using namespace bench_rig;
+
+struct FaultRun {
+  Fault fault;
+  double p;
+  u64 seed;
+  u32 queues;
+  u32 queue_length = 256;
+  u32 batch = 4;
+};
+
+BenchOptions fault_options(const FaultRun& f) {
+  BenchOptions o = usual();
+  o.write_io = o.read_io = 2000;
+  o.num_queues = f.queues;
+  o.queue_length = f.queue_length;
+  o.batch = f.batch;
+  o.seed = o.lfsr_seed = f.seed;
+  o.faults.probability[static_cast<u32>(f.fault)] = f.p;
+  return o;
+}
+
+class Faults : public testing::TestWithParam<FaultRun> {};
+
+TEST_P(Faults, AreCountedExactly) {
+  const FaultRun& f = GetParam();
+  const BenchResult r = run_bench(fault_options(f), {});
+  const u64 n = injected(r, f.fault);
+  EXPECT_GT(n, 0u) << "the run proves nothing";
+  const report::Verify& v = r.cell.verify;
+  const auto only = [&](Fault which) { return f.fault == which ? n : 0; };
+  EXPECT_EQ(r.failed, f.fault != Fault::reorder);
+  EXPECT_EQ(r.stop_reason, "done");
+  EXPECT_EQ(v.corrupt, only(Fault::corrupt));
+  EXPECT_EQ(v.misplaced, only(Fault::misplace));
+  EXPECT_EQ(v.stale, only(Fault::stale));
+  EXPECT_EQ(v.duplicated, only(Fault::duplicate));
+  EXPECT_EQ(v.missing, 0u);
+  EXPECT_EQ(r.cell.errors.at("completion"), only(Fault::error));
+  for (const char* other : {"timeout", "late", "aborted", "removal", "protocol", "identity"})
+    EXPECT_EQ(r.cell.errors.at(other), 0u) << other;
+  if (f.fault != Fault::error) {
+    EXPECT_EQ(v.checked, 2000u);
+    EXPECT_EQ(v.unverifiable, 0u);
+    EXPECT_EQ(r.cell.metrics.ops, 4000u);
+  } else {
+    EXPECT_EQ(r.cell.metrics.ops, 4000u - n);
+    u64 statuses = 0;
+    for (const auto& [text, count] : r.cell.extra.at("nvme").at("completion_statuses").items())
+      statuses += count.get<u64>();
+    EXPECT_EQ(statuses, n);
+  }
+}
+
+std::vector<FaultRun> fault_runs() {
+  std::vector<FaultRun> all;
+  for (const Fault f :
+       {Fault::error, Fault::corrupt, Fault::misplace, Fault::stale, Fault::duplicate, Fault::reorder}) {
+    for (const u64 seed : {1u, 2u, 77u})
+      for (const u32 queues : {1u, 4u}) all.push_back({f, 0.01, seed, queues});
+    all.push_back({f, 0.2, 5, 2, 8, 3});
+    all.push_back({f, 0.3, 6, 2, 2, 1});
+    all.push_back({f, 0.3, 7, 1, 3, 2});
+  }
+  // Every read corrupt, every completion double, every one late by its neighbours.
+  for (const Fault f : {Fault::corrupt, Fault::duplicate, Fault::reorder}) all.push_back({f, 1, 3, 2, 64, 8});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Faults, testing::ValuesIn(fault_runs()), [](const auto& p) {
+  const FaultRun& f = p.param;
+  return std::string(name(f.fault)) + "_" + std::to_string(p.index) + "_q" + std::to_string(f.queues) + "_l" +
+         std::to_string(f.queue_length);
+});
+
+TEST(Bench, SeveralFaultsKeepTheirClasses) {
+  BenchOptions o = fault_options({Fault::corrupt, 0.02, 9, 3});
+  for (const Fault f : {Fault::misplace, Fault::duplicate, Fault::reorder})
+    o.faults.probability[static_cast<u32>(f)] = 0.02;
+  const BenchResult r = run_bench(o, {});
+  EXPECT_EQ(r.cell.verify.corrupt, injected(r, Fault::corrupt));
+  EXPECT_EQ(r.cell.verify.misplaced, injected(r, Fault::misplace));
+  EXPECT_EQ(r.cell.verify.duplicated, injected(r, Fault::duplicate));
+  EXPECT_GT(injected(r, Fault::reorder), 0u);
+  EXPECT_EQ(r.cell.verify.checked, 2000u);
+}
+
+TEST(Bench, FaultsAreTheSameForTheSameSeed) {
+  const auto count = [](u64 seed) {
+    return injected(run_bench(fault_options({Fault::corrupt, 0.05, seed, 2}), {}), Fault::corrupt);
+  };
+  EXPECT_EQ(count(5), count(5));
+  EXPECT_NE(count(5), count(6));
+}
+
+TEST(Bench, FaultsInIosOfManyBlocks) {
+  for (const Fault f : {Fault::corrupt, Fault::misplace, Fault::stale}) {
+    SCOPED_TRACE(name(f));
+    BenchOptions o = fault_options({f, 0.05, 4, 2});
+    o.lbas_per_io = 24;
+    o.write_io = o.read_io = 400;
+    const BenchResult r = run_bench(o, {});
+    EXPECT_EQ(r.cell.verify.failed(), injected(r, f));
+    EXPECT_GT(injected(r, f), 0u);
+    EXPECT_EQ(r.cell.verify.checked, 400u);
+  }
+}
+
+TEST(Bench, DroppedCompletionsEndByTheDeadline) {
+  for (const u32 queues : {1u, 3u}) {
+    BenchOptions o = fault_options({Fault::drop, 0.003, 3, queues});
+    o.timeout_s = 2;
+    o.late_after_s = 1.9;
+    const u64 begin = wall_ns();
+    const BenchResult r = run_bench(o, {});
+    EXPECT_LT(static_cast<double>(wall_ns() - begin) * 1e-9, 30) << "it hangs";
+    EXPECT_TRUE(r.failed);
+    EXPECT_EQ(r.stop_reason, "timeout");
+    EXPECT_GT(injected(r, Fault::drop), 0u);
+    EXPECT_EQ(r.cell.errors.at("timeout"), injected(r, Fault::drop));
+    EXPECT_EQ(r.cell.errors.at("identity"), 0u);
+    EXPECT_EQ(r.cell.errors.at("late"), 0u);
+  }
+}
+
+TEST(Bench, DelayedCompletionsAreLateNotLost) {
+  BenchOptions o = fault_options({Fault::delay, 0.002, 3, 2});
+  o.late_after_s = 1;
+  const BenchResult r = run_bench(o, {});
+  EXPECT_TRUE(r.failed);
+  EXPECT_GT(injected(r, Fault::delay), 0u);
+  EXPECT_EQ(r.cell.errors.at("late"), injected(r, Fault::delay));
+  EXPECT_EQ(r.cell.errors.at("timeout"), 0u);
+  EXPECT_EQ(r.cell.verify.checked, 2000u);
+}
+
+/// Given up on, then completed after all: late, not lost, and not there twice.
+TEST(Bench, CompletionsAfterTheDeadline) {
+  BenchOptions o = fault_options({Fault::delay, 0.002, 3, 1});
+  o.controller += ",delay=3";
+  o.timeout_s = 1.5;
+  o.late_after_s = 1.4;
+  const BenchResult r = run_bench(o, {});
+  EXPECT_TRUE(r.failed);
+  EXPECT_EQ(r.stop_reason, "timeout");
+  // The deletion of the queue ends them; whichever way each went, it is counted once.
+  EXPECT_EQ(r.cell.errors.at("timeout") + r.cell.errors.at("late"), injected(r, Fault::delay));
+  EXPECT_EQ(r.cell.errors.at("identity"), 0u);
+  EXPECT_EQ(r.cell.verify.duplicated, 0u);
+}
+
+TEST(Bench, ARemovedDeviceEndsTheRun) {
+  for (const u32 queues : {1u, 4u}) {
+    BenchOptions o = fault_options({Fault::removal, 0.005, 8, queues});
+    const u64 begin = wall_ns();
+    const BenchResult r = run_bench(o, {});
+    EXPECT_LT(static_cast<double>(wall_ns() - begin) * 1e-9, 20) << "it waited for a device that is gone";
+    EXPECT_TRUE(r.failed);
+    EXPECT_EQ(r.stop_reason, "removed");
+    EXPECT_EQ(r.cell.errors.at("removal"), 1u);
+    EXPECT_GE(injected(r, Fault::removal), 1u);
+    EXPECT_EQ(r.cell.errors.at("identity"), 0u);
+    EXPECT_EQ(r.cell.errors.at("timeout"), 0u);
+  }
+}
+
+TEST(Bench, RemovalAtTheVeryFirstCommand) {
+  BenchOptions o = fault_options({Fault::removal, 1, 1, 2});
+  const BenchResult r = run_bench(o, {});
+  EXPECT_EQ(r.stop_reason, "removed");
+  EXPECT_EQ(r.cell.metrics.ops, 0u);
+}
+
+}  // namespace
+}  // namespace doorbell::nvme

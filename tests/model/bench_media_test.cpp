@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// `doorbell nvme` with media in a file that outlives the controller.
+
+#include <doorbell/error.hpp>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "model/bench_rig.hpp"
+
+namespace doorbell::nvme {
+namespace {
+
+using namespace bench_rig;
+
+class MediaFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "doorbell-media-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    path_ = folder_ + "/media";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  BenchOptions options(u64 writes, u64 reads) const {
+    BenchOptions o = usual();
+    o.controller = "model:capacity=8Mi,media=file:" + path_;
+    o.write_io = writes;
+    o.read_io = reads;
+    o.num_queues = 2;
+    o.batch = 4;
+    return o;
+  }
+  [[nodiscard]] std::string contents() const {
+    std::ifstream file(path_, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::string folder_, path_;
+};
+
+TEST_F(MediaFile, SurvivesARestart) {
+  BenchOptions o = options(600, 0);
+  EXPECT_FALSE(run_bench(o, {}).failed);
+  o = options(0, 600);
+  o.seed = o.lfsr_seed = 99;  // what was written says who it is: the reader needs no seed
+  expect_clean(run_bench(o, {}), 600);
+  o.read_io = 0;
+  o.write_io = 600;
+  EXPECT_FALSE(run_bench(o, {}).failed);
+  o.write_io = 0;
+  o.read_io = 600;
+  o.num_queues = 1;
+  const BenchResult r = run_bench(o, {});
+  EXPECT_FALSE(r.failed);
+  EXPECT_EQ(r.cell.verify.checked, 600u);
+}
+
+TEST_F(MediaFile, DamageBetweenRunsIsFound) {
+  EXPECT_FALSE(run_bench(options(100, 0), {}).failed);
+  {
+    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(7 * 512 + 100);
+    file.put('!');
+    std::string unit(512, '\0');  // block 3 holds what belongs to block 9
+    file.seekg(9 * 512);
+    file.read(unit.data(), 512);
+    file.seekp(3 * 512);
+    file.write(unit.data(), 512);
+  }
+  BenchOptions o = options(0, 100);
+  o.num_queues = 1;
+  const BenchResult r = run_bench(o, {});
+  EXPECT_TRUE(r.failed);
+  EXPECT_EQ(r.cell.verify.corrupt, 1u);
+  EXPECT_EQ(r.cell.verify.misplaced, 1u);
+  EXPECT_EQ(r.cell.verify.checked, 100u);
+}
+
+TEST_F(MediaFile, IsUntouchedByARefusedRun) {
+  {
+    std::string bytes(8u << 20, '\0');
+    for (u32 i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31);
+    std::ofstream(path_, std::ios::binary) << bytes;
+  }
+  const std::string before = contents();
+  const auto refused = [&](auto change) {
+    BenchOptions o = options(100, 100);
+    change(o);
+    EXPECT_THROW((void)run_bench(o, {}), Error);
+    EXPECT_TRUE(contents() == before) << "a refused run changed the file";
+  };
+  refused([](auto& o) { o.queue_length = 5000; });
+  refused([](auto& o) { o.lbas_per_io = 60000; });
+  refused([](auto& o) { o.base_lba = 1u << 20; });
+  refused([](auto& o) { o.controller += ",queues=1"; });
+  refused([](auto& o) { o.nsid = 7; });
+  refused([](auto& o) { o.controller += ",lba=1000"; });
+}
+
+TEST_F(MediaFile, ALargerFileKeepsWhatLiesBehind) {
+  {
+    std::ofstream file(path_, std::ios::binary);
+    file << std::string(8u << 20, 'a') << "the tail";
+  }
+  BenchOptions o = options(16384, 100);
+  EXPECT_THROW((void)run_bench(o, {}), Error);  // somebody else's blocks
+  EXPECT_EQ(contents().substr(0, 8u << 20), std::string(8u << 20, 'a'));
+  o.allow_write = true;
+  EXPECT_FALSE(run_bench(o, {}).failed);
+  EXPECT_EQ(contents().substr(8u << 20), "the tail");
+}
+
+TEST(Bench, AMediaFileThatCannotBe) {
+  BenchOptions o = usual();
+  o.controller = "model:media=file:/dev/null";
+  EXPECT_THROW((void)run_bench(o, {}), Error);
+  o.controller = "model:media=file:/nonexistent/folder/file";
+  EXPECT_THROW((void)run_bench(o, {}), Error);
+  o.controller = "model:media=file:/tmp";
+  EXPECT_THROW((void)run_bench(o, {}), Error);
+}
+
+}  // namespace
+}  // namespace doorbell::nvme

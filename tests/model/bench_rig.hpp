@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the tests of `doorbell nvme` on the model share: a run that no busy machine calls late, and what a
+// clean one looks like.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "nvme/bench.hpp"
+
+namespace doorbell::nvme::bench_rig {
+
+/// A busy machine may keep a thread from running for a second; nothing here shall call that late.
+inline BenchOptions usual() {
+  BenchOptions o;
+  o.controller = "model:capacity=64Mi";
+  o.write_io = 400;
+  o.read_io = 400;
+  o.timeout_s = 60;
+  o.late_after_s = 50;
+  return o;
+}
+
+inline u64 injected(const BenchResult& r, model::Fault f) {
+  return r.cell.extra.at("model").at("injected").at(std::string(name(f))).get<u64>();
+}
+
+inline void expect_clean(const BenchResult& r, u64 checked) {
+  EXPECT_FALSE(r.failed);
+  EXPECT_EQ(r.stop_reason, "done");
+  for (const auto& [kind, n] : r.cell.errors) EXPECT_EQ(n, 0u) << kind;
+  const report::Verify& v = r.cell.verify;
+  EXPECT_EQ(v.checked, checked);
+  EXPECT_EQ(v.unverifiable, 0u);
+  EXPECT_EQ(v.failed(), 0u);
+  EXPECT_EQ(r.cell.extra.at("model").at("dma_faults"), 0u);
+  EXPECT_EQ(r.cell.extra.at("model").at("invalid_doorbell_values"), 0u);
+  EXPECT_EQ(r.cell.extra.at("model").at("unknown_doorbells"), 0u);
+  EXPECT_EQ(r.cell.extra.at("model").at("error_completions"), 0u);
+}
+
+inline void run_clean(const BenchOptions& o) {
+  SCOPED_TRACE(testing::Message() << o.controller << " lbas " << o.lbas_per_io << " queues " << o.num_queues
+                                  << " length " << o.queue_length << " batch " << o.batch
+                                  << (o.random ? " random" : "") << (o.shadow_doorbells ? " shadow" : ""));
+  const BenchResult r = run_bench(o, {});
+  expect_clean(r, o.read_io);
+  EXPECT_EQ(r.cell.metrics.ops, o.write_io + o.read_io);
+  EXPECT_EQ(r.cell.metrics.latency_ns.count, o.write_io + o.read_io);
+}
+
+}  // namespace doorbell::nvme::bench_rig
