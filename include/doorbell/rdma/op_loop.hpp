@@ -129,9 +129,12 @@ class OpLoop {
   [[nodiscard]] DOORBELL_INLINE static u64 now(const Warp& warp) { return warp.shfl(Clock::now(), 0); }
   [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return (ticks * phase_->ns_per_tick_q24) >> 24; }
   [[nodiscard]] DOORBELL_INLINE u32 in_flight() const { return static_cast<u32>(posted_ - done_); }
+  /// The slot at `at`, which is below two windows.
+  [[nodiscard]] DOORBELL_INLINE static u32 wrapped(u32 at, u32 window) {
+    return at >= window ? at - window : at;
+  }
   [[nodiscard]] DOORBELL_INLINE u32 slot_after(u32 slot, u32 n) const {
-    const u32 at = slot + n;
-    return at >= phase_->window ? at - phase_->window : at;
+    return wrapped(slot + n, phase_->window);
   }
   [[nodiscard]] DOORBELL_INLINE OddCounts odd_counts() const {
     return {own_.duplicated() + receiver_.duplicated(), own_.skipped() + receiver_.skipped(),
@@ -162,12 +165,7 @@ class OpLoop {
     clock_ = at;
     for (u32 i = warp.lane(); i < n; i += Warp::size) s_.posted_at[slot_of(i)] = at;
     if (requests_) {
-      const Requests requests{*phase_, *q_, posted_, post_slot_, n};
-      own_.post(warp, n, [&](u32 i) {
-        WorkRequest r = requests(i);
-        if (is_atomic(r.op)) add_operands(r, posted_ + i);
-        return r;
-      });
+      own_.post(warp, n, Requests(*phase_, *q_, payload_.walk(), posted_, post_slot_, n));
       const u64 posted = Substeps ? Clock::now() : 0;
       mine_.register_writes += own_.ring(warp);
       ++mine_.sq_doorbells;
@@ -186,13 +184,13 @@ class OpLoop {
   /// again after every store to a queue.
   class Requests {
    public:
-    DOORBELL_INLINE Requests(const OpPhase& phase, const OpQueue& queue, u64 first, u32 first_slot, u32 n)
-        : p_(phase), q_(queue), first_(first), first_slot_(first_slot), n_(n) {}
-    /// Request i, without an atomic's operands.
+    DOORBELL_INLINE Requests(const OpPhase& phase, const OpQueue& queue, const AtomicWalk& walk, u64 first,
+                             u32 first_slot, u32 n)
+        : p_(phase), q_(queue), walk_(walk), first_(first), first_slot_(first_slot), n_(n) {}
+    /// Request i.
     [[nodiscard]] DOORBELL_INLINE WorkRequest operator()(u32 i) const {
       const u64 index = first_ + i;
-      const u32 slot = first_slot_ + i;
-      const u64 offset = (slot >= p_.window ? slot - p_.window : slot) * q_.stride;
+      const u64 offset = wrapped(first_slot_ + i, p_.window) * q_.stride;
       WorkRequest r;
       r.op = p_.op;
       r.signalled = i + 1 == n_ || (p_.signal_every < n_ && (i + 1) % p_.signal_every == 0);
@@ -201,7 +199,11 @@ class OpLoop {
       r.lkey = q_.lkey;
       r.rkey = q_.rkey;
       r.remote = q_.remote_iova;
-      if (is_atomic(r.op)) return r;
+      if (is_atomic(r.op)) {
+        r.operand = walk_.operand(r.op, index);
+        if (r.op == Op::compare_swap) r.compare = walk_.compare(index);
+        return r;
+      }
       r.remote += p_.landing == 0 ? offset : index % p_.landing * q_.stride;
       r.imm = static_cast<u32>(index);
       if (p_.inlined) {
@@ -214,14 +216,11 @@ class OpLoop {
    private:
     OpPhase p_;
     OpQueue q_;
+    AtomicWalk walk_;
     u64 first_;
     u32 first_slot_;
     u32 n_;
   };
-  DOORBELL_INLINE void add_operands(WorkRequest& r, u64 index) const {
-    r.operand = payload_.walk().operand(r.op, index);
-    if (r.op == Op::compare_swap) r.compare = payload_.walk().compare(index);
-  }
 
   /// A CPU that polls its own cache pays nothing for a look.
   static constexpr bool kPaced = Warp::size > 1;
