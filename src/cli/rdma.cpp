@@ -219,9 +219,13 @@ Command rdma_command() {
       "One cell of the result is one size and one part, latency or rate. A latency cell also has the figures in the "
       "form in which vendors publish them: minimum, mean, population standard deviation and maximum over all "
       "operations, and throughput and rate as they follow from each operation's latency.",
+      "--measure ping-pong is what ib_write_lat and ib_send_lat of perftest measure: each end answers the message of "
+      "the other, and half the time there and back is the latency. An end sees a write by its last byte in memory, a "
+      "send by its receive completion; it answers first and checks the data then. One operation is a message and its "
+      "answer. On a model the queue pairs are two; a limit of its link delays completions, not the data of writes.",
   };
   add_rdma_options(c.options);
-  add_rma_options(c.options, "queue pair");
+  add_rma_options(c.options, "queue pair", true);
   add_common_options(c.options);
   c.examples = {
       {"doorbell rdma --provider bnxt --size 256:1MiB",
@@ -238,6 +242,8 @@ Command rdma_command() {
        "Prove that damage is found: exit code 2 and a count for each class."},
       {"doorbell rdma --provider verbs --device rxe0 --size 64KiB",
        "Through libibverbs, on soft-RoCE or a NIC of this machine."},
+      {"doorbell rdma --provider verbs --device mlx5_0 --connect 10.0.0.2 --size 8 --measure ping-pong",
+       "One-way latency between two machines, as half of a round trip."},
       {"doorbell rdma --provider verbs --device mlx5_0 --listen 18515",
        "The other end of a run between two machines."},
       {"doorbell rdma --provider verbs --device mlx5_0 --connect 10.0.0.2 --size 64:1MiB",

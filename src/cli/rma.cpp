@@ -46,7 +46,10 @@ std::vector<u32> sizes_of(const std::string& text) {
   return sizes;
 }
 
-void add_rma_options(OptionTable& t, const std::string& queue) {
+void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong) {
+  std::vector<std::string> measures = {"latency", "rate", "both"};
+  if (ping_pong) measures.emplace_back("ping-pong");
+
   t.add({.name = "queue-mem",
          .kind = Kind::choice,
          .default_text = "host",
@@ -65,13 +68,16 @@ void add_rma_options(OptionTable& t, const std::string& queue) {
             .choices = {"host", "vram"},
             .help = "what the responder's buffers lie in (not given: as --data-mem)",
             .group = "Device"})
-      .add(
-          {.name = "measure",
-           .kind = Kind::choice,
-           .default_text = "both",
-           .choices = {"latency", "rate", "both"},
-           .help = "single operations one after the other, a window of them, or first one and then the other",
-           .group = "Work"})
+      .add({.name = "measure",
+            .kind = Kind::choice,
+            .default_text = "both",
+            .choices = measures,
+            .help =
+                std::string("single operations one after the other, a window of them, or first one and then "
+                            "the other") +
+                (ping_pong ? "; ping-pong: half the time until the other end has answered a write or send"
+                           : ""),
+            .group = "Work"})
       .add({.name = "offsets",
             .kind = Kind::choice,
             .default_text = "spread",
@@ -121,8 +127,10 @@ void add_rma_options(OptionTable& t, const std::string& queue) {
 
 rdma::BenchOptions rma_options(const Options& o, rdma::BenchOptions b) {
   static_cast<RunOptions&>(b) = run_options(o);
-  b.latency = o.text("measure") != "rate";
-  b.rate = o.text("measure") != "latency";
+  const std::string measure = o.text("measure");
+  b.latency = measure == "latency" || measure == "both";
+  b.rate = measure == "rate" || measure == "both";
+  b.ping_pong = measure == "ping-pong";
   b.one_offset = o.text("offsets") == "one";
   b.iterations = o.has("iterations") ? o.integer("iterations") : 0;
   b.batch = o.has("batch-size") ? static_cast<u32>(o.integer("batch-size")) : 0;

@@ -11,7 +11,7 @@
 namespace doorbell::cli {
 
 /// Where queues and buffers lie, what is measured, batches, threads. `queue`: what the path calls a queue.
-void add_rma_options(OptionTable& table, const std::string& queue);
+void add_rma_options(OptionTable& table, const std::string& queue, bool ping_pong = false);
 
 /// `base` with what those options, and the common ones, say.
 [[nodiscard]] rdma::BenchOptions rma_options(const Options& options, rdma::BenchOptions base = {});

@@ -15,6 +15,8 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -123,7 +125,9 @@ class CpuRunner final : public Runner<typename Work::Phase, typename Work::Item>
     PhaseOutcome out;
     out.threads.resize(threads_);
     std::barrier start(threads_);
-    std::atomic<u32> left{threads_};
+    u32 left = threads_;  // under `mutex`
+    std::mutex mutex;
+    std::condition_variable ended;
     std::vector<std::thread> threads;
     for (u32 t = 0; t < threads_; ++t)
       threads.emplace_back([&, t] {
@@ -137,12 +141,17 @@ class CpuRunner final : public Runner<typename Work::Phase, typename Work::Item>
         out.threads[t] = {fmt::format("initiator-{}", t),
                           cpu::seconds(after.ru_utime) - cpu::seconds(before.ru_utime),
                           cpu::seconds(after.ru_stime) - cpu::seconds(before.ru_stime)};
-        left.fetch_sub(1, std::memory_order_release);
+        const std::scoped_lock lock(mutex);
+        if (--left == 0) ended.notify_one();
       });
-    for (u32 naps = 0; left.load(std::memory_order_acquire) > 0; ++naps) {
-      // Short phases end within the first naps; long ones are looked at 50 times a second.
-      std::this_thread::sleep_for(naps < 20 ? std::chrono::microseconds(500)
-                                            : std::chrono::microseconds(20'000));
+    // This thread may share a processor with an initiator, so it looks seldom: when the phase has begun, 50
+    // times a second, and at the end.
+    for (auto pause = std::chrono::microseconds(500); pause.count() > 0;) {
+      {
+        std::unique_lock lock(mutex);
+        const bool over = ended.wait_for(lock, pause, [&] { return left == 0; });
+        pause = std::chrono::microseconds(over ? 0 : 20'000);
+      }
       u64 done = 0;
       for (const Lane& l : lanes_) done += l.done.load(std::memory_order_relaxed);
       if (watch && watch(done)) store_relaxed(&stop, 1);

@@ -20,7 +20,7 @@ class Copier {
   [[nodiscard]] bool copy(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
     if (!to.gpu && !from.gpu) [[likely]] {
       if (!open_.empty() && !order(to, from, bytes)) return false;
-      std::memmove(to.address, from.address, bytes);
+      copy_here(to.address, from.address, bytes);
       return true;
     }
     return copy_gpu(to, from, bytes);
@@ -32,6 +32,14 @@ class Copier {
   }
 
  private:
+  /// The last byte comes last: who polls on the data itself looks at that one, and reads the others after it.
+  static void copy_here(u8* to, const u8* from, u64 bytes) {
+    if (bytes == 0) return;
+    const u8 last = from[bytes - 1];
+    std::memmove(to, from, bytes - 1);
+    __atomic_store_n(to + bytes - 1, last, __ATOMIC_RELEASE);
+  }
+
   /// A copy that has been begun.
   struct Open {
     u8* to;

@@ -229,18 +229,21 @@ class CellRun {
     cell.cell["size_bytes"] = s_.bytes;
     cell.cell["queue_pairs"] = s_.shape.queue_pairs;
     cell.cell["batch"] = s_.batch;
-    cell.cell["in_flight"] = s_.window;
+    cell.cell["in_flight"] = s_.part == Part::ping_pong ? 1 : s_.window;
     cell.cell["signal_every"] = s_.signal_every;
     cell.cell["inlined"] = s_.inlined;
     if (nic)
-      cell.cell["connection"] = o_.ends == Ends::self ? "self" : o_.ends == Ends::pair ? "pair" : "remote";
+      cell.cell["connection"] = s_.shape.ends == Ends::self   ? "self"
+                                : s_.shape.ends == Ends::pair ? "pair"
+                                                              : "remote";
     if (o_.one_offset) cell.cell["offsets"] = "one";
     cell.cell["queue_memory"] = place(o_.queue_memory);
     cell.cell["data_memory"] = place(o_.local_memory);
     cell.cell["target_memory"] = place(o_.remote_memory);
     if (s_.part == Part::latency)
       cell.extra[o_.path]["single_operation"] = single_operation(latency_, s_.bytes);
-    else if (s_.bytes >= kCeilingFrom && s_.shape.queue_pairs == 1 && device_->kind() == "model")
+    else if (s_.part == Part::rate && s_.bytes >= kCeilingFrom && s_.shape.queue_pairs == 1 &&
+             device_->kind() == "model")
       add_ceiling(cell);
   }
 
@@ -276,8 +279,8 @@ BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& watch) {
   std::optional<OtherEnd> other;
   if (o.ends == Ends::remote) other.emplace(o.other_end, o.timeout_s, watch.stop);
   for (const u32 bytes : o.sizes)
-    for (const Part part : {Part::latency, Part::rate}) {
-      if (!(part == Part::latency ? o.latency : o.rate)) continue;
+    for (const Part part : {Part::latency, Part::rate, Part::ping_pong}) {
+      if (!(part == Part::latency ? o.latency : part == Part::rate ? o.rate : o.ping_pong)) continue;
       const CellPlan plan = plan_cell(o, part, bytes);
       CellRun cell(o, watch, plan, gpu, other ? &*other : nullptr);
       cell.run();

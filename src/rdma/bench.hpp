@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What `doorbell rdma` measures: for each payload size, single operations one after the other (latency),
-// and a window of them (rate); every payload checked where it arrives.
+// a window of them (rate), messages there and back (ping-pong); every payload checked where it arrives.
 #pragma once
 
 #include <string>
@@ -30,9 +30,10 @@ struct BenchOptions : measure::RunOptions {
   std::string device = "model";
   Op op = Op::write;
   std::vector<u32> sizes = {1024};
-  bool latency = true;  ///< measure single operations
-  bool rate = true;     ///< measure a window of operations
-  u64 iterations = 0;   ///< operations of a queue pair in each part and repeat; 0: chosen from the size
+  bool latency = true;     ///< measure single operations
+  bool rate = true;        ///< measure a window of operations
+  bool ping_pong = false;  ///< measure messages that the other end answers
+  u64 iterations = 0;      ///< operations of a queue pair in each part and repeat; 0: chosen from the size
   Ends ends = Ends::self;
   SocketName other_end;  ///< Ends::remote: where the other process listens
   u32 queue_pairs = 1;

@@ -119,6 +119,7 @@ struct DriverShape {
   std::shared_ptr<gpu::Gpu> gpu = {};  ///< Initiator::gpu
   u32 threads = 1;                     ///< Initiator::cpu
   u32 window = 1;                      ///< operations in flight on each
+  bool ping_pong = false;              ///< both ends send: PingPong instead of OpLoop
 };
 
 /// Limits of the device, for checks before anything is created.

@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "rdma/ping_pong_end.hpp"
 #include "rdma/plan.hpp"
 
 namespace doorbell::rdma {
@@ -62,6 +63,7 @@ Json cell_message(const BenchOptions& o, const CellPlan& c) {
           {"batch", c.batch},
           {"window", c.window},
           {"one_offset", o.one_offset},
+          {"ping_pong", c.shape.ping_pong},
           {"queue_pairs", c.shape.queue_pairs},
           {"seed", o.seed},
           {"verify", o.verify},
@@ -89,15 +91,20 @@ void read_cell_message(const Json& m, BenchOptions* o, CellPlan* c) {
   c->bytes = small(m, "bytes", 0, kMaxMessage);
   c->window = small(m, "window", 1, kMaxWindow);
   c->batch = small(m, "batch", 1, c->window);
+  const bool ping_pong = flag(m, "ping_pong");
+  if (ping_pong && (c->window != kPingPongSlots || (o->op != Op::write && o->op != Op::send)))
+    throw Error("the other end", "its ping-pong is not one of writes or sends");
   c->shape = {.ends = Ends::remote,
               .role = Role::responder,
               .queue_pairs = small(m, "queue_pairs", 1, kMostQueuePairs),
               // Receives for what is in flight and for what follows before this side has looked. A write with
               // immediate has room for what follows where it lands.
-              .window = takes_receive(o->op) && o->op != Op::write_imm ? std::min(2 * c->window, kMaxWindow)
-                                                                       : c->window,
+              .window = takes_receive(o->op) && o->op != Op::write_imm && !ping_pong
+                            ? std::min(2 * c->window, kMaxWindow)
+                            : c->window,
               .landing = landing_slots(o->op, Ends::remote, c->window),
               .one_offset = flag(m, "one_offset"),
+              .ping_pong = ping_pong,
               .bytes = c->bytes,
               .connection = o->connection};
 }

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "rdma/ping_pong_end.hpp"
+
 namespace doorbell::rdma {
 
 namespace {
@@ -29,8 +31,8 @@ constexpr u64 kLeastSingles = 10;
 /// Operations of one queue pair in one repeat, where nobody says how many.
 u64 natural_count(Part part, u64 bytes, u32 window) {
   bytes = std::max<u64>(bytes, 1);
-  return part == Part::latency ? std::clamp(kSingleBytes / bytes, kLeastSingles, kMostSingles)
-                               : std::clamp(kBytesByCount / bytes, u64{2} * window, kMostByCount);
+  return part == Part::rate ? std::clamp(kBytesByCount / bytes, u64{2} * window, kMostByCount)
+                            : std::clamp(kSingleBytes / bytes, kLeastSingles, kMostSingles);
 }
 
 /// Operations in flight on one queue pair, where nobody says how many: as many as the memory allows.
@@ -39,10 +41,24 @@ u32 natural_window(const BenchOptions& o, u32 bytes, u32 batch) {
   return static_cast<u32>(std::min<u64>({std::max(4 * batch, kLeastWindow), fit, kMaxWindow}));
 }
 
+void check_ping_pong(const BenchOptions& o) {
+  if (o.op != Op::write && o.op != Op::send)
+    refuse("--measure", fmt::format("ping-pong sends messages with write or send, not with {}", name(o.op)));
+  if (o.initiator == Initiator::gpu)
+    refuse("--measure", "ping-pong is played by CPU threads", "use --initiator cpu");
+  if (o.local_memory == Place::gpu || o.remote_memory == Place::gpu)
+    refuse("--measure", "ping-pong looks for its messages in memory that a CPU reaches",
+           "use --data-mem host");
+  if (o.op == Op::write && std::ranges::find(o.sizes, 0u) != o.sizes.end())
+    refuse("--size", "ping-pong sees a write by its last byte, and 0 bytes have none",
+           "give 1 or more, or use --op send");
+  if (o.one_offset) refuse("--offsets", "ping-pong has offsets of its own", "leave --offsets out");
+}
+
 }  // namespace
 
 const char* name(Part part) {
-  return part == Part::latency ? "latency" : "rate";
+  return part == Part::latency ? "latency" : part == Part::rate ? "rate" : "ping-pong";
 }
 
 u32 landing_slots(Op op, Ends ends, u32 window) {
@@ -60,16 +76,20 @@ CellPlan plan_cell(const BenchOptions& o, Part part, u32 bytes) {
     c.window = o.in_flight != 0 ? o.in_flight : natural_window(o, c.bytes, c.batch);
     c.batch = std::min(c.batch, c.window);
   }
+  // Buffers of so many slots; one message is under way.
+  if (part == Part::ping_pong) c.window = kPingPongSlots;
   c.signal_every = o.signal_every != 0 ? o.signal_every : c.batch;
   c.inlined = c.bytes <= o.inline_below && o.inline_below > 0;
   c.count = o.iterations != 0 ? o.iterations : natural_count(part, c.bytes, c.window);
   if (part == Part::rate && o.duration_s > 0) c.count = ~u64{0};
-  c.shape = {.ends = o.ends,
+  const bool ping_pong = part == Part::ping_pong;
+  c.shape = {.ends = ping_pong && o.ends == Ends::self ? Ends::pair : o.ends,
              .role = Role::initiator,
-             .queue_pairs = part == Part::latency ? 1 : o.queue_pairs,
+             .queue_pairs = part == Part::rate ? o.queue_pairs : 1,
              .window = c.window,
              .landing = landing_slots(o.op, o.ends, c.window),
              .one_offset = o.one_offset,
+             .ping_pong = ping_pong,
              .bytes = c.bytes,
              .max_inline = c.inlined ? o.inline_below : 0,
              .queue_memory = o.queue_memory,
@@ -85,7 +105,8 @@ void check(const BenchOptions& o) {
   if (o.sizes.empty()) refuse("--size", "there is none");
   if (is_atomic(o.op) && (o.sizes.size() != 1 || o.sizes.front() != kAtomicBytes))
     refuse("--size", fmt::format("{} works on 8 bytes", name(o.op)), "leave --size out, or give 8");
-  if (!o.latency && !o.rate) refuse("--measure", "there is nothing to measure");
+  if (!o.latency && !o.rate && !o.ping_pong) refuse("--measure", "there is nothing to measure");
+  if (o.ping_pong) check_ping_pong(o);
   if (o.in_flight > kMaxWindow)
     refuse("--in-flight", fmt::format("{} is not in 1..{}", o.in_flight, kMaxWindow));
   if (o.batch > kMaxWindow) refuse("--batch-size", fmt::format("{} is not in 1..{}", o.batch, kMaxWindow));

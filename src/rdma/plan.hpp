@@ -8,7 +8,7 @@
 
 namespace doorbell::rdma {
 
-enum class Part { latency, rate };
+enum class Part { latency, rate, ping_pong };
 [[nodiscard]] const char* name(Part part);
 
 struct CellPlan {

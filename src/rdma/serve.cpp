@@ -12,6 +12,7 @@
 
 #include "rdma/backends.hpp"
 #include "rdma/other_end.hpp"
+#include "rdma/ping_pong_end.hpp"
 
 namespace doorbell::rdma {
 
@@ -39,8 +40,9 @@ class ServedCell {
     prepare(p);
     std::vector<OpStats> stats;
     std::vector<u64> done;
-    if (takes_receive(p.op)) {
-      stats = receive(p, &done);
+    const bool takes_part = takes_receive(p.op) || plan_.shape.ping_pong;
+    if (takes_part) {
+      stats = take_part(p, &done);
     } else {
       exchange_.send("ready", Json::object());
       done = operations(exchange_.receive("done", kLongestPhaseS));
@@ -49,9 +51,9 @@ class ServedCell {
     Json report = Json::array();
     for (std::size_t q = 0; q < stats.size(); ++q) {
       OpStats& s = stats[q];
-      if (!takes_receive(p.op) && p.verify) check_left(p, session_->queues()[q], done[q], s);
+      if (!takes_part && p.verify) check_left(p, session_->queues()[q], done[q], s);
       // An operation that the client saw succeed and this side never got is lost.
-      if (takes_receive(p.op) && s.succeeded < done[q]) s.missing += done[q] - s.succeeded;
+      if (takes_part && s.succeeded < done[q]) s.missing += done[q] - s.succeeded;
       result->operations += done[q];
       result->checked += s.checked;
       result->errors += s.failed + s.timed_out + s.duplicated + s.skipped + s.protocol + s.corrupt +
@@ -71,6 +73,7 @@ class ServedCell {
     OpPhase p;
     p.op = options_.op;
     p.role = Role::responder;
+    p.timed = false;  // how long operations take is the client's to say
     p.verify = options_.verify;
     p.bytes = plan_.bytes;
     p.batch = plan_.batch;
@@ -90,6 +93,11 @@ class ServedCell {
     const OneLane lane;
     for (OpQueue& q : session_->queues()) {
       q.count = ~u64{0};
+      if (plan_.shape.ping_pong) {
+        const PingPongMemory memory = PingPongMemory::of(q, false);
+        incoming(p, memory).clear();
+        continue;
+      }
       const OpPayload<OneLane> payload(p, q);
       payload.start(lane);
       const auto slot_of = [](u32 i) { return i; };
@@ -99,8 +107,8 @@ class ServedCell {
     }
   }
 
-  /// Takes what comes until the client says that it is done.
-  std::vector<OpStats> receive(const OpPhase& p, std::vector<u64>* done) {
+  /// Takes, and answers in a ping-pong, what comes until the client says that it is done.
+  std::vector<OpStats> take_part(const OpPhase& p, std::vector<u64>* done) {
     std::atomic<bool> over{false};
     std::string failure;
     std::thread listener;

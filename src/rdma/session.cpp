@@ -13,6 +13,7 @@
 
 #include "measure/cpu_runner.hpp"
 #include "rdma/op_work.hpp"
+#include "rdma/ping_pong.hpp"
 
 namespace doorbell::rdma {
 
@@ -57,10 +58,12 @@ Session::Session(Device& device, std::shared_ptr<gpu::Gpu> gpu, const SessionSha
     if (shape.role == Role::initiator) {
       c->local = device.allocate(shape.local_memory, buffer(shape.window));
       c->local.populate();
-      c->local_memory = device.register_memory(c->local, access::local_write);
+      c->local_memory =
+          device.register_memory(c->local, shape.ping_pong ? u32{access::all} : u32{access::local_write});
       q.local = address(c->local);
       q.local_iova = c->local_memory->iova();
       q.lkey = c->local_memory->lkey();
+      if (shape.ping_pong) q.local_rkey = c->local_memory->rkey();
     }
     if (shape.ends != Ends::remote || shape.role == Role::responder) {
       c->remote = device.allocate(shape.remote_memory, buffer(remote_slots()));
@@ -99,7 +102,11 @@ std::vector<Endpoint> Session::endpoints() const {
 
 std::vector<MemoryKey> Session::keys() const {
   std::vector<MemoryKey> all;
-  for (const OpQueue& q : queues_) all.push_back({q.remote_iova, q.rkey, q.stride * remote_slots()});
+  for (const OpQueue& q : queues_) {
+    // Of an initiator's memory, others reach only what a ping-pong's answers go to.
+    if (shape_.role == Role::initiator) all.push_back({q.local_iova, q.local_rkey, q.stride * shape_.window});
+    else all.push_back({q.remote_iova, q.rkey, q.stride * remote_slots()});
+  }
   return all;
 }
 
@@ -110,14 +117,18 @@ void Session::connect(const std::vector<Endpoint>& peers, const std::vector<Memo
                                              peers.size(), keys.size(), connections_.size()));
   for (std::size_t i = 0; i < connections_.size(); ++i) {
     OpQueue& q = queues_[i];
-    if (initiates && keys[i].bytes < q.stride * remote_slots())
+    if ((initiates || shape_.ping_pong) && keys[i].bytes < q.stride * remote_slots())
       throw Error("the other end", fmt::format("its buffers have {} bytes, and {} are needed", keys[i].bytes,
                                                q.stride * remote_slots()));
     connections_[i]->own->initialise(shape_.connection);
     connections_[i]->own->connect(peers[i], shape_.connection);
-    if (!initiates) continue;
-    q.remote_iova = keys[i].address;
-    q.rkey = keys[i].rkey;
+    if (initiates) {
+      q.remote_iova = keys[i].address;
+      q.rkey = keys[i].rkey;
+    } else if (shape_.ping_pong) {
+      q.local_iova = keys[i].address;
+      q.local_rkey = keys[i].rkey;
+    }
   }
 }
 
@@ -150,13 +161,21 @@ std::unique_ptr<OpRunner> Session::direct_runner(u32 threads) {
   if (shape_.initiator == Initiator::gpu)
     return std::make_unique<measure::GpuRunner<Work>>(gpu_, op_kernels(device_.provider()), shape_.window,
                                                       states);
+  if (shape_.ping_pong)
+    return std::make_unique<measure::CpuRunner<PingPongWork<QueuePair<OneLane, Format>>>>(
+        threads, shape_.window, states);
   return std::make_unique<measure::CpuRunner<Work>>(threads, shape_.window, states);
 }
 
 std::unique_ptr<OpRunner> Session::runner(u32 threads) {
   std::vector<ConnectedEnds> ends;
   for (const auto& c : connections_) ends.push_back({c->own.get(), c->peer.get()});
-  if (auto own = device_.runner(ends, {shape_.initiator, gpu_, threads, shape_.window})) return own;
+  if (auto own = device_.runner(ends, {.initiator = shape_.initiator,
+                                       .gpu = gpu_,
+                                       .threads = threads,
+                                       .window = shape_.window,
+                                       .ping_pong = shape_.ping_pong}))
+    return own;
   switch (device_.provider()) {
     case Provider::mlx5:
       return direct_runner<Mlx5>(threads);

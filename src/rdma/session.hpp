@@ -31,6 +31,7 @@ struct SessionShape {
   u32 window = 1;
   u32 landing = 0;          ///< OpPhase::landing
   bool one_offset = false;  ///< every operation of a queue pair from and to the same bytes, unverified
+  bool ping_pong = false;   ///< both ends send (ping_pong_end.hpp); not with Ends::self
   u32 bytes = 0;            ///< of a payload
   u32 max_inline = 0;
   Place queue_memory = Place::pageable;

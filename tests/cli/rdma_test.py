@@ -200,6 +200,21 @@ class Runs(WithFolder):
         self.assertEqual((cell["options"]["offsets"], cell["cell"]["offsets"], cell["verify"]["checked"]), ("one", "one", 0))
         self.assertIn("--verify off", run("--offsets", "one").stderr)
 
+    def test_ping_pong(self):
+        for op in "write", "send":
+            cell, = self.result("--measure", "ping-pong", "--op", op, "--size", "1000", "--iterations", "50", *PATIENT)["cells"]
+            self.assertEqual((cell["cell"]["part"], cell["cell"]["in_flight"], cell["cell"]["connection"]), ("ping-pong", 1, "pair"))
+            self.assertEqual(cell["metrics"]["ops"], 50)
+            self.assertEqual(cell["verify"]["checked"], 100)  # messages and answers
+            self.assertGreater(cell["metrics"]["latency_ns"]["min"], 0)
+        damaged = run("--measure", "ping-pong", "--size", "1000", "--fault", "corrupt=0.2", "--iterations", "200", *PATIENT)
+        self.assertEqual(damaged.returncode, 2, damaged.stdout + damaged.stderr)
+        for options, why in ((("--op", "read"), "write or send"), (("--size", "0"), "--size"), (("--initiator", "gpu"), "--measure"),
+                             (("--offsets", "one", "--verify", "off"), "--offsets")):
+            done = run("--measure", "ping-pong", *options)
+            self.assertEqual(done.returncode, 1, options)
+            self.assertIn(why, done.stderr)
+
 
 class Outputs(WithFolder):
     def test_json_to_standard_output_is_nothing_else(self):

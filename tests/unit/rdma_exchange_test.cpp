@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <doorbell/error.hpp>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -79,7 +80,11 @@ class RawPeer {
   Descriptor socket_;
 };
 
-constexpr const char* kHello = R"({"type":"hello","body":{"version":2,"nonce":7,"server":false}})";
+/// A hello of this version of the protocol, or of another, with more fields in `rest`.
+std::string hello(const std::string& rest, u32 version = Exchange::kVersion) {
+  return R"({"type":"hello","body":{"version":)" + std::to_string(version) + rest + "}}";
+}
+const std::string kHello = hello(R"(,"nonce":7,"server":false)");
 
 /// A server whose client `act`s; what accepting it, or the first receive of "options" after it, throws.
 std::string served(const std::function<void(RawPeer&)>& act, double limit_s = 2) {
@@ -232,15 +237,15 @@ TEST(RdmaExchange, ThePortIsTaken) {
 }
 
 TEST(RdmaExchange, TwoServersAndOneselfAreTold) {
-  expect_served(
-      [](RawPeer& p) { p.say_message(R"({"type":"hello","body":{"version":2,"nonce":7,"server":true}})"); },
-      "it is not the other role");
+  expect_served([](RawPeer& p) { p.say_message(hello(R"(,"nonce":7,"server":true)")); },
+                "it is not the other role");
 }
 
 TEST(RdmaExchange, AnotherVersion) {
   expect_served(
-      [](RawPeer& p) { p.say_message(R"({"type":"hello","body":{"version":3,"nonce":7,"server":false}})"); },
-      "it speaks version 3 of doorbell's protocol, this end version 2");
+      [](RawPeer& p) { p.say_message(hello(R"(,"nonce":7,"server":false)", Exchange::kVersion + 1)); },
+      fmt::format("it speaks version {} of doorbell's protocol, this end version {}", Exchange::kVersion + 1,
+                  Exchange::kVersion));
 }
 
 TEST(RdmaExchange, Garbage) {
@@ -253,10 +258,8 @@ TEST(RdmaExchange, Garbage) {
   for (const char* body : {"1", "{}", R"({"version":"1"})", R"({"version":-1})", R"({"version":1.5})"})
     expect_served([&](RawPeer& p) { p.say_message(std::string(R"({"type":"hello","body":)") + body + "}"); },
                   "no valid 'version'");
-  expect_served([](RawPeer& p) { p.say_message(R"({"type":"hello","body":{"version":2,"nonce":7}})"); },
-                "whether it is the server");
-  expect_served([](RawPeer& p) { p.say_message(R"({"type":"hello","body":{"version":2,"server":false}})"); },
-                "no valid 'nonce'");
+  expect_served([](RawPeer& p) { p.say_message(hello(R"(,"nonce":7)")); }, "whether it is the server");
+  expect_served([](RawPeer& p) { p.say_message(hello(R"(,"server":false)")); }, "no valid 'nonce'");
   expect_served([](RawPeer& p) { p.say_message(R"({"type":"endpoints","body":[]})"); },
                 "it sent 'endpoints' where 'hello' was expected");
 }

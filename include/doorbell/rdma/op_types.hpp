@@ -50,12 +50,13 @@ struct OpPhase {
 /// One queue pair's share of a phase and where its memory lies. Slot s of a buffer is at s * stride.
 struct OpQueue {
   u8* local = nullptr;   ///< the initiator's buffers, in its addresses
-  u8* remote = nullptr;  ///< the responder's; null when they are in another process
+  u8* remote = nullptr;  ///< the responder's; null when they are in another process (`local`: likewise)
   u64 local_iova = 0;
   u64 remote_iova = 0;
   u32 lkey = 0;
   u32 rkey = 0;
   u32 receive_lkey = 0;  ///< for receives into `remote`
+  u32 local_rkey = 0;    ///< of `local`, for a responder that writes back; 0: nobody may
   u32 number = 0;        ///< of the queue, for the pattern's addresses
   u64 stride = 0;        ///< a multiple of 64; 0: every operation uses the same bytes, without verification
   u64 count = 0;         ///< operations to do; ~0 with a duration

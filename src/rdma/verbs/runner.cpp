@@ -3,6 +3,7 @@
 
 #include "measure/cpu_runner.hpp"
 #include "rdma/op_work.hpp"
+#include "rdma/ping_pong.hpp"
 #include "rdma/verbs/device.hpp"
 
 namespace doorbell::rdma {
@@ -18,6 +19,9 @@ std::unique_ptr<OpRunner> VerbsDevice::runner(const std::vector<ConnectedEnds>& 
     if (s.paired) s.peer = dynamic_cast<VerbsQueuePairObject&>(*e.peer).queue_state();
     states.push_back(s);
   }
+  if (shape.ping_pong)
+    return std::make_unique<measure::CpuRunner<PingPongWork<VerbsQueuePair>>>(shape.threads, shape.window,
+                                                                              states);
   return std::make_unique<measure::CpuRunner<Work>>(shape.threads, shape.window, states);
 }
 

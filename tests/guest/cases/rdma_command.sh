@@ -40,6 +40,9 @@ done
 for op in write write-imm send; do
   two "two-one-offset-$op" --op $op --size 4KiB --iterations 400 --offsets one --verify off
 done
+for op in write send; do
+  two "two-ping-pong-$op" --op $op --measure ping-pong --size 1,8,777,4KiB,64KiB --iterations 41 --repeats 2
+done
 two two-fetch-add --op fetch-add --iterations 100
 two two-compare-swap --op compare-swap --iterations 100
 finish

@@ -16,12 +16,14 @@ port=18515 # the default of both
 server=(taskset -c 1)
 client=(taskset -c 0)
 
-# ours NAME PART OP BYTES ITERATIONS IN_FLIGHT BATCH: perftest checks no data and sends one buffer over and over, so this
-# does too
+# ours NAME PART OP BYTES ITERATIONS [IN_FLIGHT BATCH]: perftest checks no data and sends one buffer over and over, so
+# this does too
 ours() {
+  local buffers=(--offsets one --in-flight "${6:-1}" --batch-size "${7:-1}")
+  [ "$2" != ping-pong ] || buffers=() # has its own
   both_ends "$1" $port "${server[@]}" "$doorbell" rdma --provider verbs --device rxe0 --listen $roce_address:$port --quiet -- \
-    "${client[@]}" "$doorbell" rdma --provider verbs --device rxe0 --measure "$2" --op "$3" --size "$4" --iterations "$5" --offsets one \
-    --in-flight "$6" --batch-size "$7" --verify off --repeats 1 --connect $roce_address:$port --quiet --json "$GUEST_OUT/$1.json"
+    "${client[@]}" "$doorbell" rdma --provider verbs --device rxe0 --measure "$2" --op "$3" --size "$4" --iterations "$5" \
+    "${buffers[@]}" --verify off --repeats 1 --connect $roce_address:$port --quiet --json "$GUEST_OUT/$1.json"
 }
 
 # theirs NAME PROGRAM OPTIONS...: -x 1 is the IPv4 GID, -F leaves out a warning about CPU frequencies
@@ -33,37 +35,37 @@ theirs() {
 }
 
 # The cells: what doorbell does, and perftest by its defaults and by its best settings here: lists of requests posted
-# at once, one completion a list.
+# at once, one completion a list, no clock read for each. Runs last a second and more: in its first tenths, an emulator
+# translates either program.
 ours_in() { # CELL TURN
   case "$1" in
-    write-4096) ours "$1-ours-$2" rate write 4096 1024 128 32 ;;
-    write-65536) ours "$1-ours-$2" rate write 65536 128 128 32 ;;
-    send-4096) ours "$1-ours-$2" rate send 4096 1024 128 32 ;;
-    write-one-8) ours "$1-ours-$2" rate write 8 2000 1 1 ;;
-    read-lat-4096) ours "$1-ours-$2" latency read 4096 500 1 1 ;;
-    write-lat-8) ours "$1-ours-$2" latency write 8 500 1 1 ;;
+    write-4096) ours "$1-ours-$2" rate write 4096 4096 128 32 ;;
+    write-65536) ours "$1-ours-$2" rate write 65536 512 128 32 ;;
+    send-4096) ours "$1-ours-$2" rate send 4096 4096 128 32 ;;
+    write-one-8) ours "$1-ours-$2" rate write 8 10000 ;;
+    read-lat-4096) ours "$1-ours-$2" latency read 4096 3000 ;;
+    write-lat-8) ours "$1-ours-$2" ping-pong write 8 6000 ;;
   esac
 }
 theirs_in() { # CELL TURN
-  local lists=(-l 32 -Q 32)
+  local lists=(-l 32 -Q 32 -N)
   case "$1" in
     write-4096)
-      theirs "$1-default-$2" ib_write_bw -s 4096 -n 1024
-      theirs "$1-best-$2" ib_write_bw -s 4096 -n 1024 "${lists[@]}"
+      theirs "$1-default-$2" ib_write_bw -s 4096 -n 4096
+      theirs "$1-best-$2" ib_write_bw -s 4096 -n 4096 "${lists[@]}"
       ;;
     write-65536)
-      theirs "$1-default-$2" ib_write_bw -s 65536 -n 128
-      theirs "$1-best-$2" ib_write_bw -s 65536 -n 128 "${lists[@]}"
+      theirs "$1-default-$2" ib_write_bw -s 65536 -n 512
+      theirs "$1-best-$2" ib_write_bw -s 65536 -n 512 "${lists[@]}"
       ;;
     send-4096)
-      theirs "$1-default-$2" ib_send_bw -s 4096 -n 1024
-      theirs "$1-best-$2" ib_send_bw -s 4096 -n 1024 "${lists[@]}"
+      theirs "$1-default-$2" ib_send_bw -s 4096 -n 4096
+      theirs "$1-best-$2" ib_send_bw -s 4096 -n 4096 "${lists[@]}"
       ;;
-    # One write at a time, from post to completion. ib_write_lat is something else: half of a ping-pong of writes that
-    # the other end sees in its memory.
-    write-one-8) theirs "$1-best-$2" ib_write_bw -s 8 -n 2000 -t 1 -Q 1 ;;
-    write-lat-8) theirs "$1-best-$2" ib_write_lat -s 8 -n 500 ;;
-    read-lat-4096) theirs "$1-best-$2" ib_read_lat -s 4096 -n 500 ;;
+    # One write at a time, from post to completion.
+    write-one-8) theirs "$1-best-$2" ib_write_bw -s 8 -n 10000 -t 1 -Q 1 -N ;;
+    write-lat-8) theirs "$1-best-$2" ib_write_lat -s 8 -n 6000 ;;
+    read-lat-4096) theirs "$1-best-$2" ib_read_lat -s 4096 -n 3000 ;;
   esac
 }
 

@@ -8,15 +8,14 @@ import pathlib
 import statistics
 import sys
 
-# What is compared in each cell: messages a second, or microseconds (the median of each tool). "apart": the two tools
-# define it differently, so no ratio is made.
+# What is compared in each cell: messages a second, or microseconds (the median of each tool).
 CELLS = {
     "write-4096": "rate",
     "write-65536": "rate",
     "send-4096": "rate",
     "write-one-8": "rate",
     "read-lat-4096": "us",
-    "write-lat-8": "us apart",
+    "write-lat-8": "us",
 }
 
 
@@ -51,8 +50,7 @@ def spread(values):
     return f"{statistics.median(values):.4g} [{min(values):.4g} to {max(values):.4g}]"
 
 
-def print_cell(folder, cell, what):
-    kind = what.split()[0]
+def print_cell(folder, cell, kind):
     mine = {n: ours(p, kind) for n, p in turns(folder, cell, "ours", ".json").items()}
     print(f"{cell}: {'messages/s' if kind == 'rate' else 'us'}, median [min to max]")
     if mine:
@@ -64,7 +62,7 @@ def print_cell(folder, cell, what):
             continue
         line = f"  {'perftest, ' + who:<18}{spread(list(other.values())):<36}({len(other)} turns)"
         both = sorted(mine.keys() & other.keys())
-        if both and "apart" not in what:
+        if both:
             line += f"  doorbell/perftest {spread([mine[n] / other[n] for n in both])}"
         print(line)
 
@@ -74,8 +72,8 @@ def main():
     version = folder / "perftest.version"
     if version.exists():
         print("perftest:", version.read_text().strip())
-    for cell, what in CELLS.items():
-        print_cell(folder, cell, what)
+    for cell, kind in CELLS.items():
+        print_cell(folder, cell, kind)
 
 
 if __name__ == "__main__":

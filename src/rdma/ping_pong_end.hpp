@@ -1,0 +1,244 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One end of a ping-pong: sends a message for each that arrives. A WRITE's arrival is seen in memory, as
+// ib_write_lat of perftest sees it: the last byte of message i is 1 + i % 255, and a NIC writes it last. A
+// SEND's arrival is its receive completion.
+//
+// An end's buffer has four slots: 0 and 1 are sent from, messages arrive in 2 and 3, both in turn. So an end
+// can answer first and look at the data afterwards: that slot is not written again before its next answer.
+#pragma once
+
+#include <doorbell/payload.hpp>
+#include <doorbell/rdma/op_types.hpp>
+
+#include <span>
+
+namespace doorbell::rdma {
+
+inline constexpr u32 kPingPongSlots = 4;
+
+/// Where an end's buffer lies, and the peer's.
+struct PingPongMemory {
+  u8* own = nullptr;
+  u64 own_iova = 0;
+  u32 lkey = 0;
+  u32 peer_rkey = 0;
+  u64 peer_iova = 0;
+  u64 stride = 0;
+  u32 number = 0;      ///< of the queue pair, for the pattern's addresses
+  bool first = false;  ///< it sends the first message
+
+  /// The end that sends the first message, or the other one, of `q`.
+  static PingPongMemory of(const OpQueue& q, bool first) {
+    if (first) return {q.local, q.local_iova, q.lkey, q.rkey, q.remote_iova, q.stride, q.number, true};
+    return {q.remote, q.remote_iova, q.receive_lkey, q.local_rkey, q.local_iova, q.stride, q.number, false};
+  }
+};
+
+/// The messages of one direction, as one of its ends sees them.
+struct PingPongMessages {
+  const OpPhase* phase;
+  const PingPongMemory* memory;
+  bool pings;    ///< those of the end that sends first
+  u32 turn = 0;  ///< of the landing slots: 1 when message 0 arrives in the second
+
+  static u32 from(u64 i) { return static_cast<u32>(i % 2); }
+  [[nodiscard]] u32 to(u64 i) const { return 2 + static_cast<u32>((i + turn) % 2); }
+  static u8 mark(u64 i) { return static_cast<u8>(1 + i % 255); }
+  [[nodiscard]] u8* landing(u64 i) const { return memory->own + to(i) * memory->stride; }
+  [[nodiscard]] u8* marker(u64 i) const { return landing(i) + phase->bytes - 1; }
+  [[nodiscard]] u32 patterned() const { return phase->bytes > 0 ? phase->bytes - 1 : 0; }
+  [[nodiscard]] u64 first_address() const {
+    return (u64{memory->number} << 40) + (u64{pings ? 0u : 1u} << 39);
+  }
+  [[nodiscard]] pattern::Identity name(u64 i) const {
+    return {phase->seed, first_address() + i % 2 * memory->stride, phase->generation + i};
+  }
+  void make(u64 i) const {
+    if (phase->bytes == 0) return;
+    u8* const at = memory->own + from(i) * memory->stride;
+    if (phase->verify) payload::fill(OneLane{}, at, patterned(), name(i));
+    at[phase->bytes - 1] = mark(i);
+  }
+  void poison(u64 i) const {
+    if (phase->verify) payload::poison(OneLane{}, landing(i), patterned(), name(i));
+  }
+  [[nodiscard]] pattern::Checked check(u64 i) const {
+    return payload::check(OneLane{}, landing(i), patterned(), name(i),
+                          {.buffers = 2,
+                           .step = memory->stride,
+                           .first = first_address(),
+                           .origin = phase->generation,
+                           .last_sequence = phase->generation + i + 1});
+  }
+
+  /// Forgets what an earlier phase left where these arrive. Comes before their sender may begin. Receives of
+  /// SENDs have been there since before, so their slots are left alone.
+  void clear() const {
+    if (takes_receive(phase->op)) return;
+    for (u64 i = 0; i < 2; ++i) {
+      poison(i);
+      __atomic_store_n(marker(i), u8{0}, __ATOMIC_RELAXED);
+    }
+  }
+};
+
+/// What arrives at an end.
+inline PingPongMessages incoming(const OpPhase& phase, const PingPongMemory& memory, u32 turn = 0) {
+  return {&phase, &memory, !memory.first, turn};
+}
+
+/// `Queue`: a queue pair for one lane, or what looks like one. Thread rule: one thread.
+template <class Queue>
+class PingPongEnd {
+ public:
+  /// Makes the first message and posts the first receives. All three must outlive it.
+  PingPongEnd(const OpPhase& phase, const PingPongMemory& memory, const typename Queue::State& state)
+      : phase_(&phase),
+        memory_(memory),
+        queue_(state),
+        receives_before_(queue_.receives_completed()),
+        odd_before_(odd()) {
+    if (phase.drain) return;
+    outgoing().make(0);
+    if (takes_receive(phase.op)) post_receives();
+  }
+
+  [[nodiscard]] u64 sent() const { return sent_; }
+  [[nodiscard]] u64 arrived() const { return arrived_; }
+  [[nodiscard]] bool room() const { return queue_.room() > 0; }
+  /// Requests whose completion has not come.
+  [[nodiscard]] u32 outstanding() const { return queue_.posted() - queue_.completed(); }
+  /// Of the first completion that was none of success.
+  [[nodiscard]] Status status() const { return status_; }
+  [[nodiscard]] typename Queue::State state() const { return queue_.state(); }
+
+  /// Sends the next message. There must be room(). Returns the register writes.
+  u32 send() {
+    const PingPongMessages out = outgoing();
+    queue_.post(kLane, 1, [&](u32) {
+      WorkRequest r;
+      r.op = phase_->op;
+      r.signalled = true;
+      r.bytes = phase_->bytes;
+      r.lkey = memory_.lkey;
+      r.rkey = memory_.peer_rkey;
+      r.local = memory_.own_iova + out.from(sent_) * memory_.stride;
+      r.remote = memory_.peer_iova + out.to(sent_) * memory_.stride;
+      r.imm = static_cast<u32>(sent_);
+      if (phase_->inlined) {
+        r.inlined = true;
+        r.payload = memory_.own + out.from(sent_) * memory_.stride;
+      }
+      return r;
+    });
+    ++sent_;
+    return queue_.ring(kLane);
+  }
+
+  /// Looks once whether the next message is there.
+  [[nodiscard]] bool look() {
+    if (!takes_receive(phase_->op)) {
+      // The message's other bytes are read after this one, which is another than before even when it is
+      // wrong.
+      marker_ = __atomic_load_n(incoming().marker(arrived_), __ATOMIC_ACQUIRE);
+      return marker_ != markers_[arrived_ % 2];
+    }
+    const auto polled = queue_.poll_receives(kLane, 1);
+    if (polled.count == 0) return false;
+    note(polled.mine);
+    wrong_length_ = polled.mine.bytes != phase_->bytes;
+    return polled.mine.status == Status::ok;
+  }
+
+  /// After look(): checks the message, and makes what is sent next.
+  void take(OpCounters& counters, OpStats& table) {
+    const PingPongMessages in = incoming();
+    if (phase_->verify && wanted()) {
+      ++counters.checked;
+      const pattern::Checked worst = check(in);
+      if (worst.verdict != pattern::Verdict::ok)
+        count_verdict(counters, table, worst.verdict, worst.address, phase_->generation + arrived_);
+    }
+    markers_[arrived_ % 2] = marker_;
+    in.poison(arrived_ + 2);
+    ++arrived_;
+    if (takes_receive(phase_->op)) post_receives();
+    outgoing().make(sent_);
+  }
+
+  /// Takes completions of what was sent; true when there was one.
+  bool collect() {
+    const auto polled = queue_.poll(kLane, outstanding());
+    if (polled.count == 0) return false;
+    note(polled.mine);
+    return true;
+  }
+  /// Takes completions that nobody waits for.
+  bool drain() {
+    const bool any = collect();
+    return queue_.poll_receives(kLane, 1).count > 0 || any;
+  }
+
+  /// Completions that came twice, never or for nothing, since this end began.
+  void add_odd(OpCounters& into) const {
+    const Odd now = odd();
+    into.duplicated += now.duplicated - odd_before_.duplicated;
+    into.skipped += now.skipped - odd_before_.skipped;
+    into.protocol += now.protocol - odd_before_.protocol;
+  }
+
+ private:
+  static constexpr OneLane kLane{};
+
+  struct Odd {
+    u32 duplicated, skipped, protocol;
+  };
+
+  [[nodiscard]] PingPongMessages outgoing() const { return {phase_, &memory_, memory_.first}; }
+  /// Receives lie in their slots since they were posted, which may have been in an earlier phase.
+  [[nodiscard]] PingPongMessages incoming() const {
+    return rdma::incoming(*phase_, memory_, takes_receive(phase_->op) ? receives_before_ % 2 : 0);
+  }
+  [[nodiscard]] Odd odd() const { return {queue_.duplicated(), queue_.skipped(), queue_.protocol()}; }
+  [[nodiscard]] bool wanted() const {
+    return phase_->verify_below == ~0u ||
+           static_cast<u32>(pattern::mix64(arrived_ ^ phase_->seed)) <= phase_->verify_below;
+  }
+  [[nodiscard]] pattern::Checked check(const PingPongMessages& in) const {
+    const pattern::Checked worst = in.check(arrived_);
+    if (worst.verdict != pattern::Verdict::ok || phase_->bytes == 0) return worst;
+    const bool right = *in.marker(arrived_) == PingPongMessages::mark(arrived_) && !wrong_length_;
+    return right ? worst : pattern::Checked{pattern::Verdict::corrupt, in.name(arrived_).address};
+  }
+  void note(const Completion& c) {
+    if (!c.ignore && c.status != Status::ok && status_ == Status::ok) status_ = c.status;
+  }
+
+  /// A receive for each landing slot, as far as an earlier phase has left none.
+  void post_receives() {
+    const u32 posted = queue_.receives_posted();
+    const u32 ahead = posted - queue_.receives_completed();
+    if (ahead >= 2) return;
+    queue_.post_receives(kLane, 2 - ahead, [&](u32 i) {
+      const u64 slot = incoming().to(posted + i - receives_before_);
+      return ReceiveRequest{memory_.own_iova + slot * memory_.stride, memory_.lkey, phase_->bytes};
+    });
+    (void)queue_.ring_receives(kLane);
+  }
+
+  const OpPhase* phase_;
+  PingPongMemory memory_;
+  Queue queue_;
+  u32 receives_before_;
+  Odd odd_before_;
+  u64 sent_ = 0;
+  u64 arrived_ = 0;
+  Status status_ = Status::ok;
+  bool wrong_length_ = false;
+  u8 marker_ = 0;           // the last byte of where the next message arrives,
+  u8 markers_[2] = {0, 0};  // and what it was before, in both slots
+};
+
+}  // namespace doorbell::rdma

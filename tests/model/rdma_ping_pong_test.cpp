@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Ping-pong between two queue pairs of the NIC models: every message checked at both ends, every fault found.
+
+#include <doorbell/error.hpp>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "rdma/bench.hpp"
+
+namespace doorbell::rdma {
+namespace {
+
+using model::Fault;
+
+/// A busy machine may keep a thread from running for a second; nothing here shall call that late.
+BenchOptions usual(Provider provider, Op op) {
+  BenchOptions o;
+  o.provider = provider;
+  o.op = op;
+  o.latency = o.rate = false;
+  o.ping_pong = true;
+  o.sizes = {256};
+  o.iterations = 61;  // odd: the next phase begins with the other slot of receives that were left
+  o.repeats = 3;
+  o.timeout_s = 60;
+  o.late_after_s = 50;
+  return o;
+}
+
+BenchOptions faulty(Provider provider, Op op, Fault fault, double probability) {
+  BenchOptions o = usual(provider, op);
+  o.iterations = 600;
+  o.repeats = 1;
+  o.faults.probability[static_cast<u32>(fault)] = probability;
+  return o;
+}
+
+u64 injected(const report::Cell& cell, Fault f) {
+  return cell.extra.at("model").at("injected").at(std::string(name(f))).get<u64>();
+}
+
+class PingPongs : public testing::TestWithParam<Provider> {};
+INSTANTIATE_TEST_SUITE_P(Rdma, PingPongs,
+                         testing::Values(Provider::mlx5, Provider::bnxt, Provider::ionic, Provider::ernic),
+                         [](const auto& p) { return std::string(name(p.param)); });
+
+TEST_P(PingPongs, EveryMessageIsChecked) {
+  for (const Op op : {Op::write, Op::send}) {
+    BenchOptions o = usual(GetParam(), op);
+    o.sizes = {1, 2, 16, 17, 64, 511, 512, 513, 514, 4096, 70000};
+    if (op == Op::send) o.sizes.push_back(0);
+    const BenchResult r = run_bench(o, {});
+    EXPECT_FALSE(r.failed);
+    ASSERT_EQ(r.cells.size(), o.sizes.size());
+    for (const report::Cell& cell : r.cells) {
+      SCOPED_TRACE(cell.cell.dump());
+      for (const auto& [kind, n] : cell.errors) EXPECT_EQ(n, 0u) << kind;
+      EXPECT_EQ(cell.cell.at("part"), "ping-pong");
+      EXPECT_EQ(cell.cell.at("connection"), "pair");
+      EXPECT_EQ(cell.metrics.ops, o.iterations);
+      EXPECT_EQ(cell.verify.checked, 2 * o.iterations * o.repeats);  // messages and answers
+      EXPECT_EQ(cell.verify.failed(), 0u);
+      EXPECT_EQ(cell.extra.at("model").at("error_completions"), 0u);
+    }
+  }
+}
+
+TEST_P(PingPongs, LatencyIsHalfOfTheRoundTrip) {
+  BenchOptions o = usual(GetParam(), Op::write);
+  o.iterations = 2000;
+  o.verify = false;
+  const report::Cell cell = run_bench(o, {}).cells.at(0);
+  ASSERT_TRUE(cell.metrics.latency_ns.mean.has_value());
+  const double halves_ns = 2 * *cell.metrics.latency_ns.mean * static_cast<double>(cell.metrics.ops);
+  // Unverified, nothing but the ways there and back takes time.
+  EXPECT_LE(halves_ns, cell.metrics.elapsed_s * 1e9);
+  EXPECT_GE(halves_ns, 0.5 * cell.metrics.elapsed_s * 1e9);
+  EXPECT_EQ(cell.verify.checked, 0u);
+}
+
+TEST_P(PingPongs, Inlined) {
+  if (GetParam() == Provider::ernic) return;  // has no inline layout
+  for (const Op op : {Op::write, Op::send}) {
+    BenchOptions o = usual(GetParam(), op);
+    o.sizes = {1, 8, 31, 32};
+    o.inline_below = 32;
+    EXPECT_FALSE(run_bench(o, {}).failed);
+  }
+}
+
+TEST_P(PingPongs, DamageIsCounted) {
+  for (const Op op : {Op::write, Op::send})
+    for (const u32 bytes : {1u, 4u, 700u}) {  // of one byte, it is the byte by which a write is seen
+      BenchOptions o = faulty(GetParam(), op, Fault::corrupt, 0.05);
+      o.sizes = {bytes};
+      const BenchResult r = run_bench(o, {});
+      EXPECT_TRUE(r.failed);
+      const report::Cell& cell = r.cells.at(0);
+      EXPECT_GT(injected(cell, Fault::corrupt), 0u);
+      EXPECT_EQ(cell.verify.failed(), injected(cell, Fault::corrupt)) << name(op) << " " << bytes;
+      EXPECT_EQ(cell.metrics.ops, o.iterations);
+    }
+}
+
+TEST_P(PingPongs, WhatNeverArrivesEndsAtTheDeadline) {
+  BenchOptions o = faulty(GetParam(), Op::write, Fault::stale, 0.05);
+  o.timeout_s = 0.3;
+  const BenchResult r = run_bench(o, {});
+  EXPECT_TRUE(r.failed);
+  EXPECT_EQ(r.stop_reason, "timeout");
+  EXPECT_EQ(r.cells.at(0).errors.at("timeout"), 1u);
+  EXPECT_EQ(r.cells.at(0).errors.at("identity"), 0u);
+  EXPECT_EQ(injected(r.cells.at(0), Fault::stale), 1u);
+}
+
+TEST_P(PingPongs, ErrorStatusStopsItAndTheNextRepeatRecovers) {
+  for (const Op op : {Op::write, Op::send}) {
+    BenchOptions o = faulty(GetParam(), op, Fault::error, 0.02);
+    o.repeats = 3;
+    const BenchResult r = run_bench(o, {});
+    EXPECT_TRUE(r.failed);
+    const report::Cell& cell = r.cells.at(0);
+    EXPECT_EQ(cell.repeats.size(), 3u);
+    EXPECT_GT(injected(cell, Fault::error), 0u);
+    EXPECT_EQ(cell.errors.at("completion"), injected(cell, Fault::error));
+    EXPECT_EQ(cell.errors.at("identity"), 0u);
+    EXPECT_EQ(cell.errors.at("timeout"), 0u);
+  }
+}
+
+TEST_P(PingPongs, CompletionsThatComeTwiceOrNever) {
+  const BenchResult twice = run_bench(faulty(GetParam(), Op::write, Fault::duplicate, 0.05), {});
+  EXPECT_TRUE(twice.failed);
+  EXPECT_GT(injected(twice.cells.at(0), Fault::duplicate), 0u);
+  EXPECT_EQ(twice.cells.at(0).verify.duplicated, injected(twice.cells.at(0), Fault::duplicate));
+
+  BenchOptions o = faulty(GetParam(), Op::write, Fault::drop, 0.02);
+  o.timeout_s = 0.3;
+  const BenchResult never = run_bench(o, {});
+  EXPECT_TRUE(never.failed);
+  const report::Cell& cell = never.cells.at(0);
+  EXPECT_GT(injected(cell, Fault::drop), 0u);
+  EXPECT_EQ(cell.errors.at("skipped") + cell.errors.at("timeout"), injected(cell, Fault::drop));
+  EXPECT_EQ(cell.errors.at("identity"), 0u);
+}
+
+TEST(PingPong, Refusals) {
+  const auto refused = [](const BenchOptions& o, const std::string& what) {
+    try {
+      (void)run_bench(o, {});
+      ADD_FAILURE() << "not refused: " << what;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(what), std::string::npos) << e.what();
+    }
+  };
+  refused(usual(Provider::mlx5, Op::read), "--measure");
+  BenchOptions o = usual(Provider::mlx5, Op::write);
+  o.sizes = {8, 0};
+  refused(o, "--size");
+  o = usual(Provider::mlx5, Op::write);
+  o.initiator = Initiator::gpu;
+  refused(o, "--measure");
+  o = usual(Provider::mlx5, Op::write);
+  o.local_memory = Place::gpu;
+  o.verify = false;
+  refused(o, "--measure");
+  o = usual(Provider::mlx5, Op::write);
+  o.one_offset = true;
+  o.verify = false;
+  refused(o, "--offsets");
+}
+
+}  // namespace
+}  // namespace doorbell::rdma
