@@ -6,7 +6,7 @@
 // the rest is reported, because on a GPU that would hang or read garbage.
 #pragma once
 
-#include <doorbell/config.hpp>
+#include <doorbell/warp.hpp>
 
 #include <array>
 #include <barrier>
@@ -92,6 +92,16 @@ void run_warp(F f) {
       f(warp);
     });
   for (std::thread& t : lanes) t.join();
+}
+
+/// Calls f(warp) with one lane or with many threads.
+template <u32 N, class F>
+void collective(F f) {
+  if constexpr (N == 1) {
+    f(OneLane{});
+  } else {
+    run_warp<N>(f);
+  }
 }
 
 }  // namespace doorbell

@@ -53,4 +53,11 @@ void build_wqe(std::vector<Word16>& ring, const WorkRequest& wr, const RingPosit
   return "";
 }
 
+inline WorkRequest with_bytes(Op op, u32 bytes) {
+  WorkRequest wr;
+  wr.op = op;
+  wr.bytes = bytes;
+  return wr;
+}
+
 }  // namespace doorbell::rdma

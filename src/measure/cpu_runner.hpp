@@ -30,6 +30,7 @@ namespace cpu {
 
 inline constexpr u32 kIdlePollsPerYield = 512;
 inline constexpr u32 kRoundsPerReport = 1024;
+inline constexpr std::chrono::microseconds kLongestPause{100'000};  ///< between looks at a phase that goes on
 
 inline double seconds(const timeval& t) {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
@@ -144,13 +145,14 @@ class CpuRunner final : public Runner<typename Work::Phase, typename Work::Item>
         const std::scoped_lock lock(mutex);
         if (--left == 0) ended.notify_one();
       });
-    // This thread may share a processor with an initiator, so it looks seldom: when the phase has begun, 50
-    // times a second, and at the end.
-    for (auto pause = std::chrono::microseconds(500); pause.count() > 0;) {
+    // This thread may share a processor with an initiator, so the longer a phase lasts the more seldom it
+    // looks, ten times a second at last. It also looks when the phase is over.
+    bool over = false;
+    for (auto pause = std::chrono::microseconds(500); !over;
+         pause = std::min(2 * pause, cpu::kLongestPause)) {
       {
         std::unique_lock lock(mutex);
-        const bool over = ended.wait_for(lock, pause, [&] { return left == 0; });
-        pause = std::chrono::microseconds(over ? 0 : 20'000);
+        over = ended.wait_for(lock, pause, [&] { return left == 0; });
       }
       u64 done = 0;
       for (const Lane& l : lanes_) done += l.done.load(std::memory_order_relaxed);

@@ -51,8 +51,9 @@ struct PhaseOutcome {
   u64 end_ns_ = 0;
 };
 
-/// What the driving side watches while a phase runs: called about 50 times a second with the operations
-/// done so far (or nothing known: 0); returning true asks the loops to stop posting.
+/// What the driving side watches while a phase runs: called often at first, later at least ten times a
+/// second, with the operations done so far (or nothing known: 0); returning true asks the loops to stop
+/// posting.
 using Watch = std::function<bool(u64 done)>;
 
 /// One base for all runners of a path, whatever their Work.

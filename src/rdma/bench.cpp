@@ -117,6 +117,9 @@ class CellRun {
     if (s_.bytes > l.max_message)
       throw Error("--size", fmt::format("{} is not in 0..{}, the longest message of {}", s_.bytes,
                                         l.max_message, device_->name()));
+    if (s_.shape.requests > l.max_requests)
+      throw Error("--signal-every", fmt::format("{} is not in 1..{}, half of what a queue of {} holds",
+                                                s_.signal_every, l.max_requests / 2, device_->name()));
     if (s_.window > l.max_requests)
       throw Error("--in-flight", fmt::format("{} is not in 1..{}, the requests that a queue of {} holds",
                                              s_.window, l.max_requests, device_->name()));

@@ -62,6 +62,7 @@ Json cell_message(const BenchOptions& o, const CellPlan& c) {
           {"bytes", c.bytes},
           {"batch", c.batch},
           {"window", c.window},
+          {"signal_every", c.signal_every},
           {"one_offset", o.one_offset},
           {"ping_pong", c.shape.ping_pong},
           {"queue_pairs", c.shape.queue_pairs},
@@ -91,6 +92,7 @@ void read_cell_message(const Json& m, BenchOptions* o, CellPlan* c) {
   c->bytes = small(m, "bytes", 0, kMaxMessage);
   c->window = small(m, "window", 1, kMaxWindow);
   c->batch = small(m, "batch", 1, c->window);
+  c->signal_every = small(m, "signal_every", 1, kMaxWindow);
   const bool ping_pong = flag(m, "ping_pong");
   if (ping_pong && (c->window != kPingPongSlots || (o->op != Op::write && o->op != Op::send)))
     throw Error("the other end", "its ping-pong is not one of writes or sends");
@@ -102,6 +104,7 @@ void read_cell_message(const Json& m, BenchOptions* o, CellPlan* c) {
               .window = takes_receive(o->op) && o->op != Op::write_imm && !ping_pong
                             ? std::min(2 * c->window, kMaxWindow)
                             : c->window,
+              .requests = ping_pong ? 2 * c->signal_every : 0,
               .landing = landing_slots(o->op, Ends::remote, c->window),
               .one_offset = flag(m, "one_offset"),
               .ping_pong = ping_pong,

@@ -53,14 +53,14 @@ class PingPong {
       if (phase_->drain && idle_ >= kDrainPolls) return false;
     }
     if (clock_ - last_check_ >= phase_->check_ticks) housekeeping();
-    return phase_->drain || waiting_ || !over() || (!broken_ && !late() && outstanding() > 0);
+    return phase_->drain || waiting_ || !over() || (!broken_ && !late() && outstanding());
   }
 
   /// Adds everything counted so far to the OpStats. Call once, after the last step().
   void finish(const OneLane& lane) {
     if (first_) first_->add_odd(*out_);
     if (second_) second_->add_odd(*out_);
-    if (!phase_->drain && !broken_ && outstanding() > 0 && mine_.succeeded > 0) {
+    if (!phase_->drain && !broken_ && outstanding() && mine_.succeeded > 0) {
       // Its data arrived, but who sent it never heard of that.
       --mine_.succeeded;
       ++out_->timed_out;
@@ -95,9 +95,8 @@ class PingPong {
   [[nodiscard]] bool over() const { return draining_ || (first_ && first_->sent() == count_ && !waiting_); }
   [[nodiscard]] bool late() const { return clock_ - last_done_ >= phase_->timeout_ticks; }
   /// What the phase waits for at its end. An answering end alone leaves it to its next phase.
-  [[nodiscard]] u32 outstanding() const {
-    if (!first_) return 0;
-    return first_->outstanding() + (second_ ? second_->outstanding() : 0);
+  [[nodiscard]] bool outstanding() const {
+    return first_ && (first_->outstanding() || (second_ && second_->outstanding()));
   }
 
   /// The end that sends first.
@@ -105,7 +104,7 @@ class PingPong {
     if (!waiting_) {
       if (over() || !first_->room()) return false;
       sent_at_ = clock_ = Clock::now();
-      mine_.register_writes += first_->send();
+      mine_.register_writes += first_->send(first_->sent() + 1 == count_);
       ++mine_.sq_doorbells;
       waiting_ = true;
       return true;
@@ -118,8 +117,7 @@ class PingPong {
     ++mine_.succeeded;
     waiting_ = false;
     first_->take(mine_, *out_);
-    (void)first_->collect();
-    note_failures();
+    collect(*first_);
     return true;
   }
 
@@ -128,12 +126,11 @@ class PingPong {
     if (!second_->room() || broken_ || !second_->look()) return false;
     mine_.register_writes += second_->send();
     second_->take(mine_, *out_);
-    (void)second_->collect();
     if (!first_) {
       ++mine_.succeeded;
       last_done_ = clock_;
     }
-    note_failures();
+    collect(*second_);
     return true;
   }
 
@@ -142,6 +139,11 @@ class PingPong {
     return (second_ && second_->drain()) || any;
   }
 
+  void collect(End& end) {
+    if (end.outstanding() && end.collect()) note_failures();
+  }
+
+  /// Also for failures of what asked for no completion: their messages never arrive.
   void look_around() {
     clock_ = Clock::now();
     if (phase_->drain) return;
@@ -175,6 +177,8 @@ class PingPong {
     last_check_ = clock_;
     if (phase_->stop != nullptr && load_relaxed(phase_->stop) != 0 && !draining_)
       stop_posting(StopReason::requested);
+    if (phase_->duration_ticks != 0 && clock_ - begin_ >= phase_->duration_ticks && !draining_)
+      stop_posting(StopReason::duration);
     if (phase_->alive != nullptr && load_relaxed(phase_->alive) == 0) {
       stop_posting(StopReason::removed);
       aborted_ += waiting_ ? 1 : 0;
@@ -185,6 +189,8 @@ class PingPong {
       ++timed_out_;
       waiting_ = false;
       broken_ = true;
+    } else if (first_ && !waiting_ && late()) {
+      stop_posting(StopReason::timeout);  // completions are missing: there is no room for the next message
     }
   }
 

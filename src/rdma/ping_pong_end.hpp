@@ -5,8 +5,10 @@
 // ib_write_lat of perftest sees it: the last byte of message i is 1 + i % 255, and a NIC writes it last. A
 // SEND's arrival is its receive completion.
 //
-// An end's buffer has four slots: 0 and 1 are sent from, messages arrive in 2 and 3, both in turn. So an end
-// can answer first and look at the data afterwards: that slot is not written again before its next answer.
+// One message in so many asks for a completion, which says that those before have left too; one that fails
+// tells so itself. An end's buffer has four slots: 0 and 1 are sent from, messages arrive in 2 and 3, both in
+// turn. So an end can answer first and look at the data afterwards: that slot is not written again before its
+// next answer.
 #pragma once
 
 #include <doorbell/payload.hpp>
@@ -99,7 +101,8 @@ class PingPongEnd {
         memory_(memory),
         queue_(state),
         receives_before_(queue_.receives_completed()),
-        odd_before_(odd()) {
+        odd_before_(odd()),
+        signalled_(queue_.completed()) {
     if (phase.drain) return;
     outgoing().make(0);
     if (takes_receive(phase.op)) post_receives();
@@ -108,19 +111,21 @@ class PingPongEnd {
   [[nodiscard]] u64 sent() const { return sent_; }
   [[nodiscard]] u64 arrived() const { return arrived_; }
   [[nodiscard]] bool room() const { return queue_.room() > 0; }
-  /// Requests whose completion has not come.
-  [[nodiscard]] u32 outstanding() const { return queue_.posted() - queue_.completed(); }
+  /// A completion that was asked for has not come: its serial is ahead of the last one's.
+  [[nodiscard]] bool outstanding() const { return signalled_ - queue_.completed() - 1 < 0x7fffffff; }
   /// Of the first completion that was none of success.
   [[nodiscard]] Status status() const { return status_; }
   [[nodiscard]] typename Queue::State state() const { return queue_.state(); }
 
-  /// Sends the next message. There must be room(). Returns the register writes.
-  u32 send() {
+  /// Sends the next message; `last`: of the phase. There must be room(). Returns the register writes.
+  u32 send(bool last = false) {
     const PingPongMessages out = outgoing();
+    const bool signalled = last || ++unsignalled_ >= phase_->signal_every;
+    if (signalled) unsignalled_ = 0;
     queue_.post(kLane, 1, [&](u32) {
       WorkRequest r;
       r.op = phase_->op;
-      r.signalled = true;
+      r.signalled = signalled;
       r.bytes = phase_->bytes;
       r.lkey = memory_.lkey;
       r.rkey = memory_.peer_rkey;
@@ -134,6 +139,7 @@ class PingPongEnd {
       return r;
     });
     ++sent_;
+    if (signalled) signalled_ = queue_.posted();
     return queue_.ring(kLane);
   }
 
@@ -170,7 +176,7 @@ class PingPongEnd {
 
   /// Takes completions of what was sent; true when there was one.
   bool collect() {
-    const auto polled = queue_.poll(kLane, outstanding());
+    const auto polled = queue_.poll(kLane, 1);
     if (polled.count == 0) return false;
     note(polled.mine);
     return true;
@@ -233,6 +239,8 @@ class PingPongEnd {
   Queue queue_;
   u32 receives_before_;
   Odd odd_before_;
+  u32 signalled_;        // serial of the last request that asked for a completion
+  u32 unsignalled_ = 0;  // messages since
   u64 sent_ = 0;
   u64 arrived_ = 0;
   Status status_ = Status::ok;

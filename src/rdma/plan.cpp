@@ -23,6 +23,7 @@ constexpr u64 kMostByCount = 200'000;
 constexpr u64 kSingleBytes = u64{64} << 20;
 constexpr u64 kMostSingles = 1000;
 constexpr u64 kLeastSingles = 10;
+constexpr u32 kMessagesASignal = 16;  // of a ping-pong
 
 [[noreturn]] void refuse(const char* option, const std::string& why, const std::string& hint = {}) {
   throw Error(option, why, hint);
@@ -78,15 +79,16 @@ CellPlan plan_cell(const BenchOptions& o, Part part, u32 bytes) {
   }
   // Buffers of so many slots; one message is under way.
   if (part == Part::ping_pong) c.window = kPingPongSlots;
-  c.signal_every = o.signal_every != 0 ? o.signal_every : c.batch;
+  const bool ping_pong = part == Part::ping_pong;
+  c.signal_every = o.signal_every != 0 ? o.signal_every : ping_pong ? kMessagesASignal : c.batch;
   c.inlined = c.bytes <= o.inline_below && o.inline_below > 0;
   c.count = o.iterations != 0 ? o.iterations : natural_count(part, c.bytes, c.window);
   if (part == Part::rate && o.duration_s > 0) c.count = ~u64{0};
-  const bool ping_pong = part == Part::ping_pong;
   c.shape = {.ends = ping_pong && o.ends == Ends::self ? Ends::pair : o.ends,
              .role = Role::initiator,
              .queue_pairs = part == Part::rate ? o.queue_pairs : 1,
              .window = c.window,
+             .requests = ping_pong ? 2 * c.signal_every : 0,
              .landing = landing_slots(o.op, o.ends, c.window),
              .one_offset = o.one_offset,
              .ping_pong = ping_pong,

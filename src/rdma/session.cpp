@@ -11,6 +11,8 @@
 #include <doorbell/rdma/mlx5.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "measure/cpu_runner.hpp"
 #include "rdma/op_work.hpp"
 #include "rdma/ping_pong.hpp"
@@ -42,7 +44,7 @@ Session::Session(Device& device, std::shared_ptr<gpu::Gpu> gpu, const SessionSha
   const u64 slot = slot_bytes(shape.bytes);
   const u64 stride = shape.one_offset ? 0 : slot;
   const auto buffer = [&](u32 slots) { return shape.one_offset ? slot : slot * slots; };
-  const QueuePairShape queue = {.sq_requests = shape.window,
+  const QueuePairShape queue = {.sq_requests = std::max(shape.window, shape.requests),
                                 .rq_requests = shape.window + 1,
                                 .max_inline = shape.max_inline,
                                 .queue_memory = shape.queue_memory};

@@ -29,6 +29,7 @@ struct SessionShape {
   Role role = Role::initiator;
   u32 queue_pairs = 1;  ///< connections
   u32 window = 1;
+  u32 requests = 0;         ///< of each send queue; 0: the window's
   u32 landing = 0;          ///< OpPhase::landing
   bool one_offset = false;  ///< every operation of a queue pair from and to the same bytes, unverified
   bool ping_pong = false;   ///< both ends send (ping_pong_end.hpp); not with Ends::self

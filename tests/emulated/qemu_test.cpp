@@ -343,7 +343,7 @@ TEST_F(Qemu, AStopLeavesAPartialResult) {
   measure::StopFlag stop;
   u32 looks = 0;
   const BenchResult r = run_bench(o, {.stop = &stop, .progress = [&](double, const std::string&) {
-                                        if (++looks == 60) stop.request(SIGINT);
+                                        if (++looks == 20) stop.request(SIGINT);
                                       }});
   EXPECT_FALSE(r.failed);
   EXPECT_EQ(r.stop_reason, "signal");
@@ -356,7 +356,7 @@ BenchResult disturb(BenchOptions o, int signal) {
   o.batch = 8;
   u32 looks = 0;
   return run_bench(o, {.stop = nullptr, .progress = [&](double, const std::string&) {
-                         if (++looks != 30) return;
+                         if (++looks != 8) return;
                          for (const pid_t pid : children()) kill(pid, signal);
                        }});
 }

@@ -436,7 +436,7 @@ TEST_F(File, AStopLeavesAPartialResult) {
     std::atomic<u32> looks = 0;
     const u64 begin = wall_ns();
     const BenchResult r = run_bench(o, {.stop = &stop, .progress = [&](double, const std::string&) {
-                                          if (++looks == 60) stop.request(SIGINT);
+                                          if (++looks == 20) stop.request(SIGINT);
                                         }});
     EXPECT_LT(wall_ns() - begin, 60'000'000'000u);
     EXPECT_FALSE(r.failed);
@@ -460,8 +460,8 @@ TEST_F(File, TruncatedDuringTheRun) {
     measure::StopFlag stop;
     u32 looks = 0;
     const BenchResult r = run_bench(o, {.stop = &stop, .progress = [&](double, const std::string&) {
-                                          if (++looks == 30) std::filesystem::resize_file(path, kMiB + 100);
-                                          if (looks == 60) stop.request(SIGINT);
+                                          if (++looks == 8) std::filesystem::resize_file(path, kMiB + 100);
+                                          if (looks == 20) stop.request(SIGINT);
                                         }});
     EXPECT_TRUE(r.failed);
     EXPECT_EQ(r.stop_reason, "signal");
@@ -488,9 +488,9 @@ TEST_F(File, WritesThatFail) {
     measure::StopFlag stop;
     u32 looks = 0;
     const BenchResult r = run_bench(o, {.stop = &stop, .progress = [&](double, const std::string&) {
-                                          if (++looks == 30 && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) != 0)
+                                          if (++looks == 8 && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) != 0)
                                             ADD_FAILURE();
-                                          if (looks == 60) stop.request(SIGINT);
+                                          if (looks == 20) stop.request(SIGINT);
                                         }});
     EXPECT_TRUE(r.failed);
     EXPECT_GT(r.cell.metrics.ops, 0u);

@@ -81,6 +81,14 @@ TEST_P(PingPongs, LatencyIsHalfOfTheRoundTrip) {
   EXPECT_EQ(cell.verify.checked, 0u);
 }
 
+TEST_P(PingPongs, AWarmUpEnds) {
+  BenchOptions o = usual(GetParam(), Op::send);
+  o.warmup_s = 0.02;
+  const BenchResult r = run_bench(o, {});
+  EXPECT_FALSE(r.failed);
+  EXPECT_EQ(r.cells.at(0).metrics.ops, o.iterations);
+}
+
 TEST_P(PingPongs, Inlined) {
   if (GetParam() == Provider::ernic) return;  // has no inline layout
   for (const Op op : {Op::write, Op::send}) {
@@ -132,12 +140,15 @@ TEST_P(PingPongs, ErrorStatusStopsItAndTheNextRepeatRecovers) {
 }
 
 TEST_P(PingPongs, CompletionsThatComeTwiceOrNever) {
-  const BenchResult twice = run_bench(faulty(GetParam(), Op::write, Fault::duplicate, 0.05), {});
+  BenchOptions o = faulty(GetParam(), Op::write, Fault::duplicate, 0.05);
+  o.signal_every = 2;
+  const BenchResult twice = run_bench(o, {});
   EXPECT_TRUE(twice.failed);
   EXPECT_GT(injected(twice.cells.at(0), Fault::duplicate), 0u);
   EXPECT_EQ(twice.cells.at(0).verify.duplicated, injected(twice.cells.at(0), Fault::duplicate));
 
-  BenchOptions o = faulty(GetParam(), Op::write, Fault::drop, 0.02);
+  o = faulty(GetParam(), Op::write, Fault::drop, 0.04);
+  o.signal_every = 1;
   o.timeout_s = 0.3;
   const BenchResult never = run_bench(o, {});
   EXPECT_TRUE(never.failed);
@@ -145,6 +156,16 @@ TEST_P(PingPongs, CompletionsThatComeTwiceOrNever) {
   EXPECT_GT(injected(cell, Fault::drop), 0u);
   EXPECT_EQ(cell.errors.at("skipped") + cell.errors.at("timeout"), injected(cell, Fault::drop));
   EXPECT_EQ(cell.errors.at("identity"), 0u);
+}
+
+TEST_P(PingPongs, WithoutAnyCompletionThereIsNoRoomAtLast) {
+  BenchOptions o = faulty(GetParam(), Op::write, Fault::drop, 1);
+  o.timeout_s = 0.3;
+  const BenchResult r = run_bench(o, {});
+  EXPECT_TRUE(r.failed);
+  EXPECT_EQ(r.stop_reason, "timeout");
+  EXPECT_LE(r.cells.at(0).metrics.ops, 32u);  // twice as many as ask for one completion
+  EXPECT_EQ(r.cells.at(0).errors.at("identity"), 0u);
 }
 
 TEST(PingPong, Refusals) {

@@ -30,12 +30,6 @@ constexpr Provider provider_of() {
   else return Provider::ernic;
 }
 
-template <u32 N, class F>
-void collective(F f) {
-  if constexpr (N == 1) f(OneLane{});
-  else run_warp<N>(f);
-}
-
 std::unique_ptr<Device> open_one(Provider provider) {
   return open_device({.spec = "model", .provider = provider, .queue_pairs = 2});
 }

@@ -1,5 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
 
-doorbell_test(rdma_formats_test unit ${CMAKE_CURRENT_LIST_DIR}/rdma_formats_test.cpp)
+doorbell_test(rdma_formats_test unit ${CMAKE_CURRENT_LIST_DIR}/rdma_formats_test.cpp
+              ${CMAKE_CURRENT_LIST_DIR}/rdma_format_refusals_test.cpp ${CMAKE_CURRENT_LIST_DIR}/rdma_words_test.cpp)
 doorbell_test(rdma_queue_pair_test unit ${CMAKE_CURRENT_LIST_DIR}/rdma_queue_pair_test.cpp)
