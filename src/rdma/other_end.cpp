@@ -94,8 +94,11 @@ void read_cell_message(const Json& m, BenchOptions* o, CellPlan* c) {
   c->batch = small(m, "batch", 1, c->window);
   c->signal_every = small(m, "signal_every", 1, kMaxWindow);
   const bool ping_pong = flag(m, "ping_pong");
-  if (ping_pong && (c->window != kPingPongSlots || (o->op != Op::write && o->op != Op::send)))
+  const bool one_offset = flag(m, "one_offset");
+  if (ping_pong && (c->window != kPingPongSlots || (o->op != Op::write && o->op != Op::send) || one_offset ||
+                    (o->op == Op::write && c->bytes == 0)))
     throw Error("the other end", "its ping-pong is not one of writes or sends");
+  if (one_offset && o->verify) throw Error("the other end", "its operations share their bytes, unchecked");
   c->shape = {.ends = Ends::remote,
               .role = Role::responder,
               .queue_pairs = small(m, "queue_pairs", 1, kMostQueuePairs),
@@ -106,7 +109,7 @@ void read_cell_message(const Json& m, BenchOptions* o, CellPlan* c) {
                             : c->window,
               .requests = ping_pong ? 2 * c->signal_every : 0,
               .landing = landing_slots(o->op, Ends::remote, c->window),
-              .one_offset = flag(m, "one_offset"),
+              .one_offset = one_offset,
               .ping_pong = ping_pong,
               .bytes = c->bytes,
               .connection = o->connection};

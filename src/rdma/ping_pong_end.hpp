@@ -14,8 +14,6 @@
 #include <doorbell/payload.hpp>
 #include <doorbell/rdma/op_types.hpp>
 
-#include <span>
-
 namespace doorbell::rdma {
 
 inline constexpr u32 kPingPongSlots = 4;

@@ -5,6 +5,7 @@
 doorbell_test(verbs_queue_pair_test unit ${CMAKE_CURRENT_LIST_DIR}/verbs_queue_pair_test.cpp)
 # What two processes of an RDMA run tell each other, over the loopback interface.
 doorbell_test(rdma_exchange_test unit ${CMAKE_CURRENT_LIST_DIR}/rdma_exchange_test.cpp)
+doorbell_test(rdma_cell_message_test unit ${CMAKE_CURRENT_LIST_DIR}/rdma_cell_message_test.cpp)
 
 # The device over a made-up libibverbs.
 doorbell_fake_driver(fake_verbs ibverbs fake_verbs.cpp)

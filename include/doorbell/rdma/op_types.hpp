@@ -49,8 +49,8 @@ struct OpPhase {
 
 /// One queue pair's share of a phase and where its memory lies. Slot s of a buffer is at s * stride.
 struct OpQueue {
-  u8* local = nullptr;   ///< the initiator's buffers, in its addresses
-  u8* remote = nullptr;  ///< the responder's; null when they are in another process (`local`: likewise)
+  u8* local = nullptr;   ///< the initiator's buffers, in its addresses; null in another process than its
+  u8* remote = nullptr;  ///< the responder's, likewise
   u64 local_iova = 0;
   u64 remote_iova = 0;
   u32 lkey = 0;
