@@ -172,7 +172,7 @@ class CellRun {
     const double goal = static_cast<double>(s_.count) * static_cast<double>(session_.queues().size());
     const u64 begin = wall_ns();
     measure::RepeatTally t;
-    if (other_ != nullptr) other_->begin(p);
+    if (other_ != nullptr) other_->begin({p.generation, session_.queues().front().count});
     const measure::PhaseOutcome out = runner_->run(p, session_.queues(), o_.substeps, [&](u64 done) {
       if (watch_.progress) {
         const double elapsed = static_cast<double>(wall_ns() - begin) * 1e-9;

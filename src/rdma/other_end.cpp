@@ -115,6 +115,14 @@ void read_cell_message(const Json& m, BenchOptions* o, CellPlan* c) {
               .connection = o->connection};
 }
 
+Json phase_message(const PhaseMessage& p) {
+  return {{"generation", p.generation}, {"count", p.count}};
+}
+
+PhaseMessage read_phase_message(const Json& m) {
+  return {number(m, "generation", 0, ~u64{0}), number(m, "count", 0, ~u64{0})};
+}
+
 Json stats_message(const OpStats& s) {
   Json m = Json::object();
   for (const auto& [key, field] : kReported) m[key] = s.*field;
@@ -158,8 +166,8 @@ void OtherEnd::open(const BenchOptions& options, const CellPlan& plan, Session& 
   exchange_.barrier("connected");
 }
 
-void OtherEnd::begin(const OpPhase& phase) {
-  exchange_.send("phase", {{"generation", phase.generation}});
+void OtherEnd::begin(const PhaseMessage& phase) {
+  exchange_.send("phase", phase_message(phase));
   (void)exchange_.receive("ready");
 }
 

@@ -16,6 +16,14 @@ namespace doorbell::rdma {
 /// Reads it back, checking every number. Throws doorbell::Error.
 void read_cell_message(const nlohmann::ordered_json& message, BenchOptions* options, CellPlan* plan);
 
+/// What the client says when a phase begins.
+struct PhaseMessage {
+  u64 generation = 0;  ///< OpPhase::generation
+  u64 count = 0;       ///< operations of each queue pair; ~0: nobody knows
+};
+[[nodiscard]] nlohmann::ordered_json phase_message(const PhaseMessage& phase);
+[[nodiscard]] PhaseMessage read_phase_message(const nlohmann::ordered_json& message);
+
 [[nodiscard]] nlohmann::ordered_json stats_message(const OpStats& stats);
 [[nodiscard]] OpStats read_stats_message(const nlohmann::ordered_json& message);
 
@@ -27,7 +35,7 @@ class OtherEnd {
   /// Makes the other end ready for a cell and connects the session's queue pairs to it.
   void open(const BenchOptions& options, const CellPlan& plan, Session& session);
   /// Before each phase; returns when the other end's buffers and receives are there.
-  void begin(const OpPhase& phase);
+  void begin(const PhaseMessage& phase);
   /// After it: how many operations each queue pair did. What the other end found.
   [[nodiscard]] measure::PhaseOutcome end(const measure::PhaseOutcome& mine);
   /// No more cells.

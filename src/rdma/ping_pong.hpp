@@ -31,8 +31,8 @@ class PingPong {
       incoming(phase, memory(true)).clear();
       if (answers) incoming(phase, memory(false)).clear();
     }
-    if (starts) first_.emplace(phase, memory(true), state.own);
-    if (answers) second_.emplace(phase, memory(false), starts ? state.peer : state.own);
+    if (starts) first_.emplace(phase, memory(true), queue.count, state.own);
+    if (answers) second_.emplace(phase, memory(false), queue.count, starts ? state.peer : state.own);
     begin_ns_ = Clock::wall_ns();
     begin_ = clock_ = last_check_ = last_done_ = Clock::now();
   }
@@ -104,7 +104,7 @@ class PingPong {
     if (!waiting_) {
       if (over() || !first_->room()) return false;
       sent_at_ = clock_ = Clock::now();
-      mine_.register_writes += first_->send(first_->sent() + 1 == count_);
+      mine_.register_writes += first_->send();
       ++mine_.sq_doorbells;
       waiting_ = true;
       return true;
@@ -123,7 +123,7 @@ class PingPong {
 
   /// The other end: answers first and looks at the data then.
   bool answer() {
-    if (!second_->room() || broken_ || !second_->look()) return false;
+    if (broken_ || !second_->room() || !second_->look()) return false;
     mine_.register_writes += second_->send();
     second_->take(mine_, *out_);
     if (!first_) {

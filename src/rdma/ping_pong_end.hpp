@@ -4,6 +4,8 @@
 // One end of a ping-pong: sends a message for each that arrives. A WRITE's arrival is seen in memory, as
 // ib_write_lat of perftest sees it: the last byte of message i is 1 + i % 255, and a NIC writes it last. A
 // SEND's arrival is its receive completion.
+// A message's request is written while the other's is under way, so that only the doorbell is missing when
+// that arrives.
 //
 // One message in so many asks for a completion, which says that those before have left too; one that fails
 // tells so itself. An end's buffer has four slots: 0 and 1 are sent from, messages arrive in 2 and 3, both in
@@ -93,51 +95,38 @@ inline PingPongMessages incoming(const OpPhase& phase, const PingPongMemory& mem
 template <class Queue>
 class PingPongEnd {
  public:
-  /// Makes the first message and posts the first receives. All three must outlive it.
-  PingPongEnd(const OpPhase& phase, const PingPongMemory& memory, const typename Queue::State& state)
+  /// Posts the first receives. `phase` and `state` must outlive it. `count`: messages that it sends; ~0:
+  /// nobody knows.
+  PingPongEnd(const OpPhase& phase, const PingPongMemory& memory, u64 count,
+              const typename Queue::State& state)
       : phase_(&phase),
+        count_(count),
         memory_(memory),
         queue_(state),
         receives_before_(queue_.receives_completed()),
         odd_before_(odd()),
         signalled_(queue_.completed()) {
     if (phase.drain) return;
-    outgoing().make(0);
     if (takes_receive(phase.op)) post_receives();
+    write_ahead();
   }
 
   [[nodiscard]] u64 sent() const { return sent_; }
   [[nodiscard]] u64 arrived() const { return arrived_; }
-  [[nodiscard]] bool room() const { return queue_.room() > 0; }
+  /// For the next message's request.
+  [[nodiscard]] bool room() const { return written_ || queue_.room() > 0; }
   /// A completion that was asked for has not come: its serial is ahead of the last one's.
   [[nodiscard]] bool outstanding() const { return signalled_ - queue_.completed() - 1 < 0x7fffffff; }
   /// Of the first completion that was none of success.
   [[nodiscard]] Status status() const { return status_; }
   [[nodiscard]] typename Queue::State state() const { return queue_.state(); }
 
-  /// Sends the next message; `last`: of the phase. There must be room(). Returns the register writes.
-  u32 send(bool last = false) {
-    const PingPongMessages out = outgoing();
-    const bool signalled = last || ++unsignalled_ >= phase_->signal_every;
-    if (signalled) unsignalled_ = 0;
-    queue_.post(kLane, 1, [&](u32) {
-      WorkRequest r;
-      r.op = phase_->op;
-      r.signalled = signalled;
-      r.bytes = phase_->bytes;
-      r.lkey = memory_.lkey;
-      r.rkey = memory_.peer_rkey;
-      r.local = memory_.own_iova + out.from(sent_) * memory_.stride;
-      r.remote = memory_.peer_iova + out.to(sent_) * memory_.stride;
-      r.imm = static_cast<u32>(sent_);
-      if (phase_->inlined) {
-        r.inlined = true;
-        r.payload = memory_.own + out.from(sent_) * memory_.stride;
-      }
-      return r;
-    });
+  /// Sends the next message. There must be room(). Returns the register writes.
+  u32 send() {
+    if (!written_) write();
+    if (asks_) signalled_ = queue_.posted();
+    written_ = false;
     ++sent_;
-    if (signalled) signalled_ = queue_.posted();
     return queue_.ring(kLane);
   }
 
@@ -169,7 +158,7 @@ class PingPongEnd {
     in.poison(arrived_ + 2);
     ++arrived_;
     if (takes_receive(phase_->op)) post_receives();
-    outgoing().make(sent_);
+    write_ahead();
   }
 
   /// Takes completions of what was sent; true when there was one.
@@ -216,6 +205,35 @@ class PingPongEnd {
     const bool right = *in.marker(arrived_) == PingPongMessages::mark(arrived_) && !wrong_length_;
     return right ? worst : pattern::Checked{pattern::Verdict::corrupt, in.name(arrived_).address};
   }
+  /// While the other end's message is under way. A request that is never sent would spoil the next phase, so
+  /// there must be a next message.
+  void write_ahead() {
+    if (count_ != ~u64{0} && sent_ < count_ && room()) write();
+  }
+  void write() {
+    const PingPongMessages out = outgoing();
+    out.make(sent_);
+    const bool signalled = sent_ + 1 == count_ || ++unsignalled_ >= phase_->signal_every;
+    if (signalled) unsignalled_ = 0;
+    queue_.post(kLane, 1, [&](u32) {
+      WorkRequest r;
+      r.op = phase_->op;
+      r.signalled = signalled;
+      r.bytes = phase_->bytes;
+      r.lkey = memory_.lkey;
+      r.rkey = memory_.peer_rkey;
+      r.local = memory_.own_iova + out.from(sent_) * memory_.stride;
+      r.remote = memory_.peer_iova + out.to(sent_) * memory_.stride;
+      r.imm = static_cast<u32>(sent_);
+      if (phase_->inlined) {
+        r.inlined = true;
+        r.payload = memory_.own + out.from(sent_) * memory_.stride;
+      }
+      return r;
+    });
+    asks_ = signalled;
+    written_ = true;
+  }
   void note(const Completion& c) {
     if (!c.ignore && c.status != Status::ok && status_ == Status::ok) status_ = c.status;
   }
@@ -233,12 +251,15 @@ class PingPongEnd {
   }
 
   const OpPhase* phase_;
+  u64 count_;
   PingPongMemory memory_;
   Queue queue_;
   u32 receives_before_;
   Odd odd_before_;
-  u32 signalled_;        // serial of the last request that asked for a completion
-  u32 unsignalled_ = 0;  // messages since
+  u32 signalled_;         // serial of the last request that asked for a completion
+  u32 unsignalled_ = 0;   // messages since
+  bool written_ = false;  // the next message's request, but not its doorbell
+  bool asks_ = false;     // it asks for a completion
   u64 sent_ = 0;
   u64 arrived_ = 0;
   Status status_ = Status::ok;

@@ -36,8 +36,9 @@ class ServedCell {
   }
 
   void phase(const Json& message, ServeResult* result) {
-    OpPhase p = phase_of(message.at("generation").get<u64>());
-    prepare(p);
+    const PhaseMessage what = read_phase_message(message);
+    OpPhase p = phase_of(what.generation);
+    prepare(p, what.count);
     std::vector<OpStats> stats;
     std::vector<u64> done;
     const bool takes_part = takes_receive(p.op) || plan_.shape.ping_pong;
@@ -90,11 +91,12 @@ class ServedCell {
   }
 
   /// What the client's operations find here.
-  void prepare(OpPhase& p) {
+  void prepare(OpPhase& p, u64 count) {
     const OneLane lane;
     for (OpQueue& q : session_->queues()) {
       q.count = ~u64{0};
       if (plan_.shape.ping_pong) {
+        q.count = count;  // of its answers
         const PingPongMemory memory = PingPongMemory::of(q, false);
         incoming(p, memory).clear();
         continue;

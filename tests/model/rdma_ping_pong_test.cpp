@@ -6,9 +6,14 @@
 #include <doorbell/error.hpp>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <csignal>
 #include <string>
+#include <thread>
 
+#include "measure/clock.hpp"
 #include "rdma/bench.hpp"
+#include "rdma/ping_pong_end.hpp"
 
 namespace doorbell::rdma {
 namespace {
@@ -166,6 +171,73 @@ TEST_P(PingPongs, WithoutAnyCompletionThereIsNoRoomAtLast) {
   EXPECT_EQ(r.stop_reason, "timeout");
   EXPECT_LE(r.cells.at(0).metrics.ops, 32u);  // twice as many as ask for one completion
   EXPECT_EQ(r.cells.at(0).errors.at("identity"), 0u);
+}
+
+/// As two processes have it: each end has a session of its own, and the answering one does not know when it
+/// is over.
+TEST_P(PingPongs, TheAnsweringEndAlone) {
+  const auto device = open_device({.spec = "model", .provider = GetParam(), .queue_pairs = 2});
+  for (const Op op : {Op::write, Op::send}) {
+    SessionShape shape;
+    shape.ends = Ends::remote;
+    shape.window = kPingPongSlots;
+    shape.requests = 32;
+    shape.ping_pong = true;
+    shape.bytes = 100;
+    Session first(*device, nullptr, shape);
+    shape.role = Role::responder;
+    Session second(*device, nullptr, shape);
+    first.connect(second.endpoints(), second.keys());
+    second.connect(first.endpoints(), first.keys());
+    const auto plays = first.runner(1);
+    const auto answers = second.runner(1);
+    OpPhase p;
+    p.op = op;
+    p.verify = true;
+    p.bytes = shape.bytes;
+    p.window = shape.window;
+    p.signal_every = 16;
+    p.timeout_ticks = p.late_ticks = plays->ticks(60);
+    p.check_ticks = plays->ticks(measure::kCheckIntervalS);
+    for (const u64 count : {1u, 2u, 33u, 500u})
+      for (const bool told : {true, false}) {
+        OpPhase other = p;
+        other.role = Role::responder;
+        first.queues()[0].count = count;
+        second.queues()[0].count = told ? count : ~u64{0};
+        incoming(other, PingPongMemory::of(second.queues()[0], false)).clear();
+        std::atomic<bool> over = false;
+        measure::PhaseOutcome theirs;
+        std::thread thread(
+            [&] { theirs = answers->run(other, second.queues(), false, [&](u64) { return over.load(); }); });
+        const measure::PhaseOutcome mine = plays->run(p, first.queues(), false, {});
+        over = true;
+        thread.join();
+        for (const OpStats& s : {mine.queues[0], theirs.queues[0]}) {
+          EXPECT_EQ(s.succeeded, count) << name(op) << " " << told;
+          EXPECT_EQ(s.checked, count);
+          EXPECT_EQ(s.failed + s.timed_out + s.corrupt + s.missing + s.stale + s.misplaced + s.duplicated +
+                        s.skipped + s.protocol,
+                    0u);
+        }
+        EXPECT_EQ(mine.queues[0].posted, count);
+        p.generation += count + 2;
+      }
+  }
+}
+
+TEST_P(PingPongs, AStopLeavesAPartialResultAtOnce) {
+  BenchOptions o = usual(GetParam(), Op::write);
+  o.iterations = u64{1} << 40;
+  o.signal_every = 1;  // so the request that is written and not sent asks for a completion
+  measure::StopFlag stop;
+  const u64 begin = wall_ns();
+  const BenchResult r = run_bench(
+      o, {.stop = &stop, .progress = [&](double, const std::string&) { (void)stop.request(SIGINT); }});
+  EXPECT_FALSE(r.failed);
+  EXPECT_EQ(r.stop_reason, "signal");
+  EXPECT_EQ(r.cells.at(0).errors.at("identity"), 0u);
+  EXPECT_LT(wall_ns() - begin, 30'000'000'000u) << "it waited for what was never sent";
 }
 
 TEST(PingPong, Refusals) {

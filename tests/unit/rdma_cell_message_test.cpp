@@ -101,6 +101,15 @@ TEST(RdmaCellMessage, FieldsOutOfRangeAreNamed) {
   expect_refused(good, "op", 99u, "'op'");
 }
 
+TEST(RdmaCellMessage, OfAPhase) {
+  const PhaseMessage p = read_phase_message(phase_message({u64{5} << 32, ~u64{0}}));
+  EXPECT_EQ(p.generation, u64{5} << 32);
+  EXPECT_EQ(p.count, ~u64{0});
+  for (const char* bad :
+       {"{}", R"({"generation":1})", R"({"generation":1,"count":-1})", R"({"generation":"1","count":1})"})
+    EXPECT_THROW((void)read_phase_message(Json::parse(bad)), Error) << bad;
+}
+
 TEST(RdmaCellMessage, WhatDoesNotGoTogether) {
   BenchOptions o = options(Op::write, 64);
   expect_refused(cell_message(o, plan_cell(o, Part::rate, 64)), "one_offset", true, "share their bytes");
