@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 
+#include "idle_gpu.hpp"
 #include "pci/iommu_space.hpp"
 #include "pci_machine.hpp"
 
@@ -49,11 +50,9 @@ class FakeIommu final : public IommuMapper {
 };
 
 /// A GPU that registers host memory and exports its own; no more of it is needed here.
-class FakeGpu final : public gpu::Gpu {
+class FakeGpu final : public IdleGpu {
  public:
-  const gpu::Info& info() const override { return info_; }
   void* allocate(u64 bytes) override { return std::calloc(1, bytes); }
-  void free(void* p) noexcept override { std::free(p); }
   void* allocate_pinned(u64) override { throw Error("the GPU's own pinned memory", "nobody may ask for it"); }
   void free_pinned(void*) noexcept override {}
   void* register_host(void* p, u64, bool) override {
@@ -61,16 +60,6 @@ class FakeGpu final : public gpu::Gpu {
     return p;
   }
   void unregister_host(void*) noexcept override { --registered; }
-  void copy(void*, const void*, u64) override {}
-  void copy(std::span<const gpu::Copy>) override {}
-  void fill_zero(void*, u64) override {}
-  void reach(gpu::Gpu&) override {}
-  gpu::Stream create_stream() override { return {}; }
-  void destroy(gpu::Stream) noexcept override {}
-  gpu::Kernel kernel(const std::string&) override { return {}; }
-  void launch(gpu::Kernel, const Launch&, gpu::Stream, std::span<void*>) override {}
-  bool finished(gpu::Stream) override { return true; }
-  bool wait(gpu::Stream, u64) override { return true; }
   int export_dmabuf(void*, u64) override {
     if (!exports) throw Error("export", "no dma-buf in this driver");
     return open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -78,9 +67,6 @@ class FakeGpu final : public gpu::Gpu {
 
   int registered = 0;
   bool exports = true;
-
- private:
-  gpu::Info info_;
 };
 
 struct Iommu : ::testing::Test {

@@ -24,6 +24,7 @@
 #include "cxi/libcxi/device.hpp"
 #include "cxi/libcxi/library.hpp"
 #include "cxi/loopback.hpp"
+#include "idle_gpu.hpp"
 
 namespace doorbell::cxi {
 
@@ -97,14 +98,9 @@ inline void expect_says(const std::string& said, const std::string& part) {
 }
 
 /// A GPU that exports dma-bufs and lends its pages; "device" addresses of registered pages are shifted.
-class FakeGpu final : public gpu::Gpu {
+class FakeGpu final : public IdleGpu {
  public:
   static constexpr u64 kShift = u64{1} << 40;
-  [[nodiscard]] const gpu::Info& info() const override { return info_; }
-  [[nodiscard]] void* allocate(u64 bytes) override { return std::aligned_alloc(65536, bytes); }
-  void free(void* p) noexcept override { std::free(p); }
-  [[nodiscard]] void* allocate_pinned(u64 bytes) override { return std::aligned_alloc(4096, bytes); }
-  void free_pinned(void* p) noexcept override { std::free(p); }
   [[nodiscard]] void* register_host(void* p, u64 bytes, bool mmio) override {
     if (mmio && refuse_registers) throw Error("registers", "not for this GPU", "another driver");
     registered.push_back({p, bytes, mmio});
@@ -114,16 +110,6 @@ class FakeGpu final : public gpu::Gpu {
     std::erase_if(registered, [&](const Given& g) { return g.p == p; });
     calls_at_release = calls();
   }
-  void copy(void*, const void*, u64) override {}
-  void copy(std::span<const gpu::Copy>) override {}
-  void fill_zero(void*, u64) override {}
-  void reach(gpu::Gpu&) override {}
-  [[nodiscard]] gpu::Stream create_stream() override { return {}; }
-  void destroy(gpu::Stream) noexcept override {}
-  [[nodiscard]] gpu::Kernel kernel(const std::string&) override { return {}; }
-  void launch(gpu::Kernel, const Launch&, gpu::Stream, std::span<void*>) override {}
-  [[nodiscard]] bool finished(gpu::Stream) override { return true; }
-  [[nodiscard]] bool wait(gpu::Stream, u64) override { return true; }
   [[nodiscard]] int export_dmabuf(void*, u64) override { return exported = ::dup(STDOUT_FILENO); }
 
   struct Given {
@@ -135,9 +121,6 @@ class FakeGpu final : public gpu::Gpu {
   Lines calls_at_release;
   bool refuse_registers = false;
   int exported = -1;
-
- private:
-  gpu::Info info_;
 };
 
 /// What the loopback tool makes, in its order; members go in the reverse one.

@@ -20,6 +20,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "idle_gpu.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/mlx5dv/device.hpp"
 
@@ -63,7 +64,7 @@ void expect_says(const std::string& said, const std::string& part) {
 }
 
 /// A GPU that sees host memory at other addresses, and takes no page twice.
-class FakeGpu final : public gpu::Gpu {
+class FakeGpu final : public IdleGpu {
  public:
   static constexpr u64 kShift = u64{1} << 40;
   struct Registered {
@@ -75,13 +76,6 @@ class FakeGpu final : public gpu::Gpu {
   u32 calls = 0;
   u32 fail_at = 0;  ///< this call of register_host, from 1
 
-  [[nodiscard]] const gpu::Info& info() const override { return info_; }
-  [[nodiscard]] void* allocate(u64 bytes) override {
-    return std::aligned_alloc(65536, (bytes + 65535) & ~65535ull);
-  }
-  void free(void* p) noexcept override { std::free(p); }
-  [[nodiscard]] void* allocate_pinned(u64 bytes) override { return allocate(bytes); }
-  void free_pinned(void* p) noexcept override { std::free(p); }
   [[nodiscard]] void* register_host(void* p, u64 bytes, bool mmio) override {
     if (++calls == fail_at) throw Error("register", "not permitted", "PeerMappingOverride");
     const auto begin = reinterpret_cast<u64>(p);
@@ -98,20 +92,6 @@ class FakeGpu final : public gpu::Gpu {
         std::erase_if(registered, [p](const Registered& r) { return r.begin == reinterpret_cast<u64>(p); }),
         1u);
   }
-  void copy(void*, const void*, u64) override {}
-  void copy(std::span<const gpu::Copy>) override {}
-  void fill_zero(void*, u64) override {}
-  void reach(gpu::Gpu&) override {}
-  [[nodiscard]] gpu::Stream create_stream() override { return {}; }
-  void destroy(gpu::Stream) noexcept override {}
-  [[nodiscard]] gpu::Kernel kernel(const std::string&) override { return {}; }
-  void launch(gpu::Kernel, const Launch&, gpu::Stream, std::span<void*>) override {}
-  [[nodiscard]] bool finished(gpu::Stream) override { return true; }
-  [[nodiscard]] bool wait(gpu::Stream, u64) override { return true; }
-  [[nodiscard]] int export_dmabuf(void*, u64) override { return -1; }
-
- private:
-  gpu::Info info_;
 };
 
 class Mlx5Fake : public testing::Test {

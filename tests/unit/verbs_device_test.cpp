@@ -19,6 +19,7 @@
 #include <functional>
 #include <thread>
 
+#include "idle_gpu.hpp"
 #include "rdma/verbs/device.hpp"
 #include "rdma/verbs/library.hpp"
 
@@ -53,30 +54,10 @@ void expect_says(const std::string& said, const std::string& part) {
 }
 
 /// A GPU that only exports a dma-buf.
-class FakeGpu final : public gpu::Gpu {
+class FakeGpu final : public IdleGpu {
  public:
-  [[nodiscard]] const gpu::Info& info() const override { return info_; }
-  [[nodiscard]] void* allocate(u64 bytes) override { return std::aligned_alloc(65536, bytes); }
-  void free(void* p) noexcept override { std::free(p); }
-  [[nodiscard]] void* allocate_pinned(u64 bytes) override { return allocate(bytes); }
-  void free_pinned(void* p) noexcept override { std::free(p); }
-  [[nodiscard]] void* register_host(void* p, u64, bool) override { return p; }
-  void unregister_host(void*) noexcept override {}
-  void copy(void*, const void*, u64) override {}
-  void copy(std::span<const gpu::Copy>) override {}
-  void fill_zero(void*, u64) override {}
-  void reach(gpu::Gpu&) override {}
-  [[nodiscard]] gpu::Stream create_stream() override { return {}; }
-  void destroy(gpu::Stream) noexcept override {}
-  [[nodiscard]] gpu::Kernel kernel(const std::string&) override { return {}; }
-  void launch(gpu::Kernel, const Launch&, gpu::Stream, std::span<void*>) override {}
-  [[nodiscard]] bool finished(gpu::Stream) override { return true; }
-  [[nodiscard]] bool wait(gpu::Stream, u64) override { return true; }
   [[nodiscard]] int export_dmabuf(void*, u64) override { return exported_ = ::dup(STDOUT_FILENO); }
   int exported_ = -1;
-
- private:
-  gpu::Info info_;
 };
 
 class VerbsFake : public testing::Test {
