@@ -44,12 +44,17 @@ function(doorbell_gpu_toolchain runtime)
     find_program(DOORBELL_NVCC nvcc HINTS ENV PATH PATHS ${fetched} NO_DEFAULT_PATH DOC "NVIDIA's compiler")
     set(compiler ${DOORBELL_NVCC})
     set(missing "nvcc is neither on PATH nor in build-tools/cuda (make GPU=1 fetches it)")
-    set(targets "sm_80, sm_90, PTX")
+    list(TRANSFORM DOORBELL_CUDA_ARCHITECTURES PREPEND "sm_" OUTPUT_VARIABLE targets)
+    list(JOIN targets ", " targets)
+    string(APPEND targets ", PTX")
+    set(images "")
+    foreach(arch IN LISTS DOORBELL_CUDA_ARCHITECTURES)
+      list(APPEND images -gencode arch=compute_${arch},code=sm_${arch})
+    endforeach()
+    list(GET DOORBELL_CUDA_ARCHITECTURES -1 newest)
+    list(APPEND images -gencode arch=compute_${newest},code=compute_${newest})
     set(pattern "release [0-9.]+, V")
-    set(flags -std=c++20 -O3 --fatbin
-        -gencode arch=compute_80,code=sm_80
-        -gencode arch=compute_90,code=sm_90
-        -gencode arch=compute_90,code=compute_90
+    set(flags -std=c++20 -O3 --fatbin ${images}
         --expt-relaxed-constexpr -Werror all-warnings -Xcompiler -Wall)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       list(APPEND flags -ccbin ${CMAKE_CXX_COMPILER})

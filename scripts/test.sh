@@ -8,7 +8,8 @@
 #   release  every test in build/
 #   asan     every test under AddressSanitizer and UndefinedBehaviorSanitizer, in build-asan/
 #   tsan     every test under ThreadSanitizer, in build-tsan/
-# Environment: JOBS (compilations at a time), DOORBELL_GPU (AUTO, ON or OFF: GPU kernels in release).
+# Environment: JOBS (compilations at a time), DOORBELL_GPU (AUTO, ON or OFF: GPU kernels in release),
+#   DOORBELL_CUDA_ARCHITECTURES (which NVIDIA GPUs they are compiled for: "80;90").
 # Exit code: 0, or 2 when something failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -56,7 +57,11 @@ run() {
   [ -s "$results/$preset.xml" ] || step "test $preset" failed "ctest did not run"
 }
 
-release() { build release "-DDOORBELL_GPU=${DOORBELL_GPU:-AUTO}" && run release; }
+release() {
+  local gpu=("-DDOORBELL_GPU=${DOORBELL_GPU:-AUTO}")
+  [ -z "${DOORBELL_CUDA_ARCHITECTURES:-}" ] || gpu+=("-DDOORBELL_CUDA_ARCHITECTURES=$DOORBELL_CUDA_ARCHITECTURES")
+  build release "${gpu[@]}" && run release
+}
 sanitizer() { build "$1" && run "$1"; }
 # The model tests are where threads and memory meet; the rest runs under sanitizers in `make asan` and `make tsan`.
 models() {
