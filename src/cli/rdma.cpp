@@ -242,7 +242,7 @@ Command rdma_command() {
        "Prove that damage is found: exit code 2 and a count for each class."},
       {"doorbell rdma --provider verbs --device rxe0 --size 64KiB",
        "Through libibverbs, on soft-RoCE or a NIC of this machine."},
-      {"doorbell rdma --provider verbs --device mlx5_0 --connect 10.0.0.2 --size 8 --measure ping-pong",
+      {"doorbell rdma --provider verbs --device mlx5_0 --connect 10.0.0.2 --measure ping-pong",
        "One-way latency between two machines, as half of a round trip."},
       {"doorbell rdma --provider verbs --device mlx5_0 --listen 18515",
        "The other end of a run between two machines."},
