@@ -426,7 +426,8 @@ class Faults(WithFolder):
                             "--retry-count", "2", "--iterations", "5", *PATIENT, code=2)["cells"]
         self.assertEqual(cell["rdma"]["completion_statuses"], {"transport retry counter exceeded": 1})
         cell, = self.result("--device", "model:rnr=5", "--op", "send", "--size", "64", "--measure", "latency",
-                            "--rnr-retry", "2", "--iterations", "5", *PATIENT, code=2)["cells"]
+                            "--rnr-retry", "2", "--iterations", "5", "--repeats", "5", *PATIENT, code=2)["cells"]
+        # Where the receive's flush is seen before the request's own completion, that is the status of its operation.
         self.assertIn("RNR retry counter exceeded", cell["rdma"]["completion_statuses"])
 
 
