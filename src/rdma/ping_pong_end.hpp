@@ -108,6 +108,7 @@ class PingPongEnd {
         signalled_(queue_.completed()) {
     if (phase.drain) return;
     if (takes_receive(phase.op)) post_receives();
+    await();
     write_ahead();
   }
 
@@ -130,13 +131,14 @@ class PingPongEnd {
     return queue_.ring(kLane);
   }
 
-  /// Looks once whether the next message is there.
+  /// Looks a few times whether the next message is there.
   [[nodiscard]] bool look() {
-    if (!takes_receive(phase_->op)) {
+    if (awaited_ != nullptr) {
       // The message's other bytes are read after this one, which is another than before even when it is
       // wrong.
-      marker_ = __atomic_load_n(incoming().marker(arrived_), __ATOMIC_ACQUIRE);
-      return marker_ != markers_[arrived_ % 2];
+      for (u32 i = 0; i < kLooks; ++i)
+        if (marker_ = __atomic_load_n(awaited_, __ATOMIC_ACQUIRE); marker_ != before_) return true;
+      return false;
     }
     const auto polled = queue_.poll_receives(kLane, 1);
     if (polled.count == 0) return false;
@@ -157,6 +159,7 @@ class PingPongEnd {
     markers_[arrived_ % 2] = marker_;
     in.poison(arrived_ + 2);
     ++arrived_;
+    await();
     if (takes_receive(phase_->op)) post_receives();
     write_ahead();
   }
@@ -184,6 +187,7 @@ class PingPongEnd {
 
  private:
   static constexpr OneLane kLane{};
+  static constexpr u32 kLooks = 16;
 
   struct Odd {
     u32 duplicated, skipped, protocol;
@@ -204,6 +208,12 @@ class PingPongEnd {
     if (worst.verdict != pattern::Verdict::ok || phase_->bytes == 0) return worst;
     const bool right = *in.marker(arrived_) == PingPongMessages::mark(arrived_) && !wrong_length_;
     return right ? worst : pattern::Checked{pattern::Verdict::corrupt, in.name(arrived_).address};
+  }
+  /// Where a WRITE's arrival will be seen.
+  void await() {
+    if (takes_receive(phase_->op)) return;
+    awaited_ = incoming().marker(arrived_);
+    before_ = markers_[arrived_ % 2];
   }
   /// While the other end's message is under way. A request that is never sent would spoil the next phase, so
   /// there must be a next message.
@@ -264,8 +274,10 @@ class PingPongEnd {
   u64 arrived_ = 0;
   Status status_ = Status::ok;
   bool wrong_length_ = false;
-  u8 marker_ = 0;           // the last byte of where the next message arrives,
-  u8 markers_[2] = {0, 0};  // and what it was before, in both slots
+  const u8* awaited_ = nullptr;  // the last byte of where the next WRITE arrives,
+  u8 before_ = 0;                // what it was before,
+  u8 marker_ = 0;                // what it was when last looked at,
+  u8 markers_[2] = {0, 0};       // and when messages arrived, in both slots
 };
 
 }  // namespace doorbell::rdma
