@@ -95,7 +95,7 @@ void read_cell_message(const Json& m, BenchOptions* o, CellPlan* c) {
   c->signal_every = small(m, "signal_every", 1, kMaxWindow);
   const bool ping_pong = flag(m, "ping_pong");
   const bool one_offset = flag(m, "one_offset");
-  if (ping_pong && (c->window != kPingPongSlots || (o->op != Op::write && o->op != Op::send) || one_offset ||
+  if (ping_pong && (c->window != kPingPongSlots || !is_ping_pong_op(o->op) || one_offset ||
                     (o->op == Op::write && c->bytes == 0)))
     throw Error("the other end", "its ping-pong is not one of writes or sends");
   if (one_offset && o->verify) throw Error("the other end", "its operations share their bytes, unchecked");

@@ -19,6 +19,10 @@
 namespace doorbell::rdma {
 
 inline constexpr u32 kPingPongSlots = 4;
+/// What its messages may be sent with.
+[[nodiscard]] constexpr bool is_ping_pong_op(Op op) {
+  return op == Op::write || op == Op::send;
+}
 
 /// Where an end's buffer lies, and the peer's.
 struct PingPongMemory {
@@ -113,7 +117,6 @@ class PingPongEnd {
   }
 
   [[nodiscard]] u64 sent() const { return sent_; }
-  [[nodiscard]] u64 arrived() const { return arrived_; }
   /// For the next message's request.
   [[nodiscard]] bool room() const { return written_ || queue_.room() > 0; }
   /// A completion that was asked for has not come: its serial is ahead of the last one's.

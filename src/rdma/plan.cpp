@@ -43,7 +43,7 @@ u32 natural_window(const BenchOptions& o, u32 bytes, u32 batch) {
 }
 
 void check_ping_pong(const BenchOptions& o) {
-  if (o.op != Op::write && o.op != Op::send)
+  if (!is_ping_pong_op(o.op))
     refuse("--measure", fmt::format("ping-pong sends messages with write or send, not with {}", name(o.op)));
   if (o.initiator == Initiator::gpu)
     refuse("--measure", "ping-pong is played by CPU threads", "use --initiator cpu");

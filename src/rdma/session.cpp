@@ -13,9 +13,7 @@
 
 #include <algorithm>
 
-#include "measure/cpu_runner.hpp"
-#include "rdma/op_work.hpp"
-#include "rdma/ping_pong.hpp"
+#include "rdma/cpu_op_runner.hpp"
 
 namespace doorbell::rdma {
 
@@ -156,37 +154,33 @@ std::vector<OpState<QueuePairState>> Session::direct_states() {
 }
 
 template <class Format>
-std::unique_ptr<OpRunner> Session::direct_runner(u32 threads) {
+std::unique_ptr<OpRunner> Session::direct_runner(const DriverShape& driver) {
   // The kernel's queue pairs have the same state as this one.
-  using Work = OpWork<QueuePair<OneLane, Format>>;
-  const std::vector<typename Work::State> states = direct_states();
-  if (shape_.initiator == Initiator::gpu)
-    return std::make_unique<measure::GpuRunner<Work>>(gpu_, op_kernels(device_.provider()), shape_.window,
-                                                      states);
-  if (shape_.ping_pong)
-    return std::make_unique<measure::CpuRunner<PingPongWork<QueuePair<OneLane, Format>>>>(
-        threads, shape_.window, states);
-  return std::make_unique<measure::CpuRunner<Work>>(threads, shape_.window, states);
+  using Queue = QueuePair<OneLane, Format>;
+  if (driver.initiator == Initiator::gpu)
+    return std::make_unique<measure::GpuRunner<OpWork<Queue>>>(gpu_, op_kernels(device_.provider()),
+                                                               driver.window, direct_states());
+  return cpu_op_runner<Queue>(driver, direct_states());
 }
 
 std::unique_ptr<OpRunner> Session::runner(u32 threads) {
   std::vector<ConnectedEnds> ends;
   for (const auto& c : connections_) ends.push_back({c->own.get(), c->peer.get()});
-  if (auto own = device_.runner(ends, {.initiator = shape_.initiator,
-                                       .gpu = gpu_,
-                                       .threads = threads,
-                                       .window = shape_.window,
-                                       .ping_pong = shape_.ping_pong}))
-    return own;
+  const DriverShape driver = {.initiator = shape_.initiator,
+                              .gpu = gpu_,
+                              .threads = threads,
+                              .window = shape_.window,
+                              .ping_pong = shape_.ping_pong};
+  if (auto own = device_.runner(ends, driver)) return own;
   switch (device_.provider()) {
     case Provider::mlx5:
-      return direct_runner<Mlx5>(threads);
+      return direct_runner<Mlx5>(driver);
     case Provider::bnxt:
-      return direct_runner<Bnxt>(threads);
+      return direct_runner<Bnxt>(driver);
     case Provider::ionic:
-      return direct_runner<Ionic>(threads);
+      return direct_runner<Ionic>(driver);
     case Provider::ernic:
-      return direct_runner<Ernic>(threads);
+      return direct_runner<Ernic>(driver);
     case Provider::verbs:
     case Provider::cxi:
       break;

@@ -74,7 +74,7 @@ class Session {
   struct Connection;
   void connect_here(Connection& c);
   template <class Format>
-  std::unique_ptr<OpRunner> direct_runner(u32 threads);
+  std::unique_ptr<OpRunner> direct_runner(const DriverShape& driver);
 
   Device& device_;
   /// Of each connection's buffers at the responder.

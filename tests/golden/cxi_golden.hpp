@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What Cassini's vectors are compared with: recorded bytes as words, a ring whose bytes are known.
+// What Cassini's vectors are read and compared with: fields of commands, recorded bytes as words, a ring
+// whose bytes are known.
 #pragma once
 
 #include <doorbell/cxi/command_queue.hpp>
@@ -19,6 +20,33 @@ inline u32 number32(Keys& in, const std::string& key) {
 }
 inline u32 optional32(Keys& in, const std::string& key) {
   return in.has(key) ? number32(in, key) : 0;
+}
+
+/// What commands that move data have in common.
+inline void read_flags(Keys& in, DmaFlags& f) {
+  f.event_send_disable = optional32(in, "event_send_disable") != 0;
+  f.event_success_disable = optional32(in, "event_success_disable") != 0;
+  f.event_ct_send = optional32(in, "event_ct_send") != 0;
+  f.event_ct_reply = optional32(in, "event_ct_reply") != 0;
+  f.event_ct_ack = optional32(in, "event_ct_ack") != 0;
+  f.event_ct_bytes = optional32(in, "event_ct_bytes") != 0;
+  f.restricted = optional32(in, "restricted") != 0;
+}
+
+inline u32 read_dfa(Keys& in) {
+  return number32(in, "nid") << 12 | number32(in, "endpoint_defined");
+}
+
+inline void read_dma(Keys& in, DmaFields& f) {
+  f.index_ext = optional32(in, "index_ext");
+  f.lac = optional32(in, "lac");
+  read_flags(in, f.flags);
+  f.dfa = read_dfa(in);
+  f.remote_offset = in.has("remote_offset") ? in("remote_offset") : 0;
+  f.local_addr = in("local_addr");
+  f.request_len = number32(in, "request_len");
+  f.ct = number32(in, "ct");
+  f.eq = number32(in, "eq");
 }
 
 template <u32 kCount>

@@ -16,32 +16,6 @@
 namespace doorbell::golden {
 namespace {
 
-void read_flags(Keys& in, DmaFlags& f) {
-  f.event_send_disable = optional32(in, "event_send_disable") != 0;
-  f.event_success_disable = optional32(in, "event_success_disable") != 0;
-  f.event_ct_send = optional32(in, "event_ct_send") != 0;
-  f.event_ct_reply = optional32(in, "event_ct_reply") != 0;
-  f.event_ct_ack = optional32(in, "event_ct_ack") != 0;
-  f.event_ct_bytes = optional32(in, "event_ct_bytes") != 0;
-  f.restricted = optional32(in, "restricted") != 0;
-}
-
-u32 read_dfa(Keys& in) {
-  return number32(in, "nid") << 12 | number32(in, "endpoint_defined");
-}
-
-void read_dma(Keys& in, DmaFields& f) {
-  f.index_ext = optional32(in, "index_ext");
-  f.lac = optional32(in, "lac");
-  read_flags(in, f.flags);
-  f.dfa = read_dfa(in);
-  f.remote_offset = in.has("remote_offset") ? in("remote_offset") : 0;
-  f.local_addr = in("local_addr");
-  f.request_len = number32(in, "request_len");
-  f.ct = number32(in, "ct");
-  f.eq = number32(in, "eq");
-}
-
 /// Decoding gives what was encoded, and all of the bytes are told.
 template <class C>
 void expect_both_ways(const C& command, const json& vector) {

@@ -6,10 +6,11 @@
 
 #include "rdma/bench.hpp"
 
-#include <doorbell/error.hpp>
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "rdma_refused.hpp"
 
 namespace doorbell::rdma {
 namespace {
@@ -157,35 +158,27 @@ TEST_P(Each, ByTime) {
 }
 
 TEST(Rdma, Refusals) {
-  const auto refused = [](const BenchOptions& o, const std::string& what) {
-    try {
-      (void)run_bench(o, {});
-      ADD_FAILURE() << "not refused: " << what;
-    } catch (const Error& e) {
-      EXPECT_NE(std::string(e.what()).find(what), std::string::npos) << e.what();
-    }
-  };
   BenchOptions o = usual(Provider::ernic);
   o.inline_below = 16;
   o.sizes = {8};
-  refused(o, "--inline");
+  expect_refused(o, "--inline");
   o = usual(Provider::mlx5);
   o.op = Op::fetch_add;
   o.sizes = {16};
-  refused(o, "--size");
+  expect_refused(o, "--size");
   o = usual(Provider::mlx5);
   o.in_flight = 4;
   o.batch = 8;
-  refused(o, "--in-flight");
+  expect_refused(o, "--in-flight");
   o = usual(Provider::mlx5);
   o.queue_memory = Place::gpu;
-  refused(o, "--queue-mem");
+  expect_refused(o, "--queue-mem");
   o = usual(Provider::bnxt);
   o.device = "bnxt_re0";
-  refused(o, "bnxt_re0");
+  expect_refused(o, "bnxt_re0");
   o = usual(Provider::mlx5);
   o.device = "model:no-such-key=1";
-  refused(o, "no-such-key");
+  expect_refused(o, "no-such-key");
 }
 
 }  // namespace

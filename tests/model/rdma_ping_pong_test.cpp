@@ -3,7 +3,6 @@
 
 // Ping-pong between two queue pairs of the NIC models: every message checked at both ends, every fault found.
 
-#include <doorbell/error.hpp>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -14,6 +13,7 @@
 #include "measure/clock.hpp"
 #include "rdma/bench.hpp"
 #include "rdma/ping_pong_end.hpp"
+#include "rdma_refused.hpp"
 
 namespace doorbell::rdma {
 namespace {
@@ -241,29 +241,21 @@ TEST_P(PingPongs, AStopLeavesAPartialResultAtOnce) {
 }
 
 TEST(PingPong, Refusals) {
-  const auto refused = [](const BenchOptions& o, const std::string& what) {
-    try {
-      (void)run_bench(o, {});
-      ADD_FAILURE() << "not refused: " << what;
-    } catch (const Error& e) {
-      EXPECT_NE(std::string(e.what()).find(what), std::string::npos) << e.what();
-    }
-  };
-  refused(usual(Provider::mlx5, Op::read), "--measure");
+  expect_refused(usual(Provider::mlx5, Op::read), "--measure");
   BenchOptions o = usual(Provider::mlx5, Op::write);
   o.sizes = {8, 0};
-  refused(o, "--size");
+  expect_refused(o, "--size");
   o = usual(Provider::mlx5, Op::write);
   o.initiator = Initiator::gpu;
-  refused(o, "--measure");
+  expect_refused(o, "--measure");
   o = usual(Provider::mlx5, Op::write);
   o.local_memory = Place::gpu;
   o.verify = false;
-  refused(o, "--measure");
+  expect_refused(o, "--measure");
   o = usual(Provider::mlx5, Op::write);
   o.one_offset = true;
   o.verify = false;
-  refused(o, "--offsets");
+  expect_refused(o, "--offsets");
 }
 
 }  // namespace
