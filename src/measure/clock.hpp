@@ -24,8 +24,8 @@ namespace doorbell {
   return static_cast<u64>(t.tv_sec) * 1'000'000'000u + static_cast<u64>(t.tv_nsec);
 }
 
-/// The clock of CPU-initiated loops: the time-stamp counter where the CPU says that it is invariant,
-/// else CLOCK_MONOTONIC. About 10 ns a reading against 25 to 40.
+/// The clock of CPU-initiated loops: the time-stamp counter where the CPU says that it is invariant
+/// or the kernel keeps time with it, else CLOCK_MONOTONIC. About 10 ns a reading against 25 to 40.
 struct HostClock {
   /// True when now() reads the time-stamp counter.
   [[nodiscard]] static bool uses_tsc();

@@ -23,7 +23,7 @@ class PingPong {
   /// As OpLoop's. Of an answering end alone somebody clears what arrives before the other process may begin.
   PingPong(const OneLane&, const OpPhase& phase, const OpQueue& queue, const State& state,
            const OpScratch& scratch, OpStats* stats)
-      : phase_(&phase), count_(queue.count), state_(&state), bins_(scratch.bins), out_(stats) {
+      : phase_(phase), count_(queue.count), state_(&state), bins_(scratch.bins), out_(stats) {
     const bool starts = phase.role == Role::initiator;
     const bool answers = !starts || queue.remote != nullptr;
     const auto memory = [&](bool first) { return PingPongMemory::of(queue, first); };
@@ -40,8 +40,8 @@ class PingPong {
   /// One round: sends, looks, answers. False when the phase is over.
   bool step(const OneLane&) {
     ++mine_.polls;
-    bool any = phase_->drain ? drain() : false;
-    if (!phase_->drain) {
+    bool any = phase_.drain ? drain() : false;
+    if (!phase_.drain) {
       if (second_) any = answer();
       if (first_) any = play() || any;
     }
@@ -50,17 +50,17 @@ class PingPong {
     } else {
       ++mine_.empty_polls;
       if (++idle_ % kIdlePolls == 0) look_around();
-      if (phase_->drain && idle_ >= kDrainPolls) return false;
+      if (phase_.drain && idle_ >= kDrainPolls) return false;
     }
-    if (clock_ - last_check_ >= phase_->check_ticks) housekeeping();
-    return phase_->drain || waiting_ || !over() || (!broken_ && !late() && outstanding());
+    if (clock_ - last_check_ >= phase_.check_ticks) housekeeping();
+    return phase_.drain || waiting_ || !over() || (!broken_ && !late() && outstanding());
   }
 
   /// Adds everything counted so far to the OpStats. Call once, after the last step().
   void finish(const OneLane& lane) {
     if (first_) first_->add_odd(*out_);
     if (second_) second_->add_odd(*out_);
-    if (!phase_->drain && !broken_ && outstanding() && mine_.succeeded > 0) {
+    if (!phase_.drain && !broken_ && outstanding() && mine_.succeeded > 0) {
       // Its data arrived, but who sent it never heard of that.
       --mine_.succeeded;
       ++out_->timed_out;
@@ -88,12 +88,12 @@ class PingPong {
 
  private:
   using End = PingPongEnd<Queue>;
-  static constexpr u32 kIdlePolls = 16;   ///< empty steps between looks at the clock and at completions
+  static constexpr u32 kIdlePolls = 64;   ///< empty steps between looks at the clock and at completions
   static constexpr u32 kDrainPolls = 64;  ///< empty steps after which nothing more is expected
 
-  [[nodiscard]] u64 to_ns(u64 ticks) const { return (ticks * phase_->ns_per_tick_q24) >> 24; }
+  [[nodiscard]] u64 to_ns(u64 ticks) const { return (ticks * phase_.ns_per_tick_q24) >> 24; }
   [[nodiscard]] bool over() const { return draining_ || (first_ && first_->sent() == count_ && !waiting_); }
-  [[nodiscard]] bool late() const { return clock_ - last_done_ >= phase_->timeout_ticks; }
+  [[nodiscard]] bool late() const { return clock_ - last_done_ >= phase_.timeout_ticks; }
   /// What the phase waits for at its end. An answering end alone leaves it to its next phase.
   [[nodiscard]] bool outstanding() const {
     return first_ && (first_->outstanding() || (second_ && second_->outstanding()));
@@ -112,8 +112,8 @@ class PingPong {
     if (!first_->look()) return false;
     const u64 at = clock_ = last_done_ = Clock::now();
     const u64 ticks = at - sent_at_;
-    if (phase_->timed) count_latency<OneLane>(mine_, bins_, to_ns(ticks) / 2);
-    if (ticks > phase_->late_ticks) ++mine_.late;
+    if (phase_.timed) count_latency<OneLane>(mine_, bins_, to_ns(ticks) / 2);
+    if (ticks > phase_.late_ticks) ++mine_.late;
     ++mine_.succeeded;
     waiting_ = false;
     first_->take(mine_, *out_);
@@ -134,7 +134,7 @@ class PingPong {
     return true;
   }
 
-  bool drain() {
+  [[gnu::cold]] bool drain() {
     const bool any = first_ && first_->drain();
     return (second_ && second_->drain()) || any;
   }
@@ -144,15 +144,15 @@ class PingPong {
   }
 
   /// Also for failures of what asked for no completion: their messages never arrive.
-  void look_around() {
+  [[gnu::cold]] void look_around() {
     clock_ = Clock::now();
-    if (phase_->drain) return;
+    if (phase_.drain) return;
     if (first_) (void)first_->collect();
     if (second_) (void)second_->collect();
     note_failures();
   }
 
-  void note_failures() {
+  [[gnu::cold]] void note_failures() {
     if (broken_) return;
     Status bad = first_ ? first_->status() : Status::ok;
     if (bad == Status::ok && second_) bad = second_->status();
@@ -173,18 +173,18 @@ class PingPong {
   }
 
   /// The slow duties, as OpLoop's.
-  void housekeeping() {
+  [[gnu::cold]] void housekeeping() {
     last_check_ = clock_;
-    if (phase_->stop != nullptr && load_relaxed(phase_->stop) != 0 && !draining_)
+    if (phase_.stop != nullptr && load_relaxed(phase_.stop) != 0 && !draining_)
       stop_posting(StopReason::requested);
-    if (phase_->duration_ticks != 0 && clock_ - begin_ >= phase_->duration_ticks && !draining_)
+    if (phase_.duration_ticks != 0 && clock_ - begin_ >= phase_.duration_ticks && !draining_)
       stop_posting(StopReason::duration);
-    if (phase_->alive != nullptr && load_relaxed(phase_->alive) == 0) {
+    if (phase_.alive != nullptr && load_relaxed(phase_.alive) == 0) {
       stop_posting(StopReason::removed);
       aborted_ += waiting_ ? 1 : 0;
       waiting_ = false;
       broken_ = true;  // nothing more comes
-    } else if (waiting_ && clock_ - sent_at_ >= phase_->timeout_ticks) {
+    } else if (waiting_ && clock_ - sent_at_ >= phase_.timeout_ticks) {
       stop_posting(StopReason::timeout);
       ++timed_out_;
       waiting_ = false;
@@ -194,7 +194,7 @@ class PingPong {
     }
   }
 
-  const OpPhase* phase_;
+  OpPhase phase_;
   u64 count_;
   const State* state_;
   u64* bins_;

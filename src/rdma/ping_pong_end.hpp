@@ -52,6 +52,7 @@ struct PingPongMessages {
   static u32 from(u64 i) { return static_cast<u32>(i % 2); }
   [[nodiscard]] u32 to(u64 i) const { return 2 + static_cast<u32>((i + turn) % 2); }
   static u8 mark(u64 i) { return static_cast<u8>(1 + i % 255); }
+  [[nodiscard]] u8* source(u64 i) const { return memory->own + from(i) * memory->stride; }
   [[nodiscard]] u8* landing(u64 i) const { return memory->own + to(i) * memory->stride; }
   [[nodiscard]] u8* marker(u64 i) const { return landing(i) + phase->bytes - 1; }
   [[nodiscard]] u32 patterned() const { return phase->bytes > 0 ? phase->bytes - 1 : 0; }
@@ -63,14 +64,17 @@ struct PingPongMessages {
   }
   void make(u64 i) const {
     if (phase->bytes == 0) return;
-    u8* const at = memory->own + from(i) * memory->stride;
-    if (phase->verify) payload::fill(OneLane{}, at, patterned(), name(i));
-    at[phase->bytes - 1] = mark(i);
+    if (phase->verify) fill(i);
+    source(i)[phase->bytes - 1] = mark(i);
   }
   void poison(u64 i) const {
-    if (phase->verify) payload::poison(OneLane{}, landing(i), patterned(), name(i));
+    if (phase->verify) spoil(i);
   }
-  [[nodiscard]] pattern::Checked check(u64 i) const {
+
+  // Apart from the code of a message that is not verified, which is short and lies in a page or two.
+  [[gnu::noinline]] void fill(u64 i) const { payload::fill(OneLane{}, source(i), patterned(), name(i)); }
+  [[gnu::noinline]] void spoil(u64 i) const { payload::poison(OneLane{}, landing(i), patterned(), name(i)); }
+  [[nodiscard, gnu::noinline]] pattern::Checked check(u64 i) const {
     return payload::check(OneLane{}, landing(i), patterned(), name(i),
                           {.buffers = 2,
                            .step = memory->stride,
@@ -99,11 +103,11 @@ inline PingPongMessages incoming(const OpPhase& phase, const PingPongMemory& mem
 template <class Queue>
 class PingPongEnd {
  public:
-  /// Posts the first receives. `phase` and `state` must outlive it. `count`: messages that it sends; ~0:
+  /// Posts the first receives. `count`: messages that it sends; ~0:
   /// nobody knows.
   PingPongEnd(const OpPhase& phase, const PingPongMemory& memory, u64 count,
               const typename Queue::State& state)
-      : phase_(&phase),
+      : phase_(phase),
         count_(count),
         memory_(memory),
         queue_(state),
@@ -127,7 +131,7 @@ class PingPongEnd {
 
   /// Sends the next message. There must be room(). Returns the register writes.
   u32 send() {
-    if (!written_) write();
+    if (!written_) write_late();
     if (asks_) signalled_ = queue_.posted();
     written_ = false;
     ++sent_;
@@ -146,24 +150,24 @@ class PingPongEnd {
     const auto polled = queue_.poll_receives(kLane, 1);
     if (polled.count == 0) return false;
     note(polled.mine);
-    wrong_length_ = polled.mine.bytes != phase_->bytes;
+    wrong_length_ = polled.mine.bytes != phase_.bytes;
     return polled.mine.status == Status::ok;
   }
 
   /// After look(): checks the message, and makes what is sent next.
   void take(OpCounters& counters, OpStats& table) {
     const PingPongMessages in = incoming();
-    if (phase_->verify && wanted()) {
+    if (phase_.verify && wanted()) {
       ++counters.checked;
       const pattern::Checked worst = check(in);
       if (worst.verdict != pattern::Verdict::ok)
-        count_verdict(counters, table, worst.verdict, worst.address, phase_->generation + arrived_);
+        count_verdict(counters, table, worst.verdict, worst.address, phase_.generation + arrived_);
     }
     markers_[arrived_ % 2] = marker_;
     in.poison(arrived_ + 2);
     ++arrived_;
     await();
-    if (takes_receive(phase_->op)) post_receives();
+    if (takes_receive(phase_.op)) post_receives();
     write_ahead();
   }
 
@@ -175,7 +179,7 @@ class PingPongEnd {
     return true;
   }
   /// Takes completions that nobody waits for.
-  bool drain() {
+  [[gnu::cold]] bool drain() {
     const bool any = collect();
     return queue_.poll_receives(kLane, 1).count > 0 || any;
   }
@@ -190,31 +194,31 @@ class PingPongEnd {
 
  private:
   static constexpr OneLane kLane{};
-  static constexpr u32 kLooks = 16;
+  static constexpr u32 kLooks = 64;  // little time between them in which nobody looks
 
   struct Odd {
     u32 duplicated, skipped, protocol;
   };
 
-  [[nodiscard]] PingPongMessages outgoing() const { return {phase_, &memory_, memory_.first}; }
+  [[nodiscard]] PingPongMessages outgoing() const { return {&phase_, &memory_, memory_.first}; }
   /// Receives lie in their slots since they were posted, which may have been in an earlier phase.
   [[nodiscard]] PingPongMessages incoming() const {
-    return rdma::incoming(*phase_, memory_, takes_receive(phase_->op) ? receives_before_ % 2 : 0);
+    return rdma::incoming(phase_, memory_, takes_receive(phase_.op) ? receives_before_ % 2 : 0);
   }
   [[nodiscard]] Odd odd() const { return {queue_.duplicated(), queue_.skipped(), queue_.protocol()}; }
   [[nodiscard]] bool wanted() const {
-    return phase_->verify_below == ~0u ||
-           static_cast<u32>(pattern::mix64(arrived_ ^ phase_->seed)) <= phase_->verify_below;
+    return phase_.verify_below == ~0u ||
+           static_cast<u32>(pattern::mix64(arrived_ ^ phase_.seed)) <= phase_.verify_below;
   }
   [[nodiscard]] pattern::Checked check(const PingPongMessages& in) const {
     const pattern::Checked worst = in.check(arrived_);
-    if (worst.verdict != pattern::Verdict::ok || phase_->bytes == 0) return worst;
+    if (worst.verdict != pattern::Verdict::ok || phase_.bytes == 0) return worst;
     const bool right = *in.marker(arrived_) == PingPongMessages::mark(arrived_) && !wrong_length_;
     return right ? worst : pattern::Checked{pattern::Verdict::corrupt, in.name(arrived_).address};
   }
   /// Where a WRITE's arrival will be seen.
   void await() {
-    if (takes_receive(phase_->op)) return;
+    if (takes_receive(phase_.op)) return;
     awaited_ = incoming().marker(arrived_);
     before_ = markers_[arrived_ % 2];
   }
@@ -223,22 +227,24 @@ class PingPongEnd {
   void write_ahead() {
     if (count_ != ~u64{0} && sent_ < count_ && room()) write();
   }
+  /// Where nobody knows whether there is a next message, or there was no room for it.
+  [[gnu::noinline]] void write_late() { write(); }
   void write() {
     const PingPongMessages out = outgoing();
     out.make(sent_);
-    const bool signalled = sent_ + 1 == count_ || ++unsignalled_ >= phase_->signal_every;
+    const bool signalled = sent_ + 1 == count_ || ++unsignalled_ >= phase_.signal_every;
     if (signalled) unsignalled_ = 0;
     queue_.post(kLane, 1, [&](u32) {
       WorkRequest r;
-      r.op = phase_->op;
+      r.op = phase_.op;
       r.signalled = signalled;
-      r.bytes = phase_->bytes;
+      r.bytes = phase_.bytes;
       r.lkey = memory_.lkey;
       r.rkey = memory_.peer_rkey;
       r.local = memory_.own_iova + out.from(sent_) * memory_.stride;
       r.remote = memory_.peer_iova + out.to(sent_) * memory_.stride;
       r.imm = static_cast<u32>(sent_);
-      if (phase_->inlined) {
+      if (phase_.inlined) {
         r.inlined = true;
         r.payload = memory_.own + out.from(sent_) * memory_.stride;
       }
@@ -258,12 +264,12 @@ class PingPongEnd {
     if (ahead >= 2) return;
     queue_.post_receives(kLane, 2 - ahead, [&](u32 i) {
       const u64 slot = incoming().to(posted + i - receives_before_);
-      return ReceiveRequest{memory_.own_iova + slot * memory_.stride, memory_.lkey, phase_->bytes};
+      return ReceiveRequest{memory_.own_iova + slot * memory_.stride, memory_.lkey, phase_.bytes};
     });
     (void)queue_.ring_receives(kLane);
   }
 
-  const OpPhase* phase_;
+  OpPhase phase_;  // its own copy, beside the rest that every message needs
   u64 count_;
   PingPongMemory memory_;
   Queue queue_;

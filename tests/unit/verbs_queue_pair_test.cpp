@@ -285,7 +285,7 @@ TEST_F(VerbsQueue, SkippedSignalsAreCounted) {
 TEST_F(VerbsQueue, CompletionsOfNothingAreCounted) {
   send(2);
   post(1);  // not rung: nobody can have completed it
-  p_.complete(p_.buffers.send[0].wr_id + 2);
+  p_.complete(p_.buffers.send[0].wr.wr_id + 2);
   p_.complete(p_.sent[1].wr_id + 100);
   expect_nothing();
   EXPECT_EQ(q_.protocol(), 2u);

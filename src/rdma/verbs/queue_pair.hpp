@@ -19,28 +19,41 @@
 
 namespace doorbell::rdma {
 
-/// Requests and completions on their way between the loop and libibverbs.
+/// Requests and completions on their way between the loop and libibverbs. What one operation touches lies
+/// together: each further page costs a look-up, which one operation at a time has nothing to hide behind.
 struct VerbsBuffers {
   static constexpr u32 kRequests = 1024;  ///< of one ring() at most
   static constexpr u32 kPolled = 16;      ///< completions taken at once
 
+  /// A request beside its scatter entry, and so a chain of them.
+  template <class Wr>
+  struct Request {
+    Wr wr;
+    ibv_sge sge;
+  };
+  template <class Wr>
+  using Chain = Request<Wr>[kRequests];
+
   VerbsBuffers() {
-    for (u32 i = 0; i < kRequests; ++i) {
-      send[i].next = i + 1 < kRequests ? &send[i + 1] : nullptr;
-      send[i].sg_list = &send_sge[i];
-      receive[i].next = i + 1 < kRequests ? &receive[i + 1] : nullptr;
-      receive[i].sg_list = &receive_sge[i];
-    }
+    link(send);
+    link(receive);
   }
   VerbsBuffers(const VerbsBuffers&) = delete;
   VerbsBuffers& operator=(const VerbsBuffers&) = delete;
 
-  ibv_send_wr send[kRequests] = {};
-  ibv_sge send_sge[kRequests] = {};
-  ibv_recv_wr receive[kRequests] = {};
-  ibv_sge receive_sge[kRequests] = {};
   ibv_wc sent[kPolled] = {};
+  Chain<ibv_send_wr> send = {};
   ibv_wc received[kPolled] = {};
+  Chain<ibv_recv_wr> receive = {};
+
+ private:
+  template <class Wr>
+  static void link(Chain<Wr>& chain) {
+    for (u32 i = 0; i < kRequests; ++i) {
+      chain[i].wr.next = i + 1 < kRequests ? &chain[i + 1].wr : nullptr;
+      chain[i].wr.sg_list = &chain[i].sge;
+    }
+  }
 };
 
 class VerbsQueuePair {
@@ -91,22 +104,15 @@ class VerbsQueuePair {
     const u32 first = s_.sends.posted - s_.sends.rung;
     for (u32 i = 0; i < n; ++i) {
       const WorkRequest request = build(i);
-      fill(s_.buffers->send[first + i], request, next_id(s_.sends, request.signalled));
+      fill(s_.buffers->send[first + i].wr, request, next_id(s_.sends, request.signalled));
     }
   }
   /// Posts the whole chain. What is refused is reported by poll() as Status::local_qp_op, after what was
   /// accepted before it.
   template <class Warp>
   u32 ring(const Warp&) {
-    const u32 n = s_.sends.posted - s_.sends.rung;
-    if (n == 0) return 0;
-    ibv_send_wr* const first = s_.buffers->send;
-    ibv_send_wr* const after = std::exchange(first[n - 1].next, nullptr);
-    ibv_send_wr* bad = nullptr;
-    const int rc = ibv_post_send(s_.qp, first, &bad);
-    first[n - 1].next = after;
-    settle(s_.sends, first, bad, rc);
-    return 1;
+    return hand_over(s_.sends, s_.buffers->send,
+                     [&](ibv_send_wr* first, ibv_send_wr** bad) { return ibv_post_send(s_.qp, first, bad); });
   }
 
   [[nodiscard]] u32 receive_room() const { return room_of(s_.receives, s_.rq_requests); }
@@ -116,7 +122,7 @@ class VerbsQueuePair {
     const u32 first = s_.receives.posted - s_.receives.rung;
     for (u32 i = 0; i < n; ++i) {
       const ReceiveRequest request = build(i);
-      ibv_recv_wr& wr = s_.buffers->receive[first + i];
+      ibv_recv_wr& wr = s_.buffers->receive[first + i].wr;
       *wr.sg_list = {request.local, request.bytes, request.lkey};
       wr.num_sge = request.bytes != 0 ? 1 : 0;
       wr.wr_id = next_id(s_.receives, true);
@@ -124,15 +130,8 @@ class VerbsQueuePair {
   }
   template <class Warp>
   u32 ring_receives(const Warp&) {
-    const u32 n = s_.receives.posted - s_.receives.rung;
-    if (n == 0) return 0;
-    ibv_recv_wr* const first = s_.buffers->receive;
-    ibv_recv_wr* const after = std::exchange(first[n - 1].next, nullptr);
-    ibv_recv_wr* bad = nullptr;
-    const int rc = ibv_post_recv(s_.qp, first, &bad);
-    first[n - 1].next = after;
-    settle(s_.receives, first, bad, rc);
-    return 1;
+    return hand_over(s_.receives, s_.buffers->receive,
+                     [&](ibv_recv_wr* first, ibv_recv_wr** bad) { return ibv_post_recv(s_.qp, first, bad); });
   }
 
   template <class Warp>
@@ -212,16 +211,31 @@ class VerbsQueuePair {
     return IBV_WR_RDMA_WRITE;
   }
 
-  /// After a post: everything from `bad` on was refused. A provider that names none has refused all.
-  template <class Request>
-  static void settle(Counts& c, const Request* first, const Request* bad, int rc) {
+  /// Posts what has not been posted. Returns the calls made.
+  template <class Wr, class Post>
+  static u32 hand_over(Counts& c, VerbsBuffers::Request<Wr>* chain, Post post) {
     const u32 n = c.posted - c.rung;
+    if (n == 0) return 0;
+    Wr* const after = std::exchange(chain[n - 1].wr.next, nullptr);
+    Wr* bad = nullptr;
+    const int rc = post(&chain->wr, &bad);
+    chain[n - 1].wr.next = after;
     c.rung = c.posted;
-    if (rc == 0) return;
-    const Request& refused = bad != nullptr ? *bad : *first;
-    c.refused = n - static_cast<u32>(&refused - first);
+    if (rc != 0) note_refusal(c, chain, n, bad, rc);
+    return 1;
+  }
+
+  /// Everything from `bad` on was refused. A provider that names none has refused all.
+  template <class Wr>
+  [[gnu::cold]] static void note_refusal(Counts& c, const VerbsBuffers::Request<Wr>* chain, u32 n,
+                                         const Wr* bad, int rc) {
     c.why = static_cast<u32>(rc > 0 ? rc : errno);
-    c.signals = (signals_of(refused.wr_id) - own_signal(refused.wr_id)) & kSignalMask;
+    u32 accepted = 0;
+    while (bad != nullptr && accepted < n && &chain[accepted].wr != bad) ++accepted;
+    if (accepted == n) accepted = 0;
+    const u64 id = chain[accepted].wr.wr_id;
+    c.refused = n - accepted;
+    c.signals = (signals_of(id) - own_signal(id)) & kSignalMask;
   }
 
   Polled take(Counts& c, ibv_cq* cq, ibv_wc* buffer, bool receive) {
