@@ -56,6 +56,12 @@ DOORBELL_INLINE u64 mix64(u64 x) {
   return x;
 }
 
+/// Whether operation `index` is among those that are checked: a share of (below + 1) / 2^32, everything at
+/// ~0.
+DOORBELL_INLINE bool sampled(u64 index, u64 seed, u32 below) {
+  return below == ~0u || static_cast<u32>(mix64(index ^ seed)) <= below;
+}
+
 /// The LFSR state that a unit starts from; never 0, the one state that an LFSR cannot leave.
 DOORBELL_INLINE u32 start_state(const Identity& id) {
   const u64 h = mix64(id.seed ^ mix64(id.address ^ mix64(id.sequence)));

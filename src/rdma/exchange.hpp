@@ -33,7 +33,7 @@ struct SocketName {
 class Exchange {
  public:
   static constexpr u16 kDefaultPort = 18515;
-  static constexpr u32 kVersion = 3;
+  static constexpr u32 kVersion = 4;
   static constexpr u32 kMaxMessageBytes = 4u << 20;
 
   /// Connects and says hello. `limit_s` bounds this and every later message that names no limit of its own;

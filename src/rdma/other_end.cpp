@@ -65,6 +65,8 @@ Json cell_message(const BenchOptions& o, const CellPlan& c) {
           {"signal_every", c.signal_every},
           {"one_offset", o.one_offset},
           {"ping_pong", c.shape.ping_pong},
+          // Only of what the server sends itself.
+          {"inlined", c.shape.ping_pong && c.inlined},
           {"queue_pairs", c.shape.queue_pairs},
           {"seed", o.seed},
           {"verify", o.verify},
@@ -98,6 +100,8 @@ void read_cell_message(const Json& m, BenchOptions* o, CellPlan* c) {
   if (ping_pong && (c->window != kPingPongSlots || !is_ping_pong_op(o->op) || one_offset ||
                     (o->op == Op::write && c->bytes == 0)))
     throw Error("the other end", "its ping-pong is not one of writes or sends");
+  c->inlined = flag(m, "inlined");
+  if (c->inlined && !ping_pong) throw Error("the other end", "this end sends nothing that it could inline");
   if (one_offset && o->verify) throw Error("the other end", "its operations share their bytes, unchecked");
   c->shape = {.ends = Ends::remote,
               .role = Role::responder,
@@ -112,6 +116,7 @@ void read_cell_message(const Json& m, BenchOptions* o, CellPlan* c) {
               .one_offset = one_offset,
               .ping_pong = ping_pong,
               .bytes = c->bytes,
+              .max_inline = c->inlined ? c->bytes : 0,
               .connection = o->connection};
 }
 

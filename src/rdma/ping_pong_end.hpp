@@ -157,7 +157,7 @@ class PingPongEnd {
   /// After look(): checks the message, and makes what is sent next.
   void take(OpCounters& counters, OpStats& table) {
     const PingPongMessages in = incoming();
-    if (phase_.verify && wanted()) {
+    if (phase_.verify && pattern::sampled(arrived_, phase_.seed, phase_.verify_below)) {
       ++counters.checked;
       const pattern::Checked worst = check(in);
       if (worst.verdict != pattern::Verdict::ok)
@@ -206,10 +206,6 @@ class PingPongEnd {
     return rdma::incoming(phase_, memory_, takes_receive(phase_.op) ? receives_before_ % 2 : 0);
   }
   [[nodiscard]] Odd odd() const { return {queue_.duplicated(), queue_.skipped(), queue_.protocol()}; }
-  [[nodiscard]] bool wanted() const {
-    return phase_.verify_below == ~0u ||
-           static_cast<u32>(pattern::mix64(arrived_ ^ phase_.seed)) <= phase_.verify_below;
-  }
   [[nodiscard]] pattern::Checked check(const PingPongMessages& in) const {
     const pattern::Checked worst = in.check(arrived_);
     if (worst.verdict != pattern::Verdict::ok || phase_.bytes == 0) return worst;

@@ -76,6 +76,7 @@ class ServedCell {
     p.role = Role::responder;
     p.timed = false;  // how long operations take is the client's to say
     p.verify = options_.verify;
+    p.inlined = plan_.inlined;
     p.bytes = plan_.bytes;
     p.signal_every = plan_.signal_every;
     p.batch = plan_.batch;

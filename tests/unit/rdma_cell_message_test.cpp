@@ -79,6 +79,21 @@ TEST(RdmaCellMessage, OfAPingPong) {
   EXPECT_EQ(s.plan.shape.queue_pairs, 1u);
   EXPECT_EQ(s.plan.signal_every, 5u);
   EXPECT_EQ(s.plan.shape.requests, 10u);
+  EXPECT_FALSE(s.plan.inlined);
+  EXPECT_EQ(s.plan.shape.max_inline, 0u);
+}
+
+TEST(RdmaCellMessage, AServerInlinesWhatItsClientInlines) {
+  BenchOptions o = options(Op::write, 24);
+  o.inline_below = 64;
+  o.ping_pong = true;
+  const Served s = served(cell_message(o, plan_cell(o, Part::ping_pong, 24)));
+  EXPECT_TRUE(s.plan.inlined);
+  EXPECT_EQ(s.plan.shape.max_inline, 24u) << "no more than its payloads need";
+  o.ping_pong = false;
+  const Json one_way = cell_message(o, plan_cell(o, Part::latency, 24));
+  EXPECT_FALSE(served(one_way).plan.inlined) << "it sends nothing itself";
+  expect_refused(one_way, "inlined", true, "inline");
 }
 
 TEST(RdmaCellMessage, FieldsOutOfRangeAreNamed) {

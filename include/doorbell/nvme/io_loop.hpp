@@ -295,8 +295,7 @@ class IoLoop {
   }
 
   [[nodiscard]] DOORBELL_INLINE bool sampled(u64 index) const {
-    return phase_.verify_below == ~0u ||
-           static_cast<u32>(pattern::mix64(index ^ phase_.seed)) <= phase_.verify_below;
+    return pattern::sampled(index, phase_.seed, phase_.verify_below);
   }
 
   /// Checks the I/Os whose slots the lanes in `lanes` hold. A warp compares I/Os of one unit several at

@@ -241,7 +241,7 @@ class OpLoop {
   DOORBELL_INLINE bool poll_requests(const Warp& warp) {
     const auto polled = own_.poll(warp, in_flight());
     if (polled.count == 0) return false;
-    note_failures(warp, polled, requests_before_);
+    note_failures(warp, polled, requests_before_, false);
     requests_done_ = own_.completed() - requests_before_;
     return true;
   }
@@ -251,7 +251,7 @@ class OpLoop {
     if (polled.count == 0) return false;
     if (!phase_->drain) {
       check_receives(warp, polled);
-      note_failures(warp, polled, receives_before_);
+      note_failures(warp, polled, receives_before_, true);
     }
     receives_done_ = receiver_.receives_completed() - receives_before_;
     return true;
@@ -269,7 +269,8 @@ class OpLoop {
   }
 
   /// Remembers which operations ended with an error; one lane after the other: errors are rare.
-  DOORBELL_INLINE void note_failures(const Warp& warp, const typename Queue::Polled& polled, u32 before) {
+  DOORBELL_INLINE void note_failures(const Warp& warp, const typename Queue::Polled& polled, u32 before,
+                                     bool receives) {
     const bool bad = warp.lane() < polled.count && !polled.mine.ignore && polled.mine.status != Status::ok;
     for (u64 lanes = warp.ballot(bad); lanes != 0; lanes &= lanes - 1) {
       const u32 from = lowest_bit(lanes);
@@ -279,7 +280,9 @@ class OpLoop {
       const bool all = warp.shfl(polled.mine.flush_all ? 1u : 0u, from) != 0;
       const u32 done = static_cast<u32>(done_);
       u32 first = last - 1;
-      if (all) {
+      if (receives && requests_ && status == static_cast<u32>(Status::flushed)) {
+        // Why, the operation's own request tells, whose completion may come later.
+      } else if (all) {
         first = failed_until_ > done ? failed_until_ : done;
         const u32 until = static_cast<u32>(posted_);
         for (u32 op = first; op < until; ++op) fail_operation(warp, op - done, status);
@@ -353,8 +356,7 @@ class OpLoop {
     u64 wanted = good;
     if (phase_->verify_below != ~0u)
       for (u32 i = 0; i < n; ++i)
-        if (static_cast<u32>(pattern::mix64((done_ + i) ^ phase_->seed)) > phase_->verify_below)
-          wanted &= ~(u64{1} << i);
+        if (!pattern::sampled(done_ + i, phase_->seed, phase_->verify_below)) wanted &= ~(u64{1} << i);
     if (warp.lane() == 0) mine_.checked += count_bits(wanted);
     payload_.check(
         warp, done_, n, wanted, newest, [&](u32 i) { return slot_after(done_slot_, i); },

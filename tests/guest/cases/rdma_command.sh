@@ -43,6 +43,8 @@ done
 for op in write send; do
   two "two-ping-pong-$op" --op $op --measure ping-pong --size 1,8,777,4KiB,64KiB --iterations 41 --repeats 2
 done
+# The answers' payloads travel in their requests as well.
+two two-ping-pong-inline --op write --measure ping-pong --size 1,8,64 --inline 64 --iterations 41
 two two-fetch-add --op fetch-add --iterations 100
 two two-compare-swap --op compare-swap --iterations 100
 finish

@@ -4,6 +4,7 @@
 """Ratios of doorbell to perftest from the files of beside_perftest.sh. Usage: rdma_ratios.py FOLDER"""
 
 import json
+import math
 import pathlib
 import statistics
 import sys
@@ -16,6 +17,7 @@ CELLS = {
     "write-one-8": "rate",
     "read-lat-4096": "us",
     "write-lat-8": "us",
+    "write-lat-inline-8": "us",
 }
 
 
@@ -50,6 +52,13 @@ def spread(values):
     return f"{statistics.median(values):.4g} [{min(values):.4g} to {max(values):.4g}]"
 
 
+def mean_ratio(ratios):
+    """The geometric mean and the factor of its standard error: of many turns it is known better than each is."""
+    logs = [math.log(r) for r in ratios]
+    error = statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else 0
+    return f"{math.exp(statistics.mean(logs)):.3f} (times or over {math.exp(error):.3f})"
+
+
 def print_cell(folder, cell, kind):
     mine = {n: ours(p, kind) for n, p in turns(folder, cell, "ours", ".json").items()}
     print(f"{cell}: {'messages/s' if kind == 'rate' else 'us'}, median [min to max]")
@@ -63,7 +72,8 @@ def print_cell(folder, cell, kind):
         line = f"  {'perftest, ' + who:<18}{spread(list(other.values())):<36}({len(other)} turns)"
         both = sorted(mine.keys() & other.keys())
         if both:
-            line += f"  doorbell/perftest {spread([mine[n] / other[n] for n in both])}"
+            ratios = [mine[n] / other[n] for n in both]
+            line += f"  doorbell/perftest {spread(ratios)}, geometric mean {mean_ratio(ratios)}"
         print(line)
 
 
