@@ -74,6 +74,18 @@ TEST_F(SendLoop, AFlushedReceiveDoesNotHideWhyItsRequestFailed) {
   EXPECT_EQ(stats_.stop, StopReason::broken);
 }
 
+TEST_F(SendLoop, ARequestThatSucceedsDoesNotHideItsFlushedReceive) {
+  Loop loop(kLane, phase_, queue_, state_, Work::carve(scratch_.data(), kWindow), &stats_);
+  while (provider_.sent.size() < kWindow) ASSERT_TRUE(loop.step(kLane));
+  provider_.arrive(provider_.received[0].wr_id, IBV_WC_WR_FLUSH_ERR);
+  take(loop);
+  for (u32 i = 0; i < kWindow; ++i) provider_.complete_sent(i);
+  while (loop.step(kLane)) continue;
+  loop.finish(kLane);
+  EXPECT_EQ(stats_.failed, 1u);
+  EXPECT_EQ(statuses(), (std::map<Status, u64>{{Status::flushed, 1}}));
+}
+
 TEST_F(SendLoop, AReceiveTellsWhatOnlyItKnows) {
   Loop loop(kLane, phase_, queue_, state_, Work::carve(scratch_.data(), kWindow), &stats_);
   while (provider_.sent.size() < kWindow) ASSERT_TRUE(loop.step(kLane));

@@ -121,6 +121,8 @@ class OpLoop {
  private:
   static constexpr u32 kIdlePolls = 16;   ///< empty polls between looks at the clock
   static constexpr u32 kDrainPolls = 64;  ///< empty polls after which nothing more is expected
+  /// State of a slot: the receive was flushed, and the request has not told why.
+  static constexpr u32 kReceiveFlushed = 0x10000;
 
   struct OddCounts {
     u32 duplicated, skipped, protocol;
@@ -276,13 +278,13 @@ class OpLoop {
       const u32 from = lowest_bit(lanes);
       const u32 last =
           warp.shfl(polled.serial, from) - before;  // finished up to and including operation last - 1
-      const u32 status = warp.shfl(static_cast<u32>(polled.mine.status), from);
+      u32 status = warp.shfl(static_cast<u32>(polled.mine.status), from);
       const bool all = warp.shfl(polled.mine.flush_all ? 1u : 0u, from) != 0;
       const u32 done = static_cast<u32>(done_);
       u32 first = last - 1;
-      if (receives && requests_ && status == static_cast<u32>(Status::flushed)) {
-        // Why, the operation's own request tells, whose completion may come later.
-      } else if (all) {
+      // Why, the operation's own request tells, whose completion may come later.
+      if (receives && requests_ && status == static_cast<u32>(Status::flushed)) status = kReceiveFlushed;
+      if (all) {
         first = failed_until_ > done ? failed_until_ : done;
         const u32 until = static_cast<u32>(posted_);
         for (u32 op = first; op < until; ++op) fail_operation(warp, op - done, status);
@@ -301,9 +303,9 @@ class OpLoop {
   DOORBELL_INLINE void fail_operation(const Warp& warp, u32 ahead, u32 status) {
     if (warp.lane() != 0 || ahead >= in_flight()) return;
     u32& state = s_.state[slot_after(done_slot_, ahead)];
-    if (state != 0) return;
+    if (state != 0 && state != kReceiveFlushed) return;
     state = status;
-    count_status(*out_, static_cast<u16>(status), 1);
+    if (status != kReceiveFlushed) count_status(*out_, static_cast<u16>(status), 1);
   }
 
   /// Takes the operations that have everything that they wait for.
@@ -348,6 +350,11 @@ class OpLoop {
         if (!ok) s_.state[slot] = 0;
       }
       good |= warp.ballot(ok) << base;
+      if (!broken_) continue;
+      // Where the request succeeded, nobody has told more.
+      const u64 flushed = warp.ballot(i < n && state == kReceiveFlushed);
+      if (flushed != 0 && warp.lane() == 0)
+        count_status(*out_, static_cast<u16>(Status::flushed), count_bits(flushed));
     }
     return good;
   }

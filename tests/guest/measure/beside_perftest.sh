@@ -16,8 +16,8 @@ port=18515 # the default of both
 server=(taskset -c 1)
 client=(taskset -c 0)
 
-# ours NAME PART OP BYTES ITERATIONS [IN_FLIGHT BATCH [OPTION...]]: perftest checks no data and sends one buffer over and over, so
-# this does too
+# ours NAME PART OP BYTES ITERATIONS [IN_FLIGHT BATCH [OPTION...]]: perftest checks no data and sends one buffer over
+# and over, so this does too
 ours() {
   local buffers=(--offsets one --in-flight "${6:-1}" --batch-size "${7:-1}")
   [ "$2" != ping-pong ] || buffers=() # has its own
@@ -35,8 +35,8 @@ theirs() {
 }
 
 # The cells: what doorbell does, and perftest by its defaults and by its best settings here: lists of requests posted
-# at once, one completion a list, no clock read for each; of a ping-pong, the payload in the request. Runs last a second
-# and more: in its first tenths, an emulator translates either program.
+# at once, one completion a list, no clock read for each; of a ping-pong, the payload in the request (perftest says that it
+# switches this off here). Runs last a second and more: in its first tenths, an emulator translates either program.
 ours_in() { # CELL TURN
   case "$1" in
     write-4096) ours "$1-ours-$2" rate write 4096 4096 128 32 ;;
