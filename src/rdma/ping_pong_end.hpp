@@ -103,8 +103,7 @@ inline PingPongMessages incoming(const OpPhase& phase, const PingPongMemory& mem
 template <class Queue>
 class PingPongEnd {
  public:
-  /// Posts the first receives. `count`: messages that it sends; ~0:
-  /// nobody knows.
+  /// Posts the first receives. `count`: messages that it sends; ~0: nobody knows.
   PingPongEnd(const OpPhase& phase, const PingPongMemory& memory, u64 count,
               const typename Queue::State& state)
       : phase_(phase),
@@ -242,7 +241,7 @@ class PingPongEnd {
       r.imm = static_cast<u32>(sent_);
       if (phase_.inlined) {
         r.inlined = true;
-        r.payload = memory_.own + out.from(sent_) * memory_.stride;
+        r.payload = out.source(sent_);
       }
       return r;
     });

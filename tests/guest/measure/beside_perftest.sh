@@ -3,14 +3,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Inside the guest: doorbell and perftest on the same soft-RoCE device, in turns. Both ends run here, in two processes.
-# Usage: beside_perftest.sh [TURNS[:perftest]]; run it with tests/guest/measure/rdma.sh, which reads what it leaves in
-# $GUEST_OUT. With ":perftest" doorbell is left out.
+# Usage: beside_perftest.sh [TURNS[:perftest|:CELL+CELL...]]; run it with tests/guest/measure/rdma.sh, which reads what it
+# leaves in $GUEST_OUT. With ":perftest" doorbell is left out, with cells the others are.
 . tests/guest/lib.sh
 . tests/guest/soft_roce.sh
 
 turns=${1:-7}
-only=${turns#*:}
-turns=${turns%:*}
+what=
+case "$turns" in *:*) what=${turns#*:} ;; esac
+turns=${turns%%:*}
 port=18515 # the default of both
 # Each end on a processor of its own, whoever it is: left to the scheduler, runs of either differ by a half.
 server=(taskset -c 1)
@@ -76,15 +77,27 @@ soft_roce || { not_ok "no soft-RoCE device"; finish; }
 ib_write_bw --version >"$GUEST_OUT/perftest.version" 2>&1
 # once CELL TURN: who goes first changes, so that neither always finds the device warm.
 once() {
-  [ "$only" = perftest ] || [ $(($2 % 2)) -eq 1 ] || ours_in "$1" "$2"
+  case "+$what+" in
+    ++ | +perftest+ | *"+$1+"*) ;;
+    *) return ;;
+  esac
+  [ "$what" = perftest ] || [ $(($2 % 2)) -eq 1 ] || ours_in "$1" "$2"
   theirs_in "$1" "$2"
-  [ "$only" = perftest ] || [ $(($2 % 2)) -eq 0 ] || ours_in "$1" "$2"
+  [ "$what" = perftest ] || [ $(($2 % 2)) -eq 0 ] || ours_in "$1" "$2"
 }
+each=(write-4096 write-65536 send-4096 write-one-8 read-lat-4096)
+four_times=(write-lat-8 write-lat-inline-8)
+for cell in ${what//+/ }; do
+  case " perftest ${each[*]} ${four_times[*]} " in
+    *" $cell "*) ;;
+    *) not_ok "'$cell' is none of ${each[*]} ${four_times[*]}"; finish ;;
+  esac
+done
 for ((turn = 0; turn < turns; turn++)); do
-  for cell in write-4096 write-65536 send-4096 write-one-8 read-lat-4096; do once $cell $turn; done
+  for cell in "${each[@]}"; do once "$cell" $turn; done
   # The two differ by less here than the machine from one second to the next, so these have turns of their own.
   for ((n = 4 * turn; n < 4 * turn + 4; n++)); do
-    for cell in write-lat-8 write-lat-inline-8; do once $cell $n; done
+    for cell in "${four_times[@]}"; do once "$cell" $n; done
   done
 done
 finish
