@@ -11,24 +11,24 @@ namespace doorbell {
 
 namespace {
 
-bool steady_tsc() {
+bool invariant_tsc() {
 #if defined(__x86_64__)
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
     if (!line.starts_with("flags")) continue;
-    if ((line + ' ').find(" constant_tsc ") != std::string::npos &&
-        (line + ' ').find(" nonstop_tsc ") != std::string::npos)
-      return true;
-    break;
+    return (line + ' ').find(" constant_tsc ") != std::string::npos &&
+           (line + ' ').find(" nonstop_tsc ") != std::string::npos;
   }
-  // A virtual machine may hide what its processor promises; its kernel has compared the counters of all
-  // processors with another clock, and goes on doing so, before it keeps time with them.
-  std::ifstream source("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-  std::string name;
-  return std::getline(source, name) && name == "tsc";
-#else
-  return false;
 #endif
+  return false;
+}
+
+/// A virtual machine may hide what its processor promises; its kernel has compared the counters of all
+/// processors with another clock, and goes on doing so, before it keeps time with them.
+bool kernel_keeps_time_with_tsc() {
+  std::ifstream file("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+  std::string name;
+  return std::getline(file, name) && name == "tsc";
 }
 
 /// Reads both clocks `n` times and keeps the pair that took least time: the closest to simultaneous.
@@ -58,7 +58,7 @@ u64 calibrate() {
 
 }  // namespace
 
-const bool HostClock::tsc_ = steady_tsc();
+const bool HostClock::tsc_ = invariant_tsc() || kernel_keeps_time_with_tsc();
 
 bool HostClock::uses_tsc() {
   return tsc_;

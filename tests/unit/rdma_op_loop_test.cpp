@@ -38,9 +38,21 @@ class SendLoop : public testing::Test {
     state_.own = provider_.state(2 * kWindow);
   }
 
-  /// Steps until everything that the provider holds has been taken.
-  void take(Loop& loop) {
-    while (!provider_.done.empty() || !provider_.arrived.empty()) ASSERT_TRUE(loop.step(kLane));
+  /// Posts a window, takes all that `receives` completes, then what `requests` does, and ends.
+  template <class Receives, class Requests>
+  void run(Receives receives, Requests requests) {
+    Loop loop(kLane, phase_, queue_, state_, Work::carve(scratch_.data(), kWindow), &stats_);
+    while (provider_.sent.size() < kWindow) ASSERT_TRUE(loop.step(kLane));
+    receives();
+    while (!provider_.arrived.empty()) ASSERT_TRUE(loop.step(kLane));
+    requests();
+    while (loop.step(kLane)) continue;
+    loop.finish(kLane);
+  }
+  /// The first request fails with `status`, those behind it are flushed.
+  void fail_requests(ibv_wc_status status) {
+    provider_.complete_sent(0, status);
+    for (u32 i = 1; i < kWindow; ++i) provider_.complete_sent(i, IBV_WC_WR_FLUSH_ERR);
   }
   std::map<Status, u64> statuses() const {
     std::map<Status, u64> all;
@@ -59,15 +71,12 @@ class SendLoop : public testing::Test {
 };
 
 TEST_F(SendLoop, AFlushedReceiveDoesNotHideWhyItsRequestFailed) {
-  Loop loop(kLane, phase_, queue_, state_, Work::carve(scratch_.data(), kWindow), &stats_);
-  while (provider_.sent.size() < kWindow) ASSERT_TRUE(loop.step(kLane));
   // The receives' completions are seen first, as on a device that fails between the two looks.
-  for (const ibv_recv_wr& wr : provider_.received) provider_.arrive(wr.wr_id, IBV_WC_WR_FLUSH_ERR);
-  take(loop);
-  provider_.complete_sent(0, IBV_WC_RNR_RETRY_EXC_ERR);
-  for (u32 i = 1; i < kWindow; ++i) provider_.complete_sent(i, IBV_WC_WR_FLUSH_ERR);
-  while (loop.step(kLane)) continue;
-  loop.finish(kLane);
+  run(
+      [&] {
+        for (u32 i = 0; i < kWindow; ++i) provider_.complete_received(i, IBV_WC_WR_FLUSH_ERR);
+      },
+      [&] { fail_requests(IBV_WC_RNR_RETRY_EXC_ERR); });
   EXPECT_EQ(stats_.failed, kWindow);
   EXPECT_EQ(statuses(),
             (std::map<Status, u64>{{Status::rnr_retry_exceeded, 1}, {Status::flushed, kWindow - 1}}));
@@ -75,26 +84,17 @@ TEST_F(SendLoop, AFlushedReceiveDoesNotHideWhyItsRequestFailed) {
 }
 
 TEST_F(SendLoop, ARequestThatSucceedsDoesNotHideItsFlushedReceive) {
-  Loop loop(kLane, phase_, queue_, state_, Work::carve(scratch_.data(), kWindow), &stats_);
-  while (provider_.sent.size() < kWindow) ASSERT_TRUE(loop.step(kLane));
-  provider_.arrive(provider_.received[0].wr_id, IBV_WC_WR_FLUSH_ERR);
-  take(loop);
-  for (u32 i = 0; i < kWindow; ++i) provider_.complete_sent(i);
-  while (loop.step(kLane)) continue;
-  loop.finish(kLane);
+  run([&] { provider_.complete_received(0, IBV_WC_WR_FLUSH_ERR); },
+      [&] {
+        for (u32 i = 0; i < kWindow; ++i) provider_.complete_sent(i);
+      });
   EXPECT_EQ(stats_.failed, 1u);
   EXPECT_EQ(statuses(), (std::map<Status, u64>{{Status::flushed, 1}}));
 }
 
 TEST_F(SendLoop, AReceiveTellsWhatOnlyItKnows) {
-  Loop loop(kLane, phase_, queue_, state_, Work::carve(scratch_.data(), kWindow), &stats_);
-  while (provider_.sent.size() < kWindow) ASSERT_TRUE(loop.step(kLane));
-  provider_.arrive(provider_.received[0].wr_id, IBV_WC_LOC_LEN_ERR);
-  take(loop);
-  provider_.complete_sent(0, IBV_WC_REM_INV_REQ_ERR);
-  for (u32 i = 1; i < kWindow; ++i) provider_.complete_sent(i, IBV_WC_WR_FLUSH_ERR);
-  while (loop.step(kLane)) continue;
-  loop.finish(kLane);
+  run([&] { provider_.complete_received(0, IBV_WC_LOC_LEN_ERR); },
+      [&] { fail_requests(IBV_WC_REM_INV_REQ_ERR); });
   EXPECT_EQ(stats_.failed, kWindow);
   EXPECT_EQ(statuses(), (std::map<Status, u64>{{Status::local_length, 1}, {Status::flushed, kWindow - 1}}));
 }

@@ -31,9 +31,8 @@ struct MadeUpProvider {
   bool names_bad = true;
   int poll_fails = 0;
 
-  static MadeUpProvider& of(ibv_context* c) {
-    return *reinterpret_cast<MadeUpProvider*>(c);
-  }  // its first member
+  /// The context is its first member.
+  static MadeUpProvider& of(ibv_context* c) { return *reinterpret_cast<MadeUpProvider*>(c); }
 
   MadeUpProvider() {
     context.ops.post_send = [](ibv_qp* q, ibv_send_wr* wr, ibv_send_wr** bad) {
@@ -86,20 +85,23 @@ struct MadeUpProvider {
     return s;
   }
   void complete(u64 wr_id, ibv_wc_status status = IBV_WC_SUCCESS) {
-    ibv_wc wc = {};
-    wc.wr_id = wr_id;
-    wc.status = status;
-    done.push_back(wc);
+    done.push_back(completion(wr_id, status));
   }
-  void arrive(u64 wr_id, ibv_wc_status status = IBV_WC_SUCCESS) {
-    ibv_wc wc = {};
-    wc.wr_id = wr_id;
-    wc.status = status;
-    arrived.push_back(wc);
+  /// Receive `n` of those posted, the first is 0.
+  void complete_received(std::size_t n, ibv_wc_status status) {
+    arrived.push_back(completion(received.at(n).wr_id, status));
   }
   /// Request `n` of those posted, the first is 0.
   void complete_sent(std::size_t n, ibv_wc_status status = IBV_WC_SUCCESS) {
     complete(sent.at(n).wr_id, status);
+  }
+
+ private:
+  static ibv_wc completion(u64 wr_id, ibv_wc_status status) {
+    ibv_wc wc = {};
+    wc.wr_id = wr_id;
+    wc.status = status;
+    return wc;
   }
 };
 

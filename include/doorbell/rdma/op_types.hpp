@@ -73,7 +73,7 @@ struct OpState {
 /// Working memory of one loop: shared memory on a GPU, the heap on a CPU.
 struct OpScratch {
   u64* posted_at = nullptr;  ///< window entries
-  u32* state = nullptr;      ///< window entries: 0, or the status of a request that failed
+  u32* state = nullptr;      ///< window entries: 0, or why an operation failed
   u64* bins = nullptr;       ///< histogram::kBuckets counters
 
   static constexpr u64 bytes(u32 window, u32 buckets) {

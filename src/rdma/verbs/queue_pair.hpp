@@ -230,11 +230,10 @@ class VerbsQueuePair {
   [[gnu::cold]] static void note_refusal(Counts& c, const VerbsBuffers::Request<Wr>* chain, u32 n,
                                          const Wr* bad, int rc) {
     c.why = static_cast<u32>(rc > 0 ? rc : errno);
-    u32 accepted = 0;
-    while (bad != nullptr && accepted < n && &chain[accepted].wr != bad) ++accepted;
-    if (accepted == n) accepted = 0;
-    const u64 id = chain[accepted].wr.wr_id;
-    c.refused = n - accepted;
+    const auto* first = std::find_if(chain, chain + n, [bad](const auto& r) { return &r.wr == bad; });
+    if (first == chain + n) first = chain;
+    const u64 id = first->wr.wr_id;
+    c.refused = n - static_cast<u32>(first - chain);
     c.signals = (signals_of(id) - own_signal(id)) & kSignalMask;
   }
 
