@@ -21,6 +21,14 @@ namespace {
 using test::children;
 using test::open_descriptors;
 
+/// Shell: $fd is the monitor's descriptor.
+const std::string kMonitor =
+    "for a in \"$@\"; do case \"$a\" in socket,id=m,fd=*) fd=${a##*=};; esac; done\n";
+/// Shell: the first command is answered. Only after it has come: an answer before it belongs to nothing, and
+/// is passed over.
+const std::string kAnswers = kMonitor + R"(eval "read -r command <&$fd; echo '{\"return\": {}}' >&$fd"
+)";
+
 class Impostor : public testing::Test {
  protected:
   void SetUp() override {
@@ -105,9 +113,7 @@ TEST_F(Impostor, ThatHangsIsGivenUpAndKilled) {
 
 TEST_F(Impostor, ThatIsSlowToEndIsKilled) {
   // It answers like QEMU, and then ignores that its sockets are closed.
-  const std::string path = script(R"(for a in "$@"; do case "$a" in socket,id=m,fd=*) fd=${a##*=};; esac; done
-eval "echo '{\"return\": {}}' >&$fd"
-exec sleep 600)");
+  const std::string path = script(kAnswers + "exec sleep 600");
   QemuConfig c;
   c.binary = path;
   const u64 begin = wall_ns();
@@ -119,8 +125,7 @@ exec sleep 600)");
 }
 
 TEST_F(Impostor, ThatTalksWithoutEnd) {
-  const std::string path = script(R"(for a in "$@"; do case "$a" in socket,id=m,fd=*) fd=${a##*=};; esac; done
-eval "exec >&$fd"
+  const std::string path = script(kMonitor + R"(eval "exec >&$fd"
 while sleep 0.05; do echo '{"event": 1}'; done)");
   const u64 begin = wall_ns();
   EXPECT_TRUE(says(refusal(path, 1), "did not start"));
@@ -130,9 +135,7 @@ while sleep 0.05; do echo '{"event": 1}'; done)");
 /// It starts like QEMU, but has no device: the device's constructor throws after the process's is done.
 TEST_F(Impostor, ThatHasNoDevice) {
   QemuConfig c;
-  c.binary = script(R"(for a in "$@"; do case "$a" in socket,id=m,fd=*) fd=${a##*=};; esac; done
-eval "echo '{\"return\": {}}' >&$fd"
-echo 'no device' >&2)");
+  c.binary = script(kAnswers + "echo 'no device' >&2");
   try {
     const QemuDevice device(c, "qemu", nullptr);
     FAIL();
