@@ -280,9 +280,9 @@ void data_through_every_prp_shape(const Target& t) {
       p = prps(in);
       ASSERT_EQ(r.status(r.command(IoOpcode::read, lba, n, p.prp1, p.prp2)), status::success);
       ASSERT_EQ(std::memcmp(to + offset, from + offset, bytes), 0);
-      for (u64 i = 0; i < offset; ++i) ASSERT_EQ(to[i], 0xc3) << "before the buffer";
-      for (u64 i = offset + bytes; i < in.region().bytes(); ++i)
-        ASSERT_EQ(to[i], 0xc3) << "behind the buffer";
+      ASSERT_TRUE(all_are(0xc3, to, offset)) << "something was written before the buffer";
+      ASSERT_TRUE(all_are(0xc3, to + offset + bytes, in.region().bytes() - offset - bytes))
+          << "something was written behind the buffer";
       lba += n;
     }
   }
@@ -410,7 +410,7 @@ void write_zeroes_clears(const Target& t) {
     std::memset(to, 0x11, kPage);
     ASSERT_EQ(r.status(r.command(IoOpcode::read, u64{i} * n, n, r.data.iova() + kPage)), status::success);
     if (i == 1) {
-      for (u32 k = 0; k < kPage; ++k) ASSERT_EQ(to[k], 0);
+      ASSERT_TRUE(all_are(0, to, kPage));
     } else {
       ASSERT_EQ(std::memcmp(to, r.bytes(), kPage), 0) << "the neighbours keep their data";
     }

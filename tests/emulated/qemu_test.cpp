@@ -13,6 +13,7 @@
 
 #include "conformance/rig.hpp"
 #include "emulated/children.hpp"
+#include "file_contents.hpp"
 #include "measure/clock.hpp"
 #include "nvme/bench.hpp"
 #include "nvme/qemu/device.hpp"
@@ -241,10 +242,7 @@ class Drive : public Qemu {
     o.allow_write = writes > 0;
     return o;
   }
-  [[nodiscard]] std::string contents() const {
-    std::ifstream file(image_, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  [[nodiscard]] std::string contents() const { return test::contents(image_); }
   std::string folder_, image_;
 };
 

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <thread>
 
+#include "file_contents.hpp"
 #include "kernel/scratch.hpp"
 #include "measure/clock.hpp"
 #include "nvme/bench.hpp"

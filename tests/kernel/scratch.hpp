@@ -55,9 +55,4 @@ inline bool has_uring() {
   return true;
 }
 
-inline std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 }  // namespace doorbell::test

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <string>
 
+#include "file_contents.hpp"
 #include "model/bench_rig.hpp"
 
 namespace doorbell::nvme {
@@ -38,10 +39,7 @@ class MediaFile : public testing::Test {
     o.batch = 4;
     return o;
   }
-  [[nodiscard]] std::string contents() const {
-    std::ifstream file(path_, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  [[nodiscard]] std::string contents() const { return test::contents(path_); }
   std::string folder_, path_;
 };
 
