@@ -66,16 +66,16 @@ int run(const Options& options, Context&) {
 std::vector<Backend> backends() {
   std::vector<Backend> all;
   for (const nvme::Backend& b : nvme::backends()) {
-    const nvme::BackendStatus status = b.status();
+    const BackendStatus status = b.status();
     all.push_back({"nvme", b.name, status.usable, status.detail});
   }
   all.push_back({"nvme", "file", true, "file:PATH through the kernel: io_uring, or pread and pwrite"});
   for (const rdma::Backend& b : rdma::backends()) {
-    const rdma::BackendStatus status = b.status();
+    const BackendStatus status = b.status();
     all.push_back({"rdma", b.name, status.usable, status.detail});
   }
   for (const cxi::Backend& b : cxi::backends()) {
-    const cxi::BackendStatus status = b.status();
+    const BackendStatus status = b.status();
     all.push_back({"cxi", b.name, status.usable, status.detail});
   }
   for (const gpu::RuntimeStatus& status : gpu::runtimes()) {

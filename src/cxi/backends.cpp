@@ -19,15 +19,16 @@ const std::vector<Backend>& backends() {
        [] {
          return BackendStatus{true, "software Cassini: command queues, events, counters, portals, faults"};
        },
-       [](const std::string& spec) { return is_model(spec); }, open_model},
-      {"libcxi", "cxiN", "hardware", libcxi_status, libcxi_accepts, open_libcxi},
+       [](const DeviceRequest& request) { return is_model(request.spec); }, open_model},
+      {"libcxi", "cxiN", "hardware", libcxi_status,
+       [](const DeviceRequest& request) { return libcxi_accepts(request.spec); }, open_libcxi},
   };
   return all;
 }
 
 std::unique_ptr<Device> open_device(const DeviceRequest& request) {
   for (const Backend& b : backends())
-    if (b.accepts(request.spec)) return b.open(request);
+    if (b.accepts(request)) return b.open(request);
   throw Error(fmt::format("--device {}", request.spec), "no back end of this build drives it",
               "give --device cxi-model0 for the software model", ExitCode::absent);
 }

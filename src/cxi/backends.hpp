@@ -10,6 +10,7 @@
 
 #include "cxi/device.hpp"
 #include "model/fault.hpp"
+#include "system/backend.hpp"
 
 namespace doorbell::cxi {
 
@@ -26,20 +27,7 @@ struct DeviceRequest {
   u64 late_ns = 1'000'000'000;  ///< an acknowledgement later than this counts as late
 };
 
-/// Whether a back end can be used on this machine, and with what or why not.
-struct BackendStatus {
-  bool usable = false;
-  std::string detail;  ///< one line
-};
-
-struct Backend {
-  std::string name;    ///< "model"
-  std::string syntax;  ///< "cxi-modelN[:KEY=VALUE,...]"
-  std::string kind;    ///< of its devices: "model" or "hardware"
-  BackendStatus (*status)();
-  bool (*accepts)(const std::string& spec);
-  std::unique_ptr<Device> (*open)(const DeviceRequest& request);
-};
+using Backend = doorbell::Backend<Device, DeviceRequest>;
 
 [[nodiscard]] const std::vector<Backend>& backends();
 

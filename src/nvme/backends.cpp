@@ -20,7 +20,8 @@ namespace {
 
 /// "NAME" or "NAME:..."
 template <const char* Name>
-bool is(const std::string& spec) {
+bool is(const DeviceRequest& request) {
+  const std::string& spec = request.spec;
   const std::string_view name = Name;
   return spec.starts_with(name) && (spec.size() == name.size() || spec[name.size()] == ':');
 }
@@ -58,7 +59,7 @@ const std::vector<Backend>& backends() {
        is<kModel>, open_model},
       {"qemu", "qemu[:KEY=VALUE,...]", "emulated", qemu_status, is<kQemu>, open_qemu},
       {"vfio", "a PCI address, /dev/nvmeN or vfio:ADDRESS[,KEY=VALUE,...]", "hardware", vfio_status,
-       is_vfio_spec, open_vfio},
+       [](const DeviceRequest& request) { return is_vfio_spec(request.spec); }, open_vfio},
   };
   return all;
 }
@@ -66,7 +67,7 @@ const std::vector<Backend>& backends() {
 const Backend& backend_of(const std::string& spec) {
   std::string known;
   for (const Backend& b : backends()) {
-    if (b.accepts(spec)) return b;
+    if (b.accepts({.spec = spec})) return b;
     known += (known.empty() ? "" : ", ") + b.syntax;
   }
   throw Error(fmt::format("controller '{}'", spec), "no back end knows this name", "give " + known);

@@ -10,6 +10,7 @@
 
 #include "nvme/device.hpp"
 #include "nvme/model/config.hpp"
+#include "system/backend.hpp"
 
 namespace doorbell::nvme {
 
@@ -25,20 +26,7 @@ struct DeviceRequest {
   u64 late_ns = 1'000'000'000;  ///< a completion later than this counts as late
 };
 
-/// Whether a back end can be used on this machine, and with what or why not.
-struct BackendStatus {
-  bool usable = false;
-  std::string detail;  ///< one line
-};
-
-struct Backend {
-  std::string name;    ///< "model"
-  std::string syntax;  ///< "model[:KEY=VALUE,...]"
-  std::string kind;    ///< of its devices: "model", "emulated" or "hardware"
-  BackendStatus (*status)();
-  bool (*accepts)(const std::string& spec);
-  std::unique_ptr<Device> (*open)(const DeviceRequest& request);
-};
+using Backend = doorbell::Backend<Device, DeviceRequest>;
 
 [[nodiscard]] const std::vector<Backend>& backends();
 

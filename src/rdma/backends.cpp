@@ -19,6 +19,12 @@ bool is_model(const std::string& spec) {
   return spec == "model" || spec.starts_with("model:");
 }
 
+/// The devices of `P` that are no model.
+template <Provider P>
+bool is_device_of(const DeviceRequest& request) {
+  return request.provider == P && !is_model(request.spec);
+}
+
 VerbsConfig config_of(const std::string& spec) {
   const bool named = spec == "verbs" || spec.starts_with("verbs:");
   return parse_verbs_spec(named ? spec : "verbs:" + spec);
@@ -58,7 +64,7 @@ Backend without_backend() {
           [] {
             return BackendStatus{false, missing(P)};
           },
-          [](Provider p, const std::string& spec) { return p == P && !is_model(spec); },
+          is_device_of<P>,
           [](const DeviceRequest& request) -> std::unique_ptr<Device> {
             throw Error(fmt::format("--provider {} --device {}", name(P), request.spec), missing(P),
                         "give --provider verbs for the device, or --device model", ExitCode::absent);
@@ -73,21 +79,11 @@ const std::vector<Backend>& backends() {
        [] {
          return BackendStatus{true, "software NIC: the queues of mlx5, bnxt, ionic and ernic, faults"};
        },
-       [](Provider p, const std::string& spec) { return p != Provider::verbs && is_model(spec); },
-       open_model},
-      {"verbs", "NAME[,KEY=VALUE,...], as ibv_devices lists it", "hardware",
-       [] {
-         const VerbsStatus s = verbs_status();
-         return BackendStatus{s.usable, s.detail};
-       },
-       [](Provider p, const std::string& spec) { return p == Provider::verbs && !is_model(spec); },
-       open_verbs},
-      {"mlx5", "NAME[,KEY=VALUE,...], as ibv_devices lists it", "hardware",
-       [] {
-         const VerbsStatus s = mlx5_status();
-         return BackendStatus{s.usable, s.detail};
-       },
-       [](Provider p, const std::string& spec) { return p == Provider::mlx5 && !is_model(spec); }, open_mlx5},
+       [](const DeviceRequest& r) { return r.provider != Provider::verbs && is_model(r.spec); }, open_model},
+      {"verbs", "NAME[,KEY=VALUE,...], as ibv_devices lists it", "hardware", [] { return verbs_status(); },
+       is_device_of<Provider::verbs>, open_verbs},
+      {"mlx5", "NAME[,KEY=VALUE,...], as ibv_devices lists it", "hardware", mlx5_status,
+       is_device_of<Provider::mlx5>, open_mlx5},
       without_backend<Provider::bnxt>(),
       without_backend<Provider::ionic>(),
       without_backend<Provider::ernic>(),
@@ -97,7 +93,7 @@ const std::vector<Backend>& backends() {
 
 const Backend& backend_of(Provider provider, const std::string& spec) {
   for (const Backend& b : backends())
-    if (b.accepts(provider, spec)) return b;
+    if (b.accepts({.spec = spec, .provider = provider})) return b;
   throw Error(fmt::format("--provider {} --device {}", name(provider), spec),
               "the model has no libibverbs: it is driven through a vendor's queues",
               "give --provider mlx5, bnxt, ionic or ernic, or the name of an RDMA device");

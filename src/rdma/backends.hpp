@@ -10,6 +10,7 @@
 
 #include "model/fault.hpp"
 #include "rdma/device.hpp"
+#include "system/backend.hpp"
 
 namespace doorbell::rdma {
 
@@ -27,20 +28,7 @@ struct DeviceRequest {
   u64 late_ns = 1'000'000'000;  ///< a completion later than this counts as late
 };
 
-/// Whether a back end can be used on this machine, and with what or why not.
-struct BackendStatus {
-  bool usable = false;
-  std::string detail;  ///< one line
-};
-
-struct Backend {
-  std::string name;    ///< "model"
-  std::string syntax;  ///< "model[:KEY=VALUE,...]"
-  std::string kind;    ///< of its devices: "model", or "hardware" (which a driver may turn out to emulate)
-  BackendStatus (*status)();
-  bool (*accepts)(Provider provider, const std::string& spec);
-  std::unique_ptr<Device> (*open)(const DeviceRequest& request);
-};
+using Backend = doorbell::Backend<Device, DeviceRequest>;
 
 [[nodiscard]] const std::vector<Backend>& backends();
 

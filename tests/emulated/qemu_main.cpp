@@ -12,7 +12,7 @@
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  const doorbell::nvme::BackendStatus status = doorbell::nvme::qemu_status();
+  const doorbell::BackendStatus status = doorbell::nvme::qemu_status();
   if (!status.usable) {
     std::printf("skipped: %s\n", status.detail.c_str());
     return 77;

@@ -24,11 +24,13 @@
 #include "cxi/libcxi/device.hpp"
 #include "cxi/libcxi/library.hpp"
 #include "cxi/loopback.hpp"
+#include "errors.hpp"
 #include "idle_gpu.hpp"
 
 namespace doorbell::cxi {
 
 namespace fs = std::filesystem;
+using test::expect_says;
 using Call = CallError::Call;
 using Lines = std::vector<std::string>;
 
@@ -92,9 +94,6 @@ inline Refusal refusal_of(const std::function<void()>& action) {
     return {e.what(), e.hint(), e.code()};
   }
   return {};
-}
-inline void expect_says(const std::string& said, const std::string& part) {
-  EXPECT_NE(said.find(part), std::string::npos) << "'" << said << "' does not say '" << part << "'";
 }
 
 /// A GPU that exports dma-bufs and lends its pages; "device" addresses of registered pages are shifted.

@@ -20,6 +20,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "errors.hpp"
 #include "idle_gpu.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/mlx5dv/device.hpp"
@@ -28,6 +29,8 @@ namespace doorbell::rdma {
 namespace {
 
 namespace fs = std::filesystem;
+using test::error_of;
+using test::expect_says;
 using Queue = QueuePair<OneLane, Mlx5>;
 constexpr OneLane kLane;
 constexpr u64 kPage = 4096;
@@ -48,19 +51,6 @@ u64* the_register() {
 }
 void set(const char* name, const char* value) {
   ::setenv(name, value, 1);
-}
-
-std::string error_of(const std::function<void()>& call, ExitCode code = ExitCode::usage) {
-  try {
-    call();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), code) << e.what();
-    return std::string(e.what()) + " / " + e.hint();
-  }
-  return "no error";
-}
-void expect_says(const std::string& said, const std::string& part) {
-  EXPECT_NE(said.find(part), std::string::npos) << "'" << said << "' does not say '" << part << "'";
 }
 
 /// A GPU that sees host memory at other addresses, and takes no page twice.
@@ -139,7 +129,7 @@ TEST_F(Mlx5Fake, OtherDevicesAreRefused) {
   EXPECT_FALSE(mlx5_status().usable);
   expect_says(mlx5_status().detail, "none of the RDMA devices is a ConnectX");
   set("FAKE_VERBS_DEVICES", "rxe0,mlx5_7");
-  const VerbsStatus status = mlx5_status();
+  const BackendStatus status = mlx5_status();
   expect_says(status.detail, "mlx5_7");
   expect_says(status.detail, "not yet run on hardware");
   EXPECT_EQ(status.detail.find("rxe0"), std::string::npos) << status.detail;

@@ -19,6 +19,7 @@
 #include <functional>
 #include <thread>
 
+#include "errors.hpp"
 #include "idle_gpu.hpp"
 #include "rdma/verbs/device.hpp"
 #include "rdma/verbs/library.hpp"
@@ -27,6 +28,8 @@ namespace doorbell::rdma {
 namespace {
 
 namespace fs = std::filesystem;
+using test::error_of;
+using test::expect_says;
 
 template <class Function>
 Function* in_fake(const char* name) {
@@ -38,19 +41,6 @@ int alive(const char* what) {
 }
 long last(const char* what) {
   return in_fake<long(const char*)>("fake_verbs_last")(what);
-}
-
-std::string error_of(const std::function<void()>& call, ExitCode code = ExitCode::usage) {
-  try {
-    call();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), code) << e.what();
-    return std::string(e.what()) + " / " + e.hint();
-  }
-  return "no error";
-}
-void expect_says(const std::string& said, const std::string& part) {
-  EXPECT_NE(said.find(part), std::string::npos) << "'" << said << "' does not say '" << part << "'";
 }
 
 /// A GPU that only exports a dma-buf.
@@ -143,7 +133,7 @@ TEST_F(VerbsFake, TheOnlyDeviceNeedsNoName) {
 
 TEST_F(VerbsFake, StatusSaysWhyADeviceCannotBeOpened) {
   set("FAKE_VERBS_DEVICES", "rxe7");
-  const VerbsStatus status = verbs_status();
+  const BackendStatus status = verbs_status();
   EXPECT_FALSE(status.usable);
   expect_says(status.detail, "rxe7");
   expect_says(status.detail, "/dev/infiniband/uverbs-none: No such file or directory");

@@ -509,7 +509,7 @@ TEST_F(VerbsTest, TellsWhatItIs) {
   EXPECT_FALSE(l.gpu_initiator);
   EXPECT_EQ(*device_.alive(Initiator::cpu), 1u);
   EXPECT_EQ(device_.alive(Initiator::gpu), nullptr);
-  const VerbsStatus status = verbs_status();
+  const BackendStatus status = verbs_status();
   EXPECT_TRUE(status.usable);
   EXPECT_NE(status.detail.find(facts.name), std::string::npos) << status.detail;
   EXPECT_THROW((void)device_.create_queue_pair({.sq_requests = l.max_requests + 1}), Error);

@@ -24,11 +24,11 @@ Mlx5Library::Mlx5Library()
       init_obj(library.need("mlx5dv_init_obj")),
       create_qp(library.need("mlx5dv_create_qp")) {}
 
-VerbsStatus mlx5_status() {
+BackendStatus mlx5_status() {
   try {
     const Mlx5Library mlx5;
     bool others = false;
-    VerbsStatus status = verbs_status([&](ibv_device* device) {
+    BackendStatus status = verbs_status([&](ibv_device* device) {
       const bool mine = mlx5.is_supported(device);
       others = others || !mine;
       return mine;

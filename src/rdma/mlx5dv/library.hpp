@@ -24,6 +24,6 @@ struct Mlx5Library {
 };
 
 /// Whether a ConnectX can be driven through its own queues, and which or why not, on one line. Never throws.
-[[nodiscard]] VerbsStatus mlx5_status();
+[[nodiscard]] BackendStatus mlx5_status();
 
 }  // namespace doorbell::rdma

@@ -47,12 +47,12 @@ std::string nothing_shown() {
                      describe(kernel.front()));
 }
 
-VerbsStatus status_of_devices(const VerbsLibrary& verbs, const std::function<bool(ibv_device*)>& accepts) {
+BackendStatus status_of_devices(const VerbsLibrary& verbs, const std::function<bool(ibv_device*)>& accepts) {
   int count = 0;
   ibv_device** list = verbs.get_device_list(&count);
   if (list == nullptr && errno == ENOSYS) return {false, nothing_shown()};  // a kernel without RDMA
   if (list == nullptr) return {false, fmt::format("libibverbs lists no devices: {}", reason(errno))};
-  VerbsStatus status;
+  BackendStatus status;
   for (int i = 0; i < count; ++i) {
     if (!accepts(list[i])) continue;
     const std::string why = obstacle(*list[i]);
@@ -117,11 +117,11 @@ std::vector<RdmaDeviceFacts> rdma_devices(const fs::path& root) {
   return all;
 }
 
-VerbsStatus verbs_status() {
+BackendStatus verbs_status() {
   return verbs_status([](ibv_device*) { return true; });
 }
 
-VerbsStatus verbs_status(const std::function<bool(ibv_device*)>& accepts) {
+BackendStatus verbs_status(const std::function<bool(ibv_device*)>& accepts) {
   try {
     return status_of_devices(VerbsLibrary(), accepts);
   } catch (const Error& e) {

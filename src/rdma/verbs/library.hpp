@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "system/backend.hpp"
 #include "system/library.hpp"
 
 namespace doorbell::rdma {
@@ -61,12 +62,8 @@ struct RdmaDeviceFacts {
 [[nodiscard]] std::vector<RdmaDeviceFacts> rdma_devices(const std::filesystem::path& root = "/sys");
 
 /// Whether the verbs back end can be used, and with what or why not, on one line. Never throws.
-struct VerbsStatus {
-  bool usable = false;
-  std::string detail;
-};
-[[nodiscard]] VerbsStatus verbs_status();
+[[nodiscard]] BackendStatus verbs_status();
 /// The same of those devices that `accepts` is true for; what it throws is the reason why none is usable.
-[[nodiscard]] VerbsStatus verbs_status(const std::function<bool(ibv_device*)>& accepts);
+[[nodiscard]] BackendStatus verbs_status(const std::function<bool(ibv_device*)>& accepts);
 
 }  // namespace doorbell::rdma

@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One way to reach the devices of a path: what each path's backends.cpp lists.
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace doorbell {
+
+/// Whether a back end can be used on this machine.
+struct BackendStatus {
+  bool usable = false;
+  std::string detail;  ///< with what, or why not, on one line
+};
+
+/// `Request` names a device of the path, and what it is opened for.
+template <class Device, class Request>
+struct Backend {
+  std::string name;    ///< "model"
+  std::string syntax;  ///< of its devices' names: "model[:KEY=VALUE,...]"
+  std::string kind;    ///< of its devices: "model", "emulated" or "hardware" (which a driver may emulate)
+  BackendStatus (*status)();                                ///< never throws
+  bool (*accepts)(const Request& request);                  ///< by its name alone
+  std::unique_ptr<Device> (*open)(const Request& request);  ///< throws Error
+};
+
+}  // namespace doorbell
