@@ -4,7 +4,6 @@
 #include "cxi/loopback_link.hpp"
 
 #include <doorbell/cxi/counter_commands.hpp>
-#include <doorbell/cxi/target_commands.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 
 #include "cxi/fresh_state.hpp"
 #include "cxi/names.hpp"
+#include "cxi/target.hpp"
 #include "measure/clock.hpp"
 
 namespace doorbell::cxi {
@@ -129,23 +129,10 @@ LoopbackLink::LoopbackLink(Device& device, Endpoint& endpoint, const LoopbackOpt
 // --- set-up ------------------------------------------------------------------------------------------------
 
 void LoopbackLink::enable() {
-  SetState state;
-  state.ptlte_index = entry_->index();
-  state.ptlte_state = PtlteState::enabled;
-  (void)target_queue_.post(lane, state);
+  (void)target_queue_.post(lane, enabling(*entry_));
   (void)target_queue_.ring(lane);
   expect(EventType::state_change);
-
-  Append append;
-  append.ptl_list = PortalsList::priority;
-  append.ptlte_index = entry_->index();
-  append.flags = append_flag::success_disable | append_flag::comm_disable | append_flag::unlink_disable |
-                 append_flag::op_put;
-  append.lac = destination_md_->lac();
-  append.start = destination_md_->iova();
-  append.length = destination_md_->bytes();
-  append.ignore_bits = 1;  // of restricted packets: PCIe's relaxed ordering
-  (void)target_queue_.post(lane, append);
+  (void)target_queue_.post(lane, exposing(*entry_, *destination_md_, append_flag::op_put));
   (void)target_queue_.ring(lane);
   expect(EventType::link);
 }

@@ -3,7 +3,6 @@
 
 #include "cxi/target.hpp"
 
-#include <doorbell/cxi/target_commands.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,6 +28,26 @@ u32 entries_of(const Address& a) {
 
 }  // namespace
 
+SetState enabling(const PortalsEntry& entry) {
+  SetState state;
+  state.ptlte_index = entry.index();
+  state.ptlte_state = PtlteState::enabled;
+  return state;
+}
+
+Append exposing(const PortalsEntry& entry, const MemoryDescriptor& memory, u32 operations) {
+  Append append;
+  append.ptl_list = PortalsList::priority;
+  append.ptlte_index = entry.index();
+  append.flags =
+      append_flag::success_disable | append_flag::comm_disable | append_flag::unlink_disable | operations;
+  append.lac = memory.lac();
+  append.start = memory.iova();
+  append.length = memory.bytes();
+  append.ignore_bits = 1;  // of restricted packets: PCIe's relaxed ordering
+  return append;
+}
+
 TargetSide::TargetSide(Endpoint& endpoint)
     : endpoint_(endpoint),
       events_object_(endpoint.create_event_queue(kEventBytes, Place::pageable)),
@@ -53,21 +72,9 @@ std::unique_ptr<TargetSide::Exposed> TargetSide::expose(const MemoryDescriptor& 
   std::unique_ptr<Exposed> exposed(new Exposed(*this, offset));
   exposed->entry_ = endpoint_.create_portals_entry(*events_object_, offset);
 
-  SetState state;
-  state.ptlte_index = exposed->entry_->index();
-  state.ptlte_state = PtlteState::enabled;
-  submit(state);
+  submit(enabling(*exposed->entry_));
   expect(EventType::state_change, "enabling a portals entry");
-
-  Append append;
-  append.ptlte_index = exposed->entry_->index();
-  append.flags = append_flag::success_disable | append_flag::comm_disable | append_flag::unlink_disable |
-                 append_flag::op_put | append_flag::op_get;
-  append.lac = memory.lac();
-  append.start = memory.iova();
-  append.length = memory.bytes();
-  append.ignore_bits = 1;  // of restricted packets: PCIe's relaxed ordering
-  submit(append);
+  submit(exposing(*exposed->entry_, memory, append_flag::op_put | append_flag::op_get));
   expect(EventType::link, "putting memory behind a portals entry");
   return exposed;
 }

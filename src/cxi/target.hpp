@@ -6,12 +6,19 @@
 
 #include <doorbell/cxi/command_queue.hpp>
 #include <doorbell/cxi/event_queue.hpp>
+#include <doorbell/cxi/target_commands.hpp>
 
 #include <vector>
 
 #include "cxi/device.hpp"
 
 namespace doorbell::cxi {
+
+/// Lets an entry take packets.
+[[nodiscard]] SetState enabling(const PortalsEntry& entry);
+/// Puts memory behind an entry, byte 0 at its offset 0, for the operations of `operations` (append_flag). It
+/// tells of being there, with a LINK event, and of nothing else.
+[[nodiscard]] Append exposing(const PortalsEntry& entry, const MemoryDescriptor& memory, u32 operations);
 
 /// Thread rule: one thread. The endpoint must outlive it, and it what it exposes.
 class TargetSide {
