@@ -14,11 +14,6 @@ namespace {
 
 using IoJob = measure::GpuJob<IoPhase, IoQueue, QueuePairState>;
 
-struct GpuClock {
-  static __device__ __forceinline__ u64 now() { return gpu_cycles(); }
-  static __device__ __forceinline__ u64 wall_ns() { return gpu_global_ns(); }
-};
-
 /// Launch one block of one warp a queue, with IoScratch::bytes(window, kBuckets) of dynamic shared memory.
 template <bool Substeps>
 __device__ void run(const IoJob* job) {

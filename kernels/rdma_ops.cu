@@ -37,11 +37,6 @@ struct Constant {
   }
 };
 
-struct GpuClock {
-  static __device__ __forceinline__ u64 now() { return gpu_cycles(); }
-  static __device__ __forceinline__ u64 wall_ns() { return gpu_global_ns(); }
-};
-
 /// Launch one block of one warp a queue pair, with OpScratch::bytes(window, kBuckets) of dynamic shared
 /// memory.
 template <class Queue, bool Substeps>

@@ -46,6 +46,12 @@ DOORBELL_DEVICE inline u64 gpu_cycles() {
 #endif
 }
 
+/// The Clock of IoLoop and OpLoop in a kernel.
+struct GpuClock {
+  static DOORBELL_DEVICE u64 now() { return gpu_cycles(); }
+  static DOORBELL_DEVICE u64 wall_ns() { return gpu_global_ns(); }
+};
+
 #endif
 
 }  // namespace doorbell

@@ -88,9 +88,12 @@ class PutQueue {
     } else if (!make_room(warp, s_.restricted ? n : 2 * n + 1)) {
       die(ReturnCode::resource_busy);  // the ring holds more than may be in flight: the device does not read
     } else if (s_.restricted) {
-      commands_.post_puts(warp, n, [&](u32 i) { return command(build(i)); });
+      commands_.post_puts(warp, n, [&](u32 i) {
+        return command<NomatchDma>(Opcode::nomatch_put, Opcode::nomatch_get, build(i));
+      });
     } else {
-      commands_.post_puts(warp, n, [&](u32 i) { return full_command(build(i)); });
+      commands_.post_puts(warp, n,
+                          [&](u32 i) { return command<FullDma>(Opcode::put, Opcode::get, build(i)); });
     }
   }
   DOORBELL_INLINE u32 ring(const Warp& warp) {
@@ -177,28 +180,19 @@ class PutQueue {
     f.event_ct_reply = !put;
     return f;
   }
-  [[nodiscard]] DOORBELL_INLINE NomatchDma command(const rdma::WorkRequest& r) const {
-    NomatchDma c;
-    c.opcode = r.op == rdma::Op::write ? Opcode::nomatch_put : Opcode::nomatch_get;
-    fill(c, r);
-    return c;
-  }
-  DOORBELL_INLINE void fill(DmaFields& c, const rdma::WorkRequest& r) const {
-    const bool put = r.op == rdma::Op::write;
+  template <class Command>
+  [[nodiscard]] DOORBELL_INLINE Command command(Opcode put, Opcode get, const rdma::WorkRequest& r) const {
+    const bool writes = r.op == rdma::Op::write;
+    Command c;
+    c.opcode = writes ? put : get;
     c.to(make_dfa(s_.nid, s_.pid, s_.pid_bits, r.rkey));
-    c.flags = flags(put);
+    c.flags = flags(writes);
     c.lac = r.lkey;
     c.remote_offset = r.remote;
     c.local_addr = r.local;
     c.request_len = r.bytes;
     c.ct = s_.counter.index;
     c.eq = events_.index();
-  }
-
-  [[nodiscard]] DOORBELL_INLINE FullDma full_command(const rdma::WorkRequest& r) const {
-    FullDma c;
-    c.opcode = r.op == rdma::Op::write ? Opcode::put : Opcode::get;
-    fill(c, r);
     return c;
   }
   [[nodiscard]] DOORBELL_INLINE bool make_room(const Warp& warp, u32 units) {
