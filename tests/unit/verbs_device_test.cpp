@@ -380,7 +380,7 @@ TEST_F(VerbsFake, CountersAreDifferences) {
 
 TEST_F(VerbsFake, CountersAreNotThoseThatTheKernelHasKept) {
   write(port_of("mlx5_0") / "hw_counters/sent_pkts", "1000");
-  write(port_of("mlx5_0") / "hw_counters/lifespan", "300");
+  write(port_of("mlx5_0") / "hw_counters/lifespan", "1000");
   VerbsDevice d(config());
   std::thread refreshed([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
