@@ -398,14 +398,15 @@ TEST(Link, RepliesBeforeTheEnd) {
 }
 
 TEST(Link, APeerThatNeverAnswersIsGivenUp) {
-  Pair p(0.2);
+  constexpr double kPatienceS = 1;  // longer than a busy machine's pauses
+  Pair p(kPatienceS);
   const u64 begin = wall_ns();
   EXPECT_EQ(p.link->read(0, 4), ~u64{0});
-  EXPECT_GE(seconds_since(begin), 0.2);
+  EXPECT_GE(seconds_since(begin), kPatienceS);
   EXPECT_TRUE(p.link->gone());
   const u64 again = wall_ns();
   for (u32 i = 0; i < 100; ++i) EXPECT_EQ(p.link->read(0, 4), ~u64{0});
-  EXPECT_LT(seconds_since(again), 10) << "it was waited for again: 0.2 s for each";
+  EXPECT_LT(seconds_since(again), kPatienceS) << "it was waited for again";
 }
 
 TEST(Link, PostedWritesToAPeerThatNeverAnswers) {

@@ -154,8 +154,7 @@ TEST_P(Each, ByTime) {
   EXPECT_FALSE(r.failed);
   ASSERT_EQ(r.cells.size(), 2u);
   EXPECT_EQ(r.cells[1].repeats.size(), 2u);
-  EXPECT_GE(r.cells[1].metrics.elapsed_s, 0.01);
-  EXPECT_LT(r.cells[1].metrics.elapsed_s, 2) << "a busy machine pauses, but not that long";
+  EXPECT_NEAR(r.cells[1].metrics.elapsed_s, 0.05, 0.04);
 }
 
 TEST(Rdma, Refusals) {

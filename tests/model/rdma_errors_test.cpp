@@ -188,7 +188,7 @@ TYPED_TEST(RdmaErrors, RnrWaitStopsNobodyElse) {
   auto other = this->rig.loop();
   const u64 begin = wall_ns();
   EXPECT_EQ(other.run(request(Op::write, this->near, this->far, 8)), Status::ok);
-  EXPECT_LT(wall_ns() - begin, 650'000'000u);
+  EXPECT_LT(wall_ns() - begin, 500'000'000u);
 }
 
 TYPED_TEST(RdmaErrors, NobodyAnswers) {
