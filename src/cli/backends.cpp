@@ -65,19 +65,16 @@ int run(const Options& options, Context&) {
 
 std::vector<Backend> backends() {
   std::vector<Backend> all;
-  for (const nvme::Backend& b : nvme::backends()) {
-    const BackendStatus status = b.status();
-    all.push_back({"nvme", b.name, status.usable, status.detail});
-  }
+  const auto add = [&all](const char* path, const auto& backends_of_path) {
+    for (const auto& b : backends_of_path) {
+      const BackendStatus status = b.status();
+      all.push_back({path, b.name, status.usable, status.detail});
+    }
+  };
+  add("nvme", nvme::backends());
   all.push_back({"nvme", "file", true, "file:PATH through the kernel: io_uring, or pread and pwrite"});
-  for (const rdma::Backend& b : rdma::backends()) {
-    const BackendStatus status = b.status();
-    all.push_back({"rdma", b.name, status.usable, status.detail});
-  }
-  for (const cxi::Backend& b : cxi::backends()) {
-    const BackendStatus status = b.status();
-    all.push_back({"cxi", b.name, status.usable, status.detail});
-  }
+  add("rdma", rdma::backends());
+  add("cxi", cxi::backends());
   for (const gpu::RuntimeStatus& status : gpu::runtimes()) {
     all.push_back({"gpu", std::string(runtime_name(status.runtime)), status.usable, status.detail});
     all.push_back(kernels_for(status.runtime));

@@ -80,7 +80,7 @@ const std::vector<Backend>& backends() {
          return BackendStatus{true, "software NIC: the queues of mlx5, bnxt, ionic and ernic, faults"};
        },
        [](const DeviceRequest& r) { return r.provider != Provider::verbs && is_model(r.spec); }, open_model},
-      {"verbs", "NAME[,KEY=VALUE,...], as ibv_devices lists it", "hardware", [] { return verbs_status(); },
+      {"verbs", "NAME[,KEY=VALUE,...], as ibv_devices lists it", "hardware", verbs_status,
        is_device_of<Provider::verbs>, open_verbs},
       {"mlx5", "NAME[,KEY=VALUE,...], as ibv_devices lists it", "hardware", mlx5_status,
        is_device_of<Provider::mlx5>, open_mlx5},

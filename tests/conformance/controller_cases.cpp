@@ -188,8 +188,8 @@ void identify_through_two_prps(const Target& t) {
   e.prp2 = r.page.iova() + kPage;
   ASSERT_EQ(r.c.status(e), status::success);
   EXPECT_EQ(std::memcmp(p + 1024, want.data(), kPage), 0);
-  for (u32 i = 0; i < 1024; ++i) ASSERT_EQ(p[i], 0x55);
-  for (u32 i = 1024 + kPage; i < 2 * kPage; ++i) ASSERT_EQ(p[i], 0x55);
+  ASSERT_TRUE(all_are(0x55, p, 1024));
+  ASSERT_TRUE(all_are(0x55, p + 1024 + kPage, kPage - 1024));
 }
 
 void identify_to_bad_addresses(const Target& t) {

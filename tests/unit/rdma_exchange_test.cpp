@@ -15,6 +15,7 @@
 #include <optional>
 #include <thread>
 
+#include "errors.hpp"
 #include "measure/clock.hpp"
 #include "rdma/exchange.hpp"
 
@@ -36,8 +37,7 @@ std::string error_of(const std::function<void()>& call) {
 }
 
 void expect_error(const std::function<void()>& call, const std::string& part) {
-  const std::string said = error_of(call);
-  EXPECT_NE(said.find(part), std::string::npos) << "'" << said << "' does not say '" << part << "'";
+  test::expect_says(error_of(call), part);
 }
 
 /// A server and a client that have said hello.
@@ -98,8 +98,7 @@ std::string served(const std::function<void(RawPeer&)>& act, double limit_s = 2)
 }
 
 void expect_served(const std::function<void(RawPeer&)>& act, const std::string& part) {
-  const std::string said = served(act);
-  EXPECT_NE(said.find(part), std::string::npos) << "'" << said << "' does not say '" << part << "'";
+  test::expect_says(served(act), part);
 }
 
 TEST(RdmaExchange, MessagesGoBothWays) {
