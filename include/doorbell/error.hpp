@@ -13,10 +13,11 @@ namespace doorbell {
 /// Process exit codes; the same on every subcommand.
 enum class ExitCode : int {
   ok = 0,
-  usage = 1,       ///< bad option, missing file, no permission, device busy
-  data = 2,        ///< data, completion or timeout errors, or an impossible figure
-  regression = 3,  ///< `compare` found one
-  absent = 77,     ///< the hardware asked for is not here
+  usage = 1,          ///< bad option, missing file, no permission, device busy
+  data = 2,           ///< data, completion or timeout errors, or an impossible figure
+  regression = 3,     ///< `compare` found one
+  absent = 77,        ///< the hardware asked for is not here
+  interrupted = 130,  ///< a signal ended the run; its partial result has no errors
 };
 
 /// What failed, on what, why, and what to do about it.

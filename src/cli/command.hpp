@@ -20,9 +20,9 @@ struct Command;
 struct Context {
   std::string program;            ///< "doorbell"
   std::vector<std::string> argv;  ///< as typed, argv[0] included
-  bool stdout_tty = false;
-  bool stderr_tty = false;
-  measure::StopFlag& stop;               ///< set by Ctrl-C; every long loop looks at it
+  bool colour = false;      ///< standard output is a terminal that shows colours, and the user wants them
+  bool stderr_tty = false;  ///< standard error is a terminal whose line can be drawn anew
+  measure::StopFlag& stop;  ///< set by Ctrl-C; every long loop looks at it
   const std::vector<Command>& commands;  ///< all of them, for help and the generated texts
 };
 

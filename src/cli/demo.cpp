@@ -92,7 +92,7 @@ void run_steps(const std::vector<DemoStep>& steps, Show& show) {
       titled.update(cell.cell);
       cell.cell = std::move(titled);
       show.result.cells.push_back(std::move(cell));
-      if (!show.quiet) fmt::print("{}\n", report::to_text(show.result.cells.back(), show.context.stdout_tty));
+      if (!show.quiet) fmt::print("{}\n", report::to_text(show.result.cells.back(), show.context.colour));
     }
   }
 }
@@ -147,8 +147,18 @@ int run(const Options& options, Context& context) {
   const bool cxi_found = check_faults("CXI", check_cxi_fault, show);
   const bool all_found = nvme_found && rdma_found && cxi_found;
   if (!all_found) result.warnings.emplace_back("a fault check found another count than the model injected");
-  result.exit_code = all_found ? report::exit_code_for(result) : 2;
-  write_files(options, result, quiet, gpu);
+  if (!all_found) result.exit_code = static_cast<int>(ExitCode::data);
+  if (context.stop.requested()) {
+    result.stop_reason = "signal";
+    result.complete = false;
+  }
+  result.exit_code = report::exit_code_for(result);
+  if (quiet && result.exit_code != 0) fmt::print(stderr, "{}", report::failure_text(result));
+  try {
+    write_files(options, result, quiet, gpu);
+  } catch (const Error& e) {
+    return report::worse_of(result.exit_code, complain("doorbell demo: ", e));
+  }
   return result.exit_code;
 }
 

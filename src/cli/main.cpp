@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <doorbell/error.hpp>
 #include <fcntl.h>
@@ -11,9 +13,12 @@
 
 #include "cli/commands.hpp"
 #include "cli/cxi_loopback_options.hpp"
+#include "cli/output.hpp"
 #include "cli/parse.hpp"
 #include "cli/texts.hpp"
 #include "options/suggest.hpp"
+#include "report/layout.hpp"
+#include "report/verdict.hpp"
 
 namespace doorbell::cli {
 namespace {
@@ -39,14 +44,6 @@ int unknown(const std::vector<Command>& commands, const std::string& word) {
   return kUsage;
 }
 
-/// `prefix` is empty when the message names the program itself.
-int report(const std::string& prefix, const Error& e) {
-  std::fflush(stdout);
-  fmt::print(stderr, "{}{}\n", prefix, e.what());
-  if (!e.hint().empty()) fmt::print(stderr, "hint: {}\n", e.hint());
-  return static_cast<int>(e.code());
-}
-
 int run_command(const Command& command, std::span<const std::string> arguments, Context& context) {
   const std::string title = context.program + " " + command.name;
   if (wants_help(arguments)) {
@@ -59,10 +56,10 @@ int run_command(const Command& command, std::span<const std::string> arguments, 
     try {
       return command.run(options, context);
     } catch (const Error& e) {
-      return report(title + ": ", e);
+      return complain(title + ": ", e);
     }
   } catch (const Error& e) {
-    return report("", e);
+    return complain("", e);  // it names the program itself
   }
 }
 
@@ -101,11 +98,22 @@ std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
 
+/// Escape sequences are for terminals that know them, and colours for those who want them (no-color.org).
+bool terminal(int fd) {
+  const char* const kind = std::getenv("TERM");
+  return isatty(fd) == 1 && kind != nullptr && *kind != '\0' && std::string_view(kind) != "dumb";
+}
+
+bool wants_colour() {
+  const char* const no = std::getenv("NO_COLOR");
+  return no == nullptr || *no == '\0';
+}
+
 /// A full disk or a closed descriptor must not look like success.
 int flush_output(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   fmt::print(stderr, "doorbell: standard output: {}\n", std::strerror(errno));
-  return code == 0 ? kUsage : code;
+  return report::worse_of(code, kUsage);
 }
 
 }  // namespace
@@ -116,13 +124,15 @@ int main(int argc, char** argv) {
   // A file that took the number of a closed standard stream would get what is printed.
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(fd, F_GETFD) < 0) (void)open("/dev/null", O_RDWR);
+  // A file that grows beyond the limit fails with EFBIG instead of ending the process with its work undone.
+  (void)std::signal(SIGXFSZ, SIG_IGN);
   try {
     const std::vector<cli::Command> commands = cli::all_commands();
     measure::StopFlag stop;
     cli::Context context{.program = "doorbell",
                          .argv = std::vector<std::string>(argv, argv + argc),
-                         .stdout_tty = isatty(STDOUT_FILENO) == 1,
-                         .stderr_tty = isatty(STDERR_FILENO) == 1,
+                         .colour = cli::terminal(STDOUT_FILENO) && cli::wants_colour(),
+                         .stderr_tty = cli::terminal(STDERR_FILENO),
                          .stop = stop,
                          .commands = commands};
     const std::span<const std::string> words(context.argv);
@@ -130,7 +140,7 @@ int main(int argc, char** argv) {
       return cli::flush_output(cli::run_cxi_gpu_loopback_bw(context));
     return cli::flush_output(cli::dispatch(words.empty() ? words : words.subspan(1), context));
   } catch (const std::exception& e) {
-    fmt::print(stderr, "doorbell: {}\n", e.what());
+    fmt::print(stderr, "doorbell: {}\n", report::printable(e.what()));
     return cli::kUsage;
   }
 }

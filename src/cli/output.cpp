@@ -14,18 +14,39 @@
 #include "report/csv.hpp"
 #include "report/environment.hpp"
 #include "report/json.hpp"
+#include "report/layout.hpp"
 #include "report/text.hpp"
 #include "report/verdict.hpp"
+#include "system/open_file.hpp"
 
 namespace doorbell::cli {
 
-void check_output(std::string_view name, const std::string& path) {
+namespace {
+
+/// Runs `write`, and says what it throws: nothing else is lost for it. `code`, or worse.
+template <class Write>
+int try_to(Write write, int code) {
+  try {
+    write();
+    return code;
+  } catch (const Error& e) {
+    return report::worse_of(code, complain("doorbell: ", e));
+  }
+}
+
+}  // namespace
+
+void check_output(std::string_view name, const std::string& path, const std::vector<std::string>& inputs) {
   namespace fs = std::filesystem;
   const fs::path file = path;
   if (file.empty() || file == "-") return;
   std::error_code ignored;
   const std::string option = fmt::format("--{} {}", name, path);
+  for (const std::string& input : inputs)
+    if (same_file(path, input))
+      throw Error(option, fmt::format("it is {}, which the run uses itself", input), "name another file");
   if (fs::is_directory(file, ignored)) throw Error(option, "it is a folder");
+  if (fs::is_block_file(file, ignored)) throw Error(option, "it is a block device");
   if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored)) {  // a pipe, /dev/null
     if (access(file.c_str(), W_OK) != 0) throw Error(option, std::strerror(errno));
     return;
@@ -35,10 +56,19 @@ void check_output(std::string_view name, const std::string& path) {
     throw Error(option, fmt::format("its folder: {}", std::strerror(errno)));
 }
 
-void check_outputs(const Options& options) {
-  if (options.text("json") == "-" && options.text("csv") == "-")
+void check_outputs(const Options& options, const std::vector<std::string>& inputs) {
+  const std::string &json = options.text("json"), &csv = options.text("csv");
+  if (json == "-" && csv == "-")
     throw Error("--csv", "--json has standard output already", "give one of them a file");
-  for (const char* name : {"json", "csv"}) check_output(name, options.text(name));
+  // Two options may well name /dev/null.
+  std::error_code ignored;
+  const auto type = std::filesystem::status(json, ignored).type();
+  const bool other =
+      type != std::filesystem::file_type::regular && type != std::filesystem::file_type::not_found;
+  if (same_file(json, csv) && !other)
+    throw Error("--csv " + csv, "--json writes to the same file", "give them two files");
+  check_output("json", json, inputs);
+  check_output("csv", csv, inputs);
 }
 
 report::Result new_result(const Context& context) {
@@ -49,15 +79,28 @@ report::Result new_result(const Context& context) {
   return r;
 }
 
+int complain(const std::string& prefix, const Error& e) {
+  std::fflush(stdout);
+  fmt::print(stderr, "{}{}\n", prefix, report::printable(e.what()));
+  if (!e.hint().empty()) fmt::print(stderr, "hint: {}\n", report::printable(e.hint()));
+  return static_cast<int>(e.code());
+}
+
 int deliver(report::Result& result, const Options& options, const Context& context) {
   result.exit_code = report::exit_code_for(result);
+  int code = result.exit_code;
   const std::string& json = options.text("json");
   const std::string& csv = options.text("csv");
-  if (!json.empty()) report::write_json(result, json);
-  if (!csv.empty()) report::write_csv(result, csv);
-  if (!options.flag("quiet") && json != "-" && csv != "-")
-    fmt::print("{}", report::to_text(result, context.stdout_tty));
-  return result.exit_code;
+  if (!options.flag("quiet") && json != "-" && csv != "-") {
+    // A stream that cannot take it is told of at the end, when the files are written.
+    std::fputs(report::to_text(result, context.colour).c_str(), stdout);
+    std::fflush(stdout);
+  } else if (code != 0) {
+    fmt::print(stderr, "{}", report::failure_text(result));
+  }
+  if (!json.empty()) code = try_to([&] { report::write_json(result, json); }, code);
+  if (!csv.empty()) code = try_to([&] { report::write_csv(result, csv); }, code);
+  return code;
 }
 
 }  // namespace doorbell::cli

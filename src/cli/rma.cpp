@@ -166,7 +166,8 @@ int run_rma(const rdma::BenchOptions& bench, const Options& options, Context& co
     result.cells.push_back(std::move(cell));
   }
   result.stop_reason = outcome.stop_reason;
-  result.warnings = std::move(outcome.warnings);
+  // The machine's own come first: they say whether the figures mean anything.
+  std::ranges::move(outcome.warnings, std::back_inserter(result.warnings));
   result.complete = result.stop_reason == "done";
   result.exit_code = outcome.failed ? static_cast<int>(ExitCode::data) : 0;
   return deliver(result, options, context);

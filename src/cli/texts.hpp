@@ -49,7 +49,7 @@ inline constexpr ExitStatus kExitStatuses[] = {
     {2, "data, completion or timeout errors, or a figure above a physical limit"},
     {3, "a comparison found a regression"},
     {77, "the hardware asked for is not here"},
-    {130, "interrupted twice"},
+    {130, "interrupted: the report is of what was done until then, and has no errors"},
 };
 
 /// One paragraph each.

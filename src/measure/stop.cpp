@@ -3,20 +3,24 @@
 
 #include "measure/stop.hpp"
 
+#include <array>
 #include <csignal>
 #include <doorbell/error.hpp>
 #include <system_error>
 #include <unistd.h>
 
+#include "measure/clock.hpp"
+
 namespace doorbell::measure {
 namespace {
 
-constexpr int kInterrupted = 130;
+constexpr int kInterrupted = static_cast<int>(ExitCode::interrupted);
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 
 // What the handler reaches: a signal handler has no other argument.
 std::atomic<StopFlag*> installed{nullptr};
 static_assert(std::atomic<StopFlag*>::is_always_lock_free);
-struct sigaction old_int, old_term;
+std::array<struct sigaction, kSignals.size()> old_actions;
 
 void on_signal(int signal) {
   StopFlag* flag = installed.load(std::memory_order_acquire);
@@ -29,9 +33,19 @@ StopFlag::~StopFlag() {
   uninstall();
 }
 
-bool StopFlag::request(int signal) noexcept {
+bool StopFlag::request(int signal, u64 now_ns) noexcept {
   int none = 0;
-  return signal_.compare_exchange_strong(none, signal, std::memory_order_relaxed);
+  (void)signal_.compare_exchange_strong(none, signal, std::memory_order_relaxed);
+  const u64 bit = u64{1} << (static_cast<unsigned>(signal) % 64);
+  if ((seen_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0) {
+    last_ns_.store(now_ns, std::memory_order_relaxed);
+    return true;
+  }
+  return now_ns - last_ns_.load(std::memory_order_relaxed) < kImpatienceNs;
+}
+
+bool StopFlag::request(int signal) noexcept {
+  return request(signal, wall_ns());  // clock_gettime() is allowed in a signal handler
 }
 
 void StopFlag::install() {
@@ -44,15 +58,18 @@ void StopFlag::install() {
   sigemptyset(&action.sa_mask);
   // System calls of libraries that do not expect EINTR go on; the loops that wait poll the flag.
   action.sa_flags = SA_RESTART;
-  if (sigaction(SIGINT, &action, &old_int) != 0 || sigaction(SIGTERM, &action, &old_term) != 0) {
-    throw Error("signal handlers", std::generic_category().message(errno));
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    const bool failed = sigaction(kSignals[i], nullptr, &old_actions[i]) != 0;
+    // nohup ignores SIGHUP so that the run goes on without its terminal.
+    const bool leave = !failed && kSignals[i] == SIGHUP && old_actions[i].sa_handler == SIG_IGN;
+    if (failed || (!leave && sigaction(kSignals[i], &action, nullptr) != 0))
+      throw Error("signal handlers", std::generic_category().message(errno));
   }
 }
 
 void StopFlag::uninstall() noexcept {
   if (installed.load(std::memory_order_acquire) != this) return;
-  sigaction(SIGINT, &old_int, nullptr);
-  sigaction(SIGTERM, &old_term, nullptr);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &old_actions[i], nullptr);
   installed.store(nullptr, std::memory_order_release);
 }
 

@@ -1,8 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Ctrl-C: the first signal asks a run to stop and report, the second ends the process at once.
+// Ctrl-C: the first signal asks a run to stop and report, an impatient second one ends the process at once.
 #pragma once
+
+#include <doorbell/config.hpp>
 
 #include <atomic>
 
@@ -20,17 +22,28 @@ class StopFlag {
   [[nodiscard]] bool requested() const noexcept { return signal_.load(std::memory_order_relaxed) != 0; }
   /// The signal that asked, or 0.
   [[nodiscard]] int signal() const noexcept { return signal_.load(std::memory_order_relaxed); }
-  /// Asks to stop. False when that was asked before.
+  /// One request often comes as several signals: timeout(1) signals its child and then the child's group, and
+  /// others send SIGTERM after SIGINT. So a signal is impatience only when one of its kind came before, and
+  /// the last new kind this long ago.
+  static constexpr u64 kImpatienceNs = 1'000'000'000;
+
+  /// Asks to stop. False when it is impatience: whoever asks does not want to wait. `now_ns` is a time of
+  /// CLOCK_MONOTONIC.
+  bool request(int signal, u64 now_ns) noexcept;
   bool request(int signal) noexcept;
 
-  /// Routes SIGINT and SIGTERM to this flag until uninstall() or its end of life; a second signal exits
-  /// with 130. One flag at a time: throws doorbell::Error when another is installed.
+  /// Routes SIGINT, SIGTERM and SIGHUP (unless it is ignored, as nohup has it) to this flag until uninstall()
+  /// or its end of life; impatience exits with 130. One flag at a time: throws doorbell::Error when another
+  /// is installed.
   void install();
   void uninstall() noexcept;
 
  private:
   std::atomic<int> signal_{0};
-  static_assert(std::atomic<int>::is_always_lock_free, "a signal handler stores it");
+  std::atomic<u64> seen_{0};     ///< a bit for each signal that came
+  std::atomic<u64> last_ns_{0};  ///< when the last new kind of signal came
+  static_assert(std::atomic<int>::is_always_lock_free && std::atomic<u64>::is_always_lock_free,
+                "a signal handler stores them");
 };
 
 }  // namespace doorbell::measure

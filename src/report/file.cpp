@@ -6,21 +6,27 @@
 #include <doorbell/error.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <thread>
+#include <utility>
 
 namespace doorbell::report {
 
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kPatience{10'000};  ///< with whoever reads a pipe
 
 [[noreturn]] void fail(const std::string& path, const std::string& what, int error, std::string hint = {}) {
   throw Error("writing " + path, what + ": " + std::generic_category().message(error), std::move(hint));
@@ -31,8 +37,8 @@ class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
   ~Descriptor() { static_cast<void>(close()); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
 
   [[nodiscard]] int get() const { return fd_; }
   // 0 or an errno: a delayed write error of a network file system shows here.
@@ -58,24 +64,73 @@ int write_all(int fd, std::string_view bytes) {
   return 0;
 }
 
-void write_in_place(const std::string& path, std::string_view contents) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+/// A FIFO can be opened for writing only while somebody reads it; who never comes is not waited for.
+Descriptor open_stream(const std::string& path) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
+    Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
+    if (file.get() >= 0) return file;
+    if (errno != ENXIO) fail(path, "open", errno);
+    if (std::chrono::steady_clock::now() > deadline)
+      throw Error("writing " + path, "nobody reads this pipe", "start its reader first, or name a file");
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+/// A pipe, a terminal, /dev/null: what is not replaced but written to. Its reader may stop reading.
+void write_stream(const std::string& path, std::string_view contents) {
+  Descriptor file = open_stream(path);
+  while (!contents.empty()) {
+    const ssize_t n = ::write(file.get(), contents.data(), contents.size());
+    if (n >= 0) {
+      contents.remove_prefix(static_cast<std::size_t>(n));
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) fail(path, "write", errno);
+    pollfd ready = {file.get(), POLLOUT, 0};
+    if (::poll(&ready, 1, static_cast<int>(kPatience.count())) == 0)
+      throw Error("writing " + path,
+                  fmt::format("its reader took nothing for {} s", kPatience.count() / 1000));
+  }
+  if (const int error = file.close()) fail(path, "close", error);
+}
+
+/// For a file whose owner a new one would not have.
+void overwrite(const std::string& path, std::string_view contents) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
   if (file.get() < 0) fail(path, "open", errno);
   if (const int error = write_all(file.get(), contents)) fail(path, "write", error);
   if (const int error = file.close()) fail(path, "close", error);
 }
 
-void replace(const std::string& path, const fs::path& target, std::string_view contents) {
+/// Gives a new file the owner and the mode of the one that it replaces. False when that is not allowed.
+bool take_over(int fd, const struct stat& old) {
+  struct stat fresh {};
+  if (::fstat(fd, &fresh) != 0) return false;
+  if ((fresh.st_uid != old.st_uid || fresh.st_gid != old.st_gid) && ::fchown(fd, old.st_uid, old.st_gid) != 0)
+    return false;
+  return ::fchmod(fd, old.st_mode & 07777) == 0;
+}
+
+/// `old`: what is there already, or null.
+void replace(const std::string& path, const fs::path& target, std::string_view contents,
+             const struct stat* old) {
   static std::atomic<unsigned> sequence{0};
   const fs::path directory = target.has_parent_path() ? target.parent_path() : fs::path(".");
   const std::string temporary = (directory / fmt::format(".{}.{}.{}.tmp", target.filename().string(),
                                                          ::getpid(), sequence.fetch_add(1)))
                                     .string();
-  Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  Descriptor file(
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, old != nullptr ? 0600 : 0666));
   if (file.get() < 0) {
     const int error = errno;
     fail(path, "create a file in " + directory.string(), error,
          error == ENOENT ? "create the directory first" : "");
+  }
+  if (old != nullptr && !take_over(file.get(), *old)) {
+    static_cast<void>(::unlink(temporary.c_str()));
+    return overwrite(path, contents);
   }
   const char* step = "write";
   int error = write_all(file.get(), contents);
@@ -114,10 +169,12 @@ void write_file(const std::string& path, std::string_view contents) {
   struct stat status {};
   const bool exists = ::stat(path.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) fail(path, "open", EISDIR, "give the name of a file");
-  if (exists && !S_ISREG(status.st_mode)) return write_in_place(path, contents);
+  if (exists && S_ISBLK(status.st_mode))
+    fail(path, "open", EINVAL, "it is a block device: give the name of a file");
+  if (exists && !S_ISREG(status.st_mode)) return write_stream(path, contents);
   std::error_code ignored;
   const fs::path resolved = exists ? fs::canonical(path, ignored) : fs::path(path);
-  replace(path, resolved.empty() ? fs::path(path) : resolved, contents);
+  replace(path, resolved.empty() ? fs::path(path) : resolved, contents, exists ? &status : nullptr);
 }
 
 }  // namespace doorbell::report

@@ -108,8 +108,10 @@ std::string verify_lines(const Verify& v, const Paint& paint) {
   if (v.unverifiable != 0) text += fmt::format("; {} of data that nobody wrote", v.unverifiable);
   std::string out = labelled("verify", paint(v.failed() == 0 ? Style::good : Style::bad, text));
   for (const Verify::Occurrence& o : v.first) {
-    out += labelled(
-        "", fmt::format("{} at byte {:#x}, sequence {} was due", printable(o.kind), o.address, o.sequence));
+    std::string where = fmt::format("{} at byte {:#x}", printable(o.kind), o.address);
+    // 0: written by an earlier run, which did not say when.
+    if (o.sequence != 0) where += fmt::format(", sequence {} was due", o.sequence);
+    out += labelled("", where);
   }
   return out;
 }
@@ -199,11 +201,15 @@ std::string device_text(const Cell& c) {
   return fmt::format("{} ({})", printable(c.device_name), kind);
 }
 
-std::string cell_text(const Cell& c, const Paint& paint) {
+std::string cell_title(const Cell& c) {
   std::string title =
       fmt::format("{}  {}  initiator {}", printable(c.path), device_text(c), printable(c.initiator_kind));
   if (c.gpu) title += fmt::format(" {}", *c.gpu);
-  std::string out = paint(Style::bold, title) + "\n";
+  return title;
+}
+
+std::string cell_text(const Cell& c, const Paint& paint) {
+  std::string out = paint(Style::bold, cell_title(c)) + "\n";
   const std::string parameters = printable(parameters_of(c.cell, "  "));
   if (!parameters.empty()) out += "  " + parameters + "\n";
   out += metrics_table(c);
@@ -268,6 +274,20 @@ std::string to_text(const Result& result, bool colour) {
   }
   const Verdict verdict = verdict_for(result);
   return out + paint(style_of(verdict), verdict.text) + "\n";
+}
+
+std::string failure_text(const Result& result) {
+  const Paint paint(false);
+  std::string out;
+  for (const Cell& c : result.cells) {
+    const bool errors = std::ranges::any_of(c.errors, [](const auto& e) { return e.second != 0; });
+    if (c.verify.failed() == 0 && !errors) continue;
+    out += cell_title(c) + "\n";
+    if (c.verify.failed() != 0) out += verify_lines(c.verify, paint);
+    if (errors) out += errors_line(c.errors, paint);
+  }
+  for (const std::string& warning : result.warnings) out += "warning: " + printable(warning) + "\n";
+  return out + verdict_for(result).text + "\n";
 }
 
 }  // namespace doorbell::report

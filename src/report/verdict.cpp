@@ -43,21 +43,28 @@ int badness(int code) {
   switch (static_cast<ExitCode>(code)) {
     case ExitCode::ok:
       return 0;
-    case ExitCode::absent:
+    case ExitCode::interrupted:
       return 1;
-    case ExitCode::usage:
+    case ExitCode::absent:
       return 2;
-    default:
+    case ExitCode::usage:
       return 3;
+    default:
+      return 4;
   }
 }
 
 }  // namespace
 
+int worse_of(int a, int b) {
+  return badness(b) > badness(a) ? b : a;
+}
+
 int exit_code_for(const Result& result) {
-  const int data = static_cast<int>(ExitCode::data);
-  if (failures_of(result).empty()) return result.exit_code;
-  return badness(result.exit_code) >= badness(data) ? result.exit_code : data;
+  int code = result.exit_code;
+  if (result.stop_reason == "signal") code = worse_of(code, static_cast<int>(ExitCode::interrupted));
+  if (!failures_of(result).empty()) code = worse_of(code, static_cast<int>(ExitCode::data));
+  return code;
 }
 
 Verdict verdict_for(const Result& result) {
@@ -74,7 +81,7 @@ Verdict verdict_for(const Result& result) {
   if (code == static_cast<int>(ExitCode::absent)) {
     return {Verdict::Kind::skipped, "SKIPPED: the hardware asked for is absent"};
   }
-  if (code != 0) {
+  if (code != 0 && code != static_cast<int>(ExitCode::interrupted)) {
     return {Verdict::Kind::failed, fmt::format("FAILED: stopped by {}, exit code {}{}", result.stop_reason,
                                                code, result.warnings.empty() ? "" : " (see the warnings)")};
   }

@@ -86,7 +86,7 @@ class Beside(OnDisk):
                 process.send_signal(signal.SIGINT)
                 errors = process.communicate(timeout=60)[1]
             r = self.valid(out)
-            self.assertEqual((process.returncode, r["stop_reason"], r["complete"]), (0, "signal", False), errors)
+            self.assertEqual((process.returncode, r["stop_reason"], r["complete"]), (130, "signal", False), errors)
 
     def test_no_fio(self):
         done = subprocess.run([DOORBELL, "nvme", *self.on_file(*READ, *SHORT, "--beside", "fio")], text=True,
