@@ -5,12 +5,12 @@
 
 #include <doorbell/payload.hpp>
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 
 #include "cxi/loopback_link.hpp"
 #include "measure/clock.hpp"
+#include "measure/cpu_time.hpp"
 #include "measure/tally.hpp"
 
 namespace doorbell::cxi {
@@ -22,10 +22,6 @@ constexpr u64 kChunk = 1 << 20;          // of GPU memory that is made or checke
 constexpr u64 kCheckedBytes = 64 << 20;  // what the part that checks single puts moves
 constexpr u64 kCheckedPuts = 1024;       // at most
 constexpr u64 kFirstFailures = 8;        // kept for the record
-
-double seconds(const timeval& t) {
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
-}
 
 /// What the two buffers hold, wherever they lie.
 class LoopbackData {
@@ -122,8 +118,7 @@ class Run {
 
   /// Iterations with up to `window` of them posted at a time.
   bool timed(LoopbackPart& part, u64 iterations, u64 duration_ns, u32 window) {
-    rusage before = {}, after = {};
-    getrusage(RUSAGE_THREAD, &before);
+    const measure::CpuTime cpu_time;
     const u64 begin = wall_ns();
     u64 posted = 0;
     bool more = true;
@@ -141,9 +136,9 @@ class Run {
       part.elapsed_ns = wall_ns() - begin;
       if (interrupted() || (duration_ns > 0 && part.elapsed_ns >= duration_ns)) more = false;
     }
-    getrusage(RUSAGE_THREAD, &after);
-    part.cpu_user_s = seconds(after.ru_utime) - seconds(before.ru_utime);
-    part.cpu_system_s = seconds(after.ru_stime) - seconds(before.ru_stime);
+    const measure::ThreadCost cost = cpu_time.spent("initiator");
+    part.cpu_user_s = cost.user_s;
+    part.cpu_system_s = cost.system_s;
     return good;
   }
 

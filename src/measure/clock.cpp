@@ -3,6 +3,8 @@
 
 #include "measure/clock.hpp"
 
+#include <pthread.h>
+
 #include <cmath>
 #include <fstream>
 #include <string>
@@ -57,6 +59,13 @@ u64 calibrate() {
 }
 
 }  // namespace
+
+u64 thread_cpu_ns(std::thread& thread) {
+  clockid_t clock{};
+  timespec t{};
+  if (pthread_getcpuclockid(thread.native_handle(), &clock) != 0 || clock_gettime(clock, &t) != 0) return 0;
+  return static_cast<u64>(t.tv_sec) * 1'000'000'000u + static_cast<u64>(t.tv_nsec);
+}
 
 const bool HostClock::tsc_ = invariant_tsc() || kernel_keeps_time_with_tsc();
 

@@ -7,6 +7,7 @@
 #include <doorbell/config.hpp>
 
 #include <ctime>
+#include <thread>
 
 namespace doorbell {
 
@@ -23,6 +24,9 @@ namespace doorbell {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return static_cast<u64>(t.tv_sec) * 1'000'000'000u + static_cast<u64>(t.tv_nsec);
 }
+
+/// CPU time of another thread of this process, which has not been joined.
+[[nodiscard]] u64 thread_cpu_ns(std::thread& thread);
 
 /// The clock of CPU-initiated loops: the time-stamp counter where the CPU says that it is invariant
 /// or the kernel keeps time with it, else CLOCK_MONOTONIC. About 10 ns a reading against 25 to 40.

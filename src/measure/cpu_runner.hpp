@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -32,10 +31,6 @@ namespace cpu {
 inline constexpr u32 kIdlePollsPerYield = 512;
 inline constexpr u32 kRoundsPerReport = 1024;
 inline constexpr std::chrono::microseconds kLongestPause{100'000};  ///< between looks at a phase that goes on
-
-inline double seconds(const timeval& t) {
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
-}
 
 /// One queue's state between phases, on cache lines of its own.
 template <class Work>
@@ -138,14 +133,10 @@ class CpuRunner final : public Runner<typename Work::Phase, typename Work::Item>
         // one that has its own, not. Where that is not allowed it only costs more.
         (void)unshare(CLONE_FILES);
         start.arrive_and_wait();
-        rusage before{}, after{};
-        getrusage(RUSAGE_THREAD, &before);
+        const CpuTime cpu_time;
         if (substeps) cpu::drive<Work, true, Hook>(phase, items, lanes_, t, threads_, hook_);
         else cpu::drive<Work, false, Hook>(phase, items, lanes_, t, threads_, hook_);
-        getrusage(RUSAGE_THREAD, &after);
-        out.threads[t] = {fmt::format("initiator-{}", t),
-                          cpu::seconds(after.ru_utime) - cpu::seconds(before.ru_utime),
-                          cpu::seconds(after.ru_stime) - cpu::seconds(before.ru_stime)};
+        out.threads[t] = cpu_time.spent(fmt::format("initiator-{}", t));
         const std::scoped_lock lock(mutex);
         if (--left == 0) ended.notify_one();
       });

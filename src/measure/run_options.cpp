@@ -17,6 +17,7 @@ u32 RunOptions::verify_below() const {
 
 std::string RunOptions::verify_mode(bool verified) const {
   if (!verified) return "none";
+  if (strict) return "strict";
   return verify_sample >= 1 ? "full" : fmt::format("sample={:g}", verify_sample);
 }
 

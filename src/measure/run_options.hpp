@@ -17,6 +17,7 @@ namespace doorbell::measure {
 struct RunOptions {
   u64 seed = 1;
   bool verify = true;
+  bool strict = false;       ///< data that nobody is known to have written must be whole as well
   double verify_sample = 1;  ///< share of operations that are checked
   double timeout_s = 10;
   double late_after_s = 1;

@@ -23,18 +23,13 @@
 #include <string>
 #include <vector>
 
+#include "measure/cpu_time.hpp"
 #include "measure/histogram.hpp"
 
 namespace doorbell::measure {
 
 /// How often a loop looks at its stop flag, its deadlines and the device.
 inline constexpr double kCheckIntervalS = 100e-6;
-
-struct ThreadCost {
-  std::string name;
-  double user_s = 0;
-  double system_s = 0;
-};
 
 /// One phase on every queue.
 struct PhaseOutcome {

@@ -69,6 +69,7 @@ class Tally {
     u64 seed;
     RepeatTally tally;
   };
+  void warn_of_waiting();
   void measure_median(bool substeps, double ns_per_tick);
   void count_errors(StopReason stop, StatusName status_name);
   void list_repeats();

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a thread costs.
+#pragma once
+
+#include <doorbell/config.hpp>
+#include <sys/resource.h>
+
+#include <string>
+
+namespace doorbell::measure {
+
+struct ThreadCost {
+  std::string name;
+  double user_s = 0;
+  double system_s = 0;
+  double waited_s =
+      0;  ///< ready to run while something else had the processor; 0 where the kernel does not say
+};
+
+/// CPU time of the calling thread since this was made. The sum is by the thread's own clock, to the
+/// nanosecond. How it divides into user and system time the kernel may know only from its ticks: what is
+/// shorter than a tick counts as user time. Thread rule: made and asked by the same thread.
+class CpuTime {
+ public:
+  CpuTime();
+  [[nodiscard]] ThreadCost spent(std::string name) const;
+
+ private:
+  u64 begin_ns_;
+  u64 waited_ns_;
+  rusage begin_{};
+};
+
+/// `ns` by the shares that two readings of the kernel's accounts show.
+[[nodiscard]] ThreadCost split_cpu_time(std::string name, u64 ns, const rusage& before, const rusage& after);
+
+}  // namespace doorbell::measure
