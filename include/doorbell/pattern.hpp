@@ -143,10 +143,14 @@ DOORBELL_INLINE Identity claimed(const u32* unit) {
   return {u64_at(2), u64_at(4), u64_at(6)};
 }
 
+/// The address in units that are written where nothing is checked: test data of no particular place.
+inline constexpr u64 kNoAddress = ~u64{0};
+
 /// What the checker knows of a unit.
 struct Expect {
   Identity id;
   bool written = true;  ///< false: this run did not write it, so only its own header can vouch for it
+  bool strict = false;  ///< of those: something must have been written there, so that nothing is no excuse
 };
 
 /// Classifies a unit that is not what `expect.id` makes (or whose writer is unknown). One lane; the
@@ -156,12 +160,12 @@ DOORBELL_NOINLINE Verdict classify(const u32* unit, Expect expect) {
     return Verdict::missing;
   const Identity id = claimed(unit);
   const bool good = unit[0] == kMagic && same_unit(unit, id);
+  if (good && id.address == kNoAddress)
+    return expect.written || expect.strict ? Verdict::stale : Verdict::unverifiable;
   if (!expect.written) {
-    if (unit[0] != kMagic) return Verdict::unverifiable;
-    if (!good) return Verdict::corrupt;
-    return id.address == expect.id.address ? Verdict::ok : Verdict::misplaced;
-  }
-  if (good) {
+    if (good) return id.address == expect.id.address ? Verdict::ok : Verdict::misplaced;
+    if (!expect.strict) return unit[0] != kMagic ? Verdict::unverifiable : Verdict::corrupt;
+  } else if (good) {
     if (id == expect.id) return Verdict::ok;
     return id.address != expect.id.address ? Verdict::misplaced : Verdict::stale;
   }

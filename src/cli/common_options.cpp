@@ -63,14 +63,17 @@ void add_common_options(OptionTable& table) {
             .max = 86400,
             .help = "count a completion that took longer than this as late",
             .group = "Run"})
-      .add({.name = "verify",
-            .kind = Kind::choice,
-            .default_text = "on",
-            .min = 0.000001,
-            .max = 1,
-            .choices = {"on", "off", "sample=P"},
-            .help = "check every block that comes back, none, or the share P of them",
-            .group = "Verification"})
+      .add(
+          {.name = "verify",
+           .kind = Kind::choice,
+           .default_text = "on",
+           .min = 0.000001,
+           .max = 1,
+           .choices = {"on", "off", "sample=P", "strict"},
+           .help =
+               "check all data that comes back, none, or the share P of it; strict: what no run is known to have "
+               "written must be whole test data too, and is a failure where it is not",
+           .group = "Verification"})
       .add({.name = "fault",
             .kind = Kind::list,
             .metavar = "KIND=P[,...]",

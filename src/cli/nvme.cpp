@@ -285,19 +285,44 @@ nvme::BenchOptions bench_options(const Options& o) {
   return b;
 }
 
+/// The files that a run reads or writes itself.
+std::vector<std::string> files_of(const nvme::BenchOptions& b, const Options& o) {
+  std::vector<std::string> files = {b.file};
+  if (o.has("beside-file")) files.push_back(o.text("beside-file"));
+  if (b.file.empty()) {
+    const std::string kind = nvme::backend_of(b.controller).name;
+    if (kind == "model") files.push_back(nvme::parse_model_spec(b.controller).path);
+    if (kind == "qemu") files.push_back(nvme::parse_qemu_spec(b.controller).drive);
+  }
+  return files;
+}
+
+/// Seven repeats of each way are not what somebody expects who asked for two seconds.
+void announce_beside(const nvme::BenchOptions& b, std::size_t ways) {
+  fmt::print(
+      stderr,
+      "{} ways in turns, {} repeats of {:g} s each and {:g} s of warm-up: at least {:.0f} s (--repeats N)\n",
+      ways, b.repeats, b.duration_s, b.warmup_s,
+      static_cast<double>(ways) * (b.repeats * b.duration_s + b.warmup_s));
+}
+
 int run(const Options& options, Context& context) {
   const nvme::BenchOptions bench = bench_options(options);
-  check_outputs(options);
+  check_outputs(options, files_of(bench, options));
   Progress progress(context.stderr_tty && !options.flag("quiet"));
   report::Result result = new_result(context);
   const measure::RunWatch watch = {
       .stop = &context.stop,
       .progress = [&](double fraction, const std::string& what) { progress.update(fraction, what); }};
   std::vector<nvme::BenchResult> results;
-  if (options.has("beside"))
-    results = nvme::run_beside(bench, watch, split(options.text("beside")),
-                               options.has("beside-file") ? options.text("beside-file") : "");
-  else results.push_back(nvme::run_bench(bench, watch));
+  if (options.has("beside")) {
+    const std::vector<std::string> ways = split(options.text("beside"));
+    if (!options.flag("quiet") && bench.duration_s > 0) announce_beside(bench, ways.size() + 1);
+    results =
+        nvme::run_beside(bench, watch, ways, options.has("beside-file") ? options.text("beside-file") : "");
+  } else {
+    results.push_back(nvme::run_bench(bench, watch));
+  }
   progress.clear();
   for (nvme::BenchResult& r : results) {
     r.cell.options = options.echo();

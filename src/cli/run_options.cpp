@@ -27,6 +27,7 @@ RunOptions run_options(const Options& o) {
   RunOptions r;
   r.seed = o.integer("seed");
   r.verify = o.text("verify") != "off";
+  r.strict = o.text("verify") == "strict";
   r.verify_sample = o.choice_number("verify").value_or(1);
   r.timeout_s = o.seconds("timeout");
   r.late_after_s = o.seconds("late-after");

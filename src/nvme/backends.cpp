@@ -29,7 +29,8 @@ constexpr char kModel[] = "model";
 constexpr char kQemu[] = "qemu";
 
 std::unique_ptr<Device> open_qemu(const DeviceRequest& request) {
-  return std::make_unique<QemuDevice>(parse_qemu_spec(request.spec), request.spec, request.gpu);
+  return std::make_unique<QemuDevice>(parse_qemu_spec(request.spec), request.spec, request.gpu,
+                                      request.timeout_s);
 }
 
 std::unique_ptr<Device> open_model(const DeviceRequest& request) {

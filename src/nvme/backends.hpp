@@ -24,6 +24,7 @@ struct DeviceRequest {
   model::FaultRates faults = {};
   u64 seed = 1;
   u64 late_ns = 1'000'000'000;  ///< a completion later than this counts as late
+  double timeout_s = 10;        ///< how long an answer is waited for
 };
 
 using Backend = doorbell::Backend<Device, DeviceRequest>;

@@ -19,6 +19,8 @@
 #include "nvme/beside.hpp"
 #include "nvme/null_device.hpp"
 #include "nvme/target.hpp"
+#include "nvme/written_mark.hpp"
+#include "system/available_memory.hpp"
 
 namespace doorbell::nvme {
 
@@ -26,6 +28,7 @@ namespace {
 
 constexpr u32 kModeSq = 1, kModeCq = 2, kModeData = 8;
 constexpr u64 kUnwrittenLimit = u64{1} << 27;  // bits a queue: 16 MiB
+constexpr double kLeastPhaseS = 1e-6;  // of a phase for which no time is left: it does next to nothing
 
 /// The run's fixed decisions, derived from the options and what the controller says of itself.
 struct Setup {
@@ -79,10 +82,12 @@ Setup plan(const BenchOptions& o, Target& target) {
   s.by_time = o.infinite || o.duration_s > 0;
   s.write_io = o.write_io;
   s.read_io = o.read_io;
-  const bool may_write = target.scratch() || o.allow_write;
+  const bool may_write = s.write_io == 0 || o.allow_write || target.scratch();
   if (o.default_counts && !may_write) s.write_io = 0;
   if (s.write_io > 0 && !may_write)
-    refuse("--write-io", fmt::format("it overwrites blocks of {}", target.name()),
+    refuse("--write-io",
+           fmt::format("it overwrites blocks of {}{}", target.name(),
+                       target.image().empty() ? "" : ", which holds data that doorbell did not write"),
            "add --allow-write if their contents may be lost");
 
   const u64 share = positions / o.num_queues;
@@ -112,7 +117,8 @@ class Bench {
         target_(target),
         s_(setup),
         set_(target.create_queues(setup.shape)),
-        runner_(target.runner(setup.window)) {
+        runner_(target.runner(setup.window)),
+        mark_(target.image()) {
     phase_.random = o.random;
     phase_.timed = !o.less_timing;
     phase_.verify = s_.verify;
@@ -128,6 +134,8 @@ class Bench {
     phase_.late_ticks = runner_->ticks(o.late_after_s);
     phase_.check_ticks = runner_->ticks(measure::kCheckIntervalS);
     phase_.csts = target.status_register();
+    learn_written();
+    fill_unchecked();
     // Sequences never repeat, also across runs on media that outlive them.
     generation_ = static_cast<u64>(std::time(nullptr)) << 32 | 1;
   }
@@ -137,11 +145,21 @@ class Bench {
     measure::RepeatTally t;
     const u64 begin = wall_ns();
     const auto left_s = [&] { return seconds - static_cast<double>(wall_ns() - begin) * 1e-9; };
+    const bool both = s_.write_io > 0 && s_.read_io > 0;
     do {
-      if (s_.write_io > 0) one(IoOpcode::write, seconds > 0 ? left_s() : 0, t.part("write"));
-      if (s_.read_io > 0 && going()) one(IoOpcode::read, seconds > 0 ? left_s() : 0, t.part("read"));
+      const double left = std::max(left_s(), kLeastPhaseS);
+      // What is written is read back: writing takes half of the time at most.
+      if (s_.write_io > 0) one(IoOpcode::write, seconds > 0 ? (both ? left / 2 : left) : 0, t.part("write"));
+      if (s_.read_io > 0 && going())
+        one(IoOpcode::read, seconds > 0 ? std::max(left_s(), kLeastPhaseS) : 0, t.part("read"));
     } while (seconds > 0 && left_s() > 0 && going());
     return t;
+  }
+
+  /// Leaves word with the media of what this run has written completely.
+  void keep_mark() {
+    for (const ByteRange& r : written_) mark_.written(r);
+    mark_.save();
   }
 
   /// Ends the submission queues and takes the completions that nobody waited for.
@@ -170,12 +188,17 @@ class Bench {
     IoPhase phase = phase_;
     phase.op = op;
     phase.generation = generation_;
-    phase.duration_ticks = seconds > 0 ? runner_->ticks(seconds) : 0;
-    if (write) set_.forget_refused_writes();
+    // 0 ticks are no limit.
+    phase.duration_ticks = seconds > 0 ? std::max<u64>(runner_->ticks(seconds), 1) : 0;
     const u64 n = set_.queues().size();
     for (u64 q = 0; q < n; ++q) {
       IoQueue& io = set_.queues()[q];
       io.count = endless ? ~u64{0} : total / n + (q < total % n ? 1 : 0);
+    }
+    if (write) {
+      set_.forget_refused_writes();
+      for (const IoQueue& io : set_.queues()) mark_.about_to_write(bytes_of(io, touched(io)));
+      learn_written();
     }
     const double goal = static_cast<double>(total);
     const u64 begin = wall_ns();
@@ -196,6 +219,7 @@ class Bench {
       if (!write) continue;
       io.written = st.posted;
       io.written_generation = phase.generation;
+      note_written(io, st);
     }
     if (write) {
       u64 passes = 1;
@@ -205,12 +229,51 @@ class Bench {
     into.add(outcome, s_.io_bytes);
   }
 
+  /// The first `positions` of a queue, as bytes of the namespace.
+  [[nodiscard]] ByteRange bytes_of(const IoQueue& io, u64 positions) const {
+    const u64 begin = o_.base_lba * s_.ns.lba_bytes + io.first * s_.io_bytes;
+    return {begin, begin + positions * s_.io_bytes};
+  }
+  /// How many of them a phase of its count may come to; at random that may be any.
+  [[nodiscard]] u64 touched(const IoQueue& io) const {
+    return o_.random ? io.span : std::min(io.span, io.count);
+  }
+
+  /// Without checks nobody makes data for each write. What is written then still says whose it is.
+  void fill_unchecked() {
+    if (s_.verify || s_.write_io == 0 || s_.shape.data == Place::gpu || !target_.moves_data()) return;
+    for (u32 q = 0; q < s_.shape.queues; ++q) {
+      const Region& data = set_.data(q);
+      for (u64 at = 0; at + pattern::kUnitBytes <= data.bytes(); at += pattern::kUnitBytes)
+        pattern::make_unit(reinterpret_cast<u32*>(data.host() + at), {o_.lfsr_seed, pattern::kNoAddress, 0});
+    }
+  }
+
+  /// What reads may expect where this run has not written itself.
+  void learn_written() {
+    for (IoQueue& io : set_.queues()) {
+      const ByteRange all = bytes_of(io, io.span);
+      const ByteRange known = o_.strict ? all : mark_.known(all);
+      io.strict_begin = known.begin;
+      io.strict_end = known.end;
+    }
+  }
+
+  void note_written(const IoQueue& io, const OpStats& st) {
+    remove_range(written_, bytes_of(io, touched(io)));
+    if (!s_.verify || st.failed + st.timed_out + st.aborted > 0) return;
+    const bool whole = st.posted >= io.span;
+    if (whole || !o_.random) add_range(written_, bytes_of(io, std::min(st.posted, io.span)));
+  }
+
   const BenchOptions& o_;
   const measure::RunWatch& watch_;
   Target& target_;
   const Setup& s_;
   QueueBuffers& set_;
   std::unique_ptr<IoRunner> runner_;
+  WrittenMark mark_;
+  std::vector<ByteRange> written_;  ///< by this run, without a failure
   IoPhase phase_;
   u64 generation_ = 1;
   StopReason stop_ = StopReason::done;
@@ -264,6 +327,11 @@ struct Session {
     if (const u32 granted = target->grant(o.num_queues); granted < o.num_queues)
       refuse("--num-queues",
              fmt::format("{} is not in 1..{}: the controller grants no more", o.num_queues, granted));
+    const u64 each = queue_memory(setup.shape);
+    require_memory(
+        u64{setup.shape.queues} * each, "--num-queues, --in-flight, --lbas-per-io",
+        fmt::format("{} queues x {:.1f} MB, {} I/Os of {} bytes in flight on each", setup.shape.queues,
+                    static_cast<double>(each) / 1e6, setup.window, setup.io_bytes));
     bench.emplace(o, watch, *target, setup);
   }
   std::unique_ptr<Target> target;
@@ -325,6 +393,7 @@ class BenchContender final : public Contender {
   void close() {
     Session& s = *session_;
     stop_ = std::max(stop_, s.bench->stop());
+    s.bench->keep_mark();
     try {
       if (!s.bench->lost()) {
         measure::RepeatTally rest;

@@ -20,7 +20,7 @@ namespace doorbell::nvme {
 namespace {
 
 constexpr u32 kAdminEntries = 64;
-constexpr double kShutdownLimitS = 5;
+constexpr double kShutdownLeastS = 1, kShutdownLimitS = 5;
 
 template <class T>
 T field(const u8* page, u32 at) {
@@ -128,13 +128,18 @@ Controller::Controller(std::unique_ptr<Device> device, const OpenOptions& option
   }
 }
 
+/// Who waits little for a command does not wait long for the end either.
+double Controller::shutdown_limit_s() const {
+  return std::clamp(options_.timeout_s, kShutdownLeastS, kShutdownLimitS);
+}
+
 void Controller::disable() noexcept {
   if (!enabled_) return;
   enabled_ = false;
   try {
     if (gone()) return;
     device_->write32(reg::cc, 0);
-    wait_ready(false, kShutdownLimitS);
+    wait_ready(false, shutdown_limit_s());
   } catch (const std::exception&) {
     // Nothing more can be done for a controller that does not stop.
   }
@@ -146,12 +151,12 @@ Controller::~Controller() {
   if (const u32 status = device_->read32(reg::csts); status == ~0u || (status & csts::ready) == 0) return;
   try {
     device_->write32(reg::cc, device_->read32(reg::cc) | cc::shutdown_normal);
-    const u64 deadline = deadline_in(kShutdownLimitS);
+    const u64 deadline = deadline_in(shutdown_limit_s());
     while ((device_->read32(reg::csts) & csts::shutdown_mask) != csts::shutdown_complete && !gone() &&
            wall_ns() < deadline)
       std::this_thread::yield();
     device_->write32(reg::cc, 0);
-    wait_ready(false, kShutdownLimitS);
+    wait_ready(false, shutdown_limit_s());
   } catch (const std::exception&) {
     // Nothing more can be done for a controller that does not stop; its memory stays mapped until
     // the device object, destroyed after this, has taken the mappings down.

@@ -37,7 +37,8 @@ class ControllerTarget final : public Target {
                                  .initiator_threads = threads_,
                                  .faults = o.faults,
                                  .seed = o.seed,
-                                 .late_ns = static_cast<u64>(o.late_after_s * 1e9)}),
+                                 .late_ns = static_cast<u64>(o.late_after_s * 1e9),
+                                 .timeout_s = o.timeout_s}),
                     {.gpu = gpu,
                      .timeout_s = o.timeout_s,
                      .gpu_memory = o.memory_mode != 0,
@@ -50,6 +51,7 @@ class ControllerTarget final : public Target {
   u32 grant(u32 queues) override { return controller_.request_queues(queues); }
   bool moves_data() override { return device().moves_data(); }
   bool scratch() override { return device().scratch(); }
+  std::string image() override { return device().image(); }
   bool leaving() override { return device().leaving(); }
   nlohmann::ordered_json counters() override { return device().counters(); }
   const u32* status_register() override { return controller_.status_register(initiator_); }

@@ -53,8 +53,11 @@ class Device {
 
   /// False for null media: there is nothing to verify.
   [[nodiscard]] virtual bool moves_data() const { return true; }
-  /// True when writing to it destroys nobody's data.
+  /// True when writing to it destroys nobody's data. It may take as long as reading what is stored. Set-up
+  /// only.
   [[nodiscard]] virtual bool scratch() const { return false; }
+  /// The regular file whose bytes are the namespace's blocks; "" where they lie elsewhere.
+  [[nodiscard]] virtual std::string image() const { return {}; }
   /// What the device itself counted, for the Result; null when it cannot tell.
   [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }
 };

@@ -13,6 +13,7 @@
 #include "measure/tally.hpp"
 #include "nvme/beside.hpp"
 #include "nvme/kernel/file.hpp"
+#include "nvme/written_mark.hpp"
 #include "system/child.hpp"
 
 namespace doorbell::nvme {
@@ -48,6 +49,8 @@ class FioContender final : public Contender {
     if (write && !file.scratch() && !o.allow_write)
       throw Error("--beside fio", fmt::format("it overwrites {}", o.file),
                   "add --allow-write if that may be lost");
+    // What fio writes is its own: nothing that a mark promises.
+    if (write && file.regular()) WrittenMark(o.file).about_to_write({0, file.bytes()});
     const u64 depth = std::max({o.in_flight, o.batch, 1u});
     // psync has one call in progress: as many jobs as there would be I/Os in flight.
     jobs_ = o.num_queues * (engine == "psync" ? depth : 1);

@@ -4,35 +4,102 @@
 #include "nvme/foreign_data.hpp"
 
 #include <doorbell/pattern.hpp>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
 
 namespace doorbell::nvme {
 
 namespace {
-/// File systems, volume managers and partition tables mark a disk within its first 64 KiB and a bit (btrfs).
-constexpr u64 kLookedAt = 1 << 20;
 
-bool is_foreign(const u8* unit) {
-  std::array<u32, pattern::kUnitWords> words{};
-  std::memcpy(words.data(), unit, sizeof words);
-  return words[0] != pattern::kMagic && std::ranges::any_of(words, [](u32 word) { return word != 0; });
+constexpr u64 kPage = 4096;
+constexpr u64 kPiece = u64{1} << 20;
+
+struct Free {
+  void operator()(void* p) const { std::free(p); }
+};
+
+/// What a piece of a file holds.
+struct Content {
+  bool foreign = false;
+  bool ours = false;
+};
+
+bool is_zero(const u32* words, u64 n) {
+  u32 any = 0;
+  for (u64 i = 0; i < n; ++i) any |= words[i];
+  return any == 0;
 }
+
+Content content_of(const u8* data, u64 bytes) {
+  Content c;
+  u64 at = 0;
+  for (; at + pattern::kUnitBytes <= bytes; at += pattern::kUnitBytes) {
+    const auto* unit = reinterpret_cast<const u32*>(data + at);
+    if (unit[0] == 0 && is_zero(unit, pattern::kUnitWords)) continue;
+    if (unit[0] != pattern::kMagic || !pattern::same_unit(unit, pattern::claimed(unit))) {
+      c.foreign = true;
+      return c;
+    }
+    c.ours = true;
+  }
+  c.foreign = std::any_of(data + at, data + bytes, [](u8 b) { return b != 0; });
+  return c;
+}
+
+/// The first byte of data from `at` on; `bytes` where there is none.
+u64 next_data(int fd, u64 at, u64 bytes) {
+  const off_t found = lseek(fd, static_cast<off_t>(at), SEEK_DATA);
+  if (found >= 0) return std::min(static_cast<u64>(found), bytes);
+  // Without the call everything is data.
+  return errno == ENXIO ? bytes : at;
+}
+
+u64 next_hole(int fd, u64 at, u64 bytes) {
+  const off_t found = lseek(fd, static_cast<off_t>(at), SEEK_HOLE);
+  return found > static_cast<off_t>(at) ? std::min(static_cast<u64>(found), bytes) : bytes;
+}
+
+u64 size_of(int fd) {
+  struct stat st {};
+  return fstat(fd, &st) == 0 ? static_cast<u64>(st.st_size) : 0;
+}
+
 }  // namespace
 
-bool holds_foreign_data(int fd, u64 bytes) {
+bool holds_nothing(int fd) {
+  const u64 bytes = size_of(fd);
+  return next_data(fd, 0, bytes) >= bytes;
+}
+
+bool holds_foreign_data(int fd) {
+  const u64 bytes = size_of(fd);
   // Whole pages at a page's start: what descriptors opened for direct I/O can read too.
-  alignas(4096) std::array<u8, 4096> page{};
-  for (u64 at = 0; at < std::min(bytes, kLookedAt); at += page.size()) {
-    page.fill(0);
-    if (pread(fd, page.data(), page.size(), static_cast<off_t>(at)) < 0) return true;
-    for (u64 u = 0; u < page.size(); u += pattern::kUnitWords * sizeof(u32))
-      if (is_foreign(page.data() + u)) return true;
+  const std::unique_ptr<u8, Free> piece(static_cast<u8*>(std::aligned_alloc(kPage, kPiece)));
+  if (piece == nullptr) return true;
+  bool data = false, ours = false;
+  for (u64 at = next_data(fd, 0, bytes); at < bytes; at = next_data(fd, at, bytes)) {
+    data = true;
+    const u64 end = next_hole(fd, at, bytes);
+    for (at = at / kPage * kPage; at < end;) {
+      const u64 wanted = std::min(kPiece, (end - at + kPage - 1) / kPage * kPage);
+      const ssize_t n = pread(fd, piece.get(), wanted, static_cast<off_t>(at));
+      if (n < 0 && errno == EINTR) continue;
+      // An end that comes early: somebody else is at work on this file.
+      if (n <= 0) return true;
+      const Content c = content_of(piece.get(), static_cast<u64>(n));
+      if (c.foreign) return true;
+      ours = ours || c.ours;
+      at += static_cast<u64>(n);
+    }
+    at = std::max(at, end);
   }
-  return false;
+  return data && !ours;
 }
 
 }  // namespace doorbell::nvme

@@ -3,6 +3,7 @@
 
 #include "nvme/queue_buffers.hpp"
 
+#include <doorbell/histogram.hpp>
 #include <doorbell/nvme/prp.hpp>
 
 #include <cstring>
@@ -14,14 +15,29 @@ constexpr u64 kPage = 4096;
 constexpr u64 round_up(u64 n, u64 to) {
   return (n + to - 1) / to * to;
 }
+/// Where a slot's buffer and its list lie.
+u64 slot_stride(const QueueShape& shape) {
+  return round_up(shape.io_bytes, kPage);
+}
+u64 slot_list_stride(const QueueShape& shape) {
+  return round_up(prp_list_qwords(0, shape.io_bytes, kPage) * 8, kPage);
+}
 }  // namespace
+
+u64 queue_memory(const QueueShape& shape) {
+  const auto in_host = [](Place place, u64 bytes) { return place == Place::gpu ? 0 : bytes; };
+  return in_host(shape.data, slot_stride(shape) * shape.window) + slot_list_stride(shape) * shape.window +
+         in_host(shape.sq, u64{shape.entries} * kSqeBytes) +
+         in_host(shape.cq, u64{shape.entries} * kCqeBytes) + round_up(shape.unwritten_bits, 32) / 8 +
+         IoScratch::bytes(shape.window, histogram::kBuckets);
+}
 
 QueueBuffers::QueueBuffers(AddressSpace& space, const std::shared_ptr<gpu::Gpu>& gpu,
                            const QueueShape& shape) {
   const bool on_gpu = shape.initiator == Initiator::gpu;
   const auto address = [&](const Region& r) { return on_gpu ? r.device() : r.host(); };
-  const u64 stride = round_up(shape.io_bytes, kPage);
-  const u64 list_stride = round_up(prp_list_qwords(0, shape.io_bytes, kPage) * 8, kPage);
+  const u64 stride = slot_stride(shape);
+  const u64 list_stride = slot_list_stride(shape);
   for (u32 q = 0; q < shape.queues; ++q) {
     data_.emplace_back(space, shape.data, stride * shape.window, Access::read_write, gpu);
     data_.back().region().populate();

@@ -26,6 +26,9 @@ struct QueueShape {
   u64 unwritten_bits = 0;  ///< positions a queue for which refused writes are remembered
 };
 
+/// Bytes of host memory that one queue of this shape takes, its rings and its loop's own memory included.
+[[nodiscard]] u64 queue_memory(const QueueShape& shape);
+
 class QueueBuffers {
  public:
   /// Memory that `space` maps; it must outlive the buffers. With a GPU, memory that it reaches.

@@ -30,8 +30,10 @@ class Target {
   [[nodiscard]] virtual u32 grant(u32 queues) = 0;
   /// False where there is nothing to verify.
   [[nodiscard]] virtual bool moves_data() { return true; }
-  /// True when writing destroys nobody's data.
+  /// True when writing destroys nobody's data. It may take as long as reading what is stored.
   [[nodiscard]] virtual bool scratch() { return false; }
+  /// The regular file whose bytes are the namespace's blocks; "" where they lie elsewhere.
+  [[nodiscard]] virtual std::string image() { return {}; }
   /// True once somebody wants the device back.
   [[nodiscard]] virtual bool leaving() { return false; }
 

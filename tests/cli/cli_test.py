@@ -252,7 +252,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(complete("nvme", "--initiator", ""), ["cpu", "gpu"])
         self.assertEqual(complete("nvme", "--initiator", "="), ["cpu", "gpu"])
         self.assertEqual(complete("nvme", "--initiator", "=", "g"), ["gpu"])
-        self.assertEqual(complete("nvme", "--verify", "s"), ["sample="])
+        self.assertEqual(complete("nvme", "--verify", "s"), ["sample=", "strict"])
         self.assertEqual(complete("nvme", "--fault", "dr"), ["drop="])
         self.assertEqual(complete("nvme", "--seed", ""), [])
         self.assertEqual(complete("man", "nv"), ["nvme"])

@@ -99,6 +99,26 @@ class Runs(WithFolder):
         for step in ("build", "enqueue", "sq_doorbell", "cq_poll", "cq_doorbell", "total"):
             self.assertIsNotNone(cell["substeps_ns"][step], step)
 
+    def test_a_duration_bounds_reads_too_when_writes_take_long(self):
+        r = self.result("--write-io", "500M", "--read-io", "500M", "--duration", "0.3", "--repeats", "2", "--warmup", "0",
+                        "--num-queues", "1", *PATIENT)
+        self.assertEqual(len(r["cells"][0]["repeats"]), 2)
+        for part in ("write", "read"):
+            self.assertGreater(r["cells"][0]["nvme"][part]["ops"], 0)
+            self.assertLess(r["cells"][0]["nvme"][part]["ops"], 500_000_000)
+        # A warm-up of less than a tick is one all the same.
+        self.result("--duration", "0.01", "--repeats", "1", "--warmup", "0.0000000001", *PATIENT)
+
+    def test_latency_is_of_what_succeeded(self):
+        cell, = self.result("--write-io", "100", "--read-io", "100", "--fault", "error=1", *PATIENT, code=2)["cells"]
+        self.assertEqual(cell["metrics"]["ops"], 0)
+        self.assertEqual(cell["metrics"]["latency_ns"]["count"], 0)
+        self.assertIsNone(cell["metrics"]["latency_ns"]["mean"])
+
+    def test_a_short_run_has_its_cost(self):
+        cell, = self.result("--write-io", "20", "--read-io", "20", *PATIENT)["cells"]
+        self.assertGreater(cell["cost"]["cpu_ns_per_op"], 0)
+
     def test_a_duration_with_repeats(self):
         r = self.result("--read-io", "1", "--duration", "0.1", "--warmup", "0.05", "--repeats", "3", *PATIENT)
         self.assertEqual(len(r["cells"][0]["repeats"]), 3)
@@ -139,6 +159,107 @@ class MediaFile(WithFolder):
                             code=2)["cells"]
         self.assertEqual(cell["verify"]["corrupt"], 1)
         self.assertEqual(cell["verify"]["first"][0]["address"], 50 * 512)
+
+    def test_every_damage_is_found(self):
+        """In a pass that only reads: what was there is noted with the file, or asked for by --verify strict."""
+        specs = [self.spec, f"file:{self.media}"]
+        for spec in specs:
+            for strict in ([], ["--verify", "strict"]):
+                self.media.unlink(missing_ok=True)
+                self.result("--controller", self.spec, "--write-io", "1000", "--read-io", "0", *PATIENT)
+                if strict:
+                    self.forget_mark()
+                elif not self.has_mark():
+                    continue  # a file system without extended attributes
+                sound = self.media.read_bytes()
+                plans = {"magic": lambda b: b[:2] + bytes([b[2] ^ 4]) + b[3:], "zeros": lambda b: bytes(512),
+                         "payload": lambda b: b[:300] + bytes([b[300] ^ 128]) + b[301:],
+                         "header": lambda b: b[:20] + bytes([b[20] ^ 1]) + b[21:], "other": lambda b: b"x" * 512}
+                for at, damage in enumerate(plans.values(), 3):
+                    with self.media.open("r+b") as file:
+                        file.seek(8 * at * 512)
+                        file.write(damage(sound[8 * at * 512:(8 * at + 1) * 512]))
+                cell, = self.result("--controller", spec, "--write-io", "0", "--read-io", "1000", "--lbas-per-io", "1",
+                                    *strict, *PATIENT, *self.as_blocks(spec), code=2)["cells"]
+                v = cell["verify"]
+                self.assertEqual((v["corrupt"], v["stale"], v["unverifiable"]), (4, 1, 0), (spec, strict))
+                self.assertEqual({f["address"] for f in v["first"]}, {8 * at * 512 for at in range(3, 8)})
+
+    @staticmethod
+    def as_blocks(spec):
+        return ["--direct", "off"] if spec.startswith("file:") else []
+
+    def has_mark(self):
+        try:
+            return "user.doorbell.written" in os.listxattr(self.media)
+        except OSError:
+            return False
+
+    def forget_mark(self):
+        if self.has_mark():
+            os.removexattr(self.media, "user.doorbell.written")
+
+    def test_what_nobody_wrote_is_no_damage(self):
+        self.result("--controller", self.spec, "--write-io", "100", "--read-io", "0", *PATIENT)
+        cell, = self.result("--controller", self.spec, "--write-io", "0", "--read-io", "300", *PATIENT)["cells"]
+        self.assertEqual((cell["verify"]["checked"], cell["verify"]["unverifiable"]), (100, 200))
+        cell, = self.result("--controller", self.spec, "--write-io", "0", "--read-io", "300", "--verify", "strict",
+                            *PATIENT, code=2)["cells"]
+        self.assertEqual((cell["verify"]["checked"], cell["verify"]["stale"]), (300, 200))
+        self.assertEqual(cell["verify"]["mode"], "strict")
+
+    def test_writing_unchecked_does_not_make_it_foreign(self):
+        for _ in range(2):
+            self.result("--controller", self.spec, "--write-io", "100", "--read-io", "100", "--verify", "off", *PATIENT)
+        cell, = self.result("--controller", self.spec, "--write-io", "0", "--read-io", "100", *PATIENT)["cells"]
+        self.assertEqual((cell["verify"]["checked"], cell["verify"]["unverifiable"]), (0, 100))
+        self.result("--controller", self.spec, "--write-io", "100", "--read-io", "100", *PATIENT)
+
+    def test_reading_never_changes_its_size(self):
+        unsized = f"model:media=file:{self.media}"
+        self.result("--controller", self.spec, "--write-io", "10", "--read-io", "0", *PATIENT)
+        before = self.media.stat()
+        for spec in (unsized, f"{unsized},capacity=1Gi"):
+            self.result("--controller", spec, "--read-io", "10", "--write-io", "0", *PATIENT)
+            after = self.media.stat()
+            self.assertEqual((after.st_size, after.st_blocks), (4 << 20, before.st_blocks), spec)
+
+    def test_data_of_somebody_else_is_found_wherever_it_lies(self):
+        """Zeros first, the precious bytes behind; and a run that would write where there is nothing."""
+        blocks = 8192
+        for start in (1 << 20, (4 << 20) - 7):
+            self.media.write_bytes(b"")
+            with self.media.open("r+b") as file:
+                file.truncate(4 << 20)
+                file.seek(start)
+                file.write(b"precious"[:(4 << 20) - start])
+            before = self.digest()
+            for spec in (self.spec, f"file:{self.media}", f"qemu:drive={self.media}"):
+                for more in ([], ["--base-lba", str(blocks // 8 if spec.startswith("file:") else blocks // 2), "--write-io", "50",
+                                  "--read-io", "0"]):
+                    done = run("--controller", spec, *more)
+                    self.assertIn(done.returncode, (0, 77) if not more else (1, 77), done.stdout + done.stderr)
+                    if done.returncode != 77:
+                        self.assertIn("--allow-write", done.stdout + done.stderr)
+                    self.assertEqual(self.digest(), before, (spec, more))
+
+    def test_a_full_disk_is_a_media_error(self):
+        script = ('mount -t tmpfs -o size=2m none "$1" && exec "$2" nvme --controller "model:media=file:$1/media,capacity=64Mi" '
+                  '--write-io 131072 --read-io 0 --batch-size 64 --timeout 60 --late-after 50 --json "$3"')
+        apart = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
+        if subprocess.run([*apart, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no mount namespaces here")
+        mount = self.folder / "mount"
+        mount.mkdir()
+        done = subprocess.run([*apart, "sh", "-c", script, "sh", str(mount), DOORBELL, str(self.json)],
+                              capture_output=True, text=True, timeout=120, check=False)
+        if "mount:" in done.stderr:
+            self.skipTest("no tmpfs here")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        cell, = self.valid(self.json)["cells"]
+        self.assertGreater(cell["errors"]["completion"], 0)
+        self.assertGreater(cell["metrics"]["ops"], 1000)
+        self.assertIn("No space left", cell["model"]["media_refuses_writes"])
 
     def test_a_file_of_somebody_else_takes_permission(self):
         self.media.write_bytes(b"precious" * (1 << 19))
@@ -262,7 +383,7 @@ class Interrupt(WithFolder):
     def test_leaves_a_valid_partial_result(self):
         for which in (signal.SIGINT, signal.SIGTERM):
             code, out, err = self.interrupt(["--infinite", "--num-queues", "2", "--batch-size", "4"], 0.5, which)
-            self.assertEqual(code, 0, err)
+            self.assertEqual(code, 130, err)
             r = self.valid(self.json)
             self.assertFalse(r["complete"])
             self.assertEqual(r["stop_reason"], "signal")
@@ -272,14 +393,14 @@ class Interrupt(WithFolder):
 
     def test_during_warm_up_too(self):
         code, _, err = self.interrupt(["--duration", "3600", "--warmup", "3600"], 0.3)
-        self.assertEqual(code, 0, err)
+        self.assertEqual(code, 130, err)
         r = self.valid(self.json)
         self.assertFalse(r["complete"])
         self.assertEqual(r["stop_reason"], "signal")
 
     def test_a_slow_device(self):
         code, _, err = self.interrupt(["--infinite", "--controller", "model:latency=200ms"], 0.5)
-        self.assertEqual(code, 0, err)
+        self.assertEqual(code, 130, err)
         self.assertEqual(self.valid(self.json)["stop_reason"], "signal")
 
 

@@ -109,6 +109,7 @@ class Controller {
   void wait_ready(bool ready, double limit_s);
   /// Clears CC.EN and waits: afterwards the device touches no memory. Does not throw.
   void disable() noexcept;
+  [[nodiscard]] double shutdown_limit_s() const;
 
   std::unique_ptr<Device> device_;
   OpenOptions options_;

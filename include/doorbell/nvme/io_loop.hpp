@@ -151,6 +151,7 @@ class IoLoop {
     const u64 in_pass = index < q_.span ? index : index % q_.span;
     e.written = in_pass < q_.written;
     if (e.written) e.id.sequence = q_.written_generation + (q_.written - 1 - in_pass) / q_.span;
+    else e.strict = e.id.address >= q_.strict_begin && e.id.address + io_bytes() <= q_.strict_end;
     return e;
   }
 
@@ -246,8 +247,8 @@ class IoLoop {
     const u64 ticks = matched ? at - s_.posted_at[slot] : 0;
     const bool odd = here && (!matched || !ok || ticks > phase_.late_ticks);
     if (warp.ballot(odd) != 0) handle_odd(warp, e, odd, ours, matched, ticks, at);
-    if (matched) {
-      if (ok) ++mine_.succeeded;
+    if (matched && ok) {
+      ++mine_.succeeded;
       if (phase_.timed) count_latency<Warp>(mine_, s_.bins, to_ns(ticks));
     }
     if (phase_.verify && !is_write()) {
@@ -283,8 +284,8 @@ class IoLoop {
       if (e.sq_id != qp_.qid()) ++mine_.protocol;
       else if (!of_deleted_queue) ++mine_.duplicated;
     }
-    if (was_lost) {
-      if (ok) ++mine_.succeeded;
+    if (was_lost && ok) {
+      ++mine_.succeeded;
       if (phase_.timed) count_latency<Warp>(mine_, s_.bins, to_ns(at - s_.posted_at[slot]));
     }
     if (was_lost || (matched && ticks > phase_.late_ticks)) ++mine_.late;

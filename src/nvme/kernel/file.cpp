@@ -82,6 +82,7 @@ DataFile::DataFile(const std::string& path, const FileOptions& o, bool write) : 
   if (there && !block && !S_ISREG(st.st_mode))
     throw Error(subject(path), "it is neither a file nor a block device");
   fd_ = open_or_throw(path, o, write, block);
+  regular_ = !block;
   if (block) {
     what_ = "block device";
     int logical = 0;
@@ -104,8 +105,10 @@ DataFile::DataFile(const std::string& path, const FileOptions& o, bool write) : 
     throw Error(subject(path), "it is empty", "give --file-size SIZE and another name, to make one");
   if (bytes_ < block_bytes_)
     throw Error(subject(path), fmt::format("its {} bytes are less than a block of {}", bytes_, block_bytes_));
-  // A device is never taken for scratch: what is on it may begin far behind what is looked at.
-  scratch_ = !block && !holds_foreign_data(fd_.get(), bytes_);
+}
+
+bool DataFile::scratch() const {
+  return regular_ && !holds_foreign_data(fd_.get());
 }
 
 DataFile::~DataFile() {

@@ -26,8 +26,10 @@ class DataFile {
   [[nodiscard]] u64 bytes() const { return bytes_; }
   /// What direct I/O has to be a multiple of.
   [[nodiscard]] u32 block_bytes() const { return block_bytes_; }
-  /// True for a file that holds nothing, or what doorbell wrote.
-  [[nodiscard]] bool scratch() const { return scratch_; }
+  /// True for a file that holds nothing, or what doorbell wrote; all of it is looked at. Never for a device:
+  /// what is on it may be anywhere.
+  [[nodiscard]] bool scratch() const;
+  [[nodiscard]] bool regular() const { return regular_; }
   /// "file" or "block device".
   [[nodiscard]] const char* what() const { return what_; }
 
@@ -38,7 +40,7 @@ class DataFile {
   std::string made_;  ///< path of a file that was not there before
   u64 bytes_ = 0;
   u32 block_bytes_ = 512;
-  bool scratch_ = false;
+  bool regular_ = true;
   const char* what_ = "file";
 };
 

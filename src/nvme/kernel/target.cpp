@@ -30,8 +30,8 @@ class FileTarget final : public Target {
  public:
   explicit FileTarget(const BenchOptions& o)
       : o_(checked(o)),
-        file_(o.file, o.file_options,
-              o.write_io > 0 && (o.allow_write || !o.default_counts || may_write(o))) {}
+        may_write_(o.write_io > 0 && o.default_counts && !o.allow_write && may_write(o)),
+        file_(o.file, o.file_options, o.write_io > 0 && (o.allow_write || !o.default_counts || may_write_)) {}
 
   std::string kind() override { return "kernel"; }
   std::string name() override { return "file:" + o_.file; }
@@ -49,7 +49,8 @@ class FileTarget final : public Target {
     return n;
   }
   u32 grant(u32 queues) override { return queues; }
-  bool scratch() override { return file_.scratch(); }
+  bool scratch() override { return may_write_ || file_.scratch(); }
+  std::string image() override { return file_.regular() ? o_.file : std::string(); }
 
   QueueBuffers& create_queues(const QueueShape& shape) override {
     buffers_ = std::make_unique<QueueBuffers>(space_, nullptr, shape);
@@ -125,6 +126,7 @@ class FileTarget final : public Target {
   }
 
   const BenchOptions& o_;
+  bool may_write_;  ///< asked before the file is opened, which is for writing only then
   DataFile file_;
   QueueShape shape_;
   PointerSpace space_;

@@ -18,6 +18,7 @@ struct ModelConfig {
   std::string path;  ///< of Media::file
   u32 lba_bytes = 512;
   u64 capacity_bytes = u64{1} << 30;
+  bool capacity_given = true;  ///< false: a media file that is there has its own size
   u64 latency_ns = 0;
   double bytes_per_s = 0;  ///< 0: as fast as it goes
   u32 threads = 1;         ///< device threads that serve I/O queues

@@ -159,16 +159,18 @@ nlohmann::ordered_json ModelController::counters() {
   nlohmann::ordered_json faults = nlohmann::ordered_json::object();
   for (u32 k = 0; k < model::kFaultKinds; ++k)
     faults[std::string(model::name(static_cast<model::Fault>(k)))] = injected(static_cast<model::Fault>(k));
-  return {{"reads", reads},
-          {"writes", writes},
-          {"other_commands", others},
-          {"bytes", bytes},
-          {"error_completions", errors},
-          {"completions_held_queue_full", cq_full},
-          {"dma_faults", dma_faults},
-          {"invalid_doorbell_values", shared_.invalid_doorbell_values.load()},
-          {"unknown_doorbells", shared_.unknown_doorbells.load()},
-          {"injected", faults}};
+  nlohmann::ordered_json all = {{"reads", reads},
+                                {"writes", writes},
+                                {"other_commands", others},
+                                {"bytes", bytes},
+                                {"error_completions", errors},
+                                {"completions_held_queue_full", cq_full},
+                                {"dma_faults", dma_faults},
+                                {"invalid_doorbell_values", shared_.invalid_doorbell_values.load()},
+                                {"unknown_doorbells", shared_.unknown_doorbells.load()},
+                                {"injected", faults}};
+  if (const std::string why = shared_.media.refusal(); !why.empty()) all["media_refuses_writes"] = why;
+  return all;
 }
 
 }  // namespace doorbell::nvme

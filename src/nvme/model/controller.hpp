@@ -30,6 +30,7 @@ class ModelController final : public Device {
   [[nodiscard]] u32* gpu_register(u64 offset) override;
   [[nodiscard]] bool moves_data() const override { return shared_.config.media != ModelConfig::Media::null; }
   [[nodiscard]] bool scratch() const override { return !shared_.media.foreign(); }
+  [[nodiscard]] std::string image() const override { return shared_.config.path; }
   [[nodiscard]] nlohmann::ordered_json counters() override;
 
   [[nodiscard]] const ModelConfig& config() const { return shared_.config; }

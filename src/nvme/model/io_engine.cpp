@@ -219,7 +219,10 @@ IoEngine::Outcome IoEngine::transfer(const SubmissionQueue& q, const Sqe& e, Fau
 
   u8* const base = shared_.media.bytes();
   if (op == IoOpcode::write_zeroes) {
-    if (base != nullptr) std::memset(base + lba * config.lba_bytes, 0, bytes);
+    if (base != nullptr) {
+      if (!shared_.media.reserve(lba * config.lba_bytes, bytes)) return {status::write_fault};
+      std::memset(base + lba * config.lba_bytes, 0, bytes);
+    }
     EngineCounters::add(counters_.others, 1);
     return {};
   }
@@ -258,6 +261,7 @@ IoEngine::Outcome IoEngine::transfer(const SubmissionQueue& q, const Sqe& e, Fau
       faults_.count(fault);
       return {};
     }
+    if (!shared_.media.reserve(lba * config.lba_bytes, bytes)) return {status::write_fault};
     st = walk_prps(e.prp1, e.prp2, bytes, 4096, list, [&](Iova from, u64 n) {
       const bool ok = dma_.fetch(from, media, n);
       media += n;

@@ -10,62 +10,154 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <filesystem>
 
 #include "nvme/foreign_data.hpp"
+#include "system/open_file.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::nvme {
 
 namespace {
 
-struct File {
-  explicit File(const std::string& path) : fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-    if (fd < 0) throw Error(fmt::format("media file {}", path), std::strerror(errno));
-  }
-  ~File() { close(fd); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int fd;
-};
+constexpr u64 kPage = 4096;
+constexpr u64 kSmallestPart = u64{1} << 20;
+constexpr u64 kPartsAtMost = u64{1} << 20;
+
+std::string subject(const std::string& path) {
+  return fmt::format("media file {}", path);
+}
+
+/// The file, or nothing when there is none yet.
+Descriptor open_existing(const std::string& path) {
+  Opened file = open_file(path, O_RDWR, FileKinds::regular);
+  if (file) return std::move(file.fd);
+  if (file.error != ENOENT)
+    throw Error(
+        subject(path), file.why,
+        file.error == EINVAL ? "name a file; a block device is driven as hardware, not through a model" : "");
+  const auto folder = std::filesystem::path(path).parent_path();
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)
+    throw Error(subject(path), fmt::format("it does not exist, and its folder: {}", reason(errno)));
+  return {};
+}
+
+u64 size_of(int fd) {
+  struct stat st {};
+  return fd >= 0 && fstat(fd, &st) == 0 ? static_cast<u64>(st.st_size) : 0;
+}
+
+/// A file that is there says itself how large the namespace is, unless the capacity was asked for.
+u64 capacity_of(const ModelConfig& config, u64 file_bytes) {
+  const u64 bytes = !config.capacity_given && file_bytes > 0 ? file_bytes : config.capacity_bytes;
+  return bytes / config.lba_bytes * config.lba_bytes;
+}
 
 }  // namespace
 
-Media::Media(const ModelConfig& config)
-    : capacity_(config.capacity_bytes / config.lba_bytes * config.lba_bytes) {
-  if (config.media == ModelConfig::Media::null) return;
-  void* p = MAP_FAILED;
-  if (config.media == ModelConfig::Media::ram) {
-    p = mmap(nullptr, capacity_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  } else {
-    const File file(config.path);
-    struct stat st {};
-    if (fstat(file.fd, &st) != 0 || !S_ISREG(st.st_mode))
-      throw Error(fmt::format("media file {}", config.path), "it is not a regular file",
-                  "name a file; a block device is driven as hardware, not through a model");
-    foreign_ = holds_foreign_data(file.fd, static_cast<u64>(st.st_size));
-    if (foreign_ && static_cast<u64>(st.st_size) < capacity_)
-      throw Error(
-          fmt::format("media file {}", config.path),
-          fmt::format("it has {} bytes that doorbell did not write, less than the capacity", st.st_size),
-          "name another file, or give a smaller capacity");
-    // A larger file keeps what lies behind the capacity: it is not this model's to cut.
-    if (static_cast<u64>(st.st_size) < capacity_ && ftruncate(file.fd, static_cast<off_t>(capacity_)) != 0)
-      throw Error(fmt::format("media file {}", config.path),
-                  fmt::format("cannot grow it to {} bytes: {}", capacity_, std::strerror(errno)));
-    p = mmap(nullptr, capacity_, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
+Media::Media(const ModelConfig& config) {
+  if (config.media == ModelConfig::Media::file) {
+    path_ = config.path;
+    fd_ = open_existing(path_);
     file_ = true;
   }
-  if (p == MAP_FAILED) throw Error(fmt::format("media of {} bytes", capacity_), std::strerror(errno));
+  const u64 held = size_of(fd_.get());
+  capacity_ = capacity_of(config, held);
+  if (capacity_ == 0)
+    throw Error(subject(path_),
+                fmt::format("its {} bytes are less than a block of {}", held, config.lba_bytes));
+  if (held > 0 && held < capacity_ && foreign())
+    throw Error(subject(path_),
+                fmt::format("it has {} bytes that doorbell did not write, less than the capacity", held),
+                "name another file, or leave the capacity out");
+  if (config.media == ModelConfig::Media::null) return;
+  // What is no part of the file yet is zeros that nobody can store to.
+  void* const p = mmap(nullptr, capacity_, file_ ? PROT_READ : PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) throw Error(fmt::format("media of {} bytes", capacity_), reason(errno));
   base_ = static_cast<u8*>(p);
+  if (!file_) return;
+  part_bytes_ = std::max(kSmallestPart, (capacity_ / kPartsAtMost + kPage) / kPage * kPage);
+  reserved_ = std::vector<std::atomic<u64>>(capacity_ / part_bytes_ / 64 + 1);
+  map_file(std::min(held, capacity_));
 }
 
 Media::~Media() {
   if (base_ != nullptr) munmap(base_, capacity_);
 }
 
+bool Media::foreign() const {
+  return fd_.get() >= 0 && holds_foreign_data(fd_.get());
+}
+
+/// A larger file keeps what lies behind the capacity: it is not this model's.
+void Media::map_file(u64 bytes) {
+  if (bytes == 0) return;
+  if (mmap(base_, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_.get(), 0) == MAP_FAILED)
+    throw Error(subject(path_), fmt::format("mapping its {} bytes: {}", bytes, reason(errno)));
+  mapped_ = bytes;
+}
+
+bool Media::reserve_slowly(u64 offset, u64 bytes) {
+  const std::scoped_lock lock(mutex_);
+  if (mapped_ < capacity_ && !grow()) return false;
+  // Whole parts, so that they are asked for once; where that is too much, what this write needs.
+  const u64 first = offset / part_bytes_, last = (offset + bytes - 1) / part_bytes_;
+  const u64 begin = first * part_bytes_, end = std::min((last + 1) * part_bytes_, capacity_);
+  if (!make_space(begin, end - begin)) return make_space(offset, bytes);
+  for (u64 part = first; part <= last; ++part)
+    reserved_[part / 64].fetch_or(u64{1} << (part % 64), std::memory_order_release);
+  return true;
+}
+
+bool Media::grow() {
+  if (fd_.get() < 0) {
+    Opened file = open_file(path_, O_RDWR | O_CREAT, FileKinds::regular);
+    if (!file) {
+      refusal_ = file.why;
+      return false;
+    }
+    fd_ = std::move(file.fd);
+  }
+  if (size_of(fd_.get()) < capacity_ && ftruncate(fd_.get(), static_cast<off_t>(capacity_)) != 0) {
+    refusal_ = fmt::format("cannot grow to {} bytes: {}", capacity_, reason(errno));
+    return false;
+  }
+  try {
+    // In place of the zeros, which a device thread may be reading: it sees the same in the file.
+    map_file(capacity_);
+  } catch (const Error& e) {
+    refusal_ = e.what();
+    return false;
+  }
+  return true;
+}
+
+bool Media::make_space(u64 offset, u64 bytes) {
+  int error = 0;
+  do {
+    // Keeps what is there. Where the file system cannot, the C library writes a zero into each block without
+    // one.
+    error = posix_fallocate(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  } while (error == EINTR);
+  if (error != 0) refusal_ = reason(error);
+  return error == 0;
+}
+
+std::string Media::refusal() const {
+  const std::scoped_lock lock(mutex_);
+  return refusal_;
+}
+
 bool Media::flush() {
-  return !file_ || msync(base_, capacity_, MS_SYNC) == 0;
+  u64 bytes = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    bytes = mapped_;
+  }
+  return bytes == 0 || msync(base_, bytes, MS_SYNC) == 0;
 }
 
 }  // namespace doorbell::nvme

@@ -32,7 +32,7 @@ options::OptionTable model_keys() {
          .default_text = "1Gi",
          .min = 1u << 20,
          .max = u64{1} << 50,
-         .help = "size of the namespace"});
+         .help = "size of the namespace (not given: that of a media file which is there already)"});
   t.add({.name = "latency",
          .kind = Kind::seconds,
          .default_text = "0",
@@ -107,6 +107,7 @@ ModelConfig parse_model_spec(const std::string& spec) {
     throw Error("--controller model: lba", fmt::format("{} is not one of 512, 4096", lba));
   c.lba_bytes = static_cast<u32>(o.integer("lba"));
   c.capacity_bytes = o.bytes("capacity");
+  c.capacity_given = o.given("capacity");
   c.latency_ns = static_cast<u64>(o.seconds("latency") * 1e9);
   c.bytes_per_s = static_cast<double>(o.bytes("bandwidth"));
   c.threads = static_cast<u32>(o.integer("threads"));

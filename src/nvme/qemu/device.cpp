@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <pthread.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,6 +16,7 @@
 
 #include "measure/clock.hpp"
 #include "nvme/foreign_data.hpp"
+#include "system/open_file.hpp"
 
 namespace doorbell::nvme {
 
@@ -27,29 +27,23 @@ constexpr u64 kBarBytes = 16384;
 constexpr u32 kPciCommand = 4, kPciBar0 = 0x10;
 constexpr u32 kMemoryAndBusMaster = 6;
 constexpr u32 kNvmeId = 0x0010'1b36;
-constexpr u32 kPairsMost = 65;          // the admin queue and 64 more
-constexpr u64 kLookNs = 10'000'000;     // how often CSTS is looked at
-constexpr u64 kSpinNs = 2'000'000;      // without a doorbell for this long the thread naps
-constexpr u32 kSweepsPerReading = 256;  // how often the thread reads its CPU time
-constexpr double kPatienceS = 5;        // for a round of QEMU's main loop before a reset
+constexpr u32 kPairsMost = 65;       // the admin queue and 64 more
+constexpr u64 kLookNs = 10'000'000;  // how often CSTS is looked at
+constexpr u64 kSpinNs = 2'000'000;   // without a doorbell for this long the thread naps
+// For an answer of QEMU, or a round of its main loop. A process that others share the processor with may take
+// a good part of a second.
+constexpr double kLeastPatienceS = 1, kMostPatienceS = 10;
 constexpr auto kNap = std::chrono::microseconds(50);
-
-/// True for an image that is empty or holds what doorbell wrote; never for a device.
-bool is_scratch(const std::string& path) {
-  struct stat st {};
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  return file.get() >= 0 && fstat(file.get(), &st) == 0 && S_ISREG(st.st_mode) &&
-         !holds_foreign_data(file.get(), static_cast<u64>(st.st_size));
-}
 
 }  // namespace
 
-QemuDevice::QemuDevice(const QemuConfig& config, std::string name, std::shared_ptr<gpu::Gpu> gpu)
+QemuDevice::QemuDevice(const QemuConfig& config, std::string name, std::shared_ptr<gpu::Gpu> gpu,
+                       double patience_s)
     : config_(config),
-      scratch_(config.media != QemuConfig::Media::drive || is_scratch(config.drive)),
+      patience_s_(std::clamp(patience_s, kLeastPatienceS, kMostPatienceS)),
       name_(std::move(name)),
       process_(config),
-      link_(process_.take_socket()),
+      link_(process_.take_socket(), patience_s_),
       words_(Place::pageable, kBarBytes, std::move(gpu)),
       forwarded_(2 * kPairsMost) {
   link_.share_memory(memory_.fd(), reinterpret_cast<u64>(memory_.base()), memory_.bytes());
@@ -123,10 +117,21 @@ u32* QemuDevice::gpu_register(u64 offset) {
   return words_.device() == nullptr ? nullptr : reinterpret_cast<u32*>(words_.device() + offset);
 }
 
+std::string QemuDevice::image() const {
+  if (config_.media != QemuConfig::Media::drive) return {};
+  return open_file(config_.drive, O_RDONLY, FileKinds::regular) ? config_.drive : std::string();
+}
+
+bool QemuDevice::scratch() const {
+  if (config_.media != QemuConfig::Media::drive) return true;
+  const Opened file = open_file(config_.drive, O_RDONLY, FileKinds::regular);
+  return file && !holds_foreign_data(file.fd.get());
+}
+
 nlohmann::ordered_json QemuDevice::counters() {
   nlohmann::ordered_json all = {
       {"messages", link_.messages()},
-      {"doorbell_thread_cpu_s", static_cast<double>(thread_ns_.load(std::memory_order_relaxed)) * 1e-9}};
+      {"doorbell_thread_cpu_s", static_cast<double>(thread_cpu_ns(thread_)) * 1e-9}};
   if (link_.gone()) all["last_words"] = process_.last_words();
   return all;
 }
@@ -147,7 +152,7 @@ void QemuDevice::start_over() {
 /// doorbell's message has been taken, which only schedules the fetching; the main loop's next round does it.
 void QemuDevice::let_fetch() {
   (void)link_.read(kBar + reg::csts, 4);
-  if (!link_.gone()) process_.await_round(kPatienceS);
+  if (!link_.gone()) process_.await_round(patience_s_);
 }
 
 /// The doorbells of a queue that is being created start at 0, whatever an earlier queue of its number left
@@ -213,7 +218,6 @@ void QemuDevice::look_at_status() {
 void QemuDevice::run() {
   pthread_setname_np(pthread_self(), "doorbells");
   u64 last = wall_ns();
-  u32 sweeps = 0;
   for (;;) {
     std::unique_lock sweep(sweep_);
     // Not even naps: they would take the core that QEMU's thread needs.
@@ -227,7 +231,6 @@ void QemuDevice::run() {
       for (u16 q = 0; q < kPairsMost; ++q) rung = forward_pair(q) || rung;
     look_at_status();
     sweep.unlock();
-    if (++sweeps % kSweepsPerReading == 0) thread_ns_.store(thread_cpu_ns(), std::memory_order_relaxed);
     if (rung) last = wall_ns();
     else if (wall_ns() - last > kSpinNs) std::this_thread::sleep_for(kNap);
   }

@@ -24,7 +24,9 @@ namespace doorbell::nvme {
 /// the forwarder carries them. Like the model it sees only the last value of a doorbell.
 class QemuDevice final : public Device, private DoorbellForwarder {
  public:
-  QemuDevice(const QemuConfig& config, std::string name, std::shared_ptr<gpu::Gpu> gpu);
+  /// A QEMU that answers nothing for `patience_s`, within 1 to 10 s, is taken for gone.
+  QemuDevice(const QemuConfig& config, std::string name, std::shared_ptr<gpu::Gpu> gpu,
+             double patience_s = 10);
   ~QemuDevice() override;
 
   [[nodiscard]] std::string kind() const override { return "emulated"; }
@@ -38,7 +40,8 @@ class QemuDevice final : public Device, private DoorbellForwarder {
   [[nodiscard]] u32* gpu_register(u64 offset) override;
   [[nodiscard]] DoorbellForwarder* forwarder() override { return this; }
   [[nodiscard]] bool moves_data() const override { return config_.media != QemuConfig::Media::null; }
-  [[nodiscard]] bool scratch() const override { return scratch_; }
+  [[nodiscard]] bool scratch() const override;
+  [[nodiscard]] std::string image() const override;
   [[nodiscard]] nlohmann::ordered_json counters() override;
 
   /// For tests: the process.
@@ -59,7 +62,7 @@ class QemuDevice final : public Device, private DoorbellForwarder {
   void run();
 
   QemuConfig config_;
-  bool scratch_;
+  double patience_s_;
   std::string name_;
   QemuMemory memory_;
   QemuProcess process_;
@@ -73,9 +76,8 @@ class QemuDevice final : public Device, private DoorbellForwarder {
   std::mutex admin_mutex_;
   std::mutex sweep_;  ///< held while the thread looks at the doorbells
   std::atomic<u64> next_look_{0};
-  std::atomic<u64> thread_ns_{0};  ///< CPU time of the thread
-  bool by_initiator_ = false;      ///< under sweep_
-  bool stop_ = false;              ///< under sweep_
+  bool by_initiator_ = false;  ///< under sweep_
+  bool stop_ = false;          ///< under sweep_
   std::condition_variable wake_;
   std::thread thread_;
 };

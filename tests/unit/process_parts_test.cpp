@@ -1,0 +1,144 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a run asks of its process: signals, CPU time, memory.
+#include <doorbell/error.hpp>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "measure/clock.hpp"
+#include "measure/cpu_time.hpp"
+#include "measure/stop.hpp"
+#include "system/available_memory.hpp"
+
+namespace doorbell {
+namespace {
+
+using measure::StopFlag;
+constexpr u64 kS = 1'000'000'000;
+
+TEST(Stop, TheFirstSignalAsks) {
+  StopFlag f;
+  EXPECT_FALSE(f.requested());
+  EXPECT_TRUE(f.request(SIGTERM, 5 * kS));
+  EXPECT_TRUE(f.requested());
+  EXPECT_EQ(f.signal(), SIGTERM);
+}
+
+TEST(Stop, ASecondOneCountsOnlyLater) {
+  StopFlag f;
+  EXPECT_TRUE(f.request(SIGINT, 5 * kS));
+  EXPECT_TRUE(f.request(SIGINT, 5 * kS));
+  EXPECT_TRUE(f.request(SIGINT, 6 * kS - 1));
+  EXPECT_FALSE(f.request(SIGINT, 6 * kS));
+  EXPECT_EQ(f.signal(), SIGINT);
+}
+
+TEST(Stop, AnotherKindIsTheSameRequest) {
+  StopFlag f;
+  EXPECT_TRUE(f.request(SIGINT, 5 * kS));
+  EXPECT_TRUE(f.request(SIGTERM, 60 * kS));  // as a supervisor does that waits before it insists
+  EXPECT_TRUE(f.request(SIGTERM, 60 * kS));  // to the process, and to its group
+  EXPECT_EQ(f.signal(), SIGINT);
+  EXPECT_FALSE(f.request(SIGTERM, 61 * kS));
+  EXPECT_FALSE(f.request(SIGINT, 61 * kS));
+}
+
+TEST(Stop, InstalledItTakesHangUpsToo) {
+  StopFlag f;
+  f.install();
+  (void)std::raise(SIGHUP);
+  EXPECT_EQ(f.signal(), SIGHUP);
+  f.uninstall();
+}
+
+TEST(Stop, AnIgnoredHangUpStaysIgnored) {
+  const auto old = std::signal(SIGHUP, SIG_IGN);
+  {
+    StopFlag f;
+    f.install();
+    (void)std::raise(SIGHUP);
+    EXPECT_FALSE(f.requested());
+  }
+  (void)std::signal(SIGHUP, old);
+}
+
+rusage used(long user_us, long system_us) {
+  rusage r{};
+  r.ru_utime.tv_usec = user_us;
+  r.ru_stime.tv_usec = system_us;
+  return r;
+}
+
+TEST(CpuTime, IsByTheClockAndDividedByTheKernel) {
+  const auto c = measure::split_cpu_time("t", 2'000'000, used(100, 50), used(1300, 450));
+  EXPECT_EQ(c.name, "t");
+  EXPECT_DOUBLE_EQ(c.user_s, 2e-3 * 0.75);
+  EXPECT_DOUBLE_EQ(c.system_s, 2e-3 * 0.25);
+  // Shorter than a tick: it is not lost.
+  const auto none = measure::split_cpu_time("t", 5'000, used(0, 0), used(0, 0));
+  EXPECT_DOUBLE_EQ(none.user_s, 5e-6);
+  EXPECT_EQ(none.system_s, 0);
+}
+
+TEST(CpuTime, CountsWhatIsFarBelowATick) {
+  const measure::CpuTime t;
+  const u64 begin = thread_cpu_ns();
+  while (thread_cpu_ns() - begin < 50'000) {
+  }
+  const auto c = t.spent("t");
+  EXPECT_GE(c.user_s + c.system_s, 50e-6);
+}
+
+class Machine : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "doorbell-memory-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  void put(const std::string& path, const std::string& text) const {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  std::filesystem::path root_;
+};
+
+TEST_F(Machine, HasWhatItsKernelSays) {
+  EXPECT_FALSE(available_memory(root_));
+  put("proc/meminfo", "MemTotal: 8000 kB\nMemFree: 100 kB\nMemAvailable:    2000 kB\n");
+  EXPECT_EQ(available_memory(root_), u64{2000} * 1024);
+}
+
+TEST_F(Machine, HasWhatTheTightestGroupLeaves) {
+  put("proc/meminfo", "MemAvailable: 2000 kB\n");
+  put("proc/self/cgroup", "0::/a/b\n");
+  put("sys/fs/cgroup/a/b/memory.max", "max\n");
+  put("sys/fs/cgroup/a/b/memory.current", "5000\n");
+  EXPECT_EQ(available_memory(root_), u64{2000} * 1024);
+  put("sys/fs/cgroup/a/memory.max", "100000\n");
+  put("sys/fs/cgroup/a/memory.current", "40000\n");
+  EXPECT_EQ(available_memory(root_), u64{60000});
+  put("sys/fs/cgroup/a/b/memory.max", "4000\n");
+  EXPECT_EQ(available_memory(root_), u64{0});
+}
+
+TEST(Memory, MoreThanThereIsIsRefusedWithItsSum) {
+  EXPECT_NO_THROW(require_memory(1 << 20, "--x", "a lot"));
+  try {
+    require_memory(u64{1} << 60, "--x", "64 queues x 18 PB");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("--x"), std::string::npos);
+    EXPECT_NE(std::string(e.what()).find("64 queues x 18 PB"), std::string::npos);
+    EXPECT_EQ(e.code(), ExitCode::usage);
+  }
+}
+
+}  // namespace
+}  // namespace doorbell
