@@ -148,7 +148,12 @@ void Controller::disable() noexcept {
 Controller::~Controller() {
   if (!enabled_) return;
   // Gone, or reset by somebody else: there is nothing left to shut down.
-  if (const u32 status = device_->read32(reg::csts); status == ~0u || (status & csts::ready) == 0) return;
+  const u32 now = device_->read32(reg::csts);
+  if (now == ~0u || (now & csts::ready) == 0) return;
+  if ((now & csts::fatal) != 0) {  // its shutdown may never end
+    disable();
+    return;
+  }
   try {
     device_->write32(reg::cc, device_->read32(reg::cc) | cc::shutdown_normal);
     const u64 deadline = deadline_in(shutdown_limit_s());
@@ -207,11 +212,11 @@ void Controller::reset_and_enable() {
   device_->write32(reg::aqa, (kAdminEntries - 1) << 16 | (kAdminEntries - 1));
   device_->write64(reg::asq, admin_sq_.iova());
   device_->write64(reg::acq, admin_cq_.iova());
+  enabled_ = true;  // even where it does not become ready in time: it may still do so, with these addresses
   const u32 css = (cap.command_sets() & 0x40) != 0 ? 6 : 0;
   device_->write32(reg::cc,
                    cc::enable | css << cc::css_shift | 6u << cc::iosqes_shift | 4u << cc::iocqes_shift);
   wait_ready(true, limit_s);
-  enabled_ = true;
 
   QueuePairMemory m;
   m.sq = reinterpret_cast<Word16*>(admin_sq_.region().host());
@@ -245,11 +250,14 @@ Cqe Controller::admin(Sqe command, const char* what) {
     }
     if (spins % 64 != 63) continue;
     std::this_thread::yield();
-    if (const u32 status = device_->read32(reg::csts); status == ~0u || (status & csts::ready) == 0) {
+    const u32 status = device_->read32(reg::csts);
+    if (status == ~0u || (status & (csts::ready | csts::fatal)) != csts::ready) {
       deaf_ = true;
       throw Error(fmt::format("{}: {}", device_->name(), what),
-                  status == ~0u ? "the device is gone" : "the controller was reset by somebody else", {},
-                  ExitCode::data);
+                  status == ~0u                 ? "the device is gone"
+                  : (status & csts::fatal) != 0 ? "it reports a fatal status (CSTS.CFS)"
+                                                : "the controller was reset by somebody else",
+                  {}, ExitCode::data);
     }
     if (wall_ns() > deadline) {
       deaf_ = true;

@@ -27,6 +27,11 @@ u64 round_up(u64 n, u64 unit) {
   return (n + unit - 1) / unit * unit;
 }
 
+/// The last value instead of a sum that passes it: ranges may end with the width.
+u64 sum(u64 a, u64 b) {
+  return a > ~u64{0} - b ? ~u64{0} : a + b;
+}
+
 std::string locked_limit() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "no limit";
@@ -75,11 +80,13 @@ Iova IommuSpace::find_room(u64 bytes) {
       const auto fits = [&] { return at >= from && at <= range.last && range.last - at >= bytes - 1; };
       while (fits()) {
         // The mapping that begins last before the end of the wanted range and its gap is the one in the way.
-        auto after = mapped_.upper_bound(at + bytes + kGap - 1);
+        auto after = mapped_.upper_bound(sum(at, bytes + kGap - 1));
         if (after == mapped_.begin()) return at;
         const auto& [begin, size] = *std::prev(after);
-        if (begin + size + kGap <= at) return at;
-        at = round_up(begin + size + kGap, unit);
+        const Iova behind = sum(begin, size + kGap);
+        if (behind <= at) return at;
+        if (behind > range.last) break;
+        at = round_up(behind, unit);
       }
     }
   }
@@ -103,7 +110,7 @@ Iova IommuSpace::map(const Region& region, Access access) {
   if (error != 0) refuse(error, region, iova);
   mapped_[iova] = region.bytes();
   mapped_bytes_ += region.bytes();
-  next_ = iova + region.bytes() + kGap;
+  next_ = sum(iova, region.bytes() + kGap);
   return iova;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Conformance of the controller, its admin commands and its events.
+// Conformance of the controller and its admin commands.
 #include "conformance/rig.hpp"
 
 namespace doorbell::nvme::conformance {
@@ -102,6 +102,27 @@ void reset_in_mid_run(const Target& t) {
   ASSERT_EQ(r.c.status(create_sq_command(0, 1, 1, 64, r.io->sq_iova())), status::success);
   for (int i = 0; i < 3; ++i)
     EXPECT_EQ(r.status(r.command(IoOpcode::read, 0, 1, r.data.iova())), status::success);
+}
+
+/// What was outstanding before a reset never completes on the queues that come after it.
+void reset_forgets_what_was_outstanding(const Target& t) {
+  Rig r(t, true);
+  for (u16 i = 0; i < 40; ++i) {
+    Sqe e = r.command(IoOpcode::read, i, 1, r.data.iova());
+    e.cid = i;
+    r.io->put(e);
+  }
+  r.io->ring();
+  r.c.disable();
+  r.c.enable();
+  r.io->start_over();
+  EXPECT_EQ(r.c.status(set_queues_command(0, 8, 8)), status::success);
+  ASSERT_EQ(r.c.status(create_cq_command(0, 1, 64, r.io->cq_iova())), status::success);
+  ASSERT_EQ(r.c.status(create_sq_command(0, 1, 1, 64, r.io->sq_iova())), status::success);
+  // The old ones would be due before a new one is.
+  r.cid = 1000;
+  for (int i = 0; i < 3; ++i)
+    ASSERT_EQ(r.status(r.command(IoOpcode::read, 0, 1, r.data.iova())), status::success);
 }
 
 void shutdown_completes(const Target& t) {
@@ -407,6 +428,31 @@ void delete_with_outstanding_commands(const Target& t) {
   EXPECT_EQ(r.c.status(delete_queue_command(AdminOpcode::delete_cq, 0, 1)), status::success);
 }
 
+/// A new queue of the same number has nothing to do with the commands of the old one.
+void a_number_used_again_after_a_deletion(const Target& t) {
+  Rig r(t, true);
+  for (u16 i = 0; i < 30; ++i) {
+    Sqe e = r.command(IoOpcode::read, i, 1, r.data.iova());
+    e.cid = static_cast<u16>(1000 + i);
+    r.io->put(e);
+  }
+  r.io->ring();
+  ASSERT_EQ(r.c.status(delete_queue_command(AdminOpcode::delete_sq, 0, 1)), status::success);
+  while (r.io->take()) r.io->ring_cq();
+  // On the same completion queue, which goes on where it is.
+  RawQueue* const again = r.c.queue(1, 64, 2);
+  ASSERT_EQ(r.c.status(create_sq_command(0, 1, 1, 64, again->sq_iova())), status::success);
+  // The old ones would be due before a new one is.
+  for (u16 cid = 1; cid <= 3; ++cid) {
+    Sqe e = r.command(IoOpcode::read, 0, 1, r.data.iova());
+    e.cid = cid;
+    again->submit(e);
+    const Cqe done = r.io->wait();
+    ASSERT_EQ(done.cid, cid) << "a command of the queue that was deleted";
+    ASSERT_EQ(code(done), status::success);
+  }
+}
+
 void abort_of_nothing(const Target& t) {
   Rig r(t);
   const Cqe none = r.c.run(abort_command(0, 1, 77));
@@ -445,88 +491,6 @@ void abort_of_an_outstanding_command(const Target& t) {
   EXPECT_EQ(r.status(flush_command(0, 1)), status::success);
 }
 
-// --- asynchronous events --------------------------------------------------------------------------
-
-Cqe next_event(Rig& r, u16 cid) {
-  const Cqe e = r.c.admin().wait();
-  EXPECT_EQ(e.cid, cid);
-  EXPECT_EQ(code(e), status::success);
-  EXPECT_EQ(e.dw0 & 7, 0u) << "type: error status";
-  // The host reads the log that the event names before it asks again.
-  const auto log = static_cast<u8>(e.dw0 >> 16);
-  EXPECT_EQ(log, 1) << "error events are detailed in the error information log";
-  EXPECT_EQ(r.c.status(get_log_command(0, log, kAllNamespaces, 64, r.page.iova())), status::success);
-  return e;
-}
-
-void request_event(Rig& r, u16 cid) {
-  r.c.admin().submit(admin_command(AdminOpcode::async_event, cid));
-  // Answered behind it, so the request is there from now on.
-  Sqe any = admin_command(AdminOpcode::get_features, 0);
-  any.cdw10 = kFeatureQueues;
-  EXPECT_EQ(r.c.status(any), status::success);
-}
-
-void event_request_limit(const Target& t) {
-  Rig r(t);
-  ASSERT_EQ(r.c.status(identify_command(0, Cns::controller, 0, r.page.iova())), status::success);
-  const u32 limit = r.page.region().host()[identify::aerl] + 1u;
-  for (u32 i = 0; i < limit; ++i) request_event(r, static_cast<u16>(0x4000 + i));
-  r.c.admin().submit(admin_command(AdminOpcode::async_event, 0x4fff));
-  const Cqe refused = r.c.admin().wait();
-  EXPECT_EQ(refused.cid, 0x4fff);
-  EXPECT_EQ(code(refused), status::async_event_limit);
-  EXPECT_EQ(r.c.status(set_queues_command(0, 8, 8)), status::command_sequence) << "the admin queue goes on";
-}
-
-void bad_sq_doorbell_value(const Target& t) {
-  Rig r(t);
-  request_event(r, 0x4001);
-  r.io->ring_value(64);  // the first value that is no index
-  EXPECT_EQ(next_event(r, 0x4001).dw0 >> 8 & 0xff, 1u) << "invalid doorbell write value";
-  EXPECT_FALSE(r.io->take().has_value()) << "nothing was consumed";
-  request_event(r, 0x4002);
-  r.io->ring_value(0xdead);
-  EXPECT_EQ(next_event(r, 0x4002).dw0 >> 8 & 0xff, 1u);
-  EXPECT_EQ(r.status(flush_command(0, 1)), status::success) << "a good value works again";
-  EXPECT_EQ(r.c.csts() & csts::fatal, 0u);
-}
-
-void bad_cq_doorbell_value(const Target& t) {
-  Rig r(t);
-  request_event(r, 0x4001);
-  r.io->ring_cq_value(64);
-  EXPECT_EQ(next_event(r, 0x4001).dw0 >> 8 & 0xff, 1u) << "invalid doorbell write value";
-  r.io->ring_cq();
-  for (int i = 0; i < 200; ++i) ASSERT_EQ(r.status(flush_command(0, 1)), status::success);
-}
-
-void doorbell_of_an_unknown_queue(const Target& t) {
-  Rig r(t);
-  const auto never = r.c.queue(5, 4, 4);
-  request_event(r, 0x4001);
-  never->ring_value(1);
-  EXPECT_EQ(next_event(r, 0x4001).dw0 >> 8 & 0xff, 0u) << "invalid doorbell register";
-  request_event(r, 0x4002);
-  never->ring_cq_value(3);
-  EXPECT_EQ(next_event(r, 0x4002).dw0 >> 8 & 0xff, 0u);
-  // A deleted queue is unknown too.
-  ASSERT_EQ(r.c.status(delete_queue_command(AdminOpcode::delete_sq, 0, 1)), status::success);
-  request_event(r, 0x4003);
-  r.io->ring_value(7);
-  EXPECT_EQ(next_event(r, 0x4003).dw0 >> 8 & 0xff, 0u);
-}
-
-void an_event_waits_for_a_request(const Target& t) {
-  Rig r(t);
-  r.io->ring_value(64);
-  // Long enough for any controller to have seen it, and without a request it has nowhere to go.
-  for (int i = 0; i < 20; ++i) ASSERT_EQ(r.c.status(abort_command(0, 1, 9)), status::success);
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  r.c.admin().submit(admin_command(AdminOpcode::async_event, 0x4001));
-  EXPECT_EQ(next_event(r, 0x4001).dw0 >> 8 & 0xff, 1u);
-}
-
 }  // namespace
 
 std::vector<Case> controller_cases() {
@@ -536,6 +500,7 @@ std::vector<Case> controller_cases() {
       {"BadAdminQueuesAreRefused", checks_enable, bad_admin_queues_are_refused},
       {"DisableDropsQueues", nothing, disable_drops_queues},
       {"ResetInMidRun", slow, reset_in_mid_run},
+      {"ResetForgetsWhatWasOutstanding", slow, reset_forgets_what_was_outstanding},
       {"ShutdownCompletes", nothing, shutdown_completes},
       {"UnknownAdminCommands", nothing, unknown_admin_commands},
       {"IdentifyPages", nothing, identify_pages},
@@ -548,21 +513,16 @@ std::vector<Case> controller_cases() {
       {"CreateChecksInOrder", check_order, create_checks_in_order},
       {"DeleteInOrder", nothing, delete_in_order},
       {"DeleteWithOutstandingCommands", slow, delete_with_outstanding_commands},
+      {"ANumberUsedAgainAfterADeletion", slow, a_number_used_again_after_a_deletion},
       {"AbortOfNothing", nothing, abort_of_nothing},
       {"AbortOfAnOutstandingCommand", slow, abort_of_an_outstanding_command},
-      {"EventRequestLimit", nothing, event_request_limit},
-      {"BadSqDoorbellValue", doorbell_events, bad_sq_doorbell_value},
-      {"BadCqDoorbellValue", doorbell_events, bad_cq_doorbell_value},
-      {"DoorbellOfAnUnknownQueue", doorbell_events, doorbell_of_an_unknown_queue},
-      {"AnEventWaitsForARequest", doorbell_events | keeps_events, an_event_waits_for_a_request},
   };
 }
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> v = controller_cases();
-    const std::vector<Case> queues = queue_cases();
-    v.insert(v.end(), queues.begin(), queues.end());
+    for (const auto& more : {event_cases(), queue_cases()}) v.insert(v.end(), more.begin(), more.end());
     return v;
   }();
   return all;

@@ -86,6 +86,7 @@ inline bool all_are(u8 value, const u8* at, u64 n) {
 
 /// The parts that cases() puts together.
 [[nodiscard]] std::vector<Case> controller_cases();
+[[nodiscard]] std::vector<Case> event_cases();
 [[nodiscard]] std::vector<Case> queue_cases();
 
 }  // namespace doorbell::nvme::conformance

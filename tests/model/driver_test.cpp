@@ -179,6 +179,97 @@ TEST(Driver, ADeviceThatGoesWhileItShutsDown) {
   EXPECT_LT(static_cast<double>(wall_ns() - begin) * 1e-9, 3) << "it waited for a device that is gone";
 }
 
+/// How a controller was left behind.
+struct Left {
+  std::vector<u32> cc;  ///< what was written to CC
+  u32 cc_now = 0, csts_now = 0;
+  bool cut_short = false;
+  u64 answered = 0;
+};
+
+/// Takes what is left behind of `script`'s device when it goes.
+ScriptedDevice::Script watched(ScriptedDevice::Script script, Left& left) {
+  script.at_end = [&](const ScriptedDevice& d) {
+    left = {d.cc_writes(), d.peek(reg::cc), d.peek(reg::csts), d.cut_short, d.answered};
+  };
+  return script;
+}
+
+TEST(Driver, ShutsDownThenDisablesWhatItCloses) {
+  Left left;
+  (void)open(watched({.shutdown_looks = 3, .stop_looks = 3}, left), 5);
+  ASSERT_EQ(left.cc.size(), 3u) << "enable, shutdown, disable";
+  EXPECT_EQ(left.cc[1], left.cc[0] | cc::shutdown_normal) << "EN stays 1 until the shutdown has ended";
+  EXPECT_EQ(left.cc_now, 0u);
+  EXPECT_FALSE(left.cut_short);
+  EXPECT_EQ(left.csts_now & csts::ready, 0u) << "memory was given back under a running controller";
+}
+
+TEST(Driver, LeavesAloneWhatSomebodyElseHasReset) {
+  for (const u32 status : {0u, ~0u}) {
+    Left left;
+    ScriptedDevice* device = nullptr;
+    auto c = open(watched({}, left), 5, &device);
+    store_release(device->cpu_register(reg::csts), status);
+    c.reset();
+    EXPECT_EQ(left.cc.size(), 1u) << "enabled, and no more";
+  }
+}
+
+/// A shutdown may never end where the status is fatal; only a reset helps.
+TEST(Driver, AFatalControllerIsResetAtOnce) {
+  Left left;
+  ScriptedDevice* device = nullptr;
+  auto c = open(watched({.shutdown_looks = ~0u, .stop_looks = 3}, left), 5, &device);
+  store_release(device->cpu_register(reg::csts), csts::ready | csts::fatal);
+  c.reset();
+  EXPECT_EQ(left.cc.size(), 2u) << "enable, disable";
+  EXPECT_EQ(left.cc_now, 0u);
+  EXPECT_EQ(left.csts_now, 0u);
+}
+
+TEST(Driver, DisablesWhatItCouldNotOpen) {
+  using Script = ScriptedDevice::Script;
+  for (const Script& script : {Script{.refuse = {{0x06, status::internal_error}}, .stop_looks = 3},
+                               Script{.never_ready = true}, Script{.fatal = true}}) {
+    Left left;
+    EXPECT_THROW((void)open(watched(script, left)), Error);
+    EXPECT_EQ(left.cc.size(), 2u) << "enable, disable";
+    EXPECT_EQ(left.cc_now, 0u);
+    EXPECT_EQ(left.csts_now, 0u) << "memory was given back under a running controller";
+  }
+}
+
+/// A queue whose deletion is not answered may still be written to: the controller is stopped before its
+/// memory goes.
+TEST(Driver, AQueueThatCannotBeDeletedStopsTheController) {
+  Left left;
+  ScriptedDevice* device = nullptr;
+  auto c = open(watched({.deaf_after = 3, .stop_looks = 3}, left), 0.05, &device);
+  { const auto queue = c->create_queue_pair(1, 8, Place::pageable, Place::pageable); }
+  EXPECT_EQ(device->peek(reg::cc), 0u);
+  EXPECT_EQ(device->peek(reg::csts) & csts::ready, 0u);
+  c.reset();
+  EXPECT_EQ(left.cc.size(), 2u) << "it is disabled once";
+}
+
+/// Nothing more is to be had from a controller with a fatal status: no wait for the limit.
+TEST(Driver, AFatalStatusEndsTheWaitForAnAnswer) {
+  Left left;
+  auto c = open(watched({.fatal_after = 1}, left), 3600);
+  try {
+    (void)c->identify_namespace(1);
+    ADD_FAILURE() << "answered";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("fatal status (CSTS.CFS)"), std::string::npos) << e.what();
+    EXPECT_EQ(e.code(), ExitCode::data);
+  }
+  EXPECT_THROW((void)c->identify_namespace(1), Error);
+  c.reset();
+  EXPECT_EQ(left.answered, 1u);
+  EXPECT_EQ(left.cc_now, 0u);
+}
+
 TEST(Driver, MoreUnansweredCommandsThanTheQueueHolds) {
   const auto c = open({.deaf_after = 1}, 0.05);
   for (int i = 0; i < 200; ++i) EXPECT_THROW((void)c->identify_namespace(1), Error);

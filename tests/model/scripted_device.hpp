@@ -35,6 +35,10 @@ class ScriptedDevice final : public Device {
     u32 granted = 7 | 7 << 16;
     std::function<void(u8 cns, u8* page)> identify = {};
     bool gone_at_shutdown = false;
+    u64 fatal_after = ~u64{0};                               // admin commands before CSTS.CFS is set
+    u32 shutdown_looks = 0;                                  // reads of CSTS before a shutdown has ended
+    u32 stop_looks = 0;                                      // reads of CSTS, after EN = 0, before RDY is 0
+    std::function<void(const ScriptedDevice&)> at_end = {};  // when it is destroyed
     bool extra_completion = false;  // one of a command that nobody knows, before each answer
   };
   explicit ScriptedDevice(Script script) : script_(std::move(script)), registers_(Place::pageable, 16384) {
@@ -44,10 +48,16 @@ class ScriptedDevice final : public Device {
     put(reg::csts, script_.csts_at_open);
     put(reg::cc, script_.cc_at_open);
   }
+  ~ScriptedDevice() override {
+    if (script_.at_end) script_.at_end(*this);
+  }
+  ScriptedDevice(const ScriptedDevice&) = delete;
+  ScriptedDevice& operator=(const ScriptedDevice&) = delete;
   [[nodiscard]] std::string kind() const override { return "model"; }
   [[nodiscard]] std::string name() const override { return "scripted"; }
   [[nodiscard]] u32 read32(u32 offset) override {
     serve();
+    if (offset == reg::csts) look_at_status();
     return gone_ ? ~0u : get(offset);
   }
   [[nodiscard]] u64 read64(u32 offset) override {
@@ -58,9 +68,16 @@ class ScriptedDevice final : public Device {
     if (offset == reg::cc) {
       const bool on = (value & cc::enable) != 0, was = (get(reg::cc) & cc::enable) != 0;
       if (on && !was) put(reg::csts, script_.fatal ? csts::fatal : script_.never_ready ? 0u : csts::ready);
-      if (!on && was) put(reg::csts, 0);
+      if (!on && was) {
+        cut_short = shutdown_looks_ > 0;
+        stop_looks_ = script_.stop_looks;
+        if (stop_looks_ == 0) put(reg::csts, 0);
+      }
       if ((value & cc::shutdown_mask) != 0 && script_.gone_at_shutdown) gone_ = true;
-      if ((value & cc::shutdown_mask) != 0) put(reg::csts, get(reg::csts) | csts::shutdown_complete);
+      if ((value & cc::shutdown_mask) != 0) {
+        shutdown_looks_ = script_.shutdown_looks;
+        if (shutdown_looks_ == 0) put(reg::csts, get(reg::csts) | csts::shutdown_complete);
+      }
       at_ = head_ = 0;
       phase_ = 1;
     }
@@ -77,10 +94,28 @@ class ScriptedDevice final : public Device {
   }
   [[nodiscard]] u32* gpu_register(u64) override { return nullptr; }
 
+  /// What lies in CC or CSTS, without the effects of a read.
+  [[nodiscard]] u32 peek(u32 offset) const {
+    return load_acquire(reinterpret_cast<const u32*>(registers_.host() + offset));
+  }
+  /// What was written to CC, in order.
+  [[nodiscard]] std::vector<u32> cc_writes() const {
+    std::vector<u32> all;
+    for (const auto& [offset, value] : writes)
+      if (offset == reg::cc) all.push_back(value);
+    return all;
+  }
+
   std::vector<std::pair<u32, u32>> writes;
   u64 answered = 0;
+  bool cut_short = false;  ///< EN was cleared during a shutdown
 
  private:
+  void look_at_status() {
+    if (shutdown_looks_ > 0 && --shutdown_looks_ == 0)
+      put(reg::csts, get(reg::csts) | csts::shutdown_complete);
+    if (stop_looks_ > 0 && --stop_looks_ == 0) put(reg::csts, 0);
+  }
   u32 get(u32 offset) { return load_acquire(cpu_register(offset)); }
   void put(u32 offset, u32 value) { store_release(cpu_register(offset), value); }
   u8* memory(Iova at, u64 n) { return view_.find(at, n, Access::read).address; }
@@ -91,6 +126,10 @@ class ScriptedDevice final : public Device {
     const u32 entries = (get(reg::aqa) & 0xfff) + 1;
     while (head_ != get(reg::doorbells)) {
       if (answered >= script_.gone_after) gone_ = true;
+      if (answered >= script_.fatal_after) {
+        put(reg::csts, csts::ready | csts::fatal);
+        return;
+      }
       if (answered >= script_.deaf_after || gone_) return;
       Sqe e;
       std::memcpy(static_cast<void*>(&e), memory(read64(reg::asq) + u64{head_} * kSqeBytes, kSqeBytes),
@@ -143,6 +182,8 @@ class ScriptedDevice final : public Device {
   u32 head_ = 0;
   u32 at_ = 0;
   u32 phase_ = 1;
+  u32 shutdown_looks_ = 0;
+  u32 stop_looks_ = 0;
   bool gone_ = false;
 };
 

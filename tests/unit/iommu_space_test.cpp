@@ -69,6 +69,20 @@ class FakeGpu final : public IdleGpu {
   bool exports = true;
 };
 
+/// A GPU with addresses and nothing behind them.
+class NoMemory final : public IdleGpu {
+ public:
+  void* allocate(u64 bytes) override {
+    void* const p = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    sizes[p] = bytes;
+    return p;
+  }
+  void free(void* p) noexcept override { munmap(p, sizes.find(p)->second); }
+  int export_dmabuf(void*, u64) override { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
+
+  std::map<void*, u64> sizes;
+};
+
 struct Iommu : ::testing::Test {
   FakeIommu iommu;
   IommuSpace space{iommu, "0000:01:00.0"};
@@ -126,6 +140,63 @@ TEST_F(Iommu, LastByteOfTheWidth) {
   EXPECT_EQ(space.map(a, Access::read), 4 * kGiB);
   iommu.ranges = {{~u64{0} - 2 * kMiB + 1, ~u64{0}}};
   EXPECT_EQ(space.map(a, Access::read), ~u64{0} - 2 * kMiB + 1);
+}
+
+/// A range is handed out where all of the region fits, and only there.
+TEST_F(Iommu, FitsToTheByteAndNoFurther) {
+  const Region a(Place::pageable, 3 * kMiB);
+  iommu.ranges = {{4 * kGiB, 4 * kGiB + a.bytes() - 2}, {5 * kGiB, 5 * kGiB + a.bytes() - 1}};
+  EXPECT_EQ(space.map(a, Access::read), 5 * kGiB);
+  EXPECT_TRUE(has(refusal([&] { (void)space.map(a, Access::read); }), "no room"));
+}
+
+/// Between two huge pages no IOVA is aligned; what follows such a range is somebody else's.
+TEST_F(Iommu, ARangeWithoutAHugePage) {
+  const Region a(Place::pageable, 4096);
+  iommu.ranges = {{4 * kGiB + kMiB, 4 * kGiB + 2 * kMiB - 1}, {6 * kGiB + 1, 6 * kGiB + 2 * kMiB - 1}};
+  EXPECT_TRUE(has(refusal([&] { (void)space.map(a, Access::read); }), "no room"));
+  iommu.ranges.push_back({7 * kGiB + 1, 7 * kGiB + 2 * kMiB + 4095});
+  EXPECT_EQ(space.map(a, Access::read), 7 * kGiB + 2 * kMiB);
+}
+
+/// Where the next huge page would begin behind the last IOVA there is.
+TEST_F(Iommu, ARangeThatEndsWithTheWidth) {
+  const Region a(Place::pageable, 4096);
+  iommu.ranges = {{~u64{0} - kMiB + 1, ~u64{0}}};
+  EXPECT_TRUE(has(refusal([&] { (void)space.map(a, Access::read); }), "no room"));
+}
+
+/// The gap behind the last mapping reaches beyond the width: what lies there is still in the way.
+TEST_F(Iommu, TheLastPlaceIsTakenOnce) {
+  const Region a(Place::pageable, 4096);
+  const Iova last = ~u64{0} - 2 * kMiB + 1;
+  iommu.ranges = {{last, ~u64{0}}};
+  EXPECT_EQ(space.map(a, Access::read), last);
+  EXPECT_TRUE(has(refusal([&] { (void)space.map(a, Access::read); }), "no room"));
+  EXPECT_EQ(iommu.mapped.size(), 1u);
+  space.unmap(last);
+  EXPECT_EQ(space.map(a, Access::read), last);
+}
+
+/// Up to the last IOVA there is, and then from the bottom again: not from 0.
+TEST_F(Iommu, ComesRoundFromTheEndOfTheWidth) {
+  const Region a(Place::pageable, 2 * kMiB);
+  iommu.ranges = {{0, 8 * kMiB - 1}, {~u64{0} - 4 * kMiB + 1, ~u64{0}}};
+  const Iova first = space.map(a, Access::read);
+  EXPECT_EQ(first, ~u64{0} - 4 * kMiB + 1);
+  EXPECT_EQ(space.map(a, Access::read), 2 * kMiB);
+}
+
+TEST_F(Iommu, LargeRegionsBeginAtALargerPage) {
+  iommu.ranges = {{4 * kGiB + 2 * kMiB, 16 * kGiB}};
+  const Region small(Place::pageable, 4096);
+  EXPECT_EQ(space.map(small, Access::read), 4 * kGiB + 2 * kMiB);
+  const auto gpu = std::make_shared<NoMemory>();
+  IommuSpace with_gpu(iommu, "0000:01:00.0", gpu);
+  const Region below = with_gpu.allocate(Place::gpu, kGiB - 65536, gpu);
+  EXPECT_EQ(with_gpu.map(below, Access::read), 4 * kGiB + 2 * kMiB);
+  const Region large = with_gpu.allocate(Place::gpu, kGiB, gpu);
+  EXPECT_EQ(with_gpu.map(large, Access::read), 6 * kGiB);
 }
 
 TEST_F(Iommu, EveryPageIsItsOwnBeforeItIsMapped) {

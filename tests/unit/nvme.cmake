@@ -9,4 +9,5 @@ doorbell_test(nvme_files_test unit ${CMAKE_CURRENT_LIST_DIR}/nvme_files_test.cpp
 doorbell_test(process_parts_test unit ${CMAKE_CURRENT_LIST_DIR}/process_parts_test.cpp)
 doorbell_test(memory_test unit ${CMAKE_CURRENT_LIST_DIR}/memory_test.cpp)
 doorbell_test(model_parts_test unit ${CMAKE_CURRENT_LIST_DIR}/model_parts_test.cpp)
+doorbell_test(io_loop_test unit ${CMAKE_CURRENT_LIST_DIR}/io_loop_test.cpp)
 doorbell_test(warp_test unit ${CMAKE_CURRENT_LIST_DIR}/warp_test.cpp ${CMAKE_CURRENT_LIST_DIR}/warp_loop_test.cpp)

@@ -185,6 +185,18 @@ TEST(Pattern, TheWorstUnitOfAnIoIsReported) {
   EXPECT_EQ(run().address, 2u * 512);
 }
 
+TEST(Pattern, TheFirstOfSeveralEquallyBadUnitsIsReported) {
+  const Identity id = {1, 0, 5};
+  std::vector<Unit> data(8);
+  fill(lane, data.data(), data.size() * kUnitBytes, id);
+  for (const u64 at : {7u, 6u, 4u, 3u, 1u, 0u}) {  // within what is compared at once, and beyond it
+    data[at].words[9] ^= 1;
+    const Checked found = check(lane, data.data(), data.size() * kUnitBytes, {id});
+    EXPECT_EQ(found.verdict, Verdict::corrupt);
+    EXPECT_EQ(found.address, at * 512);
+  }
+}
+
 TEST(Pattern, PoisonMarksEveryUnitAndNothingElse) {
   std::vector<Unit> data(5);
   fill(lane, data.data(), data.size() * kUnitBytes, {1, 0, 1});

@@ -51,6 +51,23 @@ TEST_F(Functions, OthersOfTheGroupWithoutBridges) {
   EXPECT_EQ(foreign_members(f, root), (Lines{"0000:02:00.0 (nvme)"}));
 }
 
+/// A member that went away while it was looked at has no class to be read; one without a driver is in
+/// nobody's way.
+TEST_F(Functions, MembersThatSayLittle) {
+  pci(kA, "0x010802", "vfio-pci", "3");
+  pci(kB, "0x010802", "nvme", "3");
+  pci("0000:03:00.0", "0x020000", "pci-stub", "3");
+  std::filesystem::remove(root / at(kB) / "class");
+  EXPECT_EQ(read_function(kA, root).group_members, (Lines{"0000:03:00.0"}));
+  file("sys/devices/pci0000:00/" + std::string(kB) + "/class", "no number");
+  EXPECT_EQ(read_function(kA, root).group_members, (Lines{"0000:03:00.0"}));
+  // The class is the number's first byte alone: 0x06 elsewhere makes no bridge.
+  file("sys/devices/pci0000:00/" + std::string(kB) + "/class", "0x010606");
+  const Function f = read_function(kA, root);
+  EXPECT_EQ(f.group_members, (Lines{kB, "0000:03:00.0"}));
+  EXPECT_EQ(foreign_members(f, root), (Lines{"0000:02:00.0 (nvme)"})) << "stubs hold nothing";
+}
+
 TEST_F(Functions, Absent) {
   EXPECT_EQ(refusal([&] { (void)read_function(kA, root); }),
             "0000:01:00.0: this machine has no such PCI function | doorbell list shows those it has");

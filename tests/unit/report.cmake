@@ -7,6 +7,7 @@ doorbell_test(histogram_test unit ${CMAKE_CURRENT_LIST_DIR}/histogram_test.cpp)
 doorbell_test(tally_test unit ${CMAKE_CURRENT_LIST_DIR}/tally_test.cpp)
 doorbell_test(environment_test unit ${CMAKE_CURRENT_LIST_DIR}/environment_test.cpp)
 doorbell_test(report_test unit ${CMAKE_CURRENT_LIST_DIR}/report_test.cpp)
+doorbell_test(csv_test unit ${CMAKE_CURRENT_LIST_DIR}/csv_test.cpp)
 
 # report_test leaves its samples here for the tests that read them with other eyes.
 set(report_samples ${CMAKE_CURRENT_BINARY_DIR}/report-samples)

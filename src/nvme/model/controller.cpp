@@ -119,6 +119,7 @@ bool ModelController::poll_registers() {
       enable();
     } else {
       admin_->disable();
+      shared_.fatal.store(false, std::memory_order_relaxed);  // the engines have no queues any more
       store_release(csts, 0);
     }
   }
@@ -126,6 +127,7 @@ bool ModelController::poll_registers() {
     (void)shared_.media.flush();
     store_release(csts, load_relaxed(csts) | csts::shutdown_complete);
   }
+  if (shared_.fatal.load(std::memory_order_acquire)) store_release(csts, load_relaxed(csts) | csts::fatal);
   cc_served_.store(cc, std::memory_order_release);
   return admin_->poll() || changed != 0;
 }

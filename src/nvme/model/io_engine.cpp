@@ -20,6 +20,7 @@ constexpr u32 kPrefetch = 12;
 constexpr u32 kIdlePollsToSleep = 4096;  // before a queue with shadow doorbells asks for register writes
 constexpr u32 kAsleepShadowPolls = 64;
 constexpr u64 kReorderHoldNs = 30'000;
+constexpr u32 kRoundsPerHeadLook = 4096;
 
 u16 status_word(u16 type_and_code) {
   return type_and_code == status::success ? u16{0} : static_cast<u16>(type_and_code | kDoNotRetry);
@@ -45,7 +46,11 @@ bool IoEngine::poll() {
     (*request)();
     request_.store(nullptr, std::memory_order_release);
   }
-  if (shared_.removed.load(std::memory_order_relaxed)) return false;
+  if (shared_.removed.load(std::memory_order_relaxed) || shared_.fatal.load(std::memory_order_relaxed))
+    return false;
+  // Otherwise heads are looked at only when a queue is short of room, and then every head is possible.
+  if (++rounds_ % kRoundsPerHeadLook == 0)
+    for (CompletionQueue& q : cqs_) take_head(q);
   fetched_.clear();
   for (u32 i = 0; i < sqs_.size(); ++i) {
     SubmissionQueue& q = sqs_[i];
@@ -55,14 +60,15 @@ bool IoEngine::poll() {
     if (q.host == nullptr) {
       if (staging_.size() <= i) staging_.resize(i + 1);
       staging_[i].resize(kBurst);
-      if (!dma_.fetch(q.iova + u64{q.head} * kSqeBytes, staging_[i].data(), u64{n} * kSqeBytes)) continue;
+      if (!dma_.fetch(q.iova + u64{q.head} * kSqeBytes, staging_[i].data(), u64{n} * kSqeBytes))
+        return fail();
     } else {
       for (u32 ahead = 0; ahead < std::min(n, kPrefetch); ++ahead)
         __builtin_prefetch(q.host + q.head + ahead);
     }
     fetched_.push_back({i, q.head, n});
   }
-  if (dma_.pending() && !dma_.commit()) return false;
+  if (dma_.pending() && !dma_.commit()) return fail();
   for (const Fetched& f : fetched_) {
     SubmissionQueue& q = sqs_[f.sq];
     const Sqe* entries = q.host != nullptr ? q.host + f.first : staging_[f.sq].data();
@@ -75,14 +81,14 @@ bool IoEngine::poll() {
     }
   }
   // Data comes before the completion that announces it.
-  if (dma_.pending() && !dma_.commit()) return false;
+  if (dma_.pending() && !dma_.commit()) return fail();
   for (const Done& d : done_) post(cqs_[d.cq], d.cqe);
   const bool posted = !done_.empty();
   done_.clear();
   const bool late = !later_.empty() && post_due();
   bool unstalled = false;
   for (CompletionQueue& q : cqs_) unstalled = post_held(q) || unstalled;
-  if (dma_.pending() && !dma_.commit()) return false;
+  if (dma_.pending() && !dma_.commit()) return fail();
   return posted || late || unstalled || !fetched_.empty();
 }
 
@@ -334,9 +340,12 @@ bool IoEngine::post_due() {
   return any;
 }
 
-bool IoEngine::full(CompletionQueue& q) {
-  if ((q.tail + 1 == q.entries ? 0 : q.tail + 1) != q.head) [[likely]]
-    return false;
+bool IoEngine::fail() {
+  shared_.fatal.store(true, std::memory_order_release);
+  return false;
+}
+
+void IoEngine::take_head(CompletionQueue& q) {
   // The acquire orders the host's reads of freed entries before this side's overwriting them.
   const u32 rung = load_acquire(q.head_shadow != nullptr ? q.head_shadow : q.head_register);
   if (rung != q.last_rung) {
@@ -347,7 +356,14 @@ bool IoEngine::full(CompletionQueue& q) {
     else if (rung < q.entries || q.head_shadow != nullptr)  // the admin thread reports the rest
       shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
   }
-  return (q.tail + 1 == q.entries ? 0 : q.tail + 1) == q.head;
+}
+
+bool IoEngine::full(CompletionQueue& q) {
+  const u32 next = q.tail + 1 == q.entries ? 0 : q.tail + 1;
+  if (next != q.head) [[likely]]
+    return false;
+  take_head(q);
+  return next == q.head;
 }
 
 void IoEngine::post(CompletionQueue& q, const Cqe& e) {
@@ -371,8 +387,12 @@ bool IoEngine::post_held(CompletionQueue& q) {
 void IoEngine::write_entry(CompletionQueue& q, Cqe e) {
   e.status = static_cast<u16>((e.status & ~1u) | q.phase);
   const Word16 w = encode_cqe(e);
-  if (q.host != nullptr) store16_release(q.host + q.tail, w);
-  else if (!dma_.deliver(q.iova + u64{q.tail} * kCqeBytes, &w, sizeof w)) return;
+  if (q.host != nullptr) {
+    store16_release(q.host + q.tail, w);
+  } else if (!dma_.deliver(q.iova + u64{q.tail} * kCqeBytes, &w, sizeof w)) {
+    (void)fail();
+    return;
+  }
   if (++q.tail == q.entries) {
     q.tail = 0;
     q.phase ^= 1;
@@ -402,8 +422,10 @@ void IoEngine::add(SubmissionQueue q) {
 void IoEngine::delete_sq(u16 qid) {
   SubmissionQueue* q = find_sq(qid);
   if (q == nullptr) return;
-  // The host may have made room since the last round, and looks no more once the deletion is answered.
+  // The host may have made room since the last round, and looks no more once the deletion is answered. What
+  // is due has completed before it.
   (void)post_held(cqs_[q->cq_index]);
+  (void)post_due();
   for (u32 word = 0; word < q->outstanding.size(); ++word) {
     for (u64 bits = q->outstanding[word]; bits != 0; bits &= bits - 1) {
       Cqe c;

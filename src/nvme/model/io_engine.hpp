@@ -27,6 +27,7 @@ struct ModelShared {
   Media media;
   model::Link link;
   std::atomic<bool> removed{false};
+  std::atomic<bool> fatal{false};               ///< an engine cannot reach its queues: CSTS.CFS until a reset
   std::atomic<u64> invalid_doorbell_values{0};  ///< values outside what the queue allows
   std::atomic<u64> unknown_doorbells{0};        ///< writes to doorbells of queues that do not exist
   explicit ModelShared(const ModelConfig& c) : config(c), media(c), link(c.bytes_per_s, c.latency_ns) {}
@@ -78,7 +79,8 @@ class IoEngine {
  public:
   IoEngine(ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent, u32 index);
 
-  /// One round over all queues. Called by the engine's thread only. True when there was work.
+  /// One round over all queues. Called by the engine's thread only. True when there was work. Does nothing
+  /// more once the device is gone or has a fatal status.
   bool poll();
 
   /// Runs `work` on the engine's thread between two rounds and waits for it. From any other thread;
@@ -131,6 +133,10 @@ class IoEngine {
   bool post_held(CompletionQueue& q);
   void write_entry(CompletionQueue& q, Cqe e);
   [[nodiscard]] bool full(CompletionQueue& q);
+  /// Takes the head that the host has rung, if the queue allows it.
+  void take_head(CompletionQueue& q);
+  /// What cannot be told by a completion sets CSTS.CFS. False, for poll() to return.
+  bool fail();
   bool post_due();
   void set_outstanding(SubmissionQueue& q, u16 cid, bool on);
 
@@ -140,6 +146,7 @@ class IoEngine {
   bool tracks_;  // commands can stay outstanding, so cids are tracked
   std::vector<SubmissionQueue> sqs_;
   std::vector<CompletionQueue> cqs_;
+  u32 rounds_ = 0;
   std::vector<Later> later_;  // heap by due_ns
   std::vector<Fetched> fetched_;
   std::vector<std::vector<Sqe>> staging_;  // entries fetched from GPU memory, one per queue
