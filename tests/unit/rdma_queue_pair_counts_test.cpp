@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <type_traits>
 #include <vector>
 
 namespace doorbell::rdma {
@@ -139,6 +140,30 @@ TYPED_TEST(QueuePairCounts, ReceivesCompleteInTheirOrder) {
   }
 }
 
+TYPED_TEST(QueuePairCounts, AFlushOfAllReceivesEndsThemAll) {
+  using F = TypeParam;
+  Queues<F> queues;
+  Pair<F> qp(queues.state);
+  qp.post_receives(kLane, 3, [](u32) { return ReceiveRequest{0, 0, 64}; });
+  (void)qp.ring_receives(kLane);
+  queues.recv_cq.write(queues.receive(0));
+  EXPECT_EQ(qp.poll_receives(kLane).serial, 1u);
+  CqeFields f = queues.receive(1);
+  f.completion.status = Status::flushed;
+  f.completion.flush_all = true;
+  queues.recv_cq.write(f);
+  const auto polled = qp.poll_receives(kLane);
+  ASSERT_EQ(polled.count, 1u);
+  EXPECT_EQ(polled.mine.status, Status::flushed);
+  // The others write an entry for each.
+  constexpr bool kAtOnce = std::is_same_v<F, Bnxt> || std::is_same_v<F, Ionic> || std::is_same_v<F, IonicV2>;
+  constexpr u32 kEnded = kAtOnce ? 3 : 2;
+  EXPECT_EQ(polled.mine.flush_all, kAtOnce);
+  EXPECT_EQ(polled.serial, kEnded);
+  EXPECT_EQ(qp.receives_completed(), kEnded);
+  EXPECT_EQ(qp.protocol(), 0u);
+}
+
 // --- requests ----------------------------------------------------------------------------------------------
 
 /// A queue pair that has done `serial` requests of one unit each, all of them signalled and answered.
@@ -231,8 +256,40 @@ TYPED_TEST(QueuePairCounts, AMarkOfWhatNobodyPostedIsCounted) {
   EXPECT_EQ(qp.duplicated(), 0u);
 }
 
-// --- completion queues
-// ---------------------------------------------------------------------------------------
+TYPED_TEST(QueuePairCounts, ACompletionThatCoversOthersTellsThatTheirsAreMissing) {
+  using F = TypeParam;
+  WorkRequest wr;
+  wr.bytes = 64;
+  // Which of four requests ask for a completion, and which of those are answered.
+  struct Case {
+    u32 signalled, answered, skipped;
+  };
+  for (const Case& c : {Case{0b1111, 0b1111, 0}, Case{0b1111, 0b1000, 3}, Case{0b1111, 0b1010, 2},
+                        Case{0b1010, 0b1000, 1}, Case{0b1000, 0b1000, 0}, Case{0b1101, 0b1001, 1}}) {
+    SCOPED_TRACE(testing::Message() << c.signalled << ' ' << c.answered);
+    Queues<F> queues;
+    Pair<F> qp(queues.state);
+    const RingPosition first = queues.state.progress.sq;
+    qp.post(kLane, 4, [&](u32 i) {
+      WorkRequest r = wr;
+      r.signalled = (c.signalled >> i & 1) != 0;
+      return r;
+    });
+    (void)qp.ring(kLane);
+    for (u32 i = 0; i < 4; ++i) {
+      if ((c.answered >> i & 1) == 0) continue;
+      queues.cq.write(queues.request(advance(first, i, F::units(wr), 1)));
+      const auto polled = qp.poll(kLane, 4);
+      EXPECT_EQ(polled.count, 1u);
+      EXPECT_EQ(polled.serial, i + 1);
+    }
+    EXPECT_EQ(qp.completed(), 4u);
+    EXPECT_EQ(qp.skipped(), c.skipped);
+    EXPECT_EQ(qp.protocol() + qp.duplicated(), 0u);
+  }
+}
+
+// --- completion queues -------------------------------------------------------------------------------------
 
 /// Half of what a completion queue has beyond the requests is kept for entries that come twice.
 u32 kept(u32 entries, u32 requests) {
