@@ -470,6 +470,37 @@ TEST(CxiLists, RoomEndsAndComesBack) {
   rig.append(kQuiet | append_flag::op_put);
 }
 
+TEST(CxiLists, ABufferThatIsUsedOnceGivesItsRoomBack) {
+  Rig rig({.spec = "cxi-model0:entries=2", .enable = false});
+  rig.set_state(PtlteState::enabled);
+  for (const PortalsList list : {PortalsList::priority, PortalsList::overflow})
+    for (u32 n = 0; n < 5; ++n) {
+      Append a = rig.entry(kQuiet | append_flag::op_put | append_flag::use_once);
+      a.ptl_list = list;
+      for (int twice = 0; twice < 2; ++twice) {
+        rig.target.submit(a);
+        (void)rig.rx_events.expect<TargetEvent>(EventType::link);
+      }
+      const u64 done = rig.ct.read().success;
+      rig.tx.submit(rig.put(64));
+      rig.tx.submit(rig.put(64));
+      rig.ct.expect(done + 2);
+      if (HasFailure()) return;  // each wait for what never comes is long
+    }
+}
+
+TEST(CxiLists, APortalsEntryThatGoesGivesTheRoomOfItsBuffersBack) {
+  Rig rig({.spec = "cxi-model0:entries=2"});
+  for (u32 n = 0; n < 5; ++n) {
+    const auto other = rig.endpoint->create_portals_entry(*rig.rx_events.object, 7);
+    Append a = rig.entry(kQuiet | append_flag::op_put);
+    a.ptlte_index = other->index();
+    rig.target.submit(a);
+    EXPECT_EQ(rig.rx_events.expect<TargetEvent>(EventType::link).ptlte_index, other->index());
+    if (HasFailure()) return;
+  }
+}
+
 TEST(CxiLists, LinkEventsCanBeLeftOutButNotTheirFailure) {
   Rig rig({.spec = "cxi-model0:entries=1",
            .append_flags = kQuiet | append_flag::link_disable | append_flag::op_put});

@@ -3,3 +3,4 @@
 
 doorbell_test(cxi_formats_test unit ${CMAKE_CURRENT_LIST_DIR}/cxi_formats_test.cpp)
 doorbell_test(cxi_command_queue_test unit ${CMAKE_CURRENT_LIST_DIR}/cxi_command_queue_test.cpp)
+doorbell_test(cxi_put_queue_test unit ${CMAKE_CURRENT_LIST_DIR}/cxi_put_queue_test.cpp)

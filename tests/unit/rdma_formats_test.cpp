@@ -313,12 +313,17 @@ TEST(BnxtFormat, TheTableWrapsAtHalfItsLengthAndPacketNumbersAt24Bits) {
   }
   RingPosition at;
   at.psn = 0xfffffe;
-  at.slot = 0xfffd;
   WorkRequest wr;
-  wr.bytes = 4097;
-  EXPECT_EQ(Bnxt::table_entry(wr, at, m), u64{0xfffd} << 48 | u64{3} << 24 | 0xfffffe);
-  wr.bytes = 0;
-  EXPECT_EQ(Bnxt::table_entry(wr, at, m), u64{0xfffd} << 48 | u64{0xffffff} << 24 | 0xfffffe);
+  // A carry from the packet numbers would be lost in a slot whose lowest bit is set.
+  for (const u32 slot : {0xfffcu, 0xfffdu, 0u}) {
+    at.slot = slot;
+    wr.bytes = 4097;
+    EXPECT_EQ(Bnxt::table_entry(wr, at, m), u64{slot} << 48 | u64{3} << 24 | 0xfffffe);
+    wr.bytes = 1025;
+    EXPECT_EQ(Bnxt::table_entry(wr, at, m), u64{slot} << 48 | 0xfffffe);
+    wr.bytes = 0;
+    EXPECT_EQ(Bnxt::table_entry(wr, at, m), u64{slot} << 48 | u64{0xffffff} << 24 | 0xfffffe);
+  }
 }
 
 TEST(BnxtFormat, TheEpochTurnsWhenTheTailWraps) {
@@ -358,6 +363,18 @@ TEST(BnxtFormat, AnEntryWithoutHandleIsStale) {
   EXPECT_FALSE(Bnxt::decode_cqe({{1, 0, 5, 0}}, {{0, 0, 1, 0}}).ignore);
   EXPECT_TRUE(Bnxt::decode_cqe({{1, 0, 0, 0}}, {{0, 0, 1 | 1 << 1, 0}}).ignore) << "of a receive";
   EXPECT_TRUE(Bnxt::decode_cqe({{1, 1, 1, 1}}, {{0, 0, 1 | 15 << 1, 0}}).ignore) << "a resized ring's end";
+}
+
+TEST(BnxtFormat, AReceiveThatTheHardwareFlushedSaysNothing) {
+  const auto receive = [](u32 code) {
+    return Bnxt::decode_cqe({{0, 0, 1, 1}}, {{0, 0, 1 | 1 << 1 | code << 8, 0}});
+  };
+  EXPECT_TRUE(receive(8).ignore) << "the entry that ends the queue flushes it";
+  // The driver's own flush is news, like every other status.
+  for (const u32 code : {0u, 1u, 7u, 9u}) EXPECT_FALSE(receive(code).ignore) << code;
+  EXPECT_EQ(receive(7).status, Status::flushed);
+  EXPECT_FALSE(Bnxt::decode_cqe({{1, 1, 1, 0}}, {{0, 0, 1 | 8 << 8, 0}}).ignore)
+      << "of a request it is an error";
 }
 
 template <class F>

@@ -220,9 +220,10 @@ void Engine::scan_windows(WorkQueue& q) {
     q.suspect = nullptr;
     if (!written) continue;
     for (u32 k = 0; k < kSlotWords; ++k) store64_relaxed(at + k, kUnwritten);
-    counters_.rejected_windows += 1;
     q.status.rejected = (q.status.rejected + 1) & 0xffff;
     publish(q);
+    // Last: who sees the count may look at the status, and write to the place again.
+    counters_.rejected_windows += 1;
   }
 }
 

@@ -16,11 +16,12 @@
 
 namespace doorbell::cxi {
 
-/// Counted by the engine's thread, read by anyone.
+/// Counted by the engine's thread, read by anyone. Who reads a count sees all that the engine did before it
+/// counted.
 class Count {
  public:
-  void operator+=(u64 n) { n_.store(n_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
-  [[nodiscard]] u64 value() const { return n_.load(std::memory_order_relaxed); }
+  void operator+=(u64 n) { n_.store(n_.load(std::memory_order_relaxed) + n, std::memory_order_release); }
+  [[nodiscard]] u64 value() const { return n_.load(std::memory_order_acquire); }
 
  private:
   std::atomic<u64> n_{0};

@@ -1,0 +1,190 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A PutQueue and a counter that a test writes: wraps, counts that are too many, failures and the end.
+
+#include <doorbell/cxi/put_queue.hpp>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+namespace doorbell::cxi {
+namespace {
+
+constexpr OneLane lane;
+constexpr u32 kSlots = 64, kRequests = 8, kEventBytes = 4096;
+
+class PutQueueTest : public testing::Test {
+ protected:
+  PutQueueTest() {
+    CommandQueueStatus status;
+    status.rd_ptr = kStatusSlots;
+    status.return_code = ReturnCode::ok;
+    store64_release(reinterpret_cast<u64*>(ring_.data()), pack(status).w[0]);
+    state_.commands.memory.ring = ring_.data();
+    state_.commands.memory.launch = reinterpret_cast<u8*>(launch_.data());
+    state_.commands.memory.slots = kSlots;
+    state_.events.memory = {reinterpret_cast<u8*>(events_.data()), &csr_, kEventBytes, 3};
+    state_.counter = {nullptr, &counts_, 5};
+    state_.requests = kRequests;
+    answer(0);
+  }
+  using Queue = PutQueue<OneLane>;
+  /// What the device has written back.
+  void answer(u64 success, u32 failure = 0) {
+    CounterCounts c;
+    c.success = success;
+    c.failure = failure;
+    c.valid = true;
+    store64_release(&counts_, pack(c).w[0]);
+  }
+  template <class E>
+  void tell(const E& event) {
+    const auto words = encode_event(event);
+    for (u32 k = 0; k < E::kWords; ++k) events_[event_at_++] = words.w[k];
+  }
+  void tell(EventType type, ReturnCode code) {
+    InitiatorEvent e;
+    e.type = type;
+    e.return_code = code;
+    tell(e);
+  }
+  static void post(Queue& q, u32 n) {
+    q.post(lane, n, [](u32) {
+      rdma::WorkRequest r;
+      r.bytes = 64;
+      return r;
+    });
+    (void)q.ring(lane);
+  }
+  /// The next completion among the looks that it may take.
+  static Queue::Polled wait(Queue& q) {
+    Queue::Polled p;
+    for (int i = 0; i < 200 && p.count == 0; ++i) p = q.poll(lane);
+    return p;
+  }
+
+  std::vector<Word16> ring_ = std::vector<Word16>(u64{kSlots} * kSlotParts);
+  std::array<u64, kLaunchBytes / 8> launch_{};
+  std::array<u64, kEventBytes / 8> events_{};
+  u32 event_at_ = kEventQueueHead / 8;
+  u64 csr_ = 0;
+  u64 counts_ = 0;
+  PutQueueState state_;
+};
+
+TEST_F(PutQueueTest, TheCounterWrapsAt48Bits) {
+  state_.success = kMaxSuccess - 1;
+  answer(kMaxSuccess - 1);
+  Queue q(state_);
+  post(q, 6);
+  EXPECT_EQ(q.poll(lane).count, 0u);
+  answer(kMaxSuccess);
+  EXPECT_EQ(q.poll(lane).serial, 1u);
+  EXPECT_EQ(q.room(), kRequests - 5);
+  answer(2);
+  const auto p = q.poll(lane);
+  EXPECT_EQ(p.count, 1u);
+  EXPECT_EQ(p.serial, 4u);
+  EXPECT_EQ(p.mine.status, rdma::Status::ok);
+  EXPECT_EQ(q.poll(lane).count, 0u);
+  answer(4);
+  EXPECT_EQ(q.poll(lane).serial, 6u);
+  EXPECT_EQ(q.state().success, 4u);
+  EXPECT_EQ(q.duplicated() + q.protocol(), 0u);
+}
+
+TEST_F(PutQueueTest, AcknowledgementsThatNobodyWaitsForAreCounted) {
+  Queue q(state_);
+  post(q, 2);
+  answer(5);
+  EXPECT_EQ(q.poll(lane).serial, 2u);
+  EXPECT_EQ(q.duplicated(), 3u);
+  answer(6);
+  EXPECT_EQ(q.poll(lane).count, 0u);
+  EXPECT_EQ(q.duplicated(), 4u);
+  post(q, 1);
+  EXPECT_EQ(wait(q).count, 0u) << "those that came too early answer nothing later";
+  answer(7);
+  EXPECT_EQ(q.poll(lane).serial, 3u);
+  EXPECT_EQ(q.protocol(), 0u);
+}
+
+TEST_F(PutQueueTest, EachFailureIsReportedAlsoWhereTheirCountWraps) {
+  state_.failures = kMaxFailure - 1;
+  answer(0, kMaxFailure - 1);
+  Queue q(state_);
+  post(q, 4);
+  for (u32 n = 1; n <= 3; ++n) {
+    tell(n == 2 ? EventType::reply : EventType::ack, ReturnCode::pt_disabled);
+    answer(0, (kMaxFailure - 1 + n) & kMaxFailure);
+    const auto p = q.poll(lane);
+    ASSERT_EQ(p.count, 1u) << "the count alone says that there is an event";
+    EXPECT_EQ(p.serial, n);
+    EXPECT_EQ(p.mine.status, status_of(static_cast<u32>(ReturnCode::pt_disabled)));
+    EXPECT_FALSE(p.mine.flush_all);
+  }
+  // Where all of the events have been read, nothing more is looked for.
+  answer(1, (kMaxFailure + 2) & kMaxFailure);
+  EXPECT_EQ(q.poll(lane).serial, 4u);
+  EXPECT_EQ(q.state().failures, kMaxFailure + 2);
+  EXPECT_EQ(q.protocol() + q.duplicated(), 0u);
+}
+
+TEST_F(PutQueueTest, SuccessesBeforeFailuresThatCameWithThem) {
+  Queue q(state_);
+  post(q, 5);
+  tell(EventType::ack, ReturnCode::dropped);
+  tell(EventType::ack, ReturnCode::dropped);
+  answer(3, 2);
+  auto p = wait(q);
+  EXPECT_EQ(p.serial, 3u);
+  EXPECT_EQ(p.mine.status, rdma::Status::ok);
+  for (u32 n = 4; n <= 5; ++n) {
+    p = wait(q);
+    EXPECT_EQ(p.serial, n);
+    EXPECT_EQ(p.mine.status, status_of(static_cast<u32>(ReturnCode::dropped)));
+  }
+  EXPECT_EQ(wait(q).count, 0u);
+  EXPECT_EQ(q.completed(), 5u);
+}
+
+TEST_F(PutQueueTest, EventsThatNothingExplainsAreCounted) {
+  Queue q(state_);
+  tell(EventType::ack, ReturnCode::dropped);
+  EXPECT_EQ(wait(q).count, 0u);
+  EXPECT_EQ(q.protocol(), 1u) << "a failure, and nothing in flight";
+  post(q, 1);
+  tell(EventType::ack, ReturnCode::ok);
+  EXPECT_EQ(wait(q).count, 0u);
+  EXPECT_EQ(q.protocol(), 2u) << "nobody asked for events of successes";
+  tell(EventType::link, ReturnCode::ok);
+  EXPECT_EQ(wait(q).count, 0u);
+  EXPECT_EQ(q.protocol(), 3u);
+  EXPECT_NE(csr_, 0u) << "their room is given back";
+}
+
+TEST_F(PutQueueTest, ACommandThatFailsEndsEverything) {
+  Queue q(state_);
+  post(q, 3);
+  answer(1);
+  EXPECT_EQ(q.poll(lane).serial, 1u);
+  CommandFailureEvent e;
+  e.type = EventType::command_failure;
+  e.return_code = ReturnCode::illegal_op;
+  tell(e);
+  auto p = wait(q);
+  ASSERT_EQ(p.count, 1u);
+  EXPECT_EQ(p.serial, 3u);
+  EXPECT_TRUE(p.mine.flush_all);
+  EXPECT_EQ(p.mine.status, status_of(static_cast<u32>(ReturnCode::illegal_op)));
+  EXPECT_EQ(wait(q).count, 0u) << "told once";
+  post(q, 2);
+  p = wait(q);
+  EXPECT_EQ(p.serial, 5u) << "what is posted later has no better fate";
+  EXPECT_TRUE(p.mine.flush_all);
+}
+
+}  // namespace
+}  // namespace doorbell::cxi

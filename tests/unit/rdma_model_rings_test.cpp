@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// How the software NIC takes an initiator's index for progress: at the wraps, and when nobody can have
+// written it.
+
+#include <gtest/gtest.h>
+
+#include "rdma/model/rings.hpp"
+
+namespace doorbell::rdma {
+namespace {
+
+RingPosition at(u32 units, u32 pass, u32 slot) {
+  RingPosition p;
+  p.units = units;
+  p.pass = pass;
+  p.slot = slot;
+  p.running = pass * units + slot;
+  return p;
+}
+RingPosition running(u32 n) {
+  RingPosition p;
+  p.units = 64;
+  p.running = n;
+  p.slot = n % 64;
+  return p;
+}
+
+TEST(RdmaModelRings, DistancesAcrossTheWrap) {
+  EXPECT_EQ(distance(running(0xffff), Counts::bits16, 0xffff), 0u);
+  EXPECT_EQ(distance(running(0xffff), Counts::bits16, 0), 1u);
+  EXPECT_EQ(distance(running(0x1fffe), Counts::bits16, 3), 5u);
+  EXPECT_EQ(distance(running(5), Counts::bits16, 4), 0xffffu);
+  EXPECT_EQ(distance(running(0xffffff), Counts::bits24, 0), 1u);
+  EXPECT_EQ(distance(running(0x2fffffe), Counts::bits24, 3), 5u);
+  EXPECT_EQ(distance(running(5), Counts::bits24, 4), 0xffffffu);
+  // No power of two, as the rings of bnxt are.
+  EXPECT_EQ(distance(at(768, 0, 767), Counts::two_turns, 768), 1u);
+  EXPECT_EQ(distance(at(768, 1, 767), Counts::two_turns, 0), 1u);
+  EXPECT_EQ(distance(at(768, 3, 767), Counts::two_turns, 767), 768u);
+  EXPECT_EQ(distance(at(768, 2, 10), Counts::two_turns, 9), 1535u);
+  EXPECT_EQ(distance(at(64, 7, 63), Counts::slots, 0), 1u);
+  EXPECT_EQ(distance(at(64, 7, 3), Counts::slots, 2), 63u);
+}
+
+TEST(RdmaModelRings, WhatNoIndexIs) {
+  EXPECT_EQ(distance(running(0), Counts::bits16, 0x10000), kNoIndex);
+  EXPECT_EQ(distance(running(0), Counts::bits24, 0x1000000), kNoIndex);
+  EXPECT_EQ(distance(at(768, 0, 0), Counts::two_turns, 1536), kNoIndex);
+  EXPECT_EQ(distance(at(64, 0, 0), Counts::slots, 64), kNoIndex);
+  EXPECT_EQ(distance(at(64, 0, 0), Counts::slots, kNoIndex), kNoIndex);
+  DoorbellValue v;
+  v.index = 767;
+  v.epoch = 1;
+  EXPECT_EQ(Indices<Bnxt>::send(nullptr, v, 768), 1535u);
+  v.index = 768;
+  EXPECT_EQ(Indices<Bnxt>::send(nullptr, v, 768), kNoIndex) << "a slot behind the ring's end";
+}
+
+TEST(RdmaModelRings, AnIndexInRangeMayStillBeImpossible) {
+  using Heard = WorkRing::Heard;
+  WorkRing r;
+  r.at = at(64, 1, 60);
+  r.capacity = 48;
+  EXPECT_EQ(r.announce(Counts::two_turns, 124), Heard::nothing) << "where it is";
+  EXPECT_EQ(r.announce(Counts::two_turns, 2), Heard::news) << "across both ends";
+  EXPECT_EQ(r.announced, 6u);
+  EXPECT_EQ(r.announce(Counts::two_turns, 2), Heard::nothing) << "said again";
+  EXPECT_EQ(r.announce(Counts::two_turns, 1), Heard::nonsense) << "less than before";
+  EXPECT_EQ(r.announce(Counts::two_turns, 123), Heard::nonsense) << "behind what was taken";
+  EXPECT_EQ(r.announce(Counts::two_turns, 45), Heard::nonsense) << "more than the ring has";
+  EXPECT_EQ(r.announce(Counts::two_turns, 128), Heard::nonsense) << "no index at all";
+  EXPECT_EQ(r.announced, 6u) << "nonsense changes nothing";
+  EXPECT_EQ(r.announce(Counts::two_turns, 44), Heard::news) << "all of it";
+  EXPECT_EQ(r.announced, 48u);
+  r.take(6, 3);
+  EXPECT_EQ(r.announced, 42u);
+  EXPECT_EQ(r.at.slot, 2u);
+  EXPECT_EQ(r.at.pass, 2u);
+  EXPECT_EQ(r.at.psn, 3u);
+  r.take(50);
+  EXPECT_EQ(r.announced, 0u) << "a request that says that it is longer than what was announced";
+}
+
+TEST(RdmaModelRings, ADoorbellIsForOneQueue) {
+  using Queue = DoorbellValue::Queue;
+  DoorbellValue v;
+  v.id = 9;
+  v.queue = Queue::send;
+  EXPECT_TRUE(addressed(v, Queue::send, 9));
+  EXPECT_FALSE(addressed(v, Queue::send, 8));
+  EXPECT_FALSE(addressed(v, Queue::receive, 9));
+  v.queue = Queue::by_register;
+  EXPECT_TRUE(addressed(v, Queue::completion, 9));
+  EXPECT_FALSE(addressed(v, Queue::completion, 10));
+  v.queue = Queue::arm;
+  EXPECT_FALSE(addressed(v, Queue::completion, 9));
+}
+
+}  // namespace
+}  // namespace doorbell::rdma

@@ -1,0 +1,226 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What OpLoop makes of answers that no model gives: receives that report something else than was sent, and
+// answers on either side of a deadline, by a clock that a test sets.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "rdma/op_work.hpp"
+#include "unit/verbs_provider.hpp"
+
+namespace doorbell::rdma {
+namespace {
+
+constexpr OneLane kLane;
+constexpr u32 kWindow = 4;
+constexpr u32 kBytes = 64;
+
+struct SetClock {
+  static inline u64 ticks = 0;
+  static u64 now() { return ticks; }
+  static u64 wall_ns() { return ticks; }
+};
+using Loop = OpLoop<OneLane, SetClock, false, VerbsQueuePair>;
+
+class OpLoopChecks : public testing::Test {
+ protected:
+  OpLoopChecks() {
+    SetClock::ticks = 0;
+    phase_.bytes = kBytes;
+    phase_.window = kWindow;
+    phase_.timeout_ticks = 100;
+    phase_.late_ticks = 100;
+    phase_.check_ticks = 1;
+    queue_.local = memory_;
+    queue_.remote = memory_ + sizeof memory_ / 2;
+    queue_.stride = kBytes;
+    queue_.count = kWindow;
+    state_.own = provider_.state(2 * kWindow);
+  }
+  [[nodiscard]] Loop loop() {
+    return Loop(kLane, phase_, queue_, state_, OpWork<VerbsQueuePair>::carve(scratch_.data(), kWindow),
+                &stats_);
+  }
+  /// Steps until a loop to which nothing comes has looked at the clock. False: it has ended.
+  [[nodiscard]] static bool wait_until(Loop& l, u64 ticks) {
+    SetClock::ticks = ticks;
+    for (int i = 0; i < 40; ++i)
+      if (!l.step(kLane)) return false;
+    return true;
+  }
+  void arrive(std::size_t n, u32 bytes, bool with_imm, u32 imm) {
+    provider_.complete_received(n, IBV_WC_SUCCESS);
+    ibv_wc& wc = provider_.arrived.back();
+    wc.byte_len = bytes;
+    wc.wc_flags = with_imm ? static_cast<u32>(IBV_WC_WITH_IMM) : 0;
+    wc.imm_data = htonl(imm);
+  }
+
+  MadeUpProvider provider_;
+  alignas(64) u8 memory_[2 * kWindow * kBytes] = {};
+  std::vector<u64> scratch_ = std::vector<u64>(OpWork<VerbsQueuePair>::scratch_bytes(kWindow) / 8 + 1);
+  OpPhase phase_;
+  OpQueue queue_;
+  Loop::State state_;
+  OpStats stats_;
+};
+
+// --- what a receive reports --------------------------------------------------------------------------------
+
+struct Arrival {
+  Op op;
+  u32 bytes;
+  bool with_imm;
+  u32 imm_off;  ///< added to the right one
+  bool right;
+};
+
+class Arrivals : public OpLoopChecks, public testing::WithParamInterface<Arrival> {
+ protected:
+  /// A window of messages, of which the third arrives as the case has it.
+  void exchange() {
+    const Arrival& a = GetParam();
+    phase_.op = a.op;
+    queue_.number = 5;
+    Loop l = loop();
+    while (provider_.sent.size() < kWindow) ASSERT_TRUE(l.step(kLane));
+    std::memcpy(queue_.remote, queue_.local, kWindow * kBytes);
+    for (u32 i = 0; i < kWindow; ++i) {
+      if (i == 2) arrive(i, a.bytes, a.with_imm, i + a.imm_off);
+      else arrive(i, kBytes, has_imm(a.op), i);
+      provider_.complete_sent(i);
+    }
+    while (l.step(kLane)) continue;
+    l.finish(kLane);
+    EXPECT_EQ(stats_.succeeded, kWindow);
+  }
+};
+
+TEST_P(Arrivals, AreComparedWithWhatWasSent) {
+  phase_.verify = true;
+  exchange();
+  EXPECT_EQ(stats_.checked, kWindow);
+  EXPECT_EQ(stats_.corrupt, GetParam().right ? 0u : 1u);
+  EXPECT_EQ(stats_.missing + stats_.stale + stats_.misplaced, 0u);
+  ASSERT_EQ(stats_.failures, stats_.corrupt);
+  if (GetParam().right) return;
+  EXPECT_EQ(stats_.first_failures[0].address, 5u) << "the queue";
+  EXPECT_EQ(stats_.first_failures[0].sequence, 2u) << "the operation";
+}
+
+TEST_P(Arrivals, AreNotLookedAtWithoutVerification) {
+  exchange();
+  EXPECT_EQ(stats_.checked + stats_.corrupt + stats_.failures, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    OpLoop, Arrivals,
+    testing::Values(
+        Arrival{Op::send, kBytes, false, 0, true}, Arrival{Op::send, kBytes - 1, false, 0, false},
+        Arrival{Op::send, kBytes + 1, false, 0, false}, Arrival{Op::send, 0, false, 0, false},
+        Arrival{Op::send_imm, kBytes, true, 0, true}, Arrival{Op::send_imm, kBytes - 1, true, 0, false},
+        Arrival{Op::send_imm, kBytes, true, 1, false}, Arrival{Op::send_imm, kBytes, true, 1u << 31, false},
+        Arrival{Op::send_imm, kBytes, false, 0, false}, Arrival{Op::write_imm, kBytes, true, 0, true},
+        Arrival{Op::write_imm, kBytes + 1, true, 0, false}, Arrival{Op::write_imm, kBytes, false, 0, false}));
+
+// --- deadlines ---------------------------------------------------------------------------------------------
+
+TEST_F(OpLoopChecks, ARespondersDeadlineRunsFromTheLastArrival) {
+  phase_.op = Op::send;
+  phase_.role = Role::responder;
+  queue_.local = nullptr;
+  Loop l = loop();
+  ASSERT_TRUE(wait_until(l, 50)) << "posts its receives";
+  ASSERT_EQ(provider_.received.size(), kWindow);
+  ASSERT_TRUE(wait_until(l, 149)) << "before anything has arrived it runs from the post";
+  arrive(0, kBytes, false, 0);
+  ASSERT_TRUE(wait_until(l, 149));
+  ASSERT_TRUE(wait_until(l, 248));
+  arrive(1, kBytes, false, 0);
+  ASSERT_TRUE(wait_until(l, 248));
+  ASSERT_TRUE(wait_until(l, 347));
+  EXPECT_FALSE(wait_until(l, 348));
+  l.finish(kLane);
+  EXPECT_EQ(stats_.stop, StopReason::timeout);
+  EXPECT_EQ(stats_.succeeded, 2u);
+  EXPECT_EQ(stats_.timed_out, 0u) << "that is what its initiator counts";
+}
+
+TEST_F(OpLoopChecks, BeforeTheFirstArrivalARespondersDeadlineRunsFromThePost) {
+  phase_.op = Op::send;
+  phase_.role = Role::responder;
+  queue_.local = nullptr;
+  Loop l = loop();
+  ASSERT_TRUE(wait_until(l, 50));
+  ASSERT_TRUE(wait_until(l, 149));
+  EXPECT_FALSE(wait_until(l, 150));
+}
+
+TEST_F(OpLoopChecks, AnInitiatorsDeadlineRunsFromThePostOfTheOldest) {
+  phase_.op = Op::write;
+  queue_.count = kWindow + 1;
+  Loop l = loop();
+  ASSERT_TRUE(l.step(kLane));
+  SetClock::ticks = 60;
+  while (provider_.sent.size() < kWindow) ASSERT_TRUE(l.step(kLane));
+  provider_.complete_sent(0);
+  ASSERT_TRUE(wait_until(l, 99));
+  ASSERT_TRUE(wait_until(l, 159)) << "the first has been answered";
+  EXPECT_FALSE(wait_until(l, 160)) << "the second was posted at 60";
+  l.finish(kLane);
+  EXPECT_EQ(stats_.stop, StopReason::timeout);
+  EXPECT_EQ(stats_.posted, kWindow + 1);
+  EXPECT_EQ(stats_.succeeded, 1u);
+  EXPECT_EQ(stats_.timed_out, kWindow);
+}
+
+TEST_F(OpLoopChecks, WhatIsAnsweredBehindItsDeadlineIsNotCountedTwice) {
+  phase_.op = Op::write;
+  Loop l = loop();
+  while (provider_.sent.size() < kWindow) ASSERT_TRUE(l.step(kLane));
+  ASSERT_FALSE(wait_until(l, 100));
+  l.finish(kLane);
+  EXPECT_EQ(stats_.timed_out, kWindow);
+  state_ = l.state();
+  for (u32 i = 0; i < kWindow; ++i) provider_.complete_sent(i);
+  phase_.drain = true;
+  queue_.count = 0;
+  Loop rest = loop();
+  while (rest.step(kLane)) continue;
+  rest.finish(kLane);
+  EXPECT_EQ(stats_.posted, kWindow);
+  EXPECT_EQ(stats_.timed_out, kWindow);
+  EXPECT_EQ(stats_.succeeded + stats_.failed + stats_.protocol + stats_.duplicated, 0u);
+}
+
+TEST_F(OpLoopChecks, LateIsWhatTookLongerThanItMay) {
+  phase_.op = Op::write;
+  phase_.late_ticks = 40;
+  queue_.count = 1;
+  // An answer is looked for before the deadline is, so that one behind it is still an answer.
+  for (const auto& [at, late] : {std::pair{40u, 0u}, {41u, 1u}, {100u, 1u}, {1000u, 1u}}) {
+    stats_ = {};
+    provider_.sent.clear();
+    SetClock::ticks = 0;
+    Loop l = loop();
+    while (provider_.sent.empty()) ASSERT_TRUE(l.step(kLane));
+    SetClock::ticks = at;
+    provider_.complete_sent(0);
+    while (l.step(kLane)) continue;
+    l.finish(kLane);
+    state_ = l.state();
+    EXPECT_EQ(stats_.late, late) << at;
+    EXPECT_EQ(stats_.succeeded, 1u) << at;
+    EXPECT_EQ(stats_.timed_out, 0u) << at;
+    EXPECT_EQ(stats_.max_ns, at) << "a tick is a nanosecond here";
+    EXPECT_EQ(stats_.sum_ns, at);
+  }
+}
+
+}  // namespace
+}  // namespace doorbell::rdma
