@@ -100,6 +100,17 @@ class Cxi(unittest.TestCase):
         self.assertEqual(cell["errors"]["timeout"], cell["model"]["injected"]["drop"])
 
     def test_ctrl_c_leaves_a_valid_partial_result(self):
+    def test_a_removed_device_is_injected_and_found_once(self):
+        for measure in ("latency", "both"):
+            document = self.result("--fault", "removal=0.05", "--measure", measure, "--size", "64", *SMALL, code=2)
+            self.assertEqual(document["stop_reason"], "removed")
+            cell = document["cells"][-1]
+            self.assertEqual((cell["model"]["injected"]["removal"], cell["errors"]["removal"]), (1, 1), measure)
+
+    def test_a_time_below_the_clocks_resolution_ends(self):
+        for cell in self.result("--size", "64", "--warmup", "0.0000000001", *SMALL)["cells"]:
+            self.assertEqual(cell["metrics"]["ops"], 200)
+
         with subprocess.Popen([DOORBELL, "cxi", "--measure", "rate", "--duration", "60", "--warmup", "0", "--json", str(self.json)],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
             time.sleep(1)

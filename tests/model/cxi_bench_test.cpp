@@ -241,6 +241,19 @@ TEST(CxiFaults, TheDeviceGoesAway) {
   EXPECT_EQ(r.error("removal"), 1u);
 }
 
+  EXPECT_EQ(r.injected(Fault::removal), 1u);
+}
+
+TEST(CxiFaults, TheDeviceGoesAwayAtACommandInAWindow) {
+  // Single operations go through the launch page's windows, not through the ring.
+  BenchOptions o = faulty(Fault::removal, 0.01);
+  o.latency = true;
+  o.rate = false;
+  const Outcome r = run(o);
+  EXPECT_GT(r.cell().extra.at("model").at("window_writes").get<u64>(), 0u);
+  EXPECT_EQ(r.result.stop_reason, "removed");
+  EXPECT_EQ(r.error("removal"), 1u);
+  EXPECT_EQ(r.injected(Fault::removal), 1u);
 TEST(CxiFaults, AnEntryThatIsDisabledInMidRun) {
   BenchOptions o = faulty(Fault::drop, 0);
   o.device = "cxi-model0:pte-disable=700";

@@ -71,9 +71,10 @@ bool Engine<F>::strike(Qp& q, Work& w) {
   }
   switch (w.fault) {
     case Fault::removal:
+      // A device goes away once, also when two engines draw that in the same moment.
+      if (shared_.removed.exchange(true, std::memory_order_acq_rel)) return false;
       faults_.count(w.fault);
       store_release(shared_.alive, 0);
-      shared_.removed.store(true, std::memory_order_release);
       return false;
     case Fault::reorder:
       if (q.held_serial == q.serial) return true;
