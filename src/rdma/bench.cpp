@@ -22,8 +22,6 @@ namespace doorbell::rdma {
 
 namespace {
 
-constexpr u64 kCeilingFrom = 64 << 10;  // smaller blocks say nothing of the machine's copying
-
 bool touches_gpu(const BenchOptions& o) {
   return o.queue_memory == Place::gpu || o.local_memory == Place::gpu || o.remote_memory == Place::gpu;
 }
@@ -245,9 +243,7 @@ class CellRun {
     cell.cell["target_memory"] = place(o_.remote_memory);
     if (s_.part == Part::latency)
       cell.extra[o_.path]["single_operation"] = single_operation(latency_, s_.bytes);
-    else if (s_.part == Part::rate && s_.bytes >= kCeilingFrom && s_.shape.queue_pairs == 1 &&
-             device_->kind() == "model")
-      add_ceiling(cell);
+    else if (measures_ceiling(s_, *device_)) add_ceiling(cell);
   }
 
   void add_ceiling(report::Cell& cell) {

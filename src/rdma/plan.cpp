@@ -15,6 +15,7 @@ namespace doorbell::rdma {
 namespace {
 
 constexpr u64 kBufferBudget = u64{256} << 20;  // bytes of one side, where the window is ours to choose
+constexpr u64 kCeilingFrom = 64 << 10;
 constexpr u64 kBatchBytes = 256u << 10;
 constexpr u32 kMostInBatch = 64;
 constexpr u32 kLeastWindow = 16;
@@ -64,6 +65,20 @@ const char* name(Part part) {
 
 u32 landing_slots(Op op, Ends ends, u32 window) {
   return op == Op::write_imm && ends == Ends::remote ? 2 * window : 0;
+}
+
+bool measures_ceiling(const CellPlan& plan, const Device& device) {
+  return plan.part == Part::rate && plan.bytes >= kCeilingFrom && plan.shape.queue_pairs == 1 &&
+         device.kind() == "model";
+}
+
+u64 memory_needed(const CellPlan& plan, const Device& device) {
+  const SessionShape& s = plan.shape;
+  u64 bytes = memory_needed(s, device);
+  if (!measures_ceiling(plan, device)) return bytes;
+  for (const Place place : {s.local_memory, s.remote_memory})
+    if (place != Place::gpu) bytes += u64{plan.bytes} * (s.one_offset ? 1 : plan.window);
+  return bytes;
 }
 
 CellPlan plan_cell(const BenchOptions& o, Part part, u32 bytes) {
