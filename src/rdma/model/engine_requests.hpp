@@ -180,7 +180,7 @@ void Engine<F>::received(Qp& p, const Work& w, const Receive& r, Status status) 
   f.op = wr.op;
   f.qpn = p.qpn;
   f.source_qpn = p.remote_qpn;
-  f.qp_handle = p.qpn;
+  f.qp_handle = Index::named(p.device_memory);
   f.wr_id = r.wqe.wr_id;
   f.completion.receive = true;
   f.completion.status = status;

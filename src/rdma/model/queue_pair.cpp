@@ -14,6 +14,7 @@ namespace doorbell::rdma {
 namespace {
 
 constexpr u64 kLine = 64;  // records and doorbells of different queues keep out of each other's cache lines
+constexpr u32 kHighestHandle =
     0xffffff;  // handles count down from here, so that none is the queue pair's number
 constexpr u32 kStagedParts = 4096 / sizeof(Word16) + 256;
 constexpr u32 kStagedReceives = 64;
@@ -111,6 +112,7 @@ QueuePairMemory ModelQueuePair::addresses(bool on_gpu) const {
   m.recv_cq_entries = layout_.recv_cq_entries;
   m.track_entries = layout_.track_entries;
   m.qpn = qp_.qpn;
+  m.handle = kHighestHandle - qp_.qpn;
   m.cqn = 2 * qp_.qpn;
   m.recv_cqn = 2 * qp_.qpn + 1;
   m.mtu = qp_.mtu;
