@@ -176,6 +176,17 @@ TEST(RdmaExchange, AFailureIsToldToTheOtherEnd) {
   expect_error([&] { (void)p.client->receive("endpoints"); }, "it has failed: no such device");
 }
 
+TEST(RdmaExchange, WhatTheOtherEndSaysIsNoCommandToTheTerminal) {
+  Pair p;
+  p.server->fail(
+      "gone\x1b[2J\nand \xc2\x9b"
+      "1m \xc3\xa9");
+  expect_error([&] { (void)p.client->receive("endpoints"); }, "it has failed: gone?[2J?and ??1m \xc3\xa9");
+  Pair q;
+  q.server->send("\x1b[2J", Json::object());
+  expect_error([&] { (void)q.client->receive("endpoints"); }, "it sent '?[2J' where");
+}
+
 TEST(RdmaExchange, SilenceEndsWithTheDeadline) {
   Pair p(0.2);
   const u64 begin = wall_ns();
