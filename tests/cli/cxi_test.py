@@ -87,6 +87,7 @@ class Cxi(unittest.TestCase):
         done = run("--device", "cxi7")
         self.assertEqual(done.returncode, 77, done.stderr)
         self.assertIn("libcxi", done.stderr)
+        self.assertIn("--device cxi7", done.stderr)
 
     def test_faults_end_with_2(self):
         common = ["--size", "256", "--measure", "rate", "--iterations", "2000"]
