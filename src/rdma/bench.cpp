@@ -79,7 +79,9 @@ class CellRun {
   }
 
   void finish(BenchResult& into) {
-    tally_.finish(runner_->ns_per_tick(), stop_, o_.substeps, device_->status_names());
+    // A ping-pong's messages overlap with their answers: it has no steps.
+    const bool substeps = o_.substeps && s_.part != Part::ping_pong;
+    tally_.finish(runner_->ns_per_tick(), stop_, substeps, device_->status_names());
     report::Cell& cell = tally_.cell();
     describe(cell);
     runner_.reset();
@@ -116,6 +118,9 @@ class CellRun {
       throw Error("--size", fmt::format("{} is not in 0..{}, the longest message of {}", s_.bytes,
                                         l.max_message, device_->name()));
     if (s_.shape.requests > l.max_requests)
+    // Requests are built in the ring itself, and what gives completion entries back is part of the poll.
+    cell.substeps_ns.enqueue.reset();
+    cell.substeps_ns.cq_doorbell.reset();
       throw Error("--signal-every", fmt::format("{} is not in 1..{}, half of what a queue of {} holds",
                                                 s_.signal_every, l.max_requests / 2, device_->name()));
     if (s_.window > l.max_requests)
