@@ -70,8 +70,7 @@ class CellRun {
   void run() {
     if (o_.warmup_s > 0) tally_.warm_up(repeat(o_.warmup_s));
     for (u32 r = 0; r < o_.repeats && going(); ++r) {
-      const bool by_time = s_.part == Part::rate && o_.duration_s > 0;
-      measure::RepeatTally t = repeat(by_time ? o_.duration_s : 0);
+      measure::RepeatTally t = repeat(o_.duration_s);
       for (auto& [name, part] : t.parts) latency_.merge(part.latency);
       tally_.add(o_.seed + r, std::move(t));
     }
@@ -170,7 +169,7 @@ class CellRun {
     stop_ = StopReason::done;
     OpPhase p = phase();
     p.generation = generation_;
-    p.duration_ticks = seconds > 0 ? runner_->ticks(seconds) : 0;
+    p.duration_ticks = runner_->limit_ticks(seconds);
     for (OpQueue& q : session_.queues()) q.count = seconds > 0 ? ~u64{0} : s_.count;
     const double goal = static_cast<double>(s_.count) * static_cast<double>(session_.queues().size());
     const u64 begin = wall_ns();

@@ -98,7 +98,7 @@ CellPlan plan_cell(const BenchOptions& o, Part part, u32 bytes) {
   c.signal_every = o.signal_every != 0 ? o.signal_every : ping_pong ? kMessagesASignal : c.batch;
   c.inlined = c.bytes <= o.inline_below && o.inline_below > 0;
   c.count = o.iterations != 0 ? o.iterations : natural_count(part, c.bytes, c.window);
-  if (part == Part::rate && o.duration_s > 0) c.count = ~u64{0};
+  if (o.duration_s > 0) c.count = ~u64{0};
   c.shape = {.ends = ping_pong && o.ends == Ends::self ? Ends::pair : o.ends,
              .role = Role::initiator,
              .queue_pairs = part == Part::rate ? o.queue_pairs : 1,
