@@ -168,7 +168,7 @@ int run_rma(const rdma::BenchOptions& bench, const Options& options, Context& co
   result.stop_reason = outcome.stop_reason;
   result.warnings = std::move(outcome.warnings);
   result.complete = result.stop_reason == "done";
-  result.exit_code = outcome.failed ? static_cast<int>(ExitCode::data) : 0;
+  result.exit_code = static_cast<int>(outcome.failed ? ExitCode::data : outcome.code);
   return deliver(result, options, context);
 }
 

@@ -204,6 +204,7 @@ rdma::BenchOptions rma_bench() {
   b.path = "cxi";
   b.open = open_rma_device;
   b.op_name = [](rdma::Op op) -> std::string_view { return op == rdma::Op::read ? "get" : "put"; };
+  b.queues_option = "--num-queues";
   b.provider = rdma::Provider::cxi;
   b.device = "cxi-model0";
   return b;

@@ -100,7 +100,6 @@ class Cxi(unittest.TestCase):
         cell, = document["cells"]
         self.assertEqual(cell["errors"]["timeout"], cell["model"]["injected"]["drop"])
 
-    def test_ctrl_c_leaves_a_valid_partial_result(self):
     def test_a_removed_device_is_injected_and_found_once(self):
         for measure in ("latency", "both"):
             document = self.result("--fault", "removal=0.05", "--measure", measure, "--size", "64", *SMALL, code=2)
@@ -112,6 +111,7 @@ class Cxi(unittest.TestCase):
         for cell in self.result("--size", "64", "--warmup", "0.0000000001", *SMALL)["cells"]:
             self.assertEqual(cell["metrics"]["ops"], 200)
 
+    def test_ctrl_c_leaves_a_valid_partial_result(self):
         with subprocess.Popen([DOORBELL, "cxi", "--measure", "rate", "--duration", "60", "--warmup", "0", "--json", str(self.json)],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
             time.sleep(1)
