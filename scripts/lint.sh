@@ -57,6 +57,11 @@ verdict "white space" "$(grep -nE '[[:blank:]]+$' "${code[@]}" | cut -c1-120)"
 verdict "generated files" "$(git ls-files | grep -E '(^|/)(build[^/]*|results/demo-[^/]*|dist|__pycache__)/'
   git ls-files -z | xargs -0 -r grep -ILs . | grep -vE '\.(png|jpg|ico)$')"
 
+# An example must not reach a machine that somebody has: documentation addresses (192.0.2.x, 2001:db8::) or words.
+mapfile -t shown < <(matching '^(README\.md|(docs|plans|src|python|scripts|bench|examples)/)' | grep -v '^scripts/lint\.sh$')
+verdict "private addresses" "$(grep -nIP '(?<![\d.])(10\.\d+|192\.168|172\.(1[6-9]|2\d|3[01]))\.\d+\.\d+(?![\d.])|(?<![\w:])(f[cd][0-9a-f]{2}|fe80):[0-9a-f:]' \
+  "${shown[@]}" | cut -c1-120)"
+
 if command -v clang-format >/dev/null; then
   verdict "formatting" "$(clang-format --dry-run -Werror "${cxx[@]}" 2>&1 |
     sed -nE 's/^([^:]+):[0-9]+:[0-9]+: error:.*/\1: make format changes it/p' | sort -u)"

@@ -32,6 +32,7 @@ DOORBELL_INLINE void add_lanes(const Warp& warp, const OpCounters& mine, OpStats
     out.sq_doorbells += mine.sq_doorbells;
     out.cq_doorbells += mine.cq_doorbells;
     out.register_writes += mine.register_writes;
+    out.payload_ticks += mine.payload_ticks;
     out.build_ticks += mine.build_ticks;
     out.enqueue_ticks += mine.enqueue_ticks;
     out.sq_doorbell_ticks += mine.sq_doorbell_ticks;
@@ -55,6 +56,7 @@ DOORBELL_INLINE void add_lanes(const Warp& warp, const OpCounters& mine, OpStats
   add(&OpCounters::stale);
   add(&OpCounters::missing);
   add(&OpCounters::timed);
+  add(&OpCounters::total_ticks);
   add(&OpCounters::sum_ns);
   add(&OpCounters::sum_sq_ns);
   const u64 low = reduce_min(warp, mine.min_ns);

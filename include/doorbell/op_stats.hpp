@@ -42,7 +42,9 @@ struct OpCounters {
   u64 max_ns = 0;
   u64 sum_ns = 0;
   double sum_sq_ns = 0;
-  u64 busy_ticks = 0;  ///< begin_ns to end_ns by the loop's own clock
+  u64 busy_ticks = 0;     ///< begin_ns to end_ns by the loop's own clock
+  u64 payload_ticks = 0;  ///< making payloads and marking targets, before an operation's own time begins
+  u64 total_ticks = 0;    ///< of every operation, whatever became of it; 0: the path does not count it
   u64 build_ticks = 0;
   u64 enqueue_ticks = 0;
   u64 sq_doorbell_ticks = 0;

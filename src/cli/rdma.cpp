@@ -242,11 +242,11 @@ Command rdma_command() {
        "Prove that damage is found: exit code 2 and a count for each class."},
       {"doorbell rdma --provider verbs --device rxe0 --size 64KiB",
        "Through libibverbs, on soft-RoCE or a NIC of this machine."},
-      {"doorbell rdma --provider verbs --device mlx5_0 --connect 10.0.0.2 --measure ping-pong",
+      {"doorbell rdma --provider verbs --device mlx5_0 --connect 192.0.2.2 --measure ping-pong",
        "One-way latency between two machines, as half of a round trip."},
       {"doorbell rdma --provider verbs --device mlx5_0 --listen 18515",
        "The other end of a run between two machines."},
-      {"doorbell rdma --provider verbs --device mlx5_0 --connect 10.0.0.2 --size 64:1MiB",
+      {"doorbell rdma --provider verbs --device mlx5_0 --connect 192.0.2.2 --size 64:1MiB",
        "Its client, which says what is done and prints the result of both."},
   };
   c.run = run;

@@ -169,7 +169,7 @@ int run_rma(const rdma::BenchOptions& bench, const Options& options, Context& co
   // The machine's own come first: they say whether the figures mean anything.
   std::ranges::move(outcome.warnings, std::back_inserter(result.warnings));
   result.complete = result.stop_reason == "done";
-  result.exit_code = outcome.failed ? static_cast<int>(ExitCode::data) : 0;
+  result.exit_code = static_cast<int>(outcome.failed ? ExitCode::data : outcome.code);
   return deliver(result, options, context);
 }
 

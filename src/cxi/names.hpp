@@ -10,7 +10,7 @@
 
 namespace doorbell::cxi {
 
-/// "PT_DISABLED"; a number that has no name here gives "code 40".
+/// "PT_DISABLED"; a number that the card leaves unused gives "code 63".
 [[nodiscard]] std::string name(ReturnCode code);
 /// "TRIGGERED_OP"; "type 22".
 [[nodiscard]] std::string name(EventType type);

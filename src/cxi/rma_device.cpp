@@ -6,6 +6,7 @@
 #include <doorbell/gpu.hpp>
 
 #include <algorithm>
+#include <bit>
 
 #include "cxi/fresh_state.hpp"
 #include "cxi/names.hpp"
@@ -45,6 +46,17 @@ class RmaMemory final : public rdma::MemoryRegion {
   std::unique_ptr<TargetSide::Exposed> exposed_;
 };
 
+/// Of the longest commands that a queue will hold, twice: the device says late what it has read.
+u32 slots_for(const rdma::QueuePairShape& shape) {
+  const u32 each = shape.max_inline > 112 ? 4 : shape.max_inline > 48 ? 2 : 1;
+  return std::min(2 * each * shape.sq_requests + 2 * kStatusSlots, kMaxSlots);
+}
+
+/// Of its event queue: every operation may fail.
+u64 event_bytes_for(const rdma::QueuePairShape& shape) {
+  return (u64{shape.sq_requests} + 2) * kEventBytes;
+}
+
 /// A transmit queue with the counter of its acknowledgements and the events of what failed.
 class RmaQueue final : public rdma::QueuePairObject {
  public:
@@ -60,11 +72,10 @@ class RmaQueue final : public rdma::QueuePairObject {
     commands_.reset();
     counter_.reset();
     events_.reset();
-    const u64 room = u64{shape_.sq_requests} + 2;
-    events_ = endpoint_.create_event_queue(room * kEventBytes, shape_.queue_memory);
+    events_ = endpoint_.create_event_queue(event_bytes_for(shape_), shape_.queue_memory);
     counter_ = endpoint_.create_counter(true, shape_.queue_memory);
     commands_ = endpoint_.create_command_queue(
-        {.slots = slots(), .events = events_.get(), .queue_memory = shape_.queue_memory});
+        {.slots = slots_for(shape_), .events = events_.get(), .queue_memory = shape_.queue_memory});
     fresh_ = true;
   }
   void fail() override { throw Error("a Cassini queue", "it has no error state that could be asked for"); }
@@ -95,12 +106,6 @@ class RmaQueue final : public rdma::QueuePairObject {
   }
 
  private:
-  /// Of the longest commands that it will hold, twice: the device says late what it has read.
-  [[nodiscard]] u32 slots() const {
-    const u32 each = shape_.max_inline > 112 ? 4 : shape_.max_inline > 48 ? 2 : 1;
-    return std::min(2 * each * shape_.sq_requests + 2 * kStatusSlots, 65536u);
-  }
-
   Endpoint& endpoint_;
   rdma::QueuePairShape shape_;
   bool restricted_;
@@ -152,6 +157,13 @@ class RmaDevice final : public rdma::Device {
       const rdma::QueuePairShape& shape) override {
     return std::make_unique<RmaQueue>(*endpoint_, shape, restricted_);
   }
+  /// The driver makes rings of a power of two; a counter, and each of three registers, has a page of its own.
+  [[nodiscard]] u64 queue_pair_bytes(const rdma::QueuePairShape& shape) const override {
+    constexpr u64 kPage = 4096, kRegisterPages = 3;
+    if (shape.queue_memory == Place::gpu) return kRegisterPages * kPage;
+    const u64 ring = u64{std::bit_ceil(std::max(slots_for(shape), kMinSlots))} * 64;
+    return ring + (event_bytes_for(shape) + kPage - 1) / kPage * kPage + (1 + kRegisterPages) * kPage;
+  }
   [[nodiscard]] std::unique_ptr<rdma::OpRunner> runner(const std::vector<rdma::ConnectedEnds>& ends,
                                                        const rdma::DriverShape& shape) override {
     std::vector<Work::State> states;
@@ -192,6 +204,7 @@ rdma::BenchOptions rma_bench() {
   b.path = "cxi";
   b.open = open_rma_device;
   b.op_name = [](rdma::Op op) -> std::string_view { return op == rdma::Op::read ? "get" : "put"; };
+  b.queues_option = "--num-queues";
   b.provider = rdma::Provider::cxi;
   b.device = "cxi-model0";
   return b;

@@ -18,6 +18,7 @@
 
 #include <doorbell/op_stats.hpp>
 
+#include <algorithm>
 #include <functional>
 #include <span>
 #include <string>
@@ -63,6 +64,10 @@ class Runner {
   /// Ticks of this runner's clock.
   [[nodiscard]] virtual u64 ticks(double seconds) const = 0;
   [[nodiscard]] virtual double ns_per_tick() const = 0;
+  /// The same for a time whose 0 means "no limit": what was given is a limit, however short it is.
+  [[nodiscard]] u64 limit_ticks(double seconds) const {
+    return seconds > 0 ? std::max<u64>(ticks(seconds), 1) : 0;
+  }
 };
 
 }  // namespace doorbell::measure

@@ -42,7 +42,8 @@ constexpr u64 OpCounters::*kSums[] = {&OpCounters::posted,        &OpCounters::s
                                       &OpCounters::missing,       &OpCounters::polls,
                                       &OpCounters::empty_polls,   &OpCounters::sq_doorbells,
                                       &OpCounters::cq_doorbells,  &OpCounters::register_writes,
-                                      &OpCounters::timed,         &OpCounters::build_ticks,
+                                      &OpCounters::timed,         &OpCounters::payload_ticks,
+                                      &OpCounters::total_ticks,   &OpCounters::build_ticks,
                                       &OpCounters::enqueue_ticks, &OpCounters::sq_doorbell_ticks,
                                       &OpCounters::cq_poll_ticks, &OpCounters::cq_doorbell_ticks};
 
@@ -155,12 +156,15 @@ void Tally::measure_median(bool substeps, double ns_per_tick) {
     const auto per_op = [&](u64 ticks) {
       return static_cast<double>(ticks) * ns_per_tick / static_cast<double>(ops);
     };
+    if (whole.sum.payload_ticks > 0) cell_.substeps_ns.payload = per_op(whole.sum.payload_ticks);
     cell_.substeps_ns.build = per_op(whole.sum.build_ticks);
     cell_.substeps_ns.enqueue = per_op(whole.sum.enqueue_ticks);
     cell_.substeps_ns.sq_doorbell = per_op(whole.sum.sq_doorbell_ticks);
     cell_.substeps_ns.cq_poll = per_op(whole.sum.cq_poll_ticks);
     cell_.substeps_ns.cq_doorbell = per_op(whole.sum.cq_doorbell_ticks);
-    cell_.substeps_ns.total = cell_.metrics.latency_ns.mean;
+    // The mean latency is that of the operations that succeeded; the steps are those of all.
+    cell_.substeps_ns.total =
+        whole.sum.total_ticks > 0 ? per_op(whole.sum.total_ticks) : cell_.metrics.latency_ns.mean;
   }
   report::Cost& cost = cell_.cost;
   for (const ThreadCost& t : whole.threads) {

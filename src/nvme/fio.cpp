@@ -14,6 +14,7 @@
 #include "nvme/beside.hpp"
 #include "nvme/kernel/file.hpp"
 #include "nvme/written_mark.hpp"
+#include "report/layout.hpp"
 #include "system/child.hpp"
 
 namespace doorbell::nvme {
@@ -98,7 +99,8 @@ class FioContender final : public Contender {
     (void)version->wait(10);
     std::string text = version->output();
     text.erase(text.find_last_not_of('\n') + 1);
-    cell_.extra["fio"] = {{"version", text}, {"command", fmt::format("{}", fmt::join(arguments_, " "))}};
+    cell_.extra["fio"] = {{"version", report::printable(text)},
+                          {"command", fmt::format("{}", fmt::join(arguments_, " "))}};
   }
 
   std::string label() const override { return "fio " + engine_; }
@@ -195,7 +197,7 @@ class FioContender final : public Contender {
     const std::size_t brace = said.starts_with('{') ? 0 : said.find("\n{");
     const Json all = brace == std::string::npos ? Json() : Json::parse(said.substr(brace), nullptr, false);
     if (!all.is_object() || !all.contains("jobs") || all["jobs"].empty())
-      throw Error("fio", first_line(fio->errors() + said),
+      throw Error("fio", report::printable(first_line(fio->errors() + said)),
                   fmt::format("it was started as: {}", fmt::join(a, " ")));
     return all["jobs"][0];
   }

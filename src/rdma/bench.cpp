@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <ctime>
 #include <optional>
+#include <span>
 
 #include "measure/clock.hpp"
 #include "measure/tally.hpp"
@@ -21,8 +22,6 @@
 namespace doorbell::rdma {
 
 namespace {
-
-constexpr u64 kCeilingFrom = 64 << 10;  // smaller blocks say nothing of the machine's copying
 
 bool touches_gpu(const BenchOptions& o) {
   return o.queue_memory == Place::gpu || o.local_memory == Place::gpu || o.remote_memory == Place::gpu;
@@ -40,29 +39,64 @@ std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
   return gpu;
 }
 
+/// What this device cannot do of a cell.
+void check_limits(const BenchOptions& o, const CellPlan& plan, const Device& device) {
+  const Limits l = device.limits();
+  const u32 most = l.max_queue_pairs / (plan.shape.ends == Ends::pair ? 2 : 1);
+  if (plan.shape.queue_pairs > most)
+    throw Error(o.queues_option, fmt::format("{} is not in 1..{}, the connections that {} has queues for",
+                                             plan.shape.queue_pairs, most, device.name()));
+  if (plan.bytes > l.max_message)
+    throw Error("--size", fmt::format("{} is not in 0..{}, the longest message of {}", plan.bytes,
+                                      l.max_message, device.name()));
+  if (plan.shape.requests > l.max_requests)
+    throw Error("--signal-every", fmt::format("{} is not in 1..{}, half of what a queue of {} holds",
+                                              plan.signal_every, l.max_requests / 2, device.name()));
+  if (plan.window > l.max_requests)
+    throw Error("--in-flight", fmt::format("{} is not in 1..{}, the requests that a queue of {} holds",
+                                           plan.window, l.max_requests, device.name()));
+  if (plan.shape.max_inline > l.max_inline)
+    throw Error("--inline", l.max_inline == 0
+                                ? fmt::format("{} carries no payload inline", device.name())
+                                : fmt::format("{} is not in 0..{}, what a WQE of {} carries",
+                                              plan.shape.max_inline, l.max_inline, device.name()));
+  if (is_atomic(o.op) && !l.atomics)
+    throw Error("--op", fmt::format("{} has no {}", device.name(), o.op_name(o.op)));
+  if (o.initiator == Initiator::gpu && !l.gpu_initiator)
+    throw Error("--initiator gpu", fmt::format("a GPU cannot reach the queues of {}", device.name()),
+                "use --initiator cpu", ExitCode::absent);
+  if (touches_gpu(o) && !l.gpu_memory)
+    throw Error(o.local_memory == Place::gpu    ? "--data-mem vram"
+                : o.remote_memory == Place::gpu ? "--target-mem vram"
+                                                : "--queue-mem vram",
+                fmt::format("{} cannot register GPU memory", device.name()), "use host memory",
+                ExitCode::absent);
+}
+
 /// One cell: a size and a part, on a device and queue pairs of its own.
 class CellRun {
  public:
-  /// `other`: the other process, or null.
-  CellRun(const BenchOptions& o, const measure::RunWatch& watch, const CellPlan& plan,
+  /// `plans`: this cell's and those that follow, so that nothing is measured before all of them are known to
+  /// be possible. `other`: the other process, or null.
+  CellRun(const BenchOptions& o, const measure::RunWatch& watch, std::span<const CellPlan> plans,
           const std::shared_ptr<gpu::Gpu>& gpu, OtherEnd* other)
       : o_(o),
         watch_(watch),
-        s_(plan),
-        threads_(o.initiator_threads(o.threads, plan.shape.queue_pairs)),
+        s_(plans.front()),
+        threads_(o.initiator_threads(o.threads, s_.shape.queue_pairs)),
         gpu_(gpu),
         device_(o.open({.spec = o.device,
                         .provider = o.provider,
                         .gpu = gpu_,
                         .gpu_memory = touches_gpu(o),
-                        .queue_pairs = plan.shape.queue_pairs * (plan.shape.ends == Ends::pair ? 2 : 1),
+                        .queue_pairs = s_.shape.queue_pairs * (s_.shape.ends == Ends::pair ? 2 : 1),
                         .initiator_threads = threads_,
                         .faults = o.faults,
                         .seed = o.seed,
                         .late_ns = static_cast<u64>(o.late_after_s * 1e9)})),
         other_(other),
-        session_((check_limits(), *device_), gpu_, plan.shape),
-        tally_(o.path, plan.bytes) {
+        session_((check_all(plans), *device_), gpu_, s_.shape),
+        tally_(o.path, s_.bytes) {
     if (other_ != nullptr) other_->open(o_, s_, session_);
     runner_ = session_.runner(threads_);
     // Sequences never repeat, also where memory outlives a run.
@@ -72,8 +106,7 @@ class CellRun {
   void run() {
     if (o_.warmup_s > 0) tally_.warm_up(repeat(o_.warmup_s));
     for (u32 r = 0; r < o_.repeats && going(); ++r) {
-      const bool by_time = s_.part == Part::rate && o_.duration_s > 0;
-      measure::RepeatTally t = repeat(by_time ? o_.duration_s : 0);
+      measure::RepeatTally t = repeat(o_.duration_s);
       for (auto& [name, part] : t.parts) latency_.merge(part.latency);
       tally_.add(o_.seed + r, std::move(t));
     }
@@ -81,8 +114,13 @@ class CellRun {
   }
 
   void finish(BenchResult& into) {
-    tally_.finish(runner_->ns_per_tick(), stop_, o_.substeps, device_->status_names());
+    // A ping-pong's messages overlap with their answers: it has no steps.
+    const bool substeps = o_.substeps && s_.part != Part::ping_pong;
+    tally_.finish(runner_->ns_per_tick(), stop_, substeps, device_->status_names());
     report::Cell& cell = tally_.cell();
+    // Requests are built in the ring itself, and what gives completion entries back is part of the poll.
+    cell.substeps_ns.enqueue.reset();
+    cell.substeps_ns.cq_doorbell.reset();
     describe(cell);
     runner_.reset();
     if (auto counters = device_->counters(); !counters.is_null())
@@ -112,30 +150,8 @@ class CellRun {
     return interrupted() ? "signal" : "done";
   }
 
-  void check_limits() {
-    const Limits l = device_->limits();
-    if (s_.bytes > l.max_message)
-      throw Error("--size", fmt::format("{} is not in 0..{}, the longest message of {}", s_.bytes,
-                                        l.max_message, device_->name()));
-    if (s_.shape.requests > l.max_requests)
-      throw Error("--signal-every", fmt::format("{} is not in 1..{}, half of what a queue of {} holds",
-                                                s_.signal_every, l.max_requests / 2, device_->name()));
-    if (s_.window > l.max_requests)
-      throw Error("--in-flight", fmt::format("{} is not in 1..{}, the requests that a queue of {} holds",
-                                             s_.window, l.max_requests, device_->name()));
-    if (s_.shape.max_inline > l.max_inline)
-      throw Error("--inline", l.max_inline == 0
-                                  ? fmt::format("{} carries no payload inline", device_->name())
-                                  : fmt::format("{} is not in 0..{}, what a WQE of {} carries",
-                                                s_.shape.max_inline, l.max_inline, device_->name()));
-    if (is_atomic(o_.op) && !l.atomics)
-      throw Error("--op", fmt::format("{} has no {}", device_->name(), o_.op_name(o_.op)));
-    if (o_.initiator == Initiator::gpu && !l.gpu_initiator)
-      throw Error("--initiator gpu", fmt::format("a GPU cannot reach the queues of {}", device_->name()),
-                  "use --initiator cpu", ExitCode::absent);
-    if (touches_gpu(o_) && !l.gpu_memory)
-      throw Error("--data-mem vram", fmt::format("{} cannot register GPU memory", device_->name()),
-                  "use host memory", ExitCode::absent);
+  void check_all(std::span<const CellPlan> plans) const {
+    for (const CellPlan& plan : plans) check_limits(o_, plan, *device_);
   }
 
   OpPhase phase() const {
@@ -167,7 +183,7 @@ class CellRun {
     stop_ = StopReason::done;
     OpPhase p = phase();
     p.generation = generation_;
-    p.duration_ticks = seconds > 0 ? runner_->ticks(seconds) : 0;
+    p.duration_ticks = runner_->limit_ticks(seconds);
     for (OpQueue& q : session_.queues()) q.count = seconds > 0 ? ~u64{0} : s_.count;
     const double goal = static_cast<double>(s_.count) * static_cast<double>(session_.queues().size());
     const u64 begin = wall_ns();
@@ -245,9 +261,7 @@ class CellRun {
     cell.cell["target_memory"] = place(o_.remote_memory);
     if (s_.part == Part::latency)
       cell.extra[o_.path]["single_operation"] = single_operation(latency_, s_.bytes);
-    else if (s_.part == Part::rate && s_.bytes >= kCeilingFrom && s_.shape.queue_pairs == 1 &&
-             device_->kind() == "model")
-      add_ceiling(cell);
+    else if (measures_ceiling(s_, *device_)) add_ceiling(cell);
   }
 
   void add_ceiling(report::Cell& cell) {
@@ -281,16 +295,27 @@ BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& watch) {
   const std::shared_ptr<gpu::Gpu> gpu = open_gpu(o);
   std::optional<OtherEnd> other;
   if (o.ends == Ends::remote) other.emplace(o.other_end, o.timeout_s, watch.stop);
+  std::vector<CellPlan> plans;
   for (const u32 bytes : o.sizes)
-    for (const Part part : {Part::latency, Part::rate, Part::ping_pong}) {
-      if (!(part == Part::latency ? o.latency : part == Part::rate ? o.rate : o.ping_pong)) continue;
-      const CellPlan plan = plan_cell(o, part, bytes);
-      CellRun cell(o, watch, plan, gpu, other ? &*other : nullptr);
+    for (const Part part : {Part::latency, Part::rate, Part::ping_pong})
+      if (part == Part::latency ? o.latency : part == Part::rate ? o.rate : o.ping_pong)
+        plans.push_back(plan_cell(o, part, bytes));
+  try {
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      CellRun cell(o, watch, std::span<const CellPlan>(plans).subspan(i), gpu, other ? &*other : nullptr);
       cell.run();
       cell.finish(result);
       if (!cell.going()) return result;
     }
-  if (other) other->finish();
+    if (other) other->finish();
+  } catch (const Error& e) {
+    if (result.cells.empty()) throw;
+    const bool interrupted = watch.stop != nullptr && watch.stop->requested();
+    result.stop_reason = interrupted ? "signal" : "error";
+    if (!interrupted) result.code = e.code();
+    result.warnings.emplace_back(e.what());
+    if (!e.hint().empty()) result.warnings.back() += "; " + e.hint();
+  }
   return result;
 }
 

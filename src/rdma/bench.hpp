@@ -5,6 +5,8 @@
 // a window of them (rate), messages there and back (ping-pong); every payload checked where it arrives.
 #pragma once
 
+#include <doorbell/error.hpp>
+
 #include <string>
 #include <vector>
 
@@ -26,6 +28,7 @@ struct BenchOptions : measure::RunOptions {
   std::string path = "rdma";
   std::unique_ptr<Device> (*open)(const DeviceRequest&) = open_device;
   std::string_view (*op_name)(Op) = name;
+  const char* queues_option = "--num-qps";  ///< what asks for `queue_pairs`
   Provider provider = Provider::mlx5;
   std::string device = "model";
   Op op = Op::write;
@@ -54,13 +57,16 @@ struct BenchResult {
   std::vector<report::Cell> cells;  ///< one for each size and part
   std::string stop_reason = "done";
   bool failed = false;  ///< data, completion or timeout errors: exit 2
+  /// Of the Error that ended the run behind its first cell; its text is the last warning.
+  ExitCode code = ExitCode::ok;
   std::vector<std::string> warnings;
 };
 
 /// What the options say, checked as far as no device is needed. Throws doorbell::Error.
 void check(const BenchOptions& options);
 
-/// Runs it. Throws doorbell::Error for what cannot be set up.
+/// Runs it. Throws doorbell::Error for what cannot be set up; what goes wrong when cells have been measured
+/// ends the run instead (stop_reason "error"), so that they are kept.
 [[nodiscard]] BenchResult run_bench(const BenchOptions& options, const measure::RunWatch& watch);
 
 }  // namespace doorbell::rdma

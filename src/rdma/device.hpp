@@ -149,6 +149,10 @@ class Device {
   [[nodiscard]] virtual std::unique_ptr<MemoryRegion> register_memory(const Region& region, u32 access) = 0;
   [[nodiscard]] virtual std::unique_ptr<QueuePairObject> create_queue_pair(const QueuePairShape& shape) = 0;
 
+  /// Bytes of host memory that such a queue pair takes: rings, records, what its initiator keeps. An estimate
+  /// where a driver lays them out.
+  [[nodiscard]] virtual u64 queue_pair_bytes(const QueuePairShape& shape) const;
+
   /// Drives queue pairs that are no rings of a WireFormat, as they stand now; null where they are, and the
   /// initiator writes them itself (QueuePairObject::memory()).
   [[nodiscard]] virtual std::unique_ptr<OpRunner> runner(const std::vector<ConnectedEnds>&,

@@ -17,6 +17,7 @@
 
 #include "measure/clock.hpp"
 #include "rdma/socket.hpp"
+#include "report/layout.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::rdma {
@@ -232,9 +233,10 @@ Json Exchange::read_message(std::string_view type, u64 until) {
 Exchange::Message Exchange::receive_any(const std::vector<std::string>& types, double limit_s) {
   const std::string expected = fmt::format("{}", fmt::join(types, "' or '"));
   Json message = read_message(expected, Wait::lasting(limit_s > 0 ? limit_s : limit_s_, stop_).until_ns);
-  const std::string got = message["type"].get<std::string>();
+  // What another process says is shown to the user of this one.
+  const std::string got = report::printable(message["type"].get<std::string>());
   if (got == "failure" && message["body"].is_string())
-    reject(fmt::format("it has failed: {}", message["body"].get<std::string>()));
+    reject(fmt::format("it has failed: {}", report::printable(message["body"].get<std::string>())));
   if (std::ranges::find(types, got) == types.end())
     reject(fmt::format("it sent '{}' where '{}' was expected", got, expected));
   return {got, std::move(message["body"])};

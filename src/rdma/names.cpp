@@ -23,6 +23,12 @@ std::string_view name(Provider p) {
   return provider_names()[static_cast<std::size_t>(p)];
 }
 
+u64 Device::queue_pair_bytes(const QueuePairShape& shape) const {
+  // A WQE and a completion of 64 bytes each, and as much again for what the driver keeps of a request.
+  constexpr u64 kRequest = 4 * 64;
+  return shape.sq_requests * (kRequest + shape.max_inline) + shape.rq_requests * kRequest;
+}
+
 measure::StatusName Device::status_names() const {
   return status_name;
 }

@@ -62,9 +62,10 @@ class PingPong {
     if (second_) second_->add_odd(*out_);
     if (!phase_.drain && !broken_ && outstanding() && mine_.succeeded > 0) {
       // Its data arrived, but who sent it never heard of that.
-      --mine_.succeeded;
+      take_back_last();
       ++out_->timed_out;
     }
+    time_last();
     out_->posted += first_ ? first_->sent() : 0;
     out_->failed += failed_;
     out_->timed_out += timed_out_;
@@ -112,13 +113,26 @@ class PingPong {
     if (!first_->look()) return false;
     const u64 at = clock_ = last_done_ = Clock::now();
     const u64 ticks = at - sent_at_;
-    if (phase_.timed) count_latency<OneLane>(mine_, bins_, to_ns(ticks) / 2);
+    time_last();
+    last_ticks_ = ticks;
+    untimed_ = phase_.timed;
     if (ticks > phase_.late_ticks) ++mine_.late;
     ++mine_.succeeded;
     waiting_ = false;
     first_->take(mine_, *out_);
     collect(*first_);
     return true;
+  }
+
+  /// Adds the last message's time to the figures: no failure of it can be told any more.
+  void time_last() {
+    if (untimed_) count_latency<OneLane>(mine_, bins_, to_ns(last_ticks_) / 2);
+    untimed_ = false;
+  }
+  /// The last message had its answer, and failed nevertheless.
+  void take_back_last() {
+    --mine_.succeeded;
+    untimed_ = false;
   }
 
   /// The other end: answers first and looks at the data then.
@@ -163,7 +177,7 @@ class PingPong {
     // The message that was under way will have no answer; or its answer came, and the failure is told only
     // now.
     ++failed_;
-    if (first_ && !waiting_ && mine_.succeeded > 0) --mine_.succeeded;
+    if (first_ && !waiting_ && mine_.succeeded > 0) take_back_last();
     waiting_ = false;
   }
 
@@ -208,6 +222,8 @@ class PingPong {
   u64 last_check_ = 0;
   u64 last_done_ = 0;
   u64 sent_at_ = 0;
+  u64 last_ticks_ = 0;    // of the last message and its answer,
+  bool untimed_ = false;  // which are not in the figures yet
   u32 idle_ = 0;
   u64 failed_ = 0;
   u64 timed_out_ = 0;

@@ -15,6 +15,7 @@ namespace doorbell::rdma {
 namespace {
 
 constexpr u64 kBufferBudget = u64{256} << 20;  // bytes of one side, where the window is ours to choose
+constexpr u64 kCeilingFrom = 64 << 10;
 constexpr u64 kBatchBytes = 256u << 10;
 constexpr u32 kMostInBatch = 64;
 constexpr u32 kLeastWindow = 16;
@@ -66,6 +67,20 @@ u32 landing_slots(Op op, Ends ends, u32 window) {
   return op == Op::write_imm && ends == Ends::remote ? 2 * window : 0;
 }
 
+bool measures_ceiling(const CellPlan& plan, const Device& device) {
+  return plan.part == Part::rate && plan.bytes >= kCeilingFrom && plan.shape.queue_pairs == 1 &&
+         device.kind() == "model";
+}
+
+u64 memory_needed(const CellPlan& plan, const Device& device) {
+  const SessionShape& s = plan.shape;
+  u64 bytes = memory_needed(s, device);
+  if (!measures_ceiling(plan, device)) return bytes;
+  for (const Place place : {s.local_memory, s.remote_memory})
+    if (place != Place::gpu) bytes += u64{plan.bytes} * (s.one_offset ? 1 : plan.window);
+  return bytes;
+}
+
 CellPlan plan_cell(const BenchOptions& o, Part part, u32 bytes) {
   CellPlan c;
   c.part = part;
@@ -83,7 +98,7 @@ CellPlan plan_cell(const BenchOptions& o, Part part, u32 bytes) {
   c.signal_every = o.signal_every != 0 ? o.signal_every : ping_pong ? kMessagesASignal : c.batch;
   c.inlined = c.bytes <= o.inline_below && o.inline_below > 0;
   c.count = o.iterations != 0 ? o.iterations : natural_count(part, c.bytes, c.window);
-  if (part == Part::rate && o.duration_s > 0) c.count = ~u64{0};
+  if (o.duration_s > 0) c.count = ~u64{0};
   c.shape = {.ends = ping_pong && o.ends == Ends::self ? Ends::pair : o.ends,
              .role = Role::initiator,
              .queue_pairs = part == Part::rate ? o.queue_pairs : 1,

@@ -25,6 +25,13 @@ struct CellPlan {
 /// OpPhase::landing for a responder that posts as many receives as its initiator has operations in flight.
 [[nodiscard]] u32 landing_slots(Op op, Ends ends, u32 window);
 
+/// Bytes of host memory that a cell takes on `device`: its session's, and where the rate is compared with
+/// copying (measures_ceiling), the buffers of that too.
+[[nodiscard]] u64 memory_needed(const CellPlan& plan, const Device& device);
+
+/// Whether a cell's rate is compared with what this machine copies. Small blocks say nothing of that.
+[[nodiscard]] bool measures_ceiling(const CellPlan& plan, const Device& device);
+
 [[nodiscard]] CellPlan plan_cell(const BenchOptions& options, Part part, u32 bytes);
 
 }  // namespace doorbell::rdma

@@ -26,6 +26,31 @@ u64 slot_bytes(u32 payload_bytes) {
   return (least + kLine - 1) / kLine * kLine;
 }
 
+QueuePairShape SessionShape::queue() const {
+  return {.sq_requests = std::max(window, requests),
+          .rq_requests = window + 1,
+          .max_inline = max_inline,
+          .queue_memory = queue_memory};
+}
+
+namespace {
+
+/// Of one end of one connection.
+u64 buffer_bytes(const SessionShape& shape, u32 slots) {
+  return slot_bytes(shape.bytes) * (shape.one_offset ? 1 : slots);
+}
+
+}  // namespace
+
+u64 memory_needed(const SessionShape& shape, const Device& device) {
+  const auto on_host = [](Place place, u64 bytes) { return place == Place::gpu ? 0 : bytes; };
+  u64 each = OpScratch::bytes(shape.window, histogram::kBuckets) + sizeof(OpStats);
+  if (shape.has_local()) each += on_host(shape.local_memory, buffer_bytes(shape, shape.window));
+  if (shape.has_remote()) each += on_host(shape.remote_memory, buffer_bytes(shape, shape.remote_slots()));
+  each += device.queue_pair_bytes(shape.queue()) * (shape.ends == Ends::pair ? 2 : 1);
+  return each * shape.queue_pairs;
+}
+
 /// One connection. Queue pairs end before the memory that they use, and memory is deregistered before
 /// it is freed.
 struct Session::Connection {
@@ -41,11 +66,7 @@ Session::Session(Device& device, std::shared_ptr<gpu::Gpu> gpu, const SessionSha
     : device_(device), gpu_(std::move(gpu)), shape_(shape) {
   const u64 slot = slot_bytes(shape.bytes);
   const u64 stride = shape.one_offset ? 0 : slot;
-  const auto buffer = [&](u32 slots) { return shape.one_offset ? slot : slot * slots; };
-  const QueuePairShape queue = {.sq_requests = std::max(shape.window, shape.requests),
-                                .rq_requests = shape.window + 1,
-                                .max_inline = shape.max_inline,
-                                .queue_memory = shape.queue_memory};
+  const QueuePairShape queue = shape.queue();
   const auto address = [&](const Region& r) {
     return shape.initiator == Initiator::gpu ? r.device() : r.host();
   };
@@ -54,9 +75,8 @@ Session::Session(Device& device, std::shared_ptr<gpu::Gpu> gpu, const SessionSha
     OpQueue q;
     q.number = n;
     q.stride = stride;
-    // An initiator alone needs no buffers of the other end, a responder none of this one.
-    if (shape.role == Role::initiator) {
-      c->local = device.allocate(shape.local_memory, buffer(shape.window));
+    if (shape.has_local()) {
+      c->local = device.allocate(shape.local_memory, buffer_bytes(shape, shape.window));
       c->local.populate();
       c->local_memory =
           device.register_memory(c->local, shape.ping_pong ? u32{access::all} : u32{access::local_write});
@@ -65,8 +85,8 @@ Session::Session(Device& device, std::shared_ptr<gpu::Gpu> gpu, const SessionSha
       q.lkey = c->local_memory->lkey();
       if (shape.ping_pong) q.local_rkey = c->local_memory->rkey();
     }
-    if (shape.ends != Ends::remote || shape.role == Role::responder) {
-      c->remote = device.allocate(shape.remote_memory, buffer(remote_slots()));
+    if (shape.has_remote()) {
+      c->remote = device.allocate(shape.remote_memory, buffer_bytes(shape, remote_slots()));
       c->remote.populate();
       c->remote_memory = device.register_memory(c->remote, access::all);
       q.remote = address(c->remote);

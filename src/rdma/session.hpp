@@ -40,10 +40,22 @@ struct SessionShape {
   Place remote_memory = Place::pageable;
   Initiator initiator = Initiator::cpu;
   ConnectionOptions connection;
+
+  /// Slots of the responder's buffers; the initiator's have `window`.
+  [[nodiscard]] u32 remote_slots() const { return landing != 0 ? landing : window; }
+  /// An initiator alone needs no buffers of the other end, a responder none of this one.
+  [[nodiscard]] bool has_local() const { return role == Role::initiator; }
+  [[nodiscard]] bool has_remote() const { return ends != Ends::remote || role == Role::responder; }
+  [[nodiscard]] QueuePairShape queue() const;
 };
 
 /// A slot's bytes: the payload rounded up so that slots share no 64-byte line.
 [[nodiscard]] u64 slot_bytes(u32 payload_bytes);
+
+/// Bytes of host memory that a Session of this shape on `device` and its runner take: the registered buffers
+/// of the ends that are in this process, the queue pairs, the working memory of the loops. What lies in a GPU
+/// is not counted.
+[[nodiscard]] u64 memory_needed(const SessionShape& shape, const Device& device);
 
 class Session {
  public:
@@ -78,7 +90,7 @@ class Session {
 
   Device& device_;
   /// Of each connection's buffers at the responder.
-  [[nodiscard]] u32 remote_slots() const { return shape_.landing != 0 ? shape_.landing : shape_.window; }
+  [[nodiscard]] u32 remote_slots() const { return shape_.remote_slots(); }
 
   std::shared_ptr<gpu::Gpu> gpu_;
   SessionShape shape_;

@@ -54,11 +54,9 @@ Json latency(const Latency& l) {
 }
 
 Json substeps(const Substeps& s) {
-  return {{"build", number(s.build)},
-          {"enqueue", number(s.enqueue)},
-          {"sq_doorbell", number(s.sq_doorbell)},
-          {"cq_poll", number(s.cq_poll)},
-          {"cq_doorbell", number(s.cq_doorbell)},
+  return {{"payload", number(s.payload)}, {"build", number(s.build)},
+          {"enqueue", number(s.enqueue)}, {"sq_doorbell", number(s.sq_doorbell)},
+          {"cq_poll", number(s.cq_poll)}, {"cq_doorbell", number(s.cq_doorbell)},
           {"total", number(s.total)}};
 }
 

@@ -5,15 +5,46 @@
 
 #include <fmt/format.h>
 
+#include <doorbell/config.hpp>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace doorbell::report {
 
+namespace {
+
+/// The bytes of the UTF-8 character at the beginning of `text`, if it is one that a terminal shows; else 0.
+/// Nothing is taken that could be written in fewer bytes, no half of a surrogate pair, and of the control
+/// characters neither C0 nor C1, which a terminal obeys like an escape.
+std::size_t shown_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<u32>(static_cast<unsigned char>(text[i])); };
+  const u32 lead = byte(0);
+  if (lead < 0x80) return lead < 0x20 || lead == 0x7f ? 0 : 1;
+  const std::size_t n = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < n) return 0;
+  u32 code = lead & (0x7fu >> n);
+  for (std::size_t i = 1; i < n; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+    code = code << 6 | (byte(i) & 0x3f);
+  }
+  constexpr std::array<u32, 5> kLeast = {0, 0, 0xa0, 0x800, 0x10000};
+  const bool surrogate = code >= 0xd800 && code <= 0xdfff;
+  return code < kLeast[n] || code > 0x10ffff || surrogate ? 0 : n;
+}
+
+}  // namespace
+
 std::string printable(std::string_view text) {
-  std::string out(text);
-  std::ranges::replace_if(
-      out, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, '?');
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t n = shown_bytes(text);
+    if (n > 0) out += text.substr(0, n);
+    else out += '?';
+    text.remove_prefix(std::max<std::size_t>(n, 1));
+  }
   return out;
 }
 

@@ -11,7 +11,8 @@
 
 namespace doorbell::report {
 
-/// Control characters as '?': a device's name must not move the cursor of the terminal that shows it.
+/// Text from elsewhere, for a terminal: what a device or another process calls itself must not move the
+/// cursor. Each byte of a control character (C0, DEL, C1) or of what is not UTF-8 becomes '?'.
 [[nodiscard]] std::string printable(std::string_view text);
 
 /// Four significant digits, three below 1, whole from a thousand on: "12345", "123.4", "0.0831"; "-" for what

@@ -35,7 +35,7 @@ struct Metrics {
 
 /// Mean ns per operation of each part of its life; empty where it was not measured.
 struct Substeps {
-  std::optional<double> build, enqueue, sq_doorbell, cq_poll, cq_doorbell, total;
+  std::optional<double> payload, build, enqueue, sq_doorbell, cq_poll, cq_doorbell, total;
 };
 
 /// Verification counts are in I/Os (an I/O of many blocks counts once, by its first bad block).

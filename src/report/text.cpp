@@ -84,6 +84,7 @@ std::string substeps_line(const Substeps& s) {
   const auto add = [&](const char* name, const std::optional<double>& ns) {
     if (ns) parts.push_back(fmt::format("{} {}", name, digits(*ns)));
   };
+  add("payload", s.payload);
   add("build", s.build);
   add("enqueue", s.enqueue);
   add("SQ doorbell", s.sq_doorbell);

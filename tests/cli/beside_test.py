@@ -95,6 +95,16 @@ class Beside(OnDisk):
         self.assertIn("install", done.stderr)
 
 
+    def test_what_a_failing_fio_says_is_no_command_to_the_terminal(self):
+        fio = self.folder / "fio"
+        fio.write_text("#!/bin/sh\nprintf 'fio \\033[31mred\\302\\233\\n' >&2\n", encoding="ascii")
+        fio.chmod(0o755)
+        done = subprocess.run([DOORBELL, "nvme", *self.on_file(*READ, *SHORT, "--beside", "fio")], text=True,
+                              capture_output=True, timeout=60, env={**os.environ, "PATH": f"{self.folder}:/usr/bin:/bin"})
+        self.assertIn("fio ?[31mred??", done.stdout)
+        self.assertNotIn("\033", done.stdout + done.stderr)
+
+
 @unittest.skipUnless(shutil.which("fio"), "fio is not installed")
 class Fio(OnDisk):
     def setUp(self):

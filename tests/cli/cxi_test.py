@@ -87,6 +87,7 @@ class Cxi(unittest.TestCase):
         done = run("--device", "cxi7")
         self.assertEqual(done.returncode, 77, done.stderr)
         self.assertIn("libcxi", done.stderr)
+        self.assertIn("--device cxi7", done.stderr)
 
     def test_faults_end_with_2(self):
         common = ["--size", "256", "--measure", "rate", "--iterations", "2000"]
@@ -98,6 +99,17 @@ class Cxi(unittest.TestCase):
         self.assertEqual(document["stop_reason"], "timeout")
         cell, = document["cells"]
         self.assertEqual(cell["errors"]["timeout"], cell["model"]["injected"]["drop"])
+
+    def test_a_removed_device_is_injected_and_found_once(self):
+        for measure in ("latency", "both"):
+            document = self.result("--fault", "removal=0.05", "--measure", measure, "--size", "64", *SMALL, code=2)
+            self.assertEqual(document["stop_reason"], "removed")
+            cell = document["cells"][-1]
+            self.assertEqual((cell["model"]["injected"]["removal"], cell["errors"]["removal"]), (1, 1), measure)
+
+    def test_a_time_below_the_clocks_resolution_ends(self):
+        for cell in self.result("--size", "64", "--warmup", "0.0000000001", *SMALL)["cells"]:
+            self.assertEqual(cell["metrics"]["ops"], 200)
 
     def test_ctrl_c_leaves_a_valid_partial_result(self):
         with subprocess.Popen([DOORBELL, "cxi", "--measure", "rate", "--duration", "60", "--warmup", "0", "--json", str(self.json)],

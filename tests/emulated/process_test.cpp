@@ -91,6 +91,11 @@ TEST_F(Impostor, ItsLastWordsAreReported) {
   EXPECT_FALSE(says(e, "first")) << e.what();
 }
 
+TEST_F(Impostor, ItsLastWordsDoNotReachTheTerminalAsCommands) {
+  const Error e = refusal(script("printf 'red \\033[31m, \\302\\233 and \\377\\n' >&2; exit 1"));
+  EXPECT_TRUE(says(e, "red ?[31m, ?? and ?")) << e.what();
+}
+
 TEST_F(Impostor, ThatHangsIsGivenUpAndKilled) {
   // With a child of its own, which has to go as well.
   const std::string path = script("sleep 600 & echo $! >" + folder_ + "/child; wait");

@@ -68,7 +68,7 @@ void check_doorbell(u64 word) {
   u64 rung = word;
   u32 record[4] = {};
   QueuePairMemory m;
-  m.qpn = v.id;
+  m.qpn = m.handle = v.id;
   m.qp_record = record;
   m.sq_doorbell = &rung;
   RingPosition at;

@@ -21,7 +21,7 @@ struct Registers {
     m.qp_record = state;
     m.sq_doorbell = m.rq_doorbell = &doorbell;
     m.qpn = number32(in, "qpn");
-    EXPECT_EQ(in("qp_handle"), m.qpn);
+    m.handle = number32(in, "qp_handle");
     return m;
   }
   /// The register's first dword; the other is not this queue's.
@@ -55,7 +55,7 @@ void encode_receive(const json& vector) {
   EXPECT_EQ(registers.state[0] | registers.state[1] | registers.state[3], 0u);
   EXPECT_EQ(registers.dword0(), expect.text("uar_dword0_le32"));
   EXPECT_EQ(Ernic::decode_doorbell(registers.doorbell).queue, DoorbellValue::Queue::receive);
-  EXPECT_EQ(Ernic::decode_doorbell(registers.doorbell).id, m.qpn);
+  EXPECT_EQ(Ernic::decode_doorbell(registers.doorbell).id, m.handle);
   in.expect_all_used("inputs");
   expect.expect_all_used("expect");
 }
@@ -80,7 +80,7 @@ void encode(const json& vector) {
   EXPECT_EQ(registers.state[1] | registers.state[2] | registers.state[3], 0u);
   EXPECT_EQ(registers.dword0(), expect.text("uar_dword0_le32"));
   EXPECT_EQ(Ernic::decode_doorbell(registers.doorbell).queue, DoorbellValue::Queue::send);
-  EXPECT_EQ(Ernic::decode_doorbell(registers.doorbell).id, m.qpn);
+  EXPECT_EQ(Ernic::decode_doorbell(registers.doorbell).id, m.handle);
   in.expect_all_used("inputs");
   expect.expect_all_used("expect");
 }

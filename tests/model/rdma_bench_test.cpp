@@ -6,8 +6,10 @@
 
 #include "rdma/bench.hpp"
 
+#include <doorbell/error.hpp>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 
 #include "rdma_refused.hpp"
@@ -155,6 +157,81 @@ TEST_P(Each, ByTime) {
   ASSERT_EQ(r.cells.size(), 2u);
   EXPECT_EQ(r.cells[1].repeats.size(), 2u);
   EXPECT_NEAR(r.cells[1].metrics.elapsed_s, 0.05, 0.04);
+}
+
+TEST_P(Each, EveryPartGoesByTimeWhereThereIsATime) {
+  BenchOptions o = usual(GetParam());
+  o.sizes = {64};
+  o.iterations = 1;
+  o.duration_s = 0.2;
+  for (const bool ping_pong : {false, true}) {
+    o.latency = o.rate = !ping_pong;
+    o.ping_pong = ping_pong;
+    const BenchResult r = run_bench(o, {});
+    EXPECT_FALSE(r.failed);
+    for (const report::Cell& cell : r.cells) EXPECT_GT(cell.metrics.ops, 1u) << cell.cell.dump();
+  }
+}
+
+TEST(Rdma, ATimeShorterThanATickIsATime) {
+  BenchOptions o = usual(Provider::mlx5);
+  o.iterations = 1;
+  o.warmup_s = 1e-10;
+  EXPECT_FALSE(run_bench(o, {}).failed);
+  o.duration_s = 1e-10;
+  EXPECT_FALSE(run_bench(o, {}).failed);
+}
+
+TEST(Rdma, StepsOfAnOperation) {
+  BenchOptions o = usual(Provider::mlx5);
+  o.sizes = {65536};
+  o.iterations = 20;
+  o.substeps = o.ping_pong = true;
+  const BenchResult r = run_bench(o, {});
+  ASSERT_EQ(r.cells.size(), 3u);
+  for (const report::Cell& cell : r.cells) {
+    SCOPED_TRACE(cell.cell.dump());
+    const report::Substeps& s = cell.substeps_ns;
+    EXPECT_FALSE(s.enqueue || s.cq_doorbell) << "no steps of their own";
+    if (cell.cell.at("part") == "ping-pong") {
+      EXPECT_FALSE(s.payload || s.build || s.total) << "its messages overlap";
+      continue;
+    }
+    ASSERT_TRUE(s.payload && s.build && s.sq_doorbell && s.cq_poll && s.total);
+    EXPECT_GT(*s.payload, 0);
+    EXPECT_LE(*s.build + *s.sq_doorbell + *s.cq_poll, *s.total);
+  }
+}
+
+/// A device that is there for the first cells only.
+std::unique_ptr<Device> open_twice(const DeviceRequest& request) {
+  static u32 opened = 0;
+  if (++opened % 3 == 0) throw Error("the NIC", "it was pulled out", "put it back", ExitCode::absent);
+  return open_device(request);
+}
+
+TEST(Rdma, WhatWasMeasuredIsKeptWhenALaterCellFails) {
+  BenchOptions o = usual(Provider::mlx5);
+  o.iterations = 10;
+  o.latency = false;
+  o.sizes = {8, 16, 32, 64};
+  o.open = open_twice;
+  const BenchResult r = run_bench(o, {});
+  ASSERT_EQ(r.cells.size(), 2u);
+  EXPECT_EQ(r.cells[1].metrics.ops, 10u);
+  EXPECT_EQ(r.stop_reason, "error");
+  EXPECT_FALSE(r.failed);
+  EXPECT_EQ(r.code, ExitCode::absent);
+  ASSERT_FALSE(r.warnings.empty());
+  EXPECT_EQ(r.warnings.back(), "the NIC: it was pulled out; put it back");
+}
+
+TEST(Rdma, WithoutACellAnErrorIsAnError) {
+  BenchOptions o = usual(Provider::mlx5);
+  o.open = [](const DeviceRequest&) -> std::unique_ptr<Device> {
+    throw Error("the NIC", "it is not here", "", ExitCode::absent);
+  };
+  EXPECT_THROW((void)run_bench(o, {}), Error);
 }
 
 TEST(Rdma, Refusals) {

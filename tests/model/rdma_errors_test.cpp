@@ -315,6 +315,7 @@ TYPED_TEST(RdmaErrors, DoorbellsOfOthersAreIgnored) {
   auto& a = this->p->a;
   QueuePairMemory foreign = a.m;
   foreign.qpn += 5;
+  foreign.handle += 5;
   const u32 mark = a.post(request(Op::write, this->near, this->far, 8));
   (void)mark;
   const u64 other = TypeParam::sq_doorbell_word(request(Op::write, this->near, this->far, 8), a.sq, foreign);
@@ -323,6 +324,28 @@ TYPED_TEST(RdmaErrors, DoorbellsOfOthersAreIgnored) {
   EXPECT_FALSE(a.cq.wait(0.01));
   a.ring();
   ASSERT_TRUE(a.cq.wait());
+}
+
+TEST(ErnicErrors, ADoorbellNamesTheQueuePairByItsHandle) {
+  Rig<Ernic> rig;
+  Memory near(*rig.device, 4096), far(*rig.device, 4096);
+  auto q = rig.loop();
+  ASSERT_NE(q.m.handle, q.m.qpn);
+  EXPECT_EQ(q.run(request(Op::write, near, far, 8)), Status::ok);
+  EXPECT_EQ(rig.counter("invalid_doorbell_values"), 0u);
+  // By its number nobody is meant, on either side.
+  QueuePairMemory numbered = q.m;
+  numbered.handle = q.m.qpn;
+  (void)q.post(request(Op::write, near, far, 8));
+  Ernic::ring_sq(numbered, q.sq, q.word);
+  ASSERT_TRUE(eventually([&] { return rig.counter("invalid_doorbell_values") == 1; }));
+  EXPECT_FALSE(q.cq.wait(0.01));
+  q.ring();
+  ASSERT_TRUE(q.cq.wait());
+  // Receives are looked for when a message has none.
+  Ernic::ring_rq(numbered, q.rq);
+  (void)q.submit(request(Op::send, near, far, 8));
+  ASSERT_TRUE(eventually([&] { return rig.counter("invalid_doorbell_values") == 2; }));
 }
 
 TYPED_TEST(RdmaErrors, AWqeThatIsNone) {

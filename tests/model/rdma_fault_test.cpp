@@ -138,6 +138,7 @@ TEST_P(Faults, TheDeviceGoesAway) {
   EXPECT_TRUE(r.result.failed);
   EXPECT_EQ(r.result.stop_reason, "removed");
   EXPECT_EQ(r.error("removal"), 1u);
+  EXPECT_EQ(r.injected(Fault::removal), 1u);
   EXPECT_EQ(r.error("identity"), 0u);
 }
 

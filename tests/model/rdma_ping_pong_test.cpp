@@ -141,7 +141,20 @@ TEST_P(PingPongs, ErrorStatusStopsItAndTheNextRepeatRecovers) {
     EXPECT_EQ(cell.errors.at("completion"), injected(cell, Fault::error));
     EXPECT_EQ(cell.errors.at("identity"), 0u);
     EXPECT_EQ(cell.errors.at("timeout"), 0u);
+    // Also where the answer had come before the failure was told.
+    EXPECT_EQ(cell.metrics.latency_ns.count, cell.metrics.ops);
   }
+}
+
+TEST_P(PingPongs, AMessageThatFailedIsInNoFigure) {
+  // The answer comes before the completion of what it answers: only that is told to have failed, late.
+  BenchOptions o = faulty(GetParam(), Op::write, Fault::drop, 1);
+  o.iterations = 1;
+  o.timeout_s = 0.3;
+  const BenchResult r = run_bench(o, {});
+  EXPECT_EQ(r.cells.at(0).errors.at("timeout"), 1u);
+  EXPECT_EQ(r.cells.at(0).metrics.ops, 0u);
+  EXPECT_EQ(r.cells.at(0).metrics.latency_ns.count, 0u);
 }
 
 TEST_P(PingPongs, CompletionsThatComeTwiceOrNever) {
@@ -170,6 +183,7 @@ TEST_P(PingPongs, WithoutAnyCompletionThereIsNoRoomAtLast) {
   EXPECT_TRUE(r.failed);
   EXPECT_EQ(r.stop_reason, "timeout");
   EXPECT_LE(r.cells.at(0).metrics.ops, 32u);  // twice as many as ask for one completion
+  EXPECT_EQ(r.cells.at(0).metrics.latency_ns.count, r.cells.at(0).metrics.ops);
   EXPECT_EQ(r.cells.at(0).errors.at("identity"), 0u);
 }
 

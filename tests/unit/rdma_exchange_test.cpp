@@ -176,6 +176,17 @@ TEST(RdmaExchange, AFailureIsToldToTheOtherEnd) {
   expect_error([&] { (void)p.client->receive("endpoints"); }, "it has failed: no such device");
 }
 
+TEST(RdmaExchange, WhatTheOtherEndSaysIsNoCommandToTheTerminal) {
+  Pair p;
+  p.server->fail(
+      "gone\x1b[2J\nand \xc2\x9b"
+      "1m \xc3\xa9");
+  expect_error([&] { (void)p.client->receive("endpoints"); }, "it has failed: gone?[2J?and ??1m \xc3\xa9");
+  Pair q;
+  q.server->send("\x1b[2J", Json::object());
+  expect_error([&] { (void)q.client->receive("endpoints"); }, "it sent '?[2J' where");
+}
+
 TEST(RdmaExchange, SilenceEndsWithTheDeadline) {
   Pair p(0.2);
   const u64 begin = wall_ns();
@@ -325,12 +336,12 @@ TEST(RdmaExchange, NamesOfSockets) {
   EXPECT_EQ(parse_connect("[fe80::1%eth0]").text(), "[fe80::1%eth0]:18515");
   EXPECT_EQ(parse_connect("[::1]:99").text(), "[::1]:99");
   EXPECT_EQ(parse_listen("18515").text(), "18515");
-  EXPECT_EQ(parse_listen("10.9.0.1:7").text(), "10.9.0.1:7");
+  EXPECT_EQ(parse_listen("192.0.2.1:7").text(), "192.0.2.1:7");
   EXPECT_EQ(parse_listen("[::]:7").text(), "[::]:7");
   for (const char* bad :
        {"", ":5", "a:", "a:0", "a:65536", "a:5x", "a:5:6", "::1", "[::1", "[::1]x", "[::1]:"})
     EXPECT_THROW((void)parse_connect(bad), Error) << bad;
-  for (const char* bad : {"", "host", "10.9.0.1", "a:", "65536", "-1", "5x", "[::]", "::1"})
+  for (const char* bad : {"", "host", "192.0.2.1", "a:", "65536", "-1", "5x", "[::]", "::1"})
     EXPECT_THROW((void)parse_listen(bad), Error) << bad;
 }
 

@@ -444,7 +444,8 @@ TEST(ErnicFormat, IndicesRunToTwiceTheDepth) {
   QueuePairMemory m;
   m.qp_record = state;
   m.sq_doorbell = m.rq_doorbell = &doorbell;
-  m.qpn = 0x41;
+  m.qpn = 0x42;
+  m.handle = 0x41;
   RingPosition at;
   at.units = 64;
   for (const u32 running : {0u, 63u, 64u, 127u, 128u, 0xffffffffu}) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
 #include <vector>
 
 #include "rdma/op_work.hpp"
@@ -54,6 +55,11 @@ class SendLoop : public testing::Test {
     provider_.complete_sent(0, status);
     for (u32 i = 1; i < kWindow; ++i) provider_.complete_sent(i, IBV_WC_WR_FLUSH_ERR);
   }
+  /// Operations in the latency buckets.
+  u64 binned() {
+    const u64* const bins = Work::carve(scratch_.data(), kWindow).bins;
+    return std::accumulate(bins, bins + histogram::kBuckets, u64{0});
+  }
   std::map<Status, u64> statuses() const {
     std::map<Status, u64> all;
     for (const auto& s : stats_.statuses)
@@ -92,11 +98,177 @@ TEST_F(SendLoop, ARequestThatSucceedsDoesNotHideItsFlushedReceive) {
   EXPECT_EQ(statuses(), (std::map<Status, u64>{{Status::flushed, 1}}));
 }
 
+TEST_F(SendLoop, OnlyWhatSucceededIsInTheLatencies) {
+  run(
+      [&] {
+        provider_.complete_received(0, IBV_WC_SUCCESS);
+        for (u32 i = 1; i < kWindow; ++i) provider_.complete_received(i, IBV_WC_WR_FLUSH_ERR);
+      },
+      [&] {
+        provider_.complete_sent(0);
+        provider_.complete_sent(1, IBV_WC_REM_OP_ERR);
+        for (u32 i = 2; i < kWindow; ++i) provider_.complete_sent(i, IBV_WC_WR_FLUSH_ERR);
+      });
+  EXPECT_EQ(stats_.succeeded, 1u);
+  EXPECT_EQ(stats_.failed, kWindow - 1);
+  EXPECT_EQ(stats_.timed, 1u);
+  EXPECT_EQ(binned(), 1u);
+}
+
+TEST_F(SendLoop, WhereNothingSucceededThereIsNoLatency) {
+  run(
+      [&] {
+        for (u32 i = 0; i < kWindow; ++i) provider_.complete_received(i, IBV_WC_WR_FLUSH_ERR);
+      },
+      [&] { fail_requests(IBV_WC_REM_OP_ERR); });
+  EXPECT_EQ(stats_.failed, kWindow);
+  EXPECT_EQ(stats_.timed, 0u);
+  EXPECT_EQ(stats_.sum_ns, 0u);
+  EXPECT_EQ(binned(), 0u);
+}
+
 TEST_F(SendLoop, AReceiveTellsWhatOnlyItKnows) {
   run([&] { provider_.complete_received(0, IBV_WC_LOC_LEN_ERR); },
       [&] { fail_requests(IBV_WC_REM_INV_REQ_ERR); });
   EXPECT_EQ(stats_.failed, kWindow);
   EXPECT_EQ(statuses(), (std::map<Status, u64>{{Status::local_length, 1}, {Status::flushed, kWindow - 1}}));
+}
+
+// --- sub-steps ----------------------------------------------------------------------------------------
+
+constexpr u64 kPayload = 1'000'000, kBuild = 100, kRing = 10, kPoll = 1;
+
+/// Time that passes only where a step says so. Payloads are made between the two readings that follow when a
+/// queue was asked for its room.
+struct StepClock {
+  static inline u64 ticks = 0;
+  static inline u32 readings_left = 0;
+  static u64 now() {
+    if (readings_left > 0) --readings_left;
+    return ticks;
+  }
+  static u64 wall_ns() { return ticks; }
+};
+
+/// A lane whose work on payloads takes time.
+struct SlowLane : OneLane {
+  [[nodiscard]] u32 lane() const {
+    if (StepClock::readings_left > 0) StepClock::ticks += kPayload;
+    return 0;
+  }
+};
+
+/// Each of its steps takes its own time.
+class SlowQueue : public VerbsQueuePair {
+ public:
+  using VerbsQueuePair::VerbsQueuePair;
+  [[nodiscard]] u32 room() const {
+    StepClock::readings_left = 2;
+    return VerbsQueuePair::room();
+  }
+  template <class Build>
+  void post(const SlowLane& lane, u32 n, Build build) {
+    StepClock::ticks += kBuild * n;
+    VerbsQueuePair::post(lane, n, build);
+  }
+  u32 ring(const SlowLane& lane) {
+    StepClock::ticks += kRing;
+    return VerbsQueuePair::ring(lane);
+  }
+  Polled poll(const SlowLane& lane, u32 most) {
+    StepClock::readings_left = 0;
+    StepClock::ticks += kPoll;
+    return VerbsQueuePair::poll(lane, most);
+  }
+};
+
+class StepLoop : public testing::Test {
+ protected:
+  using Loop = OpLoop<SlowLane, StepClock, true, SlowQueue>;
+  static constexpr u32 kCount = 3 * kWindow;
+
+  StepLoop() {
+    StepClock::ticks = 1;
+    phase_.op = Op::write;
+    phase_.verify = true;
+    phase_.bytes = 64;
+    phase_.window = kWindow;
+    phase_.batch = 2;
+    phase_.timeout_ticks = 1000 * kPayload;
+    phase_.late_ticks = phase_.timeout_ticks;
+    phase_.check_ticks = 1;
+    queue_.local = memory_;
+    queue_.stride = 64;
+    queue_.count = kCount;
+    state_.own = provider_.state(2 * kWindow);
+  }
+
+  /// Runs until the loop ends; `answer` is called with the requests that have been sent.
+  template <class Answer>
+  void run(Answer answer) {
+    const SlowLane lane;
+    Loop loop(lane, phase_, queue_, state_, carve_op_scratch(scratch_.data(), kWindow, histogram::kBuckets),
+              &stats_);
+    while (loop.step(lane)) answer(provider_.sent.size());
+    loop.finish(lane);
+  }
+  [[nodiscard]] u64 steps() const {
+    return stats_.build_ticks + stats_.enqueue_ticks + stats_.sq_doorbell_ticks + stats_.cq_poll_ticks;
+  }
+
+  MadeUpProvider provider_;
+  alignas(64) u8 memory_[kWindow * 64] = {};
+  std::vector<u64> scratch_ = std::vector<u64>(OpScratch::bytes(kWindow, histogram::kBuckets) / 8 + 1);
+  OpPhase phase_;
+  OpQueue queue_;
+  OpState<VerbsQueuePair::State> state_;
+  OpStats stats_;
+};
+
+TEST_F(StepLoop, ThePayloadIsAStepOfItsOwn) {
+  std::size_t answered = 0;
+  run([&](std::size_t sent) {
+    for (; answered < sent; ++answered) provider_.complete_sent(answered);
+  });
+  EXPECT_EQ(stats_.succeeded, kCount);
+  EXPECT_GE(stats_.payload_ticks, kCount / 2 * kPayload);
+  // No payload is part of what follows it, nor of an operation's own time.
+  EXPECT_EQ(stats_.payload_ticks % kPayload, 0u);
+  EXPECT_EQ(stats_.build_ticks, kCount * kBuild);
+  EXPECT_EQ(stats_.sq_doorbell_ticks, kCount / 2 * kRing);
+  EXPECT_GT(stats_.cq_poll_ticks, 0u);
+  EXPECT_LE(stats_.cq_poll_ticks, stats_.polls * kPoll);
+  EXPECT_LE(steps(), stats_.total_ticks);
+}
+
+TEST_F(StepLoop, TheStepsAreNeverMoreThanTheTotalAlsoWhereOperationsFail) {
+  // One succeeds at once; the others wait long for their errors.
+  u32 rounds = 0;
+  run([&](std::size_t sent) {
+    if (++rounds == 1) provider_.complete_sent(0);
+    if (rounds != 200) return;
+    provider_.complete_sent(1, IBV_WC_REM_OP_ERR);
+    for (std::size_t i = 2; i < sent; ++i) provider_.complete_sent(i, IBV_WC_WR_FLUSH_ERR);
+  });
+  EXPECT_EQ(stats_.succeeded + stats_.failed, stats_.posted);
+  EXPECT_LE(steps(), stats_.total_ticks);
+}
+
+TEST_F(StepLoop, TheStepsAreNeverMoreThanTheTotalAlsoWhereOperationsTimeOut) {
+  phase_.timeout_ticks = 500;
+  run([](std::size_t) {});
+  EXPECT_GT(stats_.timed_out, 0u);
+  EXPECT_GT(stats_.cq_poll_ticks, 0u);
+  EXPECT_LE(steps(), stats_.total_ticks);
+}
+
+TEST_F(StepLoop, TheStepsAreNeverMoreThanTheTotalAlsoWhereTheDeviceGoesAway) {
+  u32 alive = 1, rounds = 0;
+  phase_.alive = &alive;
+  run([&](std::size_t) { alive = ++rounds < 50 ? 1 : 0; });
+  EXPECT_EQ(stats_.stop, StopReason::removed);
+  EXPECT_GT(stats_.aborted, 0u);
+  EXPECT_LE(steps(), stats_.total_ticks);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "report/environment.hpp"
 #include "report/file.hpp"
 #include "report/json.hpp"
+#include "report/layout.hpp"
 #include "report/text.hpp"
 #include "report/tool.hpp"
 #include "report/verdict.hpp"
@@ -273,6 +274,38 @@ TEST(Text, UnverifiedDataIsSaidLoudly) {
   c.verify.checked = 10;
   c.verify.checked_bytes = 640;
   EXPECT_NE(to_text(c).find("verified 10 I/Os (640 B, sample=0.1): 0 corrupt"), std::string::npos);
+}
+
+TEST(Printable, LeavesTextAndNothingThatATerminalObeys) {
+  for (const char* kept : {"", "plain ~ text", "caf\xc3\xa9", "\xc2\xa0", "\xe2\x82\xac", "\xf0\x9f\x94\x94",
+                           "\xed\x9f\xbf", "\xee\x80\x80", "\xf4\x8f\xbf\xbf"})
+    EXPECT_EQ(printable(kept), kept);
+  const std::pair<const char*, const char*> cases[] = {
+      {"\x1b[2J", "?[2J"},
+      {"a\r\n\tb\x7f", "a???b?"},
+      {"\xc2\x9b"
+       "2J",
+       "??2J"},                      // CSI, as UTF-8
+      {"\xc2\x80\xc2\x9f", "????"},  // the first and the last of C1
+      {"\x9b"
+       "2J",
+       "?2J"},        // CSI, as a byte
+      {"\xc3", "?"},  // ends too early
+      {"\xe2\x82", "??"},
+      {"\xe2\x82z", "??z"},
+      {"\xc3\xc3\xa9", "?\xc3\xa9"},
+      {"\x80", "?"},       // begins nothing
+      {"\xc0\x9b", "??"},  // ESC, written too long
+      {"\xe0\x80\x9b", "???"},
+      {"\xe0\x82\x9b", "???"},  // CSI, written too long
+      {"\xf0\x80\x80\x9b", "????"},
+      {"\xed\xa0\x80", "???"},       // half of a surrogate pair
+      {"\xf4\x90\x80\x80", "????"},  // past the last character
+      {"\xf8\x88\x80\x80\x80", "?????"},
+      {"\xff", "?"},
+  };
+  for (const auto& [said, shown] : cases) EXPECT_EQ(printable(said), shown);
+  EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a?b");
 }
 
 TEST(Text, ColumnsLineUp) {

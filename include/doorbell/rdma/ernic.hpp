@@ -81,7 +81,7 @@ struct Ernic {
   /// Only the first dword: the one behind it is another register.
   DOORBELL_INLINE static void ring_sq(const QueuePairMemory& m, const RingPosition& next, u64) {
     store_release(&m.qp_record[kSendTail], ring_index(next));
-    store_release(reinterpret_cast<u32*>(m.sq_doorbell), (m.qpn & kHandle) | kSendBit);
+    store_release(reinterpret_cast<u32*>(m.sq_doorbell), (m.handle & kHandle) | kSendBit);
   }
 
   [[nodiscard]] DOORBELL_INLINE static Word16 receive_part(const ReceiveRequest& rr, const RingPosition& at,
@@ -91,7 +91,7 @@ struct Ernic {
   }
   DOORBELL_INLINE static void ring_rq(const QueuePairMemory& m, const RingPosition& next) {
     store_release(&m.qp_record[kReceiveTail], ring_index(next));
-    store_release(reinterpret_cast<u32*>(m.rq_doorbell), (m.qpn & kHandle) | kReceiveBit);
+    store_release(reinterpret_cast<u32*>(m.rq_doorbell), (m.handle & kHandle) | kReceiveBit);
   }
 
   [[nodiscard]] DOORBELL_INLINE static Word16 cqe_initial(u32) { return {}; }

@@ -41,6 +41,8 @@ struct QueuePairMemory {
   u32 recv_cq_entries = 0;
   u32 track_entries = 0;  ///< a power of two above sq_requests (Mark::serial) or sq_units (Mark::unit)
   u32 qpn = 0;
+  /// What doorbells name the queue pair by, where that is not its number (ernic): the device hands it out.
+  u32 handle = 0;
   u32 cqn = 0;
   u32 recv_cqn = 0;
   u32 mtu = 1024;

@@ -161,8 +161,8 @@ class OpLoop {
       // What the receives let in later, where data does not wait for a receive.
       else payload_.poison(warp, posted_ + (phase_->landing != 0 ? phase_->peer_window : 0), n, slot_of);
     }
+    if constexpr (Substeps) mine_.payload_ticks += Clock::now() - begin;
     if (receives_) post_receives(warp, n);
-    const u64 prepared = Substeps ? Clock::now() : 0;
     const u64 at = now(warp);
     clock_ = at;
     for (u32 i = warp.lane(); i < n; i += Warp::size) s_.posted_at[slot_of(i)] = at;
@@ -172,11 +172,11 @@ class OpLoop {
       mine_.register_writes += own_.ring(warp);
       ++mine_.sq_doorbells;
       if constexpr (Substeps) {
-        mine_.enqueue_ticks += posted - at;
+        // Requests are built in the ring itself: to store them is no step of its own.
+        mine_.build_ticks += posted - at;
         mine_.sq_doorbell_ticks += Clock::now() - posted;
       }
     }
-    if constexpr (Substeps) mine_.build_ticks += prepared - begin;
     post_slot_ = slot_of(n);
     posted_ += n;
     first_look_ = kPaced && in_flight() == 1;
@@ -347,6 +347,7 @@ class OpLoop {
         else ++mine_.failed;
         if (ticks > phase_->late_ticks) ++mine_.late;
         if (ok && phase_->timed) count_latency<Warp>(mine_, s_.bins, to_ns(ticks));
+        if constexpr (Substeps) mine_.total_ticks += ticks;
         if (!ok) s_.state[slot] = 0;
       }
       good |= warp.ballot(ok) << base;
@@ -397,7 +398,7 @@ class OpLoop {
     if ((word & 2) != 0) {
       stop_posting(StopReason::removed);
       aborted_ += in_flight();
-      done_ = posted_;
+      give_up(warp);
       return;
     }
     if (in_flight() == 0) return;
@@ -407,8 +408,18 @@ class OpLoop {
     if (!requests_ && last_done_ > oldest) oldest = last_done_;
     if (at - oldest < phase_->timeout_ticks) return;
     timed_out_ += requests_ ? in_flight() : 0;
-    done_ = posted_;
+    give_up(warp);
     stop_posting(StopReason::timeout);
+  }
+
+  /// Waits no longer for what is in flight.
+  DOORBELL_INLINE void give_up(const Warp& warp) {
+    if constexpr (Substeps) {
+      const u64 at = now(warp);
+      for (u32 i = warp.lane(); i < in_flight(); i += Warp::size)
+        mine_.total_ticks += at - s_.posted_at[slot_after(done_slot_, i)];
+    }
+    done_ = posted_;
   }
 
   const OpPhase* phase_;

@@ -163,7 +163,7 @@ struct DoorbellValue {
   /// by_register: the value does not say; which register it was written to does (ionic).
   enum class Queue { send, receive, completion, arm, by_register, unknown };
   Queue queue = Queue::unknown;
-  u32 id = 0;     ///< QPN or CQN
+  u32 id = 0;     ///< QPN or CQN; ernic: the queue pair's handle
   u32 index = 0;  ///< the new position, in the format's units; 0 where the record in memory has it
   u32 epoch = 0;
 };

@@ -55,7 +55,7 @@ LibcxiLibrary load(const std::string& device) {
   try {
     return {};
   } catch (const Error& e) {
-    throw CallError(Call::open, ELIBACC, fmt::format("CXI device {}: {}", device, e.what()), e.hint(),
+    throw CallError(Call::open, ELIBACC, fmt::format("--device {}: {}", device, e.what()), e.hint(),
                     ExitCode::absent);
   }
 }
@@ -74,7 +74,7 @@ libcxi::Device* open_device(const LibcxiContext& c) {
   if (rc == 0) return device;
   const int code = rc < 0 ? -rc : rc;
   const bool absent = code == ENOENT || code == ENODEV || code == ENXIO;
-  throw CallError(Call::open, code, fmt::format("CXI device {}", c.name),
+  throw CallError(Call::open, code, fmt::format("--device {}", c.name),
                   absent ? devices_here() : fmt::format("it needs /dev/{}, readable and writable", c.name),
                   absent ? ExitCode::absent : ExitCode::usage);
 }

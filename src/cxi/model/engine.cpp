@@ -108,7 +108,8 @@ bool Engine::poll() {
 /// Takes commands of one queue, if there are any.
 bool Engine::serve(WorkQueue& q) {
   const bool heard = hear(q);
-  if (q.stopped || q.read32 == 2 * q.write) return heard;
+  // A command that came through a window may have been the device's last.
+  if (removed_ || q.stopped || q.read32 == 2 * q.write) return heard;
   if (q.ready_ns > 0) {
     if (q.ready_ns > now()) return heard;
     q.ready_ns = 0;
@@ -175,7 +176,7 @@ void Engine::apply(WorkQueue& q, u64 doorbell) {
 
 /// Takes a low-latency window that was written at the place which comes next.
 bool Engine::take_window(WorkQueue& q) {
-  if (q.stopped) return false;
+  if (removed_ || q.stopped) return false;
   const u32 slot = q.write;
   const bool odd = (slot & 1) != 0;
   const u32 next = slot + 1 == q.slots ? kStatusSlots : slot + 1;

@@ -143,8 +143,8 @@ void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
     fault = faults_.draw(q.qid, serial, direction);
   }
   if (fault == Fault::removal) {
-    faults_.count(fault);
-    shared_.removed.store(true, std::memory_order_release);
+    // A device goes away once, also when two engines draw that in the same moment.
+    if (!shared_.removed.exchange(true, std::memory_order_acq_rel)) faults_.count(fault);
     return;
   }
   Outcome out;

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "measure/clock.hpp"
+#include "report/layout.hpp"
 
 namespace doorbell::nvme {
 
@@ -229,7 +230,8 @@ std::string QemuProcess::last_words() {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::string line = text.substr(at, end - at);
     // The remote machine has no MSI-X: said at every start, and no complaint.
-    if (!line.empty() && line.find("MSI-X is not supported") == std::string::npos) last = line;
+    if (!line.empty() && line.find("MSI-X is not supported") == std::string::npos)
+      last = report::printable(line);
     at = end + 1;
   }
   // The socket closes a little before the process is gone.

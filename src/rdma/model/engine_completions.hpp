@@ -13,7 +13,7 @@ CqeFields Engine<F>::request_fields(const Qp& q, const DecodedWqe& d, Status sta
   CqeFields f;
   f.op = d.request.op;
   f.qpn = q.qpn;
-  f.qp_handle = q.qpn;
+  f.qp_handle = Index::named(q.device_memory);
   f.wr_id = d.wr_id;
   f.ring_units = q.sq.at.units;
   f.completion.status = status;

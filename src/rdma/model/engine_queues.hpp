@@ -30,7 +30,7 @@ void Engine<F>::hear(Qp& q) {
   if (!read_doorbell(q.sq.doorbell, v)) return;
   const QpState s = q.now();
   const bool takes_sends = s == QpState::rts || s == QpState::sqd || s == QpState::error;
-  if (!addressed(v, DoorbellValue::Queue::send, q.qpn) || !takes_sends) {
+  if (!addressed(v, DoorbellValue::Queue::send, Index::named(q.device_memory)) || !takes_sends) {
     note(WorkRing::Heard::nonsense);
     return;
   }
@@ -44,7 +44,8 @@ void Engine<F>::hear_receives(Qp& q) {
     note(q.rq.announce(Index::kReceive, Index::receive(q.rq.record, v, q.rq.at.units)));
   }
   if (!read_doorbell(q.rq.doorbell, v)) return;
-  if (!addressed(v, DoorbellValue::Queue::receive, q.qpn)) note(WorkRing::Heard::nonsense);
+  if (!addressed(v, DoorbellValue::Queue::receive, Index::named(q.device_memory)))
+    note(WorkRing::Heard::nonsense);
   else if constexpr (!Index::kReceiveByRecord)
     note(q.rq.announce(Index::kReceive, Index::receive(q.rq.record, v, q.rq.at.units)));
 }

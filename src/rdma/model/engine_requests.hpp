@@ -71,9 +71,10 @@ bool Engine<F>::strike(Qp& q, Work& w) {
   }
   switch (w.fault) {
     case Fault::removal:
+      // A device goes away once, also when two engines draw that in the same moment.
+      if (shared_.removed.exchange(true, std::memory_order_acq_rel)) return false;
       faults_.count(w.fault);
       store_release(shared_.alive, 0);
-      shared_.removed.store(true, std::memory_order_release);
       return false;
     case Fault::reorder:
       if (q.held_serial == q.serial) return true;
@@ -179,7 +180,7 @@ void Engine<F>::received(Qp& p, const Work& w, const Receive& r, Status status) 
   f.op = wr.op;
   f.qpn = p.qpn;
   f.source_qpn = p.remote_qpn;
-  f.qp_handle = p.qpn;
+  f.qp_handle = Index::named(p.device_memory);
   f.wr_id = r.wqe.wr_id;
   f.completion.receive = true;
   f.completion.status = status;

@@ -142,6 +142,12 @@ std::unique_ptr<QueuePairObject> ModelNic::create_queue_pair(const QueuePairShap
   return q;
 }
 
+u64 ModelNic::queue_pair_bytes(const QueuePairShape& shape) const {
+  const QueueLayout l = layout_of(format_, shape);
+  if (shape.queue_memory == Place::gpu) return kRecordBytes;
+  return l.bytes + kRecordBytes + u64{l.track_entries} * sizeof(Word16);
+}
+
 const u32* ModelNic::alive(Initiator initiator) {
   u8* const at = initiator == Initiator::gpu ? registers_.device() : registers_.host();
   return reinterpret_cast<const u32*>(at);

@@ -29,6 +29,7 @@ class ModelNic final : public Device {
   [[nodiscard]] Region allocate(Place place, u64 bytes) override;
   [[nodiscard]] std::unique_ptr<MemoryRegion> register_memory(const Region& region, u32 access) override;
   [[nodiscard]] std::unique_ptr<QueuePairObject> create_queue_pair(const QueuePairShape& shape) override;
+  [[nodiscard]] u64 queue_pair_bytes(const QueuePairShape& shape) const override;
   [[nodiscard]] const u32* alive(Initiator initiator) override;
   [[nodiscard]] nlohmann::ordered_json counters() override;
 
@@ -40,6 +41,8 @@ class ModelNic final : public Device {
  private:
   friend class ModelQueuePair;
   friend class ModelMemoryRegion;
+
+  static constexpr u64 kRecordBytes = 4096;  ///< of one queue pair
 
   /// The doorbell words of one queue pair.
   struct Registers {

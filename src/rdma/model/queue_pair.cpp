@@ -14,7 +14,8 @@ namespace doorbell::rdma {
 namespace {
 
 constexpr u64 kLine = 64;  // records and doorbells of different queues keep out of each other's cache lines
-constexpr u64 kRecords = 4096;
+constexpr u32 kHighestHandle =
+    0xffffff;  // handles count down from here, so that none is the queue pair's number
 constexpr u32 kStagedParts = 4096 / sizeof(Word16) + 256;
 constexpr u32 kStagedReceives = 64;
 
@@ -52,8 +53,8 @@ std::string_view name(QpState s) {
 ModelQueuePair::ModelQueuePair(ModelNic& nic, const QueuePairShape& shape)
     : nic_(nic), shape_(shape), layout_(layout_of(nic.format_, shape)) {
   rings_ = Mapped(nic.space_, shape.queue_memory, layout_.bytes, Access::read_write, nic.gpu_);
-  records_ =
-      Mapped(nic.space_, nic.gpu_ ? Place::pinned : Place::pageable, kRecords, Access::read_write, nic.gpu_);
+  records_ = Mapped(nic.space_, nic.gpu_ ? Place::pinned : Place::pageable, ModelNic::kRecordBytes,
+                    Access::read_write, nic.gpu_);
   registers_ = nic.claim_registers();
   qp_.qpn = nic.new_qpn();
   qp_.ordinal = nic.created_++;
@@ -109,9 +110,9 @@ QueuePairMemory ModelQueuePair::addresses(bool on_gpu) const {
   m.rq_entries = layout_.rq_entries;
   m.cq_entries = layout_.cq_entries;
   m.recv_cq_entries = layout_.recv_cq_entries;
-  m.track_entries =
-      power_of_two_from((nic_.format_.mark == Mark::unit ? layout_.sq_units : shape_.sq_requests) + 1);
+  m.track_entries = layout_.track_entries;
   m.qpn = qp_.qpn;
+  m.handle = kHighestHandle - qp_.qpn;
   m.cqn = 2 * qp_.qpn;
   m.recv_cqn = 2 * qp_.qpn + 1;
   m.mtu = qp_.mtu;
@@ -180,7 +181,7 @@ void ModelQueuePair::clear_rings() {
   fill(layout_.cq, layout_.cq_entries);
   fill(layout_.recv_cq, layout_.recv_cq_entries);
   rings_.region().write(0, initial.data(), layout_.bytes);
-  std::memset(records_.region().host(), 0, kRecords);
+  std::memset(records_.region().host(), 0, ModelNic::kRecordBytes);
   std::memset(nic_.registers_.host() + registers_.offset, 0, 4 * kLine);
 }
 

@@ -97,7 +97,8 @@ struct CompletionRing {
   bool unpublished = false;  ///< entries are written that the ring state does not tell of yet
 };
 
-/// How the device side of a format finds an initiator's indices: in records or in doorbell words.
+/// How the device side of a format finds an initiator's indices: in records or in doorbell words; `named`:
+/// what those words name a queue pair by.
 template <class F>
 struct Indices;
 
@@ -115,6 +116,7 @@ struct Indices<Mlx5> {
   static u32 consumer(const u32* record, const DoorbellValue&, u32) {
     return be32(load_acquire(record)) & 0xffffff;
   }
+  static u32 named(const QueuePairMemory& m) { return m.qpn; }
   /// The WQE says of itself that it is the one that is due.
   static bool claims(const DecodedWqe& d, const RingPosition& at) { return d.index == (at.running & 0xffff); }
 };
@@ -134,6 +136,7 @@ struct Indices<Bnxt> {
   static u32 consumer(const u32* record, const DoorbellValue& v, u32 entries) {
     return send(record, v, entries);
   }
+  static u32 named(const QueuePairMemory& m) { return m.qpn; }
   static bool claims(const DecodedWqe&, const RingPosition&) { return true; }
 };
 
@@ -145,6 +148,7 @@ struct Indices<Ionic> {
   static u32 send(const u32*, const DoorbellValue& v, u32) { return v.index; }
   static u32 receive(const u32*, const DoorbellValue& v, u32) { return v.index; }
   static u32 consumer(const u32*, const DoorbellValue& v, u32) { return v.index; }
+  static u32 named(const QueuePairMemory& m) { return m.qpn; }
   static bool claims(const DecodedWqe& d, const RingPosition& at) { return d.index == at.slot; }
 };
 
@@ -158,6 +162,7 @@ struct Indices<Ernic> {
   static u32 send(const u32* record, const DoorbellValue&, u32) { return load_acquire(record); }
   static u32 receive(const u32* record, const DoorbellValue&, u32) { return load_acquire(record + 2); }
   static u32 consumer(const u32* record, const DoorbellValue&, u32) { return load_acquire(record + 3); }
+  static u32 named(const QueuePairMemory& m) { return m.handle; }
   static bool claims(const DecodedWqe&, const RingPosition&) { return true; }
 };
 

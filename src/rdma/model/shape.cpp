@@ -83,6 +83,7 @@ QueueLayout layout_of(const FormatShape& f, const QueuePairShape& shape) {
   l.cq = pages(l.rq + u64{l.rq_entries} * f.receive_parts * part);
   l.recv_cq = pages(l.cq + u64{l.cq_entries} * f.cqe_parts * part);
   l.bytes = pages(l.recv_cq + u64{l.recv_cq_entries} * f.cqe_parts * part);
+  l.track_entries = power_of_two_from((f.mark == Mark::unit ? l.sq_units : shape.sq_requests) + 1);
   return l;
 }
 

@@ -36,6 +36,7 @@ struct FormatShape {
 struct QueueLayout {
   u32 sq_units = 0, rq_entries = 0, cq_entries = 0, recv_cq_entries = 0;
   u64 table = 0, rq = 0, cq = 0, recv_cq = 0, bytes = 0;  ///< offsets; the send ring is at 0
+  u32 track_entries = 0;  ///< QueuePairMemory::track_entries, in memory of the initiator's own
 };
 [[nodiscard]] QueueLayout layout_of(const FormatShape& f, const QueuePairShape& shape);
 

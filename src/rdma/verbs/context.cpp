@@ -20,14 +20,21 @@ namespace doorbell::rdma {
 
 namespace {
 
+/// What a user names a device by; without a name it is the only one.
+std::string option_of(const std::string& device) {
+  return "--device " + (device.empty() ? "verbs" : device);
+}
+
 /// The devices that libibverbs shows; freed with it.
 class DeviceList {
  public:
-  explicit DeviceList(const VerbsLibrary& verbs) : verbs_(verbs), list_(verbs.get_device_list(&count_)) {
+  /// `wanted`: the device that is looked for, for errors.
+  DeviceList(const VerbsLibrary& verbs, const std::string& wanted)
+      : verbs_(verbs), list_(verbs.get_device_list(&count_)) {
     if (list_ != nullptr) return;
     const int error = errno;
     if (error == ENOSYS)  // libibverbs without /sys/class/infiniband
-      throw Error("--provider verbs", "this kernel has no RDMA devices",
+      throw Error(option_of(wanted), "this kernel has no RDMA devices",
                   "load the NIC's driver, or 'rdma link add rxe0 type rxe netdev NAME' for soft-RoCE",
                   ExitCode::absent);
     verbs_failed("the list of RDMA devices", error);
@@ -56,11 +63,10 @@ class DeviceList {
 };
 
 [[noreturn]] void not_found(const std::string& wanted, const std::vector<std::string>& names) {
-  if (names.empty()) throw Error("--device verbs", verbs_status().detail, {}, ExitCode::absent);
+  if (names.empty()) throw Error(option_of(wanted), verbs_status().detail, {}, ExitCode::absent);
   const std::string have = fmt::format("the devices are {}", fmt::join(names, ", "));
-  if (wanted.empty()) throw Error("--device verbs", "there are several", "name one: " + have);
-  throw Error(fmt::format("RDMA device '{}'", wanted), "libibverbs shows none of this name", have,
-              ExitCode::absent);
+  if (wanted.empty()) throw Error(option_of(wanted), "there are several", "name one: " + have);
+  throw Error(option_of(wanted), "libibverbs shows none of this name", have, ExitCode::absent);
 }
 
 /// Lower is better.
@@ -109,7 +115,7 @@ void VerbsContext::close() noexcept {
 }
 
 void VerbsContext::open(const VerbsConfig& config) {
-  const DeviceList list(verbs);
+  const DeviceList list(verbs, config.device);
   ibv_device* device = list.find(config.device);
   if (device == nullptr) not_found(config.device, list.names());
   facts = rdma_device_facts(device->name, config.sysfs);
@@ -136,7 +142,8 @@ ibv_port_attr VerbsContext::query_port(u32 number) const {
 void VerbsContext::choose_port(u32 wanted) {
   const u32 count = attributes.phys_port_cnt;
   if (wanted > count)
-    throw Error("--device verbs: port", fmt::format("{} has ports 1..{}, not {}", facts.name, count, wanted));
+    throw Error(option_of(facts.name) + ": port",
+                fmt::format("{} has ports 1..{}, not {}", facts.name, count, wanted));
   for (u32 n = wanted != 0 ? wanted : 1; n <= (wanted != 0 ? wanted : count); ++n) {
     port = n;
     port_attributes = query_port(n);
@@ -162,7 +169,8 @@ void VerbsContext::choose_gid(int wanted) {
     return;
   }
   if (wanted >= 0)
-    throw Error("--device verbs: gid", fmt::format("port {} of {} has no GID {}", port, facts.name, wanted),
+    throw Error(option_of(facts.name) + ": gid",
+                fmt::format("port {} of {} has no GID {}", port, facts.name, wanted),
                 fmt::format("look into /sys/class/infiniband/{}/ports/{}/gids", facts.name, port));
   if (ethernet())
     throw Error(fmt::format("RDMA device {}", facts.name), fmt::format("port {} has no GID", port),

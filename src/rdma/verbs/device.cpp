@@ -19,7 +19,7 @@ namespace doorbell::rdma {
 
 namespace {
 
-constexpr const char* kTitle = "--device verbs";
+constexpr const char* kTitle = "--device";
 
 class VerbsMemoryRegion final : public MemoryRegion {
  public:
@@ -95,7 +95,8 @@ VerbsConfig parse_verbs_spec(const std::string& spec) {
     if (comma == std::string::npos) return c;
     rest = rest.substr(comma + 1);
   }
-  const options::Options o = options::parse_spec(kTitle, verbs_keys(), "verbs:" + rest);
+  const options::Options o = options::parse_spec(
+      fmt::format("{} {}", kTitle, c.device.empty() ? "verbs" : c.device), verbs_keys(), "verbs:" + rest);
   c.port = static_cast<u32>(o.integer("port"));
   if (o.has("gid")) c.gid = static_cast<int>(o.integer("gid"));
   return c;
