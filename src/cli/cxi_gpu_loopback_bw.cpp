@@ -24,6 +24,7 @@
 #include "memory/huge_pages.hpp"
 #include "report/json.hpp"
 #include "report/tool.hpp"
+#include "report/verdict.hpp"
 
 namespace doorbell::cli {
 
@@ -298,9 +299,13 @@ class Loopback {
     if (result.failure) complain(failure_lines(*result.failure, true));
     complain(mismatch_lines(result.verify));
     // An interrupted run tells by its exit code what the data were; otherwise there is only success or not.
-    const int bad = result.interrupted ? static_cast<int>(ExitCode::data) : kFailed;
-    const int code = result.failed() ? bad : 0;
-    write_json(options, result, code);
+    const ExitCode partial = result.failed() ? ExitCode::data : ExitCode::interrupted;
+    const int code = result.interrupted ? static_cast<int>(partial) : result.failed() ? kFailed : 0;
+    try {
+      write_json(options, result, code);
+    } catch (const Error& e) {
+      return report::worse_of(code, cli::complain(std::string(kLoopbackProgram) + ": ", e));
+    }
     return code;
   }
 

@@ -342,10 +342,11 @@ Command cxi_gpu_loopback_bw_command() {
   };
   add_documented(c.options);
   add_additions(c.options);
-  c.exits = {{0, "success; interrupted with good data"},
-             {1, "everything else: a bad option, no device, a lost acknowledgement, a data mismatch"},
-             {2, "interrupted with bad data"},
-             {130, "interrupted twice"}};
+  c.exits = {
+      {0, "success"},
+      {1, "everything else: a bad option, no device, a lost acknowledgement, a data mismatch"},
+      {2, "interrupted with bad data"},
+      {130, "interrupted with good data, or impatiently: the same signal again, a second later or more"}};
   c.examples = {
       {.command = "cxi_gpu_loopback_bw",
        .text = "System memory to system memory: 25 iterations of 8192 writes of 512 KiB."},

@@ -188,8 +188,7 @@ class Bench {
     IoPhase phase = phase_;
     phase.op = op;
     phase.generation = generation_;
-    // 0 ticks are no limit.
-    phase.duration_ticks = seconds > 0 ? std::max<u64>(runner_->ticks(seconds), 1) : 0;
+    phase.duration_ticks = runner_->limit_ticks(seconds);
     const u64 n = set_.queues().size();
     for (u64 q = 0; q < n; ++q) {
       IoQueue& io = set_.queues()[q];

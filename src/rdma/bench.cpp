@@ -18,6 +18,7 @@
 #include "rdma/other_end.hpp"
 #include "rdma/plan.hpp"
 #include "rdma/single_operation.hpp"
+#include "system/available_memory.hpp"
 
 namespace doorbell::rdma {
 
@@ -151,7 +152,12 @@ class CellRun {
   }
 
   void check_all(std::span<const CellPlan> plans) const {
-    for (const CellPlan& plan : plans) check_limits(o_, plan, *device_);
+    for (const CellPlan& plan : plans) {
+      check_limits(o_, plan, *device_);
+      require_memory(memory_needed(plan, *device_), fmt::format("{}, --in-flight, --size", o_.queues_option),
+                     fmt::format("{} queue pairs with {} operations of {} bytes in flight on each",
+                                 plan.shape.queue_pairs, plan.window, plan.bytes));
+    }
   }
 
   OpPhase phase() const {

@@ -117,6 +117,7 @@ class Cxi(unittest.TestCase):
             time.sleep(1)
             child.send_signal(signal.SIGINT)
             child.communicate(timeout=60)
+        self.assertEqual(child.returncode, 130)
         document = self.valid()
         self.assertFalse(document["complete"])
         self.assertEqual(document["stop_reason"], "signal")

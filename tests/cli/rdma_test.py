@@ -508,7 +508,7 @@ class Interrupt(WithFolder):
         for which in (signal.SIGINT, signal.SIGTERM):
             code, out, err = self.interrupt(which, "--measure", "rate", "--size", "256,1KiB", "--duration", "3600",
                                             "--warmup", "0", "--num-qps", "2")
-            self.assertEqual(code, 0, err)
+            self.assertEqual(code, 130, err)
             r = self.valid(self.json)
             self.assertFalse(r["complete"])
             self.assertEqual(r["stop_reason"], "signal")
@@ -520,7 +520,7 @@ class Interrupt(WithFolder):
     def test_a_slow_device(self):
         code, _, err = self.interrupt(signal.SIGINT, "--device", "model:latency=200ms", "--measure", "latency",
                                       "--iterations", "100000")
-        self.assertEqual(code, 0, err)
+        self.assertEqual(code, 130, err)
         self.assertEqual(self.valid(self.json)["stop_reason"], "signal")
 
 

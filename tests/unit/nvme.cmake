@@ -5,7 +5,7 @@
 doorbell_test(queue_pair_test unit ${CMAKE_CURRENT_LIST_DIR}/queue_pair_test.cpp)
 doorbell_test(prp_test unit ${CMAKE_CURRENT_LIST_DIR}/prp_test.cpp)
 doorbell_test(pattern_test unit ${CMAKE_CURRENT_LIST_DIR}/pattern_test.cpp)
-doorbell_test(nvme_files_test unit ${CMAKE_CURRENT_LIST_DIR}/nvme_files_test.cpp)
+doorbell_test(nvme_files_test model ${CMAKE_CURRENT_LIST_DIR}/nvme_files_test.cpp)
 doorbell_test(process_parts_test unit ${CMAKE_CURRENT_LIST_DIR}/process_parts_test.cpp)
 doorbell_test(memory_test unit ${CMAKE_CURRENT_LIST_DIR}/memory_test.cpp)
 doorbell_test(model_parts_test unit ${CMAKE_CURRENT_LIST_DIR}/model_parts_test.cpp)
