@@ -33,8 +33,9 @@ ModelConfig small() {
 /// An engine with one queue pair, its doorbells and the host's side of its rings.
 class Rig {
  public:
-  Rig(u32 sq_entries, u32 cq_entries)
-      : sq_entries_(sq_entries),
+  Rig(u32 sq_entries, u32 cq_entries, const ModelConfig& config = small())
+      : shared(config),
+        sq_entries_(sq_entries),
         cq_entries_(cq_entries),
         sq_(space_, Place::pageable, u64{sq_entries} * kSqeBytes, Access::read),
         cq_(space_, Place::pageable, u64{cq_entries} * kCqeBytes, Access::write) {
@@ -77,19 +78,19 @@ class Rig {
     return n;
   }
   [[nodiscard]] u32 next() const { return next_; }
+  /// The completion entry at ring position `i` as it lies in memory.
+  [[nodiscard]] Cqe at(u32 i) const {
+    return decode_cqe(load16_acquire(reinterpret_cast<const Word16*>(cq_.region().host()) + i));
+  }
   [[nodiscard]] const SubmissionQueue& sq() { return *engine.find_sq(1); }
   [[nodiscard]] const CompletionQueue& cq() { return *engine.find_cq(1); }
   [[nodiscard]] u64 invalid() const { return shared.invalid_doorbell_values.load(); }
 
-  ModelShared shared{small()};
+  ModelShared shared;
   u32 tail = 0;
   u32 head = 0;
 
  private:
-  [[nodiscard]] Cqe at(u32 i) const {
-    return decode_cqe(load16_acquire(reinterpret_cast<const Word16*>(cq_.region().host()) + i));
-  }
-
   SoftwareAddressSpace space_;
   u32 sq_entries_;
   u32 cq_entries_;
@@ -178,6 +179,24 @@ TEST(NvmeEngine, AHeadAtTheTailIsTaken) {
     r.settle();
     EXPECT_EQ(r.cq().head, r.next());
     EXPECT_EQ(r.invalid(), refused);
+  }
+}
+
+/// What is due when a queue is deleted has completed, though no round came between; what is not is aborted.
+TEST(NvmeEngine, WhatIsDueCompletesBeforeADeletion) {
+  constexpr u64 kLatencyNs = 20'000'000;
+  for (const bool due : {true, false}) {
+    ModelConfig config = small();
+    config.latency_ns = due ? kLatencyNs : u64{3600} * 1'000'000'000;
+    Rig r(8, 8, config);
+    r.post(2);
+    (void)r.engine.poll();
+    const u64 until = wall_ns() + kLatencyNs;
+    while (due && wall_ns() < until) std::this_thread::yield();
+    r.engine.delete_sq(1);
+    for (u32 i = 0; i < 2; ++i)
+      EXPECT_EQ(status_of(r.at(i)).type_and_code(), due ? status::success : status::sq_deleted);
+    EXPECT_EQ(r.taken(), 2u);
   }
 }
 
