@@ -298,6 +298,10 @@ TEST(CxiCounters, DoorbellPageAndWriteBack) {
   rig.ct.expect(kMaxSuccess);
   c.add_success(2);
   rig.ct.expect(1);
+  c.add_failure(kMaxFailure);
+  rig.ct.expect(1, kMaxFailure);
+  c.add_failure(2);
+  rig.ct.expect(1, 1);
 }
 
 TEST(CxiCounters, Commands) {
@@ -320,6 +324,12 @@ TEST(CxiCounters, Commands) {
   c.opcode = CounterOpcode::get;
   rig.triggered.submit(c);
   rig.ct.expect(1, 0);
+  // Behind one doorbell a set ends what was counted before it, and not what is counted after it.
+  rig.triggered.post(CounterCommand::increment(ct, 10, 2));
+  rig.triggered.post(CounterCommand::set(ct, 500, 3));
+  rig.triggered.post(CounterCommand::increment(ct, 1, 1));
+  rig.triggered.ring();
+  rig.ct.expect(501, 4);
 }
 
 TEST(CxiTriggers, FireOnceWhenTheCountIsReached) {

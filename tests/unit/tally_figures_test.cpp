@@ -353,12 +353,15 @@ TEST(TallyErrors, TheFirstFailuresAreListedByTheirNames) {
 /// The warnings about a clock that made `ticks` ticks of 2 ns in `ns`.
 std::vector<std::string> clock_warnings(u64 ticks, u64 ns, u64 timed_out = 0) {
   Tally tally("p", 1);
-  // Over all queues, repeats and parts together.
+  // Over all repeats and parts together.
   for (u64 seed : {1, 2}) {
     OpStats s = queue(100, ns / 4);
     s.busy_ticks = ticks / 4;
     s.timed_out = timed_out;
-    tally.add(seed, repeat(phase({s, s})));
+    RepeatTally r;
+    r.part("write").add(phase({s}), 1);
+    r.part("read").add(phase({s}), 1);
+    tally.add(seed, r);
   }
   (void)cell_of(tally, 2);
   return tally.warnings();
