@@ -58,6 +58,8 @@ done
 env -i PATH=/usr/bin:/bin "$root/bin/cxi_gpu_loopback_bw" -d cxi-model0 -i 1 -n 16 >/dev/null ||
   fail "the packed program does not run as cxi_gpu_loopback_bw"
 cleanly nvme --write-io 1000 --read-io 1000 --quiet || fail "the packed program does not run"
+# The examples of `doorbell sweep --help`, from a folder that has nothing to do with the bundle.
+(cd "$work" && cleanly sweep plans/nvme-modes.yaml --list >/dev/null) || fail "the packed plans are not found"
 
 cat >"$root/README" <<EOF
 doorbell $version for Linux on $(uname -m), glibc 2.36 or newer. Nothing needs to be installed:
@@ -65,8 +67,11 @@ doorbell $version for Linux on $(uname -m), glibc 2.36 or newer. Nothing needs t
     bin/doorbell doctor      what this machine has
     bin/doorbell demo        every path on its model; on a machine with a GPU, from the GPU too
     bin/cxi_gpu_loopback_bw -d cxi-model0    a Cassini NIC's loopback bandwidth, here on its model
+    bin/doorbell sweep plans/nvme-modes.yaml --out results/modes    a plan of share/doorbell/plans
 
-The report of \`demo\` needs python3 (and python3-matplotlib for its pictures). Manual: man -l share/man/man1/doorbell.1
+    PYTHONPATH=share/doorbell/python python3 -m doorbell_report results/modes -o report.html
+
+Reports, that of \`demo\` too, need python3 (and python3-matplotlib for their pictures). Manual: man -l share/man/man1/doorbell.1
 EOF
 
 if [ -n "$folder" ]; then

@@ -51,7 +51,7 @@ def main(arguments=None):
     parser.add_argument("--no-pictures", action="store_true", help="tables only")
     options = parser.parse_args(arguments)
     try:
-        results = load.load(options.result)
+        results = load.load(options.result, options.output)
         drawing = not options.no_pictures and figures.available()
         if not drawing and not options.no_pictures:
             print("doorbell_report: python3-matplotlib is not installed, the page has tables only", file=sys.stderr)

@@ -7,7 +7,7 @@ import io
 import math
 import re
 
-from .load import items, number, populations
+from .load import items, members, number, populations
 
 try:
     import matplotlib
@@ -253,6 +253,62 @@ def repeats(cell, serial):
     return _svg(figure, "Throughput of each repeat", serial)
 
 
+def small_distribution(cell):
+    """The latency distribution without axes, for pages of many cells: some hundred bytes, drawn by hand."""
+    bins = bins_of(members(cell, "metrics").get("latency_ns"))
+    if not bins:
+        return ""
+    limit, beyond = picture_end([("all", bins)])
+    span = limit - bins[0][0] + 1
+    edges, shares = coarse(bins, max(1, math.ceil(span / 48)), limit)
+    low, high = math.log10(edges[0]), math.log10(edges[-1])
+    scale = 240 / (high - low) if high > low else 240
+    top = max(shares)
+    path = "M0 32"
+    for left, right, share in zip(edges, edges[1:], shares):
+        path += f"L{(math.log10(left) - low) * scale:.0f} {32 - 30 * share / top:.0f}" \
+                f"H{(math.log10(right) - low) * scale:.0f}"
+    label = f"Share of operations by latency, {_time(edges[0])} to {_time(edges[-1])}" + \
+            (", without the slowest 0.5 %" if beyond else "")
+    return f'<figure class="small"><svg viewBox="0 0 240 33" role="img" aria-label="{label}"><path d="{path}V32Z" ' \
+           f'fill="var(--s1)"/></svg><figcaption>{label}</figcaption></figure>'
+
+
+def overview(cells, serial):
+    """Throughput and latency of every cell in one picture, in the order of the summary."""
+    rates = [number(cell, "metrics", "ops_per_s") for cell in cells]
+    latencies = {key: [number(cell, "metrics", "latency_ns", key) for cell in cells] for key in ("p50", "p99")}
+    known = [rate for rate in rates if rate is not None and rate > 0]
+    if not known:
+        return ""
+    unit, prefix = next(((u, p) for u, p in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if max(known) >= u), (1, ""))
+    figure = Figure(figsize=(11, 4.2), layout="constrained")
+    figure.patch.set_alpha(0)
+    upper, lower = figure.subplots(2, sharex=True)
+    places = range(1, len(cells) + 1)
+    for axes, title in ((upper, "Throughput of each cell"), (lower, "Latency of each cell")):
+        axes.patch.set_alpha(0)
+        axes.set_title(title, color=INK)
+        axes.set_xlim(0.4, len(cells) + 0.6)
+    upper.vlines(places, 0, [(rate or 0) / unit for rate in rates], color=SERIES[0], alpha=0.75,
+                 linewidth=max(1.0, min(8.0, 480 / len(cells))))
+    upper.set_ylim(bottom=0)
+    upper.set_ylabel(f"{prefix}IOPS")
+    drawn = [(key, [value if value and value > 0 else math.nan for value in values])
+             for key, values in latencies.items() if any(value and value > 0 for value in values)]
+    for (key, values), colour in zip(drawn, (SERIES[0], SERIES[1])):
+        lower.plot(places, values, linestyle="none", marker="o", markersize=3, color=colour, label=key)
+    if drawn:
+        lower.set_yscale("log")
+        low, high = lower.get_ylim()
+        lower.set_yticks(_time_ticks(low, high))
+        lower.set_ylim(low, high)
+        lower.legend(ncols=2)
+    _time_axis(lower.yaxis)
+    lower.set_xlabel("cell, as numbered in the table")
+    return _svg(figure, "Throughput and latency of every cell", serial)
+
+
 class Artist:
     """Draws the pictures of one page; counts them, because each needs ids of its own."""
 
@@ -262,6 +318,11 @@ class Artist:
     def _next(self):
         self.serial += 1
         return self.serial
+
+    def of_all(self, cells):
+        """One SVG of all cells, or ""."""
+        with matplotlib.rc_context(STYLE):
+            return overview(cells, self._next())
 
     def of_cell(self, cell):
         """The SVGs that this cell has the data for."""

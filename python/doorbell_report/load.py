@@ -6,11 +6,16 @@
 import dataclasses
 import json
 import math
+import os
 import pathlib
+import stat
 import sys
 
 SCHEMA = "doorbell.results/1"
 SWEEP_SCHEMA = "doorbell.sweep/1"  # a line of a sweep's results.jsonl, with a result inside
+
+
+MAX_BYTES = 1 << 30  # of one file
 
 
 class Unreadable(Exception):
@@ -75,9 +80,26 @@ def _parse(name, content):
     return Result(name, data)
 
 
+def _open(path):
+    """A regular file, opened for bytes: a FIFO would wait for its other end, /dev/zero has none."""
+    # O_NONBLOCK is for the FIFO; regular files do not know it.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError("it is not a regular file")
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
 def _read(path):
     try:
-        content = path.read_text(encoding="utf-8")
+        with _open(path) as file:
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise OSError(f"it is larger than {MAX_BYTES} bytes")
+        content = data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise Unreadable(f"{path}: {error}") from error
     if path.suffix != ".jsonl":
@@ -94,15 +116,23 @@ def _read(path):
 def _is_result(path):
     """Whether a file found in a directory says that it is a result; others there are none of our business."""
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with _open(path) as file:
             start = file.read(4096)
-            return SCHEMA in start or SWEEP_SCHEMA in start
+            return SCHEMA.encode() in start or SWEEP_SCHEMA.encode() in start
     except OSError:
         return False
 
 
-def load(names):
-    """Every result in the named files and directories, in that order."""
+def _same(one, other):
+    """Whether two names lead to one file, through links and whatever their spelling."""
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False  # one is not there: it is not read or not overwritten
+
+
+def load(names, output=None):
+    """Every result in the named files and directories, in that order. `output` must be none of the files."""
     results = []
     for name in names:
         path = pathlib.Path(name)
@@ -114,6 +144,8 @@ def load(names):
         else:
             files = [path]
         for file in files:
+            if output not in (None, "-") and _same(file, output):
+                raise Unreadable(f"{output}: it is {file}, which the report is made from; give another name")
             results.extend(_read(file))
     return results
 

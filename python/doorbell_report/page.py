@@ -6,12 +6,17 @@
 import datetime
 import html
 import json
+import re
 import shlex
 
 from . import figures, load, style
 from .load import at, items, members, number, text
 
 MISSING = '<span class="none">-</span>'
+
+# From here on a page has one picture of all cells and a small one a cell, and says once what all have in common:
+# 200 cells with three pictures each would be 10 MB that take a minute.
+MANY = 13
 
 KINDS = {
     "model": ("software model", "A software model on this machine's CPU or GPU: no figure here is a device's."),
@@ -21,9 +26,12 @@ KINDS = {
 }
 
 
+def printable(value):
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in str(value))
+
+
 def esc(value):
-    shown = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in str(value))
-    return html.escape(shown, quote=True)
+    return html.escape(printable(value), quote=True)
 
 
 def tag(name, content, css="", **attributes):
@@ -120,7 +128,9 @@ def chips(cell):
 
 
 def raw(title, value):
-    return tag("details", tag("summary", esc(title)) + tag("pre", esc(json.dumps(value, indent=2))))
+    # JSON is full of quotes, and outside attributes they need no escape.
+    return tag("details", tag("summary", esc(title)) +
+               tag("pre", html.escape(printable(json.dumps(value, indent=2)), quote=False)))
 
 
 # ---- what was measured on, by whom, and checked how
@@ -160,11 +170,11 @@ SUMMARY = [("path", ""), ("device", ""), ("initiator", ""), ("parameters", ""), 
            ("p50 us", "n"), ("p99 us", "n"), ("p99.9 us", "n"), ("data", ""), ("errors", "")]
 
 
-def summary_row(cell, anchor):
+def summary_row(cell, anchor, number_of_it):
     latency = members(cell, "metrics", "latency_ns")
     chosen = " ".join(f"{k}={v}" for k, v in parameters(cell))
     return row([
-        tag("a", esc(text(cell, "path") or "?"), href=f"#{anchor}"),
+        tag("a", f"{number_of_it}. {esc(text(cell, 'path') or '?')}", href=f"#{anchor}"),
         device_badge(cell),
         esc(initiator(cell)),
         (esc(chosen), "params"),
@@ -177,11 +187,13 @@ def summary_row(cell, anchor):
 
 
 def summary(results):
-    rows = []
+    rows, shown_cells = [], 0
     for r, result in enumerate(results):
         if len(results) > 1:
             rows.append(tag("tr", tag("td", esc(result.name), colspan=len(SUMMARY)), "group"))
-        rows += [summary_row(cell, f"r{r}c{c}") for c, cell in enumerate(result.cells)]
+        for c, cell in enumerate(result.cells):
+            shown_cells += 1
+            rows.append(summary_row(cell, f"r{r}c{c}", shown_cells))
     return table([(name, css) for name, css in SUMMARY], rows, "summary") if rows else \
         tag("p", "No cell was measured.", "note")
 
@@ -295,7 +307,7 @@ SHARED = {"path", "cell", "options", "initiator", "device", "metrics", "substeps
           "errors", "cost"}
 
 
-def own_figures(cell):
+def own_figures(cell, sheet, place):
     """What only this path reports, without the populations that are rows of the metrics already."""
     names = {name for name, _ in load.populations(cell)}
     out = ""
@@ -304,7 +316,7 @@ def own_figures(cell):
             continue
         rest = {k: v for k, v in value.items() if key != text(cell, "path") or k not in names}
         if rest:
-            out += raw(f"{key}: the path's own figures", rest)
+            out += sheet.raw(f"{key}: the path's own figures", rest, place)
     return out
 
 
@@ -323,18 +335,61 @@ def panel(title, content):
     return tag("section", tag("h4", title) + content, "panel") if content else ""
 
 
-def cell_card(cell, anchor, artist):
+def since(first, value):
+    """(what of `value` is other than in `first`, whether anything is the same)."""
+    other = {k: v for k, v in value.items() if k not in first or first[k] != v}
+    return other, len(other) < len(value)
+
+
+class Sheet:
+    """What a page's cells and results share: its artist, and what was said before, in a page of many cells."""
+
+    def __init__(self, results, artist):
+        self.artist = artist
+        self.many = sum(len(result.cells) for result in results) >= MANY
+        self.said = {}
+
+    def raw(self, title, value, place):
+        """`value` as JSON, in a page of many without what the first of its kind said already."""
+        if not self.many or title not in self.said:
+            self.said.setdefault(title, (value, place))
+            return raw(title, value)
+        first, where = self.said[title]
+        other, common = since(first, value)
+        missing = [k for k in first if k not in value]
+        label = f"{title}: as {where}" + (", except" if other or missing else "")
+        if not common:
+            return raw(title, value)
+        return raw(label, {**other, **{k: None for k in missing}}) if other or missing else tag("p", esc(label), "note")
+
+    def facts(self, pairs, place):
+        """Label and HTML, in a page of many without the pairs that the first result has, too."""
+        first, where = self.said.setdefault("facts", (dict(pairs), place))
+        if not self.many or where == place:
+            return facts(pairs, "facts wide")
+        other, _ = since(first, dict(pairs))
+        return tag("p", esc(f"as {where}" + (", except" if other else "")), "note") + facts(other.items(), "facts wide")
+
+    def pictures(self, cell):
+        if not self.artist:
+            return ""
+        if self.many:
+            return figures.small_distribution(cell)
+        drawn = "".join(tag("figure", svg) for svg in self.artist.of_cell(cell))
+        return tag("div", drawn, "pictures") if drawn else ""
+
+
+def cell_card(cell, anchor, sheet, place):
     title = tag("h3", f"{esc(text(cell, 'path') or '?')} {tag('span', esc(text(cell, 'device', 'name')), 'device')}")
     badges = tag("div", device_badge(cell) + badge(f"initiator {initiator(cell)}", "neutral") + verify_badge(cell) +
                  (badge("errors: " + ", ".join(load.error_counts(cell)), "bad") if load.error_counts(cell) else ""),
                  "badges")
-    pictures = "".join(tag("figure", svg) for svg in artist.of_cell(cell)) if artist else ""
     return tag("article", title + badges + chips(cell) + metrics_table(cell) +
-               (tag("div", pictures, "pictures") if pictures else "") +
+               sheet.pictures(cell) +
                tag("div", panel("Verification", verification(cell)) + panel("Errors", errors(cell)) +
                    panel("Cost", cost(cell)) + panel("Steps of one operation", substeps(cell)), "panels") +
                single_operations(cell) + spread(cell) + repeats(cell) +
-               raw("Every option", members(cell, "options")) + own_figures(cell),
+               sheet.raw("Every option", members(cell, "options"), place) + own_figures(cell, sheet, place),
                "card", id=anchor)
 
 
@@ -346,7 +401,7 @@ ENVIRONMENT = [("date_utc", "date"), ("cpu", "CPU"), ("sockets", "sockets"), ("c
                ("clocksource", "clock"), ("clock_read_ns", "clock read, ns"), ("load_average", "load average")]
 
 
-def provenance(result):
+def provenance(result, sheet):
     environment = members(result.data, "environment")
     tool = members(result.data, "tool")
     pairs = [("tool", esc(" ".join(value_text(tool.get(k)) for k in ("name", "version", "git", "build")
@@ -364,14 +419,26 @@ def provenance(result):
     gpus = [text(g, "name") + (f" ({text(g, 'driver')})" if text(g, "driver") else "")
             for g in items(environment, "gpu")]
     pairs.append(("GPU", esc(", ".join(gpus)) if gpus else "none"))
-    return facts(pairs, "facts wide")
+    return sheet.facts(pairs, f"in {result.name}")
 
 
 def command_line(result):
     return shlex.join(value_text(word) for word in items(result.data, "argv"))
 
 
-def result_section(result, index, artist):
+def warning_list(results):
+    """Each warning once, whatever numbers stand in it, before the figures that it is about."""
+    found = {}
+    for result in results:
+        for warning in items(result.data, "warnings"):
+            line = value_text(warning)
+            found.setdefault(re.sub(r"[0-9.]+", "#", line), []).append(line)
+    lines = "".join(tag("li", esc(lines[0] if len(results) == 1 else f"{lines[0]} ({len(lines)} of {len(results)} "
+                                  "results)")) for lines in found.values())
+    return tag("ul", lines, "warnings") if lines else ""
+
+
+def result_section(result, index, sheet, first_cell):
     kind, line = load.verdict(result)
     css = {"ok": "good", "unverified": "warn", "interrupted": "warn", "skipped": "neutral"}.get(kind, "bad")
     warnings = "".join(tag("li", esc(value_text(w))) for w in items(result.data, "warnings"))
@@ -381,9 +448,11 @@ def result_section(result, index, artist):
         tag("p", esc(line), f"verdict {css}") +
         tag("pre", f'<span class="prompt">$</span> {esc(command_line(result))}', "argv") +
         (tag("ul", warnings, "warnings") if warnings else "") +
-        tag("details", tag("summary", "The machine and the build") + provenance(result) +
-            raw("Everything that was recorded", members(result.data, "environment")), open="open") +
-        "".join(cell_card(cell, f"r{index}c{c}", artist) for c, cell in enumerate(result.cells)),
+        tag("details", tag("summary", "The machine and the build") + provenance(result, sheet) +
+            sheet.raw("Everything that was recorded", members(result.data, "environment"), f"in {result.name}"),
+            **({} if sheet.many and index else {"open": "open"})) +
+        "".join(cell_card(cell, f"r{index}c{c}", sheet, f"in cell {first_cell + c}")
+                for c, cell in enumerate(result.cells)),
         "result", id=f"r{index}")
 
 
@@ -403,6 +472,7 @@ def honesty(results):
 def render(results, title, drawing):
     """The whole page as text. `drawing` says whether matplotlib may be used."""
     artist = figures.Artist() if drawing else None
+    sheet = Sheet(results, artist)
     cells = sum(len(result.cells) for result in results)
     made = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     kinds = [load.verdict(result)[0] for result in results]
@@ -413,8 +483,13 @@ def render(results, title, drawing):
     body = tag("header", tag("h1", esc(title)) +
                tag("p", f"{len(results)} result{plural}, {cells} cell{'' if cells == 1 else 's'}, page made {made}",
                    "sub") + tag("div", tally, "badges"))
-    body += tag("main", honesty(results) + summary(results) +
-                "".join(result_section(result, i, artist) for i, result in enumerate(results)))
+    overview = artist.of_all([cell for result in results for cell in result.cells]) if artist and sheet.many else ""
+    sections, first_cell = "", 1
+    for i, result in enumerate(results):
+        sections += result_section(result, i, sheet, first_cell)
+        first_cell += len(result.cells)
+    body += tag("main", honesty(results) + warning_list(results) +
+                (tag("figure", overview, "overview") if overview else "") + summary(results) + sections)
     body += tag("footer", "1 MB/s is 10<sup>6</sup> bytes/s. A percentile with fewer than 10 operations above it is "
                           "not shown. Metrics and pictures are those of the median repeat.")
     return ("<!DOCTYPE html>\n"

@@ -64,6 +64,10 @@ tr.group td { font-weight: 600; color: var(--ink2); padding-top: 16px; white-spa
   margin: 4px 0 16px; }
 figure { margin: 0; }
 figure svg { display: block; width: 100%; height: auto; }
+figure.overview { margin: 14px 0; }
+figure.small { display: flex; flex-wrap: wrap; align-items: end; gap: 4px 14px; margin: 0 0 12px; }
+figure.small svg { width: 240px; }
+figcaption { color: var(--ink2); font-size: 12.5px; }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(230px, 1fr)); gap: 14px 28px;
   margin: 0 0 14px; }
 .facts { margin: 0; font-size: 13.5px; font-variant-numeric: tabular-nums; }

@@ -5,12 +5,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "cli/commands.hpp"
+#include "cli/output.hpp"
 #include "options/suggest.hpp"
 #include "report/file.hpp"
 #include "report/json.hpp"
 #include "sweep/compare.hpp"
+#include "system/open_file.hpp"
 
 namespace doorbell::cli {
 
@@ -37,37 +40,37 @@ std::vector<std::string> metrics_of(const std::string& text) {
   return metrics;
 }
 
-std::string verdict(const sweep::Comparison& c, double percent) {
-  std::size_t regressions = 0, undecided = 0, all = 0;
-  for (const sweep::Compared& cell : c.cells)
-    for (const sweep::Ratio& r : cell.ratios) {
-      ++all;
-      if (r.change == sweep::Change::regression) ++regressions;
-      if (r.change == sweep::Change::undecided) ++undecided;
-    }
-  std::string text =
-      regressions > 0
-          ? fmt::format("REGRESSION: {} of {} figures are worse by more than {} %", regressions, all, percent)
-          : fmt::format("OK: none of {} figures is worse by more than {} %", all, percent);
-  if (undecided == all)
-    return fmt::format(
-        "UNDECIDED: none of {} figures has the 6 pairs of repeats that an interval at 95 % takes", all);
-  if (undecided > 0)
-    text += fmt::format("; {} undecided (an interval at 95 % takes 6 pairs of repeats)", undecided);
-  return text;
+/// The comparison must not replace what it compares, under whatever name.
+void check_json(const std::string& json, const sweep::Measured& before, const sweep::Measured& after) {
+  check_output("json", json);
+  for (const sweep::Measured* m : {&before, &after})
+    for (const std::string& file : m->files)
+      if (same_file(json, file))
+        throw Error("--json " + json, fmt::format("it is {}, which is compared", file),
+                    "give it another name");
 }
 
-int run(const Options& options, Context&) {
+int run(const Options& options, Context& context) {
   const std::vector<std::string> metrics = metrics_of(options.text("metric"));
   const std::string before = options.text("before"), after = options.text("after");
-  const double percent = options.real("threshold");
-  const sweep::Comparison c =
-      sweep::compare(sweep::load_measured(before), sweep::load_measured(after), metrics, percent / 100);
   const std::string json = options.text("json");
-  if (!json.empty()) report::write_file(json, report::to_string(sweep::to_json(c)));
-  if (!options.flag("quiet") && json != "-")
-    fmt::print("{}{}\n", sweep::to_text(c, before, after), verdict(c, percent));
-  return static_cast<int>(c.regressed() ? ExitCode::regression : ExitCode::ok);
+  const double percent = options.real("threshold");
+  const sweep::Measured a = sweep::load_measured(before), b = sweep::load_measured(after);
+  check_json(json, a, b);
+  const sweep::Comparison c = sweep::compare(a, b, metrics, percent / 100);
+  const bool silent = options.flag("quiet") || json == "-";
+  if (!silent) fmt::print("{}{}\n", sweep::to_text(c, before, after), sweep::verdict(c, percent));
+  else if (c.exit_code() != 0) fmt::print(stderr, "{}\n", sweep::verdict(c, percent));
+  if (json.empty()) return c.exit_code();
+  try {
+    report::write_file(json, report::to_string(sweep::to_json(c)));
+  } catch (const Error& e) {
+    // What was found has been printed and still counts.
+    std::fflush(stdout);
+    fmt::print(stderr, "{} compare: {}\n", context.program, e.what());
+    return c.exit_code() == 0 ? static_cast<int>(e.code()) : c.exit_code();
+  }
+  return c.exit_code();
 }
 
 }  // namespace
@@ -77,16 +80,24 @@ Command compare_command() {
   c.name = "compare";
   c.summary = "compare two results cell by cell, with confidence";
   c.description = {
-      "Pairs the cells of two results by path and parameters, and their repeats in order; prints the median of the "
-      "ratios B/A with its interval by order statistics. Something is different only when the interval excludes 1, "
-      "and undecided while there are too few repeats for 95 %.",
-      "Exit code 3 when a figure is worse by more than --threshold and its interval excludes 1; else 0.",
+      "Says of each cell of two results by which factor it differs, and whether its runs show that. What one "
+      "process repeats is alike for reasons that the next process does not share, so a run is one observation, its "
+      "figure the median of its repeats. Runs are a sweep's rounds, or the result files of a folder: at least 4 on "
+      "each side, better 7 ('rounds: 7' in the plan). The factor is the median of B/A over all pairs of runs, with "
+      "the exact interval of Mann and Whitney's test at 95 % or above.",
+      "Differences between the two sides that are no figures (device, options, verification, build, machine) and "
+      "the warnings of the results come first. A cell that is missing, incomplete or has errors on a side is not "
+      "comparable.",
+      "Exit code 2 when B has data errors in a cell where A has none; 3 when a figure is worse by more than "
+      "--threshold and its interval excludes 1, or a cell is not comparable; else 0, which an undecided figure "
+      "does not change.",
   };
   c.options
       .add({.name = "before",
             .kind = Kind::path,
             .metavar = "A",
-            .help = "a result (.json), a sweep's folder or its results.jsonl: what it was",
+            .help =
+                "a result (.json), a folder of results, a sweep's folder or its results.jsonl: what it was",
             .group = "Compare",
             .operand = true,
             .required = true})
@@ -103,7 +114,8 @@ Command compare_command() {
             .default_text = "5",
             .min = 0,
             .max = 1000,
-            .help = "a figure that is worse by more than this is a regression",
+            .help =
+                "the least effect: what differs by less, in either direction, is no regression and no gain",
             .group = "Compare"})
       .add({.name = "metric",
             .kind = Kind::text,
@@ -118,13 +130,17 @@ Command compare_command() {
       .add({.name = "quiet",
             .letter = 'q',
             .kind = Kind::flag,
-            .help = "print nothing but errors",
+            .help = "print nothing; what makes the exit code other than 0 still goes to standard error",
             .group = "Output"});
   c.examples = {
-      {"doorbell compare results/before results/after", "Two sweeps of the same plan."},
-      {"doorbell compare a.json b.json --metric ops_per_s,p99_ns --threshold 3",
-       "Two results of one command; 3 % worse is a regression."},
+      {"doorbell compare results/before results/after", "Two sweeps of the same plan, with 'rounds: 7'."},
+      {"doorbell compare before after --metric ops_per_s,p99_ns --threshold 3",
+       "Two folders of results, a file a run; 3 % worse is a regression."},
   };
+  c.exits = {{0, "no regression was found, though figures may be undecided"},
+             {1, "usage or environment: a bad option, a missing file, no permission"},
+             {2, "B has data errors where A has none"},
+             {3, "a regression, or cells that cannot be compared"}};
   c.run = run;
   c.stoppable = false;
   return c;

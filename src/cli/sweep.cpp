@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <set>
@@ -16,6 +17,7 @@
 #include "sweep/run.hpp"
 #include "sweep/table.hpp"
 #include "sweep/text_file.hpp"
+#include "system/open_file.hpp"
 
 namespace doorbell::cli {
 
@@ -53,6 +55,32 @@ std::string shell_word(const std::string& word) {
   std::string out = "'";
   for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
+}
+
+/// The plan's file. Plans come with the program: "plans/NAME" that is not in the working folder is looked for
+/// where they are installed, and in the source tree.
+std::string find_plan(const std::string& name) {
+  std::error_code ignored;
+  if (fs::exists(name, ignored) || !name.starts_with("plans/")) return name;
+  const fs::path exe = fs::read_symlink("/proc/self/exe", ignored);
+  for (const char* at : {"../share/doorbell", "../.."}) {
+    const fs::path there = exe.parent_path() / at / name;
+    if (fs::exists(there, ignored)) return fs::canonical(there, ignored).string();
+  }
+  return name;
+}
+
+/// What the sweep writes must not be what it reads.
+void check_inputs(const std::string& folder, const sweep::Plan& plan) {
+  std::vector<std::string> inputs = {plan.file};
+  for (const sweep::Reference& r : plan.references)
+    inputs.push_back((fs::path(plan.file).parent_path() / r.file).string());
+  for (const char* name : sweep::kWritten)
+    for (const std::string& input : inputs)
+      if (const std::string output = fmt::format("{}/{}", folder, name); same_file(input, output))
+        throw Error("--out " + folder,
+                    fmt::format("the sweep reads {} and would write it as {}", input, output),
+                    "give another folder");
 }
 
 int list(const sweep::Plan& plan, const std::vector<sweep::Cell>& cells,
@@ -132,16 +160,17 @@ std::vector<sweep::Turn> still_to_run(const std::vector<sweep::Turn>& turns,
 std::string verdict(const std::vector<sweep::Record>& records, std::size_t wanted, int code, bool stopped) {
   const auto whole = std::ranges::count_if(records, [](const auto& r) { return r.complete(); });
   const std::string count = fmt::format("{} of {} runs complete", whole, wanted);
-  if (code != 0 && code != static_cast<int>(ExitCode::absent))
+  if (code != 0 && code != static_cast<int>(ExitCode::absent) && code != sweep::kInterrupted)
     return fmt::format("FAILED: {}, exit code {}", count, code);
-  if (stopped) return fmt::format("INTERRUPTED: {}; the same command with --out goes on from here", count);
+  if (stopped || code == sweep::kInterrupted)
+    return fmt::format("INTERRUPTED: {}; the same command with --out goes on from here", count);
   if (code != 0) return fmt::format("SKIPPED in part: {}, the hardware asked for is absent", count);
   return fmt::format("OK: {}", count);
 }
 
 int run(const Options& options, Context& context) {
-  const std::string file = options.text("plan");
-  const std::string text = sweep::read_text(file);
+  const std::string file = find_plan(options.text("plan"));
+  const std::string text = sweep::read_text(file, sweep::kMaxPlan);
   const std::vector<sweep::Subject> commands = subjects(context);
   const sweep::Plan plan = sweep::parse_plan(text, file, commands);
   const std::vector<sweep::Cell> cells = sweep::expand(plan);
@@ -152,6 +181,7 @@ int run(const Options& options, Context& context) {
 
   const std::string path = folder_for(options, plan);
   check_folder(path, text, options.flag("resume"));
+  check_inputs(path, plan);
   sweep::Folder folder(path, text);
   std::vector<sweep::Record> records = earlier(plan, folder, cells.size());
   const std::vector<sweep::Turn> todo = still_to_run(turns, &records);
@@ -170,17 +200,28 @@ int run(const Options& options, Context& context) {
     progress.update(static_cast<double>(done) / static_cast<double>(todo.size()),
                     what + " " + sweep::label_of(plan, cells[turn.cell]));
   };
-  for (sweep::Record& r : sweep::run(plan, cells, todo, folder, limits, {&context.stop, show}))
-    records.push_back(std::move(r));
+  std::string failure;
+  try {
+    sweep::run(plan, cells, todo, folder, limits, {&context.stop, show}, &records);
+  } catch (const Error& e) {
+    // What has been measured until then is printed and counts.
+    failure = e.hint().empty() ? e.what() : fmt::format("{}\nhint: {}", e.what(), e.hint());
+  }
   progress.clear();
 
   std::erase_if(records,
                 [&](const auto& r) { return std::ranges::find(selected, r.cell) == selected.end(); });
   int code = 0;
   for (const sweep::Record& r : records) code = sweep::worse(code, r.code());
+  if (!failure.empty()) code = sweep::worse(code, static_cast<int>(ExitCode::usage));
+  if (context.stop.requested()) code = sweep::worse(code, sweep::kInterrupted);
+  const std::string outcome = verdict(records, turns.size(), code, context.stop.requested());
   if (!quiet)
-    fmt::print("{}\n{}\nresults: {}\n", sweep::summary(plan, cells, selected, records, references),
-               verdict(records, turns.size(), code, context.stop.requested()), path);
+    fmt::print("{}\n{}\nresults: {}\n", sweep::summary(plan, cells, selected, records, references), outcome,
+               path);
+  else if (code != 0) fmt::print(stderr, "{}\n", outcome);
+  std::fflush(stdout);
+  if (!failure.empty()) fmt::print(stderr, "{} sweep: {}\n", context.program, failure);
   return code;
 }
 
@@ -198,13 +239,14 @@ Command sweep_command() {
       "and its repeats are rows of runs.csv. The same plan with the same --out goes on where it was stopped.",
       "Figures that others published can be shown beside ours (key 'reference'); they stay in columns of their own, "
       "labelled 'published, other machine'.",
-      "docs/sweep.md describes the plan's keys. The exit code is the worst of all cells: 2 over 1 over 77 over 0.",
+      "docs/sweep.md describes the plan's keys. The exit code is the worst of all cells: 2 over 130 (interrupted) over 1 over "
+      "77 over 0.",
   };
   c.options
       .add({.name = "plan",
             .kind = Kind::path,
             .metavar = "PLAN",
-            .help = "the plan's file",
+            .help = "the plan's file; 'plans/NAME' that is not here is one that comes with doorbell",
             .group = "Sweep",
             .operand = true,
             .required = true})
@@ -244,7 +286,7 @@ Command sweep_command() {
       .add({.name = "quiet",
             .letter = 'q',
             .kind = Kind::flag,
-            .help = "no progress line and no table; errors are still printed",
+            .help = "no progress line and no table; errors and what failed are still printed",
             .group = "Output"});
   c.examples = {
       {"doorbell sweep plans/nvme-modes.yaml --list", "Print the cells of a plan."},
@@ -253,6 +295,12 @@ Command sweep_command() {
       {"doorbell sweep plans/xio-rdma-loopback.yaml --only provider=ionic,size=64KiB",
        "One cell of the matrix, beside the published figure."},
   };
+  c.exits = {
+      {0, "every run is complete and its data good"},
+      {1, "usage or environment: a bad plan, a run that could not start, a file that cannot be written"},
+      {2, "data errors; a run that crashed or took too long"},
+      {77, "the hardware asked for is not here"},
+      {130, "interrupted; the data until then is good"}};
   c.run = run;
   return c;
 }

@@ -6,178 +6,229 @@
 #include <algorithm>
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "measure/statistics.hpp"
-#include "report/layout.hpp"
+#include "sweep/shift.hpp"
 
 namespace doorbell::sweep {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-using report::digits;
-using report::printable;
-
-constexpr double kLevel = 0.95;
-
 Change change_of(const Ratio& r, double threshold) {
   if (r.ci_level < kLevel) return Change::undecided;
-  if (r.ci_low <= 1 && r.ci_high >= 1) return Change::same;
-  const bool up = r.median > 1;
-  if (up == more_is_better(r.metric)) return Change::better;
   // Symmetric in both directions: a rate that falls to 1/1.05 is as far off as a time that grows to 1.05.
-  const double loss = up ? r.median : 1 / r.median;
-  return loss > 1 + threshold ? Change::regression : Change::worse;
+  const double limit = 1 + threshold;
+  if (r.ci_low <= 1 && r.ci_high >= 1)
+    return r.ci_low >= 1 / limit && r.ci_high <= limit ? Change::same : Change::undecided;
+  const bool up = r.median > 1;
+  const bool beyond = (up ? r.median : 1 / r.median) > limit;
+  if (up == more_is_better(r.metric)) return beyond ? Change::better : Change::slightly_better;
+  return beyond ? Change::regression : Change::slightly_worse;
 }
 
-void warn_of(const Measured& m, std::vector<std::string>* warnings) {
-  std::size_t failed = 0;
-  for (const auto& [key, samples] : m.cells)
-    if (samples.errors > 0) ++failed;
-  if (failed > 0)
-    warnings->push_back(fmt::format("{}: {} cells have data or completion errors", m.name, failed));
-  if (m.without_result > 0)
-    warnings->push_back(fmt::format("{}: {} runs left no result", m.name, m.without_result));
+std::vector<double> figures_of(const std::vector<std::optional<double>>& runs) {
+  std::vector<double> known;
+  for (const auto& run : runs)
+    if (run && *run > 0) known.push_back(*run);
+  return known;
 }
 
-std::string figure(const std::string& metric, double v) {
-  if (metric == "ops_per_s") return digits(v / 1e3) + " kIOPS";
-  if (metric == "bytes_per_s") return digits(v / 1e6) + " MB/s";
-  return digits(v / 1e3) + " us";
+std::string text_of(const Failures& failures) {
+  std::vector<std::string> parts;
+  for (const auto& [what, count] : failures) parts.push_back(fmt::format("{:.0f} {}", count, what));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
+
+std::string text_of(const std::set<std::string>& values) {
+  constexpr std::size_t kShown = 200;
+  std::string text = fmt::format("{}", fmt::join(values, ", "));
+  if (text.size() > kShown) text = text.substr(0, kShown) + "...";
+  return text.empty() ? "-" : text;
+}
+
+/// One side of one cell.
+struct Side {
+  const char* name;
+  const Samples* samples = nullptr;      ///< null: it has no such cell
+  const Measured::Lost* lost = nullptr;  ///< null: every run left a Result
+
+  [[nodiscard]] bool bad_data() const {
+    return (samples != nullptr && samples->bad_data) || (lost != nullptr && lost->bad_data);
+  }
+  /// Why its figures do not count; "" when they do.
+  [[nodiscard]] std::string unsound() const {
+    std::vector<std::string> parts;
+    if (samples == nullptr) parts.emplace_back("no such cell");
+    else if (!samples->failures.empty()) parts.push_back(text_of(samples->failures));
+    if (lost != nullptr) parts.push_back(text_of(lost->failures));
+    return parts.empty() ? "" : fmt::format("{}: {}", name, fmt::join(parts, ", "));
+  }
+};
+
+Side side_of(const char* name, const Measured& m, const std::string& key, const std::string& group) {
+  const auto samples = m.cells.find(key);
+  const auto lost = m.lost.find(group);
+  return {name, samples == m.cells.end() ? nullptr : &samples->second,
+          lost == m.lost.end() ? nullptr : &lost->second};
+}
+
+class Comparer {
+ public:
+  Comparer(const Measured& before, const Measured& after, double threshold)
+      : before_(before), after_(after), threshold_(threshold) {}
+
+  Comparison run(const std::vector<std::string>& metrics) {
+    c_.runs_before = before_.runs;
+    c_.runs_after = after_.runs;
+    differences(before_.facts, after_.facts, false);
+    bool common = false;
+    for (const std::string& key : before_.order) common = common || after_.cells.contains(key);
+    if (!common && before_.lost.empty() && after_.lost.empty())
+      throw Error(
+          fmt::format("{} and {}", before_.name, after_.name), "they have no cell in common",
+          fmt::format("the first one's is '{}', the other's '{}'", before_.order[0], after_.order[0]));
+    for (const std::string& key : before_.order) {
+      cell(key, before_.cells.at(key).group, metrics);
+      if (!after_.cells.contains(key)) c_.only_before.push_back(key);
+    }
+    for (const std::string& key : after_.order) {
+      if (before_.cells.contains(key)) continue;
+      cell(key, after_.cells.at(key).group, metrics);
+      c_.only_after.push_back(key);
+    }
+    lost_on_both();
+    warnings("A", before_);
+    warnings("B", after_);
+    return std::move(c_);
+  }
+
+ private:
+  void cell(const std::string& key, const std::string& group, const std::vector<std::string>& metrics) {
+    const Side a = side_of("A", before_, key, group), b = side_of("B", after_, key, group);
+    Compared cell;
+    cell.label = key;
+    cell.new_data_errors = b.bad_data() && !a.bad_data();
+    for (const Side& side : {a, b})
+      if (std::string why = side.unsound(); !why.empty()) cell.unsound.push_back(std::move(why));
+    if (a.samples != nullptr && b.samples != nullptr) {
+      for (const std::string& metric : metrics) {
+        Ratio r = ratio_of(metric, a.samples->metrics.at(metric), b.samples->metrics.at(metric), threshold_);
+        if (!cell.unsound.empty()) r.change = Change::not_comparable;
+        const auto [fewer, more] = std::minmax(r.runs_before, r.runs_after);
+        cell.unpaired = std::max(cell.unpaired, more - fewer);
+        cell.ratios.push_back(std::move(r));
+      }
+      differences(a.samples->facts, b.samples->facts, true);
+    }
+    c_.cells.push_back(std::move(cell));
+  }
+
+  /// Cells of which no run of either side left a figure.
+  void lost_on_both() {
+    std::set<std::string> known, groups;
+    for (const Measured* m : {&before_, &after_}) {
+      for (const auto& [key, samples] : m->cells) known.insert(samples.group);
+      for (const auto& [group, lost] : m->lost) groups.insert(group);
+    }
+    for (const std::string& group : groups) {
+      if (known.contains(group)) continue;
+      const Side a = side_of("A", before_, "", group), b = side_of("B", after_, "", group);
+      Compared cell;
+      cell.label = group.empty() ? "(no cell was measured)" : group;
+      cell.unsound = {a.unsound(), b.unsound()};
+      cell.new_data_errors = b.bad_data() && !a.bad_data();
+      c_.cells.push_back(std::move(cell));
+    }
+  }
+
+  void differences(const Facts& a, const Facts& b, bool of_cell) {
+    std::set<std::string> names;
+    for (const Facts* facts : {&a, &b})
+      for (const auto& [what, values] : *facts) names.insert(what);
+    for (const std::string& what : names) {
+      const auto values = [&](const Facts& facts) {
+        const auto found = facts.find(what);
+        return found == facts.end() ? std::set<std::string>{} : found->second;
+      };
+      const std::set<std::string> x = values(a), y = values(b);
+      if (x == y) continue;
+      const auto same = std::ranges::find_if(c_.differences, [&](const Difference& d) {
+        return d.what == what && d.before == text_of(x) && d.after == text_of(y) && of_cell == (d.cells > 0);
+      });
+      if (same != c_.differences.end()) ++same->cells;
+      else c_.differences.push_back({what, text_of(x), text_of(y), of_cell ? std::size_t{1} : 0});
+    }
+  }
+
+  void warnings(const char* side, const Measured& m) {
+    for (const auto& [kind, w] : m.warnings)
+      c_.warnings.push_back(w.count == 1 && m.runs == 1
+                                ? fmt::format("{}: {}", side, w.text)
+                                : fmt::format("{}: {} ({} of {} runs)", side, w.text, w.count, m.runs));
+  }
+
+  const Measured& before_;
+  const Measured& after_;
+  double threshold_;
+  Comparison c_;
+};
 
 }  // namespace
 
-const char* name(Change change) {
-  switch (change) {
-    case Change::undecided:
-      return "undecided";
-    case Change::same:
-      return "same";
-    case Change::better:
-      return "better";
-    case Change::worse:
-      return "worse, within the threshold";
-    case Change::regression:
-      return "REGRESSION";
-  }
-  return "";
+std::size_t Comparison::figures(Change change) const {
+  std::size_t n = 0;
+  for (const Compared& c : cells)
+    n += static_cast<std::size_t>(
+        std::ranges::count_if(c.ratios, [&](const Ratio& r) { return r.change == change; }));
+  return n;
 }
 
-bool Comparison::regressed() const {
-  return std::ranges::any_of(cells, [](const Compared& c) {
-    return std::ranges::any_of(c.ratios, [](const Ratio& r) { return r.change == Change::regression; });
-  });
+std::size_t Comparison::figures() const {
+  std::size_t n = 0;
+  for (const Compared& c : cells) n += c.ratios.size();
+  return n;
+}
+
+std::size_t Comparison::not_comparable() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(cells, [](const Compared& c) { return !c.unsound.empty(); }));
+}
+
+std::size_t Comparison::new_data_errors() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(cells, [](const Compared& c) { return c.new_data_errors; }));
+}
+
+int Comparison::exit_code() const {
+  const ExitCode code = new_data_errors() > 0                 ? ExitCode::data
+                        : regressed() || not_comparable() > 0 ? ExitCode::regression
+                                                              : ExitCode::ok;
+  return static_cast<int>(code);
 }
 
 Ratio ratio_of(const std::string& metric, const std::vector<std::optional<double>>& before,
                const std::vector<std::optional<double>>& after, double threshold) {
-  std::vector<double> ratios, first, second;
-  for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
-    if (!before[i] || !after[i] || *before[i] <= 0 || *after[i] <= 0) continue;
-    ratios.push_back(*after[i] / *before[i]);
-    first.push_back(*before[i]);
-    second.push_back(*after[i]);
-  }
+  const std::vector<double> a = figures_of(before), b = figures_of(after);
   Ratio r;
   r.metric = metric;
-  r.pairs = ratios.size();
-  if (ratios.empty()) return r;
-  const report::Spread spread = measure::spread_of(ratios);
-  r.before = measure::median(first);
-  r.after = measure::median(second);
-  r.median = spread.median;
-  r.ci_low = spread.ci_low;
-  r.ci_high = spread.ci_high;
-  r.ci_level = spread.ci_level;
+  r.runs_before = a.size();
+  r.runs_after = b.size();
+  if (!a.empty()) r.before = measure::median(a);
+  if (!b.empty()) r.after = measure::median(b);
+  if (!r.known()) return r;
+  const Factor factor = factor_of(a, b);
+  r.median = factor.median;
+  r.ci_low = factor.low;
+  r.ci_high = factor.high;
+  r.ci_level = factor.level;
   r.change = change_of(r, threshold);
   return r;
 }
 
 Comparison compare(const Measured& before, const Measured& after, const std::vector<std::string>& metrics,
                    double threshold) {
-  Comparison c;
-  for (const std::string& key : before.order) {
-    const auto other = after.cells.find(key);
-    if (other == after.cells.end()) {
-      c.only_before.push_back(key);
-      continue;
-    }
-    const Samples& a = before.cells.at(key);
-    const Samples& b = other->second;
-    Compared cell{.label = key, .ratios = {}, .unpaired = 0};
-    for (const std::string& metric : metrics) {
-      const auto of = [&](const Samples& s) {
-        const auto found = s.metrics.find(metric);
-        return found == s.metrics.end() ? std::vector<std::optional<double>>{} : found->second;
-      };
-      const auto x = of(a), y = of(b);
-      cell.unpaired = std::max(x.size(), y.size()) - std::min(x.size(), y.size());
-      cell.ratios.push_back(ratio_of(metric, x, y, threshold));
-    }
-    if (a.measured_on != b.measured_on)
-      c.warnings.push_back(fmt::format("{}: measured on {} and on {}", key, a.measured_on, b.measured_on));
-    c.cells.push_back(std::move(cell));
-  }
-  for (const std::string& key : after.order)
-    if (!before.cells.contains(key)) c.only_after.push_back(key);
-  if (c.cells.empty())
-    throw Error(fmt::format("{} and {}", before.name, after.name), "they have no cell in common",
-                fmt::format("the first one's is '{}', the other's '{}'", before.order[0], after.order[0]));
-  warn_of(before, &c.warnings);
-  warn_of(after, &c.warnings);
-  return c;
-}
-
-std::string to_text(const Comparison& c, const std::string& before, const std::string& after) {
-  std::vector<std::vector<std::string>> rows = {
-      {"metric", "pairs", "A", "B", "B/A", "interval", "level %", "verdict"}};
-  std::string out = fmt::format("A: {}\nB: {}\n", printable(before), printable(after));
-  for (const Compared& cell : c.cells) {
-    out += printable(cell.label) + "\n";
-    std::vector<std::vector<std::string>> table = rows;
-    for (const Ratio& r : cell.ratios) {
-      if (r.pairs == 0) {
-        table.push_back({r.metric, "0", "-", "-", "-", "-", "-", name(r.change)});
-        continue;
-      }
-      table.push_back({r.metric, fmt::format("{}", r.pairs), figure(r.metric, r.before),
-                       figure(r.metric, r.after), fmt::format("{:.3f}", r.median),
-                       fmt::format("{:.3f} to {:.3f}", r.ci_low, r.ci_high),
-                       fmt::format("{:.1f}", r.ci_level * 100), name(r.change)});
-    }
-    out += report::table(table);
-    if (cell.unpaired > 0) out += fmt::format("  {} repeats have no partner\n", cell.unpaired);
-  }
-  for (const std::string& key : c.only_before) out += fmt::format("only in A: {}\n", printable(key));
-  for (const std::string& key : c.only_after) out += fmt::format("only in B: {}\n", printable(key));
-  for (const std::string& warning : c.warnings) out += fmt::format("warning: {}\n", printable(warning));
-  return out;
-}
-
-Json to_json(const Comparison& c) {
-  Json out{{"schema", "doorbell.compare/1"}, {"regression", c.regressed()}, {"cells", Json::array()},
-           {"only_before", c.only_before},   {"only_after", c.only_after},  {"warnings", c.warnings}};
-  for (const Compared& cell : c.cells) {
-    Json ratios = Json::array();
-    for (const Ratio& r : cell.ratios) {
-      const auto known = [&](double v) { return r.pairs == 0 ? Json(nullptr) : Json(v); };
-      ratios.push_back({{"metric", r.metric},
-                        {"pairs", r.pairs},
-                        {"before", known(r.before)},
-                        {"after", known(r.after)},
-                        {"ratio", known(r.median)},
-                        {"ci_low", known(r.ci_low)},
-                        {"ci_high", known(r.ci_high)},
-                        {"ci_level", r.ci_level},
-                        {"verdict", r.change == Change::regression ? "regression"
-                                    : r.change == Change::worse    ? "worse"
-                                                                   : name(r.change)}});
-    }
-    out["cells"].push_back(
-        {{"cell", cell.label}, {"unpaired", cell.unpaired}, {"ratios", std::move(ratios)}});
-  }
-  return out;
+  return Comparer(before, after, threshold).run(metrics);
 }
 
 }  // namespace doorbell::sweep

@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPlan = "plan.yaml";
-constexpr const char* kResults = "results.jsonl";
-constexpr const char* kRuns = "runs.csv";
+constexpr const char* kResults = kWritten[0];
+constexpr const char* kRuns = kWritten[1];
 
 void append_to(const std::string& path, std::string_view text) {
   const auto fail = [&](const char* step) {

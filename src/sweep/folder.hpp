@@ -4,6 +4,7 @@
 // A sweep's folder: plan.yaml, results.jsonl, runs.csv. One process at a time.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,9 @@
 #include "system/descriptor.hpp"
 
 namespace doorbell::sweep {
+
+/// The names under which a folder's files are written over, plan.yaml apart: that is written once.
+inline constexpr std::array<const char*, 3> kWritten = {"results.jsonl", "runs.csv", ".running.json"};
 
 /// What is in a folder before anything in it is touched.
 enum class Found {

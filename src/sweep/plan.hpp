@@ -72,6 +72,7 @@ struct Plan {
 
 inline constexpr std::size_t kMaxCells = 10'000;
 inline constexpr u32 kMaxRounds = 1'000;
+inline constexpr std::size_t kMaxPlan = 1 << 20;  ///< bytes of a plan
 
 /// Reads a plan; opens no file. Throws doorbell::Error with file, line and key for anything that it does not
 /// know, and for every value that the command's option table refuses. The subjects must outlive the plan.

@@ -40,7 +40,7 @@ Record record_of(const Json& line) {
 }
 
 int badness(int code) {
-  return code == 0 ? 0 : code == 77 ? 1 : code == 1 ? 2 : 3;
+  return code == 0 ? 0 : code == 77 ? 1 : code == 1 ? 2 : code == kInterrupted ? 3 : 4;
 }
 
 }  // namespace
@@ -50,6 +50,8 @@ bool Record::complete() const {
 }
 
 int Record::code() const {
+  // An older doorbell, and one that was stopped before it measured, ends with another code.
+  if (ended == "interrupted" && (exit_code == 0 || exit_code == kInterrupted)) return kInterrupted;
   // A run that claims success and left nothing has not succeeded.
   const bool known = ended == "timeout" ? false
                      : exit_code == 0   ? result.is_object()

@@ -14,6 +14,8 @@
 namespace doorbell::sweep {
 
 inline constexpr const char* kRecordSchema = "doorbell.sweep/1";
+/// What a run that was asked to stop and had good data ends with.
+inline constexpr int kInterrupted = 130;
 
 struct Record {
   u32 cell = 0;
@@ -21,13 +23,14 @@ struct Record {
   nlohmann::ordered_json options = nlohmann::ordered_json::object();  ///< as the plan has them
   int exit_code = 0;  ///< of the run; 128 and more for a signal
   double wall_s = 0;
-  std::string ended = "exit";     ///< exit, signal, timeout (--cell-timeout), interrupted (Ctrl-C)
+  std::string ended = "exit";     ///< exit, signal, timeout (--cell-timeout), interrupted (Ctrl-C, or a
+                                  ///< signal to the run itself)
   std::string error;              ///< what it printed on standard error when it failed
   nlohmann::ordered_json result;  ///< the whole Result; null when there is none
 
   /// It need not run again: it has a Result of a whole run.
   [[nodiscard]] bool complete() const;
-  /// 0, 1, 2 or 77: anything else that a run ends with, and a run that does not end, is 2.
+  /// 0, 1, 2, 77 or 130 (interrupted): anything else that a run ends with, and a run that does not end, is 2.
   [[nodiscard]] int code() const;
 };
 
@@ -41,7 +44,7 @@ struct Records {
 };
 [[nodiscard]] Records parse_records(std::string_view text, const std::string& name);
 
-/// The worse of two exit codes: 2 over 1 over 77 over 0.
+/// The worse of two exit codes: 2 over 130 over 1 over 77 over 0.
 [[nodiscard]] int worse(int a, int b);
 
 /// Header and rows of runs.csv: the sweep's columns, then those of every CSV. A run without a Result has one

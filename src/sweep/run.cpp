@@ -56,6 +56,8 @@ std::string await(Child& child, double limit_s, const RunWatch& watch,
     }
     return ended;
   }
+  // It was asked to stop by somebody else, or died of Ctrl-C.
+  if (child.exit_code() == kInterrupted) return "interrupted";
   return child.exit_code() >= 128 ? "signal" : ended;
 }
 
@@ -100,7 +102,7 @@ nlohmann::ordered_json options_of(const Cell& cell) {
 
 Record run_one(const Plan& plan, const Cell& cell, const Turn& turn, const Folder& folder,
                const RunLimits& limits, const RunWatch& watch, const std::function<void(double)>& tick) {
-  const Scratch file(folder.file(".running.json"));
+  const Scratch file(folder.file(kWritten[2]));
   std::vector<std::string> words = {"doorbell", plan.subject->name};
   words.insert(words.end(), cell.arguments.begin(), cell.arguments.end());
   words.push_back("--json=" + file.path());
@@ -128,22 +130,23 @@ Record run_one(const Plan& plan, const Cell& cell, const Turn& turn, const Folde
 
 }  // namespace
 
-std::vector<Record> run(const Plan& plan, const std::vector<Cell>& cells, const std::vector<Turn>& todo,
-                        Folder& folder, const RunLimits& limits, const RunWatch& watch) {
-  std::vector<Record> done;
+void run(const Plan& plan, const std::vector<Cell>& cells, const std::vector<Turn>& todo, Folder& folder,
+         const RunLimits& limits, const RunWatch& watch, std::vector<Record>* done) {
+  const auto stopped = [&] { return watch.stop != nullptr && watch.stop->requested(); };
+  std::size_t count = 0;
   for (const Turn& turn : todo) {
-    if (watch.stop != nullptr && watch.stop->requested()) break;
+    if (stopped()) break;
     const auto tick = [&](double elapsed_s) {
-      if (watch.progress) watch.progress(done.size(), turn, elapsed_s);
+      if (watch.progress) watch.progress(count, turn, elapsed_s);
     };
     tick(0);
     Record record = run_one(plan, cells[turn.cell], turn, folder, limits, watch, tick);
     // Stopped before it could measure anything: it has not been run.
-    if (record.ended == "interrupted" && record.result.is_null() && record.exit_code == 128 + SIGINT) break;
-    folder.append(record);
-    done.push_back(std::move(record));
+    if (stopped() && record.result.is_null() && record.exit_code == kInterrupted) break;
+    done->push_back(std::move(record));
+    ++count;
+    folder.append(done->back());
   }
-  return done;
 }
 
 }  // namespace doorbell::sweep

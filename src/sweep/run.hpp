@@ -26,8 +26,9 @@ struct RunWatch {
 };
 
 /// Runs `todo` in order, each into `folder` before the next starts; ends early when asked to stop, after the
-/// running cell has written what it has. Returns the records in order.
-std::vector<Record> run(const Plan& plan, const std::vector<Cell>& cells, const std::vector<Turn>& todo,
-                        Folder& folder, const RunLimits& limits, const RunWatch& watch);
+/// running cell has written what it has. The records go to `done` as they come: it has them when a file
+/// cannot be written, too. Throws doorbell::Error.
+void run(const Plan& plan, const std::vector<Cell>& cells, const std::vector<Turn>& todo, Folder& folder,
+         const RunLimits& limits, const RunWatch& watch, std::vector<Record>* done);
 
 }  // namespace doorbell::sweep

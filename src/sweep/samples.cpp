@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 
+#include "measure/statistics.hpp"
 #include "report/csv.hpp"
 #include "report/json.hpp"
 #include "sweep/record.hpp"
@@ -27,15 +28,10 @@ std::string word(const Json& cell, const char* object, const char* key) {
   return inner != outer->end() && inner->is_string() ? inner->get<std::string>() : "";
 }
 
-double count_in(const Json& cell, const char* object) {
-  const auto counts = cell.find(object);
-  double sum = 0;
-  if (counts == cell.end() || !counts->is_object()) return sum;
-  for (const auto& [name, count] : counts->items()) {
-    const bool failure = name != "checked" && name != "checked_bytes" && name != "unverifiable";
-    if (failure && count.is_number()) sum += count.get<double>();
-  }
-  return sum;
+/// A value as one line of text.
+std::string plain(const Json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
 /// Path, parameters and the way ("beside"): the device is not part of it, so that two devices can be
@@ -47,28 +43,147 @@ std::string key_of(const Json& cell, const Json& options) {
   return way.empty() ? key : fmt::format("{} way={}", key, way);
 }
 
-void add_repeats(const Json& cell, Samples* to) {
-  const auto repeats = cell.find("repeats");
-  if (repeats == cell.end() || !repeats->is_array()) return;
-  for (const Json& repeat : *repeats) {
-    for (const std::string& metric : metric_names()) {
-      const bool there = repeat.is_object() && repeat.contains(metric) && repeat[metric].is_number();
-      to->metrics[metric].push_back(there ? std::optional(repeat[metric].get<double>()) : std::nullopt);
-    }
+/// Keys of a Result's cells. Where a plan's options are the same for several of them (a list of sizes is one
+/// option) their own parameters tell them apart.
+std::vector<std::string> keys_of(const Json& cells, const Json& options) {
+  std::vector<std::string> keys;
+  std::map<std::string, int> uses;
+  for (const Json& cell : cells) {
+    keys.push_back(key_of(cell, options));
+    ++uses[keys.back()];
   }
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (!options.is_null() && uses[keys[i]] > 1)
+      keys[i] += " " + report::parameters_of(cells[i].value("cell", Json::object()), " ");
+  return keys;
+}
+
+std::string group_of(const Json& options) {
+  return report::parameters_of(options, " ");
+}
+
+/// Adds the counters that count failures; true when one is not 0.
+bool add_failures(const Json& cell, const char* object, Samples* to) {
+  const auto counts = cell.find(object);
+  if (counts == cell.end() || !counts->is_object()) return false;
+  bool any = false;
+  for (const auto& [name, count] : counts->items()) {
+    const bool failure = name != "checked" && name != "checked_bytes" && name != "unverifiable";
+    if (!failure || !count.is_number() || count.get<double>() == 0) continue;
+    to->failures[name] += count.get<double>();
+    any = true;
+  }
+  to->bad_data = to->bad_data || any;
+  return any;
+}
+
+/// One run: the median of its repeats, metric by metric.
+void add_run(const std::vector<const Json*>& repeats, Samples* to) {
+  ++to->runs;
+  for (const std::string& metric : metric_names()) {
+    std::vector<double> values;
+    for (const Json* repeat : repeats)
+      if (repeat->is_object() && repeat->contains(metric) && (*repeat)[metric].is_number())
+        values.push_back((*repeat)[metric].get<double>());
+    to->metrics[metric].push_back(values.empty() ? std::nullopt : std::optional(measure::median(values)));
+  }
+  if (repeats.empty()) ++to->failures["runs without a repeat"];
+}
+
+void add_cell_facts(const Json& cell, Facts* to) {
+  const auto both = [&](const char* object, const char* first, const char* second) {
+    const Json& o = cell.contains(object) ? cell[object] : Json();
+    std::string text;
+    for (const char* key : {first, second})
+      if (o.is_object() && o.contains(key) && !o[key].is_null())
+        text += (text.empty() ? "" : " ") + plain(o[key]);
+    return text;
+  };
+  (*to)["device"].insert(both("device", "kind", "name"));
+  (*to)["initiator"].insert(both("initiator", "kind", "gpu"));
+  (*to)["verify mode"].insert(word(cell, "verify", "mode"));
+  const auto options = cell.find("options");
+  if (options == cell.end() || !options->is_object()) return;
+  for (const auto& [name, value] : options->items())
+    if (name != "json" && name != "csv" && name != "quiet") (*to)["option " + name].insert(plain(value));
+}
+
+/// The build, and of the machine what stays the same from run to run.
+void add_facts(const Json& result, Facts* to) {
+  const auto add = [&](const char* object, const char* key, const char* title) {
+    const auto outer = result.find(object);
+    if (outer == result.end() || !outer->is_object() || !outer->contains(key)) return;
+    (*to)[title].insert(plain((*outer)[key]));
+  };
+  add("tool", "version", "version");
+  add("tool", "git", "git");
+  add("tool", "build", "build");
+  add("tool", "compiler", "compiler");
+  add("tool", "sanitizer", "sanitizer");
+  for (const char* key : {"cpu", "sockets", "cores", "cpus_allowed", "cpus_isolated", "smt", "governor",
+                          "turbo", "memory_bytes", "transparent_hugepages", "clocksource", "kernel",
+                          "kernel_cmdline", "distribution", "container", "hypervisor", "cgroup", "gpu"})
+    add("environment", key, key);
+}
+
+/// "load average 1.25 on 2 CPUs" and "load average 0.80 on 2 CPUs" are one warning.
+std::string without_numbers(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit) out += c;
+    else if (out.empty() || out.back() != '#') out += '#';
+  }
+  return out;
+}
+
+void add_warnings(const Json& result, Measured* to) {
+  const auto warnings = result.find("warnings");
+  if (warnings == result.end() || !warnings->is_array()) return;
+  for (const Json& warning : *warnings) {
+    const std::string text = plain(warning);
+    Warning& w = to->warnings.try_emplace(without_numbers(text), Warning{.text = text}).first->second;
+    ++w.count;
+  }
+}
+
+/// What a Result says of itself as a whole. `counted`: one of its cells has counted failures, which explain
+/// its exit code; data errors of one cell are not its neighbours'.
+void add_verdict(const Json& result, const std::set<std::string>& keys, bool counted, Measured* to) {
+  const bool complete = result.value("complete", Json(true)) == true;
+  const Json code = result.value("exit_code", Json(0));
+  const bool failed = code.is_number_integer() && code.get<i64>() != 0 && !counted;
+  for (const std::string& key : keys) {
+    Samples& samples = to->cells[key];
+    if (!complete) ++samples.failures["incomplete runs"];
+    if (!failed) continue;
+    ++samples.failures[fmt::format("runs with exit code {}", code.get<i64>())];
+    if (code.get<i64>() == static_cast<int>(ExitCode::data)) samples.bad_data = true;
+  }
+}
+
+void add_record(const Record& r, const std::string& path, Measured* to) {
+  if (r.result.is_object()) {
+    Json result = r.result;
+    // A run that was stopped from outside may have written its Result before that.
+    if (r.ended != "exit") result["complete"] = false;
+    return add_result(result, path, to, r.options);
+  }
+  ++to->runs;
+  Measured::Lost& lost = to->lost[group_of(r.options)];
+  ++lost.failures[r.ended == "exit" ? fmt::format("runs without a result (exit code {})", r.exit_code)
+                                    : fmt::format("runs without a result ({})", r.ended)];
+  lost.bad_data = lost.bad_data || (r.ended == "exit" && r.exit_code == static_cast<int>(ExitCode::data));
 }
 
 void add_lines(const std::string& path, Measured* to) {
   const std::string text = read_text(path);
   const Json first = Json::parse(text.substr(0, text.find('\n')), nullptr, false);
   if (first.is_object() && first.value("schema", "") == kRecordSchema) {
-    std::vector<Record> records = parse_records(text, path).list;
-    // By round, so that the same repeats meet whatever the order was.
-    std::ranges::stable_sort(records, {}, [](const Record& r) { return std::pair(r.round, r.cell); });
-    for (const Record& r : records) {
-      if (r.result.is_object()) add_result(r.result, path, to, r.options);
-      else ++to->without_result;
-    }
+    const Records records = parse_records(text, path);
+    for (const Record& r : records.list) add_record(r, path, to);
+    if (records.torn)
+      to->warnings["torn"] = {.text = "the last line is torn, its run is left out", .count = 1};
     return;
   }
   int number = 0;
@@ -81,6 +196,7 @@ void add_lines(const std::string& path, Measured* to) {
 }
 
 void add_file(const std::string& path, Measured* to) {
+  to->files.push_back(path);
   try {
     if (path.ends_with(".jsonl")) add_lines(path, to);
     else add_result(Json::parse(read_text(path)), path, to);
@@ -96,8 +212,14 @@ void add_folder(const std::string& path, Measured* to) {
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(path, ignored)) {
     const std::string file = entry.path().string();
-    if (!entry.is_regular_file(ignored) || !(file.ends_with(".json") || file.ends_with(".jsonl"))) continue;
-    if (read_text(file).find(report::kSchema) != std::string::npos) files.push_back(file);
+    if (!(file.ends_with(".json") || file.ends_with(".jsonl"))) continue;
+    // The schema is the first key.
+    const std::string start = read_start(file, 4096);
+    for (const char* schema : {report::kSchema, kRecordSchema})
+      if (start.find(fmt::format("\"{}\"", schema)) != std::string::npos) {
+        files.push_back(file);
+        break;
+      }
   }
   std::ranges::sort(files);
   for (const std::string& file : files) add_file(file, to);
@@ -116,25 +238,40 @@ bool more_is_better(const std::string& metric) {
 }
 
 void add_result(const Json& result, const std::string& name, Measured* to, const Json& options) {
-  if (!result.is_object() || result.value("schema", "") != report::kSchema)
+  if (!result.is_object() || result.value("schema", Json()) != report::kSchema)
     throw Error(name, fmt::format("its schema is not {}", report::kSchema));
   const auto cells = result.find("cells");
   if (cells == result.end() || !cells->is_array()) throw Error(name, "it has no cells");
-  for (const Json& cell : *cells) {
+  for (const Json& cell : *cells)
     if (!cell.is_object()) throw Error(name, "a cell is no object");
-    const std::string key = key_of(cell, options);
-    const auto [at, fresh] = to->cells.try_emplace(key);
+  ++to->runs;
+  add_facts(result, &to->facts);
+  add_warnings(result, to);
+  const std::vector<std::string> keys = keys_of(*cells, options);
+  // Cells that nothing tells apart are repeats of one: they share a process.
+  std::map<std::string, std::vector<const Json*>> repeats;
+  bool counted = false;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const Json& cell = (*cells)[i];
+    const auto [at, fresh] = to->cells.try_emplace(keys[i]);
     Samples& samples = at->second;
     if (fresh) {
-      to->order.push_back(key);
-      samples.label = key;
-      samples.measured_on =
-          fmt::format("{}, initiator {}", word(cell, "device", "kind"), word(cell, "initiator", "kind"));
-      samples.git = word(result, "tool", "git");
+      to->order.push_back(keys[i]);
+      samples.label = keys[i];
+      if (!options.is_null()) samples.group = group_of(options);
     }
-    add_repeats(cell, &samples);
-    samples.errors += count_in(cell, "errors") + count_in(cell, "verify");
+    std::vector<const Json*>& own = repeats[keys[i]];
+    const auto list = cell.find("repeats");
+    if (list != cell.end() && list->is_array())
+      for (const Json& repeat : *list) own.push_back(&repeat);
+    for (const char* object : {"errors", "verify"}) counted = add_failures(cell, object, &samples) || counted;
+    add_cell_facts(cell, &samples.facts);
   }
+  for (const auto& [key, own] : repeats) add_run(own, &to->cells[key]);
+  add_verdict(result, {keys.begin(), keys.end()}, counted, to);
+  // It ended before it could measure anything: only a plan's options say which cell that was.
+  if (cells->empty())
+    ++to->lost[options.is_null() ? "" : group_of(options)].failures["runs without a measured cell"];
 }
 
 Measured load_measured(const std::string& path) {
@@ -143,7 +280,7 @@ Measured load_measured(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) add_folder(path, &measured);
   else add_file(path, &measured);
-  if (measured.cells.empty()) throw Error(path, "it holds no measured cell");
+  if (measured.cells.empty() && measured.lost.empty()) throw Error(path, "it holds no measured cell");
   return measured;
 }
 

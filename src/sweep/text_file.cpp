@@ -3,39 +3,52 @@
 
 #include "sweep/text_file.hpp"
 
-#include <doorbell/config.hpp>
 #include <doorbell/error.hpp>
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
-#include "system/descriptor.hpp"
+#include "system/open_file.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::sweep {
 
 namespace {
-constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
+
+/// Reads to the end of the file, or until there are `enough` bytes; 0 or an errno.
+int read_into(int fd, std::size_t enough, std::string* text) {
+  std::array<char, 65536> part;
+  while (text->size() < enough) {
+    const ssize_t n = ::read(fd, part.data(), std::min(part.size(), enough - text->size()));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    if (n == 0) return 0;
+    text->append(part.data(), static_cast<std::size_t>(n));
+  }
+  return 0;
 }
 
-std::string read_text(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) throw Error(path, reason(errno));
-  struct stat status {};
-  if (::fstat(file.get(), &status) == 0 && S_ISDIR(status.st_mode)) throw Error(path, "it is a folder");
+}  // namespace
+
+std::string read_text(const std::string& path, std::size_t max_bytes) {
+  const Opened file = open_file(path, O_RDONLY, FileKinds::regular);
+  if (!file) throw Error(path, file.why);
   std::string text;
-  std::array<char, 65536> part;
-  for (;;) {
-    const ssize_t n = ::read(file.get(), part.data(), part.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw Error(path, reason(errno));
-    if (n == 0) return text;
-    text.append(part.data(), static_cast<std::size_t>(n));
-    if (text.size() > kMaxBytes) throw Error(path, "it is larger than 1 GiB");
-  }
+  // One byte more than is allowed: a file may grow while it is read, and files of /proc have no size.
+  if (const int error = read_into(file.fd.get(), max_bytes + 1, &text)) throw Error(path, reason(error));
+  if (text.size() > max_bytes) throw Error(path, fmt::format("it is larger than {} bytes", max_bytes));
+  return text;
+}
+
+std::string read_start(const std::string& path, std::size_t bytes) {
+  const Opened file = open_file(path, O_RDONLY, FileKinds::regular);
+  std::string text;
+  if (file) (void)read_into(file.fd.get(), bytes, &text);
+  return text;
 }
 
 }  // namespace doorbell::sweep

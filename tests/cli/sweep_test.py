@@ -41,6 +41,17 @@ def doorbell(*arguments, **more):
     return subprocess.run([DOORBELL, *map(str, arguments)], capture_output=True, text=True, timeout=120, **more)
 
 
+def wait_for_handler(pid):
+    """Until the process catches SIGINT itself."""
+    status = pathlib.Path(f"/proc/{pid}/status")
+    for _ in range(2000):
+        caught, = [line.split()[1] for line in status.read_text().splitlines() if line.startswith("SigCgt")]
+        if int(caught, 16) >> (signal.SIGINT - 1) & 1:
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never handles SIGINT")
+
+
 class WithFolder(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -65,6 +76,15 @@ class WithFolder(unittest.TestCase):
 
     def rows(self):
         return list(csv.DictReader((self.out / "runs.csv").read_text(encoding="utf-8").splitlines()))
+
+    def child_of(self, process):
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        for _ in range(500):
+            words = children.read_text().split()
+            if words and b"nvme" in pathlib.Path(f"/proc/{words[0]}/cmdline").read_bytes():
+                return int(words[0])
+            time.sleep(0.01)
+        self.fail("no cell has been started")
 
     def valid(self, lines):
         file = self.folder / "embedded.jsonl"
@@ -184,15 +204,6 @@ class Failures(WithFolder):
         self.assertEqual((first["ended"], first["exit_code"], first["result"]), ("signal", 137, None))
         self.assertEqual(second["ended"], "timeout", "the next one has been run")
 
-    def child_of(self, process):
-        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        for _ in range(500):
-            words = children.read_text().split()
-            if words and b"nvme" in pathlib.Path(f"/proc/{words[0]}/cmdline").read_bytes():
-                return int(words[0])
-            time.sleep(0.01)
-        self.fail("no cell has been started")
-
 
 class Resuming(WithFolder):
     def test_a_torn_last_line_is_run_again(self):
@@ -256,7 +267,7 @@ class Interrupt(WithFolder):
         time.sleep(0.8)  # inside the first cell's two seconds
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 0, out + err)
+        self.assertEqual(process.returncode, 130, out + err)
         self.assertIn("INTERRUPTED", out)
         line, = self.lines()
         self.assertEqual(line["ended"], "interrupted")
@@ -266,6 +277,69 @@ class Interrupt(WithFolder):
         self.sweep("--resume", plan=plan)
         self.assertEqual([(x["cell"], x["ended"], x["result"]["complete"]) for x in self.lines()],
                          [(0, "exit", True), (1, "exit", True)])
+
+
+    def test_a_run_that_somebody_else_interrupts_is_interrupted_not_failed(self):
+        plan = self.plan(LONG.replace("[1, 8]", "[1]"))
+        process = subprocess.Popen([DOORBELL, "sweep", str(plan), "--out", str(self.out), "--quiet"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        child = self.child_of(process)
+        wait_for_handler(child)
+        os.kill(child, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        line, = self.lines()
+        self.assertFalse(line["result"]["complete"])
+        # A run that ends with 0 all the same has not been interrupted as far as a sweep can tell.
+        self.assertEqual((process.returncode, line["ended"]), (130, "interrupted") if line["exit_code"] else (0, "exit"),
+                         out + err)
+
+
+class Outputs(WithFolder):
+    def test_a_plan_is_not_overwritten(self):
+        self.sweep()
+        plan = self.out / "plan.yaml"
+        done = doorbell("sweep", plan, "--out", self.out)
+        self.assertEqual(done.returncode, 0, "the folder's own plan goes on: " + done.stderr)
+        for name in ("results.jsonl", "runs.csv"):
+            (self.out / name).unlink()
+            os.link(plan, self.out / name)
+            before = plan.read_bytes()
+            self.assertIn("give another folder", doorbell("sweep", plan, "--out", self.out).stderr)
+            self.assertEqual(plan.read_bytes(), before)
+            (self.out / name).unlink()
+
+    def test_what_was_measured_is_printed_when_a_file_cannot_be_written(self):
+        process = subprocess.Popen([DOORBELL, "sweep", str(self.plan(LONG)), "--out", str(self.out)],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        child = self.child_of(process)
+        (self.out / "runs.csv").unlink()
+        (self.out / "runs.csv").symlink_to("/dev/full")
+        os.kill(child, signal.SIGKILL)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 2, "a crash is worse than a full disk: " + out + err)
+        self.assertIn("signal 9", out)
+        self.assertIn("FAILED: 0 of 2 runs complete", out)
+        self.assertIn("runs.csv", err)
+
+    def test_quiet_says_what_failed(self):
+        plan = self.plan("name: f\ncommand: nvme\noptions: {write-io: 10, read-io: 10}\n"
+                         f"matrix: {{controller: ['file:{self.folder}/absent', model]}}\n")
+        done = self.sweep("--quiet", plan=plan, code=1)
+        self.assertEqual(done.stdout, "")
+        self.assertIn("FAILED: 1 of 2 runs complete", done.stderr)
+
+    def test_plans_come_with_the_program(self):
+        here = doorbell("sweep", "plans/nvme-modes.yaml", "--list", cwd=ROOT)
+        self.assertEqual(here.returncode, 0, here.stderr)
+        elsewhere = subprocess.run([os.path.abspath(DOORBELL), "sweep", "plans/nvme-modes.yaml", "--list"],
+                                   capture_output=True, text=True, timeout=120, cwd=self.folder)
+        self.assertEqual(elsewhere.returncode, 0, elsewhere.stderr)
+        self.assertEqual(elsewhere.stdout, here.stdout)
+        for absent in ("plans/absent.yaml", "nvme-modes.yaml"):
+            done = subprocess.run([os.path.abspath(DOORBELL), "sweep", absent], capture_output=True, text=True,
+                                  timeout=120, cwd=self.folder)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("No such file", done.stderr)
 
 
 class Refusals(WithFolder):
@@ -309,44 +383,131 @@ class Report(WithFolder):
 
 
 class Compare(WithFolder):
-    def result(self, name, factor):
-        """A result whose seven repeats have rates around 100000 * factor."""
-        path = self.folder / name
-        done = doorbell("nvme", "--write-io", "50", "--read-io", "50", "--repeats", "7", "--timeout", "60", "--late-after",
-                        "50", "--quiet", "--json", path)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        document = json.loads(path.read_text())
-        for i, repeat in enumerate(document["cells"][0]["repeats"]):
-            repeat["ops_per_s"] = 1e5 * factor * (1 + i / 1000)
-        path.write_text(json.dumps(document))
-        return path
+    def result(self):
+        """A result of this machine, with rates of our own."""
+        path = self.folder / "sample"
+        if not path.exists():
+            done = doorbell("nvme", "--write-io", "50", "--read-io", "50", "--timeout", "60", "--late-after", "50", "--quiet",
+                            "--json", path)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(path.read_text())
+
+    def runs(self, name, factor=1.0, count=7, change=None):
+        """A folder of as many runs, whose rates are around 100000 * factor."""
+        folder = self.folder / name
+        folder.mkdir()
+        for i in range(count):
+            document = self.result()
+            document["cells"][0]["repeats"][0]["ops_per_s"] = 1e5 * factor * (1 + i / 1000)
+            if change:
+                change(document)
+            (folder / f"{i}.json").write_text(json.dumps(document))
+        return folder
+
+    def compare(self, *arguments, code=0):
+        done = doorbell("compare", *arguments)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
 
     def test_a_regression_is_3(self):
-        a, b = self.result("a.json", 1), self.result("b.json", 0.9)
-        done = doorbell("compare", a, b)
-        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        a, b = self.runs("a"), self.runs("b", 0.9)
+        done = self.compare(a, b, code=3)
         self.assertIn("REGRESSION", done.stdout)
         self.assertIn("0.900", done.stdout)
-        self.assertEqual(doorbell("compare", b, a).returncode, 0, "better is none")
-        self.assertEqual(doorbell("compare", a, a).returncode, 0)
-        self.assertEqual(doorbell("compare", a, b, "--threshold", "20").returncode, 0)
+        self.assertIn("7 and 7", done.stdout)
+        self.compare(b, a)
+        self.compare(a, a)
+        self.compare(a, b, "--threshold", "20")
         out = self.folder / "c.json"
-        self.assertEqual(doorbell("compare", a, b, "--quiet", "--json", out).returncode, 3)
-        ratio, = json.loads(out.read_text())["cells"][0]["ratios"]
+        done = self.compare(a, b, "--quiet", "--json", out, code=3)
+        self.assertEqual(done.stdout, "")
+        self.assertIn("REGRESSION", done.stderr)
+        document = json.loads(out.read_text())
+        ratio, = document["cells"][0]["ratios"]
         self.assertAlmostEqual(ratio["ratio"], 0.9)
         self.assertGreaterEqual(ratio["ci_level"], 0.95)
+        self.assertEqual((ratio["runs_before"], ratio["runs_after"], ratio["verdict"]), (7, 7, "regression"))
+        self.assertEqual(document["exit_code"], 3)
+        self.assertEqual(self.compare(a, a, "--quiet").stderr, "")
+
+    def test_one_run_a_side_decides_nothing(self):
+        a, b = self.runs("a", count=1), self.runs("b", 0.5, count=1)
+        done = self.compare(a / "0.json", b / "0.json")
+        self.assertIn("UNDECIDED", done.stdout)
+        self.assertIn("'rounds: 7'", done.stdout)
+
+    def test_data_errors_that_are_new_are_2(self):
+        def corrupt(document):
+            document["cells"][0]["verify"]["corrupt"] = 3
+            document["exit_code"] = 2
+        a, b = self.runs("a"), self.runs("b", change=corrupt)
+        done = self.compare(a, b, "--quiet", code=2)
+        self.assertIn("FAILED", done.stderr)
+        self.assertIn("not comparable: B: 21 corrupt", self.compare(a, b, code=2).stdout)
+        self.compare(b, a, code=3)
+        self.compare(b, b, code=3)
+
+    def test_what_is_missing_is_3(self):
+        a = self.runs("a")
+        self.assertIn("7 incomplete runs",
+                      self.compare(a, self.runs("b", change=lambda d: d.update(complete=False)), code=3).stdout)
+        self.sweep()
+        whole, lacking = self.folder / "whole.jsonl", self.folder / "lacking.jsonl"
+        lines = (self.out / "results.jsonl").read_text().splitlines(True)
+        whole.write_text("".join(lines))
+        lacking.write_text("".join(lines[:3]))
+        self.assertIn("no such cell", self.compare(whole, lacking, code=3).stdout)
+        lost = json.loads(lines[3])
+        lost.update(result=None, ended="timeout", exit_code=137)
+        lacking.write_text("".join(lines[:3]) + json.dumps(lost) + "\n")
+        self.assertIn("1 runs without a result (timeout)", self.compare(whole, lacking, code=3).stdout)
+
+    def test_what_is_different_is_said_first(self):
+        def unverified(document):
+            document["cells"][0]["verify"]["mode"] = "none"
+            document["cells"][0]["options"]["verify"] = "off"
+            document["warnings"] = ["the machine is busy: load average 3.14 on 2 CPUs"]
+        text = self.compare(self.runs("a"), self.runs("b", change=unverified)).stdout
+        for word in ("verify mode", "load average 3.14"):
+            self.assertLess(text.index(word), text.index("metric"), text)
 
     def test_folders(self):
         self.sweep()
-        done = doorbell("compare", self.out, self.out)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.compare(self.out, self.out)
         self.assertIn("UNDECIDED", done.stdout)
         self.assertEqual(done.stdout.count("batch-size="), 4)
 
+    def test_no_input_is_overwritten(self):
+        a, b = self.runs("a"), self.runs("b")
+        one = b / "3.json"
+        before = one.read_bytes()
+        (self.folder / "soft").symlink_to(one)
+        os.link(one, self.folder / "hard")
+        for name in (one, self.folder / "soft", self.folder / "hard", self.folder / "a" / ".." / "b" / "3.json"):
+            done = self.compare(a, b, "--json", name, code=1)
+            self.assertIn("which is compared", done.stderr)
+            self.assertEqual(done.stdout, "")
+            self.assertEqual(one.read_bytes(), before)
+
+    def test_a_file_that_cannot_be_written_costs_no_comparison(self):
+        a, b = self.runs("a"), self.runs("b", 0.9)
+        for second, code in ((b, 3), (a, 1)):
+            done = self.compare(a, second, "--json", "/dev/full", code=code)
+            self.assertIn("7 and 7", done.stdout)
+            self.assertIn("/dev/full", done.stderr)
+
+    def test_inputs_are_regular_files(self):
+        a = self.runs("a")
+        os.mkfifo(self.folder / "fifo")
+        for other in (self.folder / "fifo", "/dev/zero"):
+            self.assertIn("not a regular file", self.compare(a, other, code=1).stderr)
+            self.assertIn("not a regular file", doorbell("sweep", other).stderr)
+            self.assertEqual(doorbell("sweep", other).returncode, 1)
+
     def test_refusals(self):
-        a = self.result("a.json", 1)
+        a = self.runs("a")
         for arguments in ([a], [a, self.folder / "absent.json"], [a, a, "--metric", "mean"], [a, self.plan()],
-                          [a, a, "--threshold", "-1"]):
+                          [a, a, "--threshold", "-1"], [a, a, "--json", self.folder / "absent" / "c.json"]):
             done = doorbell("compare", *arguments)
             self.assertEqual(done.returncode, 1, done.stdout)
             self.assertNotEqual(done.stderr, "")

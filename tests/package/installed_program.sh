@@ -18,5 +18,11 @@ for file in share/man/man1/doorbell.1 share/man/man1/doorbell-nvme.1 \
   [ -s "$prefix/$file" ] || { echo "$file is not installed" >&2; exit 1; }
 done
 bash -n "$prefix/share/bash-completion/completions/doorbell"
+# The plans that the examples name, from a folder that has none.
+empty=$(mktemp -d)
+trap 'rm -rf "$empty"' EXIT
+(cd "$empty" && "$prefix/bin/doorbell" sweep plans/nvme-modes.yaml --list >list)
+[ "$(wc -l <"$empty/list")" -gt 1 ] || { echo "the installed plan has no cells" >&2; exit 1; }
+(cd "$empty" && "$prefix/bin/doorbell" sweep plans/xio-rdma-loopback.yaml --list >/dev/null)
 # From another folder, the program finds the report's package beside itself.
 PYTHONPATH=$prefix/share/doorbell/python PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m doorbell_report --help >/dev/null

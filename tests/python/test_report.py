@@ -128,6 +128,13 @@ class Page(unittest.TestCase):
         for without in (cell(), cell(path="rdma", rdma={"single_operation": None}), cell(path="rdma", rdma=[])):
             self.assertNotIn("single operations", Reader(render(result([without]))).words)
 
+    def test_warnings_come_before_the_figures(self):
+        busy = [result([cell()], warnings=[f"the machine is busy: load {n}.5"] if n else []) for n in range(3)]
+        words = Reader(render(*busy)).words
+        self.assertLess(words.index("the machine is busy: load 1.5 (2 of 3 results)"), words.index("p99.9 us"))
+        one = Reader(render(result([cell()], warnings=["hot"]))).words
+        self.assertLess(one.index("hot"), one.index("p99.9 us"))
+
     def test_labels_are_honest(self):
         words = Reader(render(result([cell(device={"kind": "emulated", "name": "rxe"})]))).words
         self.assertIn("nothing about the speed of a physical device", words)
@@ -217,6 +224,63 @@ class Pictures(unittest.TestCase):
         self.assertEqual(*pictures)
 
 
+class ManyCells(unittest.TestCase):
+    """Results of a sweep: one cell each, alike but for what was varied."""
+
+    def results(self, count):
+        made = []
+        options = {f"option_{i}": f"a value {i}" for i in range(50)}
+        environment = {"cpu": "Example CPU", "gpu": [], "kernel_cmdline": "x" * 2000}
+        for i in range(count):
+            one = cell(cell={"rw": "randrw", "batch": i}, options={**options, "batch_size": i})
+            made.append(result([one], environment={**environment, "load_average": [i / 7]},
+                               warnings=[f"the machine is busy: load average {i / 7:.2f}"] if i % 2 else []))
+        return made
+
+    def test_the_page_stays_small(self):
+        for drawing in {False, figures.available()}:
+            page_of_200 = render(*self.results(200), drawing=drawing)
+            self.assertLess(len(page_of_200.encode()), 2_000_000)
+            reader = Reader(page_of_200)
+            self.assertEqual(len(reader.ids), len(set(reader.ids)))
+
+    @unittest.skipUnless(figures.available(), "python3-matplotlib is not installed")
+    def test_one_big_picture_and_a_small_one_a_cell(self):
+        text = render(*self.results(page.MANY), drawing=True)
+        self.assertEqual(text.count("<svg "), 1 + page.MANY)
+        self.assertEqual(text.count('class="overview"'), 1)
+        self.assertEqual(render(*self.results(page.MANY - 1), drawing=True).count("<svg "), 3 * (page.MANY - 1))
+        Reader(text)
+
+    def test_nothing_is_lost(self):
+        made = self.results(page.MANY)
+        made[3].data["environment"]["cpu"] = "Another CPU"
+        made[4].data["cells"][0]["options"]["option_7"] = "something else"
+        made[5].data["cells"][0]["options"].pop("option_8")
+        words = Reader(render(*made)).words
+        for expected in ("Another CPU", "something else", '"option_8": null', "as in cell 1, except", "31.25 ns",
+                         f"{page.MANY}. nvme"):
+            self.assertIn(expected, words)
+        self.assertEqual(words.count("a value 9"), 1)
+
+    def test_cells_without_figures_are_drawn_too(self):
+        holes = [cell(metrics={}), cell(metrics=metrics(1, [[0, 1]])), cell(metrics={"ops_per_s": 0})] * 5
+        for drawing in {False, figures.available()}:
+            Reader(render(result(holes), drawing=drawing))
+            Reader(render(result([cell(metrics={})] * 20), drawing=drawing))
+
+    def test_escapes_everything(self):
+        evil = '</pre><script>alert(1)</script>"'
+        made = self.results(page.MANY)
+        for i, one in enumerate(made):
+            one.data["cells"][0]["options"] = {evil: evil + str(i)}
+            one.data["cells"][0]["path"] = evil
+            one.data["environment"] = {"cpu": evil + str(i), evil: i}
+            one.data["warnings"] = [evil]
+        for drawing in {False, figures.available()}:
+            self.assertFalse({"script", "img"} & Reader(render(*made, drawing=drawing)).elements)
+
+
 class Buckets(unittest.TestCase):
     def test_lower_bounds_are_their_own_bucket(self):
         for i in range(1857):
@@ -293,6 +357,40 @@ class Command(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("not JSON", errors)
         self.assertFalse(os.path.exists(out))
+
+    def test_what_is_no_regular_file_is_refused_at_once(self):
+        out = str(self.directory / "page.html")
+        fifo = self.directory / "fifo.json"
+        os.mkfifo(fifo)
+        for name in (str(fifo), "/dev/zero"):
+            code, errors = self.run_command(name, "-o", out)
+            self.assertEqual(code, 1)
+            self.assertIn("not a regular file", errors)
+        self.write("one.json", result([cell()]).data)
+        self.assertEqual(self.run_command(str(self.directory), "-o", out)[0], 0, "of a directory it is left out")
+
+    def test_a_file_beyond_the_limit_is_refused(self):
+        one = self.write("one.json", result([cell()]).data)
+        limit, load.MAX_BYTES = load.MAX_BYTES, 100
+        self.addCleanup(setattr, load, "MAX_BYTES", limit)
+        code, errors = self.run_command(one, "-o", str(self.directory / "page.html"))
+        self.assertEqual(code, 1)
+        self.assertIn("larger than 100 bytes", errors)
+
+    def test_no_input_is_overwritten(self):
+        one = self.write("one.json", result([cell()]).data)
+        self.write("lines.jsonl", result([cell()]).data)
+        before = pathlib.Path(one).read_bytes()
+        os.symlink("one.json", self.directory / "soft")
+        os.link(one, self.directory / "hard")
+        for name in (one, str(self.directory / "soft"), str(self.directory / "hard"),
+                     f"{self.directory}/../{self.directory.name}/one.json"):
+            for source in (one, str(self.directory)):
+                code, errors = self.run_command(source, "-o", name)
+                self.assertEqual(code, 1)
+                self.assertIn("which the report is made from", errors)
+                self.assertEqual(pathlib.Path(one).read_bytes(), before)
+        self.assertTrue((self.directory / "soft").is_symlink())
 
     def test_usage_errors_exit_with_one(self):
         self.assertEqual(self.run_command()[0], 1)

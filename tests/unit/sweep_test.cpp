@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <set>
+#include <sys/stat.h>
 
 #include "sweep/cells.hpp"
-#include "sweep/compare.hpp"
 #include "sweep/folder.hpp"
 #include "sweep/record.hpp"
 #include "sweep/reference.hpp"
@@ -87,6 +87,8 @@ TEST(SweepPlan, RefusesWithLineKeyAndReason) {
       {"name: .a\ncommand: rdma\n", {"name"}},
       {"name: a\ncommand: rmda\n", {"p.yaml:2: command", "'rmda'", "did you mean 'rdma'?"}},
       {head + "matrx: {size: [1]}\n", {"p.yaml:3", "unknown key 'matrx'", "did you mean 'matrix'?"}},
+      {"name: -a\ncommand: rdma\n", {"p.yaml:1: name", "begins with none"}},
+      {"name: " + std::string(65, 'a') + "\ncommand: rdma\n", {"at most 64 letters"}},
       {head + "options:\n  sise: 1\n", {"p.yaml:4: options.sise", "did you mean 'size'?"}},
       {head + "options: {size: 0}\n", {"p.yaml:3: options.size", "not in 1..1Gi"}},
       {head + "options: {op: wirte}\n", {"options.op", "did you mean 'write'?"}},
@@ -134,6 +136,21 @@ TEST(SweepPlan, SizeIsLimited) {
   const std::string text = fmt::format("{}matrix: {{size: [{}], iterations: [{}]}}\n", kHead, list, list);
   EXPECT_NE(refusal(text).find("more than 10000 cells"), std::string::npos);
   EXPECT_NE(refusal(std::string(kHead) + std::string(2 << 20, ' ')).find("bytes, more than"),
+            std::string::npos);
+}
+
+TEST(SweepPlan, ANameMayHave64Letters) {
+  EXPECT_EQ(plan_of("name: " + std::string(64, 'a') + "\ncommand: rdma\n").name.size(), 64u);
+}
+
+TEST(SweepPlan, EveryRoundOfEveryCellCounts) {
+  std::string list;
+  for (int i = 1; i <= 99; ++i) list += fmt::format("{}{}", i == 1 ? "" : ", ", i);
+  // 99 of the matrix and one listed cell, 100 times.
+  const std::string text = fmt::format("{}matrix: {{size: [{}]}}\ncells:\n  - {{op: read}}\n", kHead, list);
+  EXPECT_EQ(plan_of(text + "rounds: 100\n").rounds, 100u);
+  EXPECT_NE(refusal(text + "rounds: 101\n").find("more than 10000 cells"), std::string::npos);
+  EXPECT_NE(refusal(text + "  - {op: write}\nrounds: 100\n").find("more than 10000 cells"),
             std::string::npos);
 }
 
@@ -244,11 +261,25 @@ TEST(SweepRecord, WorstExitCodeWins) {
   EXPECT_EQ(worse(1, 77), 1);
   EXPECT_EQ(worse(1, 2), 2);
   EXPECT_EQ(worse(2, 1), 2);
+  EXPECT_EQ(worse(1, 130), 130) << "what is missing was not asked for any more";
+  EXPECT_EQ(worse(130, 77), 130);
+  EXPECT_EQ(worse(130, 2), 2);
+  EXPECT_EQ(worse(2, 130), 2);
   EXPECT_EQ(record_of(0, 0, true, 139).code(), 2) << "a crash";
   EXPECT_EQ(record_of(0, 0, true, 77).code(), 77);
   Record hung = record_of(0, 0, false);
   hung.ended = "timeout";
   EXPECT_EQ(hung.code(), 2);
+  hung.exit_code = 130;
+  EXPECT_EQ(hung.code(), 2) << "the sweep stopped it";
+  for (const int asked : {0, 130}) {
+    Record stopped = record_of(0, 0, false, asked);
+    stopped.ended = "interrupted";
+    EXPECT_EQ(stopped.code(), 130);
+  }
+  Record stopped_bad = record_of(0, 0, false, 2);
+  stopped_bad.ended = "interrupted";
+  EXPECT_EQ(stopped_bad.code(), 2);
   Record empty = record_of(0, 0, false);
   empty.result = nullptr;
   EXPECT_EQ(empty.code(), 2) << "success without a result";
@@ -298,6 +329,22 @@ TEST_F(SweepFolder, ForeignFoldersAreLeftAlone) {
   std::filesystem::create_directories(path_);
   std::ofstream(path_ + "/precious") << "x";
   EXPECT_EQ(look(path_, "a"), Found::foreign);
+}
+
+TEST(SweepText, OnlyRegularFilesOfABoundedSize) {
+  const std::string path = testing::TempDir() + "sweep_text_" + std::to_string(getpid());
+  std::ofstream(path) << "0123456789";
+  EXPECT_EQ(read_text(path), "0123456789");
+  EXPECT_EQ(read_text(path, 10), "0123456789");
+  EXPECT_THROW((void)read_text(path, 9), Error);
+  EXPECT_EQ(read_start(path, 4), "0123");
+  std::filesystem::remove(path);
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THROW((void)read_text(path), Error) << "nobody ever writes into it";
+  EXPECT_EQ(read_start(path, 4), "");
+  std::filesystem::remove(path);
+  for (const char* other : {"/dev/zero", "/dev/null", "/", ""})
+    EXPECT_THROW((void)read_text(other), Error) << other;
 }
 
 TEST(SweepCsv, Quotes) {
@@ -381,60 +428,6 @@ TEST(SweepUnits, PathsSayTheirUnit) {
   EXPECT_EQ(unit_of_path("elapsed_s").name, "s");
   EXPECT_EQ(unit_of_path("cost.cpu_ns_per_op").name, "ns");
   EXPECT_EQ(unit_of_path("ops").quantity, "number");
-}
-
-using Maybe = std::vector<std::optional<double>>;
-
-TEST(SweepCompare, RegressionNeedsSizeAndCertainty) {
-  const Maybe seven = {100, 101, 99, 100, 102, 98, 100};
-  const auto scaled = [&](double f) {
-    Maybe out;
-    for (const auto& v : seven) out.emplace_back(*v * f);
-    return out;
-  };
-  const auto change = [&](const std::string& metric, double f) {
-    return ratio_of(metric, seven, scaled(f), 0.05).change;
-  };
-  EXPECT_EQ(change("ops_per_s", 0.9), Change::regression);
-  EXPECT_EQ(change("ops_per_s", 1.1), Change::better);
-  EXPECT_EQ(change("p50_ns", 1.1), Change::regression);
-  EXPECT_EQ(change("p50_ns", 0.9), Change::better);
-  EXPECT_EQ(change("ops_per_s", 0.98), Change::worse) << "certain, but within the threshold";
-  const Maybe noisy = {50, 150, 80, 130, 60, 100, 110};
-  EXPECT_EQ(ratio_of("ops_per_s", seven, noisy, 0.05).change, Change::same) << "the interval holds 1";
-  const Maybe five(seven.begin(), seven.begin() + 5);
-  EXPECT_EQ(ratio_of("ops_per_s", five, Maybe(5, 1.0), 0.05).change, Change::undecided) << "93.75 %";
-}
-
-TEST(SweepCompare, PairsInOrderAndSkipsWhatIsMissing) {
-  const Ratio r = ratio_of("p99_ns", {1, std::nullopt, 2, 4}, {2, 5, std::nullopt, 4, 9}, 0.05);
-  EXPECT_EQ(r.pairs, 2u);
-  EXPECT_DOUBLE_EQ(r.median, 1.5);
-  EXPECT_EQ(ratio_of("p99_ns", {std::nullopt}, {1}, 0.05).pairs, 0u);
-}
-
-nlohmann::ordered_json result_with(double ops, const char* device) {
-  nlohmann::ordered_json repeats = nlohmann::ordered_json::array();
-  for (int i = 0; i < 7; ++i) repeats.push_back({{"ops_per_s", ops + i}, {"p99_ns", nullptr}});
-  return {
-      {"schema", "doorbell.results/1"},
-      {"cells",
-       {{{"path", "nvme"}, {"cell", {{"batch", 1}}}, {"device", {{"kind", device}}}, {"repeats", repeats}}}}};
-}
-
-TEST(SweepCompare, CellsMeetByParameters) {
-  Measured a, b, c;
-  add_result(result_with(100, "model"), "a", &a);
-  add_result(result_with(50, "hardware"), "b", &b);
-  add_result(result_with(50, "model"), "c", &c, {{"size", "1"}});
-  const Comparison same = compare(a, b, {"ops_per_s", "p99_ns"}, 0.05);
-  EXPECT_TRUE(same.regressed());
-  ASSERT_EQ(same.cells.size(), 1u);
-  EXPECT_EQ(same.cells[0].ratios[1].pairs, 0u);
-  ASSERT_EQ(same.warnings.size(), 1u) << "another device";
-  EXPECT_FALSE(compare(a, a, {"ops_per_s"}, 0.05).regressed());
-  EXPECT_THROW((void)compare(a, c, {"ops_per_s"}, 0.05), Error);
-  EXPECT_THROW(add_result({{"schema", "other"}}, "d", &c), Error);
 }
 
 }  // namespace

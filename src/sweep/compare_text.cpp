@@ -1,0 +1,181 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Comparisons as text and as JSON.
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "report/layout.hpp"
+#include "sweep/compare.hpp"
+#include "sweep/shift.hpp"
+
+namespace doorbell::sweep {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using report::digits;
+using report::printable;
+
+std::string figure(const std::string& metric, double v) {
+  if (metric == "ops_per_s") return digits(v / 1e3) + " kIOPS";
+  if (metric == "bytes_per_s") return digits(v / 1e6) + " MB/s";
+  return digits(v / 1e3) + " us";
+}
+
+std::vector<std::string> row_of(const Ratio& r) {
+  std::vector<std::string> row = {r.metric, fmt::format("{} and {}", r.runs_before, r.runs_after),
+                                  r.runs_before > 0 ? figure(r.metric, r.before) : "-",
+                                  r.runs_after > 0 ? figure(r.metric, r.after) : "-",
+                                  r.known() ? fmt::format("{:.3f}", r.median) : "-"};
+  if (r.ci_level > 0) {
+    row.push_back(fmt::format("{:.3f} to {:.3f}", r.ci_low, r.ci_high));
+    row.push_back(fmt::format("{:.1f}", r.ci_level * 100));
+  } else {
+    row.insert(row.end(), {"-", "-"});
+  }
+  row.emplace_back(name(r.change));
+  return row;
+}
+
+/// What to measure so that undecided figures can be decided.
+std::string advice(const Comparison& c) {
+  std::size_t fewest = kMostRuns;
+  for (const Compared& cell : c.cells)
+    for (const Ratio& r : cell.ratios)
+      if (r.change == Change::undecided) fewest = std::min({fewest, r.runs_before, r.runs_after});
+  if (fewest < kLeastRuns)
+    return fmt::format(
+        "a verdict takes {} or more independent runs on each side: sweep a plan with 'rounds: {}', or compare two "
+        "folders of {} results each",
+        kLeastRuns, kGoodRuns, kGoodRuns);
+  return fmt::format(
+      "the runs differ too much among themselves: calm the machine, measure longer, or sweep with 'rounds: {}'",
+      std::max(2 * kGoodRuns, 2 * fewest));
+}
+
+}  // namespace
+
+const char* name(Change change) {
+  switch (change) {
+    case Change::undecided:
+      return "undecided";
+    case Change::same:
+      return "same";
+    case Change::better:
+      return "better";
+    case Change::slightly_better:
+      return "better, within the threshold";
+    case Change::slightly_worse:
+      return "worse, within the threshold";
+    case Change::regression:
+      return "REGRESSION";
+    case Change::not_comparable:
+      return "not comparable";
+  }
+  return "";
+}
+
+const char* word(Change change) {
+  switch (change) {
+    case Change::slightly_better:
+      return "slightly better";
+    case Change::slightly_worse:
+      return "worse";
+    case Change::regression:
+      return "regression";
+    default:
+      return name(change);
+  }
+}
+
+std::string to_text(const Comparison& c, const std::string& before, const std::string& after) {
+  const auto runs = [](std::size_t n) { return fmt::format("{} run{}", n, n == 1 ? "" : "s"); };
+  std::string out = fmt::format("A: {}, {}\nB: {}, {}\n", printable(before), runs(c.runs_before),
+                                printable(after), runs(c.runs_after));
+  if (!c.differences.empty()) {
+    std::vector<std::vector<std::string>> rows = {{"not the same", "cells", "A", "B"}};
+    for (const Difference& d : c.differences)
+      rows.push_back({printable(d.what), d.cells == 0 ? "all" : fmt::format("{}", d.cells),
+                      printable(d.before), printable(d.after)});
+    out += report::table(rows);
+  }
+  for (const std::string& warning : c.warnings) out += fmt::format("warning: {}\n", printable(warning));
+  for (const Compared& cell : c.cells) {
+    out += printable(cell.label) + "\n";
+    if (!cell.ratios.empty()) {
+      std::vector<std::vector<std::string>> rows = {
+          {"metric", "runs", "A", "B", "B/A", "interval", "level %", "verdict"}};
+      for (const Ratio& r : cell.ratios) rows.push_back(row_of(r));
+      out += report::table(rows);
+    }
+    if (!cell.unsound.empty())
+      out +=
+          fmt::format("  not comparable: {}\n", printable(fmt::format("{}", fmt::join(cell.unsound, "; "))));
+  }
+  return out;
+}
+
+std::string verdict(const Comparison& c, double percent) {
+  const std::size_t all = c.figures(), undecided = c.figures(Change::undecided);
+  std::vector<std::string> lines;
+  if (const std::size_t n = c.new_data_errors(); n > 0)
+    lines.push_back(fmt::format("FAILED: {} of {} cells have data errors in B that they do not have in A", n,
+                                c.cells.size()));
+  if (const std::size_t n = c.not_comparable(); n > 0)
+    lines.push_back(
+        fmt::format("NOT COMPARABLE: {} of {} cells are not sound on both sides", n, c.cells.size()));
+  if (const std::size_t n = c.figures(Change::regression); n > 0)
+    lines.push_back(fmt::format("REGRESSION: {} of {} figures are worse by more than {} %", n, all, percent));
+  if (undecided > 0)
+    lines.push_back(fmt::format("UNDECIDED: {} of {} figures; {}", undecided, all, advice(c)));
+  if (lines.empty())
+    lines.push_back(fmt::format("OK: none of {} figures is worse by more than {} %", all, percent));
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+Json to_json(const Comparison& c) {
+  Json out{{"schema", "doorbell.compare/1"},
+           {"regression", c.regressed()},
+           {"exit_code", c.exit_code()},
+           {"not_comparable", c.not_comparable()},
+           {"new_data_errors", c.new_data_errors()},
+           {"undecided", c.figures(Change::undecided)},
+           {"runs_before", c.runs_before},
+           {"runs_after", c.runs_after},
+           {"differences", Json::array()},
+           {"cells", Json::array()},
+           {"only_before", c.only_before},
+           {"only_after", c.only_after},
+           {"warnings", c.warnings}};
+  for (const Difference& d : c.differences)
+    out["differences"].push_back({{"what", d.what},
+                                  {"before", d.before},
+                                  {"after", d.after},
+                                  {"cells", d.cells == 0 ? Json(nullptr) : Json(d.cells)}});
+  for (const Compared& cell : c.cells) {
+    Json ratios = Json::array();
+    for (const Ratio& r : cell.ratios) {
+      const auto known = [&](double v) { return r.known() ? Json(v) : Json(nullptr); };
+      ratios.push_back({{"metric", r.metric},
+                        {"pairs", std::min(r.runs_before, r.runs_after)},
+                        {"runs_before", r.runs_before},
+                        {"runs_after", r.runs_after},
+                        {"before", known(r.before)},
+                        {"after", known(r.after)},
+                        {"ratio", known(r.median)},
+                        {"ci_low", known(r.ci_low)},
+                        {"ci_high", known(r.ci_high)},
+                        {"ci_level", r.ci_level},
+                        {"verdict", word(r.change)}});
+    }
+    out["cells"].push_back({{"cell", cell.label},
+                            {"unpaired", cell.unpaired},
+                            {"not_comparable", cell.unsound},
+                            {"ratios", std::move(ratios)}});
+  }
+  return out;
+}
+
+}  // namespace doorbell::sweep

@@ -1,0 +1,470 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Comparisons: what counts as a run, what its runs show, which cells cannot be compared.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <doorbell/error.hpp>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <numeric>
+#include <random>
+#include <set>
+#include <sys/stat.h>
+
+#include "measure/statistics.hpp"
+#include "sweep/compare.hpp"
+#include "sweep/csv_file.hpp"
+#include "sweep/record.hpp"
+#include "sweep/shift.hpp"
+#include "sweep/text_file.hpp"
+
+namespace doorbell::sweep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Maybe = std::vector<std::optional<double>>;
+
+TEST(SweepShift, RanksAreMannAndWhitneys) {
+  // P(U <= u) from the published tables of the test.
+  const auto seven = shift_ranks(7, 7);
+  ASSERT_TRUE(seven);
+  EXPECT_EQ(seven->low, 9u);
+  EXPECT_EQ(seven->high, 41u);
+  EXPECT_NEAR(seven->coverage, 0.9621, 0.0001);
+  const auto four = shift_ranks(4, 4);
+  ASSERT_TRUE(four);
+  EXPECT_EQ(four->low, 1u);
+  EXPECT_EQ(four->high, 16u);
+  EXPECT_NEAR(four->coverage, 1 - 2.0 / 70, 1e-12);
+  EXPECT_NEAR(shift_ranks(5, 5)->coverage, 0.9683, 0.0001);
+  EXPECT_EQ(shift_ranks(10, 5)->low, shift_ranks(5, 10)->low);
+  for (const auto& [n, m] : {std::pair{0, 7}, {1, 1}, {1, 30}, {3, 3}, {3, 4}})
+    EXPECT_FALSE(shift_ranks(static_cast<std::size_t>(n), static_cast<std::size_t>(m))) << n << " and " << m;
+  EXPECT_TRUE(shift_ranks(kLeastRuns, kLeastRuns));
+  EXPECT_FALSE(shift_ranks(kLeastRuns - 1, kLeastRuns - 1));
+  EXPECT_GE(shift_ranks(4, 4, 0.95)->coverage, 0.95);
+  EXPECT_FALSE(shift_ranks(4, 4, 0.99));
+}
+
+TEST(SweepShift, ManyRunsGoOnWhereTheExactOnesEnd) {
+  const auto exact = shift_ranks(100, 100), normal = shift_ranks(101, 100);
+  EXPECT_NEAR(static_cast<double>(exact->low) / 10'000, static_cast<double>(normal->low) / 10'100, 0.002);
+  EXPECT_EQ(normal->low + normal->high, 10'101u);
+}
+
+TEST(SweepShift, TheIntervalHoldsTheFactor) {
+  const std::vector<double> a = {100, 101, 99, 102, 98, 100.5, 99.5};
+  std::vector<double> b;
+  for (const double x : a) b.push_back(x * 0.8);
+  const Factor f = factor_of(a, b);
+  EXPECT_NEAR(f.median, 0.8, 0.001);
+  EXPECT_LT(f.low, 0.8);
+  EXPECT_GT(f.high, 0.8);
+  EXPECT_GT(f.low, 0.78);
+  EXPECT_EQ(factor_of({a.data(), 1}, {b.data(), 1}).level, 0);
+  EXPECT_THROW((void)factor_of(std::vector<double>(kMostRuns + 1, 1.0), a), Error);
+}
+
+TEST(SweepCompare, RegressionNeedsSizeAndCertainty) {
+  const Maybe seven = {100, 101, 99, 100, 102, 98, 100};
+  const auto scaled = [&](double f) {
+    Maybe out;
+    for (const auto& v : seven) out.emplace_back(*v * f);
+    return out;
+  };
+  const auto change = [&](const std::string& metric, double f, double threshold = 0.05) {
+    return ratio_of(metric, seven, scaled(f), threshold).change;
+  };
+  EXPECT_EQ(change("ops_per_s", 0.9), Change::regression);
+  EXPECT_EQ(change("ops_per_s", 1.1), Change::better);
+  EXPECT_EQ(change("p50_ns", 1.1), Change::regression);
+  EXPECT_EQ(change("p50_ns", 0.9), Change::better);
+  EXPECT_EQ(change("ops_per_s", 0.96), Change::slightly_worse) << "certain, but within the threshold";
+  EXPECT_EQ(change("ops_per_s", 1.04), Change::slightly_better);
+  EXPECT_EQ(change("ops_per_s", 1.0), Change::same);
+  // 20 % in one direction is a factor of 1.2 up and of 1 / 1.2 down.
+  EXPECT_EQ(change("ops_per_s", 1 / 1.19, 0.2), Change::slightly_worse);
+  EXPECT_EQ(change("ops_per_s", 1 / 1.21, 0.2), Change::regression);
+  EXPECT_EQ(change("p50_ns", 1.19, 0.2), Change::slightly_worse);
+  EXPECT_EQ(change("p50_ns", 1.21, 0.2), Change::regression);
+  EXPECT_EQ(change("ops_per_s", 1.19, 0.2), Change::slightly_better);
+  EXPECT_EQ(change("p50_ns", 1 / 1.21, 0.2), Change::better);
+  const Maybe noisy = {50, 150, 80, 130, 60, 100, 110};
+  EXPECT_EQ(ratio_of("ops_per_s", seven, noisy, 0.05).change, Change::undecided)
+      << "an interval that holds 1 and 30 % shows neither";
+  const Maybe three(seven.begin(), seven.begin() + 3), four(seven.begin(), seven.begin() + 4);
+  EXPECT_EQ(ratio_of("ops_per_s", three, Maybe(3, 1.0), 0.05).change, Change::undecided) << "90 %";
+  EXPECT_EQ(ratio_of("ops_per_s", four, Maybe(4, 1.0), 0.05).change, Change::regression);
+}
+
+TEST(SweepCompare, RunsWithoutAFigureAreLeftOut) {
+  const Ratio r = ratio_of("p99_ns", {1, std::nullopt, 2, 0}, {3, -5, std::nullopt, 3, 0}, 0.05);
+  EXPECT_EQ(r.runs_before, 2u);
+  EXPECT_EQ(r.runs_after, 2u);
+  EXPECT_DOUBLE_EQ(r.before, 1.5);
+  EXPECT_DOUBLE_EQ(r.after, 3);
+  EXPECT_NEAR(r.median, std::sqrt(3.0 * 1.5), 1e-9);
+  EXPECT_FALSE(ratio_of("p99_ns", {std::nullopt}, {1}, 0.05).known());
+  EXPECT_FALSE(ratio_of("p99_ns", {1}, {0}, 0.05).known());
+}
+
+/// A Result with one cell of these repeats.
+Json result_of(const std::vector<double>& repeats, const char* device = "model") {
+  Json list = Json::array();
+  for (const double ops : repeats) list.push_back({{"ops_per_s", ops}, {"p99_ns", nullptr}});
+  return {{"schema", "doorbell.results/1"},
+          {"complete", true},
+          {"exit_code", 0},
+          {"warnings", Json::array()},
+          {"cells",
+           {{{"path", "nvme"},
+             {"cell", {{"batch", 1}}},
+             {"options", {{"verify", "on"}, {"json", "x"}}},
+             {"device", {{"kind", device}, {"name", device}}},
+             {"verify", {{"mode", "full"}, {"checked", 50}, {"checked_bytes", 5000}, {"unverifiable", 7}}},
+             {"errors", {{"timeout", 0}}},
+             {"repeats", list}}}}};
+}
+
+/// As many runs, with rates around `ops`.
+Measured runs_of(std::size_t runs, double ops, const std::function<void(Json&)>& change = {}) {
+  Measured m;
+  m.name = "m";
+  for (std::size_t i = 0; i < runs; ++i) {
+    Json result = result_of({ops * (1 + static_cast<double>(i) / 1000)});
+    if (change) change(result);
+    add_result(result, "r", &m);
+  }
+  return m;
+}
+
+Json& cell_of(Json& result) {
+  return result["cells"][0];
+}
+
+TEST(SweepCompare, ARunIsOneObservationHoweverManyRepeatsItHas) {
+  Measured a, b;
+  std::vector<double> repeats(50, 100);
+  add_result(result_of(repeats), "a", &a);
+  for (double& r : repeats) r *= 0.5;
+  repeats[0] = 1e6;
+  add_result(result_of(repeats), "b", &b);
+  const Comparison c = compare(a, b, {"ops_per_s"}, 0.05);
+  const Ratio& r = c.cells[0].ratios[0];
+  EXPECT_EQ(r.runs_before, 1u);
+  EXPECT_EQ(r.change, Change::undecided);
+  EXPECT_DOUBLE_EQ(r.after, 50) << "the median of its repeats";
+  EXPECT_EQ(c.exit_code(), 0);
+  const std::string text = verdict(c, 5);
+  EXPECT_NE(text.find("UNDECIDED"), std::string::npos) << text;
+  EXPECT_NE(text.find("'rounds: 7'"), std::string::npos) << text;
+  EXPECT_EQ(compare(runs_of(7, 100), runs_of(7, 50), {"ops_per_s"}, 0.05).exit_code(), 3);
+}
+
+TEST(SweepCompare, CellsMeetByParameters) {
+  Measured other;
+  add_result(result_of({50}), "c", &other, {{"size", "1"}});
+  const Measured a = runs_of(7, 100);
+  EXPECT_FALSE(compare(a, a, {"ops_per_s"}, 0.05).regressed());
+  EXPECT_THROW((void)compare(a, other, {"ops_per_s"}, 0.05), Error);
+  EXPECT_THROW(add_result({{"schema", "other"}}, "d", &other), Error);
+  EXPECT_THROW(add_result({{"schema", 5}}, "d", &other), Error);
+}
+
+TEST(SweepCompare, CellsThatAPlansOptionsDoNotTellApartKeepTheirParameters) {
+  Json both = result_of({100});
+  both["cells"].push_back(cell_of(both));
+  both["cells"][1]["cell"]["batch"] = 2;
+  Measured m;
+  add_result(both, "m", &m, {{"size", "1:2"}});
+  EXPECT_EQ(m.order.size(), 2u);
+}
+
+TEST(SweepCompare, TheMostUnpairedRunsOfAllMetricsAreKept) {
+  const auto with_p99 = [](Json& r) { cell_of(r)["repeats"][0]["p99_ns"] = 5; };
+  Measured a = runs_of(7, 100, with_p99), b = runs_of(4, 100);
+  const Comparison c = compare(a, b, {"p99_ns", "ops_per_s"}, 0.05);
+  EXPECT_EQ(c.cells[0].unpaired, 7u) << "7 and 0, then 7 and 4";
+  EXPECT_FALSE(c.cells[0].ratios[0].known());
+}
+
+struct Unsound {
+  const char* title;
+  std::function<void(Json&)> change;
+  int exit_code;
+  const char* says;
+};
+
+TEST(SweepCompare, WhatIsNotSoundOnBothSidesIsNotCompared) {
+  const std::vector<Unsound> all = {
+      {"corrupt", [](Json& r) { cell_of(r)["verify"]["corrupt"] = 3; }, 2, "21 corrupt"},
+      {"timeouts", [](Json& r) { cell_of(r)["errors"]["timeout"] = 1; }, 2, "7 timeout"},
+      {"partial", [](Json& r) { r["complete"] = false; }, 3, "7 incomplete runs"},
+      {"failed", [](Json& r) { r["exit_code"] = 1; }, 3, "7 runs with exit code 1"},
+      {"a figure above a limit", [](Json& r) { r["exit_code"] = 2; }, 2, "7 runs with exit code 2"},
+      {"no repeat", [](Json& r) { cell_of(r)["repeats"] = Json::array(); }, 3, "7 runs without a repeat"},
+      {"no cell", [](Json& r) { r["cells"] = Json::array(); }, 3, "7 runs without a measured cell"},
+  };
+  const Measured good = runs_of(7, 100);
+  for (const Unsound& u : all) {
+    const Measured bad = runs_of(7, 100, u.change);
+    const Comparison c = compare(good, bad, {"ops_per_s"}, 0.05);
+    EXPECT_EQ(c.exit_code(), u.exit_code) << u.title;
+    EXPECT_EQ(c.not_comparable(), 1u) << u.title;
+    for (const Ratio& r : c.cells[0].ratios) EXPECT_EQ(r.change, Change::not_comparable) << u.title;
+    const std::string text = to_text(c, "a", "b") + verdict(c, 5);
+    EXPECT_NE(text.find(u.says), std::string::npos) << text;
+    EXPECT_NE(text.find("not comparable: B: "), std::string::npos) << text;
+    EXPECT_NE(text.find("NOT COMPARABLE: 1 of 1 cells"), std::string::npos) << text;
+    EXPECT_EQ(to_json(c)["not_comparable"], 1);
+    EXPECT_EQ(compare(bad, good, {"ops_per_s"}, 0.05).exit_code(), 3) << u.title << " on the other side";
+    EXPECT_EQ(compare(bad, bad, {"ops_per_s"}, 0.05).exit_code(), 3) << u.title << " on both sides";
+  }
+  EXPECT_EQ(compare(good, good, {"ops_per_s"}, 0.05).exit_code(), 0)
+      << "what was checked and what was never written are no failures";
+}
+
+TEST(SweepCompare, AMissingCellIsNotComparable) {
+  Measured a = runs_of(7, 100), more = runs_of(7, 100);
+  for (int i = 0; i < 7; ++i) {
+    Json second = result_of({100});
+    cell_of(second)["cell"]["batch"] = 2;
+    add_result(second, "r", &more);
+  }
+  for (const auto& [x, y] : {std::pair(&a, &more), std::pair(&more, &a)}) {
+    const Comparison c = compare(*x, *y, {"ops_per_s"}, 0.05);
+    EXPECT_EQ(c.exit_code(), 3);
+    EXPECT_EQ(c.not_comparable(), 1u);
+    EXPECT_EQ(c.only_before.size() + c.only_after.size(), 1u);
+    EXPECT_EQ(c.figures(Change::same), 1u);
+    EXPECT_NE(to_text(c, "a", "b").find("no such cell"), std::string::npos);
+  }
+}
+
+TEST(SweepCompare, WhatElseIsDifferentComesFirst) {
+  const Measured a = runs_of(7, 100, [](Json& r) {
+    r["tool"] = {{"git", "abc"}, {"version", "1"}};
+    r["environment"] = {{"kernel", "6.1"}, {"load_average", {1.5}}, {"date_utc", "now"}};
+  });
+  int n = 0;
+  const Measured b = runs_of(7, 100, [&](Json& r) {
+    r["tool"] = {{"git", "def"}, {"version", "1"}};
+    r["environment"] = {{"kernel", "6.2"}, {"load_average", {2.5}}, {"date_utc", "later"}};
+    cell_of(r)["device"]["kind"] = "hardware";
+    cell_of(r)["initiator"] = {{"kind", "gpu"}, {"gpu", 0}};
+    cell_of(r)["verify"]["mode"] = "none";
+    cell_of(r)["options"] = {{"verify", "off"}, {"json", "y"}};
+    if (++n <= 3) r["warnings"] = {fmt::format("the machine is busy: load average {}.5", n)};
+  });
+  const Comparison c = compare(a, b, {"ops_per_s"}, 0.05);
+  std::set<std::string> named;
+  for (const Difference& d : c.differences) named.insert(d.what);
+  EXPECT_EQ(named,
+            (std::set<std::string>{"git", "kernel", "device", "initiator", "verify mode", "option verify"}));
+  const std::string text = to_text(c, "a", "b");
+  const std::size_t table = text.find("metric");
+  for (const char* first : {"abc", "6.2", "hardware", "gpu 0", "none", "load average 1.5 (3 of 7 runs)"})
+    EXPECT_LT(text.find(first), table) << first << text;
+  EXPECT_EQ(c.warnings.size(), 1u) << "one, whatever its numbers";
+  EXPECT_EQ(c.exit_code(), 0) << "named, not judged";
+  EXPECT_TRUE(compare(a, a, {"ops_per_s"}, 0.05).differences.empty());
+}
+
+class SweepCompareFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = testing::TempDir() + "sweep_compare_" + std::to_string(getpid());
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directories(path_);
+  }
+  void TearDown() override { std::filesystem::remove_all(path_); }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ + "/" + name) << text;
+  }
+  std::string path_;
+};
+
+TEST_F(SweepCompareFiles, EachFileOfAFolderIsARun) {
+  for (int i = 0; i < 5; ++i) write(fmt::format("{}.json", i), result_of({100.0 + i}).dump());
+  write("other.json", "{\"schema\": \"other\"}");
+  write("notes.txt", "doorbell.results/1");
+  ASSERT_EQ(mkfifo((path_ + "/fifo.json").c_str(), 0600), 0);
+  const Measured m = load_measured(path_);
+  EXPECT_EQ(m.runs, 5u);
+  EXPECT_EQ(m.files.size(), 5u);
+  EXPECT_EQ(m.cells.begin()->second.metrics.at("ops_per_s").size(), 5u);
+}
+
+TEST_F(SweepCompareFiles, ARunOfASweepWithoutAResultIsKnown) {
+  std::string lines, lost, stopped;
+  for (u32 round = 0; round < 7; ++round) {
+    Record r;
+    r.round = round;
+    r.options = {{"batch-size", "1"}};
+    r.result = result_of({100});
+    lines += to_line(r);
+    if (round < 6) stopped += to_line(r);
+    r.result = nullptr;
+    r.ended = "timeout";
+    r.exit_code = 137;
+    lost += to_line(r);
+  }
+  Record r;
+  r.options = {{"batch-size", "1"}};
+  r.result = result_of({100});
+  r.ended = "timeout";
+  write("good.jsonl", lines);
+  write("lost.jsonl", lost);
+  write("partly.jsonl", stopped + lost.substr(0, lost.find('\n') + 1));
+  write("stopped.jsonl", stopped + to_line(r));
+  const Measured good = load_measured(path_ + "/good.jsonl");
+  EXPECT_EQ(good.runs, 7u);
+  EXPECT_EQ(compare(good, good, {"ops_per_s"}, 0.05).exit_code(), 0);
+  for (const char* bad : {"lost", "partly", "stopped"}) {
+    const Comparison c =
+        compare(good, load_measured(fmt::format("{}/{}.jsonl", path_, bad)), {"ops_per_s"}, 0.05);
+    EXPECT_EQ(c.exit_code(), 3) << bad;
+    EXPECT_EQ(c.not_comparable(), 1u) << bad;
+  }
+  const Measured none = load_measured(path_ + "/lost.jsonl");
+  EXPECT_EQ(compare(none, none, {"ops_per_s"}, 0.05).exit_code(), 3);
+  EXPECT_NE(
+      to_text(compare(good, none, {"ops_per_s"}, 0.05), "a", "b").find("7 runs without a result (timeout)"),
+      std::string::npos);
+}
+
+/// Rates of real runs, each a process of its own, in the order in which they ran: `doorbell nvme --write-io
+/// 0` on the model, on a virtual machine with two processors and ten other busy threads. Two states of its
+/// host differ by a factor of three (fast, slow) and last for seconds to half a minute. The third series ran
+/// size by size, the others in turns. Empty words take all.
+std::vector<double> recorded(const std::string& io_bytes, const std::string& series = "",
+                             const std::string& state = "") {
+  const std::string path = std::string(DOORBELL_TEST_DATA) + "/nvme_read_runs.csv";
+  const CsvFile file = parse_csv(read_text(path), path);
+  const auto is = [&](const CsvRow& row, const char* column, const std::string& wanted) {
+    return wanted.empty() || row.fields[*file.column(column)] == wanted;
+  };
+  std::vector<double> rates;
+  for (const CsvRow& row : file.rows)
+    if (is(row, "io_bytes", io_bytes) && is(row, "series", series) && is(row, "state", state))
+      rates.push_back(std::stod(row.fields[*file.column("ops_per_s")]));
+  return rates;
+}
+
+constexpr std::size_t kRounds = 7;  // what docs/sweep.md asks for
+
+/// The verdict on two sweeps of these rounds, the second one's rates times `factor`.
+Change verdict_of(const std::vector<double>& a, const std::vector<double>& b, double factor) {
+  Measured before, after;
+  for (const double rate : a) add_result(result_of({rate}), "a", &before);
+  for (const double rate : b) add_result(result_of({rate * factor}), "b", &after);
+  return compare(before, after, {"ops_per_s"}, 0.05).cells[0].ratios[0].change;
+}
+
+/// Draws two sweeps from what was recorded: rounds at random, or rounds that followed each other, A and B in
+/// turns, which keeps what the machine did meanwhile.
+class Draw {
+ public:
+  Draw(std::vector<double> rates, bool in_turns, std::size_t rounds = kRounds)
+      : rates_(std::move(rates)), in_turns_(in_turns), rounds_(rounds) {}
+  std::pair<std::vector<double>, std::vector<double>> operator()() {
+    std::vector<double> order = rates_;
+    if (in_turns_) {
+      const std::size_t first = below(order.size() - 2 * rounds_ + 1);
+      std::ranges::rotate(order, order.begin() + static_cast<std::ptrdiff_t>(first));
+    } else {
+      for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[below(i)]);
+    }
+    std::vector<double> a, b;
+    for (std::size_t i = 0; i < rounds_; ++i) {
+      a.push_back(order[2 * i]);
+      b.push_back(order[2 * i + 1]);
+    }
+    return {a, b};
+  }
+
+ private:
+  std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_() % n); }
+  std::vector<double> rates_;
+  bool in_turns_;
+  std::size_t rounds_;
+  std::mt19937_64 random_{2026};
+};
+
+TEST(SweepCompareRecorded, EqualSweepsAreEqual) {
+  for (const char* io_bytes : {"512", "65536"})
+    for (const bool in_turns : {false, true}) {
+      Draw draw(recorded(io_bytes), in_turns);
+      int alarms = 0;
+      for (int i = 0; i < 40; ++i) {
+        const auto [a, b] = draw();
+        if (verdict_of(a, b, 1) == Change::regression) ++alarms;
+      }
+      EXPECT_LE(alarms, 1) << io_bytes << (in_turns ? " in turns" : "");
+    }
+}
+
+/// The same rates about the same median, closer together or further apart: `spread` is the standard deviation
+/// of their logarithms, the share by which one run differs from the next.
+std::vector<double> with_spread(std::vector<double> rates, double spread) {
+  std::vector<double> logs;
+  for (const double r : rates) logs.push_back(std::log(r));
+  const double scale = spread / *measure::sample_std(logs), middle = measure::median(logs);
+  for (double& r : rates) r = std::exp(middle + (std::log(r) - middle) * scale);
+  return rates;
+}
+
+struct Found {
+  int slower = 0, faster = 0;
+};
+
+/// Of 20 planted changes by 10 % in each direction.
+Found found_in(const std::vector<double>& rates) {
+  Draw draw(rates, false);
+  Found found;
+  for (int i = 0; i < 20; ++i) {
+    const auto [a, b] = draw();
+    if (verdict_of(a, b, 0.9) == Change::regression) ++found.slower;
+    if (verdict_of(a, b, 1 / 0.9) == Change::better) ++found.faster;
+  }
+  return found;
+}
+
+TEST(SweepCompareRecorded, TenPercentAreFound) {
+  const std::vector<double> small = recorded("512", "3", "slow"), large = recorded("65536", "3", "fast");
+  // As they are: runs that differ by 4 % and by 5 %.
+  EXPECT_EQ(found_in(small).slower, 20);
+  EXPECT_EQ(found_in(small).faster, 20);
+  EXPECT_GE(found_in(large).slower, 15);
+  EXPECT_GE(found_in(large).faster, 15);
+  // Runs that differ by 3 %, as on a machine that has nothing else to do.
+  for (const std::vector<double>& rates : {small, large}) {
+    EXPECT_EQ(found_in(with_spread(rates, 0.03)).slower, 20);
+    EXPECT_EQ(found_in(with_spread(rates, 0.03)).faster, 20);
+  }
+}
+
+/// What a false alarm costs at worst: noise far above the threshold, in two modes, with outliers.
+TEST(SweepCompareRecorded, NoiseOfAnyShapeGivesFewAlarms) {
+  std::mt19937_64 random(7);
+  const auto uniform = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
+  const auto run = [&] {
+    const double mode = uniform() < 0.4 ? 900 : 2700;
+    const double outlier = uniform() < 0.1 ? 0.2 : 1;
+    return mode * outlier * (0.9 + 0.2 * uniform());
+  };
+  int alarms = 0;
+  for (int i = 0; i < 1000; ++i) {
+    std::vector<double> a(kRounds), b(kRounds);
+    std::ranges::generate(a, run);
+    std::ranges::generate(b, run);
+    if (verdict_of(a, b, 1) == Change::regression) ++alarms;
+  }
+  EXPECT_LE(alarms, 30) << "1.9 % are due, and three deviations";
+}
+
+}  // namespace
+}  // namespace doorbell::sweep
