@@ -182,7 +182,7 @@ def verdict(result):
         return "failed", f"FAILED: {listed}" + ("" if complete else " (partial)")
     if code == 77:
         return "skipped", "SKIPPED: the hardware asked for is absent"
-    if code != 0:
+    if code not in (0, 130):
         return "failed", f"FAILED: exit code {code}"
     if not complete:
         return "interrupted", f"INTERRUPTED (partial, stopped by {text(result.data, 'stop_reason') or 'unknown'})"

@@ -14,6 +14,7 @@
 #include "cli/parse.hpp"
 #include "cli/progress.hpp"
 #include "report/tool.hpp"
+#include "report/verdict.hpp"
 #include "sweep/run.hpp"
 #include "sweep/table.hpp"
 #include "sweep/text_file.hpp"
@@ -212,9 +213,9 @@ int run(const Options& options, Context& context) {
   std::erase_if(records,
                 [&](const auto& r) { return std::ranges::find(selected, r.cell) == selected.end(); });
   int code = 0;
-  for (const sweep::Record& r : records) code = sweep::worse(code, r.code());
-  if (!failure.empty()) code = sweep::worse(code, static_cast<int>(ExitCode::usage));
-  if (context.stop.requested()) code = sweep::worse(code, sweep::kInterrupted);
+  for (const sweep::Record& r : records) code = report::worse_of(code, r.code());
+  if (!failure.empty()) code = report::worse_of(code, static_cast<int>(ExitCode::usage));
+  if (context.stop.requested()) code = report::worse_of(code, sweep::kInterrupted);
   const std::string outcome = verdict(records, turns.size(), code, context.stop.requested());
   if (!quiet)
     fmt::print("{}\n{}\nresults: {}\n", sweep::summary(plan, cells, selected, records, references), outcome,

@@ -18,10 +18,10 @@ namespace doorbell::report {
 
 namespace {
 
-constexpr std::array kColumns{"path",        "cell_index",  "repeat",      "initiator",
-                              "gpu",         "device_kind", "device_name", "parameters",
-                              "verify_mode", "seed",        "ops_per_s",   "bytes_per_s",
-                              "p50_ns",      "p99_ns",      "p99_9_ns",    "errors"};
+constexpr std::array kColumns{"path",        "cell_index",  "repeat",     "initiator",   "gpu",
+                              "device_kind", "device_name", "parameters", "verify_mode", "seed",
+                              "ops_per_s",   "bytes_per_s", "p50_ns",     "p99_ns",      "p99_9_ns",
+                              "errors",      "warnings"};
 
 std::string field(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
@@ -114,7 +114,7 @@ Cell shown(const Json& json) {
   return c;
 }
 
-std::string rows_of(const Cell& c, std::size_t index, const std::string& before);
+std::string rows_of(const Cell& c, std::size_t index, const std::string& before, const std::string& warnings);
 
 }  // namespace
 
@@ -123,17 +123,27 @@ std::string csv_header() {
   return line(names);
 }
 
-std::string csv_rows(const Cell& c, std::size_t index) {
-  return rows_of(c, index, "");
+std::string csv_rows(const Cell& c, std::size_t index, const std::string& warnings) {
+  return rows_of(c, index, "", warnings);
 }
 
-std::string csv_rows(const Json& cell, std::size_t index, const std::string& before) {
-  return rows_of(shown(cell), index, before);
+std::string csv_rows(const Json& cell, std::size_t index, const std::string& before,
+                     const std::string& warnings) {
+  return rows_of(shown(cell), index, before, warnings);
+}
+
+std::string warnings_field(const Json& warnings) {
+  std::string out;
+  if (!warnings.is_array()) return out;
+  for (const Json& w : warnings)
+    if (w.is_string()) out += (out.empty() ? "" : "; ") + w.get<std::string>();
+  return out;
 }
 
 namespace {
 
-std::string rows_of(const Cell& c, std::size_t index, const std::string& before) {
+std::string rows_of(const Cell& c, std::size_t index, const std::string& before,
+                    const std::string& warnings) {
   const auto row = [&](const std::string& repeat, const std::string& seed, const Repeat& r) {
     const std::array<std::string, kColumns.size()> fields{c.path,
                                                           std::to_string(index),
@@ -150,7 +160,8 @@ std::string rows_of(const Cell& c, std::size_t index, const std::string& before)
                                                           number(r.p50_ns),
                                                           number(r.p99_ns),
                                                           number(r.p99_9_ns),
-                                                          std::to_string(r.errors)};
+                                                          std::to_string(r.errors),
+                                                          warnings};
     return before + line(fields);
   };
   if (c.repeats.empty()) {
@@ -175,7 +186,8 @@ std::string rows_of(const Cell& c, std::size_t index, const std::string& before)
 
 std::string to_csv(const Result& result) {
   std::string out = csv_header();
-  for (std::size_t i = 0; i < result.cells.size(); ++i) out += csv_rows(result.cells[i], i);
+  const std::string warnings = warnings_field(Json(result.warnings));
+  for (std::size_t i = 0; i < result.cells.size(); ++i) out += csv_rows(result.cells[i], i, warnings);
   return out;
 }
 

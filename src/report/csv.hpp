@@ -16,12 +16,16 @@ namespace doorbell::report {
 [[nodiscard]] std::string csv_header();
 
 /// One row per repeat, in the header's order. A cell without repeats (interrupted in its warm-up) gives one
-/// row of its metrics with an empty `repeat`. `index` is the cell's number in its Result.
-[[nodiscard]] std::string csv_rows(const Cell& cell, std::size_t index);
+/// row of its metrics with an empty `repeat`. `index` is the cell's number in its Result, `warnings` what
+/// that warns of (warnings_field()).
+[[nodiscard]] std::string csv_rows(const Cell& cell, std::size_t index, const std::string& warnings = {});
 
 /// The same from a cell's JSON. `before` begins each row: columns of the caller, commas included.
 [[nodiscard]] std::string csv_rows(const nlohmann::ordered_json& cell, std::size_t index,
-                                   const std::string& before = {});
+                                   const std::string& before = {}, const std::string& warnings = {});
+
+/// A Result's warnings in one field: a figure of a machine too busy to measure must not lose that on its way.
+[[nodiscard]] std::string warnings_field(const nlohmann::ordered_json& warnings);
 
 [[nodiscard]] std::string to_csv(const Result& result);
 

@@ -43,11 +43,11 @@ int badness(int code) {
   switch (static_cast<ExitCode>(code)) {
     case ExitCode::ok:
       return 0;
-    case ExitCode::interrupted:
-      return 1;
     case ExitCode::absent:
-      return 2;
+      return 1;
     case ExitCode::usage:
+      return 2;
+    case ExitCode::interrupted:
       return 3;
     default:
       return 4;

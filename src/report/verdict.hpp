@@ -11,8 +11,9 @@
 namespace doorbell::report {
 
 /// `result.exit_code`, made worse by what the cells hold: verification failures and errors are never a
-/// success. Worst wins: data (2) over usage (1) over absent (77) over interrupted (130) over ok. A command
-/// that ends with this code and stores it in `exit_code` cannot print one thing and return another.
+/// success. Worst wins: data (2) over interrupted (130), which leaves the rest unknown, over usage (1) over
+/// absent (77) over ok. A command that ends with this code and stores it in `exit_code` cannot print one
+/// thing and return another.
 [[nodiscard]] int exit_code_for(const Result& result);
 
 /// The worse of two exit codes, in that order.

@@ -39,10 +39,6 @@ Record record_of(const Json& line) {
   return r;
 }
 
-int badness(int code) {
-  return code == 0 ? 0 : code == 77 ? 1 : code == 1 ? 2 : code == kInterrupted ? 3 : 4;
-}
-
 }  // namespace
 
 bool Record::complete() const {
@@ -98,10 +94,6 @@ Records parse_records(std::string_view text, const std::string& name) {
   return records;
 }
 
-int worse(int a, int b) {
-  return badness(b) > badness(a) ? b : a;
-}
-
 std::string csv_header() {
   return "cell,round,exit_code,ended,wall_s," + report::csv_header();
 }
@@ -110,9 +102,10 @@ std::string csv_rows(const Record& r) {
   const std::string own = fmt::format("{},{},{},{},{},", r.cell, r.round, r.exit_code, r.ended, r.wall_s);
   std::string out;
   const Json& cells = member(r.result, "cells");
+  const std::string warnings = report::warnings_field(member(r.result, "warnings"));
   std::size_t index = 0;
   if (cells.is_array())
-    for (const Json& cell : cells) out += report::csv_rows(cell, index++, own);
+    for (const Json& cell : cells) out += report::csv_rows(cell, index++, own, warnings);
   if (!out.empty()) return out;
   const std::string header = report::csv_header();
   return own + std::string(static_cast<std::size_t>(std::ranges::count(header, ',')), ',') + '\n';

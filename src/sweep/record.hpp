@@ -5,6 +5,7 @@
 #pragma once
 
 #include <doorbell/config.hpp>
+#include <doorbell/error.hpp>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,7 +16,7 @@ namespace doorbell::sweep {
 
 inline constexpr const char* kRecordSchema = "doorbell.sweep/1";
 /// What a run that was asked to stop and had good data ends with.
-inline constexpr int kInterrupted = 130;
+inline constexpr int kInterrupted = static_cast<int>(ExitCode::interrupted);
 
 struct Record {
   u32 cell = 0;
@@ -43,9 +44,6 @@ struct Records {
   bool torn = false;
 };
 [[nodiscard]] Records parse_records(std::string_view text, const std::string& name);
-
-/// The worse of two exit codes: 2 over 130 over 1 over 77 over 0.
-[[nodiscard]] int worse(int a, int b);
 
 /// Header and rows of runs.csv: the sweep's columns, then those of every CSV. A run without a Result has one
 /// row.

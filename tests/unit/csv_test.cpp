@@ -55,7 +55,7 @@ std::string end_of(const std::string& row, const std::string& from) {
 TEST(Csv, ACellWithoutRepeatsIsARowOfItsMetrics) {
   const std::string row = csv_rows(without_repeats(), 3);
   EXPECT_TRUE(row.starts_with("nvme,3,,gpu,0,")) << row;
-  EXPECT_EQ(end_of(row, ",full,"), ",full,,1000000,512000000,1,2,3.5,7654321\n");
+  EXPECT_EQ(end_of(row, ",full,"), ",full,,1000000,512000000,1,2,3.5,7654321,\n");
 }
 
 TEST(Csv, RowsFromJsonAreTheSame) {
@@ -75,11 +75,30 @@ TEST(Csv, RowsFromJsonAreTheSame) {
   EXPECT_EQ(seen, r.cells[0].repeats.size());
 }
 
+TEST(Csv, EachRowHasItsResultsWarnings) {
+  Result r;
+  r.cells = {test::sample_nvme_cell(), without_repeats()};
+  r.warnings = {"the machine is busy, \"very\"", "and hot"};
+  const std::string field = "\"the machine is busy, \"\"very\"\"; and hot\"\n";
+  const std::string text = to_csv(r);
+  std::size_t rows = 0, warned = 0;
+  for (std::size_t at = text.find('\n') + 1; at < text.size(); at = text.find('\n', at) + 1) {
+    const std::string row = text.substr(at, text.find('\n', at) + 1 - at);
+    ++rows;
+    if (row.ends_with(field)) ++warned;
+  }
+  EXPECT_GT(rows, 1u);
+  EXPECT_EQ(warned, rows);
+  EXPECT_EQ(csv_rows(to_json(r).at("cells").at(1), 1, "", warnings_field(to_json(r).at("warnings"))),
+            csv_rows(r.cells[1], 1, warnings_field(to_json(r).at("warnings"))));
+  EXPECT_EQ(warnings_field(Json(nullptr)), "");
+}
+
 TEST(Csv, JsonOfAnotherShapeIsEmptyFields) {
   for (const char* text :
        {"{}", "null", "[]", "7", R"({"path": 7, "metrics": [], "repeats": {}, "errors": 1})",
         R"({"initiator": {"gpu": "0"}, "metrics": {"latency_ns": {"p50": "1"}}})"})
-    EXPECT_EQ(csv_rows(Json::parse(text), 0), ",0,,,,,,,,,0,0,,,,0\n") << text;
+    EXPECT_EQ(csv_rows(Json::parse(text), 0), ",0,,,,,,,,,0,0,,,,0,\n") << text;
 }
 
 // ---- files

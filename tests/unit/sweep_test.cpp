@@ -11,6 +11,7 @@
 #include <set>
 #include <sys/stat.h>
 
+#include "report/verdict.hpp"
 #include "sweep/cells.hpp"
 #include "sweep/folder.hpp"
 #include "sweep/record.hpp"
@@ -256,15 +257,15 @@ TEST(SweepRecord, ATornLastLineIsLeftOutWhereverItIsTorn) {
 }
 
 TEST(SweepRecord, WorstExitCodeWins) {
-  EXPECT_EQ(worse(0, 77), 77);
-  EXPECT_EQ(worse(77, 1), 1);
-  EXPECT_EQ(worse(1, 77), 1);
-  EXPECT_EQ(worse(1, 2), 2);
-  EXPECT_EQ(worse(2, 1), 2);
-  EXPECT_EQ(worse(1, 130), 130) << "what is missing was not asked for any more";
-  EXPECT_EQ(worse(130, 77), 130);
-  EXPECT_EQ(worse(130, 2), 2);
-  EXPECT_EQ(worse(2, 130), 2);
+  EXPECT_EQ(report::worse_of(0, 77), 77);
+  EXPECT_EQ(report::worse_of(77, 1), 1);
+  EXPECT_EQ(report::worse_of(1, 77), 1);
+  EXPECT_EQ(report::worse_of(1, 2), 2);
+  EXPECT_EQ(report::worse_of(2, 1), 2);
+  EXPECT_EQ(report::worse_of(1, 130), 130) << "what is missing was not asked for any more";
+  EXPECT_EQ(report::worse_of(130, 77), 130);
+  EXPECT_EQ(report::worse_of(130, 2), 2);
+  EXPECT_EQ(report::worse_of(2, 130), 2);
   EXPECT_EQ(record_of(0, 0, true, 139).code(), 2) << "a crash";
   EXPECT_EQ(record_of(0, 0, true, 77).code(), 77);
   Record hung = record_of(0, 0, false);
