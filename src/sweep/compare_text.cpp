@@ -127,7 +127,10 @@ std::string verdict(const Comparison& c, double percent) {
     lines.push_back(
         fmt::format("NOT COMPARABLE: {} of {} cells are not sound on both sides", n, c.cells.size()));
   if (const std::size_t n = c.figures(Change::regression); n > 0)
-    lines.push_back(fmt::format("REGRESSION: {} of {} figures are worse by more than {} %", n, all, percent));
+    lines.push_back(fmt::format(
+        "REGRESSION: {} of {} figures are worse by more than {} %{}", n, all, percent,
+        // What changes with the machine looks like a change of the program.
+        c.warnings.empty() ? "" : "; the results carry warnings: if in doubt measure both sides in turns"));
   if (undecided > 0)
     lines.push_back(fmt::format("UNDECIDED: {} of {} figures; {}", undecided, all, advice(c)));
   if (lines.empty())

@@ -270,6 +270,10 @@ TEST(SweepCompare, WhatElseIsDifferentComesFirst) {
     EXPECT_LT(text.find(first), table) << first << text;
   EXPECT_EQ(c.warnings.size(), 1u) << "one, whatever its numbers";
   EXPECT_EQ(c.exit_code(), 0) << "named, not judged";
+  const auto busy = [](Json& r) { r["warnings"] = {"the machine is busy"}; };
+  EXPECT_NE(verdict(compare(a, runs_of(7, 50, busy), {"ops_per_s"}, 0.05), 5).find("in turns"),
+            std::string::npos);
+  EXPECT_EQ(verdict(compare(a, runs_of(7, 50), {"ops_per_s"}, 0.05), 5).find("in turns"), std::string::npos);
   EXPECT_TRUE(compare(a, a, {"ops_per_s"}, 0.05).differences.empty());
 }
 
