@@ -188,30 +188,30 @@ TEST(Csv, Golden) {
   EXPECT_EQ(
       to_csv(test::sample_result()),
       "path,cell_index,repeat,initiator,gpu,device_kind,device_name,parameters,verify_mode,seed,ops_per_s,"
-      "bytes_per_s,p50_ns,p99_ns,p99_9_ns,errors\n"
+      "bytes_per_s,p50_ns,p99_ns,p99_9_ns,errors,warnings\n"
       "nvme,0,0," +
           nvme +
-          "7,1000000,4096000000,9000,17000,,0\n"
+          "7,1000000,4096000000,9000,17000,,0,the machine is busy\n"
           "nvme,0,1," +
           nvme +
-          "8,1010000,4136960000,9001,17000,,0\n"
+          "8,1010000,4136960000,9001,17000,,0,the machine is busy\n"
           "nvme,0,2," +
           nvme +
-          "9,990000,4055040000,9002,,,0\n"
+          "9,990000,4055040000,9002,,,0,the machine is busy\n"
           "nvme,0,3," +
           nvme +
-          "10,1005000,4116480000,9003,17000,,3\n"
+          "10,1005000,4116480000,9003,17000,,3,the machine is busy\n"
           "nvme,0,4," +
           nvme +
-          "11,995000,4075520000,9004,17000,,0\n"
+          "11,995000,4075520000,9004,17000,,0,the machine is busy\n"
           "nvme,0,5," +
           nvme +
-          "12,1002000,4104192000,9005,17000,,0\n"
+          "12,1002000,4104192000,9005,17000,,0,the machine is busy\n"
           "nvme,0,6," +
           nvme +
-          "13,1200000,4915200000,9006,17000,,0\n"
+          "13,1200000,4915200000,9006,17000,,0,the machine is busy\n"
           "net,1,,cpu,,emulated,\"veth \"\"pair\"\", "
-          "kernel\x1b[31m\",frame_bytes=64;note=a\\=b\\;c,none,,24,1536,,,,0\n");
+          "kernel\x1b[31m\",frame_bytes=64;note=a\\=b\\;c,none,,24,1536,,,,0,the machine is busy\n");
 }
 
 TEST(Csv, ParametersKeepNestedValuesAndEscapeSeparators) {
