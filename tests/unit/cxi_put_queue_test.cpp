@@ -167,6 +167,20 @@ TEST_F(PutQueueTest, EventsThatNothingExplainsAreCounted) {
   EXPECT_NE(csr_, 0u) << "their room is given back";
 }
 
+TEST_F(PutQueueTest, MoreFailuresThanOperationsAreCounted) {
+  Queue q(state_);
+  post(q, 1);
+  tell(EventType::ack, ReturnCode::dropped);
+  tell(EventType::ack, ReturnCode::dropped);
+  answer(0, 2);
+  EXPECT_EQ(wait(q).serial, 1u);
+  EXPECT_EQ(q.protocol(), 1u);
+  post(q, 1);
+  EXPECT_EQ(wait(q).count, 0u) << "it is not the later one's";
+  answer(1, 2);
+  EXPECT_EQ(wait(q).serial, 2u);
+}
+
 TEST_F(PutQueueTest, ACommandThatFailsEndsEverything) {
   Queue q(state_);
   post(q, 3);
