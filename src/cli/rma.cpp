@@ -121,7 +121,7 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong) {
            .group = "Queues"})
       .add({.name = "substep-timing",
             .kind = Kind::flag,
-            .help = "time the parts of an operation: payload, enqueue, SQ doorbell, CQ poll",
+            .help = "time the parts of an operation: payload, building the request, SQ doorbell, CQ poll",
             .group = "Timing"});
 }
 
