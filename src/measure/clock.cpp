@@ -80,7 +80,7 @@ u64 HostClock::ns_per_tick_q24() {
 
 u64 HostClock::ticks(double seconds) {
   const double ns_per_tick = static_cast<double>(ns_per_tick_q24()) / (1 << 24);
-  return static_cast<u64>(seconds * 1e9 / ns_per_tick);
+  return ticks_of(seconds, ns_per_tick);
 }
 
 }  // namespace doorbell

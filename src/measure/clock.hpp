@@ -28,6 +28,13 @@ namespace doorbell {
 /// CPU time of another thread of this process, which has not been joined.
 [[nodiscard]] u64 thread_cpu_ns(std::thread& thread);
 
+/// `seconds` in ticks of `ns_per_tick`; what passes a clock's range is a time that never comes.
+[[nodiscard]] inline u64 ticks_of(double seconds, double ns_per_tick) {
+  constexpr double kNever = 4611686018427387904.0;  // 2^62: differences of clock readings stay below it
+  const double ticks = seconds * 1e9 / ns_per_tick;
+  return ticks < kNever ? static_cast<u64>(ticks) : static_cast<u64>(kNever);
+}
+
 /// The clock of CPU-initiated loops: the time-stamp counter where the CPU says that it is invariant
 /// or the kernel keeps time with it, else CLOCK_MONOTONIC. About 10 ns a reading against 25 to 40.
 struct HostClock {

@@ -117,7 +117,7 @@ class GpuRunner final : public Runner<typename Work::Phase, typename Work::Item>
     return out;
   }
 
-  u64 ticks(double seconds) const override { return static_cast<u64>(seconds * 1e9 / ns_per_tick_); }
+  u64 ticks(double seconds) const override { return ticks_of(seconds, ns_per_tick_); }
   double ns_per_tick() const override { return ns_per_tick_; }
 
  private:

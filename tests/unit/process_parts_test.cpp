@@ -94,6 +94,15 @@ TEST(CpuTime, CountsWhatIsFarBelowATick) {
   EXPECT_GE(c.user_s + c.system_s, 50e-6);
 }
 
+/// A run without an end is one of 1e15 s: it must not come out as no time at all.
+TEST(Clock, ATimeBeyondItsRangeNeverComes) {
+  EXPECT_EQ(ticks_of(2, 0.5), 4'000'000'000u);
+  EXPECT_EQ(ticks_of(0, 0.5), 0u);
+  for (const double seconds : {1e10, 1e11, 1e15, 1e300})
+    for (const double ns : {0.25, 0.5, 1.0}) EXPECT_GE(ticks_of(seconds, ns), u64{1} << 62) << seconds;
+  EXPECT_GE(HostClock::ticks(1e15), u64{1} << 62);
+}
+
 class Machine : public testing::Test {
  protected:
   void SetUp() override {
