@@ -319,6 +319,56 @@ TEST(IoLoop, TheStatusRegisterEndsAPhase) {
   }
 }
 
+/// What a refused write leaves is old data, and no second failure. A read that fails says nothing of the
+/// data.
+TEST(IoLoop, OnlyRefusedWritesAreRemembered) {
+  for (const IoOpcode op : {IoOpcode::read, IoOpcode::write})
+    by_one_and_by_many([&]<u32 N>() {
+      Stage s({.op = op});
+      u32 refused = 0;
+      s.queue.unwritten = &refused;
+      s.queue.unwritten_bits = 4;
+      const OpStats phase = s.run<N>([&](u32 step) {
+        if (step != 1) return;
+        s.fetch();
+        for (u32 i = 0; i < 4; ++i)
+          s.device.complete(s.cid(i), i == 2 ? status::write_fault : status::success);
+      });
+      EXPECT_EQ(phase.failed, 1u);
+      EXPECT_EQ(refused, op == IoOpcode::write ? 1u << 2 : 0u);
+    });
+}
+
+/// Asked to stop, and then the device goes while commands are in flight: that is what is told. The other way
+/// round nothing becomes harmless.
+TEST(IoLoop, TheGravestReasonIsTold) {
+  by_one_and_by_many([]<u32 N>() {
+    Stage s({.ios = 8});
+    u32 word = csts::ready, asked = 0;
+    s.phase.csts = &word;
+    s.phase.stop = &asked;
+    const OpStats phase = s.run<N>([&](u32 step) {
+      TestClock::ticks = step;
+      if (step == 1) store_relaxed(&asked, 1);
+      if (step == 2 * kSoon) store_relaxed(&word, ~0u);
+    });
+    EXPECT_EQ(phase.stop, StopReason::removed);
+    EXPECT_EQ(phase.aborted, 4u);
+  });
+  by_one_and_by_many([]<u32 N>() {
+    Stage s({.ios = 8});
+    u32 asked = 0;
+    s.phase.stop = &asked;
+    s.phase.duration_ticks = 1;
+    const OpStats phase = s.run<N>([&](u32 step) {
+      TestClock::ticks = step < 2 * kSoon ? step : kTimeout + step;
+      if (step == kSoon) store_relaxed(&asked, 1);
+    });
+    EXPECT_EQ(phase.stop, StopReason::timeout);
+    EXPECT_EQ(phase.timed_out, 4u);
+  });
+}
+
 TEST(IoLoop, AStatusOfNoConcernEndsNothing) {
   by_one_and_by_many([]<u32 N>() {
     Stage s({});

@@ -185,6 +185,49 @@ TEST(Pattern, TheWorstUnitOfAnIoIsReported) {
   EXPECT_EQ(run().address, 2u * 512);
 }
 
+/// The poison is four words; what only begins like it has been overwritten.
+TEST(Pattern, PartOfThePoisonIsNoPoison) {
+  const pattern::Identity id{1, 4096, 2};
+  for (u32 words = 0; words <= 4; ++words) {
+    std::array<u32, pattern::kUnitWords> unit;
+    unit.fill(0x12345678);
+    std::fill_n(unit.begin(), words, pattern::kPoison);
+    EXPECT_EQ(pattern::classify(unit.data(), {.id = id}),
+              words == 4 ? pattern::Verdict::missing : pattern::Verdict::corrupt)
+        << words;
+  }
+}
+
+/// Where something is known to have been written, nothing is no excuse; and data of no place is old data.
+TEST(Pattern, StrictChecks) {
+  using pattern::Verdict;
+  const pattern::Identity here{1, 4096, 2};
+  std::array<u32, pattern::kUnitWords> unit{};
+  const auto verdict = [&](bool written, bool strict) {
+    return pattern::classify(unit.data(), {.id = here, .written = written, .strict = strict});
+  };
+  EXPECT_EQ(verdict(false, false), Verdict::unverifiable);
+  EXPECT_EQ(verdict(false, true), Verdict::stale);
+  EXPECT_EQ(verdict(true, false), Verdict::stale);
+  unit.fill(7);
+  EXPECT_EQ(verdict(false, false), Verdict::unverifiable);
+  EXPECT_EQ(verdict(false, true), Verdict::corrupt);
+  pattern::make_unit(unit.data(), {9, 4096, 77});  // an earlier run's, whatever its seed
+  EXPECT_EQ(verdict(false, false), Verdict::ok);
+  EXPECT_EQ(verdict(false, true), Verdict::ok);
+  EXPECT_EQ(verdict(true, false), Verdict::stale);
+  unit[0] ^= 1;  // its magic
+  EXPECT_EQ(verdict(false, false), Verdict::unverifiable);
+  EXPECT_EQ(verdict(false, true), Verdict::corrupt);
+  pattern::make_unit(unit.data(), {9, 8192, 77});
+  EXPECT_EQ(verdict(false, false), Verdict::misplaced);
+  EXPECT_EQ(verdict(false, true), Verdict::misplaced);
+  pattern::make_unit(unit.data(), {9, pattern::kNoAddress, 0});
+  EXPECT_EQ(verdict(false, false), Verdict::unverifiable);
+  EXPECT_EQ(verdict(false, true), Verdict::stale);
+  EXPECT_EQ(verdict(true, false), Verdict::stale);
+}
+
 TEST(Pattern, TheFirstOfSeveralEquallyBadUnitsIsReported) {
   const Identity id = {1, 0, 5};
   std::vector<Unit> data(8);
