@@ -185,16 +185,16 @@ TEST(Pattern, TheWorstUnitOfAnIoIsReported) {
   EXPECT_EQ(run().address, 2u * 512);
 }
 
-/// The poison is four words; what only begins like it has been overwritten.
+/// The poison is four words; where some of them are others, something has arrived.
 TEST(Pattern, PartOfThePoisonIsNoPoison) {
-  const pattern::Identity id{1, 4096, 2};
-  for (u32 words = 0; words <= 4; ++words) {
+  for (u32 mask = 0; mask < 16; ++mask) {
     std::array<u32, pattern::kUnitWords> unit;
     unit.fill(0x12345678);
-    std::fill_n(unit.begin(), words, pattern::kPoison);
-    EXPECT_EQ(pattern::classify(unit.data(), {.id = id}),
-              words == 4 ? pattern::Verdict::missing : pattern::Verdict::corrupt)
-        << words;
+    for (u32 w = 0; w < 4; ++w)
+      if ((mask >> w & 1) != 0) unit[w] = pattern::kPoison;
+    EXPECT_EQ(pattern::classify(unit.data(), {.id = {1, 4096, 2}}),
+              mask == 15 ? pattern::Verdict::missing : pattern::Verdict::corrupt)
+        << mask;
   }
 }
 
