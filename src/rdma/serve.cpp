@@ -13,6 +13,7 @@
 #include "rdma/backends.hpp"
 #include "rdma/other_end.hpp"
 #include "rdma/ping_pong_end.hpp"
+#include "system/available_memory.hpp"
 
 namespace doorbell::rdma {
 
@@ -28,6 +29,9 @@ class ServedCell {
  public:
   ServedCell(Exchange& exchange, Device& device, const Json& message) : exchange_(exchange) {
     read_cell_message(message, &options_, &plan_);
+    // What the client asks for is taken here.
+    require_memory(memory_needed(plan_.shape, device), "the client's --num-qps, --in-flight, --size",
+                   fmt::format("{}, {} in flight on each", title(), plan_.window));
     session_.emplace(device, nullptr, plan_.shape);
     const std::vector<Endpoint> peers = exchange.swap(session_->endpoints());
     session_->connect(peers, exchange.swap(session_->keys()));
