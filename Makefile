@@ -26,6 +26,8 @@ else
 endif
 
 ccache := $(shell command -v ccache 2>/dev/null)
+# Without it ccache passes over whatever uses a precompiled header, which is nearly everything.
+export CCACHE_SLOPPINESS ?= pch_defines,time_macros
 launcher := $(if $(ccache),-DCMAKE_C_COMPILER_LAUNCHER=$(ccache) -DCMAKE_CXX_COMPILER_LAUNCHER=$(ccache))
 configure = cmake --preset $(1) $(launcher) $(2) -Wno-dev
 build = cmake --build --preset $(1) --parallel $(JOBS)
