@@ -70,7 +70,7 @@ echo "== one user at a time (up $(uptime_s) s)"
 start_run in-use --controller "$address" --read-io 1 --infinite && {
   exits 1 second-user nvme "$address" --read-io 1
   kill -INT "$run_pid"
-  ends_with 0 in-use 20
+  ends_with 130 in-use 20
 }
 
 echo "== given back, nothing is lost (up $(uptime_s) s)"
