@@ -3,7 +3,12 @@
 
 #include "measure/cpu_time.hpp"
 
-#include <fstream>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
 #include <utility>
 
 #include "measure/clock.hpp"
@@ -17,11 +22,16 @@ double microseconds(const timeval& before, const timeval& after) {
          static_cast<double>(after.tv_usec - before.tv_usec);
 }
 
-/// Of the calling thread, since it began.
+/// Of the calling thread, since it began. By bare system calls: initiators have tables of files of their own,
+/// and ThreadSanitizer, which follows the C library's calls, takes one number in two tables for one file.
 u64 waited_ns() {
-  std::ifstream file("/proc/thread-self/schedstat");
-  u64 ran = 0, waited = 0;
-  return file >> ran >> waited ? waited : 0;
+  const long fd = syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  std::array<char, 128> text{};
+  const long n = syscall(SYS_read, fd, text.data(), text.size() - 1);
+  (void)syscall(SYS_close, fd);
+  unsigned long long ran = 0, waited = 0;
+  return n > 0 && std::sscanf(text.data(), "%llu %llu", &ran, &waited) == 2 ? waited : 0;
 }
 
 }  // namespace
