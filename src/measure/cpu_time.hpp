@@ -15,8 +15,7 @@ struct ThreadCost {
   std::string name;
   double user_s = 0;
   double system_s = 0;
-  double waited_s =
-      0;  ///< ready to run while something else had the processor; 0 where the kernel does not say
+  double waited_s = 0;  ///< ready to run, but something else had the processor; 0 where nobody says
 };
 
 /// CPU time of the calling thread since this was made. The sum is by the thread's own clock, to the
