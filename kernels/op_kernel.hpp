@@ -1,24 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// RDMA from a GPU: one warp a queue pair runs the same loop as a CPU thread. One kernel a wire format, and
-// one for Cassini's command queues.
-#include <doorbell/cxi/put_queue.hpp>
+// One-sided operations from a GPU: one warp a queue runs the same loop as a CPU thread. A path's kernels are
+// this one over its own kind of queue, each kind in a source of its own, so that they compile side by side.
+#pragma once
+
 #include <doorbell/gpu_clock.hpp>
-#include <doorbell/rdma/bnxt.hpp>
-#include <doorbell/rdma/ernic.hpp>
-#include <doorbell/rdma/ionic.hpp>
-#include <doorbell/rdma/mlx5.hpp>
 #include <doorbell/rdma/op_loop.hpp>
 
 #include <type_traits>
 
 #include "measure/gpu_job.hpp"
 
-using namespace doorbell;
-using namespace doorbell::rdma;
-
-namespace {
+namespace doorbell::rdma::kernel {
 
 template <class Queue>
 using OpJob = measure::GpuJob<OpPhase, OpQueue, OpState<typename Queue::State>>;
@@ -37,7 +31,7 @@ struct Constant {
   }
 };
 
-/// Launch one block of one warp a queue pair, with OpScratch::bytes(window, kBuckets) of dynamic shared
+/// Launch one block of one warp a queue, with OpScratch::bytes(window, kBuckets) of dynamic shared
 /// memory.
 template <class Queue, bool Substeps>
 __device__ void run(const OpJob<Queue>* job) {
@@ -66,18 +60,15 @@ __device__ void run(const OpJob<Queue>* job) {
     if (scratch.bins[i] != 0) bins[i] += scratch.bins[i];
 }
 
-}  // namespace
+}  // namespace doorbell::rdma::kernel
 
-#define DOORBELL_RDMA_KERNELS(name, ...)                                                                    \
-  extern "C" __global__ void __launch_bounds__(64, 1) doorbell_rdma_##name(const OpJob<__VA_ARGS__>* job) { \
-    run<__VA_ARGS__, false>(job);                                                                           \
-  }                                                                                                         \
-  extern "C" __global__ void __launch_bounds__(64, 1)                                                       \
-      doorbell_rdma_##name##_substeps(const OpJob<__VA_ARGS__>* job) {                                      \
-    run<__VA_ARGS__, true>(job);                                                                            \
+/// Defines the kernels NAME and NAME_substeps over the queue type that follows; each takes an OpJob.
+#define DOORBELL_OP_KERNELS(name, ...)                                         \
+  extern "C" __global__ void __launch_bounds__(64, 1)                          \
+      name(const doorbell::rdma::kernel::OpJob<__VA_ARGS__>* job) {            \
+    doorbell::rdma::kernel::run<__VA_ARGS__, false>(job);                      \
+  }                                                                            \
+  extern "C" __global__ void __launch_bounds__(64, 1)                          \
+      name##_substeps(const doorbell::rdma::kernel::OpJob<__VA_ARGS__>* job) { \
+    doorbell::rdma::kernel::run<__VA_ARGS__, true>(job);                       \
   }
-DOORBELL_RDMA_KERNELS(mlx5, QueuePair<GpuWarp, Mlx5>)
-DOORBELL_RDMA_KERNELS(bnxt, QueuePair<GpuWarp, Bnxt>)
-DOORBELL_RDMA_KERNELS(ionic, QueuePair<GpuWarp, Ionic>)
-DOORBELL_RDMA_KERNELS(ernic, QueuePair<GpuWarp, Ernic>)
-DOORBELL_RDMA_KERNELS(cxi, cxi::PutQueue<GpuWarp>)
