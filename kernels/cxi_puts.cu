@@ -5,4 +5,4 @@
 
 #include "op_kernel.hpp"
 
-DOORBELL_OP_KERNELS(doorbell_rdma_cxi, doorbell::cxi::PutQueue<doorbell::GpuWarp>)
+DOORBELL_OP_KERNELS(doorbell_cxi_puts, doorbell::cxi::PutQueue<doorbell::GpuWarp>)

@@ -6,13 +6,13 @@
 #pragma once
 
 #include <doorbell/gpu_clock.hpp>
-#include <doorbell/rdma/op_loop.hpp>
+#include <doorbell/rma/op_loop.hpp>
 
 #include <type_traits>
 
 #include "measure/gpu_job.hpp"
 
-namespace doorbell::rdma::kernel {
+namespace doorbell::rma::kernel {
 
 template <class Queue>
 using OpJob = measure::GpuJob<OpPhase, OpQueue, OpState<typename Queue::State>>;
@@ -60,15 +60,15 @@ __device__ void run(const OpJob<Queue>* job) {
     if (scratch.bins[i] != 0) bins[i] += scratch.bins[i];
 }
 
-}  // namespace doorbell::rdma::kernel
+}  // namespace doorbell::rma::kernel
 
 /// Defines the kernels NAME and NAME_substeps over the queue type that follows; each takes an OpJob.
-#define DOORBELL_OP_KERNELS(name, ...)                                         \
-  extern "C" __global__ void __launch_bounds__(64, 1)                          \
-      name(const doorbell::rdma::kernel::OpJob<__VA_ARGS__>* job) {            \
-    doorbell::rdma::kernel::run<__VA_ARGS__, false>(job);                      \
-  }                                                                            \
-  extern "C" __global__ void __launch_bounds__(64, 1)                          \
-      name##_substeps(const doorbell::rdma::kernel::OpJob<__VA_ARGS__>* job) { \
-    doorbell::rdma::kernel::run<__VA_ARGS__, true>(job);                       \
+#define DOORBELL_OP_KERNELS(name, ...)                                        \
+  extern "C" __global__ void __launch_bounds__(64, 1)                         \
+      name(const doorbell::rma::kernel::OpJob<__VA_ARGS__>* job) {            \
+    doorbell::rma::kernel::run<__VA_ARGS__, false>(job);                      \
+  }                                                                           \
+  extern "C" __global__ void __launch_bounds__(64, 1)                         \
+      name##_substeps(const doorbell::rma::kernel::OpJob<__VA_ARGS__>* job) { \
+    doorbell::rma::kernel::run<__VA_ARGS__, true>(job);                       \
   }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <doorbell/rdma/ernic.hpp>
+#include <doorbell/rdma/queue_pair.hpp>
 
 #include "op_kernel.hpp"
 

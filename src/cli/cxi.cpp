@@ -8,7 +8,7 @@
 #include "cli/rma.hpp"
 #include "cli/texts.hpp"
 #include "cxi/model/spec.hpp"
-#include "cxi/rma_device.hpp"
+#include "cxi/port.hpp"
 
 namespace doorbell::cli {
 
@@ -59,26 +59,26 @@ void add_cxi_options(OptionTable& t) {
             .group = "Queues"});
 }
 
-rdma::BenchOptions bench_options(const Options& o) {
-  rdma::BenchOptions b = rma_options(o, cxi::rma_bench());
+rma::BenchOptions bench_options(const Options& o) {
+  rma::BenchOptions b = rma_options(o, cxi::bench_of_puts(!o.flag("unrestricted")));
+  b.texts.settings.inline_below = "--idc";
   b.device = o.text("device");
-  b.op = o.text("op") == "get" ? rdma::Op::read : rdma::Op::write;
+  b.op = o.text("op") == "get" ? rma::Op::read : rma::Op::write;
   if (o.has("size")) b.sizes = sizes_of(o.text("size"));
-  b.queue_pairs = static_cast<u32>(o.integer("num-queues"));
+  b.queues = static_cast<u32>(o.integer("num-queues"));
   b.inline_below = static_cast<u32>(o.integer("idc"));
   if (o.flag("unrestricted")) {
-    b.open = cxi::open_unrestricted_rma_device;
     if (b.inline_below > cxi::idc_limit(false))
       throw Error("--idc", fmt::format("{} is not in 0..{}, what an unrestricted command carries",
                                        b.inline_below, cxi::idc_limit(false)));
   }
-  if (b.op == rdma::Op::read && b.inline_below > 0)
+  if (b.op == rma::Op::read && b.inline_below > 0)
     throw Error("--idc", "a get brings data back: nothing travels in the command",
                 "leave it out, or --op put");
   if (b.faults.any() && !cxi::is_model(b.device))
     throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", b.device),
                 "use --device cxi-model0");
-  rdma::check(b);
+  rma::check(b);
   return b;
 }
 
@@ -118,7 +118,11 @@ Command cxi_command() {
        "Prove that damage is found: exit code 2 and a count."},
       {"doorbell cxi --device cxi0 --size 8:4MiB", "On a Cassini of this machine."},
   };
-  c.run = [](const Options& o, Context& context) { return run_rma(bench_options(o), o, context); };
+  c.run = [](const Options& o, Context& context) {
+    const rma::BenchOptions bench = bench_options(o);
+    return run_rma(
+        bench, [&](const measure::RunWatch& watch) { return rma::run_bench(bench, watch); }, o, context);
+  };
   c.check = [](const Options& o) { (void)bench_options(o); };
   return c;
 }

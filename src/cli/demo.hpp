@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "measure/run_options.hpp"
-#include "rdma/bench.hpp"
 #include "report/result.hpp"
+#include "rma/bench.hpp"
 
 namespace doorbell::cli {
 
@@ -25,11 +25,12 @@ struct DemoStep {
   std::function<DemoOutcome(const measure::RunWatch&)> run;
 };
 
-/// A step that runs a bench of src/rdma.
-[[nodiscard]] DemoStep bench_step(std::string title, const rdma::BenchOptions& options);
+/// A step that runs a bench of one-sided operations.
+[[nodiscard]] DemoStep bench_step(std::string title,
+                                  std::function<rma::BenchResult(const measure::RunWatch&)> run);
 
-/// `base` made for injecting one kind of fault: small batches, short deadlines.
-[[nodiscard]] rdma::BenchOptions faulty_bench(rdma::BenchOptions base, model::Fault fault);
+/// Makes a bench one that injects one kind of fault: small batches, short deadlines.
+void make_faulty(rma::BenchOptions& bench, model::Fault fault);
 
 /// One kind of fault: what the model did, and what the initiator found.
 struct FaultCheck {

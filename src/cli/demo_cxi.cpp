@@ -2,16 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "cli/demo.hpp"
-#include "cxi/rma_device.hpp"
+#include "cxi/port.hpp"
 
 namespace doorbell::cli {
 
 std::vector<DemoStep> cxi_steps(bool gpu) {
   std::vector<DemoStep> all;
   const auto add = [&](std::string title, auto change) {
-    rdma::BenchOptions b = cxi::rma_bench();
+    rma::BenchOptions b = cxi::bench_of_puts();
     change(b);
-    all.push_back(bench_step(std::move(title), b));
+    all.push_back(bench_step(std::move(title),
+                             [b](const measure::RunWatch& watch) { return rma::run_bench(b, watch); }));
   };
   add("puts on a Cassini's command queues, single operations and a window of them", [](auto& b) {
     b.sizes = {64, 4 << 10, 512 << 10};
@@ -28,14 +29,16 @@ std::vector<DemoStep> cxi_steps(bool gpu) {
       b.sizes = {4 << 10};
       b.initiator = Initiator::gpu;
       b.queue_memory = b.local_memory = b.remote_memory = Place::gpu;
-      b.queue_pairs = 4;
+      b.queues = 4;
     });
   return all;
 }
 
 FaultCheck check_cxi_fault(model::Fault f, const measure::RunWatch& watch) {
-  rdma::BenchResult r = rdma::run_bench(faulty_bench(cxi::rma_bench(), f), watch);
-  report::Cell& cell = r.cells.front();
+  rma::BenchOptions b = cxi::bench_of_puts();
+  make_faulty(b, f);
+  const rma::BenchResult r = rma::run_bench(b, watch);
+  const report::Cell& cell = r.cells.front();
   const u64 injected = cell.extra["model"]["injected"][std::string(model::name(f))].get<u64>();
   const report::Verify& v = cell.verify;
   switch (f) {

@@ -4,20 +4,21 @@
 #include <fmt/format.h>
 
 #include "cli/demo.hpp"
+#include "rdma/bench.hpp"
 
 namespace doorbell::cli {
 
 using rdma::Op;
 using rdma::Provider;
 
-DemoStep bench_step(std::string title, const rdma::BenchOptions& options) {
-  return {std::move(title), [options](const measure::RunWatch& watch) {
-            rdma::BenchResult r = rdma::run_bench(options, watch);
+DemoStep bench_step(std::string title, std::function<rma::BenchResult(const measure::RunWatch&)> run) {
+  return {std::move(title), [run = std::move(run)](const measure::RunWatch& watch) {
+            rma::BenchResult r = run(watch);
             return DemoOutcome{std::move(r.cells), r.stop_reason, std::move(r.warnings)};
           }};
 }
 
-rdma::BenchOptions faulty_bench(rdma::BenchOptions b, model::Fault fault) {
+void make_faulty(rma::BenchOptions& b, model::Fault fault) {
   b.iterations = 5'000;
   b.timeout_s = 0.5;
   b.late_after_s = 0.1;
@@ -29,7 +30,6 @@ rdma::BenchOptions faulty_bench(rdma::BenchOptions b, model::Fault fault) {
   b.batch = 8;
   b.in_flight = 32;
   b.faults.probability[static_cast<u32>(fault)] = fault == model::Fault::removal ? 0.001 : 0.002;
-  return b;
 }
 
 std::vector<DemoStep> rdma_steps(bool gpu) {
@@ -37,7 +37,8 @@ std::vector<DemoStep> rdma_steps(bool gpu) {
   const auto add = [&](std::string title, auto change) {
     rdma::BenchOptions b;
     change(b);
-    all.push_back(bench_step(std::move(title), b));
+    all.push_back(bench_step(std::move(title),
+                             [b](const measure::RunWatch& watch) { return rdma::run_bench(b, watch); }));
   };
   add("WRITE on a Broadcom NIC's queues, single operations and a window of them", [](auto& b) {
     b.provider = Provider::bnxt;
@@ -71,7 +72,7 @@ std::vector<DemoStep> rdma_steps(bool gpu) {
       b.sizes = {4 << 10};
       b.initiator = Initiator::gpu;
       b.queue_memory = b.local_memory = b.remote_memory = Place::gpu;
-      b.queue_pairs = 4;
+      b.queues = 4;
     });
   return all;
 }
@@ -86,8 +87,10 @@ u64 failed_itself(const report::Cell& cell) {
 }  // namespace
 
 FaultCheck check_rdma_fault(model::Fault f, const measure::RunWatch& watch) {
-  rdma::BenchResult r = rdma::run_bench(faulty_bench({}, f), watch);
-  report::Cell& cell = r.cells.front();
+  rdma::BenchOptions b;
+  make_faulty(b, f);
+  const rma::BenchResult r = rdma::run_bench(b, watch);
+  const report::Cell& cell = r.cells.front();
   const u64 injected = cell.extra["model"]["injected"][std::string(model::name(f))].get<u64>();
   const report::Verify& v = cell.verify;
   switch (f) {

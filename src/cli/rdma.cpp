@@ -134,7 +134,9 @@ Op op_of(const Options& o) {
 }
 
 rdma::BenchOptions bench_options(const Options& o) {
-  rdma::BenchOptions b = rma_options(o);
+  rdma::BenchOptions b;
+  static_cast<rma::BenchOptions&>(b) = rma_options(o, b);
+  b.texts.settings.queues = "--num-qps";
   b.provider = static_cast<Provider>(index_in(rdma::provider_names(), o.text("provider")));
   b.device = o.text("device");
   b.op = op_of(o);
@@ -148,7 +150,7 @@ rdma::BenchOptions bench_options(const Options& o) {
     b.ends = rdma::Ends::remote;
     b.other_end = rdma::parse_connect(o.text("connect"));
   }
-  b.queue_pairs = static_cast<u32>(o.integer("num-qps"));
+  b.queues = static_cast<u32>(o.integer("num-qps"));
   b.signal_every = o.has("signal-every") ? static_cast<u32>(o.integer("signal-every")) : 0;
   b.inline_below = static_cast<u32>(o.integer("inline"));
   b.connection.mtu = o.text("path-mtu") == "auto" ? 0 : static_cast<u32>(std::stoul(o.text("path-mtu")));
@@ -198,7 +200,9 @@ int listen(const Options& options, Context& context) {
 
 int run(const Options& options, Context& context) {
   if (options.has("listen")) return listen(options, context);
-  return run_rma(bench_options(options), options, context);
+  const rdma::BenchOptions bench = bench_options(options);
+  return run_rma(
+      bench, [&](const measure::RunWatch& watch) { return rdma::run_bench(bench, watch); }, options, context);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace doorbell::cli {
 namespace {
 
 u32 size_of(const std::string& text) {
-  const Option size = {.name = "size", .kind = Kind::size, .min = 0, .max = rdma::kMaxMessage};
+  const Option size = {.name = "size", .kind = Kind::size, .min = 0, .max = rma::kMaxMessage};
   try {
     return static_cast<u32>(std::get<u64>(convert(size, text)));
   } catch (const std::invalid_argument& e) {
@@ -99,7 +99,7 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong) {
             .kind = Kind::integer,
             .metavar = "N",
             .min = 1,
-            .max = rdma::kMaxWindow,
+            .max = rma::kMaxWindow,
             .help = "requests posted for one doorbell (not given: 256 KiB worth, at most 64)",
             .group = "Queues"})
       .add(
@@ -107,7 +107,7 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong) {
            .kind = Kind::integer,
            .metavar = "N",
            .min = 1,
-           .max = rdma::kMaxWindow,
+           .max = rma::kMaxWindow,
            .help = fmt::format(
                "operations in flight on one {} (not given: four batches, 16 at least, as far as 256 MiB of buffers go)",
                queue),
@@ -125,8 +125,22 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong) {
             .group = "Timing"});
 }
 
-rdma::BenchOptions rma_options(const Options& o, rdma::BenchOptions b) {
+rma::BenchOptions rma_options(const Options& o, rma::BenchOptions b) {
   static_cast<RunOptions&>(b) = run_options(o);
+  b.texts.settings = {.measure = "--measure",
+                      .op = "--op",
+                      .size = "--size",
+                      .batch = "--batch-size",
+                      .in_flight = "--in-flight",
+                      .signal_every = "--signal-every",
+                      .inline_below = "--inline",
+                      .offsets = "--offsets",
+                      .queues = "--num-queues",
+                      .initiator = "--initiator",
+                      .queue_memory = "--queue-mem",
+                      .local_memory = "--data-mem",
+                      .remote_memory = "--target-mem",
+                      .verify = "--verify"};
   const std::string measure = o.text("measure");
   b.latency = measure == "latency" || measure == "both";
   b.rate = measure == "rate" || measure == "both";
@@ -144,14 +158,14 @@ rdma::BenchOptions rma_options(const Options& o, rdma::BenchOptions b) {
   return b;
 }
 
-int run_rma(const rdma::BenchOptions& bench, const Options& options, Context& context) {
+int run_rma(const rma::BenchOptions& bench, const RunRma& run, const Options& options, Context& context) {
   check_outputs(options);
   Progress progress(context.stderr_tty && !options.flag("quiet"));
   report::Result result = new_result(context);
   const measure::RunWatch watch = {
       .stop = &context.stop,
       .progress = [&](double fraction, const std::string& what) { progress.update(fraction, what); }};
-  rdma::BenchResult outcome = rdma::run_bench(bench, watch);
+  rma::BenchResult outcome = run(watch);
   progress.clear();
   for (report::Cell& cell : outcome.cells) {
     cell.options = options.echo();

@@ -6,7 +6,7 @@
 
 #include "cli/command.hpp"
 #include "cli/run_options.hpp"
-#include "rdma/bench.hpp"
+#include "rma/bench.hpp"
 
 namespace doorbell::cli {
 
@@ -14,12 +14,15 @@ namespace doorbell::cli {
 void add_rma_options(OptionTable& table, const std::string& queue, bool ping_pong = false);
 
 /// `base` with what those options, and the common ones, say.
-[[nodiscard]] rdma::BenchOptions rma_options(const Options& options, rdma::BenchOptions base = {});
+[[nodiscard]] rma::BenchOptions rma_options(const Options& options, rma::BenchOptions base);
 
 /// "A", "A,B,C" or "A:B"; of a range the lower end and then the powers of two up to the upper end.
 [[nodiscard]] std::vector<u32> sizes_of(const std::string& text);
 
-/// Runs the bench with a progress display, and delivers its Result; the exit code.
-[[nodiscard]] int run_rma(const rdma::BenchOptions& bench, const Options& options, Context& context);
+using RunRma = std::function<rma::BenchResult(const measure::RunWatch&)>;
+
+/// `run`s the bench with a progress display, and delivers its Result; the exit code.
+[[nodiscard]] int run_rma(const rma::BenchOptions& bench, const RunRma& run, const Options& options,
+                          Context& context);
 
 }  // namespace doorbell::cli

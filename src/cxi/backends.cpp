@@ -20,7 +20,7 @@ const std::vector<Backend>& backends() {
          return BackendStatus{true, "software Cassini: command queues, events, counters, portals, faults"};
        },
        [](const DeviceRequest& request) { return is_model(request.spec); }, open_model},
-      {"libcxi", "cxiN", "hardware", libcxi_status,
+      {"libcxi", "cxiN", "hardware", [] { return libcxi_status(); },
        [](const DeviceRequest& request) { return libcxi_accepts(request.spec); }, open_libcxi},
   };
   return all;

@@ -6,7 +6,6 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
-#include "rdma/mlx5dv/device.hpp"
 #include "rdma/model/open.hpp"
 #include "rdma/verbs/device.hpp"
 #include "rdma/verbs/library.hpp"
@@ -19,75 +18,79 @@ bool is_model(const std::string& spec) {
   return spec == "model" || spec.starts_with("model:");
 }
 
-/// The devices of `P` that are no model.
-template <Provider P>
-bool is_device_of(const DeviceRequest& request) {
-  return request.provider == P && !is_model(request.spec);
-}
-
 VerbsConfig config_of(const std::string& spec) {
   const bool named = spec == "verbs" || spec.starts_with("verbs:");
   return parse_verbs_spec(named ? spec : "verbs:" + spec);
 }
 
-std::unique_ptr<Device> open_verbs(const DeviceRequest& request) {
-  return std::make_unique<VerbsDevice>(config_of(request.spec), request.gpu);
+constexpr const char* kNamed = "NAME[,KEY=VALUE,...], as ibv_devices lists it";
+
+/// A provider's devices that are no model.
+Backend hardware(Provider p, const char* syntax) {
+  return {.name = std::string(name(p)),
+          .syntax = syntax,
+          .kind = "hardware",
+          .status = {},
+          .accepts = [p](const DeviceRequest& r) { return r.provider == p && !is_model(r.spec); },
+          .open = {}};
 }
 
-std::unique_ptr<Device> open_mlx5(const DeviceRequest& request) {
-  return std::make_unique<Mlx5Device>(config_of(request.spec), request.gpu);
+Backend through_verbs() {
+  Backend b = hardware(Provider::verbs, kNamed);
+  b.status = [] { return verbs_status(); };
+  b.open = [](const DeviceRequest& r) { return std::make_unique<VerbsDevice>(config_of(r.spec), r.gpu); };
+  return b;
 }
 
-/// What keeps a vendor's hardware from being driven through its own queues.
-const char* missing(Provider p) {
-  switch (p) {
-    case Provider::bnxt:
-      return "no back end: it would need Broadcom's own libbnxt_re with the bnxt_re_dv functions, which Debian's "
-             "lacks";
-    case Provider::ionic:
-      return "no back end: it would need AMD's own libionic with the ionic_dv functions, which Debian lacks";
-    case Provider::ernic:
-      return "no back end: ERNIC is a block of FPGA designs, and no common user library hands out its queues";
-    case Provider::mlx5:
-    case Provider::verbs:
-    case Provider::cxi:
-      break;
+/// A vendor's own queues on its hardware; a back end that is missing says what it lacks.
+Backend of_vendor(Provider p) {
+  const Vendor& vendor = *vendor_of(p);
+  Backend b = hardware(p, vendor.open != nullptr ? kNamed : "none");
+  if (vendor.open != nullptr) {
+    b.status = vendor.status;
+    b.open = [&vendor](const DeviceRequest& r) { return vendor.open(config_of(r.spec), r.gpu); };
+    return b;
   }
-  return "";
+  b.status = [&vendor] { return BackendStatus{false, vendor.missing}; };
+  b.open = [&vendor](const DeviceRequest& r) -> std::unique_ptr<Nic> {
+    throw Error(fmt::format("--provider {} --device {}", name(r.provider), r.spec), vendor.missing,
+                "give --provider verbs for the device, or --device model", ExitCode::absent);
+  };
+  return b;
 }
 
-template <Provider P>
-Backend without_backend() {
-  return {std::string(name(P)),
-          "none",
-          "hardware",
-          [] {
-            return BackendStatus{false, missing(P)};
-          },
-          is_device_of<P>,
-          [](const DeviceRequest& request) -> std::unique_ptr<Device> {
-            throw Error(fmt::format("--provider {} --device {}", name(P), request.spec), missing(P),
-                        "give --provider verbs for the device, or --device model", ExitCode::absent);
-          }};
+/// "mlx5, bnxt, ionic LAST ernic"
+std::string vendors_text(const char* last) {
+  std::vector<std::string> names = provider_names();
+  names.pop_back();  // verbs
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == names.size() ? fmt::format(" {} ", last) : ", ") + names[i];
+  return text;
 }
 
 }  // namespace
 
 const std::vector<Backend>& backends() {
-  static const std::vector<Backend> all = {
-      {"model", "model[:KEY=VALUE,...]", "model",
-       [] {
-         return BackendStatus{true, "software NIC: the queues of mlx5, bnxt, ionic and ernic, faults"};
-       },
-       [](const DeviceRequest& r) { return r.provider != Provider::verbs && is_model(r.spec); }, open_model},
-      {"verbs", "NAME[,KEY=VALUE,...], as ibv_devices lists it", "hardware", verbs_status,
-       is_device_of<Provider::verbs>, open_verbs},
-      {"mlx5", "NAME[,KEY=VALUE,...], as ibv_devices lists it", "hardware", mlx5_status,
-       is_device_of<Provider::mlx5>, open_mlx5},
-      without_backend<Provider::bnxt>(),
-      without_backend<Provider::ionic>(),
-      without_backend<Provider::ernic>(),
-  };
+  static const std::vector<Backend> all = [] {
+    std::vector<Backend> list;
+    list.push_back(
+        {.name = "model",
+         .syntax = "model[:KEY=VALUE,...]",
+         .kind = "model",
+         .status =
+             [] {
+               return BackendStatus{
+                   true, fmt::format("software NIC: the queues of {}, faults", vendors_text("and"))};
+             },
+         .accepts =
+             [](const DeviceRequest& r) { return vendor_of(r.provider) != nullptr && is_model(r.spec); },
+         .open = open_model});
+    list.push_back(through_verbs());
+    for (Provider p{}; vendor_of(p) != nullptr; p = static_cast<Provider>(static_cast<u32>(p) + 1))
+      list.push_back(of_vendor(p));
+    return list;
+  }();
   return all;
 }
 
@@ -96,10 +99,10 @@ const Backend& backend_of(Provider provider, const std::string& spec) {
     if (b.accepts({.spec = spec, .provider = provider})) return b;
   throw Error(fmt::format("--provider {} --device {}", name(provider), spec),
               "the model has no libibverbs: it is driven through a vendor's queues",
-              "give --provider mlx5, bnxt, ionic or ernic, or the name of an RDMA device");
+              fmt::format("give --provider {}, or the name of an RDMA device", vendors_text("or")));
 }
 
-std::unique_ptr<Device> open_device(const DeviceRequest& request) {
+std::unique_ptr<Nic> open_nic(const DeviceRequest& request) {
   return backend_of(request.provider, request.spec).open(request);
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "model/fault.hpp"
-#include "rdma/device.hpp"
+#include "rdma/nic.hpp"
 #include "system/backend.hpp"
 
 namespace doorbell::rdma {
@@ -28,7 +28,7 @@ struct DeviceRequest {
   u64 late_ns = 1'000'000'000;  ///< a completion later than this counts as late
 };
 
-using Backend = doorbell::Backend<Device, DeviceRequest>;
+using Backend = doorbell::Backend<Nic, DeviceRequest>;
 
 [[nodiscard]] const std::vector<Backend>& backends();
 
@@ -36,6 +36,6 @@ using Backend = doorbell::Backend<Device, DeviceRequest>;
 [[nodiscard]] const Backend& backend_of(Provider provider, const std::string& spec);
 
 /// Opens what the request names. Never substitutes one back end for another.
-[[nodiscard]] std::unique_ptr<Device> open_device(const DeviceRequest& request);
+[[nodiscard]] std::unique_ptr<Nic> open_nic(const DeviceRequest& request);
 
 }  // namespace doorbell::rdma

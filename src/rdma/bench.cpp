@@ -3,326 +3,48 @@
 
 #include "rdma/bench.hpp"
 
-#include <doorbell/error.hpp>
-#include <doorbell/gpu.hpp>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <ctime>
-#include <optional>
-#include <span>
-
-#include "measure/clock.hpp"
-#include "measure/tally.hpp"
-#include "rdma/ceiling.hpp"
-#include "rdma/other_end.hpp"
-#include "rdma/plan.hpp"
-#include "rdma/single_operation.hpp"
-#include "system/available_memory.hpp"
+#include "rdma/nic_port.hpp"
+#include "rdma/remote_server.hpp"
 
 namespace doorbell::rdma {
 
-namespace {
-
-bool touches_gpu(const BenchOptions& o) {
-  return o.queue_memory == Place::gpu || o.local_memory == Place::gpu || o.remote_memory == Place::gpu;
+void check(const BenchOptions& o) {
+  rma::check(o);
+  const SettingNames& n = o.texts.settings;
+  if (o.initiator == Initiator::gpu && o.provider == Provider::verbs)
+    throw Error(n.initiator, "gpu cannot post through libibverbs: its queues belong to a library of the host",
+                fmt::format("use {} cpu, or the device's own provider (mlx5)", n.initiator));
 }
 
-std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
-  if (o.initiator != Initiator::gpu && !touches_gpu(o)) return nullptr;
-  auto gpu = gpu::open(o.gpu);
-  std::vector<std::string> loops;
-  if (o.initiator == Initiator::gpu) {
-    const measure::KernelNames own = op_kernels(o.provider);
-    loops = {own.plain, own.substeps};
-  }
-  measure::prepare_kernels(*gpu, loops);
-  return gpu;
-}
-
-/// What this device cannot do of a cell.
-void check_limits(const BenchOptions& o, const CellPlan& plan, const Device& device) {
-  const Limits l = device.limits();
-  const u32 most = l.max_queue_pairs / (plan.shape.ends == Ends::pair ? 2 : 1);
-  if (plan.shape.queue_pairs > most)
-    throw Error(o.queues_option, fmt::format("{} is not in 1..{}, the connections that {} has queues for",
-                                             plan.shape.queue_pairs, most, device.name()));
-  if (plan.bytes > l.max_message)
-    throw Error("--size", fmt::format("{} is not in 0..{}, the longest message of {}", plan.bytes,
-                                      l.max_message, device.name()));
-  if (plan.shape.requests > l.max_requests)
-    throw Error("--signal-every", fmt::format("{} is not in 1..{}, half of what a queue of {} holds",
-                                              plan.signal_every, l.max_requests / 2, device.name()));
-  if (plan.window > l.max_requests)
-    throw Error("--in-flight", fmt::format("{} is not in 1..{}, the requests that a queue of {} holds",
-                                           plan.window, l.max_requests, device.name()));
-  if (plan.shape.max_inline > l.max_inline)
-    throw Error("--inline", l.max_inline == 0
-                                ? fmt::format("{} carries no payload inline", device.name())
-                                : fmt::format("{} is not in 0..{}, what a WQE of {} carries",
-                                              plan.shape.max_inline, l.max_inline, device.name()));
-  if (is_atomic(o.op) && !l.atomics)
-    throw Error("--op", fmt::format("{} has no {}", device.name(), o.op_name(o.op)));
-  if (o.initiator == Initiator::gpu && !l.gpu_initiator)
-    throw Error("--initiator gpu", fmt::format("a GPU cannot reach the queues of {}", device.name()),
-                "use --initiator cpu", ExitCode::absent);
-  if (touches_gpu(o) && !l.gpu_memory)
-    throw Error(o.local_memory == Place::gpu    ? "--data-mem vram"
-                : o.remote_memory == Place::gpu ? "--target-mem vram"
-                                                : "--queue-mem vram",
-                fmt::format("{} cannot register GPU memory", device.name()), "use host memory",
-                ExitCode::absent);
-}
-
-/// One cell: a size and a part, on a device and queue pairs of its own.
-class CellRun {
- public:
-  /// `plans`: this cell's and those that follow, so that nothing is measured before all of them are known to
-  /// be possible. `other`: the other process, or null.
-  CellRun(const BenchOptions& o, const measure::RunWatch& watch, std::span<const CellPlan> plans,
-          const std::shared_ptr<gpu::Gpu>& gpu, OtherEnd* other)
-      : o_(o),
-        watch_(watch),
-        s_(plans.front()),
-        threads_(o.initiator_threads(o.threads, s_.shape.queue_pairs)),
-        gpu_(gpu),
-        device_(o.open({.spec = o.device,
-                        .provider = o.provider,
-                        .gpu = gpu_,
-                        .gpu_memory = touches_gpu(o),
-                        .queue_pairs = s_.shape.queue_pairs * (s_.shape.ends == Ends::pair ? 2 : 1),
-                        .initiator_threads = threads_,
-                        .faults = o.faults,
-                        .seed = o.seed,
-                        .late_ns = static_cast<u64>(o.late_after_s * 1e9)})),
-        other_(other),
-        session_((check_all(plans), *device_), gpu_, s_.shape),
-        tally_(o.path, s_.bytes) {
-    if (other_ != nullptr) other_->open(o_, s_, session_);
-    runner_ = session_.runner(threads_);
-    // Sequences never repeat, also where memory outlives a run.
-    generation_ = static_cast<u64>(std::time(nullptr)) << 32 | 1;
-  }
-
-  void run() {
-    if (o_.warmup_s > 0) tally_.warm_up(repeat(o_.warmup_s));
-    for (u32 r = 0; r < o_.repeats && going(); ++r) {
-      measure::RepeatTally t = repeat(o_.duration_s);
-      for (auto& [name, part] : t.parts) latency_.merge(part.latency);
-      tally_.add(o_.seed + r, std::move(t));
-    }
-    if (stop_ != StopReason::removed) tally_.after(drained());
-  }
-
-  void finish(BenchResult& into) {
-    // A ping-pong's messages overlap with their answers: it has no steps.
-    const bool substeps = o_.substeps && s_.part != Part::ping_pong;
-    tally_.finish(runner_->ns_per_tick(), stop_, substeps, device_->status_names());
-    report::Cell& cell = tally_.cell();
-    // Requests are built in the ring itself, and what gives completion entries back is part of the poll.
-    cell.substeps_ns.enqueue.reset();
-    cell.substeps_ns.cq_doorbell.reset();
-    describe(cell);
-    runner_.reset();
-    if (auto counters = device_->counters(); !counters.is_null())
-      cell.extra[device_->kind()] = std::move(counters);
-    bool failed = cell.verify.failed() > 0;
-    for (const auto& [kind, count] : cell.errors) failed = failed || count > 0;
-    into.failed = into.failed || failed;
-    for (std::string& w : tally_.warnings())
-      into.warnings.push_back(
-          fmt::format("{} {} bytes, {}: {}", o_.op_name(o_.op), s_.bytes, name(s_.part), w));
-    if (into.stop_reason == "done") into.stop_reason = stop_name();
-    into.cells.push_back(std::move(cell));
-  }
-
-  [[nodiscard]] bool going() const {
-    // The other process cannot be asked to connect again what an error has stopped.
-    const bool usable = stop_ == StopReason::done || (stop_ == StopReason::broken && other_ == nullptr);
-    return usable && !interrupted();
-  }
-
- private:
-  [[nodiscard]] bool interrupted() const { return watch_.stop != nullptr && watch_.stop->requested(); }
-
-  std::string stop_name() const {
-    if (stop_ == StopReason::removed) return "removed";
-    if (stop_ == StopReason::timeout) return "timeout";
-    return interrupted() ? "signal" : "done";
-  }
-
-  void check_all(std::span<const CellPlan> plans) const {
-    for (const CellPlan& plan : plans) {
-      check_limits(o_, plan, *device_);
-      require_memory(memory_needed(plan, *device_), fmt::format("{}, --in-flight, --size", o_.queues_option),
-                     fmt::format("{} queue pairs with {} operations of {} bytes in flight on each",
-                                 plan.shape.queue_pairs, plan.window, plan.bytes));
-    }
-  }
-
-  OpPhase phase() const {
-    OpPhase p;
-    p.op = o_.op;
-    p.verify = o_.verify;
-    p.verify_below = o_.verify_below();
-    p.inlined = s_.inlined;
-    p.bytes = s_.bytes;
-    p.signal_every = s_.signal_every;
-    p.batch = s_.batch;
-    p.window = s_.window;
-    p.landing = s_.shape.landing;
-    p.seed = o_.seed;
-    p.timeout_ticks = runner_->ticks(o_.timeout_s);
-    p.late_ticks = runner_->ticks(o_.late_after_s);
-    p.check_ticks = runner_->ticks(measure::kCheckIntervalS);
-    p.alive = device_->alive(o_.initiator);
-    return p;
-  }
-
-  measure::RepeatTally repeat(double seconds) {
-    // Runners hold the state of queue pairs that are no more once these are reset.
-    if (stop_ == StopReason::broken) {
-      runner_.reset();
-      session_.recover();
-      runner_ = session_.runner(threads_);
-    }
-    stop_ = StopReason::done;
-    OpPhase p = phase();
-    p.generation = generation_;
-    p.duration_ticks = runner_->limit_ticks(seconds);
-    for (OpQueue& q : session_.queues()) q.count = seconds > 0 ? ~u64{0} : s_.count;
-    const double goal = static_cast<double>(s_.count) * static_cast<double>(session_.queues().size());
-    const u64 begin = wall_ns();
-    measure::RepeatTally t;
-    if (other_ != nullptr) other_->begin({p.generation, session_.queues().front().count});
-    const measure::PhaseOutcome out = runner_->run(p, session_.queues(), o_.substeps, [&](u64 done) {
-      if (watch_.progress) {
-        const double elapsed = static_cast<double>(wall_ns() - begin) * 1e-9;
-        watch_.progress(seconds > 0 ? elapsed / seconds : static_cast<double>(done) / goal,
-                        fmt::format("{} {} bytes, {}", o_.op_name(o_.op), s_.bytes, name(s_.part)));
-      }
-      return interrupted();
-    });
-    u64 most = 0;
-    for (const OpStats& q : out.queues) {
-      most = std::max(most, q.posted);
-      if (q.stop != StopReason::duration && q.stop != StopReason::requested) stop_ = std::max(stop_, q.stop);
-    }
-    // Slots hold sequences of their own place in the window: the next phase starts at slot 0 again.
-    generation_ += most + s_.window;
-    t.part(name(s_.part)).add(out, s_.bytes);
-    if (other_ != nullptr) add_report(t.part(name(s_.part)).sum, other_->end(out));
-    return t;
-  }
-
-  /// What the other process found in what this one sent. The operations themselves have been counted here.
-  static void add_report(OpStats& into, const measure::PhaseOutcome& theirs) {
-    for (const OpStats& s : theirs.queues) {
-      for (const auto field :
-           {&OpCounters::checked, &OpCounters::corrupt, &OpCounters::misplaced, &OpCounters::stale,
-            &OpCounters::missing, &OpCounters::duplicated, &OpCounters::skipped, &OpCounters::protocol})
-        into.*field += s.*field;
-      // Receives that failed are errors of their own, each posted and ended once.
-      into.failed += s.failed;
-      into.posted += s.failed;
-      add_tables(into, s);
-    }
-  }
-
-  /// Completions that nobody waited for.
-  measure::RepeatTally drained() {
-    OpPhase p = phase();
-    p.drain = true;
-    for (OpQueue& q : session_.queues()) q.count = 0;
-    measure::RepeatTally t;
-    t.part(name(s_.part)).add(runner_->run(p, session_.queues(), false, {}), s_.bytes);
-    return t;
-  }
-
-  void describe(report::Cell& cell) {
-    cell.device_kind = device_->kind();
-    cell.device_name = device_->name();
-    cell.initiator_kind = o_.initiator == Initiator::gpu ? "gpu" : "cpu";
-    if (o_.initiator == Initiator::gpu) cell.gpu = o_.gpu;
-    cell.verify.mode = o_.verify_mode(o_.verify);
-    const auto place = [](Place p) { return p == Place::gpu ? "vram" : "host"; };
-    // A Cassini's queues are of one kind, and lead back to their own endpoint.
-    const bool nic = device_->provider() != Provider::cxi;
-    if (nic) cell.cell["provider"] = name(device_->provider());
-    cell.cell["op"] = o_.op_name(o_.op);
-    cell.cell["part"] = name(s_.part);
-    cell.cell["size_bytes"] = s_.bytes;
-    cell.cell["queue_pairs"] = s_.shape.queue_pairs;
-    cell.cell["batch"] = s_.batch;
-    cell.cell["in_flight"] = s_.part == Part::ping_pong ? 1 : s_.window;
-    cell.cell["signal_every"] = s_.signal_every;
-    cell.cell["inlined"] = s_.inlined;
-    if (nic)
-      cell.cell["connection"] = s_.shape.ends == Ends::self   ? "self"
-                                : s_.shape.ends == Ends::pair ? "pair"
-                                                              : "remote";
-    if (o_.one_offset) cell.cell["offsets"] = "one";
-    cell.cell["queue_memory"] = place(o_.queue_memory);
-    cell.cell["data_memory"] = place(o_.local_memory);
-    cell.cell["target_memory"] = place(o_.remote_memory);
-    if (s_.part == Part::latency)
-      cell.extra[o_.path]["single_operation"] = single_operation(latency_, s_.bytes);
-    else if (measures_ceiling(s_, *device_)) add_ceiling(cell);
-  }
-
-  void add_ceiling(report::Cell& cell) {
-    const Ceiling c =
-        measure_ceiling(s_.bytes, o_.one_offset ? 1 : s_.window, o_.local_memory, o_.remote_memory, gpu_);
-    cell.extra[o_.path]["ceiling"] = {{"what", c.what},
-                                      {"bytes_per_s", c.bytes_per_s},
-                                      {"share_fraction", cell.metrics.bytes_per_s / c.bytes_per_s}};
-  }
-
-  const BenchOptions& o_;
-  const measure::RunWatch& watch_;
-  const CellPlan& s_;
-  u32 threads_;
-  std::shared_ptr<gpu::Gpu> gpu_;
-  std::unique_ptr<Device> device_;
-  OtherEnd* other_;
-  Session session_;
-  std::unique_ptr<OpRunner> runner_;  // ends before what it drives
-  measure::Tally tally_;
-  measure::Histogram latency_;  // of all repeats
-  u64 generation_ = 1;
-  StopReason stop_ = StopReason::done;
-};
-
-}  // namespace
-
-BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& watch) {
-  check(o);
-  BenchResult result;
-  const std::shared_ptr<gpu::Gpu> gpu = open_gpu(o);
-  std::optional<OtherEnd> other;
-  if (o.ends == Ends::remote) other.emplace(o.other_end, o.timeout_s, watch.stop);
-  std::vector<CellPlan> plans;
-  for (const u32 bytes : o.sizes)
-    for (const Part part : {Part::latency, Part::rate, Part::ping_pong})
-      if (part == Part::latency ? o.latency : part == Part::rate ? o.rate : o.ping_pong)
-        plans.push_back(plan_cell(o, part, bytes));
-  try {
-    for (std::size_t i = 0; i < plans.size(); ++i) {
-      CellRun cell(o, watch, std::span<const CellPlan>(plans).subspan(i), gpu, other ? &*other : nullptr);
-      cell.run();
-      cell.finish(result);
-      if (!cell.going()) return result;
-    }
-    if (other) other->finish();
-  } catch (const Error& e) {
-    if (result.cells.empty()) throw;
-    const bool interrupted = watch.stop != nullptr && watch.stop->requested();
-    result.stop_reason = interrupted ? "signal" : "error";
-    if (!interrupted) result.code = e.code();
-    result.warnings.emplace_back(e.what());
-    if (!e.hint().empty()) result.warnings.back() += "; " + e.hint();
-  }
-  return result;
+BenchResult run_bench(const BenchOptions& options, const measure::RunWatch& watch) {
+  check(options);
+  rma::BenchOptions o = options;
+  o.texts.provider = name(options.provider);
+  o.texts.connects = true;
+  o.texts.kernels = kernels_of(options.provider);
+  NicPort* open_port = nullptr;  // the cell's, while it runs
+  if (!o.open)
+    o.open = [&](const PortRequest& r) {
+      auto port = std::make_unique<NicPort>(open_nic({.spec = r.spec,
+                                                      .provider = options.provider,
+                                                      .gpu = r.gpu,
+                                                      .gpu_memory = r.gpu_memory,
+                                                      .queue_pairs = r.queues,
+                                                      .initiator_threads = r.initiator_threads,
+                                                      .faults = r.faults,
+                                                      .seed = r.seed,
+                                                      .late_ns = r.late_ns}),
+                                            options.connection);
+      open_port = port.get();
+      return port;
+    };
+  o.connect_remote = [&](const measure::RunWatch& w) {
+    return std::make_unique<RemoteServer>(options.other_end, options.timeout_s, w.stop, options.connection,
+                                          [&]() -> NicQueues& { return open_port->queues(); });
+  };
+  return rma::run_bench(o, watch);
 }
 
 }  // namespace doorbell::rdma

@@ -77,13 +77,13 @@ u64 number(const Json& from, const char* key, u64 max) {
   return it->get<u64>();
 }
 
-Json to_json(const Endpoint& e) {
+Json to_json(const QueuePairAddress& e) {
   std::string gid;
   for (const u8 b : e.gid) gid += fmt::format("{:02x}", b);
   return {{"qpn", e.qpn}, {"psn", e.psn}, {"lid", e.lid}, {"mtu", e.mtu}, {"gid", gid}};
 }
 
-void from_json(const Json& from, Endpoint& e) {
+void from_json(const Json& from, QueuePairAddress& e) {
   e.qpn = static_cast<u32>(number(from, "qpn", 0xffffff));
   e.psn = static_cast<u32>(number(from, "psn", 0xffffff));
   e.lid = static_cast<u32>(number(from, "lid", 0xffff));
@@ -268,7 +268,7 @@ void Exchange::fail(const std::string& why) noexcept {
   }
 }
 
-std::vector<Endpoint> Exchange::swap(const std::vector<Endpoint>& mine) {
+std::vector<QueuePairAddress> Exchange::swap(const std::vector<QueuePairAddress>& mine) {
   return swap_all(*this, "endpoints", mine);
 }
 

@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "measure/stop.hpp"
-#include "rdma/device.hpp"
+#include "rdma/nic.hpp"
+#include "rma/session.hpp"
 #include "system/descriptor.hpp"
 
 namespace doorbell::rdma {
@@ -59,7 +60,7 @@ class Exchange {
   void fail(const std::string& why) noexcept;
 
   /// Both ends call these together: each sends its own and gets the other's, as many as its own.
-  [[nodiscard]] std::vector<Endpoint> swap(const std::vector<Endpoint>& mine);
+  [[nodiscard]] std::vector<QueuePairAddress> swap(const std::vector<QueuePairAddress>& mine);
   [[nodiscard]] std::vector<MemoryKey> swap(const std::vector<MemoryKey>& mine);
 
  private:

@@ -4,6 +4,7 @@
 #include "rdma/serve.hpp"
 
 #include <doorbell/error.hpp>
+#include <doorbell/rma/op_payload.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +12,9 @@
 #include <thread>
 
 #include "rdma/backends.hpp"
-#include "rdma/other_end.hpp"
-#include "rdma/ping_pong_end.hpp"
+#include "rdma/nic_port.hpp"
+#include "rdma/remote_server.hpp"
+#include "rma/ping_pong_end.hpp"
 #include "system/available_memory.hpp"
 
 namespace doorbell::rdma {
@@ -27,14 +29,14 @@ constexpr double kLongestPhaseS =
 /// One cell of a client's run.
 class ServedCell {
  public:
-  ServedCell(Exchange& exchange, Device& device, const Json& message) : exchange_(exchange) {
-    read_cell_message(message, &options_, &plan_);
+  ServedCell(Exchange& exchange, Nic& nic, const Json& message) : exchange_(exchange) {
+    read_cell_message(message, &options_, &setup_);
+    port_.emplace(nic, options_.connection);
     // What the client asks for is taken here.
-    require_memory(memory_needed(plan_.shape, device), "the client's --num-qps, --in-flight, --size",
-                   fmt::format("{}, {} in flight on each", title(), plan_.window));
-    session_.emplace(device, nullptr, plan_.shape);
-    const std::vector<Endpoint> peers = exchange.swap(session_->endpoints());
-    session_->connect(peers, exchange.swap(session_->keys()));
+    require_memory(memory_needed(setup_.shape, *port_), "the client's --num-qps, --in-flight, --size",
+                   fmt::format("{}, {} in flight on each", title(), setup_.window));
+    session_.emplace(*port_, nullptr, setup_.shape);
+    connect_sessions(exchange, port_->queues(), *session_);
     runner_ = session_->runner(1);
     exchange.barrier("connected");
   }
@@ -45,7 +47,7 @@ class ServedCell {
     prepare(p, what.count);
     std::vector<OpStats> stats;
     std::vector<u64> done;
-    const bool takes_part = takes_receive(p.op) || plan_.shape.ping_pong;
+    const bool takes_part = takes_receive(p.op) || setup_.shape.ping_pong;
     if (takes_part) {
       stats = take_part(p, &done);
     } else {
@@ -69,8 +71,7 @@ class ServedCell {
   }
 
   [[nodiscard]] std::string title() const {
-    return fmt::format("{} {} bytes, {} queue pairs", name(options_.op), plan_.bytes,
-                       plan_.shape.queue_pairs);
+    return fmt::format("{} {} bytes, {} queue pairs", name(options_.op), setup_.bytes, setup_.shape.queues);
   }
 
  private:
@@ -80,13 +81,13 @@ class ServedCell {
     p.role = Role::responder;
     p.timed = false;  // how long operations take is the client's to say
     p.verify = options_.verify;
-    p.inlined = plan_.inlined;
-    p.bytes = plan_.bytes;
-    p.signal_every = plan_.signal_every;
-    p.batch = plan_.batch;
-    p.window = plan_.shape.window;
-    p.peer_window = plan_.window;
-    p.landing = plan_.shape.landing;
+    p.inlined = setup_.inlined;
+    p.bytes = setup_.bytes;
+    p.signal_every = setup_.signal_every;
+    p.batch = setup_.batch;
+    p.window = setup_.shape.window;
+    p.peer_window = setup_.window;
+    p.imm_slots = setup_.shape.imm_slots;
     p.seed = options_.seed;
     p.generation = generation;
     p.timeout_ticks = runner_->ticks(kLongestPhaseS);
@@ -100,7 +101,7 @@ class ServedCell {
     const OneLane lane;
     for (OpQueue& q : session_->queues()) {
       q.count = ~u64{0};
-      if (plan_.shape.ping_pong) {
+      if (setup_.shape.ping_pong) {
         q.count = count;  // of its answers
         const PingPongMemory memory = PingPongMemory::of(q, false);
         incoming(p, memory).clear();
@@ -110,7 +111,7 @@ class ServedCell {
       payload.start(lane);
       const auto slot_of = [](u32 i) { return i; };
       if (p.op == Op::read) payload.fill_standing(lane, p.window);
-      else if (p.verify && (p.landing != 0 || (!takes_receive(p.op) && !is_atomic(p.op))))
+      else if (p.verify && (p.imm_slots != 0 || (!takes_receive(p.op) && !is_atomic(p.op))))
         payload.poison(lane, 0, p.window, slot_of);
     }
   }
@@ -146,7 +147,7 @@ class ServedCell {
     if (it != message.end() && it->is_array())
       for (const Json& v : *it)
         if (v.is_number_unsigned()) n.push_back(v.get<u64>());
-    if (n.size() != plan_.shape.queue_pairs)
+    if (n.size() != setup_.shape.queues)
       throw Error("the client", "it does not say how many operations each queue pair did");
     return n;
   }
@@ -174,7 +175,8 @@ class ServedCell {
 
   Exchange& exchange_;
   BenchOptions options_;
-  CellPlan plan_;
+  CellSetup setup_;
+  std::optional<NicPort> port_;
   std::optional<Session> session_;
   std::unique_ptr<OpRunner> runner_;
 };
@@ -182,7 +184,7 @@ class ServedCell {
 }  // namespace
 
 ServeResult serve(const ServeOptions& o, const measure::RunWatch& watch) {
-  const auto device = open_device({.spec = o.device, .provider = o.provider});
+  const auto device = open_nic({.spec = o.device, .provider = o.provider});
   Listener listener(o.at);
   if (watch.progress) watch.progress(0, fmt::format("listening at {}", listener.at().text()));
   Exchange exchange = listener.accept(o.wait_s, o.timeout_s, watch.stop);

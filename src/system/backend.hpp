@@ -4,6 +4,7 @@
 // One way to reach the devices of a path: what each path's backends.cpp lists.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,9 +22,9 @@ struct Backend {
   std::string name;    ///< "model"
   std::string syntax;  ///< of its devices' names: "model[:KEY=VALUE,...]"
   std::string kind;    ///< of its devices: "model", "emulated" or "hardware" (which a driver may emulate)
-  BackendStatus (*status)();                                ///< never throws
-  bool (*accepts)(const Request& request);                  ///< by its name alone
-  std::unique_ptr<Device> (*open)(const Request& request);  ///< throws Error
+  std::function<BackendStatus()> status;                                ///< never throws
+  std::function<bool(const Request& request)> accepts;                  ///< by its name alone
+  std::function<std::unique_ptr<Device>(const Request& request)> open;  ///< throws Error
 };
 
 }  // namespace doorbell

@@ -35,7 +35,7 @@ ModelConfig config_from(FuzzedDataProvider& in) {
 
 /// Memory of one kind of right, all of one byte at first.
 struct Memory {
-  Memory(Device& d, u32 access, u8 byte) : region(Place::pageable, kRegion) {
+  Memory(Nic& d, u32 access, u8 byte) : region(Place::pageable, kRegion) {
     std::memset(region.host(), byte, kRegion);
     registered = d.register_memory(region, access);
   }
@@ -98,7 +98,7 @@ class Run {
       q->initialise(options_);
     }
     for (u32 i = 0; i < 2; ++i) {
-      queues_[i]->connect(queues_[loop ? i : 1 - i]->endpoint(), options_);
+      queues_[i]->connect(queues_[loop ? i : 1 - i]->address(), options_);
       m_[i] = queues_[i]->memory(Initiator::cpu);
       sq_[i] = rq_[i] = cq_[i] = {};
       sq_[i].units = m_[i].sq_units;

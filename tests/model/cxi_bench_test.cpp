@@ -7,21 +7,21 @@
 #include <doorbell/error.hpp>
 #include <gtest/gtest.h>
 
-#include "cxi/rma_device.hpp"
+#include "cxi/port.hpp"
 #include "errors.hpp"
-#include "rdma/bench.hpp"
+#include "rma/bench.hpp"
 
 namespace doorbell::cxi {
 namespace {
 
 using model::Fault;
-using rdma::BenchOptions;
-using rdma::BenchResult;
-using rdma::Op;
+using rma::BenchOptions;
+using rma::BenchResult;
+using rma::Op;
 
 /// A busy machine may keep a thread from running for a second; nothing here shall call that late.
-BenchOptions usual(Op op = Op::write) {
-  BenchOptions o = rma_bench();
+BenchOptions usual(Op op = Op::write, bool restricted = true) {
+  BenchOptions o = bench_of_puts(restricted);
   o.op = op;
   o.iterations = 200;
   o.timeout_s = 60;
@@ -30,7 +30,7 @@ BenchOptions usual(Op op = Op::write) {
 }
 
 void run_clean(const BenchOptions& o) {
-  const BenchResult r = rdma::run_bench(o, {});
+  const BenchResult r = rma::run_bench(o, {});
   EXPECT_FALSE(r.failed);
   EXPECT_EQ(r.stop_reason, "done");
   ASSERT_EQ(r.cells.size(), 2 * o.sizes.size());
@@ -61,7 +61,7 @@ TEST(CxiBench, DataInTheCommand) {
   o.inline_below = 224;
   o.sizes = {0, 1, 15, 16, 17, 48, 49, 112, 113, 224, 225};
   run_clean(o);
-  for (const report::Cell& cell : rdma::run_bench(o, {}).cells) {
+  for (const report::Cell& cell : rma::run_bench(o, {}).cells) {
     const bool in_command = cell.cell.at("size_bytes").get<u32>() <= 224;
     EXPECT_EQ(cell.cell.at("inlined").get<bool>(), in_command);
     EXPECT_EQ(cell.extra.at("model").at("idc_puts").get<u64>(), in_command ? cell.metrics.ops : 0)
@@ -71,30 +71,30 @@ TEST(CxiBench, DataInTheCommand) {
 
 TEST(CxiBench, UnrestrictedOnes) {
   for (const Op op : {Op::write, Op::read}) {
-    BenchOptions o = usual(op);
-    o.open = open_unrestricted_rma_device;
+    BenchOptions o = usual(op, false);
     o.sizes = {0, 1, 192, 2049, 65536};
     if (op == Op::write) o.inline_below = 192;
     run_clean(o);
-    for (const report::Cell& cell : rdma::run_bench(o, {}).cells)
+    for (const report::Cell& cell : rma::run_bench(o, {}).cells)
       EXPECT_EQ(cell.extra.at("model").at("unrestricted").get<u64>(), cell.metrics.ops) << cell.cell.dump();
   }
   BenchOptions o = usual();
   o.rate = false;
-  EXPECT_EQ(rdma::run_bench(o, {}).cells.front().extra.at("model").at("unrestricted").get<u64>(), 0u);
-  o.open = open_unrestricted_rma_device;
+  EXPECT_EQ(rma::run_bench(o, {}).cells.front().extra.at("model").at("unrestricted").get<u64>(), 0u);
+  o = usual(Op::write, false);
+  o.rate = false;
   o.inline_below = 193;
   o.sizes = {193};
-  EXPECT_THROW((void)rdma::run_bench(o, {}), Error);
+  EXPECT_THROW((void)rma::run_bench(o, {}), Error);
 }
 
 TEST(CxiBench, OneOffsetForAll) {
   BenchOptions o = usual();
   o.sizes = {4096};
   o.one_offset = true;
-  EXPECT_THROW((void)rdma::run_bench(o, {}), Error) << "what overwrites each other cannot be checked";
+  EXPECT_THROW((void)rma::run_bench(o, {}), Error) << "what overwrites each other cannot be checked";
   o.verify = false;
-  const BenchResult r = rdma::run_bench(o, {});
+  const BenchResult r = rma::run_bench(o, {});
   EXPECT_FALSE(r.failed);
   for (const report::Cell& cell : r.cells) {
     EXPECT_EQ(cell.metrics.ops, o.iterations);
@@ -105,12 +105,12 @@ TEST(CxiBench, OneOffsetForAll) {
 
 TEST(CxiBench, QueuesAndShapes) {
   BenchOptions o = usual();
-  o.queue_pairs = 5;
+  o.queues = 5;
   o.threads = 2;
   o.sizes = {100};
   o.iterations = 1000;
   run_clean(o);
-  o.queue_pairs = 1;
+  o.queues = 1;
   for (const u32 batch : {1u, 3u, 64u}) {
     o.batch = batch;
     o.in_flight = 64;
@@ -121,21 +121,20 @@ TEST(CxiBench, QueuesAndShapes) {
 TEST(CxiBench, SingleOperationsUseTheWindows) {
   BenchOptions o = usual();
   o.rate = false;
-  const BenchResult r = rdma::run_bench(o, {});
+  const BenchResult r = rma::run_bench(o, {});
   EXPECT_GT(r.cells.front().extra.at("model").at("window_writes").get<u64>(), 100u);
 }
 
 TEST(CxiBench, WhatIsRefused) {
   BenchOptions o = usual(Op::fetch_add);
   o.sizes = {8};
-  EXPECT_THROW((void)rdma::run_bench(o, {}), Error);
+  EXPECT_THROW((void)rma::run_bench(o, {}), Error);
   o = usual();
-  o.queue_pairs = 1000;
-  test::expect_says(test::error_of([&] { (void)rdma::run_bench(o, {}); }),
-                    "--num-queues: 1000 is not in 1..128");
+  o.queues = 1000;
+  test::expect_says(test::error_of([&] { (void)rma::run_bench(o, {}); }), "queues: 1000 is not in 1..128");
   o = usual();
   o.device = "cxi-model0:nosuch=1";
-  EXPECT_THROW((void)rdma::run_bench(o, {}), Error);
+  EXPECT_THROW((void)rma::run_bench(o, {}), Error);
 }
 
 // --- faults ------------------------------------------------------------------------------------------------
@@ -160,7 +159,7 @@ BenchOptions faulty(Fault fault, double probability) {
 }
 
 Outcome run(const BenchOptions& o) {
-  return {rdma::run_bench(o, {})};
+  return {rma::run_bench(o, {})};
 }
 
 TEST(CxiFaults, FlippedBytes) {

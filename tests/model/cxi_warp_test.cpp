@@ -4,21 +4,21 @@
 // The code that a GPU warp runs, by lanes that are threads, against the software Cassini: the loop of
 // operations over a PutQueue.
 
-#include <doorbell/rdma/op_loop.hpp>
+#include <doorbell/rma/op_loop.hpp>
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "cxi/rma_device.hpp"
+#include "cxi/port.hpp"
 #include "emulated_warp.hpp"
 #include "measure/clock.hpp"
-#include "rdma/session.hpp"
+#include "rma/session.hpp"
 
 namespace doorbell::cxi {
 namespace {
 
 struct Work {
-  rdma::Op op = rdma::Op::write;
+  rma::Op op = rma::Op::write;
   u32 bytes = 64;
   u32 batch = 16;
   u32 window = 40;
@@ -31,16 +31,16 @@ void run_loop(const Work& w) {
   SCOPED_TRACE(testing::Message() << "lanes " << N << " op " << static_cast<u32>(w.op) << " bytes " << w.bytes
                                   << " batch " << w.batch << " window " << w.window
                                   << (w.inlined ? " in the command" : ""));
-  const auto device = open_rma_device({.spec = "cxi-model0"});
-  const u64 stride = rdma::slot_bytes(w.bytes);
-  const Region near = device->allocate(Place::pageable, stride * w.window);
-  const Region far = device->allocate(Place::pageable, stride * w.window);
-  const auto local = device->register_memory(near, rdma::access::local_write);
-  const auto remote = device->register_memory(far, rdma::access::all);
-  const auto object =
-      device->create_queue_pair({.sq_requests = w.window, .max_inline = w.inlined ? w.bytes : 0});
+  CassiniPort port({.spec = "cxi-model0"}, w.restricted);
+  const u64 stride = rma::slot_bytes(w.bytes);
+  const Region near = port.allocate(Place::pageable, stride * w.window);
+  const Region far = port.allocate(Place::pageable, stride * w.window);
+  const auto local = port.register_memory(near, rma::Reach::own);
+  const auto remote = port.register_memory(far, rma::Reach::others);
+  const auto queues =
+      port.create_put_queues(1, {.requests = w.window, .max_inline = w.inlined ? w.bytes : 0});
 
-  rdma::OpPhase phase;
+  rma::OpPhase phase;
   phase.op = w.op;
   phase.verify = true;
   phase.inlined = w.inlined;
@@ -52,7 +52,7 @@ void run_loop(const Work& w) {
   phase.timeout_ticks = HostClock::ticks(60);
   phase.late_ticks = HostClock::ticks(50);
   phase.check_ticks = HostClock::ticks(1e-4);
-  rdma::OpQueue queue;
+  rma::OpQueue queue;
   queue.local = near.host();
   queue.remote = far.host();
   queue.local_iova = local->iova();
@@ -62,21 +62,20 @@ void run_loop(const Work& w) {
   queue.stride = stride;
   const u64 count = w.window == 1 ? 60 : 300;  // one at a time takes its time where lanes are threads
   queue.count = count;
-  std::vector<u64> memory(rdma::OpScratch::bytes(w.window, histogram::kBuckets) / 8 + 1);
-  const rdma::OpScratch scratch = rdma::carve_op_scratch(memory.data(), w.window, histogram::kBuckets);
+  std::vector<u64> memory(rma::OpScratch::bytes(w.window, histogram::kBuckets) / 8 + 1);
+  const rma::OpScratch scratch = rma::carve_op_scratch(memory.data(), w.window, histogram::kBuckets);
   OpStats stats;
-  rdma::OpState<PutQueueState> state = {put_state(*object, Initiator::cpu), {}, false};
-  state.own.restricted = w.restricted;
+  rma::OpState<PutQueueState> state = {queues->start(Initiator::cpu).front(), {}, false};
   run_warp<N>([&](const auto& warp) {
     using Warp = std::decay_t<decltype(warp)>;
-    rdma::OpLoop<Warp, HostClock, false, PutQueue<Warp>> loop(warp, phase, queue, state, scratch, &stats);
+    rma::OpLoop<Warp, HostClock, false, PutQueue<Warp>> loop(warp, phase, queue, state, scratch, &stats);
     while (loop.step(warp)) {
     }
     loop.finish(warp);
   });
   for (const auto& s : stats.statuses)
     if (s.count > 0) ADD_FAILURE() << s.count << " ended with code " << s.code - kStatusOfCode;
-  EXPECT_EQ(stats.posted, count) << device->counters().dump();
+  EXPECT_EQ(stats.posted, count) << port.counters().dump();
   EXPECT_EQ(stats.succeeded, count);
   EXPECT_EQ(stats.checked, count);
   EXPECT_EQ(stats.failed + stats.timed_out + stats.late + stats.duplicated + stats.skipped + stats.protocol,
@@ -92,13 +91,13 @@ TEST(CxiWarp, Puts) {
 }
 
 TEST(CxiWarp, Gets) {
-  run_loop<8>({.op = rdma::Op::read, .bytes = 33});
-  run_loop<32>({.op = rdma::Op::read, .bytes = 2049, .batch = 20});
+  run_loop<8>({.op = rma::Op::read, .bytes = 33});
+  run_loop<32>({.op = rma::Op::read, .bytes = 2049, .batch = 20});
 }
 
 TEST(CxiWarp, Unrestricted) {
   run_loop<8>({.bytes = 600, .batch = 7, .restricted = false});
-  run_loop<32>({.op = rdma::Op::read, .bytes = 64, .batch = 33, .restricted = false});
+  run_loop<32>({.op = rma::Op::read, .bytes = 64, .batch = 33, .restricted = false});
   run_loop<32>({.bytes = 64, .batch = 1, .window = 1, .restricted = false});
 }
 

@@ -5,6 +5,7 @@
 // connections, queue shapes.
 
 #include "rdma/bench.hpp"
+#include "rdma/nic_port.hpp"
 
 #include <doorbell/error.hpp>
 #include <gtest/gtest.h>
@@ -114,7 +115,7 @@ TEST_P(Each, ManyQueuePairs) {
     BenchOptions o = usual(GetParam());
     o.op = op;
     o.sizes = {is_atomic(op) ? kAtomicBytes : 128u};
-    o.queue_pairs = 12;
+    o.queues = 12;
     o.threads = 2;
     o.device = "model:threads=2";
     run_clean(o);
@@ -204,10 +205,10 @@ TEST(Rdma, StepsOfAnOperation) {
 }
 
 /// A device that is there for the first cells only.
-std::unique_ptr<Device> open_twice(const DeviceRequest& request) {
+std::unique_ptr<Port> open_twice(const PortRequest& request) {
   static u32 opened = 0;
   if (++opened % 3 == 0) throw Error("the NIC", "it was pulled out", "put it back", ExitCode::absent);
-  return open_device(request);
+  return std::make_unique<NicPort>(open_nic({.spec = request.spec, .provider = Provider::mlx5}));
 }
 
 TEST(Rdma, WhatWasMeasuredIsKeptWhenALaterCellFails) {
@@ -228,7 +229,7 @@ TEST(Rdma, WhatWasMeasuredIsKeptWhenALaterCellFails) {
 
 TEST(Rdma, WithoutACellAnErrorIsAnError) {
   BenchOptions o = usual(Provider::mlx5);
-  o.open = [](const DeviceRequest&) -> std::unique_ptr<Device> {
+  o.open = [](const PortRequest&) -> std::unique_ptr<Port> {
     throw Error("the NIC", "it is not here", "", ExitCode::absent);
   };
   EXPECT_THROW((void)run_bench(o, {}), Error);
@@ -238,18 +239,18 @@ TEST(Rdma, Refusals) {
   BenchOptions o = usual(Provider::ernic);
   o.inline_below = 16;
   o.sizes = {8};
-  expect_refused(o, "--inline");
+  expect_refused(o, "inlined bytes");
   o = usual(Provider::mlx5);
   o.op = Op::fetch_add;
   o.sizes = {16};
-  expect_refused(o, "--size");
+  expect_refused(o, "size");
   o = usual(Provider::mlx5);
   o.in_flight = 4;
   o.batch = 8;
-  expect_refused(o, "--in-flight");
+  expect_refused(o, "operations in flight");
   o = usual(Provider::mlx5);
   o.queue_memory = Place::gpu;
-  expect_refused(o, "--queue-mem");
+  expect_refused(o, "queue memory");
   o = usual(Provider::bnxt);
   o.device = "bnxt_re0";
   expect_refused(o, "bnxt_re0");

@@ -194,7 +194,7 @@ TYPED_TEST(RdmaErrors, RnrWaitStopsNobodyElse) {
 TYPED_TEST(RdmaErrors, NobodyAnswers) {
   auto alone = RawQp<TypeParam>(*this->rig.device);
   alone.object->initialise(quick());
-  Endpoint nobody = alone.object->endpoint();
+  QueuePairAddress nobody = alone.object->address();
   nobody.qpn = 0x7f0f0;
   alone.object->connect(nobody, quick());
   alone.begin();
@@ -216,7 +216,7 @@ TYPED_TEST(RdmaErrors, APeerThatIsNotReady) {
 TYPED_TEST(RdmaErrors, APeerThatTalksToSomebodyElse) {
   auto c = RawQp<TypeParam>(*this->rig.device);
   c.object->initialise(quick());
-  c.object->connect(this->p->b.object->endpoint(), quick());
+  c.object->connect(this->p->b.object->address(), quick());
   c.begin();
   EXPECT_EQ(c.run(request(Op::write, this->near, this->far, 8)), Status::retry_exceeded);
   EXPECT_EQ(this->p->a.run(request(Op::write, this->near, this->far, 8)), Status::ok);
@@ -385,7 +385,7 @@ TYPED_TEST(RdmaErrors, CqOverflow) {
 }
 
 TYPED_TEST(RdmaErrors, SetUpSaysWhatIsWrong) {
-  Device& d = *this->rig.device;
+  Nic& d = *this->rig.device;
   EXPECT_THROW((void)d.create_queue_pair({.sq_requests = 0}), Error);
   EXPECT_THROW((void)d.create_queue_pair({.sq_requests = 1u << 20}), Error);
   EXPECT_THROW((void)d.create_queue_pair({.rq_requests = 0}), Error);
@@ -395,17 +395,17 @@ TYPED_TEST(RdmaErrors, SetUpSaysWhatIsWrong) {
   EXPECT_THROW((void)d.register_memory(r, access::remote_write), Error);
   EXPECT_THROW((void)d.register_memory(r, 1u << 12), Error);
   auto q = d.create_queue_pair({});
-  EXPECT_THROW(q->connect(q->endpoint(), {}), Error) << "before initialise()";
+  EXPECT_THROW(q->connect(q->address(), {}), Error) << "before initialise()";
   ConnectionOptions o;
   o.retry_count = 8;
   EXPECT_THROW(q->initialise(o), Error);
   q->initialise({});
   o = {};
   o.mtu = 1000;
-  EXPECT_THROW(q->connect(q->endpoint(), o), Error);
-  q->connect(q->endpoint(), {});
+  EXPECT_THROW(q->connect(q->address(), o), Error);
+  q->connect(q->address(), {});
   EXPECT_THROW(q->initialise({}), Error);
-  EXPECT_THROW(q->connect(q->endpoint(), {}), Error);
+  EXPECT_THROW(q->connect(q->address(), {}), Error);
   EXPECT_THROW((void)q->memory(Initiator::gpu), Error);
 }
 

@@ -127,7 +127,7 @@ TEST_P(Faults, LateCompletions) {
 
 TEST_P(Faults, HeldBackIsLegal) {
   BenchOptions o = usual(GetParam(), Fault::reorder, 0.02);
-  o.queue_pairs = 3;
+  o.queues = 3;
   const Outcome r = run(o);
   EXPECT_FALSE(r.result.failed);
   EXPECT_GT(r.injected(Fault::reorder), 0u);

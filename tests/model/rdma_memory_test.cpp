@@ -6,23 +6,32 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 
-#include "cxi/rma_device.hpp"
-#include "rdma/plan.hpp"
+#include "cxi/port.hpp"
+#include "rdma/backends.hpp"
+#include "rdma/nic_port.hpp"
+#include "rma/cell_setup.hpp"
 
 namespace doorbell::rdma {
 namespace {
 
-/// A device that counts what is allocated and created on it.
-class Counting final : public Device {
+/// What has been allocated and created: buffers, and rings without the device's own records and registers.
+struct Taken {
+  u64 buffers = 0;
+  u64 rings = 0;
+};
+
+/// A NIC that counts.
+class CountingNic final : public Nic {
  public:
-  explicit Counting(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {}
+  CountingNic(std::unique_ptr<Nic> inner, Taken* taken) : inner_(std::move(inner)), taken_(*taken) {}
   [[nodiscard]] std::string kind() const override { return inner_->kind(); }
   [[nodiscard]] std::string name() const override { return inner_->name(); }
   [[nodiscard]] Provider provider() const override { return inner_->provider(); }
-  [[nodiscard]] Limits limits() const override { return inner_->limits(); }
+  [[nodiscard]] NicLimits limits() const override { return inner_->limits(); }
   [[nodiscard]] Region allocate(Place place, u64 bytes) override {
-    buffers += bytes;
+    taken_.buffers += bytes;
     return inner_->allocate(place, bytes);
   }
   [[nodiscard]] std::unique_ptr<MemoryRegion> register_memory(const Region& region, u32 access) override {
@@ -30,16 +39,12 @@ class Counting final : public Device {
   }
   [[nodiscard]] std::unique_ptr<QueuePairObject> create_queue_pair(const QueuePairShape& shape) override {
     auto made = inner_->create_queue_pair(shape);
-    rings += provider() == Provider::cxi ? bytes_of(cxi::put_state(*made, Initiator::cpu))
-                                         : bytes_of(made->memory(Initiator::cpu));
+    taken_.rings += bytes_of(made->memory(Initiator::cpu));
     return made;
   }
   [[nodiscard]] u64 queue_pair_bytes(const QueuePairShape& shape) const override {
     return inner_->queue_pair_bytes(shape);
   }
-
-  u64 buffers = 0;
-  u64 rings = 0;  ///< without the device's own records and registers
 
  private:
   /// From the first ring to the end of the last, and what the initiator keeps.
@@ -49,35 +54,73 @@ class Counting final : public Device {
         m.recv_cq + u64{m.recv_cq_entries} * kCqeParts[static_cast<u32>(inner_->provider())];
     return static_cast<u64>(end - m.sq) * sizeof(Word16) + u64{m.track_entries} * sizeof(Word16);
   }
-  [[nodiscard]] static u64 bytes_of(const cxi::PutQueueState& s) {
-    return u64{s.commands.memory.slots} * cxi::kSlotBytes + s.events.memory.bytes;
-  }
 
-  std::unique_ptr<Device> inner_;
+  std::unique_ptr<Nic> inner_;
+  Taken& taken_;
 };
 
-std::unique_ptr<Device> open_one(Provider p, u32 queue_pairs) {
-  if (p == Provider::cxi)
-    return cxi::open_rma_device({.spec = "cxi-model0", .provider = p, .queue_pairs = queue_pairs});
-  return open_device({.spec = "model", .provider = p, .queue_pairs = queue_pairs});
+/// A Cassini that counts.
+class CountingCassini final : public Port {
+ public:
+  CountingCassini(const PortRequest& request, Taken* taken) : inner_(request, true), taken_(*taken) {}
+  [[nodiscard]] std::string kind() const override { return inner_.kind(); }
+  [[nodiscard]] std::string name() const override { return inner_.name(); }
+  [[nodiscard]] Limits limits() const override { return inner_.limits(); }
+  [[nodiscard]] Region allocate(Place place, u64 bytes) override {
+    taken_.buffers += bytes;
+    return inner_.allocate(place, bytes);
+  }
+  [[nodiscard]] std::unique_ptr<RegisteredMemory> register_memory(const Region& region,
+                                                                  Reach reach) override {
+    return inner_.register_memory(region, reach);
+  }
+  [[nodiscard]] std::unique_ptr<QueueSet> create_queues(u32 count, Ends, const QueueShape& shape) override {
+    auto made = inner_.create_put_queues(count, shape);
+    for (const cxi::PutQueueState& s : made->start(Initiator::cpu))
+      taken_.rings += u64{s.commands.memory.slots} * cxi::kSlotBytes + s.events.memory.bytes;
+    return made;
+  }
+  [[nodiscard]] u64 queue_bytes(Ends ends, const QueueShape& shape) const override {
+    return inner_.queue_bytes(ends, shape);
+  }
+  [[nodiscard]] measure::StatusName status_names() const override { return inner_.status_names(); }
+
+ private:
+  cxi::CassiniPort inner_;
+  Taken& taken_;
+};
+
+/// Whose queues: a provider's, or a Cassini's.
+struct Whose {
+  std::optional<Provider> provider;
+};
+
+std::unique_ptr<Port> open_one(const Whose& whose, u32 queues, Taken* taken) {
+  if (!whose.provider)
+    return std::make_unique<CountingCassini>(PortRequest{.spec = "cxi-model0", .queues = queues}, taken);
+  return std::make_unique<NicPort>(std::make_unique<CountingNic>(
+      open_nic({.spec = "model", .provider = *whose.provider, .queue_pairs = queues}), taken));
 }
 
-class MemoryNeeded : public testing::TestWithParam<Provider> {};
-INSTANTIATE_TEST_SUITE_P(Rdma, MemoryNeeded,
-                         testing::Values(Provider::mlx5, Provider::bnxt, Provider::ionic, Provider::ernic,
-                                         Provider::cxi),
-                         [](const auto& p) { return std::string(name(p.param)); });
+class MemoryNeeded : public testing::TestWithParam<Whose> {};
+INSTANTIATE_TEST_SUITE_P(Ports, MemoryNeeded,
+                         testing::Values(Whose{Provider::mlx5}, Whose{Provider::bnxt}, Whose{Provider::ionic},
+                                         Whose{Provider::ernic}, Whose{}),
+                         [](const auto& p) {
+                           return p.param.provider ? std::string(name(*p.param.provider)) : "cxi";
+                         });
 
-void expect_needed(Provider provider, const SessionShape& shape) {
-  Counting device(open_one(provider, 2 * shape.queue_pairs));
-  const Session session(device, nullptr, shape);
-  const u64 queue_pairs = u64{shape.queue_pairs} * (shape.ends == Ends::pair ? 2 : 1);
-  const u64 taken =
-      device.buffers + device.rings + shape.queue_pairs * OpScratch::bytes(shape.window, histogram::kBuckets);
-  const u64 needed = memory_needed(shape, device);
-  EXPECT_GE(needed, taken);
+void expect_needed(const Whose& whose, const SessionShape& shape) {
+  Taken taken;
+  const auto port = open_one(whose, 2 * shape.queues, &taken);
+  const Session session(*port, nullptr, shape);
+  const u64 queue_pairs = u64{shape.queues} * (shape.ends == Ends::pair ? 2 : 1);
+  const u64 least =
+      taken.buffers + taken.rings + shape.queues * OpScratch::bytes(shape.window, histogram::kBuckets);
+  const u64 needed = memory_needed(shape, *port);
+  EXPECT_GE(needed, least);
   // Pages of records and registers, rings that end within a page, an OpStats.
-  EXPECT_LE(needed, taken + queue_pairs * 9 * 4096);
+  EXPECT_LE(needed, least + queue_pairs * 9 * 4096);
 }
 
 TEST_P(MemoryNeeded, IsWhatASessionTakes) {
@@ -88,28 +131,28 @@ TEST_P(MemoryNeeded, IsWhatASessionTakes) {
       shape.bytes = bytes;
       shape.window = window;
       shape.one_offset = false;
-      shape.queue_pairs = 1;
+      shape.queues = 1;
       expect_needed(GetParam(), shape);
-      shape.queue_pairs = 3;
+      shape.queues = 3;
       shape.one_offset = true;
       expect_needed(GetParam(), shape);
     }
 }
 
 TEST_P(MemoryNeeded, OfEveryEndThatIsHere) {
-  if (GetParam() == Provider::cxi) return;  // every put comes back to its own endpoint
+  if (!GetParam().provider) GTEST_SKIP() << "every put of a Cassini comes back to its own endpoint";
   SessionShape shape;
   shape.bytes = 5000;
   shape.window = 32;
   for (const Ends ends : {Ends::self, Ends::pair, Ends::remote})
     for (const Role role : {Role::initiator, Role::responder})
-      for (const u32 landing : {0u, 64u}) {
+      for (const u32 imm_slots : {0u, 64u}) {
         SCOPED_TRACE(testing::Message() << "ends " << static_cast<u32>(ends) << ", role "
-                                        << static_cast<u32>(role) << ", landing " << landing);
+                                        << static_cast<u32>(role) << ", slots " << imm_slots);
         if (ends != Ends::remote && role == Role::responder) continue;
         shape.ends = ends;
         shape.role = role;
-        shape.landing = landing;
+        shape.imm_slots = imm_slots;
         expect_needed(GetParam(), shape);
       }
 }
@@ -117,22 +160,24 @@ TEST_P(MemoryNeeded, OfEveryEndThatIsHere) {
 TEST(MemoryNeededOfACell, HasTheBuffersThatCopyingIsMeasuredWith) {
   BenchOptions o;
   o.sizes = {1 << 20};
-  const auto device = open_one(Provider::mlx5, 1);
-  const CellPlan rate = plan_cell(o, Part::rate, 1 << 20), latency = plan_cell(o, Part::latency, 1 << 20);
-  ASSERT_TRUE(measures_ceiling(rate, *device));
-  EXPECT_EQ(memory_needed(rate, *device),
-            memory_needed(rate.shape, *device) + u64{2} * rate.window * rate.bytes);
-  EXPECT_FALSE(measures_ceiling(latency, *device));
-  EXPECT_EQ(memory_needed(latency, *device), memory_needed(latency.shape, *device));
+  Taken taken;
+  const auto port = open_one({Provider::mlx5}, 1, &taken);
+  const CellSetup rate = set_up_cell(o, Part::rate, 1 << 20),
+                  latency = set_up_cell(o, Part::latency, 1 << 20);
+  ASSERT_TRUE(measures_ceiling(rate, *port));
+  EXPECT_EQ(memory_needed(rate, *port), memory_needed(rate.shape, *port) + u64{2} * rate.window * rate.bytes);
+  EXPECT_FALSE(measures_ceiling(latency, *port));
+  EXPECT_EQ(memory_needed(latency, *port), memory_needed(latency.shape, *port));
 }
 
 TEST(MemoryNeededOfACell, LeavesOutWhatLiesInAGpu) {
-  const auto device = open_one(Provider::mlx5, 1);
+  Taken taken;
+  const auto port = open_one({Provider::mlx5}, 1, &taken);
   SessionShape shape;
   shape.bytes = 1 << 20;
   shape.window = 64;
   shape.local_memory = shape.remote_memory = shape.queue_memory = Place::gpu;
-  EXPECT_LT(memory_needed(shape, *device), 1u << 20);
+  EXPECT_LT(memory_needed(shape, *port), 1u << 20);
 }
 
 }  // namespace

@@ -12,8 +12,9 @@
 
 #include "measure/clock.hpp"
 #include "rdma/bench.hpp"
-#include "rdma/ping_pong_end.hpp"
+#include "rdma/nic_port.hpp"
 #include "rdma_refused.hpp"
+#include "rma/ping_pong_end.hpp"
 
 namespace doorbell::rdma {
 namespace {
@@ -190,7 +191,7 @@ TEST_P(PingPongs, WithoutAnyCompletionThereIsNoRoomAtLast) {
 /// As two processes have it: each end has a session of its own, and the answering one does not know when it
 /// is over.
 TEST_P(PingPongs, TheAnsweringEndAlone) {
-  const auto device = open_device({.spec = "model", .provider = GetParam(), .queue_pairs = 2});
+  const auto device = open_nic({.spec = "model", .provider = GetParam(), .queue_pairs = 2});
   for (const Op op : {Op::write, Op::send}) {
     SessionShape shape;
     shape.ends = Ends::remote;
@@ -198,11 +199,14 @@ TEST_P(PingPongs, TheAnsweringEndAlone) {
     shape.requests = 32;
     shape.ping_pong = true;
     shape.bytes = 100;
-    Session first(*device, nullptr, shape);
+    NicPort first_port(*device), second_port(*device);
+    Session first(first_port, nullptr, shape);
     shape.role = Role::responder;
-    Session second(*device, nullptr, shape);
-    first.connect(second.endpoints(), second.keys());
-    second.connect(first.endpoints(), first.keys());
+    Session second(second_port, nullptr, shape);
+    first_port.queues().connect(second_port.queues().addresses());
+    second_port.queues().connect(first_port.queues().addresses());
+    first.use(second.keys());
+    second.use(first.keys());
     const auto plays = first.runner(1);
     const auto answers = second.runner(1);
     OpPhase p;
@@ -255,21 +259,21 @@ TEST_P(PingPongs, AStopLeavesAPartialResultAtOnce) {
 }
 
 TEST(PingPong, Refusals) {
-  expect_refused(usual(Provider::mlx5, Op::read), "--measure");
+  expect_refused(usual(Provider::mlx5, Op::read), "what is measured");
   BenchOptions o = usual(Provider::mlx5, Op::write);
   o.sizes = {8, 0};
-  expect_refused(o, "--size");
+  expect_refused(o, "size");
   o = usual(Provider::mlx5, Op::write);
   o.initiator = Initiator::gpu;
-  expect_refused(o, "--measure");
+  expect_refused(o, "what is measured");
   o = usual(Provider::mlx5, Op::write);
   o.local_memory = Place::gpu;
   o.verify = false;
-  expect_refused(o, "--measure");
+  expect_refused(o, "what is measured");
   o = usual(Provider::mlx5, Op::write);
   o.one_offset = true;
   o.verify = false;
-  expect_refused(o, "--offsets");
+  expect_refused(o, "offsets");
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ class RawCq {
 struct Memory {
   Region region;
   std::unique_ptr<MemoryRegion> registered;
-  Memory(Device& d, u64 bytes, u32 access = access::all)
+  Memory(Nic& d, u64 bytes, u32 access = access::all)
       : region(d.allocate(Place::pageable, bytes)), registered(d.register_memory(region, access)) {}
   [[nodiscard]] u8* data() { return region.host(); }
   [[nodiscard]] u64 iova(u64 at = 0) const { return registered->iova() + at; }
@@ -96,9 +96,7 @@ struct Memory {
 template <class F>
 class RawQp {
  public:
-  explicit RawQp(Device& d, const QueuePairShape& shape = {}) : object(d.create_queue_pair(shape)) {
-    begin();
-  }
+  explicit RawQp(Nic& d, const QueuePairShape& shape = {}) : object(d.create_queue_pair(shape)) { begin(); }
 
   /// At the start of empty rings.
   void begin() {
@@ -167,7 +165,7 @@ struct Rig {
   RawQp<F> loop(const ConnectionOptions& o = quick(), const QueuePairShape& shape = {}) {
     RawQp<F> q(*device, shape);
     q.object->initialise(o);
-    q.object->connect(q.object->endpoint(), o);
+    q.object->connect(q.object->address(), o);
     q.begin();
     return q;
   }
@@ -183,8 +181,8 @@ struct Rig {
   static void join(Pair& p, const ConnectionOptions& oa = quick(), const ConnectionOptions& ob = quick()) {
     p.a.object->initialise(oa);
     p.b.object->initialise(ob);
-    p.a.object->connect(p.b.object->endpoint(), oa);
-    p.b.object->connect(p.a.object->endpoint(), ob);
+    p.a.object->connect(p.b.object->address(), oa);
+    p.b.object->connect(p.a.object->address(), ob);
     p.a.begin();
     p.b.begin();
   }
@@ -192,7 +190,7 @@ struct Rig {
   [[nodiscard]] u64 injected(const std::string& key) {
     return device->counters().at("injected").at(key).template get<u64>();
   }
-  std::unique_ptr<Device> device;
+  std::unique_ptr<Nic> device;
 };
 
 inline WorkRequest request(Op op, const Memory& local, const Memory& remote, u32 bytes, u64 local_at = 0,

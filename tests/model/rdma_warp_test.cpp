@@ -10,6 +10,7 @@
 #include <doorbell/rdma/ionic.hpp>
 #include <doorbell/rdma/mlx5.hpp>
 #include <doorbell/rdma/rma.hpp>
+#include <doorbell/rma/op_loop.hpp>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -17,7 +18,8 @@
 
 #include "emulated_warp.hpp"
 #include "rdma/backends.hpp"
-#include "rdma/session.hpp"
+#include "rdma/nic_port.hpp"
+#include "rma/session.hpp"
 
 namespace doorbell::rdma {
 namespace {
@@ -30,8 +32,8 @@ constexpr Provider provider_of() {
   else return Provider::ernic;
 }
 
-std::unique_ptr<Device> open_one(Provider provider) {
-  return open_device({.spec = "model", .provider = provider, .queue_pairs = 2});
+std::unique_ptr<Nic> open_one(Provider provider) {
+  return open_nic({.spec = "model", .provider = provider, .queue_pairs = 2});
 }
 
 template <class Format>
@@ -50,7 +52,8 @@ void run_loop(Op op, u32 bytes, Ends ends, u32 batch, u32 signal_every, bool inl
   shape.window = window;
   shape.bytes = bytes;
   shape.max_inline = inlined ? bytes : 0;
-  Session session(*device, nullptr, shape);
+  NicPort port(*device);
+  Session session(port, nullptr, shape);
   OpPhase phase;
   phase.op = op;
   phase.verify = true;
@@ -65,7 +68,7 @@ void run_loop(Op op, u32 bytes, Ends ends, u32 batch, u32 signal_every, bool inl
   phase.check_ticks = HostClock::ticks(1e-4);
   OpQueue queue = session.queues().front();
   queue.count = count;
-  const auto state = session.direct_states().front();
+  const auto state = direct_states(port.queues().ends(), Initiator::cpu).front();
   std::vector<u64> memory(OpScratch::bytes(window, histogram::kBuckets) / 8 + 1);
   const OpScratch scratch = carve_op_scratch(memory.data(), window, histogram::kBuckets);
   OpStats stats;
@@ -109,8 +112,9 @@ TYPED_TEST(Warps, SingleOperations) {
 /// Two buffers that a queue pair, connected to itself, may use.
 template <class Format>
 struct Rig {
-  std::unique_ptr<Device> device = open_one(provider_of<Format>());
-  Session session{*device, nullptr, shape()};
+  std::unique_ptr<Nic> device = open_one(provider_of<Format>());
+  NicPort port{*device};
+  Session session{port, nullptr, shape()};
   static SessionShape shape() {
     SessionShape s;
     s.window = 64;
@@ -118,7 +122,7 @@ struct Rig {
     return s;
   }
   OpQueue q = session.queues().front();
-  QueuePairState state = session.direct_states().front().own;
+  QueuePairState state = direct_states(port.queues().ends(), Initiator::cpu).front().own;
   u64 timeout = HostClock::ticks(60);
 
   template <class Warp>

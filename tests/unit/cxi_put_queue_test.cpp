@@ -52,7 +52,7 @@ class PutQueueTest : public testing::Test {
   }
   static void post(Queue& q, u32 n) {
     q.post(lane, n, [](u32) {
-      rdma::WorkRequest r;
+      rma::WorkRequest r;
       r.bytes = 64;
       return r;
     });
@@ -87,7 +87,7 @@ TEST_F(PutQueueTest, TheCounterWrapsAt48Bits) {
   const auto p = q.poll(lane);
   EXPECT_EQ(p.count, 1u);
   EXPECT_EQ(p.serial, 4u);
-  EXPECT_EQ(p.mine.status, rdma::Status::ok);
+  EXPECT_EQ(p.mine.status, rma::Status::ok);
   EXPECT_EQ(q.poll(lane).count, 0u);
   answer(4);
   EXPECT_EQ(q.poll(lane).serial, 6u);
@@ -142,7 +142,7 @@ TEST_F(PutQueueTest, SuccessesBeforeFailuresThatCameWithThem) {
   answer(3, 2);
   auto p = wait(q);
   EXPECT_EQ(p.serial, 3u);
-  EXPECT_EQ(p.mine.status, rdma::Status::ok);
+  EXPECT_EQ(p.mine.status, rma::Status::ok);
   for (u32 n = 4; n <= 5; ++n) {
     p = wait(q);
     EXPECT_EQ(p.serial, n);

@@ -166,7 +166,7 @@ TEST_F(Mlx5Fake, LayoutIsTheFormats) {
   const auto q = d.create_queue_pair({.sq_requests = 20, .rq_requests = 21, .max_inline = 64});
   const QueuePairMemory m = q->memory(Initiator::cpu);
   EXPECT_EQ(in_fake<u32()>("fake_mlx5_create_flags")(), u32{MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE});
-  EXPECT_EQ(m.qpn, q->endpoint().qpn);
+  EXPECT_EQ(m.qpn, q->address().qpn);
   EXPECT_EQ(m.sq_requests, 20u);
   EXPECT_EQ(m.sq_units, 128u);  // 20 requests of 192 + 68 bytes
   EXPECT_EQ(m.rq_entries, 32u);
@@ -366,18 +366,18 @@ TEST_F(Mlx5Queue, ResetStartsFromNothing) {
   (void)q.ring(kLane);
   complete(m_.cq, m_.cq_entries, 0, MLX5_CQE_REQ, 0);
   queue_->initialise({});
-  queue_->connect(queue_->endpoint(), {});
+  queue_->connect(queue_->address(), {});
   EXPECT_EQ(queue_->state(), QpState::rts);
   queue_->fail();
   EXPECT_EQ(queue_->state(), QpState::error);
-  const u32 before = queue_->endpoint().qpn;
+  const u32 before = queue_->address().qpn;
   queue_->reset();
   EXPECT_EQ(queue_->state(), QpState::reset);
-  EXPECT_NE(queue_->endpoint().qpn, before);
+  EXPECT_NE(queue_->address().qpn, before);
   EXPECT_EQ(alive("qp"), 1);
   EXPECT_EQ(alive("cq"), 2);
   m_ = queue_->memory(Initiator::cpu);
-  EXPECT_EQ(m_.qpn, queue_->endpoint().qpn);
+  EXPECT_EQ(m_.qpn, queue_->address().qpn);
   EXPECT_EQ(m_.qp_record[MLX5_SND_DBR], 0u);
   EXPECT_EQ(m_.cq_record[0], 0u);
   Queue again(fresh());
@@ -385,7 +385,7 @@ TEST_F(Mlx5Queue, ResetStartsFromNothing) {
   set("FAKE_VERBS_FAIL", "create_qp=12");
   EXPECT_THROW(queue_->reset(), Error);
   set("FAKE_VERBS_FAIL", "");
-  EXPECT_EQ(queue_->endpoint().qpn, m_.qpn) << "what could not be replaced stays";
+  EXPECT_EQ(queue_->address().qpn, m_.qpn) << "what could not be replaced stays";
 }
 
 TEST_F(Mlx5Fake, AGpuGetsEveryPageOnce) {
@@ -469,13 +469,13 @@ TEST_F(Mlx5Fake, TheRegistryKnowsWhoHasABackEnd) {
   EXPECT_EQ(backend_of(Provider::mlx5, "mlx5_0").name, "mlx5");
   EXPECT_EQ(backend_of(Provider::mlx5, "model").name, "model");
   EXPECT_EQ(backend_of(Provider::verbs, "mlx5_0").name, "verbs");
-  EXPECT_EQ(open_device({.spec = "mlx5_0,port=1"})->provider(), Provider::mlx5);
+  EXPECT_EQ(open_nic({.spec = "mlx5_0,port=1"})->provider(), Provider::mlx5);
   for (const Provider p : {Provider::bnxt, Provider::ionic, Provider::ernic}) {
     const Backend& b = backend_of(p, "nic0");
     EXPECT_EQ(b.name, name(p));
     EXPECT_FALSE(b.status().usable);
     expect_says(b.status().detail, "no back end");
-    expect_says(error_of([&] { (void)open_device({.spec = "nic0", .provider = p}); }, ExitCode::absent),
+    expect_says(error_of([&] { (void)open_nic({.spec = "nic0", .provider = p}); }, ExitCode::absent),
                 "no back end");
     EXPECT_EQ(backend_of(p, "model").name, "model");
   }

@@ -7,8 +7,8 @@
 #include <doorbell/error.hpp>
 #include <gtest/gtest.h>
 
-#include "rdma/other_end.hpp"
-#include "rdma/plan.hpp"
+#include "rdma/remote_server.hpp"
+#include "rma/cell_setup.hpp"
 
 namespace doorbell::rdma {
 namespace {
@@ -21,7 +21,7 @@ BenchOptions options(Op op, u32 bytes) {
   o.ends = Ends::remote;
   o.op = op;
   o.sizes = {bytes};
-  o.queue_pairs = 3;
+  o.queues = 3;
   o.seed = 77;
   o.timeout_s = 1.5;
   o.connection.retry_count = 2;
@@ -30,7 +30,7 @@ BenchOptions options(Op op, u32 bytes) {
 
 struct Served {
   BenchOptions options;
-  CellPlan plan;
+  CellSetup plan;
 };
 Served served(const Json& message) {
   Served s;
@@ -55,7 +55,7 @@ TEST(RdmaCellMessage, WhatTheServerDoesFollowsFromIt) {
   BenchOptions o = options(Op::send, 4096);
   o.batch = 8;
   o.in_flight = 32;
-  const Served s = served(cell_message(o, plan_cell(o, Part::rate, 4096)));
+  const Served s = served(cell_message(o, o.connection, set_up_cell(o, Part::rate, 4096)));
   EXPECT_EQ(s.options.op, Op::send);
   EXPECT_EQ(s.options.seed, 77u);
   EXPECT_EQ(s.options.ends, Ends::remote);
@@ -64,9 +64,9 @@ TEST(RdmaCellMessage, WhatTheServerDoesFollowsFromIt) {
   EXPECT_EQ(s.plan.window, 32u);
   EXPECT_EQ(s.plan.batch, 8u);
   EXPECT_EQ(s.plan.shape.role, Role::responder);
-  EXPECT_EQ(s.plan.shape.queue_pairs, 3u);
+  EXPECT_EQ(s.plan.shape.queues, 3u);
   EXPECT_EQ(s.plan.shape.window, 64u) << "receives for what follows, too";
-  EXPECT_EQ(s.plan.shape.connection.retry_count, 2u);
+  EXPECT_EQ(s.options.connection.retry_count, 2u);
   EXPECT_FALSE(s.plan.shape.ping_pong);
 }
 
@@ -74,9 +74,9 @@ TEST(RdmaCellMessage, OfAPingPong) {
   BenchOptions o = options(Op::write, 8);
   o.ping_pong = true;
   o.signal_every = 5;
-  const Served s = served(cell_message(o, plan_cell(o, Part::ping_pong, 8)));
+  const Served s = served(cell_message(o, o.connection, set_up_cell(o, Part::ping_pong, 8)));
   EXPECT_TRUE(s.plan.shape.ping_pong);
-  EXPECT_EQ(s.plan.shape.queue_pairs, 1u);
+  EXPECT_EQ(s.plan.shape.queues, 1u);
   EXPECT_EQ(s.plan.signal_every, 5u);
   EXPECT_EQ(s.plan.shape.requests, 10u);
   EXPECT_FALSE(s.plan.inlined);
@@ -87,18 +87,18 @@ TEST(RdmaCellMessage, AServerInlinesWhatItsClientInlines) {
   BenchOptions o = options(Op::write, 24);
   o.inline_below = 64;
   o.ping_pong = true;
-  const Served s = served(cell_message(o, plan_cell(o, Part::ping_pong, 24)));
+  const Served s = served(cell_message(o, o.connection, set_up_cell(o, Part::ping_pong, 24)));
   EXPECT_TRUE(s.plan.inlined);
   EXPECT_EQ(s.plan.shape.max_inline, 24u) << "no more than its payloads need";
   o.ping_pong = false;
-  const Json one_way = cell_message(o, plan_cell(o, Part::latency, 24));
+  const Json one_way = cell_message(o, o.connection, set_up_cell(o, Part::latency, 24));
   EXPECT_FALSE(served(one_way).plan.inlined) << "it sends nothing itself";
   expect_refused(one_way, "inlined", true, "inline");
 }
 
 TEST(RdmaCellMessage, FieldsOutOfRangeAreNamed) {
   const BenchOptions o = options(Op::write, 64);
-  const Json good = cell_message(o, plan_cell(o, Part::rate, 64));
+  const Json good = cell_message(o, o.connection, set_up_cell(o, Part::rate, 64));
   ASSERT_EQ(refusal(good), "");
   for (const auto& [key, value] : good.items()) {
     expect_refused(good, key.c_str(), "text", "'" + key + "'");
@@ -127,9 +127,10 @@ TEST(RdmaCellMessage, OfAPhase) {
 
 TEST(RdmaCellMessage, WhatDoesNotGoTogether) {
   BenchOptions o = options(Op::write, 64);
-  expect_refused(cell_message(o, plan_cell(o, Part::rate, 64)), "one_offset", true, "share their bytes");
+  expect_refused(cell_message(o, o.connection, set_up_cell(o, Part::rate, 64)), "one_offset", true,
+                 "share their bytes");
   o.verify = false;
-  const Json ping_pong = cell_message(o, plan_cell(o, Part::ping_pong, 64));
+  const Json ping_pong = cell_message(o, o.connection, set_up_cell(o, Part::ping_pong, 64));
   ASSERT_EQ(refusal(ping_pong), "");
   expect_refused(ping_pong, "one_offset", true, "ping-pong");
   expect_refused(ping_pong, "op", static_cast<u32>(Op::read), "ping-pong");

@@ -116,15 +116,15 @@ TEST(RdmaExchange, MessagesGoBothWays) {
 
 TEST(RdmaExchange, EndpointsAndMemoryAreSwapped) {
   Pair p;
-  std::vector<Endpoint> mine(3);
-  std::vector<Endpoint> theirs(3);
+  std::vector<QueuePairAddress> mine(3);
+  std::vector<QueuePairAddress> theirs(3);
   for (u32 i = 0; i < 3; ++i) {
     mine[i] = {.qpn = 0x100 + i, .psn = 0xffffff - i, .lid = 3, .mtu = 4096, .gid = {}};
     theirs[i] = {.qpn = 0xabcd00 + i, .psn = i, .lid = 0xffff, .mtu = 256, .gid = {}};
     for (u32 b = 0; b < 16; ++b) theirs[i].gid[b] = static_cast<u8>(b * 17 + i);
   }
   const std::vector<MemoryKey> memory{{0xffff'ffff'ffff'0000, 0xffffffff, 0xffff}};
-  std::vector<Endpoint> at_server;
+  std::vector<QueuePairAddress> at_server;
   std::vector<MemoryKey> keys;
   std::thread server([&] {
     at_server = p.server->swap(theirs);
@@ -151,8 +151,8 @@ TEST(RdmaExchange, EndpointsAndMemoryAreSwapped) {
 TEST(RdmaExchange, AnotherNumberOfQueuePairsIsAnError) {
   Pair p;
   std::thread server(
-      [&] { expect_error([&] { (void)p.server->swap(std::vector<Endpoint>(3)); }, "it sent 2"); });
-  expect_error([&] { (void)p.client->swap(std::vector<Endpoint>(2)); },
+      [&] { expect_error([&] { (void)p.server->swap(std::vector<QueuePairAddress>(3)); }, "it sent 2"); });
+  expect_error([&] { (void)p.client->swap(std::vector<QueuePairAddress>(2)); },
                "it sent 3 endpoints, this end has 2");
   server.join();
 }
@@ -305,7 +305,7 @@ TEST(RdmaExchange, BadEndpointsAndMemory) {
     peer.say_message("{\"type\":\"" + type + "\",\"body\":" + body + "}");
     return error_of([&] {
       Exchange x = listener.accept(1, 2);
-      if (type == "endpoints") (void)x.swap(std::vector<Endpoint>(1));
+      if (type == "endpoints") (void)x.swap(std::vector<QueuePairAddress>(1));
       else (void)x.swap(std::vector<MemoryKey>(1));
     });
   };

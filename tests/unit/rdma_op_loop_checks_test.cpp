@@ -10,7 +10,7 @@
 #include <cstring>
 #include <vector>
 
-#include "rdma/op_work.hpp"
+#include "rma/op_work.hpp"
 #include "unit/verbs_provider.hpp"
 
 namespace doorbell::rdma {

@@ -5,8 +5,8 @@
 
 #include <doorbell/rdma/bnxt.hpp>
 #include <doorbell/rdma/ionic.hpp>
-#include <doorbell/rdma/poll_pace.hpp>
 #include <doorbell/rdma/queue_pair.hpp>
+#include <doorbell/rma/poll_pace.hpp>
 #include <gtest/gtest.h>
 
 #include <array>

@@ -216,9 +216,9 @@ TEST_F(VerbsFake, EveryFailureOfAQueuePairLeavesNothing) {
 
 TEST_F(VerbsFake, LimitsAreTheDevices) {
   VerbsDevice d(config());
-  const Limits l = d.limits();
+  const NicLimits l = d.limits();
   EXPECT_EQ(l.max_requests, 2048u);
-  EXPECT_EQ(l.max_queue_pairs, 40u);
+  EXPECT_EQ(l.max_queues, 40u);
   EXPECT_EQ(l.max_inline, 412u);
   EXPECT_EQ(l.max_message, 1u << 30);
   EXPECT_EQ(l.active_mtu, 2048u);
@@ -239,7 +239,7 @@ TEST_F(VerbsFake, ConnectingTellsTheDeviceEverything) {
                                   .min_rnr_timer = 9,
                                   .max_rd_atomic = 16,
                                   .access = access::remote_read};
-  Endpoint peer{.qpn = 0x123456, .psn = 0x654321, .lid = 0, .mtu = 1024, .gid = {}};
+  QueuePairAddress peer{.qpn = 0x123456, .psn = 0x654321, .lid = 0, .mtu = 1024, .gid = {}};
   peer.gid[15] = 0x77;
   q->initialise(options);
   EXPECT_EQ(q->state(), QpState::init);
@@ -254,7 +254,7 @@ TEST_F(VerbsFake, ConnectingTellsTheDeviceEverything) {
   EXPECT_EQ(last("mtu"), IBV_MTU_1024) << "the smaller of the two";
   EXPECT_EQ(last("peer"), 0x123456);
   EXPECT_EQ(last("rq psn"), 0x654321);
-  EXPECT_EQ(last("sq psn"), static_cast<long>(q->endpoint().psn));
+  EXPECT_EQ(last("sq psn"), static_cast<long>(q->address().psn));
   EXPECT_EQ(last("responder reads"), 8);
   EXPECT_EQ(last("reads"), 4);
   EXPECT_EQ(last("rnr timer"), 9);
@@ -264,7 +264,7 @@ TEST_F(VerbsFake, ConnectingTellsTheDeviceEverything) {
   EXPECT_EQ(last("gid index"), 2);
   EXPECT_EQ(last("peer gid"), 0x77);
   EXPECT_EQ(last("global"), 1);
-  const Endpoint mine = q->endpoint();
+  const QueuePairAddress mine = q->address();
   EXPECT_EQ(mine.qpn, 0x321u);
   EXPECT_LT(mine.psn, 1u << 24);
   EXPECT_EQ(mine.mtu, 2048u);
@@ -279,7 +279,7 @@ TEST_F(VerbsFake, ConnectionOptionsAreChecked) {
   VerbsDevice d(config());
   const auto q = d.create_queue_pair({});
   const auto refused = [&](const ConnectionOptions& options, const std::string& part) {
-    expect_says(error_of([&] { q->connect(q->endpoint(), options); }), part);
+    expect_says(error_of([&] { q->connect(q->address(), options); }), part);
   };
   refused({.mtu = 4096}, "4096 is above the port's 2048");
   refused({.mtu = 1000}, "1000 is not one of 256, 512");

@@ -138,8 +138,8 @@ class VerbsTransfer : public VerbsTest, public testing::WithParamInterface<bool>
   void connect() {
     a_.object->initialise(options_);
     if (b_) b_->object->initialise(options_);
-    a_.object->connect(peer().object->endpoint(), options_);
-    if (b_) b_->object->connect(a_.object->endpoint(), options_);
+    a_.object->connect(peer().object->address(), options_);
+    if (b_) b_->object->connect(a_.object->address(), options_);
     a_.start();
     if (b_) b_->start();
   }
@@ -292,7 +292,7 @@ TEST_P(VerbsTransfer, InlinedPayloadIsCopiedWhenPosted) {
   End end(device_, with_inline);
   EXPECT_GE(end.object->max_inline(), bytes);
   end.object->initialise(options_);
-  end.object->connect(end.object->endpoint(), options_);
+  end.object->connect(end.object->address(), options_);
   end.start();
   poison(remote());
   std::vector<u8> payload(bytes);
@@ -318,8 +318,8 @@ class VerbsErrors : public VerbsTest {
   static QueuePairShape shape() { return {.sq_requests = 16, .rq_requests = 16}; }
   void connect() {
     for (End* end : {&a_, &b_}) end->object->initialise(options_);
-    a_.object->connect(b_.object->endpoint(), options_);
-    b_.object->connect(a_.object->endpoint(), options_);
+    a_.object->connect(b_.object->address(), options_);
+    b_.object->connect(a_.object->address(), options_);
     a_.start();
     b_.start();
   }
@@ -451,14 +451,14 @@ TEST_F(VerbsErrors, PostsToAQueuePairThatIsNotReadyAreRefused) {
 TEST_F(VerbsErrors, StatesThatAreSkippedAreErrors) {
   a_.object->reset();
   try {
-    a_.object->connect(b_.object->endpoint(), options_);
+    a_.object->connect(b_.object->address(), options_);
     FAIL() << "RESET -> RTR";
   } catch (const Error& e) {
     EXPECT_NE(e.hint().find("RESET"), std::string::npos) << e.hint();
   }
   options_.timeout = 32;
   a_.object->initialise(options_);
-  EXPECT_THROW(a_.object->connect(b_.object->endpoint(), options_), Error);
+  EXPECT_THROW(a_.object->connect(b_.object->address(), options_), Error);
 }
 
 /// As `--listen` and `--connect` do it: two devices of their own that know of each other by Exchange only.
@@ -473,7 +473,7 @@ TEST_F(VerbsTest, TwoEndsMeetOverTcp) {
     Exchange x = listener.accept(10, 10);
     const std::vector<MemoryKey> key{{mr->iova() + kHalf, mr->rkey(), kHalf}};
     (void)x.swap(key);
-    end.object->connect(x.swap(std::vector{end.object->endpoint()}).at(0), options_);
+    end.object->connect(x.swap(std::vector{end.object->address()}).at(0), options_);
     x.barrier("connected");
     x.barrier("written");
     x.send("report", {{"first", remote(kPad)[0]}});
@@ -483,7 +483,7 @@ TEST_F(VerbsTest, TwoEndsMeetOverTcp) {
   end.object->initialise(options_);
   const MemoryKey key = x.swap(std::vector<MemoryKey>(1)).at(0);
   EXPECT_EQ(key.bytes, kHalf);
-  end.object->connect(x.swap(std::vector{end.object->endpoint()}).at(0), options_);
+  end.object->connect(x.swap(std::vector{end.object->address()}).at(0), options_);
   end.start();
   x.barrier("connected");
   fill(local(kPad), 10'000, 9);
@@ -502,9 +502,9 @@ TEST_F(VerbsTest, TellsWhatItIs) {
   const RdmaDeviceFacts facts = rdma_device_facts(parse_verbs_spec(spec()).device);
   EXPECT_EQ(device_.kind(), facts.software ? "emulated" : "hardware");
   EXPECT_TRUE(device_.name().starts_with("verbs:" + facts.name + ",port=")) << device_.name();
-  const Limits l = device_.limits();
+  const NicLimits l = device_.limits();
   EXPECT_GE(l.max_requests, 128u);
-  EXPECT_GE(l.max_queue_pairs, 1u);
+  EXPECT_GE(l.max_queues, 1u);
   EXPECT_GE(l.active_mtu, 256u);
   EXPECT_FALSE(l.gpu_initiator);
   EXPECT_EQ(*device_.alive(Initiator::cpu), 1u);

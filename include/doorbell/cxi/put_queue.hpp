@@ -10,7 +10,7 @@
 
 #include <doorbell/cxi/command_queue.hpp>
 #include <doorbell/cxi/event_queue.hpp>
-#include <doorbell/rdma/types.hpp>
+#include <doorbell/rma/types.hpp>
 
 namespace doorbell::cxi {
 
@@ -40,8 +40,8 @@ struct PutQueueState {
 
 /// How a failed operation is reported: above the numbers of ibv_wc_status.
 inline constexpr u32 kStatusOfCode = 0x100;
-[[nodiscard]] DOORBELL_INLINE rdma::Status status_of(u32 code) {
-  return static_cast<rdma::Status>(kStatusOfCode + code);
+[[nodiscard]] DOORBELL_INLINE rma::Status status_of(u32 code) {
+  return static_cast<rma::Status>(kStatusOfCode + code);
 }
 
 /// A request's `lkey` is the address context of its local memory, its `rkey` the portals entry's pid_offset,
@@ -53,7 +53,7 @@ class PutQueue {
   using State = PutQueueState;
   struct Polled {
     u32 count = 0;
-    rdma::Completion mine;
+    rma::Completion mine;
     u32 serial = 0;  ///< operations finished up to and including this one, modulo 2^32
   };
 
@@ -82,7 +82,7 @@ class PutQueue {
     if (n == 0) return;
     s_.posted += n;
     if (s_.dead != 0) return;
-    const rdma::WorkRequest first = build(0);
+    const rma::WorkRequest first = build(0);
     if (first.inlined) {
       post_inlined(warp, n, first, build);
     } else if (!make_room(warp, s_.restricted ? n : 2 * n + 1)) {
@@ -181,8 +181,8 @@ class PutQueue {
     return f;
   }
   template <class Command>
-  [[nodiscard]] DOORBELL_INLINE Command command(Opcode put, Opcode get, const rdma::WorkRequest& r) const {
-    const bool writes = r.op == rdma::Op::write;
+  [[nodiscard]] DOORBELL_INLINE Command command(Opcode put, Opcode get, const rma::WorkRequest& r) const {
+    const bool writes = r.op == rma::Op::write;
     Command c;
     c.opcode = writes ? put : get;
     c.to(make_dfa(s_.nid, s_.pid, s_.pid_bits, r.rkey));
@@ -200,7 +200,7 @@ class PutQueue {
   }
 
   template <class Build>
-  DOORBELL_INLINE void post_inlined(const Warp& warp, u32 n, const rdma::WorkRequest& first, Build build) {
+  DOORBELL_INLINE void post_inlined(const Warp& warp, u32 n, const rma::WorkRequest& first, Build build) {
     const Dfa to = make_dfa(s_.nid, s_.pid, s_.pid_bits, first.rkey);
     if (!s_.state_sent) {
       CState state;
@@ -213,7 +213,7 @@ class PutQueue {
     bool fits = s_.state_sent;
     DOORBELL_NO_UNROLL
     for (u32 i = 0; i < n && fits; ++i) {
-      const rdma::WorkRequest r = build(i);
+      const rma::WorkRequest r = build(i);
       IdcPut put;
       put.dfa = to.value;
       put.remote_offset = r.remote;

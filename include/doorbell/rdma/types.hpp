@@ -1,80 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What every RDMA wire format carries, without saying how: requests, receives, completions.
+// What every RDMA wire format carries, without saying how: where WQEs and CQEs lie and what they hold.
 #pragma once
 
-#include <doorbell/memory_order.hpp>
+#include <doorbell/rma/types.hpp>
 
 namespace doorbell::rdma {
 
-enum class Op : u32 { write, write_imm, read, send, send_imm, fetch_add, compare_swap };
-
-[[nodiscard]] DOORBELL_INLINE bool is_atomic(Op op) {
-  return op == Op::fetch_add || op == Op::compare_swap;
-}
-/// Takes a receive at the responder.
-[[nodiscard]] DOORBELL_INLINE bool takes_receive(Op op) {
-  return op == Op::write_imm || op == Op::send || op == Op::send_imm;
-}
-[[nodiscard]] DOORBELL_INLINE bool has_imm(Op op) {
-  return op == Op::write_imm || op == Op::send_imm;
-}
-/// The device writes to the initiator's memory.
-[[nodiscard]] DOORBELL_INLINE bool returns_data(Op op) {
-  return op == Op::read || is_atomic(op);
-}
-
-/// How a request or receive ended; the numbers are those of ibv_wc_status (libibverbs, verbs.h).
-enum class Status : u32 {
-  ok = 0,
-  local_length = 1,
-  local_qp_op = 2,
-  local_eec_op = 3,
-  local_protection = 4,
-  flushed = 5,
-  memory_window = 6,
-  bad_response = 7,
-  local_access = 8,
-  remote_invalid_request = 9,
-  remote_access = 10,
-  remote_operation = 11,
-  retry_exceeded = 12,
-  rnr_retry_exceeded = 13,
-  remote_aborted = 16,
-  fatal = 19,
-  response_timeout = 20,
-  general = 21,
-};
-
-/// The largest message: 2 GiB - 1.
-inline constexpr u32 kMaxMessage = 0x7fffffff;
-inline constexpr u32 kAtomicBytes = 8;
-
-/// One send-queue request with at most one local buffer. Addresses are IOVAs of registered memory.
-struct WorkRequest {
-  Op op = Op::write;
-  bool signalled = true;
-  bool fence = false;      ///< starts after earlier reads and atomics have finished
-  bool solicited = false;  ///< raises a solicited event at the responder
-  bool inlined = false;    ///< the payload travels in the WQE; `payload` says where it is now
-  u32 bytes = 0;           ///< 0..kMaxMessage; 8 for atomics
-  u64 local = 0;
-  u32 lkey = 0;
-  u32 rkey = 0;
-  u64 remote = 0;
-  u32 imm = 0;      ///< host value: the responder's completion reports the same number
-  u64 operand = 0;  ///< fetch_add: what is added; compare_swap: what is stored
-  u64 compare = 0;
-  const u8* payload = nullptr;  ///< the initiator's own address of `bytes` bytes, when inlined
-};
-
-/// A buffer for an incoming SEND, or a token for a WRITE with immediate.
-struct ReceiveRequest {
-  u64 local = 0;
-  u32 lkey = 0;
-  u32 bytes = 0;
-};
+/// RDMA is one-sided operations over connections and wire formats of its own: the names of both are its
+/// names.
+using namespace doorbell::rma;
 
 /// Where a WQE goes. Rings count in the format's units: 64-byte blocks (mlx5), 16-byte slots (bnxt), or
 /// whole entries (ionic, ernic).
@@ -106,20 +42,6 @@ struct RingPosition {
 [[nodiscard]] DOORBELL_INLINE u32 packets_of(u32 bytes, u32 mtu) {
   return bytes <= mtu ? 1 : (bytes + mtu - 1) / mtu;
 }
-
-/// What a CQE says.
-struct Completion {
-  Status status = Status::ok;
-  bool receive = false;    ///< of a receive, not of a request
-  bool with_imm = false;   ///< `imm` is valid
-  bool flush_all = false;  ///< not one request: everything outstanding on this queue is flushed
-  bool ignore = false;     ///< carries no news (a format's stale or padding entry)
-  /// Which request, in the format's own count: see the format's kMark.
-  u32 mark = 0;
-  u32 bytes = 0;  ///< received bytes; of requests only where the format reports them
-  u32 imm = 0;
-  u32 vendor_error = 0;
-};
 
 /// What Completion::mark counts.
 enum class Mark {

@@ -61,8 +61,8 @@ std::string Mlx5Device::name() const {
   return name.substr(name.find(':') + 1);
 }
 
-Limits Mlx5Device::limits() const {
-  Limits l = verbs_->limits();
+NicLimits Mlx5Device::limits() const {
+  NicLimits l = verbs_->limits();
   l.max_requests = std::min(l.max_requests, Mlx5::kMaxSqUnits);
   l.max_inline = std::min(l.max_inline, Mlx5::kMaxInline);
   l.gpu_initiator = shared_->mappings != nullptr;

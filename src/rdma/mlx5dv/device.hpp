@@ -11,7 +11,7 @@
 
 namespace doorbell::rdma {
 
-class Mlx5Device final : public Device {
+class Mlx5Device final : public Nic {
  public:
   /// Throws doorbell::Error: ExitCode::absent without the libraries or without such a device.
   explicit Mlx5Device(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu = nullptr);
@@ -19,7 +19,7 @@ class Mlx5Device final : public Device {
   [[nodiscard]] std::string kind() const override { return verbs_->kind(); }
   [[nodiscard]] std::string name() const override;
   [[nodiscard]] Provider provider() const override { return Provider::mlx5; }
-  [[nodiscard]] Limits limits() const override;
+  [[nodiscard]] NicLimits limits() const override;
   [[nodiscard]] Region allocate(Place place, u64 bytes) override { return verbs_->allocate(place, bytes); }
   [[nodiscard]] std::unique_ptr<MemoryRegion> register_memory(const Region& region, u32 access) override {
     return verbs_->register_memory(region, access);

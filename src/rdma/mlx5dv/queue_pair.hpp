@@ -34,12 +34,12 @@ class Mlx5QueuePairObject final : public QueuePairObject {
  public:
   Mlx5QueuePairObject(std::shared_ptr<const Mlx5Shared> shared, const QueuePairShape& shape);
 
-  [[nodiscard]] Endpoint endpoint() const override { return made_.verbs->endpoint(); }
+  [[nodiscard]] QueuePairAddress address() const override { return made_.verbs->address(); }
   void initialise(const ConnectionOptions& options) override { made_.verbs->initialise(options); }
-  void connect(const Endpoint& peer, const ConnectionOptions& options) override {
+  void connect(const QueuePairAddress& peer, const ConnectionOptions& options) override {
     made_.verbs->connect(peer, options);
   }
-  /// Becomes another queue pair: endpoint() and memory() change.
+  /// Becomes another queue pair: address() and memory() change.
   void reset() override;
   void fail() override { made_.verbs->fail(); }
   [[nodiscard]] QpState state() const override { return made_.verbs->state(); }

@@ -82,16 +82,16 @@ bool ModelNic::poll() {
   return work;
 }
 
-Limits ModelNic::limits() const {
+NicLimits ModelNic::limits() const {
   const ModelConfig& c = shared_.config;
-  return {.max_requests = c.max_sends,
-          .max_queue_pairs = c.max_queue_pairs,
-          .max_inline = c.max_inline == 0 ? format_.max_inline : std::min(c.max_inline, format_.max_inline),
-          .max_message = kMaxMessage,
-          .active_mtu = c.mtu,
-          .atomics = true,
-          .gpu_memory = agent_ != nullptr,
-          .gpu_initiator = gpu_ != nullptr};
+  NicLimits l;
+  l.max_requests = c.max_sends;
+  l.max_queues = c.max_queue_pairs;
+  l.max_inline = c.max_inline == 0 ? format_.max_inline : std::min(c.max_inline, format_.max_inline);
+  l.active_mtu = c.mtu;
+  l.gpu_memory = agent_ != nullptr;
+  l.gpu_initiator = gpu_ != nullptr;
+  return l;
 }
 
 Region ModelNic::allocate(Place place, u64 bytes) {
@@ -118,7 +118,7 @@ void ModelNic::forget(u32 index, Iova iova) {
 }
 
 std::unique_ptr<QueuePairObject> ModelNic::create_queue_pair(const QueuePairShape& shape) {
-  const Limits l = limits();
+  const NicLimits l = limits();
   const auto range = [](const char* what, u32 value, u32 max) {
     if (value < 1 || value > max) throw Error(what, fmt::format("{} is not in 1..{}", value, max));
   };

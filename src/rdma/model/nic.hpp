@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A software NIC behind the Device interface: doorbell words, registered memory, device threads.
+// A software NIC behind the Nic interface: doorbell words, registered memory, device threads.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace doorbell::rdma {
 class ModelQueuePair;
 
 /// Set-up calls from any thread, one at a time. The device must outlive what it created.
-class ModelNic final : public Device {
+class ModelNic final : public Nic {
  public:
   /// `gpu` may be null; with one, doorbells and GPU memory are reachable from both sides.
   ModelNic(const ModelConfig& config, Provider provider, std::string name,
@@ -25,7 +25,7 @@ class ModelNic final : public Device {
   [[nodiscard]] std::string kind() const override { return "model"; }
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] Provider provider() const override { return provider_; }
-  [[nodiscard]] Limits limits() const override;
+  [[nodiscard]] NicLimits limits() const override;
   [[nodiscard]] Region allocate(Place place, u64 bytes) override;
   [[nodiscard]] std::unique_ptr<MemoryRegion> register_memory(const Region& region, u32 access) override;
   [[nodiscard]] std::unique_ptr<QueuePairObject> create_queue_pair(const QueuePairShape& shape) override;

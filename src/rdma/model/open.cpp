@@ -9,7 +9,7 @@
 
 namespace doorbell::rdma {
 
-std::unique_ptr<Device> open_model(const DeviceRequest& request) {
+std::unique_ptr<Nic> open_model(const DeviceRequest& request) {
   ModelConfig c = parse_model_spec(request.spec);
   if (c.threads == 0) c.threads = model::device_threads(request.queue_pairs, request.initiator_threads);
   c.gpu_memory = request.gpu_memory;

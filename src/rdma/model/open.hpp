@@ -7,11 +7,11 @@
 #include <memory>
 
 #include "rdma/backends.hpp"
-#include "rdma/device.hpp"
+#include "rdma/nic.hpp"
 
 namespace doorbell::rdma {
 
 /// Opens what "model[:KEY=VALUE,...]" asks for, speaking the queue format of `request.provider`.
-[[nodiscard]] std::unique_ptr<Device> open_model(const DeviceRequest& request);
+[[nodiscard]] std::unique_ptr<Nic> open_model(const DeviceRequest& request);
 
 }  // namespace doorbell::rdma

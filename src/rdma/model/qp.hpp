@@ -9,8 +9,8 @@
 #include <deque>
 #include <vector>
 
-#include "rdma/device.hpp"
 #include "rdma/model/rings.hpp"
+#include "rdma/nic.hpp"
 
 namespace doorbell::rdma {
 

@@ -208,7 +208,7 @@ void ModelQueuePair::change(QpState to, const std::function<void()>& also) {
   });
 }
 
-Endpoint ModelQueuePair::endpoint() const {
+QueuePairAddress ModelQueuePair::address() const {
   return {.qpn = qp_.qpn, .psn = 0, .lid = 0, .mtu = nic_.config().mtu, .gid = {}};
 }
 
@@ -218,7 +218,7 @@ void ModelQueuePair::initialise(const ConnectionOptions& options) {
   change(QpState::init, [&] { qp_.options = options; });
 }
 
-void ModelQueuePair::connect(const Endpoint& peer, const ConnectionOptions& options) {
+void ModelQueuePair::connect(const QueuePairAddress& peer, const ConnectionOptions& options) {
   check_connection(options);
   const u32 mtu = checked_mtu(options.mtu, nic_.config().mtu, peer.mtu);
   if (peer.qpn == 0 || peer.qpn > 0xffffff)

@@ -13,9 +13,9 @@ class ModelQueuePair final : public QueuePairObject {
   ModelQueuePair(ModelNic& nic, const QueuePairShape& shape);
   ~ModelQueuePair() override;
 
-  [[nodiscard]] Endpoint endpoint() const override;
+  [[nodiscard]] QueuePairAddress address() const override;
   void initialise(const ConnectionOptions& options) override;
-  void connect(const Endpoint& peer, const ConnectionOptions& options) override;
+  void connect(const QueuePairAddress& peer, const ConnectionOptions& options) override;
   void reset() override;
   void fail() override;
   [[nodiscard]] QpState state() const override { return qp_.state.load(std::memory_order_acquire); }

@@ -133,18 +133,18 @@ u32 VerbsDevice::probe_max_inline() const {
   return 0;
 }
 
-Limits VerbsDevice::limits() const {
+NicLimits VerbsDevice::limits() const {
   const ibv_device_attr& a = context_->attributes;
   const u32 message = context_->port_attributes.max_msg_sz;
-  return {
-      .max_requests = static_cast<u32>(std::max(std::min(a.max_qp_wr, a.max_cqe), 1)),
-      .max_queue_pairs = static_cast<u32>(std::max(std::min(a.max_qp, a.max_cq / 2), 1)),
-      .max_inline = max_inline_,
-      .max_message = message != 0 ? std::min(message, kMaxMessage) : kMaxMessage,
-      .active_mtu = context_->active_mtu(),
-      .atomics = a.atomic_cap != IBV_ATOMIC_NONE,
-      .gpu_memory = gpu_ != nullptr && !context_->facts.software && context_->verbs.reg_dmabuf_mr != nullptr,
-      .gpu_initiator = false};
+  NicLimits l;
+  l.max_requests = static_cast<u32>(std::max(std::min(a.max_qp_wr, a.max_cqe), 1));
+  l.max_queues = static_cast<u32>(std::max(std::min(a.max_qp, a.max_cq / 2), 1));
+  l.max_inline = max_inline_;
+  l.max_message = message != 0 ? std::min(message, kMaxMessage) : kMaxMessage;
+  l.active_mtu = context_->active_mtu();
+  l.atomics = a.atomic_cap != IBV_ATOMIC_NONE;
+  l.gpu_memory = gpu_ != nullptr && !context_->facts.software && context_->verbs.reg_dmabuf_mr != nullptr;
+  return l;
 }
 
 Region VerbsDevice::allocate(Place place, u64 bytes) {

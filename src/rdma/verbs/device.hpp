@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "options/option.hpp"
-#include "rdma/device.hpp"
+#include "rdma/nic.hpp"
 #include "rdma/verbs/queue_pair.hpp"
 
 namespace doorbell::rdma {
@@ -45,9 +45,9 @@ class VerbsQueuePairObject final : public QueuePairObject {
                        const Create& create);
   ~VerbsQueuePairObject() override;
 
-  [[nodiscard]] Endpoint endpoint() const override;
+  [[nodiscard]] QueuePairAddress address() const override;
   void initialise(const ConnectionOptions& options) override;
-  void connect(const Endpoint& peer, const ConnectionOptions& options) override;
+  void connect(const QueuePairAddress& peer, const ConnectionOptions& options) override;
   void reset() override;
   void fail() override;
   [[nodiscard]] QpState state() const override;
@@ -74,7 +74,7 @@ class VerbsQueuePairObject final : public QueuePairObject {
   u32 psn_ = 0;
 };
 
-class VerbsDevice final : public Device {
+class VerbsDevice final : public Nic {
  public:
   /// Throws doorbell::Error: ExitCode::absent without libibverbs or without such a device.
   explicit VerbsDevice(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu = nullptr);
@@ -83,7 +83,7 @@ class VerbsDevice final : public Device {
   [[nodiscard]] std::string kind() const override;
   [[nodiscard]] std::string name() const override;
   [[nodiscard]] Provider provider() const override { return Provider::verbs; }
-  [[nodiscard]] Limits limits() const override;
+  [[nodiscard]] NicLimits limits() const override;
   [[nodiscard]] Region allocate(Place place, u64 bytes) override;
   [[nodiscard]] std::unique_ptr<MemoryRegion> register_memory(const Region& region, u32 access) override;
   [[nodiscard]] std::unique_ptr<QueuePairObject> create_queue_pair(const QueuePairShape& shape) override;

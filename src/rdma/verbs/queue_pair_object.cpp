@@ -89,8 +89,8 @@ void VerbsQueuePairObject::release() noexcept {
   if (recv_cq_ != nullptr) context_->verbs.destroy_cq(recv_cq_);
 }
 
-Endpoint VerbsQueuePairObject::endpoint() const {
-  Endpoint e{
+QueuePairAddress VerbsQueuePairObject::address() const {
+  QueuePairAddress e{
       .qpn = qp_->qp_num, .psn = psn_, .lid = context_->port_attributes.lid, .mtu = context_->active_mtu()};
   std::copy_n(context_->gid.gid.raw, e.gid.size(), e.gid.begin());
   return e;
@@ -111,7 +111,7 @@ void VerbsQueuePairObject::initialise(const ConnectionOptions& options) {
   modify(a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, "INIT");
 }
 
-void VerbsQueuePairObject::connect(const Endpoint& peer, const ConnectionOptions& options) {
+void VerbsQueuePairObject::connect(const QueuePairAddress& peer, const ConnectionOptions& options) {
   check_range("acknowledgement time-out", options.timeout, 31);
   check_range("retry count", options.retry_count, 7);
   check_range("RNR retry count", options.rnr_retry, 7);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rdma/cpu_op_runner.hpp"
 #include "rdma/verbs/device.hpp"
+#include "rma/op_runner.hpp"
 
 namespace doorbell::rdma {
 

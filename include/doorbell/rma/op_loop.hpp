@@ -1,0 +1,462 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The sliding window that drives one queue pair: post a batch whenever the window has room, ring once,
+// take what has finished, check it, free its slots. Operations finish in the order of their posting, so
+// the window is a ring of slots with two ends. Compiled for a CPU thread and for a GPU warp; a Clock
+// gives ticks (`now()`) and shared nanoseconds (`wall_ns()`).
+#pragma once
+
+#include <doorbell/lane_counters.hpp>
+#include <doorbell/rma/op_payload.hpp>
+#include <doorbell/rma/poll_pace.hpp>
+#include <doorbell/rma/types.hpp>
+
+namespace doorbell::rma {
+
+/// `Queue` is a QueuePair, or what looks like one: room, post, ring, poll and the same for receives.
+template <class Warp, class Clock, bool Substeps, class Queue>
+class OpLoop {
+ public:
+  using State = OpState<typename Queue::State>;
+
+  /// `phase`, `queue` and `state` must outlive the loop; a kernel has them in shared memory, where they take
+  /// no registers. `state` is where the previous phase left the queue pairs; state() hands it on. `stats`
+  /// receives rare events at once and the rest in finish(); one OpStats a queue and phase,
+  /// default-constructed.
+  DOORBELL_INLINE OpLoop(const Warp& warp, const OpPhase& phase, const OpQueue& queue, const State& state,
+                         const OpScratch& scratch, OpStats* stats)
+      : phase_(&phase),
+        q_(&queue),
+        own_(state.own),
+        receiver_(state.paired ? state.peer : state.own),
+        paired_(state.paired),
+        payload_(phase, queue),
+        s_(scratch),
+        out_(stats) {
+    // Where the receives are posted from here, an operation ends with both completions.
+    receives_ =
+        takes_receive(phase.op) && !phase.drain && (phase.role == Role::responder || queue.remote != nullptr);
+    requests_ = phase.role == Role::initiator;
+    requests_before_ = own_.completed();
+    receives_before_ = receiver_.receives_completed();
+    odd_before_ = odd_counts();
+    for (u32 i = warp.lane(); i < phase_->window; i += Warp::size) s_.state[i] = 0;
+    if (!phase_->drain && requests_) payload_.start(warp);
+    warp.sync();
+    begin_ns_ = Clock::wall_ns();
+    started_ = last_check_ = last_done_ = clock_ = now(warp);
+  }
+
+  /// One round: maybe post a batch, poll once. False when the phase is over.
+  DOORBELL_INLINE bool step(const Warp& warp) {
+    if (!draining_ && !phase_->drain) post_batch(warp);
+    const bool paced = first_look_;
+    first_look_ = false;
+    if (paced) await_first_look();
+    const u64 before = Substeps || paced ? Clock::now() : 0;
+    bool any = false;
+    if (requests_) any = poll_requests(warp);
+    if (receives_ || phase_->drain) any = poll_receives(warp) || any;
+    ++mine_.polls;
+    if (paced) {
+      // One reading for all lanes, so that they wait alike.
+      if (any) pace_.hit();
+      else pace_.missed(warp.shfl(Clock::now() - before, 0));
+    }
+    if constexpr (Substeps) {
+      if (in_flight() > 0) mine_.cq_poll_ticks += Clock::now() - before;
+    }
+    if (!any && leaving_ && idle_ >= kDrainPolls) posted_ = done_;  // receives that nothing will come for
+    if (any) {
+      idle_ = 0;
+      finish_operations(warp);
+    } else {
+      ++mine_.empty_polls;
+      if (phase_->drain && idle_ >= kDrainPolls) return false;
+      if (++idle_ % kIdlePolls == 0) clock_ = now(warp);
+    }
+    if (clock_ - last_check_ >= phase_->check_ticks) housekeeping(warp, clock_);
+    return phase_->drain || in_flight() > 0 || (!draining_ && posted_ < q_->count);
+  }
+
+  /// Adds everything counted so far to the OpStats. Call once, after the last step().
+  DOORBELL_INLINE void finish(const Warp& warp) {
+    warp.sync();
+    // Of operations that were given up nobody knows whether they were carried out.
+    const bool whole = posted_ > 0 && posted_ == done_ && !broken_ && timed_out_ + aborted_ == 0;
+    if (requests_ && phase_->verify && is_atomic(phase_->op) && q_->remote != nullptr && whole &&
+        warp.lane() == 0) {
+      ++mine_.checked;
+      if (!payload_.ended_right(done_)) count_verdict(mine_, *out_, pattern::Verdict::corrupt, 0, done_);
+    }
+    const OddCounts odd = odd_counts();
+    // These are the same on every lane: one of them reports.
+    if (warp.lane() == 0) {
+      out_->posted += posted_;
+      out_->timed_out += timed_out_;
+      out_->aborted += aborted_;
+      out_->duplicated += odd.duplicated - odd_before_.duplicated;
+      out_->skipped += odd.skipped - odd_before_.skipped;
+      out_->protocol += odd.protocol - odd_before_.protocol;
+      out_->begin_ns = begin_ns_;
+      out_->busy_ticks += last_done_ - started_;
+      out_->end_ns = Clock::wall_ns() - to_ns(Clock::now() - last_done_);
+      out_->stop = stop_;
+    }
+    add_lanes(warp, mine_, *out_);
+    warp.sync();
+  }
+
+  [[nodiscard]] DOORBELL_INLINE State state() const {
+    State s = {own_.state(), receiver_.state(), paired_};
+    if (!paired_) Queue::take_receives(s.own, receiver_.state());
+    return s;
+  }
+  /// Polls since the last completion.
+  [[nodiscard]] DOORBELL_INLINE u32 idle() const { return idle_; }
+  /// Operations done so far, for progress displays.
+  [[nodiscard]] DOORBELL_INLINE u64 completed() const { return done_; }
+
+ private:
+  static constexpr u32 kIdlePolls = 16;   ///< empty polls between looks at the clock
+  static constexpr u32 kDrainPolls = 64;  ///< empty polls after which nothing more is expected
+  /// State of a slot: the receive was flushed, and the request has not told why.
+  static constexpr u32 kReceiveFlushed = 0x10000;
+
+  struct OddCounts {
+    u32 duplicated, skipped, protocol;
+  };
+
+  [[nodiscard]] DOORBELL_INLINE static u64 now(const Warp& warp) { return warp.shfl(Clock::now(), 0); }
+  [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return (ticks * phase_->ns_per_tick_q24) >> 24; }
+  [[nodiscard]] DOORBELL_INLINE u32 in_flight() const { return static_cast<u32>(posted_ - done_); }
+  /// The slot at `at`, which is below two windows.
+  [[nodiscard]] DOORBELL_INLINE static u32 wrapped(u32 at, u32 window) {
+    return at >= window ? at - window : at;
+  }
+  [[nodiscard]] DOORBELL_INLINE u32 slot_after(u32 slot, u32 n) const {
+    return wrapped(slot + n, phase_->window);
+  }
+  [[nodiscard]] DOORBELL_INLINE OddCounts odd_counts() const {
+    return {own_.duplicated() + receiver_.duplicated(), own_.skipped() + receiver_.skipped(),
+            own_.protocol() + receiver_.protocol()};
+  }
+
+  DOORBELL_INLINE void post_batch(const Warp& warp) {
+    const u64 left = q_->count - posted_;
+    if (left == 0) return;
+    u32 n = left < phase_->batch ? static_cast<u32>(left) : phase_->batch;
+    u32 room = phase_->window - in_flight();
+    if (requests_ && own_.room() < room) room = own_.room();
+    if (receives_ && receiver_.receive_room() < room) room = receiver_.receive_room();
+    if (n > room) {
+      if (in_flight() > 0 || room == 0) return;  // a full batch will fit once more has finished
+      n = room;
+    }
+    const auto slot_of = [&](u32 i) { return slot_after(post_slot_, i); };
+    const u64 begin = Substeps ? Clock::now() : 0;
+    if (phase_->verify) {
+      if (requests_) payload_.prepare(warp, posted_, n, slot_of);
+      // What the receives let in later, where data does not wait for a receive.
+      else payload_.poison(warp, posted_ + (phase_->imm_slots != 0 ? phase_->peer_window : 0), n, slot_of);
+    }
+    if constexpr (Substeps) mine_.payload_ticks += Clock::now() - begin;
+    if (receives_) post_receives(warp, n);
+    const u64 at = now(warp);
+    clock_ = at;
+    for (u32 i = warp.lane(); i < n; i += Warp::size) s_.posted_at[slot_of(i)] = at;
+    if (requests_) {
+      own_.post(warp, n, Requests(*phase_, *q_, payload_.walk(), posted_, post_slot_, n));
+      const u64 posted = Substeps ? Clock::now() : 0;
+      mine_.register_writes += own_.ring(warp);
+      ++mine_.sq_doorbells;
+      if constexpr (Substeps) {
+        // Requests are built in the ring itself: to store them is no step of its own.
+        mine_.build_ticks += posted - at;
+        mine_.sq_doorbell_ticks += Clock::now() - posted;
+      }
+    }
+    post_slot_ = slot_of(n);
+    posted_ += n;
+    first_look_ = kPaced && in_flight() == 1;
+  }
+
+  /// The requests of one batch. It has its own copy of what they are made from: what lies in memory is read
+  /// again after every store to a queue.
+  class Requests {
+   public:
+    DOORBELL_INLINE Requests(const OpPhase& phase, const OpQueue& queue, const AtomicWalk& walk, u64 first,
+                             u32 first_slot, u32 n)
+        : p_(phase), q_(queue), walk_(walk), first_(first), first_slot_(first_slot), n_(n) {}
+    /// Request i.
+    [[nodiscard]] DOORBELL_INLINE WorkRequest operator()(u32 i) const {
+      const u64 index = first_ + i;
+      const u64 offset = wrapped(first_slot_ + i, p_.window) * q_.stride;
+      WorkRequest r;
+      r.op = p_.op;
+      r.signalled = i + 1 == n_ || (p_.signal_every < n_ && (i + 1) % p_.signal_every == 0);
+      r.bytes = p_.bytes;
+      r.local = q_.local_iova + offset;
+      r.lkey = q_.lkey;
+      r.rkey = q_.rkey;
+      r.remote = q_.remote_iova;
+      if (is_atomic(r.op)) {
+        r.operand = walk_.operand(r.op, index);
+        if (r.op == Op::compare_swap) r.compare = walk_.compare(index);
+        return r;
+      }
+      r.remote += p_.imm_slots == 0 ? offset : index % p_.imm_slots * q_.stride;
+      r.imm = static_cast<u32>(index);
+      if (p_.inlined) {
+        r.inlined = true;
+        r.payload = q_.local + offset;
+      }
+      return r;
+    }
+
+   private:
+    OpPhase p_;
+    OpQueue q_;
+    AtomicWalk walk_;
+    u64 first_;
+    u32 first_slot_;
+    u32 n_;
+  };
+
+  /// A CPU that polls its own cache pays nothing for a look.
+  static constexpr bool kPaced = Warp::size > 1;
+  DOORBELL_INLINE void await_first_look() const {
+    const u64 from = Clock::now();
+    while (Clock::now() - from < pace_.wait()) continue;
+  }
+
+  DOORBELL_INLINE void post_receives(const Warp& warp, u32 n) {
+    const bool carries = phase_->op != Op::write_imm;
+    receiver_.post_receives(warp, n, [&](u32 i) {
+      const u64 offset = slot_after(post_slot_, i) * q_->stride;
+      return ReceiveRequest{q_->remote_iova + offset, q_->receive_lkey, carries ? phase_->bytes : 0};
+    });
+    mine_.register_writes += receiver_.ring_receives(warp);
+  }
+
+  DOORBELL_INLINE bool poll_requests(const Warp& warp) {
+    const auto polled = own_.poll(warp, in_flight());
+    if (polled.count == 0) return false;
+    note_failures(warp, polled, requests_before_, false);
+    requests_done_ = own_.completed() - requests_before_;
+    return true;
+  }
+
+  DOORBELL_INLINE bool poll_receives(const Warp& warp) {
+    const auto polled = receiver_.poll_receives(warp, in_flight());
+    if (polled.count == 0) return false;
+    if (!phase_->drain) {
+      check_receives(warp, polled);
+      note_failures(warp, polled, receives_before_, true);
+    }
+    receives_done_ = receiver_.receives_completed() - receives_before_;
+    return true;
+  }
+
+  /// The immediate and the length that each receive reports.
+  DOORBELL_INLINE void check_receives(const Warp& warp, const typename Queue::Polled& polled) {
+    const Completion& c = polled.mine;
+    const bool mine = warp.lane() < polled.count && !c.ignore && c.status == Status::ok;
+    const u32 index = polled.serial - 1 - receives_before_;
+    const bool wrong =
+        mine && (c.bytes != phase_->bytes || (has_imm(phase_->op) && (!c.with_imm || c.imm != index)));
+    if (mine && phase_->verify && wrong)
+      count_verdict(mine_, *out_, pattern::Verdict::corrupt, q_->number, index);
+  }
+
+  /// Remembers which operations ended with an error; one lane after the other: errors are rare.
+  DOORBELL_INLINE void note_failures(const Warp& warp, const typename Queue::Polled& polled, u32 before,
+                                     bool receives) {
+    const bool bad = warp.lane() < polled.count && !polled.mine.ignore && polled.mine.status != Status::ok;
+    for (u64 lanes = warp.ballot(bad); lanes != 0; lanes &= lanes - 1) {
+      const u32 from = lowest_bit(lanes);
+      const u32 last =
+          warp.shfl(polled.serial, from) - before;  // finished up to and including operation last - 1
+      u32 status = warp.shfl(static_cast<u32>(polled.mine.status), from);
+      const bool all = warp.shfl(polled.mine.flush_all ? 1u : 0u, from) != 0;
+      const u32 done = static_cast<u32>(done_);
+      u32 first = last - 1;
+      // Why, the operation's own request tells, whose completion may come later.
+      if (receives && requests_ && status == static_cast<u32>(Status::flushed)) status = kReceiveFlushed;
+      if (all) {
+        first = failed_until_ > done ? failed_until_ : done;
+        const u32 until = static_cast<u32>(posted_);
+        for (u32 op = first; op < until; ++op) fail_operation(warp, op - done, status);
+      } else if (last > done) {
+        fail_operation(warp, first - done, status);
+        if (last > failed_until_) failed_until_ = last;
+      }
+      // The queue pair is in its error state: what is behind comes back flushed, and no more is accepted.
+      if (!broken_) stop_posting(StopReason::broken);
+      broken_ = true;
+    }
+    warp.sync();
+  }
+
+  /// Operation `ahead` of the oldest in flight failed.
+  DOORBELL_INLINE void fail_operation(const Warp& warp, u32 ahead, u32 status) {
+    if (warp.lane() != 0 || ahead >= in_flight()) return;
+    u32& state = s_.state[slot_after(done_slot_, ahead)];
+    if (state != 0 && state != kReceiveFlushed) return;
+    state = status;
+    if (status != kReceiveFlushed) count_status(*out_, static_cast<u16>(status), 1);
+  }
+
+  /// Takes the operations that have everything that they wait for.
+  DOORBELL_INLINE void finish_operations(const Warp& warp) {
+    u32 until = requests_ ? requests_done_ : receives_done_;
+    // A connection that broke brings no more receives.
+    if (receives_ && requests_ && !broken_ &&
+        receives_done_ - static_cast<u32>(done_) < until - static_cast<u32>(done_))
+      until = receives_done_;
+    u32 n = until - static_cast<u32>(done_);
+    if (n > in_flight()) n = in_flight();  // a device that finishes what was not posted is counted elsewhere
+    if (n == 0) return;
+    const u64 at = now(warp);
+    const u64 newest = posted_ - 1;
+    while (n > 0) {
+      const u32 here = n < payload::kManyAtMost ? n : payload::kManyAtMost;
+      const u64 good = settle(warp, here, at);
+      if (phase_->verify && payload_.visible()) verify(warp, here, good, newest);
+      warp.sync();  // the slots have been read by other lanes; only now may they be reused
+      done_slot_ = slot_after(done_slot_, here);
+      done_ += here;
+      n -= here;
+    }
+    last_done_ = clock_ = at;
+  }
+
+  /// Counts and times the oldest `n` operations; a bit for each that succeeded.
+  DOORBELL_INLINE u64 settle(const Warp& warp, u32 n, u64 at) {
+    u64 good = 0;
+    DOORBELL_NO_UNROLL
+    for (u32 base = 0; base < n; base += Warp::size) {
+      const u32 i = base + warp.lane();
+      const u32 slot = slot_after(done_slot_, i < n ? i : 0);
+      const u32 state = i < n ? s_.state[slot] : 1;
+      const bool ok = state == 0;
+      if (i < n) {
+        const u64 ticks = at - s_.posted_at[slot];
+        if (ok) ++mine_.succeeded;
+        else ++mine_.failed;
+        if (ticks > phase_->late_ticks) ++mine_.late;
+        if (ok && phase_->timed) count_latency<Warp>(mine_, s_.bins, to_ns(ticks));
+        if constexpr (Substeps) mine_.total_ticks += ticks;
+        if (!ok) s_.state[slot] = 0;
+      }
+      good |= warp.ballot(ok) << base;
+      if (!broken_) continue;
+      // Where the request succeeded, nobody has told more.
+      const u64 flushed = warp.ballot(i < n && state == kReceiveFlushed);
+      if (flushed != 0 && warp.lane() == 0)
+        count_status(*out_, static_cast<u16>(Status::flushed), count_bits(flushed));
+    }
+    return good;
+  }
+
+  DOORBELL_INLINE void verify(const Warp& warp, u32 n, u64 good, u64 newest) {
+    u64 wanted = good;
+    if (phase_->verify_below != ~0u)
+      for (u32 i = 0; i < n; ++i)
+        if (!pattern::sampled(done_ + i, phase_->seed, phase_->verify_below)) wanted &= ~(u64{1} << i);
+    if (warp.lane() == 0) mine_.checked += count_bits(wanted);
+    payload_.check(
+        warp, done_, n, wanted, newest, [&](u32 i) { return slot_after(done_slot_, i); },
+        [&](u32 i, pattern::Verdict v, u64 address) {
+          if (warp.lane() == 0) count_verdict(mine_, *out_, v, address, phase_->generation + done_ + i);
+        });
+  }
+
+  DOORBELL_INLINE void stop_posting(StopReason why) {
+    draining_ = true;
+    if (stop_ == StopReason::done || why > stop_) stop_ = why;
+  }
+
+  /// The slow duties: stop flag, duration, device gone, deadline. Lane 0's readings decide for all.
+  DOORBELL_INLINE void housekeeping(const Warp& warp, u64 at) {
+    last_check_ = at;
+    u32 word = 0;
+    if (warp.lane() == 0) {
+      // Both loads go out before either is looked at: one way to host memory instead of two.
+      const u32 stop = phase_->stop != nullptr ? load_relaxed(phase_->stop) : 0;
+      const u32 alive = phase_->alive != nullptr ? load_relaxed(phase_->alive) : 1;
+      word = (stop != 0 ? 1u : 0u) | (alive == 0 ? 2u : 0u);
+    }
+    word = warp.shfl(word, 0);
+    if ((word & 1) != 0 && !draining_) {
+      stop_posting(StopReason::requested);
+      leaving_ = !requests_;
+    }
+    if (phase_->duration_ticks != 0 && at - started_ >= phase_->duration_ticks && !draining_)
+      stop_posting(StopReason::duration);
+    if ((word & 2) != 0) {
+      stop_posting(StopReason::removed);
+      aborted_ += in_flight();
+      give_up(warp);
+      return;
+    }
+    if (in_flight() == 0) return;
+    // A responder waits for as long as its initiator has something to send: its own deadline runs from
+    // the last arrival.
+    u64 oldest = s_.posted_at[done_slot_];
+    if (!requests_ && last_done_ > oldest) oldest = last_done_;
+    if (at - oldest < phase_->timeout_ticks) return;
+    timed_out_ += requests_ ? in_flight() : 0;
+    give_up(warp);
+    stop_posting(StopReason::timeout);
+  }
+
+  /// Waits no longer for what is in flight.
+  DOORBELL_INLINE void give_up(const Warp& warp) {
+    if constexpr (Substeps) {
+      const u64 at = now(warp);
+      for (u32 i = warp.lane(); i < in_flight(); i += Warp::size)
+        mine_.total_ticks += at - s_.posted_at[slot_after(done_slot_, i)];
+    }
+    done_ = posted_;
+  }
+
+  const OpPhase* phase_;
+  const OpQueue* q_;
+  Queue own_;
+  Queue receiver_;  // of its queue pair only the receive queue is used, and of own_ only the send queue
+  bool paired_;
+  OpPayload<Warp> payload_;
+  OpScratch s_;
+  OpStats* out_;
+  OpCounters mine_;  // this lane's share
+  OddCounts odd_before_{};
+  bool receives_ = false;  // receives are posted and awaited here
+  bool requests_ = true;   // requests are
+  u32 requests_before_ = 0;
+  u32 receives_before_ = 0;
+  u32 requests_done_ = 0;
+  u32 receives_done_ = 0;
+  u32 failed_until_ = 0;
+  u64 begin_ns_ = 0;
+  u64 clock_ = 0;  // the last reading
+  u64 last_done_ = 0;
+  u64 posted_ = 0;
+  u64 done_ = 0;
+  u32 post_slot_ = 0;
+  u32 done_slot_ = 0;
+  u64 started_ = 0;
+  u64 last_check_ = 0;
+  u32 idle_ = 0;
+  u64 timed_out_ = 0;
+  u64 aborted_ = 0;
+  bool draining_ = false;
+  bool leaving_ = false;  // a responder that was told that no more comes
+  bool broken_ = false;
+  PollPace pace_;
+  bool first_look_ = false;  // the next poll is the first for the only operation in flight
+  StopReason stop_ = StopReason::done;
+};
+
+}  // namespace doorbell::rma

@@ -1,0 +1,220 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What each RDMA operation of a loop carries, and what it must leave behind: payloads that are made
+// before the post and checked where they arrive, and the values that atomics walk through.
+#pragma once
+
+#include <doorbell/payload.hpp>
+#include <doorbell/rma/op_types.hpp>
+
+namespace doorbell::rma {
+
+/// The values of the one 64-bit word that a queue's atomics work on, in closed form: operation i alone
+/// tells what it must find there.
+struct AtomicWalk {
+  u64 base = 0;
+  u64 addend = 0;
+
+  DOORBELL_INLINE static AtomicWalk of(const OpPhase& phase, u32 number) {
+    const u64 base = pattern::mix64(phase.seed ^ pattern::mix64(phase.generation + (u64{number} << 48)));
+    return {base, base | 1};
+  }
+  /// Each fourth compare-swap compares with a wrong value and must change nothing.
+  [[nodiscard]] DOORBELL_INLINE static bool misses(u64 i) { return i % 4 == 3; }
+  [[nodiscard]] DOORBELL_INLINE u64 swapped(u64 k) const {
+    return pattern::mix64(base + k * 0x9e3779b97f4a7c15ull);
+  }
+  /// What the word holds before operation i.
+  [[nodiscard]] DOORBELL_INLINE u64 before(Op op, u64 i) const {
+    return op == Op::fetch_add ? base + i * addend : swapped(i - i / 4);
+  }
+  [[nodiscard]] DOORBELL_INLINE u64 operand(Op op, u64 i) const {
+    return op == Op::fetch_add ? addend : swapped(i - i / 4 + 1);
+  }
+  [[nodiscard]] DOORBELL_INLINE u64 compare(u64 i) const {
+    const u64 there = before(Op::compare_swap, i);
+    return misses(i) ? ~there : there;
+  }
+};
+
+DOORBELL_INLINE void store_word(u8* to, u64 v) {
+  store16(reinterpret_cast<Word16*>(to), {{static_cast<u32>(v), static_cast<u32>(v >> 32), 0, 0}});
+}
+DOORBELL_INLINE u64 load_word(const u8* from) {
+  const Word16 w = load16(reinterpret_cast<const Word16*>(from));
+  return static_cast<u64>(w.w[1]) << 32 | w.w[0];
+}
+
+/// Makes and checks the payloads of one queue's operations. `first` + i is an operation's index in the
+/// phase, slot_of(i) the slot that it uses.
+template <class Warp>
+class OpPayload {
+ public:
+  /// Both must outlive it.
+  DOORBELL_INLINE OpPayload(const OpPhase& phase, const OpQueue& queue)
+      : phase_(&phase), q_(&queue), walk_(AtomicWalk::of(phase, queue.number)) {
+    // Whoever's buffers receive the data, their place on the responder's side names the payload.
+    const bool to_local = phase.op == Op::read;
+    source_ = to_local ? q_->remote : q_->local;
+    target_ = phase.role == Role::responder || !to_local ? q_->remote : q_->local;
+    first_address_ = u64{queue.number} << 40;
+  }
+
+  [[nodiscard]] DOORBELL_INLINE const AtomicWalk& walk() const { return walk_; }
+  /// The word that atomics work on gets its first value.
+  DOORBELL_INLINE void start(const Warp& warp) const {
+    if (is_atomic(phase_->op) && q_->remote != nullptr && warp.lane() == 0)
+      store_word(q_->remote, walk_.before(phase_->op, 0));
+  }
+
+  [[nodiscard]] DOORBELL_INLINE pattern::Identity identity(u64 index, u32 slot) const {
+    return names()(index, slot);
+  }
+  /// What an initiator in another process will read: each slot's first contents.
+  DOORBELL_INLINE void fill_standing(const Warp& warp, u32 slots) const {
+    for (u32 i = 0; i < slots; ++i)
+      payload::fill(warp, q_->remote + i * q_->stride, phase_->bytes, identity(i, i));
+  }
+
+  /// Fills the sources and marks the targets of `n` operations, as far as they lie within reach.
+  template <class SlotOf>
+  DOORBELL_INLINE void prepare(const Warp& warp, u64 first, u32 n, SlotOf slot_of) const {
+    if (is_atomic(phase_->op)) {
+      for (u32 i = warp.lane(); i < n; i += Warp::size)
+        store_word(q_->local + slot_of(i) * q_->stride, ~walk_.before(phase_->op, first + i));
+      return;
+    }
+    const Names names = this->names();
+    const u32 bytes = phase_->bytes;
+    const auto id = [&](u32 i) { return names(first + i, slot_of(i)); };
+    const auto from = [&](u32 i) { return source_ + slot_of(i) * names.stride; };
+    const auto to = [&](u32 i) { return target_ + slot_of(i) * names.stride; };
+    if (bytes < payload::kUnitBytes) {
+      if (source_ != nullptr) payload::fill_many(warp, n, bytes, id, from);
+      if (target_ != nullptr) payload::poison_many(warp, n, bytes, id, to);
+      return;
+    }
+    DOORBELL_NO_UNROLL
+    for (u32 i = 0; i < n; ++i) {
+      if (source_ != nullptr) payload::fill(warp, from(i), bytes, id(i));
+      if (target_ != nullptr) payload::poison(warp, to(i), bytes, id(i));
+    }
+  }
+
+  /// Marks the targets alone: what a responder does before it posts receives.
+  template <class SlotOf>
+  DOORBELL_INLINE void poison(const Warp& warp, u64 first, u32 n, SlotOf slot_of) const {
+    DOORBELL_NO_UNROLL
+    for (u32 i = 0; i < n; ++i)
+      payload::poison(warp, target_ + target_slot(first + i, slot_of(i)) * q_->stride, phase_->bytes,
+                      identity(first + i, slot_of(i)));
+  }
+
+  /// True when what operation `index` must leave can be looked at from here.
+  [[nodiscard]] DOORBELL_INLINE bool visible() const {
+    return is_atomic(phase_->op) ? q_->local != nullptr : target_ != nullptr;
+  }
+
+  /// Checks `n` <= kManyAtMost operations; `wanted` has a bit for each that is to be checked, and `found`
+  /// is called on every lane with (i, verdict, address) for each that is wrong. `newest`: the last index in
+  /// use.
+  template <class SlotOf, class Found>
+  DOORBELL_INLINE void check(const Warp& warp, u64 first, u32 n, u64 wanted, u64 newest, SlotOf slot_of,
+                             Found found) const {
+    if (is_atomic(phase_->op)) {
+      check_atomics(warp, first, n, wanted, slot_of, found);
+      return;
+    }
+    const Names names = this->names();
+    const u32 bytes = phase_->bytes;
+    const u32 arrive = phase_->imm_slots;
+    const auto id = [&](u32 i) { return names(first + i, slot_of(i)); };
+    const auto at = [&](u32 i) {
+      const u64 slot = arrive != 0 ? (first + i) % arrive : slot_of(i);
+      return static_cast<const u8*>(target_) + slot * names.stride;
+    };
+    const payload::Others others = {.buffers = named_slots() != 0 ? named_slots() : phase_->window,
+                                    .step = names.stride,
+                                    .first = first_address_,
+                                    .origin = names.generation,
+                                    .last_sequence = names.generation + newest};
+    u64 closer = wanted;
+    // Together they are all read, and of one that was given up the device may still write the data.
+    if (bytes < payload::kUnitBytes && wanted == ~u64{0} >> (64 - n))
+      closer &= payload::check_many(warp, n, bytes, id, at);
+    DOORBELL_NO_UNROLL
+    for (; closer != 0; closer &= closer - 1) {
+      const u32 i = lowest_bit(closer);
+      const auto worst = payload::check(warp, at(i), bytes, id(i), others);
+      if (worst.verdict != pattern::Verdict::ok) found(i, worst.verdict, worst.address);
+    }
+  }
+
+  /// The word that atomics work on holds what `done` of them leave.
+  [[nodiscard]] DOORBELL_INLINE bool ended_right(u64 done) const {
+    return load_word(q_->remote) == walk_.before(phase_->op, done);
+  }
+
+ private:
+  /// What the payloads of this queue are called. A copy, for loops: what lies in the phase has to be loaded
+  /// again after every store.
+  struct Names {
+    u64 seed, first_address, stride, generation;
+    u32 slots;  ///< named_slots()
+    u32 wrap;   ///< sequences begin anew after so many; 0: never
+    [[nodiscard]] DOORBELL_INLINE pattern::Identity operator()(u64 index, u32 slot) const {
+      if (slots != 0) slot = static_cast<u32>(index % slots);
+      return {seed, first_address + slot * stride, generation + (wrap != 0 ? index % wrap : index)};
+    }
+  };
+  [[nodiscard]] DOORBELL_INLINE Names names() const {
+    // What is read out of another process was put there once, before the phase.
+    const bool standing = phase_->op == Op::read && q_->remote == nullptr;
+    return {.seed = phase_->seed,
+            .first_address = first_address_,
+            .stride = q_->stride,
+            .generation = phase_->generation,
+            .slots = named_slots(),
+            .wrap = standing ? phase_->window : 0};
+  }
+  /// How many slots name the payloads, where they are not those of this loop's window; else 0.
+  [[nodiscard]] DOORBELL_INLINE u32 named_slots() const {
+    return phase_->imm_slots != 0 ? phase_->imm_slots : phase_->peer_window;
+  }
+  [[nodiscard]] DOORBELL_INLINE u32 target_slot(u64 index, u32 slot) const {
+    return phase_->imm_slots != 0 ? static_cast<u32>(index % phase_->imm_slots) : slot;
+  }
+  template <class SlotOf, class Found>
+  DOORBELL_INLINE void check_atomics(const Warp& warp, u64 first, u32 n, u64 wanted, SlotOf slot_of,
+                                     Found found) const {
+    DOORBELL_NO_UNROLL
+    for (u32 base = 0; base < n; base += Warp::size) {
+      const u32 i = base + warp.lane();
+      bool wrong = false;
+      bool untouched = false;
+      if (i < n && (wanted >> i & 1) != 0) {
+        const u64 seen = load_word(q_->local + slot_of(i) * q_->stride);
+        const u64 want = walk_.before(phase_->op, first + i);
+        wrong = seen != want;
+        untouched = seen == ~want;
+      }
+      const u64 missing = warp.ballot(untouched);
+      u64 mask = warp.ballot(wrong);
+      for (; mask != 0; mask &= mask - 1) {
+        const u32 lane = lowest_bit(mask);
+        found(base + lane, (missing >> lane & 1) != 0 ? pattern::Verdict::missing : pattern::Verdict::corrupt,
+              first_address_);
+      }
+    }
+  }
+
+  const OpPhase* phase_;
+  const OpQueue* q_;
+  AtomicWalk walk_;
+  u8* source_ = nullptr;
+  u8* target_ = nullptr;
+  u64 first_address_ = 0;
+};
+
+}  // namespace doorbell::rma

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a loop of RDMA operations is told and what it keeps. Plain data in memory that host and GPU reach.
+#pragma once
+
+#include <doorbell/op_stats.hpp>
+#include <doorbell/rma/types.hpp>
+
+namespace doorbell::rma {
+
+/// Operations in flight on one queue pair at most.
+inline constexpr u32 kMaxWindow = 1024;
+
+/// Which end of a connection a loop plays.
+enum class Role : u32 {
+  initiator,  ///< posts requests; where it reaches the responder's memory and receives too, plays both
+  responder,  ///< in another process than the initiator: posts receives and checks what arrives
+};
+
+/// One phase: the same kind of operation on every queue pair. Times are in ticks of the loop's clock.
+struct OpPhase {
+  Op op = Op::write;
+  Role role = Role::initiator;
+  bool timed = true;       ///< stamp every operation; false: only the phase as a whole
+  bool verify = false;     ///< payloads carry the pattern and are checked where they arrive
+  bool inlined = false;    ///< payloads travel in the WQE
+  bool drain = false;      ///< post nothing, consume completions that are still there
+  u32 verify_below = ~0u;  ///< check an operation when a hash of its index is at most this (sampling)
+  u32 bytes = 0;
+  u32 signal_every = 1;  ///< one request in so many asks for a completion, and the last of each batch
+  u32 batch = 1;         ///< requests a doorbell
+  u32 window = 1;        ///< operations in flight, <= kMaxWindow and the queue's requests
+  u32 peer_window = 0;   ///< a responder's: the initiator's window, whose slots name the payloads
+  /// WRITE with immediate to another process: the slots there; operation i lands in slot i % imm_slots. The
+  /// first packets of one land before its receive is there, so these are the window's and the receives'
+  /// together: no operation meets another that has not been checked.
+  u32 imm_slots = 0;
+  u64 seed = 1;
+  u64 generation = 1;  ///< sequence of the first operation; each further one adds 1
+  u64 ns_per_tick_q24 = 1u << 24;
+  u64 timeout_ticks = 0;
+  u64 late_ticks = 0;
+  u64 check_ticks = 0;         ///< how often to look at the stop flag, the deadline and the device
+  u64 duration_ticks = 0;      ///< stop posting after this long; 0: by count only
+  const u32* stop = nullptr;   ///< non-zero: stop posting, drain, report
+  const u32* alive = nullptr;  ///< zero: the device is gone; may be null
+};
+
+/// One queue pair's share of a phase and where its memory lies. Slot s of a buffer is at s * stride.
+struct OpQueue {
+  u8* local = nullptr;   ///< the initiator's buffers, in its addresses; null in another process than its
+  u8* remote = nullptr;  ///< the responder's, likewise
+  u64 local_iova = 0;
+  u64 remote_iova = 0;
+  u32 lkey = 0;
+  u32 rkey = 0;
+  u32 receive_lkey = 0;  ///< for receives into `remote`
+  u32 local_rkey = 0;    ///< of `local`, for a responder that writes back; 0: nobody may
+  u32 number = 0;        ///< of the queue, for the pattern's addresses
+  u64 stride = 0;        ///< a multiple of 64; 0: every operation uses the same bytes, without verification
+  u64 count = 0;         ///< operations to do; ~0 with a duration
+};
+
+/// Both ends' queue pairs between two phases. With a connection of a queue pair to itself `peer` is unused.
+template <class QueueState>
+struct OpState {
+  QueueState own;
+  QueueState peer;
+  bool paired = false;
+};
+
+/// Working memory of one loop: shared memory on a GPU, the heap on a CPU.
+struct OpScratch {
+  u64* posted_at = nullptr;  ///< window entries
+  u32* state = nullptr;      ///< window entries: 0, or why an operation failed
+  u64* bins = nullptr;       ///< histogram::kBuckets counters
+
+  static constexpr u64 bytes(u32 window, u32 buckets) {
+    return 8ull * window + 8ull * buckets + 4ull * window;
+  }
+};
+
+/// Carves an OpScratch out of `memory` (aligned to 8, OpScratch::bytes() long).
+DOORBELL_INLINE OpScratch carve_op_scratch(void* memory, u32 window, u32 buckets) {
+  auto* words = static_cast<u64*>(memory);
+  OpScratch s;
+  s.posted_at = words;
+  s.bins = words + window;
+  s.state = reinterpret_cast<u32*>(words + window + buckets);
+  return s;
+}
+
+}  // namespace doorbell::rma

@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// When to look first for the completion of a single operation. To a GPU a look at host memory is a way over
+// PCIe and back: one that comes just too early costs that whole way, while waiting costs what it waits too
+// long. One thread or warp owns a PollPace; times are in ticks of its owner's clock.
+#pragma once
+
+#include <doorbell/config.hpp>
+
+namespace doorbell::rma {
+
+/// Finds the shortest wait after the doorbell with which the first look mostly hits: a miss lengthens it,
+/// each hit shortens it a little. It never waits longer than a look takes: behind that, looking again and
+/// again costs no more.
+class PollPace {
+ public:
+  /// Ticks to wait before the first look.
+  [[nodiscard]] DOORBELL_INLINE u32 wait() const { return wait_; }
+  /// The first look found the completion.
+  DOORBELL_INLINE void hit() { wait_ -= wait_ < step_ / kHitsAMiss ? wait_ : step_ / kHitsAMiss; }
+  /// The first look took `ticks` and found nothing.
+  DOORBELL_INLINE void missed(u64 ticks) {
+    const u32 look = ticks < kLongest ? static_cast<u32>(ticks) : kLongest;
+    step_ = look / kStepsALook;
+    wait_ = wait_ + step_ < look ? wait_ + step_ : look;
+  }
+
+ private:
+  static constexpr u32 kStepsALook = 16;
+  static constexpr u32 kHitsAMiss = 16;      ///< where it settles: one look in so many comes too early
+  static constexpr u32 kLongest = 1u << 20;  ///< ticks; a look that took longer was no look but a pause
+  u32 wait_ = 0;
+  u32 step_ = 0;
+};
+
+}  // namespace doorbell::rma

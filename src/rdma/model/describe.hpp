@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A format's FormatShape, with the model's engine for it.
+#pragma once
+
+#include "rdma/model/engine.hpp"
+#include "rdma/model/shape.hpp"
+
+namespace doorbell::rdma {
+
+constexpr u32 hole(Counts c) {
+  return c == Counts::slots ? 1 : 0;
+}
+
+template <class F>
+FormatShape describe() {
+  using Index = Indices<F>;
+  return {.name = F::kName,
+          .unit_parts = F::kUnitParts,
+          .receive_parts = F::kReceiveParts,
+          .cqe_parts = F::kCqeParts,
+          .max_inline = F::kMaxInline,
+          .has_table = F::kHasTable,
+          .max_sq_units = F::kMaxSqUnits,
+          .sq_hole = hole(Index::kSend),
+          .rq_hole = hole(Index::kReceive),
+          .cq_hole = hole(Index::kConsumer),
+          .mark = F::kMark,
+          .sq_units = [](u32 requests, u32 max_inline) { return F::sq_units(requests, max_inline); },
+          .rq_entries = [](u32 receives) { return F::rq_entries(receives); },
+          .cq_entries = [](u32 completions) { return F::cq_entries(completions); },
+          .cqe_initial = [](u32 part) { return F::cqe_initial(part); },
+          .engine = [](ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent,
+                       u32 index) -> std::unique_ptr<EngineBase> {
+            return std::make_unique<Engine<F>>(shared, space, agent, index);
+          }};
+}
+
+template <class F>
+const FormatShape& format_shape() {
+  static const FormatShape shape = describe<F>();
+  return shape;
+}
+
+}  // namespace doorbell::rdma

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rdma/nic.hpp"
+
+#include <doorbell/error.hpp>
+#include <doorbell/rdma/queue_pair.hpp>
+#include <fmt/format.h>
+
+#include "rdma/vendors/vendor.hpp"
+
+namespace doorbell::rdma {
+
+u64 Nic::queue_pair_bytes(const QueuePairShape& shape) const {
+  // A WQE and a completion of 64 bytes each, and as much again for what the driver keeps of a request.
+  constexpr u64 kRequest = 4 * 64;
+  return shape.sq_requests * (kRequest + shape.max_inline) + shape.rq_requests * kRequest;
+}
+
+std::vector<OpState<QueuePairState>> direct_states(const std::vector<ConnectedEnds>& ends,
+                                                   Initiator initiator) {
+  std::vector<OpState<QueuePairState>> states;
+  for (const ConnectedEnds& e : ends) {
+    OpState<QueuePairState> s;
+    s.own = fresh_state(e.own->memory(initiator));
+    s.paired = e.peer != nullptr;
+    if (s.paired) s.peer = fresh_state(e.peer->memory(initiator));
+    states.push_back(s);
+  }
+  return states;
+}
+
+std::unique_ptr<OpRunner> Nic::runner(const std::vector<ConnectedEnds>& ends, const DriverShape& driver) {
+  const Vendor* const vendor = vendor_of(provider());
+  if (vendor == nullptr) throw Error("queue pairs", "they are rings of no vendor's format");
+  return vendor->runner(ends, driver, kernels_of(provider()));
+}
+
+}  // namespace doorbell::rdma

@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// An RDMA NIC as its user sees it: registered memory, queue pairs, their connection. One implementation a
+// back end (model, verbs, mlx5dv); everything above is the same for all.
+#pragma once
+
+#include <doorbell/address_space.hpp>
+#include <doorbell/initiator.hpp>
+#include <doorbell/rdma/queue_pair.hpp>
+
+#include <array>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "rdma/vendors.hpp"
+#include "rma/port.hpp"
+
+namespace doorbell::rdma {
+
+/// Access flags of memory and queue pairs; the numbers are those of ibv_access_flags.
+namespace access {
+inline constexpr u32 local_write = 1, remote_write = 2, remote_read = 4, remote_atomic = 8;
+inline constexpr u32 all = local_write | remote_write | remote_read | remote_atomic;
+}  // namespace access
+
+/// Queue pair states; the numbers are those of ibv_qp_state.
+enum class QpState : u32 { reset = 0, init = 1, rtr = 2, rts = 3, sqd = 4, sqe = 5, error = 6 };
+
+/// What verbs calls registered memory.
+using MemoryRegion = RegisteredMemory;
+
+/// Where a queue pair is: what the two ends of a connection tell each other.
+struct QueuePairAddress {
+  u32 qpn = 0;
+  u32 psn = 0;
+  u32 lid = 0;
+  u32 mtu = 1024;  ///< active MTU of the port: the smaller of two is used
+  std::array<u8, 16> gid{};
+};
+
+/// What a queue pair is created with.
+struct QueuePairShape {
+  u32 sq_requests = 128;
+  u32 rq_requests = 128;
+  u32 max_inline = 0;  ///< bytes; the back end may grant more
+  Place queue_memory = Place::pageable;
+  bool signal_all = false;
+};
+
+/// What it is connected with. Codes are those of the verbs attributes.
+struct ConnectionOptions {
+  u32 mtu = 0;             ///< 256..4096; 0: the smaller of the two ports' active MTUs
+  u32 timeout = 14;        ///< acknowledgement time-out 4.096 us * 2^timeout; 0: none
+  u32 retry_count = 7;     ///< 0..7
+  u32 rnr_retry = 7;       ///< 0..7; 7: for ever
+  u32 min_rnr_timer = 12;  ///< code 0..31; 12: 0.64 ms
+  u32 max_rd_atomic = 16;  ///< outstanding reads and atomics as requester and as responder
+  u32 access = access::all;
+};
+
+/// A queue pair with its own send CQ and receive CQ. Set-up calls from one thread at a time.
+class QueuePairObject {
+ public:
+  virtual ~QueuePairObject() = default;
+  /// What the peer needs to know.
+  [[nodiscard]] virtual QueuePairAddress address() const = 0;
+  /// RESET -> INIT: receives may be posted from now on.
+  virtual void initialise(const ConnectionOptions& options) = 0;
+  /// INIT -> RTR -> RTS, to `peer` (which may be this very queue pair).
+  virtual void connect(const QueuePairAddress& peer, const ConnectionOptions& options) = 0;
+  /// Any state -> RESET: rings are emptied, completions thrown away; initialise() and connect() again.
+  virtual void reset() = 0;
+  /// Any state -> ERR: everything outstanding is flushed.
+  virtual void fail() = 0;
+  [[nodiscard]] virtual QpState state() const = 0;
+  /// Where the queues lie, for back ends whose queues the initiator writes itself; throws Error where
+  /// they cannot be reached by `initiator`.
+  [[nodiscard]] virtual QueuePairMemory memory(Initiator initiator) = 0;
+  [[nodiscard]] virtual u32 max_inline() const = 0;
+};
+
+/// Both ends of a connection; `peer` null for one that leads back to itself or away.
+struct ConnectedEnds {
+  QueuePairObject* own = nullptr;
+  QueuePairObject* peer = nullptr;
+};
+
+/// Where freshly connected queue pairs stand, for queues that the initiator writes itself.
+[[nodiscard]] std::vector<OpState<QueuePairState>> direct_states(const std::vector<ConnectedEnds>& ends,
+                                                                 Initiator initiator);
+
+struct NicLimits : Limits {
+  u32 active_mtu = 4096;
+};
+
+class Nic {
+ public:
+  virtual ~Nic() = default;
+  /// "model", "emulated" or "hardware".
+  [[nodiscard]] virtual std::string kind() const = 0;
+  /// What the user called it, resolved.
+  [[nodiscard]] virtual std::string name() const = 0;
+  [[nodiscard]] virtual Provider provider() const = 0;
+  [[nodiscard]] virtual NicLimits limits() const = 0;
+
+  /// Memory that this device can register at `place`.
+  [[nodiscard]] virtual Region allocate(Place place, u64 bytes) = 0;
+  [[nodiscard]] virtual std::unique_ptr<MemoryRegion> register_memory(const Region& region, u32 access) = 0;
+  [[nodiscard]] virtual std::unique_ptr<QueuePairObject> create_queue_pair(const QueuePairShape& shape) = 0;
+
+  /// Bytes of host memory that such a queue pair takes: rings, records, what its initiator keeps. An estimate
+  /// where a driver lays them out.
+  [[nodiscard]] virtual u64 queue_pair_bytes(const QueuePairShape& shape) const;
+
+  /// Drives queue pairs as they stand now. Unless a back end knows better, they are rings in its provider's
+  /// format, which the initiator writes itself (QueuePairObject::memory()).
+  [[nodiscard]] virtual std::unique_ptr<OpRunner> runner(const std::vector<ConnectedEnds>& ends,
+                                                         const DriverShape& driver);
+  /// A word that stays 1 while the device is there, in the initiator's addresses; null where nothing says so.
+  [[nodiscard]] virtual const u32* alive(Initiator) { return nullptr; }
+  /// What the device itself counted, for the Result; null when it cannot tell.
+  [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }
+};
+
+}  // namespace doorbell::rdma

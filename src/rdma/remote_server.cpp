@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rdma/remote_server.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "rma/ping_pong_end.hpp"
+
+namespace doorbell::rdma {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The whole number `key` of a message, within its limits.
+u64 number(const Json& message, const char* key, u64 low, u64 high) {
+  const auto it = message.find(key);
+  if (it == message.end() || !it->is_number_integer() ||
+      (it->is_number_integer() && !it->is_number_unsigned()))
+    throw Error("the other end", fmt::format("its message has no whole number '{}'", key));
+  const u64 v = it->get<u64>();
+  if (v < low || v > high)
+    throw Error("the other end", fmt::format("its '{}' is {}, not in {}..{}", key, v, low, high));
+  return v;
+}
+
+u32 small(const Json& message, const char* key, u32 low, u32 high) {
+  return static_cast<u32>(number(message, key, low, high));
+}
+
+bool flag(const Json& message, const char* key) {
+  const auto it = message.find(key);
+  if (it == message.end() || !it->is_boolean())
+    throw Error("the other end", fmt::format("its message has no '{}'", key));
+  return it->get<bool>();
+}
+
+/// The counters that a responder has something to say about.
+constexpr std::pair<const char*, u64 OpCounters::*> kReported[] = {
+    {"posted", &OpCounters::posted},       {"succeeded", &OpCounters::succeeded},
+    {"failed", &OpCounters::failed},       {"timed_out", &OpCounters::timed_out},
+    {"aborted", &OpCounters::aborted},     {"duplicated", &OpCounters::duplicated},
+    {"skipped", &OpCounters::skipped},     {"protocol", &OpCounters::protocol},
+    {"checked", &OpCounters::checked},     {"corrupt", &OpCounters::corrupt},
+    {"misplaced", &OpCounters::misplaced}, {"stale", &OpCounters::stale},
+    {"missing", &OpCounters::missing}};
+
+constexpr u32 kMostOps = static_cast<u32>(Op::compare_swap);
+constexpr u32 kMostQueuePairs = 1024;
+constexpr u32 kMostVerdict = static_cast<u32>(pattern::Verdict::corrupt);
+
+}  // namespace
+
+Json cell_message(const rma::BenchOptions& o, const ConnectionOptions& n, const CellSetup& c) {
+  return {{"op", static_cast<u32>(o.op)},
+          {"bytes", c.bytes},
+          {"batch", c.batch},
+          {"window", c.window},
+          {"signal_every", c.signal_every},
+          {"one_offset", o.one_offset},
+          {"ping_pong", c.shape.ping_pong},
+          // Only of what the server sends itself.
+          {"inlined", c.shape.ping_pong && c.inlined},
+          {"queue_pairs", c.shape.queues},
+          {"seed", o.seed},
+          {"verify", o.verify},
+          {"timeout_ns", static_cast<u64>(o.timeout_s * 1e9)},
+          {"mtu", n.mtu},
+          {"ack_timeout", n.timeout},
+          {"retry_count", n.retry_count},
+          {"rnr_retry", n.rnr_retry},
+          {"min_rnr_timer", n.min_rnr_timer},
+          {"max_rd_atomic", n.max_rd_atomic}};
+}
+
+void read_cell_message(const Json& m, BenchOptions* o, CellSetup* c) {
+  o->op = static_cast<Op>(small(m, "op", 0, kMostOps));
+  o->seed = number(m, "seed", 0, ~u64{0});
+  o->verify = flag(m, "verify");
+  o->timeout_s = static_cast<double>(number(m, "timeout_ns", 1, u64{86400} * 1'000'000'000)) * 1e-9;
+  o->connection.mtu = small(m, "mtu", 0, 4096);
+  o->connection.timeout = small(m, "ack_timeout", 0, 31);
+  o->connection.retry_count = small(m, "retry_count", 0, 7);
+  o->connection.rnr_retry = small(m, "rnr_retry", 0, 7);
+  o->connection.min_rnr_timer = small(m, "min_rnr_timer", 0, 31);
+  o->connection.max_rd_atomic = small(m, "max_rd_atomic", 1, 128);
+  o->ends = Ends::remote;
+  c->bytes = small(m, "bytes", 0, kMaxMessage);
+  c->window = small(m, "window", 1, kMaxWindow);
+  c->batch = small(m, "batch", 1, c->window);
+  c->signal_every = small(m, "signal_every", 1, kMaxWindow);
+  const bool ping_pong = flag(m, "ping_pong");
+  const bool one_offset = flag(m, "one_offset");
+  if (ping_pong && (c->window != kPingPongSlots || !is_ping_pong_op(o->op) || one_offset ||
+                    (o->op == Op::write && c->bytes == 0)))
+    throw Error("the other end", "its ping-pong is not one of writes or sends");
+  c->inlined = flag(m, "inlined");
+  if (c->inlined && !ping_pong) throw Error("the other end", "this end sends nothing that it could inline");
+  if (one_offset && o->verify) throw Error("the other end", "its operations share their bytes, unchecked");
+  c->shape = {.ends = Ends::remote,
+              .role = Role::responder,
+              .queues = small(m, "queue_pairs", 1, kMostQueuePairs),
+              // Receives for what is in flight and for what follows before this side has looked. A write with
+              // immediate has room for what follows where it lands.
+              .window = takes_receive(o->op) && o->op != Op::write_imm && !ping_pong
+                            ? std::min(2 * c->window, kMaxWindow)
+                            : c->window,
+              .requests = ping_pong ? 2 * c->signal_every : 0,
+              .imm_slots = imm_slots(o->op, Ends::remote, c->window),
+              .one_offset = one_offset,
+              .ping_pong = ping_pong,
+              .bytes = c->bytes,
+              .max_inline = c->inlined ? c->bytes : 0};
+}
+
+void connect_sessions(Exchange& exchange, NicQueues& queues, Session& session) {
+  queues.connect(exchange.swap(queues.addresses()));
+  session.use(exchange.swap(session.keys()));
+}
+
+Json phase_message(const PhaseMessage& p) {
+  return {{"generation", p.generation}, {"count", p.count}};
+}
+
+PhaseMessage read_phase_message(const Json& m) {
+  return {number(m, "generation", 0, ~u64{0}), number(m, "count", 0, ~u64{0})};
+}
+
+Json stats_message(const OpStats& s) {
+  Json m = Json::object();
+  for (const auto& [key, field] : kReported) m[key] = s.*field;
+  m["statuses"] = Json::array();
+  for (const OpStats::StatusCount& c : s.statuses)
+    if (c.count > 0) m["statuses"].push_back({{"code", c.code}, {"count", c.count}});
+  m["failures"] = Json::array();
+  for (u32 i = 0; i < s.failures; ++i) {
+    const OpStats::Failure& f = s.first_failures[i];
+    m["failures"].push_back(
+        {{"verdict", static_cast<u32>(f.verdict)}, {"address", f.address}, {"sequence", f.sequence}});
+  }
+  return m;
+}
+
+OpStats read_stats_message(const Json& m) {
+  OpStats s;
+  for (const auto& [key, field] : kReported) s.*field = number(m, key, 0, ~u64{0});
+  const auto list = [&](const char* key) -> const Json& {
+    const auto it = m.find(key);
+    if (it == m.end() || !it->is_array() || it->size() > OpStats::kKept)
+      throw Error("the other end",
+                  fmt::format("its report has no list '{}' of at most {}", key, OpStats::kKept));
+    return *it;
+  };
+  for (const Json& c : list("statuses"))
+    count_status(s, static_cast<u16>(small(c, "code", 0, 0xffff)), number(c, "count", 0, ~u64{0}));
+  for (const Json& f : list("failures"))
+    s.first_failures[s.failures++] = {static_cast<pattern::Verdict>(small(f, "verdict", 0, kMostVerdict)),
+                                      number(f, "address", 0, ~u64{0}), number(f, "sequence", 0, ~u64{0})};
+  return s;
+}
+
+RemoteServer::RemoteServer(const SocketName& at, double limit_s, const measure::StopFlag* stop,
+                           const ConnectionOptions& connection, std::function<NicQueues&()> queues)
+    : exchange_(Exchange::connect(at, limit_s, stop)), connection_(connection), queues_(std::move(queues)) {}
+
+void RemoteServer::open(const rma::BenchOptions& options, const CellSetup& setup, Session& session) {
+  exchange_.send("cell", cell_message(options, connection_, setup));
+  connect_sessions(exchange_, queues_(), session);
+  exchange_.barrier("connected");
+}
+
+void RemoteServer::begin(const PhaseMessage& phase) {
+  exchange_.send("phase", phase_message(phase));
+  (void)exchange_.receive("ready");
+}
+
+measure::PhaseOutcome RemoteServer::end(const measure::PhaseOutcome& mine) {
+  Json posted = Json::array();
+  for (const OpStats& q : mine.queues) posted.push_back(q.succeeded);
+  exchange_.send("done", {{"operations", posted}});
+  const Json report = exchange_.receive("report");
+  const auto queues = report.find("queues");
+  if (queues == report.end() || !queues->is_array() || queues->size() != mine.queues.size())
+    throw Error("the other end", "its report is not one of as many queue pairs");
+  measure::PhaseOutcome theirs;
+  for (const Json& q : *queues) theirs.queues.push_back(read_stats_message(q));
+  return theirs;
+}
+
+void RemoteServer::finish() {
+  exchange_.send("end", Json::object());
+}
+
+}  // namespace doorbell::rdma

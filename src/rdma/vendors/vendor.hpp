@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A vendor's row, made from its format. Included by one translation unit a vendor.
+#pragma once
+
+#include <doorbell/rdma/queue_pair.hpp>
+
+#include "rdma/model/describe.hpp"
+#include "rdma/nic.hpp"
+#include "rma/op_runner.hpp"
+
+namespace doorbell::rdma {
+
+template <class Format>
+std::unique_ptr<OpRunner> direct_runner(const std::vector<ConnectedEnds>& ends, const DriverShape& driver,
+                                        const measure::KernelNames& kernels) {
+  // The kernel's queue pairs have the same state as this one.
+  return op_runner<QueuePair<OneLane, Format>>(driver, kernels, direct_states(ends, driver.initiator));
+}
+
+template <class Format>
+constexpr Vendor vendor() {
+  return {.shape = format_shape<Format>, .runner = direct_runner<Format>};
+}
+
+}  // namespace doorbell::rdma

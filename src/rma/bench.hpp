@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What is measured of one-sided operations: for each payload size, single operations one after the other
+// (latency), a window of them (rate), messages there and back (ping-pong); every payload checked where it
+// arrives.
+#pragma once
+
+#include <doorbell/error.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "measure/gpu_runner.hpp"
+#include "measure/run_options.hpp"
+#include "report/result.hpp"
+#include "rma/names.hpp"
+#include "rma/remote_process.hpp"
+#include "rma/session.hpp"
+
+namespace doorbell::rma {
+
+/// What the settings below are called in messages: in these words, or as the options of a command.
+struct SettingNames {
+  std::string measure = "what is measured";
+  std::string op = "operation";
+  std::string size = "size";
+  std::string batch = "batch";
+  std::string in_flight = "operations in flight";
+  std::string signal_every = "requests a completion";
+  std::string inline_below = "inlined bytes";
+  std::string offsets = "offsets";
+  std::string queues = "queues";
+  std::string initiator = "initiator";
+  std::string queue_memory = "queue memory";
+  std::string local_memory = "data memory";
+  std::string remote_memory = "target memory";
+  std::string verify = "verification";
+};
+
+/// What a path says of itself.
+struct PathTexts {
+  std::string path = "rma";  ///< of the cells
+  std::string_view (*op_name)(Op) = name;
+  SettingNames settings;
+  /// Whose queues they are, where the path's devices have several kinds.
+  std::string provider = {};
+  /// Whether a connection can lead elsewhere than back to itself, so that the cell says where it leads.
+  bool connects = false;
+  measure::KernelNames kernels = {};  ///< what drives queues on a GPU
+};
+
+struct BenchOptions : measure::RunOptions {
+  PathTexts texts;
+  OpenPort open;
+  std::string device = "model";
+  Op op = Op::write;
+  std::vector<u32> sizes = {1024};
+  bool latency = true;     ///< measure single operations
+  bool rate = true;        ///< measure a window of operations
+  bool ping_pong = false;  ///< measure messages that the other end answers
+  u64 iterations = 0;      ///< operations of a queue in each part and repeat; 0: chosen from the size
+  Ends ends = Ends::self;
+  /// Ends::remote: reaches the other process.
+  std::function<std::unique_ptr<RemoteProcess>(const measure::RunWatch&)> connect_remote;
+  u32 queues = 1;
+  u32 batch = 0;         ///< requests a doorbell; 0: chosen from the size
+  u32 in_flight = 0;     ///< on one queue; 0: chosen from batch and size
+  u32 signal_every = 0;  ///< 0: one completion a batch
+  u32 inline_below = 0;  ///< payloads up to so many bytes travel in the request
+  Place queue_memory = Place::pageable;
+  Place local_memory = Place::pageable;
+  Place remote_memory = Place::pageable;
+  u32 threads = 0;  ///< CPU initiator threads; 0: as the cores allow
+  bool substeps = false;
+  bool one_offset = false;  ///< operations share their bytes instead of each having a slot of its own
+};
+
+struct BenchResult {
+  std::vector<report::Cell> cells;  ///< one for each size and part
+  std::string stop_reason = "done";
+  bool failed = false;  ///< data, completion or timeout errors: exit 2
+  /// Of the Error that ended the run behind its first cell; its text is the last warning.
+  ExitCode code = ExitCode::ok;
+  std::vector<std::string> warnings;
+};
+
+/// What the options say, checked as far as no device is needed. Throws doorbell::Error.
+void check(const BenchOptions& options);
+
+/// Runs it. Throws doorbell::Error for what cannot be set up; what goes wrong when cells have been measured
+/// ends the run instead (stop_reason "error"), so that they are kept.
+[[nodiscard]] BenchResult run_bench(const BenchOptions& options, const measure::RunWatch& watch);
+
+}  // namespace doorbell::rma

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// How fast this machine moves bytes between two places by its own means: what a model's rate is set against.
+#pragma once
+
+#include <doorbell/region.hpp>
+
+#include <memory>
+#include <string>
+
+namespace doorbell::rma {
+
+struct Ceiling {
+  std::string what;  ///< "memcpy, one thread" or "copy engine"
+  double bytes_per_s = 0;
+};
+
+/// Copies `bytes` at a time between `window` buffers at each side, in turn, for about a tenth of a second.
+[[nodiscard]] Ceiling measure_ceiling(u64 bytes, u32 window, Place from, Place to,
+                                      const std::shared_ptr<gpu::Gpu>& gpu);
+
+}  // namespace doorbell::rma

@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What one cell of a bench of one-sided operations does, derived from the options and the payload's size.
+#pragma once
+
+#include "rma/bench.hpp"
+
+namespace doorbell::rma {
+
+enum class Part { latency, rate, ping_pong };
+[[nodiscard]] const char* name(Part part);
+
+struct CellSetup {
+  Part part = Part::rate;
+  u32 bytes = 0;
+  u32 batch = 1;
+  u32 window = 1;
+  u32 signal_every = 1;
+  u64 count = 0;  ///< operations of each queue in each repeat; ~0 with a duration
+  bool inlined = false;
+  SessionShape shape;
+};
+
+/// OpPhase::imm_slots for a responder that posts as many receives as its initiator has operations in flight.
+[[nodiscard]] u32 imm_slots(Op op, Ends ends, u32 window);
+
+/// Bytes of host memory that a cell takes on `port`: its session's, and where the rate is compared with
+/// copying (measures_ceiling), the buffers of that too.
+[[nodiscard]] u64 memory_needed(const CellSetup& setup, const Port& port);
+
+/// Whether a cell's rate is compared with what this machine copies. Small blocks say nothing of that.
+[[nodiscard]] bool measures_ceiling(const CellSetup& setup, const Port& port);
+
+[[nodiscard]] CellSetup set_up_cell(const BenchOptions& options, Part part, u32 bytes);
+
+}  // namespace doorbell::rma

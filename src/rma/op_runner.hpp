@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Drives connections over one kind of queue: by CPU threads, or by a kernel over the same kind.
+#pragma once
+
+#include "measure/cpu_runner.hpp"
+#include "measure/gpu_runner.hpp"
+#include "rma/ping_pong.hpp"
+#include "rma/port.hpp"
+
+namespace doorbell::rma {
+
+template <class Queue>
+using OpStates = std::vector<OpState<typename Queue::State>>;
+
+/// CPU threads, with OpLoop or, where both ends send, with PingPong. `states`: where each connection stands.
+template <class Queue>
+std::unique_ptr<OpRunner> cpu_op_runner(const DriverShape& driver, const OpStates<Queue>& states) {
+  if (driver.ping_pong)
+    return std::make_unique<measure::CpuRunner<PingPongWork<Queue>>>(driver.threads, driver.window, states);
+  return std::make_unique<measure::CpuRunner<OpWork<Queue>>>(driver.threads, driver.window, states);
+}
+
+/// The same, or `kernels` on the driver's GPU.
+template <class Queue>
+std::unique_ptr<OpRunner> op_runner(const DriverShape& driver, const measure::KernelNames& kernels,
+                                    const OpStates<Queue>& states) {
+  if (driver.initiator == Initiator::gpu)
+    return std::make_unique<measure::GpuRunner<OpWork<Queue>>>(driver.gpu, kernels, driver.window, states);
+  return cpu_op_runner<Queue>(driver, states);
+}
+
+}  // namespace doorbell::rma

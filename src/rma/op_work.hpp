@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Queues of one-sided operations as the runners take them (measure/runner.hpp).
+#pragma once
+
+#include <doorbell/rma/op_loop.hpp>
+
+#include "measure/clock.hpp"
+#include "measure/runner.hpp"
+
+namespace doorbell::rma {
+
+/// `Queue`: a queue pair, or what looks like one to OpLoop.
+template <class Queue>
+struct OpWork {
+  using Phase = OpPhase;
+  using Item = OpQueue;
+  using State = OpState<typename Queue::State>;
+  using Scratch = OpScratch;
+  template <bool Substeps>
+  using Loop = OpLoop<OneLane, HostClock, Substeps, Queue>;
+
+  static u64 scratch_bytes(u32 window) { return OpScratch::bytes(window, histogram::kBuckets); }
+  static OpScratch carve(void* memory, u32 window) {
+    return carve_op_scratch(memory, window, histogram::kBuckets);
+  }
+  static u32 kept_words(u32) { return 0; }  // a slot's state ends with its phase
+};
+
+}  // namespace doorbell::rma

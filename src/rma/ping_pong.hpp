@@ -1,0 +1,244 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The loop of a ping-pong, as a runner takes it: the end that sends first, the one that answers, or both
+// where both are in this process. An operation is a message and its answer; its latency is half of the time
+// between them.
+#pragma once
+
+#include <doorbell/lane_counters.hpp>
+
+#include <optional>
+
+#include "rma/op_work.hpp"
+#include "rma/ping_pong_end.hpp"
+
+namespace doorbell::rma {
+
+template <class Clock, class Queue>
+class PingPong {
+ public:
+  using State = OpState<typename Queue::State>;
+
+  /// As OpLoop's. Of an answering end alone somebody clears what arrives before the other process may begin.
+  PingPong(const OneLane&, const OpPhase& phase, const OpQueue& queue, const State& state,
+           const OpScratch& scratch, OpStats* stats)
+      : phase_(phase), count_(queue.count), state_(&state), bins_(scratch.bins), out_(stats) {
+    const bool starts = phase.role == Role::initiator;
+    const bool answers = !starts || queue.remote != nullptr;
+    const auto memory = [&](bool first) { return PingPongMemory::of(queue, first); };
+    if (starts && !phase.drain) {
+      incoming(phase, memory(true)).clear();
+      if (answers) incoming(phase, memory(false)).clear();
+    }
+    if (starts) first_.emplace(phase, memory(true), queue.count, state.own);
+    if (answers) second_.emplace(phase, memory(false), queue.count, starts ? state.peer : state.own);
+    begin_ns_ = Clock::wall_ns();
+    begin_ = clock_ = last_check_ = last_done_ = Clock::now();
+  }
+
+  /// One round: sends, looks, answers. False when the phase is over.
+  bool step(const OneLane&) {
+    ++mine_.polls;
+    bool any = phase_.drain ? drain() : false;
+    if (!phase_.drain) {
+      if (second_) any = answer();
+      if (first_) any = play() || any;
+    }
+    if (any) {
+      idle_ = 0;
+    } else {
+      ++mine_.empty_polls;
+      if (++idle_ % kIdlePolls == 0) look_around();
+      if (phase_.drain && idle_ >= kDrainPolls) return false;
+    }
+    if (clock_ - last_check_ >= phase_.check_ticks) housekeeping();
+    return phase_.drain || waiting_ || !over() || (!broken_ && !late() && outstanding());
+  }
+
+  /// Adds everything counted so far to the OpStats. Call once, after the last step().
+  void finish(const OneLane& lane) {
+    if (first_) first_->add_odd(*out_);
+    if (second_) second_->add_odd(*out_);
+    if (!phase_.drain && !broken_ && outstanding() && mine_.succeeded > 0) {
+      // Its data arrived, but who sent it never heard of that.
+      take_back_last();
+      ++out_->timed_out;
+    }
+    time_last();
+    out_->posted += first_ ? first_->sent() : 0;
+    out_->failed += failed_;
+    out_->timed_out += timed_out_;
+    out_->aborted += aborted_;
+    out_->begin_ns = begin_ns_;
+    out_->busy_ticks += last_done_ - begin_;
+    out_->end_ns = Clock::wall_ns() - to_ns(Clock::now() - last_done_);
+    out_->stop = stop_;
+    add_lanes(lane, mine_, *out_);
+  }
+
+  [[nodiscard]] State state() const {
+    State s = *state_;
+    if (first_) s.own = first_->state();
+    if (second_) (first_ ? s.peer : s.own) = second_->state();
+    return s;
+  }
+  /// Steps since something last happened.
+  [[nodiscard]] u32 idle() const { return idle_; }
+  [[nodiscard]] u64 completed() const { return mine_.succeeded; }
+
+ private:
+  using End = PingPongEnd<Queue>;
+  static constexpr u32 kIdlePolls = 64;   ///< empty steps between looks at the clock and at completions
+  static constexpr u32 kDrainPolls = 64;  ///< empty steps after which nothing more is expected
+
+  [[nodiscard]] u64 to_ns(u64 ticks) const { return (ticks * phase_.ns_per_tick_q24) >> 24; }
+  [[nodiscard]] bool over() const { return draining_ || (first_ && first_->sent() == count_ && !waiting_); }
+  [[nodiscard]] bool late() const { return clock_ - last_done_ >= phase_.timeout_ticks; }
+  /// What the phase waits for at its end. An answering end alone leaves it to its next phase.
+  [[nodiscard]] bool outstanding() const {
+    return first_ && (first_->outstanding() || (second_ && second_->outstanding()));
+  }
+
+  /// The end that sends first.
+  bool play() {
+    if (!waiting_) {
+      if (over() || !first_->room()) return false;
+      sent_at_ = clock_ = Clock::now();
+      mine_.register_writes += first_->send();
+      ++mine_.sq_doorbells;
+      waiting_ = true;
+      return true;
+    }
+    if (!first_->look()) return false;
+    const u64 at = clock_ = last_done_ = Clock::now();
+    const u64 ticks = at - sent_at_;
+    time_last();
+    last_ticks_ = ticks;
+    untimed_ = phase_.timed;
+    if (ticks > phase_.late_ticks) ++mine_.late;
+    ++mine_.succeeded;
+    waiting_ = false;
+    first_->take(mine_, *out_);
+    collect(*first_);
+    return true;
+  }
+
+  /// Adds the last message's time to the figures: no failure of it can be told any more.
+  void time_last() {
+    if (untimed_) count_latency<OneLane>(mine_, bins_, to_ns(last_ticks_) / 2);
+    untimed_ = false;
+  }
+  /// The last message had its answer, and failed nevertheless.
+  void take_back_last() {
+    --mine_.succeeded;
+    untimed_ = false;
+  }
+
+  /// The other end: answers first and looks at the data then.
+  bool answer() {
+    if (broken_ || !second_->room() || !second_->look()) return false;
+    mine_.register_writes += second_->send();
+    second_->take(mine_, *out_);
+    if (!first_) {
+      ++mine_.succeeded;
+      last_done_ = clock_;
+    }
+    collect(*second_);
+    return true;
+  }
+
+  [[gnu::cold]] bool drain() {
+    const bool any = first_ && first_->drain();
+    return (second_ && second_->drain()) || any;
+  }
+
+  void collect(End& end) {
+    if (end.outstanding() && end.collect()) note_failures();
+  }
+
+  /// Also for failures of what asked for no completion: their messages never arrive.
+  [[gnu::cold]] void look_around() {
+    clock_ = Clock::now();
+    if (phase_.drain) return;
+    if (first_) (void)first_->collect();
+    if (second_) (void)second_->collect();
+    note_failures();
+  }
+
+  [[gnu::cold]] void note_failures() {
+    if (broken_) return;
+    Status bad = first_ ? first_->status() : Status::ok;
+    if (bad == Status::ok && second_) bad = second_->status();
+    if (bad == Status::ok) return;
+    broken_ = true;
+    stop_posting(StopReason::broken);
+    count_status(*out_, static_cast<u16>(bad), 1);
+    // The message that was under way will have no answer; or its answer came, and the failure is told only
+    // now.
+    ++failed_;
+    if (first_ && !waiting_ && mine_.succeeded > 0) take_back_last();
+    waiting_ = false;
+  }
+
+  void stop_posting(StopReason why) {
+    draining_ = true;
+    if (stop_ == StopReason::done || why > stop_) stop_ = why;
+  }
+
+  /// The slow duties, as OpLoop's.
+  [[gnu::cold]] void housekeeping() {
+    last_check_ = clock_;
+    if (phase_.stop != nullptr && load_relaxed(phase_.stop) != 0 && !draining_)
+      stop_posting(StopReason::requested);
+    if (phase_.duration_ticks != 0 && clock_ - begin_ >= phase_.duration_ticks && !draining_)
+      stop_posting(StopReason::duration);
+    if (phase_.alive != nullptr && load_relaxed(phase_.alive) == 0) {
+      stop_posting(StopReason::removed);
+      aborted_ += waiting_ ? 1 : 0;
+      waiting_ = false;
+      broken_ = true;  // nothing more comes
+    } else if (waiting_ && clock_ - sent_at_ >= phase_.timeout_ticks) {
+      stop_posting(StopReason::timeout);
+      ++timed_out_;
+      waiting_ = false;
+      broken_ = true;
+    } else if (first_ && !waiting_ && late()) {
+      stop_posting(StopReason::timeout);  // completions are missing: there is no room for the next message
+    }
+  }
+
+  OpPhase phase_;
+  u64 count_;
+  const State* state_;
+  u64* bins_;
+  OpStats* out_;
+  std::optional<End> first_;
+  std::optional<End> second_;
+  OpCounters mine_;
+  u64 begin_ns_ = 0;
+  u64 begin_ = 0;
+  u64 clock_ = 0;  // the last reading
+  u64 last_check_ = 0;
+  u64 last_done_ = 0;
+  u64 sent_at_ = 0;
+  u64 last_ticks_ = 0;    // of the last message and its answer,
+  bool untimed_ = false;  // which are not in the figures yet
+  u32 idle_ = 0;
+  u64 failed_ = 0;
+  u64 timed_out_ = 0;
+  u64 aborted_ = 0;
+  bool waiting_ = false;  // for the answer to the last message
+  bool draining_ = false;
+  bool broken_ = false;
+  StopReason stop_ = StopReason::done;
+};
+
+/// A ping-pong over any kind of queue pair, for its runners.
+template <class Queue>
+struct PingPongWork : OpWork<Queue> {
+  template <bool Substeps>
+  using Loop = PingPong<HostClock, Queue>;
+};
+
+}  // namespace doorbell::rma

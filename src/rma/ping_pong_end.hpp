@@ -1,0 +1,287 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One end of a ping-pong: sends a message for each that arrives. A WRITE's arrival is seen in memory, as
+// ib_write_lat of perftest sees it: the last byte of message i is 1 + i % 255, and a NIC writes it last. A
+// SEND's arrival is its receive completion.
+// A message's request is written while the other's is under way, so that only the doorbell is missing when
+// that arrives.
+//
+// One message in so many asks for a completion, which says that those before have left too; one that fails
+// tells so itself. An end's buffer has four slots: 0 and 1 are sent from, messages arrive in 2 and 3, both in
+// turn. So an end can answer first and look at the data afterwards: that slot is not written again before its
+// next answer.
+#pragma once
+
+#include <doorbell/payload.hpp>
+#include <doorbell/rma/op_types.hpp>
+
+namespace doorbell::rma {
+
+inline constexpr u32 kPingPongSlots = 4;
+/// What its messages may be sent with.
+[[nodiscard]] constexpr bool is_ping_pong_op(Op op) {
+  return op == Op::write || op == Op::send;
+}
+
+/// Where an end's buffer lies, and the peer's.
+struct PingPongMemory {
+  u8* own = nullptr;
+  u64 own_iova = 0;
+  u32 lkey = 0;
+  u32 peer_rkey = 0;
+  u64 peer_iova = 0;
+  u64 stride = 0;
+  u32 number = 0;      ///< of the queue pair, for the pattern's addresses
+  bool first = false;  ///< it sends the first message
+
+  /// The end that sends the first message, or the other one, of `q`.
+  static PingPongMemory of(const OpQueue& q, bool first) {
+    if (first) return {q.local, q.local_iova, q.lkey, q.rkey, q.remote_iova, q.stride, q.number, true};
+    return {q.remote, q.remote_iova, q.receive_lkey, q.local_rkey, q.local_iova, q.stride, q.number, false};
+  }
+};
+
+/// The messages of one direction, as one of its ends sees them.
+struct PingPongMessages {
+  const OpPhase* phase;
+  const PingPongMemory* memory;
+  bool pings;    ///< those of the end that sends first
+  u32 turn = 0;  ///< of the slots where messages arrive: 1 when message 0 arrives in the second
+
+  static u32 from(u64 i) { return static_cast<u32>(i % 2); }
+  [[nodiscard]] u32 to(u64 i) const { return 2 + static_cast<u32>((i + turn) % 2); }
+  static u8 mark(u64 i) { return static_cast<u8>(1 + i % 255); }
+  [[nodiscard]] u8* source(u64 i) const { return memory->own + from(i) * memory->stride; }
+  [[nodiscard]] u8* arrival(u64 i) const { return memory->own + to(i) * memory->stride; }
+  [[nodiscard]] u8* marker(u64 i) const { return arrival(i) + phase->bytes - 1; }
+  [[nodiscard]] u32 patterned() const { return phase->bytes > 0 ? phase->bytes - 1 : 0; }
+  [[nodiscard]] u64 first_address() const {
+    return (u64{memory->number} << 40) + (u64{pings ? 0u : 1u} << 39);
+  }
+  [[nodiscard]] pattern::Identity name(u64 i) const {
+    return {phase->seed, first_address() + i % 2 * memory->stride, phase->generation + i};
+  }
+  void make(u64 i) const {
+    if (phase->bytes == 0) return;
+    if (phase->verify) fill(i);
+    source(i)[phase->bytes - 1] = mark(i);
+  }
+  void poison(u64 i) const {
+    if (phase->verify) spoil(i);
+  }
+
+  // Apart from the code of a message that is not verified, which is short and lies in a page or two.
+  [[gnu::noinline]] void fill(u64 i) const { payload::fill(OneLane{}, source(i), patterned(), name(i)); }
+  [[gnu::noinline]] void spoil(u64 i) const { payload::poison(OneLane{}, arrival(i), patterned(), name(i)); }
+  [[nodiscard, gnu::noinline]] pattern::Checked check(u64 i) const {
+    return payload::check(OneLane{}, arrival(i), patterned(), name(i),
+                          {.buffers = 2,
+                           .step = memory->stride,
+                           .first = first_address(),
+                           .origin = phase->generation,
+                           .last_sequence = phase->generation + i + 1});
+  }
+
+  /// Forgets what an earlier phase left where these arrive. Comes before their sender may begin. Receives of
+  /// SENDs have been there since before, so their slots are left alone.
+  void clear() const {
+    if (takes_receive(phase->op)) return;
+    for (u64 i = 0; i < 2; ++i) {
+      poison(i);
+      __atomic_store_n(marker(i), u8{0}, __ATOMIC_RELAXED);
+    }
+  }
+};
+
+/// What arrives at an end.
+inline PingPongMessages incoming(const OpPhase& phase, const PingPongMemory& memory, u32 turn = 0) {
+  return {&phase, &memory, !memory.first, turn};
+}
+
+/// `Queue`: a queue pair for one lane, or what looks like one. Thread rule: one thread.
+template <class Queue>
+class PingPongEnd {
+ public:
+  /// Posts the first receives. `count`: messages that it sends; ~0: nobody knows.
+  PingPongEnd(const OpPhase& phase, const PingPongMemory& memory, u64 count,
+              const typename Queue::State& state)
+      : phase_(phase),
+        count_(count),
+        memory_(memory),
+        queue_(state),
+        receives_before_(queue_.receives_completed()),
+        odd_before_(odd()),
+        signalled_(queue_.completed()) {
+    if (phase.drain) return;
+    if (takes_receive(phase.op)) post_receives();
+    await();
+    write_ahead();
+  }
+
+  [[nodiscard]] u64 sent() const { return sent_; }
+  /// For the next message's request.
+  [[nodiscard]] bool room() const { return written_ || queue_.room() > 0; }
+  /// A completion that was asked for has not come: its serial is ahead of the last one's.
+  [[nodiscard]] bool outstanding() const { return signalled_ - queue_.completed() - 1 < 0x7fffffff; }
+  /// Of the first completion that was none of success.
+  [[nodiscard]] Status status() const { return status_; }
+  [[nodiscard]] typename Queue::State state() const { return queue_.state(); }
+
+  /// Sends the next message. There must be room(). Returns the register writes.
+  u32 send() {
+    if (!written_) write_late();
+    if (asks_) signalled_ = queue_.posted();
+    written_ = false;
+    ++sent_;
+    return queue_.ring(kLane);
+  }
+
+  /// Looks a few times whether the next message is there.
+  [[nodiscard]] bool look() {
+    if (awaited_ != nullptr) {
+      // The message's other bytes are read after this one, which is another than before even when it is
+      // wrong.
+      for (u32 i = 0; i < kLooks; ++i)
+        if (marker_ = __atomic_load_n(awaited_, __ATOMIC_ACQUIRE); marker_ != before_) return true;
+      return false;
+    }
+    const auto polled = queue_.poll_receives(kLane, 1);
+    if (polled.count == 0) return false;
+    note(polled.mine);
+    wrong_length_ = polled.mine.bytes != phase_.bytes;
+    return polled.mine.status == Status::ok;
+  }
+
+  /// After look(): checks the message, and makes what is sent next.
+  void take(OpCounters& counters, OpStats& table) {
+    const PingPongMessages in = incoming();
+    if (phase_.verify && pattern::sampled(arrived_, phase_.seed, phase_.verify_below)) {
+      ++counters.checked;
+      const pattern::Checked worst = check(in);
+      if (worst.verdict != pattern::Verdict::ok)
+        count_verdict(counters, table, worst.verdict, worst.address, phase_.generation + arrived_);
+    }
+    markers_[arrived_ % 2] = marker_;
+    in.poison(arrived_ + 2);
+    ++arrived_;
+    await();
+    if (takes_receive(phase_.op)) post_receives();
+    write_ahead();
+  }
+
+  /// Takes completions of what was sent; true when there was one.
+  bool collect() {
+    const auto polled = queue_.poll(kLane, 1);
+    if (polled.count == 0) return false;
+    note(polled.mine);
+    return true;
+  }
+  /// Takes completions that nobody waits for.
+  [[gnu::cold]] bool drain() {
+    const bool any = collect();
+    return queue_.poll_receives(kLane, 1).count > 0 || any;
+  }
+
+  /// Completions that came twice, never or for nothing, since this end began.
+  void add_odd(OpCounters& into) const {
+    const Odd now = odd();
+    into.duplicated += now.duplicated - odd_before_.duplicated;
+    into.skipped += now.skipped - odd_before_.skipped;
+    into.protocol += now.protocol - odd_before_.protocol;
+  }
+
+ private:
+  static constexpr OneLane kLane{};
+  static constexpr u32 kLooks = 64;  // little time between them in which nobody looks
+
+  struct Odd {
+    u32 duplicated, skipped, protocol;
+  };
+
+  [[nodiscard]] PingPongMessages outgoing() const { return {&phase_, &memory_, memory_.first}; }
+  /// Receives lie in their slots since they were posted, which may have been in an earlier phase.
+  [[nodiscard]] PingPongMessages incoming() const {
+    return rma::incoming(phase_, memory_, takes_receive(phase_.op) ? receives_before_ % 2 : 0);
+  }
+  [[nodiscard]] Odd odd() const { return {queue_.duplicated(), queue_.skipped(), queue_.protocol()}; }
+  [[nodiscard]] pattern::Checked check(const PingPongMessages& in) const {
+    const pattern::Checked worst = in.check(arrived_);
+    if (worst.verdict != pattern::Verdict::ok || phase_.bytes == 0) return worst;
+    const bool right = *in.marker(arrived_) == PingPongMessages::mark(arrived_) && !wrong_length_;
+    return right ? worst : pattern::Checked{pattern::Verdict::corrupt, in.name(arrived_).address};
+  }
+  /// Where a WRITE's arrival will be seen.
+  void await() {
+    if (takes_receive(phase_.op)) return;
+    awaited_ = incoming().marker(arrived_);
+    before_ = markers_[arrived_ % 2];
+  }
+  /// While the other end's message is under way. A request that is never sent would spoil the next phase, so
+  /// there must be a next message.
+  void write_ahead() {
+    if (count_ != ~u64{0} && sent_ < count_ && room()) write();
+  }
+  /// Where nobody knows whether there is a next message, or there was no room for it.
+  [[gnu::noinline]] void write_late() { write(); }
+  void write() {
+    const PingPongMessages out = outgoing();
+    out.make(sent_);
+    const bool signalled = sent_ + 1 == count_ || ++unsignalled_ >= phase_.signal_every;
+    if (signalled) unsignalled_ = 0;
+    queue_.post(kLane, 1, [&](u32) {
+      WorkRequest r;
+      r.op = phase_.op;
+      r.signalled = signalled;
+      r.bytes = phase_.bytes;
+      r.lkey = memory_.lkey;
+      r.rkey = memory_.peer_rkey;
+      r.local = memory_.own_iova + out.from(sent_) * memory_.stride;
+      r.remote = memory_.peer_iova + out.to(sent_) * memory_.stride;
+      r.imm = static_cast<u32>(sent_);
+      if (phase_.inlined) {
+        r.inlined = true;
+        r.payload = out.source(sent_);
+      }
+      return r;
+    });
+    asks_ = signalled;
+    written_ = true;
+  }
+  void note(const Completion& c) {
+    if (!c.ignore && c.status != Status::ok && status_ == Status::ok) status_ = c.status;
+  }
+
+  /// A receive for each slot where messages arrive, as far as an earlier phase has left none.
+  void post_receives() {
+    const u32 posted = queue_.receives_posted();
+    const u32 ahead = posted - queue_.receives_completed();
+    if (ahead >= 2) return;
+    queue_.post_receives(kLane, 2 - ahead, [&](u32 i) {
+      const u64 slot = incoming().to(posted + i - receives_before_);
+      return ReceiveRequest{memory_.own_iova + slot * memory_.stride, memory_.lkey, phase_.bytes};
+    });
+    (void)queue_.ring_receives(kLane);
+  }
+
+  OpPhase phase_;  // its own copy, beside the rest that every message needs
+  u64 count_;
+  PingPongMemory memory_;
+  Queue queue_;
+  u32 receives_before_;
+  Odd odd_before_;
+  u32 signalled_;         // serial of the last request that asked for a completion
+  u32 unsignalled_ = 0;   // messages since
+  bool written_ = false;  // the next message's request, but not its doorbell
+  bool asks_ = false;     // it asks for a completion
+  u64 sent_ = 0;
+  u64 arrived_ = 0;
+  Status status_ = Status::ok;
+  bool wrong_length_ = false;
+  const u8* awaited_ = nullptr;  // the last byte of where the next WRITE arrives,
+  u8 before_ = 0;                // what it was before,
+  u8 marker_ = 0;                // what it was when last looked at,
+  u8 markers_[2] = {0, 0};       // and when messages arrived, in both slots
+};
+
+}  // namespace doorbell::rma
