@@ -12,13 +12,13 @@
 #include <optional>
 #include <span>
 
-#include "measure/clock.hpp"
 #include "measure/tally.hpp"
 #include "rdma/ceiling.hpp"
 #include "rdma/other_end.hpp"
 #include "rdma/plan.hpp"
 #include "rdma/single_operation.hpp"
 #include "system/available_memory.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::rdma {
 

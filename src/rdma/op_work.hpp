@@ -6,9 +6,9 @@
 
 #include <doorbell/rdma/op_loop.hpp>
 
-#include "measure/clock.hpp"
 #include "measure/gpu_runner.hpp"
 #include "rdma/op_runner.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::rdma {
 

@@ -11,8 +11,8 @@
 
 #include "cxi/rma_device.hpp"
 #include "emulated_warp.hpp"
-#include "measure/clock.hpp"
 #include "rdma/session.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::cxi {
 namespace {

@@ -10,10 +10,10 @@
 #include <string>
 #include <thread>
 
-#include "measure/clock.hpp"
 #include "rdma/bench.hpp"
 #include "rdma/ping_pong_end.hpp"
 #include "rdma_refused.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::rdma {
 namespace {
