@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Checks the sources: licence headers, ASCII, generated files under version control, formatting,
-# clang-tidy. Usage: scripts/lint.sh [--quick] [--tsv]
+# Checks the sources: licence headers, ASCII, generated files under version control, layers,
+# formatting, clang-tidy. Usage: scripts/lint.sh [--quick] [--tsv]
 #   --quick  without clang-tidy, which takes minutes
 #   --tsv    prints NAME, passed|failed|skipped, REASON a line instead of a sentence; findings go to stderr
 # Exit code: 0, or 2 with findings. A check whose tool is missing is skipped and named.
@@ -61,6 +61,9 @@ verdict "generated files" "$(git ls-files | grep -E '(^|/)(build[^/]*|results/de
 mapfile -t shown < <(matching '^(README\.md|(docs|plans|src|python|scripts|bench|examples)/)' | grep -v '^scripts/lint\.sh$')
 verdict "private addresses" "$(grep -nIP '(?<![\d.])(10\.\d+|192\.168|172\.(1[6-9]|2\d|3[01]))\.\d+\.\d+(?![\d.])|(?<![\w:])(f[cd][0-9a-f]{2}|fe80):[0-9a-f:]' \
   "${shown[@]}" | cut -c1-120)"
+
+# Which part may include which: docs/architecture.md has the table.
+verdict "layers" "$(scripts/layers.py 2>&1)"
 
 if command -v clang-format >/dev/null; then
   verdict "formatting" "$(clang-format --dry-run -Werror "${cxx[@]}" 2>&1 |

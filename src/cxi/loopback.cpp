@@ -9,9 +9,9 @@
 #include <algorithm>
 
 #include "cxi/loopback_link.hpp"
-#include "measure/clock.hpp"
 #include "measure/cpu_time.hpp"
 #include "measure/tally.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::cxi {
 

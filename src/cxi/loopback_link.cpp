@@ -12,7 +12,7 @@
 #include "cxi/fresh_state.hpp"
 #include "cxi/names.hpp"
 #include "cxi/target.hpp"
-#include "measure/clock.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::cxi {
 

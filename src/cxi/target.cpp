@@ -10,7 +10,7 @@
 
 #include "cxi/fresh_state.hpp"
 #include "cxi/names.hpp"
-#include "measure/clock.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::cxi {
 

@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
-#include "measure/clock.hpp"
 #include "measure/runner.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::measure {
 

@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "measure/clock.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::measure {
 

@@ -17,9 +17,9 @@
 #include <span>
 #include <string>
 
-#include "measure/clock.hpp"
 #include "measure/gpu_job.hpp"
 #include "measure/runner.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::measure {
 

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <unistd.h>
 
-#include "measure/clock.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::measure {
 namespace {

@@ -14,13 +14,13 @@
 #include <optional>
 #include <thread>
 
-#include "measure/clock.hpp"
 #include "measure/tally.hpp"
 #include "nvme/beside.hpp"
 #include "nvme/null_device.hpp"
 #include "nvme/target.hpp"
 #include "nvme/written_mark.hpp"
 #include "system/available_memory.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::nvme {
 

@@ -11,9 +11,9 @@
 #include <thread>
 #include <utility>
 
-#include "measure/clock.hpp"
 #include "nvme/backends.hpp"
 #include "nvme/device.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::nvme {
 

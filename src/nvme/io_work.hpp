@@ -6,9 +6,9 @@
 
 #include <doorbell/nvme/io_loop.hpp>
 
-#include "measure/clock.hpp"
 #include "measure/gpu_runner.hpp"
 #include "measure/runner.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::nvme {
 

@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "measure/clock.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::nvme {
 

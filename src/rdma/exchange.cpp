@@ -15,9 +15,9 @@
 #include <cstring>
 #include <random>
 
-#include "measure/clock.hpp"
 #include "rdma/socket.hpp"
 #include "report/layout.hpp"
+#include "system/clock.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::rdma {

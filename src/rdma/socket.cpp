@@ -15,7 +15,7 @@
 #include <cerrno>
 #include <memory>
 
-#include "measure/clock.hpp"
+#include "system/clock.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::rdma {

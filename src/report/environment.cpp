@@ -25,6 +25,7 @@
 #include <string_view>
 
 #include "report/tool.hpp"
+#include "system/clock.hpp"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -378,7 +379,7 @@ double clock_read_ns() {
 Json clock_resolution_ns() {
   timespec resolution{};
   if (clock_getres(CLOCK_MONOTONIC, &resolution) != 0) return nullptr;
-  return static_cast<u64>(resolution.tv_sec) * 1'000'000'000 + static_cast<u64>(resolution.tv_nsec);
+  return ns_of(resolution);
 }
 
 Json gpus() {

@@ -20,6 +20,8 @@
 #include <thread>
 #include <utility>
 
+#include "system/descriptor.hpp"
+
 namespace doorbell::report {
 
 namespace {
@@ -31,27 +33,6 @@ constexpr std::chrono::milliseconds kPatience{10'000};  ///< with whoever reads 
 [[noreturn]] void fail(const std::string& path, const std::string& what, int error, std::string hint = {}) {
   throw Error("writing " + path, what + ": " + std::generic_category().message(error), std::move(hint));
 }
-
-// A file descriptor that is closed on every way out.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() { static_cast<void>(close()); }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-
-  [[nodiscard]] int get() const { return fd_; }
-  // 0 or an errno: a delayed write error of a network file system shows here.
-  int close() {
-    if (fd_ < 0) return 0;
-    const int result = ::close(fd_) == 0 ? 0 : errno;
-    fd_ = -1;
-    return result;
-  }
-
- private:
-  int fd_;
-};
 
 // 0 or an errno.
 int write_all(int fd, std::string_view bytes) {

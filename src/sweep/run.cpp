@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 #include <system_error>
 
-#include "measure/clock.hpp"
 #include "sweep/text_file.hpp"
 #include "system/child.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::sweep {
 

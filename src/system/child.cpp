@@ -17,7 +17,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "measure/clock.hpp"
+#include "system/clock.hpp"
 
 extern char** environ;
 

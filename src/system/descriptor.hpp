@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <utility>
 
 namespace doorbell {
@@ -26,9 +27,11 @@ class Descriptor {
 
   [[nodiscard]] int get() const { return fd_; }
   [[nodiscard]] int release() { return std::exchange(fd_, -1); }
-  void reset() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
+  void reset() { static_cast<void>(close()); }
+  /// 0 or an errno: where a delayed write error of a network file system shows.
+  [[nodiscard]] int close() {
+    const int fd = release();
+    return fd < 0 || ::close(fd) == 0 ? 0 : errno;
   }
 
  private:

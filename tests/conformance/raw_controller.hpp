@@ -17,8 +17,8 @@
 #include <thread>
 #include <vector>
 
-#include "measure/clock.hpp"
 #include "nvme/device.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::nvme::testing_raw {
 

@@ -21,8 +21,8 @@
 #include <optional>
 #include <thread>
 
-#include "measure/clock.hpp"
 #include "nvme/qemu/memory.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::nvme {
 namespace {

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 
 #include "emulated/children.hpp"
-#include "measure/clock.hpp"
 #include "nvme/qemu/device.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::nvme {
 namespace {

@@ -14,9 +14,9 @@
 #include "conformance/rig.hpp"
 #include "emulated/children.hpp"
 #include "file_contents.hpp"
-#include "measure/clock.hpp"
 #include "nvme/bench.hpp"
 #include "nvme/qemu/device.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::nvme {
 namespace {

@@ -14,8 +14,8 @@
 #include <set>
 
 #include "kernel/scratch.hpp"
-#include "measure/clock.hpp"
 #include "nvme/kernel/uring.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::nvme {
 namespace {

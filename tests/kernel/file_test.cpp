@@ -15,9 +15,9 @@
 
 #include "file_contents.hpp"
 #include "kernel/scratch.hpp"
-#include "measure/clock.hpp"
 #include "nvme/bench.hpp"
 #include "nvme/kernel/file.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::nvme {
 namespace {

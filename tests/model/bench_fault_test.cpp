@@ -10,9 +10,9 @@
 #include <string>
 #include <thread>
 
-#include "measure/clock.hpp"
 #include "model/bench_rig.hpp"
 #include "nvme/beside.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::nvme {
 namespace {

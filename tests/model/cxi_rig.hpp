@@ -17,7 +17,7 @@
 
 #include "cxi/backends.hpp"
 #include "cxi/names.hpp"
-#include "measure/clock.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::cxi {
 

@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "measure/clock.hpp"
 #include "model/scripted_device.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::nvme {
 namespace {

@@ -10,7 +10,6 @@
 #include <string>
 #include <thread>
 
-#include "measure/clock.hpp"
 #include "rdma/bench.hpp"
 #include "rdma/nic_port.hpp"
 #include "rdma_refused.hpp"

@@ -12,9 +12,9 @@
 #include <optional>
 #include <thread>
 
-#include "measure/clock.hpp"
 #include "rdma/model/open.hpp"
 #include "rdma/model/queue_pair.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::rdma {
 

@@ -13,8 +13,8 @@
 #include "cli/discover.hpp"
 #include "cli/doctor_checks.hpp"
 #include "cli/progress.hpp"
-#include "measure/clock.hpp"
 #include "measure/stop.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::cli {
 namespace {

@@ -10,10 +10,10 @@
 #include <fstream>
 #include <string>
 
-#include "measure/clock.hpp"
 #include "measure/cpu_time.hpp"
 #include "measure/stop.hpp"
 #include "system/available_memory.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell {
 namespace {

@@ -16,8 +16,8 @@
 #include <thread>
 
 #include "errors.hpp"
-#include "measure/clock.hpp"
 #include "rdma/exchange.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::rdma {
 namespace {

@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "emulated_warp.hpp"
-#include "measure/clock.hpp"
 #include "nvme/backends.hpp"
 #include "nvme/model/controller.hpp"
 #include "nvme/queue_buffers.hpp"
 #include "ring_controller.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::nvme {
 namespace {

@@ -9,10 +9,10 @@
 
 #include "cxi/model/config.hpp"
 #include "cxi/model/objects.hpp"
-#include "measure/clock.hpp"
 #include "model/between_rounds.hpp"
 #include "model/copier.hpp"
 #include "model/link.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::cxi {
 

@@ -3,7 +3,7 @@
 
 #include "cxi/model/event_producer.hpp"
 
-#include "measure/clock.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::cxi {
 

@@ -8,7 +8,7 @@
 #include <doorbell/cxi/memory.hpp>
 #include <doorbell/cxi/types.hpp>
 
-#include "measure/clock.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::cxi {
 

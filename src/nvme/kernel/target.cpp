@@ -10,10 +10,10 @@
 #include <cerrno>
 #include <cstring>
 
-#include "measure/clock.hpp"
 #include "measure/cpu_runner.hpp"
 #include "nvme/kernel/file.hpp"
 #include "nvme/kernel/uring.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::nvme {
 

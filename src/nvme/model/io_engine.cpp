@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-#include "measure/clock.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::nvme {
 

@@ -14,8 +14,8 @@
 #include <chrono>
 #include <cstring>
 
-#include "measure/clock.hpp"
 #include "nvme/foreign_data.hpp"
+#include "system/clock.hpp"
 #include "system/open_file.hpp"
 
 namespace doorbell::nvme {

@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "measure/clock.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::nvme {
 

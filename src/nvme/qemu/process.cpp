@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
-#include "measure/clock.hpp"
 #include "report/layout.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::nvme {
 

@@ -5,8 +5,8 @@
 // connected queue pairs share an engine, so there is no lock.
 #pragma once
 
-#include "measure/clock.hpp"
 #include "rdma/model/engine_base.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::rdma {
 

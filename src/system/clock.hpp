@@ -11,18 +11,25 @@
 
 namespace doorbell {
 
-/// CLOCK_MONOTONIC in ns.
-[[nodiscard]] inline u64 wall_ns() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+[[nodiscard]] inline u64 ns_of(const timespec& t) {
   return static_cast<u64>(t.tv_sec) * 1'000'000'000u + static_cast<u64>(t.tv_nsec);
+}
+
+/// The time of `clock` in ns; 0 where it cannot be read.
+[[nodiscard]] inline u64 clock_ns(clockid_t clock) {
+  timespec t{};
+  clock_gettime(clock, &t);
+  return ns_of(t);
+}
+
+/// CLOCK_MONOTONIC in ns. May be called in a signal handler.
+[[nodiscard]] inline u64 wall_ns() {
+  return clock_ns(CLOCK_MONOTONIC);
 }
 
 /// CPU time of the calling thread in ns.
 [[nodiscard]] inline u64 thread_cpu_ns() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<u64>(t.tv_sec) * 1'000'000'000u + static_cast<u64>(t.tv_nsec);
+  return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /// CPU time of another thread of this process, which has not been joined.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "measure/clock.hpp"
+#include "system/clock.hpp"
 
 #include <pthread.h>
 
@@ -62,9 +62,7 @@ u64 calibrate() {
 
 u64 thread_cpu_ns(std::thread& thread) {
   clockid_t clock{};
-  timespec t{};
-  if (pthread_getcpuclockid(thread.native_handle(), &clock) != 0 || clock_gettime(clock, &t) != 0) return 0;
-  return static_cast<u64>(t.tv_sec) * 1'000'000'000u + static_cast<u64>(t.tv_nsec);
+  return pthread_getcpuclockid(thread.native_handle(), &clock) == 0 ? clock_ns(clock) : 0;
 }
 
 const bool HostClock::tsc_ = invariant_tsc() || kernel_keeps_time_with_tsc();
