@@ -11,7 +11,7 @@
 #include <ctime>
 #include <span>
 
-#include "measure/clock.hpp"
+#include "system/clock.hpp"
 #include "measure/tally.hpp"
 #include "rma/ceiling.hpp"
 #include "rma/cell_setup.hpp"

@@ -6,7 +6,7 @@
 
 #include <doorbell/rma/op_loop.hpp>
 
-#include "measure/clock.hpp"
+#include "system/clock.hpp"
 #include "measure/runner.hpp"
 
 namespace doorbell::rma {

@@ -11,7 +11,7 @@
 
 #include "cxi/port.hpp"
 #include "emulated_warp.hpp"
-#include "measure/clock.hpp"
+#include "system/clock.hpp"
 #include "rma/session.hpp"
 
 namespace doorbell::cxi {
