@@ -123,12 +123,7 @@ class RmaDevice final : public rdma::Device {
         device_(open_device(
             {.spec = request.spec,
              .gpus = gpu_ != nullptr ? std::vector{gpu_} : std::vector<std::shared_ptr<gpu::Gpu>>{},
-             .gpu_memory = request.gpu_memory,
-             .queues = request.queue_pairs,
-             .initiator_threads = request.initiator_threads,
-             .faults = request.faults,
-             .seed = request.seed,
-             .late_ns = request.late_ns})),
+             .use = request.use})),
         endpoint_(device_->open(kDefaultService)),
         target_(*endpoint_) {}
 

@@ -58,8 +58,8 @@ class Counting final : public Device {
 
 std::unique_ptr<Device> open_one(Provider p, u32 queue_pairs) {
   if (p == Provider::cxi)
-    return cxi::open_rma_device({.spec = "cxi-model0", .provider = p, .queue_pairs = queue_pairs});
-  return open_device({.spec = "model", .provider = p, .queue_pairs = queue_pairs});
+    return cxi::open_rma_device({.spec = "cxi-model0", .provider = p, .use = {.queues = queue_pairs}});
+  return open_device({.spec = "model", .provider = p, .use = {.queues = queue_pairs}});
 }
 
 class MemoryNeeded : public testing::TestWithParam<Provider> {};

@@ -31,7 +31,7 @@ constexpr Provider provider_of() {
 }
 
 std::unique_ptr<Device> open_one(Provider provider) {
-  return open_device({.spec = "model", .provider = provider, .queue_pairs = 2});
+  return open_device({.spec = "model", .provider = provider, .use = {.queues = 2}});
 }
 
 template <class Format>
