@@ -371,7 +371,7 @@ Command cxi_gpu_loopback_bw_command() {
        .text = "From one GPU's memory to another's for ten seconds."},
       {.command = "cxi_gpu_loopback_bw -d cxi1 -t 2 -D 10 -s 1048576 --json out.json",
        .text = "From a GPU's memory to system memory, with the whole result in a file."},
-      {.command = "cxi_gpu_loopback_bw -d cxi-model0:rate=25Gi,overhead=64 -s 4096",
+      {.command = "cxi_gpu_loopback_bw -d cxi-model0:bandwidth=25Gi,overhead=64 -s 4096",
        .text = "A model with a link of that rate."},
       {.command = "cxi_gpu_loopback_bw -d cxi-model0 -i 50 -n 100 -s 64 --fault drop=0.002 --timeout 1",
        .text = "Lose acknowledgements: the error says the counter's value and its threshold.",

@@ -9,22 +9,17 @@
 #include <vector>
 
 #include "cxi/device.hpp"
-#include "model/fault.hpp"
+#include "model/use.hpp"
 #include "system/backend.hpp"
 
 namespace doorbell::cxi {
 
-/// What a device is opened for. Only `spec` is needed; the rest lets a model fit itself to the run.
+/// What a device is opened for. Only `spec` is needed.
 struct DeviceRequest {
   std::string spec = {};  ///< "cxi0", or "cxi-model0[:KEY=VALUE,...]"; "model" is "cxi-model0"
   /// The GPUs whose memory the device must reach; the first one also reaches its queues.
   std::vector<std::shared_ptr<gpu::Gpu>> gpus = {};
-  bool gpu_memory = true;     ///< the device must reach memory of those GPUs
-  u32 queues = 1;             ///< transmit queues that will be used
-  u32 initiator_threads = 1;  ///< CPU threads that will drive them; 0 when a GPU does
-  model::FaultRates faults = {};
-  u64 seed = 1;
-  u64 late_ns = 1'000'000'000;  ///< an acknowledgement later than this counts as late
+  model::Use use = {};
 };
 
 using Backend = doorbell::Backend<Device, DeviceRequest>;

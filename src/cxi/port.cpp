@@ -128,12 +128,7 @@ CassiniPort::CassiniPort(const rma::PortRequest& request, bool restricted)
       device_(
           open_device({.spec = request.spec,
                        .gpus = gpu_ != nullptr ? std::vector{gpu_} : std::vector<std::shared_ptr<gpu::Gpu>>{},
-                       .gpu_memory = request.gpu_memory,
-                       .queues = request.queues,
-                       .initiator_threads = request.initiator_threads,
-                       .faults = request.faults,
-                       .seed = request.seed,
-                       .late_ns = request.late_ns})),
+                       .use = request.use})),
       endpoint_(device_->open(kDefaultService)),
       target_(std::make_unique<TargetSide>(*endpoint_)) {}
 

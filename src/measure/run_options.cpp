@@ -27,4 +27,13 @@ u32 RunOptions::initiator_threads(u32 asked, u32 queues) const {
   return std::clamp(asked != 0 ? asked : std::max(cores / 2, 1u), 1u, queues);
 }
 
+model::Use RunOptions::use(u32 queues, u32 threads, bool gpu_memory) const {
+  return {.gpu_memory = gpu_memory,
+          .queues = queues,
+          .initiator_threads = threads,
+          .faults = faults,
+          .seed = seed,
+          .late_ns = static_cast<u64>(late_after_s * 1e9)};
+}
+
 }  // namespace doorbell::measure

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "measure/stop.hpp"
-#include "model/fault.hpp"
+#include "model/use.hpp"
 
 namespace doorbell::measure {
 
@@ -34,6 +34,8 @@ struct RunOptions {
   [[nodiscard]] std::string verify_mode(bool verified) const;
   /// CPU threads that drive `queues`: `asked` of them, else half the cores; 0 when a GPU does.
   [[nodiscard]] u32 initiator_threads(u32 asked, u32 queues) const;
+  /// What the device is opened for.
+  [[nodiscard]] model::Use use(u32 queues, u32 threads, bool gpu_memory) const;
 };
 
 /// What a bench tells while it runs.

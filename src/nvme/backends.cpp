@@ -8,7 +8,6 @@
 
 #include <algorithm>
 
-#include "model/device_thread.hpp"
 #include "nvme/model/controller.hpp"
 #include "nvme/model/spec.hpp"
 #include "nvme/qemu/device.hpp"
@@ -36,11 +35,7 @@ std::unique_ptr<Device> open_qemu(const DeviceRequest& request) {
 std::unique_ptr<Device> open_model(const DeviceRequest& request) {
   ModelConfig c = parse_model_spec(request.spec);
   c.max_queues = std::max(c.max_queues, 1u);
-  if (c.threads == 0) c.threads = model::device_threads(request.queues, request.initiator_threads);
-  c.gpu_memory = request.gpu_memory;
-  c.faults = request.faults;
-  c.seed = request.seed;
-  if (c.delay_ns == 0) c.delay_ns = request.late_ns + request.late_ns / 2;
+  c.fit(request.use);
   using model::Fault;
   for (const Fault f : {Fault::corrupt, Fault::misplace, Fault::stale})
     if (c.media == ModelConfig::Media::null && c.faults.of(f) > 0)

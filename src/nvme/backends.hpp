@@ -14,17 +14,12 @@
 
 namespace doorbell::nvme {
 
-/// What a device is opened for. Only `spec` is needed; the rest lets a model fit itself to the run.
+/// What a device is opened for. Only `spec` is needed.
 struct DeviceRequest {
   std::string spec = {};
   std::shared_ptr<gpu::Gpu> gpu = {};
-  bool gpu_memory = true;     ///< the device must reach memory of that GPU
-  u32 queues = 1;             ///< I/O queue pairs that will be used
-  u32 initiator_threads = 1;  ///< CPU threads that will drive them; 0 when a GPU does
-  model::FaultRates faults = {};
-  u64 seed = 1;
-  u64 late_ns = 1'000'000'000;  ///< a completion later than this counts as late
-  double timeout_s = 10;        ///< how long an answer is waited for
+  model::Use use = {};
+  double timeout_s = 10;  ///< how long an answer is waited for
 };
 
 using Backend = doorbell::Backend<Device, DeviceRequest>;

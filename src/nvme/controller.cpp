@@ -113,7 +113,7 @@ void IoQueuePair::delete_cq() {
 
 std::unique_ptr<Controller> Controller::open(const std::string& spec, const OpenOptions& options) {
   return std::make_unique<Controller>(
-      open_device({.spec = spec, .gpu = options.gpu, .gpu_memory = options.gpu_memory}), options);
+      open_device({.spec = spec, .gpu = options.gpu, .use = {.gpu_memory = options.gpu_memory}}), options);
 }
 
 Controller::Controller(std::unique_ptr<Device> device, const OpenOptions& options)

@@ -21,7 +21,8 @@ Options parse_spec(const std::string& title, const OptionTable& keys, std::strin
     const std::string_view item = rest.substr(0, comma);
     const auto equals = item.find('=');
     const std::string_view key = item.substr(0, equals);
-    if (keys.find(key) == nullptr) {
+    const Option* const option = keys.find(key);
+    if (option == nullptr) {
       std::vector<std::string> names;
       for (const Option& o : keys.all()) names.push_back(o.name);
       const std::string near = nearest(key, names);
@@ -31,7 +32,7 @@ Options parse_spec(const std::string& title, const OptionTable& keys, std::strin
     }
     if (equals == std::string_view::npos)
       throw Error(fmt::format("{}: {}", title, key), "it needs a value", fmt::format("write {}=VALUE", key));
-    if (values.given(key)) throw Error(fmt::format("{}: {}", title, key), "it is given twice");
+    if (values.given(option->name)) throw Error(fmt::format("{}: {}", title, key), "it is given twice");
     try {
       values.set(key, item.substr(equals + 1));
     } catch (const std::invalid_argument& e) {

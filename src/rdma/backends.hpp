@@ -8,24 +8,18 @@
 #include <string>
 #include <vector>
 
-#include "model/fault.hpp"
+#include "model/use.hpp"
 #include "rdma/nic.hpp"
 #include "system/backend.hpp"
 
 namespace doorbell::rdma {
 
-/// What a device is opened for. `spec` and `provider` are needed; the rest lets a model fit itself to the
-/// run.
+/// What a device is opened for. Only `spec` and `provider` are needed.
 struct DeviceRequest {
   std::string spec = {};
   Provider provider = Provider::mlx5;
   std::shared_ptr<gpu::Gpu> gpu = {};
-  bool gpu_memory = true;     ///< the device must reach memory of that GPU
-  u32 queue_pairs = 1;        ///< that will be used
-  u32 initiator_threads = 1;  ///< CPU threads that will drive them; 0 when a GPU does
-  model::FaultRates faults = {};
-  u64 seed = 1;
-  u64 late_ns = 1'000'000'000;  ///< a completion later than this counts as late
+  model::Use use = {};
 };
 
 using Backend = doorbell::Backend<Nic, DeviceRequest>;

@@ -30,12 +30,7 @@ BenchResult run_bench(const BenchOptions& options, const measure::RunWatch& watc
       auto port = std::make_unique<NicPort>(open_nic({.spec = r.spec,
                                                       .provider = options.provider,
                                                       .gpu = r.gpu,
-                                                      .gpu_memory = r.gpu_memory,
-                                                      .queue_pairs = r.queues,
-                                                      .initiator_threads = r.initiator_threads,
-                                                      .faults = r.faults,
-                                                      .seed = r.seed,
-                                                      .late_ns = r.late_ns}),
+                                                      .use = r.use}),
                                             options.connection);
       open_port = port.get();
       return port;

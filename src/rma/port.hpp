@@ -17,7 +17,7 @@
 
 #include "measure/runner.hpp"
 #include "measure/tally.hpp"
-#include "model/fault.hpp"
+#include "model/use.hpp"
 
 namespace doorbell::gpu {
 class Gpu;
@@ -121,16 +121,11 @@ class Port {
   [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }
 };
 
-/// What a device is opened for. `spec` is needed; the rest lets a model fit itself to the run.
+/// What a device is opened for.
 struct PortRequest {
   std::string spec = {};
   std::shared_ptr<gpu::Gpu> gpu = {};
-  bool gpu_memory = true;     ///< the device must reach memory of that GPU
-  u32 queues = 1;             ///< that will be used
-  u32 initiator_threads = 1;  ///< CPU threads that will drive them; 0 when a GPU does
-  model::FaultRates faults = {};
-  u64 seed = 1;
-  u64 late_ns = 1'000'000'000;  ///< a completion later than this counts as late
+  model::Use use = {};
 };
 
 using OpenPort = std::function<std::unique_ptr<Port>(const PortRequest&)>;

@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const u8* data, std::size_t size) {
   }
   try {
     const cxi::ModelConfig c = cxi::parse_model_spec("cxi-model0:" + text);
-    require(c.pid_bits >= 6 && c.pid_bits <= 9 && c.max_entries >= 1 && c.max_entries <= 65536);
+    require(c.pid_bits >= 6 && c.pid_bits <= 9 && c.max_list_entries >= 1 && c.max_list_entries <= 65536);
     require(c.window <= 1u << 20 && c.overhead <= 4096);
     require(c.nack >= cxi::ReturnCode::undeliverable && static_cast<u32>(c.nack) <= 63);
     require(c.latency_ns <= 60'000'000'000 && c.delay_ns <= 3'600'000'000'000);

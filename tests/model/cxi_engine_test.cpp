@@ -463,10 +463,10 @@ TEST(CxiTime, LatencyRateWindowAndDoorbell) {
   EXPECT_GE(s, 0.005);
   EXPECT_LT(s, 0.4) << "they overlap";
 
-  Rig rate({.spec = "cxi-model0:rate=100M"});
+  Rig rate({.spec = "cxi-model0:bandwidth=100M"});
   EXPECT_GE(seconds_of(rate, 20, 100'000), 0.0199);
 
-  Rig overhead({.spec = "cxi-model0:rate=100M,overhead=4096"});
+  Rig overhead({.spec = "cxi-model0:bandwidth=100M,overhead=4096"});
   EXPECT_GE(seconds_of(overhead, 20, 2048 * 20), 0.0245);
 
   Rig window({.spec = "cxi-model0:latency=2ms,window=4"});

@@ -461,7 +461,7 @@ TEST(CxiFailures, AQueueWithoutEventsTellsByItsStatus) {
 // -----------------------------------------------------------------------------------------------------
 
 TEST(CxiLists, RoomEndsAndComesBack) {
-  Rig rig({.spec = "cxi-model0:entries=2"});
+  Rig rig({.spec = "cxi-model0:list-entries=2"});
   rig.append(kQuiet | append_flag::op_put);
   rig.target.submit(rig.entry(kQuiet | append_flag::op_put));
   const auto full = rig.rx_events.expect<TargetEvent>(EventType::link, ReturnCode::no_space);
@@ -471,7 +471,7 @@ TEST(CxiLists, RoomEndsAndComesBack) {
 }
 
 TEST(CxiLists, ABufferThatIsUsedOnceGivesItsRoomBack) {
-  Rig rig({.spec = "cxi-model0:entries=2", .enable = false});
+  Rig rig({.spec = "cxi-model0:list-entries=2", .enable = false});
   rig.set_state(PtlteState::enabled);
   for (const PortalsList list : {PortalsList::priority, PortalsList::overflow})
     for (u32 n = 0; n < 5; ++n) {
@@ -490,7 +490,7 @@ TEST(CxiLists, ABufferThatIsUsedOnceGivesItsRoomBack) {
 }
 
 TEST(CxiLists, APortalsEntryThatGoesGivesTheRoomOfItsBuffersBack) {
-  Rig rig({.spec = "cxi-model0:entries=2"});
+  Rig rig({.spec = "cxi-model0:list-entries=2"});
   for (u32 n = 0; n < 5; ++n) {
     const auto other = rig.endpoint->create_portals_entry(*rig.rx_events.object, 7);
     Append a = rig.entry(kQuiet | append_flag::op_put);
@@ -502,7 +502,7 @@ TEST(CxiLists, APortalsEntryThatGoesGivesTheRoomOfItsBuffersBack) {
 }
 
 TEST(CxiLists, LinkEventsCanBeLeftOutButNotTheirFailure) {
-  Rig rig({.spec = "cxi-model0:entries=1",
+  Rig rig({.spec = "cxi-model0:list-entries=1",
            .append_flags = kQuiet | append_flag::link_disable | append_flag::op_put});
   rig.rx_events.expect_none();
   rig.tx.submit(rig.put(64));
@@ -553,7 +553,7 @@ TEST(CxiSetUp, NamesAndServices) {
   for (const char* spec :
        {"cxi0", "cxi-model", "cxi-modelx", "cxi-model-1", "models", "", "cxi-model99999999999"})
     EXPECT_THROW((void)open_device({.spec = spec}), Error) << spec;
-  for (const char* spec : {"cxi-model0:x=1", "cxi-model0:rate=-1", "cxi-model0:pid-bits=10", "model:latency"})
+  for (const char* spec : {"cxi-model0:x=1", "cxi-model0:bandwidth=-1", "cxi-model0:pid-bits=10", "model:latency"})
     EXPECT_THROW((void)open_device({.spec = spec}), Error) << spec;
   for (const u32 service : {0u, 3u, ~0u}) {
     try {

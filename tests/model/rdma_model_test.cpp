@@ -243,7 +243,7 @@ TYPED_TEST(RdmaModel, ManyQueuePairsOnSeveralThreads) {
 }
 
 TYPED_TEST(RdmaModel, TheLinkTakesItsTime) {
-  Rig<TypeParam> rig("model:threads=1,rate=100M,latency=2ms");
+  Rig<TypeParam> rig("model:threads=1,bandwidth=100M,latency=2ms");
   auto p = rig.pair();
   Memory near(*rig.device, 1u << 20), far(*rig.device, 1u << 20);
   const u64 begin = wall_ns();

@@ -160,7 +160,8 @@ template <class F>
 struct Rig {
   explicit Rig(const std::string& spec = "model:threads=1", const model::FaultRates& faults = {},
                u64 seed = 1)
-      : device(open_model({.spec = spec, .provider = provider_of<F>(), .faults = faults, .seed = seed})) {}
+      : device(open_model(
+            {.spec = spec, .provider = provider_of<F>(), .use = {.faults = faults, .seed = seed}})) {}
 
   RawQp<F> loop(const ConnectionOptions& o = quick(), const QueuePairShape& shape = {}) {
     RawQp<F> q(*device, shape);

@@ -33,7 +33,7 @@ constexpr Provider provider_of() {
 }
 
 std::unique_ptr<Nic> open_one(Provider provider) {
-  return open_nic({.spec = "model", .provider = provider, .queue_pairs = 2});
+  return open_nic({.spec = "model", .provider = provider, .use = {.queues = 2}});
 }
 
 template <class Format>

@@ -1,22 +1,29 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What models are made of: fault decisions, the link, the model's keys, status names.
+// What models are made of: faults, what is told later, the link, keys, status names.
 
 #include <doorbell/error.hpp>
 #include <doorbell/nvme/status.hpp>
 #include <doorbell/nvme/wire.hpp>
+#include <doorbell/pattern.hpp>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
 #include <set>
 #include <thread>
 #include <vector>
 
-#include "model/fault.hpp"
+#include "cxi/model/spec.hpp"
+#include "model/due_heap.hpp"
+#include "model/fault_injector.hpp"
 #include "model/link.hpp"
 #include "nvme/backends.hpp"
 #include "nvme/model/spec.hpp"
+#include "rdma/model/spec.hpp"
 
 namespace doorbell::model {
 namespace {
@@ -41,14 +48,209 @@ TEST(Faults, TheSameSeedDecidesTheSame) {
   u64 different = 0;
   for (u64 queue = 1; queue <= 4; ++queue)
     for (u64 serial = 0; serial < 10'000; ++serial) {
-      const Fault f = a.draw(queue, serial, Direction::to_host);
-      ASSERT_EQ(f, b.draw(queue, serial, Direction::to_host));
-      ASSERT_EQ(f, a.draw(queue, serial, Direction::to_host)) << "a draw must not move a state";
-      different += f != c.draw(queue, serial, Direction::to_host) ? 1u : 0u;
-      ASSERT_LT(a.choose(queue, serial, 512), 512u);
-      ASSERT_EQ(a.choose(queue, serial, 512), b.choose(queue, serial, 512));
+      const Strike s = a.draw(queue, serial, Direction::to_host);
+      const Strike same = b.draw(queue, serial, Direction::to_host);
+      ASSERT_EQ(s.fault, same.fault);
+      ASSERT_EQ(s.fault, a.draw(queue, serial, Direction::to_host).fault) << "a draw must not move a state";
+      different += s.fault != c.draw(queue, serial, Direction::to_host).fault ? 1u : 0u;
+      ASSERT_LT(s.position(512), 512u);
+      ASSERT_EQ(s.position(512), same.position(512));
     }
   EXPECT_GT(different, 1000u);
+}
+
+TEST(Faults, ASeedStrikesTheSameInEveryVersion) {
+  FaultRates r;
+  r.probability.fill(0.05);
+  const FaultInjector injector(r, 42);
+  u64 hash = 0;
+  for (u64 queue = 0; queue < 4; ++queue)
+    for (u64 serial = 0; serial < 2000; ++serial)
+      for (const Direction d : {Direction::to_host, Direction::to_device, Direction::none, Direction::both}) {
+        const Strike s = injector.draw(queue, serial, d);
+        const bool data = s.fault == Fault::corrupt || s.fault == Fault::misplace || s.fault == Fault::stale;
+        hash = pattern::mix64(hash ^ (u64{static_cast<u32>(s.fault)} << 32) ^ (data ? s.position(4096) : 0));
+      }
+  EXPECT_EQ(hash, 0x4bb4410f3915bdbb);
+}
+
+/// Whatever the rates are: a command meets one fault at most, and what its completion meets is counted.
+TEST(Faults, OneFaultACommandAndItsCountWhateverTheRates) {
+  constexpr u64 kNow = 1'000'000, kDelay = 77'000, kCommands = 3000;
+  std::mt19937_64 random(7);
+  for (u32 round = 0; round < 50; ++round) {
+    FaultRates r;
+    for (double& p : r.probability) p = random() % 3 == 0 ? static_cast<double>(random() % 1001) / 1000 : 0;
+    FaultInjector injector(r, random(), kDelay);
+    std::array<u64, kFaultKinds + 1> drawn{};
+    u64 told = 0;
+    for (u64 serial = 0; serial < kCommands; ++serial) {
+      const auto direction = static_cast<Direction>(random() % 4);
+      const Strike s = injector.draw(random() % 8, serial, direction);
+      ++drawn[static_cast<u32>(s.fault)];
+      if (s.fault != Fault::none) {
+        ASSERT_GT(r.of(s.fault), 0);
+      }
+      const u64 due = random() % 2 == 0 ? 0 : random() % (2 * kNow);
+      bool looked = false;
+      const auto now = [&] { return looked = true, kNow; };
+      const FaultInjector::Telling t = injector.tell(s, due, now);
+      told += t.times;
+      const u64 held = s.fault == Fault::delay     ? kDelay
+                       : s.fault == Fault::reorder ? FaultInjector::kReorderHoldNs
+                                                   : 0;
+      ASSERT_EQ(t.due_ns, held != 0 ? std::max(due, kNow) + held : due);
+      ASSERT_EQ(looked, held != 0) << "the clock is read only where it decides";
+    }
+    const auto of = [&](Fault f) { return drawn[static_cast<u32>(f)]; };
+    EXPECT_EQ(told, kCommands - of(Fault::drop) + of(Fault::duplicate));
+    const nlohmann::ordered_json j = injector.json();
+    EXPECT_EQ(j.size(), kFaultKinds);
+    u32 k = 0;
+    for (const auto& [key, count] : j.items()) {
+      const auto f = static_cast<Fault>(k++);
+      EXPECT_EQ(key, name(f)) << "in order";
+      const bool by_tell =
+          f == Fault::drop || f == Fault::delay || f == Fault::duplicate || f == Fault::reorder;
+      EXPECT_EQ(count.get<u64>(), by_tell ? of(f) : 0) << key;
+      EXPECT_EQ(count.get<u64>(), injector.counted(f));
+    }
+  }
+}
+
+TEST(Faults, ADeviceGoesAwayOnce) {
+  for (u32 round = 0; round < 20; ++round) {
+    FaultInjector injector(rates(Fault::removal, 1), 1);
+    Presence device;
+    u32 word = 7;
+    device.show(&word);
+    EXPECT_EQ(word, 1u);
+    EXPECT_FALSE(device.gone());
+    std::vector<std::thread> threads;
+    for (u32 t = 0; t < 4; ++t) threads.emplace_back([&] { injector.remove(device); });
+    for (std::thread& t : threads) t.join();
+    EXPECT_TRUE(device.gone());
+    EXPECT_EQ(word, 0u);
+    EXPECT_EQ(injector.counted(Fault::removal), 1u);
+    EXPECT_FALSE(device.leave());
+  }
+  FaultInjector injector(rates(Fault::removal, 1), 1);
+  Presence device;  // without a word
+  EXPECT_TRUE(device.leave());
+  injector.remove(device);
+  EXPECT_EQ(injector.counted(Fault::removal), 0u) << "it had gone for another reason";
+}
+
+TEST(Strikes, ACorruptedByteIsOneOfTheMessage) {
+  for (const u64 bytes : {1u, 2u, 7u, 512u}) {
+    std::set<u64> places;
+    for (u64 choice = 0; choice < 2000; ++choice) {
+      std::vector<u8> data(bytes + 8, 3);
+      const Strike s{Fault::corrupt, pattern::mix64(choice)};
+      s.corrupt(data.data(), bytes);
+      u64 changed = 0;
+      for (u64 i = 0; i < data.size(); ++i) {
+        if (data[i] == 3) continue;
+        ++changed;
+        places.insert(i);
+      }
+      ASSERT_EQ(changed, 1u);
+    }
+    EXPECT_LT(*places.rbegin(), bytes);
+    EXPECT_GE(places.size(), bytes * 9 / 10) << "every byte can be meant";
+  }
+}
+
+TEST(Strikes, AnotherPlaceLiesWithinTheMemoryAndTouchesNothingOfTheRightOne) {
+  std::mt19937_64 random(3);
+  u32 none = 0;
+  for (u32 i = 0; i < 100'000; ++i) {
+    const u64 size = 1 + random() % 300, offset = random() % size, bytes = 1 + random() % (size - offset);
+    const auto other = Strike::elsewhere(offset, bytes, size);
+    if (!other) {
+      const u64 step = std::max<u64>(bytes, 8);
+      ASSERT_TRUE(offset < step && offset + step + bytes > size) << "there was room";
+      ++none;
+      continue;
+    }
+    ASSERT_LE(*other + bytes, size);
+    ASSERT_TRUE(*other + bytes <= offset || *other >= offset + bytes);
+    ASSERT_EQ((*other > offset ? *other - offset : offset - *other) % std::max<u64>(bytes, 8), 0u);
+  }
+  EXPECT_GT(none, 0u);
+}
+
+TEST(DueHeaps, TheSoonestFirstAndOfEqualTimesTheOldest) {
+  std::mt19937_64 random(11);
+  for (u32 round = 0; round < 200; ++round) {
+    DueHeap<u32> heap;
+    std::multimap<u64, u32> expected;  // keeps the order of equal keys
+    for (u32 i = 0; i < 100; ++i) {
+      const u64 due = random() % 20;
+      heap.push(due, i);
+      expected.insert({due, i});
+    }
+    const u32 divisor = 2 + static_cast<u32>(random() % 5);
+    heap.erase_if([&](u32 i) { return i % divisor == 0; });
+    std::erase_if(expected, [&](const auto& e) { return e.second % divisor == 0; });
+    EXPECT_EQ(heap.size(), expected.size());
+    for (const auto& [due, i] : expected) {
+      EXPECT_FALSE(due > 0 && heap.due(due - 1));
+      ASSERT_TRUE(heap.due(due));
+      ASSERT_EQ(heap.pop(), i);
+    }
+    EXPECT_TRUE(heap.empty());
+    EXPECT_FALSE(heap.due(~u64{0}));
+  }
+}
+
+TEST(Keys, MeanTheSameToEveryModel) {
+  const options::OptionTable tables[] = {nvme::model_keys(), rdma::model_keys(), cxi::model_keys()};
+  std::map<std::string, const options::Option*> first;
+  std::map<std::string, u32> uses;
+  for (const options::OptionTable& t : tables)
+    for (const options::Option& o : t.all()) {
+      ++uses[o.name];
+      const auto [it, added] = first.insert({o.name, &o});
+      if (added) continue;
+      const options::Option& other = *it->second;
+      EXPECT_EQ(o.kind, other.kind) << o.name;
+      EXPECT_EQ(o.default_text, other.default_text) << o.name;
+      EXPECT_EQ(options::range_text(o), options::range_text(other)) << o.name;
+      EXPECT_EQ(o.aliases, other.aliases) << o.name;
+    }
+  for (const char* key : {"bandwidth", "latency", "delay"}) EXPECT_EQ(uses[key], 3u) << key;
+  EXPECT_EQ(uses["threads"], 2u) << "a Cassini has one device thread";
+}
+
+TEST(Keys, OlderNamesAreAccepted) {
+  EXPECT_EQ(nvme::parse_model_spec("model:rate=2G").bytes_per_s, 2e9);
+  EXPECT_EQ(rdma::parse_model_spec("model:rate=2G").bytes_per_s, 2e9);
+  EXPECT_EQ(cxi::parse_model_spec("model:rate=2G").bytes_per_s, 2e9);
+  EXPECT_EQ(cxi::parse_model_spec("model:bandwidth=2G").bytes_per_s, 2e9);
+  EXPECT_EQ(cxi::parse_model_spec("cxi-model3:entries=5").max_list_entries, 5u);
+  EXPECT_EQ(cxi::parse_model_spec("cxi-model3:list-entries=5").max_list_entries, 5u);
+  for (const char* twice : {"model:rate=1,bandwidth=2", "model:bandwidth=1,rate=2"})
+    EXPECT_THROW((void)rdma::parse_model_spec(twice), Error) << twice;
+}
+
+TEST(Keys, WhatIsLeftOpenFitsTheRun) {
+  Config c;
+  c.threads = 0;
+  c.delay_ns = 0;
+  const Use use{.gpu_memory = false, .queues = 3, .initiator_threads = 1, .seed = 9, .late_ns = 200};
+  c.fit(use);
+  EXPECT_GE(c.threads, 1u);
+  EXPECT_LE(c.threads, 3u);
+  EXPECT_EQ(c.delay_ns, 300u);
+  EXPECT_EQ(c.seed, 9u);
+  EXPECT_FALSE(c.gpu_memory);
+  Config given;
+  given.threads = 2;
+  given.delay_ns = 5;
+  given.fit(use);
+  EXPECT_EQ(given.threads, 2u);
+  EXPECT_EQ(given.delay_ns, 5u);
 }
 
 TEST(Faults, RatesAreMet) {
@@ -60,7 +262,8 @@ TEST(Faults, RatesAreMet) {
       const FaultInjector injector(rates(f, p), 17 + k);
       EXPECT_EQ(injector.active(), p > 0);
       u64 hits = 0;
-      for (u64 serial = 0; serial < kDraws; ++serial) hits += injector.draw(3, serial, d) == f ? 1u : 0u;
+      for (u64 serial = 0; serial < kDraws; ++serial)
+        hits += injector.draw(3, serial, d).fault == f ? 1u : 0u;
       const double expected = p * kDraws;
       EXPECT_NEAR(static_cast<double>(hits), expected, 6 * std::sqrt(expected * (1 - p)) + 0.5)
           << name(f) << ' ' << p;
@@ -72,10 +275,10 @@ TEST(Faults, KindsHitOnlyWhatTheyCanApplyTo) {
   const FaultInjector corrupt(rates(Fault::corrupt, 1), 1), misplace(rates(Fault::misplace, 1), 1),
       stale(rates(Fault::stale, 1), 1), drop(rates(Fault::drop, 1), 1);
   for (const Direction d : {Direction::to_host, Direction::to_device, Direction::none}) {
-    EXPECT_EQ(corrupt.draw(1, 1, d) == Fault::corrupt, d == Direction::to_host);
-    EXPECT_EQ(misplace.draw(1, 1, d) == Fault::misplace, d == Direction::to_host);
-    EXPECT_EQ(stale.draw(1, 1, d) == Fault::stale, d == Direction::to_device);
-    EXPECT_EQ(drop.draw(1, 1, d), Fault::drop);
+    EXPECT_EQ(corrupt.draw(1, 1, d).fault == Fault::corrupt, d == Direction::to_host);
+    EXPECT_EQ(misplace.draw(1, 1, d).fault == Fault::misplace, d == Direction::to_host);
+    EXPECT_EQ(stale.draw(1, 1, d).fault == Fault::stale, d == Direction::to_device);
+    EXPECT_EQ(drop.draw(1, 1, d).fault, Fault::drop);
   }
 }
 
@@ -83,7 +286,9 @@ TEST(Faults, QueuesDoNotShareTheirFate) {
   const FaultInjector injector(rates(Fault::drop, 0.5), 1);
   u64 same = 0;
   for (u64 serial = 0; serial < 10'000; ++serial)
-    same += injector.draw(1, serial, Direction::none) == injector.draw(2, serial, Direction::none) ? 1u : 0u;
+    same += injector.draw(1, serial, Direction::none).fault == injector.draw(2, serial, Direction::none).fault
+                ? 1u
+                : 0u;
   EXPECT_NEAR(static_cast<double>(same), 5000, 300);
 }
 
@@ -216,7 +421,7 @@ TEST(Backends, NoFallBack) {
   }
   model::FaultRates corrupt;
   corrupt.probability[static_cast<u32>(model::Fault::corrupt)] = 0.1;
-  EXPECT_THROW((void)open_device({.spec = "model:media=null", .faults = corrupt}), Error);
+  EXPECT_THROW((void)open_device({.spec = "model:media=null", .use = {.faults = corrupt}}), Error);
 }
 
 TEST(StatusNames, KnownAndUnknown) {

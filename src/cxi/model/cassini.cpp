@@ -47,13 +47,12 @@ ModelCassini::ModelCassini(const ModelConfig& config, std::string name,
       contexts_("address contexts", 1, kMaxContexts),
       profiles_("communication profiles", 0, 16),
       pids_("process numbers", 1, std::min(1u << config.pid_bits, kAnyPid)) {
-  auto* const word = reinterpret_cast<u32*>(alive_.host());
-  store_release(word, 1);
   // The agent is a kernel of the first GPU. While it runs, a driver may wait for it before it maps more.
   for (std::size_t i = 1; i < gpus_.size(); ++i) gpu()->reach(*gpus_[i]);
   // Its polling costs every other kernel's fences and PCIe reads: it runs only where it is needed.
   if (gpu() && config.gpu_memory) agent_ = std::make_unique<model::DmaAgent>(gpu(), 1);
-  engine_ = std::make_unique<Engine>(config_, nid_, space_, agent_.get(), word);
+  engine_ =
+      std::make_unique<Engine>(config_, nid_, space_, agent_.get(), reinterpret_cast<u32*>(alive_.host()));
   if (config.own_thread)
     thread_ = std::make_unique<model::DeviceThread>("cxi-model", [this] { return engine_->poll(); });
 }
@@ -114,11 +113,7 @@ nlohmann::ordered_json ModelCassini::counters() {
   j["dropped_events"] = c.dropped_events.value();
   j["triggered_operations"] = c.triggered.value();
   j["dma_faults"] = engine_->dma_faults();
-  nlohmann::ordered_json faults = nlohmann::ordered_json::object();
-  for (u32 k = 0; k < model::kFaultKinds; ++k) {
-    const auto f = static_cast<model::Fault>(k);
-    faults[std::string(model::name(f))] = injected(f);
-  }
+  nlohmann::ordered_json faults = engine_->faults().json();
   faults["eq_full"] = c.eq_full.value();
   faults["stuck_read"] = c.stuck_read.value();
   faults["pte_disable"] = c.pte_disabled.value();

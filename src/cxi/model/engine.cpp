@@ -11,19 +11,19 @@ namespace doorbell::cxi {
 
 Engine::Engine(const ModelConfig& config, u32 nid, const SoftwareAddressSpace& space, model::DmaAgent* agent,
                u32* alive)
-    : config_(config),
+    : shared_(config),
+      config_(shared_.config),
       nid_(nid),
-      alive_(alive),
       set_up_(config.own_thread),
       dma_(space, agent, 0),
       copier_(dma_),
-      faults_(config.faults, config.seed),
-      link_(config.bytes_per_s, config.latency_ns),
-      timed_(link_.limited() || config.jitter_ns > 0),
-      careful_(timed_ || faults_.active() || config.pte_disable > 0),
+      timed_(shared_.link.limited() || config.jitter_ns > 0),
+      careful_(timed_ || shared_.faults.active() || config.pte_disable > 0),
       event_queues_(kMaxEventQueues),
       counting_events_(kMaxCounters),
-      table_(kMaxPortalsEntries) {}
+      table_(kMaxPortalsEntries) {
+  shared_.presence.show(alive);
+}
 
 // --- set-up ----------------------------------------------------------------------------------------------
 
@@ -90,12 +90,12 @@ void Engine::remove_domain(u32 vni, u32 pid, u32 lcid) {
 
 bool Engine::poll() {
   set_up_.serve();
-  if (removed_) return false;
+  if (shared_.presence.gone()) return false;
   now_ = 0;
   bool work = false;
   for (WorkQueue* q : queues_) {
     work = serve(*q) || work;
-    if (removed_) return true;
+    if (shared_.presence.gone()) return true;
   }
   for (CountingEvent* ct : counters_in_use_) work = hear(*ct) || work;
   if (!late_.empty()) work = release_late() || work;
@@ -109,7 +109,7 @@ bool Engine::poll() {
 bool Engine::serve(WorkQueue& q) {
   const bool heard = hear(q);
   // A command that came through a window may have been the device's last.
-  if (removed_ || q.stopped || q.read32 == 2 * q.write) return heard;
+  if (shared_.presence.gone() || q.stopped || q.read32 == 2 * q.write) return heard;
   if (q.ready_ns > 0) {
     if (q.ready_ns > now()) return heard;
     q.ready_ns = 0;
@@ -176,7 +176,7 @@ void Engine::apply(WorkQueue& q, u64 doorbell) {
 
 /// Takes a low-latency window that was written at the place which comes next.
 bool Engine::take_window(WorkQueue& q) {
-  if (removed_ || q.stopped) return false;
+  if (shared_.presence.gone() || q.stopped) return false;
   const u32 slot = q.write;
   const bool odd = (slot & 1) != 0;
   const u32 next = slot + 1 == q.slots ? kStatusSlots : slot + 1;
@@ -259,7 +259,7 @@ u32 Engine::run(WorkQueue& q, const u64* words, u32 unit, u32 end, bool window) 
     if ((unit & (units - 1)) != 0) code = ReturnCode::cmd_align_error;
     else if (units > end - unit) code = ReturnCode::cmd_invalid_arg;
     else code = execute(q, h, words);
-    if (removed_) return unit;
+    if (shared_.presence.gone()) return unit;
     if (code != ReturnCode::ok) [[unlikely]] {
       fail(q, code, h.byte(), unit, window);
       return unit;
@@ -397,14 +397,9 @@ void Engine::fail(WorkQueue& q, ReturnCode code, u32 header, u32 unit, bool wind
 
 /// A GPU that does not answer is the device's end: nothing that it was to copy may be acknowledged.
 bool Engine::settle() {
-  if (copier_.settle()) return !removed_;
-  unplug();
+  if (copier_.settle()) return !shared_.presence.gone();
+  (void)shared_.presence.leave();
   return false;
-}
-
-void Engine::unplug() {
-  removed_ = true;
-  store_release(alive_, 0);
 }
 
 }  // namespace doorbell::cxi

@@ -5,38 +5,28 @@
 // there is no lock.
 #pragma once
 
-#include <queue>
-
 #include "cxi/model/config.hpp"
 #include "cxi/model/objects.hpp"
+#include "system/clock.hpp"
 #include "model/between_rounds.hpp"
 #include "model/copier.hpp"
-#include "model/link.hpp"
-#include "system/clock.hpp"
+#include "model/count.hpp"
+#include "model/due_heap.hpp"
+#include "model/shared.hpp"
 
 namespace doorbell::cxi {
 
-/// Counted by the engine's thread, read by anyone. Who reads a count sees all that the engine did before it
-/// counted.
-class Count {
- public:
-  void operator+=(u64 n) { n_.store(n_.load(std::memory_order_relaxed) + n, std::memory_order_release); }
-  [[nodiscard]] u64 value() const { return n_.load(std::memory_order_acquire); }
-
- private:
-  std::atomic<u64> n_{0};
-};
-
 struct EngineCounters {
-  Count commands, puts, gets, idc_puts, unrestricted, bytes, packets, doorbells, invalid_doorbells,
+  model::Count commands, puts, gets, idc_puts, unrestricted, bytes, packets, doorbells, invalid_doorbells,
       window_writes, rejected_windows, command_failures, refused_operations, events, dropped_events,
       triggered;
   // Injected faults that only this device knows.
-  Count eq_full, stuck_read, pte_disabled;
+  model::Count eq_full, stuck_read, pte_disabled;
 };
 
 class Engine {
  public:
+  /// `alive`: the word that says whether the device is there.
   Engine(const ModelConfig& config, u32 nid, const SoftwareAddressSpace& space, model::DmaAgent* agent,
          u32* alive);
 
@@ -61,16 +51,15 @@ class Engine {
   void remove_domain(u32 vni, u32 pid, u32 lcid);
 
   [[nodiscard]] const EngineCounters& counters() const { return counters_; }
-  [[nodiscard]] const model::FaultInjector& faults() const { return faults_; }
+  [[nodiscard]] const model::FaultInjector& faults() const { return shared_.faults; }
   [[nodiscard]] u64 dma_faults() const { return dma_.faults(); }
 
  private:
   static constexpr u32 kBurstSlots = 64;              // of one queue in a round
   static constexpr u64 kBurstBytes = u64{256} << 10;  // after so many others get their turn, and ACKs go out
   static constexpr u64 kGpuShare = 64;                // of its bytes count when a GPU copies them
-  static constexpr u64 kReorderHoldNs = 30'000;
-  static constexpr u32 kLooks = 4;         // at a launch page in a round
-  static constexpr u32 kLargestSlots = 4;  // of one command
+  static constexpr u32 kLooks = 4;                    // at a launch page in a round
+  static constexpr u32 kLargestSlots = 4;             // of one command
 
   /// Bytes on their way from one memory to another.
   struct Operation {
@@ -90,8 +79,6 @@ class Engine {
   };
   /// What the initiator will be told.
   struct Acknowledgement {
-    u64 due_ns = 0;
-    u64 serial = 0;
     DmaFlags flags;
     bool is_get = false;
     Result result;
@@ -99,14 +86,6 @@ class Engine {
     u32 eq = 0;
     u64 bytes = 0;
     u64 user_ptr = 0;
-    friend bool operator<(const Acknowledgement& a, const Acknowledgement& b) {
-      return a.due_ns != b.due_ns ? a.due_ns > b.due_ns : a.serial > b.serial;
-    }
-  };
-  /// A fault that strikes data.
-  struct Strike {
-    model::Fault fault = model::Fault::none;
-    u64 choice = 0;
   };
 
   // engine.cpp: queues and commands
@@ -126,18 +105,16 @@ class Engine {
 
   // engine_data.cpp: puts and gets
   [[nodiscard]] ReturnCode operate(WorkQueue& q, const Operation& op);
-  [[nodiscard]] Result transfer(WorkQueue& q, const Operation& op, Strike& strike);
+  [[nodiscard]] Result transfer(WorkQueue& q, const Operation& op, const model::Strike& strike);
   [[nodiscard]] Result move(const Operation& op, const model::DmaPlace& local, const ListEntry& entry,
-                            Strike& strike);
+                            const model::Strike& strike);
   [[nodiscard]] const MappedMemory* find(u32 lac, Iova at, u64 bytes, Access want, ReturnCode& code);
   [[nodiscard]] TableEntry* route(WorkQueue& q, const Dfa& dfa, ReturnCode& code);
   [[nodiscard]] ListEntry* list_entry(TableEntry& pte, const Operation& op, ReturnCode& code);
   void delivered(TableEntry& pte, ListEntry& entry, const Operation& op);
-  [[nodiscard]] model::Fault draw(WorkQueue& q, const Operation& op, Strike& strike);
-  void acknowledge(const Operation& op, const Result& result, model::Fault fault);
+  void acknowledge(const Operation& op, const Result& result, const model::Strike& strike);
   void complete(const Acknowledgement& a);
   [[nodiscard]] bool release_late();
-  void unplug();
   [[nodiscard]] bool settle();
 
   // engine_target.cpp: portals entries
@@ -177,19 +154,16 @@ class Engine {
     return now_;
   }
 
-  const ModelConfig config_;
+  model::Shared<ModelConfig> shared_;
+  const ModelConfig& config_;
   const u32 nid_;
-  u32* const alive_;
   model::BetweenRounds set_up_;
   model::DmaEngine dma_;
   model::Copier copier_;
-  model::FaultInjector faults_;
-  model::Link link_;
   const bool timed_;    // acknowledgements take time
   const bool careful_;  // something other than plain execution was asked for
-  bool removed_ = false;
-  u64 now_ = 0;    // of this round, once somebody wanted to know
-  u64 epoch_ = 1;  // set-up calls so far
+  u64 now_ = 0;         // of this round, once somebody wanted to know
+  u64 epoch_ = 1;       // set-up calls so far
   u64 burst_bytes_ = 0;
   u64 acknowledged_ = 0;
   u64 armed_ = 0;    // triggers so far
@@ -209,7 +183,7 @@ class Engine {
     u32 vni, pid, lcid;
   };
   std::vector<Domain> domains_;
-  std::priority_queue<Acknowledgement> late_;
+  model::DueHeap<Acknowledgement> late_;
   std::vector<u8> scratch_;
   EngineCounters counters_;
 };

@@ -3,10 +3,13 @@
 
 // Puts and gets: where the bytes are, where they go, what the initiator is told.
 
+#include <doorbell/pattern.hpp>
+
 #include <algorithm>
 #include <optional>
 
 #include "cxi/model/engine.hpp"
+#include "model/race_on_purpose.hpp"
 
 namespace doorbell::cxi {
 
@@ -28,16 +31,16 @@ ReturnCode Engine::operate(WorkQueue& q, const Operation& op) {
   if (f.ct != 0 && counting_event(f.ct) == nullptr) return ReturnCode::cmd_invalid_arg;
   if (f.eq != 0 && event_queues_[f.eq] == nullptr) return ReturnCode::cmd_invalid_arg;
 
-  Strike strike;
-  Fault fault = Fault::none;
-  if (careful_) {
-    fault = draw(q, op, strike);
-    if (fault == Fault::removal) {
-      unplug();
-      return ReturnCode::ok;
-    }
+  model::Strike strike;
+  if (shared_.faults.active()) [[unlikely]]
+    strike = shared_.faults.draw(q.ordinal, q.serial,
+                                 op.bytes > 0 ? model::Direction::both : model::Direction::none);
+  if (strike.fault == Fault::removal) {
+    shared_.faults.remove(shared_.presence);
+    return ReturnCode::ok;
   }
-  const Result result = fault == Fault::error ? Result{config_.nack, true} : transfer(q, op, strike);
+  if (strike.fault == Fault::error) shared_.faults.count(strike.fault);
+  const Result result = strike.fault == Fault::error ? Result{config_.nack, true} : transfer(q, op, strike);
   ++q.serial;
   const bool ok = result.code == ReturnCode::ok;
   if (ok) {
@@ -58,7 +61,7 @@ ReturnCode Engine::operate(WorkQueue& q, const Operation& op) {
   } else {
     counters_.refused_operations += 1;
   }
-  acknowledge(op, result, fault);
+  acknowledge(op, result, strike);
   return ReturnCode::ok;
 }
 
@@ -142,7 +145,7 @@ ListEntry* Engine::list_entry(TableEntry& pte, const Operation& op, ReturnCode& 
   return &entry;
 }
 
-Engine::Result Engine::transfer(WorkQueue& q, const Operation& op, Strike& strike) {
+Engine::Result Engine::transfer(WorkQueue& q, const Operation& op, const model::Strike& strike) {
   const DmaFields& f = *op.fields;
   ReturnCode code = ReturnCode::ok;
   const Dfa dfa{f.dfa, f.index_ext};
@@ -182,7 +185,7 @@ Engine::Result Engine::transfer(WorkQueue& q, const Operation& op, Strike& strik
 // --- the bytes -------------------------------------------------------------------------------------------
 
 Engine::Result Engine::move(const Operation& op, const DmaPlace& local, const ListEntry& entry,
-                            Strike& strike) {
+                            const model::Strike& strike) {
   if (op.bytes == 0) return {};
   const Append& a = entry.append;
   const u64 offset = op.fields->remote_offset;
@@ -194,26 +197,23 @@ Engine::Result Engine::move(const Operation& op, const DmaPlace& local, const Li
   if (strike.fault != Fault::none) [[unlikely]] {
     switch (strike.fault) {
       case Fault::stale:
-        faults_.count(strike.fault);
+        shared_.faults.count(strike.fault);
         return {};
       case Fault::misplace: {
-        // Of a put the bytes land in another place of the buffer, of a get they come from there. Aligned, so
-        // that what arrives is good data of another address and not merely torn.
-        const u64 step = std::max<u64>(op.bytes, 8);
-        const bool ahead = a.length - offset >= step + op.bytes;
-        if (!ahead && offset < step) break;
+        // Of a put the bytes land in another place of the buffer, of a get they come from there.
+        const auto other = model::Strike::elsewhere(offset, op.bytes, a.length);
+        if (!other) break;
         race.emplace();
-        DmaPlace& end = op.is_get() ? from : to;
-        end = entry.memory->at(a.start + (ahead ? offset + step : offset - step));
-        faults_.count(strike.fault);
+        (op.is_get() ? from : to) = entry.memory->at(a.start + *other);
+        shared_.faults.count(strike.fault);
         break;
       }
       case Fault::corrupt: {
         scratch_.resize(op.bytes);
         const DmaPlace wire{scratch_.data(), nullptr, false};
         if (!copier_.copy(wire, from, op.bytes) || !settle()) return broken;
-        scratch_[strike.choice % op.bytes] ^= 0x5a;
-        faults_.count(strike.fault);
+        strike.corrupt(scratch_.data(), op.bytes);
+        shared_.faults.count(strike.fault);
         const bool done = copier_.copy(to, wire, op.bytes) && settle();
         return done ? Result{} : broken;
       }
@@ -271,29 +271,7 @@ void Engine::delivered(TableEntry& pte, ListEntry& entry, const Operation& op) {
 
 // --- what the initiator is told --------------------------------------------------------------------------
 
-/// Draws what goes wrong with this operation.
-Fault Engine::draw(WorkQueue& q, const Operation& op, Strike& strike) {
-  if (!faults_.active()) return Fault::none;
-  const Fault f =
-      faults_.draw(q.ordinal, q.serial, op.bytes > 0 ? model::Direction::both : model::Direction::none);
-  switch (f) {
-    case Fault::corrupt:
-    case Fault::misplace:
-    case Fault::stale:
-      // Counted where it really happens.
-      strike = {f, faults_.choose(q.ordinal, q.serial, op.bytes)};
-      break;
-    case Fault::error:
-    case Fault::removal:
-      faults_.count(f);
-      break;
-    default:
-      break;
-  }
-  return f;
-}
-
-void Engine::acknowledge(const Operation& op, const Result& result, Fault fault) {
+void Engine::acknowledge(const Operation& op, const Result& result, const model::Strike& strike) {
   const DmaFields& f = *op.fields;
   Acknowledgement a;
   a.flags = f.flags;
@@ -306,24 +284,21 @@ void Engine::acknowledge(const Operation& op, const Result& result, Fault fault)
   if (!careful_) [[likely]]
     return complete(a);
 
-  if (link_.limited())
-    a.due_ns = link_.finish_time(now(), op.bytes + packets_of(op.bytes) * config_.overhead);
-  a.serial = acknowledged_++;
+  u64 due_ns = 0;
+  if (shared_.link.limited())
+    due_ns = shared_.link.finish_time(now(), op.bytes + packets_of(op.bytes) * config_.overhead);
+  const u64 serial = acknowledged_++;
   if (config_.jitter_ns > 0)
-    a.due_ns = std::max(a.due_ns, now()) +
-               pattern::mix64(config_.seed ^ pattern::mix64(a.serial)) % (config_.jitter_ns + 1);
+    due_ns = std::max(due_ns, now()) +
+             pattern::mix64(config_.seed ^ pattern::mix64(serial)) % (config_.jitter_ns + 1);
   const bool told = result.code != ReturnCode::ok || (f.eq != 0 && !f.flags.event_success_disable) ||
                     (f.ct != 0 && (a.is_get ? f.flags.event_ct_reply : f.flags.event_ct_ack));
+  model::FaultInjector::Telling t{1, due_ns};
   // What nobody is told of cannot be lost, late or told twice.
-  if (told) {
-    if (fault == Fault::delay) a.due_ns = std::max(a.due_ns, now()) + config_.delay_ns;
-    if (fault == Fault::reorder) a.due_ns = std::max(a.due_ns, now()) + kReorderHoldNs;
-    if (fault == Fault::drop || fault == Fault::delay || fault == Fault::duplicate || fault == Fault::reorder)
-      faults_.count(fault);
-  }
-  for (u32 times = fault == Fault::drop ? 0 : fault == Fault::duplicate ? 2 : 1; times > 0; --times) {
-    if (a.due_ns == 0) complete(a);
-    else late_.push(a);
+  if (told) t = shared_.faults.tell(strike, due_ns, [this] { return now(); });
+  for (; t.times > 0; --t.times) {
+    if (t.due_ns == 0) complete(a);
+    else late_.push(t.due_ns, a);
   }
 }
 
@@ -349,10 +324,8 @@ void Engine::complete(const Acknowledgement& a) {
 
 bool Engine::release_late() {
   bool work = false;
-  while (!late_.empty() && late_.top().due_ns <= now()) {
-    const Acknowledgement a = late_.top();
-    late_.pop();
-    complete(a);
+  while (late_.due(now())) {
+    complete(late_.pop());
     work = true;
   }
   return work;

@@ -17,7 +17,7 @@ ReturnCode Engine::append(const u64* words) {
   if (pte == nullptr || !modelled || (a.ct != 0 && counting_event(a.ct) == nullptr))
     return ReturnCode::cmd_invalid_arg;
 
-  const bool space = list_entries_ < config_.max_entries;
+  const bool space = list_entries_ < config_.max_list_entries;
   if (space) {
     pte->lists[static_cast<u32>(a.ptl_list)].push_back({a, nullptr, 0});
     ++list_entries_;

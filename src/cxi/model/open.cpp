@@ -10,10 +10,7 @@ namespace doorbell::cxi {
 
 std::unique_ptr<Device> open_model(const DeviceRequest& request) {
   ModelConfig c = parse_model_spec(request.spec);
-  c.faults = request.faults;
-  c.seed = request.seed;
-  c.gpu_memory = request.gpu_memory;
-  if (c.delay_ns == 0) c.delay_ns = request.late_ns + request.late_ns / 2;
+  c.fit(request.use);
   // "model" is the first one.
   const bool named = !request.spec.starts_with("model");
   return std::make_unique<ModelCassini>(

@@ -402,9 +402,9 @@ AdminProcessor::Answer AdminProcessor::get_log(const Sqe& e) {
   if (wanted > kPage) return {status::invalid_field};
   u64 reads = 0, writes = 0, errors = 0;
   for (const auto& engine : engines_) {
-    reads += engine->counters().reads.load(std::memory_order_relaxed);
-    writes += engine->counters().writes.load(std::memory_order_relaxed);
-    errors += engine->counters().errors.load(std::memory_order_relaxed);
+    reads += engine->counters().reads.value();
+    writes += engine->counters().writes.value();
+    errors += engine->counters().errors.value();
   }
   IdentifyPage page;                                                 // 512 bytes of log, zeros behind
   if (log == kLogErrors) return {deliver(e, page.bytes(), wanted)};  // no entry: events are only counted

@@ -80,8 +80,7 @@ void ModelController::write32(u32 offset, u32 value) {
   if (writable(offset)) store_release(reinterpret_cast<u32*>(registers_.host() + offset), value);
   // Memory shows only the last of two writes; a controller sees both, EN = 0 and EN = 1 behind it.
   if (offset == reg::cc)
-    while (cc_served_.load(std::memory_order_acquire) != value &&
-           !shared_.removed.load(std::memory_order_relaxed))
+    while (cc_served_.load(std::memory_order_acquire) != value && !shared_.presence.gone())
       std::this_thread::yield();
 }
 
@@ -101,7 +100,7 @@ u32* ModelController::gpu_register(u64 offset) {
 }
 
 bool ModelController::poll_registers() {
-  if (shared_.removed.load(std::memory_order_acquire)) {
+  if (shared_.presence.gone()) {
     // A device that is gone reads as all ones.
     if (!gone_)
       for (u32 at = 0; at < reg::doorbells; at += 4)
@@ -140,27 +139,18 @@ void ModelController::enable() {
   store_release(reinterpret_cast<u32*>(registers_.host() + reg::csts), usable ? csts::ready : csts::fatal);
 }
 
-u64 ModelController::injected(model::Fault f) const {
-  u64 n = 0;
-  for (const auto& e : engines_) n += e->faults().counted(f);
-  return n;
-}
-
 nlohmann::ordered_json ModelController::counters() {
   u64 reads = 0, writes = 0, others = 0, bytes = 0, errors = 0, cq_full = 0, dma_faults = 0;
   for (const auto& e : engines_) {
     const EngineCounters& c = e->counters();
-    reads += c.reads;
-    writes += c.writes;
-    others += c.others;
-    bytes += c.bytes;
-    errors += c.errors;
-    cq_full += c.cq_full;
+    reads += c.reads.value();
+    writes += c.writes.value();
+    others += c.others.value();
+    bytes += c.bytes.value();
+    errors += c.errors.value();
+    cq_full += c.cq_full.value();
     dma_faults += e->dma().faults();
   }
-  nlohmann::ordered_json faults = nlohmann::ordered_json::object();
-  for (u32 k = 0; k < model::kFaultKinds; ++k)
-    faults[std::string(model::name(static_cast<model::Fault>(k)))] = injected(static_cast<model::Fault>(k));
   nlohmann::ordered_json all = {{"reads", reads},
                                 {"writes", writes},
                                 {"other_commands", others},
@@ -170,7 +160,7 @@ nlohmann::ordered_json ModelController::counters() {
                                 {"dma_faults", dma_faults},
                                 {"invalid_doorbell_values", shared_.invalid_doorbell_values.load()},
                                 {"unknown_doorbells", shared_.unknown_doorbells.load()},
-                                {"injected", faults}};
+                                {"injected", shared_.faults.json()}};
   if (const std::string why = shared_.media.refusal(); !why.empty()) all["media_refuses_writes"] = why;
   return all;
 }

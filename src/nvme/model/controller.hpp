@@ -34,7 +34,7 @@ class ModelController final : public Device {
   [[nodiscard]] nlohmann::ordered_json counters() override;
 
   [[nodiscard]] const ModelConfig& config() const { return shared_.config; }
-  [[nodiscard]] u64 injected(model::Fault f) const;
+  [[nodiscard]] u64 injected(model::Fault f) const { return shared_.faults.counted(f); }
 
  private:
   void check_offset(u64 offset, u64 bytes) const;

@@ -4,8 +4,8 @@
 #include "nvme/model/io_engine.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
-#include <thread>
 
 #include "system/clock.hpp"
 
@@ -19,7 +19,6 @@ constexpr u32 kBurst = 64;  // entries taken from one queue in a round
 constexpr u32 kPrefetch = 12;
 constexpr u32 kIdlePollsToSleep = 4096;  // before a queue with shadow doorbells asks for register writes
 constexpr u32 kAsleepShadowPolls = 64;
-constexpr u64 kReorderHoldNs = 30'000;
 constexpr u32 kRoundsPerHeadLook = 4096;
 
 u16 status_word(u16 type_and_code) {
@@ -31,23 +30,12 @@ u16 status_word(u16 type_and_code) {
 IoEngine::IoEngine(ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent, u32 index)
     : shared_(shared),
       dma_(space, agent, index),
-      faults_(shared.config.faults, shared.config.seed),
+      faults_(shared.faults),
       tracks_(shared.link.limited() || faults_.active()) {}
 
-void IoEngine::run_between_rounds(const std::function<void()>& work) {
-  // The release hands over what the caller prepared; the engine clears the word with release when the
-  // work is done, so its effects are visible here.
-  request_.store(&work, std::memory_order_release);
-  while (request_.load(std::memory_order_acquire) != nullptr) std::this_thread::yield();
-}
-
 bool IoEngine::poll() {
-  if (const auto* request = request_.load(std::memory_order_acquire); request != nullptr) [[unlikely]] {
-    (*request)();
-    request_.store(nullptr, std::memory_order_release);
-  }
-  if (shared_.removed.load(std::memory_order_relaxed) || shared_.fatal.load(std::memory_order_relaxed))
-    return false;
+  set_up_.serve();
+  if (shared_.presence.gone() || shared_.fatal.load(std::memory_order_relaxed)) return false;
   // Otherwise heads are looked at only when a queue is short of room, and then every head is possible.
   if (++rounds_ % kRoundsPerHeadLook == 0)
     for (CompletionQueue& q : cqs_) take_head(q);
@@ -77,7 +65,7 @@ bool IoEngine::poll() {
       // A device has written these lines: each is a cache miss, and this hides all but the first few.
       if (i + kPrefetch < f.count) __builtin_prefetch(entries + i + kPrefetch);
       execute(q, entries[i]);
-      if (shared_.removed.load(std::memory_order_relaxed)) return true;
+      if (shared_.presence.gone()) return true;
     }
   }
   // Data comes before the completion that announces it.
@@ -134,26 +122,29 @@ u32 IoEngine::new_entries(SubmissionQueue& q) {
 
 void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
   const u64 serial = q.fetched++;
-  Fault fault = Fault::none;
+  model::Strike strike;
   if (faults_.active()) {
     const auto op = static_cast<IoOpcode>(e.opcode);
     const auto direction = op == IoOpcode::read    ? model::Direction::to_host
                            : op == IoOpcode::write ? model::Direction::to_device
                                                    : model::Direction::none;
-    fault = faults_.draw(q.qid, serial, direction);
+    strike = faults_.draw(q.qid, serial, direction);
   }
-  if (fault == Fault::removal) {
-    // A device goes away once, also when two engines draw that in the same moment.
-    if (!shared_.removed.exchange(true, std::memory_order_acq_rel)) faults_.count(fault);
+  if (strike.fault == Fault::removal) {
+    faults_.remove(shared_.presence);
     return;
   }
   Outcome out;
-  if (tracks_ && (q.outstanding[e.cid / 64] >> (e.cid % 64) & 1) != 0) out.status = status::cid_conflict;
-  else if (fault == Fault::error)
+  if (tracks_ && (q.outstanding[e.cid / 64] >> (e.cid % 64) & 1) != 0) {
+    out.status = status::cid_conflict;
+  } else if (strike.fault == Fault::error) {
     out.status =
         static_cast<IoOpcode>(e.opcode) == IoOpcode::read ? status::unrecovered_read : status::write_fault;
-  else out = run(q, e, fault, serial);
-  if (out.status != status::success) EngineCounters::add(counters_.errors, 1);
+    faults_.count(strike.fault);
+  } else {
+    out = run(e, strike);
+  }
+  if (out.status != status::success) counters_.errors += 1;
 
   Cqe c;
   c.dw0 = out.dw0;
@@ -171,47 +162,30 @@ void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
     const u64 bytes = u64{blocks_of(e)} * shared_.config.lba_bytes;
     due = shared_.link.finish_time(wall_ns(), bytes);
   }
-  switch (fault) {
-    case Fault::drop:
-      set_outstanding(q, e.cid, true);
-      break;
-    case Fault::delay:
-      complete(q, c, std::max(due, wall_ns()) + shared_.config.delay_ns);
-      break;
-    case Fault::reorder:
-      complete(q, c, std::max(due, wall_ns()) + kReorderHoldNs);
-      break;
-    case Fault::duplicate:
-      complete(q, c, due);
-      complete(q, c, due);
-      break;
-    default:
-      complete(q, c, due);
-  }
-  // Data faults that found nothing to act on have counted themselves or not, in run().
-  if (fault == Fault::drop || fault == Fault::delay || fault == Fault::reorder || fault == Fault::duplicate ||
-      (fault == Fault::error && out.status != status::cid_conflict))
-    faults_.count(fault);
+  const model::FaultInjector::Telling t = faults_.tell(strike, due, wall_ns);
+  if (t.times == 0) set_outstanding(q, e.cid, true);
+  for (u32 i = 0; i < t.times; ++i) complete(q, c, t.due_ns);
 }
 
-IoEngine::Outcome IoEngine::run(const SubmissionQueue& q, const Sqe& e, Fault fault, u64 serial) {
+IoEngine::Outcome IoEngine::run(const Sqe& e, const model::Strike& strike) {
   if (e.flags != 0) return {status::invalid_field};  // neither fused commands nor SGLs
   const auto op = static_cast<IoOpcode>(e.opcode);
   switch (op) {
     case IoOpcode::flush:
       if (e.nsid != 1 && e.nsid != kAllNamespaces) return {status::invalid_namespace};
-      EngineCounters::add(counters_.others, 1);
+      counters_.others += 1;
       return {shared_.media.flush() ? status::success : status::write_fault};
     case IoOpcode::read:
     case IoOpcode::write:
     case IoOpcode::compare:
     case IoOpcode::write_zeroes:
-      return transfer(q, e, fault, serial);
+      return transfer(e, strike);
   }
   return {status::invalid_opcode};
 }
 
-IoEngine::Outcome IoEngine::transfer(const SubmissionQueue& q, const Sqe& e, Fault fault, u64 serial) {
+IoEngine::Outcome IoEngine::transfer(const Sqe& e, const model::Strike& strike) {
+  const Fault fault = strike.fault;
   const ModelConfig& config = shared_.config;
   if (e.nsid != 1) return {status::invalid_namespace};
   const u32 blocks = blocks_of(e);
@@ -229,7 +203,7 @@ IoEngine::Outcome IoEngine::transfer(const SubmissionQueue& q, const Sqe& e, Fau
       if (!shared_.media.reserve(lba * config.lba_bytes, bytes)) return {status::write_fault};
       std::memset(base + lba * config.lba_bytes, 0, bytes);
     }
-    EngineCounters::add(counters_.others, 1);
+    counters_.others += 1;
     return {};
   }
   const auto list = [this](Iova at, u32 n, u64* out) { return read_list(at, n, out); };
@@ -237,7 +211,7 @@ IoEngine::Outcome IoEngine::transfer(const SubmissionQueue& q, const Sqe& e, Fau
     const auto want = op == IoOpcode::read ? Access::write : Access::read;
     const u16 st = walk_prps(e.prp1, e.prp2, bytes, 4096, list,
                              [&](Iova at, u64 n) { return dma_.reachable(at, n, want); });
-    EngineCounters::add(op == IoOpcode::read ? counters_.reads : counters_.writes, 1);
+    (op == IoOpcode::read ? counters_.reads : counters_.writes) += 1;
     return {st};
   }
 
@@ -249,7 +223,7 @@ IoEngine::Outcome IoEngine::transfer(const SubmissionQueue& q, const Sqe& e, Fau
   u8* media = base + lba * config.lba_bytes;
   u16 st = status::success;
   if (op == IoOpcode::read) {
-    const u64 bad = fault == Fault::corrupt ? faults_.choose(q.qid, serial, bytes) : bytes;
+    const u64 bad = fault == Fault::corrupt ? strike.position(bytes) : bytes;
     u64 at = 0;
     st = walk_prps(e.prp1, e.prp2, bytes, 4096, list, [&](Iova to, u64 n) {
       const u64 begin = at;
@@ -260,9 +234,9 @@ IoEngine::Outcome IoEngine::transfer(const SubmissionQueue& q, const Sqe& e, Fau
       return dma_.deliver(to, scratch_.data(), n);
     });
     if (fault == Fault::corrupt && st == status::success) faults_.count(fault);
-    EngineCounters::add(counters_.reads, 1);
+    counters_.reads += 1;
   } else if (op == IoOpcode::write) {
-    EngineCounters::add(counters_.writes, 1);
+    counters_.writes += 1;
     if (fault == Fault::stale) {
       faults_.count(fault);
       return {};
@@ -286,9 +260,9 @@ IoEngine::Outcome IoEngine::transfer(const SubmissionQueue& q, const Sqe& e, Fau
     if (st == status::success && !dma_.commit()) st = status::data_transfer_error;
     if (st == status::success && std::memcmp(scratch_.data(), media, bytes) != 0)
       st = status::compare_failure;
-    EngineCounters::add(counters_.others, 1);
+    counters_.others += 1;
   }
-  EngineCounters::add(counters_.bytes, bytes);
+  counters_.bytes += bytes;
   return {st};
 }
 
@@ -318,17 +292,14 @@ void IoEngine::complete(SubmissionQueue& q, const Cqe& e, u64 due_ns) {
     return;
   }
   set_outstanding(q, e.cid, true);
-  later_.push_back({due_ns, q.qid, e});
-  std::push_heap(later_.begin(), later_.end());
+  later_.push(due_ns, {q.qid, e});
 }
 
 bool IoEngine::post_due() {
   const u64 now = wall_ns();
   bool any = false;
-  while (!later_.empty() && later_.front().due_ns <= now) {
-    std::pop_heap(later_.begin(), later_.end());
-    const Later l = later_.back();
-    later_.pop_back();
+  while (later_.due(now)) {
+    const Later l = later_.pop();
     SubmissionQueue* sq = find_sq(l.sqid);
     if (sq == nullptr) continue;
     set_outstanding(*sq, l.cqe.cid, false);
@@ -368,7 +339,7 @@ bool IoEngine::full(CompletionQueue& q) {
 
 void IoEngine::post(CompletionQueue& q, const Cqe& e) {
   if (!q.waiting.empty() || full(q)) [[unlikely]] {
-    EngineCounters::add(counters_.cq_full, 1);
+    counters_.cq_full += 1;
     q.waiting.push_back(e);  // never overwrites an entry that the host has not given back
     return;
   }
@@ -431,14 +402,13 @@ void IoEngine::delete_sq(u16 qid) {
       Cqe c;
       c.sq_head = static_cast<u16>(q->head);
       c.sq_id = qid;
-      c.cid = static_cast<u16>(word * 64 + lowest_bit(bits));
+      c.cid = static_cast<u16>(word * 64 + static_cast<u32>(std::countr_zero(bits)));
       c.status = static_cast<u16>(status::sq_deleted << 1);
       post(cqs_[q->cq_index], c);
     }
   }
   if (dma_.pending()) (void)dma_.commit();
-  std::erase_if(later_, [&](const Later& l) { return l.sqid == qid; });
-  std::make_heap(later_.begin(), later_.end());
+  later_.erase_if([&](const Later& l) { return l.sqid == qid; });
   std::erase_if(sqs_, [&](const SubmissionQueue& s) { return s.qid == qid; });
 }
 
@@ -452,8 +422,7 @@ bool IoEngine::abort(u16 sqid, u16 cid) {
   if (q == nullptr || q->outstanding.empty() || (q->outstanding[cid / 64] >> (cid % 64) & 1) == 0)
     return false;
   set_outstanding(*q, cid, false);
-  std::erase_if(later_, [&](const Later& l) { return l.sqid == sqid && l.cqe.cid == cid; });
-  std::make_heap(later_.begin(), later_.end());
+  later_.erase_if([&](const Later& l) { return l.sqid == sqid && l.cqe.cid == cid; });
   Cqe c;
   c.sq_head = static_cast<u16>(q->head);
   c.sq_id = sqid;

@@ -9,36 +9,30 @@
 #include <doorbell/nvme/wire.hpp>
 
 #include <array>
-#include <atomic>
 #include <deque>
-#include <functional>
 #include <vector>
 
+#include "model/between_rounds.hpp"
+#include "model/count.hpp"
 #include "model/dma.hpp"
-#include "model/fault.hpp"
-#include "model/link.hpp"
+#include "model/due_heap.hpp"
+#include "model/shared.hpp"
 #include "nvme/model/media.hpp"
 
 namespace doorbell::nvme {
 
 /// What all engines of one controller share.
-struct ModelShared {
-  ModelConfig config;
+struct ModelShared : model::Shared<ModelConfig> {
   Media media;
-  model::Link link;
-  std::atomic<bool> removed{false};
   std::atomic<bool> fatal{false};               ///< an engine cannot reach its queues: CSTS.CFS until a reset
   std::atomic<u64> invalid_doorbell_values{0};  ///< values outside what the queue allows
   std::atomic<u64> unknown_doorbells{0};        ///< writes to doorbells of queues that do not exist
-  explicit ModelShared(const ModelConfig& c) : config(c), media(c), link(c.bytes_per_s, c.latency_ns) {}
+  explicit ModelShared(const ModelConfig& c) : Shared(c), media(c) {}
 };
 
-/// Counters of one engine; written by its thread, read by anyone.
+/// Counters of one engine.
 struct EngineCounters {
-  std::atomic<u64> reads{0}, writes{0}, others{0}, bytes{0}, errors{0}, cq_full{0};
-  static void add(std::atomic<u64>& c, u64 n) {
-    c.store(c.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-  }
+  model::Count reads, writes, others, bytes, errors, cq_full;
 };
 
 struct CompletionQueue {
@@ -85,7 +79,7 @@ class IoEngine {
 
   /// Runs `work` on the engine's thread between two rounds and waits for it. From any other thread;
   /// the engine's own thread calls `work` directly.
-  void run_between_rounds(const std::function<void()>& work);
+  void run_between_rounds(const std::function<void()>& work) { set_up_.run(work); }
 
   // The following only inside run_between_rounds, or on the engine's thread.
   void add(CompletionQueue q);
@@ -101,7 +95,6 @@ class IoEngine {
   void drop_all();
 
   [[nodiscard]] const EngineCounters& counters() const { return counters_; }
-  [[nodiscard]] const model::FaultInjector& faults() const { return faults_; }
   [[nodiscard]] model::DmaEngine& dma() { return dma_; }
 
  private:
@@ -110,10 +103,8 @@ class IoEngine {
     u32 dw0 = 0;
   };
   struct Later {
-    u64 due_ns = 0;
     u16 sqid = 0;
     Cqe cqe;
-    bool operator<(const Later& o) const { return due_ns > o.due_ns; }  // the soonest on top of a heap
   };
   struct Fetched {
     u32 sq = 0;     // index in sqs_
@@ -124,8 +115,8 @@ class IoEngine {
   [[nodiscard]] u32 read_tail(SubmissionQueue& q);
   [[nodiscard]] u32 new_entries(SubmissionQueue& q);
   void execute(SubmissionQueue& q, const Sqe& e);
-  Outcome run(const SubmissionQueue& q, const Sqe& e, model::Fault fault, u64 serial);
-  Outcome transfer(const SubmissionQueue& q, const Sqe& e, model::Fault fault, u64 serial);
+  Outcome run(const Sqe& e, const model::Strike& strike);
+  Outcome transfer(const Sqe& e, const model::Strike& strike);
   [[nodiscard]] u64 other_written_lba(u64 lba, u32 blocks) const;
   bool read_list(Iova list, u32 qwords, u64* out);
   void complete(SubmissionQueue& q, const Cqe& e, u64 due_ns);
@@ -142,12 +133,12 @@ class IoEngine {
 
   ModelShared& shared_;
   model::DmaEngine dma_;
-  model::FaultInjector faults_;
+  model::FaultInjector& faults_;
   bool tracks_;  // commands can stay outstanding, so cids are tracked
   std::vector<SubmissionQueue> sqs_;
   std::vector<CompletionQueue> cqs_;
   u32 rounds_ = 0;
-  std::vector<Later> later_;  // heap by due_ns
+  model::DueHeap<Later> later_;
   std::vector<Fetched> fetched_;
   std::vector<std::vector<Sqe>> staging_;  // entries fetched from GPU memory, one per queue
   struct Done {
@@ -163,7 +154,7 @@ class IoEngine {
   std::array<Extent, 8> recent_writes_{};
   u32 recent_ = 0;
   EngineCounters counters_;
-  std::atomic<const std::function<void()>*> request_{nullptr};
+  model::BetweenRounds set_up_{true};
 };
 
 }  // namespace doorbell::nvme

@@ -26,7 +26,6 @@ class Engine final : public EngineBase {
   static constexpr u32 kPrefetch = 8;
   static constexpr u32 kStageParts = 4096 / sizeof(Word16);  // fetched at once from GPU memory
   static constexpr u32 kStageReceives = 64;
-  static constexpr u64 kReorderHoldNs = 30'000;
   static constexpr u64 kForEver = ~u64{0};
   static_assert(kStageParts >= 256, "the longest WQE of any format must fit");
 
@@ -45,8 +44,7 @@ class Engine final : public EngineBase {
     const DecodedWqe* wqe = nullptr;
     SegmentList local;
     Segment remote{};
-    model::Fault fault = model::Fault::none;
-    Transport::Strike strike;
+    model::Strike strike;
     u64 due_ns = 0;
   };
   /// A CQE whose last part waits until what it announces is in GPU memory.
@@ -115,7 +113,7 @@ class Engine final : public EngineBase {
 template <class F>
 bool Engine<F>::poll() {
   serve_set_up();
-  if (shared_.removed.load(std::memory_order_relaxed)) return false;
+  if (shared_.presence.gone()) return false;
   now_ = 0;
   for (Qp* q : qps_) {
     hear(*q);
@@ -125,7 +123,7 @@ bool Engine<F>::poll() {
   bool work = false;
   for (Qp* q : qps_) {
     work = serve(*q) || work;
-    if (shared_.removed.load(std::memory_order_relaxed)) return true;
+    if (shared_.presence.gone()) return true;
     if (!q->late.empty() || !q->late_receives.empty()) work = release_late(*q) || work;
   }
   return end_round() && work;

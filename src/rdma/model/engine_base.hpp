@@ -4,38 +4,30 @@
 // What the engines of all formats share: hand-over of set-up work, counters, the device around them.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <vector>
 
 #include "model/between_rounds.hpp"
-#include "model/link.hpp"
+#include "model/count.hpp"
+#include "model/shared.hpp"
 #include "rdma/model/config.hpp"
 #include "rdma/model/transport.hpp"
 
 namespace doorbell::rdma {
 
 /// What all engines of one NIC share.
-struct ModelShared {
-  ModelConfig config;
-  model::Link link;
+struct ModelShared : model::Shared<ModelConfig> {
   MemoryTable memory;
   std::mutex atomics;
-  std::atomic<bool> removed{false};
-  u32* alive = nullptr;  ///< the word that says so
-  explicit ModelShared(const ModelConfig& c) : config(c), link(c.bytes_per_s, c.latency_ns) {}
+  using Shared::Shared;
 };
 
-/// Counters of one engine; written by its thread, read by anyone. A count is stored after what it counts: who
-/// reads it sees that too.
+/// Counters of one engine.
 struct EngineCounters {
   static constexpr u32 kOps = 7;
-  std::array<std::atomic<u64>, kOps> requests{};
-  std::atomic<u64> bytes{0}, packets{0}, retransmissions{0}, rnr_naks{0}, error_completions{0},
-      cq_overflows{0}, doorbells{0}, invalid_doorbell_values{0};
-  static void add(std::atomic<u64>& c, u64 n) {
-    c.store(c.load(std::memory_order_relaxed) + n, std::memory_order_release);
-  }
+  std::array<model::Count, kOps> requests;
+  model::Count bytes, packets, retransmissions, rnr_naks, error_completions, cq_overflows, doorbells,
+      invalid_doorbell_values;
 };
 
 class EngineBase {
@@ -43,8 +35,8 @@ class EngineBase {
   EngineBase(ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent, u32 index)
       : shared_(shared),
         dma_(space, agent, index),
-        faults_(shared.config.faults, shared.config.seed),
-        transport_(shared.memory, dma_, shared.atomics),
+        faults_(shared.faults),
+        transport_(shared.memory, dma_, shared.faults, shared.atomics),
         set_up_(shared.config.own_threads) {}
   virtual ~EngineBase() = default;
   EngineBase(const EngineBase&) = delete;
@@ -63,7 +55,6 @@ class EngineBase {
   void link(Qp& q);
 
   [[nodiscard]] const EngineCounters& counters() const { return counters_; }
-  [[nodiscard]] const model::FaultInjector& faults() const { return faults_; }
   [[nodiscard]] u64 dma_faults() const { return dma_.faults() + transport_.violations(); }
 
  protected:
@@ -71,7 +62,7 @@ class EngineBase {
 
   ModelShared& shared_;
   model::DmaEngine dma_;
-  model::FaultInjector faults_;
+  model::FaultInjector& faults_;
   Transport transport_;
   std::vector<Qp*> qps_;
   EngineCounters counters_;

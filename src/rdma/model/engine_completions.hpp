@@ -82,7 +82,7 @@ bool Engine<F>::room(Qp& q, CompletionRing& cq) {
   }
   if (cq.held < cq.capacity) return true;
   cq.broken = true;
-  EngineCounters::add(counters_.cq_overflows, 1);
+  counters_.cq_overflows += 1;
   q.enter(QpState::error);
   return false;
 }
@@ -90,7 +90,7 @@ bool Engine<F>::room(Qp& q, CompletionRing& cq) {
 template <class F>
 void Engine<F>::write_cqe(Qp& q, CompletionRing& cq, const CqeFields& f) {
   if (cq.broken || !room(q, cq)) return;
-  if (f.completion.status != Status::ok) EngineCounters::add(counters_.error_completions, 1);
+  if (f.completion.status != Status::ok) counters_.error_completions += 1;
   const u64 at = u64{cq.at.slot} * F::kCqeParts;
   const u32 pass = cq.at.pass;
   cq.at = advance(cq.at, 1, 1, 0);

@@ -10,7 +10,7 @@ namespace doorbell::rdma {
 
 template <class F>
 void Engine<F>::note(WorkRing::Heard heard) {
-  if (heard == WorkRing::Heard::nonsense) EngineCounters::add(counters_.invalid_doorbell_values, 1);
+  if (heard == WorkRing::Heard::nonsense) counters_.invalid_doorbell_values += 1;
 }
 
 /// Takes what was stored to a doorbell since the last look; false when nothing was.
@@ -20,7 +20,7 @@ bool Engine<F>::read_doorbell(u64* word, DoorbellValue& v) {
   // Memory keeps its value where a register would not: clearing it lets an equal value be seen again. The
   // acquire orders the entries and records, which were written before, behind it.
   v = F::decode_doorbell(exchange64(word, 0));
-  EngineCounters::add(counters_.doorbells, 1);
+  counters_.doorbells += 1;
   return true;
 }
 

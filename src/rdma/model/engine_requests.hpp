@@ -5,6 +5,8 @@
 // it is in the ring and is decoded again when its time has come.
 #pragma once
 
+#include <doorbell/pattern.hpp>
+
 #include <algorithm>
 
 #include "rdma/model/engine.hpp"
@@ -30,10 +32,10 @@ bool Engine<F>::run(Qp& q, const DecodedWqe& d, const PartReader& reader) {
   if (!may_start(q, wr)) return false;
   if (q.retries > q.options.retry_count) return fail(q, d, Status::retry_exceeded);
   const u32 packets = packets_of(wr.bytes, q.mtu);
-  if (q.resend) EngineCounters::add(counters_.retransmissions, packets - q.packets_through);
+  if (q.resend) counters_.retransmissions += packets - q.packets_through;
   q.resend = false;
   if (careful_ && !strike(q, w)) return false;
-  if (w.fault == Fault::error) return fail(q, d, Status::remote_operation);
+  if (w.strike.fault == Fault::error) return fail(q, d, Status::remote_operation);
 
   Qp* const p = q.peer;
   if (p == nullptr || !p->answers() || p->remote_qpn != q.qpn) return try_again(q, false);
@@ -67,28 +69,20 @@ bool Engine<F>::strike(Qp& q, Work& w) {
   const WorkRequest& wr = w.wqe->request;
   if (faults_.active()) {
     const bool data = wr.bytes > 0 && !is_atomic(wr.op);
-    w.fault = faults_.draw(q.ordinal, q.serial, data ? model::Direction::both : model::Direction::none);
+    w.strike = faults_.draw(q.ordinal, q.serial, data ? model::Direction::both : model::Direction::none);
   }
-  switch (w.fault) {
+  switch (w.strike.fault) {
     case Fault::removal:
-      // A device goes away once, also when two engines draw that in the same moment.
-      if (shared_.removed.exchange(true, std::memory_order_acq_rel)) return false;
-      faults_.count(w.fault);
-      store_release(shared_.alive, 0);
+      faults_.remove(shared_.presence);
       return false;
     case Fault::reorder:
       if (q.held_serial == q.serial) return true;
       q.held_serial = q.serial;
-      q.wait_until_ns = wall_ns() + kReorderHoldNs;
-      faults_.count(w.fault);
+      // Completions keep their order: the whole request is held.
+      q.wait_until_ns = faults_.tell(w.strike, 0, wall_ns).due_ns;
       return false;
     case Fault::error:
-      faults_.count(w.fault);
-      return true;
-    case Fault::corrupt:
-    case Fault::misplace:
-    case Fault::stale:
-      w.strike = {w.fault, faults_.choose(q.ordinal, q.serial, wr.bytes), false};
+      faults_.count(w.strike.fault);
       return true;
     default:
       return true;
@@ -125,7 +119,6 @@ auto Engine<F>::execute(Qp& q, Qp& p, Work& w) -> Verdict {
 
   const Verdict v = is_atomic(wr.op) ? exchange(q, w) : send_op ? send(q, p, w, r) : transfer(q, p, w);
   if (takes && !send_op) received(p, w, r, v.status);
-  if (w.strike.done) faults_.count(w.fault);
   return v;
 }
 
@@ -230,7 +223,7 @@ bool Engine<F>::packets_arrive(Qp& q, u32 packets, bool& told) {
 
 template <class F>
 bool Engine<F>::not_ready(Qp& q, const DecodedWqe& d) {
-  EngineCounters::add(counters_.rnr_naks, 1);
+  counters_.rnr_naks += 1;
   q.started = true;
   if (++q.rnr_tries > q.options.rnr_retry && q.options.rnr_retry != 7)
     return fail(q, d, Status::rnr_retry_exceeded);
@@ -261,9 +254,9 @@ template <class F>
 void Engine<F>::finish(Qp& q, const Work& w) {
   const WorkRequest& wr = w.wqe->request;
   const u32 packets = packets_of(wr.bytes, q.mtu);
-  EngineCounters::add(counters_.requests[static_cast<u32>(wr.op)], 1);
-  EngineCounters::add(counters_.bytes, wr.bytes);
-  EngineCounters::add(counters_.packets, packets);
+  counters_.requests[static_cast<u32>(wr.op)] += 1;
+  counters_.bytes += wr.bytes;
+  counters_.packets += packets;
   const bool timed_read = w.due_ns != 0 && returns_data(wr.op);
   const bool signalled = wr.signalled || q.signal_all;
   if (signalled || timed_read) {
@@ -271,14 +264,15 @@ void Engine<F>::finish(Qp& q, const Work& w) {
                      .ends_read = timed_read,
                      .silent = !signalled,
                      .fields = request_fields(q, *w.wqe, Status::ok)};
-    if (careful_ && signalled) {
-      if (w.fault == Fault::drop) c.silent = true;
-      if (w.fault == Fault::delay) c.due_ns = std::max(w.due_ns, wall_ns()) + shared_.config.delay_ns;
-      if (w.fault == Fault::drop || w.fault == Fault::delay || w.fault == Fault::duplicate)
-        faults_.count(w.fault);
+    u32 times = 1;
+    if (careful_ && signalled && w.strike.fault != Fault::reorder) {
+      const model::FaultInjector::Telling t = faults_.tell(w.strike, w.due_ns, wall_ns);
+      times = t.times;
+      c.silent = times == 0;
+      c.due_ns = t.due_ns;
     }
     complete(q, c);
-    if (careful_ && signalled && w.fault == Fault::duplicate) {
+    if (times > 1) {
       c.ends_read = false;
       complete(q, c);
     }

@@ -61,8 +61,7 @@ ModelNic::ModelNic(const ModelConfig& config, Provider provider, std::string nam
                  gpu_),
       slots_(config.max_queue_pairs),
       connected_(config.threads) {
-  shared_.alive = reinterpret_cast<u32*>(registers_.host());
-  store_release(shared_.alive, 1);
+  shared_.presence.show(reinterpret_cast<u32*>(registers_.host()));
   // Its polling costs every other kernel's fences and PCIe reads: it runs only where it is needed.
   if (gpu_ && config.gpu_memory) agent_ = std::make_unique<model::DmaAgent>(gpu_, config.threads);
   for (u32 i = 0; i < config.threads; ++i)
@@ -197,12 +196,6 @@ void ModelNic::move(ModelQueuePair& q, u32 engine) {
   q.engine().run_between_rounds([&] { q.engine().add(q.qp_); });
 }
 
-u64 ModelNic::injected(model::Fault f) const {
-  u64 n = 0;
-  for (const auto& e : engines_) n += e->faults().counted(f);
-  return n;
-}
-
 nlohmann::ordered_json ModelNic::counters() {
   const auto sum = [this](auto&& of) {
     u64 n = 0;
@@ -211,9 +204,9 @@ nlohmann::ordered_json ModelNic::counters() {
   };
   nlohmann::ordered_json j;
   for (u32 op = 0; op < EngineCounters::kOps; ++op)
-    j[kOpNames[op]] = sum([op](const EngineBase& e) { return e.counters().requests[op].load(); });
-  const auto add = [&](const char* key, std::atomic<u64> EngineCounters::*member) {
-    j[key] = sum([member](const EngineBase& e) { return (e.counters().*member).load(); });
+    j[kOpNames[op]] = sum([op](const EngineBase& e) { return e.counters().requests[op].value(); });
+  const auto add = [&](const char* key, model::Count EngineCounters::*member) {
+    j[key] = sum([member](const EngineBase& e) { return (e.counters().*member).value(); });
   };
   add("bytes", &EngineCounters::bytes);
   add("packets", &EngineCounters::packets);
@@ -224,10 +217,7 @@ nlohmann::ordered_json ModelNic::counters() {
   j["dma_faults"] = sum([](const EngineBase& e) { return e.dma_faults(); });
   add("doorbells", &EngineCounters::doorbells);
   add("invalid_doorbell_values", &EngineCounters::invalid_doorbell_values);
-  nlohmann::ordered_json faults = nlohmann::ordered_json::object();
-  for (u32 k = 0; k < model::kFaultKinds; ++k)
-    faults[std::string(model::name(static_cast<model::Fault>(k)))] = injected(static_cast<model::Fault>(k));
-  j["injected"] = std::move(faults);
+  j["injected"] = shared_.faults.json();
   return j;
 }
 

@@ -34,7 +34,7 @@ class ModelNic final : public Nic {
   [[nodiscard]] nlohmann::ordered_json counters() override;
 
   [[nodiscard]] const ModelConfig& config() const { return shared_.config; }
-  [[nodiscard]] u64 injected(model::Fault f) const;
+  [[nodiscard]] u64 injected(model::Fault f) const { return shared_.faults.counted(f); }
   /// One round of every engine, for devices without threads of their own. True when there was work.
   bool poll();
 

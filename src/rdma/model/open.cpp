@@ -3,7 +3,6 @@
 
 #include "rdma/model/open.hpp"
 
-#include "model/device_thread.hpp"
 #include "rdma/model/nic.hpp"
 #include "rdma/model/spec.hpp"
 
@@ -11,11 +10,7 @@ namespace doorbell::rdma {
 
 std::unique_ptr<Nic> open_model(const DeviceRequest& request) {
   ModelConfig c = parse_model_spec(request.spec);
-  if (c.threads == 0) c.threads = model::device_threads(request.queue_pairs, request.initiator_threads);
-  c.gpu_memory = request.gpu_memory;
-  c.faults = request.faults;
-  c.seed = request.seed;
-  if (c.delay_ns == 0) c.delay_ns = request.late_ns + request.late_ns / 2;
+  c.fit(request.use);
   return std::make_unique<ModelNic>(c, request.provider, request.spec, request.gpu);
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "model/race_on_purpose.hpp"
+
 namespace doorbell::rdma {
 
 using model::DmaPlace;
@@ -23,10 +25,6 @@ constexpr u32 kImmediate = 4;
 u32 right_for(Op op) {
   if (is_atomic(op)) return access::remote_atomic;
   return op == Op::read ? access::remote_read : access::remote_write;
-}
-
-void add_relaxed(std::atomic<u64>& c) {
-  c.store(c.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
 /// Walks two lists side by side: fn(to, from, bytes) for each piece that lies in one segment of both.
@@ -49,15 +47,11 @@ bool displaced(const SegmentList& to, u32 bytes, SegmentList& out) {
   if (to.count != 1 || to.list[0].memory == nullptr) return false;
   const Segment& s = to.list[0];
   const MemoryTable::Entry& m = *s.memory;
-  const u64 at = static_cast<u64>(s.place.address - m.base.address);
-  // Aligned, so that what arrives is good data of another address and not merely torn.
-  const u64 step = std::max<u64>(bytes, 8);
-  u64 other = at;
-  if (m.bytes - at >= step + bytes) other = at + step;
-  else if (at >= step) other = at - step;
-  if (other == at) return false;
+  const auto other =
+      model::Strike::elsewhere(static_cast<u64>(s.place.address - m.base.address), bytes, m.bytes);
+  if (!other) return false;
   out = {};
-  out.add({m.base + other, bytes, s.memory});
+  out.add({m.base + *other, bytes, s.memory});
   return true;
 }
 
@@ -80,7 +74,7 @@ u64 wire_bytes(Op op, u32 bytes, u32 packets) {
 }
 
 Status Transport::violation(Status s) {
-  add_relaxed(violations_);
+  violations_ += 1;
   return s;
 }
 
@@ -109,7 +103,7 @@ Status Transport::find_remote(const WorkRequest& wr, const Qp& responder, Segmen
   return Status::ok;
 }
 
-bool Transport::move(const SegmentList& to, const SegmentList& from, u32 bytes, Strike& strike) {
+bool Transport::move(const SegmentList& to, const SegmentList& from, u32 bytes, const model::Strike& strike) {
   if (strike.fault != Fault::none && bytes > 0) [[unlikely]]
     return move_struck(to, from, bytes, strike);
   if (to.count == 1 && from.count == 1) [[likely]]
@@ -118,25 +112,27 @@ bool Transport::move(const SegmentList& to, const SegmentList& from, u32 bytes, 
                       [this](const DmaPlace& t, const DmaPlace& f, u32 n) { return copier_.copy(t, f, n); });
 }
 
-bool Transport::move_struck(const SegmentList& to, const SegmentList& from, u32 bytes, Strike& strike) {
-  Strike none;
+bool Transport::move_struck(const SegmentList& to, const SegmentList& from, u32 bytes,
+                            const model::Strike& strike) {
+  const model::Strike none;
   switch (strike.fault) {
     case Fault::stale:
-      strike.done = true;
+      faults_.count(strike.fault);
       return true;
     case Fault::misplace: {
       SegmentList other;
-      strike.done = displaced(to, bytes, other);
+      if (!displaced(to, bytes, other)) return move(to, from, bytes, none);
+      faults_.count(strike.fault);
       const model::RaceOnPurpose race;
-      return move(strike.done ? other : to, from, bytes, none);
+      return move(other, from, bytes, none);
     }
     case Fault::corrupt: {
       scratch_.resize(bytes);
       SegmentList wire;
       wire.add({DmaPlace{scratch_.data(), nullptr, false}, bytes, nullptr});
       if (!move(wire, from, bytes, none) || !settle()) return false;
-      scratch_[strike.choice % bytes] ^= 0x5a;
-      strike.done = true;
+      strike.corrupt(scratch_.data(), bytes);
+      faults_.count(strike.fault);
       return move(to, wire, bytes, none);
     }
     default:

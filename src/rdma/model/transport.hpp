@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "model/copier.hpp"
-#include "model/fault.hpp"
+#include "model/count.hpp"
+#include "model/fault_injector.hpp"
 #include "rdma/model/memory_table.hpp"
 #include "rdma/model/qp.hpp"
 
@@ -43,37 +44,34 @@ struct SegmentList {
 class Transport {
  public:
   /// `atomics` is shared by all engines of the device.
-  Transport(const MemoryTable& table, model::DmaEngine& dma, std::mutex& atomics)
-      : table_(table), copier_(dma), atomics_(atomics) {}
+  Transport(const MemoryTable& table, model::DmaEngine& dma, model::FaultInjector& faults,
+            std::mutex& atomics)
+      : table_(table), copier_(dma), faults_(faults), atomics_(atomics) {}
 
   /// The requester's or a receive's own buffers, with local_write where the NIC will write.
   [[nodiscard]] Status find_local(const DecodedWqe& d, bool written, SegmentList& out);
   /// Whether the responder lets `wr` reach its memory; `out` is where.
   [[nodiscard]] Status find_remote(const WorkRequest& wr, const Qp& responder, Segment& out);
 
-  /// What strikes the data of a message on its way.
-  struct Strike {
-    model::Fault fault = model::Fault::none;
-    u64 choice = 0;     ///< which byte
-    bool done = false;  ///< it really did
-  };
-  /// Moves `bytes` bytes. False: the DMA engine cannot.
-  [[nodiscard]] bool move(const SegmentList& to, const SegmentList& from, u32 bytes, Strike& strike);
+  /// Moves `bytes` bytes, and carries out what strikes them on their way. False: the DMA engine cannot.
+  [[nodiscard]] bool move(const SegmentList& to, const SegmentList& from, u32 bytes,
+                          const model::Strike& strike);
   /// Reads, changes and writes 8 bytes, as one for every other atomic of this device.
   [[nodiscard]] bool atomic(const WorkRequest& wr, const Segment& at, u64& old);
   /// Something that move() started needs commit().
   [[nodiscard]] bool settle() { return copier_.settle(); }
-  [[nodiscard]] u64 violations() const { return violations_.load(std::memory_order_relaxed); }
+  [[nodiscard]] u64 violations() const { return violations_.value(); }
 
  private:
   Status violation(Status s);
-  bool move_struck(const SegmentList& to, const SegmentList& from, u32 bytes, Strike& strike);
+  bool move_struck(const SegmentList& to, const SegmentList& from, u32 bytes, const model::Strike& strike);
 
   const MemoryTable& table_;
   model::Copier copier_;
+  model::FaultInjector& faults_;
   std::mutex& atomics_;
   std::vector<u8> scratch_;
-  std::atomic<u64> violations_{0};
+  model::Count violations_;
 };
 
 }  // namespace doorbell::rdma

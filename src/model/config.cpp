@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "model/config.hpp"
+
+#include "model/device_thread.hpp"
+
+namespace doorbell::model {
+
+using options::Kind;
+using options::Option;
+
+void Config::read(const options::Options& o) {
+  if (o.table().find("threads") != nullptr) threads = static_cast<u32>(o.integer("threads"));
+  bytes_per_s = static_cast<double>(o.bytes("bandwidth"));
+  latency_ns = nanoseconds(o, "latency");
+  delay_ns = nanoseconds(o, "delay");
+}
+
+void Config::fit(const Use& use) {
+  if (threads == 0) threads = device_threads(use.queues, use.initiator_threads);
+  gpu_memory = use.gpu_memory;
+  faults = use.faults;
+  seed = use.seed;
+  if (delay_ns == 0) delay_ns = use.late_ns + use.late_ns / 2;
+}
+
+Option threads_key(const std::string& queue) {
+  return whole_key("threads", "0", 0, 64, "device threads; 0: one a " + queue + ", as far as the cores go");
+}
+
+Option bandwidth_key(std::string help) {
+  Option o = bytes_key("bandwidth", "0", 0, u64{1} << 50, std::move(help));
+  o.aliases = {"rate"};  // what the NIC models used to call it
+  return o;
+}
+
+Option latency_key(std::string help) {
+  return time_key("latency", std::move(help));
+}
+
+Option delay_key(const std::string& completion) {
+  Option o = time_key(
+      "delay", "how long --fault delay holds " + completion + " back; 0: one and a half times --late-after");
+  o.max = 3600;
+  return o;
+}
+
+Option whole_key(std::string name, std::string default_text, options::Bound min, options::Bound max,
+                 std::string help) {
+  return {.name = std::move(name),
+          .kind = Kind::integer,
+          .default_text = std::move(default_text),
+          .min = min,
+          .max = max,
+          .help = std::move(help)};
+}
+
+Option time_key(std::string name, std::string help) {
+  return {.name = std::move(name),
+          .kind = Kind::seconds,
+          .default_text = "0",
+          .min = 0,
+          .max = 60,
+          .help = std::move(help)};
+}
+
+Option bytes_key(std::string name, std::string default_text, options::Bound min, options::Bound max,
+                 std::string help) {
+  Option o = whole_key(std::move(name), std::move(default_text), min, max, std::move(help));
+  o.kind = Kind::size;
+  return o;
+}
+
+u64 nanoseconds(const options::Options& o, std::string_view key) {
+  return static_cast<u64>(o.seconds(key) * 1e9);
+}
+
+}  // namespace doorbell::model

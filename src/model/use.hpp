@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a run does with the device that it opens. A model fits itself to it; hardware is as it is.
+#pragma once
+
+#include "model/fault.hpp"
+
+namespace doorbell::model {
+
+struct Use {
+  bool gpu_memory = true;     ///< the device must reach memory of the GPUs that it is opened with
+  u32 queues = 1;             ///< queues or queue pairs that will be used
+  u32 initiator_threads = 1;  ///< CPU threads that will drive them; 0 when a GPU does
+  FaultRates faults = {};
+  u64 seed = 1;
+  u64 late_ns = 1'000'000'000;  ///< a completion later than this counts as late
+};
+
+}  // namespace doorbell::model
