@@ -3,7 +3,7 @@
 
 #include "cli/commands.hpp"
 
-#include "cli/cxi_loopback_options.hpp"
+#include "cxi/cli/gpu_loopback_bw/options.hpp"
 
 namespace doorbell::cli {
 

@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "cli/commands.hpp"
-#include "cli/cxi_loopback_options.hpp"
 #include "cli/output.hpp"
 #include "cli/parse.hpp"
 #include "cli/texts.hpp"
+#include "cxi/cli/gpu_loopback_bw/options.hpp"
 #include "options/suggest.hpp"
 #include "report/layout.hpp"
 #include "report/verdict.hpp"

@@ -98,7 +98,7 @@ class Session {
   std::vector<OpQueue> queues_;
 };
 
-/// The kernels (kernels/op_kernel.hpp) for one provider's format.
+/// The kernels (rma/op_kernel.hpp) for one provider's format.
 [[nodiscard]] measure::KernelNames op_kernels(Provider provider);
 
 }  // namespace doorbell::rdma

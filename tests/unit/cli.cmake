@@ -2,4 +2,4 @@
 # SPDX-License-Identifier: Apache-2.0
 
 doorbell_test(cli_test unit ${CMAKE_CURRENT_LIST_DIR}/cli_test.cpp ${CMAKE_CURRENT_LIST_DIR}/cli_machine_test.cpp)
-target_link_libraries(cli_test PRIVATE doorbell_options)
+target_link_libraries(cli_test PRIVATE doorbell_commands)

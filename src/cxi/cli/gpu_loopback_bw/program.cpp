@@ -12,12 +12,12 @@
 #include <fstream>
 
 #include "cli/commands.hpp"
-#include "cli/cxi_loopback_options.hpp"
-#include "cli/cxi_loopback_texts.hpp"
 #include "cli/output.hpp"
 #include "cli/run_options.hpp"
 #include "cli/texts.hpp"
 #include "cxi/backends.hpp"
+#include "cxi/cli/gpu_loopback_bw/options.hpp"
+#include "cxi/cli/gpu_loopback_bw/texts.hpp"
 #include "cxi/loopback_cell.hpp"
 #include "measure/gpu_runner.hpp"
 #include "measure/statistics.hpp"

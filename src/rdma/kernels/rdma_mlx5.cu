@@ -3,6 +3,6 @@
 
 #include <doorbell/rdma/mlx5.hpp>
 
-#include "op_kernel.hpp"
+#include "rma/op_kernel.hpp"
 
 DOORBELL_OP_KERNELS(doorbell_rdma_mlx5, doorbell::rdma::QueuePair<doorbell::GpuWarp, doorbell::rdma::Mlx5>)

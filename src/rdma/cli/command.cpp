@@ -9,12 +9,12 @@
 
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
-#include "cli/rma.hpp"
 #include "cli/texts.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/bench.hpp"
 #include "rdma/model/spec.hpp"
 #include "rdma/serve.hpp"
+#include "rma/cli/options.hpp"
 
 namespace doorbell::cli {
 

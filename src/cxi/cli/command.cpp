@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include "cli/commands.hpp"
-#include "cli/rma.hpp"
 #include "cli/texts.hpp"
 #include "cxi/model/spec.hpp"
 #include "cxi/rma_device.hpp"
+#include "rma/cli/options.hpp"
 
 namespace doorbell::cli {
 

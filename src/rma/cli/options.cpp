@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/rma.hpp"
+#include "rma/cli/options.hpp"
 
 #include <doorbell/error.hpp>
 #include <fmt/format.h>

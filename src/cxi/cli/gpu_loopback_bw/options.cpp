@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/cxi_loopback_options.hpp"
+#include "cxi/cli/gpu_loopback_bw/options.hpp"
 
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
