@@ -4,8 +4,8 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
-#include "cli/commands.hpp"
 #include "cli/texts.hpp"
+#include "cxi/cli/parts.hpp"
 #include "cxi/model/spec.hpp"
 #include "cxi/rma_device.hpp"
 #include "rma/cli/options.hpp"

@@ -7,11 +7,10 @@
 #include <algorithm>
 #include <array>
 
-#include "cli/commands.hpp"
-#include "cli/output.hpp"
 #include "cli/texts.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/bench.hpp"
+#include "rdma/cli/parts.hpp"
 #include "rdma/model/spec.hpp"
 #include "rdma/serve.hpp"
 #include "rma/cli/options.hpp"

@@ -4,7 +4,7 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
-#include "cli/commands.hpp"
+#include "nvme/cli/parts.hpp"
 #include "pci/binding.hpp"
 
 namespace doorbell::cli {
