@@ -12,7 +12,7 @@ target_link_options(doorbell_cli PRIVATE -Wl,--disable-new-dtags)
 install(TARGETS doorbell_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 
 # The same program under other names: links beside it, here and where it is installed.
-set(doorbell_names cxi_gpu_loopback_bw)
+get_property(doorbell_names GLOBAL PROPERTY DOORBELL_PROGRAMS)
 foreach(name ${doorbell_names})
   add_custom_command(TARGET doorbell_cli POST_BUILD
     COMMAND ${CMAKE_COMMAND} -E create_symlink doorbell ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${name})

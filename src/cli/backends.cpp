@@ -1,18 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/backends.hpp"
-
 #include <algorithm>
 #include <doorbell/gpu.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/path.hpp"
 #include "cli/texts.hpp"
-#include "cxi/backends.hpp"
-#include "nvme/backends.hpp"
-#include "rdma/backends.hpp"
 
 namespace doorbell::cli {
 namespace {
@@ -22,7 +18,7 @@ std::string_view runtime_name(gpu::Runtime runtime) {
 }
 
 /// The code objects that this build carries for one runtime.
-Backend kernels_for(gpu::Runtime runtime) {
+BackendState kernels_for(gpu::Runtime runtime) {
   std::vector<std::string> names;
   std::size_t bytes = 0;
   for (const gpu::CodeObject& object : gpu::code_objects()) {
@@ -34,53 +30,60 @@ Backend kernels_for(gpu::Runtime runtime) {
   names.erase(std::unique(names.begin(), names.end()), names.end());
   const std::string name = fmt::format("{}-kernels", runtime_name(runtime));
   if (names.empty()) {
-    return {"gpu", name, false,
-            fmt::format("left out of this build (no {} when it was configured, or DOORBELL_GPU=OFF)",
-                        runtime == gpu::Runtime::cuda ? "nvcc" : "hipcc")};
+    return {name,
+            {false, fmt::format("left out of this build (no {} when it was configured, or DOORBELL_GPU=OFF)",
+                                runtime == gpu::Runtime::cuda ? "nvcc" : "hipcc")}};
   }
-  return {"gpu", name, true, fmt::format("{} ({} KiB)", fmt::join(names, ", "), (bytes + 1023) / 1024)};
+  return {name, {true, fmt::format("{} ({} KiB)", fmt::join(names, ", "), (bytes + 1023) / 1024)}};
+}
+
+/// What runs GPU initiators, whatever the path.
+std::vector<BackendState> gpu_states() {
+  std::vector<BackendState> states;
+  for (const gpu::RuntimeStatus& status : gpu::runtimes()) {
+    states.push_back({std::string(runtime_name(status.runtime)), {status.usable, status.detail}});
+    states.push_back(kernels_for(status.runtime));
+  }
+  return states;
+}
+
+struct Row {
+  std::string path;
+  BackendState backend;
+};
+
+std::vector<Row> rows() {
+  std::vector<Row> all;
+  const auto add = [&all](const std::string& path, const std::vector<BackendState>& states) {
+    for (const BackendState& state : states) all.push_back({path, state});
+  };
+  for (const PathDescription& path : paths()) add(path.name(), path.backends());
+  add("gpu", gpu_states());
+  return all;
 }
 
 int run(const Options& options, Context&) {
-  const std::vector<Backend> all = backends();
+  const std::vector<Row> all = rows();
   if (options.flag("json")) {
     auto list = nlohmann::ordered_json::array();
-    for (const Backend& b : all) {
-      list.push_back({{"path", b.path}, {"backend", b.name}, {"usable", b.usable}, {"detail", b.detail}});
+    for (const auto& [path, b] : all) {
+      list.push_back(
+          {{"path", path}, {"backend", b.name}, {"usable", b.status.usable}, {"detail", b.status.detail}});
     }
     fmt::print("{}\n", nlohmann::ordered_json{{"backends", list}}.dump(
                            2, ' ', false, nlohmann::json::error_handler_t::replace));
     return 0;
   }
   fmt::print("{:<7} {:<13} {:<7} {}\n", "path", "back end", "usable", "detail");
-  for (const Backend& b : all) {
+  for (const auto& [path, b] : all) {
     constexpr std::size_t kColumn = 8 + 14 + 8;
-    fmt::print("{:<7} {:<13} {:<7} {}\n", b.path, b.name, b.usable ? "yes" : "no",
-               wrap(b.detail, kHelpWidth - kColumn, kColumn));
+    fmt::print("{:<7} {:<13} {:<7} {}\n", path, b.name, b.status.usable ? "yes" : "no",
+               wrap(b.status.detail, kHelpWidth - kColumn, kColumn));
   }
   return 0;
 }
 
 }  // namespace
-
-std::vector<Backend> backends() {
-  std::vector<Backend> all;
-  const auto add = [&all](const char* path, const auto& backends_of_path) {
-    for (const auto& b : backends_of_path) {
-      const BackendStatus status = b.status();
-      all.push_back({path, b.name, status.usable, status.detail});
-    }
-  };
-  add("nvme", nvme::backends());
-  all.push_back({"nvme", "file", true, "file:PATH through the kernel: io_uring, or pread and pwrite"});
-  add("rdma", rdma::backends());
-  add("cxi", cxi::backends());
-  for (const gpu::RuntimeStatus& status : gpu::runtimes()) {
-    all.push_back({"gpu", std::string(runtime_name(status.runtime)), status.usable, status.detail});
-    all.push_back(kernels_for(status.runtime));
-  }
-  return all;
-}
 
 Command backends_command() {
   Command command;

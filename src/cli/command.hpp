@@ -26,10 +26,22 @@ struct Context {
   const std::vector<Command>& commands;  ///< all of them, for help and the generated texts
 };
 
+/// What an example takes that not every machine has.
+enum class Needs {
+  nothing,
+  file_system,    ///< it makes a file in /tmp, and the kernel drives it by io_uring
+  gpu,            ///< with kernels for it
+  device,         ///< of hardware
+  program,        ///< somebody else's: QEMU, fio
+  other_machine,  ///< or a second process
+};
+
 struct Example {
   std::string command;      ///< as typed after the prompt
   std::string text;         ///< what it does, one sentence
   std::string output = {};  ///< what it printed once, for the manual
+  int code = 0;             ///< with which it ends
+  Needs needs = Needs::nothing;
 };
 
 struct ExitStatus {

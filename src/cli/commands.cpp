@@ -3,16 +3,20 @@
 
 #include "cli/commands.hpp"
 
-#include "cli/cxi_loopback_options.hpp"
+#include "cli/path.hpp"
 
 namespace doorbell::cli {
 
 std::vector<Command> all_commands() {
-  std::vector<Command> commands = {
-      demo_command(),    nvme_command(),    rdma_command(),       cxi_command(),  sweep_command(),
-      compare_command(), list_command(),    backends_command(),   bind_command(), unbind_command(),
-      doctor_command(),  version_command(), completion_command(),
-  };
+  std::vector<Command> commands = {demo_command()};
+  for (const PathDescription& path : paths()) commands.push_back(path.command);
+  std::ranges::move(
+      std::vector<Command>{sweep_command(), compare_command(), list_command(), backends_command()},
+      std::back_inserter(commands));
+  for (const PathDescription& path : paths())
+    commands.insert(commands.end(), path.tools.begin(), path.tools.end());
+  std::ranges::move(std::vector<Command>{doctor_command(), version_command(), completion_command()},
+                    std::back_inserter(commands));
   std::vector<std::string> names;
   names.reserve(commands.size());
   for (const Command& command : commands) names.push_back(command.name);
@@ -31,7 +35,10 @@ std::vector<Command> all_commands() {
 }
 
 std::vector<Command> all_programs() {
-  return {cxi_gpu_loopback_bw_command()};
+  std::vector<Command> texts;
+  for (const PathDescription& path : paths())
+    for (const Program& program : path.programs) texts.push_back(program.texts);
+  return texts;
 }
 
 }  // namespace doorbell::cli

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The registry of subcommands. A new one is a file, a line here and a line in commands.cpp.
+// The registry of commands. One that belongs to no path is a file, a line here and a line in commands.cpp; a
+// path brings its own (path.hpp).
 #pragma once
 
 #include <string>
@@ -12,13 +13,8 @@
 namespace doorbell::cli {
 
 Command demo_command();
-Command nvme_command();
-Command rdma_command();
-Command cxi_command();
 Command sweep_command();
 Command compare_command();
-Command bind_command();
-Command unbind_command();
 Command list_command();
 Command backends_command();
 Command doctor_command();
@@ -30,9 +26,7 @@ Command completion_command();
 /// In the order of `doorbell help`; each with its --help option.
 [[nodiscard]] std::vector<Command> all_commands();
 
-/// Programs of their own names, as which the same binary runs when it is called so. Their texts; main() knows
-/// what runs them.
+/// The texts of the paths' programs of their own names.
 [[nodiscard]] std::vector<Command> all_programs();
-[[nodiscard]] int run_cxi_gpu_loopback_bw(Context& context);
 
 }  // namespace doorbell::cli

@@ -11,8 +11,8 @@
 #include <filesystem>
 
 #include "cli/commands.hpp"
-#include "cli/demo.hpp"
 #include "cli/output.hpp"
+#include "cli/path.hpp"
 #include "cli/progress.hpp"
 #include "report/csv.hpp"
 #include "report/json.hpp"
@@ -82,7 +82,7 @@ void run_steps(const std::vector<DemoStep>& steps, Show& show) {
   for (const DemoStep& s : steps) {
     if (show.context.stop.requested()) return;
     show.what = s.title;
-    DemoOutcome r = s.run(show.watch());
+    BenchOutcome r = s.run(show.watch());
     show.progress.clear();
     show.result.stop_reason = r.stop_reason;
     show.result.complete = r.stop_reason == "done";
@@ -98,15 +98,14 @@ void run_steps(const std::vector<DemoStep>& steps, Show& show) {
 }
 
 /// Injects each kind of fault; false when the initiator found another count than the model injected.
-template <class Check>
-bool check_faults(const char* path, Check check, Show& show) {
+bool check_faults(const PathDescription& path, Show& show) {
   bool all_found = true;
   if (!show.quiet && !show.context.stop.requested())
-    fmt::print("Faults that the {} model injects, and what the initiator makes of them:\n", path);
+    fmt::print("Faults that the {} model injects, and what the initiator makes of them:\n", path.title);
   for (u32 kind = 0; kind < model::kFaultKinds && !show.context.stop.requested(); ++kind) {
     const auto fault = static_cast<model::Fault>(kind);
-    show.what = fmt::format("{} fault {}", path, model::name(fault));
-    const FaultCheck c = check(fault, show.watch());
+    show.what = fmt::format("{} fault {}", path.title, model::name(fault));
+    const FaultCheck c = path.check_fault(fault, show.watch());
     show.progress.clear();
     if (show.context.stop.requested()) break;
     all_found = all_found && c.found == c.injected;
@@ -139,13 +138,9 @@ int run(const Options& options, Context& context) {
   report::Result result = new_result(context);
   const bool gpu = !gpu::enumerate().empty() && !gpu::code_objects().empty();
   Show show{result, context, progress, quiet, {}};
-  run_steps(nvme_steps(gpu), show);
-  run_steps(rdma_steps(gpu), show);
-  run_steps(cxi_steps(gpu), show);
-  const bool nvme_found = check_faults("NVMe", check_nvme_fault, show);
-  const bool rdma_found = check_faults("RDMA", check_rdma_fault, show);
-  const bool cxi_found = check_faults("CXI", check_cxi_fault, show);
-  const bool all_found = nvme_found && rdma_found && cxi_found;
+  for (const PathDescription& path : paths()) run_steps(path.demo_steps(gpu), show);
+  bool all_found = true;
+  for (const PathDescription& path : paths()) all_found = check_faults(path, show) && all_found;
   if (!all_found) result.warnings.emplace_back("a fault check found another count than the model injected");
   if (!all_found) result.exit_code = static_cast<int>(ExitCode::data);
   if (context.stop.requested()) {
@@ -162,6 +157,16 @@ int run(const Options& options, Context& context) {
   return result.exit_code;
 }
 
+/// "NVMe commands, RDMA operations and Cassini puts".
+std::string work_of_paths() {
+  std::string text;
+  for (const PathDescription& path : paths()) {
+    if (!text.empty()) text += &path == &paths().back() ? " and " : ", ";
+    text += path.work;
+  }
+  return text;
+}
+
 }  // namespace
 
 Command demo_command() {
@@ -169,9 +174,11 @@ Command demo_command() {
   c.name = "demo";
   c.summary = "every path on its model: a table and a report";
   c.description = {
-      "Runs the main job of each path on its software model, so that a machine without any of the hardware "
-      "shows what doorbell does: NVMe commands, RDMA operations and Cassini puts posted by CPU threads (and by a GPU "
-      "kernel where there is a GPU), carried out by a software controller and software NICs, all data verified.",
+      fmt::format(
+          "Runs the main job of each path on its software model, so that a machine without any of the hardware "
+          "shows what doorbell does: {} posted by CPU threads (and by a GPU kernel where there is a GPU), carried out "
+          "by software devices, all data verified.",
+          work_of_paths()),
       "Then injects each kind of fault into each model and compares the counts. Writes result.json, "
       "runs.csv and report.html into a new folder.",
   };

@@ -26,23 +26,23 @@ std::string_view level_name(Level level) {
   return level == Level::ok ? "OK" : level == Level::warn ? "WARN" : "FIX";
 }
 
-Patient this_machine() {
-  Patient p;
+Machine this_machine() {
+  Machine m;
   rlimit limit = {};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-    p.locked_limit_bytes = limit.rlim_cur;
+    m.locked_limit_bytes = limit.rlim_cur;
   }
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
-    p.cpus = static_cast<unsigned>(std::max(1, CPU_COUNT(&allowed)));
+    m.cpus = static_cast<unsigned>(std::max(1, CPU_COUNT(&allowed)));
   }
   for (const gpu::RuntimeStatus& status : gpu::runtimes()) {
-    p.runtimes.push_back(
+    m.runtimes.push_back(
         {status.runtime == gpu::Runtime::cuda ? "cuda" : "hip", status.usable, status.detail});
   }
-  p.optimized = kOptimized;
-  p.sanitizer = report::tool().sanitizer;
-  return p;
+  m.optimized = kOptimized;
+  m.sanitizer = report::tool().sanitizer;
+  return m;
 }
 
 int run(const Options& options, Context&) {

@@ -3,12 +3,14 @@
 
 #include "cli/doctor_checks.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
 #include <fstream>
 #include <unistd.h>
 
-#include "cli/discover.hpp"
+#include "cli/path.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::cli {
 namespace {
@@ -21,8 +23,8 @@ constexpr u64 kCapIpcLock = u64{1} << 14;
 constexpr double kBusyShare = 0.1;  // of all CPUs; one busy CPU in ten moves a percentile
 
 /// CAP_IPC_LOCK lifts the limit on locked memory.
-bool may_lock_everything(const Patient& p) {
-  std::ifstream in(p.root / "proc/self/status");
+bool may_lock_everything(const Machine& m) {
+  std::ifstream in(m.root / "proc/self/status");
   for (std::string line; std::getline(in, line);) {
     if (!line.starts_with("CapEff:")) continue;
     const auto begin = line.find_first_not_of(": \t", 6);
@@ -40,10 +42,10 @@ struct GpuHardware {
 };
 
 /// PCI display and accelerator functions of the makers whose runtimes doorbell loads.
-GpuHardware gpu_hardware(const Patient& p) {
+GpuHardware gpu_hardware(const Machine& m) {
   GpuHardware found;
   for (const char* display : {"0x03", "0x12"}) {
-    for (const Device& function : pci_functions(display, p.root)) {
+    for (const FoundDevice& function : pci_functions(display, m.root)) {
       found.nvidia = found.nvidia || function.facts["vendor_id"] == "0x10de";
       found.amd = found.amd || function.facts["vendor_id"] == "0x1002";
     }
@@ -51,8 +53,8 @@ GpuHardware gpu_hardware(const Patient& p) {
   return found;
 }
 
-bool any_usable(const Patient& p) {
-  for (const RuntimeState& r : p.runtimes) {
+bool any_usable(const Machine& m) {
+  for (const RuntimeState& r : m.runtimes) {
     if (r.usable) return true;
   }
   return false;
@@ -60,28 +62,28 @@ bool any_usable(const Patient& p) {
 
 }  // namespace
 
-Check check_locked_memory(const Patient& p) {
+Check check_locked_memory(const Machine& m) {
   Check c{.name = "locked memory"};
-  if (!p.locked_limit_bytes) {
+  if (!m.locked_limit_bytes) {
     c.finding = "unlimited";
-  } else if (may_lock_everything(p)) {
+  } else if (may_lock_everything(m)) {
     c.finding = fmt::format("limit {} MiB, which this user's privilege (CAP_IPC_LOCK) lifts",
-                            *p.locked_limit_bytes / kMiB);
-  } else if (*p.locked_limit_bytes >= kEnoughLocked) {
-    c.finding = fmt::format("limit {} MiB", *p.locked_limit_bytes / kMiB);
+                            *m.locked_limit_bytes / kMiB);
+  } else if (*m.locked_limit_bytes >= kEnoughLocked) {
+    c.finding = fmt::format("limit {} MiB", *m.locked_limit_bytes / kMiB);
   } else {
     c.level = Level::fix;
     c.finding = fmt::format("limit {} MiB; pinned and DMA memory needs {} MiB or more",
-                            *p.locked_limit_bytes / kMiB, kEnoughLocked / kMiB);
+                            *m.locked_limit_bytes / kMiB, kEnoughLocked / kMiB);
     c.fix =
         "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/doorbell.conf  # then log in again";
   }
   return c;
 }
 
-Check check_huge_pages(const Patient& p, bool gigantic) {
+Check check_huge_pages(const Machine& m, bool gigantic) {
   const std::string folder = gigantic ? "hugepages-1048576kB" : "hugepages-2048kB";
-  const fs::path at = p.root / "sys/kernel/mm/hugepages" / folder;
+  const fs::path at = m.root / "sys/kernel/mm/hugepages" / folder;
   const auto total = read_number(at / "nr_hugepages");
   const auto free = read_number(at / "free_hugepages");
   Check c{.name = gigantic ? "huge pages 1 GiB" : "huge pages 2 MiB"};
@@ -100,9 +102,9 @@ Check check_huge_pages(const Patient& p, bool gigantic) {
   return c;
 }
 
-Check check_transparent_huge_pages(const Patient& p) {
+Check check_transparent_huge_pages(const Machine& m) {
   Check c{.name = "transparent huge pages"};
-  const auto modes = read_line(p.root / "sys/kernel/mm/transparent_hugepage/enabled");
+  const auto modes = read_line(m.root / "sys/kernel/mm/transparent_hugepage/enabled");
   if (!modes) {
     c.finding = "not in this kernel";
   } else if (modes->find("[never]") != std::string::npos) {
@@ -115,9 +117,9 @@ Check check_transparent_huge_pages(const Patient& p) {
   return c;
 }
 
-Check check_iommu(const Patient& p) {
+Check check_iommu(const Machine& m) {
   Check c{.name = "IOMMU"};
-  const auto units = names_in(p.root / "sys/class/iommu").size();
+  const auto units = names_in(m.root / "sys/class/iommu").size();
   if (units > 0) {
     c.finding = fmt::format("on ({} unit{})", units, units == 1 ? "" : "s");
     return c;
@@ -130,9 +132,9 @@ Check check_iommu(const Patient& p) {
   return c;
 }
 
-Check check_vfio(const Patient& p) {
+Check check_vfio(const Machine& m) {
   Check c{.name = "VFIO"};
-  const fs::path device = p.root / "dev/vfio/vfio";
+  const fs::path device = m.root / "dev/vfio/vfio";
   std::error_code failed;
   if (!fs::exists(device, failed)) {
     c.level = Level::warn;
@@ -148,9 +150,9 @@ Check check_vfio(const Patient& p) {
   return c;
 }
 
-Check check_governor(const Patient& p) {
+Check check_governor(const Machine& m) {
   Check c{.name = "CPU governor"};
-  const fs::path folder = p.root / "sys/devices/system/cpu";
+  const fs::path folder = m.root / "sys/devices/system/cpu";
   std::size_t slow = 0, seen = 0;
   std::string slow_name;
   for (const std::string& cpu : names_in(folder)) {
@@ -173,17 +175,17 @@ Check check_governor(const Patient& p) {
   return c;
 }
 
-Check check_load(const Patient& p) {
+Check check_load(const Machine& m) {
   Check c{.name = "load"};
-  const auto line = read_line(p.root / "proc/loadavg");
+  const auto line = read_line(m.root / "proc/loadavg");
   double load = 0;
   if (!line || std::from_chars(line->data(), line->data() + line->size(), load).ec != std::errc{}) {
     c.level = Level::warn;
     c.finding = "cannot be read";
     return c;
   }
-  c.finding = fmt::format("{:.2f} over the last minute on {} CPU{}", load, p.cpus, p.cpus == 1 ? "" : "s");
-  if (load > kBusyShare * p.cpus) {
+  c.finding = fmt::format("{:.2f} over the last minute on {} CPU{}", load, m.cpus, m.cpus == 1 ? "" : "s");
+  if (load > kBusyShare * m.cpus) {
     c.level = Level::warn;
     c.finding += "; figures will be noisy";
     c.fix = "top -b -n 1 -o %CPU | head -n 15  # then wait for, or stop, what is busy";
@@ -191,10 +193,10 @@ Check check_load(const Patient& p) {
   return c;
 }
 
-Check check_gpu(const Patient& p) {
+Check check_gpu(const Machine& m) {
   Check c{.name = "GPU driver"};
-  const GpuHardware hardware = gpu_hardware(p);
-  for (const RuntimeState& r : p.runtimes) {
+  const GpuHardware hardware = gpu_hardware(m);
+  for (const RuntimeState& r : m.runtimes) {
     if (r.usable) c.finding += fmt::format("{}{}: {}", c.finding.empty() ? "" : "; ", r.name, r.detail);
   }
   if (!c.finding.empty()) return c;
@@ -206,7 +208,7 @@ Check check_gpu(const Patient& p) {
   c.level = Level::fix;
   const std::string wanted = hardware.nvidia ? "cuda" : "hip";
   c.finding = fmt::format("a GPU is here, but its runtime is not usable");
-  for (const RuntimeState& r : p.runtimes) {
+  for (const RuntimeState& r : m.runtimes) {
     if (r.name == wanted) c.finding += ": " + r.detail;
   }
   c.fix = hardware.nvidia ? "sudo apt-get install nvidia-driver  # then reboot"
@@ -214,10 +216,10 @@ Check check_gpu(const Patient& p) {
   return c;
 }
 
-Check check_dmabuf(const Patient& p) {
+Check check_dmabuf(const Machine& m) {
   Check c{.name = "GPU dma-buf"};
-  const GpuHardware hardware = gpu_hardware(p);
-  if (!hardware.any() || !any_usable(p)) {
+  const GpuHardware hardware = gpu_hardware(m);
+  if (!hardware.any() || !any_usable(m)) {
     c.finding = "not needed without a usable GPU";
     return c;
   }
@@ -225,7 +227,7 @@ Check check_dmabuf(const Patient& p) {
     c.finding = "the amdgpu driver exports GPU memory";
     return c;
   }
-  const auto version = read_line(p.root / "proc/driver/nvidia/version");
+  const auto version = read_line(m.root / "proc/driver/nvidia/version");
   if (version && version->find("Open Kernel Module") != std::string::npos) {
     c.finding = "open NVIDIA kernel modules: GPU memory can be exported to other devices";
   } else {
@@ -237,31 +239,35 @@ Check check_dmabuf(const Patient& p) {
   return c;
 }
 
-Check check_build(const Patient& p) {
+Check check_build(const Machine& m) {
   Check c{.name = "build"};
-  if (p.optimized && p.sanitizer.empty()) {
+  if (m.optimized && m.sanitizer.empty()) {
     c.finding = "optimized";
     return c;
   }
   c.level = Level::fix;
-  c.finding = p.sanitizer.empty() ? "not optimized" : "with the " + p.sanitizer + " sanitizer";
+  c.finding = m.sanitizer.empty() ? "not optimized" : "with the " + m.sanitizer + " sanitizer";
   c.finding += "; its figures mean nothing";
   c.fix = "make";
   return c;
 }
 
-std::vector<Check> all_checks(const Patient& p) {
-  return {check_build(p),
-          check_locked_memory(p),
-          check_huge_pages(p, false),
-          check_huge_pages(p, true),
-          check_transparent_huge_pages(p),
-          check_governor(p),
-          check_load(p),
-          check_iommu(p),
-          check_vfio(p),
-          check_gpu(p),
-          check_dmabuf(p)};
+std::vector<Check> all_checks(const Machine& m) {
+  std::vector<Check> checks = {check_build(m),
+                               check_locked_memory(m),
+                               check_huge_pages(m, false),
+                               check_huge_pages(m, true),
+                               check_transparent_huge_pages(m),
+                               check_governor(m),
+                               check_load(m)};
+  std::vector<Check (*)(const Machine&)> of_paths;
+  for (const PathDescription& path : paths())
+    for (const auto check : path.checks)
+      if (std::ranges::find(of_paths, check) == of_paths.end()) of_paths.push_back(check);
+  for (const auto check : of_paths) checks.push_back(check(m));
+  checks.push_back(check_gpu(m));
+  checks.push_back(check_dmabuf(m));
+  return checks;
 }
 
 }  // namespace doorbell::cli

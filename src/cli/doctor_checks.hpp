@@ -34,7 +34,7 @@ struct RuntimeState {
 };
 
 /// Where the checks look, so that tests show them a made-up machine.
-struct Patient {
+struct Machine {
   std::filesystem::path root = "/";
   std::optional<u64> locked_limit_bytes;  ///< RLIMIT_MEMLOCK; empty: unlimited
   unsigned cpus = 1;
@@ -43,17 +43,18 @@ struct Patient {
   std::string sanitizer;
 };
 
-[[nodiscard]] Check check_locked_memory(const Patient& p);
-[[nodiscard]] Check check_huge_pages(const Patient& p, bool gigantic);
-[[nodiscard]] Check check_transparent_huge_pages(const Patient& p);
-[[nodiscard]] Check check_iommu(const Patient& p);
-[[nodiscard]] Check check_vfio(const Patient& p);
-[[nodiscard]] Check check_governor(const Patient& p);
-[[nodiscard]] Check check_load(const Patient& p);
-[[nodiscard]] Check check_gpu(const Patient& p);
-[[nodiscard]] Check check_dmabuf(const Patient& p);
-[[nodiscard]] Check check_build(const Patient& p);
+[[nodiscard]] Check check_locked_memory(const Machine& m);
+[[nodiscard]] Check check_huge_pages(const Machine& m, bool gigantic);
+[[nodiscard]] Check check_transparent_huge_pages(const Machine& m);
+[[nodiscard]] Check check_iommu(const Machine& m);
+[[nodiscard]] Check check_vfio(const Machine& m);
+[[nodiscard]] Check check_governor(const Machine& m);
+[[nodiscard]] Check check_load(const Machine& m);
+[[nodiscard]] Check check_gpu(const Machine& m);
+[[nodiscard]] Check check_dmabuf(const Machine& m);
+[[nodiscard]] Check check_build(const Machine& m);
 
-[[nodiscard]] std::vector<Check> all_checks(const Patient& p);
+/// Those above, with what each path asks for once.
+[[nodiscard]] std::vector<Check> all_checks(const Machine& m);
 
 }  // namespace doorbell::cli

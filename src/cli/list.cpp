@@ -5,17 +5,16 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/backends.hpp"
 #include "cli/commands.hpp"
-#include "cli/discover.hpp"
+#include "cli/path.hpp"
 
 namespace doorbell::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::vector<Device> gpus() {
-  std::vector<Device> found;
+std::vector<FoundDevice> gpus() {
+  std::vector<FoundDevice> found;
   for (const gpu::Info& info : gpu::enumerate()) {
     found.push_back({std::to_string(info.index),
                      {{"model", info.name},
@@ -30,11 +29,11 @@ std::vector<Device> gpus() {
   return found;
 }
 
-std::vector<Device> models() {
-  std::vector<Device> found;
-  for (const Model& model : kModels) {
-    found.push_back({std::string(model.name), {{"path", model.path}, {"summary", model.summary}}});
-  }
+std::vector<FoundDevice> models() {
+  std::vector<FoundDevice> found;
+  for (const PathDescription& path : paths())
+    for (const PathModel& model : path.models)
+      found.push_back({model.name, {{"path", path.name()}, {"summary", model.summary}}});
   return found;
 }
 
@@ -71,23 +70,36 @@ std::string facts_line(const Json& facts) {
 
 struct Section {
   std::string key, title;
-  std::vector<Device> devices;
+  std::vector<FoundDevice> devices;
 };
 
+std::vector<Section> sections() {
+  std::vector<Section> all = {{"gpus", "GPUs (the number is what --gpu takes)", gpus()}};
+  for (const PathDescription& path : paths())
+    all.push_back({path.name(), path.devices_title, path.devices("/")});
+  all.push_back({"net", "Network interfaces", network_interfaces()});
+  all.push_back({"models", "Models (software devices, on every machine)", models()});
+  return all;
+}
+
+/// The description's sentence names what each path's devices are called.
+std::string what_is_listed() {
+  std::string titles;
+  for (const PathDescription& path : paths()) titles += path.devices_title + ", ";
+  titles.resize(titles.size() - 2);
+  return fmt::format(
+      "GPUs as their run-time libraries show them, and {} and network interfaces as the kernel shows them. Nothing is "
+      "opened and no driver is touched.",
+      titles);
+}
+
 int run(const Options& options, Context&) {
-  const std::vector<Section> sections = {
-      {"gpus", "GPUs (the number is what --gpu takes)", gpus()},
-      {"nvme", "NVMe controllers", nvme_controllers()},
-      {"rdma", "RDMA devices", rdma_devices()},
-      {"cxi", "HPE Cassini (CXI) devices", cxi_devices()},
-      {"net", "Network interfaces", network_interfaces()},
-      {"models", "Models (software devices, on every machine)", models()},
-  };
+  const std::vector<Section> all_sections = sections();
   if (options.flag("json")) {
     Json all;
-    for (const Section& section : sections) {
+    for (const Section& section : all_sections) {
       Json& list = all[section.key] = Json::array();
-      for (const Device& device : section.devices) {
+      for (const FoundDevice& device : section.devices) {
         Json entry = {{section.key == "gpus" ? "index" : "name",
                        section.key == "gpus" ? Json(std::stoi(device.name)) : Json(device.name)}};
         entry.update(device.facts);
@@ -98,11 +110,11 @@ int run(const Options& options, Context&) {
     return 0;
   }
   bool first = true;
-  for (const Section& section : sections) {
+  for (const Section& section : all_sections) {
     fmt::print("{}{}\n", first ? "" : "\n", section.title);
     first = false;
     if (section.devices.empty()) fmt::print("  none\n");
-    for (const Device& device : section.devices)
+    for (const FoundDevice& device : section.devices)
       fmt::print("  {:<14}{}\n", device.name, facts_line(device.facts));
   }
   return 0;
@@ -114,10 +126,7 @@ Command list_command() {
   Command command;
   command.name = "list";
   command.summary = "the devices of this machine, and the models";
-  command.description = {
-      "GPUs as their run-time libraries show them, and NVMe controllers, RDMA devices, CXI devices and "
-      "network "
-      "interfaces as the kernel shows them. Nothing is opened and no driver is touched."};
+  command.description = {what_is_listed()};
   command.options.add({.name = "json", .kind = Kind::flag, .help = "print JSON", .group = "Output"});
   command.examples = {{"doorbell list", "See which --gpu numbers there are."},
                       {"doorbell list --json", "The same for a script, with units in the key names."}};

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "cli/commands.hpp"
-#include "cli/cxi_loopback_options.hpp"
 #include "cli/output.hpp"
 #include "cli/parse.hpp"
+#include "cli/path.hpp"
 #include "cli/texts.hpp"
 #include "options/suggest.hpp"
 #include "report/layout.hpp"
@@ -94,8 +94,13 @@ int dispatch(std::span<const std::string> words, Context& context) {
   return run_command(*command, rest, context);
 }
 
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+/// The program that argv[0] names; nullptr when that is none of its own.
+const Program* program_called(std::string_view argv0) {
+  const std::string_view name = argv0.substr(argv0.rfind('/') + 1);  // npos + 1 is 0
+  for (const PathDescription& path : paths())
+    for (const Program& program : path.programs)
+      if (program.texts.name == name) return &program;
+  return nullptr;
 }
 
 /// Escape sequences are for terminals that know them, and colours for those who want them (no-color.org).
@@ -136,8 +141,8 @@ int main(int argc, char** argv) {
                          .stop = stop,
                          .commands = commands};
     const std::span<const std::string> words(context.argv);
-    if (!words.empty() && cli::base_name(words[0]) == cli::kLoopbackProgram)
-      return cli::flush_output(cli::run_cxi_gpu_loopback_bw(context));
+    if (const cli::Program* program = words.empty() ? nullptr : cli::program_called(words[0]))
+      return cli::flush_output(program->run(context));
     return cli::flush_output(cli::dispatch(words.empty() ? words : words.subspan(1), context));
   } catch (const std::exception& e) {
     fmt::print(stderr, "doorbell: {}\n", report::printable(e.what()));

@@ -12,6 +12,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/parse.hpp"
+#include "cli/path.hpp"
 #include "cli/progress.hpp"
 #include "report/tool.hpp"
 #include "report/verdict.hpp"
@@ -26,17 +27,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A command that measures: it writes a Result of repeats and can be quiet.
-bool measures(const Command& c) {
-  const Option* json = c.options.find("json");
-  return json != nullptr && json->kind == Kind::path && c.options.find("quiet") != nullptr &&
-         c.options.find("repeats") != nullptr;
-}
-
+/// A plan is of one path's command.
 std::vector<sweep::Subject> subjects(const Context& context) {
   std::vector<sweep::Subject> found;
-  for (const Command& c : context.commands) {
-    if (!measures(c)) continue;
+  for (const PathDescription& path : paths()) {
+    const Command& c = path.command;
     const std::string title = context.program + " " + c.name;
     found.push_back({c.name, c.options, [title, &c](const std::vector<std::string>& words) {
                        Options options = parse(title, c.options, words);

@@ -18,28 +18,30 @@ void check(const BenchOptions& o) {
                 fmt::format("use {} cpu, or the device's own provider (mlx5)", n.initiator));
 }
 
-BenchResult run_bench(const BenchOptions& options, const measure::RunWatch& watch) {
-  check(options);
+rma::BenchOptions bench_of(const BenchOptions& options) {
   rma::BenchOptions o = options;
   o.texts.provider = name(options.provider);
   o.texts.connects = true;
   o.texts.kernels = kernels_of(options.provider);
-  NicPort* open_port = nullptr;  // the cell's, while it runs
-  if (!o.open)
-    o.open = [&](const PortRequest& r) {
-      auto port = std::make_unique<NicPort>(open_nic({.spec = r.spec,
-                                                      .provider = options.provider,
-                                                      .gpu = r.gpu,
-                                                      .use = r.use}),
-                                            options.connection);
-      open_port = port.get();
-      return port;
-    };
-  o.connect_remote = [&](const measure::RunWatch& w) {
-    return std::make_unique<RemoteServer>(options.other_end, options.timeout_s, w.stop, options.connection,
-                                          [&]() -> NicQueues& { return open_port->queues(); });
+  if (o.open) return o;
+  const auto open_port = std::make_shared<NicPort*>(nullptr);  // the cell's, while it runs
+  o.open = [provider = options.provider, connection = options.connection, open_port](const PortRequest& r) {
+    auto port = std::make_unique<NicPort>(
+        open_nic({.spec = r.spec, .provider = provider, .gpu = r.gpu, .use = r.use}), connection);
+    *open_port = port.get();
+    return port;
   };
-  return rma::run_bench(o, watch);
+  o.connect_remote = [connection = options.connection, at = options.other_end, limit_s = options.timeout_s,
+                      open_port](const measure::RunWatch& watch) {
+    return std::make_unique<RemoteServer>(at, limit_s, watch.stop, connection,
+                                          [open_port]() -> NicQueues& { return (*open_port)->queues(); });
+  };
+  return o;
+}
+
+BenchResult run_bench(const BenchOptions& options, const measure::RunWatch& watch) {
+  check(options);
+  return rma::run_bench(bench_of(options), watch);
 }
 
 }  // namespace doorbell::rdma

@@ -21,7 +21,10 @@ struct BenchOptions : rma::BenchOptions {
 /// What the options say, checked as far as no device is needed. Throws doorbell::Error.
 void check(const BenchOptions& options);
 
-/// rma::run_bench() on the NIC that the options name.
+/// The same as a bench of one-sided operations, which opens the NIC that they name.
+[[nodiscard]] rma::BenchOptions bench_of(const BenchOptions& options);
+
+/// check(), then rma::run_bench() of bench_of().
 [[nodiscard]] BenchResult run_bench(const BenchOptions& options, const measure::RunWatch& watch);
 
 }  // namespace doorbell::rdma

@@ -2,4 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
 doorbell_test(cli_test unit ${CMAKE_CURRENT_LIST_DIR}/cli_test.cpp ${CMAKE_CURRENT_LIST_DIR}/cli_machine_test.cpp)
-target_link_libraries(cli_test PRIVATE doorbell_options)
+target_link_libraries(cli_test PRIVATE doorbell_commands)
+doorbell_test(cli_paths_test model ${CMAKE_CURRENT_LIST_DIR}/cli_paths_test.cpp)
+target_link_libraries(cli_paths_test PRIVATE doorbell_commands uring)

@@ -10,8 +10,7 @@
 #include <fstream>
 #include <unistd.h>
 
-#include "cli/discover.hpp"
-#include "cli/doctor_checks.hpp"
+#include "cli/path.hpp"
 #include "cli/progress.hpp"
 #include "measure/stop.hpp"
 #include "system/clock.hpp"
@@ -21,22 +20,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Machine : public ::testing::Test {
+class MadeUpMachine : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string name = (fs::temp_directory_path() / "doorbell-cli-XXXXXX").string();
     ASSERT_NE(mkdtemp(name.data()), nullptr);
-    patient.root = name;
+    machine.root = name;
   }
-  void TearDown() override { fs::remove_all(patient.root); }
+  void TearDown() override { fs::remove_all(machine.root); }
 
   void file(const std::string& path, const std::string& text) const {
-    fs::create_directories((patient.root / path).parent_path());
-    std::ofstream(patient.root / path) << text << '\n';
+    fs::create_directories((machine.root / path).parent_path());
+    std::ofstream(machine.root / path) << text << '\n';
   }
   void link(const std::string& path, const std::string& target) const {
-    fs::create_directories((patient.root / path).parent_path());
-    fs::create_symlink(target, patient.root / path);
+    fs::create_directories((machine.root / path).parent_path());
+    fs::create_symlink(target, machine.root / path);
   }
   /// A PCI function of this class and vendor.
   void pci(const std::string& address, const std::string& code, const std::string& vendor) const {
@@ -44,18 +43,26 @@ class Machine : public ::testing::Test {
     file("sys/bus/pci/devices/" + address + "/vendor", vendor);
   }
 
-  Patient patient;
+  /// What the path's description finds here.
+  [[nodiscard]] std::vector<FoundDevice> devices(std::string_view name) const {
+    for (const PathDescription& path : paths())
+      if (path.name() == name) return path.devices(machine.root);
+    ADD_FAILURE() << "no path " << name;
+    return {};
+  }
+
+  Machine machine;
 };
 
-TEST_F(Machine, EmptyOneHasNothing) {
-  EXPECT_TRUE(nvme_controllers(patient.root).empty());
-  EXPECT_TRUE(rdma_devices(patient.root).empty());
-  EXPECT_TRUE(cxi_devices(patient.root).empty());
-  EXPECT_TRUE(network_interfaces(patient.root).empty());
-  EXPECT_EQ(all_checks(patient).size(), 11u);
+TEST_F(MadeUpMachine, EmptyOneHasNothing) {
+  EXPECT_TRUE(devices("nvme").empty());
+  EXPECT_TRUE(devices("rdma").empty());
+  EXPECT_TRUE(devices("cxi").empty());
+  EXPECT_TRUE(network_interfaces(machine.root).empty());
+  EXPECT_EQ(all_checks(machine).size(), 11u);
 }
 
-TEST_F(Machine, NvmeByKernelDriverAndByPci) {
+TEST_F(MadeUpMachine, NvmeByKernelDriverAndByPci) {
   pci("0000:01:00.0", "0x010802", "0x144d");
   pci("0000:02:00.0", "0x010802", "0x8086");
   pci("0000:03:00.0", "0x020000", "0x8086");
@@ -64,7 +71,7 @@ TEST_F(Machine, NvmeByKernelDriverAndByPci) {
   link("sys/class/nvme/nvme0/device", "../../../bus/pci/devices/0000:01:00.0");
   file("sys/class/nvme/nvme0/model", "Some SSD          ");
   file("sys/class/nvme/nvme0/nvme0n1/size", "2048");
-  const auto found = nvme_controllers(patient.root);
+  const auto found = devices("nvme");
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].name, "nvme0");
   EXPECT_EQ(found[0].facts["model"], "Some SSD");
@@ -75,7 +82,7 @@ TEST_F(Machine, NvmeByKernelDriverAndByPci) {
   EXPECT_EQ(found[1].facts["iommu_group"], "17");
 }
 
-TEST_F(Machine, NetworkRdmaAndCxi) {
+TEST_F(MadeUpMachine, NetworkRdmaAndCxi) {
   file("sys/class/net/eth0/operstate", "up");
   file("sys/class/net/eth0/speed", "100000");
   file("sys/class/net/eth0/mtu", "9000");
@@ -84,78 +91,78 @@ TEST_F(Machine, NetworkRdmaAndCxi) {
   file("sys/class/infiniband/mlx5_0/ports/1/link_layer", "Ethernet");
   file("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE");
   file("sys/class/cxi/cxi0/uevent", "");
-  const auto net = network_interfaces(patient.root);
+  const auto net = network_interfaces(machine.root);
   ASSERT_EQ(net.size(), 2u);
   EXPECT_EQ(net[0].facts["speed_bits_per_s"], 100'000'000'000);
   EXPECT_EQ(net[0].facts["mtu_bytes"], 9000);
   EXPECT_TRUE(net[1].facts["speed_bits_per_s"].is_null());
-  const auto rdma = rdma_devices(patient.root);
+  const auto rdma = devices("rdma");
   ASSERT_EQ(rdma.size(), 1u);
   EXPECT_EQ(rdma[0].facts["ports"][0]["state"], "4: ACTIVE");
-  EXPECT_EQ(cxi_devices(patient.root).at(0).name, "cxi0");
+  EXPECT_EQ(devices("cxi").at(0).name, "cxi0");
 }
 
-TEST_F(Machine, LockedMemory) {
-  EXPECT_EQ(check_locked_memory(patient).level, Level::ok);
-  patient.locked_limit_bytes = 8 << 20;
-  EXPECT_EQ(check_locked_memory(patient).level, Level::fix);
+TEST_F(MadeUpMachine, LockedMemory) {
+  EXPECT_EQ(check_locked_memory(machine).level, Level::ok);
+  machine.locked_limit_bytes = 8 << 20;
+  EXPECT_EQ(check_locked_memory(machine).level, Level::fix);
   file("proc/self/status", "Name:\tx\nCapEff:\t0000000000004000");
-  EXPECT_EQ(check_locked_memory(patient).level, Level::ok);
+  EXPECT_EQ(check_locked_memory(machine).level, Level::ok);
   file("proc/self/status", "Name:\tx\nCapEff:\tffffffffffffbfff");
-  EXPECT_EQ(check_locked_memory(patient).level, Level::fix);
-  patient.locked_limit_bytes = u64{1} << 30;
-  EXPECT_EQ(check_locked_memory(patient).level, Level::ok);
+  EXPECT_EQ(check_locked_memory(machine).level, Level::fix);
+  machine.locked_limit_bytes = u64{1} << 30;
+  EXPECT_EQ(check_locked_memory(machine).level, Level::ok);
 }
 
-TEST_F(Machine, HugePages) {
-  EXPECT_EQ(check_huge_pages(patient, false).level, Level::warn);
+TEST_F(MadeUpMachine, HugePages) {
+  EXPECT_EQ(check_huge_pages(machine, false).level, Level::warn);
   file("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "100");
   file("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "0");
-  const Check used = check_huge_pages(patient, false);
+  const Check used = check_huge_pages(machine, false);
   EXPECT_EQ(used.level, Level::warn);
   EXPECT_NE(used.fix.find("echo 612 "), std::string::npos);
   file("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "40");
-  EXPECT_EQ(check_huge_pages(patient, false).finding, "40 of 100 free");
+  EXPECT_EQ(check_huge_pages(machine, false).finding, "40 of 100 free");
 }
 
-TEST_F(Machine, KernelSettings) {
+TEST_F(MadeUpMachine, KernelSettings) {
   file("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]");
-  EXPECT_EQ(check_transparent_huge_pages(patient).level, Level::warn);
+  EXPECT_EQ(check_transparent_huge_pages(machine).level, Level::warn);
   file("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never");
-  EXPECT_EQ(check_transparent_huge_pages(patient).finding, "madvise");
-  EXPECT_EQ(check_iommu(patient).level, Level::warn);
+  EXPECT_EQ(check_transparent_huge_pages(machine).finding, "madvise");
+  EXPECT_EQ(check_iommu(machine).level, Level::warn);
   file("sys/class/iommu/dmar0/x", "");
-  EXPECT_EQ(check_iommu(patient).level, Level::ok);
-  EXPECT_EQ(check_vfio(patient).level, Level::warn);
+  EXPECT_EQ(check_iommu(machine).level, Level::ok);
+  EXPECT_EQ(check_vfio(machine).level, Level::warn);
   file("dev/vfio/vfio", "");
-  EXPECT_EQ(check_vfio(patient).level, Level::ok);
-  EXPECT_EQ(check_governor(patient).level, Level::ok);
+  EXPECT_EQ(check_vfio(machine).level, Level::ok);
+  EXPECT_EQ(check_governor(machine).level, Level::ok);
   file("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance");
-  EXPECT_EQ(check_governor(patient).finding, "performance");
+  EXPECT_EQ(check_governor(machine).finding, "performance");
   file("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave");
-  EXPECT_EQ(check_governor(patient).level, Level::fix);
-  patient.cpus = 4;
+  EXPECT_EQ(check_governor(machine).level, Level::fix);
+  machine.cpus = 4;
   file("proc/loadavg", "0.10 0.2 0.3 1/100 1");
-  EXPECT_EQ(check_load(patient).level, Level::ok);
+  EXPECT_EQ(check_load(machine).level, Level::ok);
   file("proc/loadavg", "3.10 0.2 0.3 1/100 1");
-  EXPECT_EQ(check_load(patient).level, Level::warn);
+  EXPECT_EQ(check_load(machine).level, Level::warn);
 }
 
-TEST_F(Machine, GpuAndBuild) {
-  patient.runtimes = {{"cuda", false, "libcuda.so.1 is missing"}, {"hip", false, "no"}};
-  EXPECT_EQ(check_gpu(patient).level, Level::warn);
+TEST_F(MadeUpMachine, GpuAndBuild) {
+  machine.runtimes = {{"cuda", false, "libcuda.so.1 is missing"}, {"hip", false, "no"}};
+  EXPECT_EQ(check_gpu(machine).level, Level::warn);
   pci("0000:18:00.0", "0x030200", "0x10de");
-  EXPECT_EQ(check_gpu(patient).level, Level::fix);
-  EXPECT_NE(check_gpu(patient).finding.find("libcuda.so.1 is missing"), std::string::npos);
-  EXPECT_EQ(check_dmabuf(patient).level, Level::ok);
-  patient.runtimes[0] = {"cuda", true, "driver 580"};
-  EXPECT_EQ(check_gpu(patient).finding, "cuda: driver 580");
-  EXPECT_EQ(check_dmabuf(patient).level, Level::warn);
+  EXPECT_EQ(check_gpu(machine).level, Level::fix);
+  EXPECT_NE(check_gpu(machine).finding.find("libcuda.so.1 is missing"), std::string::npos);
+  EXPECT_EQ(check_dmabuf(machine).level, Level::ok);
+  machine.runtimes[0] = {"cuda", true, "driver 580"};
+  EXPECT_EQ(check_gpu(machine).finding, "cuda: driver 580");
+  EXPECT_EQ(check_dmabuf(machine).level, Level::warn);
   file("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580");
-  EXPECT_EQ(check_dmabuf(patient).level, Level::ok);
-  EXPECT_EQ(check_build(patient).level, Level::ok);
-  patient.sanitizer = "thread";
-  EXPECT_EQ(check_build(patient).level, Level::fix);
+  EXPECT_EQ(check_dmabuf(machine).level, Level::ok);
+  EXPECT_EQ(check_build(machine).level, Level::ok);
+  machine.sanitizer = "thread";
+  EXPECT_EQ(check_build(machine).level, Level::fix);
 }
 
 TEST(Progress, DrawsSeldomAndCleansUp) {

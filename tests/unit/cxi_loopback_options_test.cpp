@@ -9,8 +9,8 @@
 
 #include <vector>
 
-#include "cli/cxi_loopback_options.hpp"
 #include "cli/texts.hpp"
+#include "cxi/cli/gpu_loopback_bw/options.hpp"
 
 namespace doorbell::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "cli/cxi_loopback_texts.hpp"
+#include "cxi/cli/gpu_loopback_bw/texts.hpp"
 
 namespace doorbell::cli {
 namespace {

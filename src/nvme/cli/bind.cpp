@@ -4,7 +4,7 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
-#include "cli/commands.hpp"
+#include "nvme/cli/parts.hpp"
 #include "pci/binding.hpp"
 
 namespace doorbell::cli {
@@ -77,10 +77,15 @@ Command bind_command() {
       "Refused while anything uses its disks: mounted file systems, swap, LVM, RAID or encrypted volumes on "
       "them, and programs that opened them for themselves. No option overrides that.",
       "Nothing is written to the disks, and none of their data is lost by binding."};
-  c.examples = {{"sudo doorbell bind 0000:01:00.0", "Lend the controller at this PCI address."},
-                {"sudo doorbell bind nvme1", "The same by the kernel's name for it."},
-                {"sudo doorbell bind 01:00.0 && sudo chown $USER /dev/vfio/12",
-                 "Then use it without root; bind prints the group's number."}};
+  c.examples = {{.command = "sudo doorbell bind 0000:01:00.0",
+                 .text = "Lend the controller at this PCI address.",
+                 .needs = Needs::device},
+                {.command = "sudo doorbell bind nvme1",
+                 .text = "The same by the kernel's name for it.",
+                 .needs = Needs::device},
+                {.command = "sudo doorbell bind 01:00.0 && sudo chown $USER /dev/vfio/12",
+                 .text = "Then use it without root; bind prints the group's number.",
+                 .needs = Needs::device}};
   c.run = run_bind;
   return c;
 }
@@ -90,7 +95,8 @@ Command unbind_command() {
   c.description = {
       "Undoes doorbell bind: the kernel's own driver takes the controller, and its /dev/nvme* files come back, "
       "perhaps under another number. Refused while a program has the controller open."};
-  c.examples = {{"sudo doorbell unbind 0000:01:00.0", "Give it back."}};
+  c.examples = {
+      {.command = "sudo doorbell unbind 0000:01:00.0", .text = "Give it back.", .needs = Needs::device}};
   c.run = run_unbind;
   return c;
 }

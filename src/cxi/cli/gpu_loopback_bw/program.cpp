@@ -11,13 +11,13 @@
 #include <cstring>
 #include <fstream>
 
-#include "cli/commands.hpp"
-#include "cli/cxi_loopback_options.hpp"
-#include "cli/cxi_loopback_texts.hpp"
 #include "cli/output.hpp"
 #include "cli/run_options.hpp"
 #include "cli/texts.hpp"
 #include "cxi/backends.hpp"
+#include "cxi/cli/gpu_loopback_bw/options.hpp"
+#include "cxi/cli/gpu_loopback_bw/texts.hpp"
+#include "cxi/cli/parts.hpp"
 #include "cxi/loopback_cell.hpp"
 #include "measure/gpu_runner.hpp"
 #include "measure/statistics.hpp"
@@ -361,9 +361,7 @@ int run(const Options& options, Context& context) {
   }
 }
 
-}  // namespace
-
-int run_cxi_gpu_loopback_bw(Context& context) {
+int run_program(Context& context) {
   const Command command = cxi_gpu_loopback_bw_command();
   const LoopbackLine line = parse_loopback(command.options, context.argv);
   try {
@@ -388,6 +386,12 @@ int run_cxi_gpu_loopback_bw(Context& context) {
     for (const std::string& text : r.lines) fmt::print(stderr, "{}\n", text);
     return kFailed;
   }
+}
+
+}  // namespace
+
+Program cxi_gpu_loopback_bw() {
+  return {cxi_gpu_loopback_bw_command(), run_program};
 }
 
 }  // namespace doorbell::cli

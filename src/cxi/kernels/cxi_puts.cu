@@ -3,6 +3,6 @@
 
 #include <doorbell/cxi/put_queue.hpp>
 
-#include "op_kernel.hpp"
+#include "rma/op_kernel.hpp"
 
 DOORBELL_OP_KERNELS(doorbell_cxi_puts, doorbell::cxi::PutQueue<doorbell::GpuWarp>)

@@ -7,14 +7,13 @@
 #include <algorithm>
 #include <array>
 
-#include "cli/commands.hpp"
-#include "cli/output.hpp"
-#include "cli/rma.hpp"
 #include "cli/texts.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/bench.hpp"
+#include "rdma/cli/parts.hpp"
 #include "rdma/model/spec.hpp"
 #include "rdma/serve.hpp"
+#include "rma/cli/options.hpp"
 
 namespace doorbell::cli {
 
@@ -200,9 +199,7 @@ int listen(const Options& options, Context& context) {
 
 int run(const Options& options, Context& context) {
   if (options.has("listen")) return listen(options, context);
-  const rdma::BenchOptions bench = bench_options(options);
-  return run_rma(
-      bench, [&](const measure::RunWatch& watch) { return rdma::run_bench(bench, watch); }, options, context);
+  return run_rma(rdma::bench_of(bench_options(options)), options, context);
 }
 
 }  // namespace
@@ -238,20 +235,26 @@ Command rdma_command() {
        "WRITE with immediate between two queue pairs, a receive for each."},
       {"doorbell rdma --op fetch-add --measure latency --iterations 10000",
        "Ten thousand atomics one after the other, each old value checked."},
-      {"doorbell rdma --initiator gpu --queue-mem vram --data-mem vram --size 4KiB --num-qps 8",
-       "A GPU kernel posts and rings; queues and data in GPU memory."},
+      {.command = "doorbell rdma --initiator gpu --queue-mem vram --data-mem vram --size 4KiB --num-qps 8",
+       .text = "A GPU kernel posts and rings; queues and data in GPU memory.",
+       .needs = Needs::gpu},
       {"doorbell rdma --size 64 --inline 64 --measure rate --duration 2",
        "How many small writes a second with the payload in the WQE."},
-      {"doorbell rdma --fault corrupt=0.001,drop=0.0001 --timeout 2",
-       "Prove that damage is found: exit code 2 and a count for each class."},
-      {"doorbell rdma --provider verbs --device rxe0 --size 64KiB",
-       "Through libibverbs, on soft-RoCE or a NIC of this machine."},
-      {"doorbell rdma --provider verbs --device mlx5_0 --connect 192.0.2.2 --measure ping-pong",
-       "One-way latency between two machines, as half of a round trip."},
-      {"doorbell rdma --provider verbs --device mlx5_0 --listen 18515",
-       "The other end of a run between two machines."},
-      {"doorbell rdma --provider verbs --device mlx5_0 --connect 192.0.2.2 --size 64:1MiB",
-       "Its client, which says what is done and prints the result of both."},
+      {.command = "doorbell rdma --fault corrupt=0.001,drop=0.0001 --timeout 2",
+       .text = "Prove that damage is found: exit code 2 and a count for each class.",
+       .code = 2},
+      {.command = "doorbell rdma --provider verbs --device rxe0 --size 64KiB",
+       .text = "Through libibverbs, on soft-RoCE or a NIC of this machine.",
+       .needs = Needs::device},
+      {.command = "doorbell rdma --provider verbs --device mlx5_0 --connect 192.0.2.2 --measure ping-pong",
+       .text = "One-way latency between two machines, as half of a round trip.",
+       .needs = Needs::other_machine},
+      {.command = "doorbell rdma --provider verbs --device mlx5_0 --listen 18515",
+       .text = "The other end of a run between two machines.",
+       .needs = Needs::other_machine},
+      {.command = "doorbell rdma --provider verbs --device mlx5_0 --connect 192.0.2.2 --size 64:1MiB",
+       .text = "Its client, which says what is done and prints the result of both.",
+       .needs = Needs::other_machine},
   };
   c.run = run;
   c.check = [](const Options& o) { (void)bench_options(o); };

@@ -3,21 +3,22 @@
 
 #include <fmt/format.h>
 
-#include "cli/demo.hpp"
 #include "nvme/bench.hpp"
+#include "nvme/cli/parts.hpp"
 
 namespace doorbell::cli {
 
-std::vector<DemoStep> nvme_steps(bool gpu) {
+std::vector<DemoStep> nvme_demo_steps(bool gpu) {
   std::vector<DemoStep> all;
   const auto add = [&](std::string title, auto change) {
     nvme::BenchOptions b;
     b.write_io = b.read_io = 100'000;
     change(b);
-    all.push_back({std::move(title), [b](const measure::RunWatch& watch) {
-                     nvme::BenchResult r = nvme::run_bench(b, watch);
-                     return DemoOutcome{{std::move(r.cell)}, r.stop_reason, std::move(r.warnings)};
-                   }});
+    all.push_back(
+        {std::move(title), [b](const measure::RunWatch& watch) {
+           nvme::BenchResult r = nvme::run_bench(b, watch);
+           return BenchOutcome{{std::move(r.cell)}, r.stop_reason, r.failed, {}, std::move(r.warnings)};
+         }});
   };
   add("512 B blocks, four queues", [](auto& b) {
     b.num_queues = 4;

@@ -1,18 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/demo.hpp"
+#include "cxi/cli/parts.hpp"
 #include "cxi/port.hpp"
+#include "rma/cli/demo.hpp"
 
 namespace doorbell::cli {
 
-std::vector<DemoStep> cxi_steps(bool gpu) {
+std::vector<DemoStep> cxi_demo_steps(bool gpu) {
   std::vector<DemoStep> all;
   const auto add = [&](std::string title, auto change) {
     rma::BenchOptions b = cxi::bench_of_puts();
     change(b);
-    all.push_back(bench_step(std::move(title),
-                             [b](const measure::RunWatch& watch) { return rma::run_bench(b, watch); }));
+    all.push_back(rma_demo_step(std::move(title), b));
   };
   add("puts on a Cassini's command queues, single operations and a window of them", [](auto& b) {
     b.sizes = {64, 4 << 10, 512 << 10};
@@ -34,33 +34,25 @@ std::vector<DemoStep> cxi_steps(bool gpu) {
   return all;
 }
 
-FaultCheck check_cxi_fault(model::Fault f, const measure::RunWatch& watch) {
-  rma::BenchOptions b = cxi::bench_of_puts();
-  make_faulty(b, f);
-  const rma::BenchResult r = rma::run_bench(b, watch);
-  const report::Cell& cell = r.cells.front();
-  const u64 injected = cell.extra["model"]["injected"][std::string(model::name(f))].get<u64>();
-  const report::Verify& v = cell.verify;
+namespace {
+
+FaultCheck found_by_cxi(model::Fault f, const report::Cell& cell, u64 injected) {
   switch (f) {
     case model::Fault::drop:
       return {injected, cell.errors.at("timeout"), "timeout: as many wait as were lost"};
-    case model::Fault::delay:
-      return {injected, cell.errors.at("late"), "late"};
     case model::Fault::error:
       return {injected, cell.errors.at("completion"), "return code"};
-    case model::Fault::corrupt:
-      return {injected, v.corrupt, "corrupt"};
-    case model::Fault::misplace:
-      return {injected, v.missing, "missing where it belongs"};
-    case model::Fault::stale:
-      return {injected, v.missing, "missing"};
     case model::Fault::duplicate:
-      return {injected, v.duplicated > 0 ? injected : 0, "acknowledgements without an operation"};
-    case model::Fault::removal:
-      return {injected, cell.errors.at("removal"), "removal"};
+      return {injected, cell.verify.duplicated > 0 ? injected : 0, "acknowledgements without an operation"};
     default:
-      return {injected, r.failed ? 0 : injected, "legal: no error"};
+      return {};
   }
+}
+
+}  // namespace
+
+FaultCheck check_cxi_fault(model::Fault fault, const measure::RunWatch& watch) {
+  return check_rma_fault(cxi::bench_of_puts(), fault, watch, found_by_cxi);
 }
 
 }  // namespace doorbell::cli

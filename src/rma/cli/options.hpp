@@ -19,10 +19,7 @@ void add_rma_options(OptionTable& table, const std::string& queue, bool ping_pon
 /// "A", "A,B,C" or "A:B"; of a range the lower end and then the powers of two up to the upper end.
 [[nodiscard]] std::vector<u32> sizes_of(const std::string& text);
 
-using RunRma = std::function<rma::BenchResult(const measure::RunWatch&)>;
-
-/// `run`s the bench with a progress display, and delivers its Result; the exit code.
-[[nodiscard]] int run_rma(const rma::BenchOptions& bench, const RunRma& run, const Options& options,
-                          Context& context);
+/// Runs the bench with a progress display, and delivers its Result; the exit code.
+[[nodiscard]] int run_rma(const rma::BenchOptions& bench, const Options& options, Context& context);
 
 }  // namespace doorbell::cli

@@ -4,6 +4,6 @@
 #include <doorbell/rdma/ernic.hpp>
 #include <doorbell/rdma/queue_pair.hpp>
 
-#include "op_kernel.hpp"
+#include "rma/op_kernel.hpp"
 
 DOORBELL_OP_KERNELS(doorbell_rdma_ernic, doorbell::rdma::QueuePair<doorbell::GpuWarp, doorbell::rdma::Ernic>)

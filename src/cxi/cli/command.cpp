@@ -4,11 +4,11 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
-#include "cli/commands.hpp"
-#include "cli/rma.hpp"
 #include "cli/texts.hpp"
+#include "cxi/cli/parts.hpp"
 #include "cxi/model/spec.hpp"
 #include "cxi/port.hpp"
+#include "rma/cli/options.hpp"
 
 namespace doorbell::cli {
 
@@ -112,17 +112,17 @@ Command cxi_command() {
       {"doorbell cxi --unrestricted --size 4KiB", "The same as ordered, reliable packets."},
       {"doorbell cxi --offsets one --verify off --size 512KiB --measure rate",
        "One buffer over and over, as cxi_gpu_loopback_bw measures it."},
-      {"doorbell cxi --initiator gpu --queue-mem vram --data-mem vram --size 4KiB --num-queues 8",
-       "A GPU kernel builds commands and rings; queues and data in GPU memory."},
-      {"doorbell cxi --fault corrupt=0.001 --size 4KiB",
-       "Prove that damage is found: exit code 2 and a count."},
-      {"doorbell cxi --device cxi0 --size 8:4MiB", "On a Cassini of this machine."},
+      {.command = "doorbell cxi --initiator gpu --queue-mem vram --data-mem vram --size 4KiB --num-queues 8",
+       .text = "A GPU kernel builds commands and rings; queues and data in GPU memory.",
+       .needs = Needs::gpu},
+      {.command = "doorbell cxi --fault corrupt=0.001 --size 4KiB",
+       .text = "Prove that damage is found: exit code 2 and a count.",
+       .code = 2},
+      {.command = "doorbell cxi --device cxi0 --size 8:4MiB",
+       .text = "On a Cassini of this machine.",
+       .needs = Needs::device},
   };
-  c.run = [](const Options& o, Context& context) {
-    const rma::BenchOptions bench = bench_options(o);
-    return run_rma(
-        bench, [&](const measure::RunWatch& watch) { return rma::run_bench(bench, watch); }, o, context);
-  };
+  c.run = [](const Options& o, Context& context) { return run_rma(bench_options(o), o, context); };
   c.check = [](const Options& o) { (void)bench_options(o); };
   return c;
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/cxi_loopback_texts.hpp"
+#include "cxi/cli/gpu_loopback_bw/texts.hpp"
 
 #include <cerrno>
 #include <cstring>

@@ -6,13 +6,12 @@
 
 #include <algorithm>
 
-#include "cli/commands.hpp"
-#include "cli/output.hpp"
-#include "cli/progress.hpp"
+#include "cli/bench_outcome.hpp"
 #include "cli/run_options.hpp"
 #include "cli/texts.hpp"
 #include "nvme/backends.hpp"
 #include "nvme/beside.hpp"
+#include "nvme/cli/parts.hpp"
 #include "nvme/model/spec.hpp"
 #include "nvme/qemu/config.hpp"
 
@@ -306,40 +305,30 @@ void announce_beside(const nvme::BenchOptions& b, std::size_t ways) {
       static_cast<double>(ways) * (b.repeats * b.duration_s + b.warmup_s));
 }
 
+/// One outcome of all ways.
+BenchOutcome outcome_of(std::vector<nvme::BenchResult> results, const nvme::BenchOptions& bench) {
+  BenchOutcome outcome;
+  for (nvme::BenchResult& r : results) {
+    r.cell.options = {{"write_io", r.cell.cell["write_io"]},
+                      {"read_io", bench.read_io},
+                      {"in_flight", r.cell.cell["in_flight"]},
+                      {"lfsr_seed", bench.lfsr_seed}};
+    outcome.cells.push_back(std::move(r.cell));
+    if (outcome.stop_reason == "done") outcome.stop_reason = r.stop_reason;
+    std::ranges::move(r.warnings, std::back_inserter(outcome.warnings));
+  }
+  return outcome;
+}
+
 int run(const Options& options, Context& context) {
   const nvme::BenchOptions bench = bench_options(options);
-  check_outputs(options, files_of(bench, options));
-  Progress progress(context.stderr_tty && !options.flag("quiet"));
-  report::Result result = new_result(context);
-  const measure::RunWatch watch = {
-      .stop = &context.stop,
-      .progress = [&](double fraction, const std::string& what) { progress.update(fraction, what); }};
-  std::vector<nvme::BenchResult> results;
-  if (options.has("beside")) {
+  return run_bench(options, context, bench, files_of(bench, options), [&](const measure::RunWatch& watch) {
+    if (!options.has("beside")) return outcome_of({nvme::run_bench(bench, watch)}, bench);
     const std::vector<std::string> ways = split(options.text("beside"));
     if (!options.flag("quiet") && bench.duration_s > 0) announce_beside(bench, ways.size() + 1);
-    results =
-        nvme::run_beside(bench, watch, ways, options.has("beside-file") ? options.text("beside-file") : "");
-  } else {
-    results.push_back(nvme::run_bench(bench, watch));
-  }
-  progress.clear();
-  for (nvme::BenchResult& r : results) {
-    r.cell.options = options.echo();
-    r.cell.options["repeats"] = bench.repeats;
-    r.cell.options["warmup_s"] = bench.warmup_s;
-    r.cell.options["write_io"] = r.cell.cell["write_io"];
-    r.cell.options["read_io"] = bench.read_io;
-    r.cell.options["in_flight"] = r.cell.cell["in_flight"];
-    r.cell.options["lfsr_seed"] = bench.lfsr_seed;
-    result.cells.push_back(std::move(r.cell));
-    if (result.stop_reason == "done") result.stop_reason = r.stop_reason;
-    for (std::string& w : r.warnings)
-      if (std::ranges::find(result.warnings, w) == result.warnings.end())
-        result.warnings.push_back(std::move(w));
-  }
-  result.complete = result.stop_reason == "done";
-  return deliver(result, options, context);
+    const std::string file = options.has("beside-file") ? options.text("beside-file") : "";
+    return outcome_of(nvme::run_beside(bench, watch, ways, file), bench);
+  });
 }
 
 }  // namespace
@@ -372,18 +361,25 @@ Command nvme_command() {
        "256 KiB I/Os in random order."},
       {"doorbell nvme --controller model:media=null --read-io 5M --batch-size 64 --less-timing",
        "How fast the queues themselves are: no data moves."},
-      {"doorbell nvme --initiator gpu --memory-mode 11 --num-queues 16 --batch-size 64",
-       "Queues and data in GPU memory, driven by a GPU kernel."},
-      {"doorbell nvme --fault corrupt=0.001,drop=0.0001 --timeout 2",
-       "Prove that damage is found: exit code 2 and a count for each class."},
-      {"doorbell nvme --controller qemu --num-queues 4 --batch-size 16",
-       "The same against a controller that nobody here wrote."},
-      {"doorbell nvme --controller 0000:01:00.0 --read-io 1 --duration 5",
-       "Read a drive of this machine (see doorbell bind); nothing is written."},
-      {"doorbell nvme --controller file:/tmp/data --file-size 256Mi --lbas-per-io 8 --in-flight 32",
-       "The kernel path: io_uring on a file, direct I/O, registered buffers."},
-      {"doorbell nvme --controller file:/tmp/data --read-io 1 --duration 2 --beside fio,sync",
-       "io_uring, fio's io_uring and pread in turns, with their ratios."},
+      {.command = "doorbell nvme --initiator gpu --memory-mode 11 --num-queues 16 --batch-size 64",
+       .text = "Queues and data in GPU memory, driven by a GPU kernel.",
+       .needs = Needs::gpu},
+      {.command = "doorbell nvme --fault corrupt=0.001,drop=0.0001 --timeout 2",
+       .text = "Prove that damage is found: exit code 2 and a count for each class.",
+       .code = 2},
+      {.command = "doorbell nvme --controller qemu --num-queues 4 --batch-size 16",
+       .text = "The same against a controller that nobody here wrote.",
+       .needs = Needs::program},
+      {.command = "doorbell nvme --controller 0000:01:00.0 --read-io 1 --duration 5",
+       .text = "Read a drive of this machine (see doorbell bind); nothing is written.",
+       .needs = Needs::device},
+      {.command =
+           "doorbell nvme --controller file:/tmp/data --file-size 256Mi --lbas-per-io 8 --in-flight 32",
+       .text = "The kernel path: io_uring on a file, direct I/O, registered buffers.",
+       .needs = Needs::file_system},
+      {.command = "doorbell nvme --controller file:/tmp/data --read-io 1 --duration 2 --beside fio,sync",
+       .text = "io_uring, fio's io_uring and pread in turns, with their ratios.",
+       .needs = Needs::program},
       {"doorbell nvme --read-io 1 --duration 5 --substep-timing",
        "Five seconds of single reads, seven times, with the time of each step."},
   };

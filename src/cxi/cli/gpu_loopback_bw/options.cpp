@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/cxi_loopback_options.hpp"
+#include "cxi/cli/gpu_loopback_bw/options.hpp"
 
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
@@ -349,7 +349,8 @@ Command cxi_gpu_loopback_bw_command() {
       {130, "interrupted with good data, or impatiently: the same signal again, a second later or more"}};
   c.examples = {
       {.command = "cxi_gpu_loopback_bw",
-       .text = "System memory to system memory: 25 iterations of 8192 writes of 512 KiB."},
+       .text = "System memory to system memory: 25 iterations of 8192 writes of 512 KiB.",
+       .needs = Needs::device},
       {.command = "cxi_gpu_loopback_bw -d cxi-model0 -i 5 -n 512",
        .text = "The same on the software model, less of it. (Here on 2 cores of a shared machine.)",
        .output = "---------------------------------------------------\n"
@@ -368,9 +369,11 @@ Command cxi_gpu_loopback_bw_command() {
                  "      524288        2560    184.69        11.272607\n"
                  "---------------------------------------------------"},
       {.command = "cxi_gpu_loopback_bw --tx-gpu 0 --rx-gpu 2 --duration 10 --size 131072",
-       .text = "From one GPU's memory to another's for ten seconds."},
+       .text = "From one GPU's memory to another's for ten seconds.",
+       .needs = Needs::device},
       {.command = "cxi_gpu_loopback_bw -d cxi1 -t 2 -D 10 -s 1048576 --json out.json",
-       .text = "From a GPU's memory to system memory, with the whole result in a file."},
+       .text = "From a GPU's memory to system memory, with the whole result in a file.",
+       .needs = Needs::device},
       {.command = "cxi_gpu_loopback_bw -d cxi-model0:bandwidth=25Gi,overhead=64 -s 4096",
        .text = "A model with a link of that rate."},
       {.command = "cxi_gpu_loopback_bw -d cxi-model0 -i 50 -n 100 -s 64 --fault drop=0.002 --timeout 1",
@@ -379,7 +382,8 @@ Command cxi_gpu_loopback_bw_command() {
                  "Timed out waiting for TRIGGERED_OP event\n"
                  "Failed to get initiator ACK TRIGGERED_OP event: Connection timed out\n"
                  "Iteration failed: Connection timed out\n"
-                 "counter: 2698 acknowledged, 0 failed, threshold 2700"},
+                 "counter: 2698 acknowledged, 0 failed, threshold 2700",
+       .code = 1},
   };
   return c;
 }

@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/rma.hpp"
+#include "rma/cli/options.hpp"
 
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
 #include <stdexcept>
 
-#include "cli/output.hpp"
-#include "cli/progress.hpp"
+#include "cli/bench_outcome.hpp"
+#include "rma/cli/demo.hpp"
 
 namespace doorbell::cli {
 
@@ -158,33 +158,18 @@ rma::BenchOptions rma_options(const Options& o, rma::BenchOptions b) {
   return b;
 }
 
-int run_rma(const rma::BenchOptions& bench, const RunRma& run, const Options& options, Context& context) {
-  check_outputs(options);
-  Progress progress(context.stderr_tty && !options.flag("quiet"));
-  report::Result result = new_result(context);
-  const measure::RunWatch watch = {
-      .stop = &context.stop,
-      .progress = [&](double fraction, const std::string& what) { progress.update(fraction, what); }};
-  rma::BenchResult outcome = run(watch);
-  progress.clear();
-  for (report::Cell& cell : outcome.cells) {
-    cell.options = options.echo();
-    cell.options["repeats"] = bench.repeats;
-    cell.options["warmup_s"] = bench.warmup_s;
-    cell.options["op"] = cell.cell["op"];
-    cell.options["size"] = cell.cell["size_bytes"];
-    cell.options["batch_size"] = cell.cell["batch"];
-    cell.options["in_flight"] = cell.cell["in_flight"];
-    cell.options["signal_every"] = cell.cell["signal_every"];
-    cell.options["target_mem"] = cell.cell["target_memory"];
-    result.cells.push_back(std::move(cell));
-  }
-  result.stop_reason = outcome.stop_reason;
-  // The machine's own come first: they say whether the figures mean anything.
-  std::ranges::move(outcome.warnings, std::back_inserter(result.warnings));
-  result.complete = result.stop_reason == "done";
-  result.exit_code = static_cast<int>(outcome.failed ? ExitCode::data : outcome.code);
-  return deliver(result, options, context);
+int run_rma(const rma::BenchOptions& bench, const Options& options, Context& context) {
+  return run_bench(options, context, bench, {}, [&](const measure::RunWatch& watch) {
+    BenchOutcome outcome = outcome_of(rma::run_bench(bench, watch));
+    for (report::Cell& cell : outcome.cells)
+      cell.options = {{"op", cell.cell["op"]},
+                      {"size", cell.cell["size_bytes"]},
+                      {"batch_size", cell.cell["batch"]},
+                      {"in_flight", cell.cell["in_flight"]},
+                      {"signal_every", cell.cell["signal_every"]},
+                      {"target_mem", cell.cell["target_memory"]}};
+    return outcome;
+  });
 }
 
 }  // namespace doorbell::cli

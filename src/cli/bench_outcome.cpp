@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/bench_outcome.hpp"
+
+#include <algorithm>
+
+#include "cli/output.hpp"
+#include "cli/progress.hpp"
+
+namespace doorbell::cli {
+
+int run_bench(const Options& options, Context& context, const measure::RunOptions& run,
+              const std::vector<std::string>& inputs, const Bench& bench) {
+  check_outputs(options, inputs);
+  Progress progress(context.stderr_tty && !options.flag("quiet"));
+  report::Result result = new_result(context);
+  const measure::RunWatch watch = {
+      .stop = &context.stop,
+      .progress = [&](double fraction, const std::string& what) { progress.update(fraction, what); }};
+  BenchOutcome outcome = bench(watch);
+  progress.clear();
+  for (report::Cell& cell : outcome.cells) {
+    const nlohmann::ordered_json resolved = std::move(cell.options);
+    cell.options = options.echo();
+    cell.options["repeats"] = run.repeats;
+    cell.options["warmup_s"] = run.warmup_s;
+    if (resolved.is_object()) cell.options.update(resolved);
+    result.cells.push_back(std::move(cell));
+  }
+  result.stop_reason = outcome.stop_reason;
+  result.complete = result.stop_reason == "done";
+  // The machine's own come first: they say whether the figures mean anything.
+  for (std::string& warning : outcome.warnings)
+    if (std::ranges::find(result.warnings, warning) == result.warnings.end())
+      result.warnings.push_back(std::move(warning));
+  result.exit_code = static_cast<int>(outcome.failed ? ExitCode::data : outcome.code);
+  return deliver(result, options, context);
+}
+
+}  // namespace doorbell::cli

@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The parts of the path's description.
+#pragma once
+
+#include "cli/path.hpp"
+
+namespace doorbell::cli {
+
+Command nvme_command();
+Command bind_command();
+Command unbind_command();
+std::vector<DemoStep> nvme_demo_steps(bool gpu);
+FaultCheck check_nvme_fault(model::Fault fault, const measure::RunWatch& watch);
+
+}  // namespace doorbell::cli

@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rdma/bench.hpp"
+#include "rdma/cli/parts.hpp"
+#include "rma/cli/demo.hpp"
+
+namespace doorbell::cli {
+
+using rdma::Op;
+using rdma::Provider;
+
+std::vector<DemoStep> rdma_demo_steps(bool gpu) {
+  std::vector<DemoStep> all;
+  const auto add = [&](std::string title, auto change) {
+    rdma::BenchOptions b;
+    change(b);
+    all.push_back(rma_demo_step(std::move(title), rdma::bench_of(b)));
+  };
+  add("WRITE on a Broadcom NIC's queues, single operations and a window of them", [](auto& b) {
+    b.provider = Provider::bnxt;
+    b.sizes = {256, 4 << 10, 64 << 10};
+    b.iterations = 2'000;
+  });
+  add("READ on a ConnectX's queues", [](auto& b) {
+    b.provider = Provider::mlx5;
+    b.op = Op::read;
+    b.sizes = {4 << 10};
+    b.latency = false;
+    b.iterations = 50'000;
+  });
+  add("fetch-and-add on a Pensando NIC's queues, every old value checked", [](auto& b) {
+    b.provider = Provider::ionic;
+    b.op = Op::fetch_add;
+    b.sizes = {rdma::kAtomicBytes};
+    b.latency = false;
+    b.iterations = 50'000;
+  });
+  add("WRITE with immediate between two queue pairs of an ernic", [](auto& b) {
+    b.provider = Provider::ernic;
+    b.op = Op::write_imm;
+    b.ends = rdma::Ends::pair;
+    b.sizes = {1 << 10};
+    b.latency = false;
+    b.iterations = 50'000;
+  });
+  if (gpu)
+    add("GPU kernel, WRITE with queues and data in GPU memory", [](auto& b) {
+      b.sizes = {4 << 10};
+      b.initiator = Initiator::gpu;
+      b.queue_memory = b.local_memory = b.remote_memory = Place::gpu;
+      b.queues = 4;
+    });
+  return all;
+}
+
+namespace {
+
+u64 failed_itself(const report::Cell& cell) {
+  const nlohmann::ordered_json& statuses = cell.extra.at("rdma").at("completion_statuses");
+  return statuses.value(rdma::status_name(static_cast<u16>(rdma::Status::remote_operation)), u64{0});
+}
+
+FaultCheck found_by_rdma(model::Fault f, const report::Cell& cell, u64 injected) {
+  switch (f) {
+    case model::Fault::drop:
+      // Nothing implies the last one: it is waited for.
+      return {injected, cell.errors.at("skipped") + (cell.errors.at("timeout") > 0 ? 1 : 0), "skipped"};
+    case model::Fault::error:
+      return {injected, failed_itself(cell), "completion error, the rest flushed"};
+    case model::Fault::duplicate:
+      return {injected, cell.verify.duplicated, "duplicated"};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+FaultCheck check_rdma_fault(model::Fault fault, const measure::RunWatch& watch) {
+  return check_rma_fault(rdma::bench_of({}), fault, watch, found_by_rdma);
+}
+
+}  // namespace doorbell::cli

@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "rma/cli/demo.hpp"
+
+namespace doorbell::cli {
+
+namespace {
+
+rma::BenchOptions faulty_bench(rma::BenchOptions b, model::Fault fault) {
+  b.iterations = 5'000;
+  b.timeout_s = 0.5;
+  b.late_after_s = 0.1;
+  b.signal_every = 1;
+  // Completions keep their order, so that one which is held back delays all behind it, and a counter does not
+  // tell whose it was: only with one in flight does each late one count by itself.
+  b.latency = fault == model::Fault::delay;
+  b.rate = !b.latency;
+  b.batch = 8;
+  b.in_flight = 32;
+  b.faults.probability[static_cast<u32>(fault)] = fault == model::Fault::removal ? 0.001 : 0.002;
+  return b;
+}
+
+}  // namespace
+
+BenchOutcome outcome_of(rma::BenchResult r) {
+  return {std::move(r.cells), r.stop_reason, r.failed, r.code, std::move(r.warnings)};
+}
+
+DemoStep rma_demo_step(std::string title, const rma::BenchOptions& options) {
+  return {std::move(title),
+          [options](const measure::RunWatch& watch) { return outcome_of(rma::run_bench(options, watch)); }};
+}
+
+FaultCheck check_rma_fault(rma::BenchOptions base, model::Fault fault, const measure::RunWatch& watch,
+                           FaultCheck (*found_itself)(model::Fault, const report::Cell&, u64)) {
+  const rma::BenchResult r = rma::run_bench(faulty_bench(std::move(base), fault), watch);
+  const report::Cell& cell = r.cells.front();
+  const u64 injected = cell.extra.at("model").at("injected").at(std::string(model::name(fault))).get<u64>();
+  if (FaultCheck c = found_itself(fault, cell, injected); !c.found_as.empty()) return c;
+  switch (fault) {
+    case model::Fault::delay:
+      return {injected, cell.errors.at("late"), "late"};
+    case model::Fault::corrupt:
+      return {injected, cell.verify.corrupt, "corrupt"};
+    case model::Fault::misplace:
+      return {injected, cell.verify.missing, "missing where it belongs"};
+    case model::Fault::stale:
+      return {injected, cell.verify.missing, "missing"};
+    case model::Fault::removal:
+      return {injected, cell.errors.at("removal"), "removal"};
+    default:
+      return {injected, r.failed ? 0 : injected, "legal: no error"};
+  }
+}
+
+}  // namespace doorbell::cli

@@ -1,0 +1,24 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the demos of all paths with one-sided operations share.
+#pragma once
+
+#include "cli/path.hpp"
+#include "rma/bench.hpp"
+
+namespace doorbell::cli {
+
+[[nodiscard]] BenchOutcome outcome_of(rma::BenchResult result);
+
+[[nodiscard]] DemoStep rma_demo_step(std::string title, const rma::BenchOptions& options);
+
+/// Runs `base` with one kind of fault, small batches and short deadlines. `found_itself`: what the path's own
+/// queues make of a fault; the count of kinds that it does not know (found_as empty) is what every such bench
+/// makes of them.
+[[nodiscard]] FaultCheck check_rma_fault(rma::BenchOptions base, model::Fault fault,
+                                         const measure::RunWatch& watch,
+                                         FaultCheck (*found_itself)(model::Fault fault,
+                                                                    const report::Cell& cell, u64 injected));
+
+}  // namespace doorbell::cli
