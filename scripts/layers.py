@@ -40,7 +40,7 @@ class Layers:
             row += 1
             for name in names:
                 # A part is a folder of src/ with the public headers of the same name.
-                self.parts[name] = (row, pathlib.PurePath(name).name)
+                self.parts[name] = (row, re.sub("^(src|include/doorbell)/", "", name))
 
     def part(self, path):
         """(row, part) of a file, by the longest entry that it lies in; None for a file of no layer."""
