@@ -26,7 +26,7 @@ const std::vector<Backend>& backends() {
   return all;
 }
 
-std::unique_ptr<Device> open_device(const DeviceRequest& request) {
+std::unique_ptr<Cassini> open_cassini(const DeviceRequest& request) {
   for (const Backend& b : backends())
     if (b.accepts(request)) return b.open(request);
   throw Error(fmt::format("--device {}", request.spec), "no back end of this build drives it",

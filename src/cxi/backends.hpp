@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cxi/device.hpp"
+#include "cxi/cassini.hpp"
 #include "model/use.hpp"
 #include "system/backend.hpp"
 
@@ -22,11 +22,11 @@ struct DeviceRequest {
   model::Use use = {};
 };
 
-using Backend = doorbell::Backend<Device, DeviceRequest>;
+using Backend = doorbell::Backend<Cassini, DeviceRequest>;
 
 [[nodiscard]] const std::vector<Backend>& backends();
 
 /// Opens what the request names. Never substitutes one back end for another.
-[[nodiscard]] std::unique_ptr<Device> open_device(const DeviceRequest& request);
+[[nodiscard]] std::unique_ptr<Cassini> open_cassini(const DeviceRequest& request);
 
 }  // namespace doorbell::cxi

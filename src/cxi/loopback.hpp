@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "cxi/device.hpp"
+#include "cxi/cassini.hpp"
 #include "measure/stop.hpp"
 #include "report/result.hpp"
 
@@ -96,7 +96,7 @@ struct LoopbackResult {
 
 /// Sets both ends up, runs, checks, and takes all down. Throws CallError, LoopbackError or Error for what
 /// cannot be set up; what goes wrong later is in the result. `stop` ends it between two iterations.
-[[nodiscard]] LoopbackResult run_loopback(Device& device, Endpoint& endpoint, const LoopbackOptions& options,
+[[nodiscard]] LoopbackResult run_loopback(Cassini& device, Endpoint& endpoint, const LoopbackOptions& options,
                                           const measure::StopFlag* stop = nullptr);
 
 }  // namespace doorbell::cxi

@@ -101,7 +101,7 @@ std::string stop_reason(const LoopbackResult& result) {
   return result.interrupted ? "signal" : "done";
 }
 
-report::Cell loopback_cell(const LoopbackOptions& o, u32 service, const LoopbackResult& r, Device& device,
+report::Cell loopback_cell(const LoopbackOptions& o, u32 service, const LoopbackResult& r, Cassini& device,
                            std::vector<std::string>& warnings) {
   report::Cell cell;
   cell.path = "cxi";

@@ -10,7 +10,7 @@ namespace doorbell::cxi {
 
 /// Everything but the options as they were given. `warnings` takes what is to be said of the repeats.
 [[nodiscard]] report::Cell loopback_cell(const LoopbackOptions& options, u32 service,
-                                         const LoopbackResult& result, Device& device,
+                                         const LoopbackResult& result, Cassini& device,
                                          std::vector<std::string>& warnings);
 
 /// "done", or what ended the run.

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "cxi/fresh_state.hpp"
+#include "cxi/initial_state.hpp"
 #include "cxi/names.hpp"
 #include "cxi/target.hpp"
 #include "system/clock.hpp"
@@ -33,7 +33,7 @@ Dfa own_address(const Endpoint& endpoint) {
   return make_dfa(a.nid, a.pid, a.pid_bits, 0);
 }
 
-Region allocate(Device& device, const LoopbackBuffer& buffer, u64 bytes) {
+Region allocate(Cassini& device, const LoopbackBuffer& buffer, u64 bytes) {
   return device.allocate(buffer.place, bytes, buffer.gpu);
 }
 
@@ -88,7 +88,7 @@ LoopbackError::LoopbackError(const LoopbackFailure& failure)
     : Error(fmt::format("waiting for the event {}", name(failure.expected)), why(failure)),
       failure_(failure) {}
 
-LoopbackLink::LoopbackLink(Device& device, Endpoint& endpoint, const LoopbackOptions& o)
+LoopbackLink::LoopbackLink(Cassini& device, Endpoint& endpoint, const LoopbackOptions& o)
     : o_(o),
       alive_(device.alive(Initiator::cpu)),
       target_(own_address(endpoint)),
@@ -107,11 +107,11 @@ LoopbackLink::LoopbackLink(Device& device, Endpoint& endpoint, const LoopbackOpt
       target_object_(endpoint.create_command_queue(
           {.kind = CommandQueueKind::target, .slots = 1, .events = rx_events_object_.get()})),
       entry_(endpoint.create_portals_entry(*rx_events_object_, 0)),
-      tx_events_(fresh_state(*tx_events_object_, Initiator::cpu)),
-      rx_events_(fresh_state(*rx_events_object_, Initiator::cpu)),
-      tx_(fresh_state(*tx_object_, Initiator::cpu)),
-      triggered_(fresh_state(*triggered_object_, Initiator::cpu)),
-      target_queue_(fresh_state(*target_object_, Initiator::cpu)),
+      tx_events_(initial_state(*tx_events_object_, Initiator::cpu)),
+      rx_events_(initial_state(*rx_events_object_, Initiator::cpu)),
+      tx_(initial_state(*tx_object_, Initiator::cpu)),
+      triggered_(initial_state(*triggered_object_, Initiator::cpu)),
+      target_queue_(initial_state(*target_object_, Initiator::cpu)),
       counter_(counter_object_->memory(Initiator::cpu)) {
   put_.to(target_);
   put_.lac = source_md_->lac();

@@ -19,7 +19,7 @@ namespace doorbell::cxi {
 class LoopbackLink {
  public:
   /// Throws what a refused call or an event that does not come throws.
-  LoopbackLink(Device& device, Endpoint& endpoint, const LoopbackOptions& options);
+  LoopbackLink(Cassini& device, Endpoint& endpoint, const LoopbackOptions& options);
 
   static constexpr u32 kMaxArmed = 2;
   /// Arms an event for `puts` more acknowledgements and posts that many puts, with one doorbell each; before

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "cxi/fresh_state.hpp"
+#include "cxi/initial_state.hpp"
 #include "cxi/names.hpp"
 #include "cxi/target.hpp"
 #include "rma/op_runner.hpp"
@@ -69,8 +69,8 @@ class PutQueues::Queue {
     fresh_ = false;
     const Address a = endpoint_.address();
     PutQueueState s;
-    s.commands = fresh_state(*commands_, initiator);
-    s.events = fresh_state(*events_, initiator);
+    s.commands = initial_state(*commands_, initiator);
+    s.events = initial_state(*events_, initiator);
     s.counter = counter_->memory(initiator);
     s.nid = a.nid;
     s.pid = a.pid;
@@ -125,10 +125,10 @@ std::unique_ptr<rma::OpRunner> PutQueues::runner(const rma::DriverShape& driver)
 CassiniPort::CassiniPort(const rma::PortRequest& request, bool restricted)
     : gpu_(request.gpu),
       restricted_(restricted),
-      device_(
-          open_device({.spec = request.spec,
-                       .gpus = gpu_ != nullptr ? std::vector{gpu_} : std::vector<std::shared_ptr<gpu::Gpu>>{},
-                       .use = request.use})),
+      device_(open_cassini(
+          {.spec = request.spec,
+           .gpus = gpu_ != nullptr ? std::vector{gpu_} : std::vector<std::shared_ptr<gpu::Gpu>>{},
+           .use = request.use})),
       endpoint_(device_->open(kDefaultService)),
       target_(std::make_unique<TargetSide>(*endpoint_)) {}
 

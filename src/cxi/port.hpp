@@ -59,7 +59,7 @@ class CassiniPort final : public rma::Port {
  private:
   std::shared_ptr<gpu::Gpu> gpu_;
   bool restricted_;
-  std::unique_ptr<Device> device_;
+  std::unique_ptr<Cassini> device_;
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<TargetSide> target_;
 };

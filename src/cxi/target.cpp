@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "cxi/fresh_state.hpp"
+#include "cxi/initial_state.hpp"
 #include "cxi/names.hpp"
 #include "system/clock.hpp"
 
@@ -53,8 +53,8 @@ TargetSide::TargetSide(Endpoint& endpoint)
       events_object_(endpoint.create_event_queue(kEventBytes, Place::pageable)),
       commands_object_(endpoint.create_command_queue(
           {.kind = CommandQueueKind::target, .slots = kSlots, .events = events_object_.get()})),
-      events_(fresh_state(*events_object_, Initiator::cpu)),
-      commands_(fresh_state(*commands_object_, Initiator::cpu)),
+      events_(initial_state(*events_object_, Initiator::cpu)),
+      commands_(initial_state(*commands_object_, Initiator::cpu)),
       used_(entries_of(endpoint.address())) {}
 
 TargetSide::Exposed::~Exposed() {

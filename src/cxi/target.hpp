@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "cxi/device.hpp"
+#include "cxi/cassini.hpp"
 
 namespace doorbell::cxi {
 

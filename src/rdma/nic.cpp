@@ -22,9 +22,9 @@ std::vector<OpState<QueuePairState>> direct_states(const std::vector<ConnectedEn
   std::vector<OpState<QueuePairState>> states;
   for (const ConnectedEnds& e : ends) {
     OpState<QueuePairState> s;
-    s.own = fresh_state(e.own->memory(initiator));
+    s.own = initial_state(e.own->memory(initiator));
     s.paired = e.peer != nullptr;
-    if (s.paired) s.peer = fresh_state(e.peer->memory(initiator));
+    if (s.paired) s.peer = initial_state(e.peer->memory(initiator));
     states.push_back(s);
   }
   return states;

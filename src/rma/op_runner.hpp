@@ -19,7 +19,7 @@ template <class Queue>
 std::unique_ptr<OpRunner> cpu_op_runner(const DriverShape& driver, const OpStates<Queue>& states) {
   if (driver.ping_pong)
     return std::make_unique<measure::CpuRunner<PingPongWork<Queue>>>(driver.threads, driver.window, states);
-  return std::make_unique<measure::CpuRunner<OpWork<Queue>>>(driver.threads, driver.window, states);
+  return std::make_unique<measure::CpuRunner<OperationWork<Queue>>>(driver.threads, driver.window, states);
 }
 
 /// The same, or `kernels` on the driver's GPU.
@@ -27,7 +27,8 @@ template <class Queue>
 std::unique_ptr<OpRunner> op_runner(const DriverShape& driver, const measure::KernelNames& kernels,
                                     const OpStates<Queue>& states) {
   if (driver.initiator == Initiator::gpu)
-    return std::make_unique<measure::GpuRunner<OpWork<Queue>>>(driver.gpu, kernels, driver.window, states);
+    return std::make_unique<measure::GpuRunner<OperationWork<Queue>>>(driver.gpu, kernels, driver.window,
+                                                                      states);
   return cpu_op_runner<Queue>(driver, states);
 }
 

@@ -10,7 +10,7 @@
 
 #include <optional>
 
-#include "rma/op_work.hpp"
+#include "rma/operation_work.hpp"
 #include "rma/ping_pong_end.hpp"
 
 namespace doorbell::rma {
@@ -236,7 +236,7 @@ class PingPong {
 
 /// A ping-pong over any kind of queue pair, for its runners.
 template <class Queue>
-struct PingPongWork : OpWork<Queue> {
+struct PingPongWork : OperationWork<Queue> {
   template <bool Substeps>
   using Loop = PingPong<HostClock, Queue>;
 };

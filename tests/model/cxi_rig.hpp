@@ -36,7 +36,7 @@ bool eventually(Fn&& done, double seconds = 10) {
 
 /// Mapped memory with a pattern that has no period in sight.
 struct Memory {
-  Memory(Device& d, Endpoint& e, u64 bytes, Access access = Access::read_write)
+  Memory(Cassini& d, Endpoint& e, u64 bytes, Access access = Access::read_write)
       : region(d.allocate(Place::pageable, bytes, nullptr)), md(e.map(region, access)) {}
   [[nodiscard]] u8* data() { return region.host(); }
   [[nodiscard]] u64 iova(u64 at = 0) const { return md->iova() + at; }
@@ -237,7 +237,7 @@ struct Rig {
     EXPECT_EQ(name(tx.status().return_code), "OK") << "the queue goes on";
   }
 
-  std::unique_ptr<Device> device;
+  std::unique_ptr<Cassini> device;
   std::unique_ptr<Endpoint> endpoint;
   Memory near, far;
   Events tx_events, rx_events;

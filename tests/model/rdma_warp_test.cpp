@@ -9,7 +9,7 @@
 #include <doorbell/rdma/ernic.hpp>
 #include <doorbell/rdma/ionic.hpp>
 #include <doorbell/rdma/mlx5.hpp>
-#include <doorbell/rdma/rma.hpp>
+#include <doorbell/rdma/remote_operations.hpp>
 #include <doorbell/rma/op_loop.hpp>
 #include <gtest/gtest.h>
 
@@ -126,7 +126,7 @@ struct Rig {
   u64 timeout = HostClock::ticks(60);
 
   template <class Warp>
-  using Library = Rma<Warp, Format, HostClock>;
+  using Library = RemoteOperations<Warp, Format, HostClock>;
   LocalAddress local(u64 offset) const { return {q.local_iova + offset, q.lkey}; }
   RemoteAddress remote(u64 offset) const { return {q.remote_iova + offset, q.rkey}; }
 };

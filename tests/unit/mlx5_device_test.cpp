@@ -250,7 +250,7 @@ class Mlx5Queue : public Mlx5Fake {
     Mlx5Fake::TearDown();
   }
 
-  [[nodiscard]] const QueuePairState& fresh() { return fresh_ = fresh_state(m_); }
+  [[nodiscard]] const QueuePairState& fresh() { return fresh_ = initial_state(m_); }
   template <class T>
   [[nodiscard]] const T& segment(u32 block, u32 part) const {
     return *reinterpret_cast<const T*>(m_.sq + block * 4 + part);

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <vector>
 
-#include "rma/op_work.hpp"
+#include "rma/operation_work.hpp"
 #include "unit/verbs_provider.hpp"
 
 namespace doorbell::rdma {
@@ -43,7 +43,7 @@ class OpLoopChecks : public testing::Test {
     state_.own = provider_.state(2 * kWindow);
   }
   [[nodiscard]] Loop loop() {
-    return Loop(kLane, phase_, queue_, state_, OpWork<VerbsQueuePair>::carve(scratch_.data(), kWindow),
+    return Loop(kLane, phase_, queue_, state_, OperationWork<VerbsQueuePair>::carve(scratch_.data(), kWindow),
                 &stats_);
   }
   /// Steps until a loop to which nothing comes has looked at the clock. False: it has ended.
@@ -63,7 +63,7 @@ class OpLoopChecks : public testing::Test {
 
   MadeUpProvider provider_;
   alignas(64) u8 memory_[2 * kWindow * kBytes] = {};
-  std::vector<u64> scratch_ = std::vector<u64>(OpWork<VerbsQueuePair>::scratch_bytes(kWindow) / 8 + 1);
+  std::vector<u64> scratch_ = std::vector<u64>(OperationWork<VerbsQueuePair>::scratch_bytes(kWindow) / 8 + 1);
   OpPhase phase_;
   OpQueue queue_;
   Loop::State state_;

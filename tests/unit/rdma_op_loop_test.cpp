@@ -10,7 +10,7 @@
 #include <numeric>
 #include <vector>
 
-#include "rma/op_work.hpp"
+#include "rma/operation_work.hpp"
 #include "unit/verbs_provider.hpp"
 
 namespace doorbell::rdma {
@@ -22,7 +22,7 @@ constexpr u32 kWindow = 4;
 /// SENDs of one queue pair to itself.
 class SendLoop : public testing::Test {
  protected:
-  using Work = OpWork<VerbsQueuePair>;
+  using Work = OperationWork<VerbsQueuePair>;
   using Loop = Work::Loop<false>;
 
   SendLoop() {

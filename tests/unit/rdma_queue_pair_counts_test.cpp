@@ -71,7 +71,7 @@ struct Queues {
     m.rq_doorbell = &registers[1];
     m.cq_doorbell = &registers[2];
     m.recv_cq_doorbell = &registers[3];
-    state = fresh_state(m);
+    state = initial_state(m);
   }
   /// What completes the request at `p`, the first of its ring units.
   [[nodiscard]] CqeFields request(const RingPosition& p) const {

@@ -90,7 +90,7 @@ TYPED_TEST_SUITE(QueuePairs, Formats);
 TYPED_TEST(QueuePairs, APartThatIsOlderThanTheOwnershipBitIsReadAgain) {
   using F = Overtaking<TypeParam>;
   Rings<TypeParam> rings;
-  QueuePairState state = fresh_state(rings.memory());
+  QueuePairState state = initial_state(rings.memory());
   const u32 count = 3 * rings.memory().cq_entries;
   for (u32 n = 0; n < count; ++n) {
     const auto whole = rings.completion(n);

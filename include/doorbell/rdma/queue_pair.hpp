@@ -41,7 +41,7 @@ struct QueuePairState {
 };
 
 /// The state of a queue pair whose rings have just been created or reset.
-[[nodiscard]] DOORBELL_INLINE QueuePairState fresh_state(const QueuePairMemory& m) {
+[[nodiscard]] DOORBELL_INLINE QueuePairState initial_state(const QueuePairMemory& m) {
   QueuePairState s;
   s.memory = m;
   s.progress.sq.units = m.sq_units;
@@ -57,8 +57,8 @@ class QueuePair {
   using State = QueuePairState;
   using Format = F;
 
-  /// Goes on where another QueuePair on the same queues stopped, or starts with fresh_state(). `state.memory`
-  /// must outlive it: a kernel has it in shared memory, where it takes no registers.
+  /// Goes on where another QueuePair on the same queues stopped, or starts with initial_state().
+  /// `state.memory` must outlive it: a kernel has it in shared memory, where it takes no registers.
   DOORBELL_INLINE explicit QueuePair(const QueuePairState& state)
       : memory_(&state.memory), s_(state.progress) {}
   explicit QueuePair(QueuePairState&&) = delete;

@@ -27,7 +27,7 @@ std::unique_ptr<Endpoint> LibcxiDevice::open(u32 service) {
   return std::make_unique<LibcxiEndpoint>(context_, service);
 }
 
-std::unique_ptr<Device> open_libcxi(const DeviceRequest& request) {
+std::unique_ptr<Cassini> open_libcxi(const DeviceRequest& request) {
   return std::make_unique<LibcxiDevice>(request.spec, request.gpus);
 }
 

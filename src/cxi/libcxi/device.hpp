@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "cxi/backends.hpp"
-#include "cxi/device.hpp"
+#include "cxi/cassini.hpp"
 
 namespace doorbell::cxi {
 
 struct LibcxiContext;
 
-class LibcxiDevice final : public Device {
+class LibcxiDevice final : public Cassini {
  public:
   /// `name` is "cxi0". The first of `gpus` may also drive the queues. Throws CallError{open}:
   /// ExitCode::absent without libcxi or without such a device.
@@ -33,6 +33,6 @@ class LibcxiDevice final : public Device {
 };
 
 /// For the registry: the device that the request names.
-[[nodiscard]] std::unique_ptr<Device> open_libcxi(const DeviceRequest& request);
+[[nodiscard]] std::unique_ptr<Cassini> open_libcxi(const DeviceRequest& request);
 
 }  // namespace doorbell::cxi

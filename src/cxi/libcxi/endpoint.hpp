@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "cxi/device.hpp"
+#include "cxi/cassini.hpp"
 #include "cxi/libcxi/library.hpp"
 
 namespace doorbell::cxi {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A software Cassini behind the Device interface: services, endpoints, handles, the device's thread.
+// A software Cassini behind the Cassini interface: services, endpoints, handles, the device's thread.
 #pragma once
 
 #include <mutex>
@@ -27,7 +27,7 @@ class Handles {
 };
 
 /// Set-up calls from any thread, one at a time. The device must outlive what it created.
-class ModelCassini final : public Device {
+class ModelCassini final : public Cassini {
  public:
   /// Service 1 is the default one, without restrictions; service 2 is restricted to a network of its own.
   static constexpr u32 kDefaultService = 1, kRestrictedService = 2;

@@ -11,7 +11,7 @@
 #include <array>
 #include <vector>
 
-#include "cxi/device.hpp"
+#include "cxi/cassini.hpp"
 #include "cxi/model/event_producer.hpp"
 
 namespace doorbell::cxi {

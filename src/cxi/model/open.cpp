@@ -8,7 +8,7 @@
 
 namespace doorbell::cxi {
 
-std::unique_ptr<Device> open_model(const DeviceRequest& request) {
+std::unique_ptr<Cassini> open_model(const DeviceRequest& request) {
   ModelConfig c = parse_model_spec(request.spec);
   c.fit(request.use);
   // "model" is the first one.

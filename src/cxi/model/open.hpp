@@ -7,11 +7,11 @@
 #include <memory>
 
 #include "cxi/backends.hpp"
-#include "cxi/device.hpp"
+#include "cxi/cassini.hpp"
 
 namespace doorbell::cxi {
 
 /// Opens what "cxi-modelN[:KEY=VALUE,...]" asks for.
-[[nodiscard]] std::unique_ptr<Device> open_model(const DeviceRequest& request);
+[[nodiscard]] std::unique_ptr<Cassini> open_model(const DeviceRequest& request);
 
 }  // namespace doorbell::cxi

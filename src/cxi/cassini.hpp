@@ -127,9 +127,9 @@ struct Limits {
   bool gpu_initiator = false;
 };
 
-class Device {
+class Cassini {
  public:
-  virtual ~Device() = default;
+  virtual ~Cassini() = default;
   /// "model" or "hardware".
   [[nodiscard]] virtual std::string kind() const = 0;
   /// What the user called it, resolved.

@@ -5,11 +5,11 @@
 // QueuePair, with completions that are waited for by ticket and deadlines on every wait.
 //
 //   rdma::QueuePair<GpuWarp, rdma::Mlx5> qp(state);
-//   rdma::Rma<GpuWarp, rdma::Mlx5, Clock> rma(qp, timeout_ticks);
-//   rma.put_nbi(warp, {remote, rkey}, {local, lkey}, 4096);   // the whole warp, one operation
-//   rma.put_nbi_lanes(warp, mine, to, from, 64);              // each lane its own, one doorbell
-//   if (rma.quiet(warp) != rdma::Status::ok) ...
-//   state = rma.state();
+//   rdma::RemoteOperations<GpuWarp, rdma::Mlx5, Clock> remote(qp, timeout_ticks);
+//   remote.put_nbi(warp, {remote, rkey}, {local, lkey}, 4096);   // the whole warp, one operation
+//   remote.put_nbi_lanes(warp, mine, to, from, 64);              // each lane its own, one doorbell
+//   if (remote.quiet(warp) != rdma::Status::ok) ...
+//   state = remote.state();
 //
 // Sizes are bytes, 0..kMaxMessage; addresses are IOVAs; keys are those of registered memory, given with
 // each operation, so any number of regions may be used on one queue pair.
@@ -40,11 +40,12 @@ using Ticket = u32;
 
 /// `Clock::now()` gives ticks. `timeout_ticks` bounds every wait.
 template <class Warp, WireFormat F, class Clock>
-class Rma {
+class RemoteOperations {
  public:
   using Queue = QueuePair<Warp, F>;
 
-  DOORBELL_INLINE Rma(const Queue& queue, u64 timeout_ticks) : qp_(queue), timeout_ticks_(timeout_ticks) {}
+  DOORBELL_INLINE RemoteOperations(const Queue& queue, u64 timeout_ticks)
+      : qp_(queue), timeout_ticks_(timeout_ticks) {}
   [[nodiscard]] DOORBELL_INLINE QueuePairState state() const { return qp_.state(); }
   [[nodiscard]] DOORBELL_INLINE const Queue& queue() const { return qp_; }
   /// The first status other than ok that any request or receive has had.

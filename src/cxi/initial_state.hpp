@@ -7,16 +7,16 @@
 #include <doorbell/cxi/command_queue.hpp>
 #include <doorbell/cxi/event_queue.hpp>
 
-#include "cxi/device.hpp"
+#include "cxi/cassini.hpp"
 
 namespace doorbell::cxi {
 
-[[nodiscard]] inline EventQueueState fresh_state(EventQueueObject& queue, Initiator initiator) {
+[[nodiscard]] inline EventQueueState initial_state(EventQueueObject& queue, Initiator initiator) {
   EventQueueState s;
   s.memory = queue.memory(initiator);
   return s;
 }
-[[nodiscard]] inline CommandQueueState fresh_state(CommandQueueObject& queue, Initiator initiator) {
+[[nodiscard]] inline CommandQueueState initial_state(CommandQueueObject& queue, Initiator initiator) {
   CommandQueueState s;
   s.memory = queue.memory(initiator);
   return s;

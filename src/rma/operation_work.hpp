@@ -6,14 +6,14 @@
 
 #include <doorbell/rma/op_loop.hpp>
 
-#include "system/clock.hpp"
 #include "measure/runner.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::rma {
 
 /// `Queue`: a queue pair, or what looks like one to OpLoop.
 template <class Queue>
-struct OpWork {
+struct OperationWork {
   using Phase = OpPhase;
   using Item = OpQueue;
   using State = OpState<typename Queue::State>;
