@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// CPU threads that drive the queues of a path (see runner.hpp for what a Work has).
+// CPU threads that drive the queues of a path (what a Work is: runner.hpp).
 #pragma once
 
 #include <doorbell/histogram.hpp>
@@ -33,24 +33,24 @@ inline constexpr u32 kRoundsPerReport = 1024;
 inline constexpr std::chrono::microseconds kLongestPause{100'000};  ///< between looks at a phase that goes on
 
 /// One queue's state between phases, on cache lines of its own.
-template <class Work>
+template <Work W>
 struct alignas(128) Lane {
-  typename Work::State state;
+  typename W::State state;
   std::vector<u64> memory;
-  typename Work::Scratch scratch;
+  typename W::Scratch scratch;
   OpStats stats;
   std::atomic<u64> done{0};
 };
 
-template <class Work, bool Substeps, class Hook>
-void drive(const typename Work::Phase& phase, std::span<const typename Work::Item> items,
-           std::span<Lane<Work>> lanes, u32 first, u32 step, Hook& hook) {
+template <Work W, bool Substeps, class Hook>
+void drive(const typename W::Phase& phase, std::span<const typename W::Item> items, std::span<Lane<W>> lanes,
+           u32 first, u32 step, Hook& hook) {
   const OneLane lane;
-  using Loop = typename Work::template Loop<Substeps>;
+  using Loop = typename W::template Loop<Substeps>;
   struct Running {
     Loop loop;
-    Lane<Work>* of;
-    const typename Work::Item* item;
+    Lane<W>* of;
+    const typename W::Item* item;
   };
   std::vector<Running> running;
   running.reserve(lanes.size());
@@ -95,20 +95,20 @@ struct NoHook {
 };
 
 /// Thread t drives items t, t + threads, ...
-template <class Work, class Hook = NoHook>
-class CpuRunner final : public Runner<typename Work::Phase, typename Work::Item> {
+template <Work W, class Hook = NoHook>
+class CpuRunner final : public Runner<typename W::Phase, typename W::Item> {
  public:
   /// `states`: of each queue before its first phase.
-  CpuRunner(u32 threads, u32 window, std::span<const typename Work::State> states, Hook hook = {})
+  CpuRunner(u32 threads, u32 window, std::span<const typename W::State> states, Hook hook = {})
       : threads_(threads), lanes_(states.size()), hook_(hook) {
     for (std::size_t q = 0; q < lanes_.size(); ++q) lanes_[q].state = states[q];
     for (Lane& l : lanes_) {
-      l.memory.resize(Work::scratch_bytes(window) / 8 + 1);
-      l.scratch = Work::carve(l.memory.data(), window);
+      l.memory.resize(W::scratch_bytes(window) / 8 + 1);
+      l.scratch = W::carve(l.memory.data(), window);
     }
   }
 
-  PhaseOutcome run(typename Work::Phase phase, std::span<const typename Work::Item> items, bool substeps,
+  PhaseOutcome run(typename W::Phase phase, std::span<const typename W::Item> items, bool substeps,
                    const Watch& watch) override {
     u32 stop = 0;
     phase.stop = &stop;
@@ -134,8 +134,8 @@ class CpuRunner final : public Runner<typename Work::Phase, typename Work::Item>
         (void)unshare(CLONE_FILES);
         start.arrive_and_wait();
         const CpuTime cpu_time;
-        if (substeps) cpu::drive<Work, true, Hook>(phase, items, lanes_, t, threads_, hook_);
-        else cpu::drive<Work, false, Hook>(phase, items, lanes_, t, threads_, hook_);
+        if (substeps) cpu::drive<W, true, Hook>(phase, items, lanes_, t, threads_, hook_);
+        else cpu::drive<W, false, Hook>(phase, items, lanes_, t, threads_, hook_);
         out.threads[t] = cpu_time.spent(fmt::format("initiator-{}", t));
         const std::scoped_lock lock(mutex);
         if (--left == 0) ended.notify_one();
@@ -165,7 +165,7 @@ class CpuRunner final : public Runner<typename Work::Phase, typename Work::Item>
   }
 
  private:
-  using Lane = cpu::Lane<Work>;
+  using Lane = cpu::Lane<W>;
 
   u32 threads_;
   std::vector<Lane> lanes_;

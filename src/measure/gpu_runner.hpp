@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A kernel that drives the queues of a path, one block of one warp a queue (see runner.hpp for what a Work
-// has; of its Loop and Scratch the kernel has its own).
+// A kernel that drives the queues of a path, one block of one warp a queue. What a Work is: runner.hpp; the
+// kernel has a Loop and a Scratch of its own.
 #pragma once
 
 #include <doorbell/gpu.hpp>
@@ -59,11 +59,11 @@ void prepare_kernels(gpu::Gpu& gpu, std::span<const std::string> loops);
 /// it, sets `stop` and allows `grace_s` more; throws when the kernel does not keep to that.
 void wait_for_kernel(gpu::Gpu& gpu, gpu::Stream stream, const Watch& watch, u32* stop, double grace_s);
 
-template <class Work>
-class GpuRunner final : public Runner<typename Work::Phase, typename Work::Item> {
-  using Phase = typename Work::Phase;
-  using Item = typename Work::Item;
-  using State = typename Work::State;
+template <Work W>
+class GpuRunner final : public Runner<typename W::Phase, typename W::Item> {
+  using Phase = typename W::Phase;
+  using Item = typename W::Item;
+  using State = typename W::State;
 
  public:
   /// `states`: of each queue before its first phase.
@@ -75,7 +75,7 @@ class GpuRunner final : public Runner<typename Work::Phase, typename Work::Item>
         job_(1, gpu_),
         items_(states.size(), gpu_),
         states_(states.size(), gpu_),
-        slots_(std::max<u64>(u64{states.size()} * Work::kept_words(window), 1), gpu_),
+        slots_(std::max<u64>(u64{states.size()} * W::kept_words(window), 1), gpu_),
         stats_(states.size(), gpu_),
         bins_(u64{states.size()} * histogram::kBuckets, gpu_),
         stop_(1, gpu_),
@@ -106,7 +106,7 @@ class GpuRunner final : public Runner<typename Work::Phase, typename Work::Item>
     gpu_->launch(gpu_->kernel(substeps ? kernels_.substeps : kernels_.plain),
                  {.blocks = static_cast<u32>(items.size()),
                   .threads = static_cast<u32>(gpu_->info().warp_size),
-                  .shared_bytes = static_cast<u32>(Work::scratch_bytes(window_))},
+                  .shared_bytes = static_cast<u32>(W::scratch_bytes(window_))},
                  stream_, args);
     wait_for_kernel(*gpu_, stream_, watch, stop_.host(),
                     2 * static_cast<double>(phase.timeout_ticks) * ns_per_tick_ * 1e-9 + 5);

@@ -1,24 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Who drives the queues of a phase: CPU threads (cpu_runner.hpp) or a GPU kernel (gpu_runner.hpp).
-//
-// A path describes its work to them by a struct of types and functions, here called Work:
-//
-//   Phase              one phase for every queue; has ns_per_tick_q24, timeout_ticks, window and `const u32*
-//   stop` Item               one queue's share of it State              where a queue stands between phases
-//   Scratch            a loop's working memory; has `u64* bins` of histogram::kBuckets counters
-//   Loop<bool>         what a CPU thread runs, with or without sub-step timing. Made from (OneLane, Phase,
-//   Item,
-//                      State, Scratch, OpStats*); has step(), finish(), state(), idle(), completed()
-//   scratch_bytes(window)  of one loop, on CPU and GPU
-//   carve(memory, window)  the Scratch in that many bytes, aligned to 8
-//   kept_words(window)     u32 words of a Scratch that a GPU kernel keeps from phase to phase
+// Who drives the queues of a phase: CPU threads (cpu_runner.hpp) or a GPU kernel (gpu_runner.hpp), and what a
+// path tells them of its work.
 #pragma once
 
+#include <doorbell/loop_guard.hpp>
 #include <doorbell/op_stats.hpp>
+#include <doorbell/warp.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <functional>
 #include <span>
 #include <string>
@@ -28,6 +20,35 @@
 #include "measure/histogram.hpp"
 
 namespace doorbell::measure {
+
+/// What a path's loop must be for a CPU thread: one phase on one queue. It is made from the phase, the
+/// queue's share of it, where the queue stands, the loop's working memory, and the OpStats that it reports
+/// to.
+template <class L, class W>
+concept Loop = std::constructible_from<L, const OneLane&, const typename W::Phase&, const typename W::Item&,
+                                       const typename W::State&, const typename W::Scratch&, OpStats*> &&
+    requires(L& loop, const L& done, const OneLane& lane) {
+  { loop.step(lane) } -> std::same_as<bool>;                   // one round; false when the phase is over
+  loop.finish(lane);                                           // once, after the last step
+  { done.state() } -> std::convertible_to<typename W::State>;  // for the next phase
+  { done.idle() } -> std::same_as<u32>;                        // polls since the last completion
+  { done.completed() } -> std::same_as<u64>;                   // operations so far
+};
+
+/// What runners ask of a path: its types, and the memory that a loop works in.
+template <class W>
+concept Work = requires(void* memory, u32 window, const typename W::Scratch& scratch) {
+  requires LoopPhase<typename W::Phase>;                   // what all queues are told of a phase
+  requires std::copyable<typename W::Item>;                // one queue's share of it
+  requires std::default_initializable<typename W::State>;  // where a queue stands between two phases
+  requires Loop<typename W::template Loop<false>, W>;      // without sub-step timing,
+  requires Loop<typename W::template Loop<true>, W>;       // and with it
+  // Bytes of a loop's working memory, on CPU and GPU, and that memory, aligned to 8 bytes, in its parts:
+  { W::scratch_bytes(window) } -> std::same_as<u64>;
+  { W::carve(memory, window) } -> std::same_as<typename W::Scratch>;
+  { scratch.bins } -> std::convertible_to<u64*>;   // the histogram::kBuckets latency counters among them,
+  { W::kept_words(window) } -> std::same_as<u32>;  // u32 words that a GPU kernel keeps from phase to phase
+};
 
 /// How often a loop looks at its stop flag, its deadlines and the device.
 inline constexpr double kCheckIntervalS = 100e-6;

@@ -33,12 +33,12 @@ class PingPong {
     }
     if (starts) first_.emplace(phase, memory(true), queue.count, state.own);
     if (answers) second_.emplace(phase, memory(false), queue.count, starts ? state.peer : state.own);
-    begin_ns_ = Clock::wall_ns();
-    begin_ = clock_ = last_check_ = last_done_ = Clock::now();
+    guard_.begin(kLane);
   }
 
   /// One round: sends, looks, answers. False when the phase is over.
-  bool step(const OneLane&) {
+  bool step(const OneLane& lane) {
+    guard_.before_poll(lane);
     ++mine_.polls;
     bool any = phase_.drain ? drain() : false;
     if (!phase_.drain) {
@@ -46,13 +46,14 @@ class PingPong {
       if (first_) any = play() || any;
     }
     if (any) {
-      idle_ = 0;
+      guard_.found();
     } else {
       ++mine_.empty_polls;
-      if (++idle_ % kIdlePolls == 0) look_around();
-      if (phase_.drain && idle_ >= kDrainPolls) return false;
+      guard_.missed();
+      if (phase_.drain && guard_.idle() >= kDrainPolls) return false;
+      if (guard_.idle() % kIdlePolls == 0) look_around();
     }
-    if (clock_ - last_check_ >= phase_.check_ticks) housekeeping();
+    if (guard_.due(phase_)) housekeeping();
     return phase_.drain || waiting_ || !over() || (!broken_ && !late() && outstanding());
   }
 
@@ -70,10 +71,7 @@ class PingPong {
     out_->failed += failed_;
     out_->timed_out += timed_out_;
     out_->aborted += aborted_;
-    out_->begin_ns = begin_ns_;
-    out_->busy_ticks += last_done_ - begin_;
-    out_->end_ns = Clock::wall_ns() - to_ns(Clock::now() - last_done_);
-    out_->stop = stop_;
+    guard_.report(phase_, *out_);
     add_lanes(lane, mine_, *out_);
   }
 
@@ -84,17 +82,20 @@ class PingPong {
     return s;
   }
   /// Steps since something last happened.
-  [[nodiscard]] u32 idle() const { return idle_; }
+  [[nodiscard]] u32 idle() const { return guard_.idle(); }
   [[nodiscard]] u64 completed() const { return mine_.succeeded; }
 
  private:
   using End = PingPongEnd<Queue>;
+  static constexpr OneLane kLane{};
   static constexpr u32 kIdlePolls = 64;   ///< empty steps between looks at the clock and at completions
   static constexpr u32 kDrainPolls = 64;  ///< empty steps after which nothing more is expected
 
-  [[nodiscard]] u64 to_ns(u64 ticks) const { return (ticks * phase_.ns_per_tick_q24) >> 24; }
-  [[nodiscard]] bool over() const { return draining_ || (first_ && first_->sent() == count_ && !waiting_); }
-  [[nodiscard]] bool late() const { return clock_ - last_done_ >= phase_.timeout_ticks; }
+  using Guard = LoopGuard<OneLane, Clock, kIdlePolls>;
+  [[nodiscard]] bool over() const {
+    return guard_.stopping() || (first_ && first_->sent() == count_ && !waiting_);
+  }
+  [[nodiscard]] bool late() { return guard_.passed(guard_.last_done() + phase_.timeout_ticks); }
   /// What the phase waits for at its end. An answering end alone leaves it to its next phase.
   [[nodiscard]] bool outstanding() const {
     return first_ && (first_->outstanding() || (second_ && second_->outstanding()));
@@ -104,14 +105,15 @@ class PingPong {
   bool play() {
     if (!waiting_) {
       if (over() || !first_->room()) return false;
-      sent_at_ = clock_ = Clock::now();
+      sent_at_ = guard_.read(kLane);
       mine_.register_writes += first_->send();
       ++mine_.sq_doorbells;
       waiting_ = true;
       return true;
     }
     if (!first_->look()) return false;
-    const u64 at = clock_ = last_done_ = Clock::now();
+    const u64 at = Guard::now(kLane);
+    guard_.done_at(at);
     const u64 ticks = at - sent_at_;
     time_last();
     last_ticks_ = ticks;
@@ -126,7 +128,7 @@ class PingPong {
 
   /// Adds the last message's time to the figures: no failure of it can be told any more.
   void time_last() {
-    if (untimed_) count_latency<OneLane>(mine_, bins_, to_ns(last_ticks_) / 2);
+    if (untimed_) count_latency<OneLane>(mine_, bins_, Guard::to_ns(phase_, last_ticks_) / 2);
     untimed_ = false;
   }
   /// The last message had its answer, and failed nevertheless.
@@ -142,7 +144,7 @@ class PingPong {
     second_->take(mine_, *out_);
     if (!first_) {
       ++mine_.succeeded;
-      last_done_ = clock_;
+      guard_.done_at(guard_.clock());
     }
     collect(*second_);
     return true;
@@ -159,10 +161,9 @@ class PingPong {
 
   /// Also for failures of what asked for no completion: their messages never arrive.
   [[gnu::cold]] void look_around() {
-    clock_ = Clock::now();
     if (phase_.drain) return;
-    if (first_) (void)first_->collect();
-    if (second_) (void)second_->collect();
+    while (first_ && first_->collect()) continue;
+    while (second_ && second_->collect()) continue;
     note_failures();
   }
 
@@ -172,7 +173,7 @@ class PingPong {
     if (bad == Status::ok && second_) bad = second_->status();
     if (bad == Status::ok) return;
     broken_ = true;
-    stop_posting(StopReason::broken);
+    guard_.stop(StopReason::broken);
     count_status(*out_, static_cast<u16>(bad), 1);
     // The message that was under way will have no answer; or its answer came, and the failure is told only
     // now.
@@ -181,30 +182,19 @@ class PingPong {
     waiting_ = false;
   }
 
-  void stop_posting(StopReason why) {
-    draining_ = true;
-    if (stop_ == StopReason::done || why > stop_) stop_ = why;
-  }
-
   /// The slow duties, as OpLoop's.
   [[gnu::cold]] void housekeeping() {
-    last_check_ = clock_;
-    if (phase_.stop != nullptr && load_relaxed(phase_.stop) != 0 && !draining_)
-      stop_posting(StopReason::requested);
-    if (phase_.duration_ticks != 0 && clock_ - begin_ >= phase_.duration_ticks && !draining_)
-      stop_posting(StopReason::duration);
-    if (phase_.alive != nullptr && load_relaxed(phase_.alive) == 0) {
-      stop_posting(StopReason::removed);
+    if (guard_.look(kLane, phase_) == StopReason::removed) {
       aborted_ += waiting_ ? 1 : 0;
       waiting_ = false;
       broken_ = true;  // nothing more comes
-    } else if (waiting_ && clock_ - sent_at_ >= phase_.timeout_ticks) {
-      stop_posting(StopReason::timeout);
+    } else if (waiting_ && guard_.passed(sent_at_ + phase_.timeout_ticks)) {
+      guard_.stop(StopReason::timeout);
       ++timed_out_;
       waiting_ = false;
       broken_ = true;
     } else if (first_ && !waiting_ && late()) {
-      stop_posting(StopReason::timeout);  // completions are missing: there is no room for the next message
+      guard_.stop(StopReason::timeout);  // completions are missing: there is no room for the next message
     }
   }
 
@@ -216,22 +206,15 @@ class PingPong {
   std::optional<End> first_;
   std::optional<End> second_;
   OpCounters mine_;
-  u64 begin_ns_ = 0;
-  u64 begin_ = 0;
-  u64 clock_ = 0;  // the last reading
-  u64 last_check_ = 0;
-  u64 last_done_ = 0;
+  Guard guard_;
   u64 sent_at_ = 0;
   u64 last_ticks_ = 0;    // of the last message and its answer,
   bool untimed_ = false;  // which are not in the figures yet
-  u32 idle_ = 0;
   u64 failed_ = 0;
   u64 timed_out_ = 0;
   u64 aborted_ = 0;
   bool waiting_ = false;  // for the answer to the last message
-  bool draining_ = false;
   bool broken_ = false;
-  StopReason stop_ = StopReason::done;
 };
 
 /// A ping-pong over any kind of queue pair, for its runners.

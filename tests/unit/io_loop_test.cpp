@@ -22,8 +22,12 @@ namespace {
 /// Time that passes only when the test says so.
 struct TestClock {
   static inline std::atomic<u64> ticks{0};
-  static u64 now() { return ticks.load(std::memory_order_relaxed); }
-  static u64 wall_ns() { return now(); }
+  static inline std::function<void()> before_reading;  ///< what happens just before a loop looks at it
+  static u64 now() {
+    if (before_reading) before_reading();
+    return ticks.load(std::memory_order_relaxed);
+  }
+  static u64 wall_ns() { return ticks.load(std::memory_order_relaxed); }
 };
 
 constexpr u64 kTimeout = 1000;
@@ -195,6 +199,40 @@ TEST(IoLoop, AnswersWhileOthersAreInFlight) {
     EXPECT_EQ(phase.timed_out, 0u);
     EXPECT_EQ(phase.duplicated, 0u);
   });
+}
+
+/// Who was stopped for longer than a deadline finds the answers there, more than one poll takes.
+TEST(IoLoop, AnswersThatWaitedForTheInitiatorAreNotLost) {
+  by_one_and_by_many([]<u32 N>() {
+    Stage s({.window = 12, .batch = 12, .ios = 12, .span = 12});
+    const OpStats phase = s.run<N>([&](u32 step) {
+      if (step != 3) return;
+      s.fetch();
+      for (u32 i = 0; i < 12; ++i) s.device.complete(s.cid(i));
+      TestClock::ticks = 3 * kTimeout;
+    });
+    EXPECT_EQ(phase.stop, StopReason::done);
+    EXPECT_EQ(phase.succeeded, 12u);
+    EXPECT_EQ(phase.timed_out + phase.late, 0u);
+  });
+}
+
+/// The clock is looked at before a poll: what came before that look is found by the poll.
+TEST(IoLoop, AnswersThatCameBeforeTheClockWasReadAreNotLost) {
+  Stage s({});
+  TestClock::before_reading = [&] {
+    if (TestClock::ticks != 1) return;
+    s.fetch();
+    for (u32 i = 0; i < 4; ++i) s.device.complete(s.cid(i));
+    TestClock::ticks = 3 * kTimeout;
+  };
+  const OpStats phase = s.run<1>([](u32 step) {
+    if (step == 1) TestClock::ticks = 1;  // all have been posted
+  });
+  TestClock::before_reading = nullptr;
+  EXPECT_EQ(phase.stop, StopReason::done);
+  EXPECT_EQ(phase.succeeded, 4u);
+  EXPECT_EQ(phase.timed_out, 0u);
 }
 
 /// The deletion of its queue answers for a command that nobody waits for any more: that is no late answer.

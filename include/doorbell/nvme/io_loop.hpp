@@ -30,8 +30,7 @@ struct TickProbe {
   }
 };
 
-/// `Queue` is a QueuePair, or what looks like one: room, post, ring, poll, ring_cq.
-template <class Warp, class Clock, bool Substeps = false, class Queue = QueuePair<Warp>>
+template <class Warp, class Clock, bool Substeps = false, LoopQueue<Warp> Queue = QueuePair<Warp>>
 class IoLoop {
  public:
   /// `state` is where the previous phase left the queue pair; state() hands it on. `scratch`
@@ -59,18 +58,18 @@ class IoLoop {
     }
     free_tail_ = usable;
     warp.sync();
-    begin_ns_ = Clock::wall_ns();
-    started_ = last_check_ = last_done_ = clock_ = now(warp);
+    guard_.begin(warp);
     // PRP2 is linear in the slot: unused, the second page, or the slot's list.
     const PrpPair prp = prp_pair(q_.data_iova, io_bytes(), q_.page, q_.list_iova);
     prp2_ = prp.prp2;
     prp2_stride_ = prp.prp2 == 0 ? 0 : prp.list_qwords > 0 ? q_.list_stride : q_.stride;
-    next_scan_ = started_ + phase_.timeout_ticks;
+    next_scan_ = guard_.started() + phase_.timeout_ticks;
   }
 
   /// One round: maybe post a batch, poll once. False when the phase is over.
   DOORBELL_INLINE bool step(const Warp& warp) {
-    if (!draining_) post_batch(warp);
+    if (!guard_.stopping()) post_batch(warp);
+    guard_.before_poll(warp);
     const u64 before = Substeps ? Clock::now() : 0;
     const auto polled = qp_.poll(warp, in_flight_);
     ++mine_.polls;
@@ -82,10 +81,10 @@ class IoLoop {
     } else {
       ++mine_.empty_polls;
       if (phase_.drain) return false;
-      if (++idle_ % kIdlePolls == 0) clock_ = now(warp);
+      guard_.missed();
     }
-    if (clock_ - last_check_ >= phase_.check_ticks) housekeeping(warp, clock_);
-    return phase_.drain || in_flight_ > 0 || (!draining_ && posted_ < q_.count);
+    if (guard_.due(phase_)) housekeeping(warp);
+    return phase_.drain || in_flight_ > 0 || (!guard_.stopping() && posted_ < q_.count);
   }
 
   /// Adds everything counted so far to the OpStats. Call once, after the last step().
@@ -98,10 +97,7 @@ class IoLoop {
       out_->timed_out += timed_out_;
       out_->aborted += aborted_;
       out_->protocol += qp_.bad_sq_heads() - bad_sq_heads_before_;
-      out_->begin_ns = begin_ns_;
-      out_->busy_ticks += last_done_ - started_;
-      out_->end_ns = Clock::wall_ns() - to_ns(Clock::now() - last_done_);
-      out_->stop = stop_;
+      guard_.report(phase_, *out_);
     }
     add_lanes(warp, mine_, *out_);
     warp.sync();
@@ -109,16 +105,14 @@ class IoLoop {
 
   [[nodiscard]] DOORBELL_INLINE const typename Queue::State& state() const { return qp_.state(); }
   /// Polls since the last completion.
-  [[nodiscard]] DOORBELL_INLINE u32 idle() const { return idle_; }
+  [[nodiscard]] DOORBELL_INLINE u32 idle() const { return guard_.idle(); }
   /// I/Os done so far, for progress displays.
   [[nodiscard]] DOORBELL_INLINE u64 completed() const { return posted_ - in_flight_; }
 
  private:
-  static constexpr u32 kIdlePolls = 16;  ///< empty polls between looks at the clock
+  using Guard = LoopGuard<Warp, Clock, 16>;
 
-  /// The time, the same on every lane: lanes that disagreed would take different branches.
-  [[nodiscard]] DOORBELL_INLINE static u64 now(const Warp& warp) { return warp.shfl(Clock::now(), 0); }
-  [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return (ticks * phase_.ns_per_tick_q24) >> 24; }
+  [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return Guard::to_ns(phase_, ticks); }
   [[nodiscard]] DOORBELL_INLINE bool is_write() const { return phase_.op == IoOpcode::write; }
   [[nodiscard]] DOORBELL_INLINE u64 io_bytes() const { return u64{phase_.blocks} * phase_.lba_bytes; }
   /// The cid for the i-th command of the next batch.
@@ -173,7 +167,7 @@ class IoLoop {
       if (in_flight_ > 0) return;  // a full batch will fit once more has completed
       n = free < qp_.room() ? free : qp_.room();
       if (n == 0) {  // every slot is lost
-        draining_ = true;
+        guard_.stop(StopReason::done);
         return;
       }
     }
@@ -182,8 +176,7 @@ class IoLoop {
     if (qp_.cq_room() < in_flight_ + n) ring_cq(warp);
 
     prepare_data(warp, n);
-    const u64 at = now(warp);
-    clock_ = at;
+    const u64 at = guard_.read(warp);
     TickProbe<Clock> probe;
     if constexpr (Substeps) probe.last = Clock::now();
     DOORBELL_NO_UNROLL
@@ -234,8 +227,8 @@ class IoLoop {
   }
 
   DOORBELL_INLINE void complete(const Warp& warp, const typename Queue::Polled& polled) {
-    idle_ = 0;
-    const u64 at = now(warp);
+    guard_.found();
+    const u64 at = Guard::now(warp);
     const Cqe& e = polled.mine;
     const bool here = warp.lane() < polled.count;
     const u32 slot = e.cid & kSlotMask;
@@ -262,7 +255,7 @@ class IoLoop {
     const u32 n = count_bits(done);
     free_tail_ += n;
     in_flight_ -= n;
-    last_done_ = clock_ = at;
+    guard_.done_at(at);
     warp.sync();
     // Completions that nobody waited for took entries that those in flight need; post_batch(), which
     // keeps that many free, may have nothing left to post.
@@ -386,33 +379,15 @@ class IoLoop {
     if constexpr (Substeps) mine_.cq_doorbell_ticks += Clock::now() - before;
   }
 
-  DOORBELL_INLINE void stop_posting(StopReason why) {
-    draining_ = true;
-    if (stop_ == StopReason::done || why > stop_) stop_ = why;
-  }
-
-  /// The slow duties: stop flag, duration, device gone, deadlines. Lane 0's readings decide for all.
-  DOORBELL_INLINE void housekeeping(const Warp& warp, u64 at) {
-    last_check_ = at;
-    u32 word = 0;
-    if (warp.lane() == 0) {
-      // Both loads go out before either is looked at: one way to host memory instead of two.
-      const u32 stop = phase_.stop != nullptr ? load_relaxed(phase_.stop) : 0;
-      const u32 status = phase_.csts != nullptr ? load_relaxed(phase_.csts) : csts::ready;
-      word = (stop != 0 ? 1u : 0u) | (status == ~0u ? 2u : 0u) |
-             ((status & (csts::ready | csts::fatal)) != csts::ready ? 4u : 0u);
-    }
-    word = warp.shfl(word, 0);
-    if ((word & 1) != 0 && !draining_) stop_posting(StopReason::requested);
-    if (phase_.duration_ticks != 0 && at - started_ >= phase_.duration_ticks && !draining_)
-      stop_posting(StopReason::duration);
-    if ((word & 6) != 0) {
-      stop_posting((word & 2) != 0 ? StopReason::removed : StopReason::reset);
+  /// The slow duties: what the guard watches, and deadlines.
+  DOORBELL_INLINE void housekeeping(const Warp& warp) {
+    const StopReason found = guard_.look(warp, phase_);
+    if (found == StopReason::removed || found == StopReason::reset) {
       aborted_ += in_flight_;
       in_flight_ = 0;
       return;
     }
-    if (at >= next_scan_) scan_deadlines(warp, at);
+    if (guard_.passed(next_scan_)) scan_deadlines(warp, guard_.clock());
   }
 
   /// Finds commands past their deadline; they count as timed out and their slots are never reused.
@@ -436,7 +411,7 @@ class IoLoop {
     if (expired == 0) return;
     timed_out_ += expired;
     in_flight_ -= expired;
-    stop_posting(StopReason::timeout);
+    guard_.stop(StopReason::timeout);
   }
 
   /// Takes a slot from `from` to `to`; one lane wins when two hold completions of the same slot.
@@ -463,23 +438,16 @@ class IoLoop {
   OpCounters mine_;  // this lane's share
   u64 prp2_ = 0;     // of slot 0
   u64 prp2_stride_ = 0;
-  u64 begin_ns_ = 0;
-  u64 clock_ = 0;  // the last reading
-  u64 last_done_ = 0;
+  Guard guard_;
   u64 posted_ = 0;
   u64 in_pass_ = 0;
-  u64 started_ = 0;
-  u64 last_check_ = 0;
-  u64 next_scan_ = 0;
+  u64 next_scan_ = 0;  // the earliest deadline there may be
   u32 in_flight_ = 0;
   u32 free_head_ = 0;
   u32 free_tail_ = 0;
-  u32 idle_ = 0;
   u64 timed_out_ = 0;
   u64 aborted_ = 0;
   u32 bad_sq_heads_before_ = qp_.bad_sq_heads();
-  bool draining_ = false;
-  StopReason stop_ = StopReason::done;
 };
 
 }  // namespace doorbell::nvme

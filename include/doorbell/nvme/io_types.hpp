@@ -4,8 +4,8 @@
 // What an I/O loop is told and what it reports. Plain data in memory that host and GPU both reach.
 #pragma once
 
+#include <doorbell/loop_guard.hpp>
 #include <doorbell/nvme/queue_pair.hpp>
-#include <doorbell/op_stats.hpp>
 
 namespace doorbell::nvme {
 
@@ -16,8 +16,8 @@ inline constexpr u32 kSlotBits = 10;
 inline constexpr u32 kSlotMask = (1u << kSlotBits) - 1;
 inline constexpr u32 kUseMask = (1u << (16 - kSlotBits)) - 1;
 
-/// One phase: the same kind of I/O on every queue. Times are in ticks of the loop's clock.
-struct IoPhase {
+/// One phase: the same kind of I/O on every queue.
+struct IoPhase : PhaseLimits {
   IoOpcode op = IoOpcode::read;
   bool random = false;
   bool timed = true;       ///< stamp every operation; false: only the phase as a whole
@@ -31,14 +31,14 @@ struct IoPhase {
   u32 batch = 1;   ///< entries a doorbell
   u32 window = 1;  ///< commands in flight, <= kMaxWindow and < queue entries
   u64 seed = 1;
-  u64 generation = 1;  ///< sequence of the first pass; each further pass over the span adds 1
-  u64 ns_per_tick_q24 = 1u << 24;
-  u64 timeout_ticks = 0;
-  u64 late_ticks = 0;
-  u64 check_ticks = 0;        ///< how often to look at the stop flag, the deadline and the device
-  u64 duration_ticks = 0;     ///< stop posting after this long; 0: by count only
-  const u32* stop = nullptr;  ///< non-zero: stop posting, drain, report
-  const u32* csts = nullptr;  ///< the controller status register: tells that the device is gone or was reset
+  u64 generation = 1;         ///< sequence of the first pass; each further pass over the span adds 1
+  const u32* csts = nullptr;  ///< the controller status register; may be null
+
+  [[nodiscard]] DOORBELL_INLINE StopReason lost() const {
+    const u32 status = csts != nullptr ? load_relaxed(csts) : csts::ready;
+    if (status == ~0u) return StopReason::removed;
+    return (status & (csts::ready | csts::fatal)) == csts::ready ? StopReason::done : StopReason::reset;
+  }
 };
 
 /// One queue's share of a phase and where its memory lies, in addresses of the initiator.
@@ -61,6 +61,27 @@ struct IoQueue {
   /// reading old data back is not counted a second time. May be null.
   u32* unwritten = nullptr;
   u64 unwritten_bits = 0;
+};
+
+/// What an IoLoop takes for a queue pair: nvme::QueuePair, or the kernel's I/O calls in that shape.
+template <class Q, class Warp>
+concept LoopQueue = requires(Q& q, const Q& c, const Warp& warp, u32 n, Sqe (*build)(u32)) {
+  requires std::constructible_from<Q, const typename Q::State&>;
+  { c.state() } -> std::same_as<const typename Q::State&>;
+  { c.qid() } -> std::same_as<u16>;
+  { c.room() } -> std::same_as<u32>;      // entries that may be posted now
+  q.post(warp, n, build);                 // entry i is build(i); seen by the device after ring()
+  { q.ring(warp) } -> std::same_as<u32>;  // these return how many register writes they took
+  { q.ring_cq(warp) } -> std::same_as<u32>;
+  { c.cq_room() } -> std::same_as<u32>;       // completions that may come before ring_cq() is needed
+  { c.cq_unrung() } -> std::same_as<u32>;     // completions taken since
+  { c.bad_sq_heads() } -> std::same_as<u32>;  // completions whose sq_head was never posted
+  // Lanes 0..count-1 each hold one of the next completions, `n` of which are expected at most.
+  { q.poll(warp, n) } -> std::same_as<typename Q::Polled>;
+  requires requires(const typename Q::Polled& p) {
+    { p.count } -> std::convertible_to<u32>;
+    { p.mine } -> std::convertible_to<const Cqe&>;
+  };
 };
 
 /// The state of one command slot between post and completion.

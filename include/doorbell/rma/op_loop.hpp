@@ -14,8 +14,7 @@
 
 namespace doorbell::rma {
 
-/// `Queue` is a QueuePair, or what looks like one: room, post, ring, poll and the same for receives.
-template <class Warp, class Clock, bool Substeps, class Queue>
+template <class Warp, class Clock, bool Substeps, LoopQueue<Warp> Queue>
 class OpLoop {
  public:
   using State = OpState<typename Queue::State>;
@@ -44,13 +43,13 @@ class OpLoop {
     for (u32 i = warp.lane(); i < phase_->window; i += Warp::size) s_.state[i] = 0;
     if (!phase_->drain && requests_) payload_.start(warp);
     warp.sync();
-    begin_ns_ = Clock::wall_ns();
-    started_ = last_check_ = last_done_ = clock_ = now(warp);
+    guard_.begin(warp);
   }
 
   /// One round: maybe post a batch, poll once. False when the phase is over.
   DOORBELL_INLINE bool step(const Warp& warp) {
-    if (!draining_ && !phase_->drain) post_batch(warp);
+    if (!guard_.stopping() && !phase_->drain) post_batch(warp);
+    guard_.before_poll(warp);
     const bool paced = first_look_;
     first_look_ = false;
     if (paced) await_first_look();
@@ -67,17 +66,18 @@ class OpLoop {
     if constexpr (Substeps) {
       if (in_flight() > 0) mine_.cq_poll_ticks += Clock::now() - before;
     }
-    if (!any && leaving_ && idle_ >= kDrainPolls) posted_ = done_;  // receives that nothing will come for
+    if (!any && leaving_ && guard_.idle() >= kDrainPolls)
+      posted_ = done_;  // receives that nothing will come for
     if (any) {
-      idle_ = 0;
+      guard_.found();
       finish_operations(warp);
     } else {
       ++mine_.empty_polls;
-      if (phase_->drain && idle_ >= kDrainPolls) return false;
-      if (++idle_ % kIdlePolls == 0) clock_ = now(warp);
+      if (phase_->drain && guard_.idle() >= kDrainPolls) return false;
+      guard_.missed();
     }
-    if (clock_ - last_check_ >= phase_->check_ticks) housekeeping(warp, clock_);
-    return phase_->drain || in_flight() > 0 || (!draining_ && posted_ < q_->count);
+    if (guard_.due(*phase_)) housekeeping(warp);
+    return phase_->drain || in_flight() > 0 || (!guard_.stopping() && posted_ < q_->count);
   }
 
   /// Adds everything counted so far to the OpStats. Call once, after the last step().
@@ -99,10 +99,7 @@ class OpLoop {
       out_->duplicated += odd.duplicated - odd_before_.duplicated;
       out_->skipped += odd.skipped - odd_before_.skipped;
       out_->protocol += odd.protocol - odd_before_.protocol;
-      out_->begin_ns = begin_ns_;
-      out_->busy_ticks += last_done_ - started_;
-      out_->end_ns = Clock::wall_ns() - to_ns(Clock::now() - last_done_);
-      out_->stop = stop_;
+      guard_.report(*phase_, *out_);
     }
     add_lanes(warp, mine_, *out_);
     warp.sync();
@@ -114,12 +111,12 @@ class OpLoop {
     return s;
   }
   /// Polls since the last completion.
-  [[nodiscard]] DOORBELL_INLINE u32 idle() const { return idle_; }
+  [[nodiscard]] DOORBELL_INLINE u32 idle() const { return guard_.idle(); }
   /// Operations done so far, for progress displays.
   [[nodiscard]] DOORBELL_INLINE u64 completed() const { return done_; }
 
  private:
-  static constexpr u32 kIdlePolls = 16;   ///< empty polls between looks at the clock
+  using Guard = LoopGuard<Warp, Clock, 16>;
   static constexpr u32 kDrainPolls = 64;  ///< empty polls after which nothing more is expected
   /// State of a slot: the receive was flushed, and the request has not told why.
   static constexpr u32 kReceiveFlushed = 0x10000;
@@ -128,8 +125,7 @@ class OpLoop {
     u32 duplicated, skipped, protocol;
   };
 
-  [[nodiscard]] DOORBELL_INLINE static u64 now(const Warp& warp) { return warp.shfl(Clock::now(), 0); }
-  [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return (ticks * phase_->ns_per_tick_q24) >> 24; }
+  [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return Guard::to_ns(*phase_, ticks); }
   [[nodiscard]] DOORBELL_INLINE u32 in_flight() const { return static_cast<u32>(posted_ - done_); }
   /// The slot at `at`, which is below two windows.
   [[nodiscard]] DOORBELL_INLINE static u32 wrapped(u32 at, u32 window) {
@@ -163,8 +159,7 @@ class OpLoop {
     }
     if constexpr (Substeps) mine_.payload_ticks += Clock::now() - begin;
     if (receives_) post_receives(warp, n);
-    const u64 at = now(warp);
-    clock_ = at;
+    const u64 at = guard_.read(warp);
     for (u32 i = warp.lane(); i < n; i += Warp::size) s_.posted_at[slot_of(i)] = at;
     if (requests_) {
       own_.post(warp, n, Requests(*phase_, *q_, payload_.walk(), posted_, post_slot_, n));
@@ -243,7 +238,8 @@ class OpLoop {
   DOORBELL_INLINE bool poll_requests(const Warp& warp) {
     const auto polled = own_.poll(warp, in_flight());
     if (polled.count == 0) return false;
-    note_failures(warp, polled, requests_before_, false);
+    if (phase_->drain) count_late(warp, polled);
+    else note_failures(warp, polled, requests_before_, false);
     requests_done_ = own_.completed() - requests_before_;
     return true;
   }
@@ -257,6 +253,27 @@ class OpLoop {
     }
     receives_done_ = receiver_.receives_completed() - receives_before_;
     return true;
+  }
+
+  /// Answers to requests that an earlier phase has given up on: late after all, not lost. One lane after the
+  /// other: they are rare. What the end of a queue pair flushes has had no answer.
+  DOORBELL_INLINE void count_late(const Warp& warp, const typename Queue::Polled& polled) {
+    for (u64 lanes = warp.ballot(warp.lane() < polled.count && !polled.mine.ignore); lanes != 0;
+         lanes &= lanes - 1) {
+      const u32 from = lowest_bit(lanes);
+      const u32 done = warp.shfl(polled.serial, from) - requests_before_;
+      const u32 n = done - requests_done_;  // itself, and those before it that asked for no completion
+      requests_done_ = done;
+      const auto status = static_cast<Status>(warp.shfl(static_cast<u32>(polled.mine.status), from));
+      if (status == Status::flushed || warp.shfl(polled.mine.flush_all ? 1u : 0u, from) != 0) continue;
+      timed_out_ -= n;
+      if (warp.lane() != 0) continue;
+      const u32 bad = status == Status::ok ? 0 : 1;
+      mine_.late += n;
+      mine_.succeeded += n - bad;
+      mine_.failed += bad;
+      if (bad != 0) count_status(*out_, static_cast<u16>(status), bad);
+    }
   }
 
   /// The immediate and the length that each receive reports.
@@ -293,7 +310,7 @@ class OpLoop {
         if (last > failed_until_) failed_until_ = last;
       }
       // The queue pair is in its error state: what is behind comes back flushed, and no more is accepted.
-      if (!broken_) stop_posting(StopReason::broken);
+      if (!broken_) guard_.stop(StopReason::broken);
       broken_ = true;
     }
     warp.sync();
@@ -318,7 +335,7 @@ class OpLoop {
     u32 n = until - static_cast<u32>(done_);
     if (n > in_flight()) n = in_flight();  // a device that finishes what was not posted is counted elsewhere
     if (n == 0) return;
-    const u64 at = now(warp);
+    const u64 at = Guard::now(warp);
     const u64 newest = posted_ - 1;
     while (n > 0) {
       const u32 here = n < payload::kManyAtMost ? n : payload::kManyAtMost;
@@ -329,7 +346,7 @@ class OpLoop {
       done_ += here;
       n -= here;
     }
-    last_done_ = clock_ = at;
+    guard_.done_at(at);
   }
 
   /// Counts and times the oldest `n` operations; a bit for each that succeeded.
@@ -373,30 +390,11 @@ class OpLoop {
         });
   }
 
-  DOORBELL_INLINE void stop_posting(StopReason why) {
-    draining_ = true;
-    if (stop_ == StopReason::done || why > stop_) stop_ = why;
-  }
-
-  /// The slow duties: stop flag, duration, device gone, deadline. Lane 0's readings decide for all.
-  DOORBELL_INLINE void housekeeping(const Warp& warp, u64 at) {
-    last_check_ = at;
-    u32 word = 0;
-    if (warp.lane() == 0) {
-      // Both loads go out before either is looked at: one way to host memory instead of two.
-      const u32 stop = phase_->stop != nullptr ? load_relaxed(phase_->stop) : 0;
-      const u32 alive = phase_->alive != nullptr ? load_relaxed(phase_->alive) : 1;
-      word = (stop != 0 ? 1u : 0u) | (alive == 0 ? 2u : 0u);
-    }
-    word = warp.shfl(word, 0);
-    if ((word & 1) != 0 && !draining_) {
-      stop_posting(StopReason::requested);
-      leaving_ = !requests_;
-    }
-    if (phase_->duration_ticks != 0 && at - started_ >= phase_->duration_ticks && !draining_)
-      stop_posting(StopReason::duration);
-    if ((word & 2) != 0) {
-      stop_posting(StopReason::removed);
+  /// The slow duties: what the guard watches, and the deadline of the oldest operation.
+  DOORBELL_INLINE void housekeeping(const Warp& warp) {
+    const StopReason found = guard_.look(warp, *phase_);
+    if (found == StopReason::requested) leaving_ = !requests_;
+    if (found == StopReason::removed) {
       aborted_ += in_flight();
       give_up(warp);
       return;
@@ -405,17 +403,17 @@ class OpLoop {
     // A responder waits for as long as its initiator has something to send: its own deadline runs from
     // the last arrival.
     u64 oldest = s_.posted_at[done_slot_];
-    if (!requests_ && last_done_ > oldest) oldest = last_done_;
-    if (at - oldest < phase_->timeout_ticks) return;
+    if (!requests_ && guard_.last_done() > oldest) oldest = guard_.last_done();
+    if (!guard_.passed(oldest + phase_->timeout_ticks)) return;
     timed_out_ += requests_ ? in_flight() : 0;
     give_up(warp);
-    stop_posting(StopReason::timeout);
+    guard_.stop(StopReason::timeout);
   }
 
   /// Waits no longer for what is in flight.
   DOORBELL_INLINE void give_up(const Warp& warp) {
     if constexpr (Substeps) {
-      const u64 at = now(warp);
+      const u64 at = Guard::now(warp);
       for (u32 i = warp.lane(); i < in_flight(); i += Warp::size)
         mine_.total_ticks += at - s_.posted_at[slot_after(done_slot_, i)];
     }
@@ -439,24 +437,17 @@ class OpLoop {
   u32 requests_done_ = 0;
   u32 receives_done_ = 0;
   u32 failed_until_ = 0;
-  u64 begin_ns_ = 0;
-  u64 clock_ = 0;  // the last reading
-  u64 last_done_ = 0;
+  Guard guard_;
   u64 posted_ = 0;
   u64 done_ = 0;
   u32 post_slot_ = 0;
   u32 done_slot_ = 0;
-  u64 started_ = 0;
-  u64 last_check_ = 0;
-  u32 idle_ = 0;
   u64 timed_out_ = 0;
   u64 aborted_ = 0;
-  bool draining_ = false;
   bool leaving_ = false;  // a responder that was told that no more comes
   bool broken_ = false;
   PollPace pace_;
   bool first_look_ = false;  // the next poll is the first for the only operation in flight
-  StopReason stop_ = StopReason::done;
 };
 
 }  // namespace doorbell::rma

@@ -1,11 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a loop of RDMA operations is told and what it keeps. Plain data in memory that host and GPU reach.
+// What a loop of one-sided operations is told and what it keeps. Plain data in memory that host and GPU reach.
 #pragma once
 
-#include <doorbell/op_stats.hpp>
+#include <doorbell/loop_guard.hpp>
 #include <doorbell/rma/types.hpp>
+
+#include <concepts>
+#include <utility>
 
 namespace doorbell::rma {
 
@@ -18,8 +21,8 @@ enum class Role : u32 {
   responder,  ///< in another process than the initiator: posts receives and checks what arrives
 };
 
-/// One phase: the same kind of operation on every queue pair. Times are in ticks of the loop's clock.
-struct OpPhase {
+/// One phase: the same kind of operation on every queue pair.
+struct OpPhase : PhaseLimits {
   Op op = Op::write;
   Role role = Role::initiator;
   bool timed = true;       ///< stamp every operation; false: only the phase as a whole
@@ -37,14 +40,12 @@ struct OpPhase {
   /// together: no operation meets another that has not been checked.
   u32 imm_slots = 0;
   u64 seed = 1;
-  u64 generation = 1;  ///< sequence of the first operation; each further one adds 1
-  u64 ns_per_tick_q24 = 1u << 24;
-  u64 timeout_ticks = 0;
-  u64 late_ticks = 0;
-  u64 check_ticks = 0;         ///< how often to look at the stop flag, the deadline and the device
-  u64 duration_ticks = 0;      ///< stop posting after this long; 0: by count only
-  const u32* stop = nullptr;   ///< non-zero: stop posting, drain, report
+  u64 generation = 1;          ///< sequence of the first operation; each further one adds 1
   const u32* alive = nullptr;  ///< zero: the device is gone; may be null
+
+  [[nodiscard]] DOORBELL_INLINE StopReason lost() const {
+    return alive != nullptr && load_relaxed(alive) == 0 ? StopReason::removed : StopReason::done;
+  }
 };
 
 /// One queue pair's share of a phase and where its memory lies. Slot s of a buffer is at s * stride.
@@ -68,6 +69,37 @@ struct OpState {
   QueueState own;
   QueueState peer;
   bool paired = false;
+};
+
+/// What an OpLoop takes for a queue pair: rdma::QueuePair, libibverbs in that shape, a Cassini's queues.
+/// Requests and receives are counted by serials modulo 2^32 and finish in the order of their posting.
+template <class Q, class Warp>
+concept LoopQueue = requires(Q& q, const Q& c, const Warp& warp, u32 n, WorkRequest (*request)(u32),
+                             ReceiveRequest (*receive)(u32), typename Q::State& state) {
+  requires std::constructible_from<Q, const typename Q::State&>;
+  { c.state() } -> std::convertible_to<typename Q::State>;
+  Q::take_receives(state, std::as_const(state));  // the receive side of the second, into the first
+  { c.room() } -> std::same_as<u32>;              // requests that may be posted now
+  q.post(warp, n, request);                       // request i is request(i); seen by the device after ring()
+  { q.ring(warp) } -> std::same_as<u32>;          // returns how many register writes it took
+  { c.completed() } -> std::same_as<u32>;
+  { c.receive_room() } -> std::same_as<u32>;
+  q.post_receives(warp, n, receive);
+  { q.ring_receives(warp) } -> std::same_as<u32>;
+  { c.receives_completed() } -> std::same_as<u32>;
+  // Completions that came twice, whose own never came, and that belong to nothing that was posted.
+  { c.duplicated() } -> std::same_as<u32>;
+  { c.skipped() } -> std::same_as<u32>;
+  { c.protocol() } -> std::same_as<u32>;
+  // Lanes 0..count-1 each hold one of the next completions, `n` of which are expected at most; `serial` is
+  // that of the last one that it finishes.
+  { q.poll(warp, n) } -> std::same_as<typename Q::Polled>;
+  { q.poll_receives(warp, n) } -> std::same_as<typename Q::Polled>;
+  requires requires(const typename Q::Polled& p) {
+    { p.count } -> std::convertible_to<u32>;
+    { p.mine } -> std::convertible_to<const Completion&>;
+    { p.serial } -> std::convertible_to<u32>;
+  };
 };
 
 /// Working memory of one loop: shared memory on a GPU, the heap on a CPU.

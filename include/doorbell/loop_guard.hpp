@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the loops of all paths have in common beside their work: the clock, and what ends a phase (a stop
+// flag, a duration, a device that is gone, a deadline).
+#pragma once
+
+#include <doorbell/memory_order.hpp>
+#include <doorbell/op_stats.hpp>
+
+#include <concepts>
+
+namespace doorbell {
+
+/// A phase's limits, in ticks of the loop's clock. Base of what a path's loop is told of a phase.
+struct PhaseLimits {
+  u64 ns_per_tick_q24 = 1u << 24;
+  u64 timeout_ticks = 0;      ///< an operation without an answer counts as timed out after this long
+  u64 late_ticks = 0;         ///< an answer counts as late after this long
+  u64 check_ticks = 0;        ///< how often to look at the stop flag, the deadlines and the device
+  u64 duration_ticks = 0;     ///< stop posting after this long; 0: by count only
+  const u32* stop = nullptr;  ///< non-zero: stop posting, await what is in flight, report
+};
+
+/// lost() tells whether the device is gone (`removed`), was reset (`reset`) or is fine (`done`).
+template <class P>
+concept LoopPhase = std::derived_from<P, PhaseLimits> && requires(const P& phase) {
+  { phase.lost() } -> std::same_as<StopReason>;
+};
+
+/// `Clock` gives ticks (`now()`) and nanoseconds that all queues share (`wall_ns()`). `kIdlePolls`: polls
+/// that find nothing between two looks at the clock.
+///
+/// A loop calls in each round: read() when it posts, before_poll(), found() or missed(), and where due()
+/// look() and passed().
+template <class Warp, class Clock, u32 kIdlePolls>
+class LoopGuard {
+ public:
+  DOORBELL_INLINE void begin(const Warp& warp) {
+    begin_ns_ = Clock::wall_ns();
+    started_ = last_check_ = last_done_ = clock_ = now(warp);
+  }
+
+  /// The time, the same on every lane: lanes that disagreed would take different branches.
+  [[nodiscard]] DOORBELL_INLINE static u64 now(const Warp& warp) { return warp.shfl(Clock::now(), 0); }
+  DOORBELL_INLINE u64 read(const Warp& warp) { return clock_ = now(warp); }
+  /// The last reading. After a poll that found nothing it is older than that poll.
+  [[nodiscard]] DOORBELL_INLINE u64 clock() const { return clock_; }
+  [[nodiscard]] DOORBELL_INLINE u64 started() const { return started_; }
+  [[nodiscard]] DOORBELL_INLINE u64 last_done() const { return last_done_; }
+  /// Operations were completed at `at`.
+  DOORBELL_INLINE void done_at(u64 at) { last_done_ = clock_ = at; }
+
+  /// Polls since the last one that found something.
+  [[nodiscard]] DOORBELL_INLINE u32 idle() const { return idle_; }
+  DOORBELL_INLINE void before_poll(const Warp& warp) {
+    if (idle_ % kIdlePolls == kIdlePolls - 1) clock_ = now(warp);
+  }
+  DOORBELL_INLINE void found() { idle_ = 0; }
+  DOORBELL_INLINE void missed() { ++idle_; }
+
+  /// True when nothing more is posted.
+  [[nodiscard]] DOORBELL_INLINE bool stopping() const { return stopping_; }
+  /// Posts no more; of several reasons the gravest is kept. `done`: for no reason that is reported.
+  DOORBELL_INLINE void stop(StopReason why) {
+    stopping_ = true;
+    if (why > stop_) stop_ = why;
+  }
+
+  /// Whether it is time for look().
+  [[nodiscard]] DOORBELL_INLINE bool due(const PhaseLimits& limits) const {
+    return clock_ - last_check_ >= limits.check_ticks;
+  }
+  /// Looks at the stop flag, the duration and the device, and stops where one of them asks for it. Returns
+  /// what it found new. Lane 0's readings decide for all.
+  template <LoopPhase Phase>
+  DOORBELL_INLINE StopReason look(const Warp& warp, const Phase& phase) {
+    last_check_ = clock_;
+    u32 word = 0;
+    if (warp.lane() == 0) {
+      // Both loads go out before either is looked at: one way to host memory instead of two.
+      const u32 asked = phase.stop != nullptr ? load_relaxed(phase.stop) : 0;
+      word = static_cast<u32>(phase.lost()) << 1;
+      if (asked != 0) word |= 1;
+    }
+    word = warp.shfl(word, 0);
+    auto why = static_cast<StopReason>(word >> 1);
+    if (why == StopReason::done && !stopping_) {
+      if ((word & 1) != 0) why = StopReason::requested;
+      else if (phase.duration_ticks != 0 && clock_ - started_ >= phase.duration_ticks)
+        why = StopReason::duration;
+    }
+    if (why != StopReason::done) stop(why);
+    return why;
+  }
+  /// Whether what was due by `deadline` is missing. What came while this side did not run is not, however
+  /// late it is looked at: only a poll after the deadline that finds nothing tells. Where the last poll found
+  /// something, it looks again after the next. For between look() and the next poll.
+  [[nodiscard]] DOORBELL_INLINE bool passed(u64 deadline) {
+    if (clock_ < deadline) return false;
+    if (idle_ > 0) return true;
+    last_check_ = started_;
+    return false;
+  }
+
+  /// Adds the times and the reason to `out`. One lane.
+  DOORBELL_INLINE void report(const PhaseLimits& limits, OpStats& out) const {
+    out.begin_ns = begin_ns_;
+    out.busy_ticks += last_done_ - started_;
+    out.end_ns = Clock::wall_ns() - to_ns(limits, Clock::now() - last_done_);
+    out.stop = stop_;
+  }
+  [[nodiscard]] DOORBELL_INLINE static u64 to_ns(const PhaseLimits& limits, u64 ticks) {
+    return (ticks * limits.ns_per_tick_q24) >> 24;
+  }
+
+ private:
+  u64 begin_ns_ = 0;
+  u64 started_ = 0;
+  u64 clock_ = 0;
+  u64 last_check_ = 0;
+  u64 last_done_ = 0;
+  u32 idle_ = 0;
+  bool stopping_ = false;
+  StopReason stop_ = StopReason::done;
+};
+
+}  // namespace doorbell
