@@ -7,11 +7,11 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 import unittest
 
 from file_test import OnDisk
-from nvme_test import DOORBELL, run
+from harness import DOORBELL, wait_for_work
+from nvme_test import run
 
 READ = ["--write-io", "0", "--read-io", "1", "--verify", "off"]
 SHORT = ["--duration", "0.2", "--warmup", "0", "--repeats", "3"]
@@ -70,7 +70,7 @@ class Beside(OnDisk):
         with subprocess.Popen([DOORBELL, "nvme", *self.on_file(*READ), "--duration", "0.3", "--warmup", "0",
                                "--repeats", "50", "--beside", "sync", "--json", str(out), "--quiet"],
                               stderr=subprocess.PIPE, text=True) as process:
-            time.sleep(1.5)
+            wait_for_work(process, 0.3)
             os.truncate(self.file, 0)
             process.communicate(timeout=60)
         self.assertEqual(process.returncode, 2)
@@ -78,11 +78,11 @@ class Beside(OnDisk):
 
     def test_ctrl_c(self):
         out = self.disk / "r.json"
-        for after in (0.1, 0.9):  # in the warm-up, and in a repeat
+        for work_s in (0, 0.5):  # in the warm-up, and in a repeat
             with subprocess.Popen([DOORBELL, "nvme", *self.on_file(*READ), "--duration", "0.3", "--warmup", "0.5",
                                    "--repeats", "50", "--beside", "sync", "--json", str(out), "--quiet"],
                                   stderr=subprocess.PIPE, text=True) as process:
-                time.sleep(after)
+                wait_for_work(process, work_s)
                 process.send_signal(signal.SIGINT)
                 errors = process.communicate(timeout=60)[1]
             r = self.valid(out)

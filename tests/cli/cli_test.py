@@ -11,16 +11,13 @@ import subprocess
 import tempfile
 import unittest
 
-DOORBELL = os.environ.get("DOORBELL", "build/bin/doorbell")
+from harness import DOORBELL, doorbell
+
 HELP_WIDTH = 92
 
 
-def run(*arguments, **more):
-    return subprocess.run([DOORBELL, *arguments], capture_output=True, text=True, timeout=60, **more)
-
-
 def out(*arguments):
-    done = run(*arguments)
+    done = doorbell(*arguments)
     assert done.returncode == 0, (arguments, done.returncode, done.stderr)
     assert done.stderr == "", (arguments, done.stderr)
     return done.stdout
@@ -58,7 +55,7 @@ def complete(*words):
 
 class Help(unittest.TestCase):
     def test_no_arguments_is_a_usage_error_with_a_short_help(self):
-        done = run()
+        done = doorbell()
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout, "")
         self.assertIn("Usage: doorbell COMMAND", done.stderr)
@@ -114,7 +111,7 @@ class Help(unittest.TestCase):
 
 class Refusals(unittest.TestCase):
     def refused(self, arguments, message, code=1):
-        done = run(*arguments)
+        done = doorbell(*arguments)
         self.assertEqual(done.returncode, code, done)
         self.assertEqual(done.stdout, "")
         self.assertRegex(done.stderr.splitlines()[0], "^" + message)
@@ -203,7 +200,7 @@ class Machine(unittest.TestCase):
             if check["level"] == "FIX":
                 self.assertTrue(check["fix"], check)
         wanted = 1 if any(check["level"] == "FIX" for check in checks) else 0
-        self.assertEqual(run("doctor", "--strict").returncode, wanted)
+        self.assertEqual(doorbell("doctor", "--strict").returncode, wanted)
 
 
 class Man(unittest.TestCase):
@@ -244,7 +241,7 @@ class Man(unittest.TestCase):
                              sorted(["doorbell.1", "cxi_gpu_loopback_bw.1"] + [f"doorbell-{name}.1" for name in commands()]))
             with open(os.path.join(folder, "doorbell-nvme.1")) as file:
                 self.assertEqual(file.read(), out("man", "nvme"))
-        done = run("man", "--directory", "/nonexistent")
+        done = doorbell("man", "--directory", "/nonexistent")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"^doorbell man: /nonexistent/doorbell\.1: cannot be written\nhint: ")
 

@@ -3,20 +3,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cxi_gpu_loopback_bw` as a user meets it: its texts byte for byte, its exit codes, what it finds. Needs no hardware."""
 
-import json
 import os
 import pathlib
 import re
 import signal
 import subprocess
-import sys
-import tempfile
 import time
 import unittest
 
-PROGRAM = str(pathlib.Path(os.environ.get("DOORBELL", "build/bin/doorbell")).with_name("cxi_gpu_loopback_bw"))
+from harness import DOORBELL, WithFolder, end_of, wait_for_cpu
+
+PROGRAM = str(pathlib.Path(DOORBELL).with_name("cxi_gpu_loopback_bw"))
 FAKE_LIBCXI = os.environ.get("FAKE_LIBCXI", "")
-VALIDATE = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "validate-result.py"
 NAME = "cxi_gpu_loopback_bw"
 NO_GPU = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": ""}
 NO_LIBCXI = {"DOORBELL_LIBCXI": "/nonexistent/libcxi.so.1"}
@@ -51,7 +49,7 @@ def header(device="cxi-model0", service=1, iterations=25, size=524288, puts=8192
             f"Hugepages        : {hugepages}\n")
 
 
-class Case(unittest.TestCase):
+class Case(WithFolder):
     def refused(self, arguments, message, stdout="", more=None):
         """It ends with 1, these are the first lines on standard error, and that is all on standard output."""
         done = run(*arguments, more=more)
@@ -81,19 +79,6 @@ class Case(unittest.TestCase):
         implied = bandwidth * 1000 / 8 / size * ((size - 1) // 2048 + 1)
         self.assertAlmostEqual(implied / packets, 1, delta=0.006 / max(bandwidth, 0.01) + 1e-5)
 
-
-class WithFolder(Case):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.json = pathlib.Path(folder.name) / "out.json"
-
-    def valid(self):
-        done = subprocess.run([sys.executable, str(VALIDATE), str(self.json)], capture_output=True, text=True,
-                              timeout=60)
-        if done.returncode != 77:  # the checker itself is absent
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return json.loads(self.json.read_text(encoding="utf-8"))
 
     def result(self, *arguments, code=0, more=None):
         done = run(*arguments, "--json", str(self.json), more=more)
@@ -296,7 +281,7 @@ class Gpus(Case):
                 self.assert_consistent(size, float(row[3]), float(row[4]))
 
 
-class Runs(WithFolder):
+class Runs(Case):
     def test_the_first_published_example_made_smaller(self):
         done = run(*MODEL, "-i", "2", "-n", "64")
         self.assertEqual(done.stderr, "")
@@ -386,7 +371,7 @@ class Runs(WithFolder):
         self.assertEqual(cell["model"]["puts"], 2 * 2 * 16)
 
 
-class Faults(WithFolder):
+class Faults(Case):
     def failed(self, *arguments):
         """The result of a run that ends with 1, and what stands on standard error."""
         document, done = self.result("-d", "cxi-model0", *arguments, code=1)
@@ -479,8 +464,8 @@ class Faults(WithFolder):
         self.assertGreater(document["cells"][0]["model"]["injected"]["delay"], 0)
 
 
-class Interrupt(WithFolder):
-    def interrupt(self, *arguments, after_s=0.3, times=1):
+class Interrupt(Case):
+    def interrupt(self, *arguments, times=1):
         command = [PROGRAM, "-d", "cxi-model0", *arguments, "--json", str(self.json)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               env=environment()) as process:
@@ -490,15 +475,11 @@ class Interrupt(WithFolder):
                 line = process.stdout.readline()
                 self.assertNotEqual(line, "", first)
                 first += line
-            time.sleep(after_s)
+            wait_for_cpu(process, 0.2)
             for _ in range(times):
                 process.send_signal(signal.SIGINT)
                 time.sleep(0.2)
-            try:
-                out, err = process.communicate(timeout=60)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                raise
+            out, err = end_of(process)
         return process.returncode, first + out, err
 
     def test_the_partial_row(self):
@@ -536,7 +517,6 @@ class Interrupt(WithFolder):
                               env=environment()) as process:
             while "PktRate" not in process.stdout.readline():
                 pass
-            time.sleep(0.3)
             for _ in range(2):
                 process.send_signal(signal.SIGINT)
                 time.sleep(1.2)  # sooner it is the same request

@@ -3,42 +3,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """`doorbell cxi` as a user meets it: command lines, cells, refusals, faults, Ctrl-C. Needs no hardware."""
 
-import json
-import os
-import pathlib
-import signal
-import subprocess
-import sys
-import tempfile
-import time
 import unittest
 
-DOORBELL = os.environ.get("DOORBELL", "build/bin/doorbell")
-VALIDATE = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "validate-result.py"
-PATIENT = ["--timeout", "60", "--late-after", "50"]  # a busy machine is not an error
+from harness import DOORBELL, PATIENT, WithFolder, doorbell
+
 SMALL = ["--iterations", "200", *PATIENT]
 
 
 def run(*arguments, **more):
-    return subprocess.run([DOORBELL, "cxi", *arguments], capture_output=True, text=True, timeout=120, **more)
+    return doorbell("cxi", *arguments, **more)
 
 
-class Cxi(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.json = pathlib.Path(folder.name) / "out.json"
-
-    def valid(self):
-        done = subprocess.run([sys.executable, str(VALIDATE), str(self.json)], capture_output=True, text=True, timeout=60)
-        if done.returncode != 77:  # the checker itself is absent
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return json.loads(self.json.read_text(encoding="utf-8"))
-
-    def result(self, *arguments, code=0):
-        done = run(*arguments, "--json", str(self.json))
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        return self.valid()
+class Cxi(WithFolder):
+    command = [DOORBELL, "cxi"]
 
     def test_no_arguments_run_and_verify(self):
         done = run(*PATIENT)
@@ -112,12 +89,8 @@ class Cxi(unittest.TestCase):
             self.assertEqual(cell["metrics"]["ops"], 200)
 
     def test_ctrl_c_leaves_a_valid_partial_result(self):
-        with subprocess.Popen([DOORBELL, "cxi", "--measure", "rate", "--duration", "60", "--warmup", "0", "--json", str(self.json)],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
-            time.sleep(1)
-            child.send_signal(signal.SIGINT)
-            child.communicate(timeout=60)
-        self.assertEqual(child.returncode, 130)
+        code, _, err = self.interrupt("--measure", "rate", "--duration", "3600", "--warmup", "0")
+        self.assertEqual(code, 130, err)
         document = self.valid()
         self.assertFalse(document["complete"])
         self.assertEqual(document["stop_reason"], "signal")

@@ -12,27 +12,16 @@ import select
 import signal
 import stat
 import subprocess
-import tempfile
-import time
 import unittest
 
-DOORBELL = os.environ.get("DOORBELL", "build/bin/doorbell")
-PATIENT = ["--timeout", "60", "--late-after", "50"]
+import harness
+from harness import DOORBELL, PATIENT, doorbell, wait_for_cpu, wait_for_work
+
 SOUND = ["nvme", "--write-io", "200", "--read-io", "200", *PATIENT]
 CORRUPT = [*SOUND, "--fault", "corrupt=1"]
 
 
-def run(*arguments, **more):
-    return subprocess.run([DOORBELL, *arguments], capture_output=True, text=True, timeout=120, **more)
-
-
-class WithFolder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.json = self.folder / "out.json"
-
+class WithFolder(harness.WithFolder):
     def nothing_but(self, *names):
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), sorted(names))
 
@@ -40,23 +29,23 @@ class WithFolder(unittest.TestCase):
 class FilesThatCannotBeWritten(WithFolder):
     def test_take_neither_the_table_nor_the_verdict_away(self):
         for option in ("--json", "--csv"):
-            done = run(*CORRUPT, option, "/dev/full")
+            done = doorbell(*CORRUPT, option, "/dev/full")
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn("200 corrupt", done.stdout)
             self.assertIn("/dev/full", done.stderr)
-            done = run(*SOUND, option, "/dev/full")
+            done = doorbell(*SOUND, option, "/dev/full")
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn("OK", done.stdout)
 
     def test_nor_the_other_file(self):
-        done = run(*CORRUPT, "--json", "/dev/full", "--csv", str(self.folder / "out.csv"))
+        done = doorbell(*CORRUPT, "--json", "/dev/full", "--csv", str(self.folder / "out.csv"))
         self.assertEqual(done.returncode, 2)
         self.assertIn("nvme,0,0", (self.folder / "out.csv").read_text(encoding="utf-8"))
 
     def test_a_size_limit_leaves_nothing_behind(self):
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
-        done = run(*SOUND, "--json", str(self.json), preexec_fn=limit)
+        done = doorbell(*SOUND, "--json", str(self.json), preexec_fn=limit)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("File too large", done.stderr)
         self.nothing_but()
@@ -78,7 +67,7 @@ class FilesThatAreThere(WithFolder):
         if os.geteuid() == 0:
             os.chown(self.json, 4321, 1234)
             before = self.json.stat()
-        self.assertEqual(run(*SOUND, "--json", str(self.json)).returncode, 0)
+        self.assertEqual(doorbell(*SOUND, "--json", str(self.json)).returncode, 0)
         after = self.json.stat()
         self.assertEqual(stat.S_IMODE(after.st_mode), 0o640)
         self.assertEqual((after.st_uid, after.st_gid), (before.st_uid, before.st_gid))
@@ -100,7 +89,7 @@ class FilesThatAreThere(WithFolder):
             if os.access(program, os.X_OK) else None
         if reached is None or reached.returncode != 0:
             self.skipTest("the program lies where others may not go")
-        self.assertEqual(run(*SOUND, "--json", str(self.json), preexec_fn=nobody).returncode, 0)
+        self.assertEqual(doorbell(*SOUND, "--json", str(self.json), preexec_fn=nobody).returncode, 0)
         self.assertEqual((self.json.stat().st_uid, self.json.stat().st_gid), (4321, 1234))
         json.loads(self.json.read_text(encoding="utf-8"))
         self.nothing_but("out.json")
@@ -110,17 +99,17 @@ class FilesThatAreThere(WithFolder):
         link.symlink_to(self.json)
         self.json.write_text("", encoding="utf-8")
         for other in (self.json, link, self.folder / "." / "out.json"):
-            done = run(*SOUND, "--json", str(self.json), "--csv", str(other))
+            done = doorbell(*SOUND, "--json", str(self.json), "--csv", str(other))
             self.assertEqual(done.returncode, 1)
             self.assertIn("--csv", done.stderr)
-        self.assertEqual(run(*SOUND, "--json", "/dev/null", "--csv", "/dev/null").returncode, 0)
+        self.assertEqual(doorbell(*SOUND, "--json", "/dev/null", "--csv", "/dev/null").returncode, 0)
 
     def test_an_output_that_the_run_uses(self):
         media = self.folder / "media"
         with media.open("wb") as file:
             file.truncate(1 << 20)
         for spec in (f"model:media=file:{media}", f"file:{media}", f"qemu:drive={media}"):
-            done = run(*SOUND, "--controller", spec, "--json", str(media))
+            done = doorbell(*SOUND, "--controller", spec, "--json", str(media))
             self.assertEqual(done.returncode, 1, spec)
             self.assertIn("--json", done.stderr)
         self.assertEqual(media.stat().st_blocks, 0)
@@ -129,7 +118,7 @@ class FilesThatAreThere(WithFolder):
         device = next((p for p in pathlib.Path("/dev").glob("*") if p.is_block_device()), None)
         if device is None:
             self.skipTest("no block device here")
-        done = run(*SOUND, "--json", str(device))
+        done = doorbell(*SOUND, "--json", str(device))
         self.assertEqual(done.returncode, 1)
         self.assertIn("block device", done.stderr)
 
@@ -139,14 +128,14 @@ class Pipes(WithFolder):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
         with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
-            self.assertEqual(run(*SOUND, "--json", str(pipe)).returncode, 0)
+            self.assertEqual(doorbell(*SOUND, "--json", str(pipe)).returncode, 0)
             out, _ = reader.communicate(timeout=60)
         self.assertEqual(json.loads(out)["exit_code"], 0)
 
     def test_one_that_nobody_reads(self):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
-        done = run(*CORRUPT, "--json", str(pipe))
+        done = doorbell(*CORRUPT, "--json", str(pipe))
         self.assertEqual(done.returncode, 2)
         self.assertIn("200 corrupt", done.stdout)
         self.assertIn("nobody reads", done.stderr)
@@ -155,23 +144,23 @@ class Pipes(WithFolder):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
         for spec in (f"model:media=file:{pipe}", f"file:{pipe}", f"qemu:drive={pipe}"):
-            done = run(*SOUND, "--controller", spec)
+            done = doorbell(*SOUND, "--controller", spec)
             self.assertEqual(done.returncode, 1, spec)
             self.assertIn("file", done.stderr)
 
 
 class Quiet(unittest.TestCase):
     def test_is_silent_about_what_went_well(self):
-        done = run(*SOUND, "-q")
+        done = doorbell(*SOUND, "-q")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
     def test_tells_what_did_not(self):
         for command in (CORRUPT, ["rdma", "--size", "4KiB", "--measure", "rate", "--iterations", "64", "--fault", "corrupt=1", *PATIENT]):
-            done = run(*command, "-q")
+            done = doorbell(*command, "-q")
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertRegex(done.stderr, r"FAILED: \d+ corrupt")
             self.assertRegex(done.stderr, r"corrupt at byte 0x")
-        done = run(*CORRUPT, "--json", "-")
+        done = doorbell(*CORRUPT, "--json", "-")
         self.assertEqual(json.loads(done.stdout)["exit_code"], 2)
         self.assertIn("FAILED", done.stderr)
 
@@ -224,21 +213,8 @@ class Signals(WithFolder):
         self.addCleanup(child.stderr.close)
         self.addCleanup(child.wait)
         self.addCleanup(child.kill)
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            for name in pathlib.Path(f"/proc/{child.pid}/task").glob("*/comm"):
-                try:
-                    if name.read_text(encoding="utf-8").startswith("initiator-"):
-                        return child
-                except OSError:
-                    pass
-            time.sleep(0.01)
-        self.fail("no initiator thread")
-
-    @staticmethod
-    def cpu_s(child):
-        fields = pathlib.Path(f"/proc/{child.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        wait_for_work(child, 0)
+        return child
 
     def ended(self, child, code):
         out, err = child.communicate(timeout=90)
@@ -261,9 +237,7 @@ class Signals(WithFolder):
     def test_with_bad_data_it_is_that(self):
         child = self.start("nvme", "--infinite", "--write-io", "1000", "--read-io", "1000", "--fault", "corrupt=0.5")
         # Some of it must have been read: its own processor time says that it has got on.
-        deadline = time.monotonic() + 60
-        while self.cpu_s(child) < 1 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_for_cpu(child, 1)
         child.send_signal(signal.SIGINT)
         self.assertIn("FAILED", self.ended(child, 2))
 
@@ -284,7 +258,7 @@ class Signals(WithFolder):
 class Memory(unittest.TestCase):
     def test_more_than_there_is_is_refused(self):
         # 64 x 1023 x 2 MiB, or with a long queue of large namespaces as much again: more than test machines have.
-        done = run("nvme", "--num-queues", "64", "--queue-length", "4096", "--in-flight", "1023", "--lbas-per-io",
+        done = doorbell("nvme", "--num-queues", "64", "--queue-length", "4096", "--in-flight", "1023", "--lbas-per-io",
                    "4096", "--controller", "model:capacity=1Ti")
         if "MemTotal" in pathlib.Path("/proc/meminfo").read_text(encoding="utf-8") and self.available() > 140e9:
             self.skipTest("this machine has that much")
@@ -295,7 +269,7 @@ class Memory(unittest.TestCase):
     def test_of_an_rdma_session_too(self):
         if self.available() > 100e9:
             self.skipTest("this machine has that much")
-        done = run("rdma", "--measure", "rate", "--size", "1GiB", "--num-qps", "4", "--in-flight", "64")
+        done = doorbell("rdma", "--measure", "rate", "--size", "1GiB", "--num-qps", "4", "--in-flight", "64")
         self.assertEqual(done.returncode, 1, done.stdout)
         for word in ("--num-qps", "--in-flight", "available"):
             self.assertIn(word, done.stderr)

@@ -6,45 +6,25 @@
 import csv
 import json
 import os
-import pathlib
 import resource
 import signal
 import subprocess
-import sys
-import tempfile
 import time
 import unittest
 
-DOORBELL = os.environ.get("DOORBELL", "build/bin/doorbell")
-VALIDATE = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "validate-result.py"
-PATIENT = ["--timeout", "60", "--late-after", "50"]  # a busy machine is not an error
+import harness
+from harness import DOORBELL, PATIENT, doorbell
+
 SMALL = ["--iterations", "200", *PATIENT]
 VENDORS = ("mlx5", "bnxt", "ionic", "ernic")
 
 
 def run(*arguments, **more):
-    return subprocess.run([DOORBELL, "rdma", *arguments], capture_output=True, text=True, timeout=120, **more)
+    return doorbell("rdma", *arguments, **more)
 
 
-class WithFolder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.json = self.folder / "out.json"
-
-    def valid(self, path):
-        done = subprocess.run([sys.executable, str(VALIDATE), str(path)], capture_output=True, text=True, timeout=60)
-        if done.returncode != 77:  # the checker itself is absent
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-
-    def result(self, *arguments, code=0):
-        done = run(*arguments, "--json", str(self.json))
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        document = self.valid(self.json)
-        self.assertEqual(document["exit_code"], code)
-        return document
+class WithFolder(harness.WithFolder):
+    command = [DOORBELL, "rdma"]
 
     def assert_clean(self, cell, ops):
         """Every operation was done, none of them wrong, each checked."""
@@ -478,36 +458,10 @@ class Faults(WithFolder):
 
 
 class Interrupt(WithFolder):
-    def wait_for_initiator(self, process):
-        """Until the thread that posts is there: how long that takes is the machine's affair."""
-        until = time.monotonic() + 60
-        while process.poll() is None and time.monotonic() < until:
-            for name in pathlib.Path(f"/proc/{process.pid}/task").glob("*/comm"):
-                try:
-                    if name.read_text(encoding="utf-8").startswith("initiator-"):
-                        return
-                except OSError:
-                    pass  # a thread that ended between the two looks
-            time.sleep(0.01)
-        self.fail("no initiator thread")
-
-    def interrupt(self, which, *arguments):
-        command = [DOORBELL, "rdma", *arguments, "--json", str(self.json), *PATIENT]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            self.wait_for_initiator(process)
-            time.sleep(0.5)
-            process.send_signal(which)
-            try:
-                out, err = process.communicate(timeout=90)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                raise
-        return process.returncode, out, err
-
     def test_leaves_a_valid_partial_result(self):
         for which in (signal.SIGINT, signal.SIGTERM):
-            code, out, err = self.interrupt(which, "--measure", "rate", "--size", "256,1KiB", "--duration", "3600",
-                                            "--warmup", "0", "--num-qps", "2")
+            code, out, err = self.interrupt("--measure", "rate", "--size", "256,1KiB", "--duration", "3600",
+                                            "--warmup", "0", "--num-qps", "2", which=which)
             self.assertEqual(code, 130, err)
             r = self.valid(self.json)
             self.assertFalse(r["complete"])
@@ -518,7 +472,7 @@ class Interrupt(WithFolder):
             self.assertIn("p50", out)
 
     def test_a_slow_device(self):
-        code, _, err = self.interrupt(signal.SIGINT, "--device", "model:latency=200ms", "--measure", "latency",
+        code, _, err = self.interrupt("--device", "model:latency=200ms", "--measure", "latency",
                                       "--iterations", "100000")
         self.assertEqual(code, 130, err)
         self.assertEqual(self.valid(self.json)["stop_reason"], "signal")

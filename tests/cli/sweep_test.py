@@ -11,13 +11,12 @@ import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
-DOORBELL = os.environ.get("DOORBELL", "build/bin/doorbell")
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-VALIDATE = ROOT / "scripts" / "validate-result.py"
+import harness
+from harness import DOORBELL, ROOT, doorbell, wait_until
+
 sys.path.insert(0, str(ROOT / "python"))
 
 PLAN = """\
@@ -37,26 +36,18 @@ matrix: {batch-size: [1, 8]}
 """
 
 
-def doorbell(*arguments, **more):
-    return subprocess.run([DOORBELL, *map(str, arguments)], capture_output=True, text=True, timeout=120, **more)
-
-
 def wait_for_handler(pid):
     """Until the process catches SIGINT itself."""
-    status = pathlib.Path(f"/proc/{pid}/status")
-    for _ in range(2000):
-        caught, = [line.split()[1] for line in status.read_text().splitlines() if line.startswith("SigCgt")]
-        if int(caught, 16) >> (signal.SIGINT - 1) & 1:
-            return
-        time.sleep(0.01)
-    raise AssertionError("it never handles SIGINT")
+    def caught():
+        status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+        mask, = [line.split()[1] for line in status.splitlines() if line.startswith("SigCgt")]
+        return int(mask, 16) >> (signal.SIGINT - 1) & 1
+    wait_until(caught, "a handler of SIGINT")
 
 
-class WithFolder(unittest.TestCase):
+class WithFolder(harness.WithFolder):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.out = self.folder / "out"
 
     def plan(self, text=PLAN):
@@ -79,20 +70,17 @@ class WithFolder(unittest.TestCase):
 
     def child_of(self, process):
         children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        for _ in range(500):
-            words = children.read_text().split()
-            if words and b"nvme" in pathlib.Path(f"/proc/{words[0]}/cmdline").read_bytes():
-                return int(words[0])
-            time.sleep(0.01)
-        self.fail("no cell has been started")
 
-    def valid(self, lines):
+        def nvme():
+            words = children.read_text(encoding="utf-8").split()
+            return words and b"nvme" in pathlib.Path(f"/proc/{words[0]}/cmdline").read_bytes() and int(words[0])
+        return wait_until(nvme, "a cell")
+
+    def valid_lines(self, lines):
         file = self.folder / "embedded.jsonl"
         file.write_text("".join(json.dumps(line["result"]) + "\n" for line in lines), encoding="utf-8")
         for path in (file, self.out / "results.jsonl"):
-            done = subprocess.run([sys.executable, str(VALIDATE), str(path)], capture_output=True, text=True, timeout=60)
-            if done.returncode != 77:  # the checker itself is absent
-                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.is_valid(path)
 
 
 class Runs(WithFolder):
@@ -109,7 +97,7 @@ class Runs(WithFolder):
             self.assertEqual(cell["options"]["batch_size"], int(line["options"]["batch-size"]))
             self.assertEqual(cell["verify"]["checked"], 100)
             self.assertEqual(line["result"]["argv"][:2], ["doorbell", "nvme"])
-        self.valid(lines)
+        self.valid_lines(lines)
         rows = self.rows()
         self.assertEqual([row["cell"] for row in rows], ["0", "1", "2", "3"])
         for row, line in zip(rows, lines):
@@ -190,7 +178,7 @@ class Failures(WithFolder):
         line, = self.lines()
         self.assertEqual(line["ended"], "timeout")
         self.assertFalse(line["result"]["complete"], "it has reported what it had")
-        self.valid([line])
+        self.valid_lines([line])
 
     def test_a_cell_that_is_killed_is_one_failed_cell(self):
         plan = self.plan(LONG)
@@ -269,7 +257,7 @@ class Interrupt(WithFolder):
         self.assertEqual(line["ended"], "interrupted")
         self.assertEqual(line["result"]["stop_reason"], "signal")
         self.assertFalse(line["result"]["complete"])
-        self.valid([line])
+        self.valid_lines([line])
         self.sweep("--resume", plan=plan)
         self.assertEqual([(x["cell"], x["ended"], x["result"]["complete"]) for x in self.lines()],
                          [(0, "exit", True), (1, "exit", True)])
