@@ -151,7 +151,7 @@ struct RigOptions {
 
 struct Rig {
   explicit Rig(const RigOptions& o = {})
-      : device(open_device({.spec = o.spec, .use = {.faults = o.faults, .seed = o.seed}})),
+      : device(open_cassini({.spec = o.spec, .use = {.faults = o.faults, .seed = o.seed}})),
         endpoint(device->open(1)),
         near(*device, *endpoint, o.bytes),
         far(*device, *endpoint, o.bytes),
