@@ -11,12 +11,12 @@
 #include <ctime>
 #include <span>
 
-#include "system/clock.hpp"
 #include "measure/tally.hpp"
 #include "rma/ceiling.hpp"
 #include "rma/cell_setup.hpp"
 #include "rma/single_operation.hpp"
 #include "system/available_memory.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::rma {
 

@@ -4,6 +4,8 @@
 // Drives connections over one kind of queue: by CPU threads, or by a kernel over the same kind.
 #pragma once
 
+#include <doorbell/error.hpp>
+
 #include "measure/cpu_runner.hpp"
 #include "measure/gpu_runner.hpp"
 #include "rma/ping_pong.hpp"
@@ -17,8 +19,11 @@ using OpStates = std::vector<OpState<typename Queue::State>>;
 /// CPU threads, with OpLoop or, where both ends send, with PingPong. `states`: where each connection stands.
 template <class Queue>
 std::unique_ptr<OpRunner> cpu_op_runner(const DriverShape& driver, const OpStates<Queue>& states) {
-  if (driver.ping_pong)
-    return std::make_unique<measure::CpuRunner<PingPongWork<Queue>>>(driver.threads, driver.window, states);
+  if (driver.ping_pong) {
+    if constexpr (ReceivingQueue<Queue, OneLane>)
+      return std::make_unique<measure::CpuRunner<PingPongWork<Queue>>>(driver.threads, driver.window, states);
+    throw Error("a ping-pong", "these queues have no other end that could answer");
+  }
   return std::make_unique<measure::CpuRunner<OperationWork<Queue>>>(driver.threads, driver.window, states);
 }
 

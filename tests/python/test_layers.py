@@ -63,7 +63,7 @@ class Layers(unittest.TestCase):
         self.check({"src/system/clock.cpp": '"report/json.hpp"'},
                    ["src/system/clock.cpp:2: system includes src/report/json.hpp, which is above it"])
         self.check({"src/report/result.hpp": '"report/json.hpp"'},
-                   ["src/report/result.hpp:2: result.hpp includes src/report/json.hpp, which is above it"])
+                   ["src/report/result.hpp:2: report/result.hpp includes src/report/json.hpp, which is above it"])
         self.check({"include/doorbell/region.hpp": "<doorbell/nvme/wire.hpp>"},
                    ["include/doorbell/region.hpp:2: doorbell includes include/doorbell/nvme/wire.hpp, which is above it"])
 

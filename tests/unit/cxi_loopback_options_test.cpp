@@ -148,7 +148,7 @@ TEST(CxiLoopbackOptions, Devices) {
   const LoopbackLine line = parse({"-d", "cxi-model0:raet=1Gi"});
   EXPECT_EQ(line.action, Action::refused);
   EXPECT_EQ(line.message, "--device cxi-model0: unknown key 'raet'");
-  EXPECT_NE(line.hint.find("rate"), std::string::npos) << line.hint;
+  EXPECT_NE(line.hint.find("bandwidth"), std::string::npos) << line.hint;
 }
 
 TEST(CxiLoopbackOptions, Words) {

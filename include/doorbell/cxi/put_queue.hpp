@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Puts and gets through a Cassini command queue, in the shape of an RDMA queue pair, so that one measuring
-// loop drives both (rdma/op_loop.hpp). Completions are counted by a counting event; only what fails makes an
-// event.
+// Puts and gets through a Cassini command queue, as the loop of one-sided operations takes them
+// (rma/op_loop.hpp). Completions are counted by a counting event; only what fails makes an event.
 //
 // Thread rule: one thread or one warp owns a PutQueue. Every call is collective.
 #pragma once
@@ -65,7 +64,6 @@ class PutQueue {
     s.events = events_.state();
     return s;
   }
-  DOORBELL_INLINE static void take_receives(PutQueueState&, const PutQueueState&) {}
 
   [[nodiscard]] DOORBELL_INLINE u32 room() const { return s_.requests - (s_.posted - s_.completed); }
   [[nodiscard]] DOORBELL_INLINE u32 posted() const { return s_.posted; }
@@ -119,15 +117,6 @@ class PutQueue {
     if (s_.dead != 0 && s_.completed != s_.posted) return report(s_.posted, s_.dead, true);
     return {};
   }
-
-  // What a queue pair has besides: nothing is received here.
-  [[nodiscard]] DOORBELL_INLINE u32 receive_room() const { return 0; }
-  [[nodiscard]] DOORBELL_INLINE u32 receives_posted() const { return 0; }
-  [[nodiscard]] DOORBELL_INLINE u32 receives_completed() const { return 0; }
-  template <class Build>
-  DOORBELL_INLINE void post_receives(const Warp&, u32, Build) {}
-  DOORBELL_INLINE u32 ring_receives(const Warp&) { return 0; }
-  [[nodiscard]] DOORBELL_INLINE Polled poll_receives(const Warp&, u32 = 1) { return {}; }
 
  private:
   static constexpr u32 kLooksAtEvents = 64;  ///< empty polls between looks for what stopped the queue

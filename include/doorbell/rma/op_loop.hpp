@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The sliding window that drives one queue pair: post a batch whenever the window has room, ring once,
+// The sliding window that drives one queue: post a batch whenever the window has room, ring once,
 // take what has finished, check it, free its slots. Operations finish in the order of their posting, so
 // the window is a ring of slots with two ends. Compiled for a CPU thread and for a GPU warp; a Clock
 // gives ticks (`now()`) and shared nanoseconds (`wall_ns()`).
@@ -13,6 +13,12 @@
 #include <doorbell/rma/types.hpp>
 
 namespace doorbell::rma {
+
+/// In place of the receiving side of a queue that has none.
+struct NoReceives {
+  template <class State>
+  DOORBELL_INLINE explicit NoReceives(const State&) {}
+};
 
 template <class Warp, class Clock, bool Substeps, LoopQueue<Warp> Queue>
 class OpLoop {
@@ -34,11 +40,11 @@ class OpLoop {
         s_(scratch),
         out_(stats) {
     // Where the receives are posted from here, an operation ends with both completions.
-    receives_ =
-        takes_receive(phase.op) && !phase.drain && (phase.role == Role::responder || queue.remote != nullptr);
+    receives_ = kReceives && takes_receive(phase.op) && !phase.drain &&
+                (phase.role == Role::responder || queue.remote != nullptr);
     requests_ = phase.role == Role::initiator;
     requests_before_ = own_.completed();
-    receives_before_ = receiver_.receives_completed();
+    if constexpr (kReceives) receives_before_ = receiver_.receives_completed();
     odd_before_ = odd_counts();
     for (u32 i = warp.lane(); i < phase_->window; i += Warp::size) s_.state[i] = 0;
     if (!phase_->drain && requests_) payload_.start(warp);
@@ -56,7 +62,9 @@ class OpLoop {
     const u64 before = Substeps || paced ? Clock::now() : 0;
     bool any = false;
     if (requests_) any = poll_requests(warp);
-    if (receives_ || phase_->drain) any = poll_receives(warp) || any;
+    if constexpr (kReceives) {
+      if (receives_ || phase_->drain) any = poll_receives(warp) || any;
+    }
     ++mine_.polls;
     if (paced) {
       // One reading for all lanes, so that they wait alike.
@@ -106,9 +114,13 @@ class OpLoop {
   }
 
   [[nodiscard]] DOORBELL_INLINE State state() const {
-    State s = {own_.state(), receiver_.state(), paired_};
-    if (!paired_) Queue::take_receives(s.own, receiver_.state());
-    return s;
+    if constexpr (kReceives) {
+      State s = {own_.state(), receiver_.state(), paired_};
+      if (!paired_) Queue::take_receives(s.own, receiver_.state());
+      return s;
+    } else {
+      return {own_.state(), {}, false};
+    }
   }
   /// Polls since the last completion.
   [[nodiscard]] DOORBELL_INLINE u32 idle() const { return guard_.idle(); }
@@ -116,6 +128,7 @@ class OpLoop {
   [[nodiscard]] DOORBELL_INLINE u64 completed() const { return done_; }
 
  private:
+  static constexpr bool kReceives = ReceivingQueue<Queue, Warp>;
   using Guard = LoopGuard<Warp, Clock, 16>;
   static constexpr u32 kDrainPolls = 64;  ///< empty polls after which nothing more is expected
   /// State of a slot: the receive was flushed, and the request has not told why.
@@ -135,8 +148,13 @@ class OpLoop {
     return wrapped(slot + n, phase_->window);
   }
   [[nodiscard]] DOORBELL_INLINE OddCounts odd_counts() const {
-    return {own_.duplicated() + receiver_.duplicated(), own_.skipped() + receiver_.skipped(),
-            own_.protocol() + receiver_.protocol()};
+    OddCounts odd = {own_.duplicated(), own_.skipped(), own_.protocol()};
+    if constexpr (kReceives) {
+      odd.duplicated += receiver_.duplicated();
+      odd.skipped += receiver_.skipped();
+      odd.protocol += receiver_.protocol();
+    }
+    return odd;
   }
 
   DOORBELL_INLINE void post_batch(const Warp& warp) {
@@ -145,7 +163,9 @@ class OpLoop {
     u32 n = left < phase_->batch ? static_cast<u32>(left) : phase_->batch;
     u32 room = phase_->window - in_flight();
     if (requests_ && own_.room() < room) room = own_.room();
-    if (receives_ && receiver_.receive_room() < room) room = receiver_.receive_room();
+    if constexpr (kReceives) {
+      if (receives_ && receiver_.receive_room() < room) room = receiver_.receive_room();
+    }
     if (n > room) {
       if (in_flight() > 0 || room == 0) return;  // a full batch will fit once more has finished
       n = room;
@@ -158,7 +178,9 @@ class OpLoop {
       else payload_.poison(warp, posted_ + (phase_->imm_slots != 0 ? phase_->peer_window : 0), n, slot_of);
     }
     if constexpr (Substeps) mine_.payload_ticks += Clock::now() - begin;
-    if (receives_) post_receives(warp, n);
+    if constexpr (kReceives) {
+      if (receives_) post_receives(warp, n);
+    }
     const u64 at = guard_.read(warp);
     for (u32 i = warp.lane(); i < n; i += Warp::size) s_.posted_at[slot_of(i)] = at;
     if (requests_) {
@@ -423,7 +445,8 @@ class OpLoop {
   const OpPhase* phase_;
   const OpQueue* q_;
   Queue own_;
-  Queue receiver_;  // of its queue pair only the receive queue is used, and of own_ only the send queue
+  // Of its queue pair only the receive queue is used, and of own_ only the send queue.
+  std::conditional_t<kReceives, Queue, NoReceives> receiver_;
   bool paired_;
   OpPayload<Warp> payload_;
   OpScratch s_;

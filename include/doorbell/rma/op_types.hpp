@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a loop of one-sided operations is told and what it keeps. Plain data in memory that host and GPU reach.
+// What a loop of one-sided operations is told and what it keeps. Plain data in memory that host and GPU
+// reach.
 #pragma once
 
 #include <doorbell/loop_guard.hpp>
@@ -71,22 +72,16 @@ struct OpState {
   bool paired = false;
 };
 
-/// What an OpLoop takes for a queue pair: rdma::QueuePair, libibverbs in that shape, a Cassini's queues.
-/// Requests and receives are counted by serials modulo 2^32 and finish in the order of their posting.
+/// What an OpLoop takes for a queue: rdma::QueuePair, libibverbs in that shape, a Cassini's queues. Requests
+/// are counted by serials modulo 2^32 and finish in the order of their posting.
 template <class Q, class Warp>
-concept LoopQueue = requires(Q& q, const Q& c, const Warp& warp, u32 n, WorkRequest (*request)(u32),
-                             ReceiveRequest (*receive)(u32), typename Q::State& state) {
+concept LoopQueue = requires(Q& q, const Q& c, const Warp& warp, u32 n, WorkRequest (*request)(u32)) {
   requires std::constructible_from<Q, const typename Q::State&>;
   { c.state() } -> std::convertible_to<typename Q::State>;
-  Q::take_receives(state, std::as_const(state));  // the receive side of the second, into the first
-  { c.room() } -> std::same_as<u32>;              // requests that may be posted now
-  q.post(warp, n, request);                       // request i is request(i); seen by the device after ring()
-  { q.ring(warp) } -> std::same_as<u32>;          // returns how many register writes it took
+  { c.room() } -> std::same_as<u32>;      // requests that may be posted now
+  q.post(warp, n, request);               // request i is request(i); seen by the device after ring()
+  { q.ring(warp) } -> std::same_as<u32>;  // returns how many register writes it took
   { c.completed() } -> std::same_as<u32>;
-  { c.receive_room() } -> std::same_as<u32>;
-  q.post_receives(warp, n, receive);
-  { q.ring_receives(warp) } -> std::same_as<u32>;
-  { c.receives_completed() } -> std::same_as<u32>;
   // Completions that came twice, whose own never came, and that belong to nothing that was posted.
   { c.duplicated() } -> std::same_as<u32>;
   { c.skipped() } -> std::same_as<u32>;
@@ -94,12 +89,24 @@ concept LoopQueue = requires(Q& q, const Q& c, const Warp& warp, u32 n, WorkRequ
   // Lanes 0..count-1 each hold one of the next completions, `n` of which are expected at most; `serial` is
   // that of the last one that it finishes.
   { q.poll(warp, n) } -> std::same_as<typename Q::Polled>;
-  { q.poll_receives(warp, n) } -> std::same_as<typename Q::Polled>;
   requires requires(const typename Q::Polled& p) {
     { p.count } -> std::convertible_to<u32>;
     { p.mine } -> std::convertible_to<const Completion&>;
     { p.serial } -> std::convertible_to<u32>;
   };
+};
+
+/// A LoopQueue that messages arrive at: a queue pair. Receives are counted as requests are.
+template <class Q, class Warp>
+concept ReceivingQueue = LoopQueue<Q, Warp> &&
+    requires(Q& q, const Q& c, const Warp& warp, u32 n, ReceiveRequest (*receive)(u32),
+             typename Q::State& state) {
+  Q::take_receives(state, std::as_const(state));  // the receive side of the second, into the first
+  { c.receive_room() } -> std::same_as<u32>;
+  q.post_receives(warp, n, receive);
+  { q.ring_receives(warp) } -> std::same_as<u32>;
+  { c.receives_completed() } -> std::same_as<u32>;
+  { q.poll_receives(warp, n) } -> std::same_as<typename Q::Polled>;
 };
 
 /// Working memory of one loop: shared memory on a GPU, the heap on a CPU.

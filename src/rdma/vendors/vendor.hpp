@@ -15,6 +15,7 @@ namespace doorbell::rdma {
 template <class Format>
 std::unique_ptr<OpRunner> direct_runner(const std::vector<ConnectedEnds>& ends, const DriverShape& driver,
                                         const measure::KernelNames& kernels) {
+  static_assert(ReceivingQueue<QueuePair<OneLane, Format>, OneLane>);
   // The kernel's queue pairs have the same state as this one.
   return op_runner<QueuePair<OneLane, Format>>(driver, kernels, direct_states(ends, driver.initiator));
 }

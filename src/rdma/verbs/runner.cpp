@@ -16,6 +16,7 @@ std::unique_ptr<OpRunner> VerbsDevice::runner(const std::vector<ConnectedEnds>& 
     if (s.paired) s.peer = dynamic_cast<VerbsQueuePairObject&>(*e.peer).queue_state();
     states.push_back(s);
   }
+  static_assert(ReceivingQueue<VerbsQueuePair, OneLane>);
   return cpu_op_runner<VerbsQueuePair>(shape, states);
 }
 
