@@ -553,7 +553,8 @@ TEST(CxiSetUp, NamesAndServices) {
   for (const char* spec :
        {"cxi0", "cxi-model", "cxi-modelx", "cxi-model-1", "models", "", "cxi-model99999999999"})
     EXPECT_THROW((void)open_device({.spec = spec}), Error) << spec;
-  for (const char* spec : {"cxi-model0:x=1", "cxi-model0:bandwidth=-1", "cxi-model0:pid-bits=10", "model:latency"})
+  for (const char* spec :
+       {"cxi-model0:x=1", "cxi-model0:bandwidth=-1", "cxi-model0:pid-bits=10", "model:latency"})
     EXPECT_THROW((void)open_device({.spec = spec}), Error) << spec;
   for (const u32 service : {0u, 3u, ~0u}) {
     try {
