@@ -420,7 +420,8 @@ TEST(RdmaModelStates, OnlyWhatTheVerbsAllow) {
 }
 
 TEST(RdmaModelSpec, NamesTheKey) {
-  for (const char* bad : {"model:mtu=300", "model:loss=2", "model:threds=2", "model:bandwidth=-1", "model:sq=0"})
+  for (const char* bad :
+       {"model:mtu=300", "model:loss=2", "model:threds=2", "model:bandwidth=-1", "model:sq=0"})
     EXPECT_THROW((void)open_model({.spec = bad}), Error) << bad;
   EXPECT_THROW((void)open_model({.spec = "model", .provider = Provider::verbs}), Error);
 }

@@ -65,7 +65,7 @@ class Layers(unittest.TestCase):
         self.check({"src/report/result.hpp": '"report/json.hpp"'},
                    ["src/report/result.hpp:2: report/result.hpp includes src/report/json.hpp, which is above it"])
         self.check({"include/doorbell/region.hpp": "<doorbell/nvme/wire.hpp>"},
-                   ["include/doorbell/region.hpp:2: doorbell includes include/doorbell/nvme/wire.hpp, which is above it"])
+                   ["include/doorbell/region.hpp:2: include/doorbell includes include/doorbell/nvme/wire.hpp, which is above it"])
 
     def test_beside(self):
         self.check({"src/cxi/a.cpp": '"nvme/bench.hpp"', "src/cxi/b.cpp": "<doorbell/nvme/wire.hpp>"},

@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // How the software NIC takes an initiator's index for progress: at the wraps, and when nobody can have
-// written it.
+// written it. How its marks go on when 2^32 requests are behind them.
 
 #include <gtest/gtest.h>
 
-#include "rdma/model/rings.hpp"
+#include <vector>
+
+#include "rdma/model/engine.hpp"
 
 namespace doorbell::rdma {
 namespace {
@@ -96,6 +98,58 @@ TEST(RdmaModelRings, ADoorbellIsForOneQueue) {
   EXPECT_FALSE(addressed(v, Queue::completion, 10));
   v.queue = Queue::arm;
   EXPECT_FALSE(addressed(v, Queue::completion, 9));
+}
+
+/// bnxt counts requests modulo the ring's length, which is no power of two and does not divide 2^32.
+TEST(RdmaModelRings, MarksGoOnAfter2To32Requests) {
+  ModelConfig config;
+  config.own_threads = false;
+  ModelShared shared(config);
+  const SoftwareAddressSpace space;
+  Engine<Bnxt> engine(shared, space, nullptr, 0);
+
+  constexpr u32 kUnits = 768, kEntries = 16;
+  std::vector<Word16> sq(kUnits), cq(kEntries * Bnxt::kCqeParts);
+  std::vector<u64> table(1024);
+  u64 doorbells[3] = {};
+  Qp q;
+  QueuePairMemory& m = q.device_memory;
+  m.sq = sq.data();
+  m.sq_table = table.data();
+  m.sq_units = kUnits;
+  m.sq_doorbell = &doorbells[0];
+  m.qpn = q.qpn = q.remote_qpn = 5;
+  q.options.access = access::all;
+  q.sq.memory.host = sq.data();
+  q.sq.capacity = q.sq.at.units = kUnits;
+  q.sq.marks = Bnxt::mark_modulo(m);
+  q.sq.doorbell = m.sq_doorbell;
+  q.rq.doorbell = &doorbells[1];
+  q.cq.memory.host = cq.data();
+  q.cq.capacity = q.cq.at.units = q.cq.consumed.units = kEntries;
+  q.cq.doorbell = &doorbells[2];
+  q.enter(QpState::rts);
+  engine.add(q);
+  q.sq.at.serial = ~0u - 3;
+
+  const WorkRequest wr{.op = Op::write, .signalled = true};
+  u32 last = 0;
+  for (u32 i = 0; i < 8; ++i) {
+    const RingPosition at = q.sq.at;
+    for (u32 p = 0; p < Bnxt::parts(wr); ++p) sq[at.slot + p] = Bnxt::part(wr, at, m, p);
+    table[Bnxt::table_index(at, m)] = Bnxt::table_entry(wr, at, m);
+    Bnxt::ring_sq(m, advance(at, 1, Bnxt::units(wr), 1), 0);
+    EXPECT_TRUE(engine.poll());
+    const Word16* const entry = cq.data() + u64{i} * Bnxt::kCqeParts;
+    ASSERT_TRUE(Bnxt::cqe_valid(entry[Bnxt::kCqePartB], 0)) << i;
+    const Completion c = Bnxt::decode_cqe(entry[Bnxt::kCqePartA], entry[Bnxt::kCqePartB]);
+    EXPECT_EQ(c.status, Status::ok);
+    if (i > 0) {
+      EXPECT_EQ(c.mark, (last + 1) % kUnits) << "request " << at.serial;
+    }
+    last = c.mark;
+  }
+  EXPECT_EQ(q.sq.at.serial, 4u);
 }
 
 }  // namespace

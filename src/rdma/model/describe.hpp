@@ -27,6 +27,7 @@ FormatShape describe() {
           .rq_hole = hole(Index::kReceive),
           .cq_hole = hole(Index::kConsumer),
           .mark = F::kMark,
+          .mark_modulo = [](const QueuePairMemory& m) { return F::mark_modulo(m); },
           .sq_units = [](u32 requests, u32 max_inline) { return F::sq_units(requests, max_inline); },
           .rq_entries = [](u32 receives) { return F::rq_entries(receives); },
           .cq_entries = [](u32 completions) { return F::cq_entries(completions); },

@@ -18,7 +18,7 @@ CqeFields Engine<F>::request_fields(const Qp& q, const DecodedWqe& d, Status sta
   f.ring_units = q.sq.at.units;
   f.completion.status = status;
   f.completion.bytes = status == Status::ok ? d.request.bytes : 0;
-  f.completion.mark = F::kMark == Mark::unit ? q.sq.at.running : q.sq.at.serial + 1;
+  f.completion.mark = F::kMark == Mark::unit ? q.sq.at.running : q.sq.next_mark();
   return f;
 }
 

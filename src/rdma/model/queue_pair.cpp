@@ -146,6 +146,7 @@ void ModelQueuePair::set_up_rings() {
   };
   qp_.sq = {.memory = {m.sq, iova},
             .at = at(m.sq_units),
+            .marks = f.mark_modulo(m),
             .capacity = m.sq_units - f.sq_hole,
             .doorbell = m.sq_doorbell,
             .record = m.qp_record};

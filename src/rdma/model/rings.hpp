@@ -58,6 +58,8 @@ struct RingMemory {
 struct WorkRing {
   RingMemory memory;
   RingPosition at;
+  u32 mark = 0;   ///< of the last request taken, where completions count requests
+  u32 marks = 0;  ///< different marks; 0: 2^32
   u32 announced = 0;
   u32 capacity = 0;  ///< units that can be announced at once
   u64* doorbell = nullptr;
@@ -72,7 +74,10 @@ struct WorkRing {
     announced = ahead;
     return Heard::news;
   }
+  /// Counted by itself, because 2^32 is no multiple of `marks`: a remainder of `at.serial` would jump.
+  [[nodiscard]] u32 next_mark() const { return mark + 1 == marks ? 0 : mark + 1; }
   void take(u32 units, u32 packets = 0) {
+    mark = next_mark();
     at = advance(at, 1, units, packets);
     announced -= units < announced ? units : announced;
   }

@@ -21,6 +21,7 @@ struct FormatShape {
   // Entries that an index of the slot alone cannot tell from none.
   u32 sq_hole, rq_hole, cq_hole;
   Mark mark;
+  u32 (*mark_modulo)(const QueuePairMemory& m);
   u32 (*sq_units)(u32 requests, u32 max_inline);
   u32 (*rq_entries)(u32 receives);
   u32 (*cq_entries)(u32 completions);
