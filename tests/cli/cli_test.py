@@ -170,7 +170,10 @@ class Machine(unittest.TestCase):
         for title in ("GPUs", "NVMe controllers", "RDMA devices", "CXI", "Network interfaces", "Models"):
             self.assertIn(title, text)
         found = json.loads(out("list", "--json"))
-        self.assertEqual(list(found), ["gpus", "nvme", "rdma", "cxi", "net", "models"])
+        paths = list(dict.fromkeys(b["path"] for b in json.loads(out("backends", "--json"))["backends"]))
+        self.assertEqual(paths[:3] + paths[-1:], ["nvme", "rdma", "cxi", "gpu"])
+        self.assertEqual(list(found), ["gpus", *paths[:-1], "net", "models"])
+        self.assertIn({"name": "cxi-model0", "path": "cxi"}, [{k: m[k] for k in ("name", "path")} for m in found["models"]])
         self.assertIn({"name": "model", "path": "nvme"}, [{k: m[k] for k in ("name", "path")} for m in found["models"]])
         self.assertEqual(sorted(n["name"] for n in found["net"]),
                          sorted(n for n in os.listdir("/sys/class/net") if os.path.isdir("/sys/class/net/" + n)))

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "rma/cli/demo.hpp"
 #include "cxi/cli/parts.hpp"
 #include "cxi/port.hpp"
-#include "rma/cli/demo.hpp"
 
 namespace doorbell::cli {
 

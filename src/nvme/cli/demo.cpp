@@ -64,42 +64,28 @@ FaultCheck check_nvme_fault(model::Fault f, const measure::RunWatch& watch) {
   b.late_after_s = 0.1;
   b.faults.probability[static_cast<u32>(f)] = f == model::Fault::removal ? 0.0005 : 0.002;
   const nvme::BenchResult r = nvme::run_bench(b, watch);
-  FaultCheck c;
-  c.injected = r.cell.extra["model"]["injected"][std::string(model::name(f))].get<u64>();
-  const report::Verify& v = r.cell.verify;
-  const auto found = [&](const char* name, u64 n) {
-    c.found_as = name;
-    c.found = n;
-  };
+  const report::Cell& cell = r.cell;
+  const u64 injected = cell.extra.at("model").at("injected").at(std::string(model::name(f))).get<u64>();
   switch (f) {
     case model::Fault::drop:
-      found("timeout", r.cell.errors.at("timeout"));
-      break;
+      return {injected, cell.errors.at("timeout"), "timeout"};
     case model::Fault::delay:
-      found("late", r.cell.errors.at("late"));
-      break;
+      return {injected, cell.errors.at("late"), "late"};
     case model::Fault::error:
-      found("completion error", r.cell.errors.at("completion"));
-      break;
+      return {injected, cell.errors.at("completion"), "completion error"};
     case model::Fault::corrupt:
-      found("corrupt", v.corrupt);
-      break;
+      return {injected, cell.verify.corrupt, "corrupt"};
     case model::Fault::misplace:
-      found("misplaced", v.misplaced);
-      break;
+      return {injected, cell.verify.misplaced, "misplaced"};
     case model::Fault::stale:
-      found("stale", v.stale);
-      break;
+      return {injected, cell.verify.stale, "stale"};
     case model::Fault::duplicate:
-      found("duplicated", v.duplicated);
-      break;
+      return {injected, cell.verify.duplicated, "duplicated"};
     case model::Fault::removal:
-      found("removal", r.cell.errors.at("removal"));
-      break;
+      return {injected, cell.errors.at("removal"), "removal"};
     default:
-      found("legal: no error", r.failed ? 0 : c.injected);
+      return {injected, r.failed ? 0 : injected, "legal: no error"};
   }
-  return c;
 }
 
 }  // namespace doorbell::cli

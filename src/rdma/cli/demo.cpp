@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "rma/cli/demo.hpp"
 #include "rdma/bench.hpp"
 #include "rdma/cli/parts.hpp"
-#include "rma/cli/demo.hpp"
 
 namespace doorbell::cli {
 

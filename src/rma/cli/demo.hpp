@@ -13,9 +13,8 @@ namespace doorbell::cli {
 
 [[nodiscard]] DemoStep rma_demo_step(std::string title, const rma::BenchOptions& options);
 
-/// Runs `base` with one kind of fault, small batches and short deadlines. `found_itself`: what the path's own
-/// queues make of a fault; the count of kinds that it does not know (found_as empty) is what every such bench
-/// makes of them.
+/// Runs `base` with one kind of fault, small batches and short deadlines. Paths differ in how some kinds are
+/// found: `found_itself` is asked first, and returns an empty `found_as` for kinds that all paths find alike.
 [[nodiscard]] FaultCheck check_rma_fault(rma::BenchOptions base, model::Fault fault,
                                          const measure::RunWatch& watch,
                                          FaultCheck (*found_itself)(model::Fault fault,

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the commands that write into and read from remote memory share: rdma and cxi.
+// What the commands of all paths with one-sided operations share.
 #pragma once
 
 #include "cli/command.hpp"

@@ -300,8 +300,8 @@ class GetoptTable {
     longs_.push_back({names_.back().c_str(), all_[i].kind == Kind::flag ? no_argument : required_argument,
                       nullptr, kFirstLong + static_cast<int>(i)});
   }
-  /// A documented option's abbreviation stays one though an addition begins alike: a name of its own is no
-  /// abbreviation.
+  /// getopt refuses an abbreviation that two options share. A documented option keeps those that an addition
+  /// would take from it: each becomes a name of its own.
   void keep_abbreviations(std::size_t i) {
     const std::string& name = all_[i].name;
     for (std::size_t n = 1; n < name.size(); ++n) {

@@ -298,7 +298,7 @@ class Loopback {
     print_spread(options, result);
     if (result.failure) complain(failure_lines(*result.failure, true));
     complain(mismatch_lines(result.verify));
-    // An interrupted run tells by its exit code what the data were; otherwise there is only success or not.
+    // The tool knows success and failure only. An interrupted run also says whether its data were good.
     const ExitCode partial = result.failed() ? ExitCode::data : ExitCode::interrupted;
     const int code = result.interrupted ? static_cast<int>(partial) : result.failed() ? kFailed : 0;
     try {
