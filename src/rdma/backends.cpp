@@ -59,16 +59,6 @@ Backend of_vendor(Provider p) {
   return b;
 }
 
-/// "mlx5, bnxt, ionic LAST ernic"
-std::string vendors_text(const char* last) {
-  std::vector<std::string> names = provider_names();
-  names.pop_back();  // verbs
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == names.size() ? fmt::format(" {} ", last) : ", ") + names[i];
-  return text;
-}
-
 }  // namespace
 
 const std::vector<Backend>& backends() {

@@ -24,6 +24,15 @@ std::string_view name(Provider p) {
   return provider_names()[static_cast<std::size_t>(p)];
 }
 
+std::string vendors_text(const char* last) {
+  std::vector<std::string> names = provider_names();
+  names.pop_back();  // verbs
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == names.size() ? fmt::format(" {} ", last) : ", ") + names[i];
+  return text;
+}
+
 const Vendor* vendor_of(Provider p) {
 #define DOORBELL_ROW(name) &name##_vendor,
   static constexpr std::array vendors = {DOORBELL_RDMA_VENDORS(DOORBELL_ROW)};

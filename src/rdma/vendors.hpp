@@ -51,6 +51,9 @@ struct Vendor {
 /// Null for Provider::verbs, which is no vendor.
 [[nodiscard]] const Vendor* vendor_of(Provider p);
 
+/// Every vendor by name: "mlx5, bnxt, ionic LAST ernic".
+[[nodiscard]] std::string vendors_text(const char* last);
+
 /// What drives a provider's queues on a GPU.
 [[nodiscard]] measure::KernelNames kernels_of(Provider p);
 

@@ -14,19 +14,10 @@
 
 #include "rdma/model/open.hpp"
 #include "rdma/model/queue_pair.hpp"
+#include "rdma_formats.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::rdma {
-
-template <class F>
-constexpr Provider provider_of() {
-  if (std::is_same_v<F, Mlx5>) return Provider::mlx5;
-  if (std::is_same_v<F, Bnxt>) return Provider::bnxt;
-  if (std::is_same_v<F, Ionic>) return Provider::ionic;
-  return Provider::ernic;
-}
-
-using Formats = ::testing::Types<Mlx5, Bnxt, Ionic, Ernic>;
 
 /// Runs `done` until it is true; false after `seconds`.
 template <class Fn>

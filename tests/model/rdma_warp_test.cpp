@@ -5,10 +5,6 @@
 // of operations, and the calls of the library (put, get, send, atomics).
 
 #include <doorbell/error.hpp>
-#include <doorbell/rdma/bnxt.hpp>
-#include <doorbell/rdma/ernic.hpp>
-#include <doorbell/rdma/ionic.hpp>
-#include <doorbell/rdma/mlx5.hpp>
 #include <doorbell/rdma/remote_operations.hpp>
 #include <doorbell/rma/op_loop.hpp>
 #include <gtest/gtest.h>
@@ -19,18 +15,11 @@
 #include "emulated_warp.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/nic_port.hpp"
+#include "rdma_formats.hpp"
 #include "rma/session.hpp"
 
 namespace doorbell::rdma {
 namespace {
-
-template <class F>
-constexpr Provider provider_of() {
-  if constexpr (std::is_same_v<F, Mlx5>) return Provider::mlx5;
-  else if constexpr (std::is_same_v<F, Bnxt>) return Provider::bnxt;
-  else if constexpr (std::is_same_v<F, Ionic>) return Provider::ionic;
-  else return Provider::ernic;
-}
 
 std::unique_ptr<Nic> open_one(Provider provider) {
   return open_nic({.spec = "model", .provider = provider, .use = {.queues = 2}});
@@ -38,7 +27,6 @@ std::unique_ptr<Nic> open_one(Provider provider) {
 
 template <class Format>
 class Warps : public testing::Test {};
-using Formats = testing::Types<Mlx5, Bnxt, Ionic, Ernic>;
 TYPED_TEST_SUITE(Warps, Formats);
 
 template <u32 N, class Format>

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "rdma/model/engine.hpp"
+#include "rdma/vendors/bnxt.hpp"
+#include "rdma/vendors/mlx5.hpp"
 
 namespace doorbell::rdma {
 namespace {

@@ -5,10 +5,7 @@
 #pragma once
 
 #include <doorbell/address_space.hpp>
-#include <doorbell/rdma/bnxt.hpp>
-#include <doorbell/rdma/ernic.hpp>
-#include <doorbell/rdma/ionic.hpp>
-#include <doorbell/rdma/mlx5.hpp>
+#include <doorbell/rdma/format.hpp>
 
 namespace doorbell::rdma {
 
@@ -103,72 +100,8 @@ struct CompletionRing {
 };
 
 /// How the device side of a format finds an initiator's indices: in records or in doorbell words; `named`:
-/// what those words name a queue pair by.
+/// what those words name a queue pair by. Each vendor's is in vendors/NAME.hpp.
 template <class F>
 struct Indices;
-
-template <>
-struct Indices<Mlx5> {
-  static constexpr Counts kSend = Counts::bits16, kReceive = Counts::bits16, kConsumer = Counts::bits24;
-  static constexpr bool kReceiveByRecord = true, kConsumerByRecord = true;
-  static constexpr bool kFlushesEach = true;  ///< a CQE for every flushed request, not one for all
-  static u32 send(const u32* record, const DoorbellValue&, u32) {
-    return be32(load_acquire(record + 1)) & 0xffff;
-  }
-  static u32 receive(const u32* record, const DoorbellValue&, u32) {
-    return be32(load_acquire(record)) & 0xffff;
-  }
-  static u32 consumer(const u32* record, const DoorbellValue&, u32) {
-    return be32(load_acquire(record)) & 0xffffff;
-  }
-  static u32 named(const QueuePairMemory& m) { return m.qpn; }
-  /// The WQE says of itself that it is the one that is due.
-  static bool claims(const DecodedWqe& d, const RingPosition& at) { return d.index == (at.running & 0xffff); }
-};
-
-template <>
-struct Indices<Bnxt> {
-  static constexpr Counts kSend = Counts::two_turns, kReceive = Counts::two_turns,
-                          kConsumer = Counts::two_turns;
-  static constexpr bool kReceiveByRecord = false, kConsumerByRecord = false;
-  static constexpr bool kFlushesEach = false;
-  static u32 send(const u32*, const DoorbellValue& v, u32 entries) {
-    return v.index < entries ? v.epoch * entries + v.index : kNoIndex;
-  }
-  static u32 receive(const u32* record, const DoorbellValue& v, u32 entries) {
-    return send(record, v, entries);
-  }
-  static u32 consumer(const u32* record, const DoorbellValue& v, u32 entries) {
-    return send(record, v, entries);
-  }
-  static u32 named(const QueuePairMemory& m) { return m.qpn; }
-  static bool claims(const DecodedWqe&, const RingPosition&) { return true; }
-};
-
-template <>
-struct Indices<Ionic> {
-  static constexpr Counts kSend = Counts::slots, kReceive = Counts::slots, kConsumer = Counts::slots;
-  static constexpr bool kReceiveByRecord = false, kConsumerByRecord = false;
-  static constexpr bool kFlushesEach = false;
-  static u32 send(const u32*, const DoorbellValue& v, u32) { return v.index; }
-  static u32 receive(const u32*, const DoorbellValue& v, u32) { return v.index; }
-  static u32 consumer(const u32*, const DoorbellValue& v, u32) { return v.index; }
-  static u32 named(const QueuePairMemory& m) { return m.qpn; }
-  static bool claims(const DecodedWqe& d, const RingPosition& at) { return d.index == at.slot; }
-};
-
-template <>
-struct Indices<Ernic> {
-  static constexpr Counts kSend = Counts::two_turns, kReceive = Counts::two_turns,
-                          kConsumer = Counts::two_turns;
-  static constexpr bool kReceiveByRecord = false, kConsumerByRecord = true;
-  static constexpr bool kFlushesEach = true;
-  // The ring state: send tail, send head, receive tail, receive head. A CQ uses the second pair.
-  static u32 send(const u32* record, const DoorbellValue&, u32) { return load_acquire(record); }
-  static u32 receive(const u32* record, const DoorbellValue&, u32) { return load_acquire(record + 2); }
-  static u32 consumer(const u32* record, const DoorbellValue&, u32) { return load_acquire(record + 3); }
-  static u32 named(const QueuePairMemory& m) { return m.handle; }
-  static bool claims(const DecodedWqe&, const RingPosition&) { return true; }
-};
 
 }  // namespace doorbell::rdma

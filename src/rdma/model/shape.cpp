@@ -4,6 +4,7 @@
 #include "rdma/model/shape.hpp"
 
 #include <doorbell/error.hpp>
+#include <doorbell/words.hpp>
 #include <fmt/format.h>
 
 #include "rdma/vendors.hpp"
@@ -26,7 +27,7 @@ const FormatShape& shape_of(Provider p) {
   const Vendor* const vendor = vendor_of(p);
   if (vendor == nullptr)
     throw Error("--provider", "the model NIC speaks the queue format of one vendor",
-                "give one of mlx5, bnxt, ionic, ernic");
+                "give " + vendors_text("or"));
   return vendor->shape();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <doorbell/rdma/bnxt.hpp>
+#include "rdma/vendors/bnxt.hpp"
 
 #include "rdma/vendors/vendor.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <doorbell/rdma/ernic.hpp>
+#include "rdma/vendors/ernic.hpp"
 
 #include "rdma/vendors/vendor.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <doorbell/rdma/mlx5.hpp>
+#include "rdma/vendors/mlx5.hpp"
 
 #include "rdma/mlx5dv/device.hpp"
 #include "rdma/vendors/vendor.hpp"
