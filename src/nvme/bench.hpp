@@ -8,8 +8,7 @@
 
 #include <string>
 
-#include "measure/run_options.hpp"
-#include "report/result.hpp"
+#include "measure/bench_run.hpp"
 
 namespace doorbell::nvme {
 
@@ -33,7 +32,7 @@ struct BenchOptions : measure::RunOptions {
   Place host_memory = Place::pageable;  ///< of data that is not in GPU memory
   u64 write_io = 0;
   u64 read_io = 0;
-  bool default_counts = false;  ///< nobody asked for writes: leave them out where they need permission
+  bool default_counts = false;  ///< the counts are defaults: leave writes out where they need permission
   u32 batch = 1;
   u32 in_flight = 0;  ///< on one queue; 0: chosen from batch and queue length
   u32 queue_length = 1024;
@@ -50,12 +49,7 @@ struct BenchOptions : measure::RunOptions {
   bool allow_write = false;
 };
 
-struct BenchResult {
-  report::Cell cell;
-  std::string stop_reason = "done";
-  bool failed = false;  ///< data, completion or timeout errors: exit 2
-  std::vector<std::string> warnings;
-};
+using measure::BenchResult;  ///< one cell
 
 /// Runs it. Throws doorbell::Error for what cannot be set up; nothing has been written then.
 [[nodiscard]] BenchResult run_bench(const BenchOptions& options, const measure::RunWatch& watch);

@@ -165,7 +165,7 @@ class FioContender final : public Contender {
             (user_s_[median] + system_s_[median]) * 1e9 / static_cast<double>(cell_.metrics.ops);
     }
     if (o_.verify) result.warnings.emplace_back("fio does not check the data: it has less to do");
-    result.cell = cell_;
+    result.cells.push_back(cell_);
     result.failed = failed_ || cell_.errors.at("completion") > 0;
     result.stop_reason = failed_ ? "error" : interrupted() ? "signal" : "done";
     return result;
@@ -179,7 +179,7 @@ class FioContender final : public Contender {
     std::vector<std::string> a = arguments_;
     a.push_back(fmt::format("--runtime={}ms", std::lround(seconds * 1e3)));
     a.push_back(fmt::format("--randseed={}", o_.seed + number));
-    // Held while fio works: nobody mounts the device meanwhile.
+    // Held while fio works, so that the device cannot be mounted meanwhile.
     const DataFile claim(o_.file, o_.file_options, o_.write_io > 0);
     const std::unique_ptr<Child> fio = start(a);
     constexpr double kGraceS = 20;

@@ -17,9 +17,9 @@
 
 namespace doorbell::nvme {
 
-class Target {
+class Storage {
  public:
-  virtual ~Target() = default;
+  virtual ~Storage() = default;
   /// "model", "emulated", "hardware", or "kernel".
   [[nodiscard]] virtual std::string kind() = 0;
   [[nodiscard]] virtual std::string name() = 0;
@@ -30,31 +30,31 @@ class Target {
   [[nodiscard]] virtual u32 grant(u32 queues) = 0;
   /// False where there is nothing to verify.
   [[nodiscard]] virtual bool moves_data() { return true; }
-  /// True when writing destroys nobody's data. It may take as long as reading what is stored.
+  /// True when it holds no data that is not doorbell's own. May read everything that is stored.
   [[nodiscard]] virtual bool scratch() { return false; }
   /// The regular file whose bytes are the namespace's blocks; "" where they lie elsewhere.
   [[nodiscard]] virtual std::string image() { return {}; }
-  /// True once somebody wants the device back.
+  /// True once the device is to be given back (a hot-unplug request).
   [[nodiscard]] virtual bool leaving() { return false; }
 
-  /// Once. The buffers live as long as the target.
+  /// Once. The buffers live as long as the storage.
   [[nodiscard]] virtual QueueBuffers& create_queues(const QueueShape& shape) = 0;
   [[nodiscard]] virtual std::unique_ptr<IoRunner> runner(u32 window) = 0;
   /// What the loops watch for a device that is gone; null where there is no such thing.
   [[nodiscard]] virtual const u32* status_register() { return nullptr; }
-  /// After this no completion comes that has not come.
+  /// No completion comes after this.
   virtual void end_queues() {}
 
-  /// For the Result; null when there is nothing to tell.
+  /// What the device itself counted; null when it counts nothing.
   [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }
-  /// What a completion's status is called.
+  /// Gives a completion's status its name.
   [[nodiscard]] virtual measure::StatusName status_names() const = 0;
 };
 
 /// An NVMe controller, reset and enabled. `gpu` may be null.
-[[nodiscard]] std::unique_ptr<Target> open_controller(const BenchOptions& options,
-                                                      std::shared_ptr<gpu::Gpu> gpu);
+[[nodiscard]] std::unique_ptr<Storage> open_controller(const BenchOptions& options,
+                                                       std::shared_ptr<gpu::Gpu> gpu);
 /// A file or block device, through the kernel.
-[[nodiscard]] std::unique_ptr<Target> open_file(const BenchOptions& options);
+[[nodiscard]] std::unique_ptr<Storage> open_file(const BenchOptions& options);
 
 }  // namespace doorbell::nvme

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "nvme/target.hpp"
+#include "nvme/storage.hpp"
 
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
@@ -26,9 +26,9 @@ class PointerSpace final : public AddressSpace {
   void unmap(Iova) noexcept override {}
 };
 
-class FileTarget final : public Target {
+class FileStorage final : public Storage {
  public:
-  explicit FileTarget(const BenchOptions& o)
+  explicit FileStorage(const BenchOptions& o)
       : o_(checked(o)),
         may_write_(o.write_io > 0 && o.default_counts && !o.allow_write && may_write(o)),
         file_(o.file, o.file_options, o.write_io > 0 && (o.allow_write || !o.default_counts || may_write_)) {}
@@ -89,7 +89,7 @@ class FileTarget final : public Target {
                   "give --batch-size 1 and --num-queues N for N threads, or --backend io_uring");
     return o;
   }
-  /// Whether writes that nobody asked for by name may happen: only where they destroy nothing.
+  /// Whether writes that are only a default may happen: where they destroy nothing.
   static bool may_write(const BenchOptions& o) { return DataFile(o.file, o.file_options, false).scratch(); }
 
   /// Reads the first block: what this file or device cannot do is known before anything is measured.
@@ -138,8 +138,8 @@ class FileTarget final : public Target {
 
 }  // namespace
 
-std::unique_ptr<Target> open_file(const BenchOptions& options) {
-  return std::make_unique<FileTarget>(options);
+std::unique_ptr<Storage> open_file(const BenchOptions& options) {
+  return std::make_unique<FileStorage>(options);
 }
 
 }  // namespace doorbell::nvme
