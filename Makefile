@@ -6,7 +6,7 @@
 #   GPU=       GPU kernels by whatever compilers are found (the default)
 #   GPU=1      fetch NVIDIA's compiler when it is not on PATH; fail without one
 #   GPU=0      leave them out
-#   JOBS=N     parallel compilations (default: one a core)
+#   JOBS=N     parallel compilations and tests (default: one a core)
 #   PREFIX=    where `make install` puts things (default: /usr/local); DESTDIR= stages it elsewhere
 
 JOBS ?= $(shell nproc)
@@ -33,7 +33,7 @@ configure = cmake --preset $(1) $(launcher) $(2) -Wno-dev
 build = cmake --build --preset $(1) --parallel $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all help demo test test-guest test-hardware asan tsan bench fuzz bundle install lint format clean nvcc
+.PHONY: all help demo test check test-long test-guest test-hardware asan tsan bench fuzz bundle install lint format clean nvcc
 
 all: nvcc  ## build the program: build/bin/doorbell
 	@command -v cmake >/dev/null && command -v ninja >/dev/null || { echo 'cmake or ninja is missing: run scripts/install-deps.sh demo' >&2; exit 1; }
@@ -53,6 +53,13 @@ demo:  ## install what is missing, build, and run every path on its model
 test: nvcc  ## install what is missing, build, and run every test that this machine can run
 	scripts/install-deps.sh test
 	JOBS=$(JOBS) DOORBELL_GPU=$(gpu) scripts/test.sh
+
+check:  ## after a change: build, run the tests that boot no guest, and the quick lint checks
+	JOBS=$(JOBS) DOORBELL_GPU=$(gpu) scripts/test.sh check
+
+test-long:  ## all tests under each sanitizer, and the model tests 20 times on a busy machine; takes an hour
+	scripts/install-deps.sh test
+	JOBS=$(JOBS) DOORBELL_GPU=$(gpu) scripts/test.sh long
 
 # What a real controller is tested with: the program and the conformance cases.
 device_tests = $(call configure,release,-DDOORBELL_GPU=$(gpu) -DDOORBELL_TESTS=ON) && \

@@ -57,6 +57,13 @@ verdict "white space" "$(grep -nE '[[:blank:]]+$' "${code[@]}" | cut -c1-120)"
 verdict "generated files" "$(git ls-files | grep -E '(^|/)(build[^/]*|results/demo-[^/]*|dist|__pycache__)/'
   git ls-files -z | xargs -0 -r grep -ILs . | grep -vE '\.(png|jpg|ico)$')"
 
+# Results are kept for what documents quote, in the form of a sweep.
+verdict "results" "$(matching '^results/[^/]+/' | grep -v '^results/demo-' | cut -d/ -f2 | sort -u | while read -r folder; do
+  kept=$(matching "^results/$folder/" | cut -d/ -f3- | grep -vx 'beside\.csv' | sort | tr '\n' ' ')
+  [ "$kept" = "plan.yaml results.jsonl runs.csv " ] || echo "results/$folder: has $kept: plan.yaml, results.jsonl and runs.csv, please"
+  grep -qF "results/$folder" README.md CHANGELOG.md docs/*.md || echo "results/$folder: no document quotes it"
+done)"
+
 # An example must not reach a machine that somebody has: documentation addresses (192.0.2.x, 2001:db8::) or words.
 mapfile -t shown < <(matching '^(README\.md|(docs|plans|src|python|scripts|bench|examples)/)' | grep -v '^scripts/lint\.sh$')
 verdict "private addresses" "$(grep -nIP '(?<![\d.])(10\.\d+|192\.168|172\.(1[6-9]|2\d|3[01]))\.\d+\.\d+(?![\d.])|(?<![\w:])(f[cd][0-9a-f]{2}|fe80):[0-9a-f:]' \

@@ -5,19 +5,16 @@
 """Sums up what scripts/test.sh ran: names each failed and each skipped test with its reason.
 
 Usage: test-summary.py FOLDER
-FOLDER holds *.xml, ctest's JUnit files, and steps.tsv: NAME, passed|failed|skipped, REASON a line for
-what is no ctest case. The last line is "N passed, N failed, N skipped". Exit code: 0, or 2 for a failure.
+FOLDER holds PRESET.xml, ctest's JUnit file of a run; PRESET/NAME.xml, the results of the cases inside the ctest case NAME,
+as GoogleTest and tests/run_unittest.py write them; and steps.tsv: NAME, passed|failed|skipped, REASON a line for what is no
+ctest case. A ctest case that left no file of its own counts as one. The last line is "N passed, N failed, N skipped".
+Exit code: 0, or 2 for a failure.
 """
 
 import pathlib
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
-
-# How the tests inside one ctest case say that they were left out.
-GTEST_SKIP = re.compile(r"^(?P<where>\S+:\d+): Skipped\n(?P<reason>.*(?:\n(?!\n|\[).*)*)\n+\[  SKIPPED \] (?P<name>\S+)",
-                        re.MULTILINE)
-UNITTEST_SKIP = re.compile(r"^(?P<name>\w+ \(\S+\))(?:\n.*)?? \.\.\. skipped ['\"](?P<reason>.*)['\"]$", re.MULTILINE)
 
 
 def last_line(text):
@@ -26,27 +23,48 @@ def last_line(text):
 
 
 def short(reason):
+    # GoogleTest begins with the place in the source.
+    reason = re.sub(r"^\S+:\d+\n", "", reason)
     reason = re.sub(r"^(skip(ped)?)\s*:\s*", "", " ".join(reason.split()), flags=re.IGNORECASE)
     return reason[:200]
 
 
+def cases_inside(path):
+    """(name, state, reason) of each case in the file of a GoogleTest program or of tests/run_unittest.py."""
+    try:
+        root = ElementTree.parse(path).getroot()
+    except (OSError, ElementTree.ParseError):
+        return []
+    found = []
+    for case in root.iter("testcase"):
+        name = f"{case.get('classname')}.{case.get('name')}"
+        failures, skipped = case.findall("failure"), case.find("skipped")
+        if failures:
+            found.append((name, "failed", short(failures[0].get("message") or "")))
+        elif skipped is not None or case.get("result") == "skipped":
+            found.append((name, "skipped", short(skipped.get("message") or "") if skipped is not None else ""))
+        elif case.get("status") != "notrun":
+            found.append((name, "passed", ""))
+    return found
+
+
 def ctest_cases(path):
-    """Yields (name, state, reason) of a JUnit file, and of the tests that a passed case left out."""
-    suite = path.stem
+    """(name, state, reason) of each ctest case of a run, or of the cases inside it where it tells them."""
+    preset = path.stem
     for case in ElementTree.parse(path).getroot().iter("testcase"):
-        name = f"{suite}: {case.get('name')}"
+        name = case.get("name")
         output = case.findtext("system-out") or ""
         failure = case.find("failure")
+        inside = cases_inside(path.with_suffix("") / f"{name.replace('/', '_')}.xml")
+        yield from ((f"{preset}: {name.split('.')[0]}: {each}", state, reason) for each, state, reason in inside)
         if case.get("status") == "fail" or failure is not None:
-            yield name, "failed", (failure.get("message") if failure is not None else "") or last_line(output)
-            continue
-        if case.get("status") in ("notrun", "disabled") or case.find("skipped") is not None:
-            yield name, "skipped", short(last_line(output))
-            continue
-        yield name, "passed", ""
-        for pattern in (GTEST_SKIP, UNITTEST_SKIP):
-            for found in pattern.finditer(output):
-                yield f"{name} {found['name']}", "skipped", short(found["reason"])
+            # It may have failed where no case did: a crash, a timeout, what a sanitizer finds at the end.
+            if not any(state == "failed" for _, state, _ in inside):
+                message = failure.get("message") if failure is not None else ""
+                yield f"{preset}: {name}", "failed", message or last_line(output)
+        elif not inside:
+            skipped = case.get("status") in ("notrun", "disabled") or case.find("skipped") is not None
+            yield f"{preset}: {name}", *(("skipped", short(last_line(output))) if skipped else ("passed", ""))
 
 
 def steps(path):

@@ -3,12 +3,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Builds and runs the tests, then says what passed, what failed and what was skipped, each by name.
-# Usage: scripts/test.sh [all|release|asan|tsan]...
+# Usage: scripts/test.sh [all|check|release|asan|tsan|long]...
 #   all      the default: release, the model tests under both sanitizers, and the quick lint checks
+#   check    every test in build/ that boots no guest, and the quick lint checks
 #   release  every test in build/
 #   asan     every test under AddressSanitizer and UndefinedBehaviorSanitizer, in build-asan/
 #   tsan     every test under ThreadSanitizer, in build-tsan/
-# Environment: JOBS (compilations at a time), DOORBELL_GPU (AUTO, ON or OFF: GPU kernels in release),
+#   long     asan, tsan, and the model tests 20 times with three busy loops beside them
+# Environment: JOBS (compilations and tests at a time), DOORBELL_GPU (AUTO, ON or OFF: GPU kernels in release),
 #   DOORBELL_CUDA_ARCHITECTURES (which NVIDIA GPUs they are compiled for: "80;90").
 # Exit code: 0, or 2 when something failed.
 set -uo pipefail
@@ -18,71 +20,140 @@ jobs=${JOBS:-$(nproc)}
 # Without it ccache passes over whatever uses a precompiled header, which is nearly everything.
 export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
 results=$(mktemp -d)
-trap 'rm -rf "$results"' EXIT
+helpers=()
+cleanup() {
+  # Each leads a group of its own: the compilers that it has started go with it.
+  local leader
+  for leader in "${helpers[@]}"; do kill -- "-$leader" 2>/dev/null; done
+  rm -rf "$results"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM HUP
 began=$SECONDS
 
 # step NAME passed|failed|skipped REASON: what is no ctest case
 step() { printf '%s\t%s\t%s\n' "$1" "$2" "${3:-}" >>"$results/steps.tsv"; }
 say() { printf '\n== %s (at %d s)\n' "$1" $((SECONDS - began)); }
+folder_of() { [ "$1" = release ] && echo build || echo "build-$1"; }
 
 # build PRESET OPTIONS... [-- TARGETS...]
 build() {
-  local preset=$1 options=() targets=()
+  local preset=$1 options=() targets=() launcher log=$results/configure-$1.log
   shift
   while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
   [ $# -eq 0 ] || { shift; targets=(--target "$@"); }
-  local launcher
   if launcher=$(command -v ccache); then
     options+=("-DCMAKE_C_COMPILER_LAUNCHER=$launcher" "-DCMAKE_CXX_COMPILER_LAUNCHER=$launcher")
   fi
   say "build $preset"
-  if cmake --preset "$preset" -Wno-dev --log-level=STATUS -DDOORBELL_TESTS=ON "${options[@]}" >"$results/log" 2>&1; then
-    grep -h 'GPU kernels' "$results/log"
+  if cmake --preset "$preset" -Wno-dev --log-level=STATUS -DDOORBELL_TESTS=ON "${options[@]}" >"$log" 2>&1; then
+    grep -h 'GPU kernels' "$log"
   else
-    cat "$results/log"
+    cat "$log"
     step "build $preset" failed "cmake"
     return 1
   fi
   cmake --build --preset "$preset" --parallel "$jobs" "${targets[@]}" || { step "build $preset" failed; return 1; }
 }
 
-# run PRESET OPTIONS...: ctest in that preset's folder
+# run PRESET OPTIONS...: ctest in that preset's folder. What needs two processors says so, and what must run alone.
 run() {
-  local preset=$1 folder=build
+  local preset=$1 folder
   shift
-  [ "$preset" = release ] || folder=build-$preset
+  folder=$(folder_of "$preset")
   say "test $preset"
-  # One case at a time: many of them are a device thread and an initiator thread that time each other.
-  ctest --test-dir "$folder" --output-on-failure --no-tests=error --test-output-size-passed 4000000 \
+  # What an earlier run left here is none of this one's.
+  rm -rf "$folder/test-results"
+  ctest --test-dir "$folder" --parallel "$jobs" --output-on-failure --no-tests=error --test-output-size-passed 4000000 \
         --output-junit "$results/$preset.xml" "$@" </dev/null
+  [ ! -d "$folder/test-results" ] || cp -r "$folder/test-results" "$results/$preset"
   # A failed case is in the file; only a ctest that wrote none needs a line of its own.
   [ -s "$results/$preset.xml" ] || step "test $preset" failed "ctest did not run"
 }
 
-release() {
+build_release() {
   local gpu=("-DDOORBELL_GPU=${DOORBELL_GPU:-AUTO}")
   [ -z "${DOORBELL_CUDA_ARCHITECTURES:-}" ] || gpu+=("-DDOORBELL_CUDA_ARCHITECTURES=$DOORBELL_CUDA_ARCHITECTURES")
-  build release "${gpu[@]}" && run release
+  build release "${gpu[@]}"
 }
 sanitizer() { build "$1" && run "$1"; }
+
+# beside NAME COMMAND...: runs it in the background with what processor time the tests leave; `join NAME` waits for it,
+# prints what it said and has its exit status.
+declare -A beside_pid
+beside() {
+  local name=$1
+  shift
+  set -m
+  (renice -n 19 $BASHPID >/dev/null; "$@") >"$results/$name.said" 2>&1 </dev/null &
+  beside_pid[$name]=$!
+  helpers+=($!)
+  set +m
+}
+join() {
+  wait "${beside_pid[$1]}"
+  local rc=$?
+  cat "$results/$1.said"
+  return $rc
+}
+
+lint() {
+  say lint
+  while IFS=$'\t' read -r name state reason; do step "lint: $name" "$state" "$reason"; done < <(scripts/lint.sh --quick --tsv)
+}
 # The model tests are where threads and memory meet; the rest runs under sanitizers in `make asan` and `make tsan`.
-models() {
-  local preset=$1
-  build "$preset" -- doorbell_model_tests && run "$preset" -L '^model$'
+build_models() {
+  build "$1" -- doorbell_model_tests
+}
+sanitized_models() {
+  local preset
+  for preset in tsan asan; do
+    build_models $preset && touch "$results/$preset.built"
+    touch "$results/$preset.done"
+  done
+}
+# await FILE PID: until the file is there or the process is gone
+await() { while [ ! -e "$1" ] && kill -0 "$2" 2>/dev/null; do sleep 0.5; done; }
+
+everything() {
+  local preset built
+  build_release
+  built=$?
+  # Tests wait for devices, guests and each other; the compilers of what comes next use that time.
+  beside lint lint
+  beside sanitizers sanitized_models
+  [ $built -ne 0 ] || run release
+  for preset in tsan asan; do
+    await "$results/$preset.done" "${beside_pid[sanitizers]}"
+    if [ -e "$results/$preset.built" ]; then run $preset -L '^model$'; fi
+  done
+  join sanitizers
+  join lint
+}
+busy_models() {
+  build_release || return
+  local pids=() pid
+  set -m
+  for _ in 1 2 3; do
+    (while :; do :; done) &
+    pids+=($!)
+  done
+  set +m
+  helpers+=("${pids[@]}")
+  run release -L '^model$' --repeat until-fail:20
+  for pid in "${pids[@]}"; do kill -- "-$pid"; done
+  mv "$results/release.xml" "$results/release-20-times-busy.xml"
+  mv "$results/release" "$results/release-20-times-busy"
 }
 
 for what in "${@:-all}"; do
   case "$what" in
-    all)
-      release
-      models tsan
-      models asan
-      say lint
-      while IFS=$'\t' read -r name state reason; do step "lint: $name" "$state" "$reason"; done < <(scripts/lint.sh --quick --tsv)
-      ;;
-    release) release ;;
+    all) everything ;;
+    check) build_release && { beside lint lint; run release -LE '^guest$'; join lint; } ;;
+    release) build_release && run release ;;
     asan | tsan) sanitizer "$what" ;;
-    *) echo "usage: $0 [all|release|asan|tsan]..." >&2; exit 1 ;;
+    long) sanitizer asan; sanitizer tsan; busy_models ;;
+    *) echo "usage: $0 [all|check|release|asan|tsan|long]..." >&2; exit 1 ;;
   esac
 done
 

@@ -19,7 +19,7 @@ namespace {
 constexpr OneLane lane;
 constexpr u64 kConfirmNs = 1'000'000'000;
 constexpr u32 kSlots = 64;
-constexpr u64 kEventBytes = 4096;
+constexpr u64 kTargetEventBytes = 4096;
 
 /// The entries that a DFA can name besides the process.
 u32 entries_of(const Address& a) {
@@ -50,7 +50,7 @@ Append exposing(const PortalsEntry& entry, const MemoryDescriptor& memory, u32 o
 
 TargetSide::TargetSide(Endpoint& endpoint)
     : endpoint_(endpoint),
-      events_object_(endpoint.create_event_queue(kEventBytes, Place::pageable)),
+      events_object_(endpoint.create_event_queue(kTargetEventBytes, Place::pageable)),
       commands_object_(endpoint.create_command_queue(
           {.kind = CommandQueueKind::target, .slots = kSlots, .events = events_object_.get()})),
       events_(initial_state(*events_object_, Initiator::cpu)),

@@ -17,7 +17,7 @@ namespace doorbell::nvme {
 
 namespace {
 
-constexpr u64 kPage = 4096;
+constexpr u64 kDiskPage = 4096;
 constexpr u64 kPiece = u64{1} << 20;
 
 struct Free {
@@ -80,14 +80,14 @@ bool holds_nothing(int fd) {
 bool holds_foreign_data(int fd) {
   const u64 bytes = size_of(fd);
   // Whole pages at a page's start: what descriptors opened for direct I/O can read too.
-  const std::unique_ptr<u8, Free> piece(static_cast<u8*>(std::aligned_alloc(kPage, kPiece)));
+  const std::unique_ptr<u8, Free> piece(static_cast<u8*>(std::aligned_alloc(kDiskPage, kPiece)));
   if (piece == nullptr) return true;
   bool data = false, ours = false;
   for (u64 at = next_data(fd, 0, bytes); at < bytes; at = next_data(fd, at, bytes)) {
     data = true;
     const u64 end = next_hole(fd, at, bytes);
-    for (at = at / kPage * kPage; at < end;) {
-      const u64 wanted = std::min(kPiece, (end - at + kPage - 1) / kPage * kPage);
+    for (at = at / kDiskPage * kDiskPage; at < end;) {
+      const u64 wanted = std::min(kPiece, (end - at + kDiskPage - 1) / kDiskPage * kDiskPage);
       const ssize_t n = pread(fd, piece.get(), wanted, static_cast<off_t>(at));
       if (n < 0 && errno == EINTR) continue;
       // The file has become shorter: another program is writing to it.

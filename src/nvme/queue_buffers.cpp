@@ -11,16 +11,16 @@
 namespace doorbell::nvme {
 
 namespace {
-constexpr u64 kPage = 4096;
+constexpr u64 kPrpPage = 4096;
 constexpr u64 round_up(u64 n, u64 to) {
   return (n + to - 1) / to * to;
 }
 /// Where a slot's buffer and its list lie.
 u64 slot_stride(const QueueShape& shape) {
-  return round_up(shape.io_bytes, kPage);
+  return round_up(shape.io_bytes, kPrpPage);
 }
 u64 slot_list_stride(const QueueShape& shape) {
-  return round_up(prp_list_qwords(0, shape.io_bytes, kPage) * 8, kPage);
+  return round_up(prp_list_qwords(0, shape.io_bytes, kPrpPage) * 8, kPrpPage);
 }
 }  // namespace
 
@@ -45,7 +45,7 @@ QueueBuffers::QueueBuffers(AddressSpace& space, const std::shared_ptr<gpu::Gpu>&
     io.data = address(data_.back().region());
     io.stride = stride;
     io.data_iova = data_.back().iova();
-    io.page = kPage;
+    io.page = kPrpPage;
     io.first = shape.first + q * shape.span;
     io.span = shape.span;
     if (list_stride > 0) {
@@ -55,7 +55,7 @@ QueueBuffers::QueueBuffers(AddressSpace& space, const std::shared_ptr<gpu::Gpu>&
       // A slot's buffer never moves, so its list is written once.
       for (u32 slot = 0; slot < shape.window; ++slot)
         write_prp_list(reinterpret_cast<u64*>(lists_.back().region().host() + slot * list_stride),
-                       io.data_iova + slot * stride, shape.io_bytes, kPage,
+                       io.data_iova + slot * stride, shape.io_bytes, kPrpPage,
                        io.list_iova + slot * list_stride);
     }
     if (shape.unwritten_bits > 0) {

@@ -23,7 +23,7 @@ namespace {
 constexpr char kLong[] = "vfio:";
 constexpr u32 kQemuVendor = 0x1b36;
 constexpr u32 kQemuController = 0x0010;
-constexpr u64 kPage = 4096;
+constexpr u64 kBarPage = 4096;
 
 bool names_nvme(std::string_view spec) {
   if (spec.starts_with("/dev/")) spec.remove_prefix(5);
@@ -91,7 +91,7 @@ void require_ready(const std::string& address, const fs::path& root) {
 
 VfioDevice::VfioDevice(const std::string& address, VfioInterface interface, std::shared_ptr<gpu::Gpu> gpu)
     : function_(address, interface, gpu), bar_(function_.map_bar(0)), gpu_(std::move(gpu)) {
-  if (bar_.bytes() < 2 * kPage)
+  if (bar_.bytes() < 2 * kBarPage)
     throw Error(address, fmt::format("its BAR 0 has {} bytes", bar_.bytes()),
                 "an NVMe controller has 8 KiB at least");
 }
@@ -140,7 +140,7 @@ u32* VfioDevice::gpu_register(u64 offset) {
   if (gpu_bar_ == nullptr) {
     // The kernel fills a BAR's page tables at the first touch, and the GPU driver looks only at what is
     // there.
-    for (u64 page = 0; page < bar_.bytes(); page += kPage)
+    for (u64 page = 0; page < bar_.bytes(); page += kBarPage)
       (void)load_relaxed(reinterpret_cast<u32*>(bar_.base() + page));
     gpu_bar_ = static_cast<u8*>(gpu_->register_host(bar_.base(), bar_.bytes(), true));
   }

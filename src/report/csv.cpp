@@ -34,7 +34,7 @@ std::string field(std::string_view text) {
 }
 
 // The shortest text that reads back as the same double; fmt ignores the locale.
-std::string number(std::optional<double> v) {
+std::string figure(std::optional<double> v) {
   return v && std::isfinite(*v) ? fmt::format("{}", *v) : std::string();
 }
 
@@ -155,11 +155,11 @@ std::string rows_of(const Cell& c, std::size_t index, const std::string& before,
                                                           parameters_of(c.cell),
                                                           c.verify.mode,
                                                           seed,
-                                                          number(r.ops_per_s),
-                                                          number(r.bytes_per_s),
-                                                          number(r.p50_ns),
-                                                          number(r.p99_ns),
-                                                          number(r.p99_9_ns),
+                                                          figure(r.ops_per_s),
+                                                          figure(r.bytes_per_s),
+                                                          figure(r.p50_ns),
+                                                          figure(r.p99_ns),
+                                                          figure(r.p99_9_ns),
                                                           std::to_string(r.errors),
                                                           warnings};
     return before + line(fields);

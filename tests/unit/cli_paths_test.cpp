@@ -4,6 +4,8 @@
 // Every path is in every place where a user meets paths, and what its help shows runs.
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <doorbell/error.hpp>
 #include <fstream>
 #include <set>

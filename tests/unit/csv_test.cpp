@@ -104,17 +104,17 @@ TEST(Csv, JsonOfAnotherShapeIsEmptyFields) {
 // ---- files
 
 /// An empty directory of its own; removed at the end.
-struct Directory {
-  Directory() {
+struct CsvFolder {
+  CsvFolder() {
     std::string name = (fs::temp_directory_path() / "doorbell-csv-XXXXXX").string();
     path = ::mkdtemp(name.data());
   }
-  ~Directory() {
+  ~CsvFolder() {
     std::error_code ignored;
     fs::remove_all(path, ignored);
   }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
+  CsvFolder(const CsvFolder&) = delete;
+  CsvFolder& operator=(const CsvFolder&) = delete;
   [[nodiscard]] auto entries() const {
     return std::distance(fs::directory_iterator(path), fs::directory_iterator());
   }
@@ -141,7 +141,7 @@ int write_too_much(const std::string& name) {
 }
 
 TEST(File, WhatCannotBeWrittenToTheEndLeavesTheOldFile) {
-  const Directory d;
+  const CsvFolder d;
   const std::string name = d.path / "r.csv";
   write_file(name, "old");
   EXPECT_EQ(write_too_much(name), 0);
@@ -152,7 +152,7 @@ TEST(File, WhatCannotBeWrittenToTheEndLeavesTheOldFile) {
 }
 
 TEST(File, ADirectoryIsNotReplaced) {
-  const Directory d;
+  const CsvFolder d;
   fs::create_directory(d.path / "sub");
   EXPECT_THROW(write_file(d.path / "sub", "new"), Error);
   EXPECT_TRUE(fs::is_directory(d.path / "sub"));

@@ -12,7 +12,7 @@
 namespace doorbell::cxi {
 namespace {
 
-constexpr OneLane lane;
+constexpr OneLane kOneLane;
 constexpr u32 kSlots = 64, kRequests = 8, kEventBytes = 4096;
 
 class PutQueueTest : public testing::Test {
@@ -51,17 +51,17 @@ class PutQueueTest : public testing::Test {
     tell(e);
   }
   static void post(Queue& q, u32 n) {
-    q.post(lane, n, [](u32) {
+    q.post(kOneLane, n, [](u32) {
       rma::WorkRequest r;
       r.bytes = 64;
       return r;
     });
-    (void)q.ring(lane);
+    (void)q.ring(kOneLane);
   }
   /// The next completion among the looks that it may take.
   static Queue::Polled wait(Queue& q) {
     Queue::Polled p;
-    for (int i = 0; i < 200 && p.count == 0; ++i) p = q.poll(lane);
+    for (int i = 0; i < 200 && p.count == 0; ++i) p = q.poll(kOneLane);
     return p;
   }
 
@@ -79,18 +79,18 @@ TEST_F(PutQueueTest, TheCounterWrapsAt48Bits) {
   answer(kMaxSuccess - 1);
   Queue q(state_);
   post(q, 6);
-  EXPECT_EQ(q.poll(lane).count, 0u);
+  EXPECT_EQ(q.poll(kOneLane).count, 0u);
   answer(kMaxSuccess);
-  EXPECT_EQ(q.poll(lane).serial, 1u);
+  EXPECT_EQ(q.poll(kOneLane).serial, 1u);
   EXPECT_EQ(q.room(), kRequests - 5);
   answer(2);
-  const auto p = q.poll(lane);
+  const auto p = q.poll(kOneLane);
   EXPECT_EQ(p.count, 1u);
   EXPECT_EQ(p.serial, 4u);
   EXPECT_EQ(p.mine.status, rma::Status::ok);
-  EXPECT_EQ(q.poll(lane).count, 0u);
+  EXPECT_EQ(q.poll(kOneLane).count, 0u);
   answer(4);
-  EXPECT_EQ(q.poll(lane).serial, 6u);
+  EXPECT_EQ(q.poll(kOneLane).serial, 6u);
   EXPECT_EQ(q.state().success, 4u);
   EXPECT_EQ(q.duplicated() + q.protocol(), 0u);
 }
@@ -99,15 +99,15 @@ TEST_F(PutQueueTest, AcknowledgementsThatNobodyWaitsForAreCounted) {
   Queue q(state_);
   post(q, 2);
   answer(5);
-  EXPECT_EQ(q.poll(lane).serial, 2u);
+  EXPECT_EQ(q.poll(kOneLane).serial, 2u);
   EXPECT_EQ(q.duplicated(), 3u);
   answer(6);
-  EXPECT_EQ(q.poll(lane).count, 0u);
+  EXPECT_EQ(q.poll(kOneLane).count, 0u);
   EXPECT_EQ(q.duplicated(), 4u);
   post(q, 1);
   EXPECT_EQ(wait(q).count, 0u) << "those that came too early answer nothing later";
   answer(7);
-  EXPECT_EQ(q.poll(lane).serial, 3u);
+  EXPECT_EQ(q.poll(kOneLane).serial, 3u);
   EXPECT_EQ(q.protocol(), 0u);
 }
 
@@ -119,7 +119,7 @@ TEST_F(PutQueueTest, EachFailureIsReportedAlsoWhereTheirCountWraps) {
   for (u32 n = 1; n <= 3; ++n) {
     tell(n == 2 ? EventType::reply : EventType::ack, ReturnCode::pt_disabled);
     answer(0, (kMaxFailure - 1 + n) & kMaxFailure);
-    const auto p = q.poll(lane);
+    const auto p = q.poll(kOneLane);
     ASSERT_EQ(p.count, 1u) << "the count alone says that there is an event";
     EXPECT_EQ(p.serial, n);
     EXPECT_EQ(p.mine.status, status_of(static_cast<u32>(ReturnCode::pt_disabled)));
@@ -127,10 +127,10 @@ TEST_F(PutQueueTest, EachFailureIsReportedAlsoWhereTheirCountWraps) {
   }
   // Where all of the events have been read, nothing more is looked for.
   answer(1, (kMaxFailure + 2) & kMaxFailure);
-  EXPECT_EQ(q.poll(lane).serial, 4u);
+  EXPECT_EQ(q.poll(kOneLane).serial, 4u);
   EXPECT_EQ(q.state().failures, kMaxFailure + 2);
   tell(EventType::link, ReturnCode::ok);
-  (void)q.poll(lane);
+  (void)q.poll(kOneLane);
   EXPECT_EQ(q.protocol() + q.duplicated(), 0u) << "events were looked for at every poll";
 }
 
@@ -185,7 +185,7 @@ TEST_F(PutQueueTest, ACommandThatFailsEndsEverything) {
   Queue q(state_);
   post(q, 3);
   answer(1);
-  EXPECT_EQ(q.poll(lane).serial, 1u);
+  EXPECT_EQ(q.poll(kOneLane).serial, 1u);
   CommandFailureEvent e;
   e.type = EventType::command_failure;
   e.return_code = ReturnCode::illegal_op;

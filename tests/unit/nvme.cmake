@@ -2,12 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Rings, PRPs, pattern and memory; the parts that models are made of; the same code by many lanes.
-doorbell_test(queue_pair_test unit ${CMAKE_CURRENT_LIST_DIR}/queue_pair_test.cpp)
-doorbell_test(prp_test unit ${CMAKE_CURRENT_LIST_DIR}/prp_test.cpp)
-doorbell_test(pattern_test unit ${CMAKE_CURRENT_LIST_DIR}/pattern_test.cpp)
-doorbell_test(nvme_files_test model ${CMAKE_CURRENT_LIST_DIR}/nvme_files_test.cpp)
-doorbell_test(process_parts_test unit ${CMAKE_CURRENT_LIST_DIR}/process_parts_test.cpp)
-doorbell_test(memory_test unit ${CMAKE_CURRENT_LIST_DIR}/memory_test.cpp)
-doorbell_test(model_parts_test unit ${CMAKE_CURRENT_LIST_DIR}/model_parts_test.cpp)
-doorbell_test(io_loop_test unit ${CMAKE_CURRENT_LIST_DIR}/io_loop_test.cpp)
-doorbell_test(warp_test unit ${CMAKE_CURRENT_LIST_DIR}/warp_test.cpp ${CMAKE_CURRENT_LIST_DIR}/warp_loop_test.cpp)
+set(here ${CMAKE_CURRENT_LIST_DIR})
+doorbell_test(nvme_test unit ${here}/queue_pair_test.cpp ${here}/prp_test.cpp ${here}/pattern_test.cpp ${here}/memory_test.cpp
+              ${here}/model_parts_test.cpp ${here}/io_loop_test.cpp ${here}/warp_test.cpp ${here}/warp_loop_test.cpp)
+doorbell_test(process_parts_test unit ${here}/process_parts_test.cpp)
+doorbell_test(nvme_files_test model ${here}/nvme_files_test.cpp)

@@ -16,14 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kA[] = "0000:01:00.0";
-constexpr char kB[] = "0000:02:00.0";
+constexpr char kDiskA[] = "0000:01:00.0";
+constexpr char kDiskB[] = "0000:02:00.0";
 
 class Binding : public PciMachine {
  protected:
   void SetUp() override {
     PciMachine::SetUp();
-    pci(kA, "0x010802", "nvme", "7");
+    pci(kDiskA, "0x010802", "nvme", "7");
     fs::create_directories(root / "sys/bus/pci/drivers/vfio-pci");
     machine = {.root = root,
                .write = [this](const fs::path& f, const std::string& t) { return written(f, t); },
@@ -64,7 +64,7 @@ class Binding : public PciMachine {
 };
 
 TEST_F(Binding, Bind) {
-  const auto done = bind(kA, false, machine);
+  const auto done = bind(kDiskA, false, machine);
   EXPECT_EQ(log,
             (Lines{"devices/0000:01:00.0/driver_override < vfio-pci",
                    "devices/0000:01:00.0/driver/unbind < 0000:01:00.0", "drivers_probe < 0000:01:00.0"}));
@@ -76,20 +76,20 @@ TEST_F(Binding, Bind) {
 }
 
 TEST_F(Binding, BindWithoutADriverBefore) {
-  driver(kA, "");
-  EXPECT_EQ(bind(kA, false, machine)[0].before, "");
+  driver(kDiskA, "");
+  EXPECT_EQ(bind(kDiskA, false, machine)[0].before, "");
   EXPECT_EQ(log, (Lines{"devices/0000:01:00.0/driver_override < vfio-pci", "drivers_probe < 0000:01:00.0"}));
 }
 
 TEST_F(Binding, BindTwiceChangesNothing) {
-  driver(kA, "vfio-pci");
-  EXPECT_FALSE(bind(kA, false, machine)[0].changed);
+  driver(kDiskA, "vfio-pci");
+  EXPECT_FALSE(bind(kDiskA, false, machine)[0].changed);
   EXPECT_EQ(log, Lines{});
 }
 
 TEST_F(Binding, LoadsVfioPci) {
   fs::remove(root / "sys/bus/pci/drivers/vfio-pci");
-  EXPECT_TRUE(bind(kA, false, machine)[0].changed);
+  EXPECT_TRUE(bind(kDiskA, false, machine)[0].changed);
   EXPECT_EQ(log.front(), "modprobe vfio-pci");
 }
 
@@ -97,72 +97,73 @@ TEST_F(Binding, SaysThatVfioPciCannotBeLoaded) {
   fs::remove(root / "sys/bus/pci/drivers/vfio-pci");
   modprobe_works = false;
   EXPECT_EQ(
-      refusal([&] { (void)bind(kA, false, machine); }),
+      refusal([&] { (void)bind(kDiskA, false, machine); }),
       "0000:01:00.0: the kernel has no driver vfio-pci and '/sbin/modprobe vfio-pci' failed | run 'sudo modprobe "
       "vfio-pci'; a kernel without CONFIG_VFIO_PCI cannot lend devices to programs");
   EXPECT_EQ(log, (Lines{"modprobe vfio-pci"}));
 }
 
 TEST_F(Binding, RefusesAndTouchesNothing) {
-  pci(kB, "0x020000", "e1000e", "9");
-  EXPECT_TRUE(has(refusal([&] { (void)bind(kB, false, machine); }), "it is no NVMe controller"));
-  pci(kB, "0x010802", "nvme", "");
-  fs::remove(root / at(kB) / "iommu_group");
-  EXPECT_TRUE(has(refusal([&] { (void)bind(kB, false, machine); }), "behind no IOMMU"));
-  nvme_disk(kA);
+  pci(kDiskB, "0x020000", "e1000e", "9");
+  EXPECT_TRUE(has(refusal([&] { (void)bind(kDiskB, false, machine); }), "it is no NVMe controller"));
+  pci(kDiskB, "0x010802", "nvme", "");
+  fs::remove(root / at(kDiskB) / "iommu_group");
+  EXPECT_TRUE(has(refusal([&] { (void)bind(kDiskB, false, machine); }), "behind no IOMMU"));
+  nvme_disk(kDiskA);
   mounts("24 1 259:2 / /home rw - ext4 /dev/nvme0n1p2 rw");
-  EXPECT_TRUE(has(refusal([&] { (void)bind(kA, false, machine); }), "nvme0n1p2 is mounted on /home"));
+  EXPECT_TRUE(has(refusal([&] { (void)bind(kDiskA, false, machine); }), "nvme0n1p2 is mounted on /home"));
   EXPECT_EQ(log, Lines{});
 }
 
 TEST_F(Binding, SharedGroupNeedsTheWholeGroup) {
-  pci(kB, "0x010802", "nvme", "7");
-  const std::string why = refusal([&] { (void)bind(kA, false, machine); });
+  pci(kDiskB, "0x010802", "nvme", "7");
+  const std::string why = refusal([&] { (void)bind(kDiskA, false, machine); });
   EXPECT_TRUE(has(why, "its IOMMU group 7 has members that other drivers hold: 0000:02:00.0 (nvme)"));
   EXPECT_TRUE(has(why, "--group"));
   EXPECT_EQ(log, Lines{});
-  const auto done = bind(kA, true, machine);
+  const auto done = bind(kDiskA, true, machine);
   ASSERT_EQ(done.size(), 2u);
-  EXPECT_EQ(done[1].function.address, kB);
+  EXPECT_EQ(done[1].function.address, kDiskB);
   EXPECT_EQ(done[1].function.driver, "vfio-pci");
 }
 
 TEST_F(Binding, WholeGroupRefusesWhatIsNoNvme) {
-  pci(kB, "0x020000", "e1000e", "7");
-  EXPECT_TRUE(has(refusal([&] { (void)bind(kA, true, machine); }), "0000:02:00.0: it is no NVMe controller"));
+  pci(kDiskB, "0x020000", "e1000e", "7");
+  EXPECT_TRUE(
+      has(refusal([&] { (void)bind(kDiskA, true, machine); }), "0000:02:00.0: it is no NVMe controller"));
   EXPECT_EQ(log, Lines{});
 }
 
 TEST_F(Binding, NoPermission) {
   fail_at = "devices/0000:01:00.0/driver_override";
   fail_with = EACCES;
-  const std::string why = refusal([&] { (void)bind(kA, false, machine); });
+  const std::string why = refusal([&] { (void)bind(kDiskA, false, machine); });
   EXPECT_TRUE(has(why, "driver_override: Permission denied"));
   EXPECT_TRUE(has(why, "use sudo"));
-  EXPECT_EQ(read_function(kA, root).driver, "nvme");
+  EXPECT_EQ(read_function(kDiskA, root).driver, "nvme");
 }
 
 TEST_F(Binding, FailedBindGivesTheDeviceBack) {
   refuses = "vfio-pci";
   EXPECT_TRUE(
-      has(refusal([&] { (void)bind(kA, false, machine); }), "0000:01:00.0: vfio-pci does not take it"));
-  EXPECT_EQ(read_function(kA, root).driver, "nvme");
-  EXPECT_EQ(override_of[kA], "");
+      has(refusal([&] { (void)bind(kDiskA, false, machine); }), "0000:01:00.0: vfio-pci does not take it"));
+  EXPECT_EQ(read_function(kDiskA, root).driver, "nvme");
+  EXPECT_EQ(override_of[kDiskA], "");
 }
 
 TEST_F(Binding, FailedGroupGivesBackWhatWasBoundBefore) {
-  pci(kB, "0x010802", "nvme", "7");
+  pci(kDiskB, "0x010802", "nvme", "7");
   fail_at = "devices/0000:02:00.0/driver/unbind";
-  EXPECT_TRUE(has(refusal([&] { (void)bind(kA, true, machine); }), "Input/output error"));
-  EXPECT_EQ(read_function(kA, root).driver, "nvme");
-  EXPECT_EQ(read_function(kB, root).driver, "nvme");
+  EXPECT_TRUE(has(refusal([&] { (void)bind(kDiskA, true, machine); }), "Input/output error"));
+  EXPECT_EQ(read_function(kDiskA, root).driver, "nvme");
+  EXPECT_EQ(read_function(kDiskB, root).driver, "nvme");
 }
 
 TEST_F(Binding, Unbind) {
-  driver(kA, "vfio-pci");
-  override_of[kA] = "vfio-pci";
+  driver(kDiskA, "vfio-pci");
+  override_of[kDiskA] = "vfio-pci";
   fs::create_directories(root / "sys/bus/pci/drivers/nvme");
-  const auto done = unbind(kA, false, machine);
+  const auto done = unbind(kDiskA, false, machine);
   EXPECT_EQ(log,
             (Lines{"devices/0000:01:00.0/driver_override < \\n",
                    "devices/0000:01:00.0/driver/unbind < 0000:01:00.0", "drivers_probe < 0000:01:00.0"}));
@@ -170,39 +171,39 @@ TEST_F(Binding, Unbind) {
 }
 
 TEST_F(Binding, UnbindOfWhatTheKernelHolds) {
-  const auto done = unbind(kA, false, machine);
+  const auto done = unbind(kDiskA, false, machine);
   EXPECT_FALSE(done[0].changed);
   EXPECT_EQ(done[0].function.driver, "nvme");
   EXPECT_EQ(log, Lines{});
 }
 
 TEST_F(Binding, UnbindWhileOpen) {
-  driver(kA, "vfio-pci");
+  driver(kDiskA, "vfio-pci");
   open_error = EBUSY;
-  const std::string why = refusal([&] { (void)unbind(kA, false, machine); });
+  const std::string why = refusal([&] { (void)unbind(kDiskA, false, machine); });
   EXPECT_TRUE(has(why, "0000:01:00.0: a program has " + (root / "dev/vfio/7").string() + " open"));
   EXPECT_TRUE(has(why, "fuser"));
   EXPECT_EQ(log, Lines{});
 }
 
 TEST_F(Binding, UnbindLoadsTheDriver) {
-  driver(kA, "vfio-pci");
+  driver(kDiskA, "vfio-pci");
   fs::remove_all(root / "sys/bus/pci/drivers/nvme");
-  file(at(kA) + "/modalias", "pci:alias");
-  EXPECT_EQ(unbind(kA, false, machine)[0].function.driver, "nvme");
+  file(at(kDiskA) + "/modalias", "pci:alias");
+  EXPECT_EQ(unbind(kDiskA, false, machine)[0].function.driver, "nvme");
   EXPECT_NE(std::ranges::find(log, "modprobe pci:alias"), log.end());
 }
 
 TEST_F(Binding, UnbindWithoutADriverToGo) {
-  driver(kA, "vfio-pci");
+  driver(kDiskA, "vfio-pci");
   kernels_own = "none";
-  EXPECT_TRUE(has(refusal([&] { (void)unbind(kA, false, machine); }), "no kernel driver takes it"));
+  EXPECT_TRUE(has(refusal([&] { (void)unbind(kDiskA, false, machine); }), "no kernel driver takes it"));
 }
 
 TEST_F(Binding, UnbindThatVfioPciTakesAgain) {
-  driver(kA, "vfio-pci");
+  driver(kDiskA, "vfio-pci");
   kernels_own = "vfio-pci";
-  EXPECT_TRUE(has(refusal([&] { (void)unbind(kA, false, machine); }), "vfio-pci takes it again"));
+  EXPECT_TRUE(has(refusal([&] { (void)unbind(kDiskA, false, machine); }), "vfio-pci takes it again"));
 }
 
 }  // namespace

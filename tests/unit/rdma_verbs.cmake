@@ -5,6 +5,8 @@
 doorbell_test(verbs_queue_pair_test unit ${CMAKE_CURRENT_LIST_DIR}/verbs_queue_pair_test.cpp)
 doorbell_test(rdma_op_loop_test unit ${CMAKE_CURRENT_LIST_DIR}/rdma_op_loop_test.cpp
               ${CMAKE_CURRENT_LIST_DIR}/rdma_op_loop_checks_test.cpp)
+# Each file has a lane and a window of its own.
+set_target_properties(rdma_op_loop_test PROPERTIES UNITY_BUILD OFF)
 # What two processes of an RDMA run tell each other, over the loopback interface.
 doorbell_test(rdma_exchange_test unit ${CMAKE_CURRENT_LIST_DIR}/rdma_exchange_test.cpp)
 doorbell_test(rdma_cell_message_test unit ${CMAKE_CURRENT_LIST_DIR}/rdma_cell_message_test.cpp)

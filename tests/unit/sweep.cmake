@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Plans, folders, published rows, comparisons.
-doorbell_test(sweep_test unit ${CMAKE_CURRENT_LIST_DIR}/sweep_test.cpp)
+set(here ${CMAKE_CURRENT_LIST_DIR})
+doorbell_test(sweep_test unit ${here}/sweep_test.cpp ${here}/sweep_compare_test.cpp)
 target_link_libraries(sweep_test PRIVATE doorbell_sweep)
-
-doorbell_test(sweep_compare_test unit ${CMAKE_CURRENT_LIST_DIR}/sweep_compare_test.cpp)
-target_link_libraries(sweep_compare_test PRIVATE doorbell_sweep)
-target_compile_definitions(sweep_compare_test PRIVATE DOORBELL_TEST_DATA="${CMAKE_CURRENT_LIST_DIR}/data")
+target_compile_definitions(sweep_test PRIVATE DOORBELL_TEST_DATA="${here}/data")

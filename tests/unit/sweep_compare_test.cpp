@@ -433,14 +433,14 @@ std::vector<double> with_spread(std::vector<double> rates, double spread) {
   return rates;
 }
 
-struct Found {
+struct Trials {
   int slower = 0, faster = 0;
 };
 
 /// Of 20 planted changes by 10 % in each direction.
-Found found_in(const std::vector<double>& rates) {
+Trials trials_in(const std::vector<double>& rates) {
   Draw draw(rates, false);
-  Found found;
+  Trials found;
   for (int i = 0; i < 20; ++i) {
     const auto [a, b] = draw();
     if (verdict_of(a, b, 0.9) == Change::regression) ++found.slower;
@@ -452,20 +452,20 @@ Found found_in(const std::vector<double>& rates) {
 TEST(SweepCompareRecorded, TenPercentAreFound) {
   const std::vector<double> small = recorded("512", "3", "slow"), large = recorded("65536", "3", "fast");
   // As they are: runs that differ by 4 % and by 5 %.
-  EXPECT_EQ(found_in(small).slower, 20);
-  EXPECT_EQ(found_in(small).faster, 20);
-  EXPECT_GE(found_in(large).slower, 15);
-  EXPECT_GE(found_in(large).faster, 15);
+  EXPECT_EQ(trials_in(small).slower, 20);
+  EXPECT_EQ(trials_in(small).faster, 20);
+  EXPECT_GE(trials_in(large).slower, 15);
+  EXPECT_GE(trials_in(large).faster, 15);
   // Nothing left out: 512 B differ by 3 % from run to run there, 64 KiB by 11 %.
   const std::vector<double> calm = recorded_on_16_cores("512"), wide = recorded_on_16_cores("65536");
-  EXPECT_EQ(found_in(calm).slower, 20);
-  EXPECT_EQ(found_in(calm).faster, 20);
-  EXPECT_EQ(found_in(with_spread(wide, 0.03)).slower, 20);
-  EXPECT_EQ(found_in(with_spread(wide, 0.03)).faster, 20);
+  EXPECT_EQ(trials_in(calm).slower, 20);
+  EXPECT_EQ(trials_in(calm).faster, 20);
+  EXPECT_EQ(trials_in(with_spread(wide, 0.03)).slower, 20);
+  EXPECT_EQ(trials_in(with_spread(wide, 0.03)).faster, 20);
   // Runs that differ by 3 %, as on a machine that has nothing else to do.
   for (const std::vector<double>& rates : {small, large}) {
-    EXPECT_EQ(found_in(with_spread(rates, 0.03)).slower, 20);
-    EXPECT_EQ(found_in(with_spread(rates, 0.03)).faster, 20);
+    EXPECT_EQ(trials_in(with_spread(rates, 0.03)).slower, 20);
+    EXPECT_EQ(trials_in(with_spread(rates, 0.03)).faster, 20);
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr u64 kSecond = 1'000'000'000;
 
-std::string status_name(u16 code) {
+std::string code_name(u16 code) {
   return std::to_string(code);
 }
 
@@ -60,7 +60,7 @@ RepeatTally repeat(const PhaseOutcome& outcome, u64 op_bytes = 1) {
 }
 
 report::Cell cell_of(Tally& tally, double ns_per_tick = 1, bool substeps = false) {
-  tally.finish(ns_per_tick, StopReason::done, substeps, status_name);
+  tally.finish(ns_per_tick, StopReason::done, substeps, code_name);
   return tally.cell();
 }
 
@@ -300,7 +300,7 @@ TEST(TallyErrors, AllQueuesAndRepeatsAreAddedUp) {
   tally.warm_up(repeat(phase({s})));
   tally.add(1, repeat(phase({s, s})));
   tally.after(repeat(phase({s})).whole());
-  tally.finish(1, StopReason::reset, false, status_name);
+  tally.finish(1, StopReason::reset, false, code_name);
   const report::Cell& c = tally.cell();
   EXPECT_EQ(c.errors, (report::Counts{{"completion", 4},
                                       {"timeout", 8},

@@ -20,9 +20,7 @@ using Call = CallError::Call;
 
 namespace {
 
-constexpr u32 kMaxSlots = 65536;
 constexpr u64 kMaxEventBytes = u64{1} << 31;
-constexpr u64 kLaunchBytes = 4096;
 constexpr u64 kCounterBytes = 256;  // of the doorbell page: four registers, 64 bytes apart
 constexpr u32 kResetSuccess = 128 / sizeof(u64);
 constexpr u32 kResetFailure = 192 / sizeof(u64);

@@ -16,10 +16,8 @@ namespace doorbell::cxi {
 namespace {
 
 constexpr u32 kMinSlots = 64;
-constexpr u32 kMaxSlots = 65536;
 constexpr u32 kFirstWp32 = 2 * kStatusSlots;
 constexpr u32 kEventBlock = 64;
-constexpr u64 kLaunchBytes = 4096;
 constexpr u64 kWindow64 = 1024;
 constexpr u64 kWindow128Aligned = 2048;
 constexpr u64 kWindow128Unaligned = 3072;

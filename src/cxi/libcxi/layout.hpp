@@ -9,6 +9,9 @@
 
 namespace doorbell::cxi {
 
+inline constexpr u32 kMaxSlots = 65536;    // of a command queue or an event queue
+inline constexpr u64 kLaunchBytes = 4096;  // the page of a queue's doorbell
+
 /// Each throws Error naming the object and the field that looks wrong.
 void check(const libcxi::Device& device, u32 number);
 void check(const libcxi::Domain& domain, u32 vni, u32 pid_bits);

@@ -13,7 +13,7 @@ namespace doorbell::cxi {
 
 namespace {
 
-constexpr u64 kPage = 4096;
+constexpr u64 kRegisterPage = 4096;
 constexpr u64 kMaxEventBytes = u64{1} << 31;
 
 u64 round_up(u64 n, u64 unit) {
@@ -63,7 +63,7 @@ class ModelEventQueue final : public EventQueueObject {
       : nic_(nic),
         index_(nic.event_queues_.claim()),
         events_(nic.space_, place, bytes, Access::read_write, nic.gpu()),
-        csr_(nic.registers(kPage)),
+        csr_(nic.registers(kRegisterPage)),
         producer_(place_of(events_.region(), events_.iova()), reinterpret_cast<u64*>(csr_.host()),
                   static_cast<u32>(bytes), nic.config_.eq_full) {
     nic_.engine_->set_up([&] { nic_.engine_->add(index_, producer_); });
@@ -133,8 +133,9 @@ class ModelCommandQueue final : public CommandQueueObject {
 
 class ModelCounter final : public CounterObject {
  public:
-  ModelCounter(ModelCassini& nic, bool writeback, Place place) : nic_(nic), doorbell_(nic.registers(kPage)) {
-    if (writeback) writeback_ = Mapped(nic.space_, place, kPage, Access::read_write, nic.gpu());
+  ModelCounter(ModelCassini& nic, bool writeback, Place place)
+      : nic_(nic), doorbell_(nic.registers(kRegisterPage)) {
+    if (writeback) writeback_ = Mapped(nic.space_, place, kRegisterPage, Access::read_write, nic.gpu());
     ct_.index = nic.counters_.claim();
     ct_.doorbell = reinterpret_cast<u64*>(doorbell_.host());
     ct_.writes_back = writeback;
@@ -225,7 +226,7 @@ std::unique_ptr<EventQueueObject> ModelEndpoint::create_event_queue(u64 bytes, P
     throw CallError(CallError::Call::other, EINVAL, "an event queue of the model",
                     fmt::format("{} bytes are not in 1..{}", bytes, kMaxEventBytes));
   const std::scoped_lock lock(nic_.mutex_);
-  return std::make_unique<ModelEventQueue>(nic_, round_up(bytes, kPage), place);
+  return std::make_unique<ModelEventQueue>(nic_, round_up(bytes, kRegisterPage), place);
 }
 
 std::unique_ptr<CommandQueueObject> ModelEndpoint::create_command_queue(const CommandQueueShape& shape) {

@@ -11,7 +11,7 @@ namespace doorbell::nvme {
 
 namespace {
 
-constexpr u32 kPage = 4096;
+constexpr u32 kQueuePage = 4096;
 constexpr u32 kEventRequests = 4;        // AERL + 1
 constexpr u8 kEventUnknownDoorbell = 0;  // write to invalid doorbell register
 constexpr u8 kEventBadValue = 1;         // invalid doorbell write value
@@ -62,7 +62,7 @@ bool AdminProcessor::enable(u32 aqa, Iova asq, Iova acq) {
   cq_ = CompletionQueue{};
   sq_.entries = (aqa & 0xfff) + 1;
   cq_.entries = (aqa >> 16 & 0xfff) + 1;
-  if (sq_.entries < 2 || cq_.entries < 2 || asq % kPage != 0 || acq % kPage != 0) return false;
+  if (sq_.entries < 2 || cq_.entries < 2 || asq % kQueuePage != 0 || acq % kQueuePage != 0) return false;
   sq_.iova = asq;
   cq_.iova = acq;
   model::DmaEngine& dma = engines_.front()->dma();
@@ -225,7 +225,7 @@ u16 AdminProcessor::deliver(const Sqe& e, const void* data, u64 bytes) {
   model::DmaEngine& dma = engines_.front()->dma();
   const auto* from = static_cast<const u8*>(data);
   const u16 st = walk_prps(
-      e.prp1, e.prp2, bytes, kPage,
+      e.prp1, e.prp2, bytes, kQueuePage,
       [&](Iova at, u32 n, u64* out) { return dma.fetch(at, out, u64{n} * 8) && dma.commit(); },
       [&](Iova to, u64 n) {
         const bool ok = dma.deliver(to, from, n);
@@ -291,7 +291,7 @@ u16 AdminProcessor::check_number(const Sqe& e, bool in_use) const {
 u16 AdminProcessor::check_memory(const Sqe& e, u64 entry_bytes) const {
   const u32 size = e.cdw10 >> 16;
   if ((e.cdw11 & 1) == 0) return status::invalid_field;  // only physically contiguous queues
-  if (e.prp1 % kPage != 0) return status::prp_offset_invalid;
+  if (e.prp1 % kQueuePage != 0) return status::prp_offset_invalid;
   if (!engines_.front()->dma().reachable(e.prp1, (size + 1) * entry_bytes,
                                          entry_bytes == kSqeBytes ? Access::read : Access::write))
     return status::data_transfer_error;
@@ -300,7 +300,7 @@ u16 AdminProcessor::check_memory(const Sqe& e, u64 entry_bytes) const {
 
 bool AdminProcessor::in_shadow_page(u16 qid) const {
   return shadow_ != 0 &&
-         cq_doorbell_offset(qid, shared_.config.stride) - reg::doorbells + sizeof(u32) <= kPage;
+         cq_doorbell_offset(qid, shared_.config.stride) - reg::doorbells + sizeof(u32) <= kQueuePage;
 }
 
 AdminProcessor::Answer AdminProcessor::create_cq(const Sqe& e) {
@@ -399,7 +399,7 @@ AdminProcessor::Answer AdminProcessor::get_log(const Sqe& e) {
   if (log != kLogSmart && log != kLogErrors) return {status::invalid_log_page};
   if (e.nsid != kAllNamespaces && e.nsid != 0 && e.nsid != 1) return {status::invalid_namespace};
   const u64 wanted = ((u64{e.cdw11 & 0xffff} << 16 | e.cdw10 >> 16) + 1) * 4;
-  if (wanted > kPage) return {status::invalid_field};
+  if (wanted > kQueuePage) return {status::invalid_field};
   u64 reads = 0, writes = 0, errors = 0;
   for (const auto& engine : engines_) {
     reads += engine->counters().reads.value();
@@ -419,10 +419,11 @@ AdminProcessor::Answer AdminProcessor::get_log(const Sqe& e) {
 
 AdminProcessor::Answer AdminProcessor::doorbell_buffers(const Sqe& e) {
   if (!shared_.config.shadow_doorbells) return {status::invalid_opcode};
-  if (e.prp1 % kPage != 0 || e.prp2 % kPage != 0 || e.prp1 == 0 || e.prp2 == 0)
+  if (e.prp1 % kQueuePage != 0 || e.prp2 % kQueuePage != 0 || e.prp1 == 0 || e.prp2 == 0)
     return {status::invalid_field};
   model::DmaEngine& dma = engines_.front()->dma();
-  const u64 needed = registers_.bytes - reg::doorbells < kPage ? registers_.bytes - reg::doorbells : kPage;
+  const u64 needed =
+      registers_.bytes - reg::doorbells < kQueuePage ? registers_.bytes - reg::doorbells : kQueuePage;
   if (dma.host(e.prp1, needed, Access::read) == nullptr || dma.host(e.prp2, needed, Access::write) == nullptr)
     return {status::data_transfer_error};
   // Queues that exist keep their registers; those created from here on use the buffers.

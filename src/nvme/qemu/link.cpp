@@ -25,7 +25,7 @@ constexpr std::size_t kReplyBytes = kHeaderBytes + 8;
 /// Unread replies fill the socket at about 550; QEMU then stops answering.
 constexpr u64 kUnreadLimit = 128;
 /// Waking a sleeping thread costs more than a reply usually takes: look this long before sleeping.
-constexpr u64 kSpinNs = 50'000;
+constexpr u64 kReceiveSpinNs = 50'000;
 
 template <class T>
 void put(std::span<u8> payload, std::size_t at, T value) {
@@ -139,7 +139,7 @@ u64 QemuLink::await(u64 number) {
   while (answered_ < number && !gone_) {
     const u64 waited = wall_ns() - begin;
     if (waited > timeout_ns_) gone_ = true;
-    else receive(waited > kSpinNs);
+    else receive(waited > kReceiveSpinNs);
   }
   return gone_ ? ~u64{0} : last_value_;
 }

@@ -79,4 +79,6 @@ if bind_kernel "$address" && disk=$(within 20 block_device_of n512) && mount -t 
 else
   not_ok "given back: it cannot be mounted"
 fi
+umount /run/mounted
+busybox swapoff "$(block_device_of bigmdts)"
 finish

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The doorbell authors
+# SPDX-License-Identifier: Apache-2.0
+
+# Boots one guest that runs cases in turn (in_turn.sh), whose verdicts verdict.sh tells.
+# Usage: boot.sh FOLDER SECONDS CASE+CASE...
+# Exit code: 0 when the guest ran to its end; 0 as well when this machine cannot boot one, which each verdict then says;
+# else run.sh's.
+here=$(cd "$(dirname "$0")" && pwd)
+rm -rf "$1"
+mkdir -p "$1"
+"$here/run.sh" "$here/in_turn.sh" --argument "$3" --timeout "$2" --out "$1" | tee "$1/console"
+rc=${PIPESTATUS[0]}
+[ "$rc" -ne 77 ] || { mv "$1/console" "$1/skipped"; exit 0; }
+exit "$rc"
