@@ -110,7 +110,7 @@ void model_null_media(benchmark::State& state) {
       break;
     }
     // Opening the controller is not what is measured.
-    seconds = result.cell.metrics.elapsed_s;
+    seconds = result.cell().metrics.elapsed_s;
     state.SetIterationTime(seconds);
   }
   state.SetItemsProcessed(state.iterations() * static_cast<i64>(options.read_io));

@@ -18,7 +18,7 @@ int run_bench(const Options& options, Context& context, const measure::RunOption
   const measure::RunWatch watch = {
       .stop = &context.stop,
       .progress = [&](double fraction, const std::string& what) { progress.update(fraction, what); }};
-  BenchOutcome outcome = bench(watch);
+  measure::BenchResult outcome = bench(watch);
   progress.clear();
   for (report::Cell& cell : outcome.cells) {
     const nlohmann::ordered_json resolved = std::move(cell.options);

@@ -4,28 +4,17 @@
 // From a path's bench to the Result that its command prints.
 #pragma once
 
-#include <doorbell/error.hpp>
-
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "cli/command.hpp"
-#include "measure/run_options.hpp"
-#include "report/result.hpp"
+#include "measure/bench_run.hpp"
 
 namespace doorbell::cli {
 
-/// What a bench found. Of each cell, `options` holds what the bench resolved itself.
-struct BenchOutcome {
-  std::vector<report::Cell> cells = {};
-  std::string stop_reason = "done";
-  bool failed = false;           ///< data, completion or timeout errors
-  ExitCode code = ExitCode::ok;  ///< of the Error that ended it
-  std::vector<std::string> warnings = {};
-};
-
-using Bench = std::function<BenchOutcome(const measure::RunWatch&)>;
+/// Of each cell, `options` holds what the bench resolved itself.
+using Bench = std::function<measure::BenchResult(const measure::RunWatch&)>;
 
 /// Runs `bench` with a progress line, completes its cells' options, and delivers the Result; the exit code.
 /// `inputs`: files that the bench itself reads or writes, so that no output may be one of them.

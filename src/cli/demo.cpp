@@ -82,7 +82,7 @@ void run_steps(const std::vector<DemoStep>& steps, Show& show) {
   for (const DemoStep& s : steps) {
     if (show.context.stop.requested()) return;
     show.what = s.title;
-    BenchOutcome r = s.run(show.watch());
+    measure::BenchResult r = s.run(show.watch());
     show.progress.clear();
     show.result.stop_reason = r.stop_reason;
     show.result.complete = r.stop_reason == "done";

@@ -105,6 +105,13 @@ PhaseTally RepeatTally::whole() const {
   return t;
 }
 
+Histogram Tally::latency() const {
+  Histogram all;
+  for (const Seeded& r : repeats_)
+    for (const auto& [name, part] : r.tally.parts) all.merge(part.latency);
+  return all;
+}
+
 void Tally::finish(double ns_per_tick, StopReason stop, bool substeps, StatusName status_name) {
   measure_median(substeps, ns_per_tick);
   list_repeats();

@@ -56,13 +56,15 @@ class Tally {
   void warm_up(const RepeatTally& r) { others_.add(r.whole()); }
   void add(u64 seed, RepeatTally r) { repeats_.push_back({seed, std::move(r)}); }
   /// What came after the last repeat: late and repeated completions.
-  void after(const RepeatTally& r) { others_.add(r.whole()); }
+  void after(const PhaseTally& rest) { others_.add(rest); }
 
   /// Works out the cell. `stop`: what ended the run.
   void finish(double ns_per_tick, StopReason stop, bool substeps, StatusName status_name);
 
   [[nodiscard]] report::Cell& cell() { return cell_; }
-  [[nodiscard]] std::vector<std::string> warnings() const { return warnings_; }
+  [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
+  /// Latencies of all repeats.
+  [[nodiscard]] Histogram latency() const;
 
  private:
   struct Seeded {

@@ -14,10 +14,9 @@
 #include <optional>
 #include <thread>
 
-#include "measure/tally.hpp"
 #include "nvme/beside.hpp"
 #include "nvme/null_device.hpp"
-#include "nvme/target.hpp"
+#include "nvme/storage.hpp"
 #include "nvme/written_mark.hpp"
 #include "system/available_memory.hpp"
 #include "system/clock.hpp"
@@ -61,14 +60,14 @@ u32 window_for(const BenchOptions& o, const ControllerInfo& info) {
   return o.in_flight != 0 ? o.in_flight : std::min(o.batch * (o.batch == 1 ? 1 : 4), most);
 }
 
-Setup plan(const BenchOptions& o, Target& target) {
+Setup plan(const BenchOptions& o, Storage& storage) {
   Setup s;
-  const ControllerInfo info = target.info();
+  const ControllerInfo info = storage.info();
   if (o.queue_length < 2 || o.queue_length > info.max_queue_entries)
     refuse("--queue-length",
            fmt::format("{} is not in 2..{} (CAP.MQES)", o.queue_length, info.max_queue_entries));
   s.window = window_for(o, info);
-  s.ns = target.name_space(o.nsid);
+  s.ns = storage.name_space(o.nsid);
   s.io_bytes = u64{o.lbas_per_io} * s.ns.lba_bytes;
   if (info.max_transfer_bytes != 0 && s.io_bytes > info.max_transfer_bytes)
     refuse("--lbas-per-io", fmt::format("{} blocks of {} bytes pass the largest transfer, {} bytes (MDTS)",
@@ -82,12 +81,12 @@ Setup plan(const BenchOptions& o, Target& target) {
   s.by_time = o.infinite || o.duration_s > 0;
   s.write_io = o.write_io;
   s.read_io = o.read_io;
-  const bool may_write = s.write_io == 0 || o.allow_write || target.scratch();
+  const bool may_write = s.write_io == 0 || o.allow_write || storage.scratch();
   if (o.default_counts && !may_write) s.write_io = 0;
   if (s.write_io > 0 && !may_write)
     refuse("--write-io",
-           fmt::format("it overwrites blocks of {}{}", target.name(),
-                       target.image().empty() ? "" : ", which holds data that doorbell did not write"),
+           fmt::format("it overwrites blocks of {}{}", storage.name(),
+                       storage.image().empty() ? "" : ", which holds data that doorbell did not write"),
            "add --allow-write if their contents may be lost");
 
   const u64 share = positions / o.num_queues;
@@ -99,7 +98,7 @@ Setup plan(const BenchOptions& o, Target& target) {
   s.shape.io_bytes = s.io_bytes;
   s.shape.initiator = o.initiator;
   s.shape.span = whole ? share : std::min(share, std::max<u64>(most, 1));
-  s.verify = o.verify && target.moves_data();
+  s.verify = o.verify && storage.moves_data();
   if (s.verify && s.write_io > 0 && std::min(s.shape.span, most) <= kUnwrittenLimit)
     s.shape.unwritten_bits = std::min(s.shape.span, most);
   if ((o.memory_mode & kModeSq) != 0) s.shape.sq = Place::gpu;
@@ -111,14 +110,14 @@ Setup plan(const BenchOptions& o, Target& target) {
 /// Runs the phases of one bench and keeps what carries over between them.
 class Bench {
  public:
-  Bench(const BenchOptions& o, const measure::RunWatch& watch, Target& target, const Setup& setup)
+  Bench(const BenchOptions& o, measure::BenchRun& run, Storage& storage, const Setup& setup)
       : o_(o),
-        watch_(watch),
-        target_(target),
+        run_(run),
+        storage_(storage),
         s_(setup),
-        set_(target.create_queues(setup.shape)),
-        runner_(target.runner(setup.window)),
-        mark_(target.image()) {
+        set_(storage.create_queues(setup.shape)),
+        runner_(storage.runner(setup.window)),
+        mark_(storage.image()) {
     phase_.random = o.random;
     phase_.timed = !o.less_timing;
     phase_.verify = s_.verify;
@@ -130,10 +129,8 @@ class Bench {
     phase_.batch = o.batch;
     phase_.window = s_.window;
     phase_.seed = o.lfsr_seed;
-    phase_.timeout_ticks = runner_->ticks(o.timeout_s);
-    phase_.late_ticks = runner_->ticks(o.late_after_s);
-    phase_.check_ticks = runner_->ticks(measure::kCheckIntervalS);
-    phase_.csts = target.status_register();
+    run.limit(phase_, *runner_);
+    phase_.csts = storage.status_register();
     learn_written();
     fill_unchecked();
     // Sequences never repeat, also across runs on media that outlive them.
@@ -150,9 +147,9 @@ class Bench {
       const double left = std::max(left_s(), kLeastPhaseS);
       // What is written is read back: writing takes half of the time at most.
       if (s_.write_io > 0) one(IoOpcode::write, seconds > 0 ? (both ? left / 2 : left) : 0, t.part("write"));
-      if (s_.read_io > 0 && going())
+      if (s_.read_io > 0 && run_.going())
         one(IoOpcode::read, seconds > 0 ? std::max(left_s(), kLeastPhaseS) : 0, t.part("read"));
-    } while (seconds > 0 && left_s() > 0 && going());
+    } while (seconds > 0 && left_s() > 0 && run_.going());
     return t;
   }
 
@@ -162,20 +159,12 @@ class Bench {
     mark_.save();
   }
 
-  /// Ends the submission queues and takes the completions that nobody waited for.
-  void drain(measure::RepeatTally& into) {
-    target_.end_queues();
-    IoPhase phase = phase_;
-    phase.drain = true;
-    for (IoQueue& q : set_.queues()) q.count = 0;
-    into.part("read").add(runner_->run(phase, set_.queues(), false, {}), s_.io_bytes);
+  /// Ends the submission queues and takes the completions that nobody has waited for.
+  void drain() {
+    storage_.end_queues();
+    run_.drain(*runner_, phase_, std::span(set_.queues()));
   }
 
-  [[nodiscard]] bool going() const { return stop_ == StopReason::done && !interrupted(); }
-  [[nodiscard]] StopReason stop() const { return stop_; }
-  /// The queues are no more: the device went away or was reset.
-  [[nodiscard]] bool lost() const { return stop_ == StopReason::removed || stop_ == StopReason::reset; }
-  [[nodiscard]] bool interrupted() const { return watch_.stop != nullptr && watch_.stop->requested(); }
   [[nodiscard]] const IoPhase& phase() const { return phase_; }
   [[nodiscard]] const IoRunner& runner() const { return *runner_; }
 
@@ -188,7 +177,6 @@ class Bench {
     IoPhase phase = phase_;
     phase.op = op;
     phase.generation = generation_;
-    phase.duration_ticks = runner_->limit_ticks(seconds);
     const u64 n = set_.queues().size();
     for (u64 q = 0; q < n; ++q) {
       IoQueue& io = set_.queues()[q];
@@ -199,30 +187,18 @@ class Bench {
       for (const IoQueue& io : set_.queues()) mark_.about_to_write(bytes_of(io, touched(io)));
       learn_written();
     }
-    const double goal = static_cast<double>(total);
-    const u64 begin = wall_ns();
-    measure::PhaseOutcome outcome = runner_->run(phase, set_.queues(), o_.substeps, [&](u64 done) {
-      if (watch_.progress) {
-        const double elapsed = static_cast<double>(wall_ns() - begin) * 1e-9;
-        watch_.progress(seconds > 0 ? elapsed / seconds : static_cast<double>(done) / goal,
-                        write ? "write" : "read");
-      }
-      if (target_.leaving()) leaving_ = true;
-      return interrupted() || leaving_;
-    });
-    if (leaving_) stop_ = StopReason::removed;
-    for (u64 q = 0; q < n; ++q) {
-      IoQueue& io = set_.queues()[q];
-      const OpStats& st = outcome.queues[q];
-      if (st.stop != StopReason::done && st.stop != StopReason::duration) stop_ = std::max(stop_, st.stop);
-      if (!write) continue;
-      io.written = st.posted;
-      io.written_generation = phase.generation;
-      note_written(io, st);
-    }
+    const measure::PhaseOutcome outcome = run_.phase(
+        *runner_, phase, std::span<const IoQueue>(set_.queues()), o_.substeps,
+        {seconds, static_cast<double>(total), write ? "write" : "read"}, [&] { return storage_.leaving(); });
     if (write) {
       u64 passes = 1;
-      for (const IoQueue& io : set_.queues()) passes = std::max(passes, (io.written + io.span - 1) / io.span);
+      for (u64 q = 0; q < n; ++q) {
+        IoQueue& io = set_.queues()[q];
+        io.written = outcome.queues[q].posted;
+        io.written_generation = phase.generation;
+        note_written(io, outcome.queues[q]);
+        passes = std::max(passes, (io.written + io.span - 1) / io.span);
+      }
       generation_ += passes;
     }
     into.add(outcome, s_.io_bytes);
@@ -240,7 +216,7 @@ class Bench {
 
   /// Without checks nobody makes data for each write. What is written then still says whose it is.
   void fill_unchecked() {
-    if (s_.verify || s_.write_io == 0 || s_.shape.data == Place::gpu || !target_.moves_data()) return;
+    if (s_.verify || s_.write_io == 0 || s_.shape.data == Place::gpu || !storage_.moves_data()) return;
     for (u32 q = 0; q < s_.shape.queues; ++q) {
       const Region& data = set_.data(q);
       for (u64 at = 0; at + pattern::kUnitBytes <= data.bytes(); at += pattern::kUnitBytes)
@@ -266,8 +242,8 @@ class Bench {
   }
 
   const BenchOptions& o_;
-  const measure::RunWatch& watch_;
-  Target& target_;
+  measure::BenchRun& run_;
+  Storage& storage_;
   const Setup& s_;
   QueueBuffers& set_;
   std::unique_ptr<IoRunner> runner_;
@@ -275,8 +251,6 @@ class Bench {
   std::vector<ByteRange> written_;  ///< by this run, without a failure
   IoPhase phase_;
   u64 generation_ = 1;
-  StopReason stop_ = StopReason::done;
-  bool leaving_ = false;
 };
 
 /// What the Result says of a controller.
@@ -289,13 +263,6 @@ nlohmann::ordered_json controller_facts(const ControllerInfo& info, const Namesp
           {"doorbell_stride", info.stride},
           {"lba_bytes", ns.lba_bytes},
           {"blocks", ns.blocks}};
-}
-
-std::string stop_name(const Bench& b) {
-  if (b.stop() == StopReason::removed) return "removed";
-  if (b.stop() == StopReason::reset) return "reset";
-  if (b.stop() == StopReason::timeout) return "timeout";
-  return b.interrupted() ? "signal" : "done";
 }
 
 BenchOptions checked(const BenchOptions& o) {
@@ -319,11 +286,11 @@ std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
   return gpu;
 }
 
-/// An open target with its queues.
+/// An open storage; its queues come with its bench.
 struct Session {
-  Session(const BenchOptions& o, const measure::RunWatch& watch)
-      : target(o.file.empty() ? open_controller(o, open_gpu(o)) : open_file(o)), setup(plan(o, *target)) {
-    if (const u32 granted = target->grant(o.num_queues); granted < o.num_queues)
+  explicit Session(const BenchOptions& o)
+      : storage(o.file.empty() ? open_controller(o, open_gpu(o)) : open_file(o)), setup(plan(o, *storage)) {
+    if (const u32 granted = storage->grant(o.num_queues); granted < o.num_queues)
       refuse("--num-queues",
              fmt::format("{} is not in 1..{}: the controller grants no more", o.num_queues, granted));
     const u64 each = queue_memory(setup.shape);
@@ -331,11 +298,10 @@ struct Session {
         u64{setup.shape.queues} * each, "--num-queues, --in-flight, --lbas-per-io",
         fmt::format("{} queues x {:.1f} MB, {} I/Os of {} bytes in flight on each", setup.shape.queues,
                     static_cast<double>(each) / 1e6, setup.window, setup.io_bytes));
-    bench.emplace(o, watch, *target, setup);
   }
-  std::unique_ptr<Target> target;
+  std::unique_ptr<Storage> storage;
   Setup setup;
-  std::optional<Bench> bench;  // ends before its target
+  std::optional<Bench> bench;  // ends before its storage
 };
 
 class BenchContender final : public Contender {
@@ -345,9 +311,8 @@ class BenchContender final : public Contender {
     const Setup& setup = open().setup;
     io_bytes_ = setup.io_bytes;
     in_flight_ = setup.window;
-    // Asked once: what other ways write in their turns does not make the target somebody else's.
+    // Asked once: what other ways write in their turns does not make the storage somebody else's.
     if (setup.write_io > 0) o_.allow_write = true;
-    tally_.emplace("nvme", io_bytes_);
     if (!stay_open_) close();
   }
 
@@ -355,80 +320,68 @@ class BenchContender final : public Contender {
   u64 io_bytes() override { return io_bytes_; }
   u32 in_flight() override { return in_flight_; }
   void warm_up() override {
-    tally_->warm_up(open().bench->repeat(o_.warmup_s));
+    run_->warm_up(open().bench->repeat(o_.warmup_s));
     if (!stay_open_) close();
   }
   void repeat(u32 number) override {
-    tally_->add(o_.seed + number, open().bench->repeat(o_.infinite ? 1e15 : o_.duration_s));
+    run_->repeat(number, open().bench->repeat(o_.infinite ? 1e15 : o_.duration_s));
     if (!stay_open_) close();
   }
-  bool going() const override {
-    if (session_) return session_->bench->going();
-    return stop_ == StopReason::done && (watch_.stop == nullptr || !watch_.stop->requested());
-  }
+  bool going() const override { return run_->going(); }
 
   BenchResult finish() override {
     if (session_) close();
+    run_->finish(ns_per_tick_, o_.substeps, status_name_);
+    run_->cell().errors["admin"] = unanswered_;
     BenchResult result;
     result.stop_reason = stop_name_;
-    tally_->finish(ns_per_tick_, stop_, o_.substeps, status_name_);
-    result.cell = tally_->cell();
-    result.cell.errors["admin"] = unanswered_;
-    result.failed = result.cell.verify.failed() > 0;
-    for (const auto& [kind, count] : result.cell.errors) result.failed = result.failed || count > 0;
     result.warnings = warnings_;
     result.warnings.insert(result.warnings.end(), errors_.begin(), errors_.end());
-    for (std::string& w : tally_->warnings()) result.warnings.push_back(std::move(w));
+    run_->deliver(result);
     return result;
   }
 
  private:
   Session& open() {
-    if (!session_) session_ = std::make_unique<Session>(o_, watch_);
+    if (session_) return *session_;
+    auto session = std::make_unique<Session>(o_);
+    if (!run_) run_.emplace(o_, watch_, "nvme", session->setup.io_bytes);
+    session->bench.emplace(o_, *run_, *session->storage, session->setup);
+    session_ = std::move(session);
     return *session_;
   }
 
   /// Takes what is still to come, and what the Result says of the device.
   void close() {
     Session& s = *session_;
-    stop_ = std::max(stop_, s.bench->stop());
     s.bench->keep_mark();
     try {
-      if (!s.bench->lost()) {
-        measure::RepeatTally rest;
-        s.bench->drain(rest);
-        tally_->after(rest);
-      }
+      if (!run_->lost()) s.bench->drain();
     } catch (const Error& e) {
       // What was measured stays worth reporting when the device does not answer any more.
       ++unanswered_;
-      stop_ = std::max(stop_, StopReason::timeout);
+      run_->stopped(StopReason::timeout);
       errors_.emplace_back(e.what());
     }
-    stop_name_ = unanswered_ > 0 && !s.bench->lost() ? "timeout" : stop_name(*s.bench);
+    stop_name_ = run_->stop_name();
     ns_per_tick_ = s.bench->runner().ns_per_tick();
-    status_name_ = s.target->status_names();
+    status_name_ = s.storage->status_names();
     describe(s);
     s.bench.reset();
     // Only now has the device counted everything.
-    if (auto counters = s.target->counters(); !counters.is_null())
-      tally_->cell().extra[s.target->kind()] = std::move(counters);
+    if (auto counters = s.storage->counters(); !counters.is_null())
+      run_->cell().extra[s.storage->kind()] = std::move(counters);
     session_.reset();
   }
 
   void describe(const Session& s) {
-    report::Cell& cell = tally_->cell();
+    report::Cell& cell = run_->describe(s.storage->kind(), s.storage->name(), s.setup.verify);
     nlohmann::ordered_json& own = cell.extra["nvme"];
     if (o_.file.empty()) {
       if (o_.initiator == Initiator::cpu && !own.contains("harness_floor_ns_per_op"))
         own["harness_floor_ns_per_op"] = harness_floor_ns(s.bench->phase(), o_.queue_length);
-      own["controller"] = controller_facts(s.target->info(), s.setup.ns);
+      own["controller"] = controller_facts(s.storage->info(), s.setup.ns);
     }
-    cell.device_kind = s.target->kind();
-    cell.device_name = s.target->name();
-    cell.initiator_kind = o_.initiator == Initiator::gpu ? "gpu" : "cpu";
-    if (o_.initiator == Initiator::gpu) cell.gpu = o_.gpu;
-    cell.verify.mode = o_.verify_mode(s.setup.verify);
     cell.cell = {{"write_io", s.setup.write_io},
                  {"read_io", o_.read_io},
                  {"io_bytes", s.setup.io_bytes},
@@ -444,7 +397,7 @@ class BenchContender final : public Contender {
     if (!o_.file.empty() && o_.file_options.sqpoll)
       warnings_.emplace_back("--sqpoll: the CPU time of the kernel's submission thread is not counted");
     if (s.setup.write_io < o_.write_io)
-      warnings_.push_back(fmt::format("only reads: writing to {} needs --allow-write", s.target->name()));
+      warnings_.push_back(fmt::format("only reads: writing to {} needs --allow-write", s.storage->name()));
   }
 
   BenchOptions o_;
@@ -453,10 +406,9 @@ class BenchContender final : public Contender {
   bool stay_open_;
   u64 io_bytes_ = 0;
   u32 in_flight_ = 0;
-  std::unique_ptr<Session> session_;
-  std::optional<measure::Tally> tally_;
-  StopReason stop_ = StopReason::done;
-  std::string stop_name_;
+  std::optional<measure::BenchRun> run_;
+  std::unique_ptr<Session> session_;  // ends before its run
+  std::string stop_name_;             // when it was last closed
   double ns_per_tick_ = 1;
   measure::StatusName status_name_ = nullptr;
   u64 unanswered_ = 0;  ///< times that the device did not let its queues go
@@ -473,8 +425,7 @@ std::unique_ptr<Contender> bench_contender(const BenchOptions& o, const measure:
 
 BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& watch) {
   BenchContender bench(o, watch, "", true);
-  if (o.warmup_s > 0) bench.warm_up();
-  for (u32 r = 0; r < o.repeats && bench.going(); ++r) bench.repeat(r);
+  measure::run_repeats(o, bench);
   return bench.finish();
 }
 

@@ -8,8 +8,7 @@
 
 #include <string>
 
-#include "measure/run_options.hpp"
-#include "report/result.hpp"
+#include "measure/bench_run.hpp"
 
 namespace doorbell::nvme {
 
@@ -50,12 +49,7 @@ struct BenchOptions : measure::RunOptions {
   bool allow_write = false;
 };
 
-struct BenchResult {
-  report::Cell cell;
-  std::string stop_reason = "done";
-  bool failed = false;  ///< data, completion or timeout errors: exit 2
-  std::vector<std::string> warnings;
-};
+using measure::BenchResult;  ///< one cell
 
 /// Runs it. Throws doorbell::Error for what cannot be set up; nothing has been written then.
 [[nodiscard]] BenchResult run_bench(const BenchOptions& options, const measure::RunWatch& watch);

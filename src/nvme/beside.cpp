@@ -143,16 +143,16 @@ std::vector<BenchResult> run_beside(const BenchOptions& o, const measure::RunWat
   std::vector<BenchResult> results;
   for (auto& c : all) {
     results.push_back(c->finish());
-    report::Cell& cell = results.back().cell;
+    report::Cell& cell = results.back().cell();
     cell.extra["beside"] = {{"label", c->label()}};
-    if (results.size() > 1) cell.extra["beside"].update(ratios(results.front().cell, cell));
+    if (results.size() > 1) cell.extra["beside"].update(ratios(results.front().cell(), cell));
     if (watch.stop != nullptr && watch.stop->requested() && cell.repeats.size() < o.repeats)
       results.back().stop_reason = "signal";
   }
   if (!broken.empty()) {
     results[broken_in].stop_reason = "error";
     results[broken_in].failed = true;
-    ++results[broken_in].cell.errors["admin"];
+    ++results[broken_in].cell().errors["admin"];
     results[broken_in].warnings.push_back(broken);
   }
   return results;

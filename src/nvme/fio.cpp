@@ -165,7 +165,7 @@ class FioContender final : public Contender {
             (user_s_[median] + system_s_[median]) * 1e9 / static_cast<double>(cell_.metrics.ops);
     }
     if (o_.verify) result.warnings.emplace_back("fio does not check the data: it has less to do");
-    result.cell = cell_;
+    result.cells.push_back(cell_);
     result.failed = failed_ || cell_.errors.at("completion") > 0;
     result.stop_reason = failed_ ? "error" : interrupted() ? "signal" : "done";
     return result;

@@ -11,7 +11,6 @@
 #include <ctime>
 #include <span>
 
-#include "measure/tally.hpp"
 #include "rma/ceiling.hpp"
 #include "rma/cell_setup.hpp"
 #include "rma/single_operation.hpp"
@@ -79,7 +78,6 @@ class CellRun {
   CellRun(const BenchOptions& o, const measure::RunWatch& watch, std::span<const CellSetup> setups,
           const std::shared_ptr<gpu::Gpu>& gpu, RemoteProcess* remote)
       : o_(o),
-        watch_(watch),
         s_(setups.front()),
         threads_(o.initiator_threads(o.threads, s_.shape.queues)),
         gpu_(gpu),
@@ -89,58 +87,36 @@ class CellRun {
                                    touches_gpu(o))})),
         remote_(remote),
         session_((check_all(setups), *port_), gpu_, s_.shape),
-        tally_(o.texts.path, s_.bytes) {
+        // The other process cannot be asked to connect again what an error has stopped.
+        run_(o, watch, o.texts.path, s_.bytes, remote == nullptr) {
     if (remote_ != nullptr) remote_->open(o_, s_, session_);
     runner_ = session_.runner(threads_);
     // Sequences never repeat, also where memory outlives a run.
     generation_ = static_cast<u64>(std::time(nullptr)) << 32 | 1;
   }
 
-  void run() {
-    if (o_.warmup_s > 0) tally_.warm_up(repeat(o_.warmup_s));
-    for (u32 r = 0; r < o_.repeats && going(); ++r) {
-      measure::RepeatTally t = repeat(o_.duration_s);
-      for (auto& [name, part] : t.parts) latency_.merge(part.latency);
-      tally_.add(o_.seed + r, std::move(t));
-    }
-    if (stop_ != StopReason::removed) tally_.after(drained());
-  }
+  void warm_up() { run_.warm_up(phases(o_.warmup_s)); }
+  void repeat(u32 number) { run_.repeat(number, phases(o_.duration_s)); }
+  [[nodiscard]] bool going() const { return run_.going(); }
 
   void finish(BenchResult& into) {
+    if (!run_.lost()) run_.drain(*runner_, phase(), std::span(session_.queues()));
     // A ping-pong's messages overlap with their answers: it has no steps.
-    const bool substeps = o_.substeps && s_.part != Part::ping_pong;
-    tally_.finish(runner_->ns_per_tick(), stop_, substeps, port_->status_names());
-    report::Cell& cell = tally_.cell();
+    run_.finish(runner_->ns_per_tick(), o_.substeps && s_.part != Part::ping_pong, port_->status_names());
     // Requests are built in the ring itself, and what gives completion entries back is part of the poll.
-    cell.substeps_ns.enqueue.reset();
-    cell.substeps_ns.cq_doorbell.reset();
-    describe(cell);
+    run_.cell().substeps_ns.enqueue.reset();
+    run_.cell().substeps_ns.cq_doorbell.reset();
+    describe();
     runner_.reset();
     if (auto counters = port_->counters(); !counters.is_null())
-      cell.extra[port_->kind()] = std::move(counters);
-    bool failed = cell.verify.failed() > 0;
-    for (const auto& [kind, count] : cell.errors) failed = failed || count > 0;
-    into.failed = into.failed || failed;
-    for (std::string& w : tally_.warnings())
-      into.warnings.push_back(
-          fmt::format("{} {} bytes, {}: {}", o_.texts.op_name(o_.op), s_.bytes, name(s_.part), w));
-    if (into.stop_reason == "done") into.stop_reason = stop_name();
-    into.cells.push_back(std::move(cell));
-  }
-
-  [[nodiscard]] bool going() const {
-    // The other process cannot be asked to connect again what an error has stopped.
-    const bool usable = stop_ == StopReason::done || (stop_ == StopReason::broken && remote_ == nullptr);
-    return usable && !interrupted();
+      run_.cell().extra[port_->kind()] = std::move(counters);
+    run_.deliver(into, title() + ": ");
+    if (into.stop_reason == "done") into.stop_reason = run_.stop_name();
   }
 
  private:
-  [[nodiscard]] bool interrupted() const { return watch_.stop != nullptr && watch_.stop->requested(); }
-
-  std::string stop_name() const {
-    if (stop_ == StopReason::removed) return "removed";
-    if (stop_ == StopReason::timeout) return "timeout";
-    return interrupted() ? "signal" : "done";
+  [[nodiscard]] std::string title() const {
+    return fmt::format("{} {} bytes, {}", o_.texts.op_name(o_.op), s_.bytes, name(s_.part));
   }
 
   void check_all(std::span<const CellSetup> setups) const {
@@ -165,46 +141,34 @@ class CellRun {
     p.window = s_.window;
     p.imm_slots = s_.shape.imm_slots;
     p.seed = o_.seed;
-    p.timeout_ticks = runner_->ticks(o_.timeout_s);
-    p.late_ticks = runner_->ticks(o_.late_after_s);
-    p.check_ticks = runner_->ticks(measure::kCheckIntervalS);
+    run_.limit(p, *runner_);
     p.alive = port_->alive(o_.initiator);
     return p;
   }
 
-  measure::RepeatTally repeat(double seconds) {
+  measure::RepeatTally phases(double seconds) {
     // Runners hold the state of queue pairs that are no more once these are reset.
-    if (stop_ == StopReason::broken) {
+    if (run_.stop() == StopReason::broken) {
       runner_.reset();
       session_.recover();
       runner_ = session_.runner(threads_);
+      run_.recovered();
     }
-    stop_ = StopReason::done;
     OpPhase p = phase();
     p.generation = generation_;
-    p.duration_ticks = runner_->limit_ticks(seconds);
     for (OpQueue& q : session_.queues()) q.count = seconds > 0 ? ~u64{0} : s_.count;
-    const double goal = static_cast<double>(s_.count) * static_cast<double>(session_.queues().size());
-    const u64 begin = wall_ns();
-    measure::RepeatTally t;
     if (remote_ != nullptr) remote_->begin({p.generation, session_.queues().front().count});
-    const measure::PhaseOutcome out = runner_->run(p, session_.queues(), o_.substeps, [&](u64 done) {
-      if (watch_.progress) {
-        const double elapsed = static_cast<double>(wall_ns() - begin) * 1e-9;
-        watch_.progress(seconds > 0 ? elapsed / seconds : static_cast<double>(done) / goal,
-                        fmt::format("{} {} bytes, {}", o_.texts.op_name(o_.op), s_.bytes, name(s_.part)));
-      }
-      return interrupted();
-    });
+    const double goal = static_cast<double>(s_.count) * static_cast<double>(session_.queues().size());
+    const measure::PhaseOutcome out = run_.phase(*runner_, p, std::span<const OpQueue>(session_.queues()),
+                                                 o_.substeps, {seconds, goal, title()});
     u64 most = 0;
-    for (const OpStats& q : out.queues) {
-      most = std::max(most, q.posted);
-      if (q.stop != StopReason::duration && q.stop != StopReason::requested) stop_ = std::max(stop_, q.stop);
-    }
+    for (const OpStats& q : out.queues) most = std::max(most, q.posted);
     // Slots hold sequences of their own place in the window: the next phase starts at slot 0 again.
     generation_ += most + s_.window;
-    t.part(name(s_.part)).add(out, s_.bytes);
-    if (remote_ != nullptr) add_report(t.part(name(s_.part)).sum, remote_->end(out));
+    measure::RepeatTally t;
+    measure::PhaseTally& part = t.part(name(s_.part));
+    part.add(out, s_.bytes);
+    if (remote_ != nullptr) add_report(part.sum, remote_->end(out));
     return t;
   }
 
@@ -222,22 +186,8 @@ class CellRun {
     }
   }
 
-  /// Completions that nobody waited for.
-  measure::RepeatTally drained() {
-    OpPhase p = phase();
-    p.drain = true;
-    for (OpQueue& q : session_.queues()) q.count = 0;
-    measure::RepeatTally t;
-    t.part(name(s_.part)).add(runner_->run(p, session_.queues(), false, {}), s_.bytes);
-    return t;
-  }
-
-  void describe(report::Cell& cell) {
-    cell.device_kind = port_->kind();
-    cell.device_name = port_->name();
-    cell.initiator_kind = o_.initiator == Initiator::gpu ? "gpu" : "cpu";
-    if (o_.initiator == Initiator::gpu) cell.gpu = o_.gpu;
-    cell.verify.mode = o_.verify_mode(o_.verify);
+  void describe() {
+    report::Cell& cell = run_.describe(port_->kind(), port_->name(), o_.verify);
     const auto place = [](Place p) { return p == Place::gpu ? "vram" : "host"; };
     if (!o_.texts.provider.empty()) cell.cell["provider"] = o_.texts.provider;
     cell.cell["op"] = o_.texts.op_name(o_.op);
@@ -257,7 +207,7 @@ class CellRun {
     cell.cell["data_memory"] = place(o_.local_memory);
     cell.cell["target_memory"] = place(o_.remote_memory);
     if (s_.part == Part::latency)
-      cell.extra[o_.texts.path]["single_operation"] = single_operation(latency_, s_.bytes);
+      cell.extra[o_.texts.path]["single_operation"] = single_operation(run_.latency(), s_.bytes);
     else if (measures_ceiling(s_, *port_)) add_ceiling(cell);
   }
 
@@ -270,7 +220,6 @@ class CellRun {
   }
 
   const BenchOptions& o_;
-  const measure::RunWatch& watch_;
   const CellSetup& s_;
   u32 threads_;
   std::shared_ptr<gpu::Gpu> gpu_;
@@ -278,10 +227,8 @@ class CellRun {
   RemoteProcess* remote_;
   Session session_;
   std::unique_ptr<OpRunner> runner_;  // ends before what it drives
-  measure::Tally tally_;
-  measure::Histogram latency_;  // of all repeats
+  measure::BenchRun run_;
   u64 generation_ = 1;
-  StopReason stop_ = StopReason::done;
 };
 
 }  // namespace
@@ -300,7 +247,7 @@ BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& watch) {
   try {
     for (std::size_t i = 0; i < setups.size(); ++i) {
       CellRun cell(o, watch, std::span<const CellSetup>(setups).subspan(i), gpu, remote.get());
-      cell.run();
+      measure::run_repeats(o, cell);
       cell.finish(result);
       if (!cell.going()) return result;
     }

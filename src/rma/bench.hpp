@@ -6,15 +6,12 @@
 // arrives.
 #pragma once
 
-#include <doorbell/error.hpp>
-
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "measure/bench_run.hpp"
 #include "measure/gpu_runner.hpp"
-#include "measure/run_options.hpp"
-#include "report/result.hpp"
 #include "rma/names.hpp"
 #include "rma/remote_process.hpp"
 #include "rma/session.hpp"
@@ -77,14 +74,7 @@ struct BenchOptions : measure::RunOptions {
   bool one_offset = false;  ///< operations share their bytes instead of each having a slot of its own
 };
 
-struct BenchResult {
-  std::vector<report::Cell> cells;  ///< one for each size and part
-  std::string stop_reason = "done";
-  bool failed = false;  ///< data, completion or timeout errors: exit 2
-  /// Of the Error that ended the run behind its first cell; its text is the last warning.
-  ExitCode code = ExitCode::ok;
-  std::vector<std::string> warnings;
-};
+using measure::BenchResult;  ///< a cell for each size and part
 
 /// What the options say, checked as far as no device is needed. Throws doorbell::Error.
 void check(const BenchOptions& options);

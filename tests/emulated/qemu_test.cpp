@@ -49,14 +49,14 @@ class Qemu : public testing::Test {
     BenchResult r = run_bench(o, {});
     EXPECT_FALSE(r.failed);
     EXPECT_EQ(r.stop_reason, "done");
-    for (const auto& [kind, n] : r.cell.errors) EXPECT_EQ(n, 0u) << kind;
-    EXPECT_EQ(r.cell.verify.checked, o.read_io);
-    EXPECT_EQ(r.cell.verify.failed(), 0u);
-    EXPECT_EQ(r.cell.verify.unverifiable, 0u);
-    EXPECT_EQ(r.cell.metrics.ops, o.write_io + o.read_io);
-    EXPECT_EQ(r.cell.metrics.latency_ns.count, o.write_io + o.read_io);
-    EXPECT_EQ(r.cell.device_kind, "emulated");
-    EXPECT_EQ(r.cell.device_name, o.controller);
+    for (const auto& [kind, n] : r.cell().errors) EXPECT_EQ(n, 0u) << kind;
+    EXPECT_EQ(r.cell().verify.checked, o.read_io);
+    EXPECT_EQ(r.cell().verify.failed(), 0u);
+    EXPECT_EQ(r.cell().verify.unverifiable, 0u);
+    EXPECT_EQ(r.cell().metrics.ops, o.write_io + o.read_io);
+    EXPECT_EQ(r.cell().metrics.latency_ns.count, o.write_io + o.read_io);
+    EXPECT_EQ(r.cell().device_kind, "emulated");
+    EXPECT_EQ(r.cell().device_name, o.controller);
     return r;
   }
   static double seconds_since(u64 begin) { return static_cast<double>(wall_ns() - begin) * 1e-9; }
@@ -160,7 +160,7 @@ TEST_F(Qemu, SeveralPassesAndRepeats) {
   o.repeats = 3;
   const BenchResult r = run_bench(o, {});
   EXPECT_FALSE(r.failed);
-  EXPECT_EQ(r.cell.verify.checked, 3000u);
+  EXPECT_EQ(r.cell().verify.checked, 3000u);
 }
 
 TEST_F(Qemu, TheLastBlock) {
@@ -184,9 +184,9 @@ TEST_F(Qemu, NullMediaVerifiesNothingAndSaysSo) {
   o.batch = 16;
   const BenchResult r = run_bench(o, {});
   EXPECT_FALSE(r.failed);
-  EXPECT_EQ(r.cell.metrics.ops, 400u);
-  EXPECT_EQ(r.cell.verify.checked, 0u);
-  EXPECT_EQ(r.cell.verify.mode, "none");
+  EXPECT_EQ(r.cell().metrics.ops, 400u);
+  EXPECT_EQ(r.cell().verify.checked, 0u);
+  EXPECT_EQ(r.cell().verify.mode, "none");
   ASSERT_FALSE(r.warnings.empty());
 }
 
@@ -200,14 +200,14 @@ TEST_F(Qemu, ABadSector) {
     const BenchResult r = run_bench(o, {});
     EXPECT_TRUE(r.failed);
     EXPECT_EQ(r.stop_reason, "done");
-    EXPECT_EQ(r.cell.errors.at("completion"), 1u)
+    EXPECT_EQ(r.cell().errors.at("completion"), 1u)
         << "sector 403 lies in one I/O of eight, of which 200 are read";
-    EXPECT_EQ(r.cell.extra.at("nvme").at("completion_statuses"),
+    EXPECT_EQ(r.cell().extra.at("nvme").at("completion_statuses"),
               (nlohmann::ordered_json{{"Unrecovered Read Error", 1}}));
-    EXPECT_EQ(r.cell.verify.checked, 199u);
-    EXPECT_EQ(r.cell.verify.failed(), 0u);
-    EXPECT_EQ(r.cell.verify.unverifiable, 0u);
-    EXPECT_EQ(r.cell.metrics.ops, 399u);
+    EXPECT_EQ(r.cell().verify.checked, 199u);
+    EXPECT_EQ(r.cell().verify.failed(), 0u);
+    EXPECT_EQ(r.cell().verify.unverifiable, 0u);
+    EXPECT_EQ(r.cell().metrics.ops, 399u);
   }
 }
 
@@ -261,8 +261,8 @@ TEST_F(Drive, SurvivesARestart) {
   }
   const BenchResult r = run_bench(o, {});
   EXPECT_TRUE(r.failed);
-  EXPECT_EQ(r.cell.verify.corrupt, 1u);
-  EXPECT_EQ(r.cell.verify.checked, 600u);
+  EXPECT_EQ(r.cell().verify.corrupt, 1u);
+  EXPECT_EQ(r.cell().verify.checked, 600u);
 }
 
 TEST_F(Drive, OfSomebodyElseTakesPermission) {
@@ -281,7 +281,7 @@ TEST_F(Drive, OfSomebodyElseTakesPermission) {
   o.default_counts = true;
   const BenchResult r = run_bench(o, {});
   EXPECT_FALSE(r.failed);
-  EXPECT_EQ(r.cell.verify.unverifiable, 100u);
+  EXPECT_EQ(r.cell().verify.unverifiable, 100u);
   ASSERT_FALSE(r.warnings.empty());
   EXPECT_TRUE(contents() == std::string(8 << 20, 'p'));
   expect_clean(options(100, 100));
@@ -327,9 +327,9 @@ TEST_F(Qemu, SlowCommandsEndByTheDeadline) {
     EXPECT_TRUE(r.failed);
     EXPECT_EQ(r.stop_reason, "timeout");
     // The deletion of the queue ends them; whichever way each went, it is counted once.
-    EXPECT_GT(r.cell.errors.at("timeout") + r.cell.errors.at("late"), 0u);
-    EXPECT_EQ(r.cell.errors.at("identity"), 0u);
-    EXPECT_EQ(r.cell.verify.duplicated, 0u);
+    EXPECT_GT(r.cell().errors.at("timeout") + r.cell().errors.at("late"), 0u);
+    EXPECT_EQ(r.cell().errors.at("identity"), 0u);
+    EXPECT_EQ(r.cell().verify.duplicated, 0u);
   }
 }
 
@@ -345,7 +345,7 @@ TEST_F(Qemu, AStopLeavesAPartialResult) {
                                       }});
   EXPECT_FALSE(r.failed);
   EXPECT_EQ(r.stop_reason, "signal");
-  EXPECT_GT(r.cell.metrics.ops, 0u);
+  EXPECT_GT(r.cell().metrics.ops, 0u);
 }
 
 /// Runs for a minute, and sends QEMU a signal once that has begun; `when` it did.
@@ -372,12 +372,12 @@ TEST_F(Qemu, KilledInTheMiddle) {
       EXPECT_LT(seconds_since(begin), 30) << "it waited for a process that is gone";
       EXPECT_TRUE(r.failed);
       EXPECT_EQ(r.stop_reason, "removed");
-      EXPECT_EQ(r.cell.errors.at("removal"), 1u);
-      EXPECT_EQ(r.cell.errors.at("timeout"), 0u);
-      EXPECT_EQ(r.cell.errors.at("identity"), 0u);
-      EXPECT_GT(r.cell.metrics.ops, 0u) << "what was done before is lost";
-      EXPECT_EQ(r.cell.extra.at("emulated").at("last_words"), "ended by signal 9 (Killed)");
-      EXPECT_EQ(r.cell.verify.failed(), 0u);
+      EXPECT_EQ(r.cell().errors.at("removal"), 1u);
+      EXPECT_EQ(r.cell().errors.at("timeout"), 0u);
+      EXPECT_EQ(r.cell().errors.at("identity"), 0u);
+      EXPECT_GT(r.cell().metrics.ops, 0u) << "what was done before is lost";
+      EXPECT_EQ(r.cell().extra.at("emulated").at("last_words"), "ended by signal 9 (Killed)");
+      EXPECT_EQ(r.cell().verify.failed(), 0u);
     }
 }
 
@@ -394,9 +394,9 @@ TEST_F(Qemu, StoppedInTheMiddle) {
   EXPECT_LT(seconds_since(stopped), 14);
   EXPECT_TRUE(r.failed);
   EXPECT_EQ(r.stop_reason, "timeout");
-  EXPECT_GT(r.cell.metrics.ops, 0u);
-  EXPECT_GT(r.cell.errors.at("timeout"), 0u);
-  EXPECT_EQ(r.cell.errors.at("identity"), 0u);
+  EXPECT_GT(r.cell().metrics.ops, 0u);
+  EXPECT_GT(r.cell().errors.at("timeout"), 0u);
+  EXPECT_EQ(r.cell().errors.at("identity"), 0u);
 }
 
 /// Killed while the controller is being set up: an error, and no wait.

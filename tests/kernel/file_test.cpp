@@ -58,14 +58,14 @@ class File : public testing::Test {
     const BenchResult r = run_bench(o, {});
     EXPECT_FALSE(r.failed);
     EXPECT_EQ(r.stop_reason, "done");
-    for (const auto& [kind, n] : r.cell.errors) EXPECT_EQ(n, 0u) << kind;
-    EXPECT_EQ(r.cell.verify.checked, o.read_io);
-    EXPECT_EQ(r.cell.verify.failed(), 0u);
-    EXPECT_EQ(r.cell.verify.unverifiable, 0u);
-    EXPECT_EQ(r.cell.metrics.ops, o.write_io + o.read_io);
-    EXPECT_EQ(r.cell.metrics.latency_ns.count, o.write_io + o.read_io);
-    EXPECT_EQ(r.cell.device_kind, "kernel");
-    EXPECT_EQ(r.cell.device_name, o.controller);
+    for (const auto& [kind, n] : r.cell().errors) EXPECT_EQ(n, 0u) << kind;
+    EXPECT_EQ(r.cell().verify.checked, o.read_io);
+    EXPECT_EQ(r.cell().verify.failed(), 0u);
+    EXPECT_EQ(r.cell().verify.unverifiable, 0u);
+    EXPECT_EQ(r.cell().metrics.ops, o.write_io + o.read_io);
+    EXPECT_EQ(r.cell().metrics.latency_ns.count, o.write_io + o.read_io);
+    EXPECT_EQ(r.cell().device_kind, "kernel");
+    EXPECT_EQ(r.cell().device_name, o.controller);
   }
   static Error refusal(const BenchOptions& o) {
     try {
@@ -80,7 +80,7 @@ class File : public testing::Test {
     return (std::string(e.what()) + e.hint()).find(words) != std::string::npos;
   }
   static u64 statuses(const BenchResult& r, const std::string& name) {
-    return r.cell.extra.at("nvme").at("completion_statuses").value(name, u64{0});
+    return r.cell().extra.at("nvme").at("completion_statuses").value(name, u64{0});
   }
   static std::string foreign(std::size_t bytes) {
     std::string text(bytes, '\0');
@@ -154,8 +154,8 @@ TEST_F(File, SeveralPassesOverASmallFile) {
   o.repeats = 3;
   const BenchResult r = run_bench(o, {});
   EXPECT_FALSE(r.failed);
-  EXPECT_EQ(r.cell.verify.checked, 3000u);
-  EXPECT_EQ(r.cell.repeats.size(), 3u);
+  EXPECT_EQ(r.cell().verify.checked, 3000u);
+  EXPECT_EQ(r.cell().repeats.size(), 3u);
 }
 
 TEST_F(File, ByDuration) {
@@ -169,8 +169,8 @@ TEST_F(File, ByDuration) {
     const BenchResult r = run_bench(o, {});
     EXPECT_FALSE(r.failed);
     EXPECT_EQ(r.stop_reason, "done");
-    EXPECT_EQ(r.cell.repeats.size(), 2u);
-    EXPECT_GT(r.cell.verify.checked, 0u);
+    EXPECT_EQ(r.cell().repeats.size(), 2u);
+    EXPECT_GT(r.cell().verify.checked, 0u);
   }
 }
 
@@ -178,13 +178,13 @@ TEST_F(File, TimingVariants) {
   BenchOptions o = usual(scratch_.file("data", 4 * kMiB));
   o.less_timing = true;
   BenchResult r = run_bench(o, {});
-  EXPECT_EQ(r.cell.metrics.ops, 200u);
-  EXPECT_EQ(r.cell.metrics.latency_ns.count, 0u);
+  EXPECT_EQ(r.cell().metrics.ops, 200u);
+  EXPECT_EQ(r.cell().metrics.latency_ns.count, 0u);
   o.less_timing = false;
   o.substeps = true;
   r = run_bench(o, {});
   EXPECT_FALSE(r.failed);
-  EXPECT_TRUE(r.cell.substeps_ns.build && r.cell.substeps_ns.sq_doorbell && r.cell.substeps_ns.cq_poll);
+  EXPECT_TRUE(r.cell().substeps_ns.build && r.cell().substeps_ns.sq_doorbell && r.cell().substeps_ns.cq_poll);
 }
 
 /// A file on tmpfs.
@@ -209,7 +209,7 @@ TEST_F(File, SurvivesARestartAndDamageIsFound) {
   o.read_io = 100;
   o.lfsr_seed = 77;
   const std::string before = test::contents(path);
-  EXPECT_EQ(run_bench(o, {}).cell.verify.checked, 100u);
+  EXPECT_EQ(run_bench(o, {}).cell().verify.checked, 100u);
   EXPECT_TRUE(test::contents(path) == before) << "reading changed it";
   {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
@@ -222,9 +222,9 @@ TEST_F(File, SurvivesARestartAndDamageIsFound) {
     if (by_sync) sync(o);
     const BenchResult r = run_bench(o, {});
     EXPECT_TRUE(r.failed);
-    EXPECT_EQ(r.cell.verify.corrupt, 1u);
-    EXPECT_EQ(r.cell.verify.misplaced, 1u);
-    EXPECT_EQ(r.cell.verify.checked, 100u);
+    EXPECT_EQ(r.cell().verify.corrupt, 1u);
+    EXPECT_EQ(r.cell().verify.misplaced, 1u);
+    EXPECT_EQ(r.cell().verify.checked, 100u);
   }
 }
 
@@ -311,7 +311,7 @@ TEST_F(File, IsMadeWhenAsked) {
   o.write_io = 0;
   const BenchResult r = run_bench(o, {});
   EXPECT_FALSE(r.failed);
-  EXPECT_EQ(r.cell.verify.unverifiable, 100u);
+  EXPECT_EQ(r.cell().verify.unverifiable, 100u);
 }
 
 TEST_F(File, ARefusedRunMakesNoFile) {
@@ -348,8 +348,8 @@ TEST_F(File, OfSomebodyElseTakesPermission) {
     o.default_counts = true;
     const BenchResult r = run_bench(o, {});
     EXPECT_FALSE(r.failed);
-    EXPECT_EQ(r.cell.verify.unverifiable, 100u);
-    EXPECT_EQ(r.cell.metrics.ops, 100u);
+    EXPECT_EQ(r.cell().verify.unverifiable, 100u);
+    EXPECT_EQ(r.cell().metrics.ops, 100u);
     ASSERT_FALSE(r.warnings.empty());
     EXPECT_NE(r.warnings[0].find("--allow-write"), std::string::npos);
     EXPECT_TRUE(test::contents(path) == before);
@@ -373,7 +373,7 @@ TEST_F(File, OfSomebodyElseThatBeginsWithZeros) {
     }
     const std::string before = test::contents(path);
     o.default_counts = true;
-    EXPECT_EQ(run_bench(o, {}).cell.metrics.ops, 100u) << "only reads, " << at;
+    EXPECT_EQ(run_bench(o, {}).cell().metrics.ops, 100u) << "only reads, " << at;
     o.default_counts = false;
     EXPECT_TRUE(says(refusal(o), "--allow-write")) << at;
     EXPECT_TRUE(test::contents(path) == before) << at;
@@ -415,7 +415,7 @@ TEST_F(File, Iopoll) {
     try {
       const BenchResult r = run_bench(o, {});
       EXPECT_FALSE(r.failed);
-      EXPECT_EQ(r.cell.verify.checked, 100u);
+      EXPECT_EQ(r.cell().verify.checked, 100u);
     } catch (const Error& e) {
       EXPECT_TRUE(says(e, "--iopoll")) << e.what();
       EXPECT_EQ(e.code(), ExitCode::usage);
@@ -442,8 +442,8 @@ TEST_F(File, AStopLeavesAPartialResult) {
     EXPECT_LT(wall_ns() - begin, 60'000'000'000u);
     EXPECT_FALSE(r.failed);
     EXPECT_EQ(r.stop_reason, "signal");
-    EXPECT_GT(r.cell.metrics.ops, 0u);
-    for (const auto& [kind, n] : r.cell.errors) EXPECT_EQ(n, 0u) << kind;
+    EXPECT_GT(r.cell().metrics.ops, 0u);
+    for (const auto& [kind, n] : r.cell().errors) EXPECT_EQ(n, 0u) << kind;
   }
 }
 
@@ -466,11 +466,11 @@ TEST_F(File, TruncatedDuringTheRun) {
                                         }});
     EXPECT_TRUE(r.failed);
     EXPECT_EQ(r.stop_reason, "signal");
-    EXPECT_GT(r.cell.errors.at("completion"), 0u);
-    EXPECT_EQ(statuses(r, "short transfer"), r.cell.errors.at("completion"));
-    EXPECT_EQ(r.cell.verify.failed(), 0u) << "what did not come is not checked";
+    EXPECT_GT(r.cell().errors.at("completion"), 0u);
+    EXPECT_EQ(statuses(r, "short transfer"), r.cell().errors.at("completion"));
+    EXPECT_EQ(r.cell().verify.failed(), 0u) << "what did not come is not checked";
     for (const char* other : {"timeout", "aborted", "identity", "protocol"})
-      EXPECT_EQ(r.cell.errors.at(other), 0u) << other;
+      EXPECT_EQ(r.cell().errors.at(other), 0u) << other;
   }
 }
 
@@ -494,10 +494,10 @@ TEST_F(File, WritesThatFail) {
                                           if (looks == 20) stop.request(SIGINT);
                                         }});
     EXPECT_TRUE(r.failed);
-    EXPECT_GT(r.cell.metrics.ops, 0u);
-    EXPECT_GT(r.cell.errors.at("completion"), 0u);
-    EXPECT_EQ(statuses(r, "Operation not permitted"), r.cell.errors.at("completion"));
-    EXPECT_EQ(r.cell.errors.at("identity"), 0u);
+    EXPECT_GT(r.cell().metrics.ops, 0u);
+    EXPECT_GT(r.cell().errors.at("completion"), 0u);
+    EXPECT_EQ(statuses(r, "Operation not permitted"), r.cell().errors.at("completion"));
+    EXPECT_EQ(r.cell().errors.at("identity"), 0u);
     close(fd);
   }
 }

@@ -47,7 +47,7 @@ TEST_P(Faults, AreCountedExactly) {
   const BenchResult r = run_bench(fault_options(f), {});
   const u64 n = injected(r, f.fault);
   EXPECT_GT(n, 0u) << "the run proves nothing";
-  const report::Verify& v = r.cell.verify;
+  const report::Verify& v = r.cell().verify;
   const auto only = [&](Fault which) { return f.fault == which ? n : 0; };
   EXPECT_EQ(r.failed, f.fault != Fault::reorder);
   EXPECT_EQ(r.stop_reason, "done");
@@ -56,17 +56,17 @@ TEST_P(Faults, AreCountedExactly) {
   EXPECT_EQ(v.stale, only(Fault::stale));
   EXPECT_EQ(v.duplicated, only(Fault::duplicate));
   EXPECT_EQ(v.missing, 0u);
-  EXPECT_EQ(r.cell.errors.at("completion"), only(Fault::error));
+  EXPECT_EQ(r.cell().errors.at("completion"), only(Fault::error));
   for (const char* other : {"timeout", "late", "aborted", "removal", "protocol", "identity"})
-    EXPECT_EQ(r.cell.errors.at(other), 0u) << other;
+    EXPECT_EQ(r.cell().errors.at(other), 0u) << other;
   if (f.fault != Fault::error) {
     EXPECT_EQ(v.checked, 2000u);
     EXPECT_EQ(v.unverifiable, 0u);
-    EXPECT_EQ(r.cell.metrics.ops, 4000u);
+    EXPECT_EQ(r.cell().metrics.ops, 4000u);
   } else {
-    EXPECT_EQ(r.cell.metrics.ops, 4000u - n);
+    EXPECT_EQ(r.cell().metrics.ops, 4000u - n);
     u64 statuses = 0;
-    for (const auto& [text, count] : r.cell.extra.at("nvme").at("completion_statuses").items())
+    for (const auto& [text, count] : r.cell().extra.at("nvme").at("completion_statuses").items())
       statuses += count.get<u64>();
     EXPECT_EQ(statuses, n);
   }
@@ -98,11 +98,11 @@ TEST(Bench, SeveralFaultsKeepTheirClasses) {
   for (const Fault f : {Fault::misplace, Fault::duplicate, Fault::reorder})
     o.faults.probability[static_cast<u32>(f)] = 0.02;
   const BenchResult r = run_bench(o, {});
-  EXPECT_EQ(r.cell.verify.corrupt, injected(r, Fault::corrupt));
-  EXPECT_EQ(r.cell.verify.misplaced, injected(r, Fault::misplace));
-  EXPECT_EQ(r.cell.verify.duplicated, injected(r, Fault::duplicate));
+  EXPECT_EQ(r.cell().verify.corrupt, injected(r, Fault::corrupt));
+  EXPECT_EQ(r.cell().verify.misplaced, injected(r, Fault::misplace));
+  EXPECT_EQ(r.cell().verify.duplicated, injected(r, Fault::duplicate));
   EXPECT_GT(injected(r, Fault::reorder), 0u);
-  EXPECT_EQ(r.cell.verify.checked, 2000u);
+  EXPECT_EQ(r.cell().verify.checked, 2000u);
 }
 
 TEST(Bench, FaultsAreTheSameForTheSameSeed) {
@@ -120,9 +120,9 @@ TEST(Bench, FaultsInIosOfManyBlocks) {
     o.lbas_per_io = 24;
     o.write_io = o.read_io = 400;
     const BenchResult r = run_bench(o, {});
-    EXPECT_EQ(r.cell.verify.failed(), injected(r, f));
+    EXPECT_EQ(r.cell().verify.failed(), injected(r, f));
     EXPECT_GT(injected(r, f), 0u);
-    EXPECT_EQ(r.cell.verify.checked, 400u);
+    EXPECT_EQ(r.cell().verify.checked, 400u);
   }
 }
 
@@ -137,9 +137,9 @@ TEST(Bench, DroppedCompletionsEndByTheDeadline) {
     EXPECT_TRUE(r.failed);
     EXPECT_EQ(r.stop_reason, "timeout");
     EXPECT_GT(injected(r, Fault::drop), 0u);
-    EXPECT_EQ(r.cell.errors.at("timeout"), injected(r, Fault::drop));
-    EXPECT_EQ(r.cell.errors.at("identity"), 0u);
-    EXPECT_EQ(r.cell.errors.at("late"), 0u);
+    EXPECT_EQ(r.cell().errors.at("timeout"), injected(r, Fault::drop));
+    EXPECT_EQ(r.cell().errors.at("identity"), 0u);
+    EXPECT_EQ(r.cell().errors.at("late"), 0u);
   }
 }
 
@@ -149,9 +149,9 @@ TEST(Bench, DelayedCompletionsAreLateNotLost) {
   const BenchResult r = run_bench(o, {});
   EXPECT_TRUE(r.failed);
   EXPECT_GT(injected(r, Fault::delay), 0u);
-  EXPECT_EQ(r.cell.errors.at("late"), injected(r, Fault::delay));
-  EXPECT_EQ(r.cell.errors.at("timeout"), 0u);
-  EXPECT_EQ(r.cell.verify.checked, 2000u);
+  EXPECT_EQ(r.cell().errors.at("late"), injected(r, Fault::delay));
+  EXPECT_EQ(r.cell().errors.at("timeout"), 0u);
+  EXPECT_EQ(r.cell().verify.checked, 2000u);
 }
 
 /// Given up on, then completed after all: late, not lost, and not there twice.
@@ -170,12 +170,12 @@ TEST(Bench, CompletionsAfterTheDeadline) {
   const BenchResult r = bench->finish();
   EXPECT_TRUE(r.failed);
   EXPECT_GT(injected(r, Fault::delay), 0u);
-  EXPECT_EQ(r.cell.errors.at("timeout"), 0u) << "all were answered";
+  EXPECT_EQ(r.cell().errors.at("timeout"), 0u) << "all were answered";
   // A machine that pauses for a second makes others late too.
-  EXPECT_GE(r.cell.errors.at("late"), injected(r, Fault::delay));
-  EXPECT_EQ(r.cell.errors.at("completion"), 0u);
-  EXPECT_EQ(r.cell.errors.at("identity"), 0u);
-  EXPECT_EQ(r.cell.verify.duplicated, 0u);
+  EXPECT_GE(r.cell().errors.at("late"), injected(r, Fault::delay));
+  EXPECT_EQ(r.cell().errors.at("completion"), 0u);
+  EXPECT_EQ(r.cell().errors.at("identity"), 0u);
+  EXPECT_EQ(r.cell().verify.duplicated, 0u);
 }
 
 /// What only the deletion of its queue ends is lost: that is no answer, late or otherwise.
@@ -188,10 +188,10 @@ TEST(Bench, CommandsThatOnlyTheDeletionEnds) {
   EXPECT_TRUE(r.failed);
   EXPECT_EQ(r.stop_reason, "timeout");
   EXPECT_GT(injected(r, Fault::delay), 0u);
-  EXPECT_EQ(r.cell.errors.at("timeout"), injected(r, Fault::delay));
-  EXPECT_EQ(r.cell.errors.at("completion"), 0u);
-  EXPECT_EQ(r.cell.errors.at("identity"), 0u);
-  EXPECT_EQ(r.cell.verify.duplicated, 0u);
+  EXPECT_EQ(r.cell().errors.at("timeout"), injected(r, Fault::delay));
+  EXPECT_EQ(r.cell().errors.at("completion"), 0u);
+  EXPECT_EQ(r.cell().errors.at("identity"), 0u);
+  EXPECT_EQ(r.cell().verify.duplicated, 0u);
 }
 
 TEST(Bench, ARemovedDeviceEndsTheRun) {
@@ -202,10 +202,10 @@ TEST(Bench, ARemovedDeviceEndsTheRun) {
     EXPECT_LT(static_cast<double>(wall_ns() - begin) * 1e-9, 20) << "it waited for a device that is gone";
     EXPECT_TRUE(r.failed);
     EXPECT_EQ(r.stop_reason, "removed");
-    EXPECT_EQ(r.cell.errors.at("removal"), 1u);
+    EXPECT_EQ(r.cell().errors.at("removal"), 1u);
     EXPECT_GE(injected(r, Fault::removal), 1u);
-    EXPECT_EQ(r.cell.errors.at("identity"), 0u);
-    EXPECT_EQ(r.cell.errors.at("timeout"), 0u);
+    EXPECT_EQ(r.cell().errors.at("identity"), 0u);
+    EXPECT_EQ(r.cell().errors.at("timeout"), 0u);
   }
 }
 
@@ -213,7 +213,7 @@ TEST(Bench, RemovalAtTheVeryFirstCommand) {
   BenchOptions o = fault_options({Fault::removal, 1, 1, 2});
   const BenchResult r = run_bench(o, {});
   EXPECT_EQ(r.stop_reason, "removed");
-  EXPECT_EQ(r.cell.metrics.ops, 0u);
+  EXPECT_EQ(r.cell().metrics.ops, 0u);
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ TEST_F(MediaFile, SurvivesARestart) {
   o.num_queues = 1;
   const BenchResult r = run_bench(o, {});
   EXPECT_FALSE(r.failed);
-  EXPECT_EQ(r.cell.verify.checked, 600u);
+  EXPECT_EQ(r.cell().verify.checked, 600u);
 }
 
 TEST_F(MediaFile, DamageBetweenRunsIsFound) {
@@ -76,9 +76,9 @@ TEST_F(MediaFile, DamageBetweenRunsIsFound) {
   o.num_queues = 1;
   const BenchResult r = run_bench(o, {});
   EXPECT_TRUE(r.failed);
-  EXPECT_EQ(r.cell.verify.corrupt, 1u);
-  EXPECT_EQ(r.cell.verify.misplaced, 1u);
-  EXPECT_EQ(r.cell.verify.checked, 100u);
+  EXPECT_EQ(r.cell().verify.corrupt, 1u);
+  EXPECT_EQ(r.cell().verify.misplaced, 1u);
+  EXPECT_EQ(r.cell().verify.checked, 100u);
 }
 
 TEST_F(MediaFile, IsUntouchedByARefusedRun) {

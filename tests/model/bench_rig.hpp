@@ -25,21 +25,21 @@ inline BenchOptions usual() {
 }
 
 inline u64 injected(const BenchResult& r, model::Fault f) {
-  return r.cell.extra.at("model").at("injected").at(std::string(name(f))).get<u64>();
+  return r.cell().extra.at("model").at("injected").at(std::string(name(f))).get<u64>();
 }
 
 inline void expect_clean(const BenchResult& r, u64 checked) {
   EXPECT_FALSE(r.failed);
   EXPECT_EQ(r.stop_reason, "done");
-  for (const auto& [kind, n] : r.cell.errors) EXPECT_EQ(n, 0u) << kind;
-  const report::Verify& v = r.cell.verify;
+  for (const auto& [kind, n] : r.cell().errors) EXPECT_EQ(n, 0u) << kind;
+  const report::Verify& v = r.cell().verify;
   EXPECT_EQ(v.checked, checked);
   EXPECT_EQ(v.unverifiable, 0u);
   EXPECT_EQ(v.failed(), 0u);
-  EXPECT_EQ(r.cell.extra.at("model").at("dma_faults"), 0u);
-  EXPECT_EQ(r.cell.extra.at("model").at("invalid_doorbell_values"), 0u);
-  EXPECT_EQ(r.cell.extra.at("model").at("unknown_doorbells"), 0u);
-  EXPECT_EQ(r.cell.extra.at("model").at("error_completions"), 0u);
+  EXPECT_EQ(r.cell().extra.at("model").at("dma_faults"), 0u);
+  EXPECT_EQ(r.cell().extra.at("model").at("invalid_doorbell_values"), 0u);
+  EXPECT_EQ(r.cell().extra.at("model").at("unknown_doorbells"), 0u);
+  EXPECT_EQ(r.cell().extra.at("model").at("error_completions"), 0u);
 }
 
 inline void run_clean(const BenchOptions& o) {
@@ -48,8 +48,8 @@ inline void run_clean(const BenchOptions& o) {
                                   << (o.random ? " random" : "") << (o.shadow_doorbells ? " shadow" : ""));
   const BenchResult r = run_bench(o, {});
   expect_clean(r, o.read_io);
-  EXPECT_EQ(r.cell.metrics.ops, o.write_io + o.read_io);
-  EXPECT_EQ(r.cell.metrics.latency_ns.count, o.write_io + o.read_io);
+  EXPECT_EQ(r.cell().metrics.ops, o.write_io + o.read_io);
+  EXPECT_EQ(r.cell().metrics.latency_ns.count, o.write_io + o.read_io);
 }
 
 }  // namespace doorbell::nvme::bench_rig

@@ -84,7 +84,7 @@ TEST(Bench, SeveralPassesOverTheSpan) {
   o.repeats = 3;
   const BenchResult r = run_bench(o, {});
   expect_clean(r, 3000);
-  EXPECT_EQ(r.cell.repeats.size(), 3u);
+  EXPECT_EQ(r.cell().repeats.size(), 3u);
 }
 
 TEST(Bench, ShadowDoorbells) {
@@ -136,14 +136,14 @@ TEST(Bench, LatencyAndBandwidthAreLowerBounds) {
   o.write_io = o.read_io = 20;
   BenchResult r = run_bench(o, {});
   expect_clean(r, 20);
-  EXPECT_GE(r.cell.metrics.latency_ns.min, 2e6 * 0.98);  // the clock's calibration
+  EXPECT_GE(r.cell().metrics.latency_ns.min, 2e6 * 0.98);  // the clock's calibration
   o.controller = "model:capacity=64Mi,bandwidth=100M";
   o.lbas_per_io = 128;
   o.batch = 8;
   o.write_io = o.read_io = 100;  // 13 MB
   r = run_bench(o, {});
   expect_clean(r, 100);
-  EXPECT_LE(r.cell.metrics.bytes_per_s, 102e6);
+  EXPECT_LE(r.cell().metrics.bytes_per_s, 102e6);
 }
 
 TEST(Bench, NullMediaVerifiesNothingAndSaysSo) {
@@ -154,8 +154,8 @@ TEST(Bench, NullMediaVerifiesNothingAndSaysSo) {
   o.batch = 16;
   const BenchResult r = run_bench(o, {});
   EXPECT_FALSE(r.failed);
-  EXPECT_EQ(r.cell.verify.checked, 0u);
-  EXPECT_EQ(r.cell.verify.mode, "none");
+  EXPECT_EQ(r.cell().verify.checked, 0u);
+  EXPECT_EQ(r.cell().verify.mode, "none");
   ASSERT_EQ(r.warnings.size() >= 1, true);
 }
 
@@ -165,12 +165,12 @@ TEST(Bench, ReadsOfBlocksThatNobodyWrote) {
   o.read_io = 300;
   BenchResult r = run_bench(o, {});
   EXPECT_FALSE(r.failed);
-  EXPECT_EQ(r.cell.verify.unverifiable, 300u);
+  EXPECT_EQ(r.cell().verify.unverifiable, 300u);
   o.write_io = 100;
   r = run_bench(o, {});
   EXPECT_FALSE(r.failed);
-  EXPECT_EQ(r.cell.verify.checked, 100u);
-  EXPECT_EQ(r.cell.verify.unverifiable, 200u);
+  EXPECT_EQ(r.cell().verify.checked, 100u);
+  EXPECT_EQ(r.cell().verify.unverifiable, 200u);
 }
 
 TEST(Bench, SampledVerification) {
@@ -180,8 +180,8 @@ TEST(Bench, SampledVerification) {
   o.verify_sample = 0.25;
   const BenchResult r = run_bench(o, {});
   EXPECT_FALSE(r.failed);
-  EXPECT_NEAR(static_cast<double>(r.cell.verify.checked), 1000, 200);
-  EXPECT_EQ(r.cell.verify.mode, "sample=0.25");
+  EXPECT_NEAR(static_cast<double>(r.cell().verify.checked), 1000, 200);
+  EXPECT_EQ(r.cell().verify.mode, "sample=0.25");
 }
 
 TEST(Bench, TimingVariants) {
@@ -189,15 +189,16 @@ TEST(Bench, TimingVariants) {
   o.less_timing = true;
   BenchResult r = run_bench(o, {});
   expect_clean(r, 400);
-  EXPECT_EQ(r.cell.metrics.latency_ns.count, 0u);
-  EXPECT_EQ(r.cell.metrics.ops, 800u);
-  EXPECT_GT(r.cell.metrics.elapsed_s, 0);
+  EXPECT_EQ(r.cell().metrics.latency_ns.count, 0u);
+  EXPECT_EQ(r.cell().metrics.ops, 800u);
+  EXPECT_GT(r.cell().metrics.elapsed_s, 0);
   o.less_timing = false;
   o.substeps = true;
   r = run_bench(o, {});
   expect_clean(r, 400);
-  EXPECT_TRUE(r.cell.substeps_ns.build && r.cell.substeps_ns.enqueue && r.cell.substeps_ns.sq_doorbell &&
-              r.cell.substeps_ns.cq_poll && r.cell.substeps_ns.cq_doorbell && r.cell.substeps_ns.total);
+  EXPECT_TRUE(r.cell().substeps_ns.build && r.cell().substeps_ns.enqueue &&
+              r.cell().substeps_ns.sq_doorbell && r.cell().substeps_ns.cq_poll &&
+              r.cell().substeps_ns.cq_doorbell && r.cell().substeps_ns.total);
   o.substeps = false;
   o.write_io = 0;
   o.read_io = 1;
@@ -206,8 +207,8 @@ TEST(Bench, TimingVariants) {
   o.repeats = 2;
   r = run_bench(o, {});
   EXPECT_FALSE(r.failed);
-  EXPECT_EQ(r.cell.repeats.size(), 2u);
-  EXPECT_GE(r.cell.metrics.elapsed_s, 0.04);
+  EXPECT_EQ(r.cell().repeats.size(), 2u);
+  EXPECT_GE(r.cell().metrics.elapsed_s, 0.04);
 }
 
 TEST(Bench, CountsAddUp) {
@@ -215,13 +216,13 @@ TEST(Bench, CountsAddUp) {
   o.num_queues = 3;
   o.batch = 4;
   const BenchResult r = run_bench(o, {});
-  EXPECT_EQ(r.cell.extra.at("model").at("reads"), 400u);
-  EXPECT_EQ(r.cell.extra.at("model").at("writes"), 400u);
-  EXPECT_EQ(r.cell.extra.at("nvme").at("submitted"), 800u);
-  EXPECT_EQ(r.cell.metrics.bytes, 800u * 512);
-  EXPECT_EQ(r.cell.verify.checked_bytes, 400u * 512);
-  EXPECT_EQ(r.cell.device_kind, "model");
-  EXPECT_EQ(r.cell.initiator_kind, "cpu");
+  EXPECT_EQ(r.cell().extra.at("model").at("reads"), 400u);
+  EXPECT_EQ(r.cell().extra.at("model").at("writes"), 400u);
+  EXPECT_EQ(r.cell().extra.at("nvme").at("submitted"), 800u);
+  EXPECT_EQ(r.cell().metrics.bytes, 800u * 512);
+  EXPECT_EQ(r.cell().verify.checked_bytes, 400u * 512);
+  EXPECT_EQ(r.cell().device_kind, "model");
+  EXPECT_EQ(r.cell().initiator_kind, "cpu");
 }
 
 // --- refusals -------------------------------------------------------------------------------------
@@ -300,10 +301,10 @@ TEST(Bench, StopLeavesAValidPartialResult) {
                                         }});
     EXPECT_EQ(r.stop_reason, "signal");
     EXPECT_FALSE(r.failed) << "a stop is not an error";
-    EXPECT_EQ(r.cell.errors.at("timeout"), 0u);
-    EXPECT_EQ(r.cell.errors.at("identity"), 0u);
-    EXPECT_EQ(r.cell.verify.failed(), 0u);
-    EXPECT_GT(r.cell.metrics.ops, 0u);
+    EXPECT_EQ(r.cell().errors.at("timeout"), 0u);
+    EXPECT_EQ(r.cell().errors.at("identity"), 0u);
+    EXPECT_EQ(r.cell().verify.failed(), 0u);
+    EXPECT_GT(r.cell().metrics.ops, 0u);
   }
 }
 

@@ -29,10 +29,10 @@ TEST(NvmeRate, OneQueueOfNullMediaCarriesThreeMillion) {
   const BenchResult r = run_bench(o, {});
   EXPECT_FALSE(r.failed);
   // The best repeat: other work on the machine can only take away.
-  const double best = std::ranges::max(r.cell.repeats, {}, &report::Repeat::ops_per_s).ops_per_s;
-  const double floor_ns = r.cell.extra["nvme"]["harness_floor_ns_per_op"].get<double>();
+  const double best = std::ranges::max(r.cell().repeats, {}, &report::Repeat::ops_per_s).ops_per_s;
+  const double floor_ns = r.cell().extra["nvme"]["harness_floor_ns_per_op"].get<double>();
   fmt::print("best {:.2f} M IOPS, median {:.2f} M IOPS, {:.1f} ns an I/O; harness floor {:.1f} ns\n",
-             best / 1e6, r.cell.metrics.ops_per_s / 1e6, 1e9 / best, floor_ns);
+             best / 1e6, r.cell().metrics.ops_per_s / 1e6, 1e9 / best, floor_ns);
   EXPECT_GT(floor_ns, 0);
   EXPECT_GE(best, kWantedOpsPerS);
 }

@@ -5,7 +5,7 @@
 doorbell_test(statistics_test unit ${CMAKE_CURRENT_LIST_DIR}/statistics_test.cpp)
 doorbell_test(histogram_test unit ${CMAKE_CURRENT_LIST_DIR}/histogram_test.cpp)
 doorbell_test(tally_test unit ${CMAKE_CURRENT_LIST_DIR}/tally_test.cpp
-              ${CMAKE_CURRENT_LIST_DIR}/tally_figures_test.cpp)
+              ${CMAKE_CURRENT_LIST_DIR}/tally_figures_test.cpp ${CMAKE_CURRENT_LIST_DIR}/bench_run_test.cpp)
 doorbell_test(environment_test unit ${CMAKE_CURRENT_LIST_DIR}/environment_test.cpp)
 doorbell_test(report_test unit ${CMAKE_CURRENT_LIST_DIR}/report_test.cpp)
 doorbell_test(csv_test unit ${CMAKE_CURRENT_LIST_DIR}/csv_test.cpp)

@@ -299,7 +299,7 @@ TEST(TallyErrors, AllQueuesAndRepeatsAreAddedUp) {
   Tally tally("p", 64);
   tally.warm_up(repeat(phase({s})));
   tally.add(1, repeat(phase({s, s})));
-  tally.after(repeat(phase({s})));
+  tally.after(repeat(phase({s})).whole());
   tally.finish(1, StopReason::reset, false, status_name);
   const report::Cell& c = tally.cell();
   EXPECT_EQ(c.errors, (report::Counts{{"completion", 4},

@@ -115,7 +115,7 @@ TEST(Tally, WarmUpAndTheRestCountAsErrorsOnly) {
   Tally tally("other", 1);
   tally.warm_up(bad);
   tally.add(1, r);
-  tally.after(bad);
+  tally.after(bad.whole());
   tally.finish(1, StopReason::removed, false, status_name);
   EXPECT_EQ(tally.cell().metrics.ops, 10u);
   EXPECT_EQ(tally.cell().errors.at("completion"), 2u);

@@ -305,29 +305,30 @@ void announce_beside(const nvme::BenchOptions& b, std::size_t ways) {
       static_cast<double>(ways) * (b.repeats * b.duration_s + b.warmup_s));
 }
 
-/// One outcome of all ways.
-BenchOutcome outcome_of(std::vector<nvme::BenchResult> results, const nvme::BenchOptions& bench) {
-  BenchOutcome outcome;
+/// One result of all ways.
+measure::BenchResult together(std::vector<nvme::BenchResult> results, const nvme::BenchOptions& bench) {
+  measure::BenchResult all;
   for (nvme::BenchResult& r : results) {
-    r.cell.options = {{"write_io", r.cell.cell["write_io"]},
-                      {"read_io", bench.read_io},
-                      {"in_flight", r.cell.cell["in_flight"]},
-                      {"lfsr_seed", bench.lfsr_seed}};
-    outcome.cells.push_back(std::move(r.cell));
-    if (outcome.stop_reason == "done") outcome.stop_reason = r.stop_reason;
-    std::ranges::move(r.warnings, std::back_inserter(outcome.warnings));
+    report::Cell& cell = r.cell();
+    cell.options = {{"write_io", cell.cell["write_io"]},
+                    {"read_io", bench.read_io},
+                    {"in_flight", cell.cell["in_flight"]},
+                    {"lfsr_seed", bench.lfsr_seed}};
+    all.cells.push_back(std::move(cell));
+    if (all.stop_reason == "done") all.stop_reason = r.stop_reason;
+    std::ranges::move(r.warnings, std::back_inserter(all.warnings));
   }
-  return outcome;
+  return all;
 }
 
 int run(const Options& options, Context& context) {
   const nvme::BenchOptions bench = bench_options(options);
   return run_bench(options, context, bench, files_of(bench, options), [&](const measure::RunWatch& watch) {
-    if (!options.has("beside")) return outcome_of({nvme::run_bench(bench, watch)}, bench);
+    if (!options.has("beside")) return together({nvme::run_bench(bench, watch)}, bench);
     const std::vector<std::string> ways = split(options.text("beside"));
     if (!options.flag("quiet") && bench.duration_s > 0) announce_beside(bench, ways.size() + 1);
     const std::string file = options.has("beside-file") ? options.text("beside-file") : "";
-    return outcome_of(nvme::run_beside(bench, watch, ways, file), bench);
+    return together(nvme::run_beside(bench, watch, ways, file), bench);
   });
 }
 

@@ -15,10 +15,7 @@ std::vector<DemoStep> nvme_demo_steps(bool gpu) {
     b.write_io = b.read_io = 100'000;
     change(b);
     all.push_back(
-        {std::move(title), [b](const measure::RunWatch& watch) {
-           nvme::BenchResult r = nvme::run_bench(b, watch);
-           return BenchOutcome{{std::move(r.cell)}, r.stop_reason, r.failed, {}, std::move(r.warnings)};
-         }});
+        {std::move(title), [b](const measure::RunWatch& watch) { return nvme::run_bench(b, watch); }});
   };
   add("512 B blocks, four queues", [](auto& b) {
     b.num_queues = 4;
@@ -64,7 +61,7 @@ FaultCheck check_nvme_fault(model::Fault f, const measure::RunWatch& watch) {
   b.late_after_s = 0.1;
   b.faults.probability[static_cast<u32>(f)] = f == model::Fault::removal ? 0.0005 : 0.002;
   const nvme::BenchResult r = nvme::run_bench(b, watch);
-  const report::Cell& cell = r.cell;
+  const report::Cell& cell = r.cell();
   const u64 injected = cell.extra.at("model").at("injected").at(std::string(model::name(f))).get<u64>();
   switch (f) {
     case model::Fault::drop:

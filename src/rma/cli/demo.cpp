@@ -24,13 +24,9 @@ rma::BenchOptions faulty_bench(rma::BenchOptions b, model::Fault fault) {
 
 }  // namespace
 
-BenchOutcome outcome_of(rma::BenchResult r) {
-  return {std::move(r.cells), r.stop_reason, r.failed, r.code, std::move(r.warnings)};
-}
-
 DemoStep rma_demo_step(std::string title, const rma::BenchOptions& options) {
   return {std::move(title),
-          [options](const measure::RunWatch& watch) { return outcome_of(rma::run_bench(options, watch)); }};
+          [options](const measure::RunWatch& watch) { return rma::run_bench(options, watch); }};
 }
 
 FaultCheck check_rma_fault(rma::BenchOptions base, model::Fault fault, const measure::RunWatch& watch,

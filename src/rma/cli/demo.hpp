@@ -9,8 +9,6 @@
 
 namespace doorbell::cli {
 
-[[nodiscard]] BenchOutcome outcome_of(rma::BenchResult result);
-
 [[nodiscard]] DemoStep rma_demo_step(std::string title, const rma::BenchOptions& options);
 
 /// Runs `base` with one kind of fault, small batches and short deadlines. Paths differ in how some kinds are

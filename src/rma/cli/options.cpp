@@ -160,7 +160,7 @@ rma::BenchOptions rma_options(const Options& o, rma::BenchOptions b) {
 
 int run_rma(const rma::BenchOptions& bench, const Options& options, Context& context) {
   return run_bench(options, context, bench, {}, [&](const measure::RunWatch& watch) {
-    BenchOutcome outcome = outcome_of(rma::run_bench(bench, watch));
+    measure::BenchResult outcome = rma::run_bench(bench, watch);
     for (report::Cell& cell : outcome.cells)
       cell.options = {{"op", cell.cell["op"]},
                       {"size", cell.cell["size_bytes"]},

@@ -17,9 +17,9 @@
 
 namespace doorbell::nvme {
 
-class Target {
+class Storage {
  public:
-  virtual ~Target() = default;
+  virtual ~Storage() = default;
   /// "model", "emulated", "hardware", or "kernel".
   [[nodiscard]] virtual std::string kind() = 0;
   [[nodiscard]] virtual std::string name() = 0;
@@ -37,7 +37,7 @@ class Target {
   /// True once somebody wants the device back.
   [[nodiscard]] virtual bool leaving() { return false; }
 
-  /// Once. The buffers live as long as the target.
+  /// Once. The buffers live as long as the storage.
   [[nodiscard]] virtual QueueBuffers& create_queues(const QueueShape& shape) = 0;
   [[nodiscard]] virtual std::unique_ptr<IoRunner> runner(u32 window) = 0;
   /// What the loops watch for a device that is gone; null where there is no such thing.
@@ -52,9 +52,9 @@ class Target {
 };
 
 /// An NVMe controller, reset and enabled. `gpu` may be null.
-[[nodiscard]] std::unique_ptr<Target> open_controller(const BenchOptions& options,
-                                                      std::shared_ptr<gpu::Gpu> gpu);
+[[nodiscard]] std::unique_ptr<Storage> open_controller(const BenchOptions& options,
+                                                       std::shared_ptr<gpu::Gpu> gpu);
 /// A file or block device, through the kernel.
-[[nodiscard]] std::unique_ptr<Target> open_file(const BenchOptions& options);
+[[nodiscard]] std::unique_ptr<Storage> open_file(const BenchOptions& options);
 
 }  // namespace doorbell::nvme

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "nvme/target.hpp"
+#include "nvme/storage.hpp"
 
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
@@ -26,9 +26,9 @@ class PointerSpace final : public AddressSpace {
   void unmap(Iova) noexcept override {}
 };
 
-class FileTarget final : public Target {
+class FileStorage final : public Storage {
  public:
-  explicit FileTarget(const BenchOptions& o)
+  explicit FileStorage(const BenchOptions& o)
       : o_(checked(o)),
         may_write_(o.write_io > 0 && o.default_counts && !o.allow_write && may_write(o)),
         file_(o.file, o.file_options, o.write_io > 0 && (o.allow_write || !o.default_counts || may_write_)) {}
@@ -138,8 +138,8 @@ class FileTarget final : public Target {
 
 }  // namespace
 
-std::unique_ptr<Target> open_file(const BenchOptions& options) {
-  return std::make_unique<FileTarget>(options);
+std::unique_ptr<Storage> open_file(const BenchOptions& options) {
+  return std::make_unique<FileStorage>(options);
 }
 
 }  // namespace doorbell::nvme

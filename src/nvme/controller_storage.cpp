@@ -6,7 +6,7 @@
 #include "measure/cpu_runner.hpp"
 #include "measure/gpu_runner.hpp"
 #include "nvme/backends.hpp"
-#include "nvme/target.hpp"
+#include "nvme/storage.hpp"
 
 namespace doorbell::nvme {
 
@@ -24,9 +24,9 @@ class ForwardDoorbells {
   DoorbellForwarder* forwarder_;
 };
 
-class ControllerTarget final : public Target {
+class ControllerStorage final : public Storage {
  public:
-  ControllerTarget(const BenchOptions& o, std::shared_ptr<gpu::Gpu> gpu)
+  ControllerStorage(const BenchOptions& o, std::shared_ptr<gpu::Gpu> gpu)
       : initiator_(o.initiator),
         threads_(o.initiator_threads(o.threads, o.num_queues)),
         gpu_(gpu),
@@ -91,8 +91,8 @@ class ControllerTarget final : public Target {
 
 }  // namespace
 
-std::unique_ptr<Target> open_controller(const BenchOptions& options, std::shared_ptr<gpu::Gpu> gpu) {
-  return std::make_unique<ControllerTarget>(options, std::move(gpu));
+std::unique_ptr<Storage> open_controller(const BenchOptions& options, std::shared_ptr<gpu::Gpu> gpu) {
+  return std::make_unique<ControllerStorage>(options, std::move(gpu));
 }
 
 }  // namespace doorbell::nvme

@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the benches of all paths do alike: warm up, repeat, run phases, drain, stop, and turn counts into a
+// Result.
+#pragma once
+
+#include <doorbell/error.hpp>
+
+#include "measure/run_options.hpp"
+#include "measure/tally.hpp"
+
+namespace doorbell::measure {
+
+struct BenchResult {
+  std::vector<report::Cell> cells;
+  std::string stop_reason = "done";
+  bool failed = false;  ///< data, completion or timeout errors: exit 2
+  /// Of an Error that ended the run behind its first cell; its text is the last warning.
+  ExitCode code = ExitCode::ok;
+  std::vector<std::string> warnings;
+
+  /// Of a bench that measures one.
+  [[nodiscard]] report::Cell& cell() { return cells.front(); }
+  [[nodiscard]] const report::Cell& cell() const { return cells.front(); }
+};
+
+/// What a phase has to do, for the progress display: for so many seconds, or so many operations when 0.
+struct PhaseGoal {
+  double seconds = 0;
+  double operations = 0;
+  std::string what;
+};
+
+/// Warms `bench` up and repeats it for as long as it goes on.
+template <class Bench>
+void run_repeats(const RunOptions& o, Bench&& bench) {
+  if (o.warmup_s > 0) bench.warm_up();
+  for (u32 r = 0; r < o.repeats && bench.going(); ++r) bench.repeat(r);
+}
+
+/// One cell of a Result, from its first phase on. A path says how a repeat is made of phases.
+class BenchRun {
+ public:
+  /// `path` and `op_bytes`: as Tally's. `recovers`: the path mends queue pairs that an error has stopped
+  /// before the next repeat, and says so with recovered().
+  BenchRun(const RunOptions& o, const RunWatch& watch, std::string path, u64 op_bytes, bool recovers = false)
+      : o_(o), watch_(watch), recovers_(recovers), op_bytes_(op_bytes), tally_(std::move(path), op_bytes) {}
+
+  /// The limits of every phase.
+  template <class Phase, class Item>
+  void limit(Phase& phase, const Runner<Phase, Item>& runner) const {
+    phase.timeout_ticks = runner.ticks(o_.timeout_s);
+    phase.late_ticks = runner.ticks(o_.late_after_s);
+    phase.check_ticks = runner.ticks(kCheckIntervalS);
+  }
+
+  /// Runs a phase. `leaving`: asked while it lasts; true ends it, because somebody wants the device back.
+  template <class Phase, class Item>
+  PhaseOutcome phase(Runner<Phase, Item>& runner, Phase phase, std::span<const Item> items, bool substeps,
+                     const PhaseGoal& goal, const std::function<bool()>& leaving = {}) {
+    phase.duration_ticks = runner.limit_ticks(goal.seconds);
+    PhaseOutcome out = runner.run(phase, items, substeps, watching(goal, leaving));
+    for (const OpStats& q : out.queues) stopped(q.stop);
+    return out;
+  }
+
+  void warm_up(const RepeatTally& t) { tally_.warm_up(t); }
+  void repeat(u32 number, RepeatTally t) { tally_.add(o_.seed + number, std::move(t)); }
+  /// Takes the completions that nobody has waited for.
+  template <class Phase, class Item>
+  void drain(Runner<Phase, Item>& runner, Phase phase, std::span<Item> items) {
+    phase.drain = true;
+    for (Item& item : items) item.count = 0;
+    PhaseTally rest;
+    rest.add(runner.run(phase, items, false, {}), op_bytes_);
+    tally_.after(rest);
+  }
+
+  /// Notes why a phase ended. What the run itself asked for says nothing of the device.
+  void stopped(StopReason why) {
+    if (why > StopReason::duration) stop_ = std::max(stop_, why);
+  }
+  void recovered() { stop_ = StopReason::done; }
+  [[nodiscard]] StopReason stop() const { return stop_; }
+  /// The queues are no more: the device went away or was reset.
+  [[nodiscard]] bool lost() const { return stop_ >= StopReason::reset; }
+  [[nodiscard]] bool interrupted() const { return watch_.stop != nullptr && watch_.stop->requested(); }
+  [[nodiscard]] bool going() const {
+    const bool usable = stop_ == StopReason::done || (stop_ == StopReason::broken && recovers_);
+    return usable && !interrupted();
+  }
+  /// As a Result has it.
+  [[nodiscard]] std::string stop_name() const;
+
+  [[nodiscard]] report::Cell& cell() { return tally_.cell(); }
+  /// Says in the cell what was measured on, and by whom.
+  report::Cell& describe(const std::string& device_kind, const std::string& device_name, bool verified);
+  /// Works out the cell's figures.
+  void finish(double ns_per_tick, bool substeps, StatusName status_name) {
+    tally_.finish(ns_per_tick, stop_, substeps, status_name);
+  }
+  /// Latencies of all repeats.
+  [[nodiscard]] Histogram latency() const { return tally_.latency(); }
+  /// Hands the cell over, with its warnings behind `title`.
+  void deliver(BenchResult& into, const std::string& title = {});
+
+ private:
+  [[nodiscard]] Watch watching(const PhaseGoal& goal, const std::function<bool()>& leaving);
+
+  const RunOptions& o_;
+  const RunWatch& watch_;
+  bool recovers_;
+  u64 op_bytes_;
+  Tally tally_;
+  StopReason stop_ = StopReason::done;
+};
+
+}  // namespace doorbell::measure
