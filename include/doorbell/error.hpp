@@ -23,7 +23,7 @@ enum class ExitCode : int {
 /// What failed, on what, why, and what to do about it.
 ///
 /// `what()` is "WHAT: WHY" on one line; `hint()` may be empty. `code()` says which exit status the
-/// command ends with when nobody handles the error.
+/// command ends with when the error is not handled.
 class Error : public std::runtime_error {
  public:
   Error(std::string what, const std::string& why, std::string hint = {}, ExitCode code = ExitCode::usage)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// One accelerator, whoever made it. CUDA and HIP are loaded at run time behind this interface; the
+// One accelerator of any vendor. CUDA and HIP are loaded at run time behind this interface; the
 // program links neither and starts without both.
 #pragma once
 

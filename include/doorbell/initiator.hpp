@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Who drives a queue, and so whose addresses of it count.
+// What drives a queue, a CPU or a GPU: its addresses of the queue's memory are used.
 #pragma once
 
 namespace doorbell {

@@ -59,8 +59,8 @@ class Region {
   /// Copies to or from host memory, through the GPU when the region lies there. Blocking.
   void write(u64 offset, const void* from, u64 n);
   void read(u64 offset, void* to, u64 n) const;
-  /// Has the kernel back every page with memory of its own. What nobody has written is one shared page of
-  /// zeros otherwise, which stays in a cache however often it is read.
+  /// Makes the kernel give every page memory of its own. Otherwise all unwritten pages are one shared page of
+  /// zeros, which a cache holds and which makes reads look fast.
   void populate();
 
  private:

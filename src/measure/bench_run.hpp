@@ -55,7 +55,7 @@ class BenchRun {
     phase.check_ticks = runner.ticks(kCheckIntervalS);
   }
 
-  /// Runs a phase. `leaving`: asked while it lasts; true ends it, because somebody wants the device back.
+  /// Runs a phase. `leaving`: asked while it lasts; true ends the run, because the device is to be unplugged.
   template <class Phase, class Item>
   PhaseOutcome phase(Runner<Phase, Item>& runner, Phase phase, std::span<const Item> items, bool substeps,
                      const PhaseGoal& goal, const std::function<bool()>& leaving = {}) {
@@ -67,7 +67,7 @@ class BenchRun {
 
   void warm_up(const RepeatTally& t) { tally_.warm_up(t); }
   void repeat(u32 number, RepeatTally t) { tally_.add(o_.seed + number, std::move(t)); }
-  /// Takes the completions that nobody has waited for.
+  /// Takes late and repeated completions, behind the last phase.
   template <class Phase, class Item>
   void drain(Runner<Phase, Item>& runner, Phase phase, std::span<Item> items) {
     phase.drain = true;

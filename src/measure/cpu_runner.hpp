@@ -32,7 +32,7 @@ inline constexpr u32 kIdlePollsPerYield = 512;
 inline constexpr u32 kRoundsPerReport = 1024;
 inline constexpr std::chrono::microseconds kLongestPause{100'000};  ///< between looks at a phase that goes on
 
-/// One queue's state between phases, on cache lines of its own.
+/// One queue's state between phases. Aligned so that two threads share no cache line.
 template <Work W>
 struct alignas(128) Lane {
   typename W::State state;
@@ -85,7 +85,7 @@ void drive(const typename W::Phase& phase, std::span<const typename W::Item> ite
 }  // namespace cpu
 
 /// What the threads do besides stepping their loops: nothing. A path whose device needs more (doorbells that
-/// are messages) gives a Hook of its own with these functions. begin() and end() surround a phase;
+/// are messages) gives a class with the same functions. begin() and end() surround a phase;
 /// after_step() comes after each step of an item's loop, on the thread that drives it.
 struct NoHook {
   void begin() {}
@@ -129,8 +129,8 @@ class CpuRunner final : public Runner<typename W::Phase, typename W::Item> {
     for (u32 t = 0; t < threads_; ++t)
       threads.emplace_back([&, t] {
         pthread_setname_np(pthread_self(), fmt::format("initiator-{}", t).c_str());
-        // A system call of a thread that shares its table of files counts the file's users up and down; of
-        // one that has its own, not. Where that is not allowed it only costs more.
+        // With a file table of its own a thread's system calls do not count a file's users up and down.
+        // Where unshare() is not allowed they only cost more.
         (void)unshare(CLONE_FILES);
         start.arrive_and_wait();
         const CpuTime cpu_time;
@@ -140,8 +140,8 @@ class CpuRunner final : public Runner<typename W::Phase, typename W::Item> {
         const std::scoped_lock lock(mutex);
         if (--left == 0) ended.notify_one();
       });
-    // This thread may share a processor with an initiator, so the longer a phase lasts the more seldom it
-    // looks, ten times a second at last. It also looks when the phase is over.
+    // This thread may share a processor with an initiator: the longer a phase lasts, the less often it looks,
+    // down to ten times a second. It also looks when the phase is over.
     bool over = false;
     for (auto pause = std::chrono::microseconds(500); !over;
          pause = std::min(2 * pause, cpu::kLongestPause)) {

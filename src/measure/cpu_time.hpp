@@ -15,12 +15,12 @@ struct ThreadCost {
   std::string name;
   double user_s = 0;
   double system_s = 0;
-  double waited_s = 0;  ///< ready to run, but something else had the processor; 0 where nobody says
+  double waited_s = 0;  ///< ready to run, but the processor was busy; 0 where the kernel does not tell
 };
 
 /// CPU time of the calling thread since this was made. The sum is by the thread's own clock, to the
-/// nanosecond. How it divides into user and system time the kernel may know only from its ticks: what is
-/// shorter than a tick counts as user time. Thread rule: made and asked by the same thread.
+/// nanosecond. Some kernels divide it into user and system time by timer ticks only: there, less than a
+/// tick counts as user time. Thread rule: made and asked by the same thread.
 class CpuTime {
  public:
   CpuTime();

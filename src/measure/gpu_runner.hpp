@@ -46,17 +46,16 @@ struct KernelNames {
   std::string substeps;  ///< the same with sub-step timing
 };
 
-/// Makes the GPU ready for a model's DMA agent and for `loops`, kernels that take a null job and then do
-/// nothing: once the agent runs, which is until the model ends, two things would wait for it for ever.
-/// Loading code is one; the other is the first launch of a kernel that needs more local memory than those
-/// before.
+/// Loads and launches once what a run needs: a model's DMA agent and `loops`, kernels that do nothing when
+/// their job is null. The agent runs until the model ends, and two things would wait for its end: loading
+/// code, and the first launch of a kernel that needs more local memory than those before.
 void prepare_kernels(gpu::Gpu& gpu, std::span<const std::string> loops);
 
-/// Nanoseconds a cycle of the GPU's clock, awake. Throws when a probe kernel does not run.
+/// Nanoseconds a cycle of the GPU's clock while it is busy. Throws when a probe kernel does not run.
 [[nodiscard]] double gpu_ns_per_tick(const std::shared_ptr<gpu::Gpu>& gpu, gpu::Stream stream);
 
-/// Waits for a kernel that ends by itself, because every loop in it has a deadline. When `watch` asks for
-/// it, sets `stop` and allows `grace_s` more; throws when the kernel does not keep to that.
+/// Waits for a kernel, which ends because every loop in it has a deadline. When `watch` asks for it, sets
+/// `stop`; throws when the kernel then takes longer than `grace_s`.
 void wait_for_kernel(gpu::Gpu& gpu, gpu::Stream stream, const Watch& watch, u32* stop, double grace_s);
 
 template <Work W>

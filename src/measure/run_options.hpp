@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the benches of all paths are told alike: how often, how long, by whom, what is checked.
+// The options that the benches of all paths share: how often, how long, which initiator, what is checked.
 #pragma once
 
 #include <doorbell/initiator.hpp>
@@ -17,7 +17,7 @@ namespace doorbell::measure {
 struct RunOptions {
   u64 seed = 1;
   bool verify = true;
-  bool strict = false;       ///< data that nobody is known to have written must be whole as well
+  bool strict = false;       ///< data not known to have been written is checked too
   double verify_sample = 1;  ///< share of operations that are checked
   double timeout_s = 10;
   double late_after_s = 1;
@@ -30,15 +30,15 @@ struct RunOptions {
 
   /// A loop checks an operation when a 32-bit hash of it is at most this.
   [[nodiscard]] u32 verify_below() const;
-  /// What a Result says of it: "full", "sample=P", or "none" where nothing was `verified`.
+  /// Result's verify.mode: "full", "sample=P", "strict", or "none" where nothing was `verified`.
   [[nodiscard]] std::string verify_mode(bool verified) const;
-  /// CPU threads that drive `queues`: `asked` of them, else half the cores; 0 when a GPU does.
+  /// CPU threads for `queues` queues: `asked`, or half the cores when that is 0; none with a GPU initiator.
   [[nodiscard]] u32 initiator_threads(u32 asked, u32 queues) const;
   /// What the device is opened for.
   [[nodiscard]] model::Use use(u32 queues, u32 threads, bool gpu_memory) const;
 };
 
-/// What a bench tells while it runs.
+/// How a bench is watched and stopped while it runs.
 struct RunWatch {
   StopFlag* stop = nullptr;
   std::function<void(double fraction, const std::string& what)> progress;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Who drives the queues of a phase: CPU threads (cpu_runner.hpp) or a GPU kernel (gpu_runner.hpp), and what a
-// path tells them of its work.
+// A runner drives the queues of a phase: with CPU threads (cpu_runner.hpp) or a GPU kernel (gpu_runner.hpp).
+// What a path gives to its runners is the concept Work.
 #pragma once
 
 #include <doorbell/loop_guard.hpp>
@@ -68,12 +68,11 @@ struct PhaseOutcome {
   u64 end_ns_ = 0;
 };
 
-/// What the driving side watches while a phase runs: called often at first, later at least ten times a
-/// second, with the operations done so far (or nothing known: 0); returning true asks the loops to stop
-/// posting.
+/// Called while a phase runs: often at first, later at least ten times a second. `done`: operations so far,
+/// 0 where that is not known. True asks the loops to stop posting.
 using Watch = std::function<bool(u64 done)>;
 
-/// One base for all runners of a path, whatever their Work.
+/// The base of all runners of a path.
 template <class Phase, class Item>
 class Runner {
  public:
@@ -85,7 +84,7 @@ class Runner {
   /// Ticks of this runner's clock.
   [[nodiscard]] virtual u64 ticks(double seconds) const = 0;
   [[nodiscard]] virtual double ns_per_tick() const = 0;
-  /// The same for a time whose 0 means "no limit": what was given is a limit, however short it is.
+  /// The same for a limit, where 0 means none: a time above 0 is one tick at least.
   [[nodiscard]] u64 limit_ticks(double seconds) const {
     return seconds > 0 ? std::max<u64>(ticks(seconds), 1) : 0;
   }

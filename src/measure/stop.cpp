@@ -41,7 +41,7 @@ bool StopFlag::request(int signal, u64 now_ns) noexcept {
     last_ns_.store(now_ns, std::memory_order_relaxed);
     return true;
   }
-  return now_ns - last_ns_.load(std::memory_order_relaxed) < kImpatienceNs;
+  return now_ns - last_ns_.load(std::memory_order_relaxed) < kSecondRequestNs;
 }
 
 bool StopFlag::request(int signal) noexcept {

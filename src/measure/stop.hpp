@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Ctrl-C: the first signal asks a run to stop and report, an impatient second one ends the process at once.
+// Ctrl-C: the first signal asks a run to stop and report; the same signal a second later ends the process.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -23,18 +23,18 @@ class StopFlag {
   /// The signal that asked, or 0.
   [[nodiscard]] int signal() const noexcept { return signal_.load(std::memory_order_relaxed); }
   /// One request often comes as several signals: timeout(1) signals its child and then the child's group, and
-  /// others send SIGTERM after SIGINT. So a signal is impatience only when one of its kind came before, and
-  /// the last new kind this long ago.
-  static constexpr u64 kImpatienceNs = 1'000'000'000;
+  /// others send SIGTERM after SIGINT. So a signal counts as a second request only when the same one came
+  /// before, and no new one for this long.
+  static constexpr u64 kSecondRequestNs = 1'000'000'000;
 
-  /// Asks to stop. False when it is impatience: whoever asks does not want to wait. `now_ns` is a time of
+  /// Asks to stop. False for a second request: the process shall end now. `now_ns` is a time of
   /// CLOCK_MONOTONIC.
   bool request(int signal, u64 now_ns) noexcept;
   bool request(int signal) noexcept;
 
   /// Routes SIGINT, SIGTERM and SIGHUP (unless it is ignored, as nohup has it) to this flag until uninstall()
-  /// or its end of life; impatience exits with 130. One flag at a time: throws doorbell::Error when another
-  /// is installed.
+  /// or its end of life; a second request exits with 130. One flag at a time: throws doorbell::Error when
+  /// another is installed.
   void install();
   void uninstall() noexcept;
 

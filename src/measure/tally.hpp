@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// From what the queues counted in each phase to the cell of a Result.
+// Turns what the queues counted in each phase into the cell of a Result.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ struct PhaseTally {
   OpStats sum;  ///< counters and tables of all queues; begin and end are not used
   Histogram latency;
   double elapsed_s = 0;
-  double queue_busy_ns = 0;     ///< over queues: how long each ran by the shared clock,
-  double queue_busy_ticks = 0;  ///< and by its own
+  double queue_busy_ns = 0;     ///< sum over the queues of their running times by the shared clock,
+  double queue_busy_ticks = 0;  ///< and by their own clocks
   u64 bytes = 0;
   std::vector<ThreadCost> threads;
 
@@ -49,10 +49,10 @@ using StatusName = std::string (*)(u16 code);
 
 class Tally {
  public:
-  /// `path` is the cell's, and the key of what it says for itself.
+  /// `path` is the cell's, and the key of its own sub-object.
   Tally(std::string path, u64 op_bytes) : op_bytes_(op_bytes) { cell_.path = std::move(path); }
 
-  /// Its errors count, its figures do not.
+  /// Counts its errors, and leaves its figures out.
   void warm_up(const RepeatTally& r) { others_.add(r.whole()); }
   void add(u64 seed, RepeatTally r) { repeats_.push_back({seed, std::move(r)}); }
   /// What came after the last repeat: late and repeated completions.

@@ -137,7 +137,7 @@ class Bench {
     generation_ = static_cast<u64>(std::time(nullptr)) << 32 | 1;
   }
 
-  /// Writes, then reads back; `seconds` 0: by count, else again and again until they are over.
+  /// Writes, then reads back: once by count (`seconds` is 0), else again until the time is over.
   measure::RepeatTally repeat(double seconds) {
     measure::RepeatTally t;
     const u64 begin = wall_ns();
@@ -145,7 +145,7 @@ class Bench {
     const bool both = s_.write_io > 0 && s_.read_io > 0;
     do {
       const double left = std::max(left_s(), kLeastPhaseS);
-      // What is written is read back: writing takes half of the time at most.
+      // Writing may take half of the time: the rest is for reading it back.
       if (s_.write_io > 0) one(IoOpcode::write, seconds > 0 ? (both ? left / 2 : left) : 0, t.part("write"));
       if (s_.read_io > 0 && run_.going())
         one(IoOpcode::read, seconds > 0 ? std::max(left_s(), kLeastPhaseS) : 0, t.part("read"));
@@ -153,13 +153,13 @@ class Bench {
     return t;
   }
 
-  /// Leaves word with the media of what this run has written completely.
+  /// Notes with the file which bytes this run has written completely.
   void keep_mark() {
     for (const ByteRange& r : written_) mark_.written(r);
     mark_.save();
   }
 
-  /// Ends the submission queues and takes the completions that nobody has waited for.
+  /// Ends the submission queues and takes late and repeated completions.
   void drain() {
     storage_.end_queues();
     run_.drain(*runner_, phase_, std::span(set_.queues()));
@@ -172,7 +172,7 @@ class Bench {
   void one(IoOpcode op, double seconds, measure::PhaseTally& into) {
     const bool write = op == IoOpcode::write;
     const u64 total = write ? s_.write_io : s_.read_io;
-    // With one kind of I/O there is no cycle to come back to: one phase lasts the whole time.
+    // With only reads or only writes, one phase lasts the whole time.
     const bool endless = s_.by_time && (s_.write_io == 0 || s_.read_io == 0);
     IoPhase phase = phase_;
     phase.op = op;
@@ -214,7 +214,8 @@ class Bench {
     return o_.random ? io.span : std::min(io.span, io.count);
   }
 
-  /// Without checks nobody makes data for each write. What is written then still says whose it is.
+  /// Without verification writes carry what is in the buffers: units that name doorbell's seed, but no
+  /// address.
   void fill_unchecked() {
     if (s_.verify || s_.write_io == 0 || s_.shape.data == Place::gpu || !storage_.moves_data()) return;
     for (u32 q = 0; q < s_.shape.queues; ++q) {
@@ -286,7 +287,7 @@ std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
   return gpu;
 }
 
-/// An open storage; its queues come with its bench.
+/// An open storage and, once it has queues, the bench on it.
 struct Session {
   explicit Session(const BenchOptions& o)
       : storage(o.file.empty() ? open_controller(o, open_gpu(o)) : open_file(o)), setup(plan(o, *storage)) {
@@ -301,7 +302,7 @@ struct Session {
   }
   std::unique_ptr<Storage> storage;
   Setup setup;
-  std::optional<Bench> bench;  // ends before its storage
+  std::optional<Bench> bench;  // destroyed before its storage
 };
 
 class BenchContender final : public Contender {
@@ -311,7 +312,7 @@ class BenchContender final : public Contender {
     const Setup& setup = open().setup;
     io_bytes_ = setup.io_bytes;
     in_flight_ = setup.window;
-    // Asked once: what other ways write in their turns does not make the storage somebody else's.
+    // Asked once: data that another contender writes between two repeats needs no new permission.
     if (setup.write_io > 0) o_.allow_write = true;
     if (!stay_open_) close();
   }
@@ -351,7 +352,7 @@ class BenchContender final : public Contender {
     return *session_;
   }
 
-  /// Takes what is still to come, and what the Result says of the device.
+  /// Drains the queues and notes what the Result says of the device.
   void close() {
     Session& s = *session_;
     s.bench->keep_mark();
@@ -407,7 +408,7 @@ class BenchContender final : public Contender {
   u64 io_bytes_ = 0;
   u32 in_flight_ = 0;
   std::optional<measure::BenchRun> run_;
-  std::unique_ptr<Session> session_;  // ends before its run
+  std::unique_ptr<Session> session_;  // destroyed before its run
   std::string stop_name_;             // when it was last closed
   double ns_per_tick_ = 1;
   measure::StatusName status_name_ = nullptr;

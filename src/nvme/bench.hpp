@@ -32,7 +32,7 @@ struct BenchOptions : measure::RunOptions {
   Place host_memory = Place::pageable;  ///< of data that is not in GPU memory
   u64 write_io = 0;
   u64 read_io = 0;
-  bool default_counts = false;  ///< nobody asked for writes: leave them out where they need permission
+  bool default_counts = false;  ///< the counts are defaults: leave writes out where they need permission
   u32 batch = 1;
   u32 in_flight = 0;  ///< on one queue; 0: chosen from batch and queue length
   u32 queue_length = 1024;

@@ -39,9 +39,9 @@ class Contender {
                                                        const std::string& engine, u64 io_bytes);
 
 /// What may stand in --beside: "cpu", "gpu", "io_uring", "sync", "fio", "fio:ENGINE".
-/// Measures the run itself and all of `beside` in turns, so that what else the machine does strikes all
-/// alike. The first result is the run's; the others carry ratios to it (cell.beside). `file` is what the
-/// kernel's ways are measured on, when the run itself is not on a file.
+/// Measures the run itself and all of `beside` in turns, so that other load on the machine strikes all alike.
+/// The first result is the run's; the others carry ratios to it (cell.beside). `file` is what the kernel's
+/// ways are measured on, when the run itself is not on a file.
 [[nodiscard]] std::vector<BenchResult> run_beside(const BenchOptions& options, const measure::RunWatch& watch,
                                                   const std::vector<std::string>& beside,
                                                   const std::string& file);

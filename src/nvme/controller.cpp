@@ -128,7 +128,7 @@ Controller::Controller(std::unique_ptr<Device> device, const OpenOptions& option
   }
 }
 
-/// Who waits little for a command does not wait long for the end either.
+/// The end of the controller is waited for no longer than a command.
 double Controller::shutdown_limit_s() const {
   return std::clamp(options_.timeout_s, kShutdownLeastS, kShutdownLimitS);
 }
@@ -147,7 +147,7 @@ void Controller::disable() noexcept {
 
 Controller::~Controller() {
   if (!enabled_) return;
-  // Gone, or reset by somebody else: there is nothing left to shut down.
+  // Gone, or reset from elsewhere: there is nothing left to shut down.
   const u32 now = device_->read32(reg::csts);
   if (now == ~0u || (now & csts::ready) == 0) return;
   if ((now & csts::fatal) != 0) {  // its shutdown may never end

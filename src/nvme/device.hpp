@@ -14,7 +14,7 @@
 namespace doorbell::nvme {
 
 /// Carries doorbell words from memory to a device whose registers are no memory: what a CPU or GPU
-/// stores there reaches the device when somebody calls forward().
+/// stores there reaches the device with the next forward().
 class DoorbellForwarder {
  public:
   virtual ~DoorbellForwarder() = default;
@@ -48,13 +48,12 @@ class Device {
 
   /// Null where doorbells are registers that an initiator can write.
   [[nodiscard]] virtual DoorbellForwarder* forwarder() { return nullptr; }
-  /// True once somebody wants the device back (a hot-unplug request): it must be let go soon.
+  /// True once the device is to be given back (a hot-unplug request): it must be let go soon.
   [[nodiscard]] virtual bool leaving() { return false; }
 
   /// False for null media: there is nothing to verify.
   [[nodiscard]] virtual bool moves_data() const { return true; }
-  /// True when writing to it destroys nobody's data. It may take as long as reading what is stored. Set-up
-  /// only.
+  /// True when it holds no data that is not doorbell's own. May read everything that is stored. Set-up only.
   [[nodiscard]] virtual bool scratch() const { return false; }
   /// The regular file whose bytes are the namespace's blocks; "" where they lie elsewhere.
   [[nodiscard]] virtual std::string image() const { return {}; }

@@ -179,7 +179,7 @@ class FioContender final : public Contender {
     std::vector<std::string> a = arguments_;
     a.push_back(fmt::format("--runtime={}ms", std::lround(seconds * 1e3)));
     a.push_back(fmt::format("--randseed={}", o_.seed + number));
-    // Held while fio works: nobody mounts the device meanwhile.
+    // Held while fio works, so that the device cannot be mounted meanwhile.
     const DataFile claim(o_.file, o_.file_options, o_.write_io > 0);
     const std::unique_ptr<Child> fio = start(a);
     constexpr double kGraceS = 20;

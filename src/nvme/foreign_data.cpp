@@ -90,7 +90,7 @@ bool holds_foreign_data(int fd) {
       const u64 wanted = std::min(kPiece, (end - at + kPage - 1) / kPage * kPage);
       const ssize_t n = pread(fd, piece.get(), wanted, static_cast<off_t>(at));
       if (n < 0 && errno == EINTR) continue;
-      // An end that comes early: somebody else is at work on this file.
+      // The file has become shorter: another program is writing to it.
       if (n <= 0) return true;
       const Content c = content_of(piece.get(), static_cast<u64>(n));
       if (c.foreign) return true;

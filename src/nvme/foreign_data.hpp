@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Whether a file's contents are somebody else's.
+// Whether a file holds data that doorbell did not write.
 #pragma once
 
 #include <doorbell/config.hpp>

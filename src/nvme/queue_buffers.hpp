@@ -34,8 +34,8 @@ class QueueBuffers {
   /// Memory that `space` maps; it must outlive the buffers. With a GPU, memory that it reaches.
   QueueBuffers(AddressSpace& space, const std::shared_ptr<gpu::Gpu>& gpu, const QueueShape& shape);
 
-  /// One a queue, in addresses of the shape's initiator. Whoever makes the rings sets `memory`, and the
-  /// bench `count` and `written` for each phase.
+  /// One a queue, in addresses of the shape's initiator. `memory` is set when the rings are made, `count` and
+  /// `written` by the bench for each phase.
   [[nodiscard]] std::vector<IoQueue>& queues() { return io_; }
   /// Where the data slots of a queue lie.
   [[nodiscard]] const Region& data(u32 queue) const { return data_[queue].region(); }

@@ -30,11 +30,11 @@ class Storage {
   [[nodiscard]] virtual u32 grant(u32 queues) = 0;
   /// False where there is nothing to verify.
   [[nodiscard]] virtual bool moves_data() { return true; }
-  /// True when writing destroys nobody's data. It may take as long as reading what is stored.
+  /// True when it holds no data that is not doorbell's own. May read everything that is stored.
   [[nodiscard]] virtual bool scratch() { return false; }
   /// The regular file whose bytes are the namespace's blocks; "" where they lie elsewhere.
   [[nodiscard]] virtual std::string image() { return {}; }
-  /// True once somebody wants the device back.
+  /// True once the device is to be given back (a hot-unplug request).
   [[nodiscard]] virtual bool leaving() { return false; }
 
   /// Once. The buffers live as long as the storage.
@@ -42,12 +42,12 @@ class Storage {
   [[nodiscard]] virtual std::unique_ptr<IoRunner> runner(u32 window) = 0;
   /// What the loops watch for a device that is gone; null where there is no such thing.
   [[nodiscard]] virtual const u32* status_register() { return nullptr; }
-  /// After this no completion comes that has not come.
+  /// No completion comes after this.
   virtual void end_queues() {}
 
-  /// For the Result; null when there is nothing to tell.
+  /// What the device itself counted; null when it counts nothing.
   [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }
-  /// What a completion's status is called.
+  /// Gives a completion's status its name.
   [[nodiscard]] virtual measure::StatusName status_names() const = 0;
 };
 

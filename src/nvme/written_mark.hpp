@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What of a file doorbell has written, remembered with the file: a later run that only reads can then tell
-// damage from what nobody wrote.
+// Which bytes of a file doorbell has written, noted with the file: a later run that only reads can then tell
+// damage from blocks that were never written.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -23,9 +23,9 @@ struct ByteRange {
 void add_range(std::vector<ByteRange>& ranges, ByteRange range);
 void remove_range(std::vector<ByteRange>& ranges, ByteRange range);
 
-/// The mark is the extended attribute "user.doorbell.written" of a regular file: it goes where the file goes,
-/// and nobody else has one. A file system without such attributes has no marks; nothing else depends on them.
-/// Thread rule: one thread at a time.
+/// The mark is the extended attribute "user.doorbell.written" of a regular file: it moves with the file. A
+/// file system without such attributes has no marks, and nothing else depends on them. Thread rule: one
+/// thread at a time.
 class WrittenMark {
  public:
   /// Of the file `path`; "" for what is no file, which has no mark. The mark of a file that holds nothing is

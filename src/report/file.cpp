@@ -28,7 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::milliseconds kPatience{10'000};  ///< with whoever reads a pipe
+constexpr std::chrono::milliseconds kReaderLimit{
+    10'000};  ///< for the reader of a pipe to come, or to read on
 
 [[noreturn]] void fail(const std::string& path, const std::string& what, int error, std::string hint = {}) {
   throw Error("writing " + path, what + ": " + std::generic_category().message(error), std::move(hint));
@@ -45,9 +46,9 @@ int write_all(int fd, std::string_view bytes) {
   return 0;
 }
 
-/// A FIFO can be opened for writing only while somebody reads it; who never comes is not waited for.
+/// A FIFO can be opened for writing only while it has a reader. The wait for one ends after kReaderLimit.
 Descriptor open_stream(const std::string& path) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kReaderLimit;
   for (;;) {
     Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
     if (file.get() >= 0) return file;
@@ -58,7 +59,7 @@ Descriptor open_stream(const std::string& path) {
   }
 }
 
-/// A pipe, a terminal, /dev/null: what is not replaced but written to. Its reader may stop reading.
+/// Writes to a pipe, a terminal or /dev/null, which must not be replaced. The reader may stop reading.
 void write_stream(const std::string& path, std::string_view contents) {
   Descriptor file = open_stream(path);
   while (!contents.empty()) {
@@ -70,14 +71,14 @@ void write_stream(const std::string& path, std::string_view contents) {
     if (errno == EINTR) continue;
     if (errno != EAGAIN) fail(path, "write", errno);
     pollfd ready = {file.get(), POLLOUT, 0};
-    if (::poll(&ready, 1, static_cast<int>(kPatience.count())) == 0)
+    if (::poll(&ready, 1, static_cast<int>(kReaderLimit.count())) == 0)
       throw Error("writing " + path,
-                  fmt::format("its reader took nothing for {} s", kPatience.count() / 1000));
+                  fmt::format("its reader took nothing for {} s", kReaderLimit.count() / 1000));
   }
   if (const int error = file.close()) fail(path, "close", error);
 }
 
-/// For a file whose owner a new one would not have.
+/// Writes into the file itself, where a new file could not have its owner.
 void overwrite(const std::string& path, std::string_view contents) {
   Descriptor file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
   if (file.get() < 0) fail(path, "open", errno);
@@ -132,7 +133,7 @@ void replace(const std::string& path, const fs::path& target, std::string_view c
     static_cast<void>(::unlink(temporary.c_str()));
     fail(path, step, error);
   }
-  // The new name is durable once the directory is; a file system that cannot do this has no more to offer.
+  // The new name survives a crash once the directory is on the disk. Some file systems cannot sync one.
   const Descriptor parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (parent.get() >= 0) static_cast<void>(::fsync(parent.get()));
 }
@@ -142,7 +143,7 @@ void replace(const std::string& path, const fs::path& target, std::string_view c
 void write_file(const std::string& path, std::string_view contents) {
   if (path.empty()) throw Error("writing a file", "its name is empty");
   if (path == "-") {
-    // Earlier text on stdout sits in the stream's buffer and belongs before this.
+    // Earlier text still lies in the stream's buffer and comes first.
     static_cast<void>(std::fflush(stdout));
     if (const int error = write_all(STDOUT_FILENO, contents)) fail("standard output", "write", error);
     return;

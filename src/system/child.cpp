@@ -86,7 +86,7 @@ void Child::nap(u64 limit_ns) const {
     usleep(500);
     return;
   }
-  // Asleep until its end: who measures in the child wants the processor.
+  // Asleep until its end: what the child measures needs the processor.
   pollfd end = {.fd = end_.get(), .events = POLLIN, .revents = 0};
   constexpr u64 kLongestMs = 60'000;
   (void)poll(&end, 1, static_cast<int>(std::min(limit_ns / 1'000'000 + 1, kLongestMs)));

@@ -210,7 +210,7 @@ TEST(StopFlagDeathTest, ImpatienceExits130) {
         std::raise(SIGINT);
         const u64 first = wall_ns();
         std::raise(SIGINT);  // too soon to be impatience
-        while (wall_ns() - first < measure::StopFlag::kImpatienceNs) {
+        while (wall_ns() - first < measure::StopFlag::kSecondRequestNs) {
         }
         std::raise(SIGINT);
       },

@@ -257,8 +257,8 @@ class IoLoop {
     in_flight_ -= n;
     guard_.done_at(at);
     warp.sync();
-    // Completions that nobody waited for took entries that those in flight need; post_batch(), which
-    // keeps that many free, may have nothing left to post.
+    // Late and repeated completions took entries that those in flight need. post_batch() keeps that many
+    // free, but may have nothing left to post.
     if (qp_.cq_room() < in_flight_) ring_cq(warp);
   }
 

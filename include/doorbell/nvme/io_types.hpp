@@ -55,8 +55,8 @@ struct IoQueue {
   u64 count = 0;               ///< I/Os to do; ~0 with a duration
   u64 written = 0;             ///< I/Os of the write phase that reads verify against
   u64 written_generation = 0;  ///< that phase's `generation`
-  u64 strict_begin = 0;  ///< bytes of the namespace that are known to have been written before this run:
-  u64 strict_end = 0;    ///< what is not a whole unit there is damage
+  u64 strict_begin = 0;  ///< [begin, end): bytes of the namespace that were written before this run; there,
+  u64 strict_end = 0;    ///< anything but a whole unit is damage
   /// A bit for each of the first `unwritten_bits` positions, set when its write was refused, so that
   /// reading old data back is not counted a second time. May be null.
   u32* unwritten = nullptr;

@@ -4,7 +4,7 @@
 // One NVMe submission and completion queue, from the initiator's side: post, ring, poll. The same
 // source runs on a CPU thread (OneLane) and on a GPU warp (GpuWarp).
 //
-// Thread rule: one thread or one warp owns a QueuePair; nobody else touches its queues. Every call is
+// Thread rule: one thread or one warp owns a QueuePair and alone touches its queues. Every call is
 // collective: all lanes make it together with the same arguments unless said otherwise.
 #pragma once
 

@@ -89,7 +89,7 @@ class FileStorage final : public Storage {
                   "give --batch-size 1 and --num-queues N for N threads, or --backend io_uring");
     return o;
   }
-  /// Whether writes that nobody asked for by name may happen: only where they destroy nothing.
+  /// Whether writes that are only a default may happen: where they destroy nothing.
   static bool may_write(const BenchOptions& o) { return DataFile(o.file, o.file_options, false).scratch(); }
 
   /// Reads the first block: what this file or device cannot do is known before anything is measured.

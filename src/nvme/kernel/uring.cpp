@@ -18,7 +18,7 @@ namespace {
 
 /// A wait lasts this long at most: a timeout that is always in the ring ends it. A timeout of each wait's own
 /// has to be programmed into the clock every time, which costs more than the rest of the call in a VM.
-__kernel_timespec kPatience = {0, 5'000'000};
+__kernel_timespec kLongestWait = {0, 5'000'000};
 constexpr u64 kTimeoutTag = ~u64{0};
 constexpr u64 kLargestBuffer = u64{1} << 30;
 
@@ -61,7 +61,7 @@ UringEngine::UringEngine(int fd, u32 entries, std::span<u8> buffer, const FileOp
 void UringEngine::arm() {
   if (options_.iopoll) return;  // it never waits
   if (io_uring_sqe* e = io_uring_get_sqe(&ring_); e != nullptr) {
-    io_uring_prep_timeout(e, &kPatience, 0, 0);
+    io_uring_prep_timeout(e, &kLongestWait, 0, 0);
     io_uring_sqe_set_data64(e, kTimeoutTag);
     armed_ = true;
   }

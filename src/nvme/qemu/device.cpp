@@ -32,18 +32,18 @@ constexpr u64 kLookNs = 10'000'000;  // how often CSTS is looked at
 constexpr u64 kSpinNs = 2'000'000;   // without a doorbell for this long the thread naps
 // For an answer of QEMU, or a round of its main loop. A process that others share the processor with may take
 // a good part of a second.
-constexpr double kLeastPatienceS = 1, kMostPatienceS = 10;
+constexpr double kLeastTimeoutS = 1, kMostTimeoutS = 10;
 constexpr auto kNap = std::chrono::microseconds(50);
 
 }  // namespace
 
 QemuDevice::QemuDevice(const QemuConfig& config, std::string name, std::shared_ptr<gpu::Gpu> gpu,
-                       double patience_s)
+                       double timeout_s)
     : config_(config),
-      patience_s_(std::clamp(patience_s, kLeastPatienceS, kMostPatienceS)),
+      timeout_s_(std::clamp(timeout_s, kLeastTimeoutS, kMostTimeoutS)),
       name_(std::move(name)),
       process_(config),
-      link_(process_.take_socket(), patience_s_),
+      link_(process_.take_socket(), timeout_s_),
       words_(Place::pageable, kBarBytes, std::move(gpu)),
       forwarded_(2 * kPairsMost) {
   link_.share_memory(memory_.fd(), reinterpret_cast<u64>(memory_.base()), memory_.bytes());
@@ -152,7 +152,7 @@ void QemuDevice::start_over() {
 /// doorbell's message has been taken, which only schedules the fetching; the main loop's next round does it.
 void QemuDevice::let_fetch() {
   (void)link_.read(kBar + reg::csts, 4);
-  if (!link_.gone()) process_.await_round(patience_s_);
+  if (!link_.gone()) process_.await_round(timeout_s_);
 }
 
 /// The doorbells of a queue that is being created start at 0, whatever an earlier queue of its number left

@@ -24,9 +24,9 @@ namespace doorbell::nvme {
 /// the forwarder carries them. Like the model it sees only the last value of a doorbell.
 class QemuDevice final : public Device, private DoorbellForwarder {
  public:
-  /// A QEMU that answers nothing for `patience_s`, within 1 to 10 s, is taken for gone.
+  /// A QEMU that answers nothing for `timeout_s`, clamped to 1 to 10 s, counts as gone.
   QemuDevice(const QemuConfig& config, std::string name, std::shared_ptr<gpu::Gpu> gpu,
-             double patience_s = 10);
+             double timeout_s = 10);
   ~QemuDevice() override;
 
   [[nodiscard]] std::string kind() const override { return "emulated"; }
@@ -62,7 +62,7 @@ class QemuDevice final : public Device, private DoorbellForwarder {
   void run();
 
   QemuConfig config_;
-  double patience_s_;
+  double timeout_s_;
   std::string name_;
   QemuMemory memory_;
   QemuProcess process_;

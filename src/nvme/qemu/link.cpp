@@ -51,12 +51,12 @@ std::array<u8, 12> config_access(u32 offset, u32 value, u32 bytes) {
 
 }  // namespace
 
-QemuLink::QemuLink(int socket, double patience_s)
-    : socket_(socket), patience_ns_(static_cast<u64>(patience_s * 1e9)) {
+QemuLink::QemuLink(int socket, double timeout_s)
+    : socket_(socket), timeout_ns_(static_cast<u64>(timeout_s * 1e9)) {
   // A peer that has stopped lets its socket fill up: sending must not wait for ever either.
   timeval t{};
-  t.tv_sec = static_cast<time_t>(patience_ns_ / 1'000'000'000);
-  t.tv_usec = static_cast<suseconds_t>(patience_ns_ % 1'000'000'000 / 1000);
+  t.tv_sec = static_cast<time_t>(timeout_ns_ / 1'000'000'000);
+  t.tv_usec = static_cast<suseconds_t>(timeout_ns_ % 1'000'000'000 / 1000);
   setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
 }
 
@@ -138,7 +138,7 @@ u64 QemuLink::await(u64 number) {
   const u64 begin = wall_ns();
   while (answered_ < number && !gone_) {
     const u64 waited = wall_ns() - begin;
-    if (waited > patience_ns_) gone_ = true;
+    if (waited > timeout_ns_) gone_ = true;
     else receive(waited > kSpinNs);
   }
   return gone_ ? ~u64{0} : last_value_;

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The messages between a QEMU x-remote machine and who plays its proxy. A private protocol of QEMU 7.2
-// to 10.0 (include/hw/remote/mpqemu-link.h there): 16 bytes of header (command, size), then the payload.
-// Replies carry no tag and come in the order of the requests.
+// The messages between a QEMU x-remote machine and its proxy, which is this process. A private protocol of
+// QEMU 7.2 to 10.0 (include/hw/remote/mpqemu-link.h there): 16 bytes of header (command, size), then the
+// payload. Replies carry no tag and come in the order of the requests.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -18,8 +18,8 @@ namespace doorbell::nvme {
 /// Thread rule: any thread. Once the other side is gone, writes do nothing and reads give all ones.
 class QemuLink {
  public:
-  /// Owns the socket. A peer that takes or answers nothing for `patience_s` is as good as gone.
-  explicit QemuLink(int socket, double patience_s = 10);
+  /// Owns the socket. A peer that takes or answers nothing for `timeout_s` counts as gone.
+  explicit QemuLink(int socket, double timeout_s = 10);
   ~QemuLink();
   QemuLink(const QemuLink&) = delete;
   QemuLink& operator=(const QemuLink&) = delete;
@@ -49,7 +49,7 @@ class QemuLink {
   u64 await(u64 number);
 
   int socket_;
-  u64 patience_ns_;
+  u64 timeout_ns_;
   mutable std::mutex mutex_;
   bool gone_ = false;
   u64 asked_ = 0;     ///< requests that are answered

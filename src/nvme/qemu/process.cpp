@@ -136,7 +136,7 @@ namespace {
 
 enum class Answer { came, ended, late };
 
-/// Sends a command on the monitor and waits for its answer. Events and answers that nobody waited for are
+/// Sends a command on the monitor and waits for its answer. Events and late answers are
 /// passed over.
 Answer ask(int monitor, const std::string& command, double limit_s) {
   const u64 deadline = wall_ns() + static_cast<u64>(limit_s * 1e9);

@@ -33,7 +33,7 @@ class QemuProcess {
   [[nodiscard]] pid_t pid() const { return child_->pid(); }
 
  private:
-  Descriptor claim_;  ///< of a block device: nobody mounts it while QEMU has it
+  Descriptor claim_;  ///< of a block device, which cannot be mounted while QEMU has it
   std::optional<Child> child_;
   Descriptor monitor_;
   Descriptor socket_;  // closed first: that is what QEMU ends by
