@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rma/operation_work.hpp"
+#include "rma/ping_pong.hpp"
 #include "unit/verbs_provider.hpp"
 
 namespace doorbell::rdma {
@@ -212,6 +213,28 @@ TEST_F(OpLoopChecks, AnswersThatWaitedForTheInitiatorAreNotLost) {
     EXPECT_EQ(stats_.timed_out, 0u);
     EXPECT_EQ(stats_.stop, StopReason::done);
   }
+}
+
+TEST_F(OpLoopChecks, AMessageThatWaitedForAPingPongIsNotLost) {
+  phase_.op = Op::send;
+  queue_.remote = nullptr;
+  queue_.count = 1;
+  PingPong<SetClock, VerbsQueuePair> l(
+      kLane, phase_, queue_, state_, OperationWork<VerbsQueuePair>::carve(scratch_.data(), kWindow), &stats_);
+  while (provider_.sent.empty()) ASSERT_TRUE(l.step(kLane));
+  SetClock::before_reading = [&] {
+    if (SetClock::ticks > 0) return;
+    arrive(0, kBytes, false, 0);
+    provider_.complete_sent(0);
+    SetClock::ticks = 1000;
+  };
+  while (l.step(kLane)) continue;
+  SetClock::before_reading = nullptr;
+  l.finish(kLane);
+  EXPECT_EQ(stats_.succeeded, 1u);
+  EXPECT_EQ(stats_.late, 1u);
+  EXPECT_EQ(stats_.timed_out, 0u);
+  EXPECT_EQ(stats_.stop, StopReason::done);
 }
 
 /// The answers to what a phase has given up on come in the drain.
