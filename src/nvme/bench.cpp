@@ -60,7 +60,7 @@ u32 window_for(const BenchOptions& o, const ControllerInfo& info) {
   return o.in_flight != 0 ? o.in_flight : std::min(o.batch * (o.batch == 1 ? 1 : 4), most);
 }
 
-Setup plan(const BenchOptions& o, Storage& storage) {
+Setup setup_of(const BenchOptions& o, Storage& storage) {
   Setup s;
   const ControllerInfo info = storage.info();
   if (o.queue_length < 2 || o.queue_length > info.max_queue_entries)
@@ -290,7 +290,8 @@ std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
 /// An open storage and, once it has queues, the bench on it.
 struct Session {
   explicit Session(const BenchOptions& o)
-      : storage(o.file.empty() ? open_controller(o, open_gpu(o)) : open_file(o)), setup(plan(o, *storage)) {
+      : storage(o.file.empty() ? open_controller(o, open_gpu(o)) : open_file(o)),
+        setup(setup_of(o, *storage)) {
     if (const u32 granted = storage->grant(o.num_queues); granted < o.num_queues)
       refuse("--num-queues",
              fmt::format("{} is not in 1..{}: the controller grants no more", o.num_queues, granted));
