@@ -3,9 +3,12 @@
 
 // The software Cassini by itself: queues, launch pages, event queues, counters, triggers, time.
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <random>
 
+#include "cxi/model/cassini.hpp"
 #include "cxi/model/launch.hpp"
 #include "model/cxi_rig.hpp"
 
@@ -159,7 +162,7 @@ TEST(CxiWindows, TheWindowItselfIsWhatIsExecuted) {
 }
 
 TEST(CxiWindows, AWriteAtAnotherPlaceIsRejectedAndCounted) {
-  Rig rig;
+  Rig rig({.slow_writer_ns = 200'000'000});
   u64 words[2 * kSlotWords] = {};
   std::memcpy(words, encode(rig.put(64)).w, 32);
   u64 rejected = 0;
@@ -276,6 +279,43 @@ TEST(CxiEvents, AFullQueueDropsAndSaysSo) {
   EXPECT_EQ(rig.counter("dropped_events"), dropped);
 }
 
+/// The block that an event has begun is taken, whatever room is left in it: 64 bytes that begin behind it
+/// need another one.
+TEST(CxiEvents, ALargeEventInTheMiddleOfABlockNeedsTheNext) {
+  constexpr u32 kBytes = 4096, kBlocks = kBytes / kSlotBytes - 1 - 2;  // without the status and the reserve
+  constexpr u32 kSmall = kSlotBytes / 16;                              // events in a block
+  struct Case {
+    u32 small;  // events of 16 bytes before the large one
+    bool fits;
+  };
+  for (const Case& c : {Case{(kBlocks - 1) * kSmall, true}, Case{(kBlocks - 1) * kSmall + 1, false},
+                        Case{(kBlocks - 2) * kSmall + 1, true}, Case{(kBlocks - 2) * kSmall + 3, true},
+                        Case{kBlocks * kSmall - 1, false}, Case{kBlocks * kSmall, false}}) {
+    SCOPED_TRACE(c.small);
+    const SoftwareAddressSpace space;
+    model::DmaEngine dma(space, nullptr, 0);
+    alignas(64) std::array<u8, kBytes> queue{};
+    u64 csr = 0;
+    EventProducer producer({queue.data(), 0}, &csr, kBytes, 0);
+    InitiatorEvent small;
+    small.type = EventType::ack;
+    small.return_code = ReturnCode::ok;
+    for (u32 n = 0; n < c.small; ++n) ASSERT_TRUE(producer.write(dma, small));
+    TargetLongEvent large;
+    large.type = EventType::put;
+    large.return_code = ReturnCode::ok;
+    static_assert(TargetLongEvent::kWords * 8 == kSlotBytes && InitiatorEvent::kWords * 8 == 16);
+    EXPECT_EQ(producer.write(dma, large), c.fits);
+    EXPECT_EQ(producer.dropped(), c.fits ? 0u : 1u);
+    const u8* const reserve = queue.data() + kBytes - 2 * kSlotBytes;
+    EXPECT_TRUE(std::all_of(reserve, reserve + 2 * kSlotBytes, [](u8 b) { return b == 0; }));
+    // What is left of a block that has been begun is there for events that fit.
+    if (!c.fits) {
+      EXPECT_EQ(producer.write(dma, small), c.small % kSmall != 0);
+    }
+  }
+}
+
 // --- counters ----------------------------------------------------------------------------------------------
 
 TEST(CxiCounters, DoorbellPageAndWriteBack) {
@@ -302,6 +342,40 @@ TEST(CxiCounters, DoorbellPageAndWriteBack) {
   rig.ct.expect(1, kMaxFailure);
   c.add_failure(2);
   rig.ct.expect(1, 1);
+  c.reset_failure();
+  rig.ct.expect(1, 0);
+}
+
+/// What is in the doorbell page when the device looks: additions first, then each reset, of its own count
+/// alone.
+TEST(CxiCounters, AResetEndsWhatWasAddedBeforeIt) {
+  ModelConfig config;
+  config.own_thread = false;
+  ModelCassini nic(config, "cxi-model0");
+  const auto endpoint = nic.open(ModelCassini::kDefaultService);
+  const Counting ct(*endpoint);
+  const auto counts = [&] {
+    (void)nic.poll();
+    const CounterCounts c = ct.read();
+    return std::pair<u64, u64>(c.success, c.failure);
+  };
+  using Counts = std::pair<u64, u64>;
+  ct.counter.add_success(5);
+  ct.counter.add_failure(3);
+  EXPECT_EQ(counts(), Counts(5, 3));
+  ct.counter.add_success(7);
+  ct.counter.reset_success();
+  EXPECT_EQ(counts(), Counts(0, 3));
+  ct.counter.add_success(4);
+  ct.counter.add_failure(2);
+  ct.counter.reset_failure();
+  EXPECT_EQ(counts(), Counts(4, 0));
+  ct.counter.add_success(1);
+  ct.counter.add_failure(1);
+  EXPECT_EQ(counts(), Counts(5, 1));
+  ct.counter.reset_success();
+  ct.counter.reset_failure();
+  EXPECT_EQ(counts(), Counts(0, 0));
 }
 
 TEST(CxiCounters, Commands) {

@@ -65,7 +65,7 @@ class Guarded {
 };
 
 TEST(CxiOrder, ARejectedWindowIsInTheStatusBeforeItIsCounted) {
-  Rig rig;
+  Rig rig({.slow_writer_ns = 200'000'000});
   ASSERT_EQ(reinterpret_cast<std::uintptr_t>(rig.tx.memory.ring) % Guarded::bytes(), 0u);
   std::atomic<bool> stored{false};
   std::atomic<u64> counted{0};

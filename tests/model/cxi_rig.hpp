@@ -16,6 +16,8 @@
 #include <thread>
 
 #include "cxi/backends.hpp"
+#include "cxi/model/cassini.hpp"
+#include "cxi/model/spec.hpp"
 #include "cxi/names.hpp"
 #include "system/clock.hpp"
 
@@ -146,12 +148,22 @@ struct RigOptions {
   u32 slots = 1024;
   u32 append_flags = append_flag::unlink_disable | append_flag::success_disable | append_flag::comm_disable |
                      append_flag::op_put | append_flag::op_get;
-  bool enable = true;  ///< the portals entry, with the target's memory behind it
+  bool enable = true;      ///< the portals entry, with the target's memory behind it
+  u64 slow_writer_ns = 0;  ///< 0: the model's own
 };
+
+inline std::unique_ptr<Cassini> open_rig(const RigOptions& o) {
+  const model::Use use{.faults = o.faults, .seed = o.seed};
+  if (o.slow_writer_ns == 0) return open_cassini({.spec = o.spec, .use = use});
+  ModelConfig config = parse_model_spec(o.spec);
+  config.fit(use);
+  config.slow_writer_ns = o.slow_writer_ns;
+  return std::make_unique<ModelCassini>(config, o.spec);
+}
 
 struct Rig {
   explicit Rig(const RigOptions& o = {})
-      : device(open_cassini({.spec = o.spec, .use = {.faults = o.faults, .seed = o.seed}})),
+      : device(open_rig(o)),
         endpoint(device->open(1)),
         near(*device, *endpoint, o.bytes),
         far(*device, *endpoint, o.bytes),

@@ -11,8 +11,8 @@
 
 #include "cxi/port.hpp"
 #include "emulated_warp.hpp"
-#include "system/clock.hpp"
 #include "rma/session.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::cxi {
 namespace {

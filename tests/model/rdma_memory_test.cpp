@@ -97,7 +97,8 @@ struct Whose {
 
 std::unique_ptr<Port> open_one(const Whose& whose, u32 queues, Taken* taken) {
   if (!whose.provider)
-    return std::make_unique<CountingCassini>(PortRequest{.spec = "cxi-model0", .use = {.queues = queues}}, taken);
+    return std::make_unique<CountingCassini>(PortRequest{.spec = "cxi-model0", .use = {.queues = queues}},
+                                             taken);
   return std::make_unique<NicPort>(std::make_unique<CountingNic>(
       open_nic({.spec = "model", .provider = *whose.provider, .use = {.queues = queues}}), taken));
 }

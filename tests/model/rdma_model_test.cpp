@@ -228,7 +228,7 @@ TYPED_TEST(RdmaModel, ManyQueuePairsOnSeveralThreads) {
   std::vector<typename Rig<TypeParam>::Pair> pairs;
   for (u32 i = 0; i < kPairs; ++i) pairs.push_back(rig.pair());
   std::vector<std::thread> threads;
-  constexpr u32 kEach = 2000;
+  constexpr u32 kEach = 400;
   for (u32 i = 0; i < kPairs; ++i)
     threads.emplace_back([&, i] {
       auto& q = i % 2 == 0 ? pairs[i].a : pairs[i].b;

@@ -20,6 +20,9 @@ struct ModelConfig : model::Config {
   u32 pid_bits = 9;
   u32 max_list_entries = 16384;                 ///< of all portals entries together
   ReturnCode nack = ReturnCode::undeliverable;  ///< of Fault::error
+  /// How long a low-latency window may take to be written: a busy machine keeps a writer from its second half
+  /// for a while. After that, what lies at another place is rejected.
+  u64 slow_writer_ns = 1'000'000'000;
   u64 eq_full = 0;      ///< each event queue has room for so many events only; 0: for as many as it has
   u64 stuck_read = 0;   ///< the read pointer of a transmit queue stays after so many operations; 0: never
   u64 pte_disable = 0;  ///< a portals entry is disabled by the NIC after so many operations; 0: never

@@ -183,12 +183,12 @@ bool Engine::take_window(WorkQueue& q) {
   u64 copy[2 * kSlotWords];
   u32 skipped = 0;
   u32 taken = 1;
-  if (!take_words(window_of(q.launch, kWindow64, slot), 1, q.torn_since_ns, copy)) {
+  if (!take_words(window_of(q.launch, kWindow64, slot), 1, config_.slow_writer_ns, q.torn_since_ns, copy)) {
     skipped = odd ? 1 : 0;
     taken = 2;
     u64* const window =
         odd ? window_of(q.launch, kWindowUnaligned, next) : window_of(q.launch, kWindowAligned, slot);
-    if (!take_words(window, 2, q.torn_since_ns, copy)) return false;
+    if (!take_words(window, 2, config_.slow_writer_ns, q.torn_since_ns, copy)) return false;
   }
   counters_.window_writes += 1;
   q.suspect = nullptr;
@@ -217,7 +217,7 @@ void Engine::scan_windows(WorkQueue& q) {
       continue;
     }
     // Somebody may still be writing it, or what comes before it.
-    if (written && wall_ns() - q.suspect_since_ns < kSlowWriterNs) continue;
+    if (written && wall_ns() - q.suspect_since_ns < config_.slow_writer_ns) continue;
     q.suspect = nullptr;
     if (!written) continue;
     for (u32 k = 0; k < kSlotWords; ++k) store64_relaxed(at + k, kUnwritten);

@@ -7,12 +7,12 @@
 
 #include "cxi/model/config.hpp"
 #include "cxi/model/objects.hpp"
-#include "system/clock.hpp"
 #include "model/between_rounds.hpp"
 #include "model/copier.hpp"
 #include "model/count.hpp"
 #include "model/due_heap.hpp"
 #include "model/shared.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::cxi {
 

@@ -20,11 +20,6 @@ inline constexpr u32 kSlotWords = kSlotBytes / 8;
 inline constexpr u64 kNoDoorbell = 0xdb00'db00'db00'0000;
 /// As a command's first word it would be one of an unknown opcode.
 inline constexpr u64 kUnwritten = 0x5ca1'ab1e'b0de'd0ff;
-/// How long a window may take to be written: a busy machine keeps a writer from its second half for a while.
-/// After that, what lies at another place is rejected, and a word that is kUnwritten by chance is taken for a
-/// word.
-inline constexpr u64 kSlowWriterNs = 1'000'000'000;
-
 [[nodiscard]] inline u64* doorbell_of(u8* launch) {
   return reinterpret_cast<u64*>(launch);
 }
@@ -38,8 +33,9 @@ inline void clear_launch_page(u8* launch) {
 }
 
 /// Takes `slots` slots from a window, once all of them are written. `torn_since_ns`: since when some words
-/// have been missing.
-[[nodiscard]] inline bool take_words(u64* window, u32 slots, u64& torn_since_ns, u64* out) {
+/// have been missing. After `slow_writer_ns` a word that is kUnwritten is one that was written so.
+[[nodiscard]] inline bool take_words(u64* window, u32 slots, u64 slow_writer_ns, u64& torn_since_ns,
+                                     u64* out) {
   if (load64_relaxed(window) == kUnwritten) return false;
   bool whole = true;
   for (u32 k = 0; k < slots * kSlotWords; ++k) {
@@ -50,7 +46,7 @@ inline void clear_launch_page(u8* launch) {
   if (!whole) {
     const u64 now = wall_ns();
     if (torn_since_ns == 0) torn_since_ns = now;
-    if (now - torn_since_ns < kSlowWriterNs) return false;
+    if (now - torn_since_ns < slow_writer_ns) return false;
   }
   torn_since_ns = 0;
   for (u32 k = 0; k < slots * kSlotWords; ++k) store64_relaxed(window + k, kUnwritten);
