@@ -63,7 +63,7 @@ test-long:  ## all tests under each sanitizer, and the model tests 20 times on a
 
 # What a real controller is tested with: the program and the conformance cases.
 device_tests = $(call configure,release,-DDOORBELL_GPU=$(gpu) -DDOORBELL_TESTS=ON) && \
-  cmake --build --preset release --parallel $(JOBS) --target doorbell_cli nvme_conformance_device_test
+  cmake --build --preset release --parallel $(JOBS) --target doorbell_cli nvme_conformance_device_test rdma_verbs_device_test
 
 test-guest: nvcc  ## NVMe through VFIO on QEMU's controllers, in a guest machine
 	scripts/install-deps.sh guest

@@ -57,14 +57,17 @@ def ctest_cases(path):
         failure = case.find("failure")
         inside = cases_inside(path.with_suffix("") / f"{name.replace('/', '_')}.xml")
         yield from ((f"{preset}: {name.split('.')[0]}: {each}", state, reason) for each, state, reason in inside)
-        if case.get("status") == "fail" or failure is not None:
+        skipped = case.find("skipped")
+        why = skipped.get("message") or "" if skipped is not None else ""
+        # A case that could not be started (no program, no fixture) is "not run" as well, and that is a failure.
+        left_out = case.get("status") == "disabled" or why.startswith("SKIP_")
+        if case.get("status") == "fail" or failure is not None or (case.get("status") == "notrun" and not left_out):
             # It may have failed where no case did: a crash, a timeout, what a sanitizer finds at the end.
             if not any(state == "failed" for _, state, _ in inside):
-                message = failure.get("message") if failure is not None else ""
+                message = failure.get("message") if failure is not None else why
                 yield f"{preset}: {name}", "failed", message or last_line(output)
         elif not inside:
-            skipped = case.get("status") in ("notrun", "disabled") or case.find("skipped") is not None
-            yield f"{preset}: {name}", *(("skipped", short(last_line(output))) if skipped else ("passed", ""))
+            yield f"{preset}: {name}", *(("skipped", short(last_line(output))) if left_out else ("passed", ""))
 
 
 def steps(path):

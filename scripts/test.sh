@@ -143,7 +143,7 @@ busy_models() {
   run release -L '^model$' --repeat until-fail:20
   for pid in "${pids[@]}"; do kill -- "-$pid"; done
   mv "$results/release.xml" "$results/release-20-times-busy.xml"
-  mv "$results/release" "$results/release-20-times-busy"
+  [ ! -d "$results/release" ] || mv "$results/release" "$results/release-20-times-busy"
 }
 
 for what in "${@:-all}"; do

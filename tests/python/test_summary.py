@@ -80,6 +80,12 @@ class Summary(unittest.TestCase):
                                               "skipped: lint: formatting (clang-format is not installed)",
                                               "failed: build tsan", "2 passed, 1 failed, 2 skipped"]))
 
+    def test_a_program_that_was_not_built_has_failed(self):
+        self.file("release.xml", ctest(case("rings_test_NOT_BUILT", "notrun",
+                                            '<skipped message="Unable to find executable"/>'), case("cli")))
+        self.assertEqual(self.summary(), (2, ["failed: release: rings_test_NOT_BUILT (Unable to find executable)",
+                                              "1 passed, 1 failed, 0 skipped"]))
+
     def test_nothing_run_is_no_success(self):
         self.assertEqual(self.summary(), (2, ["0 passed, 0 failed, 0 skipped"]))
 
