@@ -5,7 +5,7 @@
 """Two builds of doorbell in turns: the figures of docs/performance.md's GPU tables, old beside new.
 
 Usage: in_turns.py OLD NEW OUT [SECONDS] [PATH...]
-OLD and NEW are the programs. Turns go on for SECONDS (400) at least three times; PATH chooses nvme, rdma, cxi.
+OLD and NEW are the programs. Turns go on for SECONDS (400) at least five times; PATH chooses nvme, rdma, cxi.
 INITIATOR=cpu in the environment measures CPU threads instead of a GPU. OUT/turns.csv gets every figure. Prints the median and the range of each case, the ratio new/old, and WORSE where all
 of new's values are worse than all of old's. What this machine has no device for is left out. Exit code: 0, 2 when a case is
 worse or only one build measures it, 77 when nothing could be measured.
@@ -94,7 +94,7 @@ def main(arguments):
     values = {}
     begin = time.monotonic()
     turn = 0
-    while turn < 3 or (time.monotonic() - begin) * (turn + 1) / turn < seconds:
+    while turn < 5 or (time.monotonic() - begin) * (turn + 1) / turn < seconds:
         for case in chosen:
             for which in ["old", "new"] if turn % 2 == 0 else ["new", "old"]:
                 for name, value in measure(programs[which], case, out).items():
