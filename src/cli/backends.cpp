@@ -62,7 +62,7 @@ std::vector<Row> rows() {
   return all;
 }
 
-int run(const Options& options, Context&) {
+int run_backends(const Options& options, Context&) {
   const std::vector<Row> all = rows();
   if (options.flag("json")) {
     auto list = nlohmann::ordered_json::array();
@@ -96,7 +96,7 @@ Command backends_command() {
       "it."};
   command.options.add({.name = "json", .kind = Kind::flag, .help = "print JSON", .group = "Output"});
   command.examples = {{"doorbell backends", "See why --initiator gpu is refused on this machine."}};
-  command.run = run;
+  command.run = run_backends;
   command.group = "This machine";
   command.stoppable = false;
   return command;

@@ -50,7 +50,7 @@ void check_json(const std::string& json, const sweep::Measured& before, const sw
                     "give it another name");
 }
 
-int run(const Options& options, Context& context) {
+int run_compare(const Options& options, Context& context) {
   const std::vector<std::string> metrics = metrics_of(options.text("metric"));
   const std::string before = options.text("before"), after = options.text("after");
   const std::string json = options.text("json");
@@ -141,7 +141,7 @@ Command compare_command() {
              {1, "usage or environment: a bad option, a missing file, no permission"},
              {2, "B has data errors where A has none"},
              {3, "a regression, or cells that cannot be compared"}};
-  c.run = run;
+  c.run = run_compare;
   c.stoppable = false;
   return c;
 }

@@ -132,7 +132,7 @@ void write_files(const Options& options, const report::Result& result, bool quie
                                       : "not written: python3 or the doorbell_report package is missing");
 }
 
-int run(const Options& options, Context& context) {
+int run_demo(const Options& options, Context& context) {
   const bool quiet = options.flag("quiet");
   Progress progress(context.stderr_tty && !quiet);
   report::Result result = new_result(context);
@@ -196,7 +196,7 @@ Command demo_command() {
             .group = "Output"});
   c.examples = {{"doorbell demo", "Run it all; takes under a minute."},
                 {"doorbell demo --output /tmp/doorbell", "Keep the results elsewhere."}};
-  c.run = run;
+  c.run = run_demo;
   return c;
 }
 

@@ -45,7 +45,7 @@ Machine this_machine() {
   return m;
 }
 
-int run(const Options& options, Context&) {
+int run_doctor(const Options& options, Context&) {
   const std::vector<Check> checks = all_checks(this_machine());
   const auto count = [&](Level level) {
     return std::count_if(checks.begin(), checks.end(), [&](const Check& c) { return c.level == level; });
@@ -93,7 +93,7 @@ Command doctor_command() {
       .add({.name = "json", .kind = Kind::flag, .help = "print JSON", .group = "Output"});
   command.examples = {{"doorbell doctor", "Look before you measure."},
                       {"doorbell doctor --strict", "Stop a script on a machine that is not ready."}};
-  command.run = run;
+  command.run = run_doctor;
   command.group = "This machine";
   command.stoppable = false;
   return command;

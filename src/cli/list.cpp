@@ -93,7 +93,7 @@ std::string what_is_listed() {
       titles);
 }
 
-int run(const Options& options, Context&) {
+int run_list(const Options& options, Context&) {
   const std::vector<Section> all_sections = sections();
   if (options.flag("json")) {
     Json all;
@@ -130,7 +130,7 @@ Command list_command() {
   command.options.add({.name = "json", .kind = Kind::flag, .help = "print JSON", .group = "Output"});
   command.examples = {{"doorbell list", "See which --gpu numbers there are."},
                       {"doorbell list --json", "The same for a script, with units in the key names."}};
-  command.run = run;
+  command.run = run_list;
   command.group = "This machine";
   command.stoppable = false;
   return command;

@@ -20,7 +20,7 @@ void write_page(const std::filesystem::path& file, const std::string& page) {
   if (!out) throw Error(file.string(), "cannot be written", "check that the folder exists and is yours");
 }
 
-int run(const Options& options, Context& context) {
+int run_man(const Options& options, Context& context) {
   const std::vector<Command> programs = all_programs();
   const std::string& wanted = options.text("command");
   if (options.has("directory")) {
@@ -61,7 +61,7 @@ Command man_command(std::vector<std::string> pages) {
             .group = "Output"});
   command.examples = {{"doorbell man nvme | man -l -", "Read the page of doorbell nvme."},
                       {"doorbell man --directory /usr/local/share/man/man1", "Install every page."}};
-  command.run = run;
+  command.run = run_man;
   command.group = "Documentation";
   command.stoppable = false;
   return command;

@@ -164,7 +164,7 @@ std::string verdict(const std::vector<sweep::Record>& records, std::size_t wante
   return fmt::format("OK: {}", count);
 }
 
-int run(const Options& options, Context& context) {
+int run_sweep(const Options& options, Context& context) {
   const std::string file = find_plan(options.text("plan"));
   const std::string text = sweep::read_text(file, sweep::kMaxPlan);
   const std::vector<sweep::Subject> commands = subjects(context);
@@ -297,7 +297,7 @@ Command sweep_command() {
       {2, "data errors; a run that crashed or took too long"},
       {77, "the hardware asked for is not here"},
       {130, "interrupted; the data until then is good"}};
-  c.run = run;
+  c.run = run_sweep;
   return c;
 }
 

@@ -10,7 +10,7 @@
 namespace doorbell::cli {
 namespace {
 
-int run(const Options& options, Context&) {
+int run_version(const Options& options, Context&) {
   const report::Tool& tool = report::tool();
   if (options.flag("json")) {
     const nlohmann::ordered_json json = {{"version", tool.version},
@@ -33,7 +33,7 @@ Command version_command() {
   command.name = "version";
   command.summary = "what this build is";
   command.options.add({.name = "json", .kind = Kind::flag, .help = "print JSON", .group = "Output"});
-  command.run = run;
+  command.run = run_version;
   command.group = "This machine";
   command.stoppable = false;
   return command;
