@@ -281,7 +281,7 @@ class PingPongEnd {
   Status status_ = Status::ok;
   bool wrong_length_ = false;
   const u8* awaited_ = nullptr;  // the last byte of the place where the next WRITE arrives
-  u8 before_ = 0;                // the byte's value before the phase
+  u8 before_ = 0;                // the byte's value before that message
   u8 marker_ = 0;                // the byte's value at the last look
   u8 markers_[2] = {0, 0};       // the byte's value when messages arrived, in both slots
 };

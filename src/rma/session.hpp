@@ -62,8 +62,8 @@ class Session {
   [[nodiscard]] std::vector<OpQueue>& queues() { return queues_; }
 
   /// For Ends::remote, one entry for each connection. keys() is the memory of this process that the other
-  /// process may reach. connect() takes the other process's keys. It throws Error if the other process offers
-  /// too little memory.
+  /// process may reach. use() takes the other process's keys, and throws Error if these lead to too little
+  /// memory.
   [[nodiscard]] std::vector<MemoryKey> keys() const;
   void use(const std::vector<MemoryKey>& theirs);
 

@@ -91,8 +91,8 @@ bool restricts_vnis(const libcxi::Service& s) {
   return (s.flags & libcxi::Service::kRestrictedVnis) != 0;
 }
 
-/// Chooses a VNI. A service without a restriction of its own may use the VNIs of the default service, which
-/// are known if the default service restricts them.
+/// Chooses a VNI. A service that restricts no VNI uses the first VNI of the default service if that service
+/// has a restriction, else VNI 1.
 u16 choose_vni(const LibcxiContext& c, u32 service) {
   libcxi::Service s = get_service(c, service);
   u32 whose = service;
