@@ -77,7 +77,7 @@ class Engine {
     ReturnCode code = ReturnCode::ok;
     bool by_target = false;
   };
-  /// What the initiator will be told about an operation.
+  /// The report about an operation to its initiator.
   struct Acknowledgement {
     DmaFlags flags;
     bool is_get = false;

@@ -269,7 +269,7 @@ void Engine::delivered(TableEntry& pte, ListEntry& entry, const Operation& op) {
   --list_entries_;
 }
 
-// --- what the initiator is told --------------------------------------------------------------------------
+// --- reports to the initiator ----------------------------------------------------------------------------
 
 void Engine::acknowledge(const Operation& op, const Result& result, const model::Strike& strike) {
   const DmaFields& f = *op.fields;
