@@ -12,7 +12,7 @@
 
 namespace doorbell {
 
-/// A phase's limits, in ticks of the loop's clock. Base of what a path's loop is told of a phase.
+/// A phase's limits, in ticks of the loop's clock. Base of the phase types of all loops.
 struct PhaseLimits {
   u64 ns_per_tick_q24 = 1u << 24;
   u64 timeout_ticks = 0;      ///< an operation without an answer counts as timed out after this long

@@ -17,7 +17,7 @@ std::string_view runtime_name(gpu::Runtime runtime) {
   return runtime == gpu::Runtime::cuda ? "cuda" : "hip";
 }
 
-/// The code objects that this build carries for one runtime.
+/// The code objects for one runtime in this build.
 BackendState kernels_for(gpu::Runtime runtime) {
   std::vector<std::string> names;
   std::size_t bytes = 0;
@@ -37,7 +37,7 @@ BackendState kernels_for(gpu::Runtime runtime) {
   return {name, {true, fmt::format("{} ({} KiB)", fmt::join(names, ", "), (bytes + 1023) / 1024)}};
 }
 
-/// What runs GPU initiators, whatever the path.
+/// The states of what runs GPU initiators, which is the same for all paths.
 std::vector<BackendState> gpu_states() {
   std::vector<BackendState> states;
   for (const gpu::RuntimeStatus& status : gpu::runtimes()) {

@@ -30,7 +30,7 @@ int run_bench(const Options& options, Context& context, const measure::RunOption
   }
   result.stop_reason = outcome.stop_reason;
   result.complete = result.stop_reason == "done";
-  // The machine's own come first: they say whether the figures mean anything.
+  // The machine's warnings come first, because they show whether the figures mean anything.
   for (std::string& warning : outcome.warnings)
     if (std::ranges::find(result.warnings, warning) == result.warnings.end())
       result.warnings.push_back(std::move(warning));

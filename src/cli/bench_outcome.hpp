@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// From a path's bench to the Result that its command prints.
+// Runs a path's bench and makes the Result that its command prints.
 #pragma once
 
 #include <functional>
@@ -13,11 +13,11 @@
 
 namespace doorbell::cli {
 
-/// Of each cell, `options` holds what the bench resolved itself.
+/// In each cell of the BenchResult, `options` holds the values that the bench chose itself.
 using Bench = std::function<measure::BenchResult(const measure::RunWatch&)>;
 
-/// Runs `bench` with a progress line, completes its cells' options, and delivers the Result; the exit code.
-/// `inputs`: files that the bench itself reads or writes, so that no output may be one of them.
+/// Runs `bench` with a progress line, completes its cells' options, and prints the Result; returns the exit
+/// code. `inputs`: files that the bench reads or writes, so that no output may be one of them.
 [[nodiscard]] int run_bench(const Options& options, Context& context, const measure::RunOptions& run,
                             const std::vector<std::string>& inputs, const Bench& bench);
 

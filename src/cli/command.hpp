@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a subcommand is.
+// The description of a subcommand.
 #pragma once
 
 #include <functional>
@@ -16,31 +16,31 @@ namespace doorbell::cli {
 
 struct Command;
 
-/// What a running command may know of its process.
+/// What a running command needs to know about its process.
 struct Context {
   std::string program;            ///< "doorbell"
-  std::vector<std::string> argv;  ///< as typed, argv[0] included
-  bool colour = false;      ///< standard output is a terminal that shows colours, and the user wants them
-  bool stderr_tty = false;  ///< standard error is a terminal whose line can be drawn anew
-  measure::StopFlag& stop;  ///< set by Ctrl-C; every long loop looks at it
+  std::vector<std::string> argv;  ///< as typed, including argv[0]
+  bool colour = false;            ///< standard output is a terminal with colours, and the user wants them
+  bool stderr_tty = false;        ///< standard error is a terminal whose line can be drawn again
+  measure::StopFlag& stop;        ///< set by Ctrl-C; every long loop checks it
   const std::vector<Command>& commands;  ///< all of them, for help and the generated texts
 };
 
-/// What an example takes that not every machine has.
+/// What an example needs that not every machine has.
 enum class Needs {
   nothing,
-  file_system,    ///< it makes a file in /tmp, and the kernel drives it by io_uring
-  gpu,            ///< with kernels for it
-  device,         ///< of hardware
-  program,        ///< somebody else's: QEMU, fio
-  other_machine,  ///< or a second process
+  file_system,    ///< makes a file in /tmp, which the kernel drives by io_uring
+  gpu,            ///< a GPU, and kernels for it
+  device,         ///< real hardware
+  program,        ///< a program of others: QEMU, fio
+  other_machine,  ///< another machine, or a second process
 };
 
 struct Example {
   std::string command;      ///< as typed after the prompt
-  std::string text;         ///< what it does, one sentence
-  std::string output = {};  ///< what it printed once, for the manual
-  int code = 0;             ///< with which it ends
+  std::string text;         ///< one sentence on what the command does
+  std::string output = {};  ///< sample output, for the manual
+  int code = 0;             ///< the exit code
   Needs needs = Needs::nothing;
 };
 
@@ -56,14 +56,14 @@ struct Command {
   OptionTable options = {};
   std::vector<Example> examples = {};
   std::vector<ExitStatus> exits = {};  ///< empty: kExitStatuses
-  /// Throws doorbell::Error for options that contradict each other; touches nothing. What a sweep asks for
+  /// Throws doorbell::Error for options that contradict each other; has no other effect. A sweep calls it for
   /// every cell before the first one starts.
   std::function<void(const Options&)> check = {};
   /// Returns the exit code; may throw doorbell::Error.
   std::function<int(const Options&, Context&)> run = {};
   std::string group = "Measure";  ///< heading in `doorbell help`
-  bool standalone = false;        ///< a program of its own name, not a word after "doorbell"
-  bool stoppable = true;          ///< Ctrl-C sets Context::stop; without it the signal ends the process
+  bool standalone = false;        ///< a program with its own name, not a word after "doorbell"
+  bool stoppable = true;          ///< Ctrl-C sets Context::stop; if false, it ends the process
 };
 
 }  // namespace doorbell::cli

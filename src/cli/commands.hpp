@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The registry of commands. One that belongs to no path is a file, a line here and a line in commands.cpp; a
-// path brings its own (path.hpp).
+// The table of commands. A command that belongs to no path is a file, a line here and a line in commands.cpp;
+// a path brings its own commands (path.hpp).
 #pragma once
 
 #include <string>
@@ -19,14 +19,14 @@ Command list_command();
 Command backends_command();
 Command doctor_command();
 Command version_command();
-/// `pages`: the commands that have a manual page, besides man itself.
+/// `pages`: the commands that have a manual page, except man itself.
 Command man_command(std::vector<std::string> pages);
 Command completion_command();
 
-/// In the order of `doorbell help`; each with its --help option.
+/// All commands in the order of `doorbell help`, each with its --help option.
 [[nodiscard]] std::vector<Command> all_commands();
 
-/// The texts of the paths' programs of their own names.
+/// The texts of the paths' programs with names of their own.
 [[nodiscard]] std::vector<Command> all_programs();
 
 }  // namespace doorbell::cli

@@ -40,7 +40,7 @@ std::vector<std::string> metrics_of(const std::string& text) {
   return metrics;
 }
 
-/// The comparison must not replace what it compares, under whatever name.
+/// Makes sure that the comparison's file does not replace one that is compared, under any name.
 void check_json(const std::string& json, const sweep::Measured& before, const sweep::Measured& after) {
   check_output("json", json);
   for (const sweep::Measured* m : {&before, &after})
@@ -65,7 +65,7 @@ int run_compare(const Options& options, Context& context) {
   try {
     report::write_file(json, report::to_string(sweep::to_json(c)));
   } catch (const Error& e) {
-    // What was found has been printed and still counts.
+    // The comparison has been printed and still counts.
     std::fflush(stdout);
     fmt::print(stderr, "{} compare: {}\n", context.program, e.what());
     return c.exit_code() == 0 ? static_cast<int>(e.code()) : c.exit_code();

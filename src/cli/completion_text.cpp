@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The bash completion, from the same tables as --help.
+// Makes the bash completion from the same tables as --help.
 #include <fmt/format.h>
 
 #include "cli/texts.hpp"
@@ -9,7 +9,7 @@
 namespace doorbell::cli {
 namespace {
 
-/// How bash completes the value of `o`: the body of a case branch; empty for free text.
+/// How bash completes the value of `o`: the body of a case branch; empty if there is no completion.
 std::string value_reply(const Option& o) {
   switch (o.kind) {
     case Kind::path:
@@ -68,7 +68,7 @@ _doorbell() {
 )";
   std::string others;
   for (const Command& program : programs) others += " " + program.name;
-  // A program of its own name has no command as its first word.
+  // A program with its own name has no command as its first word.
   if (!programs.empty())
     script += fmt::format(
         "  if [[ '{} ' == *\" ${{COMP_WORDS[0]##*/}} \"* ]]; then\n"
@@ -95,7 +95,7 @@ _doorbell() {
         free += (free.empty() ? "" : " | ") + pattern;
       }
     }
-    // A number or free text: nothing to offer, and the list of options would mislead.
+    // For a number or free text there is nothing to offer, and the list of options would mislead.
     if (!free.empty()) script += fmt::format("    {})\n      return ;;\n", free);
   }
   script += "  esac\n  case \"$command\" in\n";

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The main job of every path on its model, a table, and a report to look at.
+// Runs the main job of every path on its model; prints a table and makes a report.
 #include <doorbell/gpu.hpp>
 #include <fmt/format.h>
 
@@ -34,7 +34,7 @@ std::string quoted(const std::string& s) {
   return q + "'";
 }
 
-/// The report's Python package, in the source tree or installed; empty when it is nowhere.
+/// The report's Python package, in the source tree or installed; empty if there is none.
 fs::path report_package() {
   std::error_code ignored;
   const fs::path exe = fs::read_symlink("/proc/self/exe", ignored);
@@ -64,7 +64,7 @@ std::string folder_name() {
   return text.data();
 }
 
-/// Where a demo's steps and checks go as they end.
+/// Receives a demo's steps and checks as they end.
 struct Show {
   report::Result& result;
   Context& context;
@@ -97,7 +97,7 @@ void run_steps(const std::vector<DemoStep>& steps, Show& show) {
   }
 }
 
-/// Injects each kind of fault; false when the initiator found another count than the model injected.
+/// Injects each kind of fault; false if the initiator's count differs from the model's.
 bool check_faults(const PathDescription& path, Show& show) {
   bool all_found = true;
   if (!show.quiet && !show.context.stop.requested())

@@ -65,7 +65,7 @@ int run_doctor(const Options& options, Context&) {
     for (const Check& c : checks) {
       fmt::print("{:<6}{:<24}{}\n", level_name(c.level), c.name,
                  wrap(c.finding, kHelpWidth - kColumn, kColumn));
-      // Never wrapped: it is there to be copied.
+      // Never wrapped, because the user copies it.
       if (!c.fix.empty()) fmt::print("      $ {}\n", c.fix);
     }
     fmt::print("\n{} ok, {} to know about (WARN), {} to fix (FIX)\n", count(Level::ok), count(Level::warn),

@@ -20,9 +20,9 @@ namespace fs = std::filesystem;
 constexpr u64 kMiB = u64{1} << 20;
 constexpr u64 kEnoughLocked = 512 * kMiB;  // 64 queues, their data and pattern buffers
 constexpr u64 kCapIpcLock = u64{1} << 14;
-constexpr double kBusyShare = 0.1;  // of all CPUs; one busy CPU in ten moves a percentile
+constexpr double kBusyShare = 0.1;  // of all CPUs; such a load changes percentiles
 
-/// CAP_IPC_LOCK lifts the limit on locked memory.
+/// True if CAP_IPC_LOCK lifts the limit on locked memory.
 bool may_lock_everything(const Machine& m) {
   std::ifstream in(m.root / "proc/self/status");
   for (std::string line; std::getline(in, line);) {
@@ -41,7 +41,7 @@ struct GpuHardware {
   [[nodiscard]] bool any() const { return nvidia || amd; }
 };
 
-/// PCI display and accelerator functions of the makers whose runtimes doorbell loads.
+/// PCI display and accelerator functions of the vendors whose runtimes doorbell loads.
 GpuHardware gpu_hardware(const Machine& m) {
   GpuHardware found;
   for (const char* display : {"0x03", "0x12"}) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What `doorbell doctor` looks at. Each check reads; none changes anything.
+// The checks of `doorbell doctor`. They only read and change nothing.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -15,25 +15,25 @@ namespace doorbell::cli {
 
 enum class Level {
   ok,
-  warn,  ///< something cannot be used here, or figures may suffer
-  fix,   ///< what this machine has does not work, or figures are wrong, until it is changed
+  warn,  ///< something cannot be used here, or figures may be worse
+  fix,   ///< until it is changed, something does not work or figures are wrong
 };
 
 struct Check {
   std::string name;
   Level level = Level::ok;
   std::string finding = {};
-  std::string fix = {};  ///< one command; empty when there is nothing to do
+  std::string fix = {};  ///< one command; empty if there is nothing to do
 };
 
-/// A GPU runtime's state, as gpu::runtimes() tells it.
+/// A GPU runtime's state, from gpu::runtimes().
 struct RuntimeState {
   std::string name;
   bool usable = false;
   std::string detail;
 };
 
-/// Where the checks look, so that tests show them a made-up machine.
+/// The machine that the checks look at, so that tests can replace it by a simulated one.
 struct Machine {
   std::filesystem::path root = "/";
   std::optional<u64> locked_limit_bytes;  ///< RLIMIT_MEMLOCK; empty: unlimited
@@ -54,7 +54,7 @@ struct Machine {
 [[nodiscard]] Check check_dmabuf(const Machine& m);
 [[nodiscard]] Check check_build(const Machine& m);
 
-/// Those above, with what each path asks for once.
+/// The checks above and those of all paths, each once.
 [[nodiscard]] std::vector<Check> all_checks(const Machine& m);
 
 }  // namespace doorbell::cli

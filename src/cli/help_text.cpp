@@ -10,13 +10,14 @@ namespace doorbell::cli {
 namespace {
 
 constexpr std::size_t kHelpColumn = 30;  // where an option's help begins
-constexpr char kGlue = '\x01';           // a space that wrap() prints but does not break at
+constexpr char kGlue = '\x01';           // a space at which wrap() does not break lines
 
 std::string heading(std::string_view title) {
   return fmt::format("\n{}:\n", title);
 }
 
-/// Keeps "default 10 s" on one line: its spaces are not where wrap() breaks. Lists of kinds stay breakable.
+/// Keeps "default 10 s" on one line, because wrap() does not break at its spaces. Lists of kinds stay
+/// breakable.
 std::string glued(std::string facts) {
   std::size_t begin = 0;
   while (begin < facts.size()) {
@@ -114,7 +115,7 @@ std::string option_facts(const Option& o) {
         o.kind == Kind::seconds && o.default_text.find_last_not_of("0123456789.") == std::string::npos;
     facts.push_back(fmt::format("default {}{}", o.default_text, bare_seconds ? " s" : ""));
   }
-  // The choices stand in the value's name unless another name hides them.
+  // The name of the value shows the choices, unless the option gives another name.
   if (!o.choices.empty() && value_name(o) != fmt::format("{}", fmt::join(o.choices, "|"))) {
     facts.push_back(
         fmt::format("{}: {}", o.kind == Kind::list ? "KIND" : "one of", fmt::join(o.choices, ", ")));

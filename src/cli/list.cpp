@@ -37,7 +37,7 @@ std::vector<FoundDevice> models() {
   return found;
 }
 
-/// A quantity in the unit that keeps it short; the factors are the ones people use for each.
+/// A quantity in a unit that keeps it short; the factors are the usual ones for each quantity.
 std::string human(const std::string& key, const Json& value) {
   if (key.ends_with("_bits_per_s")) return fmt::format("{} Gb/s", value.get<double>() / 1e9);
   if (key.ends_with("mtu_bytes")) return fmt::format("mtu {}", value.get<u64>());
@@ -48,7 +48,7 @@ std::string human(const std::string& key, const Json& value) {
 }
 
 std::string facts_line(const Json& facts) {
-  // These mean something to the reader without their key.
+  // Values that the reader understands without their key.
   constexpr std::string_view kPlain[] = {"model",     "summary",     "arch",       "runtime",
                                          "state",     "pci_address", "name",       "rate",
                                          "transport", "path",        "link_layer", "node_type"};
@@ -82,7 +82,7 @@ std::vector<Section> sections() {
   return all;
 }
 
-/// The description's sentence names what each path's devices are called.
+/// The sentence of the description that lists the names of each path's devices.
 std::string what_is_listed() {
   std::string titles;
   for (const PathDescription& path : paths()) titles += path.devices_title + ", ";

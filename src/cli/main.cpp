@@ -59,7 +59,7 @@ int run_command(const Command& command, std::span<const std::string> arguments, 
       return complain(title + ": ", e);
     }
   } catch (const Error& e) {
-    return complain("", e);  // it names the program itself
+    return complain("", e);  // the message names the program itself
   }
 }
 
@@ -94,7 +94,7 @@ int dispatch(std::span<const std::string> words, Context& context) {
   return run_command(*command, rest, context);
 }
 
-/// The program that argv[0] names; nullptr when that is none of its own.
+/// The program that argv[0] names; nullptr if it is the name of no such program.
 const Program* program_called(std::string_view argv0) {
   const std::string_view name = argv0.substr(argv0.rfind('/') + 1);  // npos + 1 is 0
   for (const PathDescription& path : paths())
@@ -103,7 +103,7 @@ const Program* program_called(std::string_view argv0) {
   return nullptr;
 }
 
-/// Escape sequences are for terminals that know them, and colours for those who want them (no-color.org).
+/// True for a terminal that knows escape sequences, if the user wants colours (no-color.org).
 bool terminal(int fd) {
   const char* const kind = std::getenv("TERM");
   return isatty(fd) == 1 && kind != nullptr && *kind != '\0' && std::string_view(kind) != "dumb";
@@ -126,10 +126,10 @@ int flush_output(int code) {
 
 int main(int argc, char** argv) {
   using namespace doorbell;
-  // A file that took the number of a closed standard stream would get what is printed.
+  // Otherwise a file could get the number of a closed standard stream, and with it all printed text.
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(fd, F_GETFD) < 0) (void)open("/dev/null", O_RDWR);
-  // A file that grows beyond the limit fails with EFBIG instead of ending the process with its work undone.
+  // With this, a file beyond the size limit fails with EFBIG. By default the signal would end the process.
   (void)std::signal(SIGXFSZ, SIG_IGN);
   try {
     const std::vector<cli::Command> commands = cli::all_commands();

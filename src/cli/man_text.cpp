@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The manual pages, from the same tables as --help.
+// Makes the manual pages from the same tables as --help.
 #include <algorithm>
 #include <fmt/format.h>
 #include <span>
@@ -12,8 +12,8 @@
 namespace doorbell::cli {
 namespace {
 
-/// Text that roff prints as it is written here. A '-' becomes a minus sign so that an option can be copied
-/// from the page into a shell.
+/// Text for roff that prints as written. Each '-' becomes a minus sign, so that an option can be copied from
+/// the page into a shell.
 std::string roff(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -47,7 +47,7 @@ std::string roff(std::string_view text) {
   return out.starts_with('.') ? "\\&" + out : out;
 }
 
-/// Lines that stay as they are.
+/// Lines that roff must not reflow.
 std::string roff_lines(const std::string& text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {

@@ -23,7 +23,8 @@ namespace doorbell::cli {
 
 namespace {
 
-/// Runs `write`, and says what it throws: nothing else is lost for it. `code`, or worse.
+/// Runs `write` and reports what it throws, so that other outputs are not lost. Returns `code`, or a worse
+/// one.
 template <class Write>
 int try_to(Write write, int code) {
   try {
@@ -60,7 +61,7 @@ void check_outputs(const Options& options, const std::vector<std::string>& input
   const std::string &json = options.text("json"), &csv = options.text("csv");
   if (json == "-" && csv == "-")
     throw Error("--csv", "--json has standard output already", "give one of them a file");
-  // Two options may well name /dev/null.
+  // It is allowed that two options name /dev/null.
   std::error_code ignored;
   const auto type = std::filesystem::status(json, ignored).type();
   const bool other =
@@ -92,7 +93,7 @@ int deliver(report::Result& result, const Options& options, const Context& conte
   const std::string& json = options.text("json");
   const std::string& csv = options.text("csv");
   if (!options.flag("quiet") && json != "-" && csv != "-") {
-    // A stream that cannot take it is told of at the end, when the files are written.
+    // Errors of this stream are reported at the end, when the files are written.
     std::fputs(report::to_text(result, context.colour).c_str(), stdout);
     std::fflush(stdout);
   } else if (code != 0) {

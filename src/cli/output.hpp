@@ -15,23 +15,23 @@
 
 namespace doorbell::cli {
 
-/// Refuses --json and --csv files that cannot be written, before anything has been done for them, and those
-/// that are one of `inputs` (files that the run reads or writes) or each other.
+/// Refuses --json and --csv files that cannot be written, before the run begins. Also refuses files that are
+/// equal to each other or to one of `inputs` (files that the run reads or writes).
 void check_outputs(const Options& options, const std::vector<std::string>& inputs = {});
 
-/// The same of one option; "-" and nothing are fine.
+/// The same check for one option; "-" and an empty path are allowed.
 void check_output(std::string_view name, const std::string& path,
                   const std::vector<std::string>& inputs = {});
 
 /// A Result with argv and environment filled in.
 [[nodiscard]] report::Result new_result(const Context& context);
 
-/// Says on standard error what is wrong; the exit code that goes with it.
+/// Prints the error on standard error; returns the matching exit code.
 int complain(const std::string& prefix, const Error& e);
 
-/// Sets the exit code, prints the table, then writes --json and --csv. `--json -` takes stdout, so the table
-/// then stays away. Where there is no table, what went wrong is said on standard error. A file that cannot be
-/// written is told there too and takes nothing else away. Returns the worst exit code of all that.
+/// Sets the exit code, prints the table, then writes --json and --csv. `--json -` uses stdout, so no table is
+/// printed. Without a table, errors go to standard error. Errors of a file that cannot be written go there
+/// too, and do not prevent the other outputs. Returns the worst exit code.
 int deliver(report::Result& result, const Options& options, const Context& context);
 
 }  // namespace doorbell::cli

@@ -81,7 +81,7 @@ class Parser {
     store(o, display_name(o), word);
   }
 
-  /// `typed` is the option as the user wrote it, so that an error names what is on the screen.
+  /// `typed` is the option as the user wrote it, so that error messages show the same text.
   void assign(const Option& o, const std::string& typed, std::optional<std::string> value) {
     if (options_.given(o.name)) refuse(fmt::format("{}: given twice", typed));
     if (o.kind != Kind::flag && !value) {
@@ -111,7 +111,7 @@ class Parser {
       names.push_back(o.name);
       names.insert(names.end(), o.aliases.begin(), o.aliases.end());
     }
-    // Compared without dashes, so that -batch-size finds --batch-size.
+    // Names are compared without dashes, so that -batch-size finds --batch-size.
     const auto bare = typed.find_first_not_of('-');
     if (bare == std::string_view::npos) return {};
     const std::string near = nearest(typed.substr(bare), names);

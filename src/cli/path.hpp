@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a path says of itself. Whatever lists, shows or tries paths is made from these records, and no file
-// outside a path's folder names one: src/cli/paths.cpp takes them from the list in CMakeLists.txt.
+// A path's description of itself. Everything that lists, shows or tries paths is made from these records. No
+// file outside a path's folder names a path: src/cli/paths.cpp takes the names from the list in
+// CMakeLists.txt.
 #pragma once
 
 #include <filesystem>
@@ -27,47 +28,47 @@ struct BackendState {
 
 /// A software device.
 struct PathModel {
-  std::string name;  ///< as the command's option for a device takes it
+  std::string name;  ///< the value for the command's device option
   std::string summary;
 };
 
-/// A step of `doorbell demo`: one bench, whose cells are shown.
+/// A step of `doorbell demo`: one bench, whose cells are printed.
 struct DemoStep {
   std::string title;
   Bench run;
 };
 
-/// One kind of fault: what the model did, and what the initiator found.
+/// One kind of fault: what the model injected, and what the initiator found.
 struct FaultCheck {
   u64 injected = 0;
   u64 found = 0;
   std::string found_as;
 };
 
-/// A program of a name of its own, as which the same binary runs when it is called so.
+/// A program with a name of its own: the same binary, if it is called by that name.
 struct Program {
   Command texts;  ///< name, options, description, examples; it has no run()
   int (*run)(Context& context) = nullptr;
 };
 
 struct PathDescription {
-  std::string title;  ///< in sentences: "NVMe"
-  std::string work;   ///< what its initiators post: "NVMe commands"
-  /// The command that measures it, which bears the path's name.
+  std::string title;  ///< the name in sentences: "NVMe"
+  std::string work;   ///< what the path's initiators post: "NVMe commands"
+  /// The command that measures this path; it has the path's name.
   Command command;
-  /// Other commands for its devices.
+  /// Other commands for the path's devices.
   std::vector<Command> tools = {};
   std::vector<Program> programs = {};
-  /// In the order of `doorbell backends`. Never throws.
+  /// The back ends, in the order of `doorbell backends`. Never throws.
   std::vector<BackendState> (*backends)() = nullptr;
   std::vector<PathModel> models = {};
-  /// What the devices are called in `doorbell list`: "NVMe controllers".
+  /// The heading of the devices in `doorbell list`: "NVMe controllers".
   std::string devices_title;
-  /// This machine's, or those of a made-up one with another root. Never throws.
+  /// The devices of this machine; with another root, those of a simulated one. Never throws.
   std::vector<FoundDevice> (*devices)(const std::filesystem::path& root) = nullptr;
-  /// What `doorbell doctor` looks at because of this path. Paths may share checks.
+  /// The checks of `doorbell doctor` for this path. Paths may share checks.
   std::vector<Check (*)(const Machine&)> checks = {};
-  /// The path's main jobs on its model; `gpu`: one that can run kernels is here.
+  /// The path's main jobs on its model; `gpu`: this machine has a GPU that can run kernels.
   std::vector<DemoStep> (*demo_steps)(bool gpu) = nullptr;
   /// Injects one kind of fault into the model.
   FaultCheck (*check_fault)(model::Fault fault, const measure::RunWatch& watch) = nullptr;
@@ -75,10 +76,10 @@ struct PathDescription {
   [[nodiscard]] const std::string& name() const { return command.name; }
 };
 
-/// Every path, in the order in which they are shown.
+/// Every path, in the order of their display.
 [[nodiscard]] const std::vector<PathDescription>& paths();
 
-/// For PathDescription::backends: what a path's table of back ends says of this machine.
+/// For PathDescription::backends: the rows of a path's table of back ends, with their state on this machine.
 template <class Backends>
 [[nodiscard]] std::vector<BackendState> states_of(const Backends& backends) {
   std::vector<BackendState> states;

@@ -14,7 +14,7 @@ namespace {
 constexpr auto kInterval = std::chrono::milliseconds(100);
 constexpr std::size_t kBar = 20;
 
-/// Columns of the terminal; a line longer than that would wrap and stay behind.
+/// The terminal's width in columns; a longer line would wrap and could not be removed.
 std::size_t columns_of(std::FILE* out) {
   winsize size = {};
   if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;

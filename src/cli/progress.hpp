@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A line on the terminal that says how far a long run is.
+// A line on the terminal that shows the progress of a long run.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,8 @@
 
 namespace doorbell::cli {
 
-/// Draws on `out`, at most ten times a second, and leaves an empty line behind. Thread rule: one
-/// thread at a time. A disabled one does nothing.
+/// Draws on `out`, at most ten times a second, and leaves an empty line at the end. Thread rule: one thread
+/// at a time. A disabled object does nothing.
 class Progress {
  public:
   /// `enabled`: the stream is a terminal and the user did not ask for --quiet.

@@ -32,7 +32,7 @@ RunOptions run_options(const Options& o) {
   r.timeout_s = o.seconds("timeout");
   r.late_after_s = o.seconds("late-after");
   r.duration_s = o.has("duration") ? o.seconds("duration") : 0;
-  // A count says how much is done; only a run by time is warmed up and repeated unasked.
+  // A count fixes how much is done; only a run by time has a warm-up and repeats by default.
   const bool by_time = r.duration_s > 0;
   r.warmup_s = o.has("warmup") ? o.seconds("warmup") : by_time ? std::min(1.0, r.duration_s / 10) : 0;
   r.repeats = static_cast<u32>(o.has("repeats") ? o.integer("repeats") : by_time ? kRepeatsByTime : 1);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the options of add_common_options() say of a run, for the command of any path.
+// Converts the options of add_common_options() to the options of a run, for the command of any path.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ using measure::RunOptions;
 
 [[nodiscard]] RunOptions run_options(const Options& options);
 
-/// Of the option --fault.
+/// The rates in the option --fault.
 [[nodiscard]] model::FaultRates run_fault_rates(const Options& options);
 
 /// The items of "a,b,c"; empty ones are kept.

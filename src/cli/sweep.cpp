@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A plan is of one path's command.
+/// The commands that a plan can name: each path has one.
 std::vector<sweep::Subject> subjects(const Context& context) {
   std::vector<sweep::Subject> found;
   for (const PathDescription& path : paths()) {
@@ -42,7 +42,7 @@ std::vector<sweep::Subject> subjects(const Context& context) {
   return found;
 }
 
-/// A word as a shell takes it.
+/// A word, quoted for a shell if necessary.
 std::string shell_word(const std::string& word) {
   const bool plain = word.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -53,8 +53,8 @@ std::string shell_word(const std::string& word) {
   return out + "'";
 }
 
-/// The plan's file. Plans come with the program: "plans/NAME" that is not in the working folder is looked for
-/// where they are installed, and in the source tree.
+/// Finds the plan's file. The program comes with plans: if "plans/NAME" is not in the working folder, it is
+/// looked up where plans are installed, and in the source tree.
 std::string find_plan(const std::string& name) {
   std::error_code ignored;
   if (fs::exists(name, ignored) || !name.starts_with("plans/")) return name;
@@ -66,7 +66,7 @@ std::string find_plan(const std::string& name) {
   return name;
 }
 
-/// What the sweep writes must not be what it reads.
+/// Makes sure that the sweep does not write to the files that it reads.
 void check_inputs(const std::string& folder, const sweep::Plan& plan) {
   std::vector<std::string> inputs = {plan.file};
   for (const sweep::Reference& r : plan.references)
@@ -122,7 +122,7 @@ void check_folder(const std::string& folder, const std::string& text, bool resum
   }
 }
 
-/// What earlier runs left, checked against the plan.
+/// The records of earlier runs, checked against the plan.
 std::vector<sweep::Record> earlier(const sweep::Plan& plan, const sweep::Folder& folder, std::size_t cells) {
   sweep::Records records = folder.read();
   if (records.torn)
@@ -140,7 +140,7 @@ std::vector<sweep::Record> earlier(const sweep::Plan& plan, const sweep::Folder&
   return std::move(records.list);
 }
 
-/// Splits what is there into what stays and what has still to be run.
+/// Divides existing records into those to keep, and the turns that have yet to run.
 std::vector<sweep::Turn> still_to_run(const std::vector<sweep::Turn>& turns,
                                       std::vector<sweep::Record>* records) {
   std::vector<sweep::Turn> todo;
@@ -200,7 +200,7 @@ int run_sweep(const Options& options, Context& context) {
   try {
     sweep::run(plan, cells, todo, folder, limits, {&context.stop, show}, &records);
   } catch (const Error& e) {
-    // What has been measured until then is printed and counts.
+    // What has been measured so far is printed and counts.
     failure = e.hint().empty() ? e.what() : fmt::format("{}\nhint: {}", e.what(), e.hint());
   }
   progress.clear();

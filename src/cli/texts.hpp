@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The texts that are made from the option tables.
+// The texts made from the option tables.
 #pragma once
 
 #include <string>
@@ -14,19 +14,19 @@ namespace doorbell::cli {
 
 inline constexpr std::size_t kHelpWidth = 92;
 
-/// `text` in lines of at most `width`, the lines after the first indented by `indent`.
+/// `text` in lines of at most `width` columns; all lines except the first are indented by `indent`.
 [[nodiscard]] std::string wrap(std::string_view text, std::size_t width, std::size_t indent);
 
-/// "doorbell nvme", or the name of a program of its own.
+/// "doorbell nvme", or the name of a program with its own name.
 [[nodiscard]] std::string typed_name(const Command& command);
-/// The name of its manual page.
+/// The name of the command's manual page.
 [[nodiscard]] std::string page_name(const Command& command);
-/// "nvme [OPTION]... FILE": the operands in brackets unless required.
+/// "nvme [OPTION]... FILE": operands are in brackets unless they are required.
 [[nodiscard]] std::string usage_line(const Command& command);
-/// What --help says of an option after its help text: unit, default, range, choices.
+/// The facts after an option's help text in --help: unit, default, range, choices.
 [[nodiscard]] std::string option_facts(const Option& o);
 
-/// The keys inside one option's value, as a paragraph of a command's description: `title` and each key.
+/// The keys in one option's value, as a paragraph of a command's description: `title` and each key.
 [[nodiscard]] std::string key_text(const std::string& title, const OptionTable& keys);
 
 /// `doorbell help`: every command with its summary.
@@ -34,7 +34,7 @@ inline constexpr std::size_t kHelpWidth = 92;
 /// `doorbell help COMMAND`.
 [[nodiscard]] std::string command_help(const Command& command);
 
-/// doorbell.1 and doorbell-COMMAND.1, in the man macros of roff. `programs`: those of names of their own.
+/// doorbell.1 and doorbell-COMMAND.1, in the man macros of roff. `programs`: those with names of their own.
 [[nodiscard]] std::string program_man(const std::vector<Command>& commands,
                                       const std::vector<Command>& programs = {});
 [[nodiscard]] std::string command_man(const Command& command);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The registry of Cassini back ends: what `--device` may name. A new one is a line in backends.cpp.
+// The table of Cassini back ends, which `--device` may name. A new back end is a line in backends.cpp.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@
 
 namespace doorbell::cxi {
 
-/// What a device is opened for. Only `spec` is needed.
+/// The purpose for which a device is opened. Only `spec` is needed.
 struct DeviceRequest {
   std::string spec = {};  ///< "cxi0", or "cxi-model0[:KEY=VALUE,...]"; "model" is "cxi-model0"
-  /// The GPUs whose memory the device must reach; the first one also reaches its queues.
+  /// The GPUs whose memory the device must reach; the first one also drives its queues.
   std::vector<std::shared_ptr<gpu::Gpu>> gpus = {};
   model::Use use = {};
 };
@@ -26,7 +26,7 @@ using Backend = doorbell::Backend<Cassini, DeviceRequest>;
 
 [[nodiscard]] const std::vector<Backend>& backends();
 
-/// Opens what the request names. Never substitutes one back end for another.
+/// Opens the device that the request names. Never replaces one back end by another.
 [[nodiscard]] std::unique_ptr<Cassini> open_cassini(const DeviceRequest& request);
 
 }  // namespace doorbell::cxi

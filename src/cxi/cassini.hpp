@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A Cassini NIC as its user sees it: an endpoint with mapped memory, queues, counters and portals entries.
-// One implementation a back end (model, libcxi); everything above is the same for all. Objects are destroyed
-// in the reverse order of their creation, and before what created them.
+// A Cassini NIC from its user's side: an endpoint with mapped memory, queues, counters and portals entries.
+// Each back end (model, libcxi) implements it; all code above is the same for all. Objects are destroyed in
+// the reverse order of their creation, and before the object that created them.
 #pragma once
 
 #include <doorbell/address_space.hpp>
@@ -18,8 +18,7 @@
 
 namespace doorbell::cxi {
 
-/// A call that the NIC's library refused: which one, and with what errno. Models refuse with the same
-/// numbers.
+/// The NIC's library refused a call: which call, and the errno. Models refuse with the same numbers.
 class CallError : public Error {
  public:
   enum class Call { open, service, map, other };
@@ -36,7 +35,7 @@ class CallError : public Error {
   int code_;
 };
 
-/// Where puts go to: a process's endpoint on a NIC.
+/// The destination of puts: a process's endpoint on a NIC.
 struct Address {
   u32 nid = 0;  ///< 20 bits
   u32 pid = 0;
@@ -44,11 +43,11 @@ struct Address {
   u16 vni = 0;
 };
 
-/// Memory that the NIC may use (an "MD"). Unmapped on destruction; the region must live until then.
+/// Memory that the NIC may use (an "MD"), until this object is destroyed; the region must live as long.
 class MemoryDescriptor {
  public:
   virtual ~MemoryDescriptor() = default;
-  /// What a command's local_addr or an append's start says for byte 0 of the region.
+  /// The address of byte 0 of the region in a command's local_addr or an append's start.
   [[nodiscard]] Iova iova() const { return iova_; }
   /// The address context.
   [[nodiscard]] u32 lac() const { return lac_; }
@@ -63,7 +62,7 @@ class MemoryDescriptor {
 class EventQueueObject {
  public:
   virtual ~EventQueueObject() = default;
-  /// Throws Error where the queue cannot be reached by `initiator`.
+  /// Throws Error if `initiator` cannot reach the queue.
   [[nodiscard]] virtual EventQueueMemory memory(Initiator initiator) = 0;
 };
 
@@ -75,9 +74,9 @@ enum class CommandQueueKind {
 
 struct CommandQueueShape {
   CommandQueueKind kind = CommandQueueKind::transmit;
-  u32 slots = 64;                        ///< asked for; the queue may be larger
-  EventQueueObject* events = nullptr;    ///< of command failures; may be null
-  Place queue_memory = Place::pageable;  ///< libcxi knows no choice: it throws for anything but pageable
+  u32 slots = 64;                        ///< the number asked for; the queue may be larger
+  EventQueueObject* events = nullptr;    ///< for command failures; may be null
+  Place queue_memory = Place::pageable;  ///< libcxi offers no choice: it throws for other places
 };
 
 class CommandQueueObject {
@@ -103,7 +102,7 @@ class PortalsEntry {
   u32 index_ = 0;
 };
 
-/// A process's place on the NIC: the LNI of a service, its domain (VNI and PID) and communication profile.
+/// A process's access to the NIC: the LNI of a service, its domain (VNI and PID) and communication profile.
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
@@ -132,16 +131,17 @@ class Cassini {
   virtual ~Cassini() = default;
   /// "model" or "hardware".
   [[nodiscard]] virtual std::string kind() const = 0;
-  /// What the user called it, resolved.
+  /// The device's full name, for what the user wrote.
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual Limits limits() const = 0;
-  /// Memory that endpoints of this device can map; with a GPU, of that GPU or reachable by it.
+  /// Memory that endpoints of this device can map; with `gpu`, memory of that GPU or reachable by it.
   [[nodiscard]] virtual Region allocate(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> gpu) = 0;
-  /// An endpoint of service `service`. Throws Error when there is no such service or it has no VNI.
+  /// Opens an endpoint of service `service`. Throws Error if there is no such service or it has no VNI.
   [[nodiscard]] virtual std::unique_ptr<Endpoint> open(u32 service) = 0;
-  /// A word that stays 1 while the device is there, in the initiator's addresses; null where nobody tells.
+  /// A word that stays 1 while the device is there, in the initiator's addresses; null if the device has
+  /// none.
   [[nodiscard]] virtual const u32* alive(Initiator) { return nullptr; }
-  /// What the device itself counted, for the Result; null when it cannot tell.
+  /// The device's own counters, for the Result; null if it has none.
   [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }
 };
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Where queues stand that have just been created, in the addresses of whoever drives them.
+// The states of queues that have just been created, with addresses for their initiator.
 #pragma once
 
 #include <doorbell/cxi/command_queue.hpp>

@@ -18,12 +18,12 @@ namespace doorbell::cxi {
 namespace {
 
 constexpr OneLane lane;
-constexpr u64 kChunk = 1 << 20;          // of GPU memory that is made or checked at a time
-constexpr u64 kCheckedBytes = 64 << 20;  // what the part that checks single puts moves
-constexpr u64 kCheckedPuts = 1024;       // at most
-constexpr u64 kFirstFailures = 8;        // kept for the record
+constexpr u64 kChunk = 1 << 20;          // of GPU memory, made or checked at a time
+constexpr u64 kCheckedBytes = 64 << 20;  // moved by the part that checks single puts
+constexpr u64 kCheckedPuts = 1024;       // the most puts in that part
+constexpr u64 kFirstFailures = 8;        // kept in the result
 
-/// What the two buffers hold, wherever they lie.
+/// The contents of the two buffers, in whatever memory they lie.
 class LoopbackData {
  public:
   LoopbackData(Region& source, Region& destination, u64 bytes, u64 seed)
@@ -32,7 +32,7 @@ class LoopbackData {
       scratch_ = Region(Place::pageable, std::min(kChunk, bytes));
   }
 
-  /// The source becomes generation `sequence`, the destination is marked as not yet written.
+  /// Fills the source with generation `sequence` and marks the destination as not yet written.
   void prepare(u64 sequence) {
     each_chunk(source_, Side::write,
                [&](u8* data, u64 bytes, u64 at) { payload::fill(lane, data, bytes, id(at, sequence)); });
@@ -40,7 +40,7 @@ class LoopbackData {
                [&](u8* data, u64 bytes, u64 at) { payload::poison(lane, data, bytes, id(at, sequence)); });
   }
 
-  /// The worst that is found in the destination.
+  /// Returns the worst verdict on the destination.
   pattern::Checked check(u64 sequence) {
     pattern::Checked worst;
     each_chunk(destination_, Side::read, [&](u8* data, u64 bytes, u64 at) {
@@ -104,7 +104,7 @@ class Run {
     return result_.interrupted;
   }
 
-  /// The parts before the data are looked at. False on a failure.
+  /// Runs the parts that come before the check of the data. False on a failure.
   bool everything() {
     bool good = true;
     for (u64 i = 0; i < o_.warmup && good && !interrupted(); ++i) good = link_.post(o_.puts) && link_.wait();
@@ -116,7 +116,7 @@ class Run {
     return good;
   }
 
-  /// Iterations with up to `window` of them posted at a time.
+  /// Runs iterations; up to `window` of them are posted at a time.
   bool timed(LoopbackPart& part, u64 iterations, u64 duration_ns, u32 window) {
     const measure::CpuTime cpu_time;
     const u64 begin = wall_ns();
@@ -147,8 +147,8 @@ class Run {
     count(result_.verify, data_.check(sequence_), sequence_);
   }
 
-  /// All puts so far wrote the same bytes to the same place: only the last one's could be seen. Here each is
-  /// one of its own.
+  /// All puts so far wrote the same bytes to the same place, so only the last put could be checked. Here each
+  /// put has a place and data of its own.
   void check_single_puts() {
     const u64 puts = std::min({u64{o_.puts}, kCheckedPuts, kCheckedBytes / o_.bytes});
     for (u64 i = 0; i < puts && !interrupted(); ++i) {

@@ -8,15 +8,15 @@
 
 namespace doorbell::cxi {
 
-/// Everything but the options as they were given. `warnings` takes what is to be said of the repeats.
+/// Everything except the options as they were given. `warnings` receives remarks about the repeats.
 [[nodiscard]] report::Cell loopback_cell(const LoopbackOptions& options, u32 service,
                                          const LoopbackResult& result, Cassini& device,
                                          std::vector<std::string>& warnings);
 
-/// "done", or what ended the run.
+/// "done", or the reason why the run ended.
 [[nodiscard]] std::string stop_reason(const LoopbackResult& result);
 
-/// The repeat of the median rate; null without any.
+/// The repeat with the median rate; null if there is no repeat.
 [[nodiscard]] const LoopbackPart* median_part(const LoopbackResult& result);
 
 }  // namespace doorbell::cxi

@@ -19,9 +19,9 @@ namespace doorbell::cxi {
 namespace {
 
 constexpr OneLane lane;
-constexpr u64 kSetUpNs = 1'000'000'000;  // for the events of SETSTATE and APPEND
-constexpr u32 kPollsPerLook = 64;        // at the clock
-constexpr u64 kAskNs = 250'000'000;      // how often the counter is asked for while nothing happens
+constexpr u64 kSetUpNs = 1'000'000'000;  // time limit for the events of SETSTATE and APPEND
+constexpr u32 kPollsPerLook = 64;        // polls between two looks at the clock
+constexpr u64 kAskNs = 250'000'000;      // interval between requests for the counts while nothing happens
 constexpr u64 kSettleNs = 20'000'000;
 constexpr u64 kDrainNs = 1'000'000'000;
 constexpr u64 kQuietNs = 50'000'000;
@@ -37,10 +37,10 @@ Region allocate(Cassini& device, const LoopbackBuffer& buffer, u64 bytes) {
   return device.allocate(buffer.place, bytes, buffer.gpu);
 }
 
-/// How long nothing has happened, for loops that poll.
+/// The time without progress, for loops that poll.
 class Patience {
  public:
-  /// True once in a while: time to look at the clock.
+  /// True at intervals: it is time to look at the clock.
   [[nodiscard]] bool look() {
     if (++polls_ % kPollsPerLook != 0) {
       cpu_relax();
@@ -250,7 +250,7 @@ bool LoopbackLink::fail(LoopbackFailure::Kind kind) {
 
 // --- the counter -------------------------------------------------------------------------------------------
 
-/// A device need not write back each count by itself.
+/// Asks the device for the counts, because it need not write back each count by itself.
 void LoopbackLink::ask_for_counts() {
   CounterCommand get;
   get.opcode = CounterOpcode::get;
@@ -261,7 +261,7 @@ void LoopbackLink::ask_for_counts() {
 CounterCounts LoopbackLink::settle() {
   ask_for_counts();
   Patience patience;
-  // Acknowledgements too many come after the last one that is due.
+  // Surplus acknowledgements come after the last one that is due.
   while (patience.idle_ns() < kSettleNs) (void)patience.look();
   return counter_.read();
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Both ends of a loopback on one endpoint: buffers, queues, the counter of acknowledgements, the portals
-// entry; posting puts and waiting for them.
+// entry. Posts puts and waits for them.
 #pragma once
 
 #include <doorbell/cxi/command_queue.hpp>
@@ -18,22 +18,22 @@ namespace doorbell::cxi {
 /// Thread rule: one thread.
 class LoopbackLink {
  public:
-  /// Throws what a refused call or an event that does not come throws.
+  /// Throws CallError for a refused call, and LoopbackError for an event that does not come or has an error.
   LoopbackLink(Cassini& device, Endpoint& endpoint, const LoopbackOptions& options);
 
   static constexpr u32 kMaxArmed = 2;
-  /// Arms an event for `puts` more acknowledgements and posts that many puts, with one doorbell each; before
-  /// at most kMaxArmed have been waited for. False on failure().
+  /// Arms an event for `puts` more acknowledgements and posts that many puts, with one doorbell each. At most
+  /// kMaxArmed events may be armed at a time. False on failure().
   [[nodiscard]] bool post(u32 puts);
   /// Waits for the oldest armed event. False on failure().
   [[nodiscard]] bool wait();
   [[nodiscard]] const std::optional<LoopbackFailure>& failure() const { return failure_; }
 
-  /// Acknowledgements that were asked for so far: a put each.
+  /// The acknowledgements asked for so far: one for each put.
   [[nodiscard]] u64 threshold() const { return threshold_; }
-  /// The counter as the device tells it now; waits until it has reached the threshold, or a little.
+  /// The device's present count; waits a short time for the count to reach the threshold.
   [[nodiscard]] CounterCounts settle();
-  /// After a failure: takes what else the device tells of refused puts.
+  /// After a failure: takes the other events for refused puts.
   void drain(LoopbackResult& into);
 
   [[nodiscard]] Region& source() { return source_; }
@@ -46,7 +46,7 @@ class LoopbackLink {
   using Events = EventQueue<OneLane>;
 
   void enable();
-  /// Set-up's events: throws unless this one comes, in time and with OK.
+  /// For set-up: throws unless this event comes in time and with the return code OK.
   void expect(EventType type);
   template <class Ready>
   [[nodiscard]] bool wait_for_room(Commands& queue, const Ready& ready);
@@ -59,7 +59,7 @@ class LoopbackLink {
   const LoopbackOptions& o_;
   const u32* const alive_;
   const Dfa target_;
-  // In the order in which they are made, and the reverse of that in which they go.
+  // In the order of creation; destruction is in the reverse order.
   std::unique_ptr<EventQueueObject> tx_events_object_;
   Region source_;
   std::unique_ptr<MemoryDescriptor> source_md_;
@@ -82,7 +82,7 @@ class LoopbackLink {
   u64 threshold_ = 0;
   std::array<u64, kMaxArmed> armed_{};  ///< thresholds whose events have not come, oldest first
   u32 armed_count_ = 0;
-  std::vector<ReturnCode> refused_;  ///< of puts, as their events came
+  std::vector<ReturnCode> refused_;  ///< return codes of refused puts, in order of arrival
   std::optional<LoopbackFailure> failure_;
   u64 doorbells_ = 0;
   u64 polls_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What Cassini's numbers are called, for messages and records.
+// Names of Cassini's numbers, for messages and records.
 #pragma once
 
 #include <doorbell/cxi/types.hpp>
@@ -10,11 +10,11 @@
 
 namespace doorbell::cxi {
 
-/// "PT_DISABLED"; a number that the card leaves unused gives "code 63".
+/// "PT_DISABLED"; for a number without a name, "code 63".
 [[nodiscard]] std::string name(ReturnCode code);
-/// "TRIGGERED_OP"; "type 22".
+/// "TRIGGERED_OP"; for a number without a name, "type 22".
 [[nodiscard]] std::string name(EventType type);
-/// "ENABLED"; "state 7".
+/// "ENABLED"; for a number without a name, "state 7".
 [[nodiscard]] std::string name(PtlteState state);
 
 }  // namespace doorbell::cxi

@@ -19,9 +19,9 @@ namespace doorbell::cxi {
 namespace {
 
 constexpr u32 kMaxQueues = 128;
-constexpr u64 kEventBytes = 64;  // at most, of one
+constexpr u64 kEventBytes = 64;  // the most that one event takes
 
-/// Local memory, and where others reach it a portals entry in front of it.
+/// Local memory. If others may reach it, a portals entry leads to it.
 class Memory final : public rma::RegisteredMemory {
  public:
   Memory(Endpoint& endpoint, TargetSide& target, const Region& region, rma::Reach reach)
@@ -31,7 +31,7 @@ class Memory final : public rma::RegisteredMemory {
     if (reach == rma::Reach::own) return;
     exposed_ = target.expose(*memory_);
     rkey_ = exposed_->offset();
-    iova_ = 0;  // others address it by its offset
+    iova_ = 0;  // others use its offset as address
   }
 
  private:
@@ -39,13 +39,13 @@ class Memory final : public rma::RegisteredMemory {
   std::unique_ptr<TargetSide::Exposed> exposed_;
 };
 
-/// Of the longest commands that a queue will hold, twice: the device says late what it has read.
+/// Room for twice the longest commands that a queue will hold: the device reports late what it has read.
 u32 slots_for(const rma::QueueShape& shape) {
   const u32 each = shape.max_inline > 112 ? 4 : shape.max_inline > 48 ? 2 : 1;
   return std::min(2 * each * shape.requests + 2 * kStatusSlots, kMaxSlots);
 }
 
-/// Of its event queue: every operation may fail.
+/// Bytes of a queue's event queue: every operation may fail.
 u64 event_bytes_for(const rma::QueueShape& shape) {
   return (u64{shape.requests} + 2) * kEventBytes;
 }
@@ -56,7 +56,7 @@ measure::KernelNames kernels() {
 
 }  // namespace
 
-/// A transmit queue with the counter of its acknowledgements and the events of what failed.
+/// A transmit queue, the counter of its acknowledgements, and the event queue for failures.
 class PutQueues::Queue {
  public:
   Queue(Endpoint& endpoint, const rma::QueueShape& shape, bool restricted)
@@ -77,8 +77,8 @@ class PutQueues::Queue {
     s.pid_bits = a.pid_bits;
     s.requests = shape_.requests;
     s.restricted = restricted_;
-    // A window takes a command that is copied out of the ring, and the device's status: for a GPU two ways
-    // over PCIe more.
+    // For a window, commands are copied out of the ring and the device's status is read: for a GPU that is
+    // two more PCIe round trips.
     s.low_latency = shape_.requests == 1 && initiator == Initiator::cpu;
     return s;
   }
@@ -160,7 +160,7 @@ std::unique_ptr<rma::QueueSet> CassiniPort::create_queues(u32 count, rma::Ends e
   return create_put_queues(count, shape);
 }
 
-/// The driver makes rings of a power of two; a counter, and each of three registers, has a page of its own.
+/// The driver makes rings with a power of two of slots. A counter and three registers have one page each.
 u64 CassiniPort::queue_bytes(rma::Ends, const rma::QueueShape& shape) const {
   constexpr u64 kPage = 4096, kRegisterPages = 3;
   if (shape.queue_memory == Place::gpu) return kRegisterPages * kPage;

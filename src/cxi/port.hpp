@@ -21,10 +21,10 @@ class PutQueues final : public rma::QueueSet {
   PutQueues(Endpoint& endpoint, u32 count, const rma::QueueShape& shape, bool restricted);
   ~PutQueues() override;
 
-  /// Queues that were used begin anew when they are driven next.
+  /// Nothing to do here: start() creates used queues again.
   void recover() override {}
   [[nodiscard]] std::unique_ptr<rma::OpRunner> runner(const rma::DriverShape& driver) override;
-  /// Where each queue stands before its first operation; one that was used before is made anew.
+  /// The state of each queue before its first operation; queues that were used are created again.
   [[nodiscard]] std::vector<PutQueueState> start(Initiator initiator);
 
  private:
@@ -34,7 +34,7 @@ class PutQueues final : public rma::QueueSet {
 
 class CassiniPort final : public rma::Port {
  public:
-  /// Opens what `request.spec` names, at the default service, for restricted puts and gets or for
+  /// Opens the device of `request.spec` at the default service. `restricted`: restricted puts and gets, else
   /// unrestricted ones.
   CassiniPort(const rma::PortRequest& request, bool restricted);
   ~CassiniPort() override;
@@ -53,7 +53,7 @@ class CassiniPort final : public rma::Port {
   [[nodiscard]] measure::StatusName status_names() const override;
   [[nodiscard]] const u32* alive(Initiator initiator) override { return device_->alive(initiator); }
   [[nodiscard]] nlohmann::ordered_json counters() override { return device_->counters(); }
-  /// Queues of its endpoint, for those who drive them themselves.
+  /// Queues of this port's endpoint, for callers that drive them themselves.
   [[nodiscard]] std::unique_ptr<PutQueues> create_put_queues(u32 count, const rma::QueueShape& shape);
 
  private:
@@ -64,7 +64,7 @@ class CassiniPort final : public rma::Port {
   std::unique_ptr<TargetSide> target_;
 };
 
-/// What a bench of puts and gets starts from: this path's names, on the first model. `restricted`: packets
+/// The defaults for a bench of puts and gets: this path's names, on the first model. `restricted`: packets
 /// that need no order.
 [[nodiscard]] rma::BenchOptions bench_of_puts(bool restricted = true);
 

@@ -21,7 +21,7 @@ constexpr u64 kConfirmNs = 1'000'000'000;
 constexpr u32 kSlots = 64;
 constexpr u64 kTargetEventBytes = 4096;
 
-/// The entries that a DFA can name besides the process.
+/// The number of entries that a DFA can name in a process.
 u32 entries_of(const Address& a) {
   return (1u << (12 - a.pid_bits)) * 32;
 }
@@ -44,7 +44,7 @@ Append exposing(const PortalsEntry& entry, const MemoryDescriptor& memory, u32 o
   append.lac = memory.lac();
   append.start = memory.iova();
   append.length = memory.bytes();
-  append.ignore_bits = 1;  // of restricted packets: PCIe's relaxed ordering
+  append.ignore_bits = 1;  // the bit for PCIe's relaxed ordering in restricted packets
   return append;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The target's side of an endpoint: memory behind portals entries, where puts and gets of others reach it.
+// The target's side of an endpoint: memory of portals entries, which puts and gets of others reach.
 #pragma once
 
 #include <doorbell/cxi/command_queue.hpp>
@@ -14,23 +14,24 @@
 
 namespace doorbell::cxi {
 
-/// Lets an entry take packets.
+/// A command that lets an entry take packets.
 [[nodiscard]] SetState enabling(const PortalsEntry& entry);
-/// Puts memory behind an entry, byte 0 at its offset 0, for the operations of `operations` (append_flag). It
-/// tells of being there, with a LINK event, and of nothing else.
+/// A command that appends memory to an entry, for the operations in `operations` (append_flag). Byte 0 of the
+/// memory is the entry's offset 0. The memory causes one LINK event when it is in place, and no other events.
 [[nodiscard]] Append exposing(const PortalsEntry& entry, const MemoryDescriptor& memory, u32 operations);
 
-/// Thread rule: one thread. The endpoint must outlive it, and it what it exposes.
+/// Thread rule: one thread. The endpoint must outlive this object, which must outlive what it exposes.
 class TargetSide {
  public:
   explicit TargetSide(Endpoint& endpoint);
 
-  /// Memory behind an entry of its own, for puts and gets; taken away on destruction, before the memory is
-  /// unmapped.
+  /// Memory in an entry of its own, for puts and gets. The destructor removes it, which must happen before
+  /// the memory is unmapped.
   class Exposed {
    public:
     ~Exposed();
-    /// The entry's pid_offset, which a command's DFA names. Byte 0 of the memory is its offset 0.
+    /// The entry's pid_offset, which is part of a command's DFA. Byte 0 of the memory is the entry's offset
+    /// 0.
     [[nodiscard]] u32 offset() const { return offset_; }
 
    private:
@@ -40,7 +41,7 @@ class TargetSide {
     u32 offset_;
     std::unique_ptr<PortalsEntry> entry_;
   };
-  /// Throws Error when all entries are in use, or when the device does not confirm within a second.
+  /// Throws Error if all entries are in use, or if the device does not confirm within a second.
   [[nodiscard]] std::unique_ptr<Exposed> expose(const MemoryDescriptor& memory);
 
  private:

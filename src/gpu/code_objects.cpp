@@ -18,8 +18,8 @@ struct Image {
 
 }  // namespace
 
-// Written by cmake/gpu.cmake: `images`, `cuda_build` and `hip_build`. The bytes themselves come from
-// an assembly file beside it.
+// cmake/gpu.cmake writes this file with `images`, `cuda_build` and `hip_build`. The bytes are in an assembly
+// file next to it.
 #include "code_object_table.inc"
 
 std::span<const CodeObject> code_objects() {

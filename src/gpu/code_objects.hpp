@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the build embedded, and why it embedded nothing.
+// What kernels the build embedded, or why it embedded none.
 #pragma once
 
 #include <doorbell/gpu.hpp>
@@ -10,9 +10,9 @@ namespace doorbell::gpu {
 
 /// How one runtime's kernels were compiled.
 struct KernelBuild {
-  const char* compiler;  ///< "nvcc 13.0.88"; empty when the kernels were left out
+  const char* compiler;  ///< "nvcc 13.0.88"; empty if there are no kernels
   const char* targets;   ///< "sm_80, sm_90, PTX"
-  const char* left_out;  ///< why there are none; empty when there are some
+  const char* left_out;  ///< why there are no kernels; empty if there are some
 };
 [[nodiscard]] const KernelBuild& kernel_build(Runtime runtime);
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// NVIDIA's driver library behind the Driver interface. The declarations are doorbell's own, so that
-// building needs no CUDA headers; a name with a suffix is the version of the call that they match.
+// NVIDIA's driver library behind the Driver interface. The declarations are doorbell's own, so the build
+// needs no CUDA headers. A suffix in a name is the version of the call that the declaration matches.
 #include "gpu/driver.hpp"
 #include "system/library.hpp"
 
@@ -20,7 +20,7 @@ using DevicePtr = unsigned long long;
 using Device = int;
 
 constexpr const char* kOverride = "DOORBELL_LIBCUDA";
-// The second path is where container runtimes and managed clusters put the driver's libraries.
+// Container runtimes and managed clusters put the driver's libraries into the second path.
 constexpr std::array kNames = {"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1"};
 constexpr const char* kInstall = "install or update the GPU's driver";
 constexpr int kOldest = 11000;  // CUDA 11.0, the first driver with cuDevicePrimaryCtxRelease_v2
@@ -43,8 +43,8 @@ constexpr Status kNotPermitted = 800;
 constexpr Status kSystemNotReady = 802;
 constexpr Status kDriverMismatch = 803;
 
-/// The functions in use, one line each; a missing one makes the library unusable, unless it is found
-/// with find().
+/// The functions in use, one line each. Without one of them the library cannot be used, except for those that
+/// find() looks up.
 struct Table {
   const Library& library;
 
@@ -174,8 +174,8 @@ class Cuda final : public Driver {
     void* primary = nullptr;
     Device device = 0;
     Status status = cu_.device_get(&device, ordinal);
-    // The primary context is the one that the CUDA runtime API uses: memory and streams are shared
-    // with a program that also calls it.
+    // The CUDA runtime API uses the primary context too, so memory and streams are shared with a program that
+    // also calls that API.
     if (status == kSuccess) status = cu_.context_retain(&primary, device);
     context = reinterpret_cast<Context>(primary);
     return status;
@@ -186,7 +186,7 @@ class Cuda final : public Driver {
     if (cu_.device_get(&device, ordinal) == kSuccess) cu_.context_release(device);
   }
 
-  // The driver keeps a stack of contexts for each thread, which remembers what was current.
+  // The driver keeps a stack of contexts for each thread; the previous context is on it.
   Status enter(Context context, Context& previous) const override {
     previous = 0;
     return cu_.context_push(context_ptr(context));
@@ -275,7 +275,7 @@ std::shared_ptr<Driver> load_cuda() {
   Status (*driver_version)(int*) = library->need("cuDriverGetVersion");
   Status (*init)(unsigned) = library->need("cuInit");
   int api = 0;
-  // The version comes first: an old driver also lacks functions, which says less.
+  // The version is checked first: an old driver also lacks functions, but that message would help less.
   if (driver_version(&api) == kSuccess && api < kOldest)
     throw Error(fmt::format("{} cannot be used", library->name()),
                 fmt::format("the NVIDIA driver supports {}, doorbell needs {}", api_version(api),

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What CUDA's driver and HIP have in common, call by call. A Driver only translates: policy, checks
-// and messages are DriverGpu's.
+// What CUDA's driver and HIP have in common, call by call. A Driver only translates calls; policy, checks and
+// messages are in DriverGpu.
 #pragma once
 
 #include <doorbell/gpu.hpp>
@@ -18,10 +18,10 @@ using Status = int;
 inline constexpr Status kSuccess = 0;
 inline constexpr Status kNotFound = 500;
 inline constexpr Status kNotReady = 600;
-inline constexpr Status kPeerReached = 704;  // already
+inline constexpr Status kPeerReached = 704;  // already reached
 inline constexpr Status kNotSupported = 801;
 
-/// What makes a GPU current on a thread: CUDA's context, HIP's device number.
+/// The handle that makes a GPU current on a thread: CUDA's context, HIP's device number.
 using Context = std::uintptr_t;
 
 class Driver {
@@ -36,7 +36,7 @@ class Driver {
   [[nodiscard]] virtual std::string version() const = 0;
   /// "CUDA_ERROR_OUT_OF_MEMORY (2): out of memory".
   [[nodiscard]] virtual std::string explain(Status status) const = 0;
-  /// What the user can do about `status`; empty when nothing better than its text is known.
+  /// What the user can do about `status`; empty if there is no advice.
   [[nodiscard]] virtual std::string hint(Status status) const = 0;
 
   [[nodiscard]] virtual Status count(int& gpus) const = 0;
@@ -45,7 +45,7 @@ class Driver {
 
   [[nodiscard]] virtual Status retain(int ordinal, Context& context) const = 0;
   virtual void release(int ordinal) const noexcept = 0;
-  /// Makes `context` current and says what was; leave() undoes it.
+  /// Makes `context` current and returns the previous one; leave() undoes this.
   [[nodiscard]] virtual Status enter(Context context, Context& previous) const = 0;
   virtual void leave(Context previous) const noexcept = 0;
 
@@ -61,26 +61,27 @@ class Driver {
   [[nodiscard]] virtual Status copy(void* to, const void* from, u64 bytes, void* stream) const = 0;
   [[nodiscard]] virtual Status zero(void* p, u64 bytes, void* stream) const = 0;
 
-  /// A stream that does not wait for the default stream, nor the default stream for it.
+  /// Creates a stream that does not wait for the default stream, and for which the default stream does not
+  /// wait.
   [[nodiscard]] virtual Status create_stream(void*& stream) const = 0;
   virtual Status destroy_stream(void* stream) const noexcept = 0;
-  /// kSuccess when the stream is idle, kNotReady while it works, else what went wrong.
+  /// kSuccess if the stream is idle, kNotReady while it works, else the error.
   [[nodiscard]] virtual Status query(void* stream) const = 0;
 
   [[nodiscard]] virtual Status load_module(const void* image, void*& module) const = 0;
   virtual Status unload_module(void* module) const noexcept = 0;
-  /// kNotFound when the module has no such kernel. Whatever the driver would do lazily at the first
-  /// launch is done here, because it may have to wait for kernels that run.
+  /// kNotFound if the module has no such kernel. What the driver would do lazily at the first launch is done
+  /// here, because it may have to wait for running kernels.
   [[nodiscard]] virtual Status function(void* module, const char* name, void*& function) const = 0;
   [[nodiscard]] virtual Status allow_shared(void* function, u32 bytes) const = 0;
   [[nodiscard]] virtual Status launch(void* function, const Gpu::Launch& shape, void* stream,
                                       void** args) const = 0;
-  /// Lets GPU `ordinal`, which is current, use memory of GPU `peer`; kNotSupported where there is no way.
+  /// Lets GPU `ordinal`, which is current, use memory of GPU `peer`; kNotSupported if there is no way.
   [[nodiscard]] virtual Status reach(int ordinal, int peer, Context peer_context) const = 0;
   [[nodiscard]] virtual Status export_dmabuf(void* p, u64 bytes, int& fd) const = 0;
 };
 
-/// Load and start a runtime; each throws doorbell::Error (ExitCode::absent) saying what is missing.
+/// Load and start a runtime. Each throws doorbell::Error (ExitCode::absent) that names what is missing.
 [[nodiscard]] std::shared_ptr<Driver> load_cuda();
 [[nodiscard]] std::shared_ptr<Driver> load_hip();
 

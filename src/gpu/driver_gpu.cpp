@@ -21,11 +21,11 @@ using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
 constexpr u64 kAlignment = 64 * 1024;  // the GPU page that RDMA and dma-buf importers map
-// Copies do not depend on kernels, so only a GPU that has stopped working reaches this.
+// Copies do not depend on kernels, so only a GPU that has stopped working reaches this deadline.
 constexpr seconds kCopyDeadline{120};
 constexpr seconds kExitGrace{2};
-// How long to ask without a pause. What a model gives to the copy engine at once, megabytes, ends within the
-// first; a kernel runs for longer than any of them.
+// How long to poll without pauses. A model gives megabytes at once to the copy engine; such a copy ends
+// within this time, while a kernel runs longer than any copy.
 constexpr std::chrono::milliseconds kSpinForCopies{2};
 constexpr microseconds kSpinForKernels{100};
 
@@ -37,7 +37,8 @@ u64 round_up(u64 n, u64 step) {
 
 // --- helpers ---------------------------------------------------------------------------------------
 
-// Each blocking copy has a stream to itself, so that threads copy side by side and wait for nobody.
+// Each blocking copy uses a stream of its own, so that threads copy in parallel without waiting for each
+// other.
 class DriverGpu::StreamLease {
  public:
   explicit StreamLease(DriverGpu& gpu) : gpu_(gpu) {
@@ -95,8 +96,8 @@ DriverGpu::~DriverGpu() {
     const std::lock_guard lock(mutex_);
     const auto deadline = Clock::now() + kExitGrace;
     while (busy() && Clock::now() < deadline) std::this_thread::sleep_for(microseconds(100));
-    // Every release below waits for running kernels. If some never end, the process's exit is what
-    // gives their GPU memory back; waiting here would hang the program.
+    // Every release below waits for running kernels. If some never end, the process's exit frees their GPU
+    // memory; waiting here would hang the program.
     if (busy()) return;
     sweep();
     for (const auto& [p, held] : held_) give_back(held);
@@ -104,7 +105,7 @@ DriverGpu::~DriverGpu() {
     for (void* stream : idle_copy_streams_) driver_->destroy_stream(stream);
     for (void* module : modules_) driver_->unload_module(module);
   } catch (const std::exception&) {
-    return;  // the GPU is gone, and what it held with it
+    return;  // the GPU is gone, with everything in its memory
   }
   driver_->release(ordinal_);
 }
@@ -137,8 +138,8 @@ void DriverGpu::sweep() noexcept {
   retired_.clear();
 }
 
-// The driver's free and unregister calls wait for every running kernel. Behind a kernel that runs until
-// it is told to stop they would hang, so what is given up meanwhile waits here for an idle moment.
+// The driver's free and unregister calls wait for every running kernel. During a kernel that runs until it is
+// stopped they would hang, so memory that is given up meanwhile waits here until the GPU is idle.
 void DriverGpu::forget(void* p, Kind kind) noexcept {
   try {
     const Current current(*this);
@@ -149,7 +150,7 @@ void DriverGpu::forget(void* p, Kind kind) noexcept {
     held_.erase(found);
     sweep();
   } catch (const std::exception&) {
-    // Nothing can be given back to a GPU that is gone.
+    // Nothing can be returned to a GPU that is gone.
   }
 }
 
@@ -165,8 +166,8 @@ void* DriverGpu::allocate(u64 bytes) {
   {
     const std::lock_guard lock(mutex_);
     sweep();
-    // The driver aligns small blocks to 512 bytes only. Room for the alignment is asked for at once,
-    // because giving a misaligned block back would wait for running kernels.
+    // The driver aligns small blocks to 512 bytes only. Room for the alignment is part of the request,
+    // because freeing a misaligned block would wait for running kernels.
     const Status status = driver_->allocate(base, round_up(bytes, kAlignment) + kAlignment);
     if (status != kSuccess) raise(status, what);
     p = reinterpret_cast<void*>(round_up(reinterpret_cast<u64>(base), kAlignment));
@@ -288,7 +289,8 @@ bool DriverGpu::poll_until(void* stream, Clock::time_point deadline, nanoseconds
     if (status != kNotReady) raise(status, "work on " + place() + " failed", ExitCode::data);
     const auto now = Clock::now();
     if (now >= deadline) return false;
-    // Short work ends while spinning; longer work is not worth a core, and a pause is a small part of it.
+    // Short work ends during the busy polling. Longer work is not worth a core, and a pause is short compared
+    // with it.
     if (now - begin < spin) {
       std::this_thread::yield();
     } else {
@@ -326,7 +328,7 @@ void DriverGpu::copy(std::span<const Copy> batch) {
     failed = driver_->copy(c.to, c.from, c.bytes, lease.stream());
     if (failed != kSuccess) break;
   }
-  // Also after a failure: the copies before it use the caller's memory until they are done.
+  // Waits also after a failure: earlier copies use the caller's memory until they are done.
   drain(lease, "copy");
   if (failed != kSuccess)
     raise(failed, fmt::format("copy {} bytes from {} to {} on {}", at.bytes, at.from, at.to, place()),
@@ -370,7 +372,7 @@ void DriverGpu::destroy(Stream s) noexcept {
     busy();  // destroys what is idle
     sweep();
   } catch (const std::exception&) {
-    // Nothing can be given back to a GPU that is gone.
+    // Nothing can be returned to a GPU that is gone.
   }
 }
 
@@ -380,7 +382,7 @@ bool DriverGpu::finished(Stream s) {
 
 bool DriverGpu::wait(Stream s, u64 timeout_ns) {
   if (s.handle == nullptr) refuse("wait for a stream of " + place(), "it was not made by create_stream()");
-  // A century stands for ever and keeps the sum inside the clock's range.
+  // A hundred years serve as "for ever" and keep the sum inside the clock's range.
   constexpr u64 kForever = u64{100} * 365 * 24 * 3600 * 1'000'000'000;
   const auto deadline = Clock::now() + nanoseconds(static_cast<i64>(std::min(timeout_ns, kForever)));
   const Current current(*this);

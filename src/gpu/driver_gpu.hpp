@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// One open GPU over a Driver: what is the same for every runtime.
+// One open GPU over a Driver: everything that is the same for all runtimes.
 #pragma once
 
 #include "gpu/driver.hpp"
@@ -44,7 +44,8 @@ class DriverGpu final : public Gpu {
   int export_dmabuf(void* p, u64 bytes) override;
 
  private:
-  /// While one lives, this GPU is current on the calling thread; then what was before is again.
+  /// As long as this object lives, the GPU is current on the calling thread; afterwards the previous one is
+  /// again.
   class Current {
    public:
     explicit Current(const DriverGpu& gpu) : driver_(*gpu.driver_) {
@@ -64,7 +65,7 @@ class DriverGpu final : public Gpu {
   enum class Kind { device, pinned, registered };
   struct Held {
     Kind kind;
-    void* base;  ///< what the driver handed out; differs from the key when alignment moved it
+    void* base;  ///< the driver's address; differs from the key if alignment moved it
   };
 
   [[noreturn]] void raise(Status status, const std::string& what, ExitCode code = ExitCode::usage,
@@ -72,14 +73,14 @@ class DriverGpu final : public Gpu {
   [[noreturn]] void refuse(const std::string& what, const std::string& why, std::string hint = {}) const;
   std::string place() const;
 
-  // These expect the GPU to be current and the mutex to be held.
+  // Call these with the GPU current and the mutex held.
   bool busy() noexcept;
   void sweep() noexcept;
   Status give_back(const Held& held) noexcept;
   void load_modules();
 
   void forget(void* p, Kind kind) noexcept;
-  /// `spin`: how long to ask without pauses.
+  /// `spin`: how long to poll without pauses.
   bool poll_until(void* stream, std::chrono::steady_clock::time_point deadline,
                   std::chrono::nanoseconds spin);
   void drain(StreamLease& lease, const char* what);
@@ -92,9 +93,9 @@ class DriverGpu final : public Gpu {
 
   std::mutex mutex_;  // guards everything below
   std::map<void*, Held> held_;
-  std::vector<Held> retired_;     // given up by the user while kernels ran
+  std::vector<Held> retired_;     // the user gave these up while kernels ran
   std::vector<void*> streams_;    // made by create_stream()
-  std::vector<void*> abandoned_;  // destroyed by the user, or given up, while they worked
+  std::vector<void*> abandoned_;  // destroyed by the user, or given up, before their work ended
   std::vector<void*> idle_copy_streams_;
   bool modules_loaded_ = false;
   std::vector<void*> modules_;

@@ -65,7 +65,7 @@ void DriverGpu::launch(Kernel k, const Launch& shape, Stream s, std::span<void*>
                        shape.threads, shape.shared_bytes, place());
   };
   const Current current(*this);
-  // Holding the mutex keeps a kernel from starting between sweep()'s check and its release calls.
+  // The mutex keeps a kernel from starting between sweep()'s check and its release calls.
   const std::lock_guard lock(mutex_);
   if (shape.shared_bytes > kSharedByDefault) {
     u32& allowed = shared_allowed_[k.handle];

@@ -22,7 +22,7 @@ struct Loader {
 constexpr std::array kLoaders = {Loader{Runtime::cuda, "CUDA", load_cuda},
                                  Loader{Runtime::hip, "HIP", load_hip}};
 
-/// A runtime that was tried: its driver, or what is missing.
+/// A runtime that was tried: its driver, or the reason why there is none.
 struct Found {
   std::shared_ptr<Driver> driver;
   int gpus = 0;
@@ -50,7 +50,7 @@ Found find(const Loader& loader) {
   return found;
 }
 
-// A GPU that cannot be read keeps its index, so that the others keep theirs.
+// A GPU that cannot be read keeps its index, so that the indices of the others do not change.
 Info describe(const Driver& driver, int ordinal, int index) {
   Info info;
   const Status status = driver.describe(ordinal, info);
@@ -96,7 +96,7 @@ std::shared_ptr<Gpu> open(int index) {
     Found found = find(loader);
     if (found.driver == nullptr) {
       missing += fmt::format("{}{}: {}", missing.empty() ? "" : "; ", loader.name, found.missing);
-      // The first runtime's advice, which is the commoner one.
+      // The first runtime's advice, because that runtime is more common.
       if (hint.empty()) hint = found.hint;
       continue;
     }

@@ -23,8 +23,8 @@ constexpr const char* kOverride = "DOORBELL_LIBAMDHIP64";
 constexpr std::array kNames = {"libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
                                "/opt/rocm/lib/libamdhip64.so"};
 constexpr const char* kInstall = "install or update the GPU's driver";
-// Every ROCm process talks to the GPU through this file. Without it the runtime, which is large, is
-// not worth loading.
+// Every ROCm process reaches the GPU through this file. Without it, loading the runtime, which is large, is
+// of no use.
 constexpr const char* kKernelInterface = "/dev/kfd";
 
 constexpr int kAttributeMultiprocessors = 63;
@@ -33,7 +33,7 @@ constexpr unsigned kHostMapped = 2;
 constexpr unsigned kHostIoMemory = 4;
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr int kRangeDmaBuf = 1;
-constexpr int kCopyByAddress = 4;  // the runtime tells host and GPU memory apart by the address
+constexpr int kCopyByAddress = 4;  // the runtime finds out from the address whether it is host or GPU memory
 
 constexpr Status kNoDevice = 100;
 constexpr Status kInvalidDevice = 101;
@@ -73,7 +73,7 @@ struct Table {
   Status (*can_reach)(int*, int, int) = library.need("hipDeviceCanAccessPeer");
   Status (*reach)(int, unsigned) = library.need("hipDeviceEnablePeerAccess");
   Status (*range_handle)(void*, void*, std::size_t, int, unsigned long long) =
-      library.find("hipMemGetHandleForAddressRange");  // recent ROCm only
+      library.find("hipMemGetHandleForAddressRange");  // in recent versions of ROCm only
 };
 
 class Hip final : public Driver {
@@ -175,7 +175,7 @@ class Hip final : public Driver {
   Status function(void* module, const char* name, void*& function) const override {
     return hip_.module_function(&function, module, name);
   }
-  // A workgroup may use the whole 64 KiB of LDS without asking.
+  // A workgroup may use all 64 KiB of LDS without a request.
   Status allow_shared(void*, u32) const override { return kSuccess; }
   Status launch(void* function, const Gpu::Launch& shape, void* stream, void** args) const override {
     return hip_.launch(function, shape.blocks, 1, 1, shape.threads, 1, 1, shape.shared_bytes, stream, args,
@@ -193,8 +193,8 @@ class Hip final : public Driver {
   }
 
  private:
-  // The properties record differs between HIP 5 and 6 in size and order, but in both it starts with
-  // the 256 bytes of the name, and the only other text that starts with "gfx" is the architecture.
+  // The properties record differs between HIP 5 and 6 in size and order. In both it starts with the 256 bytes
+  // of the name, and the only other text that starts with "gfx" is the architecture.
   Status arch_of(int ordinal, std::string& arch) const {
     constexpr std::size_t kNameBytes = 256;
     std::array<char, 16384> record{};

@@ -19,7 +19,7 @@ struct HugePages {
   std::string control_file;  ///< write the wanted total here
 };
 
-/// The pool of one page size; zeros where the kernel has none. Never throws.
+/// The pool of one page size; zeros if the kernel has no such pool. Never throws.
 [[nodiscard]] HugePages huge_pages(u64 page_bytes);
 
 }  // namespace doorbell

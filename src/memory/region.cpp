@@ -89,7 +89,7 @@ Region::Region(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> gpu) : place_(p
   if (place == Place::huge_2m || place == Place::huge_1g) {
     base_ = map_huge(place, bytes_);
   } else if (gpu_) {
-    // The driver's own pinned memory serves both: a GPU could not reach pageable memory anyway.
+    // The driver's own pinned memory is right for both, because a GPU could not reach pageable memory.
     base_ = device_ = static_cast<u8*>(gpu_->allocate_pinned(bytes_));
     return;
   } else if (place == Place::pinned) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The IOMMU of a model: every access a model makes is looked up here and refused outside the map.
+// The IOMMU of a model: every access of the model is looked up here, and refused if it lies outside the map.
 #pragma once
 
 #include <doorbell/address_space.hpp>
@@ -13,8 +13,8 @@
 
 namespace doorbell {
 
-/// IOVAs are handed out upwards from 4 GiB with an unmapped gap behind each range, so that an access
-/// one byte past a region is a fault and not its neighbour's data.
+/// Hands out IOVAs upwards from 4 GiB, with an unmapped gap behind each range. An access one byte past a
+/// region is thus a fault and does not reach another region.
 class SoftwareAddressSpace final : public AddressSpace {
  public:
   struct Range {
@@ -28,7 +28,7 @@ class SoftwareAddressSpace final : public AddressSpace {
   [[nodiscard]] Iova map(const Region& region, Access access) override;
   void unmap(Iova iova) noexcept override;
 
-  /// A device's view with its own cache of the last range. One per device thread.
+  /// A device thread's view, with its own cache of the last range used. One for each device thread.
   class View {
    public:
     explicit View(const SoftwareAddressSpace& space) : space_(space) {}
@@ -37,9 +37,9 @@ class SoftwareAddressSpace final : public AddressSpace {
       u8* address = nullptr;  ///< null: fault
       bool gpu = false;
     };
-    /// Where [iova, iova + bytes) lies, if all of it is in one mapping that allows `want`.
+    /// The place of [iova, iova + bytes), if all of it is in one mapping that allows `want`.
     [[nodiscard]] Target find(Iova iova, u64 bytes, Access want) {
-      // The acquire pairs with publish(): a table seen here is complete.
+      // The acquire pairs with publish(): a table that is seen here is complete.
       const Table* now = space_.table_.load(std::memory_order_acquire);
       if (now != seen_) {
         seen_ = now;
@@ -78,7 +78,7 @@ class SoftwareAddressSpace final : public AddressSpace {
   Iova next_ = u64{1} << 32;
   std::atomic<const Table*> table_{&empty_};
   Table empty_;
-  // Device threads read tables without a lock, so replaced ones live as long as the space.
+  // Device threads read tables without a lock, so replaced tables live as long as the space.
   std::vector<std::unique_ptr<const Table>> tables_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// How set-up calls reach what a device thread owns without a lock on its data path.
+// Lets set-up calls change what a device thread owns, without a lock on the data path.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace doorbell::model {
 
 class BetweenRounds {
  public:
-  /// `threaded` false: nobody calls serve() at the same time, so run() does the work itself.
+  /// `threaded` false: serve() is never called at the same time, so run() does the work itself.
   explicit BetweenRounds(bool threaded) : threaded_(threaded) {}
 
   /// Runs `work` on the device's thread between two rounds and waits for it. One caller at a time.
@@ -21,13 +21,13 @@ class BetweenRounds {
       work();
       return;
     }
-    // The release hands over what the caller prepared; serve() clears the word with release when the work
-    // is done, so its effects are visible here.
+    // The release makes what the caller prepared visible to the device's thread. serve() clears the word with
+    // release when the work is done, so the effects of the work are visible here.
     request_.store(&work, std::memory_order_release);
     while (request_.load(std::memory_order_acquire) != nullptr) std::this_thread::yield();
   }
 
-  /// The device's thread, at the beginning of a round.
+  /// Called by the device's thread at the beginning of a round.
   void serve() {
     if (const auto* request = request_.load(std::memory_order_acquire); request != nullptr) [[unlikely]] {
       (*request)();

@@ -31,7 +31,7 @@ Option threads_key(const std::string& queue) {
 
 Option bandwidth_key(std::string help) {
   Option o = bytes_key("bandwidth", "0", 0, u64{1} << 50, std::move(help));
-  o.aliases = {"rate"};  // what the NIC models used to call it
+  o.aliases = {"rate"};  // an older name in the NIC models
   return o;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What every model is asked to be, and the keys of "model:KEY=VALUE,..." that mean the same to all of them.
+// The configuration that every model has, and the keys of "model:KEY=VALUE,..." that mean the same in all of
+// them.
 #pragma once
 
 #include <string>
@@ -12,27 +13,27 @@
 namespace doorbell::model {
 
 struct Config {
-  u32 threads = 1;         ///< device threads; 0: as fits the run
-  double bytes_per_s = 0;  ///< of the link; 0: as fast as it goes
+  u32 threads = 1;         ///< device threads; 0: chosen for the run
+  double bytes_per_s = 0;  ///< of the link; 0: no limit
   u64 latency_ns = 0;      ///< from a command to its completion
-  bool gpu_memory = true;  ///< with a GPU: start the DMA agent that reaches its memory
+  bool gpu_memory = true;  ///< with a GPU: start the DMA agent, which reaches its memory
   FaultRates faults;
   u64 seed = 1;
-  u64 delay_ns = 1'500'000'000;  ///< by how much Fault::delay holds a completion back; 0: as fits the run
+  u64 delay_ns = 1'500'000'000;  ///< how long Fault::delay holds a completion back; 0: chosen for the run
 
-  /// Takes the values of the keys below, as far as the table has them.
+  /// Reads the values of the keys below that the table has.
   void read(const options::Options& o);
-  /// Fits what was left open to the run.
+  /// Chooses for the run what was left open.
   void fit(const Use& use);
 };
 
-// The keys that all models share. `help` and the nouns say it in the path's words.
+// The keys that all models share. `help` and the nouns use the path's words.
 [[nodiscard]] options::Option threads_key(const std::string& queue);
 [[nodiscard]] options::Option bandwidth_key(std::string help);
 [[nodiscard]] options::Option latency_key(std::string help);
 [[nodiscard]] options::Option delay_key(const std::string& completion);
 
-// Entries for keys of one model only.
+// Table entries for keys that only one model has.
 [[nodiscard]] options::Option whole_key(std::string name, std::string default_text, options::Bound min,
                                         options::Bound max, std::string help);
 /// A time from 0 to a minute; default 0.

@@ -8,7 +8,8 @@
 namespace doorbell::model {
 
 namespace {
-// Each copy is compared with every open one; a commit of so many copies has paid for its round trip.
+// Each copy is compared with every open one, so their number is limited. A commit of this many copies makes
+// its round trip worth while.
 constexpr u32 kOpenCopies = 128;
 
 bool overlap(const u8* a, const u8* b, u64 a_bytes, u64 b_bytes) {
@@ -17,15 +18,15 @@ bool overlap(const u8* a, const u8* b, u64 a_bytes, u64 b_bytes) {
 
 }  // namespace
 
-/// Host memory that the GPU cannot reach has been read already, and may hold other bytes by now.
+/// Host memory that the GPU cannot reach was read when its copy began, and may hold other bytes by now.
 bool Copier::is_open(const DmaPlace& to, const DmaPlace& from, u64 bytes) const {
   if (!from.gpu && from.device == nullptr) return false;
   return std::ranges::any_of(
       open_, [&](const Open& c) { return c.to == to.address && c.from == from.address && c.bytes == bytes; });
 }
 
-/// Copies of one commit happen in any order, so one that meets what another reads or writes waits for it. The
-/// same copy once more does not: whichever comes last, the same bytes are there.
+/// Copies of one commit happen in any order. A copy that touches what another one reads or writes therefore
+/// waits for it. A repetition of the same copy need not wait: in either order, the same bytes result.
 bool Copier::order(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
   if (is_open(to, from, bytes)) return true;
   const auto meets = [&](const Open& c) {

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Copies between places that a device has looked up, as if each were done before the next one begins.
+// Copies between places that a device has looked up. The result is as if each copy ended before the next
+// begins.
 #pragma once
 
 #include <cstring>
@@ -11,12 +12,13 @@
 
 namespace doorbell::model {
 
-/// Copies within host memory are done at once; others are over after settle(). One per device thread.
+/// Copies within host memory are done at once; others are complete after settle(). One for each device
+/// thread.
 class Copier {
  public:
   explicit Copier(DmaEngine& dma) : dma_(dma) {}
 
-  /// False: the DMA engine cannot.
+  /// False: the DMA engine cannot do this copy.
   [[nodiscard]] bool copy(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
     if (!to.gpu && !from.gpu) [[likely]] {
       if (!open_.empty() && !order(to, from, bytes)) return false;
@@ -25,14 +27,15 @@ class Copier {
     }
     return copy_gpu(to, from, bytes);
   }
-  /// Finishes what was begun. False when the GPU did not answer.
+  /// Finishes the copies that were begun. False if the GPU did not answer.
   [[nodiscard]] bool settle() {
     open_.clear();
     return !dma_.pending() || dma_.commit();
   }
 
  private:
-  /// The last byte comes last: who polls on the data itself looks at that one, and reads the others after it.
+  /// Copies the last byte last: an initiator that polls on the data looks at that byte, and reads the others
+  /// after it.
   static void copy_here(u8* to, const u8* from, u64 bytes) {
     if (bytes == 0) return;
     const u8 last = from[bytes - 1];
@@ -51,7 +54,7 @@ class Copier {
   [[nodiscard]] bool copy_gpu(const DmaPlace& to, const DmaPlace& from, u64 bytes);
 
   DmaEngine& dma_;
-  std::vector<Open> open_;  // of this commit
+  std::vector<Open> open_;  // the copies of the next commit
 };
 
 }  // namespace doorbell::model

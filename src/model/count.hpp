@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A number that a device thread counts up and anybody may read.
+// A number that a device thread increments and any thread may read.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -10,7 +10,7 @@
 
 namespace doorbell::model {
 
-/// One thread writes it. Who reads a count sees all that the writer did before it counted.
+/// One thread writes it. A thread that reads a count also sees all that the writer did before it counted.
 class Count {
  public:
   void operator+=(u64 n) { n_.store(n_.load(std::memory_order_relaxed) + n, std::memory_order_release); }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A thread that plays a piece of device hardware: it calls `poll()` for ever, and gives the CPU away
-// when there has been nothing to do for a while.
+// A thread that acts as a part of device hardware: it calls `poll()` in an endless loop, and yields the CPU
+// after some time without work.
 #pragma once
 
 #include <doorbell/memory_order.hpp>
@@ -17,8 +17,8 @@
 
 namespace doorbell::model {
 
-/// How many device threads serve `queues`, where nobody says how many. Every device thread polls, and so does
-/// every initiator thread: together no more than the cores.
+/// The number of device threads for `queues`, if the options do not give it. Device threads and initiator
+/// threads all poll, so together they should not exceed the number of cores.
 [[nodiscard]] inline u32 device_threads(u32 queues, u32 initiator_threads) {
   const u32 cores = std::max(std::thread::hardware_concurrency(), 1u);
   const u32 left = cores > initiator_threads ? cores - initiator_threads : 1;
@@ -38,8 +38,8 @@ class DeviceThread {
               continue;
             }
             cpu_relax();
-            // With fewer cores than polling threads, whoever has nothing to do must make way: the
-            // other side's work is what this thread waits for.
+            // With fewer cores than polling threads, a thread without work must yield, because it waits for
+            // work that the other side does.
             if (++idle % kIdlePollsPerYield == 0) std::this_thread::yield();
           }
         }) {}

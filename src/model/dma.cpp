@@ -15,8 +15,8 @@ namespace doorbell::model {
 namespace {
 constexpr u64 kStagingBytes = u64{4} << 20;
 constexpr std::chrono::seconds kAgentDeadline{1};
-// From here on a call of the copy engine (about 8 us, then 50 GB/s) beats the agent's one block, which reads
-// PCIe at 14 GB/s.
+// From this size on, a call of the copy engine (about 8 us, then 50 GB/s) is faster than the agent's one
+// block, which reads over PCIe at 14 GB/s.
 constexpr u64 kCopyEngineBytes = u64{256} << 10;
 }  // namespace
 
@@ -37,7 +37,7 @@ DmaAgent::DmaAgent(std::shared_ptr<gpu::Gpu> gpu, u32 rings) : gpu_(std::move(gp
 DmaAgent::~DmaAgent() {
   auto* rings = reinterpret_cast<DmaRing*>(impl_->rings.host());
   for (u64 i = 0; i < impl_->rings.bytes() / sizeof(DmaRing); ++i) store_release(&rings[i].abort, 1);
-  // An agent that does not leave keeps its memory: freeing it under a running kernel is worse.
+  // The memory of an agent that does not end is not freed, because a running kernel may still use it.
   if (gpu_->wait(impl_->stream, 2'000'000'000)) gpu_->destroy(impl_->stream);
 }
 
@@ -134,7 +134,7 @@ void DmaEngine::submit(void* to, const void* from, u64 bytes) {
   d.kind = 0;
   ++ticket_;
   ++queued_;
-  store_release(&d.ticket, ticket_);  // the copy's fields before the word that makes it valid
+  store_release(&d.ticket, ticket_);  // the copy's fields come before the word that makes them valid
 }
 
 bool DmaEngine::commit() {
@@ -142,14 +142,14 @@ bool DmaEngine::commit() {
     try {
       gpu_->copy(large_);
     } catch (const std::exception&) {
-      broken_ = true;  // as with an agent that does not answer: there is no one here to tell
+      broken_ = true;  // no error can be returned here, so as with an agent that does not answer
     }
     large_.clear();
   }
   if (queued_ == 0) return !broken_;
   const auto give_up = std::chrono::steady_clock::now() + kAgentDeadline;
   bool ok = true;
-  // The acquire orders the copies that the agent finished before their use here.
+  // The acquire orders the copies that the agent finished before this thread's use of their data.
   for (u32 spins = 0; load_acquire(&ring_->done) != ticket_; ++spins) {
     cpu_relax();
     if ((spins & 0xfff) == 0xfff && std::chrono::steady_clock::now() > give_up) {

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A model's DMA engine: moves bytes between the device and whatever its AddressSpace maps.
+// A model's DMA engine: moves bytes between the device and the memory that its AddressSpace maps.
 //
-// Host memory is copied by the device thread at once. GPU memory cannot be loaded or stored by a CPU
-// thread, so those transfers are collected and done by the DMA agent, a persistent kernel, in
-// commit(). A device thread therefore works in rounds: queue transfers, commit, use the data.
+// The device thread copies host memory at once. A CPU thread cannot load or store GPU memory, so transfers to
+// and from GPU memory are collected, and the DMA agent, a persistent kernel, does them in commit(). A device
+// thread therefore works in rounds: queue transfers, commit, use the data.
 #pragma once
 
 #include <doorbell/gpu.hpp>
@@ -18,8 +18,8 @@
 
 namespace doorbell::model {
 
-/// Bytes that a device has looked up: where a CPU thread or, in GPU memory, only the GPU finds them.
-/// Without initialisers: hot paths keep arrays of it.
+/// Bytes that a device has looked up: a host address or, in GPU memory, an address that only the GPU can use.
+/// Has no initialisers, because hot paths keep arrays of it.
 struct DmaPlace {
   u8* address;  ///< host address, or GPU address when `gpu`
   u8* device;   ///< the GPU's address; null for host memory that it cannot reach
@@ -45,33 +45,33 @@ class DmaAgent {
   std::unique_ptr<Impl> impl_;
 };
 
-/// One per device thread.
+/// One for each device thread.
 class DmaEngine {
  public:
-  /// `agent` may be null: then GPU memory is a fault.
+  /// `agent` may be null: then an access to GPU memory is a fault.
   DmaEngine(const SoftwareAddressSpace& space, DmaAgent* agent, u32 ring);
   ~DmaEngine();
 
-  /// The host address of device-readable memory that lies whole in one host mapping, else null. For
-  /// rings, which are read in place.
+  /// The host address of device-readable memory that lies within one host mapping, else null. For rings,
+  /// which are read in place.
   [[nodiscard]] u8* host(Iova iova, u64 bytes, Access access);
-  /// The memory exists and allows `access`, on the host or on the GPU.
+  /// True if the memory exists and allows `access`, on the host or on the GPU.
   [[nodiscard]] bool reachable(Iova iova, u64 bytes, Access access) {
     return view_.find(iova, bytes, access).address != nullptr;
   }
 
-  /// Host memory to device buffer. False: fault. From GPU memory the bytes are there after commit().
+  /// Copies host memory to a device buffer. False: fault. Bytes from GPU memory are there after commit().
   [[nodiscard]] bool fetch(Iova from, void* to, u64 bytes);
-  /// Device buffer to host memory. False: fault. In GPU memory the bytes are there after commit();
+  /// Copies a device buffer to host memory. False: fault. In GPU memory the bytes are there after commit();
   /// `from` may be reused at once.
   [[nodiscard]] bool deliver(Iova to, const void* from, u64 bytes);
-  /// Between two places at least one of which is in GPU memory, straight across where the GPU reaches
-  /// both. False without an agent. The bytes are there after commit(); until then `from` is not to change,
-  /// unless it is host memory that the GPU cannot reach. Copies of one commit may happen in any order.
+  /// Copies between two places, at least one of which is in GPU memory; directly, if the GPU reaches both.
+  /// False without an agent. The bytes are there after commit(). Until then `from` must not change, unless it
+  /// is host memory that the GPU cannot reach. Copies of one commit may happen in any order.
   [[nodiscard]] bool copy(const DmaPlace& to, const DmaPlace& from, u64 bytes);
-  /// True when something waits for commit().
+  /// True if something waits for commit().
   [[nodiscard]] bool pending() const { return queued_ > 0 || !large_.empty(); }
-  /// Finishes every queued transfer. False when the agent did not answer within a second.
+  /// Finishes every queued transfer. False if the agent did not answer within a second.
   [[nodiscard]] bool commit();
   [[nodiscard]] u64 faults() const { return view_.faults(); }
 
@@ -93,7 +93,7 @@ class DmaEngine {
   u64 staged_ = 0;
   u32 ticket_ = 0;
   u32 queued_ = 0;
-  bool broken_ = false;            // the agent missed a deadline: nothing it moves can be trusted any more
+  bool broken_ = false;            // the agent missed a deadline: nothing that it moves can be trusted now
   std::vector<Landing> landings_;  // what commit() copies from staging to its place
   std::vector<gpu::Copy> large_;   // what commit() gives to the GPU's copy engine
 };

@@ -9,8 +9,8 @@
 
 namespace doorbell::model {
 
-/// One copy. `ticket` is written last, with release: a descriptor is valid when it holds its
-/// position in the ring's endless count, plus one.
+/// One copy. `ticket` is written last, with release. A descriptor is valid if its ticket equals its position
+/// plus one, where positions count on without wrapping at the ring's end.
 struct alignas(32) CopyDescriptor {
   u64 to = 0;
   u64 from = 0;

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a model tells later: the soonest comes first, and of equal times what was put in first.
+// A heap for what a model reports later: the earliest time comes first, and with equal times the first put
+// in.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -21,7 +22,7 @@ class DueHeap {
   [[nodiscard]] bool empty() const { return items_.empty(); }
   [[nodiscard]] std::size_t size() const { return items_.size(); }
   [[nodiscard]] bool due(u64 now_ns) const { return !items_.empty() && items_.front().due_ns <= now_ns; }
-  /// The soonest of one or more.
+  /// Removes and returns the earliest entry; there must be one.
   [[nodiscard]] T pop() {
     std::ranges::pop_heap(items_, later);
     T what = items_.back().what;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The faults that a model can be asked for.
+// The faults that a model can inject.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -30,7 +30,7 @@ inline constexpr u32 kFaultKinds = static_cast<u32>(Fault::none);
 /// Every kind's name, in order.
 [[nodiscard]] const std::vector<std::string>& fault_names();
 
-/// Probability of each kind, per command that it can apply to.
+/// Probability of each kind, for each command to which it can apply.
 struct FaultRates {
   std::array<double, kFaultKinds> probability{};
   [[nodiscard]] bool any() const;

@@ -24,7 +24,8 @@ FaultInjector::FaultInjector(const FaultRates& rates, u64 seed, u64 delay_ns)
     : active_(rates.any()), seed_(seed), delay_ns_(delay_ns) {
   for (u32 k = 0; k < kFaultKinds; ++k) {
     const double p = rates.probability[k];
-    // 2^64 does not fit: a probability of 1 is the largest threshold, which every draw passes.
+    // 2^64 does not fit into 64 bits: for a probability of 1 the threshold is the largest value, which every
+    // draw passes.
     threshold_[k] = p >= 1 ? ~u64{0} : static_cast<u64>(std::ldexp(p, 64));
   }
 }
@@ -34,7 +35,7 @@ Strike FaultInjector::draw(u64 queue, u64 serial, Direction direction) const {
   for (u32 k = 0; k < kFaultKinds; ++k) {
     const auto f = static_cast<Fault>(k);
     if (threshold_[k] == 0 || !applies(f, direction)) continue;
-    // The first kind that is drawn is the only one.
+    // Kinds are drawn in turn, and the first one drawn is the only fault.
     if (pattern::mix64(seed_ ^ pattern::mix64(command ^ (u64{k + 1} << 40))) <= threshold_[k])
       return {f, pattern::mix64(~seed_ ^ pattern::mix64(command))};
   }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The wire between a model and its host: an optional bandwidth that all of a device's queues share
-// and an optional latency for each operation.
+// The wire between a model and its host: an optional bandwidth, which all queues of a device share, and an
+// optional latency for each operation.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -20,7 +20,7 @@ class Link {
 
   [[nodiscard]] bool limited() const { return ns_per_byte_ > 0 || latency_ns_ > 0; }
 
-  /// When an operation of `bytes` that starts now is over, in ns. Any thread.
+  /// The time in ns at which an operation of `bytes` ends that starts now. Any thread.
   [[nodiscard]] u64 finish_time(u64 now_ns, u64 bytes) {
     u64 end = now_ns;
     if (ns_per_byte_ > 0) {

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Data races that are the purpose of a fault.
+// Data races that are intended, because they are the effect of a fault.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)
-// Of the sanitizer's run-time library, which has no header for them.
+// Functions of the sanitizer's run-time library, which has no header for them.
 extern "C" void AnnotateIgnoreReadsBegin(const char* file, int line);
 extern "C" void AnnotateIgnoreReadsEnd(const char* file, int line);
 extern "C" void AnnotateIgnoreWritesBegin(const char* file, int line);
@@ -14,8 +14,8 @@ extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
 
 namespace doorbell::model {
 
-/// While it lives, ThreadSanitizer overlooks what this thread reads and writes: a fault that strikes memory
-/// of somebody who does not expect it is a race on purpose.
+/// As long as this object lives, ThreadSanitizer ignores this thread's reads and writes. A fault that changes
+/// memory which another thread uses is an intended race.
 class RaceOnPurpose {
  public:
 #if defined(__SANITIZE_THREAD__)

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// From text to a checked value. Every number is parsed and range-checked in 64 bits; who needs fewer
-// bits narrows afterwards.
+// Converts text to checked values. Every number is parsed and range-checked in 64 bits; callers that need
+// fewer bits narrow it afterwards.
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ constexpr u64 kMax = std::numeric_limits<u64>::max();
   throw std::invalid_argument(why);
 }
 
-/// Splits "20ms" into its number and "ms".
+/// Splits a text such as "20ms" into its number and "ms".
 std::pair<std::string_view, std::string_view> split_suffix(std::string_view text) {
   const auto end = text.find_last_of("0123456789.");
   if (end == std::string_view::npos) return {text, {}};
@@ -38,7 +38,7 @@ bool all_digits(std::string_view text) {
   refuse(fmt::format("{} is not in {}", text, range.empty() ? fmt::format("0..{}", kMax) : range));
 }
 
-/// The factor of a whole number's suffix; 0 when there is none of that name.
+/// The factor of a whole number's suffix; 0 for an unknown suffix.
 u64 factor_of(std::string_view suffix, bool bytes) {
   if (bytes && suffix.size() > 1 && suffix.ends_with('B')) suffix.remove_suffix(1);
   if (suffix.empty()) return 1;
@@ -86,7 +86,7 @@ void check_real(const Option& o, double value, std::string_view text) {
 double convert_seconds(const Option& o, std::string_view text) {
   const auto [number, suffix] = split_suffix(text);
   auto value = decimal(number, std::chars_format::fixed);
-  // Division keeps 20ms equal to the literal 0.02; a product with 1e-3 is off by one ulp.
+  // With a division, 20ms equals the literal 0.02; a product with 1e-3 is off by one ulp.
   if (value && suffix == "ms") {
     *value /= 1e3;
   } else if (value && suffix == "us") {
@@ -112,7 +112,7 @@ double convert_real(const Option& o, std::string_view text) {
   return *value;
 }
 
-/// The part of "sample=P" before the '='; the whole of a plain choice.
+/// The part of "sample=P" before the '='; for a plain choice, all of it.
 std::string_view stem(std::string_view choice) {
   return choice.substr(0, choice.find('='));
 }

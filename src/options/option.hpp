@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// One table of options drives parsing, --help, the man page, the bash completion and the JSON echo.
-// Nothing about an option is written anywhere else.
+// Parsing, --help, the man page, the bash completion and the JSON echo are all made from one table of
+// options. An option is described nowhere else.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -28,12 +28,12 @@ enum class Kind {
   choice,   ///< one of `choices`; "sample=P" takes a number within min..max after the '='
   text,     ///< any non-empty text
   list,     ///< KIND=VALUE[,KIND=VALUE...], kinds from `choices`, values within min..max
-  path,     ///< a file's name (completed as one)
+  path,     ///< a file's name (the shell completes it)
   directory,
 };
 
-/// One end of a range: absent, a whole number (never negative) or a real one. Whole numbers keep all 64 bits;
-/// integer and size options take whole bounds, the others take either.
+/// One end of a range: absent, a whole number (never negative) or a real one. Whole numbers keep all 64 bits.
+/// Integer and size options need whole bounds, the others take either kind.
 class Bound {
  public:
   constexpr Bound() = default;
@@ -66,14 +66,14 @@ struct Option {
   std::vector<std::string> aliases = {};  ///< other long names
   char letter = '\0';                     ///< 'b' for -b
   Kind kind = Kind::text;
-  std::string metavar = {};       ///< "N"; made up from the kind when empty
-  std::string default_text = {};  ///< as a user would type it; empty: no value unless given
+  std::string metavar = {};       ///< "N"; chosen by kind if empty
+  std::string default_text = {};  ///< as a user would type it; empty: no default value
   Bound min = {}, max = {};       ///< inclusive
   std::vector<std::string> choices = {};
-  std::string help = {};   ///< one sentence or more, no final full stop needed
-  std::string group = {};  ///< heading in --help; groups appear in the order of their first option
+  std::string help = {};   ///< one or more sentences; the final full stop may be left out
+  std::string group = {};  ///< heading in --help; groups are in the order of their first options
   std::string unit = {};   ///< a symbol for the JSON key ("ns"); seconds and size imply "s" and "bytes"
-  bool operand = false;    ///< a positional argument; `metavar` is how it is shown
+  bool operand = false;    ///< a positional argument, shown as `metavar`
   bool required = false;
   bool echoed = true;  ///< part of Options::echo()
 };
@@ -82,7 +82,7 @@ struct Option {
 [[nodiscard]] std::string json_key(const Option& o);
 /// "--batch-size", or the metavar of an operand.
 [[nodiscard]] std::string display_name(const Option& o);
-/// What stands for the value: "N", "S", "BYTES", "cpu|gpu", "KIND=VALUE[,...]"; empty for a flag.
+/// The placeholder for the value: "N", "S", "BYTES", "cpu|gpu", "KIND=VALUE[,...]"; empty for a flag.
 [[nodiscard]] std::string value_name(const Option& o);
 /// "1..1024", "at least 1", "at most 8"; empty without bounds. Units as a user types them.
 [[nodiscard]] std::string range_text(const Option& o);
@@ -102,20 +102,20 @@ struct ChoiceValue {
 using Value =
     std::variant<std::monostate, bool, u64, double, std::string, ChoiceValue, std::vector<ListItem>>;
 
-/// Converts and checks `text` for `o`. Throws std::invalid_argument whose what() says what is wrong with
-/// the value, without the option's name ("0 is not in 1..1024").
+/// Converts and checks `text` for `o`. Throws std::invalid_argument; its what() describes the error without
+/// the option's name ("0 is not in 1..1024").
 [[nodiscard]] Value convert(const Option& o, std::string_view text);
 
-/// A command's options in the order of its help.
+/// A command's options, in the order of its help.
 class OptionTable {
  public:
-  /// Adds an entry. A table that contradicts itself (two options of one name, a default out of its
-  /// range) is a programming error: std::logic_error.
+  /// Adds an entry. A table that contradicts itself (two options with one name, a default outside its range)
+  /// is a programming error: std::logic_error.
   OptionTable& add(Option o);
   /// Gives an option another default, for a command that differs from the common one.
   OptionTable& set_default(std::string_view name, std::string text);
 
-  /// The option of this long name or alias; nullptr when there is none.
+  /// The option with this long name or alias; nullptr if there is none.
   [[nodiscard]] const Option* find(std::string_view name) const;
   [[nodiscard]] const Option* find_letter(char letter) const;
   [[nodiscard]] const std::vector<Option>& all() const { return options_; }
@@ -127,32 +127,32 @@ class OptionTable {
   std::vector<Option> options_;
 };
 
-/// The parsed values of one command line. Asking for an option that the table does not have, with
-/// the wrong type, or for one that has no value, is a programming error: std::logic_error.
+/// The parsed values of one command line. It is a programming error (std::logic_error) to ask for an option
+/// that the table does not have, with the wrong type, or without a value.
 class Options {
  public:
-  /// Every option at its default.
+  /// Starts with every option at its default.
   explicit Options(OptionTable table);
 
   [[nodiscard]] u64 integer(std::string_view name) const;
   [[nodiscard]] u64 bytes(std::string_view name) const;
   [[nodiscard]] double seconds(std::string_view name) const;
   [[nodiscard]] double real(std::string_view name) const;
-  /// Text, choice ("sample=0.1" in full), path or directory; empty when the option has no value.
+  /// Text, choice ("sample=0.1" in full), path or directory; empty if the option has no value.
   [[nodiscard]] const std::string& text(std::string_view name) const;
   /// The number after '=' of a choice such as "sample=0.1".
   [[nodiscard]] std::optional<double> choice_number(std::string_view name) const;
-  /// Items in the order given; empty when the option has no value.
+  /// Items in the order given; empty if the option has no value.
   [[nodiscard]] const std::vector<ListItem>& list(std::string_view name) const;
   [[nodiscard]] bool flag(std::string_view name) const;
 
-  /// It has a value, from the command line or by default.
+  /// True if the option has a value, from the command line or by default.
   [[nodiscard]] bool has(std::string_view name) const;
-  /// It came from the command line.
+  /// True if the option was on the command line.
   [[nodiscard]] bool given(std::string_view name) const;
   [[nodiscard]] std::vector<std::string> given_names() const;
 
-  /// Every option's resolved value, typed, by json_key(); null where there is no value.
+  /// Every option's value, typed, by json_key(); null for options without a value.
   [[nodiscard]] nlohmann::ordered_json echo() const;
 
   /// Sets an option as if it had been typed; throws std::invalid_argument as convert() does.

@@ -8,9 +8,9 @@
 
 namespace doorbell::options {
 
-/// Parses what follows the first ':' of `spec` (nothing follows: all defaults). `title` begins every
-/// message. Throws doorbell::Error for an unknown key (with the nearest one), a key given twice, or a
-/// value that the table refuses.
+/// Parses what follows the first ':' of `spec` (if nothing follows: all defaults). Messages begin with
+/// `title`. Throws doorbell::Error for an unknown key (and names the nearest one), for a key given twice, or
+/// for a value that the table refuses.
 [[nodiscard]] Options parse_spec(const std::string& title, const OptionTable& keys, std::string_view spec);
 
 }  // namespace doorbell::options

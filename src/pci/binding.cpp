@@ -56,7 +56,7 @@ std::string driver_of(const Machine& m, const std::string& address) {
   return link_name(sysfs_folder(address, m.root) / "driver");
 }
 
-/// Takes the function from its driver, if it has one, and offers it to those that its override allows.
+/// Takes the function from its driver, if it has one, and offers it to the drivers that its override allows.
 void rebind(const Machine& m, const std::string& address, const std::string& override_text) {
   const fs::path at = sysfs_folder(address, m.root);
   write_or_throw(m, address, at / "driver_override", override_text);
@@ -81,7 +81,7 @@ Rebound bind_one(const Function& f, const Machine& m) {
     if (driver_of(m, f.address) != kVfioDriver)
       throw Error(f.address, fmt::format("{} does not take it", kVfioDriver), "dmesg says why");
   } catch (const Error&) {
-    // What stopped this stays the error that is shown, whether or not its old driver takes it back.
+    // The first error is shown, whether or not the old driver takes the function back.
     const fs::path at = sysfs_folder(f.address, m.root);
     (void)m.write(at / "driver_override", "\n");
     if (driver_of(m, f.address).empty()) (void)m.write(m.root / "sys/bus/pci/drivers_probe", f.address);
@@ -96,7 +96,7 @@ void check_nvme(const Function& f) {
               "doorbell list shows the NVMe controllers");
 }
 
-/// A group that is in use can be opened by nobody else; unbinding would wait, without an end, for its user.
+/// No other program can open a group that is in use; unbinding would wait for its user without a time limit.
 void check_idle(const Function& f, const Machine& m) {
   const fs::path node = m.root / "dev/vfio" / f.iommu_group;
   if (f.iommu_group.empty() || m.try_open(node) != EBUSY) return;
@@ -109,7 +109,7 @@ Rebound unbind_one(const Function& f, const Machine& m) {
   const fs::path at = sysfs_folder(f.address, m.root);
   rebind(m, f.address, "\n");
   if (driver_of(m, f.address).empty()) {
-    // Its driver may be a module that nothing has needed so far.
+    // The driver may be a module that is not loaded yet.
     const std::string alias = read_line(at / "modalias").value_or("");
     const std::string why = alias.empty() ? "" : m.modprobe(alias);
     write_or_throw(m, f.address, m.root / "sys/bus/pci/drivers_probe", f.address);
@@ -123,7 +123,7 @@ Rebound unbind_one(const Function& f, const Machine& m) {
   return {read_function(f.address, m.root), f.driver, true};
 }
 
-/// The function and, if wanted, the other members of its group.
+/// The function and, if asked for, the other members of its group.
 std::vector<Function> chosen(const std::string& address, bool whole_group, const Machine& m) {
   std::vector<Function> all = {read_function(address, m.root)};
   if (!whole_group) return all;
@@ -161,7 +161,7 @@ std::vector<Rebound> bind(const std::string& address, bool whole_group, const Ma
       try {
         if (r.changed) (void)unbind_one(r.function, m);
       } catch (const Error&) {
-        // What went wrong first is what the user has to know.
+        // The first error is the one that the user has to know.
       }
     }
     throw;
@@ -172,7 +172,7 @@ std::vector<Rebound> bind(const std::string& address, bool whole_group, const Ma
 std::vector<Rebound> unbind(const std::string& address, bool whole_group, const Machine& m) {
   std::vector<Function> functions = chosen(address, whole_group, m);
   check_nvme(functions.front());
-  // What else the group has, a GPU lent to a virtual machine for one, is not ours to give back.
+  // Other members of the group, for example a GPU that a virtual machine uses, must not be given back here.
   std::erase_if(functions, [](const Function& f) { return !f.is_nvme(); });
   for (const Function& f : functions) check_idle(f, m);
   std::vector<Rebound> done;

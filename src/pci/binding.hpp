@@ -13,30 +13,31 @@
 
 namespace doorbell::pci {
 
-/// What binding reads and does; tests put a made-up machine here.
+/// What binding reads from and does to a machine; tests use a simulated one.
 struct Machine {
   std::filesystem::path root = "/";
-  /// Writes a sysfs file; 0 or an errno.
+  /// Writes a sysfs file; returns 0 or an errno.
   std::function<int(const std::filesystem::path& file, const std::string& text)> write;
-  /// Loads a kernel module by name or alias; empty, or why it cannot.
+  /// Loads a kernel module by name or alias; returns an empty text, or why it failed.
   std::function<std::string(const std::string& module)> modprobe;
-  /// 0, or the errno of opening this file for reading and writing.
+  /// Opens this file for reading and writing; returns 0 or the errno.
   std::function<int(const std::filesystem::path& file)> try_open;
 };
 [[nodiscard]] Machine this_machine();
 
 struct Rebound {
-  Function function;   ///< as it is now
-  std::string before;  ///< the driver it had; empty: none
+  Function function;   ///< after the change
+  std::string before;  ///< the driver before the change; empty: none
   bool changed = false;
 };
 
-/// Binds the function to vfio-pci; with `whole_group` every other member of its IOMMU group too. Refuses, and
-/// has then changed nothing: what is no NVMe controller, what the machine uses, what is behind no IOMMU, and
-/// a group with members that other drivers hold. A step that fails is undone.
+/// Binds the function to vfio-pci; with `whole_group` every other member of its IOMMU group too. Refuses
+/// without any change: functions that are not NVMe controllers, functions in use by this machine, functions
+/// without an IOMMU, and groups with members that other drivers hold. If a step fails, the earlier ones are
+/// undone.
 [[nodiscard]] std::vector<Rebound> bind(const std::string& address, bool whole_group, const Machine& machine);
 
-/// Gives it back to the kernel's own driver. Refuses while a program has it open.
+/// Gives the function back to the kernel's own driver. Refuses while a program has it open.
 [[nodiscard]] std::vector<Rebound> unbind(const std::string& address, bool whole_group,
                                           const Machine& machine);
 

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr u32 kBridge = 0x06;  // base class; bridges pass other functions' DMA on and do none themselves
+constexpr u32 kBridge = 0x06;  // base class; bridges pass on DMA of others and do none themselves
 
 bool all_hex(std::string_view digits) {
   return std::ranges::all_of(digits, [](char c) {
@@ -24,7 +24,7 @@ bool all_hex(std::string_view digits) {
   });
 }
 
-/// "nvme12" of "nvme12n3"; empty when the name is not of that form.
+/// "nvme12" for "nvme12n3"; empty for a name of another form.
 std::string controller_of(std::string_view name) {
   if (!name.starts_with("nvme")) return {};
   const auto digits = [&](std::size_t from) {
@@ -41,7 +41,7 @@ std::string controller_of(std::string_view name) {
 }  // namespace
 
 std::optional<std::string> parse_address(std::string_view text) {
-  // "01:00.0", or that behind a domain of four to eight digits.
+  // "01:00.0", optionally with a domain of four to eight digits before it.
   if (text.size() < 7) return {};
   const std::string_view short_form = text.substr(text.size() - 7);
   std::string_view domain = text.substr(0, text.size() - 7);

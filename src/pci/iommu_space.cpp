@@ -27,7 +27,7 @@ u64 round_up(u64 n, u64 unit) {
   return (n + unit - 1) / unit * unit;
 }
 
-/// The last value instead of a sum that passes it: ranges may end with the width.
+/// The sum, or the largest value on overflow: ranges may end with the last address.
 u64 sum(u64 a, u64 b) {
   return a > ~u64{0} - b ? ~u64{0} : a + b;
 }
@@ -38,7 +38,7 @@ std::string locked_limit() {
   return fmt::format("{} KiB", limit.rlim_cur / 1024);
 }
 
-/// Zeroed memory whose large ranges begin at a huge page, so that the kernel can make them of huge pages.
+/// Zeroed memory. Large ranges begin at a huge page, so that the kernel can use huge pages for them.
 HostMemory ordinary_memory(u64 wanted) {
   const u64 page = static_cast<u64>(sysconf(_SC_PAGESIZE));
   if (wanted == 0 || wanted > ~u64{0} / 2)
@@ -58,9 +58,9 @@ HostMemory ordinary_memory(u64 wanted) {
   return {base, bytes, [](u8* at, u64 n) { munmap(at, n); }};
 }
 
-/// Gives every page of the region memory of its own. The kernel pins what a device may only read as it is
-/// then: an untouched page is the page of zeros that all programs share, and what is written later lands
-/// elsewhere.
+/// Gives every page of the region memory of its own. The kernel pins read-only mappings as they are at that
+/// time. An untouched page is then the page of zeros that all programs share, and later writes go to another
+/// page.
 void own_every_page(const Region& region) {
   const u64 page = static_cast<u64>(sysconf(_SC_PAGESIZE));
   for (u64 at = 0; at < region.bytes(); at += page)
@@ -72,14 +72,15 @@ void own_every_page(const Region& region) {
 Iova IommuSpace::find_room(u64 bytes) {
   const u64 unit = bytes >= kHuge1G ? kHuge1G : kHuge2M;
   const std::vector<IovaRange> usable = mapper_.usable();
-  // From where the last range ended; when there is nothing left, once more from the bottom, never from 0.
+  // Begins where the last range ended. If no room is left there, begins again near the bottom, but never at
+  // 0.
   for (const Iova from : {next_, Iova{kHuge2M}}) {
     for (const IovaRange& range : usable) {
       if (range.last < from) continue;
       Iova at = round_up(std::max(range.first, from), unit);
       const auto fits = [&] { return at >= from && at <= range.last && range.last - at >= bytes - 1; };
       while (fits()) {
-        // The mapping that begins last before the end of the wanted range and its gap is the one in the way.
+        // The mapping in the way is the one that begins last before the end of the wanted range and its gap.
         auto after = mapped_.upper_bound(sum(at, bytes + kGap - 1));
         if (after == mapped_.begin()) return at;
         const auto& [begin, size] = *std::prev(after);
@@ -136,7 +137,7 @@ u64 IommuSpace::mapped_bytes() const {
 }
 
 Region IommuSpace::allocate(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> gpu) {
-  // Pinned memory needs no mlock here: the IOMMU pins what it maps, and both would count against the limit.
+  // Pinned memory needs no mlock here: the IOMMU pins what it maps, and both would count towards the limit.
   if (place == Place::pinned || (place == Place::pageable && gpu))
     return Region(place, ordinary_memory(bytes), std::move(gpu));
   return Region(place, bytes, std::move(gpu));

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a device behind an IOMMU can reach.
+// The memory that a device behind an IOMMU can reach.
 #pragma once
 
 #include <doorbell/address_space.hpp>
@@ -13,38 +13,38 @@
 
 namespace doorbell::pci {
 
-/// IOVAs that the kernel lets a device use; `last` belongs to it.
+/// IOVAs that the kernel lets a device use, including `last`.
 struct IovaRange {
   Iova first = 0;
   Iova last = 0;
 };
 
-/// The kernel's calls behind an IommuSpace: 0 or an errno.
+/// The kernel's calls that an IommuSpace makes; they return 0 or an errno.
 class IommuMapper {
  public:
   virtual ~IommuMapper() = default;
   [[nodiscard]] virtual std::vector<IovaRange> usable() = 0;
   [[nodiscard]] virtual int map(Iova iova, const void* host, u64 bytes, Access access) = 0;
-  /// ENOSYS: this interface maps none; ENOTTY: this kernel maps no files.
+  /// ENOSYS: this interface maps no dma-buf; ENOTTY: this kernel maps no files.
   [[nodiscard]] virtual int map_dmabuf(Iova iova, int fd, u64 bytes, Access access) = 0;
   virtual void unmap(Iova iova, u64 bytes) noexcept = 0;
 };
 
-/// IOVAs are handed out upwards from 4 GiB (or lower where the IOMMU reaches no higher) with a gap behind
-/// each range, so that an access past a region is a fault and not its neighbour's data; those given back are
-/// used again only after the whole width was passed. Aligned to 2 MiB, or to 1 GiB, so that huge pages stay
-/// huge in the IOMMU.
+/// Hands out IOVAs upwards from 4 GiB (or lower if the IOMMU does not reach so far), with a gap behind each
+/// range. An access past a region is thus a fault and does not reach another region. IOVAs that were given
+/// back are used again only after all higher ones. Ranges are aligned to 2 MiB or 1 GiB, so that huge pages
+/// stay huge in the IOMMU.
 class IommuSpace final : public AddressSpace {
  public:
-  /// `name`: the device, for messages. `gpu`: whose memory may be mapped; may be null. The mapper must
-  /// outlive this.
+  /// `name`: the device, for messages. `gpu`: the GPU whose memory may be mapped; may be null. The mapper
+  /// must outlive this object.
   IommuSpace(IommuMapper& mapper, std::string name, std::shared_ptr<gpu::Gpu> gpu = nullptr)
       : mapper_(mapper), name_(std::move(name)), gpu_(std::move(gpu)) {}
 
   [[nodiscard]] Iova map(const Region& region, Access access) override;
   void unmap(Iova iova) noexcept override;
-  /// Host memory is ordinary memory: the IOMMU pins its pages, the GPU has them registered. What a GPU driver
-  /// allocates itself may have no pages that the kernel could pin.
+  /// Host memory is ordinary memory: the IOMMU pins its pages, and the GPU registers them. Memory that a GPU
+  /// driver allocates itself may have no pages that the kernel could pin.
   [[nodiscard]] Region allocate(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> gpu) override;
 
   [[nodiscard]] u64 mapped_bytes() const;

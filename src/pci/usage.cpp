@@ -27,14 +27,14 @@ bool passes_through(const fs::path& path, const std::string& component) {
   return std::ranges::find(path, fs::path(component)) != path.end();
 }
 
-/// Where a link leads; empty when nowhere.
+/// The target of a link; empty if there is none.
 fs::path resolved(const fs::path& path) {
   std::error_code failed;
   fs::path target = fs::canonical(path, failed);
   return failed ? fs::path() : target;
 }
 
-/// A namespace with several paths hangs below its subsystem, which links to the controllers.
+/// True if a namespace with several paths, which hangs below its subsystem, belongs to this controller.
 bool shared_with(const fs::path& device, const std::string& address) {
   fs::path subsystem = device;
   while (subsystem.has_relative_path() && subsystem.parent_path().filename() != "nvme-subsystem")
@@ -45,7 +45,8 @@ bool shared_with(const fs::path& device, const std::string& address) {
   });
 }
 
-/// Block devices by name, with what they lie on: "" for a disk or partition of the function itself.
+/// Block devices by name, with the device on which each lies: "" for a disk or partition of the function
+/// itself.
 using Devices = std::map<std::string, std::string>;
 
 Devices devices_of(const std::string& address, const fs::path& blocks) {
@@ -91,7 +92,7 @@ std::string unescaped(const std::string& text) {
   return out;
 }
 
-/// The kernel's name of a device file: "dm-0" of "/dev/mapper/vg-home".
+/// The kernel's name for a device file: "dm-0" for "/dev/mapper/vg-home".
 std::string kernel_name(const std::string& file, const fs::path& root) {
   if (!file.starts_with("/dev/")) return {};
   const fs::path target = resolved(root / file.substr(1));
@@ -99,7 +100,7 @@ std::string kernel_name(const std::string& file, const fs::path& root) {
 }
 
 struct Mount {
-  std::string number;  ///< "259:1"; of no block device for btrfs, so the source counts too
+  std::string number;  ///< "259:1"; with btrfs no block device has this number, so the source is used too
   std::string point;
   std::string source;
 };
@@ -124,8 +125,7 @@ std::vector<Mount> mounts(const fs::path& table) {
 }
 
 bool open_exclusively_elsewhere(const fs::path& file) {
-  // Without O_CREAT, O_EXCL asks the kernel whether anything (a mount, swap, dm, md, ZFS) has claimed the
-  // disk.
+  // Without O_CREAT, O_EXCL asks the kernel whether a user (a mount, swap, dm, md, ZFS) has claimed the disk.
   const Descriptor disk(::open(file.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC | O_NONBLOCK));
   return disk.get() < 0 && errno == EBUSY;
 }
@@ -141,12 +141,12 @@ std::vector<std::string> uses_of(const std::string& address, const fs::path& roo
   by_number.erase("");
 
   std::vector<std::string> uses;
-  std::set<std::string> explained;  // devices whose use is told already
+  std::set<std::string> explained;  // devices whose use is already in the list
   const auto told = [&](const std::string& name) {
     for (std::string at = name; !at.empty(); at = devices.at(at)) explained.insert(at);
   };
   std::set<std::string> seen;
-  // Mounts of other name spaces count as well; process 1 has those of the machine.
+  // Mounts in other name spaces count too; those of process 1 are the machine's.
   for (const char* table : {"proc/self/mountinfo", "proc/1/mountinfo"}) {
     for (const Mount& m : mounts(root / table)) {
       const auto numbered = by_number.find(m.number);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A PCI function opened through VFIO: its BARs, its configuration space, the memory it can reach.
+// A PCI function opened through VFIO: its BARs, its configuration space, and the memory it can reach.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -18,7 +18,7 @@
 namespace doorbell::pci {
 
 /// The kernel has two interfaces: groups with a type 1 container, and device files with iommufd (Linux 6.6).
-/// Automatic: the group, unless the kernel has only the other.
+/// Automatic: the group, unless the kernel has only the other interface.
 enum class VfioInterface { automatic, group, iommufd };
 
 /// One interface's view of an open function.
@@ -31,10 +31,11 @@ class VfioConnection : public IommuMapper {
 [[nodiscard]] std::unique_ptr<VfioConnection> connect_group(const Function& f);
 [[nodiscard]] std::unique_ptr<VfioConnection> connect_iommufd(const Function& f);
 
-/// An error of opening what VFIO needs: who has it, who may, what to load.
+/// Throws the error for a file that VFIO needs and that cannot be opened: who uses it, who may use it, what
+/// to load.
 [[noreturn]] void refuse_open(const Function& f, const std::string& file, int error);
 
-/// What to do on a machine whose IOMMU remaps no interrupts, which VFIO refuses by default.
+/// Advice for a machine whose IOMMU does not remap interrupts, which VFIO refuses by default.
 [[nodiscard]] std::string unsafe_interrupts(const std::string& module);
 
 /// A BAR mapped into this process.
@@ -53,13 +54,14 @@ class BarMapping {
   u64 bytes_;
 };
 
-/// Open until destroyed; the kernel resets the function then, if it can. What was mapped from it must be gone
-/// before. Thread rule: any thread, except that the configuration space is for one at a time.
+/// The function is open as long as this object lives; then the kernel resets the function, if it can.
+/// Mappings must be destroyed before. Thread rule: any thread, but only one at a time may use the
+/// configuration space.
 class VfioFunction {
  public:
-  /// Opens a function that is bound to vfio-pci, alone or with its whole group, and switches its memory space
-  /// and bus mastering on. Throws doorbell::Error saying what is in the way and what to do about it.
-  /// `gpu`: whose memory it shall reach; may be null.
+  /// Opens a function that is bound to vfio-pci, alone or with its whole group, and enables its memory space
+  /// and bus mastering. Throws doorbell::Error that names the obstacle and what to do about it. `gpu`: the
+  /// GPU whose memory the function must reach; may be null.
   VfioFunction(const std::string& address, VfioInterface interface, std::shared_ptr<gpu::Gpu> gpu = nullptr);
   ~VfioFunction();
   VfioFunction(const VfioFunction&) = delete;
@@ -68,14 +70,15 @@ class VfioFunction {
   [[nodiscard]] const Function& function() const { return function_; }
   [[nodiscard]] std::string interface() const { return connection_->interface(); }
   [[nodiscard]] IommuSpace& address_space() { return space_; }
-  /// All of BAR `index`. Throws when the function has none, or the kernel lets no program map it.
+  /// Maps all of BAR `index`. Throws if the function has no such BAR, or if the kernel lets no program map
+  /// it.
   [[nodiscard]] BarMapping map_bar(u32 index) const;
   void read_config(u32 offset, void* to, u32 bytes) const;
   void write_config(u32 offset, const void* from, u32 bytes) const;
-  /// Resets the function alone; throws when it cannot be.
+  /// Resets only this function; throws if that is impossible.
   void reset() const;
-  /// True once the kernel wants it back: somebody removes it or gives it to another driver. That waits until
-  /// this object is gone.
+  /// True once the kernel wants the function back, because the user removes it or gives it to another driver.
+  /// The kernel then waits until this object is gone.
   [[nodiscard]] bool leaving();
 
  private:

@@ -19,7 +19,8 @@ namespace doorbell::pci {
 namespace {
 
 constexpr char kContainer[] = "/dev/vfio/vfio";
-// What kernels before 5.5 do not say: an IOMMU of 39 bits without the interrupt window, as x86 has at least.
+// For kernels before 5.5, which do not report ranges: an IOMMU of 39 bits, the least on x86, without the
+// interrupt window.
 constexpr IovaRange kUnsaid = {u64{1} << 32, (u64{1} << 39) - 1};
 
 class GroupConnection final : public VfioConnection {
@@ -104,7 +105,7 @@ class GroupConnection final : public VfioConnection {
     vfio_iommu_type1_info info = {};
     info.argsz = sizeof info;
     if (ioctl(container_.get(), VFIO_IOMMU_GET_INFO, &info) != 0) return {kUnsaid};
-    // The kernel says how much there is; the second call has room for all of it.
+    // The first call returns the size that is needed; the second call has room for all of it.
     std::vector<u8> buffer(std::max<std::size_t>(info.argsz, sizeof info));
     info.argsz = static_cast<u32>(buffer.size());
     std::memcpy(buffer.data(), &info, sizeof info);
@@ -131,7 +132,7 @@ class GroupConnection final : public VfioConnection {
     return {kUnsaid};
   }
 
-  // Closed in the opposite order: the device, its group, the container with the mappings.
+  // Closed in the opposite order: the device, its group, then the container with the mappings.
   Descriptor container_;
   Descriptor group_;
   Descriptor device_;

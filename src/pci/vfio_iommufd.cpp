@@ -114,7 +114,7 @@ class IommufdConnection final : public VfioConnection {
     return usable;
   }
 
-  // Closed in the opposite order: the device before the address space that it is attached to.
+  // Closed in the opposite order: the device before the address space to which it is attached.
   Descriptor iommufd_;
   Descriptor device_;
   u32 ioas_ = 0;

@@ -25,7 +25,7 @@ VerbsConfig config_of(const std::string& spec) {
 
 constexpr const char* kNamed = "NAME[,KEY=VALUE,...], as ibv_devices lists it";
 
-/// A provider's devices that are no model.
+/// The back end for a provider's real devices.
 Backend hardware(Provider p, const char* syntax) {
   return {.name = std::string(name(p)),
           .syntax = syntax,
@@ -42,7 +42,7 @@ Backend through_verbs() {
   return b;
 }
 
-/// A vendor's own queues on its hardware; a back end that is missing says what it lacks.
+/// The back end for a vendor's own queues on its hardware; if there is none, its status says what is missing.
 Backend of_vendor(Provider p) {
   const Vendor& vendor = *vendor_of(p);
   Backend b = hardware(p, vendor.open != nullptr ? kNamed : "none");

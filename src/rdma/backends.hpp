@@ -14,7 +14,7 @@
 
 namespace doorbell::rdma {
 
-/// What a device is opened for. Only `spec` and `provider` are needed.
+/// The purpose for which a device is opened. Only `spec` and `provider` are needed.
 struct DeviceRequest {
   std::string spec = {};
   Provider provider = Provider::mlx5;
@@ -26,10 +26,11 @@ using Backend = doorbell::Backend<Nic, DeviceRequest>;
 
 [[nodiscard]] const std::vector<Backend>& backends();
 
-/// The back end for `--provider` and `--device`; throws when there is none, saying what is missing.
+/// Finds the back end for `--provider` and `--device`. Throws Error if there is none, and says what is
+/// missing.
 [[nodiscard]] const Backend& backend_of(Provider provider, const std::string& spec);
 
-/// Opens what the request names. Never substitutes one back end for another.
+/// Opens the device that the request names. Never replaces one back end by another.
 [[nodiscard]] std::unique_ptr<Nic> open_nic(const DeviceRequest& request);
 
 }  // namespace doorbell::rdma

@@ -24,7 +24,7 @@ rma::BenchOptions bench_of(const BenchOptions& options) {
   o.texts.connects = true;
   o.texts.kernels = kernels_of(options.provider);
   if (o.open) return o;
-  const auto open_port = std::make_shared<NicPort*>(nullptr);  // the cell's, while it runs
+  const auto open_port = std::make_shared<NicPort*>(nullptr);  // the cell's port, while the cell runs
   o.open = [provider = options.provider, connection = options.connection, open_port](const PortRequest& r) {
     auto port = std::make_unique<NicPort>(
         open_nic({.spec = r.spec, .provider = provider, .gpu = r.gpu, .use = r.use}), connection);

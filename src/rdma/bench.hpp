@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What `doorbell rdma` measures: one-sided operations (rma/bench.hpp), and sends, over a NIC's connections.
+// What `doorbell rdma` measures over a NIC's connections: one-sided operations (rma/bench.hpp), and sends.
 #pragma once
 
 #include "rdma/backends.hpp"
@@ -10,18 +10,18 @@
 
 namespace doorbell::rdma {
 
-/// `open`, when given, opens another port than the options name.
+/// `open`, if given, opens another port than the one that the options name.
 struct BenchOptions : rma::BenchOptions {
   BenchOptions() { texts.path = "rdma"; }
   Provider provider = Provider::mlx5;
   ConnectionOptions connection;
-  SocketName other_end;  ///< Ends::remote: where the other process listens
+  SocketName other_end;  ///< Ends::remote: the address at which the other process listens
 };
 
-/// What the options say, checked as far as no device is needed. Throws doorbell::Error.
+/// Checks the options as far as this is possible without a device. Throws doorbell::Error.
 void check(const BenchOptions& options);
 
-/// The same as a bench of one-sided operations, which opens the NIC that they name.
+/// These options as those of a bench of one-sided operations, which opens the NIC that they name.
 [[nodiscard]] rma::BenchOptions bench_of(const BenchOptions& options);
 
 /// check(), then rma::run_bench() of bench_of().

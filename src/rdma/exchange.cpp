@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-// Before each message: four letters and the number of bytes that follow, the highest byte first.
+// Before each message come four letters and the number of bytes that follow, the highest byte first.
 constexpr std::string_view kMagic = "dbrx";
 constexpr std::size_t kHeaderBytes = 8;
 
@@ -52,7 +52,7 @@ u16 parse_port(const char* option, std::string_view text, u16 min) {
   return static_cast<u16>(port);
 }
 
-/// "HOST", "HOST:PORT", "[ADDRESS]:PORT" into its parts; the second is empty without a ':'.
+/// Splits "HOST", "HOST:PORT" or "[ADDRESS]:PORT" into its parts; the second part is empty without a ':'.
 std::pair<std::string, std::string> split(const char* option, const std::string& text) {
   if (text.starts_with('[')) {
     const auto end = text.find(']');
@@ -69,7 +69,7 @@ std::pair<std::string, std::string> split(const char* option, const std::string&
   return {text.substr(0, colon), text.substr(colon + 1)};
 }
 
-/// A whole number of at most `max` in a message.
+/// Reads a whole number of at most `max` from a message.
 u64 number(const Json& from, const char* key, u64 max) {
   const auto it = from.is_object() ? from.find(key) : from.end();
   if (!from.is_object() || it == from.end() || !it->is_number_unsigned() || it->get<u64>() > max)
@@ -162,7 +162,8 @@ void Exchange::hello() {
   std::random_device random;
   const u64 nonce = static_cast<u64>(random()) << 32 | random();
   const Json mine = {{"version", kVersion}, {"nonce", nonce}, {"server", server_}};
-  // Both send first, so that two clients, or a client that has reached itself, are told from silence.
+  // Both ends send first. Two clients, or a client that has reached itself, thus get an answer instead of
+  // silence.
   send("hello", mine);
   check_hello(receive("hello"), nonce);
 }
@@ -174,7 +175,7 @@ void Exchange::check_hello(const Json& theirs, u64 nonce) const {
            "use the same release on both ends");
   const auto role = theirs.find("server");
   if (role == theirs.end() || !role->is_boolean()) reject("its hello does not say whether it is the server");
-  // A TCP client whose own port is the one it connects to reaches itself.
+  // A TCP client whose own port is the port to which it connects reaches itself.
   if (number(theirs, "nonce", ~u64{0}) == nonce) reject("it is this process itself", "use another port");
   if (role->get<bool>() == server_) reject("it is not the other role", "one end listens, the other connects");
 }
@@ -233,7 +234,7 @@ Json Exchange::read_message(std::string_view type, u64 until) {
 Exchange::Message Exchange::receive_any(const std::vector<std::string>& types, double limit_s) {
   const std::string expected = fmt::format("{}", fmt::join(types, "' or '"));
   Json message = read_message(expected, Wait::lasting(limit_s > 0 ? limit_s : limit_s_, stop_).until_ns);
-  // What another process says is shown to the user of this one.
+  // Text from another process is shown to the user of this one.
   const std::string got = report::printable(message["type"].get<std::string>());
   if (got == "failure" && message["body"].is_string())
     reject(fmt::format("it has failed: {}", report::printable(message["body"].get<std::string>())));
@@ -257,14 +258,14 @@ void Exchange::barrier(const std::string& name, double limit_s) {
 void Exchange::fail(const std::string& why) noexcept {
   try {
     send("failure", why);
-    // Closing with something unread would reset the connection, and the message might get lost with it.
+    // To close a socket with unread data would reset the connection, and the message might be lost.
     ::shutdown(socket_.get(), SHUT_WR);
     const Wait wait = Wait::lasting(std::min(limit_s_, 1.0), nullptr);
     char dropped[4096];
     while (wait_for(socket_.get(), POLLIN, wait) == Waited::ready)
       if (::recv(socket_.get(), dropped, sizeof dropped, 0) <= 0 && errno != EINTR) return;
   } catch (...) {
-    // It has gone: there is nobody to tell.
+    // The other end has gone and cannot receive the message.
   }
 }
 

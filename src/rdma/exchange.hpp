@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// How the two processes of a run (`--listen`, `--connect`) tell each other what a connection needs: JSON
-// messages over TCP, each with a deadline. What the other end sends is checked before it is used.
+// How the two processes of a run (`--listen`, `--connect`) exchange what a connection needs: JSON messages
+// over TCP, each with a deadline. What the other end sends is checked before it is used.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -19,7 +19,7 @@
 
 namespace doorbell::rdma {
 
-/// "HOST:PORT"; an IPv6 address of its own is written in brackets.
+/// "HOST:PORT"; an IPv6 address is written in brackets.
 struct SocketName {
   std::string host;  ///< empty: every address of this machine (--listen)
   u16 port = 0;
@@ -29,16 +29,16 @@ struct SocketName {
 [[nodiscard]] SocketName parse_connect(const std::string& text);
 [[nodiscard]] SocketName parse_listen(const std::string& text);
 
-/// One connection to the other process. Throws doorbell::Error for whatever goes wrong: refusal, time-out,
-/// an early end, another version, a message that is none. One thread at a time.
+/// One connection to the other process. Throws doorbell::Error for every failure: refusal, time-out, an early
+/// end, another version, an invalid message. One thread at a time.
 class Exchange {
  public:
   static constexpr u16 kDefaultPort = 18515;
   static constexpr u32 kVersion = 4;
   static constexpr u32 kMaxMessageBytes = 4u << 20;
 
-  /// Connects and says hello. `limit_s` bounds this and every later message that names no limit of its own;
-  /// `stop`, when given, ends every wait with an Error.
+  /// Connects and sends the first message (hello). `limit_s` bounds this and every later message that has no
+  /// limit of its own. `stop`, if given, ends every wait with an Error.
   static Exchange connect(const SocketName& to, double limit_s, const measure::StopFlag* stop = nullptr);
 
   [[nodiscard]] bool server() const { return server_; }
@@ -46,20 +46,21 @@ class Exchange {
   [[nodiscard]] const std::string& peer() const { return peer_; }
 
   void send(std::string_view type, const nlohmann::ordered_json& body);
-  /// The body of the next message, which must be of this type. `limit_s` 0: the usual limit.
+  /// Returns the body of the next message, which must be of this type. `limit_s` 0: the usual limit.
   [[nodiscard]] nlohmann::ordered_json receive(std::string_view type, double limit_s = 0);
   struct Message {
     std::string type;
     nlohmann::ordered_json body;
   };
-  /// The next message, which must be of one of these types.
+  /// Returns the next message, which must be of one of these types.
   [[nodiscard]] Message receive_any(const std::vector<std::string>& types, double limit_s = 0);
-  /// Returns when the other end has come to the barrier of this name.
+  /// Returns when the other end has reached the barrier of this name.
   void barrier(const std::string& name, double limit_s = 0);
-  /// Tells the other end why there will be nothing more: its next receive() throws an Error that says so.
+  /// Sends the reason why no more messages will come: the other end's next receive() throws an Error with
+  /// that reason.
   void fail(const std::string& why) noexcept;
 
-  /// Both ends call these together: each sends its own and gets the other's, as many as its own.
+  /// Both ends call this together: each sends its own addresses and receives the same number of the other's.
   [[nodiscard]] std::vector<QueuePairAddress> swap(const std::vector<QueuePairAddress>& mine);
   [[nodiscard]] std::vector<MemoryKey> swap(const std::vector<MemoryKey>& mine);
 
@@ -79,13 +80,14 @@ class Exchange {
   const measure::StopFlag* stop_;
 };
 
-/// The server's side before its client has come.
+/// The server's side before a client has connected.
 class Listener {
  public:
   explicit Listener(const SocketName& at);
-  /// Where it listens, its port resolved when 0 was asked for.
+  /// The listening address; a port of 0 is replaced by the real one.
   [[nodiscard]] const SocketName& at() const { return at_; }
-  /// Waits `limit_s` at most for a client and says hello to it; `message_limit_s` as Exchange::connect().
+  /// Waits at most `limit_s` for a client and answers its hello; `message_limit_s` as `limit_s` in
+  /// Exchange::connect().
   [[nodiscard]] Exchange accept(double limit_s, double message_limit_s,
                                 const measure::StopFlag* stop = nullptr);
 

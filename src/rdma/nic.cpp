@@ -12,7 +12,7 @@
 namespace doorbell::rdma {
 
 u64 Nic::queue_pair_bytes(const QueuePairShape& shape) const {
-  // A WQE and a completion of 64 bytes each, and as much again for what the driver keeps of a request.
+  // A WQE and a completion of 64 bytes each, and the same again for what the driver keeps for a request.
   constexpr u64 kRequest = 4 * 64;
   return shape.sq_requests * (kRequest + shape.max_inline) + shape.rq_requests * kRequest;
 }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// An RDMA NIC as its user sees it: registered memory, queue pairs, their connection. One implementation a
-// back end (model, verbs, mlx5dv); everything above is the same for all.
+// An RDMA NIC from its user's side: registered memory, queue pairs, their connection. Each back end (model,
+// verbs, mlx5dv) implements it; all code above is the same for all.
 #pragma once
 
 #include <doorbell/address_space.hpp>
@@ -29,10 +29,10 @@ inline constexpr u32 all = local_write | remote_write | remote_read | remote_ato
 /// Queue pair states; the numbers are those of ibv_qp_state.
 enum class QpState : u32 { reset = 0, init = 1, rtr = 2, rts = 3, sqd = 4, sqe = 5, error = 6 };
 
-/// What verbs calls registered memory.
+/// The verbs name for registered memory.
 using MemoryRegion = RegisteredMemory;
 
-/// Where a queue pair is: what the two ends of a connection tell each other.
+/// The address of a queue pair. The two ends of a connection exchange their addresses.
 struct QueuePairAddress {
   u32 qpn = 0;
   u32 psn = 0;
@@ -50,7 +50,7 @@ struct QueuePairShape {
   bool signal_all = false;
 };
 
-/// What it is connected with. Codes are those of the verbs attributes.
+/// The parameters of a connection. Codes are those of the verbs attributes.
 struct ConnectionOptions {
   u32 mtu = 0;             ///< 256..4096; 0: the smaller of the two ports' active MTUs
   u32 timeout = 14;        ///< acknowledgement time-out 4.096 us * 2^timeout; 0: none
@@ -76,19 +76,20 @@ class QueuePairObject {
   /// Any state -> ERR: everything outstanding is flushed.
   virtual void fail() = 0;
   [[nodiscard]] virtual QpState state() const = 0;
-  /// Where the queues lie, for back ends whose queues the initiator writes itself; throws Error where
-  /// they cannot be reached by `initiator`.
+  /// The addresses of the queues, for back ends whose queues the initiator writes itself. Throws Error if
+  /// `initiator` cannot reach the queues.
   [[nodiscard]] virtual QueuePairMemory memory(Initiator initiator) = 0;
   [[nodiscard]] virtual u32 max_inline() const = 0;
 };
 
-/// Both ends of a connection; `peer` null for one that leads back to itself or away.
+/// Both ends of a connection. `peer` is null if the connection leads to the same queue pair or to another
+/// process.
 struct ConnectedEnds {
   QueuePairObject* own = nullptr;
   QueuePairObject* peer = nullptr;
 };
 
-/// Where freshly connected queue pairs stand, for queues that the initiator writes itself.
+/// The states of freshly connected queue pairs whose rings the initiator writes itself.
 [[nodiscard]] std::vector<OpState<QueuePairState>> direct_states(const std::vector<ConnectedEnds>& ends,
                                                                  Initiator initiator);
 
@@ -101,7 +102,7 @@ class Nic {
   virtual ~Nic() = default;
   /// "model", "emulated" or "hardware".
   [[nodiscard]] virtual std::string kind() const = 0;
-  /// What the user called it, resolved.
+  /// The device's full name, for what the user wrote.
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual Provider provider() const = 0;
   [[nodiscard]] virtual NicLimits limits() const = 0;
@@ -111,17 +112,18 @@ class Nic {
   [[nodiscard]] virtual std::unique_ptr<MemoryRegion> register_memory(const Region& region, u32 access) = 0;
   [[nodiscard]] virtual std::unique_ptr<QueuePairObject> create_queue_pair(const QueuePairShape& shape) = 0;
 
-  /// Bytes of host memory that such a queue pair takes: rings, records, what its initiator keeps. An estimate
-  /// where a driver lays them out.
+  /// Bytes of host memory that such a queue pair takes: rings, records, and what its initiator keeps. An
+  /// estimate if a driver lays out the queues.
   [[nodiscard]] virtual u64 queue_pair_bytes(const QueuePairShape& shape) const;
 
-  /// Drives queue pairs as they stand now. Unless a back end knows better, they are rings in its provider's
-  /// format, which the initiator writes itself (QueuePairObject::memory()).
+  /// Makes a runner for queue pairs in their present state. The default is for queue pairs whose rings, in
+  /// the provider's format, the initiator writes itself (QueuePairObject::memory()).
   [[nodiscard]] virtual std::unique_ptr<OpRunner> runner(const std::vector<ConnectedEnds>& ends,
                                                          const DriverShape& driver);
-  /// A word that stays 1 while the device is there, in the initiator's addresses; null where nothing says so.
+  /// A word that stays 1 while the device is there, in the initiator's addresses; null if the device has
+  /// none.
   [[nodiscard]] virtual const u32* alive(Initiator) { return nullptr; }
-  /// What the device itself counted, for the Result; null when it cannot tell.
+  /// The device's own counters, for the Result; null if it has none.
   [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }
 };
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A NIC as one-sided operations see it: connections of queue pairs to themselves, to each other, or to those
-// of another process.
+// A NIC as one-sided operations see it. Its queue pairs are connected to themselves, to each other, or to
+// those of another process.
 #pragma once
 
 #include "rdma/nic.hpp"
@@ -13,7 +13,7 @@ namespace doorbell::rdma {
 /// The queue pairs of one session.
 class NicQueues final : public QueueSet {
  public:
-  /// With Ends::self and Ends::pair they are connected.
+  /// Connects the queue pairs for Ends::self and Ends::pair.
   NicQueues(Nic& nic, u32 count, Ends ends, const QueueShape& shape, const ConnectionOptions& connection);
 
   void recover() override;
@@ -21,7 +21,7 @@ class NicQueues final : public QueueSet {
   /// Both ends of each connection.
   [[nodiscard]] std::vector<ConnectedEnds> ends() const;
 
-  /// Ends::remote: what the other process needs of these, and the connection to its own.
+  /// For Ends::remote: addresses() is what the other process needs to know; connect() takes what it sent.
   [[nodiscard]] std::vector<QueuePairAddress> addresses() const;
   void connect(const std::vector<QueuePairAddress>& peers);
 
@@ -39,7 +39,7 @@ class NicQueues final : public QueueSet {
 
 class NicPort final : public Port {
  public:
-  /// `nic` must outlive it.
+  /// `nic` must outlive this object.
   explicit NicPort(Nic& nic, const ConnectionOptions& connection = {}) : nic_(nic), connection_(connection) {}
   explicit NicPort(std::unique_ptr<Nic> nic, const ConnectionOptions& connection = {})
       : owned_(std::move(nic)), nic_(*owned_), connection_(connection) {}
@@ -56,7 +56,7 @@ class NicPort final : public Port {
   [[nodiscard]] const u32* alive(Initiator initiator) override { return nic_.alive(initiator); }
   [[nodiscard]] nlohmann::ordered_json counters() override { return nic_.counters(); }
 
-  /// Those that create_queues() has made last, as long as they live.
+  /// The queues that create_queues() made last, as long as they live.
   [[nodiscard]] NicQueues& queues() { return *queues_; }
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The whole number `key` of a message, within its limits.
+/// Reads the whole number `key` from a message and checks its limits.
 u64 number(const Json& message, const char* key, u64 low, u64 high) {
   const auto it = message.find(key);
   if (it == message.end() || !it->is_number_integer() ||
@@ -39,7 +39,7 @@ bool flag(const Json& message, const char* key) {
   return it->get<bool>();
 }
 
-/// The counters that a responder has something to say about.
+/// The counters that a responder reports.
 constexpr std::pair<const char*, u64 OpCounters::*> kReported[] = {
     {"posted", &OpCounters::posted},       {"succeeded", &OpCounters::succeeded},
     {"failed", &OpCounters::failed},       {"timed_out", &OpCounters::timed_out},
@@ -63,7 +63,7 @@ Json cell_message(const rma::BenchOptions& o, const ConnectionOptions& n, const 
           {"signal_every", c.signal_every},
           {"one_offset", o.one_offset},
           {"ping_pong", c.shape.ping_pong},
-          // Only of what the server sends itself.
+          // Concerns only what the server sends itself.
           {"inlined", c.shape.ping_pong && c.inlined},
           {"queue_pairs", c.shape.queues},
           {"seed", o.seed},
@@ -104,8 +104,8 @@ void read_cell_message(const Json& m, BenchOptions* o, CellSetup* c) {
   c->shape = {.ends = Ends::remote,
               .role = Role::responder,
               .queues = small(m, "queue_pairs", 1, kMostQueuePairs),
-              // Receives for what is in flight and for what follows before this side has looked. A write with
-              // immediate has room for what follows where it lands.
+              // Receives for operations in flight, and for those that follow before the server has looked. A
+              // write with immediate has slots for those that follow in the memory to which it writes.
               .window = takes_receive(o->op) && o->op != Op::write_imm && !ping_pong
                             ? std::min(2 * c->window, kMaxWindow)
                             : c->window,

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The other process of a run with --connect, as the client sees it: it takes over the client's options,
-// connects its queue pairs, prepares its buffers for each phase and reports what arrived in them.
+// The other process of a run with --connect, as the client sees it. That process takes over the client's
+// options, connects its queue pairs, prepares its buffers for each phase and reports what arrived in them.
 #pragma once
 
 #include <functional>
@@ -13,11 +13,11 @@
 
 namespace doorbell::rdma {
 
-/// What the two ends agree on for one cell. The server derives everything from it.
+/// Makes the message that describes one cell. The server derives everything from it.
 [[nodiscard]] nlohmann::ordered_json cell_message(const rma::BenchOptions& options,
                                                   const ConnectionOptions& connection,
                                                   const CellSetup& setup);
-/// Reads it back, checking every number. Throws doorbell::Error.
+/// Reads such a message and checks every number. Throws doorbell::Error.
 void read_cell_message(const nlohmann::ordered_json& message, BenchOptions* options, CellSetup* setup);
 
 [[nodiscard]] nlohmann::ordered_json phase_message(const PhaseMessage& phase);
@@ -26,13 +26,13 @@ void read_cell_message(const nlohmann::ordered_json& message, BenchOptions* opti
 [[nodiscard]] nlohmann::ordered_json stats_message(const OpStats& stats);
 [[nodiscard]] OpStats read_stats_message(const nlohmann::ordered_json& message);
 
-/// Both processes call it together: connects the queue pairs of the two, and lets each session reach the
-/// other's memory.
+/// Both processes call this together. It connects the queue pairs of the two and gives each session the keys
+/// to the other's memory.
 void connect_sessions(Exchange& exchange, NicQueues& queues, Session& session);
 
 class RemoteServer final : public RemoteProcess {
  public:
-  /// Connects to a listening doorbell. `queues` gives those of the session that is open.
+  /// Connects to a listening doorbell. `queues` returns the queues of the session that is open.
   RemoteServer(const SocketName& at, double limit_s, const measure::StopFlag* stop,
                const ConnectionOptions& connection, std::function<NicQueues&()> queues);
 

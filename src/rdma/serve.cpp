@@ -23,8 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kLongestPhaseS =
-    86400;  // what ends a phase is the client's word, whose silence ends the TCP connection
+constexpr double kLongestPhaseS = 86400;  // the client ends a phase; if it dies, the TCP connection ends
 
 /// One cell of a client's run.
 class ServedCell {
@@ -32,7 +31,7 @@ class ServedCell {
   ServedCell(Exchange& exchange, Nic& nic, const Json& message) : exchange_(exchange) {
     read_cell_message(message, &options_, &setup_);
     port_.emplace(nic, options_.connection);
-    // What the client asks for is taken here.
+    // The client's options decide how much memory this process takes.
     require_memory(memory_needed(setup_.shape, *port_), "the client's --num-qps, --in-flight, --size",
                    fmt::format("{}, {} in flight on each", title(), setup_.window));
     session_.emplace(*port_, nullptr, setup_.shape);
@@ -59,7 +58,7 @@ class ServedCell {
     for (std::size_t q = 0; q < stats.size(); ++q) {
       OpStats& s = stats[q];
       if (!takes_part && p.verify) check_left(p, session_->queues()[q], done[q], s);
-      // An operation that the client saw succeed and this side never got is lost.
+      // An operation that succeeded for the client and did not arrive here is lost.
       if (takes_part && s.succeeded < done[q]) s.missing += done[q] - s.succeeded;
       result->operations += done[q];
       result->checked += s.checked;
@@ -79,7 +78,7 @@ class ServedCell {
     OpPhase p;
     p.op = options_.op;
     p.role = Role::responder;
-    p.timed = false;  // how long operations take is the client's to say
+    p.timed = false;  // the client measures how long operations take
     p.verify = options_.verify;
     p.inlined = setup_.inlined;
     p.bytes = setup_.bytes;
@@ -96,13 +95,13 @@ class ServedCell {
     return p;
   }
 
-  /// What the client's operations find here.
+  /// Prepares the memory that the client's operations use here.
   void prepare(OpPhase& p, u64 count) {
     const OneLane lane;
     for (OpQueue& q : session_->queues()) {
       q.count = ~u64{0};
       if (setup_.shape.ping_pong) {
-        q.count = count;  // of its answers
+        q.count = count;  // of the answers
         const PingPongMemory memory = PingPongMemory::of(q, false);
         incoming(p, memory).clear();
         continue;
@@ -116,14 +115,14 @@ class ServedCell {
     }
   }
 
-  /// Takes, and answers in a ping-pong, what comes until the client says that it is done.
+  /// Takes what arrives, and answers it in a ping-pong, until the client reports the end of the phase.
   std::vector<OpStats> take_part(const OpPhase& p, std::vector<u64>* done) {
     std::atomic<bool> over{false};
     std::string failure;
     std::thread listener;
     const measure::PhaseOutcome out = runner_->run(p, session_->queues(), false, [&](u64) {
       if (!listener.joinable()) {
-        // The first receives have been posted by now: the client may begin.
+        // The first receives are posted now: the client may begin.
         exchange_.send("ready", Json::object());
         listener = std::thread([&] {
           try {
@@ -152,7 +151,7 @@ class ServedCell {
     return n;
   }
 
-  /// What the last operations must have left in the buffers.
+  /// Checks what the last operations must have left in the buffers.
   static void check_left(const OpPhase& p, const OpQueue& q, u64 done, OpStats& s) {
     const OneLane lane;
     const OpPayload<OneLane> payload(p, q);
@@ -195,7 +194,7 @@ ServeResult serve(const ServeOptions& o, const measure::RunWatch& watch) {
       const auto [type, message] = exchange.receive_any({"cell", "phase", "end"}, kLongestPhaseS);
       if (type == "end") return result;
       if (type == "cell") {
-        cell.reset();  // its memory goes before the next one's comes
+        cell.reset();  // its memory is freed before the next cell's is allocated
         cell = std::make_unique<ServedCell>(exchange, *device, message);
         ++result.cells;
         if (watch.progress) watch.progress(0, cell->title());

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// `doorbell rdma --listen`: the other end of a run whose options a client brings.
+// `doorbell rdma --listen`: the other end of a run; a client sends the options.
 #pragma once
 
 #include "rdma/bench.hpp"
@@ -13,8 +13,8 @@ struct ServeOptions {
   Provider provider = Provider::verbs;
   std::string device;
   SocketName at;
-  double wait_s = 86400;  ///< for a client to come
-  double timeout_s = 10;  ///< for each of its messages
+  double wait_s = 86400;  ///< the time to wait for a client
+  double timeout_s = 10;  ///< the time to wait for each of its messages
 };
 
 struct ServeResult {
@@ -24,7 +24,7 @@ struct ServeResult {
   u64 errors = 0;  ///< data and completion errors of all cells
 };
 
-/// Serves one client. `watch.progress` is told of the address and of each cell. Throws doorbell::Error.
+/// Serves one client. `watch.progress` gets the address and each cell. Throws doorbell::Error.
 [[nodiscard]] ServeResult serve(const ServeOptions& options, const measure::RunWatch& watch);
 
 }  // namespace doorbell::rdma

@@ -39,7 +39,8 @@ Descriptor open_socket(const addrinfo& a) {
   return Descriptor(::socket(a.ai_family, a.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, a.ai_protocol));
 }
 
-// Messages are short and each is waited for: none may be held back for the next.
+// Messages are short, and the other end waits for each: the kernel must not hold one back to join it with the
+// next.
 void send_at_once(int fd) {
   const int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -53,7 +54,7 @@ std::string numeric(const sockaddr* address, socklen_t bytes) {
   return SocketName{host, static_cast<u16>(std::stoul(port))}.text();
 }
 
-/// 0, or the errno with which connecting to this address ended.
+/// Connects to this address; returns 0 or errno.
 int connect_one(int fd, const addrinfo& a, const Wait& wait) {
   if (::connect(fd, a.ai_addr, a.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
@@ -77,7 +78,7 @@ Wait Wait::lasting(double seconds, const measure::StopFlag* stop) {
 }
 
 Waited wait_for(int fd, short events, const Wait& wait) {
-  constexpr u64 kSlice = 100'000'000;  // how soon a stop is noticed
+  constexpr u64 kSlice = 100'000'000;  // how long a stop may go unnoticed
   for (;;) {
     if (wait.stop != nullptr && wait.stop->requested()) return Waited::stopped;
     const u64 now = wall_ns();
@@ -141,7 +142,7 @@ Connected accept_tcp(int listener, const SocketName& at, const Wait& wait) {
       send_at_once(socket.get());
       return {std::move(socket), numeric(generic, bytes)};
     }
-    // A client that has gone again before it was taken is none.
+    // A client that closed its connection before accept() does not count.
     if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) throw Error(what, reason(errno));
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// TCP with deadlines, as far as Exchange needs it.
+// TCP with deadlines: the part that Exchange needs.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace doorbell::rdma {
 
-/// A moment on the monotonic clock, and what else ends a wait.
+/// A moment on the monotonic clock, and what else can end a wait.
 struct Wait {
   u64 until_ns = 0;
   const measure::StopFlag* stop = nullptr;
@@ -18,10 +18,10 @@ struct Wait {
 };
 
 enum class Waited { ready, expired, stopped };
-/// Until `fd` has one of the poll(2) `events`, or has failed.
+/// Waits until `fd` has one of the poll(2) `events` or has failed.
 [[nodiscard]] Waited wait_for(int fd, short events, const Wait& wait);
 
-/// A non-blocking socket that is connected, with the address that answered. Throws doorbell::Error.
+/// A connected, non-blocking socket and the address that answered. Throws doorbell::Error.
 struct Connected {
   Descriptor socket;
   std::string peer;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The NIC vendors whose queue formats doorbell writes and its model reads: one row each here, and one
-// translation unit, vendors/NAME.cpp, which holds every instance of code that the format is a parameter of.
+// The NIC vendors whose queue formats doorbell writes and its model reads. Each has one row here and one
+// translation unit, vendors/NAME.cpp, which holds every instance of code that has the format as a parameter.
 #pragma once
 
 #include <doorbell/rdma/types.hpp>
@@ -23,12 +23,12 @@
 namespace doorbell::rdma {
 
 #define DOORBELL_ROW(name) name,
-/// Whose queues; verbs: whatever libibverbs posts to.
+/// The owner of the queue format; verbs: queues to which libibverbs posts.
 enum class Provider { DOORBELL_RDMA_VENDORS(DOORBELL_ROW) verbs };
 #undef DOORBELL_ROW
 
 [[nodiscard]] std::string_view name(Provider p);
-/// All of them, in order.
+/// All providers' names, in order.
 [[nodiscard]] const std::vector<std::string>& provider_names();
 
 class Nic;
@@ -42,19 +42,20 @@ struct Vendor {
   /// Drives queue pairs whose rings the initiator writes itself.
   std::unique_ptr<OpRunner> (*runner)(const std::vector<ConnectedEnds>& ends, const DriverShape& driver,
                                       const measure::KernelNames& kernels);
-  /// Hardware: whether it can be driven here, and opens it. Null without a back end; `missing` says why then.
+  /// For hardware: whether it can be driven here, and the function that opens it. Null if there is no back
+  /// end; `missing` then says why.
   BackendStatus (*status)() = nullptr;
   std::unique_ptr<Nic> (*open)(const VerbsConfig& config, const std::shared_ptr<gpu::Gpu>& gpu) = nullptr;
   const char* missing = "";
 };
 
-/// Null for Provider::verbs, which is no vendor.
+/// Null for Provider::verbs, which is not a vendor.
 [[nodiscard]] const Vendor* vendor_of(Provider p);
 
 /// Every vendor by name: "mlx5, bnxt, ionic LAST ernic".
 [[nodiscard]] std::string vendors_text(const char* last);
 
-/// What drives a provider's queues on a GPU.
+/// The kernels that drive a provider's queues on a GPU.
 [[nodiscard]] measure::KernelNames kernels_of(Provider p);
 
 }  // namespace doorbell::rdma

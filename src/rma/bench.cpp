@@ -34,7 +34,7 @@ std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
   return gpu;
 }
 
-/// What this device cannot do of a cell.
+/// Throws Error if the device cannot do what a cell needs.
 void check_limits(const BenchOptions& o, const CellSetup& setup, const Port& port) {
   const SettingNames& n = o.texts.settings;
   const Limits l = port.limits();
@@ -70,11 +70,11 @@ void check_limits(const BenchOptions& o, const CellSetup& setup, const Port& por
                 fmt::format("{} cannot register GPU memory", device), "use host memory", ExitCode::absent);
 }
 
-/// One cell: a size and a part, on a device and queue pairs of its own.
+/// One cell: one size and one part, with a device and queues of its own.
 class CellRun {
  public:
-  /// `setups`: this cell's and those that follow, so that nothing is measured before all of them are known to
-  /// be possible. `remote`: the other process, or null.
+  /// `setups`: this cell's setup and those of the following cells, so that all are known to be possible
+  /// before anything is measured. `remote`: the other process, or null.
   CellRun(const BenchOptions& o, const measure::RunWatch& watch, std::span<const CellSetup> setups,
           const std::shared_ptr<gpu::Gpu>& gpu, RemoteProcess* remote)
       : o_(o),
@@ -87,11 +87,11 @@ class CellRun {
                                    touches_gpu(o))})),
         remote_(remote),
         session_((check_all(setups), *port_), gpu_, s_.shape),
-        // The other process cannot be asked to connect again what an error has stopped.
+        // Queues that an error has stopped cannot be connected again to another process.
         run_(o, watch, o.texts.path, s_.bytes, remote == nullptr) {
     if (remote_ != nullptr) remote_->open(o_, s_, session_);
     runner_ = session_.runner(threads_);
-    // Sequences never repeat, also where memory outlives a run.
+    // Sequences never repeat, not even in memory that outlives a run.
     generation_ = static_cast<u64>(std::time(nullptr)) << 32 | 1;
   }
 
@@ -101,9 +101,9 @@ class CellRun {
 
   void finish(BenchResult& into) {
     if (!run_.lost()) run_.drain(*runner_, phase(), std::span(session_.queues()));
-    // A ping-pong's messages overlap with their answers: it has no steps.
+    // A ping-pong's messages overlap with their answers, so its time cannot be split into steps.
     run_.finish(runner_->ns_per_tick(), o_.substeps && s_.part != Part::ping_pong, port_->status_names());
-    // Requests are built in the ring itself, and what gives completion entries back is part of the poll.
+    // Requests are built in the ring itself, and the poll includes giving completion entries back.
     run_.cell().substeps_ns.enqueue.reset();
     run_.cell().substeps_ns.cq_doorbell.reset();
     describe();
@@ -147,7 +147,7 @@ class CellRun {
   }
 
   measure::RepeatTally phases(double seconds) {
-    // Runners hold the state of queue pairs that are no more once these are reset.
+    // The runner holds the state of queues as they were before recover() resets them.
     if (run_.stop() == StopReason::broken) {
       runner_.reset();
       session_.recover();
@@ -163,7 +163,7 @@ class CellRun {
                                                  o_.substeps, {seconds, goal, title()});
     u64 most = 0;
     for (const OpStats& q : out.queues) most = std::max(most, q.posted);
-    // Slots hold sequences of their own place in the window: the next phase starts at slot 0 again.
+    // Slots hold sequences of their own place in the window, and the next phase starts at slot 0 again.
     generation_ += most + s_.window;
     measure::RepeatTally t;
     measure::PhaseTally& part = t.part(name(s_.part));
@@ -172,14 +172,15 @@ class CellRun {
     return t;
   }
 
-  /// What the other process found in what this one sent. The operations themselves have been counted here.
+  /// Adds what the other process found in the data from this one. This process has counted the operations
+  /// themselves.
   static void add_report(OpStats& into, const measure::PhaseOutcome& theirs) {
     for (const OpStats& s : theirs.queues) {
       for (const auto field :
            {&OpCounters::checked, &OpCounters::corrupt, &OpCounters::misplaced, &OpCounters::stale,
             &OpCounters::missing, &OpCounters::duplicated, &OpCounters::skipped, &OpCounters::protocol})
         into.*field += s.*field;
-      // Receives that failed are errors of their own, each posted and ended once.
+      // Receives that failed are errors of their own: each was posted once and ended once.
       into.failed += s.failed;
       into.posted += s.failed;
       add_tables(into, s);
@@ -226,7 +227,7 @@ class CellRun {
   std::unique_ptr<Port> port_;
   RemoteProcess* remote_;
   Session session_;
-  std::unique_ptr<OpRunner> runner_;  // ends before what it drives
+  std::unique_ptr<OpRunner> runner_;  // destroyed before the queues that it drives
   measure::BenchRun run_;
   u64 generation_ = 1;
 };

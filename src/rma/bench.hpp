@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What is measured of one-sided operations: for each payload size, single operations one after the other
-// (latency), a window of them (rate), messages there and back (ping-pong); every payload checked where it
-// arrives.
+// What is measured of one-sided operations, for each payload size: single operations one after the other
+// (latency), a window of operations (rate), and messages there and back (ping-pong). Every payload is checked
+// where it arrives.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@
 
 namespace doorbell::rma {
 
-/// What the settings below are called in messages: in these words, or as the options of a command.
+/// The names of the settings below in messages: these words, or the options of a command.
 struct SettingNames {
   std::string measure = "what is measured";
   std::string op = "operation";
@@ -36,16 +36,16 @@ struct SettingNames {
   std::string verify = "verification";
 };
 
-/// What a path says of itself.
+/// The words with which a path describes itself in results.
 struct PathTexts {
   std::string path = "rma";  ///< of the cells
   std::string_view (*op_name)(Op) = name;
   SettingNames settings;
-  /// Whose queues they are, where the path's devices have several kinds.
+  /// The owner of the queues, if the path's devices have several kinds of queues.
   std::string provider = {};
-  /// Whether a connection can lead elsewhere than back to itself, so that the cell says where it leads.
+  /// True if a connection can lead elsewhere than back to itself; the cell then names where it leads.
   bool connects = false;
-  measure::KernelNames kernels = {};  ///< what drives queues on a GPU
+  measure::KernelNames kernels = {};  ///< the kernels that drive queues on a GPU
 };
 
 struct BenchOptions : measure::RunOptions {
@@ -59,7 +59,7 @@ struct BenchOptions : measure::RunOptions {
   bool ping_pong = false;  ///< measure messages that the other end answers
   u64 iterations = 0;      ///< operations of a queue in each part and repeat; 0: chosen from the size
   Ends ends = Ends::self;
-  /// Ends::remote: reaches the other process.
+  /// For Ends::remote: connects to the other process.
   std::function<std::unique_ptr<RemoteProcess>(const measure::RunWatch&)> connect_remote;
   u32 queues = 1;
   u32 batch = 0;         ///< requests a doorbell; 0: chosen from the size
@@ -76,11 +76,11 @@ struct BenchOptions : measure::RunOptions {
 
 using measure::BenchResult;  ///< a cell for each size and part
 
-/// What the options say, checked as far as no device is needed. Throws doorbell::Error.
+/// Checks the options as far as this is possible without a device. Throws doorbell::Error.
 void check(const BenchOptions& options);
 
-/// Runs it. Throws doorbell::Error for what cannot be set up; what goes wrong when cells have been measured
-/// ends the run instead (stop_reason "error"), so that they are kept.
+/// Runs the bench. Throws doorbell::Error for what cannot be set up. An error after cells have been measured
+/// ends the run with stop_reason "error" instead, so that the measured cells are kept.
 [[nodiscard]] BenchResult run_bench(const BenchOptions& options, const measure::RunWatch& watch);
 
 }  // namespace doorbell::rma

@@ -15,7 +15,7 @@ namespace doorbell::rma {
 
 namespace {
 constexpr u64 kMeasureNs = 100'000'000;
-constexpr u64 kTogether = 64 << 20;  // bytes given to a copy engine at once: waiting for it is little of that
+constexpr u64 kTogether = 64 << 20;  // bytes given to a copy engine at once, so that waiting costs little
 }  // namespace
 
 Ceiling measure_ceiling(u64 bytes, u32 window, Place from, Place to, const std::shared_ptr<gpu::Gpu>& gpu) {
@@ -26,7 +26,7 @@ Ceiling measure_ceiling(u64 bytes, u32 window, Place from, Place to, const std::
   const u64 turns = on_gpu ? std::max<u64>(1, kTogether / (bytes * window)) : 1;
   for (u64 i = 0; on_gpu && i < turns * window; ++i)
     batch.push_back({target.device() + i % window * bytes, source.device() + i % window * bytes, bytes});
-  if (!on_gpu) {  // first touches are no part of a copy
+  if (!on_gpu) {  // the first access to a page must not be part of a copy
     std::memset(source.host(), 1, source.bytes());
     std::memset(target.host(), 2, target.bytes());
   }

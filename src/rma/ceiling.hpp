@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// How fast this machine moves bytes between two places by its own means: what a model's rate is set against.
+// How fast this machine moves bytes between two places without the device, for comparison with a model's
+// rate.
 #pragma once
 
 #include <doorbell/region.hpp>

@@ -14,7 +14,7 @@ namespace doorbell::rma {
 
 namespace {
 
-constexpr u64 kBufferBudget = u64{256} << 20;  // bytes of one side, where the window is ours to choose
+constexpr u64 kBufferBudget = u64{256} << 20;  // bytes of one side, if the options leave the window open
 constexpr u64 kCeilingFrom = 64 << 10;
 constexpr u64 kBatchBytes = 256u << 10;
 constexpr u32 kMostInBatch = 64;
@@ -30,14 +30,14 @@ constexpr u32 kMessagesASignal = 16;  // of a ping-pong
   throw Error(option, why, hint);
 }
 
-/// Operations of one queue in one repeat, where nobody says how many.
+/// Operations of one queue in one repeat, if the options do not give the number.
 u64 natural_count(Part part, u64 bytes, u32 window) {
   bytes = std::max<u64>(bytes, 1);
   return part == Part::rate ? std::clamp(kBytesByCount / bytes, u64{2} * window, kMostByCount)
                             : std::clamp(kSingleBytes / bytes, kLeastSingles, kMostSingles);
 }
 
-/// Operations in flight on one queue, where nobody says how many: as many as the memory allows.
+/// Operations in flight on one queue, if the options do not give the number: as many as the memory allows.
 u32 natural_window(const BenchOptions& o, u32 bytes, u32 batch) {
   const u64 fit = std::max<u64>(kBufferBudget / (slot_bytes(bytes) * o.queues), 1);
   return static_cast<u32>(std::min<u64>({std::max(4 * batch, kLeastWindow), fit, kMaxWindow}));
@@ -94,7 +94,7 @@ CellSetup set_up_cell(const BenchOptions& o, Part part, u32 bytes) {
     c.window = o.in_flight != 0 ? o.in_flight : natural_window(o, c.bytes, c.batch);
     c.batch = std::min(c.batch, c.window);
   }
-  // Buffers of so many slots; one message is under way.
+  // A ping-pong's buffers have so many slots, although only one message is under way.
   if (part == Part::ping_pong) c.window = kPingPongSlots;
   const bool ping_pong = part == Part::ping_pong;
   c.signal_every = o.signal_every != 0 ? o.signal_every : ping_pong ? kMessagesASignal : c.batch;

@@ -22,14 +22,15 @@ struct CellSetup {
   SessionShape shape;
 };
 
-/// OpPhase::imm_slots for a responder that posts as many receives as its initiator has operations in flight.
+/// OpPhase::imm_slots, if the responder posts as many receives as its initiator has operations in flight.
 [[nodiscard]] u32 imm_slots(Op op, Ends ends, u32 window);
 
-/// Bytes of host memory that a cell takes on `port`: its session's, and where the rate is compared with
-/// copying (measures_ceiling), the buffers of that too.
+/// Bytes of host memory that a cell takes on `port`: the memory of its session, and the buffers for comparing
+/// its rate with copying, if it is compared (measures_ceiling).
 [[nodiscard]] u64 memory_needed(const CellSetup& setup, const Port& port);
 
-/// Whether a cell's rate is compared with what this machine copies. Small blocks say nothing of that.
+/// True if the cell's rate is compared with this machine's copy rate. For small blocks the comparison means
+/// nothing.
 [[nodiscard]] bool measures_ceiling(const CellSetup& setup, const Port& port);
 
 [[nodiscard]] CellSetup set_up_cell(const BenchOptions& options, Part part, u32 bytes);

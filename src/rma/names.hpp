@@ -15,7 +15,7 @@ namespace doorbell::rma {
 [[nodiscard]] std::string_view name(Op op);
 /// Every name, in order.
 [[nodiscard]] const std::vector<std::string>& op_names();
-/// Of a completion's status, in the words of the InfiniBand specification.
+/// The name of a completion's status, in the words of the InfiniBand specification.
 [[nodiscard]] std::string status_name(u16 status);
 
 }  // namespace doorbell::rma

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// One-sided operations from a GPU: one warp a queue runs the same loop as a CPU thread. A path's kernels are
-// this one over its own kind of queue, each kind in a source of its own, so that they compile side by side.
+// One-sided operations from a GPU: one warp for each queue runs the same loop as a CPU thread. A path's
+// kernels instantiate this one for its kinds of queue. Each kind has a source file of its own, so that they
+// compile in parallel.
 #pragma once
 
 #include <doorbell/gpu_clock.hpp>
@@ -17,8 +18,8 @@ namespace doorbell::rma::kernel {
 template <class Queue>
 using OpJob = measure::GpuJob<OpPhase, OpQueue, OpState<typename Queue::State>>;
 
-/// What does not change while a kernel runs, where it costs no registers. Without them the loop spills, and
-/// what it spilled comes from the L2 cache again after each acquire.
+/// Data that does not change while a kernel runs, in shared memory, where it takes no registers. In registers
+/// the data would make the loop spill, and spilled values come from the L2 cache again after each acquire.
 template <class T>
 struct Constant {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 4 == 0);
@@ -31,11 +32,11 @@ struct Constant {
   }
 };
 
-/// Launch one block of one warp a queue, with OpScratch::bytes(window, kBuckets) of dynamic shared
+/// Launch with one block of one warp for each queue, and OpScratch::bytes(window, kBuckets) of dynamic shared
 /// memory.
 template <class Queue, bool Substeps>
 __device__ void run(const OpJob<Queue>* job) {
-  if (job == nullptr) return;  // launched only so that the GPU has made room for it
+  if (job == nullptr) return;  // this launch only makes the GPU reserve resources
   extern __shared__ u64 shared[];
   const GpuWarp warp;
   const u32 q = blockIdx.x;

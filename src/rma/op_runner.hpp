@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Drives connections over one kind of queue: by CPU threads, or by a kernel over the same kind.
+// Drives connections over one kind of queue, by CPU threads or by a kernel for the same kind.
 #pragma once
 
 #include <doorbell/error.hpp>
@@ -16,7 +16,7 @@ namespace doorbell::rma {
 template <class Queue>
 using OpStates = std::vector<OpState<typename Queue::State>>;
 
-/// CPU threads, with OpLoop or, where both ends send, with PingPong. `states`: where each connection stands.
+/// CPU threads run OpLoop, or PingPong if both ends send. `states`: each connection's present state.
 template <class Queue>
 std::unique_ptr<OpRunner> cpu_op_runner(const DriverShape& driver, const OpStates<Queue>& states) {
   if (driver.ping_pong) {
@@ -27,7 +27,7 @@ std::unique_ptr<OpRunner> cpu_op_runner(const DriverShape& driver, const OpState
   return std::make_unique<measure::CpuRunner<OperationWork<Queue>>>(driver.threads, driver.window, states);
 }
 
-/// The same, or `kernels` on the driver's GPU.
+/// CPU threads, or `kernels` on the driver's GPU.
 template <class Queue>
 std::unique_ptr<OpRunner> op_runner(const DriverShape& driver, const measure::KernelNames& kernels,
                                     const OpStates<Queue>& states) {

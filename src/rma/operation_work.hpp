@@ -11,7 +11,7 @@
 
 namespace doorbell::rma {
 
-/// `Queue`: a queue pair, or what looks like one to OpLoop.
+/// `Queue`: a LoopQueue.
 template <class Queue>
 struct OperationWork {
   using Phase = OpPhase;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The loop of a ping-pong, as a runner takes it: the end that sends first, the one that answers, or both
-// where both are in this process. An operation is a message and its answer; its latency is half of the time
+// The loop of a ping-pong, as a runner takes it. It plays the end that sends first, the end that answers, or
+// both if both are in this process. An operation is a message and its answer; its latency is half of the time
 // between them.
 #pragma once
 
@@ -20,7 +20,8 @@ class PingPong {
  public:
   using State = OpState<typename Queue::State>;
 
-  /// As OpLoop's. Of an answering end alone somebody clears what arrives before the other process may begin.
+  /// Parameters are those of OpLoop. For an answering end alone, the caller clears what arrives before the
+  /// other process may begin.
   PingPong(const OneLane&, const OpPhase& phase, const OpQueue& queue, const State& state,
            const OpScratch& scratch, OpStats* stats)
       : phase_(phase), count_(queue.count), state_(&state), bins_(scratch.bins), out_(stats) {
@@ -62,7 +63,7 @@ class PingPong {
     if (first_) first_->add_odd(*out_);
     if (second_) second_->add_odd(*out_);
     if (!phase_.drain && !broken_ && outstanding() && mine_.succeeded > 0) {
-      // Its data arrived, but who sent it never heard of that.
+      // The data arrived, but the sender had no completion for it.
       take_back_last();
       ++out_->timed_out;
     }
@@ -96,12 +97,13 @@ class PingPong {
     return guard_.stopping() || (first_ && first_->sent() == count_ && !waiting_);
   }
   [[nodiscard]] bool late() { return guard_.passed(guard_.last_done() + phase_.timeout_ticks); }
-  /// What the phase waits for at its end. An answering end alone leaves it to its next phase.
+  /// True while completions of the phase are missing at its end. An answering end alone leaves them to its
+  /// next phase.
   [[nodiscard]] bool outstanding() const {
     return first_ && (first_->outstanding() || (second_ && second_->outstanding()));
   }
 
-  /// The end that sends first.
+  /// Plays the end that sends first; true if something happened.
   bool play() {
     if (!waiting_) {
       if (over() || !first_->room()) return false;
@@ -126,18 +128,18 @@ class PingPong {
     return true;
   }
 
-  /// Adds the last message's time to the figures: no failure of it can be told any more.
+  /// Adds the last message's time to the figures: the message can no longer fail.
   void time_last() {
     if (untimed_) count_latency<OneLane>(mine_, bins_, Guard::to_ns(phase_, last_ticks_) / 2);
     untimed_ = false;
   }
-  /// The last message had its answer, and failed nevertheless.
+  /// Removes the last message from the figures: it had its answer, but failed nevertheless.
   void take_back_last() {
     --mine_.succeeded;
     untimed_ = false;
   }
 
-  /// The other end: answers first and looks at the data then.
+  /// Plays the other end: answers first and then checks the data.
   bool answer() {
     if (broken_ || !second_->room() || !second_->look()) return false;
     mine_.register_writes += second_->send();
@@ -159,7 +161,7 @@ class PingPong {
     if (end.outstanding() && end.collect()) note_failures();
   }
 
-  /// Also for failures of what asked for no completion: their messages never arrive.
+  /// Also finds failures of messages that asked for no completion: such messages never arrive.
   [[gnu::cold]] void look_around() {
     if (phase_.drain) return;
     while (first_ && first_->collect()) continue;
@@ -175,14 +177,13 @@ class PingPong {
     broken_ = true;
     guard_.stop(StopReason::broken);
     count_status(*out_, static_cast<u16>(bad), 1);
-    // The message that was under way will have no answer; or its answer came, and the failure is told only
-    // now.
+    // Either the message under way will have no answer, or its answer came and the failure shows only now.
     ++failed_;
     if (first_ && !waiting_ && mine_.succeeded > 0) take_back_last();
     waiting_ = false;
   }
 
-  /// The slow duties, as OpLoop's.
+  /// What needs no look at every step, as in OpLoop.
   [[gnu::cold]] void housekeeping() {
     if (guard_.look(kLane, phase_) == StopReason::removed) {
       aborted_ += waiting_ ? 1 : 0;
@@ -194,7 +195,7 @@ class PingPong {
       waiting_ = false;
       broken_ = true;
     } else if (first_ && !waiting_ && late()) {
-      guard_.stop(StopReason::timeout);  // completions are missing: there is no room for the next message
+      guard_.stop(StopReason::timeout);  // no completions, so no room for the next message
     }
   }
 
@@ -208,8 +209,8 @@ class PingPong {
   OpCounters mine_;
   Guard guard_;
   u64 sent_at_ = 0;
-  u64 last_ticks_ = 0;    // of the last message and its answer,
-  bool untimed_ = false;  // which are not in the figures yet
+  u64 last_ticks_ = 0;    // time of the last message and its answer
+  bool untimed_ = false;  // that time is not in the figures yet
   u64 failed_ = 0;
   u64 timed_out_ = 0;
   u64 aborted_ = 0;

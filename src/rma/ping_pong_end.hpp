@@ -1,15 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// One end of a ping-pong: sends a message for each that arrives. A WRITE's arrival is seen in memory, as
-// ib_write_lat of perftest sees it: the last byte of message i is 1 + i % 255, and a NIC writes it last. A
-// SEND's arrival is its receive completion.
-// A message's request is written while the other's is under way, so that only the doorbell is missing when
-// that arrives.
+// One end of a ping-pong: it sends one message for each message that arrives. A WRITE's arrival is seen in
+// memory, as ib_write_lat of perftest sees it: the last byte of message i is 1 + i % 255, and a NIC writes
+// that byte last. A SEND's arrival is its receive completion. An end writes the request of its next message
+// while the other end's message is under way, so that only the doorbell is left to do when that message
+// arrives.
 //
-// One message in so many asks for a completion, which says that those before have left too; one that fails
-// tells so itself. An end's buffer has four slots: 0 and 1 are sent from, messages arrive in 2 and 3, both in
-// turn. So an end can answer first and look at the data afterwards: that slot is not written again before its
+// One message in so many asks for a completion, which shows that the messages before it have left too. A
+// message that fails produces a completion of its own. An end's buffer has four slots: messages leave from
+// slots 0 and 1 and arrive in slots 2 and 3, in turn. An end can therefore answer first and check the data
+// afterwards: the slot is not written again before the end's next answer.
 // next answer.
 #pragma once
 
@@ -19,12 +20,12 @@
 namespace doorbell::rma {
 
 inline constexpr u32 kPingPongSlots = 4;
-/// What its messages may be sent with.
+/// The operations that can send a ping-pong's messages.
 [[nodiscard]] constexpr bool is_ping_pong_op(Op op) {
   return op == Op::write || op == Op::send;
 }
 
-/// Where an end's buffer lies, and the peer's.
+/// The addresses of an end's buffer and of its peer's buffer.
 struct PingPongMemory {
   u8* own = nullptr;
   u64 own_iova = 0;
@@ -33,9 +34,9 @@ struct PingPongMemory {
   u64 peer_iova = 0;
   u64 stride = 0;
   u32 number = 0;      ///< of the queue pair, for the pattern's addresses
-  bool first = false;  ///< it sends the first message
+  bool first = false;  ///< this end sends the first message
 
-  /// The end that sends the first message, or the other one, of `q`.
+  /// The memory of one end of `q`: the end that sends the first message, or the other one.
   static PingPongMemory of(const OpQueue& q, bool first) {
     if (first) return {q.local, q.local_iova, q.lkey, q.rkey, q.remote_iova, q.stride, q.number, true};
     return {q.remote, q.remote_iova, q.receive_lkey, q.local_rkey, q.local_iova, q.stride, q.number, false};
@@ -46,7 +47,7 @@ struct PingPongMemory {
 struct PingPongMessages {
   const OpPhase* phase;
   const PingPongMemory* memory;
-  bool pings;    ///< those of the end that sends first
+  bool pings;    ///< true: the messages of the end that sends first
   u32 turn = 0;  ///< of the slots where messages arrive: 1 when message 0 arrives in the second
 
   static u32 from(u64 i) { return static_cast<u32>(i % 2); }
@@ -71,7 +72,8 @@ struct PingPongMessages {
     if (phase->verify) spoil(i);
   }
 
-  // Apart from the code of a message that is not verified, which is short and lies in a page or two.
+  // Kept out of line, so that the code for messages that are not verified is short and lies in one or two
+  // pages.
   [[gnu::noinline]] void fill(u64 i) const { payload::fill(OneLane{}, source(i), patterned(), name(i)); }
   [[gnu::noinline]] void spoil(u64 i) const { payload::poison(OneLane{}, arrival(i), patterned(), name(i)); }
   [[nodiscard, gnu::noinline]] pattern::Checked check(u64 i) const {
@@ -83,8 +85,8 @@ struct PingPongMessages {
                            .last_sequence = phase->generation + i + 1});
   }
 
-  /// Forgets what an earlier phase left where these arrive. Comes before their sender may begin. Receives of
-  /// SENDs have been there since before, so their slots are left alone.
+  /// Erases what an earlier phase left in the slots where these messages arrive. Call before their sender may
+  /// begin. Slots of SENDs are left alone, because receives for them were posted earlier.
   void clear() const {
     if (takes_receive(phase->op)) return;
     for (u64 i = 0; i < 2; ++i) {
@@ -94,16 +96,16 @@ struct PingPongMessages {
   }
 };
 
-/// What arrives at an end.
+/// The messages that arrive at an end.
 inline PingPongMessages incoming(const OpPhase& phase, const PingPongMemory& memory, u32 turn = 0) {
   return {&phase, &memory, !memory.first, turn};
 }
 
-/// `Queue`: a queue pair for one lane, or what looks like one. Thread rule: one thread.
+/// `Queue`: a LoopQueue for one lane. Thread rule: one thread.
 template <class Queue>
 class PingPongEnd {
  public:
-  /// Posts the first receives. `count`: messages that it sends; ~0: nobody knows.
+  /// Posts the first receives. `count`: the number of messages that this end sends; ~0: unknown.
   PingPongEnd(const OpPhase& phase, const PingPongMemory& memory, u64 count,
               const typename Queue::State& state)
       : phase_(phase),
@@ -120,11 +122,11 @@ class PingPongEnd {
   }
 
   [[nodiscard]] u64 sent() const { return sent_; }
-  /// For the next message's request.
+  /// True if the queue has room for the next message's request.
   [[nodiscard]] bool room() const { return written_ || queue_.room() > 0; }
-  /// A completion that was asked for has not come: its serial is ahead of the last one's.
+  /// True if a completion that was asked for has not come: its serial is ahead of the last one's.
   [[nodiscard]] bool outstanding() const { return signalled_ - queue_.completed() - 1 < 0x7fffffff; }
-  /// Of the first completion that was none of success.
+  /// The status of the first completion that reported an error.
   [[nodiscard]] Status status() const { return status_; }
   [[nodiscard]] typename Queue::State state() const { return queue_.state(); }
 
@@ -137,10 +139,10 @@ class PingPongEnd {
     return queue_.ring(kLane);
   }
 
-  /// Looks a few times whether the next message is there.
+  /// Looks a few times for the next message; true if it has arrived.
   [[nodiscard]] bool look() {
     if (awaited_ != nullptr) {
-      // The message's other bytes are read after this one, which is another than before even when it is
+      // The message's other bytes are read after this one. The byte has changed, even if its new value is
       // wrong.
       for (u32 i = 0; i < kLooks; ++i)
         if (marker_ = __atomic_load_n(awaited_, __ATOMIC_ACQUIRE); marker_ != before_) return true;
@@ -153,7 +155,7 @@ class PingPongEnd {
     return polled.mine.status == Status::ok;
   }
 
-  /// After look(): checks the message, and makes what is sent next.
+  /// Call after look(): checks the message, and makes the next one to send.
   void take(OpCounters& counters, OpStats& table) {
     const PingPongMessages in = incoming();
     if (phase_.verify && pattern::sampled(arrived_, phase_.seed, phase_.verify_below)) {
@@ -170,20 +172,20 @@ class PingPongEnd {
     write_ahead();
   }
 
-  /// Takes completions of what was sent; true when there was one.
+  /// Takes completions of sent messages; true if there was one.
   bool collect() {
     const auto polled = queue_.poll(kLane, 1);
     if (polled.count == 0) return false;
     note(polled.mine);
     return true;
   }
-  /// Takes completions that nobody waits for.
+  /// Takes completions for which the loop no longer waits.
   [[gnu::cold]] bool drain() {
     const bool any = collect();
     return queue_.poll_receives(kLane, 1).count > 0 || any;
   }
 
-  /// Completions that came twice, never or for nothing, since this end began.
+  /// Adds completions that came twice, never or without a request since this end began.
   void add_odd(OpCounters& into) const {
     const Odd now = odd();
     into.duplicated += now.duplicated - odd_before_.duplicated;
@@ -193,14 +195,14 @@ class PingPongEnd {
 
  private:
   static constexpr OneLane kLane{};
-  static constexpr u32 kLooks = 64;  // little time between them in which nobody looks
+  static constexpr u32 kLooks = 64;  // short, so that other checks are not delayed
 
   struct Odd {
     u32 duplicated, skipped, protocol;
   };
 
   [[nodiscard]] PingPongMessages outgoing() const { return {&phase_, &memory_, memory_.first}; }
-  /// Receives lie in their slots since they were posted, which may have been in an earlier phase.
+  /// Receives use their slots from the time they are posted, which may have been in an earlier phase.
   [[nodiscard]] PingPongMessages incoming() const {
     return rma::incoming(phase_, memory_, takes_receive(phase_.op) ? receives_before_ % 2 : 0);
   }
@@ -211,18 +213,18 @@ class PingPongEnd {
     const bool right = *in.marker(arrived_) == PingPongMessages::mark(arrived_) && !wrong_length_;
     return right ? worst : pattern::Checked{pattern::Verdict::corrupt, in.name(arrived_).address};
   }
-  /// Where a WRITE's arrival will be seen.
+  /// Notes where a WRITE's arrival will be seen.
   void await() {
     if (takes_receive(phase_.op)) return;
     awaited_ = incoming().marker(arrived_);
     before_ = markers_[arrived_ % 2];
   }
-  /// While the other end's message is under way. A request that is never sent would spoil the next phase, so
-  /// there must be a next message.
+  /// Call while the other end's message is under way. There must be a next message: a request that is never
+  /// sent would spoil the next phase.
   void write_ahead() {
     if (count_ != ~u64{0} && sent_ < count_ && room()) write();
   }
-  /// Where nobody knows whether there is a next message, or there was no room for it.
+  /// Writes the request late: it was unknown whether there is a next message, or the queue had no room.
   [[gnu::noinline]] void write_late() { write(); }
   void write() {
     const PingPongMessages out = outgoing();
@@ -252,7 +254,7 @@ class PingPongEnd {
     if (!c.ignore && c.status != Status::ok && status_ == Status::ok) status_ = c.status;
   }
 
-  /// A receive for each slot where messages arrive, as far as an earlier phase has left none.
+  /// Posts a receive for each arrival slot that has none from an earlier phase.
   void post_receives() {
     const u32 posted = queue_.receives_posted();
     const u32 ahead = posted - queue_.receives_completed();
@@ -264,24 +266,24 @@ class PingPongEnd {
     (void)queue_.ring_receives(kLane);
   }
 
-  OpPhase phase_;  // its own copy, beside the rest that every message needs
+  OpPhase phase_;  // a copy, in one place with what else every message needs
   u64 count_;
   PingPongMemory memory_;
   Queue queue_;
   u32 receives_before_;
   Odd odd_before_;
   u32 signalled_;         // serial of the last request that asked for a completion
-  u32 unsignalled_ = 0;   // messages since
-  bool written_ = false;  // the next message's request, but not its doorbell
-  bool asks_ = false;     // it asks for a completion
+  u32 unsignalled_ = 0;   // messages since then
+  bool written_ = false;  // the next message's request is written, but its doorbell is not rung
+  bool asks_ = false;     // that request asks for a completion
   u64 sent_ = 0;
   u64 arrived_ = 0;
   Status status_ = Status::ok;
   bool wrong_length_ = false;
-  const u8* awaited_ = nullptr;  // the last byte of where the next WRITE arrives,
-  u8 before_ = 0;                // what it was before,
-  u8 marker_ = 0;                // what it was when last looked at,
-  u8 markers_[2] = {0, 0};       // and when messages arrived, in both slots
+  const u8* awaited_ = nullptr;  // the last byte of the place where the next WRITE arrives
+  u8 before_ = 0;                // the byte's value before that message
+  u8 marker_ = 0;                // the byte's value at the last look
+  u8 markers_[2] = {0, 0};       // the byte's value when messages arrived, in both slots
 };
 
 }  // namespace doorbell::rma

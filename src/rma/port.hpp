@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A device as one-sided operations see it: memory that it may use, queues, whoever drives them. A path that
-// moves data by put and get (RDMA, Cassini) implements it once; session, plan, bench and command options
-// above it are the same for all.
+// A device as one-sided operations see it: memory that it may use, queues, and runners that drive the queues.
+// A path that moves data by put and get (RDMA, Cassini) implements this once. The session, the setup of
+// cells, the bench and the command options are the same for all such paths.
 #pragma once
 
 #include <doorbell/initiator.hpp>
@@ -27,14 +27,14 @@ namespace doorbell::rma {
 
 using OpRunner = measure::Runner<OpPhase, OpQueue>;
 
-/// How the two ends of each connection lie.
+/// Where the two ends of each connection are.
 enum class Ends {
-  self,    ///< the queue leads back to this process's own memory by itself
-  pair,    ///< two queues of this process
+  self,    ///< the queue leads back to this process's own memory
+  pair,    ///< both queues are in this process
   remote,  ///< the other end is in another process
 };
 
-/// Memory that the device may use. Taken away from it on destruction; the region must live until then.
+/// Memory that the device may use, until this object is destroyed; the region must live as long.
 class RegisteredMemory {
  public:
   virtual ~RegisteredMemory() = default;
@@ -48,7 +48,7 @@ class RegisteredMemory {
   u32 rkey_ = 0;
 };
 
-/// Who may use registered memory.
+/// Which requests may use registered memory.
 enum class Reach {
   own,     ///< requests of this end
   others,  ///< and operations of the other end: puts, gets, atomics
@@ -62,7 +62,7 @@ struct QueueShape {
   Place queue_memory = Place::pageable;
 };
 
-/// Who drives queues, and with how much.
+/// What drives the queues: an initiator and its resources.
 struct DriverShape {
   Initiator initiator = Initiator::cpu;
   std::shared_ptr<gpu::Gpu> gpu = {};  ///< Initiator::gpu
@@ -71,18 +71,18 @@ struct DriverShape {
   bool ping_pong = false;              ///< both ends send: PingPong instead of OpLoop
 };
 
-/// The queues of one session, one a connection. Set-up calls from one thread at a time.
+/// The queues of one session, one for each connection. Set-up calls come from one thread at a time.
 class QueueSet {
  public:
   virtual ~QueueSet() = default;
-  /// Queues that an error has stopped take operations again, from the beginning. Runners made before are of
-  /// no use then.
+  /// Makes queues that an error has stopped take operations again, from their initial state. Runners made
+  /// before are then useless.
   virtual void recover() = 0;
-  /// Drives the queues as they stand now. Throws Error where the initiator cannot reach them.
+  /// Makes a runner for the queues in their present state. Throws Error if the initiator cannot reach them.
   [[nodiscard]] virtual std::unique_ptr<OpRunner> runner(const DriverShape& driver) = 0;
 };
 
-/// Limits of the device, for checks before anything is created.
+/// Limits of the device, to check before anything is created.
 struct Limits {
   u32 max_requests = 32768;  ///< of one queue
   u32 max_queues = 1024;
@@ -98,7 +98,7 @@ class Port {
   virtual ~Port() = default;
   /// "model", "emulated" or "hardware".
   [[nodiscard]] virtual std::string kind() const = 0;
-  /// What the user called it, resolved.
+  /// The device's full name, for what the user wrote.
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual Limits limits() const = 0;
 
@@ -109,19 +109,20 @@ class Port {
   /// Queues for `count` connections; with Ends::self and Ends::pair they are connected.
   [[nodiscard]] virtual std::unique_ptr<QueueSet> create_queues(u32 count, Ends ends,
                                                                 const QueueShape& shape) = 0;
-  /// Bytes of host memory that the queues of one connection take: rings, records, what the initiator keeps.
-  /// An estimate where a driver lays them out.
+  /// Bytes of host memory that the queues of one connection take: rings, records, and what the initiator
+  /// keeps. An estimate if a driver lays out the queues.
   [[nodiscard]] virtual u64 queue_bytes(Ends ends, const QueueShape& shape) const = 0;
 
-  /// What a completion's status is called.
+  /// The names of a completion's statuses.
   [[nodiscard]] virtual measure::StatusName status_names() const = 0;
-  /// A word that stays 1 while the device is there, in the initiator's addresses; null where nothing says so.
+  /// A word that stays 1 while the device is there, in the initiator's addresses; null if the device has
+  /// none.
   [[nodiscard]] virtual const u32* alive(Initiator) { return nullptr; }
-  /// What the device itself counted, for the Result; null when it cannot tell.
+  /// The device's own counters, for the Result; null if it has none.
   [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }
 };
 
-/// What a device is opened for.
+/// The purpose for which a device is opened.
 struct PortRequest {
   std::string spec = {};
   std::shared_ptr<gpu::Gpu> gpu = {};

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The other process of a run, where the memory at the other end belongs to one: it takes over the options,
-// prepares its buffers for each phase and reports what arrived in them.
+// The other process of a run, if the memory at the other end belongs to another process. That process takes
+// over the options, prepares its buffers for each phase and reports what arrived in them.
 #pragma once
 
 #include "measure/runner.hpp"
@@ -13,20 +13,20 @@ struct BenchOptions;
 struct CellSetup;
 class Session;
 
-/// What it is told when a phase begins.
+/// What the other process learns when a phase begins.
 struct PhaseMessage {
   u64 generation = 0;  ///< OpPhase::generation
-  u64 count = 0;       ///< operations of each queue; ~0: nobody knows
+  u64 count = 0;       ///< operations of each queue; ~0: unknown
 };
 
 class RemoteProcess {
  public:
   virtual ~RemoteProcess() = default;
-  /// Makes it ready for a cell and connects the session's queues to it.
+  /// Prepares the other process for a cell and connects the session's queues to it.
   virtual void open(const BenchOptions& options, const CellSetup& setup, Session& session) = 0;
-  /// Before each phase; returns when the other end's buffers and receives are there.
+  /// Call before each phase; returns when the other end's buffers and receives are ready.
   virtual void begin(const PhaseMessage& phase) = 0;
-  /// After each phase: `mine` says what this end did; returns what the other found, queue by queue.
+  /// Call after each phase. `mine` is what this end did; returns what the other end found, queue by queue.
   [[nodiscard]] virtual measure::PhaseOutcome end(const measure::PhaseOutcome& mine) = 0;
   /// There will be no further cell.
   virtual void finish() = 0;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr u64 kLine = 64;
 
-/// Of one end of one connection.
+/// Bytes of the buffers of one end of one connection.
 u64 buffer_bytes(const SessionShape& shape, u32 slots) {
   return slot_bytes(shape.bytes) * (shape.one_offset ? 1 : slots);
 }
@@ -82,7 +82,7 @@ Session::Session(Port& port, std::shared_ptr<gpu::Gpu> gpu, const SessionShape& 
 std::vector<MemoryKey> Session::keys() const {
   std::vector<MemoryKey> all;
   for (const OpQueue& q : queues_) {
-    // Of an initiator's memory, others reach only what a ping-pong's answers go to.
+    // The other end may write to an initiator's memory only for a ping-pong's answers.
     if (shape_.role == Role::initiator) all.push_back({q.local_iova, q.local_rkey, q.stride * shape_.window});
     else all.push_back({q.remote_iova, q.rkey, q.stride * shape_.remote_slots()});
   }

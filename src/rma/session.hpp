@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a run of one-sided operations stands on: buffers registered with a device, queues, and whoever drives
-// them.
+// What a run of one-sided operations works with: buffers that are registered with a device, queues, and the
+// runner that drives the queues.
 #pragma once
 
 #include <memory>
@@ -17,9 +17,9 @@ struct SessionShape {
   Role role = Role::initiator;
   u32 queues = 1;  ///< connections
   u32 window = 1;
-  u32 requests = 0;         ///< of each send queue; 0: the window's
+  u32 requests = 0;         ///< of each send queue; 0: as many as the window
   u32 imm_slots = 0;        ///< OpPhase::imm_slots
-  bool one_offset = false;  ///< every operation of a queue from and to the same bytes, unverified
+  bool one_offset = false;  ///< every operation of a queue uses the same bytes, unverified
   bool ping_pong = false;   ///< both ends send (ping_pong_end.hpp); not with Ends::self
   u32 bytes = 0;            ///< of a payload
   u32 max_inline = 0;
@@ -30,7 +30,8 @@ struct SessionShape {
 
   /// Slots of the responder's buffers; the initiator's have `window`.
   [[nodiscard]] u32 remote_slots() const { return imm_slots != 0 ? imm_slots : window; }
-  /// An initiator alone needs no buffers of the other end, a responder none of this one.
+  /// An initiator alone has no buffers of the other end, and a responder has no buffers of the initiator's
+  /// end.
   [[nodiscard]] bool has_local() const { return role == Role::initiator; }
   [[nodiscard]] bool has_remote() const { return ends != Ends::remote || role == Role::responder; }
   [[nodiscard]] QueueShape queue() const;
@@ -40,8 +41,7 @@ struct SessionShape {
 [[nodiscard]] u64 slot_bytes(u32 payload_bytes);
 
 /// Bytes of host memory that a Session of this shape on `port` and its runner take: the registered buffers of
-/// the ends that are in this process, the queues, the working memory of the loops. What lies in a GPU is not
-/// counted.
+/// the ends in this process, the queues, and the working memory of the loops. GPU memory is not counted.
 [[nodiscard]] u64 memory_needed(const SessionShape& shape, const Port& port);
 
 /// Memory that the other end may reach.
@@ -58,11 +58,12 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// One a connection, in addresses of the shape's initiator. The bench sets `count`.
+  /// One entry for each connection, with addresses in the shape's initiator's view. The bench sets `count`.
   [[nodiscard]] std::vector<OpQueue>& queues() { return queues_; }
 
-  /// Ends::remote: what the other process may reach of this one's memory, one a connection, and what this one
-  /// may reach of the other's. Throws Error when the other has too little.
+  /// For Ends::remote, one entry for each connection. keys() is the memory of this process that the other
+  /// process may reach. use() takes the other process's keys, and throws Error if these lead to too little
+  /// memory.
   [[nodiscard]] std::vector<MemoryKey> keys() const;
   void use(const std::vector<MemoryKey>& theirs);
 
@@ -72,7 +73,7 @@ class Session {
   [[nodiscard]] std::unique_ptr<OpRunner> runner(u32 threads);
 
  private:
-  /// One connection's buffers. They are taken from the device before they are freed.
+  /// One connection's buffers. The device loses access to them before they are freed.
   struct Buffers {
     Region local;
     Region remote;
@@ -83,7 +84,7 @@ class Session {
   std::shared_ptr<gpu::Gpu> gpu_;
   SessionShape shape_;
   std::vector<Buffers> buffers_;
-  std::unique_ptr<QueueSet> set_;  // ends before the memory that its queues use
+  std::unique_ptr<QueueSet> set_;  // destroyed before the memory that its queues use
   std::vector<OpQueue> queues_;
 };
 

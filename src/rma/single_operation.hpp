@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Figures of single operations in the form in which vendors publish them.
+// Figures of single operations in the form that vendors publish.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@
 namespace doorbell::rma {
 
 /// Minimum, mean, population standard deviation and maximum of the latency, and of the throughput and rate
-/// that follow from each operation's latency alone. null without operations.
+/// that follow from each operation's latency alone. Returns null if there are no operations.
 [[nodiscard]] nlohmann::ordered_json single_operation(const measure::Histogram& latency, u64 bytes);
 
 }  // namespace doorbell::rma

@@ -38,7 +38,7 @@ std::vector<std::string> arguments_of(const std::vector<Setting>& settings) {
   return words;
 }
 
-/// The settings of the matrix's cell `n`.
+/// The settings of cell `n` of the matrix.
 std::vector<Setting> of_matrix(const Plan& plan, std::size_t n) {
   std::vector<Setting> own(plan.matrix.size());
   for (std::size_t i = plan.matrix.size(); i-- > 0;) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// From a plan to the runs that it asks for.
+// Converts a plan to the runs that it asks for.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -16,7 +16,7 @@ namespace doorbell::sweep {
 
 struct Cell {
   u32 index = 0;
-  std::vector<Setting> settings;  ///< the plan's options and then the cell's own
+  std::vector<Setting> settings;  ///< the plan's options, then the cell's own
   std::vector<std::string> arguments;
   options::Options options;  ///< resolved
 };
@@ -27,31 +27,32 @@ struct Turn {
   u32 round = 0;
 };
 
-/// The matrix, its last option fastest, and then the listed cells; each checked by the command itself. A
-/// listed cell's option stands in for the plan's. Throws doorbell::Error for one that the command refuses and
-/// for two that are the same.
+/// The cells of the matrix, whose last option changes fastest, then the listed cells. The command checks each
+/// cell. A listed cell's option replaces the plan's. Throws doorbell::Error for a cell that the command
+/// refuses, and for two equal cells.
 [[nodiscard]] std::vector<Cell> expand(const Plan& plan);
 
-/// What tells cells apart: the names of the matrix and of the listed cells, in order.
+/// The options in which cells differ: the names of the matrix and of the listed cells, in order.
 [[nodiscard]] std::vector<std::string> varied(const Plan& plan);
 
-/// The cell's value of an option, as the plan writes it, else its default; "" without one.
+/// The cell's value of an option as the plan writes it, else the option's default; "" if there is none.
 [[nodiscard]] std::string value_of(const Cell& cell, const std::string& option);
 
-/// Two texts are the same value of an option, however they are written: "1KiB" and "1024". What the option
-/// takes as plain text is the same, too, when both are sizes. False for a text that is no value of it.
+/// True if two texts are the same value of an option in different spellings: "1KiB" and "1024". For plain
+/// text, two sizes are also compared as sizes. False for a text that is not a value of the option.
 [[nodiscard]] bool same_value(const options::Option& option, const std::string& a, const std::string& b);
 
 /// "provider=bnxt size=4KiB".
 [[nodiscard]] std::string label_of(const Plan& plan, const Cell& cell);
 
-/// Indices of the cells that "KEY=VALUE[,KEY=VALUE...]" selects: any value of a key that is given more than
-/// once, and every key. Throws doorbell::Error for an unknown key, a bad value, or when nothing is selected.
+/// Indices of the cells that "KEY=VALUE[,KEY=VALUE...]" selects. A cell must match every key; if a key is
+/// given more than once, one of its values. Throws doorbell::Error for an unknown key, a bad value, or if
+/// nothing is selected.
 [[nodiscard]] std::vector<u32> select(const Plan& plan, const std::vector<Cell>& cells,
                                       const std::string& only);
 
-/// Every round of the selected cells, round by round; each round in an order of its own when the plan
-/// shuffles.
+/// All rounds of the selected cells, one after the other. If the plan shuffles, each round has an order of
+/// its own.
 [[nodiscard]] std::vector<Turn> turns(const Plan& plan, const std::vector<u32>& selected, u64 seed);
 
 }  // namespace doorbell::sweep

@@ -17,7 +17,7 @@ namespace {
 
 Change change_of(const Ratio& r, double threshold) {
   if (r.ci_level < kLevel) return Change::undecided;
-  // Symmetric in both directions: a rate that falls to 1/1.05 is as far off as a time that grows to 1.05.
+  // Symmetric: a rate that falls to 1/1.05 is as far away as a time that grows to 1.05.
   const double limit = 1 + threshold;
   if (r.ci_low <= 1 && r.ci_high >= 1)
     return r.ci_low >= 1 / limit && r.ci_high <= limit ? Change::same : Change::undecided;
@@ -50,13 +50,13 @@ std::string text_of(const std::set<std::string>& values) {
 /// One side of one cell.
 struct Side {
   const char* name;
-  const Samples* samples = nullptr;      ///< null: it has no such cell
+  const Samples* samples = nullptr;      ///< null: this side has no such cell
   const Measured::Lost* lost = nullptr;  ///< null: every run left a Result
 
   [[nodiscard]] bool bad_data() const {
     return (samples != nullptr && samples->bad_data) || (lost != nullptr && lost->bad_data);
   }
-  /// Why its figures do not count; "" when they do.
+  /// The reason why this side's figures are not valid; "" if they are.
   [[nodiscard]] std::string unsound() const {
     std::vector<std::string> parts;
     if (samples == nullptr) parts.emplace_back("no such cell");
@@ -124,7 +124,7 @@ class Comparer {
     c_.cells.push_back(std::move(cell));
   }
 
-  /// Cells of which no run of either side left a figure.
+  /// Handles cells for which no run of either side left a figure.
   void lost_on_both() {
     std::set<std::string> known, groups;
     for (const Measured* m : {&before_, &after_}) {

@@ -39,7 +39,7 @@ std::vector<std::string> row_of(const Ratio& r) {
   return row;
 }
 
-/// What to measure so that undecided figures can be decided.
+/// What to measure so that undecided figures become decided.
 std::string advice(const Comparison& c) {
   std::size_t fewest = kMostRuns;
   for (const Compared& cell : c.cells)
@@ -129,7 +129,7 @@ std::string verdict(const Comparison& c, double percent) {
   if (const std::size_t n = c.figures(Change::regression); n > 0)
     lines.push_back(fmt::format(
         "REGRESSION: {} of {} figures are worse by more than {} %{}", n, all, percent,
-        // What changes with the machine looks like a change of the program.
+        // A change of the machine looks like a change of the program.
         c.warnings.empty() ? "" : "; the results carry warnings: if in doubt measure both sides in turns"));
   if (undecided > 0)
     lines.push_back(fmt::format("UNDECIDED: {} of {} figures; {}", undecided, all, advice(c)));

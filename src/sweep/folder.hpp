@@ -14,10 +14,10 @@
 
 namespace doorbell::sweep {
 
-/// The names under which a folder's files are written over, plan.yaml apart: that is written once.
+/// The names of the files that are overwritten in a folder. plan.yaml is not among them: it is written once.
 inline constexpr std::array<const char*, 3> kWritten = {"results.jsonl", "runs.csv", ".running.json"};
 
-/// What is in a folder before anything in it is touched.
+/// What a folder contains before anything in it is changed.
 enum class Found {
   nothing,  ///< it is absent or empty
   same,     ///< it holds this plan
@@ -28,18 +28,18 @@ enum class Found {
 
 class Folder {
  public:
-  /// Makes the folder with a copy of the plan, or opens one that holds the same. Throws doorbell::Error when
-  /// that fails or another sweep is at work in it.
+  /// Creates the folder with a copy of the plan, or opens a folder with the same plan. Throws doorbell::Error
+  /// if that fails or if another sweep uses the folder.
   Folder(std::string path, std::string_view plan_text);
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string file(const char* name) const { return path_ + "/" + name; }
 
-  /// What earlier runs left; a torn last line is not among it.
+  /// The records of earlier runs, without an incomplete last line.
   [[nodiscard]] Records read() const;
-  /// Makes `kept` all that the files hold.
+  /// Replaces the content of the files by `kept`.
   void keep(const std::vector<Record>& kept);
-  /// Adds a line and its rows; both are on the disk when it returns.
+  /// Adds a line and its rows; both are on the disk when this returns.
   void append(const Record& record);
 
  private:

@@ -47,7 +47,7 @@ class Parser {
     doc_.refuse(doc_.root(), fmt::format("the key '{}' is missing", key));
   }
 
-  // The name becomes a folder's.
+  // The name is also the name of a folder.
   [[nodiscard]] std::string name(const Item& item) const {
     std::string text = doc_.text(item);
     const bool plain = std::ranges::all_of(text, [](char c) {
@@ -96,7 +96,7 @@ class Parser {
     }
   }
 
-  /// The option that an item's key names.
+  /// The option that an item's key stands for.
   [[nodiscard]] const Option& option(const Item& item, const std::string& key) const {
     const options::OptionTable& table = plan_.subject->table;
     const Option* o = table.find(key);
@@ -187,7 +187,7 @@ class Parser {
       if (key_of(part) == "column") m.column = doc_.text(part);
       else
         for (const Item& value : doc_.members(part)) {
-          // A node of its own: assigning to one changes the document.
+          // A new node is needed, because assigning to an existing one changes the document.
           const Item ours{.path = value.path,
                           .line = value.line,
                           .node = YAML::Node(value.path.substr(part.path.size() + 1))};

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A sweep's plan: which command, with which options, over which values.
+// A sweep's plan: the command, its options, and the values over which to sweep.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -16,17 +16,17 @@
 
 namespace doorbell::sweep {
 
-/// A command that can be swept, as the plan's checks need it.
+/// A command that can be swept, with what the plan's checks need.
 struct Subject {
   std::string name;
   options::OptionTable table;
-  /// From the words behind the command's name to checked options; throws doorbell::Error.
+  /// Converts the words after the command's name to checked options; throws doorbell::Error.
   std::function<options::Options(const std::vector<std::string>&)> parse;
 };
 
 /// One option as a plan gives it.
 struct Setting {
-  std::string name;  ///< the option's own name, whatever alias the plan has
+  std::string name;  ///< the option's own name, even if the plan has an alias
   std::string text;  ///< as written; "true" or "false" for a flag
   bool flag = false;
 };
@@ -36,11 +36,11 @@ struct Axis {
   std::vector<Setting> values;
 };
 
-/// Which of our options is which column of a published table.
+/// Assigns one of doorbell's options to a column of a published table.
 struct Match {
   std::string option;
   std::string column;
-  /// Our value and theirs, where they are not the same; a value that is not listed has no published row.
+  /// Pairs of doorbell's and the published value, if they differ; an unlisted value has no published row.
   std::vector<std::pair<std::string, std::string>> values;
 };
 
@@ -64,7 +64,7 @@ struct Plan {
   std::vector<Setting> options;
   std::vector<Axis> matrix;
   std::vector<std::vector<Setting>> cells;
-  std::vector<int> cell_lines;  ///< where each of `cells` stands
+  std::vector<int> cell_lines;  ///< the line of each of `cells`
   bool shuffled = false;
   u32 rounds = 1;
   std::vector<Reference> references;
@@ -74,8 +74,8 @@ inline constexpr std::size_t kMaxCells = 10'000;
 inline constexpr u32 kMaxRounds = 1'000;
 inline constexpr std::size_t kMaxPlan = 1 << 20;  ///< bytes of a plan
 
-/// Reads a plan; opens no file. Throws doorbell::Error with file, line and key for anything that it does not
-/// know, and for every value that the command's option table refuses. The subjects must outlive the plan.
+/// Reads a plan; opens no file. Throws doorbell::Error with file, line and key for everything unknown, and
+/// for every value that the command's option table refuses. The subjects must outlive the plan.
 [[nodiscard]] Plan parse_plan(std::string_view text, const std::string& file,
                               const std::vector<Subject>& subjects);
 

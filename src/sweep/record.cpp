@@ -23,7 +23,7 @@ const Json& member(const Json& object, const char* key) {
 }
 
 Record record_of(const Json& line) {
-  // A wrong type throws nlohmann's own exception, which the caller turns into the line's.
+  // A wrong type throws nlohmann's own exception, which the caller converts to an error with the line number.
   Record r;
   if (line.at("schema") != kRecordSchema) throw std::invalid_argument("its schema is another one");
   r.cell = line.at("cell").get<u32>();
@@ -46,9 +46,9 @@ bool Record::complete() const {
 }
 
 int Record::code() const {
-  // An older doorbell, and one that was stopped before it measured, ends with another code.
+  // An older doorbell, or one that was stopped before it measured, ends with another exit code.
   if (ended == "interrupted" && (exit_code == 0 || exit_code == kInterrupted)) return kInterrupted;
-  // A run that claims success and left nothing has not succeeded.
+  // A run that reports success but left no Result has failed.
   const bool known = ended == "timeout" ? false
                      : exit_code == 0   ? result.is_object()
                                         : exit_code == 1 || exit_code == 77;
@@ -85,7 +85,7 @@ Records parse_records(std::string_view text, const std::string& name) {
     } catch (const Json::exception& e) {
       why = e.what();
     }
-    // What a crash leaves unwritten is the end of the file.
+    // After a crash the end of the file may be missing.
     if (!text.empty())
       throw Error(fmt::format("{}:{}", name, number), fmt::format("no line of a sweep: {}", why),
                   "only the last line may be damaged; take the bad one out, its cell is run again");

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What became of one run of a cell: a line of results.jsonl.
+// The outcome of one run of a cell: a line of results.jsonl.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -15,30 +15,30 @@
 namespace doorbell::sweep {
 
 inline constexpr const char* kRecordSchema = "doorbell.sweep/1";
-/// What a run that was asked to stop and had good data ends with.
+/// The exit code of a run that was asked to stop and whose data were good.
 inline constexpr int kInterrupted = static_cast<int>(ExitCode::interrupted);
 
 struct Record {
   u32 cell = 0;
   u32 round = 0;
-  nlohmann::ordered_json options = nlohmann::ordered_json::object();  ///< as the plan has them
-  int exit_code = 0;  ///< of the run; 128 and more for a signal
+  nlohmann::ordered_json options = nlohmann::ordered_json::object();  ///< as in the plan
+  int exit_code = 0;  ///< of the run; 128 or more for a signal
   double wall_s = 0;
   std::string ended = "exit";     ///< exit, signal, timeout (--cell-timeout), interrupted (Ctrl-C, or a
                                   ///< signal to the run itself)
-  std::string error;              ///< what it printed on standard error when it failed
-  nlohmann::ordered_json result;  ///< the whole Result; null when there is none
+  std::string error;              ///< standard error of a run that failed
+  nlohmann::ordered_json result;  ///< the whole Result; null if there is none
 
-  /// It need not run again: it has a Result of a whole run.
+  /// True if the cell need not run again, because there is a Result of a whole run.
   [[nodiscard]] bool complete() const;
-  /// 0, 1, 2, 77 or 130 (interrupted): anything else that a run ends with, and a run that does not end, is 2.
+  /// 0, 1, 2, 77 or 130 (interrupted). Every other end of a run, and a run that does not end, is 2.
   [[nodiscard]] int code() const;
 };
 
 [[nodiscard]] std::string to_line(const Record& record);
 
-/// The lines of a results.jsonl. A last line that was not written to its end (the machine went down) is left
-/// out and `torn` set. Throws doorbell::Error for any other line that is no record.
+/// The lines of a results.jsonl. An incomplete last line (the machine went down) is left out, and `torn` is
+/// set. Throws doorbell::Error for any other line that is not a record.
 struct Records {
   std::vector<Record> list;
   bool torn = false;

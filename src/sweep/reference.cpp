@@ -63,7 +63,7 @@ class Matcher {
     for (const auto& [ours, theirs] : reference_.columns) (void)column(theirs);
   }
 
-  /// The published text `theirs` says the same as the cell's value.
+  /// True if the published text `theirs` means the same as the cell's value.
   [[nodiscard]] bool same(const Cell& cell, const Match& m, const std::string& theirs) const {
     const Option& o = *plan_.subject->table.find(m.option);
     const std::string ours = value_of(cell, m.option);

@@ -18,10 +18,10 @@ namespace doorbell::sweep {
 namespace {
 
 constexpr double kLook_s = 0.2;  // between looks at Ctrl-C
-constexpr double kDrain_s = 15;  // for a run that is asked to stop and report
+constexpr double kDrain_s = 15;  // time for a run to stop and report
 constexpr std::size_t kErrors = 4000;
 
-/// Removes a run's own file, whatever happens.
+/// Removes a run's own file at the end, also after an exception.
 class Scratch {
  public:
   explicit Scratch(std::string path) : path_(std::move(path)) { remove(); }
@@ -56,12 +56,12 @@ std::string await(Child& child, double limit_s, const RunWatch& watch,
     }
     return ended;
   }
-  // It was asked to stop by somebody else, or died of Ctrl-C.
+  // Another process asked it to stop, or Ctrl-C ended it.
   if (child.exit_code() == kInterrupted) return "interrupted";
   return child.exit_code() >= 128 ? "signal" : ended;
 }
 
-/// The Result that a run has written; null, and why, when there is none.
+/// Reads the Result that a run has written. Null if there is none, with the reason in `why`.
 nlohmann::ordered_json result_in(const std::string& path, std::string* why) {
   try {
     const std::string text = read_text(path);
@@ -69,7 +69,7 @@ nlohmann::ordered_json result_in(const std::string& path, std::string* why) {
     if (result.is_object()) return result;
     *why = "its result is no object";
   } catch (const Error&) {
-    // It has written none: what it says on standard error tells why.
+    // The run has written no Result; its standard error gives the reason.
   } catch (const nlohmann::ordered_json::exception& e) {
     *why = fmt::format("its result cannot be read: {}", e.what());
   }
@@ -116,7 +116,7 @@ Record run_one(const Plan& plan, const Cell& cell, const Turn& turn, const Folde
   try {
     Child child(words, {}, limits.program);
     r.ended = await(child, limits.cell_timeout_s, watch, tick);
-    // One that even SIGKILL does not end sleeps in the kernel.
+    // A child that SIGKILL does not end is blocked in the kernel.
     r.exit_code = child.ended() ? child.exit_code() : 128 + SIGKILL;
     printed = child.errors();
   } catch (const std::system_error& e) {
@@ -141,7 +141,7 @@ void run(const Plan& plan, const std::vector<Cell>& cells, const std::vector<Tur
     };
     tick(0);
     Record record = run_one(plan, cells[turn.cell], turn, folder, limits, watch, tick);
-    // Stopped before it could measure anything: it has not been run.
+    // A run that was stopped before it could measure anything does not count.
     if (stopped() && record.result.is_null() && record.exit_code == kInterrupted) break;
     done->push_back(std::move(record));
     ++count;

@@ -34,8 +34,8 @@ std::string plain(const Json& value) {
                            : value.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
-/// Path, parameters and the way ("beside"): the device is not part of it, so that two devices can be
-/// compared.
+/// Path, parameters and the way of doing the work ("beside"). The device is not part of the key, so that two
+/// devices can be compared.
 std::string key_of(const Json& cell, const Json& options) {
   const Json parameters = options.is_null() ? cell.value("cell", Json::object()) : options;
   std::string key = fmt::format("{} {}", cell.value("path", ""), report::parameters_of(parameters, " "));
@@ -43,8 +43,8 @@ std::string key_of(const Json& cell, const Json& options) {
   return way.empty() ? key : fmt::format("{} way={}", key, way);
 }
 
-/// Keys of a Result's cells. Where a plan's options are the same for several of them (a list of sizes is one
-/// option) their own parameters tell them apart.
+/// Keys of a Result's cells. If a plan's options are the same for several cells (a list of sizes is one
+/// option), the cells' own parameters distinguish them.
 std::vector<std::string> keys_of(const Json& cells, const Json& options) {
   std::vector<std::string> keys;
   std::map<std::string, int> uses;
@@ -62,7 +62,7 @@ std::string group_of(const Json& options) {
   return report::parameters_of(options, " ");
 }
 
-/// Adds the counters that count failures; true when one is not 0.
+/// Adds the counters that count failures; true if one is not 0.
 bool add_failures(const Json& cell, const char* object, Samples* to) {
   const auto counts = cell.find(object);
   if (counts == cell.end() || !counts->is_object()) return false;
@@ -77,7 +77,7 @@ bool add_failures(const Json& cell, const char* object, Samples* to) {
   return any;
 }
 
-/// One run: the median of its repeats, metric by metric.
+/// Adds one run: for each metric, the median of its repeats.
 void add_run(const std::vector<const Json*>& repeats, Samples* to) {
   ++to->runs;
   for (const std::string& metric : metric_names()) {
@@ -108,7 +108,7 @@ void add_cell_facts(const Json& cell, Facts* to) {
     if (name != "json" && name != "csv" && name != "quiet") (*to)["option " + name].insert(plain(value));
 }
 
-/// The build, and of the machine what stays the same from run to run.
+/// Adds the build, and those facts of the machine that do not change between runs.
 void add_facts(const Json& result, Facts* to) {
   const auto add = [&](const char* object, const char* key, const char* title) {
     const auto outer = result.find(object);
@@ -126,7 +126,7 @@ void add_facts(const Json& result, Facts* to) {
     add("environment", key, key);
 }
 
-/// "load average 1.25 on 2 CPUs" and "load average 0.80 on 2 CPUs" are one warning.
+/// Removes numbers, so that "load average 1.25 on 2 CPUs" and "load average 0.80 on 2 CPUs" are one warning.
 std::string without_numbers(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -147,8 +147,8 @@ void add_warnings(const Json& result, Measured* to) {
   }
 }
 
-/// What a Result says of itself as a whole. `counted`: one of its cells has counted failures, which explain
-/// its exit code; data errors of one cell are not its neighbours'.
+/// Adds what a Result reports about the whole run. `counted`: one of its cells has counted failures, which
+/// explain the exit code. Data errors of one cell do not concern other cells.
 void add_verdict(const Json& result, const std::set<std::string>& keys, bool counted, Measured* to) {
   const bool complete = result.value("complete", Json(true)) == true;
   const Json code = result.value("exit_code", Json(0));
@@ -165,7 +165,7 @@ void add_verdict(const Json& result, const std::set<std::string>& keys, bool cou
 void add_record(const Record& r, const std::string& path, Measured* to) {
   if (r.result.is_object()) {
     Json result = r.result;
-    // A run that was stopped from outside may have written its Result before that.
+    // A run that was stopped from outside may have written its Result before the stop.
     if (r.ended != "exit") result["complete"] = false;
     return add_result(result, path, to, r.options);
   }
@@ -213,7 +213,7 @@ void add_folder(const std::string& path, Measured* to) {
   for (const auto& entry : fs::directory_iterator(path, ignored)) {
     const std::string file = entry.path().string();
     if (!(file.ends_with(".json") || file.ends_with(".jsonl"))) continue;
-    // The schema is the first key.
+    // The first key is the schema.
     const std::string start = read_start(file, 4096);
     for (const char* schema : {report::kSchema, kRecordSchema})
       if (start.find(fmt::format("\"{}\"", schema)) != std::string::npos) {
@@ -248,7 +248,7 @@ void add_result(const Json& result, const std::string& name, Measured* to, const
   add_facts(result, &to->facts);
   add_warnings(result, to);
   const std::vector<std::string> keys = keys_of(*cells, options);
-  // Cells that nothing tells apart are repeats of one: they share a process.
+  // Cells that differ in nothing are repeats of one cell in the same process.
   std::map<std::string, std::vector<const Json*>> repeats;
   bool counted = false;
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -269,7 +269,7 @@ void add_result(const Json& result, const std::string& name, Measured* to, const
   }
   for (const auto& [key, own] : repeats) add_run(own, &to->cells[key]);
   add_verdict(result, {keys.begin(), keys.end()}, counted, to);
-  // It ended before it could measure anything: only a plan's options say which cell that was.
+  // The run ended before it could measure anything: only the plan's options show which cell it was.
   if (cells->empty())
     ++to->lost[options.is_null() ? "" : group_of(options)].failures["runs without a measured cell"];
 }

@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t kExactPairs = 10'000;
 constexpr double kNormal95 = 1.959963984540054;  // the normal distribution's quantile for 95 %, two-sided
 
-/// P(U <= u) for u = 0.. while it is at most `limit`: U counts the pairs that are out of order when all
-/// orders of n + m runs are equally likely.
+/// P(U <= u) for u = 0.. up to `limit`. U is the number of pairs that are out of order, if all orders of n +
+/// m runs are equally likely.
 std::vector<double> lower_tail(std::size_t n, std::size_t m, double limit) {
   // The number of orders with U = u is the coefficient of q^u in the Gaussian binomial of n + m over n.
   std::vector<double> orders(n * m + 1, 0);

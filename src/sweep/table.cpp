@@ -44,7 +44,7 @@ std::vector<const Json*> result_cells(const Record& record) {
   return cells;
 }
 
-/// The median of a figure over a cell's runs; `way` counts the cells of one Result.
+/// The median of a figure over a cell's runs; `way` is the index of the cell in each run's Result.
 std::optional<double> median_of(const Runs& runs, std::size_t way, std::string_view path) {
   std::vector<double> samples;
   for (const Record* r : runs) {
@@ -158,7 +158,7 @@ class Summary {
     rows[0].push_back(fmt::format("ours {} {}", r.ours, r.unit));
     for (const auto& [name, column] : r.columns)
       rows[0].push_back(fmt::format("published {} {}", name, r.unit));
-    // The path's unit and the reference's are of one quantity: the plan has been checked.
+    // Both units are of the same quantity: the plan's checks made sure of that.
     const double ratio = find_unit(r.unit)->factor / unit_of_path(r.ours).factor;
     for (const u32 index : selected_) {
       const std::optional<Published>& theirs = table.rows[index];
@@ -167,7 +167,7 @@ class Summary {
       row.push_back(digits(median_of(runs(index), 0, r.ours), ratio));
       for (const auto& [name, column] : r.columns) {
         const bool there = theirs->figures.contains(name);
-        // As published: their rounding is theirs.
+        // As published, with the published rounding.
         row.push_back(there ? fmt::format("{}", theirs->figures.at(name)) : "-");
       }
       rows.push_back(std::move(row));

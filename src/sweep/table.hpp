@@ -15,15 +15,14 @@
 
 namespace doorbell::sweep {
 
-/// The number at "latency_ns.mean": inside the cell's metrics, else inside the cell. Empty when it is not
-/// there.
+/// The number at "latency_ns.mean": in the cell's metrics, else in the cell itself. Empty if there is none.
 [[nodiscard]] std::optional<double> figure_at(const nlohmann::ordered_json& result_cell,
                                               std::string_view path);
 
 /// How a run ended, in few words: "ok", "exit 2", "signal 11", "timeout".
 [[nodiscard]] std::string verdict_of(const Record& record);
 
-/// One line a cell (over rounds: the medians), then each reference in a table of its own.
+/// One line for each cell (with several rounds, the medians), then a table for each reference.
 [[nodiscard]] std::string summary(const Plan& plan, const std::vector<Cell>& cells,
                                   const std::vector<u32>& selected, const std::vector<Record>& records,
                                   const std::vector<ReferenceTable>& references);

@@ -19,7 +19,7 @@ namespace doorbell::sweep {
 
 namespace {
 
-/// Reads to the end of the file, or until there are `enough` bytes; 0 or an errno.
+/// Reads to the end of the file, or until `text` has `enough` bytes; returns 0 or an errno.
 int read_into(int fd, std::size_t enough, std::string* text) {
   std::array<char, 65536> part;
   while (text->size() < enough) {
@@ -38,7 +38,7 @@ std::string read_text(const std::string& path, std::size_t max_bytes) {
   const Opened file = open_file(path, O_RDONLY, FileKinds::regular);
   if (!file) throw Error(path, file.why);
   std::string text;
-  // One byte more than is allowed: a file may grow while it is read, and files of /proc have no size.
+  // Reads one byte more than allowed: a file may grow while it is read, and files of /proc have no size.
   if (const int error = read_into(file.fd.get(), max_bytes + 1, &text)) throw Error(path, reason(error));
   if (text.size() > max_bytes) throw Error(path, fmt::format("it is larger than {} bytes", max_bytes));
   return text;

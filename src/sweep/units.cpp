@@ -30,7 +30,7 @@ const std::array<Unit, 17>& units() {
   return all;
 }
 
-// "latency_ns", or "p50_ns" at the end of its part.
+// True for "latency_ns", or for "p50_ns" as the last part.
 bool says(std::string_view part, std::string_view unit) {
   return part == unit ||
          (part.size() > unit.size() && part.ends_with(unit) && part[part.size() - unit.size() - 1] == '_');
@@ -51,7 +51,7 @@ std::vector<std::string> unit_names() {
 }
 
 Unit unit_of_path(std::string_view path) {
-  // The innermost part that names a unit decides; longer spellings come first, "_s" is the end of them all.
+  // The last part that names a unit decides. Longer spellings come first, because all end in "_s".
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kSpelled = {
       {{"bytes_per_s", "B/s"},
        {"ops_per_s", "ops/s"},

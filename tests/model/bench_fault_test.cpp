@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// `doorbell nvme` against a model with every kind of fault: each found, counted in its class, and bounded.
+// `doorbell nvme` with a model that injects every kind of fault: each is found, counted under its kind, and
+// limited.
 
 #include <doorbell/error.hpp>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// `doorbell nvme` with media in a file that outlives the controller.
+// `doorbell nvme` with media in a file that still exists after the controller is gone.
 
 #include <doorbell/error.hpp>
 #include <gtest/gtest.h>

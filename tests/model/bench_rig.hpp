@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the tests of `doorbell nvme` on the model share: a run that no busy machine calls late, and what a
-// clean one looks like.
+// What the tests of `doorbell nvme` on the model share: a run in which a busy machine causes no late
+// completions, and the checks of a run without errors.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What `doorbell nvme` measures, end to end against the model: shapes, queues, refusals, stops.
+// What `doorbell nvme` measures, end to end with the model: shapes, queues, refusals, stops.
 
 #include <doorbell/error.hpp>
 #include <gtest/gtest.h>

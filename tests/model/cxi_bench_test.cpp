@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What `doorbell cxi` measures, end to end against the software Cassini: puts, gets, IDC, and each fault by
-// its class.
+// What `doorbell cxi` measures, end to end with the software Cassini: puts, gets, IDC, and each kind of
+// fault.
 
 #include <doorbell/error.hpp>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The software Cassini by itself: queues, launch pages, event queues, counters, triggers, time.
+// Tests of the software Cassini alone: queues, launch pages, event queues, counters, triggers, time.
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Faults of the software Cassini: each one that it says it injected shows, and nothing else does.
+// Faults of the software Cassini: each fault that it counts as injected has its effect, and nothing else goes
+// wrong.
 
 #include <thread>
 

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The loopback's work on the model: what is posted, what is waited for and how long, what is found in the
-// data.
+// The loopback on the model: what it posts, what it waits for and how long, and what it finds in the data.
 #include <chrono>
 #include <csignal>
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The software Cassini by itself: puts and gets that work, and each way in which one is refused.
+// Tests of the software Cassini alone: puts and gets that succeed, and each reason for which one is refused.
 
 #include "model/cxi_rig.hpp"
 

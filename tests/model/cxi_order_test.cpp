@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// In which order the software Cassini makes things known. The page that it writes to is made read-only, so
-// that its store is a signal in which everything else stands still.
+// The order in which the software Cassini makes its stores visible. The page that it writes to is made
+// read-only, so that its store raises a signal, during which everything else stands still.
 
 #include <signal.h>
 #include <sys/mman.h>

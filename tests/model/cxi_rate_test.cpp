@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// How many small puts a device thread serves, and how large ones compare with memcpy. The bounds are far
-// below what a quiet machine does: they catch a slip of an order of magnitude, not of a few per cent.
+// How many small puts a device thread serves, and how large puts compare with memcpy. The bounds are far
+// below the rates on a quiet machine: they find a loss of an order of magnitude, not of a few per cent.
 
 #include <cstdio>
 

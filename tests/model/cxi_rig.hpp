@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// An initiator and a target on one software Cassini, as the loopback has them, driven by hand.
+// An initiator and a target on one software Cassini, as in the loopback; the test makes each step itself.
 #pragma once
 
 #include <doorbell/cxi/command_queue.hpp>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The code that a GPU warp runs, by lanes that are threads, against the software Cassini: the loop of
-// operations over a PutQueue.
+// The code that a GPU warp runs, with threads as lanes, on the software Cassini: the loop of operations over
+// a PutQueue.
 
 #include <doorbell/rma/op_loop.hpp>
 #include <gtest/gtest.h>

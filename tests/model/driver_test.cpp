@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The driver against controllers that misbehave, and against the model through its public interface.
+// The NVMe driver with controllers that misbehave, and with the model through the model's public interface.
 
 #include <doorbell/error.hpp>
 #include <doorbell/memory_order.hpp>

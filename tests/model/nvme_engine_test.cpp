@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The NVMe model's engine round by round, in the test's own thread: doorbell values that are indices and yet
-// impossible. Then a whole model whose queues lie where it cannot write.
+// The NVMe model's engine round by round, in the test's own thread: doorbell values that are indices but
+// impossible ones. Then a whole model with queues to which it cannot write.
 
 #include <gtest/gtest.h>
 

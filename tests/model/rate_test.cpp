@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The floor under the CPU path: what any two cores must carry through one queue.
+// The least rate of the CPU path: what one queue must reach on any machine with two cores.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

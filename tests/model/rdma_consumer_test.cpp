@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Completion entries that are given back to the software NIC: all of them, and more than there are.
+// Gives completion entries back to the software NIC: all of them, and more than there are.
 
 #include "model/rdma_rig.hpp"
 

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Faults of the NIC models as `doorbell rdma` finds them: each by its class, none missed, none invented.
+// Faults of the NIC models in the results of `doorbell rdma`: each is found with its kind, and no other
+// errors appear.
 
 #include <gtest/gtest.h>
 

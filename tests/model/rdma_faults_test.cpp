@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Every fault that the software NIC injects is carried out, counted, and nothing else happens.
+// Every fault that the software NIC injects is carried out and counted, and nothing else goes wrong.
 
 #include "model/rdma_rig.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a run says beforehand that it needs of memory, against what its session takes.
+// The memory that a run announces beforehand, compared with what its session takes.
 
 #include <gtest/gtest.h>
 

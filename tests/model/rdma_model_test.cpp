@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The software NIC's data path, for every queue format: what any RDMA device would do too.
+// The software NIC's data path for every queue format: behaviour that any RDMA device has.
 
 #include "model/rdma_rig.hpp"
 

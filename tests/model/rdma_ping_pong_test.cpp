@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Ping-pong between two queue pairs of the NIC models: every message checked at both ends, every fault found.
+// Ping-pong between two queue pairs of the NIC models: both ends check every message and find every fault.
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// How many small writes a device thread serves. The bound is far below what a quiet machine does: it
-// catches a slip of an order of magnitude, not of a few per cent.
+// How many small writes a device thread serves. The bound is far below the rate on a quiet machine: it finds
+// a loss of an order of magnitude, not of a few per cent.
 
 #include <cstdio>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a bench of RDMA operations does not begin.
+// Options that a bench of RDMA operations refuses.
 #pragma once
 
 #include <doorbell/error.hpp>

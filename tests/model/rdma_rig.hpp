@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// An initiator made by hand: it writes WQEs part by part, rings, and reads CQEs, with nothing of doorbell's
-// own queue pair between it and the device.
+// An initiator that does not use doorbell's queue pair: it writes WQEs part by part, rings, and reads CQEs
+// itself.
 #pragma once
 
 #include <gtest/gtest.h>

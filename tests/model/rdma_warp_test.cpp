@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The code that a GPU warp runs, by lanes that are threads, against the NIC models: queue pairs, the loop
-// of operations, and the calls of the library (put, get, send, atomics).
+// The code that a GPU warp runs, with threads as lanes, on the NIC models: queue pairs, the loop of
+// operations, and the library's calls (put, get, send, atomics).
 
 #include <doorbell/error.hpp>
 #include <doorbell/rdma/remote_operations.hpp>

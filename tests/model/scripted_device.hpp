@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A controller for tests of the driver: it answers admin commands as a script says, or not at all.
+// A controller for tests of the driver: it answers admin commands as a script requires, or not at all.
 #pragma once
 
 #include <doorbell/error.hpp>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What all benches have in common, on a runner that does as it is told: which reasons end a run, what a drain
-// and a warm-up count, and what a phase is asked.
+// What all benches have in common, with a runner that returns what the test wants: the reasons that end a
+// run, what a drain and a warm-up count, and the limits that a phase gets.
 
 #include "measure/bench_run.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Discovery and doctor on a made-up machine, the progress line, and Ctrl-C.
+// Discovery and doctor on a simulated machine, the progress line, and Ctrl-C.
 #include <gtest/gtest.h>
 
 #include <csignal>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Every path is in every place where a user meets paths, and what its help shows runs.
+// Every path appears in every place where a user sees paths, and the examples in its help run.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>

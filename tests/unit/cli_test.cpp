@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The option table: what it accepts, what it refuses and in which words, and the texts made from it.
+// The option table: what it accepts, what it refuses and with which text, and the texts made from the table.
 #include <gtest/gtest.h>
 
 #include <doorbell/error.hpp>

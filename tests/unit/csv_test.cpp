@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Rows of cells that are not as usual, and files that cannot be written to the end.
+// Rows of unusual cells, and files that cannot be written completely.
 
 #include <doorbell/error.hpp>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command and event queues as state machines, by one lane and by warps whose lanes are threads.
+// Command and event queues as state machines, with one lane and with warps whose lanes are threads.
 
 #include <doorbell/cxi/command_queue.hpp>
 #include <doorbell/cxi/counter_commands.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Cassini's structures one bit at a time: what belongs to a field is told, what does not is not looked at.
+// Cassini's structures one bit at a time: bits of a field change its value, other bits are ignored.
 
 #include <doorbell/cxi/counter_commands.hpp>
 #include <doorbell/cxi/events.hpp>

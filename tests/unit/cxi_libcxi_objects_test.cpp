@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Queues, counters and memory of the Cassini back end over a made-up libcxi: where they lie, for a CPU and
-// for a GPU.
+// Queues, counters and memory of the Cassini back end with a fake libcxi: their addresses for a CPU and for a
+// GPU.
 
 #include "libcxi_fixture.hpp"
 

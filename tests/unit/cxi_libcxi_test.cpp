@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The Cassini back end over a made-up libcxi (fake_libcxi.cpp): the calls, their order and arguments, the
-// reverse order of tear-down, what errors say, and that nothing is left when any call fails.
+// The Cassini back end with a fake libcxi (fake_libcxi.cpp): the calls, their order and arguments, the
+// reverse order of destruction, the texts of errors, and that nothing is left when any call fails.
 
 #include "libcxi_fixture.hpp"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The command line of cxi_gpu_loopback_bw: each option's good and bad values with both neighbours of each
-// limit, the texts of refusals, and what GNU getopt allows in writing them.
+// limit, the texts of refusals, and the spellings that GNU getopt allows.
 #include <gtest/gtest.h>
 
 #include <doorbell/error.hpp>

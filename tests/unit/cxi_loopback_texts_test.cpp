@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What cxi_gpu_loopback_bw prints, byte for byte, and the figures behind it.
+// The output of cxi_gpu_loopback_bw, byte for byte, and the figures in it.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A PutQueue and a counter that a test writes: wraps, counts that are too many, failures and the end.
+// A PutQueue with a counter that the test writes: wraps, counts that are too large, failures and the end.
 
 #include <doorbell/cxi/put_queue.hpp>
 #include <gtest/gtest.h>

@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A libcuda.so.1 that needs no GPU: device memory is host memory, a stream is done at once, and the
-// only kernel is doorbell_probe. It is stricter than the real one where that finds mistakes: calls
-// without a current context fail, and a free that would wait for a running kernel is counted.
+// A libcuda.so.1 that needs no GPU: device memory is host memory, streams are idle at once, and the only
+// kernel is doorbell_probe. It is stricter than the real one where that finds mistakes: calls without a
+// current context fail, and a free that would wait for a running kernel is counted.
 //
-// The environment steers it, at every call:
+// Environment variables, which are read at every call, control it:
 //   FAKE_CUDA_DEVICES=N        GPUs shown (2); with 0, cuInit finds no device
-//   FAKE_CUDA_VERSION=V        what cuDriverGetVersion says (13000)
+//   FAKE_CUDA_VERSION=V        the result of cuDriverGetVersion (13000)
 //   FAKE_CUDA_FAIL=CALL=CODE   that call returns that code
 //   FAKE_CUDA_SPLIT=1          pinned memory has another address on the GPU
-//   FAKE_CUDA_APART=1          no GPU reaches another's memory
+//   FAKE_CUDA_APART=1          no GPU reaches memory of another
 //   FAKE_CUDA_HOLD=1           launched kernels run until this is unset
 #include <doorbell/gpu_clock.hpp>
 

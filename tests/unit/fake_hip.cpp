@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A libamdhip64.so over the fake CUDA driver, with which it is linked: HIP's calls, the same memory,
+// A libamdhip64.so on top of the fake CUDA driver, with which it is linked: HIP's calls with the same memory,
 // streams and environment variables.
 #include <array>
 #include <cstdlib>

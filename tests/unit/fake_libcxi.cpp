@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A libcxi.so.1 that needs no device: it writes down every call with its arguments, hands out objects whose
-// fields lie where libcxi's public structures have them (byte offsets, not the declarations under test), and
-// keeps count of what is alive. No data moves.
+// A libcxi.so.1 that needs no device. It logs every call with its arguments. Its objects have their fields
+// where libcxi's public structures have them (by byte offset, independent of the declarations under test). It
+// counts the objects that exist. No data moves.
 //
-// The environment steers it, at every call:
-//   FAKE_CXI_FAIL=CALL=ERRNO      that call fails; CALL#2=ERRNO: its second one
-//   FAKE_CXI_WRONG=FIELD=VALUE    that field of an object has another value; +N: is N too large
+// Environment variables, which are read at every call, control it:
+//   FAKE_CXI_FAIL=CALL=ERRNO      that call fails; with CALL#2=ERRNO, only its second use
+//   FAKE_CXI_WRONG=FIELD=VALUE    that field of an object has another value; +N: it is N too large
 //   FAKE_CXI_SERVICES=1=any,5=70  services: any VNI, or restricted to this one
 //
-// Built also without the functions of newer versions: FAKE_CXI_WITHOUT_1_2, FAKE_CXI_WITHOUT_1_9.
+// It is also built without the functions of newer versions: FAKE_CXI_WITHOUT_1_2, FAKE_CXI_WITHOUT_1_9.
 #include <fcntl.h>
 #include <unistd.h>
 

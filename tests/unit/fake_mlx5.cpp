@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A libmlx5.so.1 on top of fake_verbs.cpp, with which it makes one library: its queues are ordinary memory,
-// laid out as libmlx5 lays them out. Doorbell records of several queues share a page, and all queue pairs
-// share one doorbell register. No device reads any of it.
+// A libmlx5.so.1 on top of fake_verbs.cpp; both are linked into one library. Its queues are ordinary memory
+// with libmlx5's layout. Doorbell records of several queues share a page, and all queue pairs share one
+// doorbell register. No device reads any of it.
 //
-// The environment steers it, at every call:
-//   FAKE_MLX5_SET=KEY=VALUE  sq_stride, sq_cnt, rq_stride, rq_cnt, cqe_size, cqe_cnt, reg: as it says
+// Environment variables, which are read at every call, control it:
+//   FAKE_MLX5_SET=KEY=VALUE  sets sq_stride, sq_cnt, rq_stride, rq_cnt, cqe_size, cqe_cnt or reg
 //   FAKE_MLX5_FAIL=ERRNO     mlx5dv_init_obj fails
 #include <infiniband/mlx5dv.h>
 #include <sys/mman.h>

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A libibverbs.so.1 that needs no device: it lists what it is told to, keeps count of what is alive, and
-// remembers the last attributes of a queue pair. No data moves.
+// A libibverbs.so.1 that needs no device: it lists the devices it is given, counts the objects that exist,
+// and remembers the last attributes of a queue pair. No data moves.
 //
-// The environment steers it, at every call:
+// Environment variables, which are read at every call, control it:
 //   FAKE_VERBS_DEVICES=a,b     devices shown (mlx5_0); empty: none
 //   FAKE_VERBS_FAIL=CALL=ERRNO that call fails
-//   FAKE_VERBS_IWARP=1         they are iWARP devices
+//   FAKE_VERBS_IWARP=1         all are iWARP devices
 //   FAKE_VERBS_PORTS=ad        states of their ports: active, down (a)
 //   FAKE_VERBS_GIDS=N          valid GIDs of port 1 (3); the last one is RoCE v2 over IPv4
 #include <infiniband/verbs.h>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The GPU layer on fake driver libraries (fake_cuda.cpp, fake_hip.cpp), which the overrides
-// DOORBELL_LIBCUDA and DOORBELL_LIBAMDHIP64 put in the place of the real ones.
+// The GPU layer on fake driver libraries (fake_cuda.cpp, fake_hip.cpp), which replace the real ones through
+// the environment variables DOORBELL_LIBCUDA and DOORBELL_LIBAMDHIP64.
 
 #include <doorbell/error.hpp>
 #include <doorbell/gpu.hpp>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The I/O loop step by step, with the device and the clock in the test's hands: deadlines and answers behind
-// them, what ends a phase early, and passes of writes.
+// The I/O loop step by step, with a device and a clock that the test controls: deadlines, answers after them,
+// what ends a phase early, and passes of writes.
 
 #include <doorbell/nvme/io_loop.hpp>
 #include <gtest/gtest.h>

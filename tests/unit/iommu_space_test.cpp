@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Where IOVAs go, over an IOMMU that is played.
+// Which IOVAs are handed out, with a simulated IOMMU.
 #include <doorbell/gpu.hpp>
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What tests over the made-up libcxi (fake_libcxi.cpp) share: its log of calls, what was made and what is
-// gone, the objects of a loopback, a GPU.
+// What tests with the fake libcxi (fake_libcxi.cpp) share: its log of calls, the objects made and destroyed,
+// the objects of a loopback, a GPU.
 #pragma once
 
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The back end for a ConnectX's own queues over a made-up libmlx5 (fake_mlx5.cpp): what is refused, where
-// things lie, and that QueuePair writes there what libmlx5's own structures say it should.
+// The back end for a ConnectX's own queues with a fake libmlx5 (fake_mlx5.cpp): what it refuses, where the
+// queues lie, and that QueuePair writes what libmlx5's own structures require.
 
 #include <dlfcn.h>
 #include <doorbell/error.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What models are made of: faults, what is told later, the link, keys, status names.
+// The parts of models: faults, delayed reports, the link, keys, status names.
 
 #include <doorbell/error.hpp>
 #include <doorbell/nvme/status.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Whose a file is, what is known to have been written in it, and a model's media in it.
+// Who wrote a file, which parts doorbell is known to have written, and a model's media in a file.
 #include <doorbell/error.hpp>
 #include <doorbell/pattern.hpp>
 #include <fcntl.h>

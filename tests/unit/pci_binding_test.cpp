@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// bind and unbind against a kernel that is played: what is written where, in which order, and what is undone.
+// bind and unbind with a simulated kernel: what they write, to which file, in which order, and what they
+// undo.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A made-up machine in a temporary folder: /sys, /proc and /dev as far as src/pci reads them.
+// A simulated machine in a temporary folder: those parts of /sys, /proc and /dev that src/pci reads.
 #pragma once
 
 #include <doorbell/error.hpp>

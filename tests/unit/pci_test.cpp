@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Addresses, functions, and what uses the disks behind them.
+// Addresses, functions, and the users of the disks behind functions.
 #include <gtest/gtest.h>
 
 #include "nvme/vfio.hpp"

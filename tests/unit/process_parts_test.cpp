@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a run asks of its process: signals, CPU time, memory.
+// What a run needs from its process: signals, CPU time, memory.
 #include <doorbell/error.hpp>
 #include <gtest/gtest.h>
 

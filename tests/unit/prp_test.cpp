@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// PRP lists: what the driver writes is what a controller walks, and what a hostile driver writes ends
-// the walk with a status and in bounded time.
+// PRP lists: a controller reads from them what the driver wrote. With an invalid list the controller stops
+// with a status and within bounded time.
 
 #include <doorbell/nvme/prp.hpp>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a client tells the server of a cell: it arrives whole, and what no client of this version says is
-// refused.
+// The message in which a client describes a cell to the server: it arrives complete, and messages that no
+// client of this version sends are refused.
 
 #include <doorbell/error.hpp>
 #include <gtest/gtest.h>

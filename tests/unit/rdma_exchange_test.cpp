@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Exchange over the loopback interface: two that agree, and peers that misbehave in every way.
+// Exchange over the loopback interface: two peers that agree, and peers that misbehave.
 
 #include <arpa/inet.h>
 #include <doorbell/error.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Requests that no wire format of RDMA knows are refused.
+// Requests that no RDMA wire format can express are refused.
 
 #include <doorbell/rdma/bnxt.hpp>
 #include <doorbell/rdma/ernic.hpp>

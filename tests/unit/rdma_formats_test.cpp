@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The rules that all RDMA wire formats keep: requests and completions survive the wire, at every place of a
-// ring and in every pass, and what no format knows is refused.
+// The rules for all RDMA wire formats: requests and completions are decoded as they were encoded, at every
+// place of a ring and in every pass, and requests that a format cannot express are refused.
 
 #include <doorbell/rdma/bnxt.hpp>
 #include <doorbell/rdma/ernic.hpp>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// How the software NIC takes an initiator's index for progress: at the wraps, and when nobody can have
-// written it. How its marks go on when 2^32 requests are behind them.
+// How the software NIC interprets an initiator's index: where indices wrap, and for indices that no initiator
+// can have written. How marks continue after 2^32 requests.
 
 #include <gtest/gtest.h>
 

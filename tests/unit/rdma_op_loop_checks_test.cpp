@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What OpLoop makes of answers that no model gives: receives that report something else than was sent, and
-// answers on either side of a deadline, by a clock that a test sets.
+// How OpLoop handles answers that no model gives: receives that report something else than was sent, and
+// answers before and after a deadline, with a clock that the test sets.
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// OpLoop on a made-up provider: what comes in an order that a device seldom takes.
+// OpLoop on a fake provider: completions in an order that devices seldom produce.
 
 #include <doorbell/histogram.hpp>
 #include <gtest/gtest.h>

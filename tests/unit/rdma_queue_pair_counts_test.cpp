@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a queue pair counts, for every format: marks of receives, marks of requests where they wrap, and the
-// entries of a completion queue that it keeps free.
+// What a queue pair counts, for every format: marks of receives, marks of requests where these wrap, and the
+// free entries of a completion queue.
 
 #include <doorbell/rdma/bnxt.hpp>
 #include <doorbell/rdma/ernic.hpp>

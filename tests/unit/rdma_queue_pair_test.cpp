@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a queue pair makes of entries that come at awkward moments, by lanes that are threads.
+// How a queue pair handles entries that come at difficult moments, with threads as lanes.
 
 #include <doorbell/rdma/bnxt.hpp>
 #include <doorbell/rdma/ionic.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Words that devices read: their order in memory, and their bytes.
+// Words that devices read: the order in which they are stored, and their bytes.
 
 #include <doorbell/rdma/words.hpp>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A Result with something in every field, for the tests of its views.
+// A Result with a value in every field, for the tests of its views.
 #pragma once
 
 #include <limits>

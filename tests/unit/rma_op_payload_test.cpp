@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// OpPayload by itself: what atomics find, and which slot a message lands in.
+// Tests of OpPayload alone: what atomics find, and the slot to which a message goes.
 
 #include <doorbell/rma/op_payload.hpp>
 #include <gtest/gtest.h>

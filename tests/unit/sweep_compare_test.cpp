@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Comparisons: what counts as a run, what its runs show, which cells cannot be compared.
+// Comparisons: what counts as a run, what the runs show, and which cells cannot be compared.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Every figure that a Tally reports, against values worked out by hand.
+// Every figure that a Tally reports, compared with values calculated by hand.
 
 #include <doorbell/histogram.hpp>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The verbs back end over a made-up libibverbs (fake_verbs.cpp) and a made-up sysfs: what is chosen, what is
-// told to the device, what errors say, and that nothing is left open.
+// The verbs back end with a fake libibverbs (fake_verbs.cpp) and a simulated sysfs: what it chooses, which
+// attributes the device gets, the texts of errors, and that nothing is left open.
 
 #include <dlfcn.h>
 #include <doorbell/error.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A made-up verbs provider: records what is posted and completes what a test tells it to.
+// A fake verbs provider: records what is posted and completes what a test asks it to.
 #pragma once
 
 #include <deque>

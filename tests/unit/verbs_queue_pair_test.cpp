@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// VerbsQueuePair on a made-up provider that records what is posted and completes what a test tells it to.
+// VerbsQueuePair on a fake provider, which records what is posted and completes what a test asks it to.
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The I/O loop by one lane, by 8 and by 32: the same verdicts and the same counts, with every damage that a
-// controller does.
+// The I/O loop with one lane, 8 and 32 lanes: all give the same verdicts and counts, for every kind of damage
+// by a controller.
 
 #include <doorbell/nvme/io_loop.hpp>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The collective code by one lane, by 8 and by 32: the same submission bytes, the same doorbell values,
-// the same verdicts and the same counts.
+// The collective code with one lane, 8 and 32 lanes: all give the same submission bytes, doorbell values,
+// verdicts and counts.
 
 #include <doorbell/nvme/io_loop.hpp>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 
 namespace doorbell::cxi {
 
-/// A command's bytes: its fields and its first byte.
+/// The bytes of a command, from its fields and its first byte.
 template <class C>
 [[nodiscard]] DOORBELL_INLINE Words<C::kWords> encode(const C& command) {
   Words<C::kWords> out = pack(command);
@@ -17,7 +17,7 @@ template <class C>
   return out;
 }
 
-/// False when the first byte is another command's.
+/// False if the first byte is that of another command.
 template <class C>
 [[nodiscard]] DOORBELL_INLINE bool decode(const u64* words, C& out) {
   out = unpack<C>(words);
@@ -30,8 +30,8 @@ struct DmaFlags {
   bool event_success_disable = false;
   bool event_ct_send = false;
   bool event_ct_reply = false;
-  bool event_ct_ack = false;    ///< success + 1 an acknowledgement
-  bool event_ct_bytes = false;  ///< success + bytes instead
+  bool event_ct_ack = false;    ///< adds 1 to success for each acknowledgement
+  bool event_ct_bytes = false;  ///< adds the bytes to success instead
   bool get_with_local_flag = false;
   bool restricted = false;
   bool reduction = false;
@@ -54,7 +54,7 @@ struct DmaFlags {
   }
 };
 
-/// What every DMA command begins with.
+/// The fields at the beginning of every DMA command.
 struct DmaFields {
   u32 index_ext = 0;
   u32 lac = 0;  ///< the address context of local_addr
@@ -98,7 +98,7 @@ struct NomatchDma : DmaFields {
   }
 };
 
-/// The 64-byte form with match bits and what events carry: put, get and their relatives.
+/// The 64-byte form with match bits and with the values that events carry: put, get and their relatives.
 struct FullDma : DmaFields {
   static constexpr u32 kWords = 8;
   Opcode opcode = Opcode::put;
@@ -127,10 +127,10 @@ struct FullDma : DmaFields {
   }
 };
 
-/// What the IDC puts behind it have in common: 32 bytes, once before the first of them.
+/// The fields that the IDC puts after this command share: 32 bytes, sent once before the first of them.
 struct CState {
   static constexpr u32 kWords = 4;
-  static constexpr u64 kAlways = u64{32} << 8;  ///< its length
+  static constexpr u64 kAlways = u64{32} << 8;  ///< the command's length, which is constant
   u32 index_ext = 0;
   u32 write_lac = 0;
   DmaFlags flags;
@@ -157,16 +157,16 @@ struct CState {
   }
 };
 
-/// A put whose payload follows its 16-byte header. The encoder does not look at idc_limit().
+/// A put whose payload follows its 16-byte header. The encoder does not check idc_limit().
 struct IdcPut {
   static constexpr u32 kHeaderBytes = 16;
-  static constexpr u32 kMaxPayload = 239;  ///< what the length byte can say
+  static constexpr u32 kMaxPayload = 239;  ///< the limit of the length byte
   u32 dfa = 0;
   u64 remote_offset = 0;
   u32 bytes = 0;
-  const u8* payload = nullptr;  ///< decoded: behind the header, in the ring
+  const u8* payload = nullptr;  ///< after decoding: points behind the header, in the ring
 
-  /// 0..3 for the smallest command that holds header and payload.
+  /// 0..3, for the smallest command that has room for header and payload.
   [[nodiscard]] DOORBELL_INLINE u32 size_code() const {
     return bytes <= 16 ? 0 : bytes <= 48 ? 1 : bytes <= 112 ? 2 : 3;
   }
@@ -179,7 +179,7 @@ struct IdcPut {
   }
 };
 
-/// False when the first byte is another command's, or the length does not fit its size.
+/// False if the first byte is that of another command, or if the length does not fit its size.
 [[nodiscard]] DOORBELL_INLINE bool decode(const u64* words, IdcPut& out) {
   const CommandHeader h = header_of(words[0]);
   const u32 length = static_cast<u32>(words[0] >> 8) & 0xff;
@@ -194,7 +194,7 @@ struct IdcPut {
 
 // --- what a queue needs to know of any command -------------------------------------------------------------
 
-/// The command in units of 32 bytes, which is also its alignment.
+/// The command's length in units of 32 bytes, which is also its alignment.
 template <class C>
 [[nodiscard]] DOORBELL_INLINE u32 command_units(const C& command) {
   if constexpr (requires { command.units(); }) return command.units();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A counting event from its user's side: the doorbell page, and the counts that the device writes back. Each
-// call is one lane's.
+// A counting event from its user's side: the doorbell page, and the counts that the device writes back. One
+// lane makes each call.
 #pragma once
 
 #include <doorbell/cxi/events.hpp>
@@ -16,13 +16,15 @@ class Counter {
   [[nodiscard]] DOORBELL_INLINE u32 index() const { return m_.index; }
   [[nodiscard]] DOORBELL_INLINE bool readable() const { return m_.writeback != nullptr; }
 
-  // Each store is a release: it is ordered behind what this thread wrote before, as a count announces it.
+  // Each store is a release: it comes after everything that this thread wrote before, which the count
+  // announces.
   DOORBELL_INLINE void add_success(u64 n) const { store64_release(m_.doorbell + kSuccess, n & kMaxSuccess); }
   DOORBELL_INLINE void add_failure(u64 n) const { store64_release(m_.doorbell + kFailure, n & kMaxFailure); }
   DOORBELL_INLINE void reset_success() const { store64_release(m_.doorbell + kResetSuccess, 0); }
   DOORBELL_INLINE void reset_failure() const { store64_release(m_.doorbell + kResetFailure, 0); }
 
-  /// Only where readable(). The acquire orders the data that the counts stand for behind them.
+  /// Call only if readable(). The acquire orders the counts before later loads of the data that they stand
+  /// for.
   [[nodiscard]] DOORBELL_INLINE CounterCounts read() const {
     const u64 word = load64_acquire(m_.writeback);
     return unpack<CounterCounts>(&word);

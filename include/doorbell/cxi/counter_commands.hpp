@@ -1,17 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Commands to counting events, and commands that wait for one.
+// Commands that change counting events, and commands that wait for a count.
 #pragma once
 
 #include <doorbell/cxi/commands.hpp>
 
 namespace doorbell::cxi {
 
-/// 24 bytes of fields in 64; what each opcode uses of them differs.
+/// 24 bytes of fields in a command of 64 bytes; each opcode uses some of them.
 struct CounterFields {
   u32 ct = 0;
-  u32 trig_ct = 0;  ///< whose success count a triggered command waits for
+  u32 trig_ct = 0;  ///< the counter whose success count a triggered command waits for
   u32 eq = 0;
   u64 ct_success = 0;
   u32 ct_failure = 0;
@@ -32,7 +32,7 @@ struct CounterFields {
   }
 };
 
-/// Every counter command but the triggered DMA.
+/// Every counter command except the triggered DMA.
 struct CounterCommand : CounterFields {
   static constexpr u32 kWords = 8;
   CounterOpcode opcode = CounterOpcode::noop;
@@ -54,7 +54,7 @@ struct CounterCommand : CounterFields {
     c.set_ct_success = c.set_ct_failure = true;
     return c;
   }
-  /// Adds to the counts; 0 leaves one alone.
+  /// Adds to the counts; 0 leaves a count unchanged.
   [[nodiscard]] DOORBELL_INLINE static CounterCommand increment(u32 ct, u64 success, u32 failure = 0) {
     CounterCommand c = set(ct, success, failure);
     c.opcode = CounterOpcode::increment;
@@ -62,7 +62,7 @@ struct CounterCommand : CounterFields {
     c.set_ct_failure = failure != 0;
     return c;
   }
-  /// A TRIGGERED_OP event in `eq` once the successes of `trig_ct` have reached `threshold`.
+  /// Causes a TRIGGERED_OP event in `eq` when the successes of `trig_ct` have reached `threshold`.
   [[nodiscard]] DOORBELL_INLINE static CounterCommand trig_event(u32 trig_ct, u64 threshold, u32 eq) {
     CounterCommand c;
     c.opcode = CounterOpcode::trig_event;
@@ -73,7 +73,7 @@ struct CounterCommand : CounterFields {
   }
 };
 
-/// A put or get that waits for a counter: 128 bytes, the DMA command from byte 24 on.
+/// A put or get that waits for a counter: 128 bytes; the DMA command begins at byte 24.
 struct TrigDma {
   static constexpr u32 kWords = 16;
   static constexpr u32 kDmaWord = 3;
@@ -93,7 +93,7 @@ struct TrigDma {
   for (u32 k = 0; k < NomatchDma::kWords; ++k) out.w[TrigDma::kDmaWord + k] = dma.w[k];
   return out;
 }
-/// False for another command, or another DMA command than those of 32 bytes.
+/// False for another command, or if the DMA command inside does not have 32 bytes.
 [[nodiscard]] DOORBELL_INLINE bool decode(const u64* words, TrigDma& out) {
   CounterFields::visit(out.when, FieldReader{words});
   return (words[0] & 0xff) == TrigDma::header() && decode(words + TrigDma::kDmaWord, out.dma);

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A Cassini event queue from its reader's side: poll events, give them back. The same source runs on a CPU
+// A Cassini event queue from its reader's side: polls events and gives them back. The same source runs on a
+// CPU
 // thread (OneLane) and on a GPU warp (GpuWarp).
 //
 // Thread rule: one thread or one warp owns an EventQueue. Every call is collective.
@@ -15,12 +16,12 @@ namespace doorbell::cxi {
 
 inline constexpr u32 kEventQueueHead = 64;  ///< bytes of status before the first event
 
-/// An EventQueue's whole state. As it is here, for a queue that has just been created.
+/// An EventQueue's whole state. The default values are those of a queue that has just been created.
 struct EventQueueState {
   EventQueueMemory memory;
   u32 read = kEventQueueHead;   ///< offset of the next event
   u32 acked = kEventQueueHead;  ///< offset of the first event that was not given back
-  bool drop_seq = false;        ///< what the device was last told about dropped events
+  bool drop_seq = false;        ///< the last value written to the device for dropped events
 };
 
 template <class Warp>
@@ -32,18 +33,18 @@ class EventQueue {
   [[nodiscard]] DOORBELL_INLINE const EventQueueState& state() const { return s_; }
   [[nodiscard]] DOORBELL_INLINE u32 index() const { return s_.memory.index; }
 
-  /// An event in the queue. `words` stay as they are until ack().
+  /// An event in the queue. `words` do not change until ack().
   struct Polled {
-    u32 bytes = 0;  ///< 0: there is none
+    u32 bytes = 0;  ///< 0: no event
     EventType type = EventType::null_event;
     ReturnCode return_code = ReturnCode::none;
     const u64* words = nullptr;
   };
 
-  /// Takes the next event, if it is there; NULL events are stepped over. Does not wait.
+  /// Takes the next event if there is one; skips NULL events. Does not wait.
   [[nodiscard]] DOORBELL_INLINE Polled poll(const Warp& warp) {
     Polled p;
-    // No more NULL events than fit a queue; a queue full of them would otherwise hold this thread.
+    // At most as many NULL events as fit into a queue; otherwise a queue full of them would hold this thread.
     for (u32 left = s_.memory.bytes; left >= 16; left -= 16) {
       p = look(warp);
       if (p.bytes == 0) return p;
@@ -54,13 +55,13 @@ class EventQueue {
     return p;
   }
 
-  /// Bytes taken and not yet given back.
+  /// Bytes taken but not given back.
   [[nodiscard]] DOORBELL_INLINE u32 unacked() const {
     return s_.read >= s_.acked ? s_.read - s_.acked
                                : s_.read + (s_.memory.bytes - kEventQueueHead) - s_.acked;
   }
 
-  /// Gives back everything taken so far. Returns the register writes that took: 0 or 1.
+  /// Gives back everything taken so far. Returns the number of register writes: 0 or 1.
   DOORBELL_INLINE u32 ack(const Warp& warp) {
     if (s_.read == s_.acked) return 0;
     if (s_.read < s_.acked) {
@@ -82,7 +83,7 @@ class EventQueue {
     }
     return unpack<EventQueueStatus>(words);
   }
-  /// Tells the device that dropped events have been noticed. Gives back what was taken, too.
+  /// Confirms to the device that dropped events have been noticed. Also gives back what was taken.
   DOORBELL_INLINE void acknowledge_drops(const Warp& warp) {
     s_.drop_seq = status(warp).drop_seq;
     if (ack(warp) == 0) store_csr(warp);
@@ -93,7 +94,7 @@ class EventQueue {
     return reinterpret_cast<const u64*>(s_.memory.events + offset);
   }
 
-  /// The event at the read offset; one lane looks, so that all agree.
+  /// The event at the read offset. One lane reads it, so that all lanes agree.
   [[nodiscard]] DOORBELL_INLINE Polled look(const Warp& warp) const {
     const u64* const event = at(s_.read);
     u64 second = 0;
@@ -101,8 +102,8 @@ class EventQueue {
     if (warp.lane() == 0) {
       second = load64_acquire(event + 1);
       const u32 bytes = EventHead::bytes(second);
-      // The device writes the last word last: this acquire orders the rest of the event, and the data that it
-      // announces, behind the test of the return code.
+      // The device writes the last word last. The acquire orders the return code before later loads of the
+      // rest of the event and of the data that it announces.
       if (bytes > 16 && s_.read + bytes <= s_.memory.bytes) last = load64_acquire(event + bytes / 8 - 1);
       if (bytes == 16) last = second;
     }
@@ -111,7 +112,7 @@ class EventQueue {
     Polled p;
     p.return_code = EventHead::code_of(last);
     if (p.return_code == ReturnCode::none) return p;
-    warp.sync();  // hands what one lane acquired to the others
+    warp.sync();  // makes what one lane acquired visible to the others
     p.bytes = EventHead::bytes(second);
     p.type = EventHead::type_of(second);
     p.words = event;
@@ -132,7 +133,7 @@ class EventQueue {
     EventQueueCsr csr;
     csr.rd_ptr = s_.acked / kSlotBytes;
     csr.event_drop_seq_no = s_.drop_seq;
-    // The sync, then the release, order every lane's reads and zeros before the device may write there again.
+    // The sync, then the release, order every lane's reads and zeros before the device's next stores there.
     warp.sync();
     if (warp.lane() == 0) store64_release(s_.memory.csr, pack(csr).w[0]);
   }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the device writes: events, the status of queues, the counts of a counter; and the word that gives
-// events back.
+// What the device writes: events, the status of queues, the counts of a counter; and the word with which the
+// reader gives events back.
 #pragma once
 
 #include <doorbell/cxi/types.hpp>
@@ -11,8 +11,8 @@ namespace doorbell::cxi {
 
 // --- events ----------------------------------------------------------------------------------------------
 
-/// What every event says at the same places: its size and type in bytes 14.0 to 14.6, and its return code in
-/// the lower six bits of its last byte.
+/// The fields that every event has at the same places: size and type in bytes 14.0 to 14.6, and the return
+/// code in the lower six bits of the last byte.
 struct EventHead {
   using Size = Bits<14, 0, 2>;
   using Type = Bits<14, 2, 5>;
@@ -22,7 +22,7 @@ struct EventHead {
   EventType type = EventType::null_event;
   ReturnCode return_code = ReturnCode::ok;
 
-  /// 0, 16, 32 or 64 bytes, by the event's second word.
+  /// 0, 16, 32 or 64 bytes, according to the event's second word.
   [[nodiscard]] DOORBELL_INLINE static u32 bytes(u64 second_word) {
     return 8u << (second_word >> Size::kShift & Size::kMask) & 0x70u;
   }
@@ -45,7 +45,7 @@ template <class E>
   return out;
 }
 
-/// False when the event has another size, or a type that has another layout.
+/// False if the event has another size, or a type with another layout.
 template <class E>
 [[nodiscard]] DOORBELL_INLINE bool decode_event(const u64* words, E& out) {
   out = unpack<E>(words);
@@ -65,7 +65,7 @@ struct EventTime {
   }
 };
 
-/// SEND, ACK and REPLY.
+/// The layout of SEND, ACK and REPLY.
 struct InitiatorEvent : EventHead {
   static constexpr u32 kWords = 2;
   u64 user_ptr = 0;
@@ -98,7 +98,7 @@ struct InitiatorLongEvent : InitiatorEvent {
   }
 };
 
-/// TRIGGERED_OP.
+/// The layout of TRIGGERED_OP.
 struct TriggeredEvent : EventHead {
   static constexpr u32 kWords = 2;
   u64 threshold = 0;
@@ -121,7 +121,7 @@ struct TriggeredLongEvent : TriggeredEvent {
   }
 };
 
-/// COMMAND_FAILURE.
+/// The layout of COMMAND_FAILURE.
 struct CommandFailureEvent : EventHead {
   static constexpr u32 kWords = 2;
   u32 cq_id = 0;
@@ -139,7 +139,7 @@ struct CommandFailureEvent : EventHead {
   }
 };
 
-/// What both forms of a target event begin with.
+/// The fields at the beginning of both forms of a target event.
 struct TargetHead : EventHead {
   u64 header_data = 0;
   u32 initiator = 0;
@@ -150,7 +150,7 @@ struct TargetHead : EventHead {
   u32 buffer_id = 0;
   u32 vni = 0;
 
-  /// Everything but STATE_CHANGE.
+  /// True for every type except STATE_CHANGE.
   [[nodiscard]] DOORBELL_INLINE static bool has(EventType t) {
     return static_cast<u32>(t) <= static_cast<u32>(EventType::fetch_atomic_overflow) ||
            t == EventType::link || t == EventType::search || t == EventType::unlink ||
@@ -219,7 +219,7 @@ struct StateChangeEvent : EventHead {
   static constexpr u32 kWords = 4;
   PtlteState ptlte_state = PtlteState::reset;
   u32 reason = 0;
-  bool by_nic = false;  ///< nobody asked for it
+  bool by_nic = false;  ///< no command caused it
   u32 ptlte_index = 0;
 
   [[nodiscard]] DOORBELL_INLINE static bool has(EventType t) { return t == EventType::state_change; }
@@ -235,7 +235,7 @@ struct StateChangeLongEvent : StateChangeEvent {
   static constexpr u32 kWords = 8;
 };
 
-/// What fills a block behind its last event; readers step over it.
+/// Fills a block behind its last event; readers skip it.
 template <u32 kSize>
 struct NullEvent : EventHead {
   static constexpr u32 kWords = kSize;
@@ -269,7 +269,7 @@ struct CommandQueueStatus {
   }
 };
 
-/// The first 64 bytes of an event queue. Both time stamps agree when it is whole.
+/// The first 64 bytes of an event queue. The status is complete if both time stamps agree.
 struct EventQueueStatus {
   static constexpr u32 kWords = 8;
   u32 ns_copy = 0;
@@ -303,7 +303,7 @@ struct EventQueueStatus {
   }
 };
 
-/// The register through which consumed events go back.
+/// The register with which the reader gives events back.
 struct EventQueueCsr {
   static constexpr u32 kWords = 1;
   u32 rd_ptr = 0;  ///< offset / 64
@@ -322,7 +322,7 @@ struct EventQueueCsr {
   }
 };
 
-/// What the device writes back of a counter.
+/// The counts that the device writes back.
 struct CounterCounts {
   static constexpr u32 kWords = 1;
   u64 success = 0;

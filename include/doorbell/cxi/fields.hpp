@@ -1,15 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Fields of Cassini's structures, each declared once. A structure has kWords and a static visit(self, field)
-// that names the place of every member; writing, reading and the set of used bits are made from that.
+// Fields of Cassini's structures. Each field is declared once. A structure has kWords and a static
+// visit(self, field) that names the place of every member. Writing, reading and the set of used bits are
+// derived from it.
 #pragma once
 
 #include <doorbell/words.hpp>
 
 namespace doorbell::cxi {
 
-/// `kWidth` bits from bit `kBit` of byte `kByte` on. No field crosses a word of 8 bytes.
+/// `kWidth` bits, which start at bit `kBit` of byte `kByte`. No field crosses a word of 8 bytes.
 template <u32 kByte, u32 kBit, u32 kWidth>
 struct Bits {
   static constexpr u32 kWord = kByte / 8;
@@ -18,13 +19,13 @@ struct Bits {
   static_assert(kWidth >= 1 && kShift + kWidth <= 64);
 };
 
-/// A structure as it lies in memory.
+/// The memory image of a structure.
 template <u32 kCount>
 struct Words {
   static constexpr u32 kParts = (kCount + 1) / 2;
   u64 w[kCount] = {};
 
-  /// Bytes 16p..16p+15. Without an index into `w`, so that a GPU keeps it in registers.
+  /// Bytes 16p..16p+15. Has no variable index into `w`, so that a GPU keeps `w` in registers.
   [[nodiscard]] DOORBELL_INLINE Word16 part(u32 p) const {
     Word16 v = words(w[0], kCount > 1 ? w[kCount > 1 ? 1 : 0] : 0);
     DOORBELL_UNROLL
@@ -33,7 +34,7 @@ struct Words {
   }
 };
 
-/// The three things that one visit does.
+/// The three operations that use visit().
 struct FieldWriter {
   u64* words;
   template <class Place, class T>
@@ -56,7 +57,7 @@ struct FieldMarker {
   }
 };
 
-/// Values that are too wide lose their upper bits; they never reach a neighbour.
+/// Values that are too wide lose their upper bits and never change a neighbouring field.
 template <class T>
 [[nodiscard]] DOORBELL_INLINE Words<T::kWords> pack(const T& value) {
   Words<T::kWords> out;
@@ -64,7 +65,7 @@ template <class T>
   return out;
 }
 
-/// Bits that belong to no field are not looked at.
+/// Ignores bits that belong to no field.
 template <class T>
 [[nodiscard]] DOORBELL_INLINE T unpack(const u64* words) {
   T out;
@@ -72,7 +73,7 @@ template <class T>
   return out;
 }
 
-/// The bits that belong to a field.
+/// The bits that belong to fields.
 template <class T>
 [[nodiscard]] DOORBELL_INLINE Words<T::kWords> used_bits() {
   Words<T::kWords> out;

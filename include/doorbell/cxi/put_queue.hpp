@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Puts and gets through a Cassini command queue, as the loop of one-sided operations takes them
-// (rma/op_loop.hpp). Completions are counted by a counting event; only what fails makes an event.
+// Puts and gets through a Cassini command queue, with the interface that the loop of one-sided operations
+// needs (rma/op_loop.hpp). A counting event counts completions; only failures make an event.
 //
 // Thread rule: one thread or one warp owns a PutQueue. Every call is collective.
 #pragma once
@@ -18,17 +18,17 @@ struct PutQueueState {
   CommandQueueState commands;
   EventQueueState events;
   CounterMemory counter;  ///< with a write-back
-  u32 nid = 0;            ///< where the puts go
+  u32 nid = 0;            ///< the destination of the puts
   u32 pid = 0;
   u32 pid_bits = 9;
   u32 requests = 1;          ///< operations in flight at most
-  bool restricted = true;    ///< packets without order, which 32-byte commands can ask for
-  bool low_latency = false;  ///< ring() writes commands into the launch page where it can
-  bool state_sent = false;   ///< the C_STATE that IDC puts need
-  u64 success = 0;           ///< the counter's, as far as it has been answered
+  bool restricted = true;    ///< 32-byte commands, whose packets need no order
+  bool low_latency = false;  ///< ring() writes commands into the launch page if it can
+  bool state_sent = false;   ///< the C_STATE command, which IDC puts need, was sent
+  u64 success = 0;           ///< the counter's successes that have been reported
   u32 failures = 0;          ///< events of failed operations
-  u32 failing = 0;           ///< of these, not reported yet
-  u32 code = 0;              ///< of the last
+  u32 failing = 0;           ///< of `failures`, those not reported yet
+  u32 code = 0;              ///< return code of the last failure
   u32 dead = 0;              ///< the return code that stopped the queue
   u32 posted = 0;            ///< operations, modulo 2^32
   u32 completed = 0;
@@ -37,15 +37,15 @@ struct PutQueueState {
   u32 protocol = 0;
 };
 
-/// How a failed operation is reported: above the numbers of ibv_wc_status.
+/// The status of a failed operation is this number plus its return code: above the numbers of ibv_wc_status.
 inline constexpr u32 kStatusOfCode = 0x100;
 [[nodiscard]] DOORBELL_INLINE rma::Status status_of(u32 code) {
   return static_cast<rma::Status>(kStatusOfCode + code);
 }
 
 /// A request's `lkey` is the address context of its local memory, its `rkey` the portals entry's pid_offset,
-/// its `remote` the offset in that entry's memory. Op::write and Op::read only. A counter does not tell which
-/// operation failed: of those that end together, the last ones are taken for it.
+/// and its `remote` the offset in that entry's memory. Only for Op::write and Op::read. A counter does not
+/// show which operation failed: among operations that end together, the last ones are taken as failed.
 template <class Warp>
 class PutQueue {
  public:
@@ -68,13 +68,13 @@ class PutQueue {
   [[nodiscard]] DOORBELL_INLINE u32 room() const { return s_.requests - (s_.posted - s_.completed); }
   [[nodiscard]] DOORBELL_INLINE u32 posted() const { return s_.posted; }
   [[nodiscard]] DOORBELL_INLINE u32 completed() const { return s_.completed; }
-  /// Acknowledgements that were counted without an operation in flight.
+  /// Acknowledgements that came without an operation in flight.
   [[nodiscard]] DOORBELL_INLINE u32 duplicated() const { return s_.duplicated; }
   [[nodiscard]] DOORBELL_INLINE u32 skipped() const { return 0; }
-  /// Events that nothing explains, and read pointers that the device cannot have reached.
+  /// Events without a cause, and read pointers that the device cannot have reached.
   [[nodiscard]] DOORBELL_INLINE u32 protocol() const { return s_.protocol + commands_.bad_status(); }
 
-  /// Writes `n` <= room() commands, all inlined or none. Nothing is visible to the device before ring().
+  /// Writes `n` <= room() commands, all inlined or none. The device sees them after ring().
   template <class Build>
   DOORBELL_INLINE void post(const Warp& warp, u32 n, Build build) {
     if (n == 0) return;
@@ -84,7 +84,7 @@ class PutQueue {
     if (first.inlined) {
       post_inlined(warp, n, first, build);
     } else if (!make_room(warp, s_.restricted ? n : 2 * n + 1)) {
-      die(ReturnCode::resource_busy);  // the ring holds more than may be in flight: the device does not read
+      die(ReturnCode::resource_busy);  // the ring is full of commands that the device does not read
     } else if (s_.restricted) {
       commands_.post_puts(warp, n, [&](u32 i) {
         return command<NomatchDma>(Opcode::nomatch_put, Opcode::nomatch_get, build(i));
@@ -98,10 +98,10 @@ class PutQueue {
     return s_.low_latency ? commands_.ring_low_latency(warp) : commands_.ring(warp);
   }
 
-  /// Takes what has ended. Does not wait.
+  /// Takes finished operations. Does not wait.
   [[nodiscard]] DOORBELL_INLINE Polled poll(const Warp& warp, u32 = 1) {
-    // The acquire orders the data that the counts stand for behind them; the sync hands it to the other
-    // lanes.
+    // The acquire orders the counts before later loads of the data that they stand for; the sync makes that
+    // data visible to the other lanes.
     u64 word = warp.lane() == 0 ? load64_acquire(s_.counter.writeback) : 0;
     word = warp.shfl(word, 0);
     warp.sync();
@@ -119,9 +119,9 @@ class PutQueue {
   }
 
  private:
-  static constexpr u32 kLooksAtEvents = 64;  ///< empty polls between looks for what stopped the queue
+  static constexpr u32 kLooksAtEvents = 64;  ///< empty polls between looks for an error event
 
-  /// Operations that have not been answered.
+  /// Operations without an answer.
   [[nodiscard]] DOORBELL_INLINE u32 open() const { return s_.posted - s_.completed - s_.failing; }
   DOORBELL_INLINE void die(ReturnCode why) { s_.dead = static_cast<u32>(why); }
 

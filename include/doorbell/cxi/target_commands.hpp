@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Commands to portals entries, and those that concern the queue itself.
+// Commands that change portals entries, and commands that change the queue itself.
 #pragma once
 
 #include <doorbell/cxi/commands.hpp>
@@ -17,7 +17,7 @@ inline constexpr u32 ct_bytes = 1u << 0, ct_overflow = 1u << 1, ct_comm = 1u << 
                      manage_local = 1u << 12, op_get = 1u << 13, op_put = 1u << 14;
 }  // namespace append_flag
 
-/// Puts memory behind a portals entry.
+/// Appends memory to a list of a portals entry.
 struct Append {
   static constexpr u32 kWords = 8;
   PortalsList ptl_list = PortalsList::priority;
@@ -80,10 +80,11 @@ struct SetState {
   }
 };
 
-/// The communication profile of what follows: 128-byte aligned, 64 bytes and a NOOP of 64.
+/// Sets the communication profile for the following commands. Aligned to 128 bytes: 64 bytes and a NOOP of
+/// 64.
 struct Lcid {
   static constexpr u32 kWords = 16;
-  /// The NOOP behind it.
+  /// The NOOP that follows the command.
   static constexpr u64 kNoopWord = 8;
   u32 lcid = 0;
 

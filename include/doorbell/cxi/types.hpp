@@ -11,23 +11,23 @@ namespace doorbell::cxi {
 // --- limits ----------------------------------------------------------------------------------------------
 
 inline constexpr u32 kMaxTransmitQueues = 1024;
-inline constexpr u32 kMaxTargetQueues = 512;  ///< their indices follow those of the transmit queues
-inline constexpr u32 kMaxEventQueues = 2048;  ///< handle 0 is none, as with counters
+inline constexpr u32 kMaxTargetQueues = 512;  ///< indices follow those of the transmit queues
+inline constexpr u32 kMaxEventQueues = 2048;  ///< handle 0 means none, as with counters
 inline constexpr u32 kMaxCounters = 2048;
 inline constexpr u32 kMaxPortalsEntries = 2048;
-inline constexpr u32 kMaxTriggers = 2048;  ///< triggered commands that wait, of all queues
+inline constexpr u32 kMaxTriggers = 2048;  ///< triggered commands that wait, in all queues
 inline constexpr u32 kMaxContexts = 8;     ///< address contexts
 inline constexpr u32 kMinSlots = 64;
 inline constexpr u32 kMaxSlots = 65536;
 inline constexpr u32 kMaxNid = 0xfffff;
 inline constexpr u32 kAnyPid = 511;
 inline constexpr u32 kMaxPidOffset = 255;
-inline constexpr u64 kMaxSuccess = (u64{1} << 48) - 1;  ///< of a counter; thresholds too
+inline constexpr u64 kMaxSuccess = (u64{1} << 48) - 1;  ///< of a counter, and of a threshold
 inline constexpr u32 kMaxFailure = 0x7f;
 inline constexpr u32 kMtu = 2048;  ///< payload of a packet
 inline constexpr u32 kLaunchBytes = 4096;
 
-/// The most that an IDC put carries.
+/// The longest payload of an IDC put.
 [[nodiscard]] DOORBELL_INLINE constexpr u32 idc_limit(bool restricted) {
   return restricted ? 224 : 192;
 }
@@ -36,7 +36,7 @@ inline constexpr u32 kLaunchBytes = 4096;
 
 enum class CommandType : u32 { idc = 0, dma = 1, counter = 2, queue = 3 };
 
-/// Of types idc and dma.
+/// For the types idc and dma.
 enum class Opcode : u32 {
   noop = 0,
   put = 1,
@@ -66,7 +66,7 @@ enum class CounterOpcode : u32 {
   trig_event = 8,
 };
 
-/// Of type queue: those that any queue takes, then those of target queues.
+/// For the type queue: first the opcodes for any queue, then those for target queues.
 enum class QueueOpcode : u32 {
   noop = 0,
   fence = 1,
@@ -98,7 +98,7 @@ template <class Op>
 
 // --- results ---------------------------------------------------------------------------------------------
 
-/// How a command, an operation or an event ended. Others than these exist; 0 stands for "no event yet".
+/// How a command, an operation or an event ended. More codes exist; 0 means that there is no event yet.
 enum class ReturnCode : u32 {
   none = 0,
   ok = 1,
@@ -192,12 +192,12 @@ enum class PtlteState : u32 { reset = 0, disabled = 1, enabled = 2, software_man
 
 // --- where a put goes ------------------------------------------------------------------------------------
 
-/// The address of a portals entry as a command carries it.
+/// The address of a portals entry as it appears in a command.
 struct Dfa {
   u32 value = 0;
   u32 index_ext = 0;
 };
-/// What that address says.
+/// The decoded address.
 struct Target {
   u32 nid = 0;
   u32 pid = 0;
@@ -212,7 +212,7 @@ struct Target {
   const u32 endpoint = d.value & 0xfff;
   return {d.value >> 12, endpoint & ((1u << pid_bits) - 1), endpoint >> pid_bits << 5 | (d.index_ext & 31)};
 }
-/// How a process is named as the origin of a put. All ones stand for any.
+/// The identity of a process as the origin of a put. All ones stand for any process.
 [[nodiscard]] DOORBELL_INLINE constexpr u32 initiator_id(u32 nid, u32 pid, u32 pid_bits) {
   return pid << (32 - pid_bits) | (nid & ((1u << (32 - pid_bits)) - 1));
 }

@@ -22,13 +22,13 @@ struct Bnxt {
   static constexpr u32 kMaxSqUnits = 65536;  ///< marks and the table's slots are 16 bits wide
   static constexpr u32 kCqePartA = 0;
   static constexpr u32 kCqePartB = 1;
-  static constexpr bool kRequestInPartB = false;  ///< of a request's CQE nothing else matters
+  static constexpr bool kRequestInPartB = false;  ///< the other part of a request's CQE matters too
   static constexpr u32 kFirstReceiveMark = 0;
   static constexpr int kCqeOwnerWord = 2;  ///< of part B
 
   // --- shape -----------------------------------------------------------------------------------------
 
-  /// As the vendor's driver sizes a ring: room for 128 WQEs more, in whole pages.
+  /// The same ring size as the vendor's driver: room for 128 more WQEs, in whole pages.
   [[nodiscard]] DOORBELL_INLINE static u32 sq_units(u32 requests, u32 max_inline) {
     const u32 slots = power_of_two_from(requests + 1 + kSpareWqes) * largest_wqe(max_inline);
     return (slots + 255) / 256 * 256;
@@ -42,7 +42,7 @@ struct Bnxt {
   [[nodiscard]] DOORBELL_INLINE static u32 cq_entries(u32 completions) {
     return power_of_two_from(completions + 1);
   }
-  /// What a mark counts to before it starts again; 0: 2^32.
+  /// Marks start again after so many; 0: 2^32.
   [[nodiscard]] DOORBELL_INLINE static u32 mark_modulo(const QueuePairMemory& m) { return m.sq_units; }
 
   // --- the initiator's side --------------------------------------------------------------------------
@@ -64,13 +64,13 @@ struct Bnxt {
     return pick(p == 0, words(join(key, header), atomic ? wr.remote : wr.bytes), v);
   }
 
-  /// Where the message starts in packets and in the ring, and where the next one does.
+  /// The positions of this message and of the next one, in packets and in the ring.
   [[nodiscard]] DOORBELL_INLINE static u64 table_entry(const WorkRequest& wr, const RingPosition& at,
                                                        const QueuePairMemory& m) {
     const u64 next = (at.psn + packets_of(wr.bytes, m.mtu)) & 0xffffff;
     return (at.psn & 0xffffff) | next << 24 | static_cast<u64>(at.slot) << 48;
   }
-  /// The table is as long as the power of two that covers the ring; its driver uses half of it.
+  /// The table's length is the power of two that covers the ring; the driver uses half of it.
   [[nodiscard]] DOORBELL_INLINE static u32 table_index(const RingPosition& at, const QueuePairMemory&) {
     return at.serial & (0x7fffffffu >> leading_zeros(at.units - 1));
   }
@@ -152,7 +152,7 @@ struct Bnxt {
       d.inline_part = kHeaderSlots;
       d.valid = wr.bytes <= kMaxInline && slots == kHeaderSlots + inline_slots(wr.bytes) && plausible(d);
     } else {
-      // An atomic has an address where the others repeat their length.
+      // In the place where other operations repeat their length, an atomic has an address.
       d.valid =
           decode_buffers(read, slots, d) && (is_atomic(wr.op) || wr.bytes == header.w[2]) && plausible(d);
     }
@@ -213,7 +213,7 @@ struct Bnxt {
   static constexpr u32 kReceiveType = 0x80;
   static constexpr u32 kSignalled = 0x01, kReadFence = 0x02, kFence = 0x04, kSolicited = 0x08, kInline = 0x10;
   static constexpr u32 kSendQueue = 0, kReceiveQueue = 1, kCompletionQueue = 4, kArmEnable = 7;
-  static constexpr u32 kDoorbellValid = 1u << 26;  ///< of the upper half
+  static constexpr u32 kDoorbellValid = 1u << 26;  ///< in the upper half
   static constexpr u32 kCqeRequest = 0, kCqeReceive = 1, kCqeTerminal = 14;
   static constexpr u32 kFlagImm = 2, kFlagRdma = 8;
   using Types = OpTable<0x04, 0x05, 0x06, 0x00, 0x01, 0x0b, 0x08>;
@@ -241,7 +241,7 @@ struct Bnxt {
   [[nodiscard]] DOORBELL_INLINE static u64 doorbell(u32 type, u32 id, u32 index, u32 epoch) {
     return join(type << 28 | kDoorbellValid | (id & 0xfffff), (epoch & 1) << 24 | (index & 0xffffff));
   }
-  /// Of a value that is not 0.
+  /// `v` is not 0.
   [[nodiscard]] DOORBELL_INLINE static u32 leading_zeros(u32 v) {
 #if defined(DOORBELL_ON_GPU)
     return static_cast<u32>(__clz(static_cast<int>(v)));

@@ -16,31 +16,31 @@ struct Ernic {
   static constexpr u32 kCqeParts = 4;
   static constexpr Mark kMark = Mark::serial;  ///< modulo 2^32
   static constexpr bool kCqByIndex = true;
-  static constexpr u32 kMaxInline = 0;  ///< the flag exists, but no layout: the buffer stays in the WQE
+  static constexpr u32 kMaxInline = 0;  ///< a flag exists, but no layout: the payload stays in its buffer
   static constexpr bool kCqCredits = false;
   static constexpr bool kHasTable = false;
   static constexpr u32 kMaxSqUnits = 65536;
   static constexpr u32 kCqePartA = 0;
   static constexpr u32 kCqePartB = 1;
-  static constexpr bool kRequestInPartB = false;  ///< of a request's CQE nothing else matters
+  static constexpr bool kRequestInPartB = false;  ///< the other part of a request's CQE matters too
   static constexpr u32 kFirstReceiveMark = 1;
-  static constexpr u32 kCqePartC = 2;      ///< tells a SEND's immediate, and the vendor's error
-  static constexpr int kCqeOwnerWord = 3;  ///< of part B; any would do
+  static constexpr u32 kCqePartC = 2;      ///< has a SEND's immediate, and the vendor's error
+  static constexpr int kCqeOwnerWord = 3;  ///< of part B; any dword would do
 
   // --- shape -----------------------------------------------------------------------------------------
 
   [[nodiscard]] DOORBELL_INLINE static u32 sq_units(u32 requests, u32) { return power_of_two_from(requests); }
-  /// Indices run to twice the depth: full and empty differ.
+  /// Indices run to twice the depth, so that a full ring differs from an empty one.
   [[nodiscard]] DOORBELL_INLINE static u32 sq_reserve(u32) { return 0; }
   [[nodiscard]] DOORBELL_INLINE static u32 rq_entries(u32 receives) { return power_of_two_from(receives); }
   [[nodiscard]] DOORBELL_INLINE static u32 cq_entries(u32 completions) {
     return power_of_two_from(completions);
   }
-  /// What a mark counts to before it starts again; 0: 2^32.
+  /// Marks start again after so many; 0: 2^32.
   [[nodiscard]] DOORBELL_INLINE static u32 mark_modulo(const QueuePairMemory&) { return 0; }
 
   static constexpr u32 kBadIndex = 0xffffffff;
-  /// An index in the ring state: of the position's `running` and `units`, a power of two.
+  /// The index of a position in the ring state. Uses `running` and `units`, a power of two.
   [[nodiscard]] DOORBELL_INLINE static u32 ring_index(const RingPosition& at) {
     return at.running & (2 * at.units - 1);
   }
@@ -78,7 +78,7 @@ struct Ernic {
                                                             const QueuePairMemory&) {
     return 0;
   }
-  /// Only the first dword: the one behind it is another register.
+  /// Writes only the first dword: the dword behind it is another register.
   DOORBELL_INLINE static void ring_sq(const QueuePairMemory& m, const RingPosition& next, u64) {
     store_release(&m.qp_record[kSendTail], ring_index(next));
     store_release(reinterpret_cast<u32*>(m.sq_doorbell), (m.handle & kHandle) | kSendBit);
@@ -95,9 +95,9 @@ struct Ernic {
   }
 
   [[nodiscard]] DOORBELL_INLINE static Word16 cqe_initial(u32) { return {}; }
-  /// The ring's indices alone decide.
+  /// Only the ring's indices show whether an entry is valid.
   [[nodiscard]] DOORBELL_INLINE static bool cqe_valid(const Word16&, u32) { return true; }
-  /// Without part C a SEND's immediate is not announced, though its value is there.
+  /// Without part C a SEND's immediate is not reported, though its value is there.
   [[nodiscard]] DOORBELL_INLINE static Completion decode_cqe(const Word16& a, const Word16& b) {
     Completion c;
     c.mark = a.w[0];
@@ -195,13 +195,13 @@ struct Ernic {
   static constexpr u32 kCqeReceive = 0x80, kCqeReceiveWriteImm = 0x81, kCqeLastRequest = 4;
   static constexpr u32 kFlagImm = 2;
   using Opcodes = OpTable<0, 1, 4, 2, 3, 6, 5>;
-  using Completed = OpTable<1, 1, 2, 0, 0, 4, 3>;  ///< what a CQE calls them
+  using Completed = OpTable<1, 1, 2, 0, 0, 4, 3>;  ///< the codes of operations in a CQE
 
-  /// A number that comes back: the requests, or receives, up to and including this one.
+  /// A number that the device returns: the requests, or receives, up to and including this one.
   [[nodiscard]] DOORBELL_INLINE static u64 wr_id(const RingPosition& at) {
     return static_cast<u64>(at.serial) + 1;
   }
-  /// A status is the verbs number itself.
+  /// A status code is the verbs number itself.
   [[nodiscard]] DOORBELL_INLINE static Status status_of(u32 code) {
     return code <= static_cast<u32>(Status::general) ? static_cast<Status>(code) : Status::general;
   }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a NIC vendor's wire format must provide to be the template parameter of a QueuePair and of the
-// NIC model. A format is a struct of static functions without state; each lies in its own file.
+// What a NIC vendor's wire format must provide to be the template parameter of a QueuePair and of the NIC
+// model. A format is a struct of static functions without state; each format has a file of its own.
 #pragma once
 
 #include <doorbell/rdma/types.hpp>
@@ -11,8 +11,8 @@
 
 namespace doorbell::rdma {
 
-/// Where a queue pair lies, in addresses that the initiator can use. Plain data: passed to kernels.
-/// A pointer that a format has no use for is null.
+/// The addresses of a queue pair's parts, as the initiator reaches them. Plain data, which is passed to
+/// kernels. A pointer that a format does not use is null.
 struct QueuePairMemory {
   Word16* sq = nullptr;     ///< the send ring
   u64* sq_table = nullptr;  ///< bnxt: the MSN table behind the ring
@@ -32,7 +32,7 @@ struct QueuePairMemory {
   u64* rq_doorbell = nullptr;
   u64* cq_doorbell = nullptr;
   u64* recv_cq_doorbell = nullptr;
-  /// Words of the initiator's own, `track_entries` of them: what a CQE's mark stands for.
+  /// The initiator's own records, `track_entries` of them: which requests a CQE's mark finishes.
   Word16* track = nullptr;
   u32 sq_units = 0;     ///< of the format's unit
   u32 sq_requests = 0;  ///< requests outstanding at most
@@ -41,7 +41,7 @@ struct QueuePairMemory {
   u32 recv_cq_entries = 0;
   u32 track_entries = 0;  ///< a power of two above sq_requests (Mark::serial) or sq_units (Mark::unit)
   u32 qpn = 0;
-  /// What doorbells name the queue pair by, where that is not its number (ernic): the device hands it out.
+  /// The name of the queue pair in doorbells, if that is not its number (ernic); the device chooses it.
   u32 handle = 0;
   u32 cqn = 0;
   u32 recv_cqn = 0;
@@ -64,7 +64,7 @@ struct QueuePairMemory {
 /// Reads 16-byte part `i` of a WQE on the device's side.
 struct PartReader {
   const Word16* ring = nullptr;
-  u32 parts = 1;  ///< of the whole ring: a WQE may wrap
+  u32 parts = 1;  ///< of the whole ring; a WQE may wrap around its end
   u32 first = 0;
   [[nodiscard]] DOORBELL_INLINE const Word16& operator()(u32 i) const {
     const u32 at = first + i;
@@ -86,11 +86,12 @@ concept WireFormat = requires(const WorkRequest& wr, const ReceiveRequest& rr, c
   {
     F::kCqByIndex
     } -> std::convertible_to<bool>;  // validity by ring indices in cq_record (ernic), not by a bit
-  { F::kMaxInline } -> std::convertible_to<u32>;   // what one WQE can carry at most, 0: no inline layout
+  { F::kMaxInline } -> std::convertible_to<u32>;   // the most that one WQE can carry; 0: no inline layout
   { F::kCqCredits } -> std::convertible_to<bool>;  // the CQ's consumer index must be rung before it runs out
 
-  // Ring units for `requests` outstanding requests of up to `max_inline` inlined bytes, margins included, and
-  // the units that must stay free so that a full ring is told from an empty one.
+  // Ring units for `requests` outstanding requests with up to `max_inline` inlined bytes each, margins
+  // included. sq_reserve() is the number of units that must stay free, so that a full ring differs from an
+  // empty one.
   { F::sq_units(n, n) } -> std::same_as<u32>;
   { F::sq_reserve(n) } -> std::same_as<u32>;  // of max_inline
   { F::rq_entries(n) } -> std::same_as<u32>;
@@ -105,10 +106,11 @@ concept WireFormat = requires(const WorkRequest& wr, const ReceiveRequest& rr, c
   { F::kHasTable } -> std::convertible_to<bool>;
   { F::table_entry(wr, at, m) } -> std::same_as<u64>;
   { F::table_index(at, m) } -> std::same_as<u32>;
-  // What ring_sq() will need of the last request posted (mlx5: the first 8 bytes of its WQE; else 0).
+  // What ring_sq() needs to know of the last posted request (mlx5: the first 8 bytes of its WQE; else 0).
   { F::sq_doorbell_word(wr, at, m) } -> std::same_as<u64>;
-  // Makes everything before `next` visible to the device: records first, then the register. One lane.
-  // Every store releases: entries before the record, the record before the register.
+  // Makes everything before `next` visible to the device: first the records, then the register. One lane
+  // calls it. Every store is a release: it orders the entries before the record, and the record before the
+  // register.
   { F::ring_sq(m, at, word) } -> std::same_as<void>;
   { F::receive_part(rr, at, m, n) } -> std::same_as<Word16>;
   { F::ring_rq(m, at) } -> std::same_as<void>;
@@ -116,17 +118,17 @@ concept WireFormat = requires(const WorkRequest& wr, const ReceiveRequest& rr, c
   { F::kCqePartA } -> std::convertible_to<u32>;
   { F::kCqePartB } -> std::convertible_to<u32>;
   { F::kCqeOwnerWord } -> std::convertible_to<int>;     // the dword of part B that carries it
-  { F::kRequestInPartB } -> std::convertible_to<bool>;  // part B says all of a request's completion
+  { F::kRequestInPartB } -> std::convertible_to<bool>;  // part B alone describes a request's completion
   {
     F::kFirstReceiveMark
     } -> std::convertible_to<u32>;             // the mark of the first receive; they count up, modulo the RQ
   { F::mark_modulo(m) } -> std::same_as<u32>;  // of requests, where they are serials; 0: 2^32
-  // What a CQ holds before its first use: what each part of each entry is initialised to.
+  // The first contents of a CQ: the initial value of each part of each entry.
   { F::cqe_initial(n) } -> std::same_as<Word16>;
   { F::cqe_valid(w, n) } -> std::same_as<bool>;         // of part B in pass n of the ring (0 = first)
   { F::decode_cqe(w, w) } -> std::same_as<Completion>;  // parts A and B
-  // Tells the device that the consumer has taken entries before running index n of a CQ with `entries`
-  // entries (record or register). One lane. `at.running` is the consumer index, at.pass its wraps.
+  // Shows the device that the consumer has taken the entries before the running index in a CQ with `entries`
+  // entries (record or register). One lane calls it. `at.running` is the consumer index, at.pass its wraps.
   {
     F::ring_cq(out == nullptr ? nullptr : &n, &word, at, n)
     } -> std::same_as<void>;  // (record, register, at, cqn)

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The queue format of AMD Pensando NICs: WQEs of 64 bytes, big-endian but for their index, coloured by
-// pass; completions count messages. Two versions differ in opcodes and in where an atomic keeps its
-// buffer. Source: rdma-core, providers/ionic.
+// The queue format of AMD Pensando NICs: WQEs of 64 bytes, big-endian except for their index, with a bit that
+// changes with each pass of the ring. Completions count messages. Two versions differ in opcodes and in where
+// an atomic keeps its buffer. Source: rdma-core, providers/ionic.
 #pragma once
 
 #include <doorbell/rdma/words.hpp>
@@ -28,21 +28,21 @@ struct IonicFormat {
   static constexpr u32 kMaxSqUnits = 65536;  ///< positions are 16 bits wide
   static constexpr u32 kCqePartA = 0;
   static constexpr u32 kCqePartB = 1;
-  static constexpr bool kRequestInPartB = false;  ///< of a request's CQE nothing else matters
+  static constexpr bool kRequestInPartB = false;  ///< the other part of a request's CQE matters too
   static constexpr u32 kFirstReceiveMark = 0;
   static constexpr int kCqeOwnerWord = 3;  ///< of part B
 
   // --- shape -----------------------------------------------------------------------------------------
 
-  /// A ring covers a page at least, and one entry stays free.
+  /// A ring covers one page or more, and one entry stays free.
   [[nodiscard]] DOORBELL_INLINE static u32 sq_units(u32 requests, u32) { return depth(requests, 64); }
   [[nodiscard]] DOORBELL_INLINE static u32 sq_reserve(u32) { return 1; }
   [[nodiscard]] DOORBELL_INLINE static u32 rq_entries(u32 receives) { return depth(receives, 64); }
-  /// The driver keeps 100 entries more than were asked for.
+  /// The driver creates 100 more entries than were asked for.
   [[nodiscard]] DOORBELL_INLINE static u32 cq_entries(u32 completions) {
     return depth(completions + 100, 128);
   }
-  /// What a mark counts to before it starts again; 0: 2^32.
+  /// Marks start again after so many; 0: 2^32.
   [[nodiscard]] DOORBELL_INLINE static u32 mark_modulo(const QueuePairMemory&) { return kMarkModulo; }
 
   // --- the initiator's side --------------------------------------------------------------------------
@@ -65,7 +65,7 @@ struct IonicFormat {
     v = pick(
         p == 1,
         {{high(remote), low(remote), is_send(wr.op) ? 0 : wr.rkey, atomic ? high(wr.operand) : wr.bytes}}, v);
-    // The index is the one field in the other order.
+    // The index is the only little-endian field.
     v = pick(p == 0,
              {{be32(at.slot), 0, Opcodes::code(wr.op) << 24 | sges << 16 | flags(wr, at.pass),
                has_imm(wr.op) ? wr.imm : 0}},
@@ -107,7 +107,7 @@ struct IonicFormat {
     const u32 code_or_bytes = be32(b.w[2]);
     Completion c;
     c.receive = type == kCqeReceive;
-    // Local operations, which complete by index, are never posted here.
+    // Local operations complete by index, but they are never posted here.
     c.ignore = type != kCqeReceive && type != kCqeSendMsn;
     c.mark = c.receive ? a.w[0] & 0xffff : be32(a.w[1]) & (kMarkModulo - 1);
     if ((last & kCqeError) != 0) {
@@ -214,7 +214,7 @@ struct IonicFormat {
     return power_of_two_from(wanted + 1 > least ? wanted + 1 : least);
   }
   [[nodiscard]] DOORBELL_INLINE static u32 colour(u32 pass) { return (pass & 1) != 0 ? 0 : kColour; }
-  /// The device refuses `solicited` where no receive is taken.
+  /// The device refuses `solicited` for operations that take no receive.
   [[nodiscard]] DOORBELL_INLINE static u32 flags(const WorkRequest& wr, u32 pass) {
     return (wr.fence ? kFence : 0) | (wr.solicited && takes_receive(wr.op) ? kSolicited : 0) |
            (wr.inlined && wr.bytes != 0 ? kInline : 0) | (wr.signalled ? kSignalled : 0) | colour(pass);

@@ -21,10 +21,10 @@ struct Mlx5 {
   static constexpr u32 kMaxInline = 828;
   static constexpr bool kCqCredits = false;
   static constexpr bool kHasTable = false;
-  static constexpr u32 kMaxSqUnits = 32768;  ///< the counter of 16 bits tells full from empty
+  static constexpr u32 kMaxSqUnits = 32768;  ///< with a 16-bit counter, a full ring differs from an empty one
   static constexpr u32 kCqePartA = 2;
   static constexpr u32 kCqePartB = 3;
-  static constexpr bool kRequestInPartB = true;  ///< of a request's CQE nothing else matters
+  static constexpr bool kRequestInPartB = true;  ///< part A of a request's CQE is not needed
   static constexpr u32 kFirstReceiveMark = 0;
   static constexpr int kCqeOwnerWord = 3;  ///< of part B
 
@@ -38,12 +38,12 @@ struct Mlx5 {
   [[nodiscard]] DOORBELL_INLINE static u32 cq_entries(u32 completions) {
     return power_of_two_from(completions + 1);
   }
-  /// What a mark counts to before it starts again; 0: 2^32.
+  /// Marks start again after so many; 0: 2^32.
   [[nodiscard]] DOORBELL_INLINE static u32 mark_modulo(const QueuePairMemory&) { return kMarkModulo; }
 
   // --- the initiator's side --------------------------------------------------------------------------
 
-  /// 16-byte segments, the control segment included.
+  /// The number of 16-byte segments, including the control segment.
   [[nodiscard]] DOORBELL_INLINE static u32 segments(const WorkRequest& wr) {
     return data_at(wr.op) + (wr.inlined ? inline_segments(wr.bytes) : wr.bytes != 0 ? 1 : 0);
   }
@@ -84,7 +84,7 @@ struct Mlx5 {
     store64_release(m.sq_doorbell, word);
   }
 
-  /// One buffer; behind it, and in place of an empty one, the mark that ends the list.
+  /// One buffer, followed by the mark that ends the list. Without a buffer, the mark alone.
   [[nodiscard]] DOORBELL_INLINE static Word16 receive_part(const ReceiveRequest& rr, const RingPosition&,
                                                            const QueuePairMemory&, u32 p) {
     return swapped(pick(p == 0 && rr.bytes != 0, {{rr.bytes, rr.lkey, high(rr.local), low(rr.local)}},
@@ -186,7 +186,7 @@ struct Mlx5 {
   [[nodiscard]] DOORBELL_INLINE static DoorbellValue decode_doorbell(u64 word) {
     const u32 qpn_and_count = be32(high(word));
     DoorbellValue v;
-    // A control segment counts itself: nothing else has a count of zero.
+    // The count includes the control segment, so only a value that is not from a WQE has a count of zero.
     if ((qpn_and_count & 0x3f) != 0) v.queue = DoorbellValue::Queue::send;
     v.id = qpn_and_count >> 8;
     return v;
@@ -226,7 +226,7 @@ struct Mlx5 {
   [[nodiscard]] DOORBELL_INLINE static u32 inline_segments(u32 bytes) {
     return bytes == 0 ? 0 : (bytes + 4 + 15) / 16;
   }
-  /// Where the data begins: behind control, remote address and operands.
+  /// The first segment of the data: it follows control, remote address and operands.
   [[nodiscard]] DOORBELL_INLINE static u32 data_at(Op op) {
     return (is_send(op) ? 1u : 2u) + (is_atomic(op) ? 1u : 0u);
   }

@@ -4,8 +4,8 @@
 // An RDMA queue pair from the initiator's side: post, ring, poll, for any vendor's wire format. The same
 // source runs on a CPU thread (OneLane) and on a GPU warp (GpuWarp).
 //
-// Thread rule: one thread or one warp owns a QueuePair; nobody else touches its queues. Every call is
-// collective: all lanes make it together with the same arguments unless said otherwise.
+// Thread rule: one thread or one warp owns a QueuePair, and no other touches its queues. Every call is
+// collective: all lanes make it together, with the same arguments unless a comment says otherwise.
 #pragma once
 
 #include <doorbell/histogram.hpp>
@@ -14,7 +14,7 @@
 
 namespace doorbell::rdma {
 
-/// How far a QueuePair has come.
+/// The positions and counts of a QueuePair.
 struct QueuePairProgress {
   RingPosition sq;       ///< where the next request goes
   RingPosition rq;       ///< where the next receive goes
@@ -26,9 +26,9 @@ struct QueuePairProgress {
   u32 freed = 0;               ///< ring units given back, like sq.running
   u32 last_mark = 0;           ///< of the last completion, for formats that count requests
   u32 signalled = 0;           ///< signalled requests posted
-  u32 answered = 0;            ///< of these, up to the last completion
+  u32 answered = 0;            ///< of the signalled requests, those up to the last completion
   u32 receives_completed = 0;  ///< like rq.serial
-  u64 sq_word = 0;             ///< what the format's doorbell says of the last request
+  u64 sq_word = 0;             ///< WireFormat::sq_doorbell_word() of the last request
   u32 duplicated = 0;
   u32 skipped = 0;
   u32 protocol = 0;
@@ -57,13 +57,14 @@ class QueuePair {
   using State = QueuePairState;
   using Format = F;
 
-  /// Goes on where another QueuePair on the same queues stopped, or starts with initial_state().
-  /// `state.memory` must outlive it: a kernel has it in shared memory, where it takes no registers.
+  /// Continues from the state of another QueuePair on the same queues, or from initial_state().
+  /// `state.memory` must outlive this object; a kernel keeps it in shared memory, where it takes no
+  /// registers.
   DOORBELL_INLINE explicit QueuePair(const QueuePairState& state)
       : memory_(&state.memory), s_(state.progress) {}
   explicit QueuePair(QueuePairState&&) = delete;
   [[nodiscard]] DOORBELL_INLINE QueuePairState state() const { return {*memory_, s_}; }
-  /// Brings together what two QueuePairs on the same queues did, one of which sent and one received.
+  /// Combines the states of two QueuePairs on the same queues: one sent and the other received.
   DOORBELL_INLINE static void take_receives(QueuePairState& into, const QueuePairState& from) {
     into.progress.rq = from.progress.rq;
     into.progress.recv_cq = from.progress.recv_cq;
@@ -82,8 +83,8 @@ class QueuePair {
   [[nodiscard]] DOORBELL_INLINE u32 completed() const { return s_.completed; }
   [[nodiscard]] DOORBELL_INLINE u32 receives_posted() const { return s_.rq.serial; }
   [[nodiscard]] DOORBELL_INLINE u32 receives_completed() const { return s_.receives_completed; }
-  /// Completions that came twice; signalled requests without one although a later request has; completions
-  /// of requests that nobody posted. A correct device keeps all three at 0.
+  /// The number of completions that came twice; of signalled requests without a completion although a later
+  /// request has one; of completions without a posted request. A correct device keeps all three at 0.
   [[nodiscard]] DOORBELL_INLINE u32 duplicated() const { return s_.duplicated; }
   [[nodiscard]] DOORBELL_INLINE u32 skipped() const { return s_.skipped; }
   [[nodiscard]] DOORBELL_INLINE u32 protocol() const { return s_.protocol; }
@@ -92,15 +93,16 @@ class QueuePair {
     return m().max_inline < F::kMaxInline ? m().max_inline : F::kMaxInline;
   }
 
-  /// Writes `n` <= room() requests behind the last; build(i) makes request i, and all take the same number
-  /// of ring units (same kind, same inlined length). Nothing is visible to the device before ring().
+  /// Writes `n` <= room() requests behind the last one. build(i) makes request i. All requests take the same
+  /// number of ring units (same kind, same inlined length). The device sees them after ring().
   ///
-  /// The lanes share out the 16-byte parts of all requests, so a warp's store covers whole WQEs back to
-  /// back. All lanes call build together, so it may be collective; an i may come several times.
+  /// The lanes divide the 16-byte parts of all requests among them, so a warp's store covers whole WQEs
+  /// without gaps. All lanes call build together, so build may be collective; it may be called several times
+  /// with one i.
   template <class Build>
   DOORBELL_INLINE void post(const Warp& warp, u32 n, Build build) {
     if (n == 0) return;
-    // Read once: what lies in memory is read again after every store to the ring.
+    // Read once, because the compiler reads memory again after every store to the ring.
     const QueuePairMemory memory = m();
     const WorkRequest last = build(n - 1);
     const u32 units = F::units(last);
@@ -111,7 +113,7 @@ class QueuePair {
 
     const u32 ring_parts = memory.sq_units * F::kUnitParts;
     if (n == 1 && parts <= Warp::size) {
-      // What a single operation waits for: one round, one request made, no division.
+      // The fast way for a single operation: one round, one request, no division.
       const u32 p = warp.lane();
       const Word16 part = F::part(last, s_.sq, memory, p < parts ? p : 0);
       u32 place = s_.sq.slot * F::kUnitParts + p;
@@ -123,10 +125,10 @@ class QueuePair {
       s_.sq = advance(s_.sq, 1, units, packets);
       return;
     }
-    // No division in a round: this lane's next part is `whole` requests and `rest` parts further on.
+    // A round needs no division: this lane's next part is `whole` requests and `rest` parts further on.
     const u32 whole = Warp::size / parts, rest = Warp::size % parts;
     u32 i = warp.lane() / parts, p = warp.lane() % parts;
-    // The rounds are independent: unrolled, their arithmetic overlaps.
+    // The rounds do not depend on each other: when they are unrolled, their arithmetic overlaps.
     DOORBELL_UNROLL_4
     for (u32 left = n * parts;; left -= Warp::size) {
       const bool mine = warp.lane() < left;
@@ -158,7 +160,7 @@ class QueuePair {
     s_.sq = advance(s_.sq, n, units, packets);
   }
 
-  /// Tells the device of everything posted so far: one doorbell. Returns the register writes that took.
+  /// Rings one doorbell for everything posted so far. Returns the number of register writes.
   DOORBELL_INLINE u32 ring(const Warp& warp) {
     const QueuePairMemory memory = m();  // read before the first store, not between them
     // The sync orders every lane's WQE stores before lane 0's first releasing store, which orders them
@@ -168,7 +170,7 @@ class QueuePair {
     return 1;
   }
 
-  /// Writes `n` <= receive_room() receives; visible to the device after ring_receives().
+  /// Writes `n` <= receive_room() receives; the device sees them after ring_receives().
   template <class Build>
   DOORBELL_INLINE void post_receives(const Warp& warp, u32 n, Build build) {
     if (n == 0) return;
@@ -196,16 +198,16 @@ class QueuePair {
   /// A poll's outcome: lanes 0..count-1 each hold one new completion, in queue order.
   struct Polled {
     u32 count = 0;
-    Completion mine;  ///< with `ignore` set where it says nothing new
+    Completion mine;  ///< `ignore` is set if it carries no news
     u32 serial = 0;   ///< requests (receives) finished up to and including this one, modulo 2^32
   };
 
-  /// Looks at the next `expected` entries at most, one a lane, and takes the new ones; it may take fewer than
-  /// there are. Does not wait. Every entry is a read of its own over PCIe where the queue is in host memory:
-  /// none that cannot be there is looked at.
+  /// Looks at most at the next `expected` entries, one for each lane, and takes the new ones; it may take
+  /// fewer than there are. Does not wait. If the queue is in host memory, a GPU reads every entry over PCIe
+  /// separately, so poll() does not look at entries that cannot have been written.
   [[nodiscard]] DOORBELL_INLINE Polled poll(const Warp& warp, u32 expected = 1) {
     const RingPosition first = s_.cq;
-    // Requests that asked for none may have failed: those entries come one after the other.
+    // Requests that asked for no completion may have failed: their entries come one after the other.
     const u32 due = s_.signalled - s_.answered;
     if (due < expected) expected = due;
     const bool early = kEarly && expected <= kEarlyAtMost && first.pass != 0;
@@ -219,7 +221,7 @@ class QueuePair {
     return p;
   }
 
-  /// The same for receives.
+  /// poll() for receives.
   [[nodiscard]] DOORBELL_INLINE Polled poll_receives(const Warp& warp, u32 expected = 1) {
     Polled p = take<false>(warp, m().recv_cq, m().recv_cq_record, s_.recv_cq, expected);
     if (p.count == 0) return p;
@@ -229,7 +231,7 @@ class QueuePair {
     const bool counts = here && !p.mine.ignore && !p.mine.flush_all;
     const u64 news = warp.ballot(counts);
     p.serial = s_.receives_completed + rank_in(warp, news) + (counts ? 1 : 0);
-    // Receives complete in order: an entry for another one came twice, or skipped some.
+    // Receives complete in order: an entry for another receive came twice, or receives were skipped.
     const u32 due = p.serial - 1 + F::kFirstReceiveMark;
     const bool odd = counts && ((p.mine.mark ^ due) & (m().rq_entries - 1)) != 0;
     s_.protocol += count_bits(warp.ballot(odd));
@@ -253,8 +255,9 @@ class QueuePair {
  private:
   [[nodiscard]] DOORBELL_INLINE const QueuePairMemory& m() const { return *memory_; }
 
-  /// Entries that completions may still take before some go back. Where positions are slots alone one entry
-  /// stays free; of what is beyond the queue's requests, half is kept for completions that come twice.
+  /// Entries that completions may still take before some must be given back. If positions are slot numbers
+  /// only, one entry stays free. Of the entries beyond the queue's requests, half is kept for completions
+  /// that come twice.
   [[nodiscard]] DOORBELL_INLINE static u32 cq_space(u32 entries, u32 unrung, u32 requests) {
     const u32 usable = entries - 1;
     const u32 kept = usable > requests ? (usable - requests) / 2 : 0;
@@ -263,13 +266,14 @@ class QueuePair {
 
   DOORBELL_INLINE static void give_back(const Warp& warp, u32* record, u64* doorbell, const RingPosition& at,
                                         u32 cqn) {
-    // Every lane has read its entries, and overwritten them where it does: before lane 0's release, and that
-    // before the device's next entries there.
+    // The sync orders every lane's reads of entries, and its stores that overwrite them, before lane 0's
+    // release; the release orders them before the device's next entries in the same places.
     warp.sync();
     if (warp.lane() == 0) F::ring_cq(record, doorbell, at, cqn);
   }
 
-  /// Notes what the mark of the request at `at` will finish, behind `signalled` signalled ones. One lane.
+  /// Records what the mark of the request at `at` finishes; `signalled` signalled requests precede it. One
+  /// lane.
   DOORBELL_INLINE static void track(const QueuePairMemory& m, const RingPosition& at, const WorkRequest& wr,
                                     u32 units, u32 signalled) {
     const u32 key = F::kMark == Mark::unit ? at.running : at.serial;
@@ -284,13 +288,13 @@ class QueuePair {
     else return F::decode_cqe(a, b);
   }
 
-  /// Where the next entry is awaited alone, a warp loads all of it together with what says that it is there:
-  /// one way over PCIe instead of two or three. What was loaded so may be older than that. Each consumed
-  /// entry is therefore overwritten, and a word that is not what it was overwritten with has come since.
+  /// If only the next entry is awaited, a warp loads the whole entry together with the word that shows its
+  /// arrival: one PCIe round trip instead of two or three. The other words of that load may be older. Each
+  /// consumed entry is therefore overwritten, and a word that differs from the overwritten value is new.
   static constexpr bool kEarly = Warp::size > 1 && !F::kRequestInPartB;
   static constexpr u32 kTaken = ~0u;
-  /// So many polls of one entry and one way are no slower than one of several entries, which takes two or
-  /// three.
+  /// Up to so many polls of one entry and one round trip each are no slower than one poll of several entries,
+  /// which takes two or three round trips.
   static constexpr u32 kEarlyAtMost = 3;
   [[nodiscard]] DOORBELL_INLINE static bool came_since(const Word16& w) {
     return w.w[0] != kTaken && w.w[1] != kTaken && w.w[2] != kTaken && w.w[3] != kTaken;
@@ -299,18 +303,18 @@ class QueuePair {
     if (warp.lane() >= count) return;
     Word16* const entry = m().cq + u64{advance(first, warp.lane(), 1, 0).slot} * F::kCqeParts;
     store16(entry + F::kCqePartA, {{kTaken, kTaken, kTaken, kTaken}});
-    // The word with the ownership bit stays, where there is one.
+    // The word with the ownership bit, if the format has one, is not overwritten.
     if constexpr (F::kCqByIndex) store16(entry + F::kCqePartB, {{kTaken, kTaken, kTaken, kTaken}});
   }
 
-  /// take() of one entry that was overwritten when it was last consumed. One lane a part: what lies together
-  /// is read together, while a second read of one line waits for the first.
+  /// take() for one entry that was overwritten when it was last consumed. Each lane loads one part, because
+  /// parts that are read together take one round trip, while a second read of one line waits for the first.
   [[nodiscard]] DOORBELL_INLINE Polled take_early(const Warp& warp) {
     const Word16* const entry = m().cq + u64{s_.cq.slot} * F::kCqeParts;
     const Word16* part = entry + (warp.lane() == 0 ? F::kCqePartA : F::kCqePartB);
     Word16 w{};
-    // As in take(): the acquire of what says that the entry is there, the ownership bit or the device's tail,
-    // orders the data that came before it behind this load.
+    // As in take(): the acquire of the word that shows the entry's arrival (the ownership bit or the device's
+    // tail) orders the data, which the device wrote before it, before this load.
     if constexpr (F::kCqByIndex) {
       if (warp.lane() == 2) part = reinterpret_cast<const Word16*>(m().cq_record);
       if (warp.lane() < 3) w = load16_acquire<2>(part);
@@ -357,8 +361,8 @@ class QueuePair {
       fresh = warp.lane() < lanes && warp.lane() < ready;
       if (fresh) b = load16(entry + F::kCqePartB);
     } else if (warp.lane() < lanes) {
-      // The acquire of the word with the ownership bit orders the rest of the entry, and the data that
-      // the device wrote before it, behind the test of that bit.
+      // The acquire of the word with the ownership bit orders what the device wrote before it, the rest of
+      // the entry and the data, before the loads that follow the test of that bit.
       b = load16_acquire<F::kCqeOwnerWord>(entry + F::kCqePartB);
       fresh = F::cqe_valid(b, mine.pass);
     }
@@ -369,7 +373,8 @@ class QueuePair {
       if constexpr (PartBAlone) {
         p.mine = decode(entry, a, b);
         // The half of part B without the ownership bit may be older than that bit: a GPU's 16-byte load of
-        // host memory is whole by halves only. Only an error's code lies there, so only then it is read anew.
+        // host memory is atomic only in each half. That half holds only an error's code, so it is loaded
+        // again only after an error.
         if (p.mine.status != Status::ok) p.mine = decode(entry, a, load16(entry + F::kCqePartB));
       } else {
         a = load16(entry + F::kCqePartA);
@@ -380,7 +385,7 @@ class QueuePair {
     return p;
   }
 
-  /// What the marks of `p` finish.
+  /// Finds which requests the marks in `p` finish, and counts them.
   DOORBELL_INLINE void account(const Warp& warp, Polled& p) {
     const bool here = warp.lane() < p.count && !p.mine.ignore;
     const u32 outstanding = s_.sq.serial - s_.completed;
@@ -416,7 +421,8 @@ class QueuePair {
     u32 before = warp.shfl(known ? ahead : 0, warp.lane() == 0 ? 0 : warp.lane() - 1);
     if (warp.lane() == 0) before = 0;
     const bool news = known && ahead > before;
-    // A terminal entry behind the last request finishes nothing, and that is no error.
+    // An entry for the end of the queue (flush_all) behind the last request finishes nothing; that is no
+    // error.
     const bool twice = here && !news && (known || behind) && !p.mine.flush_all;
     const bool odd = here && !news && !known && !behind && !p.mine.flush_all;
     s_.duplicated += count_bits(warp.ballot(twice));
@@ -441,8 +447,8 @@ class QueuePair {
     }
   }
 
-  /// account() for the single entry that finishes the single request in flight, of which everything is known
-  /// without its track. False, and nothing done, where it is anything else.
+  /// account() for a single entry that finishes the single request in flight, about which everything is known
+  /// without its track. Otherwise it changes nothing and returns false.
   [[nodiscard]] DOORBELL_INLINE bool account_last(const Warp& warp, Polled& p) {
     const u32 mark = warp.shfl(p.mine.mark, 0);
     bool due = !p.mine.ignore && !p.mine.flush_all;
@@ -453,7 +459,7 @@ class QueuePair {
       const u32 modulo = F::mark_modulo(m());
       due = due && mark == (modulo != 0 && next >= modulo ? next - modulo : next);
     }
-    // A request that asked for no completion got one: the other way counts what is odd.
+    // If a request that asked for no completion got one, account() counts it.
     due = due && s_.signalled - s_.answered == 1;
     if ((warp.ballot(due) & 1) == 0) return false;
     s_.answered = s_.signalled;

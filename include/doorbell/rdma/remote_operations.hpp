@@ -11,9 +11,9 @@
 //   if (remote.quiet(warp) != rdma::Status::ok) ...
 //   state = remote.state();
 //
-// Sizes are bytes, 0..kMaxMessage; addresses are IOVAs; keys are those of registered memory, given with
-// each operation, so any number of regions may be used on one queue pair.
-// `state.memory` stays in place while they live.
+// Sizes are bytes, 0..kMaxMessage. Addresses are IOVAs. Keys are those of registered memory and are given
+// with each operation, so one queue pair can use any number of regions.
+// `state.memory` must stay in place as long as both objects exist.
 // Thread rule: that of QueuePair: one thread or one warp owns it, every call is collective.
 // Errors: nothing throws or traps. A request that failed, or a wait that passed its deadline, is the
 // returned status; after a failed request the queue pair is in its error state and takes no more.
@@ -31,11 +31,11 @@ struct RemoteAddress {
 struct LocalAddress {
   u64 address = 0;
   u32 lkey = 0;
-  /// The same bytes in the initiator's own addresses; needed only where they are to travel inlined.
+  /// The same bytes in the initiator's own addresses; needed only for inlined data.
   const u8* bytes = nullptr;
 };
 
-/// Requests up to and including this one, modulo 2^32.
+/// Stands for all requests up to and including one; a count modulo 2^32.
 using Ticket = u32;
 
 /// `Clock::now()` gives ticks. `timeout_ticks` bounds every wait.
@@ -48,11 +48,12 @@ class RemoteOperations {
       : qp_(queue), timeout_ticks_(timeout_ticks) {}
   [[nodiscard]] DOORBELL_INLINE QueuePairState state() const { return qp_.state(); }
   [[nodiscard]] DOORBELL_INLINE const Queue& queue() const { return qp_; }
-  /// The first status other than ok that any request or receive has had.
+  /// The first status other than ok of any request or receive.
   [[nodiscard]] DOORBELL_INLINE Status status() const { return status_; }
 
   // --- one operation of the whole warp, without waiting ----------------------------------------------
-  // The data of `from` may be reused, and that of a get or atomic read, once the ticket has completed.
+  // After the ticket has completed, the data of `from` may be reused, and the result of a get or atomic may
+  // be read.
 
   DOORBELL_INLINE Ticket put_nbi(const Warp& warp, RemoteAddress to, LocalAddress from, u32 bytes) {
     return post_one(warp, transfer(Op::write, to, from, bytes));
@@ -69,7 +70,7 @@ class RemoteOperations {
   DOORBELL_INLINE Ticket send(const Warp& warp, LocalAddress from, u32 bytes) {
     return post_one(warp, transfer(Op::send, {}, from, bytes));
   }
-  /// The old value comes to `result`, 8 bytes.
+  /// Writes the old value to `result`, 8 bytes.
   DOORBELL_INLINE Ticket atomic_fetch_add(const Warp& warp, LocalAddress result, RemoteAddress target,
                                           u64 addend) {
     WorkRequest r = transfer(Op::fetch_add, target, result, kAtomicBytes);
@@ -83,7 +84,8 @@ class RemoteOperations {
     r.operand = swap;
     return post_one(warp, r);
   }
-  /// A buffer for one incoming send, or with no bytes a token for a write with immediate. False: no room.
+  /// Posts a buffer for one incoming send, or with no bytes a token for a write with immediate. False: no
+  /// room.
   DOORBELL_INLINE bool post_recv(const Warp& warp, LocalAddress to, u32 bytes) {
     if (qp_.receive_room() == 0) return false;
     qp_.post_receives(warp, 1, [&](u32) { return ReceiveRequest{to.address, to.lkey, bytes}; });
@@ -117,13 +119,13 @@ class RemoteOperations {
 
   // --- waiting ---------------------------------------------------------------------------------------
 
-  /// Takes what has completed, without waiting; requests finished so far.
+  /// Takes completions without waiting; returns the ticket of the last finished request.
   DOORBELL_INLINE Ticket poll(const Warp& warp) {
     const auto p = qp_.poll(warp, qp_.posted() - qp_.completed());
     note(warp, p);
     return qp_.completed();
   }
-  /// Until everything up to `ticket` has completed: ok, the first error, or response_timeout.
+  /// Waits until everything up to `ticket` has completed. Returns ok, the first error, or response_timeout.
   [[nodiscard]] DOORBELL_INLINE Status wait(const Warp& warp, Ticket ticket) {
     const u64 begin = now(warp);
     while (static_cast<i32>(qp_.completed() - ticket) < 0) {
@@ -135,7 +137,7 @@ class RemoteOperations {
     }
     return status_;
   }
-  /// Until everything posted has completed.
+  /// Waits until everything posted has completed.
   [[nodiscard]] DOORBELL_INLINE Status quiet(const Warp& warp) { return wait(warp, qp_.posted()); }
 
   struct Received {
@@ -144,12 +146,12 @@ class RemoteOperations {
     u32 imm = 0;
     bool with_imm = false;
   };
-  /// Until the next receive has completed, in the order of their posting.
+  /// Waits until the next receive has completed; receives complete in the order in which they were posted.
   [[nodiscard]] DOORBELL_INLINE Received wait_recv(const Warp& warp) {
     const u64 begin = now(warp);
     for (;;) {
       if (arrived_ == 0) {
-        // More than one lane can hold one: the others stay until they are asked for.
+        // A poll can return several receives; those that were not asked for stay here.
         pending_ = qp_.poll_receives(warp, qp_.receives_posted() - qp_.receives_completed());
         arrived_ = pending_.count;
         next_ = 0;
@@ -201,7 +203,7 @@ class RemoteOperations {
     return r;
   }
 
-  /// Room for `n` requests, waited for; false when the deadline passed or the queue pair has failed.
+  /// Waits for room for `n` requests; false if the deadline passed or the queue pair has failed.
   DOORBELL_INLINE bool reserve(const Warp& warp, u32 n) {
     const u64 begin = now(warp);
     while (qp_.room() < n) {
@@ -222,7 +224,7 @@ class RemoteOperations {
     return qp_.posted();
   }
 
-  /// Posts the lanes' requests, those that take the same number of ring units together.
+  /// Posts the lanes' requests. Requests that take the same number of ring units go together.
   DOORBELL_INLINE Ticket post_lanes(const Warp& warp, bool wanted, WorkRequest mine) {
     u64 left = warp.ballot(wanted);
     const u32 units = F::units(mine);
@@ -231,7 +233,7 @@ class RemoteOperations {
     if (left == 0 || !reserve(warp, count_bits(left))) return qp_.posted();
     while (left != 0) {
       const u32 leader = lowest_bit(left);
-      // Every lane takes part in the shuffles, whether it wants something or not.
+      // Every lane takes part in the shuffles, even if it wants nothing.
       const bool units_alike = same(warp, units, leader);
       const bool parts_alike = same(warp, parts, leader);
       const bool packets_alike = same(warp, packets, leader);
@@ -257,7 +259,7 @@ class RemoteOperations {
     return lowest_bit(mask);
   }
 
-  /// Lane `from`'s request; each lane may ask for another one.
+  /// Returns lane `from`'s request; each lane may name another lane.
   [[nodiscard]] DOORBELL_INLINE static WorkRequest from_lane(const Warp& warp, const WorkRequest& mine,
                                                              u32 from) {
     WorkRequest r = mine;
@@ -284,7 +286,7 @@ class RemoteOperations {
   Queue qp_;
   u64 timeout_ticks_;
   Status status_ = Status::ok;
-  typename Queue::Polled pending_;  // receives taken from the queue and not yet asked for
+  typename Queue::Polled pending_;  // receives taken from the queue but not asked for yet
   u32 arrived_ = 0;
   u32 next_ = 0;
 };

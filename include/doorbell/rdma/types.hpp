@@ -1,18 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What every RDMA wire format carries, without saying how: where WQEs and CQEs lie and what they hold.
+// The contents of WQEs and CQEs in all RDMA wire formats, and where they lie, without the encoding.
 #pragma once
 
 #include <doorbell/rma/types.hpp>
 
 namespace doorbell::rdma {
 
-/// RDMA is one-sided operations over connections and wire formats of its own: the names of both are its
-/// names.
+/// RDMA is one-sided operations with connections and wire formats added, so the names of namespace rma are
+/// valid in namespace rdma.
 using namespace doorbell::rma;
 
-/// Where a WQE goes. Rings count in the format's units: 64-byte blocks (mlx5), 16-byte slots (bnxt), or
+/// The position of a WQE. Rings count in the format's units: 64-byte blocks (mlx5), 16-byte slots (bnxt), or
 /// whole entries (ionic, ernic).
 struct RingPosition {
   u32 running =
@@ -38,7 +38,7 @@ struct RingPosition {
   return p;
 }
 
-/// Packets of a message: one at least.
+/// The number of packets of a message: one or more.
 [[nodiscard]] DOORBELL_INLINE u32 packets_of(u32 bytes, u32 mtu) {
   return bytes <= mtu ? 1 : (bytes + mtu - 1) / mtu;
 }
@@ -49,7 +49,7 @@ enum class Mark {
   serial,  ///< requests up to and including the completed one, modulo the format's kMarkModulo or the ring
 };
 
-/// What the device's side finds in a WQE.
+/// What the device's side reads in a WQE.
 struct DecodedWqe {
   bool valid = false;   ///< false: an opcode or layout that the format does not know
   WorkRequest request;  ///< payload, bytes of one SGE: see below
@@ -62,31 +62,31 @@ struct DecodedWqe {
   };
   static constexpr u32 kMaxSges = 4;
   Sge sge[kMaxSges];
-  u32 inline_part = 0;    ///< inlined: the payload begins in this 16-byte part of the WQE,
-  u32 inline_offset = 0;  ///< so many bytes in
-  u32 index = 0;          ///< the position that the WQE itself claims, where the format has one
+  u32 inline_part = 0;    ///< inlined: the 16-byte part of the WQE in which the payload begins
+  u32 inline_offset = 0;  ///< inlined: bytes before the payload in that part
+  u32 index = 0;          ///< the position in the WQE itself, if the format has one
   bool owned = true;      ///< false: the format's ownership hint says that the WQE is not written yet
-  u64 wr_id = 0;          ///< where the format returns one
+  u64 wr_id = 0;          ///< a value that the format returns in the CQE, if it has one
 };
 
-/// What the device's side puts into a CQE.
+/// What the device's side writes into a CQE.
 struct CqeFields {
   Op op = Op::write;
   Completion completion;
   u32 qpn = 0;
   u32 source_qpn = 0;  ///< of the requester, in a receive's CQE
   u64 wr_id = 0;
-  u64 qp_handle = 0;   ///< 0: the QPN serves as one
-  u32 ring_units = 1;  ///< of the send queue, where marks wrap with it
+  u64 qp_handle = 0;   ///< 0: the QPN is used instead
+  u32 ring_units = 1;  ///< of the send queue, for formats whose marks wrap with it
 };
 
 /// A doorbell register's value, decoded.
 struct DoorbellValue {
-  /// by_register: the value does not say; which register it was written to does (ionic).
+  /// by_register: not the value but its register shows the queue (ionic).
   enum class Queue { send, receive, completion, arm, by_register, unknown };
   Queue queue = Queue::unknown;
   u32 id = 0;     ///< QPN or CQN; ernic: the queue pair's handle
-  u32 index = 0;  ///< the new position, in the format's units; 0 where the record in memory has it
+  u32 index = 0;  ///< the new position, in the format's units; 0 if a record holds it
   u32 epoch = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the RDMA formats have in common below the level of fields: byte order, opcodes, error codes.
+// What the RDMA formats share below the level of fields: byte order, opcodes, error codes.
 #pragma once
 
 #include <doorbell/rdma/format.hpp>
@@ -20,7 +20,7 @@ namespace doorbell::rdma {
 // --- opcodes and error codes
 // -----------------------------------------------------------------------------------
 
-/// `values` side by side in one word, `bits` each: a look-up is then a shift and no memory access.
+/// Puts `values` side by side into one word, `bits` each, so that a look-up is a shift and no memory access.
 template <class... V>
 [[nodiscard]] DOORBELL_INLINE constexpr u64 packed(u32 bits, V... values) {
   u64 all = 0;
@@ -57,7 +57,7 @@ struct StatusTable {
   static_assert(kCount <= 12 && ((static_cast<u32>(kStatuses) <= 31) && ...));
   static constexpr u64 kPacked = packed(5, kStatuses...);
 
-  /// Codes that nobody has defined are general errors.
+  /// Codes that the vendor does not define are general errors.
   [[nodiscard]] DOORBELL_INLINE static Status status(u32 code) {
     const u32 i = code - kFirst;
     return i < kCount ? static_cast<Status>(kPacked >> (5 * i) & 31) : Status::general;
@@ -72,7 +72,7 @@ struct StatusTable {
 
 // --- decoding --------------------------------------------------------------------------------------
 
-/// Adds a buffer to what was decoded, unless it is empty; false when there are too many of them.
+/// Adds a buffer to a decoded WQE, unless the buffer is empty; false if there are too many buffers.
 [[nodiscard]] DOORBELL_INLINE bool add_sge(DecodedWqe& d, u64 address, u32 bytes, u32 lkey) {
   if (bytes == 0) return true;
   if (d.sges == DecodedWqe::kMaxSges) return false;
@@ -81,8 +81,8 @@ struct StatusTable {
   return true;
 }
 
-/// Ends a list of buffers: their bytes, more than any message may have when those overflow. The request's
-/// own buffer is the first one.
+/// Ends a list of buffers: adds up their bytes. On overflow the sum is more than any message may have. The
+/// request's own buffer is the first one.
 DOORBELL_INLINE void finish_sges(DecodedWqe& d) {
   u64 sum = 0;
   for (u32 i = 0; i < d.sges; ++i) sum += d.sge[i].bytes;
@@ -92,8 +92,8 @@ DOORBELL_INLINE void finish_sges(DecodedWqe& d) {
   d.request.lkey = d.sge[0].lkey;
 }
 
-/// A request that every format can say: the length within limits, an atomic with its one result of
-/// eight bytes, nothing inlined where data comes back.
+/// Checks what all formats require: a length within limits, eight bytes for an atomic, and nothing inlined if
+/// data comes back.
 [[nodiscard]] DOORBELL_INLINE bool plausible(const DecodedWqe& d) {
   const WorkRequest& wr = d.request;
   if (wr.bytes > kMaxMessage || (wr.inlined && returns_data(wr.op))) return false;
@@ -107,7 +107,7 @@ DOORBELL_INLINE void store_cqe_part(Word16* to, const Word16& v) {
   for (int i = 0; i < 4; ++i) store_relaxed(&to->w[i], v.w[i]);
 }
 
-/// What a CQE names its queue pair by. Zero marks a stale entry (bnxt), so it is never written.
+/// The value that names the queue pair in a CQE. Zero marks a stale entry (bnxt), so it is never written.
 [[nodiscard]] DOORBELL_INLINE u64 handle_of(const CqeFields& f) {
   return f.qp_handle != 0 ? f.qp_handle : f.qpn;
 }

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The sliding window that drives one queue: post a batch whenever the window has room, ring once,
-// take what has finished, check it, free its slots. Operations finish in the order of their posting, so
-// the window is a ring of slots with two ends. Compiled for a CPU thread and for a GPU warp; a Clock
-// gives ticks (`now()`) and shared nanoseconds (`wall_ns()`).
+// The sliding window that drives one queue. The loop posts a batch whenever the window has room, rings once,
+// takes the completions, checks the data and frees the slots. Operations finish in the order in which they
+// were posted, so the window is a ring of slots with two ends. The same source is compiled for a CPU thread
+// and for a GPU warp. A Clock gives ticks (`now()`) and shared nanoseconds (`wall_ns()`).
 #pragma once
 
 #include <doorbell/lane_counters.hpp>
@@ -14,7 +14,7 @@
 
 namespace doorbell::rma {
 
-/// In place of the receiving side of a queue that has none.
+/// Stands for the receiving side of a queue that cannot receive.
 struct NoReceives {
   template <class State>
   DOORBELL_INLINE explicit NoReceives(const State&) {}
@@ -25,10 +25,10 @@ class OpLoop {
  public:
   using State = OpState<typename Queue::State>;
 
-  /// `phase`, `queue` and `state` must outlive the loop; a kernel has them in shared memory, where they take
-  /// no registers. `state` is where the previous phase left the queue pairs; state() hands it on. `stats`
-  /// receives rare events at once and the rest in finish(); one OpStats a queue and phase,
-  /// default-constructed.
+  /// `phase`, `queue` and `state` must outlive the loop; a kernel keeps them in shared memory, where they
+  /// take no registers. `state` is the queue pairs' state after the previous phase; state() returns it for
+  /// the next one. `stats` receives rare events at once and everything else in finish(). Each queue and phase
+  /// needs an OpStats of its own, default-constructed.
   DOORBELL_INLINE OpLoop(const Warp& warp, const OpPhase& phase, const OpQueue& queue, const State& state,
                          const OpScratch& scratch, OpStats* stats)
       : phase_(&phase),
@@ -39,7 +39,7 @@ class OpLoop {
         payload_(phase, queue),
         s_(scratch),
         out_(stats) {
-    // Where the receives are posted from here, an operation ends with both completions.
+    // If this loop posts the receives too, an operation ends with both completions.
     receives_ = kReceives && takes_receive(phase.op) && !phase.drain &&
                 (phase.role == Role::responder || queue.remote != nullptr);
     requests_ = phase.role == Role::initiator;
@@ -67,7 +67,7 @@ class OpLoop {
     }
     ++mine_.polls;
     if (paced) {
-      // One reading for all lanes, so that they wait alike.
+      // One reading of the clock for all lanes, so that all lanes wait for the same time.
       if (any) pace_.hit();
       else pace_.missed(warp.shfl(Clock::now() - before, 0));
     }
@@ -75,7 +75,7 @@ class OpLoop {
       if (in_flight() > 0) mine_.cq_poll_ticks += Clock::now() - before;
     }
     if (!any && leaving_ && guard_.idle() >= kDrainPolls)
-      posted_ = done_;  // receives that nothing will come for
+      posted_ = done_;  // receives for which no message will come
     if (any) {
       guard_.found();
       finish_operations(warp);
@@ -91,7 +91,7 @@ class OpLoop {
   /// Adds everything counted so far to the OpStats. Call once, after the last step().
   DOORBELL_INLINE void finish(const Warp& warp) {
     warp.sync();
-    // Of operations that were given up nobody knows whether they were carried out.
+    // It is unknown whether the device carried out an operation that the loop gave up.
     const bool whole = posted_ > 0 && posted_ == done_ && !broken_ && timed_out_ + aborted_ == 0;
     if (requests_ && phase_->verify && is_atomic(phase_->op) && q_->remote != nullptr && whole &&
         warp.lane() == 0) {
@@ -99,7 +99,7 @@ class OpLoop {
       if (!payload_.ended_right(done_)) count_verdict(mine_, *out_, pattern::Verdict::corrupt, 0, done_);
     }
     const OddCounts odd = odd_counts();
-    // These are the same on every lane: one of them reports.
+    // These values are the same on every lane, so one lane reports them.
     if (warp.lane() == 0) {
       out_->posted += posted_;
       out_->timed_out += timed_out_;
@@ -130,8 +130,9 @@ class OpLoop {
  private:
   static constexpr bool kReceives = ReceivingQueue<Queue, Warp>;
   using Guard = LoopGuard<Warp, Clock, 16>;
-  static constexpr u32 kDrainPolls = 64;  ///< empty polls after which nothing more is expected
-  /// State of a slot: the receive was flushed, and the request has not told why.
+  static constexpr u32 kDrainPolls = 64;  ///< empty polls after which no further completion is expected
+  /// State of a slot: its receive was flushed, and the request's completion, which gives the reason, has not
+  /// come.
   static constexpr u32 kReceiveFlushed = 0x10000;
 
   struct OddCounts {
@@ -140,7 +141,7 @@ class OpLoop {
 
   [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return Guard::to_ns(*phase_, ticks); }
   [[nodiscard]] DOORBELL_INLINE u32 in_flight() const { return static_cast<u32>(posted_ - done_); }
-  /// The slot at `at`, which is below two windows.
+  /// The slot for `at`, where `at` is less than two windows.
   [[nodiscard]] DOORBELL_INLINE static u32 wrapped(u32 at, u32 window) {
     return at >= window ? at - window : at;
   }
@@ -167,14 +168,14 @@ class OpLoop {
       if (receives_ && receiver_.receive_room() < room) room = receiver_.receive_room();
     }
     if (n > room) {
-      if (in_flight() > 0 || room == 0) return;  // a full batch will fit once more has finished
+      if (in_flight() > 0 || room == 0) return;  // a full batch will fit when more operations have finished
       n = room;
     }
     const auto slot_of = [&](u32 i) { return slot_after(post_slot_, i); };
     const u64 begin = Substeps ? Clock::now() : 0;
     if (phase_->verify) {
       if (requests_) payload_.prepare(warp, posted_, n, slot_of);
-      // What the receives let in later, where data does not wait for a receive.
+      // If data does not wait for a receive, poison the slots that the initiator may write next.
       else payload_.poison(warp, posted_ + (phase_->imm_slots != 0 ? phase_->peer_window : 0), n, slot_of);
     }
     if constexpr (Substeps) mine_.payload_ticks += Clock::now() - begin;
@@ -189,7 +190,7 @@ class OpLoop {
       mine_.register_writes += own_.ring(warp);
       ++mine_.sq_doorbells;
       if constexpr (Substeps) {
-        // Requests are built in the ring itself: to store them is no step of its own.
+        // post() builds the requests in the ring itself, so storing them is not a separate step.
         mine_.build_ticks += posted - at;
         mine_.sq_doorbell_ticks += Clock::now() - posted;
       }
@@ -199,7 +200,7 @@ class OpLoop {
     first_look_ = kPaced && in_flight() == 1;
   }
 
-  /// The requests of one batch. It has its own copy of what they are made from: what lies in memory is read
+  /// Makes the requests of one batch. It copies the values that it needs, because the compiler reads memory
   /// again after every store to a queue.
   class Requests {
    public:
@@ -241,7 +242,7 @@ class OpLoop {
     u32 n_;
   };
 
-  /// A CPU that polls its own cache pays nothing for a look.
+  /// A CPU polls its own cache, so a poll costs nothing and no waiting time is needed.
   static constexpr bool kPaced = Warp::size > 1;
   DOORBELL_INLINE void await_first_look() const {
     const u64 from = Clock::now();
@@ -277,14 +278,14 @@ class OpLoop {
     return true;
   }
 
-  /// Answers to requests that an earlier phase has given up on: late after all, not lost. One lane after the
-  /// other: they are rare. What the end of a queue pair flushes has had no answer.
+  /// Counts answers to requests that an earlier phase gave up: they are late, not lost. Lanes take turns,
+  /// because such answers are rare. A flushed request has had no answer and is not counted.
   DOORBELL_INLINE void count_late(const Warp& warp, const typename Queue::Polled& polled) {
     for (u64 lanes = warp.ballot(warp.lane() < polled.count && !polled.mine.ignore); lanes != 0;
          lanes &= lanes - 1) {
       const u32 from = lowest_bit(lanes);
       const u32 done = warp.shfl(polled.serial, from) - requests_before_;
-      const u32 n = done - requests_done_;  // itself, and those before it that asked for no completion
+      const u32 n = done - requests_done_;  // this request, and earlier ones without a completion
       requests_done_ = done;
       const auto status = static_cast<Status>(warp.shfl(static_cast<u32>(polled.mine.status), from));
       if (status == Status::flushed || warp.shfl(polled.mine.flush_all ? 1u : 0u, from) != 0) continue;
@@ -298,7 +299,7 @@ class OpLoop {
     }
   }
 
-  /// The immediate and the length that each receive reports.
+  /// Checks the immediate and the length that each receive reports.
   DOORBELL_INLINE void check_receives(const Warp& warp, const typename Queue::Polled& polled) {
     const Completion& c = polled.mine;
     const bool mine = warp.lane() < polled.count && !c.ignore && c.status == Status::ok;
@@ -309,7 +310,7 @@ class OpLoop {
       count_verdict(mine_, *out_, pattern::Verdict::corrupt, q_->number, index);
   }
 
-  /// Remembers which operations ended with an error; one lane after the other: errors are rare.
+  /// Remembers which operations ended with an error. Lanes take turns, because errors are rare.
   DOORBELL_INLINE void note_failures(const Warp& warp, const typename Queue::Polled& polled, u32 before,
                                      bool receives) {
     const bool bad = warp.lane() < polled.count && !polled.mine.ignore && polled.mine.status != Status::ok;
@@ -321,7 +322,7 @@ class OpLoop {
       const bool all = warp.shfl(polled.mine.flush_all ? 1u : 0u, from) != 0;
       const u32 done = static_cast<u32>(done_);
       u32 first = last - 1;
-      // Why, the operation's own request tells, whose completion may come later.
+      // The reason is in the completion of the operation's own request, which may come later.
       if (receives && requests_ && status == static_cast<u32>(Status::flushed)) status = kReceiveFlushed;
       if (all) {
         first = failed_until_ > done ? failed_until_ : done;
@@ -331,14 +332,15 @@ class OpLoop {
         fail_operation(warp, first - done, status);
         if (last > failed_until_) failed_until_ = last;
       }
-      // The queue pair is in its error state: what is behind comes back flushed, and no more is accepted.
+      // The queue pair is in its error state: later requests come back flushed, and the device accepts no
+      // more.
       if (!broken_) guard_.stop(StopReason::broken);
       broken_ = true;
     }
     warp.sync();
   }
 
-  /// Operation `ahead` of the oldest in flight failed.
+  /// Marks as failed the operation that is `ahead` places behind the oldest in flight.
   DOORBELL_INLINE void fail_operation(const Warp& warp, u32 ahead, u32 status) {
     if (warp.lane() != 0 || ahead >= in_flight()) return;
     u32& state = s_.state[slot_after(done_slot_, ahead)];
@@ -347,15 +349,15 @@ class OpLoop {
     if (status != kReceiveFlushed) count_status(*out_, static_cast<u16>(status), 1);
   }
 
-  /// Takes the operations that have everything that they wait for.
+  /// Finishes the oldest operations, as far as all completions that they wait for have come.
   DOORBELL_INLINE void finish_operations(const Warp& warp) {
     u32 until = requests_ ? requests_done_ : receives_done_;
-    // A connection that broke brings no more receives.
+    // After a connection has failed no more receives complete.
     if (receives_ && requests_ && !broken_ &&
         receives_done_ - static_cast<u32>(done_) < until - static_cast<u32>(done_))
       until = receives_done_;
     u32 n = until - static_cast<u32>(done_);
-    if (n > in_flight()) n = in_flight();  // a device that finishes what was not posted is counted elsewhere
+    if (n > in_flight()) n = in_flight();  // a completion without a request is counted elsewhere
     if (n == 0) return;
     const u64 at = Guard::now(warp);
     const u64 newest = posted_ - 1;
@@ -363,7 +365,7 @@ class OpLoop {
       const u32 here = n < payload::kManyAtMost ? n : payload::kManyAtMost;
       const u64 good = settle(warp, here, at);
       if (phase_->verify && payload_.visible()) verify(warp, here, good, newest);
-      warp.sync();  // the slots have been read by other lanes; only now may they be reused
+      warp.sync();  // other lanes have read the slots: only now may they be reused
       done_slot_ = slot_after(done_slot_, here);
       done_ += here;
       n -= here;
@@ -371,7 +373,7 @@ class OpLoop {
     guard_.done_at(at);
   }
 
-  /// Counts and times the oldest `n` operations; a bit for each that succeeded.
+  /// Counts and times the oldest `n` operations; returns a bit for each that succeeded.
   DOORBELL_INLINE u64 settle(const Warp& warp, u32 n, u64 at) {
     u64 good = 0;
     DOORBELL_NO_UNROLL
@@ -391,7 +393,7 @@ class OpLoop {
       }
       good |= warp.ballot(ok) << base;
       if (!broken_) continue;
-      // Where the request succeeded, nobody has told more.
+      // The request succeeded, so there is no better reason than the flushed receive.
       const u64 flushed = warp.ballot(i < n && state == kReceiveFlushed);
       if (flushed != 0 && warp.lane() == 0)
         count_status(*out_, static_cast<u16>(Status::flushed), count_bits(flushed));
@@ -412,7 +414,7 @@ class OpLoop {
         });
   }
 
-  /// The slow duties: what the guard watches, and the deadline of the oldest operation.
+  /// What needs no look at every poll: the guard's conditions and the deadline of the oldest operation.
   DOORBELL_INLINE void housekeeping(const Warp& warp) {
     const StopReason found = guard_.look(warp, *phase_);
     if (found == StopReason::requested) leaving_ = !requests_;
@@ -422,7 +424,7 @@ class OpLoop {
       return;
     }
     if (in_flight() == 0) return;
-    // A responder waits for as long as its initiator has something to send: its own deadline runs from
+    // A responder has to wait for as long as its initiator has something to send, so its deadline runs from
     // the last arrival.
     u64 oldest = s_.posted_at[done_slot_];
     if (!requests_ && guard_.last_done() > oldest) oldest = guard_.last_done();
@@ -432,7 +434,7 @@ class OpLoop {
     guard_.stop(StopReason::timeout);
   }
 
-  /// Waits no longer for what is in flight.
+  /// Stops waiting for the operations in flight.
   DOORBELL_INLINE void give_up(const Warp& warp) {
     if constexpr (Substeps) {
       const u64 at = Guard::now(warp);
@@ -445,7 +447,7 @@ class OpLoop {
   const OpPhase* phase_;
   const OpQueue* q_;
   Queue own_;
-  // Of its queue pair only the receive queue is used, and of own_ only the send queue.
+  // The loop uses the receive queue of this queue pair, and the send queue of own_.
   std::conditional_t<kReceives, Queue, NoReceives> receiver_;
   bool paired_;
   OpPayload<Warp> payload_;
@@ -453,8 +455,8 @@ class OpLoop {
   OpStats* out_;
   OpCounters mine_;  // this lane's share
   OddCounts odd_before_{};
-  bool receives_ = false;  // receives are posted and awaited here
-  bool requests_ = true;   // requests are
+  bool receives_ = false;  // this loop posts receives and waits for them
+  bool requests_ = true;   // this loop posts requests and waits for them
   u32 requests_before_ = 0;
   u32 receives_before_ = 0;
   u32 requests_done_ = 0;
@@ -467,7 +469,7 @@ class OpLoop {
   u32 done_slot_ = 0;
   u64 timed_out_ = 0;
   u64 aborted_ = 0;
-  bool leaving_ = false;  // a responder that was told that no more comes
+  bool leaving_ = false;  // a responder that has heard that no more data comes
   bool broken_ = false;
   PollPace pace_;
   bool first_look_ = false;  // the next poll is the first for the only operation in flight

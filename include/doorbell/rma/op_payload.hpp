@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What each RDMA operation of a loop carries, and what it must leave behind: payloads that are made
-// before the post and checked where they arrive, and the values that atomics walk through.
+// What each one-sided operation of a loop carries, and what it must leave behind: payloads, which are made
+// before the post and checked where they arrive, and the values of the word that atomics change.
 #pragma once
 
 #include <doorbell/payload.hpp>
@@ -10,8 +10,8 @@
 
 namespace doorbell::rma {
 
-/// The values of the one 64-bit word that a queue's atomics work on, in closed form: operation i alone
-/// tells what it must find there.
+/// The values of the one 64-bit word that a queue's atomics change, in closed form: the index of an operation
+/// is enough to know which value the operation must find.
 struct AtomicWalk {
   u64 base = 0;
   u64 addend = 0;
@@ -20,7 +20,7 @@ struct AtomicWalk {
     const u64 base = pattern::mix64(phase.seed ^ pattern::mix64(phase.generation + (u64{number} << 48)));
     return {base, base | 1};
   }
-  /// Each fourth compare-swap compares with a wrong value and must change nothing.
+  /// Every fourth compare-swap compares with a wrong value and must change nothing.
   [[nodiscard]] DOORBELL_INLINE static bool misses(u64 i) { return i % 4 == 3; }
   [[nodiscard]] DOORBELL_INLINE u64 swapped(u64 k) const {
     return pattern::mix64(base + k * 0x9e3779b97f4a7c15ull);
@@ -46,15 +46,15 @@ DOORBELL_INLINE u64 load_word(const u8* from) {
   return static_cast<u64>(w.w[1]) << 32 | w.w[0];
 }
 
-/// Makes and checks the payloads of one queue's operations. `first` + i is an operation's index in the
-/// phase, slot_of(i) the slot that it uses.
+/// Makes and checks the payloads of one queue's operations. `first` + i is an operation's index in the phase,
+/// and slot_of(i) is the slot that the operation uses.
 template <class Warp>
 class OpPayload {
  public:
-  /// Both must outlive it.
+  /// `phase` and `queue` must outlive this object.
   DOORBELL_INLINE OpPayload(const OpPhase& phase, const OpQueue& queue)
       : phase_(&phase), q_(&queue), walk_(AtomicWalk::of(phase, queue.number)) {
-    // Whoever's buffers receive the data, their place on the responder's side names the payload.
+    // A payload is named after its place on the responder's side, whichever side's buffers receive the data.
     const bool to_local = phase.op == Op::read;
     source_ = to_local ? q_->remote : q_->local;
     target_ = phase.role == Role::responder || !to_local ? q_->remote : q_->local;
@@ -62,7 +62,7 @@ class OpPayload {
   }
 
   [[nodiscard]] DOORBELL_INLINE const AtomicWalk& walk() const { return walk_; }
-  /// The word that atomics work on gets its first value.
+  /// Writes the first value of the word that atomics change.
   DOORBELL_INLINE void start(const Warp& warp) const {
     if (is_atomic(phase_->op) && q_->remote != nullptr && warp.lane() == 0)
       store_word(q_->remote, walk_.before(phase_->op, 0));
@@ -71,13 +71,13 @@ class OpPayload {
   [[nodiscard]] DOORBELL_INLINE pattern::Identity identity(u64 index, u32 slot) const {
     return names()(index, slot);
   }
-  /// What an initiator in another process will read: each slot's first contents.
+  /// Writes the first contents of each slot, for an initiator in another process to read.
   DOORBELL_INLINE void fill_standing(const Warp& warp, u32 slots) const {
     for (u32 i = 0; i < slots; ++i)
       payload::fill(warp, q_->remote + i * q_->stride, phase_->bytes, identity(i, i));
   }
 
-  /// Fills the sources and marks the targets of `n` operations, as far as they lie within reach.
+  /// Fills the sources and marks the targets of `n` operations, as far as this process can reach them.
   template <class SlotOf>
   DOORBELL_INLINE void prepare(const Warp& warp, u64 first, u32 n, SlotOf slot_of) const {
     if (is_atomic(phase_->op)) {
@@ -102,7 +102,7 @@ class OpPayload {
     }
   }
 
-  /// Marks the targets alone: what a responder does before it posts receives.
+  /// Marks only the targets. A responder does this before it posts receives.
   template <class SlotOf>
   DOORBELL_INLINE void poison(const Warp& warp, u64 first, u32 n, SlotOf slot_of) const {
     DOORBELL_NO_UNROLL
@@ -111,13 +111,13 @@ class OpPayload {
                       identity(first + i, slot_of(i)));
   }
 
-  /// True when what operation `index` must leave can be looked at from here.
+  /// True when this process can look at what operation `index` must leave behind.
   [[nodiscard]] DOORBELL_INLINE bool visible() const {
     return is_atomic(phase_->op) ? q_->local != nullptr : target_ != nullptr;
   }
 
-  /// Checks `n` <= kManyAtMost operations; `wanted` has a bit for each that is to be checked, and `found`
-  /// is called on every lane with (i, verdict, address) for each that is wrong. `newest`: the last index in
+  /// Checks `n` <= kManyAtMost operations. `wanted` has a bit for each operation to check. `found` is called
+  /// on every lane with (i, verdict, address) for each operation that is wrong. `newest` is the last index in
   /// use.
   template <class SlotOf, class Found>
   DOORBELL_INLINE void check(const Warp& warp, u64 first, u32 n, u64 wanted, u64 newest, SlotOf slot_of,
@@ -140,7 +140,8 @@ class OpPayload {
                                     .origin = names.generation,
                                     .last_sequence = names.generation + newest};
     u64 closer = wanted;
-    // Together they are all read, and of one that was given up the device may still write the data.
+    // The fast way reads the data of all operations, and the device may still write the data of one that was
+    // given up.
     if (bytes < payload::kUnitBytes && wanted == ~u64{0} >> (64 - n))
       closer &= payload::check_many(warp, n, bytes, id, at);
     DOORBELL_NO_UNROLL
@@ -151,25 +152,25 @@ class OpPayload {
     }
   }
 
-  /// The word that atomics work on holds what `done` of them leave.
+  /// True when the word that atomics change holds what `done` of them leave.
   [[nodiscard]] DOORBELL_INLINE bool ended_right(u64 done) const {
     return load_word(q_->remote) == walk_.before(phase_->op, done);
   }
 
  private:
-  /// What the payloads of this queue are called. A copy, for loops: what lies in the phase has to be loaded
-  /// again after every store.
+  /// The values from which the payloads of this queue are named. Loops take a copy, because the compiler
+  /// loads members of the phase again after every store.
   struct Names {
     u64 seed, first_address, stride, generation;
     u32 slots;  ///< named_slots()
-    u32 wrap;   ///< sequences begin anew after so many; 0: never
+    u32 wrap;   ///< sequences start again after so many operations; 0: never
     [[nodiscard]] DOORBELL_INLINE pattern::Identity operator()(u64 index, u32 slot) const {
       if (slots != 0) slot = static_cast<u32>(index % slots);
       return {seed, first_address + slot * stride, generation + (wrap != 0 ? index % wrap : index)};
     }
   };
   [[nodiscard]] DOORBELL_INLINE Names names() const {
-    // What is read out of another process was put there once, before the phase.
+    // Slots that another process offers for reading were filled once, before the phase.
     const bool standing = phase_->op == Op::read && q_->remote == nullptr;
     return {.seed = phase_->seed,
             .first_address = first_address_,
@@ -178,7 +179,7 @@ class OpPayload {
             .slots = named_slots(),
             .wrap = standing ? phase_->window : 0};
   }
-  /// How many slots name the payloads, where they are not those of this loop's window; else 0.
+  /// The number of slots that name the payloads, if these are not the slots of this loop's window; else 0.
   [[nodiscard]] DOORBELL_INLINE u32 named_slots() const {
     return phase_->imm_slots != 0 ? phase_->imm_slots : phase_->peer_window;
   }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a loop of one-sided operations is told and what it keeps. Plain data in memory that host and GPU
-// reach.
+// What a loop of one-sided operations is given and what it keeps. Plain data in memory that both host and GPU
+// can reach.
 #pragma once
 
 #include <doorbell/loop_guard.hpp>
@@ -18,7 +18,7 @@ inline constexpr u32 kMaxWindow = 1024;
 
 /// Which end of a connection a loop plays.
 enum class Role : u32 {
-  initiator,  ///< posts requests; where it reaches the responder's memory and receives too, plays both
+  initiator,  ///< posts requests; also receives, if it reaches the responder's memory
   responder,  ///< in another process than the initiator: posts receives and checks what arrives
 };
 
@@ -30,15 +30,15 @@ struct OpPhase : PhaseLimits {
   bool verify = false;     ///< payloads carry the pattern and are checked where they arrive
   bool inlined = false;    ///< payloads travel in the WQE
   bool drain = false;      ///< post nothing, consume completions that are still there
-  u32 verify_below = ~0u;  ///< check an operation when a hash of its index is at most this (sampling)
+  u32 verify_below = ~0u;  ///< check an operation if a hash of its index is at most this
   u32 bytes = 0;
   u32 signal_every = 1;  ///< one request in so many asks for a completion, and the last of each batch
   u32 batch = 1;         ///< requests a doorbell
   u32 window = 1;        ///< operations in flight, <= kMaxWindow and the queue's requests
-  u32 peer_window = 0;   ///< a responder's: the initiator's window, whose slots name the payloads
-  /// WRITE with immediate to another process: the slots there; operation i lands in slot i % imm_slots. The
-  /// first packets of one land before its receive is there, so these are the window's and the receives'
-  /// together: no operation meets another that has not been checked.
+  u32 peer_window = 0;   ///< responder only: the initiator's window, whose slots name the payloads
+  /// WRITE with immediate to another process: the number of slots there; operation i goes to slot i %
+  /// imm_slots. The first packets of an operation may arrive before its receive is posted. The number is
+  /// therefore the window plus the receives, so that no operation overwrites data that has not been checked.
   u32 imm_slots = 0;
   u64 seed = 1;
   u64 generation = 1;          ///< sequence of the first operation; each further one adds 1
@@ -51,20 +51,21 @@ struct OpPhase : PhaseLimits {
 
 /// One queue pair's share of a phase and where its memory lies. Slot s of a buffer is at s * stride.
 struct OpQueue {
-  u8* local = nullptr;   ///< the initiator's buffers, in its addresses; null in another process than its
-  u8* remote = nullptr;  ///< the responder's, likewise
+  u8* local = nullptr;   ///< the initiator's buffers, in its own addresses; null in any other process
+  u8* remote = nullptr;  ///< the responder's buffers, likewise
   u64 local_iova = 0;
   u64 remote_iova = 0;
   u32 lkey = 0;
   u32 rkey = 0;
   u32 receive_lkey = 0;  ///< for receives into `remote`
-  u32 local_rkey = 0;    ///< of `local`, for a responder that writes back; 0: nobody may
+  u32 local_rkey = 0;    ///< of `local`, for a responder that writes to it; 0: none may
   u32 number = 0;        ///< of the queue, for the pattern's addresses
   u64 stride = 0;        ///< a multiple of 64; 0: every operation uses the same bytes, without verification
   u64 count = 0;         ///< operations to do; ~0 with a duration
 };
 
-/// Both ends' queue pairs between two phases. With a connection of a queue pair to itself `peer` is unused.
+/// State of both ends' queue pairs between two phases. `peer` is unused if a queue pair is connected to
+/// itself.
 template <class QueueState>
 struct OpState {
   QueueState own;
@@ -72,22 +73,22 @@ struct OpState {
   bool paired = false;
 };
 
-/// What an OpLoop takes for a queue: rdma::QueuePair, libibverbs in that shape, a Cassini's queues. Requests
-/// are counted by serials modulo 2^32 and finish in the order of their posting.
+/// What a queue must provide so that an OpLoop can drive it: rdma::QueuePair, the libibverbs and the Cassini
+/// queues do. Requests are counted by serials modulo 2^32 and finish in the order in which they were posted.
 template <class Q, class Warp>
 concept LoopQueue = requires(Q& q, const Q& c, const Warp& warp, u32 n, WorkRequest (*request)(u32)) {
   requires std::constructible_from<Q, const typename Q::State&>;
   { c.state() } -> std::convertible_to<typename Q::State>;
   { c.room() } -> std::same_as<u32>;      // requests that may be posted now
-  q.post(warp, n, request);               // request i is request(i); seen by the device after ring()
-  { q.ring(warp) } -> std::same_as<u32>;  // returns how many register writes it took
+  q.post(warp, n, request);               // request(i) makes request i; the device sees it after ring()
+  { q.ring(warp) } -> std::same_as<u32>;  // returns the number of register writes
   { c.completed() } -> std::same_as<u32>;
-  // Completions that came twice, whose own never came, and that belong to nothing that was posted.
+  // Completions that came twice, that never came, and that belong to no posted request.
   { c.duplicated() } -> std::same_as<u32>;
   { c.skipped() } -> std::same_as<u32>;
   { c.protocol() } -> std::same_as<u32>;
-  // Lanes 0..count-1 each hold one of the next completions, `n` of which are expected at most; `serial` is
-  // that of the last one that it finishes.
+  // Lanes 0..count-1 each hold one of the next completions; at most `n` are expected. `serial` is the serial
+  // of the last request that the completion finishes.
   { q.poll(warp, n) } -> std::same_as<typename Q::Polled>;
   requires requires(const typename Q::Polled& p) {
     { p.count } -> std::convertible_to<u32>;
@@ -96,12 +97,12 @@ concept LoopQueue = requires(Q& q, const Q& c, const Warp& warp, u32 n, WorkRequ
   };
 };
 
-/// A LoopQueue that messages arrive at: a queue pair. Receives are counted as requests are.
+/// A LoopQueue at which messages arrive: a queue pair. Receives are counted in the same way as requests.
 template <class Q, class Warp>
 concept ReceivingQueue = LoopQueue<Q, Warp> &&
     requires(Q& q, const Q& c, const Warp& warp, u32 n, ReceiveRequest (*receive)(u32),
              typename Q::State& state) {
-  Q::take_receives(state, std::as_const(state));  // the receive side of the second, into the first
+  Q::take_receives(state, std::as_const(state));  // copies the receive side of the second into the first
   { c.receive_room() } -> std::same_as<u32>;
   q.post_receives(warp, n, receive);
   { q.ring_receives(warp) } -> std::same_as<u32>;

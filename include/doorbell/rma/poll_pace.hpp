@@ -1,18 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// When to look first for the completion of a single operation. To a GPU a look at host memory is a way over
-// PCIe and back: one that comes just too early costs that whole way, while waiting costs what it waits too
-// long. One thread or warp owns a PollPace; times are in ticks of its owner's clock.
+// Decides when to look first for the completion of a single operation. A GPU reads host memory by a round
+// trip over PCIe. A look that comes just too early costs that whole round trip, while waiting costs only the
+// time by which the wait is too long. One thread or warp owns a PollPace; times are in ticks of its owner's
+// clock.
 #pragma once
 
 #include <doorbell/config.hpp>
 
 namespace doorbell::rma {
 
-/// Finds the shortest wait after the doorbell with which the first look mostly hits: a miss lengthens it,
-/// each hit shortens it a little. It never waits longer than a look takes: behind that, looking again and
-/// again costs no more.
+/// Finds the shortest wait after the doorbell with which the first look usually succeeds. A miss lengthens
+/// the wait, each hit shortens it a little. The wait is never longer than one look takes: beyond that,
+/// looking repeatedly costs no more.
 class PollPace {
  public:
   /// Ticks to wait before the first look.
@@ -28,8 +29,8 @@ class PollPace {
 
  private:
   static constexpr u32 kStepsALook = 16;
-  static constexpr u32 kHitsAMiss = 16;      ///< where it settles: one look in so many comes too early
-  static constexpr u32 kLongest = 1u << 20;  ///< ticks; a look that took longer was no look but a pause
+  static constexpr u32 kHitsAMiss = 16;      ///< in balance, one first look in so many comes too early
+  static constexpr u32 kLongest = 1u << 20;  ///< ticks; a look that took longer was interrupted
   u32 wait_ = 0;
   u32 step_ = 0;
 };

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// One-sided operations as a queue takes them, whatever device is behind it: requests, receives, completions.
+// One-sided operations as a queue takes them, whichever device is behind the queue: requests, receives,
+// completions.
 #pragma once
 
 #include <doorbell/memory_order.hpp>
@@ -13,14 +14,14 @@ enum class Op : u32 { write, write_imm, read, send, send_imm, fetch_add, compare
 [[nodiscard]] DOORBELL_INLINE bool is_atomic(Op op) {
   return op == Op::fetch_add || op == Op::compare_swap;
 }
-/// Takes a receive at the responder.
+/// True if the operation uses up a receive at the responder.
 [[nodiscard]] DOORBELL_INLINE bool takes_receive(Op op) {
   return op == Op::write_imm || op == Op::send || op == Op::send_imm;
 }
 [[nodiscard]] DOORBELL_INLINE bool has_imm(Op op) {
   return op == Op::write_imm || op == Op::send_imm;
 }
-/// The device writes to the initiator's memory.
+/// True if the device writes to the initiator's memory.
 [[nodiscard]] DOORBELL_INLINE bool returns_data(Op op) {
   return op == Op::read || is_atomic(op);
 }
@@ -76,14 +77,14 @@ struct ReceiveRequest {
   u32 bytes = 0;
 };
 
-/// What a CQE says.
+/// The contents of a completion.
 struct Completion {
   Status status = Status::ok;
   bool receive = false;    ///< of a receive, not of a request
   bool with_imm = false;   ///< `imm` is valid
   bool flush_all = false;  ///< not one request: everything outstanding on this queue is flushed
   bool ignore = false;     ///< carries no news (a format's stale or padding entry)
-  /// Which request, in the format's own count: see the format's kMark.
+  /// The request that completed, in the format's own count: see the format's kMark.
   u32 mark = 0;
   u32 bytes = 0;  ///< received bytes; of requests only where the format reports them
   u32 imm = 0;

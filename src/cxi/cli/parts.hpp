@@ -9,7 +9,7 @@
 namespace doorbell::cli {
 
 Command cxi_command();
-/// HPE's tool of that name.
+/// HPE's tool cxi_gpu_loopback_bw.
 Program cxi_gpu_loopback_bw();
 std::vector<DemoStep> cxi_demo_steps(bool gpu);
 FaultCheck check_cxi_fault(model::Fault fault, const measure::RunWatch& watch);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A Cassini NIC through libcxi, its queues written and rung by doorbell itself. Not yet run on hardware.
+// A Cassini NIC through libcxi; doorbell itself writes and rings its queues. Not yet run on hardware.
 #pragma once
 
 #include <memory>
@@ -32,7 +32,7 @@ class LibcxiDevice final : public Cassini {
   std::shared_ptr<const LibcxiContext> context_;
 };
 
-/// For the registry: the device that the request names.
+/// For the table of back ends: opens the device that the request names.
 [[nodiscard]] std::unique_ptr<Cassini> open_libcxi(const DeviceRequest& request);
 
 }  // namespace doorbell::cxi

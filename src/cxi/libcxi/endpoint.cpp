@@ -39,7 +39,7 @@ std::string hint_for(Call call, int code) {
   throw CallError(call, code, what, hint.empty() ? hint_for(call, code) : hint);
 }
 
-/// The object that `make` makes; `what` is what an error names.
+/// Returns the object that `make` makes; errors name `what`.
 template <class T, class Make>
 Owned<T> made(Call call, const std::string& what, int (*destroy)(T*), const Make& make,
               const std::string& hint = {}) {
@@ -91,8 +91,8 @@ bool restricts_vnis(const libcxi::Service& s) {
   return (s.flags & libcxi::Service::kRestrictedVnis) != 0;
 }
 
-/// A service that restricts no VNI may use those of the default service, which tells them if it restricts
-/// its own.
+/// Chooses a VNI. A service that restricts no VNI uses the first VNI of the default service if that service
+/// has a restriction, else VNI 1.
 u16 choose_vni(const LibcxiContext& c, u32 service) {
   libcxi::Service s = get_service(c, service);
   u32 whose = service;
@@ -265,7 +265,7 @@ CommandQueueMemory LibcxiCommandQueue::memory(Initiator initiator) {
 
 class LibcxiCounter final : public CounterObject {
  public:
-  /// The driver pins the write-back itself: it needs no memory descriptor.
+  /// The driver pins the write-back itself, so no memory descriptor is needed.
   LibcxiCounter(std::shared_ptr<const LibcxiProcess> process, bool writeback, Place place)
       : process_(std::move(process)),
         writeback_(writeback ? Region(place, sizeof(u64), process_->context->gpu) : Region()),

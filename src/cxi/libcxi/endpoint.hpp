@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// An endpoint over libcxi and the objects made on it. Each holds what it was made from, so that tear-down is
-// the reverse of set-up whoever lets go first. Not yet run on hardware.
+// An endpoint over libcxi and the objects made on it. Each object keeps alive the objects from which it was
+// made, so that destruction always runs in the reverse order of creation. Not yet run on hardware.
 #pragma once
 
 #include <doorbell/gpu.hpp>
@@ -15,25 +15,26 @@
 
 namespace doorbell::cxi {
 
-/// An object of the library, with the function that destroys it. A refusal to destroy cannot be handled:
-/// what is left goes when the device is closed.
+/// An object of the library, with the function that destroys it. If the library refuses to destroy it,
+/// nothing can be done: the object goes when the device is closed.
 template <class T>
 using Owned = std::unique_ptr<T, int (*)(T*)>;
 
 /// The open device.
 struct LibcxiContext {
-  /// `spec` names the device. Throws CallError{open}: ExitCode::absent without the library or without it.
+  /// `spec` names the device. Throws CallError{open}: ExitCode::absent without the library or without the
+  /// device.
   LibcxiContext(const std::string& spec, std::shared_ptr<gpu::Gpu> gpu);
 
   std::string name;               ///< "cxi0"
-  std::shared_ptr<gpu::Gpu> gpu;  ///< the one that may drive the queues; may be null
+  std::shared_ptr<gpu::Gpu> gpu;  ///< the GPU that may drive the queues; may be null
   LibcxiLibrary cxi;
   std::unique_ptr<libcxi::Device, void (*)(libcxi::Device*)> device;
 };
 
-/// What everything on an endpoint is made from, in the order of its creation.
+/// The objects from which everything on an endpoint is made, in the order of creation.
 struct LibcxiProcess {
-  /// Throws CallError{service} without such a service, Error when it has no VNI.
+  /// Throws CallError{service} if there is no such service, and Error if the service has no VNI.
   LibcxiProcess(std::shared_ptr<const LibcxiContext> context, u32 service);
 
   std::shared_ptr<const LibcxiContext> context;

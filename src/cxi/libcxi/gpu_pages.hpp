@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What of one object's memory a GPU has been given. libcxi maps each object's pages separately, so nobody
-// else holds them.
+// The pages of one object's memory that a GPU can reach. libcxi maps each object's pages separately, so no
+// other object uses them.
 #pragma once
 
 #include <doorbell/gpu.hpp>
@@ -13,7 +13,7 @@
 
 namespace doorbell::cxi {
 
-/// Takes the pages back on destruction, which must come before libcxi unmaps them.
+/// The destructor takes the pages away from the GPU, which must happen before libcxi unmaps them.
 class GpuPages {
  public:
   enum class Kind { memory, registers };
@@ -24,8 +24,8 @@ class GpuPages {
   GpuPages(const GpuPages&) = delete;
   GpuPages& operator=(const GpuPages&) = delete;
 
-  /// The GPU's address of p, which it is given with the pages around [p, p + bytes) unless it has them.
-  /// Throws Error where there is no GPU or it cannot reach them.
+  /// The GPU's address of p. The GPU gets the pages around [p, p + bytes) unless it already has them. Throws
+  /// Error if there is no GPU or the GPU cannot reach the pages.
   template <class T>
   [[nodiscard]] T* give(T* p, u64 bytes, Kind kind) {
     return reinterpret_cast<T*>(register_pages(reinterpret_cast<u64>(p), bytes, kind));
@@ -36,7 +36,7 @@ class GpuPages {
 
   std::string device_;
   std::shared_ptr<gpu::Gpu> gpu_;
-  std::map<u64, u8*> given_;  ///< the GPU's address, by the address of the first page
+  std::map<u64, u8*> given_;  ///< from the address of the first page to the GPU's address
 };
 
 }  // namespace doorbell::cxi

@@ -24,8 +24,8 @@ constexpr u64 kWindow128Unaligned = 3072;
 constexpr u32 kNids = 1 << 20;
 constexpr u32 kLcids = 16;
 constexpr u32 kLacs = 8;
-constexpr u32 kQueues = 1536;   // 1024 that transmit, 512 targets
-constexpr u32 kIndices = 2048;  // of event queues, counters and portals entries
+constexpr u32 kQueues = 1536;   // 1024 transmit queues and 512 target queues
+constexpr u32 kIndices = 2048;  // for event queues, counters and portals entries
 constexpr u8 kReturnOk = 1;
 
 [[noreturn]] void wrong(const std::string& what, const std::string& field, const std::string& why) {
@@ -45,7 +45,7 @@ void pointer(const char* what, const char* field, const void* is, u64 alignment)
     wrong(what, field, fmt::format("is {}, which is no address of one", is));
 }
 
-/// The windows lie in the launch page, behind the write pointer.
+/// Checks that the windows lie in the launch page, behind the write pointer.
 void check_launch(const libcxi::Cq& q, const char* what) {
   pointer(what, "launch page", q.wp_address, kLaunchBytes);
   const auto page = reinterpret_cast<u64>(q.wp_address);

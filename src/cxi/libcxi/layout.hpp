@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Whether what libcxi hands out looks as its public structures are declared here. The fields were measured
-// against one version; nothing but these checks would notice another one before its first use.
+// Checks that what libcxi hands out has the layout declared here. The fields were measured with one version;
+// without these checks another layout would go unnoticed until its first use.
 #pragma once
 
 #include "cxi/libcxi/library.hpp"
@@ -12,7 +12,7 @@ namespace doorbell::cxi {
 inline constexpr u32 kMaxSlots = 65536;    // of a command queue or an event queue
 inline constexpr u64 kLaunchBytes = 4096;  // the page of a queue's doorbell
 
-/// Each throws Error naming the object and the field that looks wrong.
+/// Each function throws an Error that names the object and the field that looks wrong.
 void check(const libcxi::Device& device, u32 number);
 void check(const libcxi::Domain& domain, u32 vni, u32 pid_bits);
 void check(const libcxi::Cp& profile, u32 vni);
@@ -21,7 +21,7 @@ void check(const libcxi::Eq& queue, const libcxi::EqAttributes& asked);
 void check(const libcxi::Cq& queue, u32 slots);
 void check(const libcxi::Ct& counter, const void* writeback);
 void check(const libcxi::Pte& entry);
-/// For objects that have no public field; `what` is what the error names.
+/// For objects without public fields; `what` is the name in the error.
 void check_made(const void* object, const std::string& what);
 
 }  // namespace doorbell::cxi

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// libcxi, the user library of HPE's Cassini NICs: loaded at run time, so neither it nor its headers are
-// needed to build. What follows are our own declarations of its public interface. Not yet run on hardware.
+// libcxi, the user library of HPE's Cassini NICs. It is loaded at run time, so the build needs neither the
+// library nor its headers. The declarations of its public interface here are our own. Not yet run on
+// hardware.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -16,7 +17,8 @@
 
 namespace doorbell::cxi {
 
-/// The library's structures, as far as they are read or written here: those that it hands out are longer.
+/// The library's structures, with the fields that are read or written here. Those that the library hands out
+/// are longer.
 namespace libcxi {
 
 struct Device {
@@ -25,7 +27,7 @@ struct Device {
   u32 pid_bits;
 };
 
-/// The library fills 68 bytes; there is room for a newer one that knows more.
+/// The library fills 68 bytes; the rest is room for newer versions that fill more.
 struct alignas(8) Service {
   static constexpr u8 kRestrictedVnis = 1 << 1;
   u8 flags;
@@ -136,7 +138,7 @@ inline constexpr u32 kDefaultService = 1;
 inline constexpr u32 kAnyPid = 511;
 inline constexpr int kBestEffort = 3;
 inline constexpr int kDefaultType = 0;
-inline constexpr int kAnyLcid = 2;  ///< a profile for triggered queues and others
+inline constexpr int kAnyLcid = 2;  ///< a profile for triggered and other queues
 inline constexpr u32 kMapPin = 1 << 0;
 inline constexpr u32 kMapWrite = 1 << 2;
 inline constexpr u32 kMapRead = 1 << 3;
@@ -148,7 +150,7 @@ inline constexpr u64 kPteNonMatching = 0;
 
 }  // namespace libcxi
 
-/// The functions that are used; the names leave out cxil_. All that return int return 0 or a negative errno.
+/// The functions in use; their names here lack cxil_. All that return int return 0 or a negative errno.
 struct LibcxiLibrary {
   /// Throws doorbell::Error (ExitCode::absent) when there is no usable libcxi.
   LibcxiLibrary();
@@ -156,13 +158,13 @@ struct LibcxiLibrary {
   Library library;
   int (*open_device)(u32, libcxi::Device**);
   void (*close_device)(libcxi::Device*);
-  /// Of version 1.2, without which services tell no VNI.
+  /// Since version 1.2; without this function the VNI of a service is unknown.
   int (*get_svc)(libcxi::Device*, unsigned, libcxi::Service*);
   int (*alloc_lni)(libcxi::Device*, libcxi::Lni**, unsigned);
   int (*destroy_lni)(libcxi::Lni*);
   int (*alloc_domain)(libcxi::Lni*, unsigned, unsigned, libcxi::Domain**);
   int (*destroy_domain)(libcxi::Domain*);
-  /// Null in versions before 1.9, in which alloc_cp() gives a profile for every queue.
+  /// Null in versions before 1.9, where alloc_cp() gives a profile for every queue.
   int (*alloc_trig_cp)(libcxi::Lni*, unsigned, int, int, int, libcxi::Cp**);
   int (*alloc_cp)(libcxi::Lni*, unsigned, int, int, libcxi::Cp**);
   int (*destroy_cp)(libcxi::Cp*);
@@ -181,22 +183,22 @@ struct LibcxiLibrary {
   int (*unmap_pte)(libcxi::PteMap*);
 };
 
-/// What the kernel tells of one CXI device, whether it can be used or not.
+/// What the kernel shows of one CXI device, whether the device can be used or not.
 struct CxiDeviceFacts {
   std::string name;         ///< "cxi0"
-  std::string pci_address;  ///< "0000:c1:00.0"; "" where nobody tells
-  std::string obstacle;     ///< why it cannot be opened; "" when it can
+  std::string pci_address;  ///< "0000:c1:00.0"; "" if unknown
+  std::string obstacle;     ///< why it cannot be opened; "" if it can
 };
-/// Sorted by number. `root` is where /sys and /dev are.
+/// Sorted by number. `root` is the folder of /sys and /dev.
 [[nodiscard]] std::vector<CxiDeviceFacts> cxi_devices(const std::filesystem::path& root = "/");
 
-/// Whether the libcxi back end can be used, and with what or why not, on one line. Never throws.
+/// Whether the libcxi back end can be used: with which devices, or why not, on one line. Never throws.
 [[nodiscard]] BackendStatus libcxi_status();
 [[nodiscard]] BackendStatus libcxi_status(const std::filesystem::path& root);
 
-/// Whether `spec` is the name of a CXI device: "cxi" and a number, whatever its size.
+/// True if `spec` is the name of a CXI device: "cxi" and a number of any size.
 [[nodiscard]] bool libcxi_accepts(const std::string& spec);
-/// The number in it; throws Error unless it is in 0..4294967295.
+/// The number in the name; throws Error unless it is in 0..4294967295.
 [[nodiscard]] u32 cxi_device_number(const std::string& spec);
 
 }  // namespace doorbell::cxi

@@ -30,8 +30,8 @@ u32 Handles::claim() {
                   fmt::format("all {} are in use", used_.size() - first_));
 }
 
-// Handle 0 of event queues and counters is none. Address contexts and processes begin at 1, so that a number
-// which somebody forgot to set is noticed.
+// Handle 0 means no event queue and no counter. Address contexts and processes begin at 1, so that a number
+// that was never set is noticed.
 ModelCassini::ModelCassini(const ModelConfig& config, std::string name,
                            std::vector<std::shared_ptr<gpu::Gpu>> gpus)
     : config_(config),
@@ -47,9 +47,10 @@ ModelCassini::ModelCassini(const ModelConfig& config, std::string name,
       contexts_("address contexts", 1, kMaxContexts),
       profiles_("communication profiles", 0, 16),
       pids_("process numbers", 1, std::min(1u << config.pid_bits, kAnyPid)) {
-  // The agent is a kernel of the first GPU. While it runs, a driver may wait for it before it maps more.
+  // The agent is a kernel of the first GPU. While that kernel runs, a driver may wait for its end before it
+  // maps more memory.
   for (std::size_t i = 1; i < gpus_.size(); ++i) gpu()->reach(*gpus_[i]);
-  // Its polling costs every other kernel's fences and PCIe reads: it runs only where it is needed.
+  // The agent's polling slows every other kernel's fences and PCIe reads, so it runs only where it is needed.
   if (gpu() && config.gpu_memory) agent_ = std::make_unique<model::DmaAgent>(gpu(), 1);
   engine_ =
       std::make_unique<Engine>(config_, nid_, space_, agent_.get(), reinterpret_cast<u32*>(alive_.host()));

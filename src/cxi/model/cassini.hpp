@@ -12,7 +12,7 @@
 
 namespace doorbell::cxi {
 
-/// Numbers that are in use; the lowest free one is handed out.
+/// The numbers in use; claim() returns the lowest free one.
 class Handles {
  public:
   Handles(const char* what, u32 first, u32 end) : what_(what), first_(first), used_(end) {}
@@ -26,14 +26,14 @@ class Handles {
   std::vector<bool> used_;
 };
 
-/// Set-up calls from any thread, one at a time. The device must outlive what it created.
+/// Set-up calls may come from any thread, one at a time. The device must outlive the objects that it created.
 class ModelCassini final : public Cassini {
  public:
-  /// Service 1 is the default one, without restrictions; service 2 is restricted to a network of its own.
+  /// Service 1 is the default service, without restrictions. Service 2 is restricted to a network of its own.
   static constexpr u32 kDefaultService = 1, kRestrictedService = 2;
   static constexpr u16 kDefaultVni = 1, kRestrictedVni = 10;
 
-  /// The first GPU reaches queues and runs the DMA agent; there may be none.
+  /// The first GPU reaches the queues and runs the DMA agent; `gpus` may be empty.
   ModelCassini(const ModelConfig& config, std::string name, std::vector<std::shared_ptr<gpu::Gpu>> gpus = {});
   ~ModelCassini() override;
 
@@ -47,7 +47,7 @@ class ModelCassini final : public Cassini {
 
   [[nodiscard]] const ModelConfig& config() const { return config_; }
   [[nodiscard]] u64 injected(model::Fault f) const { return engine_->faults().counted(f); }
-  /// One round of the device, for a device without a thread of its own. True when there was work.
+  /// Does one round, for a device without a thread of its own; true if there was work.
   bool poll() { return engine_->poll(); }
 
  private:
@@ -59,7 +59,7 @@ class ModelCassini final : public Cassini {
   friend class ModelPortalsEntry;
 
   [[nodiscard]] const std::shared_ptr<gpu::Gpu>& gpu() const { return gpus_.empty() ? none_ : gpus_.front(); }
-  /// Memory of the device's own, which the first GPU reaches as well.
+  /// Memory of the device itself, which the first GPU also reaches.
   [[nodiscard]] Region registers(u64 bytes) const {
     return Region(gpu() ? Place::pinned : Place::pageable, bytes, gpu());
   }
@@ -77,7 +77,7 @@ class ModelCassini final : public Cassini {
   std::recursive_mutex mutex_;  // set-up calls
   Handles transmit_queues_, target_queues_, event_queues_, counters_, entries_, contexts_, profiles_, pids_;
   u32 queues_created_ = 0;
-  std::unique_ptr<model::DeviceThread> thread_;  // last: it uses all of the above
+  std::unique_ptr<model::DeviceThread> thread_;  // last, because the thread uses all members above
 };
 
 }  // namespace doorbell::cxi

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a software Cassini is asked to be.
+// The configuration of a software Cassini.
 #pragma once
 
 #include <doorbell/cxi/types.hpp>
@@ -12,20 +12,20 @@ namespace doorbell::cxi {
 
 struct ModelConfig : model::Config {
   u32 number = 0;          ///< N of cxi-modelN
-  bool own_thread = true;  ///< false: whoever holds the device calls ModelCassini::poll()
-  u64 overhead = 0;        ///< bytes that a packet takes on the link beside its payload
-  u64 jitter_ns = 0;       ///< added to the latency, a random share of it
+  bool own_thread = true;  ///< false: the owner of the device calls ModelCassini::poll()
+  u64 overhead = 0;        ///< bytes of a packet on the link besides its payload
+  u64 jitter_ns = 0;       ///< a random part of it is added to the latency
   u64 doorbell_ns = 0;     ///< from a doorbell to its first command
-  u32 window = 0;          ///< operations on their way at most; 0: no limit
+  u32 window = 0;          ///< operations under way at most; 0: no limit
   u32 pid_bits = 9;
   u32 max_list_entries = 16384;                 ///< of all portals entries together
   ReturnCode nack = ReturnCode::undeliverable;  ///< of Fault::error
-  /// How long a low-latency window may take to be written: a busy machine keeps a writer from its second half
-  /// for a while. After that, what lies at another place is rejected.
+  /// The time that a writer may take for a low-latency window: a busy machine may stop the writer between two
+  /// stores. After that time a write at another place is rejected.
   u64 slow_writer_ns = 1'000'000'000;
-  u64 eq_full = 0;      ///< each event queue has room for so many events only; 0: for as many as it has
-  u64 stuck_read = 0;   ///< the read pointer of a transmit queue stays after so many operations; 0: never
-  u64 pte_disable = 0;  ///< a portals entry is disabled by the NIC after so many operations; 0: never
+  u64 eq_full = 0;      ///< each event queue has room for only so many events; 0: for all that fit
+  u64 stuck_read = 0;   ///< a transmit queue's read pointer stops after so many operations; 0: never
+  u64 pte_disable = 0;  ///< the NIC disables a portals entry after so many operations; 0: never
 };
 
 }  // namespace doorbell::cxi

@@ -20,7 +20,7 @@ u64 round_up(u64 n, u64 unit) {
   return (n + unit - 1) / unit * unit;
 }
 
-/// The region's address for whoever drives a queue.
+/// The region's address as the initiator of a queue uses it.
 u8* address_for(Initiator initiator, const Region& region, const char* what) {
   u8* const at = initiator == Initiator::gpu ? region.device() : region.host();
   if (at == nullptr)
@@ -234,7 +234,7 @@ std::unique_ptr<CommandQueueObject> ModelEndpoint::create_command_queue(const Co
   if (shape.slots > kMaxSlots)
     throw CallError(CallError::Call::other, EINVAL, "a command queue of the model",
                     fmt::format("{} slots are not in 0..{}", shape.slots, kMaxSlots));
-  // As the driver does: a power of two of pages.
+  // As the driver does: the size is a power of two in pages.
   u32 slots = kMinSlots;
   while (slots < shape.slots) slots *= 2;
   const std::scoped_lock lock(nic_.mutex_);

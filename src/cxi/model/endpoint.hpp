@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a process creates on the software Cassini. Each object registers itself with the engine and takes
-// itself back when it is destroyed.
+// The objects that a process creates on the software Cassini. Each object registers itself with the engine,
+// and its destructor removes it.
 #pragma once
 
 #include "cxi/model/cassini.hpp"
@@ -22,7 +22,7 @@ class ModelEndpoint final : public Endpoint {
   [[nodiscard]] std::unique_ptr<CounterObject> create_counter(bool writeback, Place place) override;
   [[nodiscard]] std::unique_ptr<PortalsEntry> create_portals_entry(EventQueueObject& events,
                                                                    u32 pid_offset) override;
-  /// What an LCID command names the endpoint's network by.
+  /// The name of the endpoint's network in an LCID command.
   [[nodiscard]] u32 lcid() const { return lcid_; }
 
  private:
@@ -31,7 +31,7 @@ class ModelEndpoint final : public Endpoint {
   u32 pid_ = 0;
   u32 lcid_ = 0;
   u32 lac_ = 0;
-  std::vector<u32> offsets_;  ///< of portals entries that are mapped
+  std::vector<u32> offsets_;  ///< of the portals entries that are mapped
   friend class ModelPortalsEntry;
 };
 

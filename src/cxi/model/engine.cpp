@@ -105,10 +105,10 @@ bool Engine::poll() {
   return work;
 }
 
-/// Takes commands of one queue, if there are any.
+/// Executes commands of one queue, if there are any; true if there was work.
 bool Engine::serve(WorkQueue& q) {
   const bool heard = hear(q);
-  // A command that came through a window may have been the device's last.
+  // The last command that came through a window may have ended the device.
   if (shared_.presence.gone() || q.stopped || q.read32 == 2 * q.write) return heard;
   if (q.ready_ns > 0) {
     if (q.ready_ns > now()) return heard;
@@ -116,7 +116,7 @@ bool Engine::serve(WorkQueue& q) {
   }
   u32 end = q.write;
   if (end < q.read32 / 2) end = q.slots;
-  // A multiple of the largest command: none lies across the end of a burst.
+  // A multiple of the largest command's slots, so that no command crosses the end of a burst.
   end = std::min(end, (q.read32 / 2 + kBurstSlots) / kLargestSlots * kLargestSlots);
   const u64* const words = commands(q, end);
   if (words == nullptr) return heard;
@@ -129,7 +129,7 @@ bool Engine::serve(WorkQueue& q) {
   return heard || advanced || q.stopped;
 }
 
-/// The commands from the read pointer to slot `end`, which lies behind it.
+/// Fetches the commands from the read pointer up to slot `end`.
 const u64* Engine::commands(WorkQueue& q, u32 end) {
   const u64 offset = u64{q.read32} * 32;
   if (q.ring.host != nullptr) return reinterpret_cast<const u64*>(q.ring.host + offset);
@@ -141,12 +141,13 @@ const u64* Engine::commands(WorkQueue& q, u32 end) {
 
 // --- the launch page -------------------------------------------------------------------------------------
 
-/// What was stored to the launch page since the last look.
+/// Takes what was stored to the launch page since the last look; true if there was something.
 bool Engine::hear(WorkQueue& q) {
   bool heard = false;
   for (u32 looks = 0; looks < kLooks; ++looks) {
-    // The doorbell first: a window that was written before it is then there to be seen, and its commands come
-    // before those that the doorbell announces. The acquire orders the commands in the ring behind it.
+    // The doorbell is read first. A window that was written before it is then visible, and the window's
+    // commands come before those that the doorbell announces. The acquire orders the doorbell before later
+    // loads of commands in the ring.
     u64* const word = doorbell_of(q.launch);
     const bool rang = load64_acquire(word) != kNoDoorbell;
     const u64 value = rang ? exchange64(word, kNoDoorbell) : 0;
@@ -174,7 +175,7 @@ void Engine::apply(WorkQueue& q, u64 doorbell) {
   if (config_.doorbell_ns > 0) q.ready_ns = now() + config_.doorbell_ns;
 }
 
-/// Takes a low-latency window that was written at the place which comes next.
+/// Takes a low-latency window that was written at the next place.
 bool Engine::take_window(WorkQueue& q) {
   if (shared_.presence.gone() || q.stopped) return false;
   const u32 slot = q.write;
@@ -196,7 +197,7 @@ bool Engine::take_window(WorkQueue& q) {
   u32 end = first + taken;
   const bool empty = q.read32 == 2 * q.write;
   q.write = end >= q.slots ? end - q.slots + kStatusSlots : end;
-  // A device that is still busy with earlier commands fetches these from the ring like all others.
+  // If earlier commands are still waiting, the device fetches these from the ring like all others.
   if (!empty) return true;
   burst_bytes_ = 0;
   if (skipped != 0) counters_.commands += 1;
@@ -206,7 +207,8 @@ bool Engine::take_window(WorkQueue& q) {
   return true;
 }
 
-/// Finds writes to windows at places that do not come next. One place a round: this is no hot path.
+/// Finds writes to windows at places that do not come next. Looks at one place in each round, because speed
+/// does not matter here.
 void Engine::scan_windows(WorkQueue& q) {
   q.scan = (q.scan + 1) % kWindowSlots;
   for (const u32 base : {kWindow64, kWindowAligned, kWindowUnaligned}) {
@@ -216,14 +218,14 @@ void Engine::scan_windows(WorkQueue& q) {
       if (written && q.suspect == nullptr) q.suspect = at, q.suspect_since_ns = wall_ns();
       continue;
     }
-    // Somebody may still be writing it, or what comes before it.
+    // The initiator may still be writing this window, or what comes before it.
     if (written && wall_ns() - q.suspect_since_ns < config_.slow_writer_ns) continue;
     q.suspect = nullptr;
     if (!written) continue;
     for (u32 k = 0; k < kSlotWords; ++k) store64_relaxed(at + k, kUnwritten);
     q.status.rejected = (q.status.rejected + 1) & 0xffff;
     publish(q);
-    // Last: who sees the count may look at the status, and write to the place again.
+    // Counted last: an initiator that sees the count may look at the status, and write to the place again.
     counters_.rejected_windows += 1;
   }
 }
@@ -240,7 +242,7 @@ void Engine::publish(WorkQueue& q) {
   const u64 word = pack(q.status).w[0];
   if (word == q.published) return;
   q.published = word;
-  // The release orders this thread's reads of commands before their slots are free.
+  // The release orders this thread's reads of commands before their slots become free.
   if (q.ring.host != nullptr) store64_release(reinterpret_cast<u64*>(q.ring.host), word);
   else if (dma_.deliver(q.ring.iova, &word, sizeof word)) (void)settle();
 }
@@ -251,7 +253,8 @@ void Engine::publish(WorkQueue& q) {
 u32 Engine::run(WorkQueue& q, const u64* words, u32 unit, u32 end, bool window) {
   while (unit < end) {
     if (config_.window != 0 && late_.size() >= config_.window && !window) break;
-    // An initiator has just written these lines, each of them a miss. Past the ring's end it is harmless.
+    // An initiator has just written these lines, so each load would miss. Prefetching past the ring's end is
+    // harmless.
     __builtin_prefetch(words + 4 * kSlotWords);
     const CommandHeader h = header_of(words[0]);
     const u32 units = h.units();
@@ -274,7 +277,7 @@ u32 Engine::run(WorkQueue& q, const u64* words, u32 unit, u32 end, bool window) 
 
 ReturnCode Engine::execute(WorkQueue& q, const CommandHeader& h, const u64* words) {
   const bool triggered = q.kind == CommandQueueKind::triggered;
-  // A queue of counter commands knows no command of 32 or 256 bytes.
+  // A queue for counter commands has no commands of 32 or 256 bytes.
   if (triggered && (h.size_code == 0 || h.size_code == 3)) return ReturnCode::cmd_invalid_arg;
   switch (h.kind()) {
     case CommandType::dma:
@@ -310,7 +313,7 @@ ReturnCode Engine::execute_dma(WorkQueue& q, const CommandHeader& h, const u64* 
     return operate(q, op);
   }
   if (h.opcode == static_cast<u32>(Opcode::noop)) return ReturnCode::ok;
-  // Opcodes that exist and are not modelled, and those that do not exist.
+  // Opcodes that exist but are not modelled, then opcodes that do not exist.
   return h.opcode <= static_cast<u32>(Opcode::reduction) ? ReturnCode::illegal_op
                                                          : ReturnCode::cmd_invalid_arg;
 }
@@ -362,7 +365,7 @@ ReturnCode Engine::execute_queue(WorkQueue& q, const CommandHeader& h, const u64
       const auto found = std::ranges::find_if(domains_, [&](const Domain& d) { return d.lcid == lcid.lcid; });
       if (found == domains_.end()) return ReturnCode::cmd_invalid_arg;
       q.vni = found->vni;
-      q.epoch = 0;  // what it last sent to may not be there in another network
+      q.epoch = 0;  // the last destination may not exist in the new network
       return ReturnCode::ok;
     }
     case QueueOpcode::append:
@@ -377,7 +380,7 @@ ReturnCode Engine::execute_queue(WorkQueue& q, const CommandHeader& h, const u64
   return ReturnCode::cmd_invalid_arg;
 }
 
-/// A command that cannot be carried out stops its queue.
+/// Stops a queue, because one of its commands cannot be carried out.
 void Engine::fail(WorkQueue& q, ReturnCode code, u32 header, u32 unit, bool window) {
   counters_.command_failures += 1;
   q.stopped = true;
@@ -395,7 +398,7 @@ void Engine::fail(WorkQueue& q, ReturnCode code, u32 header, u32 unit, bool wind
   if (q.eq != 0) tell(q.eq, e);
 }
 
-/// A GPU that does not answer is the device's end: nothing that it was to copy may be acknowledged.
+/// A GPU that does not answer ends the device: nothing that the GPU should copy may be acknowledged.
 bool Engine::settle() {
   if (copier_.settle()) return !shared_.presence.gone();
   (void)shared_.presence.leave();

@@ -20,23 +20,23 @@ struct EngineCounters {
   model::Count commands, puts, gets, idc_puts, unrestricted, bytes, packets, doorbells, invalid_doorbells,
       window_writes, rejected_windows, command_failures, refused_operations, events, dropped_events,
       triggered;
-  // Injected faults that only this device knows.
+  // Injected faults that only this model has.
   model::Count eq_full, stuck_read, pte_disabled;
 };
 
 class Engine {
  public:
-  /// `alive`: the word that says whether the device is there.
+  /// `alive`: the word that stays 1 while the device is there.
   Engine(const ModelConfig& config, u32 nid, const SoftwareAddressSpace& space, model::DmaAgent* agent,
          u32* alive);
 
-  /// One round. Called by the engine's thread only. True when there was work.
+  /// Does one round; true if there was work. Called by the engine's thread only.
   bool poll();
 
   /// Runs `work` on the engine's thread between two rounds and waits for it. One caller at a time.
   void set_up(const std::function<void()>& work);
 
-  // The following only inside set_up.
+  // Call the following functions only inside set_up.
   void add(WorkQueue& q);
   void remove(WorkQueue& q);
   void add(u32 index, EventProducer& eq);
@@ -56,16 +56,16 @@ class Engine {
 
  private:
   static constexpr u32 kBurstSlots = 64;              // of one queue in a round
-  static constexpr u64 kBurstBytes = u64{256} << 10;  // after so many others get their turn, and ACKs go out
-  static constexpr u64 kGpuShare = 64;                // of its bytes count when a GPU copies them
-  static constexpr u32 kLooks = 4;                    // at a launch page in a round
+  static constexpr u64 kBurstBytes = u64{256} << 10;  // then other queues get their turn, and ACKs go out
+  static constexpr u64 kGpuShare = 64;                // one in so many bytes counts if a GPU copies them
+  static constexpr u32 kLooks = 4;                    // looks at a launch page in a round
   static constexpr u32 kLargestSlots = 4;             // of one command
 
-  /// Bytes on their way from one memory to another.
+  /// Bytes to move from one memory to another.
   struct Operation {
     const DmaFields* fields = nullptr;
     Opcode opcode = Opcode::nomatch_put;
-    const u8* inlined = nullptr;  ///< the payload, when it came with the command
+    const u8* inlined = nullptr;  ///< the payload, if it was in the command
     u64 bytes = 0;
     u64 user_ptr = 0;
     u32 initiator = 0;
@@ -77,7 +77,7 @@ class Engine {
     ReturnCode code = ReturnCode::ok;
     bool by_target = false;
   };
-  /// What the initiator will be told.
+  /// The report about an operation to its initiator.
   struct Acknowledgement {
     DmaFlags flags;
     bool is_get = false;
@@ -161,8 +161,8 @@ class Engine {
   model::DmaEngine dma_;
   model::Copier copier_;
   const bool timed_;    // acknowledgements take time
-  const bool careful_;  // something other than plain execution was asked for
-  u64 now_ = 0;         // of this round, once somebody wanted to know
+  const bool careful_;  // faults or other special behaviour was asked for
+  u64 now_ = 0;         // this round's time, from its first use on
   u64 epoch_ = 1;       // set-up calls so far
   u64 burst_bytes_ = 0;
   u64 acknowledged_ = 0;
@@ -174,7 +174,7 @@ class Engine {
   std::vector<CountingEvent*> counters_in_use_;
   std::vector<CountingEvent*> dirty_;
   std::vector<EventProducer*> event_queues_in_use_;
-  std::vector<EventProducer*> event_queues_;  // by handle, like the next two
+  std::vector<EventProducer*> event_queues_;  // by handle, as in the next two
 
   std::vector<CountingEvent*> counting_events_;
   std::vector<TableEntry*> table_;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Counting events and what waits for them.
+// Counting events, and the commands that wait for them.
 
 #include <doorbell/cxi/counter.hpp>
 
@@ -13,7 +13,7 @@ namespace doorbell::cxi {
 
 namespace {
 
-// What a reset word of the doorbell page holds until somebody stores to it.
+// The content of a reset word of the doorbell page until an initiator stores to it.
 constexpr u64 kNotReset = 0x5ca1'ab1e'b0de'd0ff;
 
 }  // namespace
@@ -78,7 +78,7 @@ ReturnCode Engine::execute_counter(WorkQueue& q, const CommandHeader& h, const u
   }
 }
 
-/// Waits for a count, unless it has been reached already.
+/// Makes a trigger wait for its count, or fires it if the count has been reached.
 ReturnCode Engine::arm(const Trigger& trigger) {
   const CounterFields& f = trigger.fields;
   CountingEvent* const ct = counting_event(f.trig_ct);
@@ -152,7 +152,7 @@ void Engine::fire(const Trigger& t) {
   }
 }
 
-/// What is counted now shows when the round's data is where it belongs.
+/// Adds to a counter; the new count becomes visible when the round's data is in place.
 void Engine::count(u32 index, u64 success, u32 failure) {
   CountingEvent* const ct = counting_event(index);
   if (ct == nullptr) return;
@@ -163,7 +163,7 @@ void Engine::count(u32 index, u64 success, u32 failure) {
   dirty_.push_back(ct);
 }
 
-/// Takes what was stored to the counter's doorbell page.
+/// Takes what was stored to the counter's doorbell page; true if there was something.
 bool Engine::hear(CountingEvent& ct) {
   u64* const page = ct.doorbell;
   bool heard = false;
@@ -192,9 +192,9 @@ bool Engine::hear(CountingEvent& ct) {
 
 void Engine::bring_up_to_date() {
   if (dirty_.empty()) return;
-  // Data is visible before the count that announces it.
+  // Data must be visible before the count that announces it.
   if (!settle()) return;
-  // What fires may count again, and the list grow.
+  // A trigger that fires may count again, so the list may grow in this loop.
   for (std::size_t i = 0; i < dirty_.size(); ++i) {
     CountingEvent& ct = *dirty_[i];
     ct.dirty = false;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Puts and gets: where the bytes are, where they go, what the initiator is told.
+// Puts and gets: finds the source and the destination, moves the bytes, and reports to the initiator.
 
 #include <doorbell/pattern.hpp>
 
@@ -18,7 +18,7 @@ using model::Fault;
 
 namespace {
 
-constexpr u32 kLongestShortEvent = (1u << 20) - 1;  // what the length of a short target event can say
+constexpr u32 kLongestShortEvent = (1u << 20) - 1;  // limit of the length in a short target event
 
 u64 packets_of(u64 bytes) {
   return bytes <= kMtu ? 1 : (bytes + kMtu - 1) / kMtu;
@@ -67,7 +67,7 @@ ReturnCode Engine::operate(WorkQueue& q, const Operation& op) {
 
 // --- the two ends ----------------------------------------------------------------------------------------
 
-/// Mapped memory in which all of the bytes lie, if the NIC may use it so.
+/// Finds the mapped memory that contains all of the bytes, if the NIC may use it in this way.
 const MappedMemory* Engine::find(u32 lac, Iova at, u64 bytes, Access want, ReturnCode& code) {
   const std::vector<MappedMemory>& context = contexts_[lac];
   if (context.empty()) {
@@ -84,7 +84,7 @@ const MappedMemory* Engine::find(u32 lac, Iova at, u64 bytes, Access want, Retur
   return nullptr;
 }
 
-/// The portals entry that an address names, in the network of the queue.
+/// Finds the portals entry of an address, in the queue's network.
 TableEntry* Engine::route(WorkQueue& q, const Dfa& dfa, ReturnCode& code) {
   if (q.epoch == epoch_ && q.dfa.value == dfa.value && q.dfa.index_ext == dfa.index_ext) [[likely]]
     return q.target;
@@ -113,7 +113,7 @@ TableEntry* Engine::route(WorkQueue& q, const Dfa& dfa, ReturnCode& code) {
   return *pte;
 }
 
-/// The buffer that takes the operation: the first of the priority list, else of the overflow list.
+/// Finds the buffer that takes the operation: the first of the priority list, else of the overflow list.
 ListEntry* Engine::list_entry(TableEntry& pte, const Operation& op, ReturnCode& code) {
   std::vector<ListEntry>* const list = !pte.lists[0].empty()   ? &pte.lists[0]
                                        : !pte.lists[1].empty() ? &pte.lists[1]
@@ -151,7 +151,7 @@ Engine::Result Engine::transfer(WorkQueue& q, const Operation& op, const model::
   const Dfa dfa{f.dfa, f.index_ext};
   TableEntry* const pte = route(q, dfa, code);
 
-  // The initiator's own memory comes first: what is wrong with it never leaves the NIC.
+  // The initiator's own memory is checked first: an error there never leaves the NIC.
   DmaPlace local{const_cast<u8*>(op.inlined), nullptr, false};
   if (op.inlined == nullptr && op.bytes > 0) {
     const Access want = op.is_get() ? Access::write : Access::read;
@@ -200,7 +200,7 @@ Engine::Result Engine::move(const Operation& op, const DmaPlace& local, const Li
         shared_.faults.count(strike.fault);
         return {};
       case Fault::misplace: {
-        // Of a put the bytes land in another place of the buffer, of a get they come from there.
+        // A put then writes to another place in the buffer, and a get reads from another place.
         const auto other = model::Strike::elsewhere(offset, op.bytes, a.length);
         if (!other) break;
         race.emplace();
@@ -221,12 +221,12 @@ Engine::Result Engine::move(const Operation& op, const DmaPlace& local, const Li
         break;
     }
   }
-  // What the GPU copies is over only after a round trip to it, which many have to share.
+  // A GPU copy is complete only after a round trip to the GPU, so many copies have to share one.
   burst_bytes_ += to.gpu || from.gpu ? op.bytes / kGpuShare : op.bytes;
   return copier_.copy(to, from, op.bytes) ? Result{} : broken;
 }
 
-/// The target's own events and counts.
+/// Writes the target's own events and counts.
 void Engine::delivered(TableEntry& pte, ListEntry& entry, const Operation& op) {
   const Append& a = entry.append;
   if (entry.has(append_flag::ct_comm) && a.ct != 0)
@@ -269,7 +269,7 @@ void Engine::delivered(TableEntry& pte, ListEntry& entry, const Operation& op) {
   --list_entries_;
 }
 
-// --- what the initiator is told --------------------------------------------------------------------------
+// --- reports to the initiator ----------------------------------------------------------------------------
 
 void Engine::acknowledge(const Operation& op, const Result& result, const model::Strike& strike) {
   const DmaFields& f = *op.fields;
@@ -294,7 +294,7 @@ void Engine::acknowledge(const Operation& op, const Result& result, const model:
   const bool told = result.code != ReturnCode::ok || (f.eq != 0 && !f.flags.event_success_disable) ||
                     (f.ct != 0 && (a.is_get ? f.flags.event_ct_reply : f.flags.event_ct_ack));
   model::FaultInjector::Telling t{1, due_ns};
-  // What nobody is told of cannot be lost, late or told twice.
+  // Without a report to the initiator nothing can be lost, late or reported twice.
   if (told) t = shared_.faults.tell(strike, due_ns, [this] { return now(); });
   for (; t.times > 0; --t.times) {
     if (t.due_ns == 0) complete(a);
@@ -302,7 +302,7 @@ void Engine::acknowledge(const Operation& op, const Result& result, const model:
   }
 }
 
-/// The acknowledgement has arrived.
+/// Handles an acknowledgement that has arrived.
 void Engine::complete(const Acknowledgement& a) {
   const bool ok = a.result.code == ReturnCode::ok;
   const bool counts = a.is_get ? a.flags.event_ct_reply : a.flags.event_ct_ack;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Portals entries: their states, and the buffers behind them.
+// Portals entries: their states and their buffers.
 
 #include "cxi/model/engine.hpp"
 
@@ -12,7 +12,7 @@ ReturnCode Engine::append(const u64* words) {
   if (!decode(words, a)) return ReturnCode::cmd_invalid_arg;
   TableEntry* const pte = table_[a.ptlte_index];
   const bool known_list = a.ptl_list == PortalsList::priority || a.ptl_list == PortalsList::overflow;
-  // A buffer that the NIC hands out piece by piece is not modelled.
+  // Buffers from which the NIC hands out one piece after the other are not modelled.
   const bool modelled = known_list && (a.flags & append_flag::manage_local) == 0;
   if (pte == nullptr || !modelled || (a.ct != 0 && counting_event(a.ct) == nullptr))
     return ReturnCode::cmd_invalid_arg;
@@ -39,7 +39,7 @@ ReturnCode Engine::set_state(const u64* words) {
   TableEntry* const pte = table_[s.ptlte_index];
   const bool known = s.ptlte_state == PtlteState::reset || s.ptlte_state == PtlteState::disabled ||
                      s.ptlte_state == PtlteState::enabled;
-  // Matching by software and Ethernet are not modelled.
+  // Ethernet, and matching by software, are not modelled.
   if (pte == nullptr || !known) return ReturnCode::cmd_invalid_arg;
   if (s.ptlte_state == PtlteState::reset) {
     for (auto& list : pte->lists) {

@@ -13,9 +13,9 @@ constexpr u64 kSecond = 1'000'000'000;
 
 }  // namespace
 
-/// Blocks that may be begun. Those between the reader and the writer are taken, both ends included.
+/// The number of blocks that may be begun. Blocks from the reader to the writer, both included, are in use.
 u32 EventProducer::free_blocks() const {
-  // The acquire orders the reader's zeros before what is written over them.
+  // The acquire orders the reader's zeros before the stores that overwrite them.
   const u64 word = load64_acquire(csr_);
   const u32 total = bytes_ / kSlotBytes - 1;
   const u32 read = unpack<EventQueueCsr>(&word).rd_ptr;
@@ -45,13 +45,13 @@ bool EventProducer::write(model::DmaEngine& dma, const u64* words, u32 count) {
   }
   const u32 size = count * 8;
   const u32 gap = (0u - at_) & (size - 1);
-  // At a block's beginning, or when what is left of it is too short, a block is begun.
+  // A new block is begun at a block's beginning, or if the rest of the block is too short.
   const bool begins = at_ % kSlotBytes == 0 || at_ % kSlotBytes + gap + size > kSlotBytes;
   if (begins && !room(at_ % kSlotBytes == 0 ? 1 : 2)) {
     ++dropped_;
     return drop(dma);
   }
-  // A gap would stop the reader: NULL events fill it, each at its own alignment.
+  // A gap would stop the reader, so NULL events fill it, each at its own alignment.
   while ((at_ & (size - 1)) != 0) fill(dma, (at_ & 16) != 0 ? 2 : 4);
   store(dma, words, count);
   ++written_;
@@ -63,7 +63,7 @@ void EventProducer::fill(model::DmaEngine& dma, u32 count) {
   else store(dma, encode_event(NullEvent<4>{}).w, 4);
 }
 
-/// The size and type behind the rest, the return code last.
+/// Stores the word with size and type after the others, and the return code last.
 void EventProducer::store(model::DmaEngine& dma, const u64* words, u32 count) {
   if (place_.host != nullptr) {
     auto* const to = reinterpret_cast<u64*>(place_.host + at_);

@@ -12,7 +12,7 @@
 
 namespace doorbell::cxi {
 
-/// Where a queue lies: in host memory it is written in place, in GPU memory through the DMA engine.
+/// Where a queue lies. In host memory the device writes it directly, in GPU memory through the DMA engine.
 struct QueuePlace {
   u8* host = nullptr;  ///< null: in GPU memory
   Iova iova = 0;
@@ -23,23 +23,24 @@ class EventProducer {
   EventProducer(const QueuePlace& place, u64* csr, u32 bytes, u64 capacity)
       : place_(place), csr_(csr), bytes_(bytes), capacity_(capacity) {}
 
-  /// Everything that the event announces must be there. False: the queue is full, and the event is lost.
+  /// Call when everything that the event announces is in place. False: the queue is full, and the event is
+  /// lost.
   template <class E>
   bool write(model::DmaEngine& dma, const E& event) {
     const auto encoded = encode_event(event);
     return write(dma, encoded.w, E::kWords);
   }
-  /// Looks whether the reader has noticed lost events.
+  /// Checks whether the reader has noticed lost events.
   void look(model::DmaEngine& dma);
 
   [[nodiscard]] u32 bytes() const { return bytes_; }
   [[nodiscard]] u64 written() const { return written_; }
-  /// Events that the queue had no room for, and those that were not to have any.
+  /// Events for which the queue had no room, including those for which the configuration left none.
   [[nodiscard]] u64 dropped() const { return dropped_; }
   [[nodiscard]] u64 refused() const { return refused_; }
 
  private:
-  // Blocks of 64 bytes that stay free, as the driver asks the hardware for.
+  // Blocks of 64 bytes that stay free; the driver asks the hardware for the same number.
   static constexpr u32 kReserved = 2;
 
   bool write(model::DmaEngine& dma, const u64* words, u32 count);
@@ -53,7 +54,7 @@ class EventProducer {
   QueuePlace place_;
   u64* csr_;
   u32 bytes_;
-  u64 capacity_;  // events that have room; 0: no such limit
+  u64 capacity_;  // events for which there is room; 0: no such limit
   u32 at_ = kEventQueueHead;
   u64 written_ = 0;
   u64 dropped_ = 0;

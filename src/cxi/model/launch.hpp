@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The launch page of a command queue as the device sees it. It is memory, and shows only what was stored
-// last; so what was taken is replaced by words that nobody stores.
+// The launch page of a command queue from the device's side. The page is memory and shows only the last
+// store, so the device replaces what it took by words that no initiator stores.
 #pragma once
 
 #include <doorbell/cxi/memory.hpp>
@@ -16,9 +16,9 @@ inline constexpr u32 kWindow64 = 1024, kWindowAligned = 2048, kWindowUnaligned =
 inline constexpr u32 kWindowSlots = 16;
 inline constexpr u32 kSlotWords = kSlotBytes / 8;
 
-/// Stores of 2, 4 and 8 bytes change it, unless they say 0, which no write pointer is.
+/// Stores of 2, 4 and 8 bytes change this word, unless their value is 0, which is never a write pointer.
 inline constexpr u64 kNoDoorbell = 0xdb00'db00'db00'0000;
-/// As a command's first word it would be one of an unknown opcode.
+/// As a command's first word, this value has an unknown opcode.
 inline constexpr u64 kUnwritten = 0x5ca1'ab1e'b0de'd0ff;
 [[nodiscard]] inline u64* doorbell_of(u8* launch) {
   return reinterpret_cast<u64*>(launch);
@@ -32,14 +32,14 @@ inline void clear_launch_page(u8* launch) {
   for (u32 k = 0; k < kLaunchBytes / 8; ++k) store64_relaxed(words + k, k == 0 ? kNoDoorbell : kUnwritten);
 }
 
-/// Takes `slots` slots from a window, once all of them are written. `torn_since_ns`: since when some words
-/// have been missing. After `slow_writer_ns` a word that is kUnwritten is one that was written so.
+/// Takes `slots` slots from a window when all of them are written. `torn_since_ns`: the time since which some
+/// words have been missing. After `slow_writer_ns`, a word that equals kUnwritten counts as written.
 [[nodiscard]] inline bool take_words(u64* window, u32 slots, u64 slow_writer_ns, u64& torn_since_ns,
                                      u64* out) {
   if (load64_relaxed(window) == kUnwritten) return false;
   bool whole = true;
   for (u32 k = 0; k < slots * kSlotWords; ++k) {
-    // Each word was stored with release: what its writer did before is visible behind this.
+    // The initiator stored each word with release: its earlier stores are visible after this load.
     out[k] = load64_acquire(window + k);
     whole = whole && out[k] != kUnwritten;
   }

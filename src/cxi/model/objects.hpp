@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the device knows of the objects that its users created. The device's thread owns all of it; set-up
-// calls change it between two rounds.
+// What the device keeps for each object that its users created. The device's thread owns all of it; set-up
+// calls change it between two rounds of that thread.
 #pragma once
 
 #include <doorbell/cxi/counter_commands.hpp>
@@ -28,10 +28,10 @@ struct MappedMemory {
   [[nodiscard]] model::DmaPlace at(Iova iova) const { return base + (iova - begin); }
 };
 
-/// Memory behind a portals entry, as APPEND described it.
+/// Memory of a portals entry, as an APPEND command described it.
 struct ListEntry {
   Append append;
-  const MappedMemory* memory = nullptr;  ///< where it lies whole, as of `epoch`
+  const MappedMemory* memory = nullptr;  ///< the mapping that contains all of it, as of `epoch`
   u64 epoch = 0;
   [[nodiscard]] bool has(u32 flag) const { return (append.flags & flag) != 0; }
 };
@@ -44,17 +44,17 @@ struct TableEntry {
   u32 eq = 0;
   PtlteState state = PtlteState::reset;
   u64 operations = 0;
-  bool was_struck = false;                      ///< by the fault that disables entries
+  bool was_struck = false;                      ///< by the fault that disables portals entries
   std::array<std::vector<ListEntry>, 2> lists;  ///< priority, overflow
 };
 
 /// A command that waits for a count.
 struct Trigger {
-  u64 serial = 0;  ///< of equal thresholds the older one fires first
+  u64 serial = 0;  ///< with equal thresholds, the older trigger fires first
   CounterOpcode opcode = CounterOpcode::trig_event;
   CounterFields fields;
   NomatchDma dma;
-  u32 queue = 0;  ///< whose command it was
+  u32 queue = 0;  ///< the queue of its command
 };
 [[nodiscard]] inline bool later(const Trigger& a, const Trigger& b) {
   const u64 first = a.fields.threshold, second = b.fields.threshold;
@@ -65,43 +65,43 @@ struct CountingEvent {
   u32 index = 0;
   u64 success = 0;
   u32 failure = 0;
-  // Acknowledged since the counts were last brought up to date.
+  // Acknowledgements since the counts were last updated.
   u64 new_success = 0;
   u32 new_failure = 0;
   bool dirty = false;
   u64* doorbell = nullptr;
   bool writes_back = false;
   QueuePlace writeback;
-  std::vector<Trigger> waiting;  ///< a heap by later()
+  std::vector<Trigger> waiting;  ///< a heap, ordered by later()
 };
 
 struct WorkQueue {
   u32 index = 0;
-  u32 ordinal = 0;  ///< among the device's queues, for faults that can be repeated
+  u32 ordinal = 0;  ///< position among the device's queues, so that faults can be repeated
   CommandQueueKind kind = CommandQueueKind::transmit;
   u32 eq = 0;
   u32 slots = 0;
   QueuePlace ring;
   u8* launch = nullptr;
-  u32 vni = 0;  ///< of its communication profile
+  u32 vni = 0;  ///< of the queue's communication profile
 
   u32 read32 = 2 * kStatusSlots;  ///< units of 32 bytes
   u32 write = kStatusSlots;       ///< slots
   CommandQueueStatus status;
-  u64 published = 0;  ///< the status word that is in memory
+  u64 published = 0;  ///< the status word now in memory
   bool stopped = false;
   u64 serial = 0;                ///< operations so far
-  bool was_struck = false;       ///< by the fault that keeps the read pointer
-  u64 ready_ns = 0;              ///< before that no command starts
-  u32 scan = 0;                  ///< the place of the windows that is looked at next
-  const u64* suspect = nullptr;  ///< what was written at a place that does not come next
+  bool was_struck = false;       ///< by the fault that stops the read pointer
+  u64 ready_ns = 0;              ///< no command starts before this time
+  u32 scan = 0;                  ///< the window place to look at next
+  const u64* suspect = nullptr;  ///< a write at a place that does not come next
   u64 suspect_since_ns = 0;
-  u64 torn_since_ns = 0;  ///< when a window was first seen partly written; 0: none is
+  u64 torn_since_ns = 0;  ///< when a window was first seen partly written; 0: never
   bool has_cstate = false;
   CState cstate;
   std::vector<u64> staged;  ///< commands fetched from GPU memory
 
-  // Where the last operation went, while nothing has been set up since.
+  // The destination of the last operation; valid until the next set-up call.
   u64 epoch = 0;
   u32 lac = 0;
   const MappedMemory* memory = nullptr;

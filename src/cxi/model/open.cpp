@@ -11,7 +11,7 @@ namespace doorbell::cxi {
 std::unique_ptr<Cassini> open_model(const DeviceRequest& request) {
   ModelConfig c = parse_model_spec(request.spec);
   c.fit(request.use);
-  // "model" is the first one.
+  // "model" means the first model, number 0.
   const bool named = !request.spec.starts_with("model");
   return std::make_unique<ModelCassini>(
       c, named ? request.spec : "cxi-model0" + request.spec.substr(request.spec.find("model") + 5),

@@ -11,7 +11,7 @@
 
 namespace doorbell::cxi {
 
-/// Opens what "cxi-modelN[:KEY=VALUE,...]" asks for.
+/// Opens the device of "cxi-modelN[:KEY=VALUE,...]".
 [[nodiscard]] std::unique_ptr<Cassini> open_model(const DeviceRequest& request);
 
 }  // namespace doorbell::cxi

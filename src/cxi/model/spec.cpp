@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "cxi-model";
 
-/// The number in "cxi-modelN", as far as it is one.
+/// Reads the number in "cxi-modelN"; false if there is none.
 bool number_of(std::string_view name, u32& out) {
   if (!name.starts_with(kPrefix)) return false;
   name.remove_prefix(kPrefix.size());
@@ -46,7 +46,7 @@ options::OptionTable model_keys() {
   t.add(model::whole_key("pid-bits", "9", 6, 9, "width of a process's number in addresses"));
   options::Option list_entries = model::whole_key(
       "list-entries", "16384", 1, 65536, "buffers that can be appended, all portals entries together");
-  list_entries.aliases = {"entries"};  // of other models that is the length of a queue
+  list_entries.aliases = {"entries"};  // other models use that name for a queue's length
   t.add(std::move(list_entries));
   t.add(model::delay_key("an acknowledgement"));
   t.add(model::whole_key("nack", "2", 2, 63, "the return code of --fault error; 2: UNDELIVERABLE"));

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The keys of "cxi-modelN:KEY=VALUE,...": one table, from which they are parsed and documented.
+// The keys of "cxi-modelN:KEY=VALUE,...": one table for parsing and for documentation.
 #pragma once
 
 #include <string_view>
@@ -11,12 +11,12 @@
 
 namespace doorbell::cxi {
 
-/// "model" and "cxi-modelN", with keys behind a ':' or without.
+/// True for "model" and "cxi-modelN", with keys after a ':' or without.
 [[nodiscard]] bool is_model(std::string_view spec);
 
 [[nodiscard]] options::OptionTable model_keys();
 
-/// An unknown key or a bad value is an Error that names it.
+/// Throws an Error that names an unknown key or a bad value.
 [[nodiscard]] ModelConfig parse_model_spec(const std::string& spec);
 
 }  // namespace doorbell::cxi

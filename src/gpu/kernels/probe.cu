@@ -6,12 +6,13 @@
 
 using namespace doorbell;
 
-/// Launch one thread. Writes kProbeValue to `out[0]` and kProbeClocks samples to `clocks`: cycles per
+/// Launch with one thread. Writes kProbeValue to `out[0]` and kProbeClocks samples to `clocks`: cycles per
 /// ns are (clocks[kProbeCyclesEnd] - clocks[kProbeCyclesBegin]) over the same difference in ns.
 extern "C" __global__ void doorbell_probe(unsigned* out, unsigned long long* clocks) {
   // One millisecond makes the global clock's step (1 us at worst) an error of 0.1 %.
   constexpr u64 kInterval = 1'000'000;
-  // A clock that stands still must not hang the kernel: 2^20 rounds take over 1 ms at any GPU's rate.
+  // A clock that stands still must not hang the kernel. At any GPU's clock rate 2^20 rounds take more than 1
+  // ms.
   constexpr u32 kRounds = 1u << 20;
 
   if (blockIdx.x != 0 || threadIdx.x != 0) return;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The GPU half of a model's DMA engine: copies between host and GPU memory for CPU threads, which
-// cannot reach GPU memory themselves. One block a ring; leaves when the ring's abort word is set.
+// The GPU half of a model's DMA engine: copies between host and GPU memory for CPU threads, which cannot
+// reach GPU memory themselves. One block serves each ring, and leaves when the ring's abort word is set.
 #include <doorbell/memory_order.hpp>
 
 #include "model/dma_types.hpp"
@@ -15,7 +15,7 @@ namespace {
 constexpr u32 kThreads = 256;
 constexpr u32 kBatch = 32;  // descriptors looked at together
 
-/// The part of a descriptor that says what to copy (no initialisers: it lies in shared memory).
+/// The part of a descriptor that describes the copy. Has no initialisers, because it lies in shared memory.
 struct Job {
   u64 to, from, bytes;
 };
@@ -26,7 +26,7 @@ __device__ void copy(const Job& d, u32 first, u32 step) {
   const auto* from = reinterpret_cast<const u8*>(d.from);
   u64 wide = 0;
   if (((d.to | d.from) & 15) == 0) {
-    // 16-byte words; four loads in flight hide the way across PCIe.
+    // 16-byte words; four loads in flight hide the time of the PCIe transfer.
     const auto* in = reinterpret_cast<const Word16*>(from);
     auto* out = reinterpret_cast<Word16*>(to);
     wide = d.bytes / 16;
@@ -58,13 +58,14 @@ extern "C" __global__ void __launch_bounds__(kThreads) doorbell_dma_agent(DmaRin
   u32 ticket = 0;
   for (;;) {
     if (warp == 0) {
-      // Each lane looks at one descriptor; the acquire of the second half, which holds the ticket,
-      // comes first, so that the first half read after it belongs to the same descriptor.
+      // Each lane reads one descriptor. The acquire of the second half, which holds the ticket, comes first,
+      // so that a first half that is read after it belongs to the same descriptor.
       const auto* words = reinterpret_cast<const Word16*>(&ring.descriptors[(ticket + lane) % kCopyRing]);
       const Word16 tail = load16_acquire(words + 1);
       const bool fresh = tail.w[3] == ticket + lane + 1;
       if (fresh) {
-        // The length lies in the other half than the ticket and may be older than it: once more, behind it.
+        // The length is not in the half with the ticket and may be older, so it is read again after the
+        // ticket.
         const Word16 head = load16(words);
         const Word16 length = load16(words + 1);
         batch[lane].to = static_cast<u64>(head.w[1]) << 32 | head.w[0];
@@ -94,7 +95,7 @@ extern "C" __global__ void __launch_bounds__(kThreads) doorbell_dma_agent(DmaRin
     __syncthreads();
     if (n > 0) {
       ticket += n;
-      // The barrier orders every thread's copies before this release, which orders them before the
+      // The barrier orders every thread's copies before this release. The release orders them before the
       // device thread's acquire of `done`.
       if (threadIdx.x == 0) store_release(&ring.done, ticket);
     }

@@ -18,7 +18,7 @@ constexpr u8 kEventBadValue = 1;         // invalid doorbell write value
 constexpr u8 kLogErrors = 0x01;          // the log page that error events name
 constexpr u32 kRoundsPerStrayScan = 4096;
 
-/// Dword 0 of an event's completion: type 0 (error status), what happened, the log to read.
+/// Dword 0 of an event's completion: type 0 (error status), the kind of event, the log page to read.
 u32 event_result(u8 information) {
   return u32{kLogErrors} << 16 | u32{information} << 8;
 }
@@ -93,11 +93,11 @@ bool AdminProcessor::poll() {
     write_entry(cq_.waiting.front());
     cq_.waiting.pop_front();
   }
-  // The acquire orders the entries, which the host wrote before the tail, behind this load.
+  // The acquire orders the tail before later loads of the entries, which the host wrote before the tail.
   const u32 tail = load_acquire(sq_register(0));
   if (tail == sq_.head) return false;
   if (tail >= sq_.entries) {
-    // A bad value on the admin queue leaves nothing to talk through: fatal.
+    // Without a usable admin queue the host cannot be told, so a bad value there is fatal.
     if (tail != sq_.last_rung) {
       shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
       store_release(registers_.at(reg::csts), csts::ready | csts::fatal);
@@ -119,7 +119,7 @@ void AdminProcessor::post(u16 cid, Answer a) {
   c.cid = cid;
   const u16 field = a.status == status::success ? u16{0} : static_cast<u16>(a.status | kDoNotRetry);
   c.status = static_cast<u16>(field << 1);
-  // An entry that the host has not given back is never overwritten.
+  // An entry that the host has not given back must not be overwritten.
   if (!cq_.waiting.empty() || full()) cq_.waiting.push_back(c);
   else write_entry(c);
 }
@@ -127,7 +127,7 @@ void AdminProcessor::post(u16 cid, Answer a) {
 bool AdminProcessor::full() {
   const u32 next = cq_.tail + 1 == cq_.entries ? 0 : cq_.tail + 1;
   if (next != cq_.head) return false;
-  // The acquire orders the host's reads of freed entries before this side's overwriting them.
+  // The acquire orders the host's reads of freed entries before the controller's new stores to them.
   const u32 rung = load_acquire(cq_register(0));
   if (rung < cq_.entries) cq_.head = rung;
   return next == cq_.head;
@@ -144,7 +144,7 @@ void AdminProcessor::write_entry(Cqe c) {
 
 void AdminProcessor::raise_event(u8 information) {
   if (event_requests_.empty()) {
-    // Kept until the host asks, once a kind.
+    // Kept until the host asks; one event of each kind is kept.
     if (std::ranges::find(pending_events_, information) == pending_events_.end())
       pending_events_.push_back(information);
     return;
@@ -160,8 +160,8 @@ void AdminProcessor::look_for_stray_doorbells() {
     bad_values_reported_ = bad;
     raise_event(kEventBadValue);
   }
-  // Tails are judged by the engine that takes them; a head that is no index is seen here, because an
-  // engine looks at heads only when it is short of room.
+  // The engine that takes a tail also checks it. An engine reads heads only when it lacks room, so invalid
+  // heads are found here.
   for (const auto& [qid, entries] : cqs_) {
     const u32 now = load_relaxed(cq_register(qid));
     u32& last = stray_[static_cast<u32>(cq_register(qid) - registers_.at(0))];
@@ -290,7 +290,7 @@ u16 AdminProcessor::check_number(const Sqe& e, bool in_use) const {
 
 u16 AdminProcessor::check_memory(const Sqe& e, u64 entry_bytes) const {
   const u32 size = e.cdw10 >> 16;
-  if ((e.cdw11 & 1) == 0) return status::invalid_field;  // only physically contiguous queues
+  if ((e.cdw11 & 1) == 0) return status::invalid_field;  // queues must be physically contiguous
   if (e.prp1 % kQueuePage != 0) return status::prp_offset_invalid;
   if (!engines_.front()->dma().reachable(e.prp1, (size + 1) * entry_bytes,
                                          entry_bytes == kSqeBytes ? Access::read : Access::write))
@@ -307,7 +307,7 @@ AdminProcessor::Answer AdminProcessor::create_cq(const Sqe& e) {
   const auto qid = static_cast<u16>(e.cdw10);
   if (const u16 st = check_number(e, cqs_.contains(qid)); st != status::success) return {st};
   if (const u16 st = check_memory(e, kCqeBytes); st != status::success) return {st};
-  if ((e.cdw11 & 2) != 0) return {status::invalid_vector};  // it has no interrupt vectors: polled only
+  if ((e.cdw11 & 2) != 0) return {status::invalid_vector};  // no interrupt vectors: hosts must poll
   CompletionQueue q;
   q.qid = qid;
   q.entries = (e.cdw10 >> 16) + 1;
@@ -406,8 +406,8 @@ AdminProcessor::Answer AdminProcessor::get_log(const Sqe& e) {
     writes += engine->counters().writes.value();
     errors += engine->counters().errors.value();
   }
-  IdentifyPage page;                                                 // 512 bytes of log, zeros behind
-  if (log == kLogErrors) return {deliver(e, page.bytes(), wanted)};  // no entry: events are only counted
+  IdentifyPage page;                                                 // 512 bytes of log, followed by zeros
+  if (log == kLogErrors) return {deliver(e, page.bytes(), wanted)};  // no entries: events are only counted
   page.put<u16>(1, 300);                                             // kelvin
   page.put<u8>(3, 100);
   page.put<u8>(4, 10);
@@ -426,7 +426,7 @@ AdminProcessor::Answer AdminProcessor::doorbell_buffers(const Sqe& e) {
       registers_.bytes - reg::doorbells < kQueuePage ? registers_.bytes - reg::doorbells : kQueuePage;
   if (dma.host(e.prp1, needed, Access::read) == nullptr || dma.host(e.prp2, needed, Access::write) == nullptr)
     return {status::data_transfer_error};
-  // Queues that exist keep their registers; those created from here on use the buffers.
+  // Existing queues keep their registers; queues created from now on use the buffers.
   shadow_ = e.prp1;
   eventidx_ = e.prp2;
   return {};

@@ -15,7 +15,7 @@
 
 namespace doorbell::nvme {
 
-/// Where the register page lies, for the doorbells that a created queue is given.
+/// Where the register page lies; created queues get their doorbells in it.
 struct RegisterPage {
   u8* base = nullptr;
   u64 bytes = 0;
@@ -24,24 +24,25 @@ struct RegisterPage {
 
 class AdminProcessor {
  public:
-  /// `engines[0]` runs on the thread that calls poll(); the others on their own.
+  /// `engines[0]` runs on the thread that calls poll(); the other engines have threads of their own.
   AdminProcessor(ModelShared& shared, RegisterPage registers,
                  std::vector<std::unique_ptr<IoEngine>>& engines);
 
-  /// Starts serving the admin queue. False when the queue addresses or sizes are not usable: the
-  /// controller then does not become ready.
+  /// Starts serving the admin queue. False if the queue addresses or sizes cannot be used: the controller
+  /// then does not become ready.
   [[nodiscard]] bool enable(u32 aqa, Iova asq, Iova acq);
-  /// Drops every queue and setting.
+  /// Removes every queue and resets every setting.
   void disable();
   [[nodiscard]] bool enabled() const { return enabled_; }
-  /// Serves what the doorbell announces and reports bad doorbell writes. True when there was work.
+  /// Executes the commands that the doorbell announces and reports bad doorbell writes. True if there was
+  /// work.
   bool poll();
 
  private:
   struct Answer {
     u16 status = status::success;
     u32 dw0 = 0;
-    bool later = false;  // an asynchronous event request: no completion now
+    bool later = false;  // an asynchronous event request: it completes later
   };
   Answer run(const Sqe& e);
   Answer identify(const Sqe& e);
@@ -56,7 +57,7 @@ class AdminProcessor {
   u16 deliver(const Sqe& e, const void* data, u64 bytes);
   [[nodiscard]] u16 check_number(const Sqe& e, bool in_use) const;
   [[nodiscard]] u16 check_memory(const Sqe& e, u64 entry_bytes) const;
-  /// Both doorbells of the queue lie in the one page that each buffer has.
+  /// True if both doorbells of the queue lie in the one page that each buffer has.
   [[nodiscard]] bool in_shadow_page(u16 qid) const;
   void post(u16 cid, Answer a);
   [[nodiscard]] bool full();
@@ -82,7 +83,7 @@ class AdminProcessor {
   std::deque<u16> event_requests_;
   std::deque<u8> pending_events_;
   u64 bad_values_reported_ = 0;
-  std::map<u32, u32> stray_;  // what was last seen in a doorbell, by its offset in words
+  std::map<u32, u32> stray_;  // last value seen in a doorbell, by the doorbell's offset in words
   u32 rounds_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a model controller is asked to be.
+// The configuration of a model controller.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -15,10 +15,10 @@ namespace doorbell::nvme {
 struct ModelConfig : model::Config {
   enum class Media { null, ram, file };
   Media media = Media::ram;
-  std::string path;  ///< of Media::file
+  std::string path;  ///< for Media::file
   u32 lba_bytes = 512;
   u64 capacity_bytes = u64{1} << 30;
-  bool capacity_given = true;  ///< false: a media file that is there has its own size
+  bool capacity_given = true;  ///< false: an existing media file sets the size
   u32 max_queues = 64;         ///< granted I/O queue pairs
   u32 max_entries = 4096;      ///< CAP.MQES + 1
   u32 stride = 0;              ///< CAP.DSTRD

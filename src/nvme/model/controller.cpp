@@ -39,7 +39,7 @@ ModelController::ModelController(const ModelConfig& config, std::string name, st
   const u32 vs = 0x00010400;
   std::memcpy(registers_.host() + reg::cap, &cap, sizeof cap);
   std::memcpy(registers_.host() + reg::vs, &vs, sizeof vs);
-  // Its polling costs every other kernel's fences and PCIe reads: it runs only where it is needed.
+  // The agent's polling slows every other kernel's fences and PCIe reads, so it runs only where it is needed.
   if (gpu_ && config.gpu_memory) agent_ = std::make_unique<model::DmaAgent>(gpu_, config.threads);
   for (u32 i = 0; i < config.threads; ++i)
     engines_.push_back(std::make_unique<IoEngine>(shared_, space_, agent_.get(), i));
@@ -76,9 +76,9 @@ u64 ModelController::read64(u32 offset) {
 
 void ModelController::write32(u32 offset, u32 value) {
   check_offset(offset, 4);
-  // Memory would take the write; the hardware drops it.
+  // Memory would take the write, but hardware drops it.
   if (writable(offset)) store_release(reinterpret_cast<u32*>(registers_.host() + offset), value);
-  // Memory shows only the last of two writes; a controller sees both, EN = 0 and EN = 1 behind it.
+  // Memory shows only the last of two writes. A real controller sees both EN = 0 and the following EN = 1.
   if (offset == reg::cc)
     while (cc_served_.load(std::memory_order_acquire) != value && !shared_.presence.gone())
       std::this_thread::yield();
@@ -101,14 +101,14 @@ u32* ModelController::gpu_register(u64 offset) {
 
 bool ModelController::poll_registers() {
   if (shared_.presence.gone()) {
-    // A device that is gone reads as all ones.
+    // Reads of a device that is gone return all ones.
     if (!gone_)
       for (u32 at = 0; at < reg::doorbells; at += 4)
         store_release(reinterpret_cast<u32*>(registers_.host() + at), ~0u);
     gone_ = true;
     return false;
   }
-  // The acquire orders the queue addresses, which the host wrote before CC, behind this load.
+  // The acquire orders CC before later loads of the queue addresses, which the host wrote before CC.
   const u32 cc = load_acquire(reinterpret_cast<u32*>(registers_.host() + reg::cc));
   const u32 changed = cc ^ cc_;
   cc_ = cc;
@@ -118,7 +118,7 @@ bool ModelController::poll_registers() {
       enable();
     } else {
       admin_->disable();
-      shared_.fatal.store(false, std::memory_order_relaxed);  // the engines have no queues any more
+      shared_.fatal.store(false, std::memory_order_relaxed);  // the engines have no queues now
       store_release(csts, 0);
     }
   }

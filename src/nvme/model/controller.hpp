@@ -15,7 +15,7 @@ namespace doorbell::nvme {
 
 class ModelController final : public Device {
  public:
-  /// `gpu` may be null; with one, the register page and GPU memory are reachable from both sides.
+  /// `gpu` may be null; with a GPU, both sides can reach the register page and GPU memory.
   ModelController(const ModelConfig& config, std::string name, std::shared_ptr<gpu::Gpu> gpu = nullptr);
   ~ModelController() override;
 
@@ -53,7 +53,8 @@ class ModelController final : public Device {
   std::atomic<u32> cc_served_{0};
   bool gone_ = false;
   u32 rounds_ = 0;
-  std::vector<std::unique_ptr<model::DeviceThread>> threads_;  // last: they use all of the above
+  std::vector<std::unique_ptr<model::DeviceThread>>
+      threads_;  // last, because the threads use all members above
 };
 
 }  // namespace doorbell::nvme

@@ -36,7 +36,7 @@ IoEngine::IoEngine(ModelShared& shared, const SoftwareAddressSpace& space, model
 bool IoEngine::poll() {
   set_up_.serve();
   if (shared_.presence.gone() || shared_.fatal.load(std::memory_order_relaxed)) return false;
-  // Otherwise heads are looked at only when a queue is short of room, and then every head is possible.
+  // Without this, heads are read only when a queue lacks room, and at that time every head is possible.
   if (++rounds_ % kRoundsPerHeadLook == 0)
     for (CompletionQueue& q : cqs_) take_head(q);
   fetched_.clear();
@@ -62,13 +62,14 @@ bool IoEngine::poll() {
     const Sqe* entries = q.host != nullptr ? q.host + f.first : staging_[f.sq].data();
     q.head = f.first + f.count == q.entries ? 0 : f.first + f.count;
     for (u32 i = 0; i < f.count; ++i) {
-      // A device has written these lines: each is a cache miss, and this hides all but the first few.
+      // Another processor has written these lines, so each load would miss; prefetching hides all but the
+      // first few.
       if (i + kPrefetch < f.count) __builtin_prefetch(entries + i + kPrefetch);
       execute(q, entries[i]);
       if (shared_.presence.gone()) return true;
     }
   }
-  // Data comes before the completion that announces it.
+  // Data is moved before the completion that announces it.
   if (dma_.pending() && !dma_.commit()) return fail();
   for (const Done& d : done_) post(cqs_[d.cq], d.cqe);
   const bool posted = !done_.empty();
@@ -81,21 +82,22 @@ bool IoEngine::poll() {
 }
 
 u32 IoEngine::read_tail(SubmissionQueue& q) {
-  // The acquire orders the entries, which the host wrote before the tail, behind this load.
+  // The acquire orders the tail before later loads of the entries, which the host wrote before the tail.
   if (q.tail_shadow == nullptr) return load_acquire(q.tail_register);
   if (!q.asleep) {
     const u32 tail = load_acquire(q.tail_shadow);
     if (tail != q.tail) {
       q.idle_polls = 0;
     } else if (++q.idle_polls >= kIdlePollsToSleep) {
-      // Event index first, then the shadow once more: the host does the opposite, one of us sees it.
+      // The event index is written first, then the shadow is read again. The host does the opposite, so that
+      // one of the two sees the other's store.
       q.idle_polls = 0;
       q.asleep = true;
       return store_then_load(q.eventidx, tail, q.tail_shadow);
     }
     return tail;
   }
-  // Register memory shows no write that repeats the old value, so the shadow is looked at now and then.
+  // Register memory does not show a write of the old value, so the shadow is read at intervals too.
   const bool rung = load_relaxed(q.tail_register) != q.last_rung;
   if (!rung && ++q.idle_polls % kAsleepShadowPolls != 0) return q.tail;
   q.last_rung = load_relaxed(q.tail_register);
@@ -108,7 +110,7 @@ u32 IoEngine::new_entries(SubmissionQueue& q) {
   const u32 rung = read_tail(q);
   if (rung != q.tail) {
     u32& last = q.tail_shadow == nullptr ? q.last_rung : q.last_shadow;
-    if (rung != last) {  // else the same bad value as before: already reported
+    if (rung != last) {  // otherwise this bad value has been reported
       last = rung;
       const u32 used = q.tail >= q.head ? q.tail - q.head : q.tail + q.entries - q.head;
       const u32 moved = rung >= q.tail ? rung - q.tail : rung + q.entries - q.tail;
@@ -168,7 +170,7 @@ void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
 }
 
 IoEngine::Outcome IoEngine::run(const Sqe& e, const model::Strike& strike) {
-  if (e.flags != 0) return {status::invalid_field};  // neither fused commands nor SGLs
+  if (e.flags != 0) return {status::invalid_field};  // no fused commands, no SGLs
   const auto op = static_cast<IoOpcode>(e.opcode);
   switch (op) {
     case IoOpcode::flush:
@@ -267,7 +269,7 @@ IoEngine::Outcome IoEngine::transfer(const Sqe& e, const model::Strike& strike) 
 }
 
 u64 IoEngine::other_written_lba(u64 lba, u32 blocks) const {
-  // Data that is good elsewhere: blocks that were written, so that it carries another address.
+  // Good data of another address: blocks that were written, so that they carry that address.
   for (const Extent& w : recent_writes_)
     if (w.blocks == blocks && w.lba != lba) return w.lba;
   const u64 total = shared_.media.capacity() / shared_.config.lba_bytes;
@@ -317,14 +319,15 @@ bool IoEngine::fail() {
 }
 
 void IoEngine::take_head(CompletionQueue& q) {
-  // The acquire orders the host's reads of freed entries before this side's overwriting them.
+  // The acquire orders the host's reads of freed entries before the controller's new stores to them.
   const u32 rung = load_acquire(q.head_shadow != nullptr ? q.head_shadow : q.head_register);
   if (rung != q.last_rung) {
     q.last_rung = rung;
     const u32 held = q.tail >= q.head ? q.tail - q.head : q.tail + q.entries - q.head;
     const u32 moved = rung >= q.head ? rung - q.head : rung + q.entries - q.head;
     if (rung < q.entries && moved <= held) q.head = rung;
-    else if (rung < q.entries || q.head_shadow != nullptr)  // the admin thread reports the rest
+    else if (rung < q.entries ||
+             q.head_shadow != nullptr)  // the admin thread reports values that are too large
       shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
   }
 }
@@ -340,7 +343,7 @@ bool IoEngine::full(CompletionQueue& q) {
 void IoEngine::post(CompletionQueue& q, const Cqe& e) {
   if (!q.waiting.empty() || full(q)) [[unlikely]] {
     counters_.cq_full += 1;
-    q.waiting.push_back(e);  // never overwrites an entry that the host has not given back
+    q.waiting.push_back(e);  // an entry that the host has not given back is kept
     return;
   }
   write_entry(q, e);
@@ -393,8 +396,8 @@ void IoEngine::add(SubmissionQueue q) {
 void IoEngine::delete_sq(u16 qid) {
   SubmissionQueue* q = find_sq(qid);
   if (q == nullptr) return;
-  // The host may have made room since the last round, and looks no more once the deletion is answered. What
-  // is due has completed before it.
+  // The host may have made room since the last round, and looks no more after the answer to the deletion.
+  // Held completions that are due therefore come before that answer.
   (void)post_held(cqs_[q->cq_index]);
   (void)post_due();
   for (u32 word = 0; word < q->outstanding.size(); ++word) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The part of a model controller that serves I/O queues: one engine a device thread. An engine owns
-// its queues; nobody else touches them, so the hot path has no lock.
+// The part of a model controller that serves I/O queues. Each device thread has one engine. Only the engine
+// uses its queues, so the hot path has no lock.
 #pragma once
 
 #include <doorbell/nvme/prp.hpp>
@@ -39,12 +39,12 @@ struct CompletionQueue {
   u16 qid = 0;
   u32 entries = 0;
   Iova iova = 0;
-  Word16* host = nullptr;  ///< null when the queue lies in GPU memory
+  Word16* host = nullptr;  ///< null if the queue lies in GPU memory
   const u32* head_register = nullptr;
   const u32* head_shadow = nullptr;
   u32 tail = 0;
   u32 phase = 1;
-  u32 head = 0;             ///< last valid value the host rang
+  u32 head = 0;             ///< last valid value from the host
   u32 last_rung = 0;        ///< last value seen, valid or not
   std::deque<Cqe> waiting;  ///< completions held while the queue is full
 };
@@ -60,28 +60,28 @@ struct SubmissionQueue {
   const u32* tail_shadow = nullptr;
   u32* eventidx = nullptr;
   u32 head = 0;
-  u32 tail = 0;         ///< last valid value the host rang
+  u32 tail = 0;         ///< last valid value from the host
   u32 last_rung = 0;    ///< last value of the register, valid or not
-  u32 last_shadow = 0;  ///< the same of the shadow doorbell
+  u32 last_shadow = 0;  ///< last value of the shadow doorbell, valid or not
   u32 idle_polls = 0;
-  bool asleep = false;           ///< told the host (eventidx) that the register must be written
-  u64 fetched = 0;               ///< commands fetched since creation: the serial of the next one
-  std::vector<u64> outstanding;  ///< bit a cid, for commands that complete later
+  bool asleep = false;           ///< the host was told (eventidx) to write the register
+  u64 fetched = 0;               ///< commands fetched since creation, and serial of the next one
+  std::vector<u64> outstanding;  ///< a bit for each cid, for commands that complete later
 };
 
 class IoEngine {
  public:
   IoEngine(ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent, u32 index);
 
-  /// One round over all queues. Called by the engine's thread only. True when there was work. Does nothing
-  /// more once the device is gone or has a fatal status.
+  /// Does one round over all queues; true if there was work. Called by the engine's thread only. Does nothing
+  /// after the device has gone or while its status is fatal.
   bool poll();
 
-  /// Runs `work` on the engine's thread between two rounds and waits for it. From any other thread;
+  /// Runs `work` on the engine's thread between two rounds and waits for it. Call it from any other thread;
   /// the engine's own thread calls `work` directly.
   void run_between_rounds(const std::function<void()>& work) { set_up_.run(work); }
 
-  // The following only inside run_between_rounds, or on the engine's thread.
+  // Call the following functions only inside run_between_rounds, or on the engine's thread.
   void add(CompletionQueue q);
   void add(SubmissionQueue q);
   [[nodiscard]] SubmissionQueue* find_sq(u16 qid);
@@ -89,9 +89,9 @@ class IoEngine {
   /// Ends the queue's commands with "aborted: SQ deletion", then forgets the queue.
   void delete_sq(u16 qid);
   void delete_cq(u16 qid);
-  /// True when the command was still outstanding and has been completed as aborted.
+  /// True if the command was still outstanding and has been completed as aborted.
   bool abort(u16 sqid, u16 cid);
-  /// Controller reset: everything outstanding is dropped without a completion.
+  /// Controller reset: drops everything outstanding without a completion.
   void drop_all();
 
   [[nodiscard]] const EngineCounters& counters() const { return counters_; }
@@ -124,9 +124,9 @@ class IoEngine {
   bool post_held(CompletionQueue& q);
   void write_entry(CompletionQueue& q, Cqe e);
   [[nodiscard]] bool full(CompletionQueue& q);
-  /// Takes the head that the host has rung, if the queue allows it.
+  /// Takes the head from the host, if the queue allows this value.
   void take_head(CompletionQueue& q);
-  /// What cannot be told by a completion sets CSTS.CFS. False, for poll() to return.
+  /// Sets CSTS.CFS, for errors that no completion can report. Returns false, as poll()'s result.
   bool fail();
   bool post_due();
   void set_outstanding(SubmissionQueue& q, u16 cid, bool on);
@@ -140,7 +140,7 @@ class IoEngine {
   u32 rounds_ = 0;
   model::DueHeap<Later> later_;
   std::vector<Fetched> fetched_;
-  std::vector<std::vector<Sqe>> staging_;  // entries fetched from GPU memory, one per queue
+  std::vector<std::vector<Sqe>> staging_;  // entries fetched from GPU memory, one vector for each queue
   struct Done {
     u32 cq;
     Cqe cqe;

@@ -30,7 +30,7 @@ std::string subject(const std::string& path) {
   return fmt::format("media file {}", path);
 }
 
-/// The file, or nothing when there is none yet.
+/// Opens the file; returns nothing if it does not exist yet.
 Descriptor open_existing(const std::string& path) {
   Opened file = open_file(path, O_RDWR, FileKinds::regular);
   if (file) return std::move(file.fd);
@@ -49,7 +49,7 @@ u64 size_of(int fd) {
   return fd >= 0 && fstat(fd, &st) == 0 ? static_cast<u64>(st.st_size) : 0;
 }
 
-/// A file that is there says itself how large the namespace is, unless the capacity was asked for.
+/// The capacity that was asked for. Without one, an existing file's size.
 u64 capacity_of(const ModelConfig& config, u64 file_bytes) {
   const u64 bytes = !config.capacity_given && file_bytes > 0 ? file_bytes : config.capacity_bytes;
   return bytes / config.lba_bytes * config.lba_bytes;
@@ -73,7 +73,7 @@ Media::Media(const ModelConfig& config) {
                 fmt::format("it has {} bytes that doorbell did not write, less than the capacity", held),
                 "name another file, or leave the capacity out");
   if (config.media == ModelConfig::Media::null) return;
-  // What is no part of the file yet is zeros that nobody can store to.
+  // The part of the address range that the file does not cover yet reads as zeros, and stores there fail.
   void* const p = mmap(nullptr, capacity_, file_ ? PROT_READ : PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) throw Error(fmt::format("media of {} bytes", capacity_), reason(errno));
@@ -92,7 +92,8 @@ bool Media::foreign() const {
   return fd_.get() >= 0 && holds_foreign_data(fd_.get());
 }
 
-/// A larger file keeps what lies behind the capacity: it is not this model's.
+/// Of a larger file, the bytes behind the capacity stay as they are, because they do not belong to this
+/// model.
 void Media::map_file(u64 bytes) {
   if (bytes == 0) return;
   if (mmap(base_, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_.get(), 0) == MAP_FAILED)
@@ -103,7 +104,8 @@ void Media::map_file(u64 bytes) {
 bool Media::reserve_slowly(u64 offset, u64 bytes) {
   const std::scoped_lock lock(mutex_);
   if (mapped_ < capacity_ && !grow()) return false;
-  // Whole parts, so that they are asked for once; where that is too much, what this write needs.
+  // Reserves whole parts, so that each is reserved once; if there is no space for that, only what this write
+  // needs.
   const u64 first = offset / part_bytes_, last = (offset + bytes - 1) / part_bytes_;
   const u64 begin = first * part_bytes_, end = std::min((last + 1) * part_bytes_, capacity_);
   if (!make_space(begin, end - begin)) return make_space(offset, bytes);
@@ -126,7 +128,8 @@ bool Media::grow() {
     return false;
   }
   try {
-    // In place of the zeros, which a device thread may be reading: it sees the same in the file.
+    // The file replaces the zeros, which a device thread may be reading: that thread reads zeros from the
+    // file too.
     map_file(capacity_);
   } catch (const Error& e) {
     refusal_ = e.what();
@@ -138,8 +141,8 @@ bool Media::grow() {
 bool Media::make_space(u64 offset, u64 bytes) {
   int error = 0;
   do {
-    // Keeps what is there. Where the file system cannot, the C library writes a zero into each block without
-    // one.
+    // Keeps existing data. If the file system lacks this call, the C library writes a zero into each block
+    // that has no space yet.
     error = posix_fallocate(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes));
   } while (error == EINTR);
   if (error != 0) refusal_ = reason(error);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a model controller stores its blocks in.
+// Where a model controller stores its blocks.
 #pragma once
 
 #include <atomic>
@@ -14,10 +14,10 @@
 
 namespace doorbell::nvme {
 
-/// `null` has no bytes; `ram` is memory that starts as zeros; `file` is mapped, so that its blocks are still
-/// there when the file is opened again. Reading leaves a file as it is: it is made, grown and given space on
-/// its disk by the first write to each part. A file that holds something else than blocks that doorbell wrote
-/// is foreign: it is never grown, and writing to it takes permission.
+/// `null` stores nothing. `ram` is memory that starts as zeros. `file` is mapped, so that its blocks are
+/// still there when the file is opened again. Reading does not change a file: the first write to each part
+/// creates, extends and allocates the file. A file with anything except blocks that doorbell wrote is
+/// foreign: it is never extended, and writing to it needs permission.
 class Media {
  public:
   explicit Media(const ModelConfig& config);
@@ -25,16 +25,15 @@ class Media {
   Media(const Media&) = delete;
   Media& operator=(const Media&) = delete;
 
-  /// Null when nothing is stored. What lies beyond the end of a file reads as zeros; bytes may be stored to
-  /// only after reserve().
+  /// Null if nothing is stored. Bytes beyond the end of a file read as zeros; stores need reserve() first.
   [[nodiscard]] u8* bytes() const { return base_; }
   [[nodiscard]] u64 capacity() const { return capacity_; }
-  /// Looks at all data of the file: set-up only.
+  /// Reads all data of the file, so call this in set-up only.
   [[nodiscard]] bool foreign() const;
 
-  /// Makes `bytes` at `offset` safe to store to: a mapped page without space on the disk behind it ends the
-  /// process when it is written. False when the disk is full or the file may not grow. Any thread; it locks
-  /// only the first time that a part of the file is written to.
+  /// Makes stores to `bytes` at `offset` safe: a store to a mapped page that has no space on the disk would
+  /// end the process. False if the disk is full or the file may not grow. Any thread may call it; it locks
+  /// only at the first write to a part of the file.
   [[nodiscard]] bool reserve(u64 offset, u64 bytes) {
     if (!file_) return true;
     for (u64 part = offset / part_bytes_; part <= (offset + bytes - 1) / part_bytes_; ++part)
@@ -42,10 +41,10 @@ class Media {
         return reserve_slowly(offset, bytes);
     return true;
   }
-  /// Why the last reserve() said no; empty when none did. Any thread.
+  /// The reason why the last reserve() failed; empty if none failed. Any thread.
   [[nodiscard]] std::string refusal() const;
 
-  /// Makes earlier writes survive a power loss. False when the file system refuses.
+  /// Makes earlier writes survive a power loss. False if the file system refuses.
   [[nodiscard]] bool flush();
 
  private:
@@ -58,12 +57,13 @@ class Media {
   u64 capacity_ = 0;
   bool file_ = false;
   std::string path_;
-  mutable std::mutex mutex_;  ///< guards what follows but for the bits, which are only set under it
-  Descriptor fd_;             ///< closed while the file does not exist
-  u64 mapped_ = 0;            ///< bytes from 0 that lie in the file; the rest is anonymous and read only
+  mutable std::mutex
+      mutex_;       ///< guards the members below; bits of reserved_ are set under it and read without it
+  Descriptor fd_;   ///< closed as long as the file does not exist
+  u64 mapped_ = 0;  ///< bytes from 0 that the file covers; the rest is anonymous, read only
   std::string refusal_;
-  u64 part_bytes_ = 0;                      ///< a file is given space in such parts
-  std::vector<std::atomic<u64>> reserved_;  ///< a bit a part
+  u64 part_bytes_ = 0;                      ///< a file gets disk space in parts of this size
+  std::vector<std::atomic<u64>> reserved_;  ///< a bit for each part
 };
 
 }  // namespace doorbell::nvme

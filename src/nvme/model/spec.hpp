@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The keys of "model:KEY=VALUE,...": one table, from which they are parsed and documented.
+// The keys of "model:KEY=VALUE,...": one table for parsing and for documentation.
 #pragma once
 
 #include "options/option.hpp"

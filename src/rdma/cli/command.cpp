@@ -166,7 +166,7 @@ rdma::BenchOptions bench_options(const Options& o) {
   return b;
 }
 
-/// What --listen takes of the options; the rest is the client's.
+/// The options that --listen uses; the client brings all others.
 rdma::ServeOptions serve_options(const Options& o) {
   constexpr std::array<std::string_view, 6> kOwn = {"listen",  "provider", "device",
                                                     "timeout", "quiet",    "help"};

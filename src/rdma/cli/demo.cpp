@@ -64,7 +64,7 @@ u64 failed_itself(const report::Cell& cell) {
 FaultCheck found_by_rdma(model::Fault f, const report::Cell& cell, u64 injected) {
   switch (f) {
     case model::Fault::drop:
-      // Nothing implies the last one: it is waited for.
+      // No later completion stands for the last one, so the loop waits for it until its deadline.
       return {injected, cell.errors.at("skipped") + (cell.errors.at("timeout") > 0 ? 1 : 0), "skipped"};
     case model::Fault::error:
       return {injected, failed_itself(cell), "completion error, the rest flushed"};

@@ -17,7 +17,7 @@ namespace doorbell::rdma {
 
 namespace {
 
-/// A variable of the environment with another value for a while.
+/// Gives an environment variable another value for a while.
 class ScopedVariable {
  public:
   ScopedVariable(const char* name, const char* value) : name_(name) {
@@ -36,9 +36,9 @@ class ScopedVariable {
   std::optional<std::string> before_;
 };
 
-/// libmlx5 maps doorbell registers write-combining unless told otherwise when the device is opened. There a
-/// CPU's store waits for a flush, and one for another queue pair may take its place: both need a fence for
-/// each doorbell. An uncached register needs none.
+/// libmlx5 maps doorbell registers write-combining unless the environment says otherwise when the device is
+/// opened. In such a mapping a CPU's store waits for a flush, and a store for another queue pair may replace
+/// it, so each doorbell needs a fence. An uncached register needs no fence.
 std::unique_ptr<VerbsDevice> open_uncached(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu) {
   const ScopedVariable uncached("MLX5_SHUT_UP_BF", "1");
   return std::make_unique<VerbsDevice>(config, std::move(gpu));

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A ConnectX NIC whose queues are written and rung by doorbell itself, on a CPU or a GPU. Not yet run on
+// A ConnectX NIC whose queues doorbell itself writes and rings, from a CPU or a GPU. Not yet run on hardware.
 // hardware.
 #pragma once
 

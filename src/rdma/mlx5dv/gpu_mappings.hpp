@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What of libmlx5's memory a GPU has been given. Queue pairs of one device share pages (doorbell records,
-// doorbell registers), and a GPU's driver takes a page only once: hence a count for each range.
+// The parts of libmlx5's memory that a GPU can reach. Queue pairs of one device share pages (doorbell
+// records, doorbell registers), but a GPU's driver takes a page only once, so each range has a count of its
+// users.
 #pragma once
 
 #include <doorbell/gpu.hpp>
@@ -24,9 +25,9 @@ class GpuMappings {
   [[nodiscard]] const std::shared_ptr<gpu::Gpu>& shared_gpu() const { return gpu_; }
 
   /// Gives the GPU the pages around [p, p + bytes), or counts one more user of them, and returns the GPU's
-  /// address of p. `mmio`: they are a device's registers.
+  /// address of p. `mmio`: the pages are a device's registers.
   [[nodiscard]] u8* acquire(void* p, u64 bytes, bool mmio);
-  /// Takes back what acquire() gave, when nobody else uses it.
+  /// Ends one use of what acquire() gave; the last one takes the pages away from the GPU.
   void release(void* p) noexcept;
 
  private:
@@ -35,7 +36,7 @@ class GpuMappings {
     u8* device = nullptr;
     u32 users = 0;
   };
-  using Ranges = std::map<u64, Range>;  // by the address of the first page
+  using Ranges = std::map<u64, Range>;  // the key is the address of the first page
   [[nodiscard]] Ranges::iterator find(u64 address);
 
   std::shared_ptr<gpu::Gpu> gpu_;
@@ -43,7 +44,7 @@ class GpuMappings {
   Ranges ranges_;
 };
 
-/// The ranges of one queue pair; released on destruction, which must come before the memory goes.
+/// The ranges of one queue pair. Destroying it releases them; that must happen before the memory is freed.
 class GpuMapping {
  public:
   explicit GpuMapping(std::shared_ptr<GpuMappings> mappings) : mappings_(std::move(mappings)) {}

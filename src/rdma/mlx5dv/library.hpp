@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// libmlx5, the part of rdma-core that knows ConnectX: loaded at run time, as libibverbs is. It tells where
+// libmlx5, the part of rdma-core for ConnectX NICs. It is loaded at run time, like libibverbs. It shows where
 // the queues lie that libibverbs has created.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace doorbell::rdma {
 
-/// The names leave out mlx5dv_.
+/// The functions' names without mlx5dv_.
 struct Mlx5Library {
   /// Throws doorbell::Error (ExitCode::absent) when there is no usable libmlx5.
   Mlx5Library();
@@ -23,7 +23,7 @@ struct Mlx5Library {
   ibv_qp* (*create_qp)(ibv_context*, ibv_qp_init_attr_ex*, mlx5dv_qp_init_attr*);
 };
 
-/// Whether a ConnectX can be driven through its own queues, and which or why not, on one line. Never throws.
+/// Whether a ConnectX can be driven through its own queues: which one, or why not, on one line. Never throws.
 [[nodiscard]] BackendStatus mlx5_status();
 
 }  // namespace doorbell::rdma

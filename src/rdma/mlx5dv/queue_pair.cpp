@@ -23,7 +23,7 @@ constexpr u32 kCqeBytes = Mlx5::kCqeParts * sizeof(Word16);
 constexpr u64 kQpRecordBytes = 2 * sizeof(u32);
 constexpr u64 kCqRecordBytes = 2 * sizeof(u32);
 
-/// One queue of those that libmlx5 describes.
+/// One of the queues that libmlx5 describes.
 struct Queue {
   const char* what;
   const void* buffer;
@@ -33,7 +33,7 @@ struct Queue {
   u32 wanted_bytes;
   u32 least;  ///< entries
   u32 most;
-  const char* variable;  ///< of the environment, which can have changed the entry's size
+  const char* variable;  ///< environment variable that can change the entry's size
 };
 
 void check(const Queue& q) {
@@ -52,8 +52,8 @@ void check(const Queue& q) {
         "give another --in-flight or a smaller --inline");
 }
 
-/// ibv_create_qp() would let the NIC put up to 64 bytes of a response into the completion entry in place of
-/// the buffer: libmlx5 copies them from there when it polls, but here the initiator polls.
+/// ibv_create_qp() would let the NIC put up to 64 bytes of a response into the completion entry instead of
+/// the buffer. libmlx5 copies them from there when it polls, but here the initiator polls.
 ibv_qp* create_without_scatter(const Mlx5Library& mlx5, const VerbsContext& c, ibv_qp_init_attr& init) {
   ibv_qp_init_attr_ex extended = {};
   extended.send_cq = init.send_cq;
@@ -111,8 +111,8 @@ QueuePairMemory mlx5_memory(const Mlx5Queues& queues, const QueuePairShape& shap
   m.qp_record = reinterpret_cast<u32*>(qp.dbrec);
   m.cq_record = reinterpret_cast<u32*>(send_cq.dbrec);
   m.recv_cq_record = reinterpret_cast<u32*>(recv_cq.dbrec);
-  // Several queue pairs may have the same register: each 8-byte store is a message of its own. Its second
-  // half, to which libmlx5 alternates, matters only for whole WQEs written into it.
+  // Several queue pairs may share a register: each 8-byte store is a message of its own. The register's
+  // second half, to which libmlx5 alternates, matters only if whole WQEs are written into it.
   m.sq_doorbell = static_cast<u64*>(qp.bf.reg);
   m.sq_units = qp.sq.wqe_cnt;
   m.sq_requests = shape.sq_requests;
@@ -147,8 +147,8 @@ Mlx5QueuePairObject::Made Mlx5QueuePairObject::make() const {
   return made;
 }
 
-/// A new queue pair has entries in their initial state and indices of 0 on both sides. Resetting the old one
-/// would leave its completion queues as the initiator left them, which libmlx5 knows nothing of.
+/// A new queue pair has entries in their initial state and indices of 0 on both sides. A reset of the old one
+/// would leave its completion queues as the initiator left them, and libmlx5 does not know that state.
 void Mlx5QueuePairObject::reset() {
   Made fresh = make();
   made_.mapping.reset();
@@ -162,7 +162,7 @@ void Mlx5QueuePairObject::map_for_gpu() {
   const u64 sq_bytes = u64{m.sq_units} * kSendStride;
   const u64 rq_bytes = u64{m.rq_entries} * kReceiveStride;
   try {
-    // The two rings are one allocation, and can meet within a page: it has to be given as a whole.
+    // The two rings are one allocation and can share a page, so the GPU gets them as one range.
     u8* const rings = reinterpret_cast<u8*>(std::min(m.sq, m.rq));
     u8* const end = std::max(reinterpret_cast<u8*>(m.sq) + sq_bytes, reinterpret_cast<u8*>(m.rq) + rq_bytes);
     if (static_cast<u64>(end - rings) == sq_bytes + rq_bytes) (void)mapping->add(rings, sq_bytes + rq_bytes);

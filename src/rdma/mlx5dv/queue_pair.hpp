@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A ConnectX queue pair whose rings the initiator writes itself: created and connected by libibverbs, with
-// libmlx5 telling where its parts lie.
+// A ConnectX queue pair whose rings the initiator writes itself. libibverbs creates and connects it, and
+// libmlx5 shows where its parts lie.
 #pragma once
 
 #include <memory>
@@ -13,14 +13,14 @@
 
 namespace doorbell::rdma {
 
-/// What libmlx5 tells of a queue pair.
+/// What libmlx5 shows of a queue pair.
 struct Mlx5Queues {
   mlx5dv_qp qp = {};
   mlx5dv_cq send_cq = {};
   mlx5dv_cq recv_cq = {};
 };
-/// The same in the format's terms, without the track table; throws Error where the format expects another
-/// layout.
+/// Converts that to the format's terms, without the track table. Throws Error if the layout is not the one
+/// that the format expects.
 [[nodiscard]] QueuePairMemory mlx5_memory(const Mlx5Queues& queues, const QueuePairShape& shape, u32 qpn);
 
 /// What the queue pairs of a device share.
@@ -39,7 +39,7 @@ class Mlx5QueuePairObject final : public QueuePairObject {
   void connect(const QueuePairAddress& peer, const ConnectionOptions& options) override {
     made_.verbs->connect(peer, options);
   }
-  /// Becomes another queue pair: address() and memory() change.
+  /// Creates a new queue pair in its place: address() and memory() change.
   void reset() override;
   void fail() override { made_.verbs->fail(); }
   [[nodiscard]] QpState state() const override { return made_.verbs->state(); }
@@ -50,7 +50,7 @@ class Mlx5QueuePairObject final : public QueuePairObject {
   struct Made {
     std::unique_ptr<VerbsQueuePairObject> verbs;
     QueuePairMemory memory;               ///< in the CPU's addresses
-    std::unique_ptr<GpuMapping> mapping;  ///< goes before the queue pair
+    std::unique_ptr<GpuMapping> mapping;  ///< destroyed before the queue pair
     QueuePairMemory gpu_memory;           ///< valid with `mapping`
   };
   [[nodiscard]] Made make() const;

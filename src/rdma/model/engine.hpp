@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The NIC's data path for one queue format: one engine a device thread. An engine owns its queue pairs, and
-// connected queue pairs share an engine, so there is no lock.
+// The NIC's data path for one queue format. Each device thread has one engine. An engine owns its queue
+// pairs, and connected queue pairs share an engine, so there is no lock.
 #pragma once
 
 #include "rdma/model/engine_base.hpp"
@@ -34,12 +34,12 @@ class Engine final : public EngineBase {
     DecodedWqe wqe;
     u32 position = 0;
   };
-  /// What the responder made of a request.
+  /// The responder's answer to a request.
   struct Verdict {
     Status status = Status::ok;
     bool not_ready = false;
   };
-  /// A request on its way.
+  /// A request that is being executed.
   struct Work {
     const DecodedWqe* wqe = nullptr;
     SegmentList local;
@@ -47,7 +47,7 @@ class Engine final : public EngineBase {
     model::Strike strike;
     u64 due_ns = 0;
   };
-  /// A CQE whose last part waits until what it announces is in GPU memory.
+  /// A CQE whose last part is written after the data that it announces has reached GPU memory.
   struct Held {
     Word16* host = nullptr;
     u32 pass = 0;
@@ -104,8 +104,8 @@ class Engine final : public EngineBase {
     return now_;
   }
 
-  const bool careful_;  // something other than plain execution was asked for
-  u64 now_ = 0;         // of this round, once somebody wanted to know
+  const bool careful_;  // faults, loss or other special behaviour was asked for
+  u64 now_ = 0;         // this round's time, from its first use on
   std::vector<Held> held_;
   std::vector<CompletionRing*> unpublished_;
 };

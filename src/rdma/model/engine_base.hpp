@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the engines of all formats share: hand-over of set-up work, counters, the device around them.
+// What the engines of all formats share: hand-over of set-up work, counters, and access to the device.
 #pragma once
 
 #include <memory>
@@ -42,16 +42,17 @@ class EngineBase {
   EngineBase(const EngineBase&) = delete;
   EngineBase& operator=(const EngineBase&) = delete;
 
-  /// One round over all queue pairs. Called by the engine's thread only. True when there was work.
+  /// Does one round over all queue pairs; true if there was work. Called by the engine's thread only.
   virtual bool poll() = 0;
 
   /// Runs `work` on the engine's thread between two rounds and waits for it. One caller at a time.
   void run_between_rounds(const std::function<void()>& work) { set_up_.run(work); }
 
-  // The following only inside run_between_rounds.
+  // Call the following functions only inside run_between_rounds.
   void add(Qp& q);
   void remove(Qp& q);
-  /// `q` talks to whom its remote_qpn says, as far as that one is here, and the other way round.
+  /// Links `q` and the queue pair that its remote_qpn names, if this engine serves that one, in both
+  /// directions.
   void link(Qp& q);
 
   [[nodiscard]] const EngineCounters& counters() const { return counters_; }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Engine: completion entries, when they are due, and never before the data that they announce.
+// Engine: writes each completion entry when it is due, and never before the data that it announces.
 #pragma once
 
 #include "rdma/model/engine.hpp"
@@ -22,7 +22,7 @@ CqeFields Engine<F>::request_fields(const Qp& q, const DecodedWqe& d, Status sta
   return f;
 }
 
-/// A queue pair's completions keep their order, whatever holds one of them back.
+/// A queue pair's completions keep their order, even if one of them is held back.
 template <class F>
 void Engine<F>::complete(Qp& q, const LateCompletion& c) {
   if (c.due_ns != 0 || !q.late.empty()) [[unlikely]] {
@@ -56,7 +56,7 @@ bool Engine<F>::release_late(Qp& q) {
   return any;
 }
 
-/// An entry is free. False: the queue overflowed, which ends it and its queue pair.
+/// Makes sure that an entry is free. False: the queue overflowed, which ends it and its queue pair.
 template <class F>
 bool Engine<F>::room(Qp& q, CompletionRing& cq) {
   if (cq.held < cq.capacity) [[likely]]
@@ -71,7 +71,7 @@ bool Engine<F>::room(Qp& q, CompletionRing& cq) {
     }
   }
   if (told) {
-    // The acquire inside orders the initiator's reads of freed entries before this side's overwriting them.
+    // The acquire inside orders the initiator's reads of freed entries before the NIC's new stores to them.
     const u32 freed = distance(cq.consumed, Index::kConsumer, Index::consumer(cq.record, v, cq.at.units));
     if (freed > cq.held) {
       note(WorkRing::Heard::nonsense);
@@ -121,7 +121,7 @@ bool Engine<F>::settle() {
   return transport_.settle();
 }
 
-/// Data first, then what announces it.
+/// Writes the data first, then the entries that announce it.
 template <class F>
 bool Engine<F>::end_round() {
   if (!settle()) return false;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Engine: doorbells, the work that they announce, and what becomes of it when a queue pair fails.
+// Engine: doorbells, the requests that they announce, and what happens to these when a queue pair fails.
 #pragma once
 
 #include "rdma/model/engine.hpp"
@@ -13,12 +13,12 @@ void Engine<F>::note(WorkRing::Heard heard) {
   if (heard == WorkRing::Heard::nonsense) counters_.invalid_doorbell_values += 1;
 }
 
-/// Takes what was stored to a doorbell since the last look; false when nothing was.
+/// Takes the value that was stored to a doorbell since the last look; false if there is none.
 template <class F>
 bool Engine<F>::read_doorbell(u64* word, DoorbellValue& v) {
   if (load64_relaxed(word) == 0) return false;
-  // Memory keeps its value where a register would not: clearing it lets an equal value be seen again. The
-  // acquire orders the entries and records, which were written before, behind it.
+  // Unlike a register, memory keeps its value: clearing it makes the same value visible again. The acquire
+  // orders the entries and records, which the initiator wrote earlier, before the loads that follow.
   v = F::decode_doorbell(exchange64(word, 0));
   counters_.doorbells += 1;
   return true;
@@ -50,7 +50,7 @@ void Engine<F>::hear_receives(Qp& q) {
     note(q.rq.announce(Index::kReceive, Index::receive(q.rq.record, v, q.rq.at.units)));
 }
 
-/// Fetches the next WQEs from a ring in GPU memory, and their entries of the table.
+/// Fetches the next WQEs from a ring in GPU memory, and their entries in the MSN table.
 template <class F>
 bool Engine<F>::stage(Qp& q) {
   q.staged_units = 0;
@@ -79,12 +79,13 @@ bool Engine<F>::next_wqe(Qp& q, u32 staged_done, PartReader& out) const {
   return staged_done < q.staged_units;
 }
 
-/// The MSN table, where a format has one, says of this request what the NIC itself counts.
+/// True if the MSN table's entry for this request, in formats that have the table, agrees with the NIC's own
+/// counts.
 template <class F>
 bool Engine<F>::table_agrees(const Qp& q, const WorkRequest& wr) const {
   if constexpr (F::kHasTable) {
     const u64* const table = q.device_memory.sq_table;
-    if (table == nullptr) return true;  // in GPU memory, where a look would cost a round trip
+    if (table == nullptr) return true;  // in GPU memory, where reading it would cost a round trip
     const RingPosition& at = q.sq.at;
     return load64_relaxed(table + F::table_index(at, q.device_memory)) ==
            F::table_entry(wr, at, q.device_memory);
@@ -92,7 +93,7 @@ bool Engine<F>::table_agrees(const Qp& q, const WorkRequest& wr) const {
   return true;
 }
 
-/// The oldest receive, if one is posted. It stays where it is.
+/// Reads the oldest receive, if one is posted, and leaves it in the ring.
 template <class F>
 bool Engine<F>::next_receive(Qp& q, Receive& out) {
   if (q.rq.announced == 0) hear_receives(q);
@@ -144,11 +145,12 @@ bool Engine<F>::serve(Qp& q) {
   PartReader reader;
   for (u32 n = 0; n < kBurst && q.sq.announced > 0 && next_wqe(q, q.sq.at.running - first, reader); ++n) {
     if (q.sq.memory.host != nullptr) {
-      // An initiator has just written these lines, each of them a miss. Past the ring's end it is harmless.
+      // An initiator has just written these lines, so each load would miss. Prefetching past the ring's end
+      // is harmless.
       __builtin_prefetch(q.sq.memory.host + u64{q.sq.at.slot + kPrefetch} * F::kUnitParts);
     }
     const DecodedWqe d = F::decode_wqe(reader, q.sq.at.pass);
-    if (!d.owned) {  // announced, but not written: nothing behind it is looked at
+    if (!d.owned) {  // announced, but not written: the following entries wait too
       note(WorkRing::Heard::nonsense);
       q.sq.announced = 0;
       break;
@@ -169,7 +171,7 @@ void Engine<F>::flush(Qp& q) {
   all.ring_units = q.sq.at.units;
   all.completion.status = Status::flushed;
   if constexpr (!Index::kFlushesEach) {
-    // One CQE ends a queue: what its driver had posted, it knows itself.
+    // One CQE ends the whole queue: the driver knows which requests it had posted.
     if (!q.flush_told) {
       q.flush_told = true;
       all.completion.flush_all = true;

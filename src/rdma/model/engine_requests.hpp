@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Engine: the life of one request, from its WQE to its completion. A request that cannot go on stays where
-// it is in the ring and is decoded again when its time has come.
+// Engine: one request from its WQE to its completion. A request that cannot go on stays in the ring and is
+// decoded again when its time has come.
 #pragma once
 
 #include <doorbell/pattern.hpp>
@@ -15,7 +15,7 @@ namespace doorbell::rdma {
 
 using model::Fault;
 
-/// True: the next request may follow at once.
+/// Executes a request. True: the next request may follow at once.
 template <class F>
 bool Engine<F>::run(Qp& q, const DecodedWqe& d, const PartReader& reader) {
   const WorkRequest& wr = d.request;
@@ -49,7 +49,7 @@ bool Engine<F>::run(Qp& q, const DecodedWqe& d, const PartReader& reader) {
   } else if (lost(q)) {
     return try_again(q, false);
   }
-  if (lossy && lost(q)) {  // the acknowledgement: done, but the requester does not know
+  if (lossy && lost(q)) {  // lost acknowledgement: done, but the requester does not know
     q.executed = true;
     return try_again(q, false);
   }
@@ -63,7 +63,7 @@ bool Engine<F>::may_start(Qp& q, const WorkRequest& wr) {
   return !wr.fence && (!returns_data(wr.op) || q.reads_outstanding < q.options.max_rd_atomic);
 }
 
-/// Draws what goes wrong with this request. False: it does not go on now.
+/// Decides which fault strikes this request. False: the request does not go on now.
 template <class F>
 bool Engine<F>::strike(Qp& q, Work& w) {
   const WorkRequest& wr = w.wqe->request;
@@ -78,7 +78,7 @@ bool Engine<F>::strike(Qp& q, Work& w) {
     case Fault::reorder:
       if (q.held_serial == q.serial) return true;
       q.held_serial = q.serial;
-      // Completions keep their order: the whole request is held.
+      // Completions keep their order, so the whole request is held.
       q.wait_until_ns = faults_.tell(w.strike, 0, wall_ns).due_ns;
       return false;
     case Fault::error:
@@ -89,7 +89,7 @@ bool Engine<F>::strike(Qp& q, Work& w) {
   }
 }
 
-/// A copy that a device thread does at once must not overtake what the DMA agent still has to do.
+/// A copy by a device thread must not overtake copies that the DMA agent still has to do.
 template <class F>
 void Engine<F>::order(Qp& q, bool gpu) {
   if (q.gpu_copies && !gpu) (void)settle();
@@ -165,7 +165,7 @@ auto Engine<F>::exchange(Qp& q, Work& w) -> Verdict {
           false};
 }
 
-/// The message has used up its receive.
+/// Takes away the receive that the message has used.
 template <class F>
 void Engine<F>::received(Qp& p, const Work& w, const Receive& r, Status status) {
   const WorkRequest& wr = w.wqe->request;
@@ -187,7 +187,7 @@ void Engine<F>::received(Qp& p, const Work& w, const Receive& r, Status status) 
   complete_receive(p, f, w.due_ns);
 }
 
-/// Inlined payload lies in the ring itself, and may go on at its beginning.
+/// Inlined payload lies in the ring itself, and may continue at the ring's beginning.
 template <class F>
 void Engine<F>::inlined(const DecodedWqe& d, const PartReader& reader, SegmentList& out) const {
   auto* const ring = reinterpret_cast<u8*>(const_cast<Word16*>(reader.ring));
@@ -199,7 +199,7 @@ void Engine<F>::inlined(const DecodedWqe& d, const PartReader& reader, SegmentLi
   if (before_end < d.request.bytes) out.add({{ring, nullptr, false}, d.request.bytes - before_end, nullptr});
 }
 
-/// Whether the next packet of this queue pair is lost.
+/// True if the next packet of this queue pair is lost.
 template <class F>
 bool Engine<F>::lost(Qp& q) {
   const u64 draw =
@@ -207,15 +207,15 @@ bool Engine<F>::lost(Qp& q) {
   return static_cast<double>(draw >> 11) * 0x1p-53 < shared_.config.loss;
 }
 
-/// Sends what has not come through yet. `told`: a packet behind the lost one arrived, so that the responder
-/// asks for it and nobody waits for a time-out.
+/// Sends the packets that have not arrived yet. `told`: a packet behind the lost one arrived, so the
+/// responder asks for the lost one and no time-out is needed.
 template <class F>
 bool Engine<F>::packets_arrive(Qp& q, u32 packets, bool& told) {
   const u32 before = q.packets_through;
   for (; q.packets_through < packets; ++q.packets_through) {
     if (!lost(q)) continue;
     for (u32 i = q.packets_through + 1; i < packets && !told; ++i) told = !lost(q);
-    if (q.packets_through > before) q.retries = 0;  // acknowledged progress
+    if (q.packets_through > before) q.retries = 0;  // packets were acknowledged
     return false;
   }
   return true;
@@ -242,7 +242,7 @@ bool Engine<F>::try_again(Qp& q, bool at_once) {
 
 template <class F>
 bool Engine<F>::fail(Qp& q, const DecodedWqe& d, Status status) {
-  q.enter(QpState::error);  // before whoever sees the completion asks
+  q.enter(QpState::error);  // before the completion that reports it can be seen
   complete(q, {.fields = request_fields(q, d, status)});
   q.sq.take(std::clamp(d.units, 1u, q.sq.announced), 1);
   ++q.serial;

@@ -13,7 +13,7 @@ MemoryTable::MemoryTable()
 
 u32 MemoryTable::add(Iova begin, u64 bytes, const model::DmaPlace& base, u32 access) {
   const std::scoped_lock lock(mutex_);
-  // Round robin: an index rests as long as it can, so its generation takes long to come back.
+  // Round robin: an index is reused as late as possible, so its generation takes long to repeat.
   for (u32 tried = 0; tried < kEntries; ++tried) {
     const u32 index = next_;
     next_ = (next_ + 1) % kEntries;

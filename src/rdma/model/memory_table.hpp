@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The NIC's table of registered memory: which bytes a key stands for and what may be done with them.
+// The NIC's table of registered memory: the bytes and access rights of each key.
 #pragma once
 
 #include <doorbell/address_space.hpp>
@@ -14,8 +14,8 @@
 
 namespace doorbell::rdma {
 
-/// Keys are looked up by device threads without a lock. A key is made of an index and a generation byte
-/// that counts the index's uses, so that a key of memory that was deregistered fails.
+/// Device threads look up keys without a lock. A key consists of an index and a generation byte that counts
+/// the uses of the index, so a key of deregistered memory fails.
 class MemoryTable {
  public:
   struct Entry {
@@ -35,12 +35,12 @@ class MemoryTable {
 
   /// The entry's index. Throws Error when the table is full.
   [[nodiscard]] u32 add(Iova begin, u64 bytes, const model::DmaPlace& base, u32 access);
-  /// Its keys fail from now on. The caller waits for the device threads before release().
+  /// Makes the entry's keys fail from now on. The caller waits for the device threads before release().
   void invalidate(u32 index);
   void release(u32 index);
   [[nodiscard]] const Entry& at(u32 index) const { return entries_[index]; }
 
-  /// Null when no memory has this key now.
+  /// Null if no memory has this key now.
   [[nodiscard]] const Entry* local(u32 key) const { return find(key, 0); }
   [[nodiscard]] const Entry* remote(u32 key) const { return find(key, 1); }
 

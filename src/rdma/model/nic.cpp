@@ -14,8 +14,8 @@ namespace doorbell::rdma {
 
 namespace {
 
-// The first page tells that the device is there. Every queue has a doorbell word of its own, a cache line
-// away from the next: hardware lets queues share a register because it sees each store, while memory shows
+// The first page holds the word that stays 1 while the device is there. Every queue has a doorbell word in a
+// cache line of its own. Hardware lets queues share a register because it sees each store, while memory shows
 // only the last one.
 constexpr u64 kDoorbells = 4096;
 constexpr u64 kDoorbellBytes = 4 * 64;
@@ -27,7 +27,7 @@ constexpr std::array<const char*, EngineCounters::kOps> kOpNames = {
 
 }  // namespace
 
-/// A registration: mapped for the device's DMA, and in its table of keys.
+/// A registration: memory that is mapped for the device's DMA and has an entry in the table of keys.
 class ModelMemoryRegion final : public MemoryRegion {
  public:
   ModelMemoryRegion(ModelNic& nic, const Region& region, u32 access) : nic_(nic) {
@@ -62,7 +62,7 @@ ModelNic::ModelNic(const ModelConfig& config, Provider provider, std::string nam
       slots_(config.max_queue_pairs),
       connected_(config.threads) {
   shared_.presence.show(reinterpret_cast<u32*>(registers_.host()));
-  // Its polling costs every other kernel's fences and PCIe reads: it runs only where it is needed.
+  // The agent's polling slows every other kernel's fences and PCIe reads, so it runs only where it is needed.
   if (gpu_ && config.gpu_memory) agent_ = std::make_unique<model::DmaAgent>(gpu_, config.threads);
   for (u32 i = 0; i < config.threads; ++i)
     engines_.push_back(format_.engine(shared_, space_, agent_.get(), i));
@@ -107,7 +107,7 @@ std::unique_ptr<MemoryRegion> ModelNic::register_memory(const Region& region, u3
   return std::make_unique<ModelMemoryRegion>(*this, region, access);
 }
 
-/// The keys fail at once; the memory is the caller's again when every engine has finished its round.
+/// The keys fail at once. The caller may use the memory again when every engine has finished its round.
 void ModelNic::forget(u32 index, Iova iova) {
   const std::scoped_lock lock(mutex_);
   shared_.memory.invalidate(index);
@@ -165,7 +165,8 @@ void ModelNic::release_registers(u32 slot) {
   slots_[slot] = false;
 }
 
-/// Numbers rest as long as they can: packets and doorbells for an earlier queue pair reach nobody.
+/// Numbers are reused as late as possible, so that packets and doorbells for an earlier queue pair reach no
+/// other one.
 u32 ModelNic::new_qpn() {
   do {
     next_qpn_ = next_qpn_ >= kMaxQpn ? 0x40 : next_qpn_ + 1;
@@ -173,7 +174,7 @@ u32 ModelNic::new_qpn() {
   return next_qpn_;
 }
 
-/// Connected queue pairs share an engine: it executes a request at both ends without asking anyone.
+/// Connected queue pairs share an engine, which then executes a request at both ends by itself.
 EngineBase& ModelNic::place(ModelQueuePair& q, u32 remote_qpn) {
   const auto peer = queue_pairs_.find(remote_qpn);
   if (peer != queue_pairs_.end() && peer->second != &q) {

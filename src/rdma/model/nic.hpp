@@ -14,10 +14,10 @@ namespace doorbell::rdma {
 
 class ModelQueuePair;
 
-/// Set-up calls from any thread, one at a time. The device must outlive what it created.
+/// Set-up calls may come from any thread, one at a time. The device must outlive the objects that it created.
 class ModelNic final : public Nic {
  public:
-  /// `gpu` may be null; with one, doorbells and GPU memory are reachable from both sides.
+  /// `gpu` may be null; with a GPU, both sides can reach doorbells and GPU memory.
   ModelNic(const ModelConfig& config, Provider provider, std::string name,
            std::shared_ptr<gpu::Gpu> gpu = nullptr);
   ~ModelNic() override;
@@ -35,14 +35,14 @@ class ModelNic final : public Nic {
 
   [[nodiscard]] const ModelConfig& config() const { return shared_.config; }
   [[nodiscard]] u64 injected(model::Fault f) const { return shared_.faults.counted(f); }
-  /// One round of every engine, for devices without threads of their own. True when there was work.
+  /// Does one round of every engine, for devices without threads of their own. True if there was work.
   bool poll();
 
  private:
   friend class ModelQueuePair;
   friend class ModelMemoryRegion;
 
-  static constexpr u64 kRecordBytes = 4096;  ///< of one queue pair
+  static constexpr u64 kRecordBytes = 4096;  ///< for one queue pair
 
   /// The doorbell words of one queue pair.
   struct Registers {
@@ -68,10 +68,10 @@ class ModelNic final : public Nic {
   std::recursive_mutex mutex_;  // set-up calls
   std::map<u32, ModelQueuePair*> queue_pairs_;
   std::vector<bool> slots_;
-  std::vector<u32> connected_;  // queue pairs an engine serves that know their peer
+  std::vector<u32> connected_;  // for each engine, its queue pairs that are connected
   u32 next_qpn_ = 0x40;
   u32 created_ = 0;
-  std::vector<std::unique_ptr<model::DeviceThread>> threads_;  // last: they use all of the above
+  std::vector<std::unique_ptr<model::DeviceThread>> threads_;  // last, because they use all members above
 };
 
 }  // namespace doorbell::rdma

@@ -11,7 +11,7 @@
 
 namespace doorbell::rdma {
 
-/// Opens what "model[:KEY=VALUE,...]" asks for, speaking the queue format of `request.provider`.
+/// Opens the device of "model[:KEY=VALUE,...]" with the queue format of `request.provider`.
 [[nodiscard]] std::unique_ptr<Nic> open_model(const DeviceRequest& request);
 
 }  // namespace doorbell::rdma

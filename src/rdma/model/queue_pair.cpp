@@ -13,7 +13,7 @@ namespace doorbell::rdma {
 
 namespace {
 
-constexpr u64 kLine = 64;  // records and doorbells of different queues keep out of each other's cache lines
+constexpr u64 kLine = 64;  // records and doorbells of different queues share no cache line
 constexpr u32 kHighestHandle =
     0xffffff;  // handles count down from here, so that none is the queue pair's number
 constexpr u32 kStagedParts = 4096 / sizeof(Word16) + 256;
@@ -186,7 +186,7 @@ void ModelQueuePair::clear_rings() {
   std::memset(nic_.registers_.host() + registers_.offset, 0, 4 * kLine);
 }
 
-/// As new, in state RESET. On the engine's thread.
+/// Sets everything as in a new queue pair, in state RESET. Runs on the engine's thread.
 void ModelQueuePair::start_over() {
   qp_.late.clear();
   qp_.late_receives.clear();

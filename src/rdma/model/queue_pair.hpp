@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A model NIC's queue pair as its user sees it: memory for the rings, changes of state.
+// A model NIC's queue pair from its user's side: memory for the rings, changes of state.
 #pragma once
 
 #include "rdma/model/nic.hpp"
@@ -22,7 +22,7 @@ class ModelQueuePair final : public QueuePairObject {
   [[nodiscard]] QueuePairMemory memory(Initiator initiator) override;
   [[nodiscard]] u32 max_inline() const override { return shape_.max_inline; }
 
-  /// RTS -> SQD: the request under way ends, the next one is not begun.
+  /// RTS -> SQD: the request under way ends, and the next one does not begin.
   void drain();
   /// SQD -> RTS.
   void resume();
@@ -45,7 +45,7 @@ class ModelQueuePair final : public QueuePairObject {
   Region track_;
   Qp qp_;
   u32 engine_ = 0;
-  bool counted_ = false;  ///< among its engine's connected ones
+  bool counted_ = false;  ///< counted in the NIC's connected_
 };
 
 }  // namespace doorbell::rdma

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The NIC's view of rings: where each stands, and how an initiator's index is taken for progress.
+// The NIC's view of rings: their positions, and how an initiator's index shows progress.
 #pragma once
 
 #include <doorbell/address_space.hpp>
@@ -9,15 +9,15 @@
 
 namespace doorbell::rdma {
 
-/// What an index that an initiator publishes counts.
+/// What an initiator's published index counts.
 enum class Counts {
   slots,      ///< the slot: 0..entries-1
-  two_turns,  ///< the slot, and whether the turn is an odd one
-  bits16,     ///< all entries ever, 16 bits
+  two_turns,  ///< the slot, and whether the turn is odd
+  bits16,     ///< all entries so far, 16 bits
   bits24,
 };
 
-/// The index that stands for `at`, and the number of different ones.
+/// The index that stands for `at`, and the number of different indices.
 struct PublishedIndex {
   u32 value = 0;
   u32 modulo = 1;
@@ -38,32 +38,32 @@ struct PublishedIndex {
 
 inline constexpr u32 kNoIndex = ~0u;
 
-/// How far ahead of `at` an initiator's index is; more than any ring holds when it is none.
+/// How far an initiator's index is ahead of `at`. If the index is invalid: more than any ring holds.
 [[nodiscard]] inline u32 distance(const RingPosition& at, Counts counts, u32 value) {
   const PublishedIndex here = published(at, counts);
   if (value >= here.modulo) return kNoIndex;
   return value >= here.value ? value - here.value : value + here.modulo - here.value;
 }
 
-/// Entries in host or GPU memory. Rings are looked up once, when their queue pair is created.
+/// Entries in host or GPU memory. The address is looked up once, when the queue pair is created.
 struct RingMemory {
   Word16* host = nullptr;  ///< null when the ring lies in GPU memory
   Iova iova = 0;
 };
 
-/// A ring that the NIC reads: `at` is the next unit to take, `announced` what is there behind it.
+/// A ring that the NIC reads: `at` is the next unit to take, `announced` the number of units from there on.
 struct WorkRing {
   RingMemory memory;
   RingPosition at;
-  u32 mark = 0;   ///< of the last request taken, where completions count requests
-  u32 marks = 0;  ///< different marks; 0: 2^32
+  u32 mark = 0;   ///< of the last request taken, if completions count requests
+  u32 marks = 0;  ///< number of different marks; 0: 2^32
   u32 announced = 0;
-  u32 capacity = 0;  ///< units that can be announced at once
+  u32 capacity = 0;  ///< number of units that can be announced at once
   u64* doorbell = nullptr;
   u32* record = nullptr;
 
   enum class Heard { nothing, news, nonsense };
-  /// Takes an initiator's index for the ring's new end.
+  /// Takes an initiator's index as the ring's new end.
   Heard announce(Counts counts, u32 value) {
     const u32 ahead = distance(at, counts, value);
     if (ahead == announced) return Heard::nothing;
@@ -71,7 +71,7 @@ struct WorkRing {
     announced = ahead;
     return Heard::news;
   }
-  /// Counted by itself, because 2^32 is no multiple of `marks`: a remainder of `at.serial` would jump.
+  /// Counted separately, because 2^32 is no multiple of `marks`: a remainder of `at.serial` would jump.
   [[nodiscard]] u32 next_mark() const { return mark + 1 == marks ? 0 : mark + 1; }
   void take(u32 units, u32 packets = 0) {
     mark = next_mark();
@@ -80,7 +80,7 @@ struct WorkRing {
   }
 };
 
-/// Whether a doorbell's value is for the queue whose word it was found in.
+/// True if a doorbell's value is for the queue to which the doorbell word belongs.
 [[nodiscard]] inline bool addressed(const DoorbellValue& v, DoorbellValue::Queue queue, u32 number) {
   return (v.queue == queue || v.queue == DoorbellValue::Queue::by_register) && v.id == number;
 }
@@ -95,12 +95,12 @@ struct CompletionRing {
   u64* doorbell = nullptr;
   u32* record = nullptr;
   u32 number = 0;
-  bool broken = false;       ///< it overflowed: no entry is ever written again
-  bool unpublished = false;  ///< entries are written that the ring state does not tell of yet
+  bool broken = false;       ///< the ring overflowed: no entry is ever written again
+  bool unpublished = false;  ///< entries are written that the ring state does not show yet
 };
 
-/// How the device side of a format finds an initiator's indices: in records or in doorbell words; `named`:
-/// what those words name a queue pair by. Each vendor's is in vendors/NAME.hpp.
+/// How the device side of a format finds an initiator's indices: in records or in doorbell words. `named`:
+/// what names a queue pair in those words. Each vendor's row is in vendors/NAME.hpp.
 template <class F>
 struct Indices;
 

@@ -14,7 +14,7 @@ namespace doorbell::rdma {
 namespace {
 
 constexpr u64 kPage = 4096;
-// Beyond one completion a request: flushes, faults that complete twice.
+// Entries beyond one completion for each request: for flushes and for faults that complete twice.
 constexpr u32 kCqMargin = 32;
 
 u64 pages(u64 bytes) {
@@ -38,7 +38,7 @@ QueueLayout layout_of(const FormatShape& f, const QueuePairShape& shape) {
   l.cq_entries = f.cq_entries(shape.sq_requests + kCqMargin);
   l.recv_cq_entries = f.cq_entries(shape.rq_requests + kCqMargin);
   constexpr u64 part = sizeof(Word16);
-  // The table follows the ring at once, where drivers of that format have it too.
+  // The table follows the ring directly, as drivers of that format place it.
   l.table = u64{l.sq_units} * f.unit_parts * part;
   l.rq = pages(l.table + (f.has_table ? u64{power_of_two_from(l.sq_units)} * sizeof(u64) : 0));
   l.cq = pages(l.rq + u64{l.rq_entries} * f.receive_parts * part);

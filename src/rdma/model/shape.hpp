@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What set-up code must know of a queue format, without being a template itself.
+// What set-up code, which is not a template, must know of a queue format.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct FormatShape {
   u32 max_inline;
   bool has_table;
   u32 max_sq_units;
-  // Entries that an index of the slot alone cannot tell from none.
+  // Entries that stay free, because the slot numbers of a full and of an empty ring are equal.
   u32 sq_hole, rq_hole, cq_hole;
   Mark mark;
   u32 (*mark_modulo)(const QueuePairMemory& m);
@@ -30,14 +30,14 @@ struct FormatShape {
                                         u32 index);
 };
 
-/// Throws Error for Provider::verbs, which is no format.
+/// Throws Error for Provider::verbs, which is not a format.
 [[nodiscard]] const FormatShape& shape_of(Provider p);
 
-/// Where the parts of a queue pair lie in its memory.
+/// The places of a queue pair's parts in its memory.
 struct QueueLayout {
   u32 sq_units = 0, rq_entries = 0, cq_entries = 0, recv_cq_entries = 0;
   u64 table = 0, rq = 0, cq = 0, recv_cq = 0, bytes = 0;  ///< offsets; the send ring is at 0
-  u32 track_entries = 0;  ///< QueuePairMemory::track_entries, in memory of the initiator's own
+  u32 track_entries = 0;  ///< QueuePairMemory::track_entries, in the initiator's own memory
 };
 [[nodiscard]] QueueLayout layout_of(const FormatShape& f, const QueuePairShape& shape);
 

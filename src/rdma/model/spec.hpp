@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The keys of "model:KEY=VALUE,...": one table, from which they are parsed and documented.
+// The keys of "model:KEY=VALUE,...": one table for parsing and for documentation.
 #pragma once
 
 #include "options/option.hpp"
@@ -11,7 +11,8 @@ namespace doorbell::rdma {
 
 [[nodiscard]] options::OptionTable model_keys();
 
-/// "model:threads=2,mtu=1024" to a configuration; an unknown key or a bad value is an Error that names it.
+/// Converts "model:threads=2,mtu=1024" to a configuration. Throws an Error that names an unknown key or a bad
+/// value.
 [[nodiscard]] ModelConfig parse_model_spec(const std::string& spec);
 
 }  // namespace doorbell::rdma

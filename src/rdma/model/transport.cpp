@@ -27,7 +27,8 @@ u32 right_for(Op op) {
   return op == Op::read ? access::remote_read : access::remote_write;
 }
 
-/// Walks two lists side by side: fn(to, from, bytes) for each piece that lies in one segment of both.
+/// Walks two lists side by side: calls fn(to, from, bytes) for each piece that lies within one segment of
+/// both.
 template <class Fn>
 bool side_by_side(const SegmentList& to, const SegmentList& from, u32 bytes, Fn&& fn) {
   u32 t = 0, f = 0, t_done = 0, f_done = 0;
@@ -42,7 +43,8 @@ bool side_by_side(const SegmentList& to, const SegmentList& from, u32 bytes, Fn&
   return true;
 }
 
-/// The list as long as the message is, in another place of the same memory: `bytes` further on, or before.
+/// Makes a list for the same bytes in another place of the same memory: `bytes` further on, or `bytes`
+/// before.
 bool displaced(const SegmentList& to, u32 bytes, SegmentList& out) {
   if (to.count != 1 || to.list[0].memory == nullptr) return false;
   const Segment& s = to.list[0];
@@ -94,7 +96,7 @@ Status Transport::find_local(const DecodedWqe& d, bool written, SegmentList& out
 Status Transport::find_remote(const WorkRequest& wr, const Qp& responder, Segment& out) {
   const u32 right = right_for(wr.op);
   if ((responder.options.access & right) == 0) return violation(Status::remote_access);
-  if (wr.bytes == 0) return Status::ok;  // neither key nor address is looked at
+  if (wr.bytes == 0) return Status::ok;  // neither key nor address is checked
   if (is_atomic(wr.op) && wr.remote % kAtomicBytes != 0) return violation(Status::remote_invalid_request);
   const MemoryTable::Entry* m = table_.remote(wr.rkey);
   if (m == nullptr || !m->covers(wr.remote, wr.bytes) || (m->access & right) == 0)
@@ -152,7 +154,7 @@ bool Transport::atomic(const WorkRequest& wr, const Segment& at, u64& old) {
     }
     return true;
   }
-  // The GPU's memory has no atomics for a device thread: all engines take turns.
+  // A device thread has no atomics on GPU memory, so all engines take turns.
   const std::scoped_lock lock(atomics_);
   u64 now = 0;
   const DmaPlace here{reinterpret_cast<u8*>(&now), nullptr, false};

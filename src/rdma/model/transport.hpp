@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the responder and the wire do to one request, whatever queue format it came in: checks of keys and
-// rights, movement of data, atomics.
+// What the responder and the wire do to one request of any queue format: checks of keys and rights, movement
+// of data, atomics.
 #pragma once
 
 #include <mutex>
@@ -16,7 +16,7 @@
 
 namespace doorbell::rdma {
 
-/// Bytes in memory that the NIC has looked up. Without initialisers: every request has a list of them.
+/// Bytes in memory that the NIC has looked up. Has no initialisers, because every request has a list of them.
 struct Segment {
   model::DmaPlace place;
   u32 bytes;
@@ -34,13 +34,13 @@ struct SegmentList {
   }
 };
 
-/// The pause that a code of min_rnr_timer stands for.
+/// The pause for a code of min_rnr_timer.
 [[nodiscard]] u64 rnr_timer_ns(u32 code);
 
-/// Bytes that a message of `packets` packets occupies the wire with, RoCEv2 over IPv4.
+/// Bytes on the wire for a message of `packets` packets, RoCEv2 over IPv4.
 [[nodiscard]] u64 wire_bytes(Op op, u32 bytes, u32 packets);
 
-/// One per engine. Copies to or from GPU memory are over after DmaEngine::commit().
+/// One for each engine. Copies to or from GPU memory are complete after DmaEngine::commit().
 class Transport {
  public:
   /// `atomics` is shared by all engines of the device.
@@ -48,17 +48,18 @@ class Transport {
             std::mutex& atomics)
       : table_(table), copier_(dma), faults_(faults), atomics_(atomics) {}
 
-  /// The requester's or a receive's own buffers, with local_write where the NIC will write.
+  /// Looks up the buffers of a request or of a receive. `written`: the NIC will write, so local_write is
+  /// required.
   [[nodiscard]] Status find_local(const DecodedWqe& d, bool written, SegmentList& out);
-  /// Whether the responder lets `wr` reach its memory; `out` is where.
+  /// Checks whether the responder lets `wr` reach its memory, and stores the place in `out`.
   [[nodiscard]] Status find_remote(const WorkRequest& wr, const Qp& responder, Segment& out);
 
-  /// Moves `bytes` bytes, and carries out what strikes them on their way. False: the DMA engine cannot.
+  /// Moves `bytes` bytes and applies the faults that change data. False: the DMA engine cannot move them.
   [[nodiscard]] bool move(const SegmentList& to, const SegmentList& from, u32 bytes,
                           const model::Strike& strike);
-  /// Reads, changes and writes 8 bytes, as one for every other atomic of this device.
+  /// Reads, changes and writes 8 bytes; no other atomic of this device comes between.
   [[nodiscard]] bool atomic(const WorkRequest& wr, const Segment& at, u64& old);
-  /// Something that move() started needs commit().
+  /// True if a copy that move() started needs commit().
   [[nodiscard]] bool settle() { return copier_.settle(); }
   [[nodiscard]] u64 violations() const { return violations_.value(); }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Where the model NIC finds a Ernic initiator's indices.
+// Where the model NIC finds an Ernic initiator's indices.
 #pragma once
 
 #include <doorbell/rdma/ernic.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Where the model NIC finds a Mlx5 initiator's indices.
+// Where the model NIC finds an Mlx5 initiator's indices.
 #pragma once
 
 #include <doorbell/rdma/mlx5.hpp>
@@ -25,7 +25,7 @@ struct Indices<Mlx5> {
     return be32(load_acquire(record)) & 0xffffff;
   }
   static u32 named(const QueuePairMemory& m) { return m.qpn; }
-  /// The WQE says of itself that it is the one that is due.
+  /// True if the index in the WQE is the one that comes next.
   static bool claims(const DecodedWqe& d, const RingPosition& at) { return d.index == (at.running & 0xffff); }
 };
 

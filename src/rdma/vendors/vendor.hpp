@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A vendor's row, made from its format. Included by one translation unit a vendor.
+// Makes a vendor's row from its format. Each vendor's translation unit includes this file.
 #pragma once
 
 #include <doorbell/rdma/queue_pair.hpp>
@@ -16,7 +16,7 @@ template <class Format>
 std::unique_ptr<OpRunner> direct_runner(const std::vector<ConnectedEnds>& ends, const DriverShape& driver,
                                         const measure::KernelNames& kernels) {
   static_assert(ReceivingQueue<QueuePair<OneLane, Format>, OneLane>);
-  // The kernel's queue pairs have the same state as this one.
+  // The kernels' queue pairs have the same state type as this one.
   return op_runner<QueuePair<OneLane, Format>>(driver, kernels, direct_states(ends, driver.initiator));
 }
 

@@ -20,15 +20,15 @@ namespace doorbell::rdma {
 
 namespace {
 
-/// What a user names a device by; without a name it is the only one.
+/// The name by which a user names a device; without a name it is the only device.
 std::string option_of(const std::string& device) {
   return "--device " + (device.empty() ? "verbs" : device);
 }
 
-/// The devices that libibverbs shows; freed with it.
+/// The devices that libibverbs shows; the list is freed with this object.
 class DeviceList {
  public:
-  /// `wanted`: the device that is looked for, for errors.
+  /// `wanted`: the device to find, for error messages.
   DeviceList(const VerbsLibrary& verbs, const std::string& wanted)
       : verbs_(verbs), list_(verbs.get_device_list(&count_)) {
     if (list_ != nullptr) return;
@@ -43,7 +43,7 @@ class DeviceList {
   DeviceList(const DeviceList&) = delete;
   DeviceList& operator=(const DeviceList&) = delete;
 
-  /// The one of this name, or the only one when the name is empty.
+  /// The device of this name, or the only device if the name is empty.
   [[nodiscard]] ibv_device* find(const std::string& wanted) const {
     if (wanted.empty()) return count_ == 1 ? list_[0] : nullptr;
     for (int i = 0; i < count_; ++i)
@@ -197,7 +197,7 @@ void VerbsEvents::run() {
   while (::poll(fds, 2, -1) >= 0 || errno == EINTR) {
     if (fds[1].revents != 0) return;
     if ((fds[0].revents & POLLIN) != 0) drain();
-    // A device that was pulled out has nothing to read any more.
+    // A device that was pulled out has no more events to read.
     else if (fds[0].revents != 0) {
       store_release(&alive_, 0);
       fds[0].fd = -1;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// An open verbs device: what its memory regions and queue pairs keep alive.
+// An open verbs device, which its memory regions and queue pairs keep open.
 #pragma once
 
 #include <thread>
@@ -12,7 +12,7 @@
 
 namespace doorbell::rdma {
 
-/// "it cannot ...: Invalid argument" as an Error.
+/// Throws an Error of the form "it cannot ...: Invalid argument".
 [[noreturn]] void verbs_failed(const std::string& what, int error, const std::string& hint = {});
 
 class VerbsContext {
@@ -43,7 +43,7 @@ class VerbsContext {
   void close() noexcept;
 };
 
-/// Reads the asynchronous events of a device: until they are read, queue pairs cannot be destroyed.
+/// Reads the asynchronous events of a device: queue pairs cannot be destroyed before their events are read.
 class VerbsEvents {
  public:
   explicit VerbsEvents(std::shared_ptr<const VerbsContext> context);

@@ -42,8 +42,8 @@ ibv_mr* register_gpu_memory(const VerbsContext& c, gpu::Gpu& gpu, const Region& 
   return c.verbs.reg_dmabuf_mr(c.pd, 0, region.bytes(), address, file.get(), access);
 }
 
-/// The kernel reads a device's counters anew when its last values are older than `lifespan`: waits until they
-/// are, so that what is read next includes everything before this call.
+/// The kernel reads a device's counters again only when its last values are older than `lifespan`. This
+/// function waits for that time, so that the next values include everything before this call.
 void outlive_cached_counters(const std::filesystem::path& port) {
   constexpr i64 longest_ms = 1000, tick_ms = 10;
   const auto lifespan_ms = read_number(port / "hw_counters/lifespan");
@@ -52,14 +52,14 @@ void outlive_cached_counters(const std::filesystem::path& port) {
       std::chrono::milliseconds(std::clamp<i64>(*lifespan_ms, 0, longest_ms) + tick_ms));
 }
 
-/// Every counter file of a port; what is no number is left out.
+/// Reads every counter file of a port that holds a number.
 nlohmann::ordered_json read_counters(const VerbsContext& c) {
   auto all = nlohmann::ordered_json::object();
   const auto root = c.sysfs / "class/infiniband" / c.facts.name / "ports" / std::to_string(c.port);
   outlive_cached_counters(root);
   for (const char* folder : {"counters", "hw_counters"}) {
     for (const std::string& name : names_in(root / folder)) {
-      if (name == "lifespan") continue;  // how often the others are refreshed
+      if (name == "lifespan") continue;  // the interval between refreshes, not a counter
       if (const auto value = read_number(root / folder / name)) all[name] = *value;
     }
   }
@@ -88,7 +88,7 @@ VerbsConfig parse_verbs_spec(const std::string& spec) {
   const auto colon = spec.find(':');
   if (colon == std::string::npos) return c;
   std::string rest = spec.substr(colon + 1);
-  // The name comes first, unless it is left out.
+  // The name comes first, but it may be left out.
   if (const auto comma = rest.find(','); rest.substr(0, comma).find('=') == std::string::npos) {
     c.device = rest.substr(0, comma);
     if (c.device.empty()) throw Error(kTitle, "the device's name is empty", "write verbs:NAME or verbs");
@@ -120,7 +120,7 @@ std::string VerbsDevice::name() const {
                      context_->gid.gid_index);
 }
 
-/// No attribute tells it; a queue pair says what it was granted.
+/// No device attribute gives this value; a queue pair shows how much it was granted.
 u32 VerbsDevice::probe_max_inline() const {
   for (u32 bytes = 1024; bytes >= 16; bytes /= 2) {
     try {

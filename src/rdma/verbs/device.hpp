@@ -28,7 +28,7 @@ struct VerbsConfig {
 [[nodiscard]] options::OptionTable verbs_keys();
 [[nodiscard]] VerbsConfig parse_verbs_spec(const std::string& spec);
 
-/// Which of a port's GIDs is used when the user names none; null without any.
+/// The GID of a port to use if the user names none; null if the port has none.
 [[nodiscard]] const ibv_gid_entry* preferred_gid(const std::vector<ibv_gid_entry>& entries);
 
 class VerbsContext;
@@ -36,11 +36,11 @@ class VerbsEvents;
 
 class VerbsQueuePairObject final : public QueuePairObject {
  public:
-  /// Makes the queue pair where ibv_create_qp() is not enough; null and errno on failure.
+  /// Makes the queue pair if ibv_create_qp() is not enough; returns null and sets errno on failure.
   using Create = std::function<ibv_qp*(const VerbsContext&, ibv_qp_init_attr&)>;
 
   VerbsQueuePairObject(std::shared_ptr<const VerbsContext> context, const QueuePairShape& shape);
-  /// For those who drive the queues themselves: queue_state() has no buffers.
+  /// For back ends that drive the queues themselves: queue_state() has no buffers.
   VerbsQueuePairObject(std::shared_ptr<const VerbsContext> context, const QueuePairShape& shape,
                        const Create& create);
   ~VerbsQueuePairObject() override;
@@ -54,7 +54,8 @@ class VerbsQueuePairObject final : public QueuePairObject {
   [[nodiscard]] QueuePairMemory memory(Initiator initiator) override;
   [[nodiscard]] u32 max_inline() const override { return max_inline_; }
 
-  /// What VerbsQueuePair starts from, after creation and after each reset(). Valid while this lives.
+  /// The initial state of a VerbsQueuePair, after creation and after each reset(). Valid as long as this
+  /// object.
   [[nodiscard]] VerbsQueuePair::State queue_state() const;
   [[nodiscard]] ibv_qp* qp() const { return qp_; }
   [[nodiscard]] ibv_cq* send_cq() const { return send_cq_; }
@@ -87,9 +88,9 @@ class VerbsDevice final : public Nic {
   [[nodiscard]] Region allocate(Place place, u64 bytes) override;
   [[nodiscard]] std::unique_ptr<MemoryRegion> register_memory(const Region& region, u32 access) override;
   [[nodiscard]] std::unique_ptr<QueuePairObject> create_queue_pair(const QueuePairShape& shape) override;
-  /// The same with its own type, for those who drive it with VerbsQueuePair.
+  /// create_queue_pair() with its own type, for callers that drive it with VerbsQueuePair.
   [[nodiscard]] std::unique_ptr<VerbsQueuePairObject> create_verbs_queue_pair(const QueuePairShape& shape);
-  /// Throws Error when the device cannot have such a queue pair.
+  /// Throws Error if the device cannot have such a queue pair.
   void check(const QueuePairShape& shape) const;
   [[nodiscard]] std::unique_ptr<OpRunner> runner(const std::vector<ConnectedEnds>& ends,
                                                  const DriverShape& shape) override;

@@ -29,7 +29,7 @@ std::string describe(const RdmaDeviceFacts& d) {
   return text + ")";
 }
 
-/// Why a device of libibverbs cannot be opened; "" when it can.
+/// The reason why a device of libibverbs cannot be opened; "" if it can.
 std::string obstacle(const ibv_device& device) {
   const fs::path file = fs::path("/dev/infiniband") / device.dev_name;
   if (::access(file.c_str(), R_OK | W_OK) == 0) return {};
@@ -68,7 +68,8 @@ BackendStatus status_of_devices(const VerbsLibrary& verbs, const std::function<b
 
 }  // namespace
 
-// Some functions exist in an older form too; dlsym() finds the newest, which is what the header declares.
+// Some functions also exist in an older form; dlsym() finds the newest, which is the one that the header
+// declares.
 VerbsLibrary::VerbsLibrary()
     : library(kOverride, kNames, kInstall),
       get_device_list(library.need("ibv_get_device_list")),
@@ -98,7 +99,7 @@ RdmaDeviceFacts rdma_device_facts(const std::string& name, const fs::path& root)
   RdmaDeviceFacts facts;
   facts.name = name;
   facts.driver = link_name(folder / "device/driver");
-  // rdma_rxe names its network device there; drivers of hardware have no such file.
+  // rdma_rxe names its network device in this file; drivers of hardware have no such file.
   const bool rxe = present(folder / "parent");
   facts.software = rxe || facts.driver.empty();
   if (rxe) facts.driver = "rdma_rxe";

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// libibverbs, loaded at run time: the program starts without it. Only its headers are needed to build; the
-// calls of the data path (ibv_post_send, ibv_poll_cq, ...) are inline there and go through the open device.
+// libibverbs, loaded at run time: the program starts without it. The build needs only the headers. The calls
+// of the data path (ibv_post_send, ibv_poll_cq, ...) are inline functions there, which call through the open
+// device.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -19,7 +20,8 @@
 
 namespace doorbell::rdma {
 
-/// The functions that are not inline. The macros of verbs.h would catch some of their names: hence no ibv_.
+/// The functions that are not inline. Macros of verbs.h would replace some of their names, so the names lack
+/// ibv_.
 struct VerbsLibrary {
   /// Throws doorbell::Error (ExitCode::absent) when there is no usable libibverbs.
   VerbsLibrary();
@@ -37,7 +39,7 @@ struct VerbsLibrary {
   ibv_pd* (*alloc_pd)(ibv_context*);
   int (*dealloc_pd)(ibv_pd*);
   ibv_mr* (*reg_mr)(ibv_pd*, void*, size_t, int);
-  /// Null in versions before 34 (rdma-core), which know no dma-buf.
+  /// Null in versions of rdma-core before 34, which have no dma-buf.
   ibv_mr* (*reg_dmabuf_mr)(ibv_pd*, uint64_t, size_t, uint64_t, int, int);
   int (*dereg_mr)(ibv_mr*);
   ibv_cq* (*create_cq)(ibv_context*, int, void*, ibv_comp_channel*, int);
@@ -49,21 +51,21 @@ struct VerbsLibrary {
   const char* (*event_type_str)(ibv_event_type);
 };
 
-/// What sysfs tells of one RDMA device, whether libibverbs can use it or not.
+/// What sysfs shows of one RDMA device, whether libibverbs can use the device or not.
 struct RdmaDeviceFacts {
   std::string name;      ///< "mlx5_0", "rxe0"
-  std::string driver;    ///< "mlx5_core", "rdma_rxe"; "" where nobody tells
-  std::string port;      ///< state of its first port: "ACTIVE", "DOWN"; "" where nobody tells
-  bool software = true;  ///< the kernel plays the device (rdma_rxe, siw)
+  std::string driver;    ///< "mlx5_core", "rdma_rxe"; "" if unknown
+  std::string port;      ///< state of its first port: "ACTIVE", "DOWN"; "" if unknown
+  bool software = true;  ///< the kernel emulates the device (rdma_rxe, siw)
 };
 /// `root` is where sysfs is mounted.
 [[nodiscard]] RdmaDeviceFacts rdma_device_facts(const std::string& name,
                                                 const std::filesystem::path& root = "/sys");
 [[nodiscard]] std::vector<RdmaDeviceFacts> rdma_devices(const std::filesystem::path& root = "/sys");
 
-/// Whether the verbs back end can be used, and with what or why not, on one line. Never throws.
+/// Whether the verbs back end can be used: with which devices, or why not, on one line. Never throws.
 [[nodiscard]] BackendStatus verbs_status();
-/// The same of those devices that `accepts` is true for; what it throws is the reason why none is usable.
+/// The same, only for devices for which `accepts` returns true; an error that it throws is the reason shown.
 [[nodiscard]] BackendStatus verbs_status(const std::function<bool(ibv_device*)>& accepts);
 
 }  // namespace doorbell::rdma

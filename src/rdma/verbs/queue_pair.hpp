@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A queue pair that libibverbs posts to, in the shape of QueuePair, so that one measuring loop drives both.
-// Nothing here allocates: requests are built in arrays that the queue pair's owner keeps.
+// A queue pair to which libibverbs posts, with the interface of QueuePair, so that one measuring loop drives
+// both. Nothing here allocates: requests are built in arrays that the queue pair's owner keeps.
 //
-// Thread rule: one thread owns it. One VerbsQueuePair at a time on one queue.
+// Thread rule: one thread owns a VerbsQueuePair. Only one VerbsQueuePair at a time uses a queue.
 #pragma once
 
 #include <doorbell/rdma/types.hpp>
@@ -19,13 +19,14 @@
 
 namespace doorbell::rdma {
 
-/// Requests and completions on their way between the loop and libibverbs. What one operation touches lies
-/// together: each further page costs a look-up, which one operation at a time has nothing to hide behind.
+/// Requests and completions between the loop and libibverbs. What one operation touches lies together,
+/// because each further page costs an address look-up, and with one operation at a time nothing hides that
+/// cost.
 struct VerbsBuffers {
-  static constexpr u32 kRequests = 1024;  ///< of one ring() at most
-  static constexpr u32 kPolled = 16;      ///< completions taken at once
+  static constexpr u32 kRequests = 1024;  ///< the most requests of one ring()
+  static constexpr u32 kPolled = 16;      ///< the most completions taken at once
 
-  /// A request beside its scatter entry, and so a chain of them.
+  /// A request with its scatter entry; an array of them forms the chain to post.
   template <class Wr>
   struct Request {
     Wr wr;
@@ -58,19 +59,19 @@ struct VerbsBuffers {
 
 class VerbsQueuePair {
  public:
-  /// Counts of one direction, modulo 2^32. The serial of a request is its number, from 1.
+  /// Counts of one direction, modulo 2^32. A request's serial is its number; the first has 1.
   struct Counts {
     u32 posted = 0;
-    u32 rung = 0;        ///< given to libibverbs, or refused by it
-    u32 completed = 0;   ///< serial of the last one that is known to have finished
-    u32 signals = 0;     ///< signalled ones among the posted, modulo 2^31
-    u32 signals_in = 0;  ///< and among the completed
-    u32 refused = 0;     ///< the last so many of `rung`, not reported yet
+    u32 rung = 0;        ///< given to libibverbs, including those that it refused
+    u32 completed = 0;   ///< serial of the last request known to have finished
+    u32 signals = 0;     ///< signalled requests among the posted, modulo 2^31
+    u32 signals_in = 0;  ///< signalled requests among the completed
+    u32 refused = 0;     ///< the last so many of `rung` were refused and not reported yet
     u32 why = 0;         ///< errno of the refusal
-    u32 held = 0;        ///< completions in the buffer, and how many of them have been looked at
+    u32 held = 0;        ///< completions in the buffer, and the number already looked at
     u32 taken = 0;
   };
-  /// Plain data; what it points to belongs to the queue pair's owner.
+  /// Plain data; the buffers to which it points belong to the queue pair's owner.
   struct State {
     ibv_qp* qp = nullptr;
     ibv_cq* send_cq = nullptr;
@@ -92,12 +93,12 @@ class VerbsQueuePair {
 
   explicit VerbsQueuePair(const State& state) : s_(state) {}
   [[nodiscard]] const State& state() const { return s_; }
-  /// Brings together what two VerbsQueuePairs on one queue pair did, one of which sent and one received.
+  /// Combines the states of two VerbsQueuePairs on one queue pair: one sent and the other received.
   static void take_receives(State& into, const State& from) { into.receives = from.receives; }
 
   /// Requests that may be posted now.
   [[nodiscard]] u32 room() const { return room_of(s_.sends, s_.sq_requests); }
-  /// Builds `n` <= room() requests; none is given to the device before ring().
+  /// Builds `n` <= room() requests; the device gets them in ring().
   template <class Warp, class Build>
   void post(const Warp&, u32 n, Build build) {
     static_assert(Warp::size == 1, "libibverbs is called by one CPU thread");
@@ -107,8 +108,8 @@ class VerbsQueuePair {
       fill(s_.buffers->send[first + i].wr, request, next_id(s_.sends, request.signalled));
     }
   }
-  /// Posts the whole chain. What is refused is reported by poll() as Status::local_qp_op, after what was
-  /// accepted before it.
+  /// Posts the whole chain. poll() reports refused requests as Status::local_qp_op, after the requests that
+  /// were accepted before them.
   template <class Warp>
   u32 ring(const Warp&) {
     return hand_over(s_.sends, s_.buffers->send,
@@ -147,16 +148,16 @@ class VerbsQueuePair {
   [[nodiscard]] u32 completed() const { return s_.sends.completed; }
   [[nodiscard]] u32 receives_posted() const { return s_.receives.posted; }
   [[nodiscard]] u32 receives_completed() const { return s_.receives.completed; }
-  /// Completions of what had completed before.
+  /// Completions of requests and receives that had completed before.
   [[nodiscard]] u32 duplicated() const { return s_.duplicated; }
-  /// Signalled requests and receives whose completion never came although a later one's did.
+  /// Signalled requests and receives whose completion never came although a later one came.
   [[nodiscard]] u32 skipped() const { return s_.skipped; }
-  /// Completions of what nobody posted.
+  /// Completions without a posted request or receive.
   [[nodiscard]] u32 protocol() const { return s_.protocol; }
 
  private:
-  // wr_id: the serial, above it the number of signalled requests up to this one, and whether it is one
-  // itself.
+  // wr_id holds the serial, above it the number of signalled requests up to this one, and above that whether
+  // this request is signalled.
   static constexpr u32 kSignalMask = 0x7fffffff;
   static constexpr u64 kSignalled = u64{1} << 63;
   static u32 signals_of(u64 id) { return static_cast<u32>(id >> 32) & kSignalMask; }
@@ -177,7 +178,7 @@ class VerbsQueuePair {
   static void fill(ibv_send_wr& wr, const WorkRequest& r, u64 id) {
     wr.wr_id = id;
     *wr.sg_list = {r.inlined ? reinterpret_cast<u64>(r.payload) : r.local, r.bytes, r.lkey};
-    // A length of 0 means 2 GiB to some devices.
+    // Some devices take a length of 0 for 2 GiB.
     wr.num_sge = r.bytes != 0 ? 1 : 0;
     wr.opcode = opcode_of(r.op);
     wr.send_flags = flag(r.signalled, IBV_SEND_SIGNALED) | flag(r.fence, IBV_SEND_FENCE) |
@@ -211,7 +212,7 @@ class VerbsQueuePair {
     return IBV_WR_RDMA_WRITE;
   }
 
-  /// Posts what has not been posted. Returns the calls made.
+  /// Posts the requests that are built but not posted. Returns the number of calls.
   template <class Wr, class Post>
   static u32 hand_over(Counts& c, VerbsBuffers::Request<Wr>* chain, Post post) {
     const u32 n = c.posted - c.rung;
@@ -225,7 +226,7 @@ class VerbsQueuePair {
     return 1;
   }
 
-  /// Everything from `bad` on was refused. A provider that names none has refused all.
+  /// Counts as refused everything from `bad` on. A provider that returns no `bad` has refused all.
   template <class Wr>
   [[gnu::cold]] static void note_refusal(Counts& c, const VerbsBuffers::Request<Wr>* chain, u32 n,
                                          const Wr* bad, int rc) {
@@ -252,7 +253,7 @@ class VerbsQueuePair {
     return {};
   }
 
-  /// Counts a completion; false when it is not one of what is outstanding.
+  /// Counts a completion; false if it belongs to no outstanding request.
   bool accept(Counts& c, u64 id) {
     const u32 serial = static_cast<u32>(id);
     const u32 outstanding = c.rung - c.refused - c.completed;
@@ -273,21 +274,21 @@ class VerbsQueuePair {
     done.receive = receive;
     done.mark = static_cast<u32>(wc.wr_id);
     done.vendor_error = wc.vendor_err;
-    if (wc.status != IBV_WC_SUCCESS) return done;  // the rest is not valid then
+    if (wc.status != IBV_WC_SUCCESS) return done;  // after an error the other fields are not valid
     done.bytes = receive ? wc.byte_len : 0;
     done.with_imm = (wc.wc_flags & IBV_WC_WITH_IMM) != 0;
     if (done.with_imm) done.imm = ntohl(wc.imm_data);
     return done;
   }
 
-  /// The next refused request, once those before it cannot complete any more (unsignalled ones say nothing).
+  /// The next refused request, when no earlier signalled request can still complete.
   static Polled refused(Counts& c, bool receive) {
     if (c.signals != c.signals_in) return {};
     c.completed = c.rung - --c.refused;
     return {1, failure(Status::local_qp_op, c, receive), c.completed};
   }
 
-  /// The queue itself has failed: whatever is outstanding will not finish.
+  /// The queue itself has failed: outstanding requests will not finish.
   static Polled broken(Counts& c, bool receive) {
     if (c.completed == c.rung) return {};
     c.completed = c.rung;

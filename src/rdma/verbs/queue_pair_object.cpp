@@ -27,7 +27,7 @@ ibv_mtu mtu_code(u32 bytes) {
   return static_cast<ibv_mtu>(std::countr_zero(bytes) - 7);
 }
 
-/// Reads and atomics under way at most: what the device can do is less than what is asked for at times.
+/// The most reads and atomics under way: some devices can do fewer than are asked for.
 u8 at_most(u32 wanted, int device) {
   return static_cast<u8>(std::min(wanted, static_cast<u32>(std::clamp(device, 0, 255))));
 }

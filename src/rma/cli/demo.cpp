@@ -12,8 +12,8 @@ rma::BenchOptions faulty_bench(rma::BenchOptions b, model::Fault fault) {
   b.timeout_s = 0.5;
   b.late_after_s = 0.1;
   b.signal_every = 1;
-  // Completions keep their order, so that one which is held back delays all behind it, and a counter does not
-  // tell whose it was: only with one in flight does each late one count by itself.
+  // Completions keep their order, so a completion that is held back delays all later ones, and a counter does
+  // not show which operation was late. Each late operation is counted separately only if one is in flight.
   b.latency = fault == model::Fault::delay;
   b.rate = !b.latency;
   b.batch = 8;

@@ -10,16 +10,17 @@
 
 namespace doorbell::cli {
 
-/// Where queues and buffers lie, what is measured, batches, threads. `queue`: what the path calls a queue.
+/// Options for where queues and buffers lie, what is measured, batches and threads. `queue`: what the path
+/// calls a queue.
 void add_rma_options(OptionTable& table, const std::string& queue, bool ping_pong = false);
 
-/// `base` with what those options, and the common ones, say.
+/// `base`, changed by those options and the common ones.
 [[nodiscard]] rma::BenchOptions rma_options(const Options& options, rma::BenchOptions base);
 
-/// "A", "A,B,C" or "A:B"; of a range the lower end and then the powers of two up to the upper end.
+/// Accepts "A", "A,B,C" or "A:B". A range means its lower end, then the powers of two up to its upper end.
 [[nodiscard]] std::vector<u32> sizes_of(const std::string& text);
 
-/// Runs the bench with a progress display, and delivers its Result; the exit code.
+/// Runs the bench with a progress display and prints its Result; returns the exit code.
 [[nodiscard]] int run_rma(const rma::BenchOptions& bench, const Options& options, Context& context);
 
 }  // namespace doorbell::cli

@@ -180,7 +180,7 @@ bool is_addition(const Option& o) {
 
 // --- values ------------------------------------------------------------------------------------------------
 
-/// As strtoull reads it, except that a sign, nothing at all, and what does not fit are no numbers.
+/// Reads a number like strtoull, but rejects a sign, an empty text, and values that do not fit.
 std::optional<u64> number(const std::string& text, int base) {
   const auto is_space = [](unsigned char c) { return std::isspace(c) != 0; };
   const auto digit = std::find_if_not(text.begin(), text.end(), is_space);
@@ -207,7 +207,7 @@ constexpr auto kNumbers = std::to_array<Number>({
     {"num-xfers", 0, "Invalid list size"},
 });
 
-/// What is wrong with a value; nothing when it has been taken.
+/// The reason why a value was refused; empty if it was taken.
 struct Refusal {
   std::string message;
   std::string hint = {};
@@ -269,7 +269,8 @@ Taken take(Options& into, const Option& o, const std::string& text) {
 
 // --- getopt ------------------------------------------------------------------------------------------------
 
-/// The table in getopt's shape. Long options return kFirstLong and their place in the table.
+/// The table in the form that getopt needs. For long options, getopt returns kFirstLong plus their index in
+/// the table.
 class GetoptTable {
  public:
   explicit GetoptTable(const OptionTable& table) : all_(table.all()) {
@@ -285,7 +286,7 @@ class GetoptTable {
   }
   [[nodiscard]] const char* letters() const { return letters_.c_str(); }
   [[nodiscard]] const option* longs() const { return longs_.data(); }
-  /// What getopt_long() returned, as an option; null for its '?'.
+  /// The option for a value that getopt_long() returned; null for its '?'.
   [[nodiscard]] const Option* find(int result) const {
     if (result >= kFirstLong) return &all_[static_cast<std::size_t>(result - kFirstLong)];
     const auto o = std::ranges::find(all_, result, [](const Option& one) { return int{one.letter}; });
@@ -300,8 +301,8 @@ class GetoptTable {
     longs_.push_back({names_.back().c_str(), all_[i].kind == Kind::flag ? no_argument : required_argument,
                       nullptr, kFirstLong + static_cast<int>(i)});
   }
-  /// getopt refuses an abbreviation that two options share. A documented option keeps those that an addition
-  /// would take from it: each becomes a name of its own.
+  /// getopt refuses an abbreviation that two options share. An added option would take abbreviations away
+  /// from a documented one, so each of these becomes a name of its own.
   void keep_abbreviations(std::size_t i) {
     const std::string& name = all_[i].name;
     for (std::size_t n = 1; n < name.size(); ++n) {
@@ -316,7 +317,7 @@ class GetoptTable {
   }
 
   const std::vector<Option>& all_;
-  std::deque<std::string> names_;  // does not move its elements
+  std::deque<std::string> names_;  // a deque, because its elements do not move
   std::vector<option> longs_;
   std::string letters_;
 };
@@ -397,7 +398,7 @@ LoopbackLine parse_loopback(const OptionTable& table, const std::vector<std::str
   for (std::string& word : copies) argv.push_back(word.data());
   argv.push_back(nullptr);
   const int argc = static_cast<int>(copies.size());
-  optind = 0;  // begin anew
+  optind = 0;  // start again
   for (int c = 0; (c = getopt_long(argc, argv.data(), shape.letters(), shape.longs(), nullptr)) != -1;) {
     const Option* const o = shape.find(c);
     if (o == nullptr) return line.action = LoopbackLine::Action::usage, line;

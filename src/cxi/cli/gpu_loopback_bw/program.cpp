@@ -32,12 +32,12 @@ namespace {
 
 constexpr int kFailed = 1;
 
-/// Ends the program: lines for standard error, as they are.
+/// Ends the program with these lines on standard error.
 struct Refused {
   std::vector<std::string> lines;
 };
 
-/// With the program's name in front, as getopt's own messages have it.
+/// Puts the program's name in front, as in getopt's own messages.
 Refused refused(const std::string& message, const std::string& hint = {}) {
   Refused r{{fmt::format("{}: {}", kLoopbackProgram, message)}};
   if (!hint.empty()) r.lines.push_back("hint: " + hint);
@@ -59,7 +59,7 @@ std::optional<u64> value_of(const Options& o, const char* name) {
 
 struct HugePageChoice {
   Place place = Place::pageable;
-  std::string text = "Disabled";  ///< of the header
+  std::string text = "Disabled";  ///< for the header
 };
 
 HugePageChoice huge_page_choice(const Options& o) {
@@ -86,9 +86,9 @@ HugePageChoice huge_page_choice(const Options& o) {
 
 // --- GPUs --------------------------------------------------------------------------------------------------
 
-/// The GPUs that -t and -r count, and those that they name.
+/// The GPUs that -t and -r choose from, and those chosen.
 struct LoopbackGpus {
-  std::string type;  ///< empty: none is asked for
+  std::string type;  ///< empty: no GPU is asked for
   std::vector<gpu::Info> found;
   std::shared_ptr<gpu::Gpu> tx, rx;
 };
@@ -131,7 +131,7 @@ void open_gpus(LoopbackGpus& gpus, const Options& o, bool model) {
   gpus.tx = open("tx-gpu");
   const bool same = gpus.tx && o.has("rx-gpu") && o.integer("rx-gpu") == o.integer("tx-gpu");
   gpus.rx = same ? gpus.tx : open("rx-gpu");
-  // A model reaches GPU memory by a kernel, which must be loaded before the first one runs for good.
+  // A model reaches GPU memory by a kernel, which must be loaded before the first endless kernel starts.
   for (const auto& gpu : {gpus.tx, gpus.rx})
     if (gpu && model) measure::prepare_kernels(*gpu, {});
 }
@@ -164,7 +164,7 @@ std::unique_ptr<cxi::Cassini> open_device(const std::string& spec, const Options
   }
 }
 
-/// What a call that was refused is called here.
+/// The name of a refused call in the tool's messages.
 Refused call_refused(const cxi::CallError& e, u64 service) {
   const char* const reason = std::strerror(e.errno_code());
   switch (e.call()) {
@@ -244,7 +244,7 @@ class Loopback {
             .hugepages = pages_.text};
   }
 
-  /// The tool opens the NIC before it asks for GPUs, so what is wrong with the NIC is said first.
+  /// The tool opens the NIC before it asks for GPUs, so errors of the NIC come first.
   void open() {
     std::optional<Refused> no_gpu;
     if (!gpus_.type.empty()) {
@@ -298,7 +298,8 @@ class Loopback {
     print_spread(options, result);
     if (result.failure) complain(failure_lines(*result.failure, true));
     complain(mismatch_lines(result.verify));
-    // The tool knows success and failure only. An interrupted run also says whether its data were good.
+    // The tool's exit codes are success and failure only. An interrupted run also shows whether its data were
+    // good.
     const ExitCode partial = result.failed() ? ExitCode::data : ExitCode::interrupted;
     const int code = result.interrupted ? static_cast<int>(partial) : result.failed() ? kFailed : 0;
     try {
@@ -311,7 +312,7 @@ class Loopback {
 
   void print_rows(const cxi::LoopbackOptions& options, const cxi::LoopbackResult& result) const {
     for (const cxi::LoopbackPart& part : result.repeats) print_row(options, part);
-    if (result.repeats.empty()) print_row(options, {});  // stopped before the first
+    if (result.repeats.empty()) print_row(options, {});  // stopped before the first repeat
   }
   void print_row(const cxi::LoopbackOptions& options, const cxi::LoopbackPart& part) const {
     print(loopback_row(options.bytes, part.iterations * options.puts,
@@ -344,7 +345,7 @@ class Loopback {
 
   const Options& o_;
   Context& context_;
-  const bool quiet_;  ///< --json has standard output
+  const bool quiet_;  ///< --json uses standard output
   const u64 service_;
   std::string device_spec_;
   HugePageChoice pages_;

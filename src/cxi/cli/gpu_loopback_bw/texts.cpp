@@ -37,7 +37,7 @@ int error_of(const cxi::LoopbackFailure& f) {
   }
 }
 
-/// How far the acknowledgements came, as the counter has them.
+/// How many acknowledgements came, by the counter's value.
 std::string counter_line(const cxi::LoopbackFailure& f) {
   if (!f.counts.valid) return fmt::format("counter: unknown, threshold {}", f.threshold);
   std::string text = fmt::format("counter: {} acknowledged, {} failed, threshold {}", f.counts.success,
