@@ -1,11 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The wire formats that the tests of queue pairs and of the model NIC are instantiated for: a row a vendor.
+// The vendors that the tests of queue pairs, of the model NIC and of `doorbell rdma` are instantiated for.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
+#include "rdma/model/shape.hpp"
 #include "rdma/vendors.hpp"
 #include "rdma/vendors/bnxt.hpp"
 #include "rdma/vendors/ernic.hpp"
@@ -17,9 +21,26 @@ namespace doorbell::rdma {
 /// In the order of their Providers.
 using Formats = testing::Types<Mlx5, Bnxt, Ionic, Ernic>;
 
+/// Every row of rdma/vendors.hpp: the parameters of suites that name a format and need not know it.
+inline std::vector<Provider> providers() {
+  std::vector<Provider> all;
+  for (Provider p{}; vendor_of(p) != nullptr; p = static_cast<Provider>(static_cast<u32>(p) + 1))
+    all.push_back(p);
+  return all;
+}
+/// Those whose requests can carry their bytes; ernic has no layout for it.
+inline std::vector<Provider> inlining_providers() {
+  std::vector<Provider> all = providers();
+  std::erase_if(all, [](Provider p) { return shape_of(p).max_inline == 0; });
+  return all;
+}
+inline std::string provider_name(const testing::TestParamInfo<Provider>& p) {
+  return std::string(name(p.param));
+}
+
 template <class F>
 Provider provider_of() {
-  for (Provider p{}; vendor_of(p) != nullptr; p = static_cast<Provider>(static_cast<u32>(p) + 1))
+  for (const Provider p : providers())
     if (name(p) == F::kName) return p;
   ADD_FAILURE() << F::kName << " has no row in rdma/vendors.hpp";
   return Provider::verbs;

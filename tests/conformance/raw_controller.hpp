@@ -14,27 +14,14 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "eventually.hpp"
 #include "nvme/device.hpp"
-#include "system/clock.hpp"
 
 namespace doorbell::nvme::testing_raw {
 
-/// How long anything may take on a busy machine before the test gives up.
-inline constexpr double kPatience = 30;
-
-/// Calls f until it is true; false when the patience is over.
-template <class F>
-bool eventually(F f, double limit_s = kPatience) {
-  const u64 until = wall_ns() + static_cast<u64>(limit_s * 1e9);
-  while (!f()) {
-    if (wall_ns() > until) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
+using test::eventually;
 
 /// A submission and a completion ring of sizes of their own, and where their doorbells are.
 class RawQueue {

@@ -9,23 +9,17 @@
 
 #include <string>
 
+#include "model/faults.hpp"
 #include "nvme/bench.hpp"
 
 namespace doorbell::nvme::bench_rig {
 
-/// A busy machine may keep a thread from running for a second; nothing here shall call that late.
 inline BenchOptions usual() {
   BenchOptions o;
   o.controller = "model:capacity=64Mi";
   o.write_io = 400;
   o.read_io = 400;
-  o.timeout_s = 60;
-  o.late_after_s = 50;
-  return o;
-}
-
-inline u64 injected(const BenchResult& r, model::Fault f) {
-  return r.cell().extra.at("model").at("injected").at(std::string(name(f))).get<u64>();
+  return never_late(o);
 }
 
 inline void expect_clean(const BenchResult& r, u64 checked) {

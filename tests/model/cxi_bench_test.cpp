@@ -9,6 +9,8 @@
 
 #include "cxi/port.hpp"
 #include "errors.hpp"
+#include "eventually.hpp"
+#include "model/faults.hpp"
 #include "rma/bench.hpp"
 
 namespace doorbell::cxi {
@@ -19,14 +21,11 @@ using rma::BenchOptions;
 using rma::BenchResult;
 using rma::Op;
 
-/// A busy machine may keep a thread from running for a second; nothing here shall call that late.
 BenchOptions usual(Op op = Op::write, bool restricted = true) {
   BenchOptions o = bench_of_puts(restricted);
   o.op = op;
   o.iterations = 200;
-  o.timeout_s = 60;
-  o.late_after_s = 50;
-  return o;
+  return never_late(o);
 }
 
 void run_clean(const BenchOptions& o) {
@@ -139,89 +138,80 @@ TEST(CxiBench, WhatIsRefused) {
 
 // --- faults ------------------------------------------------------------------------------------------------
 
-struct Outcome {
-  BenchResult result;
-  [[nodiscard]] const report::Cell& cell() const { return result.cells.front(); }
-  [[nodiscard]] u64 injected(Fault f) const {
-    return cell().extra.at("model").at("injected").at(std::string(model::name(f))).get<u64>();
-  }
-  [[nodiscard]] u64 error(const char* kind) const { return cell().errors.at(kind); }
-};
-
 BenchOptions faulty(Fault fault, double probability) {
   BenchOptions o = usual();
   o.sizes = {256};
   o.latency = false;
   o.iterations = 2000;
   o.batch = 4;
-  o.faults.probability[static_cast<u32>(fault)] = probability;
+  o.faults = only(fault, probability);
   return o;
-}
-
-Outcome run(const BenchOptions& o) {
-  return {rma::run_bench(o, {})};
 }
 
 TEST(CxiFaults, FlippedBytes) {
   for (const Op op : {Op::write, Op::read}) {
     BenchOptions o = faulty(Fault::corrupt, 0.02);
     o.op = op;
-    const Outcome r = run(o);
-    EXPECT_TRUE(r.result.failed);
-    EXPECT_GT(r.injected(Fault::corrupt), 0u);
-    EXPECT_EQ(r.cell().verify.corrupt, r.injected(Fault::corrupt));
+    const BenchResult r = rma::run_bench(o, {});
+    EXPECT_TRUE(r.failed);
+    EXPECT_GT(injected(r, Fault::corrupt), 0u);
+    EXPECT_EQ(r.cell().verify.corrupt, injected(r, Fault::corrupt));
     EXPECT_EQ(r.cell().verify.failed(), r.cell().verify.corrupt);
   }
 }
 
 TEST(CxiFaults, AcknowledgedButNotDone) {
-  const Outcome r = run(faulty(Fault::stale, 0.02));
-  EXPECT_TRUE(r.result.failed);
-  EXPECT_GT(r.injected(Fault::stale), 0u);
-  EXPECT_EQ(r.cell().verify.missing + r.cell().verify.stale, r.injected(Fault::stale));
+  const BenchResult r = rma::run_bench(faulty(Fault::stale, 0.02), {});
+  EXPECT_TRUE(r.failed);
+  EXPECT_GT(injected(r, Fault::stale), 0u);
+  EXPECT_EQ(r.cell().verify.missing + r.cell().verify.stale, injected(r, Fault::stale));
 }
 
 TEST(CxiFaults, DataAtAnotherPlace) {
-  const Outcome r = run(faulty(Fault::misplace, 0.01));
-  EXPECT_TRUE(r.result.failed);
-  EXPECT_GE(r.cell().verify.failed(), r.injected(Fault::misplace));
-  EXPECT_GT(r.injected(Fault::misplace), 0u);
+  const BenchResult r = rma::run_bench(faulty(Fault::misplace, 0.01), {});
+  EXPECT_TRUE(r.failed);
+  EXPECT_GE(r.cell().verify.failed(), injected(r, Fault::misplace));
+  EXPECT_GT(injected(r, Fault::misplace), 0u);
 }
 
 TEST(CxiFaults, ABadReturnCodeStopsTheQueueAndTheNextRepeatStartsAnew) {
   BenchOptions o = faulty(Fault::error, 0.01);
   o.device = "cxi-model0:nack=3";
   o.repeats = 3;
-  const Outcome r = run(o);
-  EXPECT_TRUE(r.result.failed);
+  const BenchResult r = rma::run_bench(o, {});
+  EXPECT_TRUE(r.failed);
   EXPECT_EQ(r.cell().repeats.size(), 3u);
-  EXPECT_GT(r.injected(Fault::error), 0u);
+  EXPECT_GT(injected(r, Fault::error), 0u);
   const auto& codes = r.cell().extra.at("cxi").at("completion_statuses");
-  EXPECT_EQ(codes.at("PT_DISABLED").get<u64>(), r.injected(Fault::error)) << codes.dump();
-  EXPECT_EQ(r.error("completion"), r.injected(Fault::error));
-  EXPECT_EQ(r.error("timeout"), 0u);
+  EXPECT_EQ(codes.at("PT_DISABLED").get<u64>(), injected(r, Fault::error)) << codes.dump();
+  EXPECT_EQ(errors(r, "completion"), injected(r, Fault::error));
+  EXPECT_EQ(errors(r, "timeout"), 0u);
 }
 
 TEST(CxiFaults, AcknowledgedTwice) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a count too many ends operations while the device works on them: the race is the fault";
 #endif
-  const Outcome r = run(faulty(Fault::duplicate, 0.005));
-  EXPECT_TRUE(r.result.failed);
-  EXPECT_GT(r.injected(Fault::duplicate), 0u);
+  const BenchResult r = rma::run_bench(faulty(Fault::duplicate, 0.005), {});
+  EXPECT_TRUE(r.failed);
+  EXPECT_GT(injected(r, Fault::duplicate), 0u);
   // A count too many ends an operation too early, and is one too many at the end.
   EXPECT_GT(r.cell().verify.duplicated, 0u);
-  EXPECT_LE(r.cell().verify.duplicated, r.injected(Fault::duplicate));
+  EXPECT_LE(r.cell().verify.duplicated, injected(r, Fault::duplicate));
 }
 
 TEST(CxiFaults, LostAcknowledgements) {
   BenchOptions o = faulty(Fault::drop, 0.01);
-  o.timeout_s = 0.5;
-  const Outcome r = run(o);
-  EXPECT_TRUE(r.result.failed);
-  EXPECT_EQ(r.result.stop_reason, "timeout");
+  BenchResult r;
+  test::with_longer_times([&](double scale) {
+    o.timeout_s = 0.25 * scale;
+    r = rma::run_bench(o, {});
+    return errors(r, "timeout") == injected(r, Fault::drop);
+  });
+  EXPECT_TRUE(r.failed);
+  EXPECT_EQ(r.stop_reason, "timeout");
   // A counter cannot tell which acknowledgement is missing: at the end as many operations wait as were lost.
-  EXPECT_EQ(r.error("timeout"), r.injected(Fault::drop));
+  EXPECT_EQ(errors(r, "timeout"), injected(r, Fault::drop));
 }
 
 TEST(CxiFaults, LateAcknowledgements) {
@@ -229,18 +219,18 @@ TEST(CxiFaults, LateAcknowledgements) {
   o.iterations = 400;
   o.late_after_s = 0.05;
   o.device = "cxi-model0:delay=0.1";
-  const Outcome r = run(o);
-  EXPECT_TRUE(r.result.failed);
-  EXPECT_GT(r.error("late"), 0u);
-  EXPECT_EQ(r.error("timeout"), 0u);
+  const BenchResult r = rma::run_bench(o, {});
+  EXPECT_TRUE(r.failed);
+  EXPECT_GT(errors(r, "late"), 0u);
+  EXPECT_EQ(errors(r, "timeout"), 0u);
 }
 
 TEST(CxiFaults, TheDeviceGoesAway) {
-  const Outcome r = run(faulty(Fault::removal, 0.01));
-  EXPECT_TRUE(r.result.failed);
-  EXPECT_EQ(r.result.stop_reason, "removed");
-  EXPECT_EQ(r.error("removal"), 1u);
-  EXPECT_EQ(r.injected(Fault::removal), 1u);
+  const BenchResult r = rma::run_bench(faulty(Fault::removal, 0.01), {});
+  EXPECT_TRUE(r.failed);
+  EXPECT_EQ(r.stop_reason, "removed");
+  EXPECT_EQ(errors(r, "removal"), 1u);
+  EXPECT_EQ(injected(r, Fault::removal), 1u);
 }
 
 TEST(CxiFaults, TheDeviceGoesAwayAtACommandInAWindow) {
@@ -248,26 +238,26 @@ TEST(CxiFaults, TheDeviceGoesAwayAtACommandInAWindow) {
   BenchOptions o = faulty(Fault::removal, 0.01);
   o.latency = true;
   o.rate = false;
-  const Outcome r = run(o);
+  const BenchResult r = rma::run_bench(o, {});
   EXPECT_GT(r.cell().extra.at("model").at("window_writes").get<u64>(), 0u);
-  EXPECT_EQ(r.result.stop_reason, "removed");
-  EXPECT_EQ(r.error("removal"), 1u);
-  EXPECT_EQ(r.injected(Fault::removal), 1u);
+  EXPECT_EQ(r.stop_reason, "removed");
+  EXPECT_EQ(errors(r, "removal"), 1u);
+  EXPECT_EQ(injected(r, Fault::removal), 1u);
 }
 
 TEST(CxiFaults, AnEntryThatIsDisabledInMidRun) {
   BenchOptions o = faulty(Fault::drop, 0);
   o.device = "cxi-model0:pte-disable=700";
-  const Outcome r = run(o);
-  EXPECT_TRUE(r.result.failed);
+  const BenchResult r = rma::run_bench(o, {});
+  EXPECT_TRUE(r.failed);
   EXPECT_GT(r.cell().extra.at("cxi").at("completion_statuses").at("PT_DISABLED").get<u64>(), 0u);
 }
 
 TEST(CxiFaults, AReadPointerThatStaysBehind) {
   BenchOptions o = faulty(Fault::drop, 0);
   o.device = "cxi-model0:stuck-read=50";
-  const Outcome r = run(o);
-  EXPECT_TRUE(r.result.failed);
+  const BenchResult r = rma::run_bench(o, {});
+  EXPECT_TRUE(r.failed);
   EXPECT_GT(r.cell().extra.at("cxi").at("completion_statuses").at("RESOURCE_BUSY").get<u64>(), 0u);
 }
 

@@ -84,7 +84,7 @@ TEST(CxiQueues, WritePointersOfTwoFourAndEightBytes) {
   rig.ct.expect(4);
   // The same value again says nothing new.
   __atomic_store_n(reinterpret_cast<u64*>(page), slot, __ATOMIC_RELEASE);
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  let_rounds_pass(*rig.endpoint);
   rig.ct.expect(4);
 }
 

@@ -76,8 +76,9 @@ TEST(CxiFaults, LateAcknowledgements) {
   const u64 late = rig.injected("delay");
   ASSERT_GT(late, 5u);
   EXPECT_TRUE(rig.ct.reaches(kPuts - late));
-  if (wall_ns() - begin < 90'000'000) {
-    EXPECT_EQ(rig.ct.read().success, kPuts - late);
+  const u64 success = rig.ct.read().success;
+  if (wall_ns() - begin < 100'000'000) {  // no late one had come when it was read
+    EXPECT_EQ(success, kPuts - late);
   }
   rig.ct.expect(kPuts);
   EXPECT_GE(wall_ns() - begin, 100'000'000u);
@@ -170,7 +171,7 @@ TEST(CxiFaults, TheDeviceGoesAway) {
   const u64 done = rig.counter("puts");
   EXPECT_LT(done, kPuts);
   rig.tx.ring();
-  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  let_rounds_pass(*rig.endpoint);
   EXPECT_EQ(rig.counter("puts"), done);
 }
 
@@ -227,7 +228,7 @@ TEST(CxiFaults, AReadPointerThatStands) {
   EXPECT_GE(posted, 10u);
   EXPECT_LT(posted, 100u);
   // Full for ever, although everything has been executed.
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  let_rounds_pass(*rig.endpoint);
   EXPECT_LT(rig.tx.queue->room(lane), 2u);
   EXPECT_EQ(rig.injected("stuck_read"), 1u);
 }

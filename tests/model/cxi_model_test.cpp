@@ -362,7 +362,7 @@ TEST(CxiFailures, ACommandThatIsNotAligned) {
   expect_stopped(rig.tx, rig.tx_events, ReturnCode::cmd_align_error, 0x15, 9);
   rig.ct.expect(1);
   rig.tx.submit(rig.put(64));
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  let_rounds_pass(*rig.endpoint);
   rig.ct.expect(1);
   EXPECT_EQ(rig.counter("command_failures"), 1u);
 }

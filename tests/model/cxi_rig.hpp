@@ -13,28 +13,20 @@
 
 #include <cstring>
 #include <optional>
-#include <thread>
 
 #include "cxi/backends.hpp"
 #include "cxi/model/cassini.hpp"
 #include "cxi/model/spec.hpp"
 #include "cxi/names.hpp"
+#include "eventually.hpp"
+#include "model/faults.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::cxi {
 
 inline constexpr OneLane lane;
 
-/// Runs `done` until it is true; false after `seconds`.
-template <class Fn>
-bool eventually(Fn&& done, double seconds = 10) {
-  const u64 end = wall_ns() + static_cast<u64>(seconds * 1e9);
-  while (!done()) {
-    if (wall_ns() > end) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
+using test::eventually;
 
 /// Mapped memory with a pattern that has no period in sight.
 struct Memory {
@@ -50,9 +42,15 @@ struct Memory {
   std::unique_ptr<MemoryDescriptor> md;
 };
 
+/// Back when the device has looked at everything that it had been told by now: it makes and drops objects
+/// between two rounds only.
+inline void let_rounds_pass(Endpoint& e) {
+  for (int i = 0; i < 2; ++i) (void)e.create_counter(false, Place::pageable);
+}
+
 /// An event queue and its reader. Events are given back when the next one is asked for.
 struct Events {
-  Events(Endpoint& e, u64 bytes) : object(e.create_event_queue(bytes, Place::pageable)) {
+  Events(Endpoint& e, u64 bytes) : endpoint(&e), object(e.create_event_queue(bytes, Place::pageable)) {
     EventQueueState s;
     s.memory = object->memory(Initiator::cpu);
     queue.emplace(s);
@@ -64,9 +62,9 @@ struct Events {
     const Polled p = queue->poll(lane);
     return p.bytes != 0 ? std::optional(p) : std::nullopt;
   }
-  std::optional<Polled> wait(double seconds = 10) {
+  std::optional<Polled> wait() {
     std::optional<Polled> p;
-    (void)eventually([&] { return (p = poll()).has_value(); }, seconds);
+    (void)eventually([&] { return (p = poll()).has_value(); });
     return p;
   }
   /// The next event must be one of this layout.
@@ -83,9 +81,12 @@ struct Events {
     EXPECT_TRUE(decode_event(p->words, e)) << name(p->type) << " of " << p->bytes << " bytes";
     return e;
   }
-  void expect_none(double seconds = 0.02) {
-    if (const auto p = wait(seconds)) ADD_FAILURE() << name(p->type) << " with " << name(p->return_code);
+  /// Nor does what the device has been told so far bring one.
+  void expect_none() {
+    let_rounds_pass(*endpoint);
+    if (const auto p = poll()) ADD_FAILURE() << name(p->type) << " with " << name(p->return_code);
   }
+  Endpoint* endpoint;
   std::unique_ptr<EventQueueObject> object;
   std::optional<EventQueue<OneLane>> queue;
 };
@@ -128,11 +129,11 @@ struct Counting {
       : object(e.create_counter(writeback, Place::pageable)), counter(object->memory(Initiator::cpu)) {}
   [[nodiscard]] u32 index() const { return counter.index(); }
   [[nodiscard]] CounterCounts read() const { return counter.read(); }
-  [[nodiscard]] bool reaches(u64 success, double seconds = 10) const {
-    return eventually([&] { return read().success >= success; }, seconds);
+  [[nodiscard]] bool reaches(u64 success) const {
+    return eventually([&] { return read().success >= success; });
   }
   void expect(u64 success, u32 failure = 0) const {
-    EXPECT_TRUE(eventually([&] { return read().success == success && read().failure == failure; }, 5))
+    EXPECT_TRUE(eventually([&] { return read().success == success && read().failure == failure; }))
         << "success " << read().success << " for " << success << ", failure " << read().failure << " for "
         << failure;
   }
@@ -245,7 +246,7 @@ struct Rig {
     tx.submit(command);
     const auto e = tx_events.expect<InitiatorEvent>(type, code);
     EXPECT_EQ(e.tgt_error, by_target) << name(code);
-    EXPECT_TRUE(eventually([&] { return ct.read().failure == before + 1; }, 5)) << name(code);
+    EXPECT_TRUE(eventually([&] { return ct.read().failure == before + 1; })) << name(code);
     EXPECT_EQ(name(tx.status().return_code), "OK") << "the queue goes on";
   }
 
@@ -257,11 +258,5 @@ struct Rig {
   Counting ct;
   std::unique_ptr<PortalsEntry> pte;
 };
-
-inline model::FaultRates only(model::Fault f, double p = 1) {
-  model::FaultRates r;
-  r.probability[static_cast<u32>(f)] = p;
-  return r;
-}
 
 }  // namespace doorbell::cxi

@@ -11,6 +11,7 @@
 #include "cxi/port.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/nic_port.hpp"
+#include "rdma_formats.hpp"
 #include "rma/cell_setup.hpp"
 
 namespace doorbell::rdma {
@@ -49,9 +50,7 @@ class CountingNic final : public Nic {
  private:
   /// From the first ring to the end of the last, and what the initiator keeps.
   [[nodiscard]] u64 bytes_of(const QueuePairMemory& m) const {
-    constexpr u32 kCqeParts[] = {4, 2, 2, 4};  // mlx5, bnxt, ionic, ernic
-    const Word16* const end =
-        m.recv_cq + u64{m.recv_cq_entries} * kCqeParts[static_cast<u32>(inner_->provider())];
+    const Word16* const end = m.recv_cq + u64{m.recv_cq_entries} * shape_of(inner_->provider()).cqe_parts;
     return static_cast<u64>(end - m.sq) * sizeof(Word16) + u64{m.track_entries} * sizeof(Word16);
   }
 
@@ -95,6 +94,12 @@ struct Whose {
   std::optional<Provider> provider;
 };
 
+std::vector<Whose> everybody() {
+  std::vector<Whose> all = {Whose{}};
+  for (const Provider p : providers()) all.push_back({p});
+  return all;
+}
+
 std::unique_ptr<Port> open_one(const Whose& whose, u32 queues, Taken* taken) {
   if (!whose.provider)
     return std::make_unique<CountingCassini>(PortRequest{.spec = "cxi-model0", .use = {.queues = queues}},
@@ -104,12 +109,9 @@ std::unique_ptr<Port> open_one(const Whose& whose, u32 queues, Taken* taken) {
 }
 
 class MemoryNeeded : public testing::TestWithParam<Whose> {};
-INSTANTIATE_TEST_SUITE_P(Ports, MemoryNeeded,
-                         testing::Values(Whose{Provider::mlx5}, Whose{Provider::bnxt}, Whose{Provider::ionic},
-                                         Whose{Provider::ernic}, Whose{}),
-                         [](const auto& p) {
-                           return p.param.provider ? std::string(name(*p.param.provider)) : "cxi";
-                         });
+INSTANTIATE_TEST_SUITE_P(Ports, MemoryNeeded, testing::ValuesIn(everybody()), [](const auto& p) {
+  return p.param.provider ? std::string(name(*p.param.provider)) : "cxi";
+});
 
 void expect_needed(const Whose& whose, const SessionShape& shape) {
   Taken taken;

@@ -7,11 +7,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <optional>
-#include <thread>
 
+#include "eventually.hpp"
+#include "model/faults.hpp"
 #include "rdma/model/open.hpp"
 #include "rdma/model/queue_pair.hpp"
 #include "rdma_formats.hpp"
@@ -19,16 +21,7 @@
 
 namespace doorbell::rdma {
 
-/// Runs `done` until it is true; false after `seconds`.
-template <class Fn>
-bool eventually(Fn&& done, double seconds = 10) {
-  const u64 end = wall_ns() + static_cast<u64>(seconds * 1e9);
-  while (!done()) {
-    if (wall_ns() > end) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
+using test::eventually;
 
 /// A completion queue as its consumer sees it.
 template <class F>
@@ -55,7 +48,7 @@ class RawCq {
     if (!keep) F::ring_cq(record_, doorbell_, at_, number_);
     return c;
   }
-  std::optional<Completion> wait(double seconds = 10) {
+  std::optional<Completion> wait(double seconds = test::kPatienceS) {
     std::optional<Completion> c;
     (void)eventually([&] { return (c = poll()).has_value(); }, seconds);
     return c;
@@ -79,8 +72,10 @@ struct Memory {
   [[nodiscard]] u64 iova(u64 at = 0) const { return registered->iova() + at; }
   [[nodiscard]] u32 lkey() const { return registered->lkey(); }
   [[nodiscard]] u32 rkey() const { return registered->rkey(); }
-  void fill(u8 first) {
-    for (u64 i = 0; i < region.bytes(); ++i) data()[i] = static_cast<u8>(first + i * 7 + (i >> 8));
+  /// The first `bytes` of it, or all.
+  void fill(u8 first, u64 bytes = ~u64{0}) {
+    for (u64 i = 0; i < std::min(bytes, region.bytes()); ++i)
+      data()[i] = static_cast<u8>(first + i * 7 + (i >> 8));
   }
 };
 
@@ -197,12 +192,6 @@ inline WorkRequest request(Op op, const Memory& local, const Memory& remote, u32
 
 inline ReceiveRequest buffer(const Memory& m, u32 bytes, u64 at = 0) {
   return {.local = m.iova(at), .lkey = m.lkey(), .bytes = bytes};
-}
-
-inline model::FaultRates only(model::Fault f, double p = 1) {
-  model::FaultRates r;
-  r.probability[static_cast<u32>(f)] = p;
-  return r;
 }
 
 }  // namespace doorbell::rdma
