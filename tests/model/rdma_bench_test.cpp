@@ -27,7 +27,7 @@ namespace {
 BenchOptions usual(Provider provider) {
   BenchOptions o;
   o.provider = provider;
-  o.iterations = 200;
+  o.iterations = test::kSanitized ? 100 : 200;  // more than the window
   return never_late(o);
 }
 
@@ -67,10 +67,12 @@ TEST_P(Each, OperationsAndSizes) {
     o.sizes = is_atomic(op) ? std::vector<u32>{8}
                             : std::vector<u32>{0, 1, 31, 32, 33, 256, 511, 512, 513, 1024, 4096, 65536};
     o.iterations = 60;
+    if (test::kSanitized) o.iterations = 10, o.in_flight = 4;
     run_clean(o);
     if (is_atomic(op)) continue;
     o.sizes = {1 << 20};
     o.iterations = 5;
+    if (test::kSanitized) o.iterations = o.in_flight = 2;
     run_clean(o);
   }
 }
@@ -79,7 +81,7 @@ TEST_P(Each, TheLargest) {
   for (const Op op : {Op::write, Op::read, Op::send}) {
     BenchOptions o = usual(GetParam());
     o.op = op;
-    o.sizes = {test::kSanitized ? 4u << 20 : 64u << 20};
+    o.sizes = {test::kSanitized ? 1u << 20 : 64u << 20};
     o.iterations = 2;
     o.in_flight = 2;
     run_clean(o);
@@ -106,7 +108,7 @@ TEST_P(Each, BatchesWindowsAndSignals) {
         o.batch = batch;
         o.signal_every = signal;
         o.in_flight = window;
-        o.iterations = 3000;
+        o.iterations = test::kSanitized ? 1500 : 3000;
         run_clean(o);
       }
 }
