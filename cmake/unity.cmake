@@ -9,7 +9,7 @@ set(DOORBELL_UNITY 0 CACHE STRING "so many sources of a folder are compiled as o
 # doorbell_unity(TARGET): call it when all sources are known. Names in the anonymous namespaces of a folder must differ;
 # a source that cannot share a file says so with SKIP_UNITY_BUILD_INCLUSION.
 function(doorbell_unity target)
-  if(DOORBELL_UNITY EQUAL 0)
+  if(NOT DOORBELL_UNITY)
     return()
   endif()
   get_target_property(sources ${target} SOURCES)
