@@ -9,6 +9,7 @@
 #include <doorbell/nvme/prp.hpp>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -73,6 +74,12 @@ TEST(Driver, ReportsADeviceThatIsGone) {
 TEST(Driver, ReportsADeafController) {
   expect_error({.deaf_after = 0}, "no completion in 0.3 s", ExitCode::data, 0.3);
 }
+TEST(Driver, AnAnswerThatWaitedForItsHostIsNotMissing) {
+  // The look at CSTS in which the device answers takes longer than the deadline.
+  const auto slow = [](u8, u8*) { std::this_thread::sleep_for(std::chrono::milliseconds(40)); };
+  EXPECT_EQ(open({.identify = slow}, 0.02)->info().max_queue_entries, 64u);
+}
+
 TEST(Driver, NamesTheStatusOfARefusal) {
   expect_error({.refuse = {{0x06, status::internal_error}}}, "Internal Error", ExitCode::data);
 }
