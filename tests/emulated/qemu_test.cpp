@@ -14,8 +14,8 @@
 #include "conformance/rig.hpp"
 #include "emulated/children.hpp"
 #include "file_contents.hpp"
-#include "nvme/bench.hpp"
 #include "nvme/qemu/device.hpp"
+#include "nvme_clean.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::nvme {
@@ -43,18 +43,10 @@ class Qemu : public testing::Test {
     return o;
   }
   static BenchResult expect_clean(const BenchOptions& o) {
-    SCOPED_TRACE(testing::Message() << o.controller << " lbas " << o.lbas_per_io << " queues " << o.num_queues
-                                    << " length " << o.queue_length << " batch " << o.batch
-                                    << (o.random ? " random" : "") << (o.shadow_doorbells ? " shadow" : ""));
+    SCOPED_TRACE(shape_of(o));
     BenchResult r = run_bench(o, {});
-    EXPECT_FALSE(r.failed);
-    EXPECT_EQ(r.stop_reason, "done");
-    for (const auto& [kind, n] : r.cell().errors) EXPECT_EQ(n, 0u) << kind;
-    EXPECT_EQ(r.cell().verify.checked, o.read_io);
-    EXPECT_EQ(r.cell().verify.failed(), 0u);
-    EXPECT_EQ(r.cell().verify.unverifiable, 0u);
-    EXPECT_EQ(r.cell().metrics.ops, o.write_io + o.read_io);
-    EXPECT_EQ(r.cell().metrics.latency_ns.count, o.write_io + o.read_io);
+    expect_nothing_wrong(r, o.read_io);
+    expect_all_done(r, o);
     EXPECT_EQ(r.cell().device_kind, "emulated");
     EXPECT_EQ(r.cell().device_name, o.controller);
     return r;

@@ -15,8 +15,8 @@
 
 #include "file_contents.hpp"
 #include "kernel/scratch.hpp"
-#include "nvme/bench.hpp"
 #include "nvme/kernel/file.hpp"
+#include "nvme_clean.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::nvme {
@@ -56,14 +56,8 @@ class File : public testing::Test {
   static void expect_clean(const BenchOptions& o) {
     SCOPED_TRACE(name_of(o));
     const BenchResult r = run_bench(o, {});
-    EXPECT_FALSE(r.failed);
-    EXPECT_EQ(r.stop_reason, "done");
-    for (const auto& [kind, n] : r.cell().errors) EXPECT_EQ(n, 0u) << kind;
-    EXPECT_EQ(r.cell().verify.checked, o.read_io);
-    EXPECT_EQ(r.cell().verify.failed(), 0u);
-    EXPECT_EQ(r.cell().verify.unverifiable, 0u);
-    EXPECT_EQ(r.cell().metrics.ops, o.write_io + o.read_io);
-    EXPECT_EQ(r.cell().metrics.latency_ns.count, o.write_io + o.read_io);
+    expect_nothing_wrong(r, o.read_io);
+    expect_all_done(r, o);
     EXPECT_EQ(r.cell().device_kind, "kernel");
     EXPECT_EQ(r.cell().device_name, o.controller);
   }

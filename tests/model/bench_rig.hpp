@@ -10,7 +10,7 @@
 #include <string>
 
 #include "model/faults.hpp"
-#include "nvme/bench.hpp"
+#include "nvme_clean.hpp"
 
 namespace doorbell::nvme::bench_rig {
 
@@ -23,13 +23,7 @@ inline BenchOptions usual() {
 }
 
 inline void expect_clean(const BenchResult& r, u64 checked) {
-  EXPECT_FALSE(r.failed);
-  EXPECT_EQ(r.stop_reason, "done");
-  for (const auto& [kind, n] : r.cell().errors) EXPECT_EQ(n, 0u) << kind;
-  const report::Verify& v = r.cell().verify;
-  EXPECT_EQ(v.checked, checked);
-  EXPECT_EQ(v.unverifiable, 0u);
-  EXPECT_EQ(v.failed(), 0u);
+  expect_nothing_wrong(r, checked);
   EXPECT_EQ(r.cell().extra.at("model").at("dma_faults"), 0u);
   EXPECT_EQ(r.cell().extra.at("model").at("invalid_doorbell_values"), 0u);
   EXPECT_EQ(r.cell().extra.at("model").at("unknown_doorbells"), 0u);
@@ -37,13 +31,10 @@ inline void expect_clean(const BenchResult& r, u64 checked) {
 }
 
 inline void run_clean(const BenchOptions& o) {
-  SCOPED_TRACE(testing::Message() << o.controller << " lbas " << o.lbas_per_io << " queues " << o.num_queues
-                                  << " length " << o.queue_length << " batch " << o.batch
-                                  << (o.random ? " random" : "") << (o.shadow_doorbells ? " shadow" : ""));
+  SCOPED_TRACE(shape_of(o));
   const BenchResult r = run_bench(o, {});
   expect_clean(r, o.read_io);
-  EXPECT_EQ(r.cell().metrics.ops, o.write_io + o.read_io);
-  EXPECT_EQ(r.cell().metrics.latency_ns.count, o.write_io + o.read_io);
+  expect_all_done(r, o);
 }
 
 }  // namespace doorbell::nvme::bench_rig
