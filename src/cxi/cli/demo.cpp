@@ -24,13 +24,7 @@ std::vector<DemoStep> cxi_demo_steps(bool gpu) {
     b.latency = false;
     b.iterations = 50'000;
   });
-  if (gpu)
-    add("GPU kernel, puts with queues and data in GPU memory", [](auto& b) {
-      b.sizes = {4 << 10};
-      b.initiator = Initiator::gpu;
-      b.queue_memory = b.local_memory = b.remote_memory = Place::gpu;
-      b.queues = 4;
-    });
+  if (gpu) add("GPU kernel, puts with queues and data in GPU memory", run_on_gpu);
   return all;
 }
 

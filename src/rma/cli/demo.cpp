@@ -29,6 +29,13 @@ DemoStep rma_demo_step(std::string title, const rma::BenchOptions& options) {
           [options](const measure::RunWatch& watch) { return rma::run_bench(options, watch); }};
 }
 
+void run_on_gpu(rma::BenchOptions& o) {
+  o.sizes = {4 << 10};
+  o.initiator = Initiator::gpu;
+  o.queue_memory = o.local_memory = o.remote_memory = Place::gpu;
+  o.queues = 4;
+}
+
 FaultCheck check_rma_fault(rma::BenchOptions base, model::Fault fault, const measure::RunWatch& watch,
                            FaultCheck (*found_itself)(model::Fault, const report::Cell&, u64)) {
   const rma::BenchResult r = rma::run_bench(faulty_bench(std::move(base), fault), watch);

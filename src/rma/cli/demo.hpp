@@ -19,4 +19,7 @@ namespace doorbell::cli {
                                          FaultCheck (*found_itself)(model::Fault fault,
                                                                     const report::Cell& cell, u64 injected));
 
+/// Lets a GPU kernel drive four queues, with queues and data in GPU memory.
+void run_on_gpu(rma::BenchOptions& options);
+
 }  // namespace doorbell::cli
