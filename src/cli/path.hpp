@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench_outcome.hpp"
 #include "cli/command.hpp"
 #include "cli/discover.hpp"
 #include "cli/doctor_checks.hpp"
+#include "cli/run_bench.hpp"
 #include "model/fault.hpp"
 #include "system/backend.hpp"
 

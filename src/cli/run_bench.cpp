@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/bench_outcome.hpp"
+#include "cli/run_bench.hpp"
 
 #include <algorithm>
 

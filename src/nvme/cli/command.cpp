@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "cli/bench_outcome.hpp"
+#include "cli/run_bench.hpp"
 #include "cli/run_options.hpp"
 #include "cli/texts.hpp"
 #include "nvme/backends.hpp"

@@ -8,7 +8,7 @@
 
 #include <stdexcept>
 
-#include "cli/bench_outcome.hpp"
+#include "cli/run_bench.hpp"
 #include "rma/cli/demo.hpp"
 
 namespace doorbell::cli {
