@@ -21,16 +21,9 @@ namespace doorbell::rdma {
 /// In the order of their Providers.
 using Formats = testing::Types<Mlx5, Bnxt, Ionic, Ernic>;
 
-/// Every row of rdma/vendors.hpp: the parameters of suites that name a format and need not know it.
-inline std::vector<Provider> providers() {
-  std::vector<Provider> all;
-  for (Provider p{}; vendor_of(p) != nullptr; p = static_cast<Provider>(static_cast<u32>(p) + 1))
-    all.push_back(p);
-  return all;
-}
-/// Those whose requests can carry their bytes; ernic has no layout for it.
+/// The vendors whose requests can carry their bytes; ernic has no layout for it.
 inline std::vector<Provider> inlining_providers() {
-  std::vector<Provider> all = providers();
+  std::vector<Provider> all = vendors();
   std::erase_if(all, [](Provider p) { return shape_of(p).max_inline == 0; });
   return all;
 }
@@ -40,7 +33,7 @@ inline std::string provider_name(const testing::TestParamInfo<Provider>& p) {
 
 template <class F>
 Provider provider_of() {
-  for (const Provider p : providers())
+  for (const Provider p : vendors())
     if (name(p) == F::kName) return p;
   ADD_FAILURE() << F::kName << " has no row in rdma/vendors.hpp";
   return Provider::verbs;

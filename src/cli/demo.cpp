@@ -14,6 +14,7 @@
 #include "cli/output.hpp"
 #include "cli/path.hpp"
 #include "cli/progress.hpp"
+#include "options/enumeration.hpp"
 #include "report/csv.hpp"
 #include "report/json.hpp"
 #include "report/text.hpp"
@@ -159,12 +160,9 @@ int run_demo(const Options& options, Context& context) {
 
 /// "NVMe commands, RDMA operations and Cassini puts".
 std::string work_of_paths() {
-  std::string text;
-  for (const PathDescription& path : paths()) {
-    if (!text.empty()) text += &path == &paths().back() ? " and " : ", ";
-    text += path.work;
-  }
-  return text;
+  std::vector<std::string> work;
+  for (const PathDescription& path : paths()) work.push_back(path.work);
+  return options::enumeration(work, "and");
 }
 
 }  // namespace

@@ -40,12 +40,6 @@ class SharedArray {
   u64 size_;
 };
 
-/// The kernels of one path: each takes a `const GpuJob*`.
-struct KernelNames {
-  std::string plain;
-  std::string substeps;  ///< the same with sub-step timing
-};
-
 /// Loads and launches once what a run needs: a model's DMA agent and `loops`, kernels that do nothing when
 /// their job is null. The agent runs until the model ends, and two things would wait for its end: loading
 /// code, and the first launch of a kernel that needs more local memory than those before.

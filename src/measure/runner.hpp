@@ -50,6 +50,12 @@ concept Work = requires(void* memory, u32 window, const typename W::Scratch& scr
   { W::kept_words(window) } -> std::same_as<u32>;  // u32 words that a GPU kernel keeps from phase to phase
 };
 
+/// The kernels of one path: each takes a `const GpuJob*`.
+struct KernelNames {
+  std::string plain;
+  std::string substeps;  ///< the same with sub-step timing
+};
+
 /// How often a loop looks at its stop flag, its deadlines and the device.
 inline constexpr double kCheckIntervalS = 100e-6;
 

@@ -77,8 +77,7 @@ const std::vector<Backend>& backends() {
              [](const DeviceRequest& r) { return vendor_of(r.provider) != nullptr && is_model(r.spec); },
          .open = open_model});
     list.push_back(through_verbs());
-    for (Provider p{}; vendor_of(p) != nullptr; p = static_cast<Provider>(static_cast<u32>(p) + 1))
-      list.push_back(of_vendor(p));
+    for (const Provider p : vendors()) list.push_back(of_vendor(p));
     return list;
   }();
   return all;

@@ -7,6 +7,8 @@
 
 #include <array>
 
+#include "options/enumeration.hpp"
+
 namespace doorbell::rdma {
 
 #define DOORBELL_ROW(name) extern const Vendor name##_vendor;
@@ -24,21 +26,25 @@ std::string_view name(Provider p) {
   return provider_names()[static_cast<std::size_t>(p)];
 }
 
-std::string vendors_text(const char* last) {
-  std::vector<std::string> names = provider_names();
-  names.pop_back();  // verbs
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == names.size() ? fmt::format(" {} ", last) : ", ") + names[i];
-  return text;
+const std::vector<Provider>& vendors() {
+#define DOORBELL_ROW(name) Provider::name,
+  static const std::vector<Provider> all = {DOORBELL_RDMA_VENDORS(DOORBELL_ROW)};
+#undef DOORBELL_ROW
+  return all;
+}
+
+std::string vendors_text(std::string_view conjunction) {
+  std::vector<std::string> names;
+  for (const Provider p : vendors()) names.emplace_back(name(p));
+  return options::enumeration(names, conjunction);
 }
 
 const Vendor* vendor_of(Provider p) {
 #define DOORBELL_ROW(name) &name##_vendor,
-  static constexpr std::array vendors = {DOORBELL_RDMA_VENDORS(DOORBELL_ROW)};
+  static constexpr std::array rows = {DOORBELL_RDMA_VENDORS(DOORBELL_ROW)};
 #undef DOORBELL_ROW
   const auto i = static_cast<std::size_t>(p);
-  return i < vendors.size() ? vendors[i] : nullptr;
+  return i < rows.size() ? rows[i] : nullptr;
 }
 
 measure::KernelNames kernels_of(Provider p) {

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "measure/gpu_runner.hpp"
+#include "measure/runner.hpp"
 #include "rma/port.hpp"
 #include "system/backend.hpp"
 
@@ -52,8 +52,9 @@ struct Vendor {
 /// Null for Provider::verbs, which is not a vendor.
 [[nodiscard]] const Vendor* vendor_of(Provider p);
 
-/// Every vendor by name: "mlx5, bnxt, ionic LAST ernic".
-[[nodiscard]] std::string vendors_text(const char* last);
+/// Every vendor, in order, and their names in a sentence: "mlx5, bnxt, ionic or ernic".
+[[nodiscard]] const std::vector<Provider>& vendors();
+[[nodiscard]] std::string vendors_text(std::string_view conjunction);
 
 /// The kernels that drive a provider's queues on a GPU.
 [[nodiscard]] measure::KernelNames kernels_of(Provider p);

@@ -11,6 +11,7 @@
 #include <ctime>
 #include <span>
 
+#include "measure/gpu_runner.hpp"
 #include "rma/ceiling.hpp"
 #include "rma/cell_setup.hpp"
 #include "rma/single_operation.hpp"

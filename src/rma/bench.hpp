@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "measure/bench_run.hpp"
-#include "measure/gpu_runner.hpp"
+#include "measure/runner.hpp"
 #include "rma/names.hpp"
 #include "rma/remote_process.hpp"
 #include "rma/session.hpp"

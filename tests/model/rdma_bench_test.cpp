@@ -58,7 +58,7 @@ void run_clean(const BenchOptions& o) {
 }
 
 class Each : public testing::TestWithParam<Provider> {};
-INSTANTIATE_TEST_SUITE_P(Rdma, Each, testing::ValuesIn(providers()), provider_name);
+INSTANTIATE_TEST_SUITE_P(Rdma, Each, testing::ValuesIn(vendors()), provider_name);
 
 TEST_P(Each, OperationsAndSizes) {
   for (const Op op : kOps) {

@@ -28,7 +28,7 @@ BenchOptions usual(Provider provider, Fault fault, double probability) {
 }
 
 class Faults : public testing::TestWithParam<Provider> {};
-INSTANTIATE_TEST_SUITE_P(Rdma, Faults, testing::ValuesIn(providers()), provider_name);
+INSTANTIATE_TEST_SUITE_P(Rdma, Faults, testing::ValuesIn(vendors()), provider_name);
 
 TEST_P(Faults, CorruptPayloadsAreCounted) {
   for (const Op op : {Op::write, Op::read, Op::send}) {

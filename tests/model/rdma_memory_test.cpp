@@ -96,7 +96,7 @@ struct Whose {
 
 std::vector<Whose> everybody() {
   std::vector<Whose> all = {Whose{}};
-  for (const Provider p : providers()) all.push_back({p});
+  for (const Provider p : vendors()) all.push_back({p});
   return all;
 }
 

@@ -44,7 +44,7 @@ BenchOptions faulty(Provider provider, Op op, Fault fault, double probability) {
 }
 
 class PingPongs : public testing::TestWithParam<Provider> {};
-INSTANTIATE_TEST_SUITE_P(Rdma, PingPongs, testing::ValuesIn(providers()), provider_name);
+INSTANTIATE_TEST_SUITE_P(Rdma, PingPongs, testing::ValuesIn(vendors()), provider_name);
 
 TEST_P(PingPongs, EveryMessageIsChecked) {
   for (const Op op : {Op::write, Op::send}) {

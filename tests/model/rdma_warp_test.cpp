@@ -17,6 +17,7 @@
 #include "rdma/nic_port.hpp"
 #include "rdma_formats.hpp"
 #include "rma/session.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::rdma {
 namespace {

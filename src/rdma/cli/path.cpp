@@ -1,10 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "rdma/backends.hpp"
 #include "rdma/cli/parts.hpp"
 #include "system/sysfs.hpp"
@@ -15,20 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-/// "software NIC; the queues of A, B or C": the providers whose queues the model has.
-std::string model_summary() {
-  std::vector<std::string> modelled;
-  const std::vector<std::string>& names = rdma::provider_names();
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const rdma::DeviceRequest request = {.spec = "model", .provider = static_cast<rdma::Provider>(i)};
-    if (std::ranges::any_of(rdma::backends(), [&](const rdma::Backend& b) { return b.accepts(request); }))
-      modelled.push_back(names[i]);
-  }
-  const std::string last = modelled.back();
-  modelled.pop_back();
-  return fmt::format("software NIC; the queues of {} or {}", fmt::join(modelled, ", "), last);
-}
 
 std::vector<FoundDevice> rdma_devices(const fs::path& root) {
   std::vector<FoundDevice> found;
@@ -61,7 +43,7 @@ PathDescription rdma_path() {
           .work = "RDMA operations",
           .command = rdma_command(),
           .backends = [] { return states_of(rdma::backends()); },
-          .models = {{"model", model_summary()}},
+          .models = {{"model", "software NIC; the queues of " + rdma::vendors_text("or")}},
           .devices_title = "RDMA devices",
           .devices = rdma_devices,
           .demo_steps = rdma_demo_steps,
