@@ -14,7 +14,7 @@ import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 SOURCES = {".cpp", ".hpp", ".cu"}
-ROOTS = ("include", "src", "kernels")
+ROOTS = ("include", "src")
 
 
 class Layers:
