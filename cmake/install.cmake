@@ -22,7 +22,7 @@ endforeach()
 # --- the library, for find_package(doorbell) and pkg-config ------------------------------------------
 install(TARGETS doorbell EXPORT doorbell ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/doorbell DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library
-        FILES_MATCHING PATTERN "*.hpp")
+        FILES_MATCHING PATTERN "*.hpp" PATTERN "slash_qdma.h")
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/doorbell)
 set(package_files ${CMAKE_CURRENT_BINARY_DIR}/package)
@@ -53,7 +53,7 @@ add_custom_command(OUTPUT ${documents}/stamp
   COMMENT "Writing the manual pages and the bash completion"
   VERBATIM)
 add_custom_target(doorbell_documents ALL DEPENDS ${documents}/stamp)
-install(DIRECTORY ${documents}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT program)
+install(DIRECTORY ${documents}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT program PATTERN "*.8" EXCLUDE)
 install(FILES ${documents}/doorbell.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
         RENAME doorbell COMPONENT program)
 # Bash looks for a command's completion by its name.
@@ -68,5 +68,22 @@ install(FILES ${PROJECT_SOURCE_DIR}/schema/results-1.schema.json
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doorbell/schema COMPONENT program)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/doorbell_report
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doorbell/python COMPONENT program
-        FILES_MATCHING PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
+        FILES_MATCHING PATTERN "*.py" PATTERN "templates/*" PATTERN "__pycache__" EXCLUDE)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/plans DESTINATION ${CMAKE_INSTALL_DATADIR}/doorbell COMPONENT program)
+
+# --- the daemon, where it is built -------------------------------------------------------------------
+if(TARGET doorbelld)
+  set_target_properties(doorbelld PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+  target_link_options(doorbelld PRIVATE -Wl,--disable-new-dtags)
+  file(CREATE_LINK doorbell ${documents}/doorbelld SYMBOLIC)
+  install(FILES ${documents}/man1/doorbelld.8 DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 COMPONENT program OPTIONAL)
+  install(FILES ${documents}/doorbelld DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+          COMPONENT program)
+  install(TARGETS doorbelld RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+  set(units ${PROJECT_SOURCE_DIR}/src/qdma/daemon/systemd)
+  configure_file(${units}/doorbelld.service.in ${CMAKE_CURRENT_BINARY_DIR}/doorbelld.service @ONLY)
+  # Under a prefix of its own, systemd looks there only for /usr and /usr/local.
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/doorbelld.service ${units}/doorbelld.socket
+          DESTINATION lib/systemd/system COMPONENT program)
+  install(FILES ${units}/roles.conf DESTINATION ${CMAKE_INSTALL_DATADIR}/doorbell COMPONENT program)
+endif()

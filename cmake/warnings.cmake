@@ -8,7 +8,7 @@ function(doorbell_warnings target)
       -Wimplicit-fallthrough -Wundef>)
   # GCC 12 sees overlapping and oversized copies in std::string's operator+ where there are none (PR 105329).
   # And it notes, where a 64-byte aligned entry is passed by value, that GCC 4.5 did so differently.
-  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict -Wno-array-bounds
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict $<$<STREQUAL:${DOORBELL_SANITIZE},address>:-Wno-maybe-uninitialized> -Wno-array-bounds
     -Wno-stringop-overflow -Wno-psabi>)
   if(DOORBELL_WERROR)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)

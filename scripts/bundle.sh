@@ -30,6 +30,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/$name
 cmake --install $build --prefix "$root" --component program --strip >/dev/null
+# The DPDK plugin loads DPDK's drivers from where DPDK is installed, and so works there only.
+rm -f "$root"/lib*/doorbell/doorbell_dpdk.so "$root"/lib/*/doorbell/doorbell_dpdk.so
+# The daemon is a service of an installation, with units and libraries of its own.
+rm -rf "$root/bin/doorbelld" "$root/lib/systemd" "$root"/etc
+find "$root" -type d -empty -delete
 
 # needed FILE: "NAME PATH" of each library that it loads, glibc's own and the loader left out
 needed() {
@@ -71,7 +76,7 @@ doorbell $version for Linux on $(uname -m), glibc 2.36 or newer. Nothing needs t
 
     PYTHONPATH=share/doorbell/python python3 -m doorbell_report results/modes -o report.html
 
-Reports, that of \`demo\` too, need python3 (and python3-matplotlib for their pictures). Manual: man -l share/man/man1/doorbell.1
+Reports, that of \`demo\` too, need python3 and python3-jinja2 (and python3-matplotlib for their pictures). Manual: man -l share/man/man1/doorbell.1
 EOF
 
 if [ -n "$folder" ]; then

@@ -11,9 +11,11 @@ build="cmake ninja-build g++ make git libfmt-dev nlohmann-json3-dev liburing-dev
 guest="qemu-system-x86 busybox-static cpio kmod zstd binutils xz-utils fio iproute2
        ibverbs-providers librdmacm1 perftest"
 case "${1:-}" in
-  demo) packages="$build python3 python3-matplotlib" ;;
-  test) packages="$build python3 python3-matplotlib python3-jsonschema libgtest-dev libbenchmark-dev
-                  pkg-config clang-format $guest" ;;
+  demo) packages="$build python3 python3-jinja2 python3-matplotlib" ;;
+  test) packages="$build python3 python3-jinja2 python3-matplotlib python3-jsonschema python3-html5lib
+                  python3-pandas python3-nbclient python3-ipykernel libgtest-dev libbenchmark-dev
+                  pkg-config clang-format libdpdk-dev dpdk-dev libuv1-dev libsystemd-dev
+                  libfftw3-single3 libopenblas0 libmicrohttpd12 python3-prometheus-client $guest" ;;
   guest) packages="$build python3 python3-jsonschema libgtest-dev $guest" ;;
   lint) packages="$build python3 libbenchmark-dev clang clang-format clang-tidy" ;;
   fuzz) packages="$build python3 clang libclang-rt-dev libgtest-dev" ;;

@@ -59,7 +59,7 @@ verdict "generated files" "$(git ls-files | grep -E '(^|/)(build[^/]*|results/de
 
 # Results are kept for what documents quote, in the form of a sweep.
 verdict "results" "$(matching '^results/[^/]+/' | grep -v '^results/demo-' | cut -d/ -f2 | sort -u | while read -r folder; do
-  kept=$(matching "^results/$folder/" | cut -d/ -f3- | grep -vx 'beside\.csv' | sort | tr '\n' ' ')
+  kept=$(matching "^results/$folder/" | cut -d/ -f3- | grep -vxE '(beside\.csv|plan\.json)' | sort | tr '\n' ' ')
   [ "$kept" = "plan.yaml results.jsonl runs.csv " ] || echo "results/$folder: has $kept: plan.yaml, results.jsonl and runs.csv, please"
   grep -qF "results/$folder" README.md CHANGELOG.md docs/*.md || echo "results/$folder: no document quotes it"
 done)"

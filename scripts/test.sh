@@ -9,7 +9,7 @@
 #   release  every test in build/
 #   asan     every test under AddressSanitizer and UndefinedBehaviorSanitizer, in build-asan/
 #   tsan     every test under ThreadSanitizer, in build-tsan/
-#   long     asan, tsan, and the model tests 20 times with three busy loops beside them
+#   long     asan, tsan, and the model tests 20 times while three busy loops run
 # Environment: JOBS (compilations and tests at a time), DOORBELL_GPU (AUTO, ON or OFF: GPU kernels in release),
 #   DOORBELL_CUDA_ARCHITECTURES (which NVIDIA GPUs they are compiled for: "80;90").
 # Exit code: 0, or 2 when something failed.

@@ -12,11 +12,11 @@
 namespace doorbell::test {
 
 /// How long anything may take on a busy machine before the test gives up.
-inline constexpr double kPatienceS = 30;
+inline constexpr double kWaitLimitS = 30;
 
 /// Calls `done` until it is true; false after `limit_s`.
 template <class Fn>
-bool eventually(Fn done, double limit_s = kPatienceS) {
+bool eventually(Fn done, double limit_s = kWaitLimitS) {
   const u64 end = wall_ns() + static_cast<u64>(limit_s * 1e9);
   while (!done()) {
     if (wall_ns() > end) return false;

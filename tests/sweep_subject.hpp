@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A made-up command for tests of plans.
+// A fake command for tests of plans.
 #pragma once
 
 #include <doorbell/error.hpp>

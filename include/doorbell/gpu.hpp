@@ -93,6 +93,8 @@ class Gpu {
   /// Lets this GPU's kernels and copies use what `other`, a GPU of the same runtime, allocates, at the same
   /// addresses. Call it before kernels that run for good. Throws where the two have no way to each other.
   virtual void reach(Gpu& other) = 0;
+  /// Makes the GPU the one that the vendor's own libraries use on this thread, until the thread ends.
+  virtual void make_current() {}
   /// A dma-buf file descriptor for [p, p+bytes) of GPU memory; the caller closes it.
   [[nodiscard]] virtual int export_dmabuf(void* p, u64 bytes) = 0;
 };

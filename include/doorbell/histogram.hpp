@@ -5,7 +5,7 @@
 //
 // Error bound: a value reported as its bucket's midpoint is at most 1/128 (0.79 %) away from the
 // value recorded; below 128 ns every nanosecond has its own bucket and the value is exact.
-// Range: values of 2^34 ns (17 s) and more share the last bucket; exact min and max are kept beside it.
+// Range: values of 2^34 ns (17 s) and more share the last bucket; exact min and max are kept separately.
 // Memory: 1857 counters of 8 bytes, 14.5 KiB, one set per thread or GPU block, merged by addition.
 #pragma once
 

@@ -184,8 +184,8 @@ DOORBELL_INLINE Word16 load16(const Word16* p) {
 /// Loads a 16-byte completion one dword of which, by default the last, is written last: that one with
 /// acquire, so the other three belong to the same completion when it carries the phase.
 ///
-/// On CUDA this is one scalar 128-bit access. A four-element vector load is worse: ptxas drops elements
-/// that nobody uses and splits the rest, low words first, and a poll then pairs a new phase with an old id.
+/// On CUDA this is one scalar 128-bit access. A four-element vector load is worse: ptxas drops unused
+/// elements and splits the rest, low words first, and a poll then pairs a new phase with an old id.
 /// Of host memory even the scalar load is whole by halves of 8 bytes only (seen on an H100): what lies in
 /// the other half than the phase has to be loaded again behind this.
 template <int kLast = 3>

@@ -9,12 +9,12 @@ import pathlib
 import sys
 import tempfile
 
-from . import figures, load, page
+from . import charts, compare, drawing, figures, groups, page, results
 
 
-def write(path, text):
+def write(path, content):
     """Replaces `path` whole, so that a browser never loads half a page."""
-    data = text.encode("utf-8", "replace")
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
     if path == "-":
         sys.stdout.buffer.write(data)
         return
@@ -42,24 +42,79 @@ class Parser(argparse.ArgumentParser):
         self.exit(1, f"{self.prog}: {message}\n")
 
 
-def main(arguments=None):
+def pictures_of(loaded, plans):
+    """The pictures of every group, and of the only cell where there is one."""
+    grouped = groups.group(loaded, plans)
+    tables = {source: results.items(plan, "published") for source, plan in plans.items()}
+    drawn = [picture for group in grouped for picture in charts.of_group(group, tables, drawing.PAPER)]
+    rows = [row for group in grouped for row in group.rows if row.cell]
+    if len(rows) < page.MANY:
+        for row in rows:
+            drawn += figures.of_cell(row.cell, drawing.PAPER, f"cell-{row.number}")
+    return drawn
+
+
+def write_all(drawn, folder, kind):
+    if not drawn:
+        raise results.Unreadable("there is nothing to draw")
+    os.makedirs(folder, exist_ok=True)
+    for picture in drawn:
+        write(os.path.join(folder, f"{picture.name}.{kind}"), picture.file(kind))
+
+
+def arguments_of(arguments):
     parser = Parser(prog="doorbell_report", description="Makes one self-contained HTML page from result files.")
     parser.add_argument("result", nargs="+",
-                        help="a result (.json), results one a line (.jsonl), or a directory of such files")
-    parser.add_argument("-o", "--output", required=True, help="the page to write; - is standard output")
-    parser.add_argument("--title", default="doorbell report")
+                        help="a result (.json), results one a line (.jsonl), a directory of such files, or the JSON of "
+                             "one comparison")
+    parser.add_argument("-o", "--output", required=True,
+                        help="the page to write, - is standard output; with png or svg, the folder for the pictures")
+    parser.add_argument("--format", choices=("html", "png", "svg"), default="html",
+                        help="html: one page (default); png, svg: its pictures alone, a file each")
+    parser.add_argument("--title", default=None)
     parser.add_argument("--no-pictures", action="store_true", help="tables only")
     options = parser.parse_args(arguments)
+    if options.format != "html" and (options.no_pictures or options.output == "-"):
+        parser.error(f"--format {options.format} writes pictures into a folder: no --no-pictures, and not to -")
+    return options
+
+
+def run(options):
+    needed = {"python3-jinja2": page.available()} if options.format == "html" else \
+        {"python3-matplotlib": drawing.available()}
+    for package, there in needed.items():
+        if not there:
+            raise results.Unreadable(f"{package} is not installed, and --format {options.format} needs it")
+    drawing_too = not options.no_pictures and drawing.available()
+    if not drawing_too and not options.no_pictures:
+        print("doorbell_report: python3-matplotlib is not installed, the page has tables only", file=sys.stderr)
+    compared = compare.only(options.result, options.output)
+    if compared is not None:
+        if options.format != "html":
+            write_all(compare.pictures(compared, drawing.PAPER), options.output, options.format)
+        else:
+            write(options.output, compare.render(compared, options.title or "doorbell compare", drawing_too))
+        return
+    loaded = results.load(options.result, options.output)
+    plans = results.plans(loaded)
+    if options.format != "html":
+        write_all(pictures_of(loaded, plans), options.output, options.format)
+    else:
+        write(options.output, page.render(loaded, options.title or "doorbell report", drawing_too, plans))
+
+
+def main(arguments=None):
     try:
-        results = load.load(options.result, options.output)
-        drawing = not options.no_pictures and figures.available()
-        if not drawing and not options.no_pictures:
-            print("doorbell_report: python3-matplotlib is not installed, the page has tables only", file=sys.stderr)
-        write(options.output, page.render(results, options.title, drawing))
-    except (load.Unreadable, OSError) as error:
+        run(arguments_of(arguments))
+    except (results.Unreadable, OSError) as error:
         print(f"doorbell_report: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def script():
+    """What pip installs as `doorbell-report`."""
+    sys.exit(main())
 
 
 if __name__ == "__main__":

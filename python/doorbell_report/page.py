@@ -1,270 +1,217 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""The page. Whatever comes from a result file passes through esc() on its way in."""
+"""What the page says, as plain values; the templates say how. They escape whatever comes from a result file."""
 
+import base64
 import datetime
+import functools
+import hashlib
 import html
 import json
+import pathlib
 import re
 import shlex
 
-from . import figures, load, style
-from .load import at, items, members, number, text
+from . import charts, drawing, figures, form, groups, results
+from .results import at, items, members, number, text
 
-MISSING = '<span class="none">-</span>'
+try:
+    import jinja2
+    from markupsafe import Markup
+except ImportError:
+    jinja2 = None
 
-# From here on a page has one picture of all cells and a small one a cell, and says once what all have in common:
-# 200 cells with three pictures each would be 10 MB that take a minute.
+TEMPLATES = pathlib.Path(__file__).with_name("templates")
+
+# From here on a cell has a small picture and is folded, and the page says once what all cells have in common: 200
+# cells with three pictures each would be 10 MB that take a minute.
 MANY = 13
 
-KINDS = {
-    "model": ("software model", "A software model on this machine's CPU or GPU: no figure here is a device's."),
-    "emulated": ("emulated", "Someone else's software device: no figure here is a device's."),
-    "hardware": ("hardware", "A physical device."),
-    "kernel": ("kernel", "A file or block device, through the kernel's own system calls."),
-}
+KIND_CSS = {"ok": "good", "unverified": "warn", "interrupted": "warn", "skipped": "neutral", "failed": "bad"}
 
 
-def printable(value):
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in str(value))
+def available():
+    return jinja2 is not None
 
 
-def esc(value):
-    return html.escape(printable(value), quote=True)
+@functools.cache
+def _templates():
+    def finalize(value):
+        if isinstance(value, Markup):
+            return value
+        return form.MISSING if value is None else form.printable(value)
+
+    made = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True,
+                              lstrip_blocks=True, undefined=jinja2.StrictUndefined, finalize=finalize)
+    made.globals["json"] = _json
+    return made
 
 
-def tag(name, content, css="", **attributes):
-    extra = f' class="{css}"' if css else ""
-    extra += "".join(f' {key}="{esc(value)}"' for key, value in attributes.items())
-    return f"<{name}{extra}>{content}</{name}>"
+def _json(value):
+    # JSON is full of quotes, which between tags need no escape; a third of a page of many cells is JSON.
+    return Markup(html.escape(form.printable(json.dumps(value, indent=1)), quote=False))
 
 
-def badge(label, kind, hint=""):
-    return tag("span", esc(label), f"badge {kind}", **({"title": hint} if hint else {}))
+def _inline(name):
+    return Markup((TEMPLATES / name).read_text(encoding="utf-8").split("*/", 1)[1].strip())
 
 
-# ---- numbers
-
-def digits(value):
-    """Four significant digits, three below 1, whole from a thousand on (as text.cpp)."""
-    if value is None:
-        return None
-    size = abs(value)
-    if size == 0:
-        return "0"
-    if size >= 999.95:
-        return f"{value:,.0f}".replace(",", "\N{THIN SPACE}")
-    for limit, pattern in ((99.995, ".1f"), (9.9995, ".2f"), (0.9995, ".3f")):
-        if size >= limit:
-            return format(value, pattern)
-    return format(value, "#.3g")
+def render_template(name, title, **context):
+    """A whole page. Nothing is loaded from anywhere, and no script runs but the page's own, whose hash it names."""
+    script = _inline("page.js")
+    digest = base64.b64encode(hashlib.sha256(str(script).encode()).digest()).decode()
+    made = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    return _templates().get_template(name).render(title=title, made=made, style=_inline("page.css"), script=script,
+                                                  script_hash=digest, **context) + "\n"
 
 
-def shown(value, unit=1.0):
-    return MISSING if value is None else digits(value / unit)
+# ---- tables: a head and rows of cells; most are figures, "t" is text, "p" text that may take several lines
+
+def td(shown, css="", sort=None, href="", badge="", hint="", note=""):
+    return {"text": shown, "css": css, "sort": sort, "href": href, "badge": badge, "hint": hint, "note": note}
 
 
-def count(value):
-    return MISSING if value is None else f"{value:,}".replace(",", "\N{THIN SPACE}")
+def figure_td(value, unit=1.0):
+    return td(form.shown(value, unit))
 
 
-def rate(value):
-    """(figure, prefix) of operations per second."""
-    if value is None:
-        return MISSING, ""
-    for unit, prefix in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if value >= unit:
-            return digits(value / (1e3 if prefix == "k" else unit)), prefix
-    return digits(value), ""
+def table(caption, head, rows, sortable=False, wide=False):
+    head = [title if isinstance(title, tuple) else (title, "") for title in head]
+    return {"caption": caption, "head": head, "rows": rows, "sortable": sortable, "wide": wide}
 
 
-def iops(value):
-    figure, prefix = rate(value)
-    return f"{figure}\N{THIN SPACE}{prefix}" if prefix else figure
+def verdict_td(row):
+    kind, line = row.verdict
+    if kind == "ok" and row.noisy:
+        return td("ok, noisy", "t", badge="warn", hint="(max - min) / median over the repeats is above 5 %")
+    label = {"ok": "ok", "unverified": "not verified", "failed": "FAILED"}.get(kind, kind)
+    return td(label, "t", badge=KIND_CSS[kind], hint=line + (f": {row.error}" if row.error else ""))
 
 
-def size(value):
-    if value is None:
-        return MISSING
-    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if value >= unit:
-            return f"{digits(value / unit)} {name}"
-    return f"{count(value)} B"
+def overview(group):
+    """The group's cells, only what varies as columns, one unit a column."""
+    rows = group.rows
+    rate, rate_unit = form.unit_for([row.figure("metrics", "ops_per_s") for row in rows], form.RATE_UNITS)
+    volume, volume_unit = form.unit_for([row.figure("metrics", "bytes_per_s") for row in rows], form.BYTE_RATE_UNITS)
+    lossy = any(row.figure("net", "lost_percent") is not None for row in rows)
+    varied = [key for key in group.varied if key != "checked"]
+    head = ["cell", ("verdict", "t")] + ([("checked", "t")] if "checked" in group.varied else []) + [(form.name(key), "" if _counts(group, key) else "t") for key in varied] + \
+        [rate_unit, "\N{PLUS-MINUS SIGN} %", volume_unit, "p50 us", "p99 us", "p99.9 us"] + \
+        (["lost %"] if lossy else [])
+    body = []
+    for row in rows:
+        interval, middle = row.interval("ops_per_s"), row.figure("metrics", "ops_per_s")
+        half = 50 * (interval[1] - interval[0]) / middle if interval and middle else None
+        body.append(
+            [td(f"{row.number}", href=f"#{row.anchor}", sort=row.number), verdict_td(row)] +
+            ([td(row.checked, "t")] if "checked" in group.varied else []) +
+            [_parameter_td(group, row, key) for key in varied] +
+            [figure_td(middle, rate), td(form.MISSING if half is None else f"{half:.1f}"),
+             figure_td(row.figure("metrics", "bytes_per_s"), volume)] +
+            [figure_td(row.figure("metrics", "latency_ns", key), 1e3) for key in ("p50", "p99", "p99_9")] +
+            ([figure_td(row.figure("net", "lost_percent"))] if lossy else []))
+    return table(f"{group.title}: every cell", head, body, sortable=True, wide=True)
 
 
-# ---- tables
-
-def row(cells, header=False, css=""):
-    """Cells are HTML; a (HTML, class) pair carries a class."""
-    out = ""
-    for cell in cells:
-        content, cell_css = cell if isinstance(cell, tuple) else (cell, "")
-        out += tag("th" if header else "td", content, cell_css, **({"scope": "col"} if header else {}))
-    return tag("tr", out, css)
+def _counts(group, key):
+    return all(isinstance(row.parameters.get(key), (int, float, type(None))) and
+               not isinstance(row.parameters.get(key), bool) for row in group.rows)
 
 
-def table(head, rows, css=""):
-    return tag("div", tag("table", tag("thead", row(head, header=True)) + tag("tbody", "".join(rows)), css), "scroll")
+def _parameter_td(group, row, key):
+    value = row.parameters.get(key)
+    shown = form.parameter(key, value)
+    return td(shown, "" if _counts(group, key) else "p" if len(shown) > 24 else "t",
+              sort=value if form.is_length(key) and isinstance(value, int) else None)
 
 
-def facts(pairs, css="facts"):
-    """A list of label and HTML; pairs without a value are left out."""
-    return tag("dl", "".join(tag("div", tag("dt", esc(k)) + tag("dd", v)) for k, v in pairs if v not in (None, "")),
-               css)
-
-
-def value_text(value):
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def parameters(cell):
-    return [(key, value_text(value)) for key, value in members(cell, "cell").items()]
-
-
-def chips(cell):
-    shown_parameters = "".join(tag("span", f"{esc(k)} {tag('b', esc(v))}", "chip") for k, v in parameters(cell))
-    return tag("div", shown_parameters, "chips") if shown_parameters else ""
-
-
-def raw(title, value):
-    # JSON is full of quotes, and outside attributes they need no escape.
-    return tag("details", tag("summary", esc(title)) +
-               tag("pre", html.escape(printable(json.dumps(value, indent=2)), quote=False)))
-
-
-# ---- what was measured on, by whom, and checked how
-
-def device_badge(cell):
-    kind = text(cell, "device", "kind")
-    label, hint = KINDS.get(kind, (kind or "unknown device", ""))
-    return badge(label, f"kind-{kind}" if kind in KINDS else "neutral", hint)
-
-
-def initiator(cell):
-    gpu = number(cell, "initiator", "gpu")
-    kind = text(cell, "initiator", "kind").upper() or "?"
-    return f"{kind} {gpu}" if gpu is not None else kind
-
-
-def verify_badge(cell):
-    failed = load.data_failures(cell)
-    mode = text(cell, "verify", "mode")
-    if failed:
-        return badge(", ".join(f"{n} {name}" for name, n in failed.items()), "bad")
-    if not load.is_verified(cell):
-        return badge("not verified", "warn", "Nobody checked the data: it may be anything.")
-    return badge("verified" if mode == "full" else f"verified, {mode}", "good")
-
-
-def errors_badge(cell):
-    counts = load.error_counts(cell)
-    if not counts:
-        return tag("span", "none", "none")
-    return badge(", ".join(f"{n} {name}" for name, n in counts.items()), "bad")
-
-
-# ---- the summary
-
-SUMMARY = [("path", ""), ("device", ""), ("initiator", ""), ("parameters", ""), ("IOPS", "n"), ("MB/s", "n"),
-           ("p50 us", "n"), ("p99 us", "n"), ("p99.9 us", "n"), ("data", ""), ("errors", "")]
-
-
-def summary_row(cell, anchor, number_of_it):
-    latency = members(cell, "metrics", "latency_ns")
-    chosen = " ".join(f"{k}={v}" for k, v in parameters(cell))
-    return row([
-        tag("a", f"{number_of_it}. {esc(text(cell, 'path') or '?')}", href=f"#{anchor}"),
-        device_badge(cell),
-        esc(initiator(cell)),
-        (esc(chosen), "params"),
-        (iops(number(cell, "metrics", "ops_per_s")), "n"),
-        (shown(number(cell, "metrics", "bytes_per_s"), 1e6), "n"),
-        *((shown(number(latency, key), 1e3), "n") for key in ("p50", "p99", "p99_9")),
-        verify_badge(cell),
-        errors_badge(cell),
-    ])
-
-
-def summary(results):
-    rows, shown_cells = [], 0
-    for r, result in enumerate(results):
-        if len(results) > 1:
-            rows.append(tag("tr", tag("td", esc(result.name), colspan=len(SUMMARY)), "group"))
-        for c, cell in enumerate(result.cells):
-            shown_cells += 1
-            rows.append(summary_row(cell, f"r{r}c{c}", shown_cells))
-    return table([(name, css) for name, css in SUMMARY], rows, "summary") if rows else \
-        tag("p", "No cell was measured.", "note")
+def published_tables(group, tables):
+    """Ours beside theirs, in the published unit and at the published definition; no ratio is formed."""
+    made = []
+    for published in charts.published_of(group, tables):
+        names = list(members(published.table, "columns")) or \
+            list(dict.fromkeys(k for f in published.figures.values() for k in f))
+        rows = [[td(f"{row.number}", href=f"#{row.anchor}", sort=row.number), td(group.label(row), "p"),
+                 figure_td(published.measure.of(row))] +
+                [td(form.value_text(published.figures[row.number].get(name)) if name in published.figures[row.number]
+                    else form.MISSING) for name in names]
+                for row in group.rows if row.number in published.figures]
+        caption = f"Ours beside figures published for another machine: {text(published.table, 'file')}"
+        if published.where:
+            caption += f", {published.where}"
+        if text(published.table, "note"):
+            caption += f" ({text(published.table, 'note')})"
+        head = ["cell", ("what", "t"), f"ours, {published.unit}"] + \
+            [f"published {name}, {published.unit}" for name in names]
+        made.append((table(caption, head, rows), text(published.table, "ours")))
+    return made
 
 
 # ---- one cell
 
-METRICS = [("", ""), ("ops", "n"), ("IOPS", "n"), ("MB/s", "n"), ("elapsed s", "n"), ("min us", "n"), ("mean us", "n"),
-           ("std us", "n"), ("p50 us", "n"), ("p90 us", "n"), ("p99 us", "n"), ("p99.9 us", "n"), ("p99.99 us", "n"),
-           ("max us", "n")]
+LATENCIES = ("min", "mean", "std", "p50", "p90", "p99", "p99_9", "p99_99", "max")
 
 
 def metrics_table(cell):
-    rows = []
-    for name, metrics in load.populations(cell):
-        latency = members(metrics, "latency_ns")
-        rows.append(row([
-            (esc(name), "head"),
-            (count(number(metrics, "ops")), "n"),
-            (iops(number(metrics, "ops_per_s")), "n"),
-            (shown(number(metrics, "bytes_per_s"), 1e6), "n"),
-            (shown(number(metrics, "elapsed_s")), "n"),
-            *((shown(number(latency, key), 1e3), "n")
-              for key in ("min", "mean", "std", "p50", "p90", "p99", "p99_9", "p99_99", "max")),
-        ]))
-    return table(METRICS, rows)
+    populations = results.populations(cell)
+    if len(populations) == 2 and populations[0][1] == populations[1][1]:
+        populations = populations[:1]  # one part is all
+    rate, rate_unit = form.unit_for([number(m, "ops_per_s") for _, m in populations], form.RATE_UNITS)
+    volume, volume_unit = form.unit_for([number(m, "bytes_per_s") for _, m in populations], form.BYTE_RATE_UNITS)
+    head = ["operations", "count", rate_unit, volume_unit, "time s"] + \
+        [f"{name.replace('_', '.')} us" for name in LATENCIES]
+    rows = [[td(name), td(form.count(number(m, "ops"))), figure_td(number(m, "ops_per_s"), rate),
+             figure_td(number(m, "bytes_per_s"), volume), figure_td(number(m, "elapsed_s"))] +
+            [figure_td(number(m, "latency_ns", key), 1e3) for key in LATENCIES] for name, m in populations]
+    return table("Rate and latency", head, rows)
 
 
 def verification(cell):
     v = members(cell, "verify")
-    pairs = [("mode", esc(text(v, "mode") or "unknown")),
-             ("checked", f"{count(number(v, 'checked'))} I/Os ({size(number(v, 'checked_bytes'))})")]
-    pairs += [(name, tag("b", count(number(v, name)), "bad") if number(v, name) else count(number(v, name)))
-              for name in load.DATA_CLASSES]
+    pairs = [("mode", text(v, "mode") or "unknown", ""),
+             ("checked", f"{form.count(number(v, 'checked'))} operations ({form.amount(number(v, 'checked_bytes'))})", "")]
+    pairs += _counts_of({name: number(v, name) for name in results.DATA_CLASSES})
     if number(v, "unverifiable"):
-        pairs.append(("never written", count(number(v, "unverifiable"))))
-    first = "".join(
-        tag("li", f"{esc(text(o, 'kind'))} at byte {esc(hex(address)) if isinstance(address, int) else MISSING}, "
-                  f"sequence {count(number(o, 'sequence'))} was due")
-        for o in items(v, "first") for address in [number(o, "address")])
-    return facts(pairs) + (tag("ul", first, "first") if first else "")
+        pairs.append(("never written", form.count(number(v, "unverifiable")), ""))
+    first = []
+    for one in items(v, "first"):
+        address = number(one, "address")
+        first.append(f"{text(one, 'kind')} at byte {hex(address) if isinstance(address, int) else form.MISSING}, sequence "
+                     f"{form.count(number(one, 'sequence'))} was due")
+    return {"pairs": pairs, "first": first}
 
 
 def errors(cell):
-    pairs = [(name, tag("b", esc(value_text(n)), "bad") if number(n) else esc(value_text(n)))
-             for name, n in members(cell, "errors").items()]
-    return facts(pairs) if pairs else tag("p", "none recorded", "note")
+    return _counts_of(members(cell, "errors"))
+
+
+def _counts_of(counts):
+    """Each that occurred, and the others in one line."""
+    found = [(name, form.value_text(n), "bad") for name, n in counts.items() if n not in (0, None)]
+    none = [name for name, n in counts.items() if n in (0, None)]
+    return found + ([(", ".join(none), "0", "")] if none else [])
 
 
 def cost(cell):
     c = members(cell, "cost")
-    pairs = [("CPU per op", f"{shown(number(c, 'cpu_ns_per_op'))} ns"),
-             ("doorbells per op", shown(number(c, "doorbells_per_op"))),
-             ("polls per completion", shown(number(c, "polls_per_completion"))),
-             ("CPU user", f"{shown(number(c, 'cpu_user_s'))} s"),
-             ("CPU kernel", f"{shown(number(c, 'cpu_system_s'))} s"),
-             ("GPU SM", f"{shown(number(c, 'gpu_sm_percent'))} %" if number(c, "gpu_sm_percent") is not None else "")]
-    pairs += [(f"thread {text(t, 'name')}", f"{shown(number(t, 'cpu_s'))} s") for t in items(c, "threads")]
-    return facts(pairs)
+    pairs = [("CPU an operation", number(c, "cpu_ns_per_op"), "ns"), ("doorbells an operation", number(c, "doorbells_per_op"), ""),
+             ("polls a completion", number(c, "polls_per_completion"), ""), ("CPU user", number(c, "cpu_user_s"), "s"),
+             ("CPU kernel", number(c, "cpu_system_s"), "s"), ("GPU SM", number(c, "gpu_sm_percent"), "%")]
+    pairs += [(f"thread {text(t, 'name')}", number(t, "cpu_s"), "s") for t in items(c, "threads")]
+    return [(label, f"{form.digits(value)} {unit}".strip(), "") for label, value, unit in pairs if value is not None]
 
 
 def substeps(cell):
-    pairs = [(name.replace("_", " "), f"{shown(number(ns))} ns") for name, ns in members(cell, "substeps_ns").items()
-             if number(ns) is not None]
-    return facts(pairs) if pairs else ""
+    return [(form.name(name), f"{form.digits(number(ns))} ns", "") for name, ns in members(cell, "substeps_ns").items()
+            if number(ns) is not None]
 
 
-def spread_unit(metric):
+def _spread_unit(metric):
     if metric == "bytes_per_s":
         return 1e6, "throughput, MB/s"
     if metric == "ops_per_s":
-        return 1.0, "IOPS"
+        return 1.0, "rate, ops/s"
     if metric.endswith("_ns"):
         return 1e3, f"{metric[:-3].replace('_', '.')}, us"
     return 1.0, metric
@@ -273,127 +220,199 @@ def spread_unit(metric):
 def spread(cell):
     rows = []
     for metric, s in members(cell, "spread").items():
-        unit, label = spread_unit(metric)
+        unit, label = _spread_unit(metric)
         level = number(s, "ci_level")
-        interval = MISSING
-        if level:
-            interval = f"{shown(number(s, 'ci_low'), unit)} to {shown(number(s, 'ci_high'), unit)} " \
-                       f"({100 * level:.1f} %)"
-        flags = badge("noisy", "warn", "(max - min) / median is above 5 %") if at(s, "noisy") is True else ""
+        interval = f"{form.shown(number(s, 'ci_low'), unit)} to {form.shown(number(s, 'ci_high'), unit)} " \
+                   f"({100 * level:.1f} %)" if level else form.MISSING
+        flags = ["noisy"] if at(s, "noisy") is True else []
         odd = [str(i + 1) for i in items(s, "outliers") if isinstance(i, int)]
         if odd:
-            flags += badge("outlier: repeat " + ", ".join(odd), "neutral", "Further than 3 scaled MAD from the median")
-        rows.append(row([(esc(label), "head"), (shown(number(s, "median"), unit), "n"), (interval, "n"),
-                         *((shown(number(s, key), unit), "n") for key in ("min", "max", "mean", "std")), flags]))
-    head = [("over the repeats", ""), ("median", "n"), ("interval of the median", "n"), ("min", "n"), ("max", "n"),
-            ("mean", "n"), ("std", "n"), ("", "")]
-    return table(head, rows) if rows else ""
+            flags.append("outlier: repeat " + ", ".join(odd))
+        rows.append([td(label), figure_td(number(s, "median"), unit), td(interval),
+                     *(figure_td(number(s, key), unit) for key in ("min", "max", "mean", "std")),
+                     td(", ".join(flags), "t", badge="warn" if flags else "")])
+    head = ["over the repeats", "median", "interval of the median", "min", "max",
+            "mean", "std", ("remarks", "t")]
+    return table("Spread over the repeats", head, rows) if rows else None
 
 
 def repeats(cell):
-    rows = [row([(str(i), "head"), (esc(value_text(at(r, "seed"))), "n"), (iops(number(r, "ops_per_s")), "n"),
-                 (shown(number(r, "bytes_per_s"), 1e6), "n"),
-                 *((shown(number(r, key), 1e3), "n") for key in ("p50_ns", "p99_ns", "p99_9_ns")),
-                 (count(number(r, "errors")), "n")])
-            for i, r in enumerate(items(cell, "repeats"), 1)]
-    if not rows:
-        return ""
-    head = [("repeat", ""), ("seed", "n"), ("IOPS", "n"), ("MB/s", "n"), ("p50 us", "n"), ("p99 us", "n"),
-            ("p99.9 us", "n"), ("errors", "n")]
-    return tag("details", tag("summary", f"Every repeat ({len(rows)})") + table(head, rows))
+    rows = [[td(str(i)), td(form.value_text(at(r, "seed"))), td(form.shown(number(r, "ops_per_s"))),
+             figure_td(number(r, "bytes_per_s"), 1e6),
+             *(figure_td(number(r, key), 1e3) for key in ("p50_ns", "p99_ns", "p99_9_ns")),
+             td(form.count(number(r, "errors")))] for i, r in enumerate(items(cell, "repeats"), 1)]
+    head = ["repeat", "seed", "ops/s", "MB/s", "p50 us", "p99 us",
+            "p99.9 us", "errors"]
+    return table("Every repeat", head, rows) if len(rows) > 1 else None
+
+
+def rounds(row):
+    if len(row.cells) < 2:
+        return None
+    body = []
+    for result, cell in zip(row.results, row.cells):
+        kind, line = results.verdict(result)
+        body.append([td(str(result.run.round if result.run else form.MISSING)), td(form.shown(number(cell, "metrics", "ops_per_s"))),
+                     figure_td(number(cell, "metrics", "bytes_per_s"), 1e6),
+                     *(figure_td(number(cell, "metrics", "latency_ns", key), 1e3) for key in ("p50", "p99", "p99_9")),
+                     td("ok" if kind == "ok" else line, "t", badge=KIND_CSS[kind])])
+    head = ["round", "ops/s", "MB/s", "p50 us", "p99 us", "p99.9 us", ("verdict", "t")]
+    return table("Every round; what else is said of this cell is of the round whose rate is the median", head, body)
+
+
+def single_operations(cell):
+    """RDMA, CXI: the form in which vendors publish; rates are formed from each operation's latency."""
+    single = members(cell, text(cell, "path"), "single_operation")
+    rows = [[td(label), *(figure_td(number(single, key, figure), unit) for figure in ("min", "mean", "std", "max"))]
+            for key, label, unit in (("latency_ns", "latency, us", 1e3), ("ops_per_s", "rate, ops/s", 1.0),
+                                     ("bytes_per_s", "throughput, MB/s", 1e6)) if members(single, key)]
+    head = ["single operations, all repeats", "min", "mean", "std", "max"]
+    return table("Single operations", head, rows) if rows else None
 
 
 SHARED = {"path", "cell", "options", "initiator", "device", "metrics", "substeps_ns", "repeats", "spread", "verify",
           "errors", "cost"}
 
 
-def own_figures(cell, sheet, place):
+# Of the machine, what is another in each result; a page of many does not say it 200 times.
+PASSING = {"date", "date_utc", "load average", "load_average", "runnable_threads", "memory_available_bytes", "cpu_current_hz",
+           "clock read, ns", "clock_read_ns"}
+
+
+class Said:
+    """What was said of an earlier cell or result is not said again in a page of many: only what differs."""
+
+    def __init__(self, many):
+        self.many = many
+        self.first = {}
+
+    def of(self, title, value, place):
+        """(the title with what it refers to, what is left to say), the latter None when nothing is."""
+        if not self.many or title not in self.first:
+            self.first.setdefault(title, (value, place))
+            return title, value or None
+        first, where = self.first[title]
+        other = {k: v for k, v in value.items() if k not in first or first[k] != v}
+        other.update({k: None for k in first if k not in value})
+        if value and len(other) >= len(value):
+            return title, value
+        return f"{title}: as {where}" + (", except" if other else ""), other or None
+
+
+def _own_figures(cell, said, place):
     """What only this path reports, without the populations that are rows of the metrics already."""
-    names = {name for name, _ in load.populations(cell)}
-    out = ""
+    names = {name for name, _ in results.populations(cell)}
+    found = []
     for key, value in cell.items():
         if key in SHARED or not isinstance(value, dict):
             continue
         rest = {k: v for k, v in value.items() if key != text(cell, "path") or k not in names}
         if rest:
-            out += sheet.raw(f"{key}: the path's own figures", rest, place)
-    return out
+            found.append(said.of(f"{key}: the path's own figures", rest, place))
+    return found
 
 
-def single_operations(cell):
-    """RDMA, CXI: the form in which vendors publish; rates are formed from each operation's latency."""
-    single = members(cell, text(cell, "path"), "single_operation")
-    rows = [row([(esc(label), "head"), *((shown(number(single, key, figure), unit), "n")
-                                         for figure in ("min", "mean", "std", "max"))])
-            for key, label, unit in (("latency_ns", "latency, us", 1e3), ("ops_per_s", "IOPS", 1.0),
-                                     ("bytes_per_s", "throughput, MB/s", 1e6)) if members(single, key)]
-    head = [("single operations, all repeats", ""), ("min", "n"), ("mean", "n"), ("std", "n"), ("max", "n")]
-    return table(head, rows) if rows else ""
+def command_line(result):
+    return shlex.join(form.printable(form.value_text(word)) for word in items(result.data, "argv"))
 
 
-def panel(title, content):
-    return tag("section", tag("h4", title) + content, "panel") if content else ""
+class Book:
+    """Makes the contexts of one page."""
 
+    def __init__(self, loaded, plans, with_pictures):
+        self.loaded = loaded
+        self.tables = {source: items(plan, "published") for source, plan in plans.items()}
+        self.groups = groups.group(loaded, plans)
+        self.rows = [row for group in self.groups for row in group.rows]
+        self.many = len(self.rows) >= MANY
+        self.with_pictures = with_pictures
+        self.said = Said(self.many)
+        self.serial = 0
 
-def since(first, value):
-    """(what of `value` is other than in `first`, whether anything is the same)."""
-    other = {k: v for k, v in value.items() if k not in first or first[k] != v}
-    return other, len(other) < len(value)
+    def picture(self, picture):
+        self.serial += 1
+        return {"svg": Markup(picture.inline(self.serial)), "note": picture.note}
 
-
-class Sheet:
-    """What a page's cells and results share: its artist, and what was said before, in a page of many cells."""
-
-    def __init__(self, results, artist):
-        self.artist = artist
-        self.many = sum(len(result.cells) for result in results) >= MANY
-        self.said = {}
-
-    def raw(self, title, value, place):
-        """`value` as JSON, in a page of many without what the first of its kind said already."""
-        if not self.many or title not in self.said:
-            self.said.setdefault(title, (value, place))
-            return raw(title, value)
-        first, where = self.said[title]
-        other, common = since(first, value)
-        missing = [k for k in first if k not in value]
-        label = f"{title}: as {where}" + (", except" if other or missing else "")
-        if not common:
-            return raw(title, value)
-        return raw(label, {**other, **{k: None for k in missing}}) if other or missing else tag("p", esc(label), "note")
-
-    def facts(self, pairs, place):
-        """Label and HTML, in a page of many without the pairs that the first result has, too."""
-        first, where = self.said.setdefault("facts", (dict(pairs), place))
-        if not self.many or where == place:
-            return facts(pairs, "facts wide")
-        other, _ = since(first, dict(pairs))
-        return tag("p", esc(f"as {where}" + (", except" if other else "")), "note") + facts(other.items(), "facts wide")
-
-    def pictures(self, cell):
-        if not self.artist:
-            return ""
+    def cell(self, group, row):
+        cell, place = row.cell, f"in cell {row.number}"
+        kind, line = row.verdict
+        failures = results.data_failures(cell)
+        context = {
+            "row": row, "label": group.label(row), "kind": KIND_CSS[kind], "verdict": verdict_td(row), "line": line,
+            "device_kind": text(cell, "device", "kind"), "device": text(cell, "device", "name"),
+            "initiator": groups.initiator(cell) if cell else "", "failures": failures,
+            "error": row.error, "commands": list(dict.fromkeys(filter(None, map(command_line, row.results)))),
+            "measured": bool(cell), "rounds": rounds(row),
+        }
+        if not cell:
+            context["options"] = [(k, form.value_text(v), "") for k, v in row.parameters.items()]
+            return context
+        pictures, small = [], None
         if self.many:
-            return figures.small_distribution(cell)
-        drawn = "".join(tag("figure", svg) for svg in self.artist.of_cell(cell))
-        return tag("div", drawn, "pictures") if drawn else ""
+            small = figures.small_distribution(cell)
+        elif self.with_pictures:
+            pictures = [self.picture(p) for p in figures.of_cell(cell, drawing.PAGE, row.anchor)]
+        context.update(
+            parameters=[(form.name(k), form.parameter(k, v)) for k, v in members(cell, "cell").items()],
+            metrics=metrics_table(cell), pictures=pictures, small=small, verification=verification(cell),
+            errors=errors(cell), cost=cost(cell), substeps=substeps(cell), spread=spread(cell), repeats=repeats(cell),
+            single=single_operations(cell), verified=results.is_verified(cell),
+            raw=[self.said.of(f"Every option of {group.title}", members(cell, "options"), place)] +
+            _own_figures(cell, self.said, place))
+        return context
+
+    def tile(self, group):
+        """The group at a glance: what was measured on what, the best figures, and whether it is sound."""
+        def best(measure, units, lowest=False):
+            known = [(measure(row), row) for row in group.sound if measure(row)]
+            if not known:
+                return None
+            value, row = (min if lowest else max)(known, key=lambda pair: pair[0])
+            figure, _, unit = form.in_unit(value, units).partition(" ")
+            return {"figure": figure, "unit": unit, "row": row, "label": short[row.number]}
+        short = {row.number: label for row, label in zip(group.rows, group.short_labels(group.rows))}
+        kinds = [row.verdict[0] for row in group.rows]
+        checked = sum(number(c, "verify", "checked") or 0 for row in group.rows for c in row.cells if c)
+        wrong = sum(sum(results.data_failures(c).values()) for row in group.rows for c in row.cells if c)
+        return {
+            "devices": sorted({text(c, "device", "kind") for row in group.rows for c in row.cells if c}),
+            "initiators": sorted({groups.initiator(row.cell) for row in group.rows if row.cell}),
+            "tally": _tally(kinds), "checked": checked, "wrong": wrong, "count": len(group.rows),
+            "best": [(title, found) for title, found in (
+                ("highest rate", best(lambda r: r.figure("metrics", "ops_per_s"), form.RATE_UNITS)),
+                ("highest throughput", best(lambda r: r.figure("metrics", "bytes_per_s"), form.BYTE_RATE_UNITS)),
+                ("lowest median latency", best(lambda r: r.figure("metrics", "latency_ns", "p50"), charts.TIME_UNITS, True)))
+                if found]}
+
+    def group(self, index, group):
+        pictures = charts.of_group(group, self.tables, drawing.PAGE) if self.with_pictures and len(self.rows) > 1 else []
+        out = sum(1 for row in group.rows if row.cell) - len(group.sound)
+        return {
+            "left_out": f"{out} cell{'' if out == 1 else 's'} with errors or cut short: in the table, not in the pictures." if out else "",
+            "group": group, "id": f"g{index}", "tile": self.tile(group),
+            "equal": [(form.name(k), form.parameter(k, v)) for k, v in group.equal.items() if v is not None],
+            "pictures": [self.picture(p) for p in pictures], "overview": overview(group),
+            "published": published_tables(group, self.tables),
+            "cells": [self.cell(group, row) for row in group.rows]}
+
+    def machines(self):
+        def lasting(of):
+            return {k: v for k, v in of.items() if not self.many or k not in PASSING}
+        return [{"name": result.name, "verdict": results.verdict(result)[1],
+                 "facts": self.said.of("The machine and the build", lasting(dict(provenance(result))), f"in {result.name}"),
+                 "everything": self.said.of("Everything that was recorded", lasting(members(result.data, "environment")),
+                                            f"in {result.name}")} for result in self.loaded]
 
 
-def cell_card(cell, anchor, sheet, place):
-    title = tag("h3", f"{esc(text(cell, 'path') or '?')} {tag('span', esc(text(cell, 'device', 'name')), 'device')}")
-    badges = tag("div", device_badge(cell) + badge(f"initiator {initiator(cell)}", "neutral") + verify_badge(cell) +
-                 (badge("errors: " + ", ".join(load.error_counts(cell)), "bad") if load.error_counts(cell) else ""),
-                 "badges")
-    return tag("article", title + badges + chips(cell) + metrics_table(cell) +
-               sheet.pictures(cell) +
-               tag("div", panel("Verification", verification(cell)) + panel("Errors", errors(cell)) +
-                   panel("Cost", cost(cell)) + panel("Steps of one operation", substeps(cell)), "panels") +
-               single_operations(cell) + spread(cell) + repeats(cell) +
-               sheet.raw("Every option", members(cell, "options"), place) + own_figures(cell, sheet, place),
-               "card", id=anchor)
+TALLIES = [("failed", "failed"), ("interrupted", "interrupted"), ("unverified", "ok, not all data verified"), ("ok", "ok"),
+           ("skipped", "skipped")]
 
 
-# ---- one result
+def _tally(kinds):
+    return [(kinds.count(kind), label, KIND_CSS[kind]) for kind, label in TALLIES if kinds.count(kind)]
+
+
+# ---- all results
 
 ENVIRONMENT = [("date_utc", "date"), ("cpu", "CPU"), ("sockets", "sockets"), ("cores", "cores"),
                ("memory_bytes", "memory"), ("kernel", "kernel"), ("distribution", "distribution"),
@@ -401,100 +420,53 @@ ENVIRONMENT = [("date_utc", "date"), ("cpu", "CPU"), ("sockets", "sockets"), ("c
                ("clocksource", "clock"), ("clock_read_ns", "clock read, ns"), ("load_average", "load average")]
 
 
-def provenance(result, sheet):
-    environment = members(result.data, "environment")
-    tool = members(result.data, "tool")
-    pairs = [("tool", esc(" ".join(value_text(tool.get(k)) for k in ("name", "version", "git", "build")
-                                   if tool.get(k) is not None)))]
+def provenance(result):
+    environment, tool = members(result.data, "environment"), members(result.data, "tool")
+    pairs = [("tool", " ".join(form.value_text(tool.get(k)) for k in ("name", "version", "git", "build")
+                               if tool.get(k) is not None))]
     for key, label in ENVIRONMENT:
         value = environment.get(key)
         if value is None:
             continue
         if key == "memory_bytes":
-            pairs.append((label, size(number(value))))
+            value = form.amount(number(value))
         elif number(value) is not None:
-            pairs.append((label, shown(number(value)) if isinstance(value, float) else count(value)))
-        else:
-            pairs.append((label, esc(value_text(value))))
+            value = form.digits(value) if isinstance(value, float) else form.count(value)
+        pairs.append((label, form.value_text(value)))
     gpus = [text(g, "name") + (f" ({text(g, 'driver')})" if text(g, "driver") else "")
             for g in items(environment, "gpu")]
-    pairs.append(("GPU", esc(", ".join(gpus)) if gpus else "none"))
-    return sheet.facts(pairs, f"in {result.name}")
+    pairs.append(("GPU", ", ".join(gpus) or "none"))
+    return pairs
 
 
-def command_line(result):
-    return shlex.join(value_text(word) for word in items(result.data, "argv"))
-
-
-def warning_list(results):
-    """Each warning once, whatever numbers stand in it, before the figures that it is about."""
+def warning_list(loaded):
+    """Each warning once, whatever numbers stand in it."""
     found = {}
-    for result in results:
+    for result in loaded:
         for warning in items(result.data, "warnings"):
-            line = value_text(warning)
+            line = form.value_text(warning)
             found.setdefault(re.sub(r"[0-9.]+", "#", line), []).append(line)
-    lines = "".join(tag("li", esc(lines[0] if len(results) == 1 else f"{lines[0]} ({len(lines)} of {len(results)} "
-                                  "results)")) for lines in found.values())
-    return tag("ul", lines, "warnings") if lines else ""
+    return [lines[0] if len(loaded) == 1 else f"{lines[0]} ({len(lines)} of {len(loaded)} results)"
+            for lines in found.values()]
 
 
-def result_section(result, index, sheet, first_cell):
-    kind, line = load.verdict(result)
-    css = {"ok": "good", "unverified": "warn", "interrupted": "warn", "skipped": "neutral"}.get(kind, "bad")
-    warnings = "".join(tag("li", esc(value_text(w))) for w in items(result.data, "warnings"))
-    return tag(
-        "section",
-        tag("h2", esc(result.name)) +
-        tag("p", esc(line), f"verdict {css}") +
-        tag("pre", f'<span class="prompt">$</span> {esc(command_line(result))}', "argv") +
-        (tag("ul", warnings, "warnings") if warnings else "") +
-        tag("details", tag("summary", "The machine and the build") + provenance(result, sheet) +
-            sheet.raw("Everything that was recorded", members(result.data, "environment"), f"in {result.name}"),
-            **({} if sheet.many and index else {"open": "open"})) +
-        "".join(cell_card(cell, f"r{index}c{c}", sheet, f"in cell {first_cell + c}")
-                for c, cell in enumerate(result.cells)),
-        "result", id=f"r{index}")
-
-
-# ---- the page
-
-def honesty(results):
-    kinds = {text(cell, "device", "kind") for result in results for cell in result.cells}
+def honesty(loaded):
+    kinds = {text(cell, "device", "kind") for result in loaded for cell in result.cells}
     lines = []
     if kinds & {"model", "emulated"}:
-        lines.append("Cells marked <b>software model</b> or <b>emulated</b> measure doorbell and software devices on "
-                     "this machine. They say nothing about the speed of a physical device.")
-    if any(not load.is_verified(cell) for result in results for cell in result.cells):
-        lines.append("Cells marked <b>not verified</b> moved data that nobody checked.")
-    return "".join(tag("p", line, "note") for line in lines)
+        lines.append("Cells marked software model or emulated measure doorbell and software devices on this machine. "
+                     "They say nothing about the speed of a physical device.")
+    if any(not results.is_verified(cell) for result in loaded for cell in result.cells):
+        lines.append("Cells marked not verified moved data that nobody checked.")
+    return lines
 
 
-def render(results, title, drawing):
-    """The whole page as text. `drawing` says whether matplotlib may be used."""
-    artist = figures.Artist() if drawing else None
-    sheet = Sheet(results, artist)
-    cells = sum(len(result.cells) for result in results)
-    made = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    kinds = [load.verdict(result)[0] for result in results]
-    tally = "".join(badge(f"{kinds.count(kind)} {label}", css) for kind, label, css in (
-        ("ok", "ok", "good"), ("unverified", "ok, not all verified", "warn"), ("failed", "failed", "bad"),
-        ("interrupted", "interrupted", "warn"), ("skipped", "skipped", "neutral")) if kinds.count(kind))
-    plural = "" if len(results) == 1 else "s"
-    body = tag("header", tag("h1", esc(title)) +
-               tag("p", f"{len(results)} result{plural}, {cells} cell{'' if cells == 1 else 's'}, page made {made}",
-                   "sub") + tag("div", tally, "badges"))
-    overview = artist.of_all([cell for result in results for cell in result.cells]) if artist and sheet.many else ""
-    sections, first_cell = "", 1
-    for i, result in enumerate(results):
-        sections += result_section(result, i, sheet, first_cell)
-        first_cell += len(result.cells)
-    body += tag("main", honesty(results) + warning_list(results) +
-                (tag("figure", overview, "overview") if overview else "") + summary(results) + sections)
-    body += tag("footer", "1 MB/s is 10<sup>6</sup> bytes/s. A percentile with fewer than 10 operations above it is "
-                          "not shown. Metrics and pictures are those of the median repeat.")
-    return ("<!DOCTYPE html>\n"
-            '<html lang="en"><head><meta charset="utf-8">'
-            '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            '<meta name="color-scheme" content="light dark">'
-            f"<title>{esc(title)}</title><style>{style.CSS}</style></head>\n<body>{body}</body></html>\n")
+def render(loaded, title, with_pictures, plans=None):
+    """The whole page as text. `with_pictures` says whether matplotlib may be used; `plans` are those of the sweeps."""
+    book = Book(loaded, plans or {}, with_pictures)
+    made = [book.group(i, group) for i, group in enumerate(book.groups)]
+    troubles = [(group, cell) for group in made for cell in group["cells"] if cell["kind"] == "bad"]
+    return render_template(
+        "report.html.j2", title, groups=made, many=book.many, kinds=form.KINDS, troubles=troubles,
+        tally=_tally([row.verdict[0] for row in book.rows]), honesty=honesty(loaded), warnings=warning_list(loaded),
+        machines=book.machines(), results=len(loaded), cells=len(book.rows), form=form)

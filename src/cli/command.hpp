@@ -63,6 +63,7 @@ struct Command {
   std::function<int(const Options&, Context&)> run = {};
   std::string group = "Measure";  ///< heading in `doorbell help`
   bool standalone = false;        ///< a program with its own name, not a word after "doorbell"
+  int manual_section = 1;         ///< of the manual page
   bool stoppable = true;          ///< Ctrl-C sets Context::stop; if false, it ends the process
 };
 

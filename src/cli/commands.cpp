@@ -10,9 +10,9 @@ namespace doorbell::cli {
 std::vector<Command> all_commands() {
   std::vector<Command> commands = {demo_command()};
   for (const PathDescription& path : paths()) commands.push_back(path.command);
-  std::ranges::move(
-      std::vector<Command>{sweep_command(), compare_command(), list_command(), backends_command()},
-      std::back_inserter(commands));
+  std::ranges::move(std::vector<Command>{sweep_command(), reproduce_command(), compare_command(),
+                                         list_command(), backends_command()},
+                    std::back_inserter(commands));
   for (const PathDescription& path : paths())
     commands.insert(commands.end(), path.tools.begin(), path.tools.end());
   std::ranges::move(std::vector<Command>{doctor_command(), version_command(), completion_command()},

@@ -14,6 +14,7 @@ namespace doorbell::cli {
 
 Command demo_command();
 Command sweep_command();
+Command reproduce_command();
 Command compare_command();
 Command list_command();
 Command backends_command();

@@ -90,6 +90,21 @@ void add_common_options(OptionTable& table) {
             .kind = Kind::path,
             .help = "write one row per repeat to FILE as CSV",
             .group = "Output"})
+      .add(
+          {.name = "export",
+           .kind = Kind::text,
+           .metavar = "prometheus=[ADDR:]PORT",
+           .help =
+               "while the run lasts, serve its rate, latencies and errors by class at http://ADDR:PORT/metrics (ADDR "
+               "not given: 127.0.0.1; port 0: a free one); those of a GPU's phase appear when it is over",
+           .group = "Output"})
+      .add(
+          {.name = "details",
+           .kind = Kind::flag,
+           .help =
+               "print every cell as a block with all of its figures (sub-steps, spread, costs, counters) in place "
+               "of a row",
+           .group = "Output"})
       .add({.name = "quiet",
             .letter = 'q',
             .kind = Kind::flag,

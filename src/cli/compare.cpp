@@ -5,15 +5,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
+#include "cli/report_page.hpp"
+#include "cli/run_options.hpp"
 #include "options/suggest.hpp"
 #include "report/file.hpp"
 #include "report/json.hpp"
+#include "sweep/across.hpp"
 #include "sweep/compare.hpp"
 #include "system/open_file.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::cli {
 
@@ -40,37 +47,77 @@ std::vector<std::string> metrics_of(const std::string& text) {
   return metrics;
 }
 
+/// Makes the page from a file of its own, because the page is made by another program. Returns why there is
+/// none, or "".
+std::string comparison_page(const std::string& document, const std::string& html) {
+  std::string folder = (std::filesystem::temp_directory_path() / "doorbell-compare-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) return fmt::format("{}: {}", folder, reason(errno));
+  const std::string file = folder + "/compare.json";
+  std::string why;
+  try {
+    report::write_file(file, document);
+    why = make_page(file, html);
+  } catch (const Error& e) {
+    why = e.what();
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+  return why;
+}
+
 /// Makes sure that the comparison's file does not replace one that is compared, under any name.
-void check_json(const std::string& json, const sweep::Measured& before, const sweep::Measured& after) {
-  check_output("json", json);
+void check_written(const std::string& option, const std::string& path, const sweep::Measured& before,
+                   const sweep::Measured& after) {
+  check_output(option, path);
   for (const sweep::Measured* m : {&before, &after})
     for (const std::string& file : m->files)
-      if (same_file(json, file))
-        throw Error("--json " + json, fmt::format("it is {}, which is compared", file),
+      if (same_file(path, file))
+        throw Error(fmt::format("--{} {}", option, path), fmt::format("it is {}, which is compared", file),
                     "give it another name");
 }
 
 int run_compare(const Options& options, Context& context) {
   const std::vector<std::string> metrics = metrics_of(options.text("metric"));
   const std::string before = options.text("before"), after = options.text("after");
-  const std::string json = options.text("json");
+  const std::string json = options.text("json"), html = options.text("html");
+  std::string page_error;
   const double percent = options.real("threshold");
-  const sweep::Measured a = sweep::load_measured(before), b = sweep::load_measured(after);
-  check_json(json, a, b);
-  const sweep::Comparison c = sweep::compare(a, b, metrics, percent / 100);
+  sweep::Measured a = sweep::load_measured(before), b = sweep::load_measured(after);
+  check_written("json", json, a, b);
+  check_written("html", html, a, b);
+  check_page(html, {json});
+  std::vector<std::string> across;
+  if (options.has("across")) {
+    across = split(options.text("across"));
+    sweep::pair_across(across, &a, &b);
+  }
+  sweep::Comparison c = sweep::compare(a, b, metrics, percent / 100);
+  c.across = across;
   const bool silent = options.flag("quiet") || json == "-";
   if (!silent) fmt::print("{}{}\n", sweep::to_text(c, before, after), sweep::verdict(c, percent));
   else if (c.exit_code() != 0) fmt::print(stderr, "{}\n", sweep::verdict(c, percent));
-  if (json.empty()) return c.exit_code();
+  nlohmann::ordered_json document = sweep::to_json(c);
+  document["before"] = before;
+  document["after"] = after;
+  document["threshold_percent"] = percent;
+  const std::string text = report::to_string(document);
+  if (!html.empty()) page_error = comparison_page(text, html);
+  if (!page_error.empty()) {
+    std::fflush(stdout);
+    fmt::print(stderr, "{} compare: --html {}: {}\n", context.program, html, page_error);
+  }
+  const int code =
+      c.exit_code() == 0 && !page_error.empty() ? static_cast<int>(ExitCode::usage) : c.exit_code();
+  if (json.empty()) return code;
   try {
-    report::write_file(json, report::to_string(sweep::to_json(c)));
+    report::write_file(json, text);
   } catch (const Error& e) {
     // The comparison has been printed and still counts.
     std::fflush(stdout);
     fmt::print(stderr, "{} compare: {}\n", context.program, e.what());
-    return c.exit_code() == 0 ? static_cast<int>(e.code()) : c.exit_code();
+    return code == 0 ? static_cast<int>(e.code()) : code;
   }
-  return c.exit_code();
+  return code;
 }
 
 }  // namespace
@@ -123,9 +170,21 @@ Command compare_command() {
             .default_text = "ops_per_s",
             .help = "what is compared: ops_per_s, bytes_per_s, mean_ns, p50_ns, p99_ns, p99_9_ns",
             .group = "Compare"})
+      .add(
+          {.name = "across",
+           .kind = Kind::text,
+           .metavar = "OPTION[,...]",
+           .help =
+               "pair cells although they differ in OPTION, and in parameters that follow from it: for two sweeps "
+               "that differ in it on purpose",
+           .group = "Compare"})
       .add({.name = "json",
             .kind = Kind::path,
             .help = "write the comparison to FILE as JSON (schema doorbell.compare/1)",
+            .group = "Output"})
+      .add({.name = "html",
+            .kind = Kind::path,
+            .help = "write the comparison to FILE as a page with a picture of the ratios and their intervals",
             .group = "Output"})
       .add({.name = "quiet",
             .letter = 'q',
@@ -136,6 +195,8 @@ Command compare_command() {
       {"doorbell compare results/before results/after", "Two sweeps of the same plan, with 'rounds: 7'."},
       {"doorbell compare before after --metric ops_per_s,p99_ns --threshold 3",
        "Two folders of results, a file a run; 3 % worse is a regression."},
+      {"doorbell compare results/model results/kernel --across controller",
+       "The same plan with two controllers, one for each sweep."},
   };
   c.exits = {{0, "no regression was found, though figures may be undecided"},
              {1, "usage or environment: a bad option, a missing file, no permission"},

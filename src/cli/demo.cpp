@@ -1,20 +1,23 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs the main job of every path on its model; prints a table and makes a report.
+// Runs the main job of every path on its model, and every fault check; prints two tables and makes a report.
 #include <doorbell/gpu.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 
 #include "cli/commands.hpp"
+#include "cli/fault_table.hpp"
 #include "cli/output.hpp"
 #include "cli/path.hpp"
 #include "cli/progress.hpp"
+#include "cli/report_page.hpp"
 #include "options/enumeration.hpp"
+#include "report/cell_table.hpp"
 #include "report/csv.hpp"
 #include "report/json.hpp"
 #include "report/text.hpp"
@@ -26,36 +29,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string quoted(const std::string& s) {
-  std::string q = "'";
-  for (const char ch : s) {
-    if (ch == '\'') q += "'\\''";
-    else q += ch;
-  }
-  return q + "'";
-}
-
-/// The report's Python package, in the source tree or installed; empty if there is none.
-fs::path report_package() {
-  std::error_code ignored;
-  const fs::path exe = fs::read_symlink("/proc/self/exe", ignored);
-  for (const char* at : {"../../python", "../share/doorbell/python", "../lib/doorbell/python"}) {
-    const fs::path p = exe.parent_path() / at;
-    if (fs::exists(p / "doorbell_report" / "__main__.py", ignored)) return fs::canonical(p, ignored);
-  }
-  return {};
-}
-
-bool write_report(const fs::path& json, const fs::path& html) {
-  const fs::path package = report_package();
-  if (package.empty()) return false;
-  const std::string command =
-      fmt::format("PYTHONPATH={} PATH=/usr/bin:\"$PATH\" python3 -m doorbell_report {} -o {} >/dev/null",
-                  quoted(package.string()), quoted(json.string()), quoted(html.string()));
-  // Every part that is not a literal is quoted.
-  return std::system(command.c_str()) == 0;  // NOLINT(cert-env33-c)
-}
-
 std::string folder_name() {
   std::array<char, 32> text{};
   const std::time_t now = std::time(nullptr);
@@ -65,95 +38,149 @@ std::string folder_name() {
   return text.data();
 }
 
-/// Receives a demo's steps and checks as they end.
-struct Show {
-  report::Result& result;
-  Context& context;
-  Progress& progress;
-  bool quiet;
-  std::string what;
-
-  measure::RunWatch watch() {
-    return {.stop = &context.stop,
-            .progress = [this](double f, const std::string& s) { progress.update(f, what + ": " + s); }};
+/// Runs the demo's steps and checks, one piece of work each for the progress line.
+class Demo {
+ public:
+  Demo(Context& context, bool quiet, bool gpu)
+      : context_(context), progress_(context.stderr_tty && !quiet), result_(new_result(context)) {
+    for (const PathDescription& path : paths()) steps_.push_back(path.demo_steps(gpu));
+    for (const auto& steps : steps_) pieces_ += steps.size();
+    pieces_ += paths().size() * model::kFaultKinds;
   }
-};
 
-void run_steps(const std::vector<DemoStep>& steps, Show& show) {
-  for (const DemoStep& s : steps) {
-    if (show.context.stop.requested()) return;
-    show.what = s.title;
-    measure::BenchResult r = s.run(show.watch());
-    show.progress.clear();
-    show.result.stop_reason = r.stop_reason;
-    show.result.complete = r.stop_reason == "done";
-    for (const std::string& w : r.warnings) show.result.warnings.push_back(s.title + ": " + w);
+  void run() {
+    for (const auto& steps : steps_)
+      for (const DemoStep& step : steps) measure(step);
+    for (const PathDescription& path : paths()) check_faults(path);
+    progress_.clear();
+    const bool all_found = std::ranges::all_of(faults_, [](const FaultRow& row) {
+      return std::ranges::all_of(row.checks, [](const auto& c) { return !c || matches(*c); });
+    });
+    if (!all_found) {
+      result_.warnings.emplace_back("a fault check found another count than the model injected");
+      result_.exit_code = static_cast<int>(ExitCode::data);
+    }
+    if (context_.stop.requested()) {
+      result_.stop_reason = "signal";
+      result_.complete = false;
+    }
+    result_.exit_code = report::exit_code_for(result_);
+  }
+
+  [[nodiscard]] report::Result& result() { return result_; }
+  [[nodiscard]] const std::vector<FaultRow>& faults() const { return faults_; }
+
+ private:
+  measure::RunWatch watch(const std::string& what) {
+    return {.stop = &context_.stop,
+            .progress =
+                [this, what](double fraction, const std::string& phase) {
+                  // A piece's own phases follow each other, so only whole pieces count.
+                  (void)fraction;
+                  progress_.update(static_cast<double>(done_) / static_cast<double>(pieces_),
+                                   fmt::format("{}: {}", what, phase), live_.operations());
+                },
+            .live = &live_};
+  }
+
+  void measure(const DemoStep& step) {
+    if (context_.stop.requested()) return;
+    measure::BenchResult r = step.run(watch(step.title));
+    ++done_;
+    result_.stop_reason = r.stop_reason;
+    result_.complete = r.stop_reason == "done";
+    for (const std::string& w : r.warnings) result_.warnings.push_back(step.title + ": " + w);
     for (report::Cell& cell : r.cells) {
-      nlohmann::ordered_json titled = {{"title", s.title}};
+      nlohmann::ordered_json titled = {{"title", step.title}};
       titled.update(cell.cell);
       cell.cell = std::move(titled);
-      show.result.cells.push_back(std::move(cell));
-      if (!show.quiet) fmt::print("{}\n", report::to_text(show.result.cells.back(), show.context.colour));
+      result_.cells.push_back(std::move(cell));
     }
   }
-}
 
-/// Injects each kind of fault; false if the initiator's count differs from the model's.
-bool check_faults(const PathDescription& path, Show& show) {
-  bool all_found = true;
-  if (!show.quiet && !show.context.stop.requested())
-    fmt::print("Faults that the {} model injects, and what the initiator makes of them:\n", path.title);
-  for (u32 kind = 0; kind < model::kFaultKinds && !show.context.stop.requested(); ++kind) {
-    const auto fault = static_cast<model::Fault>(kind);
-    show.what = fmt::format("{} fault {}", path.title, model::name(fault));
-    const FaultCheck c = path.check_fault(fault, show.watch());
-    show.progress.clear();
-    if (show.context.stop.requested()) break;
-    all_found = all_found && c.found == c.injected;
-    if (!show.quiet)
-      fmt::print("  {:<10} injected {:>3}   found {:>3} as {}{}\n", model::name(fault), c.injected, c.found,
-                 c.found_as, c.found == c.injected ? "" : "   MISMATCH");
+  /// Injects each kind of fault into a path's model.
+  void check_faults(const PathDescription& path) {
+    FaultRow row{path.title, {}};
+    for (u32 kind = 0; kind < model::kFaultKinds && !context_.stop.requested(); ++kind) {
+      const auto fault = static_cast<model::Fault>(kind);
+      const FaultCheck c =
+          path.check_fault(fault, watch(fmt::format("{} fault {}", path.title, model::name(fault))));
+      ++done_;
+      if (!context_.stop.requested()) row.checks.emplace_back(c);
+    }
+    faults_.push_back(std::move(row));
   }
-  return all_found;
-}
 
-void write_files(const Options& options, const report::Result& result, bool quiet, bool gpu) {
+  Context& context_;
+  Progress progress_;
+  measure::LiveBoard live_;
+  report::Result result_;
+  std::vector<std::vector<DemoStep>> steps_;
+  std::vector<FaultRow> faults_;
+  std::size_t pieces_ = 0, done_ = 0;
+};
+
+struct Files {
+  fs::path json, html;
+  std::string no_report;  ///< why there is none, or ""
+};
+
+Files write_files(const Options& options, const report::Result& result) {
   const fs::path folder = fs::path(options.text("output")) / folder_name();
   fs::create_directories(folder);
-  report::write_json(result, folder / "result.json");
+  Files files{.json = folder / "result.json", .html = folder / "report.html", .no_report = {}};
+  report::write_json(result, files.json);
   report::write_csv(result, folder / "runs.csv");
-  const bool reported = write_report(folder / "result.json", folder / "report.html");
-  if (quiet) return;
+  files.no_report = make_page(files.json, files.html, "doorbell demo");
+  return files;
+}
+
+void print(Demo& demo, bool details, bool colour, bool gpu) {
+  const report::Result& result = demo.result();
+  if (details)
+    for (const report::Cell& cell : result.cells) fmt::print("{}\n", report::to_text(cell, colour));
+  else {
+    report::Result shown = result;
+    // What a busy machine adds to counters (--details has them) is no reason to leave one screen.
+    if (shown.exit_code == 0) {
+      for (report::Cell& cell : shown.cells) cell.extra = {};
+    }
+    fmt::print("{}\n", report::cell_table(shown, colour));
+  }
+  fmt::print("{}\n", details ? fault_lines(demo.faults()) : fault_table(demo.faults()));
   if (!gpu)
-    fmt::print("\nNo GPU step: {}\n", gpu::code_objects().empty()
-                                          ? "this build has no GPU kernels"
-                                          : "no GPU is usable here (doorbell doctor)");
-  fmt::print("\n{}\nresult  {}\n", report::verdict_for(result).text, (folder / "result.json").string());
-  fmt::print("report  {}\n", reported ? (folder / "report.html").string()
-                                      : "not written: python3 or the doorbell_report package is missing");
+    fmt::print("no GPU step: {}\n", gpu::code_objects().empty() ? "this build has no GPU kernels"
+                                                                : "no GPU is usable here (doorbell doctor)");
+  fmt::print("{}", report::closing_lines(result, colour));
+}
+
+void print_next(const Files& files, const std::string& program) {
+  if (files.no_report.empty()) fmt::print("report  {} (and result.json, runs.csv)\n", files.html.string());
+  else fmt::print("result  {}\nreport  not written: {}\n", files.json.string(), files.no_report);
+  const auto next = [&](const char* label, const std::string& command, const char* what) {
+    fmt::print("{:<8}{:<36} {}\n", label, program + " " + command, what);
+  };
+  std::vector<std::string> names;
+  for (const PathDescription& path : paths()) names.push_back(path.name());
+  next("next", "help " + names.front(),
+       fmt::format("the options of one path ({}), with examples", options::enumeration(names, "or")).c_str());
+  next("", "demo --details", "all figures of each run, and what each fault is found as");
+  next("", "help reproduce", "whole matrices, beside published figures");
 }
 
 int run_demo(const Options& options, Context& context) {
-  const bool quiet = options.flag("quiet");
-  Progress progress(context.stderr_tty && !quiet);
-  report::Result result = new_result(context);
+  const bool quiet = options.flag("quiet"), details = options.flag("details");
   const bool gpu = !gpu::enumerate().empty() && !gpu::code_objects().empty();
-  Show show{result, context, progress, quiet, {}};
-  for (const PathDescription& path : paths()) run_steps(path.demo_steps(gpu), show);
-  bool all_found = true;
-  for (const PathDescription& path : paths()) all_found = check_faults(path, show) && all_found;
-  if (!all_found) result.warnings.emplace_back("a fault check found another count than the model injected");
-  if (!all_found) result.exit_code = static_cast<int>(ExitCode::data);
-  if (context.stop.requested()) {
-    result.stop_reason = "signal";
-    result.complete = false;
-  }
-  result.exit_code = report::exit_code_for(result);
-  if (quiet && result.exit_code != 0) fmt::print(stderr, "{}", report::failure_text(result));
+  Demo demo(context, quiet, gpu);
+  demo.run();
+  const report::Result& result = demo.result();
+  if (!quiet) print(demo, details, context.colour, gpu);
+  else if (result.exit_code != 0) fmt::print(stderr, "{}", report::failure_text(result));
   try {
-    write_files(options, result, quiet, gpu);
+    const Files files = write_files(options, result);
+    if (!quiet) print_next(files, context.argv.empty() ? context.program : context.argv[0]);
   } catch (const Error& e) {
-    return report::worse_of(result.exit_code, complain("doorbell demo: ", e));
+    return report::worse_of(result.exit_code, print_error("doorbell demo: ", e));
   }
   return result.exit_code;
 }
@@ -177,7 +204,8 @@ Command demo_command() {
           "shows what doorbell does: {} posted by CPU threads (and by a GPU kernel where there is a GPU), carried out "
           "by software devices, all data verified.",
           work_of_paths()),
-      "Then injects each kind of fault into each model and compares the counts. Writes result.json, "
+      "Then injects each kind of fault into each model and compares the counts; a table has them as found/injected. "
+      "Writes result.json, "
       "runs.csv and report.html into a new folder.",
   };
   c.options
@@ -186,6 +214,10 @@ Command demo_command() {
             .metavar = "DIR",
             .default_text = "results",
             .help = "where the folder demo-DATE-TIME is made",
+            .group = "Output"})
+      .add({.name = "details",
+            .kind = Kind::flag,
+            .help = "print all figures of each run, and as what each fault is counted",
             .group = "Output"})
       .add({.name = "quiet",
             .letter = 'q',

@@ -145,7 +145,7 @@ std::string program_help(const std::vector<Command>& commands) {
   for (const std::string& group : groups) {
     text += heading(group);
     for (const Command& command : commands) {
-      if (command.group == group) text += fmt::format("  {:<14}{}\n", command.name, command.summary);
+      if (command.group == group) text += fmt::format("  {:<15}{}\n", command.name, command.summary);
     }
   }
   text += heading("More");

@@ -77,7 +77,6 @@ std::vector<Section> sections() {
   std::vector<Section> all = {{"gpus", "GPUs (the number is what --gpu takes)", gpus()}};
   for (const PathDescription& path : paths())
     all.push_back({path.name(), path.devices_title, path.devices("/")});
-  all.push_back({"net", "Network interfaces", network_interfaces()});
   all.push_back({"models", "Models (software devices, on every machine)", models()});
   return all;
 }
@@ -88,7 +87,7 @@ std::string what_is_listed() {
   for (const PathDescription& path : paths()) titles += path.devices_title + ", ";
   titles.resize(titles.size() - 2);
   return fmt::format(
-      "GPUs as their run-time libraries show them, and {} and network interfaces as the kernel shows them. Nothing is "
+      "GPUs as their run-time libraries show them, and {} as the kernel shows them. Nothing is "
       "opened and no driver is touched.",
       titles);
 }

@@ -56,10 +56,10 @@ int run_command(const Command& command, std::span<const std::string> arguments, 
     try {
       return command.run(options, context);
     } catch (const Error& e) {
-      return complain(title + ": ", e);
+      return print_error(title + ": ", e);
     }
   } catch (const Error& e) {
-    return complain("", e);  // the message names the program itself
+    return print_error("", e);  // the message names the program itself
   }
 }
 
@@ -87,9 +87,12 @@ int dispatch(std::span<const std::string> words, Context& context) {
     return kUsage;
   }
   const std::string& word = words[0];
-  const auto rest = words.subspan(1);
+  auto rest = words.subspan(1);
   if (word == "--help" || word == "-h" || word == "help") return help(commands, rest);
   const Command* command = find(commands, word == "--version" ? "version" : std::string_view(word));
+  // "net link" is the command net-link.
+  if (!rest.empty())
+    if (const Command* two = find(commands, word + "-" + rest[0])) command = two, rest = rest.subspan(1);
   if (command == nullptr) return unknown(commands, word);
   return run_command(*command, rest, context);
 }

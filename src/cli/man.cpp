@@ -28,7 +28,8 @@ int run_man(const Options& options, Context& context) {
     write_page(folder / "doorbell.1", program_man(context.commands, programs));
     for (const std::vector<Command>* all : {&context.commands, &programs})
       for (const Command& command : *all)
-        write_page(folder / (page_name(command) + ".1"), command_man(command));
+        write_page(folder / fmt::format("{}.{}", page_name(command), command.manual_section),
+                   command_man(command));
     return 0;
   }
   std::string page;

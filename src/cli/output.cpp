@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "report/cell_table.hpp"
 #include "report/csv.hpp"
 #include "report/environment.hpp"
 #include "report/json.hpp"
@@ -31,7 +32,7 @@ int try_to(Write write, int code) {
     write();
     return code;
   } catch (const Error& e) {
-    return report::worse_of(code, complain("doorbell: ", e));
+    return report::worse_of(code, print_error("doorbell: ", e));
   }
 }
 
@@ -80,21 +81,24 @@ report::Result new_result(const Context& context) {
   return r;
 }
 
-int complain(const std::string& prefix, const Error& e) {
+int print_error(const std::string& prefix, const Error& e) {
   std::fflush(stdout);
   fmt::print(stderr, "{}{}\n", prefix, report::printable(e.what()));
   if (!e.hint().empty()) fmt::print(stderr, "hint: {}\n", report::printable(e.hint()));
   return static_cast<int>(e.code());
 }
 
-int deliver(report::Result& result, const Options& options, const Context& context) {
+int deliver(report::Result& result, const Options& options, const Context& context, View view) {
   result.exit_code = report::exit_code_for(result);
   int code = result.exit_code;
   const std::string& json = options.text("json");
   const std::string& csv = options.text("csv");
   if (!options.flag("quiet") && json != "-" && csv != "-") {
     // Errors of this stream are reported at the end, when the files are written.
-    std::fputs(report::to_text(result, context.colour).c_str(), stdout);
+    const std::string text = options.flag("details") ? report::to_text(result, context.colour)
+                             : view != nullptr       ? view(result)
+                                                     : report::to_short_text(result, context.colour);
+    std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
   } else if (code != 0) {
     fmt::print(stderr, "{}", report::failure_text(result));

@@ -27,11 +27,15 @@ void check_output(std::string_view name, const std::string& path,
 [[nodiscard]] report::Result new_result(const Context& context);
 
 /// Prints the error on standard error; returns the matching exit code.
-int complain(const std::string& prefix, const Error& e);
+int print_error(const std::string& prefix, const Error& e);
 
-/// Sets the exit code, prints the table, then writes --json and --csv. `--json -` uses stdout, so no table is
-/// printed. Without a table, errors go to standard error. Errors of a file that cannot be written go there
-/// too, and do not prevent the other outputs. Returns the worst exit code.
-int deliver(report::Result& result, const Options& options, const Context& context);
+/// A command's own table in place of report::to_text().
+using View = std::string (*)(const report::Result& result);
+
+/// Sets the exit code, prints the table (with --details the blocks) or `view`, then writes --json and --csv.
+/// `--json -` uses stdout, so no table is printed. Without a table, errors go to standard error. Errors of a
+/// file that cannot be written go there too, and do not prevent the other outputs. Returns the worst exit
+/// code.
+int deliver(report::Result& result, const Options& options, const Context& context, View view = nullptr);
 
 }  // namespace doorbell::cli

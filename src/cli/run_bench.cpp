@@ -5,19 +5,24 @@
 
 #include <algorithm>
 
+#include "cli/export_option.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 
 namespace doorbell::cli {
 
 int run_bench(const Options& options, Context& context, const measure::RunOptions& run,
-              const std::vector<std::string>& inputs, const Bench& bench) {
+              const std::vector<std::string>& inputs, const Bench& bench, View view) {
   check_outputs(options, inputs);
   Progress progress(context.stderr_tty && !options.flag("quiet"));
   report::Result result = new_result(context);
+  measure::LiveBoard live(options.has("export"));
+  const auto server = export_figures(options, context, live);
   const measure::RunWatch watch = {
       .stop = &context.stop,
-      .progress = [&](double fraction, const std::string& what) { progress.update(fraction, what); }};
+      .progress = [&](double fraction,
+                      const std::string& what) { progress.update(fraction, what, live.operations()); },
+      .live = &live};
   measure::BenchResult outcome = bench(watch);
   progress.clear();
   for (report::Cell& cell : outcome.cells) {
@@ -35,7 +40,7 @@ int run_bench(const Options& options, Context& context, const measure::RunOption
     if (std::ranges::find(result.warnings, warning) == result.warnings.end())
       result.warnings.push_back(std::move(warning));
   result.exit_code = static_cast<int>(outcome.failed ? ExitCode::data : outcome.code);
-  return deliver(result, options, context);
+  return deliver(result, options, context, view);
 }
 
 }  // namespace doorbell::cli

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/command.hpp"
+#include "cli/output.hpp"
 #include "measure/bench_run.hpp"
 
 namespace doorbell::cli {
@@ -16,9 +17,10 @@ namespace doorbell::cli {
 /// In each cell of the BenchResult, `options` holds the values that the bench chose itself.
 using Bench = std::function<measure::BenchResult(const measure::RunWatch&)>;
 
-/// Runs `bench` with a progress line, completes its cells' options, and prints the Result; returns the exit
-/// code. `inputs`: files that the bench reads or writes, so that no output may be one of them.
+/// Runs `bench` with a progress line (share, rate, time left), completes its cells' options, and prints the
+/// Result; returns the exit code. `inputs`: files that the bench reads or writes, so that no output may be
+/// one of them. `view`: as deliver() takes it.
 [[nodiscard]] int run_bench(const Options& options, Context& context, const measure::RunOptions& run,
-                            const std::vector<std::string>& inputs, const Bench& bench);
+                            const std::vector<std::string>& inputs, const Bench& bench, View view = nullptr);
 
 }  // namespace doorbell::cli

@@ -42,6 +42,13 @@ RunOptions run_options(const Options& o) {
   return r;
 }
 
+Place host_memory(const Options& o) {
+  const std::string& name = o.text("host-memory");
+  if (name == "pinned") return Place::pinned;
+  if (name == "huge-2m") return Place::huge_2m;
+  return name == "huge-1g" ? Place::huge_1g : Place::pageable;
+}
+
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> items;
   for (std::size_t at = 0; at <= list.size();) {

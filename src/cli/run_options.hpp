@@ -4,6 +4,8 @@
 // Converts the options of add_common_options() to the options of a run, for the command of any path.
 #pragma once
 
+#include <doorbell/region.hpp>
+
 #include <string>
 #include <vector>
 
@@ -18,6 +20,9 @@ using measure::RunOptions;
 
 /// The rates in the option --fault.
 [[nodiscard]] model::FaultRates run_fault_rates(const Options& options);
+
+/// What --host-memory means, for the commands that have it.
+[[nodiscard]] Place host_memory(const Options& options);
 
 /// The items of "a,b,c"; empty ones are kept.
 [[nodiscard]] std::vector<std::string> split(const std::string& list);

@@ -4,43 +4,21 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
-#include <set>
 
 #include "cli/commands.hpp"
-#include "cli/parse.hpp"
-#include "cli/path.hpp"
-#include "cli/progress.hpp"
-#include "report/tool.hpp"
+#include "cli/report_page.hpp"
+#include "cli/run_sweep.hpp"
 #include "report/verdict.hpp"
-#include "sweep/run.hpp"
-#include "sweep/table.hpp"
-#include "sweep/text_file.hpp"
-#include "system/open_file.hpp"
+#include "sweep/folder.hpp"
 
 namespace doorbell::cli {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The commands that a plan can name: each path has one.
-std::vector<sweep::Subject> subjects(const Context& context) {
-  std::vector<sweep::Subject> found;
-  for (const PathDescription& path : paths()) {
-    const Command& c = path.command;
-    const std::string title = context.program + " " + c.name;
-    found.push_back({c.name, c.options, [title, &c](const std::vector<std::string>& words) {
-                       Options options = parse(title, c.options, words);
-                       if (c.check) c.check(options);
-                       return options;
-                     }});
-  }
-  return found;
-}
 
 /// A word, quoted for a shell if necessary.
 std::string shell_word(const std::string& word) {
@@ -53,39 +31,12 @@ std::string shell_word(const std::string& word) {
   return out + "'";
 }
 
-/// Finds the plan's file. The program comes with plans: if "plans/NAME" is not in the working folder, it is
-/// looked up where plans are installed, and in the source tree.
-std::string find_plan(const std::string& name) {
-  std::error_code ignored;
-  if (fs::exists(name, ignored) || !name.starts_with("plans/")) return name;
-  const fs::path exe = fs::read_symlink("/proc/self/exe", ignored);
-  for (const char* at : {"../share/doorbell", "../.."}) {
-    const fs::path there = exe.parent_path() / at / name;
-    if (fs::exists(there, ignored)) return fs::canonical(there, ignored).string();
-  }
-  return name;
-}
-
-/// Makes sure that the sweep does not write to the files that it reads.
-void check_inputs(const std::string& folder, const sweep::Plan& plan) {
-  std::vector<std::string> inputs = {plan.file};
-  for (const sweep::Reference& r : plan.references)
-    inputs.push_back((fs::path(plan.file).parent_path() / r.file).string());
-  for (const char* name : sweep::kWritten)
-    for (const std::string& input : inputs)
-      if (const std::string output = fmt::format("{}/{}", folder, name); same_file(input, output))
-        throw Error("--out " + folder,
-                    fmt::format("the sweep reads {} and would write it as {}", input, output),
-                    "give another folder");
-}
-
-int list(const sweep::Plan& plan, const std::vector<sweep::Cell>& cells,
-         const std::vector<sweep::Turn>& turns) {
-  for (const sweep::Turn& turn : turns) {
+int list(const PreparedSweep& s) {
+  for (const sweep::Turn& turn : s.turns) {
     std::string line = fmt::format("{:>4}", turn.cell);
-    if (plan.rounds > 1) line += fmt::format(" round {}", turn.round);
-    line += fmt::format("  doorbell {}", plan.subject->name);
-    for (const std::string& word : cells[turn.cell].arguments) line += " " + shell_word(word);
+    if (s.plan.rounds > 1) line += fmt::format(" round {}", turn.round);
+    line += fmt::format("  doorbell {}", s.plan.subject->name);
+    for (const std::string& word : s.cells[turn.cell].arguments) line += " " + shell_word(word);
     fmt::print("{}\n", line);
   }
   return 0;
@@ -106,118 +57,34 @@ std::string folder_for(const Options& options, const sweep::Plan& plan) {
   return folder;
 }
 
-void check_folder(const std::string& folder, const std::string& text, bool resume) {
-  const std::string title = "--out " + folder;
-  switch (sweep::look(folder, text)) {
-    case sweep::Found::same:
-      return;
-    case sweep::Found::nothing:
-      if (resume) throw Error("--resume", fmt::format("{} holds no sweep", folder));
-      return;
-    case sweep::Found::another:
-      throw Error(title, "it holds the results of another plan: its plan.yaml differs from this one",
-                  "give another folder, or the plan that the folder has");
-    case sweep::Found::foreign:
-      throw Error(title, "it is not empty and holds no sweep", "give a new or an empty folder");
-  }
-}
+int run_plan(const Options& options, Context& context) {
+  const SweepRequest request = {.plan = find_plan(options.text("plan")),
+                                .profile = options.has("profile") ? options.text("profile") : "",
+                                .only = options.text("only"),
+                                .seed = static_cast<u64>(options.integer("seed"))};
+  const std::unique_ptr<PreparedSweep> s = prepare_sweep(request, context);
+  if (options.flag("list")) return list(*s);
 
-/// The records of earlier runs, checked against the plan.
-std::vector<sweep::Record> earlier(const sweep::Plan& plan, const sweep::Folder& folder, std::size_t cells) {
-  sweep::Records records = folder.read();
-  if (records.torn)
-    fmt::print(stderr, "{}: the last line is torn, its cell is run again\n", folder.file("results.jsonl"));
-  std::set<std::string> builds;
-  for (const sweep::Record& r : records.list) {
-    if (r.cell >= cells || r.round >= plan.rounds)
-      throw Error(folder.file("results.jsonl"),
-                  fmt::format("the plan has no cell {} of round {}", r.cell, r.round));
-    if (r.result.is_object() && r.result.contains("tool")) builds.insert(r.result["tool"].value("git", ""));
-  }
-  builds.insert(report::tool().git);
-  if (builds.size() > 1)
-    fmt::print(stderr, "warning: the cells are measured by different builds: {}\n", fmt::join(builds, ", "));
-  return std::move(records.list);
-}
-
-/// Divides existing records into those to keep, and the turns that have yet to run.
-std::vector<sweep::Turn> still_to_run(const std::vector<sweep::Turn>& turns,
-                                      std::vector<sweep::Record>* records) {
-  std::vector<sweep::Turn> todo;
-  for (const sweep::Turn& turn : turns) {
-    const auto of_turn = [&](const sweep::Record& r) { return r.cell == turn.cell && r.round == turn.round; };
-    if (std::ranges::any_of(*records, [&](const auto& r) { return of_turn(r) && r.complete(); })) continue;
-    std::erase_if(*records, of_turn);
-    todo.push_back(turn);
-  }
-  return todo;
-}
-
-std::string verdict(const std::vector<sweep::Record>& records, std::size_t wanted, int code, bool stopped) {
-  const auto whole = std::ranges::count_if(records, [](const auto& r) { return r.complete(); });
-  const std::string count = fmt::format("{} of {} runs complete", whole, wanted);
-  if (code != 0 && code != static_cast<int>(ExitCode::absent) && code != sweep::kInterrupted)
-    return fmt::format("FAILED: {}, exit code {}", count, code);
-  if (stopped || code == sweep::kInterrupted)
-    return fmt::format("INTERRUPTED: {}; the same command with --out goes on from here", count);
-  if (code != 0) return fmt::format("SKIPPED in part: {}, the hardware asked for is absent", count);
-  return fmt::format("OK: {}", count);
-}
-
-int run_sweep(const Options& options, Context& context) {
-  const std::string file = find_plan(options.text("plan"));
-  const std::string text = sweep::read_text(file, sweep::kMaxPlan);
-  const std::vector<sweep::Subject> commands = subjects(context);
-  const sweep::Plan plan = sweep::parse_plan(text, file, commands);
-  const std::vector<sweep::Cell> cells = sweep::expand(plan);
-  const std::vector<sweep::ReferenceTable> references = sweep::load_references(plan, cells);
-  const std::vector<u32> selected = sweep::select(plan, cells, options.text("only"));
-  const std::vector<sweep::Turn> turns = sweep::turns(plan, selected, options.integer("seed"));
-  if (options.flag("list")) return list(plan, cells, turns);
-
-  const std::string path = folder_for(options, plan);
-  check_folder(path, text, options.flag("resume"));
-  check_inputs(path, plan);
-  sweep::Folder folder(path, text);
-  std::vector<sweep::Record> records = earlier(plan, folder, cells.size());
-  const std::vector<sweep::Turn> todo = still_to_run(turns, &records);
-  folder.keep(records);
+  const std::string path = folder_for(options, s->plan), html = options.text("html");
+  std::vector<std::string> inputs = {s->plan.file, path + "/plan.yaml"};
+  for (const char* name : sweep::kWritten) inputs.push_back(fmt::format("{}/{}", path, name));
+  check_page(html, inputs);
   const bool quiet = options.flag("quiet");
-  if (!quiet && todo.size() < turns.size())
-    fmt::print(stderr, "{}: {} of {} runs are there already\n", path, turns.size() - todo.size(),
-               turns.size());
-
-  Progress progress(context.stderr_tty && !quiet);
-  const sweep::RunLimits limits = {.cell_timeout_s = options.seconds("cell-timeout")};
-  const auto show = [&](std::size_t done, const sweep::Turn& turn, double elapsed_s) {
-    std::string what =
-        fmt::format("{} of {}, {:.0f} s: cell {}", done + 1, todo.size(), elapsed_s, turn.cell);
-    if (plan.rounds > 1) what += fmt::format(" round {}", turn.round);
-    progress.update(static_cast<double>(done) / static_cast<double>(todo.size()),
-                    what + " " + sweep::label_of(plan, cells[turn.cell]));
-  };
-  std::string failure;
-  try {
-    sweep::run(plan, cells, todo, folder, limits, {&context.stop, show}, &records);
-  } catch (const Error& e) {
-    // What has been measured so far is printed and counts.
-    failure = e.hint().empty() ? e.what() : fmt::format("{}\nhint: {}", e.what(), e.hint());
+  const SweepOutcome o = run_sweep(*s,
+                                   {.folder = path,
+                                    .resume = options.flag("resume"),
+                                    .cell_timeout_s = options.seconds("cell-timeout"),
+                                    .quiet = quiet},
+                                   context);
+  if (!quiet) fmt::print("{}\n{}\nresults: {}\n", o.summary, o.verdict, path);
+  else if (o.code != 0) fmt::print(stderr, "{}\n", o.verdict);
+  int code = o.code;
+  if (const std::string why = html.empty() ? "" : make_page(path, html, s->plan.title); !why.empty()) {
+    fmt::print(stderr, "{} sweep: --html {}: {}\n", context.program, html, why);
+    code = report::worse_of(code, static_cast<int>(ExitCode::usage));
   }
-  progress.clear();
-
-  std::erase_if(records,
-                [&](const auto& r) { return std::ranges::find(selected, r.cell) == selected.end(); });
-  int code = 0;
-  for (const sweep::Record& r : records) code = report::worse_of(code, r.code());
-  if (!failure.empty()) code = report::worse_of(code, static_cast<int>(ExitCode::usage));
-  if (context.stop.requested()) code = report::worse_of(code, sweep::kInterrupted);
-  const std::string outcome = verdict(records, turns.size(), code, context.stop.requested());
-  if (!quiet)
-    fmt::print("{}\n{}\nresults: {}\n", sweep::summary(plan, cells, selected, records, references), outcome,
-               path);
-  else if (code != 0) fmt::print(stderr, "{}\n", outcome);
   std::fflush(stdout);
-  if (!failure.empty()) fmt::print(stderr, "{} sweep: {}\n", context.program, failure);
+  if (!o.failure.empty()) fmt::print(stderr, "{} sweep: {}\n", context.program, o.failure);
   return code;
 }
 
@@ -263,6 +130,13 @@ Command sweep_command() {
             .metavar = "KEY=VALUE[,...]",
             .help = "run only cells that have these values; of a key that is given more than once, any",
             .group = "Sweep"})
+      .add(
+          {.name = "profile",
+           .kind = Kind::text,
+           .metavar = "NAME",
+           .help =
+               "a form of the plan that it describes under 'profiles': quick, for the plans that come with doorbell",
+           .group = "Sweep"})
       .add({.name = "list",
             .kind = Kind::flag,
             .help = "print each run's command line in order and run nothing",
@@ -279,6 +153,11 @@ Command sweep_command() {
             .max = 604800,
             .help = "stop a cell that takes longer; it counts as failed",
             .group = "Sweep"})
+      .add({.name = "html",
+            .kind = Kind::path,
+            .help =
+                "write the report of the folder to FILE, also when a cell failed or Ctrl-C ended the sweep",
+            .group = "Output"})
       .add({.name = "quiet",
             .letter = 'q',
             .kind = Kind::flag,
@@ -297,7 +176,7 @@ Command sweep_command() {
       {2, "data errors; a run that crashed or took too long"},
       {77, "the hardware asked for is not here"},
       {130, "interrupted; the data until then is good"}};
-  c.run = run_sweep;
+  c.run = run_plan;
   return c;
 }
 

@@ -11,7 +11,7 @@
 
 #include "cxi/initial_state.hpp"
 #include "cxi/names.hpp"
-#include "cxi/target.hpp"
+#include "cxi/target_side.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::cxi {
@@ -38,7 +38,7 @@ Region allocate(Cassini& device, const LoopbackBuffer& buffer, u64 bytes) {
 }
 
 /// The time without progress, for loops that poll.
-class Patience {
+class IdleTimer {
  public:
   /// True at intervals: it is time to look at the clock.
   [[nodiscard]] bool look() {
@@ -91,7 +91,7 @@ LoopbackError::LoopbackError(const LoopbackFailure& failure)
 LoopbackLink::LoopbackLink(Cassini& device, Endpoint& endpoint, const LoopbackOptions& o)
     : o_(o),
       alive_(device.alive(Initiator::cpu)),
-      target_(own_address(endpoint)),
+      own_address_(own_address(endpoint)),
       tx_events_object_(endpoint.create_event_queue((u64{o.puts} + 1) * kEventBytes, Place::pageable)),
       source_(allocate(device, o.source, o.bytes)),
       source_md_(endpoint.map(source_, Access::read)),
@@ -113,7 +113,7 @@ LoopbackLink::LoopbackLink(Cassini& device, Endpoint& endpoint, const LoopbackOp
       triggered_(initial_state(*triggered_object_, Initiator::cpu)),
       target_queue_(initial_state(*target_object_, Initiator::cpu)),
       counter_(counter_object_->memory(Initiator::cpu)) {
-  put_.to(target_);
+  put_.to(own_address_);
   put_.lac = source_md_->lac();
   put_.local_addr = source_md_->iova();
   put_.request_len = o.bytes;
@@ -140,10 +140,10 @@ void LoopbackLink::enable() {
 void LoopbackLink::expect(EventType type) {
   LoopbackFailure f;
   f.expected = type;
-  Patience patience;
+  IdleTimer timer;
   Events::Polled event = rx_events_.poll(lane);
   while (event.bytes == 0) {
-    if (patience.look() && patience.idle_ns() > kSetUpNs) {
+    if (timer.look() && timer.idle_ns() > kSetUpNs) {
       f.queue = target_queue_.status(lane);
       throw LoopbackError(f);
     }
@@ -162,18 +162,18 @@ void LoopbackLink::expect(EventType type) {
 
 template <class Ready>
 bool LoopbackLink::wait_for_room(Commands& queue, const Ready& ready) {
-  Patience patience;
+  IdleTimer timer;
   const auto timeout_ns = static_cast<u64>(o_.timeout_s * 1e9);
   u32 read = queue.state().rp32;
   while (!ready()) {
-    if (!patience.look()) continue;
+    if (!timer.look()) continue;
     if (removed()) return fail(LoopbackFailure::Kind::removed);
     (void)queue.status(lane);
     if (queue.state().rp32 != read) {
       read = queue.state().rp32;
-      patience.progress();
+      timer.progress();
     }
-    if (patience.idle_ns() > timeout_ns) return fail(LoopbackFailure::Kind::queue_full);
+    if (timer.idle_ns() > timeout_ns) return fail(LoopbackFailure::Kind::queue_full);
   }
   return true;
 }
@@ -196,24 +196,24 @@ bool LoopbackLink::post(u32 puts) {
 }
 
 bool LoopbackLink::wait() {
-  Patience patience;
+  IdleTimer timer;
   const auto timeout_ns = static_cast<u64>(o_.timeout_s * 1e9);
   CounterCounts seen = counter_.read();
   Events::Polled event = tx_events_.poll(lane);
   while (event.bytes == 0) {
-    if (patience.look()) {
+    if (timer.look()) {
       const CounterCounts now = counter_.read();
       if (now.success != seen.success || now.failure != seen.failure) {
         seen = now;
-        patience.progress();
+        timer.progress();
       }
       if (removed()) return fail(LoopbackFailure::Kind::removed);
-      if (patience.idle_ns() > timeout_ns) return fail(LoopbackFailure::Kind::timeout);
-      if (patience.every(kAskNs)) ask_for_counts();
+      if (timer.idle_ns() > timeout_ns) return fail(LoopbackFailure::Kind::timeout);
+      if (timer.every(kAskNs)) ask_for_counts();
     }
     event = tx_events_.poll(lane);
   }
-  polls_ += patience.polls() + 1;
+  polls_ += timer.polls() + 1;
   const bool good = judge(event);
   doorbells_ += tx_events_.ack(lane);
   return good;
@@ -260,9 +260,9 @@ void LoopbackLink::ask_for_counts() {
 
 CounterCounts LoopbackLink::settle() {
   ask_for_counts();
-  Patience patience;
+  IdleTimer timer;
   // Surplus acknowledgements come after the last one that is due.
-  while (patience.idle_ns() < kSettleNs) (void)patience.look();
+  while (timer.idle_ns() < kSettleNs) (void)timer.look();
   return counter_.read();
 }
 

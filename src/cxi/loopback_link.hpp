@@ -58,7 +58,7 @@ class LoopbackLink {
 
   const LoopbackOptions& o_;
   const u32* const alive_;
-  const Dfa target_;
+  const Dfa own_address_;
   // In the order of creation; destruction is in the reverse order.
   std::unique_ptr<EventQueueObject> tx_events_object_;
   Region source_;

@@ -11,7 +11,7 @@
 
 #include "cxi/initial_state.hpp"
 #include "cxi/names.hpp"
-#include "cxi/target.hpp"
+#include "cxi/target_side.hpp"
 #include "rma/op_runner.hpp"
 
 namespace doorbell::cxi {
@@ -24,12 +24,12 @@ constexpr u64 kEventBytes = 64;  // the most that one event takes
 /// Local memory. If others may reach it, a portals entry leads to it.
 class Memory final : public rma::RegisteredMemory {
  public:
-  Memory(Endpoint& endpoint, TargetSide& target, const Region& region, rma::Reach reach)
+  Memory(Endpoint& endpoint, TargetSide& target_side, const Region& region, rma::Reach reach)
       : memory_(endpoint.map(region, Access::read_write)) {
     lkey_ = memory_->lac();
     iova_ = memory_->iova();
     if (reach == rma::Reach::own) return;
-    exposed_ = target.expose(*memory_);
+    exposed_ = target_side.expose(*memory_);
     rkey_ = exposed_->offset();
     iova_ = 0;  // others use its offset as address
   }
@@ -130,7 +130,7 @@ CassiniPort::CassiniPort(const rma::PortRequest& request, bool restricted)
            .gpus = gpu_ != nullptr ? std::vector{gpu_} : std::vector<std::shared_ptr<gpu::Gpu>>{},
            .use = request.use})),
       endpoint_(device_->open(kDefaultService)),
-      target_(std::make_unique<TargetSide>(*endpoint_)) {}
+      target_side_(std::make_unique<TargetSide>(*endpoint_)) {}
 
 CassiniPort::~CassiniPort() = default;
 
@@ -146,7 +146,7 @@ rma::Limits CassiniPort::limits() const {
 }
 
 std::unique_ptr<rma::RegisteredMemory> CassiniPort::register_memory(const Region& region, rma::Reach reach) {
-  return std::make_unique<Memory>(*endpoint_, *target_, region, reach);
+  return std::make_unique<Memory>(*endpoint_, *target_side_, region, reach);
 }
 
 std::unique_ptr<PutQueues> CassiniPort::create_put_queues(u32 count, const rma::QueueShape& shape) {

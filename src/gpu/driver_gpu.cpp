@@ -263,6 +263,12 @@ void DriverGpu::reach(Gpu& other) {
           : "");
 }
 
+void DriverGpu::make_current() {
+  Context previous = 0;
+  const Status status = driver_->enter(context_, previous);
+  if (status != kSuccess) raise(status, "make current " + place());
+}
+
 int DriverGpu::export_dmabuf(void* p, u64 bytes) {
   const std::string what = fmt::format("export {} bytes at {} of {} as a dma-buf", bytes, p, place());
   const u64 page = static_cast<u64>(::sysconf(_SC_PAGESIZE));

@@ -41,6 +41,7 @@ class DriverGpu final : public Gpu {
   bool finished(Stream s) override;
   bool wait(Stream s, u64 timeout_ns) override;
   void reach(Gpu& other) override;
+  void make_current() override;
   int export_dmabuf(void* p, u64 bytes) override;
 
  private:

@@ -3,6 +3,8 @@
 
 #include "measure/bench_run.hpp"
 
+#include <limits>
+
 #include "system/clock.hpp"
 
 namespace doorbell::measure {
@@ -20,16 +22,44 @@ std::string BenchRun::stop_name() const {
   }
 }
 
-Watch BenchRun::watching(const PhaseGoal& goal, const std::function<bool()>& leaving) {
-  return [this, &goal, &leaving, begin = wall_ns()](u64 done) {
+Watch BenchRun::watching(const PhaseGoal& goal, const std::function<bool()>& leaving,
+                         const std::function<bool(OpCounters*, Histogram*)>& look) {
+  return [this, &goal, &leaving, &look, begin = wall_ns()](u64 done) {
+    if (watch_.live != nullptr) {
+      OpCounters counters;
+      Histogram latency;
+      if (!look) publish(done, nullptr, nullptr);
+      else if (look(&counters, &latency)) publish(done, &counters, &latency);
+    }
     if (watch_.progress) {
       const double elapsed = static_cast<double>(wall_ns() - begin) * 1e-9;
-      watch_.progress(goal.seconds > 0 ? elapsed / goal.seconds : static_cast<double>(done) / goal.operations,
-                      goal.what);
+      double fraction = static_cast<double>(done) / goal.operations;
+      if (goal.seconds > 0) fraction = elapsed / goal.seconds;
+      if (goal.seconds > kEndlessS / 10) fraction = std::numeric_limits<double>::quiet_NaN();
+      watch_.progress(fraction, goal.what);
     }
     if (leaving && leaving()) stopped(StopReason::removed);
     return interrupted() || stop_ == StopReason::removed;
   };
+}
+
+void BenchRun::publish(u64 done, const OpCounters* counters, const Histogram* latency) {
+  LiveFigures now = before_;
+  now.operations += done;
+  now.bytes = now.operations * op_bytes_;
+  if (counters != nullptr) add_sums(now.counters, *counters);
+  if (latency != nullptr) now.latency.merge(*latency);
+  watch_.live->publish(std::move(now));
+}
+
+void BenchRun::ended(const PhaseOutcome& outcome) {
+  if (watch_.live == nullptr) return;
+  for (const OpStats& q : outcome.queues) {
+    before_.operations += q.succeeded + q.failed + q.timed_out + q.aborted;
+    add_sums(before_.counters, q);
+  }
+  if (watch_.live->detailed()) before_.latency.merge(outcome.latency);
+  publish(0, nullptr, nullptr);
 }
 
 report::Cell& BenchRun::describe(const std::string& device_kind, const std::string& device_name,

@@ -25,6 +25,9 @@ struct BenchResult {
   [[nodiscard]] const report::Cell& cell() const { return cells.front(); }
 };
 
+/// The duration of a run that goes on until it is stopped.
+inline constexpr double kEndlessS = 1e15;
+
 /// What a phase has to do, for the progress display: for so many seconds, or so many operations when 0.
 struct PhaseGoal {
   double seconds = 0;
@@ -60,7 +63,11 @@ class BenchRun {
   PhaseOutcome phase(Runner<Phase, Item>& runner, Phase phase, std::span<const Item> items, bool substeps,
                      const PhaseGoal& goal, const std::function<bool()>& leaving = {}) {
     phase.duration_ticks = runner.limit_ticks(goal.seconds);
-    PhaseOutcome out = runner.run(phase, items, substeps, watching(goal, leaving));
+    std::function<bool(OpCounters*, Histogram*)> look;
+    if (watch_.live != nullptr && watch_.live->detailed())
+      look = [&](OpCounters* counters, Histogram* latency) { return runner.look(counters, latency); };
+    PhaseOutcome out = runner.run(phase, items, substeps, watching(goal, leaving, look));
+    ended(out);
     for (const OpStats& q : out.queues) stopped(q.stop);
     return out;
   }
@@ -106,7 +113,11 @@ class BenchRun {
   void deliver(BenchResult& into, const std::string& title = {});
 
  private:
-  [[nodiscard]] Watch watching(const PhaseGoal& goal, const std::function<bool()>& leaving);
+  [[nodiscard]] Watch watching(const PhaseGoal& goal, const std::function<bool()>& leaving,
+                               const std::function<bool(OpCounters*, Histogram*)>& look);
+  void publish(u64 done, const OpCounters* counters, const Histogram* latency);
+  /// Adds a phase to the live figures.
+  void ended(const PhaseOutcome& outcome);
 
   const RunOptions& o_;
   const RunWatch& watch_;
@@ -114,6 +125,7 @@ class BenchRun {
   u64 op_bytes_;
   Tally tally_;
   StopReason stop_ = StopReason::done;
+  LiveFigures before_;  ///< of the phases that are over
 };
 
 }  // namespace doorbell::measure

@@ -32,6 +32,26 @@ inline constexpr u32 kIdlePollsPerYield = 512;
 inline constexpr u32 kRoundsPerReport = 1024;
 inline constexpr std::chrono::microseconds kLongestPause{100'000};  ///< between looks at a phase that goes on
 
+/// A copy of a loop's counters, which its own thread makes when it is asked: nobody else reads what the
+/// thread writes while it works.
+struct Snapshot {
+  static constexpr u32 kOver = ~u32{0};
+  std::atomic<u32> wanted{0};  ///< the number of the last question; the observer's
+  std::atomic<u32> given{
+      0};               ///< of the last answer; the thread's. kOver: the queue's stats and bins are whole
+  OpCounters counters;  ///< the thread's while `given` is not `wanted`, else the observer's
+  std::vector<u64> bins = std::vector<u64>(histogram::kBuckets);
+
+  template <class Loop>
+  void answer(const Loop& loop, const u64* latency_bins) {
+    const u32 question = wanted.load(std::memory_order_acquire);
+    if (question == given.load(std::memory_order_relaxed)) return;
+    counters = loop.counters();
+    std::copy_n(latency_bins, histogram::kBuckets, bins.begin());
+    given.store(question, std::memory_order_release);
+  }
+};
+
 /// One queue's state between phases. Aligned so that two threads share no cache line.
 template <Work W>
 struct alignas(128) Lane {
@@ -40,6 +60,7 @@ struct alignas(128) Lane {
   typename W::Scratch scratch;
   OpStats stats;
   std::atomic<u64> done{0};
+  Snapshot snapshot;
 };
 
 template <Work W, bool Substeps, class Hook>
@@ -72,11 +93,15 @@ void drive(const typename W::Phase& phase, std::span<const typename W::Item> ite
       hook.after_step(*r.item);
       r.of->state = r.loop.state();
       r.of->done.store(r.loop.completed(), std::memory_order_relaxed);
+      r.of->snapshot.given.store(Snapshot::kOver, std::memory_order_release);
       std::swap(r, running.back());
       running.pop_back();
     }
     if (round % kRoundsPerReport == 0)
-      for (Running& r : running) r.of->done.store(r.loop.completed(), std::memory_order_relaxed);
+      for (Running& r : running) {
+        r.of->done.store(r.loop.completed(), std::memory_order_relaxed);
+        r.of->snapshot.answer(r.loop, r.of->scratch.bins);
+      }
     // Where device and initiator share a core, the device cannot answer while this thread spins.
     if (!busy && round % kIdlePollsPerYield == 0) std::this_thread::yield();
   }
@@ -116,6 +141,7 @@ class CpuRunner final : public Runner<typename W::Phase, typename W::Item> {
     for (Lane& l : lanes_) {
       l.stats = OpStats{};
       l.done = 0;
+      l.snapshot.wanted = l.snapshot.given = 0;
       std::fill_n(l.scratch.bins, histogram::kBuckets, 0);
     }
     hook_.begin();
@@ -157,6 +183,27 @@ class CpuRunner final : public Runner<typename W::Phase, typename W::Item> {
     hook_.end();
     for (const Lane& l : lanes_) out.add(l.stats, {l.scratch.bins, histogram::kBuckets});
     return out;
+  }
+
+  bool look(OpCounters* counters, Histogram* latency) override {
+    const auto answered = [](const Lane& l) {
+      const u32 given = l.snapshot.given.load(std::memory_order_acquire);
+      return given == cpu::Snapshot::kOver ||
+             (given != 0 && given == l.snapshot.wanted.load(std::memory_order_relaxed));
+    };
+    const bool all = std::ranges::all_of(lanes_, answered);
+    for (Lane& l : lanes_) {
+      if (all) {
+        const bool over = l.snapshot.given.load(std::memory_order_relaxed) == cpu::Snapshot::kOver;
+        const OpCounters& c = over ? l.stats : l.snapshot.counters;
+        add_sums(*counters, c);
+        latency->merge(over ? std::span<const u64>(l.scratch.bins, histogram::kBuckets) : l.snapshot.bins,
+                       c.min_ns, c.max_ns, c.sum_ns, c.sum_sq_ns);
+      }
+      const u32 asked = l.snapshot.wanted.load(std::memory_order_relaxed);
+      if (asked == 0 || answered(l)) l.snapshot.wanted.store(asked + 1, std::memory_order_release);
+    }
+    return all;
   }
 
   u64 ticks(double s) const override { return HostClock::ticks(s); }

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A latency population: the buckets of <doorbell/histogram.hpp> with exact count, min, max, sum and sum of
-// squares beside them.
+// A latency population: the buckets of <doorbell/histogram.hpp> and exact count, min, max, sum and sum of
+// squares.
 #pragma once
 
 #include <doorbell/config.hpp>

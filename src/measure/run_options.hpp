@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 
+#include "measure/live.hpp"
 #include "measure/stop.hpp"
 #include "model/use.hpp"
 
@@ -27,6 +28,9 @@ struct RunOptions {
   model::FaultRates faults;
   Initiator initiator = Initiator::cpu;
   int gpu = 0;
+  /// Share of the usual work by which references are measured (copy engine, harness floor). Tests take
+  /// little.
+  double reference_work = 1;
 
   /// A loop checks an operation when a 32-bit hash of it is at most this.
   [[nodiscard]] u32 verify_below() const;
@@ -41,7 +45,9 @@ struct RunOptions {
 /// How a bench is watched and stopped while it runs.
 struct RunWatch {
   StopFlag* stop = nullptr;
-  std::function<void(double fraction, const std::string& what)> progress;
+  /// `fraction` of the work of this phase; NaN for work without an end.
+  std::function<void(double fraction, const std::string& what)> progress = {};
+  LiveBoard* live = nullptr;  ///< gets the figures before each call of `progress`
 };
 
 }  // namespace doorbell::measure

@@ -33,6 +33,7 @@ concept Loop = std::constructible_from<L, const OneLane&, const typename W::Phas
   { done.state() } -> std::convertible_to<typename W::State>;  // for the next phase
   { done.idle() } -> std::same_as<u32>;                        // polls since the last completion
   { done.completed() } -> std::same_as<u64>;                   // operations so far
+  { done.counters() } -> std::same_as<OpCounters>;             // by what became of them
 };
 
 /// What runners ask of a path: its types, and the memory that a loop works in.
@@ -55,6 +56,9 @@ struct KernelNames {
   std::string plain;
   std::string substeps;  ///< the same with sub-step timing
 };
+
+/// Adds the counters that are plain sums.
+void add_sums(OpCounters& into, const OpCounters& from);
 
 /// How often a loop looks at its stop flag, its deadlines and the device.
 inline constexpr double kCheckIntervalS = 100e-6;
@@ -87,6 +91,10 @@ class Runner {
   /// phase to phase, so all calls name the same queues in the same order.
   [[nodiscard]] virtual PhaseOutcome run(Phase phase, std::span<const Item> items, bool substeps,
                                          const Watch& watch) = 0;
+  /// For a Watch: asks for what the queues have counted so far in this phase, and gives the answer to the
+  /// question before. False, and nothing is changed, while there is none; always where a loop's counters
+  /// cannot be seen before its end (on a GPU).
+  [[nodiscard]] virtual bool look(OpCounters* /*counters*/, Histogram* /*latency*/) { return false; }
   /// Ticks of this runner's clock.
   [[nodiscard]] virtual u64 ticks(double seconds) const = 0;
   [[nodiscard]] virtual double ns_per_tick() const = 0;

@@ -55,6 +55,13 @@ double median(std::span<const double> samples) {
   return median_of_sorted(sorted(samples));
 }
 
+std::size_t median_index(std::span<const double> rates) {
+  std::vector<std::size_t> order(rates.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return rates[i]; });
+  return order[(order.size() - 1) / 2];
+}
+
 std::optional<double> sample_std(std::span<const double> samples) {
   if (samples.size() < 2) return std::nullopt;
   double mean = 0;

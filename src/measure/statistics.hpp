@@ -28,6 +28,10 @@ struct MedianRanks {
 /// The middle sample, or the mean of the middle two. NaN for no samples.
 [[nodiscard]] double median(std::span<const double> samples);
 
+/// The place of the median repeat, of several the first; of an even number the lower one. `rates` must not be
+/// empty.
+[[nodiscard]] std::size_t median_index(std::span<const double> rates);
+
 /// Standard deviation with n - 1 (Welford); empty below two samples.
 [[nodiscard]] std::optional<double> sample_std(std::span<const double> samples);
 

@@ -48,7 +48,7 @@ constexpr u64 OpCounters::*kSums[] = {&OpCounters::posted,        &OpCounters::s
                                       &OpCounters::cq_poll_ticks, &OpCounters::cq_doorbell_ticks};
 
 void add_stats(OpStats& into, const OpStats& from) {
-  for (const auto field : kSums) into.*field += from.*field;
+  add_sums(into, from);
   add_tables(into, from);
 }
 
@@ -57,6 +57,10 @@ double ratio(u64 a, u64 b) {
 }
 
 }  // namespace
+
+void add_sums(OpCounters& into, const OpCounters& from) {
+  for (const auto field : kSums) into.*field += from.*field;
+}
 
 void PhaseTally::add(const PhaseOutcome& outcome, u64 op_bytes) {
   for (const OpStats& s : outcome.queues) {
@@ -147,11 +151,9 @@ void Tally::warn_of_waiting() {
 
 void Tally::measure_median(bool substeps, double ns_per_tick) {
   if (repeats_.empty()) return;
-  std::vector<std::size_t> order(repeats_.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  const auto rate = [&](std::size_t i) { return repeats_[i].tally.whole().metrics().ops_per_s; };
-  std::ranges::sort(order, {}, rate);
-  const RepeatTally& median = repeats_[order[(order.size() - 1) / 2]].tally;
+  std::vector<double> rates;
+  for (const Seeded& r : repeats_) rates.push_back(r.tally.whole().metrics().ops_per_s);
+  const RepeatTally& median = repeats_[median_index(rates)].tally;
   const PhaseTally whole = median.whole();
   cell_.metrics = whole.metrics();
   for (const auto& [name, tally] : median.parts)

@@ -30,7 +30,7 @@ FaultInjector::FaultInjector(const FaultRates& rates, u64 seed, u64 delay_ns)
   }
 }
 
-Strike FaultInjector::draw(u64 queue, u64 serial, Direction direction) const {
+InjectedFault FaultInjector::draw(u64 queue, u64 serial, Direction direction) const {
   const u64 command = serial ^ (queue << 48);
   for (u32 k = 0; k < kFaultKinds; ++k) {
     const auto f = static_cast<Fault>(k);

@@ -15,12 +15,12 @@
 
 namespace doorbell::model {
 
-/// The kind of a command: corrupt and misplace strike reads, stale strikes writes, the others any command.
+/// The kind of a command: corrupt and misplace apply to reads, stale to writes, the others to any command.
 /// `both` is for messages between peers, where every kind can be noticed.
 enum class Direction { to_host, to_device, none, both };
 
-/// The fault of one command, or none.
-struct Strike {
+/// The fault that applies to one command, or none.
+struct InjectedFault {
   Fault fault = Fault::none;
   u64 choice = 0;  ///< a number that belongs to the command, for faults that need a place
 
@@ -50,19 +50,19 @@ class FaultInjector {
 
   [[nodiscard]] bool active() const { return active_; }
   /// The fault of command `serial` of queue `queue`. Does not count it.
-  [[nodiscard]] Strike draw(u64 queue, u64 serial, Direction direction) const;
+  [[nodiscard]] InjectedFault draw(u64 queue, u64 serial, Direction direction) const;
 
   /// How often a completion is reported, and at what time; 0: at once.
-  struct Telling {
+  struct CompletionReport {
     u32 times = 1;
     u64 due_ns = 0;
   };
   /// Applies and counts the fault of a completion that is due at `due_ns`. Calls `now` only if the time is
   /// needed.
   template <class Now>
-  [[nodiscard]] Telling tell(const Strike& strike, u64 due_ns, Now&& now) {
-    Telling t{1, due_ns};
-    switch (strike.fault) {
+  [[nodiscard]] CompletionReport apply_to_completion(const InjectedFault& injected, u64 due_ns, Now&& now) {
+    CompletionReport t{1, due_ns};
+    switch (injected.fault) {
       case Fault::drop:
         t.times = 0;
         break;
@@ -78,7 +78,7 @@ class FaultInjector {
       default:
         return t;
     }
-    count(strike.fault);
+    count(injected.fault);
     return t;
   }
   /// Carries out Fault::removal: a device goes away once, and this is counted once.
@@ -86,9 +86,9 @@ class FaultInjector {
     if (device.leave()) count(Fault::removal);
   }
 
-  void count(Fault f) { counts_[static_cast<u32>(f)].fetch_add(1, std::memory_order_relaxed); }
+  void count(Fault f) { counts_[static_cast<u32>(f)].fetch_add(1, std::memory_order_release); }
   [[nodiscard]] u64 counted(Fault f) const {
-    return counts_[static_cast<u32>(f)].load(std::memory_order_relaxed);
+    return counts_[static_cast<u32>(f)].load(std::memory_order_acquire);
   }
   /// Every kind's count by its name.
   [[nodiscard]] nlohmann::ordered_json json() const;

@@ -27,12 +27,12 @@ bool is(const DeviceRequest& request) {
 constexpr char kModel[] = "model";
 constexpr char kQemu[] = "qemu";
 
-std::unique_ptr<Device> open_qemu(const DeviceRequest& request) {
+std::unique_ptr<ControllerInterface> open_qemu(const DeviceRequest& request) {
   return std::make_unique<QemuDevice>(parse_qemu_spec(request.spec), request.spec, request.gpu,
                                       request.timeout_s);
 }
 
-std::unique_ptr<Device> open_model(const DeviceRequest& request) {
+std::unique_ptr<ControllerInterface> open_model(const DeviceRequest& request) {
   ModelConfig c = parse_model_spec(request.spec);
   c.max_queues = std::max(c.max_queues, 1u);
   c.fit(request.use);
@@ -69,7 +69,7 @@ const Backend& backend_of(const std::string& spec) {
   throw Error(fmt::format("controller '{}'", spec), "no back end knows this name", "give " + known);
 }
 
-std::unique_ptr<Device> open_device(const DeviceRequest& request) {
+std::unique_ptr<ControllerInterface> open_device(const DeviceRequest& request) {
   return backend_of(request.spec).open(request);
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "nvme/device.hpp"
+#include "nvme/controller_interface.hpp"
 #include "nvme/model/config.hpp"
 #include "system/backend.hpp"
 
@@ -22,7 +22,7 @@ struct DeviceRequest {
   double timeout_s = 10;  ///< how long an answer is waited for
 };
 
-using Backend = doorbell::Backend<Device, DeviceRequest>;
+using Backend = doorbell::Backend<ControllerInterface, DeviceRequest>;
 
 [[nodiscard]] const std::vector<Backend>& backends();
 
@@ -30,7 +30,7 @@ using Backend = doorbell::Backend<Device, DeviceRequest>;
 [[nodiscard]] const Backend& backend_of(const std::string& spec);
 
 /// Opens what the request names. Never substitutes one back end for another.
-[[nodiscard]] std::unique_ptr<Device> open_device(const DeviceRequest& request);
+[[nodiscard]] std::unique_ptr<ControllerInterface> open_device(const DeviceRequest& request);
 
 /// "model:media=ram,lba=4096" to a configuration; an unknown key or a bad value is an Error that names it.
 [[nodiscard]] ModelConfig parse_model_spec(const std::string& spec);

@@ -14,7 +14,7 @@
 #include <optional>
 #include <thread>
 
-#include "nvme/beside.hpp"
+#include "nvme/in_turns.hpp"
 #include "nvme/null_device.hpp"
 #include "nvme/storage.hpp"
 #include "nvme/written_mark.hpp"
@@ -326,7 +326,7 @@ class BenchContender final : public Contender {
     if (!stay_open_) close();
   }
   void repeat(u32 number) override {
-    run_->repeat(number, open().bench->repeat(o_.infinite ? 1e15 : o_.duration_s));
+    run_->repeat(number, open().bench->repeat(o_.infinite ? measure::kEndlessS : o_.duration_s));
     if (!stay_open_) close();
   }
   bool going() const override { return run_->going(); }
@@ -381,7 +381,8 @@ class BenchContender final : public Contender {
     nlohmann::ordered_json& own = cell.extra["nvme"];
     if (o_.file.empty()) {
       if (o_.initiator == Initiator::cpu && !own.contains("harness_floor_ns_per_op"))
-        own["harness_floor_ns_per_op"] = harness_floor_ns(s.bench->phase(), o_.queue_length);
+        own["harness_floor_ns_per_op"] =
+            harness_floor_ns(s.bench->phase(), o_.queue_length, o_.reference_work);
       own["controller"] = controller_facts(s.storage->info(), s.setup.ns);
     }
     cell.cell = {{"write_io", s.setup.write_io},

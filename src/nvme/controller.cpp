@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "nvme/backends.hpp"
-#include "nvme/device.hpp"
+#include "nvme/controller_interface.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::nvme {
@@ -69,10 +69,10 @@ QueuePairMemory IoQueuePair::memory(Initiator who) const {
     throw Error(fmt::format("queue {}", qid_),
                 on_gpu ? "the GPU cannot reach its memory" : "a CPU cannot reach queues in GPU memory",
                 "use --initiator gpu, or --memory-mode 0 or 8");
-  Device& device = controller_->device();
+  ControllerInterface& interface = controller_->interface();
   const u32 stride = controller_->info().stride;
   const auto doorbell = [&](u64 offset) {
-    return on_gpu ? device.gpu_register(offset) : device.cpu_register(offset);
+    return on_gpu ? interface.gpu_register(offset) : interface.cpu_register(offset);
   };
   QueuePairMemory m;
   m.sq = reinterpret_cast<Word16*>(at(sq_));
@@ -84,7 +84,7 @@ QueuePairMemory IoQueuePair::memory(Initiator who) const {
   m.sq_doorbell = doorbell(sq_offset);
   m.cq_doorbell = doorbell(cq_offset);
   if (m.sq_doorbell == nullptr || m.cq_doorbell == nullptr)
-    throw Error(fmt::format("the doorbells of {}", device.name()),
+    throw Error(fmt::format("the doorbells of {}", interface.name()),
                 "this back end cannot map them for the GPU");
   // One page holds the shadows of as many queues as fit at this stride; the rest ring registers.
   if (cq_offset - reg::doorbells + sizeof(u32) <= controller_->shadow_.region().bytes()) {
@@ -116,8 +116,8 @@ std::unique_ptr<Controller> Controller::open(const std::string& spec, const Open
       open_device({.spec = spec, .gpu = options.gpu, .use = {.gpu_memory = options.gpu_memory}}), options);
 }
 
-Controller::Controller(std::unique_ptr<Device> device, const OpenOptions& options)
-    : device_(std::move(device)), options_(options) {
+Controller::Controller(std::unique_ptr<ControllerInterface> interface, const OpenOptions& options)
+    : interface_(std::move(interface)), options_(options) {
   try {
     reset_and_enable();
     identify();
@@ -138,7 +138,7 @@ void Controller::disable() noexcept {
   enabled_ = false;
   try {
     if (gone()) return;
-    device_->write32(reg::cc, 0);
+    interface_->write32(reg::cc, 0);
     wait_ready(false, shutdown_limit_s());
   } catch (const std::exception&) {
     // Nothing more can be done for a controller that does not stop.
@@ -148,19 +148,19 @@ void Controller::disable() noexcept {
 Controller::~Controller() {
   if (!enabled_) return;
   // Gone, or reset from elsewhere: there is nothing left to shut down.
-  const u32 now = device_->read32(reg::csts);
+  const u32 now = interface_->read32(reg::csts);
   if (now == ~0u || (now & csts::ready) == 0) return;
   if ((now & csts::fatal) != 0) {  // its shutdown may never end
     disable();
     return;
   }
   try {
-    device_->write32(reg::cc, device_->read32(reg::cc) | cc::shutdown_normal);
+    interface_->write32(reg::cc, interface_->read32(reg::cc) | cc::shutdown_normal);
     const u64 deadline = deadline_in(shutdown_limit_s());
-    while ((device_->read32(reg::csts) & csts::shutdown_mask) != csts::shutdown_complete && !gone() &&
+    while ((interface_->read32(reg::csts) & csts::shutdown_mask) != csts::shutdown_complete && !gone() &&
            wall_ns() < deadline)
       std::this_thread::yield();
-    device_->write32(reg::cc, 0);
+    interface_->write32(reg::cc, 0);
     wait_ready(false, shutdown_limit_s());
   } catch (const std::exception&) {
     // Nothing more can be done for a controller that does not stop; its memory stays mapped until
@@ -171,71 +171,73 @@ Controller::~Controller() {
 void Controller::wait_ready(bool ready, double limit_s) {
   const u64 deadline = deadline_in(limit_s);
   for (;;) {
-    const u32 csts = device_->read32(reg::csts);
+    const u32 csts = interface_->read32(reg::csts);
     if (csts == ~0u)
-      throw Error(device_->name(), "it reads as all ones: the device is gone", {}, ExitCode::data);
+      throw Error(interface_->name(), "it reads as all ones: the device is gone", {}, ExitCode::data);
     if ((csts & csts::fatal) != 0 && ready)
-      throw Error(device_->name(), "it reports a fatal status (CSTS.CFS) when enabled", {}, ExitCode::data);
+      throw Error(interface_->name(), "it reports a fatal status (CSTS.CFS) when enabled", {},
+                  ExitCode::data);
     if (((csts & csts::ready) != 0) == ready) return;
     if (wall_ns() > deadline)
-      throw Error(device_->name(), fmt::format("CSTS.RDY did not become {} in {} s", ready ? 1 : 0, limit_s),
-                  {}, ExitCode::data);
+      throw Error(interface_->name(),
+                  fmt::format("CSTS.RDY did not become {} in {} s", ready ? 1 : 0, limit_s), {},
+                  ExitCode::data);
     std::this_thread::yield();
   }
 }
 
 void Controller::reset_and_enable() {
-  const Capabilities cap{device_->read64(reg::cap)};
+  const Capabilities cap{interface_->read64(reg::cap)};
   if (cap.raw == ~u64{0})
-    throw Error(device_->name(), "it reads as all ones: the device is gone", {}, ExitCode::data);
+    throw Error(interface_->name(), "it reads as all ones: the device is gone", {}, ExitCode::data);
   if ((cap.command_sets() & 0x41) == 0)
-    throw Error(device_->name(), "it offers no NVM command set (CAP.CSS)",
+    throw Error(interface_->name(), "it offers no NVM command set (CAP.CSS)",
                 "it may be an administrative controller");
   if (cap.min_page_shift() > 12)
-    throw Error(device_->name(), fmt::format("its smallest page is {} bytes", 1u << cap.min_page_shift()),
+    throw Error(interface_->name(), fmt::format("its smallest page is {} bytes", 1u << cap.min_page_shift()),
                 "doorbell uses 4 KiB pages");
   const double limit_s = (cap.timeout_units() + 1) * 0.5;
-  const u32 now = device_->read32(reg::cc);
+  const u32 now = interface_->read32(reg::cc);
   if ((now & cc::enable) != 0) {
     // A controller must not be disabled on its way up.
-    if ((device_->read32(reg::csts) & csts::fatal) == 0) wait_ready(true, limit_s);
-    device_->write32(reg::cc, now & ~cc::enable);
+    if ((interface_->read32(reg::csts) & csts::fatal) == 0) wait_ready(true, limit_s);
+    interface_->write32(reg::cc, now & ~cc::enable);
   }
   wait_ready(false, limit_s);
 
   info_.max_queue_entries = cap.max_queue_entries();
   info_.stride = cap.stride();
-  info_.version = device_->read32(reg::vs);
+  info_.version = interface_->read32(reg::vs);
   admin_sq_ = allocate(Place::pageable, u64{kAdminEntries} * kSqeBytes, Access::read);
   admin_cq_ = allocate(Place::pageable, u64{kAdminEntries} * kCqeBytes, Access::write);
   page_ = allocate(Place::pageable, identify::bytes, Access::write);
-  device_->write32(reg::aqa, (kAdminEntries - 1) << 16 | (kAdminEntries - 1));
-  device_->write64(reg::asq, admin_sq_.iova());
-  device_->write64(reg::acq, admin_cq_.iova());
+  interface_->write32(reg::aqa, (kAdminEntries - 1) << 16 | (kAdminEntries - 1));
+  interface_->write64(reg::asq, admin_sq_.iova());
+  interface_->write64(reg::acq, admin_cq_.iova());
   enabled_ = true;  // even where it does not become ready in time: it may still do so, with these addresses
   const u32 css = (cap.command_sets() & 0x40) != 0 ? 6 : 0;
-  device_->write32(reg::cc,
-                   cc::enable | css << cc::css_shift | 6u << cc::iosqes_shift | 4u << cc::iocqes_shift);
+  interface_->write32(reg::cc,
+                      cc::enable | css << cc::css_shift | 6u << cc::iosqes_shift | 4u << cc::iocqes_shift);
   wait_ready(true, limit_s);
 
   QueuePairMemory m;
   m.sq = reinterpret_cast<Word16*>(admin_sq_.region().host());
   m.cq = reinterpret_cast<const Word16*>(admin_cq_.region().host());
-  m.sq_doorbell = device_->cpu_register(sq_doorbell_offset(0, info_.stride));
-  m.cq_doorbell = device_->cpu_register(cq_doorbell_offset(0, info_.stride));
+  m.sq_doorbell = interface_->cpu_register(sq_doorbell_offset(0, info_.stride));
+  m.cq_doorbell = interface_->cpu_register(cq_doorbell_offset(0, info_.stride));
   m.entries = kAdminEntries;
   admin_ = QueuePair<OneLane>(m);
 }
 
 bool Controller::gone() {
-  return device_->read32(reg::csts) == ~0u;
+  return interface_->read32(reg::csts) == ~0u;
 }
 
 Cqe Controller::admin(Sqe command, const char* what) {
   // Its queue is no longer in step, and who tears down must not wait for every queue in turn.
   if (deaf_)
-    throw Error(fmt::format("{}: {}", device_->name(), what), "it has left an earlier command unanswered", {},
-                ExitCode::data);
+    throw Error(fmt::format("{}: {}", interface_->name(), what), "it has left an earlier command unanswered",
+                {}, ExitCode::data);
   command.cid = next_cid_ = static_cast<u16>(next_cid_ + 1) & 0x7fff;
   const OneLane lane;
   admin_.post(lane, 1, [&](u32) { return command; });
@@ -251,10 +253,10 @@ Cqe Controller::admin(Sqe command, const char* what) {
     }
     if (spins % 64 != 63) continue;
     std::this_thread::yield();
-    const u32 status = device_->read32(reg::csts);
+    const u32 status = interface_->read32(reg::csts);
     if (status == ~0u || (status & (csts::ready | csts::fatal)) != csts::ready) {
       deaf_ = true;
-      throw Error(fmt::format("{}: {}", device_->name(), what),
+      throw Error(fmt::format("{}: {}", interface_->name(), what),
                   status == ~0u                 ? "the device is gone"
                   : (status & csts::fatal) != 0 ? "it reports a fatal status (CSTS.CFS)"
                                                 : "the controller was reset by somebody else",
@@ -262,7 +264,7 @@ Cqe Controller::admin(Sqe command, const char* what) {
     }
     if (late) {
       deaf_ = true;
-      throw Error(fmt::format("{}: {}", device_->name(), what),
+      throw Error(fmt::format("{}: {}", interface_->name(), what),
                   fmt::format("no completion in {} s", options_.timeout_s), {}, ExitCode::data);
     }
     // A host that was stopped finds the answer when it looks again.
@@ -280,7 +282,7 @@ void Controller::require_success(const Cqe& e, const char* what) const {
   const Status st = status_of(e);
   if (st.ok()) return;
   throw Error(
-      fmt::format("{}: {}", device_->name(), what),
+      fmt::format("{}: {}", interface_->name(), what),
       fmt::format("the controller answers {} ({:#x})", status_name(st.type_and_code()), st.type_and_code()),
       {}, ExitCode::data);
 }
@@ -301,7 +303,7 @@ NamespaceInfo Controller::identify_namespace(u32 nsid) {
   const Sqe command = identify_command(0, Cns::name_space, nsid, page_.iova());
   const Cqe answer = admin(command, "Identify Namespace");
   if (status_of(answer).type_and_code() == status::invalid_namespace)
-    throw Error(fmt::format("{}: namespace {}", device_->name(), nsid),
+    throw Error(fmt::format("{}: namespace {}", interface_->name(), nsid),
                 "the controller has none of this number", "doorbell list shows what is");
   require_success(answer, "Identify Namespace");
   const u8* page = page_.region().host();
@@ -309,17 +311,17 @@ NamespaceInfo Controller::identify_namespace(u32 nsid) {
   n.nsid = nsid;
   n.blocks = field<u64>(page, identify::nsze);
   if (n.blocks == 0)
-    throw Error(fmt::format("{}: namespace {}", device_->name(), nsid), "it is not active",
+    throw Error(fmt::format("{}: namespace {}", interface_->name(), nsid), "it is not active",
                 "doorbell list shows what is");
   const u32 format = field<u8>(page, identify::flbas) & 0xf;
   const u32 lbaf = field<u32>(page, identify::lbaf + 4 * format);
   const u32 shift = lbaf >> 16 & 0xff;
   if ((lbaf & 0xffff) != 0 || field<u8>(page, identify::dps) != 0)
-    throw Error(fmt::format("{}: namespace {}", device_->name(), nsid),
+    throw Error(fmt::format("{}: namespace {}", interface_->name(), nsid),
                 "it is formatted with metadata or protection information",
                 "format it without; doorbell handles neither");
   if (shift < 9 || shift > 16)
-    throw Error(fmt::format("{}: namespace {}", device_->name(), nsid),
+    throw Error(fmt::format("{}: namespace {}", interface_->name(), nsid),
                 fmt::format("its logical block is 2^{} bytes", shift), "512 to 65536 bytes are handled");
   n.lba_bytes = 1u << shift;
   return n;
@@ -332,7 +334,7 @@ u32 Controller::request_queues(u32 pairs) {
 
 void Controller::configure_shadow_doorbells() {
   if (!info_.shadow_doorbells)
-    throw Error(device_->name(), "it has no shadow doorbells (Doorbell Buffer Config)",
+    throw Error(interface_->name(), "it has no shadow doorbells (Doorbell Buffer Config)",
                 "use --doorbells register");
   shadow_ = allocate(Place::pageable, 4096, Access::read_write);
   eventidx_ = allocate(Place::pageable, 4096, Access::read_write);
@@ -342,7 +344,7 @@ void Controller::configure_shadow_doorbells() {
 IoQueuePair Controller::create_queue_pair(u16 qid, u32 entries, Place sq, Place cq) {
   if (entries < 2 || entries > info_.max_queue_entries)
     throw Error(fmt::format("a queue of {} entries", entries),
-                fmt::format("{} takes 2 to {} (CAP.MQES)", device_->name(), info_.max_queue_entries));
+                fmt::format("{} takes 2 to {} (CAP.MQES)", interface_->name(), info_.max_queue_entries));
   IoQueuePair q;
   q.controller_ = this;
   q.qid_ = qid;
@@ -357,11 +359,11 @@ IoQueuePair Controller::create_queue_pair(u16 qid, u32 entries, Place sq, Place 
 }
 
 Mapped Controller::allocate(Place place, u64 bytes, Access access) {
-  return Mapped(device_->address_space(), place, bytes, access, options_.gpu);
+  return Mapped(interface_->address_space(), place, bytes, access, options_.gpu);
 }
 
 const u32* Controller::status_register(Initiator who) {
-  return who == Initiator::gpu ? device_->gpu_register(reg::csts) : device_->cpu_register(reg::csts);
+  return who == Initiator::gpu ? interface_->gpu_register(reg::csts) : interface_->cpu_register(reg::csts);
 }
 
 }  // namespace doorbell::nvme

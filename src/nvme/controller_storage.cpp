@@ -39,21 +39,21 @@ class ControllerStorage final : public Storage {
                      .gpu_memory = o.memory_mode != 0,
                      .shadow_doorbells = o.shadow_doorbells}) {}
 
-  std::string kind() override { return device().kind(); }
-  std::string name() override { return device().name(); }
+  std::string kind() override { return interface().kind(); }
+  std::string name() override { return interface().name(); }
   ControllerInfo info() override { return controller_.info(); }
   NamespaceInfo name_space(u32 nsid) override { return controller_.identify_namespace(nsid); }
   u32 grant(u32 queues) override { return controller_.request_queues(queues); }
-  bool moves_data() override { return device().moves_data(); }
-  bool scratch() override { return device().scratch(); }
-  std::string image() override { return device().image(); }
-  bool leaving() override { return device().leaving(); }
-  nlohmann::ordered_json counters() override { return device().counters(); }
+  bool moves_data() override { return interface().moves_data(); }
+  bool scratch() override { return interface().scratch(); }
+  std::string image() override { return interface().image(); }
+  bool leaving() override { return interface().leaving(); }
+  nlohmann::ordered_json counters() override { return interface().counters(); }
   const u32* status_register() override { return controller_.status_register(initiator_); }
   measure::StatusName status_names() const override { return status_name; }
 
   QueueBuffers& create_queues(const QueueShape& shape) override {
-    buffers_ = std::make_unique<QueueBuffers>(device().address_space(), gpu_, shape);
+    buffers_ = std::make_unique<QueueBuffers>(interface().address_space(), gpu_, shape);
     for (IoQueue& q : buffers_->queues()) {
       const auto qid = static_cast<u16>(pairs_.size() + 1);
       pairs_.push_back(controller_.create_queue_pair(qid, shape.entries, shape.sq, shape.cq));
@@ -68,7 +68,7 @@ class ControllerStorage final : public Storage {
     for (std::size_t q = 0; q < states.size(); ++q) states[q].memory = buffers_->queues()[q].memory;
     if (initiator_ == Initiator::gpu)
       return std::make_unique<measure::GpuRunner<Work>>(gpu_, kIoKernels, window, states);
-    if (DoorbellForwarder* const f = device().forwarder(); f != nullptr)
+    if (DoorbellForwarder* const f = interface().forwarder(); f != nullptr)
       return std::make_unique<measure::CpuRunner<Work, ForwardDoorbells>>(threads_, window, states,
                                                                           ForwardDoorbells(*f));
     return std::make_unique<measure::CpuRunner<Work>>(threads_, window, states);
@@ -79,7 +79,7 @@ class ControllerStorage final : public Storage {
   }
 
  private:
-  Device& device() { return controller_.device(); }
+  ControllerInterface& interface() { return controller_.interface(); }
 
   Initiator initiator_;
   u32 threads_;

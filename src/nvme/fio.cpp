@@ -10,8 +10,9 @@
 #include <cmath>
 #include <system_error>
 
+#include "measure/statistics.hpp"
 #include "measure/tally.hpp"
-#include "nvme/beside.hpp"
+#include "nvme/in_turns.hpp"
 #include "nvme/kernel/file.hpp"
 #include "nvme/written_mark.hpp"
 #include "report/layout.hpp"
@@ -152,10 +153,9 @@ class FioContender final : public Contender {
     BenchResult result;
     result.warnings = measure::summarise_repeats(cell_);
     if (!metrics_.empty()) {
-      std::vector<std::size_t> order(metrics_.size());
-      for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-      std::ranges::sort(order, {}, [&](std::size_t i) { return metrics_[i].ops_per_s; });
-      const std::size_t median = order[(order.size() - 1) / 2];
+      std::vector<double> rates;
+      for (const report::Metrics& m : metrics_) rates.push_back(m.ops_per_s);
+      const std::size_t median = measure::median_index(rates);
       cell_.metrics = metrics_[median];
       cell_.parts = {{o_.write_io > 0 ? "write" : "read", metrics_[median]}};
       cell_.cost.cpu_user_s = user_s_[median];

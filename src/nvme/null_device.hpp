@@ -7,6 +7,7 @@
 
 #include <doorbell/nvme/io_loop.hpp>
 
+#include <algorithm>
 #include <vector>
 
 #include "system/clock.hpp"
@@ -50,16 +51,17 @@ class NullDevice {
   u32 phase_ = 1;
 };
 
-/// ns an operation of this phase's loop against a NullDevice, data work left out.
-[[nodiscard]] inline double harness_floor_ns(IoPhase phase, u32 entries) {
-  constexpr u64 kOps = 200'000;
+/// ns an operation of this phase's loop against a NullDevice, data work left out. Measured with 200'000
+/// operations, or the share `work` of them.
+[[nodiscard]] inline double harness_floor_ns(IoPhase phase, u32 entries, double work = 1) {
+  const u64 operations = std::max<u64>(static_cast<u64>(200'000 * work), 1);
   NullDevice device(entries);
   IoQueue queue;
   queue.memory = device.memory();
   queue.data_iova = 1u << 20;
   queue.stride = 4096;
-  queue.count = kOps;
-  queue.span = kOps;
+  queue.count = operations;
+  queue.span = operations;
   phase.verify = false;
   phase.stop = nullptr;
   phase.csts = nullptr;
@@ -75,7 +77,7 @@ class NullDevice {
     device.poll();
   } while (loop.step(lane));
   loop.finish(lane);
-  return static_cast<double>(stats.end_ns - stats.begin_ns) / static_cast<double>(kOps);
+  return static_cast<double>(stats.end_ns - stats.begin_ns) / static_cast<double>(operations);
 }
 
 }  // namespace doorbell::nvme

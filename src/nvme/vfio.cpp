@@ -160,7 +160,7 @@ BackendStatus vfio_status() {
                             ready == 1 ? "" : "s")};
 }
 
-std::unique_ptr<Device> open_vfio(const DeviceRequest& request) {
+std::unique_ptr<ControllerInterface> open_vfio(const DeviceRequest& request) {
   const VfioSpec spec = parse_vfio_spec(request.spec);
   require_ready(spec.address);
   return std::make_unique<VfioDevice>(spec.address, spec.interface, request.gpu);

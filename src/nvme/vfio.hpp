@@ -9,13 +9,13 @@
 #include <string>
 
 #include "nvme/backends.hpp"
-#include "nvme/device.hpp"
+#include "nvme/controller_interface.hpp"
 #include "options/option.hpp"
 #include "pci/vfio.hpp"
 
 namespace doorbell::nvme {
 
-class VfioDevice final : public Device {
+class VfioDevice final : public ControllerInterface {
  public:
   /// `gpu`: the GPU that will ring its doorbells or hold its memory; may be null.
   VfioDevice(const std::string& address, pci::VfioInterface interface,
@@ -60,6 +60,6 @@ struct VfioSpec {
 void require_ready(const std::string& address, const std::filesystem::path& root = "/");
 
 [[nodiscard]] BackendStatus vfio_status();
-[[nodiscard]] std::unique_ptr<Device> open_vfio(const DeviceRequest& request);
+[[nodiscard]] std::unique_ptr<ControllerInterface> open_vfio(const DeviceRequest& request);
 
 }  // namespace doorbell::nvme

@@ -142,7 +142,7 @@ std::vector<std::string> uses_of(const std::string& address, const fs::path& roo
 
   std::vector<std::string> uses;
   std::set<std::string> explained;  // devices whose use is already in the list
-  const auto told = [&](const std::string& name) {
+  const auto mark_explained = [&](const std::string& name) {
     for (std::string at = name; !at.empty(); at = devices.at(at)) explained.insert(at);
   };
   std::set<std::string> seen;
@@ -152,7 +152,7 @@ std::vector<std::string> uses_of(const std::string& address, const fs::path& roo
       const auto numbered = by_number.find(m.number);
       const std::string name = numbered != by_number.end() ? numbered->second : kernel_name(m.source, root);
       if (!devices.contains(name)) continue;
-      told(name);
+      mark_explained(name);
       std::string use =
           fmt::format("{} {} on {}", described(name, devices, blocks),
                       m.point == "/" ? "is the root file system, mounted" : "is mounted", m.point);
@@ -165,12 +165,12 @@ std::vector<std::string> uses_of(const std::string& address, const fs::path& roo
   for (std::string line; std::getline(swaps, line);) {
     const std::string name = kernel_name(unescaped(line.substr(0, line.find_first_of(" \t"))), root);
     if (!devices.contains(name)) continue;
-    told(name);
+    mark_explained(name);
     uses.push_back(fmt::format("{} is swap space", described(name, devices, blocks)));
   }
   for (const auto& [name, on] : devices) {
     if (on.empty() || explained.contains(name)) continue;
-    told(name);
+    mark_explained(name);
     uses.push_back(fmt::format("{} is part of {}", on, described(name, devices, blocks)));
   }
   for (const auto& [name, on] : devices) {

@@ -4,8 +4,8 @@
 // What `doorbell rdma` measures over a NIC's connections: one-sided operations (rma/bench.hpp), and sends.
 #pragma once
 
+#include "exchange/socket.hpp"
 #include "rdma/backends.hpp"
-#include "rdma/exchange.hpp"
 #include "rma/bench.hpp"
 
 namespace doorbell::rdma {
@@ -15,7 +15,7 @@ struct BenchOptions : rma::BenchOptions {
   BenchOptions() { texts.path = "rdma"; }
   Provider provider = Provider::mlx5;
   ConnectionOptions connection;
-  SocketName other_end;  ///< Ends::remote: the address at which the other process listens
+  exchange::SocketName other_end;  ///< Ends::remote: the address at which the other process listens
 };
 
 /// Checks the options as far as this is possible without a device. Throws doorbell::Error.

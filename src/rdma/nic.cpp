@@ -11,6 +11,16 @@
 
 namespace doorbell::rdma {
 
+namespace {
+
+const Vendor& vendor_here(Provider p) {
+  const Vendor* const vendor = vendor_of(p);
+  if (vendor == nullptr) throw Error("queue pairs", "they are rings of no vendor's format");
+  return *vendor;
+}
+
+}  // namespace
+
 u64 Nic::queue_pair_bytes(const QueuePairShape& shape) const {
   // A WQE and a completion of 64 bytes each, and the same again for what the driver keeps for a request.
   constexpr u64 kRequest = 4 * 64;
@@ -31,9 +41,11 @@ std::vector<OpState<QueuePairState>> direct_states(const std::vector<ConnectedEn
 }
 
 std::unique_ptr<OpRunner> Nic::runner(const std::vector<ConnectedEnds>& ends, const DriverShape& driver) {
-  const Vendor* const vendor = vendor_of(provider());
-  if (vendor == nullptr) throw Error("queue pairs", "they are rings of no vendor's format");
-  return vendor->runner(ends, driver, kernels_of(provider()));
+  return vendor_here(provider()).runner(ends, driver, kernels_of(provider()));
+}
+
+std::unique_ptr<BurstQueue> Nic::burst_queue(QueuePairObject& queue_pair) {
+  return vendor_here(provider()).burst_queue(queue_pair);
 }
 
 }  // namespace doorbell::rdma

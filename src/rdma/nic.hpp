@@ -120,6 +120,8 @@ class Nic {
   /// the provider's format, the initiator writes itself (QueuePairObject::memory()).
   [[nodiscard]] virtual std::unique_ptr<OpRunner> runner(const std::vector<ConnectedEnds>& ends,
                                                          const DriverShape& driver);
+  /// Drives one freshly connected queue pair from a CPU thread; it must outlive the result.
+  [[nodiscard]] virtual std::unique_ptr<BurstQueue> burst_queue(QueuePairObject& queue_pair);
   /// A word that stays 1 while the device is there, in the initiator's addresses; null if the device has
   /// none.
   [[nodiscard]] virtual const u32* alive(Initiator) { return nullptr; }

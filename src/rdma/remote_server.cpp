@@ -8,6 +8,8 @@
 
 #include <cmath>
 
+#include "exchange/fields.hpp"
+#include "rdma/swap.hpp"
 #include "rma/ping_pong_end.hpp"
 
 namespace doorbell::rdma {
@@ -15,29 +17,9 @@ namespace doorbell::rdma {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// Reads the whole number `key` from a message and checks its limits.
-u64 number(const Json& message, const char* key, u64 low, u64 high) {
-  const auto it = message.find(key);
-  if (it == message.end() || !it->is_number_integer() ||
-      (it->is_number_integer() && !it->is_number_unsigned()))
-    throw Error("the other end", fmt::format("its message has no whole number '{}'", key));
-  const u64 v = it->get<u64>();
-  if (v < low || v > high)
-    throw Error("the other end", fmt::format("its '{}' is {}, not in {}..{}", key, v, low, high));
-  return v;
-}
-
-u32 small(const Json& message, const char* key, u32 low, u32 high) {
-  return static_cast<u32>(number(message, key, low, high));
-}
-
-bool flag(const Json& message, const char* key) {
-  const auto it = message.find(key);
-  if (it == message.end() || !it->is_boolean())
-    throw Error("the other end", fmt::format("its message has no '{}'", key));
-  return it->get<bool>();
-}
+using exchange::flag;
+using exchange::number;
+using exchange::small;
 
 /// The counters that a responder reports.
 constexpr std::pair<const char*, u64 OpCounters::*> kReported[] = {
@@ -110,16 +92,16 @@ void read_cell_message(const Json& m, BenchOptions* o, CellSetup* c) {
                             ? std::min(2 * c->window, kMaxWindow)
                             : c->window,
               .requests = ping_pong ? 2 * c->signal_every : 0,
-              .imm_slots = imm_slots(o->op, Ends::remote, c->window),
+              .target_slots = target_slots(o->op, Ends::remote, c->window),
               .one_offset = one_offset,
               .ping_pong = ping_pong,
               .bytes = c->bytes,
               .max_inline = c->inlined ? c->bytes : 0};
 }
 
-void connect_sessions(Exchange& exchange, NicQueues& queues, Session& session) {
-  queues.connect(exchange.swap(queues.addresses()));
-  session.use(exchange.swap(session.keys()));
+void connect_sessions(exchange::Exchange& exchange, NicQueues& queues, Session& session) {
+  queues.connect(swap(exchange, queues.addresses()));
+  session.use(swap(exchange, session.keys()));
 }
 
 Json phase_message(const PhaseMessage& p) {
@@ -163,9 +145,11 @@ OpStats read_stats_message(const Json& m) {
   return s;
 }
 
-RemoteServer::RemoteServer(const SocketName& at, double limit_s, const measure::StopFlag* stop,
+RemoteServer::RemoteServer(const exchange::SocketName& at, double limit_s, const measure::StopFlag* stop,
                            const ConnectionOptions& connection, std::function<NicQueues&()> queues)
-    : exchange_(Exchange::connect(at, limit_s, stop)), connection_(connection), queues_(std::move(queues)) {}
+    : exchange_(exchange::Exchange::connect(kRunKind, at, limit_s, stop)),
+      connection_(connection),
+      queues_(std::move(queues)) {}
 
 void RemoteServer::open(const rma::BenchOptions& options, const CellSetup& setup, Session& session) {
   exchange_.send("cell", cell_message(options, connection_, setup));

@@ -7,6 +7,7 @@
 
 #include <functional>
 
+#include "exchange/exchange.hpp"
 #include "rdma/bench.hpp"
 #include "rdma/nic_port.hpp"
 #include "rma/cell_setup.hpp"
@@ -28,12 +29,12 @@ void read_cell_message(const nlohmann::ordered_json& message, BenchOptions* opti
 
 /// Both processes call this together. It connects the queue pairs of the two and gives each session the keys
 /// to the other's memory.
-void connect_sessions(Exchange& exchange, NicQueues& queues, Session& session);
+void connect_sessions(exchange::Exchange& exchange, NicQueues& queues, Session& session);
 
 class RemoteServer final : public RemoteProcess {
  public:
   /// Connects to a listening doorbell. `queues` returns the queues of the session that is open.
-  RemoteServer(const SocketName& at, double limit_s, const measure::StopFlag* stop,
+  RemoteServer(const exchange::SocketName& at, double limit_s, const measure::StopFlag* stop,
                const ConnectionOptions& connection, std::function<NicQueues&()> queues);
 
   void open(const rma::BenchOptions& options, const CellSetup& setup, Session& session) override;
@@ -42,7 +43,7 @@ class RemoteServer final : public RemoteProcess {
   void finish() override;
 
  private:
-  Exchange exchange_;
+  exchange::Exchange exchange_;
   ConnectionOptions connection_;
   std::function<NicQueues&()> queues_;
 };

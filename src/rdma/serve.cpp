@@ -14,6 +14,7 @@
 #include "rdma/backends.hpp"
 #include "rdma/nic_port.hpp"
 #include "rdma/remote_server.hpp"
+#include "rdma/swap.hpp"
 #include "rma/ping_pong_end.hpp"
 #include "system/available_memory.hpp"
 
@@ -28,7 +29,7 @@ constexpr double kLongestPhaseS = 86400;  // the client ends a phase; if it dies
 /// One cell of a client's run.
 class ServedCell {
  public:
-  ServedCell(Exchange& exchange, Nic& nic, const Json& message) : exchange_(exchange) {
+  ServedCell(exchange::Exchange& exchange, Nic& nic, const Json& message) : exchange_(exchange) {
     read_cell_message(message, &options_, &setup_);
     port_.emplace(nic, options_.connection);
     // The client's options decide how much memory this process takes.
@@ -86,7 +87,7 @@ class ServedCell {
     p.batch = setup_.batch;
     p.window = setup_.shape.window;
     p.peer_window = setup_.window;
-    p.imm_slots = setup_.shape.imm_slots;
+    p.target_slots = setup_.shape.target_slots;
     p.seed = options_.seed;
     p.generation = generation;
     p.timeout_ticks = runner_->ticks(kLongestPhaseS);
@@ -110,7 +111,7 @@ class ServedCell {
       payload.start(lane);
       const auto slot_of = [](u32 i) { return i; };
       if (p.op == Op::read) payload.fill_standing(lane, p.window);
-      else if (p.verify && (p.imm_slots != 0 || (!takes_receive(p.op) && !is_atomic(p.op))))
+      else if (p.verify && (p.target_slots != 0 || (!takes_receive(p.op) && !is_atomic(p.op))))
         payload.poison(lane, 0, p.window, slot_of);
     }
   }
@@ -172,7 +173,7 @@ class ServedCell {
     }
   }
 
-  Exchange& exchange_;
+  exchange::Exchange& exchange_;
   BenchOptions options_;
   CellSetup setup_;
   std::optional<NicPort> port_;
@@ -184,9 +185,9 @@ class ServedCell {
 
 ServeResult serve(const ServeOptions& o, const measure::RunWatch& watch) {
   const auto device = open_nic({.spec = o.device, .provider = o.provider});
-  Listener listener(o.at);
+  exchange::Listener listener(kRunKind, o.at);
   if (watch.progress) watch.progress(0, fmt::format("listening at {}", listener.at().text()));
-  Exchange exchange = listener.accept(o.wait_s, o.timeout_s, watch.stop);
+  exchange::Exchange exchange = listener.accept(o.wait_s, o.timeout_s, watch.stop);
   ServeResult result;
   try {
     std::unique_ptr<ServedCell> cell;

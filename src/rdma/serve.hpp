@@ -4,15 +4,15 @@
 // `doorbell rdma --listen`: the other end of a run; a client sends the options.
 #pragma once
 
+#include "exchange/socket.hpp"
 #include "rdma/bench.hpp"
-#include "rdma/exchange.hpp"
 
 namespace doorbell::rdma {
 
 struct ServeOptions {
   Provider provider = Provider::verbs;
   std::string device;
-  SocketName at;
+  exchange::SocketName at;
   double wait_s = 86400;  ///< the time to wait for a client
   double timeout_s = 10;  ///< the time to wait for each of its messages
 };

@@ -31,7 +31,9 @@ enum class Provider { DOORBELL_RDMA_VENDORS(DOORBELL_ROW) verbs };
 /// All providers' names, in order.
 [[nodiscard]] const std::vector<std::string>& provider_names();
 
+class BurstQueue;
 class Nic;
+class QueuePairObject;
 struct ConnectedEnds;
 struct FormatShape;
 struct VerbsConfig;
@@ -42,6 +44,8 @@ struct Vendor {
   /// Drives queue pairs whose rings the initiator writes itself.
   std::unique_ptr<OpRunner> (*runner)(const std::vector<ConnectedEnds>& ends, const DriverShape& driver,
                                       const measure::KernelNames& kernels);
+  /// One such queue pair, freshly connected, for a CPU thread.
+  std::unique_ptr<BurstQueue> (*burst_queue)(QueuePairObject& queue_pair);
   /// For hardware: whether it can be driven here, and the function that opens it. Null if there is no back
   /// end; `missing` then says why.
   BackendStatus (*status)() = nullptr;

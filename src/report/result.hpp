@@ -43,7 +43,7 @@ struct Verify {
   std::string mode = "none";  ///< "full", "sample=P" or "none"
   u64 checked = 0;
   u64 checked_bytes = 0;
-  u64 unverifiable = 0;  ///< nobody wrote these blocks: never a failure
+  u64 unverifiable = 0;  ///< these blocks were never written: not a failure
   u64 corrupt = 0;
   u64 misplaced = 0;
   u64 stale = 0;

@@ -11,6 +11,8 @@
 
 #include "report/csv.hpp"
 #include "report/layout.hpp"
+#include "report/paint.hpp"
+#include "report/text_parts.hpp"
 #include "report/verdict.hpp"
 
 namespace doorbell::report {
@@ -18,33 +20,6 @@ namespace doorbell::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-enum class Style { plain, bold, good, bad, warn };
-
-class Paint {
- public:
-  explicit Paint(bool colour) : colour_(colour) {}
-  [[nodiscard]] std::string operator()(Style style, std::string_view text) const {
-    if (!colour_ || style == Style::plain) return std::string(text);
-    const char* code = style == Style::bold   ? "1"
-                       : style == Style::good ? "32"
-                       : style == Style::bad  ? "1;31"
-                                              : "33";
-    return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
-  }
-
- private:
-  bool colour_;
-};
-
-std::string bytes_text(u64 bytes) {
-  const auto v = static_cast<double>(bytes);
-  if (v < 1e3) return fmt::format("{} B", bytes);
-  if (v < 1e6) return digits(v / 1e3) + " kB";
-  if (v < 1e9) return digits(v / 1e6) + " MB";
-  if (v < 1e12) return digits(v / 1e9) + " GB";
-  return digits(v / 1e12) + " TB";
-}
 
 std::string metrics_table(const Cell& c) {
   std::vector<std::pair<std::string, const Metrics*>> populations;
@@ -68,11 +43,6 @@ std::string metrics_table(const Cell& c) {
   return table(rows);
 }
 
-// "  name      text\n"; the names line up under each other.
-std::string labelled(std::string_view name, std::string_view text) {
-  return fmt::format("  {:<10}{}\n", name, text);
-}
-
 std::string joined(const std::vector<std::string>& parts) {
   std::string out;
   for (const std::string& part : parts) out += (out.empty() ? "" : ", ") + part;
@@ -92,38 +62,6 @@ std::string substeps_line(const Substeps& s) {
   add("CQ doorbell", s.cq_doorbell);
   add("total", s.total);
   return parts.empty() ? "" : labelled("steps", joined(parts) + " (ns per operation)");
-}
-
-std::string verify_lines(const Verify& v, const Paint& paint) {
-  if (v.mode == "none") {
-    return labelled("verify", paint(Style::bad, "NOT verified: checking is off, the data may be anything"));
-  }
-  if (v.checked == 0) {
-    return labelled("verify", paint(Style::bad, fmt::format("NOT verified: mode {}, but no I/O was checked",
-                                                            printable(v.mode))));
-  }
-  std::string text =
-      fmt::format("verified {} I/Os ({}{}): {} corrupt, {} misplaced, {} stale, {} duplicated, {} missing",
-                  v.checked, bytes_text(v.checked_bytes), v.mode == "full" ? "" : ", " + printable(v.mode),
-                  v.corrupt, v.misplaced, v.stale, v.duplicated, v.missing);
-  if (v.unverifiable != 0) text += fmt::format("; {} of data that nobody wrote", v.unverifiable);
-  std::string out = labelled("verify", paint(v.failed() == 0 ? Style::good : Style::bad, text));
-  for (const Verify::Occurrence& o : v.first) {
-    std::string where = fmt::format("{} at byte {:#x}", printable(o.kind), o.address);
-    // 0: written by an earlier run, which did not say when.
-    if (o.sequence != 0) where += fmt::format(", sequence {} was due", o.sequence);
-    out += labelled("", where);
-  }
-  return out;
-}
-
-std::string errors_line(const Counts& errors, const Paint& paint) {
-  std::vector<std::string> parts;
-  for (const auto& [kind, count] : errors) {
-    if (count != 0) parts.push_back(fmt::format("{} {}", count, printable(kind)));
-  }
-  if (parts.empty()) return labelled("errors", "none");
-  return labelled("errors", paint(Style::bad, joined(parts)));
 }
 
 std::string cost_line(const Cost& c) {
@@ -197,11 +135,6 @@ std::string extra_lines(const Json& extra) {
   return out;
 }
 
-std::string device_text(const Cell& c) {
-  const std::string kind = c.device_kind == "model" ? "software model" : printable(c.device_kind);
-  return fmt::format("{} ({})", printable(c.device_name), kind);
-}
-
 std::string cell_title(const Cell& c) {
   std::string title =
       fmt::format("{}  {}  initiator {}", printable(c.path), device_text(c), printable(c.initiator_kind));
@@ -223,42 +156,6 @@ std::string cell_text(const Cell& c, const Paint& paint) {
   return out;
 }
 
-// The cells that were measured in turns, one a line, with the first one's ratios to each.
-std::string comparison_table(const Result& result, const Paint& paint) {
-  std::vector<const Cell*> rows;
-  for (const Cell& c : result.cells)
-    if (c.extra.contains("beside")) rows.push_back(&c);
-  if (rows.size() < 2) return "";
-  const auto ratio = [](const Json& beside, const char* name) -> std::string {
-    if (!beside.contains(name)) return "-";
-    const Json& r = beside[name];
-    return fmt::format("{:.3f} [{:.3f} to {:.3f}]", r["median"].get<double>(), r["ci_low"].get<double>(),
-                       r["ci_high"].get<double>());
-  };
-  const auto figure = [](const std::optional<double>& v, double unit) {
-    return v && std::isfinite(*v) ? digits(*v / unit) : std::string("-");
-  };
-  std::string out =
-      paint(Style::bold, "measured in turns; ratios are the first way's figure to this one's") + "\n";
-  out += fmt::format("  {:<22}{:>10}{:>10}{:>10}{:>10}{:>12}  {:<26}{}\n", "way", "kIOPS", "MB/s", "mean us",
-                     "p99 us", "CPU us/op", "rate ratio", "mean latency ratio");
-  for (const Cell* c : rows) {
-    const Json& beside = c->extra["beside"];
-    const Latency& l = c->metrics.latency_ns;
-    out += fmt::format("  {:<22}{:>10}{:>10}{:>10}{:>10}{:>12}  {:<26}{}\n",
-                       printable(beside["label"].get<std::string>()), digits(c->metrics.ops_per_s / 1e3),
-                       digits(c->metrics.bytes_per_s / 1e6), figure(l.mean, 1e3), figure(l.p99, 1e3),
-                       figure(c->cost.cpu_ns_per_op, 1e3), ratio(beside, "ops_per_s_ratio"),
-                       ratio(beside, "mean_latency_ratio"));
-  }
-  return out + "\n";
-}
-
-Style style_of(const Verdict& verdict) {
-  if (verdict.kind == Verdict::Kind::ok) return Style::good;
-  return verdict.kind == Verdict::Kind::failed ? Style::bad : Style::warn;
-}
-
 }  // namespace
 
 std::string to_text(const Cell& cell, bool colour) {
@@ -269,7 +166,7 @@ std::string to_text(const Result& result, bool colour) {
   const Paint paint(colour);
   std::string out;
   for (const Cell& c : result.cells) out += cell_text(c, paint) + "\n";
-  out += comparison_table(result, paint);
+  out += comparison_table(result, paint, false);
   for (const std::string& warning : result.warnings) {
     out += paint(Style::warn, "warning: " + printable(warning)) + "\n";
   }

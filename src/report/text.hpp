@@ -10,12 +10,12 @@
 
 namespace doorbell::report {
 
-/// Every cell (title, metrics, verification, errors, cost, spread), then the warnings and, as the last line,
-/// the verdict. `colour` adds ANSI colours: pass isatty() of where the text goes. Text that came from a
-/// device or a command line is printed without its control characters.
+/// Every cell as a block of lines (title, metrics, verification, errors, cost, spread), then the warnings
+/// and, as the last line, the verdict. `colour` adds ANSI colours: pass isatty() of where the text goes. Text
+/// that came from a device or a command line is printed without its control characters.
 [[nodiscard]] std::string to_text(const Result& result, bool colour = false);
 
-/// One cell of the same, for a progress display that prints each as it ends.
+/// One cell of the same.
 [[nodiscard]] std::string to_text(const Cell& cell, bool colour = false);
 
 /// What went wrong and nothing else: the cells that failed with their first failures, the warnings, the

@@ -140,7 +140,7 @@ class CellRun {
     p.signal_every = s_.signal_every;
     p.batch = s_.batch;
     p.window = s_.window;
-    p.imm_slots = s_.shape.imm_slots;
+    p.target_slots = s_.shape.target_slots;
     p.seed = o_.seed;
     run_.limit(p, *runner_);
     p.alive = port_->alive(o_.initiator);
@@ -154,37 +154,120 @@ class CellRun {
       session_.recover();
       runner_ = session_.runner(threads_);
       run_.recovered();
+      filled_ = 0;
     }
-    OpPhase p = phase();
-    p.generation = generation_;
-    for (OpQueue& q : session_.queues()) q.count = seconds > 0 ? ~u64{0} : s_.count;
-    if (remote_ != nullptr) remote_->begin({p.generation, session_.queues().front().count});
-    const double goal = static_cast<double>(s_.count) * static_cast<double>(session_.queues().size());
-    const measure::PhaseOutcome out = run_.phase(*runner_, p, std::span<const OpQueue>(session_.queues()),
-                                                 o_.substeps, {seconds, goal, title()});
-    u64 most = 0;
-    for (const OpStats& q : out.queues) most = std::max(most, q.posted);
-    // Slots hold sequences of their own place in the window, and the next phase starts at slot 0 again.
-    generation_ += most + s_.window;
     measure::RepeatTally t;
     measure::PhaseTally& part = t.part(name(s_.part));
-    part.add(out, s_.bytes);
-    if (remote_ != nullptr) add_report(part.sum, remote_->end(out));
+    if (s_.shape.ends != Ends::device) {
+      if (remote_ != nullptr) remote_->begin({generation_, seconds > 0 ? ~u64{0} : s_.count});
+      const measure::PhaseOutcome out = measured(phase(), s_.count, seconds, part);
+      if (remote_ != nullptr) add_findings(part.sum, remote_->end(out));
+    } else if (o_.op == Op::read) {
+      if (fill_device(part)) (void)measured(phase(), s_.count, seconds, part);
+    } else {
+      put_and_read_back(seconds, part);
+    }
     return t;
   }
 
-  /// Adds what the other process found in the data from this one. This process has counted the operations
-  /// themselves.
-  static void add_report(OpStats& into, const measure::PhaseOutcome& theirs) {
-    for (const OpStats& s : theirs.queues) {
+  /// Runs a phase of up to `count` operations on each queue, or `seconds` long, whose figures count.
+  measure::PhaseOutcome measured(OpPhase p, u64 count, double seconds, measure::PhaseTally& part) {
+    p.generation = filled_ != 0 ? filled_ : generation_;
+    for (OpQueue& q : session_.queues()) q.count = seconds > 0 ? ~u64{0} : count;
+    const measure::PhaseOutcome out = run(p, seconds, count, o_.substeps, title());
+    part.add(out, s_.bytes);
+    next_generation(out);
+    return out;
+  }
+
+  measure::PhaseOutcome run(const OpPhase& p, double seconds, u64 count, bool substeps,
+                            const std::string& what) {
+    const double goal = static_cast<double>(count) * static_cast<double>(session_.queues().size());
+    return run_.phase(*runner_, p, std::span<const OpQueue>(session_.queues()), substeps,
+                      {seconds, goal, what});
+  }
+
+  /// Slots hold sequences of their own place in the window, and the next phase starts at slot 0 again.
+  void next_generation(const measure::PhaseOutcome& out) {
+    u64 most = 0;
+    for (const OpStats& q : out.queues) most = std::max(most, q.posted);
+    generation_ += most + s_.window;
+  }
+
+  /// Writes to the device's memory what gets are to find there, once. False if that ended the repeat.
+  bool fill_device(measure::PhaseTally& part) {
+    if (filled_ != 0) return true;
+    OpPhase p = phase();
+    p.op = Op::write;
+    p.timed = false;
+    p.generation = generation_;
+    for (OpQueue& q : session_.queues()) q.count = s_.shape.target_slots;
+    const measure::PhaseOutcome out =
+        run(p, 0, s_.shape.target_slots, false, title() + ": filling the device's memory");
+    add_errors(part.sum, out);
+    if (run_.going() && run_.stop() == StopReason::done) filled_ = p.generation;
+    next_generation(out);
+    return filled_ != 0;
+  }
+
+  /// Puts into the device's memory, and reads everything back before it is overwritten. Only the puts'
+  /// figures count.
+  void put_and_read_back(double seconds, measure::PhaseTally& part) {
+    const u64 slots = o_.verify ? s_.shape.target_slots : ~u64{0};
+    u64 left = seconds > 0 ? ~u64{0} : s_.count;
+    double left_s = seconds;
+    do {
+      const u64 count = std::min(left, slots);
+      OpPhase p = phase();
+      p.generation = generation_;
+      for (OpQueue& q : session_.queues()) q.count = seconds > 0 && !o_.verify ? ~u64{0} : count;
+      const measure::PhaseOutcome out = run(p, left_s, count, o_.substeps, title());
+      part.add(out, s_.bytes);
+      if (o_.verify) read_back(p, out, part);
+      next_generation(out);
+      if (left != ~u64{0}) left -= count;
+      if (seconds > 0) left_s = seconds - part.elapsed_s;
+    } while (left > 0 && (seconds <= 0 || left_s > 0) && run_.going() && run_.stop() == StopReason::done);
+  }
+
+  /// After an error it is unknown which slots were written.
+  void read_back(OpPhase p, const measure::PhaseOutcome& written, measure::PhaseTally& part) {
+    if (!run_.going() || run_.stop() != StopReason::done) {
+      for (const OpStats& q : written.queues) part.sum.unverifiable += q.succeeded;
+      return;
+    }
+    p.op = Op::read;
+    p.timed = false;
+    u64 most = 0;
+    for (std::size_t i = 0; i < written.queues.size(); ++i) {
+      session_.queues()[i].count = written.queues[i].posted;
+      most = std::max(most, written.queues[i].posted);
+    }
+    add_errors(part.sum, run(p, 0, most, false, title() + ": reading back"));
+  }
+
+  /// Adds what was found in the data that arrived. What failed there is an error of its own: each was posted
+  /// once and ended once.
+  static void add_findings(OpStats& into, const measure::PhaseOutcome& phase) {
+    for (const OpStats& s : phase.queues) {
       for (const auto field :
            {&OpCounters::checked, &OpCounters::corrupt, &OpCounters::misplaced, &OpCounters::stale,
             &OpCounters::missing, &OpCounters::duplicated, &OpCounters::skipped, &OpCounters::protocol})
         into.*field += s.*field;
-      // Receives that failed are errors of their own: each was posted once and ended once.
       into.failed += s.failed;
       into.posted += s.failed;
       add_tables(into, s);
+    }
+  }
+
+  /// Adds what is wrong in a phase around a measured one, of whose operations nobody else counts any.
+  static void add_errors(OpStats& into, const measure::PhaseOutcome& phase) {
+    add_findings(into, phase);
+    for (const OpStats& s : phase.queues) {
+      into.late += s.late;
+      into.timed_out += s.timed_out;
+      into.aborted += s.aborted;
+      into.posted += s.timed_out + s.aborted;
     }
   }
 
@@ -207,15 +290,16 @@ class CellRun {
     if (o_.one_offset) cell.cell["offsets"] = "one";
     cell.cell["queue_memory"] = place(o_.queue_memory);
     cell.cell["data_memory"] = place(o_.local_memory);
-    cell.cell["target_memory"] = place(o_.remote_memory);
+    if (s_.shape.ends != Ends::device) cell.cell["target_memory"] = place(o_.remote_memory);
+    if (const auto more = port_->described(); !more.is_null()) cell.cell.update(more);
     if (s_.part == Part::latency)
       cell.extra[o_.texts.path]["single_operation"] = single_operation(run_.latency(), s_.bytes);
     else if (measures_ceiling(s_, *port_)) add_ceiling(cell);
   }
 
   void add_ceiling(report::Cell& cell) {
-    const Ceiling c =
-        measure_ceiling(s_.bytes, o_.one_offset ? 1 : s_.window, o_.local_memory, o_.remote_memory, gpu_);
+    const Ceiling c = measure_ceiling(s_.bytes, o_.one_offset ? 1 : s_.window, o_.local_memory,
+                                      o_.remote_memory, gpu_, o_.reference_work);
     cell.extra[o_.texts.path]["ceiling"] = {{"what", c.what},
                                             {"bytes_per_s", c.bytes_per_s},
                                             {"share_fraction", cell.metrics.bytes_per_s / c.bytes_per_s}};
@@ -231,6 +315,7 @@ class CellRun {
   std::unique_ptr<OpRunner> runner_;  // destroyed before the queues that it drives
   measure::BenchRun run_;
   u64 generation_ = 1;
+  u64 filled_ = 0;  ///< the generation with which a device's memory was filled for gets; 0: it was not
 };
 
 }  // namespace

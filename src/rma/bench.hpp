@@ -59,6 +59,7 @@ struct BenchOptions : measure::RunOptions {
   bool ping_pong = false;  ///< measure messages that the other end answers
   u64 iterations = 0;      ///< operations of a queue in each part and repeat; 0: chosen from the size
   Ends ends = Ends::self;
+  u32 slot_alignment = 64;  ///< SessionShape::slot_alignment
   /// For Ends::remote: connects to the other process.
   std::function<std::unique_ptr<RemoteProcess>(const measure::RunWatch&)> connect_remote;
   u32 queues = 1;

@@ -14,11 +14,12 @@
 namespace doorbell::rma {
 
 namespace {
-constexpr u64 kMeasureNs = 100'000'000;
+constexpr double kMeasureNs = 1e8;
 constexpr u64 kTogether = 64 << 20;  // bytes given to a copy engine at once, so that waiting costs little
 }  // namespace
 
-Ceiling measure_ceiling(u64 bytes, u32 window, Place from, Place to, const std::shared_ptr<gpu::Gpu>& gpu) {
+Ceiling measure_ceiling(u64 bytes, u32 window, Place from, Place to, const std::shared_ptr<gpu::Gpu>& gpu,
+                        double work) {
   const bool on_gpu = from == Place::gpu || to == Place::gpu;
   const Region source(from, bytes * window, gpu);
   const Region target(to, bytes * window, gpu);
@@ -41,7 +42,11 @@ Ceiling measure_ceiling(u64 bytes, u32 window, Place from, Place to, const std::
   u64 rounds = 0;
   const u64 begin = wall_ns();
   u64 now = begin;
-  for (; now - begin < kMeasureNs; now = wall_ns(), ++rounds) round();
+  do {
+    round();
+    ++rounds;
+    now = wall_ns();
+  } while (static_cast<double>(now - begin) < kMeasureNs * work);
   return {on_gpu ? "copy engine" : "memcpy, one thread",
           static_cast<double>(rounds * turns) * static_cast<double>(window) * static_cast<double>(bytes) *
               1e9 / static_cast<double>(now - begin)};

@@ -17,8 +17,9 @@ struct Ceiling {
   double bytes_per_s = 0;
 };
 
-/// Copies `bytes` at a time between `window` buffers at each side, in turn, for about a tenth of a second.
+/// Copies `bytes` at a time between `window` buffers at each side, in turn, for about a tenth of a second, or
+/// the share `work` of that.
 [[nodiscard]] Ceiling measure_ceiling(u64 bytes, u32 window, Place from, Place to,
-                                      const std::shared_ptr<gpu::Gpu>& gpu);
+                                      const std::shared_ptr<gpu::Gpu>& gpu, double work = 1);
 
 }  // namespace doorbell::rma

@@ -39,8 +39,14 @@ u64 natural_count(Part part, u64 bytes, u32 window) {
 
 /// Operations in flight on one queue, if the options do not give the number: as many as the memory allows.
 u32 natural_window(const BenchOptions& o, u32 bytes, u32 batch) {
-  const u64 fit = std::max<u64>(kBufferBudget / (slot_bytes(bytes) * o.queues), 1);
+  const u64 fit = std::max<u64>(kBufferBudget / (slot_bytes(bytes, o.slot_alignment) * o.queues), 1);
   return static_cast<u32>(std::min<u64>({std::max(4 * batch, kLeastWindow), fit, kMaxWindow}));
+}
+
+/// The slots of each connection in a device's own memory: a repeat's operations, as far as the memory allows.
+u32 device_slots(const BenchOptions& o, const CellSetup& c) {
+  const u64 fit = kBufferBudget / (slot_bytes(c.bytes, o.slot_alignment) * c.shape.queues);
+  return static_cast<u32>(std::clamp<u64>(std::min(c.count, fit), c.window, ~u32{0}));
 }
 
 void check_ping_pong(const BenchOptions& o) {
@@ -52,6 +58,7 @@ void check_ping_pong(const BenchOptions& o) {
   if (o.local_memory == Place::gpu || o.remote_memory == Place::gpu)
     refuse(n.measure, "ping-pong looks for its messages in memory that a CPU reaches",
            fmt::format("use {} host", n.local_memory));
+  if (o.ends == Ends::device) refuse(n.measure, "a device's memory does not answer");
   if (o.op == Op::write && std::ranges::find(o.sizes, 0u) != o.sizes.end())
     refuse(n.size, "ping-pong sees a write by its last byte, and 0 bytes have none",
            fmt::format("give 1 or more, or use {} send", n.op));
@@ -65,7 +72,7 @@ const char* name(Part part) {
   return part == Part::latency ? "latency" : part == Part::rate ? "rate" : "ping-pong";
 }
 
-u32 imm_slots(Op op, Ends ends, u32 window) {
+u32 target_slots(Op op, Ends ends, u32 window) {
   return op == Op::write_imm && ends == Ends::remote ? 2 * window : 0;
 }
 
@@ -77,6 +84,8 @@ bool measures_ceiling(const CellSetup& setup, const Port& port) {
 u64 memory_needed(const CellSetup& setup, const Port& port) {
   const SessionShape& s = setup.shape;
   u64 bytes = memory_needed(s, port);
+  if (s.ends == Ends::device && port.kind() == "model")
+    bytes += slot_bytes(s.bytes, s.slot_alignment) * s.remote_slots() * s.queues;
   if (!measures_ceiling(setup, port)) return bytes;
   for (const Place place : {s.local_memory, s.remote_memory})
     if (place != Place::gpu) bytes += u64{setup.bytes} * (s.one_offset ? 1 : setup.window);
@@ -106,7 +115,8 @@ CellSetup set_up_cell(const BenchOptions& o, Part part, u32 bytes) {
              .queues = part == Part::rate ? o.queues : 1,
              .window = c.window,
              .requests = ping_pong ? 2 * c.signal_every : 0,
-             .imm_slots = imm_slots(o.op, o.ends, c.window),
+             .target_slots = target_slots(o.op, o.ends, c.window),
+             .slot_alignment = o.slot_alignment,
              .one_offset = o.one_offset,
              .ping_pong = ping_pong,
              .bytes = c.bytes,
@@ -115,6 +125,7 @@ CellSetup set_up_cell(const BenchOptions& o, Part part, u32 bytes) {
              .local_memory = o.local_memory,
              .remote_memory = o.remote_memory,
              .initiator = o.initiator};
+  if (o.ends == Ends::device) c.shape.target_slots = device_slots(o, c);
   return c;
 }
 

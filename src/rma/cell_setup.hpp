@@ -22,8 +22,8 @@ struct CellSetup {
   SessionShape shape;
 };
 
-/// OpPhase::imm_slots, if the responder posts as many receives as its initiator has operations in flight.
-[[nodiscard]] u32 imm_slots(Op op, Ends ends, u32 window);
+/// OpPhase::target_slots, if the responder posts as many receives as its initiator has operations in flight.
+[[nodiscard]] u32 target_slots(Op op, Ends ends, u32 window);
 
 /// Bytes of host memory that a cell takes on `port`: the memory of its session, and the buffers for comparing
 /// its rate with copying, if it is compared (measures_ceiling).

@@ -85,6 +85,14 @@ class PingPong {
   /// Steps since something last happened.
   [[nodiscard]] u32 idle() const { return guard_.idle(); }
   [[nodiscard]] u64 completed() const { return mine_.succeeded; }
+  /// Counters so far, for live figures.
+  [[nodiscard]] OpCounters counters() const {
+    OpCounters now = mine_;
+    now.failed += failed_;
+    now.timed_out = timed_out_;
+    now.aborted = aborted_;
+    return now;
+  }
 
  private:
   using End = PingPongEnd<Queue>;

@@ -32,6 +32,7 @@ enum class Ends {
   self,    ///< the queue leads back to this process's own memory
   pair,    ///< both queues are in this process
   remote,  ///< the other end is in another process
+  device,  ///< the queue leads to the device's own memory, which no process reaches but through its queues
 };
 
 /// Memory that the device may use, until this object is destroyed; the region must live as long.
@@ -109,6 +110,8 @@ class Port {
   /// Queues for `count` connections; with Ends::self and Ends::pair they are connected.
   [[nodiscard]] virtual std::unique_ptr<QueueSet> create_queues(u32 count, Ends ends,
                                                                 const QueueShape& shape) = 0;
+  /// Ends::device: where connection `number` of a session finds `bytes` bytes of the device's own memory.
+  [[nodiscard]] virtual u64 device_memory(u32 number, u64 bytes);
   /// Bytes of host memory that the queues of one connection take: rings, records, and what the initiator
   /// keeps. An estimate if a driver lays out the queues.
   [[nodiscard]] virtual u64 queue_bytes(Ends ends, const QueueShape& shape) const = 0;
@@ -118,6 +121,8 @@ class Port {
   /// A word that stays 1 while the device is there, in the initiator's addresses; null if the device has
   /// none.
   [[nodiscard]] virtual const u32* alive(Initiator) { return nullptr; }
+  /// What else a cell says of the way to the device; null if there is nothing.
+  [[nodiscard]] virtual nlohmann::ordered_json described() const { return nullptr; }
   /// The device's own counters, for the Result; null if it has none.
   [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }
 };

@@ -14,18 +14,16 @@ namespace doorbell::rma {
 
 namespace {
 
-constexpr u64 kLine = 64;
-
 /// Bytes of the buffers of one end of one connection.
 u64 buffer_bytes(const SessionShape& shape, u32 slots) {
-  return slot_bytes(shape.bytes) * (shape.one_offset ? 1 : slots);
+  return slot_bytes(shape.bytes, shape.slot_alignment) * (shape.one_offset ? 1 : slots);
 }
 
 }  // namespace
 
-u64 slot_bytes(u32 payload_bytes) {
+u64 slot_bytes(u32 payload_bytes, u32 alignment) {
   const u64 least = payload_bytes < kAtomicBytes ? kAtomicBytes : payload_bytes;
-  return (least + kLine - 1) / kLine * kLine;
+  return (least + alignment - 1) / alignment * alignment;
 }
 
 QueueShape SessionShape::queue() const {
@@ -44,9 +42,13 @@ u64 memory_needed(const SessionShape& shape, const Port& port) {
   return each * shape.queues;
 }
 
+u64 Port::device_memory(u32, u64) {
+  throw Error(name(), "it has no memory of its own", "use other ends");
+}
+
 Session::Session(Port& port, std::shared_ptr<gpu::Gpu> gpu, const SessionShape& shape)
     : gpu_(std::move(gpu)), shape_(shape) {
-  const u64 stride = shape.one_offset ? 0 : slot_bytes(shape.bytes);
+  const u64 stride = shape.one_offset ? 0 : slot_bytes(shape.bytes, shape.slot_alignment);
   const auto address = [&](const Region& r) {
     return shape.initiator == Initiator::gpu ? r.device() : r.host();
   };
@@ -72,6 +74,8 @@ Session::Session(Port& port, std::shared_ptr<gpu::Gpu> gpu, const SessionShape& 
       q.remote_iova = b.remote_memory->iova();
       q.rkey = b.remote_memory->rkey();
       q.receive_lkey = b.remote_memory->lkey();
+    } else if (shape.ends == Ends::device) {
+      q.remote_iova = port.device_memory(n, buffer_bytes(shape, shape.remote_slots()));
     }
     buffers_.push_back(std::move(b));
     queues_.push_back(q);

@@ -18,7 +18,8 @@ struct SessionShape {
   u32 queues = 1;  ///< connections
   u32 window = 1;
   u32 requests = 0;         ///< of each send queue; 0: as many as the window
-  u32 imm_slots = 0;        ///< OpPhase::imm_slots
+  u32 target_slots = 0;     ///< OpPhase::target_slots
+  u32 slot_alignment = 64;  ///< slots begin at multiples of it, in a buffer and in a device's memory
   bool one_offset = false;  ///< every operation of a queue uses the same bytes, unverified
   bool ping_pong = false;   ///< both ends send (ping_pong_end.hpp); not with Ends::self
   u32 bytes = 0;            ///< of a payload
@@ -29,16 +30,18 @@ struct SessionShape {
   Initiator initiator = Initiator::cpu;
 
   /// Slots of the responder's buffers; the initiator's have `window`.
-  [[nodiscard]] u32 remote_slots() const { return imm_slots != 0 ? imm_slots : window; }
+  [[nodiscard]] u32 remote_slots() const { return target_slots != 0 ? target_slots : window; }
   /// An initiator alone has no buffers of the other end, and a responder has no buffers of the initiator's
   /// end.
   [[nodiscard]] bool has_local() const { return role == Role::initiator; }
-  [[nodiscard]] bool has_remote() const { return ends != Ends::remote || role == Role::responder; }
+  [[nodiscard]] bool has_remote() const {
+    return ends == Ends::self || ends == Ends::pair || role == Role::responder;
+  }
   [[nodiscard]] QueueShape queue() const;
 };
 
-/// A slot's bytes: the payload rounded up so that slots share no 64-byte line.
-[[nodiscard]] u64 slot_bytes(u32 payload_bytes);
+/// A slot's bytes: the payload rounded up, with 64 so that slots share no line of a cache.
+[[nodiscard]] u64 slot_bytes(u32 payload_bytes, u32 alignment = 64);
 
 /// Bytes of host memory that a Session of this shape on `port` and its runner take: the registered buffers of
 /// the ends in this process, the queues, and the working memory of the loops. GPU memory is not counted.

@@ -50,27 +50,28 @@ std::string text_of(const std::set<std::string>& values) {
 /// One side of one cell.
 struct Side {
   const char* name;
-  const Samples* samples = nullptr;      ///< null: this side has no such cell
-  const Measured::Lost* lost = nullptr;  ///< null: every run left a Result
+  const Samples* samples = nullptr;                         ///< null: this side has no such cell
+  const Measured::WithoutResult* without_result = nullptr;  ///< null: every run left a Result
 
   [[nodiscard]] bool bad_data() const {
-    return (samples != nullptr && samples->bad_data) || (lost != nullptr && lost->bad_data);
+    return (samples != nullptr && samples->bad_data) ||
+           (without_result != nullptr && without_result->bad_data);
   }
   /// The reason why this side's figures are not valid; "" if they are.
-  [[nodiscard]] std::string unsound() const {
+  [[nodiscard]] std::string why_not_comparable() const {
     std::vector<std::string> parts;
     if (samples == nullptr) parts.emplace_back("no such cell");
     else if (!samples->failures.empty()) parts.push_back(text_of(samples->failures));
-    if (lost != nullptr) parts.push_back(text_of(lost->failures));
+    if (without_result != nullptr) parts.push_back(text_of(without_result->failures));
     return parts.empty() ? "" : fmt::format("{}: {}", name, fmt::join(parts, ", "));
   }
 };
 
 Side side_of(const char* name, const Measured& m, const std::string& key, const std::string& group) {
   const auto samples = m.cells.find(key);
-  const auto lost = m.lost.find(group);
+  const auto without_result = m.without_result.find(group);
   return {name, samples == m.cells.end() ? nullptr : &samples->second,
-          lost == m.lost.end() ? nullptr : &lost->second};
+          without_result == m.without_result.end() ? nullptr : &without_result->second};
 }
 
 class Comparer {
@@ -84,7 +85,7 @@ class Comparer {
     differences(before_.facts, after_.facts, false);
     bool common = false;
     for (const std::string& key : before_.order) common = common || after_.cells.contains(key);
-    if (!common && before_.lost.empty() && after_.lost.empty())
+    if (!common && before_.without_result.empty() && after_.without_result.empty())
       throw Error(
           fmt::format("{} and {}", before_.name, after_.name), "they have no cell in common",
           fmt::format("the first one's is '{}', the other's '{}'", before_.order[0], after_.order[0]));
@@ -97,7 +98,7 @@ class Comparer {
       cell(key, after_.cells.at(key).group, metrics);
       c_.only_after.push_back(key);
     }
-    lost_on_both();
+    cells_without_figures();
     warnings("A", before_);
     warnings("B", after_);
     return std::move(c_);
@@ -110,11 +111,12 @@ class Comparer {
     cell.label = key;
     cell.new_data_errors = b.bad_data() && !a.bad_data();
     for (const Side& side : {a, b})
-      if (std::string why = side.unsound(); !why.empty()) cell.unsound.push_back(std::move(why));
+      if (std::string why = side.why_not_comparable(); !why.empty())
+        cell.why_not_comparable.push_back(std::move(why));
     if (a.samples != nullptr && b.samples != nullptr) {
       for (const std::string& metric : metrics) {
         Ratio r = ratio_of(metric, a.samples->metrics.at(metric), b.samples->metrics.at(metric), threshold_);
-        if (!cell.unsound.empty()) r.change = Change::not_comparable;
+        if (!cell.why_not_comparable.empty()) r.change = Change::not_comparable;
         const auto [fewer, more] = std::minmax(r.runs_before, r.runs_after);
         cell.unpaired = std::max(cell.unpaired, more - fewer);
         cell.ratios.push_back(std::move(r));
@@ -125,18 +127,18 @@ class Comparer {
   }
 
   /// Handles cells for which no run of either side left a figure.
-  void lost_on_both() {
+  void cells_without_figures() {
     std::set<std::string> known, groups;
     for (const Measured* m : {&before_, &after_}) {
       for (const auto& [key, samples] : m->cells) known.insert(samples.group);
-      for (const auto& [group, lost] : m->lost) groups.insert(group);
+      for (const auto& [group, runs] : m->without_result) groups.insert(group);
     }
     for (const std::string& group : groups) {
       if (known.contains(group)) continue;
       const Side a = side_of("A", before_, "", group), b = side_of("B", after_, "", group);
       Compared cell;
       cell.label = group.empty() ? "(no cell was measured)" : group;
-      cell.unsound = {a.unsound(), b.unsound()};
+      cell.why_not_comparable = {a.why_not_comparable(), b.why_not_comparable()};
       cell.new_data_errors = b.bad_data() && !a.bad_data();
       c_.cells.push_back(std::move(cell));
     }
@@ -192,7 +194,7 @@ std::size_t Comparison::figures() const {
 
 std::size_t Comparison::not_comparable() const {
   return static_cast<std::size_t>(
-      std::ranges::count_if(cells, [](const Compared& c) { return !c.unsound.empty(); }));
+      std::ranges::count_if(cells, [](const Compared& c) { return !c.why_not_comparable.empty(); }));
 }
 
 std::size_t Comparison::new_data_errors() const {

@@ -37,10 +37,10 @@ struct Ratio {
 
 struct Compared {
   std::string label;
-  std::vector<Ratio> ratios;         ///< empty if a side has no such cell
-  std::size_t unpaired = 0;          ///< surplus runs of one side; the largest number of all metrics
-  std::vector<std::string> unsound;  ///< why the cell is not comparable; empty if it is
-  bool new_data_errors = false;      ///< the second side has data errors, the first has none
+  std::vector<Ratio> ratios;  ///< empty if a side has no such cell
+  std::size_t unpaired = 0;   ///< surplus runs of one side; the largest number of all metrics
+  std::vector<std::string> why_not_comparable;  ///< why the cell is not comparable; empty if it is
+  bool new_data_errors = false;                 ///< the second side has data errors, the first has none
 };
 
 /// Something besides the figures that differs between the two sides.
@@ -50,6 +50,7 @@ struct Difference {
 };
 
 struct Comparison {
+  std::vector<std::string> across;  ///< options that differ on purpose (pair_across())
   std::vector<Difference> differences;
   std::vector<Compared> cells;
   std::vector<std::string> only_before, only_after;
@@ -72,7 +73,7 @@ struct Comparison {
 [[nodiscard]] Ratio ratio_of(const std::string& metric, const std::vector<std::optional<double>>& before,
                              const std::vector<std::optional<double>>& after, double threshold);
 
-/// Throws doorbell::Error if the sides share no cell and no record shows that one was lost.
+/// Throws doorbell::Error if the sides share no cell and have no record of a run without a Result.
 [[nodiscard]] Comparison compare(const Measured& before, const Measured& after,
                                  const std::vector<std::string>& metrics, double threshold);
 

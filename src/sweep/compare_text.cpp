@@ -94,8 +94,12 @@ std::string to_text(const Comparison& c, const std::string& before, const std::s
   const auto runs = [](std::size_t n) { return fmt::format("{} run{}", n, n == 1 ? "" : "s"); };
   std::string out = fmt::format("A: {}, {}\nB: {}, {}\n", printable(before), runs(c.runs_before),
                                 printable(after), runs(c.runs_after));
-  if (!c.differences.empty()) {
-    std::vector<std::vector<std::string>> rows = {{"not the same", "cells", "A", "B"}};
+  if (!c.across.empty())
+    out +=
+        fmt::format("cells are paired across: {}\n", printable(fmt::format("{}", fmt::join(c.across, ", "))));
+  if (c.differences.empty()) out += "the same: build, machine, devices, options\n";
+  else {
+    std::vector<std::vector<std::string>> rows = {{"what differs", "cells", "A", "B"}};
     for (const Difference& d : c.differences)
       rows.push_back({printable(d.what), d.cells == 0 ? "all" : fmt::format("{}", d.cells),
                       printable(d.before), printable(d.after)});
@@ -110,9 +114,9 @@ std::string to_text(const Comparison& c, const std::string& before, const std::s
       for (const Ratio& r : cell.ratios) rows.push_back(row_of(r));
       out += report::table(rows);
     }
-    if (!cell.unsound.empty())
-      out +=
-          fmt::format("  not comparable: {}\n", printable(fmt::format("{}", fmt::join(cell.unsound, "; "))));
+    if (!cell.why_not_comparable.empty())
+      out += fmt::format("  not comparable: {}\n",
+                         printable(fmt::format("{}", fmt::join(cell.why_not_comparable, "; "))));
   }
   return out;
 }
@@ -145,6 +149,7 @@ Json to_json(const Comparison& c) {
            {"not_comparable", c.not_comparable()},
            {"new_data_errors", c.new_data_errors()},
            {"undecided", c.figures(Change::undecided)},
+           {"across", c.across},
            {"runs_before", c.runs_before},
            {"runs_after", c.runs_after},
            {"differences", Json::array()},
@@ -175,7 +180,7 @@ Json to_json(const Comparison& c) {
     }
     out["cells"].push_back({{"cell", cell.label},
                             {"unpaired", cell.unpaired},
-                            {"not_comparable", cell.unsound},
+                            {"not_comparable", cell.why_not_comparable},
                             {"ratios", std::move(ratios)}});
   }
   return out;

@@ -15,7 +15,8 @@
 namespace doorbell::sweep {
 
 /// The names of the files that are overwritten in a folder. plan.yaml is not among them: it is written once.
-inline constexpr std::array<const char*, 3> kWritten = {"results.jsonl", "runs.csv", ".running.json"};
+inline constexpr std::array<const char*, 4> kWritten = {"results.jsonl", "runs.csv", ".running.json",
+                                                        "plan.json"};
 
 /// What a folder contains before anything in it is changed.
 enum class Found {

@@ -3,9 +3,11 @@
 
 #include "sweep/plan.hpp"
 
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
-#include <fmt/format.h>
 #include <stdexcept>
 
 #include "sweep/document.hpp"
@@ -28,8 +30,9 @@ class Parser {
   }
 
   Plan run() {
-    const std::vector<Item> keys = doc_.members(doc_.root(), {"name", "title", "command", "options", "matrix",
-                                                              "cells", "order", "rounds", "reference"});
+    const std::vector<Item> keys =
+        doc_.members(doc_.root(), {"name", "title", "source", "command", "options", "matrix", "cells",
+                                   "order", "rounds", "reference", "profiles"});
     plan_.name = name(required(keys, "name"));
     const Item command = required(keys, "command");
     plan_.subject = &subject(command);
@@ -74,6 +77,9 @@ class Parser {
 
   void member(const Item& item) {
     if (item.path == "title") plan_.title = doc_.text(item);
+    if (item.path == "source") plan_.source = name(item);
+    if (item.path == "profiles")
+      for (const Item& one : doc_.members(item)) profile(one);
     if (item.path == "options") plan_.options = settings(item);
     if (item.path == "matrix") matrix(item);
     if (item.path == "rounds") plan_.rounds = doc_.number(item, 1, kMaxRounds);
@@ -101,7 +107,7 @@ class Parser {
     const options::OptionTable& table = plan_.subject->table;
     const Option* o = table.find(key);
     if (o != nullptr && !o->operand) {
-      for (const char* own : {"json", "csv", "quiet", "help"})
+      for (const char* own : {"json", "csv", "details", "export", "quiet", "help"})
         if (o->name == own) doc_.refuse(item, "the sweep sets it itself");
       return *o;
     }
@@ -138,6 +144,23 @@ class Parser {
     return found;
   }
 
+  void profile(const Item& map) {
+    Profile p{.name = name_of_profile(map), .options = {}, .only = {}};
+    for (const Item& item : doc_.members(map, {"options", "rounds", "only"})) {
+      const std::string key = key_of(item);
+      if (key == "options") p.options = settings(item);
+      if (key == "rounds") p.rounds = doc_.number(item, 1, kMaxRounds);
+      if (key == "only") p.only = doc_.text(item);
+    }
+    plan_.profiles.push_back(std::move(p));
+    profile_items_.push_back(map);
+  }
+
+  [[nodiscard]] std::string name_of_profile(const Item& map) const {
+    // A new node is needed, because assigning to an existing one changes the document.
+    return name({.path = map.path, .line = map.line, .node = YAML::Node(key_of(map))});
+  }
+
   void matrix(const Item& map) {
     for (const Item& item : doc_.members(map)) {
       const Option& o = option(item, key_of(item));
@@ -160,6 +183,12 @@ class Parser {
       for (const Setting& s : plan_.options)
         if (s.name == plan_.matrix[i].name)
           doc_.refuse(matrix_items_[i], "it stands under 'options', too", "give it in one of the two places");
+    for (std::size_t i = 0; i < plan_.profiles.size(); ++i)
+      for (const Axis& axis : plan_.matrix)
+        for (const Setting& s : plan_.profiles[i].options)
+          if (s.name == axis.name)
+            doc_.refuse(profile_items_[i], fmt::format("--{} is in the matrix", s.name),
+                        "a profile selects cells by 'only'");
     std::size_t product = plan_.matrix.empty() ? 0 : 1;
     for (const Axis& axis : plan_.matrix) product = std::min(product * axis.values.size(), kMaxCells + 1);
     if ((product + plan_.cells.size()) * plan_.rounds > kMaxCells)
@@ -244,12 +273,30 @@ class Parser {
   const std::vector<Subject>& subjects_;
   Plan plan_;
   std::vector<Item> matrix_items_;
+  std::vector<Item> profile_items_;
 };
 
 }  // namespace
 
 Plan parse_plan(std::string_view text, const std::string& file, const std::vector<Subject>& subjects) {
   return Parser(text, file, subjects).run();
+}
+
+void apply_profile(Plan* plan, const std::string& name) {
+  const auto profile = std::ranges::find(plan->profiles, name, &Profile::name);
+  if (profile == plan->profiles.end()) {
+    std::vector<std::string> names;
+    for (const Profile& p : plan->profiles) names.push_back(p.name);
+    throw Error(fmt::format("--profile {}", name), fmt::format("{} has no such profile", plan->file),
+                names.empty() ? "" : fmt::format("it has {}", fmt::join(names, ", ")));
+  }
+  for (const Setting& s : profile->options) {
+    const auto there = std::ranges::find(plan->options, s.name, &Setting::name);
+    if (there == plan->options.end()) plan->options.push_back(s);
+    else *there = s;
+  }
+  if (profile->rounds != 0) plan->rounds = profile->rounds;
+  plan->only = profile->only;
 }
 
 }  // namespace doorbell::sweep

@@ -56,10 +56,19 @@ struct Reference {
   std::string note;
 };
 
+/// A smaller or larger form of a plan, which `--profile` asks for.
+struct Profile {
+  std::string name;
+  std::vector<Setting> options;  ///< in place of the plan's options of the same names, or besides them
+  u32 rounds = 0;                ///< 0: the plan's
+  std::string only;              ///< as --only; empty: every cell
+};
+
 struct Plan {
   std::string file;
   std::string name;
   std::string title;
+  std::string source;  ///< whose published tables it reproduces; empty: nobody's
   const Subject* subject = nullptr;
   std::vector<Setting> options;
   std::vector<Axis> matrix;
@@ -68,6 +77,8 @@ struct Plan {
   bool shuffled = false;
   u32 rounds = 1;
   std::vector<Reference> references;
+  std::vector<Profile> profiles;
+  std::string only = {};  ///< of the profile in use
 };
 
 inline constexpr std::size_t kMaxCells = 10'000;
@@ -78,5 +89,8 @@ inline constexpr std::size_t kMaxPlan = 1 << 20;  ///< bytes of a plan
 /// for every value that the command's option table refuses. The subjects must outlive the plan.
 [[nodiscard]] Plan parse_plan(std::string_view text, const std::string& file,
                               const std::vector<Subject>& subjects);
+
+/// Makes the plan that of one of its profiles. Throws doorbell::Error if it has none of that name.
+void apply_profile(Plan* plan, const std::string& name);
 
 }  // namespace doorbell::sweep

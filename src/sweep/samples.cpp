@@ -34,28 +34,33 @@ std::string plain(const Json& value) {
                            : value.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
-/// Path, parameters and the way of doing the work ("beside"). The device is not part of the key, so that two
-/// devices can be compared.
-std::string key_of(const Json& cell, const Json& options) {
-  const Json parameters = options.is_null() ? cell.value("cell", Json::object()) : options;
-  std::string key = fmt::format("{} {}", cell.value("path", ""), report::parameters_of(parameters, " "));
-  const std::string way = word(cell, "beside", "label");
-  return way.empty() ? key : fmt::format("{} way={}", key, way);
-}
-
 /// Keys of a Result's cells. If a plan's options are the same for several cells (a list of sizes is one
 /// option), the cells' own parameters distinguish them.
-std::vector<std::string> keys_of(const Json& cells, const Json& options) {
-  std::vector<std::string> keys;
+std::vector<CellKey> keys_of(const Json& cells, const Json& options) {
+  std::vector<CellKey> keys;
   std::map<std::string, int> uses;
   for (const Json& cell : cells) {
-    keys.push_back(key_of(cell, options));
-    ++uses[keys.back()];
+    keys.push_back({.path = cell.value("path", ""),
+                    .parameters = options.is_null() ? cell.value("cell", Json::object()) : options,
+                    .way = word(cell, "beside", "label")});
+    ++uses[keys.back().text()];
   }
   for (std::size_t i = 0; i < keys.size(); ++i)
-    if (!options.is_null() && uses[keys[i]] > 1)
-      keys[i] += " " + report::parameters_of(cells[i].value("cell", Json::object()), " ");
+    if (!options.is_null() && uses[keys[i].text()] > 1) keys[i].own = cells[i].value("cell", Json::object());
   return keys;
+}
+
+/// The options on a Result's command line.
+std::set<std::string> given_options(const Json& result) {
+  std::set<std::string> given;
+  const auto argv = result.find("argv");
+  if (argv == result.end() || !argv->is_array()) return given;
+  for (const Json& word : *argv) {
+    if (!word.is_string() || !word.get<std::string>().starts_with("--")) continue;
+    const std::string text = word.get<std::string>().substr(2);
+    given.insert(text.substr(0, text.find('=')));
+  }
+  return given;
 }
 
 std::string group_of(const Json& options) {
@@ -105,7 +110,8 @@ void add_cell_facts(const Json& cell, Facts* to) {
   const auto options = cell.find("options");
   if (options == cell.end() || !options->is_object()) return;
   for (const auto& [name, value] : options->items())
-    if (name != "json" && name != "csv" && name != "quiet") (*to)["option " + name].insert(plain(value));
+    if (name != "json" && name != "csv" && name != "quiet" && name != "details" && name != "export")
+      (*to)["option " + name].insert(plain(value));
 }
 
 /// Adds the build, and those facts of the machine that do not change between runs.
@@ -170,10 +176,11 @@ void add_record(const Record& r, const std::string& path, Measured* to) {
     return add_result(result, path, to, r.options);
   }
   ++to->runs;
-  Measured::Lost& lost = to->lost[group_of(r.options)];
-  ++lost.failures[r.ended == "exit" ? fmt::format("runs without a result (exit code {})", r.exit_code)
-                                    : fmt::format("runs without a result ({})", r.ended)];
-  lost.bad_data = lost.bad_data || (r.ended == "exit" && r.exit_code == static_cast<int>(ExitCode::data));
+  Measured::WithoutResult& group = to->without_result[group_of(r.options)];
+  group.options = r.options;
+  ++group.failures[r.ended == "exit" ? fmt::format("runs without a result (exit code {})", r.exit_code)
+                                     : fmt::format("runs without a result ({})", r.ended)];
+  group.bad_data = group.bad_data || (r.ended == "exit" && r.exit_code == static_cast<int>(ExitCode::data));
 }
 
 void add_lines(const std::string& path, Measured* to) {
@@ -227,6 +234,17 @@ void add_folder(const std::string& path, Measured* to) {
 
 }  // namespace
 
+std::string CellKey::text() const {
+  std::string text = fmt::format("{} {}", path, report::parameters_of(parameters, " "));
+  if (!way.empty()) text += " way=" + way;
+  if (!own.is_null()) text += " " + report::parameters_of(own, " ");
+  return text;
+}
+
+std::string CellKey::group() const {
+  return group_of(parameters);
+}
+
 const std::vector<std::string>& metric_names() {
   static const std::vector<std::string> names = {"ops_per_s", "bytes_per_s", "mean_ns",
                                                  "p50_ns",    "p99_ns",      "p99_9_ns"};
@@ -247,7 +265,10 @@ void add_result(const Json& result, const std::string& name, Measured* to, const
   ++to->runs;
   add_facts(result, &to->facts);
   add_warnings(result, to);
-  const std::vector<std::string> keys = keys_of(*cells, options);
+  const std::vector<CellKey> identities = keys_of(*cells, options);
+  const std::set<std::string> given = given_options(result);
+  std::vector<std::string> keys;
+  for (const CellKey& key : identities) keys.push_back(key.text());
   // Cells that differ in nothing are repeats of one cell in the same process.
   std::map<std::string, std::vector<const Json*>> repeats;
   bool counted = false;
@@ -258,8 +279,10 @@ void add_result(const Json& result, const std::string& name, Measured* to, const
     if (fresh) {
       to->order.push_back(keys[i]);
       samples.label = keys[i];
+      samples.key = identities[i];
       if (!options.is_null()) samples.group = group_of(options);
     }
+    samples.given.insert(given.begin(), given.end());
     std::vector<const Json*>& own = repeats[keys[i]];
     const auto list = cell.find("repeats");
     if (list != cell.end() && list->is_array())
@@ -270,8 +293,11 @@ void add_result(const Json& result, const std::string& name, Measured* to, const
   for (const auto& [key, own] : repeats) add_run(own, &to->cells[key]);
   add_verdict(result, {keys.begin(), keys.end()}, counted, to);
   // The run ended before it could measure anything: only the plan's options show which cell it was.
-  if (cells->empty())
-    ++to->lost[options.is_null() ? "" : group_of(options)].failures["runs without a measured cell"];
+  if (cells->empty()) {
+    Measured::WithoutResult& group = to->without_result[options.is_null() ? "" : group_of(options)];
+    group.options = options;
+    ++group.failures["runs without a measured cell"];
+  }
 }
 
 Measured load_measured(const std::string& path) {
@@ -280,7 +306,8 @@ Measured load_measured(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) add_folder(path, &measured);
   else add_file(path, &measured);
-  if (measured.cells.empty() && measured.lost.empty()) throw Error(path, "it holds no measured cell");
+  if (measured.cells.empty() && measured.without_result.empty())
+    throw Error(path, "it holds no measured cell");
   return measured;
 }
 

@@ -19,16 +19,29 @@ using Failures = std::map<std::string, double>;
 /// The circumstances of a measurement, by name; more than one value if they changed between runs.
 using Facts = std::map<std::string, std::set<std::string>>;
 
+/// What identifies a cell. The device is not part of it, so that two devices can be compared.
+struct CellKey {
+  std::string path = {};
+  nlohmann::ordered_json parameters = {};  ///< the cell's; of a sweep, the options from its plan
+  std::string way = {};                    ///< of doing the work ("beside")
+  nlohmann::ordered_json own =
+      {};  ///< the cell's parameters, where a plan's options are those of several cells
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] std::string group() const;  ///< Samples::group
+};
+
 /// The figures of one cell over all of its runs.
 struct Samples {
+  CellKey key;
   std::string label;  ///< path and parameters
   std::string group;  ///< options from the sweep's plan, which runs without a Result have too
   std::size_t runs = 0;
   /// By metric ("ops_per_s"), one value for each run: the median of its repeats; empty if no repeat has it.
   std::map<std::string, std::vector<std::optional<double>>> metrics;
   Failures failures;
-  bool bad_data = false;  ///< errors or verification failures among them
-  Facts facts;            ///< device, initiator, verification, options
+  bool bad_data = false;        ///< errors or verification failures among them
+  Facts facts;                  ///< device, initiator, verification, options
+  std::set<std::string> given;  ///< options on the command lines
 };
 
 /// A warning in Results.
@@ -43,11 +56,12 @@ struct Measured {
   std::vector<std::string> order;        ///< keys in the order of their appearance
   std::size_t runs = 0;                  ///< Results, and runs of a sweep without one
   /// Runs of a sweep that have no Result, by Samples::group.
-  struct Lost {
+  struct WithoutResult {
     Failures failures;
     bool bad_data = false;
+    nlohmann::ordered_json options = {};  ///< from the sweep's plan
   };
-  std::map<std::string, Lost> lost;
+  std::map<std::string, WithoutResult> without_result;
   Facts facts;                              ///< the build and the machine
   std::map<std::string, Warning> warnings;  ///< by their text without numbers
   std::vector<std::string> files;           ///< the files that were read

@@ -125,16 +125,16 @@ class Summary {
 
   [[nodiscard]] std::string ours() const {
     std::vector<std::vector<std::string>> rows = {cell_header()};
-    bool beside = false;
-    for (const u32 index : selected_) beside = beside || ways(runs(index)) > 1;
-    if (beside) rows[0].emplace_back("way");
+    bool several_ways = false;
+    for (const u32 index : selected_) several_ways = several_ways || ways(runs(index)) > 1;
+    if (several_ways) rows[0].emplace_back("way");
     for (const char* name : {"runs", "kIOPS", "MB/s", "mean us", "p50 us", "p99 us", "ended"})
       rows[0].emplace_back(name);
     for (const u32 index : selected_) {
       const Runs& of = runs(index);
       for (std::size_t way = 0; way < ways(of); ++way) {
         std::vector<std::string> row = cell_columns(index);
-        if (beside) row.push_back(way_name(of, way));
+        if (several_ways) row.push_back(way_name(of, way));
         row.push_back(fmt::format("{}", of.size()));
         row.push_back(digits(median_of(of, way, "ops_per_s"), 1e3));
         row.push_back(digits(median_of(of, way, "bytes_per_s"), 1e6));
@@ -147,7 +147,7 @@ class Summary {
     return report::table(rows) + (plan_.rounds > 1 ? "  figures are medians over a cell's runs\n" : "");
   }
 
-  [[nodiscard]] std::string beside(const ReferenceTable& table) const {
+  [[nodiscard]] std::string with_published(const ReferenceTable& table) const {
     const Reference& r = table.reference;
     std::string text = fmt::format("published, other machine: {}", printable(r.file));
     for (const auto& [column, values] : r.where)
@@ -229,7 +229,7 @@ std::optional<double> figure_at(const Json& result_cell, std::string_view path) 
 std::string verdict_of(const Record& r) {
   if (r.ended == "timeout" || r.ended == "interrupted") return r.ended;
   if (r.ended == "signal") return fmt::format("signal {}", r.exit_code - 128);
-  if (r.exit_code == 77) return "absent";
+  if (r.exit_code == 77) return "skipped";  // what it needs is not on this machine
   if (r.exit_code != 0) return fmt::format("exit {}", r.exit_code);
   if (r.result.is_null()) return "no result";
   const Json* complete = inside(r.result, "complete");
@@ -240,7 +240,7 @@ std::string summary(const Plan& plan, const std::vector<Cell>& cells, const std:
                     const std::vector<Record>& records, const std::vector<ReferenceTable>& references) {
   const Summary s(plan, cells, selected, records);
   std::string text = s.head() + s.ours();
-  for (const ReferenceTable& table : references) text += "\n" + s.beside(table);
+  for (const ReferenceTable& table : references) text += "\n" + s.with_published(table);
   const std::string failures = s.failures();
   return failures.empty() ? text : text + "\n" + failures;
 }

@@ -19,7 +19,7 @@ namespace doorbell::sweep {
 [[nodiscard]] std::optional<double> figure_at(const nlohmann::ordered_json& result_cell,
                                               std::string_view path);
 
-/// How a run ended, in few words: "ok", "exit 2", "signal 11", "timeout".
+/// How a run ended, in few words: "ok", "skipped", "exit 2", "signal 11", "timeout".
 [[nodiscard]] std::string verdict_of(const Record& record);
 
 /// One line for each cell (with several rounds, the medians), then a table for each reference.

@@ -9,14 +9,15 @@ namespace doorbell::sweep {
 
 namespace {
 
-const std::array<Unit, 17>& units() {
-  static const std::array<Unit, 17> all = {{{"ns", "time", 1e-9},
+const std::array<Unit, 19>& units() {
+  static const std::array<Unit, 19> all = {{{"ns", "time", 1e-9},
                                             {"us", "time", 1e-6},
                                             {"ms", "time", 1e-3},
                                             {"s", "time", 1},
                                             {"ops/s", "rate", 1},
                                             {"kIOPS", "rate", 1e3},
                                             {"MIOPS", "rate", 1e6},
+                                            {"Mpps", "rate", 1e6},
                                             {"B/s", "bandwidth", 1},
                                             {"kB/s", "bandwidth", 1e3},
                                             {"MB/s", "bandwidth", 1e6},
@@ -26,6 +27,7 @@ const std::array<Unit, 17>& units() {
                                             {"GiB/s", "bandwidth", 1024.0 * 1024 * 1024},
                                             {"Mb/s", "bandwidth", 1e6 / 8},
                                             {"Gb/s", "bandwidth", 1e9 / 8},
+                                            {"percent", "share", 0.01},
                                             {"number", "number", 1}}};
   return all;
 }
@@ -52,8 +54,11 @@ std::vector<std::string> unit_names() {
 
 Unit unit_of_path(std::string_view path) {
   // The last part that names a unit decides. Longer spellings come first, because all end in "_s".
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kSpelled = {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kSpelled = {
       {{"bytes_per_s", "B/s"},
+       {"gbps", "Gb/s"},
+       {"mpps", "Mpps"},
+       {"percent", "percent"},
        {"ops_per_s", "ops/s"},
        {"ns", "ns"},
        {"ns_per_op", "ns"},

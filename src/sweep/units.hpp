@@ -13,8 +13,8 @@ namespace doorbell::sweep {
 
 struct Unit {
   std::string name;
-  std::string quantity;  ///< "time", "rate", "bandwidth", "number"
-  double factor = 1;     ///< one unit in s, operations per s, bytes per s
+  std::string quantity;  ///< "time", "rate", "bandwidth", "share", "number"
+  double factor = 1;     ///< one unit in s, operations per s, bytes per s, parts of 1
 };
 
 /// Finds a unit by its name ("us", "MB/s"); empty if unknown.

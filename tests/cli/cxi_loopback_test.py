@@ -212,7 +212,7 @@ class Devices(Case):
                      f"{NAME}: --fault: cxi0 is not a model: faults cannot be injected into it")
 
     def test_a_libcxi_that_refuses(self):
-        """Over a made-up libcxi, which sets everything up and moves nothing."""
+        """Over a fake libcxi, which sets everything up and moves nothing."""
         if not FAKE_LIBCXI:
             self.skipTest("FAKE_LIBCXI is not set")
         head = header("cxi0", iterations=2, size=4096, puts=16)

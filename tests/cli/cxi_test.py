@@ -5,9 +5,9 @@
 
 import unittest
 
-from harness import DOORBELL, PATIENT, WithFolder, doorbell
+from harness import DOORBELL, TIMEOUTS, WithFolder, doorbell
 
-SMALL = ["--iterations", "200", *PATIENT]
+SMALL = ["--iterations", "200", *TIMEOUTS]
 
 
 def run(*arguments, **more):
@@ -18,7 +18,7 @@ class Cxi(WithFolder):
     command = [DOORBELL, "cxi"]
 
     def test_no_arguments_run_and_verify(self):
-        done = run(*PATIENT)
+        done = run("--details", *TIMEOUTS)
         self.assertEqual(done.returncode, 0, done.stderr)
         for word in ("cxi-model0", "software model", "op=put", "part=latency", "part=rate", "size_bytes=1024", "verified"):
             self.assertIn(word, done.stdout)
@@ -68,9 +68,9 @@ class Cxi(WithFolder):
 
     def test_faults_end_with_2(self):
         common = ["--size", "256", "--measure", "rate", "--iterations", "2000"]
-        cell, = self.result("--fault", "corrupt=0.02", *common, *PATIENT, code=2)["cells"]
+        cell, = self.result("--fault", "corrupt=0.02", *common, *TIMEOUTS, code=2)["cells"]
         self.assertEqual(cell["verify"]["corrupt"], cell["model"]["injected"]["corrupt"])
-        cell, = self.result("--fault", "error=0.02", "--device", "cxi-model0:nack=52", *common, *PATIENT, code=2)["cells"]
+        cell, = self.result("--fault", "error=0.02", "--device", "cxi-model0:nack=52", *common, *TIMEOUTS, code=2)["cells"]
         self.assertGreater(cell["cxi"]["completion_statuses"]["ADDR_OUT_OF_RANGE"], 0)
         document = self.result("--fault", "drop=0.02", *common, "--timeout", "0.5", code=2)
         self.assertEqual(document["stop_reason"], "timeout")

@@ -12,13 +12,13 @@ import tempfile
 import time
 import unittest
 
-from harness import DOORBELL, PATIENT, wait_until
+from harness import DOORBELL, TIMEOUTS, wait_until
 from nvme_test import WithFolder, run
 
 
 def qemu_reason():
     """Why there is no QEMU to test with; empty when there is one."""
-    done = run("--controller", "qemu:capacity=1Mi", "--read-io", "1", *PATIENT)
+    done = run("--controller", "qemu:capacity=1Mi", "--read-io", "1", *TIMEOUTS)
     return done.stderr.strip() if done.returncode == 77 else ""
 
 
@@ -48,7 +48,7 @@ class OnDisk(WithFolder):
         return hashlib.sha256(self.file.read_bytes()).hexdigest()
 
     def on_file(self, *arguments):
-        return ["--controller", f"file:{self.file}", *self.direct, *PATIENT, *arguments]
+        return ["--controller", f"file:{self.file}", *self.direct, *TIMEOUTS, *arguments]
 
 
 class Runs(OnDisk):
@@ -239,14 +239,14 @@ class Qemu(WithFolder):
 
     def test_the_result(self):
         cell, = self.result("--controller", "qemu:capacity=16Mi", "--write-io", "200", "--read-io", "200",
-                            "--num-queues", "2", *PATIENT)["cells"]
+                            "--num-queues", "2", *TIMEOUTS)["cells"]
         self.assertEqual(cell["device"], {"kind": "emulated", "name": "qemu:capacity=16Mi"})
         self.assertEqual(cell["verify"]["checked"], 200)
         self.assertGreater(cell["emulated"]["messages"], 0)
 
     def test_a_bad_sector(self):
         cell, = self.result("--controller", "qemu:capacity=16Mi,bad-sector=5", "--write-io", "10", "--read-io", "10",
-                            *PATIENT, code=2)["cells"]
+                            *TIMEOUTS, code=2)["cells"]
         self.assertEqual(cell["errors"]["completion"], 1)
         self.assertEqual(cell["nvme"]["completion_statuses"], {"Unrecovered Read Error": 1})
 

@@ -15,7 +15,7 @@ import unittest
 DOORBELL = os.environ.get("DOORBELL", "build/bin/doorbell")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VALIDATE = ROOT / "scripts" / "validate-result.py"
-PATIENT = ["--timeout", "60", "--late-after", "50"]  # a busy machine is not an error
+TIMEOUTS = ["--timeout", "60", "--late-after", "50"]  # a busy machine is not an error
 
 
 def doorbell(*arguments, **more):
@@ -104,7 +104,7 @@ class WithFolder(unittest.TestCase):
 
     def interrupt(self, *arguments, which=signal.SIGINT, work_s=0.2):
         """Exit code and output of a run that is interrupted while its initiators work."""
-        command = [*self.command, *arguments, "--json", str(self.json), *PATIENT]
+        command = [*self.command, *arguments, "--json", str(self.json), *TIMEOUTS]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             wait_for_work(process, work_s)
             process.send_signal(which)

@@ -12,7 +12,7 @@ import subprocess
 import unittest
 
 import harness
-from harness import DOORBELL, PATIENT, doorbell
+from harness import DOORBELL, TIMEOUTS, doorbell
 
 
 def run(*arguments, **more):
@@ -26,7 +26,7 @@ class WithFolder(harness.WithFolder):
 class Runs(WithFolder):
     def test_the_command_of_the_manual(self):
         r = self.result("--controller", "model", "--write-io", "100000", "--read-io", "100000", "--num-queues", "4",
-                        "--batch-size", "16", *PATIENT)
+                        "--batch-size", "16", *TIMEOUTS)
         self.assertTrue(r["complete"])
         self.assertEqual(r["stop_reason"], "done")
         cell, = r["cells"]
@@ -42,20 +42,30 @@ class Runs(WithFolder):
         self.assertEqual(sum(n for _, n in cell["metrics"]["latency_ns"]["bins"]), 200000)
 
     def test_no_arguments_run_and_verify(self):
-        done = run(*PATIENT)
+        done = run("--details", *TIMEOUTS)
         self.assertEqual(done.returncode, 0, done.stderr)
-        for word in ("p50", "p99", "10000"):
+        for word in ("p50", "p99", "10000", "verified 10000 I/Os"):
             self.assertIn(word, done.stdout)
+
+    def test_a_row_says_what_was_done_and_checked(self):
+        done = run("--write-io", "1000", "--read-io", "1000", *TIMEOUTS)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^  what +size B +kIOPS +GB/s +p50 us +p99 us +checked +verdict$")
+        self.assertRegex(done.stdout, r"(?m)^  nvme +512 +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+ +all +OK$")
+        self.assertIn("\nverified 1000 operations (512.0 kB)\nOK\n", done.stdout)
+        for line in done.stdout.splitlines():
+            if not line.startswith("warning: "):
+                self.assertLessEqual(len(line), 100, line)
 
     def test_large_blocks_at_random(self):
         cell, = self.result("--controller", "model:lba=4096,capacity=256Mi,mdts=0", "--lbas-per-io", "600",
                             "--access-pattern", "random", "--write-io", "40", "--read-io", "40", "--num-queues", "2",
-                            *PATIENT)["cells"]
+                            *TIMEOUTS)["cells"]
         self.assertEqual(cell["verify"]["checked"], 40)
         self.assertEqual(cell["metrics"]["bytes"], 80 * 600 * 4096)
 
     def test_json_to_standard_output_is_nothing_else(self):
-        done = run("--write-io", "100", "--read-io", "100", "--json", "-", *PATIENT)
+        done = run("--write-io", "100", "--read-io", "100", "--json", "-", *TIMEOUTS)
         self.assertEqual(done.returncode, 0, done.stderr)
         document = json.loads(done.stdout)
         self.assertEqual(document["cells"][0]["verify"]["checked"], 100)
@@ -64,47 +74,47 @@ class Runs(WithFolder):
 
     def test_csv(self):
         path = self.folder / "out.csv"
-        done = run("--write-io", "100", "--read-io", "100", "--csv", str(path), *PATIENT)
+        done = run("--write-io", "100", "--read-io", "100", "--csv", str(path), *TIMEOUTS)
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
         self.assertEqual(len(rows), 1)
 
     def test_less_timing_and_substeps(self):
-        cell, = self.result("--write-io", "500", "--read-io", "500", "--less-timing", *PATIENT)["cells"]
+        cell, = self.result("--write-io", "500", "--read-io", "500", "--less-timing", *TIMEOUTS)["cells"]
         self.assertEqual(cell["metrics"]["ops"], 1000)
         self.assertEqual(cell["metrics"]["latency_ns"]["count"], 0)
-        cell, = self.result("--write-io", "500", "--read-io", "500", "--substep-timing", *PATIENT)["cells"]
+        cell, = self.result("--write-io", "500", "--read-io", "500", "--substep-timing", *TIMEOUTS)["cells"]
         for step in ("build", "enqueue", "sq_doorbell", "cq_poll", "cq_doorbell", "total"):
             self.assertIsNotNone(cell["substeps_ns"][step], step)
 
     def test_a_duration_bounds_reads_too_when_writes_take_long(self):
         r = self.result("--write-io", "500M", "--read-io", "500M", "--duration", "0.3", "--repeats", "2", "--warmup", "0",
-                        "--num-queues", "1", *PATIENT)
+                        "--num-queues", "1", *TIMEOUTS)
         self.assertEqual(len(r["cells"][0]["repeats"]), 2)
         for part in ("write", "read"):
             self.assertGreater(r["cells"][0]["nvme"][part]["ops"], 0)
             self.assertLess(r["cells"][0]["nvme"][part]["ops"], 500_000_000)
         # A warm-up of less than a tick is one all the same.
-        self.result("--duration", "0.01", "--repeats", "1", "--warmup", "0.0000000001", *PATIENT)
+        self.result("--duration", "0.01", "--repeats", "1", "--warmup", "0.0000000001", *TIMEOUTS)
 
     def test_latency_is_of_what_succeeded(self):
-        cell, = self.result("--write-io", "100", "--read-io", "100", "--fault", "error=1", *PATIENT, code=2)["cells"]
+        cell, = self.result("--write-io", "100", "--read-io", "100", "--fault", "error=1", *TIMEOUTS, code=2)["cells"]
         self.assertEqual(cell["metrics"]["ops"], 0)
         self.assertEqual(cell["metrics"]["latency_ns"]["count"], 0)
         self.assertIsNone(cell["metrics"]["latency_ns"]["mean"])
 
     def test_a_short_run_has_its_cost(self):
-        cell, = self.result("--write-io", "20", "--read-io", "20", *PATIENT)["cells"]
+        cell, = self.result("--write-io", "20", "--read-io", "20", *TIMEOUTS)["cells"]
         self.assertGreater(cell["cost"]["cpu_ns_per_op"], 0)
 
     def test_a_duration_with_repeats(self):
-        r = self.result("--read-io", "1", "--duration", "0.1", "--warmup", "0.05", "--repeats", "3", *PATIENT)
+        r = self.result("--read-io", "1", "--duration", "0.1", "--warmup", "0.05", "--repeats", "3", *TIMEOUTS)
         self.assertEqual(len(r["cells"][0]["repeats"]), 3)
         self.assertTrue(r["complete"])
 
     def test_shadow_doorbells(self):
         cell, = self.result("--doorbells", "shadow", "--write-io", "2000", "--read-io", "2000", "--batch-size", "8",
-                            *PATIENT)["cells"]
+                            *TIMEOUTS)["cells"]
         self.assertEqual(cell["verify"]["checked"], 2000)
 
 
@@ -118,22 +128,22 @@ class MediaFile(WithFolder):
         return hashlib.sha256(self.media.read_bytes()).hexdigest()
 
     def test_survives_a_restart(self):
-        self.result("--controller", self.spec, "--write-io", "1000", "--read-io", "0", *PATIENT)
+        self.result("--controller", self.spec, "--write-io", "1000", "--read-io", "0", *TIMEOUTS)
         before = self.digest()
         cell, = self.result("--controller", self.spec, "--write-io", "0", "--read-io", "1000", "--num-queues", "4",
-                            *PATIENT)["cells"]
+                            *TIMEOUTS)["cells"]
         self.assertEqual(cell["verify"]["checked"], 1000)
         self.assertEqual(cell["verify"]["unverifiable"], 0)
         self.assertEqual(self.digest(), before, "reading changed the media")
 
     def test_damage_is_found(self):
-        self.result("--controller", self.spec, "--write-io", "100", "--read-io", "0", *PATIENT)
+        self.result("--controller", self.spec, "--write-io", "100", "--read-io", "0", *TIMEOUTS)
         with self.media.open("r+b") as file:
             file.seek(50 * 512 + 99)
             byte = file.read(1)[0]
             file.seek(50 * 512 + 99)
             file.write(bytes([byte ^ 1]))
-        cell, = self.result("--controller", self.spec, "--write-io", "0", "--read-io", "100", *PATIENT,
+        cell, = self.result("--controller", self.spec, "--write-io", "0", "--read-io", "100", *TIMEOUTS,
                             code=2)["cells"]
         self.assertEqual(cell["verify"]["corrupt"], 1)
         self.assertEqual(cell["verify"]["first"][0]["address"], 50 * 512)
@@ -144,7 +154,7 @@ class MediaFile(WithFolder):
         for spec in specs:
             for strict in ([], ["--verify", "strict"]):
                 self.media.unlink(missing_ok=True)
-                self.result("--controller", self.spec, "--write-io", "1000", "--read-io", "0", *PATIENT)
+                self.result("--controller", self.spec, "--write-io", "1000", "--read-io", "0", *TIMEOUTS)
                 if strict:
                     self.forget_mark()
                 elif not self.has_mark():
@@ -158,7 +168,7 @@ class MediaFile(WithFolder):
                         file.seek(8 * at * 512)
                         file.write(damage(sound[8 * at * 512:(8 * at + 1) * 512]))
                 cell, = self.result("--controller", spec, "--write-io", "0", "--read-io", "1000", "--lbas-per-io", "1",
-                                    *strict, *PATIENT, *self.as_blocks(spec), code=2)["cells"]
+                                    *strict, *TIMEOUTS, *self.as_blocks(spec), code=2)["cells"]
                 v = cell["verify"]
                 self.assertEqual((v["corrupt"], v["stale"], v["unverifiable"]), (4, 1, 0), (spec, strict))
                 self.assertEqual({f["address"] for f in v["first"]}, {8 * at * 512 for at in range(3, 8)})
@@ -177,28 +187,28 @@ class MediaFile(WithFolder):
         if self.has_mark():
             os.removexattr(self.media, "user.doorbell.written")
 
-    def test_what_nobody_wrote_is_no_damage(self):
-        self.result("--controller", self.spec, "--write-io", "100", "--read-io", "0", *PATIENT)
-        cell, = self.result("--controller", self.spec, "--write-io", "0", "--read-io", "300", *PATIENT)["cells"]
+    def test_blocks_never_written_are_no_damage(self):
+        self.result("--controller", self.spec, "--write-io", "100", "--read-io", "0", *TIMEOUTS)
+        cell, = self.result("--controller", self.spec, "--write-io", "0", "--read-io", "300", *TIMEOUTS)["cells"]
         self.assertEqual((cell["verify"]["checked"], cell["verify"]["unverifiable"]), (100, 200))
         cell, = self.result("--controller", self.spec, "--write-io", "0", "--read-io", "300", "--verify", "strict",
-                            *PATIENT, code=2)["cells"]
+                            *TIMEOUTS, code=2)["cells"]
         self.assertEqual((cell["verify"]["checked"], cell["verify"]["stale"]), (300, 200))
         self.assertEqual(cell["verify"]["mode"], "strict")
 
     def test_writing_unchecked_does_not_make_it_foreign(self):
         for _ in range(2):
-            self.result("--controller", self.spec, "--write-io", "100", "--read-io", "100", "--verify", "off", *PATIENT)
-        cell, = self.result("--controller", self.spec, "--write-io", "0", "--read-io", "100", *PATIENT)["cells"]
+            self.result("--controller", self.spec, "--write-io", "100", "--read-io", "100", "--verify", "off", *TIMEOUTS)
+        cell, = self.result("--controller", self.spec, "--write-io", "0", "--read-io", "100", *TIMEOUTS)["cells"]
         self.assertEqual((cell["verify"]["checked"], cell["verify"]["unverifiable"]), (0, 100))
-        self.result("--controller", self.spec, "--write-io", "100", "--read-io", "100", *PATIENT)
+        self.result("--controller", self.spec, "--write-io", "100", "--read-io", "100", *TIMEOUTS)
 
     def test_reading_never_changes_its_size(self):
         unsized = f"model:media=file:{self.media}"
-        self.result("--controller", self.spec, "--write-io", "10", "--read-io", "0", *PATIENT)
+        self.result("--controller", self.spec, "--write-io", "10", "--read-io", "0", *TIMEOUTS)
         before = self.media.stat()
         for spec in (unsized, f"{unsized},capacity=1Gi"):
-            self.result("--controller", spec, "--read-io", "10", "--write-io", "0", *PATIENT)
+            self.result("--controller", spec, "--read-io", "10", "--write-io", "0", *TIMEOUTS)
             after = self.media.stat()
             self.assertEqual((after.st_size, after.st_blocks), (4 << 20, before.st_blocks), spec)
 
@@ -255,7 +265,7 @@ class MediaFile(WithFolder):
         self.assertEqual(run("--controller", self.spec, "--allow-write").returncode, 1)
         self.assertEqual(self.media.read_bytes(), b"precious")
         self.media.write_bytes(b"precious" * (1 << 19))
-        self.assertEqual(run("--controller", self.spec, "--allow-write", *PATIENT).returncode, 0)
+        self.assertEqual(run("--controller", self.spec, "--allow-write", *TIMEOUTS).returncode, 0)
         self.assertNotEqual(self.digest(), before)
 
     def test_a_refused_command_touches_nothing(self):
@@ -291,14 +301,14 @@ class Faults(WithFolder):
         for kind, (group, key) in where.items():
             with self.subTest(kind):
                 cell, = self.result("--write-io", "3000", "--read-io", "3000", "--num-queues", "2", "--batch-size",
-                                    "4", "--fault", f"{kind}=0.01", "--seed", "5", *PATIENT, code=2)["cells"]
+                                    "4", "--fault", f"{kind}=0.01", "--seed", "5", *TIMEOUTS, code=2)["cells"]
                 injected = cell["model"]["injected"][kind]
                 self.assertGreater(injected, 0)
                 self.assertEqual(cell[group][key], injected)
 
     def test_reordering_is_legal(self):
         cell, = self.result("--write-io", "2000", "--read-io", "2000", "--batch-size", "8", "--fault", "reorder=0.1",
-                            *PATIENT)["cells"]
+                            *TIMEOUTS)["cells"]
         self.assertGreater(cell["model"]["injected"]["reorder"], 0)
         self.assertEqual(cell["verify"]["checked"], 2000)
 
@@ -311,7 +321,7 @@ class Faults(WithFolder):
         self.assertEqual(cell["errors"]["timeout"], cell["model"]["injected"]["drop"])
 
     def test_a_removed_device(self):
-        r = self.result("--write-io", "5000", "--read-io", "5000", "--fault", "removal=0.005", *PATIENT, code=2)
+        r = self.result("--write-io", "5000", "--read-io", "5000", "--fault", "removal=0.005", *TIMEOUTS, code=2)
         self.assertEqual(r["stop_reason"], "removed")
         self.assertEqual(r["cells"][0]["errors"]["removal"], 1)
 

@@ -15,9 +15,9 @@ import subprocess
 import unittest
 
 import harness
-from harness import DOORBELL, PATIENT, doorbell, wait_for_cpu, wait_for_work
+from harness import DOORBELL, TIMEOUTS, doorbell, wait_for_cpu, wait_for_work
 
-SOUND = ["nvme", "--write-io", "200", "--read-io", "200", *PATIENT]
+SOUND = ["nvme", "--write-io", "200", "--read-io", "200", *TIMEOUTS]
 CORRUPT = [*SOUND, "--fault", "corrupt=1"]
 
 
@@ -132,7 +132,7 @@ class Pipes(WithFolder):
             out, _ = reader.communicate(timeout=60)
         self.assertEqual(json.loads(out)["exit_code"], 0)
 
-    def test_one_that_nobody_reads(self):
+    def test_one_without_a_reader(self):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
         done = doorbell(*CORRUPT, "--json", str(pipe))
@@ -155,7 +155,7 @@ class Quiet(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
     def test_tells_what_did_not(self):
-        for command in (CORRUPT, ["rdma", "--size", "4KiB", "--measure", "rate", "--iterations", "64", "--fault", "corrupt=1", *PATIENT]):
+        for command in (CORRUPT, ["rdma", "--size", "4KiB", "--measure", "rate", "--iterations", "64", "--fault", "corrupt=1", *TIMEOUTS]):
             done = doorbell(*command, "-q")
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertRegex(done.stderr, r"FAILED: \d+ corrupt")
@@ -207,7 +207,7 @@ class Signals(WithFolder):
     """Interrupted while it runs; what it then says."""
 
     def start(self, *arguments, **more):
-        child = subprocess.Popen([DOORBELL, *arguments, "--json", str(self.json), *PATIENT], stdout=subprocess.PIPE,
+        child = subprocess.Popen([DOORBELL, *arguments, "--json", str(self.json), *TIMEOUTS], stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, text=True, start_new_session=True, **more)
         self.addCleanup(child.stdout.close)
         self.addCleanup(child.stderr.close)

@@ -13,9 +13,9 @@ import time
 import unittest
 
 import harness
-from harness import DOORBELL, PATIENT, doorbell
+from harness import DOORBELL, TIMEOUTS, doorbell
 
-SMALL = ["--iterations", "200", *PATIENT]
+SMALL = ["--iterations", "200", *TIMEOUTS]
 VENDORS = ("mlx5", "bnxt", "ionic", "ernic")
 
 
@@ -37,13 +37,13 @@ class WithFolder(harness.WithFolder):
 
 class Runs(WithFolder):
     def test_no_arguments_run_and_verify(self):
-        done = run(*PATIENT)
+        done = run("--details", *TIMEOUTS)
         self.assertEqual(done.returncode, 0, done.stderr)
         for word in ("provider=mlx5", "part=latency", "part=rate", "size_bytes=1024", "p50", "verified"):
             self.assertIn(word, done.stdout)
 
     def test_a_range_of_sizes_has_two_cells_each(self):
-        r = self.result("--provider", "bnxt", "--size", "256:1MiB", "--iterations", "20", *PATIENT)
+        r = self.result("--provider", "bnxt", "--size", "256:1MiB", "--iterations", "20", *TIMEOUTS)
         self.assertTrue(r["complete"])
         self.assertEqual(r["stop_reason"], "done")
         sizes = [256 << i for i in range(13)]
@@ -60,7 +60,7 @@ class Runs(WithFolder):
 
     def test_sizes_as_given(self):
         def sizes(text):
-            cells = self.result("--size", text, "--measure", "rate", "--iterations", "10", *PATIENT)["cells"]
+            cells = self.result("--size", text, "--measure", "rate", "--iterations", "10", *TIMEOUTS)["cells"]
             return [c["cell"]["size_bytes"] for c in cells]
         self.assertEqual(sizes("0,64,4KiB"), [0, 64, 4096])
         self.assertEqual(sizes("100:600"), [100, 128, 256, 512, 600])
@@ -92,7 +92,7 @@ class Runs(WithFolder):
                 self.assertEqual(cell["model"]["writes_with_immediate"], 200)
 
     def test_atomics_one_after_the_other(self):
-        cell, = self.result("--op", "fetch-add", "--measure", "latency", "--iterations", "10000", *PATIENT)["cells"]
+        cell, = self.result("--op", "fetch-add", "--measure", "latency", "--iterations", "10000", *TIMEOUTS)["cells"]
         self.assert_clean(cell, 10000)
         self.assertEqual(cell["cell"]["size_bytes"], 8)
         self.assertEqual(cell["cell"]["in_flight"], 1)
@@ -137,7 +137,7 @@ class Runs(WithFolder):
 
     def test_the_ceiling_beside_large_payloads(self):
         small, large = self.result("--size", "1KiB,1MiB", "--measure", "rate", "--iterations", "50",
-                                   *PATIENT)["cells"]
+                                   *TIMEOUTS)["cells"]
         self.assertNotIn("ceiling", small["rdma"])
         self.assertGreater(large["rdma"]["ceiling"]["bytes_per_s"], 0)
         self.assertAlmostEqual(large["rdma"]["ceiling"]["share_fraction"] * large["rdma"]["ceiling"]["bytes_per_s"],
@@ -157,7 +157,7 @@ class Runs(WithFolder):
     def test_a_duration_is_every_parts(self):
         for measure in ("both", "ping-pong"):
             for cell in self.result("--size", "64", "--measure", measure, "--duration", "0.2", "--repeats", "1",
-                                    "--iterations", "1", *PATIENT)["cells"]:
+                                    "--iterations", "1", *TIMEOUTS)["cells"]:
                 self.assertGreater(cell["metrics"]["ops"], 1, cell["cell"]["part"])
 
     def test_cells_before_an_error_are_kept(self):
@@ -192,22 +192,22 @@ class Runs(WithFolder):
                 self.assertEqual(cell["metrics"]["latency_ns"]["bins"], [])
 
     def test_a_duration_with_repeats(self):
-        r = self.result("--measure", "rate", "--duration", "0.1", "--warmup", "0.05", "--repeats", "3", *PATIENT)
+        r = self.result("--measure", "rate", "--duration", "0.1", "--warmup", "0.05", "--repeats", "3", *TIMEOUTS)
         self.assertEqual(len(r["cells"][0]["repeats"]), 3)
         self.assertTrue(r["complete"])
 
     def test_the_model_s_keys(self):
         spec = "model:mtu=1024,latency=2ms"
         cell, = self.result("--device", spec, "--size", "4KiB", "--measure", "latency", "--iterations", "20",
-                            *PATIENT)["cells"]
+                            *TIMEOUTS)["cells"]
         self.assertEqual(cell["model"]["packets"], 80)
         self.assertGreaterEqual(cell["metrics"]["latency_ns"]["min"], 2e6)
         cell, = self.result("--device", "model:loss=0.05", "--size", "64KiB", "--measure", "rate", "--ack-timeout",
-                            "8", "--iterations", "300", *PATIENT)["cells"]
+                            "8", "--iterations", "300", *TIMEOUTS)["cells"]
         self.assert_clean(cell, 300)
         self.assertGreater(cell["model"]["retransmissions"], 0)
         cell, = self.result("--device", "model:rnr=1", "--op", "send", "--size", "64", "--measure", "latency",
-                            "--iterations", "20", *PATIENT)["cells"]
+                            "--iterations", "20", *TIMEOUTS)["cells"]
         self.assert_clean(cell, 20)
         self.assertEqual(cell["model"]["rnr_naks"], 20)
 
@@ -216,7 +216,7 @@ class Runs(WithFolder):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("NOT verified", done.stdout)
         cell, = self.result("--verify", "sample=0.1", "--measure", "rate", "--iterations", "5000", "--size", "64",
-                            *PATIENT)["cells"]
+                            *TIMEOUTS)["cells"]
         self.assertTrue(300 < cell["verify"]["checked"] < 700, cell["verify"])
 
     def test_one_offset(self):
@@ -226,12 +226,12 @@ class Runs(WithFolder):
 
     def test_ping_pong(self):
         for op in "write", "send":
-            cell, = self.result("--measure", "ping-pong", "--op", op, "--size", "1000", "--iterations", "50", *PATIENT)["cells"]
+            cell, = self.result("--measure", "ping-pong", "--op", op, "--size", "1000", "--iterations", "50", *TIMEOUTS)["cells"]
             self.assertEqual((cell["cell"]["part"], cell["cell"]["in_flight"], cell["cell"]["connection"]), ("ping-pong", 1, "pair"))
             self.assertEqual(cell["metrics"]["ops"], 50)
             self.assertEqual(cell["verify"]["checked"], 100)  # messages and answers
             self.assertGreater(cell["metrics"]["latency_ns"]["min"], 0)
-        damaged = run("--measure", "ping-pong", "--size", "1000", "--fault", "corrupt=0.2", "--iterations", "200", *PATIENT)
+        damaged = run("--measure", "ping-pong", "--size", "1000", "--fault", "corrupt=0.2", "--iterations", "200", *TIMEOUTS)
         self.assertEqual(damaged.returncode, 2, damaged.stdout + damaged.stderr)
         for options, why in ((("--op", "read"), "write or send"), (("--size", "0"), "--size"), (("--initiator", "gpu"), "--measure"),
                              (("--offsets", "one", "--verify", "off"), "--offsets")):
@@ -363,7 +363,7 @@ class Refusals(WithFolder):
 
 class Faults(WithFolder):
     WINDOW = ["--measure", "rate", "--size", "1KiB", "--in-flight", "32", "--batch-size", "8", "--signal-every", "1",
-              "--iterations", "3000", "--seed", "5", *PATIENT]
+              "--iterations", "3000", "--seed", "5", *TIMEOUTS]
 
     def test_each_kind_is_found_and_counted(self):
         # Every buffer is marked before its transfer: what was not written there is missing.
@@ -411,7 +411,7 @@ class Faults(WithFolder):
         self.assertEqual(len(r["cells"][0]["repeats"]), 4)
 
     def test_a_completion_that_later_ones_imply(self):
-        window = self.WINDOW[:-len(PATIENT)]
+        window = self.WINDOW[:-len(TIMEOUTS)]
         cell, = self.result(*window, "--fault", "drop=0.005", "--timeout", "3", "--late-after", "2.9", code=2)["cells"]
         self.assertGreater(cell["errors"]["skipped"], 0)
         # Nothing implies the very last one, if it is that which was dropped.
@@ -441,7 +441,7 @@ class Faults(WithFolder):
 
     def test_atomics_that_were_given_up_are_no_corruption(self):
         r = self.result("--op", "fetch-add", "--measure", "rate", "--in-flight", "32", "--batch-size", "8",
-                        "--iterations", "3000", "--seed", "5", *PATIENT, "--fault", "removal=0.005", code=2)
+                        "--iterations", "3000", "--seed", "5", *TIMEOUTS, "--fault", "removal=0.005", code=2)
         self.assertEqual(r["stop_reason"], "removed")
         cell, = r["cells"]
         self.assertGreater(cell["errors"]["aborted"], 0)
@@ -449,10 +449,10 @@ class Faults(WithFolder):
 
     def test_retries_that_run_out(self):
         cell, = self.result("--device", "model:loss=1", "--size", "64", "--measure", "latency", "--ack-timeout", "8",
-                            "--retry-count", "2", "--iterations", "5", *PATIENT, code=2)["cells"]
+                            "--retry-count", "2", "--iterations", "5", *TIMEOUTS, code=2)["cells"]
         self.assertEqual(cell["rdma"]["completion_statuses"], {"transport retry counter exceeded": 1})
         cell, = self.result("--device", "model:rnr=5", "--op", "send", "--size", "64", "--measure", "latency",
-                            "--rnr-retry", "2", "--iterations", "5", "--repeats", "5", *PATIENT, code=2)["cells"]
+                            "--rnr-retry", "2", "--iterations", "5", "--repeats", "5", *TIMEOUTS, code=2)["cells"]
         # Also where the receive's flush is seen before the request's own completion.
         self.assertEqual(list(cell["rdma"]["completion_statuses"]), ["RNR retry counter exceeded"])
 

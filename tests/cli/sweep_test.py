@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
@@ -103,7 +104,7 @@ class Runs(WithFolder):
         for row, line in zip(rows, lines):
             self.assertEqual(float(row["ops_per_s"]), line["result"]["cells"][0]["repeats"][0]["ops_per_s"])
         self.assertEqual((self.out / "plan.yaml").read_text(), PLAN)
-        self.assertEqual(sorted(p.name for p in self.out.iterdir()), ["plan.yaml", "results.jsonl", "runs.csv"])
+        self.assertEqual(sorted(p.name for p in self.out.iterdir()), ["plan.json", "plan.yaml", "results.jsonl", "runs.csv"])
 
     def test_rounds_and_repeats_are_rows(self):
         self.sweep(plan=self.plan(PLAN.replace("late-after: 50", "late-after: 50, repeats: 2") +
@@ -354,13 +355,98 @@ class Refusals(WithFolder):
         self.assertFalse(self.out.exists())
 
 
+def page_of(test, file):
+    """The page's text; it is whole, and html5lib, if it is there, finds nothing wrong with it."""
+    text = file.read_text(encoding="utf-8")
+    test.assertTrue(text.startswith("<!DOCTYPE html>") and text.rstrip().endswith("</html>"))
+    try:
+        import html5lib
+    except ImportError:
+        return text
+    parser = html5lib.HTMLParser(namespaceHTMLElements=False)
+    parser.parse(text)
+    test.assertEqual(parser.errors, [])
+    return text
+
+
+def needs_jinja():
+    from doorbell_report import page
+    return unittest.skipUnless(page.available(), "python3-jinja2 is not installed")
+
+
+@needs_jinja()
 class Report(WithFolder):
+    def setUp(self):
+        super().setUp()
+        self.html = self.folder / "page.html"
+
     def test_the_report_reads_the_folder(self):
-        from doorbell_report import load
+        from doorbell_report import results
+        self.sweep("--html", self.html)
+        loaded = results.load([str(self.out)])
+        self.assertEqual(len(loaded), 4)
+        self.assertEqual([results.verdict(r)[0] for r in loaded], ["ok"] * 4)
+        text = page_of(self, self.html)
+        self.assertIn("4 ok", text)
+        self.assertIn("<title>two by two</title>", text)
+
+    def test_published_figures_are_beside_ours(self):
+        (self.folder / "theirs.csv").write_text("batch,us,drive\n1,1234.5,<b>\n8,,<b>\n", encoding="utf-8")
+        self.sweep("--html", self.html, plan=self.plan(
+            PLAN + "rounds: 2\nreference: {file: theirs.csv, where: {drive: <b>}, match: {batch-size: batch}, "
+            "columns: {value: us, unit: us}, ours: nvme.read.latency_ns.mean, note: a <drive>}\n"))
+        plan = json.loads((self.out / "plan.json").read_text(encoding="utf-8"))
+        self.assertEqual(plan["schema"], "doorbell.plan/1")
+        (table,) = plan["published"]
+        self.assertEqual([row["cell"] for row in table["rows"]], [0, 1, 2, 3])
+        self.assertEqual([row["figures"] for row in table["rows"]], [{"value": 1234.5}, {}] * 2)
+        self.assertEqual((table["unit"], table["ours"]), ("us", "nvme.read.latency_ns.mean"))
+        self.assertAlmostEqual(table["ours_scale"], 1e-3)
+        text = page_of(self, self.html)
+        for expected in ("1234.5", "published value, us", "a &lt;drive&gt;", "Every round"):
+            self.assertIn(expected, text)
+
+    def test_after_an_error_and_a_crash(self):
+        plan = self.plan("name: f\ncommand: nvme\noptions: {write-io: 10, read-io: 10}\n"
+                         f"matrix: {{controller: ['file:{self.folder}/<script>', model, 'model:faults=corrupt=1']}}\n")
+        done = doorbell("sweep", plan, "--out", self.out, "--html", self.html)
+        self.assertNotEqual(done.returncode, 0)
+        text = page_of(self, self.html)
+        self.assertIn("failed", text)
+        self.assertIn("1 ok", text)
+        self.assertNotIn("/<script>", text)
+
+    def test_after_ctrl_c(self):
+        process = subprocess.Popen([DOORBELL, "sweep", str(self.plan(LONG)), "--out", str(self.out), "--html", str(self.html)],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_for_handler(self.child_of(process))
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 130, out + err)
+        self.assertIn("interrupted", page_of(self, self.html))
+
+    def test_a_full_disk_costs_neither_the_results_nor_the_old_page(self):
+        done = self.sweep("--html", "/dev/full", code=1)
+        self.assertIn("OK: 4 of 4 runs complete", done.stdout)
+        self.assertIn("--html /dev/full", done.stderr)
+        self.html.write_text("the old page", encoding="utf-8")
+
+        def small_files():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, resource.RLIM_INFINITY))
+        done = subprocess.run([sys.executable, "-m", "doorbell_report", str(self.out), "-o", str(self.html)],
+                              env={**os.environ, "PYTHONPATH": str(ROOT / "python")}, preexec_fn=small_files,
+                              capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("File too large", done.stderr)
+        self.assertEqual(self.html.read_text(encoding="utf-8"), "the old page")
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["out", "page.html", "plan.yaml"])
+
+    def test_an_input_is_not_overwritten(self):
         self.sweep()
-        results = load.load([str(self.out)])
-        self.assertEqual(len(results), 4)
-        self.assertEqual([load.verdict(r)[0] for r in results], ["ok"] * 4)
+        for name in ("results.jsonl", "plan.yaml", "plan.json", "runs.csv"):
+            before = (self.out / name).read_bytes()
+            self.assertIn("--html", self.sweep("--html", self.out / name, code=1).stderr)
+            self.assertEqual((self.out / name).read_bytes(), before)
 
 
 class Compare(WithFolder):
@@ -389,6 +475,27 @@ class Compare(WithFolder):
         done = doorbell("compare", *arguments)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done
+
+    def test_across_an_option(self):
+        def set_controller(name):
+            def change(document):
+                document["cells"][0]["options"]["controller"] = name
+                document["cells"][0]["cell"]["batch"] = len(name)
+            return change
+        a = self.runs("a", change=set_controller("model"))
+        b = self.runs("b", 0.9, change=set_controller("another"))
+        self.assertIn("no cell in common", self.compare(a, b, code=1).stderr)
+        out = self.folder / "across.json"
+        done = self.compare(a, b, "--across", "controller", "--json", out, code=3)
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[2], "cells are paired across: controller")
+        self.assertTrue(lines[3].startswith("  what differs"), lines)
+        self.assertRegex(done.stdout, r"(?m)^  option controller +1 +model +another$")
+        self.assertRegex(done.stdout, r"(?m)^  parameter batch +1 +5 +7$")
+        self.assertEqual(json.loads(out.read_text())["across"], ["controller"])
+        for name in ("", "controler", "json,,x"):
+            self.assertIn("--across", self.compare(a, b, "--across", name, code=1).stderr)
+        self.assertIn("the same: build, machine, devices, options", self.compare(a, a).stdout)
 
     def test_a_regression_is_3(self):
         a, b = self.runs("a"), self.runs("b", 0.9)
@@ -469,6 +576,24 @@ class Compare(WithFolder):
             self.assertIn("which is compared", done.stderr)
             self.assertEqual(done.stdout, "")
             self.assertEqual(one.read_bytes(), before)
+
+    @needs_jinja()
+    def test_a_page_with_a_picture_of_the_ratios(self):
+        a, b = self.runs("a<script>"), self.runs("b", 0.9)
+        html = self.folder / "page.html"
+        self.compare(a, b, "--html", html, "--json", self.folder / "c.json", code=3)
+        text = page_of(self, html)
+        for expected in ("1 REGRESSION", "0.900", "7 and 7", "a&lt;script&gt;", "The threshold is 5.0 %"):
+            self.assertIn(expected, text)
+        from doorbell_report import drawing
+        self.assertEqual("<svg " in text, drawing.available())
+        document = json.loads((self.folder / "c.json").read_text(encoding="utf-8"))
+        self.assertEqual((document["before"], document["after"], document["threshold_percent"]), (str(a), str(b), 5))
+        before = (b / "3.json").read_bytes()
+        self.assertIn("which is compared", self.compare(a, b, "--html", b / "3.json", code=1).stderr)
+        self.assertEqual((b / "3.json").read_bytes(), before)
+        self.assertEqual(self.compare(a, b, "--html", "/dev/full", code=3).stdout.count("REGRESSION: "), 1)
+        self.assertIn("--html /dev/full", self.compare(a, a, "--html", "/dev/full", code=1).stderr)
 
     def test_a_file_that_cannot_be_written_costs_no_comparison(self):
         a, b = self.runs("a"), self.runs("b", 0.9)

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What any NVMe controller must do, as named cases over a Device. The software model runs them here;
-// other controllers (QEMU's) run the same list.
+// What any NVMe controller must do, as named cases over a ControllerInterface. The software model runs them
+// here; other controllers (QEMU's) run the same list.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "nvme/device.hpp"
+#include "nvme/controller_interface.hpp"
 
 namespace doorbell::nvme::conformance {
 
@@ -25,7 +25,7 @@ enum Need : unsigned {
   shadow = 1u << 4,           ///< has Doorbell Buffer Config
   no_interrupts = 1u << 5,    ///< refuses interrupts: polled completion queues only
   one_namespace = 1u << 6,    ///< namespace 1 alone, and Identify of another is an error
-  counts = 1u << 7,           ///< Device::counters() counts invalid doorbell values
+  counts = 1u << 7,           ///< ControllerInterface::counters() counts invalid doorbell values
   iommu = 1u << 8,            ///< accesses outside the mapping are refused and answered, with permissions
   mdts = 1u << 9,             ///< has a largest transfer that is less than the commands' own limit
   checks_enable = 1u << 10,   ///< does not become ready with admin queues that cannot be used
@@ -38,7 +38,7 @@ enum Need : unsigned {
 struct Target {
   unsigned has = nothing;
   /// A fresh device. `slow_commands`: with Need::slow, commands take 20 ms or more.
-  std::function<std::unique_ptr<Device>(bool slow_commands)> open;
+  std::function<std::unique_ptr<ControllerInterface>(bool slow_commands)> open;
 };
 
 struct Case {

@@ -11,7 +11,7 @@ namespace {
 
 void registers_hold(const Target& t) {
   RawController c(t.open(false));
-  Device& d = c.device();
+  ControllerInterface& d = c.interface();
   const u64 cap = d.read64(reg::cap);
   EXPECT_NE(cap, ~u64{0});
   EXPECT_NE(c.cap().command_sets() & 1, 0u);
@@ -129,7 +129,7 @@ void shutdown_completes(const Target& t) {
   Rig r(t);
   fill(r.bytes(), kPage, 3);
   EXPECT_EQ(r.status(r.command(IoOpcode::write, 0, 1, r.data.iova())), status::success);
-  Device& d = r.c.device();
+  ControllerInterface& d = r.c.interface();
   d.write32(reg::cc, d.read32(reg::cc) | cc::shutdown_normal);
   EXPECT_TRUE(eventually([&] { return (r.c.csts() & csts::shutdown_mask) == csts::shutdown_complete; }));
   r.c.disable();

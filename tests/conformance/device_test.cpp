@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The conformance cases against controllers that nobody here wrote: QEMU's, or the one that the environment
-// names (DOORBELL_TEST_CONTROLLER, a --controller SPEC; its contents are overwritten).
+// The conformance cases against controllers that are not part of doorbell: QEMU's, or the one that the
+// environment names (DOORBELL_TEST_CONTROLLER, a --controller SPEC; its contents are overwritten).
 
 #include <doorbell/error.hpp>
 #include <gtest/gtest.h>

@@ -71,10 +71,10 @@ void a_cq_doorbell_beyond_the_tail(const Target& t) {
   }
   r.io->ring_cq_value(4);
   EXPECT_EQ(next_event(r, 0x4001).dw0 >> 8 & 0xff, 1u) << "invalid doorbell write value";
-  EXPECT_EQ(r.c.device().counters().at("invalid_doorbell_values"), 1u);
+  EXPECT_EQ(r.c.interface().counters().at("invalid_doorbell_values"), 1u);
   r.io->ring_cq();
   for (int i = 0; i < 200; ++i) ASSERT_EQ(r.status(flush_command(0, 1)), status::success);
-  EXPECT_EQ(r.c.device().counters().at("invalid_doorbell_values"), 1u);
+  EXPECT_EQ(r.c.interface().counters().at("invalid_doorbell_values"), 1u);
 }
 
 void doorbell_of_an_unknown_queue(const Target& t) {

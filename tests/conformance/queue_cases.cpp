@@ -161,7 +161,7 @@ void a_bad_shadow_value_is_reported_once(const Target& t) {
   const auto q = r.c.create(2, 8, 8);
   const u64 at = sq_doorbell_offset(2, r.c.cap().stride()) - reg::doorbells;
   auto* shadow = reinterpret_cast<u32*>(pages.region().host() + at);
-  const auto counted = [&] { return r.c.device().counters().at("invalid_doorbell_values").get<u64>(); };
+  const auto counted = [&] { return r.c.interface().counters().at("invalid_doorbell_values").get<u64>(); };
   store_release(shadow, 8);
   q->ring_value(8);
   EXPECT_TRUE(eventually([&] { return counted() > 0; }));

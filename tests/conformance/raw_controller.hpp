@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A driver without opinions: any bytes into any queue, any value into any doorbell, of any Device. The
-// library's own Controller refuses most of what a conformance test must do.
+// A driver that checks nothing: any bytes into any queue, any value into any doorbell, of any
+// ControllerInterface. The library's own Controller refuses most of what a conformance test must do.
 #pragma once
 
 #include <doorbell/address_space.hpp>
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "eventually.hpp"
-#include "nvme/device.hpp"
+#include "nvme/controller_interface.hpp"
 
 namespace doorbell::nvme::testing_raw {
 
@@ -26,14 +26,14 @@ using test::eventually;
 /// A submission and a completion ring of sizes of their own, and where their doorbells are.
 class RawQueue {
  public:
-  RawQueue(Device& device, u32 stride, u16 qid, u16 cqid, u32 sq_entries, u32 cq_entries)
+  RawQueue(ControllerInterface& interface, u32 stride, u16 qid, u16 cqid, u32 sq_entries, u32 cq_entries)
       : sq_entries_(sq_entries),
         cq_entries_(cq_entries),
         qid_(qid),
-        sq_(device.address_space(), Place::pageable, u64{sq_entries} * kSqeBytes, Access::read),
-        cq_(device.address_space(), Place::pageable, u64{cq_entries} * kCqeBytes, Access::write),
-        sq_doorbell_(device.cpu_register(sq_doorbell_offset(qid, stride))),
-        cq_doorbell_(device.cpu_register(cq_doorbell_offset(cqid, stride))) {}
+        sq_(interface.address_space(), Place::pageable, u64{sq_entries} * kSqeBytes, Access::read),
+        cq_(interface.address_space(), Place::pageable, u64{cq_entries} * kCqeBytes, Access::write),
+        sq_doorbell_(interface.cpu_register(sq_doorbell_offset(qid, stride))),
+        cq_doorbell_(interface.cpu_register(cq_doorbell_offset(cqid, stride))) {}
 
   [[nodiscard]] u16 qid() const { return qid_; }
   [[nodiscard]] Iova sq_iova() const { return sq_.iova(); }
@@ -104,8 +104,8 @@ class RawQueue {
 /// A controller taken over from reset.
 class RawController {
  public:
-  explicit RawController(std::unique_ptr<Device> device) : device_(std::move(device)) {
-    cap_ = Capabilities{device_->read64(reg::cap)};
+  explicit RawController(std::unique_ptr<ControllerInterface> interface) : interface_(std::move(interface)) {
+    cap_ = Capabilities{interface_->read64(reg::cap)};
     disable();
   }
   ~RawController() {
@@ -118,25 +118,25 @@ class RawController {
   RawController(const RawController&) = delete;
   RawController& operator=(const RawController&) = delete;
 
-  [[nodiscard]] Device& device() { return *device_; }
+  [[nodiscard]] ControllerInterface& interface() { return *interface_; }
   [[nodiscard]] const Capabilities& cap() const { return cap_; }
   [[nodiscard]] u32 csts() {
-    const u32 value = device_->read32(reg::csts);
-    if (value == ~0u) throw std::runtime_error("the device is gone: " + device_->counters().dump());
+    const u32 value = interface_->read32(reg::csts);
+    if (value == ~0u) throw std::runtime_error("the device is gone: " + interface_->counters().dump());
     return value;
   }
 
   void disable() {
-    device_->write32(reg::cc, device_->read32(reg::cc) & ~cc::enable);
+    interface_->write32(reg::cc, interface_->read32(reg::cc) & ~cc::enable);
     if (!eventually([&] { return (csts() & csts::ready) == 0; })) throw std::runtime_error("RDY stays 1");
   }
   static constexpr u32 kUsual = cc::enable | 6u << cc::iosqes_shift | 4u << cc::iocqes_shift;
   /// Writes the admin queue registers and CC as they are given.
   void write_enable(u32 sq_entries, u32 cq_entries, Iova asq, Iova acq, u32 cc_value = kUsual) {
-    device_->write32(reg::aqa, (cq_entries - 1) << 16 | (sq_entries - 1));
-    device_->write64(reg::asq, asq);
-    device_->write64(reg::acq, acq);
-    device_->write32(reg::cc, cc_value);
+    interface_->write32(reg::aqa, (cq_entries - 1) << 16 | (sq_entries - 1));
+    interface_->write64(reg::asq, asq);
+    interface_->write64(reg::acq, acq);
+    interface_->write32(reg::cc, cc_value);
   }
   /// With admin queues of these sizes.
   void enable(u32 sq_entries = 32, u32 cq_entries = 32) {
@@ -167,7 +167,7 @@ class RawController {
   /// Queue memory for a pair; not created on the controller yet. Like all memory handed out here it
   /// stays until the controller has been disabled.
   [[nodiscard]] RawQueue* queue(u16 qid, u32 sq_entries, u32 cq_entries, u16 cqid = 0) {
-    queues_.push_back(std::make_unique<RawQueue>(*device_, cap_.stride(), qid, cqid == 0 ? qid : cqid,
+    queues_.push_back(std::make_unique<RawQueue>(*interface_, cap_.stride(), qid, cqid == 0 ? qid : cqid,
                                                  sq_entries, cq_entries));
     return queues_.back().get();
   }
@@ -181,12 +181,12 @@ class RawController {
     return q;
   }
   [[nodiscard]] Mapped& memory(u64 bytes, Access access = Access::read_write) {
-    memory_.push_back(std::make_unique<Mapped>(device_->address_space(), Place::pageable, bytes, access));
+    memory_.push_back(std::make_unique<Mapped>(interface_->address_space(), Place::pageable, bytes, access));
     return *memory_.back();
   }
 
  private:
-  std::unique_ptr<Device> device_;
+  std::unique_ptr<ControllerInterface> interface_;
   Capabilities cap_;
   RawQueue* admin_ = nullptr;
   std::vector<std::unique_ptr<RawQueue>> queues_;

@@ -28,7 +28,7 @@ namespace doorbell::nvme {
 namespace {
 
 constexpr u32 kSync = 0, kReply = 1, kConfigWrite = 2, kConfigRead = 3, kBarWrite = 4, kBarRead = 5;
-constexpr double kPatience = 30;  // a busy machine is not a silent peer
+constexpr double kLinkTimeoutS = 30;  // a busy machine is not a silent peer
 
 template <class T>
 T at(std::span<const u8> bytes, std::size_t offset) {
@@ -104,13 +104,13 @@ class Peer {
 };
 
 struct Pair {
-  explicit Pair(double patience_s = kPatience, int send_buffer = 0) {
+  explicit Pair(double timeout_s = kLinkTimeoutS, int send_buffer = 0) {
     std::array<int, 2> s{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s.data()) != 0)
       throw std::runtime_error("socketpair");
     if (send_buffer != 0) setsockopt(s[1], SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer);
     peer = std::make_unique<Peer>(s[0]);
-    link = std::make_unique<QemuLink>(s[1], patience_s);
+    link = std::make_unique<QemuLink>(s[1], timeout_s);
   }
   std::unique_ptr<Peer> peer;
   std::unique_ptr<QemuLink> link;
@@ -276,7 +276,7 @@ TEST(Link, APostedReadIsHandedOver) {
   EXPECT_EQ(p.link->read(3, 4), 43u);
   EXPECT_EQ(values, std::vector<u32>{41});
   p.link->post_read(5, keep);
-  for (const u64 begin = wall_ns(); values.size() < 2 && seconds_since(begin) < kPatience;)
+  for (const u64 begin = wall_ns(); values.size() < 2 && seconds_since(begin) < kLinkTimeoutS;)
     p.link->take_replies();
   EXPECT_EQ(values, (std::vector<u32>{41, 45}));
 }
@@ -302,7 +302,7 @@ TEST(Link, PostedWritesTakeRepliesInTime) {
 /// A peer that is slow to answer: writes go ahead of the replies up to 256, then wait.
 TEST(Link, PostedWritesWaitForASlowPeer) {
   Pair p;
-  for (u32 i = 0; i < 256; ++i) p.link->post_write(0x1000, i);  // nobody answers: none of these may wait
+  for (u32 i = 0; i < 256; ++i) p.link->post_write(0x1000, i);  // there is no answer: none of these may wait
   EXPECT_EQ(p.link->messages(), 256u);
   std::atomic<bool> through = false;
   std::jthread writer([&] {
@@ -379,7 +379,7 @@ TEST(Link, APeerThatGoesInTheMiddleOfAReply) {
     const u64 begin = wall_ns();
     EXPECT_EQ(p.link->read(0, 8), ~u64{0}) << bytes;
     EXPECT_TRUE(p.link->gone());
-    EXPECT_LT(seconds_since(begin), kPatience / 2) << "it waited for somebody who has left";
+    EXPECT_LT(seconds_since(begin), kLinkTimeoutS / 2) << "it waited for somebody who has left";
   }
 }
 
@@ -398,15 +398,15 @@ TEST(Link, RepliesBeforeTheEnd) {
 }
 
 TEST(Link, APeerThatNeverAnswersIsGivenUp) {
-  constexpr double kPatienceS = 1;  // longer than a busy machine's pauses
-  Pair p(kPatienceS);
+  constexpr double kShortTimeoutS = 1;  // longer than a busy machine's pauses
+  Pair p(kShortTimeoutS);
   const u64 begin = wall_ns();
   EXPECT_EQ(p.link->read(0, 4), ~u64{0});
-  EXPECT_GE(seconds_since(begin), kPatienceS);
+  EXPECT_GE(seconds_since(begin), kShortTimeoutS);
   EXPECT_TRUE(p.link->gone());
   const u64 again = wall_ns();
   for (u32 i = 0; i < 100; ++i) EXPECT_EQ(p.link->read(0, 4), ~u64{0});
-  EXPECT_LT(seconds_since(again), kPatienceS) << "it was waited for again";
+  EXPECT_LT(seconds_since(again), kShortTimeoutS) << "it was waited for again";
 }
 
 TEST(Link, PostedWritesToAPeerThatNeverAnswers) {

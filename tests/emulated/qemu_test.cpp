@@ -203,7 +203,7 @@ TEST_F(Qemu, ABadSector) {
   }
 }
 
-TEST_F(Qemu, ABadSectorThatNobodyReads) {
+TEST_F(Qemu, ABadSectorThatIsNotRead) {
   BenchOptions o = usual("capacity=64Mi,bad-sector=200");
   expect_clean(o);
   o.controller = "qemu:capacity=64Mi,bad-sector=199";
@@ -301,7 +301,7 @@ TEST_F(Drive, InUse) {
     EXPECT_NE(std::string(e.what()).find("another process"), std::string::npos) << e.what();
   }
   EXPECT_EQ(children(), std::vector<pid_t>{first.pid()});
-  kill(first.pid(), SIGKILL);  // and its end is seen by nobody before the destructor
+  kill(first.pid(), SIGKILL);  // the destructor is the first to see that it has ended
 }
 
 // --- trouble ----------------------------------------------------------------------------------------

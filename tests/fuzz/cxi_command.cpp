@@ -66,7 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const u8* data, std::size_t size) {
   require(takers <= 1);
   const u32 pid_bits = 6 + static_cast<u32>(words[1] & 3);
   const Dfa dfa{static_cast<u32>(words[0]), static_cast<u32>(words[1] >> 2) & 31};
-  const Target t = split_dfa(dfa, pid_bits);
+  const EntryAddress t = split_dfa(dfa, pid_bits);
   const Dfa again = make_dfa(t.nid, t.pid, pid_bits, t.idx);
   require(again.value == dfa.value && again.index_ext == dfa.index_ext);
   return 0;

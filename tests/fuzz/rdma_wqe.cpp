@@ -88,7 +88,7 @@ void check(FuzzedDataProvider& in) {
   const u32 units = in.ConsumeIntegralInRange<u32>(1, 24);
   const u32 slot = in.ConsumeIntegralInRange<u32>(0, units - 1);
   const u32 pass = in.ConsumeIntegral<u8>();
-  // A ring that is no whole number of units belongs to nobody, but reading it does no harm.
+  // A ring that is no whole number of units never occurs, but reading it does no harm.
   const u32 cut = in.ConsumeIntegralInRange<u32>(0, F::kUnitParts - 1);
   const std::vector<u8> bytes = in.ConsumeRemainingBytes<u8>();
 

@@ -52,7 +52,7 @@ Bytes bytes_of(const T& entry) {
   return out;
 }
 
-/// Reads keys and knows afterwards which ones nobody asked for.
+/// Reads keys and knows afterwards which ones were never asked for.
 class Keys {
  public:
   explicit Keys(const json& object) : object_(object) {}
@@ -82,7 +82,7 @@ class Keys {
   std::set<std::string> seen_;
 };
 
-/// Equal outside the ranges that the vector says nobody should look at.
+/// Equal outside the ranges that the vector excludes from the comparison.
 inline void expect_bytes(const Bytes& got, const json& vector, const std::string& what) {
   Bytes want = from_hex(vector.at("bytes_hex").get<std::string>());
   ASSERT_EQ(got.size(), want.size()) << what;

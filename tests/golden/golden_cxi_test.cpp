@@ -55,7 +55,7 @@ void dfa(const json& vector) {
   EXPECT_EQ(d.index_ext, number32(in, "expect_index_ext"));
   EXPECT_EQ(initiator_id(nid, pid, bits), number32(in, "expect_initiator_id"));
   expect_bytes(bytes_of(d.value), vector, "in memory");
-  const Target t = split_dfa(d, bits);
+  const EntryAddress t = split_dfa(d, bits);
   EXPECT_EQ(t.nid, nid);
   EXPECT_EQ(t.pid, pid);
   EXPECT_EQ(t.idx, idx);

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""Two builds of doorbell in turns: the figures of docs/performance.md's GPU tables, old beside new.
+"""Two builds of doorbell in turns: the figures of docs/performance.md's GPU tables, old next to new.
 
 Usage: in_turns.py OLD NEW OUT [SECONDS] [PATH...]
 OLD and NEW are the programs. Turns go on for SECONDS (400) at least five times; PATH chooses nvme, rdma, cxi.

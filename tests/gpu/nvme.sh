@@ -45,7 +45,7 @@ if [ "$what" = faults ] || [ "$what" = all ]; then
 fi
 
 if [ "$what" = emulated ] || [ "$what" = all ]; then
-  # A controller that nobody here wrote: QEMU's, in a process (DOORBELL_QEMU names one that is not installed).
+  # QEMU's controller, in a process (DOORBELL_QEMU names one that is not installed).
   if "$doorbell" backends | grep -q '^nvme *qemu *yes'; then
     for queues in 1 4; do
       for batch in 1 16 64; do

@@ -32,7 +32,7 @@ controller_arguments() {
     local file="driver=raw,node-name=$name,cache.no-flush=on,file.driver=file,file.aio=io_uring,file.filename=$images/$name"
     case "$block" in
       image) ;;
-      # event=none with an iotype: the rule strikes what the controller itself asks for.
+      # event=none with an iotype: the rule applies to what the controller itself asks for.
       bad=*) file="driver=blkdebug,node-name=$name,image.driver=file,image.filename=$images/$name"
              file+=",inject-error.0.event=none,inject-error.0.iotype=read,inject-error.0.errno=5"
              file+=",inject-error.0.sector=${block#bad=},inject-error.0.once=off" ;;

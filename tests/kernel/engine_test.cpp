@@ -180,7 +180,7 @@ TEST_F(Engines, WhatCannotBeRegistered) {
   }
 }
 
-/// A pipe that nobody writes to: a read of it never completes.
+/// A pipe without a writer: a read of it never completes.
 TEST_F(Engines, AWaitIsShortAndTheEndDoesNotHang) {
   for (const bool sqpoll : {false, true}) {
     std::array<int, 2> ends{};

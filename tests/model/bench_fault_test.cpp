@@ -14,7 +14,7 @@
 
 #include "eventually.hpp"
 #include "model/bench_rig.hpp"
-#include "nvme/beside.hpp"
+#include "nvme/in_turns.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::nvme {
@@ -171,14 +171,14 @@ TEST(Bench, DelayedCompletionsAreLateNotLost) {
 TEST(Bench, CompletionsAfterTheDeadline) {
   BenchOptions o = fault_options({Fault::delay, 0.002, 3, 1});
   const std::string controller = o.controller;
-  const measure::RunWatch nobody;
+  const measure::RunWatch no_watch;
   BenchResult r;
   test::with_longer_times([&](double scale) {
     const auto delay = static_cast<u32>(scale);
     o.controller = controller + ",delay=" + std::to_string(delay);
     o.timeout_s = 0.5 * delay;
     o.late_after_s = 0.45 * delay;
-    const auto bench = bench_contender(o, nobody, "", true);
+    const auto bench = bench_contender(o, no_watch, "", true);
     bench->repeat(0);
     // Its phases are over. By now no command waits longer than the delay; then the queues are deleted.
     const u64 due = wall_ns() + u64{delay} * 1'000'000'000;

@@ -159,7 +159,7 @@ TEST(Bench, NullMediaVerifiesNothingAndSaysSo) {
   ASSERT_EQ(r.warnings.size() >= 1, true);
 }
 
-TEST(Bench, ReadsOfBlocksThatNobodyWrote) {
+TEST(Bench, ReadsOfBlocksNeverWritten) {
   BenchOptions o = usual();
   o.write_io = 0;
   o.read_io = 300;
@@ -306,6 +306,44 @@ TEST(Bench, StopLeavesAValidPartialResult) {
     EXPECT_EQ(r.cell().verify.failed(), 0u);
     EXPECT_GT(r.cell().metrics.ops, 0u);
   }
+}
+
+// What displays see while initiators work, one of them long after the other has ended its queue.
+TEST(Bench, LiveFiguresGrowToThoseOfTheResult) {
+  BenchOptions o = usual();
+  o.write_io = 3001;  // one queue has one I/O more
+  o.read_io = 40'000;
+  o.num_queues = 2;
+  o.threads = 2;
+  o.batch = 8;
+  o.faults.probability[static_cast<u32>(model::Fault::corrupt)] = 0.01;
+  o.faults.probability[static_cast<u32>(model::Fault::error)] = 0.01;
+  measure::LiveBoard live(true);
+  measure::LiveFigures last;
+  const BenchResult r = run_bench(o, {.stop = nullptr,
+                                      .progress =
+                                          [&](double, const std::string&) {
+                                            const measure::LiveFigures now = live.figures();
+                                            EXPECT_GE(now.operations, last.operations);
+                                            EXPECT_EQ(now.bytes, now.operations * 512);
+                                            EXPECT_GE(now.counters.checked, last.counters.checked);
+                                            EXPECT_GE(now.counters.corrupt, last.counters.corrupt);
+                                            EXPECT_GE(now.counters.failed, last.counters.failed);
+                                            EXPECT_GE(now.latency.count(), last.latency.count());
+                                            EXPECT_EQ(now.latency.count(), now.counters.timed)
+                                                << "of one moment";
+                                            last = now;
+                                          },
+                                      .live = &live});
+  const measure::LiveFigures end = live.figures();
+  const report::Cell& cell = r.cell();
+  EXPECT_EQ(end.operations, o.write_io + o.read_io);
+  EXPECT_EQ(end.counters.failed, cell.errors.at("completion"));
+  EXPECT_EQ(end.counters.checked, cell.verify.checked);
+  EXPECT_EQ(end.counters.corrupt, cell.verify.corrupt);
+  EXPECT_GT(end.counters.failed, 0u);
+  EXPECT_GT(end.counters.corrupt, 0u);
+  EXPECT_EQ(end.latency.count(), cell.metrics.latency_ns.count);
 }
 
 TEST(Bench, StopBeforeItBegan) {

@@ -175,7 +175,7 @@ TEST(CxiFaults, TheDeviceGoesAway) {
   EXPECT_EQ(rig.counter("puts"), done);
 }
 
-TEST(CxiFaults, WhatNobodyIsToldOfIsNotInjected) {
+TEST(CxiFaults, WhatIsNotReportedIsNotInjected) {
   Rig rig({.faults = only(Fault::drop)});
   NomatchDma put = rig.put(64);
   put.flags.event_ct_ack = false;
@@ -184,8 +184,8 @@ TEST(CxiFaults, WhatNobodyIsToldOfIsNotInjected) {
   EXPECT_EQ(rig.injected("drop"), 0u);
 }
 
-TEST(CxiFaults, TheSameSeedStrikesTheSameOperations) {
-  const auto struck = [](u64 seed) {
+TEST(CxiFaults, TheSameSeedChoosesTheSameOperations) {
+  const auto chosen = [](u64 seed) {
     Rig rig({.faults = only(Fault::stale, 0.05), .seed = seed});
     put_all(rig);
     rig.ct.expect(kPuts);
@@ -193,8 +193,8 @@ TEST(CxiFaults, TheSameSeedStrikesTheSameOperations) {
     for (u32 i = 0; i < kPuts; ++i) out.push_back(rig.arrived(kBytes, u64{i} * kBytes, u64{i} * kBytes));
     return out;
   };
-  EXPECT_EQ(struck(5), struck(5));
-  EXPECT_NE(struck(5), struck(6));
+  EXPECT_EQ(chosen(5), chosen(5));
+  EXPECT_NE(chosen(5), chosen(6));
 }
 
 // --- what only this device can do

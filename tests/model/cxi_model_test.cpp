@@ -367,7 +367,7 @@ TEST(CxiFailures, ACommandThatIsNotAligned) {
   EXPECT_EQ(rig.counter("command_failures"), 1u);
 }
 
-TEST(CxiFailures, CommandsThatNobodyKnows) {
+TEST(CxiFailures, UnknownCommands) {
   struct Case {
     CommandQueueKind kind;
     u32 header;

@@ -301,11 +301,12 @@ TEST(Driver, MoreUnansweredCommandsThanTheQueueHolds) {
 /// A tail outside the admin queue leaves nothing to talk through.
 TEST(Model, AnImpossibleAdminTailIsFatal) {
   const auto c = Controller::open("model");
-  store_release(c->device().cpu_register(sq_doorbell_offset(0, 0)), 64u);  // the queue has 64 entries
+  store_release(c->interface().cpu_register(sq_doorbell_offset(0, 0)), 64u);  // the queue has 64 entries
   const u64 limit = wall_ns() + 60'000'000'000;
-  while ((c->device().read32(reg::csts) & csts::fatal) == 0 && wall_ns() < limit) std::this_thread::yield();
-  EXPECT_NE(c->device().read32(reg::csts) & csts::fatal, 0u);
-  EXPECT_EQ(c->device().counters().at("invalid_doorbell_values"), 1u);
+  while ((c->interface().read32(reg::csts) & csts::fatal) == 0 && wall_ns() < limit)
+    std::this_thread::yield();
+  EXPECT_NE(c->interface().read32(reg::csts) & csts::fatal, 0u);
+  EXPECT_EQ(c->interface().counters().at("invalid_doorbell_values"), 1u);
 }
 
 TEST(Model, OpenTwiceAndUseBoth) {
@@ -334,10 +335,10 @@ TEST(Model, ShadowPointersStayInTheirPage) {
 
 TEST(Model, RegistersOutsideTheBarAreRefused) {
   const auto c = Controller::open("model");
-  EXPECT_THROW((void)c->device().read32(0xffffff00), Error);
-  EXPECT_THROW((void)c->device().read32(2), Error);
-  EXPECT_THROW(c->device().write32(0x7ffffff0, 1), Error);
-  EXPECT_THROW((void)c->device().cpu_register(~u64{0} - 3), Error);
+  EXPECT_THROW((void)c->interface().read32(0xffffff00), Error);
+  EXPECT_THROW((void)c->interface().read32(2), Error);
+  EXPECT_THROW(c->interface().write32(0x7ffffff0, 1), Error);
+  EXPECT_THROW((void)c->interface().cpu_register(~u64{0} - 3), Error);
 }
 
 }  // namespace

@@ -165,9 +165,9 @@ TYPED_TEST(RdmaErrors, NoReceivePosted) {
   for (const Op op : {Op::send, Op::write_imm}) {
     this->expect(request(op, this->near, this->far, 64), Status::rnr_retry_exceeded, QpState::rts);
     // The responder's timer is what is waited for: it comes in time.
-    ConnectionOptions patient = quick();
-    patient.rnr_retry = 7;
-    this->again(patient, quick());
+    ConnectionOptions unlimited = quick();
+    unlimited.rnr_retry = 7;
+    this->again(unlimited, quick());
     (void)this->p->a.submit(request(op, this->near, this->far, 64));
     EXPECT_FALSE(this->p->a.cq.wait(0.02));
     this->p->b.receive(buffer(this->far, 64));
@@ -180,7 +180,7 @@ TYPED_TEST(RdmaErrors, NoReceivePosted) {
   EXPECT_GE(this->rig.counter("rnr_naks"), 8u);
 }
 
-TYPED_TEST(RdmaErrors, RnrWaitStopsNobodyElse) {
+TYPED_TEST(RdmaErrors, RnrWaitStopsNoOtherQueuePair) {
   ConnectionOptions slow = quick();
   slow.min_rnr_timer = 0;  // 655 ms
   this->again(quick(), slow);
@@ -191,12 +191,12 @@ TYPED_TEST(RdmaErrors, RnrWaitStopsNobodyElse) {
   EXPECT_LT(wall_ns() - begin, 500'000'000u);
 }
 
-TYPED_TEST(RdmaErrors, NobodyAnswers) {
+TYPED_TEST(RdmaErrors, ThereIsNoAnswer) {
   auto alone = RawQp<TypeParam>(*this->rig.device);
   alone.object->initialise(quick());
-  QueuePairAddress nobody = alone.object->address();
-  nobody.qpn = 0x7f0f0;
-  alone.object->connect(nobody, quick());
+  QueuePairAddress unknown = alone.object->address();
+  unknown.qpn = 0x7f0f0;
+  alone.object->connect(unknown, quick());
   alone.begin();
   const u64 begin = wall_ns();
   EXPECT_EQ(alone.run(request(Op::write, this->near, this->far, 8)), Status::retry_exceeded);
@@ -333,7 +333,7 @@ TEST(ErnicErrors, ADoorbellNamesTheQueuePairByItsHandle) {
   ASSERT_NE(q.m.handle, q.m.qpn);
   EXPECT_EQ(q.run(request(Op::write, near, far, 8)), Status::ok);
   EXPECT_EQ(rig.counter("invalid_doorbell_values"), 0u);
-  // By its number nobody is meant, on either side.
+  // Its number addresses no queue pair, on either side.
   QueuePairMemory numbered = q.m;
   numbered.handle = q.m.qpn;
   (void)q.post(request(Op::write, near, far, 8));

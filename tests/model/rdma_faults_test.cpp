@@ -145,8 +145,8 @@ TYPED_TEST(RdmaFaults, RemovalIsTheEnd) {
   EXPECT_EQ(f.rig.injected("removal"), 1u);
 }
 
-TYPED_TEST(RdmaFaults, TheSameSeedStrikesTheSameRequests) {
-  std::vector<std::vector<u32>> struck;
+TYPED_TEST(RdmaFaults, TheSameSeedChoosesTheSameRequests) {
+  std::vector<std::vector<u32>> chosen;
   for (int run = 0; run < 2; ++run) {
     Faulty<TypeParam> f(Fault::stale, 0.3);
     std::vector<u32> hits;
@@ -156,10 +156,10 @@ TYPED_TEST(RdmaFaults, TheSameSeedStrikesTheSameRequests) {
       if (f.far.data()[1] == 0) hits.push_back(i);
     }
     EXPECT_EQ(hits.size(), f.rig.injected("stale"));
-    struck.push_back(hits);
+    chosen.push_back(hits);
   }
-  EXPECT_EQ(struck[0], struck[1]);
-  EXPECT_FALSE(struck[0].empty());
+  EXPECT_EQ(chosen[0], chosen[1]);
+  EXPECT_FALSE(chosen[0].empty());
 }
 
 TYPED_TEST(RdmaFaults, RefusesReceiversAsOftenAsTold) {
@@ -171,9 +171,9 @@ TYPED_TEST(RdmaFaults, RefusesReceiversAsOftenAsTold) {
     EXPECT_EQ(q.run(request(Op::send, near, far, 64)), Status::ok);
   }
   EXPECT_EQ(rig.counter("rnr_naks"), 6u);
-  ConnectionOptions impatient = quick();
-  impatient.rnr_retry = 1;
-  auto other = rig.loop(impatient);
+  ConnectionOptions one_retry = quick();
+  one_retry.rnr_retry = 1;
+  auto other = rig.loop(one_retry);
   other.receive(buffer(far, 64));
   EXPECT_EQ(other.run(request(Op::send, near, far, 64)), Status::rnr_retry_exceeded);
 }

@@ -149,13 +149,13 @@ TEST_P(MemoryNeeded, OfEveryEndThatIsHere) {
   shape.window = 32;
   for (const Ends ends : {Ends::self, Ends::pair, Ends::remote})
     for (const Role role : {Role::initiator, Role::responder})
-      for (const u32 imm_slots : {0u, 64u}) {
+      for (const u32 target_slots : {0u, 64u}) {
         SCOPED_TRACE(testing::Message() << "ends " << static_cast<u32>(ends) << ", role "
-                                        << static_cast<u32>(role) << ", slots " << imm_slots);
+                                        << static_cast<u32>(role) << ", slots " << target_slots);
         if (ends != Ends::remote && role == Role::responder) continue;
         shape.ends = ends;
         shape.role = role;
-        shape.imm_slots = imm_slots;
+        shape.target_slots = target_slots;
         expect_needed(GetParam(), shape);
       }
 }

@@ -301,7 +301,7 @@ TYPED_TEST(RdmaModel, StartsOverAfterAReset) {
   for (u32 round = 0; round < 3; ++round) {
     near.fill(static_cast<u8>(round));
     for (u32 i = 0; i < 7; ++i) EXPECT_EQ(p.a.run(request(Op::write, near, far, 64)), Status::ok);
-    // Completions that nobody took, and receives that nobody used, are gone after the reset.
+    // Completions not taken and receives not used are gone after the reset.
     p.b.receive(buffer(far, 8));
     (void)p.a.submit(request(Op::write, near, far, 64));
     p.a.object->reset();

@@ -17,6 +17,7 @@
 #include "rdma_formats.hpp"
 #include "rdma_refused.hpp"
 #include "rma/ping_pong_end.hpp"
+#include "sanitized.hpp"
 
 namespace doorbell::rdma {
 namespace {
@@ -69,7 +70,7 @@ TEST_P(PingPongs, EveryMessageIsChecked) {
 
 TEST_P(PingPongs, LatencyIsHalfOfTheRoundTrip) {
   BenchOptions o = usual(GetParam(), Op::write);
-  o.iterations = 2000;
+  o.iterations = test::kSanitized ? 200 : 2000;
   o.verify = false;
   const report::Cell cell = run_bench(o, {}).cells.at(0);
   ASSERT_TRUE(cell.metrics.latency_ns.mean.has_value());
@@ -104,6 +105,7 @@ TEST_P(PingPongs, DamageIsCounted) {
   for (const Op op : {Op::write, Op::send})
     for (const u32 bytes : {1u, 4u, 700u}) {  // of one byte, it is the byte by which a write is seen
       BenchOptions o = faulty(GetParam(), op, Fault::corrupt, 0.05);
+      if (test::kSanitized) o.iterations = 200;
       o.sizes = {bytes};
       const BenchResult r = run_bench(o, {});
       EXPECT_TRUE(r.failed);
@@ -141,13 +143,13 @@ TEST_P(PingPongs, ErrorStatusStopsItAndTheNextRepeatRecovers) {
     EXPECT_EQ(cell.errors.at("completion"), injected(r, Fault::error));
     EXPECT_EQ(cell.errors.at("identity"), 0u);
     EXPECT_EQ(cell.errors.at("timeout"), 0u);
-    // Also where the answer had come before the failure was told.
+    // Also where the answer had come before the failure was reported.
     EXPECT_EQ(cell.metrics.latency_ns.count, cell.metrics.ops);
   }
 }
 
 TEST_P(PingPongs, AMessageThatFailedIsInNoFigure) {
-  // The answer comes before the completion of what it answers: only that is told to have failed, late.
+  // The answer comes before the completion of what it answers: only that is reported as failed, late.
   BenchOptions o = faulty(GetParam(), Op::write, Fault::drop, 1);
   o.iterations = 1;
   o.timeout_s = 0.3;
@@ -221,11 +223,11 @@ TEST_P(PingPongs, TheAnsweringEndAlone) {
     p.timeout_ticks = p.late_ticks = plays->ticks(60);
     p.check_ticks = plays->ticks(measure::kCheckIntervalS);
     for (const u64 count : {1u, 2u, 33u, 150u})  // rings of 32 requests wrap
-      for (const bool told : {true, false}) {
+      for (const bool count_known : {true, false}) {
         OpPhase other = p;
         other.role = Role::responder;
         first.queues()[0].count = count;
-        second.queues()[0].count = told ? count : ~u64{0};
+        second.queues()[0].count = count_known ? count : ~u64{0};
         incoming(other, PingPongMemory::of(second.queues()[0], false)).clear();
         std::atomic<bool> over = false;
         measure::PhaseOutcome theirs;
@@ -235,7 +237,7 @@ TEST_P(PingPongs, TheAnsweringEndAlone) {
         over = true;
         thread.join();
         for (const OpStats& s : {mine.queues[0], theirs.queues[0]}) {
-          EXPECT_EQ(s.succeeded, count) << name(op) << " " << told;
+          EXPECT_EQ(s.succeeded, count) << name(op) << " " << count_known;
           EXPECT_EQ(s.checked, count);
           EXPECT_EQ(s.failed + s.timed_out + s.corrupt + s.missing + s.stale + s.misplaced + s.duplicated +
                         s.skipped + s.protocol,

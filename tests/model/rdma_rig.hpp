@@ -48,7 +48,7 @@ class RawCq {
     if (!keep) F::ring_cq(record_, doorbell_, at_, number_);
     return c;
   }
-  std::optional<Completion> wait(double seconds = test::kPatienceS) {
+  std::optional<Completion> wait(double seconds = test::kWaitLimitS) {
     std::optional<Completion> c;
     (void)eventually([&] { return (c = poll()).has_value(); }, seconds);
     return c;

@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "memory/software_address_space.hpp"
-#include "nvme/device.hpp"
+#include "nvme/controller_interface.hpp"
 
 namespace doorbell::nvme {
 
 /// A controller that does what the test says. It works inside the driver's own register reads, so that
 /// nothing depends on threads.
-class ScriptedDevice final : public Device {
+class ScriptedDevice final : public ControllerInterface {
  public:
   struct Script {
     u64 cap = 63 | u64{1} << 37;  // 64 entries, CAP.TO 0, NVM command set
@@ -39,7 +39,7 @@ class ScriptedDevice final : public Device {
     u32 shutdown_looks = 0;                                  // reads of CSTS before a shutdown has ended
     u32 stop_looks = 0;                                      // reads of CSTS, after EN = 0, before RDY is 0
     std::function<void(const ScriptedDevice&)> at_end = {};  // when it is destroyed
-    bool extra_completion = false;  // one of a command that nobody knows, before each answer
+    bool extra_completion = false;  // one of a command that was never sent, before each answer
   };
   explicit ScriptedDevice(Script script) : script_(std::move(script)), registers_(Place::pageable, 16384) {
     put(reg::cap, static_cast<u32>(script_.cap));

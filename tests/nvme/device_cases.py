@@ -7,7 +7,7 @@
 Usage: device_cases.py DEVICE --allow-write [--out FOLDER] [--doorbell PROGRAM] [--scale N]
 DEVICE is what `doorbell nvme --controller` takes: a PCI address such as 0000:01:00.0, or a model. ITS DATA IS LOST; all
 but models take --allow-write.
-First the conformance cases (nvme_conformance_device_test beside the program, when it was built), then runs of
+First the conformance cases (nvme_conformance_device_test next to the program, when it was built), then runs of
 `doorbell nvme`, 10,000 writes and 10,000 reads in all: transfers of one block to 1 MiB, 1 to 8 queues, batches of 1 to
 64, in order and at random, rings of 2 to 1024 entries, registers and shadow doorbells. What the controller cannot do
 is left out, and said so. One line a case; the results are kept in FOLDER.
@@ -27,7 +27,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ.get("DOORBELL") or str(ROOT / "build/bin/doorbell")
 # Emulated and busy machines are slow, which is no error here: a case fails on wrong data, not on late data.
-PATIENT = ["--timeout", "20", "--late-after", "20"]
+TIMEOUTS = ["--timeout", "20", "--late-after", "20"]
 CASE_LIMIT_S = 120
 
 # (bytes, queues, batch, ring, pattern, doorbells, I/Os): 10,000 I/Os each way. A size that is larger than MDTS or
@@ -66,7 +66,7 @@ class Cases:
         path = self.out / f"{name}.json"
         path.unlink(missing_ok=True)
         command = [self.program, "nvme", "--controller", self.device, *self.permission, "--quiet", "--json", str(path),
-                   *PATIENT, *(str(a) for a in arguments)]
+                   *TIMEOUTS, *(str(a) for a in arguments)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=CASE_LIMIT_S, check=False)
         except subprocess.TimeoutExpired:

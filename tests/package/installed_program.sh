@@ -14,7 +14,7 @@ if ldd "$prefix/bin/doorbell" | grep -iE 'cuda|nvidia|amdhip|hsa|level_zero|ze_l
 fi
 for file in share/man/man1/doorbell.1 share/man/man1/doorbell-nvme.1 \
     share/man/man1/cxi_gpu_loopback_bw.1 share/bash-completion/completions/cxi_gpu_loopback_bw share/bash-completion/completions/doorbell \
-    share/doorbell/schema/results-1.schema.json share/doorbell/python/doorbell_report/__main__.py; do
+    share/doorbell/schema/results-1.schema.json share/doorbell/python/doorbell_report/__main__.py share/doorbell/python/doorbell_report/templates/report.html.j2; do
   [ -s "$prefix/$file" ] || { echo "$file is not installed" >&2; exit 1; }
 done
 bash -n "$prefix/share/bash-completion/completions/doorbell"
@@ -24,5 +24,5 @@ trap 'rm -rf "$empty"' EXIT
 (cd "$empty" && "$prefix/bin/doorbell" sweep plans/nvme-modes.yaml --list >list)
 [ "$(wc -l <"$empty/list")" -gt 1 ] || { echo "the installed plan has no cells" >&2; exit 1; }
 (cd "$empty" && "$prefix/bin/doorbell" sweep plans/xio-rdma-loopback.yaml --list >/dev/null)
-# From another folder, the program finds the report's package beside itself.
+# From another folder, the program finds the report's package next to itself.
 PYTHONPATH=$prefix/share/doorbell/python PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m doorbell_report --help >/dev/null

@@ -3,22 +3,29 @@
 
 """The HTML report: what it says, that it escapes, that it stands alone."""
 
+import base64
 import contextlib
 import copy
+import hashlib
 import html.parser
 import io
 import json
 import os
 import pathlib
 import re
+import resource
+import signal
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python")]
 
 from doorbell_report import __main__ as command  # noqa: E402
-from doorbell_report import figures, load, page  # noqa: E402
+from doorbell_report import charts, drawing, groups, histogram, page, results  # noqa: E402
+import synthetic  # noqa: E402
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
@@ -56,11 +63,11 @@ def cell(**changes):
 
 
 def result(cells, **changes):
-    data = {"schema": load.SCHEMA, "tool": {"name": "doorbell", "version": "0.1.0", "git": "abc", "build": "Release"},
+    data = {"schema": results.SCHEMA, "tool": {"name": "doorbell", "version": "0.1.0", "git": "abc", "build": "Release"},
             "argv": ["doorbell", "nvme"], "environment": {"cpu": "Example CPU", "gpu": []}, "complete": True,
             "stop_reason": "done", "exit_code": 0, "warnings": [], "cells": cells}
     data.update(changes)
-    return load.Result("r.json", data)
+    return results.Result("r.json", data)
 
 
 def with_verify(**changes):
@@ -75,7 +82,7 @@ class Reader(html.parser.HTMLParser):
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
         self.open, self.ids, self.addresses, self.elements, self.handlers = [], [], [], set(), []
-        self.words = ""
+        self.words, self.tags = "", []
         self.feed(text)
         self.close()
         if self.open:
@@ -83,6 +90,7 @@ class Reader(html.parser.HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         self.elements.add(tag)
+        self.tags.append((tag, dict(attributes)))
         for key, value in attributes:
             if key == "id":
                 self.ids.append(value)
@@ -106,16 +114,31 @@ class Reader(html.parser.HTMLParser):
         self.words += data
 
 
-def render(*results, drawing=False):
-    return page.render(list(results), "a title", drawing)
+def render(*made, pictures=False, plans=None):
+    return page.render(list(made), "a title", pictures, plans)
 
 
+def with_and_without():
+    """Whether pictures are drawn: both ways, where that is possible."""
+    return sorted({False, drawing.available()})
+
+
+def load_all(folder):
+    loaded = results.load([str(folder)])
+    return loaded, results.plans(loaded)
+
+
+NEEDS_JINJA = unittest.skipUnless(page.available(), "python3-jinja2 is not installed")
+NEEDS_MATPLOTLIB = unittest.skipUnless(page.available() and drawing.available(), "python3-matplotlib is not installed")
+
+
+@NEEDS_JINJA
 class Page(unittest.TestCase):
     def test_says_what_was_measured(self):
         words = Reader(render(result([cell()]))).words
-        for expected in ("a title", "nvme", "software model", "initiator GPU 0", "verified", "200.0\N{THIN SPACE}k",
-                         "819.2", "9.000", "98.4 %", "noisy", "outlier: repeat 3", "Example CPU", "$ doorbell nvme",
-                         "write", "read", "31.25 ns"):
+        for expected in ("a title", "NVMe", "software model", "initiator GPU 0", "200.0", "k ops/s", "819.2", "9.000",
+                         "98.4 %", "noisy", "outlier: repeat 3", "Example CPU", "$ doorbell nvme", "write", "read",
+                         "31.25 ns", "100\N{THIN SPACE}000 operations checked, none wrong"):
             self.assertIn(expected, words)
 
     def test_single_operations_in_the_form_of_vendors(self):
@@ -148,39 +171,64 @@ class Page(unittest.TestCase):
         bad = with_verify(corrupt=3, first=[{"kind": "corrupt", "address": 4096, "sequence": 41}])
         bad["errors"]["timeout"] = 1
         words = Reader(render(result([bad], exit_code=2))).words
-        for expected in ("FAILED: 3 corrupt, 1 timeout", "3 corrupt", "1 timeout", "corrupt at byte 0x1000"):
+        for expected in ("1 cell failed", "FAILED: 3 corrupt, 1 timeout", "3 corrupt", "corrupt at byte 0x1000", "3 wrong"):
             self.assertIn(expected, words)
+        self.assertLess(words.index("1 cell failed"), words.index("p99.9 us"))
+
+    def test_a_figure_with_errors_is_no_best_one(self):
+        bad = with_verify(corrupt=3)
+        bad["metrics"]["ops_per_s"] = 9e9
+        words = Reader(render(result([cell()]), result([bad], exit_code=2))).words
+        self.assertNotIn("9.000 G ops/s", words)
+        self.assertIn("200.0 k ops/s", words)
 
     def test_escapes_everything(self):
-        evil = '<script>alert(1)</script>"\'&<img src=x onerror=alert(2)>'
-        hostile = cell(path=evil, cell={evil: evil}, options={evil: evil}, device={"kind": evil, "name": evil},
-                       initiator={"kind": evil, "gpu": None}, errors={evil: 3}, substeps_ns={evil: 1.0},
-                       repeats=[{"seed": evil, "ops_per_s": 1e3}], spread={evil: {"median": 1.0}},
-                       cost={"threads": [{"name": evil, "cpu_s": 1.0}]})
+        evil = '<script>alert(1)</script>"\'&<img src=x onerror=alert(2)>{{ 7 * 7 }} \u00e4\u4e2d\U0001f600 $x^2$'
+        hostile = cell(path=evil, cell={evil: evil, "size_bytes": 4096}, options={evil: evil}, device={"kind": evil, "name": evil},
+                       initiator={"kind": evil, "gpu": None}, errors={evil: 3}, substeps_ns={evil: 1.0, evil + "2": 2.0},
+                       repeats=[{"seed": evil, "ops_per_s": 1e3}] * 2, spread={evil: {"median": 1.0}},
+                       cost={"cpu_ns_per_op": 3.0, "threads": [{"name": evil, "cpu_s": 1.0}]})
         hostile[evil] = {evil: metrics(5, [[8192, 5]]), "x": evil}
-        hostile["verify"] = {"mode": evil, "checked": 1, "corrupt": 1,
+        hostile["verify"] = {"mode": evil, "checked": 1, "corrupt": 0,
                              "first": [{"kind": evil, "address": evil, "sequence": evil}]}
-        data = result([hostile], argv=[evil], warnings=[evil], stop_reason=evil, complete=False, exit_code=0,
+        other = copy.deepcopy(hostile)
+        other["cell"] = {evil: evil + "other", "size_bytes": 8192}
+        other["errors"] = hostile["errors"] = {evil: 0}
+        failed = cell(path=evil, errors={evil: 3})
+        made = result([hostile, other, failed], argv=[evil], warnings=[evil], stop_reason=evil, complete=True, exit_code=0,
                       environment={"cpu": evil, evil: evil, "gpu": [{"name": evil, "driver": evil}]},
                       tool={"name": evil})
-        data.name = evil
-        for drawing in {False, figures.available()}:
-            reader = Reader(page.render([data, data], evil, drawing))
-            self.assertFalse({"script", "img"} & reader.elements)
+        made.name = made.source = evil
+        made.run = results.Run(0, 0, {evil: evil}, 0, "exit", evil, 1.0)
+        lost = results.Result(evil, {"complete": False, "exit_code": 139, "stop_reason": evil}, evil,
+                              results.Run(7, 0, {evil: evil}, 139, evil, evil, 1.0))
+        plan = {"title": evil, "name": evil, "published": [{"file": evil, "where": {evil: [evil]}, "note": evil, "unit": evil,
+                "columns": {evil: evil}, "ours": evil, "rows": [{"cell": 0, "figures": {evil: 1.0, "mean": 2.0}}]}]}
+        for pictures in with_and_without():
+            text = page.render([made, made, lost, copy.deepcopy(lost)], evil, pictures, {evil: plan})
+            reader = Reader(text)
+            self.assertEqual([t for t, _ in reader.tags].count("script"), 1, "only the page's own")
+            self.assertNotIn("img", reader.elements)
             self.assertEqual(reader.handlers, [])
             self.assertIn("<script>alert(1)</script>", reader.words)
+            self.assertIn("{{ 7 * 7 }}", reader.words)
+            self.assertIn("\u00e4\u4e2d\U0001f600", reader.words)
+            self.assertEqual(text.count("</script>"), 1)
+        if drawing.available():
+            self.assertGreater(text.count("<svg "), 6)
 
     def test_control_characters_do_not_pass(self):
-        text = render(result([cell(device={"kind": "model", "name": "a\x1b[31m\x00\u202eb\ud800"})]))
+        text = render(result([cell(device={"kind": "model", "name": "a\x1b[31m\x00\u202eb\ud800"})]),
+                      pictures=drawing.available())
         for character in "\x1b\x00\u202e\ud800":
             self.assertNotIn(character, text)
 
     def test_stands_alone(self):
-        for drawing in {False, figures.available()}:
-            text = render(result([cell(), cell()]), result([cell()]), drawing=drawing)
+        for pictures in with_and_without():
+            text = render(result([cell(), cell()]), result([cell()]), pictures=pictures)
             reader = Reader(text)
             self.assertTrue(all(address.startswith("#") for address in reader.addresses), reader.addresses)
-            self.assertFalse({"link", "script", "iframe", "object"} & reader.elements)
+            self.assertFalse({"link", "iframe", "object"} & reader.elements)
             for address in re.findall(r"https?://[^\"'\s)<]*", text):
                 self.assertTrue(address.startswith("http://www.w3.org/"), address)  # names of XML dialects
             self.assertNotIn("@import", text)
@@ -188,120 +236,246 @@ class Page(unittest.TestCase):
             self.assertEqual(len(reader.ids), len(set(reader.ids)))
             self.assertIn("prefers-color-scheme: dark", text)
 
+    def test_only_the_pages_own_script_may_run(self):
+        text = render(result([cell()]))
+        allowed = re.search(r"script-src '(sha256-[^']*)'", text).group(1)
+        script = re.search(r"<script>(.*?)</script>", text, re.DOTALL).group(1)
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        self.assertEqual(allowed, f"sha256-{digest}")
+        self.assertIn("default-src 'none'", text)
+
     def test_holes_do_not_stop_it(self):
         junk = [{}, {"path": None, "metrics": [], "verify": 3, "errors": [], "cost": "x", "repeats": {}, "spread": []},
                 cell(metrics={"latency_ns": {"bins": [[1], "x", [-5, 3], [2, True], [3.5, 1], [2 ** 70, 1]]}}),
                 cell(repeats=[None, 5, {}], spread={"ops_per_s": None}), cell(nvme={"write": {"latency_ns": {}}})]
-        for drawing in {False, figures.available()}:
-            Reader(page.render([result(junk), result([]), load.Result("x", {"schema": load.SCHEMA})], "t", drawing))
+        for pictures in with_and_without():
+            Reader(page.render([result(junk), result([]), results.Result("x", {"schema": results.SCHEMA})], "t", pictures))
 
-    def test_every_cell_can_be_reached_from_the_summary(self):
+    def test_every_cell_can_be_reached_from_its_table(self):
         reader = Reader(render(result([cell(), cell()]), result([cell()])))
-        self.assertEqual([a for a in reader.addresses if a.startswith("#r")], ["#r0c0", "#r0c1", "#r1c0"])
+        for anchor in ("r0c0", "r0c1", "r1c0"):
+            self.assertIn(f"#{anchor}", reader.addresses)
+            self.assertIn(anchor, reader.ids)
+
+    def test_a_screen_reader_finds_its_way(self):
+        for pictures in with_and_without():
+            tags = Reader(render(result([cell(), cell(cell={"rw": "read", "block_bytes": 512})]), pictures=pictures)).tags
+            heads = [attributes for tag, attributes in tags if tag == "th"]
+            self.assertTrue(all(a.get("scope") in ("col", "row") for a in heads))
+            names = [tag for tag, _ in tags]
+            self.assertEqual(names.count("table"), names.count("caption"))
+            for attributes in (a for tag, a in tags if tag == "svg"):
+                self.assertEqual(attributes.get("role"), "img")
+                self.assertGreater(len(attributes.get("aria-label", "")), 20)
+            levels = [int(tag[1]) for tag in names if re.fullmatch("h[1-6]", tag)]
+            self.assertEqual(levels.count(1), 1)
+            self.assertTrue(all(b - a <= 1 for a, b in zip(levels, levels[1:])), levels)
+
+    def test_html5lib_finds_nothing(self):
+        try:
+            import html5lib
+        except ImportError:
+            self.skipTest("python3-html5lib is not installed")
+        with tempfile.TemporaryDirectory() as folder:
+            synthetic.write(folder, 15)
+            made, plans = load_all(folder)
+        for pictures in with_and_without():
+            for text in (render(result([cell()]), pictures=pictures), render(*made, pictures=pictures, plans=plans)):
+                parser = html5lib.HTMLParser(namespaceHTMLElements=False)
+                parser.parse(text)
+                self.assertEqual([e for e in parser.errors if e[1] != "unknown"], [])
 
 
-@unittest.skipUnless(figures.available(), "python3-matplotlib is not installed")
+@NEEDS_MATPLOTLIB
 class Pictures(unittest.TestCase):
     def test_three_a_cell(self):
-        text = render(result([cell()]), drawing=True)
+        text = render(result([cell()]), pictures=True)
         self.assertEqual(text.count("<svg "), 3)
-        self.assertEqual(text.count("<figure>"), 3)
         self.assertIn("write", re.search(r"<svg .*?</svg>", text, re.DOTALL).group(0))
 
     def test_take_their_colours_from_the_page(self):
-        text = render(result([cell()]), drawing=True)
-        for svg in re.findall(r"<svg .*?</svg>", text, re.DOTALL):
-            self.assertIn("var(--s1)", svg)
-            self.assertFalse(re.search(r"(fill|stroke): ?#(?!ffffff|none)", svg), "a fixed colour")
+        with tempfile.TemporaryDirectory() as folder:
+            synthetic.write(folder, 26, ("nvme", "net"))
+            made, plans = load_all(folder)
+        for text in (render(result([cell()]), pictures=True), render(*made, pictures=True, plans=plans)):
+            for svg in re.findall(r"<svg .*?</svg>", text, re.DOTALL):
+                self.assertFalse(re.search(r"(fill|stroke): ?#(?!ffffff|none)", svg), "a fixed colour")
 
     def test_one_value_is_a_picture_too(self):
         for ns in (0, 1, 5, 127, 128, 10_000, 2 ** 34):
             one = cell(metrics=metrics(1, [[ns, 1]]), nvme={}, repeats=[])
-            self.assertEqual(render(result([one]), drawing=True).count("<svg "), 2, ns)
+            self.assertEqual(render(result([one]), pictures=True).count("<svg "), 2, ns)
 
     def test_are_the_same_for_the_same_data(self):
-        pictures = [re.findall(r"<svg .*?</svg>", render(result([cell()]), drawing=True), re.DOTALL) for _ in range(2)]
+        pictures = [re.findall(r"<svg .*?</svg>", render(result([cell()]), pictures=True), re.DOTALL) for _ in range(2)]
         self.assertEqual(*pictures)
 
+    def titles(self, path, cells, change=None):
+        records = synthetic.sweep(path, cells)
+        if change:
+            change(records)
+        made = [results.Result("r", r["result"], "f/results.jsonl", results.Run(r["cell"], 0, {}, 0, "exit", "", 1.0))
+                for r in records if r["result"]]
+        (group, *_) = groups.group(made)
+        return {p.title: p for p in charts.of_group(group, {"f/results.jsonl": synthetic.plan(path, cells)["published"]}, drawing.PAGE)}
 
+    def test_each_question_has_its_picture(self):
+        drawn = self.titles("nvme", 48)
+        for title in ("Throughput against size", "Median latency against size", "Rate against queues",
+                      "Latency of each cell", "Steps of one operation", "CPU time an operation"):
+            self.assertTrue(any(title in t for t in drawn), f"{title}: {list(drawn)}")
+        self.assertTrue(any(t.startswith("Published beside") for t in drawn), list(drawn))
+        self.assertIn("Drop curve", self.titles("net", 24))
+
+    def test_a_text_alternative_has_the_figures(self):
+        drawn = self.titles("net", 24)["Drop curve"]
+        self.assertIn("no loss up to 30.00 Gb/s", drawn.alt)
+
+    def test_the_cost_of_checking(self):
+        def halve(records):
+            for plain, checked in zip(records[:6:2], records[1:6:2]):
+                for r, mode, rate in ((plain, "none", 1e6), (checked, "full", 5e5)):
+                    one = r["result"]["cells"][0]
+                    one["cell"] = {"io_bytes": 512 * (1 + r["cell"] // 2)}
+                    one["options"] = {"verify": mode}
+                    one["metrics"]["ops_per_s"] = rate
+                    one["verify"].update(mode=mode, checked=0 if mode == "none" else 5, corrupt=0, stale=0)
+                    r["result"].update(exit_code=0)
+            del records[6:]
+        drawn = self.titles("nvme", 6, halve)["Cost of checking"]
+        self.assertIn("50 %", drawn.alt)
+
+    def test_what_failed_is_not_drawn(self):
+        def break_all(records):
+            for r in records:
+                if r["result"]:
+                    r["result"]["cells"][0]["errors"]["timeout"] = 1
+        self.assertEqual(self.titles("nvme", 12, break_all), {})
+
+    def test_markers_and_dashes_differ_like_colours(self):
+        for values in (drawing.MARKERS, drawing.DASHES, drawing.PAGE.series, drawing.PAPER.series):
+            self.assertEqual(len(set(map(str, values))), drawing.SERIES)
+
+
+@NEEDS_JINJA
+class Groups(unittest.TestCase):
+    def rows_of(self, *cells):
+        return groups.group([result([c]) for c in cells])
+
+    def test_only_what_varies_is_a_column(self):
+        (group,) = self.rows_of(*(cell(cell={"rw": "read", "batch": n}, options={"seed": n, "batch_size": n}) for n in (1, 2)))
+        self.assertEqual(group.varied, ["batch"])
+        self.assertEqual(group.equal["rw"], "read")
+        words = Reader(render(*(result([cell(cell={"rw": "read", "batch": n})]) for n in (1, 2)))).words
+        self.assertRegex(words, r"In all cells: rw\s+read")
+
+    def test_an_option_that_no_parameter_tells_is_one(self):
+        (group,) = self.rows_of(*(cell(cell={"a": 1}, options={"json": str(n), "backend": "x" * n}) for n in (1, 2)))
+        self.assertEqual(group.varied, ["backend"])
+
+    def test_paths_and_parts_are_groups(self):
+        made = self.rows_of(cell(), cell(path="rdma", cell={"part": "rate"}), cell(path="rdma", cell={"part": "latency"}))
+        self.assertEqual([g.title for g in made], ["NVMe", "RDMA: rate", "RDMA: latency"])
+
+    def test_rounds_are_one_row(self):
+        made = [results.Result(f"f:{n}", result([cell(metrics={"ops_per_s": 100.0 + n})]).data, "f",
+                               results.Run(0, n, {}, 0, "exit", "", 1.0)) for n in range(7)]
+        (group,) = groups.group(made)
+        (row,) = group.rows
+        self.assertEqual(row.figure("metrics", "ops_per_s"), 103.0)
+        self.assertEqual(row.interval("ops_per_s"), (100.0, 106.0, 0.984375))
+        self.assertIn("Every round", Reader(render(*made)).words)
+
+    def test_the_interval_of_a_median(self):
+        for n, ranks, level in ((5, (1, 5), 0.9375), (7, (1, 7), 0.984375), (9, (2, 8), 0.9609375), (12, (3, 10), 0.9614258)):
+            low, high, found = groups.median_interval(list(range(1, n + 1)))
+            self.assertEqual((low, high), ranks)
+            self.assertAlmostEqual(found, level, 5)
+        self.assertEqual(groups.median_interval([3.0, 1.0]), (1.0, 3.0, 0.0))
+
+    def test_the_worst_round_is_the_verdict(self):
+        made = [results.Result(f"f:{n}", data, "f", results.Run(0, n, {}, code, ended, "", 1.0))
+                for n, (data, code, ended) in enumerate([(result([cell()]).data, 0, "exit"),
+                                                         ({"complete": False, "exit_code": 139}, 139, "signal")])]
+        (group,) = groups.group(made)
+        self.assertEqual(group.rows[0].verdict, ("failed", "FAILED: ended by signal"))
+        self.assertEqual(group.sound, [])
+
+
+@NEEDS_JINJA
 class ManyCells(unittest.TestCase):
-    """Results of a sweep: one cell each, alike but for what was varied."""
+    """A sweep of 200 cells of all paths, some of which went wrong, each in a way of its own."""
 
-    def results(self, count):
-        made = []
-        options = {f"option_{i}": f"a value {i}" for i in range(50)}
-        environment = {"cpu": "Example CPU", "gpu": [], "kernel_cmdline": "x" * 2000}
-        for i in range(count):
-            one = cell(cell={"rw": "randrw", "batch": i}, options={**options, "batch_size": i})
-            made.append(result([one], environment={**environment, "load_average": [i / 7]},
-                               warnings=[f"the machine is busy: load average {i / 7:.2f}"] if i % 2 else []))
-        return made
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory() as folder:
+            synthetic.write(folder, 200)
+            cls.loaded, cls.plans = load_all(folder)
+
+    def test_what_it_is_made_from_has_the_schemas_form(self):
+        try:
+            import jsonschema
+        except ImportError:
+            self.skipTest("python3-jsonschema is not installed")
+        schema = json.loads((HERE.parents[1] / "schema" / "results-1.schema.json").read_text(encoding="utf-8"))
+        for made in self.loaded[::7]:
+            if made.cells:
+                jsonschema.validate(made.data, schema)
 
     def test_the_page_stays_small(self):
-        for drawing in {False, figures.available()}:
-            page_of_200 = render(*self.results(200), drawing=drawing)
-            self.assertLess(len(page_of_200.encode()), 2_000_000)
-            reader = Reader(page_of_200)
-            self.assertEqual(len(reader.ids), len(set(reader.ids)))
+        text = render(*self.loaded, pictures=drawing.available(), plans=self.plans)
+        self.assertLess(len(text.encode()), 2_000_000)
+        reader = Reader(text)
+        self.assertEqual(len(reader.ids), len(set(reader.ids)))
+        self.assertFalse(set(a[1:] for a in reader.addresses) - set(reader.ids))
+        self.assertEqual(text.count('<article class="card"'), 200)
 
-    @unittest.skipUnless(figures.available(), "python3-matplotlib is not installed")
-    def test_one_big_picture_and_a_small_one_a_cell(self):
-        text = render(*self.results(page.MANY), drawing=True)
-        self.assertEqual(text.count("<svg "), 1 + page.MANY)
-        self.assertEqual(text.count('class="overview"'), 1)
-        self.assertEqual(render(*self.results(page.MANY - 1), drawing=True).count("<svg "), 3 * (page.MANY - 1))
-        Reader(text)
+    def test_each_way_to_go_wrong_is_said(self):
+        words = Reader(render(*self.loaded, plans=self.plans)).words
+        for expected in ("30 failed", "10 interrupted", "10 skipped", "FAILED: 3 corrupt, 1 stale", "FAILED: 1 timeout",
+                         "FAILED: ended by signal", "segmentation fault", "the device is not here", "INTERRUPTED (partial",
+                         "This cell left no result", "reference/theirs.csv", "published mean, us"):
+            self.assertIn(expected, words)
 
     def test_nothing_is_lost(self):
-        made = self.results(page.MANY)
-        made[3].data["environment"]["cpu"] = "Another CPU"
-        made[4].data["cells"][0]["options"]["option_7"] = "something else"
-        made[5].data["cells"][0]["options"].pop("option_8")
+        made = copy.deepcopy(self.loaded[:40])
+        whole = [r for r in made if r.cells]
+        whole[3].data["environment"]["cpu"] = "Another CPU"
+        whole[4].data["cells"][0]["options"]["option_7"] = "something else"
+        whole[5].data["cells"][0]["options"].pop("option_8")
         words = Reader(render(*made)).words
-        for expected in ("Another CPU", "something else", '"option_8": null', "as in cell 1, except", "31.25 ns",
-                         f"{page.MANY}. nvme"):
+        for expected in ("Another CPU", "something else", '"option_8": null', ", except"):
             self.assertIn(expected, words)
-        self.assertEqual(words.count("a value 9"), 1)
+        self.assertLessEqual(words.count("its value 9"), 2, "once a group")
 
     def test_cells_without_figures_are_drawn_too(self):
         holes = [cell(metrics={}), cell(metrics=metrics(1, [[0, 1]])), cell(metrics={"ops_per_s": 0})] * 5
-        for drawing in {False, figures.available()}:
-            Reader(render(result(holes), drawing=drawing))
-            Reader(render(result([cell(metrics={})] * 20), drawing=drawing))
-
-    def test_escapes_everything(self):
-        evil = '</pre><script>alert(1)</script>"'
-        made = self.results(page.MANY)
-        for i, one in enumerate(made):
-            one.data["cells"][0]["options"] = {evil: evil + str(i)}
-            one.data["cells"][0]["path"] = evil
-            one.data["environment"] = {"cpu": evil + str(i), evil: i}
-            one.data["warnings"] = [evil]
-        for drawing in {False, figures.available()}:
-            self.assertFalse({"script", "img"} & Reader(render(*made, drawing=drawing)).elements)
+        for pictures in with_and_without():
+            Reader(render(result(holes), pictures=pictures))
+            Reader(render(result([cell(metrics={})] * 20), pictures=pictures))
 
 
 class Buckets(unittest.TestCase):
     def test_lower_bounds_are_their_own_bucket(self):
         for i in range(1857):
-            self.assertEqual(figures.bucket_of(figures.lower_ns(i)), i)
-            self.assertEqual(figures.bucket_of(figures.lower_ns(i + 1) - 1), i)
+            self.assertEqual(histogram.bucket_of(histogram.lower_ns(i)), i)
+            self.assertEqual(histogram.bucket_of(histogram.lower_ns(i + 1) - 1), i)
 
     def test_survival_counts_what_is_slower(self):
-        self.assertEqual([above for above, _ in figures.survival([(1, 5), (2, 3), (9, 2)])], [5, 2, 0])
+        self.assertEqual([above for above, _ in histogram.survival([(1, 5), (2, 3), (9, 2)])], [5, 2, 0])
 
     def test_shares_add_up(self):
         for group in (1, 2, 8, 64):
-            edges, shares = figures.coarse([(3, 5), (200, 3), (900, 2)], group, 900)
+            edges, shares = histogram.coarse([(3, 5), (200, 3), (900, 2)], group, 900)
             self.assertAlmostEqual(sum(shares), 100)
             self.assertEqual(edges, sorted(edges))
             self.assertEqual(len(edges), len(shares) + 1)
 
     def test_a_long_thin_tail_is_left_out_and_said(self):
         tail = [(500, 1000), (510, 1000), (1500, 1)]
-        self.assertEqual(figures.picture_end([("all", tail)]), (510, True))
-        self.assertEqual(figures.picture_end([("all", [(500, 1000), (510, 1000)])]), (510, False))
-        self.assertEqual(figures.picture_end([("all", [(500, 1000), (1500, 1000)])]), (1500, False))
+        self.assertEqual(histogram.picture_end([("all", tail)]), (510, True))
+        self.assertEqual(histogram.picture_end([("all", [(500, 1000), (510, 1000)])]), (510, False))
+        self.assertEqual(histogram.picture_end([("all", [(500, 1000), (1500, 1000)])]), (1500, False))
 
 
 class Verdicts(unittest.TestCase):
@@ -311,9 +485,10 @@ class Verdicts(unittest.TestCase):
                                ("skipped", result([], exit_code=77)),
                                ("interrupted", result([cell()], complete=False, stop_reason="signal")),
                                ("unverified", result([with_verify(checked=0)]))):
-            self.assertEqual(load.verdict(made)[0], expected)
+            self.assertEqual(results.verdict(made)[0], expected)
 
 
+@NEEDS_JINJA
 class Command(unittest.TestCase):
     def setUp(self):
         holder = tempfile.TemporaryDirectory()
@@ -325,11 +500,11 @@ class Command(unittest.TestCase):
         path.write_text("\n".join(json.dumps(d) for d in documents), encoding="utf-8")
         return str(path)
 
-    def run_command(self, *arguments):
+    def run_command(self, *arguments, pictures=False):
         errors = io.StringIO()
         with contextlib.redirect_stderr(errors):
             try:
-                code = command.main(["--no-pictures", *arguments])
+                code = command.main([*([] if pictures else ["--no-pictures"]), *arguments])
             except SystemExit as done:
                 code = done.code
         return code, errors.getvalue()
@@ -341,7 +516,7 @@ class Command(unittest.TestCase):
         out = self.directory / "page.html"
         for names, cells in (([one], 1), ([lines], 2), ([one, lines], 3), ([str(self.directory)], 3)):
             self.assertEqual(self.run_command(*names, "-o", str(out)), (0, ""))
-            self.assertEqual(out.read_text(encoding="utf-8").count('class="card"'), cells)
+            self.assertEqual(out.read_text(encoding="utf-8").count('<article class="card"'), cells)
         self.assertEqual(sorted(os.listdir(self.directory)), ["lines.jsonl", "one.json", "other.json", "page.html"])
 
     def test_refuses_what_it_cannot_read(self):
@@ -371,8 +546,8 @@ class Command(unittest.TestCase):
 
     def test_a_file_beyond_the_limit_is_refused(self):
         one = self.write("one.json", result([cell()]).data)
-        limit, load.MAX_BYTES = load.MAX_BYTES, 100
-        self.addCleanup(setattr, load, "MAX_BYTES", limit)
+        limit, results.MAX_BYTES = results.MAX_BYTES, 100
+        self.addCleanup(setattr, results, "MAX_BYTES", limit)
         code, errors = self.run_command(one, "-o", str(self.directory / "page.html"))
         self.assertEqual(code, 1)
         self.assertIn("larger than 100 bytes", errors)
@@ -399,6 +574,79 @@ class Command(unittest.TestCase):
         self.assertEqual(self.run_command(one, "-o", str(self.directory / "absent" / "page.html"))[0], 1)
 
 
+    @unittest.skipUnless(drawing.available(), "python3-matplotlib is not installed")
+    def test_pictures_alone(self):
+        synthetic.write(self.directory / "in", 3, ("nvme",))
+        for kind, start in (("png", b"\x89PNG\r\n"), ("svg", b"<?xml")):
+            out = self.directory / kind
+            self.assertEqual(self.run_command(str(self.directory / "in"), "-o", str(out), "--format", kind, pictures=True), (0, ""))
+            names = sorted(os.listdir(out))
+            self.assertIn(f"nvme-throughput-size-0.{kind}", names)
+            self.assertIn(f"cell-1-latency-percentiles.{kind}", names)
+            for name in names:
+                data = (out / name).read_bytes()
+                self.assertTrue(data.startswith(start), name)
+                self.assertNotIn(b"var(--", data)
+                if kind == "svg":
+                    xml.etree.ElementTree.fromstring(data)
+        for arguments in (("-o", "-"), ("-o", str(self.directory / "x"), "--no-pictures")):
+            code, errors = self.run_command(str(self.directory / "in"), *arguments, "--format", "svg", pictures=True)
+            self.assertEqual(code, 1)
+            self.assertIn("writes pictures into a folder", errors)
+
+    def test_a_sweeps_torn_end_is_left_out(self):
+        synthetic.write(self.directory / "in", 4, ("rdma",))
+        file = self.directory / "in" / "rdma" / "results.jsonl"
+        file.write_text(file.read_text(encoding="utf-8")[:-200], encoding="utf-8")
+        out = self.directory / "page.html"
+        code, errors = self.run_command(str(file), "-o", str(out))
+        self.assertEqual(code, 0)
+        self.assertIn("the last line is torn", errors)
+        self.assertEqual(out.read_text(encoding="utf-8").count('<article class="card"'), 3)
+        lines = file.read_text(encoding="utf-8").split("\n")
+        file.write_text("\n".join([lines[0], lines[3], lines[1]]), encoding="utf-8")
+        self.assertEqual(self.run_command(str(file), "-o", str(out))[0], 1, "in the middle it is damage")
+
+    def test_a_comparison_stands_alone(self):
+        evil = '<script>"\u00e4'
+        document = {"schema": "doorbell.compare/1", "before": evil, "after": evil, "threshold_percent": 5.0, "warnings": [evil],
+                    "differences": [{"what": evil, "before": evil, "after": evil, "cells": 3}], "only_before": [evil],
+                    "cells": [{"cell": f"{evil} {i}", "not_comparable": [evil], "ratios": [
+                        {"metric": evil, "ratio": 0.9 + i / 10, "ci_low": 0.8, "ci_high": 1.2, "ci_level": 0.96, "verdict": evil},
+                        {"metric": "p99_ns", "ratio": None, "verdict": "undecided"}]} for i in range(60)]}
+        file = self.write("c.json", document)
+        out = self.directory / "page.html"
+        self.assertEqual(self.run_command(file, "-o", str(out), pictures=drawing.available())[0], 0)
+        reader = Reader(out.read_text(encoding="utf-8"))
+        self.assertEqual([t for t, _ in reader.tags].count("script"), 1)
+        self.assertIn(evil, reader.words)
+        one = self.write("one.json", result([cell()]).data)
+        code, errors = self.run_command(file, one, "-o", str(out))
+        self.assertEqual(code, 1)
+        self.assertIn("give it alone", errors)
+        for hollow in ({}, {"cells": [3, {"ratios": [None, {}]}]}, {"cells": [], "differences": [{}]}):
+            file = self.write("hollow.json", {"schema": "doorbell.compare/1", **hollow})
+            self.assertEqual(self.run_command(file, "-o", str(out), pictures=drawing.available()), (0, ""))
+
+    def test_a_full_disk_leaves_the_old_page(self):
+        one = self.write("one.json", result([cell()]).data)
+        self.assertEqual(self.run_command(one, "-o", "/dev/full")[0], 1)
+        out = self.directory / "page.html"
+        out.write_text("the old page", encoding="utf-8")
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, before[1]))
+        try:
+            code, errors = self.run_command(one, "-o", str(out))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            signal.signal(signal.SIGXFSZ, handler)
+        self.assertEqual(code, 1)
+        self.assertIn("File too large", errors)
+        self.assertEqual(out.read_text(encoding="utf-8"), "the old page")
+        self.assertEqual(sorted(os.listdir(self.directory)), ["one.json", "page.html"])
+
+
 class FromTheProgram(unittest.TestCase):
     """Reads what report_test wrote."""
 
@@ -406,9 +654,9 @@ class FromTheProgram(unittest.TestCase):
         directory = os.environ.get("DOORBELL_TEST_OUT")
         if not directory or not os.path.isdir(directory):
             self.skipTest("DOORBELL_TEST_OUT is not set")
-        results = load.load([directory])
-        self.assertEqual(len(results), 2)
-        words = Reader(page.render(results, "t", figures.available())).words
+        loaded = results.load([directory])
+        self.assertEqual(len(loaded), 2)
+        words = Reader(page.render(loaded, "t", drawing.available())).words
         self.assertIn("FAILED: 3 corrupt, 1 timeout", words)
         self.assertIn("INTERRUPTED (partial, stopped by signal)", words)
 

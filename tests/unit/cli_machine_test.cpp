@@ -10,6 +10,7 @@
 #include <fstream>
 #include <unistd.h>
 
+#include "cli/fault_table.hpp"
 #include "cli/path.hpp"
 #include "cli/progress.hpp"
 #include "measure/stop.hpp"
@@ -59,7 +60,7 @@ TEST_F(MadeUpMachine, EmptyOneHasNothing) {
   EXPECT_TRUE(devices("rdma").empty());
   EXPECT_TRUE(devices("cxi").empty());
   EXPECT_TRUE(network_interfaces(machine.root).empty());
-  EXPECT_EQ(all_checks(machine).size(), 11u);
+  EXPECT_EQ(all_checks(machine).size(), 14u);
 }
 
 TEST_F(MadeUpMachine, NvmeByKernelDriverAndByPci) {
@@ -165,6 +166,49 @@ TEST_F(MadeUpMachine, GpuAndBuild) {
   EXPECT_EQ(check_build(machine).level, Level::fix);
 }
 
+TEST(Pace, KnowsRateAndTimeLeft) {
+  Pace pace;
+  EXPECT_EQ(pace.text(), "");
+  for (int i = 0; i <= 20; ++i) pace.note(0.1 * i, 0.02 * i, static_cast<u64>(i) * 250'000);
+  EXPECT_EQ(pace.text(), "2.500 MIOPS, 3 s left");  // 40 % in 2 s
+  // The next phase begins at its own 0; operations go on.
+  pace.note(2.1, 0, 5'250'000);
+  EXPECT_EQ(pace.text(), "2.500 MIOPS");
+  for (int i = 1; i <= 30; ++i) pace.note(2.1 + 0.1 * i, 0.001 * i, 5'250'000 + static_cast<u64>(i) * 500);
+  EXPECT_EQ(pace.text(), "5000 IOPS, 97 s left");
+}
+
+TEST(Pace, HasNoEstimateWithoutAnEndAndNoRateWithoutOperations) {
+  Pace endless;
+  for (int i = 0; i <= 20; ++i)
+    endless.note(0.1 * i, std::numeric_limits<double>::quiet_NaN(), static_cast<u64>(i) * 100);
+  EXPECT_EQ(endless.text(), "1000 IOPS");
+  Pace runs;  // of a sweep, which counts runs and no operations
+  for (int i = 0; i <= 20; ++i) runs.note(60.0 * i, 0.01 * i, 0);
+  EXPECT_EQ(runs.text(), "80 min left");
+  Pace stopped;
+  for (int i = 0; i <= 20; ++i) stopped.note(0.1 * i, 0.5, 1000);
+  EXPECT_EQ(stopped.text(), "");
+}
+
+TEST(FaultTable, HasARowAPathAndSaysWhatDoesNotMatch) {
+  std::vector<FaultRow> rows = {{"Some", {}}, {"Stopped", {}}};
+  for (u32 i = 0; i < model::kFaultKinds; ++i) rows[0].checks.push_back(FaultCheck{i, i, "itself"});
+  EXPECT_EQ(fault_table(rows),
+            "  found/injected  drop  delay  error  corrupt  misplace  stale  duplicate  reorder  removal\n"
+            "  Some               -    1/1    2/2      3/3       4/4    5/5        6/6      7/7      8/8\n"
+            "  Stopped                                                                                  \n");
+  rows[0].checks[2] = FaultCheck{10, 7, "a status"};
+  const std::string text = fault_table(rows);
+  EXPECT_NE(text.find("7/10 !"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nMISMATCH: fault error of the Some model: 10 injected, 7 found as a status\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(fault_lines(rows).find("error      injected  10   found   7 as a status   MISMATCH"),
+            std::string::npos)
+      << fault_lines(rows);
+}
+
 TEST(Progress, DrawsSeldomAndCleansUp) {
   char* text = nullptr;
   std::size_t size = 0;
@@ -202,14 +246,14 @@ TEST(StopFlag, FirstSignalAsks) {
   other.install();
 }
 
-TEST(StopFlagDeathTest, ImpatienceExits130) {
+TEST(StopFlagDeathTest, TheSameSignalASecondLaterExits130) {
   EXPECT_EXIT(
       {
         measure::StopFlag stop;
         stop.install();
         std::raise(SIGINT);
         const u64 first = wall_ns();
-        std::raise(SIGINT);  // too soon to be impatience
+        std::raise(SIGINT);  // too soon after the first to count
         while (wall_ns() - first < measure::StopFlag::kSecondRequestNs) {
         }
         std::raise(SIGINT);

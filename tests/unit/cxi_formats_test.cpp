@@ -55,16 +55,16 @@ T random_fields(std::mt19937_64& random) {
   return unpack<T>(words);
 }
 
-/// Flips each bit of what `encoded` gives; `told(words)` says whether decoding notices.
-template <class T, class Encode, class Told>
-void flip_every_bit(const T& value, const Words<T::kWords>& claimed, Encode encoded, Told told) {
+/// Flips each bit of what `encoded` gives; `noticed(words)` says whether decoding notices.
+template <class T, class Encode, class Noticed>
+void flip_every_bit(const T& value, const Words<T::kWords>& claimed, Encode encoded, Noticed noticed) {
   const Words<T::kWords> good = encoded(value);
-  ASSERT_FALSE(told(good.w));
+  ASSERT_FALSE(noticed(good.w));
   for (u32 k = 0; k < 64 * T::kWords; ++k) {
     Words<T::kWords> bad = good;
     bad.w[k / 64] ^= u64{1} << k % 64;
     const bool used = (claimed.w[k / 64] >> k % 64 & 1) != 0;
-    EXPECT_EQ(told(bad.w), used) << "bit " << k % 8 << " of byte " << k / 8;
+    EXPECT_EQ(noticed(bad.w), used) << "bit " << k % 8 << " of byte " << k / 8;
   }
 }
 
@@ -87,7 +87,7 @@ void check_command(u64 bits) {
   }
 }
 
-TEST(CxiCommands, EveryBitIsAFieldsOrNobodys) {
+TEST(CxiCommands, EveryBitBelongsToAFieldOrIsUnused) {
   check_command<NomatchDma>(5 + 3 + 11 + 32 + 56 + 57 + 32 + 11 + 11);
   check_command<FullDma>(5 + 3 + 11 + 32 + 56 + 57 + 32 + 11 + 11 + 20 + 8 + 32 + 64 * 3);
   check_command<CState>(3 + 11 + 32 + 5 + 64 + 11 + 11);
@@ -205,11 +205,11 @@ TEST(CxiCommands, ATriggeredDmaCarriesBothHalves) {
       });
 }
 
-TEST(CxiCommands, TargetsGoInAndComeOut) {
+TEST(CxiCommands, EntryAddressesGoInAndComeOut) {
   for (u32 pid_bits = 6; pid_bits <= 9; ++pid_bits)
     for (const u32 idx : {0u, 1u, 31u, 32u, 40u, 255u})
       for (const u32 pid : {0u, 1u, (1u << pid_bits) - 1}) {
-        const Target t = split_dfa(make_dfa(0xabcde, pid, pid_bits, idx), pid_bits);
+        const EntryAddress t = split_dfa(make_dfa(0xabcde, pid, pid_bits, idx), pid_bits);
         EXPECT_EQ(t.nid, 0xabcdeu);
         EXPECT_EQ(t.pid, pid);
         EXPECT_EQ(t.idx, idx);
@@ -239,7 +239,7 @@ void check_event(EventType type, u64 bits) {
   }
 }
 
-TEST(CxiEvents, EveryBitIsAFieldsOrNobodys) {
+TEST(CxiEvents, EveryBitBelongsToAFieldOrIsUnused) {
   constexpr u64 initiator = 64 + 32 + 2 + 3, target = 64 + 32 + 11 + 2 + 1 + 64 + 16 + 16;
   check_event<InitiatorEvent>(EventType::ack, initiator);
   check_event<InitiatorLongEvent>(EventType::reply, initiator + 30 + 48);
@@ -264,7 +264,7 @@ void check_record(u64 bits) {
       [&](const u64* words) { return !same_fields(unpack<T>(words), value); });
 }
 
-TEST(CxiRecords, EveryBitIsAFieldsOrNobodys) {
+TEST(CxiRecords, EveryBitBelongsToAFieldOrIsUnused) {
   check_record<CommandQueueStatus>(16 + 16 + 8 + 6 + 3);
   check_record<EventQueueStatus>(2 * (30 + 48) + 1 + 2 + 2 + 3 * 26 + 1);
   check_record<EventQueueCsr>(26 + 4);

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
 
-# The Cassini back end over a made-up libcxi, of this version and of older ones.
+# The Cassini back end over a fake libcxi, of this version and of older ones.
 doorbell_fake_driver(fake_libcxi cxi fake_libcxi.cpp)
 doorbell_fake_driver(fake_libcxi_1_8 cxi fake_libcxi.cpp)
 target_compile_definitions(fake_libcxi_1_8 PRIVATE FAKE_CXI_WITHOUT_1_9)

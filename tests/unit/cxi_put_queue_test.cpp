@@ -40,15 +40,15 @@ class PutQueueTest : public testing::Test {
     store64_release(&counts_, pack(c).w[0]);
   }
   template <class E>
-  void tell(const E& event) {
+  void write_event(const E& event) {
     const auto words = encode_event(event);
     for (u32 k = 0; k < E::kWords; ++k) events_[event_at_++] = words.w[k];
   }
-  void tell(EventType type, ReturnCode code) {
+  void write_event(EventType type, ReturnCode code) {
     InitiatorEvent e;
     e.type = type;
     e.return_code = code;
-    tell(e);
+    write_event(e);
   }
   static void post(Queue& q, u32 n) {
     q.post(kOneLane, n, [](u32) {
@@ -95,7 +95,7 @@ TEST_F(PutQueueTest, TheCounterWrapsAt48Bits) {
   EXPECT_EQ(q.duplicated() + q.protocol(), 0u);
 }
 
-TEST_F(PutQueueTest, AcknowledgementsThatNobodyWaitsForAreCounted) {
+TEST_F(PutQueueTest, UnexpectedAcknowledgementsAreCounted) {
   Queue q(state_);
   post(q, 2);
   answer(5);
@@ -117,7 +117,7 @@ TEST_F(PutQueueTest, EachFailureIsReportedAlsoWhereTheirCountWraps) {
   Queue q(state_);
   post(q, 4);
   for (u32 n = 1; n <= 3; ++n) {
-    tell(n == 2 ? EventType::reply : EventType::ack, ReturnCode::pt_disabled);
+    write_event(n == 2 ? EventType::reply : EventType::ack, ReturnCode::pt_disabled);
     answer(0, (kMaxFailure - 1 + n) & kMaxFailure);
     const auto p = q.poll(kOneLane);
     ASSERT_EQ(p.count, 1u) << "the count alone says that there is an event";
@@ -129,7 +129,7 @@ TEST_F(PutQueueTest, EachFailureIsReportedAlsoWhereTheirCountWraps) {
   answer(1, (kMaxFailure + 2) & kMaxFailure);
   EXPECT_EQ(q.poll(kOneLane).serial, 4u);
   EXPECT_EQ(q.state().failures, kMaxFailure + 2);
-  tell(EventType::link, ReturnCode::ok);
+  write_event(EventType::link, ReturnCode::ok);
   (void)q.poll(kOneLane);
   EXPECT_EQ(q.protocol() + q.duplicated(), 0u) << "events were looked for at every poll";
 }
@@ -137,8 +137,8 @@ TEST_F(PutQueueTest, EachFailureIsReportedAlsoWhereTheirCountWraps) {
 TEST_F(PutQueueTest, SuccessesBeforeFailuresThatCameWithThem) {
   Queue q(state_);
   post(q, 5);
-  tell(EventType::ack, ReturnCode::dropped);
-  tell(EventType::ack, ReturnCode::dropped);
+  write_event(EventType::ack, ReturnCode::dropped);
+  write_event(EventType::ack, ReturnCode::dropped);
   answer(3, 2);
   auto p = wait(q);
   EXPECT_EQ(p.serial, 3u);
@@ -154,14 +154,14 @@ TEST_F(PutQueueTest, SuccessesBeforeFailuresThatCameWithThem) {
 
 TEST_F(PutQueueTest, EventsThatNothingExplainsAreCounted) {
   Queue q(state_);
-  tell(EventType::ack, ReturnCode::dropped);
+  write_event(EventType::ack, ReturnCode::dropped);
   EXPECT_EQ(wait(q).count, 0u);
   EXPECT_EQ(q.protocol(), 1u) << "a failure, and nothing in flight";
   post(q, 1);
-  tell(EventType::ack, ReturnCode::ok);
+  write_event(EventType::ack, ReturnCode::ok);
   EXPECT_EQ(wait(q).count, 0u);
-  EXPECT_EQ(q.protocol(), 2u) << "nobody asked for events of successes";
-  tell(EventType::link, ReturnCode::ok);
+  EXPECT_EQ(q.protocol(), 2u) << "events of successes were not asked for";
+  write_event(EventType::link, ReturnCode::ok);
   EXPECT_EQ(wait(q).count, 0u);
   EXPECT_EQ(q.protocol(), 3u);
   EXPECT_NE(csr_, 0u) << "their room is given back";
@@ -170,8 +170,8 @@ TEST_F(PutQueueTest, EventsThatNothingExplainsAreCounted) {
 TEST_F(PutQueueTest, MoreFailuresThanOperationsAreCounted) {
   Queue q(state_);
   post(q, 1);
-  tell(EventType::ack, ReturnCode::dropped);
-  tell(EventType::ack, ReturnCode::dropped);
+  write_event(EventType::ack, ReturnCode::dropped);
+  write_event(EventType::ack, ReturnCode::dropped);
   answer(0, 2);
   EXPECT_EQ(wait(q).serial, 1u);
   EXPECT_EQ(q.protocol(), 1u);
@@ -189,7 +189,7 @@ TEST_F(PutQueueTest, ACommandThatFailsEndsEverything) {
   CommandFailureEvent e;
   e.type = EventType::command_failure;
   e.return_code = ReturnCode::illegal_op;
-  tell(e);
+  write_event(e);
   auto p = wait(q);
   ASSERT_EQ(p.count, 1u);
   EXPECT_EQ(p.serial, 3u);

@@ -235,7 +235,7 @@ TEST(IoLoop, AnswersThatCameBeforeTheClockWasReadAreNotLost) {
   EXPECT_EQ(phase.timed_out, 0u);
 }
 
-/// The deletion of its queue answers for a command that nobody waits for any more: that is no late answer.
+/// The deletion of its queue answers for a command that is no longer waited for: that is no late answer.
 TEST(IoLoop, TheDeletionOfTheQueueIsNoAnswer) {
   by_one_and_by_many([]<u32 N>() {
     Stage s({});

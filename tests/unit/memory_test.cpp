@@ -73,7 +73,7 @@ TEST(Region, RefusesSizesThatCannotBe) {
 TEST(Region, HugePagesThatAreNotThereAreExplained) {
   for (const Place place : {Place::huge_2m, Place::huge_1g}) {
     try {
-      const Region r(place, u64{1} << 40);  // a terabyte of huge pages: nobody's machine
+      const Region r(place, u64{1} << 40);  // a terabyte of huge pages: more than a machine has
       FAIL();
     } catch (const Error& e) {
       EXPECT_NE(std::string(e.what()).find("pages needed"), std::string::npos) << e.what();

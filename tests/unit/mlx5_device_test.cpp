@@ -396,7 +396,7 @@ TEST_F(Mlx5Fake, AGpuGetsEveryPageOnce) {
     EXPECT_TRUE(d.limits().gpu_initiator);
     const auto a = d.create_queue_pair({.sq_requests = 8, .rq_requests = 8});
     const auto b = d.create_queue_pair({.sq_requests = 300, .rq_requests = 300});
-    EXPECT_TRUE(gpu->registered.empty()) << "nobody asked for a GPU's addresses";
+    EXPECT_TRUE(gpu->registered.empty()) << "a GPU's addresses were not asked for";
     for (QueuePairObject* q : {a.get(), b.get()}) {
       const QueuePairMemory host = q->memory(Initiator::cpu);
       const QueuePairMemory m = q->memory(Initiator::gpu);

@@ -48,8 +48,8 @@ TEST(Faults, TheSameSeedDecidesTheSame) {
   u64 different = 0;
   for (u64 queue = 1; queue <= 4; ++queue)
     for (u64 serial = 0; serial < 10'000; ++serial) {
-      const Strike s = a.draw(queue, serial, Direction::to_host);
-      const Strike same = b.draw(queue, serial, Direction::to_host);
+      const InjectedFault s = a.draw(queue, serial, Direction::to_host);
+      const InjectedFault same = b.draw(queue, serial, Direction::to_host);
       ASSERT_EQ(s.fault, same.fault);
       ASSERT_EQ(s.fault, a.draw(queue, serial, Direction::to_host).fault) << "a draw must not move a state";
       different += s.fault != c.draw(queue, serial, Direction::to_host).fault ? 1u : 0u;
@@ -59,7 +59,7 @@ TEST(Faults, TheSameSeedDecidesTheSame) {
   EXPECT_GT(different, 1000u);
 }
 
-TEST(Faults, ASeedStrikesTheSameInEveryVersion) {
+TEST(Faults, ASeedChoosesTheSameCommandsInEveryVersion) {
   FaultRates r;
   r.probability.fill(0.05);
   const FaultInjector injector(r, 42);
@@ -67,7 +67,7 @@ TEST(Faults, ASeedStrikesTheSameInEveryVersion) {
   for (u64 queue = 0; queue < 4; ++queue)
     for (u64 serial = 0; serial < 2000; ++serial)
       for (const Direction d : {Direction::to_host, Direction::to_device, Direction::none, Direction::both}) {
-        const Strike s = injector.draw(queue, serial, d);
+        const InjectedFault s = injector.draw(queue, serial, d);
         const bool data = s.fault == Fault::corrupt || s.fault == Fault::misplace || s.fault == Fault::stale;
         hash = pattern::mix64(hash ^ (u64{static_cast<u32>(s.fault)} << 32) ^ (data ? s.position(4096) : 0));
       }
@@ -86,7 +86,7 @@ TEST(Faults, OneFaultACommandAndItsCountWhateverTheRates) {
     u64 told = 0;
     for (u64 serial = 0; serial < kCommands; ++serial) {
       const auto direction = static_cast<Direction>(random() % 4);
-      const Strike s = injector.draw(random() % 8, serial, direction);
+      const InjectedFault s = injector.draw(random() % 8, serial, direction);
       ++drawn[static_cast<u32>(s.fault)];
       if (s.fault != Fault::none) {
         ASSERT_GT(r.of(s.fault), 0);
@@ -94,7 +94,7 @@ TEST(Faults, OneFaultACommandAndItsCountWhateverTheRates) {
       const u64 due = random() % 2 == 0 ? 0 : random() % (2 * kNow);
       bool looked = false;
       const auto now = [&] { return looked = true, kNow; };
-      const FaultInjector::Telling t = injector.tell(s, due, now);
+      const FaultInjector::CompletionReport t = injector.apply_to_completion(s, due, now);
       told += t.times;
       const u64 held = s.fault == Fault::delay     ? kDelay
                        : s.fault == Fault::reorder ? FaultInjector::kReorderHoldNs
@@ -141,12 +141,12 @@ TEST(Faults, ADeviceGoesAwayOnce) {
   EXPECT_EQ(injector.counted(Fault::removal), 0u) << "it had gone for another reason";
 }
 
-TEST(Strikes, ACorruptedByteIsOneOfTheMessage) {
+TEST(InjectedFaults, ACorruptedByteIsOneOfTheMessage) {
   for (const u64 bytes : {1u, 2u, 7u, 512u}) {
     std::set<u64> places;
     for (u64 choice = 0; choice < 2000; ++choice) {
       std::vector<u8> data(bytes + 8, 3);
-      const Strike s{Fault::corrupt, pattern::mix64(choice)};
+      const InjectedFault s{Fault::corrupt, pattern::mix64(choice)};
       s.corrupt(data.data(), bytes);
       u64 changed = 0;
       for (u64 i = 0; i < data.size(); ++i) {
@@ -161,12 +161,12 @@ TEST(Strikes, ACorruptedByteIsOneOfTheMessage) {
   }
 }
 
-TEST(Strikes, AnotherPlaceLiesWithinTheMemoryAndTouchesNothingOfTheRightOne) {
+TEST(InjectedFaults, AnotherPlaceLiesWithinTheMemoryAndTouchesNothingOfTheRightOne) {
   std::mt19937_64 random(3);
   u32 none = 0;
   for (u32 i = 0; i < 100'000; ++i) {
     const u64 size = 1 + random() % 300, offset = random() % size, bytes = 1 + random() % (size - offset);
-    const auto other = Strike::elsewhere(offset, bytes, size);
+    const auto other = InjectedFault::elsewhere(offset, bytes, size);
     if (!other) {
       const u64 step = std::max<u64>(bytes, 8);
       ASSERT_TRUE(offset < step && offset + step + bytes > size) << "there was room";

@@ -64,7 +64,7 @@ class Files : public testing::Test {
   std::string folder_, path_;
 };
 
-TEST_F(Files, WithoutDataAreNobodys) {
+TEST_F(Files, WithoutDataHoldNoForeignData) {
   make(0);
   EXPECT_FALSE(foreign());
   EXPECT_TRUE(nothing());

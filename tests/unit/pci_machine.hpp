@@ -48,7 +48,7 @@ class PciMachine : public ::testing::Test {
     std::filesystem::create_directories((root / path).parent_path());
     std::ofstream(root / path) << text << '\n';
   }
-  /// The link's target is from the root of the made-up machine.
+  /// The link's target is from the root of the fake machine.
   void link(const std::string& path, const std::string& target) const {
     std::filesystem::create_directories((root / path).parent_path());
     std::filesystem::create_directories(root / target);

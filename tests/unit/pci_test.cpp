@@ -51,8 +51,8 @@ TEST_F(Functions, OthersOfTheGroupWithoutBridges) {
   EXPECT_EQ(foreign_members(f, root), (Lines{"0000:02:00.0 (nvme)"}));
 }
 
-/// A member that went away while it was looked at has no class to be read; one without a driver is in
-/// nobody's way.
+/// A member that went away while it was looked at has no class to be read; one without a
+/// driver is no obstacle.
 TEST_F(Functions, MembersThatSayLittle) {
   pci(kA, "0x010802", "vfio-pci", "3");
   pci(kB, "0x010802", "nvme", "3");

@@ -251,7 +251,7 @@ TYPED_TEST(RdmaFormat, ReceivesCarryLengthAndImmediate) {
   }
 }
 
-TYPED_TEST(RdmaFormat, AnEntryThatNobodyWroteIsNotValid) {
+TYPED_TEST(RdmaFormat, AnEntryNeverWrittenIsNotValid) {
   using F = TypeParam;
   if (F::kCqByIndex) GTEST_SKIP() << "indices decide";
   EXPECT_FALSE(F::cqe_valid(F::cqe_initial(F::kCqePartB), 0));
@@ -385,7 +385,7 @@ TYPED_TEST_SUITE(IonicVersions, Versions, FormatNames);
 TYPED_TEST(IonicVersions, TheColourOfAnotherPassIsNotOwned) {
   using F = TypeParam;
   std::vector<Word16> ring(kUnits * F::kUnitParts);
-  EXPECT_FALSE(F::decode_wqe(reader_of(ring, 0), 0).owned) << "a slot that nobody wrote";
+  EXPECT_FALSE(F::decode_wqe(reader_of(ring, 0), 0).owned) << "a slot never written";
   WorkRequest wr;
   for (const u32 pass : {0u, 1u, 2u}) {
     build_wqe<F>(ring, wr, position<F>(3, pass), {});

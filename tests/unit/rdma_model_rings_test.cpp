@@ -63,20 +63,20 @@ TEST(RdmaModelRings, WhatNoIndexIs) {
 }
 
 TEST(RdmaModelRings, AnIndexInRangeMayStillBeImpossible) {
-  using Heard = WorkRing::Heard;
+  using Update = WorkRing::Update;
   WorkRing r;
   r.at = at(64, 1, 60);
   r.capacity = 48;
-  EXPECT_EQ(r.announce(Counts::two_turns, 124), Heard::nothing) << "where it is";
-  EXPECT_EQ(r.announce(Counts::two_turns, 2), Heard::news) << "across both ends";
+  EXPECT_EQ(r.announce(Counts::two_turns, 124), Update::none) << "where it is";
+  EXPECT_EQ(r.announce(Counts::two_turns, 2), Update::advanced) << "across both ends";
   EXPECT_EQ(r.announced, 6u);
-  EXPECT_EQ(r.announce(Counts::two_turns, 2), Heard::nothing) << "said again";
-  EXPECT_EQ(r.announce(Counts::two_turns, 1), Heard::nonsense) << "less than before";
-  EXPECT_EQ(r.announce(Counts::two_turns, 123), Heard::nonsense) << "behind what was taken";
-  EXPECT_EQ(r.announce(Counts::two_turns, 45), Heard::nonsense) << "more than the ring has";
-  EXPECT_EQ(r.announce(Counts::two_turns, 128), Heard::nonsense) << "no index at all";
+  EXPECT_EQ(r.announce(Counts::two_turns, 2), Update::none) << "said again";
+  EXPECT_EQ(r.announce(Counts::two_turns, 1), Update::invalid) << "less than before";
+  EXPECT_EQ(r.announce(Counts::two_turns, 123), Update::invalid) << "behind what was taken";
+  EXPECT_EQ(r.announce(Counts::two_turns, 45), Update::invalid) << "more than the ring has";
+  EXPECT_EQ(r.announce(Counts::two_turns, 128), Update::invalid) << "no index at all";
   EXPECT_EQ(r.announced, 6u) << "nonsense changes nothing";
-  EXPECT_EQ(r.announce(Counts::two_turns, 44), Heard::news) << "all of it";
+  EXPECT_EQ(r.announce(Counts::two_turns, 44), Update::advanced) << "all of it";
   EXPECT_EQ(r.announced, 48u);
   r.take(6, 3);
   EXPECT_EQ(r.announced, 42u);

@@ -259,7 +259,7 @@ class OpLoopDrain : public OpLoopChecks {
     while (rest.step(kLane)) continue;
     rest.finish(kLane);
     EXPECT_EQ(stats_.posted + stats_.protocol + stats_.duplicated, 0u);
-    EXPECT_EQ(stats_.timed, 0u) << "how long they took nobody knows any more";
+    EXPECT_EQ(stats_.timed, 0u) << "how long they took is no longer known";
     // What was answered is not lost: its phase has counted it as timed out.
     EXPECT_EQ(stats_.succeeded + stats_.failed + stats_.timed_out, 0u);
     return stats_;

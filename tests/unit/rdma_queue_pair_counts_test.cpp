@@ -236,7 +236,7 @@ TYPED_TEST(QueuePairCounts, MarksOfRequestsWrap) {
   }
 }
 
-TYPED_TEST(QueuePairCounts, AMarkOfWhatNobodyPostedIsCounted) {
+TYPED_TEST(QueuePairCounts, AMarkOfWhatWasNotPostedIsCounted) {
   using F = TypeParam;
   Queues<F> queues;
   Pair<F> qp(queues.state);

@@ -122,7 +122,7 @@ struct Landing : Buffers {
   explicit Landing(Role role) {
     phase.op = Op::write_imm;
     phase.window = kWindow;
-    phase.imm_slots = kLanding;
+    phase.target_slots = kLanding;
     phase.role = role;
     (role == Role::initiator ? queue.remote : queue.local) = nullptr;
   }

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "measure/statistics.hpp"
+#include "sweep/across.hpp"
 #include "sweep/compare.hpp"
 #include "sweep/csv_file.hpp"
 #include "sweep/record.hpp"
@@ -191,15 +192,15 @@ TEST(SweepCompare, TheMostUnpairedRunsOfAllMetricsAreKept) {
   EXPECT_FALSE(c.cells[0].ratios[0].known());
 }
 
-struct Unsound {
+struct NotComparable {
   const char* title;
   std::function<void(Json&)> change;
   int exit_code;
   const char* says;
 };
 
-TEST(SweepCompare, WhatIsNotSoundOnBothSidesIsNotCompared) {
-  const std::vector<Unsound> all = {
+TEST(SweepCompare, WhatIsNotValidOnBothSidesIsNotCompared) {
+  const std::vector<NotComparable> all = {
       {"corrupt", [](Json& r) { cell_of(r)["verify"]["corrupt"] = 3; }, 2, "21 corrupt"},
       {"timeouts", [](Json& r) { cell_of(r)["errors"]["timeout"] = 1; }, 2, "7 timeout"},
       {"partial", [](Json& r) { r["complete"] = false; }, 3, "7 incomplete runs"},
@@ -209,7 +210,7 @@ TEST(SweepCompare, WhatIsNotSoundOnBothSidesIsNotCompared) {
       {"no cell", [](Json& r) { r["cells"] = Json::array(); }, 3, "7 runs without a measured cell"},
   };
   const Measured good = runs_of(7, 100);
-  for (const Unsound& u : all) {
+  for (const NotComparable& u : all) {
     const Measured bad = runs_of(7, 100, u.change);
     const Comparison c = compare(good, bad, {"ops_per_s"}, 0.05);
     EXPECT_EQ(c.exit_code(), u.exit_code) << u.title;
@@ -275,6 +276,89 @@ TEST(SweepCompare, WhatElseIsDifferentComesFirst) {
             std::string::npos);
   EXPECT_EQ(verdict(compare(a, runs_of(7, 50), {"ops_per_s"}, 0.05), 5).find("in turns"), std::string::npos);
   EXPECT_TRUE(compare(a, a, {"ops_per_s"}, 0.05).differences.empty());
+}
+
+/// A run of three cells, with an option of this value, and a parameter that follows from it.
+Json run_with(const char* option, const char* value, const std::vector<int>& sizes, double ops) {
+  Json r = result_of({ops});
+  r["argv"] = {"doorbell", "nvme", fmt::format("--{}={}", option, value), "--size", "1,2,3"};
+  const Json cell = cell_of(r);
+  r["cells"] = Json::array();
+  for (const int size : sizes) {
+    Json c = cell;
+    c["cell"] = {{"size_bytes", size}, {"in_flight", std::string(value).size()}};
+    c["options"][option] = value;
+    r["cells"].push_back(std::move(c));
+  }
+  return r;
+}
+
+Measured side_with(const char* option, const char* value, const std::vector<int>& sizes, double ops) {
+  Measured m;
+  m.name = value;
+  for (int i = 0; i < 7; ++i) add_result(run_with(option, value, sizes, ops + i), "r", &m);
+  return m;
+}
+
+TEST(SweepCompareAcross, CellsMeetAlthoughAnOptionDiffers) {
+  Measured a = side_with("controller", "model", {1, 2, 3}, 100),
+           b = side_with("controller", "kernel", {1, 2, 3}, 50);
+  EXPECT_THROW((void)compare(a, b, {"ops_per_s"}, 0.05), Error) << "in_flight differs";
+  pair_across({"controller"}, &a, &b);
+  const Comparison c = compare(a, b, {"ops_per_s"}, 0.05);
+  ASSERT_EQ(c.cells.size(), 3u);
+  EXPECT_EQ(c.cells[0].label, "nvme size_bytes=1");
+  EXPECT_EQ(c.figures(Change::regression), 3u);
+  EXPECT_EQ(c.not_comparable(), 0u);
+  std::set<std::string> named;
+  for (const Difference& d : c.differences) named.insert(d.what + " " + d.before + " " + d.after);
+  EXPECT_EQ(named, (std::set<std::string>{"option controller model kernel", "parameter in_flight 5 6"}));
+}
+
+TEST(SweepCompareAcross, ASweepsOptionsMeetToo) {
+  Measured a, b;
+  for (int i = 0; i < 7; ++i)
+    for (const char* size : {"64", "128"}) {
+      add_result(run_with("batch-size", "1", {7}, 100 + i), "a", &a, {{"batch-size", "1"}, {"size", size}});
+      add_result(run_with("batch-size", "16", {7}, 200 + i), "b", &b, {{"batch-size", "16"}, {"size", size}});
+    }
+  b.without_result["batch-size=16 size=64"] = {.failures = {{"runs without a result (timeout)", 1}},
+                                               .options = {{"batch-size", "16"}, {"size", "64"}}};
+  pair_across({"batch_size"}, &a, &b);
+  const Comparison c = compare(a, b, {"ops_per_s"}, 0.05);
+  ASSERT_EQ(c.cells.size(), 2u);
+  EXPECT_EQ(c.cells[0].label, "nvme size=64");
+  EXPECT_EQ(c.cells[0].why_not_comparable.size(), 1u) << "its run without a result belongs to it";
+  EXPECT_EQ(c.cells[1].ratios[0].change, Change::better);
+}
+
+TEST(SweepCompareAcross, OnlyWhatIsNamedIsPassedOver) {
+  // Sizes differ too, and somebody gave them: they do not follow from the controller.
+  Measured a = side_with("controller", "model", {1}, 100), b = side_with("controller", "model", {2}, 100);
+  for (auto* side : {&a, &b})
+    for (auto& [key, samples] : side->cells) samples.facts["option size"] = {side == &a ? "1" : "2"};
+  pair_across({"controller"}, &a, &b);
+  EXPECT_THROW((void)compare(a, b, {"ops_per_s"}, 0.05), Error);
+  pair_across({"controller", "size"}, &a, &b);
+  EXPECT_EQ(compare(a, b, {"ops_per_s"}, 0.05).cells.size(), 1u);
+}
+
+TEST(SweepCompareAcross, Refusals) {
+  Measured a = side_with("controller", "model", {1, 2}, 100),
+           b = side_with("controller", "kernel", {1, 2}, 50);
+  const auto refused = [&](const std::string& name) -> std::string {
+    try {
+      Measured x = a, y = b;
+      pair_across({name}, &x, &y);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_NE(refused("controler").find("did you mean 'controller'?"), std::string::npos);
+  // Without its size, each side has the same cell twice.
+  EXPECT_NE(refused("size_bytes").find("model has cells that differ in size_bytes alone"), std::string::npos)
+      << refused("size_bytes");
 }
 
 class SweepCompareFiles : public testing::Test {

@@ -341,7 +341,7 @@ TEST(SweepText, OnlyRegularFilesOfABoundedSize) {
   EXPECT_EQ(read_start(path, 4), "0123");
   std::filesystem::remove(path);
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  EXPECT_THROW((void)read_text(path), Error) << "nobody ever writes into it";
+  EXPECT_THROW((void)read_text(path), Error) << "it never has a writer";
   EXPECT_EQ(read_start(path, 4), "");
   std::filesystem::remove(path);
   for (const char* other : {"/dev/zero", "/dev/null", "/", ""})

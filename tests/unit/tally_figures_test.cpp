@@ -193,7 +193,7 @@ TEST(TallyFigures, CostsAreOfAnOperationThatWasPosted) {
   EXPECT_DOUBLE_EQ(c.extra.at("p").at("register_writes_per_op").get<double>(), 0.4);
   EXPECT_EQ(c.extra.at("p").at("empty_polls"), 700u);
   EXPECT_EQ(c.extra.at("p").at("submitted"), 400u);
-  EXPECT_FALSE(c.substeps_ns.build) << "nobody asked";
+  EXPECT_FALSE(c.substeps_ns.build) << "it was not asked for";
 }
 
 TEST(TallyFigures, SubstepsAreNanosecondsOfAnOperationThatWasPosted) {

@@ -197,7 +197,7 @@ TEST_F(VerbsQueue, SkippedSignalsAreCounted) {
 
 TEST_F(VerbsQueue, CompletionsOfNothingAreCounted) {
   send(2);
-  post(1);  // not rung: nobody can have completed it
+  post(1);  // not rung: it cannot have been completed
   p_.complete(p_.buffers.send[0].wr.wr_id + 2);
   p_.complete(p_.sent[1].wr_id + 100);
   expect_nothing();
@@ -250,7 +250,7 @@ TEST_F(VerbsQueue, RefusedRequestsAreReportedInOrderAfterTheOthers) {
 TEST_F(VerbsQueue, RefusedAfterUnsignalledOnes) {
   p_.refuse_at = 2;
   p_.refuse_with = EINVAL;
-  send(3, false);  // nobody tells when 1 and 2 are done
+  send(3, false);  // no completion says when 1 and 2 are done
   expect_done(3, Status::local_qp_op);
   EXPECT_EQ(q_.room(), 64u);
 }

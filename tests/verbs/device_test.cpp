@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "rdma/exchange.hpp"
+#include "rdma/swap.hpp"
 #include "rdma/verbs/device.hpp"
 #include "rdma/verbs/library.hpp"
 
@@ -463,27 +463,27 @@ TEST_F(VerbsErrors, StatesThatAreSkippedAreErrors) {
 
 /// As `--listen` and `--connect` do it: two devices of their own that know of each other by Exchange only.
 TEST_F(VerbsTest, TwoEndsMeetOverTcp) {
-  Listener listener({"127.0.0.1", 0});
+  exchange::Listener listener(kRunKind, {"127.0.0.1", 0});
   poison(remote());
   std::thread server([&] {
     VerbsDevice device(parse_verbs_spec(spec()));
     const auto mr = device.register_memory(region_, access::all);
     End end(device, {});
     end.object->initialise(options_);
-    Exchange x = listener.accept(10, 10);
+    exchange::Exchange x = listener.accept(10, 10);
     const std::vector<MemoryKey> key{{mr->iova() + kHalf, mr->rkey(), kHalf}};
-    (void)x.swap(key);
-    end.object->connect(x.swap(std::vector{end.object->address()}).at(0), options_);
+    (void)swap(x, key);
+    end.object->connect(swap(x, std::vector{end.object->address()}).at(0), options_);
     x.barrier("connected");
     x.barrier("written");
     x.send("report", {{"first", remote(kPad)[0]}});
   });
-  Exchange x = Exchange::connect(listener.at(), 10);
+  exchange::Exchange x = exchange::Exchange::connect(kRunKind, listener.at(), 10);
   End end(device_, {});
   end.object->initialise(options_);
-  const MemoryKey key = x.swap(std::vector<MemoryKey>(1)).at(0);
+  const MemoryKey key = swap(x, std::vector<MemoryKey>(1)).at(0);
   EXPECT_EQ(key.bytes, kHalf);
-  end.object->connect(x.swap(std::vector{end.object->address()}).at(0), options_);
+  end.object->connect(swap(x, std::vector{end.object->address()}).at(0), options_);
   end.start();
   x.barrier("connected");
   fill(local(kPad), 10'000, 9);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Numbers of Cassini's programming interface: limits, opcodes, return codes, addresses of targets.
+// Numbers of Cassini's programming interface: limits, opcodes, return codes, addresses of portals entries.
 #pragma once
 
 #include <doorbell/cxi/fields.hpp>
@@ -197,8 +197,8 @@ struct Dfa {
   u32 value = 0;
   u32 index_ext = 0;
 };
-/// The decoded address.
-struct Target {
+/// The decoded address of a portals entry.
+struct EntryAddress {
   u32 nid = 0;
   u32 pid = 0;
   u32 idx = 0;  ///< the entry's pid_offset
@@ -208,7 +208,7 @@ struct Target {
   const u32 endpoint = (idx >> 5 << pid_bits | pid) & 0xfff;
   return {endpoint | (nid & kMaxNid) << 12, idx & 31};
 }
-[[nodiscard]] DOORBELL_INLINE constexpr Target split_dfa(const Dfa& d, u32 pid_bits) {
+[[nodiscard]] DOORBELL_INLINE constexpr EntryAddress split_dfa(const Dfa& d, u32 pid_bits) {
   const u32 endpoint = d.value & 0xfff;
   return {d.value >> 12, endpoint & ((1u << pid_bits) - 1), endpoint >> pid_bits << 5 | (d.index_ext & 31)};
 }

@@ -15,7 +15,7 @@
 namespace doorbell::nvme {
 
 class Controller;
-class Device;
+class ControllerInterface;
 
 struct ControllerInfo {
   std::string serial, model, firmware;
@@ -76,7 +76,7 @@ class Controller {
   /// Opens what `spec` names ("model", "model:media=null,lba=4096", ...), resets and enables it.
   [[nodiscard]] static std::unique_ptr<Controller> open(const std::string& spec,
                                                         const OpenOptions& options = {});
-  Controller(std::unique_ptr<Device> device, const OpenOptions& options);
+  Controller(std::unique_ptr<ControllerInterface> interface, const OpenOptions& options);
   ~Controller();
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;
@@ -94,7 +94,7 @@ class Controller {
   /// The same, throwing unless it succeeds.
   Cqe admin_ok(const Sqe& command, const char* what);
 
-  [[nodiscard]] Device& device() { return *device_; }
+  [[nodiscard]] ControllerInterface& interface() { return *interface_; }
   [[nodiscard]] const std::shared_ptr<gpu::Gpu>& gpu() const { return options_.gpu; }
   /// The controller status register, for loops that watch for a device that is gone.
   [[nodiscard]] const u32* status_register(Initiator who);
@@ -111,7 +111,7 @@ class Controller {
   void disable() noexcept;
   [[nodiscard]] double shutdown_limit_s() const;
 
-  std::unique_ptr<Device> device_;
+  std::unique_ptr<ControllerInterface> interface_;
   OpenOptions options_;
   ControllerInfo info_;
   Mapped admin_sq_;

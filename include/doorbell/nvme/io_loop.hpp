@@ -108,6 +108,14 @@ class IoLoop {
   [[nodiscard]] DOORBELL_INLINE u32 idle() const { return guard_.idle(); }
   /// I/Os done so far, for progress displays.
   [[nodiscard]] DOORBELL_INLINE u64 completed() const { return posted_ - in_flight_; }
+  /// This lane's counters so far, for live figures.
+  [[nodiscard]] DOORBELL_INLINE OpCounters counters() const {
+    OpCounters now = mine_;
+    now.posted = posted_;
+    now.timed_out = timed_out_;
+    now.aborted = aborted_;
+    return now;
+  }
 
  private:
   using Guard = LoopGuard<Warp, Clock, 16>;

@@ -126,6 +126,14 @@ class OpLoop {
   [[nodiscard]] DOORBELL_INLINE u32 idle() const { return guard_.idle(); }
   /// Operations done so far, for progress displays.
   [[nodiscard]] DOORBELL_INLINE u64 completed() const { return done_; }
+  /// This lane's counters so far, for live figures.
+  [[nodiscard]] DOORBELL_INLINE OpCounters counters() const {
+    OpCounters now = mine_;
+    now.posted = posted_;
+    now.timed_out = timed_out_;
+    now.aborted = aborted_;
+    return now;
+  }
 
  private:
   static constexpr bool kReceives = ReceivingQueue<Queue, Warp>;
@@ -176,7 +184,7 @@ class OpLoop {
     if (phase_->verify) {
       if (requests_) payload_.prepare(warp, posted_, n, slot_of);
       // If data does not wait for a receive, poison the slots that the initiator may write next.
-      else payload_.poison(warp, posted_ + (phase_->imm_slots != 0 ? phase_->peer_window : 0), n, slot_of);
+      else payload_.poison(warp, posted_ + (phase_->target_slots != 0 ? phase_->peer_window : 0), n, slot_of);
     }
     if constexpr (Substeps) mine_.payload_ticks += Clock::now() - begin;
     if constexpr (kReceives) {
@@ -224,7 +232,7 @@ class OpLoop {
         if (r.op == Op::compare_swap) r.compare = walk_.compare(index);
         return r;
       }
-      r.remote += p_.imm_slots == 0 ? offset : index % p_.imm_slots * q_.stride;
+      r.remote += p_.target_slots == 0 ? offset : index % p_.target_slots * q_.stride;
       r.imm = static_cast<u32>(index);
       if (p_.inlined) {
         r.inlined = true;
@@ -469,7 +477,7 @@ class OpLoop {
   u32 done_slot_ = 0;
   u64 timed_out_ = 0;
   u64 aborted_ = 0;
-  bool leaving_ = false;  // a responder that has heard that no more data comes
+  bool leaving_ = false;  // a responder that knows that no more data comes
   bool broken_ = false;
   PollPace pace_;
   bool first_look_ = false;  // the next poll is the first for the only operation in flight

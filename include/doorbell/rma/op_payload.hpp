@@ -128,7 +128,9 @@ class OpPayload {
     }
     const Names names = this->names();
     const u32 bytes = phase_->bytes;
-    const u32 arrive = phase_->imm_slots;
+    // Reads arrive in the slots of this loop's window.
+    const u32 arrive = phase_->op == Op::read ? 0 : phase_->target_slots;
+    if (names.wrap != 0) newest = names.wrap - 1;  // all slots were filled before the first operation
     const auto id = [&](u32 i) { return names(first + i, slot_of(i)); };
     const auto at = [&](u32 i) {
       const u64 slot = arrive != 0 ? (first + i) % arrive : slot_of(i);
@@ -170,21 +172,24 @@ class OpPayload {
     }
   };
   [[nodiscard]] DOORBELL_INLINE Names names() const {
-    // Slots that another process offers for reading were filled once, before the phase.
+    // Slots that this process cannot reach (another process's, a device's) were filled once, before the
+    // phase.
     const bool standing = phase_->op == Op::read && q_->remote == nullptr;
     return {.seed = phase_->seed,
             .first_address = first_address_,
             .stride = q_->stride,
             .generation = phase_->generation,
             .slots = named_slots(),
-            .wrap = standing ? phase_->window : 0};
+            .wrap = !standing                   ? 0
+                    : phase_->target_slots != 0 ? phase_->target_slots
+                                                : phase_->window};
   }
   /// The number of slots that name the payloads, if these are not the slots of this loop's window; else 0.
   [[nodiscard]] DOORBELL_INLINE u32 named_slots() const {
-    return phase_->imm_slots != 0 ? phase_->imm_slots : phase_->peer_window;
+    return phase_->target_slots != 0 ? phase_->target_slots : phase_->peer_window;
   }
   [[nodiscard]] DOORBELL_INLINE u32 target_slot(u64 index, u32 slot) const {
-    return phase_->imm_slots != 0 ? static_cast<u32>(index % phase_->imm_slots) : slot;
+    return phase_->target_slots != 0 ? static_cast<u32>(index % phase_->target_slots) : slot;
   }
   template <class SlotOf, class Found>
   DOORBELL_INLINE void check_atomics(const Warp& warp, u64 first, u32 n, u64 wanted, SlotOf slot_of,

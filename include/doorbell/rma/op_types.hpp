@@ -36,10 +36,12 @@ struct OpPhase : PhaseLimits {
   u32 batch = 1;         ///< requests a doorbell
   u32 window = 1;        ///< operations in flight, <= kMaxWindow and the queue's requests
   u32 peer_window = 0;   ///< responder only: the initiator's window, whose slots name the payloads
-  /// WRITE with immediate to another process: the number of slots there; operation i goes to slot i %
-  /// imm_slots. The first packets of an operation may arrive before its receive is posted. The number is
-  /// therefore the window plus the receives, so that no operation overwrites data that has not been checked.
-  u32 imm_slots = 0;
+  /// The slots of the target's buffers, where these are not as many as the window (0: they are): operation i
+  /// uses slot i % target_slots. For a WRITE with immediate to another process they are the window plus the
+  /// receives: the first packets of an operation may arrive before its receive is posted, and no operation
+  /// may overwrite data that has not been checked. A device's own memory has as many as are read back
+  /// together.
+  u32 target_slots = 0;
   u64 seed = 1;
   u64 generation = 1;          ///< sequence of the first operation; each further one adds 1
   const u32* alive = nullptr;  ///< zero: the device is gone; may be null

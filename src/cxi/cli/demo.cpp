@@ -14,17 +14,17 @@ std::vector<DemoStep> cxi_demo_steps(bool gpu) {
     change(b);
     all.push_back(rma_demo_step(std::move(title), b));
   };
-  add("puts on a Cassini's command queues, single operations and a window of them", [](auto& b) {
-    b.sizes = {64, 4 << 10, 512 << 10};
-    b.iterations = 1'000;
+  add("puts, Cassini queues", [](auto& b) {
+    b.sizes = {4 << 10};
+    b.iterations = 5'000;
   });
-  add("small puts with the data in the command (IDC)", [](auto& b) {
+  add("puts with their data inside (IDC)", [](auto& b) {
     b.sizes = {64};
     b.inline_below = 64;
     b.latency = false;
     b.iterations = 50'000;
   });
-  if (gpu) add("GPU kernel, puts with queues and data in GPU memory", run_on_gpu);
+  if (gpu) add("GPU kernel, all in GPU memory", run_on_gpu);
   return all;
 }
 

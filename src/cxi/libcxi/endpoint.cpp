@@ -65,11 +65,11 @@ std::string devices_here() {
                        : fmt::format("the CXI devices are {}", names);
 }
 
-libcxi::Device* open_device(const LibcxiContext& c) {
+libcxi::OpenNic* open_device(const LibcxiContext& c) {
   const u32 number = cxi_device_number(c.name);
-  libcxi::Device* device = nullptr;
-  const int rc = c.cxi.open_device(number, &device);
-  if (rc == 0) return device;
+  libcxi::OpenNic* nic = nullptr;
+  const int rc = c.cxi.open_device(number, &nic);
+  if (rc == 0) return nic;
   const int code = rc < 0 ? -rc : rc;
   const bool absent = code == ENOENT || code == ENODEV || code == ENXIO;
   throw CallError(Call::open, code, fmt::format("--device {}", c.name),
@@ -79,7 +79,7 @@ libcxi::Device* open_device(const LibcxiContext& c) {
 
 libcxi::Service get_service(const LibcxiContext& c, u32 service) {
   libcxi::Service s = {};
-  if (const int rc = c.cxi.get_svc(c.device.get(), service, &s); rc != 0) {
+  if (const int rc = c.cxi.get_svc(c.nic.get(), service, &s); rc != 0) {
     const int code = rc < 0 ? -rc : rc;
     throw CallError(Call::service, code, fmt::format("service {} of {}", service, c.name),
                     "cxi_service list shows the services");
@@ -110,14 +110,14 @@ u16 choose_vni(const LibcxiContext& c, u32 service) {
 Owned<libcxi::Lni> alloc_lni(const LibcxiContext& c, u32 service) {
   return made<libcxi::Lni>(Call::other, fmt::format("an LNI of service {} of {}", service, c.name),
                            c.cxi.destroy_lni,
-                           [&](auto** out) { return c.cxi.alloc_lni(c.device.get(), out, service); });
+                           [&](auto** out) { return c.cxi.alloc_lni(c.nic.get(), out, service); });
 }
 
 Owned<libcxi::Domain> alloc_domain(const LibcxiContext& c, libcxi::Lni* lni, u16 vni) {
   auto domain = made<libcxi::Domain>(
       Call::other, fmt::format("a domain in VNI {} of {}", vni, c.name), c.cxi.destroy_domain,
       [&](auto** out) { return c.cxi.alloc_domain(lni, vni, libcxi::kAnyPid, out); });
-  check(*domain, vni, c.device->pid_bits);
+  check(*domain, vni, c.nic->pid_bits);
   return domain;
 }
 
@@ -350,9 +350,9 @@ LibcxiContext::LibcxiContext(const std::string& spec, std::shared_ptr<gpu::Gpu> 
     : name(fmt::format("cxi{}", cxi_device_number(spec))),
       gpu(std::move(for_queues)),
       cxi(load(name)),
-      device(open_device(*this), cxi.close_device) {
-  check_made(device.get(), fmt::format("CXI device {}", name));
-  check(*device, cxi_device_number(name));
+      nic(open_device(*this), cxi.close_device) {
+  check_made(nic.get(), fmt::format("CXI device {}", name));
+  check(*nic, cxi_device_number(name));
 }
 
 LibcxiProcess::LibcxiProcess(std::shared_ptr<const LibcxiContext> opened, u32 service)
@@ -391,8 +391,8 @@ Owned<libcxi::Md> LibcxiProcess::map(const Region& region, Access access) const 
 
 Address LibcxiEndpoint::address() const {
   const LibcxiProcess& p = *process_;
-  const libcxi::Device& device = *p.context->device;
-  return {.nid = device.nid, .pid = p.domain->pid, .pid_bits = device.pid_bits, .vni = p.vni};
+  const libcxi::OpenNic& nic = *p.context->nic;
+  return {.nid = nic.nid, .pid = p.domain->pid, .pid_bits = nic.pid_bits, .vni = p.vni};
 }
 
 std::unique_ptr<MemoryDescriptor> LibcxiEndpoint::map(const Region& region, Access access) {

@@ -29,7 +29,7 @@ struct LibcxiContext {
   std::string name;               ///< "cxi0"
   std::shared_ptr<gpu::Gpu> gpu;  ///< the GPU that may drive the queues; may be null
   LibcxiLibrary cxi;
-  std::unique_ptr<libcxi::Device, void (*)(libcxi::Device*)> device;
+  std::unique_ptr<libcxi::OpenNic, void (*)(libcxi::OpenNic*)> nic;
 };
 
 /// The objects from which everything on an endpoint is made, in the order of creation.

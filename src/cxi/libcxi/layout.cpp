@@ -63,10 +63,10 @@ void check_made(const void* object, const std::string& what) {
   if (object == nullptr) throw Error(what, "libcxi reports success, but hands out nothing");
 }
 
-void check(const libcxi::Device& d, u32 number) {
-  equal("device", "number", d.id, number);
-  in_range("device", "NID", d.nid, 0, kNids - 1);
-  in_range("device", "PID bits", d.pid_bits, 6, 9);
+void check(const libcxi::OpenNic& nic, u32 number) {
+  equal("device", "number", nic.id, number);
+  in_range("device", "NID", nic.nid, 0, kNids - 1);
+  in_range("device", "PID bits", nic.pid_bits, 6, 9);
 }
 
 void check(const libcxi::Domain& d, u32 vni, u32 pid_bits) {

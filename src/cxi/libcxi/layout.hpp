@@ -13,7 +13,7 @@ inline constexpr u32 kMaxSlots = 65536;    // of a command queue or an event que
 inline constexpr u64 kLaunchBytes = 4096;  // the page of a queue's doorbell
 
 /// Each function throws an Error that names the object and the field that looks wrong.
-void check(const libcxi::Device& device, u32 number);
+void check(const libcxi::OpenNic& nic, u32 number);
 void check(const libcxi::Domain& domain, u32 vni, u32 pid_bits);
 void check(const libcxi::Cp& profile, u32 vni);
 void check(const libcxi::Md& md, u64 address, u64 bytes);

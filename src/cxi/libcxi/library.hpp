@@ -21,7 +21,8 @@ namespace doorbell::cxi {
 /// are longer.
 namespace libcxi {
 
-struct Device {
+/// One NIC that the library has opened (struct cxil_dev).
+struct OpenNic {
   u32 id;
   u32 nid;
   u32 pid_bits;
@@ -156,11 +157,11 @@ struct LibcxiLibrary {
   LibcxiLibrary();
 
   Library library;
-  int (*open_device)(u32, libcxi::Device**);
-  void (*close_device)(libcxi::Device*);
+  int (*open_device)(u32, libcxi::OpenNic**);
+  void (*close_device)(libcxi::OpenNic*);
   /// Since version 1.2; without this function the VNI of a service is unknown.
-  int (*get_svc)(libcxi::Device*, unsigned, libcxi::Service*);
-  int (*alloc_lni)(libcxi::Device*, libcxi::Lni**, unsigned);
+  int (*get_svc)(libcxi::OpenNic*, unsigned, libcxi::Service*);
+  int (*alloc_lni)(libcxi::OpenNic*, libcxi::Lni**, unsigned);
   int (*destroy_lni)(libcxi::Lni*);
   int (*alloc_domain)(libcxi::Lni*, unsigned, unsigned, libcxi::Domain**);
   int (*destroy_domain)(libcxi::Domain*);

@@ -12,7 +12,6 @@ namespace doorbell::cxi {
 Engine::Engine(const ModelConfig& config, u32 nid, const SoftwareAddressSpace& space, model::DmaAgent* agent,
                u32* alive)
     : shared_(config),
-      config_(shared_.config),
       nid_(nid),
       set_up_(config.own_thread),
       dma_(space, agent, 0),
@@ -97,7 +96,7 @@ bool Engine::poll() {
     work = serve(*q) || work;
     if (shared_.presence.gone()) return true;
   }
-  for (CountingEvent* ct : counters_in_use_) work = hear(*ct) || work;
+  for (CountingEvent* ct : counters_in_use_) work = poll_doorbell(*ct) || work;
   if (!late_.empty()) work = release_late() || work;
   bring_up_to_date();
   if (!work)
@@ -107,11 +106,11 @@ bool Engine::poll() {
 
 /// Executes commands of one queue, if there are any; true if there was work.
 bool Engine::serve(WorkQueue& q) {
-  const bool heard = hear(q);
+  const bool found = poll_launch_page(q);
   // The last command that came through a window may have ended the device.
-  if (shared_.presence.gone() || q.stopped || q.read32 == 2 * q.write) return heard;
+  if (shared_.presence.gone() || q.stopped || q.read32 == 2 * q.write) return found;
   if (q.ready_ns > 0) {
-    if (q.ready_ns > now()) return heard;
+    if (q.ready_ns > now()) return found;
     q.ready_ns = 0;
   }
   u32 end = q.write;
@@ -119,14 +118,14 @@ bool Engine::serve(WorkQueue& q) {
   // A multiple of the largest command's slots, so that no command crosses the end of a burst.
   end = std::min(end, (q.read32 / 2 + kBurstSlots) / kLargestSlots * kLargestSlots);
   const u64* const words = commands(q, end);
-  if (words == nullptr) return heard;
+  if (words == nullptr) return found;
   burst_bytes_ = 0;
   const u32 before = q.read32;
   q.read32 = run(q, words, q.read32, 2 * end, false);
   const bool advanced = q.read32 != before;
   if (q.read32 >= 2 * q.slots) q.read32 = 2 * kStatusSlots;
   publish(q);
-  return heard || advanced || q.stopped;
+  return found || advanced || q.stopped;
 }
 
 /// Fetches the commands from the read pointer up to slot `end`.
@@ -142,8 +141,8 @@ const u64* Engine::commands(WorkQueue& q, u32 end) {
 // --- the launch page -------------------------------------------------------------------------------------
 
 /// Takes what was stored to the launch page since the last look; true if there was something.
-bool Engine::hear(WorkQueue& q) {
-  bool heard = false;
+bool Engine::poll_launch_page(WorkQueue& q) {
+  bool found = false;
   for (u32 looks = 0; looks < kLooks; ++looks) {
     // The doorbell is read first. A window that was written before it is then visible, and the window's
     // commands come before those that the doorbell announces. The acquire orders the doorbell before later
@@ -153,7 +152,7 @@ bool Engine::hear(WorkQueue& q) {
     const u64 value = rang ? exchange64(word, kNoDoorbell) : 0;
     bool window = false;
     for (u32 n = 0; n < kWindowSlots && take_window(q); ++n) window = true;
-    heard = heard || rang || window;
+    found = found || rang || window;
     if (rang) {
       apply(q, value);
       continue;
@@ -161,7 +160,7 @@ bool Engine::hear(WorkQueue& q) {
     if (!window) scan_windows(q);
     break;
   }
-  return heard;
+  return found;
 }
 
 void Engine::apply(WorkQueue& q, u64 doorbell) {
@@ -172,7 +171,7 @@ void Engine::apply(WorkQueue& q, u64 doorbell) {
     return;
   }
   q.write = slot;
-  if (config_.doorbell_ns > 0) q.ready_ns = now() + config_.doorbell_ns;
+  if (shared_.config.doorbell_ns > 0) q.ready_ns = now() + shared_.config.doorbell_ns;
 }
 
 /// Takes a low-latency window that was written at the next place.
@@ -184,12 +183,13 @@ bool Engine::take_window(WorkQueue& q) {
   u64 copy[2 * kSlotWords];
   u32 skipped = 0;
   u32 taken = 1;
-  if (!take_words(window_of(q.launch, kWindow64, slot), 1, config_.slow_writer_ns, q.torn_since_ns, copy)) {
+  if (!take_words(window_of(q.launch, kWindow64, slot), 1, shared_.config.slow_writer_ns, q.torn_since_ns,
+                  copy)) {
     skipped = odd ? 1 : 0;
     taken = 2;
     u64* const window =
         odd ? window_of(q.launch, kWindowUnaligned, next) : window_of(q.launch, kWindowAligned, slot);
-    if (!take_words(window, 2, config_.slow_writer_ns, q.torn_since_ns, copy)) return false;
+    if (!take_words(window, 2, shared_.config.slow_writer_ns, q.torn_since_ns, copy)) return false;
   }
   counters_.window_writes += 1;
   q.suspect = nullptr;
@@ -207,36 +207,36 @@ bool Engine::take_window(WorkQueue& q) {
   return true;
 }
 
-/// Finds writes to windows at places that do not come next. Looks at one place in each round, because speed
-/// does not matter here.
+/// Finds writes to windows at places that do not come next. Looks at one place in each round: a round is the
+/// time that a doorbell waits, and these writes are errors.
 void Engine::scan_windows(WorkQueue& q) {
-  q.scan = (q.scan + 1) % kWindowSlots;
-  for (const u32 base : {kWindow64, kWindowAligned, kWindowUnaligned}) {
-    u64* const at = window_of(q.launch, base, q.scan);
-    const bool written = load64_acquire(at) != kUnwritten;
-    if (at != q.suspect) {
-      if (written && q.suspect == nullptr) q.suspect = at, q.suspect_since_ns = wall_ns();
-      continue;
-    }
-    // The initiator may still be writing this window, or what comes before it.
-    if (written && wall_ns() - q.suspect_since_ns < config_.slow_writer_ns) continue;
-    q.suspect = nullptr;
-    if (!written) continue;
-    for (u32 k = 0; k < kSlotWords; ++k) store64_relaxed(at + k, kUnwritten);
-    q.status.rejected = (q.status.rejected + 1) & 0xffff;
-    publish(q);
-    // Counted last: an initiator that sees the count may look at the status, and write to the place again.
-    counters_.rejected_windows += 1;
+  static_assert(kWindowAligned == kWindow64 + kWindowSlots * kSlotBytes &&
+                kWindowUnaligned == kWindowAligned + kWindowSlots * kSlotBytes);
+  q.scan = (q.scan + 1) % (3 * kWindowSlots);
+  auto* const at = reinterpret_cast<u64*>(q.launch + kWindow64 + q.scan * kSlotBytes);
+  const bool written = load64_acquire(at) != kUnwritten;
+  if (at != q.suspect) {
+    if (written && q.suspect == nullptr) q.suspect = at, q.suspect_since_ns = wall_ns();
+    return;
   }
+  // The initiator may still be writing this window, or what comes before it.
+  if (written && wall_ns() - q.suspect_since_ns < shared_.config.slow_writer_ns) return;
+  q.suspect = nullptr;
+  if (!written) return;
+  for (u32 k = 0; k < kSlotWords; ++k) store64_relaxed(at + k, kUnwritten);
+  q.status.rejected = (q.status.rejected + 1) & 0xffff;
+  publish(q);
+  // Counted last: an initiator that sees the count may look at the status, and write to the place again.
+  counters_.rejected_windows += 1;
 }
 
 void Engine::publish(WorkQueue& q) {
-  const bool stuck =
-      config_.stuck_read > 0 && q.kind == CommandQueueKind::transmit && q.serial >= config_.stuck_read;
+  const bool stuck = shared_.config.stuck_read > 0 && q.kind == CommandQueueKind::transmit &&
+                     q.serial >= shared_.config.stuck_read;
   if (!stuck) {
     q.status.rd_ptr = q.read32 / 2;
-  } else if (!q.was_struck) {
-    q.was_struck = true;
+  } else if (!q.fault_applied) {
+    q.fault_applied = true;
     counters_.stuck_read += 1;
   }
   const u64 word = pack(q.status).w[0];
@@ -252,7 +252,7 @@ void Engine::publish(WorkQueue& q) {
 /// Executes commands from `unit` up to `end`. Returns where the next one is.
 u32 Engine::run(WorkQueue& q, const u64* words, u32 unit, u32 end, bool window) {
   while (unit < end) {
-    if (config_.window != 0 && late_.size() >= config_.window && !window) break;
+    if (shared_.config.window != 0 && late_.size() >= shared_.config.window && !window) break;
     // An initiator has just written these lines, so each load would miss. Prefetching past the ring's end is
     // harmless.
     __builtin_prefetch(words + 4 * kSlotWords);
@@ -395,7 +395,7 @@ void Engine::fail(WorkQueue& q, ReturnCode code, u32 header, u32 unit, bool wind
   e.cq_id = e.is_target ? q.index - kMaxTransmitQueues : q.index;
   e.fail_loc = unit / 2;
   e.fail_command = header;
-  if (q.eq != 0) tell(q.eq, e);
+  if (q.eq != 0) write_event(q.eq, e);
 }
 
 /// A GPU that does not answer ends the device: nothing that the GPU should copy may be acknowledged.

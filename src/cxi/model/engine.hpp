@@ -90,7 +90,7 @@ class Engine {
 
   // engine.cpp: queues and commands
   [[nodiscard]] bool serve(WorkQueue& q);
-  [[nodiscard]] bool hear(WorkQueue& q);
+  [[nodiscard]] bool poll_launch_page(WorkQueue& q);
   void apply(WorkQueue& q, u64 doorbell);
   [[nodiscard]] bool take_window(WorkQueue& q);
   void scan_windows(WorkQueue& q);
@@ -105,19 +105,20 @@ class Engine {
 
   // engine_data.cpp: puts and gets
   [[nodiscard]] ReturnCode operate(WorkQueue& q, const Operation& op);
-  [[nodiscard]] Result transfer(WorkQueue& q, const Operation& op, const model::Strike& strike);
+  [[nodiscard]] Result transfer(WorkQueue& q, const Operation& op, const model::InjectedFault& injected);
   [[nodiscard]] Result move(const Operation& op, const model::DmaPlace& local, const ListEntry& entry,
-                            const model::Strike& strike);
+                            const model::InjectedFault& injected);
   [[nodiscard]] const MappedMemory* find(u32 lac, Iova at, u64 bytes, Access want, ReturnCode& code);
   [[nodiscard]] TableEntry* route(WorkQueue& q, const Dfa& dfa, ReturnCode& code);
   [[nodiscard]] ListEntry* list_entry(TableEntry& pte, const Operation& op, ReturnCode& code);
   void delivered(TableEntry& pte, ListEntry& entry, const Operation& op);
-  void acknowledge(const Operation& op, const Result& result, const model::Strike& strike);
+  void acknowledge(const Operation& op, const Result& result, const model::InjectedFault& injected);
+  void acknowledge_carefully(const Acknowledgement& a, const model::InjectedFault& injected);
   void complete(const Acknowledgement& a);
   [[nodiscard]] bool release_late();
   [[nodiscard]] bool settle();
 
-  // engine_target.cpp: portals entries
+  // engine_portals.cpp: portals entries
   [[nodiscard]] ReturnCode append(const u64* words);
   [[nodiscard]] ReturnCode set_state(const u64* words);
   void change_state(TableEntry& pte, PtlteState state, bool by_nic);
@@ -127,13 +128,13 @@ class Engine {
   [[nodiscard]] ReturnCode arm(const Trigger& trigger);
   void fire(const Trigger& t);
   void count(u32 ct, u64 success, u32 failure);
-  [[nodiscard]] bool hear(CountingEvent& ct);
+  [[nodiscard]] bool poll_doorbell(CountingEvent& ct);
   void bring_up_to_date();
   void bring_up_to_date(CountingEvent& ct);
   void write_back(CountingEvent& ct);
 
   template <class E>
-  void tell(u32 eq, const E& event) {
+  void write_event(u32 eq, const E& event) {
     EventProducer* const producer = eq < kMaxEventQueues ? event_queues_[eq] : nullptr;
     if (producer == nullptr) return;
     if (!settle()) return;
@@ -155,7 +156,6 @@ class Engine {
   }
 
   model::Shared<ModelConfig> shared_;
-  const ModelConfig& config_;
   const u32 nid_;
   model::BetweenRounds set_up_;
   model::DmaEngine dma_;

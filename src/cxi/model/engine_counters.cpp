@@ -69,7 +69,7 @@ ReturnCode Engine::execute_counter(WorkQueue& q, const CommandHeader& h, const u
         e.return_code = ReturnCode::canceled;
         e.threshold = t.fields.threshold;
         e.ct_handle = t.fields.trig_ct;
-        if (t.fields.eq != 0) tell(t.fields.eq, e);
+        if (t.fields.eq != 0) write_event(t.fields.eq, e);
       }
       return ReturnCode::ok;
     }
@@ -109,7 +109,7 @@ void Engine::fire(const Trigger& t) {
       e.type = EventType::triggered_op;
       e.threshold = f.threshold;
       e.ct_handle = f.trig_ct;
-      tell(f.eq, e);
+      write_event(f.eq, e);
       return;
     }
     case CounterOpcode::trig_dma: {
@@ -126,7 +126,7 @@ void Engine::fire(const Trigger& t) {
         e.return_code = code;
         e.threshold = f.threshold;
         e.ct_handle = f.trig_ct;
-        tell(f.eq, e);
+        write_event(f.eq, e);
       }
       return;
     }
@@ -164,30 +164,30 @@ void Engine::count(u32 index, u64 success, u32 failure) {
 }
 
 /// Takes what was stored to the counter's doorbell page; true if there was something.
-bool Engine::hear(CountingEvent& ct) {
+bool Engine::poll_doorbell(CountingEvent& ct) {
   u64* const page = ct.doorbell;
-  bool heard = false;
+  bool found = false;
   if (load64_relaxed(page + Counter::kSuccess) != 0) {
     count(ct.index, exchange64(page + Counter::kSuccess, 0) & kMaxSuccess, 0);
-    heard = true;
+    found = true;
   }
   if (load64_relaxed(page + Counter::kFailure) != 0) {
     count(ct.index, 0, static_cast<u32>(exchange64(page + Counter::kFailure, 0) & kMaxFailure));
-    heard = true;
+    found = true;
   }
   if (load64_relaxed(page + Counter::kResetSuccess) != kNotReset) {
     (void)exchange64(page + Counter::kResetSuccess, kNotReset);
     ct.success = ct.new_success = 0;
     count(ct.index, 0, 0);
-    heard = true;
+    found = true;
   }
   if (load64_relaxed(page + Counter::kResetFailure) != kNotReset) {
     (void)exchange64(page + Counter::kResetFailure, kNotReset);
     ct.failure = ct.new_failure = 0;
     count(ct.index, 0, 0);
-    heard = true;
+    found = true;
   }
-  return heard;
+  return found;
 }
 
 void Engine::bring_up_to_date() {

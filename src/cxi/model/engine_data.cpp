@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "cxi/model/engine.hpp"
-#include "model/race_on_purpose.hpp"
+#include "model/deliberate_race.hpp"
 
 namespace doorbell::cxi {
 
@@ -31,16 +31,17 @@ ReturnCode Engine::operate(WorkQueue& q, const Operation& op) {
   if (f.ct != 0 && counting_event(f.ct) == nullptr) return ReturnCode::cmd_invalid_arg;
   if (f.eq != 0 && event_queues_[f.eq] == nullptr) return ReturnCode::cmd_invalid_arg;
 
-  model::Strike strike;
+  model::InjectedFault injected;
   if (shared_.faults.active()) [[unlikely]]
-    strike = shared_.faults.draw(q.ordinal, q.serial,
-                                 op.bytes > 0 ? model::Direction::both : model::Direction::none);
-  if (strike.fault == Fault::removal) {
+    injected = shared_.faults.draw(q.ordinal, q.serial,
+                                   op.bytes > 0 ? model::Direction::both : model::Direction::none);
+  if (injected.fault == Fault::removal) {
     shared_.faults.remove(shared_.presence);
     return ReturnCode::ok;
   }
-  if (strike.fault == Fault::error) shared_.faults.count(strike.fault);
-  const Result result = strike.fault == Fault::error ? Result{config_.nack, true} : transfer(q, op, strike);
+  if (injected.fault == Fault::error) shared_.faults.count(injected.fault);
+  const Result result =
+      injected.fault == Fault::error ? Result{shared_.config.nack, true} : transfer(q, op, injected);
   ++q.serial;
   const bool ok = result.code == ReturnCode::ok;
   if (ok) {
@@ -55,13 +56,13 @@ ReturnCode Engine::operate(WorkQueue& q, const Operation& op) {
         e.type = EventType::send;
         e.user_ptr = op.user_ptr;
         e.mlength = static_cast<u32>(op.bytes);
-        tell(f.eq, e);
+        write_event(f.eq, e);
       }
     }
   } else {
     counters_.refused_operations += 1;
   }
-  acknowledge(op, result, strike);
+  acknowledge(op, result, injected);
   return ReturnCode::ok;
 }
 
@@ -87,8 +88,8 @@ const MappedMemory* Engine::find(u32 lac, Iova at, u64 bytes, Access want, Retur
 /// Finds the portals entry of an address, in the queue's network.
 TableEntry* Engine::route(WorkQueue& q, const Dfa& dfa, ReturnCode& code) {
   if (q.epoch == epoch_ && q.dfa.value == dfa.value && q.dfa.index_ext == dfa.index_ext) [[likely]]
-    return q.target;
-  const Target t = split_dfa(dfa, config_.pid_bits);
+    return q.pte;
+  const EntryAddress t = split_dfa(dfa, shared_.config.pid_bits);
   if (t.nid != nid_) {
     code = ReturnCode::undeliverable;
     return nullptr;
@@ -109,7 +110,7 @@ TableEntry* Engine::route(WorkQueue& q, const Dfa& dfa, ReturnCode& code) {
   q.epoch = epoch_;
   q.memory = nullptr;
   q.dfa = dfa;
-  q.target = *pte;
+  q.pte = *pte;
   return *pte;
 }
 
@@ -145,7 +146,7 @@ ListEntry* Engine::list_entry(TableEntry& pte, const Operation& op, ReturnCode& 
   return &entry;
 }
 
-Engine::Result Engine::transfer(WorkQueue& q, const Operation& op, const model::Strike& strike) {
+Engine::Result Engine::transfer(WorkQueue& q, const Operation& op, const model::InjectedFault& injected) {
   const DmaFields& f = *op.fields;
   ReturnCode code = ReturnCode::ok;
   const Dfa dfa{f.dfa, f.index_ext};
@@ -169,15 +170,15 @@ Engine::Result Engine::transfer(WorkQueue& q, const Operation& op, const model::
   if (pte == nullptr) return {code, code != ReturnCode::undeliverable};
 
   ++pte->operations;
-  if (config_.pte_disable > 0 && pte->operations > config_.pte_disable && !pte->was_struck) {
-    pte->was_struck = true;
+  if (shared_.config.pte_disable > 0 && pte->operations > shared_.config.pte_disable && !pte->fault_applied) {
+    pte->fault_applied = true;
     counters_.pte_disabled += 1;
     change_state(*pte, PtlteState::disabled, true);
   }
   if (pte->state != PtlteState::enabled) return {ReturnCode::pt_disabled, true};
   ListEntry* const entry = list_entry(*pte, op, code);
   if (entry == nullptr) return {code, true};
-  const Result result = move(op, local, *entry, strike);
+  const Result result = move(op, local, *entry, injected);
   if (result.code == ReturnCode::ok) delivered(*pte, *entry, op);
   return result;
 }
@@ -185,7 +186,7 @@ Engine::Result Engine::transfer(WorkQueue& q, const Operation& op, const model::
 // --- the bytes -------------------------------------------------------------------------------------------
 
 Engine::Result Engine::move(const Operation& op, const DmaPlace& local, const ListEntry& entry,
-                            const model::Strike& strike) {
+                            const model::InjectedFault& injected) {
   if (op.bytes == 0) return {};
   const Append& a = entry.append;
   const u64 offset = op.fields->remote_offset;
@@ -193,27 +194,27 @@ Engine::Result Engine::move(const Operation& op, const DmaPlace& local, const Li
   DmaPlace to = op.is_get() ? local : remote;
   DmaPlace from = op.is_get() ? remote : local;
   const Result broken{ReturnCode::undeliverable, false};
-  std::optional<model::RaceOnPurpose> race;
-  if (strike.fault != Fault::none) [[unlikely]] {
-    switch (strike.fault) {
+  std::optional<model::DeliberateRace> race;
+  if (injected.fault != Fault::none) [[unlikely]] {
+    switch (injected.fault) {
       case Fault::stale:
-        shared_.faults.count(strike.fault);
+        shared_.faults.count(injected.fault);
         return {};
       case Fault::misplace: {
         // A put then writes to another place in the buffer, and a get reads from another place.
-        const auto other = model::Strike::elsewhere(offset, op.bytes, a.length);
+        const auto other = model::InjectedFault::elsewhere(offset, op.bytes, a.length);
         if (!other) break;
         race.emplace();
         (op.is_get() ? from : to) = entry.memory->at(a.start + *other);
-        shared_.faults.count(strike.fault);
+        shared_.faults.count(injected.fault);
         break;
       }
       case Fault::corrupt: {
         scratch_.resize(op.bytes);
         const DmaPlace wire{scratch_.data(), nullptr, false};
         if (!copier_.copy(wire, from, op.bytes) || !settle()) return broken;
-        strike.corrupt(scratch_.data(), op.bytes);
-        shared_.faults.count(strike.fault);
+        injected.corrupt(scratch_.data(), op.bytes);
+        shared_.faults.count(injected.fault);
         const bool done = copier_.copy(to, wire, op.bytes) && settle();
         return done ? Result{} : broken;
       }
@@ -246,12 +247,12 @@ void Engine::delivered(TableEntry& pte, ListEntry& entry, const Operation& op) {
     e.remote_offset = op.fields->remote_offset;
     e.start = a.start + op.fields->remote_offset;
     if (op.bytes > kLongestShortEvent) {
-      tell(pte.eq, e);
+      write_event(pte.eq, e);
     } else {
       TargetEvent brief;
       static_cast<TargetHead&>(brief) = e;
       brief.length = e.mlength;
-      tell(pte.eq, brief);
+      write_event(pte.eq, brief);
     }
   }
   if (!once) return;
@@ -262,7 +263,7 @@ void Engine::delivered(TableEntry& pte, ListEntry& entry, const Operation& op) {
     e.buffer_id = a.buffer_id;
     e.ptl_list = a.ptl_list;
     e.auto_unlinked = true;
-    tell(pte.eq, e);
+    write_event(pte.eq, e);
   }
   std::vector<ListEntry>& list = pte.lists[static_cast<u32>(a.ptl_list)];
   list.erase(list.begin());
@@ -271,7 +272,7 @@ void Engine::delivered(TableEntry& pte, ListEntry& entry, const Operation& op) {
 
 // --- reports to the initiator ----------------------------------------------------------------------------
 
-void Engine::acknowledge(const Operation& op, const Result& result, const model::Strike& strike) {
+void Engine::acknowledge(const Operation& op, const Result& result, const model::InjectedFault& injected) {
   const DmaFields& f = *op.fields;
   Acknowledgement a;
   a.flags = f.flags;
@@ -281,21 +282,27 @@ void Engine::acknowledge(const Operation& op, const Result& result, const model:
   a.eq = f.eq;
   a.bytes = op.bytes;
   a.user_ptr = op.user_ptr;
-  if (!careful_) [[likely]]
-    return complete(a);
+  if (careful_) [[unlikely]]
+    return acknowledge_carefully(a, injected);
+  complete(a);
+}
 
+/// Acknowledges at the time that the configuration asks for, and with the operation's fault. Its own
+/// function, so that it costs nothing where neither is asked for.
+[[gnu::noinline]] void Engine::acknowledge_carefully(const Acknowledgement& a,
+                                                     const model::InjectedFault& injected) {
   u64 due_ns = 0;
   if (shared_.link.limited())
-    due_ns = shared_.link.finish_time(now(), op.bytes + packets_of(op.bytes) * config_.overhead);
+    due_ns = shared_.link.finish_time(now(), a.bytes + packets_of(a.bytes) * shared_.config.overhead);
   const u64 serial = acknowledged_++;
-  if (config_.jitter_ns > 0)
+  if (shared_.config.jitter_ns > 0)
     due_ns = std::max(due_ns, now()) +
-             pattern::mix64(config_.seed ^ pattern::mix64(serial)) % (config_.jitter_ns + 1);
-  const bool told = result.code != ReturnCode::ok || (f.eq != 0 && !f.flags.event_success_disable) ||
-                    (f.ct != 0 && (a.is_get ? f.flags.event_ct_reply : f.flags.event_ct_ack));
-  model::FaultInjector::Telling t{1, due_ns};
+             pattern::mix64(shared_.config.seed ^ pattern::mix64(serial)) % (shared_.config.jitter_ns + 1);
+  const bool reported = a.result.code != ReturnCode::ok || (a.eq != 0 && !a.flags.event_success_disable) ||
+                        (a.ct != 0 && (a.is_get ? a.flags.event_ct_reply : a.flags.event_ct_ack));
+  model::FaultInjector::CompletionReport t{1, due_ns};
   // Without a report to the initiator nothing can be lost, late or reported twice.
-  if (told) t = shared_.faults.tell(strike, due_ns, [this] { return now(); });
+  if (reported) t = shared_.faults.apply_to_completion(injected, due_ns, [this] { return now(); });
   for (; t.times > 0; --t.times) {
     if (t.due_ns == 0) complete(a);
     else late_.push(t.due_ns, a);
@@ -319,7 +326,7 @@ void Engine::complete(const Acknowledgement& a) {
   e.tgt_error = !ok && a.result.by_target;
   e.user_ptr = a.user_ptr;
   e.mlength = ok ? static_cast<u32>(a.bytes) : 0;
-  if (a.eq != 0) tell(a.eq, e);
+  if (a.eq != 0) write_event(a.eq, e);
 }
 
 bool Engine::release_late() {

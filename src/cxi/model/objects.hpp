@@ -44,7 +44,7 @@ struct TableEntry {
   u32 eq = 0;
   PtlteState state = PtlteState::reset;
   u64 operations = 0;
-  bool was_struck = false;                      ///< by the fault that disables portals entries
+  bool fault_applied = false;                   ///< the fault that disables portals entries
   std::array<std::vector<ListEntry>, 2> lists;  ///< priority, overflow
 };
 
@@ -91,7 +91,7 @@ struct WorkQueue {
   u64 published = 0;  ///< the status word now in memory
   bool stopped = false;
   u64 serial = 0;                ///< operations so far
-  bool was_struck = false;       ///< by the fault that stops the read pointer
+  bool fault_applied = false;    ///< the fault that stops the read pointer
   u64 ready_ns = 0;              ///< no command starts before this time
   u32 scan = 0;                  ///< the window place to look at next
   const u64* suspect = nullptr;  ///< a write at a place that does not come next
@@ -106,7 +106,7 @@ struct WorkQueue {
   u32 lac = 0;
   const MappedMemory* memory = nullptr;
   Dfa dfa;
-  TableEntry* target = nullptr;
+  TableEntry* pte = nullptr;
 };
 
 }  // namespace doorbell::cxi

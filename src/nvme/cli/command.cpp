@@ -10,8 +10,8 @@
 #include "cli/run_options.hpp"
 #include "cli/texts.hpp"
 #include "nvme/backends.hpp"
-#include "nvme/beside.hpp"
 #include "nvme/cli/parts.hpp"
+#include "nvme/in_turns.hpp"
 #include "nvme/model/spec.hpp"
 #include "nvme/qemu/config.hpp"
 
@@ -232,12 +232,6 @@ void read_file_options(const Options& o, nvme::BenchOptions* b) {
   if (o.has("file-size")) f.create_bytes = o.bytes("file-size");
 }
 
-Place place_of(const std::string& name) {
-  if (name == "pinned") return Place::pinned;
-  if (name == "huge-2m") return Place::huge_2m;
-  return name == "huge-1g" ? Place::huge_1g : Place::pageable;
-}
-
 nvme::BenchOptions bench_options(const Options& o) {
   nvme::BenchOptions b;
   static_cast<RunOptions&>(b) = run_options(o);
@@ -249,7 +243,7 @@ nvme::BenchOptions bench_options(const Options& o) {
                 fmt::format("{} has bit 4 set: doorbells are the device's, they cannot lie in GPU memory",
                             b.memory_mode),
                 "use a sum of 1, 2 and 8");
-  b.host_memory = place_of(o.text("host-memory"));
+  b.host_memory = host_memory(o);
   b.allow_write = o.flag("allow-write");
   b.shadow_doorbells = o.text("doorbells") == "shadow";
   read_file_options(o, &b);
@@ -297,7 +291,7 @@ std::vector<std::string> files_of(const nvme::BenchOptions& b, const Options& o)
 }
 
 /// Seven repeats of each way are not what somebody expects who asked for two seconds.
-void announce_beside(const nvme::BenchOptions& b, std::size_t ways) {
+void announce_in_turns(const nvme::BenchOptions& b, std::size_t ways) {
   fmt::print(
       stderr,
       "{} ways in turns, {} repeats of {:g} s each and {:g} s of warm-up: at least {:.0f} s (--repeats N)\n",
@@ -326,9 +320,9 @@ int run(const Options& options, Context& context) {
   return run_bench(options, context, bench, files_of(bench, options), [&](const measure::RunWatch& watch) {
     if (!options.has("beside")) return together({nvme::run_bench(bench, watch)}, bench);
     const std::vector<std::string> ways = split(options.text("beside"));
-    if (!options.flag("quiet") && bench.duration_s > 0) announce_beside(bench, ways.size() + 1);
+    if (!options.flag("quiet") && bench.duration_s > 0) announce_in_turns(bench, ways.size() + 1);
     const std::string file = options.has("beside-file") ? options.text("beside-file") : "";
-    return together(nvme::run_beside(bench, watch, ways, file), bench);
+    return together(nvme::run_in_turns(bench, watch, ways, file), bench);
   });
 }
 

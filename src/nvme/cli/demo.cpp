@@ -17,29 +17,21 @@ std::vector<DemoStep> nvme_demo_steps(bool gpu) {
     all.push_back(
         {std::move(title), [b](const measure::RunWatch& watch) { return nvme::run_bench(b, watch); }});
   };
-  add("512 B blocks, four queues", [](auto& b) {
+  add("four queues, batches of 16", [](auto& b) {
     b.num_queues = 4;
     b.batch = 16;
   });
-  add("4 KiB blocks, random order, one command in flight", [](auto& b) {
+  add("random order, one in flight", [](auto& b) {
     b.controller = "model:lba=4096";
     b.write_io = b.read_io = 20'000;
     b.random = true;
     b.substeps = true;
   });
-  add("1 MiB I/Os over chained PRP lists", [](auto& b) {
+  add("chained PRP lists", [](auto& b) {
     b.controller = "model:lba=4096";
     b.write_io = b.read_io = 500;
     b.lbas_per_io = 256;
     b.batch = 4;
-  });
-  add("the queues alone (null media)", [](auto& b) {
-    b.controller = "model:media=null";
-    b.write_io = 0;
-    b.read_io = 2'000'000;
-    b.batch = 64;
-    b.verify = false;
-    b.less_timing = true;
   });
   if (gpu) {
     for (const u32 mode : {0u, 11u})

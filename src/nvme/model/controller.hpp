@@ -1,19 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A software NVMe controller behind the Device interface: a register page, device threads, media.
+// A software NVMe controller behind the ControllerInterface: a register page, device threads, media.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "model/device_thread.hpp"
-#include "nvme/device.hpp"
+#include "nvme/controller_interface.hpp"
 #include "nvme/model/admin.hpp"
 
 namespace doorbell::nvme {
 
-class ModelController final : public Device {
+class ModelController final : public ControllerInterface {
  public:
   /// `gpu` may be null; with a GPU, both sides can reach the register page and GPU memory.
   ModelController(const ModelConfig& config, std::string name, std::shared_ptr<gpu::Gpu> gpu = nullptr);

@@ -124,27 +124,27 @@ u32 IoEngine::new_entries(SubmissionQueue& q) {
 
 void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
   const u64 serial = q.fetched++;
-  model::Strike strike;
+  model::InjectedFault injected;
   if (faults_.active()) {
     const auto op = static_cast<IoOpcode>(e.opcode);
     const auto direction = op == IoOpcode::read    ? model::Direction::to_host
                            : op == IoOpcode::write ? model::Direction::to_device
                                                    : model::Direction::none;
-    strike = faults_.draw(q.qid, serial, direction);
+    injected = faults_.draw(q.qid, serial, direction);
   }
-  if (strike.fault == Fault::removal) {
+  if (injected.fault == Fault::removal) {
     faults_.remove(shared_.presence);
     return;
   }
   Outcome out;
   if (tracks_ && (q.outstanding[e.cid / 64] >> (e.cid % 64) & 1) != 0) {
     out.status = status::cid_conflict;
-  } else if (strike.fault == Fault::error) {
+  } else if (injected.fault == Fault::error) {
     out.status =
         static_cast<IoOpcode>(e.opcode) == IoOpcode::read ? status::unrecovered_read : status::write_fault;
-    faults_.count(strike.fault);
+    faults_.count(injected.fault);
   } else {
-    out = run(e, strike);
+    out = run(e, injected);
   }
   if (out.status != status::success) counters_.errors += 1;
 
@@ -164,12 +164,12 @@ void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
     const u64 bytes = u64{blocks_of(e)} * shared_.config.lba_bytes;
     due = shared_.link.finish_time(wall_ns(), bytes);
   }
-  const model::FaultInjector::Telling t = faults_.tell(strike, due, wall_ns);
+  const model::FaultInjector::CompletionReport t = faults_.apply_to_completion(injected, due, wall_ns);
   if (t.times == 0) set_outstanding(q, e.cid, true);
   for (u32 i = 0; i < t.times; ++i) complete(q, c, t.due_ns);
 }
 
-IoEngine::Outcome IoEngine::run(const Sqe& e, const model::Strike& strike) {
+IoEngine::Outcome IoEngine::run(const Sqe& e, const model::InjectedFault& injected) {
   if (e.flags != 0) return {status::invalid_field};  // no fused commands, no SGLs
   const auto op = static_cast<IoOpcode>(e.opcode);
   switch (op) {
@@ -181,13 +181,13 @@ IoEngine::Outcome IoEngine::run(const Sqe& e, const model::Strike& strike) {
     case IoOpcode::write:
     case IoOpcode::compare:
     case IoOpcode::write_zeroes:
-      return transfer(e, strike);
+      return transfer(e, injected);
   }
   return {status::invalid_opcode};
 }
 
-IoEngine::Outcome IoEngine::transfer(const Sqe& e, const model::Strike& strike) {
-  const Fault fault = strike.fault;
+IoEngine::Outcome IoEngine::transfer(const Sqe& e, const model::InjectedFault& injected) {
+  const Fault fault = injected.fault;
   const ModelConfig& config = shared_.config;
   if (e.nsid != 1) return {status::invalid_namespace};
   const u32 blocks = blocks_of(e);
@@ -225,7 +225,7 @@ IoEngine::Outcome IoEngine::transfer(const Sqe& e, const model::Strike& strike) 
   u8* media = base + lba * config.lba_bytes;
   u16 st = status::success;
   if (op == IoOpcode::read) {
-    const u64 bad = fault == Fault::corrupt ? strike.position(bytes) : bytes;
+    const u64 bad = fault == Fault::corrupt ? injected.position(bytes) : bytes;
     u64 at = 0;
     st = walk_prps(e.prp1, e.prp2, bytes, 4096, list, [&](Iova to, u64 n) {
       const u64 begin = at;

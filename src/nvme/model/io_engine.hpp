@@ -115,8 +115,8 @@ class IoEngine {
   [[nodiscard]] u32 read_tail(SubmissionQueue& q);
   [[nodiscard]] u32 new_entries(SubmissionQueue& q);
   void execute(SubmissionQueue& q, const Sqe& e);
-  Outcome run(const Sqe& e, const model::Strike& strike);
-  Outcome transfer(const Sqe& e, const model::Strike& strike);
+  Outcome run(const Sqe& e, const model::InjectedFault& injected);
+  Outcome transfer(const Sqe& e, const model::InjectedFault& injected);
   [[nodiscard]] u64 other_written_lba(u64 lba, u32 blocks) const;
   bool read_list(Iova list, u32 qwords, u64* out);
   void complete(SubmissionQueue& q, const Cqe& e, u64 due_ns);

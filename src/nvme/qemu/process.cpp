@@ -229,7 +229,7 @@ std::string QemuProcess::last_words() {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     const std::string line = text.substr(at, end - at);
-    // The remote machine has no MSI-X: said at every start, and no complaint.
+    // The remote machine has no MSI-X: QEMU says so at every start, and it is no error.
     if (!line.empty() && line.find("MSI-X is not supported") == std::string::npos)
       last = report::printable(line);
     at = end + 1;

@@ -26,7 +26,7 @@ class QemuProcess {
   /// Returns after a round of its main loop that begins after the call: what earlier messages have scheduled
   /// has been run then. Gives up after `limit_s`, and at once when QEMU has ended. One thread at a time.
   void await_round(double limit_s) const;
-  /// The last line that it complained with, or the signal that ended it; empty when there is neither.
+  /// The last line that it wrote to standard error, or the signal that ended it; empty when there is neither.
   [[nodiscard]] std::string last_words();
   /// Throws that it ended unasked, with its last words.
   [[noreturn]] void refuse_ended(const std::string& subject);

@@ -13,6 +13,7 @@
 #include "rdma/cli/parts.hpp"
 #include "rdma/model/spec.hpp"
 #include "rdma/serve.hpp"
+#include "rdma/swap.hpp"
 #include "rma/cli/options.hpp"
 
 namespace doorbell::cli {
@@ -147,7 +148,7 @@ rdma::BenchOptions bench_options(const Options& o) {
       throw Error("--connection", "with --connect the other end is in another process",
                   "give one of the two");
     b.ends = rdma::Ends::remote;
-    b.other_end = rdma::parse_connect(o.text("connect"));
+    b.other_end = exchange::parse_connect(o.text("connect"), rdma::kRunKind.default_port);
   }
   b.queues = static_cast<u32>(o.integer("num-qps"));
   b.signal_every = o.has("signal-every") ? static_cast<u32>(o.integer("signal-every")) : 0;
@@ -176,7 +177,7 @@ rdma::ServeOptions serve_options(const Options& o) {
   rdma::ServeOptions s;
   s.provider = static_cast<Provider>(index_in(rdma::provider_names(), o.text("provider")));
   s.device = o.text("device");
-  s.at = rdma::parse_listen(o.text("listen"));
+  s.at = exchange::parse_listen(o.text("listen"));
   s.timeout_s = o.seconds("timeout");
   if (rdma::backend_of(s.provider, s.device).kind == "model")
     throw Error("--listen", "a model is a device of one process: nobody else can reach it",

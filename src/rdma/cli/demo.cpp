@@ -17,26 +17,26 @@ std::vector<DemoStep> rdma_demo_steps(bool gpu) {
     change(b);
     all.push_back(rma_demo_step(std::move(title), rdma::bench_of(b)));
   };
-  add("WRITE on a Broadcom NIC's queues, single operations and a window of them", [](auto& b) {
+  add("WRITE, Broadcom queues", [](auto& b) {
     b.provider = Provider::bnxt;
-    b.sizes = {256, 4 << 10, 64 << 10};
-    b.iterations = 2'000;
+    b.sizes = {4 << 10};
+    b.iterations = 5'000;
   });
-  add("READ on a ConnectX's queues", [](auto& b) {
+  add("READ, ConnectX queues", [](auto& b) {
     b.provider = Provider::mlx5;
     b.op = Op::read;
     b.sizes = {4 << 10};
     b.latency = false;
     b.iterations = 50'000;
   });
-  add("fetch-and-add on a Pensando NIC's queues, every old value checked", [](auto& b) {
+  add("fetch-and-add, Pensando queues", [](auto& b) {
     b.provider = Provider::ionic;
     b.op = Op::fetch_add;
     b.sizes = {rdma::kAtomicBytes};
     b.latency = false;
     b.iterations = 50'000;
   });
-  add("WRITE with immediate between two queue pairs of an ernic", [](auto& b) {
+  add("WRITE with immediate, ernic", [](auto& b) {
     b.provider = Provider::ernic;
     b.op = Op::write_imm;
     b.ends = rdma::Ends::pair;
@@ -44,7 +44,7 @@ std::vector<DemoStep> rdma_demo_steps(bool gpu) {
     b.latency = false;
     b.iterations = 50'000;
   });
-  if (gpu) add("GPU kernel, WRITE with queues and data in GPU memory", run_on_gpu);
+  if (gpu) add("GPU kernel, all in GPU memory", run_on_gpu);
   return all;
 }
 

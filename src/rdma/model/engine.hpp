@@ -44,7 +44,7 @@ class Engine final : public EngineBase {
     const DecodedWqe* wqe = nullptr;
     SegmentList local;
     Segment remote{};
-    model::Strike strike;
+    model::InjectedFault injected;
     u64 due_ns = 0;
   };
   /// A CQE whose last part is written after the data that it announces has reached GPU memory.
@@ -57,9 +57,9 @@ class Engine final : public EngineBase {
   };
 
   // engine_queues.hpp: rings and doorbells
-  void hear(Qp& q);
-  void hear_receives(Qp& q);
-  void note(WorkRing::Heard heard);
+  void poll_send_doorbell(Qp& q);
+  void poll_receive_doorbell(Qp& q);
+  void note(WorkRing::Update update);
   [[nodiscard]] bool read_doorbell(u64* word, DoorbellValue& v);
   [[nodiscard]] bool stage(Qp& q);
   [[nodiscard]] bool next_wqe(Qp& q, u32 staged_done, PartReader& out) const;
@@ -73,7 +73,7 @@ class Engine final : public EngineBase {
   // engine_requests.hpp: the life of one request
   [[nodiscard]] bool run(Qp& q, const DecodedWqe& d, const PartReader& reader);
   [[nodiscard]] bool may_start(Qp& q, const WorkRequest& wr);
-  [[nodiscard]] bool strike(Qp& q, Work& w);
+  [[nodiscard]] bool apply_fault(Qp& q, Work& w);
   [[nodiscard]] Verdict execute(Qp& q, Qp& p, Work& w);
   [[nodiscard]] Verdict transfer(Qp& q, Qp& p, Work& w);
   [[nodiscard]] Verdict send(Qp& q, Qp& p, Work& w, const Receive& r);
@@ -83,7 +83,7 @@ class Engine final : public EngineBase {
   void inlined(const DecodedWqe& d, const PartReader& reader, SegmentList& out) const;
   void order(Qp& q, bool gpu);
   [[nodiscard]] bool lost(Qp& q);
-  [[nodiscard]] bool packets_arrive(Qp& q, u32 packets, bool& told);
+  [[nodiscard]] bool packets_arrive(Qp& q, u32 packets, bool& resend_requested);
   [[nodiscard]] bool not_ready(Qp& q, const DecodedWqe& d);
   [[nodiscard]] bool try_again(Qp& q, bool at_once);
   bool fail(Qp& q, const DecodedWqe& d, Status status);
@@ -116,7 +116,7 @@ bool Engine<F>::poll() {
   if (shared_.presence.gone()) return false;
   now_ = 0;
   for (Qp* q : qps_) {
-    hear(*q);
+    poll_send_doorbell(*q);
     if (q->sq.memory.host == nullptr && q->sq.announced > 0 && !stage(*q)) return false;
   }
   if (!settle()) return false;

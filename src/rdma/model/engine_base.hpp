@@ -26,8 +26,8 @@ struct ModelShared : model::Shared<ModelConfig> {
 struct EngineCounters {
   static constexpr u32 kOps = 7;
   std::array<model::Count, kOps> requests;
-  model::Count bytes, packets, retransmissions, rnr_naks, error_completions, cq_overflows, doorbells,
-      invalid_doorbell_values;
+  model::Count bytes, packets, retransmissions, rnr_naks, rnr_wait_ns, error_completions, cq_overflows,
+      doorbells, invalid_doorbell_values;
 };
 
 class EngineBase {

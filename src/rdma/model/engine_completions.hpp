@@ -62,19 +62,19 @@ bool Engine<F>::room(Qp& q, CompletionRing& cq) {
   if (cq.held < cq.capacity) [[likely]]
     return true;
   DoorbellValue v;
-  bool told = Index::kConsumerByRecord;
+  bool consumer_known = Index::kConsumerByRecord;
   if constexpr (!Index::kConsumerByRecord) {
-    told = read_doorbell(cq.doorbell, v);
-    if (told && !addressed(v, DoorbellValue::Queue::completion, cq.number)) {
-      note(WorkRing::Heard::nonsense);
-      told = false;
+    consumer_known = read_doorbell(cq.doorbell, v);
+    if (consumer_known && !addressed(v, DoorbellValue::Queue::completion, cq.number)) {
+      note(WorkRing::Update::invalid);
+      consumer_known = false;
     }
   }
-  if (told) {
+  if (consumer_known) {
     // The acquire inside orders the initiator's reads of freed entries before the NIC's new stores to them.
     const u32 freed = distance(cq.consumed, Index::kConsumer, Index::consumer(cq.record, v, cq.at.units));
     if (freed > cq.held) {
-      note(WorkRing::Heard::nonsense);
+      note(WorkRing::Update::invalid);
     } else if (freed > 0) {
       cq.consumed = advance(cq.consumed, 1, freed, 0);
       cq.held -= freed;

@@ -9,8 +9,8 @@
 namespace doorbell::rdma {
 
 template <class F>
-void Engine<F>::note(WorkRing::Heard heard) {
-  if (heard == WorkRing::Heard::nonsense) counters_.invalid_doorbell_values += 1;
+void Engine<F>::note(WorkRing::Update update) {
+  if (update == WorkRing::Update::invalid) counters_.invalid_doorbell_values += 1;
 }
 
 /// Takes the value that was stored to a doorbell since the last look; false if there is none.
@@ -25,27 +25,27 @@ bool Engine<F>::read_doorbell(u64* word, DoorbellValue& v) {
 }
 
 template <class F>
-void Engine<F>::hear(Qp& q) {
+void Engine<F>::poll_send_doorbell(Qp& q) {
   DoorbellValue v;
   if (!read_doorbell(q.sq.doorbell, v)) return;
   const QpState s = q.now();
   const bool takes_sends = s == QpState::rts || s == QpState::sqd || s == QpState::error;
   if (!addressed(v, DoorbellValue::Queue::send, Index::named(q.device_memory)) || !takes_sends) {
-    note(WorkRing::Heard::nonsense);
+    note(WorkRing::Update::invalid);
     return;
   }
   note(q.sq.announce(Index::kSend, Index::send(q.sq.record, v, q.sq.at.units)));
 }
 
 template <class F>
-void Engine<F>::hear_receives(Qp& q) {
+void Engine<F>::poll_receive_doorbell(Qp& q) {
   DoorbellValue v;
   if constexpr (Index::kReceiveByRecord) {
     note(q.rq.announce(Index::kReceive, Index::receive(q.rq.record, v, q.rq.at.units)));
   }
   if (!read_doorbell(q.rq.doorbell, v)) return;
   if (!addressed(v, DoorbellValue::Queue::receive, Index::named(q.device_memory)))
-    note(WorkRing::Heard::nonsense);
+    note(WorkRing::Update::invalid);
   else if constexpr (!Index::kReceiveByRecord)
     note(q.rq.announce(Index::kReceive, Index::receive(q.rq.record, v, q.rq.at.units)));
 }
@@ -96,7 +96,7 @@ bool Engine<F>::table_agrees(const Qp& q, const WorkRequest& wr) const {
 /// Reads the oldest receive, if one is posted, and leaves it in the ring.
 template <class F>
 bool Engine<F>::next_receive(Qp& q, Receive& out) {
-  if (q.rq.announced == 0) hear_receives(q);
+  if (q.rq.announced == 0) poll_receive_doorbell(q);
   WorkRing& r = q.rq;
   if (r.announced == 0) return false;
   constexpr u32 parts = F::kReceiveParts;
@@ -151,7 +151,7 @@ bool Engine<F>::serve(Qp& q) {
     }
     const DecodedWqe d = F::decode_wqe(reader, q.sq.at.pass);
     if (!d.owned) {  // announced, but not written: the following entries wait too
-      note(WorkRing::Heard::nonsense);
+      note(WorkRing::Update::invalid);
       q.sq.announced = 0;
       break;
     }
@@ -172,15 +172,15 @@ void Engine<F>::flush(Qp& q) {
   all.completion.status = Status::flushed;
   if constexpr (!Index::kFlushesEach) {
     // One CQE ends the whole queue: the driver knows which requests it had posted.
-    if (!q.flush_told) {
-      q.flush_told = true;
+    if (!q.flush_reported) {
+      q.flush_reported = true;
       all.completion.flush_all = true;
       complete(q, {.fields = all});
       all.completion.receive = true;
       complete_receive(q, all, 0);
     }
     q.sq.take(q.sq.announced);
-    hear_receives(q);
+    poll_receive_doorbell(q);
     q.rq.take(q.rq.announced);
     q.receives_left = 0;
     return;

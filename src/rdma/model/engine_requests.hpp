@@ -34,15 +34,15 @@ bool Engine<F>::run(Qp& q, const DecodedWqe& d, const PartReader& reader) {
   const u32 packets = packets_of(wr.bytes, q.mtu);
   if (q.resend) counters_.retransmissions += packets - q.packets_through;
   q.resend = false;
-  if (careful_ && !strike(q, w)) return false;
-  if (w.strike.fault == Fault::error) return fail(q, d, Status::remote_operation);
+  if (careful_ && !apply_fault(q, w)) return false;
+  if (w.injected.fault == Fault::error) return fail(q, d, Status::remote_operation);
 
   Qp* const p = q.peer;
   if (p == nullptr || !p->answers() || p->remote_qpn != q.qpn) return try_again(q, false);
   const bool lossy = shared_.config.loss > 0;
   if (!q.executed) {
-    bool told = false;
-    if (lossy && !packets_arrive(q, packets, told)) return try_again(q, told);
+    bool resend_requested = false;
+    if (lossy && !packets_arrive(q, packets, resend_requested)) return try_again(q, resend_requested);
     const Verdict v = execute(q, *p, w);
     if (v.not_ready) return not_ready(q, d);
     if (v.status != Status::ok) return fail(q, d, v.status);
@@ -63,15 +63,15 @@ bool Engine<F>::may_start(Qp& q, const WorkRequest& wr) {
   return !wr.fence && (!returns_data(wr.op) || q.reads_outstanding < q.options.max_rd_atomic);
 }
 
-/// Decides which fault strikes this request. False: the request does not go on now.
+/// Decides which fault applies to this request. False: the request does not go on now.
 template <class F>
-bool Engine<F>::strike(Qp& q, Work& w) {
+bool Engine<F>::apply_fault(Qp& q, Work& w) {
   const WorkRequest& wr = w.wqe->request;
   if (faults_.active()) {
     const bool data = wr.bytes > 0 && !is_atomic(wr.op);
-    w.strike = faults_.draw(q.ordinal, q.serial, data ? model::Direction::both : model::Direction::none);
+    w.injected = faults_.draw(q.ordinal, q.serial, data ? model::Direction::both : model::Direction::none);
   }
-  switch (w.strike.fault) {
+  switch (w.injected.fault) {
     case Fault::removal:
       faults_.remove(shared_.presence);
       return false;
@@ -79,10 +79,10 @@ bool Engine<F>::strike(Qp& q, Work& w) {
       if (q.held_serial == q.serial) return true;
       q.held_serial = q.serial;
       // Completions keep their order, so the whole request is held.
-      q.wait_until_ns = faults_.tell(w.strike, 0, wall_ns).due_ns;
+      q.wait_until_ns = faults_.apply_to_completion(w.injected, 0, wall_ns).due_ns;
       return false;
     case Fault::error:
-      faults_.count(w.strike.fault);
+      faults_.count(w.injected.fault);
       return true;
     default:
       return true;
@@ -129,8 +129,8 @@ auto Engine<F>::transfer(Qp& q, Qp& p, Work& w) -> Verdict {
   order(q, w.local.gpu || w.remote.place.gpu);
   SegmentList remote;
   remote.add(w.remote);
-  const bool moved = wr.op == Op::read ? transport_.move(w.local, remote, wr.bytes, w.strike)
-                                       : transport_.move(remote, w.local, wr.bytes, w.strike);
+  const bool moved = wr.op == Op::read ? transport_.move(w.local, remote, wr.bytes, w.injected)
+                                       : transport_.move(remote, w.local, wr.bytes, w.injected);
   return moved ? Verdict{} : refuse(p, Status::remote_operation);
 }
 
@@ -146,7 +146,7 @@ auto Engine<F>::send(Qp& q, Qp& p, Work& w, const Receive& r) -> Verdict {
   else if (wr.bytes > 0) here = transport_.find_local(r.wqe, true, to);
   if (here == Status::ok && wr.bytes > 0) {
     order(q, w.local.gpu || to.gpu);
-    if (!transport_.move(to, w.local, wr.bytes, w.strike)) here = Status::local_qp_op;
+    if (!transport_.move(to, w.local, wr.bytes, w.injected)) here = Status::local_qp_op;
   }
   received(p, w, r, here);
   if (here == Status::ok) return {};
@@ -161,7 +161,7 @@ auto Engine<F>::exchange(Qp& q, Work& w) -> Verdict {
   SegmentList result;
   result.add({{reinterpret_cast<u8*>(&old), nullptr, false}, sizeof old, nullptr});
   order(q, w.local.gpu);
-  return {transport_.move(w.local, result, sizeof old, w.strike) ? Status::ok : Status::remote_operation,
+  return {transport_.move(w.local, result, sizeof old, w.injected) ? Status::ok : Status::remote_operation,
           false};
 }
 
@@ -207,14 +207,14 @@ bool Engine<F>::lost(Qp& q) {
   return static_cast<double>(draw >> 11) * 0x1p-53 < shared_.config.loss;
 }
 
-/// Sends the packets that have not arrived yet. `told`: a packet behind the lost one arrived, so the
-/// responder asks for the lost one and no time-out is needed.
+/// Sends the packets that have not arrived yet. `resend_requested`: a packet behind the lost one arrived, so
+/// the responder asks for the lost one and no time-out is needed.
 template <class F>
-bool Engine<F>::packets_arrive(Qp& q, u32 packets, bool& told) {
+bool Engine<F>::packets_arrive(Qp& q, u32 packets, bool& resend_requested) {
   const u32 before = q.packets_through;
   for (; q.packets_through < packets; ++q.packets_through) {
     if (!lost(q)) continue;
-    for (u32 i = q.packets_through + 1; i < packets && !told; ++i) told = !lost(q);
+    for (u32 i = q.packets_through + 1; i < packets && !resend_requested; ++i) resend_requested = !lost(q);
     if (q.packets_through > before) q.retries = 0;  // packets were acknowledged
     return false;
   }
@@ -227,7 +227,9 @@ bool Engine<F>::not_ready(Qp& q, const DecodedWqe& d) {
   q.started = true;
   if (++q.rnr_tries > q.options.rnr_retry && q.options.rnr_retry != 7)
     return fail(q, d, Status::rnr_retry_exceeded);
-  q.wait_until_ns = wall_ns() + rnr_timer_ns(q.peer->options.min_rnr_timer);
+  const u64 pause_ns = rnr_timer_ns(q.peer->options.min_rnr_timer);
+  counters_.rnr_wait_ns += pause_ns;
+  q.wait_until_ns = wall_ns() + pause_ns;
   return false;
 }
 
@@ -265,8 +267,9 @@ void Engine<F>::finish(Qp& q, const Work& w) {
                      .silent = !signalled,
                      .fields = request_fields(q, *w.wqe, Status::ok)};
     u32 times = 1;
-    if (careful_ && signalled && w.strike.fault != Fault::reorder) {
-      const model::FaultInjector::Telling t = faults_.tell(w.strike, w.due_ns, wall_ns);
+    if (careful_ && signalled && w.injected.fault != Fault::reorder) {
+      const model::FaultInjector::CompletionReport t =
+          faults_.apply_to_completion(w.injected, w.due_ns, wall_ns);
       times = t.times;
       c.silent = times == 0;
       c.due_ns = t.due_ns;

@@ -213,6 +213,7 @@ nlohmann::ordered_json ModelNic::counters() {
   add("packets", &EngineCounters::packets);
   add("retransmissions", &EngineCounters::retransmissions);
   add("rnr_naks", &EngineCounters::rnr_naks);
+  add("rnr_wait_ns", &EngineCounters::rnr_wait_ns);
   add("error_completions", &EngineCounters::error_completions);
   add("cq_overflows", &EngineCounters::cq_overflows);
   j["dma_faults"] = sum([](const EngineBase& e) { return e.dma_faults(); });

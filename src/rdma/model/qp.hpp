@@ -73,8 +73,8 @@ struct Qp {
   u64 packets_drawn = 0;
 
   u32 reads_outstanding = 0;
-  bool gpu_copies = false;  ///< this round's copies of this queue pair wait for commit()
-  bool flush_told = false;  ///< for formats that report a flush once: it has been reported
+  bool gpu_copies = false;      ///< this round's copies of this queue pair wait for commit()
+  bool flush_reported = false;  ///< for formats that report a flush once: it has been reported
   std::deque<LateCompletion> late, late_receives;
 
   // WQEs fetched from rings in GPU memory, in ring order.

@@ -192,7 +192,7 @@ void ModelQueuePair::start_over() {
   qp_.late_receives.clear();
   qp_.next_request();
   qp_.reads_outstanding = 0;
-  qp_.flush_told = false;
+  qp_.flush_reported = false;
   qp_.staged_units = qp_.receives_left = qp_.receives_taken = 0;
   qp_.remote_qpn = 0;
   engine().link(qp_);

@@ -62,14 +62,14 @@ struct WorkRing {
   u64* doorbell = nullptr;
   u32* record = nullptr;
 
-  enum class Heard { nothing, news, nonsense };
+  enum class Update { none, advanced, invalid };
   /// Takes an initiator's index as the ring's new end.
-  Heard announce(Counts counts, u32 value) {
+  Update announce(Counts counts, u32 value) {
     const u32 ahead = distance(at, counts, value);
-    if (ahead == announced) return Heard::nothing;
-    if (ahead < announced || ahead > capacity) return Heard::nonsense;
+    if (ahead == announced) return Update::none;
+    if (ahead < announced || ahead > capacity) return Update::invalid;
     announced = ahead;
-    return Heard::news;
+    return Update::advanced;
   }
   /// Counted separately, because 2^32 is no multiple of `marks`: a remainder of `at.serial` would jump.
   [[nodiscard]] u32 next_mark() const { return mark + 1 == marks ? 0 : mark + 1; }

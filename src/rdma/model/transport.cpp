@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "model/race_on_purpose.hpp"
+#include "model/deliberate_race.hpp"
 
 namespace doorbell::rdma {
 
@@ -50,7 +50,7 @@ bool displaced(const SegmentList& to, u32 bytes, SegmentList& out) {
   const Segment& s = to.list[0];
   const MemoryTable::Entry& m = *s.memory;
   const auto other =
-      model::Strike::elsewhere(static_cast<u64>(s.place.address - m.base.address), bytes, m.bytes);
+      model::InjectedFault::elsewhere(static_cast<u64>(s.place.address - m.base.address), bytes, m.bytes);
   if (!other) return false;
   out = {};
   out.add({m.base + *other, bytes, s.memory});
@@ -105,27 +105,28 @@ Status Transport::find_remote(const WorkRequest& wr, const Qp& responder, Segmen
   return Status::ok;
 }
 
-bool Transport::move(const SegmentList& to, const SegmentList& from, u32 bytes, const model::Strike& strike) {
-  if (strike.fault != Fault::none && bytes > 0) [[unlikely]]
-    return move_struck(to, from, bytes, strike);
+bool Transport::move(const SegmentList& to, const SegmentList& from, u32 bytes,
+                     const model::InjectedFault& injected) {
+  if (injected.fault != Fault::none && bytes > 0) [[unlikely]]
+    return move_with_fault(to, from, bytes, injected);
   if (to.count == 1 && from.count == 1) [[likely]]
     return copier_.copy(to.list[0].place, from.list[0].place, bytes);
   return side_by_side(to, from, bytes,
                       [this](const DmaPlace& t, const DmaPlace& f, u32 n) { return copier_.copy(t, f, n); });
 }
 
-bool Transport::move_struck(const SegmentList& to, const SegmentList& from, u32 bytes,
-                            const model::Strike& strike) {
-  const model::Strike none;
-  switch (strike.fault) {
+bool Transport::move_with_fault(const SegmentList& to, const SegmentList& from, u32 bytes,
+                                const model::InjectedFault& injected) {
+  const model::InjectedFault none;
+  switch (injected.fault) {
     case Fault::stale:
-      faults_.count(strike.fault);
+      faults_.count(injected.fault);
       return true;
     case Fault::misplace: {
       SegmentList other;
       if (!displaced(to, bytes, other)) return move(to, from, bytes, none);
-      faults_.count(strike.fault);
-      const model::RaceOnPurpose race;
+      faults_.count(injected.fault);
+      const model::DeliberateRace race;
       return move(other, from, bytes, none);
     }
     case Fault::corrupt: {
@@ -133,8 +134,8 @@ bool Transport::move_struck(const SegmentList& to, const SegmentList& from, u32 
       SegmentList wire;
       wire.add({DmaPlace{scratch_.data(), nullptr, false}, bytes, nullptr});
       if (!move(wire, from, bytes, none) || !settle()) return false;
-      strike.corrupt(scratch_.data(), bytes);
-      faults_.count(strike.fault);
+      injected.corrupt(scratch_.data(), bytes);
+      faults_.count(injected.fault);
       return move(to, wire, bytes, none);
     }
     default:

@@ -56,7 +56,7 @@ class Transport {
 
   /// Moves `bytes` bytes and applies the faults that change data. False: the DMA engine cannot move them.
   [[nodiscard]] bool move(const SegmentList& to, const SegmentList& from, u32 bytes,
-                          const model::Strike& strike);
+                          const model::InjectedFault& injected);
   /// Reads, changes and writes 8 bytes; no other atomic of this device comes between.
   [[nodiscard]] bool atomic(const WorkRequest& wr, const Segment& at, u64& old);
   /// True if a copy that move() started needs commit().
@@ -65,7 +65,8 @@ class Transport {
 
  private:
   Status violation(Status s);
-  bool move_struck(const SegmentList& to, const SegmentList& from, u32 bytes, const model::Strike& strike);
+  bool move_with_fault(const SegmentList& to, const SegmentList& from, u32 bytes,
+                       const model::InjectedFault& injected);
 
   const MemoryTable& table_;
   model::Copier copier_;

@@ -6,6 +6,7 @@
 
 #include <doorbell/rdma/queue_pair.hpp>
 
+#include "rdma/burst_queue.hpp"
 #include "rdma/model/describe.hpp"
 #include "rdma/nic.hpp"
 #include "rma/op_runner.hpp"
@@ -21,8 +22,16 @@ std::unique_ptr<OpRunner> direct_runner(const std::vector<ConnectedEnds>& ends, 
 }
 
 template <class Format>
+std::unique_ptr<BurstQueue> direct_burst_queue(QueuePairObject& queue_pair) {
+  return std::make_unique<BurstQueueOf<QueuePair<OneLane, Format>>>(
+      initial_state(queue_pair.memory(Initiator::cpu)));
+}
+
+template <class Format>
 constexpr Vendor vendor() {
-  return {.shape = format_shape<Format>, .runner = direct_runner<Format>};
+  return {.shape = format_shape<Format>,
+          .runner = direct_runner<Format>,
+          .burst_queue = direct_burst_queue<Format>};
 }
 
 }  // namespace doorbell::rdma

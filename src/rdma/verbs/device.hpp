@@ -94,6 +94,7 @@ class VerbsDevice final : public Nic {
   void check(const QueuePairShape& shape) const;
   [[nodiscard]] std::unique_ptr<OpRunner> runner(const std::vector<ConnectedEnds>& ends,
                                                  const DriverShape& shape) override;
+  [[nodiscard]] std::unique_ptr<BurstQueue> burst_queue(QueuePairObject& queue_pair) override;
   /// The open device, for back ends that make its objects themselves.
   [[nodiscard]] const std::shared_ptr<const VerbsContext>& context() const { return context_; }
   [[nodiscard]] const u32* alive(Initiator initiator) override;

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "rdma/burst_queue.hpp"
 #include "rdma/verbs/device.hpp"
 #include "rma/op_runner.hpp"
 
@@ -18,6 +19,11 @@ std::unique_ptr<OpRunner> VerbsDevice::runner(const std::vector<ConnectedEnds>& 
   }
   static_assert(ReceivingQueue<VerbsQueuePair, OneLane>);
   return cpu_op_runner<VerbsQueuePair>(shape, states);
+}
+
+std::unique_ptr<BurstQueue> VerbsDevice::burst_queue(QueuePairObject& queue_pair) {
+  return std::make_unique<BurstQueueOf<VerbsQueuePair>>(
+      dynamic_cast<VerbsQueuePairObject&>(queue_pair).queue_state());
 }
 
 }  // namespace doorbell::rdma

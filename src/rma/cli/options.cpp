@@ -6,50 +6,21 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
-#include <stdexcept>
-
 #include "cli/run_bench.hpp"
+#include "cli/sizes.hpp"
 #include "rma/cli/demo.hpp"
 
 namespace doorbell::cli {
 
-namespace {
-
-u32 size_of(const std::string& text) {
-  const Option size = {.name = "size", .kind = Kind::size, .min = 0, .max = rma::kMaxMessage};
-  try {
-    return static_cast<u32>(std::get<u64>(convert(size, text)));
-  } catch (const std::invalid_argument& e) {
-    throw Error("--size", e.what(), "write bytes, 4KiB, 256:1MiB, or a list with commas");
-  }
-}
-
-}  // namespace
-
 std::vector<u32> sizes_of(const std::string& text) {
   std::vector<u32> sizes;
-  for (const std::string& item : split(text)) {
-    const std::size_t colon = item.find(':');
-    if (colon == std::string::npos) {
-      sizes.push_back(size_of(item));
-      continue;
-    }
-    const u64 first = size_of(item.substr(0, colon));
-    const u64 last = size_of(item.substr(colon + 1));
-    if (first > last)
-      throw Error("--size", fmt::format("{} goes from more to less", item), "write SMALL:LARGE");
-    sizes.push_back(static_cast<u32>(first));
-    for (u64 power = 1; power <= last; power *= 2)
-      if (power > first) sizes.push_back(static_cast<u32>(power));
-    if (sizes.back() != last) sizes.push_back(static_cast<u32>(last));
-  }
+  for (const u64 size : sizes_of("size", text, 0, rma::kMaxMessage)) sizes.push_back(static_cast<u32>(size));
   return sizes;
 }
 
-void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong) {
-  std::vector<std::string> measures = {"latency", "rate", "both"};
-  if (ping_pong) measures.emplace_back("ping-pong");
+namespace {
 
+void add_places(OptionTable& t) {
   t.add({.name = "queue-mem",
          .kind = Kind::choice,
          .default_text = "host",
@@ -67,17 +38,25 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong) {
             .metavar = "PLACE",
             .choices = {"host", "vram"},
             .help = "what the responder's buffers lie in (not given: as --data-mem)",
-            .group = "Device"})
-      .add({.name = "measure",
-            .kind = Kind::choice,
-            .default_text = "both",
-            .choices = measures,
-            .help =
-                std::string("single operations one after the other, a window of them, or first one and then "
-                            "the other") +
-                (ping_pong ? "; ping-pong: half the time until the other end has answered a write or send"
-                           : ""),
-            .group = "Work"})
+            .group = "Device"});
+}
+
+}  // namespace
+
+void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong, bool device_memory) {
+  std::vector<std::string> measures = {"latency", "rate", "both"};
+  if (ping_pong) measures.emplace_back("ping-pong");
+
+  if (!device_memory) add_places(t);
+  t.add({.name = "measure",
+         .kind = Kind::choice,
+         .default_text = "both",
+         .choices = measures,
+         .help =
+             std::string("single operations one after the other, a window of them, or first one and then "
+                         "the other") +
+             (ping_pong ? "; ping-pong: half the time until the other end has answered a write or send" : ""),
+         .group = "Work"})
       .add({.name = "offsets",
             .kind = Kind::choice,
             .default_text = "spread",
@@ -149,10 +128,12 @@ rma::BenchOptions rma_options(const Options& o, rma::BenchOptions b) {
   b.iterations = o.has("iterations") ? o.integer("iterations") : 0;
   b.batch = o.has("batch-size") ? static_cast<u32>(o.integer("batch-size")) : 0;
   b.in_flight = o.has("in-flight") ? static_cast<u32>(o.integer("in-flight")) : 0;
-  const auto place = [](const std::string& name) { return name == "vram" ? Place::gpu : Place::pageable; };
-  b.queue_memory = place(o.text("queue-mem"));
-  b.local_memory = place(o.text("data-mem"));
-  b.remote_memory = place(o.has("target-mem") ? o.text("target-mem") : o.text("data-mem"));
+  if (o.table().find("queue-mem") != nullptr) {
+    const auto place = [](const std::string& name) { return name == "vram" ? Place::gpu : Place::pageable; };
+    b.queue_memory = place(o.text("queue-mem"));
+    b.local_memory = place(o.text("data-mem"));
+    b.remote_memory = place(o.has("target-mem") ? o.text("target-mem") : o.text("data-mem"));
+  }
   b.threads = static_cast<u32>(o.integer("threads"));
   b.substeps = o.flag("substep-timing");
   return b;
@@ -161,13 +142,14 @@ rma::BenchOptions rma_options(const Options& o, rma::BenchOptions b) {
 int run_rma(const rma::BenchOptions& bench, const Options& options, Context& context) {
   return run_bench(options, context, bench, {}, [&](const measure::RunWatch& watch) {
     measure::BenchResult outcome = rma::run_bench(bench, watch);
-    for (report::Cell& cell : outcome.cells)
+    for (report::Cell& cell : outcome.cells) {
       cell.options = {{"op", cell.cell["op"]},
                       {"size", cell.cell["size_bytes"]},
                       {"batch_size", cell.cell["batch"]},
                       {"in_flight", cell.cell["in_flight"]},
-                      {"signal_every", cell.cell["signal_every"]},
-                      {"target_mem", cell.cell["target_memory"]}};
+                      {"signal_every", cell.cell["signal_every"]}};
+      if (cell.cell.contains("target_memory")) cell.options["target_mem"] = cell.cell["target_memory"];
+    }
     return outcome;
   });
 }

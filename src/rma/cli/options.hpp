@@ -10,14 +10,16 @@
 
 namespace doorbell::cli {
 
-/// Options for where queues and buffers lie, what is measured, batches and threads. `queue`: what the path
-/// calls a queue.
-void add_rma_options(OptionTable& table, const std::string& queue, bool ping_pong = false);
+/// Options for what is measured, batches and threads, and without `device_memory` for where queues and
+/// buffers lie: a path to a device's own memory has options of its own for that. `queue`: what the path calls
+/// a queue.
+void add_rma_options(OptionTable& table, const std::string& queue, bool ping_pong = false,
+                     bool device_memory = false);
 
 /// `base`, changed by those options and the common ones.
 [[nodiscard]] rma::BenchOptions rma_options(const Options& options, rma::BenchOptions base);
 
-/// Accepts "A", "A,B,C" or "A:B". A range means its lower end, then the powers of two up to its upper end.
+/// The values of --size.
 [[nodiscard]] std::vector<u32> sizes_of(const std::string& text);
 
 /// Runs the bench with a progress display and prints its Result; returns the exit code.

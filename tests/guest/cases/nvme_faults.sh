@@ -82,7 +82,7 @@ echo 1 >/sys/bus/pci/rescan
 if within 20 [ -e "$pci/$victim/driver" ] && bind_vfio "$victim"; then recovers remove; else not_ok "remove: it does not come back"; fi
 
 echo "== pulled out of its slot (up $(uptime_s) s)"
-# Switching a slot's power off makes QEMU take the device away at once, whoever uses it. Nobody tells the kernel, which
+# Switching a slot's power off makes QEMU take the device away at once, whoever uses it. The kernel gets no notice and
 # tries to reset it when its user lets go and waits 60 s for an answer: without a reset method it does not try.
 echo >"$pci/$victim/reset_method"
 port=$(basename "$(dirname "$(readlink -f "$pci/$victim")")")

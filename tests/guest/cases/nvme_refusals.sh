@@ -25,7 +25,7 @@ exits 1 no-address nvme 0000:00:zz.0 --read-io 1
 exits 77 bind-no-device "$doorbell" bind 0000:00:1d.7
 
 echo "== no NVMe controller (up $(uptime_s) s)"
-# The 9p device that this guest lives on: were it taken, nobody would ever hear of it.
+# The 9p device that this guest lives on: were it taken, no result would leave the guest.
 other=$(basename "$(dirname "$(grep -lx 0x1009 "$pci"/*/device | head -n 1)")")
 exits 1 bind-other "$doorbell" bind "$other"
 still bind-other "$other" virtio-pci

@@ -25,7 +25,7 @@ theirs() { # NAME OPTIONS...
     --output="$GUEST_OUT/$name.json" "$@"
 }
 
-# Blocks that nobody wrote are answered without reading the image.
+# Blocks that were never written are answered without reading the image.
 bind_vfio "$address" && exits 0 fill "$doorbell" nvme --controller "$address" --quiet --allow-write --lbas-per-io 512 \
   --write-io 2048 --read-io 0
 for ((i = 0; i < ${1:-7}; i++)); do

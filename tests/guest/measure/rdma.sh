@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
 
-# doorbell beside perftest on the kernel's soft-RoCE, in a guest, and the ratios: what docs/performance.md quotes.
+# doorbell compared with perftest on the kernel's soft-RoCE, in a guest, and the ratios: what docs/performance.md quotes.
 # Usage: tests/guest/measure/rdma.sh [OUT [TURNS]]   (7 turns; TURNS 7:perftest leaves doorbell out, and
 # 7:write-4096+send-4096 the other cells; QEMU= and DOORBELL= as in tests/guest/run.sh)
 set -euo pipefail

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
 
-# doorbell beside fio on one of QEMU's controllers, in a guest, and the ratios: what docs/performance.md quotes.
+# doorbell compared with fio on one of QEMU's controllers, in a guest, and the ratios: what docs/performance.md quotes.
 # Usage: tests/guest/measure/run.sh [OUT [REPEATS]]   (about 20 s a repeat; QEMU= and DOORBELL= as in tests/guest/run.sh)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

@@ -192,7 +192,7 @@ class Loopback {
     print(loopback_header(header()));
     open();
     try {
-      print_lines_of_gpus();
+      print_error_lines_of_gpus();
       print(loopback_columns());
       const cxi::LoopbackOptions options = loopback_options();
       const cxi::LoopbackResult result = cxi::run_loopback(*device_, *endpoint_, options, &context_.stop);
@@ -210,7 +210,7 @@ class Loopback {
     std::fputs(text.c_str(), stdout);
     std::fflush(stdout);
   }
-  static void complain(const std::vector<std::string>& lines) {
+  static void print_error_lines(const std::vector<std::string>& lines) {
     for (const std::string& line : lines) fmt::print(stderr, "{}\n", line);
   }
 
@@ -263,11 +263,11 @@ class Loopback {
       throw call_refused(e, service_);
     }
     if (!no_gpu) return;
-    print_lines_of_gpus();
+    print_error_lines_of_gpus();
     throw Refused(*no_gpu);
   }
 
-  void print_lines_of_gpus() const {
+  void print_error_lines_of_gpus() const {
     if (!gpus_.found.empty()) print(fmt::format("Found {} GPU(s)\n", gpus_.found.size()));
   }
 
@@ -296,8 +296,8 @@ class Loopback {
       print(loopback_separator());
     }
     print_spread(options, result);
-    if (result.failure) complain(failure_lines(*result.failure, true));
-    complain(mismatch_lines(result.verify));
+    if (result.failure) print_error_lines(failure_lines(*result.failure, true));
+    print_error_lines(mismatch_lines(result.verify));
     // The tool's exit codes are success and failure only. An interrupted run also shows whether its data were
     // good.
     const ExitCode partial = result.failed() ? ExitCode::data : ExitCode::interrupted;
@@ -305,7 +305,7 @@ class Loopback {
     try {
       write_json(options, result, code);
     } catch (const Error& e) {
-      return report::worse_of(code, cli::complain(std::string(kLoopbackProgram) + ": ", e));
+      return report::worse_of(code, cli::print_error(std::string(kLoopbackProgram) + ": ", e));
     }
     return code;
   }

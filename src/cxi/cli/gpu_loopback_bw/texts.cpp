@@ -49,7 +49,7 @@ std::string counter_line(const cxi::LoopbackFailure& f) {
 }  // namespace
 
 std::string loopback_separator() {
-  return std::string(kWidth, '-') + "\n";
+  return fmt::format("{:-<{}}\n", "", kWidth);
 }
 
 std::string loopback_header(const LoopbackHeader& h) {

@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The 32 bytes at the start of every packet's payload, and the data behind them.
+//
+// The header is the same for raw frames, datagrams, messages and records of a TCP stream. Little endian:
+//
+//   0 magic  1 version (bits 3..0), flags (7..4)  2..3 run tag  4..7 data bytes  8..15 stream (63..48),
+//   sequence 16..23 time of sending  24..27 CRC-32C of the data  28..31 CRC-32C of bytes 0..27
+//
+// Data is a function of (seed, stream, sequence mod 1021, position): a sender fills its buffers once, and a
+// receiver or a GPU makes any part of it again.
+#pragma once
+
+#include <doorbell/pattern.hpp>
+
+#include <cstring>
+
+namespace doorbell::net {
+
+inline constexpr u8 kMagic = 0xdb;
+inline constexpr u8 kVersion = 1;
+inline constexpr u32 kHeaderBytes = 32;
+inline constexpr u64 kSequenceMask = (u64{1} << 48) - 1;
+/// Data repeats after so many packets. A prime, so that it never aligns with a window of packets.
+inline constexpr u32 kTemplates = 1021;
+
+enum Flags : u8 {
+  kIntendedTime = 1,  ///< the time is that at which the packet was due, not that at which it was sent
+  kHasDataCrc = 2,
+};
+
+/// A header's 32 bytes as they travel.
+struct Header {
+  u8 magic = kMagic;
+  u8 version_flags = kVersion;
+  u16 run_tag = 0;
+  u32 data_bytes = 0;
+  u64 stream_sequence = 0;
+  u64 tx_time_ns = 0;  ///< CLOCK_MONOTONIC of the sender
+  u32 data_crc32c = 0;
+  u32 header_crc32c = 0;
+
+  [[nodiscard]] DOORBELL_INLINE u16 stream() const { return static_cast<u16>(stream_sequence >> 48); }
+  [[nodiscard]] DOORBELL_INLINE u64 sequence() const { return stream_sequence & kSequenceMask; }
+  [[nodiscard]] DOORBELL_INLINE bool has(Flags f) const { return ((version_flags >> 4) & f) != 0; }
+  [[nodiscard]] DOORBELL_INLINE u8 version() const { return version_flags & 15; }
+};
+static_assert(sizeof(Header) == kHeaderBytes && alignof(Header) == 8);
+
+[[nodiscard]] DOORBELL_INLINE u64 stream_sequence(u16 stream, u64 sequence) {
+  return static_cast<u64>(stream) << 48 | (sequence & kSequenceMask);
+}
+
+/// What the data consists of. Values of float16 and float32 lie in [-1, 1).
+enum class Fill : u32 { bytes, float32, float16, zero };
+
+/// The 8 bytes at data offset 8 * `word` of a packet.
+[[nodiscard]] DOORBELL_INLINE u64 data_word(Fill fill, u64 seed, u16 stream, u32 tmpl, u64 word) {
+  if (fill == Fill::zero) return 0;
+  const u64 key = pattern::mix64(seed ^ pattern::mix64((static_cast<u64>(stream) << 32 | tmpl) + 1));
+  const u64 random = pattern::mix64(key + word * 0x9e3779b97f4a7c15ull);
+  if (fill == Fill::bytes) return random;
+  u64 out = 0;
+  if (fill == Fill::float32) {
+    for (u32 i = 0; i < 2; ++i) {
+      // 24 bits are exact in a float: -1 + k * 2^-23.
+      const float v = static_cast<float>((random >> (32 * i) & 0xffffffffu) >> 8) * 0x1p-23f - 1.0f;
+      u32 bits;
+      memcpy(&bits, &v, 4);
+      out |= static_cast<u64>(bits) << (32 * i);
+    }
+  } else {
+    for (u32 i = 0; i < 4; ++i) {
+      // k * 2^-10 - 1 with 0 <= k < 2048 is exact in binary16: its magnitude m = |k - 1024| has at most 11
+      // bits.
+      const u32 k = static_cast<u32>(random >> (16 * i)) & 2047;
+      const u32 m = k < 1024 ? 1024 - k : k - 1024;
+      u32 half = 0;
+      if (m != 0) {
+        u32 top = 10;
+        while ((m >> top) == 0) --top;
+        half = ((top + 5) << 10) | ((m << (10 - top)) & 1023);  // m * 2^-10 = 1.f * 2^(top - 10), bias 15
+      }
+      if (k < 1024) half |= 0x8000;
+      out |= static_cast<u64>(half) << (16 * i);
+    }
+  }
+  return out;
+}
+
+}  // namespace doorbell::net

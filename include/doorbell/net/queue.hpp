@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Packets in bursts, the same for raw frames, datagrams, messages and TCP records: what a poller takes from a
+// receive queue and gives back as a whole, and what it hands to a send queue as a whole.
+//
+// Thread rule: a queue belongs to one thread at a time. One indirect call is made a burst, none a packet.
+#pragma once
+
+#include <doorbell/config.hpp>
+
+#include <memory>
+#include <vector>
+
+namespace doorbell::net {
+
+/// Up to `capacity()` received packets, as arrays. Filled by a receive queue, which owns the bytes until
+/// release().
+class Burst {
+ public:
+  explicit Burst(u32 capacity)
+      : data(capacity), length(capacity), body(capacity), body_length(capacity), token(capacity) {}
+  [[nodiscard]] u32 capacity() const { return static_cast<u32>(data.size()); }
+
+  u32 count = 0;
+  u16 queue = 0;       ///< of the receive queue
+  bool split = false;  ///< body and body_length are used: the payload lies in two places
+  u64 rx_time_ns = 0;  ///< CLOCK_MONOTONIC when the burst was taken; 0: the queue does not say
+  /// The payload of packet i, behind all protocol headers: its first byte in host memory, and bytes there.
+  std::vector<u8*> data;
+  std::vector<u32> length;
+  /// With `split`: the rest of the payload, which may be GPU memory.
+  std::vector<u8*> body;
+  std::vector<u32> body_length;
+  /// The queue's own mark of each packet.
+  std::vector<u64> token;
+};
+
+/// Packets that a receive queue's device, kernel or ring has dropped since the queue was opened, by layer.
+struct Drops {
+  u64 socket = 0;  ///< no room in a socket's buffer
+  /// A kernel counts a coalesced datagram once: with `socket` counted so, the most packets that these can be;
+  /// else 0.
+  u64 socket_most = 0;
+  u64 ring = 0;         ///< no free descriptor or block in a receive ring
+  u64 interface = 0;    ///< an interface's own counters, which other layers do not have
+  u64 application = 0;  ///< no free buffer in this program
+  u64 relay = 0;        ///< dropped on purpose
+  [[nodiscard]] u64 sum() const { return socket + ring + interface + application + relay; }
+  /// Decides how many packets the coalesced datagrams were, when `rest` were lost for no other reason.
+  void settle(u64 rest) {
+    if (socket_most > socket) socket = rest < socket ? socket : rest > socket_most ? socket_most : rest;
+    socket_most = 0;
+  }
+  Drops& operator+=(const Drops& o) {
+    socket += o.socket, socket_most += o.socket_most, ring += o.ring, interface += o.interface,
+        application += o.application, relay += o.relay;
+    return *this;
+  }
+};
+
+class RxQueue {
+ public:
+  virtual ~RxQueue() = default;
+  /// Takes what has arrived, at most burst.capacity() packets. Never blocks; returns burst.count.
+  virtual u32 receive(Burst& burst) = 0;
+  /// Gives the packets of a burst back. Bursts are released in the order of their arrival.
+  virtual void release(Burst& burst) = 0;
+  /// Blocks until something may have arrived, at most `limit_ns`. For machines with fewer cores than threads.
+  virtual void wait(u64 limit_ns) = 0;
+  /// True when nothing more can arrive: the sender has closed its end and all of it has been taken.
+  [[nodiscard]] virtual bool ended() { return false; }
+  /// Set-up and after a phase; not for each burst.
+  [[nodiscard]] virtual Drops drops() = 0;
+  /// Payloads that came in a form that is not the stream's: fragments, other protocols, a broken frame.
+  [[nodiscard]] virtual u64 unmatched() { return 0; }
+};
+
+/// Where a send queue's packets lie. The payload of packet n (counted from 0) is at base + (n mod count) *
+/// stride.
+struct TxSlots {
+  u8* base = nullptr;  ///< aligned to 32 bytes, and so is `stride`
+  u64 stride = 0;
+  u32 count = 0;
+  [[nodiscard]] u8* payload(u64 n) const { return base + n % count * stride; }
+};
+
+class TxQueue {
+ public:
+  virtual ~TxQueue() = default;
+  /// kTemplates slots, each as long as the longest payload; fewer where payloads are so large that these
+  /// would take too much memory. The sender fills them before its first packet.
+  [[nodiscard]] virtual TxSlots slots() const = 0;
+  /// Sends the packets first .. first + count - 1, each of `bytes` payload, and returns how many were
+  /// accepted, in order; 0 when there is no room. Never blocks. The slots stay the queue's until completed()
+  /// has passed them.
+  virtual u32 send(u64 first, u32 count, u32 bytes) = 0;
+  /// The packets before this one have been copied or sent: their slots may be written again.
+  [[nodiscard]] virtual u64 completed() = 0;
+  /// Blocks until there may be room again, at most `limit_ns`.
+  virtual void wait(u64 limit_ns) = 0;
+  /// True when the other end is gone: nothing more is accepted.
+  [[nodiscard]] virtual bool broken() { return false; }
+  /// True when no accepted packet waits for more room to leave as a whole; else it tries. Call it repeatedly
+  /// behind the last packet of a phase, or that packet never arrives.
+  [[nodiscard]] virtual bool flush() { return true; }
+  /// Call it behind the last packet, repeatedly until true: everything accepted has left the queue, and the
+  /// receiver, where the stream has such a notion, has been told that nothing follows.
+  [[nodiscard]] virtual bool finish() { return true; }
+};
+
+}  // namespace doorbell::net

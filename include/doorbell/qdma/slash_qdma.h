@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+/* A QDMA card for C programs (C99). The names with slash_qdma_ are those that programs over AMD's SLASH
+ * driver know; those with doorbell_qdma_ are doorbell's own. Structures are those of the driver's calls.
+ *
+ * Errors: functions return -1, or a null pointer, and set errno as docs/qdma.md lists. Threads: any number of
+ * threads may use one card and one descriptor at the same time; none uses what another one closes. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SLASH_QDMA_H2C 1u /* host to card */
+#define SLASH_QDMA_C2H 2u /* card to host */
+#define SLASH_QDMA_MAX_SUBXFERS 2u
+
+struct slash_qdma; /* an open card */
+
+struct slash_qdma_info {
+  uint32_t size;
+  uint32_t qsets_max, msix_qvecs, vf_max, caps;
+  char bdf[32];
+};
+
+struct slash_qdma_qpair_add {
+  uint32_t size;       /* of this structure; 0 means all of it */
+  uint32_t mode;       /* 0: memory mapped */
+  uint32_t dir_mask;   /* SLASH_QDMA_H2C | SLASH_QDMA_C2H */
+  uint32_t mm_channel; /* 0: by the queue pair's number, 1: channel 0, 2: channel 1 */
+  uint32_t h2c_ring_sz, c2h_ring_sz, cmpt_ring_sz; /* indices, 0 to 15 */
+  uint32_t qid;                                    /* out */
+  uint32_t aperture_size;                          /* 0, or a power of two in which device addresses wrap */
+};
+
+/* One sub-transfer, as the driver takes it. */
+struct slash_qdma_subxfer {
+  uint32_t qpair_index;
+  uint32_t direction;
+  int32_t buf_fd;
+  uint32_t pad;
+  uint64_t buf_offset; /* a multiple of the buffer's granule */
+  uint64_t dev_addr;
+  uint64_t length;
+};
+
+/* Host memory of the driver, mapped. SLASH_QDMA_BUFFER_NONE is no buffer. */
+struct slash_qdma_buffer {
+  int fd;
+  void* addr;
+  uint64_t length;
+  uint32_t granule;
+  uint32_t transfer_hint;
+};
+#define SLASH_QDMA_BUFFER_NONE \
+  { -1, NULL, 0, 0, 0 }
+
+/* Opens a card: a device's path ("/dev/slash_qdma_ctl0") or any name that doorbell's --card takes ("model",
+ * "server:PATH", "kernel:PATH"). Nothing is ever opened in place of what was asked for. */
+struct slash_qdma* slash_qdma_open(const char* path);
+/* The card's descriptors and buffers stay usable until they are closed. */
+int slash_qdma_close(struct slash_qdma* dev);
+int slash_qdma_info_read(struct slash_qdma* dev, struct slash_qdma_info* info);
+
+/* The call has its structure's name, as in C programs it may. */
+#if defined(__GNUC__) && defined(__cplusplus)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+int slash_qdma_qpair_add(struct slash_qdma* dev, struct slash_qdma_qpair_add* add);
+#if defined(__GNUC__) && defined(__cplusplus)
+#pragma GCC diagnostic pop
+#endif
+int slash_qdma_qpair_start(struct slash_qdma* dev, uint32_t qid);
+int slash_qdma_qpair_stop(struct slash_qdma* dev, uint32_t qid);
+int slash_qdma_qpair_del(struct slash_qdma* dev, uint32_t qid);
+/* A transfer descriptor for one queue pair, or for up to two. `flags`: 0 or O_CLOEXEC. Close it with close(),
+ * or with doorbell_qdma_qpair_close() if transfers were submitted on it. */
+int slash_qdma_qpair_get_fd(struct slash_qdma* dev, uint32_t qid, uint32_t flags);
+int slash_qdma_qpair_get_fd_multi(struct slash_qdma* dev, const uint32_t* qids, uint32_t count,
+                                  uint32_t flags);
+
+int slash_qdma_buffer_create(struct slash_qdma* dev, uint64_t length, struct slash_qdma_buffer* buffer);
+int slash_qdma_qpair_buffer_create(int qpair_fd, uint64_t length, struct slash_qdma_buffer* buffer);
+/* Unmaps and closes, and makes it no buffer. One that is no buffer, or all zeros, is left alone. */
+int slash_qdma_buffer_destroy(struct slash_qdma_buffer* buffer);
+
+/* Returns the bytes moved. 1 to 2147479552 bytes. */
+int64_t slash_qdma_qpair_transfer(int qpair_fd, int buf_fd, uint64_t buf_offset, uint64_t dev_addr,
+                                  uint64_t length, uint32_t direction);
+int64_t slash_qdma_qpair_transfer_batch(int qpair_fd, const struct slash_qdma_subxfer* xfers, uint32_t count);
+
+/* --- doorbell's own
+ * ------------------------------------------------------------------------------------------ */
+
+#define DOORBELL_QDMA_VERSION 1u
+/* The version of this interface that the library has: functions are only ever added. */
+uint32_t doorbell_qdma_version(void);
+/* The message of this thread's last error, with more than errno says; empty before the first. */
+const char* doorbell_qdma_last_error(void);
+
+enum doorbell_qdma_policy {
+  DOORBELL_QDMA_BALANCED = 0,
+  DOORBELL_QDMA_V80_COMPAT = 1,
+  DOORBELL_QDMA_CHANNEL0 = 2,
+  DOORBELL_QDMA_CHANNEL1 = 3
+};
+/* How the doorbell_ calls divide transfers between a descriptor's queue pairs. Not during a transfer. */
+int doorbell_qdma_set_policy(int qpair_fd, enum doorbell_qdma_policy policy);
+
+/* How one sub-transfer ended. */
+struct doorbell_qdma_result {
+  int error;      /* 0 or an errno */
+  int known;      /* 0: the driver gives one result for the whole call */
+  uint64_t bytes; /* moved */
+  uint64_t ns;    /* 0: not told */
+};
+
+/* Any length, through both channels where that pays. `deadline_ns` 0: the driver's own limit. Up to
+ * `capacity` results of sub-transfers go to `results` (may be null) and their number to `count` (may be
+ * null), also if it fails. Returns the bytes moved. */
+int64_t doorbell_qdma_transfer(int qpair_fd, const struct slash_qdma_buffer* buffer, uint64_t buf_offset,
+                               uint64_t dev_addr, uint64_t length, uint32_t direction, uint64_t deadline_ns,
+                               struct doorbell_qdma_result* results, size_t capacity, size_t* count);
+/* slash_qdma_qpair_transfer_batch() with a deadline and `count` results (may be null). */
+int64_t doorbell_qdma_transfer_batch(int qpair_fd, const struct slash_qdma_subxfer* xfers, uint32_t count,
+                                     uint64_t deadline_ns, struct doorbell_qdma_result* results);
+
+struct doorbell_qdma_completion {
+  uint64_t id;
+  uint64_t user;
+  int error; /* 0 or an errno */
+  int pad;
+  uint64_t bytes;
+};
+/* Begins a transfer and puts its id to `id`. EAGAIN: too many are in flight. */
+int doorbell_qdma_submit(int qpair_fd, const struct slash_qdma_buffer* buffer, uint64_t buf_offset,
+                         uint64_t dev_addr, uint64_t length, uint32_t direction, uint64_t deadline_ns,
+                         uint64_t user, uint64_t* id);
+/* Takes up to `capacity` completions, waiting up to `wait_ns` for the first. Returns how many. */
+int doorbell_qdma_complete(int qpair_fd, struct doorbell_qdma_completion* out, uint32_t capacity,
+                           uint64_t wait_ns);
+int doorbell_qdma_cancel(int qpair_fd, uint64_t id);
+/* Cancels what is in flight, waits until the card has ended it, and closes. */
+int doorbell_qdma_qpair_close(int qpair_fd);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,173 @@
+# SPDX-FileCopyrightText: 2026 The doorbell authors
+# SPDX-License-Identifier: Apache-2.0
+
+"""The page of a comparison (schema doorbell.compare/1): what differs, and the ratio of each figure with its interval."""
+
+from . import drawing, form, page, results
+from .results import items, number, text
+
+MOST = 45  # ratios of one picture
+
+# verdict: (words, colour, marker, css)
+VERDICTS = {
+    "regression": ("REGRESSION", "bad", "v", "bad"),
+    "better": ("better", "good", "^", "good"),
+    "worse": ("worse, within the threshold", 1, "D", "neutral"),
+    "slightly better": ("better, within the threshold", 2, "s", "neutral"),
+    "same": ("same", 0, "o", "neutral"),
+    "undecided": ("undecided", "ink", "x", "warn"),
+    "not comparable": ("not comparable", "ink", "P", "warn"),
+}
+
+
+def only(names, output):
+    """The comparison, if the first of the names is one; then there must be no other."""
+    found = results.comparison(names[0])
+    if found is None:
+        return None
+    if len(names) > 1:
+        raise results.Unreadable(f"{names[0]}: it is a comparison, which has a page of its own; give it alone")
+    results.files_of(names, output)
+    return found
+
+
+def _shorten(data):
+    """Leaves in the cells' names only the words that tell them apart. Returns what all have, and the shortened."""
+    names = [text(cell, "cell") for cell in items(data, "cells")]
+    words = [name.split(" ") for name in names]
+    common = [word for word in dict.fromkeys(words[0]) if all(word in of for of in words)] if len(names) > 1 else []
+    cells = [{**cell, "cell": " ".join(word for word in of if word not in common)}
+             for cell, of in zip(items(data, "cells"), words) if isinstance(cell, dict)]
+    return " ".join(common), {**data, "cells": cells}
+
+
+def _ratios(data):
+    """[(label of the cell, ratio)] of what both sides have."""
+    return [(text(cell, "cell"), ratio) for cell in items(data, "cells") for ratio in items(cell, "ratios")
+            if number(ratio, "ratio")]
+
+
+def _words(ratio):
+    return VERDICTS.get(text(ratio, "verdict"), (text(ratio, "verdict"), "ink", "x", "warn"))
+
+
+def _picture(palette, metric, listed, part, threshold):
+    title = f"{metric}: B / A" + (f", part {part + 1}" if part else "")
+    with drawing.matplotlib.rc_context(drawing.style(palette)):
+        figure, axes = drawing.new_axes(palette, title, 0.185 * len(listed) + 1.05 + 0.09 * len({text(r, "verdict") for _, r in listed}))
+        seen = set()
+        for i, (_, ratio) in enumerate(listed):
+            words, colour, marker, _ = _words(ratio)
+            colour = getattr(palette, colour) if isinstance(colour, str) else palette.series[colour]
+            middle, low, high = (number(ratio, key) for key in ("ratio", "ci_low", "ci_high"))
+            if number(ratio, "ci_level") and low and high:
+                axes.plot([low, high], [i, i], color=colour, linewidth=1.6)
+            axes.plot([middle], [i], color=colour, marker=marker, linestyle="none", label=None if words in seen else words)
+            seen.add(words)
+        axes.axvline(1, color=palette.ink, linewidth=1.0)
+        if threshold is not None:
+            axes.axvspan(1 / (1 + threshold), 1 + threshold, color=palette.ink, alpha=0.1, linewidth=0)
+        axes.set_yticks(range(len(listed)), [drawing.clean(label, 44) for label, _ in listed], fontsize=7.2)
+        axes.set_ylim(len(listed) - 0.4, -0.6)
+        axes.grid(False, axis="y")
+        axes.set_xscale("log")
+        low, high = axes.get_xlim()
+        low, high = min(low, 0.9), max(high, 1.1)
+        axes.set_xlim(low, high)
+        axes.set_xticks(_ticks(low, high))
+        axes.xaxis.set_minor_locator(drawing.NullLocator())
+        axes.xaxis.set_major_formatter(drawing.FuncFormatter(lambda v, _: f"{v:g}"))
+        drawing.legend(axes, 0.42 / (0.185 * len(listed) + 0.3), 0.2)
+    said = "; ".join(f"{label}: {number(r, 'ratio'):.3g}, {_words(r)[0]}" for label, r in listed)
+    band = f" The band is the threshold of {100 * threshold:g} %." if threshold is not None else ""
+    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in f"compare-{metric}-{part}")
+    return drawing.Picture(name, title, f"Ratio B to A of {metric}, with its interval. {said}.{band}", figure,
+                           f"Each ratio with its interval; the grey band is the threshold of {100 * threshold:g} %."
+                           if threshold is not None else "Each ratio with its interval.")
+
+
+def _ticks(low, high):
+    """Round ratios: the finest steps that cover the range."""
+    for ticks in ([0.9, 0.95, 1, 1.05, 1.1], [0.8, 0.9, 1, 1.1, 1.25], [0.5, 0.6, 0.8, 1, 1.25, 1.6, 2],
+                  [0.25, 0.5, 1, 2, 4], [0.1, 0.2, 0.5, 1, 2, 5, 10], [0.01, 0.1, 1, 10, 100]):
+        if low >= ticks[0] * 0.97 and high <= ticks[-1] * 1.03:
+            return [tick for tick in ticks if low <= tick <= high]
+    return drawing.round_steps(low, high)
+
+
+def pictures(data, palette):
+    """One a metric, or several where there are many cells."""
+    _, data = _shorten(data)
+    by_metric = {}
+    for label, ratio in _ratios(data):
+        by_metric.setdefault(text(ratio, "metric"), []).append((label, ratio))
+    threshold = number(data, "threshold_percent")
+    threshold = None if threshold is None else threshold / 100
+    return [_picture(palette, metric, listed[i:i + MOST], i // MOST, threshold)
+            for metric, listed in by_metric.items() for i in range(0, len(listed), MOST)]
+
+
+def _figure(metric, value):
+    if value is None:
+        return form.MISSING
+    if metric.endswith("_ns"):
+        return form.digits(value / 1e3)
+    return form.digits(value / 1e6) if metric == "bytes_per_s" else form.digits(value)
+
+
+UNITS = {"ops_per_s": "ops/s", "bytes_per_s": "MB/s"}
+
+
+def _table(data):
+    rows = []
+    for cell in items(data, "cells"):
+        ratios = items(cell, "ratios") or [None]
+        why = "; ".join(form.value_text(reason) for reason in items(cell, "not_comparable"))
+        for ratio in ratios:
+            metric = text(ratio, "metric")
+            level = number(ratio, "ci_level")
+            words, _, _, css = _words(ratio) if ratio else VERDICTS["not comparable"]
+            verdict = page.td(words + (f": {why}" if why else ""), "t", badge=css)
+            low, high = number(ratio, "ci_low"), number(ratio, "ci_high")
+            interval = f"{low:.3f} to {high:.3f} ({100 * level:.1f} %)" if level and low is not None and high is not None \
+                else form.MISSING
+            rows.append([
+                page.td(text(cell, "cell") or "the only cell", "p"), verdict, page.td(metric or form.MISSING, "t"),
+                page.td(form.MISSING if number(ratio, "ratio") is None else f"{number(ratio, 'ratio'):.3f}"), page.td(interval),
+                page.td(_figure(metric, number(ratio, "before"))), page.td(_figure(metric, number(ratio, "after"))),
+                page.td(UNITS.get(metric, "us" if metric else ""), "t"),
+                page.td(f"{form.count(number(ratio, 'runs_before'))} and {form.count(number(ratio, 'runs_after'))}")])
+    head = ["cell", ("verdict", "t"), ("metric", "t"), "B / A", "interval", "A", "B", ("unit", "t"), "runs"]
+    return page.table("Every figure", head, rows, sortable=True, wide=True)
+
+
+def _differences(data):
+    rows = [[page.td(text(d, "what"), "p"), page.td(text(d, "before"), "p"), page.td(text(d, "after"), "p"),
+             page.td("all" if number(d, "cells") is None else form.count(number(d, "cells")))]
+            for d in items(data, "differences")]
+    head = ["what", ("A", "t"), ("B", "t"), "cells"]
+    return page.table("What differs besides the figures", head, rows) if rows else None
+
+
+def render(data, title, with_pictures):
+    common, data = _shorten(data)
+    tally = {}
+    for cell in items(data, "cells"):
+        for ratio in items(cell, "ratios"):
+            words, _, _, css = _words(ratio)
+            tally[words, css] = tally.get((words, css), 0) + 1
+    for key, what, css in (("new_data_errors", "with data errors that A does not have", "bad"),
+                           ("not_comparable", "not sound on both sides", "warn")):
+        if number(data, key):
+            tally[f"cell{'' if number(data, key) == 1 else 's'} {what}", css] = number(data, key)
+    order = ("bad", "warn", "good", "neutral")
+    drawn = pictures(data, drawing.PAGE) if with_pictures else []
+    return page.render_template(
+        "compare.html.j2", title, before=text(data, "before") or "A", after=text(data, "after") or "B",
+        tally=sorted(((n, words, css) for (words, css), n in tally.items()), key=lambda t: order.index(t[2])),
+        differences=_differences(data), warnings=[form.value_text(w) for w in items(data, "warnings")],
+        pictures=[{"svg": page.Markup(p.inline(i)), "note": p.note} for i, p in enumerate(drawn)], table=_table(data),
+        threshold=number(data, "threshold_percent"), common=common,
+        across=[form.value_text(option) for option in items(data, "across")],
+        only_before=[form.value_text(c) for c in items(data, "only_before")],
+        only_after=[form.value_text(c) for c in items(data, "only_after")])

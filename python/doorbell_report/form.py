@@ -1,0 +1,119 @@
+# SPDX-FileCopyrightText: 2026 The doorbell authors
+# SPDX-License-Identifier: Apache-2.0
+
+"""Numbers and names as a person reads them. What comes from a file is plain text here; the templates escape it."""
+
+import json
+
+MISSING = "-"
+
+RATE_UNITS = ((1e9, "G ops/s"), (1e6, "M ops/s"), (1e3, "k ops/s"), (1.0, "ops/s"))
+BYTE_RATE_UNITS = ((1e9, "GB/s"), (1e6, "MB/s"))
+
+KINDS = {
+    "model": ("software model", "A software model on this machine's CPU or GPU: no figure here is a device's."),
+    "emulated": ("emulated", "Someone else's software device: no figure here is a device's."),
+    "hardware": ("hardware", "A physical device."),
+    "kernel": ("kernel", "A file, block device or socket, through the kernel's own system calls."),
+}
+
+PATHS = {"nvme": "NVMe", "rdma": "RDMA", "cxi": "Cassini", "net": "Network streams", "qdma": "QDMA"}
+
+
+def printable(value):
+    return "".join(c if c.isprintable() or c in "\n\N{THIN SPACE}" else "\N{REPLACEMENT CHARACTER}" for c in str(value))
+
+
+def digits(value):
+    """Four significant digits, three below 1, whole from a thousand on (as text.cpp)."""
+    if value is None:
+        return MISSING
+    size = abs(value)
+    if size == 0:
+        return "0"
+    if size >= 999.95:
+        return f"{value:,.0f}".replace(",", "\N{THIN SPACE}")
+    for limit, pattern in ((99.995, ".1f"), (9.9995, ".2f"), (0.9995, ".3f")):
+        if size >= limit:
+            return format(value, pattern)
+    return format(value, "#.3g")
+
+
+def shown(value, unit=1.0):
+    return MISSING if value is None else digits(value / unit)
+
+
+def count(value):
+    return MISSING if value is None else f"{value:,}".replace(",", "\N{THIN SPACE}")
+
+
+def unit_for(values, units):
+    """(factor, name) of the largest unit in which the largest value is at least 1; the last where none is."""
+    known = [abs(value) for value in values if value is not None]
+    largest = max(known, default=0.0)
+    return next(((factor, name) for factor, name in units if largest >= factor), units[-1])
+
+
+def in_unit(value, units):
+    """One value with its own unit, for sentences; a column takes one unit for all rows."""
+    if value is None:
+        return MISSING
+    factor, name = unit_for([value], units)
+    return f"{digits(value / factor)} {name}"
+
+
+def duration(ns):
+    """A time in ns, with a unit of its own."""
+    for unit, name in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
+        if ns >= unit * 0.9995:
+            return f"{ns / unit:.3g} {name}"
+    return f"{ns:.3g} ns"
+
+
+def amount(value):
+    """Bytes that were moved, in powers of ten."""
+    if value is None:
+        return MISSING
+    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= unit:
+            return f"{digits(value / unit)} {name}"
+    return f"{count(value)} B"
+
+
+def length(value):
+    """Bytes of one operation: 4 KiB, 8000 B."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if value >= unit and value % unit == 0:
+            return f"{value // unit} {name}"
+    return f"{value} B"
+
+
+def value_text(value):
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def is_length(key):
+    return key.endswith("_bytes") or key in ("size", "bytes")
+
+
+def parameter(key, value):
+    """A parameter's value; lengths in bytes with their binary unit."""
+    if value is None:
+        return MISSING
+    if is_length(key) and isinstance(value, int) and not isinstance(value, bool):
+        return length(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value_text(value)
+
+
+def name(key):
+    """A parameter's name without the unit that its values carry, in words."""
+    for end in ("_bytes", "_ns"):
+        if key.endswith(end) and key != end[1:]:
+            key = key[:-len(end)]
+    return key.replace("_", " ").replace("-", " ")
+
+
+def path_title(path):
+    return PATHS.get(path, path or "unknown path")

@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/report_page.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "cli/output.hpp"
+#include "cli/run_sweep.hpp"
+#include "report/layout.hpp"
+#include "system/child.hpp"
+
+namespace doorbell::cli {
+
+namespace {
+
+constexpr double kReportLimitS = 300;
+
+std::string last_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return report::printable(text.substr(text.rfind('\n') + 1));
+}
+
+}  // namespace
+
+void check_page(const std::string& page, const std::vector<std::string>& inputs) {
+  if (page == "-") throw Error("--html -", "a page needs a file of its own", "name one");
+  check_output("html", page, inputs);
+}
+
+std::string make_page(const std::string& from, const std::string& page, const std::string& title) {
+  const std::filesystem::path python = shipped("python");
+  if (python.empty()) return "the package doorbell_report is not beside this program";
+  const char* before = std::getenv("PYTHONPATH");
+  const char* programs = std::getenv("PATH");
+  const std::string path = before == nullptr ? python.string() : python.string() + ":" + before;
+  // Debian's packages belong to the interpreter in /usr/bin, whatever else is first in PATH.
+  std::vector<std::string> words = {"env",
+                                    "PYTHONPATH=" + path,
+                                    fmt::format("PATH=/usr/bin:{}", programs == nullptr ? "" : programs),
+                                    "python3",
+                                    "-m",
+                                    "doorbell_report"};
+  words.insert(words.end(), {from, "-o", page});
+  if (!title.empty()) words.insert(words.end(), {"--title", title});
+  try {
+    Child child(words);
+    if (!child.wait(kReportLimitS)) {
+      child.stop(SIGKILL);
+      return fmt::format("python3 -m doorbell_report took longer than {} s", kReportLimitS);
+    }
+    return child.exit_code() == 0 ? "" : last_line(child.errors());
+  } catch (const std::system_error& e) {
+    return fmt::format("python3 cannot be started: {}", e.code().message());
+  }
+}
+
+}  // namespace doorbell::cli

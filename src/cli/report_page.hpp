@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Makes HTML pages with the Python package that comes with doorbell.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace doorbell::cli {
+
+/// Refuses a page that cannot be written, and one that is among `inputs`; empty is allowed. Throws
+/// doorbell::Error.
+void check_page(const std::string& page, const std::vector<std::string>& inputs);
+
+/// Makes `page` of a file or folder of results, or of a comparison's JSON. Returns why there is none, in one
+/// line, or "". A page that exists stays as it is when this fails.
+[[nodiscard]] std::string make_page(const std::string& from, const std::string& page,
+                                    const std::string& title = {});
+
+}  // namespace doorbell::cli

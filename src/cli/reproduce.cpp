@@ -1,0 +1,255 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "cli/commands.hpp"
+#include "cli/report_page.hpp"
+#include "cli/run_sweep.hpp"
+#include "options/suggest.hpp"
+#include "report/file.hpp"
+#include "report/layout.hpp"
+#include "report/verdict.hpp"
+#include "sweep/table.hpp"
+
+namespace doorbell::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kQuick = "quick";
+
+struct Found {
+  fs::path file;
+  std::string source;
+  std::unique_ptr<PreparedSweep> sweep;
+};
+
+/// The plans with a source, in the order of their sources and names; all are checked. `profile` empty: as
+/// they are.
+std::vector<Found> plans_of(const fs::path& folder, const std::string& profile, u64 seed,
+                            const Context& context) {
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& e : fs::directory_iterator(folder))
+    if (e.path().extension() == ".yaml") files.push_back(e.path());
+  std::ranges::sort(files);
+  std::vector<Found> found;
+  for (const fs::path& file : files) {
+    Found f{.file = file,
+            .source = {},
+            .sweep = prepare_sweep({.plan = file.string(), .profile = profile, .only = {}, .seed = seed},
+                                   context)};
+    f.source = f.sweep->plan.source;
+    if (!f.source.empty()) found.push_back(std::move(f));
+  }
+  std::ranges::stable_sort(found, {}, &Found::source);
+  return found;
+}
+
+std::vector<std::string> sources_of(const std::vector<Found>& plans) {
+  std::vector<std::string> names;
+  for (const Found& f : plans)
+    if (names.empty() || names.back() != f.source) names.push_back(f.source);
+  return names;
+}
+
+/// Leaves only the plans of the wanted sources. Throws Error for a source that no plan has.
+void choose(std::vector<Found>* plans, const std::string& wanted) {
+  if (wanted == "all") return;
+  const std::vector<std::string> names = sources_of(*plans);
+  if (std::ranges::find(names, wanted) == names.end()) {
+    const std::string near = options::nearest(wanted, names);
+    throw Error(fmt::format("'{}'", wanted), "no plan reproduces that source",
+                near.empty() ? fmt::format("there are {} and all", fmt::join(names, ", "))
+                             : fmt::format("did you mean '{}'?", near));
+  }
+  std::erase_if(*plans, [&](const Found& f) { return f.source != wanted; });
+}
+
+int list(const std::vector<Found>& plans) {
+  fmt::print("{:<8}{:<28}{:>5}  {}\n", "source", "plan", "runs", "what");
+  for (const Found& f : plans)
+    fmt::print("{:<8}{:<28}{:>5}  {}\n", f.source, f.sweep->plan.name, f.sweep->turns.size(),
+               report::printable(f.sweep->plan.title));
+  return 0;
+}
+
+/// "10 ok, 2 skipped".
+std::string counts(const std::vector<sweep::Record>& records) {
+  std::map<std::string, std::size_t> by;
+  for (const sweep::Record& r : records) ++by[sweep::verdict_of(r)];
+  std::vector<std::string> parts;
+  for (const auto& [verdict, n] : by) parts.push_back(fmt::format("{} {}", n, verdict));
+  return parts.empty() ? "nothing ran" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// Adds the reasons for which cells were skipped, each once, without the command's name before it.
+void add_reasons(const std::vector<sweep::Record>& records, std::vector<std::string>* reasons) {
+  for (const sweep::Record& r : records) {
+    if (r.exit_code != static_cast<int>(ExitCode::absent) || r.error.empty()) continue;
+    std::string line = report::printable(r.error.substr(0, r.error.find('\n')));
+    if (const std::size_t name = line.find(": "); line.starts_with("doorbell ") && name != std::string::npos)
+      line = line.substr(name + 2);
+    if (std::ranges::find(*reasons, line) == reasons->end()) reasons->push_back(std::move(line));
+  }
+}
+
+int run_reproduce(const Options& options, Context& context) {
+  const fs::path folder = options.has("plans") ? fs::path(options.text("plans")) : shipped("plans");
+  std::error_code ignored;
+  if (folder.empty() || !fs::is_directory(folder, ignored))
+    throw Error(options.has("plans") ? "--plans " + options.text("plans") : "the plans",
+                "there is no such folder", "give the folder with doorbell's plans: --plans DIR");
+  const std::string profile = options.text("profile") == "full" ? "" : options.text("profile");
+  std::vector<Found> plans = plans_of(folder, profile, static_cast<u64>(options.integer("seed")), context);
+  choose(&plans, options.text("source"));
+  if (options.flag("list")) return list(plans);
+
+  const std::string out = options.text("out");
+  const bool quiet = options.flag("quiet");
+  std::string tables;
+  std::vector<std::string> reasons;
+  std::size_t done = 0;
+  int code = 0;
+  bool measured = false;
+  if (!quiet) {
+    std::size_t runs = 0;
+    for (const Found& f : plans) runs += f.sweep->turns.size();
+    fmt::print("{} plans, {} runs, profile {}, results in {}\n", plans.size(), runs, options.text("profile"),
+               out);
+  }
+  for (const Found& f : plans) {
+    if (context.stop.requested()) break;
+    const auto begin = std::chrono::steady_clock::now();
+    const SweepOutcome o =
+        run_sweep(*f.sweep,
+                  {.folder = out + "/" + f.sweep->plan.name,
+                   .cell_timeout_s = options.seconds("cell-timeout"),
+                   .quiet = quiet,
+                   .title = fmt::format("{} ({} of {}): ", f.sweep->plan.name, done + 1, plans.size())},
+                  context);
+    ++done;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    // What this machine does not have is skipped; that is no failure as long as something ran.
+    if (o.code != static_cast<int>(ExitCode::absent)) code = report::worse_of(code, o.code);
+    for (const sweep::Record& r : o.records) measured = measured || r.complete();
+    add_reasons(o.records, &reasons);
+    tables += fmt::format("{}\n{}\n\n", o.summary, o.verdict);
+    if (!quiet) {
+      fmt::print("  {:<28} {:>6.1f} s  {}\n", f.sweep->plan.name, took.count(), counts(o.records));
+      std::fflush(stdout);
+    }
+    if (!o.failure.empty()) {
+      fmt::print(stderr, "{} reproduce: {}\n", context.program, o.failure);
+      break;
+    }
+  }
+  if (context.stop.requested()) code = report::worse_of(code, sweep::kInterrupted);
+  if (code == 0 && !measured) code = static_cast<int>(ExitCode::absent);
+  if (!quiet && options.flag("details")) fmt::print("\n{}", tables);
+  report::write_file(out + "/tables.txt", tables);
+  const std::string page = out + "/report.html";
+  const std::string why =
+      measured ? make_page(out, page, fmt::format("Published tables, reproduced: {}", options.text("source")))
+               : "nothing was measured";
+  if (!quiet) {
+    for (const std::string& r : reasons) fmt::print("skipped: {}\n", r);
+    fmt::print("tables: {}/tables.txt\n", out);
+    if (why.empty()) fmt::print("report: {}\n", page);
+  }
+  if (!why.empty()) fmt::print(stderr, "{} reproduce: no report: {}\n", context.program, why);
+  std::fflush(stdout);
+  return code;
+}
+
+}  // namespace
+
+Command reproduce_command() {
+  Command c;
+  c.name = "reproduce";
+  c.summary = "run the plans of published tables and write one report";
+  c.description = {
+      "Four sources have published figures of what doorbell measures. For each of their tables there is a plan. This "
+      "command runs the plans of a source, one after the other, and writes one report. Published figures stay in columns "
+      "of their own, labelled 'published, other machine'; ours say whether a software model, an emulated device, the "
+      "kernel or hardware was measured.",
+      "A cell that this machine cannot run (it needs a GPU, a peer program, a right) is skipped, and its reason is printed. "
+      "The same line again goes on with what is missing.",
+      "The profile 'quick' takes less than two minutes a plan on two cores; 'full' measures as long as the plans "
+      "say.",
+  };
+  c.options
+      .add({.name = "source",
+            .kind = Kind::text,
+            .metavar = "SOURCE",
+            .default_text = "all",
+            .help = "xio, daqiri, cxi, qdma, or all; --list shows their plans",
+            .group = "What",
+            .operand = true})
+      .add({.name = "profile",
+            .kind = Kind::choice,
+            .default_text = "full",
+            .choices = {"quick", "full"},
+            .help = "how long to measure",
+            .group = "What"})
+      .add({.name = "list",
+            .kind = Kind::flag,
+            .help = "print the sources and their plans, and run nothing",
+            .group = "What"})
+      .add({.name = "out",
+            .kind = Kind::directory,
+            .default_text = "results/reproduce",
+            .help = "the folder: a sweep's folder for each plan, tables.txt, report.html",
+            .group = "What"})
+      .add({.name = "plans",
+            .kind = Kind::directory,
+            .help = "the folder with the plans (not given: those that come with doorbell)",
+            .group = "What"})
+      .add({.name = "seed",
+            .kind = Kind::integer,
+            .default_text = "1",
+            .help = "seed of the order, for plans with 'order: shuffled'",
+            .group = "What"})
+      .add({.name = "cell-timeout",
+            .kind = Kind::seconds,
+            .default_text = "10m",
+            .min = 0.1,
+            .max = 604800,
+            .help = "stop a cell that takes longer; it counts as failed",
+            .group = "What"})
+      .add({.name = "details",
+            .kind = Kind::flag,
+            .help = "print every table at the end (they are in tables.txt in any case)",
+            .group = "Output"})
+      .add({.name = "quiet",
+            .letter = 'q',
+            .kind = Kind::flag,
+            .help = "no progress and no list of plans; errors are still printed",
+            .group = "Output"});
+  c.examples = {
+      {"doorbell reproduce --list", "Which sources and tables there are."},
+      {"doorbell reproduce cxi --profile quick --out results/cxi",
+       "The examples of one source, in a minute."},
+      {"doorbell reproduce all", "Every published table; the same line again goes on after Ctrl-C."},
+  };
+  c.exits = {
+      {0, "all that this machine can run is complete and its data good"},
+      {1, "usage or environment: a bad plan, a run that could not start, a file that cannot be written"},
+      {2, "data errors; a run that crashed or took too long"},
+      {77, "nothing could be measured: what every cell needs is absent"},
+      {130, "interrupted; the data until then is good"}};
+  c.run = run_reproduce;
+  return c;
+}
+
+}  // namespace doorbell::cli

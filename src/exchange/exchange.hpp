@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// How the two processes of a run (`--listen`, `--connect`) exchange what a connection needs: JSON messages
+// over TCP, each with a deadline. What the other end sends is checked before it is used.
+#pragma once
+
+#include <doorbell/config.hpp>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exchange/socket.hpp"
+#include "measure/stop.hpp"
+#include "system/descriptor.hpp"
+
+namespace doorbell::exchange {
+
+/// What a run of two processes is of: both ends must agree about it.
+struct RunKind {
+  std::string_view path;  ///< as in the command `doorbell PATH`; a constant
+  u16 default_port = 0;   ///< of --connect without one
+};
+
+/// One connection to the other process. Throws doorbell::Error for every failure: refusal, time-out, an early
+/// end, another version, a run of another path, an invalid message. One thread at a time.
+class Exchange {
+ public:
+  static constexpr u32 kVersion = 6;
+  static constexpr u32 kMaxMessageBytes = 4u << 20;
+
+  /// Connects and sends the first message (hello). `limit_s` bounds this and every later message that has no
+  /// limit of its own. `stop`, if given, ends every wait with an Error.
+  static Exchange connect(const RunKind& kind, const SocketName& to, double limit_s,
+                          const measure::StopFlag* stop = nullptr);
+
+  [[nodiscard]] bool server() const { return server_; }
+  /// The other end's address.
+  [[nodiscard]] const std::string& peer() const { return peer_; }
+
+  void send(std::string_view type, const nlohmann::ordered_json& body);
+  /// Returns the body of the next message, which must be of this type. `limit_s` 0: the usual limit.
+  [[nodiscard]] nlohmann::ordered_json receive(std::string_view type, double limit_s = 0);
+  struct Message {
+    std::string type;
+    nlohmann::ordered_json body;
+  };
+  /// Returns the next message, which must be of one of these types.
+  [[nodiscard]] Message receive_any(const std::vector<std::string>& types, double limit_s = 0);
+  /// Returns when the other end has reached the barrier of this name.
+  void barrier(const std::string& name, double limit_s = 0);
+  /// Sends the reason why no more messages will come: the other end's next receive() throws an Error with
+  /// that reason.
+  void fail(const std::string& why) noexcept;
+
+ private:
+  friend class Listener;
+  Exchange(Descriptor socket, std::string peer, bool server, double limit_s, const measure::StopFlag* stop,
+           const RunKind& kind);
+  void hello(const RunKind& kind);
+  void check_hello(const nlohmann::ordered_json& theirs, const RunKind& kind, u64 nonce) const;
+  [[nodiscard]] nlohmann::ordered_json read_message(std::string_view type, u64 until);
+  [[nodiscard]] std::string read_exactly(std::string_view type, std::size_t bytes, u64 until);
+  [[noreturn]] void reject(const std::string& why, const std::string& hint = {}) const;
+
+  Descriptor socket_;
+  std::string peer_;
+  bool server_;
+  double limit_s_;
+  const measure::StopFlag* stop_;
+};
+
+/// The server's side before a client has connected.
+class Listener {
+ public:
+  Listener(const RunKind& kind, const SocketName& at);
+  /// The listening address; a port of 0 is replaced by the real one.
+  [[nodiscard]] const SocketName& at() const { return at_; }
+  /// Waits at most `limit_s` for a client and answers its hello; `message_limit_s` as `limit_s` in
+  /// Exchange::connect().
+  [[nodiscard]] Exchange accept(double limit_s, double message_limit_s,
+                                const measure::StopFlag* stop = nullptr);
+
+ private:
+  RunKind kind_;
+  Descriptor socket_;
+  SocketName at_;
+};
+
+}  // namespace doorbell::exchange

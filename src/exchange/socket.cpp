@@ -1,0 +1,206 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "exchange/socket.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <memory>
+#include <utility>
+
+#include "system/clock.hpp"
+#include "system/sysfs.hpp"
+
+namespace doorbell::exchange {
+
+namespace {
+
+u16 parse_port(const char* option, std::string_view text, u16 min) {
+  u32 port = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size() || port > 0xffff || port < min)
+    throw Error(option, fmt::format("'{}' is no port in {}..65535", text, min));
+  return static_cast<u16>(port);
+}
+
+/// Splits "HOST", "HOST:PORT" or "[ADDRESS]:PORT" into its parts; the second part is empty without a ':'.
+std::pair<std::string, std::string> split(const char* option, const std::string& text) {
+  if (text.starts_with('[')) {
+    const auto end = text.find(']');
+    if (end == std::string::npos || (end + 1 < text.size() && text[end + 1] != ':') || end + 2 == text.size())
+      throw Error(option, fmt::format("'{}' is not [ADDRESS]:PORT", text));
+    return {text.substr(1, end - 1), end + 1 < text.size() ? text.substr(end + 2) : ""};
+  }
+  const auto colon = text.find(':');
+  if (colon == std::string::npos) return {text, ""};
+  if (text.find(':', colon + 1) != std::string::npos)
+    throw Error(option, fmt::format("'{}' has several colons", text),
+                "write an IPv6 address as [ADDRESS]:PORT");
+  if (colon + 1 == text.size()) throw Error(option, fmt::format("'{}' has no port behind the colon", text));
+  return {text.substr(0, colon), text.substr(colon + 1)};
+}
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+Addresses resolve(const SocketName& name, bool passive, const std::string& what) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
+  addrinfo* list = nullptr;
+  const int rc = ::getaddrinfo(name.host.empty() ? nullptr : name.host.c_str(),
+                               std::to_string(name.port).c_str(), &hints, &list);
+  if (rc != 0) throw Error(what, rc == EAI_SYSTEM ? reason(errno) : ::gai_strerror(rc));
+  return {list, &::freeaddrinfo};
+}
+
+Descriptor open_socket(const addrinfo& a) {
+  return Descriptor(::socket(a.ai_family, a.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, a.ai_protocol));
+}
+
+// Messages are short, and the other end waits for each: the kernel must not hold one back to join it with the
+// next.
+void send_at_once(int fd) {
+  const int on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+std::string numeric(const sockaddr* address, socklen_t bytes) {
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  const int flags = NI_NUMERICHOST | NI_NUMERICSERV;
+  if (::getnameinfo(address, bytes, host, sizeof host, port, sizeof port, flags) != 0) return "?";
+  return SocketName{host, static_cast<u16>(std::stoul(port))}.text();
+}
+
+/// Connects to this address; returns 0 or errno.
+int connect_one(int fd, const addrinfo& a, const Wait& wait) {
+  if (::connect(fd, a.ai_addr, a.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  switch (wait_for(fd, POLLOUT, wait)) {
+    case Waited::expired:
+      return ETIMEDOUT;
+    case Waited::stopped:
+      return EINTR;
+    case Waited::ready:
+      break;
+  }
+  int error = 0;
+  socklen_t bytes = sizeof error;
+  return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
+}
+
+}  // namespace
+
+std::string SocketName::text() const {
+  if (host.find(':') != std::string::npos) return fmt::format("[{}]:{}", host, port);
+  return host.empty() ? std::to_string(port) : fmt::format("{}:{}", host, port);
+}
+
+SocketName parse_connect(const std::string& text, u16 default_port) {
+  const auto [host, port] = split("--connect", text);
+  if (host.empty())
+    throw Error("--connect", fmt::format("'{}' names no host", text), "write HOST or HOST:PORT");
+  return {host, port.empty() ? default_port : parse_port("--connect", port, 1)};
+}
+
+SocketName parse_listen(const std::string& text, const char* option) {
+  const auto [first, second] = split(option, text);
+  if (text.starts_with('[') && second.empty())
+    throw Error(option, fmt::format("'{}' has no port", text), "write [ADDRESS]:PORT");
+  if (second.empty()) return {"", parse_port(option, first, 0)};
+  return {first, parse_port(option, second, 0)};
+}
+
+Wait Wait::lasting(double seconds, const measure::StopFlag* stop) {
+  return {wall_ns() + static_cast<u64>(seconds * 1e9), stop};
+}
+
+Waited wait_for(int fd, short events, const Wait& wait) {
+  constexpr u64 kSlice = 100'000'000;  // how long a stop may go unnoticed
+  for (;;) {
+    if (wait.stop != nullptr && wait.stop->requested()) return Waited::stopped;
+    const u64 now = wall_ns();
+    const u64 left = wait.until_ns > now ? std::min(wait.until_ns - now, kSlice) : 0;
+    pollfd p{fd, events, 0};
+    if (::poll(&p, 1, static_cast<int>((left + 999'999) / 1'000'000)) > 0) return Waited::ready;
+    if (now >= wait.until_ns) return Waited::expired;
+  }
+}
+
+Connected connect_tcp(const SocketName& to, const Wait& wait, std::string_view path) {
+  const std::string what = fmt::format("--connect {}", to.text());
+  const Addresses list = resolve(to, false, what);
+  int error = 0;
+  for (const addrinfo* a = list.get(); a != nullptr; a = a->ai_next) {
+    Descriptor socket = open_socket(*a);
+    error = socket.get() < 0 ? errno : connect_one(socket.get(), *a, wait);
+    if (error != 0) continue;
+    send_at_once(socket.get());
+    return {std::move(socket), numeric(a->ai_addr, a->ai_addrlen)};
+  }
+  if (error == EINTR) throw Error(what, "interrupted");
+  throw Error(what, reason(error),
+              error == ECONNREFUSED ? fmt::format("start `doorbell {} --listen` there first", path)
+                                    : "is the address right?");
+}
+
+Descriptor listen_tcp(const SocketName& at, const char* option) {
+  const std::string what = fmt::format("{} {}", option, at.text());
+  const Addresses list = resolve(at, true, what);
+  int error = 0;
+  for (const addrinfo* a = list.get(); a != nullptr; a = a->ai_next) {
+    Descriptor socket = open_socket(*a);
+    const int on = 1;
+    const int off = 0;
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (a->ai_family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (::bind(socket.get(), a->ai_addr, a->ai_addrlen) == 0 && ::listen(socket.get(), 1) == 0) return socket;
+    error = errno;
+  }
+  throw Error(what, reason(error),
+              error == EADDRINUSE ? "is another server running? choose another port" : "");
+}
+
+Connected accept_tcp(int listener, const SocketName& at, const Wait& wait, std::string_view path) {
+  const std::string what = fmt::format("--listen {}", at.text());
+  for (;;) {
+    switch (wait_for(listener, POLLIN, wait)) {
+      case Waited::expired:
+        throw Error(what, "nobody has connected in time",
+                    fmt::format("start `doorbell {} --connect HOST` on the other end", path));
+      case Waited::stopped:
+        throw Error(what, "interrupted");
+      case Waited::ready:
+        break;
+    }
+    sockaddr_storage address = {};
+    socklen_t bytes = sizeof address;
+    auto* const generic = reinterpret_cast<sockaddr*>(&address);
+    Descriptor socket(::accept4(listener, generic, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket.get() >= 0) {
+      send_at_once(socket.get());
+      return {std::move(socket), numeric(generic, bytes)};
+    }
+    // A client that closed its connection before accept() does not count.
+    if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) throw Error(what, reason(errno));
+  }
+}
+
+u16 bound_port(int fd) {
+  sockaddr_storage address = {};
+  socklen_t bytes = sizeof address;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &bytes) != 0) return 0;
+  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
+                                             : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
+}
+
+}  // namespace doorbell::exchange

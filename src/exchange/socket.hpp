@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Names of TCP sockets, and TCP with deadlines: the part that Exchange needs.
+#pragma once
+
+#include <doorbell/config.hpp>
+
+#include <string>
+#include <string_view>
+
+#include "measure/stop.hpp"
+#include "system/descriptor.hpp"
+
+namespace doorbell::exchange {
+
+/// "HOST:PORT"; an IPv6 address is written in brackets.
+struct SocketName {
+  std::string host;  ///< empty: every address of this machine (--listen)
+  u16 port = 0;
+  [[nodiscard]] std::string text() const;
+};
+/// "HOST[:PORT]" of --connect and "[ADDR:]PORT" of --listen, or of another option. Throw doorbell::Error
+/// naming the option.
+[[nodiscard]] SocketName parse_connect(const std::string& text, u16 default_port);
+[[nodiscard]] SocketName parse_listen(const std::string& text, const char* option = "--listen");
+
+/// A moment on the monotonic clock, and what else can end a wait.
+struct Wait {
+  u64 until_ns = 0;
+  const measure::StopFlag* stop = nullptr;
+  [[nodiscard]] static Wait lasting(double seconds, const measure::StopFlag* stop);
+};
+
+enum class Waited { ready, expired, stopped };
+/// Waits until `fd` has one of the poll(2) `events` or has failed.
+[[nodiscard]] Waited wait_for(int fd, short events, const Wait& wait);
+
+/// A connected, non-blocking socket and the address that answered. Throws doorbell::Error.
+struct Connected {
+  Descriptor socket;
+  std::string peer;
+};
+/// `path`: the path of the command that hints name.
+[[nodiscard]] Connected connect_tcp(const SocketName& to, const Wait& wait, std::string_view path);
+[[nodiscard]] Descriptor listen_tcp(const SocketName& at, const char* option = "--listen");
+[[nodiscard]] Connected accept_tcp(int listener, const SocketName& at, const Wait& wait,
+                                   std::string_view path);
+[[nodiscard]] u16 bound_port(int fd);
+
+}  // namespace doorbell::exchange

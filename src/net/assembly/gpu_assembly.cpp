@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "net/assembly/gpu_assembly.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace doorbell::net {
+namespace {
+
+constexpr u32 kThreads = 256;
+constexpr u32 kMaxBlocks = 2048;  // warps take several packets each beyond that
+constexpr u64 kListLimitNs = 10'000'000'000;
+
+u32 checked_capacity(u32 packets) {
+  if (packets < 1 || packets > kMaxWindowPackets)
+    throw Error(fmt::format("a list of {} packets", packets),
+                fmt::format("a list for the GPU has 1 to {} packets", kMaxWindowPackets));
+  return packets;
+}
+
+}  // namespace
+
+GpuAssembly::GpuAssembly(std::shared_ptr<gpu::Gpu> gpu, u32 list_packets, std::optional<Conversion> convert)
+    : gpu_(std::move(gpu)),
+      stream_(gpu_->create_stream()),
+      gather_(gpu_->kernel("doorbell_net_gather")),
+      place_(gpu_->kernel("doorbell_net_place")),
+      zero_(gpu_->kernel("doorbell_net_zero")),
+      check_(gpu_->kernel("doorbell_net_check")),
+      marks_(gpu_, stream_),
+      form_{convert.value_or(Conversion{}), convert ? 1u : 0u},
+      capacity_(checked_capacity(list_packets)),
+      lists_(Place::pinned, u64{kLists} * capacity_ * sizeof(GatherItem), gpu_),
+      counts_(Place::pinned, std::max(sizeof(CheckCounts), sizeof(PlaceCounts)), gpu_) {
+  take_list();
+}
+
+GpuAssembly::~GpuAssembly() {
+  gpu_->destroy(stream_);
+}
+
+template <class Job>
+void GpuAssembly::start(gpu::Kernel kernel, Job& job, u32 warps) {
+  const u32 a_block = kThreads / static_cast<u32>(gpu_->info().warp_size);
+  std::array<void*, 1> args = {&job};
+  gpu_->launch(kernel,
+               {.blocks = std::min((warps + a_block - 1) / a_block, kMaxBlocks),
+                .threads = kThreads,
+                .shared_bytes = 0},
+               stream_, args);
+  unmarked_ = true;
+}
+
+void GpuAssembly::start(GatherJob job) {
+  job.form = form_;
+  start(gather_, job, job.count);
+}
+
+void GpuAssembly::start(PlaceJob job) {
+  job.form = form_;
+  job.slot_bytes = form_.converts != 0 ? converted_bytes(form_.conversion, job.data_bytes) : job.data_bytes;
+  start(place_, job, job.count);
+}
+
+void GpuAssembly::start(ZeroJob job) {
+  start(zero_, job, job.count);
+}
+
+void GpuAssembly::take_list() {
+  wait(mark_of_[list_], kListLimitNs);
+  items_ = reinterpret_cast<GatherItem*>(lists_.host()) + u64{list_} * capacity_;
+  used_ = 0;
+}
+
+u64 GpuAssembly::launch() {
+  if (used_ != 0) {
+    start(
+        GatherJob{reinterpret_cast<const GatherItem*>(lists_.device()) + u64{list_} * capacity_, used_, {}});
+    mark_of_[list_] = last_mark_ = marks_.mark();
+    unmarked_ = false;
+    list_ = (list_ + 1) % kLists;
+    take_list();
+  }
+  if (unmarked_) {
+    last_mark_ = marks_.mark();
+    unmarked_ = false;
+  }
+  return last_mark_;
+}
+
+void GpuAssembly::wait(u64 mark, u64 limit_ns) {
+  if (marks_.wait(mark, limit_ns)) return;
+  throw Error(
+      fmt::format("GPU {}", gpu_->info().index),
+      fmt::format("it has not put packets together within {:.1f} s", static_cast<double>(limit_ns) * 1e-9),
+      {}, ExitCode::data);
+}
+
+void GpuAssembly::zero_missing(const Window& window, u64 slot_bytes) {
+  if (window.missing == 0) return;
+  // The address is the window's own, which may be written only through the GPU.
+  start(ZeroJob{const_cast<u8*>(window.device), window.device_missing_slots, window.missing, slot_bytes});
+}
+
+CheckCounts GpuAssembly::check(const Window& window, u32 data_bytes, const DataOrigin& origin, u64 limit_ns) {
+  std::memset(counts_.host(), 0, sizeof(CheckCounts));
+  CheckJob job{window.device,       window.device_arrived, reinterpret_cast<CheckCounts*>(counts_.device()),
+               window.first_packet, origin.seed,           window.packets,
+               data_bytes,          origin.fill,           origin.stream};
+  launch();
+  start(check_, job, window.packets);
+  wait(launch(), limit_ns);
+  CheckCounts counts;
+  std::memcpy(&counts, counts_.host(), sizeof counts);
+  return counts;
+}
+
+PlaceCounts GpuAssembly::place(const Arrivals& a, u8* window, u64 limit_ns) {
+  std::memset(counts_.host(), 0, sizeof(PlaceCounts));
+  launch();
+  start(PlaceJob{a.packets,
+                 a.count,
+                 a.window_packets,
+                 window,
+                 a.arrived,
+                 reinterpret_cast<PlaceCounts*>(counts_.device()),
+                 a.first_sequence,
+                 a.data_bytes,
+                 a.run_tag,
+                 a.stream,
+                 0,
+                 {}});
+  wait(launch(), limit_ns);
+  PlaceCounts counts;
+  std::memcpy(&counts, counts_.host(), sizeof counts);
+  return counts;
+}
+
+}  // namespace doorbell::net

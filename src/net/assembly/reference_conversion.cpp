@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "net/assembly/reference_conversion.hpp"
+
+#include <cmath>
+
+namespace doorbell::net {
+
+namespace {
+
+/// Integer i of those at `from`. Shifts of signed numbers keep the sign (C++20).
+i64 integer(const Conversion& c, const u8* from, u64 i) {
+  const u32 bits = bits_of(c.from);
+  if (bits == 4) {
+    const bool high = (i % 2 != 0) != c.big_endian;
+    const i64 v = high ? from[i / 2] >> 4 : from[i / 2] & 15;
+    return v >= 8 ? v - 16 : v;
+  }
+  i64 v = 0;
+  const u32 bytes = bits / 8;
+  for (u32 b = 0; b < bytes; ++b) v |= i64{from[i * bytes + b]} << (8 * (c.big_endian ? bytes - 1 - b : b));
+  return v >= i64{1} << (bits - 1) ? v - (i64{1} << bits) : v;
+}
+
+struct Format {
+  int fraction;  ///< bits behind the point
+  int bias;
+  int exponent_bits;
+};
+
+/// The bits of the nearest number of the format, of equally near ones the even one: the rounding mode of
+/// nearbyint().
+u32 bits_of_nearest(const Format& f, i64 value) {
+  if (value == 0) return 0;
+  const u32 sign = value < 0 ? 1u << (f.fraction + f.exponent_bits) : 0;
+  int exponent = 0;
+  double fraction = std::frexp(std::abs(static_cast<double>(value)), &exponent);  // in [0.5, 1)
+  fraction = std::nearbyint(std::ldexp(fraction, f.fraction + 1));
+  if (fraction >= std::ldexp(1.0, f.fraction + 1)) fraction /= 2, ++exponent;
+  const int biased = exponent - 1 + f.bias, infinite = (1 << f.exponent_bits) - 1;
+  if (biased >= infinite) return sign | static_cast<u32>(infinite) << f.fraction;
+  return sign | static_cast<u32>(biased) << f.fraction |
+         (static_cast<u32>(fraction) & ((1u << f.fraction) - 1));
+}
+
+}  // namespace
+
+void reference_conversion(const Conversion& c, const u8* from, u64 bytes, std::vector<u8>& to) {
+  constexpr Format kFormats[] = {{10, 15, 5}, {7, 127, 8}, {23, 127, 8}};
+  const Format& format = kFormats[static_cast<u32>(c.to)];
+  for (u64 i = 0; i < elements_in(c.from, bytes); ++i) {
+    const u32 number = bits_of_nearest(format, integer(c, from, i));
+    for (u32 b = 0; b < bytes_of(c.to); ++b) to.push_back(static_cast<u8>(number >> (8 * b)));
+  }
+}
+
+}  // namespace doorbell::net

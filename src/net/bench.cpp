@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "net/bench.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "net/cell_run.hpp"
+#include "net/kernel_bench.hpp"
+#include "net/remote.hpp"
+
+namespace doorbell::net {
+
+namespace {
+
+constexpr double kCurveGbps[] = {1, 5, 10, 25, 50, 75, 100, 0};
+constexpr u32 kSearchSteps = 8;
+constexpr double kSearchS = 0.5;  // of one step
+constexpr double kCloseEnough = 0.02;
+constexpr u32 kConfirmations = 6;
+
+CellSettings plain(const BenchOptions& o, u64 payload) {
+  return {payload, o.batch, o.tx_queues, o.rx_queues, o.target_gbps, o.flows};
+}
+
+/// The published cell of each stream.
+CellSettings native(const BenchOptions& o) {
+  CellSettings c = plain(o, 8000);
+  if (o.stream == "raw") c.batch = 10240;
+  else if (o.stream == "roce") c.payload = 8'000'000, c.batch = 1;
+  else c.tx_queues = c.rx_queues = 4;
+  return c;
+}
+
+/// The published grid of each stream.
+std::vector<CellSettings> grid(const BenchOptions& o) {
+  std::vector<CellSettings> cells;
+  const auto add = [&](u64 payload, u32 batch, u32 pairs) {
+    cells.push_back({payload, batch, pairs, pairs, o.target_gbps, o.flows});
+  };
+  if (o.stream == "raw") {
+    for (const u64 payload : {8000, 4096, 1024, 256, 64})
+      for (const u32 batch : {10240, 4096, 1024, 256}) add(payload, batch, 1);
+  } else if (o.stream == "roce") {
+    for (const u64 payload : {8'000'000, 1'048'576, 65'536, 8'192, 4'096}) add(payload, 1, 1);
+  } else {
+    const bool tcp = o.stream == "tcp";
+    for (const u64 payload : {1'048'576, 8000, 1000})
+      for (const u32 pairs : {1, 2, 4})
+        if (tcp || payload <= 8000) add(payload, o.batch, pairs);
+  }
+  return cells;
+}
+
+struct Probe {
+  double offered = 0;  ///< Gb/s that the senders reached
+  u64 lost = 0;
+};
+Probe probe(const BenchOptions& o, const CellSettings& c, const measure::RunWatch& watch,
+            RemoteReceiver* remote, double seconds) {
+  CellRun run(o, c, watch, remote);
+  const RepeatCounts r = run.phase(seconds, 0, fmt::format("search at {:.2f} Gb/s", c.target_gbps));
+  run.finish();
+  const double bits = static_cast<double>(r.sent.sent) * static_cast<double>(c.payload) * 8;
+  return {bits * 1e-9 / r.sent.elapsed_s, run.lost()};
+}
+
+/// The highest rate at which nothing was lost: found by halving, then confirmed by whole repeats, at a rate a
+/// twentieth lower each time something was lost after all.
+void search_no_drop(const BenchOptions& o, CellSettings c, const measure::RunWatch& watch,
+                    RemoteReceiver* remote, measure::BenchResult& result) {
+  const auto interrupted = [&] { return watch.stop != nullptr && watch.stop->requested(); };
+  nlohmann::ordered_json steps = nlohmann::ordered_json::array();
+  const auto note = [&](const Probe& p) {
+    steps.push_back({{"target_gbps", c.target_gbps}, {"offered_gbps", p.offered}, {"lost", p.lost}});
+  };
+  c.target_gbps = 0;
+  const double seconds = std::min(kSearchS, o.duration_s);
+  const Probe unpaced = probe(o, c, watch, remote, seconds);
+  note(unpaced);
+  double low = 0, high = unpaced.offered;
+  if (unpaced.lost == 0) low = high;
+  for (u32 i = 0; i < kSearchSteps && high - low > kCloseEnough * high && !interrupted(); ++i) {
+    c.target_gbps = (low + high) / 2;
+    const Probe p = probe(o, c, watch, remote, seconds);
+    note(p);
+    (p.lost == 0 ? low : high) = c.target_gbps;
+  }
+  for (u32 i = 0; i < kConfirmations && !interrupted(); ++i) {
+    c.target_gbps = low > 0 ? low : high / 2;
+    measure::BenchResult one;
+    CellRun run(o, c, watch, remote);
+    run.run(one);
+    const bool last = run.lost() == 0 || i + 1 == kConfirmations;
+    if (last) {
+      one.cells.front().extra["no_drop"] = {
+          {"target_gbps", c.target_gbps}, {"confirmed", run.lost() == 0}, {"steps", steps}};
+      if (run.lost() != 0) one.warnings.push_back("no rate without loss was found");
+      result.cells.push_back(std::move(one.cells.front()));
+      result.warnings.insert(result.warnings.end(), one.warnings.begin(), one.warnings.end());
+      result.failed = result.failed || one.failed;
+      result.stop_reason = one.stop_reason;
+      return;
+    }
+    low = c.target_gbps * 0.95;
+  }
+  result.stop_reason = "signal";
+}
+
+}  // namespace
+
+std::vector<CellSettings> cells_of(const BenchOptions& o) {
+  std::vector<CellSettings> cells;
+  switch (o.mode) {
+    case Mode::smoke:
+      return {native(o)};
+    case Mode::sweep:
+      return grid(o);
+    case Mode::drop_curve:
+      for (const u64 payload : o.payloads)
+        for (const double target : kCurveGbps) {
+          cells.push_back(plain(o, payload));
+          cells.back().target_gbps = target;
+        }
+      return cells;
+    case Mode::multi_queue:
+      for (const u64 payload : o.payloads)
+        for (const u32 tx : {1, 2})
+          for (const u32 rx : {1, 2}) cells.push_back({payload, o.batch, tx, rx, o.target_gbps, o.flows});
+      return cells;
+    case Mode::kernels:
+      return cells;
+    case Mode::cells:
+    case Mode::no_drop:
+      for (const u64 payload : o.payloads) cells.push_back(plain(o, payload));
+  }
+  return cells;
+}
+
+const std::vector<std::string>& mode_names() {
+  static const std::vector<std::string> names = {"cells",       "smoke",   "sweep",  "drop-curve",
+                                                 "multi-queue", "no-drop", "kernels"};
+  return names;
+}
+
+const std::vector<std::string>& encapsulation_names() {
+  static const std::vector<std::string> names = {"udp4", "udp6", "bare"};
+  return names;
+}
+
+void check(const BenchOptions& o) {
+  const StreamKind& kind = kind_of(o);
+  if (const BackendStatus s = kind.status(); !s.usable)
+    throw Error(fmt::format("--stream {}{}", o.stream, o.stream == "raw" ? " --engine " + kind.name : ""),
+                s.detail, "", ExitCode::absent);
+  check_abilities(kind, o.split, o.steering);
+  for (const CellSettings& c : cells_of(o)) {
+    if (c.payload < kHeaderBytes)
+      throw Error("--payload", fmt::format("{} is not in {}.., and {} bytes are the header", c.payload,
+                                           kHeaderBytes, kHeaderBytes));
+    if (c.given_flows > 0 && c.given_flows < std::max(c.tx_queues, c.rx_queues))
+      throw Error("--flows", fmt::format("{} flows for {}x{} queues: some would have nothing to do",
+                                         c.given_flows, c.tx_queues, c.rx_queues));
+    if (o.stream != "raw" && c.tx_queues != c.rx_queues)
+      throw Error("--queues", fmt::format("{} is made of pairs, one sender and one receiver each", o.stream),
+                  "use --pairs N");
+  }
+  if (o.target_gbps > 0 && (o.mode == Mode::drop_curve || o.mode == Mode::no_drop))
+    throw Error("--target-gbps",
+                fmt::format("--mode {} chooses its own", mode_names()[static_cast<u32>(o.mode)]),
+                "leave one of the two out");
+  if (kind.reliable && o.mode == Mode::no_drop)
+    throw Error("--mode no-drop", fmt::format("{} loses nothing at any rate", o.stream),
+                "it goes with udp and raw");
+  const std::vector<int> allowed = allowed_cores();
+  for (const int core : o.cores)
+    if (std::ranges::find(allowed, core) == allowed.end())
+      throw Error("--cores", fmt::format("this process may not run on core {}", core), "see doorbell doctor");
+}
+
+measure::BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& watch) {
+  check(o);
+  if (o.mode == Mode::kernels) {
+    KernelBenchOptions k;
+    const u32 repeats = k.repeats;
+    const double least_s = k.duration_s;
+    static_cast<measure::RunOptions&>(k) = o;
+    if (o.duration_s == 0) k.duration_s = least_s, k.repeats = repeats;
+    return run_kernel_bench(k, watch);
+  }
+  measure::BenchResult result;
+  std::unique_ptr<RemoteReceiver> remote;
+  if (o.role == Role::sender) remote = std::make_unique<RemoteReceiver>(o, watch.stop);
+  for (const CellSettings& c : cells_of(o)) {
+    if (watch.stop != nullptr && watch.stop->requested()) {
+      result.stop_reason = "signal";
+      break;
+    }
+    if (o.mode == Mode::no_drop) {
+      search_no_drop(o, c, watch, remote.get(), result);
+      continue;
+    }
+    try {
+      CellRun(o, c, watch, remote.get()).run(result);
+    } catch (const Error& e) {
+      // What has been measured is kept.
+      if (result.cells.empty()) throw;
+      result.stop_reason = "error";
+      result.code = e.code();
+      result.warnings.push_back(e.what());
+      break;
+    }
+  }
+  if (remote) remote->finish();
+  return result;
+}
+
+}  // namespace doorbell::net

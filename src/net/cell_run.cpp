@@ -1,0 +1,357 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "net/cell_run.hpp"
+
+#include <doorbell/gpu.hpp>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "measure/statistics.hpp"
+#include "measure/tally.hpp"
+#include "net/remote.hpp"
+#include "system/clock.hpp"
+
+namespace doorbell::net {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr u32 kL1Bytes = 24;  // of a frame, beside what the stream counts: FCS 4, preamble 8, gap 12
+
+/// A number that a packet left over from another run hardly has.
+u16 new_run_tag() {
+  return static_cast<u16>(pattern::mix64(wall_ns() ^ static_cast<u64>(getpid()) << 32));
+}
+
+double gbps(double bytes, double seconds) {
+  return seconds > 0 ? bytes * 8e-9 / seconds : 0;
+}
+
+/// The mean over threads of what they used of their cores.
+double busy_percent(const std::vector<ThreadUse>& threads) {
+  double sum = 0;
+  for (const ThreadUse& t : threads)
+    if (t.elapsed_s > 0) sum += 100 * (t.cost.user_s + t.cost.system_s) / t.elapsed_s;
+  return threads.empty() ? 0 : sum / static_cast<double>(threads.size());
+}
+/// The part of it in which something moved: a thread that polls is always busy.
+double useful_percent(const std::vector<ThreadUse>& threads) {
+  double sum = 0;
+  for (const ThreadUse& t : threads) sum += busy_percent({t}) * t.useful;
+  return threads.empty() ? 0 : sum / static_cast<double>(threads.size());
+}
+
+report::Metrics metrics_of(const ReceivePhase& p) {
+  report::Metrics m;
+  m.ops = p.counts.unique;
+  m.bytes = p.counts.unique_bytes;
+  m.elapsed_s = p.elapsed_s;
+  if (p.elapsed_s > 0) {
+    m.ops_per_s = static_cast<double>(m.ops) / p.elapsed_s;
+    m.bytes_per_s = static_cast<double>(m.bytes) / p.elapsed_s;
+  }
+  if (p.latency.count() > 0) m.latency_ns = p.latency.to_latency();
+  return m;
+}
+
+}  // namespace
+
+CellRun::CellRun(const BenchOptions& options, const CellSettings& cell, const measure::RunWatch& watch,
+                 RemoteReceiver* remote, std::shared_ptr<Link> link)
+    : o_(options),
+      setup_{cell, new_run_tag()},
+      c_(setup_.cell),
+      watch_(watch),
+      kind_(kind_of(options)),
+      link_(std::move(link)) {
+  if (remote != nullptr) {
+    link_ = remote->open(o_, setup_);
+    check_payload(o_, c_, kind_, *link_);
+    stream_ = kind_.open(stream_request(o_, setup_), *link_);
+    receiver_ = remote->ready();
+  } else {
+    if (!link_) link_ = open_link({.spec = o_.link, .queues = setup_.flows()});
+    check_payload(o_, c_, kind_, *link_);
+    stream_ = kind_.open(stream_request(o_, setup_), *link_);
+    relay(o_, setup_, *stream_);
+    receiver_ = std::make_unique<LocalReceivingEnd>(receiving_options(o_, setup_, *stream_), stream_->rx);
+    interface_drops_ = interface_drops();
+  }
+  if (o_.role == Role::both && (o_.place == Place::gpu || (o_.windows.on && o_.windows.on_gpu)))
+    gpu_ = std::make_unique<gpu::UtilisationMeter>(gpu::open(o_.gpu)->info());
+  polling_ = polling_of(o_, c_, kind_);
+  sender_ = std::make_unique<SendingEnd>(sending_options(o_, setup_), stream_->tx);
+}
+
+CellRun::~CellRun() = default;
+
+bool CellRun::stopped() const {
+  return broken_ || stuck_ || timed_out_ || (watch_.stop != nullptr && watch_.stop->requested());
+}
+
+RepeatCounts CellRun::phase(double seconds, u64 count, const std::string& what) {
+  RepeatCounts r;
+  if (gpu_) gpu_->begin();
+  receiver_->begin();
+  const u64 before = receiver_->progress();
+  const double goal = static_cast<double>(count) * setup_.flows();
+  const u64 begin = wall_ns();
+  r.sent = sender_->run(seconds, count, [&] {
+    if (gpu_) gpu_->look(wall_ns());
+    if (watch_.live != nullptr) publish();
+    if (watch_.progress)
+      watch_.progress(seconds > 0 ? static_cast<double>(wall_ns() - begin) * 1e-9 / seconds
+                                  : static_cast<double>(receiver_->progress() - before) / goal,
+                      what);
+    return watch_.stop != nullptr && watch_.stop->requested();
+  });
+  r.received = receiver_->end(sender_->sent());
+  if (gpu_) {
+    gpu_->look(wall_ns(), /*last=*/true);
+    r.gpu = gpu_->mean();
+  }
+  broken_ = broken_ || r.sent.broken;
+  stuck_ = stuck_ || r.sent.stuck;
+  timed_out_ = timed_out_ || r.received.timed_out;
+  return r;
+}
+
+void CellRun::publish() {
+  measure::LiveFigures now;
+  now.operations = receiver_->progress();
+  now.bytes = now.operations * c_.payload;
+  watch_.live->publish(std::move(now));
+}
+
+void CellRun::warm_up() {
+  if (o_.warmup_s > 0) (void)phase(o_.warmup_s, 0, fmt::format("{} {} B, warm-up", kind_.name, c_.payload));
+}
+
+void CellRun::repeat(u32 number) {
+  repeats_.push_back(
+      phase(o_.duration_s, o_.count,
+            fmt::format("{} {} B, repeat {} of {}", kind_.name, c_.payload, number + 1, o_.repeats)));
+}
+
+void CellRun::conclude(measure::BenchResult& result) {
+  finish();
+  describe(result);
+}
+
+void CellRun::run(measure::BenchResult& result) {
+  warm_up();
+  for (u32 n = 0; n < o_.repeats && !stopped(); ++n) repeat(n);
+  conclude(result);
+}
+
+void CellRun::finish() {
+  ended_ = sender_->finish();
+  const std::vector<u64> sent = sender_->sent();
+  for (const u64 n : sent) sent_total_ += n;
+  totals_ = receiver_->finish(sent);
+  if (o_.role == Role::both)
+    add_interface_drops(*stream_, interface_drops() - interface_drops_, &totals_.drops);
+}
+
+u64 CellRun::interface_drops() {
+  return link_->interface_drops(End::tx) + link_->interface_drops(End::rx);
+}
+
+void CellRun::describe(measure::BenchResult& result) {
+  report::Cell cell;
+  cell.path = "net";
+  cell.cell["stream"] = o_.stream;
+  if (o_.stream == "raw") cell.cell["engine"] = kind_.name;
+  cell.cell["payload_bytes"] = c_.payload;
+  cell.cell["batch_packets"] = c_.batch;
+  cell.cell["tx_queues"] = c_.tx_queues;
+  cell.cell["rx_queues"] = c_.rx_queues;
+  if (c_.given_flows > 0) cell.cell["flows"] = c_.given_flows;
+  if (o_.encapsulation != Encapsulation::udp4) cell.cell["encapsulation"] = name(o_.encapsulation);
+  if (o_.steering == Steering::rss)
+    cell.cell["rss"] = o_.rss_fields == RssFields::addresses ? "addresses" : "addresses-ports";
+  if (c_.target_gbps > 0) cell.cell["target_gbps"] = c_.target_gbps;
+  if (o_.windows.on) cell.cell["workload"] = std::string(name(o_.windows.workload));
+  if (o_.windows.batch_bytes > 0) cell.cell["workload_batch_bytes"] = o_.windows.batch_bytes;
+  if (o_.windows.convert) cell.cell["convert"] = name(*o_.windows.convert);
+  cell.initiator_kind = "cpu";
+  cell.device_kind = link_->kind();
+  cell.device_name = link_->name();
+  cell.verify.mode = o_.verify_mode(true);
+
+  std::vector<double> rates;
+  for (const RepeatCounts& r : repeats_) rates.push_back(metrics_of(r.received).ops_per_s);
+  const RepeatCounts median = rates.empty() ? RepeatCounts{} : repeats_[measure::median_index(rates)];
+  cell.metrics = metrics_of(median.received);
+  for (std::size_t i = 0; i < repeats_.size(); ++i) {
+    const ReceiveCounts& n = repeats_[i].received.counts;
+    cell.repeats.push_back(measure::repeat_of(o_.seed, metrics_of(repeats_[i].received),
+                                              n.duplicate + n.corrupt + n.misplaced + n.short_ + n.late));
+  }
+  for (std::string& w : measure::summarise_repeats(cell)) result.warnings.push_back(std::move(w));
+
+  const ReceiveCounts& n = totals_.counts;
+  // A packet that did not come whole, or came as another, counts as lost, under its own name.
+  const u64 not_whole = n.corrupt + n.short_ + n.misplaced;
+  const u64 explained = totals_.drops.sum() + not_whole;
+  const u64 unexplained = totals_.lost > explained ? totals_.lost - explained : 0;
+  const double share =
+      sent_total_ > 0 ? static_cast<double>(totals_.lost) / static_cast<double>(sent_total_) : 0;
+  report::Verify& v = cell.verify;
+  v.checked = n.checked;
+  v.checked_bytes = n.checked_bytes;
+  v.corrupt = n.corrupt;
+  v.misplaced = n.misplaced;
+  v.duplicated = n.duplicate;
+  // A loss that is explained and allowed is a result, every other one is a failure.
+  v.missing = kind_.reliable || o_.faults.any() || share > o_.max_loss
+                  ? totals_.lost - std::min(totals_.lost, not_whole)
+                  : unexplained;
+  const bool all_in_windows = totals_.windows.is_null() || totals_.in_windows == n.unique;
+  const bool identity = sent_total_ + totals_.beyond == n.unique + totals_.lost &&
+                        n.received == n.classified() && all_in_windows;
+  cell.errors = {{"completion", broken_ ? 1u : 0u},
+                 {"identity", identity && totals_.beyond == 0 ? 0u : 1u},
+                 {"late", n.late},
+                 {"short", n.short_},
+                 {"workload", totals_.wrong_results},
+                 {"timeout", (stuck_ || !ended_ || timed_out_) ? 1u : 0u}};
+  for (const auto& threads : {median.sent.threads, median.received.threads, {median.sent.master}})
+    for (const ThreadUse& t : threads) {
+      cell.cost.cpu_user_s += t.cost.user_s;
+      cell.cost.cpu_system_s += t.cost.system_s;
+      cell.cost.threads.push_back({t.cost.name, t.cost.user_s + t.cost.system_s});
+    }
+  if (median.gpu) cell.cost.gpu_sm_percent = median.gpu->sm_percent;
+  if (cell.metrics.ops > 0)
+    cell.cost.cpu_ns_per_op =
+        (cell.cost.cpu_user_s + cell.cost.cpu_system_s) * 1e9 / static_cast<double>(cell.metrics.ops);
+  cell.extra["net"] = net_json(median);
+  cell.extra["drops"] = {{"socket", totals_.drops.socket},
+                         {"ring", totals_.drops.ring},
+                         {"interface", totals_.drops.interface},
+                         {"application", totals_.drops.application},
+                         {"relay", totals_.drops.relay},
+                         {"not_whole", not_whole},
+                         {"unexplained", unexplained}};
+  cell.extra["threads"] = threads_json(median);
+  cell.extra["gpu"] = gpu_json(median);
+  cell.extra["stream"] = stream_->facts();
+  // A stream with a device of its own runs on that, whatever its link is.
+  if (const Json& facts = cell.extra["stream"]; facts.contains("device_kind")) {
+    cell.device_kind = facts.at("device_kind");
+    cell.device_name = facts.at("device");
+  }
+  cell.extra["link"] = link_->facts();
+  if (!totals_.windows.is_null()) cell.extra["windows"] = totals_.windows;
+  if (!totals_.injected.is_null()) cell.extra["model"] = {{"injected", totals_.injected}};
+  if (explained > totals_.lost)
+    result.warnings.push_back(
+        fmt::format("{} packets more were dropped than this run has lost: others use the link",
+                    explained - totals_.lost));
+  if (totals_.lost > 0 && !kind_.reliable && share <= o_.max_loss)
+    result.warnings.push_back(
+        fmt::format("{} of {} packets were lost ({:.3g} %)", totals_.lost, sent_total_, 100 * share));
+  if (median.sent.skipped > 0)
+    result.warnings.push_back(
+        fmt::format("the senders could not keep up with --target-gbps: {} packets that were due "
+                    "never left",
+                    median.sent.skipped));
+  result.failed = result.failed || v.failed() > 0;
+  for (const auto& [kind, count] : cell.errors) result.failed = result.failed || count > 0;
+  if (watch_.stop != nullptr && watch_.stop->requested()) result.stop_reason = "signal";
+  else if (broken_) result.stop_reason = "error";
+  else if (stuck_ || timed_out_ || !ended_) result.stop_reason = "timeout";
+  result.cells.push_back(std::move(cell));
+}
+
+Json CellRun::net_json(const RepeatCounts& median) const {
+  const ReceiveCounts& n = totals_.counts;
+  const ReceivePhase& p = median.received;
+  const double packets = static_cast<double>(p.counts.unique);
+  const double bytes = static_cast<double>(p.counts.unique_bytes);
+  Json j;
+  j["goodput_gbps"] = gbps(bytes, p.elapsed_s);
+  j["l2_gbps"] = gbps(bytes + packets * overhead_bytes(o_, kind_), p.elapsed_s);
+  j["l1_gbps"] = gbps(bytes + packets * (overhead_bytes(o_, kind_) + kL1Bytes), p.elapsed_s);
+  j["tx_gbps"] =
+      gbps(static_cast<double>(median.sent.sent) * static_cast<double>(c_.payload), median.sent.elapsed_s);
+  j["mpps"] = p.elapsed_s > 0 ? packets / p.elapsed_s * 1e-6 : 0;
+  j["sent"] = sent_total_;
+  j["received"] = n.received;
+  j["unique"] = n.unique;
+  j["lost"] = totals_.lost;
+  j["lost_percent"] =
+      sent_total_ > 0 ? 100.0 * static_cast<double>(totals_.lost) / static_cast<double>(sent_total_) : 0;
+  j["duplicate"] = n.duplicate;
+  j["corrupt"] = n.corrupt;
+  j["misplaced"] = n.misplaced;
+  j["alien"] = n.alien;
+  j["short"] = n.short_;
+  j["out_of_order"] = n.out_of_order;
+  j["late"] = n.late;
+  j["unmatched"] = totals_.unmatched;
+  j["repeats"] = repeats_json();
+  if (totals_.beyond > 0) j["never_sent"] = totals_.beyond;
+  if (c_.target_gbps > 0) {
+    const auto& gaps = median.sent.gaps;
+    j["gap_target_ns"] = static_cast<double>(c_.payload) * 8 / c_.target_gbps * setup_.flows();
+    j["gap_p50_ns"] = gaps.percentile(50) ? Json(*gaps.percentile(50)) : Json();
+    j["gap_p99_ns"] = gaps.percentile(99) ? Json(*gaps.percentile(99)) : Json();
+  }
+  return j;
+}
+
+Json CellRun::repeats_json() const {
+  Json list = Json::array();
+  for (const RepeatCounts& r : repeats_) {
+    const double sent = static_cast<double>(r.sent.sent) * static_cast<double>(c_.payload);
+    list.push_back(
+        {{"seconds", r.sent.elapsed_s},
+         {"sent", r.sent.sent},
+         {"unique", r.received.counts.unique},
+         {"tx_gbps", gbps(sent, r.sent.elapsed_s)},
+         {"rx_gbps", gbps(static_cast<double>(r.received.counts.unique_bytes), r.received.elapsed_s)},
+         {"tx_busy_percent", busy_percent(r.sent.threads)},
+         {"rx_busy_percent", busy_percent(r.received.threads)},
+         {"master_busy_percent", busy_percent({r.sent.master})},
+         {"gpu_sm_percent", r.gpu ? Json(r.gpu->sm_percent) : Json()},
+         {"gpu_memory_percent", r.gpu ? Json(r.gpu->memory_percent) : Json()}});
+  }
+  return list;
+}
+
+Json CellRun::threads_json(const RepeatCounts& median) const {
+  Json list = Json::array();
+  for (const auto& threads : {median.sent.threads, median.received.threads, {median.sent.master}})
+    for (const ThreadUse& t : threads)
+      list.push_back({{"role", t.role},
+                      {"index", t.index},
+                      {"core", t.core >= 0 ? Json(t.core) : Json()},
+                      {"busy_percent", busy_percent({t})},
+                      {"useful_percent", busy_percent({t}) * t.useful}});
+  return {{"polling", polling_ == Polling::busy ? "busy" : "block"},
+          {"tx_busy_percent", busy_percent(median.sent.threads)},
+          {"rx_busy_percent", busy_percent(median.received.threads)},
+          {"rx_useful_percent", useful_percent(median.received.threads)},
+          {"master_busy_percent", busy_percent({median.sent.master})},
+          {"list", list}};
+}
+
+Json CellRun::gpu_json(const RepeatCounts& median) const {
+  Json reason;
+  if (!gpu_) reason = o_.role == Role::both ? "no GPU takes part" : "the receiving process does not tell";
+  else if (!median.gpu) reason = gpu_->why_not();
+  const auto& m = median.gpu;
+  return {{"sm_percent", m ? Json(m->sm_percent) : Json()},
+          {"memory_percent", m ? Json(m->memory_percent) : Json()},
+          {"memory_used_bytes", m ? Json(m->memory_used_bytes) : Json()},
+          {"readings", m ? m->looks : 0},
+          {"reason", reason}};
+}
+
+}  // namespace doorbell::net

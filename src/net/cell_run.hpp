@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One cell: opens link and stream, runs warm-up and repeats, and turns what both ends counted into a cell of
+// the Result.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "gpu/nvml.hpp"
+#include "net/cell_setup.hpp"
+
+namespace doorbell::net {
+
+class RemoteReceiver;
+
+struct RepeatCounts {
+  SendPhase sent;
+  ReceivePhase received;
+  std::optional<gpu::UtilisationMeter::Mean> gpu;  ///< null without a GPU, or where it does not tell
+};
+
+class CellRun {
+ public:
+  /// `remote`: the process that receives; null: this one does both. `link`: one that others use too; null:
+  /// its own.
+  CellRun(const BenchOptions& options, const CellSettings& cell, const measure::RunWatch& watch,
+          RemoteReceiver* remote = nullptr, std::shared_ptr<Link> link = nullptr);
+  ~CellRun();
+
+  /// One phase; `seconds` and `count` as for SendingEnd::run().
+  [[nodiscard]] RepeatCounts phase(double seconds, u64 count, const std::string& what);
+  void warm_up();
+  void repeat(u32 number);
+  /// Accounts for every packet, and adds the cell to `result`.
+  void conclude(measure::BenchResult& result);
+  /// All of these.
+  void run(measure::BenchResult& result);
+  /// After the last phase: accounts for every packet.
+  void finish();
+  [[nodiscard]] u64 lost() const { return totals_.lost; }
+  [[nodiscard]] bool stopped() const;
+
+ private:
+  void publish();
+  void describe(measure::BenchResult& result);
+  /// Of both ends, since they were made.
+  [[nodiscard]] u64 interface_drops();
+  [[nodiscard]] nlohmann::ordered_json net_json(const RepeatCounts& median) const;
+  [[nodiscard]] nlohmann::ordered_json repeats_json() const;
+  [[nodiscard]] nlohmann::ordered_json threads_json(const RepeatCounts& median) const;
+  [[nodiscard]] nlohmann::ordered_json gpu_json(const RepeatCounts& median) const;
+
+  const BenchOptions& o_;
+  CellSetup setup_;
+  const CellSettings& c_;
+  const measure::RunWatch& watch_;
+  const StreamKind& kind_;
+  std::shared_ptr<Link> link_;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<SendingEnd> sender_;
+  std::unique_ptr<ReceivingEnd> receiver_;
+  std::unique_ptr<gpu::UtilisationMeter> gpu_;  ///< null: no GPU takes part in this process
+  Polling polling_ = Polling::block;
+  std::vector<RepeatCounts> repeats_;
+  u64 interface_drops_ = 0;  ///< before the run
+  ReceiveTotals totals_;
+  u64 sent_total_ = 0;
+  bool ended_ = true;  ///< the queues got rid of all packets
+  bool stuck_ = false, broken_ = false, timed_out_ = false;
+};
+
+}  // namespace doorbell::net

@@ -1,0 +1,644 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cli/output.hpp"
+#include "cli/run_bench.hpp"
+#include "cli/run_options.hpp"
+#include "cli/sizes.hpp"
+#include "cli/texts.hpp"
+#include "net/bench.hpp"
+#include "net/cli/parts.hpp"
+#include "net/daqiri_csv.hpp"
+#include "net/in_turns.hpp"
+#include "net/links/namespaces.hpp"
+#include "net/serve.hpp"
+#include "options/enumeration.hpp"
+#include "report/file.hpp"
+
+namespace doorbell::cli {
+
+namespace {
+
+constexpr u64 kMaxPayload = 0x7fffffff;
+using net::kMaxQueues;
+constexpr u64 kDefaultBytes = u64{1} << 30;  // of a run by count
+constexpr u64 kDefaultPackets = 200'000;
+
+std::vector<std::string> names_of(const std::vector<const net::StreamKind*>& kinds) {
+  std::vector<std::string> names;
+  for (const net::StreamKind* k : kinds) names.push_back(k->name);
+  return names;
+}
+
+void add_net_options(OptionTable& t) {
+  std::vector<std::string> streams = names_of(net::stream_kinds());
+  streams.emplace_back("raw");
+  t.add(
+       {.name = "stream",
+        .kind = Kind::choice,
+        .default_text = "raw",
+        .choices = streams,
+        .help =
+            "what carries the packets: TCP records, UDP datagrams, RoCE messages (SEND), raw Ethernet frames",
+        .group = "Stream"})
+      .add(
+          {.name = "link",
+           .kind = Kind::text,
+           .metavar = "LINK",
+           .help =
+               "what connects the two ends: ring (memory of this program), lo, veth (two network namespaces, made and "
+               "removed again), two interfaces or PCI addresses IF1,IF2 (not given: ring for raw, else lo)",
+           .group = "Stream"})
+      .add({.name = "engine",
+            .kind = Kind::text,
+            .metavar = "NAME",
+            .help = "what sends and receives raw frames: " +
+                    options::enumeration(names_of(net::engines()), "or") +
+                    ", which takes a driver as dpdk:DRIVER (not given: what the link does best)",
+            .group = "Stream"})
+      .add({.name = "device",
+            .kind = Kind::text,
+            .metavar = "SPEC",
+            .default_text = "model",
+            .help = "the NIC of --stream roce, as for doorbell rdma",
+            .group = "Stream"})
+      .add({.name = "provider",
+            .kind = Kind::text,
+            .metavar = "NAME",
+            .default_text = "mlx5",
+            .help = "whose queues --stream roce uses, as for doorbell rdma",
+            .group = "Stream"})
+      .add(
+          {.name = "mode",
+           .kind = Kind::choice,
+           .default_text = "cells",
+           .choices = net::mode_names(),
+           .help =
+               "cells: each --payload; smoke: the stream's usual cell; sweep: its published grid; drop-curve: target "
+               "rates from 1 to 100 Gb/s and unpaced; multi-queue: one and two queues on each side; no-drop: search "
+               "the highest rate without loss; kernels: what the GPU of --gpu makes of packets, without a network",
+           .group = "Work"})
+      .add(
+          {.name = "payload",
+           .kind = Kind::text,
+           .metavar = "SIZE[:SIZE]",
+           .default_text = "8000",
+           .help =
+               "bytes of a packet, message or record, the 32-byte header included; A:B goes by powers of two, and a "
+               "list has commas",
+           .group = "Work"})
+      .add({.name = "batch-size",
+            .kind = Kind::integer,
+            .default_text = "64",
+            .min = 1,
+            .max = 16384,
+            .help = "packets handed over at a time",
+            .group = "Work"})
+      .add({.name = "pairs",
+            .kind = Kind::integer,
+            .metavar = "N",
+            .min = 1,
+            .max = kMaxQueues,
+            .help = "pairs of a sender and a receiver, each a thread (tcp, udp, roce)",
+            .group = "Work"})
+      .add({.name = "queues",
+            .kind = Kind::text,
+            .metavar = "TXxRX",
+            .help = "sending and receiving queues, each a thread: 1x2, 2x2 (raw)",
+            .group = "Work"})
+      .add(
+          {.name = "flows",
+           .kind = Kind::integer,
+           .metavar = "N",
+           .min = 1,
+           .max = net::kMaxFlows,
+           .help =
+               "raw: streams of packets with addresses, ports and sequences of their own, in turns on the sending "
+               "queues (not given: as many as there are queues on the larger side)",
+           .group = "Work"})
+      .add(
+          {.name = "rss",
+           .kind = Kind::choice,
+           .default_text = "off",
+           .choices = {"off", "addresses", "addresses-ports"},
+           .help =
+               "raw: a flow's receive queue is chosen by the Toeplitz hash over these fields, as NICs do; off: by a "
+               "rule for each flow",
+           .group = "Work"})
+      .add(
+          {.name = "encapsulation",
+           .kind = Kind::choice,
+           .default_text = "udp4",
+           .choices = net::encapsulation_names(),
+           .help =
+               "raw: what a frame's payload lies in: UDP over IPv4 or IPv6, or nothing but Ethernet (EtherType 0x88b5)",
+           .group = "Work"})
+      .add(
+          {.name = "count",
+           .kind = Kind::integer,
+           .metavar = "N",
+           .min = 1,
+           .max = u64{1} << 40,
+           .help =
+               "packets of each flow in a repeat, or fewer when --duration is over (neither given: 1 GiB's worth, at most 200 thousand)",
+           .group = "Work"})
+      .add({.name = "target-gbps",
+            .kind = Kind::real,
+            .metavar = "GBPS",
+            .min = 0.000001,
+            .max = 10000,
+            .help =
+                "payload bits a second of all senders together, evenly paced (not given: as fast as it goes)",
+            .group = "Work"})
+      .add({.name = "fill",
+            .kind = Kind::choice,
+            .default_text = "bytes",
+            .choices = {"bytes", "float32", "float16", "zero"},
+            .help = "what the data consists of; floats are in [-1, 1)",
+            .group = "Work"})
+      .add(
+          {.name = "max-loss",
+           .kind = Kind::real,
+           .metavar = "PERCENT",
+           .default_text = "100",
+           .min = 0,
+           .max = 100,
+           .help =
+               "a loss of more packets than this is an error (exit code 2), although it is explained; tcp and roce "
+               "may lose none",
+           .group = "Verification"})
+      .add({.name = "segmentation",
+            .kind = Kind::choice,
+            .default_text = "on",
+            .choices = {"on", "off"},
+            .help = "UDP: hand over many datagrams as one (GSO) and take them so (GRO)",
+            .group = "Sockets"})
+      .add(
+          {.name = "socket-buffer",
+           .kind = Kind::size,
+           .default_text = "64Mi",
+           .min = 4096,
+           .max = u64{1} << 30,
+           .help =
+               "a socket's buffer; what the kernel gave is in the result (TCP, not given: as the kernel tunes it)",
+           .group = "Sockets"})
+      .add({.name = "busy-poll",
+            .kind = Kind::integer,
+            .metavar = "US",
+            .default_text = "0",
+            .max = 100'000,
+            .help = "microseconds for which the kernel polls the device for a socket (SO_BUSY_POLL)",
+            .group = "Sockets"})
+      .add({.name = "host-memory",
+            .kind = Kind::choice,
+            .default_text = "pageable",
+            .choices = {"pageable", "pinned", "huge-2m", "huge-1g"},
+            .help = "what received packets lie in",
+            .group = "Memory"})
+      .add({.name = "split",
+            .kind = Kind::flag,
+            .help = "header-data split: headers in one place, data in another",
+            .group = "Memory"})
+      .add(
+          {.name = "polling",
+           .kind = Kind::choice,
+           .default_text = "auto",
+           .choices = {"auto", "busy", "block"},
+           .help =
+               "what threads do without work: busy waiting, or sleep in the kernel; auto: busy where each has a core "
+               "and the queue is memory",
+           .group = "Threads"})
+      .add({.name = "cores",
+            .kind = Kind::text,
+            .metavar = "N[,N...]",
+            .help = "the threads' cores, senders first (not given: one each, where there are enough)",
+            .group = "Threads"})
+      .add({.name = "relay-delay",
+            .kind = Kind::seconds,
+            .default_text = "0.02",
+            .min = 0,
+            .max = 60,
+            .help = "how long --fault delay holds a packet back",
+            .group = "Verification"})
+      .add({.name = "settle",
+            .kind = Kind::seconds,
+            .default_text = "0.25",
+            .min = 0.001,
+            .max = 60,
+            .help = "what has not arrived after so long a silence is lost",
+            .group = "Verification"});
+}
+
+void add_window_options(OptionTable& t) {
+  t.add(
+       {.name = "workload",
+        .kind = Kind::choice,
+        .default_text = "none",
+        .choices = net::workload_names(),
+        .help =
+            "assemble packets into windows and compute on each: Fourier transforms of 1024 points, or a matrix product in "
+            "single or half precision; results are checked",
+        .group = "Windows"})
+      .add(
+          {.name = "workload-batch-bytes",
+           .kind = Kind::size,
+           .min = 1024,
+           .max = u64{1} << 30,
+           .help =
+               "data of a window, rounded to whole packets; a longer message is cut (not given: --window packets)",
+           .group = "Windows"})
+      .add({.name = "gemm-dim",
+            .aliases = {"workload-gemm-dim"},
+            .kind = Kind::integer,
+            .metavar = "N",
+            .min = 64,
+            .max = net::kMaxGemmDim,
+            .help = "rows and columns of the matrices (not given: as many as the window's bytes make up)",
+            .group = "Windows"})
+      .add({.name = "assemble",
+            .kind = Kind::flag,
+            .help = "assemble windows although nothing computes on them",
+            .group = "Windows"})
+      .add({.name = "window",
+            .kind = Kind::integer,
+            .metavar = "PACKETS",
+            .min = 1,
+            .max = net::kMaxWindowPackets,
+            .help = "packets of a window (not given: 1024, or fewer so that it has about 8 MB)",
+            .group = "Windows"})
+      .add({.name = "windows-open",
+            .kind = Kind::integer,
+            .default_text = "4",
+            .min = 1,
+            .max = net::kMaxOpenWindows,
+            .help =
+                "windows that are filled at the same time; the oldest closes when a packet needs another one",
+            .group = "Windows"})
+      .add({.name = "window-timeout",
+            .kind = Kind::seconds,
+            .default_text = "0",
+            .min = 0,
+            .max = 3600,
+            .help = "close a window so long after its first packet; 0: never",
+            .group = "Windows"})
+      .add({.name = "missing",
+            .kind = Kind::choice,
+            .default_text = "zero",
+            .choices = {"zero", "mark"},
+            .help = "what becomes of slots that no packet came for: zeros, or left as they are and listed",
+            .group = "Windows"})
+      .add({.name = "window-mem",
+            .kind = Kind::choice,
+            .default_text = "host",
+            .choices = {"host", "vram"},
+            .help = "what windows lie in, and who computes: the CPU, or the GPU of --gpu",
+            .group = "Windows"})
+      .add(
+          {.name = "to-gpu",
+           .kind = Kind::choice,
+           .default_text = "copy",
+           .choices = {"copy", "kernel"},
+           .help =
+               "how packets come into GPU memory: one copy of a window that the CPU assembles, or a kernel that reads "
+               "them where they lie (with --host-memory pinned)",
+           .group = "Windows"})
+      .add({.name = "check-every",
+            .kind = Kind::integer,
+            .metavar = "N",
+            .default_text = "1",
+            .max = 1'000'000'000,
+            .help = "check one window in N, its workload's result and its conversion; 0: none",
+            .group = "Windows"})
+      .add(
+          {.name = "convert",
+           .kind = Kind::choice,
+           .metavar = "FROM:TO",
+           .choices = net::conversion_names(),
+           .help =
+               "received integers become floating-point numbers (little endian) on the way into a window, rounded to "
+               "nearest",
+           .group = "Windows"})
+      .add(
+          {.name = "endian",
+           .kind = Kind::choice,
+           .default_text = "little",
+           .choices = {"little", "big"},
+           .help =
+               "the order of a received integer's bytes; of two int4, which comes first: the low or the high bits",
+           .group = "Windows"});
+}
+
+void add_connection_options(OptionTable& t) {
+  t.add({.name = "beside",
+         .kind = Kind::text,
+         .metavar = "PROGRAM[,PROGRAM...]",
+         .help = "measure programs of others over the same link, in turns, and print the ratios: " +
+                 options::enumeration(net::beside_names(), "and") + "; it takes --duration",
+         .group = "Comparison"})
+      .add({.name = "daqiri-csv",
+            .kind = Kind::path,
+            .help = "write one row per repeat to FILE in the columns of daqiri's runs.csv",
+            .group = "Output"});
+  t.add(
+       {.name = "listen",
+        .kind = Kind::text,
+        .metavar = "[ADDR:]PORT",
+        .help =
+            "be the receiving end of a run: wait for a client there, take over its options, and say at the end what "
+            "arrived; --link, --host-memory, --split, --polling and --cores belong here, everything else to the client",
+        .group = "Connection"})
+      .add(
+          {.name = "connect",
+           .kind = Kind::text,
+           .metavar = "HOST[:PORT]",
+           .help =
+               "send to the doorbell that listens there (port 18517 if none is given); --link is then the interface "
+               "of this end (not given: whichever the route takes)",
+           .group = "Connection"});
+}
+
+u32 number_in(const std::string& option, const std::string& text, u32 least, u32 most) {
+  const Option number = {.name = option, .kind = Kind::integer, .min = least, .max = most};
+  try {
+    return static_cast<u32>(std::get<u64>(convert(number, text)));
+  } catch (const std::invalid_argument& e) {
+    throw Error("--" + option, e.what());
+  }
+}
+
+void read_queues(const Options& o, net::BenchOptions* b) {
+  const bool raw = b->stream == "raw";
+  if (o.has("pairs") && raw) throw Error("--pairs", "raw frames have queues", "use --queues TXxRX");
+  if (o.has("queues") && !raw)
+    throw Error("--queues", fmt::format("{} is made of pairs, one sender and one receiver each", b->stream),
+                "use --pairs N");
+  if (o.has("pairs")) b->tx_queues = b->rx_queues = static_cast<u32>(o.integer("pairs"));
+  if (!o.has("queues")) return;
+  const std::string text = o.text("queues");
+  const std::size_t x = text.find('x');
+  if (x == std::string::npos)
+    throw Error("--queues", fmt::format("'{}' is not of the form TXxRX", text), "write 1x2 or 2x2");
+  b->tx_queues = number_in("queues", text.substr(0, x), 1, kMaxQueues);
+  b->rx_queues = number_in("queues", text.substr(x + 1), 1, kMaxQueues);
+}
+
+void read_flow_options(const Options& o, net::BenchOptions* b) {
+  for (const char* raw : {"flows", "rss", "encapsulation"})
+    if (o.given(raw) && b->stream != "raw")
+      throw Error(fmt::format("--{}", raw), fmt::format("it is that of raw frames, not of {}", b->stream),
+                  "it goes with --stream raw");
+  if (o.has("flows")) b->flows = static_cast<u32>(o.integer("flows"));
+  const std::string& rss = o.text("rss");
+  if (rss != "off") b->steering = net::Steering::rss;
+  if (rss == "addresses") b->rss_fields = net::RssFields::addresses;
+  b->encapsulation =
+      static_cast<net::Encapsulation>(std::ranges::find(net::encapsulation_names(), o.text("encapsulation")) -
+                                      net::encapsulation_names().begin());
+}
+
+void read_window_options(const Options& o, net::BenchOptions* b) {
+  net::WindowOptions& w = b->windows;
+  w.workload = net::workload_kind(o.text("workload"));
+  constexpr std::array<std::string_view, 10> kAsk = {
+      "workload", "workload-batch-bytes", "assemble", "window", "windows-open", "window-timeout",
+      "missing",  "window-mem",           "gemm-dim", "convert"};
+  w.on = std::ranges::any_of(kAsk, [&](std::string_view name) { return o.given(name); });
+  if (o.has("workload-batch-bytes")) w.batch_bytes = o.bytes("workload-batch-bytes");
+  if (o.has("workload-batch-bytes") && o.given("window"))
+    throw Error("--window", "it contradicts --workload-batch-bytes", "give one of the two");
+  w.gemm_dim = o.has("gemm-dim") ? static_cast<u32>(o.integer("gemm-dim")) : 0;
+  const bool gemm = w.workload == net::WorkloadKind::gemm || w.workload == net::WorkloadKind::gemm_fp16;
+  if (o.has("gemm-dim") && !gemm)
+    throw Error("--gemm-dim", "there is no matrix product", "add --workload gemm");
+  w.packets = o.has("window") ? static_cast<u32>(o.integer("window")) : 0;
+  w.open = static_cast<u32>(o.integer("windows-open"));
+  w.timeout_s = o.seconds("window-timeout");
+  w.missing = o.text("missing") == "zero" ? net::Missing::zero : net::Missing::mark;
+  w.on_gpu = o.text("window-mem") == "vram";
+  w.to_gpu = o.text("to-gpu") == "kernel" ? net::ToGpu::kernel : net::ToGpu::copy;
+  if (o.given("to-gpu") && !w.on_gpu)
+    throw Error("--to-gpu", "the windows lie in host memory", "add --window-mem vram");
+  w.check_every = static_cast<u32>(o.integer("check-every"));
+  if (o.given("endian") && !o.has("convert"))
+    throw Error("--endian", "nothing is converted", "add --convert FROM:TO");
+  if (o.has("convert")) {
+    const auto& names = net::conversion_names();
+    w.convert = net::conversion(static_cast<u32>(std::ranges::find(names, o.text("convert")) - names.begin()),
+                                o.text("endian") == "big");
+  }
+  // Any bytes are integers.
+  if (w.workload == net::WorkloadKind::none || w.convert) return;
+  const net::Fill fill = w.workload == net::WorkloadKind::gemm_fp16 ? net::Fill::float16 : net::Fill::float32;
+  if (!o.given("fill")) b->fill = fill;
+  else if (b->fill != fill && b->fill != net::Fill::zero)
+    throw Error("--fill",
+                fmt::format("{} computes with {}", o.text("workload"),
+                            fill == net::Fill::float16 ? "float16" : "float32"),
+                "leave --fill out");
+}
+
+std::vector<int> cores_of(const Options& o) {
+  std::vector<int> cores;
+  if (o.has("cores"))
+    for (const std::string& core : split(o.text("cores")))
+      cores.push_back(static_cast<int>(number_in("cores", core, 0, 4095)));
+  return cores;
+}
+
+net::BenchOptions bench_options(const Options& o) {
+  net::BenchOptions b;
+  static_cast<RunOptions&>(b) = run_options(o);
+  if (b.initiator == Initiator::gpu)
+    throw Error("--initiator gpu", "packets are sent and received by CPU threads");
+  if (b.strict)
+    throw Error("--verify strict", "every packet is checked as it comes: there is no earlier data");
+  b.stream = o.text("stream");
+  const bool raw = b.stream == "raw";
+  if (o.has("connect")) {
+    b.role = net::Role::sender;
+    b.other_end = exchange::parse_connect(o.text("connect"), net::kRunKind.default_port);
+    if (o.has("link")) b.link = o.text("link");
+    else b.link.clear();
+    if (raw && b.link.empty())
+      throw Error("--connect", "raw frames leave by an interface", "name it: --link eth0");
+  } else {
+    b.link = o.has("link") ? o.text("link") : raw ? "ring" : "lo";
+  }
+  if (o.has("engine") && !raw)
+    throw Error("--engine", fmt::format("it carries raw frames, not {}", b.stream));
+  if (o.has("engine")) b.engine = o.text("engine");
+  for (const char* roce : {"device", "provider"})
+    if (o.given(roce) && b.stream != "roce")
+      throw Error(fmt::format("--{}", roce), fmt::format("{} needs no RDMA device", b.stream),
+                  "it goes with --stream roce");
+  b.device = o.text("device");
+  b.provider = o.text("provider");
+  b.mode = static_cast<net::Mode>(std::ranges::find(net::mode_names(), o.text("mode")) -
+                                  net::mode_names().begin());
+  b.payloads = sizes_of("payload", o.text("payload"), net::kHeaderBytes, kMaxPayload);
+  if (o.given("payload") && (b.mode == net::Mode::smoke || b.mode == net::Mode::sweep))
+    throw Error("--payload", fmt::format("--mode {} has its own", o.text("mode")),
+                "leave one of the two out");
+  b.batch = static_cast<u32>(o.integer("batch-size"));
+  read_queues(o, &b);
+  read_flow_options(o, &b);
+  b.target_gbps = o.has("target-gbps") ? o.real("target-gbps") : 0;
+  if (b.duration_s == 0 &&
+      (b.mode == net::Mode::drop_curve || b.mode == net::Mode::no_drop || b.target_gbps > 0) &&
+      !o.has("count"))
+    b.duration_s = 1, b.repeats = o.has("repeats") ? b.repeats : 1;
+  if (o.has("count")) b.count = o.integer("count");
+  else if (b.duration_s == 0)
+    b.count = std::clamp<u64>(kDefaultBytes / *std::ranges::max_element(b.payloads), 8, kDefaultPackets);
+  const std::string fill = o.text("fill");
+  b.fill = fill == "float32"   ? net::Fill::float32
+           : fill == "float16" ? net::Fill::float16
+           : fill == "zero"    ? net::Fill::zero
+                               : net::Fill::bytes;
+  read_window_options(o, &b);
+  b.segmentation = o.text("segmentation") == "on";
+  // The kernel tunes a TCP connection's buffers itself, and does it well.
+  b.socket_bytes = b.stream == "tcp" && !o.given("socket-buffer") ? 0 : o.bytes("socket-buffer");
+  b.busy_poll_us = static_cast<u32>(o.integer("busy-poll"));
+  for (const char* socket : {"socket-buffer", "busy-poll"})
+    if (o.given(socket) && b.stream != "tcp" && b.stream != "udp")
+      throw Error(fmt::format("--{}", socket), fmt::format("{} has no socket", b.stream),
+                  "it goes with tcp and udp");
+  if (o.given("segmentation") && b.stream != "udp")
+    throw Error("--segmentation", fmt::format("it is UDP's, not that of {}", b.stream),
+                "it goes with --stream udp");
+  b.place = host_memory(o);
+  b.split = o.flag("split");
+  b.max_loss = o.real("max-loss") / 100;
+  b.polling = o.text("polling");
+  b.settle_s = o.seconds("settle");
+  b.relay_delay_s = o.seconds("relay-delay");
+  if (b.faults.of(model::Fault::delay) > 0 && b.relay_delay_s >= b.settle_s)
+    throw Error("--relay-delay",
+                fmt::format("{:g} s is not less than the {:g} s after which a packet is lost",
+                            b.relay_delay_s, b.settle_s),
+                "give a longer --settle");
+  b.cores = cores_of(o);
+  const u32 threads = b.tx_queues + b.rx_queues;
+  if (!b.cores.empty() && b.cores.size() < threads)
+    throw Error("--cores",
+                fmt::format("{} cores are named, and there are {} threads", b.cores.size(), threads));
+  return b;
+}
+
+/// The options that --listen uses; the client brings all others.
+net::ServeOptions serve_options(const Options& o) {
+  constexpr std::array<std::string_view, 12> kOwn = {"window-mem", "to-gpu",      "gpu",   "listen",
+                                                     "link",       "host-memory", "split", "polling",
+                                                     "cores",      "timeout",     "quiet", "help"};
+  for (const Option& option : o.table().all())
+    if (o.given(option.name) && std::ranges::find(kOwn, option.name) == kOwn.end())
+      throw Error("--" + option.name, "with --listen the client says what is done", "give it to the client");
+  net::ServeOptions s;
+  s.at = exchange::parse_listen(o.text("listen"));
+  if (o.has("link")) s.link = o.text("link");
+  s.place = host_memory(o);
+  s.split = o.flag("split");
+  s.polling = o.text("polling");
+  s.cores = cores_of(o);
+  s.windows_on_gpu = o.text("window-mem") == "vram";
+  s.to_gpu = o.text("to-gpu") == "kernel" ? net::ToGpu::kernel : net::ToGpu::copy;
+  s.gpu = static_cast<int>(o.integer("gpu"));
+  s.timeout_s = o.seconds("timeout");
+  return s;
+}
+
+int listen(const Options& options, Context& context) {
+  const bool quiet = options.flag("quiet");
+  const measure::RunWatch watch = {.stop = &context.stop, .progress = [&](double, const std::string& what) {
+                                     if (!quiet) fmt::print(stderr, "{}\n", what);
+                                   }};
+  const net::ServeResult r = net::serve(serve_options(options), watch);
+  if (!quiet)
+    fmt::print("served {} cells, {} packets, {} checked, {} errors\n", r.cells, r.received, r.checked,
+               r.errors);
+  return r.errors == 0 ? 0 : static_cast<int>(ExitCode::data);
+}
+
+std::vector<std::string> others_of(const Options& o) {
+  return o.has("beside") ? split(o.text("beside")) : std::vector<std::string>{};
+}
+
+int run(const Options& options, Context& context) {
+  if (options.has("listen")) return listen(options, context);
+  const net::BenchOptions b = bench_options(options);
+  // While there is one thread: an ordinary user's namespaces lie in a user namespace of the program's own.
+  if (b.link.starts_with("veth")) net::enter_user_namespace_if_needed();
+  const std::vector<std::string> others = others_of(options);
+  const std::string& daqiri = options.text("daqiri-csv");
+  check_output("daqiri-csv", daqiri, {options.text("json"), options.text("csv")});
+  return run_bench(options, context, b, {daqiri}, [&](const measure::RunWatch& watch) {
+    measure::BenchResult r = others.empty() ? net::run_bench(b, watch) : net::run_in_turns(b, watch, others);
+    if (!daqiri.empty()) report::write_file(daqiri, net::daqiri_csv(r.cells));
+    return r;
+  });
+}
+
+}  // namespace
+
+Command net_command() {
+  Command c;
+  c.name = "net";
+  c.summary = "streams of packets over Ethernet, UDP, TCP or RoCE, each accounted for";
+  c.description = {
+      "Sends numbered packets from one end of a link to the other and accounts for every one: what was sent is what "
+      "arrived once and what was lost, and every loss is found again in the drop counter of a layer (socket, ring, "
+      "interface, application). A loss that no counter explains, damaged data, a packet that comes twice or in the wrong "
+      "place ends in exit code 2.",
+      "The payload of every packet begins with 32 bytes: run, flow, sequence, time of sending, and checksums (CRC-32C) of "
+      "header and data. Headers are always checked; --verify off leaves the data unchecked.",
+      "--fault puts a relay between the ends that loses, doubles, delays, reorders or damages packets: drop, duplicate, "
+      "delay, reorder, corrupt, misplace.",
+      "Rates are of payload (goodput), and in the result also with the bytes of the frames (l2) and with those between "
+      "frames (l1). A sender and a receiver are a thread each.",
+  };
+  add_net_options(c.options);
+  add_window_options(c.options);
+  add_connection_options(c.options);
+  add_common_options(c.options);
+  c.examples = {
+      {"doorbell net --payload 64,1000,8000", "Raw Ethernet frames through a ring in memory, three sizes."},
+      {"doorbell net --stream tcp --payload 1MiB --count 200", "TCP records over the loopback interface."},
+      {"doorbell net --stream udp --payload 8000 --target-gbps 1 --duration 0.5 --repeats 1",
+       "UDP datagrams at one gigabit a second, evenly paced."},
+      {.command = "doorbell net --fault drop=0.001,corrupt=0.001 --count 20000",
+       .text = "Prove that loss and damage are found: exit code 2 and a count for each class.",
+       .code = 2},
+      {.command = "doorbell net --stream udp --link veth --mode no-drop",
+       .text = "The highest rate between two network namespaces at which nothing is lost.",
+       .needs = Needs::device},
+      {.command = "doorbell net --listen 18517",
+       .text = "The receiving end of a run between two machines.",
+       .needs = Needs::other_machine},
+      {.command = "doorbell net --stream udp --connect 192.0.2.2 --target-gbps 10 --duration 2",
+       .text = "Its sender, which says what is done and prints the result of both.",
+       .needs = Needs::other_machine},
+      {.command = "doorbell net --link veth --engine af_packet --queues 2x2 --duration 2",
+       .text = "Raw frames through AF_PACKET, two queues on each side.",
+       .needs = Needs::device},
+  };
+  c.run = run;
+  c.check = [](const Options& o) {
+    if (o.has("listen")) {
+      (void)serve_options(o);
+    } else {
+      const net::BenchOptions b = bench_options(o);
+      net::check(b);
+      if (o.has("beside")) net::check_beside(b, others_of(o));
+    }
+  };
+  return c;
+}
+
+}  // namespace doorbell::cli

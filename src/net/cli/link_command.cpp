@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// `doorbell net-link`: a link that stays.
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include "net/cli/parts.hpp"
+#include "net/links/kept_link.hpp"
+
+namespace doorbell::cli {
+
+namespace {
+
+net::KeptNames names_of(const Options& options) {
+  return {.tx = options.text("tx-namespace"), .rx = options.text("rx-namespace")};
+}
+
+void check_net_link(const Options& options) {
+  if (options.text("action") == "up") return;
+  for (const std::string& name : options.given_names())
+    if (name != "action" && name != "tx-namespace" && name != "rx-namespace")
+      throw Error("--" + name, fmt::format("net-link {} does not take it", options.text("action")),
+                  "it is for net-link up");
+}
+
+int up(const Options& options) {
+  net::KeptLink link;
+  link.names = names_of(options);
+  if (options.has("ports")) {
+    const std::string& ports = options.text("ports");
+    const std::size_t comma = ports.find(',');
+    link.tx_port = ports.substr(0, comma);
+    link.rx_port = comma == std::string::npos ? "" : ports.substr(comma + 1);
+    if (link.tx_port.empty() || link.rx_port.empty())
+      throw Error("--ports", fmt::format("'{}' is not two interfaces", ports), "give such as eth1,eth2");
+  }
+  link.tx_address = options.text("tx-address");
+  link.rx_address = options.text("rx-address");
+  link.mtu = static_cast<u32>(options.integer("mtu"));
+  if (options.has("queues")) link.queues = static_cast<u32>(options.integer("queues"));
+  link.gro = options.text("gro") == "on";
+  link.gso = options.text("gso") == "on";
+  if (options.given("gso") && !link.tx_port.empty())
+    throw Error("--gso", "it is for a veth pair; a port's driver does it its own way", "leave it out");
+  const std::string name = net::link_up(link);
+  fmt::print("{} is up; datagrams of {} bytes arrive, there and back\n", name, link.mtu);
+  fmt::print("now: doorbell net --link {}\n", name);
+  return 0;
+}
+
+int verify(const Options& options) {
+  bool wrong = false;
+  for (const net::Finding& f : net::link_verify(names_of(options))) {
+    using State = net::Finding::State;
+    const char* const mark = f.state == State::good ? "ok" : f.state == State::wrong ? "wrong" : "unknown";
+    fmt::print("{:7} {}\n", mark, f.text);
+    if (!f.hint.empty()) fmt::print("        {}\n", f.hint);
+    wrong = wrong || f.state == State::wrong;
+  }
+  return wrong ? static_cast<int>(ExitCode::usage) : 0;
+}
+
+int down(const Options& options) {
+  for (const std::string& line : net::link_down(names_of(options))) fmt::print("{}\n", line);
+  return 0;
+}
+
+int run_net_link(const Options& options, Context&) {
+  check_net_link(options);
+  const std::string& action = options.text("action");
+  return action == "up" ? up(options) : action == "verify" ? verify(options) : down(options);
+}
+
+void add_options(OptionTable& t) {
+  const net::KeptLink defaults;
+  t.add({.name = "action",
+         .kind = Kind::choice,
+         .metavar = "ACTION",
+         .choices = {"up", "verify", "down"},
+         .help = "make the link, look whether it is in order, or remove it",
+         .operand = true,
+         .required = true});
+  t.add({.name = "tx-namespace",
+         .metavar = "NAME",
+         .default_text = defaults.names.tx,
+         .help = "network namespace of the sending end",
+         .group = "Link"});
+  t.add({.name = "rx-namespace",
+         .metavar = "NAME",
+         .default_text = defaults.names.rx,
+         .help = "network namespace of the receiving end",
+         .group = "Link"});
+  t.add({.name = "ports",
+         .metavar = "IF1,IF2",
+         .help = "two interfaces of this machine that a cable connects. Without them a veth pair is made",
+         .group = "Link"});
+  t.add({.name = "tx-address",
+         .metavar = "ADDRESS/BITS",
+         .default_text = defaults.tx_address,
+         .help = "IPv4 address of the sending end",
+         .group = "Link"});
+  t.add({.name = "rx-address",
+         .metavar = "ADDRESS/BITS",
+         .default_text = defaults.rx_address,
+         .help = "IPv4 address of the receiving end",
+         .group = "Link"});
+  t.add({.name = "mtu",
+         .kind = Kind::integer,
+         .default_text = fmt::format("{}", defaults.mtu),
+         .min = 576,
+         .max = 65535,
+         .help = "bytes that an IP packet may have",
+         .group = "Link",
+         .unit = "bytes"});
+  t.add(
+      {.name = "queues",
+       .kind = Kind::integer,
+       .min = 1,
+       .max = 1024,
+       .help = "queues of each interface. Without it, one for a veth pair, and as many as it has for a port",
+       .group = "Link"});
+  t.add({.name = "gro",
+         .kind = Kind::choice,
+         .default_text = "on",
+         .choices = {"on", "off"},
+         .help = "generic receive offload at the receiving end",
+         .group = "Link"});
+  t.add(
+      {.name = "gso",
+       .kind = Kind::choice,
+       .default_text = "on",
+       .choices = {"on", "off"},
+       .help =
+           "off: the sending end of a veth pair splits datagrams of many segments, as most NICs' drivers do",
+       .group = "Link"});
+}
+
+}  // namespace
+
+Command net_link_command() {
+  Command c;
+  c.name = "net-link";
+  c.summary = "make, check or remove a link between two network namespaces that stays";
+  c.description = {
+      "Makes two network namespaces and connects them: by a veth pair, or by two ports of this machine with a "
+      "cable between them. Packets between namespaces must take the cable, where in one namespace the kernel "
+      "would hand them to itself. Other programs find the ends by `ip netns exec`. Needs root.",
+      "A port that has an address or belongs to a bridge is in use, and is refused. While the link is up its ports "
+      "are gone from the namespace that they were in; down gives them back with the settings that they had, and "
+      "so does up when a net-link up before it was killed.",
+      "verify says what is wrong: a missing namespace, an interface that is off, another MTU, packets that do not "
+      "arrive, or packets that a NIC hands from port to port itself, which the counter rx_packets_phy shows. Its "
+      "exit code is 1 then.",
+      "A run needs none of this for itself: doorbell net --link veth makes a pair that ends with the run."};
+  add_options(c.options);
+  c.examples = {{.command = "sudo doorbell net-link up",
+                 .text = "A veth pair between the namespaces db_tx and db_rx.",
+                 .needs = Needs::device},
+                {.command = "sudo doorbell net-link up --ports eth1,eth2 && sudo doorbell net-link verify",
+                 .text = "Two ports with a cable between them; is it really used?",
+                 .needs = Needs::device},
+                {.command = "sudo doorbell net-link down",
+                 .text = "Give the ports back and remove the namespaces.",
+                 .needs = Needs::device}};
+  c.check = check_net_link;
+  c.run = run_net_link;
+  c.group = "This machine";
+  c.stoppable = false;
+  return c;
+}
+
+}  // namespace doorbell::cli

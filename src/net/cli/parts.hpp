@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The parts of the path's description.
+#pragma once
+
+#include "cli/path.hpp"
+
+namespace doorbell::cli {
+
+Command net_command();
+Command net_link_command();
+std::vector<DemoStep> net_demo_steps(bool gpu);
+FaultCheck check_net_fault(model::Fault fault, const measure::RunWatch& watch);
+
+}  // namespace doorbell::cli

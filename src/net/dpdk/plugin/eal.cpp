@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "net/dpdk/plugin/eal.hpp"
+
+#include <dlfcn.h>
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+#include <rte_log.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace doorbell::net::dpdk {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Holds the headers of packet buffers; the buffers themselves are the program's memory.
+constexpr u32 kModelMemoryMib = 512;
+/// Holds the buffers too, because hardware reaches only memory that DPDK has mapped for it.
+constexpr u32 kPortMemoryMib = 2048;
+
+/// What DPDK logs, kept in memory: its messages belong into this program's errors, not between its lines.
+FILE* log_file() {
+  static FILE* const file = [] {
+    FILE* const f = fdopen(memfd_create("dpdk-log", MFD_CLOEXEC), "a+");
+    if (f != nullptr) setvbuf(f, nullptr, _IOLBF, 0);
+    return f;
+  }();
+  return file;
+}
+
+/// The last line that says something.
+std::string last_logged() {
+  FILE* const f = log_file();
+  struct stat st {};
+  if (f == nullptr || fflush(f) != 0 || fstat(fileno(f), &st) != 0) return {};
+  constexpr off_t kTail = 2000;
+  std::string text(kTail, '\0');
+  const ssize_t n = pread(fileno(f), text.data(), text.size(), std::max<off_t>(st.st_size - kTail, 0));
+  text.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  const std::size_t line = text.rfind('\n');
+  return line == std::string::npos ? text : text.substr(line + 1);
+}
+
+bool has_free_huge_pages() {
+  std::error_code ignored;
+  for (const fs::directory_entry& size : fs::directory_iterator("/sys/kernel/mm/hugepages", ignored)) {
+    u64 pages = 0;
+    if (std::ifstream(size.path() / "free_hugepages") >> pages && pages > 0) return true;
+  }
+  return false;
+}
+
+/// The first processor that the calling thread may run on.
+u32 first_processor() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 0;
+  for (u32 cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) return cpu;
+  return 0;
+}
+
+std::vector<std::string> arguments(const Eal& eal, const std::vector<std::string>& pci_addresses) {
+  // One lcore, which is the thread that starts EAL and ends then: DPDK starts no workers. No files in /run
+  // that another process with DPDK would find.
+  std::vector<std::string> a = {"doorbell", fmt::format("--lcores=0@{}", first_processor()), "--no-telemetry",
+                                "--log-level=*:warning", "--file-prefix=doorbell"};
+  if (eal.huge_pages) {
+    a.emplace_back("--in-memory");
+  } else {
+    a.insert(a.end(), {"--no-huge", "--no-shconf", fmt::format("-m{}", eal.memory_mib)});
+  }
+  if (!eal.ports) a.emplace_back("--no-pci");
+  for (const std::string& address : pci_addresses) a.push_back("--allow=" + address);
+  return a;
+}
+
+/// Libraries of drivers that print by themselves, to the terminal.
+void silence_libraries() {
+  constexpr const char* kPrinters[][2] = {{"libbpf.so.1", "libbpf_set_print"},
+                                          {"libxdp.so.1", "libxdp_set_print"}};
+  for (const auto& [library, function] : kPrinters) {
+    void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+    if (handle == nullptr) continue;
+    using SetPrint = void*(void*);
+    if (auto* const set = reinterpret_cast<SetPrint*>(dlsym(handle, function)); set != nullptr) set(nullptr);
+    dlclose(handle);
+  }
+}
+
+/// rte_eal_init() in a thread of its own: it pins the thread that calls it, and its own threads inherit which
+/// signals are blocked, so that none of them takes one that is meant for the program.
+void initialise(const Eal& eal, const std::vector<std::string>& pci_addresses) {
+  std::vector<std::string> text = arguments(eal, pci_addresses);
+  std::vector<char*> argv;
+  for (std::string& t : text) argv.push_back(t.data());
+  argv.push_back(nullptr);
+  if (log_file() != nullptr) rte_openlog_stream(log_file());
+  int result = 0, error = 0;
+  std::thread starter([&] {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    result = rte_eal_init(static_cast<int>(text.size()), argv.data());
+    error = rte_errno;
+  });
+  starter.join();
+  if (result < 0) dpdk_failed("DPDK cannot be started", error);
+  silence_libraries();
+}
+
+struct ThreadMark {
+  bool known = false;
+  bool registered = false;
+  ThreadMark() = default;
+  ThreadMark(const ThreadMark&) = delete;
+  ThreadMark& operator=(const ThreadMark&) = delete;
+  ~ThreadMark() {
+    if (registered) rte_thread_unregister();
+  }
+};
+
+}  // namespace
+
+const Eal& start_eal(const std::vector<std::string>& pci_addresses) {
+  static std::mutex mutex;
+  static std::optional<Eal> started;
+  static std::vector<std::string> allowed;
+  const std::lock_guard lock(mutex);
+  if (started) {
+    for (const std::string& address : pci_addresses)
+      if (std::ranges::find(allowed, address) == allowed.end())
+        throw Error(fmt::format("port {}", address), "DPDK has been started in this process without it",
+                    "use one set of ports a process");
+    return *started;
+  }
+  Eal eal;
+  eal.ports = !pci_addresses.empty();
+  eal.huge_pages = eal.ports && has_free_huge_pages();
+  if (!eal.huge_pages) eal.memory_mib = eal.ports ? kPortMemoryMib : kModelMemoryMib;
+  initialise(eal, pci_addresses);
+  started = eal;
+  allowed = pci_addresses;
+  return *started;
+}
+
+void dpdk_failed(const std::string& what, int error, const std::string& hint) {
+  const std::string logged = last_logged();
+  throw Error(
+      what,
+      fmt::format("{}{}{}", rte_strerror(std::abs(error)), logged.empty() ? "" : "; DPDK says: ", logged),
+      hint);
+}
+
+void use_thread() {
+  static thread_local ThreadMark mark;
+  if (mark.known) return;
+  // A thread that DPDK has no number for works without caches.
+  mark.known = true;
+  mark.registered = rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0;
+}
+
+std::string unique_name(const std::string& stem) {
+  static std::atomic<u32> next{0};
+  return fmt::format("{}{}", stem, next.fetch_add(1));
+}
+
+}  // namespace doorbell::net::dpdk

@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "net/dpdk/socket_file.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "system/descriptor.hpp"
+
+namespace doorbell::net::dpdk {
+
+void clear_socket(const std::string& path) {
+  struct stat st {};
+  if (lstat(path.c_str(), &st) != 0) return;
+  const std::string what = fmt::format("--link memif: socket {}", path);
+  if (!S_ISSOCK(st.st_mode)) throw Error(what, "there is a file of another kind", "give socket=PATH");
+  const Descriptor probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un to{};
+  to.sun_family = AF_UNIX;
+  path.copy(to.sun_path, sizeof to.sun_path - 1);
+  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 || errno != ECONNREFUSED)
+    throw Error(what, "another process uses it", "give another socket=PATH");
+  if (unlink(path.c_str()) != 0) throw Error(what, "it is left over and cannot be removed", "remove it");
+}
+
+}  // namespace doorbell::net::dpdk

@@ -1,0 +1,15 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The file of memif's Unix socket, which a process that was killed leaves behind.
+#pragma once
+
+#include <string>
+
+namespace doorbell::net::dpdk {
+
+/// Removes a socket at which nobody listens any more. Throws Error when somebody does, or when the file is
+/// something else.
+void clear_socket(const std::string& path);
+
+}  // namespace doorbell::net::dpdk

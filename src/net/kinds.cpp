@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The streams that --stream and --engine name. A new one is a line here.
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "net/bench.hpp"
+#include "net/dpdk/engine.hpp"
+#include "net/raw/engines.hpp"
+#include "net/roce/roce.hpp"
+#include "net/sockets/sockets.hpp"
+#include "options/enumeration.hpp"
+
+namespace doorbell::net {
+
+const std::vector<const StreamKind*>& engines() {
+  static const std::vector<const StreamKind*> all = {&ring_engine(), &af_packet_engine(), &af_xdp_engine(),
+                                                     &dpdk_engine()};
+  return all;
+}
+
+const std::vector<const StreamKind*>& stream_kinds() {
+  static const std::vector<const StreamKind*> all = {&tcp_stream(), &udp_stream(), &roce_stream()};
+  return all;
+}
+
+namespace {
+
+/// What carries raw frames best over a link: memory through its own ring, interfaces through AF_PACKET, which
+/// on veth is faster than AF_XDP; ports without an interface have only DPDK.
+std::string best_engine(const std::string& link) {
+  const std::string kind = link.substr(0, link.find(':'));
+  if (kind == "ring") return "ring";
+  if (kind == "memif" || kind == "null" || kind == "tap" ||
+      (link.find(':') != std::string::npos && link.find('.') != std::string::npos && kind != "veth"))
+    return "dpdk";
+  return "af_packet";
+}
+
+const StreamKind& find(const std::vector<const StreamKind*>& all, const std::string& name,
+                       const char* option) {
+  const auto at = std::ranges::find_if(all, [&](const StreamKind* k) { return k->name == name; });
+  if (at != all.end()) return **at;
+  std::vector<std::string> names;
+  for (const StreamKind* k : all) names.push_back(k->name);
+  throw Error(option, fmt::format("'{}' is none of {}", name, options::enumeration(names, "and")));
+}
+
+}  // namespace
+
+const StreamKind& find_kind(const std::string& stream, const std::string& engine, const std::string& link) {
+  if (stream != "raw") return find(stream_kinds(), stream, "--stream");
+  const std::string named = engine.empty() ? best_engine(link) : engine;
+  return find(engines(), named.substr(0, named.find(':')), "--engine");
+}
+
+namespace {
+
+std::string kinds_that(bool StreamKind::*can) {
+  std::vector<std::string> names;
+  for (const StreamKind* k : stream_kinds())
+    if (k->*can) names.push_back("--stream " + k->name);
+  for (const StreamKind* k : engines())
+    if (k->*can) names.push_back("--engine " + k->name);
+  return options::enumeration(names, "and");
+}
+
+}  // namespace
+
+void check_abilities(const StreamKind& kind, bool split, Steering steering) {
+  if (split && !kind.splits)
+    throw Error("--split", fmt::format("{} does not put header and data into two places", kind.name),
+                fmt::format("these do: {} (dpdk with a NIC that can)", kinds_that(&StreamKind::splits)));
+  if (steering == Steering::rss && !kind.rss)
+    throw Error("--rss", fmt::format("{} has no hash to choose queues by", kind.name),
+                "it goes with " + kinds_that(&StreamKind::rss));
+}
+
+const StreamKind& kind_of(const BenchOptions& o) {
+  return find_kind(o.stream, o.engine, o.link);
+}
+
+}  // namespace doorbell::net

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A link: what packets travel over from the sending end to the receiving end, and how each end is reached.
+#pragma once
+
+#include <doorbell/config.hpp>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "system/backend.hpp"
+
+namespace doorbell::net {
+
+enum class End { tx, rx };
+
+using Mac = std::array<u8, 6>;
+
+/// Set-up only; one thread at a time.
+class Link {
+ public:
+  virtual ~Link() = default;
+  /// What the user called it, resolved: "veth", "lo", "eth0,eth1".
+  [[nodiscard]] virtual std::string name() const = 0;
+  /// "model" (memory of this program), "kernel" (a software interface) or "hardware".
+  [[nodiscard]] virtual std::string kind() const = 0;
+  /// Runs `f` in the network namespace of that end and returns when it has. Sockets that `f` opens stay in
+  /// that namespace, whichever thread uses them. What `f` throws is passed on.
+  virtual void in(End end, const std::function<void()>& f) { static_cast<void>(end), f(); }
+  /// The interface of that end; "" where a link has none.
+  [[nodiscard]] virtual std::string interface(End) const { return {}; }
+  /// The IPv4 address of that end, as text; "" where a link has none.
+  [[nodiscard]] virtual std::string ip(End) const { return {}; }
+  [[nodiscard]] virtual Mac mac(End) const { return {}; }
+  /// Bytes an IP packet may have.
+  [[nodiscard]] virtual u32 mtu() const { return 9000; }
+  /// Packets that the interface of that end has dropped by its own counters, since it was made.
+  [[nodiscard]] virtual u64 interface_drops(End) { return 0; }
+  /// Facts for the Result: interfaces, MTU, namespaces, offloads.
+  [[nodiscard]] virtual nlohmann::ordered_json facts() { return nlohmann::ordered_json::object(); }
+};
+
+struct LinkRequest {
+  std::string spec = "lo";
+  u32 queues = 1;  ///< receive queues that the interface should have, where it can
+};
+
+/// A kind of link: `accepts` decides by the text of --link alone.
+using LinkKind = doorbell::Backend<Link, LinkRequest>;
+
+[[nodiscard]] const std::vector<LinkKind>& link_kinds();
+/// Opens the link that the request names. Throws Error: an unknown name, a link that is down, no permission.
+[[nodiscard]] std::unique_ptr<Link> open_link(const LinkRequest& request);
+
+}  // namespace doorbell::net

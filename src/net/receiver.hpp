@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The receiving side of a run: takes bursts from one queue, classifies every packet by its header, checks the
+// data.
+#pragma once
+
+#include <doorbell/net/arrival_map.hpp>
+#include <doorbell/net/queue.hpp>
+#include <doorbell/net/receive_counts.hpp>
+
+#include <atomic>
+#include <span>
+
+#include "measure/histogram.hpp"
+#include "net/queue_flows.hpp"
+
+namespace doorbell::net {
+
+/// Takes the unique packets of a burst, before it is released: an assembler, a user's own code.
+class PacketSink {
+ public:
+  virtual ~PacketSink() = default;
+  /// `packet[i]` is the place in the burst of the i-th unique packet, `flow[i]` its flow, `number[i]` its
+  /// number in the flow, counted from the flow's first. Called by the queue's thread, once a burst.
+  virtual void take(const Burst& burst, std::span<const u32> packet, std::span<const u16> flow,
+                    std::span<const u64> number) = 0;
+  /// Called now and then while nothing arrives.
+  virtual void idle(u64 now_ns) { static_cast<void>(now_ns); }
+};
+
+struct ReceiverOptions {
+  u16 run_tag = 0;
+  u32 queue = 0;             ///< this queue's number,
+  Spreading spreading = {};  ///< of so many
+  u32 burst = 64;
+  u64 first_sequence = 0;
+  u64 seed = 1;
+  u32 verify_below = ~0u;  ///< data is checked where a hash of the packet's number is at most this
+  bool verify = true;
+  u64 late_ns = 1'000'000'000;
+  u32 latency_every = 1;  ///< one packet in so many is timed; a power of two
+  u64 map_span = ArrivalMap::kDefaultSpan;
+};
+
+/// One thread at a time; step() neither allocates nor blocks.
+class Receiver {
+ public:
+  Receiver(const ReceiverOptions& options, RxQueue& queue, PacketSink* sink = nullptr);
+
+  /// Takes one burst; returns its packets.
+  u32 step();
+  [[nodiscard]] RxQueue& queue() { return queue_; }
+  [[nodiscard]] PacketSink* sink() { return sink_; }
+
+  [[nodiscard]] const ReceiveCounts& counts() const { return counts_; }
+  /// One-way latency of unique packets since the last clear.
+  [[nodiscard]] measure::Histogram& latency() { return latency_; }
+  /// When the newest unique packet came; 0: none since the last clear.
+  [[nodiscard]] u64 last_ns() const { return last_ns_; }
+  void clear_last() { last_ns_ = 0; }
+  /// The map of flow `f`, which must be one of this queue's.
+  [[nodiscard]] const ArrivalMap& map(u32 f) const { return maps_[flows_.place(f)]; }
+  [[nodiscard]] bool owns(u32 f) const { return flows_.has(f); }
+  /// Unique packets so far; any thread may read it.
+  [[nodiscard]] u64 progress() const { return progress_.load(std::memory_order_acquire); }
+
+ private:
+  /// How one packet counts; for a unique one, its flow and number.
+  [[nodiscard]] bool classify(const Burst& burst, u32 i, u64 now, u16* flow, u64* number);
+  [[nodiscard]] bool data_good(const Burst& burst, u32 i, const Header& h) const;
+
+  ReceiverOptions o_;
+  QueueFlows flows_;
+  RxQueue& queue_;
+  PacketSink* sink_;
+  Burst burst_;
+  std::vector<ArrivalMap> maps_;
+  std::vector<u32> packet_;
+  std::vector<u16> flow_;
+  std::vector<u64> number_;
+  ReceiveCounts counts_;
+  measure::Histogram latency_;
+  u64 last_ns_ = 0;
+  alignas(64) std::atomic<u64> progress_{0};
+};
+
+}  // namespace doorbell::net

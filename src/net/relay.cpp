@@ -1,0 +1,186 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "net/relay.hpp"
+
+#include <doorbell/error.hpp>
+#include <doorbell/net/crc32c.hpp>
+#include <doorbell/net/packet.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "options/enumeration.hpp"
+#include "system/clock.hpp"
+
+namespace doorbell::net {
+
+namespace {
+
+using model::Fault;
+
+constexpr std::array kFaults = {Fault::drop,     Fault::delay,     Fault::corrupt,
+                                Fault::misplace, Fault::duplicate, Fault::reorder};
+constexpr u32 kHeld = 256;             // packets that may wait at a time
+constexpr u64 kReorderBehind = 3;      // packets that go first
+constexpr u64 kReorderNs = 5'000'000;  // where no three follow
+
+/// Each packet in gives two out at most; what was held goes first while there is room for these.
+u32 inner_burst(u32 burst) {
+  return std::max(burst / 2, 1u);
+}
+
+}  // namespace
+
+std::span<const Fault> relay_faults() {
+  return kFaults;
+}
+
+Relay::Relay(const RelayOptions& options, std::unique_ptr<RxQueue> from, u32 burst, u64 largest)
+    : o_(options),
+      from_(std::move(from)),
+      injector_(options.rates, options.seed, options.delay_ns),
+      in_(inner_burst(burst)),
+      largest_(largest),
+      held_(kHeld) {
+  for (u32 k = 0; k < model::kFaultKinds; ++k) {
+    const auto fault = static_cast<Fault>(k);
+    if (options.rates.of(fault) == 0 || std::ranges::find(kFaults, fault) != kFaults.end()) continue;
+    std::vector<std::string> names;
+    for (const Fault f : kFaults) names.emplace_back(model::name(f));
+    throw Error(fmt::format("--fault {}", model::name(fault)), "a relay of packets has no such fault",
+                "it has " + options::enumeration(names, "and"));
+  }
+  for (u32 i = 0; i < kHeld; ++i) {
+    held_[i].bytes.resize(largest);
+    free_.push_back(i);
+  }
+  waiting_.reserve(kHeld);
+  passed_.reserve(kHeld);
+}
+
+u32 Relay::receive(Burst& out) {
+  out.count = 0;
+  const u64 now = wall_ns();
+  out.rx_time_ns = now;
+  pass_held(out, now);
+  if (out.count + 2 * in_.capacity() > out.capacity() && out.count > 0) return out.count;
+  const u32 n = from_->receive(in_);
+  if (n == 0) return out.count;
+  took_ = true;
+  out.queue = in_.queue;
+  out.split = in_.split;
+  for (u32 i = 0; i < n; ++i) {
+    const model::InjectedFault injected = injector_.draw(o_.queue, serial_++, model::Direction::both);
+    switch (injected.fault) {
+      case Fault::drop:
+        ++dropped_;
+        injector_.count(Fault::drop);
+        continue;
+      case Fault::delay:
+      case Fault::reorder: {
+        const bool late = injected.fault == Fault::delay;
+        if (!hold(in_, i, now + (late ? o_.delay_ns : kReorderNs), late ? ~0ull : serial_ + kReorderBehind))
+          break;
+        injector_.count(injected.fault);
+        continue;
+      }
+      case Fault::corrupt: {
+        // Without its first byte a packet is not known as ours at all.
+        const u64 all = in_.length[i] + (in_.split ? in_.body_length[i] : 0);
+        const bool in_head = !in_.split || injected.position(all - 1) + 1 < in_.length[i];
+        if (in_head) injected.corrupt(in_.data[i] + 1, in_.length[i] - 1);
+        else injected.corrupt(in_.body[i], in_.body_length[i]);
+        injector_.count(Fault::corrupt);
+        break;
+      }
+      case Fault::misplace: {
+        Header h;
+        std::memcpy(&h, in_.data[i], kHeaderBytes);
+        h.stream_sequence ^= u64{0x8000} << 48;
+        h.header_crc32c = crc32c(&h, kHeaderBytes - 4);
+        std::memcpy(in_.data[i], &h, kHeaderBytes);
+        injector_.count(Fault::misplace);
+        break;
+      }
+      case Fault::duplicate:
+        pass(out, in_, i);
+        injector_.count(Fault::duplicate);
+        break;
+      default:
+        break;
+    }
+    pass(out, in_, i);
+  }
+  return out.count;
+}
+
+void Relay::pass(Burst& out, const Burst& in, u32 i) {
+  const u32 at = out.count++;
+  out.data[at] = in.data[i];
+  out.length[at] = in.length[i];
+  out.body[at] = in.body[i];
+  out.body_length[at] = in.body_length[i];
+}
+
+bool Relay::hold(const Burst& in, u32 i, u64 due_ns, u64 behind) {
+  const u64 all = in.length[i] + (in.split ? in.body_length[i] : 0);
+  if (free_.empty() || all > largest_) return false;
+  const u32 slot = free_.back();
+  free_.pop_back();
+  Held& h = held_[slot];
+  std::memcpy(h.bytes.data(), in.data[i], in.length[i]);
+  if (in.split) std::memcpy(h.bytes.data() + in.length[i], in.body[i], in.body_length[i]);
+  h.length = in.length[i];
+  h.body_length = in.split ? in.body_length[i] : 0;
+  h.due_ns = due_ns;
+  h.behind = behind;
+  waiting_.push_back(slot);
+  return true;
+}
+
+void Relay::pass_held(Burst& out, u64 now) {
+  std::size_t kept = 0;
+  for (const u32 slot : waiting_) {
+    const Held& h = held_[slot];
+    if (out.count == out.capacity() || (now < h.due_ns && serial_ < h.behind)) {
+      waiting_[kept++] = slot;
+      continue;
+    }
+    const u32 at = out.count++;
+    out.data[at] = held_[slot].bytes.data();
+    out.length[at] = h.length;
+    out.body[at] = held_[slot].bytes.data() + h.length;
+    out.body_length[at] = h.body_length;
+    out.split = h.body_length > 0;
+    passed_.push_back(slot);
+  }
+  waiting_.resize(kept);
+}
+
+void Relay::release(Burst& out) {
+  out.count = 0;
+  if (took_) from_->release(in_);
+  took_ = false;
+  for (const u32 slot : passed_) free_.push_back(slot);
+  passed_.clear();
+}
+
+void Relay::wait(u64 limit_ns) {
+  // What is held must leave on time.
+  from_->wait(waiting_.empty() ? limit_ns : std::min<u64>(limit_ns, 1'000'000));
+}
+
+bool Relay::ended() {
+  return waiting_.empty() && from_->ended();
+}
+
+Drops Relay::drops() {
+  Drops d = from_->drops();
+  d.relay += dropped_;
+  return d;
+}
+
+}  // namespace doorbell::net

@@ -1,0 +1,307 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "net/remote.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "exchange/fields.hpp"
+#include "net/peer_link.hpp"
+#include "system/sysfs.hpp"
+
+namespace doorbell::net {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using exchange::flag;
+using exchange::kOtherEnd;
+using exchange::list;
+using exchange::number;
+using exchange::real;
+using exchange::small;
+using exchange::text;
+
+constexpr u64 kAny = ~u64{0};
+constexpr std::size_t kLongestText = 128;
+constexpr double kLongestS = 86400;
+
+Json counts_json(const ReceiveCounts& c) {
+  Json j;
+  for (const ReceiveCount& f : kReceiveCounts) j[f.key] = c.*f.count;
+  return j;
+}
+ReceiveCounts read_counts(const Json& m) {
+  ReceiveCounts c;
+  for (const ReceiveCount& f : kReceiveCounts) c.*f.count = number(m, f.key, 0, kAny);
+  return c;
+}
+
+/// One clock counts for both ends only where they are on one machine.
+std::string boot_id() {
+  return read_line("/proc/sys/kernel/random/boot_id").value_or("");
+}
+
+}  // namespace
+
+Json cell_message(const BenchOptions& o, const CellSetup& s) {
+  Json faults = Json::array();
+  for (u32 k = 0; k < model::kFaultKinds; ++k) faults.push_back(o.faults.probability[k]);
+  return {{"stream", o.stream},
+          // What the sender's link does best is the receiver's engine too.
+          {"engine", o.stream == "raw" && o.engine.empty() ? kind_of(o).name : o.engine},
+          {"payload_bytes", s.cell.payload},
+          {"batch", s.cell.batch},
+          {"tx_queues", s.cell.tx_queues},
+          {"rx_queues", s.cell.rx_queues},
+          {"flows", s.cell.given_flows},
+          {"encapsulation", static_cast<u32>(o.encapsulation)},
+          {"rss", o.steering == Steering::rss},
+          {"rss_fields", static_cast<u32>(o.rss_fields)},
+          {"run_tag", s.run_tag},
+          {"first_sequence", o.first_sequence},
+          {"seed", o.seed},
+          {"verify", o.verify},
+          {"verify_sample", o.verify_sample},
+          {"late_after_s", o.late_after_s},
+          {"settle_s", o.settle_s},
+          {"relay_delay_s", o.relay_delay_s},
+          {"timeout_s", o.timeout_s},
+          {"segmentation", o.segmentation},
+          {"busy_poll_us", o.busy_poll_us},
+          {"socket_bytes", o.socket_bytes},
+          {"windows", o.windows.on},
+          {"workload", static_cast<u32>(o.windows.workload)},
+          {"workload_batch_bytes", o.windows.batch_bytes},
+          {"gemm_dim", o.windows.gemm_dim},
+          {"window_packets", o.windows.packets},
+          {"windows_open", o.windows.open},
+          {"window_timeout_s", o.windows.timeout_s},
+          {"missing_zero", o.windows.missing == Missing::zero},
+          {"check_every", o.windows.check_every},
+          {"convert", o.windows.convert ? name(*o.windows.convert) : ""},
+          {"big_endian", o.windows.convert && o.windows.convert->big_endian},
+          {"faults", faults},
+          {"machine", boot_id()}};
+}
+
+void read_cell_message(const Json& m, BenchOptions* o, CellSetup* s) {
+  o->stream = text(m, "stream", kLongestText);
+  o->engine = text(m, "engine", kLongestText);
+  s->cell.payload = number(m, "payload_bytes", kHeaderBytes, 0x7fffffff);
+  s->cell.batch = small(m, "batch", 1, 16384);
+  s->cell.tx_queues = small(m, "tx_queues", 1, kMaxQueues);
+  s->cell.rx_queues = small(m, "rx_queues", 1, kMaxQueues);
+  s->cell.given_flows = small(m, "flows", 0, kMaxFlows);
+  o->encapsulation = static_cast<Encapsulation>(
+      small(m, "encapsulation", 0, static_cast<u32>(encapsulation_names().size()) - 1));
+  o->steering = flag(m, "rss") ? Steering::rss : Steering::rule;
+  o->rss_fields = static_cast<RssFields>(small(m, "rss_fields", 0, 1));
+  s->run_tag = static_cast<u16>(small(m, "run_tag", 0, 0xffff));
+  o->first_sequence = number(m, "first_sequence", 0, kSequenceMask);
+  o->seed = number(m, "seed", 0, kAny);
+  o->verify = flag(m, "verify");
+  o->verify_sample = real(m, "verify_sample", 0, 1);
+  o->late_after_s = real(m, "late_after_s", 0, kLongestS);
+  o->settle_s = real(m, "settle_s", 0.001, 60);
+  o->relay_delay_s = real(m, "relay_delay_s", 0, 60);
+  o->timeout_s = real(m, "timeout_s", 0.001, kLongestS);
+  o->segmentation = flag(m, "segmentation");
+  o->busy_poll_us = small(m, "busy_poll_us", 0, 100'000);
+  o->socket_bytes = number(m, "socket_bytes", 0, u64{1} << 30);
+  WindowOptions& w = o->windows;
+  w.on = flag(m, "windows");
+  w.workload =
+      static_cast<WorkloadKind>(small(m, "workload", 0, static_cast<u32>(workload_names().size()) - 1));
+  w.batch_bytes = number(m, "workload_batch_bytes", 0, u64{1} << 30);
+  w.gemm_dim = small(m, "gemm_dim", 0, kMaxGemmDim);
+  w.packets = small(m, "window_packets", 0, kMaxWindowPackets);
+  w.open = small(m, "windows_open", 1, kMaxOpenWindows);
+  w.timeout_s = real(m, "window_timeout_s", 0, 3600);
+  w.missing = flag(m, "missing_zero") ? Missing::zero : Missing::mark;
+  w.check_every = small(m, "check_every", 0, ~0u);
+  const bool big_endian = flag(m, "big_endian");
+  if (const std::string convert = text(m, "convert", kLongestText); !convert.empty()) {
+    const auto at = std::ranges::find(conversion_names(), convert);
+    if (at == conversion_names().end()) throw Error(kOtherEnd, "'convert' names no conversion");
+    w.convert = conversion(static_cast<u32>(at - conversion_names().begin()), big_endian);
+  }
+  const Json& faults = list(m, "faults", model::kFaultKinds);
+  for (std::size_t k = 0; k < faults.size(); ++k) {
+    if (!faults[k].is_number() || !(faults[k].get<double>() >= 0 && faults[k].get<double>() <= 1))
+      throw Error(kOtherEnd, "a fault's probability is not in 0..1");
+    o->faults.probability[k] = faults[k].get<double>();
+  }
+  (void)kind_of(*o);  // throws for a stream that this program does not know
+}
+
+Json sent_message(const std::vector<u64>& sent) {
+  return {{"sent", sent}};
+}
+std::vector<u64> read_sent_message(const Json& m, u32 flows) {
+  std::vector<u64> sent;
+  for (const Json& n : list(m, "sent", flows)) {
+    if (!n.is_number_unsigned()) throw Error(kOtherEnd, "'sent' has something else than numbers");
+    sent.push_back(n.get<u64>());
+  }
+  if (sent.size() != flows)
+    throw Error(kOtherEnd, fmt::format("'sent' has not the {} flows of the run", flows));
+  return sent;
+}
+
+Json phase_message(const ReceivePhase& p) {
+  Json bins = Json::array();
+  const auto counts = p.latency.counts();
+  for (u32 i = 0; i < counts.size(); ++i)
+    if (counts[i] != 0) bins.push_back({i, counts[i]});
+  Json threads = Json::array();
+  for (const ThreadUse& t : p.threads)
+    threads.push_back({{"core", t.core},
+                       {"user_s", t.cost.user_s},
+                       {"system_s", t.cost.system_s},
+                       {"elapsed_s", t.elapsed_s},
+                       {"useful", t.useful}});
+  return {{"counts", counts_json(p.counts)},
+          {"elapsed_s", p.elapsed_s},
+          {"timed_out", p.timed_out},
+          {"latency_bins", bins},
+          {"latency_min_ns", p.latency.min().value_or(0)},
+          {"latency_max_ns", p.latency.max().value_or(0)},
+          {"latency_mean_ns", p.latency.mean().value_or(0)},
+          {"latency_std_ns", p.latency.std().value_or(0)},
+          {"threads", threads},
+          {"machine", boot_id()}};
+}
+
+ReceivePhase read_phase_message(const Json& m) {
+  ReceivePhase p;
+  const auto counts = m.find("counts");
+  if (counts == m.end() || !counts->is_object()) throw Error(kOtherEnd, "its report has no counts");
+  p.counts = read_counts(*counts);
+  p.elapsed_s = real(m, "elapsed_s", 0, kLongestS);
+  p.timed_out = flag(m, "timed_out");
+  u32 n = 0;
+  for (const Json& t : list(m, "threads", kMaxQueues)) {
+    ThreadUse use;
+    use.role = "rx";
+    use.index = n;
+    use.core = static_cast<int>(real(t, "core", -1, 1e6));
+    use.cost = {fmt::format("rx-{}", n++), real(t, "user_s", 0, 1e9), real(t, "system_s", 0, 1e9), 0};
+    use.elapsed_s = real(t, "elapsed_s", 0, kLongestS);
+    use.useful = real(t, "useful", 0, 1);
+    p.threads.push_back(use);
+  }
+  if (text(m, "machine", kLongestText) != boot_id()) return p;
+  std::vector<u64> bins(histogram::kBuckets);
+  u64 total = 0;
+  for (const Json& b : list(m, "latency_bins", histogram::kBuckets)) {
+    if (!b.is_array() || b.size() != 2 || !b[0].is_number_unsigned() || !b[1].is_number_unsigned() ||
+        b[0].get<u64>() >= histogram::kBuckets)
+      throw Error(kOtherEnd, "its latency histogram is none");
+    bins[b[0].get<u64>()] = b[1].get<u64>();
+    total += b[1].get<u64>();
+  }
+  const double mean = real(m, "latency_mean_ns", 0, 1e18), std = real(m, "latency_std_ns", 0, 1e18);
+  const auto count = static_cast<double>(total);
+  p.latency.merge(bins, static_cast<u64>(real(m, "latency_min_ns", 0, 1e18)),
+                  static_cast<u64>(real(m, "latency_max_ns", 0, 1e18)), static_cast<u64>(mean * count),
+                  std * std * std::max(count - 1, 0.0) + mean * mean * count);
+  return p;
+}
+
+Json totals_message(const ReceiveTotals& t) {
+  return {{"counts", counts_json(t.counts)},
+          {"lost", t.lost},
+          {"beyond", t.beyond},
+          {"unmatched", t.unmatched},
+          {"drops_socket", t.drops.socket},
+          {"drops_ring", t.drops.ring},
+          {"drops_interface", t.drops.interface},
+          {"drops_application", t.drops.application},
+          {"drops_relay", t.drops.relay},
+          {"in_windows", t.in_windows},
+          {"wrong_results", t.wrong_results},
+          {"windows", t.windows},
+          {"injected", t.injected}};
+}
+
+ReceiveTotals read_totals_message(const Json& m) {
+  ReceiveTotals t;
+  const auto counts = m.find("counts");
+  if (counts == m.end() || !counts->is_object()) throw Error(kOtherEnd, "its report has no counts");
+  t.counts = read_counts(*counts);
+  t.lost = number(m, "lost", 0, kAny);
+  t.beyond = number(m, "beyond", 0, kAny);
+  t.unmatched = number(m, "unmatched", 0, kAny);
+  t.drops.socket = number(m, "drops_socket", 0, kAny);
+  t.drops.ring = number(m, "drops_ring", 0, kAny);
+  t.drops.interface = number(m, "drops_interface", 0, kAny);
+  t.drops.application = number(m, "drops_application", 0, kAny);
+  t.drops.relay = number(m, "drops_relay", 0, kAny);
+  t.in_windows = number(m, "in_windows", 0, kAny);
+  t.wrong_results = number(m, "wrong_results", 0, kAny);
+  const auto windows = m.find("windows");
+  if (windows != m.end() && windows->is_object())
+    for (const auto& [key, value] : windows->items())
+      if (value.is_number() || (value.is_string() && value.get<std::string>().size() < 200))
+        t.windows[key] = value;
+  const auto injected = m.find("injected");
+  if (injected != m.end() && injected->is_object())
+    for (const auto& [kind, n] : injected->items())
+      if (n.is_number_unsigned() && t.injected.size() < model::kFaultKinds) t.injected[kind] = n.get<u64>();
+  return t;
+}
+
+namespace {
+
+class RemoteReceivingEnd final : public ReceivingEnd {
+ public:
+  explicit RemoteReceivingEnd(exchange::Exchange& exchange) : exchange_(exchange) {}
+  void begin() override {
+    exchange_.send("begin", Json::object());
+    (void)exchange_.receive("began");
+  }
+  [[nodiscard]] ReceivePhase end(const std::vector<u64>& sent) override {
+    exchange_.send("end", sent_message(sent));
+    ReceivePhase p = read_phase_message(exchange_.receive("phase", kLongestS));
+    progress_ += p.counts.unique;
+    return p;
+  }
+  [[nodiscard]] ReceiveTotals finish(const std::vector<u64>& sent) override {
+    exchange_.send("finish", sent_message(sent));
+    return read_totals_message(exchange_.receive("totals", kLongestS));
+  }
+  [[nodiscard]] u64 progress() const override { return progress_; }
+
+ private:
+  exchange::Exchange& exchange_;
+  u64 progress_ = 0;
+};
+
+}  // namespace
+
+RemoteReceiver::RemoteReceiver(const BenchOptions& o, const measure::StopFlag* stop)
+    : exchange_(exchange::Exchange::connect(kRunKind, o.other_end, o.timeout_s, stop)) {}
+
+std::unique_ptr<Link> RemoteReceiver::open(const BenchOptions& o, const CellSetup& setup) {
+  exchange_.send("cell", cell_message(o, setup));
+  auto link = std::make_unique<PeerLink>(End::tx, o.link, o.other_end.host);
+  exchange_.send("link", link->message());
+  link->join(exchange_.receive("link"));
+  return link;
+}
+
+std::unique_ptr<ReceivingEnd> RemoteReceiver::ready() {
+  (void)exchange_.receive("ready");
+  return std::make_unique<RemoteReceivingEnd>(exchange_);
+}
+
+void RemoteReceiver::finish() {
+  exchange_.send("bye", Json::object());
+}
+
+}  // namespace doorbell::net

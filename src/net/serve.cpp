@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "net/serve.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include "net/peer_link.hpp"
+
+namespace doorbell::net {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kLongestPhaseS = 86400;  // the client ends a phase; if it dies, the TCP connection ends
+
+/// One cell of a client's run.
+class ServedCell {
+ public:
+  ServedCell(const ServeOptions& serve, exchange::Exchange& exchange, const Json& message)
+      : exchange_(exchange) {
+    options_.role = Role::receiver;
+    options_.place = serve.place;
+    options_.split = serve.split;
+    options_.polling = serve.polling;
+    options_.cores = serve.cores;
+    options_.windows.on_gpu = serve.windows_on_gpu;
+    options_.windows.to_gpu = serve.to_gpu;
+    options_.gpu = serve.gpu;
+    read_cell_message(message, &options_, &setup_);
+    const StreamKind& kind = kind_of(options_);
+    check_abilities(kind, options_.split, options_.steering);
+    link_ = std::make_unique<PeerLink>(End::rx, serve.link, "");
+    exchange.send("link", link_->message());
+    link_->join(exchange.receive("link"));
+    check_payload(options_, setup_.cell, kind, *link_);
+    stream_ = kind.open(stream_request(options_, setup_), *link_);
+    relay(options_, setup_, *stream_);
+    end_ = std::make_unique<LocalReceivingEnd>(receiving_options(options_, setup_, *stream_), stream_->rx);
+    drops_ = link_->interface_drops(End::rx);
+    exchange.send("ready", Json::object());
+  }
+
+  void begin() {
+    end_->begin();
+    exchange_.send("began", Json::object());
+  }
+  void end(const Json& message) {
+    exchange_.send("phase", phase_message(end_->end(read_sent_message(message, setup_.flows()))));
+  }
+  void finish(const Json& message, ServeResult* result) {
+    ReceiveTotals t = end_->finish(read_sent_message(message, setup_.flows()));
+    add_interface_drops(*stream_, link_->interface_drops(End::rx) - drops_, &t.drops);
+    exchange_.send("totals", totals_message(t));
+    result->received += t.counts.received;
+    result->checked += t.counts.checked;
+    result->errors += t.counts.corrupt + t.counts.duplicate + t.counts.misplaced + t.counts.short_ + t.beyond;
+  }
+  [[nodiscard]] std::string title() const {
+    return fmt::format("{} {} bytes, {} flows", kind_of(options_).name, setup_.cell.payload, setup_.flows());
+  }
+
+ private:
+  exchange::Exchange& exchange_;
+  BenchOptions options_;
+  CellSetup setup_;
+  std::unique_ptr<PeerLink> link_;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<LocalReceivingEnd> end_;
+  u64 drops_ = 0;
+};
+
+}  // namespace
+
+ServeResult serve(const ServeOptions& o, const measure::RunWatch& watch) {
+  exchange::Listener listener(kRunKind, o.at);
+  if (watch.progress) watch.progress(0, fmt::format("listening at {}", listener.at().text()));
+  exchange::Exchange exchange = listener.accept(o.wait_s, o.timeout_s, watch.stop);
+  ServeResult result;
+  try {
+    std::unique_ptr<ServedCell> cell;
+    bool receiving = false;
+    for (;;) {
+      const auto [type, message] =
+          exchange.receive_any({"cell", "begin", "end", "finish", "bye"}, kLongestPhaseS);
+      if (type == "bye") return result;
+      if (type == "cell") {
+        cell.reset();  // its ports are free again before the next cell takes them
+        cell = std::make_unique<ServedCell>(o, exchange, message);
+        receiving = false;
+        ++result.cells;
+        if (watch.progress) watch.progress(0, cell->title());
+        continue;
+      }
+      if (!cell || (type == "end") != receiving)
+        throw Error("the client", fmt::format("its message '{}' is out of turn", type));
+      if (type == "begin") cell->begin();
+      else if (type == "end") cell->end(message);
+      else cell->finish(message, &result);
+      receiving = type == "begin";
+    }
+  } catch (const Error& e) {
+    exchange.fail(e.what());
+    throw;
+  }
+}
+
+}  // namespace doorbell::net

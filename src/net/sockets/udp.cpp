@@ -1,0 +1,202 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+#include <netinet/udp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <map>
+
+#include "net/sockets/snmp.hpp"
+#include "net/sockets/sockets.hpp"
+#include "net/sockets/udp_rx.hpp"
+#include "net/sockets/udp_tx.hpp"
+#include "system/sysfs.hpp"
+
+namespace doorbell::net {
+
+namespace {
+
+using namespace sockets;
+
+/// Ethernet, IPv4 and UDP.
+constexpr u32 kOverheadBytes = 14 + 20 + 8;
+/// What a sender holds back in its socket delays packets and helps no further above this.
+constexpr u64 kMostSendBytes = u64{4} << 20;
+
+u64 max_datagram(const Link& link) {
+  constexpr u32 kHeaders = 20 + 8;
+  return std::min<u64>(std::max(link.mtu(), kHeaders) - kHeaders, UdpTxQueue::kMaxDatagram);
+}
+
+class UdpStream final : public Stream {
+ public:
+  UdpStream(const StreamRequest& request, Link& link) : request_(request), link_(link) {
+    check_request(request, link, "udp", max_datagram(link),
+                  "a longer datagram travels as several IP fragments, and each lost one loses them all");
+    if (request.has_rx) link.in(End::rx, [&] { open_receivers(); });
+    if (request.has_tx) link.in(End::tx, [&] { open_senders(); });
+    if (request.has_rx && request.has_tx) connect_receivers();
+    if (request.has_rx) make_receivers();
+  }
+
+  Json facts() override {
+    Json out;
+    out["ports"] = ports_;
+    if (request_.has_tx) out["send"] = send_facts();
+    if (request_.has_rx) out["receive"] = receive_facts();
+    return out;
+  }
+
+ private:
+  void open_receivers() {
+    before_ = snmp_counters("Udp");
+    u32 next = request_.port;
+    for (u32 f = 0; f < request_.flows; ++f) {
+      // A sender in another process only knows the ports that were asked for.
+      std::optional<ArrivalCounter> arrivals;
+      Bound b = open_bound(SOCK_DGRAM, link_.ip(End::rx), next, request_.has_tx, [&](int fd) {
+        prepare_receiver(fd);
+        // Without coalescing the kernel's count is exact.
+        if (coalesce_) arrivals = ArrivalCounter::attach(fd);
+      });
+      next = b.port + u32{1};
+      ports_.push_back(b.port);
+      sources_.push_back({std::move(b.socket), std::move(arrivals)});
+    }
+  }
+
+  /// Before the socket has a port: what arrives from then on needs the options.
+  void prepare_receiver(int fd) {
+    received_ = set_buffer(fd, Direction::receive, request_.socket_bytes);
+    const int on = 1;
+    ::setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on);
+    coalesce_ = request_.segmentation && ::setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0;
+    set_busy_poll(fd, request_.busy_poll_us);
+  }
+
+  void open_senders() {
+    const u32 segments = request_.segmentation ? probe_segments(link_.ip(End::tx)) : 1;
+    for (u32 f = 0; f < request_.flows; ++f) {
+      if (!request_.has_rx) ports_.push_back(static_cast<u16>(request_.port + f));
+      Descriptor s = open_socket(SOCK_DGRAM);
+      sent_ = set_buffer(s.get(), Direction::send, std::min(request_.socket_bytes, kMostSendBytes));
+      // No fragments: what has become too long for the path is an error.
+      set_option(s.get(), IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO, "IP_MTU_DISCOVER");
+      sockaddr_in from = address_of(link_.ip(End::tx), 0);
+      const sockaddr_in to = address_of(link_.ip(End::rx), ports_[f]);
+      if (::bind(s.get(), reinterpret_cast<sockaddr*>(&from), sizeof from) != 0 ||
+          ::connect(s.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0)
+        throw Error(fmt::format("UDP from {} to {}", text_of(from), text_of(to)), reason(errno));
+      from = local_address(s.get());
+      senders_.push_back(from);
+      auto queue =
+          std::make_unique<UdpTxQueue>(std::move(s), slot_memory(request_), request_.payload_bytes, segments);
+      tx_queues_.push_back(queue.get());
+      tx.push_back(std::move(queue));
+    }
+  }
+
+  /// A connected socket refuses the datagrams of others.
+  void connect_receivers() {
+    for (u32 f = 0; f < request_.flows; ++f) {
+      const auto* const to = reinterpret_cast<const sockaddr*>(&senders_[f]);
+      if (::connect(sources_[f].socket.get(), to, sizeof senders_[f]) != 0)
+        throw Error(fmt::format("UDP with {}", text_of(senders_[f])), reason(errno));
+    }
+  }
+
+  void make_receivers() {
+    for (u32 q = 0; q < request_.rx_queues; ++q) {
+      std::vector<UdpSource> mine;
+      for (u32 f = q; f < request_.flows; f += request_.rx_queues) mine.push_back(std::move(sources_[f]));
+      auto queue = std::make_unique<UdpRxQueue>(
+          std::move(mine), UdpRxQueue::Config{static_cast<u16>(q), request_.payload_bytes, request_.burst,
+                                              coalesce_, request_.place, gpu_of(request_)});
+      rx_queues_.push_back(queue.get());
+      rx.push_back(std::move(queue));
+    }
+    sources_.clear();
+  }
+
+  Json send_facts() const {
+    UdpTxQueue::Counts sum;
+    u32 segments = 0;
+    for (const UdpTxQueue* q : tx_queues_) {
+      const UdpTxQueue::Counts c = q->counts();
+      sum.calls += c.calls, sum.reports += c.reports, sum.no_buffer += c.no_buffer;
+      if (c.error != 0) sum.error = c.error;
+      segments = std::max(segments, q->segments(request_.payload_bytes));
+    }
+    Json out{{"socket_buffer_bytes", sent_.given},
+             {"segments_per_datagram", segments},
+             {"calls", sum.calls},
+             {"error_reports", sum.reports},
+             {"no_buffer", sum.no_buffer}};
+    if (sum.error != 0) out["error"] = reason(sum.error);
+    return out;
+  }
+
+  Json receive_facts() {
+    bool exact = true;
+    u64 datagrams = 0, too_long = 0, too_short = 0, memory = 0;
+    for (const UdpRxQueue* q : rx_queues_) {
+      datagrams += q->datagrams(), too_long += q->too_long(), too_short += q->too_short();
+      memory += q->buffer_bytes();
+      exact = exact && q->counts_packets();
+    }
+    std::map<std::string, u64> now;
+    link_.in(End::rx, [&] { now = snmp_counters("Udp"); });
+    const auto since = [&](const char* name) { return now[name] - before_[name]; };
+    return {{"socket_buffer_bytes", received_.given},
+            {"socket_buffer_forced", received_.forced},
+            {"coalescing", coalesce_},
+            {"connected", request_.has_tx},
+            {"busy_poll_us", request_.busy_poll_us},
+            {"memory_bytes", memory},
+            {"datagrams", datagrams},
+            {"drops_counted_in", exact ? "packets" : "coalesced datagrams"},
+            {"too_long", too_long},
+            {"too_short", too_short},
+            // Of the whole namespace since the stream was opened; a datagram that was coalesced counts once.
+            {"namespace_receive_errors", since("InErrors")},
+            {"namespace_receive_buffer_errors", since("RcvbufErrors")},
+            {"namespace_memory_errors", since("MemErrors")}};
+  }
+
+  const StreamRequest request_;
+  Link& link_;
+  bool coalesce_ = false;
+  BufferBytes received_, sent_;
+  std::vector<u16> ports_;
+  std::vector<UdpSource> sources_;
+  std::vector<sockaddr_in> senders_;
+  std::vector<UdpTxQueue*> tx_queues_;
+  std::vector<UdpRxQueue*> rx_queues_;
+  std::map<std::string, u64> before_;
+};
+
+}  // namespace
+
+const StreamKind& udp_stream() {
+  static const StreamKind kind{
+      .name = "udp",
+      .reliable = false,
+      .ordered = false,
+      .unit = "datagram",
+      .overhead_bytes = kOverheadBytes,
+      .status =
+          [] {
+            return BackendStatus{true, "the kernel's UDP sockets"};
+          },
+      .max_payload = [](const Link& link) { return max_datagram(link); },
+      .open = [](const StreamRequest& request, Link& link) -> std::unique_ptr<Stream> {
+        return std::make_unique<UdpStream>(request, link);
+      },
+  };
+  return kind;
+}
+
+}  // namespace doorbell::net

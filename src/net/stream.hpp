@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A stream: the queues of one run over a link, of one kind (TCP, UDP, raw frames by some engine, RoCE
+// messages).
+#pragma once
+
+#include <doorbell/net/stream_request.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "net/link.hpp"
+#include "system/backend.hpp"
+
+namespace doorbell::net {
+
+/// Both ends' queues, or those of one end. Owns them, and must be destroyed after the threads that use them.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  /// One a flow; empty in a process that only receives.
+  std::vector<std::unique_ptr<TxQueue>> tx;
+  std::vector<std::unique_ptr<RxQueue>> rx;
+  /// The receive queue of each flow; empty: flow f arrives at queue f mod rx_queues.
+  std::vector<u16> queue_of_flow;
+  /// What was really set up, for the Result: sizes of socket buffers, segments a send, offloads, ring sizes.
+  [[nodiscard]] virtual nlohmann::ordered_json facts() { return nlohmann::ordered_json::object(); }
+  /// True when what Drops::ring counts is part of the receiving interface's own count.
+  [[nodiscard]] virtual bool interface_counts_ring_drops() const { return false; }
+};
+
+/// Enters `n` packets that interfaces have counted, each drop in one layer only.
+inline void add_interface_drops(const Stream& stream, u64 n, Drops* drops) {
+  drops->interface += n - (stream.interface_counts_ring_drops() ? std::min(n, drops->ring) : 0);
+}
+
+struct StreamKind {
+  std::string name;             ///< the value of --stream, or of --engine for raw frames
+  bool reliable = true;         ///< every packet accepted arrives, or the connection breaks
+  bool ordered = true;          ///< packets of a flow arrive in their order
+  bool kernel = true;           ///< receive() is a system call where nothing has arrived
+  bool splits = false;          ///< can put header and data in two places
+  bool rss = false;             ///< can choose queues by a hash
+  std::string unit = "packet";  ///< what one payload travels in: "datagram", "frame", "message", "record"
+  /// Bytes in front of the payload on the wire, Ethernet's header included.
+  u32 overhead_bytes = 0;
+  std::function<BackendStatus()> status;  ///< never throws
+  /// The largest payload that `link` carries in one packet.
+  std::function<u64(const Link& link)> max_payload;
+  /// Throws Error: no permission, not supported by the link, out of range. The link outlives the stream.
+  std::function<std::unique_ptr<Stream>(const StreamRequest& request, Link& link)> open;
+};
+
+/// The stream of each name, and the engines of raw frames.
+[[nodiscard]] const std::vector<const StreamKind*>& stream_kinds();
+[[nodiscard]] const std::vector<const StreamKind*>& engines();
+/// The value of --stream, or for "raw" of --engine (empty: what the link does best). Throws Error.
+[[nodiscard]] const StreamKind& find_kind(const std::string& stream, const std::string& engine,
+                                          const std::string& link);
+/// Throws Error, which names those that can, when the kind does not split or has no RSS.
+void check_abilities(const StreamKind& kind, bool split, Steering steering);
+
+}  // namespace doorbell::net

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "net/threads.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "system/clock.hpp"
+
+namespace doorbell::net {
+
+std::vector<int> allowed_cores() {
+  cpu_set_t set;
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int c = 0; c < CPU_SETSIZE; ++c)
+      if (CPU_ISSET(c, &set)) cores.push_back(c);
+  return cores;
+}
+
+Threads::Threads(const std::string& role, u32 count, const std::vector<int>& cores,
+                 std::function<void(u32 index, ThreadUse* use)> body)
+    : uses_(count), running_(count) {
+  for (u32 i = 0; i < count; ++i)
+    threads_.emplace_back([this, i, role, core = i < cores.size() ? cores[i] : -1, body] {
+      const std::string name = fmt::format("{}-{}", role, i);
+      pthread_setname_np(pthread_self(), name.c_str());
+      ThreadUse& use = uses_[i];
+      use.role = role;
+      use.index = i;
+      if (core >= 0) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(core, &set);
+        // A core that has been taken away since is no reason to stop.
+        if (pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0) use.core = core;
+      }
+      const u64 begin = wall_ns();
+      const measure::CpuTime cpu_time;
+      body(i, &use);
+      use.cost = cpu_time.spent(name);
+      use.elapsed_s = static_cast<double>(wall_ns() - begin) * 1e-9;
+      running_.fetch_sub(1, std::memory_order_release);
+    });
+}
+
+void Threads::join() {
+  for (std::thread& t : threads_)
+    if (t.joinable()) t.join();
+}
+
+}  // namespace doorbell::net

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The threads of one end of a run: started together for a phase, each on a core of its own where there are
+// enough.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "measure/cpu_time.hpp"
+
+namespace doorbell::net {
+
+/// What one thread did in a phase.
+struct ThreadUse {
+  std::string role;  ///< "tx", "rx" or "master"
+  u32 index = 0;
+  int core = -1;  ///< -1: not bound to one
+  measure::ThreadCost cost;
+  double elapsed_s = 0;
+  double useful = 0;  ///< share of its polls or calls that moved something
+};
+
+/// The cores that this process may run on.
+[[nodiscard]] std::vector<int> allowed_cores();
+
+class Threads {
+ public:
+  /// Starts `count` threads which call `body(index, &use)`. `cores[i]`: where thread i runs; fewer: no
+  /// binding.
+  Threads(const std::string& role, u32 count, const std::vector<int>& cores,
+          std::function<void(u32 index, ThreadUse* use)> body);
+  ~Threads() { join(); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+  /// True when all have ended. Any thread.
+  [[nodiscard]] bool ended() const { return running_.load(std::memory_order_acquire) == 0; }
+  void join();
+  /// After join().
+  [[nodiscard]] const std::vector<ThreadUse>& uses() const { return uses_; }
+
+ private:
+  std::vector<ThreadUse> uses_;
+  std::atomic<u32> running_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace doorbell::net

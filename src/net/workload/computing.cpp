@@ -1,0 +1,220 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "net/workload/computing.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <complex>
+
+#include "system/clock.hpp"
+
+namespace doorbell::net {
+namespace {
+
+// How often a thread that waits for a GPU looks for another window to start.
+constexpr u64 kLookNs = 100'000;
+
+}  // namespace
+
+Computing::Computing(const WorkloadShape& shape, const WorkloadRequest& request,
+                     const std::function<std::unique_ptr<Engine>()>& open)
+    : shape_(shape), request_(request), thread_([this, open] { run(open); }) {
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return ready_ || error_ != nullptr; });
+    if (error_ == nullptr) return;
+  }
+  thread_.join();
+  std::rethrow_exception(error_);
+}
+
+Computing::~Computing() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+// --- the caller's side --------------------------------------------------------------------------------
+
+void Computing::throw_if_failed() {
+  const std::lock_guard lock(mutex_);
+  if (error_ != nullptr) std::rethrow_exception(error_);
+}
+
+void Computing::submit(const Window& window) {
+  if (window.bytes < shape_.input_bytes) {
+    ++counts_.skipped;
+    window.give_back();
+    return;
+  }
+  if ((request_.gpu != nullptr ? window.device : window.host) == nullptr)
+    throw Error(fmt::format("workload {}", name(shape_.kind)),
+                "its windows lie in memory that what computes cannot reach");
+  poll();
+  if (in_flight() == request_.in_flight) {
+    wait(request_.limit_ns);
+    if (in_flight() == request_.in_flight)
+      throw Error(
+          fmt::format("workload {}", name(shape_.kind)),
+          fmt::format("no window was done within {:.1f} s", static_cast<double>(request_.limit_ns) * 1e-9),
+          {}, ExitCode::data);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    job(submitted_) = {window, 0, {}};
+    given_ = ++submitted_;
+  }
+  changed_.notify_all();
+}
+
+void Computing::poll() {
+  // Pairs with the thread's store: what it counted is visible, and so is why it ended.
+  const u64 done = done_.load(std::memory_order_acquire);
+  if (done == collected_) return;
+  throw_if_failed();
+  while (collected_ < done) {
+    const Job& j = job(collected_++);
+    counts_ += j.counts;
+    j.window.give_back();
+  }
+}
+
+void Computing::wait(u64 limit_ns) {
+  if (in_flight() == 0) return;
+  {
+    std::unique_lock lock(mutex_);
+    (void)changed_.wait_for(lock, std::chrono::nanoseconds(limit_ns),
+                            [this] { return done_ > collected_ || error_ != nullptr; });
+    if (error_ != nullptr) std::rethrow_exception(error_);
+  }
+  poll();
+}
+
+void Computing::finish() {
+  while (in_flight() != 0) {
+    const u64 before = in_flight();
+    wait(request_.limit_ns);
+    if (in_flight() == before)
+      throw Error(fmt::format("workload {}", name(shape_.kind)),
+                  fmt::format("{} windows were not done in time", before), {}, ExitCode::data);
+  }
+}
+
+// --- the thread's side --------------------------------------------------------------------------------
+
+void Computing::run(const std::function<std::unique_ptr<Engine>()>& open) {
+  try {
+    engine_ = open();
+    library_ = engine_->name();
+    if (request_.check_every != 0) {
+      if (shape_.kind == WorkloadKind::fft) {
+        input_.resize(shape_.input_bytes);
+        result_.resize(shape_.result_bytes);
+      } else {
+        factor_ = second_factor(shape_.n, shape_.kind == WorkloadKind::gemm_fp16);
+        gemm_ = std::make_unique<GemmCheck>(shape_, factor_);
+        input_.resize(shape_.input_bytes / shape_.n);
+        result_.resize(shape_.result_bytes / shape_.n);
+      }
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      ready_ = true;
+    }
+    changed_.notify_all();
+    compute();
+  } catch (...) {
+    {
+      const std::lock_guard lock(mutex_);
+      error_ = std::current_exception();
+      // Whoever polls looks for the reason when this changes.
+      done_.store(~u64{0}, std::memory_order_release);
+    }
+    changed_.notify_all();
+  }
+  // On this thread, to which a GPU's context belongs.
+  engine_.reset();
+}
+
+void Computing::compute() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return stop_ || given_ != done_; });
+    if (stop_) return;
+    start_given(lock);
+    const u64 i = done_;
+    lock.unlock();
+    const bool computed = engine_->wait(place(i), kLookNs);
+    const u64 now = wall_ns();
+    if (!computed && now - job(i).begin_ns > request_.limit_ns)
+      throw Error(
+          fmt::format("workload {} by {}", name(shape_.kind), library_),
+          fmt::format("one run takes more than {:.1f} s", static_cast<double>(request_.limit_ns) * 1e-9), {},
+          ExitCode::data);
+    lock.lock();
+    if (!computed) continue;
+    // So that a GPU is not idle during the check.
+    start_given(lock);
+    lock.unlock();
+    complete(i, now);
+    lock.lock();
+    done_.store(i + 1, std::memory_order_release);
+    changed_.notify_all();
+  }
+}
+
+void Computing::start_given(std::unique_lock<std::mutex>& lock) {
+  while (started_ < given_) {
+    const u64 i = started_++;
+    lock.unlock();
+    job(i).begin_ns = wall_ns();
+    engine_->start(job(i).window, place(i));
+    lock.lock();
+  }
+}
+
+void Computing::complete(u64 i, u64 now) {
+  Job& j = job(i);
+  j.counts.runs = 1;
+  j.counts.flop = shape_.flop;
+  j.counts.busy_ns = now - std::max(j.begin_ns, busy_until_ns_);
+  busy_until_ns_ = now;
+  const bool unknown = j.window.missing != 0 && request_.missing == Missing::mark;
+  if (request_.check_every == 0 || i % request_.check_every != 0 || unknown) return;
+  check(i);
+  j.counts.check_ns = wall_ns() - now;
+}
+
+void Computing::check(u64 i) {
+  WorkloadCounts& c = job(i).counts;
+  c.checked = 1;
+  c.worst = worst_of(job(i).window, place(i));
+  c.failed = c.worst <= 1 ? 0 : 1;
+}
+
+double Computing::worst_of(const Window& window, u32 slot) {
+  if (gemm_ != nullptr) {
+    const u64 row = gemm_->row_of(window.index);
+    engine_->read_input(window, row * input_.size(), input_.data(), input_.size());
+    engine_->read_result(slot, row * result_.size(), result_.data(), result_.size());
+    return gemm_->row(input_.data(), {reinterpret_cast<const float*>(result_.data()), shape_.n});
+  }
+  engine_->read_input(window, 0, input_.data(), input_.size());
+  engine_->read_result(slot, 0, result_.data(), result_.size());
+  const auto* const in = reinterpret_cast<const std::complex<float>*>(input_.data());
+  const auto* const out = reinterpret_cast<const std::complex<float>*>(result_.data());
+  double worst = 0;
+  for (u64 t = 0; t < shape_.batch; ++t)
+    worst = std::max(worst, fft_.energy(in + t * kFftLength, out + t * kFftLength));
+  const u64 one = window.index % shape_.batch * 7919 % shape_.batch;
+  return std::max(worst, fft_.every_bin(in + one * kFftLength, out + one * kFftLength));
+}
+
+}  // namespace doorbell::net

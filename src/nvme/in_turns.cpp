@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nvme/in_turns.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nvme/kernel/file.hpp"
+
+namespace doorbell::nvme {
+
+namespace {
+
+/// The run's work on a file: I/Os of the same size, through the kernel.
+BenchOptions on_file(const BenchOptions& o, const std::string& file, u64 io_bytes) {
+  BenchOptions k = o;
+  k.file = file;
+  k.controller = "file:" + file;
+  k.initiator = Initiator::cpu;
+  k.memory_mode = 0;
+  k.faults = {};
+  k.shadow_doorbells = false;
+  const u32 block = DataFile(file, k.file_options, false).block_bytes();
+  if (io_bytes % block != 0)
+    throw Error("--beside", fmt::format("I/Os of {} bytes are no multiple of the blocks of {}, {}", io_bytes,
+                                        file, block));
+  const u64 base = o.base_lba * (io_bytes / o.lbas_per_io);
+  if (base % block != 0)
+    throw Error("--base-lba",
+                fmt::format("byte {} is no multiple of the blocks of {}, {}", base, file, block));
+  k.base_lba = base / block;
+  k.lbas_per_io = static_cast<u32>(io_bytes / block);
+  return k;
+}
+
+/// The same work by `sync` calls has as many threads as there would be I/Os in flight.
+BenchOptions with_sync(BenchOptions k) {
+  k.file_options.sync = true;
+  k.num_queues *= std::max(k.in_flight, k.batch);
+  k.in_flight = k.batch = 1;
+  if (k.num_queues > 256)
+    throw Error("--beside sync", fmt::format("it takes {} threads", k.num_queues), "put less in flight");
+  return k;
+}
+
+std::unique_ptr<Contender> contender(const BenchOptions& o, const measure::RunWatch& watch,
+                                     const std::string& item, const std::string& file, u64 io_bytes) {
+  BenchOptions b = o;
+  if (item == "cpu" || item == "gpu") {
+    if (!o.file.empty())
+      throw Error("--beside " + item, fmt::format("{} has no queues of its own", o.controller),
+                  "give --controller");
+    b.initiator = item == "gpu" ? Initiator::gpu : Initiator::cpu;
+    if (item == "cpu") b.memory_mode = 0;
+    return bench_contender(b, watch, item, false);
+  }
+  if (file.empty())
+    throw Error("--beside " + item, "it needs a file or block device to work on", "give --beside-file PATH");
+  b = on_file(o, file, io_bytes);
+  if (item == "io_uring") {
+    b.file_options.sync = false;
+    return bench_contender(b, watch, item, false);
+  }
+  if (item == "sync") return bench_contender(with_sync(b), watch, item, false);
+  std::string engine = b.file_options.sync ? "psync" : b.file_options.iopoll ? "io_uring-poll" : "io_uring";
+  if (item.starts_with("fio:")) engine = item.substr(4);
+  else if (item != "fio")
+    throw Error("--beside",
+                fmt::format("'{}' is not one of cpu, gpu, io_uring, sync, fio, fio:ENGINE", item));
+  return fio_contender(b, watch, engine, io_bytes);
+}
+
+}  // namespace
+
+std::vector<BenchResult> run_in_turns(const BenchOptions& o, const measure::RunWatch& watch,
+                                      const std::vector<std::string>& others, const std::string& given_file) {
+  if (o.duration_s <= 0)
+    throw Error("--beside", "the ways differ in how long a count takes", "give --duration");
+  if (o.write_io > 0 && o.read_io > 0 && !o.default_counts)
+    throw Error("--beside", "reads and writes are compared one at a time",
+                "give --write-io 0 or --read-io 0");
+  BenchOptions first = o;
+  if (o.default_counts) first.write_io = 0;
+  const std::string file = given_file.empty() ? first.file : given_file;
+  std::vector<std::unique_ptr<Contender>> all;
+  const std::string label = first.file.empty()        ? (first.initiator == Initiator::gpu ? "gpu" : "cpu")
+                            : first.file_options.sync ? "sync"
+                                                      : "io_uring";
+  all.push_back(bench_contender(first, watch, label, false));
+  // What the first chose by itself holds for all.
+  first.in_flight = all.front()->in_flight();
+  for (const std::string& item : others)
+    all.push_back(contender(first, watch, item, file, all.front()->io_bytes()));
+
+  std::vector<measure::Contender*> ways;
+  for (const auto& c : all) ways.push_back(c.get());
+  return measure::run_in_turns(o, watch, ways);
+}
+
+}  // namespace doorbell::nvme

@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "qdma/daemon/daemon_driver.hpp"
+#include "qdma/driver.hpp"
+#include "qdma/kernel/kernel_driver.hpp"
+#include "qdma/model/card.hpp"
+#include "qdma/server/card_server.hpp"
+#include "qdma/socket_driver.hpp"
+
+namespace doorbell::qdma {
+
+namespace {
+
+constexpr std::string_view kServerPrefix = "server:", kKernelPrefix = "kernel:";
+
+bool has_prefix(const DriverRequest& r, std::string_view prefix) {
+  return std::string_view(r.spec).starts_with(prefix);
+}
+
+std::unique_ptr<Driver> open_model(const DriverRequest& r) {
+  auto server = std::make_shared<CardServer>(make_model_card(r.spec, r.use));
+  Descriptor control = server->connect();
+  return std::make_unique<SocketDriver>(std::move(control), r.spec, std::move(server));
+}
+
+std::unique_ptr<Driver> open_server(const DriverRequest& r) {
+  return std::make_unique<SocketDriver>(connect_to(r.spec.substr(kServerPrefix.size())), r.spec);
+}
+
+std::unique_ptr<Driver> open_kernel(const DriverRequest& r) {
+  return std::make_unique<KernelDriver>(r.spec.substr(kKernelPrefix.size()));
+}
+
+BackendStatus kernel_status() {
+  const auto nodes = kernel_nodes();
+  if (nodes.empty()) return {false, "no /dev/slash_qdma_ctl*: the driver is not loaded, or there is no card"};
+  return {true, fmt::format("{} card{}, the first is {}", nodes.size(), nodes.size() == 1 ? "" : "s",
+                            nodes.front())};
+}
+
+BackendStatus daemon_status() {
+  const bool there = std::filesystem::is_socket(daemon::kDefaultSocket);
+  return {there, there ? fmt::format("a card that doorbelld shares, at {}", daemon::kDefaultSocket)
+                       : fmt::format("no {}: doorbelld is not running, or has another socket",
+                                     daemon::kDefaultSocket)};
+}
+
+}  // namespace
+
+const std::vector<Backend>& backends() {
+  static const std::vector<Backend> all = {
+      {"model", "model[:KEY=VALUE,...]", "model",
+       [] {
+         return BackendStatus{true, "software card: memory, two channels, rings, faults, the driver's calls"};
+       },
+       [](const DriverRequest& r) { return is_model(r.spec); }, open_model},
+      {"server", "server:PATH", "model",
+       [] {
+         return BackendStatus{true, "software card of another process: doorbell card serve"};
+       },
+       [](const DriverRequest& r) { return has_prefix(r, kServerPrefix); }, open_server},
+      {"kernel", "kernel:/dev/slash_qdma_ctlN", "hardware", kernel_status,
+       [](const DriverRequest& r) { return has_prefix(r, kKernelPrefix); }, open_kernel},
+      {"daemon", "daemon[:PATH]", "hardware", daemon_status,
+       [](const DriverRequest& r) { return daemon::names_daemon(r.spec); },
+       [](const DriverRequest& r) { return std::make_unique<daemon::DaemonDriver>(r.spec); }},
+  };
+  return all;
+}
+
+std::unique_ptr<Driver> open_driver(const DriverRequest& request) {
+  std::string names;
+  for (const Backend& b : backends()) {
+    if (b.accepts(request)) return b.open(request);
+    names += (names.empty() ? "" : ", ") + b.syntax;
+  }
+  throw Error(fmt::format("card {}", request.spec), "no back end of this build has such a name",
+              fmt::format("there are {}", names));
+}
+
+}  // namespace doorbell::qdma

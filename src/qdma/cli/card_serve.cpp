@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "cli/run_options.hpp"
+#include "qdma/cli/parts.hpp"
+#include "qdma/model/card.hpp"
+#include "qdma/server/card_server.hpp"
+
+namespace doorbell::cli {
+
+namespace {
+
+/// A connection, a transfer descriptor and a buffer take one descriptor each.
+void allow_descriptors() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void check_card(const Options& options) {
+  const std::string& spec = options.text("card");
+  if (!qdma::is_model(spec))
+    throw Error(fmt::format("--card {}", spec), "only a software card can be served",
+                "give model or model:KEY=VALUE,...");
+}
+
+int run_card(const Options& options, Context& context) {
+  check_card(options);
+  model::Use use;
+  use.faults = run_fault_rates(options);
+  use.seed = options.integer("seed");
+  allow_descriptors();
+  qdma::CardServer server(qdma::make_model_card(options.text("card"), use));
+  const std::string& path = options.text("listen");
+  server.listen(path);
+  fmt::print("{} at {}; Ctrl-C ends it\n", options.text("card"), path);
+  std::fflush(stdout);
+  while (!context.stop.requested()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const qdma::ServerCounts c = server.counts();
+  fmt::print(
+      "{} requests, {} refused; {} connections, {} descriptors, {} buffers, {} queue pairs still there\n",
+      c.requests, c.refused, c.connections, c.descriptors, c.buffers, c.queue_pairs);
+  if (options.flag("counters")) fmt::print("{}\n", qdma::counters_of(server.card()).dump(2));
+  return 0;
+}
+
+}  // namespace
+
+Command card_command() {
+  Command c;
+  c.name = "card";
+  c.summary = "serve a software QDMA card to other processes";
+  c.description = {
+      "Listens at a path and gives a software card to every program that opens it as server:PATH: with the "
+      "structures and error numbers of the kernel's driver, as messages of a local socket. All clients see one "
+      "card, and the bytes that one of them has written. What a client had goes away with it.",
+      "Only the user that runs it may connect. Ctrl-C or SIGTERM ends it, with a line that says what it has done. "
+      "What clients still had in flight then ends with an error."};
+  c.options
+      .add({.name = "action",
+            .kind = Kind::choice,
+            .metavar = "serve",
+            .choices = {"serve"},
+            .help = "serve a card until a signal comes",
+            .operand = true,
+            .required = true})
+      .add({.name = "listen",
+            .kind = Kind::path,
+            .metavar = "PATH",
+            .help = "the socket that clients connect to; made with mode 0600, removed at the end",
+            .group = "Server",
+            .required = true})
+      .add({.name = "card",
+            .metavar = "model[:KEY=VALUE,...]",
+            .default_text = "model",
+            .help = "the card; doorbell help qdma has the keys",
+            .group = "Server"})
+      .add({.name = "counters",
+            .kind = Kind::flag,
+            .help = "at the end print the card's own counters as JSON too",
+            .group = "Server"})
+      .add({.name = "fault",
+            .kind = Kind::list,
+            .metavar = "KIND=P[,...]",
+            .min = 0,
+            .max = 1,
+            .choices = model::fault_names(),
+            .help = "make the card go wrong: fault KIND strikes each sub-transfer with probability P",
+            .group = "Server"})
+      .add({.name = "seed",
+            .kind = Kind::integer,
+            .default_text = "1",
+            .help = "seed of the faults; the same seed strikes the same sub-transfers of each queue",
+            .group = "Server"});
+  c.examples = {{.command = "doorbell card serve --listen /tmp/card.sock",
+                 .text = "A card for other programs, until Ctrl-C.",
+                 .needs = Needs::other_machine},
+                {.command = "doorbell card serve --listen /tmp/card.sock --card model:preset=v80",
+                 .text = "The same, as fast as the published figures of a V80.",
+                 .needs = Needs::other_machine}};
+  c.check = check_card;
+  c.run = run_card;
+  c.group = "This machine";
+  return c;
+}
+
+}  // namespace doorbell::cli

@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include "cli/texts.hpp"
+#include "qdma/cli/parts.hpp"
+#include "qdma/model/card.hpp"
+#include "rma/cli/options.hpp"
+
+namespace doorbell::cli {
+
+namespace {
+
+void add_qdma_options(OptionTable& t) {
+  add_card_option(t);
+  t.add({.name = "memory",
+         .kind = Kind::choice,
+         .default_text = "ddr",
+         .choices = {"ddr", "hbm", "hbm-high"},
+         .help = "the card's memory: DDR, HBM from its lower half on, or HBM's upper half",
+         .group = "Device"})
+      .add({.name = "starting-offset",
+            .kind = Kind::size,
+            .default_text = "0",
+            .max = qdma::kDdrBytes,
+            .help = "into that memory, a multiple of 4 KiB",
+            .group = "Device"})
+      .add({.name = "op",
+            .kind = Kind::choice,
+            .default_text = "put",
+            .choices = {"put", "get"},
+            .help = "host to card, or card to host",
+            .group = "Work"})
+      .add(
+          {.name = "size",
+           .kind = Kind::text,
+           .metavar = "SIZE[:SIZE]",
+           .help =
+               "bytes of a transfer, 1..2147483647, with KiB and MiB; A:B goes from A to B by powers of two, "
+               "and a list separated by commas is taken as it is (not given: 1MiB)",
+           .group = "Work"})
+      .add({.name = "num-queues",
+            .kind = Kind::integer,
+            .default_text = "1",
+            .min = 1,
+            .max = 64,
+            .help =
+                "transfer descriptors that the rate part drives at the same time, each with queue pairs and "
+                "buffers of its own",
+            .group = "Queues"});
+  add_policy_options(t);
+  add_ring_option(t, "0");
+  t.add(
+      {.name = "deadline",
+       .kind = Kind::seconds,
+       .min = 0.001,
+       .max = 3600,
+       .help =
+           "of each transfer, which the card then ends with ETIMEDOUT (not given: four fifths of --timeout)",
+       .group = "Timing"});
+}
+
+rma::BenchOptions bench_options(const Options& o) {
+  qdma::CardUse use;
+  use.memory = qdma::card_memory(o.text("memory"));
+  use.starting_offset = granules_of(o, "starting-offset");
+  if (use.starting_offset >= use.memory.bytes)
+    throw Error("--starting-offset", fmt::format("{} is not in 0..{}, the bytes of {}", use.starting_offset,
+                                                 use.memory.bytes - qdma::kGranule, use.memory.name));
+  read_policy(o, use);
+  // Before the loop gives all of them up: only the card knows which one hangs.
+  use.deadline_s = o.has("deadline") ? o.seconds("deadline") : o.seconds("timeout") * 0.8;
+  if (o.text("op") == "get") use.measured = qdma::Direction::card_to_host;
+  rma::BenchOptions b = rma_options(o, qdma::bench_of_transfers(use));
+  b.device = o.text("device");
+  b.op = o.text("op") == "get" ? rma::Op::read : rma::Op::write;
+  if (o.has("size")) b.sizes = sizes_of(o.text("size"));
+  for (const u32 size : b.sizes)
+    if (size == 0) throw Error("--size", "0 is not in 1..2147483647: a transfer has at least 1 byte");
+  b.queues = static_cast<u32>(o.integer("num-queues"));
+  if (b.faults.any() && !qdma::is_model(b.device))
+    throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", b.device),
+                "use --device model");
+  rma::check(b);
+  return b;
+}
+
+}  // namespace
+
+Command qdma_command() {
+  Command c;
+  c.name = "qdma";
+  c.summary = "transfers to and from a QDMA card's memory (AMD V80), over both channels";
+  c.description = {
+      "Opens a card, makes queue pairs and transfer descriptors, and moves bytes between buffers of the driver and "
+      "the card's memory: a put is host to card, a get is card to host. For each size first single transfers, each "
+      "timed from its submission to its completion, then a window of them at full rate. Each goes to or comes from a "
+      "place of its own in the card's memory.",
+      "Every transfer is verified: what puts leave in the card's memory is read back before it is overwritten, "
+      "and gets find what was put there before. Only the transfers that were asked for count in the figures.",
+      "One transfer may use both channels: --policy says how it is cut. The software card has its own memory, rings, "
+      "channels and limits, and speaks the calls of the card's driver. A back end is never replaced by another.",
+      key_text("The model's keys:", qdma::model_keys()),
+      "'doorbell qdma validate' tests a card's memory and measures both directions together; 'doorbell qdma tune' "
+      "measures from which size on a transfer should be split.",
+  };
+  add_qdma_options(c.options);
+  add_rma_options(c.options, "transfer descriptor", false, true);
+  add_common_options(c.options);
+  c.examples = {
+      {"doorbell qdma --size 4KiB:4MiB", "Puts on the model, eleven sizes, verified."},
+      {"doorbell qdma --op get --memory hbm --size 8MiB --measure rate --duration 1",
+       "Gets from HBM's lower half at full rate."},
+      {"doorbell qdma --policy v80-compat --memory hbm --size 8MiB --measure rate --iterations 32",
+       "The same memory as upstream's client uses it: one channel."},
+      {"doorbell qdma --device model:bandwidth=1G --channels 0 --measure rate --iterations 64",
+       "One channel of a card whose link is slow."},
+      {.command = "doorbell qdma --device kernel:/dev/slash_qdma_ctl0 --size 64MiB --measure rate",
+       .text = "A card of this machine.",
+       .needs = Needs::device},
+  };
+  c.check = [](const Options& o) { (void)bench_options(o); };
+  c.run = [](const Options& o, Context& context) { return run_rma(bench_options(o), o, context); };
+  return c;
+}
+
+}  // namespace doorbell::cli

@@ -1,0 +1,163 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The options and texts of the program `doorbelld`, which is a binary of its own (doorbelld/main.cpp).
+#include "qdma/cli/doorbelld.hpp"
+
+#include <fmt/format.h>
+
+#include "qdma/daemon/protocol.hpp"
+
+namespace doorbell::cli {
+
+Command doorbelld_texts() {
+  Command c;
+  c.name = "doorbelld";
+  c.summary = "share a QDMA card among clients";
+  c.manual_section = 8;
+  c.standalone = true;
+  c.description = {
+      "doorbelld owns one QDMA card and hands out card memory, queue pairs and transfer descriptors to its "
+      "clients. Whatever a client holds is taken back when its connection ends. A transfer descriptor is a "
+      "socket of the daemon: it reaches the card memory that it was handed out for and nothing else, and it can "
+      "be revoked. The data of transfers does not pass through the daemon.",
+      "Clients connect to a unix socket of sequential packets and speak the protocol of upstream's vrtd, as "
+      "far as it concerns QDMA, with a hello that tells version, quotas and exact error numbers. The service "
+      "manager may hand over the socket.",
+      "The roles file has sections [role:NAME] with rights = ..., [user:NAME], [user:*] and [group:NAME] with "
+      "roles = .... Rights are query-devices, qdma, buffer and raw-mem-access; bar-access, design-write, "
+      "cfgmem-program, clock and pcie-hotplug are read and have no effect. Without a file, root and the daemon's "
+      "own user have all rights, and others query-devices and buffer. SIGHUP reads the file again.",
+      "SIGTERM and SIGINT end the daemon: clients are disconnected, queue pairs stopped and deleted.",
+  };
+  const char* const kServe = "Serving";
+  const char* const kLimits = "Limits of one user";
+  c.options
+      .add({.name = "card",
+            .default_text = "kernel:/dev/slash_qdma_ctl0",
+            .help = "the card: model[:KEY=VALUE,...], server:PATH or kernel:/dev/slash_qdma_ctlN",
+            .group = kServe})
+      .add({.name = "socket",
+            .kind = Kind::path,
+            .default_text = qdma::daemon::kDefaultSocket,
+            .help = "where clients connect; not used if the service manager hands over a socket",
+            .group = kServe})
+      .add({.name = "socket-mode",
+            .metavar = "OCTAL",
+            .default_text = "0666",
+            .help = "permissions of the socket, octal",
+            .group = kServe})
+      .add({.name = "roles",
+            .kind = Kind::path,
+            .help = "the file of roles, users and groups",
+            .group = kServe})
+      .add({.name = "ring-size-index",
+            .kind = Kind::integer,
+            .default_text = "15",
+            .min = 0,
+            .max = qdma::kMaxRingIndex,
+            .help = "ring size of the queue pairs of buffers",
+            .group = kServe})
+      .add({.name = "threads",
+            .kind = Kind::integer,
+            .default_text = "64",
+            .min = 16,
+            .max = 1024,
+            .help = "calls of the card at a time; 8 of them are kept for what is no transfer",
+            .group = kServe})
+      .add({.name = "transfers-per-client",
+            .kind = Kind::integer,
+            .default_text = "4",
+            .min = 1,
+            .max = 512,
+            .help = "transfers of one client that the card has at a time; others wait for their turn",
+            .group = kServe})
+      .add({.name = "transfer-limit",
+            .kind = Kind::seconds,
+            .default_text = "10",
+            .min = 0.001,
+            .max = 3600,
+            .help = "the longest deadline of a transfer",
+            .group = kServe})
+      .add({.name = "max-clients",
+            .kind = Kind::integer,
+            .default_text = "256",
+            .min = 1,
+            .max = 4096,
+            .help = "connections of all users",
+            .group = kServe})
+      .add({.name = "max-connections",
+            .kind = Kind::integer,
+            .default_text = "64",
+            .min = 1,
+            .max = 4096,
+            .help = "connections",
+            .group = kLimits})
+      .add({.name = "max-queue-pairs",
+            .kind = Kind::integer,
+            .default_text = "64",
+            .min = 0,
+            .max = qdma::kMaxQueuePairs,
+            .help = "queue pairs, those of buffers too",
+            .group = kLimits})
+      .add({.name = "max-buffers",
+            .kind = Kind::integer,
+            .default_text = "64",
+            .min = 0,
+            .max = 1024,
+            .help = "buffers in card memory",
+            .group = kLimits})
+      .add({.name = "max-descriptors",
+            .kind = Kind::integer,
+            .default_text = "128",
+            .min = 0,
+            .max = 4096,
+            .help = "transfer descriptors, those of buffers too",
+            .group = kLimits})
+      .add({.name = "max-card-memory",
+            .kind = Kind::size,
+            .default_text = "16Gi",
+            .min = 0,
+            .help = "card memory of all buffers",
+            .group = kLimits})
+      .add({.name = "max-host-buffers",
+            .kind = Kind::size,
+            .default_text = "64Gi",
+            .min = 0,
+            .help = "host buffers made through connections and descriptors that are still open",
+            .group = kLimits})
+      .add({.name = "metrics",
+            .metavar = "PATH|127.0.0.1:PORT",
+            .help = "where Prometheus reads: a unix socket's path, or a port of this machine",
+            .group = "Output"})
+      .add({.name = "log",
+            .kind = Kind::choice,
+            .default_text = "auto",
+            .choices = {"auto", "journal", "stderr"},
+            .help = "auto is the journal, if this machine has one and standard error is no terminal",
+            .group = "Output"})
+      .add({.name = "log-level",
+            .kind = Kind::choice,
+            .default_text = "info",
+            .choices = {"error", "warning", "notice", "info", "debug"},
+            .help = "the least important entries that are logged",
+            .group = "Output"});
+  c.examples = {
+      {.command = "doorbelld --card model --socket /tmp/card.sock --metrics 127.0.0.1:9470",
+       .text = "Share the software card.",
+       .needs = Needs::other_machine},
+      {.command = "systemctl enable --now doorbelld.socket",
+       .text = "Start it when the first client connects.",
+       .needs = Needs::device},
+  };
+  return c;
+}
+
+Program doorbelld_program() {
+  return {.texts = doorbelld_texts(), .run = [](Context&) {
+            fmt::print(stderr, "doorbelld: this is doorbell under another name; start doorbelld itself\n");
+            return 1;
+          }};
+}
+
+}  // namespace doorbell::cli

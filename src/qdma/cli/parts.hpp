@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The parts of the path's description.
+#pragma once
+
+#include "cli/path.hpp"
+#include "qdma/port.hpp"
+
+namespace doorbell::cli {
+
+Command qdma_command();
+/// doorbell card serve.
+Command card_command();
+Command qdma_validate_command();
+Command qdma_tune_command();
+std::vector<DemoStep> qdma_demo_steps(bool gpu);
+FaultCheck check_qdma_fault(model::Fault fault, const measure::RunWatch& watch);
+
+/// Options that name a card and the way to its memory.
+void add_card_option(OptionTable& table);
+void add_ring_option(OptionTable& table, const std::string& default_text);
+void add_policy_options(OptionTable& table);
+/// Reads what add_policy_options() and add_ring_option() have added.
+void read_policy(const Options& options, qdma::CardUse& into);
+
+/// The number of a size option that counts whole granules. Throws Error.
+[[nodiscard]] u64 granules_of(const Options& options, const std::string& name);
+
+}  // namespace doorbell::cli

@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include "cli/run_options.hpp"
+#include "cli/texts.hpp"
+#include "qdma/cli/parts.hpp"
+#include "qdma/model/card.hpp"
+#include "qdma/tune.hpp"
+
+namespace doorbell::cli {
+
+namespace {
+
+constexpr u32 kRepeats = 7;
+
+void add_tune_options(OptionTable& t) {
+  add_card_option(t);
+  t.add({.name = "memory",
+         .kind = Kind::choice,
+         .default_text = "ddr",
+         .choices = {"ddr", "hbm", "hbm-high"},
+         .help = "the card's memory",
+         .group = "Device"})
+      .add({.name = "op",
+            .kind = Kind::choice,
+            .default_text = "put",
+            .choices = {"put", "get"},
+            .help = "host to card, or card to host",
+            .group = "Work"})
+      .add({.name = "smallest",
+            .kind = Kind::size,
+            .default_text = "8Ki",
+            .min = 2 * qdma::kGranule,
+            .max = u64{1} << 30,
+            .help = "the smallest size to measure, a power of two",
+            .group = "Work"})
+      .add({.name = "largest",
+            .kind = Kind::size,
+            .default_text = "4Mi",
+            .min = 2 * qdma::kGranule,
+            .max = u64{1} << 30,
+            .help = "the largest size to measure, a power of two",
+            .group = "Work"})
+      .add({.name = "iterations",
+            .kind = Kind::integer,
+            .metavar = "N",
+            .min = 1,
+            .max = u64{1} << 32,
+            .help = "calls of each way in each repeat (not given: 16 MiB worth, 8 to 400)",
+            .group = "Work"});
+  add_ring_option(t, "0");
+}
+
+qdma::TuneOptions tune_options(const Options& o) {
+  qdma::TuneOptions t;
+  static_cast<RunOptions&>(t) = run_options(o);
+  if (!o.has("repeats")) t.repeats = kRepeats;
+  if (t.initiator == Initiator::gpu) throw Error("--initiator", "calls are made by the CPU", "leave it out");
+  t.device = o.text("device");
+  t.card.memory = qdma::card_memory(o.text("memory"));
+  t.card.ring_index = static_cast<u32>(o.integer("ring-size-index"));
+  t.direction = o.text("op") == "get" ? qdma::Direction::card_to_host : qdma::Direction::host_to_card;
+  t.smallest = o.bytes("smallest");
+  t.largest = o.bytes("largest");
+  if (o.has("iterations")) t.iterations = o.integer("iterations");
+  if (t.faults.any() && !qdma::is_model(t.device))
+    throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", t.device),
+                "use --device model");
+  qdma::check(t);
+  return t;
+}
+
+}  // namespace
+
+Command qdma_tune_command() {
+  Command c;
+  c.name = "qdma-tune";
+  c.summary = "measure from which size on a QDMA transfer should use both channels";
+  c.description = {
+      "For each size the same call is made over one channel and split over both, in turns, so that other load on the "
+      "machine affects both alike. The break-even size is the smallest one from which on splitting is faster at every "
+      "size measured, by the whole confidence interval of the ratio. It is the value for --smallest-split of "
+      "'doorbell qdma', and BalancedPolicy::smallest_split of the library.",
+      "It depends on the card, the host and the back end. A software card without a rate limit says what this host's "
+      "memory and processors do.",
+      key_text("The model's keys:", qdma::model_keys()),
+  };
+  add_tune_options(c.options);
+  add_common_options(c.options);
+  c.examples = {
+      {"doorbell qdma tune --largest 256Ki", "The software card, up to 256 KiB."},
+      {.command = "doorbell qdma tune --device kernel:/dev/slash_qdma_ctl0 --op get --json tune.json",
+       .text = "A card, and the figures in a file.",
+       .needs = Needs::device},
+  };
+  c.check = [](const Options& o) { (void)tune_options(o); };
+  c.run = [](const Options& o, Context& context) {
+    const qdma::TuneOptions t = tune_options(o);
+    return run_bench(
+        o, context, t, {}, [&](const measure::RunWatch& watch) { return qdma::tune(t, watch); },
+        qdma::tune_text);
+  };
+  return c;
+}
+
+}  // namespace doorbell::cli

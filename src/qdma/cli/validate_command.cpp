@@ -1,0 +1,186 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/run_options.hpp"
+#include "cli/texts.hpp"
+#include "qdma/cli/parts.hpp"
+#include "qdma/model/card.hpp"
+#include "qdma/validate.hpp"
+
+namespace doorbell::cli {
+
+namespace {
+
+void add_validate_options(OptionTable& t) {
+  add_card_option(t);
+  t.add({.name = "ddr-only", .kind = Kind::flag, .help = "leave HBM out", .group = "Device"})
+      .add({.name = "hbm-only", .kind = Kind::flag, .help = "leave DDR out", .group = "Device"})
+      .add({.name = "threads",
+            .letter = 'j',
+            .kind = Kind::integer,
+            .default_text = "8",
+            .min = 1,
+            .max = qdma::kMostValidateThreads,
+            .help = "threads of each direction; each memory has two places for each",
+            .group = "Work"})
+      .add(
+          {.name = "buffer-size",
+           .kind = Kind::size,
+           .min = qdma::kGranule,
+           .max = qdma::kLargestValidateBuffer,
+           .help =
+               "bytes of a place, a multiple of 4 KiB (not given: 512 MiB, or what half of the memory available "
+               "holds)",
+           .group = "Work"})
+      .add(
+          {.name = "offset",
+           .kind = Kind::size,
+           .min = qdma::kGranule,
+           .max = qdma::kDdrBytes,
+           .help =
+               "from place to place, a multiple of 4 KiB and at least --buffer-size (not given: 512 MiB, or less "
+               "if the places then do not fit)",
+           .group = "Work"})
+      .add({.name = "starting-offset",
+            .kind = Kind::size,
+            .default_text = "0",
+            .max = qdma::kDdrBytes,
+            .help = "of the first place in a memory, a multiple of 4 KiB",
+            .group = "Work"})
+      .add({.name = "bandwidth-iterations",
+            .kind = Kind::integer,
+            .default_text = "1",
+            .min = 1,
+            .max = u64{1} << 32,
+            .help = "transfers of each thread in each measurement",
+            .group = "Work"})
+      .add({.name = "bandwidth-duration",
+            .kind = Kind::seconds,
+            .default_text = "0",
+            .max = 86400,
+            .help = "measure for so long instead; the same as --duration. 0: by --bandwidth-iterations",
+            .group = "Work"})
+      .add(
+          {.name = "mm-channel",
+           .metavar = "auto|0|1[,...]",
+           .default_text = "auto",
+           .help =
+               "channel of every place, or a list with one entry for each place (twice --threads). auto: "
+               "descriptors with both channels, cut by --policy, and duplex once more with both directions of a "
+               "thread on the same channel and once crossed",
+           .group = "Queues"})
+      .add(
+          {.name = "channel-allocation",
+           .kind = Kind::choice,
+           .default_text = "auto",
+           .choices = {"auto", "paired"},
+           .help =
+               "auto: places one after the other; paired: each second one --channel-region-stride further up",
+           .group = "Queues"})
+      .add({.name = "channel-region-stride",
+            .kind = Kind::size,
+            .default_text = "16Gi",
+            .min = qdma::kGranule,
+            .max = qdma::kDdrBytes,
+            .help = "paired: from the places of the one kind to those of the other, a multiple of 4 KiB",
+            .group = "Queues"})
+      .add({.name = "policy",
+            .kind = Kind::choice,
+            .default_text = "balanced",
+            .choices = {"balanced", "v80-compat"},
+            .help = "how a call is cut between both channels",
+            .group = "Queues"});
+  add_ring_option(t, "0");
+}
+
+std::vector<qdma::Channels> channels_of(const std::string& list) {
+  std::vector<qdma::Channels> all;
+  for (const std::string& item : split(list)) {
+    if (item == "auto") all.push_back(qdma::Channels::both);
+    else if (item == "0") all.push_back(qdma::Channels::only0);
+    else if (item == "1") all.push_back(qdma::Channels::only1);
+    else throw Error("--mm-channel", fmt::format("'{}' is not auto, 0 or 1", item));
+  }
+  if (all.size() == 1 && all.front() == qdma::Channels::both) return {};
+  return all;
+}
+
+qdma::ValidateOptions validate_options(const Options& given) {
+  Options o = given;
+  if (o.given("bandwidth-duration") && o.seconds("bandwidth-duration") > 0) {
+    if (o.given("duration"))
+      throw Error("--bandwidth-duration", "it is the same as --duration", "give one of them");
+    o.set("duration", fmt::format("{}", o.seconds("bandwidth-duration")));
+  }
+  qdma::ValidateOptions v;
+  static_cast<RunOptions&>(v) = run_options(o);
+  if (v.initiator == Initiator::gpu)
+    throw Error("--initiator", "the threads of a validation are the CPU's", "leave it out");
+  if (o.given("verify") && o.text("verify") != "on" && o.text("verify") != "off")
+    throw Error("--verify", fmt::format("{} is not for a validation", o.text("verify")), "use on or off");
+  v.device = o.text("device");
+  v.hbm = !o.flag("ddr-only");
+  v.ddr = !o.flag("hbm-only");
+  v.threads = static_cast<u32>(o.integer("threads"));
+  if (o.has("buffer-size")) v.buffer_bytes = granules_of(o, "buffer-size");
+  if (o.has("offset")) v.offset = granules_of(o, "offset");
+  v.starting_offset = granules_of(o, "starting-offset");
+  v.channels = channels_of(o.text("mm-channel"));
+  v.paired = o.text("channel-allocation") == "paired";
+  v.region_stride = granules_of(o, "channel-region-stride");
+  if (o.given("channel-region-stride") && !v.paired)
+    throw Error("--channel-region-stride", "it belongs to --channel-allocation paired", "leave it out");
+  v.iterations = o.integer("bandwidth-iterations");
+  v.card.ring_index = static_cast<u32>(o.integer("ring-size-index"));
+  v.card.policy = *qdma::policy_named(o.text("policy"));
+  if (v.faults.any() && !qdma::is_model(v.device))
+    throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", v.device),
+                "use --device model");
+  qdma::check(v);
+  return v;
+}
+
+}  // namespace
+
+Command qdma_validate_command() {
+  Command c;
+  c.name = "qdma-validate";
+  c.summary = "check a QDMA card's memory, and measure each direction and both";
+  c.description = {
+      "Writes data that is named by its card address to every place, then reads all of it back: places that are one "
+      "and the same, bytes that are wrong and old data are found. Then threads read, write, and do both, each with "
+      "plain transfers of a whole buffer. Once for HBM, once for DDR, once for both together.",
+      "Both directions together are measured with both channels for every transfer, with the read and the write of a "
+      "thread on the same channel, and crossed: only so it shows what the channels and what the link allow. Data is "
+      "checked after each measurement, outside of its time.",
+      "Rates are in GB/s of 10^9 bytes per second, in the JSON in bytes per second. A rate is that of all bytes from "
+      "the first start to the last end, each direction by its own. The exit code is 2 if data is wrong, and never "
+      "depends on a rate.",
+      key_text("The model's keys:", qdma::model_keys()),
+  };
+  add_validate_options(c.options);
+  add_common_options(c.options);
+  c.examples = {
+      {"doorbell qdma validate -j 2 --buffer-size 1Mi", "The software card, with small buffers."},
+      {"doorbell qdma validate -d model:bandwidth=1G -j 2 --buffer-size 4Mi --ddr-only",
+       "A card whose channels have a limit."},
+      {.command = "doorbell qdma validate -d kernel:/dev/slash_qdma_ctl0 --ddr-only --bandwidth-duration 10",
+       .text = "A card, both directions on the same channel and crossed.",
+       .needs = Needs::device},
+  };
+  c.check = [](const Options& o) { (void)validate_options(o); };
+  c.run = [](const Options& o, Context& context) {
+    const qdma::ValidateOptions v = validate_options(o);
+    return run_bench(
+        o, context, v, {}, [&](const measure::RunWatch& watch) { return qdma::validate(v, watch); },
+        qdma::validate_text);
+  };
+  return c;
+}
+
+}  // namespace doorbell::cli

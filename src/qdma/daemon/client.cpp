@@ -1,0 +1,283 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "qdma/daemon/client.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "system/clock.hpp"
+#include "system/sysfs.hpp"
+
+namespace doorbell::qdma::daemon {
+
+namespace {
+
+/// Waits until the socket has something; false when the time is over.
+bool wait_readable(int fd, u64 until_ns) {
+  for (;;) {
+    const u64 now = wall_ns();
+    if (now >= until_ns) return false;
+    pollfd p{fd, POLLIN, 0};
+    const int rc = ::poll(&p, 1, static_cast<int>(std::min<u64>((until_ns - now) / 1'000'000 + 1, 60'000)));
+    if (rc > 0) return true;
+    if (rc < 0 && errno != EINTR) return false;
+  }
+}
+
+/// A message and the first descriptor of it. Returns its length, 0 at the end, or a negative errno.
+ssize_t receive_reply(int fd, std::span<u8> out, Descriptor& descriptor) {
+  iovec part{out.data(), out.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  ssize_t n = 0;
+  do n = ::recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  while (n < 0 && errno == EINTR);
+  if (n < 0) return -errno;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    int received = -1;
+    std::memcpy(&received, CMSG_DATA(c), sizeof received);
+    descriptor = Descriptor(received);
+  }
+  if ((message.msg_flags & MSG_CTRUNC) != 0) return -EMFILE;
+  return n;
+}
+
+Descriptor connect_daemon(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = "daemon:" + path;
+  if (path.empty() || path.size() >= sizeof address.sun_path)
+    throw Error(name, "a socket's path has 1 to 107 characters");
+  path.copy(address.sun_path, path.size());
+  Descriptor fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (fd.get() < 0 || ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    throw Error(name, "no doorbelld answers: " + reason(errno), "start doorbelld, or name its socket",
+                ExitCode::absent);
+  return fd;
+}
+
+/// The structure of a call that begins with its size, by the driver's rule: 0 or an errno.
+template <class T>
+int take_call(u32 number, std::span<const u8> bytes, T& out) {
+  u32 size = 0;
+  if (bytes.size() < sizeof size) return EFAULT;
+  std::memcpy(&size, bytes.data(), sizeof size);
+  if (size < smallest_size(number)) return EINVAL;
+  if (size > bytes.size()) return EFAULT;
+  const std::size_t known = std::min<std::size_t>(size, structure_size(number));
+  const auto unknown = bytes.subspan(known, size - known);
+  if (std::ranges::any_of(unknown, [](u8 b) { return b != 0; })) return E2BIG;
+  out = T{};
+  std::memcpy(static_cast<void*>(&out), bytes.data(), known);
+  out.size = size;
+  return 0;
+}
+
+/// Writes it back as the driver does: its own size, as much as the caller knows, zeros behind.
+template <class T>
+void give_call(u32 number, u32 size, T value, std::span<u8> bytes) {
+  const u32 known = structure_size(number);
+  value.size = known;
+  std::memset(bytes.data(), 0, size);
+  std::memcpy(bytes.data(), &value, std::min(size, known));
+}
+
+/// The part of an answer that a request's own structure is in.
+template <class T>
+int body_of(const Answer& answer, T& out) {
+  if (answer.error != 0) return answer.error;
+  if (answer.body.size() != sizeof out) return EPROTO;
+  std::memcpy(static_cast<void*>(&out), answer.body.data(), sizeof out);
+  return 0;
+}
+
+/// A body that is the device's number, 0, and a structure of the driver's.
+template <class T>
+std::vector<u8> after_device(const T& structure) {
+  std::vector<u8> body(sizeof(u32));
+  const auto bytes = bytes_of(structure);
+  body.insert(body.end(), bytes.begin(), bytes.end());
+  return body;
+}
+
+CallResult failed_call(int error) {
+  return {-error, 0};
+}
+
+template <class Request>
+CardBuffer opened_buffer(const char* what, Answer answer, const Request& request) {
+  if (answer.error != 0)
+    throw CardError(what, answer.error, answer.text.empty() ? reason(answer.error) : answer.text);
+  CardBuffer buffer;
+  int error = 0;
+  if constexpr (std::is_same_v<Request, BufferOpenRequest>) {
+    BufferOpenReply reply;
+    error = body_of(answer, reply);
+    buffer = {reply.address, reply.size, reply.queue_pairs, {}};
+  } else {
+    buffer = {request.address, request.size, 0, {}};
+    error = body_of(answer, buffer.queue_pairs);
+  }
+  buffer.descriptor = std::move(answer.descriptor);
+  if (error != 0 || buffer.descriptor.get() < 0)
+    throw CardError(what, EPROTO, "the daemon's reply is not complete");
+  return buffer;
+}
+
+}  // namespace
+
+DaemonClient::DaemonClient(const std::string& path) : socket_(connect_daemon(path)) {}
+
+Answer DaemonClient::give_up(int error, const char* why) {
+  dead_ = true;
+  ::shutdown(socket_.get(), SHUT_RDWR);
+  return {.error = error, .code = Code::internal_error, .text = why};
+}
+
+Answer DaemonClient::ask(Opcode o, std::span<const u8> body) {
+  const std::lock_guard lock(mutex_);
+  if (dead_)
+    return {.error = ENODEV, .code = Code::internal_error, .text = "the connection has been given up"};
+  const u32 sequence = ++sequence_;
+  const std::vector<u8> message = request_message(o, sequence, body);
+  ssize_t sent = 0;
+  do sent = ::send(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL);
+  while (sent < 0 && errno == EINTR);
+  // A daemon that has refused this client has closed already; why is still there to be read.
+  if (sent < 0 && errno != EPIPE && errno != ECONNRESET) return give_up(errno, "the request was not sent");
+  if (!wait_readable(socket_.get(), wall_ns() + static_cast<u64>(kReplyLimitS * 1e9)))
+    return give_up(ETIMEDOUT, "no reply from the daemon");
+  std::array<u8, kMaxMessage> space;
+  Answer answer;
+  ssize_t n = receive_reply(socket_.get(), space, answer.descriptor);
+  // A daemon that refuses a client closes with the request unread; what it has said comes after that error.
+  if (n == -ECONNRESET) n = receive_reply(socket_.get(), space, answer.descriptor);
+  if (n == 0 || n == -ECONNRESET) return give_up(ENODEV, "the daemon has gone");
+  if (n < 0) return give_up(static_cast<int>(-n), "the reply was not received");
+  ReplyHeader header;
+  if (static_cast<std::size_t>(n) < sizeof header) return give_up(EPROTO, "the reply is no message");
+  std::memcpy(&header, space.data(), sizeof header);
+  const auto rest = std::span(space).subspan(sizeof header, static_cast<std::size_t>(n) - sizeof header);
+  if (header.bytes != rest.size()) return give_up(EPROTO, "the reply is no message");
+  answer.code = Code{header.code};
+  // The refusal of a whole connection belongs to no request.
+  if (header.sequence == 0 && answer.code != Code::ok)
+    return give_up(errno_of(answer.code), "the daemon takes no further client");
+  if (header.sequence != sequence) return give_up(EPROTO, "the reply belongs to another request");
+  answer.error = errno_of(answer.code);
+  answer.body.assign(rest.begin(), rest.end());
+  if (answer.error != 0 && rest.size() >= sizeof(ErrorBody)) {
+    ErrorBody error;
+    std::memcpy(&error, rest.data(), sizeof error);
+    if (error.error != 0) answer.error = static_cast<int>(error.error);
+    answer.text.assign(rest.begin() + sizeof error, rest.end());
+  }
+  return answer;
+}
+
+HelloReply DaemonClient::hello() {
+  const Answer answer = ask(Opcode::hello, Hello{});
+  if (answer.code == Code::bad_request)
+    throw Error("daemon", "it does not know doorbell's hello", "it is no doorbelld");
+  if (answer.error != 0) throw Error("daemon", answer.text.empty() ? reason(answer.error) : answer.text);
+  HelloReply reply;
+  if (body_of(answer, reply) != 0) throw Error("daemon", "its hello is of another size");
+  return reply;
+}
+
+CardBuffer open_buffer(DaemonClient& client, const BufferOpenRequest& request) {
+  return opened_buffer("buffer open", client.ask(Opcode::buffer_open, request), request);
+}
+
+CardBuffer open_raw_buffer(DaemonClient& client, const BufferOpenRawRequest& request) {
+  return opened_buffer("raw buffer open", client.ask(Opcode::buffer_open_raw, request), request);
+}
+
+void close_buffer(DaemonClient& client, const CardBuffer& buffer) {
+  const Answer answer = client.ask(Opcode::buffer_close, BufferCloseRequest{0, buffer.address, buffer.bytes});
+  if (answer.error != 0)
+    throw CardError("buffer close", answer.error, answer.text.empty() ? reason(answer.error) : answer.text);
+}
+
+bool names_daemon(const std::string& spec) {
+  return spec == "daemon" || spec.starts_with("daemon:");
+}
+
+std::string socket_path(const std::string& spec) {
+  return spec == "daemon" ? kDefaultSocket : spec.substr(std::string_view("daemon:").size());
+}
+
+CallResult control_call(DaemonClient& client, u32 number, std::span<u8> structure) {
+  switch (number) {
+    case kCallInfo: {
+      Info call, reply;
+      if (const int error = take_call(number, structure, call)) return failed_call(error);
+      if (const int error = body_of(client.ask(Opcode::qdma_info, DeviceRequest{}), reply))
+        return failed_call(error);
+      give_call(number, call.size, reply, structure);
+      return {};
+    }
+    case kCallQpairAdd:
+    case kCallQpairAddOld: {
+      QpairAdd call, reply;
+      if (const int error = take_call(number, structure, call)) return failed_call(error);
+      const u32 size = call.size;
+      call.size = sizeof call;
+      if (const int error = body_of(client.ask(Opcode::queue_pair_add, after_device(call)), reply))
+        return failed_call(error);
+      give_call(number, size, reply, structure);
+      return {};
+    }
+    case kCallQpairOp: {
+      QpairOp call;
+      Zero zero;
+      if (const int error = take_call(number, structure, call)) return failed_call(error);
+      if (const int error = body_of(
+              client.ask(Opcode::queue_pair_op, QueuePairOpRequest{.qid = call.qid, .op = call.op}), zero))
+        return failed_call(error);
+      give_call(number, call.size, call, structure);
+      return {};
+    }
+    case kCallQpairGetFd: {
+      QpairGetFd call;
+      Zero zero;
+      if (const int error = take_call(number, structure, call)) return failed_call(error);
+      DescriptorRequest request{.flags = call.flags, .count = call.qpair_count, .ids = call.qpair_ids};
+      if (call.qpair_count == 0) request.count = 1, request.ids = {call.qid, 0};
+      Answer answer = client.ask(Opcode::descriptor, request);
+      if (const int error = body_of(answer, zero)) return failed_call(error);
+      if (answer.descriptor.get() < 0) return failed_call(EPROTO);
+      give_call(number, call.size, call, structure);
+      return {answer.descriptor.release(), 0};
+    }
+    case kCallBufCreate: {
+      BufCreate call, reply;
+      if (const int error = take_call(number, structure, call)) return failed_call(error);
+      const u32 size = call.size;
+      call.size = sizeof call;
+      Answer answer = client.ask(Opcode::host_buffer, after_device(call));
+      if (const int error = body_of(answer, reply)) return failed_call(error);
+      if (answer.descriptor.get() < 0) return failed_call(EPROTO);
+      give_call(number, size, reply, structure);
+      return {answer.descriptor.release(), 0};
+    }
+    default:
+      return failed_call(ENOTTY);
+  }
+}
+
+}  // namespace doorbell::qdma::daemon

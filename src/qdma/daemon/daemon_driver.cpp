@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "qdma/daemon/daemon_driver.hpp"
+
+#include <fcntl.h>
+
+namespace doorbell::qdma::daemon {
+
+DaemonDriver::DaemonDriver(const std::string& spec) : SocketDriver(spec), client_(socket_path(spec)) {
+  kind_ = (client_.hello().features & kFeatureModel) != 0 ? "model" : "hardware";
+}
+
+CallResult DaemonDriver::call(int fd, u32 number, std::span<u8> structure, const CallOptions& options) {
+  if (fd >= 0) return SocketDriver::call(fd, number, structure, options);
+  // The driver's flags are the descriptor's here.
+  u32 flags = 0;
+  const std::size_t at = number == kCallQpairGetFd ? offsetof(QpairGetFd, flags) : offsetof(BufCreate, flags);
+  if (structure.size() >= at + sizeof flags) std::memcpy(&flags, &structure[at], sizeof flags);
+  const CallResult r = control_call(client_, number, structure);
+  const bool opened = r.result >= 0 && (number == kCallQpairGetFd || number == kCallBufCreate);
+  if (opened && (flags & kFlagCloseOnExec) == 0) fcntl(static_cast<int>(r.result), F_SETFD, 0);
+  if (opened && number == kCallQpairGetFd) adopt(static_cast<int>(r.result));
+  return r;
+}
+
+}  // namespace doorbell::qdma::daemon

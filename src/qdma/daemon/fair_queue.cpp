@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "qdma/daemon/fair_queue.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace doorbell::qdma::daemon {
+
+FairQueue::Ticket FairQueue::add(u64 client, Lane lane, std::function<void()> work,
+                                 std::function<void()> done) {
+  LaneState& s = state(lane);
+  const Ticket ticket = next_++;
+  s.clients[client].waiting.push_back({ticket, std::move(work), std::move(done)});
+  ++s.waiting;
+  start_what_may(lane);
+  return ticket;
+}
+
+bool FairQueue::withdraw(Ticket ticket) {
+  for (LaneState& s : lanes_) {
+    for (auto client = s.clients.begin(); client != s.clients.end(); ++client) {
+      auto& waiting = client->second.waiting;
+      const auto call = std::ranges::find(waiting, ticket, &Call::ticket);
+      if (call == waiting.end()) continue;
+      waiting.erase(call);
+      --s.waiting;
+      if (waiting.empty() && client->second.running == 0) s.clients.erase(client);
+      return true;
+    }
+  }
+  return false;
+}
+
+void FairQueue::start_what_may(Lane lane) {
+  LaneState& s = state(lane);
+  const u32 most = lane == Lane::transfer ? limits_.transfers : limits_.control;
+  const u32 most_per_client = lane == Lane::transfer ? limits_.transfers_per_client : limits_.control;
+  while (s.running < most && s.waiting > 0) {
+    // The next client after the last one that has something to do and may.
+    auto client = s.clients.upper_bound(s.last);
+    std::size_t looked = 0;
+    for (; looked < s.clients.size(); ++looked, ++client) {
+      if (client == s.clients.end()) client = s.clients.begin();
+      if (!client->second.waiting.empty() && client->second.running < most_per_client) break;
+    }
+    if (looked == s.clients.size()) return;
+    const u64 id = s.last = client->first;
+    Call call = std::move(client->second.waiting.front());
+    client->second.waiting.pop_front();
+    --s.waiting;
+    ++client->second.running;
+    ++s.running;
+    workers_.run(std::move(call.work), [this, lane, id, done = std::move(call.done)] {
+      LaneState& ended = state(lane);
+      --ended.running;
+      const auto of = ended.clients.find(id);
+      --of->second.running;
+      if (of->second.waiting.empty() && of->second.running == 0) ended.clients.erase(of);
+      done();
+      start_what_may(lane);
+    });
+  }
+}
+
+}  // namespace doorbell::qdma::daemon

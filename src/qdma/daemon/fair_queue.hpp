@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Whose call of the card comes next. Calls block, so they run on worker threads; clients take turns, and
+// transfers leave some threads to the calls that set up and clean up.
+#pragma once
+
+#include <doorbell/config.hpp>
+
+#include <deque>
+#include <functional>
+#include <map>
+
+namespace doorbell::qdma::daemon {
+
+/// Threads for calls that block.
+class Workers {
+ public:
+  virtual ~Workers() = default;
+  /// Calls `work` on another thread and afterwards `done` on this one.
+  virtual void run(std::function<void()> work, std::function<void()> done) = 0;
+};
+
+/// What a call is for.
+enum class Lane { control, transfer };
+
+struct FairQueueLimits {
+  u32 control = 8;     ///< control calls at a time
+  u32 transfers = 56;  ///< transfers at a time
+  u32 transfers_per_client = 4;
+};
+
+/// Thread rule: the loop's.
+class FairQueue {
+ public:
+  FairQueue(Workers& workers, const FairQueueLimits& limits) : workers_(workers), limits_(limits) {}
+
+  using Ticket = u64;
+  /// `work` runs on a worker, `done` on the loop after it.
+  Ticket add(u64 client, Lane lane, std::function<void()> work, std::function<void()> done);
+  /// True if the call has not begun: it is gone then, and neither function is called.
+  bool withdraw(Ticket ticket);
+  [[nodiscard]] u64 waiting() const { return lanes_[0].waiting + lanes_[1].waiting; }
+  [[nodiscard]] u64 running() const { return lanes_[0].running + lanes_[1].running; }
+
+ private:
+  struct Call {
+    Ticket ticket;
+    std::function<void()> work, done;
+  };
+  struct Client {
+    std::deque<Call> waiting;
+    u32 running = 0;
+  };
+  struct LaneState {
+    std::map<u64, Client> clients;
+    u64 last = 0;  // the client that had the last turn
+    u64 waiting = 0;
+    u32 running = 0;
+  };
+  void start_what_may(Lane lane);
+  LaneState& state(Lane lane) { return lanes_[lane == Lane::transfer ? 1 : 0]; }
+
+  Workers& workers_;
+  FairQueueLimits limits_;
+  LaneState lanes_[2];
+  Ticket next_ = 1;
+};
+
+}  // namespace doorbell::qdma::daemon

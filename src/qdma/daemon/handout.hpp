@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What clients hold: queue pairs, buffers in card memory, and transfer descriptors, which are sockets of the
+// daemon that speak wire.hpp.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "qdma/daemon/accounts.hpp"
+#include "qdma/daemon/card_memory.hpp"
+#include "qdma/daemon/fair_queue.hpp"
+#include "qdma/daemon/outlet.hpp"
+#include "qdma/daemon/roles.hpp"
+#include "qdma/driver.hpp"
+#include "system/descriptor.hpp"
+
+namespace doorbell::qdma::daemon {
+
+/// Card memory that is reserved as long as anybody holds this: a buffer, or a transfer into it.
+struct MemoryLease {
+  MemoryLease(CardMemory* from, const CardRange& what) : memory(from), range(what) {}
+  ~MemoryLease() {
+    if (memory != nullptr && !kept) memory->release(range);
+  }
+  MemoryLease(const MemoryLease&) = delete;
+  MemoryLease& operator=(const MemoryLease&) = delete;
+
+  CardMemory* memory;  ///< null: a raw buffer, which reserves nothing
+  CardRange range;
+  bool kept = false;  ///< for ever: a queue pair that could not be deleted may still reach it
+};
+
+/// A queue pair as the card knows it.
+struct CardQueue {
+  u32 id = 0;          ///< the driver's
+  u32 directions = 0;  ///< kDirH2C, kDirC2H
+};
+
+/// A transfer descriptor of the card.
+class CardDescriptor {
+ public:
+  CardDescriptor(std::shared_ptr<Driver> card, int fd) : card_(std::move(card)), fd_(fd) {}
+  ~CardDescriptor() { card_->close(fd_); }
+  CardDescriptor(const CardDescriptor&) = delete;
+  CardDescriptor& operator=(const CardDescriptor&) = delete;
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  std::shared_ptr<Driver> card_;
+  int fd_;
+};
+
+/// A transfer that a descriptor's user waits for.
+struct PendingTransfer {
+  FairQueue::Ticket ticket = 0;
+  u64 tag = 0;  ///< for Driver::cancel()
+};
+
+/// A transfer descriptor that a client holds. Once revoked it answers ESTALE, as long as its socket is open.
+struct Handout {
+  SocketId socket = 0;
+  SocketId owner = 0;  ///< the connection
+  uid_t user = 0;
+  std::shared_ptr<const CardDescriptor> fd;
+  std::vector<CardQueue> queues;
+  std::vector<u32> queue_pairs;     ///< the ids that the client knows; none for a buffer's
+  u32 directions = 0;               ///< that it allows
+  std::optional<CardRange> window;  ///< that it reaches; none: all that its owner may reach
+  bool owned_only = false;          ///< only card memory of its owner's buffers
+  std::shared_ptr<const MemoryLease> lease;
+  Accounts::Charge charge;
+  std::vector<Accounts::Charge> host_buffers;
+  std::map<u64, PendingTransfer> pending;  ///< by sequence
+  u32 running = 0;                         ///< transfers that workers have in hand
+  bool revoked = false;
+  bool open = true;  ///< its socket
+};
+
+struct HeldQueuePair {
+  CardQueue queue;
+  u32 aperture = 0;
+  SocketId owner = 0;
+  Accounts::Charge charge;
+  std::vector<std::shared_ptr<Handout>> handouts = {};
+};
+
+struct HeldBuffer {
+  CardRange range;
+  u64 size = 0;  ///< as its reply has said
+  bool raw = false;
+  u32 directions = 0;
+  SocketId owner = 0;
+  std::vector<CardQueue> queues = {};
+  std::shared_ptr<Handout> handout = {};
+  std::shared_ptr<MemoryLease> lease = {};
+  Accounts::Charge charge = {};
+};
+
+/// A client.
+struct Connection {
+  SocketId id = 0;
+  Peer peer;
+  u32 rights = 0;
+  bool hello = false;
+  bool busy = false;  ///< a request is being carried out
+  bool gone = false;
+  u32 refusals_logged = 0;
+  Accounts::Charge charge;
+  std::vector<u32> queue_pairs = {};
+  std::vector<std::shared_ptr<HeldBuffer>> buffers = {};
+  std::vector<Accounts::Charge> host_buffers = {};
+};
+
+}  // namespace doorbell::qdma::daemon

@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the daemon tells its log: a sentence, and fields by which it can be searched.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace doorbell::qdma::daemon {
+
+/// syslog's numbers.
+enum class Priority : int { error = 3, warning = 4, notice = 5, info = 6, debug = 7 };
+
+struct LogEntry {
+  Priority priority = Priority::info;
+  std::string text;
+  std::vector<std::pair<std::string, std::string>> fields =
+      {};  ///< names in capitals, as the journal has them
+};
+
+class Log {
+ public:
+  virtual ~Log() = default;
+  virtual void write(const LogEntry& entry) = 0;
+};
+
+}  // namespace doorbell::qdma::daemon

@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "qdma/daemon/metrics.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <iterator>
+
+namespace doorbell::qdma::daemon {
+
+namespace {
+
+class MetricText {
+ public:
+  void family(std::string_view metric, std::string_view type, std::string_view help) {
+    fmt::format_to(std::back_inserter(text_), "# HELP doorbelld_{} {}\n# TYPE doorbelld_{} {}\n", metric,
+                   help, metric, type);
+  }
+  void sample(std::string_view metric, u64 value, std::string_view labels = {}) {
+    fmt::format_to(std::back_inserter(text_), "doorbelld_{}{} {}\n", metric, labels, value);
+  }
+  void one(std::string_view metric, std::string_view type, std::string_view help, u64 value) {
+    family(metric, type, help);
+    sample(metric, value);
+  }
+  [[nodiscard]] std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace
+
+std::string_view error_name(int error) {
+  switch (error) {
+    case 0:
+      return "ok";
+#define DOORBELL_ERRNO(e) \
+  case e:                 \
+    return #e
+      DOORBELL_ERRNO(EACCES);
+      DOORBELL_ERRNO(EAGAIN);
+      DOORBELL_ERRNO(EBADF);
+      DOORBELL_ERRNO(EBADMSG);
+      DOORBELL_ERRNO(EBUSY);
+      DOORBELL_ERRNO(ECANCELED);
+      DOORBELL_ERRNO(EDQUOT);
+      DOORBELL_ERRNO(EFAULT);
+      DOORBELL_ERRNO(EINVAL);
+      DOORBELL_ERRNO(EIO);
+      DOORBELL_ERRNO(EMFILE);
+      DOORBELL_ERRNO(ENODEV);
+      DOORBELL_ERRNO(ENOENT);
+      DOORBELL_ERRNO(ENOMEM);
+      DOORBELL_ERRNO(ENOTTY);
+      DOORBELL_ERRNO(ENXIO);
+      DOORBELL_ERRNO(EOPNOTSUPP);
+      DOORBELL_ERRNO(EPERM);
+      DOORBELL_ERRNO(ESTALE);
+      DOORBELL_ERRNO(ETIMEDOUT);
+      DOORBELL_ERRNO(E2BIG);
+#undef DOORBELL_ERRNO
+    default:
+      return "other";
+  }
+}
+
+std::string prometheus_text(const Metrics& m, const Gauges& now) {
+  MetricText t;
+  t.one("connections", "gauge", "Clients that are connected.", now.held.connections);
+  t.one("users", "gauge", "Users that hold anything.", now.users);
+  t.one("queue_pairs", "gauge", "Queue pairs on the card that clients hold or that are being deleted.",
+        now.held.queue_pairs);
+  t.one("queue_pair_ids", "gauge", "Ids of queue pairs that clients have been told.", now.queue_pairs);
+  t.one("buffers", "gauge", "Buffers in card memory that clients hold.", now.held.buffers);
+  t.one("card_memory_bytes", "gauge", "Card memory that is reserved for buffers.", now.card_memory_used);
+  t.one("host_buffer_bytes", "gauge", "Host buffers made through connections and descriptors that are open.",
+        now.held.host_bytes);
+  t.one("descriptors", "gauge", "Transfer descriptors in force.", now.descriptors);
+  t.one("descriptors_revoked", "gauge", "Revoked transfer descriptors that are still open.",
+        now.revoked_descriptors);
+  t.one("calls_waiting", "gauge", "Calls of the card that wait for their turn.", now.waiting);
+  t.one("calls_running", "gauge", "Calls of the card in progress.", now.running);
+
+  t.one("connections_accepted_total", "counter", "Clients that have been accepted.", m.accepted);
+  t.family("connections_refused_total", "counter", "Clients that have been refused, by reason.");
+  for (const auto& [reason, count] : m.refused_connections)
+    t.sample("connections_refused_total", count, fmt::format("{{reason=\"{}\"}}", reason));
+  t.family("requests_total", "counter", "Requests by opcode and return code.");
+  for (const auto& [key, count] : m.requests)
+    t.sample("requests_total", count, fmt::format("{{opcode=\"{}\",code=\"{}\"}}", key.first, key.second));
+  t.one("malformed_messages_total", "counter", "Messages that are no request.", m.malformed);
+  t.family("transfers_total", "counter", "Transfers by outcome.");
+  for (const auto& [outcome, count] : m.transfers)
+    t.sample("transfers_total", count, fmt::format("{{outcome=\"{}\"}}", outcome));
+  t.family("transfer_bytes_total", "counter", "Bytes moved by transfers, by direction.");
+  t.sample("transfer_bytes_total", m.bytes_to_card, "{direction=\"host_to_card\"}");
+  t.sample("transfer_bytes_total", m.bytes_from_card, "{direction=\"card_to_host\"}");
+  t.one("queue_pairs_retired_total", "counter", "Queue pairs that have been stopped and deleted.", m.retired);
+  t.one("retire_failures_total", "counter",
+        "Queue pairs that the card did not delete; their card memory stays reserved.", m.retire_failures);
+  return t.take();
+}
+
+}  // namespace doorbell::qdma::daemon

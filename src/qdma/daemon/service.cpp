@@ -1,0 +1,312 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "qdma/daemon/service.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "qdma/daemon/retirement.hpp"
+#include "system/sysfs.hpp"
+
+namespace doorbell::qdma::daemon {
+
+namespace {
+
+constexpr u32 kRefusalsLogged = 16;  // of one connection: a client must not fill the log
+
+i64 operate(Driver& card, u32 id, QueueOp op) {
+  QpairOp call{.qid = id, .op = static_cast<u32>(op)};
+  return card.call(-1, kCallQpairOp, {reinterpret_cast<u8*>(&call), sizeof call}).result;
+}
+
+}  // namespace
+
+Service::Service(std::shared_ptr<Driver> card, const ServiceOptions& options, Roles roles, Outlet& outlet,
+                 Workers& workers, Log& log)
+    : card_(std::move(card)),
+      options_(options),
+      roles_(std::move(roles)),
+      outlet_(outlet),
+      log_(log),
+      accounts_(options.quotas),
+      queue_(workers, options.limits) {
+  const i64 rc = card_->call(-1, kCallInfo, {reinterpret_cast<u8*>(&info_), sizeof info_}).result;
+  if (rc < 0)
+    throw Error(card_->name(), "the card does not say what it is: " + reason(static_cast<int>(-rc)));
+  info_.bdf.back() = '\0';
+}
+
+Service::~Service() = default;
+
+int Service::connect(SocketId id, Peer peer) {
+  std::string over;
+  if (connections_.size() >= options_.max_connections) {
+    ++metrics_.refused_connections["total"];
+    log_.write({Priority::warning, fmt::format("user {} is refused: {} clients are connected already",
+                                               peer.uid, connections_.size())});
+    return EBUSY;
+  }
+  Accounts::Charge charge = accounts_.charge(peer.uid, {.connections = 1}, over);
+  if (!charge) {
+    ++metrics_.refused_connections["quota"];
+    log_.write({Priority::warning, "a connection is refused: " + over});
+    return EDQUOT;
+  }
+  const u32 rights = roles_.rights(peer);
+  Connection& c = connections_[id];
+  c.id = id;
+  c.peer = std::move(peer);
+  c.rights = rights;
+  c.charge = std::move(charge);
+  ++metrics_.accepted;
+  note(Priority::info, c, fmt::format("connected: {}", rights_text(rights)));
+  return 0;
+}
+
+void Service::message(SocketId id, Message m) {
+  if (const auto c = connections_.find(id); c != connections_.end()) return request(c->second, std::move(m));
+  const auto h = handouts_.find(id);
+  if (h == handouts_.end()) return;
+  const std::shared_ptr<Handout> handout = h->second;
+  descriptor_message(handout, std::move(m));
+}
+
+void Service::closed(SocketId id) {
+  if (const auto c = connections_.find(id); c != connections_.end()) {
+    c->second.gone = true;
+    if (!c->second.busy) clean_up(c->second);
+    return;
+  }
+  const auto h = handouts_.find(id);
+  if (h == handouts_.end()) return;
+  const std::shared_ptr<Handout> handout = h->second;
+  handouts_.erase(h);
+  std::erase(revoked_, id);
+  handout->open = false;
+  // Nobody waits for what has not begun.
+  for (const auto& [sequence, pending] : handout->pending) {
+    if (queue_.withdraw(pending.ticket)) --handout->running;
+    else if (handout->fd) card_->cancel(handout->fd->get(), pending.tag);
+  }
+  handout->pending.clear();
+  handout->host_buffers.clear();
+  handout->charge.reset();
+  forget(handout);
+}
+
+void Service::forget(const std::shared_ptr<Handout>& h) {
+  if (h->open || h->running > 0) return;
+  h->fd.reset();
+  for (const u32 id : h->queue_pairs)
+    if (HeldQueuePair* const held = queue_pairs_.find(id)) std::erase(held->handouts, h);
+}
+
+void Service::set_roles(Roles roles) {
+  roles_ = std::move(roles);
+  for (auto& [id, c] : connections_) c.rights = roles_.rights(c.peer);
+}
+
+void Service::close_all() {
+  std::vector<SocketId> all;
+  for (const auto& [id, c] : connections_)
+    if (!c.gone) all.push_back(id);
+  for (const SocketId id : all) {
+    outlet_.close(id);
+    closed(id);
+  }
+}
+
+bool Service::idle() const {
+  return connections_.empty() && retiring_ == 0 && queue_.waiting() == 0 && queue_.running() == 0;
+}
+
+Gauges Service::gauges() const {
+  return {.held = accounts_.total(),
+          .users = accounts_.users(),
+          .card_memory_used = memory_.used(),
+          .queue_pairs = queue_pairs_.size(),
+          .descriptors = handouts_.size() - revoked_.size(),
+          .revoked_descriptors = revoked_.size(),
+          .waiting = queue_.waiting(),
+          .running = queue_.running()};
+}
+
+void Service::note(Priority p, const Connection& c, std::string text,
+                   std::vector<std::pair<std::string, std::string>> fields) {
+  fields.emplace_back("CONNECTION", std::to_string(c.id));
+  fields.emplace_back("CLIENT_PID", std::to_string(c.peer.pid));
+  fields.emplace_back("CLIENT_UID", std::to_string(c.peer.uid));
+  log_.write({p, fmt::format("connection {}, pid {}, user {}: {}", c.id, c.peer.pid, c.peer.uid, text),
+              std::move(fields)});
+}
+
+void Service::ok(const Asked& a, std::span<const u8> body, Descriptor with) {
+  metrics_.count(a.opcode, Code::ok);
+  if (!connections_.at(a.connection).gone)
+    outlet_.send(a.connection, reply_message(Code::ok, a.sequence, body), std::move(with));
+}
+
+void Service::refuse(const Asked& a, int error, const std::string& why) {
+  Connection& c = connections_.at(a.connection);
+  metrics_.count(a.opcode, code_of(error));
+  if (c.refusals_logged < kRefusalsLogged) {
+    ++c.refusals_logged;
+    note(Priority::notice, c,
+         fmt::format("{} refused: {}{}", name(a.opcode), why,
+                     c.refusals_logged == kRefusalsLogged ? " (further refusals are counted only)" : ""),
+         {{"OPCODE", std::string(name(a.opcode))},
+          {"CODE", std::string(name(code_of(error)))},
+          {"ERRNO", std::to_string(error)}});
+  }
+  if (!c.gone) outlet_.send(c.id, refusal_message(error, why, a.sequence, c.hello), {});
+}
+
+void Service::call_card(const Asked& a, std::function<i64()> work, Outcome done) {
+  Connection& c = connections_.at(a.connection);
+  c.busy = true;
+  outlet_.pause(c.id);
+  auto result = std::make_shared<i64>(0);
+  queue_.add(
+      a.connection, Lane::control, [result, work = std::move(work)] { *result = work(); },
+      [this, result, id = a.connection, done = std::move(done)] {
+        done(*result);
+        end(id);
+      });
+}
+
+void Service::end(SocketId connection) {
+  Connection& c = connections_.at(connection);
+  c.busy = false;
+  if (c.gone) clean_up(c);
+  else outlet_.resume(connection);
+}
+
+Descriptor Service::hand_out(const std::shared_ptr<Handout>& h, int& error) {
+  h->socket = next_socket();
+  Descriptor other = outlet_.open_pair(h->socket, error);
+  if (other.get() < 0) return other;
+  handouts_[h->socket] = h;
+  return other;
+}
+
+void Service::revoke(const std::shared_ptr<Handout>& h) {
+  if (h->revoked) return;
+  h->revoked = true;
+  const auto pending = h->pending;
+  for (const auto& [sequence, transfer] : pending) {
+    if (!queue_.withdraw(transfer.ticket)) continue;
+    --h->running;
+    h->pending.erase(sequence);
+    ++metrics_.transfers[error_name(ESTALE)];
+    answer(h, sequence, -ESTALE);
+  }
+  h->fd.reset();
+  h->lease.reset();
+  h->charge.reset();
+  h->host_buffers.clear();
+  if (!h->open) return;
+  revoked_.push_back(h->socket);
+  if (revoked_.size() <= options_.max_revoked) return;
+  const SocketId oldest = revoked_.front();
+  outlet_.close(oldest);
+  closed(oldest);
+}
+
+void Service::retire(Retirement what) {
+  ++retiring_;
+  for (const auto& handout : what.handouts) revoke(handout);
+  auto shared = std::make_shared<Retirement>(std::move(what));
+  queue_.add(
+      shared->client, Lane::control,
+      [card = card_, shared] {
+        // A queue pair that is not started cannot be stopped; what is wrong with one shows when it is
+        // deleted.
+        for (const CardQueue& q : shared->queues) static_cast<void>(operate(*card, q.id, QueueOp::stop));
+      },
+      [this, shared] { stopped(shared); });
+}
+
+void Service::stopped(std::shared_ptr<Retirement> what) {
+  deleting_.push_back(std::move(what));
+  try_deleting();
+}
+
+void Service::try_deleting() {
+  std::vector<std::shared_ptr<Retirement>> ready;
+  std::erase_if(deleting_, [&](const std::shared_ptr<Retirement>& r) {
+    const bool quiet = std::ranges::all_of(r->handouts, [](const auto& h) { return h->running == 0; });
+    if (quiet) ready.push_back(r);
+    return quiet;
+  });
+  for (const auto& r : ready) {
+    auto results = std::make_shared<std::vector<i64>>();
+    queue_.add(
+        r->client, Lane::control,
+        [card = card_, r, results] {
+          for (const CardQueue& q : r->queues) results->push_back(operate(*card, q.id, QueueOp::del));
+        },
+        [this, r, results] {
+          i64 failed = 0;
+          for (const i64 rc : *results) {
+            // A card that has gone has no queue pairs either.
+            const bool deleted = rc >= 0 || rc == -ENOENT || rc == -ESTALE || rc == -ENODEV;
+            ++(deleted ? metrics_.retired : metrics_.retire_failures);
+            if (!deleted) failed = rc;
+          }
+          if (failed != 0) {
+            if (r->lease) r->lease->kept = true;
+            log_.write({Priority::error,
+                        fmt::format("the card did not delete a queue pair of connection {}: {}; its card "
+                                    "memory stays reserved",
+                                    r->client, reason(static_cast<int>(-failed)))});
+          }
+          --retiring_;
+          // What the quotas count is given back before the client hears of it.
+          const Outcome then = std::move(r->then);
+          r->lease.reset();
+          r->charge.reset();
+          if (then) then(failed);
+        });
+  }
+}
+
+void Service::retire_buffer(std::shared_ptr<HeldBuffer> buffer, Outcome then) {
+  std::erase(connections_.at(buffer->owner).buffers, buffer);
+  Retirement what{.client = buffer->owner,
+                  .queues = buffer->queues,
+                  .handouts = {},
+                  .lease = std::move(buffer->lease),
+                  .charge = std::move(buffer->charge),
+                  .then = std::move(then)};
+  if (buffer->handout) what.handouts.push_back(std::move(buffer->handout));
+  retire(std::move(what));
+}
+
+void Service::retire_queue_pair(u32 id, Outcome then) {
+  HeldQueuePair& held = *queue_pairs_.find(id);
+  std::erase(connections_.at(held.owner).queue_pairs, id);
+  Retirement what{.client = held.owner,
+                  .queues = {held.queue},
+                  .handouts = std::move(held.handouts),
+                  .lease = nullptr,
+                  .charge = std::move(held.charge),
+                  .then = std::move(then)};
+  queue_pairs_.remove(id);
+  retire(std::move(what));
+}
+
+void Service::clean_up(Connection& c) {
+  const SocketId id = c.id;
+  note(Priority::info, c,
+       fmt::format("gone: {} buffers and {} queue pairs are taken back", c.buffers.size(),
+                   c.queue_pairs.size()));
+  while (!c.buffers.empty()) retire_buffer(c.buffers.back());
+  while (!c.queue_pairs.empty()) retire_queue_pair(c.queue_pairs.back());
+  connections_.erase(id);
+}
+
+}  // namespace doorbell::qdma::daemon

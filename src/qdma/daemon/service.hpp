@@ -1,0 +1,144 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the daemon does with messages: checks them, has the card called, keeps who holds what, cleans up. It
+// opens no socket and starts no thread: Outlet and Workers are others'.
+//
+// Thread rule: one thread, the loop's. Calls of the card block and run on Workers.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "qdma/daemon/fair_queue.hpp"
+#include "qdma/daemon/handout.hpp"
+#include "qdma/daemon/id_table.hpp"
+#include "qdma/daemon/log.hpp"
+#include "qdma/daemon/metrics.hpp"
+#include "qdma/daemon/outlet.hpp"
+#include "qdma/daemon/protocol.hpp"
+#include "qdma/daemon/roles.hpp"
+#include "qdma/driver.hpp"
+
+namespace doorbell::qdma::daemon {
+
+struct ServiceOptions {
+  Quotas quotas = {};
+  FairQueueLimits limits = {};
+  u32 max_connections = 256;             ///< of all users
+  u32 ring_index = 15;                   ///< of the queue pairs of buffers
+  u32 max_revoked = 256;                 ///< revoked descriptors that stay open to say so
+  u64 max_transfer_ns = 10'000'000'000;  ///< the longest deadline of a transfer
+};
+
+class Service {
+ public:
+  /// Asks the card what it is. Throws Error.
+  Service(std::shared_ptr<Driver> card, const ServiceOptions& options, Roles roles, Outlet& outlet,
+          Workers& workers, Log& log);
+  ~Service();
+
+  /// A number for a socket.
+  [[nodiscard]] SocketId next_socket() { return next_socket_++; }
+  /// A client. 0, or the errno with which it is to be refused.
+  [[nodiscard]] int connect(SocketId id, Peer peer);
+  /// A connection could not be accepted, or its peer not be read.
+  void count_refused(std::string_view reason) { ++metrics_.refused_connections[reason]; }
+  /// A message of a client or of a transfer descriptor. Not while the socket is paused.
+  void message(SocketId id, Message m);
+  /// The other end has gone.
+  void closed(SocketId id);
+  /// For all requests from now on. What has been handed out stays.
+  void set_roles(Roles roles);
+  /// Disconnects everybody; the card is quiet when idle() is true.
+  void close_all();
+  [[nodiscard]] bool idle() const;
+
+  [[nodiscard]] const Metrics& metrics() const { return metrics_; }
+  [[nodiscard]] Gauges gauges() const;
+  [[nodiscard]] const Info& info() const { return info_; }
+
+ private:
+  /// A request that is being answered, while the message itself has gone.
+  struct Asked {
+    SocketId connection;
+    Opcode opcode;
+    u32 sequence;
+  };
+  using Outcome = std::function<void(i64 result)>;
+  /// How a queue pair's end is told.
+  struct Retirement;
+
+  // Requests of clients: requests.cpp.
+  void request(Connection& c, Message m);
+  void dispatch(Connection& c, const Request& r);
+  [[nodiscard]] bool may(Connection& c, const Request& r);
+  void say_hello(Connection& c, const Asked& a, const Hello& h);
+  void tell_device(Connection& c, const Asked& a);
+  void find_device(Connection& c, const Asked& a, const BdfRequest& r);
+  void add_queue_pair(Connection& c, const Asked& a, QpairAdd add);
+  void operate_queue_pair(Connection& c, const Asked& a, const QueuePairOpRequest& r);
+  void get_descriptor(Connection& c, const Asked& a, const DescriptorRequest& r);
+  void open_buffer(Connection& c, const Asked& a, const BufferOpenRequest& r);
+  void open_raw(Connection& c, const Asked& a, const BufferOpenRawRequest& r);
+  void open_on_card(Connection& c, const Asked& a, std::shared_ptr<HeldBuffer> buffer, u32 channel);
+  void close_buffer(Connection& c, const Asked& a, const BufferCloseRequest& r);
+  void create_host_buffer(Connection& c, const Asked& a, BufCreate create);
+  /// 0, or the errno for an id that is not this client's.
+  [[nodiscard]] int look_up(Connection& c, u32 id, HeldQueuePair*& found);
+
+  // Requests on transfer descriptors: descriptors.cpp.
+  void descriptor_message(const std::shared_ptr<Handout>& h, Message m);
+  void transfer(const std::shared_ptr<Handout>& h, u64 sequence, u64 deadline_ns,
+                std::span<const u8> structure, std::vector<Descriptor> buffers);
+  void create_buffer_on(const std::shared_ptr<Handout>& h, u64 sequence, std::span<const u8> structure);
+  void cancel(const std::shared_ptr<Handout>& h, u64 sequence, std::span<const u8> structure);
+  void answer(const std::shared_ptr<Handout>& h, u64 sequence, i64 result, std::span<const u8> structure = {},
+              std::span<const SubResult> parts = {}, Descriptor with = {});
+  /// What keeps the memory of one sub-transfer reserved; null with an errno if it may not reach there.
+  [[nodiscard]] std::shared_ptr<const MemoryLease> reach(const Handout& h, const SubXfer& x, int& error);
+
+  // What clients hold: service.cpp.
+  void ok(const Asked& a, std::span<const u8> body, Descriptor with = {});
+  void refuse(const Asked& a, int error, const std::string& why);
+  /// The request goes on with a call of the card; `done` has its result.
+  void call_card(const Asked& a, std::function<i64()> work, Outcome done);
+  void end(SocketId connection);
+  /// A transfer descriptor's socket, known from now on; empty with an errno.
+  [[nodiscard]] Descriptor hand_out(const std::shared_ptr<Handout>& h, int& error);
+  void revoke(const std::shared_ptr<Handout>& h);
+  /// Its queue pairs know it no longer, once its socket and its transfers have gone.
+  void forget(const std::shared_ptr<Handout>& h);
+  void retire(Retirement what);
+  void stopped(std::shared_ptr<Retirement> what);
+  void try_deleting();
+  void clean_up(Connection& c);
+  void retire_buffer(std::shared_ptr<HeldBuffer> buffer, Outcome then = {});
+  /// Takes it out of the table: its id is stale from now on.
+  void retire_queue_pair(u32 id, Outcome then = {});
+  void note(Priority p, const Connection& c, std::string text,
+            std::vector<std::pair<std::string, std::string>> fields = {});
+
+  std::shared_ptr<Driver> card_;
+  ServiceOptions options_;
+  Roles roles_;
+  Outlet& outlet_;
+  Log& log_;
+  Info info_;
+  Metrics metrics_;
+  Accounts accounts_;
+  CardMemory memory_;
+  SocketId next_socket_ = 1;
+  u64 next_tag_ = 1;
+  std::map<SocketId, Connection> connections_;
+  std::map<SocketId, std::shared_ptr<Handout>> handouts_;
+  std::vector<SocketId> revoked_;  // oldest first
+  IdTable<HeldQueuePair> queue_pairs_;
+  std::vector<std::shared_ptr<Retirement>> deleting_;  // stopped; they wait for their transfers
+  u64 retiring_ = 0;
+  FairQueue queue_;  // last: its calls hold what is above
+};
+
+}  // namespace doorbell::qdma::daemon

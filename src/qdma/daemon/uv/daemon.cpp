@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "qdma/daemon/uv/daemon.hpp"
+
+#include <doorbell/error.hpp>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <optional>
+
+#include "qdma/daemon/uv/metrics_endpoint.hpp"
+#include "qdma/daemon/uv/socket_loop.hpp"
+#include "system/clock.hpp"
+#include "system/sysfs.hpp"
+
+namespace doorbell::qdma::daemon {
+
+namespace {
+
+/// The sockets that the service manager has opened for this process.
+std::vector<Descriptor> activated_sockets() {
+  const int count = sd_listen_fds(1);
+  if (count < 0) throw Error("socket activation", reason(-count));
+  std::vector<Descriptor> sockets;
+  for (int i = 0; i < count; ++i) {
+    const int fd = SD_LISTEN_FDS_START + i;
+    sockets.emplace_back(fd);
+    if (sd_is_socket_unix(fd, SOCK_SEQPACKET, 1, nullptr, 0) <= 0)
+      throw Error(fmt::format("descriptor {} of the service manager", fd),
+                  "is no listening unix socket of sequential packets",
+                  "the socket unit needs ListenSequentialPacket=");
+  }
+  return sockets;
+}
+
+class RunningDaemon {
+ public:
+  RunningDaemon(std::shared_ptr<Driver> card, const DaemonOptions& options, Log& log)
+      : options_(options), log_(log), service_(std::move(card), options.service, roles(), loop_, loop_, log) {
+    loop_.set_events({.next = [this] { return service_.next_socket(); },
+                      .connect = [this](SocketId id, Peer p) { return service_.connect(id, std::move(p)); },
+                      .message = [this](SocketId id, Message m) { service_.message(id, std::move(m)); },
+                      .closed = [this](SocketId id) { service_.closed(id); },
+                      .refused = [this](std::string_view why) { refused(why); }});
+    if (!options.metrics.empty())
+      metrics_.emplace(loop_.uv(), options.metrics,
+                       [this] { return prometheus_text(service_.metrics(), service_.gauges()); });
+    std::vector<Descriptor> sockets = activated_sockets();
+    if (sockets.empty()) {
+      sockets.push_back(listen_at(options.socket, options.socket_mode));
+      path_ = options.socket;
+    }
+    for (Descriptor& socket : sockets) loop_.listen(std::move(socket));
+    for (std::size_t i = 0; i < std::size(signals_); ++i) {
+      uv_signal_init(loop_.uv(), &signals_[i]);
+      signals_[i].data = this;
+      uv_signal_start(
+          &signals_[i],
+          [](uv_signal_t* s, int number) { static_cast<RunningDaemon*>(s->data)->take_signal(number); },
+          kSignals[i]);
+    }
+    for (uv_timer_t* const timer : {&watchdog_, &ending_}) {
+      uv_timer_init(loop_.uv(), timer);
+      timer->data = this;
+    }
+  }
+
+  ~RunningDaemon() {
+    for (uv_signal_t& s : signals_) uv_close(reinterpret_cast<uv_handle_t*>(&s), nullptr);
+    for (uv_timer_t* const timer : {&watchdog_, &ending_})
+      uv_close(reinterpret_cast<uv_handle_t*>(timer), nullptr);
+    metrics_.reset();
+    uv_run(loop_.uv(), UV_RUN_NOWAIT);  // the handles above are members: they must be closed before they go
+    if (!path_.empty()) ::unlink(path_.c_str());
+  }
+
+  int run() {
+    u64 watchdog_us = 0;
+    if (sd_watchdog_enabled(0, &watchdog_us) > 0)
+      uv_timer_start(
+          &watchdog_, [](uv_timer_t*) { static_cast<void>(sd_notify(0, "WATCHDOG=1")); }, 0,
+          watchdog_us / 2000);
+    log_.write({Priority::notice, fmt::format("serves the card {}{}", service_.info().bdf.data(),
+                                              path_.empty() ? "" : " at " + path_)});
+    static_cast<void>(sd_notify(0, "READY=1\nSTATUS=serves clients"));
+    loop_.run();
+    return code_;
+  }
+
+ private:
+  static constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP};
+
+  [[nodiscard]] Roles roles() const {
+    if (options_.roles_file.empty()) return Roles::defaults(::geteuid());
+    Roles roles = Roles::read(options_.roles_file, NameService::system());
+    for (const std::string& warning : roles.warnings()) log_.write({Priority::warning, warning});
+    return roles;
+  }
+
+  void refused(std::string_view why) {
+    service_.count_refused(why);
+    log_.write({Priority::warning, fmt::format("a client could not be taken: {}",
+                                               why == "descriptors" ? "no descriptor is free" : why)});
+  }
+
+  void take_signal(int number) {
+    if (number == SIGHUP) return reload();
+    if (ending_since_ns_ != 0) return;
+    ending_since_ns_ = wall_ns();
+    log_.write({Priority::notice, "ends: clients are disconnected"});
+    static_cast<void>(sd_notify(0, "STOPPING=1"));
+    loop_.stop_listening();
+    service_.close_all();
+    uv_timer_start(
+        &ending_, [](uv_timer_t* t) { static_cast<RunningDaemon*>(t->data)->look_whether_ended(); }, 0, 5);
+  }
+
+  void look_whether_ended() {
+    if (service_.idle()) return loop_.stop();
+    if (static_cast<double>(wall_ns() - ending_since_ns_) < options_.end_s * 1e9) return;
+    const Gauges now = service_.gauges();
+    log_.write({Priority::error,
+                fmt::format("the card is not quiet after {} s: {} calls in progress, {} queue pairs",
+                            options_.end_s, now.running, now.held.queue_pairs)});
+    // A worker that does not come back cannot be waited for; the kernel takes back what the process holds.
+    if (!path_.empty()) ::unlink(path_.c_str());
+    ::_exit(2);
+  }
+
+  void reload() {
+    static_cast<void>(
+        sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", static_cast<unsigned long long>(wall_ns() / 1000)));
+    try {
+      service_.set_roles(roles());
+      log_.write({Priority::notice, "the roles have been read again"});
+    } catch (const Error& e) {
+      log_.write({Priority::error, fmt::format("the roles stay as they were: {}", e.what())});
+    }
+    static_cast<void>(sd_notify(0, "READY=1"));
+  }
+
+  const DaemonOptions& options_;
+  Log& log_;
+  SocketLoop loop_;
+  Service service_;
+  std::optional<MetricsEndpoint> metrics_;
+  std::string path_;  // of a socket of this process's own
+  uv_signal_t signals_[3]{};
+  uv_timer_t watchdog_{}, ending_{};
+  u64 ending_since_ns_ = 0;
+  int code_ = 0;
+};
+
+}  // namespace
+
+int run_daemon(std::shared_ptr<Driver> card, const DaemonOptions& options, Log& log) {
+  return RunningDaemon(std::move(card), options, log).run();
+}
+
+}  // namespace doorbell::qdma::daemon

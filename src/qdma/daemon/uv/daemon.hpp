@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The daemon as a process: sockets, service, metrics, signals, the service manager.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "qdma/daemon/service.hpp"
+#include "system/descriptor.hpp"
+
+namespace doorbell::qdma::daemon {
+
+struct DaemonOptions {
+  ServiceOptions service = {};
+  std::string socket = kDefaultSocket;
+  unsigned socket_mode = 0666;
+  std::string roles_file = {};  ///< empty: the defaults
+  std::string metrics = {};     ///< empty: none
+  double end_s = 15;            ///< how long SIGTERM waits for the card
+};
+
+/// Serves until SIGTERM or SIGINT; SIGHUP reads the roles again. Sockets of the service manager replace
+/// `socket`. Returns the exit code: 0, or 2 if the card did not become quiet in time. Throws Error before it
+/// serves anybody.
+[[nodiscard]] int run_daemon(std::shared_ptr<Driver> card, const DaemonOptions& options, Log& log);
+
+}  // namespace doorbell::qdma::daemon

@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The daemon's log: the journal with its fields, or standard error.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "qdma/daemon/log.hpp"
+
+namespace doorbell::qdma::daemon {
+
+/// "auto": the journal if this machine has one and standard error is not a terminal; "journal"; "stderr".
+[[nodiscard]] std::unique_ptr<Log> open_log(std::string_view which, Priority least);
+
+}  // namespace doorbell::qdma::daemon

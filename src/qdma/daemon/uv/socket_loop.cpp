@@ -1,0 +1,387 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "qdma/daemon/uv/socket_loop.hpp"
+
+#include <doorbell/error.hpp>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "qdma/daemon/protocol.hpp"
+#include "qdma/wire.hpp"
+#include "system/sysfs.hpp"
+
+namespace doorbell::qdma::daemon {
+
+namespace {
+
+constexpr u32 kMessagesAtOnce = 16;  // of one socket, before others have their turn
+constexpr u64 kRetryMs = 100;
+
+/// Room for the descriptors of one message.
+union ControlSpace {
+  cmsghdr header;
+  std::array<char, CMSG_SPACE(sizeof(int) * wire::kMaxDescriptors)> bytes;
+};
+
+/// Sends one message; 0 or an errno.
+int send_message(int fd, std::span<const u8> bytes, int with) {
+  iovec part{const_cast<u8*>(bytes.data()), bytes.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  ControlSpace control{};
+  if (with >= 0) {
+    message.msg_control = control.bytes.data();
+    message.msg_controllen = CMSG_SPACE(sizeof(int));
+    cmsghdr* const c = CMSG_FIRSTHDR(&message);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(c), &with, sizeof with);
+  }
+  for (;;) {
+    if (::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return 0;
+    if (errno != EINTR) return errno;
+  }
+}
+
+void take_descriptors(msghdr& message, std::vector<Descriptor>& out) {
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+      out.emplace_back(fd);
+    }
+  }
+}
+
+[[noreturn]] void fail_listening(const std::string& path, const char* what) {
+  throw Error(path, std::string(what) + ": " + reason(errno));
+}
+
+}  // namespace
+
+bool read_peer(int fd, Peer& peer, int& error) {
+  ucred who{};
+  socklen_t size = sizeof who;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) {
+    error = errno;
+    return false;
+  }
+  peer = {.pid = who.pid, .uid = who.uid, .groups = {who.gid}};
+  std::vector<gid_t> more(64);
+  for (;;) {
+    size = static_cast<socklen_t>(more.size() * sizeof(gid_t));
+    if (::getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, more.data(), &size) == 0) break;
+    if (errno == ERANGE) {
+      more.resize(size / sizeof(gid_t));
+      continue;
+    }
+    size = 0;  // a kernel before 4.13: the main group only
+    break;
+  }
+  more.resize(size / sizeof(gid_t));
+  peer.groups.insert(peer.groups.end(), more.begin(), more.end());
+  return true;
+}
+
+Descriptor listen_at(const std::string& path, unsigned mode) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path)
+    throw Error(path, "a socket's path has 1 to 107 characters");
+  path.copy(address.sun_path, path.size());
+  Descriptor fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (fd.get() < 0) fail_listening(path, "no socket");
+  const auto* const at = reinterpret_cast<const sockaddr*>(&address);
+  if (::bind(fd.get(), at, sizeof address) != 0) {
+    if (errno != EADDRINUSE) fail_listening(path, "cannot be bound");
+    struct stat existing {};
+    if (::lstat(path.c_str(), &existing) != 0 || !S_ISSOCK(existing.st_mode))
+      throw Error(path, "is there and no socket", "name another path");
+    const Descriptor probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    if (::connect(probe.get(), at, sizeof address) == 0 || errno != ECONNREFUSED)
+      throw Error(path, "somebody listens there already", "name another path, or end the other process");
+    if (::unlink(path.c_str()) != 0 || ::bind(fd.get(), at, sizeof address) != 0)
+      fail_listening(path, "cannot be bound");
+  }
+  if (::chmod(path.c_str(), mode) != 0) fail_listening(path, "its mode cannot be set");
+  if (::listen(fd.get(), 128) != 0) fail_listening(path, "cannot listen");
+  return fd;
+}
+
+SocketLoop::SocketLoop() : reserve_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
+  if (const int rc = uv_loop_init(&loop_); rc != 0) throw Error("libuv", uv_strerror(rc));
+  uv_timer_init(&loop_, &retry_);
+}
+
+SocketLoop::~SocketLoop() {
+  stop_listening();
+  while (!sockets_.empty()) remove(*sockets_.begin()->second);
+  uv_close(reinterpret_cast<uv_handle_t*>(&retry_), nullptr);
+  uv_run(&loop_, UV_RUN_DEFAULT);  // workers end, handles close
+  uv_loop_close(&loop_);
+}
+
+void SocketLoop::run() {
+  uv_run(&loop_, UV_RUN_DEFAULT);
+}
+
+SocketLoop::Socket* SocketLoop::find(SocketId id) {
+  const auto s = sockets_.find(id);
+  return s == sockets_.end() ? nullptr : s->second;
+}
+
+SocketLoop::Socket* SocketLoop::add(Descriptor fd, SocketId id, bool client, int& error) {
+  auto s = std::make_unique<Socket>();
+  s->loop = this;
+  s->id = id;
+  s->client = client;
+  if (const int rc = uv_poll_init(&loop_, &s->poll, fd.get()); rc != 0) {
+    error = -rc;
+    return nullptr;
+  }
+  s->fd = std::move(fd);
+  s->poll.data = s.get();
+  Socket* const added = s.release();  // remove() and the handle's end give it back
+  sockets_[id] = added;
+  update(*added);
+  return added;
+}
+
+void SocketLoop::remove(Socket& s) {
+  sockets_.erase(s.id);
+  uv_close(reinterpret_cast<uv_handle_t*>(&s.poll),
+           [](uv_handle_t* h) { delete static_cast<Socket*>(h->data); });
+  s.fd.reset();  // its poll handle is no longer active
+}
+
+void SocketLoop::update(Socket& s) {
+  // A client that does not read its replies is not asked for more.
+  const std::size_t most = s.client ? 1 : wire::kMaxInFlight;
+  int events = 0;
+  if (!s.paused && !s.closing && s.outgoing.size() < most) events |= UV_READABLE;
+  if (!s.outgoing.empty()) events |= UV_WRITABLE;
+  // Without events, still whether the other end has gone.
+  uv_poll_start(&s.poll, events | UV_DISCONNECT, [](uv_poll_t* poll, int status, int ready) {
+    auto* const self = static_cast<Socket*>(poll->data);
+    SocketLoop& loop = *self->loop;
+    const SocketId id = self->id;
+    if ((ready & UV_WRITABLE) != 0) loop.flush(*self);
+    if (Socket* const still = loop.find(id); still != nullptr)
+      if (status != 0 || (ready & (UV_READABLE | UV_DISCONNECT)) != 0) loop.readable(id);
+  });
+}
+
+void SocketLoop::readable(SocketId id) {
+  for (u32 i = 0; i < kMessagesAtOnce; ++i) {
+    Socket* const s = find(id);
+    if (s == nullptr || s->paused || s->closing) break;
+    if (!take_message(*s)) return;
+  }
+  Socket* const s = find(id);
+  if (s == nullptr || !(s->paused || s->closing)) return;
+  // It is not read, but has it gone?
+  std::array<u8, 1> byte{};
+  const ssize_t n = ::recv(s->fd.get(), byte.data(), 1, MSG_PEEK | MSG_DONTWAIT);
+  if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+    const bool told = s->closing;
+    remove(*s);
+    if (!told) events_.closed(id);
+  } else if (n > 0) {
+    // It has shut down its side, with messages left; the poll would report that again and again.
+    uv_poll_start(&s->poll, s->outgoing.empty() ? 0 : UV_WRITABLE, s->poll.poll_cb);
+  }
+}
+
+bool SocketLoop::take_message(Socket& s) {
+  std::array<u8, kMaxMessage> space;
+  const std::size_t most = s.client ? kMaxMessage : wire::kMaxMessage;
+  iovec part{space.data(), most};
+  ControlSpace control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes.data();
+  message.msg_controllen = control.bytes.size();
+  const ssize_t n = ::recvmsg(s.fd.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  const SocketId id = s.id;
+  if (n <= 0) {
+    remove(s);
+    events_.closed(id);
+    return false;
+  }
+  Message m{.bytes = std::span(space).first(static_cast<std::size_t>(n))};
+  m.truncated = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
+  take_descriptors(message, m.descriptors);
+  events_.message(id, std::move(m));
+  return true;
+}
+
+void SocketLoop::send(SocketId to, std::vector<u8> message, Descriptor with) {
+  Socket* const s = find(to);
+  if (s == nullptr || s->closing) return;
+  s->outgoing.push_back({std::move(message), std::move(with)});
+  if (s->outgoing.size() == 1) flush(*s);
+}
+
+void SocketLoop::flush(Socket& s) {
+  while (!s.outgoing.empty()) {
+    const Outgoing& first = s.outgoing.front();
+    const int error = send_message(s.fd.get(), first.bytes, first.with.get());
+    if (error == EAGAIN || error == ENOBUFS) break;
+    if (error != 0) {
+      // The other end has gone, or may have no more descriptors on their way: its next read finds the end.
+      ::shutdown(s.fd.get(), SHUT_RDWR);
+      s.outgoing.clear();
+      break;
+    }
+    s.outgoing.pop_front();
+  }
+  if (s.closing && s.outgoing.empty()) return remove(s);
+  update(s);
+}
+
+Descriptor SocketLoop::open_pair(SocketId id, int& error) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    error = errno;
+    return {};
+  }
+  Descriptor other(ends[1]);
+  if (add(Descriptor(ends[0]), id, false, error) == nullptr) other.reset();
+  return other;
+}
+
+void SocketLoop::close(SocketId id) {
+  Socket* const s = find(id);
+  if (s == nullptr) return;
+  s->closing = true;
+  if (s->outgoing.empty()) remove(*s);
+  else update(*s);
+}
+
+void SocketLoop::pause(SocketId id) {
+  Socket* const s = find(id);
+  if (s == nullptr || s->paused) return;
+  s->paused = true;
+  update(*s);
+}
+
+void SocketLoop::resume(SocketId id) {
+  Socket* const s = find(id);
+  if (s == nullptr || !s->paused) return;
+  s->paused = false;
+  update(*s);
+}
+
+void SocketLoop::run(std::function<void()> work, std::function<void()> done) {
+  struct Job {
+    uv_work_t request{};
+    std::function<void()> work, done;
+  };
+  auto* const job = new Job{.work = std::move(work), .done = std::move(done)};
+  job->request.data = job;
+  uv_queue_work(
+      &loop_, &job->request, [](uv_work_t* r) { static_cast<Job*>(r->data)->work(); },
+      [](uv_work_t* r, int) {
+        const std::unique_ptr<Job> ended(static_cast<Job*>(r->data));
+        ended->work = nullptr;
+        ended->done();
+      });
+}
+
+void SocketLoop::listen(Descriptor socket) {
+  auto* const l = new Listener{.loop = this, .fd = std::move(socket)};
+  uv_poll_init(&loop_, &l->poll, l->fd.get());
+  l->poll.data = l;
+  listeners_.push_back(l);
+  uv_poll_start(&l->poll, UV_READABLE, [](uv_poll_t* poll, int, int) {
+    auto* const self = static_cast<Listener*>(poll->data);
+    self->loop->accept_some(*self);
+  });
+}
+
+void SocketLoop::stop_listening() {
+  accepting_ = false;
+  uv_timer_stop(&retry_);
+  for (Listener* const l : listeners_) {
+    uv_close(reinterpret_cast<uv_handle_t*>(&l->poll),
+             [](uv_handle_t* h) { delete static_cast<Listener*>(h->data); });
+    l->fd.reset();
+  }
+  listeners_.clear();
+}
+
+void SocketLoop::accept_some(Listener& l) {
+  for (u32 i = 0; i < kMessagesAtOnce && accepting_; ++i) {
+    Descriptor fd(::accept4(l.fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (fd.get() >= 0) {
+      take_client(std::move(fd));
+      continue;
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    if ((errno == EMFILE || errno == ENFILE) && reserve_.get() >= 0) {
+      refuse_without_descriptor(l);
+      continue;
+    }
+    // Out of memory, or even the reserve could not be had again: later.
+    events_.refused("system");
+    for (Listener* const each : listeners_) uv_poll_stop(&each->poll);
+    retry_.data = this;
+    uv_timer_start(
+        &retry_,
+        [](uv_timer_t* t) {
+          auto* const self = static_cast<SocketLoop*>(t->data);
+          if (self->reserve_.get() < 0)
+            self->reserve_ = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+          for (Listener* const each : self->listeners_)
+            uv_poll_start(&each->poll, UV_READABLE, each->poll.poll_cb);
+        },
+        kRetryMs, 0);
+    return;
+  }
+}
+
+void SocketLoop::refuse_without_descriptor(Listener& l) {
+  reserve_.reset();
+  {
+    const Descriptor fd(::accept4(l.fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (fd.get() >= 0) {
+      static_cast<void>(send_message(fd.get(), refusal_message(EMFILE, "", 0, false), -1));
+      events_.refused("descriptors");
+    }
+  }
+  reserve_ = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+void SocketLoop::take_client(Descriptor fd) {
+  Peer peer;
+  int error = 0;
+  const SocketId id = events_.next();
+  if (!read_peer(fd.get(), peer, error)) {
+    events_.refused("peer");
+  } else if (error = events_.connect(id, std::move(peer)); error == 0) {
+    const int raw = fd.get();
+    if (add(std::move(fd), id, true, error) != nullptr) return;
+    static_cast<void>(raw);
+    events_.closed(id);
+    events_.refused("system");
+    return;
+  }
+  static_cast<void>(send_message(fd.get(), refusal_message(error, "", 0, false), -1));
+}
+
+}  // namespace doorbell::qdma::daemon

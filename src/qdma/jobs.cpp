@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "qdma/jobs.hpp"
+
+#include <doorbell/warp.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <barrier>
+#include <cerrno>
+#include <thread>
+
+#include "measure/cpu_time.hpp"
+#include "system/clock.hpp"
+
+namespace doorbell::qdma {
+
+namespace {
+
+/// One job's thread and what it counts.
+class JobThread {
+ public:
+  JobThread(const Job& job, const JobLimits& limits) : job_(job), limits_(limits) {}
+
+  void run(u32 number) {
+    const measure::CpuTime cpu;
+    stats_.begin_ns = wall_ns();
+    stats_.end_ns = stats_.begin_ns;
+    const u64 until = limits_.duration_s > 0 ? stats_.begin_ns + nanoseconds(limits_.duration_s) : 0;
+    while (until != 0 ? stats_.end_ns < until : stats_.posted < limits_.iterations) {
+      if (limits_.stop != nullptr && limits_.stop->requested()) {
+        stats_.stop = StopReason::requested;
+        break;
+      }
+      transfer();
+      if (stats_.stop != StopReason::done) break;
+    }
+    cost_ = cpu.spent(fmt::format("job-{}", number));
+  }
+
+  [[nodiscard]] const Job& job() const { return job_; }
+  [[nodiscard]] const OpStats& stats() const { return stats_; }
+  [[nodiscard]] const CardTime& card_time() const { return card_time_; }
+
+  void add_to(measure::PhaseTally& tally) const {
+    measure::PhaseOutcome one;
+    one.queues = {stats_};
+    one.threads = {cost_};
+    tally.add(one, job_.place->buffer->bytes());
+    tally.latency.merge(latency_);
+  }
+
+ private:
+  [[nodiscard]] static u64 nanoseconds(double s) { return static_cast<u64>(s * 1e9); }
+
+  void transfer() {
+    const CardPlace& p = *job_.place;
+    const u64 begin = wall_ns();
+    const TransferResult r = job_.descriptor->transfers().transfer(job_.direction, *p.buffer, 0, p.address,
+                                                                   p.buffer->bytes(), limits_.deadline_s);
+    stats_.end_ns = wall_ns();
+    const u64 took = stats_.end_ns - begin;
+    ++stats_.posted;
+    card_time_.add(job_.direction, r);
+    if (took > nanoseconds(limits_.late_after_s)) ++stats_.late;
+    if (r.error == 0 && r.bytes == p.buffer->bytes()) {
+      ++stats_.succeeded;
+      latency_.record(took);
+    } else if (r.error == ETIMEDOUT) {
+      ++stats_.timed_out;
+      stats_.stop = StopReason::timeout;
+    } else if (r.error == ENODEV) {
+      ++stats_.aborted;
+      stats_.stop = StopReason::removed;
+    } else {
+      ++stats_.failed;
+      count_status(stats_, static_cast<u16>(kStatusOfErrno + static_cast<u32>(r.error)), 1);
+    }
+  }
+
+  Job job_;
+  JobLimits limits_;
+  OpStats stats_;
+  measure::Histogram latency_;
+  measure::ThreadCost cost_;
+  CardTime card_time_;
+};
+
+/// All bytes, by the time of the job that took longest on the card.
+template <class Wanted>
+double card_rate(std::span<const std::unique_ptr<JobThread>> threads, Wanted wanted) {
+  u64 bytes = 0, ns = 0;
+  for (const auto& t : threads) {
+    if (!wanted(t->job().direction)) continue;
+    const CardTime& c = t->card_time();
+    bytes += c.bytes[0] + c.bytes[1];
+    ns = std::max(ns, c.ns[0] + c.ns[1]);
+  }
+  return ns > 0 ? static_cast<double>(bytes) * 1e9 / static_cast<double>(ns) : 0;
+}
+
+/// The jobs that `wanted` takes, as one population.
+template <class Wanted>
+measure::PhaseTally tally_of(std::span<const std::unique_ptr<JobThread>> threads, Wanted wanted) {
+  measure::PhaseTally tally;
+  u64 begin = ~u64{0}, end = 0;
+  for (const auto& t : threads) {
+    if (!wanted(t->job().direction)) continue;
+    t->add_to(tally);
+    begin = std::min(begin, t->stats().begin_ns);
+    end = std::max(end, t->stats().end_ns);
+  }
+  if (end > begin) tally.elapsed_s = static_cast<double>(end - begin) * 1e-9;
+  return tally;
+}
+
+}  // namespace
+
+JobsOutcome run_jobs(std::span<const Job> jobs, const JobLimits& limits) {
+  std::vector<std::unique_ptr<JobThread>> work;
+  work.reserve(jobs.size());
+  for (const Job& job : jobs) work.push_back(std::make_unique<JobThread>(job, limits));
+  std::barrier start(static_cast<std::ptrdiff_t>(jobs.size()));
+  std::vector<std::thread> threads;
+  threads.reserve(jobs.size());
+  for (u32 i = 0; i < work.size(); ++i)
+    threads.emplace_back([&, i] {
+      start.arrive_and_wait();
+      work[i]->run(i);
+    });
+  for (std::thread& t : threads) t.join();
+  JobsOutcome out;
+  const auto read = [](Direction d) { return d == Direction::card_to_host; };
+  const auto write = [](Direction d) { return d == Direction::host_to_card; };
+  const auto any = [](Direction) { return true; };
+  out.read = tally_of(work, read);
+  out.write = tally_of(work, write);
+  out.total = tally_of(work, any);
+  out.read_card_rate = card_rate(work, read);
+  out.write_card_rate = card_rate(work, write);
+  out.total_card_rate = card_rate(work, any);
+  for (const auto& t : work) {
+    out.stop = std::max(out.stop, t->stats().stop);
+    out.jobs.push_back(t->stats());
+  }
+  return out;
+}
+
+void fill(CardPlace& place, u64 seed, u64 sequence) {
+  place.sequence = sequence;
+  pattern::fill(OneLane{}, place.buffer->data(), place.buffer->bytes(),
+                {.seed = seed, .address = place.address, .sequence = sequence});
+}
+
+void poison(CardPlace& place) {
+  pattern::poison(OneLane{}, place.buffer->data(), place.buffer->bytes());
+}
+
+pattern::Verdict check(const CardPlace& place, u64 seed, OpStats& stats) {
+  const pattern::Checked c =
+      pattern::check(OneLane{}, place.buffer->data(), place.buffer->bytes(),
+                     {.id = {.seed = seed, .address = place.address, .sequence = place.sequence}});
+  ++stats.checked;
+  if (c.verdict != pattern::Verdict::ok) count_verdict(stats, stats, c.verdict, c.address, place.sequence);
+  return c.verdict;
+}
+
+}  // namespace doorbell::qdma

@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "options/spec.hpp"
+#include "qdma/model/model_card.hpp"
+
+namespace doorbell::qdma {
+
+namespace {
+
+constexpr const char* kTitle = "--card model";
+constexpr u64 kMaxRate = u64{1} << 50;
+
+/// Published for the V80 (docs/qdma.md): one direction through both channels about 23 GB/s from DDR and to
+/// both memories, from one half of HBM about 12.
+constexpr u64 kV80Channel = 11'500'000'000, kV80Link = 26'000'000'000, kV80HbmRead = 12'000'000'000;
+
+}  // namespace
+
+bool is_model(std::string_view spec) {
+  return spec == "model" || spec.starts_with("model:");
+}
+
+options::OptionTable model_keys() {
+  options::OptionTable t;
+  t.add({.name = "preset",
+         .kind = options::Kind::choice,
+         .default_text = "none",
+         .choices = {"none", "v80"},
+         .help = "rates for keys that are not given: none, or those of the published figures of a V80"});
+  t.add(model::bandwidth_key("bytes a second of each channel, in each direction; 0: no limit"));
+  t.add(model::bytes_key("link", "0", 0, kMaxRate,
+                         "bytes a second of both channels together, in each direction; 0: no limit"));
+  t.add({.name = "duplex",
+         .kind = options::Kind::real,
+         .default_text = "1",
+         .min = 0.5,
+         .max = 1.0,
+         .help = "what both directions together reach, of twice the link (or of what the channels allow); 1: "
+                 "each all of its own, 0.5: half-duplex"});
+  t.add(
+      model::bytes_key("hbm-read", "0", 0, kMaxRate, "bytes a second out of each half of HBM; 0: no limit"));
+  t.add(model::bytes_key("hbm-write", "0", 0, kMaxRate, "bytes a second into each half of HBM; 0: no limit"));
+  t.add(
+      model::latency_key("time added to every sub-transfer, and to every piece of one larger than its ring"));
+  t.add(model::whole_key("threads", "0", 0, 64, "device threads; 0: one a core, at most 8"));
+  t.add({.name = "clock",
+         .kind = options::Kind::choice,
+         .default_text = "real",
+         .choices = {"real", "counted"},
+         .help = "counted: time passes only as bytes move and deadlines come, so that rates do not depend on "
+                 "the machine; for tests"});
+  t.add(model::delay_key("a completion"));
+  return t;
+}
+
+CardConfig parse_card_spec(const std::string& spec) {
+  const options::Options o = options::parse_spec(kTitle, model_keys(), spec);
+  CardConfig c;
+  c.read(o);
+  const bool v80 = o.text("preset") == "v80";
+  const auto rate = [&](const char* key, u64 preset) {
+    return static_cast<double>(v80 && !o.given(key) ? preset : o.bytes(key));
+  };
+  c.bytes_per_s = rate("bandwidth", kV80Channel);
+  c.link_bytes_per_s = rate("link", kV80Link);
+  c.hbm_read_bytes_per_s = rate("hbm-read", kV80HbmRead);
+  c.hbm_write_bytes_per_s = rate("hbm-write", 0);
+  if (const double duplex = o.real("duplex"); duplex < 1) {
+    double one = 2 * c.bytes_per_s;
+    if (c.link_bytes_per_s > 0) one = one > 0 ? std::min(one, c.link_bytes_per_s) : c.link_bytes_per_s;
+    if (one == 0)
+      throw Error(fmt::format("{}: duplex", kTitle), "it is a part of a rate, and there is none",
+                  "give link or bandwidth as well");
+    c.duplex_bytes_per_s = duplex * 2 * one;
+  }
+  c.counted_clock = o.text("clock") == "counted";
+  return c;
+}
+
+std::shared_ptr<ModelCard> make_model_card(const std::string& spec, const model::Use& use) {
+  CardConfig c = parse_card_spec(spec);
+  // Its threads sleep while they wait, so they take no core from the initiators.
+  if (c.threads == 0) c.threads = std::clamp(std::thread::hardware_concurrency(), 1u, 8u);
+  c.fit(use);
+  if (c.faults.of(model::Fault::duplicate) > 0)
+    throw Error("--fault duplicate", "a call of a card's driver returns once, so nothing can come twice",
+                "the card has drop, delay, error, corrupt, misplace, stale, reorder, removal");
+  return std::make_shared<ModelCard>(c);
+}
+
+nlohmann::ordered_json counters_of(const ModelCard& card) {
+  return card.counters();
+}
+
+}  // namespace doorbell::qdma

@@ -1,0 +1,217 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "qdma/port.hpp"
+
+#include <cstring>
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include "rma/op_runner.hpp"
+
+namespace doorbell::qdma {
+
+namespace {
+
+constexpr u32 kMostQueues = 64;
+
+u64 whole_granules(u64 bytes) {
+  return (bytes + kGranule - 1) / kGranule * kGranule;
+}
+
+/// A buffer, by its place in the port's table.
+class NumberedBuffer final : public rma::RegisteredMemory {
+ public:
+  explicit NumberedBuffer(u32 number) { lkey_ = number; }
+};
+
+std::vector<QueuePair> make_queue_pairs(Card& card, const CardUse& use) {
+  std::vector<QueuePair> all;
+  for (const u32 channel : {kChannel0, kChannel1}) {
+    if (use.channels == Channels::only0 && channel != kChannel0) continue;
+    if (use.channels == Channels::only1 && channel != kChannel1) continue;
+    all.push_back(card.add_queue_pair({.channel = channel, .ring_index = use.ring_index}));
+    all.back().start();
+  }
+  return all;
+}
+
+TransferDescriptor make_descriptor(Card& card, const CardUse& use, std::span<const QueuePair> queue_pairs) {
+  std::vector<const QueuePair*> pointers;
+  for (const QueuePair& q : queue_pairs) pointers.push_back(&q);
+  TransferDescriptor d = card.descriptor(pointers);
+  d.set_policy(use.policy, use.balanced);
+  return d;
+}
+
+/// The descriptors of one session.
+class TransferQueues final : public rma::QueueSet {
+ public:
+  TransferQueues(Card& card, const CardUse& use, const BufferTable& buffers, u32* alive,
+                 std::span<CardTime* const> times, u32 requests)
+      : card_(card), use_(use), buffers_(buffers), alive_(alive), requests_(requests), queues_(times.size()) {
+    for (std::size_t i = 0; i < queues_.size(); ++i) {
+      queues_[i].time = times[i];
+      queues_[i].create(*this);
+    }
+  }
+
+  void recover() override {
+    for (Queue& q : queues_) q.create(*this);
+  }
+
+  [[nodiscard]] std::unique_ptr<rma::OpRunner> runner(const rma::DriverShape& driver) override {
+    if (driver.initiator == Initiator::gpu)
+      throw Error("a GPU as initiator", "the queues of a QDMA card are the driver's", "use a CPU initiator",
+                  ExitCode::absent);
+    rma::OpStates<TransferQueue> states;
+    for (Queue& q : queues_)
+      states.push_back({.own = {.queue = q.work.get(), .requests = requests_}, .peer = {}});
+    return rma::cpu_op_runner<TransferQueue>(driver, states);
+  }
+
+ private:
+  struct Queue {
+    std::unique_ptr<ChannelDescriptor> descriptor;  // outlives the work on it
+    std::unique_ptr<CardQueue> work;
+    CardTime* time = nullptr;
+
+    void create(const TransferQueues& set) {
+      work.reset();
+      descriptor.reset();
+      descriptor = std::make_unique<ChannelDescriptor>(set.card_, set.use_);
+      work = std::make_unique<CardQueue>(descriptor->transfers(), set.buffers_, set.alive_,
+                                         set.use_.deadline_s, time);
+    }
+  };
+
+  Card& card_;
+  const CardUse& use_;
+  const BufferTable& buffers_;
+  u32* alive_;
+  u32 requests_;
+  std::vector<Queue> queues_;
+};
+
+}  // namespace
+
+const std::vector<CardMemory>& card_memories() {
+  static const std::vector<CardMemory> all = {
+      {"ddr", kDdrBase, kDdrBytes},
+      {"hbm", kHbmBase, kHbmBytes},
+      {"hbm-high", kHbmBoundary, kHbmBase + kHbmBytes - kHbmBoundary},
+  };
+  return all;
+}
+
+const CardMemory& card_memory(std::string_view name) {
+  for (const CardMemory& m : card_memories())
+    if (m.name == name) return m;
+  throw Error(fmt::format("the card's memory '{}'", name), "there is no such memory",
+              "give ddr, hbm or hbm-high");
+}
+
+const std::vector<std::string>& channel_names() {
+  static const std::vector<std::string> names = {"both", "0", "1"};
+  return names;
+}
+
+std::string errno_name(int error) {
+  const char* const name = strerrorname_np(error);
+  return name != nullptr ? name : fmt::format("errno {}", error);
+}
+
+ChannelDescriptor::ChannelDescriptor(Card& card, const CardUse& use)
+    : queue_pairs_(make_queue_pairs(card, use)), descriptor_(make_descriptor(card, use, queue_pairs_)) {}
+
+QdmaPort::QdmaPort(const rma::PortRequest& request, const CardUse& use)
+    : use_(use),
+      driver_(open_driver({.spec = request.spec, .use = request.use})),
+      card_(card_over(driver_)) {}
+
+QdmaPort::~QdmaPort() = default;
+
+rma::Limits QdmaPort::limits() const {
+  return {.max_requests = CardQueue::kMost,
+          .max_queues = kMostQueues,
+          .max_inline = 0,
+          .max_message = rma::kMaxMessage,
+          .atomics = false};
+}
+
+Region QdmaPort::allocate(Place place, u64 bytes) {
+  if (place == Place::gpu)
+    throw Error("GPU memory", "the card's driver gives host memory only", "use host memory",
+                ExitCode::absent);
+  buffers_.push_back(std::make_unique<Buffer>(card_.create_buffer(whole_granules(bytes))));
+  const Buffer& b = *buffers_.back();
+  return {Place::pageable,
+          {.base = b.data(), .bytes = b.bytes(), .free = [this, number = buffers_.size() - 1](u8*, u64) {
+             buffers_[number].reset();
+           }}};
+}
+
+std::unique_ptr<rma::RegisteredMemory> QdmaPort::register_memory(const Region& region, rma::Reach) {
+  for (u32 i = 0; i < buffers_.size(); ++i)
+    if (buffers_[i] != nullptr && buffers_[i]->data() == region.host())
+      return std::make_unique<NumberedBuffer>(i);
+  throw Error("a buffer of " + name(), "it is not one that the card's driver made", "use Port::allocate()");
+}
+
+std::unique_ptr<rma::QueueSet> QdmaPort::create_queues(u32 count, rma::Ends ends,
+                                                       const rma::QueueShape& shape) {
+  if (ends != rma::Ends::device)
+    throw Error("connections of a QDMA card", "each leads to the card's memory", "use Ends::device");
+  std::vector<CardTime*> times;
+  for (u32 i = 0; i < count; ++i) times.push_back(&times_.emplace_back());
+  return std::make_unique<TransferQueues>(card_, use_, buffers_, &alive_, times, shape.requests);
+}
+
+u64 QdmaPort::device_memory(u32 number, u64 bytes) {
+  const u64 each = whole_granules(bytes);
+  const u64 needed = use_.starting_offset + each * (number + 1);
+  if (needed > use_.memory.bytes)
+    throw Error(fmt::format("{} bytes of {}", needed, use_.memory.name),
+                fmt::format("it has {}", use_.memory.bytes), "use fewer or smaller transfers in flight");
+  return use_.memory.base + use_.starting_offset + each * number;
+}
+
+/// What a descriptor takes in this process; its rings are the card's.
+u64 QdmaPort::queue_bytes(rma::Ends, const rma::QueueShape&) const {
+  return sizeof(CardQueue);
+}
+
+nlohmann::ordered_json QdmaPort::counters() {
+  nlohmann::ordered_json j = driver_->counters();
+  const u32 d = use_.measured == Direction::host_to_card ? 0 : 1;
+  u64 bytes = 0, ns = 0;
+  for (const CardTime& t : times_) bytes += t.bytes[d], ns += t.ns[d];
+  if (ns > 0) j["card_clock_bytes_per_s"] = static_cast<double>(bytes) * 1e9 / static_cast<double>(ns);
+  return j;
+}
+
+measure::StatusName QdmaPort::status_names() const {
+  return [](u16 status) -> std::string { return errno_name(static_cast<int>(status - kStatusOfErrno)); };
+}
+
+nlohmann::ordered_json QdmaPort::described() const {
+  return {{"memory", use_.memory.name},
+          {"channels", channel_names()[static_cast<u32>(use_.channels)]},
+          {"policy", use_.channels == Channels::both ? qdma::name(use_.policy) : "one channel"},
+          {"ring_size_index", use_.ring_index},
+          {"ring_entries", kRingEntries[use_.ring_index]}};
+}
+
+rma::BenchOptions bench_of_transfers(const CardUse& use) {
+  rma::BenchOptions b;
+  b.texts.path = "qdma";
+  b.texts.op_name = [](rma::Op op) -> std::string_view { return op == rma::Op::read ? "get" : "put"; };
+  b.open = [use](const rma::PortRequest& request) { return std::make_unique<QdmaPort>(request, use); };
+  b.device = "model";
+  b.ends = rma::Ends::device;
+  b.slot_alignment = kGranule;
+  b.sizes = {1 << 20};
+  return b;
+}
+
+}  // namespace doorbell::qdma

@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A QDMA card as one-sided operations see it: puts and gets through transfer descriptors. The other end of
+// each connection is the card's own memory.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "qdma/driver.hpp"
+#include "qdma/transfer_queue.hpp"
+#include "rma/bench.hpp"
+
+namespace doorbell::qdma {
+
+/// A part of the card's memory that a run may use.
+struct CardMemory {
+  std::string_view name;
+  u64 base = 0;
+  u64 bytes = 0;
+};
+/// "ddr", "hbm", "hbm-high".
+[[nodiscard]] const std::vector<CardMemory>& card_memories();
+/// Throws Error.
+[[nodiscard]] const CardMemory& card_memory(std::string_view name);
+
+/// The queue pairs of each transfer descriptor.
+enum class Channels : u32 {
+  both,
+  only0,
+  only1,
+};
+/// "both", "0", "1", in the order of Channels.
+[[nodiscard]] const std::vector<std::string>& channel_names();
+
+/// How a run uses a card.
+struct CardUse {
+  CardMemory memory = card_memories().front();
+  u64 starting_offset = 0;  ///< into the memory; a multiple of the granule
+  Channels channels = Channels::both;
+  PolicyKind policy = PolicyKind::balanced;
+  BalancedPolicy balanced = {};
+  u32 ring_index = 0;
+  Direction measured = Direction::host_to_card;  ///< whose time by the card's clock is told
+  double deadline_s = 0;                         ///< of each transfer; 0: the driver's own limit
+};
+
+/// A descriptor and the queue pairs behind it.
+class ChannelDescriptor {
+ public:
+  ChannelDescriptor(Card& card, const CardUse& use);
+  [[nodiscard]] TransferDescriptor& transfers() { return descriptor_; }
+
+ private:
+  std::vector<QueuePair> queue_pairs_;
+  TransferDescriptor descriptor_;
+};
+
+class QdmaPort final : public rma::Port {
+ public:
+  QdmaPort(const rma::PortRequest& request, const CardUse& use);
+  ~QdmaPort() override;
+
+  [[nodiscard]] std::string kind() const override { return driver_->kind(); }
+  [[nodiscard]] std::string name() const override { return driver_->name(); }
+  [[nodiscard]] rma::Limits limits() const override;
+  [[nodiscard]] Region allocate(Place place, u64 bytes) override;
+  [[nodiscard]] std::unique_ptr<rma::RegisteredMemory> register_memory(const Region& region,
+                                                                       rma::Reach reach) override;
+  [[nodiscard]] std::unique_ptr<rma::QueueSet> create_queues(u32 count, rma::Ends ends,
+                                                             const rma::QueueShape& shape) override;
+  [[nodiscard]] u64 device_memory(u32 number, u64 bytes) override;
+  [[nodiscard]] u64 queue_bytes(rma::Ends ends, const rma::QueueShape& shape) const override;
+  [[nodiscard]] measure::StatusName status_names() const override;
+  [[nodiscard]] const u32* alive(Initiator) override { return &alive_; }
+  [[nodiscard]] nlohmann::ordered_json described() const override;
+  [[nodiscard]] nlohmann::ordered_json counters() override;
+
+ private:
+  CardUse use_;
+  std::shared_ptr<Driver> driver_;
+  Card card_;
+  BufferTable buffers_;
+  std::deque<CardTime> times_;  ///< of every queue there has been
+  u32 alive_ = 1;
+};
+
+/// "ETIMEDOUT".
+[[nodiscard]] std::string errno_name(int error);
+
+/// The defaults for a bench of transfers, on the first model.
+[[nodiscard]] rma::BenchOptions bench_of_transfers(const CardUse& use = {});
+
+}  // namespace doorbell::qdma

@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "qdma/server/buffers.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "system/available_memory.hpp"
+
+namespace doorbell::qdma {
+
+namespace {
+
+/// 0, or an errno. Asks no file system for it: the file may be one whose server waits for us.
+int identity_of(int fd, HostBuffer::Identity& out) {
+  struct statx s {};
+  if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &s) != 0) return errno;
+  out = {u64{s.stx_dev_major} << 32 | s.stx_dev_minor, s.stx_ino};
+  return 0;
+}
+
+/// The kernel finds the pages now: later there is nobody to whom to say that there are none.
+int allocate(int fd, u64 bytes) {
+  for (;;) {
+    if (fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0) return 0;
+    if (errno != EINTR) return errno == ENOSPC || errno == EFBIG || errno == EINVAL ? ENOMEM : errno;
+  }
+}
+
+}  // namespace
+
+HostBuffer::~HostBuffer() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+  if (held_bytes_) held_bytes_->fetch_sub(bytes_);
+}
+
+int HostBuffers::reserve(u64 bytes) {
+  static_cast<void>(sweep());
+  {
+    const std::lock_guard lock(mutex_);
+    if (buffers_.size() + being_made_ >= limits_.buffers) return EDQUOT;
+    const u64 held = held_bytes_->load();
+    if (held > limits_.bytes || bytes > limits_.bytes - held) return EDQUOT;
+    if (const auto available = available_memory(); available && bytes > *available) return ENOMEM;
+    ++being_made_;
+    held_bytes_->fetch_add(bytes);
+  }
+  return 0;
+}
+
+int HostBuffers::create(u64 bytes, bool close_on_exec, Descriptor& out) {
+  if (const int error = reserve(bytes); error != 0) return error;
+  std::shared_ptr<HostBuffer> buffer(new HostBuffer);
+  buffer->held_bytes_ = held_bytes_;
+  buffer->bytes_ = bytes;
+  HostBuffer::Identity identity;
+  const auto make = [&]() -> int {
+    Descriptor theirs(memfd_create("qdma", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (theirs.get() < 0) return errno;
+    if (ftruncate(theirs.get(), static_cast<off_t>(bytes)) != 0) return ENOMEM;
+    if (const int error = allocate(theirs.get(), bytes); error != 0) return error;
+    if (fcntl(theirs.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return errno;
+    buffer->file_ =
+        Descriptor(open(fmt::format("/proc/self/fd/{}", theirs.get()).c_str(), O_RDWR | O_CLOEXEC));
+    if (buffer->file_.get() < 0) return errno;
+    // The lock belongs to the open file that goes away. While it is held, somebody has that file.
+    if (flock(theirs.get(), LOCK_EX | LOCK_NB) != 0) return errno;
+    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, buffer->file_.get(), 0);
+    if (p == MAP_FAILED) return ENOMEM;
+    buffer->data_ = static_cast<u8*>(p);
+    if (!close_on_exec) fcntl(theirs.get(), F_SETFD, 0);
+    out = std::move(theirs);
+    return identity_of(buffer->file_.get(), identity);
+  };
+  const int error = make();
+  const std::lock_guard lock(mutex_);
+  --being_made_;
+  if (error == 0) buffers_.emplace(identity, std::move(buffer));
+  return error;
+}
+
+int HostBuffers::find(int fd, std::shared_ptr<HostBuffer>& out) const {
+  HostBuffer::Identity identity;
+  if (fd < 0 || identity_of(fd, identity) != 0) return EBADF;
+  const std::lock_guard lock(mutex_);
+  const auto it = buffers_.find(identity);
+  if (it == buffers_.end()) return EINVAL;
+  out = it->second;
+  return 0;
+}
+
+u64 HostBuffers::sweep() {
+  std::map<HostBuffer::Identity, std::shared_ptr<HostBuffer>> gone;  // unmapped without the lock
+  const std::lock_guard lock(mutex_);
+  for (auto it = buffers_.begin(); it != buffers_.end();) {
+    const auto here = it++;
+    if (flock(here->second->file_.get(), LOCK_EX | LOCK_NB) == 0) gone.insert(buffers_.extract(here));
+  }
+  return buffers_.size();
+}
+
+}  // namespace doorbell::qdma

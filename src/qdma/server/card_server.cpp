@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "qdma/server/card_server.hpp"
+
+#include "qdma/server/loop.hpp"
+
+namespace doorbell::qdma {
+
+CardServer::CardServer(std::shared_ptr<ModelCard> card) : loop_(std::make_unique<Loop>(std::move(card))) {}
+CardServer::~CardServer() = default;
+
+Descriptor CardServer::connect() {
+  return loop_->connect();
+}
+void CardServer::listen(const std::string& path) {
+  loop_->listen(path);
+}
+ServerCounts CardServer::counts() const {
+  return loop_->counts();
+}
+ModelCard& CardServer::card() {
+  return loop_->card();
+}
+
+}  // namespace doorbell::qdma

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Serves a software card to sockets that speak wire.hpp: `doorbell card serve`, and every card "model:..." of
+// this process.
+#pragma once
+
+#include <doorbell/config.hpp>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "system/descriptor.hpp"
+
+namespace doorbell::qdma {
+
+class ModelCard;
+
+/// What a server has done and holds, for tests and for its last line.
+struct ServerCounts {
+  u64 connections = 0;  ///< control sockets, now
+  u64 descriptors = 0;  ///< transfer descriptors, now
+  u64 buffers = 0;      ///< whose descriptor or mapping still exists, now
+  u64 queue_pairs = 0;  ///< now
+  u64 requests = 0;     ///< since the start
+  u64 refused = 0;      ///< requests that were no message of wire.hpp
+};
+
+class CardServer {
+ public:
+  /// Serves in a thread of its own until destroyed.
+  explicit CardServer(std::shared_ptr<ModelCard> card);
+  ~CardServer();
+  CardServer(const CardServer&) = delete;
+  CardServer& operator=(const CardServer&) = delete;
+
+  /// A new control socket, as a program that opens the control node gets it. Any thread.
+  [[nodiscard]] Descriptor connect();
+  /// Also accepts connections at an AF_UNIX SEQPACKET path (mode 0600), which is removed at the end. A socket
+  /// file that nothing listens at any more is replaced. Throws Error.
+  void listen(const std::string& path);
+  [[nodiscard]] ServerCounts counts() const;
+  [[nodiscard]] ModelCard& card();
+
+ private:
+  class Loop;
+  std::unique_ptr<Loop> loop_;
+};
+
+}  // namespace doorbell::qdma

@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "qdma/server/message.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace doorbell::qdma {
+
+void take_descriptors(const msghdr& m, Incoming& in) {
+  for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(const_cast<msghdr*>(&m), c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+      Descriptor owned(fd);
+      if (in.descriptor_count < in.descriptors.size())
+        in.descriptors[in.descriptor_count++] = std::move(owned);
+      else in.lost = true;
+    }
+  }
+}
+
+Incoming receive_message(int socket) {
+  Incoming in;
+  iovec io{in.bytes.data(), in.bytes.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * wire::kMaxDescriptors)> control{};
+  msghdr m{};
+  m.msg_iov = &io;
+  m.msg_iovlen = 1;
+  m.msg_control = control.data();
+  m.msg_controllen = control.size();
+  ssize_t n = 0;
+  do {
+    n = recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0) {
+    in.status = errno == EAGAIN ? Incoming::Status::none : Incoming::Status::closed;
+    return in;
+  }
+  take_descriptors(m, in);
+  in.status = n == 0 ? Incoming::Status::closed : Incoming::Status::message;
+  in.length = static_cast<u32>(n);
+  in.truncated = (m.msg_flags & MSG_TRUNC) != 0;
+  in.lost = in.lost || (m.msg_flags & MSG_CTRUNC) != 0;
+  return in;
+}
+
+int send_message(int socket, std::span<const u8> bytes, int descriptor) {
+  iovec io{const_cast<u8*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr m{};
+  m.msg_iov = &io;
+  m.msg_iovlen = 1;
+  if (descriptor >= 0) {
+    m.msg_control = control.data();
+    m.msg_controllen = control.size();
+    cmsghdr* c = CMSG_FIRSTHDR(&m);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof descriptor);
+    std::memcpy(CMSG_DATA(c), &descriptor, sizeof descriptor);
+  }
+  ssize_t n = 0;
+  do {
+    n = sendmsg(socket, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+  } while (n < 0 && errno == EINTR);
+  return n < 0 ? errno : 0;
+}
+
+std::vector<u8> encode_reply(const wire::ReplyHeader& header, std::span<const u8> structure,
+                             std::span<const wire::SubReply> parts) {
+  std::vector<u8> out(sizeof header + structure.size() + parts.size_bytes());
+  u8* at = out.data();
+  std::memcpy(at, &header, sizeof header);
+  at += sizeof header;
+  std::copy(structure.begin(), structure.end(), at);
+  at += structure.size();
+  if (!parts.empty()) std::memcpy(at, parts.data(), parts.size_bytes());
+  return out;
+}
+
+int check_request(const Incoming& message, wire::RequestHeader& header) {
+  header = {};
+  if (message.length < sizeof header) return EPROTO;
+  std::memcpy(&header, message.bytes.data(), sizeof header);
+  if (header.magic != wire::kMagic || message.truncated || header.descriptors > wire::kMaxDescriptors ||
+      header.bytes != message.length - sizeof header)
+    return EPROTO;
+  if (message.descriptor_count == header.descriptors) return message.lost ? EPROTO : 0;
+  return message.lost && message.descriptor_count < header.descriptors ? EMFILE : EPROTO;
+}
+
+}  // namespace doorbell::qdma

@@ -1,0 +1,207 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "qdma/socket_driver.hpp"
+
+#include <doorbell/error.hpp>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+
+#include "qdma/call_engine.hpp"
+#include "qdma/model/card.hpp"
+#include "qdma/server/card_server.hpp"
+#include "system/clock.hpp"
+
+namespace doorbell::qdma {
+
+namespace {
+
+/// What a server may take for a call that moves nothing, and for saying that a transfer's time is over.
+constexpr u64 kCallLimitNs = 30'000'000'000, kSayNs = 1'000'000'000;
+constexpr u64 kTransferLimitNs = 10'000'000'000;
+
+/// The word of a structure at `offset`; 0 if it is shorter.
+u32 word_at(std::span<const u8> structure, std::size_t offset) {
+  u32 word = 0;
+  if (offset + sizeof word <= structure.size()) std::memcpy(&word, &structure[offset], sizeof word);
+  return word;
+}
+
+/// Transfers on one socket, through whatever the channel sends and receives with.
+class SocketEngine : public CallEngine {
+ public:
+  explicit SocketEngine(std::shared_ptr<SocketChannel> channel) : channel_(std::move(channel)) {
+    channel_->want_ring();
+  }
+  [[nodiscard]] std::string name() const override { return "io_uring"; }
+  [[nodiscard]] bool driven() const override { return true; }
+  void drive(u64 until_ns) override { channel_->drive(until_ns); }
+  void cancel(PendingCall& call) override { channel_->cancel(call.tag); }
+
+  [[nodiscard]] int begin(std::shared_ptr<PendingCall> call) override {
+    PendingCall& c = *call;
+    auto slot = std::make_unique<Slot>();
+    slot->engine = this;
+    slot->number = kCallTransfer;
+    slot->deadline_ns = c.deadline_ns;
+    slot->structure = std::span(reinterpret_cast<u8*>(&c.structure), sizeof c.structure);
+    slot->parts = c.parts;
+    slot->tag = c.tag;
+    slot->ended = [](SocketChannel::Request& r) {
+      auto& s = static_cast<Slot&>(r);
+      s.engine->end(s);
+    };
+    slot->call = std::move(call);
+    Slot& s = *slot;
+    {
+      const std::lock_guard lock(mutex_);
+      slots_.emplace(&s, std::move(slot));
+    }
+    const int error = channel_->begin(s, wall_ns() + kSayNs);
+    if (error != 0) {
+      const std::lock_guard lock(mutex_);
+      slots_.erase(&s);
+    }
+    return error;
+  }
+
+  void abandon() override {
+    std::unique_lock lock(mutex_);
+    for (auto it = slots_.begin(); it != slots_.end();) {
+      if (channel_->forget(*it->first)) it = slots_.erase(it);
+      else ++it;
+    }
+    quiet_.wait(lock, [&] { return slots_.empty(); });  // these are ending now
+  }
+
+ private:
+  struct Slot : SocketChannel::Request {
+    SocketEngine* engine = nullptr;
+    std::shared_ptr<PendingCall> call;
+  };
+
+  void end(Slot& s) {
+    const std::shared_ptr<PendingCall> call = s.call;
+    call->result = s.result;
+    ended_(call);
+    const std::lock_guard lock(mutex_);
+    slots_.erase(&s);
+    quiet_.notify_all();
+  }
+
+  std::shared_ptr<SocketChannel> channel_;
+  std::mutex mutex_;
+  std::condition_variable quiet_;
+  std::map<Slot*, std::unique_ptr<Slot>> slots_;
+};
+
+}  // namespace
+
+Descriptor connect_to(const std::string& path) {
+  const std::string what = fmt::format("card server:{}", path);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path)
+    throw Error(what, fmt::format("a socket's path has 1 to {} characters", sizeof address.sun_path - 1));
+  path.copy(address.sun_path, path.size());
+  Descriptor s(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (s.get() < 0) throw Error(what, std::strerror(errno));
+  if (connect(s.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    const int error = errno;
+    const bool absent = error == ENOENT || error == ECONNREFUSED;
+    throw Error(what, std::strerror(error),
+                absent ? fmt::format("start one: doorbell card serve --listen {}", path) : "",
+                absent ? ExitCode::absent : ExitCode::usage);
+  }
+  return s;
+}
+
+SocketDriver::SocketDriver(Descriptor control, std::string name, std::shared_ptr<CardServer> server)
+    : name_(std::move(name)),
+      server_(std::move(server)),
+      control_(std::move(control)),
+      control_channel_(std::make_shared<SocketChannel>(control_.get())) {
+  wire::Hello hello;
+  const CallResult r = Driver::call(-1, wire::kHello, std::span(reinterpret_cast<u8*>(&hello), sizeof hello));
+  if (r.result == 0 && hello.version == wire::kVersion) return;
+  if (hello.version != wire::kVersion)
+    throw Error(fmt::format("card {}", name_),
+                fmt::format("it speaks version {} of the messages, not {}", hello.version, wire::kVersion));
+  throw Error(fmt::format("card {}", name_),
+              fmt::format("its hello failed: {}", std::strerror(static_cast<int>(-r.result))));
+}
+
+SocketDriver::SocketDriver(std::string name) : name_(std::move(name)) {}
+
+SocketDriver::~SocketDriver() = default;
+
+std::shared_ptr<SocketChannel> SocketDriver::channel_of(int fd) {
+  if (fd < 0) return control_channel_;
+  const std::lock_guard lock(mutex_);
+  const auto it = channels_.find(fd);
+  // A program may have closed the descriptor, and another file may have its number now.
+  return it == channels_.end() || !it->second->is_same_file() ? nullptr : it->second;
+}
+
+void SocketDriver::adopt(int fd) {
+  auto channel = std::make_shared<SocketChannel>(fd);
+  const std::lock_guard lock(mutex_);
+  channels_[fd] = std::move(channel);
+}
+
+void SocketDriver::close(int fd) {
+  {
+    const std::lock_guard lock(mutex_);
+    channels_.erase(fd);
+  }
+  ::close(fd);
+}
+
+CallResult SocketDriver::call(int fd, u32 number, std::span<u8> structure, const CallOptions& o) {
+  const auto channel = channel_of(fd);
+  if (!channel) return {.result = -EBADF};
+  if (structure.size() > wire::kMaxMessage - sizeof(wire::RequestHeader)) return {.result = -E2BIG};
+  // The flags are read before the call: the driver writes back what it likes.
+  const u32 flags = word_at(structure, number == kCallQpairGetFd ? 8 : 4);
+  const bool transfer = number == kCallTransfer;
+  u64 limit = kCallLimitNs;
+  if (transfer) limit = (o.deadline_ns == 0 ? kTransferLimitNs : o.deadline_ns) + kSayNs;
+  const u64 until = wall_ns() + limit;
+  SocketChannel::Request r;
+  r.number = number;
+  r.deadline_ns = o.deadline_ns;
+  r.structure = structure;
+  r.parts = o.parts;
+  r.tag = o.tag;
+  if (const int error = channel->begin(r, until); error != 0) return {.result = -error};
+  if (o.cancelled != nullptr && *o.cancelled) channel->cancel(o.tag);
+  if (!channel->wait(r, until)) return {.result = -ETIMEDOUT};
+  if (r.result.result >= 0 && r.descriptor.get() >= 0) {
+    if ((flags & kFlagCloseOnExec) == 0) fcntl(r.descriptor.get(), F_SETFD, 0);
+    r.result.result = r.descriptor.release();
+    if (number == kCallQpairGetFd) adopt(static_cast<int>(r.result.result));
+  }
+  return r.result;
+}
+
+void SocketDriver::cancel(int fd, u64 tag) {
+  if (const auto channel = channel_of(fd)) channel->cancel(tag);
+}
+
+std::unique_ptr<CallEngine> SocketDriver::uring_engine(int fd) {
+  const auto channel = channel_of(fd);
+  if (!channel || !socket_rings_work()) return nullptr;
+  return std::make_unique<SocketEngine>(channel);
+}
+
+nlohmann::ordered_json SocketDriver::counters() {
+  return server_ ? counters_of(server_->card()) : nlohmann::ordered_json(nullptr);
+}
+
+}  // namespace doorbell::qdma

@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// An io_uring that sends and receives the messages of one socket.
+#pragma once
+
+#include <liburing.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "qdma/server/message.hpp"
+#include "qdma/wire.hpp"
+
+namespace doorbell::qdma {
+
+/// Thread rule: send() and arm() under the owner's lock; take() in one thread at a time.
+class SocketRing {
+ public:
+  /// Null where the kernel has no ring for it.
+  [[nodiscard]] static std::unique_ptr<SocketRing> make(int socket);
+  ~SocketRing();
+  SocketRing(const SocketRing&) = delete;
+  SocketRing& operator=(const SocketRing&) = delete;
+
+  /// 0 or an errno. Errors of the socket itself show when it is read.
+  [[nodiscard]] int send(std::span<const u8> bytes, std::span<const int> descriptors);
+  /// Has a receive in the ring.
+  void arm();
+  /// Waits until `until_ns` for a message; Status::none if none came.
+  void take(Incoming& out, u64 until_ns);
+
+ private:
+  struct Sending;
+  explicit SocketRing(int socket);
+
+  const int socket_;
+  io_uring ring_{};
+  bool armed_ = false;
+  std::map<u64, std::unique_ptr<Sending>> sending_;
+  u64 next_ = 1;
+  std::vector<u64> sent_;  // what take() has seen, for send() to free
+  std::mutex sent_mutex_;
+  std::array<u8, wire::kMaxMessage> bytes_{};
+  iovec iov_{};
+  msghdr header_{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(wire::kMaxDescriptors * sizeof(int))> control_{};
+};
+
+}  // namespace doorbell::qdma

@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "qdma/tune.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <ctime>
+
+#include "measure/in_turns.hpp"
+#include "qdma/jobs.hpp"
+#include "report/cell_table.hpp"
+#include "report/layout.hpp"
+
+namespace doorbell::qdma {
+
+namespace {
+
+constexpr u64 kBytesARepeat = u64{16} << 20;
+constexpr u64 kMostCalls = 400, kLeastCalls = 8;
+
+/// One way to make the same calls.
+class Way final : public measure::Contender {
+ public:
+  Way(const TuneOptions& o, const measure::RunWatch& watch, Driver& driver, Card& card, std::string label,
+      const CardUse& use, u64 bytes, u64 sequence)
+      : o_(o),
+        watch_(watch),
+        driver_(driver),
+        label_(std::move(label)),
+        buffer_(card.create_buffer(bytes)),
+        descriptor_(card, use),
+        place_{label_, use.memory, use.memory.base + use.starting_offset, &buffer_, 0},
+        sequence_(sequence),
+        run_(o, watch, "qdma", bytes, true) {}
+
+  [[nodiscard]] std::string label() const override { return label_; }
+  void warm_up() override { run_.warm_up(calls(o_.warmup_s)); }
+  void repeat(u32 number) override { run_.repeat(number, calls(o_.duration_s)); }
+  [[nodiscard]] bool going() const override { return run_.going(); }
+
+  [[nodiscard]] measure::BenchResult finish() override {
+    run_.finish(1, false,
+                [](u16 code) -> std::string { return errno_name(code - static_cast<int>(kStatusOfErrno)); });
+    report::Cell& cell = run_.describe(driver_.kind(), driver_.name(), o_.verify);
+    cell.cell = {{"op", o_.direction == Direction::host_to_card ? "put" : "get"},
+                 {"memory", place_.memory.name},
+                 {"way", label_},
+                 {"size_bytes", buffer_.bytes()},
+                 {"ring_size_index", o_.card.ring_index}};
+    measure::BenchResult result;
+    const std::string stop = run_.stop_name();
+    run_.deliver(result, fmt::format("{} bytes, {}: ", cell.cell.at("size_bytes").dump(), label_));
+    result.stop_reason = stop;
+    return result;
+  }
+
+ private:
+  [[nodiscard]] u64 count() const {
+    return o_.iterations != 0 ? o_.iterations
+                              : std::clamp(kBytesARepeat / buffer_.bytes(), kLeastCalls, kMostCalls);
+  }
+  JobsOutcome run(Direction direction, u64 count, double seconds) {
+    const Job job = {&place_, direction, &descriptor_};
+    return run_jobs({&job, 1}, {count, seconds, o_.timeout_s, o_.late_after_s, watch_.stop});
+  }
+
+  /// Calls in one direction. The transfer that makes or fetches the data to compare is not part of the time.
+  measure::RepeatTally calls(double seconds) {
+    const bool put = o_.direction == Direction::host_to_card;
+    measure::RepeatTally t;
+    measure::PhaseTally& part = t.part(label_);
+    fill(place_, o_.seed, ++sequence_);
+    if (!put) {
+      errors_of(run(Direction::host_to_card, 1, 0), part.sum);
+      poison(place_);
+    }
+    JobsOutcome out = run(o_.direction, count(), seconds);
+    run_.stopped(out.stop);
+    part.add(out.total);
+    if (!o_.verify || out.stop != StopReason::done || part.sum.failed != 0) return t;
+    if (put) {
+      poison(place_);
+      errors_of(run(Direction::card_to_host, 1, 0), part.sum);
+      if (part.sum.failed + part.sum.timed_out + part.sum.aborted != 0) return t;
+    }
+    check(place_, o_.seed, part.sum);
+    return t;
+  }
+
+  /// Adds what went wrong in a transfer that is not measured.
+  void errors_of(const JobsOutcome& out, OpStats& sum) {
+    run_.stopped(out.stop);
+    const OpStats& s = out.jobs.front();
+    sum.failed += s.failed;
+    sum.timed_out += s.timed_out;
+    sum.aborted += s.aborted;
+    sum.posted += s.failed + s.timed_out + s.aborted;
+    add_tables(sum, s);
+  }
+
+  const TuneOptions& o_;
+  const measure::RunWatch& watch_;
+  Driver& driver_;
+  std::string label_;
+  Buffer buffer_;
+  ChannelDescriptor descriptor_;
+  CardPlace place_;
+  u64 sequence_;
+  measure::BenchRun run_;
+};
+
+/// The lowest factor, by the interval of the median, by which splitting is faster.
+double surely_faster(const report::Cell& whole) {
+  const auto& ratios = whole.extra.at("beside");
+  return ratios.contains("ops_per_s_ratio") ? ratios.at("ops_per_s_ratio").at("ci_low").get<double>() : 0;
+}
+
+/// `cells`: split and whole in turn, by growing size.
+nlohmann::ordered_json break_even(const std::vector<report::Cell>& cells) {
+  nlohmann::ordered_json found;
+  for (std::size_t i = cells.size(); i >= 2; i -= 2) {
+    if (surely_faster(cells[i - 1]) <= 1) break;
+    found = cells[i - 1].cell.at("size_bytes");
+  }
+  return found;
+}
+
+}  // namespace
+
+void check(const TuneOptions& o) {
+  for (const auto& [name, bytes] : {std::pair{"--smallest", o.smallest}, {"--largest", o.largest}})
+    if (!std::has_single_bit(bytes) || bytes < 2 * kGranule)
+      throw Error(name, fmt::format("{} is not a power of two from {} on", bytes, 2 * kGranule));
+  if (o.smallest > o.largest)
+    throw Error("--smallest", fmt::format("{} is more than --largest {}", o.smallest, o.largest));
+}
+
+measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) {
+  check(o);
+  const std::shared_ptr<Driver> driver = open_driver({.spec = o.device, .use = o.use(2, 1, false)});
+  Card card = card_over(driver);
+  CardUse whole = o.card, split = o.card;
+  whole.channels = split.channels = Channels::both;
+  whole.policy = PolicyKind::channel0;
+  split.policy = PolicyKind::balanced;
+  split.balanced.smallest_split = 0;
+  u64 sequence = static_cast<u64>(std::time(nullptr)) << 20;
+  measure::BenchResult result;
+  for (u64 bytes = o.smallest; bytes <= o.largest && result.stop_reason == "done"; bytes *= 2) {
+    if (watch.progress) watch.progress(0, fmt::format("{} bytes", bytes));
+    Way both(o, watch, *driver, card, "split", split, bytes, sequence += 1 << 10);
+    Way one(o, watch, *driver, card, "whole", whole, bytes, sequence += 1 << 10);
+    for (measure::BenchResult& r : measure::run_in_turns(o, watch, {&both, &one})) {
+      result.failed = result.failed || r.failed;
+      if (result.stop_reason == "done") result.stop_reason = r.stop_reason;
+      for (std::string& w : r.warnings) result.warnings.push_back(std::move(w));
+      result.cells.push_back(std::move(r.cell()));
+    }
+  }
+  if (auto counters = driver->counters(); !counters.is_null() && !result.cells.empty())
+    result.cells.back().extra[driver->kind()] = counters;
+  if (result.stop_reason == "done")
+    result.cells.back().extra["tune"] = {{"smallest_split_bytes", break_even(result.cells)},
+                                         {"largest_measured_bytes", o.largest}};
+  return result;
+}
+
+std::string tune_text(const report::Result& result) {
+  std::string out;
+  std::vector<std::vector<std::string>> rows = {
+      {"bytes", "one channel us", "split us", "split is faster by", "interval"}};
+  for (std::size_t i = 1; i < result.cells.size(); i += 2) {
+    const report::Cell &split = result.cells[i - 1], &whole = result.cells[i];
+    const auto& beside = whole.extra.at("beside");
+    std::string factor = "-", interval = "-";
+    if (beside.contains("ops_per_s_ratio")) {
+      const auto& r = beside.at("ops_per_s_ratio");
+      factor = fmt::format("{:.3f}", r.at("median").get<double>());
+      interval = fmt::format("{:.3f} to {:.3f}", r.at("ci_low").get<double>(), r.at("ci_high").get<double>());
+    }
+    rows.push_back({whole.cell.at("size_bytes").dump(), report::digits(whole.metrics.latency_ns.mean, 1e3),
+                    report::digits(split.metrics.latency_ns.mean, 1e3), factor, interval});
+  }
+  if (!result.cells.empty()) {
+    const report::Cell& c = result.cells.front();
+    out += fmt::format("{} ({}), {} {}, {} repeats in turns\n", report::printable(c.device_name),
+                       c.device_kind == "model" ? "software model" : c.device_kind,
+                       c.cell.at("op").get<std::string>(), c.cell.at("memory").get<std::string>(),
+                       c.repeats.size());
+    out += report::table(rows);
+    for (const report::Cell& cell : result.cells)
+      for (const auto& [kind, count] : cell.errors)
+        if (count != 0)
+          out += fmt::format("  {} bytes: {} {}\n", cell.cell.at("size_bytes").dump(), count, kind);
+    if (const auto& last = result.cells.back().extra; last.contains("tune")) {
+      const auto& bytes = last.at("tune").at("smallest_split_bytes");
+      out += bytes.is_null()
+                 ? fmt::format("splitting is not surely faster at {} bytes: keep transfers whole\n",
+                               last.at("tune").at("largest_measured_bytes").dump())
+                 : fmt::format("break-even: --smallest-split {}\n", bytes.dump());
+    }
+  }
+  return out + report::closing_lines(result);
+}
+
+}  // namespace doorbell::qdma

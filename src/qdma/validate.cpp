@@ -1,0 +1,450 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "qdma/validate.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <ctime>
+
+#include "measure/statistics.hpp"
+#include "qdma/host_facts.hpp"
+#include "qdma/jobs.hpp"
+#include "report/cell_table.hpp"
+#include "report/layout.hpp"
+#include "system/available_memory.hpp"
+
+namespace doorbell::qdma {
+
+namespace {
+
+/// How the channels of a phase are chosen.
+enum class Layout { given, same_channel, crossed };
+std::string_view name(Layout l) {
+  return l == Layout::given ? "as given" : l == Layout::same_channel ? "same channel" : "crossed";
+}
+
+enum class Phase { integrity, read, write, duplex };
+std::string_view name(Phase p) {
+  constexpr std::string_view kPhases[] = {"integrity", "read", "write", "duplex"};
+  return kPhases[static_cast<u32>(p)];
+}
+
+struct MemorySet {
+  std::string name;
+  std::vector<CardMemory> memories;
+};
+
+std::vector<MemorySet> memory_sets(const ValidateOptions& o) {
+  std::vector<MemorySet> sets;
+  if (o.hbm) sets.push_back({"HBM", {card_memory("hbm")}});
+  if (o.ddr) sets.push_back({"DDR", {card_memory("ddr")}});
+  if (o.hbm && o.ddr) sets.push_back({"HBM+DDR", {card_memory("hbm"), card_memory("ddr")}});
+  return sets;
+}
+
+/// Buffers that all sets use one after the other.
+u32 places(const ValidateOptions& o) {
+  return 2 * o.threads;
+}
+
+/// Host memory of a run with buffers of so many bytes. A model holds what is on the card as well.
+u64 memory_of(const ValidateOptions& o, u64 buffer_bytes, bool model) {
+  u64 bytes = places(o) * buffer_bytes;
+  if (model) bytes += places(o) * buffer_bytes * (o.hbm && o.ddr ? 2 : 1);
+  return bytes;
+}
+
+/// The largest power of two that takes at most half of the memory available.
+u64 fitting_buffer(const ValidateOptions& o, bool model) {
+  const u64 most = available_memory().value_or(u64{8} << 30) / 2;
+  u64 bytes = kLargestValidateBuffer;
+  while (bytes > kGranule && memory_of(o, bytes, model) > most) bytes /= 2;
+  return bytes;
+}
+
+u64 place_offset(const ValidateOptions& o, u32 position, u64 distance) {
+  if (!o.paired) return o.starting_offset + position * distance;
+  return o.starting_offset + position / 2 * distance + position % 2 * o.region_stride;
+}
+
+/// The whole run on one open card.
+class Validation {
+ public:
+  Validation(const ValidateOptions& o, const measure::RunWatch& watch)
+      : o_(o),
+        watch_(watch),
+        driver_(open_driver({.spec = o.device, .use = o.use(places(o), places(o), false)})),
+        card_(card_over(driver_)),
+        model_(driver_->kind() == "model"),
+        buffer_bytes_(o.buffer_bytes != 0 ? o.buffer_bytes : fitting_buffer(o, model_)),
+        distance_(o.offset != 0 ? o.offset : std::max(kLargestValidateBuffer, buffer_bytes_)),
+        sequence_(static_cast<u64>(std::time(nullptr)) << 20) {
+    // Places need not be further apart than the memory allows.
+    if (o.offset == 0)
+      while (distance_ > buffer_bytes_ && !fits(distance_)) distance_ /= 2;
+    require_memory(memory_of(o, buffer_bytes_, model_), "--threads, --buffer-size",
+                   fmt::format("{} buffers of {} bytes", places(o), buffer_bytes_));
+    for (const MemorySet& set : memory_sets(o)) check_places(set);
+    for (u32 i = 0; i < places(o); ++i) buffers_.push_back(card_.create_buffer(buffer_bytes_));
+  }
+
+  measure::BenchResult run() {
+    measure::BenchResult result;
+    if (o_.buffer_bytes == 0 && buffer_bytes_ < kLargestValidateBuffer)
+      result.warnings.push_back(fmt::format(
+          "--buffer-size was not given: {} bytes are what half of the memory available holds, in place "
+          "of {}",
+          buffer_bytes_, kLargestValidateBuffer));
+    for (const MemorySet& set : memory_sets(o_)) {
+      std::vector<CardPlace> all = make_places(set);
+      if (!integrity(set, all, result)) return result;
+      for (const auto& [phase, layout] : phases())
+        if (!bandwidth(set, all, phase, layout, result)) return result;
+    }
+    return result;
+  }
+
+ private:
+  [[nodiscard]] bool fits(u64 distance) const {
+    for (const MemorySet& set : memory_sets(o_))
+      for (u32 i = 0; i < places(o_); ++i)
+        if (place_offset(o_, i, distance) + buffer_bytes_ > set.memories[0].bytes) return false;
+    return true;
+  }
+
+  void check_places(const MemorySet& set) const {
+    for (u32 i = 0; i < places(o_); ++i) {
+      const u64 end = place_offset(o_, i, distance_) + buffer_bytes_;
+      if (end > set.memories[0].bytes)
+        throw Error("--threads, --offset, --starting-offset",
+                    fmt::format("place {} of {} ends at byte {} of {}, which has {}", i + 1, places(o_), end,
+                                set.name, set.memories[0].bytes),
+                    "there are two places for each thread");
+    }
+    if (o_.paired && places(o_) / 2 * distance_ > o_.region_stride)
+      throw Error("--channel-region-stride",
+                  fmt::format("{} is less than {}, what the places of one channel span", o_.region_stride,
+                              places(o_) / 2 * distance_));
+  }
+
+  /// Of two memories, half of the places are in each.
+  std::vector<CardPlace> make_places(const MemorySet& set) {
+    std::vector<CardPlace> all;
+    const auto each = static_cast<u32>(places(o_) / set.memories.size());
+    for (const CardMemory& m : set.memories)
+      for (u32 i = 0; i < each; ++i)
+        all.push_back({fmt::format("{}{}", m.name == "ddr" ? "DDR" : "HBM", i), m,
+                       m.base + place_offset(o_, i, distance_), &buffers_[all.size()], 0});
+    return all;
+  }
+
+  [[nodiscard]] std::vector<std::pair<Phase, Layout>> phases() const {
+    std::vector<std::pair<Phase, Layout>> all = {
+        {Phase::read, Layout::given}, {Phase::write, Layout::given}, {Phase::duplex, Layout::given}};
+    if (o_.channels.empty()) {
+      all.emplace_back(Phase::duplex, Layout::same_channel);
+      all.emplace_back(Phase::duplex, Layout::crossed);
+    }
+    return all;
+  }
+
+  [[nodiscard]] Channels channels(Layout layout, u32 position, Direction direction) const {
+    if (layout == Layout::given)
+      return o_.channels.empty() ? Channels::both : o_.channels[position % o_.channels.size()];
+    // Thread k's read and write are at places 2k and 2k + 1.
+    const u32 channel = position / 2 % 2;
+    const bool other = layout == Layout::crossed && direction == Direction::host_to_card;
+    return (other ? 1 - channel : channel) == 0 ? Channels::only0 : Channels::only1;
+  }
+
+  /// The jobs of a phase and the descriptors that they use.
+  struct JobSet {
+    std::vector<std::unique_ptr<ChannelDescriptor>> descriptors;
+    std::vector<Job> jobs;
+  };
+  void add_job(JobSet& set, CardPlace& place, u32 position, Direction direction, Layout layout) {
+    CardUse use = o_.card;
+    use.channels = channels(layout, position, direction);
+    set.descriptors.push_back(std::make_unique<ChannelDescriptor>(card_, use));
+    set.jobs.push_back({&place, direction, set.descriptors.back().get()});
+  }
+  JobSet jobs_of(std::vector<CardPlace>& all, Phase phase, Layout layout) {
+    JobSet set;
+    // Each direction alone has as many threads in each memory as there are; a read and a write together
+    // take turns over the places.
+    const auto in_each = static_cast<u32>(all.size()) / 2;
+    for (u32 i = 0; i < all.size(); ++i) {
+      if (phase == Phase::duplex) {
+        add_job(set, all[i], i, i % 2 == 0 ? Direction::card_to_host : Direction::host_to_card, layout);
+      } else if (both_memories(all) || i < in_each) {
+        add_job(set, all[i], i, phase == Phase::read ? Direction::card_to_host : Direction::host_to_card,
+                layout);
+      }
+    }
+    return set;
+  }
+  static bool both_memories(const std::vector<CardPlace>& all) {
+    return all.front().memory.name != all.back().memory.name;
+  }
+  JobSet jobs_over(const std::vector<CardPlace*>& chosen, Direction direction) {
+    JobSet set;
+    for (u32 i = 0; i < chosen.size(); ++i) add_job(set, *chosen[i], i, direction, Layout::given);
+    return set;
+  }
+
+  [[nodiscard]] JobLimits limits(u64 iterations, double duration_s) const {
+    return {iterations, duration_s, o_.timeout_s, o_.late_after_s, watch_.stop};
+  }
+
+  /// Everything is written before anything is read, so that places which are one place are found.
+  bool integrity(const MemorySet& set, std::vector<CardPlace>& all, measure::BenchResult& result) {
+    measure::BenchRun run(o_, watch_, "qdma", buffer_bytes_, true);
+    progress(set, Phase::integrity, Layout::given);
+    std::vector<CardPlace*> every;
+    for (CardPlace& p : all) every.push_back(&p);
+    for (CardPlace& p : all) fill(p, o_.seed, ++sequence_);
+    const JobSet out_jobs = jobs_over(every, Direction::host_to_card);
+    const JobsOutcome written = run_jobs(out_jobs.jobs, limits(1, 0));
+    run.stopped(written.stop);
+    for (CardPlace& p : all) poison(p);
+    measure::RepeatTally t;
+    measure::PhaseTally& part = t.part("integrity");
+    part = written.total;
+    nlohmann::ordered_json verdicts = nlohmann::ordered_json::array();
+    if (written.stop == StopReason::done) {
+      const JobSet back_jobs = jobs_over(every, Direction::card_to_host);
+      const JobsOutcome back = run_jobs(back_jobs.jobs, limits(1, 0));
+      run.stopped(back.stop);
+      part.add(back.total);
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        std::string verdict = "not transferred";
+        if (written.jobs[i].succeeded == 1 && back.jobs[i].succeeded == 1) {
+          const pattern::Verdict v = check(all[i], o_.seed, part.sum);
+          verdict = v == pattern::Verdict::ok ? "ok" : measure::verdict_name(v);
+        }
+        verdicts.push_back({{"place", all[i].name}, {"address", all[i].address}, {"verdict", verdict}});
+      }
+    }
+    run.repeat(0, std::move(t));
+    return deliver(run, set, Phase::integrity, Layout::given, 0, {{"places", verdicts}}, {}, result);
+  }
+
+  bool bandwidth(const MemorySet& set, std::vector<CardPlace>& all, Phase phase, Layout layout,
+                 measure::BenchResult& result) {
+    measure::BenchRun run(o_, watch_, "qdma", buffer_bytes_, true);
+    JobSet work = jobs_of(all, phase, layout);
+    std::vector<Directions> repeats;
+    struct Repeats {
+      Validation& v;
+      measure::BenchRun& run;
+      JobSet& work;
+      std::vector<Directions>& repeats;
+      void warm_up() { run.warm_up(v.measured(run, work, v.o_.warmup_s, 1, nullptr)); }
+      void repeat(u32 n) { run.repeat(n, v.measured(run, work, v.o_.duration_s, v.o_.iterations, &repeats)); }
+      [[nodiscard]] bool going() const { return run.going(); }
+    };
+    progress(set, phase, layout);
+    measure::run_repeats(o_, Repeats{*this, run, work, repeats});
+    return deliver(run, set, phase, layout, work.jobs.size(), nullptr, repeats, result);
+  }
+
+  struct Directions {
+    measure::PhaseTally read, write;
+    double read_card_rate, write_card_rate, total_card_rate;
+  };
+
+  measure::RepeatTally measured(measure::BenchRun& run, JobSet& work, double seconds, u64 iterations,
+                                std::vector<Directions>* keep) {
+    for (const Job& j : work.jobs) {
+      if (!o_.verify) continue;
+      if (j.direction == Direction::card_to_host) poison(*j.place);
+      else fill(*j.place, o_.seed, ++sequence_);
+    }
+    JobsOutcome out = run_jobs(work.jobs, limits(iterations, seconds));
+    run.stopped(out.stop);
+    if (keep != nullptr)
+      keep->push_back({out.read, out.write, out.read_card_rate, out.write_card_rate, out.total_card_rate});
+    measure::RepeatTally t;
+    measure::PhaseTally& part = t.part("total");
+    part = std::move(out.total);
+    if (o_.verify && out.stop == StopReason::done) verify(run, work, out.jobs, part.sum);
+    return t;
+  }
+
+  /// Reads find what was written before; writes are read back.
+  void verify(measure::BenchRun& run, JobSet& work, const std::vector<OpStats>& done, OpStats& sum) {
+    std::vector<CardPlace*> written;
+    for (std::size_t i = 0; i < work.jobs.size(); ++i) {
+      if (done[i].succeeded == 0 || done[i].failed != 0) continue;
+      if (work.jobs[i].direction == Direction::card_to_host) check(*work.jobs[i].place, o_.seed, sum);
+      else written.push_back(work.jobs[i].place);
+    }
+    if (written.empty()) return;
+    for (CardPlace* p : written) poison(*p);
+    JobSet back = jobs_over(written, Direction::card_to_host);
+    const JobsOutcome out = run_jobs(back.jobs, limits(1, 0));
+    run.stopped(out.stop);
+    for (std::size_t i = 0; i < written.size(); ++i) {
+      const OpStats& s = out.jobs[i];
+      if (s.succeeded == 1) {
+        check(*written[i], o_.seed, sum);
+        continue;
+      }
+      sum.posted += 1;
+      sum.failed += s.failed;
+      sum.timed_out += s.timed_out;
+      sum.aborted += s.aborted;
+      if (s.posted == 0) ++sum.aborted;  // the run was stopped before
+      add_tables(sum, s);
+    }
+  }
+
+  bool deliver(measure::BenchRun& run, const MemorySet& set, Phase phase, Layout layout, std::size_t threads,
+               nlohmann::ordered_json more, const std::vector<Directions>& repeats,
+               measure::BenchResult& result) {
+    run.finish(1, false,
+               [](u16 code) -> std::string { return errno_name(code - static_cast<int>(kStatusOfErrno)); });
+    report::Cell& cell = run.describe(driver_->kind(), driver_->name(), true);
+    cell.cell = {
+        {"memory", set.name},
+        {"phase", name(phase)},
+        {"channels", phase == Phase::integrity || layout == Layout::given ? given_channels() : name(layout)},
+        {"threads", threads == 0 ? places(o_) : threads},
+        {"buffer_bytes", buffer_bytes_},
+        {"offset_bytes", distance_},
+        {"ring_size_index", o_.card.ring_index},
+        {"ring_entries", kRingEntries[o_.card.ring_index]}};
+    cell.parts.clear();
+    if (!repeats.empty()) {
+      std::vector<double> rates;
+      for (const report::Repeat& r : cell.repeats) rates.push_back(r.ops_per_s);
+      const Directions& median = repeats[measure::median_index(rates)];
+      if (phase != Phase::write) cell.parts.emplace_back("read", median.read.metrics());
+      if (phase != Phase::read) cell.parts.emplace_back("write", median.write.metrics());
+      if (median.total_card_rate > 0)
+        cell.extra["qdma"]["by_card_clock"] = {{"read_bytes_per_s", median.read_card_rate},
+                                               {"write_bytes_per_s", median.write_card_rate},
+                                               {"total_bytes_per_s", median.total_card_rate}};
+    }
+    if (!more.is_null()) cell.extra["qdma"].update(more);
+    cell.extra["host"] = host_facts(std::string(card_.info().bdf.data()), "/");
+    if (auto counters = driver_->counters(); !counters.is_null()) cell.extra[driver_->kind()] = counters;
+    const bool going = run.going();
+    const std::string stop = run.stop_name();
+    run.deliver(result, fmt::format("{} {}: ", set.name, name(phase)));
+    if (result.stop_reason == "done") result.stop_reason = stop;
+    return going;
+  }
+
+  [[nodiscard]] std::string given_channels() const {
+    if (o_.channels.empty()) return fmt::format("auto ({})", qdma::name(o_.card.policy));
+    std::string text;
+    for (const Channels c : o_.channels)
+      text += (text.empty() ? "" : ",") + channel_names()[static_cast<u32>(c)];
+    return text;
+  }
+
+  void progress(const MemorySet& set, Phase phase, Layout layout) const {
+    if (watch_.progress) watch_.progress(0, fmt::format("{} {} {}", set.name, name(phase), name(layout)));
+  }
+
+  const ValidateOptions& o_;
+  const measure::RunWatch& watch_;
+  std::shared_ptr<Driver> driver_;
+  Card card_;
+  bool model_;
+  u64 buffer_bytes_;
+  u64 distance_;
+  u64 sequence_;
+  std::vector<Buffer> buffers_;
+};
+
+/// "9.547 GB/s", with the interval of the median where there is one.
+std::string rate_line(std::string_view what, const report::Metrics& m, const report::Spread* spread) {
+  std::string line = fmt::format("    {:<7}{:.3f} GB/s", fmt::format("{}:", what), m.bytes_per_s / 1e9);
+  if (spread != nullptr)
+    line += fmt::format(" [{:.3f} to {:.3f}]", spread->ci_low / 1e9, spread->ci_high / 1e9);
+  const auto ms = [](const std::optional<double>& ns) { return report::digits(ns, 1e6); };
+  return line + fmt::format("   a call {} ms, p99 {}, longest {}\n", ms(m.latency_ns.mean),
+                            ms(m.latency_ns.p99), ms(m.latency_ns.max));
+}
+
+std::string integrity_lines(const report::Cell& c) {
+  std::string out;
+  u32 good = 0, bad = 0;
+  for (const auto& place : c.extra.at("qdma").at("places")) {
+    const auto verdict = place.at("verdict").get<std::string>();
+    if (verdict == "ok") ++good;
+    else ++bad, out += fmt::format("    {}: FAIL ({})\n", place.at("place").get<std::string>(), verdict);
+  }
+  out += fmt::format("    {}/{} OK", good, c.cell.at("threads").get<u64>());
+  return out + (bad == 0 ? "\n" : fmt::format(", {} FAIL\n", bad));
+}
+
+std::string cell_lines(const report::Cell& c) {
+  const auto text = [&](const char* key) { return c.cell.at(key).get<std::string>(); };
+  if (text("phase") == "integrity")
+    return fmt::format("Testing {} data integrity ({} buffers of {} bytes)...\n", text("memory"),
+                       c.cell.at("threads").get<u64>(), c.cell.at("buffer_bytes").get<u64>()) +
+           integrity_lines(c);
+  const std::string phase = text("phase") == "duplex" ? "read and write" : text("phase");
+  std::string out = fmt::format("Testing {} {} bandwidth ({} threads, channels: {})...\n", text("memory"),
+                                phase, c.cell.at("threads").get<u64>(), text("channels"));
+  const auto spread = c.spread.find("bytes_per_s");
+  const report::Spread* const all = spread != c.spread.end() ? &spread->second : nullptr;
+  for (const auto& [name, m] : c.parts)
+    out += rate_line(name == "read" ? "Read" : "Write", m, c.parts.size() == 1 ? all : nullptr);
+  if (c.parts.size() == 2) out += rate_line("Total", c.metrics, all);
+  for (const auto& [kind, count] : c.errors)
+    if (count != 0) out += fmt::format("    {} {}\n", count, kind);
+  if (c.verify.failed() != 0)
+    out += fmt::format("    {} of {} buffers are WRONG\n", c.verify.failed(), c.verify.checked);
+  return out;
+}
+
+}  // namespace
+
+std::string validate_text(const report::Result& result) {
+  std::string out;
+  if (!result.cells.empty()) {
+    const report::Cell& c = result.cells.front();
+    out += fmt::format("{} ({}); 1 GB/s is 10^9 bytes per second\nring size index {} ({} entries)",
+                       report::printable(c.device_name),
+                       c.device_kind == "model" ? "software model" : c.device_kind,
+                       c.cell.at("ring_size_index").get<u64>(), c.cell.at("ring_entries").get<u64>());
+    for (const auto& [key, value] : c.extra.at("host").items())
+      out += fmt::format(", {} {}", key, value.is_string() ? value.get<std::string>() : value.dump());
+    out += "\n";
+  }
+  for (const report::Cell& c : result.cells) out += cell_lines(c);
+  return out + report::closing_lines(result);
+}
+
+void check(const ValidateOptions& o) {
+  if (!o.hbm && !o.ddr) throw Error("--ddr-only, --hbm-only", "they exclude each other", "give one of them");
+  if (o.buffer_bytes > kLargestValidateBuffer)
+    throw Error("--buffer-size",
+                fmt::format("{} is not in {}..{}", o.buffer_bytes, kGranule, kLargestValidateBuffer));
+  const u64 buffer = o.buffer_bytes;
+  if (o.offset != 0 && o.offset < buffer)
+    throw Error("--offset",
+                fmt::format("{} is less than --buffer-size {}: places would overlap", o.offset, buffer));
+  if (o.offset != 0 && buffer == 0)
+    throw Error("--offset", "it belongs to a --buffer-size", "give --buffer-size as well");
+  if (o.channels.size() > 1 && o.channels.size() != places(o))
+    throw Error("--mm-channel",
+                fmt::format("a list has one entry for each of the {} places, and this one has {}", places(o),
+                            o.channels.size()),
+                "there are two places for each thread");
+}
+
+measure::BenchResult validate(const ValidateOptions& o, const measure::RunWatch& watch) {
+  check(o);
+  return Validation(o, watch).run();
+}
+
+}  // namespace doorbell::qdma

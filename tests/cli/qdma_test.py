@@ -1,0 +1,238 @@
+#!/usr/bin/python3
+# SPDX-FileCopyrightText: 2026 The doorbell authors
+# SPDX-License-Identifier: Apache-2.0
+"""`doorbell qdma`, `qdma validate` and `qdma tune` as a user meets them: command lines, cells, refusals, faults, Ctrl-C. Needs no
+hardware."""
+
+import signal
+import subprocess
+import unittest
+
+from harness import DOORBELL, TIMEOUTS, WithFolder, doorbell, end_of, wait_for_cpu
+
+SMALL = ["--iterations", "50", "--size", "4KiB", *TIMEOUTS]
+# Its time passes only as bytes move, so that rates do not depend on this machine.
+COUNTED = "model:bandwidth=1G,clock=counted"
+
+
+def run(*arguments, **more):
+    return doorbell("qdma", *arguments, **more)
+
+
+class Qdma(WithFolder):
+    command = [DOORBELL, "qdma"]
+
+    def test_runs_and_verifies_puts_and_gets(self):
+        for op in ("put", "get"):
+            for memory in ("ddr", "hbm", "hbm-high"):
+                cells = self.result("--op", op, "--memory", memory, "--size", "1,4097,300000", "--iterations", "20",
+                                    *TIMEOUTS)["cells"]
+                self.assertEqual([c["cell"]["size_bytes"] for c in cells], [1, 1, 4097, 4097, 300000, 300000])
+                for cell in cells:
+                    self.assertEqual(cell["path"], "qdma")
+                    self.assertEqual(cell["device"]["kind"], "model")
+                    self.assertEqual((cell["cell"]["op"], cell["cell"]["memory"]), (op, memory))
+                    self.assertEqual((cell["metrics"]["ops"], cell["verify"]["checked"]), (20, 20))
+                    self.assertEqual(set(cell["errors"].values()), {0})
+
+    def test_everything_is_read_back_whatever_ends_the_run(self):
+        for arguments in (["--duration", "0.2", "--repeats", "2", "--warmup", "0"], ["--iterations", "3000"]):
+            cell, = self.result("--size", "64KiB", "--measure", "rate", "--in-flight", "4", *arguments, *TIMEOUTS)["cells"]
+            self.assertEqual(cell["verify"]["unverifiable"], 0)
+            self.assertGreaterEqual(cell["verify"]["checked"], cell["metrics"]["ops"])
+
+    def test_both_channels_and_one(self):
+        for arguments, used in ((["--channels", "0"], [True, False]), (["--channels", "1"], [False, True]),
+                                (["--channels", "both"], [True, True]), (["--policy", "channel1"], [False, True]),
+                                (["--policy", "v80-compat", "--memory", "hbm"], [True, False]),
+                                (["--policy", "v80-compat", "--memory", "hbm-high"], [False, True]),
+                                (["--memory", "hbm"], [True, True]), (["--memory", "hbm", "--hbm-routing", "by-half"], [True, False])):
+            cell, = self.result("--size", "1MiB", "--measure", "latency", "--iterations", "4", *arguments, *TIMEOUTS)["cells"]
+            moved = [c["host_to_card_bytes"] > 0 for c in cell["model"]["channels"]]
+            self.assertEqual(moved, used, arguments)
+
+    def test_two_channels_are_twice_one(self):
+        """The second requirement of the path, by the model's own clock."""
+
+        def rate(*arguments):
+            cell, = self.result("--device", COUNTED, "--measure", "latency", "--size", "16MiB", "--iterations", "3",
+                                *arguments, *TIMEOUTS)["cells"]
+            return cell["model"]["card_clock_bytes_per_s"]
+
+        for op in ("put", "get"):
+            one = rate("--op", op, "--channels", "0")
+            self.assertAlmostEqual(one / 1e9, 1, delta=0.02)
+            self.assertGreaterEqual(rate("--op", op) / one, 1.97)
+            self.assertGreaterEqual(rate("--op", op, "--memory", "hbm") / one, 1.97)
+            self.assertLessEqual(rate("--op", op, "--memory", "hbm", "--policy", "v80-compat") / one, 1.02)
+
+    def test_several_descriptors(self):
+        cell, = self.result("--num-queues", "3", "--measure", "rate", *SMALL)["cells"]
+        self.assertEqual((cell["cell"]["queue_pairs"], cell["metrics"]["ops"]), (3, 150))
+
+    def test_bad_input(self):
+        for option, value in (("--op", "atomic"), ("--size", "0"), ("--size", "3GiB"), ("--num-queues", "0"),
+                              ("--in-flight", "x"), ("--device", "model:speed=1"), ("--memory", "pdi"),
+                              ("--ring-size-index", "16"), ("--starting-offset", "1"), ("--starting-offset", "32Gi"),
+                              ("--in-flight", "300")):
+            done = run(option, value)
+            self.assertEqual(done.returncode, 1, f"{option} {value}: {done.stdout}{done.stderr}")
+            self.assertIn("doorbell qdma: ", done.stderr)
+            self.assertEqual(done.stdout, "")
+        self.assertIn("--policy", run("--channels", "0", "--policy", "balanced").stderr)
+        self.assertIn("--stripe", run("--policy", "v80-compat", "--stripe", "64Ki").stderr)
+        self.assertIn("--device model", run("--device", "server:/nowhere", "--fault", "drop=0.1").stderr)
+
+    def test_a_card_that_is_not_here(self):
+        done = run("--device", "kernel:/dev/slash_qdma_ctl7")
+        self.assertIn(done.returncode, (1, 77), done.stderr)
+        self.assertIn("slash_qdma_ctl7", done.stderr)
+
+    def test_faults_end_with_2(self):
+        common = ["--size", "4KiB", "--measure", "rate", "--iterations", "1000"]
+        for fault, op, found in (("corrupt", "get", "corrupt"), ("misplace", "get", "misplaced"), ("stale", "put", "stale")):
+            cell, = self.result("--fault", f"{fault}=0.02", "--op", op, *common, *TIMEOUTS, code=2)["cells"]
+            injected = cell["model"]["injected"][fault]
+            self.assertGreater(injected, 0)
+            wrong = {k: cell["verify"][k] for k in ("corrupt", "misplaced", "stale", "missing")}
+            self.assertEqual((wrong[found], sum(wrong.values())), (injected, injected), fault)
+        cell, = self.result("--fault", "error=0.02", *common, *TIMEOUTS, code=2)["cells"]
+        self.assertEqual(cell["errors"]["completion"], cell["model"]["injected"]["error"])
+        self.assertEqual(sum(cell["qdma"]["completion_statuses"].values()), cell["errors"]["completion"])
+        cell, = self.result("--fault", "drop=0.02", *common, *TIMEOUTS, "--deadline", "0.5", code=2)["cells"]
+        self.assertEqual(cell["qdma"]["completion_statuses"], {"ETIMEDOUT": cell["model"]["injected"]["drop"]})
+
+    def test_a_deadline_of_a_transfer_is_its_own_error(self):
+        for limit in (["--deadline", "0.2", *TIMEOUTS], ["--timeout", "5"]):
+            cell, = self.result("--fault", "drop=1", "--measure", "latency", "--size", "4KiB", *limit, code=2)["cells"]
+            self.assertEqual(cell["qdma"]["completion_statuses"], {"ETIMEDOUT": 1}, limit)
+
+    def test_a_removed_card_is_injected_and_found_once(self):
+        document = self.result("--fault", "removal=0.05", "--measure", "rate", *SMALL, code=2)
+        self.assertEqual(document["stop_reason"], "removed")
+        cell = document["cells"][-1]
+        self.assertEqual((cell["model"]["injected"]["removal"], cell["errors"]["removal"]), (1, 1))
+
+    def test_ctrl_c_leaves_a_valid_partial_result(self):
+        code, _, err = self.interrupt("--measure", "rate", "--duration", "3600", "--warmup", "0", "--size", "64KiB")
+        self.assertEqual(code, 130, err)
+        document = self.valid()
+        self.assertFalse(document["complete"])
+        self.assertEqual(document["stop_reason"], "signal")
+        self.assertGreater(document["cells"][0]["metrics"]["ops"], 0)
+
+
+class Validate(WithFolder):
+    command = [DOORBELL, "qdma", "validate"]
+    few = ["-j", "2", "--buffer-size", "256Ki", *TIMEOUTS]
+
+    def test_all_phases(self):
+        cells = self.result(*self.few)["cells"]
+        phases = [(c["cell"]["memory"], c["cell"]["phase"], c["cell"]["channels"]) for c in cells]
+        one = [("integrity", "auto (balanced)"), ("read", "auto (balanced)"), ("write", "auto (balanced)"),
+               ("duplex", "auto (balanced)"), ("duplex", "same channel"), ("duplex", "crossed")]
+        self.assertEqual(phases, [(m, *p) for m in ("HBM", "DDR", "HBM+DDR") for p in one])
+        for cell in cells:
+            self.assertEqual(set(cell["errors"].values()), {0})
+            self.assertGreater(cell["verify"]["checked"], 0)
+            for fact in ("host", "kernel", "numa_node", "iommu_group", "link_speed", "link_width"):
+                self.assertIn(fact, cell["host"])
+            if cell["cell"]["phase"] == "integrity":
+                self.assertEqual([p["verdict"] for p in cell["qdma"]["places"]], ["ok"] * 4)
+
+    def test_the_lines(self):
+        done = doorbell("qdma", "validate", *self.few, "--ddr-only")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for line in ("Testing DDR data integrity (4 buffers", "    4/4 OK", "Testing DDR read bandwidth (2 threads", "    Read:",
+                     "    Write:", "    Total:", " GB/s", "10^9", "same channel", "crossed", "ring size index 0 (2049 entries)"):
+            self.assertIn(line, done.stdout)
+
+    def test_duplex_by_the_cards_clock(self):
+        """Reading and writing together, on one channel and crossed, is each at its own rate: full duplex."""
+        cells = self.result("-d", COUNTED, "-j", "1", "--buffer-size", "8Mi", "--ddr-only", *TIMEOUTS)["cells"]
+        rate = {(c["cell"]["phase"], c["cell"]["channels"]): c["qdma"]["by_card_clock"]["total_bytes_per_s"]
+                for c in cells if c["cell"]["phase"] != "integrity"}
+        read = rate["read", "auto (balanced)"]
+        self.assertGreaterEqual(read, 1.97e9)
+        for layout in ("same channel", "crossed"):
+            self.assertGreaterEqual(rate["duplex", layout] / 1e9, 1.9, layout)
+        self.assertGreaterEqual(rate["duplex", "auto (balanced)"] / read, 1.9)
+
+    def test_knobs(self):
+        cells = self.result("-j", "1", "--buffer-size", "64Ki", "--offset", "1Mi", "--starting-offset", "2Mi", "--hbm-only",
+                            "--mm-channel", "0,1", "--ring-size-index", "9", "--bandwidth-iterations", "3",
+                            "--channel-allocation", "paired", "--channel-region-stride", "8Gi", *TIMEOUTS)["cells"]
+        self.assertEqual([c["cell"]["phase"] for c in cells], ["integrity", "read", "write", "duplex"])
+        places = [p["address"] for p in cells[0]["qdma"]["places"]]
+        self.assertEqual(places, [0x4000000000 + (2 << 20), 0x4000000000 + (2 << 20) + (8 << 30)])
+        self.assertEqual((cells[1]["metrics"]["ops"], cells[1]["cell"]["ring_entries"], cells[1]["cell"]["channels"]), (3, 1537, "0,1"))
+
+    def test_repeats_and_duration(self):
+        cells = self.result(*self.few, "--ddr-only", "--bandwidth-duration", "0.02", "--repeats", "4")["cells"]
+        self.assertEqual([len(c["repeats"]) for c in cells], [1, 4, 4, 4, 4, 4])
+
+    def test_wrong_data_ends_with_2(self):
+        for fault in ("corrupt=0.3", "misplace=0.3", "stale=0.3"):
+            document = self.result(*self.few, "--ddr-only", "--fault", fault, code=2)
+            wrong = sum(c["verify"][k] for c in document["cells"] for k in ("corrupt", "misplaced", "stale", "missing"))
+            self.assertGreater(wrong, 0, fault)
+        done = doorbell("qdma", "validate", *self.few, "--ddr-only", "--fault", "corrupt=1")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("DDR3: FAIL (corrupt)", done.stdout)
+        self.assertIn("    0/4 OK, 4 FAIL", done.stdout)
+
+    def test_bad_input(self):
+        for arguments, word in ((["--buffer-size", "5000"], "4096"), (["--buffer-size", "1Gi"], "--buffer-size"),
+                                (["--buffer-size", "1Mi", "--offset", "512Ki"], "--offset"), (["--ddr-only", "--hbm-only"], "exclude"),
+                                (["-j", "65"], "1..64"), (["--mm-channel", "2"], "--mm-channel"),
+                                (["--mm-channel", "0,1,0"], "--mm-channel"), (["--starting-offset", "40Gi"], "--starting-offset"),
+                                (["--buffer-size", "1Mi", "--starting-offset", "32Gi"], "has 34359738368"),
+                                (["--channel-region-stride", "1Gi"], "paired")):
+            done = doorbell("qdma", "validate", *arguments)
+            self.assertEqual(done.returncode, 1, f"{arguments}: {done.stdout}{done.stderr}")
+            self.assertIn(word, done.stderr)
+            self.assertEqual(done.stdout, "")
+
+    def test_ctrl_c_leaves_a_valid_partial_result(self):
+        command = [*self.command, *self.few, "--bandwidth-duration", "3600", "--warmup", "0", "--json", str(self.json)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            wait_for_cpu(process, 0.5)
+            process.send_signal(signal.SIGINT)
+            _, err = end_of(process)
+        self.assertEqual(process.returncode, 130, err)
+        self.assertEqual(self.valid()["stop_reason"], "signal")
+
+
+class Tune(WithFolder):
+    command = [DOORBELL, "qdma", "tune"]
+
+    def test_a_card_whose_calls_cost_nothing_pays_at_once(self):
+        """A channel of 50 MB/s: every size takes so long that two channels are twice as fast, on any machine."""
+        document = self.result("--device", "model:bandwidth=50M", "--smallest", "512Ki", "--largest", "1Mi", "--iterations", "2",
+                               "--repeats", "6", *TIMEOUTS)
+        last = document["cells"][-1]
+        self.assertEqual(last["tune"], {"smallest_split_bytes": 512 << 10, "largest_measured_bytes": 1 << 20})
+        self.assertEqual([c["cell"]["way"] for c in document["cells"]], ["split", "whole"] * 2)
+        for cell in document["cells"]:
+            self.assertGreater(cell["verify"]["checked"], 0)
+        ratio = last["beside"]["ops_per_s_ratio"]
+        self.assertGreater(ratio["median"], 1.5)
+
+    def test_a_link_that_one_channel_fills_never_pays(self):
+        """Both channels share what one can carry, so that a split call is not faster; a part that it ends sooner is noise."""
+        done = doorbell("qdma", "tune", "--device", "model:bandwidth=50M,link=50M", "--smallest", "256Ki", "--largest", "256Ki",
+                        "--iterations", "2", "--repeats", "6", *TIMEOUTS)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"keep transfers whole|break-even: --smallest-split 262144")
+        self.assertIn("262144", done.stdout)
+
+    def test_bad_input(self):
+        for arguments, word in ((["--smallest", "12Ki"], "power of two"), (["--smallest", "1Mi", "--largest", "8Ki"], "--largest"),
+                                (["--op", "both"], "--op")):
+            done = doorbell("qdma", "tune", *arguments)
+            self.assertEqual(done.returncode, 1, f"{arguments}: {done.stdout}{done.stderr}")
+            self.assertIn(word, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <doorbell/net/arrival_map.hpp>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+namespace doorbell::net {
+namespace {
+
+constexpr u64 kWrap = u64{1} << 48;
+
+TEST(ArrivalMap, TellsFirstFromDuplicate) {
+  ArrivalMap m(0, 64);
+  EXPECT_EQ(m.note(0).arrival, Arrival::first);
+  EXPECT_EQ(m.note(0).arrival, Arrival::duplicate);
+  EXPECT_EQ(m.note(5).arrival, Arrival::first);
+  const auto behind = m.note(3);
+  EXPECT_EQ(behind.arrival, Arrival::first);
+  EXPECT_FALSE(behind.in_order);
+  EXPECT_EQ(m.unique(), 3u);
+  EXPECT_EQ(m.lost(6), 3u) << "1, 2 and 4";
+  EXPECT_EQ(m.lost(10), 7u);
+  EXPECT_EQ(m.beyond(4), 1u);
+}
+
+TEST(ArrivalMap, KnowsNothingBeforeItsStart) {
+  ArrivalMap m(1000, 128);
+  EXPECT_EQ(m.note(999).arrival, Arrival::misplaced);
+  EXPECT_EQ(m.note(1000).arrival, Arrival::first);
+  EXPECT_EQ(m.note(999).arrival, Arrival::misplaced);
+  EXPECT_EQ(m.lost(1001), 0u);
+}
+
+TEST(ArrivalMap, WhatIsOutOfReachIsMisplaced) {
+  ArrivalMap m(0, 64);
+  EXPECT_EQ(m.note(ArrivalMap::kReach).arrival, Arrival::misplaced);
+  EXPECT_EQ(m.note(kWrap - 1).arrival, Arrival::misplaced);
+  EXPECT_EQ(m.note(700).arrival, Arrival::first);
+  EXPECT_EQ(m.note(1).arrival, Arrival::misplaced) << "it has left the map as lost";
+  EXPECT_EQ(m.lost(701), 700u);
+}
+
+/// Random loss, duplication and disorder against a plain set, at starts around which numbers wrap.
+TEST(ArrivalMap, AgreesWithASet) {
+  for (const u64 start : {u64{0}, u64{63}, u64{1000}, kWrap - 3000, (u64{1} << 32) - 2000, kWrap * 5 - 1}) {
+    std::mt19937_64 random(start + 1);
+    ArrivalMap m(start, 1024);
+    std::set<u64> seen;
+    u64 duplicates = 0;
+    constexpr u64 kSent = 20'000;
+    for (u64 i = 0; i < kSent; ++i) {
+      if (random() % 10 == 0) continue;
+      const u64 n = start + (random() % 4 == 0 && i > 40 ? i - random() % 40 : i);
+      const auto noted = m.note(n & (kWrap - 1));
+      const bool first = seen.insert(n).second;
+      ASSERT_EQ(noted.arrival, first ? Arrival::first : Arrival::duplicate) << start << " " << i;
+      ASSERT_EQ(noted.number, n);
+      if (!first) ++duplicates;
+    }
+    EXPECT_EQ(m.unique(), seen.size());
+    EXPECT_EQ(m.lost(start + kSent), kSent - seen.size());
+    EXPECT_EQ(m.beyond(start + kSent), 0u);
+    EXPECT_GT(duplicates, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace doorbell::net

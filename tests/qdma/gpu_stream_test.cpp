@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Streaming between card and GPU, with host memory in the GPU's place.
+#include <doorbell/error.hpp>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+#include "qdma/gpu_stream.hpp"
+
+namespace doorbell::qdma {
+
+namespace {
+
+/// A GPU whose memory is the host's. It notes what is registered and refuses copies of other host memory.
+class HostGpu : public gpu::Gpu {
+ public:
+  [[nodiscard]] const gpu::Info& info() const override { return info_; }
+  [[nodiscard]] void* allocate(u64 bytes) override { return std::calloc(1, bytes); }
+  void free(void* p) noexcept override { std::free(p); }
+  [[nodiscard]] void* allocate_pinned(u64 bytes) override { return std::calloc(1, bytes); }
+  void free_pinned(void* p) noexcept override { std::free(p); }
+  [[nodiscard]] void* register_host(void* p, u64, bool) override {
+    registered.insert(p);
+    return p;
+  }
+  void unregister_host(void* p) noexcept override { registered.erase(p); }
+  void copy(void* to, const void* from, u64 bytes) override {
+    EXPECT_TRUE(registered.contains(to) || registered.contains(const_cast<void*>(from)));
+    if (++copies == fail_at) throw Error("copy", "the GPU has gone");
+    std::memcpy(to, from, bytes);
+  }
+  void copy(std::span<const gpu::Copy> batch) override {
+    for (const gpu::Copy& c : batch) copy(c.to, c.from, c.bytes);
+  }
+  void fill_zero(void* p, u64 bytes) override { std::memset(p, 0, bytes); }
+  [[nodiscard]] gpu::Stream create_stream() override { return {}; }
+  void destroy(gpu::Stream) noexcept override {}
+  [[nodiscard]] gpu::Kernel kernel(const std::string&) override { throw Error("kernel", "there are none"); }
+  void launch(gpu::Kernel, const Launch&, gpu::Stream, std::span<void*>) override {}
+  [[nodiscard]] bool finished(gpu::Stream) override { return true; }
+  [[nodiscard]] bool wait(gpu::Stream, u64) override { return true; }
+  void reach(gpu::Gpu&) override {}
+  [[nodiscard]] int export_dmabuf(void*, u64) override { throw Error("dma-buf", "there are none"); }
+
+  std::set<void*> registered;
+  u32 copies = 0, fail_at = 0;
+
+ private:
+  gpu::Info info_;
+};
+
+class GpuStreaming : public testing::Test {
+ protected:
+  Card card = Card::open("model");
+  TransferDescriptor both = card.both_channels();
+  std::shared_ptr<HostGpu> gpu = std::make_shared<HostGpu>();
+};
+
+TEST_F(GpuStreaming, BytesComeBackAsTheyWent) {
+  GpuStream stream(both, gpu, {.chunk_bytes = 64 << 10, .buffers = 3});
+  EXPECT_EQ(gpu->registered.size(), 3u);
+  for (const u64 n : {u64{1}, u64{64} << 10, (u64{64} << 10) + 1, (u64{5} << 20) + 4095}) {
+    std::vector<u8> out(n), in(n + 1, 0xa5);
+    for (u64 i = 0; i < n; ++i) out[i] = static_cast<u8>(i * 2654435761u >> 9);
+    const TransferResult w = stream.gpu_to_card(out.data(), kDdrBase + 7, n);
+    EXPECT_EQ(w.error, 0);
+    EXPECT_EQ(w.bytes, n);
+    const TransferResult r = stream.card_to_gpu(kDdrBase + 7, in.data(), n, 60);
+    EXPECT_EQ(r.error, 0);
+    EXPECT_EQ(r.bytes, n);
+    EXPECT_EQ(std::memcmp(in.data(), out.data(), n), 0);
+    EXPECT_EQ(in[n], 0xa5);
+  }
+  EXPECT_EQ(stream.card_to_gpu(kDdrBase, nullptr, 0).bytes, 0u);
+}
+
+TEST_F(GpuStreaming, RegistrationEndsWithTheStream) {
+  { const GpuStream stream(both, gpu); }
+  EXPECT_TRUE(gpu->registered.empty());
+}
+
+TEST_F(GpuStreaming, AnErrorEndsTheStreamAndTheNextOneWorks) {
+  GpuStream stream(both, gpu, {.chunk_bytes = 64 << 10, .buffers = 2});
+  std::vector<u8> memory(1 << 20);
+  // The stream runs over the end of DDR: the chunks before it arrive.
+  const TransferResult r = stream.gpu_to_card(memory.data(), kDdrBase + kDdrBytes - (512 << 10), 512 << 10);
+  EXPECT_EQ(r.error, 0);
+  EXPECT_THROW(
+      static_cast<void>(stream.gpu_to_card(memory.data(), kDdrBase + kDdrBytes - (512 << 10), memory.size())),
+      CardError);
+  gpu->fail_at = gpu->copies + 3;
+  EXPECT_THROW(static_cast<void>(stream.card_to_gpu(kDdrBase, memory.data(), memory.size())), Error);
+  EXPECT_EQ(stream.card_to_gpu(kDdrBase, memory.data(), memory.size()).bytes, memory.size());
+}
+
+TEST_F(GpuStreaming, ADeadlineIsOfTheWholeStream) {
+  Card slow = Card::open("model:bandwidth=1000000");
+  TransferDescriptor d = slow.both_channels();
+  GpuStream stream(d, gpu, {.chunk_bytes = 1 << 20, .buffers = 2});
+  std::vector<u8> memory(64 << 20);
+  EXPECT_EQ(stream.card_to_gpu(kDdrBase, memory.data(), memory.size(), 0.2).error, ETIMEDOUT);
+}
+
+TEST_F(GpuStreaming, WhatNoStreamCanBeIsRefused) {
+  EXPECT_THROW(GpuStream(both, gpu, {.chunk_bytes = 1000}), Error);
+  EXPECT_THROW(GpuStream(both, gpu, {.buffers = 1}), Error);
+}
+
+}  // namespace
+
+}  // namespace doorbell::qdma

@@ -1,0 +1,591 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The software card by itself: memory, rings, rates, faults. Where a figure depends on time the card counts
+// its own.
+
+#include "qdma/model/model_card.hpp"
+
+#include <doorbell/error.hpp>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <memory>
+
+#include "errors.hpp"
+#include "eventually.hpp"
+
+namespace doorbell::qdma {
+namespace {
+
+using model::Fault;
+using test::eventually;
+
+constexpr auto kPut = Direction::host_to_card;
+constexpr auto kGet = Direction::card_to_host;
+constexpr u64 kMiB = 1 << 20;
+
+struct Job : CardRequest {
+  std::atomic<bool> over{false};
+  std::atomic<u32>* ends = nullptr;  // counts the ends of several jobs
+  u32 place = 0;                     // in their order
+  Job(std::shared_ptr<CardQueue> q, Direction d, u8* at, u64 card_address, u64 n) {
+    queue = std::move(q);
+    direction = d;
+    host = at;
+    address = card_address;
+    bytes = n;
+    ended = [](CardRequest& r) {
+      Job& job = static_cast<Job&>(r);
+      if (job.ends != nullptr) job.place = job.ends->fetch_add(1);
+      job.over.store(true);
+    };
+  }
+};
+
+class CardRig {
+ public:
+  explicit CardRig(const std::string& keys = {}, const model::FaultRates& faults = {})
+      : card(make_model_card(keys.empty() ? "model" : "model:" + keys, use_of(faults))) {}
+
+  std::shared_ptr<CardQueue> queue(u32 index, CardQueueShape shape = {}) {
+    shape.index = index;
+    shape.channel = index & 1;
+    auto q = std::make_shared<CardQueue>(shape);
+    card->start(*q);
+    return q;
+  }
+  void submit(std::vector<Job*> jobs) {
+    std::vector<CardRequest*> requests(jobs.begin(), jobs.end());
+    card->submit(requests);
+  }
+  /// All at once; returns how long the card took by its clock.
+  u64 run(std::vector<Job*> jobs) {
+    const u64 begin = card->now();
+    submit(jobs);
+    for (Job* j : jobs) EXPECT_TRUE(eventually([&] { return j->over.load(); }));
+    return card->now() - begin;
+  }
+  u64 run_one(const std::shared_ptr<CardQueue>& q, Direction d, std::vector<u8>& host, u64 address) {
+    Job job(q, d, host.data(), address, host.size());
+    const u64 ns = run({&job});
+    EXPECT_EQ(job.error, 0);
+    EXPECT_EQ(job.moved, host.size());
+    return ns;
+  }
+  u64 counted(Fault f) { return counters_of(*card)["injected"][std::string(model::name(f))].get<u64>(); }
+
+  std::shared_ptr<ModelCard> card;
+
+ private:
+  static model::Use use_of(const model::FaultRates& faults) {
+    model::Use use;
+    use.faults = faults;
+    return use;
+  }
+};
+
+model::FaultRates only(Fault f, double p) {
+  model::FaultRates r;
+  r.probability[static_cast<u32>(f)] = p;
+  return r;
+}
+
+std::vector<u8> pattern_of(u64 bytes, u64 seed) {
+  std::vector<u8> v(bytes);
+  for (u64 i = 0; i < bytes; ++i) v[i] = static_cast<u8>((i + seed) * 0x9e3779b97f4a7c15u >> 56);
+  return v;
+}
+
+u64 resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  u64 all = 0, resident = 0;
+  statm >> all >> resident;
+  return resident * static_cast<u64>(sysconf(_SC_PAGESIZE));
+}
+
+// --- memory ---
+
+TEST(CardMemoryTest, RegionsAndHoles) {
+  const auto reaches = [](Direction d, u64 address, u64 bytes) {
+    return CardMemory::reaches(d, address, bytes, 0);
+  };
+  for (const Direction d : {kPut, kGet}) {
+    EXPECT_TRUE(reaches(d, kHbmBase, kHbmBytes));
+    EXPECT_TRUE(reaches(d, kHbmBoundary - 1, 2));
+    EXPECT_TRUE(reaches(d, kDdrBase, kDdrBytes));
+    EXPECT_FALSE(reaches(d, kHbmBase - 1, 1));
+    EXPECT_FALSE(reaches(d, kHbmBase - 1, 2));
+    EXPECT_FALSE(reaches(d, kHbmBase + kHbmBytes - 1, 2));
+    EXPECT_FALSE(reaches(d, kHbmBase + kHbmBytes, 1));
+    EXPECT_FALSE(reaches(d, kDdrBase + kDdrBytes - 4096, 4097));
+    EXPECT_FALSE(reaches(d, 0, 1));
+    EXPECT_FALSE(reaches(d, ~u64{0}, 1));
+    EXPECT_FALSE(reaches(d, kDdrBase, ~u64{0}));
+  }
+  EXPECT_TRUE(reaches(kPut, kPdiBase, kPdiBytes));
+  EXPECT_FALSE(reaches(kPut, kPdiBase, kPdiBytes + 1));
+  EXPECT_FALSE(reaches(kGet, kPdiBase, 4));
+}
+
+TEST(CardMemoryTest, AnApertureIsReachedAsAWhole) {
+  EXPECT_TRUE(CardMemory::reaches(kPut, kPdiBase, kMiB, 4096));
+  EXPECT_FALSE(CardMemory::reaches(kPut, kPdiBase, kMiB, 0));
+  // Half of the window is a hole: what does not wrap is allowed.
+  EXPECT_TRUE(CardMemory::reaches(kPut, kPdiBase, 4096, 1 << 21));
+  EXPECT_FALSE(CardMemory::reaches(kPut, kPdiBase, 4 << 20, 1 << 21));
+}
+
+TEST(CardMemoryTest, EveryQueueSeesTheSameBytes) {
+  CardRig rig;
+  const auto a = rig.queue(0), b = rig.queue(1);
+  for (const u64 address :
+       {kDdrBase, kHbmBase + 12345, kHbmBoundary - 4097, kDdrBase + kDdrBytes - 3 * kMiB - 5}) {
+    std::vector<u8> sent = pattern_of(3 * kMiB + 5, address), got(sent.size());
+    rig.run_one(a, kPut, sent, address);
+    rig.run_one(b, kGet, got, address);
+    EXPECT_TRUE(sent == got) << address;
+  }
+}
+
+TEST(CardMemoryTest, SingleBytesAndPageCrossings) {
+  CardRig rig;
+  const auto q = rig.queue(0);
+  std::vector<u8> area = pattern_of(3 * 4096, 1);
+  rig.run_one(q, kPut, area, kDdrBase);
+  const std::pair<u64, u64> cases[] = {{0, 1}, {4095, 1}, {4095, 2}, {4096, 4096}, {1, 8190}, {8191, 3}};
+  for (const auto& [offset, bytes] : cases) {
+    std::vector<u8> part = pattern_of(bytes, offset + 99);
+    std::copy(part.begin(), part.end(), area.begin() + static_cast<std::ptrdiff_t>(offset));
+    rig.run_one(q, kPut, part, kDdrBase + offset);
+    std::vector<u8> got(area.size());
+    rig.run_one(q, kGet, got, kDdrBase);
+    EXPECT_TRUE(got == area) << offset << " " << bytes;  // and nothing beside the range has changed
+  }
+}
+
+TEST(CardMemoryTest, AddressesWrapInTheAperture) {
+  CardRig rig;
+  const auto linear = rig.queue(0), keyhole = rig.queue(1, {.aperture = 4096});
+  std::vector<u8> sent = pattern_of(10'000, 3), want(4096, 0), got(3 * 4096);
+  for (u64 i = 0; i < sent.size(); ++i) want[(100 + i) % 4096] = sent[i];
+  rig.run_one(keyhole, kPut, sent, kDdrBase + 4096 + 100);
+  rig.run_one(linear, kGet, got, kDdrBase);
+  EXPECT_TRUE(std::equal(want.begin(), want.end(), got.begin() + 4096));
+  EXPECT_TRUE(std::all_of(got.begin(), got.begin() + 4096, [](u8 b) { return b == 0; }));
+  EXPECT_TRUE(std::all_of(got.begin() + 8192, got.end(), [](u8 b) { return b == 0; }));
+  std::vector<u8> image = pattern_of(kMiB, 4);
+  rig.run_one(keyhole, kPut, image, kPdiBase);
+  EXPECT_EQ(counters_of(*rig.card)["image_bytes"], kMiB);
+}
+
+TEST(CardMemoryTest, MemoryUseFollowsWhatIsWritten) {
+  CardRig rig;
+  const auto q = rig.queue(0);
+  const u64 before = resident_bytes();
+  const auto address_of = [](u64 i) {
+    return (i < 32 ? kHbmBase + (i << 30) : kDdrBase + ((i - 32) << 30)) + i * 8192 + 17;
+  };
+  for (u64 i = 0; i < 64; ++i) {
+    std::vector<u8> mark = pattern_of(100, i);
+    rig.run_one(q, kPut, mark, address_of(i));
+  }
+  // 64 pages are 256 KiB; a sanitizer keeps shadow pages of its own for each.
+  EXPECT_LT(resident_bytes() - std::min(before, resident_bytes()), 64 * kMiB);
+  for (u64 i = 0; i < 64; ++i) {
+    std::vector<u8> got(100);
+    rig.run_one(q, kGet, got, address_of(i));
+    EXPECT_TRUE(got == pattern_of(100, i)) << i;
+  }
+}
+
+// --- rings ---
+
+TEST(CardRings, AQueueIsFirstInFirstOut) {
+  // With more threads their reports, not the moves, may overtake each other.
+  CardRig rig("threads=1");
+  const auto q = rig.queue(0);
+  std::atomic<u32> ends{0};
+  std::vector<std::vector<u8>> data;
+  std::vector<std::unique_ptr<Job>> jobs;
+  std::vector<Job*> all;
+  for (u32 i = 0; i < 40; ++i) data.push_back(pattern_of(i % 3 == 0 ? 2 * kMiB : 5000, i));
+  for (u32 i = 0; i < 40; ++i) {
+    jobs.push_back(std::make_unique<Job>(q, kPut, data[i].data(), kDdrBase, data[i].size()));
+    jobs.back()->ends = &ends;
+    all.push_back(jobs.back().get());
+  }
+  rig.run(all);
+  for (u32 i = 0; i < 40; ++i) EXPECT_EQ(jobs[i]->place, i);
+  std::vector<u8> got(data.back().size());
+  rig.run_one(q, kGet, got, kDdrBase);
+  EXPECT_TRUE(got == data.back());
+}
+
+TEST(CardRings, TheLastWriteOfAQueueIsTheOneThatStays) {
+  CardRig rig("threads=4");
+  const auto q = rig.queue(0);
+  std::vector<std::vector<u8>> data;
+  std::vector<std::unique_ptr<Job>> jobs;
+  std::vector<Job*> all;
+  for (u32 i = 0; i < 60; ++i) data.push_back(pattern_of(100'000, i));
+  for (u32 i = 0; i < 60; ++i) {
+    jobs.push_back(std::make_unique<Job>(q, kPut, data[i].data(), kDdrBase, data[i].size()));
+    all.push_back(jobs.back().get());
+  }
+  rig.run(all);
+  std::vector<u8> got(data.back().size());
+  rig.run_one(q, kGet, got, kDdrBase);
+  EXPECT_TRUE(got == data.back());
+}
+
+TEST(CardRings, RequestsAreFedInPiecesOfTheRing) {
+  // 64 descriptors of 4 KiB: each piece of 256 KiB waits for the latency of the one before.
+  std::vector<u8> host(kMiB);
+  CardRig rig("clock=counted,latency=10us");
+  const auto small = rig.queue(0, {.h2c_ring = 1, .c2h_ring = 15});
+  EXPECT_EQ(rig.run_one(small, kPut, host, kDdrBase), 40'000u);
+  EXPECT_EQ(rig.run_one(small, kGet, host, kDdrBase), 10'000u);
+}
+
+TEST(CardRings, StopEndsWhatIsQueuedAndMoving) {
+  CardRig rig("bandwidth=1M");  // a minute for each
+  const auto q = rig.queue(0), other = rig.queue(1);
+  std::vector<u8> host(64 * kMiB), one(1);
+  Job first(q, kPut, host.data(), kDdrBase, host.size()), second(q, kPut, host.data(), kDdrBase, host.size()),
+      reading(q, kGet, host.data(), kDdrBase, host.size());
+  rig.submit({&first, &second});
+  ASSERT_TRUE(eventually([&] { return rig.card->bytes_moved() > 0; }));
+  EXPECT_FALSE(first.over);
+  rig.submit({&reading});
+  std::atomic<bool> quiet{false};
+  rig.card->stop(*q, [&] { quiet = true; });
+  ASSERT_TRUE(eventually([&] { return quiet.load(); }));
+  for (const Job* j : {&first, &second, &reading}) {
+    EXPECT_TRUE(j->over);
+    EXPECT_EQ(j->error, ENXIO);
+    EXPECT_LT(j->moved, j->bytes);
+  }
+  EXPECT_GT(first.moved, 0u);
+  EXPECT_EQ(second.moved, 0u);
+  EXPECT_EQ(counters_of(*rig.card)["drained"], 3);
+  // Stopped, the queue takes nothing; started again, it does, and the other one never noticed.
+  Job late(q, kPut, one.data(), kDdrBase, 1);
+  rig.run({&late});
+  EXPECT_EQ(late.error, ENXIO);
+  rig.card->start(*q);
+  Job again(q, kGet, one.data(), kDdrBase, 1), beside(other, kPut, one.data(), kDdrBase, 1);
+  rig.run({&beside});
+  EXPECT_EQ(beside.error, 0);
+  rig.run({&again});
+  EXPECT_EQ(again.error, 0);
+}
+
+TEST(CardRings, DeadlineAndCancelSayHowFarItCame) {
+  CardRig rig("bandwidth=100M,clock=counted");
+  const auto q = rig.queue(0);
+  std::vector<u8> host(16 * kMiB);
+  Job late(q, kPut, host.data(), kDdrBase, host.size());
+  late.deadline_ns = rig.card->now() + 50'000'000;  // of the 168 ms that it takes
+  rig.run({&late});
+  EXPECT_EQ(late.error, ETIMEDOUT);
+  EXPECT_NEAR(static_cast<double>(late.moved), 5e6, 200e3);
+  EXPECT_EQ(late.ns, 50'000'000u);
+
+  CardRig slow("bandwidth=1M");
+  const auto s = slow.queue(0);
+  Job cancelled(s, kPut, host.data(), kDdrBase, host.size()), waits(s, kPut, host.data(), kDdrBase, 1);
+  slow.submit({&cancelled, &waits});
+  ASSERT_TRUE(eventually([&] { return slow.card->bytes_moved() > 0; }));
+  slow.card->abandon(waits, ECANCELED);
+  slow.card->abandon(cancelled, ECANCELED);
+  ASSERT_TRUE(eventually([&] { return cancelled.over && waits.over; }));
+  EXPECT_EQ(cancelled.error, ECANCELED);
+  EXPECT_EQ(waits.error, ECANCELED);
+  EXPECT_GT(cancelled.moved, 0u);
+  EXPECT_EQ(waits.moved, 0u);
+  slow.card->abandon(cancelled, EIO);  // it has ended: nothing happens
+  EXPECT_EQ(cancelled.error, ECANCELED);
+}
+
+TEST(CardRings, WithoutTheCardEverythingEnds) {
+  CardRig rig("bandwidth=1M");
+  const auto q = rig.queue(0);
+  std::vector<u8> host(8 * kMiB);
+  Job put(q, kPut, host.data(), kDdrBase, host.size()), get(q, kGet, host.data(), kDdrBase, host.size());
+  rig.submit({&put, &get});
+  rig.card->remove();
+  ASSERT_TRUE(eventually([&] { return put.over && get.over; }));
+  Job late(q, kPut, host.data(), kDdrBase, 1);
+  rig.run({&late});
+  for (const Job* j : {&put, &get, &late}) EXPECT_EQ(j->error, ENODEV);
+  auto gone = std::make_unique<Job>(q, kPut, host.data(), kDdrBase, host.size());
+  {
+    CardRig destroyed("bandwidth=1M");
+    gone->queue = destroyed.queue(0);
+    destroyed.submit({gone.get()});
+  }
+  EXPECT_TRUE(gone->over);
+  EXPECT_EQ(gone->error, ENODEV);
+}
+
+// --- rates, by the card's own clock ---
+
+struct Rates {
+  explicit Rates(const std::string& keys) : rig("clock=counted," + keys), host(8 * kMiB) {
+    for (u32 i = 0; i < 4; ++i) queues.push_back(rig.queue(i));
+  }
+  /// Each of `parts` is an 8 MiB sub-transfer; all are submitted at once.
+  struct Part {
+    u32 queue;
+    Direction direction;
+    u64 address;
+  };
+  double gb_per_s(const std::vector<Part>& parts) {
+    std::vector<std::unique_ptr<Job>> jobs;
+    std::vector<Job*> all;
+    for (const Part& p : parts) {
+      jobs.push_back(std::make_unique<Job>(queues[p.queue], p.direction, host.data(), p.address, 8 * kMiB));
+      all.push_back(jobs.back().get());
+    }
+    const u64 ns = rig.run(all);
+    for (const auto& j : jobs) EXPECT_EQ(j->error, 0);
+    return static_cast<double>(parts.size() * 8 * kMiB) / static_cast<double>(ns);
+  }
+  CardRig rig;
+  std::vector<std::shared_ptr<CardQueue>> queues;
+  std::vector<u8> host;
+};
+
+TEST(CardRatesTest, ChannelsAndDirectionsHaveTheirOwn) {
+  Rates r("bandwidth=12G");
+  EXPECT_NEAR(r.gb_per_s({{0, kPut, kDdrBase}}), 12, 0.01);
+  EXPECT_NEAR(r.gb_per_s({{0, kPut, kDdrBase}, {1, kPut, kDdrBase + 64 * kMiB}}), 24, 0.01);
+  EXPECT_NEAR(r.gb_per_s({{0, kPut, kDdrBase}, {0, kGet, kDdrBase + 64 * kMiB}}), 24, 0.01);
+  EXPECT_NEAR(r.gb_per_s({{0, kPut, kDdrBase}, {1, kGet, kDdrBase + 64 * kMiB}}), 24, 0.01);
+  // Queues 0 and 2 are both of channel 0.
+  EXPECT_NEAR(r.gb_per_s({{0, kPut, kDdrBase}, {2, kPut, kDdrBase + 64 * kMiB}}), 12, 0.01);
+}
+
+TEST(CardRatesTest, TheLinkIsSharedByTheChannels) {
+  Rates r("bandwidth=12G,link=18G");
+  EXPECT_NEAR(r.gb_per_s({{0, kGet, kDdrBase}}), 12, 0.1);
+  EXPECT_NEAR(r.gb_per_s({{0, kGet, kDdrBase}, {1, kGet, kDdrBase}}), 18, 0.1);
+  EXPECT_NEAR(r.gb_per_s({{0, kPut, kDdrBase}, {1, kGet, kHbmBase}}), 24, 0.1);
+}
+
+TEST(CardRatesTest, HalfDuplexSharesTheDirections) {
+  Rates half("bandwidth=12G,duplex=0.5");
+  EXPECT_NEAR(half.gb_per_s({{0, kPut, kDdrBase}, {1, kPut, kDdrBase}}), 24, 0.1);
+  EXPECT_NEAR(
+      half.gb_per_s({{0, kPut, kDdrBase}, {1, kGet, kHbmBase}, {1, kPut, kDdrBase}, {0, kGet, kHbmBase}}), 24,
+      0.2);
+  Rates full("bandwidth=12G");
+  EXPECT_NEAR(
+      full.gb_per_s({{0, kPut, kDdrBase}, {1, kGet, kHbmBase}, {1, kPut, kDdrBase}, {0, kGet, kHbmBase}}), 48,
+      0.2);
+}
+
+TEST(CardRatesTest, PublishedFigures) {
+  Rates r("preset=v80");
+  const auto both = [&](Direction d, u64 a, u64 b) { return r.gb_per_s({{0, d, a}, {1, d, b}}); };
+  const u64 low = kHbmBase, low2 = kHbmBase + 512 * kMiB, high = kHbmBoundary;
+  EXPECT_NEAR(both(kGet, kDdrBase, kDdrBase + kMiB), 23, 0.3);
+  EXPECT_NEAR(both(kPut, kDdrBase, kDdrBase + kMiB), 23, 0.3);
+  EXPECT_NEAR(both(kPut, low, low2), 23, 0.3);
+  EXPECT_NEAR(both(kGet, low, low2), 12, 0.3);
+  EXPECT_NEAR(both(kGet, low, high), 23, 0.3);
+  EXPECT_NEAR(both(kPut, kDdrBase, low), 23, 0.3);
+}
+
+TEST(CardRatesTest, ARealCardIsNoFasterThanItsRate) {
+  CardRig rig("bandwidth=200M");
+  const auto q = rig.queue(0);
+  std::vector<u8> host(4 * kMiB);
+  const u64 begin = wall_ns();
+  const u64 ns = rig.run_one(q, kPut, host, kDdrBase);
+  EXPECT_GE(wall_ns() - begin, 20'900'000u);
+  EXPECT_GE(ns, 20'900'000u);
+}
+
+// --- keys ---
+
+TEST(CardSpec, RefusesWhatItDoesNotKnow) {
+  EXPECT_TRUE(is_model("model"));
+  EXPECT_TRUE(is_model("model:link=1G"));
+  EXPECT_FALSE(is_model("modelx"));
+  const auto error = [](const std::string& spec) {
+    return test::error_of([&] { static_cast<void>(make_model_card(spec)); });
+  };
+  EXPECT_NE(error("model:bandwith=1G").find("bandwidth"), std::string::npos);
+  EXPECT_NE(error("model:duplex=0.4").find("0.5"), std::string::npos);
+  EXPECT_NE(error("model:duplex=0.5").find("give link or bandwidth"), std::string::npos);
+  EXPECT_EQ(error("model:duplex=0.5,link=20G"), "no error");
+  EXPECT_NE(test::error_of([] { CardRig rig({}, only(Fault::duplicate, 1)); }).find("returns once"),
+            std::string::npos);
+}
+
+// --- faults ---
+
+constexpr u32 kJobs = 200;
+
+struct FaultCase {
+  CardRig rig;
+  std::shared_ptr<CardQueue> queue;
+  std::vector<u8> host, original;
+  explicit FaultCase(Fault f, double p = 0.3, const std::string& keys = "clock=counted,delay=1s")
+      : rig(keys, only(f, p)), queue(rig.queue(0)), host(8192) {}
+  /// Runs one sub-transfer of 8 KiB at the i-th place.
+  void run(Direction d, u32 i, const std::function<void(const Job&)>& check) {
+    Job job(queue, d, host.data(), kDdrBase + i * host.size(), host.size());
+    job.deadline_ns = rig.card->now() + 3'000'000'000;
+    rig.run({&job});
+    check(job);
+  }
+  /// The memory behind the queue's back.
+  u8* card(u32 i) { return rig.card->memory().at(kDdrBase + i * host.size()); }
+};
+
+TEST(CardFaults, DropNeverEndsByItself) {
+  FaultCase c(Fault::drop);
+  u64 lost = 0;
+  for (u32 i = 0; i < kJobs; ++i)
+    c.run(kPut, i, [&](const Job& j) {
+      if (j.error == ETIMEDOUT) ++lost;
+      EXPECT_EQ(j.error == 0 ? 0 : ETIMEDOUT, j.error);
+    });
+  EXPECT_EQ(lost, c.rig.counted(Fault::drop));
+  EXPECT_GT(lost, kJobs / 5);
+  EXPECT_LT(lost, kJobs / 2);
+}
+
+TEST(CardFaults, DropWithoutADeadlineWaitsForStop) {
+  FaultCase c(Fault::drop, 1, {});
+  Job stuck(c.queue, kPut, c.host.data(), kDdrBase, c.host.size());
+  c.rig.submit({&stuck});
+  ASSERT_TRUE(eventually([&] { return c.rig.counted(Fault::drop) == 1; }));
+  EXPECT_FALSE(stuck.over);
+  c.rig.card->stop(*c.queue, {});
+  EXPECT_TRUE(stuck.over);
+  EXPECT_EQ(stuck.error, ENXIO);
+}
+
+TEST(CardFaults, DelayComesLate) {
+  FaultCase c(Fault::delay);
+  u64 late = 0;
+  for (u32 i = 0; i < kJobs; ++i)
+    c.run(kGet, i, [&](const Job& j) {
+      EXPECT_EQ(j.error, 0);
+      if (j.ns >= 1'000'000'000) ++late;
+    });
+  EXPECT_EQ(late, c.rig.counted(Fault::delay));
+  EXPECT_GT(late, 0u);
+}
+
+TEST(CardFaults, ErrorEndsAtADescriptor) {
+  FaultCase c(Fault::error);
+  u64 failed = 0, after_a_page = 0;
+  for (u32 i = 0; i < kJobs; ++i)
+    c.run(kPut, i, [&](const Job& j) {
+      if (j.error == 0) return;
+      EXPECT_EQ(j.error, EIO);
+      EXPECT_TRUE(j.moved == 0 || j.moved == 4096) << j.moved;
+      ++failed;
+      if (j.moved > 0) ++after_a_page;
+    });
+  EXPECT_EQ(failed, c.rig.counted(Fault::error));
+  EXPECT_GT(after_a_page, 0u);
+  EXPECT_LT(after_a_page, failed);
+}
+
+TEST(CardFaults, CorruptChangesAByteOfARead) {
+  FaultCase c(Fault::corrupt);
+  u64 bad = 0;
+  for (u32 i = 0; i < kJobs; ++i) {
+    c.run(kPut, i, [](const Job& j) { EXPECT_EQ(j.error, 0); });
+    c.host = pattern_of(c.host.size(), i);
+    std::memcpy(c.card(i), c.host.data(), c.host.size());
+    c.run(kGet, i, [&](const Job& j) {
+      EXPECT_EQ(j.error, 0);
+      u64 differ = 0;
+      for (u64 k = 0; k < c.host.size(); ++k) differ += c.host[k] != c.card(i)[k] ? 1 : 0;
+      EXPECT_LE(differ, 1u);
+      bad += differ;
+    });
+  }
+  EXPECT_EQ(bad, c.rig.counted(Fault::corrupt));
+  EXPECT_GT(bad, 0u);
+}
+
+TEST(CardFaults, MisplaceReadsAnotherPlace) {
+  FaultCase c(Fault::misplace);
+  for (u32 i = 0; i <= kJobs; ++i) std::memset(c.card(i), static_cast<int>(i % 251) + 1, c.host.size());
+  u64 bad = 0;
+  for (u32 i = 0; i < kJobs; ++i)
+    c.run(kGet, i, [&](const Job& j) {
+      EXPECT_EQ(j.error, 0);
+      EXPECT_TRUE(std::all_of(c.host.begin(), c.host.end(), [&](u8 b) { return b == c.host[0]; }));
+      if (c.host[0] != *c.card(i)) ++bad;
+    });
+  EXPECT_EQ(bad, c.rig.counted(Fault::misplace));
+  EXPECT_GT(bad, 0u);
+}
+
+TEST(CardFaults, StaleWritesNothing) {
+  FaultCase c(Fault::stale);
+  u64 stale = 0;
+  for (u32 i = 0; i < kJobs; ++i) {
+    std::fill(c.host.begin(), c.host.end(), u8{0x77});
+    c.run(kPut, i, [&](const Job& j) {
+      EXPECT_EQ(j.error, 0);
+      if (std::all_of(c.card(i), c.card(i) + c.host.size(), [](u8 b) { return b == 0; })) ++stale;
+    });
+  }
+  EXPECT_EQ(stale, c.rig.counted(Fault::stale));
+  EXPECT_GT(stale, 0u);
+}
+
+TEST(CardFaults, ReorderLetsYoungerOnesGoFirst) {
+  FaultCase c(Fault::reorder, 0.3, "clock=counted,threads=1");
+  std::atomic<u32> ends{0};
+  std::vector<std::unique_ptr<Job>> jobs;
+  std::vector<Job*> all;
+  for (u32 i = 0; i < kJobs; ++i) {
+    jobs.push_back(std::make_unique<Job>(c.queue, kGet, c.host.data(), kDdrBase, 4096));
+    jobs.back()->ends = &ends;
+    all.push_back(jobs.back().get());
+  }
+  c.rig.run(all);
+  u64 overtaken = 0;
+  u32 youngest = 0;
+  for (auto it = jobs.rbegin(); it != jobs.rend(); ++it) {
+    EXPECT_EQ((*it)->error, 0);
+    if (it != jobs.rbegin() && (*it)->place > youngest) ++overtaken;
+    youngest = it == jobs.rbegin() ? (*it)->place : std::min(youngest, (*it)->place);
+  }
+  EXPECT_GT(c.rig.counted(Fault::reorder), 0u);
+  EXPECT_LE(overtaken, c.rig.counted(Fault::reorder));
+  EXPECT_GT(overtaken, 0u);
+}
+
+TEST(CardFaults, RemovalTakesTheCardAwayOnce) {
+  FaultCase c(Fault::removal, 0.05);
+  u64 ok = 0, gone = 0;
+  for (u32 i = 0; i < kJobs; ++i)
+    c.run(kPut, i, [&](const Job& j) {
+      if (j.error == 0) ++ok;
+      else ++gone;
+      EXPECT_TRUE(j.error == 0 ? gone == 0 : j.error == ENODEV);
+    });
+  EXPECT_GT(ok, 0u);
+  EXPECT_GT(gone, 0u);
+  EXPECT_EQ(c.rig.counted(Fault::removal), 1u);
+  EXPECT_TRUE(c.rig.card->gone());
+}
+
+}  // namespace
+}  // namespace doorbell::qdma
