@@ -117,6 +117,50 @@ DOORBELL_INLINE void store64_release(u64* p, u64 v) {
 #endif
 }
 
+// Between threads of one initiator: warps of the same GPU, or threads of the CPU. On a GPU this costs less
+// than the scope of the whole system. What a device is to see still needs a release of that scope behind it.
+
+/// Later loads and stores of this thread stay behind this load.
+DOORBELL_INLINE u64 load64_acquire_own(const u64* p) {
+#if defined(DOORBELL_ON_CUDA)
+  u64 v;
+  asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+  return v;
+#elif defined(DOORBELL_ON_HIP)
+  return __hip_atomic_load(p, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT);
+#else
+  return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+#endif
+}
+/// Earlier loads and stores of this thread (or, after a warp sync, its warp) stay before this store.
+DOORBELL_INLINE void store64_release_own(u64* p, u64 v) {
+#if defined(DOORBELL_ON_CUDA)
+  asm volatile("st.release.gpu.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+#elif defined(DOORBELL_ON_HIP)
+  __hip_atomic_store(p, v, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
+#else
+  __atomic_store_n(p, v, __ATOMIC_RELEASE);
+#endif
+}
+/// Leaves the larger of what is there and `v`. Orders nothing.
+DOORBELL_INLINE void raise64_own(u64* p, u64 v) {
+#if defined(DOORBELL_ON_GPU)
+  atomicMax(reinterpret_cast<unsigned long long*>(p), v);
+#else
+  u64 seen = __atomic_load_n(p, __ATOMIC_RELAXED);
+  while (seen < v && !__atomic_compare_exchange_n(p, &seen, v, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+#endif
+}
+/// Adds one. Orders nothing.
+DOORBELL_INLINE void count64_own(u64* p) {
+#if defined(DOORBELL_ON_GPU)
+  atomicAdd(reinterpret_cast<unsigned long long*>(p), 1ull);
+#else
+  __atomic_fetch_add(p, 1, __ATOMIC_RELAXED);
+#endif
+}
+
 #if !defined(DOORBELL_ON_GPU)
 /// Takes what is there and leaves `v`: how a model collects a register's value. Host only.
 inline u64 exchange64(u64* p, u64 v) {

@@ -12,5 +12,7 @@ using namespace options;  // the command line uses the option table's names
 
 /// The options that mean the same on every path.
 void add_common_options(OptionTable& table);
+/// --check-threads and --check-warps, for the paths whose runners have checkers.
+void add_check_options(OptionTable& table);
 
 }  // namespace doorbell::cli

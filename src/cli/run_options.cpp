@@ -38,6 +38,10 @@ RunOptions run_options(const Options& o) {
   r.repeats = static_cast<u32>(o.has("repeats") ? o.integer("repeats") : by_time ? kRepeatsByTime : 1);
   r.faults = run_fault_rates(o);
   r.initiator = o.text("initiator") == "gpu" ? Initiator::gpu : Initiator::cpu;
+  if (o.table().find("check-threads") != nullptr) {
+    if (o.has("check-threads")) r.check_threads = static_cast<u32>(o.integer("check-threads"));
+    r.check_warps = static_cast<u32>(o.integer("check-warps"));
+  }
   r.gpu = static_cast<int>(o.integer("gpu"));
   return r;
 }

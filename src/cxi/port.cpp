@@ -51,7 +51,7 @@ u64 event_bytes_for(const rma::QueueShape& shape) {
 }
 
 measure::KernelNames kernels() {
-  return {"doorbell_cxi_puts", "doorbell_cxi_puts_substeps"};
+  return rma::op_kernels("doorbell_cxi_puts");
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "measure/check_memory.hpp"
 #include "measure/runner.hpp"
 #include "system/clock.hpp"
 
@@ -61,6 +62,7 @@ struct alignas(128) Lane {
   OpStats stats;
   std::atomic<u64> done{0};
   Snapshot snapshot;
+  CheckMemory checks;
 };
 
 template <Work W, bool Substeps, class Hook>
@@ -107,6 +109,37 @@ void drive(const typename W::Phase& phase, std::span<const typename W::Item> ite
   }
 }
 
+/// Checker thread `number`: takes part in the checks of every item until all loops have ended.
+template <CheckedWork W>
+void check(const typename W::Phase& phase, std::span<const typename W::Item> items, u32 number) {
+  using Checking = Checker<OneLane, typename W::Payload>;
+  const OneLane lane;
+  std::vector<Checking> running;
+  for (const auto& item : items) running.emplace_back(item.checks, typename W::Payload(phase, item), number);
+  for (u32 idle = 0; !running.empty();) {
+    bool busy = false;
+    for (std::size_t i = 0; i < running.size();) {
+      Checking& c = running[i];
+      const bool begun = c.begun();
+      if (begun && c.step(lane)) {
+        busy = true;
+      } else if (begun && c.over(lane)) {
+        std::swap(c, running.back());
+        running.pop_back();
+        continue;
+      }
+      ++i;
+    }
+    if (busy) {
+      idle = 0;
+    } else if (++idle % kIdlePollsPerYield == 0) {
+      std::this_thread::yield();
+    } else {
+      cpu_relax();
+    }
+  }
+}
+
 }  // namespace cpu
 
 /// What the threads do besides stepping their loops: nothing. A path whose device needs more (doorbells that
@@ -123,19 +156,23 @@ struct NoHook {
 template <Work W, class Hook = NoHook>
 class CpuRunner final : public Runner<typename W::Phase, typename W::Item> {
  public:
-  /// `states`: of each queue before its first phase.
-  CpuRunner(u32 threads, u32 window, std::span<const typename W::State> states, Hook hook = {})
-      : threads_(threads), lanes_(states.size()), hook_(hook) {
+  /// `states`: of each queue before its first phase. `checkers`: threads that make and check payloads, if W's
+  /// operations have some; 0: those that drive the queues do it.
+  CpuRunner(u32 threads, u32 checkers, u32 window, std::span<const typename W::State> states, Hook hook = {})
+      : threads_(threads), checkers_(CheckedWork<W> ? checkers : 0), lanes_(states.size()), hook_(hook) {
     for (std::size_t q = 0; q < lanes_.size(); ++q) lanes_[q].state = states[q];
     for (Lane& l : lanes_) {
+      if constexpr (CheckedWork<W>) l.checks = CheckMemory(window, checkers_);
       l.memory.resize(W::scratch_bytes(window) / 8 + 1);
       l.scratch = W::carve(l.memory.data(), window);
     }
   }
 
-  PhaseOutcome run(typename W::Phase phase, std::span<const typename W::Item> items, bool substeps,
+  PhaseOutcome run(typename W::Phase phase, std::span<const typename W::Item> queues, bool substeps,
                    const Watch& watch) override {
     u32 stop = 0;
+    std::vector<typename W::Item> items(queues.begin(), queues.end());
+    const bool checked = phase.verify && !phase.drain;
     phase.stop = &stop;
     phase.ns_per_tick_q24 = HostClock::ns_per_tick_q24();
     for (Lane& l : lanes_) {
@@ -146,12 +183,25 @@ class CpuRunner final : public Runner<typename W::Phase, typename W::Item> {
     }
     hook_.begin();
     PhaseOutcome out;
-    out.threads.resize(threads_);
+    const u32 checkers = checked ? checkers_ : 0;
+    out.threads.resize(threads_ + checkers);
     std::barrier start(threads_);
     u32 left = threads_;  // under `mutex`
     std::mutex mutex;
     std::condition_variable ended;
     std::vector<std::thread> threads;
+    if constexpr (CheckedWork<W>) {
+      if (checked)
+        for (std::size_t q = 0; q < items.size(); ++q)
+          items[q].checks = lanes_[q].checks.next_phase(W::payload_bytes(phase));
+      for (u32 c = 0; c < checkers; ++c)
+        threads.emplace_back([&, c] {
+          pthread_setname_np(pthread_self(), fmt::format("checker-{}", c).c_str());
+          const CpuTime cpu_time;
+          cpu::check<W>(phase, items, c);
+          out.threads[threads_ + c] = cpu_time.spent(fmt::format("checker-{}", c));
+        });
+    }
     for (u32 t = 0; t < threads_; ++t)
       threads.emplace_back([&, t] {
         pthread_setname_np(pthread_self(), fmt::format("initiator-{}", t).c_str());
@@ -215,6 +265,7 @@ class CpuRunner final : public Runner<typename W::Phase, typename W::Item> {
   using Lane = cpu::Lane<W>;
 
   u32 threads_;
+  u32 checkers_;
   std::vector<Lane> lanes_;
   Hook hook_;
 };

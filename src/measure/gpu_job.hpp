@@ -19,4 +19,12 @@ struct GpuJob {
   u64* bins = nullptr;  ///< histogram::kBuckets counters a queue
 };
 
+/// The parameter block of the kernel that checks payloads beside it. `items` are those of the GpuJob.
+template <class Phase, class Item>
+struct CheckJob {
+  Phase phase;
+  const Item* items = nullptr;
+  u32 blocks = 1;  ///< for each queue, one behind the other
+};
+
 }  // namespace doorbell::measure

@@ -30,6 +30,15 @@ void prepare_kernels(gpu::Gpu& gpu, std::span<const std::string> loops) {
   gpu.destroy(stream);
 }
 
+u32 checkers_that_pay(const gpu::Gpu& gpu, u64 payload_bytes, u32 queues) {
+  // Small payloads are bounded by the loop's warp. Large ones need so many loads under way that the latency
+  // of host memory is hidden; one block for each multiprocessor is all that runs at once beside the loops.
+  const u32 useful = payload_bytes <= 4096 ? 16 : 64;
+  const u32 warps_a_block = kCheckBlockThreads / static_cast<u32>(gpu.info().warp_size);
+  const u32 fit = static_cast<u32>(std::max(gpu.info().multiprocessors / 2, 1)) * warps_a_block / queues;
+  return std::clamp(fit, std::min(useful, warps_a_block), useful);
+}
+
 double gpu_ns_per_tick(const std::shared_ptr<gpu::Gpu>& gpu, gpu::Stream stream) {
   SharedArray<u32> value(1, gpu);
   SharedArray<u64> clocks(kProbeClocks, gpu);

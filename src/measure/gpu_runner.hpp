@@ -5,6 +5,7 @@
 // kernel has a Loop and a Scratch of its own.
 #pragma once
 
+#include <doorbell/error.hpp>
 #include <doorbell/gpu.hpp>
 #include <doorbell/histogram.hpp>
 #include <doorbell/memory_order.hpp>
@@ -17,6 +18,7 @@
 #include <span>
 #include <string>
 
+#include "measure/check_memory.hpp"
 #include "measure/gpu_job.hpp"
 #include "measure/runner.hpp"
 #include "system/clock.hpp"
@@ -45,6 +47,15 @@ class SharedArray {
 /// code, and the first launch of a kernel that needs more local memory than those before.
 void prepare_kernels(gpu::Gpu& gpu, std::span<const std::string> loops);
 
+/// Threads of a block of checkers, as the kernel is compiled for (check_kernel.hpp), and checkers of a queue
+/// at most.
+inline constexpr u32 kCheckBlockThreads = 256;
+inline constexpr u32 kMostCheckers = 256;
+/// What a checker warp takes at a time: so many bytes of one payload.
+inline constexpr u64 kBytesAWarp = 8192;
+/// Checker warps for each of `queues` queues, if nobody says how many.
+[[nodiscard]] u32 checkers_that_pay(const gpu::Gpu& gpu, u64 payload_bytes, u32 queues);
+
 /// Nanoseconds a cycle of the GPU's clock while it is busy. Throws when a probe kernel does not run.
 [[nodiscard]] double gpu_ns_per_tick(const std::shared_ptr<gpu::Gpu>& gpu, gpu::Stream stream);
 
@@ -52,18 +63,84 @@ void prepare_kernels(gpu::Gpu& gpu, std::span<const std::string> loops);
 /// `stop`; throws when the kernel then takes longer than `grace_s`.
 void wait_for_kernel(gpu::Gpu& gpu, gpu::Stream stream, const Watch& watch, u32* stop, double grace_s);
 
-template <Work W>
+/// The checker warps of a GpuRunner, a kernel beside its own.
+template <class Phase, class Item>
+class GpuCheckers {
+ public:
+  GpuCheckers(std::shared_ptr<gpu::Gpu> gpu, u32 warps, u32 window, u32 queues)
+      : gpu_(std::move(gpu)),
+        warps_a_block_(kCheckBlockThreads / static_cast<u32>(gpu_->info().warp_size)),
+        warps_(std::min(warps, kMostCheckers)),
+        capacity_(check_capacity(window)),
+        queues_(queues),
+        job_(1, gpu_),
+        abandon_(1, gpu_),
+        stream_(gpu_->create_stream()) {
+    *abandon_.host() = 0;
+  }
+  ~GpuCheckers() {
+    store_release(abandon_.host(), 1);
+    if (gpu_->wait(stream_, 2'000'000'000)) gpu_->destroy(stream_);
+  }
+  GpuCheckers(const GpuCheckers&) = delete;
+  GpuCheckers& operator=(const GpuCheckers&) = delete;
+
+  /// Gives each item its ring and starts the kernel, before the loop's.
+  void begin(const std::string& kernel, const Phase& phase, u64 payload_bytes, SharedArray<Item>& items) {
+    const u32 warps = warps_ != 0 ? warps_ : checkers_that_pay(*gpu_, payload_bytes, queues_);
+    const u64 bytes = (CheckRing::bytes(capacity_, warps) + 255) / 256 * 256;
+    if (bytes * queues_ > memory_.bytes()) memory_ = Region(Place::gpu, bytes * queues_, gpu_);
+    ++epoch_;
+    CheckRing ring;
+    ring.capacity = capacity_;
+    ring.checkers = warps;
+    ring.epoch = epoch_;
+    ring.abandon = abandon_.device();
+    ring.share(payload_bytes, kBytesAWarp, kMostTogether);
+    for (u32 q = 0; q < queues_; ++q) {
+      ring.words = reinterpret_cast<u64*>(memory_.device() + q * bytes);
+      items.host()[q].checks = ring;
+    }
+    const u32 blocks = (warps + warps_a_block_ - 1) / warps_a_block_;
+    *job_.host() = {phase, items.device(), blocks};
+    void* job = job_.device();
+    std::array<void*, 1> args = {&job};
+    gpu_->launch(gpu_->kernel(kernel), {.blocks = blocks * queues_, .threads = kCheckBlockThreads}, stream_,
+                 args);
+  }
+  /// After the loop's kernel has ended: the checkers follow it at once.
+  void end() {
+    if (!gpu_->wait(stream_, 5'000'000'000)) throw Error("the GPU", "its checker warps do not end");
+  }
+
+ private:
+  std::shared_ptr<gpu::Gpu> gpu_;
+  u32 warps_a_block_;
+  u32 warps_;
+  u32 capacity_;
+  u32 queues_;
+  u32 epoch_ = 0;
+  Region memory_;
+  SharedArray<CheckJob<Phase, Item>> job_;
+  SharedArray<u32> abandon_;
+  gpu::Stream stream_;
+};
+
+template <CheckedWork W>
 class GpuRunner final : public Runner<typename W::Phase, typename W::Item> {
   using Phase = typename W::Phase;
   using Item = typename W::Item;
   using State = typename W::State;
 
  public:
-  /// `states`: of each queue before its first phase.
-  GpuRunner(std::shared_ptr<gpu::Gpu> gpu, KernelNames kernels, u32 window, std::span<const State> states)
+  /// `states`: of each queue before its first phase. `checkers`: warps a queue that make and check payloads;
+  /// 0: as many as pay.
+  GpuRunner(std::shared_ptr<gpu::Gpu> gpu, KernelNames kernels, u32 checkers, u32 window,
+            std::span<const State> states)
       : gpu_(std::move(gpu)),
         kernels_(std::move(kernels)),
         window_(window),
+        checks_(gpu_, checkers, window, static_cast<u32>(states.size())),
         stream_(gpu_->create_stream()),
         job_(1, gpu_),
         items_(states.size(), gpu_),
@@ -88,6 +165,8 @@ class GpuRunner final : public Runner<typename W::Phase, typename W::Item> {
     phase.ns_per_tick_q24 = static_cast<u64>(std::lround(ns_per_tick_ * (1 << 24)));
     *stop_.host() = 0;
     std::ranges::copy(items, items_.host());
+    const bool checked = phase.verify && !phase.drain;
+    if (checked) checks_.begin(kernels_.checks, phase, W::payload_bytes(phase), items_);
     std::ranges::fill(stats_.all(), OpStats{});
     std::ranges::fill(bins_.all(), 0);
     *job_.host() = {phase,           items_.device(), states_.device(),
@@ -103,6 +182,7 @@ class GpuRunner final : public Runner<typename W::Phase, typename W::Item> {
                  stream_, args);
     wait_for_kernel(*gpu_, stream_, watch, stop_.host(),
                     2 * static_cast<double>(phase.timeout_ticks) * ns_per_tick_ * 1e-9 + 5);
+    if (checked) checks_.end();
     PhaseOutcome out;
     out.threads.push_back({"host", static_cast<double>(thread_cpu_ns() - cpu_before) * 1e-9, 0});
     for (std::size_t q = 0; q < stats_.all().size(); ++q)
@@ -117,6 +197,7 @@ class GpuRunner final : public Runner<typename W::Phase, typename W::Item> {
   std::shared_ptr<gpu::Gpu> gpu_;
   KernelNames kernels_;
   u32 window_;
+  GpuCheckers<Phase, Item> checks_;
   gpu::Stream stream_;
   SharedArray<GpuJob<Phase, Item, State>> job_;
   SharedArray<Item> items_;

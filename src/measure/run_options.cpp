@@ -11,6 +11,11 @@
 
 namespace doorbell::measure {
 
+namespace {
+/// More than so many for each initiator thread find nothing to do.
+constexpr u32 kMostUsefulCheckThreads = 8;
+}  // namespace
+
 u32 RunOptions::verify_below() const {
   return verify_sample >= 1 ? ~0u : static_cast<u32>(std::ldexp(verify_sample, 32));
 }
@@ -25,6 +30,15 @@ u32 RunOptions::initiator_threads(u32 asked, u32 queues) const {
   if (initiator == Initiator::gpu) return 0;
   const u32 cores = std::max(std::thread::hardware_concurrency(), 1u);
   return std::clamp(asked != 0 ? asked : std::max(cores / 2, 1u), 1u, queues);
+}
+
+u32 RunOptions::checkers(u32 threads, u32 queues) const {
+  if (initiator == Initiator::gpu) return check_warps;
+  if (!verify) return 0;
+  if (check_threads) return *check_threads;
+  const u32 cores = std::max(std::thread::hardware_concurrency(), 1u);
+  const u32 busy = threads + queues + 1;  // one core is everybody else's
+  return cores > busy ? std::min(cores - busy, kMostUsefulCheckThreads * threads) : 0;
 }
 
 model::Use RunOptions::use(u32 queues, u32 threads, bool gpu_memory) const {

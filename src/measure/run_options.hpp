@@ -7,6 +7,7 @@
 #include <doorbell/initiator.hpp>
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "measure/live.hpp"
@@ -20,6 +21,9 @@ struct RunOptions {
   bool verify = true;
   bool strict = false;       ///< data not known to have been written is checked too
   double verify_sample = 1;  ///< share of operations that are checked
+  std::optional<u32>
+      check_threads;    ///< of a CPU initiator; not given: as many as there are free cores, within reason
+  u32 check_warps = 0;  ///< of a GPU initiator, for each queue
   double timeout_s = 10;
   double late_after_s = 1;
   double warmup_s = 0;
@@ -38,6 +42,9 @@ struct RunOptions {
   [[nodiscard]] std::string verify_mode(bool verified) const;
   /// CPU threads for `queues` queues: `asked`, or half the cores when that is 0; none with a GPU initiator.
   [[nodiscard]] u32 initiator_threads(u32 asked, u32 queues) const;
+  /// Who makes and checks payloads, as the runners take it: CPU threads besides `threads` initiators and a
+  /// device that may use as many as it has `queues`, or warps of the GPU for each queue (0: as many as pay).
+  [[nodiscard]] u32 checkers(u32 threads, u32 queues) const;
   /// What the device is opened for.
   [[nodiscard]] model::Use use(u32 queues, u32 threads, bool gpu_memory) const;
 };

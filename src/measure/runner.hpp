@@ -5,6 +5,7 @@
 // What a path gives to its runners is the concept Work.
 #pragma once
 
+#include <doorbell/check_ring.hpp>
 #include <doorbell/loop_guard.hpp>
 #include <doorbell/op_stats.hpp>
 #include <doorbell/warp.hpp>
@@ -51,10 +52,21 @@ concept Work = requires(void* memory, u32 window, const typename W::Scratch& scr
   { W::kept_words(window) } -> std::same_as<u32>;  // u32 words that a GPU kernel keeps from phase to phase
 };
 
-/// The kernels of one path: each takes a `const GpuJob*`.
+/// A Work whose operations carry payloads that are checked: it names what a Checker takes, made from a phase
+/// and an item. Others check inside their loops.
+template <class W>
+concept CheckedWork = Work<W> && requires(const typename W::Phase& phase, typename W::Item& item) {
+  requires std::constructible_from<typename W::Payload, const typename W::Phase&, const typename W::Item&>;
+  { W::payload_bytes(phase) } -> std::same_as<u64>;  // of one operation
+  { item.checks } -> std::same_as<CheckRing&>;
+};
+
+/// The kernels of one path: the first two take a `const GpuJob*`, the last a `const CheckJob*`.
 struct KernelNames {
   std::string plain;
   std::string substeps;  ///< the same with sub-step timing
+  std::string checks;    ///< makes and checks payloads beside them
+  [[nodiscard]] std::vector<std::string> all() const { return {plain, substeps, checks}; }
 };
 
 /// Adds the counters that are plain sums.

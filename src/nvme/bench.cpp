@@ -283,7 +283,7 @@ BenchOptions checked(const BenchOptions& o) {
 std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
   if (o.initiator != Initiator::gpu && o.memory_mode == 0) return nullptr;
   auto gpu = gpu::open(o.gpu);
-  measure::prepare_kernels(*gpu, std::array{kIoKernels.plain, kIoKernels.substeps});
+  measure::prepare_kernels(*gpu, kIoKernels.all());
   return gpu;
 }
 

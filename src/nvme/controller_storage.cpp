@@ -29,6 +29,7 @@ class ControllerStorage final : public Storage {
   ControllerStorage(const BenchOptions& o, std::shared_ptr<gpu::Gpu> gpu)
       : initiator_(o.initiator),
         threads_(o.initiator_threads(o.threads, o.num_queues)),
+        checkers_(o.checkers(threads_, o.num_queues)),
         gpu_(gpu),
         controller_(open_device({.spec = o.controller,
                                  .gpu = gpu,
@@ -67,11 +68,11 @@ class ControllerStorage final : public Storage {
     std::vector<QueuePairState> states(pairs_.size());
     for (std::size_t q = 0; q < states.size(); ++q) states[q].memory = buffers_->queues()[q].memory;
     if (initiator_ == Initiator::gpu)
-      return std::make_unique<measure::GpuRunner<Work>>(gpu_, kIoKernels, window, states);
+      return std::make_unique<measure::GpuRunner<Work>>(gpu_, kIoKernels, checkers_, window, states);
     if (DoorbellForwarder* const f = interface().forwarder(); f != nullptr)
-      return std::make_unique<measure::CpuRunner<Work, ForwardDoorbells>>(threads_, window, states,
+      return std::make_unique<measure::CpuRunner<Work, ForwardDoorbells>>(threads_, checkers_, window, states,
                                                                           ForwardDoorbells(*f));
-    return std::make_unique<measure::CpuRunner<Work>>(threads_, window, states);
+    return std::make_unique<measure::CpuRunner<Work>>(threads_, checkers_, window, states);
   }
 
   void end_queues() override {
@@ -83,6 +84,7 @@ class ControllerStorage final : public Storage {
 
   Initiator initiator_;
   u32 threads_;
+  u32 checkers_;
   std::shared_ptr<gpu::Gpu> gpu_;
   Controller controller_;
   std::unique_ptr<QueueBuffers> buffers_;

@@ -21,6 +21,7 @@ struct IoWork {
   using Item = IoQueue;
   using State = typename Queue::State;
   using Scratch = IoScratch;
+  using Payload = IoPayload<OneLane>;
   template <bool Substeps>
   using Loop = IoLoop<OneLane, HostClock, Substeps, Queue>;
 
@@ -29,9 +30,11 @@ struct IoWork {
     return carve_scratch(memory, window, histogram::kBuckets);
   }
   static u32 kept_words(u32 window) { return window; }
+  static u64 payload_bytes(const IoPhase& phase) { return u64{phase.blocks} * phase.lba_bytes; }
 };
 
 /// Those of kernels/nvme_io.cu.
-inline const measure::KernelNames kIoKernels = {"doorbell_nvme_io", "doorbell_nvme_io_substeps"};
+inline const measure::KernelNames kIoKernels = {"doorbell_nvme_io", "doorbell_nvme_io_substeps",
+                                                "doorbell_nvme_checks"};
 
 }  // namespace doorbell::nvme

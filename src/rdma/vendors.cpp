@@ -8,6 +8,7 @@
 #include <array>
 
 #include "options/enumeration.hpp"
+#include "rma/operation_work.hpp"
 
 namespace doorbell::rdma {
 
@@ -49,7 +50,7 @@ const Vendor* vendor_of(Provider p) {
 
 measure::KernelNames kernels_of(Provider p) {
   const std::string plain = fmt::format("doorbell_rdma_{}", name(p));
-  return {plain, plain + "_substeps"};
+  return rma::op_kernels(plain);
 }
 
 }  // namespace doorbell::rdma

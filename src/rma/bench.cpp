@@ -29,9 +29,11 @@ bool touches_gpu(const BenchOptions& o) {
 std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
   if (o.initiator != Initiator::gpu && !touches_gpu(o)) return nullptr;
   auto gpu = gpu::open(o.gpu);
-  std::vector<std::string> loops;
-  if (o.initiator == Initiator::gpu) loops = {o.texts.kernels.plain, o.texts.kernels.substeps};
-  measure::prepare_kernels(*gpu, loops);
+  if (o.initiator == Initiator::gpu && o.texts.kernels.plain.empty())
+    throw Error(o.texts.settings.initiator + " gpu", "a GPU cannot post to the queues of this path",
+                fmt::format("use {} cpu", o.texts.settings.initiator));
+  measure::prepare_kernels(
+      *gpu, o.initiator == Initiator::gpu ? o.texts.kernels.all() : std::vector<std::string>{});
   return gpu;
 }
 
@@ -91,7 +93,7 @@ class CellRun {
         // Queues that an error has stopped cannot be connected again to another process.
         run_(o, watch, o.texts.path, s_.bytes, remote == nullptr) {
     if (remote_ != nullptr) remote_->open(o_, s_, session_);
-    runner_ = session_.runner(threads_);
+    runner_ = session_.runner(threads_, o_.checkers(threads_, s_.shape.queues));
     // Sequences never repeat, not even in memory that outlives a run.
     generation_ = static_cast<u64>(std::time(nullptr)) << 32 | 1;
   }
@@ -152,7 +154,7 @@ class CellRun {
     if (run_.stop() == StopReason::broken) {
       runner_.reset();
       session_.recover();
-      runner_ = session_.runner(threads_);
+      runner_ = session_.runner(threads_, o_.checkers(threads_, s_.shape.queues));
       run_.recovered();
       filled_ = 0;
     }

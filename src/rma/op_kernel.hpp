@@ -9,28 +9,13 @@
 #include <doorbell/gpu_clock.hpp>
 #include <doorbell/rma/op_loop.hpp>
 
-#include <type_traits>
-
+#include "measure/gpu_constant.hpp"
 #include "measure/gpu_job.hpp"
 
 namespace doorbell::rma::kernel {
 
 template <class Queue>
 using OpJob = measure::GpuJob<OpPhase, OpQueue, OpState<typename Queue::State>>;
-
-/// Data that does not change while a kernel runs, in shared memory, where it takes no registers. In registers
-/// the data would make the loop spill, and spilled values come from the L2 cache again after each acquire.
-template <class T>
-struct Constant {
-  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 4 == 0);
-  alignas(alignof(T)) u32 words[sizeof(T) / 4];
-  __device__ const T& copy(const GpuWarp& warp, const T& from) {
-    const auto* in = reinterpret_cast<const u32*>(&from);
-    for (u32 i = warp.lane(); i < sizeof(T) / 4; i += GpuWarp::size) words[i] = in[i];
-    warp.sync();
-    return *reinterpret_cast<const T*>(words);
-  }
-};
 
 /// Launch with one block of one warp for each queue, and OpScratch::bytes(window, kBuckets) of dynamic shared
 /// memory.
@@ -40,9 +25,9 @@ __device__ void run(const OpJob<Queue>* job) {
   extern __shared__ u64 shared[];
   const GpuWarp warp;
   const u32 q = blockIdx.x;
-  __shared__ Constant<OpPhase> shared_phase;
-  __shared__ Constant<OpQueue> shared_queue;
-  __shared__ Constant<OpState<typename Queue::State>> shared_state;
+  __shared__ measure::Constant<OpPhase> shared_phase;
+  __shared__ measure::Constant<OpQueue> shared_queue;
+  __shared__ measure::Constant<OpState<typename Queue::State>> shared_state;
   const OpPhase& phase = shared_phase.copy(warp, job->phase);
   const OpQueue& queue = shared_queue.copy(warp, job->items[q]);
   const OpState<typename Queue::State>& state = shared_state.copy(warp, job->states[q]);

@@ -21,10 +21,12 @@ template <class Queue>
 std::unique_ptr<OpRunner> cpu_op_runner(const DriverShape& driver, const OpStates<Queue>& states) {
   if (driver.ping_pong) {
     if constexpr (ReceivingQueue<Queue, OneLane>)
-      return std::make_unique<measure::CpuRunner<PingPongWork<Queue>>>(driver.threads, driver.window, states);
+      return std::make_unique<measure::CpuRunner<PingPongWork<Queue>>>(driver.threads, 0, driver.window,
+                                                                       states);
     throw Error("a ping-pong", "these queues have no other end that could answer");
   }
-  return std::make_unique<measure::CpuRunner<OperationWork<Queue>>>(driver.threads, driver.window, states);
+  return std::make_unique<measure::CpuRunner<OperationWork<Queue>>>(driver.threads, driver.checkers,
+                                                                    driver.window, states);
 }
 
 /// CPU threads, or `kernels` on the driver's GPU.
@@ -32,8 +34,8 @@ template <class Queue>
 std::unique_ptr<OpRunner> op_runner(const DriverShape& driver, const measure::KernelNames& kernels,
                                     const OpStates<Queue>& states) {
   if (driver.initiator == Initiator::gpu)
-    return std::make_unique<measure::GpuRunner<OperationWork<Queue>>>(driver.gpu, kernels, driver.window,
-                                                                      states);
+    return std::make_unique<measure::GpuRunner<OperationWork<Queue>>>(driver.gpu, kernels, driver.checkers,
+                                                                      driver.window, states);
   return cpu_op_runner<Queue>(driver, states);
 }
 

@@ -18,6 +18,7 @@ struct OperationWork {
   using Item = OpQueue;
   using State = OpState<typename Queue::State>;
   using Scratch = OpScratch;
+  using Payload = OpPayload<OneLane>;
   template <bool Substeps>
   using Loop = OpLoop<OneLane, HostClock, Substeps, Queue>;
 
@@ -26,6 +27,13 @@ struct OperationWork {
     return carve_op_scratch(memory, window, histogram::kBuckets);
   }
   static u32 kept_words(u32) { return 0; }  // a slot's state ends with its phase
+  static u64 payload_bytes(const OpPhase& phase) { return is_atomic(phase.op) ? kAtomicBytes : phase.bytes; }
 };
+
+/// The kernels over one kind of queue, as DOORBELL_OP_KERNELS(plain, ...) names them, and the one for
+/// payloads.
+[[nodiscard]] inline measure::KernelNames op_kernels(const std::string& plain) {
+  return {plain, plain + "_substeps", "doorbell_rma_checks"};
+}
 
 }  // namespace doorbell::rma

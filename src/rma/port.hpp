@@ -68,8 +68,9 @@ struct DriverShape {
   Initiator initiator = Initiator::cpu;
   std::shared_ptr<gpu::Gpu> gpu = {};  ///< Initiator::gpu
   u32 threads = 1;                     ///< Initiator::cpu
-  u32 window = 1;                      ///< operations in flight on each
-  bool ping_pong = false;              ///< both ends send: PingPong instead of OpLoop
+  u32 checkers = 0;        ///< measure::CpuRunner's threads or measure::GpuRunner's warps for payloads
+  u32 window = 1;          ///< operations in flight on each
+  bool ping_pong = false;  ///< both ends send: PingPong instead of OpLoop
 };
 
 /// The queues of one session, one for each connection. Set-up calls come from one thread at a time.

@@ -114,10 +114,11 @@ void Session::use(const std::vector<MemoryKey>& theirs) {
   }
 }
 
-std::unique_ptr<OpRunner> Session::runner(u32 threads) {
+std::unique_ptr<OpRunner> Session::runner(u32 threads, u32 checkers) {
   return set_->runner({.initiator = shape_.initiator,
                        .gpu = gpu_,
                        .threads = threads,
+                       .checkers = checkers,
                        .window = shape_.window,
                        .ping_pong = shape_.ping_pong});
 }

@@ -72,8 +72,9 @@ class Session {
 
   /// QueueSet::recover().
   void recover() { set_->recover(); }
-  /// Drives the queues as they stand now, with `threads` CPU threads or by a kernel.
-  [[nodiscard]] std::unique_ptr<OpRunner> runner(u32 threads);
+  /// Drives the queues as they stand now, with `threads` CPU threads or by a kernel. `checkers`:
+  /// DriverShape's.
+  [[nodiscard]] std::unique_ptr<OpRunner> runner(u32 threads, u32 checkers = 0);
 
  private:
   /// One connection's buffers. The device loses access to them before they are freed.

@@ -15,6 +15,8 @@ need_gpu --size 64 --iterations 10
 
 if [ "$what" = correct ] || [ "$what" = all ]; then
   run refused-gpu-initiator 1 --size 4KiB --iterations 10
+  grep -q "cannot post to the queues" "$out/refused-gpu-initiator.err"
+  ended refused-gpu-initiator-reason 0 $? "its reason"
   for op in put get; do
     initiator=cpu run "correct-$op" 0 --op $op --size 1,4095,4KiB,64KiB,1MiB --iterations 40
   done

@@ -30,6 +30,7 @@ struct FaultRun {
   u32 queues;
   u32 queue_length = 256;
   u32 batch = 4;
+  u32 check_threads = 0;
 };
 
 BenchOptions fault_options(const FaultRun& f) {
@@ -40,6 +41,7 @@ BenchOptions fault_options(const FaultRun& f) {
   o.batch = f.batch;
   o.seed = o.lfsr_seed = f.seed;
   o.faults = only(f.fault, f.p);
+  o.check_threads = f.check_threads;
   return o;
 }
 
@@ -84,6 +86,7 @@ std::vector<FaultRun> fault_runs() {
     all.push_back({f, 0.2, 5, 2, 8, 3});
     all.push_back({f, 0.3, 6, 2, 2, 1});
     all.push_back({f, 0.3, 7, 1, 3, 2});
+    all.push_back({f, 0.1, 8, 2, 256, 16, 3});
   }
   // Every read corrupt, every completion double, every one late by its neighbours.
   for (const Fault f : {Fault::corrupt, Fault::duplicate, Fault::reorder}) all.push_back({f, 1, 3, 2, 64, 8});
@@ -93,7 +96,7 @@ std::vector<FaultRun> fault_runs() {
 INSTANTIATE_TEST_SUITE_P(Kinds, Faults, testing::ValuesIn(fault_runs()), [](const auto& p) {
   const FaultRun& f = p.param;
   return std::string(name(f.fault)) + "_" + std::to_string(p.index) + "_q" + std::to_string(f.queues) + "_l" +
-         std::to_string(f.queue_length);
+         std::to_string(f.queue_length) + (f.check_threads > 0 ? "_c" + std::to_string(f.check_threads) : "");
 });
 
 TEST(Bench, SeveralFaultsKeepTheirClasses) {

@@ -149,9 +149,11 @@ BenchOptions faulty(Fault fault, double probability) {
 }
 
 TEST(CxiFaults, FlippedBytes) {
-  for (const Op op : {Op::write, Op::read}) {
+  for (const auto& [op, check_threads] :
+       {std::pair(Op::write, 0u), {Op::read, 0u}, {Op::write, 2u}, {Op::read, 3u}}) {
     BenchOptions o = faulty(Fault::corrupt, 0.02);
     o.op = op;
+    o.check_threads = check_threads;
     const BenchResult r = rma::run_bench(o, {});
     EXPECT_TRUE(r.failed);
     EXPECT_GT(injected(r, Fault::corrupt), 0u);

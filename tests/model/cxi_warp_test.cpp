@@ -11,6 +11,7 @@
 
 #include "cxi/port.hpp"
 #include "emulated_warp.hpp"
+#include "measure/check_memory.hpp"
 #include "rma/session.hpp"
 #include "system/clock.hpp"
 
@@ -62,6 +63,8 @@ void run_loop(const Work& w) {
   queue.stride = stride;
   const u64 count = w.window == 1 ? 60 : 300;  // one at a time takes its time where lanes are threads
   queue.count = count;
+  measure::CheckMemory checks(w.window, 0);
+  queue.checks = checks.next_phase(w.bytes);
   std::vector<u64> memory(rma::OpScratch::bytes(w.window, histogram::kBuckets) / 8 + 1);
   const rma::OpScratch scratch = rma::carve_op_scratch(memory.data(), w.window, histogram::kBuckets);
   OpStats stats;

@@ -44,9 +44,12 @@ TEST_P(Faults, CorruptPayloadsAreCounted) {
 }
 
 TEST_P(Faults, AcknowledgedButNotDone) {
-  for (const u32 bytes : {16u, 256u, 4096u}) {
+  for (const auto& [bytes, check_threads] :
+       {std::pair(16u, 0u), {256u, 0u}, {4096u, 0u}, {16u, 2u}, {256u, 1u}, {100'000u, 3u}}) {
     BenchOptions o = usual(GetParam(), Fault::stale, 0.02);
     o.sizes = {bytes};
+    o.check_threads = check_threads;
+    if (bytes > 4096) o.iterations = 300;
     const BenchResult r = run_bench(o, {});
     EXPECT_TRUE(r.failed);
     EXPECT_GT(injected(r, Fault::stale), 0u);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "emulated_warp.hpp"
+#include "measure/check_memory.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/nic_port.hpp"
 #include "rdma_formats.hpp"
@@ -57,6 +58,8 @@ void run_loop(Op op, u32 bytes, Ends ends, u32 batch, u32 signal_every, bool inl
   phase.check_ticks = HostClock::ticks(1e-4);
   OpQueue queue = session.queues().front();
   queue.count = count;
+  measure::CheckMemory checks(window, 0);
+  queue.checks = checks.next_phase(bytes);
   const auto state = direct_states(port.queues().ends(), Initiator::cpu).front();
   std::vector<u64> memory(OpScratch::bytes(window, histogram::kBuckets) / 8 + 1);
   const OpScratch scratch = carve_op_scratch(memory.data(), window, histogram::kBuckets);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "emulated_warp.hpp"
+#include "measure/check_memory.hpp"
 #include "ring_controller.hpp"
 
 namespace doorbell::nvme {
@@ -52,6 +53,7 @@ class Stage {
     TestClock::ticks = 0;
     scratch_ = carve_scratch(memory_.data(), s.window, histogram::kBuckets);
     state_.memory = device.memory();
+    checks_ = measure::CheckMemory(s.window, 0);
     queue.memory = device.memory();
     queue.data = reinterpret_cast<u8*>(data_.data());
     queue.stride = kPage;
@@ -71,6 +73,7 @@ class Stage {
   template <u32 N>
   OpStats run(const std::function<void(u32 step)>& before) {
     OpStats stats;
+    queue.checks = checks_.next_phase(u64{phase.blocks} * phase.lba_bytes);
     collective<N>([&](const auto& warp) {
       using Warp = std::remove_cvref_t<decltype(warp)>;
       IoLoop<Warp, TestClock> loop(warp, phase, queue, state_, scratch_, &stats);
@@ -124,6 +127,7 @@ class Stage {
 
   std::vector<Word16> data_;
   std::vector<u64> memory_;
+  measure::CheckMemory checks_;
   IoScratch scratch_;
   QueuePairState state_;
 };

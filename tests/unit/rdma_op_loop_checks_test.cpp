@@ -11,6 +11,7 @@
 #include <functional>
 #include <vector>
 
+#include "measure/check_memory.hpp"
 #include "rma/operation_work.hpp"
 #include "rma/ping_pong.hpp"
 #include "unit/verbs_provider.hpp"
@@ -50,6 +51,7 @@ class OpLoopChecks : public testing::Test {
     state_.own = provider_.state(2 * kWindow);
   }
   [[nodiscard]] Loop loop() {
+    queue_.checks = checks_.next_phase(phase_.bytes);
     return Loop(kLane, phase_, queue_, state_, OperationWork<VerbsQueuePair>::carve(scratch_.data(), kWindow),
                 &stats_);
   }
@@ -73,6 +75,7 @@ class OpLoopChecks : public testing::Test {
   std::vector<u64> scratch_ = std::vector<u64>(OperationWork<VerbsQueuePair>::scratch_bytes(kWindow) / 8 + 1);
   OpPhase phase_;
   OpQueue queue_;
+  measure::CheckMemory checks_{kWindow, 0};
   Loop::State state_;
   OpStats stats_;
 };

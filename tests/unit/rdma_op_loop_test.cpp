@@ -10,6 +10,7 @@
 #include <numeric>
 #include <vector>
 
+#include "measure/check_memory.hpp"
 #include "rma/operation_work.hpp"
 #include "unit/verbs_provider.hpp"
 
@@ -138,13 +139,15 @@ TEST_F(SendLoop, AReceiveTellsWhatOnlyItKnows) {
 
 constexpr u64 kPayload = 1'000'000, kBuild = 100, kRing = 10, kPoll = 1;
 
-/// Time that passes only where a step says so. Payloads are made between the two readings that follow when a
-/// queue was asked for its room.
+/// Time that passes only where a step says so. A loop works on payloads between two readings: the first two
+/// of all, and the third and fourth behind a poll that has found something.
 struct StepClock {
   static inline u64 ticks = 0;
-  static inline u32 readings_left = 0;
+  static inline u32 readings_to_payload = 0;
+  static inline bool in_payload = false;
   static u64 now() {
-    if (readings_left > 0) --readings_left;
+    in_payload = readings_to_payload == 1;
+    if (readings_to_payload > 0) --readings_to_payload;
     return ticks;
   }
   static u64 wall_ns() { return ticks; }
@@ -153,7 +156,7 @@ struct StepClock {
 /// A lane whose work on payloads takes time.
 struct SlowLane : OneLane {
   [[nodiscard]] u32 lane() const {
-    if (StepClock::readings_left > 0) StepClock::ticks += kPayload;
+    if (StepClock::in_payload) StepClock::ticks += kPayload;
     return 0;
   }
 };
@@ -162,10 +165,6 @@ struct SlowLane : OneLane {
 class SlowQueue : public VerbsQueuePair {
  public:
   using VerbsQueuePair::VerbsQueuePair;
-  [[nodiscard]] u32 room() const {
-    StepClock::readings_left = 2;
-    return VerbsQueuePair::room();
-  }
   template <class Build>
   void post(const SlowLane& lane, u32 n, Build build) {
     StepClock::ticks += kBuild * n;
@@ -176,9 +175,10 @@ class SlowQueue : public VerbsQueuePair {
     return VerbsQueuePair::ring(lane);
   }
   Polled poll(const SlowLane& lane, u32 most) {
-    StepClock::readings_left = 0;
     StepClock::ticks += kPoll;
-    return VerbsQueuePair::poll(lane, most);
+    const Polled polled = VerbsQueuePair::poll(lane, most);
+    if (polled.count > 0) StepClock::readings_to_payload = 3;
+    return polled;
   }
 };
 
@@ -189,6 +189,7 @@ class StepLoop : public testing::Test {
 
   StepLoop() {
     StepClock::ticks = 1;
+    StepClock::readings_to_payload = 1;
     phase_.op = Op::write;
     phase_.verify = true;
     phase_.bytes = 64;
@@ -207,6 +208,7 @@ class StepLoop : public testing::Test {
   template <class Answer>
   void run(Answer answer) {
     const SlowLane lane;
+    queue_.checks = checks_.next_phase(phase_.bytes);
     Loop loop(lane, phase_, queue_, state_, carve_op_scratch(scratch_.data(), kWindow, histogram::kBuckets),
               &stats_);
     while (loop.step(lane)) answer(provider_.sent.size());
@@ -221,6 +223,7 @@ class StepLoop : public testing::Test {
   std::vector<u64> scratch_ = std::vector<u64>(OpScratch::bytes(kWindow, histogram::kBuckets) / 8 + 1);
   OpPhase phase_;
   OpQueue queue_;
+  measure::CheckMemory checks_{kWindow, 0};
   OpState<VerbsQueuePair::State> state_;
   OpStats stats_;
 };

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "emulated_warp.hpp"
+#include "measure/check_memory.hpp"
 #include "nvme/backends.hpp"
 #include "nvme/model/controller.hpp"
 #include "nvme/queue_buffers.hpp"
@@ -198,7 +199,9 @@ Outcome run_scenario(const Scenario& s) {
   QueuePairState state;
   state.memory = q.memory;
   Outcome out;
+  measure::CheckMemory checks(s.window, 0);
   const auto one_phase = [&](OpStats& stats) {
+    q.checks = checks.next_phase(u64{s.blocks} * s.lba);
     collective<N>([&](const auto& warp) {
       using Warp = std::remove_cvref_t<decltype(warp)>;
       IoLoop<Warp, ManualClock, Substeps> loop(warp, phase, q, state, scratch, &stats);
@@ -419,10 +422,12 @@ void against_the_model(model::FaultRates faults, u64 ios, u32 blocks) {
   const IoScratch scratch = carve_scratch(memory.data(), phase.window, histogram::kBuckets);
   QueuePairState state;
   state.memory = q.memory;
+  measure::CheckMemory checks(phase.window, 0);
   const auto one_phase = [&](IoOpcode op, bool drain) {
     OpStats stats;
     phase.op = op;
     phase.drain = drain;
+    q.checks = checks.next_phase(u64{blocks} * 512);
     collective<N>([&](const auto& warp) {
       using Warp = std::remove_cvref_t<decltype(warp)>;
       IoLoop<Warp, HostClock> loop(warp, phase, q, state, scratch, &stats);

@@ -6,10 +6,11 @@
 // GPU warp; a Clock gives ticks (`now()`) and shared nanoseconds (`wall_ns()`).
 #pragma once
 
+#include <doorbell/check_ring.hpp>
 #include <doorbell/lane_counters.hpp>
+#include <doorbell/nvme/io_payload.hpp>
 #include <doorbell/nvme/io_types.hpp>
 #include <doorbell/nvme/prp.hpp>
-#include <doorbell/permutation.hpp>
 
 namespace doorbell::nvme {
 
@@ -33,23 +34,25 @@ struct TickProbe {
 template <class Warp, class Clock, bool Substeps = false, LoopQueue<Warp> Queue = QueuePair<Warp>>
 class IoLoop {
  public:
-  /// `state` is where the previous phase left the queue pair; state() hands it on. `scratch`
-  /// is prepared here; its `state` must be zero before the first phase. `stats` receives rare events
-  /// at once and the rest in finish(); one OpStats a queue and phase, default-constructed.
+  /// `phase` and `queue` must outlive the loop; a kernel keeps them in shared memory, where they take no
+  /// registers. `state` is where the previous phase left the queue pair; state() hands it on. `scratch` is
+  /// prepared here; its `state` must be zero before the first phase. `stats` receives rare events at once and
+  /// the rest in finish(); one OpStats a queue and phase, default-constructed.
   DOORBELL_INLINE IoLoop(const Warp& warp, const IoPhase& phase, const IoQueue& queue,
                          const typename Queue::State& state, const IoScratch& scratch, OpStats* stats)
-      : phase_(phase),
-        q_(queue),
+      : phase_(&phase),
+        q_(&queue),
         qp_(state),
+        payload_(phase, queue),
+        checker_(queue.checks, payload_, 0),
         s_(scratch),
-        out_(stats),
-        order_(queue.span, phase.seed ^ queue.first) {
+        out_(stats) {
     u32 usable = 0;
-    for (u32 base = 0; base < phase_.window; base += Warp::size) {
+    for (u32 base = 0; base < phase_->window; base += Warp::size) {
       // A slot whose command was lost stays out of use: the device may still write to its buffer.
       const u32 slot = base + warp.lane();
       const bool is_free =
-          slot < phase_.window && (s_.state[slot] & slot_state::kind_mask) == slot_state::free;
+          slot < phase_->window && (s_.state[slot] & slot_state::kind_mask) == slot_state::free;
       const u64 mask = warp.ballot(is_free);
       if (is_free)
         s_.free_ring[usable + rank_in(warp, mask)] =
@@ -58,12 +61,13 @@ class IoLoop {
     }
     free_tail_ = usable;
     warp.sync();
+    if (phase_->verify && !phase_->drain) begin_checks(warp);
     guard_.begin(warp);
     // PRP2 is linear in the slot: unused, the second page, or the slot's list.
-    const PrpPair prp = prp_pair(q_.data_iova, io_bytes(), q_.page, q_.list_iova);
+    const PrpPair prp = prp_pair(q_->data_iova, payload_.bytes(), q_->page, q_->list_iova);
     prp2_ = prp.prp2;
-    prp2_stride_ = prp.prp2 == 0 ? 0 : prp.list_qwords > 0 ? q_.list_stride : q_.stride;
-    next_scan_ = guard_.started() + phase_.timeout_ticks;
+    prp2_stride_ = prp.prp2 == 0 ? 0 : prp.list_qwords > 0 ? q_->list_stride : q_->stride;
+    next_scan_ = guard_.started() + phase_->timeout_ticks;
   }
 
   /// One round: maybe post a batch, poll once. False when the phase is over.
@@ -80,16 +84,19 @@ class IoLoop {
       complete(warp, polled);
     } else {
       ++mine_.empty_polls;
-      if (phase_.drain) return false;
+      if (phase_->drain) return false;
       guard_.missed();
     }
-    if (guard_.due(phase_)) housekeeping(warp);
-    return phase_.drain || in_flight_ > 0 || (!guard_.stopping() && posted_ < q_.count);
+    if (guard_.due(*phase_)) housekeeping(warp);
+    if (phase_->drain || in_flight_ > 0 || (!guard_.stopping() && posted_ < q_->count)) return true;
+    take_checks(warp);
+    return checks_.pending();
   }
 
   /// Adds everything counted so far to the OpStats. Call once, after the last step().
   DOORBELL_INLINE void finish(const Warp& warp) {
     if (qp_.cq_unrung() > 0) ring_cq(warp);
+    if (checks_.active()) checks_.end(warp);
     warp.sync();
     // These are the same on every lane: one of them reports.
     if (warp.lane() == 0) {
@@ -97,7 +104,7 @@ class IoLoop {
       out_->timed_out += timed_out_;
       out_->aborted += aborted_;
       out_->protocol += qp_.bad_sq_heads() - bad_sq_heads_before_;
-      guard_.report(phase_, *out_);
+      guard_.report(*phase_, *out_);
     }
     add_lanes(warp, mine_, *out_);
     warp.sync();
@@ -120,9 +127,7 @@ class IoLoop {
  private:
   using Guard = LoopGuard<Warp, Clock, 16>;
 
-  [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return Guard::to_ns(phase_, ticks); }
-  [[nodiscard]] DOORBELL_INLINE bool is_write() const { return phase_.op == IoOpcode::write; }
-  [[nodiscard]] DOORBELL_INLINE u64 io_bytes() const { return u64{phase_.blocks} * phase_.lba_bytes; }
+  [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return Guard::to_ns(*phase_, ticks); }
   /// The cid for the i-th command of the next batch.
   [[nodiscard]] DOORBELL_INLINE u32 next_cid(u32 i) const {
     return s_.free_ring[(free_head_ + i) & kSlotMask];
@@ -133,44 +138,28 @@ class IoLoop {
     return (state >> slot_state::use_shift) & kUseMask;
   }
 
-  /// The logical block that I/O `index` of this phase starts at.
-  [[nodiscard]] DOORBELL_INLINE u64 lba_of_io(u64 index) const {
-    // 64-bit division is slow on a GPU and most phases are one pass.
-    const u64 in_pass = index < q_.span ? index : index % q_.span;
-    const u64 position = q_.first + (phase_.random ? order_(in_pass) : in_pass);
-    return phase_.base_lba + position * phase_.blocks;
-  }
-
-  /// What the blocks of I/O `index` hold: as written by this phase, or as the last write phase left them.
-  [[nodiscard]] DOORBELL_INLINE pattern::Expect expected(u64 index) const {
-    pattern::Expect e;
-    e.id.seed = phase_.seed;
-    e.id.address = lba_of_io(index) * phase_.lba_bytes;
-    if (is_write()) {
-      e.id.sequence = phase_.generation + (index < q_.span ? 0 : index / q_.span);
-      return e;
-    }
-    const u64 in_pass = index < q_.span ? index : index % q_.span;
-    e.written = in_pass < q_.written;
-    if (e.written) e.id.sequence = q_.written_generation + (q_.written - 1 - in_pass) / q_.span;
-    else e.strict = e.id.address >= q_.strict_begin && e.id.address + io_bytes() <= q_.strict_end;
-    return e;
-  }
-
   DOORBELL_INLINE void post_batch(const Warp& warp) {
-    const u64 left = q_.count - posted_;
+    const u64 left = q_->count - posted_;
     if (left == 0) return;
-    u64 want = left < phase_.batch ? left : phase_.batch;
-    if (is_write()) {
+    u64 want = left < phase_->batch ? left : phase_->batch;
+    if (payload_.is_write()) {
       // Two writes to one block must not be in flight together: passes over the span are separated.
-      if (in_pass_ == q_.span) {
+      if (in_pass_ == q_->span) {
         if (in_flight_ > 0) return;
         in_pass_ = 0;
       }
-      if (want > q_.span - in_pass_) want = q_.span - in_pass_;
+      if (want > q_->span - in_pass_) want = q_->span - in_pass_;
     }
-    const u32 free = free_tail_ - free_head_;
     u32 n = static_cast<u32>(want);
+    u32 free = free_tail_ - free_head_;
+    if (checks_.active()) {
+      // A slot is taken from the ring in the order in which turns were added: I/O i is turn i. The checkers
+      // are asked only when that matters.
+      if (checks_.finished() - posted_ < n && checks_.pending()) take_checks(warp);
+      const u64 ready = checks_.finished() - posted_;
+      if (ready < n && checks_.pending()) return;
+      free = static_cast<u32>(ready);
+    }
     if (n > free || n > qp_.room()) {
       if (in_flight_ > 0) return;  // a full batch will fit once more has completed
       n = free < qp_.room() ? free : qp_.room();
@@ -183,7 +172,6 @@ class IoLoop {
     // completion entries free, and give entries back only when that needs it.
     if (qp_.cq_room() < in_flight_ + n) ring_cq(warp);
 
-    prepare_data(warp, n);
     const u64 at = guard_.read(warp);
     TickProbe<Clock> probe;
     if constexpr (Substeps) probe.last = Clock::now();
@@ -199,14 +187,14 @@ class IoLoop {
         s_.posted_at[slot] = at;
         s_.index[slot] = posted_ + mine;
         s_.state[slot] = slot_state::in_flight | (cid >> kSlotBits) << slot_state::use_shift;
-        lba = lba_of_io(posted_ + mine);
+        lba = payload_.lba_of(posted_ + mine);
       }
       const auto build = [&](u32 i) {
         const u32 from = i & (Warp::size - 1);
         const u32 its_cid = warp.shfl(cid, from);
         const u32 slot = its_cid & kSlotMask;
-        return io_command(phase_.op, static_cast<u16>(its_cid), phase_.nsid, warp.shfl(lba, from),
-                          phase_.blocks, q_.data_iova + slot * q_.stride, prp2_ + slot * prp2_stride_);
+        return io_command(phase_->op, static_cast<u16>(its_cid), phase_->nsid, warp.shfl(lba, from),
+                          phase_->blocks, q_->data_iova + slot * q_->stride, prp2_ + slot * prp2_stride_);
       };
       const u32 here = n - base < Warp::size ? n - base : Warp::size;
       if constexpr (Substeps) qp_.post(warp, here, build, probe);
@@ -224,16 +212,6 @@ class IoLoop {
     in_pass_ += n;
   }
 
-  /// Writes carry the pattern; a read's buffer is marked, so that data that never came is seen.
-  DOORBELL_INLINE void prepare_data(const Warp& warp, u32 n) {
-    if (!phase_.verify) return;
-    for (u32 i = 0; i < n; ++i) {
-      u8* at = q_.data + (next_cid(i) & kSlotMask) * q_.stride;
-      if (is_write()) pattern::fill(warp, at, io_bytes(), expected(posted_ + i).id);
-      else pattern::poison(warp, at, io_bytes());
-    }
-  }
-
   DOORBELL_INLINE void complete(const Warp& warp, const typename Queue::Polled& polled) {
     guard_.found();
     const u64 at = Guard::now(warp);
@@ -241,28 +219,33 @@ class IoLoop {
     const bool here = warp.lane() < polled.count;
     const u32 slot = e.cid & kSlotMask;
     const u32 use = e.cid >> kSlotBits;
-    const bool ours = here && slot < phase_.window && e.sq_id == qp_.qid();
+    const bool ours = here && slot < phase_->window && e.sq_id == qp_.qid();
     const bool matched = ours && claim(&s_.state[slot], slot_state::in_flight | use << slot_state::use_shift,
                                        slot_state::free | use << slot_state::use_shift);
     const bool ok = status_of(e).ok();
     const u64 ticks = matched ? at - s_.posted_at[slot] : 0;
-    const bool odd = here && (!matched || !ok || ticks > phase_.late_ticks);
+    const bool odd = here && (!matched || !ok || ticks > phase_->late_ticks);
     if (warp.ballot(odd) != 0) handle_odd(warp, e, odd, ours, matched, ticks, at);
     if (matched && ok) {
       ++mine_.succeeded;
-      if (phase_.timed) count_latency<Warp>(mine_, s_.bins, to_ns(ticks));
+      if (phase_->timed) count_latency<Warp>(mine_, s_.bins, to_ns(ticks));
     }
-    if (phase_.verify && !is_write()) {
-      const bool wanted = matched && ok && sampled(s_.index[matched ? slot : 0]);
-      verify_lanes(warp, warp.ballot(wanted), slot);
-    }
-    // The slots were read by other lanes in verify(); only now may they be reused.
     const u64 done = warp.ballot(matched);
-    if (matched)
-      s_.free_ring[(free_tail_ + rank_in(warp, done)) & kSlotMask] = static_cast<u16>(next_use(use) | slot);
+    const u32 rank = rank_in(warp, done);
+    if (matched) s_.free_ring[(free_tail_ + rank) & kSlotMask] = static_cast<u16>(next_use(use) | slot);
+    if (checks_.active() && matched) {
+      const u64 index = s_.index[slot];
+      const bool wanted = ok && !payload_.is_write() && payload_.sampled(index);
+      checks_.put(checks_.added() + rank, {.before = index, .slot = slot, .check = wanted ? 1u : 0u});
+      if (wanted) ++mine_.checked;
+    }
     const u32 n = count_bits(done);
     free_tail_ += n;
     in_flight_ -= n;
+    if (checks_.active()) {
+      checks_.add(n);
+      publish_checks(warp);
+    }
     guard_.done_at(at);
     warp.sync();
     // Late and repeated completions took entries that those in flight need. post_batch() keeps that many
@@ -287,78 +270,47 @@ class IoLoop {
     }
     if (was_lost && ok) {
       ++mine_.succeeded;
-      if (phase_.timed) count_latency<Warp>(mine_, s_.bins, to_ns(at - s_.posted_at[slot]));
+      if (phase_->timed) count_latency<Warp>(mine_, s_.bins, to_ns(at - s_.posted_at[slot]));
     }
-    if (was_lost || (matched && ticks > phase_.late_ticks)) ++mine_.late;
+    if (was_lost || (matched && ticks > phase_->late_ticks)) ++mine_.late;
     const bool refused = (was_lost || matched) && odd && !ok;
     if (refused) ++mine_.failed;
     timed_out_ -= count_bits(warp.ballot(was_lost));  // late after all, not lost
     note_failures(warp, warp.ballot(refused), e);
   }
 
-  [[nodiscard]] DOORBELL_INLINE bool sampled(u64 index) const {
-    return pattern::sampled(index, phase_.seed, phase_.verify_below);
+  /// Asks for the data of the first I/Os, for the slots that are free.
+  DOORBELL_INLINE void begin_checks(const Warp& warp) {
+    checks_.begin(warp, q_->checks);
+    for (u32 i = warp.lane(); i < free_tail_; i += Warp::size)
+      checks_.put(i, {.slot = static_cast<u32>(s_.free_ring[i]) & kSlotMask});
+    checks_.add(free_tail_);
+    publish_checks(warp);
   }
-
-  /// Checks the I/Os whose slots the lanes in `lanes` hold. A warp compares I/Os of one unit several at
-  /// a time, and looks closer only at those that differ.
-  DOORBELL_INLINE void verify_lanes(const Warp& warp, u64 lanes, u32 slot) {
-    u64 closer = lanes;
-    if (Warp::size > 1 && io_bytes() == pattern::kUnitBytes) {
-      closer = 0;
-      DOORBELL_NO_UNROLL
-      while (lanes != 0) {
-        const u32* units[pattern::kTogether] = {};
-        pattern::Identity ids[pattern::kTogether];
-        u64 group[pattern::kTogether];  // each one's lane, as a bit
-        u32 wrong = 0;
-        u32 n = 0;
-        DOORBELL_UNROLL
-        for (u32 i = 0; i < pattern::kTogether; ++i) {
-          group[i] = lanes & (~lanes + 1);
-          lanes &= lanes - 1;
-          if (group[i] != 0) {
-            const u32 its = warp.shfl(slot, lowest_bit(group[i]));
-            const pattern::Expect e = expected(s_.index[its]);
-            units[i] = reinterpret_cast<const u32*>(q_.data + its * q_.stride);
-            ids[i] = e.id;
-            if (!e.written) wrong |= 1u << i;
-            ++n;
-          }
-        }
-        wrong |= pattern::differences(warp, units, ids, n);
-        DOORBELL_UNROLL
-        for (u32 i = 0; i < pattern::kTogether; ++i)
-          if (warp.ballot((wrong >> i & 1) != 0) != 0) closer |= group[i];
-          else if (warp.lane() == 0 && group[i] != 0) ++mine_.checked;
+  DOORBELL_INLINE void publish_checks(const Warp& warp) {
+    checks_.publish(warp, 0);
+#if !defined(DOORBELL_ON_GPU)
+    if (!checks_.by_itself()) return;
+    warp.sync();
+    checker_.catch_up(warp, checks_.added());
+    warp.sync();
+    checks_.reach(warp, checks_.added(), note_finding(warp));
+#endif
+  }
+  DOORBELL_INLINE void take_checks(const Warp& warp) {
+    if (checks_.active() && !checks_.by_itself()) checks_.take(warp, note_finding(warp));
+  }
+  [[nodiscard]] DOORBELL_INLINE auto note_finding(const Warp& warp) {
+    return [this, &warp](u64, const Turn& t, const Finding& f) {
+      if (warp.lane() != 0) return;
+      if (f.verdict == pattern::Verdict::unverifiable || payload_.write_was_refused(t.before)) {
+        --mine_.checked;
+        ++mine_.unverifiable;
+        return;
       }
-    }
-    DOORBELL_NO_UNROLL
-    for (; closer != 0; closer &= closer - 1) verify(warp, warp.shfl(slot, lowest_bit(closer)));
-  }
-
-  DOORBELL_INLINE void verify(const Warp& warp, u32 slot) {
-    const pattern::Expect expect = expected(s_.index[slot]);
-    const auto found = pattern::check(warp, q_.data + slot * q_.stride, io_bytes(), expect);
-    if (warp.lane() != 0) return;
-    using pattern::Verdict;
-    if (found.verdict == Verdict::unverifiable || (found.verdict != Verdict::ok && write_was_refused(slot))) {
-      ++mine_.unverifiable;
-      return;
-    }
-    ++mine_.checked;
-    if (found.verdict == Verdict::ok) return;
-    count_verdict(mine_, *out_, found.verdict, found.address, expect.id.sequence);
-  }
-
-  [[nodiscard]] DOORBELL_INLINE u64 unwritten_bit(u32 slot) const {
-    const u64 index = s_.index[slot];
-    return index < q_.span ? index : index % q_.span;
-  }
-  [[nodiscard]] DOORBELL_INLINE bool write_was_refused(u32 slot) const {
-    const u64 bit = unwritten_bit(slot);
-    return q_.unwritten != nullptr && bit < q_.unwritten_bits &&
-           (q_.unwritten[bit / 32] >> (bit % 32) & 1) != 0;
+      const pattern::Identity id = payload_.expected(t.before).id;
+      count_verdict(mine_, *out_, f.verdict, id.address + f.offset, id.sequence);
+    };
   }
 
   /// Tallies error statuses, one lane after the other: errors are rare.
@@ -368,8 +320,7 @@ class IoLoop {
       const auto code = static_cast<u16>(warp.shfl(u32{status_of(mine).type_and_code()}, from));
       const u32 slot = warp.shfl(u32{mine.cid}, from) & kSlotMask;
       if (warp.lane() != 0) continue;
-      if (is_write() && q_.unwritten != nullptr && unwritten_bit(slot) < q_.unwritten_bits)
-        q_.unwritten[unwritten_bit(slot) / 32] |= 1u << (unwritten_bit(slot) % 32);
+      if (payload_.is_write()) payload_.note_refused_write(s_.index[slot]);
       count_status(*out_, code, 1);
     }
   }
@@ -389,7 +340,7 @@ class IoLoop {
 
   /// The slow duties: what the guard watches, and deadlines.
   DOORBELL_INLINE void housekeeping(const Warp& warp) {
-    const StopReason found = guard_.look(warp, phase_);
+    const StopReason found = guard_.look(warp, *phase_);
     if (found == StopReason::removed || found == StopReason::reset) {
       aborted_ += in_flight_;
       in_flight_ = 0;
@@ -402,10 +353,10 @@ class IoLoop {
   DOORBELL_INLINE void scan_deadlines(const Warp& warp, u64 now_ticks) {
     u32 expired = 0;
     u64 oldest = now_ticks;
-    for (u32 slot = warp.lane(); slot < phase_.window; slot += Warp::size) {
+    for (u32 slot = warp.lane(); slot < phase_->window; slot += Warp::size) {
       if ((s_.state[slot] & slot_state::kind_mask) != slot_state::in_flight) continue;
       const u64 at = s_.posted_at[slot];
-      if (now_ticks - at >= phase_.timeout_ticks) {
+      if (now_ticks - at >= phase_->timeout_ticks) {
         s_.state[slot] = slot_state::lost | use_of(s_.state[slot]) << slot_state::use_shift;
         ++expired;
       } else if (at < oldest) {
@@ -415,7 +366,7 @@ class IoLoop {
     expired = reduce_add(warp, expired);
     oldest = reduce_min(warp, oldest);
     warp.sync();
-    next_scan_ = oldest + phase_.timeout_ticks;
+    next_scan_ = oldest + phase_->timeout_ticks;
     if (expired == 0) return;
     timed_out_ += expired;
     in_flight_ -= expired;
@@ -437,12 +388,14 @@ class IoLoop {
     }
   }
 
-  IoPhase phase_;
-  IoQueue q_;
+  const IoPhase* phase_;
+  const IoQueue* q_;
   Queue qp_;
+  IoPayload<Warp> payload_;
+  Checker<Warp, IoPayload<Warp>> checker_;  // its work where no others do it
+  CheckRequests<Warp> checks_;
   IoScratch s_;
   OpStats* out_;
-  Permutation order_;
   OpCounters mine_;  // this lane's share
   u64 prp2_ = 0;     // of slot 0
   u64 prp2_stride_ = 0;

@@ -4,6 +4,7 @@
 // What an I/O loop is told and what it reports. Plain data in memory that host and GPU both reach.
 #pragma once
 
+#include <doorbell/check_ring.hpp>
 #include <doorbell/loop_guard.hpp>
 #include <doorbell/nvme/queue_pair.hpp>
 
@@ -61,6 +62,7 @@ struct IoQueue {
   /// reading old data back is not counted a second time. May be null.
   u32* unwritten = nullptr;
   u64 unwritten_bits = 0;
+  CheckRing checks;  ///< who makes and checks the data; the runner's
 };
 
 /// What an IoLoop takes for a queue pair: nvme::QueuePair, or the kernel's I/O calls in that shape.

@@ -7,6 +7,7 @@
 // and for a GPU warp. A Clock gives ticks (`now()`) and shared nanoseconds (`wall_ns()`).
 #pragma once
 
+#include <doorbell/check_ring.hpp>
 #include <doorbell/lane_counters.hpp>
 #include <doorbell/rma/op_payload.hpp>
 #include <doorbell/rma/poll_pace.hpp>
@@ -37,6 +38,7 @@ class OpLoop {
         receiver_(state.paired ? state.peer : state.own),
         paired_(state.paired),
         payload_(phase, queue),
+        checker_(queue.checks, payload_, 0),
         s_(scratch),
         out_(stats) {
     // If this loop posts the receives too, an operation ends with both completions.
@@ -49,6 +51,7 @@ class OpLoop {
     for (u32 i = warp.lane(); i < phase_->window; i += Warp::size) s_.state[i] = 0;
     if (!phase_->drain && requests_) payload_.start(warp);
     warp.sync();
+    if (phase_->verify && !phase_->drain) begin_checks(warp);
     guard_.begin(warp);
   }
 
@@ -85,11 +88,14 @@ class OpLoop {
       guard_.missed();
     }
     if (guard_.due(*phase_)) housekeeping(warp);
-    return phase_->drain || in_flight() > 0 || (!guard_.stopping() && posted_ < q_->count);
+    if (phase_->drain || in_flight() > 0 || (!guard_.stopping() && posted_ < q_->count)) return true;
+    take_checks(warp);
+    return checks_.pending();
   }
 
   /// Adds everything counted so far to the OpStats. Call once, after the last step().
   DOORBELL_INLINE void finish(const Warp& warp) {
+    if (checks_.active()) checks_.end(warp);
     warp.sync();
     // It is unknown whether the device carried out an operation that the loop gave up.
     const bool whole = posted_ > 0 && posted_ == done_ && !broken_ && timed_out_ + aborted_ == 0;
@@ -171,6 +177,13 @@ class OpLoop {
     if (left == 0) return;
     u32 n = left < phase_->batch ? static_cast<u32>(left) : phase_->batch;
     u32 room = phase_->window - in_flight();
+    if (checks_.active()) {
+      // Slots that are being checked are not free. The checkers are asked only when that matters.
+      if (checks_.finished() - posted_ < n && checks_.pending()) take_checks(warp);
+      const u64 ready = checks_.finished() - posted_;
+      if (ready < n && checks_.pending()) return;
+      if (ready < room) room = static_cast<u32>(ready);
+    }
     if (requests_ && own_.room() < room) room = own_.room();
     if constexpr (kReceives) {
       if (receives_ && receiver_.receive_room() < room) room = receiver_.receive_room();
@@ -180,13 +193,6 @@ class OpLoop {
       n = room;
     }
     const auto slot_of = [&](u32 i) { return slot_after(post_slot_, i); };
-    const u64 begin = Substeps ? Clock::now() : 0;
-    if (phase_->verify) {
-      if (requests_) payload_.prepare(warp, posted_, n, slot_of);
-      // If data does not wait for a receive, poison the slots that the initiator may write next.
-      else payload_.poison(warp, posted_ + (phase_->target_slots != 0 ? phase_->peer_window : 0), n, slot_of);
-    }
-    if constexpr (Substeps) mine_.payload_ticks += Clock::now() - begin;
     if constexpr (kReceives) {
       if (receives_) post_receives(warp, n);
     }
@@ -372,12 +378,12 @@ class OpLoop {
     while (n > 0) {
       const u32 here = n < payload::kManyAtMost ? n : payload::kManyAtMost;
       const u64 good = settle(warp, here, at);
-      if (phase_->verify && payload_.visible()) verify(warp, here, good, newest);
-      warp.sync();  // other lanes have read the slots: only now may they be reused
+      if (checks_.active()) free_slots(warp, here, good);
       done_slot_ = slot_after(done_slot_, here);
       done_ += here;
       n -= here;
     }
+    if (checks_.active()) publish_checks(warp, newest);
     guard_.done_at(at);
   }
 
@@ -409,17 +415,53 @@ class OpLoop {
     return good;
   }
 
-  DOORBELL_INLINE void verify(const Warp& warp, u32 n, u64 good, u64 newest) {
-    u64 wanted = good;
-    if (phase_->verify_below != ~0u)
-      for (u32 i = 0; i < n; ++i)
-        if (!pattern::sampled(done_ + i, phase_->seed, phase_->verify_below)) wanted &= ~(u64{1} << i);
-    if (warp.lane() == 0) mine_.checked += count_bits(wanted);
-    payload_.check(
-        warp, done_, n, wanted, newest, [&](u32 i) { return slot_after(done_slot_, i); },
-        [&](u32 i, pattern::Verdict v, u64 address) {
-          if (warp.lane() == 0) count_verdict(mine_, *out_, v, address, phase_->generation + done_ + i);
-        });
+  /// Asks for the payloads of the first operations.
+  DOORBELL_INLINE void begin_checks(const Warp& warp) {
+    checks_.begin(warp, q_->checks);
+    for (u32 i = warp.lane(); i < phase_->window; i += Warp::size) checks_.put(i, {.slot = i});
+    checks_.add(phase_->window);
+    publish_checks(warp, 0);
+  }
+
+  /// Adds the turns of the oldest `n` operations' slots; `good` has a bit for each that succeeded.
+  DOORBELL_INLINE void free_slots(const Warp& warp, u32 n, u64 good) {
+    const bool visible = payload_.visible();
+    DOORBELL_NO_UNROLL
+    for (u32 base = 0; base < n; base += Warp::size) {
+      const u32 i = base + warp.lane();
+      if (i >= n) continue;
+      const u64 index = done_ + i;
+      const bool wanted =
+          visible && (good >> i & 1) != 0 &&
+          (phase_->verify_below == ~0u || pattern::sampled(index, phase_->seed, phase_->verify_below));
+      checks_.put(checks_.added() + i,
+                  {.before = index, .slot = slot_after(done_slot_, i), .check = wanted ? 1u : 0u});
+      if (wanted) ++mine_.checked;
+    }
+    checks_.add(n);
+  }
+
+  DOORBELL_INLINE void publish_checks(const Warp& warp, u64 newest) {
+    checks_.publish(warp, newest);
+#if !defined(DOORBELL_ON_GPU)
+    if (!checks_.by_itself()) return;
+    const u64 begin = Substeps ? Clock::now() : 0;
+    warp.sync();
+    checker_.catch_up(warp, checks_.added());
+    warp.sync();
+    if constexpr (Substeps) mine_.payload_ticks += Clock::now() - begin;
+    checks_.reach(warp, checks_.added(), note_finding(warp));
+#endif
+  }
+  DOORBELL_INLINE void take_checks(const Warp& warp) {
+    if (checks_.active() && !checks_.by_itself()) checks_.take(warp, note_finding(warp));
+  }
+  [[nodiscard]] DOORBELL_INLINE auto note_finding(const Warp& warp) {
+    return [this, &warp](u64, const Turn& t, const Finding& f) {
+      if (warp.lane() == 0)
+        count_verdict(mine_, *out_, f.verdict, payload_.address_of(t.before, t.slot) + f.offset,
+                      phase_->generation + t.before);
+    };
   }
 
   /// What needs no look at every poll: the guard's conditions and the deadline of the oldest operation.
@@ -459,6 +501,8 @@ class OpLoop {
   std::conditional_t<kReceives, Queue, NoReceives> receiver_;
   bool paired_;
   OpPayload<Warp> payload_;
+  Checker<Warp, OpPayload<Warp>> checker_;  // its work where no others do it
+  CheckRequests<Warp> checks_;
   OpScratch s_;
   OpStats* out_;
   OpCounters mine_;  // this lane's share

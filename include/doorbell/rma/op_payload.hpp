@@ -5,6 +5,7 @@
 // before the post and checked where they arrive, and the values of the word that atomics change.
 #pragma once
 
+#include <doorbell/check_ring.hpp>
 #include <doorbell/payload.hpp>
 #include <doorbell/rma/op_types.hpp>
 
@@ -128,19 +129,11 @@ class OpPayload {
     }
     const Names names = this->names();
     const u32 bytes = phase_->bytes;
-    // Reads arrive in the slots of this loop's window.
-    const u32 arrive = phase_->op == Op::read ? 0 : phase_->target_slots;
-    if (names.wrap != 0) newest = names.wrap - 1;  // all slots were filled before the first operation
     const auto id = [&](u32 i) { return names(first + i, slot_of(i)); };
     const auto at = [&](u32 i) {
-      const u64 slot = arrive != 0 ? (first + i) % arrive : slot_of(i);
-      return static_cast<const u8*>(target_) + slot * names.stride;
+      return static_cast<const u8*>(target_) + arrival_slot(first + i, slot_of(i)) * names.stride;
     };
-    const payload::Others others = {.buffers = named_slots() != 0 ? named_slots() : phase_->window,
-                                    .step = names.stride,
-                                    .first = first_address_,
-                                    .origin = names.generation,
-                                    .last_sequence = names.generation + newest};
+    const payload::Others others = this->others(names, newest);
     u64 closer = wanted;
     // The fast way reads the data of all operations, and the device may still write the data of one that was
     // given up.
@@ -152,6 +145,63 @@ class OpPayload {
       const auto worst = payload::check(warp, at(i), bytes, id(i), others);
       if (worst.verdict != pattern::Verdict::ok) found(i, worst.verdict, worst.address);
     }
+  }
+
+  /// What a Checker calls. The operations of a loop use its slots in turn: turn t makes ready slot t %
+  /// window, in which operation t - window has ended.
+  template <class Found>
+  DOORBELL_INLINE void turns(const Warp& warp, const CheckRing& ring, u64 first, u32 n, u64 newest,
+                             Found found) const {
+    const u32 window = phase_->window;
+    const u32 first_slot = static_cast<u32>(first % window);
+    const auto slot_of = [&](u32 i) {
+      return first_slot + i >= window ? first_slot + i - window : first_slot + i;
+    };
+    u64 wanted = 0;
+    DOORBELL_NO_UNROLL
+    for (u32 base = 0; base < n; base += Warp::size) {
+      const u32 i = base + warp.lane();
+      wanted |= warp.ballot(i < n && ring.entry(first + i)->check != 0) << base;
+    }
+    if (wanted != 0)
+      check(warp, first - window, n, wanted, newest, slot_of, [&](u32 i, pattern::Verdict v, u64 address) {
+        found(first + i, v, address - address_of(first + i - window, slot_of(i)));
+      });
+    // Lanes have loaded what other lanes are about to overwrite.
+    warp.sync();
+    if (first < q_->count)
+      make_ready(warp, first, q_->count - first < n ? static_cast<u32>(q_->count - first) : n, slot_of);
+  }
+  /// Bytes [offset, offset + most) of the payloads of one turn.
+  template <class Found>
+  DOORBELL_INLINE void piece(const Warp& warp, const CheckRing& ring, u64 turn, u64 offset, u32 most,
+                             u64 newest, Found found) const {
+    if (offset >= phase_->bytes) return;
+    const u64 bytes = phase_->bytes - offset < most ? phase_->bytes - offset : most;
+    const Turn t = *ring.entry(turn);
+    const Names names = this->names();
+    if (t.check != 0) {
+      pattern::Identity id = names(t.before, t.slot);
+      id.address += offset;
+      const u8* const at = static_cast<const u8*>(target_) + arrival_slot(t.before, t.slot) * names.stride;
+      const auto worst = payload::check(warp, at + offset, bytes, id, others(names, newest));
+      if (worst.verdict != pattern::Verdict::ok)
+        found(turn, worst.verdict, worst.address - id.address + offset);
+      warp.sync();
+    }
+    if (turn >= q_->count) return;
+    const bool requests = phase_->role == Role::initiator;
+    const u64 index = requests ? turn : turn + ahead();
+    pattern::Identity id = names(index, t.slot);
+    id.address += offset;
+    const u64 to = requests ? t.slot : target_slot(index, t.slot);
+    if (requests && source_ != nullptr)
+      payload::fill(warp, source_ + t.slot * names.stride + offset, bytes, id);
+    if (target_ != nullptr) payload::poison(warp, target_ + to * names.stride + offset, bytes, id);
+  }
+  /// Where the payload of operation `index` begins, as verdicts name it.
+  [[nodiscard]] DOORBELL_INLINE u64 address_of(u64 index, u32 slot) const {
+    return is_atomic(phase_->op) ? first_address_ : identity(index, slot).address;
   }
 
   /// True when the word that atomics change holds what `done` of them leave.
@@ -183,6 +233,31 @@ class OpPayload {
             .wrap = !standing                   ? 0
                     : phase_->target_slots != 0 ? phase_->target_slots
                                                 : phase_->window};
+  }
+  /// What else a payload could be, while `newest` is the newest operation in use.
+  [[nodiscard]] DOORBELL_INLINE payload::Others others(const Names& names, u64 newest) const {
+    if (names.wrap != 0) newest = names.wrap - 1;  // all slots were filled before the first operation
+    return {.buffers = named_slots() != 0 ? named_slots() : phase_->window,
+            .step = names.stride,
+            .first = first_address_,
+            .origin = names.generation,
+            .last_sequence = names.generation + newest};
+  }
+  /// The target slot that the data of operation `index` is in. Reads arrive in the slots of this loop's
+  /// window.
+  [[nodiscard]] DOORBELL_INLINE u64 arrival_slot(u64 index, u32 slot) const {
+    const u32 slots = phase_->op == Op::read ? 0 : phase_->target_slots;
+    return slots != 0 ? index % slots : slot;
+  }
+  /// How far ahead of its receives a responder marks targets: where data does not wait for a receive, the
+  /// initiator may write to these slots next.
+  [[nodiscard]] DOORBELL_INLINE u64 ahead() const {
+    return phase_->target_slots != 0 ? phase_->peer_window : 0;
+  }
+  template <class SlotOf>
+  DOORBELL_INLINE void make_ready(const Warp& warp, u64 first, u32 n, SlotOf slot_of) const {
+    if (phase_->role == Role::initiator) prepare(warp, first, n, slot_of);
+    else poison(warp, first + ahead(), n, slot_of);
   }
   /// The number of slots that name the payloads, if these are not the slots of this loop's window; else 0.
   [[nodiscard]] DOORBELL_INLINE u32 named_slots() const {

@@ -5,6 +5,7 @@
 // can reach.
 #pragma once
 
+#include <doorbell/check_ring.hpp>
 #include <doorbell/loop_guard.hpp>
 #include <doorbell/rma/types.hpp>
 
@@ -64,6 +65,7 @@ struct OpQueue {
   u32 number = 0;        ///< of the queue, for the pattern's addresses
   u64 stride = 0;        ///< a multiple of 64; 0: every operation uses the same bytes, without verification
   u64 count = 0;         ///< operations to do; ~0 with a duration
+  CheckRing checks;      ///< who makes and checks payloads; the runner's
 };
 
 /// State of both ends' queue pairs between two phases. `peer` is unused if a queue pair is connected to

@@ -349,6 +349,7 @@ Command nvme_command() {
   };
   add_nvme_options(c.options);
   add_common_options(c.options);
+  add_check_options(c.options);
   c.examples = {
       {"doorbell nvme --write-io 100000 --read-io 100000 --num-queues 4 --batch-size 16",
        "Write 100000 blocks on the model, read them back, verify each."},

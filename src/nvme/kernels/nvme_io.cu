@@ -5,6 +5,8 @@
 #include <doorbell/gpu_clock.hpp>
 #include <doorbell/nvme/io_loop.hpp>
 
+#include "measure/check_kernel.hpp"
+#include "measure/gpu_constant.hpp"
 #include "measure/gpu_job.hpp"
 
 using namespace doorbell;
@@ -21,8 +23,10 @@ __device__ void run(const IoJob* job) {
   extern __shared__ u64 shared[];
   const GpuWarp warp;
   const u32 q = blockIdx.x;
-  const IoPhase phase = job->phase;
-  const IoQueue queue = job->items[q];
+  __shared__ measure::Constant<IoPhase> shared_phase;
+  __shared__ measure::Constant<IoQueue> shared_queue;
+  const IoPhase& phase = shared_phase.copy(warp, job->phase);
+  const IoQueue& queue = shared_queue.copy(warp, job->items[q]);
   const IoScratch scratch = carve_scratch(shared, phase.window, histogram::kBuckets);
   u32* const slots = job->slots + static_cast<u64>(q) * phase.window;
   for (u32 i = warp.lane(); i < phase.window; i += GpuWarp::size) scratch.state[i] = slots[i];
@@ -48,4 +52,8 @@ extern "C" __global__ void __launch_bounds__(64) doorbell_nvme_io(const IoJob* j
 }
 extern "C" __global__ void __launch_bounds__(64) doorbell_nvme_io_substeps(const IoJob* job) {
   run<true>(job);
+}
+extern "C" __global__ void __launch_bounds__(measure::kCheckThreads)
+    doorbell_nvme_checks(const measure::CheckJob<IoPhase, IoQueue>* job) {
+  measure::run_checkers<IoPayload<GpuWarp>>(job);
 }

@@ -48,6 +48,7 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong, b
   if (ping_pong) measures.emplace_back("ping-pong");
 
   if (!device_memory) add_places(t);
+  add_check_options(t);
   t.add({.name = "measure",
          .kind = Kind::choice,
          .default_text = "both",

@@ -1,0 +1,179 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What each I/O of a loop carries: which blocks it is of, what writes send and what reads must find.
+#pragma once
+
+#include <doorbell/check_ring.hpp>
+#include <doorbell/nvme/io_types.hpp>
+#include <doorbell/permutation.hpp>
+
+namespace doorbell::nvme {
+
+template <class Warp>
+class IoPayload {
+ public:
+  /// `phase` and `queue` must outlive this object.
+  DOORBELL_INLINE IoPayload(const IoPhase& phase, const IoQueue& queue)
+      : phase_(&phase), q_(&queue), order_(queue.span, phase.seed ^ queue.first) {}
+
+  [[nodiscard]] DOORBELL_INLINE bool is_write() const { return phase_->op == IoOpcode::write; }
+  [[nodiscard]] DOORBELL_INLINE u64 bytes() const { return u64{phase_->blocks} * phase_->lba_bytes; }
+
+  /// The logical block that I/O `index` of this phase starts at.
+  [[nodiscard]] DOORBELL_INLINE u64 lba_of(u64 index) const {
+    const u64 position = q_->first + (phase_->random ? order_(in_pass(index)) : in_pass(index));
+    return phase_->base_lba + position * phase_->blocks;
+  }
+
+  /// What the blocks of I/O `index` hold: as written by this phase, or as the last write phase left them.
+  [[nodiscard]] DOORBELL_INLINE pattern::Expect expected(u64 index) const {
+    pattern::Expect e;
+    e.id.seed = phase_->seed;
+    e.id.address = lba_of(index) * phase_->lba_bytes;
+    if (is_write()) {
+      e.id.sequence = phase_->generation + (index < q_->span ? 0 : index / q_->span);
+      return e;
+    }
+    const u64 at = in_pass(index);
+    e.written = at < q_->written;
+    if (e.written) e.id.sequence = q_->written_generation + (q_->written - 1 - at) / q_->span;
+    else e.strict = e.id.address >= q_->strict_begin && e.id.address + bytes() <= q_->strict_end;
+    return e;
+  }
+
+  [[nodiscard]] DOORBELL_INLINE bool sampled(u64 index) const {
+    return pattern::sampled(index, phase_->seed, phase_->verify_below);
+  }
+  [[nodiscard]] DOORBELL_INLINE bool write_was_refused(u64 index) const {
+    const u64 bit = in_pass(index);
+    return q_->unwritten != nullptr && bit < q_->unwritten_bits &&
+           (q_->unwritten[bit / 32] >> (bit % 32) & 1) != 0;
+  }
+  /// One lane.
+  DOORBELL_INLINE void note_refused_write(u64 index) const {
+    const u64 bit = in_pass(index);
+    if (q_->unwritten != nullptr && bit < q_->unwritten_bits) q_->unwritten[bit / 32] |= 1u << (bit % 32);
+  }
+
+  /// What a Checker calls: checks the reads that have ended in the slots of `n` turns, and makes the slots
+  /// ready for I/Os `first` and on.
+  template <class Found>
+  DOORBELL_INLINE void turns(const Warp& warp, const CheckRing& ring, u64 first, u32 n, u64,
+                             Found found) const {
+    DOORBELL_NO_UNROLL
+    for (u32 base = 0; base < n; base += Warp::size) {
+      const u32 here = n - base < Warp::size ? n - base : Warp::size;
+      Turn t;
+      if (warp.lane() < here) t = *ring.entry(first + base + warp.lane());
+      check_lanes(warp, first + base, warp.ballot(warp.lane() < here && t.check != 0), t, found);
+      // Lanes have loaded what other lanes are about to overwrite.
+      warp.sync();
+      make_ready_lanes(warp, first + base, here, t);
+    }
+  }
+  /// Bytes [offset, offset + most) of one turn's I/O.
+  template <class Found>
+  DOORBELL_INLINE void piece(const Warp& warp, const CheckRing& ring, u64 turn, u64 offset, u32 most, u64,
+                             Found found) const {
+    if (offset >= bytes()) return;
+    const u64 here = bytes() - offset < most ? bytes() - offset : most;
+    const Turn t = *ring.entry(turn);
+    if (t.check != 0) check(warp, turn, t, offset, here, found);
+    warp.sync();
+    if (turn < q_->count) make_ready(warp, turn, data(t.slot), offset, here);
+  }
+
+ private:
+  [[nodiscard]] DOORBELL_INLINE u8* data(u32 slot) const { return q_->data + slot * q_->stride; }
+  /// 64-bit division is slow on a GPU, and most phases are one pass.
+  [[nodiscard]] DOORBELL_INLINE u64 in_pass(u64 index) const {
+    return index < q_->span ? index : index % q_->span;
+  }
+
+  /// Writes carry the pattern; a read's buffer is marked, so that data that never came is seen.
+  DOORBELL_INLINE void make_ready(const Warp& warp, u64 index, u8* at, u64 offset, u64 bytes) const {
+    if (!is_write()) return pattern::poison(warp, at + offset, bytes);
+    pattern::Identity id = expected(index).id;
+    id.address += offset;
+    pattern::fill(warp, at + offset, bytes, id);
+  }
+
+  /// Makes ready the slots of `n` turns, each of which is known to its lane.
+  DOORBELL_INLINE void make_ready_lanes(const Warp& warp, u64 first, u32 n, const Turn& mine) const {
+    if (first >= q_->count) return;
+    if (q_->count - first < n) n = static_cast<u32>(q_->count - first);
+    if (!is_write()) {
+      // A lane marks its own slot, so that the stores of all slots are under way together.
+      if (warp.lane() < n) pattern::poison(OneLane{}, data(mine.slot), bytes());
+      return;
+    }
+    const pattern::Identity own = expected(first + warp.lane()).id;
+    DOORBELL_NO_UNROLL
+    for (u32 i = 0; i < n; ++i)
+      pattern::fill(warp, data(warp.shfl(mine.slot, i)), bytes(), of_lane(warp, own, i));
+  }
+  [[nodiscard]] DOORBELL_INLINE static pattern::Identity of_lane(const Warp& warp,
+                                                                 const pattern::Identity& own, u32 lane) {
+    return {own.seed, warp.shfl(own.address, lane), warp.shfl(own.sequence, lane)};
+  }
+
+  /// Checks the turns `first` + lane of the lanes in `lanes`. A warp compares I/Os of one unit several at a
+  /// time, and looks closer only at those that differ.
+  template <class Found>
+  DOORBELL_INLINE void check_lanes(const Warp& warp, u64 first, u64 lanes, const Turn& mine,
+                                   Found found) const {
+    u64 closer = lanes;
+    if (Warp::size > 1 && bytes() == pattern::kUnitBytes) {
+      closer = 0;
+      const pattern::Expect own = expected(mine.before);
+      const u64 unknown = warp.ballot(!own.written);
+      DOORBELL_NO_UNROLL
+      while (lanes != 0) {
+        const u32* units[pattern::kTogether] = {};
+        pattern::Identity ids[pattern::kTogether];
+        u64 group[pattern::kTogether];  // each one's lane, as a bit
+        u32 wrong = 0;
+        u32 n = 0;
+        DOORBELL_UNROLL
+        for (u32 i = 0; i < pattern::kTogether; ++i) {
+          group[i] = lanes & (~lanes + 1);
+          lanes &= lanes - 1;
+          if (group[i] != 0) {
+            const u32 from = lowest_bit(group[i]);
+            units[i] = reinterpret_cast<const u32*>(data(warp.shfl(mine.slot, from)));
+            ids[i] = of_lane(warp, own.id, from);
+            if ((unknown & group[i]) != 0) wrong |= 1u << i;
+            ++n;
+          }
+        }
+        wrong |= pattern::differences(warp, units, ids, n);
+        DOORBELL_UNROLL
+        for (u32 i = 0; i < pattern::kTogether; ++i)
+          if (warp.ballot((wrong >> i & 1) != 0) != 0) closer |= group[i];
+      }
+    }
+    DOORBELL_NO_UNROLL
+    for (; closer != 0; closer &= closer - 1) {
+      const u32 from = lowest_bit(closer);
+      const Turn t = {.before = warp.shfl(mine.before, from), .slot = warp.shfl(mine.slot, from)};
+      check(warp, first + from, t, 0, bytes(), found);
+    }
+  }
+
+  template <class Found>
+  DOORBELL_INLINE void check(const Warp& warp, u64 turn, const Turn& t, u64 offset, u64 bytes,
+                             Found found) const {
+    pattern::Expect e = expected(t.before);
+    const u64 begin = e.id.address;
+    e.id.address += offset;
+    const auto worst = pattern::check(warp, data(t.slot) + offset, bytes, e);
+    if (worst.verdict != pattern::Verdict::ok) found(turn, worst.verdict, worst.address - begin);
+  }
+
+  const IoPhase* phase_;
+  const IoQueue* q_;
+  Permutation order_;
+};
+
+}  // namespace doorbell::nvme
