@@ -50,6 +50,7 @@ DOORBELL_INLINE void add_lanes(const Warp& warp, const OpCounters& mine, OpStats
   add(&OpCounters::duplicated);
   add(&OpCounters::protocol);
   add(&OpCounters::checked);
+  add(&OpCounters::old_version);
   add(&OpCounters::unverifiable);
   add(&OpCounters::corrupt);
   add(&OpCounters::misplaced);

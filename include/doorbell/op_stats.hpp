@@ -25,6 +25,7 @@ struct OpCounters {
   u64 skipped = 0;     ///< among the succeeded: their own completion never came, a later one covers them
   u64 protocol = 0;  ///< completions that break the device's protocol: a foreign queue, an index out of range
   u64 checked = 0;
+  u64 old_version = 0;  ///< of those: right, but units of an earlier version of the pattern
   u64 unverifiable = 0;
   u64 corrupt = 0;
   u64 misplaced = 0;
@@ -79,10 +80,15 @@ DOORBELL_INLINE void count_status(OpStats& into, u16 code, u64 n) {
   into.statuses[at].count += n;
 }
 
-/// Counts a unit that failed its check in `counters`, and keeps it in the table while there is room.
+/// Counts a unit that is not ok in `counters`; one that failed its check is kept in the table while there is
+/// room.
 DOORBELL_INLINE void count_verdict(OpCounters& counters, OpStats& table, pattern::Verdict v, u64 address,
                                    u64 sequence) {
   using pattern::Verdict;
+  if (v == Verdict::old_version) {
+    ++counters.old_version;
+    return;
+  }
   if (v == Verdict::corrupt) ++counters.corrupt;
   if (v == Verdict::misplaced) ++counters.misplaced;
   if (v == Verdict::stale) ++counters.stale;

@@ -3,42 +3,31 @@
 
 // The test pattern: what every 512-byte unit of payload holds, made and checked on CPU and GPU.
 //
-// A unit says who it is (seed, byte address, sequence) in a 32-byte header and fills the rest with a
-// 32-bit Galois LFSR (x^32 + x^22 + x^2 + x + 1, one step a word) started from a hash of the three.
-// So any unit is made and checked on its own, in parallel, and a unit that is wrong still tells
-// whether it is damaged, belongs to another address, or is an older generation.
-//
-//   bytes 0..3 magic, 4..7 LFSR start, 8..15 seed, 16..23 address, 24..31 sequence, 32..511 LFSR words
+// A unit says who it is (seed, byte address, sequence) in a 32-byte header and fills the rest with words that
+// depend on all three (pattern_unit.hpp). So any unit is made and checked on its own, in parallel, and a unit
+// that is wrong still tells whether it is damaged, belongs to another address, or is an older generation.
 #pragma once
 
-#include <doorbell/config.hpp>
-#include <doorbell/memory_order.hpp>
+#include <doorbell/pattern_unit.hpp>
+#include <doorbell/pattern_version1.hpp>
 #include <doorbell/warp.hpp>
+
+// What a GPU compiler reads makes units a part at a time; a host compiler's code uses the CPU's vectors.
+#if !defined(__CUDACC__) && !defined(__HIPCC__)
+#define DOORBELL_CPU_VECTORS 1
+#include <doorbell/pattern_cpu.hpp>
+#endif
 
 namespace doorbell::pattern {
 
-inline constexpr u32 kUnitBytes = 512;
-inline constexpr u32 kUnitWords = kUnitBytes / 4;
-inline constexpr u32 kParts = kUnitBytes / 16;  ///< 16-byte parts; a 32-lane warp holds one a lane
-inline constexpr u32 kHeaderWords = 8;
-inline constexpr u32 kMagic = 0x314c4244;  // "DBL1"
 /// Fills the first 16 bytes of a unit that a device is about to write: if they are still there, the
 /// data never arrived.
 inline constexpr u32 kPoison = 0xdb0ddead;
 
-/// Who a unit is. `address` is a byte address on the device; `sequence` grows with each rewrite.
-struct Identity {
-  u64 seed = 0;
-  u64 address = 0;
-  u64 sequence = 0;
-  friend DOORBELL_INLINE bool operator==(const Identity& a, const Identity& b) {
-    return a.seed == b.seed && a.address == b.address && a.sequence == b.sequence;
-  }
-};
-
 /// What a check found. The order is the severity in which an I/O of several units is classified.
 enum class Verdict : u32 {
   ok = 0,
+  old_version,   ///< right, but a unit of an earlier version of the pattern: no failure
   unverifiable,  ///< nothing known of what should be here
   stale,         ///< an older generation, or never written although a write was acknowledged
   misplaced,     ///< a good unit of another address
@@ -46,105 +35,41 @@ enum class Verdict : u32 {
   corrupt,       ///< none of the above
 };
 
-/// A finalising 64-bit mix (the constants are those of MurmurHash3's fmix64).
-DOORBELL_INLINE u64 mix64(u64 x) {
-  x ^= x >> 33;
-  x *= 0xff51afd7ed558ccdull;
-  x ^= x >> 33;
-  x *= 0xc4ceb9fe1a85ec53ull;
-  x ^= x >> 33;
-  return x;
-}
-
 /// Whether operation `index` is among those that are checked: a share of (below + 1) / 2^32, everything at
 /// ~0.
 DOORBELL_INLINE bool sampled(u64 index, u64 seed, u32 below) {
   return below == ~0u || static_cast<u32>(mix64(index ^ seed)) <= below;
 }
 
-/// The LFSR state that a unit starts from; never 0, the one state that an LFSR cannot leave.
-DOORBELL_INLINE u32 start_state(const Identity& id) {
-  const u64 h = mix64(id.seed ^ mix64(id.address ^ mix64(id.sequence)));
-  const u32 s = static_cast<u32>(h ^ (h >> 32));
-  return s != 0 ? s : 1;
-}
-
-/// N steps at once, N <= 10: the fed-back bits t = s >> (32 - N) reach at most bit 22 + N - 1 < 32,
-/// so one carry-less multiplication by the polynomial's tail needs no second reduction.
-template <u32 N>
-DOORBELL_INLINE u32 steps(u32 s) {
-  static_assert(N >= 1 && N <= 10);
-  const u32 t = s >> (32 - N);
-  return (s << N) ^ (t << 22) ^ (t << 2) ^ (t << 1) ^ t;
-}
-
-DOORBELL_INLINE u32 advance(u32 s, u32 n) {
-  DOORBELL_NO_UNROLL
-  for (; n >= 8; n -= 8) s = steps<8>(s);
-  for (; n > 0; --n) s = steps<1>(s);
-  return s;
-}
-
-/// The first two parts of a unit: its header.
-DOORBELL_INLINE Word16 header_part(const Identity& id, u32 start, u32 part) {
-  const u64 hi = part == 0 ? id.seed : id.sequence;
-  const u64 lo = part == 0 ? (u64{start} << 32) | kMagic : id.address;
-  return {
-      {static_cast<u32>(lo), static_cast<u32>(lo >> 32), static_cast<u32>(hi), static_cast<u32>(hi >> 32)}};
-}
-
-/// Four payload words, given the state before the first of them.
-DOORBELL_INLINE Word16 payload_part(u32 before) {
-  return {{steps<1>(before), steps<2>(before), steps<3>(before), steps<4>(before)}};
-}
-
-/// Part `part` (0..31) of a unit: what a lane that holds one part makes.
-DOORBELL_INLINE Word16 make_part(const Identity& id, u32 part) {
-  const u32 start = start_state(id);
-  if (part < 2) return header_part(id, start, part);
-  return payload_part(advance(start, (part - 2) * 4));
-}
-
-/// A whole unit by one lane. The eight states that advance by eight each are what a CPU vectorises.
+/// A whole unit by one lane.
 DOORBELL_INLINE void make_unit(u32* out, const Identity& id) {
-  const u32 start = start_state(id);
-  for (u32 p = 0; p < 2; ++p) {
-    const Word16 h = header_part(id, start, p);
-    for (u32 i = 0; i < 4; ++i) out[p * 4 + i] = h.w[i];
-  }
-  u32 lanes[8];
-  u32 s = start;
-  for (u32& lane : lanes) lane = s = steps<1>(s);
-#if defined(DOORBELL_ON_GPU)
+#if defined(DOORBELL_CPU_VECTORS)
+  cpu::fill(out, 1, id);
+#else
+  const u32 start = start_of(id);
   DOORBELL_NO_UNROLL
+  for (u32 p = 0; p < kParts; ++p) {
+    const Word16 part = make_part(id, start, p);
+    for (u32 i = 0; i < 4; ++i) out[p * 4 + i] = part.w[i];
+  }
 #endif
-  for (u32 w = kHeaderWords; w < kUnitWords; w += 8)
-    for (u32 i = 0; i < 8; ++i) {
-      out[w + i] = lanes[i];
-      lanes[i] = steps<8>(lanes[i]);
-    }
 }
 
 /// Compares a unit with what `id` makes, one lane; true when every byte is the same.
 DOORBELL_INLINE bool same_unit(const u32* unit, const Identity& id) {
-  u32 want[kUnitWords];
-  make_unit(want, id);
+#if defined(DOORBELL_CPU_VECTORS)
+  return cpu::same(unit, 1, id) == 1;
+#else
+  const u32 start = start_of(id);
   u32 wrong = 0;
-#if defined(DOORBELL_ON_GPU)
   DOORBELL_NO_UNROLL
-#endif
-  for (u32 i = 0; i < kUnitWords; ++i) wrong |= want[i] ^ unit[i];
+  for (u32 p = 0; p < kParts; ++p) {
+    const Word16 part = make_part(id, start, p);
+    for (u32 i = 0; i < 4; ++i) wrong |= part.w[i] ^ unit[p * 4 + i];
+  }
   return wrong == 0;
+#endif
 }
-
-/// The identity that a unit's header claims.
-DOORBELL_INLINE Identity claimed(const u32* unit) {
-  const auto u64_at = [&](u32 word) { return (u64{unit[word + 1]} << 32) | unit[word]; };
-  return {u64_at(2), u64_at(4), u64_at(6)};
-}
-
-/// The address in units that are written where nothing is checked: test data of no particular place.
-inline constexpr u64 kNoAddress = ~u64{0};
 
 /// What the checker knows of a unit.
 struct Expect {
@@ -159,33 +84,47 @@ DOORBELL_NOINLINE Verdict classify(const u32* unit, Expect expect) {
   if (unit[0] == kPoison && unit[1] == kPoison && unit[2] == kPoison && unit[3] == kPoison)
     return Verdict::missing;
   const Identity id = claimed(unit);
-  const bool good = unit[0] == kMagic && same_unit(unit, id);
+  const bool old = version1::is_unit(unit);
+  const bool good = old || (unit[0] == kMagic && same_unit(unit, id));
   if (good && id.address == kNoAddress)
     return expect.written || expect.strict ? Verdict::stale : Verdict::unverifiable;
-  if (!expect.written) {
-    if (good) return id.address == expect.id.address ? Verdict::ok : Verdict::misplaced;
-    if (!expect.strict) return unit[0] != kMagic ? Verdict::unverifiable : Verdict::corrupt;
-  } else if (good) {
-    if (id == expect.id) return Verdict::ok;
-    return id.address != expect.id.address ? Verdict::misplaced : Verdict::stale;
-  }
+  if (good && id.address != expect.id.address) return Verdict::misplaced;
+  if (good && !expect.written) return old ? Verdict::old_version : Verdict::ok;
+  if (good) return id == expect.id && !old ? Verdict::ok : Verdict::stale;
+  if (!expect.written && !expect.strict)
+    return unit[0] != kMagic && unit[0] != version1::kMagic ? Verdict::unverifiable : Verdict::corrupt;
   u32 any = 0;
   for (u32 i = 0; i < kUnitWords; ++i) any |= unit[i];
   return any == 0 ? Verdict::stale : Verdict::corrupt;
+}
+
+/// Each lane hashes the start of one unit for all: that of unit `base` + its number, counted from `first`.
+template <class Warp>
+DOORBELL_INLINE u32 start_by_lane(const Warp& warp, Identity first, u64 base) {
+  first.address += (base + warp.lane()) * kUnitBytes;
+  return start_of(first);
 }
 
 /// Collective: writes the units of [data, data + bytes) for addresses id.address onwards.
 /// `bytes` is a multiple of 512, `data` aligned to 16.
 template <class Warp>
 DOORBELL_INLINE void fill(const Warp& warp, void* data, u64 bytes, Identity id) {
-  auto* unit = static_cast<u32*>(data);
-  for (u64 done = 0; done < bytes; done += kUnitBytes, unit += kUnitWords, id.address += kUnitBytes) {
-    if constexpr (Warp::size == 1) {
-      make_unit(unit, id);
-    } else {
-      for (u32 p = warp.lane(); p < kParts; p += Warp::size)
-        store16(reinterpret_cast<Word16*>(unit) + p, make_part(id, p));
-    }
+#if defined(DOORBELL_CPU_VECTORS)
+  if constexpr (Warp::size == 1) {
+    cpu::fill(static_cast<u32*>(data), bytes / kUnitBytes, id);
+    return;
+  }
+#endif
+  auto* parts = static_cast<Word16*>(data);
+  const u64 n = bytes / kUnitBytes;
+  u32 starts = 0;
+  DOORBELL_NO_UNROLL
+  for (u64 i = 0; i < n; ++i, parts += kParts) {
+    if (i % Warp::size == 0) starts = start_by_lane(warp, id, i);
+    Identity here = id;
+    here.address += i * kUnitBytes;
+    const u32 start = warp.shfl(starts, i % Warp::size);
+    for (u32 p = warp.lane(); p < kParts; p += Warp::size) store16(parts + p, make_part(here, start, p));
   }
 }
 
@@ -206,61 +145,100 @@ struct Checked {
 /// PCIe is paid once for all.
 inline constexpr u32 kTogether = 4;
 
-/// Collective: compares `n` <= kTogether units with what their identities make. Bit i of the result is
-/// set when this lane sees a difference in unit i.
-template <class Warp>
-DOORBELL_INLINE u32 differences(const Warp& warp, const u32* const (&units)[kTogether],
-                                const Identity (&ids)[kTogether], u32 n) {
+/// Collective: compares `n` <= InFlight units with what their identities and starts make. Bit i of the result
+/// is set when this lane sees a difference in unit i.
+template <u32 InFlight, class Warp>
+DOORBELL_INLINE u32 differences(const Warp& warp, const u32* const (&units)[InFlight],
+                                const Identity (&ids)[InFlight], const u32 (&starts)[InFlight], u32 n) {
   u32 wrong = 0;
-  if constexpr (Warp::size == 1) {
-    for (u32 i = 0; i < n; ++i)
-      if (!same_unit(units[i], ids[i])) wrong |= 1u << i;
-  } else {
-    for (u32 p = warp.lane(); p < kParts; p += Warp::size) {
-      Word16 seen[kTogether] = {};
-      DOORBELL_UNROLL
-      for (u32 i = 0; i < kTogether; ++i)
-        if (i < n) seen[i] = load16(reinterpret_cast<const Word16*>(units[i]) + p);
-      DOORBELL_UNROLL
-      for (u32 i = 0; i < kTogether; ++i)
-        if (i < n && !(seen[i] == make_part(ids[i], p))) wrong |= 1u << i;
-    }
+  for (u32 p = warp.lane(); p < kParts; p += Warp::size) {
+    Word16 seen[InFlight] = {};
+    DOORBELL_UNROLL
+    for (u32 i = 0; i < InFlight; ++i)
+      if (i < n) seen[i] = load16(reinterpret_cast<const Word16*>(units[i]) + p);
+    DOORBELL_UNROLL
+    for (u32 i = 0; i < InFlight; ++i)
+      if (i < n && !(seen[i] == make_part(ids[i], starts[i], p))) wrong |= 1u << i;
   }
   return wrong;
 }
 
-/// Collective: checks the units of [data, data + bytes); the worst verdict, the same on every lane.
+/// The same for units whose starts are not known yet.
 template <class Warp>
+DOORBELL_INLINE u32 differences(const Warp& warp, const u32* const (&units)[kTogether],
+                                const Identity (&ids)[kTogether], u32 n) {
+  if constexpr (Warp::size == 1) {
+    u32 wrong = 0;
+    for (u32 i = 0; i < n; ++i)
+      if (!same_unit(units[i], ids[i])) wrong |= 1u << i;
+    return wrong;
+  } else {
+    u32 starts[kTogether];
+    DOORBELL_UNROLL
+    for (u32 i = 0; i < kTogether; ++i) starts[i] = start_of(ids[i]);
+    return differences(warp, units, ids, starts, n);
+  }
+}
+
+/// Looks closer at one unit that differs, and keeps the worst verdict. Collective.
+template <class Warp>
+DOORBELL_INLINE void look_closer(const Warp& warp, const u32* unit, const Expect& expect, Checked& worst) {
+  u32 verdict = 0;
+  if (warp.lane() == 0) verdict = static_cast<u32>(classify(unit, expect));
+  const auto v = static_cast<Verdict>(warp.shfl(verdict, 0));
+  if (v > worst.verdict) worst = {v, expect.id.address};
+}
+
+/// Collective: checks the units of [data, data + bytes); the worst verdict, the same on every lane. A warp
+/// has the loads of InFlight units on their way together.
+template <u32 InFlight = kTogether, class Warp>
 DOORBELL_INLINE Checked check(const Warp& warp, const void* data, u64 bytes, Expect expect) {
   const auto* unit = static_cast<const u32*>(data);
+  const u64 n = bytes / kUnitBytes;
   Checked worst;
-  DOORBELL_NO_UNROLL
-  for (u64 left = bytes / kUnitBytes; left > 0;) {
-    const u32 n = left < kTogether ? static_cast<u32>(left) : kTogether;
-    u32 wrong = ~0u;
-    if (expect.written) {
-      const u32* units[kTogether];
-      Identity ids[kTogether];
-      for (u32 i = 0; i < kTogether; ++i) {
-        units[i] = unit + i * kUnitWords;
-        ids[i] = expect.id;
-        ids[i].address += u64{i} * kUnitBytes;
-      }
-      wrong = differences(warp, units, ids, n);
-    }
+  const auto closer = [&](u64 i) {
+    Expect one = expect;
+    one.id.address += i * kUnitBytes;
+    look_closer(warp, unit + i * kUnitWords, one, worst);
+  };
+  if (!expect.written) {
     DOORBELL_NO_UNROLL
-    for (u32 i = 0; i < n; ++i) {
-      if (warp.ballot((wrong >> i & 1) != 0) == 0) continue;
-      Expect one = expect;
-      one.id.address += u64{i} * kUnitBytes;
-      u32 verdict = 0;
-      if (warp.lane() == 0) verdict = static_cast<u32>(classify(unit + i * kUnitWords, one));
-      const auto v = static_cast<Verdict>(warp.shfl(verdict, 0));
-      if (v > worst.verdict) worst = {v, one.id.address};
+    for (u64 i = 0; i < n; ++i) closer(i);
+    return worst;
+  }
+#if defined(DOORBELL_CPU_VECTORS)
+  if constexpr (Warp::size == 1) {
+    for (u64 i = 0;; ++i) {
+      Identity id = expect.id;
+      id.address += i * kUnitBytes;
+      i += cpu::same(unit + i * kUnitWords, n - i, id);
+      if (i >= n) return worst;
+      closer(i);
     }
-    unit += n * kUnitWords;
-    expect.id.address += u64{n} * kUnitBytes;
-    left -= n;
+  }
+#endif
+  DOORBELL_NO_UNROLL
+  for (u64 base = 0; base < n; base += Warp::size) {
+    const u32 start = start_by_lane(warp, expect.id, base);
+    const u32 here = n - base < Warp::size ? static_cast<u32>(n - base) : Warp::size;
+    DOORBELL_NO_UNROLL
+    for (u32 first = 0; first < here; first += InFlight) {
+      const u32* units[InFlight];
+      Identity ids[InFlight];
+      u32 starts[InFlight];
+      DOORBELL_UNROLL
+      for (u32 i = 0; i < InFlight; ++i) {
+        units[i] = unit + (base + first + i) * kUnitWords;
+        ids[i] = expect.id;
+        ids[i].address += (base + first + i) * kUnitBytes;
+        starts[i] = warp.shfl(start, (first + i) % Warp::size);
+      }
+      const u32 wrong = differences(warp, units, ids, starts, here - first);
+      if (warp.ballot(wrong != 0) == 0) continue;
+      DOORBELL_NO_UNROLL
+      for (u32 i = 0; i < InFlight; ++i)
+        if (warp.ballot((wrong >> i & 1) != 0) != 0) closer(base + first + i);
+    }
   }
   return worst;
 }

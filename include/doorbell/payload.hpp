@@ -4,8 +4,8 @@
 // The test pattern for buffers of any length: whole 512-byte units (pattern.hpp), then a tail.
 //
 // A tail of 64 bytes and more is the beginning of a unit, header included. A shorter one has no room for
-// a header: it is the unit's LFSR words alone, so that even one byte depends on seed, address and
-// sequence. Whether such a tail is stale or misplaced is found by trying the identities it could have.
+// a header: its parts 0 to 3 are made as a unit's others are, so that even one byte depends on seed, address
+// and sequence. Whether such a tail is stale or misplaced is found by trying the identities it could have.
 #pragma once
 
 #include <doorbell/pattern.hpp>
@@ -21,10 +21,13 @@ inline constexpr u32 kPartBytes = 16;
 /// Small payloads are handled many at a time, at most so many.
 inline constexpr u32 kManyAtMost = 64;
 
-/// 16-byte part `p` of a tail of `bytes` bytes; `id` is that of the tail's unit.
+/// 16-byte part `p` of a tail of `bytes` bytes; `id` and `start` are those of the tail's unit.
+DOORBELL_INLINE Word16 tail_part(const Identity& id, u32 start, u32 bytes, u32 p) {
+  if (bytes >= kHeaderTail) return pattern::make_part(id, start, p);
+  return pattern::payload_part(start, p);
+}
 DOORBELL_INLINE Word16 tail_part(const Identity& id, u32 bytes, u32 p) {
-  if (bytes >= kHeaderTail) return pattern::make_part(id, p);
-  return pattern::payload_part(pattern::advance(pattern::start_state(id), p * 4));
+  return tail_part(id, pattern::start_of(id), bytes, p);
 }
 
 [[nodiscard]] DOORBELL_INLINE u32 parts_of(u32 bytes) {
@@ -54,16 +57,74 @@ DOORBELL_INLINE Word16 complement(const Word16& w) {
   return {{~w.w[0], ~w.w[1], ~w.w[2], ~w.w[3]}};
 }
 
+/// The lanes of a warp over the parts of many payloads: a step goes through Warp::size parts in a row, and
+/// each lane hashes the starts of some payloads for all.
+template <class Warp>
+class PartsOfMany {
+ public:
+  /// Collective. `n` is 1 to kManyAtMost, `bytes` 1 to 511; id(i) is payload i's identity.
+  template <class Id>
+  DOORBELL_INLINE PartsOfMany(const Warp& warp, u32 n, u32 bytes, Id id)
+      : parts_(parts_of(bytes)),
+        per_part_(kOne / parts_ + 1),
+        total_(n * parts_),
+        rounds_((n - 1) / Warp::size + 1) {
+    DOORBELL_UNROLL
+    for (u32 r = 0; r < kRounds; ++r) {
+      const u32 i = r * Warp::size + warp.lane();
+      if (i < n) starts_[r] = pattern::start_of(id(i));
+    }
+  }
+  [[nodiscard]] DOORBELL_INLINE u32 total() const { return total_; }
+  /// The payload that part `k` of all belongs to. The product is exact enough: `total` is at most 2^11.
+  [[nodiscard]] DOORBELL_INLINE u32 payload_of(u32 k) const { return k * per_part_ / kOne; }
+  [[nodiscard]] DOORBELL_INLINE u32 part_of(u32 k, u32 payload) const { return k - payload * parts_; }
+  /// Collective: the start of the payload that this lane names.
+  [[nodiscard]] DOORBELL_INLINE u32 start(const Warp& warp, u32 payload) const {
+    u32 start = 0;
+    DOORBELL_UNROLL
+    for (u32 r = 0; r < kRounds; ++r) {
+      if (r >= rounds_) break;
+      const u32 its = warp.shfl(starts_[r], payload % Warp::size);
+      if (payload / Warp::size == r) start = its;
+    }
+    return start;
+  }
+
+ private:
+  static constexpr u32 kOne = 1 << 16;
+  static constexpr u32 kRounds = (kManyAtMost + Warp::size - 1) / Warp::size;
+  u32 parts_;
+  u32 per_part_;  ///< 1 / parts in units of 1 / kOne, rounded up
+  u32 total_;
+  u32 rounds_;
+  u32 starts_[kRounds] = {};
+};
+
 /// Collective, for `n` <= kManyAtMost payloads of `bytes` < 512 each: id(i) and at(i) give payload i's
 /// identity and memory (16-byte aligned). The lanes share out all parts of all payloads.
 template <class Warp, class Id, class At>
 DOORBELL_INLINE void fill_many(const Warp& warp, u32 n, u32 bytes, Id id, At at) {
-  const u32 parts = parts_of(bytes);
-  DOORBELL_NO_UNROLL
-  for (u32 k = warp.lane(); k < n * parts; k += Warp::size) {
-    const u32 i = k / parts;
-    const u32 p = k - i * parts;
-    store_part(at(i) + p * kPartBytes, tail_part(id(i), bytes, p), bytes - p * kPartBytes);
+  if (n == 0 || bytes == 0) return;
+  if constexpr (Warp::size == 1) {
+    for (u32 i = 0; i < n; ++i) {
+      const Identity its = id(i);
+      const u32 start = pattern::start_of(its);
+      u8* const to = at(i);
+      for (u32 p = 0; p < parts_of(bytes); ++p)
+        store_part(to + p * kPartBytes, tail_part(its, start, bytes, p), bytes - p * kPartBytes);
+    }
+  } else {
+    const PartsOfMany<Warp> all(warp, n, bytes, id);
+    DOORBELL_NO_UNROLL
+    for (u32 base = 0; base < all.total(); base += Warp::size) {
+      const u32 k = base + warp.lane();
+      const u32 i = all.payload_of(k);
+      const u32 start = all.start(warp, i);
+      if (k >= all.total()) continue;
+      const u32 p = all.part_of(k, i);
+      store_part(at(i) + p * kPartBytes, tail_part(id(i), start, bytes, p), bytes - p * kPartBytes);
+    }
   }
 }
 
@@ -76,46 +137,59 @@ DOORBELL_INLINE void poison_many(const Warp& warp, u32 n, u32 bytes, Id id, At a
     store_part(at(i), complement(tail_part(id(i), bytes, 0)), bytes);
 }
 
+/// The first `bytes` <= 16 bytes of a part, and no others.
+[[nodiscard]] DOORBELL_INLINE Word16 load_ragged(const u8* from, u32 bytes) {
+  if (bytes >= kPartBytes) return load16(reinterpret_cast<const Word16*>(from));
+  Word16 seen = {};
+  for (u32 b = 0; b < bytes; ++b) seen.w[b / 4] |= static_cast<u32>(from[b]) << (b % 4 * 8);
+  return seen;
+}
+
 /// Collective: bit i of the result is set when payload i is not what it should be.
 template <class Warp, class Id, class At>
 DOORBELL_INLINE u64 check_many(const Warp& warp, u32 n, u32 bytes, Id id, At at) {
-  constexpr u32 kTogether = Warp::size == 1 ? 1 : 4;  // loads in flight
-  const u32 parts = parts_of(bytes);
-  const u32 total = n * parts;
+  if (n == 0 || bytes == 0) return 0;
   u64 wrong = 0;
-  DOORBELL_NO_UNROLL
-  for (u32 base = 0; base < total; base += kTogether * Warp::size) {
-    Word16 seen[kTogether] = {};
-    u32 which[kTogether];
-    DOORBELL_UNROLL
-    for (u32 t = 0; t < kTogether; ++t) {
-      const u32 k = base + t * Warp::size + warp.lane();
-      which[t] = k / parts;
-      if (k < total) {
-        const u8* from = at(which[t]) + (k - which[t] * parts) * kPartBytes;
-        if (bytes - (k - which[t] * parts) * kPartBytes >= kPartBytes || Warp::size > 1) {
-          // A slot is a whole number of parts, so a whole part may be read where a part of it counts.
-          seen[t] = load16(reinterpret_cast<const Word16*>(from));
-        } else {
-          for (u32 b = 0; b < bytes - (k - which[t] * parts) * kPartBytes; ++b)
-            seen[t].w[b / 4] |= static_cast<u32>(from[b]) << (b % 4 * 8);
-        }
+  if constexpr (Warp::size == 1) {
+    for (u32 i = 0; i < n; ++i) {
+      const Identity its = id(i);
+      const u32 start = pattern::start_of(its);
+      const u8* const from = at(i);
+      bool differ = false;
+      for (u32 p = 0; p < parts_of(bytes); ++p) {
+        const u32 here = bytes - p * kPartBytes;
+        differ |= differs(load_ragged(from + p * kPartBytes, here), tail_part(its, start, bytes, p), here);
+      }
+      if (differ) wrong |= u64{1} << i;
+    }
+    return wrong;
+  } else {
+    constexpr u32 kTogether = 4;  // loads in flight
+    const PartsOfMany<Warp> all(warp, n, bytes, id);
+    DOORBELL_NO_UNROLL
+    for (u32 base = 0; base < all.total(); base += kTogether * Warp::size) {
+      Word16 seen[kTogether] = {};
+      DOORBELL_UNROLL
+      for (u32 t = 0; t < kTogether; ++t) {
+        const u32 k = base + t * Warp::size + warp.lane();
+        const u32 i = all.payload_of(k);
+        // A slot is a whole number of parts, so a whole part may be read where a part of it counts.
+        if (k < all.total())
+          seen[t] = load16(reinterpret_cast<const Word16*>(at(i) + all.part_of(k, i) * kPartBytes));
+      }
+      DOORBELL_UNROLL
+      for (u32 t = 0; t < kTogether; ++t) {
+        const u32 k = base + t * Warp::size + warp.lane();
+        const u32 i = all.payload_of(k);
+        const u32 start = all.start(warp, i);
+        if (k >= all.total()) continue;
+        const u32 p = all.part_of(k, i);
+        if (differs(seen[t], tail_part(id(i), start, bytes, p), bytes - p * kPartBytes)) wrong |= u64{1} << i;
       }
     }
-    DOORBELL_UNROLL
-    for (u32 t = 0; t < kTogether; ++t) {
-      const u32 k = base + t * Warp::size + warp.lane();
-      if (k >= total) continue;
-      const u32 p = k - which[t] * parts;
-      if (differs(seen[t], tail_part(id(which[t]), bytes, p), bytes - p * kPartBytes))
-        wrong |= u64{1} << which[t];
-    }
-  }
-  if constexpr (Warp::size > 1) {
     if (warp.ballot(wrong != 0) == 0) return 0;
-    wrong = reduce(warp, wrong, [](u64 a, u64 b) { return a | b; });
+    return reduce(warp, wrong, [](u64 a, u64 b) { return a | b; });
   }
-  return wrong;
 }
 
 /// Collective: one payload of any length.
@@ -139,8 +213,9 @@ DOORBELL_INLINE void poison(const Warp& warp, u8* data, u64 bytes, Identity id) 
 
 /// One lane: `data` holds the tail that `id` makes.
 DOORBELL_NOINLINE bool same_tail(const u8* data, u32 bytes, const Identity& id) {
+  const u32 start = pattern::start_of(id);
   for (u32 p = 0; p < parts_of(bytes); ++p) {
-    const Word16 want = tail_part(id, bytes, p);
+    const Word16 want = tail_part(id, start, bytes, p);
     for (u32 b = 0; b < kPartBytes && p * kPartBytes + b < bytes; ++b)
       if (data[p * kPartBytes + b] != static_cast<u8>(want.w[b / 4] >> (b % 4 * 8))) return false;
   }

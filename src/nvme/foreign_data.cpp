@@ -36,13 +36,19 @@ bool is_zero(const u32* words, u64 n) {
   return any == 0;
 }
 
+/// A whole unit of the pattern, of this version or of an earlier one.
+bool is_ours(const u32* unit) {
+  return (unit[0] == pattern::kMagic && pattern::same_unit(unit, pattern::claimed(unit))) ||
+         pattern::version1::is_unit(unit);
+}
+
 Content content_of(const u8* data, u64 bytes) {
   Content c;
   u64 at = 0;
   for (; at + pattern::kUnitBytes <= bytes; at += pattern::kUnitBytes) {
     const auto* unit = reinterpret_cast<const u32*>(data + at);
     if (unit[0] == 0 && is_zero(unit, pattern::kUnitWords)) continue;
-    if (unit[0] != pattern::kMagic || !pattern::same_unit(unit, pattern::claimed(unit))) {
+    if (!is_ours(unit)) {
       c.foreign = true;
       return c;
     }
