@@ -109,14 +109,17 @@ void drive(const typename W::Phase& phase, std::span<const typename W::Item> ite
   }
 }
 
-/// Checker thread `number`: takes part in the checks of every item until all loops have ended.
+/// Checker thread `number`: takes part in the checks of every item until all loops have ended. Returns for how long it
+/// had something to do, in ticks.
 template <CheckedWork W>
-void check(const typename W::Phase& phase, std::span<const typename W::Item> items, u32 number) {
+u64 check(const typename W::Phase& phase, std::span<const typename W::Item> items, u32 number) {
   using Checking = Checker<OneLane, typename W::Payload>;
   const OneLane lane;
   std::vector<Checking> running;
   for (const auto& item : items) running.emplace_back(item.checks, typename W::Payload(phase, item), number);
+  u64 useful = 0;
   for (u32 idle = 0; !running.empty();) {
+    const u64 begin = HostClock::now();
     bool busy = false;
     for (std::size_t i = 0; i < running.size();) {
       Checking& c = running[i];
@@ -131,6 +134,7 @@ void check(const typename W::Phase& phase, std::span<const typename W::Item> ite
       ++i;
     }
     if (busy) {
+      useful += HostClock::now() - begin;
       idle = 0;
     } else if (++idle % kIdlePollsPerYield == 0) {
       std::this_thread::yield();
@@ -138,6 +142,7 @@ void check(const typename W::Phase& phase, std::span<const typename W::Item> ite
       cpu_relax();
     }
   }
+  return useful;
 }
 
 }  // namespace cpu
@@ -198,8 +203,10 @@ class CpuRunner final : public Runner<typename W::Phase, typename W::Item> {
         threads.emplace_back([&, c] {
           pthread_setname_np(pthread_self(), fmt::format("checker-{}", c).c_str());
           const CpuTime cpu_time;
-          cpu::check<W>(phase, items, c);
-          out.threads[threads_ + c] = cpu_time.spent(fmt::format("checker-{}", c));
+          const u64 useful = cpu::check<W>(phase, items, c);
+          ThreadCost& cost = out.threads[threads_ + c];
+          cost = cpu_time.spent(fmt::format("checker-{}", c));
+          cost.checked_s = static_cast<double>(useful) * ns_per_tick() * 1e-9;
         });
     }
     for (u32 t = 0; t < threads_; ++t)

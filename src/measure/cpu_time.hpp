@@ -7,6 +7,7 @@
 #include <doorbell/config.hpp>
 #include <sys/resource.h>
 
+#include <optional>
 #include <string>
 
 namespace doorbell::measure {
@@ -16,6 +17,7 @@ struct ThreadCost {
   double user_s = 0;
   double system_s = 0;
   double waited_s = 0;  ///< ready to run, but the processor was busy; 0 where the kernel does not tell
+  std::optional<double> checked_s = {};  ///< of a thread that checks payloads: how long it had something to check
 };
 
 /// CPU time of the calling thread since this was made. The sum is by the thread's own clock, to the

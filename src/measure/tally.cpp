@@ -176,13 +176,22 @@ void Tally::measure_median(bool substeps, double ns_per_tick) {
         whole.sum.total_ticks > 0 ? per_op(whole.sum.total_ticks) : cell_.metrics.latency_ns.mean;
   }
   report::Cost& cost = cell_.cost;
+  // What checking costs is told apart from what initiators cost.
+  double checking_s = 0, useful_s = 0;
   for (const ThreadCost& t : whole.threads) {
-    cost.cpu_user_s += t.user_s;
-    cost.cpu_system_s += t.system_s;
+    if (t.checked_s) {
+      checking_s += t.user_s + t.system_s;
+      useful_s += *t.checked_s;
+    } else {
+      cost.cpu_user_s += t.user_s;
+      cost.cpu_system_s += t.system_s;
+    }
     const auto same = std::ranges::find(cost.threads, t.name, &report::Cost::Thread::name);
     if (same != cost.threads.end()) same->cpu_s += t.user_s + t.system_s;
     else cost.threads.push_back({t.name, t.user_s + t.system_s});
   }
+  if (checking_s > 0)
+    cost.checking = {checking_s * 1e9 / static_cast<double>(ops), std::min(useful_s / checking_s, 1.0)};
   cost.cpu_ns_per_op = (cost.cpu_user_s + cost.cpu_system_s) * 1e9 / static_cast<double>(ops);
   cost.doorbells_per_op = ratio(whole.sum.sq_doorbells + whole.sum.cq_doorbells, ops);
   const u64 completions = whole.sum.succeeded + whole.sum.failed;

@@ -73,6 +73,12 @@ struct Cost {
   std::optional<double> gpu_sm_percent;
   std::optional<double> doorbells_per_op;
   std::optional<double> polls_per_completion;
+  /// Of threads that only make and check payloads; the other figures are without theirs.
+  struct Checking {
+    double cpu_ns_per_op = 0;
+    double useful_share = 0;  ///< of their time, how much had something to check
+  };
+  std::optional<Checking> checking;
 };
 
 struct Repeat {

@@ -70,6 +70,9 @@ std::string cost_line(const Cost& c) {
     if (v && std::isfinite(*v)) parts.push_back(fmt::format(fmt::runtime(pattern), digits(*v)));
   };
   add("{} CPU ns/op", c.cpu_ns_per_op);
+  if (c.checking)
+    parts.push_back(fmt::format("checking {} CPU ns/op (busy {:.0f} %)", digits(c.checking->cpu_ns_per_op),
+                                100 * c.checking->useful_share));
   add("{} doorbells/op", c.doorbells_per_op);
   add("{} polls/completion", c.polls_per_completion);
   add("GPU SM {} %", c.gpu_sm_percent);
