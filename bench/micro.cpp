@@ -7,6 +7,7 @@
 #include <doorbell/nvme/queue_pair.hpp>
 #include <doorbell/pattern.hpp>
 
+#include <cstring>
 #include <random>
 #include <stdexcept>
 #include <vector>
@@ -25,6 +26,36 @@ std::vector<Word16> buffer(u64 bytes) {
   return std::vector<Word16>(bytes / sizeof(Word16));
 }
 
+// What memory allows, beside what the pattern takes. 64 MiB and more are in no cache.
+constexpr i64 kUncached = i64{256} << 20;
+
+void copy_memory(benchmark::State& state) {
+  const auto bytes = static_cast<u64>(state.range(0));
+  auto from = buffer(bytes), to = buffer(bytes);
+  for ([[maybe_unused]] auto _ : state) {
+    std::memcpy(to.data(), from.data(), bytes);
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(copy_memory)->Arg(512)->Arg(4096)->Arg(1 << 20)->Arg(kUncached);
+
+void compare_memory(benchmark::State& state) {
+  const auto bytes = static_cast<u64>(state.range(0));
+  const auto one = buffer(bytes), other = buffer(bytes);
+  for ([[maybe_unused]] auto _ : state) {
+    benchmark::ClobberMemory();
+    int differ = std::memcmp(one.data(), other.data(), bytes);
+    benchmark::DoNotOptimize(differ);
+    if (differ != 0) {
+      state.SkipWithError("equal memory differs");
+      break;
+    }
+  }
+  state.SetBytesProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(compare_memory)->Arg(512)->Arg(4096)->Arg(1 << 20)->Arg(kUncached);
+
 void pattern_fill(benchmark::State& state) {
   const auto bytes = static_cast<u64>(state.range(0));
   auto data = buffer(bytes);
@@ -35,7 +66,7 @@ void pattern_fill(benchmark::State& state) {
   }
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
-BENCHMARK(pattern_fill)->Arg(512)->Arg(4096)->Arg(1 << 20);
+BENCHMARK(pattern_fill)->Arg(512)->Arg(4096)->Arg(1 << 20)->Arg(kUncached);
 
 void pattern_check(benchmark::State& state) {
   const auto bytes = static_cast<u64>(state.range(0));
@@ -51,7 +82,25 @@ void pattern_check(benchmark::State& state) {
   }
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
-BENCHMARK(pattern_check)->Arg(512)->Arg(4096)->Arg(1 << 20);
+BENCHMARK(pattern_check)->Arg(512)->Arg(4096)->Arg(1 << 20)->Arg(kUncached);
+
+/// Without AVX2: 16-byte vectors.
+void pattern_check_plain(benchmark::State& state) {
+  const auto bytes = static_cast<u64>(state.range(0));
+  auto data = buffer(bytes);
+  const pattern::Identity id{.seed = 1, .address = 0, .sequence = 1};
+  pattern::fill(kLane, data.data(), bytes, id);
+  const auto* words = reinterpret_cast<const u32*>(data.data());
+  const u64 units = bytes / pattern::kUnitBytes;
+  for ([[maybe_unused]] auto _ : state) {
+    if (pattern::cpu::same_plain(words, units, id) != units) {
+      state.SkipWithError("the check found an error where there is none");
+      break;
+    }
+  }
+  state.SetBytesProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(pattern_check_plain)->Arg(512)->Arg(1 << 20);
 
 void histogram_record(benchmark::State& state) {
   constexpr std::size_t kSamples = 4096;

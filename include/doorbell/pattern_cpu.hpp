@@ -65,7 +65,7 @@ DOORBELL_VECTORS void step(typename Vector<N>::Words& to, const typename Vector<
 template <u32 N>
 DOORBELL_VECTORS void make(typename Vector<N>::Words (&out)[4], u32 start, u32 first) {
   using Words = typename Vector<N>::Words;
-  Words a, b, c, d;
+  Words a = {}, b, c, d;
   for (u32 l = 0; l < N; ++l) a[l] = (first + l % 4 * (N / 4) + l / 4) * kSpread;
   a ^= start;
   a ^= a >> 16;

@@ -3,6 +3,7 @@
 
 #include "model/config.hpp"
 
+#include "model/copy_crew.hpp"
 #include "model/device_thread.hpp"
 
 namespace doorbell::model {
@@ -12,6 +13,7 @@ using options::Option;
 
 void Config::read(const options::Options& o) {
   if (o.table().find("threads") != nullptr) threads = static_cast<u32>(o.integer("threads"));
+  if (o.table().find("copy-threads") != nullptr) copy_threads = static_cast<u32>(o.integer("copy-threads"));
   bytes_per_s = static_cast<double>(o.bytes("bandwidth"));
   latency_ns = nanoseconds(o, "latency");
   delay_ns = nanoseconds(o, "delay");
@@ -19,6 +21,7 @@ void Config::read(const options::Options& o) {
 
 void Config::fit(const Use& use) {
   if (threads == 0) threads = device_threads(use.queues, use.initiator_threads);
+  if (copy_threads == 0) copy_threads = model::copy_threads(use.initiator_threads + threads, threads);
   gpu_memory = use.gpu_memory;
   faults = use.faults;
   seed = use.seed;
@@ -27,6 +30,11 @@ void Config::fit(const Use& use) {
 
 Option threads_key(const std::string& queue) {
   return whole_key("threads", "0", 0, 64, "device threads; 0: one a " + queue + ", as far as the cores go");
+}
+
+Option copy_threads_key() {
+  return whole_key("copy-threads", "0", 0, 64,
+                   "threads that share a copy of 256 KiB and more; 0: by the cores that are free");
 }
 
 Option bandwidth_key(std::string help) {

@@ -14,6 +14,7 @@ namespace doorbell::model {
 
 struct Config {
   u32 threads = 1;         ///< device threads; 0: chosen for the run
+  u32 copy_threads = 1;    ///< that share one large copy; 0: chosen for the run
   double bytes_per_s = 0;  ///< of the link; 0: no limit
   u64 latency_ns = 0;      ///< from a command to its completion
   bool gpu_memory = true;  ///< with a GPU: start the DMA agent, which reaches its memory
@@ -29,6 +30,7 @@ struct Config {
 
 // The keys that all models share. `help` and the nouns use the path's words.
 [[nodiscard]] options::Option threads_key(const std::string& queue);
+[[nodiscard]] options::Option copy_threads_key();
 [[nodiscard]] options::Option bandwidth_key(std::string help);
 [[nodiscard]] options::Option latency_key(std::string help);
 [[nodiscard]] options::Option delay_key(const std::string& completion);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "model/copy_crew.hpp"
 #include "model/dma.hpp"
 
 namespace doorbell::model {
@@ -16,7 +17,8 @@ namespace doorbell::model {
 /// thread.
 class Copier {
  public:
-  explicit Copier(DmaEngine& dma) : dma_(dma) {}
+  /// `threads` share each large copy within host memory.
+  explicit Copier(DmaEngine& dma, u32 threads = 1) : dma_(dma), crew_(threads) {}
 
   /// False: the DMA engine cannot do this copy.
   [[nodiscard]] bool copy(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
@@ -36,10 +38,12 @@ class Copier {
  private:
   /// Copies the last byte last: an initiator that polls on the data looks at that byte, and reads the others
   /// after it.
-  static void copy_here(u8* to, const u8* from, u64 bytes) {
+  void copy_here(u8* to, const u8* from, u64 bytes) {
     if (bytes == 0) return;
     const u8 last = from[bytes - 1];
-    std::memmove(to, from, bytes - 1);
+    const bool apart = to + bytes <= from || from + bytes <= to;
+    if (bytes >= kSharedCopy && apart && !crew_.empty()) crew_.copy(to, from, bytes - 1);
+    else std::memmove(to, from, bytes - 1);
     __atomic_store_n(to + bytes - 1, last, __ATOMIC_RELEASE);
   }
 
@@ -54,6 +58,7 @@ class Copier {
   [[nodiscard]] bool copy_gpu(const DmaPlace& to, const DmaPlace& from, u64 bytes);
 
   DmaEngine& dma_;
+  CopyCrew crew_;
   std::vector<Open> open_;  // the copies of the next commit
 };
 

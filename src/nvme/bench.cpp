@@ -167,6 +167,8 @@ class Bench {
 
   [[nodiscard]] const IoPhase& phase() const { return phase_; }
   [[nodiscard]] const IoRunner& runner() const { return *runner_; }
+  /// Reads that found units of an earlier version of the pattern at their place.
+  [[nodiscard]] u64 old_version() const { return old_version_; }
 
  private:
   void one(IoOpcode op, double seconds, measure::PhaseTally& into) {
@@ -201,6 +203,7 @@ class Bench {
       }
       generation_ += passes;
     }
+    for (const OpStats& q : outcome.queues) old_version_ += q.old_version;
     into.add(outcome, s_.io_bytes);
   }
 
@@ -252,6 +255,7 @@ class Bench {
   std::vector<ByteRange> written_;  ///< by this run, without a failure
   IoPhase phase_;
   u64 generation_ = 1;
+  u64 old_version_ = 0;
 };
 
 /// What the Result says of a controller.
@@ -357,6 +361,7 @@ class BenchContender final : public Contender {
   void close() {
     Session& s = *session_;
     s.bench->keep_mark();
+    old_version_ += s.bench->old_version();
     try {
       if (!run_->lost()) s.bench->drain();
     } catch (const Error& e) {
@@ -399,6 +404,10 @@ class BenchContender final : public Contender {
       warnings_.emplace_back("null media moves no data: nothing was verified");
     if (!o_.file.empty() && o_.file_options.sqpoll)
       warnings_.emplace_back("--sqpoll: the CPU time of the kernel's submission thread is not counted");
+    if (old_version_ > 0)
+      warnings_.push_back(fmt::format(
+          "{} reads found right units of version 1 of the pattern, written by an earlier doorbell: write them again",
+          old_version_));
     if (s.setup.write_io < o_.write_io)
       warnings_.push_back(fmt::format("only reads: writing to {} needs --allow-write", s.storage->name()));
   }
@@ -414,6 +423,7 @@ class BenchContender final : public Contender {
   std::string stop_name_;             // when it was last closed
   double ns_per_tick_ = 1;
   measure::StatusName status_name_ = nullptr;
+  u64 old_version_ = 0;
   u64 unanswered_ = 0;  ///< times that the device did not let its queues go
   std::vector<std::string> warnings_;
   std::vector<std::string> errors_;

@@ -87,6 +87,16 @@ TEST_F(Files, OfWholeUnitsAreOurs) {
   EXPECT_FALSE(nothing());
 }
 
+TEST_F(Files, OfUnitsOfAnEarlierVersionAreOursUnlessDamaged) {
+  std::array<u32, pattern::kUnitWords> words{};
+  pattern::version1::make_unit(words.data(), {7, 512, 3});
+  const std::string old(reinterpret_cast<const char*>(words.data()), sizeof words);
+  put(0, unit(0) + old);
+  EXPECT_FALSE(foreign());
+  put(512 + 100, "x");
+  EXPECT_TRUE(foreign());
+}
+
 /// Wherever else something lies: behind the first MiB, in the last bytes, after units of ours.
 TEST_F(Files, WithAnythingElseAreSomebodys) {
   constexpr u64 kBytes = (8 << 20) + 300;

@@ -15,7 +15,7 @@ Engine::Engine(const ModelConfig& config, u32 nid, const SoftwareAddressSpace& s
       nid_(nid),
       set_up_(config.own_thread),
       dma_(space, agent, 0),
-      copier_(dma_),
+      copier_(dma_, config.copy_threads),
       timed_(shared_.link.limited() || config.jitter_ns > 0),
       careful_(timed_ || shared_.faults.active() || config.pte_disable > 0),
       event_queues_(kMaxEventQueues),

@@ -36,7 +36,7 @@ class EngineBase {
       : shared_(shared),
         dma_(space, agent, index),
         faults_(shared.faults),
-        transport_(shared.memory, dma_, shared.faults, shared.atomics),
+        transport_(shared.memory, dma_, shared.faults, shared.atomics, shared.config.copy_threads),
         set_up_(shared.config.own_threads) {}
   virtual ~EngineBase() = default;
   EngineBase(const EngineBase&) = delete;

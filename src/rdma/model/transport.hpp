@@ -43,10 +43,10 @@ struct SegmentList {
 /// One for each engine. Copies to or from GPU memory are complete after DmaEngine::commit().
 class Transport {
  public:
-  /// `atomics` is shared by all engines of the device.
+  /// `atomics` is shared by all engines of the device; `copy_threads` share a large copy of this one.
   Transport(const MemoryTable& table, model::DmaEngine& dma, model::FaultInjector& faults,
-            std::mutex& atomics)
-      : table_(table), copier_(dma), faults_(faults), atomics_(atomics) {}
+            std::mutex& atomics, u32 copy_threads)
+      : table_(table), copier_(dma, copy_threads), faults_(faults), atomics_(atomics) {}
 
   /// Looks up the buffers of a request or of a receive. `written`: the NIC will write, so local_write is
   /// required.
