@@ -12,5 +12,7 @@ using namespace options;  // the command line uses the option table's names
 
 /// The options that mean the same on every path.
 void add_common_options(OptionTable& table);
+/// --fault KIND=P[,...]
+[[nodiscard]] Option fault_option(std::string help, std::string group);
 
 }  // namespace doorbell::cli
