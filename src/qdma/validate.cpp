@@ -27,21 +27,20 @@ std::string_view name(Layout l) {
   return l == Layout::given ? "as given" : l == Layout::same_channel ? "same channel" : "crossed";
 }
 
-enum class Phase { integrity, read, write, duplex };
-std::string_view name(Phase p) {
-  constexpr std::string_view kPhases[] = {"integrity", "read", "write", "duplex"};
-  return kPhases[static_cast<u32>(p)];
+using Phase = ValidatePhase;
+const std::string& name(Phase p) {
+  return validate_phase_names()[static_cast<u32>(p)];
 }
 
 struct MemorySet {
   std::string name;
-  std::vector<CardMemory> memories;
+  std::vector<MemoryPart> memories;
 };
 
 std::vector<MemorySet> memory_sets(const ValidateOptions& o) {
   std::vector<MemorySet> sets;
-  if (o.hbm) sets.push_back({"HBM", {card_memory("hbm")}});
-  if (o.ddr) sets.push_back({"DDR", {card_memory("ddr")}});
+  if (o.hbm && o.each) sets.push_back({"HBM", {card_memory("hbm")}});
+  if (o.ddr && o.each) sets.push_back({"DDR", {card_memory("ddr")}});
   if (o.hbm && o.ddr) sets.push_back({"HBM+DDR", {card_memory("hbm"), card_memory("ddr")}});
   return sets;
 }
@@ -101,7 +100,7 @@ class Validation {
           buffer_bytes_, kLargestValidateBuffer));
     for (const MemorySet& set : memory_sets(o_)) {
       std::vector<CardPlace> all = make_places(set);
-      if (!integrity(set, all, result)) return result;
+      if (!written_and_read(set, all, result)) return result;
       for (const auto& [phase, layout] : phases())
         if (!bandwidth(set, all, phase, layout, result)) return result;
     }
@@ -135,7 +134,7 @@ class Validation {
   std::vector<CardPlace> make_places(const MemorySet& set) {
     std::vector<CardPlace> all;
     const auto each = static_cast<u32>(places(o_) / set.memories.size());
-    for (const CardMemory& m : set.memories)
+    for (const MemoryPart& m : set.memories)
       for (u32 i = 0; i < each; ++i)
         all.push_back({fmt::format("{}{}", m.name == "ddr" ? "DDR" : "HBM", i), m,
                        m.base + place_offset(o_, i, distance_), &buffers_[all.size()], 0});
@@ -149,6 +148,7 @@ class Validation {
       all.emplace_back(Phase::duplex, Layout::same_channel);
       all.emplace_back(Phase::duplex, Layout::crossed);
     }
+    if (o_.phase) std::erase_if(all, [&](const auto& p) { return p.first != *o_.phase; });
     return all;
   }
 
@@ -198,6 +198,20 @@ class Validation {
 
   [[nodiscard]] JobLimits limits(u64 iterations, double duration_s) const {
     return {iterations, duration_s, o_.timeout_s, o_.late_after_s, watch_.stop};
+  }
+
+  /// The integrity phase. Where it was not asked for it is still what later reads find, and is told only if
+  /// it fails.
+  bool written_and_read(const MemorySet& set, std::vector<CardPlace>& all, measure::BenchResult& result) {
+    measure::BenchResult own;
+    const bool going = integrity(set, all, own);
+    if (!going || own.failed || o_.phase.value_or(Phase::integrity) == Phase::integrity) {
+      std::ranges::move(own.cells, std::back_inserter(result.cells));
+      std::ranges::move(own.warnings, std::back_inserter(result.warnings));
+      if (result.stop_reason == "done") result.stop_reason = own.stop_reason;
+      result.failed |= own.failed;
+    }
+    return going;
   }
 
   /// Everything is written before anything is read, so that places which are one place are found.
@@ -408,6 +422,11 @@ std::string cell_lines(const report::Cell& c) {
 
 }  // namespace
 
+const std::vector<std::string>& validate_phase_names() {
+  static const std::vector<std::string> names = {"integrity", "read", "write", "duplex"};
+  return names;
+}
+
 std::string validate_text(const report::Result& result) {
   std::string out;
   if (!result.cells.empty()) {
@@ -426,6 +445,8 @@ std::string validate_text(const report::Result& result) {
 
 void check(const ValidateOptions& o) {
   if (!o.hbm && !o.ddr) throw Error("--ddr-only, --hbm-only", "they exclude each other", "give one of them");
+  if (!o.each && !(o.hbm && o.ddr))
+    throw Error("--together-only", "it needs both memories", "leave out --ddr-only and --hbm-only");
   if (o.buffer_bytes > kLargestValidateBuffer)
     throw Error("--buffer-size",
                 fmt::format("{} is not in {}..{}", o.buffer_bytes, kGranule, kLargestValidateBuffer));
