@@ -59,7 +59,7 @@ class DaemonProcess {
 
   /// Waits until the daemon has told the service manager this.
   bool wait_for(const std::string& word) {
-    return test::eventually([&] {
+    return doorbell::test::eventually([&] {
              char text[512];
              const ssize_t n = ::recv(notify_.get(), text, sizeof text, MSG_DONTWAIT);
              if (n > 0) told_.append(text, static_cast<std::size_t>(n)) += '\n';
@@ -106,7 +106,7 @@ class DaemonProcess {
   /// Ends it by SIGTERM. Returns its exit code.
   int end() {
     child_->stop(SIGTERM);
-    EXPECT_TRUE(child_->wait(test::kWaitLimitS)) << child_->errors();
+    EXPECT_TRUE(child_->wait(doorbell::test::kWaitLimitS)) << child_->errors();
     return child_->exit_code();
   }
 
