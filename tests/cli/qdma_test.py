@@ -158,6 +158,20 @@ class Validate(WithFolder):
             self.assertGreaterEqual(rate["duplex", layout] / 1e9, 1.9, layout)
         self.assertGreaterEqual(rate["duplex", "auto (balanced)"] / read, 1.9)
 
+    def test_no_rate_by_the_cards_clock_is_above_what_the_card_lets_through(self):
+        """Also of several threads, whose transfers may follow each other where the machine is busy."""
+        cells = self.result("-d", "model:bandwidth=1G,link=1500M,clock=counted", "-j", "2", "--buffer-size", "2Mi",
+                            "--bandwidth-iterations", "3", *TIMEOUTS)["cells"]
+        self.assertEqual(len(cells), 18)
+        for cell in cells:
+            if cell["cell"]["phase"] == "integrity":
+                continue
+            rates = cell["qdma"]["by_card_clock"]
+            for way in ("read", "write"):
+                self.assertLessEqual(rates[way + "_bytes_per_s"], 1.5001e9, cell["cell"])
+            self.assertLessEqual(rates["total_bytes_per_s"], 3.001e9, cell["cell"])
+            self.assertGreaterEqual(rates["total_bytes_per_s"], 1.49e9 if cell["cell"]["phase"] != "duplex" else 1.9e9, cell["cell"])
+
     def test_one_phase_and_both_memories_together(self):
         for phase, layouts in (("integrity", 1), ("read", 1), ("write", 1), ("duplex", 3)):
             cells = self.result(*self.few, "--phase", phase, "--together-only")["cells"]

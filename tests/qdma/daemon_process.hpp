@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -94,6 +95,13 @@ class DaemonProcess {
   /// Files that the process has open.
   [[nodiscard]] std::size_t open_files() const {
     return names_in("/proc/" + std::to_string(child_->pid()) + "/fd").size();
+  }
+  /// Bytes of anonymous memory: what it has allocated, and the software card's memory that was written.
+  [[nodiscard]] u64 memory_bytes() const {
+    std::ifstream status("/proc/" + std::to_string(child_->pid()) + "/status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("RssAnon:")) return std::strtoull(line.c_str() + 8, nullptr, 10) * 1024;
+    return 0;
   }
   /// Nobody holds anything any more.
   [[nodiscard]] bool holds_nothing() const {
