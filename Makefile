@@ -57,7 +57,7 @@ test: nvcc  ## install what is missing, build, and run every test that this mach
 check:  ## after a change: build, run the tests that boot no guest, and the quick lint checks
 	JOBS=$(JOBS) DOORBELL_GPU=$(gpu) scripts/test.sh check
 
-test-long:  ## all tests under each sanitizer, and the model tests 20 times on a busy machine; takes an hour
+test-long:  ## each sanitizer, the model tests 20 times on a busy machine, a storm of killed clients; an hour
 	scripts/install-deps.sh test
 	JOBS=$(JOBS) DOORBELL_GPU=$(gpu) scripts/test.sh long
 

@@ -76,7 +76,7 @@ if(TARGET doorbelld)
   set_target_properties(doorbelld PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
   target_link_options(doorbelld PRIVATE -Wl,--disable-new-dtags)
   file(CREATE_LINK doorbell ${documents}/doorbelld SYMBOLIC)
-  install(FILES ${documents}/man1/doorbelld.8 DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 COMPONENT program OPTIONAL)
+  install(FILES ${documents}/man1/doorbelld.8 DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 COMPONENT program)
   install(FILES ${documents}/doorbelld DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
           COMPONENT program)
   install(TARGETS doorbelld RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)

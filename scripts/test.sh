@@ -9,7 +9,8 @@
 #   release  every test in build/
 #   asan     every test under AddressSanitizer and UndefinedBehaviorSanitizer, in build-asan/
 #   tsan     every test under ThreadSanitizer, in build-tsan/
-#   long     asan, tsan, and the model tests 20 times while three busy loops run
+#   long     asan, tsan, the model tests 20 times while three busy loops run, and a minute of clients of the daemon
+#            that are killed
 # Environment: JOBS (compilations and tests at a time), DOORBELL_GPU (AUTO, ON or OFF: GPU kernels in release),
 #   DOORBELL_CUDA_ARCHITECTURES (which NVIDIA GPUs they are compiled for: "80;90").
 # Exit code: 0, or 2 when something failed.
@@ -146,13 +147,22 @@ busy_models() {
   [ ! -d "$results/release" ] || mv "$results/release" "$results/release-20-times-busy"
 }
 
+# Clients of the daemon that are killed at random, for a minute; `release` has a few seconds of it.
+storm() {
+  [ -e build/tests/qdma/qdma_daemon_process_test_suites.cmake ] ||
+    { step "storm of killed clients" skipped "doorbelld is not built here"; return; }
+  DOORBELL_STORM_S=60 run release -R '^qdma_daemon_process_test\.DaemonStorm$'
+  mv "$results/release.xml" "$results/release-storm.xml"
+  [ ! -d "$results/release" ] || mv "$results/release" "$results/release-storm"
+}
+
 for what in "${@:-all}"; do
   case "$what" in
     all) everything ;;
     check) build_release && { beside lint lint; run release -LE '^guest$'; join lint; } ;;
     release) build_release && run release ;;
     asan | tsan) sanitizer "$what" ;;
-    long) sanitizer asan; sanitizer tsan; busy_models ;;
+    long) sanitizer asan; sanitizer tsan; busy_models && storm ;;
     *) echo "usage: $0 [all|check|release|asan|tsan|long]..." >&2; exit 1 ;;
   esac
 done

@@ -7,6 +7,17 @@
 
 namespace doorbell::cli {
 
+Option fault_option(std::string help, std::string group) {
+  return {.name = "fault",
+          .kind = Kind::list,
+          .metavar = "KIND=P[,...]",
+          .min = 0,
+          .max = 1,
+          .choices = model::fault_names(),
+          .help = std::move(help),
+          .group = std::move(group)};
+}
+
 void add_common_options(OptionTable& table) {
   table
       .add({.name = "initiator",
@@ -74,14 +85,8 @@ void add_common_options(OptionTable& table) {
                "check all data that comes back, none, or the share P of it; strict: what no run is known to have "
                "written must be whole test data too, and is a failure where it is not",
            .group = "Verification"})
-      .add({.name = "fault",
-            .kind = Kind::list,
-            .metavar = "KIND=P[,...]",
-            .min = 0,
-            .max = 1,
-            .choices = model::fault_names(),
-            .help = "make a model go wrong: fault KIND strikes each operation with probability P",
-            .group = "Verification"})
+      .add(fault_option("make a model go wrong: fault KIND strikes each operation with probability P",
+                        "Verification"))
       .add({.name = "json",
             .kind = Kind::path,
             .help = "write the whole result to FILE as JSON (schema doorbell.results/1)",

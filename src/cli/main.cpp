@@ -102,7 +102,7 @@ const Program* program_called(std::string_view argv0) {
   const std::string_view name = argv0.substr(argv0.rfind('/') + 1);  // npos + 1 is 0
   for (const PathDescription& path : paths())
     for (const Program& program : path.programs)
-      if (program.texts.name == name) return &program;
+      if (program.texts.name == name && program.run != nullptr) return &program;
   return nullptr;
 }
 

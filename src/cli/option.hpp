@@ -14,5 +14,7 @@ using namespace options;  // the command line uses the option table's names
 void add_common_options(OptionTable& table);
 /// --check-threads and --check-warps, for the paths whose runners have checkers.
 void add_check_options(OptionTable& table);
+/// --fault KIND=P[,...]
+[[nodiscard]] Option fault_option(std::string help, std::string group);
 
 }  // namespace doorbell::cli

@@ -45,9 +45,10 @@ struct FaultCheck {
   std::string found_as;
 };
 
-/// A program with a name of its own: the same binary, if it is called by that name.
+/// A program with a name of its own, whose manual page and completion are made with the others.
 struct Program {
   Command texts;  ///< name, options, description, examples; it has no run()
+  /// The same binary, if it is called by that name; null: the program is another binary.
   int (*run)(Context& context) = nullptr;
 };
 

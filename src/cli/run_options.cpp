@@ -3,6 +3,9 @@
 
 #include "cli/run_options.hpp"
 
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace doorbell::cli {
@@ -44,6 +47,12 @@ RunOptions run_options(const Options& o) {
   }
   r.gpu = static_cast<int>(o.integer("gpu"));
   return r;
+}
+
+void check_faults(const RunOptions& run, const std::string& device, bool is_model, const std::string& use) {
+  if (run.faults.any() && !is_model)
+    throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", device),
+                "use " + use);
 }
 
 Place host_memory(const Options& o) {

@@ -21,6 +21,9 @@ using measure::RunOptions;
 /// The rates in the option --fault.
 [[nodiscard]] model::FaultRates run_fault_rates(const Options& options);
 
+/// Throws Error if --fault is given for what is no model. `use`: the option that names one.
+void check_faults(const RunOptions& run, const std::string& device, bool is_model, const std::string& use);
+
 /// What --host-memory means, for the commands that have it.
 [[nodiscard]] Place host_memory(const Options& options);
 

@@ -30,17 +30,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The commands that a plan can name: each path has one.
+/// The commands that a plan can name: each path's, and those of its tools that make a result too.
 std::vector<sweep::Subject> subjects(const Context& context) {
   std::vector<sweep::Subject> found;
   for (const PathDescription& path : paths()) {
-    const Command& c = path.command;
-    const std::string title = context.program + " " + c.name;
-    found.push_back({c.name, c.options, [title, &c](const std::vector<std::string>& words) {
-                       Options options = parse(title, c.options, words);
-                       if (c.check) c.check(options);
-                       return options;
-                     }});
+    std::vector<const Command*> commands = {&path.command};
+    for (const Command& tool : path.tools)
+      if (tool.options.find("json") != nullptr && tool.check) commands.push_back(&tool);
+    for (const Command* const c : commands) {
+      const std::string title = context.program + " " + c->name;
+      found.push_back({c->name, c->options, [title, c](const std::vector<std::string>& words) {
+                         Options options = parse(title, c->options, words);
+                         if (c->check) c->check(options);
+                         return options;
+                       }});
+    }
   }
   return found;
 }

@@ -18,7 +18,7 @@ namespace doorbell::qdma {
 /// A buffer's worth of the card's memory, and the host's buffer for it.
 struct CardPlace {
   std::string name;  ///< "HBM3"
-  CardMemory memory;
+  MemoryPart memory;
   u64 address = 0;
   Buffer* buffer = nullptr;
   u64 sequence = 0;  ///< of the data that should be there; 0: none was written

@@ -73,15 +73,15 @@ class TransferQueues final : public rma::QueueSet {
  private:
   struct Queue {
     std::unique_ptr<ChannelDescriptor> descriptor;  // outlives the work on it
-    std::unique_ptr<CardQueue> work;
+    std::unique_ptr<SubmitQueue> work;
     CardTime* time = nullptr;
 
     void create(const TransferQueues& set) {
       work.reset();
       descriptor.reset();
       descriptor = std::make_unique<ChannelDescriptor>(set.card_, set.use_);
-      work = std::make_unique<CardQueue>(descriptor->transfers(), set.buffers_, set.alive_,
-                                         set.use_.deadline_s, time);
+      work = std::make_unique<SubmitQueue>(descriptor->transfers(), set.buffers_, set.alive_,
+                                           set.use_.deadline_s, time);
     }
   };
 
@@ -95,8 +95,8 @@ class TransferQueues final : public rma::QueueSet {
 
 }  // namespace
 
-const std::vector<CardMemory>& card_memories() {
-  static const std::vector<CardMemory> all = {
+const std::vector<MemoryPart>& card_memories() {
+  static const std::vector<MemoryPart> all = {
       {"ddr", kDdrBase, kDdrBytes},
       {"hbm", kHbmBase, kHbmBytes},
       {"hbm-high", kHbmBoundary, kHbmBase + kHbmBytes - kHbmBoundary},
@@ -104,8 +104,8 @@ const std::vector<CardMemory>& card_memories() {
   return all;
 }
 
-const CardMemory& card_memory(std::string_view name) {
-  for (const CardMemory& m : card_memories())
+const MemoryPart& card_memory(std::string_view name) {
+  for (const MemoryPart& m : card_memories())
     if (m.name == name) return m;
   throw Error(fmt::format("the card's memory '{}'", name), "there is no such memory",
               "give ddr, hbm or hbm-high");
@@ -132,7 +132,7 @@ QdmaPort::QdmaPort(const rma::PortRequest& request, const CardUse& use)
 QdmaPort::~QdmaPort() = default;
 
 rma::Limits QdmaPort::limits() const {
-  return {.max_requests = CardQueue::kMost,
+  return {.max_requests = SubmitQueue::kMost,
           .max_queues = kMostQueues,
           .max_inline = 0,
           .max_message = rma::kMaxMessage,
@@ -178,7 +178,7 @@ u64 QdmaPort::device_memory(u32 number, u64 bytes) {
 
 /// What a descriptor takes in this process; its rings are the card's.
 u64 QdmaPort::queue_bytes(rma::Ends, const rma::QueueShape&) const {
-  return sizeof(CardQueue);
+  return sizeof(SubmitQueue);
 }
 
 nlohmann::ordered_json QdmaPort::counters() {

@@ -17,15 +17,15 @@
 namespace doorbell::qdma {
 
 /// A part of the card's memory that a run may use.
-struct CardMemory {
+struct MemoryPart {
   std::string_view name;
   u64 base = 0;
   u64 bytes = 0;
 };
 /// "ddr", "hbm", "hbm-high".
-[[nodiscard]] const std::vector<CardMemory>& card_memories();
+[[nodiscard]] const std::vector<MemoryPart>& card_memories();
 /// Throws Error.
-[[nodiscard]] const CardMemory& card_memory(std::string_view name);
+[[nodiscard]] const MemoryPart& card_memory(std::string_view name);
 
 /// The queue pairs of each transfer descriptor.
 enum class Channels : u32 {
@@ -38,7 +38,7 @@ enum class Channels : u32 {
 
 /// How a run uses a card.
 struct CardUse {
-  CardMemory memory = card_memories().front();
+  MemoryPart memory = card_memories().front();
   u64 starting_offset = 0;  ///< into the memory; a multiple of the granule
   Channels channels = Channels::both;
   PolicyKind policy = PolicyKind::balanced;

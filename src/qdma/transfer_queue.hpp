@@ -5,7 +5,7 @@
 // moves bytes from host to card, a get from card to host. A request's `lkey` is the number of a buffer, its
 // `local` an offset there, and its `remote` a card address.
 //
-// Thread rule: one CPU thread owns a TransferQueue and its CardQueue.
+// Thread rule: one CPU thread owns a TransferQueue and its SubmitQueue.
 #pragma once
 
 #include <doorbell/qdma/card.hpp>
@@ -46,13 +46,13 @@ struct alignas(64) CardTime {
 };
 
 /// What a TransferQueue works on: a descriptor, and the requests that are posted or in flight.
-class CardQueue {
+class SubmitQueue {
  public:
   static constexpr u32 kMost = TransferDescriptor::kMaxSubmitted;
 
   /// The arguments must outlive it. `alive` becomes 0 if the card has gone.
-  CardQueue(TransferDescriptor& descriptor, const BufferTable& buffers, u32* alive, double deadline_s,
-            CardTime* time)
+  SubmitQueue(TransferDescriptor& descriptor, const BufferTable& buffers, u32* alive, double deadline_s,
+              CardTime* time)
       : descriptor_(descriptor), buffers_(buffers), alive_(alive), deadline_s_(deadline_s), time_(time) {
     // What it makes has descriptors of its own, and threads with a file table of their own would lose them.
     (void)descriptor_.submit_engine();
@@ -129,8 +129,8 @@ class CardQueue {
 
 /// A TransferQueue's state between two phases.
 struct TransferQueueState {
-  CardQueue* queue = nullptr;
-  u32 requests = 1;  ///< in flight at most, <= CardQueue::kMost
+  SubmitQueue* queue = nullptr;
+  u32 requests = 1;  ///< in flight at most, <= SubmitQueue::kMost
   u32 posted = 0;    ///< modulo 2^32
   u32 rung = 0;      ///< of these, handed to the card
   u32 completed = 0;

@@ -18,10 +18,16 @@ namespace doorbell::qdma {
 inline constexpr u64 kLargestValidateBuffer = u64{512} << 20;
 inline constexpr u32 kMostValidateThreads = 64;
 
+/// What a validation measures.
+enum class ValidatePhase : u8 { integrity, read, write, duplex };
+/// "integrity", ...: by ValidatePhase.
+[[nodiscard]] const std::vector<std::string>& validate_phase_names();
+
 struct ValidateOptions : measure::RunOptions {
   std::string device = "model";
   bool hbm = true;
   bool ddr = true;
+  bool each = true;      ///< each memory by itself, before both together
   u32 threads = 8;       ///< of each direction; there are twice as many places in a memory
   u64 buffer_bytes = 0;  ///< 0: kLargestValidateBuffer, or what fits the memory available
   u64 offset =
@@ -32,8 +38,9 @@ struct ValidateOptions : measure::RunOptions {
   std::vector<Channels> channels = {};
   bool paired = false;  ///< places 2k and 2k + 1 are region_stride apart
   u64 region_stride = u64{16} << 30;
-  u64 iterations = 1;  ///< transfers of each thread, if there is no duration
-  CardUse card = {};   ///< policy and ring size
+  std::optional<ValidatePhase> phase = {};  ///< this one alone
+  u64 iterations = 1;                       ///< transfers of each thread, if there is no duration
+  CardUse card = {};                        ///< policy and ring size
 };
 
 /// Throws Error for options that cannot go together.

@@ -5,6 +5,7 @@
 
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -14,6 +15,8 @@ import unittest
 from harness import DOORBELL, doorbell
 
 HELP_WIDTH = 92
+# Programs with names of their own, whose pages and completion `doorbell` makes too.
+PROGRAMS = ["cxi_gpu_loopback_bw", "doorbelld"]
 
 
 def out(*arguments):
@@ -40,14 +43,14 @@ def options_in_man(roff):
     return set(re.findall(r"\\fB(--[a-z0-9-]+)\\fR", plain))
 
 
-def complete(*words):
-    """What bash offers for the last of `words`, which are as bash splits them."""
+def complete(*words, program="doorbell"):
+    """What bash offers for the last of `words` after the program's name; they are as bash splits them."""
     script = 'source "$SCRIPT"; compopt() { :; }; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _doorbell; ' \
              'printf "%s\\n" "${COMPREPLY[@]}"'
     with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:
         file.write(out("completion", "bash"))
         file.flush()
-        done = subprocess.run(["bash", "-c", script, "bash", "doorbell", *words], capture_output=True, text=True,
+        done = subprocess.run(["bash", "-c", script, "bash", program, *words], capture_output=True, text=True,
                               timeout=30, env={**os.environ, "SCRIPT": file.name})
     assert done.returncode == 0 and done.stderr == "", done.stderr
     return done.stdout.split()
@@ -208,7 +211,7 @@ class Machine(unittest.TestCase):
 
 class Man(unittest.TestCase):
     def pages(self):
-        return [out("man")] + [out("man", name) for name in [*commands(), "cxi_gpu_loopback_bw"]]
+        return [out("man")] + [out("man", name) for name in [*commands(), *PROGRAMS]]
 
     def test_every_option_is_in_help_man_and_completion(self):
         for name in commands():
@@ -219,6 +222,19 @@ class Man(unittest.TestCase):
             self.assertTrue(offered <= in_help, offered - in_help)
             also = re.findall(r"\(also\s+(--[a-z0-9-]+)\)", out("help", name))
             self.assertEqual(in_help - offered, set(also), name)
+
+    def test_the_daemon_is_a_page_of_section_8(self):
+        page = out("man", "doorbelld")
+        self.assertRegex(page, r'(?m)^\.TH DOORBELLD 8 .*"System Administration"$')
+        self.assertIn(".BR doorbelld (8)", out("man"))
+        offered = set(complete("--", program="/usr/bin/doorbelld"))
+        self.assertIn("--max-card-memory", offered)
+        self.assertEqual(offered, options_in_man(page))
+        self.assertEqual(complete("--log", "j", program="doorbelld"), ["journal"])
+        binary = pathlib.Path(DOORBELL).with_name("doorbelld")
+        if binary.exists():  # not where libuv or libsystemd is missing
+            text = subprocess.run([binary, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
+            self.assertEqual(options_in_help(text), offered)
 
     def test_sections(self):
         for page in self.pages():
@@ -241,7 +257,8 @@ class Man(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             out("man", "--directory", folder)
             self.assertEqual(sorted(os.listdir(folder)),
-                             sorted(["doorbell.1", "cxi_gpu_loopback_bw.1"] + [f"doorbell-{name}.1" for name in commands()]))
+                             sorted(["doorbell.1", "cxi_gpu_loopback_bw.1", "doorbelld.8"] +
+                                    [f"doorbell-{name}.1" for name in commands()]))
             with open(os.path.join(folder, "doorbell-nvme.1")) as file:
                 self.assertEqual(file.read(), out("man", "nvme"))
         done = doorbell("man", "--directory", "/nonexistent")

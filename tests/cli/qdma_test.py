@@ -158,6 +158,37 @@ class Validate(WithFolder):
             self.assertGreaterEqual(rate["duplex", layout] / 1e9, 1.9, layout)
         self.assertGreaterEqual(rate["duplex", "auto (balanced)"] / read, 1.9)
 
+    def test_no_rate_by_the_cards_clock_is_above_what_the_card_lets_through(self):
+        """Also of several threads, whose transfers may follow each other where the machine is busy."""
+        cells = self.result("-d", "model:bandwidth=1G,link=1500M,clock=counted", "-j", "2", "--buffer-size", "2Mi",
+                            "--bandwidth-iterations", "3", *TIMEOUTS)["cells"]
+        self.assertEqual(len(cells), 18)
+        for cell in cells:
+            if cell["cell"]["phase"] == "integrity":
+                continue
+            rates = cell["qdma"]["by_card_clock"]
+            for way in ("read", "write"):
+                self.assertLessEqual(rates[way + "_bytes_per_s"], 1.5001e9, cell["cell"])
+            self.assertLessEqual(rates["total_bytes_per_s"], 3.001e9, cell["cell"])
+            self.assertGreaterEqual(rates["total_bytes_per_s"], 1.49e9 if cell["cell"]["phase"] != "duplex" else 1.9e9, cell["cell"])
+
+    def test_one_phase_and_both_memories_together(self):
+        for phase, layouts in (("integrity", 1), ("read", 1), ("write", 1), ("duplex", 3)):
+            cells = self.result(*self.few, "--phase", phase, "--together-only")["cells"]
+            self.assertEqual([(c["cell"]["memory"], c["cell"]["phase"]) for c in cells], [("HBM+DDR", phase)] * layouts)
+            for cell in cells:
+                self.assertGreater(cell["verify"]["checked"], 0)
+        for only in ("--ddr-only", "--hbm-only"):
+            done = doorbell("qdma", "validate", *self.few, "--together-only", only)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn("--together-only", done.stderr)
+
+    def test_what_a_phase_needs_is_told_if_it_fails(self):
+        """Reads find what was written before them; where that is wrong, there is a cell that says so."""
+        cells = self.result(*self.few, "--ddr-only", "--phase", "read", "--fault", "corrupt=1", code=2)["cells"]
+        self.assertEqual(cells[0]["cell"]["phase"], "integrity")
+        self.assertGreater(cells[0]["verify"]["corrupt"], 0)
+
     def test_knobs(self):
         cells = self.result("-j", "1", "--buffer-size", "64Ki", "--offset", "1Mi", "--starting-offset", "2Mi", "--hbm-only",
                             "--mm-channel", "0,1", "--ring-size-index", "9", "--bandwidth-iterations", "3",

@@ -17,6 +17,13 @@ for file in share/man/man1/doorbell.1 share/man/man1/doorbell-nvme.1 \
     share/doorbell/schema/results-1.schema.json share/doorbell/python/doorbell_report/__main__.py share/doorbell/python/doorbell_report/templates/report.html.j2; do
   [ -s "$prefix/$file" ] || { echo "$file is not installed" >&2; exit 1; }
 done
+# The daemon is built only where its libraries are.
+if [ -x "$prefix/bin/doorbelld" ]; then
+  "$prefix/bin/doorbelld" --help >/dev/null
+  for file in share/man/man8/doorbelld.8 share/bash-completion/completions/doorbelld; do
+    [ -s "$prefix/$file" ] || { echo "$file is not installed" >&2; exit 1; }
+  done
+fi
 bash -n "$prefix/share/bash-completion/completions/doorbell"
 # The plans that the examples name, from a folder that has none.
 empty=$(mktemp -d)

@@ -88,8 +88,9 @@ struct Client {
 };
 
 struct ServerRig {
-  explicit ServerRig(const std::string& spec = "model", const model::Use& use = {})
-      : server(make_model_card(spec, use)) {}
+  explicit ServerRig(const std::string& spec = "model", const model::Use& use = {},
+                     const ServerLimits& limits = {})
+      : server(make_model_card(spec, use), limits) {}
   WireClient greeted() {
     WireClient c(server.connect());
     EXPECT_TRUE(c.hello());
@@ -394,6 +395,45 @@ TEST(CardServerHostile, WithoutDescriptorsItAnswersAndGoesOn) {
   }
   EXPECT_TRUE(c.works(kDdrBase));
   EXPECT_EQ(rig.greeted().call(kCallInfo, Info{}).header.result, 0);
+}
+
+TEST(CardServerLimits, OneTooManyIsRefusedWithItsOwnErrorUntilOneGoes) {
+  ServerRig rig("model", {}, {.connections = 2, .queue_pairs = 2, .descriptors = 2, .host_bytes = 2 * kMiB});
+  Client a(rig.server.connect());
+  auto b = std::make_unique<Client>(rig.server.connect());
+  EXPECT_EQ(a.control.call(kCallQpairAdd, QpairAdd{}).header.result, -EDQUOT);
+  EXPECT_EQ(a.control.call(kCallQpairGetFd, QpairGetFd{.qid = a.id}).header.result, -EDQUOT);
+  EXPECT_EQ(a.control.call(kCallBufCreate, BufCreate{.length = 4096}).header.result, -EDQUOT);
+  EXPECT_EQ(a.data.call(kCallBufCreate, BufCreate{.length = 4096}).header.result, -EDQUOT);
+  // A connection too many is told so; what it has said before that counts for nothing.
+  WireClient late(rig.server.connect());
+  EXPECT_EQ(late.call(wire::kHello, wire::Hello{}).header.result, -EDQUOT);
+  EXPECT_FALSE(late.receive());
+  EXPECT_EQ(rig.server.counts().connections, 2u);
+  EXPECT_TRUE(a.works(kDdrBase));
+  EXPECT_TRUE(b->works(kDdrBase + kMiB));
+  b.reset();
+  EXPECT_TRUE(eventually([&] {
+    const ServerCounts c = rig.server.counts();
+    return c.connections == 1 && c.descriptors == 1 && c.buffers == 1 && c.queue_pairs == 1;
+  }));
+  EXPECT_TRUE(Client(rig.server.connect()).works(kDdrBase));
+}
+
+TEST(CardServerLimits, ConnectionsTooManyThatSayNothingTakeNobodysPlace) {
+  ServerRig rig("model", {}, {.connections = 1});
+  Client a(rig.server.connect());
+  const u64 before = open_descriptors();
+  std::vector<WireClient> silent;
+  for (u32 i = 0; i < 100; ++i) silent.emplace_back(rig.server.connect());
+  // 16 of them wait to be told; the others are closed at once. This process has the clients' ends too.
+  EXPECT_TRUE(eventually([&] { return rig.server.counts().refused == 84; }));
+  EXPECT_EQ(open_descriptors(), before + 100 + 16);
+  EXPECT_EQ(rig.server.counts().connections, 1u);
+  EXPECT_TRUE(a.works(kDdrBase));
+  silent.clear();
+  EXPECT_TRUE(eventually([&] { return open_descriptors() == before; }));
+  EXPECT_EQ(WireClient(rig.server.connect()).call(wire::kHello, wire::Hello{}).header.result, -EDQUOT);
 }
 
 // --- what goes away ---

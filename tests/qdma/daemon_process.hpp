@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,7 +60,7 @@ class DaemonProcess {
 
   /// Waits until the daemon has told the service manager this.
   bool wait_for(const std::string& word) {
-    return test::eventually([&] {
+    return doorbell::test::eventually([&] {
              char text[512];
              const ssize_t n = ::recv(notify_.get(), text, sizeof text, MSG_DONTWAIT);
              if (n > 0) told_.append(text, static_cast<std::size_t>(n)) += '\n';
@@ -95,6 +96,13 @@ class DaemonProcess {
   [[nodiscard]] std::size_t open_files() const {
     return names_in("/proc/" + std::to_string(child_->pid()) + "/fd").size();
   }
+  /// Bytes of anonymous memory: what it has allocated, and the software card's memory that was written.
+  [[nodiscard]] u64 memory_bytes() const {
+    std::ifstream status("/proc/" + std::to_string(child_->pid()) + "/status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("RssAnon:")) return std::strtoull(line.c_str() + 8, nullptr, 10) * 1024;
+    return 0;
+  }
   /// Nobody holds anything any more.
   [[nodiscard]] bool holds_nothing() const {
     for (const char* name :
@@ -106,7 +114,7 @@ class DaemonProcess {
   /// Ends it by SIGTERM. Returns its exit code.
   int end() {
     child_->stop(SIGTERM);
-    EXPECT_TRUE(child_->wait(test::kWaitLimitS)) << child_->errors();
+    EXPECT_TRUE(child_->wait(doorbell::test::kWaitLimitS)) << child_->errors();
     return child_->exit_code();
   }
 

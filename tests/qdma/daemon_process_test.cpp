@@ -16,6 +16,7 @@
 #include "errors.hpp"
 #include "qdma/daemon_process.hpp"
 #include "qdma/wire_client.hpp"
+#include "sanitized.hpp"
 
 namespace doorbell::qdma::daemon {
 namespace {
@@ -284,7 +285,8 @@ void storm(double seconds) {
     return pid;
   };
   for (pid_t& pid : clients) pid = start();
-  const u64 end = wall_ns() + static_cast<u64>(seconds * 1e9);
+  const u64 begin = wall_ns(), end = begin + static_cast<u64>(seconds * 1e9);
+  u64 memory_half_way = 0;
   u64 killed = 0, random = 88172645463325252ull;
   const auto reap = [&](pid_t pid) {
     int status = 0;
@@ -300,6 +302,8 @@ void storm(double seconds) {
     kill(pid, SIGKILL);
     reap(pid);
     pid = start();
+    if (memory_half_way == 0 && wall_ns() > begin + (end - begin) / 2)
+      memory_half_way = daemon.memory_bytes();
   }
   for (const pid_t pid : clients) kill(pid, SIGKILL);
   for (const pid_t pid : clients) reap(pid);
@@ -311,10 +315,20 @@ void storm(double seconds) {
   const CardBuffer buffer = open_buffer(client, {.size = 512 * kMiB});
   EXPECT_EQ(buffer.address, kDdrBase);
   EXPECT_EQ(there_and_back(buffer.descriptor.get(), buffer.address, kMiB, 9), 0);
-  std::printf("%llu clients killed, %.0f accepted, %.0f transfers, %.0f bytes to the card\n",
-              static_cast<unsigned long long>(killed), daemon.metric("connections_accepted_total"),
-              daemon.metric("transfers_total{outcome=\"ok\"}"),
-              daemon.metric("transfer_bytes_total{direction=\"host_to_card\"}"));
+  const u64 memory = daemon.memory_bytes();
+  const auto n = [](u64 value) { return static_cast<unsigned long long>(value); };
+  std::printf(
+      "%llu clients killed, %.0f accepted, %.0f transfers, %.0f bytes to the card\n"
+      "open files: %llu at the start, %llu at the end; memory: %llu bytes half-way, %llu at the end; "
+      "%.0f queue pair ids and %.0f buffers held\n",
+      n(killed), daemon.metric("connections_accepted_total"),
+      daemon.metric("transfers_total{outcome=\"ok\"}"),
+      daemon.metric("transfer_bytes_total{direction=\"host_to_card\"}"), n(files), n(daemon.open_files()),
+      n(memory_half_way), n(memory), daemon.metric("queue_pair_ids"), daemon.metric("buffers"));
+  // Half-way of a short storm the card's memory has not been written everywhere.
+  if (!test::kSanitized) {
+    EXPECT_LE(memory, memory_half_way + (seconds < 30 ? 128 : 32) * kMiB);
+  }
   EXPECT_EQ(daemon.metric("retire_failures_total"), 0);
   EXPECT_EQ(daemon.end(), 0) << daemon.child().errors();
 }

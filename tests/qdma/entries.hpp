@@ -7,6 +7,7 @@
 #include <doorbell/qdma/card.hpp>
 #include <sys/mman.h>
 
+#include <cerrno>
 #include <functional>
 #include <memory>
 #include <span>
@@ -61,9 +62,10 @@ struct EntryRow {
   std::string name;
   /// Opens a card of its own, or (server, daemon) a connection to one; `slow`: a megabyte a second.
   std::function<std::unique_ptr<Entry>(bool slow)> open;
-  bool tells_parts = true;      ///< results of each sub-transfer, also of a call that failed
-  bool keeps_deadlines = true;  ///< in a plain call
-  bool own_card = true;         ///< nobody else's queue pairs are on it
+  bool tells_parts = true;                ///< results of each sub-transfer, also of a call that failed
+  bool keeps_deadlines = true;            ///< in a plain call
+  u32 most_queue_pairs = kMaxQueuePairs;  ///< that a program may have; a daemon's are its user's quota
+  int over_most = EBUSY;                  ///< what one more of them is
 };
 
 /// The library's objects' paths, over an open driver.

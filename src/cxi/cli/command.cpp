@@ -32,31 +32,18 @@ void add_cxi_options(OptionTable& t) {
             .help =
                 "full DMA commands of 64 bytes, whose packets the NIC keeps in order and repeats by itself, "
                 "instead of restricted ones of 32",
-            .group = "Work"})
-      .add(
-          {.name = "size",
-           .kind = Kind::text,
-           .metavar = "SIZE[:SIZE]",
-           .help =
-               "bytes of an operation, 0..2147483647, with KiB and MiB; A:B goes from A to B by powers of two, "
-               "and a list separated by commas is taken as it is (not given: 1KiB)",
-           .group = "Work"})
-      .add({.name = "num-queues",
-            .kind = Kind::integer,
-            .default_text = "1",
-            .min = 1,
-            .max = 64,
-            .help = "command queues that the rate part drives at the same time, each with buffers of its own",
-            .group = "Queues"})
-      .add({.name = "idc",
-            .kind = Kind::integer,
-            .metavar = "BYTES",
-            .default_text = "0",
-            .max = 224,
-            .help =
-                "puts of up to so many bytes carry their data in the command (IDC; unrestricted ones up to "
-                "192)",
-            .group = "Queues"});
+            .group = "Work"});
+  add_size_option(t, "bytes of an operation", 0, "1KiB");
+  add_queues_option(
+      t, "command queues that the rate part drives at the same time, each with buffers of its own");
+  t.add({.name = "idc",
+         .kind = Kind::integer,
+         .metavar = "BYTES",
+         .default_text = "0",
+         .max = 224,
+         .help = "puts of up to so many bytes carry their data in the command (IDC; unrestricted ones up to "
+                 "192)",
+         .group = "Queues"});
 }
 
 rma::BenchOptions bench_options(const Options& o) {
@@ -75,9 +62,7 @@ rma::BenchOptions bench_options(const Options& o) {
   if (b.op == rma::Op::read && b.inline_below > 0)
     throw Error("--idc", "a get brings data back: nothing travels in the command",
                 "leave it out, or --op put");
-  if (b.faults.any() && !cxi::is_model(b.device))
-    throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", b.device),
-                "use --device cxi-model0");
+  check_faults(b, b.device, cxi::is_model(b.device), "--device cxi-model0");
   rma::check(b);
   return b;
 }

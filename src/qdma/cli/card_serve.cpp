@@ -39,7 +39,11 @@ int run_card(const Options& options, Context& context) {
   use.faults = run_fault_rates(options);
   use.seed = options.integer("seed");
   allow_descriptors();
-  qdma::CardServer server(qdma::make_model_card(options.text("card"), use));
+  const qdma::ServerLimits limits = {.connections = static_cast<u32>(options.integer("max-connections")),
+                                     .queue_pairs = static_cast<u32>(options.integer("max-queue-pairs")),
+                                     .descriptors = static_cast<u32>(options.integer("max-descriptors")),
+                                     .host_bytes = options.bytes("max-host-buffers")};
+  qdma::CardServer server(qdma::make_model_card(options.text("card"), use), limits);
   const std::string& path = options.text("listen");
   server.listen(path);
   fmt::print("{} at {}; Ctrl-C ends it\n", options.text("card"), path);
@@ -53,6 +57,35 @@ int run_card(const Options& options, Context& context) {
   return 0;
 }
 
+// The words are doorbelld's. There they are for each user; here only one user may connect.
+void add_limits(OptionTable& t) {
+  const char* const kLimits = "Limits of all clients";
+  t.add({.name = "max-connections",
+         .kind = Kind::integer,
+         .default_text = "64",
+         .min = 1,
+         .max = 4096,
+         .help = "connections",
+         .group = kLimits})
+      .add({.name = "max-queue-pairs",
+            .kind = Kind::integer,
+            .default_text = fmt::format("{}", qdma::kMaxQueuePairs),
+            .max = qdma::kMaxQueuePairs,
+            .help = "queue pairs",
+            .group = kLimits})
+      .add({.name = "max-descriptors",
+            .kind = Kind::integer,
+            .default_text = "1024",
+            .max = 4096,
+            .help = "transfer descriptors",
+            .group = kLimits})
+      .add({.name = "max-host-buffers",
+            .kind = Kind::size,
+            .default_text = "64Gi",
+            .help = "bytes of host buffers that somebody still has",
+            .group = kLimits});
+}
+
 }  // namespace
 
 Command card_command() {
@@ -64,7 +97,8 @@ Command card_command() {
       "structures and error numbers of the kernel's driver, as messages of a local socket. All clients see one "
       "card, and the bytes that one of them has written. What a client had goes away with it.",
       "Only the user that runs it may connect. Ctrl-C or SIGTERM ends it, with a line that says what it has done. "
-      "What clients still had in flight then ends with an error."};
+      "What clients still had in flight then ends with an error. The limits keep clients from taking all descriptors "
+      "and all memory of this process: a request beyond one is refused with EDQUOT."};
   c.options
       .add({.name = "action",
             .kind = Kind::choice,
@@ -88,14 +122,8 @@ Command card_command() {
             .kind = Kind::flag,
             .help = "at the end print the card's own counters as JSON too",
             .group = "Server"})
-      .add({.name = "fault",
-            .kind = Kind::list,
-            .metavar = "KIND=P[,...]",
-            .min = 0,
-            .max = 1,
-            .choices = model::fault_names(),
-            .help = "make the card go wrong: fault KIND strikes each sub-transfer with probability P",
-            .group = "Server"})
+      .add(fault_option("make the card go wrong: fault KIND strikes each sub-transfer with probability P",
+                        "Server"))
       .add({.name = "seed",
             .kind = Kind::integer,
             .default_text = "1",
@@ -107,6 +135,7 @@ Command card_command() {
                 {.command = "doorbell card serve --listen /tmp/card.sock --card model:preset=v80",
                  .text = "The same, as fast as the published figures of a V80.",
                  .needs = Needs::other_machine}};
+  add_limits(c.options);
   c.check = check_card;
   c.run = run_card;
   c.group = "This machine";

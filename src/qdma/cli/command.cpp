@@ -32,24 +32,12 @@ void add_qdma_options(OptionTable& t) {
             .default_text = "put",
             .choices = {"put", "get"},
             .help = "host to card, or card to host",
-            .group = "Work"})
-      .add(
-          {.name = "size",
-           .kind = Kind::text,
-           .metavar = "SIZE[:SIZE]",
-           .help =
-               "bytes of a transfer, 1..2147483647, with KiB and MiB; A:B goes from A to B by powers of two, "
-               "and a list separated by commas is taken as it is (not given: 1MiB)",
-           .group = "Work"})
-      .add({.name = "num-queues",
-            .kind = Kind::integer,
-            .default_text = "1",
-            .min = 1,
-            .max = 64,
-            .help =
-                "transfer descriptors that the rate part drives at the same time, each with queue pairs and "
-                "buffers of its own",
-            .group = "Queues"});
+            .group = "Work"});
+  add_size_option(t, "bytes of a transfer", 1, "1MiB");
+  add_queues_option(
+      t,
+      "transfer descriptors that the rate part drives at the same time, each with queue pairs and "
+      "buffers of its own");
   add_policy_options(t);
   add_ring_option(t, "0");
   t.add(
@@ -80,9 +68,7 @@ rma::BenchOptions bench_options(const Options& o) {
   for (const u32 size : b.sizes)
     if (size == 0) throw Error("--size", "0 is not in 1..2147483647: a transfer has at least 1 byte");
   b.queues = static_cast<u32>(o.integer("num-queues"));
-  if (b.faults.any() && !qdma::is_model(b.device))
-    throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", b.device),
-                "use --device model");
+  check_faults(b, b.device, qdma::is_model(b.device), "--device model");
   rma::check(b);
   return b;
 }

@@ -4,8 +4,6 @@
 // The options and texts of the program `doorbelld`, which is a binary of its own (doorbelld/main.cpp).
 #include "qdma/cli/doorbelld.hpp"
 
-#include <fmt/format.h>
-
 #include "qdma/daemon/protocol.hpp"
 
 namespace doorbell::cli {
@@ -154,10 +152,7 @@ Command doorbelld_texts() {
 }
 
 Program doorbelld_program() {
-  return {.texts = doorbelld_texts(), .run = [](Context&) {
-            fmt::print(stderr, "doorbelld: this is doorbell under another name; start doorbelld itself\n");
-            return 1;
-          }};
+  return {.texts = doorbelld_texts()};
 }
 
 }  // namespace doorbell::cli

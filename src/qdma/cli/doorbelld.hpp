@@ -9,7 +9,7 @@
 namespace doorbell::cli {
 
 Command doorbelld_texts();
-/// For PathDescription::programs: its texts. `doorbell` itself does not serve under that name.
+/// For PathDescription::programs.
 Program doorbelld_program();
 
 }  // namespace doorbell::cli

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "qdma/cli/doorbelld.hpp"
 #include "qdma/cli/parts.hpp"
 #include "system/sysfs.hpp"
 
@@ -87,6 +88,7 @@ PathDescription qdma_path() {
           .work = "card transfers",
           .command = qdma_command(),
           .tools = {qdma_validate_command(), qdma_tune_command(), card_command()},
+          .programs = {doorbelld_program()},
           .backends = [] { return states_of(qdma::backends()); },
           .models = {{"model", "software QDMA card: HBM, DDR, two NoC channels, rings, faults"}},
           .devices_title = "QDMA cards (AMD V80)",

@@ -66,9 +66,7 @@ qdma::TuneOptions tune_options(const Options& o) {
   t.smallest = o.bytes("smallest");
   t.largest = o.bytes("largest");
   if (o.has("iterations")) t.iterations = o.integer("iterations");
-  if (t.faults.any() && !qdma::is_model(t.device))
-    throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", t.device),
-                "use --device model");
+  check_faults(t, t.device, qdma::is_model(t.device), "--device model");
   qdma::check(t);
   return t;
 }

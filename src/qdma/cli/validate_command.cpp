@@ -16,10 +16,26 @@ namespace doorbell::cli {
 
 namespace {
 
+std::vector<std::string> phase_choices() {
+  std::vector<std::string> choices = {"all"};
+  choices.insert(choices.end(), qdma::validate_phase_names().begin(), qdma::validate_phase_names().end());
+  return choices;
+}
+
 void add_validate_options(OptionTable& t) {
   add_card_option(t);
   t.add({.name = "ddr-only", .kind = Kind::flag, .help = "leave HBM out", .group = "Device"})
       .add({.name = "hbm-only", .kind = Kind::flag, .help = "leave DDR out", .group = "Device"})
+      .add({.name = "together-only",
+            .kind = Kind::flag,
+            .help = "leave out each memory by itself: both of them together",
+            .group = "Device"})
+      .add({.name = "phase",
+            .kind = Kind::choice,
+            .default_text = "all",
+            .choices = phase_choices(),
+            .help = "all of them one after the other, or one alone",
+            .group = "Work"})
       .add({.name = "threads",
             .letter = 'j',
             .kind = Kind::integer,
@@ -126,6 +142,10 @@ qdma::ValidateOptions validate_options(const Options& given) {
   v.device = o.text("device");
   v.hbm = !o.flag("ddr-only");
   v.ddr = !o.flag("hbm-only");
+  v.each = !o.flag("together-only");
+  const auto& phases = qdma::validate_phase_names();
+  if (const auto at = std::ranges::find(phases, o.text("phase")); at != phases.end())
+    v.phase = static_cast<qdma::ValidatePhase>(at - phases.begin());
   v.threads = static_cast<u32>(o.integer("threads"));
   if (o.has("buffer-size")) v.buffer_bytes = granules_of(o, "buffer-size");
   if (o.has("offset")) v.offset = granules_of(o, "offset");
@@ -138,9 +158,7 @@ qdma::ValidateOptions validate_options(const Options& given) {
   v.iterations = o.integer("bandwidth-iterations");
   v.card.ring_index = static_cast<u32>(o.integer("ring-size-index"));
   v.card.policy = *qdma::policy_named(o.text("policy"));
-  if (v.faults.any() && !qdma::is_model(v.device))
-    throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", v.device),
-                "use --device model");
+  check_faults(v, v.device, qdma::is_model(v.device), "--device model");
   qdma::check(v);
   return v;
 }

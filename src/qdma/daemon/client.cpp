@@ -247,7 +247,8 @@ CallResult control_call(DaemonClient& client, u32 number, std::span<u8> structur
       Zero zero;
       if (const int error = take_call(number, structure, call)) return failed_call(error);
       if (const int error = body_of(
-              client.ask(Opcode::queue_pair_op, QueuePairOpRequest{.qid = call.qid, .op = call.op}), zero))
+              client.ask(Opcode::queue_pair_op, QueuePairRequest{.qid = call.qid, .argument = call.op}),
+              zero))
         return failed_call(error);
       give_call(number, call.size, call, structure);
       return {};

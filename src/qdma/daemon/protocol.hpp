@@ -97,15 +97,11 @@ struct QueuePairAddRequest {
   u32 device = 0;
   QpairAdd add;
 };
-struct QueuePairOpRequest {
+/// What is asked of one queue pair.
+struct QueuePairRequest {
   u32 device = 0;
   u32 qid = 0;
-  u32 op = 0;
-};
-struct QueuePairDescriptorRequest {
-  u32 device = 0;
-  u32 qid = 0;
-  u32 flags = 0;
+  u32 argument = 0;  ///< queue_pair_op: a QueueOp; queue_pair_descriptor: its flags
 };
 struct BufferOpenRequest {
   u32 device = 0;
@@ -165,7 +161,7 @@ struct ErrorBody {
 #pragma pack(pop)
 
 static_assert(sizeof(RequestHeader) == 8 && sizeof(ReplyHeader) == 8 && sizeof(DeviceInfoReply) == 170);
-static_assert(sizeof(QueuePairAddRequest) == 40 && sizeof(QueuePairOpRequest) == 12);
+static_assert(sizeof(QueuePairAddRequest) == 40 && sizeof(QueuePairRequest) == 12);
 static_assert(sizeof(BufferOpenRequest) == 32 && sizeof(BufferOpenReply) == 20);
 static_assert(sizeof(BufferCloseRequest) == 20 && sizeof(BufferOpenRawRequest) == 28);
 static_assert(sizeof(HelloReply) == 40 && sizeof(DescriptorRequest) == 40 && sizeof(HostBufferRequest) == 28);

@@ -128,10 +128,10 @@ void Service::dispatch(Connection& c, const Request& r) {
     case Opcode::queue_pair_add:
       return add_queue_pair(c, a, r.as<QpairAdd>(offsetof(QueuePairAddRequest, add)));
     case Opcode::queue_pair_op:
-      return operate_queue_pair(c, a, r.as<QueuePairOpRequest>());
+      return operate_queue_pair(c, a, r.as<QueuePairRequest>());
     case Opcode::queue_pair_descriptor: {
-      const auto one = r.as<QueuePairDescriptorRequest>();
-      return get_descriptor(c, a, {.device = 0, .flags = one.flags, .count = 1, .ids = {one.qid, 0}});
+      const auto one = r.as<QueuePairRequest>();
+      return get_descriptor(c, a, {.device = 0, .flags = one.argument, .count = 1, .ids = {one.qid, 0}});
     }
     case Opcode::descriptor:
       return get_descriptor(c, a, r.as<DescriptorRequest>());
@@ -234,17 +234,17 @@ int Service::look_up(Connection& c, u32 id, HeldQueuePair*& found) {
   return found->owner == c.id ? 0 : EACCES;
 }
 
-void Service::operate_queue_pair(Connection& c, const Asked& a, const QueuePairOpRequest& r) {
+void Service::operate_queue_pair(Connection& c, const Asked& a, const QueuePairRequest& r) {
   HeldQueuePair* held = nullptr;
   if (const int error = look_up(c, r.qid, held))
     return refuse(a, error, fmt::format("queue pair {}: {}", +r.qid, reason(error)));
-  if (r.op > static_cast<u32>(QueueOp::del))
-    return refuse(a, EINVAL, fmt::format("there is no operation {}", +r.op));
+  if (r.argument > static_cast<u32>(QueueOp::del))
+    return refuse(a, EINVAL, fmt::format("there is no operation {}", +r.argument));
   const auto answer = [this, a](i64 rc) {
     if (rc < 0) refuse(a, static_cast<int>(-rc), refused_by_card("the operation", rc));
     else ok(a, bytes_of(Zero{}));
   };
-  if (r.op == static_cast<u32>(QueueOp::del)) {
+  if (r.argument == static_cast<u32>(QueueOp::del)) {
     c.busy = true;
     outlet_.pause(c.id);
     return retire_queue_pair(r.qid, [this, a, answer](i64 rc) {
@@ -252,7 +252,7 @@ void Service::operate_queue_pair(Connection& c, const Asked& a, const QueuePairO
       end(a.connection);
     });
   }
-  QpairOp op{.qid = held->queue.id, .op = r.op};
+  QpairOp op{.qid = held->queue.id, .op = r.argument};
   call_card(
       a, [card = card_, op]() mutable { return card->call(-1, kCallQpairOp, structure_of(op)).result; },
       answer);

@@ -79,7 +79,7 @@ class Service {
   void tell_device(Connection& c, const Asked& a);
   void find_device(Connection& c, const Asked& a, const BdfRequest& r);
   void add_queue_pair(Connection& c, const Asked& a, QpairAdd add);
-  void operate_queue_pair(Connection& c, const Asked& a, const QueuePairOpRequest& r);
+  void operate_queue_pair(Connection& c, const Asked& a, const QueuePairRequest& r);
   void get_descriptor(Connection& c, const Asked& a, const DescriptorRequest& r);
   void open_buffer(Connection& c, const Asked& a, const BufferOpenRequest& r);
   void open_raw(Connection& c, const Asked& a, const BufferOpenRawRequest& r);

@@ -403,6 +403,7 @@ nlohmann::ordered_json ModelCard::counters() const {
       {"drained", counters_.drained},         {"timed_out", counters_.timed_out},
       {"cancelled", counters_.cancelled},     {"bursts", counters_.bursts},
       {"image_bytes", counters_.image_bytes}, {"channels", channels}};
+  if (auto busy = rates_.busy_ns(); !busy.empty()) j["busy_ns"] = std::move(busy);
   if (faults_.active()) j["injected"] = faults_.json();
   return j;
 }

@@ -7,7 +7,8 @@
 
 namespace doorbell::qdma {
 
-CardServer::CardServer(std::shared_ptr<ModelCard> card) : loop_(std::make_unique<Loop>(std::move(card))) {}
+CardServer::CardServer(std::shared_ptr<ModelCard> card, const ServerLimits& limits)
+    : loop_(std::make_unique<Loop>(std::move(card), limits)) {}
 CardServer::~CardServer() = default;
 
 Descriptor CardServer::connect() {

@@ -5,7 +5,7 @@
 // this process.
 #pragma once
 
-#include <doorbell/config.hpp>
+#include <doorbell/qdma/abi.hpp>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,6 +17,14 @@ namespace doorbell::qdma {
 
 class ModelCard;
 
+/// The most that all clients of a server hold together. One more is EDQUOT, to whoever asks for it.
+struct ServerLimits {
+  u32 connections = ~u32{0};
+  u32 queue_pairs = kMaxQueuePairs;
+  u32 descriptors = ~u32{0};  ///< transfer descriptors
+  u64 host_bytes = ~u64{0};   ///< of host buffers that somebody still has
+};
+
 /// What a server has done and holds, for tests and for its last line.
 struct ServerCounts {
   u64 connections = 0;  ///< control sockets, now
@@ -24,13 +32,13 @@ struct ServerCounts {
   u64 buffers = 0;      ///< whose descriptor or mapping still exists, now
   u64 queue_pairs = 0;  ///< now
   u64 requests = 0;     ///< since the start
-  u64 refused = 0;      ///< requests that were no message of wire.hpp
+  u64 refused = 0;      ///< messages that were none of wire.hpp, and connections that were turned away
 };
 
 class CardServer {
  public:
   /// Serves in a thread of its own until destroyed.
-  explicit CardServer(std::shared_ptr<ModelCard> card);
+  explicit CardServer(std::shared_ptr<ModelCard> card, const ServerLimits& limits = {});
   ~CardServer();
   CardServer(const CardServer&) = delete;
   CardServer& operator=(const CardServer&) = delete;

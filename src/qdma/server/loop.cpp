@@ -26,6 +26,8 @@ constexpr u32 kMessagesPerTurn = 16;
 /// How often the server looks whether somebody still has each buffer: nothing tells it.
 constexpr int kSweepMs = 200;
 constexpr u32 kListenerEvents = EPOLLIN;
+/// Connections too many that wait to be told so at a time.
+constexpr u64 kMostSurplus = 16;
 
 Descriptor open_spare() {
   return Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -94,10 +96,12 @@ void CardServer::Loop::Mailbox::ring() const {
   static_cast<void>(!write(wake.get(), &one, sizeof one));
 }
 
-CardServer::Loop::Loop(std::shared_ptr<ModelCard> card)
-    : driver_(std::move(card), {}, [this](std::function<void()> work) { makers_.post(std::move(work)); }),
+CardServer::Loop::Loop(std::shared_ptr<ModelCard> card, const ServerLimits& limits)
+    : driver_(std::move(card), {.queue_pairs = limits.queue_pairs, .buffers = {.bytes = limits.host_bytes}},
+              [this](std::function<void()> work) { makers_.post(std::move(work)); }),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
-      spare_(open_spare()) {
+      spare_(open_spare()),
+      limits_(limits) {
   mail_->wake = Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   epoll_event e{};
   e.events = EPOLLIN;
@@ -136,7 +140,8 @@ ServerCounts CardServer::Loop::counts() const {
 
 void CardServer::Loop::update_counts() {
   ServerCounts c;
-  for (const auto& [id, s] : sockets_) ++(s.control ? c.connections : c.descriptors);
+  c.connections = connections_;
+  c.descriptors = descriptors_;
   c.buffers = buffers_;
   c.queue_pairs = driver_.queue_pairs();
   c.requests = requests_;
@@ -199,13 +204,29 @@ u64 CardServer::Loop::add(Descriptor fd, std::shared_ptr<Node> node, bool contro
   socket.fd = std::move(fd);
   socket.node = std::move(node);
   socket.control = control;
+  ++(control ? connections_ : descriptors_);
   watch(id, socket, EPOLL_CTL_ADD);
   return id;
+}
+
+void CardServer::Loop::add_connection(Descriptor fd) {
+  const bool surplus = connections_ >= limits_.connections;
+  // Who is one too many is told so, but only a few can be waited for.
+  if (surplus && surplus_ == kMostSurplus) {
+    ++refused_;
+    return;
+  }
+  const u64 id = add(std::move(fd), driver_.open(), true);
+  if (!surplus) return;
+  sockets_.at(id).surplus = true;
+  ++surplus_, --connections_;
 }
 
 void CardServer::Loop::remove(u64 id) {
   const auto it = sockets_.find(id);
   const auto socket = sockets_.extract(it);
+  const Socket& s = socket.mapped();
+  --(s.surplus ? surplus_ : s.control ? connections_ : descriptors_);
   for (auto& [serial, pending] : socket.mapped().pending)
     if (pending.transfer) driver_.cancel(*pending.transfer);
   driver_.close(*socket.mapped().node);
@@ -215,7 +236,7 @@ void CardServer::Loop::accept(int listener) {
   for (;;) {
     Descriptor fd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
     if (fd.get() >= 0) {
-      add(std::move(fd), driver_.open(), true);
+      add_connection(std::move(fd));
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
@@ -241,7 +262,7 @@ void CardServer::Loop::take_mail() {
     listeners.swap(mail_->listeners);
     stop_ = mail_->stop;
   }
-  for (Descriptor& fd : connections) add(std::move(fd), driver_.open(), true);
+  for (Descriptor& fd : connections) add_connection(std::move(fd));
   for (Descriptor& fd : listeners) {
     const u64 id = next_id_++;
     epoll_event e{};
@@ -302,6 +323,12 @@ void CardServer::Loop::hello(Socket& socket, const wire::RequestHeader& header,
   wire::Hello theirs;
   const wire::Hello ours;
   const auto bytes = std::span(reinterpret_cast<const u8*>(&ours), sizeof ours);
+  if (socket.surplus) {
+    ++refused_;
+    reply(socket, header.sequence, -EDQUOT, bytes);
+    socket.closing = true;
+    return;
+  }
   if (socket.control && !socket.greeted && read_exactly(structure, theirs) &&
       theirs.version == wire::kVersion && theirs.caps == 0) {
     socket.greeted = true;
@@ -360,9 +387,10 @@ void CardServer::Loop::finish(Finished& f) {
   socket.pending.erase(f.serial);
   Descriptor descriptor = std::move(f.reply.descriptor);
   if (f.reply.node) {
-    auto [ours, theirs] = socket_pair();
+    const bool over = descriptors_ >= limits_.descriptors;
+    auto [ours, theirs] = over ? std::pair<Descriptor, Descriptor>() : socket_pair();
     if (ours.get() < 0) {
-      f.reply.result = -errno;
+      f.reply.result = over ? -EDQUOT : -errno;
       f.reply.structure.clear();
       driver_.close(*f.reply.node);
     } else {

@@ -23,7 +23,7 @@ namespace doorbell::qdma {
 
 class CardServer::Loop {
  public:
-  explicit Loop(std::shared_ptr<ModelCard> card);
+  Loop(std::shared_ptr<ModelCard> card, const ServerLimits& limits);
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -73,6 +73,7 @@ class CardServer::Loop {
     bool control = false;
     bool greeted = false;  ///< a control socket has said hello
     bool closing = false;  ///< when its replies have been sent
+    bool surplus = false;  ///< one connection too many: its hello is refused, and it counts as none
     u64 next_serial = 0;
     /// Calls without a reply, by serial: a transfer's sequence, and what cancels it.
     struct Pending {
@@ -99,6 +100,7 @@ class CardServer::Loop {
   void flush(Socket& socket);
   void watch(u64 id, const Socket& socket, int operation);
   u64 add(Descriptor fd, std::shared_ptr<Node> node, bool control);
+  void add_connection(Descriptor fd);
   void remove(u64 id);
   void update_counts();
 
@@ -114,6 +116,8 @@ class CardServer::Loop {
   u64 next_id_ = 1;
   std::vector<Finished> finished_;
   u64 requests_ = 0, refused_ = 0, buffers_ = 0;
+  const ServerLimits limits_;
+  u64 connections_ = 0, descriptors_ = 0, surplus_ = 0;  // sockets of each kind, now
   bool stop_ = false;
   mutable std::mutex counts_mutex_;
   ServerCounts counts_;

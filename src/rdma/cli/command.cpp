@@ -49,22 +49,15 @@ void add_rdma_options(OptionTable& t) {
             .choices = rdma::op_names(),
             .help = "the operation",
             .group = "Work"})
-      .add({.name = "write-imm", .kind = Kind::flag, .help = "short for --op write-imm", .group = "Work"})
-      .add(
-          {.name = "size",
-           .kind = Kind::text,
-           .metavar = "SIZE[:SIZE]",
-           .help =
-               "payload bytes, 0..2147483647, with KiB and MiB; A:B goes from A to B by powers of two, and a "
-               "list separated by commas is taken as it is (not given: 1KiB; atomics have 8)",
-           .group = "Work"})
-      .add({.name = "num-qps",
-            .kind = Kind::integer,
-            .default_text = "1",
-            .min = 1,
-            .max = 256,
-            .help = "queue pairs that the rate part drives at the same time",
-            .group = "Queues"})
+      .add({.name = "write-imm", .kind = Kind::flag, .help = "short for --op write-imm", .group = "Work"});
+  add_size_option(t, "payload bytes", 0, "1KiB; atomics have 8");
+  t.add({.name = "num-qps",
+         .kind = Kind::integer,
+         .default_text = "1",
+         .min = 1,
+         .max = 256,
+         .help = "queue pairs that the rate part drives at the same time",
+         .group = "Queues"})
       .add(
           {.name = "signal-every",
            .kind = Kind::integer,

@@ -18,6 +18,27 @@ std::vector<u32> sizes_of(const std::string& text) {
   return sizes;
 }
 
+void add_size_option(OptionTable& t, const std::string& what, u32 smallest, const std::string& not_given) {
+  t.add(
+      {.name = "size",
+       .kind = Kind::text,
+       .metavar = "SIZE[:SIZE]",
+       .help = fmt::format("{}, {}..{}, with KiB and MiB; A:B goes from A to B by powers of two, and a list "
+                           "separated by commas is taken as it is (not given: {})",
+                           what, smallest, rma::kMaxMessage, not_given),
+       .group = "Work"});
+}
+
+void add_queues_option(OptionTable& t, const std::string& help) {
+  t.add({.name = "num-queues",
+         .kind = Kind::integer,
+         .default_text = "1",
+         .min = 1,
+         .max = 64,
+         .help = help,
+         .group = "Queues"});
+}
+
 namespace {
 
 void add_places(OptionTable& t) {

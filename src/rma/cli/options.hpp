@@ -16,6 +16,11 @@ namespace doorbell::cli {
 void add_rma_options(OptionTable& table, const std::string& queue, bool ping_pong = false,
                      bool device_memory = false);
 
+/// --size; the text says what it counts and from how many bytes on.
+void add_size_option(OptionTable& table, const std::string& what, u32 smallest, const std::string& not_given);
+/// --num-queues
+void add_queues_option(OptionTable& table, const std::string& help);
+
 /// `base`, changed by those options and the common ones.
 [[nodiscard]] rma::BenchOptions rma_options(const Options& options, rma::BenchOptions base);
 

@@ -1,0 +1,225 @@
+#!/usr/bin/python3
+# SPDX-FileCopyrightText: 2026 The doorbell authors
+# SPDX-License-Identifier: Apache-2.0
+"""A QDMA card that other processes use, as a user meets it: `doorbell card serve` and `doorbelld`, and `doorbell qdma` and
+`qdma validate` over both. Needs no hardware."""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import stat
+import subprocess
+import unittest
+
+from harness import DOORBELL, TIMEOUTS, WithFolder, doorbell, end_of, wait_for_work, wait_until
+
+DOORBELLD = pathlib.Path(DOORBELL).with_name("doorbelld")
+PHASES = ["integrity", "read", "write", "duplex", "duplex", "duplex"]
+
+
+class Serving(WithFolder):
+    """`process`: what serves the card at `path`."""
+
+    def setUp(self):
+        super().setUp()
+        self.path = str(self.folder / "card.sock")
+        self.process = None
+
+    def start(self, *words):
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.kill, self.process)
+        wait_until(lambda: self.answers() or self.process.poll() is not None, "somebody who listens")
+        self.assertIsNone(self.process.poll(), self.process.returncode and self.process.communicate())
+        return self.process
+
+    @staticmethod
+    def kill(process):
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+    def connection(self):
+        end = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(end.close)
+        end.connect(self.path)
+        return end
+
+    def answers(self):
+        try:
+            self.connection().close()
+            return True
+        except OSError:
+            return False
+
+    def end(self, which=signal.SIGTERM):
+        """Exit code and output."""
+        self.process.send_signal(which)
+        out, err = end_of(self.process)
+        return self.process.returncode, out, err
+
+    def validates(self, device):
+        """All phases over `device`, each right."""
+        document = self.result("qdma", "validate", "-d", device, "-j", "2", "--buffer-size", "64Ki", *TIMEOUTS)
+        self.assertEqual([(c["cell"]["memory"], c["cell"]["phase"]) for c in document["cells"]],
+                         [(memory, phase) for memory in ("HBM", "DDR", "HBM+DDR") for phase in PHASES])
+        for cell in document["cells"]:
+            self.assertEqual(cell["device"]["kind"], "model")
+            self.assertEqual(set(cell["errors"].values()), {0})
+            self.assertGreater(cell["verify"]["checked"], 0)
+            if cell["cell"]["phase"] == "integrity":
+                self.assertEqual([p["verdict"] for p in cell["qdma"]["places"]], ["ok"] * 4)
+
+    def transfers(self, device):
+        """Puts and gets over `device`, verified."""
+        for op in ("put", "get"):
+            for cell in self.result("qdma", "--device", device, "--op", op, "--size", "4097,1MiB", "--iterations", "20",
+                                    *TIMEOUTS)["cells"]:
+                self.assertEqual(cell["device"]["kind"], "model")
+                self.assertEqual((cell["metrics"]["ops"], cell["verify"]["checked"]), (20, 20))
+                self.assertEqual(set(cell["errors"].values()), {0})
+
+
+class CardServe(Serving):
+    def serve(self, *more):
+        return self.start(DOORBELL, "card", "serve", "--listen", self.path, *more)
+
+    def device(self):
+        return "server:" + self.path
+
+    def test_other_processes_use_the_card_until_a_signal_comes(self):
+        self.serve()
+        self.assertEqual(stat.S_IMODE(os.stat(self.path).st_mode), 0o600)
+        self.transfers(self.device())
+        code, out, err = self.end()
+        self.assertEqual((code, err), (0, ""))
+        first, last = out.splitlines()
+        self.assertEqual(first, f"model at {self.path}; Ctrl-C ends it")
+        self.assertRegex(last, r"^[1-9]\d* requests, 0 refused; 0 connections, 0 descriptors, \d+ buffers, 0 queue pairs still there$")
+        self.assertFalse(os.path.exists(self.path))
+        done = doorbell("qdma", "--device", self.device())
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn(f"doorbell card serve --listen {self.path}", done.stderr)
+
+    def test_validate(self):
+        self.serve()
+        self.validates(self.device())
+
+    def test_ctrl_c_ends_it_too_and_counters_are_json(self):
+        self.serve("--counters", "--card", "model:clock=counted")
+        self.transfers(self.device())
+        code, out, _ = self.end(signal.SIGINT)
+        self.assertEqual(code, 0)
+        counters = json.loads(out[out.index("{"):])
+        self.assertEqual(counters["clock"], "counted")
+        for channel in counters["channels"]:
+            self.assertGreater(channel["host_to_card_bytes"], 0)
+
+    def test_injected_faults_are_found_by_the_client(self):
+        self.serve("--fault", "error=1", "--counters")
+        cell, = self.result("qdma", "--device", self.device(), "--measure", "latency", "--size", "4KiB", "--iterations", "5",
+                            *TIMEOUTS, code=2)["cells"]
+        self.assertGreater(cell["errors"]["completion"], 0)
+        _, out, _ = self.end()
+        self.assertGreaterEqual(json.loads(out[out.index("{"):])["injected"]["error"], cell["errors"]["completion"])
+
+    def test_a_client_whose_server_ends_is_told(self):
+        self.serve()
+        command = [DOORBELL, "qdma", "--device", self.device(), "--measure", "rate", "--duration", "3600", "--warmup", "0",
+                   "--json", str(self.json), *TIMEOUTS]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as client:
+            wait_for_work(client)
+            code, _, err = self.end()
+            self.assertEqual((code, err), (0, ""))
+            _, err = end_of(client)
+        self.assertEqual(client.returncode, 2, err)
+        document = self.valid()
+        self.assertEqual(document["stop_reason"], "removed")
+
+    def test_limits_are_of_all_clients(self):
+        self.serve("--max-connections", "2", "--max-queue-pairs", "3", "--max-descriptors", "2", "--max-host-buffers", "1Mi")
+        refused = {"--num-queues=2": "quota", "--size=2MiB": "quota"}
+        for option, word in refused.items():
+            done = doorbell("qdma", "--device", self.device(), option, "--measure", "rate", "--iterations", "2", "--in-flight", "1",
+                            *TIMEOUTS)
+            self.assertEqual(done.returncode, 1, f"{option}: {done.stdout}{done.stderr}")
+            self.assertIn(word, done.stderr)
+        first, second = self.connection(), self.connection()
+        done = doorbell("qdma", "--device", self.device())
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("it takes no further client", done.stderr)
+        self.assertIn("--max-connections", done.stderr)
+        first.close()
+        second.close()
+        small = ["qdma", "--device", self.device(), "--size", "4KiB", "--iterations", "5", "--in-flight", "1", *TIMEOUTS]
+        wait_until(lambda: doorbell(*small).returncode == 0, "room again")
+
+    def test_a_path_that_is_in_use_is_left_and_an_abandoned_one_taken(self):
+        self.serve()
+        done = doorbell("card", "serve", "--listen", self.path)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn(self.path, done.stderr)
+        self.transfers(self.device())
+        self.end(signal.SIGKILL)
+        self.assertTrue(os.path.exists(self.path))
+        self.serve()
+        self.transfers(self.device())
+
+    def test_bad_input(self):
+        plain = self.folder / "plain"
+        plain.write_text("mine", encoding="utf-8")
+        for arguments, word in (([], "serve"), (["listen"], "listen"), (["serve"], "--listen"),
+                                (["serve", "--listen", str(plain)], "in use, or no socket"),
+                                (["serve", "--listen", str(self.folder / "none" / "x")], "No such file"),
+                                (["serve", "--listen", "/" + "x" * 200], "107"),
+                                (["serve", "--listen", self.path, "--card", "kernel:/dev/slash_qdma_ctl0"], "only a software card"),
+                                (["serve", "--listen", self.path, "--card", "model:speed=1"], "speed"),
+                                (["serve", "--listen", self.path, "--fault", "error=2"], "--fault"),
+                                (["serve", "--listen", self.path, "--max-connections", "0"], "1..4096"),
+                                (["serve", "--listen", self.path, "--max-queue-pairs", "257"], "at most 256"),
+                                (["serve", "--listen", self.path, "--max-host-buffers", "x"], "--max-host-buffers")):
+            done = doorbell("card", *arguments)
+            self.assertEqual(done.returncode, 1, f"{arguments}: {done.stdout}{done.stderr}")
+            self.assertIn(word, done.stderr)
+            self.assertEqual(done.stdout, "")
+            self.assertFalse(os.path.exists(self.path))
+        self.assertEqual(plain.read_text(encoding="utf-8"), "mine")
+
+
+@unittest.skipUnless(DOORBELLD.exists(), "doorbelld is not built here: libuv or libsystemd is missing")
+class Daemon(Serving):
+    def serve(self, *more):
+        return self.start(DOORBELLD, "--card", "model", "--socket", self.path, "--log", "stderr", *more)
+
+    def device(self):
+        return "daemon:" + self.path
+
+    def test_the_bench_and_the_validation_run_over_it(self):
+        self.serve()
+        self.transfers(self.device())
+        self.validates(self.device())
+        code, _, err = self.end()
+        self.assertEqual(code, 0, err)
+        self.assertFalse(os.path.exists(self.path))
+
+    def test_over_a_served_card(self):
+        """The daemon's own card may be another process's."""
+        card = str(self.folder / "served.sock")
+        server = self.start(DOORBELL, "card", "serve", "--listen", self.path)
+        self.path, served = card, self.path
+        self.start(DOORBELLD, "--card", "server:" + served, "--socket", self.path, "--log", "stderr")
+        self.validates(self.device())
+        self.assertEqual(self.end()[0], 0)
+        self.process = server
+        self.assertEqual(self.end()[0], 0)
+
+    def test_a_quota_is_told_by_its_errno(self):
+        self.serve("--max-queue-pairs", "1")
+        done = doorbell("qdma", "validate", "-d", self.device(), "-j", "1", "--buffer-size", "64Ki", *TIMEOUTS)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("quota", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
