@@ -79,12 +79,19 @@ void set_up(int fd) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
 }
 
+/// A socket for both families shows an IPv4 address in its IPv6 form.
+std::string plain_host(const std::string& text) {
+  const std::string_view mapped = "::ffff:";
+  const bool four = text.starts_with(mapped) && text.find('.') != std::string::npos;
+  return four ? text.substr(mapped.size()) : text;
+}
+
 std::string numeric(const sockaddr* address, socklen_t bytes) {
   char host[NI_MAXHOST];
   char port[NI_MAXSERV];
   const int flags = NI_NUMERICHOST | NI_NUMERICSERV;
   if (::getnameinfo(address, bytes, host, sizeof host, port, sizeof port, flags) != 0) return "?";
-  return SocketName{host, static_cast<u16>(std::stoul(port))}.text();
+  return SocketName{plain_host(host), static_cast<u16>(std::stoul(port))}.text();
 }
 
 /// Connects to this address; returns 0 or errno.
@@ -217,11 +224,7 @@ SocketName own_name(int fd) {
     return {};
   const u16 port = ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
                                                        : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
-  // A socket for both families shows an IPv4 address in its IPv6 form.
-  const std::string_view mapped = "::ffff:";
-  const std::string text = host;
-  const bool four = text.starts_with(mapped) && text.find('.') != std::string::npos;
-  return {four ? text.substr(mapped.size()) : text, port};
+  return {plain_host(host), port};
 }
 
 u16 bound_port(int fd) {

@@ -64,7 +64,7 @@ def why_no_hosts():
     for tool in ("unshare", "nsenter", "ip"):
         if not shutil.which(tool):
             return f"{tool} is not installed"
-    done = subprocess.run([*UNSHARE, "sh", "-c", "ip link add b type bridge && mount -t tmpfs none /mnt"],
+    done = subprocess.run([*UNSHARE, "sh", "-c", "ip link add sw0 type bridge && mount -t tmpfs none /mnt"],
                           capture_output=True, text=True, timeout=60)
     return "" if done.returncode == 0 else "no namespaces here: " + done.stderr.strip()
 

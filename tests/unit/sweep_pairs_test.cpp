@@ -34,7 +34,9 @@ TEST(SweepPairs, EveryPairMeetsOnceInEachDirectionAndASlotSharesNoRank) {
       std::set<std::pair<u32, u32>> met;
       std::set<std::pair<u32, u32>> busy;  // slot and rank
       u32 last = 0;
-      for (const Pair& p : tournament(hosts_of(ranks), {.both_directions = both})) {
+      PairPlan plan;
+      plan.both_directions = both;
+      for (const Pair& p : tournament(hosts_of(ranks), plan)) {
         EXPECT_NE(p.from.rank, p.to.rank);
         EXPECT_EQ(p.from.host, fmt::format("node{}", p.from.rank));
         EXPECT_TRUE(met.emplace(p.from.rank, p.to.rank).second) << ranks;

@@ -101,7 +101,7 @@ class Agent {
       all.insert(all.end(), words.begin(), words.end());
       server_.emplace(all, std::span<const int>{}, kProgram);
     } catch (const std::system_error& e) {
-      zero_.send("ended", {{"exit_code", 1}, {"error", e.code().message()}});
+      zero_.send("ended", {{"exit_code", 1}, {"error", e.code().message()}, {"stopped", false}});
       return;
     }
     const u64 begin = wall_ns();
@@ -122,16 +122,17 @@ class Agent {
   /// The end of the listening process, which comes by itself when its client has ended.
   void finish(double limit_s) {
     if (!server_) {
-      zero_.send("ended", {{"exit_code", 0}, {"error", ""}});
+      zero_.send("ended", {{"exit_code", 0}, {"error", ""}, {"stopped", false}});
       return;
     }
-    if (!server_->wait(limit_s)) end_child(*server_);
+    const bool stopped = !server_->wait(limit_s);
+    if (stopped) end_child(*server_);
     std::string error = last_of(server_->errors());
     // What it says of its work is no error.
     if (server_->exit_code() == 0) error.clear();
     if (error.starts_with(kListening))
       error.erase(0, error.find('\n') == std::string::npos ? error.size() : error.find('\n') + 1);
-    zero_.send("ended", {{"exit_code", code_of(*server_)}, {"error", error}});
+    zero_.send("ended", {{"exit_code", code_of(*server_)}, {"error", error}, {"stopped", stopped}});
     server_.reset();
   }
 

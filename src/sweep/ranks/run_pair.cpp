@@ -9,7 +9,6 @@
 #include "exchange/fields.hpp"
 #include "report/layout.hpp"
 #include "sweep/ranks/agent.hpp"
-#include "sweep/record.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::sweep {
@@ -62,11 +61,12 @@ class End {
 struct Served {
   int exit_code = 0;
   std::string error;
+  bool stopped = false;  ///< it did not end by itself
 };
 
 Served served(const Json& body) {
   return {static_cast<int>(exchange::small(body, "exit_code", 0, 255)),
-          report::printable(exchange::text(body, "error", kMaxErrorText))};
+          exchange::text(body, "error", kMaxErrorText), exchange::flag(body, "stopped")};
 }
 
 class PairRun {
@@ -99,8 +99,8 @@ class PairRun {
       const double limit_s = o.exit_code == 0 ? kDrain_s : 1;
       add(to_.talk([&](exchange::Exchange& x) { return finish(x, limit_s); }), &o);
     } catch (const Error&) {
-      o.error += (o.error.empty() ? "" : "; ") + to_.loss();
-      if (o.exit_code == 0) o.exit_code = static_cast<int>(ExitCode::usage);
+      // The client of a good run has the other end's findings already.
+      if (o.exit_code != 0) o.error += (o.error.empty() ? "" : "; ") + to_.loss();
     }
     return o;
   }
@@ -114,7 +114,7 @@ class PairRun {
     const auto [type, body] = x.receive_any({"listening", "ended"}, kStart_s + 3 * kDrain_s);
     if (type == "listening") return exchange::small(body, "port", 1, 0xffff);
     *refused = served(body);
-    if (refused->exit_code == 0) *refused = {1, "it has ended"};
+    if (refused->exit_code == 0) *refused = {1, "it has ended", false};
     return 0;
   }
 
@@ -134,7 +134,7 @@ class PairRun {
                                                      kStart_s + 2 * kDrain_s));
     }
     const Json body = x.receive("outcome");
-    Outcome o = failed(report::printable(exchange::text(body, "error", kMaxErrorText)),
+    Outcome o = failed(exchange::text(body, "error", kMaxErrorText),
                        static_cast<int>(exchange::small(body, "exit_code", 0, 255)));
     o.wall_s = exchange::real(body, "wall_s", 0, kIdle_s);
     o.ended = report::printable(exchange::text(body, "ended", kMaxErrorText));
@@ -156,7 +156,7 @@ class PairRun {
 
   void add(const Served& s, Outcome* o) const {
     // One that was told to stop, because its client has ended without it, has no reason of its own.
-    if (s.exit_code == 0 || s.exit_code == kInterrupted) return;
+    if (s.exit_code == 0 || (s.stopped && o->exit_code != 0)) return;
     if (!s.error.empty())
       o->error += fmt::format("{}{}: {}", o->error.empty() ? "" : "; ", to_.name(), s.error);
     if (o->exit_code == 0) o->exit_code = s.exit_code;

@@ -191,7 +191,8 @@ void Team::admit(exchange::Listener& listener, const std::string& token, const e
   const u32 rank = exchange::small(joined, "rank", 0, launcher_.size - 1);
   Member& m = members_[rank];
   if (exchange::text(joined, "token", kMaxText) != token || m.control) return;
-  m.address = exchange::text(joined, "own", kMaxText);
+  const std::string own = exchange::text(joined, "own", kMaxText);
+  if (rank != 0 || m.address.empty()) m.address = own;
   m.control = std::move(control);
   // Rank 0 has reached itself by loopback; what others call it is what others can use.
   Member& zero = members_.front();
