@@ -15,7 +15,8 @@ case "${1:-}" in
   test) packages="$build python3 python3-jinja2 python3-matplotlib python3-jsonschema python3-html5lib
                   python3-pandas python3-nbclient python3-ipykernel libgtest-dev libbenchmark-dev
                   pkg-config clang-format libdpdk-dev dpdk-dev libuv1-dev libsystemd-dev
-                  libfftw3-single3 libopenblas0 libmicrohttpd12 python3-prometheus-client $guest" ;;
+                  libfftw3-single3 libopenblas0 libmicrohttpd12 python3-prometheus-client
+                  openmpi-bin iproute2 util-linux $guest" ;;
   guest) packages="$build python3 python3-jsonschema libgtest-dev $guest" ;;
   lint) packages="$build python3 libbenchmark-dev clang clang-format clang-tidy" ;;
   fuzz) packages="$build python3 clang libclang-rt-dev libgtest-dev" ;;

@@ -7,7 +7,7 @@ one more queue brings, where packets begin to be lost, where an operation's time
 
 import dataclasses
 
-from . import drawing, figures, form, groups, histogram
+from . import drawing, figures, form, groups, histogram, pairs
 from .results import at, items, members, number, text
 
 # What a parameter is about, in the order in which it is looked for. The first that varies is the group's main axis.
@@ -497,6 +497,9 @@ def of_group(group, tables, palette):
     rows = group.sound
     drawn = []
     with drawing.matplotlib.rc_context(drawing.style(palette)):
+        if pairs.is_matrix(group):
+            # Of pairs, only the matrix answers what one asks; a line for each of 90 is no picture.
+            return pairs.heat_maps(palette, stem, group, RATE, BYTES, P50)
         shapes = set()
         for subject, title, key in axes_of(group):
             shape = tuple(_numeric(row, key) for row in rows)

@@ -8,7 +8,7 @@ import math
 import pathlib
 import statistics
 
-from . import form, results
+from . import form, pairs, results
 from .results import at, members, number, text
 
 
@@ -185,7 +185,10 @@ def _parameters(row):
     found = dict(members(cell, "cell"))
     if not cell:
         run = next((r.run for r in row.results if r.run), None)
-        return {key.replace("-", "_"): value for key, value in (run.options if run else {}).items()}
+        found = {key.replace("-", "_"): value for key, value in (run.options if run else {}).items()}
+        pairs.fold(found)
+        return found
+    pairs.fold(found)
     kind = text(cell, "device", "kind")
     found["device"] = form.KINDS.get(kind, (kind or "unknown device",))[0]
     if text(cell, "device", "name") not in ("", kind):

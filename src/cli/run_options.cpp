@@ -7,6 +7,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "measure/endless.hpp"
 
 namespace doorbell::cli {
 
@@ -55,11 +59,46 @@ void check_faults(const RunOptions& run, const std::string& device, bool is_mode
                 "use " + use);
 }
 
+Option infinite_option() {
+  return {.name = "infinite", .kind = Kind::flag, .help = "go on until Ctrl-C", .group = "Work"};
+}
+
+void read_infinite(const Options& o, const char* count, RunOptions* run) {
+  if (!o.flag("infinite")) return;
+  for (const char* other : {"duration", "repeats", count})
+    if (o.given(other))
+      throw Error("--infinite", fmt::format("it contradicts --{}", other), "give one of the two");
+  run->duration_s = measure::kEndlessS;
+  run->repeats = 1;
+}
+
 Place host_memory(const Options& o) {
   const std::string& name = o.text("host-memory");
   if (name == "pinned") return Place::pinned;
   if (name == "huge-2m") return Place::huge_2m;
   return name == "huge-1g" ? Place::huge_1g : Place::pageable;
+}
+
+Option listen_wait_option() {
+  return {.name = "listen-wait",
+          .kind = Kind::seconds,
+          .default_text = "24h",
+          .min = 0.1,
+          .max = 2592000,
+          .help = "with --listen: end with an error if no client has come after this time",
+          .group = "Connection"};
+}
+
+void require_listening(const Options& options, const std::vector<std::string>& names) {
+  const std::set<std::string_view> own = {"listen", "listen-wait", "quiet", "help"};
+  for (const Option& option : options.table().all())
+    if (options.given(option.name) && !own.contains(option.name) &&
+        std::ranges::find(names, option.name) == names.end())
+      throw Error("--" + option.name, "with --listen the client says what is done", "give it to the client");
+}
+
+void require_no_listening(const Options& options) {
+  if (options.given("listen-wait")) throw Error("--listen-wait", "nobody is waited for", "add --listen PORT");
 }
 
 std::vector<std::string> split(const std::string& list) {

@@ -18,6 +18,13 @@ using measure::RunOptions;
 
 [[nodiscard]] RunOptions run_options(const Options& options);
 
+/// --infinite of the commands that can go on until Ctrl-C.
+[[nodiscard]] Option infinite_option();
+
+/// Makes the run of a command that has --infinite an endless one if it is given. Throws doorbell::Error if an
+/// option that says how much is done, such as `count`, is given, too.
+void read_infinite(const Options& options, const char* count, RunOptions* run);
+
 /// The rates in the option --fault.
 [[nodiscard]] model::FaultRates run_fault_rates(const Options& options);
 
@@ -26,6 +33,16 @@ void check_faults(const RunOptions& run, const std::string& device, bool is_mode
 
 /// What --host-memory means, for the commands that have it.
 [[nodiscard]] Place host_memory(const Options& options);
+
+/// --listen-wait of the commands that have --listen and --connect.
+[[nodiscard]] Option listen_wait_option();
+
+/// Throws doorbell::Error for a given option that the listening end does not take: only those of `names`,
+/// --listen, --listen-wait and --quiet are its own.
+void require_listening(const Options& options, const std::vector<std::string>& names);
+
+/// Throws doorbell::Error if an option of --listen is given without it.
+void require_no_listening(const Options& options);
 
 /// The items of "a,b,c"; empty ones are kept.
 [[nodiscard]] std::vector<std::string> split(const std::string& list);

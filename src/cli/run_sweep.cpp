@@ -43,7 +43,8 @@ std::vector<sweep::Subject> subjects(const Context& context) {
                          Options options = parse(title, c->options, words);
                          if (c->check) c->check(options);
                          return options;
-                       }});
+                       },
+                       c->listening});
     }
   }
   return found;
@@ -71,8 +72,11 @@ void check_folder(const std::string& folder, const std::string& text, bool resum
       if (resume) throw Error("--resume", fmt::format("{} holds no sweep", folder));
       return;
     case sweep::Found::another:
-      throw Error(title, "it holds the results of another plan: its plan.yaml differs from this one",
-                  "give another folder, or the plan that the folder has");
+      throw Error(
+          title,
+          "it holds the results of another plan: its plan.yaml differs from this one (which also names the "
+          "ranks, where the plan has pairs)",
+          "give another folder, or the plan that the folder has");
     case sweep::Found::foreign:
       throw Error(title, "it is not empty and holds no sweep", "give a new or an empty folder");
   }
@@ -139,6 +143,30 @@ std::string find_plan(const std::string& name) {
   return there.empty() ? name : there.string();
 }
 
+namespace {
+
+/// Makes the cells those of each pair of ranks.
+void pair_up(sweep::Team* team, PreparedSweep* s) {
+  const std::vector<std::string> hosts = team == nullptr ? std::vector<std::string>{} : team->hosts();
+  if (!s->plan.pairs) {
+    if (hosts.size() > 1)
+      throw Error(s->plan.file,
+                  fmt::format("{} ranks have been started, and the plan has no key 'pairs'", hosts.size()),
+                  "start one, or add 'pairs: {}' for runs between two hosts");
+    return;
+  }
+  if (hosts.size() == 1)
+    throw Error(s->plan.file, "its cells are runs between two ranks, and there is one rank", "mpirun -np 2");
+  s->cells = sweep::expand_pairs(s->plan, std::move(s->cells), hosts);
+  if (hosts.empty()) return;
+  team->choose_addresses(s->plan.pairs->network);
+  s->team = team;
+  // Results between other hosts are those of another sweep.
+  s->text += fmt::format("\n# ranks: {}\n", fmt::join(hosts, " "));
+}
+
+}  // namespace
+
 std::unique_ptr<PreparedSweep> prepare_sweep(const SweepRequest& request, const Context& context) {
   auto s = std::make_unique<PreparedSweep>();
   s->text = sweep::read_text(request.plan, sweep::kMaxPlan);
@@ -150,6 +178,7 @@ std::unique_ptr<PreparedSweep> prepare_sweep(const SweepRequest& request, const 
     s->text += fmt::format("\n# profile: {}\n", request.profile);
   }
   s->cells = sweep::expand(s->plan);
+  pair_up(request.team, s.get());
   s->references = sweep::load_references(s->plan, s->cells);
   s->selected = sweep::select(s->plan, s->cells, request.only);
   if (!s->plan.only.empty()) {
@@ -160,6 +189,7 @@ std::unique_ptr<PreparedSweep> prepare_sweep(const SweepRequest& request, const 
                   fmt::format("none of the cells of profile {} fits", request.profile), "--list prints them");
   }
   s->turns = sweep::turns(s->plan, s->selected, request.seed);
+  if (s->plan.pairs && s->plan.pairs->disjoint) sweep::join_groups(s->cells, &s->turns);
   return s;
 }
 
@@ -167,6 +197,10 @@ SweepOutcome run_sweep(const PreparedSweep& s, const SweepRun& how, Context& con
   const sweep::Plan& plan = s.plan;
   const std::vector<sweep::Cell>& cells = s.cells;
   const std::string& path = how.folder;
+  if (plan.pairs && s.team == nullptr)
+    throw Error(plan.file,
+                "its cells are runs between two hosts, and no MPI launcher has started this process",
+                "mpirun -np N doorbell sweep PLAN; --list needs none");
   check_folder(path, s.text, how.resume);
   check_inputs(path, plan);
   sweep::Folder folder(path, s.text);
@@ -179,7 +213,7 @@ SweepOutcome run_sweep(const PreparedSweep& s, const SweepRun& how, Context& con
                s.turns.size());
 
   Progress progress(context.stderr_tty && !how.quiet);
-  const sweep::RunLimits limits = {.cell_timeout_s = how.cell_timeout_s};
+  const sweep::RunLimits limits = {.cell_timeout_s = how.cell_timeout_s, .team = s.team};
   const auto show = [&](std::size_t done, const sweep::Turn& turn, double elapsed_s) {
     std::string what =
         fmt::format("{}{} of {}, {:.0f} s: cell {}", how.title, done + 1, todo.size(), elapsed_s, turn.cell);

@@ -12,6 +12,7 @@
 #include "cli/command.hpp"
 #include "sweep/cells.hpp"
 #include "sweep/plan.hpp"
+#include "sweep/ranks/team.hpp"
 #include "sweep/record.hpp"
 #include "sweep/reference.hpp"
 
@@ -29,6 +30,7 @@ struct SweepRequest {
   std::string profile;  ///< empty: the plan as it is
   std::string only;     ///< empty: every cell
   u64 seed = 1;
+  sweep::Team* team = nullptr;  ///< the ranks for a plan with pairs
 };
 
 /// A checked plan: nothing has been started or written. It cannot be moved: the plan points into it.
@@ -44,6 +46,7 @@ struct PreparedSweep {
   std::vector<sweep::ReferenceTable> references;
   std::vector<u32> selected;
   std::vector<sweep::Turn> turns;
+  sweep::Team* team = nullptr;
 };
 /// Throws doorbell::Error for everything that is wrong with the plan.
 [[nodiscard]] std::unique_ptr<PreparedSweep> prepare_sweep(const SweepRequest& request,

@@ -7,12 +7,15 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <optional>
 
 #include "cli/commands.hpp"
 #include "cli/report_page.hpp"
 #include "cli/run_sweep.hpp"
 #include "report/verdict.hpp"
 #include "sweep/folder.hpp"
+#include "sweep/ranks/launcher.hpp"
+#include "sweep/ranks/team.hpp"
 
 namespace doorbell::cli {
 
@@ -36,7 +39,9 @@ int list(const PreparedSweep& s) {
     std::string line = fmt::format("{:>4}", turn.cell);
     if (s.plan.rounds > 1) line += fmt::format(" round {}", turn.round);
     line += fmt::format("  doorbell {}", s.plan.subject->name);
-    for (const std::string& word : s.cells[turn.cell].arguments) line += " " + shell_word(word);
+    const sweep::Cell& cell = s.cells[turn.cell];
+    for (const std::string& word : cell.arguments) line += " " + shell_word(word);
+    if (cell.pair) line += fmt::format("  # from {} to {}", cell.pair->from.text(), cell.pair->to.text());
     fmt::print("{}\n", line);
   }
   return 0;
@@ -57,11 +62,12 @@ std::string folder_for(const Options& options, const sweep::Plan& plan) {
   return folder;
 }
 
-int run_plan(const Options& options, Context& context) {
+int run_plan(const Options& options, Context& context, sweep::Team* team) {
   const SweepRequest request = {.plan = find_plan(options.text("plan")),
                                 .profile = options.has("profile") ? options.text("profile") : "",
                                 .only = options.text("only"),
-                                .seed = static_cast<u64>(options.integer("seed"))};
+                                .seed = static_cast<u64>(options.integer("seed")),
+                                .team = team};
   const std::unique_ptr<PreparedSweep> s = prepare_sweep(request, context);
   if (options.flag("list")) return list(*s);
 
@@ -88,6 +94,17 @@ int run_plan(const Options& options, Context& context) {
   return code;
 }
 
+int run_rank(const Options& options, Context& context) {
+  const std::optional<sweep::Launcher> started = sweep::launcher();
+  // A single rank is a run like any other, and needs no MPI.
+  if (!started || started->size == 1) return run_plan(options, context, nullptr);
+  sweep::Team team(*started, &context.stop);
+  if (team.rank() == 0) return run_plan(options, context, &team);
+  team.serve();
+  // What failed is rank 0's to say: a launcher ends all ranks when one of them ends with an error.
+  return 0;
+}
+
 }  // namespace
 
 Command sweep_command() {
@@ -100,6 +117,9 @@ Command sweep_command() {
       "Each cell is a run of doorbell in a process of its own, so that one that crashes or hangs is one failed cell. "
       "Its whole result is a line of results.jsonl in the output folder, on the disk before the next cell starts, "
       "and its repeats are rows of runs.csv. The same plan with the same --out goes on where it was stopped.",
+      "A plan with the key 'pairs' measures between hosts: under an MPI launcher (mpirun -np N doorbell sweep PLAN) each cell "
+      "is run for each pair of ranks, one of which listens while the other connects. Rank 0 keeps the results; the report "
+      "shows them as a heat map.",
       "Figures that others published can be shown beside ours (key 'reference'); they stay in columns of their own, "
       "labelled 'published, other machine'.",
       "docs/sweep.md describes the plan's keys. The exit code is the worst of all cells: 2 over 130 (interrupted) over 1 over "
@@ -167,6 +187,9 @@ Command sweep_command() {
       {"doorbell sweep plans/nvme-modes.yaml --list", "Print the cells of a plan."},
       {"doorbell sweep plans/nvme-modes.yaml --out results/modes",
        "Run it; after Ctrl-C the same line goes on with what is missing."},
+      {.command = "mpirun -np 4 doorbell sweep plans/pairs-net.yaml --out results/pairs --html pairs.html",
+       .text = "TCP and UDP between every two of four hosts, with a heat map.",
+       .needs = Needs::other_machine},
       {"doorbell sweep plans/xio-rdma-loopback.yaml --only provider=ionic,size=64KiB",
        "One cell of the matrix, beside the published figure."},
   };
@@ -176,7 +199,7 @@ Command sweep_command() {
       {2, "data errors; a run that crashed or took too long"},
       {77, "the hardware asked for is not here"},
       {130, "interrupted; the data until then is good"}};
-  c.run = run_plan;
+  c.run = run_rank;
   return c;
 }
 

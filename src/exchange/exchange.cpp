@@ -152,6 +152,10 @@ Json Exchange::receive(std::string_view type, double limit_s) {
   return receive_any({std::string(type)}, limit_s).body;
 }
 
+bool Exchange::pending(double limit_s) const {
+  return wait_for(socket_.get(), POLLIN, Wait::lasting(limit_s, nullptr)) == Waited::ready;
+}
+
 void Exchange::barrier(const std::string& name, double limit_s) {
   send("barrier", name);
   const Json theirs = receive("barrier", limit_s);

@@ -39,6 +39,8 @@ class Exchange {
   [[nodiscard]] bool server() const { return server_; }
   /// The other end's address.
   [[nodiscard]] const std::string& peer() const { return peer_; }
+  /// The address of this end.
+  [[nodiscard]] SocketName own() const { return own_name(socket_.get()); }
 
   void send(std::string_view type, const nlohmann::ordered_json& body);
   /// Returns the body of the next message, which must be of this type. `limit_s` 0: the usual limit.
@@ -49,6 +51,9 @@ class Exchange {
   };
   /// Returns the next message, which must be of one of these types.
   [[nodiscard]] Message receive_any(const std::vector<std::string>& types, double limit_s = 0);
+  /// True once there is something to receive, a message or the connection's end; waits for that for at most
+  /// `limit_s`.
+  [[nodiscard]] bool pending(double limit_s = 0) const;
   /// Returns when the other end has reached the barrier of this name.
   void barrier(const std::string& name, double limit_s = 0);
   /// Sends the reason why no more messages will come: the other end's next receive() throws an Error with

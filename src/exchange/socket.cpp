@@ -24,6 +24,8 @@ namespace doorbell::exchange {
 
 namespace {
 
+constexpr int kWaiting = 128;  // clients that have yet to be accepted: the ranks of a sweep come together
+
 u16 parse_port(const char* option, std::string_view text, u16 min) {
   u32 port = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), port);
@@ -67,10 +69,21 @@ Descriptor open_socket(const addrinfo& a) {
 }
 
 // Messages are short, and the other end waits for each: the kernel must not hold one back to join it with the
-// next.
-void send_at_once(int fd) {
-  const int on = 1;
+// next. An end whose machine has gone says nothing: the kernel asks for it where a wait may be long.
+void set_up(int fd) {
+  const int on = 1, idle_s = 30, every_s = 10, times = 3;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof times);
+}
+
+/// A socket for both families shows an IPv4 address in its IPv6 form.
+std::string plain_host(const std::string& text) {
+  const std::string_view mapped = "::ffff:";
+  const bool four = text.starts_with(mapped) && text.find('.') != std::string::npos;
+  return four ? text.substr(mapped.size()) : text;
 }
 
 std::string numeric(const sockaddr* address, socklen_t bytes) {
@@ -78,7 +91,7 @@ std::string numeric(const sockaddr* address, socklen_t bytes) {
   char port[NI_MAXSERV];
   const int flags = NI_NUMERICHOST | NI_NUMERICSERV;
   if (::getnameinfo(address, bytes, host, sizeof host, port, sizeof port, flags) != 0) return "?";
-  return SocketName{host, static_cast<u16>(std::stoul(port))}.text();
+  return SocketName{plain_host(host), static_cast<u16>(std::stoul(port))}.text();
 }
 
 /// Connects to this address; returns 0 or errno.
@@ -124,6 +137,11 @@ Wait Wait::lasting(double seconds, const measure::StopFlag* stop) {
   return {wall_ns() + static_cast<u64>(seconds * 1e9), stop};
 }
 
+double left_s(const Wait& wait) {
+  const u64 now = wall_ns();
+  return wait.until_ns > now ? static_cast<double>(wait.until_ns - now) / 1e9 : 0;
+}
+
 Waited wait_for(int fd, short events, const Wait& wait) {
   constexpr u64 kSlice = 100'000'000;  // how long a stop may go unnoticed
   for (;;) {
@@ -144,7 +162,7 @@ Connected connect_tcp(const SocketName& to, const Wait& wait, std::string_view p
     Descriptor socket = open_socket(*a);
     error = socket.get() < 0 ? errno : connect_one(socket.get(), *a, wait);
     if (error != 0) continue;
-    send_at_once(socket.get());
+    set_up(socket.get());
     return {std::move(socket), numeric(a->ai_addr, a->ai_addrlen)};
   }
   if (error == EINTR) throw Error(what, "interrupted");
@@ -163,7 +181,8 @@ Descriptor listen_tcp(const SocketName& at, const char* option) {
     const int off = 0;
     ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (a->ai_family == AF_INET6) ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    if (::bind(socket.get(), a->ai_addr, a->ai_addrlen) == 0 && ::listen(socket.get(), 1) == 0) return socket;
+    if (::bind(socket.get(), a->ai_addr, a->ai_addrlen) == 0 && ::listen(socket.get(), kWaiting) == 0)
+      return socket;
     error = errno;
   }
   throw Error(what, reason(error),
@@ -187,7 +206,7 @@ Connected accept_tcp(int listener, const SocketName& at, const Wait& wait, std::
     auto* const generic = reinterpret_cast<sockaddr*>(&address);
     Descriptor socket(::accept4(listener, generic, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.get() >= 0) {
-      send_at_once(socket.get());
+      set_up(socket.get());
       return {std::move(socket), numeric(generic, bytes)};
     }
     // A client that closed its connection before accept() does not count.
@@ -195,12 +214,21 @@ Connected accept_tcp(int listener, const SocketName& at, const Wait& wait, std::
   }
 }
 
-u16 bound_port(int fd) {
+SocketName own_name(int fd) {
   sockaddr_storage address = {};
   socklen_t bytes = sizeof address;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &bytes) != 0) return 0;
-  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
-                                             : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  char host[NI_MAXHOST];
+  if (::getsockname(fd, generic, &bytes) != 0 ||
+      ::getnameinfo(generic, bytes, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0)
+    return {};
+  const u16 port = ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
+                                                       : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
+  return {plain_host(host), port};
+}
+
+u16 bound_port(int fd) {
+  return own_name(fd).port;
 }
 
 }  // namespace doorbell::exchange

@@ -32,6 +32,9 @@ struct Wait {
   [[nodiscard]] static Wait lasting(double seconds, const measure::StopFlag* stop);
 };
 
+/// The seconds that are left of it, 0 if it is over.
+[[nodiscard]] double left_s(const Wait& wait);
+
 enum class Waited { ready, expired, stopped };
 /// Waits until `fd` has one of the poll(2) `events` or has failed.
 [[nodiscard]] Waited wait_for(int fd, short events, const Wait& wait);
@@ -47,5 +50,7 @@ struct Connected {
 [[nodiscard]] Connected accept_tcp(int listener, const SocketName& at, const Wait& wait,
                                    std::string_view path);
 [[nodiscard]] u16 bound_port(int fd);
+/// The address to which a socket is bound; empty if it has none.
+[[nodiscard]] SocketName own_name(int fd);
 
 }  // namespace doorbell::exchange

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "measure/endless.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::measure {
@@ -35,7 +36,7 @@ Watch BenchRun::watching(const PhaseGoal& goal, const std::function<bool()>& lea
       const double elapsed = static_cast<double>(wall_ns() - begin) * 1e-9;
       double fraction = static_cast<double>(done) / goal.operations;
       if (goal.seconds > 0) fraction = elapsed / goal.seconds;
-      if (goal.seconds > kEndlessS / 10) fraction = std::numeric_limits<double>::quiet_NaN();
+      if (is_endless(goal.seconds)) fraction = std::numeric_limits<double>::quiet_NaN();
       watch_.progress(fraction, goal.what);
     }
     if (leaving && leaving()) stopped(StopReason::removed);

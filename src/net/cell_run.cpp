@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 
+#include "measure/endless.hpp"
 #include "measure/statistics.hpp"
 #include "measure/tally.hpp"
 #include "net/remote.hpp"
@@ -104,8 +106,9 @@ RepeatCounts CellRun::phase(double seconds, u64 count, const std::string& what) 
     if (gpu_) gpu_->look(wall_ns());
     if (watch_.live != nullptr) publish();
     if (watch_.progress)
-      watch_.progress(seconds > 0 ? static_cast<double>(wall_ns() - begin) * 1e-9 / seconds
-                                  : static_cast<double>(receiver_->progress() - before) / goal,
+      watch_.progress(measure::is_endless(seconds) ? std::numeric_limits<double>::quiet_NaN()
+                      : seconds > 0                ? static_cast<double>(wall_ns() - begin) * 1e-9 / seconds
+                                    : static_cast<double>(receiver_->progress() - before) / goal,
                       what);
     return watch_.stop != nullptr && watch_.stop->requested();
   });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "measure/endless.hpp"
 #include "net/ends.hpp"
 #include "system/clock.hpp"
 
@@ -103,7 +104,8 @@ SendPhase SendingEnd::run(double seconds, u64 count, const std::function<bool()>
   stuck_ = false;
   const u64 begin = wall_ns();
   const measure::CpuTime cpu_time;
-  const u64 until = seconds > 0 ? begin + static_cast<u64>(seconds * 1e9) : ~u64{0};
+  const u64 until =
+      seconds > 0 && !measure::is_endless(seconds) ? begin + static_cast<u64>(seconds * 1e9) : ~u64{0};
   Threads threads("tx", o_.threads, o_.cores, [&](u32 i, ThreadUse* use) { send(i, until, count, use); });
   while (!threads.ended()) {
     if (stop && stop()) stop_ = true;

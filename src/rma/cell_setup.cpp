@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "measure/endless.hpp"
 #include "rma/ping_pong_end.hpp"
 
 namespace doorbell::rma {
@@ -137,6 +138,9 @@ void check(const BenchOptions& o) {
     refuse(n.size, fmt::format("{} works on 8 bytes", name(o.op)),
            fmt::format("leave {} out, or give 8", n.size));
   if (!o.latency && !o.rate && !o.ping_pong) refuse(n.measure, "there is nothing to measure");
+  if (measure::is_endless(o.duration_s) && o.sizes.size() * (o.latency + o.rate + o.ping_pong) > 1)
+    refuse("--infinite", "more than one cell is asked for, and the first one would not end",
+           fmt::format("give one {} and one {}", n.size, n.measure));
   if (o.ping_pong) check_ping_pong(o);
   if (o.in_flight > kMaxWindow)
     refuse(n.in_flight, fmt::format("{} is not in 1..{}", o.in_flight, kMaxWindow));

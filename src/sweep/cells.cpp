@@ -58,6 +58,11 @@ nlohmann::ordered_json canonical(const Option& o, const std::string& text) {
   return value.echo().front();
 }
 
+/// Whether "2", "node7" or "node7:2" is this rank.
+bool is_rank(const RankName& rank, const std::string& text) {
+  return text == std::to_string(rank.rank) || text == rank.host || text == rank.text();
+}
+
 /// Uniform in 0..below-1 and the same on every machine, unlike std::uniform_int_distribution.
 u64 draw(std::mt19937_64* random, u64 below) {
   const u64 limit = std::mt19937_64::max() - std::mt19937_64::max() % below;
@@ -88,7 +93,10 @@ std::vector<Cell> expand(const Plan& plan) {
         n < product ? plan.file : fmt::format("{}:{}", plan.file, plan.cell_lines[n - product]);
     const auto title = [&] { return fmt::format("{}: cell {} ({})", where, n, fmt::join(words, " ")); };
     try {
-      cells.push_back({index, std::move(settings), words, plan.subject->parse(words)});
+      std::vector<std::string> checked = words;
+      // Any address: what the two ends take does not depend on it.
+      if (plan.pairs) checked.emplace_back("--connect=192.0.2.1:1");
+      cells.push_back({index, std::move(settings), words, plan.subject->parse(checked), {}, index});
     } catch (const Error& e) {
       throw Error(title(), e.what(), e.hint());
     }
@@ -100,16 +108,56 @@ std::vector<Cell> expand(const Plan& plan) {
   return cells;
 }
 
+std::vector<std::string> listening_arguments(const Plan& plan, const Cell& cell) {
+  std::vector<Setting> theirs;
+  for (const Setting& s : cell.settings)
+    if (std::ranges::find(plan.subject->listening, s.name) != plan.subject->listening.end())
+      theirs.push_back(s);
+  return arguments_of(theirs);
+}
+
+std::vector<Cell> expand_pairs(const Plan& plan, std::vector<Cell> cells,
+                               const std::vector<std::string>& hosts) {
+  for (const Cell& cell : cells) {
+    std::vector<std::string> words = listening_arguments(plan, cell);
+    words.emplace_back("--listen=0");
+    try {
+      (void)plan.subject->parse(words);
+    } catch (const Error& e) {
+      throw Error(
+          fmt::format("{}: cell {}, the listening end ({})", plan.file, cell.index, fmt::join(words, " ")),
+          e.what(), e.hint());
+    }
+  }
+  if (hosts.empty()) return cells;
+  const std::vector<Pair> pairs = tournament(hosts, *plan.pairs);
+  if (cells.size() * pairs.size() * plan.rounds > kMaxCells)
+    throw Error(plan.file, fmt::format("{} cells, {} pairs of ranks and {} rounds are more than {} runs",
+                                       cells.size(), pairs.size(), plan.rounds, kMaxCells));
+  std::vector<Cell> found;
+  for (const Cell& cell : cells)
+    for (const Pair& pair : pairs) {
+      found.push_back(cell);
+      found.back().index = static_cast<u32>(found.size()) - 1;
+      found.back().pair = pair;
+      found.back().group = cell.index * (pairs.back().slot + 1) + pair.slot;
+    }
+  return found;
+}
+
 std::vector<std::string> varied(const Plan& plan) {
   std::vector<std::string> names;
   for (const Axis& axis : plan.matrix) names.push_back(axis.name);
   for (const std::vector<Setting>& cell : plan.cells)
     for (const Setting& s : cell)
       if (std::ranges::find(names, s.name) == names.end()) names.push_back(s.name);
+  if (plan.pairs) names.insert(names.end(), {kFrom, kTo});
   return names;
 }
 
 std::string value_of(const Cell& cell, const std::string& option) {
+  if (cell.pair && option == kFrom) return cell.pair->from.text();
+  if (cell.pair && option == kTo) return cell.pair->to.text();
   for (const Setting& s : cell.settings)
     if (s.name == option) return s.text;
   const Option* o = cell.options.table().find(option);
@@ -140,11 +188,15 @@ bool same_value(const Option& o, const std::string& a, const std::string& b) {
 }
 
 std::vector<u32> select(const Plan& plan, const std::vector<Cell>& cells, const std::string& only) {
-  std::map<std::string, std::vector<std::string>> wanted;
+  std::map<std::string, std::vector<std::string>> wanted, ends;
   for (std::string_view rest = only; !rest.empty();) {
     const std::string_view item = rest.substr(0, rest.find(','));
     rest = item.size() == rest.size() ? std::string_view{} : rest.substr(item.size() + 1);
     const std::string key(item.substr(0, item.find('=')));
+    if (plan.pairs && (key == kFrom || key == kTo) && item.size() > key.size() + 1) {
+      ends[key].emplace_back(item.substr(key.size() + 1));
+      continue;
+    }
     const Option* o = plan.subject->table.find(key);
     if (o == nullptr || o->operand) {
       const std::string near = options::nearest(key, varied(plan));
@@ -171,7 +223,12 @@ std::vector<u32> select(const Plan& plan, const std::vector<Cell>& cells, const 
       const std::string has = value_of(cell, w.first);
       return std::ranges::any_of(w.second, [&](const std::string& v) { return same_value(o, has, v); });
     });
-    if (fits) selected.push_back(cell.index);
+    const bool between = std::ranges::all_of(ends, [&](const auto& e) {
+      return std::ranges::any_of(e.second, [&](const std::string& v) {
+        return cell.pair && is_rank(e.first == kFrom ? cell.pair->from : cell.pair->to, v);
+      });
+    });
+    if (fits && between) selected.push_back(cell.index);
   }
   if (selected.empty())
     throw Error(fmt::format("--only {}", only), fmt::format("none of the {} cells fits", cells.size()),
@@ -188,6 +245,22 @@ std::vector<Turn> turns(const Plan& plan, const std::vector<u32>& selected, u64 
     for (const u32 cell : order) all.push_back({cell, round});
   }
   return all;
+}
+
+void join_groups(const std::vector<Cell>& cells, std::vector<Turn>* turns) {
+  std::map<std::pair<u32, u32>, std::size_t> first;  // where the first turn of a round and group stands
+  for (const Turn& t : *turns) first.emplace(std::pair(t.round, cells[t.cell].group), first.size());
+  std::ranges::stable_sort(*turns, {}, [&](const Turn& t) {
+    return first.at({t.round, cells[t.cell].group});
+  });
+}
+
+std::size_t group_at(const std::vector<Cell>& cells, const std::vector<Turn>& turns, std::size_t at) {
+  std::size_t end = at + 1;
+  while (end < turns.size() && turns[end].round == turns[at].round &&
+         cells[turns[end].cell].group == cells[turns[at].cell].group)
+    ++end;
+  return end - at;
 }
 
 }  // namespace doorbell::sweep

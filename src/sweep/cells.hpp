@@ -6,6 +6,7 @@
 
 #include <doorbell/config.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,9 @@ struct Cell {
   u32 index = 0;
   std::vector<Setting> settings;  ///< the plan's options, then the cell's own
   std::vector<std::string> arguments;
-  options::Options options;  ///< resolved
+  options::Options options;       ///< resolved
+  std::optional<Pair> pair = {};  ///< the two ranks between which it is run
+  u32 group = 0;                  ///< consecutive turns of one group may run at the same time
 };
 
 /// One run of a cell.
@@ -32,7 +35,17 @@ struct Turn {
 /// refuses, and for two equal cells.
 [[nodiscard]] std::vector<Cell> expand(const Plan& plan);
 
-/// The options in which cells differ: the names of the matrix and of the listed cells, in order.
+/// The cells of a plan with 'pairs' for these ranks: each cell for each pair, the pairs in the order of
+/// tournament(). Without ranks the cells as they are, to be shown. Throws doorbell::Error for an option that
+/// an end does not take, and for more runs than kMaxCells.
+[[nodiscard]] std::vector<Cell> expand_pairs(const Plan& plan, std::vector<Cell> cells,
+                                             const std::vector<std::string>& hosts);
+
+/// The words that the listening end of a cell is started with, without the address.
+[[nodiscard]] std::vector<std::string> listening_arguments(const Plan& plan, const Cell& cell);
+
+/// The options in which cells differ: the names of the matrix and of the listed cells, in order; with pairs
+/// also kFrom and kTo.
 [[nodiscard]] std::vector<std::string> varied(const Plan& plan);
 
 /// The cell's value of an option as the plan writes it, else the option's default; "" if there is none.
@@ -54,5 +67,12 @@ struct Turn {
 /// All rounds of the selected cells, one after the other. If the plan shuffles, each round has an order of
 /// its own.
 [[nodiscard]] std::vector<Turn> turns(const Plan& plan, const std::vector<u32>& selected, u64 seed);
+
+/// Puts the turns of each group one after the other, so that a shuffled order is one of groups.
+void join_groups(const std::vector<Cell>& cells, std::vector<Turn>* turns);
+
+/// How many turns from `at` on are of one round and group.
+[[nodiscard]] std::size_t group_at(const std::vector<Cell>& cells, const std::vector<Turn>& turns,
+                                   std::size_t at);
 
 }  // namespace doorbell::sweep

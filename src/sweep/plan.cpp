@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "sweep/document.hpp"
+#include "sweep/ranks/addresses.hpp"
 #include "sweep/units.hpp"
 
 namespace doorbell::sweep {
@@ -32,9 +33,10 @@ class Parser {
   Plan run() {
     const std::vector<Item> keys =
         doc_.members(doc_.root(), {"name", "title", "source", "command", "options", "matrix", "cells",
-                                   "order", "rounds", "reference", "profiles"});
+                                   "order", "rounds", "reference", "profiles", "pairs"});
     plan_.name = name(required(keys, "name"));
     const Item command = required(keys, "command");
+    has_pairs_ = std::ranges::any_of(keys, [](const Item& item) { return item.path == "pairs"; });
     plan_.subject = &subject(command);
     for (const Item& item : keys) member(item);
     if (plan_.matrix.empty() && plan_.cells.empty())
@@ -82,6 +84,7 @@ class Parser {
       for (const Item& one : doc_.members(item)) profile(one);
     if (item.path == "options") plan_.options = settings(item);
     if (item.path == "matrix") matrix(item);
+    if (item.path == "pairs") pairs(item);
     if (item.path == "rounds") plan_.rounds = doc_.number(item, 1, kMaxRounds);
     if (item.path == "cells") {
       for (const Item& cell : doc_.items(item)) {
@@ -109,6 +112,8 @@ class Parser {
     if (o != nullptr && !o->operand) {
       for (const char* own : {"json", "csv", "details", "export", "quiet", "help"})
         if (o->name == own) doc_.refuse(item, "the sweep sets it itself");
+      for (const char* own : {"listen", "listen-wait", "connect"})
+        if (o->name == own && has_pairs_) doc_.refuse(item, "the key 'pairs' sets it");
       return *o;
     }
     std::vector<std::string> names;
@@ -142,6 +147,31 @@ class Parser {
       found.push_back(std::move(s));
     }
     return found;
+  }
+
+  [[nodiscard]] bool is_second(const Item& item, const std::string& first, const std::string& second) const {
+    const std::string word = doc_.text(item);
+    if (word != first && word != second) doc_.unknown(item, key_of(item), word, {first, second});
+    return word == second;
+  }
+
+  void pairs(const Item& map) {
+    if (plan_.subject->listening.empty())
+      doc_.refuse(map, fmt::format("doorbell {} has no --listen and --connect", plan_.subject->name),
+                  "pairs are for commands of two hosts: net, rdma");
+    PairPlan p;
+    for (const Item& item : doc_.members(map, {"directions", "at-once", "network"})) {
+      const std::string key = key_of(item);
+      if (key == "directions") p.both_directions = !is_second(item, "both", "one");
+      if (key == "at-once") p.disjoint = is_second(item, "one", "disjoint");
+      if (key == "network") p.network = doc_.text(item);
+      try {
+        if (key == "network") check_network(p.network);
+      } catch (const std::invalid_argument& e) {
+        doc_.refuse(item, e.what());
+      }
+    }
+    plan_.pairs = p;
   }
 
   void profile(const Item& map) {
@@ -274,6 +304,7 @@ class Parser {
   Plan plan_;
   std::vector<Item> matrix_items_;
   std::vector<Item> profile_items_;
+  bool has_pairs_ = false;
 };
 
 }  // namespace

@@ -7,12 +7,14 @@
 #include <doorbell/config.hpp>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "options/option.hpp"
+#include "sweep/pairs.hpp"
 
 namespace doorbell::sweep {
 
@@ -22,6 +24,8 @@ struct Subject {
   options::OptionTable table;
   /// Converts the words after the command's name to checked options; throws doorbell::Error.
   std::function<options::Options(const std::vector<std::string>&)> parse;
+  /// Of a command that has --listen and --connect: the options that belong to the listening end, too.
+  std::vector<std::string> listening = {};
 };
 
 /// One option as a plan gives it.
@@ -78,7 +82,8 @@ struct Plan {
   u32 rounds = 1;
   std::vector<Reference> references;
   std::vector<Profile> profiles;
-  std::string only = {};  ///< of the profile in use
+  std::optional<PairPlan> pairs = {};  ///< the cells are runs between two ranks
+  std::string only = {};               ///< of the profile in use
 };
 
 inline constexpr std::size_t kMaxCells = 10'000;

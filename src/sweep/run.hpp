@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Runs a sweep's cells, each in a process of its own, so that a crash is one failed cell.
+// Runs a sweep's cells, each in a process of its own, so that a crash is one failed cell. A cell of a pair of
+// ranks is run by these.
 #pragma once
 
 #include <functional>
@@ -11,12 +12,14 @@
 #include "measure/stop.hpp"
 #include "sweep/cells.hpp"
 #include "sweep/folder.hpp"
+#include "sweep/ranks/team.hpp"
 
 namespace doorbell::sweep {
 
 struct RunLimits {
   double cell_timeout_s = 3600;
   std::string program = "/proc/self/exe";  ///< the program to start
+  Team* team = nullptr;                    ///< of a plan with pairs
 };
 
 struct RunWatch {

@@ -105,6 +105,32 @@ class Export(WithFolder):
                 process.send_signal(signal.SIGINT)
                 end_of(process)
 
+    def test_every_path_goes_on_until_it_is_stopped(self):
+        for path in list(json.loads(doorbell("list", "--json").stdout))[1:-1]:
+            with self.subTest(path):
+                process, url = self.start(path, "--infinite")
+                first = self.scraped(url, "doorbell_operations_total", 1)
+                done = first[("doorbell_operations_total", "")]
+                later = self.scraped(url, "doorbell_operations_total", 2 * done + 1000)
+                self.assertGreater(later[("doorbell_bytes_total", "")], first[("doorbell_bytes_total", "")])
+                self.assertIsNone(process.poll())
+                process.send_signal(signal.SIGINT)
+                out, err = end_of(process)
+                self.assertEqual(process.returncode, 130, out + err)
+                result = self.valid()
+                self.assertEqual((result["stop_reason"], len(result["cells"])), ("signal", 1))
+                cell, = result["cells"]
+                self.assertGreaterEqual(cell["metrics"]["ops"], done)
+                self.assertEqual(len(cell["repeats"]), 1)
+
+    def test_what_ends_by_itself_is_refused(self):
+        for arguments in (["rdma", "--size", "64,128"], ["cxi", "--measure", "both"], ["qdma", "--iterations", "5"],
+                          ["net", "--payload", "64,128"], ["net", "--mode", "sweep"], ["net", "--count", "5"],
+                          ["rdma", "--duration", "5"], ["net", "--repeats", "2"]):
+            done = doorbell(*arguments, "--infinite")
+            self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+            self.assertIn("--infinite", done.stderr)
+
     def test_refusals(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))

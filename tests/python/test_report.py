@@ -24,7 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python")]
 
 from doorbell_report import __main__ as command  # noqa: E402
-from doorbell_report import charts, drawing, groups, histogram, page, results  # noqa: E402
+from doorbell_report import charts, drawing, groups, histogram, page, pairs, results  # noqa: E402
 import synthetic  # noqa: E402
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -355,6 +355,80 @@ class Pictures(unittest.TestCase):
     def test_markers_and_dashes_differ_like_colours(self):
         for values in (drawing.MARKERS, drawing.DASHES, drawing.PAGE.series, drawing.PAPER.series):
             self.assertEqual(len(set(map(str, values))), drawing.SERIES)
+
+
+def between(source, target, rate, **more):
+    """A cell of a sweep between ranks, each on a host of its own."""
+    return cell(path="net", cell={"stream": "tcp", "from_rank": source, "from_host": f"node{source}", "to_rank": target,
+                                  "to_host": f"node{target}", **more},
+                metrics={**metrics(1000, [[64, 1000]]), "bytes_per_s": rate}, net={})
+
+
+@NEEDS_JINJA
+class Pairs(unittest.TestCase):
+    """The all-pairs matrix of a sweep between ranks."""
+
+    def matrix(self, ranks, lost=(), streams=("tcp",)):
+        made = []
+        pairs = [(stream, a, b) for stream in streams for a in range(ranks) for b in range(ranks) if a != b]
+        for i, (stream, a, b) in enumerate(pairs):
+            options = {"stream": stream, "from-rank": a, "from-host": f"node{a}", "to-rank": b, "to-host": f"node{b}"}
+            failed = (a, b) in lost
+            data = {"complete": False, "exit_code": 1} if failed else \
+                result([between(a, b, 1e9 * (1 + a + b / 10), stream=stream)]).data
+            made.append(results.Result(f"f:{i}", data, "f", results.Run(
+                i, 0, options, 1 if failed else 0, "exit", "rank 2 has gone" if failed else "", 1.0)))
+        return made
+
+    def maps(self, *arguments, **more):
+        (group,) = groups.group(self.matrix(*arguments, **more))
+        return charts.of_group(group, {}, drawing.PAGE)
+
+    @NEEDS_MATPLOTLIB
+    def test_one_heat_map_with_every_figure(self):
+        (drawn,) = self.maps(3)
+        self.assertEqual(drawn.title, "Throughput of each pair")
+        svg = drawn.inline(1)
+        for a in range(3):
+            for b in range(3):
+                self.assertEqual(svg.count(f">{1 + a + b / 10:.3f}<"), 1 if a != b else 0, (a, b))
+        self.assertIn("Lowest: node0 to node1 1.100; highest: node2 to node1 3.100; median 2.100.", drawn.alt)
+        self.assertIn("node1 to node2 2.200", drawn.alt)
+
+    @NEEDS_MATPLOTLIB
+    def test_a_pair_that_failed_is_marked_and_named(self):
+        (drawn,) = self.maps(3, lost={(0, 2), (2, 0)})
+        self.assertIn("No figure: node0 to node2; node2 to node0.", drawn.alt)
+        self.assertEqual(drawn.note, "2 of 6 pairs have no figure; the table says why.")
+        self.assertNotIn(">1.200<", drawn.inline(1))
+
+    @NEEDS_MATPLOTLIB
+    def test_a_map_for_each_of_what_else_varies(self):
+        self.assertEqual([p.title for p in self.maps(2, streams=("tcp", "udp"))],
+                         ["Throughput of each pair: tcp", "Throughput of each pair: udp"])
+
+    @NEEDS_MATPLOTLIB
+    def test_many_ranks_have_no_figures_in_the_fields(self):
+        (drawn,) = self.maps(21)
+        self.assertIn("The table has the figures.", drawn.note)
+        self.assertNotIn("Every pair", drawn.alt)
+
+    def test_figures_can_be_read_on_their_colours(self):
+        def luminance(rgb):
+            return sum(w * (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4)
+                       for w, c in zip((0.2126, 0.7152, 0.0722), rgb))
+        for grey in range(0, 101, 5):
+            back = luminance([grey / 100] * 3)
+            front = 0.0 if pairs._contrast([grey / 100] * 3) == "#000000" else 1.0
+            self.assertGreaterEqual((max(back, front) + 0.05) / (min(back, front) + 0.05), 4.5, grey)
+
+    def test_the_table_has_both_ends_and_can_be_sorted(self):
+        made = self.matrix(3, lost={(0, 2)})
+        text = render(*made)
+        table = text[text.index("every cell"):]
+        self.assertRegex(text, r'<table class="sortable"><caption><span>Network streams: every cell')
+        for words in (">from<", ">to<", "node2:2", "rank 2 has gone"):
+            self.assertIn(words, table)
 
 
 @NEEDS_JINJA

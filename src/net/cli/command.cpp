@@ -12,6 +12,7 @@
 #include "cli/run_options.hpp"
 #include "cli/sizes.hpp"
 #include "cli/texts.hpp"
+#include "measure/endless.hpp"
 #include "net/bench.hpp"
 #include "net/cli/parts.hpp"
 #include "net/daqiri_csv.hpp"
@@ -148,6 +149,7 @@ void add_net_options(OptionTable& t) {
            .help =
                "packets of each flow in a repeat, or fewer when --duration is over (neither given: 1 GiB's worth, at most 200 thousand)",
            .group = "Work"})
+      .add(infinite_option())
       .add({.name = "target-gbps",
             .kind = Kind::real,
             .metavar = "GBPS",
@@ -353,6 +355,7 @@ void add_connection_options(OptionTable& t) {
             "be the receiving end of a run: wait for a client there, take over its options, and say at the end what "
             "arrived; --link, --host-memory, --split, --polling and --cores belong here, everything else to the client",
         .group = "Connection"})
+      .add(listen_wait_option())
       .add(
           {.name = "connect",
            .kind = Kind::text,
@@ -452,8 +455,10 @@ std::vector<int> cores_of(const Options& o) {
 }
 
 net::BenchOptions bench_options(const Options& o) {
+  require_no_listening(o);
   net::BenchOptions b;
   static_cast<RunOptions&>(b) = run_options(o);
+  read_infinite(o, "count", &b);
   if (b.initiator == Initiator::gpu)
     throw Error("--initiator gpu", "packets are sent and received by CPU threads");
   if (b.strict)
@@ -482,6 +487,10 @@ net::BenchOptions bench_options(const Options& o) {
   b.mode = static_cast<net::Mode>(std::ranges::find(net::mode_names(), o.text("mode")) -
                                   net::mode_names().begin());
   b.payloads = sizes_of("payload", o.text("payload"), net::kHeaderBytes, kMaxPayload);
+  if (measure::is_endless(b.duration_s) &&
+      (b.mode != net::Mode::cells || b.payloads.size() > 1 || o.has("beside")))
+    throw Error("--infinite", "more than one cell is asked for, and the first one would not end",
+                "give one --payload, and neither --mode nor --beside");
   if (o.given("payload") && (b.mode == net::Mode::smoke || b.mode == net::Mode::sweep))
     throw Error("--payload", fmt::format("--mode {} has its own", o.text("mode")),
                 "leave one of the two out");
@@ -533,13 +542,14 @@ net::BenchOptions bench_options(const Options& o) {
 }
 
 /// The options that --listen uses; the client brings all others.
+const std::vector<std::string>& listening_options() {
+  static const std::vector<std::string> names = {"window-mem", "to-gpu", "gpu",     "link",   "host-memory",
+                                                 "split",      "cores",  "polling", "timeout"};
+  return names;
+}
+
 net::ServeOptions serve_options(const Options& o) {
-  constexpr std::array<std::string_view, 12> kOwn = {"window-mem", "to-gpu",      "gpu",   "listen",
-                                                     "link",       "host-memory", "split", "polling",
-                                                     "cores",      "timeout",     "quiet", "help"};
-  for (const Option& option : o.table().all())
-    if (o.given(option.name) && std::ranges::find(kOwn, option.name) == kOwn.end())
-      throw Error("--" + option.name, "with --listen the client says what is done", "give it to the client");
+  require_listening(o, listening_options());
   net::ServeOptions s;
   s.at = exchange::parse_listen(o.text("listen"));
   if (o.has("link")) s.link = o.text("link");
@@ -551,6 +561,7 @@ net::ServeOptions serve_options(const Options& o) {
   s.to_gpu = o.text("to-gpu") == "kernel" ? net::ToGpu::kernel : net::ToGpu::copy;
   s.gpu = static_cast<int>(o.integer("gpu"));
   s.timeout_s = o.seconds("timeout");
+  s.wait_s = o.seconds("listen-wait");
   return s;
 }
 
@@ -629,6 +640,7 @@ Command net_command() {
        .needs = Needs::device},
   };
   c.run = run;
+  c.listening = listening_options();
   c.check = [](const Options& o) {
     if (o.has("listen")) {
       (void)serve_options(o);

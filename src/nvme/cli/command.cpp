@@ -133,7 +133,7 @@ void add_nvme_options(OptionTable& t) {
             .choices = {"sequential", "random"},
             .help = "order of addresses; random visits each position of the namespace once before any twice",
             .group = "Work"})
-      .add({.name = "infinite", .kind = Kind::flag, .help = "go on until Ctrl-C", .group = "Work"})
+      .add(infinite_option())
       .add({.name = "num-queues",
             .kind = Kind::integer,
             .default_text = "1",

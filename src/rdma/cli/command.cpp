@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "cli/texts.hpp"
 #include "rdma/backends.hpp"
@@ -82,6 +81,7 @@ void add_rdma_options(OptionTable& t) {
                "be the other end of a run: wait for a client there, take over its options, and say at the end "
                "what arrived; --provider and --device belong here, everything else to the client",
            .group = "Connection"})
+      .add(listen_wait_option())
       .add({.name = "connect",
             .kind = Kind::text,
             .metavar = "HOST[:PORT]",
@@ -127,6 +127,7 @@ Op op_of(const Options& o) {
 }
 
 rdma::BenchOptions bench_options(const Options& o) {
+  require_no_listening(o);
   rdma::BenchOptions b;
   static_cast<rma::BenchOptions&>(b) = rma_options(o, b);
   b.texts.settings.queues = "--num-qps";
@@ -161,17 +162,19 @@ rdma::BenchOptions bench_options(const Options& o) {
 }
 
 /// The options that --listen uses; the client brings all others.
+const std::vector<std::string>& listening_options() {
+  static const std::vector<std::string> names = {"provider", "device", "timeout"};
+  return names;
+}
+
 rdma::ServeOptions serve_options(const Options& o) {
-  constexpr std::array<std::string_view, 6> kOwn = {"listen",  "provider", "device",
-                                                    "timeout", "quiet",    "help"};
-  for (const Option& option : o.table().all())
-    if (o.given(option.name) && std::ranges::find(kOwn, option.name) == kOwn.end())
-      throw Error("--" + option.name, "with --listen the client says what is done", "give it to the client");
+  require_listening(o, listening_options());
   rdma::ServeOptions s;
   s.provider = static_cast<Provider>(index_in(rdma::provider_names(), o.text("provider")));
   s.device = o.text("device");
   s.at = exchange::parse_listen(o.text("listen"));
   s.timeout_s = o.seconds("timeout");
+  s.wait_s = o.seconds("listen-wait");
   if (rdma::backend_of(s.provider, s.device).kind == "model")
     throw Error("--listen", "a model is a device of one process: nobody else can reach it",
                 "give --provider verbs and the name of an RDMA device");
@@ -251,7 +254,11 @@ Command rdma_command() {
        .needs = Needs::other_machine},
   };
   c.run = run;
-  c.check = [](const Options& o) { (void)bench_options(o); };
+  c.listening = listening_options();
+  c.check = [](const Options& o) {
+    if (o.has("listen")) (void)serve_options(o);
+    else (void)bench_options(o);
+  };
   return c;
 }
 

@@ -8,6 +8,7 @@
 
 #include "cli/run_bench.hpp"
 #include "cli/sizes.hpp"
+#include "measure/endless.hpp"
 #include "rma/cli/demo.hpp"
 
 namespace doorbell::cli {
@@ -76,7 +77,7 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong, b
          .choices = measures,
          .help =
              std::string("single operations one after the other, a window of them, or first one and then "
-                         "the other") +
+                         "the other (with --infinite the window alone)") +
              (ping_pong ? "; ping-pong: half the time until the other end has answered a write or send" : ""),
          .group = "Work"})
       .add({.name = "offsets",
@@ -96,6 +97,7 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong, b
             .help = fmt::format(
                 "operations of each {} in each part and repeat (not given: chosen from the size)", queue),
             .group = "Work"})
+      .add(infinite_option())
       .add({.name = "batch-size",
             .kind = Kind::integer,
             .metavar = "N",
@@ -128,6 +130,7 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong, b
 
 rma::BenchOptions rma_options(const Options& o, rma::BenchOptions b) {
   static_cast<RunOptions&>(b) = run_options(o);
+  read_infinite(o, "iterations", &b);
   b.texts.settings = {.measure = "--measure",
                       .op = "--op",
                       .size = "--size",
@@ -142,7 +145,9 @@ rma::BenchOptions rma_options(const Options& o, rma::BenchOptions b) {
                       .local_memory = "--data-mem",
                       .remote_memory = "--target-mem",
                       .verify = "--verify"};
-  const std::string measure = o.text("measure");
+  // Of both parts, the rate is what a run without an end is about.
+  const std::string measure =
+      measure::is_endless(b.duration_s) && !o.given("measure") ? "rate" : o.text("measure");
   b.latency = measure == "latency" || measure == "both";
   b.rate = measure == "rate" || measure == "both";
   b.ping_pong = measure == "ping-pong";
