@@ -8,15 +8,10 @@
 // that is wrong still tells whether it is damaged, belongs to another address, or is an older generation.
 #pragma once
 
+#include <doorbell/pattern_cpu.hpp>
 #include <doorbell/pattern_unit.hpp>
 #include <doorbell/pattern_version1.hpp>
 #include <doorbell/warp.hpp>
-
-// What a GPU compiler reads makes units a part at a time; a host compiler's code uses the CPU's vectors.
-#if !defined(__CUDACC__) && !defined(__HIPCC__)
-#define DOORBELL_CPU_VECTORS 1
-#include <doorbell/pattern_cpu.hpp>
-#endif
 
 namespace doorbell::pattern {
 

@@ -116,6 +116,13 @@ class Runs(WithFolder):
                 self.assert_clean(cell, 100000)
                 self.assertEqual(cell["model"]["cq_overflows"], 0)
 
+    def test_copies_that_two_threads_share(self):
+        for measure in ("latency", "rate"):
+            with self.subTest(measure):
+                cell, = self.result("--device", "model:copy-threads=2", "--measure", measure, "--size", "512Ki,1Mi",
+                                    "--iterations", "200", "--timeout", "10", "--late-after", "9")["cells"][:1]
+                self.assert_clean(cell, 200)
+
     def test_inlined_payloads(self):
         for provider, most in (("mlx5", 828), ("bnxt", 96), ("ionic", 32)):
             cells = self.result("--provider", provider, "--inline", str(most), "--size", f"1,13,{most},{most + 1}",
