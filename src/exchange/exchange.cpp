@@ -85,6 +85,14 @@ void Exchange::check_hello(const Json& theirs, const RunKind& kind, u64 nonce) c
   if (role->get<bool>() == server_) reject("it is not the other role", "one end listens, the other connects");
 }
 
+Waited Exchange::wait(short events, u64 until_ns) const {
+  const Waited w = wait_for(socket_.get(), events, {until_ns, stop_});
+  if (w != Waited::stopped || grace_s_ <= 0) return w;
+  const u64 grace_until_ns = Wait::lasting(grace_s_, nullptr).until_ns;
+  const Waited later = wait_for(socket_.get(), events, {std::min(until_ns, grace_until_ns), nullptr});
+  return later == Waited::expired ? Waited::stopped : later;
+}
+
 void Exchange::send(std::string_view type, const Json& body) {
   const std::string text =
       Json{{"type", type}, {"body", body}}.dump(-1, ' ', true, Json::error_handler_t::replace);
@@ -92,14 +100,14 @@ void Exchange::send(std::string_view type, const Json& body) {
     throw Error(fmt::format("message '{}'", type),
                 fmt::format("{} bytes are more than {}", text.size(), kMaxMessageBytes));
   const std::string all = header_of(text.size()) + text;
-  const Wait wait = Wait::lasting(limit_s_, stop_);
+  const u64 until_ns = Wait::lasting(limit_s_, stop_).until_ns;
   for (std::size_t done = 0; done < all.size();) {
     const ssize_t n = ::send(socket_.get(), all.data() + done, all.size() - done, MSG_NOSIGNAL);
     if (n > 0) {
       done += static_cast<std::size_t>(n);
     } else if (errno != EAGAIN && errno != EINTR) {
       reject(fmt::format("it does not take '{}': {}", type, reason(errno)));
-    } else if (const Waited w = wait_for(socket_.get(), POLLOUT, wait); w != Waited::ready) {
+    } else if (const Waited w = wait(POLLOUT, until_ns); w != Waited::ready) {
       reject(w == Waited::stopped ? "interrupted" : fmt::format("it does not take '{}' in time", type));
     }
   }
@@ -116,7 +124,7 @@ std::string Exchange::read_exactly(std::string_view type, std::size_t bytes, u64
              "its own messages tell why");
     } else if (errno != EAGAIN && errno != EINTR) {
       reject(fmt::format("'{}' was expected: {}", type, reason(errno)));
-    } else if (const Waited w = wait_for(socket_.get(), POLLIN, {until, stop_}); w != Waited::ready) {
+    } else if (const Waited w = wait(POLLIN, until); w != Waited::ready) {
       reject(w == Waited::stopped ? "interrupted" : fmt::format("it does not send '{}' in time", type));
     }
   }

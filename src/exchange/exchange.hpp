@@ -42,6 +42,10 @@ class Exchange {
   /// The address of this end.
   [[nodiscard]] SocketName own() const { return own_name(socket_.get()); }
 
+  /// From now on `stop` ends a wait only after so many seconds: what has been measured is on its way, and the
+  /// other end has yet to say what arrived.
+  void wait_on_stop(double grace_s) { grace_s_ = grace_s; }
+
   void send(std::string_view type, const nlohmann::ordered_json& body);
   /// Returns the body of the next message, which must be of this type. `limit_s` 0: the usual limit.
   [[nodiscard]] nlohmann::ordered_json receive(std::string_view type, double limit_s = 0);
@@ -68,6 +72,8 @@ class Exchange {
   void check_hello(const nlohmann::ordered_json& theirs, const RunKind& kind, u64 nonce) const;
   [[nodiscard]] nlohmann::ordered_json read_message(std::string_view type, u64 until);
   [[nodiscard]] std::string read_exactly(std::string_view type, std::size_t bytes, u64 until);
+  /// As wait_for(), with the grace of wait_on_stop().
+  [[nodiscard]] Waited wait(short events, u64 until_ns) const;
   [[noreturn]] void reject(const std::string& why, const std::string& hint = {}) const;
 
   Descriptor socket_;
@@ -75,6 +81,7 @@ class Exchange {
   bool server_;
   double limit_s_;
   const measure::StopFlag* stop_;
+  double grace_s_ = 0;
 };
 
 /// The server's side before a client has connected.

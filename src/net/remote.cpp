@@ -28,7 +28,7 @@ using exchange::text;
 
 constexpr u64 kAny = ~u64{0};
 constexpr std::size_t kLongestText = 128;
-constexpr double kLongestS = 86400;
+constexpr double kLongestS = 366 * 86400.0;  // --infinite
 
 Json counts_json(const ReceiveCounts& c) {
   Json j;
@@ -260,12 +260,13 @@ namespace {
 
 class RemoteReceivingEnd final : public ReceivingEnd {
  public:
-  explicit RemoteReceivingEnd(exchange::Exchange& exchange) : exchange_(exchange) {}
+  RemoteReceivingEnd(exchange::Exchange& exchange, double grace_s) : exchange_(exchange), grace_s_(grace_s) {}
   void begin() override {
     exchange_.send("begin", Json::object());
     (void)exchange_.receive("began");
   }
   [[nodiscard]] ReceivePhase end(const std::vector<u64>& sent) override {
+    exchange_.wait_on_stop(grace_s_);
     exchange_.send("end", sent_message(sent));
     ReceivePhase p = read_phase_message(exchange_.receive("phase", kLongestS));
     progress_ += p.counts.unique;
@@ -279,13 +280,16 @@ class RemoteReceivingEnd final : public ReceivingEnd {
 
  private:
   exchange::Exchange& exchange_;
+  double grace_s_;
   u64 progress_ = 0;
 };
 
 }  // namespace
 
 RemoteReceiver::RemoteReceiver(const BenchOptions& o, const measure::StopFlag* stop)
-    : exchange_(exchange::Exchange::connect(kRunKind, o.other_end, o.timeout_s, stop)) {}
+    : exchange_(exchange::Exchange::connect(kRunKind, o.other_end, o.timeout_s, stop)),
+      // The other end waits for what has been sent before it answers.
+      grace_s_(o.timeout_s + o.settle_s) {}
 
 std::unique_ptr<Link> RemoteReceiver::open(const BenchOptions& o, const CellSetup& setup) {
   exchange_.send("cell", cell_message(o, setup));
@@ -297,7 +301,7 @@ std::unique_ptr<Link> RemoteReceiver::open(const BenchOptions& o, const CellSetu
 
 std::unique_ptr<ReceivingEnd> RemoteReceiver::ready() {
   (void)exchange_.receive("ready");
-  return std::make_unique<RemoteReceivingEnd>(exchange_);
+  return std::make_unique<RemoteReceivingEnd>(exchange_, grace_s_);
 }
 
 void RemoteReceiver::finish() {

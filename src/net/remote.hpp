@@ -34,6 +34,7 @@ class RemoteReceiver {
 
  private:
   exchange::Exchange exchange_;
+  double grace_s_;
 };
 
 }  // namespace doorbell::net

@@ -14,7 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kLongestPhaseS = 86400;  // the client ends a phase; if it dies, the TCP connection ends
+constexpr double kLongestPhaseS =
+    366 * 86400.0;  // the client ends a phase; if it dies, the TCP connection ends
 
 /// One cell of a client's run.
 class ServedCell {

@@ -148,6 +148,7 @@ OpStats read_stats_message(const Json& m) {
 RemoteServer::RemoteServer(const exchange::SocketName& at, double limit_s, const measure::StopFlag* stop,
                            const ConnectionOptions& connection, std::function<NicQueues&()> queues)
     : exchange_(exchange::Exchange::connect(kRunKind, at, limit_s, stop)),
+      grace_s_(limit_s),
       connection_(connection),
       queues_(std::move(queues)) {}
 
@@ -163,6 +164,7 @@ void RemoteServer::begin(const PhaseMessage& phase) {
 }
 
 measure::PhaseOutcome RemoteServer::end(const measure::PhaseOutcome& mine) {
+  exchange_.wait_on_stop(grace_s_);
   Json posted = Json::array();
   for (const OpStats& q : mine.queues) posted.push_back(q.succeeded);
   exchange_.send("done", {{"operations", posted}});

@@ -44,6 +44,7 @@ class RemoteServer final : public RemoteProcess {
 
  private:
   exchange::Exchange exchange_;
+  double grace_s_;
   ConnectionOptions connection_;
   std::function<NicQueues&()> queues_;
 };

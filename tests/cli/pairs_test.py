@@ -192,6 +192,30 @@ class WithoutALauncher(WithFolder):
         self.assertNotEqual(done.returncode, 0, done.stdout)
         self.assertIn("it belongs to another launcher", done.stderr)
 
+    def test_an_endless_run_between_two_processes_reports_when_it_is_stopped(self):
+        for stream in ("tcp", "udp"):
+            with subprocess.Popen([PROGRAM, "net", "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True) as server:
+                try:
+                    to = server.stderr.readline().split()[-1]
+                    code, out, err = self.client(stream, to)
+                    self.assertEqual(code, 130, out + err)
+                    self.assertEqual(server.wait(timeout=60), 0, server.stderr.read())
+                finally:
+                    server.kill()
+            result = self.valid()
+            cell, = result["cells"]
+            self.assertEqual((result["stop_reason"], result["complete"]), ("signal", False))
+            self.assertGreater(cell["metrics"]["ops"], 0)
+
+    def client(self, stream, to):
+        command = [PROGRAM, "net", "--stream", stream, "--payload", "1400", "--infinite", "--connect", to, "--json", str(self.json)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            harness.wait_for_cpu(process, 0.2)
+            process.send_signal(signal.SIGINT)
+            out, err = end_of(process)
+        return process.returncode, out, err
+
     def test_a_server_does_not_wait_for_ever(self):
         for path, more in (("net", []), ("rdma", ["--provider", "verbs", "--device", "none0"])):
             done = doorbell(path, "--listen", "127.0.0.1:0", "--listen-wait", "0.1", *more)
