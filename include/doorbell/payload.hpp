@@ -107,7 +107,7 @@ template <class Warp, class Id, class At>
 DOORBELL_INLINE void fill_many(const Warp& warp, u32 n, u32 bytes, Id id, At at) {
   if (n == 0 || bytes == 0) return;
   if constexpr (Warp::size == 1) {
-    for (u32 i = 0; i < n; ++i) {
+    for (u32 i = warp.lane(); i < n; i += Warp::size) {
       const Identity its = id(i);
       const u32 start = pattern::start_of(its);
       u8* const to = at(i);
@@ -151,7 +151,7 @@ DOORBELL_INLINE u64 check_many(const Warp& warp, u32 n, u32 bytes, Id id, At at)
   if (n == 0 || bytes == 0) return 0;
   u64 wrong = 0;
   if constexpr (Warp::size == 1) {
-    for (u32 i = 0; i < n; ++i) {
+    for (u32 i = warp.lane(); i < n; i += Warp::size) {
       const Identity its = id(i);
       const u32 start = pattern::start_of(its);
       const u8* const from = at(i);
