@@ -242,6 +242,18 @@ class CheckRequests {
     finished_ = until;
   }
 
+  /// True when turns are pending and none has been finished for `limit` ticks. `now` is the loop's clock; to
+  /// be asked regularly, each time after a look.
+  [[nodiscard]] DOORBELL_INLINE bool stuck(u64 now, u64 limit) {
+    if (!pending() || finished_ != progress_) {
+      progress_ = finished_;
+      progress_at_ = now;
+    }
+    return now - progress_at_ > limit;
+  }
+  /// Waits for nobody any more.
+  DOORBELL_INLINE void give_up() { added_ = finished_; }
+
   /// No more turns come.
   DOORBELL_INLINE void end(const Warp& warp) {
     warp.sync();
@@ -266,6 +278,8 @@ class CheckRequests {
   u64 finished_ = 0;
   u64 findings_ = 0;
   u64 look_until_ = 0;
+  u64 progress_ = ~u64{0};
+  u64 progress_at_ = 0;
 };
 
 }  // namespace doorbell

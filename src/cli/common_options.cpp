@@ -129,13 +129,16 @@ void add_check_options(OptionTable& table) {
                "CPU initiator: threads that make and check the data, besides those that post; 0: those that post do "
                "it (not given: as many as there are free cores, up to 8 for each)",
            .group = "Verification"})
-      .add({.name = "check-warps",
-            .kind = Kind::integer,
-            .default_text = "0",
-            .min = 0,
-            .max = 256,
-            .help = "GPU initiator: warps for each queue that make and check the data; 0: as many as pay",
-            .group = "Verification"});
+      .add(
+          {.name = "check-warps",
+           .kind = Kind::integer,
+           .default_text = "0",
+           .min = 0,
+           .max = 256,
+           .help =
+               "GPU initiator: warps for each queue that make and check the data, as far as half the multiprocessors "
+               "go; 0: as many as pay",
+           .group = "Verification"});
 }
 
 }  // namespace doorbell::cli

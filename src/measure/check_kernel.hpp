@@ -22,11 +22,11 @@ __device__ inline void pause() {
 #endif
 }
 
-/// Threads of a block: eight warps, each a checker of the block's queue.
+/// Threads of a block at most; each warp is a checker of the block's queue.
 inline constexpr u32 kCheckThreads = 256;
 
-/// Launch with job->blocks blocks of kCheckThreads threads for each queue. `Payload`: what Checker takes,
-/// made from a phase and an item.
+/// Launch with job->blocks blocks of up to kCheckThreads threads for each queue. `Payload`: what Checker
+/// takes, made from a phase and an item.
 template <class Payload, class Phase, class Item>
 __device__ void run_checkers(const CheckJob<Phase, Item>* job) {
   if (job == nullptr) return;  // this launch only makes the GPU reserve resources
@@ -42,8 +42,7 @@ __device__ void run_checkers(const CheckJob<Phase, Item>* job) {
   const Phase& phase = shared_phase.get();
   const Item& item = shared_item.get();
   const CheckRing& ring = item.checks;
-  const u32 number =
-      (blockIdx.x % job->blocks) * (kCheckThreads / GpuWarp::size) + threadIdx.x / GpuWarp::size;
+  const u32 number = (blockIdx.x % job->blocks) * (blockDim.x / GpuWarp::size) + threadIdx.x / GpuWarp::size;
   if (number >= ring.checkers) return;
   const auto abandoned = [&] { return warp.shfl(load_relaxed(ring.abandon), 0) != 0; };
 

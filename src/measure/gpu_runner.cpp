@@ -30,13 +30,22 @@ void prepare_kernels(gpu::Gpu& gpu, std::span<const std::string> loops) {
   gpu.destroy(stream);
 }
 
-u32 checkers_that_pay(const gpu::Gpu& gpu, u64 payload_bytes, u32 queues) {
+CheckerBlocks checker_blocks(const gpu::Info& gpu, u32 asked, u64 payload_bytes, u32 queues) {
   // Small payloads are bounded by the loop's warp. Large ones need so many loads under way that the latency
-  // of host memory is hidden; one block for each multiprocessor is all that runs at once beside the loops.
-  const u32 useful = payload_bytes <= 4096 ? 16 : 64;
-  const u32 warps_a_block = kCheckBlockThreads / static_cast<u32>(gpu.info().warp_size);
-  const u32 fit = static_cast<u32>(std::max(gpu.info().multiprocessors / 2, 1)) * warps_a_block / queues;
-  return std::clamp(fit, std::min(useful, warps_a_block), useful);
+  // of host memory is hidden.
+  constexpr u32 kForSmall = 16, kForLarge = 64;
+  constexpr u64 kSmall = 4096;
+  const u32 wanted = asked != 0 ? asked : payload_bytes <= kSmall ? kForSmall : kForLarge;
+  const auto lanes = static_cast<u32>(gpu.warp_size);
+  const u32 together = static_cast<u32>(std::max(gpu.multiprocessors / 2, 1));
+  CheckerBlocks b;
+  b.threads = kCheckBlockThreads;
+  if (queues > together) b.threads = std::max(kCheckBlockThreads * together / queues / lanes, 1u) * lanes;
+  const u32 warps_a_block = b.threads / lanes;
+  b.blocks = std::clamp((wanted + warps_a_block - 1) / warps_a_block, 1u, std::max(together / queues, 1u));
+  b.warps = std::min(wanted, b.blocks * warps_a_block);
+  b.threads = std::min(b.threads, (b.warps + b.blocks - 1) / b.blocks * lanes);
+  return b;
 }
 
 double gpu_ns_per_tick(const std::shared_ptr<gpu::Gpu>& gpu, gpu::Stream stream) {

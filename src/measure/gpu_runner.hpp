@@ -47,14 +47,20 @@ class SharedArray {
 /// code, and the first launch of a kernel that needs more local memory than those before.
 void prepare_kernels(gpu::Gpu& gpu, std::span<const std::string> loops);
 
-/// Threads of a block of checkers, as the kernel is compiled for (check_kernel.hpp), and checkers of a queue
-/// at most.
+/// Threads of a block of checkers at most, as the kernel is compiled for (check_kernel.hpp).
 inline constexpr u32 kCheckBlockThreads = 256;
-inline constexpr u32 kMostCheckers = 256;
 /// What a checker warp takes at a time: so many bytes of one payload.
 inline constexpr u64 kBytesAWarp = 8192;
-/// Checker warps for each of `queues` queues, if nobody says how many.
-[[nodiscard]] u32 checkers_that_pay(const gpu::Gpu& gpu, u64 payload_bytes, u32 queues);
+/// The blocks of a checker kernel. All of them run at the same time as the blocks of the loops, for each
+/// waits for others: together they take half of the multiprocessors at most, and a small part of each where
+/// there are more queues than that.
+struct CheckerBlocks {
+  u32 warps = 0;    ///< checkers of each queue
+  u32 blocks = 0;   ///< of each queue
+  u32 threads = 0;  ///< of a block
+};
+/// `asked`: warps for each of `queues` queues, as far as they fit; 0: as many as pay.
+[[nodiscard]] CheckerBlocks checker_blocks(const gpu::Info& gpu, u32 asked, u64 payload_bytes, u32 queues);
 
 /// Nanoseconds a cycle of the GPU's clock while it is busy. Throws when a probe kernel does not run.
 [[nodiscard]] double gpu_ns_per_tick(const std::shared_ptr<gpu::Gpu>& gpu, gpu::Stream stream);
@@ -69,8 +75,7 @@ class GpuCheckers {
  public:
   GpuCheckers(std::shared_ptr<gpu::Gpu> gpu, u32 warps, u32 window, u32 queues)
       : gpu_(std::move(gpu)),
-        warps_a_block_(kCheckBlockThreads / static_cast<u32>(gpu_->info().warp_size)),
-        warps_(std::min(warps, kMostCheckers)),
+        asked_(warps),
         capacity_(check_capacity(window)),
         queues_(queues),
         job_(1, gpu_),
@@ -85,15 +90,15 @@ class GpuCheckers {
   GpuCheckers(const GpuCheckers&) = delete;
   GpuCheckers& operator=(const GpuCheckers&) = delete;
 
-  /// Gives each item its ring and starts the kernel, before the loop's.
-  void begin(const std::string& kernel, const Phase& phase, u64 payload_bytes, SharedArray<Item>& items) {
-    const u32 warps = warps_ != 0 ? warps_ : checkers_that_pay(*gpu_, payload_bytes, queues_);
-    const u64 bytes = (CheckRing::bytes(capacity_, warps) + 255) / 256 * 256;
+  /// Gives each item its ring.
+  void prepare(const Phase& phase, u64 payload_bytes, SharedArray<Item>& items) {
+    shape_ = checker_blocks(gpu_->info(), asked_, payload_bytes, queues_);
+    const u64 bytes = (CheckRing::bytes(capacity_, shape_.warps) + 255) / 256 * 256;
     if (bytes * queues_ > memory_.bytes()) memory_ = Region(Place::gpu, bytes * queues_, gpu_);
     ++epoch_;
     CheckRing ring;
     ring.capacity = capacity_;
-    ring.checkers = warps;
+    ring.checkers = shape_.warps;
     ring.epoch = epoch_;
     ring.abandon = abandon_.device();
     ring.share(payload_bytes, kBytesAWarp, kMostTogether);
@@ -101,12 +106,15 @@ class GpuCheckers {
       ring.words = reinterpret_cast<u64*>(memory_.device() + q * bytes);
       items.host()[q].checks = ring;
     }
-    const u32 blocks = (warps + warps_a_block_ - 1) / warps_a_block_;
-    *job_.host() = {phase, items.device(), blocks};
+    *job_.host() = {phase, items.device(), shape_.blocks};
+  }
+  /// Starts the kernel, after the loop's: a multiprocessor that runs blocks with little shared memory has no
+  /// room for a block with much, but the other way round it has.
+  void start(const std::string& kernel) {
     void* job = job_.device();
     std::array<void*, 1> args = {&job};
-    gpu_->launch(gpu_->kernel(kernel), {.blocks = blocks * queues_, .threads = kCheckBlockThreads}, stream_,
-                 args);
+    gpu_->launch(gpu_->kernel(kernel), {.blocks = shape_.blocks * queues_, .threads = shape_.threads},
+                 stream_, args);
   }
   /// After the loop's kernel has ended: the checkers follow it at once.
   void end() {
@@ -115,8 +123,8 @@ class GpuCheckers {
 
  private:
   std::shared_ptr<gpu::Gpu> gpu_;
-  u32 warps_a_block_;
-  u32 warps_;
+  u32 asked_;
+  CheckerBlocks shape_;
   u32 capacity_;
   u32 queues_;
   u32 epoch_ = 0;
@@ -133,8 +141,8 @@ class GpuRunner final : public Runner<typename W::Phase, typename W::Item> {
   using State = typename W::State;
 
  public:
-  /// `states`: of each queue before its first phase. `checkers`: warps a queue that make and check payloads;
-  /// 0: as many as pay.
+  /// `states`: of each queue before its first phase. `checkers`: warps a queue that make and check payloads,
+  /// as checker_blocks() takes them.
   GpuRunner(std::shared_ptr<gpu::Gpu> gpu, KernelNames kernels, u32 checkers, u32 window,
             std::span<const State> states)
       : gpu_(std::move(gpu)),
@@ -166,7 +174,7 @@ class GpuRunner final : public Runner<typename W::Phase, typename W::Item> {
     *stop_.host() = 0;
     std::ranges::copy(items, items_.host());
     const bool checked = phase.verify && !phase.drain;
-    if (checked) checks_.begin(kernels_.checks, phase, W::payload_bytes(phase), items_);
+    if (checked) checks_.prepare(phase, W::payload_bytes(phase), items_);
     std::ranges::fill(stats_.all(), OpStats{});
     std::ranges::fill(bins_.all(), 0);
     *job_.host() = {phase,           items_.device(), states_.device(),
@@ -180,6 +188,7 @@ class GpuRunner final : public Runner<typename W::Phase, typename W::Item> {
                   .threads = static_cast<u32>(gpu_->info().warp_size),
                   .shared_bytes = static_cast<u32>(W::scratch_bytes(window_))},
                  stream_, args);
+    if (checked) checks_.start(kernels_.checks);
     wait_for_kernel(*gpu_, stream_, watch, stop_.host(),
                     2 * static_cast<double>(phase.timeout_ticks) * ns_per_tick_ * 1e-9 + 5);
     if (checked) checks_.end();

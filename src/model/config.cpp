@@ -34,7 +34,7 @@ Option threads_key(const std::string& queue) {
 
 Option copy_threads_key() {
   return whole_key("copy-threads", "0", 0, 64,
-                   "threads that share a copy of 256 KiB and more; 0: by the cores that are free");
+                   "threads that share a copy of 64 KiB and more; 0: by the cores that are free");
 }
 
 Option bandwidth_key(std::string help) {

@@ -93,7 +93,7 @@ class CellRun {
         // Queues that an error has stopped cannot be connected again to another process.
         run_(o, watch, o.texts.path, s_.bytes, remote == nullptr) {
     if (remote_ != nullptr) remote_->open(o_, s_, session_);
-    runner_ = session_.runner(threads_, o_.checkers(threads_, s_.shape.queues));
+    runner_ = session_.runner(threads_, o_.checkers(threads_, s_.shape.queues, s_.bytes));
     // Sequences never repeat, not even in memory that outlives a run.
     generation_ = static_cast<u64>(std::time(nullptr)) << 32 | 1;
   }
@@ -154,7 +154,7 @@ class CellRun {
     if (run_.stop() == StopReason::broken) {
       runner_.reset();
       session_.recover();
-      runner_ = session_.runner(threads_, o_.checkers(threads_, s_.shape.queues));
+      runner_ = session_.runner(threads_, o_.checkers(threads_, s_.shape.queues, s_.bytes));
       run_.recovered();
       filled_ = 0;
     }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "measure/check_memory.hpp"
+#include "measure/gpu_runner.hpp"
 
 namespace doorbell {
 namespace {
@@ -57,6 +58,29 @@ TEST(Finding, TheWorstAndOfTheseTheFirstIsTheLargest) {
   const Finding f = Finding::of(packed(pattern::Verdict::misplaced, 1536));
   EXPECT_EQ(f.verdict, pattern::Verdict::misplaced);
   EXPECT_EQ(f.offset, 1536u);
+}
+
+TEST(CheckerBlocks, EveryCheckerHasAWarpAndAllRunAtOnce) {
+  gpu::Info h200;
+  h200.multiprocessors = 132;
+  for (const u32 asked : {0u, 1u, 7u, 17u, 64u, 128u, 256u})
+    for (const u32 queues : {1u, 2u, 8u, 12u, 64u, 66u, 67u, 200u, 500u})
+      for (const u64 bytes : {u64{64}, u64{4096}, u64{65536}, u64{1} << 20}) {
+        SCOPED_TRACE(testing::Message() << asked << " " << queues << " " << bytes);
+        const measure::CheckerBlocks b = measure::checker_blocks(h200, asked, bytes, queues);
+        ASSERT_GE(b.warps, 1u);
+        ASSERT_EQ(b.threads % 32, 0u);
+        ASSERT_LE(b.threads, measure::kCheckBlockThreads);
+        ASSERT_GE(b.blocks * b.threads / 32, b.warps);
+        ASSERT_LT((b.blocks - 1) * b.threads / 32, b.warps) << "a block without work";
+        if (asked != 0) {
+          ASSERT_LE(b.warps, asked);
+        }
+        // What 126 registers a thread take of half the multiprocessors, or the least that there can be.
+        ASSERT_TRUE(queues * b.blocks * b.threads <= 66 * 256 || (b.blocks == 1 && b.threads == 32));
+      }
+  EXPECT_EQ(measure::checker_blocks(h200, 128, 1 << 20, 8).warps, 64u);
+  EXPECT_EQ(measure::checker_blocks(h200, 0, 512, 1).warps, 16u);
 }
 
 struct Setting {

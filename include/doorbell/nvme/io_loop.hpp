@@ -300,6 +300,14 @@ class IoLoop {
   DOORBELL_INLINE void take_checks(const Warp& warp) {
     if (checks_.active() && !checks_.by_itself()) checks_.take(warp, note_finding(warp));
   }
+  /// Checkers that no longer answer end the phase.
+  DOORBELL_INLINE void watch_checks(const Warp& warp) {
+    if (!checks_.pending()) return;
+    take_checks(warp);
+    if (!checks_.stuck(guard_.clock(), phase_->timeout_ticks)) return;
+    checks_.give_up();
+    guard_.stop(StopReason::timeout);
+  }
   [[nodiscard]] DOORBELL_INLINE auto note_finding(const Warp& warp) {
     return [this, &warp](u64, const Turn& t, const Finding& f) {
       if (warp.lane() != 0) return;
@@ -346,6 +354,7 @@ class IoLoop {
       in_flight_ = 0;
       return;
     }
+    watch_checks(warp);
     if (guard_.passed(next_scan_)) scan_deadlines(warp, guard_.clock());
   }
 

@@ -456,6 +456,14 @@ class OpLoop {
   DOORBELL_INLINE void take_checks(const Warp& warp) {
     if (checks_.active() && !checks_.by_itself()) checks_.take(warp, note_finding(warp));
   }
+  /// Checkers that no longer answer end the phase.
+  DOORBELL_INLINE void watch_checks(const Warp& warp) {
+    if (!checks_.pending()) return;
+    take_checks(warp);
+    if (!checks_.stuck(guard_.clock(), phase_->timeout_ticks)) return;
+    checks_.give_up();
+    guard_.stop(StopReason::timeout);
+  }
   [[nodiscard]] DOORBELL_INLINE auto note_finding(const Warp& warp) {
     return [this, &warp](u64, const Turn& t, const Finding& f) {
       if (warp.lane() == 0)
@@ -473,6 +481,7 @@ class OpLoop {
       give_up(warp);
       return;
     }
+    watch_checks(warp);
     if (in_flight() == 0) return;
     // A responder has to wait for as long as its initiator has something to send, so its deadline runs from
     // the last arrival.
