@@ -39,7 +39,8 @@ std::vector<sweep::Subject> subjects(const Context& context) {
       if (tool.options.find("json") != nullptr && tool.check) commands.push_back(&tool);
     for (const Command* const c : commands) {
       const std::string title = context.program + " " + c->name;
-      found.push_back({c->name, c->options, [title, c](const std::vector<std::string>& words) {
+      found.push_back({c->name, c->options,
+                       [title, c](const std::vector<std::string>& words) {
                          Options options = parse(title, c->options, words);
                          if (c->check) c->check(options);
                          return options;

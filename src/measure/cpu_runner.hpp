@@ -109,8 +109,8 @@ void drive(const typename W::Phase& phase, std::span<const typename W::Item> ite
   }
 }
 
-/// Checker thread `number`: takes part in the checks of every item until all loops have ended. Returns for how long it
-/// had something to do, in ticks.
+/// Checker thread `number`: takes part in the checks of every item until all loops have ended. Returns for
+/// how long it had something to do, in ticks.
 template <CheckedWork W>
 u64 check(const typename W::Phase& phase, std::span<const typename W::Item> items, u32 number) {
   using Checking = Checker<OneLane, typename W::Payload>;

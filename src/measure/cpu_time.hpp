@@ -17,7 +17,8 @@ struct ThreadCost {
   double user_s = 0;
   double system_s = 0;
   double waited_s = 0;  ///< ready to run, but the processor was busy; 0 where the kernel does not tell
-  std::optional<double> checked_s = {};  ///< of a thread that checks payloads: how long it had something to check
+  std::optional<double> checked_s =
+      {};  ///< of a thread that checks payloads: how long it had something to check
 };
 
 /// CPU time of the calling thread since this was made. The sum is by the thread's own clock, to the

@@ -122,8 +122,8 @@ class FileStorage final : public Storage {
                         .entries = window + 1,
                         .qid = static_cast<u16>(q + 1)});
     // A thread a queue: its calls may sleep.
-    return std::make_unique<measure::CpuRunner<IoWork<Queue>>>(shape_.queues, o_.checkers(shape_.queues, 0, shape_.io_bytes),
-                                                               window, states);
+    return std::make_unique<measure::CpuRunner<IoWork<Queue>>>(
+        shape_.queues, o_.checkers(shape_.queues, 0, shape_.io_bytes), window, states);
   }
 
   const BenchOptions& o_;
