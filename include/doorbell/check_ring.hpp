@@ -242,10 +242,10 @@ class CheckRequests {
     finished_ = until;
   }
 
-  /// True when turns are pending and none has been finished for `limit` ticks. `now` is the loop's clock; to
-  /// be asked regularly, each time after a look.
-  [[nodiscard]] DOORBELL_INLINE bool stuck(u64 now, u64 limit) {
-    if (!pending() || finished_ != progress_) {
+  /// True when the loop has been `waiting` for turns for `limit` ticks in which none was finished. `now` is
+  /// the loop's clock. To be asked regularly.
+  [[nodiscard]] DOORBELL_INLINE bool stuck(bool waiting, u64 now, u64 limit) {
+    if (!waiting || finished_ != progress_) {
       progress_ = finished_;
       progress_at_ = now;
     }
@@ -262,7 +262,8 @@ class CheckRequests {
 
  private:
   template <class Found>
-  DOORBELL_NOINLINE void collect(const Warp& warp, u64 until, Found found) {
+  DOORBELL_INLINE void collect(const Warp& warp, u64 until, Found found) {
+    DOORBELL_NO_UNROLL
     for (u64 turn = finished_; turn < until; ++turn) {
       const u64 word = warp.shfl(load64_relaxed(ring_.found(turn)), 0);
       if (word == 0) continue;

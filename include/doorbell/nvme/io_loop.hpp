@@ -34,25 +34,28 @@ struct TickProbe {
 template <class Warp, class Clock, bool Substeps = false, LoopQueue<Warp> Queue = QueuePair<Warp>>
 class IoLoop {
  public:
-  /// `phase` and `queue` must outlive the loop; a kernel keeps them in shared memory, where they take no
-  /// registers. `state` is where the previous phase left the queue pair; state() hands it on. `scratch` is
-  /// prepared here; its `state` must be zero before the first phase. `stats` receives rare events at once and
-  /// the rest in finish(); one OpStats a queue and phase, default-constructed.
+  /// `phase` and `queue` must outlive the loop. It posts from a copy: what an entry is built from would be
+  /// loaded again after every store to a queue, which halves the rate of a GPU's warp. `state` is where the
+  /// previous phase left the queue pair; state() hands it on. `scratch` is prepared here; its `state` must be
+  /// zero before the first phase. `stats` receives rare events at once and the rest in finish(); one OpStats
+  /// a queue and phase, default-constructed.
   DOORBELL_INLINE IoLoop(const Warp& warp, const IoPhase& phase, const IoQueue& queue,
                          const typename Queue::State& state, const IoScratch& scratch, OpStats* stats)
-      : phase_(&phase),
-        q_(&queue),
+      : phase_(phase),
+        q_(queue),
+        order_(queue.span, phase.seed ^ queue.first),
         qp_(state),
-        payload_(phase, queue),
-        checker_(queue.checks, payload_, 0),
+        phase_at_(&phase),
+        queue_at_(&queue),
+        checker_(queue.checks, IoPayload<Warp>(phase, queue), 0),
         s_(scratch),
         out_(stats) {
     u32 usable = 0;
-    for (u32 base = 0; base < phase_->window; base += Warp::size) {
+    for (u32 base = 0; base < phase_.window; base += Warp::size) {
       // A slot whose command was lost stays out of use: the device may still write to its buffer.
       const u32 slot = base + warp.lane();
       const bool is_free =
-          slot < phase_->window && (s_.state[slot] & slot_state::kind_mask) == slot_state::free;
+          slot < phase_.window && (s_.state[slot] & slot_state::kind_mask) == slot_state::free;
       const u64 mask = warp.ballot(is_free);
       if (is_free)
         s_.free_ring[usable + rank_in(warp, mask)] =
@@ -61,17 +64,19 @@ class IoLoop {
     }
     free_tail_ = usable;
     warp.sync();
-    if (phase_->verify && !phase_->drain) begin_checks(warp);
+    if (phase_.verify && !phase_.drain) begin_checks(warp);
     guard_.begin(warp);
     // PRP2 is linear in the slot: unused, the second page, or the slot's list.
-    const PrpPair prp = prp_pair(q_->data_iova, payload_.bytes(), q_->page, q_->list_iova);
+    const PrpPair prp = prp_pair(q_.data_iova, u64{phase_.blocks} * phase_.lba_bytes, q_.page, q_.list_iova);
     prp2_ = prp.prp2;
-    prp2_stride_ = prp.prp2 == 0 ? 0 : prp.list_qwords > 0 ? q_->list_stride : q_->stride;
-    next_scan_ = guard_.started() + phase_->timeout_ticks;
+    prp2_stride_ = prp.prp2 == 0 ? 0 : prp.list_qwords > 0 ? q_.list_stride : q_.stride;
+    next_scan_ = guard_.started() + phase_.timeout_ticks;
   }
 
   /// One round: maybe post a batch, poll once. False when the phase is over.
   DOORBELL_INLINE bool step(const Warp& warp) {
+    // The only place: what note_finding() does is inlined, so that a GPU keeps the loop in registers.
+    if (awaits_checks()) take_checks(warp);
     if (!guard_.stopping()) post_batch(warp);
     guard_.before_poll(warp);
     const u64 before = Substeps ? Clock::now() : 0;
@@ -84,12 +89,11 @@ class IoLoop {
       complete(warp, polled);
     } else {
       ++mine_.empty_polls;
-      if (phase_->drain) return false;
+      if (phase_.drain) return false;
       guard_.missed();
     }
-    if (guard_.due(*phase_)) housekeeping(warp);
-    if (phase_->drain || in_flight_ > 0 || (!guard_.stopping() && posted_ < q_->count)) return true;
-    take_checks(warp);
+    if (guard_.due(phase_)) housekeeping(warp);
+    if (phase_.drain || in_flight_ > 0 || (!guard_.stopping() && posted_ < q_.count)) return true;
     return checks_.pending();
   }
 
@@ -104,7 +108,7 @@ class IoLoop {
       out_->timed_out += timed_out_;
       out_->aborted += aborted_;
       out_->protocol += qp_.bad_sq_heads() - bad_sq_heads_before_;
-      guard_.report(*phase_, *out_);
+      guard_.report(phase_, *out_);
     }
     add_lanes(warp, mine_, *out_);
     warp.sync();
@@ -127,7 +131,23 @@ class IoLoop {
  private:
   using Guard = LoopGuard<Warp, Clock, 16>;
 
-  [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return Guard::to_ns(*phase_, ticks); }
+  [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return Guard::to_ns(phase_, ticks); }
+  [[nodiscard]] DOORBELL_INLINE bool is_write() const { return phase_.op == IoOpcode::write; }
+  /// What an I/O was to find.
+  struct Due {
+    u64 address;
+    u64 sequence;
+    bool refused;  ///< the write of these blocks failed
+  };
+  /// Rare, and a call that knows nothing of the loop: the loop stays in a GPU's registers.
+  [[nodiscard]] DOORBELL_NOINLINE static Due due_of(const IoPhase* phase, const IoQueue* queue, u64 index) {
+    const IoPayload<Warp> payload(*phase, *queue);
+    const pattern::Identity id = payload.expected(index).id;
+    return {id.address, id.sequence, payload.write_was_refused(index)};
+  }
+  DOORBELL_NOINLINE static void note_refused(const IoPhase* phase, const IoQueue* queue, u64 index) {
+    IoPayload<Warp>(*phase, *queue).note_refused_write(index);
+  }
   /// The cid for the i-th command of the next batch.
   [[nodiscard]] DOORBELL_INLINE u32 next_cid(u32 i) const {
     return s_.free_ring[(free_head_ + i) & kSlotMask];
@@ -139,25 +159,25 @@ class IoLoop {
   }
 
   DOORBELL_INLINE void post_batch(const Warp& warp) {
-    const u64 left = q_->count - posted_;
+    const u64 left = q_.count - posted_;
     if (left == 0) return;
-    u64 want = left < phase_->batch ? left : phase_->batch;
-    if (payload_.is_write()) {
+    u64 want = left < phase_.batch ? left : phase_.batch;
+    if (is_write()) {
       // Two writes to one block must not be in flight together: passes over the span are separated.
-      if (in_pass_ == q_->span) {
+      if (in_pass_ == q_.span) {
         if (in_flight_ > 0) return;
         in_pass_ = 0;
       }
-      if (want > q_->span - in_pass_) want = q_->span - in_pass_;
+      if (want > q_.span - in_pass_) want = q_.span - in_pass_;
     }
     u32 n = static_cast<u32>(want);
     u32 free = free_tail_ - free_head_;
     if (checks_.active()) {
       // A slot is taken from the ring in the order in which turns were added: I/O i is turn i. The checkers
       // are asked only when that matters.
-      if (checks_.finished() - posted_ < n && checks_.pending()) take_checks(warp);
       const u64 ready = checks_.finished() - posted_;
-      if (ready < n && checks_.pending()) return;
+      starved_ = ready < n && checks_.pending();
+      if (starved_) return;
       free = static_cast<u32>(ready);
     }
     if (n > free || n > qp_.room()) {
@@ -187,14 +207,14 @@ class IoLoop {
         s_.posted_at[slot] = at;
         s_.index[slot] = posted_ + mine;
         s_.state[slot] = slot_state::in_flight | (cid >> kSlotBits) << slot_state::use_shift;
-        lba = payload_.lba_of(posted_ + mine);
+        lba = lba_of_io(phase_, q_, order_, posted_ + mine);
       }
       const auto build = [&](u32 i) {
         const u32 from = i & (Warp::size - 1);
         const u32 its_cid = warp.shfl(cid, from);
         const u32 slot = its_cid & kSlotMask;
-        return io_command(phase_->op, static_cast<u16>(its_cid), phase_->nsid, warp.shfl(lba, from),
-                          phase_->blocks, q_->data_iova + slot * q_->stride, prp2_ + slot * prp2_stride_);
+        return io_command(phase_.op, static_cast<u16>(its_cid), phase_.nsid, warp.shfl(lba, from),
+                          phase_.blocks, q_.data_iova + slot * q_.stride, prp2_ + slot * prp2_stride_);
       };
       const u32 here = n - base < Warp::size ? n - base : Warp::size;
       if constexpr (Substeps) qp_.post(warp, here, build, probe);
@@ -219,23 +239,23 @@ class IoLoop {
     const bool here = warp.lane() < polled.count;
     const u32 slot = e.cid & kSlotMask;
     const u32 use = e.cid >> kSlotBits;
-    const bool ours = here && slot < phase_->window && e.sq_id == qp_.qid();
+    const bool ours = here && slot < phase_.window && e.sq_id == qp_.qid();
     const bool matched = ours && claim(&s_.state[slot], slot_state::in_flight | use << slot_state::use_shift,
                                        slot_state::free | use << slot_state::use_shift);
     const bool ok = status_of(e).ok();
     const u64 ticks = matched ? at - s_.posted_at[slot] : 0;
-    const bool odd = here && (!matched || !ok || ticks > phase_->late_ticks);
+    const bool odd = here && (!matched || !ok || ticks > phase_.late_ticks);
     if (warp.ballot(odd) != 0) handle_odd(warp, e, odd, ours, matched, ticks, at);
     if (matched && ok) {
       ++mine_.succeeded;
-      if (phase_->timed) count_latency<Warp>(mine_, s_.bins, to_ns(ticks));
+      if (phase_.timed) count_latency<Warp>(mine_, s_.bins, to_ns(ticks));
     }
     const u64 done = warp.ballot(matched);
     const u32 rank = rank_in(warp, done);
     if (matched) s_.free_ring[(free_tail_ + rank) & kSlotMask] = static_cast<u16>(next_use(use) | slot);
     if (checks_.active() && matched) {
       const u64 index = s_.index[slot];
-      const bool wanted = ok && !payload_.is_write() && payload_.sampled(index);
+      const bool wanted = ok && !is_write() && pattern::sampled(index, phase_.seed, phase_.verify_below);
       checks_.put(checks_.added() + rank, {.before = index, .slot = slot, .check = wanted ? 1u : 0u});
       if (wanted) ++mine_.checked;
     }
@@ -270,9 +290,9 @@ class IoLoop {
     }
     if (was_lost && ok) {
       ++mine_.succeeded;
-      if (phase_->timed) count_latency<Warp>(mine_, s_.bins, to_ns(at - s_.posted_at[slot]));
+      if (phase_.timed) count_latency<Warp>(mine_, s_.bins, to_ns(at - s_.posted_at[slot]));
     }
-    if (was_lost || (matched && ticks > phase_->late_ticks)) ++mine_.late;
+    if (was_lost || (matched && ticks > phase_.late_ticks)) ++mine_.late;
     const bool refused = (was_lost || matched) && odd && !ok;
     if (refused) ++mine_.failed;
     timed_out_ -= count_bits(warp.ballot(was_lost));  // late after all, not lost
@@ -281,7 +301,7 @@ class IoLoop {
 
   /// Asks for the data of the first I/Os, for the slots that are free.
   DOORBELL_INLINE void begin_checks(const Warp& warp) {
-    checks_.begin(warp, q_->checks);
+    checks_.begin(warp, q_.checks);
     for (u32 i = warp.lane(); i < free_tail_; i += Warp::size)
       checks_.put(i, {.slot = static_cast<u32>(s_.free_ring[i]) & kSlotMask});
     checks_.add(free_tail_);
@@ -300,24 +320,26 @@ class IoLoop {
   DOORBELL_INLINE void take_checks(const Warp& warp) {
     if (checks_.active() && !checks_.by_itself()) checks_.take(warp, note_finding(warp));
   }
+  /// Slots are wanted that are being checked, or nothing else is left.
+  [[nodiscard]] DOORBELL_INLINE bool awaits_checks() const {
+    return checks_.pending() && (starved_ || in_flight_ == 0);
+  }
   /// Checkers that no longer answer end the phase.
-  DOORBELL_INLINE void watch_checks(const Warp& warp) {
-    if (!checks_.pending()) return;
-    take_checks(warp);
-    if (!checks_.stuck(guard_.clock(), phase_->timeout_ticks)) return;
+  DOORBELL_INLINE void watch_checks() {
+    if (!checks_.stuck(awaits_checks(), guard_.clock(), phase_.timeout_ticks)) return;
     checks_.give_up();
     guard_.stop(StopReason::timeout);
   }
   [[nodiscard]] DOORBELL_INLINE auto note_finding(const Warp& warp) {
     return [this, &warp](u64, const Turn& t, const Finding& f) {
       if (warp.lane() != 0) return;
-      if (f.verdict == pattern::Verdict::unverifiable || payload_.write_was_refused(t.before)) {
+      const Due due = due_of(phase_at_, queue_at_, t.before);
+      if (f.verdict == pattern::Verdict::unverifiable || due.refused) {
         --mine_.checked;
         ++mine_.unverifiable;
         return;
       }
-      const pattern::Identity id = payload_.expected(t.before).id;
-      count_verdict(mine_, *out_, f.verdict, id.address + f.offset, id.sequence);
+      count_verdict(mine_, *out_, f.verdict, due.address + f.offset, due.sequence);
     };
   }
 
@@ -328,7 +350,7 @@ class IoLoop {
       const auto code = static_cast<u16>(warp.shfl(u32{status_of(mine).type_and_code()}, from));
       const u32 slot = warp.shfl(u32{mine.cid}, from) & kSlotMask;
       if (warp.lane() != 0) continue;
-      if (payload_.is_write()) payload_.note_refused_write(s_.index[slot]);
+      if (is_write()) note_refused(phase_at_, queue_at_, s_.index[slot]);
       count_status(*out_, code, 1);
     }
   }
@@ -348,13 +370,13 @@ class IoLoop {
 
   /// The slow duties: what the guard watches, and deadlines.
   DOORBELL_INLINE void housekeeping(const Warp& warp) {
-    const StopReason found = guard_.look(warp, *phase_);
+    const StopReason found = guard_.look(warp, phase_);
     if (found == StopReason::removed || found == StopReason::reset) {
       aborted_ += in_flight_;
       in_flight_ = 0;
       return;
     }
-    watch_checks(warp);
+    watch_checks();
     if (guard_.passed(next_scan_)) scan_deadlines(warp, guard_.clock());
   }
 
@@ -362,10 +384,10 @@ class IoLoop {
   DOORBELL_INLINE void scan_deadlines(const Warp& warp, u64 now_ticks) {
     u32 expired = 0;
     u64 oldest = now_ticks;
-    for (u32 slot = warp.lane(); slot < phase_->window; slot += Warp::size) {
+    for (u32 slot = warp.lane(); slot < phase_.window; slot += Warp::size) {
       if ((s_.state[slot] & slot_state::kind_mask) != slot_state::in_flight) continue;
       const u64 at = s_.posted_at[slot];
-      if (now_ticks - at >= phase_->timeout_ticks) {
+      if (now_ticks - at >= phase_.timeout_ticks) {
         s_.state[slot] = slot_state::lost | use_of(s_.state[slot]) << slot_state::use_shift;
         ++expired;
       } else if (at < oldest) {
@@ -375,7 +397,7 @@ class IoLoop {
     expired = reduce_add(warp, expired);
     oldest = reduce_min(warp, oldest);
     warp.sync();
-    next_scan_ = oldest + phase_->timeout_ticks;
+    next_scan_ = oldest + phase_.timeout_ticks;
     if (expired == 0) return;
     timed_out_ += expired;
     in_flight_ -= expired;
@@ -397,12 +419,15 @@ class IoLoop {
     }
   }
 
-  const IoPhase* phase_;
-  const IoQueue* q_;
+  IoPhase phase_;
+  IoQueue q_;
+  Permutation order_;
   Queue qp_;
-  IoPayload<Warp> payload_;
+  const IoPhase* phase_at_;
+  const IoQueue* queue_at_;
   Checker<Warp, IoPayload<Warp>> checker_;  // its work where no others do it
   CheckRequests<Warp> checks_;
+  bool starved_ = false;  // posting waits for checkers
   IoScratch s_;
   OpStats* out_;
   OpCounters mine_;  // this lane's share

@@ -10,6 +10,19 @@
 
 namespace doorbell::nvme {
 
+/// The place of I/O `index` in its pass over the queue's span. 64-bit division is slow on a GPU, and most
+/// phases are one pass.
+[[nodiscard]] DOORBELL_INLINE u64 index_in_pass(const IoQueue& q, u64 index) {
+  return index < q.span ? index : index % q.span;
+}
+/// The logical block that I/O `index` of a phase starts at. `order` is Permutation(q.span, phase.seed ^
+/// q.first).
+[[nodiscard]] DOORBELL_INLINE u64 lba_of_io(const IoPhase& phase, const IoQueue& q, const Permutation& order,
+                                            u64 index) {
+  const u64 at = index_in_pass(q, index);
+  return phase.base_lba + (q.first + (phase.random ? order(at) : at)) * phase.blocks;
+}
+
 template <class Warp>
 class IoPayload {
  public:
@@ -20,17 +33,11 @@ class IoPayload {
   [[nodiscard]] DOORBELL_INLINE bool is_write() const { return phase_->op == IoOpcode::write; }
   [[nodiscard]] DOORBELL_INLINE u64 bytes() const { return u64{phase_->blocks} * phase_->lba_bytes; }
 
-  /// The logical block that I/O `index` of this phase starts at.
-  [[nodiscard]] DOORBELL_INLINE u64 lba_of(u64 index) const {
-    const u64 position = q_->first + (phase_->random ? order_(in_pass(index)) : in_pass(index));
-    return phase_->base_lba + position * phase_->blocks;
-  }
-
   /// What the blocks of I/O `index` hold: as written by this phase, or as the last write phase left them.
   [[nodiscard]] DOORBELL_INLINE pattern::Expect expected(u64 index) const {
     pattern::Expect e;
     e.id.seed = phase_->seed;
-    e.id.address = lba_of(index) * phase_->lba_bytes;
+    e.id.address = lba_of_io(*phase_, *q_, order_, index) * phase_->lba_bytes;
     if (is_write()) {
       e.id.sequence = phase_->generation + (index < q_->span ? 0 : index / q_->span);
       return e;
@@ -86,10 +93,7 @@ class IoPayload {
 
  private:
   [[nodiscard]] DOORBELL_INLINE u8* data(u32 slot) const { return q_->data + slot * q_->stride; }
-  /// 64-bit division is slow on a GPU, and most phases are one pass.
-  [[nodiscard]] DOORBELL_INLINE u64 in_pass(u64 index) const {
-    return index < q_->span ? index : index % q_->span;
-  }
+  [[nodiscard]] DOORBELL_INLINE u64 in_pass(u64 index) const { return index_in_pass(*q_, index); }
 
   /// Writes carry the pattern; a read's buffer is marked, so that data that never came is seen.
   DOORBELL_INLINE void make_ready(const Warp& warp, u64 index, u8* at, u64 offset, u64 bytes) const {

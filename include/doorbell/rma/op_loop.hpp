@@ -57,6 +57,8 @@ class OpLoop {
 
   /// One round: maybe post a batch, poll once. False when the phase is over.
   DOORBELL_INLINE bool step(const Warp& warp) {
+    // The only place: what note_finding() does is inlined, so that a GPU keeps the loop in registers.
+    if (awaits_checks()) take_checks(warp);
     if (!guard_.stopping() && !phase_->drain) post_batch(warp);
     guard_.before_poll(warp);
     const bool paced = first_look_;
@@ -89,7 +91,6 @@ class OpLoop {
     }
     if (guard_.due(*phase_)) housekeeping(warp);
     if (phase_->drain || in_flight() > 0 || (!guard_.stopping() && posted_ < q_->count)) return true;
-    take_checks(warp);
     return checks_.pending();
   }
 
@@ -179,9 +180,9 @@ class OpLoop {
     u32 room = phase_->window - in_flight();
     if (checks_.active()) {
       // Slots that are being checked are not free. The checkers are asked only when that matters.
-      if (checks_.finished() - posted_ < n && checks_.pending()) take_checks(warp);
       const u64 ready = checks_.finished() - posted_;
-      if (ready < n && checks_.pending()) return;
+      starved_ = ready < n && checks_.pending();
+      if (starved_) return;
       if (ready < room) room = static_cast<u32>(ready);
     }
     if (requests_ && own_.room() < room) room = own_.room();
@@ -456,11 +457,13 @@ class OpLoop {
   DOORBELL_INLINE void take_checks(const Warp& warp) {
     if (checks_.active() && !checks_.by_itself()) checks_.take(warp, note_finding(warp));
   }
+  /// Slots are wanted that are being checked, or nothing else is left.
+  [[nodiscard]] DOORBELL_INLINE bool awaits_checks() const {
+    return checks_.pending() && (starved_ || in_flight() == 0);
+  }
   /// Checkers that no longer answer end the phase.
-  DOORBELL_INLINE void watch_checks(const Warp& warp) {
-    if (!checks_.pending()) return;
-    take_checks(warp);
-    if (!checks_.stuck(guard_.clock(), phase_->timeout_ticks)) return;
+  DOORBELL_INLINE void watch_checks() {
+    if (!checks_.stuck(awaits_checks(), guard_.clock(), phase_->timeout_ticks)) return;
     checks_.give_up();
     guard_.stop(StopReason::timeout);
   }
@@ -481,7 +484,7 @@ class OpLoop {
       give_up(warp);
       return;
     }
-    watch_checks(warp);
+    watch_checks();
     if (in_flight() == 0) return;
     // A responder has to wait for as long as its initiator has something to send, so its deadline runs from
     // the last arrival.
@@ -512,6 +515,7 @@ class OpLoop {
   OpPayload<Warp> payload_;
   Checker<Warp, OpPayload<Warp>> checker_;  // its work where no others do it
   CheckRequests<Warp> checks_;
+  bool starved_ = false;  // posting waits for checkers
   OpScratch s_;
   OpStats* out_;
   OpCounters mine_;  // this lane's share
