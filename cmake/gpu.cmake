@@ -65,9 +65,10 @@ function(doorbell_gpu_toolchain runtime)
     set(missing "hipcc is not on PATH")
     set(targets "gfx90a, gfx1030")
     set(pattern "HIP version: ")
-    # nvcc includes its runtime's header by itself; -include makes the sources the same for both.
+    # nvcc includes its runtime's header by itself; -include makes the sources the same for both. A loop that the optimizer
+    # of one target does not unroll as asked (seen for gfx1030) is slower there and no error.
     set(flags -x hip -std=c++20 -O3 --genco --offload-arch=gfx90a --offload-arch=gfx1030
-        -include hip/hip_runtime.h -Wall -Wextra -Werror)
+        -include hip/hip_runtime.h -Wall -Wextra -Werror -Wno-pass-failed)
   endif()
 
   if(DOORBELL_GPU STREQUAL "OFF")

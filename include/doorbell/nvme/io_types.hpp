@@ -5,6 +5,7 @@
 #pragma once
 
 #include <doorbell/check_ring.hpp>
+#include <doorbell/concepts.hpp>
 #include <doorbell/loop_guard.hpp>
 #include <doorbell/nvme/queue_pair.hpp>
 
@@ -81,8 +82,8 @@ concept LoopQueue = requires(Q& q, const Q& c, const Warp& warp, u32 n, Sqe (*bu
   // Lanes 0..count-1 each hold one of the next completions, `n` of which are expected at most.
   { q.poll(warp, n) } -> std::same_as<typename Q::Polled>;
   requires requires(const typename Q::Polled& p) {
-    { p.count } -> std::convertible_to<u32>;
-    { p.mine } -> std::convertible_to<const Cqe&>;
+    { p.count } -> ConvertibleTo<u32>;
+    { p.mine } -> ConvertibleTo<const Cqe&>;
   };
 };
 

@@ -5,6 +5,7 @@
 // model. A format is a struct of static functions without state; each format has a file of its own.
 #pragma once
 
+#include <doorbell/concepts.hpp>
 #include <doorbell/rdma/types.hpp>
 
 #include <concepts>
@@ -76,18 +77,16 @@ template <class F>
 concept WireFormat = requires(const WorkRequest& wr, const ReceiveRequest& rr, const RingPosition& at,
                               const QueuePairMemory& m, const Word16& w, const CqeFields& fields,
                               const PartReader& reader, Word16* out, u32 n, u64 word) {
-  { F::kName } -> std::convertible_to<const char*>;
+  { F::kName } -> ConvertibleTo<const char*>;
 
   // --- shape -----------------------------------------------------------------------------------------
-  { F::kUnitParts } -> std::convertible_to<u32>;     // 16-byte parts a ring unit: 4, 1, 4, 8
-  { F::kReceiveParts } -> std::convertible_to<u32>;  // parts an RQ entry of one SGE takes
-  { F::kCqeParts } -> std::convertible_to<u32>;      // 4, 2, 2, 4
-  { F::kMark } -> std::convertible_to<Mark>;
-  {
-    F::kCqByIndex
-    } -> std::convertible_to<bool>;  // validity by ring indices in cq_record (ernic), not by a bit
-  { F::kMaxInline } -> std::convertible_to<u32>;   // the most that one WQE can carry; 0: no inline layout
-  { F::kCqCredits } -> std::convertible_to<bool>;  // the CQ's consumer index must be rung before it runs out
+  { F::kUnitParts } -> ConvertibleTo<u32>;     // 16-byte parts a ring unit: 4, 1, 4, 8
+  { F::kReceiveParts } -> ConvertibleTo<u32>;  // parts an RQ entry of one SGE takes
+  { F::kCqeParts } -> ConvertibleTo<u32>;      // 4, 2, 2, 4
+  { F::kMark } -> ConvertibleTo<Mark>;
+  { F::kCqByIndex } -> ConvertibleTo<bool>;  // validity by ring indices in cq_record (ernic), not by a bit
+  { F::kMaxInline } -> ConvertibleTo<u32>;   // the most that one WQE can carry; 0: no inline layout
+  { F::kCqCredits } -> ConvertibleTo<bool>;  // the CQ's consumer index must be rung before it runs out
 
   // Ring units for `requests` outstanding requests with up to `max_inline` inlined bytes each, margins
   // included. sq_reserve() is the number of units that must stay free, so that a full ring differs from an
@@ -103,7 +102,7 @@ concept WireFormat = requires(const WorkRequest& wr, const ReceiveRequest& rr, c
   // Part p of the WQE. Unused parts and padding are zero.
   { F::part(wr, at, m, n) } -> std::same_as<Word16>;
   // The MSN table's entry and its index, for formats that have one (kHasTable).
-  { F::kHasTable } -> std::convertible_to<bool>;
+  { F::kHasTable } -> ConvertibleTo<bool>;
   { F::table_entry(wr, at, m) } -> std::same_as<u64>;
   { F::table_index(at, m) } -> std::same_as<u32>;
   // What ring_sq() needs to know of the last posted request (mlx5: the first 8 bytes of its WQE; else 0).
@@ -115,13 +114,13 @@ concept WireFormat = requires(const WorkRequest& wr, const ReceiveRequest& rr, c
   { F::receive_part(rr, at, m, n) } -> std::same_as<Word16>;
   { F::ring_rq(m, at) } -> std::same_as<void>;
   // The two parts of a CQE that matter: kCqePartB carries the ownership bit and is read first (acquire).
-  { F::kCqePartA } -> std::convertible_to<u32>;
-  { F::kCqePartB } -> std::convertible_to<u32>;
-  { F::kCqeOwnerWord } -> std::convertible_to<int>;     // the dword of part B that carries it
-  { F::kRequestInPartB } -> std::convertible_to<bool>;  // part B alone describes a request's completion
+  { F::kCqePartA } -> ConvertibleTo<u32>;
+  { F::kCqePartB } -> ConvertibleTo<u32>;
+  { F::kCqeOwnerWord } -> ConvertibleTo<int>;     // the dword of part B that carries it
+  { F::kRequestInPartB } -> ConvertibleTo<bool>;  // part B alone describes a request's completion
   {
     F::kFirstReceiveMark
-    } -> std::convertible_to<u32>;             // the mark of the first receive; they count up, modulo the RQ
+    } -> ConvertibleTo<u32>;                   // the mark of the first receive; they count up, modulo the RQ
   { F::mark_modulo(m) } -> std::same_as<u32>;  // of requests, where they are serials; 0: 2^32
   // The first contents of a CQ: the initial value of each part of each entry.
   { F::cqe_initial(n) } -> std::same_as<Word16>;

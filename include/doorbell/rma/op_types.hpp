@@ -6,6 +6,7 @@
 #pragma once
 
 #include <doorbell/check_ring.hpp>
+#include <doorbell/concepts.hpp>
 #include <doorbell/loop_guard.hpp>
 #include <doorbell/rma/types.hpp>
 
@@ -82,7 +83,7 @@ struct OpState {
 template <class Q, class Warp>
 concept LoopQueue = requires(Q& q, const Q& c, const Warp& warp, u32 n, WorkRequest (*request)(u32)) {
   requires std::constructible_from<Q, const typename Q::State&>;
-  { c.state() } -> std::convertible_to<typename Q::State>;
+  { c.state() } -> ConvertibleTo<typename Q::State>;
   { c.room() } -> std::same_as<u32>;      // requests that may be posted now
   q.post(warp, n, request);               // request(i) makes request i; the device sees it after ring()
   { q.ring(warp) } -> std::same_as<u32>;  // returns the number of register writes
@@ -95,9 +96,9 @@ concept LoopQueue = requires(Q& q, const Q& c, const Warp& warp, u32 n, WorkRequ
   // of the last request that the completion finishes.
   { q.poll(warp, n) } -> std::same_as<typename Q::Polled>;
   requires requires(const typename Q::Polled& p) {
-    { p.count } -> std::convertible_to<u32>;
-    { p.mine } -> std::convertible_to<const Completion&>;
-    { p.serial } -> std::convertible_to<u32>;
+    { p.count } -> ConvertibleTo<u32>;
+    { p.mine } -> ConvertibleTo<const Completion&>;
+    { p.serial } -> ConvertibleTo<u32>;
   };
 };
 
