@@ -25,7 +25,10 @@ namespace doorbell {
 struct alignas(16) Turn {
   u64 before = 0;  ///< the index of the operation that has ended in the slot
   u32 slot = 0;
-  u32 check = 0;  ///< 0: its data is not looked at (it failed, there was none, it is not in the sample)
+  u16 check = 0;  ///< 0: its data is not looked at (it failed, there was none, it is not in the sample)
+  u16 last = 0;   ///< 1: no operation follows, so the slot stays as it is. A queue that fails reports all its
+                  ///< operations as ended, and the device may still work on some. Only queues whose
+                  ///< completions do not name their operation need it (rma/op_loop.hpp).
 };
 static_assert(sizeof(Turn) == 16);
 

@@ -321,5 +321,30 @@ TEST_F(OpLoopChecks, LateIsWhatTookLongerThanItMay) {
   }
 }
 
+// --- a queue that fails -----------------------------------------------------------------------------------
+
+/// A device may still work on what a failed queue reports as ended: its memory stays as it is.
+TEST_F(OpLoopChecks, AfterAFailureNoSlotIsMadeReady) {
+  phase_.op = Op::write;
+  phase_.verify = true;
+  queue_.count = 3 * kWindow;
+  Loop l = loop();
+  while (provider_.sent.size() < kWindow) ASSERT_TRUE(l.step(kLane));
+  const std::vector<u8> first(memory_, memory_ + sizeof memory_);
+  std::memcpy(queue_.remote, queue_.local, kBytes);
+  provider_.complete_sent(0);
+  while (provider_.sent.size() == kWindow) ASSERT_TRUE(l.step(kLane));
+  const std::vector<u8> before(memory_, memory_ + sizeof memory_);
+  EXPECT_NE(before, first) << "a slot that has succeeded is made ready for the next operation";
+  provider_.complete_sent(1, IBV_WC_REM_OP_ERR);
+  for (u32 i = 2; i < kWindow + 1; ++i) provider_.complete_sent(i, IBV_WC_WR_FLUSH_ERR);
+  while (l.step(kLane)) continue;
+  l.finish(kLane);
+  EXPECT_EQ(stats_.succeeded, 1u);
+  EXPECT_EQ(stats_.failed, kWindow);
+  EXPECT_EQ(stats_.corrupt + stats_.missing + stats_.stale, 0u);
+  EXPECT_EQ(std::vector<u8>(memory_, memory_ + sizeof memory_), before);
+}
+
 }  // namespace
 }  // namespace doorbell::rdma

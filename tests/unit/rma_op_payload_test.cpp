@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "emulated_warp.hpp"
@@ -169,6 +171,39 @@ TEST(OpPayloadLanding, WithoutLandingTheWindowsOwnSlotsAreMarked) {
   const OpPayload<OneLane> p(b.phase, b.queue);
   p.poison(kLane, 20, 2, [](u32 i) { return 7 + 2 * i; });
   EXPECT_EQ(touched(b.remote, 16, 0xab), (std::vector<u32>{7, 9}));
+}
+
+/// Turns behind which no operation follows leave their slots alone, taken whole or in pieces.
+TEST(OpPayloadTurns, TheLastOfASlotLeavesItAsItIs) {
+  for (const bool pieces : {false, true})
+    for (u32 last_from = 0; last_from <= 4; ++last_from) {
+      SCOPED_TRACE(testing::Message() << pieces << " " << last_from);
+      Buffers b;
+      b.phase.op = Op::write;
+      b.phase.window = 4;
+      b.queue.count = 100;
+      alignas(64) u8 words[4096] = {};
+      CheckRing ring;
+      static_assert(CheckRing::bytes(16, 0) <= sizeof words);
+      ring.words = reinterpret_cast<u64*>(words);
+      ring.capacity = 16;
+      std::memset(b.local, 0xab, sizeof b.local);
+      for (u32 i = 0; i < 4; ++i)
+        *ring.entry(8 + i) = {.before = 4 + i, .slot = i, .last = static_cast<u16>(i >= last_from ? 1 : 0)};
+      const auto turns = [&](const auto& warp) {
+        const OpPayload<std::remove_cvref_t<decltype(warp)>> p(b.phase, b.queue);
+        const auto nothing = [](u64, Verdict, u64) { ADD_FAILURE() << "nothing was to be checked"; };
+        if (!pieces) return p.turns(warp, ring, 8, 4, 11, nothing);
+        for (u32 i = 0; i < 4; ++i) p.piece(warp, ring, 8 + i, 0, kBytes, 11, nothing);
+      };
+      std::vector<u32> expected(last_from);
+      std::iota(expected.begin(), expected.end(), 0u);
+      turns(kLane);
+      EXPECT_EQ(touched(b.local, 16, 0xab), expected);
+      std::memset(b.local, 0xab, sizeof b.local);
+      run_warp<2>(turns);
+      EXPECT_EQ(touched(b.local, 16, 0xab), expected) << "by a warp, in more rounds than one";
+    }
 }
 
 }  // namespace

@@ -256,7 +256,8 @@ class IoLoop {
     if (checks_.active() && matched) {
       const u64 index = s_.index[slot];
       const bool wanted = ok && !is_write() && pattern::sampled(index, phase_.seed, phase_.verify_below);
-      checks_.put(checks_.added() + rank, {.before = index, .slot = slot, .check = wanted ? 1u : 0u});
+      checks_.put(checks_.added() + rank,
+                  {.before = index, .slot = slot, .check = static_cast<u16>(wanted ? 1 : 0)});
       if (wanted) ++mine_.checked;
     }
     const u32 n = count_bits(done);

@@ -435,8 +435,10 @@ class OpLoop {
       const bool wanted =
           visible && (good >> i & 1) != 0 &&
           (phase_->verify_below == ~0u || pattern::sampled(index, phase_->seed, phase_->verify_below));
-      checks_.put(checks_.added() + i,
-                  {.before = index, .slot = slot_after(done_slot_, i), .check = wanted ? 1u : 0u});
+      checks_.put(checks_.added() + i, {.before = index,
+                                        .slot = slot_after(done_slot_, i),
+                                        .check = static_cast<u16>(wanted ? 1 : 0),
+                                        .last = static_cast<u16>(guard_.stopping() ? 1 : 0)});
       if (wanted) ++mine_.checked;
     }
     checks_.add(n);

@@ -158,10 +158,13 @@ class OpPayload {
       return first_slot + i >= window ? first_slot + i - window : first_slot + i;
     };
     u64 wanted = 0;
+    u32 followed = 0;
     DOORBELL_NO_UNROLL
     for (u32 base = 0; base < n; base += Warp::size) {
       const u32 i = base + warp.lane();
-      wanted |= warp.ballot(i < n && ring.entry(first + i)->check != 0) << base;
+      const Turn t = i < n ? *ring.entry(first + i) : Turn{.last = 1};
+      wanted |= warp.ballot(t.check != 0) << base;
+      followed += count_bits(warp.ballot(t.last == 0));
     }
     if (wanted != 0)
       check(warp, first - window, n, wanted, newest, slot_of, [&](u32 i, pattern::Verdict v, u64 address) {
@@ -169,8 +172,10 @@ class OpPayload {
       });
     // Lanes have loaded what other lanes are about to overwrite.
     warp.sync();
-    if (first < q_->count)
-      make_ready(warp, first, q_->count - first < n ? static_cast<u32>(q_->count - first) : n, slot_of);
+    // Once a turn is the last of its slot, so are all later ones.
+    if (first < q_->count && followed > 0)
+      make_ready(warp, first, q_->count - first < followed ? static_cast<u32>(q_->count - first) : followed,
+                 slot_of);
   }
   /// Bytes [offset, offset + most) of the payloads of one turn.
   template <class Found>
@@ -189,7 +194,7 @@ class OpPayload {
         found(turn, worst.verdict, worst.address - id.address + offset);
       warp.sync();
     }
-    if (turn >= q_->count) return;
+    if (turn >= q_->count || t.last != 0) return;
     const bool requests = phase_->role == Role::initiator;
     const u64 index = requests ? turn : turn + ahead();
     pattern::Identity id = names(index, t.slot);
