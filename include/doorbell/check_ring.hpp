@@ -246,16 +246,31 @@ class CheckRequests {
   }
 
   /// True when the loop has been `waiting` for turns for `limit` ticks in which none was finished. `now` is
-  /// the loop's clock. To be asked regularly.
+  /// the loop's clock. To be asked regularly, with a take() between two calls: turns that were finished while
+  /// this side did not run are not missing, so only the second look beyond the limit tells.
   [[nodiscard]] DOORBELL_INLINE bool stuck(bool waiting, u64 now, u64 limit) {
     if (!waiting || finished_ != progress_) {
       progress_ = finished_;
       progress_at_ = now;
+      overdue_ = false;
     }
-    return now - progress_at_ > limit;
+    if (now - progress_at_ <= limit) return false;
+    const bool twice = overdue_;
+    overdue_ = true;
+    return twice;
   }
-  /// Waits for nobody any more.
-  DOORBELL_INLINE void give_up() { added_ = finished_; }
+  struct GivenUp {
+    u64 turns;   ///< that are not finished
+    u64 checks;  ///< of these, those whose data was to be checked
+  };
+  /// Waits for these turns no longer.
+  DOORBELL_INLINE GivenUp give_up() {
+    GivenUp lost = {added_ - finished_, 0};
+    for (u64 turn = finished_; turn < added_; ++turn)
+      if (ring_.entry(turn)->check != 0) ++lost.checks;
+    added_ = finished_;
+    return lost;
+  }
 
   /// No more turns come.
   DOORBELL_INLINE void end(const Warp& warp) {
@@ -284,6 +299,7 @@ class CheckRequests {
   u64 look_until_ = 0;
   u64 progress_ = ~u64{0};
   u64 progress_at_ = 0;
+  bool overdue_ = false;  // stuck() was beyond its limit at the last look
 };
 
 }  // namespace doorbell

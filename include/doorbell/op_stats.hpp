@@ -31,6 +31,7 @@ struct OpCounters {
   u64 misplaced = 0;
   u64 stale = 0;
   u64 missing = 0;
+  u64 unchecked = 0;  ///< slots that checkers did not finish by the deadline: data not checked, or not made
   u64 polls = 0;
   u64 empty_polls = 0;
   u64 sq_doorbells = 0;

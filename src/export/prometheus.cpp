@@ -16,12 +16,13 @@ namespace {
 
 using Class = std::pair<const char*, u64 OpCounters::*>;
 
-constexpr std::array<Class, 6> kErrors = {{{"completion", &OpCounters::failed},
+constexpr std::array<Class, 7> kErrors = {{{"completion", &OpCounters::failed},
                                            {"timeout", &OpCounters::timed_out},
                                            {"late", &OpCounters::late},
                                            {"aborted", &OpCounters::aborted},
                                            {"skipped", &OpCounters::skipped},
-                                           {"protocol", &OpCounters::protocol}}};
+                                           {"protocol", &OpCounters::protocol},
+                                           {"unchecked", &OpCounters::unchecked}}};
 constexpr std::array<Class, 5> kFailures = {{{"corrupt", &OpCounters::corrupt},
                                              {"misplaced", &OpCounters::misplaced},
                                              {"stale", &OpCounters::stale},

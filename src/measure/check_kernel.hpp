@@ -22,9 +22,6 @@ __device__ inline void pause() {
 #endif
 }
 
-/// Threads of a block at most; each warp is a checker of the block's queue.
-inline constexpr u32 kCheckThreads = 256;
-
 /// Launch with job->blocks blocks of up to kCheckThreads threads for each queue. `Payload`: what Checker
 /// takes, made from a phase and an item.
 template <class Payload, class Phase, class Item>

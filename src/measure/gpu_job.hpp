@@ -8,6 +8,9 @@
 
 namespace doorbell::measure {
 
+/// Threads of a block of checkers at most; each warp is a checker of the block's queue.
+inline constexpr u32 kCheckThreads = 256;
+
 /// Pointers are GPU addresses of memory that the host reaches too, one element a queue each.
 template <class Phase, class Item, class State>
 struct GpuJob {

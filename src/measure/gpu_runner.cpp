@@ -13,6 +13,9 @@ namespace {
 constexpr u64 kLookNs = 20'000'000;
 constexpr double kCalibrationLimitS = 5;
 constexpr u64 kFirstLaunchNs = 10'000'000'000;
+/// Loops that a multiprocessor has room for with a checker warp each: 65,536 registers, of which a loop's
+/// warp takes up to 255 a thread and a checker's 128, in units of 256 a warp.
+constexpr u32 kLoopsWithCheckers = 65536 / ((256 + 128) * 32);
 }  // namespace
 
 void prepare_kernels(gpu::Gpu& gpu, std::span<const std::string> loops) {
@@ -38,9 +41,15 @@ CheckerBlocks checker_blocks(const gpu::Info& gpu, u32 asked, u64 payload_bytes,
   const u32 wanted = asked != 0 ? asked : payload_bytes <= kSmall ? kForSmall : kForLarge;
   const auto lanes = static_cast<u32>(gpu.warp_size);
   const u32 together = static_cast<u32>(std::max(gpu.multiprocessors / 2, 1));
+  const u32 most = kLoopsWithCheckers * static_cast<u32>(std::max(gpu.multiprocessors, 1));
+  if (queues > most)
+    throw Error(fmt::format("GPU {}", gpu.index),
+                fmt::format("{} queues are too many for a kernel that checks their data beside them: at most "
+                            "{}, or unchecked",
+                            queues, most));
   CheckerBlocks b;
-  b.threads = kCheckBlockThreads;
-  if (queues > together) b.threads = std::max(kCheckBlockThreads * together / queues / lanes, 1u) * lanes;
+  b.threads = kCheckThreads;
+  if (queues > together) b.threads = std::max(kCheckThreads * together / queues / lanes, 1u) * lanes;
   const u32 warps_a_block = b.threads / lanes;
   b.blocks = std::clamp((wanted + warps_a_block - 1) / warps_a_block, 1u, std::max(together / queues, 1u));
   b.warps = std::min(wanted, b.blocks * warps_a_block);

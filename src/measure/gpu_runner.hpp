@@ -47,8 +47,6 @@ class SharedArray {
 /// code, and the first launch of a kernel that needs more local memory than those before.
 void prepare_kernels(gpu::Gpu& gpu, std::span<const std::string> loops);
 
-/// Threads of a block of checkers at most, as the kernel is compiled for (check_kernel.hpp).
-inline constexpr u32 kCheckBlockThreads = 256;
 /// What a checker warp takes at a time: so many bytes of one payload.
 inline constexpr u64 kBytesAWarp = 8192;
 /// The blocks of a checker kernel. All of them run at the same time as the blocks of the loops, for each
@@ -59,7 +57,8 @@ struct CheckerBlocks {
   u32 blocks = 0;   ///< of each queue
   u32 threads = 0;  ///< of a block
 };
-/// `asked`: warps for each of `queues` queues, as far as they fit; 0: as many as pay.
+/// `asked`: warps for each of `queues` queues, as far as they fit; 0: as many as pay. Throws when the loops
+/// of so many queues have no room for a checker warp each beside them.
 [[nodiscard]] CheckerBlocks checker_blocks(const gpu::Info& gpu, u32 asked, u64 payload_bytes, u32 queues);
 
 /// Nanoseconds a cycle of the GPU's clock while it is busy. Throws when a probe kernel does not run.
@@ -148,7 +147,6 @@ class GpuRunner final : public Runner<typename W::Phase, typename W::Item> {
       : gpu_(std::move(gpu)),
         kernels_(std::move(kernels)),
         window_(window),
-        checks_(gpu_, checkers, window, static_cast<u32>(states.size())),
         stream_(gpu_->create_stream()),
         job_(1, gpu_),
         items_(states.size(), gpu_),
@@ -157,7 +155,8 @@ class GpuRunner final : public Runner<typename W::Phase, typename W::Item> {
         stats_(states.size(), gpu_),
         bins_(u64{states.size()} * histogram::kBuckets, gpu_),
         stop_(1, gpu_),
-        ns_per_tick_(gpu_ns_per_tick(gpu_, stream_)) {
+        ns_per_tick_(gpu_ns_per_tick(gpu_, stream_)),
+        checks_(gpu_, checkers, window, static_cast<u32>(states.size())) {
     std::ranges::copy(states, states_.host());
     std::ranges::fill(slots_.all(), 0);
   }
@@ -206,7 +205,6 @@ class GpuRunner final : public Runner<typename W::Phase, typename W::Item> {
   std::shared_ptr<gpu::Gpu> gpu_;
   KernelNames kernels_;
   u32 window_;
-  GpuCheckers<Phase, Item> checks_;
   gpu::Stream stream_;
   SharedArray<GpuJob<Phase, Item, State>> job_;
   SharedArray<Item> items_;
@@ -216,6 +214,7 @@ class GpuRunner final : public Runner<typename W::Phase, typename W::Item> {
   SharedArray<u64> bins_;
   SharedArray<u32> stop_;
   double ns_per_tick_;
+  GpuCheckers<Phase, Item> checks_;  // the last member: its kernel reads the others
 };
 
 }  // namespace doorbell::measure

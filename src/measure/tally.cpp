@@ -32,20 +32,35 @@ constexpr double kBusy = 0.1;         // share of its time that an initiator may
 constexpr double kBusyLeastS = 1e-3;  // less is a single switch
 
 /// The plain sums among the counters.
-constexpr u64 OpCounters::*kSums[] = {&OpCounters::posted,        &OpCounters::succeeded,
-                                      &OpCounters::failed,        &OpCounters::timed_out,
-                                      &OpCounters::aborted,       &OpCounters::late,
-                                      &OpCounters::duplicated,    &OpCounters::skipped,
-                                      &OpCounters::protocol,      &OpCounters::checked,
-                                      &OpCounters::unverifiable,  &OpCounters::corrupt,
-                                      &OpCounters::misplaced,     &OpCounters::stale,
-                                      &OpCounters::missing,       &OpCounters::polls,
-                                      &OpCounters::empty_polls,   &OpCounters::sq_doorbells,
-                                      &OpCounters::cq_doorbells,  &OpCounters::register_writes,
-                                      &OpCounters::timed,         &OpCounters::payload_ticks,
-                                      &OpCounters::total_ticks,   &OpCounters::build_ticks,
-                                      &OpCounters::enqueue_ticks, &OpCounters::sq_doorbell_ticks,
-                                      &OpCounters::cq_poll_ticks, &OpCounters::cq_doorbell_ticks};
+constexpr u64 OpCounters::*kSums[] = {&OpCounters::posted,
+                                      &OpCounters::succeeded,
+                                      &OpCounters::failed,
+                                      &OpCounters::timed_out,
+                                      &OpCounters::aborted,
+                                      &OpCounters::late,
+                                      &OpCounters::duplicated,
+                                      &OpCounters::skipped,
+                                      &OpCounters::protocol,
+                                      &OpCounters::checked,
+                                      &OpCounters::unverifiable,
+                                      &OpCounters::corrupt,
+                                      &OpCounters::misplaced,
+                                      &OpCounters::stale,
+                                      &OpCounters::missing,
+                                      &OpCounters::unchecked,
+                                      &OpCounters::polls,
+                                      &OpCounters::empty_polls,
+                                      &OpCounters::sq_doorbells,
+                                      &OpCounters::cq_doorbells,
+                                      &OpCounters::register_writes,
+                                      &OpCounters::timed,
+                                      &OpCounters::payload_ticks,
+                                      &OpCounters::total_ticks,
+                                      &OpCounters::build_ticks,
+                                      &OpCounters::enqueue_ticks,
+                                      &OpCounters::sq_doorbell_ticks,
+                                      &OpCounters::cq_poll_ticks,
+                                      &OpCounters::cq_doorbell_ticks};
 
 void add_stats(OpStats& into, const OpStats& from) {
   add_sums(into, from);
@@ -247,7 +262,8 @@ void Tally::list_repeats() {
     const OpStats& s = whole.sum;
     cell_.repeats.push_back(repeat_of(r.seed, m,
                                       s.failed + s.timed_out + s.aborted + s.late + s.protocol + s.corrupt +
-                                          s.misplaced + s.stale + s.missing + s.duplicated + s.skipped));
+                                          s.misplaced + s.stale + s.missing + s.duplicated + s.skipped +
+                                          s.unchecked));
   }
   for (std::string& w : summarise_repeats(cell_)) warnings_.push_back(std::move(w));
 }
@@ -277,6 +293,7 @@ void Tally::count_errors(StopReason stop, StatusName status_name) {
                   {"removal", stop == StopReason::removed ? 1u : 0u},
                   {"reset", stop == StopReason::reset ? 1u : 0u},
                   {"protocol", s.protocol},
+                  {"unchecked", s.unchecked},
                   {"identity", ended > s.posted ? ended - s.posted : s.posted - ended}};
   nlohmann::ordered_json statuses = nlohmann::ordered_json::object();
   for (const OpStats::StatusCount& c : s.statuses)

@@ -23,6 +23,12 @@ constexpr u64 kPage = 4096;
 /// `done` up when the bytes are there.
 struct alignas(64) CopyCrew::Helper {
   Helper() : thread([this] { run(); }) {}
+  ~Helper() {
+    order(nullptr, nullptr, 0);
+    thread.join();
+  }
+  Helper(const Helper&) = delete;
+  Helper& operator=(const Helper&) = delete;
 
   void run() {
     pthread_setname_np(pthread_self(), "model-copy");
@@ -70,10 +76,7 @@ CopyCrew::CopyCrew(u32 threads) {
   for (u32 i = 1; i < threads; ++i) helpers_.push_back(std::make_unique<Helper>());
 }
 
-CopyCrew::~CopyCrew() {
-  for (const auto& h : helpers_) h->order(nullptr, nullptr, 0);
-  for (const auto& h : helpers_) h->thread.join();
-}
+CopyCrew::~CopyCrew() = default;
 
 void CopyCrew::copy(u8* to, const u8* from, u64 bytes) {
   // Whole pages, so that two threads seldom write to one; the caller takes the rest.

@@ -29,7 +29,7 @@ constexpr std::pair<const char*, u64 OpCounters::*> kReported[] = {
     {"skipped", &OpCounters::skipped},     {"protocol", &OpCounters::protocol},
     {"checked", &OpCounters::checked},     {"corrupt", &OpCounters::corrupt},
     {"misplaced", &OpCounters::misplaced}, {"stale", &OpCounters::stale},
-    {"missing", &OpCounters::missing}};
+    {"missing", &OpCounters::missing},     {"unchecked", &OpCounters::unchecked}};
 
 constexpr u32 kMostOps = static_cast<u32>(Op::compare_swap);
 constexpr u32 kMostQueuePairs = 1024;

@@ -64,8 +64,8 @@ class ServedCell {
       if (takes_part && s.succeeded < done[q]) s.missing += done[q] - s.succeeded;
       result->operations += done[q];
       result->checked += s.checked;
-      result->errors += s.failed + s.timed_out + s.duplicated + s.skipped + s.protocol + s.corrupt +
-                        s.misplaced + s.stale + s.missing;
+      result->errors += s.failed + s.timed_out + s.duplicated + s.skipped + s.protocol + s.unchecked +
+                        s.corrupt + s.misplaced + s.stale + s.missing;
       report.push_back(stats_message(s));
     }
     exchange_.send("report", {{"queues", report}});

@@ -6,6 +6,7 @@
 // used again.
 
 #include <doorbell/check_ring.hpp>
+#include <doorbell/error.hpp>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -70,7 +71,7 @@ TEST(CheckerBlocks, EveryCheckerHasAWarpAndAllRunAtOnce) {
         const measure::CheckerBlocks b = measure::checker_blocks(h200, asked, bytes, queues);
         ASSERT_GE(b.warps, 1u);
         ASSERT_EQ(b.threads % 32, 0u);
-        ASSERT_LE(b.threads, measure::kCheckBlockThreads);
+        ASSERT_LE(b.threads, measure::kCheckThreads);
         ASSERT_GE(b.blocks * b.threads / 32, b.warps);
         ASSERT_LT((b.blocks - 1) * b.threads / 32, b.warps) << "a block without work";
         if (asked != 0) {
@@ -79,8 +80,38 @@ TEST(CheckerBlocks, EveryCheckerHasAWarpAndAllRunAtOnce) {
         // What 126 registers a thread take of half the multiprocessors, or the least that there can be.
         ASSERT_TRUE(queues * b.blocks * b.threads <= 66 * 256 || (b.blocks == 1 && b.threads == 32));
       }
+  EXPECT_NO_THROW((void)measure::checker_blocks(h200, 0, 512, 660));
+  EXPECT_THROW((void)measure::checker_blocks(h200, 0, 512, 661), Error)
+      << "some would wait for others to end";
   EXPECT_EQ(measure::checker_blocks(h200, 128, 1 << 20, 8).warps, 64u);
   EXPECT_EQ(measure::checker_blocks(h200, 0, 512, 1).warps, 16u);
+}
+
+/// What is finished while the loop does not run is not missing: the look after the next tells.
+TEST(CheckRequests, GivesUpOnlyWhatIsMissingAtTwoLooks) {
+  measure::CheckMemory memory(4, 1);
+  const CheckRing ring = memory.next_phase(512);
+  CheckRequests<OneLane> requests;
+  requests.begin(kLane, ring);
+  const auto nothing = [](u64, const Turn&, const Finding&) {};
+  for (u32 i = 0; i < 4; ++i) requests.put(i, {.slot = i, .check = static_cast<u16>(i % 2)});
+  requests.add(4);
+  requests.publish(kLane, 0);
+  EXPECT_FALSE(requests.stuck(true, 10, 100));
+  EXPECT_FALSE(requests.stuck(true, 110, 100));
+  EXPECT_FALSE(requests.stuck(true, 1000, 100)) << "the loop itself may have stood still";
+  store64_release_own(ring.finished(0), 1);
+  requests.take(kLane, nothing);
+  EXPECT_FALSE(requests.stuck(true, 1001, 100)) << "there was progress";
+  EXPECT_FALSE(requests.stuck(true, 1102, 100));
+  requests.take(kLane, nothing);
+  EXPECT_FALSE(requests.stuck(false, 1103, 100)) << "it does not wait for them";
+  EXPECT_FALSE(requests.stuck(true, 1204, 100));
+  EXPECT_TRUE(requests.stuck(true, 1205, 100));
+  const auto lost = requests.give_up();
+  EXPECT_EQ(lost.turns, 3u);
+  EXPECT_EQ(lost.checks, 2u);
+  EXPECT_FALSE(requests.pending());
 }
 
 struct Setting {

@@ -4,16 +4,20 @@
 // Copies that several threads share.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <random>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "model/config.hpp"
 #include "model/copier.hpp"
 #include "model/copy_crew.hpp"
+#include "sanitized.hpp"
 
 namespace doorbell::model {
 namespace {
@@ -46,6 +50,24 @@ TEST(CopyCrew, CopiesAllBytesAndNoOthers) {
           std::all_of(to.begin() + 1 + static_cast<i64>(bytes), to.end(), [](u8 b) { return b == 0xee; }));
     }
   }
+}
+
+/// Ends the process with 0 if the crew's threads cannot all be had and this is an error that can be caught.
+[[noreturn]] void try_a_crew_without_memory() {
+  rlimit little = {};
+  little.rlim_cur = little.rlim_max = u64{1} << 30;  // each thread's stack takes 8 MiB
+  setrlimit(RLIMIT_AS, &little);
+  try {
+    const CopyCrew crew(4000);
+  } catch (const std::system_error&) {
+    std::_Exit(0);
+  }
+  std::_Exit(1);
+}
+
+TEST(CopyCrew, WithoutMemoryForItsThreadsThereIsNone) {
+  if (test::kSanitized) GTEST_SKIP() << "a sanitizer needs address space of its own";
+  EXPECT_EXIT(try_a_crew_without_memory(), testing::ExitedWithCode(0), "");
 }
 
 /// What the device does: copy after copy, each complete before its last byte is; another thread polls on that

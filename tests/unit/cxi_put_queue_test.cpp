@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <functional>
+#include <utility>
 #include <vector>
 
 namespace doorbell::cxi {
@@ -109,6 +111,49 @@ TEST_F(PutQueueTest, UnexpectedAcknowledgementsAreCounted) {
   answer(7);
   EXPECT_EQ(q.poll(kOneLane).serial, 3u);
   EXPECT_EQ(q.protocol(), 0u);
+}
+
+/// The device counts an acknowledgement and then writes the event of the failure behind it, between this
+/// side's looks at the one and the other.
+struct BetweenLooks : OneLane {
+  std::function<void()>* then;
+  void sync() const {
+    if (*then) std::exchange(*then, nullptr)();
+  }
+};
+
+TEST_F(PutQueueTest, WhatWasCountedBeforeAFailureEndedBeforeIt) {
+  std::function<void()> then;
+  BetweenLooks warp;
+  warp.then = &then;
+  PutQueue<BetweenLooks> q(state_);
+  q.post(warp, 2, [](u32) { return rma::WorkRequest{.bytes = 64}; });
+  (void)q.ring(warp);
+  auto p = q.poll(warp);
+  for (u32 look = 0; look < 200 && p.count == 0; ++look) {
+    // Behind the load of the counter, in the poll that looks for an event although no failure is counted.
+    if (q.state().idle == 63)
+      then = [&] {
+        answer(1, 1);
+        write_event(EventType::ack, ReturnCode::pt_disabled);
+      };
+    p = q.poll(warp);
+  }
+  EXPECT_EQ(p.serial, 1u);
+  EXPECT_EQ(p.mine.status, rma::Status::ok);
+  for (u32 look = 0; look < 200 && (look == 0 || p.count == 0); ++look) p = q.poll(warp);
+  EXPECT_EQ(p.serial, 2u);
+  EXPECT_EQ(p.mine.status, status_of(static_cast<u32>(ReturnCode::pt_disabled)));
+}
+
+TEST_F(PutQueueTest, WhatAStoppedQueueGaveUpMayStillBeAcknowledged) {
+  Queue q(state_);
+  post(q, 3);
+  write_event(EventType::command_failure, ReturnCode::no_space);
+  EXPECT_EQ(wait(q).serial, 3u);
+  answer(2);
+  EXPECT_EQ(wait(q).count, 0u);
+  EXPECT_EQ(q.duplicated(), 0u);
 }
 
 TEST_F(PutQueueTest, EachFailureIsReportedAlsoWhereTheirCountWraps) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct Shape {
   u64 span = 4;
   IoOpcode op = IoOpcode::read;
   bool random = false;
+  u32 checkers = 0;
 };
 
 /// One queue, its device, and phases on it one after the other.
@@ -53,7 +55,7 @@ class Stage {
     TestClock::ticks = 0;
     scratch_ = carve_scratch(memory_.data(), s.window, histogram::kBuckets);
     state_.memory = device.memory();
-    checks_ = measure::CheckMemory(s.window, 0);
+    checks_ = measure::CheckMemory(s.window, s.checkers);
     queue.memory = device.memory();
     queue.data = reinterpret_cast<u8*>(data_.data());
     queue.stride = kPage;
@@ -141,6 +143,56 @@ void by_one_and_by_many(F f) {
   }
   SCOPED_TRACE("8 lanes");
   f.template operator()<8>();
+}
+
+// --- checkers beside the loop ----------------------------------------------------------------------
+
+/// Four reads, all answered at once, of a controller that goes away before the loop has taken all answers.
+/// The checker works in the steps that `works` names.
+template <u32 N>
+void remove_beside_a_checker(const std::function<bool(u32 step)>& works,
+                             const std::function<void(OpStats)>& expect) {
+  Stage s({.ios = 16, .span = 16, .checkers = 1});
+  s.phase.verify = true;
+  u32 csts = csts::ready;
+  s.phase.csts = &csts;
+  std::optional<Checker<OneLane, IoPayload<OneLane>>> checker;
+  const OpStats stats = s.run<N>([&](u32 step) {
+    if (!checker) checker.emplace(s.queue.checks, IoPayload<OneLane>(s.phase, s.queue), 0);
+    while (works(step) && checker->step(OneLane{})) continue;
+    if (s.fetched.size() < 4) {
+      s.fetch();
+      if (s.fetched.size() < 4) return;
+      for (const Sqe& e : s.fetched) s.device.complete(e.cid);
+      csts = ~0u;
+    }
+    ++TestClock::ticks;
+  });
+  EXPECT_EQ(stats.stop, StopReason::removed);
+  EXPECT_EQ(stats.posted, 4u);
+  EXPECT_EQ(stats.posted, stats.succeeded + stats.failed + stats.timed_out + stats.aborted);
+  expect(stats);
+}
+
+TEST(IoLoopChecker, ARemovalWhileDataIsCheckedCountsEachCommandOnce) {
+  by_one_and_by_many([]<u32 N>() {
+    remove_beside_a_checker<N>([](u32 step) { return step < 8 || step > 200; },
+                               [](const OpStats& stats) {
+                                 EXPECT_EQ(stats.checked, stats.succeeded);
+                                 EXPECT_EQ(stats.unchecked, 0u);
+                               });
+  });
+}
+
+TEST(IoLoopChecker, OneThatDoesNotAnswerEndsThePhaseAndWhatItLeftIsCounted) {
+  by_one_and_by_many([]<u32 N>() {
+    remove_beside_a_checker<N>([](u32 step) { return step < 2; },
+                               [](const OpStats& stats) {
+                                 EXPECT_EQ(stats.checked, 0u);
+                                 EXPECT_EQ(stats.unchecked, stats.succeeded);
+                                 EXPECT_GT(stats.succeeded, 0u);
+                               });
+  });
 }
 
 // --- deadlines -------------------------------------------------------------------------------------

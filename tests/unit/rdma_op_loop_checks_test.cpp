@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "measure/check_memory.hpp"
@@ -319,6 +320,104 @@ TEST_F(OpLoopChecks, LateIsWhatTookLongerThanItMay) {
     EXPECT_EQ(stats_.max_ns, at) << "a tick is a nanosecond here";
     EXPECT_EQ(stats_.sum_ns, at);
   }
+}
+
+// --- checkers beside the loop ------------------------------------------------------------------------------
+
+/// One checker, which does its work when the test says so.
+class OpLoopChecker : public OpLoopChecks {
+ protected:
+  using Work = Checker<OneLane, OpPayload<OneLane>>;
+  OpLoopChecker() {
+    phase_.op = Op::write;
+    phase_.verify = true;
+  }
+  [[nodiscard]] Loop loop() {
+    queue_.checks = one_.next_phase(phase_.bytes);
+    return Loop(kLane, phase_, queue_, state_, OperationWork<VerbsQueuePair>::carve(scratch_.data(), kWindow),
+                &stats_);
+  }
+  void work() {
+    if (!checker_) checker_.emplace(queue_.checks, OpPayload<OneLane>(phase_, queue_), 0);
+    while (checker_->step(kLane)) continue;
+  }
+  /// Posts a window whose data arrives.
+  void post(Loop& l) {
+    work();
+    while (provider_.sent.size() < kWindow) ASSERT_TRUE(l.step(kLane));
+    std::memcpy(queue_.remote, queue_.local, kWindow * kBytes);
+  }
+  /// Steps while time passes; false: the loop goes on for ever.
+  [[nodiscard]] static bool ends(Loop& l) {
+    for (int i = 0; i < 10000; ++i) {
+      ++SetClock::ticks;
+      if (!l.step(kLane)) return true;
+    }
+    return false;
+  }
+
+  measure::CheckMemory one_{kWindow, 1};
+  std::optional<Work> checker_;
+};
+
+TEST_F(OpLoopChecker, AnswersThatComeWhileItWaitsForTheCheckerAreLeftToTheDrain) {
+  queue_.count = kWindow;
+  {
+    Loop l = loop();
+    post(l);
+    provider_.complete_sent(0);
+    ASSERT_TRUE(l.step(kLane));
+    while (l.counters().timed_out == 0) {
+      ++SetClock::ticks;
+      ASSERT_TRUE(l.step(kLane));
+    }
+    for (u32 i = 1; i < kWindow; ++i) provider_.complete_sent(i);
+    for (int i = 0; i < 10; ++i) ASSERT_TRUE(l.step(kLane)) << "the first one's data is not checked yet";
+    work();
+    EXPECT_TRUE(ends(l));
+    l.finish(kLane);
+    state_ = l.state();
+  }
+  EXPECT_EQ(stats_.succeeded, 1u);
+  EXPECT_EQ(stats_.checked, 1u);
+  EXPECT_EQ(stats_.timed_out, kWindow - 1);
+  EXPECT_EQ(stats_.unchecked, 0u);
+  phase_.drain = true;
+  queue_.count = 0;
+  stats_ = {};
+  Loop rest = loop();
+  while (rest.step(kLane)) continue;
+  rest.finish(kLane);
+  EXPECT_EQ(stats_.late, kWindow - 1);
+}
+
+TEST_F(OpLoopChecker, OneThatDoesNotAnswerEndsThePhaseAndWhatItLeftIsCounted) {
+  queue_.count = kWindow;
+  Loop l = loop();
+  post(l);
+  for (u32 i = 0; i < kWindow; ++i) provider_.complete_sent(i);
+  EXPECT_TRUE(ends(l));
+  l.finish(kLane);
+  EXPECT_EQ(stats_.stop, StopReason::timeout);
+  EXPECT_EQ(stats_.succeeded, kWindow);
+  EXPECT_EQ(stats_.checked, 0u);
+  EXPECT_EQ(stats_.unchecked, kWindow);
+}
+
+TEST_F(OpLoopChecker, OneThatDoesNotAnswerDoesNotHoldUpARemoval) {
+  queue_.count = 3 * kWindow;
+  u32 alive = 1;
+  phase_.alive = &alive;
+  Loop l = loop();
+  post(l);
+  provider_.complete_sent(0);
+  ASSERT_TRUE(l.step(kLane));
+  alive = 0;
+  EXPECT_TRUE(ends(l));
+  l.finish(kLane);
+  EXPECT_EQ(stats_.stop, StopReason::removed);
+  EXPECT_EQ(stats_.aborted, kWindow - 1);
+  EXPECT_EQ(stats_.unchecked, 1u);
 }
 
 // --- a queue that fails -----------------------------------------------------------------------------------

@@ -100,16 +100,14 @@ class PutQueue {
 
   /// Takes finished operations. Does not wait.
   [[nodiscard]] DOORBELL_INLINE Polled poll(const Warp& warp, u32 = 1) {
-    // The acquire orders the counts before later loads of the data that they stand for; the sync makes that
-    // data visible to the other lanes.
-    u64 word = warp.lane() == 0 ? load64_acquire(s_.counter.writeback) : 0;
-    word = warp.shfl(word, 0);
-    warp.sync();
-    const auto now = unpack<CounterCounts>(&word);
-    const u64 news = (now.success - s_.success) & kMaxSuccess;
+    const CounterCounts now = counts(warp);
+    u64 news = successes_since(now);
     if (news != 0) return take(news);
-    if (s_.failing == 0 && (now.failure != (s_.failures & kMaxFailure) || ++s_.idle % kLooksAtEvents == 0))
-      read_events(warp);
+    if (s_.failing == 0 && (now.failure != (s_.failures & kMaxFailure) || ++s_.idle % kLooksAtEvents == 0)) {
+      // What the device has counted by the time that it writes an event ended before the event's operation.
+      if (read_events(warp)) news = successes_since(counts(warp));
+      if (news != 0) return take(news);
+    }
     if (s_.failing != 0) {
       --s_.failing;
       return report(s_.completed + 1, s_.code, false);
@@ -121,6 +119,18 @@ class PutQueue {
  private:
   static constexpr u32 kLooksAtEvents = 64;  ///< empty polls between looks for an error event
 
+  [[nodiscard]] DOORBELL_INLINE CounterCounts counts(const Warp& warp) const {
+    // The acquire orders the counts before later loads of the data that they stand for; the sync makes that
+    // data visible to the other lanes.
+    u64 word = warp.lane() == 0 ? load64_acquire(s_.counter.writeback) : 0;
+    word = warp.shfl(word, 0);
+    warp.sync();
+    return unpack<CounterCounts>(&word);
+  }
+  /// Those that have not been reported.
+  [[nodiscard]] DOORBELL_INLINE u64 successes_since(const CounterCounts& now) const {
+    return (now.success - s_.success) & kMaxSuccess;
+  }
   /// Operations without an answer.
   [[nodiscard]] DOORBELL_INLINE u32 open() const { return s_.posted - s_.completed - s_.failing; }
   DOORBELL_INLINE void die(ReturnCode why) { s_.dead = static_cast<u32>(why); }
@@ -129,7 +139,8 @@ class PutQueue {
     s_.success = (s_.success + news) & kMaxSuccess;
     s_.idle = 0;
     const u32 mine = news < open() ? static_cast<u32>(news) : open();
-    s_.duplicated += static_cast<u32>(news) - mine;
+    // A queue that has stopped reported operations as ended whose acknowledgements may still come.
+    if (s_.dead == 0) s_.duplicated += static_cast<u32>(news) - mine;
     if (mine == 0) return {};
     return report(s_.completed + mine, 0, false);
   }
@@ -142,9 +153,12 @@ class PutQueue {
     return p;
   }
 
-  DOORBELL_INLINE void read_events(const Warp& warp) {
+  /// False: there were none.
+  DOORBELL_INLINE bool read_events(const Warp& warp) {
+    bool any = false;
     DOORBELL_NO_UNROLL
     for (auto e = events_.poll(warp); e.bytes != 0; e = events_.poll(warp)) {
+      any = true;
       const bool operation =
           e.type == EventType::ack || e.type == EventType::reply || e.type == EventType::send;
       if (e.type == EventType::command_failure) {
@@ -159,6 +173,7 @@ class PutQueue {
       }
     }
     (void)events_.ack(warp);
+    return any;
   }
 
   [[nodiscard]] DOORBELL_INLINE DmaFlags flags(bool put) const {

@@ -80,7 +80,10 @@ class IoLoop {
     if (!guard_.stopping()) post_batch(warp);
     guard_.before_poll(warp);
     const u64 before = Substeps ? Clock::now() : 0;
-    const auto polled = qp_.poll(warp, in_flight_);
+    typename Queue::Polled polled;
+    // A phase that only waits for checkers leaves answers to what it gave up for the drain, which counts
+    // them.
+    if (phase_.drain || in_flight_ > 0 || !guard_.stopping()) polled = qp_.poll(warp, in_flight_);
     ++mine_.polls;
     if constexpr (Substeps) {
       if (in_flight_ > 0) mine_.cq_poll_ticks += Clock::now() - before;
@@ -326,10 +329,13 @@ class IoLoop {
     return checks_.pending() && (starved_ || in_flight_ == 0);
   }
   /// Checkers that no longer answer end the phase.
-  DOORBELL_INLINE void watch_checks() {
+  DOORBELL_INLINE void watch_checks(const Warp& warp) {
     if (!checks_.stuck(awaits_checks(), guard_.clock(), phase_.timeout_ticks)) return;
-    checks_.give_up();
+    const auto lost = checks_.give_up();
     guard_.stop(StopReason::timeout);
+    if (warp.lane() != 0) return;
+    mine_.checked -= lost.checks;
+    out_->unchecked += lost.turns;
   }
   [[nodiscard]] DOORBELL_INLINE auto note_finding(const Warp& warp) {
     return [this, &warp](u64, const Turn& t, const Finding& f) {
@@ -372,12 +378,12 @@ class IoLoop {
   /// The slow duties: what the guard watches, and deadlines.
   DOORBELL_INLINE void housekeeping(const Warp& warp) {
     const StopReason found = guard_.look(warp, phase_);
+    watch_checks(warp);
     if (found == StopReason::removed || found == StopReason::reset) {
       aborted_ += in_flight_;
       in_flight_ = 0;
       return;
     }
-    watch_checks();
     if (guard_.passed(next_scan_)) scan_deadlines(warp, guard_.clock());
   }
 

@@ -66,9 +66,12 @@ class OpLoop {
     if (paced) await_first_look();
     const u64 before = Substeps || paced ? Clock::now() : 0;
     bool any = false;
-    if (requests_) any = poll_requests(warp);
+    // A phase that only waits for checkers leaves answers to what it gave up for the drain, which counts
+    // them.
+    const bool polls = phase_->drain || in_flight() > 0 || !guard_.stopping();
+    if (requests_ && polls) any = poll_requests(warp);
     if constexpr (kReceives) {
-      if (receives_ || phase_->drain) any = poll_receives(warp) || any;
+      if (polls && (receives_ || phase_->drain)) any = poll_receives(warp) || any;
     }
     ++mine_.polls;
     if (paced) {
@@ -464,10 +467,13 @@ class OpLoop {
     return checks_.pending() && (starved_ || in_flight() == 0);
   }
   /// Checkers that no longer answer end the phase.
-  DOORBELL_INLINE void watch_checks() {
+  DOORBELL_INLINE void watch_checks(const Warp& warp) {
     if (!checks_.stuck(awaits_checks(), guard_.clock(), phase_->timeout_ticks)) return;
-    checks_.give_up();
+    const auto lost = checks_.give_up();
     guard_.stop(StopReason::timeout);
+    if (warp.lane() != 0) return;
+    mine_.checked -= lost.checks;
+    out_->unchecked += lost.turns;
   }
   [[nodiscard]] DOORBELL_INLINE auto note_finding(const Warp& warp) {
     return [this, &warp](u64, const Turn& t, const Finding& f) {
@@ -480,13 +486,13 @@ class OpLoop {
   /// What needs no look at every poll: the guard's conditions and the deadline of the oldest operation.
   DOORBELL_INLINE void housekeeping(const Warp& warp) {
     const StopReason found = guard_.look(warp, *phase_);
+    watch_checks(warp);
     if (found == StopReason::requested) leaving_ = !requests_;
     if (found == StopReason::removed) {
       aborted_ += in_flight();
       give_up(warp);
       return;
     }
-    watch_checks();
     if (in_flight() == 0) return;
     // A responder has to wait for as long as its initiator has something to send, so its deadline runs from
     // the last arrival.

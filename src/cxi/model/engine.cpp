@@ -62,6 +62,8 @@ void Engine::remove(CountingEvent& ct) {
   counting_events_[ct.index] = nullptr;
   std::erase(counters_in_use_, &ct);
   std::erase(dirty_, &ct);
+  // What is still on its way to it is not for the next one of its number.
+  late_.erase_if([&](const Acknowledgement& a) { return a.ct == ct.index; });
 }
 
 void Engine::add(TableEntry& pte) {
