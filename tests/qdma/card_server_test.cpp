@@ -383,6 +383,7 @@ TEST(CardServerHostile, WithoutDescriptorsItAnswersAndGoesOn) {
   ASSERT_TRUE(eventually([&] { return rig.server.counts().connections == 1; }));
   WireClient late(Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)));
   {
+    (void)settled_descriptors(c.control);
     const FewDescriptors none(0);
     EXPECT_EQ(c.control.call(kCallBufCreate, BufCreate{.length = 4096}).header.result, -EMFILE);
     EXPECT_EQ(c.control.call(kCallQpairGetFd, QpairGetFd{.qid = c.id}).header.result, -EMFILE);
@@ -395,6 +396,22 @@ TEST(CardServerHostile, WithoutDescriptorsItAnswersAndGoesOn) {
   }
   EXPECT_TRUE(c.works(kDdrBase));
   EXPECT_EQ(rig.greeted().call(kCallInfo, Info{}).header.result, 0);
+}
+
+TEST(CardServerHostile, FewDescriptorsDelayNothing) {
+  for (u64 few = 0; few <= 4; ++few) {
+    SCOPED_TRACE(few);
+    ServerRig rig;
+    Client c(rig.server.connect());
+    (void)settled_descriptors(c.control);
+    {
+      const FewDescriptors some(few);
+      const auto result = c.transfer(kPut, kDdrBase, 4096).header.result;
+      EXPECT_TRUE(result == 4096 || result == -EMFILE) << result;
+      EXPECT_EQ(c.control.call(kCallInfo, Info{}).header.result, 0);
+    }
+    EXPECT_TRUE(c.works(kDdrBase));
+  }
 }
 
 TEST(CardServerLimits, OneTooManyIsRefusedWithItsOwnErrorUntilOneGoes) {
@@ -423,7 +440,7 @@ TEST(CardServerLimits, OneTooManyIsRefusedWithItsOwnErrorUntilOneGoes) {
 TEST(CardServerLimits, ConnectionsTooManyThatSayNothingTakeNobodysPlace) {
   ServerRig rig("model", {}, {.connections = 1});
   Client a(rig.server.connect());
-  const u64 before = open_descriptors();
+  const u64 before = settled_descriptors(a.control);
   std::vector<WireClient> silent;
   for (u32 i = 0; i < 100; ++i) silent.emplace_back(rig.server.connect());
   // 16 of them wait to be told; the others are closed at once. This process has the clients' ends too.
