@@ -4,132 +4,23 @@
 """The HTML report: what it says, that it escapes, that it stands alone."""
 
 import base64
-import contextlib
 import copy
 import hashlib
-import html.parser
-import io
 import json
 import os
 import pathlib
 import re
-import resource
-import signal
 import sys
 import tempfile
 import unittest
-import xml.etree.ElementTree
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "python")]
 
-from doorbell_report import __main__ as command  # noqa: E402
 from doorbell_report import charts, drawing, groups, histogram, page, pairs, results  # noqa: E402
+from samples import (  # noqa: E402
+    NEEDS_JINJA, NEEDS_MATPLOTLIB, Reader, cell, load_all, metrics, render, result, with_and_without, with_verify)
 import synthetic  # noqa: E402
-
-VOID = {"meta", "br", "hr", "img", "input", "link"}
-
-
-def latency(bins):
-    count = sum(c for _, c in bins)
-    return {"count": count, "min": 1.0, "mean": 2.0, "std": 1.0, "p50": 9_000.0, "p90": None, "p95": None,
-            "p99": 17_000.0, "p99_9": None, "p99_99": None, "max": 20_000.0, "bins": bins}
-
-
-def metrics(ops, bins):
-    return {"ops": ops, "bytes": ops * 4096, "elapsed_s": 0.5, "ops_per_s": ops / 0.5, "bytes_per_s": ops * 8192.0,
-            "latency_ns": latency(bins)}
-
-
-def cell(**changes):
-    whole = {
-        "path": "nvme", "cell": {"rw": "randrw", "block_bytes": 4096}, "options": {"seed": 7},
-        "initiator": {"kind": "gpu", "gpu": 0}, "device": {"kind": "model", "name": "null"},
-        "metrics": metrics(100_000, [[64, 10_000], [8192, 89_000], [16384, 1_000]]),
-        "substeps_ns": {"build": 71.0, "total": None},
-        "repeats": [{"seed": 7, "ops_per_s": 2e5, "bytes_per_s": 8e8, "mean_ns": 9e3, "p50_ns": 9e3, "p99_ns": None, "p99_9_ns": None,
-                     "errors": 0}] * 7,
-        "spread": {"ops_per_s": {"median": 2e5, "ci_low": 1.9e5, "ci_high": 2.1e5, "ci_level": 0.984375,
-                                 "noisy": True, "outliers": [2]}},
-        "verify": {"mode": "full", "checked": 100_000, "checked_bytes": 409_600_000, "unverifiable": 0, "corrupt": 0,
-                   "misplaced": 0, "stale": 0, "duplicated": 0, "missing": 0, "first": []},
-        "errors": {"completion": 0, "timeout": 0},
-        "cost": {"cpu_user_s": 0.25, "cpu_system_s": 0.1, "cpu_ns_per_op": 31.25, "threads": [],
-                 "gpu_sm_percent": None, "doorbells_per_op": 0.03, "polls_per_completion": None},
-        "nvme": {"write": metrics(40_000, [[8192, 40_000]]), "read": metrics(60_000, [[4096, 60_000]]), "queues": 4},
-    }
-    whole.update(changes)
-    return copy.deepcopy(whole)
-
-
-def result(cells, **changes):
-    data = {"schema": results.SCHEMA, "tool": {"name": "doorbell", "version": "0.1.0", "git": "abc", "build": "Release"},
-            "argv": ["doorbell", "nvme"], "environment": {"cpu": "Example CPU", "gpu": []}, "complete": True,
-            "stop_reason": "done", "exit_code": 0, "warnings": [], "cells": cells}
-    data.update(changes)
-    return results.Result("r.json", data)
-
-
-def with_verify(**changes):
-    whole = cell()
-    whole["verify"].update(changes)
-    return whole
-
-
-class Reader(html.parser.HTMLParser):
-    """Checks that tags nest, and collects ids, addresses and element names."""
-
-    def __init__(self, text):
-        super().__init__(convert_charrefs=True)
-        self.open, self.ids, self.addresses, self.elements, self.handlers = [], [], [], set(), []
-        self.words, self.tags = "", []
-        self.feed(text)
-        self.close()
-        if self.open:
-            raise AssertionError(f"never closed: {self.open}")
-
-    def handle_starttag(self, tag, attributes):
-        self.elements.add(tag)
-        self.tags.append((tag, dict(attributes)))
-        for key, value in attributes:
-            if key == "id":
-                self.ids.append(value)
-            if key in ("href", "src", "xlink:href", "action", "srcset", "data"):
-                self.addresses.append(value)
-            if key.startswith("on"):
-                self.handlers.append(key)
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        self.handle_starttag(tag, attributes)
-        if tag not in VOID:
-            self.open.pop()
-
-    def handle_endtag(self, tag):
-        if not self.open or self.open.pop() != tag:
-            raise AssertionError(f"</{tag}> closes nothing")
-
-    def handle_data(self, data):
-        self.words += data
-
-
-def render(*made, pictures=False, plans=None):
-    return page.render(list(made), "a title", pictures, plans)
-
-
-def with_and_without():
-    """Whether pictures are drawn: both ways, where that is possible."""
-    return sorted({False, drawing.available()})
-
-
-def load_all(folder):
-    loaded = results.load([str(folder)])
-    return loaded, results.plans(loaded)
-
-
-NEEDS_JINJA = unittest.skipUnless(page.available(), "python3-jinja2 is not installed")
-NEEDS_MATPLOTLIB = unittest.skipUnless(page.available() and drawing.available(), "python3-matplotlib is not installed")
 
 
 @NEEDS_JINJA
@@ -560,165 +451,6 @@ class Verdicts(unittest.TestCase):
                                ("interrupted", result([cell()], complete=False, stop_reason="signal")),
                                ("unverified", result([with_verify(checked=0)]))):
             self.assertEqual(results.verdict(made)[0], expected)
-
-
-@NEEDS_JINJA
-class Command(unittest.TestCase):
-    def setUp(self):
-        holder = tempfile.TemporaryDirectory()
-        self.addCleanup(holder.cleanup)
-        self.directory = pathlib.Path(holder.name)
-
-    def write(self, name, *documents):
-        path = self.directory / name
-        path.write_text("\n".join(json.dumps(d) for d in documents), encoding="utf-8")
-        return str(path)
-
-    def run_command(self, *arguments, pictures=False):
-        errors = io.StringIO()
-        with contextlib.redirect_stderr(errors):
-            try:
-                code = command.main([*([] if pictures else ["--no-pictures"]), *arguments])
-            except SystemExit as done:
-                code = done.code
-        return code, errors.getvalue()
-
-    def test_files_lines_and_directories(self):
-        one = self.write("one.json", result([cell()]).data)
-        lines = self.write("lines.jsonl", result([cell()]).data, result([cell()]).data)
-        self.write("other.json", {"not": "ours"})
-        out = self.directory / "page.html"
-        for names, cells in (([one], 1), ([lines], 2), ([one, lines], 3), ([str(self.directory)], 3)):
-            self.assertEqual(self.run_command(*names, "-o", str(out)), (0, ""))
-            self.assertEqual(out.read_text(encoding="utf-8").count('<article class="card"'), cells)
-        self.assertEqual(sorted(os.listdir(self.directory)), ["lines.jsonl", "one.json", "other.json", "page.html"])
-
-    def test_refuses_what_it_cannot_read(self):
-        out = str(self.directory / "page.html")
-        for name, message in ((self.write("other.json", {"not": "ours"}), "its schema is None"),
-                              (str(self.directory / "absent.json"), "No such file"),
-                              (self.write("text.json", "x"), "its schema is None")):
-            code, errors = self.run_command(name, "-o", out)
-            self.assertEqual(code, 1)
-            self.assertIn(message, errors)
-        (self.directory / "half.json").write_text('{"schema": "doorb', encoding="utf-8")
-        code, errors = self.run_command(str(self.directory / "half.json"), "-o", out)
-        self.assertEqual(code, 1)
-        self.assertIn("not JSON", errors)
-        self.assertFalse(os.path.exists(out))
-
-    def test_what_is_no_regular_file_is_refused_at_once(self):
-        out = str(self.directory / "page.html")
-        fifo = self.directory / "fifo.json"
-        os.mkfifo(fifo)
-        for name in (str(fifo), "/dev/zero"):
-            code, errors = self.run_command(name, "-o", out)
-            self.assertEqual(code, 1)
-            self.assertIn("not a regular file", errors)
-        self.write("one.json", result([cell()]).data)
-        self.assertEqual(self.run_command(str(self.directory), "-o", out)[0], 0, "of a directory it is left out")
-
-    def test_a_file_beyond_the_limit_is_refused(self):
-        one = self.write("one.json", result([cell()]).data)
-        limit, results.MAX_BYTES = results.MAX_BYTES, 100
-        self.addCleanup(setattr, results, "MAX_BYTES", limit)
-        code, errors = self.run_command(one, "-o", str(self.directory / "page.html"))
-        self.assertEqual(code, 1)
-        self.assertIn("larger than 100 bytes", errors)
-
-    def test_no_input_is_overwritten(self):
-        one = self.write("one.json", result([cell()]).data)
-        self.write("lines.jsonl", result([cell()]).data)
-        before = pathlib.Path(one).read_bytes()
-        os.symlink("one.json", self.directory / "soft")
-        os.link(one, self.directory / "hard")
-        for name in (one, str(self.directory / "soft"), str(self.directory / "hard"),
-                     f"{self.directory}/../{self.directory.name}/one.json"):
-            for source in (one, str(self.directory)):
-                code, errors = self.run_command(source, "-o", name)
-                self.assertEqual(code, 1)
-                self.assertIn("which the report is made from", errors)
-                self.assertEqual(pathlib.Path(one).read_bytes(), before)
-        self.assertTrue((self.directory / "soft").is_symlink())
-
-    def test_usage_errors_exit_with_one(self):
-        self.assertEqual(self.run_command()[0], 1)
-        self.assertEqual(self.run_command("--colour", "x", "-o", "y")[0], 1)
-        one = self.write("one.json", result([cell()]).data)
-        self.assertEqual(self.run_command(one, "-o", str(self.directory / "absent" / "page.html"))[0], 1)
-
-
-    @unittest.skipUnless(drawing.available(), "python3-matplotlib is not installed")
-    def test_pictures_alone(self):
-        synthetic.write(self.directory / "in", 3, ("nvme",))
-        for kind, start in (("png", b"\x89PNG\r\n"), ("svg", b"<?xml")):
-            out = self.directory / kind
-            self.assertEqual(self.run_command(str(self.directory / "in"), "-o", str(out), "--format", kind, pictures=True), (0, ""))
-            names = sorted(os.listdir(out))
-            self.assertIn(f"nvme-throughput-size-0.{kind}", names)
-            self.assertIn(f"cell-1-latency-percentiles.{kind}", names)
-            for name in names:
-                data = (out / name).read_bytes()
-                self.assertTrue(data.startswith(start), name)
-                self.assertNotIn(b"var(--", data)
-                if kind == "svg":
-                    xml.etree.ElementTree.fromstring(data)
-        for arguments in (("-o", "-"), ("-o", str(self.directory / "x"), "--no-pictures")):
-            code, errors = self.run_command(str(self.directory / "in"), *arguments, "--format", "svg", pictures=True)
-            self.assertEqual(code, 1)
-            self.assertIn("writes pictures into a folder", errors)
-
-    def test_a_sweeps_torn_end_is_left_out(self):
-        synthetic.write(self.directory / "in", 4, ("rdma",))
-        file = self.directory / "in" / "rdma" / "results.jsonl"
-        file.write_text(file.read_text(encoding="utf-8")[:-200], encoding="utf-8")
-        out = self.directory / "page.html"
-        code, errors = self.run_command(str(file), "-o", str(out))
-        self.assertEqual(code, 0)
-        self.assertIn("the last line is torn", errors)
-        self.assertEqual(out.read_text(encoding="utf-8").count('<article class="card"'), 3)
-        lines = file.read_text(encoding="utf-8").split("\n")
-        file.write_text("\n".join([lines[0], lines[3], lines[1]]), encoding="utf-8")
-        self.assertEqual(self.run_command(str(file), "-o", str(out))[0], 1, "in the middle it is damage")
-
-    def test_a_comparison_stands_alone(self):
-        evil = '<script>"\u00e4'
-        document = {"schema": "doorbell.compare/1", "before": evil, "after": evil, "threshold_percent": 5.0, "warnings": [evil],
-                    "differences": [{"what": evil, "before": evil, "after": evil, "cells": 3}], "only_before": [evil],
-                    "cells": [{"cell": f"{evil} {i}", "not_comparable": [evil], "ratios": [
-                        {"metric": evil, "ratio": 0.9 + i / 10, "ci_low": 0.8, "ci_high": 1.2, "ci_level": 0.96, "verdict": evil},
-                        {"metric": "p99_ns", "ratio": None, "verdict": "undecided"}]} for i in range(60)]}
-        file = self.write("c.json", document)
-        out = self.directory / "page.html"
-        self.assertEqual(self.run_command(file, "-o", str(out), pictures=drawing.available())[0], 0)
-        reader = Reader(out.read_text(encoding="utf-8"))
-        self.assertEqual([t for t, _ in reader.tags].count("script"), 1)
-        self.assertIn(evil, reader.words)
-        one = self.write("one.json", result([cell()]).data)
-        code, errors = self.run_command(file, one, "-o", str(out))
-        self.assertEqual(code, 1)
-        self.assertIn("give it alone", errors)
-        for hollow in ({}, {"cells": [3, {"ratios": [None, {}]}]}, {"cells": [], "differences": [{}]}):
-            file = self.write("hollow.json", {"schema": "doorbell.compare/1", **hollow})
-            self.assertEqual(self.run_command(file, "-o", str(out), pictures=drawing.available()), (0, ""))
-
-    def test_a_full_disk_leaves_the_old_page(self):
-        one = self.write("one.json", result([cell()]).data)
-        self.assertEqual(self.run_command(one, "-o", "/dev/full")[0], 1)
-        out = self.directory / "page.html"
-        out.write_text("the old page", encoding="utf-8")
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, before[1]))
-        try:
-            code, errors = self.run_command(one, "-o", str(out))
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-            signal.signal(signal.SIGXFSZ, handler)
-        self.assertEqual(code, 1)
-        self.assertIn("File too large", errors)
-        self.assertEqual(out.read_text(encoding="utf-8"), "the old page")
-        self.assertEqual(sorted(os.listdir(self.directory)), ["one.json", "page.html"])
 
 
 class FromTheProgram(unittest.TestCase):

@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: 2026 The doorbell authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of sweeps and comparisons share: a small plan, a folder for its results, and looking at their pages."""
+
+import csv
+import json
+import pathlib
+import sys
+import unittest
+
+import harness
+from harness import ROOT, doorbell, wait_until
+
+sys.path.insert(0, str(ROOT / "python"))
+
+PLAN = """\
+name: small
+title: two by two
+command: nvme
+options: {write-io: 100, read-io: 100, timeout: 60, late-after: 50}
+matrix:
+  num-queues: [1, 2]
+  batch-size: [1, 8]
+"""
+
+
+class WithFolder(harness.WithFolder):
+    def setUp(self):
+        super().setUp()
+        self.out = self.folder / "out"
+
+    def plan(self, text=PLAN):
+        path = self.folder / "plan.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def sweep(self, *arguments, plan=None, code=0):
+        done = doorbell("sweep", plan or self.plan(), "--out", self.out, *arguments)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def lines(self):
+        text = (self.out / "results.jsonl").read_text(encoding="utf-8")
+        self.assertTrue(text.endswith("\n"))
+        return [json.loads(line) for line in text.splitlines()]
+
+    def rows(self):
+        return list(csv.DictReader((self.out / "runs.csv").read_text(encoding="utf-8").splitlines()))
+
+    def child_of(self, process):
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+
+        def nvme():
+            words = children.read_text(encoding="utf-8").split()
+            return words and b"nvme" in pathlib.Path(f"/proc/{words[0]}/cmdline").read_bytes() and int(words[0])
+        return wait_until(nvme, "a cell")
+
+    def valid_lines(self, lines):
+        file = self.folder / "embedded.jsonl"
+        file.write_text("".join(json.dumps(line["result"]) + "\n" for line in lines), encoding="utf-8")
+        for path in (file, self.out / "results.jsonl"):
+            self.is_valid(path)
+
+
+def page_of(test, file):
+    """The page's text; it is whole, and html5lib, if it is there, finds nothing wrong with it."""
+    text = file.read_text(encoding="utf-8")
+    test.assertTrue(text.startswith("<!DOCTYPE html>") and text.rstrip().endswith("</html>"))
+    try:
+        import html5lib
+    except ImportError:
+        return text
+    parser = html5lib.HTMLParser(namespaceHTMLElements=False)
+    parser.parse(text)
+    test.assertEqual(parser.errors, [])
+    return text
+
+
+def needs_jinja():
+    from doorbell_report import page
+    return unittest.skipUnless(page.available(), "python3-jinja2 is not installed")
