@@ -85,6 +85,23 @@ TEST(CxiFaults, LateAcknowledgements) {
   EXPECT_EQ(places_that_differ(rig), 0u);
 }
 
+TEST(CxiFaults, WhatIsOnItsWayToACounterThatGoesIsNotForTheNextOfItsNumber) {
+  Rig rig({.spec = "cxi-model0:delay=50ms", .faults = only(Fault::delay)});
+  auto first = std::make_unique<Counting>(*rig.endpoint);
+  const u32 number = first->index();
+  NomatchDma put = rig.put(kBytes);
+  put.ct = number;
+  rig.tx.submit(put);
+  expect_executed(rig, 1);
+  first.reset();
+  const Counting next(*rig.endpoint);
+  ASSERT_EQ(next.index(), number) << "this test needs the number to be used again";
+  // Acknowledgements that are equally late come in their order.
+  rig.tx.submit(rig.put(kBytes));
+  rig.ct.expect(1);
+  EXPECT_EQ(next.read().success, 0u);
+}
+
 TEST(CxiFaults, AcknowledgementsThatCountTwice) {
   Rig rig({.faults = only(Fault::duplicate, 0.05)});
   put_all(rig);
