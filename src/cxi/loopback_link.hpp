@@ -69,14 +69,14 @@ class LoopbackLink {
   std::unique_ptr<EventQueueObject> rx_events_object_;
   Region destination_;
   std::unique_ptr<MemoryDescriptor> destination_md_;
-  std::unique_ptr<CommandQueueObject> target_object_;
+  std::unique_ptr<CommandQueueObject> portals_object_;
   std::unique_ptr<PortalsEntry> entry_;
 
   Events tx_events_;
   Events rx_events_;
   Commands tx_;
   Commands triggered_;
-  Commands target_queue_;
+  Commands portals_queue_;
   Counter counter_;
   NomatchDma put_;
   u64 threshold_ = 0;

@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "nvme/in_turns.hpp"
-#include "nvme/null_device.hpp"
+#include "nvme/null_controller.hpp"
 #include "nvme/storage.hpp"
 #include "nvme/written_mark.hpp"
 #include "system/available_memory.hpp"
