@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr u32 kL1Bytes = 24;  // of a frame, beside what the stream counts: FCS 4, preamble 8, gap 12
+constexpr u32 kL1Bytes = 24;  // of a frame, besides what the stream counts: FCS 4, preamble 8, gap 12
 
 /// A number that a packet left over from another run hardly has.
 u16 new_run_tag() {

@@ -51,7 +51,8 @@ const std::vector<Program>& programs() {
 const Program& program(const BenchOptions& o, const std::string& name) {
   const auto at = std::ranges::find_if(programs(), [&](const Program& p) { return name == p.name; });
   if (at == programs().end())
-    throw Error("--beside", fmt::format("'{}' is not {}", name, options::enumeration(beside_names(), "or")));
+    throw Error("--beside",
+                fmt::format("'{}' is not {}", name, options::enumeration(other_programs(), "or")));
   if (std::ranges::find(at->streams, o.stream) == at->streams.end())
     throw Error("--beside " + name,
                 fmt::format("it does {}, not {}", options::enumeration(at->streams, "and"), o.stream));
@@ -60,13 +61,13 @@ const Program& program(const BenchOptions& o, const std::string& name) {
 
 }  // namespace
 
-std::vector<std::string> beside_names() {
+std::vector<std::string> other_programs() {
   std::vector<std::string> names;
   for (const Program& p : programs()) names.emplace_back(p.name);
   return names;
 }
 
-void check_beside(const BenchOptions& o, const std::vector<std::string>& others) {
+void check_others(const BenchOptions& o, const std::vector<std::string>& others) {
   for (const std::string& name : others) (void)program(o, name);
   if (o.role != Role::both)
     throw Error("--beside", "both ends must be of this machine", "leave --connect out");
@@ -79,7 +80,7 @@ void check_beside(const BenchOptions& o, const std::vector<std::string>& others)
 measure::BenchResult run_in_turns(const BenchOptions& o, const measure::RunWatch& watch,
                                   const std::vector<std::string>& others) {
   check(o);
-  check_beside(o, others);
+  check_others(o, others);
   measure::BenchResult all;
   for (const CellSettings& c : cells_of(o)) {
     if (watch.stop != nullptr && watch.stop->requested()) {

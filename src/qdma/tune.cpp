@@ -175,10 +175,10 @@ std::string tune_text(const report::Result& result) {
       {"bytes", "one channel us", "split us", "split is faster by", "interval"}};
   for (std::size_t i = 1; i < result.cells.size(); i += 2) {
     const report::Cell &split = result.cells[i - 1], &whole = result.cells[i];
-    const auto& beside = whole.extra.at("beside");
+    const auto& ratios = whole.extra.at("beside");
     std::string factor = "-", interval = "-";
-    if (beside.contains("ops_per_s_ratio")) {
-      const auto& r = beside.at("ops_per_s_ratio");
+    if (ratios.contains("ops_per_s_ratio")) {
+      const auto& r = ratios.at("ops_per_s_ratio");
       factor = fmt::format("{:.3f}", r.at("median").get<double>());
       interval = fmt::format("{:.3f} to {:.3f}", r.at("ci_low").get<double>(), r.at("ci_high").get<double>());
     }

@@ -200,8 +200,8 @@ class Validation {
     return {iterations, duration_s, o_.timeout_s, o_.late_after_s, watch_.stop};
   }
 
-  /// The integrity phase. Where it was not asked for it is still what later reads find, and is told only if
-  /// it fails.
+  /// The integrity phase. Where it was not asked for it is still what later reads find, and is reported only
+  /// if it fails.
   bool written_and_read(const MemorySet& set, std::vector<CardPlace>& all, measure::BenchResult& result) {
     measure::BenchResult own;
     const bool going = integrity(set, all, own);

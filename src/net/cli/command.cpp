@@ -341,7 +341,7 @@ void add_connection_options(OptionTable& t) {
          .kind = Kind::text,
          .metavar = "PROGRAM[,PROGRAM...]",
          .help = "measure programs of others over the same link, in turns, and print the ratios: " +
-                 options::enumeration(net::beside_names(), "and") + "; it takes --duration",
+                 options::enumeration(net::other_programs(), "and") + "; it takes --duration",
          .group = "Comparison"})
       .add({.name = "daqiri-csv",
             .kind = Kind::path,
@@ -647,7 +647,7 @@ Command net_command() {
     } else {
       const net::BenchOptions b = bench_options(o);
       net::check(b);
-      if (o.has("beside")) net::check_beside(b, others_of(o));
+      if (o.has("beside")) net::check_others(b, others_of(o));
     }
   };
   return c;
