@@ -261,9 +261,8 @@ void CellRun::describe(measure::BenchResult& result) {
         fmt::format("{} of {} packets were lost ({:.3g} %)", totals_.lost, sent_total_, 100 * share));
   if (median.sent.skipped > 0)
     result.warnings.push_back(
-        fmt::format("the senders could not keep up with --target-gbps: {} packets that were due "
-                    "never left",
-                    median.sent.skipped));
+        fmt::format("the senders could not keep up with {}: {} packets that were due never left",
+                    o_.names.target_gbps, median.sent.skipped));
   result.failed = result.failed || v.failed() > 0;
   for (const auto& [kind, count] : cell.errors) result.failed = result.failed || count > 0;
   if (watch_.stop != nullptr && watch_.stop->requested()) result.stop_reason = "signal";

@@ -132,11 +132,11 @@ nlohmann::ordered_json break_even(const std::vector<report::Cell>& cells) {
 }  // namespace
 
 void check(const TuneOptions& o) {
-  for (const auto& [name, bytes] : {std::pair{"--smallest", o.smallest}, {"--largest", o.largest}})
+  for (const auto& [name, bytes] : {std::pair{o.smallest_name, o.smallest}, {o.largest_name, o.largest}})
     if (!std::has_single_bit(bytes) || bytes < 2 * kGranule)
       throw Error(name, fmt::format("{} is not a power of two from {} on", bytes, 2 * kGranule));
   if (o.smallest > o.largest)
-    throw Error("--smallest", fmt::format("{} is more than --largest {}", o.smallest, o.largest));
+    throw Error(o.smallest_name, fmt::format("{} is more than {} {}", o.smallest, o.largest_name, o.largest));
 }
 
 measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) {
