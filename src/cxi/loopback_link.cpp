@@ -214,12 +214,12 @@ bool LoopbackLink::wait() {
     event = tx_events_.poll(lane);
   }
   polls_ += timer.polls() + 1;
-  const bool good = judge(event);
+  const bool good = check_event(event);
   doorbells_ += tx_events_.ack(lane);
   return good;
 }
 
-bool LoopbackLink::judge(const Events::Polled& event) {
+bool LoopbackLink::check_event(const Events::Polled& event) {
   TriggeredEvent triggered;
   const bool expected =
       event.type == EventType::triggered_op &&

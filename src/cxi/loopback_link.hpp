@@ -51,7 +51,7 @@ class LoopbackLink {
   template <class Ready>
   [[nodiscard]] bool wait_for_room(Commands& queue, const Ready& ready);
   [[nodiscard]] bool arm();
-  [[nodiscard]] bool judge(const Events::Polled& event);
+  [[nodiscard]] bool check_event(const Events::Polled& event);
   bool fail(LoopbackFailure::Kind kind);
   void ask_for_counts();
   [[nodiscard]] bool removed() const { return alive_ != nullptr && load_acquire(alive_) == 0; }
