@@ -14,7 +14,7 @@
 
 #include "measure/histogram.hpp"
 #include "nvme/bench.hpp"
-#include "nvme/null_device.hpp"
+#include "nvme/null_controller.hpp"
 
 namespace {
 
@@ -120,7 +120,7 @@ BENCHMARK(histogram_record);
 void queue_pair_batch(benchmark::State& state) {
   constexpr u32 kEntries = 1024;
   const auto batch = static_cast<u32>(state.range(0));
-  nvme::NullDevice device(kEntries);
+  nvme::NullController device(kEntries);
   nvme::QueuePair<OneLane> queue(device.memory());
   u64 lba = 0;
   for ([[maybe_unused]] auto _ : state) {

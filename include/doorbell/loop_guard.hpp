@@ -22,7 +22,7 @@ struct PhaseLimits {
   const u32* stop = nullptr;  ///< non-zero: stop posting, await what is in flight, report
 };
 
-/// lost() tells whether the device is gone (`removed`), was reset (`reset`) or is fine (`done`).
+/// lost() says whether the device is gone (`removed`), was reset (`reset`) or is fine (`done`).
 template <class P>
 concept LoopPhase = std::derived_from<P, PhaseLimits> && requires(const P& phase) {
   { phase.lost() } -> std::same_as<StopReason>;
@@ -94,8 +94,8 @@ class LoopGuard {
     return why;
   }
   /// Whether what was due by `deadline` is missing. What came while this side did not run is not, however
-  /// late it is looked at: only a poll after the deadline that finds nothing tells. Where the last poll found
-  /// something, it looks again after the next. For between look() and the next poll.
+  /// late it is looked at: only a poll after the deadline that finds nothing ends the phase. Where the last
+  /// poll found something, it looks again after the next. For between look() and the next poll.
   [[nodiscard]] DOORBELL_INLINE bool passed(u64 deadline) {
     if (clock_ < deadline) return false;
     if (idle_ > 0) return true;

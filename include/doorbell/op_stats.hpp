@@ -10,7 +10,7 @@
 namespace doorbell {
 
 /// Why a loop stopped posting; of several the last in this order. `broken`: the queue pair is in its error
-/// state. `reset`: the device is no longer ready (somebody reset it) or reports a fatal state.
+/// state. `reset`: the device is no longer ready (another program reset it) or reports a fatal state.
 enum class StopReason : u32 { done = 0, requested, duration, broken, timeout, reset, removed };
 
 /// What one queue did in one phase, as far as it is plain sums.

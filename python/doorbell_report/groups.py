@@ -25,7 +25,7 @@ def median_interval(values):
 
 
 # Options that say where and how often, not what was measured.
-UNTOLD = {"json", "csv", "quiet", "seed", "repeats", "threads"}
+NEVER_A_COLUMN = {"json", "csv", "quiet", "seed", "repeats", "threads"}
 
 
 # These follow from others in most plans, or matter less.
@@ -221,7 +221,7 @@ def _varied_options(rows, known):
     found = []
     for key in dict.fromkeys(key for row in whole for key in options(row)):
         shape = _partition(whole, key, options)
-        if key in UNTOLD or max(shape) == 0 or shape in told:
+        if key in NEVER_A_COLUMN or max(shape) == 0 or shape in told:
             continue
         # An option that only some commands have is told by what makes those differ.
         if any(key not in options(row) for row in whole) or key in known:

@@ -6,7 +6,7 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
-#include "cxi/libcxi/device.hpp"
+#include "cxi/libcxi/cassini.hpp"
 #include "cxi/libcxi/library.hpp"
 #include "cxi/model/open.hpp"
 #include "cxi/model/spec.hpp"

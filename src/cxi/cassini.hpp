@@ -66,10 +66,11 @@ class EventQueueObject {
   [[nodiscard]] virtual EventQueueMemory memory(Initiator initiator) = 0;
 };
 
+/// The kinds of command queues, by Cassini's names.
 enum class CommandQueueKind {
   transmit,   ///< puts, gets, IDC
   triggered,  ///< counter commands
-  target,     ///< append, set state
+  target,     ///< append, set state: commands to the endpoint's own portals entries
 };
 
 struct CommandQueueShape {

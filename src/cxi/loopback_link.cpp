@@ -11,7 +11,7 @@
 
 #include "cxi/initial_state.hpp"
 #include "cxi/names.hpp"
-#include "cxi/target_side.hpp"
+#include "cxi/portals_table.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::cxi {
@@ -104,14 +104,14 @@ LoopbackLink::LoopbackLink(Cassini& device, Endpoint& endpoint, const LoopbackOp
       rx_events_object_(endpoint.create_event_queue(kEventBytes, Place::pageable)),
       destination_(allocate(device, o.destination, o.bytes)),
       destination_md_(endpoint.map(destination_, Access::write)),
-      target_object_(endpoint.create_command_queue(
+      portals_object_(endpoint.create_command_queue(
           {.kind = CommandQueueKind::target, .slots = 1, .events = rx_events_object_.get()})),
       entry_(endpoint.create_portals_entry(*rx_events_object_, 0)),
       tx_events_(initial_state(*tx_events_object_, Initiator::cpu)),
       rx_events_(initial_state(*rx_events_object_, Initiator::cpu)),
       tx_(initial_state(*tx_object_, Initiator::cpu)),
       triggered_(initial_state(*triggered_object_, Initiator::cpu)),
-      target_queue_(initial_state(*target_object_, Initiator::cpu)),
+      portals_queue_(initial_state(*portals_object_, Initiator::cpu)),
       counter_(counter_object_->memory(Initiator::cpu)) {
   put_.to(own_address_);
   put_.lac = source_md_->lac();
@@ -129,11 +129,11 @@ LoopbackLink::LoopbackLink(Cassini& device, Endpoint& endpoint, const LoopbackOp
 // --- set-up ------------------------------------------------------------------------------------------------
 
 void LoopbackLink::enable() {
-  (void)target_queue_.post(lane, enabling(*entry_));
-  (void)target_queue_.ring(lane);
+  (void)portals_queue_.post(lane, enabling(*entry_));
+  (void)portals_queue_.ring(lane);
   expect(EventType::state_change);
-  (void)target_queue_.post(lane, exposing(*entry_, *destination_md_, append_flag::op_put));
-  (void)target_queue_.ring(lane);
+  (void)portals_queue_.post(lane, exposing(*entry_, *destination_md_, append_flag::op_put));
+  (void)portals_queue_.ring(lane);
   expect(EventType::link);
 }
 
@@ -144,7 +144,7 @@ void LoopbackLink::expect(EventType type) {
   Events::Polled event = rx_events_.poll(lane);
   while (event.bytes == 0) {
     if (timer.look() && timer.idle_ns() > kSetUpNs) {
-      f.queue = target_queue_.status(lane);
+      f.queue = portals_queue_.status(lane);
       throw LoopbackError(f);
     }
     event = rx_events_.poll(lane);
@@ -214,12 +214,12 @@ bool LoopbackLink::wait() {
     event = tx_events_.poll(lane);
   }
   polls_ += timer.polls() + 1;
-  const bool good = judge(event);
+  const bool good = check_event(event);
   doorbells_ += tx_events_.ack(lane);
   return good;
 }
 
-bool LoopbackLink::judge(const Events::Polled& event) {
+bool LoopbackLink::check_event(const Events::Polled& event) {
   TriggeredEvent triggered;
   const bool expected =
       event.type == EventType::triggered_op &&

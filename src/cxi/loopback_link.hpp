@@ -51,7 +51,7 @@ class LoopbackLink {
   template <class Ready>
   [[nodiscard]] bool wait_for_room(Commands& queue, const Ready& ready);
   [[nodiscard]] bool arm();
-  [[nodiscard]] bool judge(const Events::Polled& event);
+  [[nodiscard]] bool check_event(const Events::Polled& event);
   bool fail(LoopbackFailure::Kind kind);
   void ask_for_counts();
   [[nodiscard]] bool removed() const { return alive_ != nullptr && load_acquire(alive_) == 0; }
@@ -69,14 +69,14 @@ class LoopbackLink {
   std::unique_ptr<EventQueueObject> rx_events_object_;
   Region destination_;
   std::unique_ptr<MemoryDescriptor> destination_md_;
-  std::unique_ptr<CommandQueueObject> target_object_;
+  std::unique_ptr<CommandQueueObject> portals_object_;
   std::unique_ptr<PortalsEntry> entry_;
 
   Events tx_events_;
   Events rx_events_;
   Commands tx_;
   Commands triggered_;
-  Commands target_queue_;
+  Commands portals_queue_;
   Counter counter_;
   NomatchDma put_;
   u64 threshold_ = 0;

@@ -11,7 +11,7 @@
 
 #include "cxi/initial_state.hpp"
 #include "cxi/names.hpp"
-#include "cxi/target_side.hpp"
+#include "cxi/portals_table.hpp"
 #include "rma/op_runner.hpp"
 
 namespace doorbell::cxi {
@@ -24,19 +24,19 @@ constexpr u64 kEventBytes = 64;  // the most that one event takes
 /// Local memory. If others may reach it, a portals entry leads to it.
 class Memory final : public rma::RegisteredMemory {
  public:
-  Memory(Endpoint& endpoint, TargetSide& target_side, const Region& region, rma::Reach reach)
+  Memory(Endpoint& endpoint, PortalsTable& portals_table, const Region& region, rma::Reach reach)
       : memory_(endpoint.map(region, Access::read_write)) {
     lkey_ = memory_->lac();
     iova_ = memory_->iova();
     if (reach == rma::Reach::own) return;
-    exposed_ = target_side.expose(*memory_);
+    exposed_ = portals_table.expose(*memory_);
     rkey_ = exposed_->offset();
     iova_ = 0;  // others use its offset as address
   }
 
  private:
   std::unique_ptr<MemoryDescriptor> memory_;
-  std::unique_ptr<TargetSide::Exposed> exposed_;
+  std::unique_ptr<PortalsTable::Exposed> exposed_;
 };
 
 /// Room for twice the longest commands that a queue will hold: the device reports late what it has read.
@@ -130,7 +130,7 @@ CassiniPort::CassiniPort(const rma::PortRequest& request, bool restricted)
            .gpus = gpu_ != nullptr ? std::vector{gpu_} : std::vector<std::shared_ptr<gpu::Gpu>>{},
            .use = request.use})),
       endpoint_(device_->open(kDefaultService)),
-      target_side_(std::make_unique<TargetSide>(*endpoint_)) {}
+      portals_table_(std::make_unique<PortalsTable>(*endpoint_)) {}
 
 CassiniPort::~CassiniPort() = default;
 
@@ -146,7 +146,7 @@ rma::Limits CassiniPort::limits() const {
 }
 
 std::unique_ptr<rma::RegisteredMemory> CassiniPort::register_memory(const Region& region, rma::Reach reach) {
-  return std::make_unique<Memory>(*endpoint_, *target_side_, region, reach);
+  return std::make_unique<Memory>(*endpoint_, *portals_table_, region, reach);
 }
 
 std::unique_ptr<PutQueues> CassiniPort::create_put_queues(u32 count, const rma::QueueShape& shape) {

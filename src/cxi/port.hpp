@@ -8,7 +8,7 @@
 #include <doorbell/cxi/put_queue.hpp>
 
 #include "cxi/backends.hpp"
-#include "cxi/target_side.hpp"
+#include "cxi/portals_table.hpp"
 #include "rma/bench.hpp"
 
 namespace doorbell::cxi {
@@ -61,7 +61,7 @@ class CassiniPort final : public rma::Port {
   bool restricted_;
   std::unique_ptr<Cassini> device_;
   std::unique_ptr<Endpoint> endpoint_;
-  std::unique_ptr<TargetSide> target_side_;
+  std::unique_ptr<PortalsTable> portals_table_;
 };
 
 /// The defaults for a bench of puts and gets: this path's names, on the first model. `restricted`: packets

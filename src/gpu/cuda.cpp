@@ -17,7 +17,7 @@ namespace doorbell::gpu {
 namespace {
 
 using DevicePtr = unsigned long long;
-using Device = int;
+using DeviceHandle = int;
 
 constexpr const char* kOverride = "DOORBELL_LIBCUDA";
 // Container runtimes and managed clusters put the driver's libraries into the second path.
@@ -51,13 +51,13 @@ struct Table {
   Status (*error_name)(Status, const char**) = library.need("cuGetErrorName");
   Status (*error_string)(Status, const char**) = library.need("cuGetErrorString");
   Status (*device_count)(int*) = library.need("cuDeviceGetCount");
-  Status (*device_get)(Device*, int) = library.need("cuDeviceGet");
-  Status (*device_name)(char*, int, Device) = library.need("cuDeviceGetName");
-  Status (*device_memory)(std::size_t*, Device) = library.need("cuDeviceTotalMem_v2");
-  Status (*device_attribute)(int*, int, Device) = library.need("cuDeviceGetAttribute");
-  Status (*device_pci)(char*, int, Device) = library.need("cuDeviceGetPCIBusId");
-  Status (*context_retain)(void**, Device) = library.need("cuDevicePrimaryCtxRetain");
-  Status (*context_release)(Device) = library.need("cuDevicePrimaryCtxRelease_v2");
+  Status (*device_get)(DeviceHandle*, int) = library.need("cuDeviceGet");
+  Status (*device_name)(char*, int, DeviceHandle) = library.need("cuDeviceGetName");
+  Status (*device_memory)(std::size_t*, DeviceHandle) = library.need("cuDeviceTotalMem_v2");
+  Status (*device_attribute)(int*, int, DeviceHandle) = library.need("cuDeviceGetAttribute");
+  Status (*device_pci)(char*, int, DeviceHandle) = library.need("cuDeviceGetPCIBusId");
+  Status (*context_retain)(void**, DeviceHandle) = library.need("cuDevicePrimaryCtxRetain");
+  Status (*context_release)(DeviceHandle) = library.need("cuDevicePrimaryCtxRelease_v2");
   Status (*context_push)(void*) = library.need("cuCtxPushCurrent_v2");
   Status (*context_pop)(void**) = library.need("cuCtxPopCurrent_v2");
   Status (*mem_alloc)(DevicePtr*, std::size_t) = library.need("cuMemAlloc_v2");
@@ -79,7 +79,7 @@ struct Table {
   Status (*function_load)(void*) = library.find("cuFuncLoad");  // since CUDA 12.4
   Status (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
                    void**) = library.need("cuLaunchKernel");
-  Status (*can_reach)(int*, Device, Device) = library.need("cuDeviceCanAccessPeer");
+  Status (*can_reach)(int*, DeviceHandle, DeviceHandle) = library.need("cuDeviceCanAccessPeer");
   Status (*reach)(void*, unsigned) = library.need("cuCtxEnablePeerAccess");
   Status (*range_handle)(void*, DevicePtr, std::size_t, int, unsigned long long) =
       library.find("cuMemGetHandleForAddressRange");  // since CUDA 11.7
@@ -149,7 +149,7 @@ class Cuda final : public Driver {
     std::size_t memory = 0;
     int major = 0;
     int minor = 0;
-    Device device = 0;
+    DeviceHandle device = 0;
     Status status = cu_.device_get(&device, ordinal);
     const auto then = [&status](Status next) {
       if (status == kSuccess) status = next;
@@ -172,7 +172,7 @@ class Cuda final : public Driver {
 
   Status retain(int ordinal, Context& context) const override {
     void* primary = nullptr;
-    Device device = 0;
+    DeviceHandle device = 0;
     Status status = cu_.device_get(&device, ordinal);
     // The CUDA runtime API uses the primary context too, so memory and streams are shared with a program that
     // also calls that API.
@@ -182,7 +182,7 @@ class Cuda final : public Driver {
   }
 
   void release(int ordinal) const noexcept override {
-    Device device = 0;
+    DeviceHandle device = 0;
     if (cu_.device_get(&device, ordinal) == kSuccess) cu_.context_release(device);
   }
 
@@ -249,8 +249,8 @@ class Cuda final : public Driver {
   }
   Status reach(int ordinal, int peer, Context peer_context) const override {
     int can = 0;
-    Device from = 0;
-    Device to = 0;
+    DeviceHandle from = 0;
+    DeviceHandle to = 0;
     Status status = cu_.device_get(&from, ordinal);
     if (status == kSuccess) status = cu_.device_get(&to, peer);
     if (status == kSuccess) status = cu_.can_reach(&can, from, to);

@@ -33,7 +33,7 @@ inline constexpr u32 kIdlePollsPerYield = 512;
 inline constexpr u32 kRoundsPerReport = 1024;
 inline constexpr std::chrono::microseconds kLongestPause{100'000};  ///< between looks at a phase that goes on
 
-/// A copy of a loop's counters, which its own thread makes when it is asked: nobody else reads what the
+/// A copy of a loop's counters, which its own thread makes when it is asked: no other thread reads what the
 /// thread writes while it works.
 struct Snapshot {
   static constexpr u32 kOver = ~u32{0};

@@ -16,7 +16,7 @@ struct ThreadCost {
   std::string name;
   double user_s = 0;
   double system_s = 0;
-  double waited_s = 0;  ///< ready to run, but the processor was busy; 0 where the kernel does not tell
+  double waited_s = 0;  ///< ready to run, but the processor was busy; 0 where the kernel does not report it
   std::optional<double> checked_s =
       {};  ///< of a thread that checks payloads: how long it had something to check
 };

@@ -27,7 +27,7 @@ struct LiveFigures {
 /// thread that watches its initiators; those never touch it.
 class LiveBoard {
  public:
-  /// `detailed`: somebody reads more than `operations` and `bytes`.
+  /// `detailed`: a reader wants more than `operations` and `bytes`.
   explicit LiveBoard(bool detailed = false) : detailed_(detailed) {}
 
   [[nodiscard]] bool detailed() const { return detailed_; }

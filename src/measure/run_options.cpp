@@ -40,7 +40,7 @@ u32 RunOptions::checkers(u32 threads, u32 queues, u64 payload_bytes) const {
   if (!verify) return 0;
   if (check_threads) return *check_threads;
   const u32 cores = std::max(std::thread::hardware_concurrency(), 1u);
-  const u32 busy = threads + queues + 1;  // one core is everybody else's
+  const u32 busy = threads + queues + 1;  // one core is for the rest of the machine
   const u32 useful = (payload_bytes < kLarge ? kUsefulCheckThreads : kUsefulForLarge) * threads;
   return cores > busy ? std::min(cores - busy, useful) : 0;
 }

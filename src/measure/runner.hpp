@@ -40,7 +40,7 @@ concept Loop = std::constructible_from<L, const OneLane&, const typename W::Phas
 /// What runners ask of a path: its types, and the memory that a loop works in.
 template <class W>
 concept Work = requires(void* memory, u32 window, const typename W::Scratch& scratch) {
-  requires LoopPhase<typename W::Phase>;                   // what all queues are told of a phase
+  requires LoopPhase<typename W::Phase>;                   // what all queues are given for a phase
   requires std::copyable<typename W::Item>;                // one queue's share of it
   requires std::default_initializable<typename W::State>;  // where a queue stands between two phases
   requires Loop<typename W::template Loop<false>, W>;      // without sub-step timing,

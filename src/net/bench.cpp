@@ -152,33 +152,34 @@ const std::vector<std::string>& encapsulation_names() {
 }
 
 void check(const BenchOptions& o) {
+  const SettingNames& n = o.names;
   const StreamKind& kind = kind_of(o);
+  const std::string engine = o.stream == "raw" ? fmt::format(" {} {}", n.engine, kind.name) : "";
   if (const BackendStatus s = kind.status(); !s.usable)
-    throw Error(fmt::format("--stream {}{}", o.stream, o.stream == "raw" ? " --engine " + kind.name : ""),
-                s.detail, "", ExitCode::absent);
+    throw Error(fmt::format("{} {}{}", n.stream, o.stream, engine), s.detail, "", ExitCode::absent);
   check_abilities(kind, o.split, o.steering);
   for (const CellSettings& c : cells_of(o)) {
     if (c.payload < kHeaderBytes)
-      throw Error("--payload", fmt::format("{} is not in {}.., and {} bytes are the header", c.payload,
-                                           kHeaderBytes, kHeaderBytes));
+      throw Error(n.payload, fmt::format("{} is not in {}.., and {} bytes are the header", c.payload,
+                                         kHeaderBytes, kHeaderBytes));
     if (c.given_flows > 0 && c.given_flows < std::max(c.tx_queues, c.rx_queues))
-      throw Error("--flows", fmt::format("{} flows for {}x{} queues: some would have nothing to do",
-                                         c.given_flows, c.tx_queues, c.rx_queues));
+      throw Error(n.flows, fmt::format("{} flows for {}x{} queues: some would have nothing to do",
+                                       c.given_flows, c.tx_queues, c.rx_queues));
     if (o.stream != "raw" && c.tx_queues != c.rx_queues)
-      throw Error("--queues", fmt::format("{} is made of pairs, one sender and one receiver each", o.stream),
-                  "use --pairs N");
+      throw Error(n.queues, fmt::format("{} is made of pairs, one sender and one receiver each", o.stream),
+                  fmt::format("use {} N", n.pairs));
   }
   if (o.target_gbps > 0 && (o.mode == Mode::drop_curve || o.mode == Mode::no_drop))
-    throw Error("--target-gbps",
-                fmt::format("--mode {} chooses its own", mode_names()[static_cast<u32>(o.mode)]),
+    throw Error(n.target_gbps,
+                fmt::format("{} {} chooses its own", n.mode, mode_names()[static_cast<u32>(o.mode)]),
                 "leave one of the two out");
   if (kind.reliable && o.mode == Mode::no_drop)
-    throw Error("--mode no-drop", fmt::format("{} loses nothing at any rate", o.stream),
+    throw Error(n.mode + " no-drop", fmt::format("{} loses nothing at any rate", o.stream),
                 "it goes with udp and raw");
   const std::vector<int> allowed = allowed_cores();
   for (const int core : o.cores)
     if (std::ranges::find(allowed, core) == allowed.end())
-      throw Error("--cores", fmt::format("this process may not run on core {}", core), "see doorbell doctor");
+      throw Error(n.cores, fmt::format("this process may not run on core {}", core), "see doorbell doctor");
 }
 
 measure::BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& watch) {

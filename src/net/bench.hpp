@@ -35,7 +35,26 @@ enum class Mode {
 /// Which ends lie in this process.
 enum class Role { both, sender, receiver };
 
+/// The names of settings in messages: these words, or the options of a command.
+struct SettingNames {
+  std::string stream = "stream";
+  std::string engine = "engine";
+  std::string link = "link";
+  std::string mode = "mode";
+  std::string payload = "payload";
+  std::string flows = "flows";
+  std::string queues = "queues";
+  std::string pairs = "pairs";
+  std::string target_gbps = "target rate";
+  std::string duration = "duration";
+  std::string cores = "cores";
+  std::string connect = "address of the other process";
+  std::string fault = "faults";
+  std::string others = "comparison";  ///< the programs that a stream is compared with
+};
+
 struct BenchOptions : measure::RunOptions {
+  SettingNames names;
   Role role = Role::both;
   exchange::SocketName other_end;  ///< of a sender: where the receiver listens
   std::string stream = "raw";      ///< "tcp", "udp", "raw", "roce"

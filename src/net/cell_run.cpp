@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr u32 kL1Bytes = 24;  // of a frame, beside what the stream counts: FCS 4, preamble 8, gap 12
+constexpr u32 kL1Bytes = 24;  // of a frame, besides what the stream counts: FCS 4, preamble 8, gap 12
 
 /// A number that a packet left over from another run hardly has.
 u16 new_run_tag() {
@@ -261,9 +261,8 @@ void CellRun::describe(measure::BenchResult& result) {
         fmt::format("{} of {} packets were lost ({:.3g} %)", totals_.lost, sent_total_, 100 * share));
   if (median.sent.skipped > 0)
     result.warnings.push_back(
-        fmt::format("the senders could not keep up with --target-gbps: {} packets that were due "
-                    "never left",
-                    median.sent.skipped));
+        fmt::format("the senders could not keep up with {}: {} packets that were due never left",
+                    o_.names.target_gbps, median.sent.skipped));
   result.failed = result.failed || v.failed() > 0;
   for (const auto& [kind, count] : cell.errors) result.failed = result.failed || count > 0;
   if (watch_.stop != nullptr && watch_.stop->requested()) result.stop_reason = "signal";

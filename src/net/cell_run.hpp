@@ -18,7 +18,7 @@ class RemoteReceiver;
 struct RepeatCounts {
   SendPhase sent;
   ReceivePhase received;
-  std::optional<gpu::UtilisationMeter::Mean> gpu;  ///< null without a GPU, or where it does not tell
+  std::optional<gpu::UtilisationMeter::Mean> gpu;  ///< null without a GPU, or where none is reported
 };
 
 class CellRun {

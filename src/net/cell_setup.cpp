@@ -124,8 +124,9 @@ u32 overhead_bytes(const BenchOptions& o, const StreamKind& kind) {
 void check_payload(const BenchOptions& o, const CellSettings& c, const StreamKind& kind, const Link& link) {
   const u64 most = kind.max_payload(link) + kind.overhead_bytes - overhead_bytes(o, kind);
   if (c.payload > most)
-    throw Error("--payload", fmt::format("{} is not in {}..{}, what {} over {} carries in one {}", c.payload,
-                                         kHeaderBytes, most, kind.name, link.name(), kind.unit));
+    throw Error(o.names.payload,
+                fmt::format("{} is not in {}..{}, what {} over {} carries in one {}", c.payload, kHeaderBytes,
+                            most, kind.name, link.name(), kind.unit));
 }
 
 }  // namespace doorbell::net

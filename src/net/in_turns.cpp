@@ -51,35 +51,38 @@ const std::vector<Program>& programs() {
 const Program& program(const BenchOptions& o, const std::string& name) {
   const auto at = std::ranges::find_if(programs(), [&](const Program& p) { return name == p.name; });
   if (at == programs().end())
-    throw Error("--beside", fmt::format("'{}' is not {}", name, options::enumeration(beside_names(), "or")));
+    throw Error(o.names.others,
+                fmt::format("'{}' is not {}", name, options::enumeration(other_programs(), "or")));
   if (std::ranges::find(at->streams, o.stream) == at->streams.end())
-    throw Error("--beside " + name,
+    throw Error(fmt::format("{} {}", o.names.others, name),
                 fmt::format("it does {}, not {}", options::enumeration(at->streams, "and"), o.stream));
   return *at;
 }
 
 }  // namespace
 
-std::vector<std::string> beside_names() {
+std::vector<std::string> other_programs() {
   std::vector<std::string> names;
   for (const Program& p : programs()) names.emplace_back(p.name);
   return names;
 }
 
-void check_beside(const BenchOptions& o, const std::vector<std::string>& others) {
+void check_others(const BenchOptions& o, const std::vector<std::string>& others) {
+  const SettingNames& n = o.names;
   for (const std::string& name : others) (void)program(o, name);
   if (o.role != Role::both)
-    throw Error("--beside", "both ends must be of this machine", "leave --connect out");
+    throw Error(n.others, "both ends must be of this machine", fmt::format("leave {} out", n.connect));
   if (o.duration_s <= 0)
-    throw Error("--beside", "programs differ in how long a count takes", "give --duration");
-  if (o.mode == Mode::no_drop) throw Error("--beside", "others do not search a rate", "use another --mode");
-  if (o.faults.any()) throw Error("--beside", "others have no relay", "leave --fault out");
+    throw Error(n.others, "programs differ in how long a count takes", fmt::format("give {}", n.duration));
+  if (o.mode == Mode::no_drop)
+    throw Error(n.others, "others do not search a rate", fmt::format("use another {}", n.mode));
+  if (o.faults.any()) throw Error(n.others, "others have no relay", fmt::format("leave {} out", n.fault));
 }
 
 measure::BenchResult run_in_turns(const BenchOptions& o, const measure::RunWatch& watch,
                                   const std::vector<std::string>& others) {
   check(o);
-  check_beside(o, others);
+  check_others(o, others);
   measure::BenchResult all;
   for (const CellSettings& c : cells_of(o)) {
     if (watch.stop != nullptr && watch.stop->requested()) {

@@ -9,7 +9,7 @@
 
 namespace doorbell::net {
 
-/// One of --beside's programs. `link` is opened, and outlives it.
+/// One of the programs that a stream is compared with. `link` is opened, and outlives it.
 [[nodiscard]] std::unique_ptr<measure::Contender> iperf3_contender(const BenchOptions& options,
                                                                    const CellSettings& cell,
                                                                    const measure::RunWatch& watch,
@@ -20,10 +20,10 @@ namespace doorbell::net {
                                                                     const measure::RunWatch& watch,
                                                                     Link& link);
 
-/// What --beside may name.
-[[nodiscard]] std::vector<std::string> beside_names();
+/// The programs that a stream can be compared with.
+[[nodiscard]] std::vector<std::string> other_programs();
 /// Throws Error for a name that there is not, or one that does not do this stream.
-void check_beside(const BenchOptions& options, const std::vector<std::string>& others);
+void check_others(const BenchOptions& options, const std::vector<std::string>& others);
 /// Measures each cell of the options with all `others`.
 [[nodiscard]] measure::BenchResult run_in_turns(const BenchOptions& options, const measure::RunWatch& watch,
                                                 const std::vector<std::string>& others);

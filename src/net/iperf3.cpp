@@ -126,7 +126,8 @@ class Iperf3Contender final : public measure::Contender {
       // A child is in the namespace of the thread that starts it.
       link_.in(end, [&] { child = std::make_unique<Child>(arguments); });
     } catch (const std::system_error& e) {
-      throw Error("--beside iperf3", fmt::format("iperf3 cannot be started: {}", e.code().message()),
+      throw Error(o_.names.others + " iperf3",
+                  fmt::format("iperf3 cannot be started: {}", e.code().message()),
                   "install it (Debian: iperf3)", ExitCode::absent);
     }
     return child;

@@ -11,7 +11,8 @@ namespace doorbell::net {
 
 namespace {
 
-constexpr u64 kWaitNs = 1'000'000;  // the longest sleep of a receiver: what the sender has told is seen then
+constexpr u64 kWaitNs =
+    1'000'000;  // the longest sleep of a receiver; after it it looks for messages of the sender
 constexpr u32 kIdlePolls = 64;      // empty polls before a receiver that may sleep does
 constexpr u32 kPollsPerLook = 256;  // empty polls between two looks at the clock, where it may not
 

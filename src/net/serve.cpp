@@ -23,6 +23,7 @@ class ServedCell {
   ServedCell(const ServeOptions& serve, exchange::Exchange& exchange, const Json& message)
       : exchange_(exchange) {
     options_.role = Role::receiver;
+    options_.names = serve.names;
     options_.place = serve.place;
     options_.split = serve.split;
     options_.polling = serve.polling;

@@ -10,7 +10,7 @@
 
 #include "nvme/model/controller.hpp"
 #include "nvme/model/spec.hpp"
-#include "nvme/qemu/device.hpp"
+#include "nvme/qemu/controller.hpp"
 #include "nvme/vfio.hpp"
 
 namespace doorbell::nvme {
@@ -28,8 +28,8 @@ constexpr char kModel[] = "model";
 constexpr char kQemu[] = "qemu";
 
 std::unique_ptr<ControllerInterface> open_qemu(const DeviceRequest& request) {
-  return std::make_unique<QemuDevice>(parse_qemu_spec(request.spec), request.spec, request.gpu,
-                                      request.timeout_s);
+  return std::make_unique<QemuController>(parse_qemu_spec(request.spec), request.spec, request.gpu,
+                                          request.timeout_s);
 }
 
 std::unique_ptr<ControllerInterface> open_model(const DeviceRequest& request) {

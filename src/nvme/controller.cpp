@@ -68,7 +68,7 @@ QueuePairMemory IoQueuePair::memory(Initiator who) const {
   if (at(sq_) == nullptr || at(cq_) == nullptr)
     throw Error(fmt::format("queue {}", qid_),
                 on_gpu ? "the GPU cannot reach its memory" : "a CPU cannot reach queues in GPU memory",
-                "use --initiator gpu, or --memory-mode 0 or 8");
+                on_gpu ? "put the queues into pinned or GPU memory" : "put the queues into host memory");
   ControllerInterface& interface = controller_->interface();
   const u32 stride = controller_->info().stride;
   const auto doorbell = [&](u64 offset) {

@@ -57,7 +57,7 @@ class ControllerInterface {
   [[nodiscard]] virtual bool scratch() const { return false; }
   /// The regular file whose bytes are the namespace's blocks; "" where they lie elsewhere.
   [[nodiscard]] virtual std::string image() const { return {}; }
-  /// What the device itself counted, for the Result; null when it cannot tell.
+  /// What the device itself counted, for the Result; null when it counts nothing.
   [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }
 };
 

@@ -29,7 +29,8 @@ struct Engine {
   const char* name;
   std::vector<std::string> options;
 };
-Engine engine_of(const std::string& name, const FileOptions& f) {
+Engine engine_of(const std::string& name, const BenchOptions& b) {
+  const FileOptions& f = b.file_options;
   if (name == "psync") return {"psync", {}};
   if (name == "libaio") return {"libaio", {}};
   std::vector<std::string> o;
@@ -38,19 +39,19 @@ Engine engine_of(const std::string& name, const FileOptions& f) {
   if (f.sqpoll) o.emplace_back("--sqthread_poll=1");
   if (name == "io_uring-poll") o.emplace_back("--hipri=1");
   if (name == "io_uring" || name == "io_uring-poll") return {"io_uring", o};
-  throw Error("--beside fio:" + name, "it is not one of psync, libaio, io_uring, io_uring-poll");
+  throw Error(b.names.others + " fio:" + name, "it is not one of psync, libaio, io_uring, io_uring-poll");
 }
 
 class FioContender final : public Contender {
  public:
   FioContender(const BenchOptions& o, const measure::RunWatch& watch, const std::string& engine, u64 io_bytes)
       : o_(o), watch_(watch), engine_(engine), io_bytes_(io_bytes) {
-    const Engine e = engine_of(engine, o.file_options);
+    const Engine e = engine_of(engine, o);
     const bool write = o.write_io > 0;
     const DataFile file(o.file, o.file_options, write);
     if (write && !file.scratch() && !o.allow_write)
-      throw Error("--beside fio", fmt::format("it overwrites {}", o.file),
-                  "add --allow-write if that may be lost");
+      throw Error(o.names.others + " fio", fmt::format("it overwrites {}", o.file),
+                  fmt::format("add {} if that may be lost", o.names.allow_write));
     // What fio writes is its own: nothing that a mark promises.
     if (write && file.regular()) WrittenMark(o.file).about_to_write({0, file.bytes()});
     const u64 depth = std::max({o.in_flight, o.batch, 1u});
@@ -58,9 +59,10 @@ class FioContender final : public Contender {
     jobs_ = o.num_queues * (engine == "psync" ? depth : 1);
     const u64 base = o.base_lba * file.block_bytes();
     if (base >= file.bytes())
-      throw Error("--base-lba", fmt::format("{} is past the end of {}", o.base_lba, o.file));
+      throw Error(o.names.base_lba, fmt::format("{} is past the end of {}", o.base_lba, o.file));
     const u64 share = (file.bytes() - base) / jobs_ / io_bytes * io_bytes;
-    if (share == 0) throw Error("--beside fio", fmt::format("{} has no space for {} jobs", o.file, jobs_));
+    if (share == 0)
+      throw Error(o.names.others + " fio", fmt::format("{} has no space for {} jobs", o.file, jobs_));
     arguments_ = {"fio",
                   "--name=doorbell",
                   "--filename=" + escaped(o.file),
@@ -201,11 +203,11 @@ class FioContender final : public Contender {
                   fmt::format("it was started as: {}", fmt::join(a, " ")));
     return all["jobs"][0];
   }
-  static std::unique_ptr<Child> start(const std::vector<std::string>& a) {
+  [[nodiscard]] std::unique_ptr<Child> start(const std::vector<std::string>& a) const {
     try {
       return std::make_unique<Child>(a);
     } catch (const std::system_error& e) {
-      throw Error("--beside fio", fmt::format("fio cannot be started: {}", e.code().message()),
+      throw Error(o_.names.others + " fio", fmt::format("fio cannot be started: {}", e.code().message()),
                   "install it (Debian: fio)", ExitCode::absent);
     }
   }

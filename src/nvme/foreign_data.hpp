@@ -12,9 +12,9 @@ namespace doorbell::nvme {
 [[nodiscard]] bool holds_nothing(int fd);
 
 /// False when the file holds nothing, or only what doorbell wrote: whole 512-byte units of the test pattern,
-/// of any version of it, with zeros between them. Zeros alone are somebody's, when they are more than a hole.
-/// All data of the file is looked at, wherever a run will write: what is nothing to doorbell may be a part of
-/// something to its owner. What cannot be read is foreign.
+/// of any version of it, with zeros between them. Zeros alone are foreign data, when they are more than a
+/// hole. All data of the file is looked at, wherever a run will write: what is nothing to doorbell may be a
+/// part of something to its owner. What cannot be read is foreign.
 [[nodiscard]] bool holds_foreign_data(int fd);
 
 }  // namespace doorbell::nvme

@@ -25,11 +25,11 @@ BenchOptions on_file(const BenchOptions& o, const std::string& file, u64 io_byte
   k.shadow_doorbells = false;
   const u32 block = DataFile(file, k.file_options, false).block_bytes();
   if (io_bytes % block != 0)
-    throw Error("--beside", fmt::format("I/Os of {} bytes are no multiple of the blocks of {}, {}", io_bytes,
-                                        file, block));
+    throw Error(o.names.others, fmt::format("I/Os of {} bytes are no multiple of the blocks of {}, {}",
+                                            io_bytes, file, block));
   const u64 base = o.base_lba * (io_bytes / o.lbas_per_io);
   if (base % block != 0)
-    throw Error("--base-lba",
+    throw Error(o.names.base_lba,
                 fmt::format("byte {} is no multiple of the blocks of {}, {}", base, file, block));
   k.base_lba = base / block;
   k.lbas_per_io = static_cast<u32>(io_bytes / block);
@@ -42,7 +42,8 @@ BenchOptions with_sync(BenchOptions k) {
   k.num_queues *= std::max(k.in_flight, k.batch);
   k.in_flight = k.batch = 1;
   if (k.num_queues > 256)
-    throw Error("--beside sync", fmt::format("it takes {} threads", k.num_queues), "put less in flight");
+    throw Error(k.names.others + " sync", fmt::format("it takes {} threads", k.num_queues),
+                "put less in flight");
   return k;
 }
 
@@ -51,14 +52,15 @@ std::unique_ptr<Contender> contender(const BenchOptions& o, const measure::RunWa
   BenchOptions b = o;
   if (item == "cpu" || item == "gpu") {
     if (!o.file.empty())
-      throw Error("--beside " + item, fmt::format("{} has no queues of its own", o.controller),
-                  "give --controller");
+      throw Error(o.names.others + " " + item, fmt::format("{} has no queues of its own", o.controller),
+                  fmt::format("give {}", o.names.controller));
     b.initiator = item == "gpu" ? Initiator::gpu : Initiator::cpu;
     if (item == "cpu") b.memory_mode = 0;
     return bench_contender(b, watch, item, false);
   }
   if (file.empty())
-    throw Error("--beside " + item, "it needs a file or block device to work on", "give --beside-file PATH");
+    throw Error(o.names.others + " " + item, "it needs a file or block device to work on",
+                fmt::format("give {} PATH", o.names.others_file));
   b = on_file(o, file, io_bytes);
   if (item == "io_uring") {
     b.file_options.sync = false;
@@ -68,7 +70,7 @@ std::unique_ptr<Contender> contender(const BenchOptions& o, const measure::RunWa
   std::string engine = b.file_options.sync ? "psync" : b.file_options.iopoll ? "io_uring-poll" : "io_uring";
   if (item.starts_with("fio:")) engine = item.substr(4);
   else if (item != "fio")
-    throw Error("--beside",
+    throw Error(o.names.others,
                 fmt::format("'{}' is not one of cpu, gpu, io_uring, sync, fio, fio:ENGINE", item));
   return fio_contender(b, watch, engine, io_bytes);
 }
@@ -78,10 +80,11 @@ std::unique_ptr<Contender> contender(const BenchOptions& o, const measure::RunWa
 std::vector<BenchResult> run_in_turns(const BenchOptions& o, const measure::RunWatch& watch,
                                       const std::vector<std::string>& others, const std::string& given_file) {
   if (o.duration_s <= 0)
-    throw Error("--beside", "the ways differ in how long a count takes", "give --duration");
+    throw Error(o.names.others, "the ways differ in how long a count takes",
+                fmt::format("give {}", o.names.duration));
   if (o.write_io > 0 && o.read_io > 0 && !o.default_counts)
-    throw Error("--beside", "reads and writes are compared one at a time",
-                "give --write-io 0 or --read-io 0");
+    throw Error(o.names.others, "reads and writes are compared one at a time",
+                fmt::format("give {} 0 or {} 0", o.names.write_io, o.names.read_io));
   BenchOptions first = o;
   if (o.default_counts) first.write_io = 0;
   const std::string file = given_file.empty() ? first.file : given_file;

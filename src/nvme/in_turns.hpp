@@ -31,10 +31,10 @@ class Contender : public measure::Contender {
                                                        const measure::RunWatch& watch,
                                                        const std::string& engine, u64 io_bytes);
 
-/// What may stand in --beside: "cpu", "gpu", "io_uring", "sync", "fio", "fio:ENGINE".
 /// Measures the run itself and all `others` in turns, so that other load on the machine affects all alike.
-/// The first result is the run's; the others carry ratios to it (cell.beside). `file` is what the kernel's
-/// ways are measured on, when the run itself is not on a file.
+/// Each of `others` is "cpu", "gpu", "io_uring", "sync", "fio" or "fio:ENGINE". The first result is the
+/// run's; the others carry ratios to it (cell.beside). `file` is what the kernel's ways are measured on, when
+/// the run itself is not on a file.
 [[nodiscard]] std::vector<BenchResult> run_in_turns(const BenchOptions& options,
                                                     const measure::RunWatch& watch,
                                                     const std::vector<std::string>& others,

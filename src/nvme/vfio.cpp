@@ -89,23 +89,24 @@ void require_ready(const std::string& address, const fs::path& root) {
                 fmt::format("sudo doorbell bind --group {}", address));
 }
 
-VfioDevice::VfioDevice(const std::string& address, VfioInterface interface, std::shared_ptr<gpu::Gpu> gpu)
+VfioController::VfioController(const std::string& address, VfioInterface interface,
+                               std::shared_ptr<gpu::Gpu> gpu)
     : function_(address, interface, gpu), bar_(function_.map_bar(0)), gpu_(std::move(gpu)) {
   if (bar_.bytes() < 2 * kBarPage)
     throw Error(address, fmt::format("its BAR 0 has {} bytes", bar_.bytes()),
                 "an NVMe controller has 8 KiB at least");
 }
 
-VfioDevice::~VfioDevice() {
+VfioController::~VfioController() {
   if (gpu_bar_ != nullptr) gpu_->unregister_host(bar_.base());
 }
 
-std::string VfioDevice::kind() const {
+std::string VfioController::kind() const {
   const pci::Function& f = function_.function();
   return f.vendor == kQemuVendor && f.device == kQemuController ? "emulated" : "hardware";
 }
 
-u32* VfioDevice::cpu_register(u64 offset) {
+u32* VfioController::cpu_register(u64 offset) {
   if (offset % 4 != 0 || offset > bar_.bytes() - 4)
     throw Error(fmt::format("register {:#x} of {}", offset, name()),
                 fmt::format("BAR 0 has {:#x} bytes and takes aligned accesses", bar_.bytes()),
@@ -113,27 +114,27 @@ u32* VfioDevice::cpu_register(u64 offset) {
   return reinterpret_cast<u32*>(bar_.base() + offset);
 }
 
-u32 VfioDevice::read32(u32 offset) {
+u32 VfioController::read32(u32 offset) {
   return load_acquire(cpu_register(offset));
 }
 
 // 64-bit registers take two 32-bit accesses, the low one first; not every controller takes one of 64.
-u64 VfioDevice::read64(u32 offset) {
+u64 VfioController::read64(u32 offset) {
   const u64 low = read32(offset);
   return u64{read32(offset + 4)} << 32 | low;
 }
 
-void VfioDevice::write32(u32 offset, u32 value) {
+void VfioController::write32(u32 offset, u32 value) {
   // The release orders what was written to memory, such as zeroed queues, before the register.
   store_release(cpu_register(offset), value);
 }
 
-void VfioDevice::write64(u32 offset, u64 value) {
+void VfioController::write64(u32 offset, u64 value) {
   write32(offset, static_cast<u32>(value));
   write32(offset + 4, static_cast<u32>(value >> 32));
 }
 
-u32* VfioDevice::gpu_register(u64 offset) {
+u32* VfioController::gpu_register(u64 offset) {
   const u64 at = static_cast<u64>(reinterpret_cast<u8*>(cpu_register(offset)) - bar_.base());
   if (!gpu_) return nullptr;
   const std::scoped_lock lock(mutex_);
@@ -163,7 +164,7 @@ BackendStatus vfio_status() {
 std::unique_ptr<ControllerInterface> open_vfio(const DeviceRequest& request) {
   const VfioSpec spec = parse_vfio_spec(request.spec);
   require_ready(spec.address);
-  return std::make_unique<VfioDevice>(spec.address, spec.interface, request.gpu);
+  return std::make_unique<VfioController>(spec.address, spec.interface, request.gpu);
 }
 
 }  // namespace doorbell::nvme

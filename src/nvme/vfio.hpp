@@ -15,12 +15,12 @@
 
 namespace doorbell::nvme {
 
-class VfioDevice final : public ControllerInterface {
+class VfioController final : public ControllerInterface {
  public:
   /// `gpu`: the GPU that will ring its doorbells or hold its memory; may be null.
-  VfioDevice(const std::string& address, pci::VfioInterface interface,
-             std::shared_ptr<gpu::Gpu> gpu = nullptr);
-  ~VfioDevice() override;
+  VfioController(const std::string& address, pci::VfioInterface interface,
+                 std::shared_ptr<gpu::Gpu> gpu = nullptr);
+  ~VfioController() override;
 
   /// QEMU's controller is another program's software, wherever it is plugged in.
   [[nodiscard]] std::string kind() const override;

@@ -38,7 +38,7 @@ class WrittenMark {
   [[nodiscard]] ByteRange known(ByteRange range) const;
 
   /// Before bytes are written: until written() says so, what is there is not known. On the file at once, so
-  /// that a run that is killed leaves no promise.
+  /// that a run that is killed leaves no false mark.
   void about_to_write(ByteRange range);
   /// All of `range` has been written and acknowledged. On the file with the next save().
   void written(ByteRange range);

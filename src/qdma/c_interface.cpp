@@ -238,7 +238,7 @@ DOORBELL_C_API int slash_qdma_qpair_add(struct slash_qdma* dev, struct slash_qdm
     dev->card->call(-1, kCallQpairAdd, a, "add a queue pair");
     std::memcpy(add, &a, size);
     if (size < offsetof(QpairAdd, qid) + sizeof a.qid) {
-      // Its id cannot be told.
+      // Its id cannot be returned.
       QpairOp q{.qid = a.qid, .op = static_cast<u32>(QueueOp::del)};
       dev->card->call(-1, kCallQpairOp, q, "delete a queue pair");
       return set_error(EINVAL);

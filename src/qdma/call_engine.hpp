@@ -44,7 +44,8 @@ class CallEngine {
   [[nodiscard]] virtual bool driven() const = 0;
   /// Waits until a call may have ended, or until `until_ns`.
   virtual void drive(u64 until_ns) { static_cast<void>(until_ns); }
-  /// Nobody waits any more: no Ended is called from now on, and what the calls need stays until they end.
+  /// The caller does not wait any more: no Ended is called from now on, and what the calls need stays until
+  /// they end.
   virtual void abandon() = 0;
 
  protected:

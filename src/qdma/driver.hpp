@@ -20,10 +20,10 @@
 
 namespace doorbell::qdma {
 
-/// What goes with a call beside its structure.
+/// What goes with a call besides its structure.
 struct CallOptions {
   u64 deadline_ns = 0;  ///< of a transfer; 0: the driver's own limit
-  /// Receives up to its size results of a transfer's sub-transfers, if the back end tells them.
+  /// Receives up to its size results of a transfer's sub-transfers, if the back end reports them.
   std::span<SubResult> parts = {};
   u64 tag = 0;  ///< names a transfer for cancel(); 0: it cannot be cancelled
   /// Set before cancel(), which may come before the card has the transfer; may be null.
@@ -33,7 +33,7 @@ struct CallOptions {
 /// What a call has brought.
 struct CallResult {
   i64 result = 0;  ///< at least 0, or a negative errno
-  u32 parts = 0;   ///< results written to CallOptions::parts; 0: not told
+  u32 parts = 0;   ///< results written to CallOptions::parts; 0: not reported
 };
 
 class CallEngine;

@@ -20,7 +20,7 @@ struct GpuStreamOptions {
   u32 buffers = 4;             ///< at least 2
 };
 
-/// Thread rule: one thread at a time, and nobody else submits or completes on the descriptor meanwhile.
+/// Thread rule: one thread at a time, and no other thread submits or completes on the descriptor meanwhile.
 class GpuStream {
  public:
   /// `descriptor` must outlive it. Throws Error.

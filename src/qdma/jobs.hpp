@@ -42,7 +42,7 @@ struct JobLimits {
 /// What the jobs of each direction did, and all of them: each from its first start to its last end.
 struct JobsOutcome {
   measure::PhaseTally read, write, total;
-  /// Bytes a second by the card's own clock, of jobs that kept it busy together; 0: it does not tell.
+  /// Bytes a second by the card's own clock, of jobs that kept it busy together; 0: not reported.
   double read_card_rate = 0, write_card_rate = 0, total_card_rate = 0;
   StopReason stop = StopReason::done;
   std::vector<OpStats> jobs;

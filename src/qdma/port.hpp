@@ -44,7 +44,7 @@ struct CardUse {
   PolicyKind policy = PolicyKind::balanced;
   BalancedPolicy balanced = {};
   u32 ring_index = 0;
-  Direction measured = Direction::host_to_card;  ///< whose time by the card's clock is told
+  Direction measured = Direction::host_to_card;  ///< whose time by the card's clock is reported
   double deadline_s = 0;                         ///< of each transfer; 0: the driver's own limit
 };
 

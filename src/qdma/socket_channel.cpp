@@ -202,7 +202,7 @@ void SocketChannel::take(Incoming& message, Lock& lock) {
   }
   ++taken_;
   const auto it = waiting_.find(h.sequence);
-  if (it == waiting_.end()) return;  // nobody waits any more; a descriptor in it is closed
+  if (it == waiting_.end()) return;  // no thread waits any more; a descriptor in it is closed
   Request& r = *it->second;
   waiting_.erase(it);
   fill(r, message);
@@ -219,7 +219,7 @@ void SocketChannel::end_all(Lock& lock) {
   const auto all = std::exchange(waiting_, {});
   for (const auto& [sequence, r] : all) {
     r->result = {.result = -ENODEV, .parts = 0};
-    // Whoever waits may take the request away as soon as it is done.
+    // The waiting thread may take the request away as soon as it is done.
     const auto ended = r->ended;
     r->done = true;
     if (ended == nullptr) continue;
@@ -289,7 +289,7 @@ void SocketChannel::cancel(u64 tag) {
   r.structure = std::span(reinterpret_cast<u8*>(&c), sizeof c);
   const Outgoing out(r);
   constexpr u64 kLimitNs = 1'000'000'000;
-  // Nobody waits for its reply: the transfer's own says what came of it.
+  // Its reply is not awaited: the transfer's own reply has the result.
   static_cast<void>(send(out.bytes, {}, wall_ns() + kLimitNs));
 }
 

@@ -53,7 +53,7 @@ class SocketChannel {
   [[nodiscard]] int begin(Request& request, u64 until_ns);
   /// Waits for a reply; false if it has not come until `until_ns`: then the request is forgotten.
   [[nodiscard]] bool wait(Request& request, u64 until_ns);
-  /// Waits until a message has been taken by anybody, or until `until_ns`.
+  /// Waits until some thread has taken a message, or until `until_ns`.
   void drive(u64 until_ns);
   /// Asks for the cancellation of the transfer with this tag.
   void cancel(u64 tag);

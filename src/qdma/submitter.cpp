@@ -144,7 +144,7 @@ int Submitter::start(Work work, bool waited_for, std::shared_ptr<Operation>& out
   op->work = std::move(work);
   op->waited_for = waited_for;
   const Lock lock(mutex_);
-  // Completions that nobody has taken count as well, so that their number has a bound.
+  // Completions that have not been taken count as well, so that their number has a bound.
   if (in_flight_.size() + completions_.size() >= TransferDescriptor::kMaxSubmitted) return EAGAIN;
   op->id = next_id_++;
   in_flight_.emplace(op->id, op);

@@ -61,7 +61,7 @@ class ThreadEngine : public CallEngine {
   void abandon() override {
     std::unique_lock lock(shared_->mutex);
     shared_->abandoned = true;
-    shared_->told.wait(lock, [&] { return shared_->telling == 0; });
+    shared_->reported.wait(lock, [&] { return shared_->reporting == 0; });
   }
 
  private:
@@ -69,9 +69,9 @@ class ThreadEngine : public CallEngine {
     std::shared_ptr<Driver> driver;
     int fd = -1;
     std::mutex mutex;
-    std::condition_variable wake, told;
+    std::condition_variable wake, reported;
     std::deque<std::shared_ptr<PendingCall>> todo;
-    std::size_t idle = 0, telling = 0;
+    std::size_t idle = 0, reporting = 0;
     bool stopping = false, abandoned = false;
   };
 
@@ -100,13 +100,13 @@ class ThreadEngine : public CallEngine {
       lock.unlock();
       issue(s, *call);
       lock.lock();
-      if (s.abandoned) continue;  // whoever asked may be gone
-      ++s.telling;
+      if (s.abandoned) continue;  // the caller may be gone
+      ++s.reporting;
       lock.unlock();
       ended(call);
       lock.lock();
-      --s.telling;
-      s.told.notify_all();
+      --s.reporting;
+      s.reported.notify_all();
     }
   }
 

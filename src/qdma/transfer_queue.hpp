@@ -29,8 +29,8 @@ inline constexpr u32 kStatusOfErrno = 0x200;
 /// The buffers that requests name by their number; an empty place belongs to none.
 using BufferTable = std::vector<std::unique_ptr<Buffer>>;
 
-/// How long transfers took by the card's own clock, as far as it tells: its time, not the host's. One thread
-/// writes it.
+/// How long transfers took by the card's own clock, as far as it reports that: its time, not the host's. One
+/// thread writes it.
 struct alignas(64) CardTime {
   std::array<u64, 2> bytes{};  ///< host to card, card to host
   std::array<u64, 2> ns{};     ///< of each transfer, its longest part

@@ -132,11 +132,11 @@ nlohmann::ordered_json break_even(const std::vector<report::Cell>& cells) {
 }  // namespace
 
 void check(const TuneOptions& o) {
-  for (const auto& [name, bytes] : {std::pair{"--smallest", o.smallest}, {"--largest", o.largest}})
+  for (const auto& [name, bytes] : {std::pair{o.smallest_name, o.smallest}, {o.largest_name, o.largest}})
     if (!std::has_single_bit(bytes) || bytes < 2 * kGranule)
       throw Error(name, fmt::format("{} is not a power of two from {} on", bytes, 2 * kGranule));
   if (o.smallest > o.largest)
-    throw Error("--smallest", fmt::format("{} is more than --largest {}", o.smallest, o.largest));
+    throw Error(o.smallest_name, fmt::format("{} is more than {} {}", o.smallest, o.largest_name, o.largest));
 }
 
 measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) {
@@ -175,10 +175,10 @@ std::string tune_text(const report::Result& result) {
       {"bytes", "one channel us", "split us", "split is faster by", "interval"}};
   for (std::size_t i = 1; i < result.cells.size(); i += 2) {
     const report::Cell &split = result.cells[i - 1], &whole = result.cells[i];
-    const auto& beside = whole.extra.at("beside");
+    const auto& ratios = whole.extra.at("beside");
     std::string factor = "-", interval = "-";
-    if (beside.contains("ops_per_s_ratio")) {
-      const auto& r = beside.at("ops_per_s_ratio");
+    if (ratios.contains("ops_per_s_ratio")) {
+      const auto& r = ratios.at("ops_per_s_ratio");
       factor = fmt::format("{:.3f}", r.at("median").get<double>());
       interval = fmt::format("{:.3f} to {:.3f}", r.at("ci_low").get<double>(), r.at("ci_high").get<double>());
     }

@@ -85,7 +85,8 @@ class Validation {
     // Places need not be further apart than the memory allows.
     if (o.offset == 0)
       while (distance_ > buffer_bytes_ && !fits(distance_)) distance_ /= 2;
-    require_memory(memory_of(o, buffer_bytes_, model_), "--threads, --buffer-size",
+    require_memory(memory_of(o, buffer_bytes_, model_),
+                   fmt::format("{}, {}", o.names.threads, o.names.buffer_bytes),
                    fmt::format("{} buffers of {} bytes", places(o), buffer_bytes_));
     for (const MemorySet& set : memory_sets(o)) check_places(set);
     for (u32 i = 0; i < places(o); ++i) buffers_.push_back(card_.create_buffer(buffer_bytes_));
@@ -95,9 +96,8 @@ class Validation {
     measure::BenchResult result;
     if (o_.buffer_bytes == 0 && buffer_bytes_ < kLargestValidateBuffer)
       result.warnings.push_back(fmt::format(
-          "--buffer-size was not given: {} bytes are what half of the memory available holds, in place "
-          "of {}",
-          buffer_bytes_, kLargestValidateBuffer));
+          "{} was not given: {} bytes are what half of the memory available holds, in place of {}",
+          o_.names.buffer_bytes, buffer_bytes_, kLargestValidateBuffer));
     for (const MemorySet& set : memory_sets(o_)) {
       std::vector<CardPlace> all = make_places(set);
       if (!written_and_read(set, all, result)) return result;
@@ -119,13 +119,13 @@ class Validation {
     for (u32 i = 0; i < places(o_); ++i) {
       const u64 end = place_offset(o_, i, distance_) + buffer_bytes_;
       if (end > set.memories[0].bytes)
-        throw Error("--threads, --offset, --starting-offset",
+        throw Error(fmt::format("{}, {}, {}", o_.names.threads, o_.names.offset, o_.names.starting_offset),
                     fmt::format("place {} of {} ends at byte {} of {}, which has {}", i + 1, places(o_), end,
                                 set.name, set.memories[0].bytes),
                     "there are two places for each thread");
     }
     if (o_.paired && places(o_) / 2 * distance_ > o_.region_stride)
-      throw Error("--channel-region-stride",
+      throw Error(o_.names.region_stride,
                   fmt::format("{} is less than {}, what the places of one channel span", o_.region_stride,
                               places(o_) / 2 * distance_));
   }
@@ -200,8 +200,8 @@ class Validation {
     return {iterations, duration_s, o_.timeout_s, o_.late_after_s, watch_.stop};
   }
 
-  /// The integrity phase. Where it was not asked for it is still what later reads find, and is told only if
-  /// it fails.
+  /// The integrity phase. Where it was not asked for it is still what later reads find, and is reported only
+  /// if it fails.
   bool written_and_read(const MemorySet& set, std::vector<CardPlace>& all, measure::BenchResult& result) {
     measure::BenchResult own;
     const bool going = integrity(set, all, own);
@@ -469,20 +469,22 @@ std::string validate_text(const report::Result& result) {
 }
 
 void check(const ValidateOptions& o) {
-  if (!o.hbm && !o.ddr) throw Error("--ddr-only, --hbm-only", "they exclude each other", "give one of them");
+  const ValidateSettingNames& n = o.names;
+  const std::string& size = n.buffer_bytes;
+  if (!o.hbm && !o.ddr)
+    throw Error(fmt::format("{}, {}", n.ddr_only, n.hbm_only), "they exclude each other", "give one of them");
   if (!o.each && !(o.hbm && o.ddr))
-    throw Error("--together-only", "it needs both memories", "leave out --ddr-only and --hbm-only");
+    throw Error(n.together_only, "it needs both memories",
+                fmt::format("leave out {} and {}", n.ddr_only, n.hbm_only));
   if (o.buffer_bytes > kLargestValidateBuffer)
-    throw Error("--buffer-size",
-                fmt::format("{} is not in {}..{}", o.buffer_bytes, kGranule, kLargestValidateBuffer));
+    throw Error(size, fmt::format("{} is not in {}..{}", o.buffer_bytes, kGranule, kLargestValidateBuffer));
   const u64 buffer = o.buffer_bytes;
   if (o.offset != 0 && o.offset < buffer)
-    throw Error("--offset",
-                fmt::format("{} is less than --buffer-size {}: places would overlap", o.offset, buffer));
+    throw Error(n.offset, fmt::format("{} is less than {} {}: places would overlap", o.offset, size, buffer));
   if (o.offset != 0 && buffer == 0)
-    throw Error("--offset", "it belongs to a --buffer-size", "give --buffer-size as well");
+    throw Error(n.offset, fmt::format("it belongs to a {}", size), fmt::format("give {} as well", size));
   if (o.channels.size() > 1 && o.channels.size() != places(o))
-    throw Error("--mm-channel",
+    throw Error(n.channels,
                 fmt::format("a list has one entry for each of the {} places, and this one has {}", places(o),
                             o.channels.size()),
                 "there are two places for each thread");

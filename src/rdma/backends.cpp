@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "rdma/model/open.hpp"
-#include "rdma/verbs/device.hpp"
 #include "rdma/verbs/library.hpp"
+#include "rdma/verbs/nic.hpp"
 
 namespace doorbell::rdma {
 
@@ -38,7 +38,7 @@ Backend hardware(Provider p, const char* syntax) {
 Backend through_verbs() {
   Backend b = hardware(Provider::verbs, kNamed);
   b.status = [] { return verbs_status(); };
-  b.open = [](const DeviceRequest& r) { return std::make_unique<VerbsDevice>(config_of(r.spec), r.gpu); };
+  b.open = [](const DeviceRequest& r) { return std::make_unique<VerbsNic>(config_of(r.spec), r.gpu); };
   return b;
 }
 

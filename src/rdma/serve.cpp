@@ -30,11 +30,13 @@ constexpr double kLongestPhaseS =
 /// One cell of a client's run.
 class ServedCell {
  public:
-  ServedCell(exchange::Exchange& exchange, Nic& nic, const Json& message) : exchange_(exchange) {
+  ServedCell(const SettingNames& n, exchange::Exchange& exchange, Nic& nic, const Json& message)
+      : exchange_(exchange) {
     read_cell_message(message, &options_, &setup_);
     port_.emplace(nic, options_.connection);
     // The client's options decide how much memory this process takes.
-    require_memory(memory_needed(setup_.shape, *port_), "the client's --num-qps, --in-flight, --size",
+    require_memory(memory_needed(setup_.shape, *port_),
+                   fmt::format("the client's {}, {}, {}", n.queues, n.in_flight, n.size),
                    fmt::format("{}, {} in flight on each", title(), setup_.window));
     session_.emplace(*port_, nullptr, setup_.shape);
     connect_sessions(exchange, port_->queues(), *session_);
@@ -197,7 +199,7 @@ ServeResult serve(const ServeOptions& o, const measure::RunWatch& watch) {
       if (type == "end") return result;
       if (type == "cell") {
         cell.reset();  // its memory is freed before the next cell's is allocated
-        cell = std::make_unique<ServedCell>(exchange, *device, message);
+        cell = std::make_unique<ServedCell>(o.names, exchange, *device, message);
         ++result.cells;
         if (watch.progress) watch.progress(0, cell->title());
       } else if (cell) {

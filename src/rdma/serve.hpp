@@ -10,6 +10,7 @@
 namespace doorbell::rdma {
 
 struct ServeOptions {
+  SettingNames names;  ///< of the client's settings
   Provider provider = Provider::verbs;
   std::string device;
   exchange::SocketName at;

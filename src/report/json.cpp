@@ -24,7 +24,7 @@ Json number(const std::optional<double>& v) {
   return v ? number(*v) : Json(nullptr);
 }
 
-// A copy with null for every number that is not finite, whoever put it there.
+// A copy with null for every number that is not finite.
 Json finite(const Json& in) {
   if (in.is_number_float()) return number(in.get<double>());
   if (!in.is_structured()) return in;

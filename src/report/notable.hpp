@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Counters of a path that nobody should overlook, whatever the path.
+// Counters of any path that a reader must not overlook.
 #pragma once
 
 #include <string>

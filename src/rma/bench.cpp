@@ -262,7 +262,7 @@ class CellRun {
     }
   }
 
-  /// Adds what is wrong in a phase around a measured one, of whose operations nobody else counts any.
+  /// Adds what is wrong in a phase around a measured one, whose operations are counted nowhere else.
   static void add_errors(OpStats& into, const measure::PhaseOutcome& phase) {
     add_findings(into, phase);
     for (const OpStats& s : phase.queues) {

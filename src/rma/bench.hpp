@@ -34,6 +34,7 @@ struct SettingNames {
   std::string local_memory = "data memory";
   std::string remote_memory = "target memory";
   std::string verify = "verification";
+  std::string infinite = "a run without an end";
 };
 
 /// The words with which a path describes itself in results.

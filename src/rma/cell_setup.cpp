@@ -139,7 +139,7 @@ void check(const BenchOptions& o) {
            fmt::format("leave {} out, or give 8", n.size));
   if (!o.latency && !o.rate && !o.ping_pong) refuse(n.measure, "there is nothing to measure");
   if (measure::is_endless(o.duration_s) && o.sizes.size() * (o.latency + o.rate + o.ping_pong) > 1)
-    refuse("--infinite", "more than one cell is asked for, and the first one would not end",
+    refuse(n.infinite, "more than one cell is asked for, and the first one would not end",
            fmt::format("give one {} and one {}", n.size, n.measure));
   if (o.ping_pong) check_ping_pong(o);
   if (o.in_flight > kMaxWindow)

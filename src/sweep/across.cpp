@@ -70,7 +70,7 @@ void check_names(const std::vector<std::string>& names, const std::array<Values,
   }
 }
 
-/// The options besides `names` that somebody gave and that differ.
+/// The options besides `names` that were given and that differ.
 std::vector<std::string> others(const std::vector<std::string>& names, const Measured& a, const Measured& b) {
   const Values of_a = options_of_side(a), of_b = options_of_side(b);
   std::vector<std::string> found;

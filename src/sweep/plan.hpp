@@ -72,7 +72,7 @@ struct Plan {
   std::string file;
   std::string name;
   std::string title;
-  std::string source;  ///< whose published tables it reproduces; empty: nobody's
+  std::string source;  ///< whose published tables it reproduces; empty: none
   const Subject* subject = nullptr;
   std::vector<Setting> options;
   std::vector<Axis> matrix;

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "emulated/children.hpp"
-#include "nvme/qemu/device.hpp"
+#include "nvme/qemu/controller.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::nvme {
@@ -142,7 +142,7 @@ TEST_F(Impostor, ThatHasNoDevice) {
   QemuConfig c;
   c.binary = script(kAnswers + "echo 'no device' >&2");
   try {
-    const QemuDevice device(c, "qemu", nullptr);
+    const QemuController device(c, "qemu", nullptr);
     FAIL();
   } catch (const Error& e) {
     EXPECT_TRUE(says(e, "no device")) << e.what();

@@ -14,7 +14,8 @@
 #include "conformance/rig.hpp"
 #include "emulated/children.hpp"
 #include "file_contents.hpp"
-#include "nvme/qemu/device.hpp"
+#include "nvme/cli/setting_names.hpp"
+#include "nvme/qemu/controller.hpp"
 #include "nvme_clean.hpp"
 #include "system/clock.hpp"
 
@@ -36,6 +37,7 @@ class Qemu : public testing::Test {
   }
   static BenchOptions usual(const std::string& keys = "capacity=64Mi") {
     BenchOptions o;
+    name_settings_by_options(o);
     o.controller = "qemu:" + keys;
     o.write_io = o.read_io = 200;
     o.timeout_s = 60;
@@ -293,7 +295,7 @@ TEST_F(Drive, AnImageInSharedMemory) {
 }
 
 TEST_F(Drive, InUse) {
-  const QemuDevice first(parse_qemu_spec("qemu:drive=" + image_), "first", nullptr);
+  const QemuController first(parse_qemu_spec("qemu:drive=" + image_), "first", nullptr);
   try {
     (void)run_bench(options(10, 10), {});
     ADD_FAILURE() << "two at once";
@@ -395,7 +397,7 @@ TEST_F(Qemu, StoppedInTheMiddle) {
 TEST_F(Qemu, KilledAtAnyTime) {
   const QemuConfig config = parse_qemu_spec("qemu:capacity=8Mi");
   for (u32 admin = 0; admin < 3; ++admin) {
-    auto device = std::make_unique<QemuDevice>(config, "qemu", nullptr);
+    auto device = std::make_unique<QemuController>(config, "qemu", nullptr);
     const pid_t pid = device->pid();
     const u64 begin = wall_ns();
     try {
@@ -419,7 +421,7 @@ TEST_F(Qemu, KilledAtAnyTime) {
 
 /// Registers of a device whose process has ended read as all ones, as a card's that was pulled out.
 TEST_F(Qemu, RegistersOfADeadDevice) {
-  QemuDevice device(parse_qemu_spec("qemu:capacity=8Mi"), "qemu", nullptr);
+  QemuController device(parse_qemu_spec("qemu:capacity=8Mi"), "qemu", nullptr);
   EXPECT_EQ(device.read32(0x08), 0x0001'0400u) << "VS of QEMU 7 to 10";
   kill(device.pid(), SIGKILL);
   for (const u64 begin = wall_ns(); device.read32(0x1c) != ~0u && seconds_since(begin) < 30;)
@@ -439,7 +441,7 @@ TEST_F(Qemu, RegistersOfADeadDevice) {
 TEST_F(Qemu, ResetsRightAfterARing) {
   conformance::Target target;
   target.open = [](bool) {
-    return std::make_unique<QemuDevice>(parse_qemu_spec("qemu:capacity=8Mi,iops=50"), "qemu", nullptr);
+    return std::make_unique<QemuController>(parse_qemu_spec("qemu:capacity=8Mi,iops=50"), "qemu", nullptr);
   };
   conformance::Rig r(target);
   for (int reset = 0; reset < 200; ++reset) {

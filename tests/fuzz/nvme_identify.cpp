@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "fuzz/fuzz.hpp"
-#include "model/scripted_device.hpp"
+#include "model/scripted_controller.hpp"
 
 using namespace doorbell;
 using namespace doorbell::nvme;
@@ -18,7 +18,7 @@ using fuzz::require;
 
 extern "C" int LLVMFuzzerTestOneInput(const u8* bytes, std::size_t size) {
   FuzzedDataProvider in(bytes, size);
-  ScriptedDevice::Script script;
+  ScriptedController::Script script;
   script.cap =
       (in.ConsumeIntegral<u64>() & ~(u64{0xff} << 24)) | (in.ConsumeBool() ? u64{1} << 37 : 0);  // CAP.TO 0
   if (in.ConsumeBool()) script.cap &= ~(u64{0xff} << 48) & ~(u64{0xc} << 32);
@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const u8* bytes, std::size_t size) {
   try {
     OpenOptions options;
     options.timeout_s = 1;
-    Controller c(std::make_unique<ScriptedDevice>(std::move(script)), options);
+    Controller c(std::make_unique<ScriptedController>(std::move(script)), options);
     const ControllerInfo& info = c.info();
     require(info.serial.size() <= 20 && info.model.size() <= 40 && info.firmware.size() <= 8);
     require(info.max_queue_entries >= 1 && info.max_queue_entries <= 65536);

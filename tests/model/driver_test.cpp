@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "model/scripted_device.hpp"
+#include "model/scripted_controller.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::nvme {
@@ -25,16 +25,16 @@ namespace {
 /// Longer than any machine pauses; cases that wait for the limit have a short one.
 constexpr double kNever = 60;
 
-std::unique_ptr<Controller> open(ScriptedDevice::Script script, double timeout_s = kNever,
-                                 ScriptedDevice** device = nullptr) {
-  auto owned = std::make_unique<ScriptedDevice>(std::move(script));
+std::unique_ptr<Controller> open(ScriptedController::Script script, double timeout_s = kNever,
+                                 ScriptedController** device = nullptr) {
+  auto owned = std::make_unique<ScriptedController>(std::move(script));
   if (device != nullptr) *device = owned.get();
   OpenOptions options;
   options.timeout_s = timeout_s;
   return std::make_unique<Controller>(std::move(owned), options);
 }
 
-void expect_error(const ScriptedDevice::Script& script, const std::string& word, ExitCode code,
+void expect_error(const ScriptedController::Script& script, const std::string& word, ExitCode code,
                   double timeout_s = kNever) {
   try {
     (void)open(script, timeout_s);
@@ -46,7 +46,7 @@ void expect_error(const ScriptedDevice::Script& script, const std::string& word,
 }
 
 TEST(Driver, OpensAWellBehavedController) {
-  ScriptedDevice* device = nullptr;
+  ScriptedController* device = nullptr;
   const auto c = open({}, kNever, &device);
   EXPECT_EQ(c->info().max_queue_entries, 64u);
   EXPECT_EQ(c->info().model, "A model");
@@ -89,7 +89,7 @@ TEST(Driver, RefusesCapabilitiesThatItCannotUse) {
 }
 
 TEST(Driver, DisablesAControllerThatIsRunning) {
-  ScriptedDevice* device = nullptr;
+  ScriptedController* device = nullptr;
   const auto c = open({.csts_at_open = csts::ready, .cc_at_open = 0x460001}, kNever, &device);
   ASSERT_GE(device->writes.size(), 2u);
   EXPECT_EQ(device->writes[0].first, reg::cc);
@@ -165,7 +165,7 @@ TEST(Driver, RefusesQueueSizes) {
 }
 
 TEST(Driver, ARefusedSqTakesItsCqAlong) {
-  ScriptedDevice* device = nullptr;
+  ScriptedController* device = nullptr;
   const auto c = open({.refuse = {{0x01, status::invalid_queue_size}}}, kNever, &device);
   const u64 before = device->answered;
   EXPECT_THROW((void)c->create_queue_pair(1, 8, Place::pageable, Place::pageable), Error);
@@ -201,8 +201,8 @@ struct Left {
 };
 
 /// Takes what is left behind of `script`'s device when it goes.
-ScriptedDevice::Script watched(ScriptedDevice::Script script, Left& left) {
-  script.at_end = [&](const ScriptedDevice& d) {
+ScriptedController::Script watched(ScriptedController::Script script, Left& left) {
+  script.at_end = [&](const ScriptedController& d) {
     left = {d.cc_writes(), d.peek(reg::cc), d.peek(reg::csts), d.cut_short, d.answered};
   };
   return script;
@@ -221,7 +221,7 @@ TEST(Driver, ShutsDownThenDisablesWhatItCloses) {
 TEST(Driver, LeavesAloneWhatSomebodyElseHasReset) {
   for (const u32 status : {0u, ~0u}) {
     Left left;
-    ScriptedDevice* device = nullptr;
+    ScriptedController* device = nullptr;
     auto c = open(watched({}, left), kNever, &device);
     store_release(device->cpu_register(reg::csts), status);
     c.reset();
@@ -232,7 +232,7 @@ TEST(Driver, LeavesAloneWhatSomebodyElseHasReset) {
 /// A shutdown may never end where the status is fatal; only a reset helps.
 TEST(Driver, AFatalControllerIsResetAtOnce) {
   Left left;
-  ScriptedDevice* device = nullptr;
+  ScriptedController* device = nullptr;
   auto c = open(watched({.shutdown_looks = ~0u, .stop_looks = 3}, left), kNever, &device);
   store_release(device->cpu_register(reg::csts), csts::ready | csts::fatal);
   c.reset();
@@ -242,7 +242,7 @@ TEST(Driver, AFatalControllerIsResetAtOnce) {
 }
 
 TEST(Driver, DisablesWhatItCouldNotOpen) {
-  using Script = ScriptedDevice::Script;
+  using Script = ScriptedController::Script;
   for (const Script& script : {Script{.refuse = {{0x06, status::internal_error}}, .stop_looks = 3},
                                Script{.never_ready = true}, Script{.fatal = true}}) {
     Left left;
@@ -257,7 +257,7 @@ TEST(Driver, DisablesWhatItCouldNotOpen) {
 /// memory goes.
 TEST(Driver, AQueueThatCannotBeDeletedStopsTheController) {
   Left left;
-  ScriptedDevice* device = nullptr;
+  ScriptedController* device = nullptr;
   auto c = open(watched({.deaf_after = 3, .stop_looks = 3}, left), 0.05, &device);
   { const auto queue = c->create_queue_pair(1, 8, Place::pageable, Place::pageable); }
   EXPECT_EQ(device->peek(reg::cc), 0u);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "net/bench.hpp"
+#include "net/cli/setting_names.hpp"
 #include "net/serve.hpp"
 
 namespace doorbell::net {
@@ -15,6 +16,7 @@ namespace {
 
 BenchOptions options_of(const std::string& stream, u64 payload, u64 count) {
   BenchOptions o;
+  o.names = setting_names();
   o.stream = stream;
   o.link = stream == "raw" ? "ring" : "lo";
   o.payloads = {payload};

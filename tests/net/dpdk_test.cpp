@@ -233,8 +233,8 @@ class DpdkInterfaces : public Dpdk {
   }
 
   /// The kernel sends frames of its own over interfaces, so some are unmatched.
-  void expect_all_arrive_beside_others(Stream& stream, u32 flows, u32 packets, u32 bytes,
-                                       bool aligned = true) {
+  void expect_all_arrive_among_others(Stream& stream, u32 flows, u32 packets, u32 bytes,
+                                      bool aligned = true) {
     std::vector<Sender> senders;
     for (u16 f = 0; f < flows; ++f) senders.emplace_back(*stream.tx[f], f);
     Checker checker(*stream.rx[0], flows);
@@ -262,7 +262,7 @@ TEST_F(DpdkInterfaces, VethByAfPacket) {
   for (const u32 bytes : {32u, 1000u, 8972u}) {
     SCOPED_TRACE(bytes);
     const auto stream = open({.payload_bytes = bytes, .flows = 2});
-    expect_all_arrive_beside_others(*stream, 2, 1000, bytes);
+    expect_all_arrive_among_others(*stream, 2, 1000, bytes);
   }
 }
 
@@ -299,7 +299,7 @@ TEST_F(DpdkInterfaces, VethByAfXdp) {
   } catch (const Error& e) {
     GTEST_SKIP() << "AF_XDP cannot be used here: " << e.what();
   }
-  expect_all_arrive_beside_others(*stream, 1, 1000, 1000, false);
+  expect_all_arrive_among_others(*stream, 1, 1000, 1000, false);
 }
 
 TEST_F(DpdkInterfaces, Tap) {
@@ -307,7 +307,7 @@ TEST_F(DpdkInterfaces, Tap) {
     GTEST_SKIP() << "a tap needs /dev/net/tun and root";
   link_ = link_of("tap");
   const auto stream = open({.payload_bytes = 1400});
-  expect_all_arrive_beside_others(*stream, 1, 1000, 1400);
+  expect_all_arrive_among_others(*stream, 1, 1000, 1400);
 }
 
 // --- the program's threads and signals ----------------------------------------------------------------

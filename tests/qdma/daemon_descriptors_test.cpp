@@ -83,8 +83,8 @@ TEST_F(DaemonDescriptors, AClientWithoutRawAccessReachesOnlyItsBuffers) {
   EXPECT_EQ(transfer(narrow, to_card(4096, 10)), -ENODEV);
   // Memory of a buffer stays reserved while a transfer through another descriptor is on its way.
   const auto again = open_buffer(c).first;
-  tell_descriptor(mine, to_card(again.address, 4096), 500);
-  tell(c, Opcode::buffer_close, BufferCloseRequest{0, again.address, again.size});
+  send_transfer(mine, to_card(again.address, 4096), 500);
+  send(c, Opcode::buffer_close, BufferCloseRequest{0, again.address, again.size});
   auto late = std::move(workers.jobs.front());
   workers.jobs.pop_front();
   workers.run_all();

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A doorbelld process over the software card, and what it tells of itself.
+// A doorbelld process over the software card, and what it reports of itself.
 #pragma once
 
 #include <gtest/gtest.h>

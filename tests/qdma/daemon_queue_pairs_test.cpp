@@ -44,7 +44,7 @@ TEST_F(DaemonQueuePairs, IdsOfOthersAndOldOnesReachNothing) {
 TEST_F(DaemonQueuePairs, AQueuePairIsDeletedAfterItsTransfersOnly) {
   const SocketId c = client();
   const auto [buffer, descriptor] = open_buffer(c);
-  tell_descriptor(descriptor, to_card(buffer.address, 4096), 1);
+  send_transfer(descriptor, to_card(buffer.address, 4096), 1);
   auto on_its_way = std::move(workers.jobs.front());  // a worker has it in hand
   workers.jobs.pop_front();
   service->closed(c);

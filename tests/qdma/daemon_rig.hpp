@@ -56,7 +56,7 @@ class DaemonRig : public testing::Test {
     return id;
   }
   template <class T>
-  void tell(SocketId id, Opcode o, const T& body) {
+  void send(SocketId id, Opcode o, const T& body) {
     const std::vector<u8> message = request_message(o, ++sequence, bytes_of(body));
     service->message(id, {.bytes = message});
   }
@@ -85,7 +85,7 @@ class DaemonRig : public testing::Test {
   }
   template <class T>
   ControlReply ask(SocketId id, Opcode o, const T& body) {
-    tell(id, o, body);
+    send(id, o, body);
     workers.run_all();
     ControlReply reply = next(id);
     EXPECT_EQ(reply.sequence, sequence);
@@ -105,7 +105,7 @@ class DaemonRig : public testing::Test {
     return {reply.as<BufferOpenReply>(), outlet.pairs.back()};
   }
 
-  void tell_descriptor(SocketId s, const SubXfer& x, u64 seq, u64 deadline_ns = 0) {
+  void send_transfer(SocketId s, const SubXfer& x, u64 seq, u64 deadline_ns = 0) {
     Transfer t{.count = 1};
     t.xfers[0] = x;
     t.xfers[0].buf_fd = 0;
@@ -137,7 +137,7 @@ class DaemonRig : public testing::Test {
     return header;
   }
   i64 transfer(SocketId s, const SubXfer& x) {
-    tell_descriptor(s, x, ++sequence);
+    send_transfer(s, x, ++sequence);
     workers.run_all();
     const wire::ReplyHeader reply = next_wire(s);
     EXPECT_EQ(reply.sequence, sequence);

@@ -44,7 +44,7 @@ rights = clock
   EXPECT_EQ(roles.rights({.pid = 1, .uid = 5, .groups = {5, 50}}), kQueryDevices | kRawMemAccess | kClock);
   EXPECT_EQ(roles.rights({.pid = 1, .uid = 5, .groups = {77, 50}}),
             kQueryDevices | kRawMemAccess | kClock | kQdma | kBuffer);
-  // A uid that no database knows is everybody, and nothing worse.
+  // For a uid that no database lists, only [user:*] fits; it is no error.
   EXPECT_EQ(roles.rights({.pid = 1, .uid = 4294901760u, .groups = {4294901760u}}), u32{kQueryDevices});
   EXPECT_TRUE(roles.warnings().empty());
 }

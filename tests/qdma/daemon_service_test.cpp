@@ -162,7 +162,7 @@ TEST_F(DaemonService, AClientThatGoesDuringItsRequestLeavesNothing) {
   for (u32 steps = 0; steps < 3; ++steps) {
     const SocketId c = client(kEverything);
     static_cast<void>(add_queue_pair(c));
-    tell(c, Opcode::buffer_open, BufferOpenRequest{.size = 1});
+    send(c, Opcode::buffer_open, BufferOpenRequest{.size = 1});
     for (u32 i = 0; i < steps && !workers.jobs.empty(); ++i) workers.run_one();
     service->closed(c);
     workers.run_all();
@@ -172,7 +172,7 @@ TEST_F(DaemonService, AClientThatGoesDuringItsRequestLeavesNothing) {
   // Also in the middle of a deletion.
   const SocketId c = client(kEverything);
   const u32 pair = add_queue_pair(c);
-  tell(c, Opcode::queue_pair_op, QueuePairRequest{0, pair, 2});
+  send(c, Opcode::queue_pair_op, QueuePairRequest{0, pair, 2});
   service->closed(c);
   expect_nothing_held();
 }

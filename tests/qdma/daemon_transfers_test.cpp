@@ -16,8 +16,8 @@ TEST_F(DaemonTransfers, TransfersWaitTheirTurnAndCanBeGivenUp) {
   const SocketId a = client(), b = client();
   const auto [buffer_a, da] = open_buffer(a);
   const auto [buffer_b, db] = open_buffer(b);
-  for (u64 i = 1; i <= 5; ++i) tell_descriptor(da, to_card(buffer_a.address, 100), i);
-  tell_descriptor(db, to_card(buffer_b.address, 200), 1);
+  for (u64 i = 1; i <= 5; ++i) send_transfer(da, to_card(buffer_a.address, 100), i);
+  send_transfer(db, to_card(buffer_b.address, 200), 1);
   // Two of a's are in hand and b's one: it does not wait for the others of a.
   EXPECT_EQ(workers.jobs.size(), 3u);
   EXPECT_EQ(service->gauges().waiting, 3u);
@@ -27,10 +27,10 @@ TEST_F(DaemonTransfers, TransfersWaitTheirTurnAndCanBeGivenUp) {
   send_wire(da, wire::kCancel, 91, bytes_of(wire::Cancel{77}));
   EXPECT_EQ(next_wire(da).result, -ENOENT);
   // A number that is in use.
-  tell_descriptor(da, to_card(buffer_a.address, 100), 5);
+  send_transfer(da, to_card(buffer_a.address, 100), 5);
   EXPECT_EQ(next_wire(da).result, -EINVAL);
   // Closing the buffer ends what has not begun.
-  tell(a, Opcode::buffer_close, BufferCloseRequest{0, buffer_a.address, buffer_a.size});
+  send(a, Opcode::buffer_close, BufferCloseRequest{0, buffer_a.address, buffer_a.size});
   EXPECT_EQ(next_wire(da).result, -ESTALE);
   EXPECT_EQ(next_wire(da).result, -ESTALE);
   workers.run_all();
@@ -45,8 +45,8 @@ TEST_F(DaemonTransfers, TransfersWaitTheirTurnAndCanBeGivenUp) {
 TEST_F(DaemonTransfers, MoreTransfersThanADescriptorTakesAreRefused) {
   const SocketId c = client();
   const auto [buffer, descriptor] = open_buffer(c);
-  for (u64 i = 1; i <= wire::kMaxInFlight; ++i) tell_descriptor(descriptor, to_card(buffer.address, 1), i);
-  tell_descriptor(descriptor, to_card(buffer.address, 1), 10000);
+  for (u64 i = 1; i <= wire::kMaxInFlight; ++i) send_transfer(descriptor, to_card(buffer.address, 1), i);
+  send_transfer(descriptor, to_card(buffer.address, 1), 10000);
   EXPECT_EQ(next_wire(descriptor).result, -EAGAIN);
   // Its user goes: what has not begun is forgotten.
   service->closed(descriptor);
@@ -61,9 +61,9 @@ TEST_F(DaemonTransfers, DeadlinesAreBoundedAndCountFromTheArrival) {
   start(options);
   const SocketId c = client();
   const auto [buffer, descriptor] = open_buffer(c);
-  tell_descriptor(descriptor, to_card(buffer.address, 1), 1);
-  tell_descriptor(descriptor, to_card(buffer.address, 1), 2, ~u64{0});
-  tell_descriptor(descriptor, to_card(buffer.address, 1), 3, 1);  // it has passed when its turn comes
+  send_transfer(descriptor, to_card(buffer.address, 1), 1);
+  send_transfer(descriptor, to_card(buffer.address, 1), 2, ~u64{0});
+  send_transfer(descriptor, to_card(buffer.address, 1), 3, 1);  // it has passed when its turn comes
   workers.run_all();
   EXPECT_EQ(next_wire(descriptor).result, 1);
   EXPECT_EQ(next_wire(descriptor).result, 1);
@@ -75,14 +75,14 @@ TEST_F(DaemonTransfers, DeadlinesAreBoundedAndCountFromTheArrival) {
 TEST_F(DaemonTransfers, ATransferInHandIsCancelledByTheCard) {
   const SocketId c = client();
   const auto [buffer, descriptor] = open_buffer(c);
-  tell_descriptor(descriptor, to_card(buffer.address, 4096), 1);
+  send_transfer(descriptor, to_card(buffer.address, 4096), 1);
   auto in_hand = std::move(workers.jobs.front());
   workers.jobs.pop_front();
   send_wire(descriptor, wire::kCancel, 2, bytes_of(wire::Cancel{1}));
   EXPECT_EQ(next_wire(descriptor).result, 0);
   EXPECT_EQ(card->cancelled.size(), 1u);
   // So is one whose user has gone.
-  tell_descriptor(descriptor, to_card(buffer.address, 4096), 3);
+  send_transfer(descriptor, to_card(buffer.address, 4096), 3);
   auto another = std::move(workers.jobs.front());
   workers.jobs.pop_front();
   service->closed(descriptor);

@@ -47,7 +47,7 @@ class Entry {
   virtual i64 get_fd(std::span<const u32> ids, u32 flags) = 0;
   /// 0, with the buffer in `out`.
   virtual i64 create_buffer(u64 bytes, std::unique_ptr<EntryBuffer>& out) = 0;
-  /// In one call; `parts` receives a result for each if the entry tells them.
+  /// In one call; `parts` receives a result for each if the entry reports them.
   virtual i64 batch(int fd, std::span<const SubXfer> parts, double deadline_s,
                     std::vector<SubResult>& results) = 0;
   /// Through both channels, any length.
@@ -62,7 +62,7 @@ struct EntryRow {
   std::string name;
   /// Opens a card of its own, or (server, daemon) a connection to one; `slow`: a megabyte a second.
   std::function<std::unique_ptr<Entry>(bool slow)> open;
-  bool tells_parts = true;                ///< results of each sub-transfer, also of a call that failed
+  bool reports_parts = true;              ///< results of each sub-transfer, also of a call that failed
   bool keeps_deadlines = true;            ///< in a plain call
   u32 most_queue_pairs = kMaxQueuePairs;  ///< that a program may have; a daemon's are its user's quota
   int over_most = EBUSY;                  ///< what one more of them is

@@ -164,7 +164,7 @@ TEST(CardMemoryTest, SingleBytesAndPageCrossings) {
     rig.run_one(q, kPut, part, kDdrBase + offset);
     std::vector<u8> got(area.size());
     rig.run_one(q, kGet, got, kDdrBase);
-    EXPECT_TRUE(got == area) << offset << " " << bytes;  // and nothing beside the range has changed
+    EXPECT_TRUE(got == area) << offset << " " << bytes;  // and nothing outside the range has changed
   }
 }
 
@@ -278,9 +278,9 @@ TEST(CardRings, StopEndsWhatIsQueuedAndMoving) {
   rig.run({&late});
   EXPECT_EQ(late.error, ENXIO);
   rig.card->start(*q);
-  Job again(q, kGet, one.data(), kDdrBase, 1), beside(other, kPut, one.data(), kDdrBase, 1);
-  rig.run({&beside});
-  EXPECT_EQ(beside.error, 0);
+  Job again(q, kGet, one.data(), kDdrBase, 1), independent(other, kPut, one.data(), kDdrBase, 1);
+  rig.run({&independent});
+  EXPECT_EQ(independent.error, 0);
   rig.run({&again});
   EXPECT_EQ(again.error, 0);
 }

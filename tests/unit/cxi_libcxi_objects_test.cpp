@@ -30,7 +30,7 @@ TEST_F(LibcxiFake, QueuesAreWhereTheLibrarySays) {
 }
 
 TEST_F(LibcxiFake, CountersBeginAtZero) {
-  LibcxiDevice d("cxi0");
+  LibcxiCassini d("cxi0");
   const auto e = d.open(1);
   const auto plain = e->create_counter(false, Place::pageable);
   const CounterMemory m = plain->memory(Initiator::cpu);
@@ -48,7 +48,7 @@ TEST_F(LibcxiFake, CountersBeginAtZero) {
 }
 
 TEST_F(LibcxiFake, SizesArePutToTheTestFirst) {
-  LibcxiDevice d("cxi0");
+  LibcxiCassini d("cxi0");
   const auto e = d.open(1);
   forget();
   expect_says(refusal_of([&] { (void)e->create_command_queue({.slots = 0}); }).said, "1..65536");
@@ -67,7 +67,7 @@ TEST_F(LibcxiFake, SizesArePutToTheTestFirst) {
 // --- memory ------------------------------------------------------------------------------------------
 
 TEST_F(LibcxiFake, MemoryIsMappedForWhatItIsFor) {
-  LibcxiDevice d("cxi0");
+  LibcxiCassini d("cxi0");
   const auto e = d.open(1);
   const Region region = d.allocate(Place::pageable, 8192, nullptr);
   forget();
@@ -85,7 +85,7 @@ TEST_F(LibcxiFake, MemoryIsMappedForWhatItIsFor) {
 }
 
 TEST_F(LibcxiFake, HugePagesAreHostMemory) {
-  LibcxiDevice d("cxi0");
+  LibcxiCassini d("cxi0");
   const auto e = d.open(1);
   constexpr u64 kBytes = u64{2} << 20;
   for (const Place place : {Place::huge_2m, Place::huge_1g}) {
@@ -101,7 +101,7 @@ TEST_F(LibcxiFake, HugePagesAreHostMemory) {
 TEST_F(LibcxiFake, GpuMemoryIsMappedAsADmaBufOfItsOwnGpu) {
   const auto first = std::make_shared<FakeGpu>();
   const auto second = std::make_shared<FakeGpu>();
-  LibcxiDevice d("cxi0", {first, second});
+  LibcxiCassini d("cxi0", {first, second});
   const auto e = d.open(1);
   const Region region = d.allocate(Place::gpu, 65536, second);
   forget();
@@ -125,7 +125,7 @@ TEST_F(LibcxiFake, GpuMemoryIsMappedAsADmaBufOfItsOwnGpu) {
 
 TEST_F(LibcxiFake, AGpuIsGivenRingsAndRegisters) {
   const auto gpu = std::make_shared<FakeGpu>();
-  LibcxiDevice d("cxi0", {gpu});
+  LibcxiCassini d("cxi0", {gpu});
   const auto e = d.open(1);
   {
     const auto q = e->create_command_queue({.slots = 128});
@@ -161,7 +161,7 @@ TEST_F(LibcxiFake, AGpuIsGivenRingsAndRegisters) {
 
 TEST_F(LibcxiFake, AWritebackInGpuMemoryIsForTheGpu) {
   const auto gpu = std::make_shared<FakeGpu>();
-  LibcxiDevice d("cxi0", {gpu});
+  LibcxiCassini d("cxi0", {gpu});
   const auto e = d.open(1);
   const auto counter = e->create_counter(true, Place::gpu);
   EXPECT_NE(counter->memory(Initiator::gpu).writeback, nullptr);
@@ -172,7 +172,7 @@ TEST_F(LibcxiFake, AGpuThatCannotReachRegistersSaysSo) {
   const auto gpu = std::make_shared<FakeGpu>();
   gpu->refuse_registers = true;
   {
-    LibcxiDevice d("cxi0", {gpu});
+    LibcxiCassini d("cxi0", {gpu});
     const auto e = d.open(1);
     const auto q = e->create_command_queue({});
     const Refusal r = refusal_of([&] { (void)q->memory(Initiator::gpu); });

@@ -50,7 +50,7 @@ TEST_F(LibcxiFake, LoopbackCallsInTheToolsOrder) {
 /// write-back. No device answers, so it ends at the first event that it waits for.
 TEST_F(LibcxiFake, TheLoopbackCommandMakesThemInThatOrder) {
   {
-    LibcxiDevice device("cxi0");
+    LibcxiCassini device("cxi0");
     const auto endpoint = device.open(1);
     LoopbackOptions o;
     o.puts = 8192;
@@ -91,8 +91,8 @@ TEST_F(LibcxiFake, TheLoopbackCommandMakesThemInThatOrder) {
 }
 
 TEST_F(LibcxiFake, TheEventQueueOfTheToolsDefaultHas528384Bytes) {
-  const LibcxiDevice d("cxi0");
-  const auto e = LibcxiDevice("cxi0").open(1);
+  const LibcxiCassini d("cxi0");
+  const auto e = LibcxiCassini("cxi0").open(1);
   const auto q = e->create_event_queue(u64{8192 + 1} * 64, Place::pageable);
   EXPECT_EQ(q->memory(Initiator::cpu).bytes, 528384u);
 }
@@ -100,7 +100,7 @@ TEST_F(LibcxiFake, TheEventQueueOfTheToolsDefaultHas528384Bytes) {
 TEST_F(LibcxiFake, ObjectsKeepWhatTheyWereMadeFrom) {
   std::unique_ptr<CommandQueueObject> q;
   {
-    LibcxiDevice d("cxi0");
+    LibcxiCassini d("cxi0");
     const auto e = d.open(1);
     q = e->create_command_queue({});
   }
@@ -173,12 +173,12 @@ TEST_F(LibcxiFake, HintsFitTheErrno) {
 TEST_F(LibcxiFake, NamesAreCxiAndANumber) {
   EXPECT_EQ(cxi_device_number("cxi0"), 0u);
   EXPECT_EQ(cxi_device_number("cxi4294967295"), 4294967295u);
-  EXPECT_EQ(LibcxiDevice("cxi4294967295").name(), "cxi4294967295");
-  EXPECT_EQ(LibcxiDevice("cxi003").name(), "cxi3");
+  EXPECT_EQ(LibcxiCassini("cxi4294967295").name(), "cxi4294967295");
+  EXPECT_EQ(LibcxiCassini("cxi003").name(), "cxi3");
   EXPECT_TRUE(libcxi_accepts("cxi4294967296")) << "it is for this back end to refuse";
   for (const char* bad : {"cxi4294967296", "cxi99999999999999999999", "cxi", "cxi-1", "cxi+1", "cxi1x",
                           "cxi 1", "cxi0x1", "mlx5_0", "", "cxi-model0"}) {
-    const Refusal r = refusal_of([&] { LibcxiDevice d(bad); });
+    const Refusal r = refusal_of([&] { LibcxiCassini d(bad); });
     EXPECT_EQ(r.exit, ExitCode::usage) << bad;
     expect_says(r.said, "0..4294967295");
     expect_says(r.said, std::string("--device ") + bad);
@@ -187,7 +187,7 @@ TEST_F(LibcxiFake, NamesAreCxiAndANumber) {
 }
 
 TEST_F(LibcxiFake, AnAbsentDeviceIsAbsentHardware) {
-  const Refusal r = refusal_of([] { LibcxiDevice d("cxi7"); });
+  const Refusal r = refusal_of([] { LibcxiCassini d("cxi7"); });
   EXPECT_TRUE(r.by_call);
   EXPECT_EQ(r.call, Call::open);
   EXPECT_EQ(r.code, ENOENT);
@@ -195,13 +195,13 @@ TEST_F(LibcxiFake, AnAbsentDeviceIsAbsentHardware) {
   EXPECT_EQ(r.said, "--device cxi7: No such file or directory");
   for (const int code : {ENODEV, ENXIO}) {
     set("FAKE_CXI_FAIL", "open_device=" + std::to_string(code));
-    EXPECT_EQ(refusal_of([] { LibcxiDevice d("cxi0"); }).exit, ExitCode::absent);
+    EXPECT_EQ(refusal_of([] { LibcxiCassini d("cxi0"); }).exit, ExitCode::absent);
   }
 }
 
 TEST_F(LibcxiFake, WithoutTheLibrary) {
   use("/nonexistent/libcxi.so.1");
-  const Refusal r = refusal_of([] { LibcxiDevice d("cxi0"); });
+  const Refusal r = refusal_of([] { LibcxiCassini d("cxi0"); });
   EXPECT_TRUE(r.by_call);
   EXPECT_EQ(r.call, Call::open);
   EXPECT_EQ(r.exit, ExitCode::absent);
@@ -213,7 +213,7 @@ TEST_F(LibcxiFake, WithoutTheLibrary) {
 
 TEST_F(LibcxiFake, BeforeVersion12ItIsTooOld) {
   use(FAKE_LIBCXI_1_1);
-  const Refusal r = refusal_of([] { LibcxiDevice d("cxi0"); });
+  const Refusal r = refusal_of([] { LibcxiCassini d("cxi0"); });
   EXPECT_EQ(r.call, Call::open);
   EXPECT_EQ(r.exit, ExitCode::absent);
   expect_says(r.said, "it has no function cxil_get_svc");
@@ -270,8 +270,8 @@ TEST_F(LibcxiFake, DeviceFacts) {
   EXPECT_TRUE(opened->limits().gpu_memory);
   EXPECT_TRUE(opened->limits().gpu_initiator);
   EXPECT_EQ(opened->limits().max_slots, 65536u);
-  EXPECT_FALSE(LibcxiDevice("cxi0").limits().gpu_memory);
-  EXPECT_FALSE(LibcxiDevice("cxi0").limits().gpu_initiator);
+  EXPECT_FALSE(LibcxiCassini("cxi0").limits().gpu_memory);
+  EXPECT_FALSE(LibcxiCassini("cxi0").limits().gpu_initiator);
   const Address a = opened->open(1)->address();
   EXPECT_EQ(a.nid, 0x12345u);
   EXPECT_EQ(a.pid, 321u);
@@ -282,7 +282,7 @@ TEST_F(LibcxiFake, DeviceFacts) {
 // --- services ----------------------------------------------------------------------------------------
 
 TEST_F(LibcxiFake, ServicesTellTheVni) {
-  LibcxiDevice d("cxi0");
+  LibcxiCassini d("cxi0");
   const auto vni_of = [&](const char* services, u32 service) {
     set("FAKE_CXI_SERVICES", services);
     forget();
@@ -300,7 +300,7 @@ TEST_F(LibcxiFake, ServicesTellTheVni) {
 }
 
 TEST_F(LibcxiFake, ServicesWithoutAVniAreRefused) {
-  LibcxiDevice d("cxi0");
+  LibcxiCassini d("cxi0");
   const auto refused = [&](const char* services, u32 service) {
     set("FAKE_CXI_SERVICES", services);
     return refusal_of([&] { (void)d.open(service); });

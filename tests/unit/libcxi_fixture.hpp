@@ -21,7 +21,7 @@
 #include <functional>
 #include <sstream>
 
-#include "cxi/libcxi/device.hpp"
+#include "cxi/libcxi/cassini.hpp"
 #include "cxi/libcxi/library.hpp"
 #include "cxi/loopback.hpp"
 #include "errors.hpp"
@@ -139,7 +139,7 @@ struct Loopback {
         target(endpoint->create_command_queue({.kind = CommandQueueKind::target, .slots = 1})),
         entry(endpoint->create_portals_entry(*rx_events, 0)) {}
 
-  LibcxiDevice device{"cxi0"};
+  LibcxiCassini device{"cxi0"};
   std::unique_ptr<Endpoint> endpoint;
   std::unique_ptr<EventQueueObject> tx_events;
   Region source;

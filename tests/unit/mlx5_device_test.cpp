@@ -23,7 +23,7 @@
 #include "errors.hpp"
 #include "idle_gpu.hpp"
 #include "rdma/backends.hpp"
-#include "rdma/mlx5dv/device.hpp"
+#include "rdma/mlx5dv/nic.hpp"
 #include "rdma_formats.hpp"
 
 namespace doorbell::rdma {
@@ -114,7 +114,7 @@ class Mlx5Fake : public testing::Test {
 };
 
 TEST_F(Mlx5Fake, WithoutTheLibrary) {
-  const auto opened = [&] { return error_of([&] { Mlx5Device d(config()); }, ExitCode::absent); };
+  const auto opened = [&] { return error_of([&] { Mlx5Nic d(config()); }, ExitCode::absent); };
   set("DOORBELL_LIBMLX5", "/nonexistent/libmlx5.so.1");
   expect_says(opened(), "libmlx5.so.1 cannot be loaded");
   expect_says(opened(), "install ibverbs-providers");
@@ -126,7 +126,7 @@ TEST_F(Mlx5Fake, WithoutTheLibrary) {
 
 TEST_F(Mlx5Fake, OtherDevicesAreRefused) {
   set("FAKE_VERBS_DEVICES", "rxe0");
-  expect_says(error_of([&] { Mlx5Device d(config()); }, ExitCode::absent), "rxe0: it is no ConnectX");
+  expect_says(error_of([&] { Mlx5Nic d(config()); }, ExitCode::absent), "rxe0: it is no ConnectX");
   EXPECT_FALSE(mlx5_status().usable);
   expect_says(mlx5_status().detail, "none of the RDMA devices is a ConnectX");
   set("FAKE_VERBS_DEVICES", "rxe0,mlx5_7");
@@ -138,18 +138,18 @@ TEST_F(Mlx5Fake, OtherDevicesAreRefused) {
 
 TEST_F(Mlx5Fake, RegistersAreUncached) {
   {
-    const Mlx5Device d(config());
+    const Mlx5Nic d(config());
     EXPECT_EQ(last("uncached"), 1);
     EXPECT_EQ(std::getenv("MLX5_SHUT_UP_BF"), nullptr);
   }
   set("MLX5_SHUT_UP_BF", "0");
-  const Mlx5Device d(config());
+  const Mlx5Nic d(config());
   EXPECT_EQ(last("uncached"), 1);
   EXPECT_STREQ(std::getenv("MLX5_SHUT_UP_BF"), "0");
 }
 
-TEST_F(Mlx5Fake, TheDeviceIsTheVerbsDevice) {
-  Mlx5Device d(config());
+TEST_F(Mlx5Fake, TheDeviceIsTheVerbsNic) {
+  Mlx5Nic d(config());
   EXPECT_EQ(d.name(), "mlx5_0,port=1,gid=2");
   EXPECT_EQ(d.kind(), "hardware");
   EXPECT_EQ(d.provider(), Provider::mlx5);
@@ -163,7 +163,7 @@ TEST_F(Mlx5Fake, TheDeviceIsTheVerbsDevice) {
 }
 
 TEST_F(Mlx5Fake, LayoutIsTheFormats) {
-  Mlx5Device d(config());
+  Mlx5Nic d(config());
   const auto q = d.create_queue_pair({.sq_requests = 20, .rq_requests = 21, .max_inline = 64});
   const QueuePairMemory m = q->memory(Initiator::cpu);
   EXPECT_EQ(in_fake<u32()>("fake_mlx5_create_flags")(), u32{MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE});
@@ -189,7 +189,7 @@ TEST_F(Mlx5Fake, LayoutIsTheFormats) {
 }
 
 TEST_F(Mlx5Fake, OtherLayoutsAreRefused) {
-  Mlx5Device d(config());
+  Mlx5Nic d(config());
   const std::pair<const char*, const char*> cases[] = {
       {"sq_stride=128", "send queue that libmlx5 has made: its entries take 128 bytes, not 64"},
       {"sq_cnt=48", "send queue that libmlx5 has made: it has 48 entries"},
@@ -216,7 +216,7 @@ TEST_F(Mlx5Fake, OtherLayoutsAreRefused) {
 }
 
 TEST_F(Mlx5Fake, EveryFailureLeavesNothing) {
-  Mlx5Device d(config());
+  Mlx5Nic d(config());
   for (const char* call : {"create_cq", "create_second_cq", "create_qp"}) {
     set("FAKE_VERBS_FAIL", (std::string(call) + "=12").c_str());
     expect_says(error_of([&] { (void)d.create_queue_pair({}); }), "ulimit -l");
@@ -241,7 +241,7 @@ class Mlx5Queue : public Mlx5Fake {
 
   void SetUp() override {
     Mlx5Fake::SetUp();
-    device_ = std::make_unique<Mlx5Device>(config());
+    device_ = std::make_unique<Mlx5Nic>(config());
     queue_ = device_->create_queue_pair({.sq_requests = kRequests, .rq_requests = kRequests});
     m_ = queue_->memory(Initiator::cpu);
   }
@@ -265,7 +265,7 @@ class Mlx5Queue : public Mlx5Fake {
     cqe->op_own = static_cast<u8>(opcode << 4 | (n / entries & 1));
   }
 
-  std::unique_ptr<Mlx5Device> device_;
+  std::unique_ptr<Mlx5Nic> device_;
   std::unique_ptr<QueuePairObject> queue_;
   QueuePairMemory m_;
   QueuePairState fresh_;
@@ -392,7 +392,7 @@ TEST_F(Mlx5Queue, ResetStartsFromNothing) {
 TEST_F(Mlx5Fake, AGpuGetsEveryPageOnce) {
   const auto gpu = std::make_shared<FakeGpu>();
   {
-    Mlx5Device d(config(), gpu);
+    Mlx5Nic d(config(), gpu);
     EXPECT_TRUE(d.limits().gpu_initiator);
     const auto a = d.create_queue_pair({.sq_requests = 8, .rq_requests = 8});
     const auto b = d.create_queue_pair({.sq_requests = 300, .rq_requests = 300});
@@ -435,12 +435,12 @@ TEST_F(Mlx5Fake, AGpuGetsEveryPageOnce) {
 }
 
 TEST_F(Mlx5Fake, WhatAGpuCannotGetIsSaid) {
-  Mlx5Device without(config());
+  Mlx5Nic without(config());
   const auto alone = without.create_queue_pair({});
   expect_says(error_of([&] { (void)alone->memory(Initiator::gpu); }), "open the device with a GPU");
 
   const auto gpu = std::make_shared<FakeGpu>();
-  Mlx5Device d(config(), gpu);
+  Mlx5Nic d(config(), gpu);
   const auto q = d.create_queue_pair({});
   for (u32 call = 1; call <= 5; ++call) {
     gpu->calls = 0;
@@ -456,7 +456,7 @@ TEST_F(Mlx5Fake, WhatAGpuCannotGetIsSaid) {
 
 TEST_F(Mlx5Fake, ObjectsKeepTheDeviceOpen) {
   const auto gpu = std::make_shared<FakeGpu>();
-  auto d = std::make_unique<Mlx5Device>(config(), gpu);
+  auto d = std::make_unique<Mlx5Nic>(config(), gpu);
   auto q = d->create_queue_pair({});
   (void)q->memory(Initiator::gpu);
   d.reset();

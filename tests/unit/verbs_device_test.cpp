@@ -21,8 +21,8 @@
 
 #include "errors.hpp"
 #include "idle_gpu.hpp"
-#include "rdma/verbs/device.hpp"
 #include "rdma/verbs/library.hpp"
+#include "rdma/verbs/nic.hpp"
 
 namespace doorbell::rdma {
 namespace {
@@ -87,7 +87,7 @@ class VerbsFake : public testing::Test {
     return c;
   }
   std::string open_error(const std::string& spec = "verbs", ExitCode code = ExitCode::usage) {
-    return error_of([&] { VerbsDevice d(config(spec)); }, code);
+    return error_of([&] { VerbsNic d(config(spec)); }, code);
   }
 
   fs::path root_;
@@ -121,12 +121,12 @@ TEST_F(VerbsFake, SpecsAreParsed) {
 }
 
 TEST_F(VerbsFake, TheOnlyDeviceNeedsNoName) {
-  EXPECT_EQ(VerbsDevice(config()).name(), "verbs:mlx5_0,port=1,gid=2");
+  EXPECT_EQ(VerbsNic(config()).name(), "verbs:mlx5_0,port=1,gid=2");
   set("FAKE_VERBS_DEVICES", "mlx5_0,mlx5_1");
   expect_says(open_error(), "the devices are mlx5_0, mlx5_1");
   expect_says(open_error("verbs:rxe0", ExitCode::absent), "the devices are mlx5_0, mlx5_1");
   expect_says(open_error("verbs:rxe0", ExitCode::absent), "--device rxe0: libibverbs shows none");
-  EXPECT_TRUE(VerbsDevice(config("verbs:mlx5_1")).name().starts_with("verbs:mlx5_1,"));
+  EXPECT_TRUE(VerbsNic(config("verbs:mlx5_1")).name().starts_with("verbs:mlx5_1,"));
   set("FAKE_VERBS_DEVICES", "");
   EXPECT_NE(open_error("verbs", ExitCode::absent), "no error");
   EXPECT_FALSE(verbs_status().usable);
@@ -143,8 +143,8 @@ TEST_F(VerbsFake, StatusSaysWhyADeviceCannotBeOpened) {
 TEST_F(VerbsFake, SysfsTellsHardwareFromTheKernelsOwn) {
   soft_roce("rxe0");
   set("FAKE_VERBS_DEVICES", "mlx5_0,rxe0");
-  EXPECT_EQ(VerbsDevice(config("verbs:mlx5_0")).kind(), "hardware");
-  EXPECT_EQ(VerbsDevice(config("verbs:rxe0")).kind(), "emulated");
+  EXPECT_EQ(VerbsNic(config("verbs:mlx5_0")).kind(), "hardware");
+  EXPECT_EQ(VerbsNic(config("verbs:rxe0")).kind(), "emulated");
   const RdmaDeviceFacts facts = rdma_device_facts("mlx5_0", root_);
   EXPECT_EQ(facts.driver, "mlx5_core");
   EXPECT_EQ(facts.port, "ACTIVE");
@@ -164,7 +164,7 @@ TEST_F(VerbsFake, PortsAreChosen) {
 }
 
 TEST_F(VerbsFake, GidsAreChosen) {
-  expect_says(VerbsDevice(config("verbs:mlx5_0,gid=0")).name(), "gid=0");
+  expect_says(VerbsNic(config("verbs:mlx5_0,gid=0")).name(), "gid=0");
   expect_says(open_error("verbs:mlx5_0,gid=3"), "--device mlx5_0: gid: port 1 of mlx5_0 has no GID 3");
   set("FAKE_VERBS_GIDS", "0");
   expect_says(open_error(), "give its network interface an address");
@@ -206,7 +206,7 @@ TEST_F(VerbsFake, AKernelWithoutRdmaIsAbsentHardware) {
 }
 
 TEST_F(VerbsFake, EveryFailureOfAQueuePairLeavesNothing) {
-  VerbsDevice d(config());
+  VerbsNic d(config());
   for (const char* call : {"create_cq", "create_second_cq", "create_qp"}) {
     set("FAKE_VERBS_FAIL", (std::string(call) + "=12").c_str());
     expect_says(error_of([&] { (void)d.create_queue_pair({}); }), "ulimit -l");
@@ -215,7 +215,7 @@ TEST_F(VerbsFake, EveryFailureOfAQueuePairLeavesNothing) {
 }
 
 TEST_F(VerbsFake, LimitsAreTheDevices) {
-  VerbsDevice d(config());
+  VerbsNic d(config());
   const NicLimits l = d.limits();
   EXPECT_EQ(l.max_requests, 2048u);
   EXPECT_EQ(l.max_queues, 40u);
@@ -230,7 +230,7 @@ TEST_F(VerbsFake, LimitsAreTheDevices) {
 }
 
 TEST_F(VerbsFake, ConnectingTellsTheDeviceEverything) {
-  VerbsDevice d(config());
+  VerbsNic d(config());
   const auto q = d.create_queue_pair({.signal_all = true});
   EXPECT_EQ(last("signal all"), 1);
   const ConnectionOptions options{.timeout = 20,
@@ -276,7 +276,7 @@ TEST_F(VerbsFake, ConnectingTellsTheDeviceEverything) {
 }
 
 TEST_F(VerbsFake, ConnectionOptionsAreChecked) {
-  VerbsDevice d(config());
+  VerbsNic d(config());
   const auto q = d.create_queue_pair({});
   const auto refused = [&](const ConnectionOptions& options, const std::string& part) {
     expect_says(error_of([&] { q->connect(q->address(), options); }), part);
@@ -293,7 +293,7 @@ TEST_F(VerbsFake, ConnectionOptionsAreChecked) {
 }
 
 TEST_F(VerbsFake, MemoryIsRegistered) {
-  VerbsDevice d(config());
+  VerbsNic d(config());
   const Region region = d.allocate(Place::pageable, 8192);
   {
     const auto mr = d.register_memory(region, access::all);
@@ -314,7 +314,7 @@ TEST_F(VerbsFake, GpuMemoryIsRegisteredAsADmaBuf) {
   soft_roce("rxe0");
   set("FAKE_VERBS_DEVICES", "mlx5_0,rxe0");
   const auto gpu = std::make_shared<FakeGpu>();
-  VerbsDevice d(config("verbs:mlx5_0"), gpu);
+  VerbsNic d(config("verbs:mlx5_0"), gpu);
   EXPECT_TRUE(d.limits().gpu_memory);
   const Region region = d.allocate(Place::gpu, 65536);
   {
@@ -328,14 +328,14 @@ TEST_F(VerbsFake, GpuMemoryIsRegisteredAsADmaBuf) {
   set("FAKE_VERBS_FAIL", "reg_dmabuf_mr=95");
   expect_says(error_of([&] { (void)d.register_memory(region, access::all); }), "dma-buf");
   set("FAKE_VERBS_FAIL", "");
-  VerbsDevice soft(config("verbs:rxe0"), gpu);
+  VerbsNic soft(config("verbs:rxe0"), gpu);
   EXPECT_FALSE(soft.limits().gpu_memory);
   expect_says(error_of([&] { (void)soft.register_memory(region, access::all); }),
               "rdma_rxe moves data with the CPU, which cannot reach GPU memory");
 }
 
 TEST_F(VerbsFake, ObjectsKeepTheDeviceOpen) {
-  auto d = std::make_unique<VerbsDevice>(config());
+  auto d = std::make_unique<VerbsNic>(config());
   const Region region = d->allocate(Place::pageable, 4096);
   auto mr = d->register_memory(region, access::all);
   auto q = d->create_queue_pair({});
@@ -347,7 +347,7 @@ TEST_F(VerbsFake, ObjectsKeepTheDeviceOpen) {
 }
 
 TEST_F(VerbsFake, EventsAreReadAndAFatalOneEndsTheDevice) {
-  VerbsDevice d(config());
+  VerbsNic d(config());
   const u32* word = d.alive(Initiator::cpu);
   ASSERT_NE(word, nullptr);
   EXPECT_EQ(d.alive(Initiator::gpu), nullptr);
@@ -370,7 +370,7 @@ TEST_F(VerbsFake, CountersAreDifferences) {
   write(port_of("mlx5_0") / "hw_counters/lifespan", "10");
   write(port_of("mlx5_0") / "counters/port_xmit_data", "5");
   write(port_of("mlx5_0") / "counters/bad", "N/A (no PMA)");
-  VerbsDevice d(config());
+  VerbsNic d(config());
   write(port_of("mlx5_0") / "hw_counters/sent_pkts", "1042");
   const auto counted = d.counters();
   EXPECT_EQ(counted["sent_pkts"], 42);
@@ -382,7 +382,7 @@ TEST_F(VerbsFake, CountersAreDifferences) {
 TEST_F(VerbsFake, CountersAreNotThoseThatTheKernelHasKept) {
   write(port_of("mlx5_0") / "hw_counters/sent_pkts", "1000");
   write(port_of("mlx5_0") / "hw_counters/lifespan", "1000");
-  VerbsDevice d(config());
+  VerbsNic d(config());
   std::thread refreshed([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     write(port_of("mlx5_0") / "hw_counters/sent_pkts", "1042");

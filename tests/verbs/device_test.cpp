@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "rdma/swap.hpp"
-#include "rdma/verbs/device.hpp"
 #include "rdma/verbs/library.hpp"
+#include "rdma/verbs/nic.hpp"
 
 namespace doorbell::rdma {
 namespace {
@@ -45,7 +45,7 @@ struct End {
   std::unique_ptr<VerbsQueuePairObject> object;
   std::optional<VerbsQueuePair> queue;
 
-  End(VerbsDevice& device, const QueuePairShape& shape) : object(device.create_verbs_queue_pair(shape)) {}
+  End(VerbsNic& device, const QueuePairShape& shape) : object(device.create_verbs_queue_pair(shape)) {}
   void start() { queue.emplace(object->queue_state()); }
 
   void request(const WorkRequest& r) {
@@ -120,7 +120,7 @@ class VerbsTest : public testing::Test {
   static constexpr u8 kPoison = 0xa5;
   static constexpr u32 kSizes[] = {0, 1, 31, 32, 33, 256, 1024, 4096, 65536, 1u << 20};
 
-  VerbsDevice device_;
+  VerbsNic device_;
   Region region_;
   std::unique_ptr<MemoryRegion> mr_;
   ConnectionOptions options_;
@@ -466,7 +466,7 @@ TEST_F(VerbsTest, TwoEndsMeetOverTcp) {
   exchange::Listener listener(kRunKind, {"127.0.0.1", 0});
   poison(remote());
   std::thread server([&] {
-    VerbsDevice device(parse_verbs_spec(spec()));
+    VerbsNic device(parse_verbs_spec(spec()));
     const auto mr = device.register_memory(region_, access::all);
     End end(device, {});
     end.object->initialise(options_);
@@ -524,7 +524,7 @@ TEST_F(VerbsTest, NamesThatAreNotThere) {
   const VerbsConfig good = parse_verbs_spec(spec());
   const auto hint_of = [](const VerbsConfig& c) {
     try {
-      VerbsDevice opened(c);
+      VerbsNic opened(c);
     } catch (const Error& e) {
       return std::string(e.what()) + "; " + e.hint();
     }

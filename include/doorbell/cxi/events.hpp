@@ -139,7 +139,8 @@ struct CommandFailureEvent : EventHead {
   }
 };
 
-/// The fields at the beginning of both forms of a target event.
+/// The fields at the beginning of both forms of a target event, which says what happened to a portals entry.
+/// The target of an operation is the end whose memory it reads or writes.
 struct TargetHead : EventHead {
   u64 header_data = 0;
   u32 initiator = 0;

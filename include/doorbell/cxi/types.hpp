@@ -66,7 +66,8 @@ enum class CounterOpcode : u32 {
   trig_event = 8,
 };
 
-/// For the type queue: first the opcodes for any queue, then those for target queues.
+/// For the type queue: first the opcodes for any queue, then those for target queues, which
+/// change portals entries.
 enum class QueueOpcode : u32 {
   noop = 0,
   fence = 1,

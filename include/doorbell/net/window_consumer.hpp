@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// How a finished window of received data goes to whoever uses it, and back. Host code only.
+// How a finished window of received data goes to its user, and back. Host code only.
 #pragma once
 
 #include <doorbell/net/window.hpp>

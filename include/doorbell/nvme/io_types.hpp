@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What an I/O loop is told and what it reports. Plain data in memory that host and GPU both reach.
+// What an I/O loop is given and what it reports. Plain data in memory that host and GPU both reach.
 #pragma once
 
 #include <doorbell/check_ring.hpp>

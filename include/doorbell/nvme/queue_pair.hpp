@@ -100,7 +100,7 @@ class QueuePair {
     s_.unfetched += n;
   }
 
-  /// Tells the controller of everything posted so far: one release, one doorbell. Returns how many
+  /// Announces to the controller everything posted so far: one release, one doorbell. Returns how many
   /// register writes that took (0 or 1 with shadow doorbells, else 1), the same on every lane.
   DOORBELL_INLINE u32 ring(const Warp& warp) {
     // The sync orders every lane's entry stores before lane 0's release of the tail, which orders

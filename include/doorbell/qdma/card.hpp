@@ -37,7 +37,7 @@ struct CardState;  // what the objects of one card share
 struct SubResult {
   int error = 0;      ///< 0, or an errno: ETIMEDOUT, ECANCELED, ENXIO (drained by STOP), EIO, EFAULT, ...
   u64 bytes = 0;      ///< moved before it ended; with `known` false, 0
-  u64 ns = 0;         ///< from its start on the card to its end; 0: not told
+  u64 ns = 0;         ///< from its start on the card to its end; 0: not reported
   bool known = true;  ///< false: the driver gives one result for the whole call
 };
 

@@ -117,7 +117,7 @@ struct doorbell_qdma_result {
   int error;      /* 0 or an errno */
   int known;      /* 0: the driver gives one result for the whole call */
   uint64_t bytes; /* moved */
-  uint64_t ns;    /* 0: not told */
+  uint64_t ns;    /* 0: not reported */
 };
 
 /* Any length, through both channels where that pays. `deadline_ns` 0: the driver's own limit. Up to

@@ -75,7 +75,7 @@ class Engine {
   };
   struct Result {
     ReturnCode code = ReturnCode::ok;
-    bool by_target = false;
+    bool by_target = false;  ///< the code is from the end whose memory was to be reached
   };
   /// The report about an operation to its initiator.
   struct Acknowledgement {

@@ -45,7 +45,7 @@ class GpuAssembly {
   /// Throws Error when the GPU takes longer than `limit_ns`.
   void wait(u64 mark, u64 limit_ns);
 
-  /// Jobs whose lists somebody else has made, in memory that the GPU reaches: starts one behind what has been
+  /// Jobs whose lists the caller has made, in memory that the GPU reaches: starts one behind what has been
   /// launched. The lists stay as they are until a later mark is done; `form` and
   /// `slot_bytes` of a placing are this object's.
   void start(GatherJob job);

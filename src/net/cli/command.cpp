@@ -15,6 +15,7 @@
 #include "measure/endless.hpp"
 #include "net/bench.hpp"
 #include "net/cli/parts.hpp"
+#include "net/cli/setting_names.hpp"
 #include "net/daqiri_csv.hpp"
 #include "net/in_turns.hpp"
 #include "net/links/namespaces.hpp"
@@ -341,7 +342,7 @@ void add_connection_options(OptionTable& t) {
          .kind = Kind::text,
          .metavar = "PROGRAM[,PROGRAM...]",
          .help = "measure programs of others over the same link, in turns, and print the ratios: " +
-                 options::enumeration(net::beside_names(), "and") + "; it takes --duration",
+                 options::enumeration(net::other_programs(), "and") + "; it takes --duration",
          .group = "Comparison"})
       .add({.name = "daqiri-csv",
             .kind = Kind::path,
@@ -457,6 +458,7 @@ std::vector<int> cores_of(const Options& o) {
 net::BenchOptions bench_options(const Options& o) {
   require_no_listening(o);
   net::BenchOptions b;
+  b.names = net::setting_names();
   static_cast<RunOptions&>(b) = run_options(o);
   read_infinite(o, "count", &b);
   if (b.initiator == Initiator::gpu)
@@ -551,6 +553,7 @@ const std::vector<std::string>& listening_options() {
 net::ServeOptions serve_options(const Options& o) {
   require_listening(o, listening_options());
   net::ServeOptions s;
+  s.names = net::setting_names();
   s.at = exchange::parse_listen(o.text("listen"));
   if (o.has("link")) s.link = o.text("link");
   s.place = host_memory(o);
@@ -647,7 +650,7 @@ Command net_command() {
     } else {
       const net::BenchOptions b = bench_options(o);
       net::check(b);
-      if (o.has("beside")) net::check_beside(b, others_of(o));
+      if (o.has("beside")) net::check_others(b, others_of(o));
     }
   };
   return c;

@@ -175,14 +175,14 @@ u32 packet_ring_bytes(u32 queues) {
   return bytes;
 }
 
-Device af_packet(const std::string& interface, u32 queues, u32 frame_bytes, u32 ring_bytes) {
+DeviceSpec af_packet(const std::string& interface, u32 queues, u32 frame_bytes, u32 ring_bytes) {
   const u32 slot = packet_slot(frame_bytes);
   return {"vdev", "net_af_packet",
           fmt::format("iface={},qpairs={},framesz={},blocksz={},framecnt={}", interface, queues, slot,
                       std::max(4096u, slot), ring_bytes / slot)};
 }
 
-Device af_xdp(const std::string& interface, u32 queues) {
+DeviceSpec af_xdp(const std::string& interface, u32 queues) {
   return {"vdev", "net_af_xdp", fmt::format("iface={},start_queue=0,queue_count={}", interface, queues)};
 }
 
@@ -256,9 +256,9 @@ Plan make_plan(const StreamRequest& request, const Link& link) {
       const Memif m = parse_memif(link.name());
       plan.socket = m.socket;
       const auto end = [&](const char* role) {
-        return Device{"vdev", "net_memif",
-                      fmt::format("role={},id={},socket={},socket-abstract=no,bsize={},rsize=10", role, m.id,
-                                  m.socket, buffer)};
+        return DeviceSpec{"vdev", "net_memif",
+                          fmt::format("role={},id={},socket={},socket-abstract=no,bsize={},rsize=10", role,
+                                      m.id, m.socket, buffer)};
       };
       plan.queue_of_each_flow = true;
       plan.tx = end("client"), plan.rx = end("server");

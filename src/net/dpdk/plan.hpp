@@ -19,7 +19,7 @@ enum class Driver { ring, null, memif, af_packet, af_xdp, tap, pci };
 }
 
 /// One device as rte_eal_hotplug_add() takes it.
-struct Device {
+struct DeviceSpec {
   std::string bus = "vdev";
   /// "net_memif", to which a number is added that makes it unique; a PCI address as it is.
   std::string name;
@@ -28,7 +28,7 @@ struct Device {
 
 struct Plan {
   Driver driver = Driver::ring;
-  Device tx, rx;
+  DeviceSpec tx, rx;
   /// memif: the file of the Unix socket at which the receiving end listens.
   std::string socket;
   /// One device is both ends.

@@ -8,7 +8,7 @@
 
 namespace doorbell::net::dpdk {
 
-/// Removes a socket at which nobody listens any more. Throws Error when somebody does, or when the file is
+/// Removes a socket at which no process listens any more. Throws Error when one does, or when the file is
 /// something else.
 void clear_socket(const std::string& path);
 

@@ -74,7 +74,7 @@ class KeptCapabilities {
 class Testpmd {
  public:
   /// Call it in the network namespace of the device.
-  Testpmd(const Plan& plan, const Device& device, const std::string& mode, std::optional<u32> core,
+  Testpmd(const Plan& plan, const DeviceSpec& device, const std::string& mode, std::optional<u32> core,
           u32 burst) {
     const std::string where = core ? fmt::format("{}", *core) : processors();
     // The first lcore only waits and prints.
@@ -175,7 +175,7 @@ class Run {
   }
 
  private:
-  std::unique_ptr<Testpmd> start(const Plan& plan, const Device& device, const std::string& mode,
+  std::unique_ptr<Testpmd> start(const Plan& plan, const DeviceSpec& device, const std::string& mode,
                                  std::size_t end) {
     std::optional<u32> core;
     if (end < options_.cores.size()) core = options_.cores[end];

@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(256) doorbell_net_check(CheckJob jo
   check_slots(GpuWarp{}, job, this_warp(), all_warps());
 }
 
-/// Behind other work of its stream: tells the host that all of it is done.
+/// Behind other work of its stream: reports to the host that all of it is done.
 extern "C" __global__ void doorbell_net_mark(u64* word, u64 value) {
   if (blockIdx.x == 0 && threadIdx.x == 0) store64_release(word, value);
 }

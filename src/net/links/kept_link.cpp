@@ -119,7 +119,7 @@ std::optional<Namespace> made_for(const std::string& name, const KeptState::Port
   return {};
 }
 
-/// Undoes one end; tells what it did.
+/// Undoes one end; returns what it did.
 void undo_end(const std::string& name, const KeptState::Port& port, const Namespace& here,
               std::vector<std::string>& done) {
   netlink::Interfaces home = interfaces_in(here);

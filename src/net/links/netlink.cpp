@@ -106,7 +106,7 @@ int Interfaces::ask(Request& request, std::string& text, Take take) {
   }
 }
 
-void Interfaces::tell(Request& request, const std::string& what) {
+void Interfaces::execute(Request& request, const std::string& what) {
   std::string text;
   if (const int error = ask(request, text, [](const Body&) {}); error != 0)
     throw Error(what, why_of(error, text), hint_of(error));
@@ -166,7 +166,7 @@ void Interfaces::make_veth(const VethEnd& here, const VethEnd& there, int there_
       });
     });
   });
-  tell(request, fmt::format("making the veth pair {}, {}", here.name, there.name));
+  execute(request, fmt::format("making the veth pair {}, {}", here.name, there.name));
 }
 
 void Interfaces::set_up(const Interface& i, bool up) {
@@ -175,14 +175,14 @@ void Interfaces::set_up(const Interface& i, bool up) {
   fixed.ifi_change = IFF_UP;
   fixed.ifi_flags = up ? IFF_UP : 0;
   request.fixed(fixed);
-  tell(request, fmt::format("interface {}: switching it {}", i.name, up ? "on" : "off"));
+  execute(request, fmt::format("interface {}: switching it {}", i.name, up ? "on" : "off"));
 }
 
 void Interfaces::set_mtu(const Interface& i, u32 mtu) {
   Request request(RTM_NEWLINK);
   request.fixed(of_interface(i.index));
   request.number(IFLA_MTU, mtu);
-  tell(request, fmt::format("interface {}: an MTU of {}", i.name, mtu));
+  execute(request, fmt::format("interface {}: an MTU of {}", i.name, mtu));
 }
 
 void Interfaces::leave_without_ipv6(const Interface& i) {
@@ -203,13 +203,13 @@ void Interfaces::move(const Interface& i, int to_namespace) {
   Request request(RTM_NEWLINK);
   request.fixed(of_interface(i.index));
   request.number(IFLA_NET_NS_FD, static_cast<u32>(to_namespace));
-  tell(request, fmt::format("interface {}: moving it to another network namespace", i.name));
+  execute(request, fmt::format("interface {}: moving it to another network namespace", i.name));
 }
 
 void Interfaces::remove(const Interface& i) {
   Request request(RTM_DELLINK);
   request.fixed(of_interface(i.index));
-  tell(request, fmt::format("interface {}: removing it", i.name));
+  execute(request, fmt::format("interface {}: removing it", i.name));
 }
 
 std::vector<Address> Interfaces::addresses(const Interface& i) {
@@ -238,7 +238,7 @@ void Interfaces::add_address(const Interface& i, const Address& address) {
   request.fixed(fixed);
   request.number(IFA_LOCAL, address.ip);
   request.number(IFA_ADDRESS, address.ip);
-  tell(request, fmt::format("interface {}: address {}/{}", i.name, ip_text(address.ip), address.prefix));
+  execute(request, fmt::format("interface {}: address {}/{}", i.name, ip_text(address.ip), address.prefix));
 }
 
 void Interfaces::remove_address(const Interface& i, const Address& address) {
@@ -249,8 +249,8 @@ void Interfaces::remove_address(const Interface& i, const Address& address) {
   fixed.ifa_index = i.index;
   request.fixed(fixed);
   request.number(IFA_LOCAL, address.ip);
-  tell(request,
-       fmt::format("interface {}: removing address {}/{}", i.name, ip_text(address.ip), address.prefix));
+  execute(request,
+          fmt::format("interface {}: removing address {}/{}", i.name, ip_text(address.ip), address.prefix));
 }
 
 void Interfaces::add_neighbour(const Interface& i, u32 ip, const Mac& mac) {
@@ -262,7 +262,7 @@ void Interfaces::add_neighbour(const Interface& i, u32 ip, const Mac& mac) {
   request.fixed(fixed);
   request.number(NDA_DST, ip);
   request.bytes(NDA_LLADDR, mac);
-  tell(request, fmt::format("interface {}: neighbour {} at {}", i.name, ip_text(ip), mac_text(mac)));
+  execute(request, fmt::format("interface {}: neighbour {} at {}", i.name, ip_text(ip), mac_text(mac)));
 }
 
 }  // namespace doorbell::net::netlink

@@ -66,8 +66,8 @@ class Interfaces {
   /// kernel's words on it.
   template <class Take>
   [[nodiscard]] int ask(Request& request, std::string& text, Take take);
-  /// For requests that are answered by yes or no.
-  void tell(Request& request, const std::string& what);
+  /// For requests whose answer is success or an error, which it throws.
+  void execute(Request& request, const std::string& what);
   [[nodiscard]] std::optional<Interface> look(Request& request, const std::string& what);
   /// 0 or an errno.
   [[nodiscard]] int ethtool(const std::string& interface, void* command);

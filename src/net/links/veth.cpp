@@ -22,7 +22,7 @@ class VethLink : public InterfaceLink {
  public:
   using InterfaceLink::InterfaceLink;
   ~VethLink() override {
-    // At once, and not when the kernel gets round to namespaces that nobody uses.
+    // At once, and not when the kernel gets round to unused namespaces.
     try {
       tx_.interfaces.remove(tx_.state);
     } catch (const Error&) {

@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kXdpQueueSubject = "--engine af_xdp";
 /// Frames that the kernel sends in one call.
 constexpr u32 kKickFrames = 32;
-/// Nothing tells that the kernel has completed a frame.
+/// There is no event when the kernel has completed a frame.
 constexpr u64 kCompletionPauseNs = 20'000;
 /// Packets that have been copied and not been released.
 constexpr u32 kXdpCopies = 4096;

@@ -14,7 +14,7 @@
 
 namespace doorbell::net::raw {
 
-/// One thread waits, any number notify. A notification costs one atomic exchange while nobody waits.
+/// One thread waits, any number notify. A notification costs one atomic exchange while no thread waits.
 class alignas(64) Event {
  public:
   /// Call it behind what the waiting thread looks for.

@@ -59,7 +59,7 @@ void poll_socket(int fd, short events, u64 limit_ns) {
   pollfd p = {fd, events, 0};
   const timespec limit = {static_cast<time_t>(limit_ns / 1'000'000'000),
                           static_cast<long>(limit_ns % 1'000'000'000)};
-  // An error or a signal ends the wait as well: whoever waits looks again.
+  // An error or a signal ends the wait as well: the waiting thread checks again.
   static_cast<void>(ppoll(&p, fd < 0 ? 0 : 1, &limit, nullptr));
 }
 

@@ -16,7 +16,7 @@
 namespace doorbell::net::raw {
 
 /// Addresses of flow `flow`: its ports are request.port + flow at both ends. Links without addresses get ones
-/// that belong to nobody. Throws Error when a port passes 65535.
+/// that no host uses. Throws Error when a port passes 65535.
 [[nodiscard]] FlowAddress flow_address(const Link& link, const StreamRequest& request, u32 flow);
 
 /// The largest payload whose packet is no longer than the link's MTU.

@@ -30,8 +30,8 @@ class Statuses {
   std::array<u64, kKinds> counts_{};
 };
 
-/// Tells when a queue that yields nothing will not do so any more. The clock is read only then, and a verdict
-/// counts only if polls after it have found nothing either.
+/// Detects when a queue that yields nothing will not do so any more. The clock is read only then, and a
+/// verdict counts only if polls after it have found nothing either.
 class IdleWatch {
  public:
   enum class Verdict { wait, removed, expired };

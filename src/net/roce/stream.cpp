@@ -162,7 +162,7 @@ void RoceStream::meet(const StreamRequest& r, Link& link) {
   x->barrier("connected");
 }
 
-/// A receiver hears nothing of its sender's failure, so its receives are flushed for it.
+/// A receiver is not notified of its sender's failure, so its receives are flushed here.
 void RoceStream::broke(u32 flow) {
   const std::scoped_lock lock(breaking_);
   const u32* const alive = nic_->alive(Initiator::cpu);

@@ -152,7 +152,7 @@ void check_request(const StreamRequest& r, const Link& link, const std::string& 
     throw Error(stream, "sockets land in host memory, not in that of a GPU",
                 "receive into pinned memory: whole windows are copied from there to the GPU");
   for (const End end : {End::tx, End::rx})
-    // A receiver alone takes whoever sends.
+    // A receiver of another process accepts packets of any sender.
     if (link.ip(end).empty() && (end == End::rx || r.has_tx))
       throw Error(stream,
                   fmt::format("the {} end has no IPv4 address", end == End::tx ? "sending" : "receiving"));

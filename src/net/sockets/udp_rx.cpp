@@ -162,7 +162,7 @@ void UdpRxQueue::wait(u64 limit_ns) {
 Drops UdpRxQueue::dropped(Source& s) const {
   // In this order: what arrives in between is then seen to wait in the socket.
   const u64 arrived = s.of.arrivals ? s.of.arrivals->count() : 0;
-  // Packets tell of the drops before them: of those behind the last one only the socket itself knows.
+  // A packet reports the drops before it. Only the socket itself counts those after the last packet.
   std::array<u32, SK_MEMINFO_VARS> info{};
   socklen_t bytes = sizeof info;
   if (::getsockopt(s.of.socket.get(), SOL_SOCKET, SO_MEMINFO, info.data(), &bytes) == 0)

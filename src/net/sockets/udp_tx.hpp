@@ -39,7 +39,7 @@ class UdpTxQueue final : public TxQueue {
   /// Adds what happened to the facts of a stream.
   struct Counts {
     u64 calls = 0;      ///< system calls that sent something
-    u64 reports = 0;    ///< that datagrams came to nothing: most often, that nobody listens
+    u64 reports = 0;    ///< that datagrams were not delivered: most often, that no process listens
     u64 no_buffer = 0;  ///< sends that found no room in the interface's queue
     int error = 0;      ///< the errno that ended the queue
   };

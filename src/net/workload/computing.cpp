@@ -134,7 +134,7 @@ void Computing::run(const std::function<std::unique_ptr<Engine>()>& open) {
     {
       const std::lock_guard lock(mutex_);
       error_ = std::current_exception();
-      // Whoever polls looks for the reason when this changes.
+      // A polling thread looks for the reason when this changes.
       done_.store(~u64{0}, std::memory_order_release);
     }
     changed_.notify_all();

@@ -17,8 +17,8 @@
 namespace doorbell::net {
 namespace {
 
-/// Results in host memory, and windows there. The work is done when somebody waits for it: a CPU has nobody
-/// else to do it meanwhile.
+/// Results in host memory, and windows there. The work is done by the thread that waits for it: a CPU
+/// has no other unit that could do it meanwhile.
 class CpuEngine : public Engine {
  public:
   CpuEngine(const WorkloadShape& shape, u32 slots)

@@ -157,7 +157,7 @@ struct BlasLibrary {
         no_transpose(cuda ? 0 : 111),
         compute_float32(cuda ? 68 : 2),
         any_algorithm(cuda ? -1 : 160) {
-    // TF32 is off unless somebody asks for it, and rocBLAS has none: nothing is asked for here.
+    // TF32 is off by default, and rocBLAS has none: nothing needs to be set here.
   }
 };
 

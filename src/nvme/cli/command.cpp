@@ -11,6 +11,7 @@
 #include "cli/texts.hpp"
 #include "nvme/backends.hpp"
 #include "nvme/cli/parts.hpp"
+#include "nvme/cli/setting_names.hpp"
 #include "nvme/in_turns.hpp"
 #include "nvme/model/spec.hpp"
 #include "nvme/qemu/config.hpp"
@@ -235,6 +236,7 @@ void read_file_options(const Options& o, nvme::BenchOptions* b) {
 nvme::BenchOptions bench_options(const Options& o) {
   nvme::BenchOptions b;
   static_cast<RunOptions&>(b) = run_options(o);
+  nvme::name_settings_by_options(b);
   b.controller = o.text("controller");
   b.nsid = static_cast<u32>(o.integer("namespace"));
   b.memory_mode = static_cast<u32>(o.integer("memory-mode"));
@@ -290,7 +292,7 @@ std::vector<std::string> files_of(const nvme::BenchOptions& b, const Options& o)
   return files;
 }
 
-/// Seven repeats of each way are not what somebody expects who asked for two seconds.
+/// Who asks for two seconds may not expect seven repeats of each way, so the total time is announced.
 void announce_in_turns(const nvme::BenchOptions& b, std::size_t ways) {
   fmt::print(
       stderr,

@@ -24,8 +24,8 @@ namespace doorbell::nvme {
 
 namespace {
 
-std::string subject(const std::string& path) {
-  return fmt::format("--controller file:{}", path);
+std::string subject(const std::string& path, const FileOptions& o) {
+  return o.names.file + path;
 }
 
 Descriptor open_or_throw(const std::string& path, const FileOptions& o, bool write, bool block) {
@@ -40,22 +40,26 @@ Descriptor open_or_throw(const std::string& path, const FileOptions& o, bool wri
   if (fd >= 0) return Descriptor(fd);
   const int why = errno;
   std::string hint;
-  if (why == ENOENT && o.create_bytes == 0) hint = "give --file-size SIZE to make it";
-  if (why == EINVAL && o.direct) hint = "its file system has no direct I/O (O_DIRECT): use --direct off";
+  if (why == ENOENT && o.create_bytes == 0)
+    hint = fmt::format("give {} SIZE to make it", o.names.create_bytes);
+  if (why == EINVAL && o.direct)
+    hint = fmt::format("its file system has no direct I/O (O_DIRECT): use {} off", o.names.direct);
   if (why == EBUSY) hint = "it is mounted or in use: it cannot be written";
   if (why == EACCES || why == EPERM)
-    hint = write ? "run as a user who may write it, or read only: give --read-io N alone"
-                 : "run as a user who may read it";
-  throw Error(subject(path), std::strerror(why), hint);
+    hint = write
+               ? fmt::format("run as a user who may write it, or read only: give {} N alone", o.names.read_io)
+               : "run as a user who may read it";
+  throw Error(subject(path, o), std::strerror(why), hint);
 }
 
-void make_file(const std::string& path, u64 bytes) {
+void make_file(const std::string& path, const FileOptions& o) {
+  const u64 bytes = o.create_bytes;
   const Descriptor fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (fd.get() < 0) throw Error(subject(path), fmt::format("cannot make it: {}", std::strerror(errno)));
+  if (fd.get() < 0) throw Error(subject(path, o), fmt::format("cannot make it: {}", std::strerror(errno)));
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0) return;
   const int why = errno;
   unlink(path.c_str());
-  throw Error(subject(path), fmt::format("cannot make it {} bytes large: {}", bytes, std::strerror(why)));
+  throw Error(subject(path, o), fmt::format("cannot make it {} bytes large: {}", bytes, std::strerror(why)));
 }
 
 /// False when the device is known to have no poll queues. A trial would not tell: the read of a hole never
@@ -74,23 +78,23 @@ DataFile::DataFile(const std::string& path, const FileOptions& o, bool write) : 
   struct stat st {};
   bool there = stat(path.c_str(), &st) == 0;
   if (!there && errno == ENOENT && o.create_bytes > 0) {
-    make_file(path, o.create_bytes);
+    make_file(path, o);
     made_ = path;
     there = stat(path.c_str(), &st) == 0;
   }
   const bool block = there && S_ISBLK(st.st_mode);
   if (there && !block && !S_ISREG(st.st_mode))
-    throw Error(subject(path), "it is neither a file nor a block device");
+    throw Error(subject(path, o), "it is neither a file nor a block device");
   fd_ = open_or_throw(path, o, write, block);
   regular_ = !block;
   if (block) {
     what_ = "block device";
     int logical = 0;
     if (ioctl(fd_.get(), BLKGETSIZE64, &bytes_) != 0 || ioctl(fd_.get(), BLKSSZGET, &logical) != 0)
-      throw Error(subject(path), std::strerror(errno));
+      throw Error(subject(path, o), std::strerror(errno));
     block_bytes_ = static_cast<u32>(logical);
   } else {
-    if (fstat(fd_.get(), &st) != 0) throw Error(subject(path), std::strerror(errno));
+    if (fstat(fd_.get(), &st) != 0) throw Error(subject(path, o), std::strerror(errno));
     bytes_ = static_cast<u64>(st.st_size);
 #ifdef STATX_DIOALIGN
     struct statx sx {};
@@ -100,11 +104,14 @@ DataFile::DataFile(const std::string& path, const FileOptions& o, bool write) : 
 #endif
   }
   if (o.iopoll && !may_poll(block ? st.st_rdev : st.st_dev))
-    throw Error("--iopoll", fmt::format("the device of {} has no poll queues", path), "leave --iopoll out");
+    throw Error(o.names.iopoll, fmt::format("the device of {} has no poll queues", path),
+                fmt::format("leave {} out", o.names.iopoll));
   if (bytes_ == 0)
-    throw Error(subject(path), "it is empty", "give --file-size SIZE and another name, to make one");
+    throw Error(subject(path, o), "it is empty",
+                fmt::format("give {} SIZE and another name, to make one", o.names.create_bytes));
   if (bytes_ < block_bytes_)
-    throw Error(subject(path), fmt::format("its {} bytes are less than a block of {}", bytes_, block_bytes_));
+    throw Error(subject(path, o),
+                fmt::format("its {} bytes are less than a block of {}", bytes_, block_bytes_));
 }
 
 bool DataFile::scratch() const {

@@ -83,10 +83,12 @@ class FileStorage final : public Storage {
  private:
   static const BenchOptions& checked(const BenchOptions& o) {
     if (o.initiator == Initiator::gpu)
-      throw Error("--initiator gpu", "the kernel's I/O calls are made by CPU threads", "use --initiator cpu");
+      throw Error(o.names.initiator + " gpu", "the kernel's I/O calls are made by CPU threads",
+                  fmt::format("use {} cpu", o.names.initiator));
     if (o.file_options.sync && std::max(o.in_flight, o.batch) > 1)
-      throw Error("--backend sync", "each thread has one call in progress",
-                  "give --batch-size 1 and --num-queues N for N threads, or --backend io_uring");
+      throw Error(o.file_options.names.engine + " sync", "each thread has one call in progress",
+                  fmt::format("give {} 1 and {} N for N threads, or {} io_uring", o.names.batch,
+                              o.names.num_queues, o.file_options.names.engine));
     return o;
   }
   /// Whether writes that are only a default may happen: where they destroy nothing.
@@ -103,13 +105,14 @@ class FileStorage final : public Storage {
       if (wall_ns() - begin > kLimitNs)
         throw Error(subject(), "a first read does not complete", {}, ExitCode::data);
     if (done.result < 0)
-      throw Error(subject(), fmt::format("a first read fails: {}", std::strerror(-done.result)),
-                  done.result == -EOPNOTSUPP && o_.file_options.iopoll
-                      ? "its device has no poll queues: leave --iopoll out"
-                      : "");
+      throw Error(
+          subject(), fmt::format("a first read fails: {}", std::strerror(-done.result)),
+          done.result == -EOPNOTSUPP && o_.file_options.iopoll
+              ? fmt::format("its device has no poll queues: leave {} out", o_.file_options.names.iopoll)
+              : "");
     std::memset(data, 0, file_.block_bytes());
   }
-  [[nodiscard]] std::string subject() const { return "--controller file:" + o_.file; }
+  [[nodiscard]] std::string subject() const { return o_.file_options.names.file + o_.file; }
 
   template <class Engine>
   std::unique_ptr<IoRunner> run_with(const std::vector<std::unique_ptr<Engine>>& engines, u32 window) {

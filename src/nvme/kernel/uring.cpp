@@ -22,8 +22,8 @@ __kernel_timespec kLongestWait = {0, 5'000'000};
 constexpr u64 kTimeoutTag = ~u64{0};
 constexpr u64 kLargestBuffer = u64{1} << 30;
 
-void require(int result, const std::string& what, const std::string& hint) {
-  if (result < 0) throw Error("--backend io_uring: " + what, std::strerror(-result), hint);
+void require(int result, const FileSettingNames& n, const std::string& what, const std::string& hint) {
+  if (result < 0) throw Error(fmt::format("{} io_uring: {}", n.engine, what), std::strerror(-result), hint);
 }
 
 }  // namespace
@@ -33,23 +33,25 @@ UringEngine::UringEngine(int fd, u32 entries, std::span<u8> buffer, const FileOp
   io_uring_params p{};
   // Twice the entries: a submission thread reports completions before it gives the entries back.
   // Every wait here enters the kernel, so completions need not interrupt the thread.
+  const FileSettingNames& n = options_.names;
   p.flags = o.sqpoll ? IORING_SETUP_SQPOLL : IORING_SETUP_COOP_TASKRUN;
   if (o.iopoll) p.flags |= IORING_SETUP_IOPOLL;
   p.sq_thread_idle = 1000;
-  require(io_uring_queue_init_params(std::bit_ceil(2 * entries + 1), &ring_, &p), "a ring",
-          "this kernel or container may forbid io_uring: --backend sync");
+  require(io_uring_queue_init_params(std::bit_ceil(2 * entries + 1), &ring_, &p), n, "a ring",
+          fmt::format("this kernel or container may forbid io_uring: {} sync", n.engine));
   try {
     if (o.fixed_files)
-      require(io_uring_register_files(&ring_, &fd_, 1), "registering the file", "--fixed-files off");
+      require(io_uring_register_files(&ring_, &fd_, 1), n, "registering the file",
+              fmt::format("{} off", n.fixed_files));
     if (o.fixed_buffers && buffer.size() > kLargestBuffer)
-      throw Error("--fixed-buffers",
+      throw Error(n.fixed_buffers,
                   fmt::format("the kernel registers {} bytes at most, a queue's buffers are {}",
                               kLargestBuffer, buffer.size()),
-                  "use --fixed-buffers off, or put less in flight");
+                  fmt::format("use {} off, or put less in flight", n.fixed_buffers));
     if (o.fixed_buffers) {
       const iovec all = {buffer.data(), buffer.size()};
-      require(io_uring_register_buffers(&ring_, &all, 1), "registering the buffers",
-              "raise the locked-memory limit (ulimit -l), or --fixed-buffers off");
+      require(io_uring_register_buffers(&ring_, &all, 1), n, "registering the buffers",
+              fmt::format("raise the locked-memory limit (ulimit -l), or {} off", n.fixed_buffers));
     }
   } catch (...) {
     io_uring_queue_exit(&ring_);

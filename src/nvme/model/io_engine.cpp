@@ -84,7 +84,7 @@ bool IoEngine::poll() {
 u32 IoEngine::read_tail(SubmissionQueue& q) {
   // The acquire orders the tail before later loads of the entries, which the host wrote before the tail.
   if (q.tail_shadow == nullptr) return load_acquire(q.tail_register);
-  if (!q.asleep) {
+  if (!q.needs_register) {
     const u32 tail = load_acquire(q.tail_shadow);
     if (tail != q.tail) {
       q.idle_polls = 0;
@@ -92,7 +92,7 @@ u32 IoEngine::read_tail(SubmissionQueue& q) {
       // The event index is written first, then the shadow is read again. The host does the opposite, so that
       // one of the two sees the other's store.
       q.idle_polls = 0;
-      q.asleep = true;
+      q.needs_register = true;
       return store_then_load(q.eventidx, tail, q.tail_shadow);
     }
     return tail;
@@ -102,7 +102,7 @@ u32 IoEngine::read_tail(SubmissionQueue& q) {
   if (!rung && ++q.idle_polls % kAsleepShadowPolls != 0) return q.tail;
   q.last_rung = load_relaxed(q.tail_register);
   const u32 tail = load_acquire(q.tail_shadow);
-  if (tail != q.tail) q.asleep = false;
+  if (tail != q.tail) q.needs_register = false;
   return tail;
 }
 

@@ -64,7 +64,7 @@ struct SubmissionQueue {
   u32 last_rung = 0;    ///< last value of the register, valid or not
   u32 last_shadow = 0;  ///< last value of the shadow doorbell, valid or not
   u32 idle_polls = 0;
-  bool asleep = false;           ///< the host was told (eventidx) to write the register
+  bool needs_register = false;   ///< eventidx asks the host to write the register too
   u64 fetched = 0;               ///< commands fetched since creation, and serial of the next one
   std::vector<u64> outstanding;  ///< a bit for each cid, for commands that complete later
 };

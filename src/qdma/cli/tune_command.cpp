@@ -65,6 +65,8 @@ qdma::TuneOptions tune_options(const Options& o) {
   t.direction = o.text("op") == "get" ? qdma::Direction::card_to_host : qdma::Direction::host_to_card;
   t.smallest = o.bytes("smallest");
   t.largest = o.bytes("largest");
+  t.smallest_name = "--smallest";
+  t.largest_name = "--largest";
   if (o.has("iterations")) t.iterations = o.integer("iterations");
   check_faults(t, t.device, qdma::is_model(t.device), "--device model");
   qdma::check(t);

@@ -139,6 +139,15 @@ qdma::ValidateOptions validate_options(const Options& given) {
     throw Error("--initiator", "the threads of a validation are the CPU's", "leave it out");
   if (o.given("verify") && o.text("verify") != "on" && o.text("verify") != "off")
     throw Error("--verify", fmt::format("{} is not for a validation", o.text("verify")), "use on or off");
+  v.names = {.ddr_only = "--ddr-only",
+             .hbm_only = "--hbm-only",
+             .together_only = "--together-only",
+             .threads = "--threads",
+             .buffer_bytes = "--buffer-size",
+             .offset = "--offset",
+             .starting_offset = "--starting-offset",
+             .channels = "--mm-channel",
+             .region_stride = "--channel-region-stride"};
   v.device = o.text("device");
   v.hbm = !o.flag("ddr-only");
   v.ddr = !o.flag("hbm-only");

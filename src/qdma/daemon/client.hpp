@@ -33,7 +33,7 @@ class DaemonClient {
   /// Over a socket that is connected already.
   explicit DaemonClient(Descriptor socket) : socket_(std::move(socket)) {}
 
-  /// Tells the version. Throws Error if the daemon speaks another one or refuses this client.
+  /// Sends the version. Throws Error if the daemon speaks another one or refuses this client.
   HelloReply hello();
   /// Sends a request and waits for its reply, at most kReplyLimitS.
   [[nodiscard]] Answer ask(Opcode o, std::span<const u8> body);

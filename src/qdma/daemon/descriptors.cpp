@@ -43,7 +43,7 @@ int take_structure(std::span<const u8> bytes, u32 smallest, T& out) {
   return 0;
 }
 
-/// What is wrong with the transfer itself, before anybody looks at addresses: 0 or an errno.
+/// What is wrong with the transfer itself, before addresses are checked: 0 or an errno.
 int check_shape(const Handout& h, const Transfer& t) {
   if (t.count < 1 || t.count > kMaxSubTransfers) return EINVAL;
   u64 total = 0;
@@ -83,8 +83,8 @@ void Service::answer(const std::shared_ptr<Handout>& h, u64 sequence, i64 result
   std::memcpy(message.data(), &header, sizeof header);
   message.insert(message.end(), structure.begin(), structure.end());
   for (const SubResult& part : parts) {
-    const wire::SubReply told{.error = static_cast<u32>(part.error), .bytes = part.bytes, .ns = part.ns};
-    const auto bytes = bytes_of(told);
+    const wire::SubReply reply{.error = static_cast<u32>(part.error), .bytes = part.bytes, .ns = part.ns};
+    const auto bytes = bytes_of(reply);
     message.insert(message.end(), bytes.begin(), bytes.end());
   }
   outlet_.send(h->socket, std::move(message), std::move(with));
@@ -180,7 +180,7 @@ void Service::transfer(const std::shared_ptr<Handout>& h, u64 sequence, u64 dead
           (move->call.xfers[i].direction == kDirH2C ? metrics_.bytes_to_card : metrics_.bytes_from_card) +=
               bytes;
         }
-        // The card is done with the memory and the buffers before anybody hears of it.
+        // The card is done with the memory and the buffers before its end is reported.
         move->leases.clear();
         move->buffers.clear();
         move->fd.reset();

@@ -20,7 +20,7 @@
 
 namespace doorbell::qdma::daemon {
 
-/// Card memory that is reserved as long as anybody holds this: a buffer, or a transfer into it.
+/// Card memory that is reserved as long as this is held: a buffer, or a transfer into it.
 struct MemoryLease {
   MemoryLease(CardMemory* from, const CardRange& what) : memory(from), range(what) {}
   ~MemoryLease() {

@@ -122,7 +122,7 @@ void Service::dispatch(Connection& c, const Request& r) {
     return refuse(a, ENOENT, fmt::format("there is no device {}: this daemon serves one card", device));
   switch (a.opcode) {
     case Opcode::device_info:
-      return tell_device(c, a);
+      return send_device_info(c, a);
     case Opcode::qdma_info:
       return ok(a, bytes_of(info_));
     case Opcode::queue_pair_add:
@@ -167,7 +167,7 @@ void Service::say_hello(Connection& c, const Asked& a, const Hello& h) {
                             .max_host_bytes = q.host_bytes}));
 }
 
-void Service::tell_device(Connection&, const Asked& a) {
+void Service::send_device_info(Connection&, const Asked& a) {
   DeviceInfoReply reply;
   const std::string title = "doorbelld: " + card_->name();
   std::copy_n(title.begin(), std::min(title.size(), reply.name.size() - 1), reply.name.begin());
@@ -221,9 +221,9 @@ void Service::add_queue_pair(Connection& c, const Asked& a, QpairAdd add) {
           return refuse(a, EBUSY, "all ids of queue pairs are in use");
         }
         connections_.at(a.connection).queue_pairs.push_back(*id);
-        QpairAdd told = *call;
-        told.qid = *id;
-        ok(a, bytes_of(told));
+        QpairAdd added = *call;
+        added.qid = *id;
+        ok(a, bytes_of(added));
       });
 }
 
@@ -292,7 +292,7 @@ void Service::get_descriptor(Connection& c, const Asked& a, const DescriptorRequ
         int error = 0;
         Descriptor other = hand_out(h, error);
         if (other.get() < 0) return refuse(a, error, "no socket for the descriptor: " + reason(error));
-        // One request of a client at a time: nobody has deleted them meanwhile.
+        // One request of a client at a time: none has deleted them meanwhile.
         for (const u32 id : h->queue_pairs) queue_pairs_.find(id)->handouts.push_back(h);
         ok(a, bytes_of(Zero{}), std::move(other));
       });
@@ -429,7 +429,7 @@ void Service::create_host_buffer(Connection& c, const Asked& a, BufCreate create
       },
       [this, a, call, fd, charge](i64 rc) {
         if (rc < 0) return refuse(a, static_cast<int>(-rc), refused_by_card("the host buffer", rc));
-        // The driver tells nobody when a buffer has gone, so it counts as long as the connection.
+        // The driver does not report when a buffer has gone, so it counts as long as the connection.
         connections_.at(a.connection).host_buffers.push_back(charge);
         ok(a, bytes_of(*call), std::move(*fd));
       });

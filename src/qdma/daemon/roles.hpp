@@ -60,7 +60,7 @@ class Roles {
   /// Root and the daemon's own user may do everything, others may ask for devices and open buffers.
   [[nodiscard]] static Roles defaults(uid_t own);
   /// Throws Error, naming `file` and the line. A user or group that the system does not know is a warning:
-  /// nobody has its roles.
+  /// its roles are granted to no one.
   [[nodiscard]] static Roles parse(const std::string& file, std::string_view text, const NameService& names);
   [[nodiscard]] static Roles read(const std::string& file, const NameService& names);
 

@@ -87,7 +87,7 @@ void Service::closed(SocketId id) {
   handouts_.erase(h);
   std::erase(revoked_, id);
   handout->open = false;
-  // Nobody waits for what has not begun.
+  // No client waits for what has not begun.
   for (const auto& [sequence, pending] : handout->pending) {
     if (queue_.withdraw(pending.ticket)) --handout->running;
     else if (handout->fd) card_->cancel(handout->fd->get(), pending.tag);
@@ -265,7 +265,7 @@ void Service::try_deleting() {
                                     r->client, reason(static_cast<int>(-failed)))});
           }
           --retiring_;
-          // What the quotas count is given back before the client hears of it.
+          // What the quotas count is given back before the client receives the reply.
           const Outcome then = std::move(r->then);
           r->lease.reset();
           r->charge.reset();

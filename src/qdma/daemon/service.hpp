@@ -52,7 +52,7 @@ class Service {
   void closed(SocketId id);
   /// For all requests from now on. What has been handed out stays.
   void set_roles(Roles roles);
-  /// Disconnects everybody; the card is quiet when idle() is true.
+  /// Disconnects all clients; the card is idle when idle() is true.
   void close_all();
   [[nodiscard]] bool idle() const;
 
@@ -68,7 +68,7 @@ class Service {
     u32 sequence;
   };
   using Outcome = std::function<void(i64 result)>;
-  /// How a queue pair's end is told.
+  /// How the end of a queue pair is reported.
   struct Retirement;
 
   // Requests of clients: requests.cpp.
@@ -76,7 +76,7 @@ class Service {
   void dispatch(Connection& c, const Request& r);
   [[nodiscard]] bool may(Connection& c, const Request& r);
   void say_hello(Connection& c, const Asked& a, const Hello& h);
-  void tell_device(Connection& c, const Asked& a);
+  void send_device_info(Connection& c, const Asked& a);
   void find_device(Connection& c, const Asked& a, const BdfRequest& r);
   void add_queue_pair(Connection& c, const Asked& a, QpairAdd add);
   void operate_queue_pair(Connection& c, const Asked& a, const QueuePairRequest& r);

@@ -101,7 +101,7 @@ CallResult KernelDriver::call(int fd, u32 number, std::span<u8> structure, const
   const auto own = structure.first(std::min<std::size_t>(size, known));
   const auto unknown = structure.subspan(own.size(), size - own.size());
   if (std::any_of(unknown.begin(), unknown.end(), [](u8 b) { return b != 0; })) return {.result = -E2BIG};
-  // A shorter structure could make a queue pair whose id is never told.
+  // A shorter structure could make a queue pair whose id is never returned.
   alignas(8) std::array<u8, kLargestStructure> full{};
   std::copy(own.begin(), own.end(), full.begin());
   const auto set_size = [&](u32 to) { std::memcpy(full.data(), &to, sizeof to); };

@@ -154,13 +154,13 @@ void ModelCard::schedule(CardRing& ring) {
 
 void ModelCard::pass_on() {
   u64 earliest = ~u64{0};
-  bool anybody = false;
+  bool any = false;
   for (const u64 ns : sleeps_until_) {
     if (ns != 0) earliest = std::min(earliest, ns);
-    anybody = anybody || ns != 0;
+    any = any || ns != 0;
   }
   // A thread that goes on by itself with what it has begun costs less than waking another.
-  if (anybody && !agenda_.empty() && agenda_.first_ns() < earliest) wake_.notify_one();
+  if (any && !agenda_.empty() && agenda_.first_ns() < earliest) wake_.notify_one();
 }
 
 void ModelCard::give_up(CardRequest& r, int error, Ended& ended) {
@@ -357,7 +357,7 @@ void ModelCard::move(CardRing& ring, Lock& lock, Ended& ended) {
     const auto quiet = std::exchange(keep->when_quiet_, {});
     lock.unlock();
     report(ended);
-    for (const auto& tell : quiet) tell();
+    for (const auto& notify : quiet) notify();
     lock.lock();
   }
 }

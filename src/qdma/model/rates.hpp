@@ -50,15 +50,15 @@ class CardRates {
   /// How long each limit has been at work, by its name.
   [[nodiscard]] nlohmann::ordered_json busy_ns() const {
     nlohmann::ordered_json busy = nlohmann::ordered_json::object();
-    const auto tell = [&](const Limit& l) {
+    const auto add = [&](const Limit& l) {
       if (l.bytes_per_s > 0) busy[l.name] = static_cast<double>(l.bytes) * 1e9 / l.bytes_per_s;
     };
     for (const auto& channel : channels_)
-      for (const Limit& l : channel) tell(l);
-    for (const Limit& l : link_) tell(l);
-    tell(duplex_);
+      for (const Limit& l : channel) add(l);
+    for (const Limit& l : link_) add(l);
+    add(duplex_);
     for (const auto& half : hbm_)
-      for (const Limit& l : half) tell(l);
+      for (const Limit& l : half) add(l);
     return busy;
   }
 

@@ -25,7 +25,7 @@ int identity_of(int fd, HostBuffer::Identity& out) {
   return 0;
 }
 
-/// The kernel finds the pages now: later there is nobody to whom to say that there are none.
+/// The kernel finds the pages now: later no call is left that could return the error.
 int allocate(int fd, u64 bytes) {
   for (;;) {
     if (fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0) return 0;
@@ -69,7 +69,7 @@ int HostBuffers::create(u64 bytes, bool close_on_exec, Descriptor& out) {
     buffer->file_ =
         Descriptor(open(fmt::format("/proc/self/fd/{}", theirs.get()).c_str(), O_RDWR | O_CLOEXEC));
     if (buffer->file_.get() < 0) return errno;
-    // The lock belongs to the open file that goes away. While it is held, somebody has that file.
+    // The lock belongs to the open file that goes away. While it is held, some process has that file.
     if (flock(theirs.get(), LOCK_EX | LOCK_NB) != 0) return errno;
     void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, buffer->file_.get(), 0);
     if (p == MAP_FAILED) return ENOMEM;

@@ -50,7 +50,8 @@ class HostBuffers {
   [[nodiscard]] int create(u64 bytes, bool close_on_exec, Descriptor& out);
   /// The buffer behind a descriptor. Returns 0, EBADF for what is not open, EINVAL for what is none of ours.
   [[nodiscard]] int find(int fd, std::shared_ptr<HostBuffer>& out) const;
-  /// Forgets the buffers of which nobody has a descriptor or a mapping any more. Returns how many are left.
+  /// Forgets the buffers of which no process has a descriptor or a mapping any more. Returns how many are
+  /// left.
   u64 sweep();
 
  private:

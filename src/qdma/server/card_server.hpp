@@ -17,12 +17,12 @@ namespace doorbell::qdma {
 
 class ModelCard;
 
-/// The most that all clients of a server hold together. One more is EDQUOT, to whoever asks for it.
+/// The most that all clients of a server hold together. A request beyond it gets EDQUOT.
 struct ServerLimits {
   u32 connections = ~u32{0};
   u32 queue_pairs = kMaxQueuePairs;
   u32 descriptors = ~u32{0};  ///< transfer descriptors
-  u64 host_bytes = ~u64{0};   ///< of host buffers that somebody still has
+  u64 host_bytes = ~u64{0};   ///< of host buffers that some process still has
 };
 
 /// What a server has done and holds, for tests and for its last line.

@@ -244,7 +244,7 @@ void DriverModel::remove(const std::shared_ptr<QueuePair>& pair, std::function<v
   {
     const std::lock_guard lock(mutex_);
     if (pair->deleted) {
-      // Somebody else is deleting it; the card tells both when it is quiet.
+      // Another request is deleting it; the card notifies both when it is idle.
     } else {
       const u32 index = pair->id % kMaxQueuePairs;
       pair->deleted = true;

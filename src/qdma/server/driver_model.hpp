@@ -70,7 +70,7 @@ class DriverModel {
   void cancel(InFlight& transfer);
 
   [[nodiscard]] u32 queue_pairs() const;
-  /// Buffers that somebody still has.
+  /// Buffers that some process still has.
   [[nodiscard]] u64 sweep_buffers() { return buffers_.sweep(); }
   [[nodiscard]] ModelCard& card() { return *card_; }
 

@@ -23,10 +23,10 @@ namespace {
 constexpr u64 kMailId = 0;
 /// Messages of one socket that are taken before the others have their turn.
 constexpr u32 kMessagesPerTurn = 16;
-/// How often the server looks whether somebody still has each buffer: nothing tells it.
+/// How often the server checks whether another process still has each buffer: nothing reports its end.
 constexpr int kSweepMs = 200;
 constexpr u32 kListenerEvents = EPOLLIN;
-/// Connections too many that wait to be told so at a time.
+/// The most connections over the limit that wait for their refusal at a time.
 constexpr u64 kMostSurplus = 16;
 
 Descriptor open_spare() {
@@ -211,7 +211,7 @@ u64 CardServer::Loop::add(Descriptor fd, std::shared_ptr<Node> node, bool contro
 
 void CardServer::Loop::add_connection(Descriptor fd) {
   const bool surplus = connections_ >= limits_.connections;
-  // Who is one too many is told so, but only a few can be waited for.
+  // A connection over the limit gets a refusal, but only a few are waited for.
   if (surplus && surplus_ == kMostSurplus) {
     ++refused_;
     return;
@@ -242,7 +242,7 @@ void CardServer::Loop::accept(int listener) {
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno != EMFILE && errno != ENFILE) return;
     // The client would wait, and epoll would report it without end. It is turned away. Without a descriptor
-    // accept4() fails the same way when nobody is left, so this ends here; epoll tells whether somebody is.
+    // accept4() fails the same way when no connection is left, so this ends here; epoll reports further ones.
     spare_.reset();
     Descriptor(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC)).reset();
     spare_ = open_spare();

@@ -170,6 +170,9 @@ const std::vector<std::string>& listening_options() {
 rdma::ServeOptions serve_options(const Options& o) {
   require_listening(o, listening_options());
   rdma::ServeOptions s;
+  s.names.queues = "--num-qps";
+  s.names.in_flight = "--in-flight";
+  s.names.size = "--size";
   s.provider = static_cast<Provider>(index_in(rdma::provider_names(), o.text("provider")));
   s.device = o.text("device");
   s.at = exchange::parse_listen(o.text("listen"));

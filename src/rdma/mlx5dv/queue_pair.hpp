@@ -9,7 +9,7 @@
 
 #include "rdma/mlx5dv/gpu_mappings.hpp"
 #include "rdma/mlx5dv/library.hpp"
-#include "rdma/verbs/device.hpp"
+#include "rdma/verbs/nic.hpp"
 
 namespace doorbell::rdma {
 

@@ -126,7 +126,7 @@ QueuePairMemory ModelQueuePair::memory(Initiator initiator) {
   if (m.sq == nullptr || m.qp_record == nullptr || m.sq_doorbell == nullptr)
     throw Error(subject(qp_),
                 on_gpu ? "a GPU cannot reach its queues" : "a CPU cannot reach queues in GPU memory",
-                on_gpu ? "open the device with a GPU" : "give another --queue-memory");
+                on_gpu ? "open the device with a GPU" : "create them in host memory");
   const Place place = on_gpu ? Place::gpu : Place::pageable;
   if (track_.bytes() == 0 || track_.place() != place)
     track_ = Region(place, u64{m.track_entries} * sizeof(Word16), nic_.gpu_);

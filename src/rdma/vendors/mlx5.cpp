@@ -3,7 +3,7 @@
 
 #include "rdma/vendors/mlx5.hpp"
 
-#include "rdma/mlx5dv/device.hpp"
+#include "rdma/mlx5dv/nic.hpp"
 #include "rdma/vendors/vendor.hpp"
 #include "rdma/verbs/library.hpp"
 
@@ -14,7 +14,7 @@ constinit const Vendor mlx5_vendor = [] {
   Vendor v = vendor<Mlx5>();
   v.status = mlx5_status;
   v.open = [](const VerbsConfig& config, const std::shared_ptr<gpu::Gpu>& gpu) -> std::unique_ptr<Nic> {
-    return std::make_unique<Mlx5Device>(config, gpu);
+    return std::make_unique<Mlx5Nic>(config, gpu);
   };
   return v;
 }();

@@ -6,8 +6,8 @@
 
 #include <thread>
 
-#include "rdma/verbs/device.hpp"
 #include "rdma/verbs/library.hpp"
+#include "rdma/verbs/nic.hpp"
 #include "system/descriptor.hpp"
 
 namespace doorbell::rdma {

@@ -177,8 +177,8 @@ QpState VerbsQueuePairObject::state() const {
 
 QueuePairMemory VerbsQueuePairObject::memory(Initiator) {
   throw Error(fmt::format("the queues of {}", context_->facts.name),
-              "libibverbs does not tell where they lie",
-              "drive them by libibverbs from a CPU (--initiator cpu), or name the NIC's own provider");
+              "libibverbs does not give their addresses",
+              "drive them by libibverbs from a CPU, or use the NIC's own provider");
 }
 
 VerbsQueuePair::State VerbsQueuePairObject::queue_state() const {

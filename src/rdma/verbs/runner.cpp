@@ -2,13 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "rdma/burst_queue.hpp"
-#include "rdma/verbs/device.hpp"
+#include "rdma/verbs/nic.hpp"
 #include "rma/op_runner.hpp"
 
 namespace doorbell::rdma {
 
-std::unique_ptr<OpRunner> VerbsDevice::runner(const std::vector<ConnectedEnds>& ends,
-                                              const DriverShape& shape) {
+std::unique_ptr<OpRunner> VerbsNic::runner(const std::vector<ConnectedEnds>& ends, const DriverShape& shape) {
   std::vector<OpState<VerbsQueuePair::State>> states;
   for (const ConnectedEnds& e : ends) {
     OpState<VerbsQueuePair::State> s;
@@ -21,7 +20,7 @@ std::unique_ptr<OpRunner> VerbsDevice::runner(const std::vector<ConnectedEnds>& 
   return cpu_op_runner<VerbsQueuePair>(shape, states);
 }
 
-std::unique_ptr<BurstQueue> VerbsDevice::burst_queue(QueuePairObject& queue_pair) {
+std::unique_ptr<BurstQueue> VerbsNic::burst_queue(QueuePairObject& queue_pair) {
   return std::make_unique<BurstQueueOf<VerbsQueuePair>>(
       dynamic_cast<VerbsQueuePairObject&>(queue_pair).queue_state());
 }

@@ -144,7 +144,8 @@ rma::BenchOptions rma_options(const Options& o, rma::BenchOptions b) {
                       .queue_memory = "--queue-mem",
                       .local_memory = "--data-mem",
                       .remote_memory = "--target-mem",
-                      .verify = "--verify"};
+                      .verify = "--verify",
+                      .infinite = "--infinite"};
   // Of both parts, the rate is what a run without an end is about.
   const std::string measure =
       measure::is_endless(b.duration_s) && !o.given("measure") ? "rate" : o.text("measure");

@@ -123,11 +123,11 @@ class PairRun {
     words.push_back("--connect=" + exchange::SocketName{to_.address(), static_cast<u16>(port)}.text());
     x.send("connect", {{"words", words}, {"limit_s", limit_s_}});
     const u64 begin = wall_ns();
-    bool told = false;
+    bool stop_sent = false;
     while (!x.pending(kPollForEnd_s)) {
-      if (!told && stop_()) {
+      if (!stop_sent && stop_()) {
         x.send("stop", Json::object());
-        told = true;
+        stop_sent = true;
       }
       if (static_cast<double>(wall_ns() - begin) / 1e9 > limit_s_ + kStart_s + 2 * kDrain_s)
         throw Error(exchange::kOtherEnd, fmt::format("it has not ended its run {:g} s after --cell-timeout",
@@ -155,7 +155,7 @@ class PairRun {
   }
 
   void add(const Served& s, Outcome* o) const {
-    // One that was told to stop, because its client has ended without it, has no reason of its own.
+    // A server that was asked to stop, because its client has ended without it, has no reason of its own.
     if (s.exit_code == 0 || (s.stopped && o->exit_code != 0)) return;
     if (!s.error.empty())
       o->error += fmt::format("{}{}: {}", o->error.empty() ? "" : "; ", to_.name(), s.error);

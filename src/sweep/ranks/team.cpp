@@ -29,7 +29,7 @@ constexpr std::size_t kMaxAddresses = 16;
 constexpr std::size_t kMaxText = 256;
 constexpr const char* kLoopback = "127.0.0.1";
 
-/// What a rank tells all others.
+/// What a rank sends to all others.
 struct Word {
   std::string host;
   std::string stack;

@@ -32,7 +32,7 @@ class Team {
   /// Every rank calls it: MPI tells all where rank 0 listens, and each connects there. On return rank 0 has a
   /// connection to each rank, itself included. Throws doorbell::Error for a rank that does not come.
   Team(const Launcher& launcher, measure::StopFlag* stop);
-  /// Rank 0: says that all is done, and waits until the ranks have heard it.
+  /// Rank 0: says that all is done, and waits until the ranks have received that.
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;

@@ -45,7 +45,7 @@ nlohmann::ordered_json names_of(u64 offloads, const char* (*name)(u64)) {
 
 }  // namespace
 
-Port::Port(const Device& device, bool with_packet_sockets) : device_(device) {
+Port::Port(const DeviceSpec& device, bool with_packet_sockets) : device_(device) {
   // A device's driver is found by the name's begin.
   name_ = device.bus == "vdev" ? unique_name(device.name) : device.name;
   const std::set<int> before = with_packet_sockets ? packet_sockets() : std::set<int>{};

@@ -26,7 +26,7 @@ struct PortWishes {
 class Port {
  public:
   /// Adds the device.
-  Port(const Device& device, bool packet_sockets);
+  Port(const DeviceSpec& device, bool packet_sockets);
   /// Removes the device. Everything that uses the port has ended.
   ~Port();
   Port(const Port&) = delete;
@@ -54,7 +54,7 @@ class Port {
   [[nodiscard]] nlohmann::ordered_json facts() const;
 
  private:
-  Device device_;
+  DeviceSpec device_;
   std::string name_;
   u16 id_ = 0;
   bool added_ = false, open_ = false;

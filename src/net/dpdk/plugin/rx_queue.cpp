@@ -22,7 +22,7 @@ namespace {
 
 /// Drivers with vector code take at most so many in one call.
 constexpr u32 kCallBurst = 64;
-/// Polled drivers wake nobody; a receiver without a core of its own looks this often.
+/// Polled drivers wake no thread; a receiver without a core of its own looks this often.
 constexpr u64 kNapNs = 50'000;
 
 rte_mbuf* mbuf_of(u64 token) {

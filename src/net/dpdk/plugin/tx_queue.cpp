@@ -19,7 +19,7 @@ namespace doorbell::net::dpdk {
 
 namespace {
 
-/// Polled drivers wake nobody; a sender without a core of its own looks this often.
+/// Polled drivers wake no thread; a sender without a core of its own looks this often.
 constexpr u64 kNapNs = 50'000;
 
 void slot_freed(void*, void* slot) {

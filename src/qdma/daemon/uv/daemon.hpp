@@ -24,7 +24,7 @@ struct DaemonOptions {
 
 /// Serves until SIGTERM or SIGINT; SIGHUP reads the roles again. Sockets of the service manager replace
 /// `socket`. Returns the exit code: 0, or 2 if the card did not become quiet in time. Throws Error before it
-/// serves anybody.
+/// serves any client.
 [[nodiscard]] int run_daemon(std::shared_ptr<Driver> card, const DaemonOptions& options, Log& log);
 
 }  // namespace doorbell::qdma::daemon

@@ -195,9 +195,9 @@ void SocketLoop::readable(SocketId id) {
   std::array<u8, 1> byte{};
   const ssize_t n = ::recv(s->fd.get(), byte.data(), 1, MSG_PEEK | MSG_DONTWAIT);
   if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-    const bool told = s->closing;
+    const bool reported = s->closing;
     remove(*s);
-    if (!told) events_.closed(id);
+    if (!reported) events_.closed(id);
   } else if (n > 0) {
     // It has shut down its side, with messages left; the poll would report that again and again.
     uv_poll_start(&s->poll, s->outgoing.empty() ? 0 : UV_WRITABLE, s->poll.poll_cb);

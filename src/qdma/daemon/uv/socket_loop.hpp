@@ -18,7 +18,7 @@
 
 namespace doorbell::qdma::daemon {
 
-/// What the sockets tell, and are told: Service's side.
+/// The sockets' events, and what the service sends through them.
 struct SocketEvents {
   std::function<SocketId()> next;
   std::function<int(SocketId, Peer)> connect;  ///< 0, or the errno with which a client is refused
@@ -99,8 +99,8 @@ class SocketLoop final : public Outlet, public Workers {
 /// The process at the other end, as the kernel has noted it; false with an errno.
 [[nodiscard]] bool read_peer(int fd, Peer& peer, int& error);
 
-/// A listening SOCK_SEQPACKET socket at `path`, with these permissions. A socket file that nobody listens at
-/// is replaced. Throws Error.
+/// A listening SOCK_SEQPACKET socket at `path`, with these permissions. A socket file at which no process
+/// listens is replaced. Throws Error.
 [[nodiscard]] Descriptor listen_at(const std::string& path, unsigned mode);
 
 }  // namespace doorbell::qdma::daemon

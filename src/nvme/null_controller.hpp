@@ -14,9 +14,9 @@
 
 namespace doorbell::nvme {
 
-class NullDevice {
+class NullController {
  public:
-  explicit NullDevice(u32 entries) : sq_(entries * kSqeParts), cq_(entries) {}
+  explicit NullController(u32 entries) : sq_(entries * kSqeParts), cq_(entries) {}
 
   [[nodiscard]] QueuePairMemory memory() {
     QueuePairMemory m;
@@ -51,11 +51,11 @@ class NullDevice {
   u32 phase_ = 1;
 };
 
-/// ns an operation of this phase's loop against a NullDevice, data work left out. Measured with 200'000
+/// ns an operation of this phase's loop against a NullController, data work left out. Measured with 200'000
 /// operations, or the share `work` of them.
 [[nodiscard]] inline double harness_floor_ns(IoPhase phase, u32 entries, double work = 1) {
   const u64 operations = std::max<u64>(static_cast<u64>(200'000 * work), 1);
-  NullDevice device(entries);
+  NullController device(entries);
   IoQueue queue;
   queue.memory = device.memory();
   queue.data_iova = 1u << 20;

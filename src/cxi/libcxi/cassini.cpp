@@ -1,34 +1,34 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cxi/libcxi/device.hpp"
+#include "cxi/libcxi/cassini.hpp"
 
 #include "cxi/libcxi/endpoint.hpp"
 
 namespace doorbell::cxi {
 
-LibcxiDevice::LibcxiDevice(const std::string& name, std::vector<std::shared_ptr<gpu::Gpu>> gpus)
+LibcxiCassini::LibcxiCassini(const std::string& name, std::vector<std::shared_ptr<gpu::Gpu>> gpus)
     : gpus_(std::move(gpus)),
       context_(std::make_shared<const LibcxiContext>(name, gpus_.empty() ? nullptr : gpus_.front())) {}
 
-std::string LibcxiDevice::name() const {
+std::string LibcxiCassini::name() const {
   return context_->name;
 }
 
-Limits LibcxiDevice::limits() const {
+Limits LibcxiCassini::limits() const {
   return {.gpu_memory = !gpus_.empty(), .gpu_initiator = !gpus_.empty()};
 }
 
-Region LibcxiDevice::allocate(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> gpu) {
+Region LibcxiCassini::allocate(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> gpu) {
   return {place, bytes, std::move(gpu)};
 }
 
-std::unique_ptr<Endpoint> LibcxiDevice::open(u32 service) {
+std::unique_ptr<Endpoint> LibcxiCassini::open(u32 service) {
   return std::make_unique<LibcxiEndpoint>(context_, service);
 }
 
 std::unique_ptr<Cassini> open_libcxi(const DeviceRequest& request) {
-  return std::make_unique<LibcxiDevice>(request.spec, request.gpus);
+  return std::make_unique<LibcxiCassini>(request.spec, request.gpus);
 }
 
 }  // namespace doorbell::cxi

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "nvme/qemu/device.hpp"
+#include "nvme/qemu/controller.hpp"
 
 #include <doorbell/error.hpp>
 #include <doorbell/memory_order.hpp>
@@ -37,8 +37,8 @@ constexpr auto kNap = std::chrono::microseconds(50);
 
 }  // namespace
 
-QemuDevice::QemuDevice(const QemuConfig& config, std::string name, std::shared_ptr<gpu::Gpu> gpu,
-                       double timeout_s)
+QemuController::QemuController(const QemuConfig& config, std::string name, std::shared_ptr<gpu::Gpu> gpu,
+                               double timeout_s)
     : config_(config),
       timeout_s_(std::clamp(timeout_s, kLeastTimeoutS, kMostTimeoutS)),
       name_(std::move(name)),
@@ -62,7 +62,7 @@ QemuDevice::QemuDevice(const QemuConfig& config, std::string name, std::shared_p
   thread_ = std::thread([this] { run(); });
 }
 
-QemuDevice::~QemuDevice() {
+QemuController::~QemuController() {
   {
     const std::scoped_lock lock(sweep_);
     stop_ = true;
@@ -71,17 +71,17 @@ QemuDevice::~QemuDevice() {
   if (thread_.joinable()) thread_.join();
 }
 
-u32 QemuDevice::read32(u32 offset) {
+u32 QemuController::read32(u32 offset) {
   const auto value = static_cast<u32>(link_.read(kBar + offset, 4));
   if (offset == reg::csts) store_release(word(offset), value);
   return value;
 }
 
-u64 QemuDevice::read64(u32 offset) {
+u64 QemuController::read64(u32 offset) {
   return link_.read(kBar + offset, 8);
 }
 
-void QemuDevice::write32(u32 offset, u32 value) {
+void QemuController::write32(u32 offset, u32 value) {
   if (offset == reg::aqa) {
     const std::scoped_lock lock(admin_mutex_);
     admin_entries_ = (value & 0xfff) + 1;
@@ -93,7 +93,7 @@ void QemuDevice::write32(u32 offset, u32 value) {
   link_.write(kBar + offset, value);
 }
 
-void QemuDevice::write64(u32 offset, u64 value) {
+void QemuController::write64(u32 offset, u64 value) {
   if (offset == reg::asq) {
     const std::scoped_lock lock(admin_mutex_);
     asq_ = value;
@@ -102,33 +102,33 @@ void QemuDevice::write64(u32 offset, u64 value) {
   link_.write(kBar + offset + 4, static_cast<u32>(value >> 32));
 }
 
-void QemuDevice::check_register(u64 offset) const {
+void QemuController::check_register(u64 offset) const {
   if (offset % 4 != 0 || offset > kBarBytes - 4)
     throw Error(name_, fmt::format("register {:#x} is outside its BAR of {} bytes", offset, kBarBytes));
 }
 
-u32* QemuDevice::cpu_register(u64 offset) {
+u32* QemuController::cpu_register(u64 offset) {
   check_register(offset);
   return word(offset);
 }
 
-u32* QemuDevice::gpu_register(u64 offset) {
+u32* QemuController::gpu_register(u64 offset) {
   check_register(offset);
   return words_.device() == nullptr ? nullptr : reinterpret_cast<u32*>(words_.device() + offset);
 }
 
-std::string QemuDevice::image() const {
+std::string QemuController::image() const {
   if (config_.media != QemuConfig::Media::drive) return {};
   return open_file(config_.drive, O_RDONLY, FileKinds::regular) ? config_.drive : std::string();
 }
 
-bool QemuDevice::scratch() const {
+bool QemuController::scratch() const {
   if (config_.media != QemuConfig::Media::drive) return true;
   const Opened file = open_file(config_.drive, O_RDONLY, FileKinds::regular);
   return file && !holds_foreign_data(file.fd.get());
 }
 
-nlohmann::ordered_json QemuDevice::counters() {
+nlohmann::ordered_json QemuController::counters() {
   nlohmann::ordered_json all = {
       {"messages", link_.messages()},
       {"doorbell_thread_cpu_s", static_cast<double>(thread_cpu_ns(thread_)) * 1e-9}};
@@ -137,7 +137,7 @@ nlohmann::ordered_json QemuDevice::counters() {
 }
 
 /// A reset takes all doorbells back to 0. The sweep must not carry on with a value from before.
-void QemuDevice::start_over() {
+void QemuController::start_over() {
   const std::scoped_lock lock(sweep_, admin_mutex_);
   for (u32 i = 0; i < forwarded_.size(); ++i) {
     forwarded_[i].store(0, std::memory_order_relaxed);
@@ -150,14 +150,14 @@ void QemuDevice::start_over() {
 /// Lets QEMU fetch what has been rung. A command that it fetches while a reset drains the drive is parked,
 /// and goes on after the reset has freed its queue: QEMU 7.2 then ends by SIGSEGV. The read returns after the
 /// doorbell's message has been taken, which only schedules the fetching; the main loop's next round does it.
-void QemuDevice::let_fetch() {
+void QemuController::let_fetch() {
   (void)link_.read(kBar + reg::csts, 4);
   if (!link_.gone()) process_.await_round(timeout_s_);
 }
 
 /// The doorbells of a queue that is being created start at 0, whatever an earlier queue of its number left
 /// there: a first ring of the same value has to be told from no ring.
-void QemuDevice::see_created_queues(u32 tail) {
+void QemuController::see_created_queues(u32 tail) {
   const std::scoped_lock lock(admin_mutex_);
   if (admin_entries_ == 0 || tail >= admin_entries_ || !memory_.holds(asq_, u64{admin_entries_} * kSqeBytes))
     return;
@@ -176,7 +176,7 @@ void QemuDevice::see_created_queues(u32 tail) {
   }
 }
 
-bool QemuDevice::forward_word(u32 index) {
+bool QemuController::forward_word(u32 index) {
   // The acquire orders what the initiator wrote before it rang ahead of the message, which the kernel
   // hands to QEMU's thread after it.
   const u32 value = load_acquire(word(reg::doorbells + 4ull * index));
@@ -187,17 +187,17 @@ bool QemuDevice::forward_word(u32 index) {
   return true;
 }
 
-bool QemuDevice::forward_pair(u16 qid) {
+bool QemuController::forward_pair(u16 qid) {
   const bool sq = forward_word(2u * qid);
   return forward_word(2u * qid + 1) || sq;
 }
 
-void QemuDevice::forward(u16 qid) {
+void QemuController::forward(u16 qid) {
   (void)forward_pair(qid);
   look_at_status();
 }
 
-void QemuDevice::by_initiator(bool on) {
+void QemuController::by_initiator(bool on) {
   // The thread must not carry on with a word that it has read: it would send it after a newer one.
   {
     const std::scoped_lock lock(sweep_);
@@ -206,7 +206,7 @@ void QemuDevice::by_initiator(bool on) {
   wake_.notify_one();
 }
 
-void QemuDevice::look_at_status() {
+void QemuController::look_at_status() {
   const u64 now = wall_ns();
   u64 due = next_look_.load(std::memory_order_relaxed);
   if (now < due || !next_look_.compare_exchange_strong(due, now + kLookNs, std::memory_order_relaxed)) return;
@@ -215,7 +215,7 @@ void QemuDevice::look_at_status() {
   if (link_.gone()) store_release(word(reg::csts), ~0u);
 }
 
-void QemuDevice::run() {
+void QemuController::run() {
   pthread_setname_np(pthread_self(), "doorbells");
   u64 last = wall_ns();
   for (;;) {

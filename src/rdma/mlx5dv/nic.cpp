@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rdma/mlx5dv/device.hpp"
+#include "rdma/mlx5dv/nic.hpp"
 
 #include <doorbell/error.hpp>
 #include <doorbell/rdma/mlx5.hpp>
@@ -39,14 +39,14 @@ class ScopedVariable {
 /// libmlx5 maps doorbell registers write-combining unless the environment says otherwise when the device is
 /// opened. In such a mapping a CPU's store waits for a flush, and a store for another queue pair may replace
 /// it, so each doorbell needs a fence. An uncached register needs no fence.
-std::unique_ptr<VerbsDevice> open_uncached(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu) {
+std::unique_ptr<VerbsNic> open_uncached(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu) {
   const ScopedVariable uncached("MLX5_SHUT_UP_BF", "1");
-  return std::make_unique<VerbsDevice>(config, std::move(gpu));
+  return std::make_unique<VerbsNic>(config, std::move(gpu));
 }
 
 }  // namespace
 
-Mlx5Device::Mlx5Device(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu)
+Mlx5Nic::Mlx5Nic(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu)
     : shared_(std::make_shared<Mlx5Shared>()), verbs_(open_uncached(config, gpu)) {
   shared_->context = verbs_->context();
   if (!shared_->mlx5.is_supported(shared_->context->context->device))
@@ -56,12 +56,12 @@ Mlx5Device::Mlx5Device(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu)
   if (gpu != nullptr) shared_->mappings = std::make_shared<GpuMappings>(std::move(gpu));
 }
 
-std::string Mlx5Device::name() const {
+std::string Mlx5Nic::name() const {
   const std::string name = verbs_->name();
   return name.substr(name.find(':') + 1);
 }
 
-NicLimits Mlx5Device::limits() const {
+NicLimits Mlx5Nic::limits() const {
   NicLimits l = verbs_->limits();
   l.max_requests = std::min(l.max_requests, Mlx5::kMaxSqUnits);
   l.max_inline = std::min(l.max_inline, Mlx5::kMaxInline);
@@ -69,7 +69,7 @@ NicLimits Mlx5Device::limits() const {
   return l;
 }
 
-std::unique_ptr<QueuePairObject> Mlx5Device::create_queue_pair(const QueuePairShape& shape) {
+std::unique_ptr<QueuePairObject> Mlx5Nic::create_queue_pair(const QueuePairShape& shape) {
   if (shape.queue_memory == Place::gpu)
     throw Error("--queue-mem", "vram: libmlx5 allocates the queues of a ConnectX in host memory",
                 "use --queue-mem host");

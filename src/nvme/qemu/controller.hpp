@@ -22,12 +22,12 @@ namespace doorbell::nvme {
 
 /// Doorbells and CSTS are words in memory that an initiator reads and writes as if they were registers;
 /// the forwarder carries them. Like the model it sees only the last value of a doorbell.
-class QemuDevice final : public ControllerInterface, private DoorbellForwarder {
+class QemuController final : public ControllerInterface, private DoorbellForwarder {
  public:
   /// A QEMU that answers nothing for `timeout_s`, clamped to 1 to 10 s, counts as gone.
-  QemuDevice(const QemuConfig& config, std::string name, std::shared_ptr<gpu::Gpu> gpu,
-             double timeout_s = 10);
-  ~QemuDevice() override;
+  QemuController(const QemuConfig& config, std::string name, std::shared_ptr<gpu::Gpu> gpu,
+                 double timeout_s = 10);
+  ~QemuController() override;
 
   [[nodiscard]] std::string kind() const override { return "emulated"; }
   [[nodiscard]] std::string name() const override { return name_; }

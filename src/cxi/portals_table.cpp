@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cxi/target_side.hpp"
+#include "cxi/portals_table.hpp"
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@ namespace {
 constexpr OneLane lane;
 constexpr u64 kConfirmNs = 1'000'000'000;
 constexpr u32 kSlots = 64;
-constexpr u64 kTargetEventBytes = 4096;
+constexpr u64 kEventQueueBytes = 4096;
 
 /// The number of entries that a DFA can name in a process.
 u32 entries_of(const Address& a) {
@@ -48,21 +48,21 @@ Append exposing(const PortalsEntry& entry, const MemoryDescriptor& memory, u32 o
   return append;
 }
 
-TargetSide::TargetSide(Endpoint& endpoint)
+PortalsTable::PortalsTable(Endpoint& endpoint)
     : endpoint_(endpoint),
-      events_object_(endpoint.create_event_queue(kTargetEventBytes, Place::pageable)),
+      events_object_(endpoint.create_event_queue(kEventQueueBytes, Place::pageable)),
       commands_object_(endpoint.create_command_queue(
           {.kind = CommandQueueKind::target, .slots = kSlots, .events = events_object_.get()})),
       events_(initial_state(*events_object_, Initiator::cpu)),
       commands_(initial_state(*commands_object_, Initiator::cpu)),
       used_(entries_of(endpoint.address())) {}
 
-TargetSide::Exposed::~Exposed() {
+PortalsTable::Exposed::~Exposed() {
   entry_.reset();
-  side_.used_[offset_] = false;
+  table_.used_[offset_] = false;
 }
 
-std::unique_ptr<TargetSide::Exposed> TargetSide::expose(const MemoryDescriptor& memory) {
+std::unique_ptr<PortalsTable::Exposed> PortalsTable::expose(const MemoryDescriptor& memory) {
   const auto free = std::ranges::find(used_, false);
   if (free == used_.end())
     throw Error("a portals entry", fmt::format("all {} of the endpoint are in use", used_.size()),
@@ -80,13 +80,13 @@ std::unique_ptr<TargetSide::Exposed> TargetSide::expose(const MemoryDescriptor& 
 }
 
 template <class C>
-void TargetSide::submit(const C& command) {
+void PortalsTable::submit(const C& command) {
   if (!commands_.post(lane, command))
     throw Error("a command to the target", "its queue stays full: the device does not read it");
   (void)commands_.ring(lane);
 }
 
-void TargetSide::expect(EventType type, const char* what) {
+void PortalsTable::expect(EventType type, const char* what) {
   const u64 end = wall_ns() + kConfirmNs;
   auto event = events_.poll(lane);
   while (event.bytes == 0) {

@@ -21,7 +21,7 @@ namespace doorbell::nvme {
 
 /// A controller that does what the test says. It works inside the driver's own register reads, so that
 /// nothing depends on threads.
-class ScriptedDevice final : public ControllerInterface {
+class ScriptedController final : public ControllerInterface {
  public:
   struct Script {
     u64 cap = 63 | u64{1} << 37;  // 64 entries, CAP.TO 0, NVM command set
@@ -35,24 +35,25 @@ class ScriptedDevice final : public ControllerInterface {
     u32 granted = 7 | 7 << 16;
     std::function<void(u8 cns, u8* page)> identify = {};
     bool gone_at_shutdown = false;
-    u64 fatal_after = ~u64{0};                               // admin commands before CSTS.CFS is set
-    u32 shutdown_looks = 0;                                  // reads of CSTS before a shutdown has ended
-    u32 stop_looks = 0;                                      // reads of CSTS, after EN = 0, before RDY is 0
-    std::function<void(const ScriptedDevice&)> at_end = {};  // when it is destroyed
+    u64 fatal_after = ~u64{0};  // admin commands before CSTS.CFS is set
+    u32 shutdown_looks = 0;     // reads of CSTS before a shutdown has ended
+    u32 stop_looks = 0;         // reads of CSTS, after EN = 0, before RDY is 0
+    std::function<void(const ScriptedController&)> at_end = {};  // when it is destroyed
     bool extra_completion = false;  // one of a command that was never sent, before each answer
   };
-  explicit ScriptedDevice(Script script) : script_(std::move(script)), registers_(Place::pageable, 16384) {
+  explicit ScriptedController(Script script)
+      : script_(std::move(script)), registers_(Place::pageable, 16384) {
     put(reg::cap, static_cast<u32>(script_.cap));
     put(reg::cap + 4, static_cast<u32>(script_.cap >> 32));
     put(reg::vs, 0x10400);
     put(reg::csts, script_.csts_at_open);
     put(reg::cc, script_.cc_at_open);
   }
-  ~ScriptedDevice() override {
+  ~ScriptedController() override {
     if (script_.at_end) script_.at_end(*this);
   }
-  ScriptedDevice(const ScriptedDevice&) = delete;
-  ScriptedDevice& operator=(const ScriptedDevice&) = delete;
+  ScriptedController(const ScriptedController&) = delete;
+  ScriptedController& operator=(const ScriptedController&) = delete;
   [[nodiscard]] std::string kind() const override { return "model"; }
   [[nodiscard]] std::string name() const override { return "scripted"; }
   [[nodiscard]] u32 read32(u32 offset) override {

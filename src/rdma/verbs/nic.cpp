@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rdma/verbs/device.hpp"
+#include "rdma/verbs/nic.hpp"
 
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
@@ -102,26 +102,26 @@ VerbsConfig parse_verbs_spec(const std::string& spec) {
   return c;
 }
 
-VerbsDevice::VerbsDevice(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu)
+VerbsNic::VerbsNic(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu)
     : context_(std::make_shared<VerbsContext>(config)),
       gpu_(std::move(gpu)),
       events_(std::make_unique<VerbsEvents>(context_)),
       counted_before_(read_counters(*context_)),
       max_inline_(probe_max_inline()) {}
 
-VerbsDevice::~VerbsDevice() = default;
+VerbsNic::~VerbsNic() = default;
 
-std::string VerbsDevice::kind() const {
+std::string VerbsNic::kind() const {
   return context_->facts.software ? "emulated" : "hardware";
 }
 
-std::string VerbsDevice::name() const {
+std::string VerbsNic::name() const {
   return fmt::format("verbs:{},port={},gid={}", context_->facts.name, context_->port,
                      context_->gid.gid_index);
 }
 
 /// No device attribute gives this value; a queue pair shows how much it was granted.
-u32 VerbsDevice::probe_max_inline() const {
+u32 VerbsNic::probe_max_inline() const {
   for (u32 bytes = 1024; bytes >= 16; bytes /= 2) {
     try {
       return VerbsQueuePairObject(context_, {.sq_requests = 1, .rq_requests = 1, .max_inline = bytes})
@@ -133,7 +133,7 @@ u32 VerbsDevice::probe_max_inline() const {
   return 0;
 }
 
-NicLimits VerbsDevice::limits() const {
+NicLimits VerbsNic::limits() const {
   const ibv_device_attr& a = context_->attributes;
   const u32 message = context_->port_attributes.max_msg_sz;
   NicLimits l;
@@ -147,11 +147,11 @@ NicLimits VerbsDevice::limits() const {
   return l;
 }
 
-Region VerbsDevice::allocate(Place place, u64 bytes) {
+Region VerbsNic::allocate(Place place, u64 bytes) {
   return {place, bytes, gpu_};
 }
 
-std::unique_ptr<MemoryRegion> VerbsDevice::register_memory(const Region& region, u32 access) {
+std::unique_ptr<MemoryRegion> VerbsNic::register_memory(const Region& region, u32 access) {
   const std::string what = fmt::format("registration of {} bytes of {} with {}", region.bytes(),
                                        doorbell::name(region.place()), name());
   if ((access & (access::remote_write | access::remote_atomic)) != 0 && (access & access::local_write) == 0)
@@ -178,7 +178,7 @@ std::unique_ptr<MemoryRegion> VerbsDevice::register_memory(const Region& region,
                                              reinterpret_cast<u64>(on_gpu ? region.device() : region.host()));
 }
 
-void VerbsDevice::check(const QueuePairShape& shape) const {
+void VerbsNic::check(const QueuePairShape& shape) const {
   const u32 max = limits().max_requests;
   for (const u32 n : {shape.sq_requests, shape.rq_requests})
     if (n > max || shape.sq_requests == 0)
@@ -189,20 +189,20 @@ void VerbsDevice::check(const QueuePairShape& shape) const {
                 fmt::format("{} takes 0..{}", context_->facts.name, max_inline_));
 }
 
-std::unique_ptr<VerbsQueuePairObject> VerbsDevice::create_verbs_queue_pair(const QueuePairShape& shape) {
+std::unique_ptr<VerbsQueuePairObject> VerbsNic::create_verbs_queue_pair(const QueuePairShape& shape) {
   check(shape);
   return std::make_unique<VerbsQueuePairObject>(context_, shape);
 }
 
-std::unique_ptr<QueuePairObject> VerbsDevice::create_queue_pair(const QueuePairShape& shape) {
+std::unique_ptr<QueuePairObject> VerbsNic::create_queue_pair(const QueuePairShape& shape) {
   return create_verbs_queue_pair(shape);
 }
 
-const u32* VerbsDevice::alive(Initiator initiator) {
+const u32* VerbsNic::alive(Initiator initiator) {
   return initiator == Initiator::cpu ? events_->alive() : nullptr;
 }
 
-nlohmann::ordered_json VerbsDevice::counters() {
+nlohmann::ordered_json VerbsNic::counters() {
   nlohmann::ordered_json all = read_counters(*context_);
   for (auto& [name, value] : all.items())
     if (counted_before_.contains(name)) value = value.get<i64>() - counted_before_[name].get<i64>();

@@ -75,11 +75,11 @@ class VerbsQueuePairObject final : public QueuePairObject {
   u32 psn_ = 0;
 };
 
-class VerbsDevice final : public Nic {
+class VerbsNic final : public Nic {
  public:
   /// Throws doorbell::Error: ExitCode::absent without libibverbs or without such a device.
-  explicit VerbsDevice(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu = nullptr);
-  ~VerbsDevice() override;
+  explicit VerbsNic(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu = nullptr);
+  ~VerbsNic() override;
 
   [[nodiscard]] std::string kind() const override;
   [[nodiscard]] std::string name() const override;

@@ -11,10 +11,10 @@
 
 namespace doorbell::rdma {
 
-class Mlx5Device final : public Nic {
+class Mlx5Nic final : public Nic {
  public:
   /// Throws doorbell::Error: ExitCode::absent without the libraries or without such a device.
-  explicit Mlx5Device(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu = nullptr);
+  explicit Mlx5Nic(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu = nullptr);
 
   [[nodiscard]] std::string kind() const override { return verbs_->kind(); }
   [[nodiscard]] std::string name() const override;
@@ -30,7 +30,7 @@ class Mlx5Device final : public Nic {
 
  private:
   std::shared_ptr<Mlx5Shared> shared_;
-  std::unique_ptr<VerbsDevice> verbs_;
+  std::unique_ptr<VerbsNic> verbs_;
 };
 
 }  // namespace doorbell::rdma

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The target's side of an endpoint: memory of portals entries, which puts and gets of others reach.
+// The portals table of an endpoint: memory that puts and gets of others reach, each in an entry of its own.
 #pragma once
 
 #include <doorbell/cxi/command_queue.hpp>
@@ -21,9 +21,9 @@ namespace doorbell::cxi {
 [[nodiscard]] Append exposing(const PortalsEntry& entry, const MemoryDescriptor& memory, u32 operations);
 
 /// Thread rule: one thread. The endpoint must outlive this object, which must outlive what it exposes.
-class TargetSide {
+class PortalsTable {
  public:
-  explicit TargetSide(Endpoint& endpoint);
+  explicit PortalsTable(Endpoint& endpoint);
 
   /// Memory in an entry of its own, for puts and gets. The destructor removes it, which must happen before
   /// the memory is unmapped.
@@ -35,9 +35,9 @@ class TargetSide {
     [[nodiscard]] u32 offset() const { return offset_; }
 
    private:
-    friend class TargetSide;
-    Exposed(TargetSide& side, u32 offset) : side_(side), offset_(offset) {}
-    TargetSide& side_;
+    friend class PortalsTable;
+    Exposed(PortalsTable& table, u32 offset) : table_(table), offset_(offset) {}
+    PortalsTable& table_;
     u32 offset_;
     std::unique_ptr<PortalsEntry> entry_;
   };
