@@ -259,9 +259,9 @@ TEST(TallySpread, WhatOneRepeatDoesNotHaveIsLeftOut) {
 
 TEST(TallyErrors, EachClassCountsOnceInItsRepeat) {
   constexpr u64 OpCounters::*kErrors[] = {
-      &OpCounters::failed,   &OpCounters::timed_out,  &OpCounters::aborted,   &OpCounters::late,
-      &OpCounters::protocol, &OpCounters::corrupt,    &OpCounters::misplaced, &OpCounters::stale,
-      &OpCounters::missing,  &OpCounters::duplicated, &OpCounters::skipped};
+      &OpCounters::failed,   &OpCounters::timed_out, &OpCounters::aborted,    &OpCounters::late,
+      &OpCounters::protocol, &OpCounters::corrupt,   &OpCounters::misplaced,  &OpCounters::stale,
+      &OpCounters::missing,  &OpCounters::unchecked, &OpCounters::duplicated, &OpCounters::skipped};
   Tally tally("p", 1);
   u64 n = 0;
   for (const auto field : kErrors) {
@@ -296,6 +296,7 @@ TEST(TallyErrors, AllQueuesAndRepeatsAreAddedUp) {
   s.stale = 11;
   s.missing = 12;
   s.duplicated = 13;
+  s.unchecked = 14;
   Tally tally("p", 64);
   tally.warm_up(repeat(phase({s})));
   tally.add(1, repeat(phase({s, s})));
@@ -308,6 +309,7 @@ TEST(TallyErrors, AllQueuesAndRepeatsAreAddedUp) {
                                       {"late", 16},
                                       {"skipped", 20},
                                       {"protocol", 24},
+                                      {"unchecked", 56},
                                       {"removal", 0},
                                       {"reset", 1},
                                       {"identity", 4 * 4}}))
