@@ -188,6 +188,7 @@ TEST(CxiFaults, ABadReturnCodeStopsTheQueueAndTheNextRepeatStartsAnew) {
   EXPECT_EQ(codes.at("PT_DISABLED").get<u64>(), injected(r, Fault::error)) << codes.dump();
   EXPECT_EQ(errors(r, "completion"), injected(r, Fault::error));
   EXPECT_EQ(errors(r, "timeout"), 0u);
+  EXPECT_EQ(r.cell().verify.failed(), 0u) << "what was refused is not bad data, whichever operation it was";
 }
 
 TEST(CxiFaults, AcknowledgedTwice) {

@@ -53,7 +53,8 @@ class PutQueue {
   struct Polled {
     u32 count = 0;
     rma::Completion mine;
-    u32 serial = 0;  ///< operations finished up to and including this one, modulo 2^32
+    u32 serial = 0;      ///< operations finished up to and including this one, modulo 2^32
+    bool mixed = false;  ///< one of these, or the next, has failed; which one is not known
   };
 
   DOORBELL_INLINE explicit PutQueue(const PutQueueState& s)
@@ -100,13 +101,12 @@ class PutQueue {
 
   /// Takes finished operations. Does not wait.
   [[nodiscard]] DOORBELL_INLINE Polled poll(const Warp& warp, u32 = 1) {
-    const CounterCounts now = counts(warp);
-    u64 news = successes_since(now);
-    if (news != 0) return take(news);
+    CounterCounts now = counts(warp);
+    if (successes_since(now) != 0) return take(now);
     if (s_.failing == 0 && (now.failure != (s_.failures & kMaxFailure) || ++s_.idle % kLooksAtEvents == 0)) {
       // What the device has counted by the time that it writes an event ended before the event's operation.
-      if (read_events(warp)) news = successes_since(counts(warp));
-      if (news != 0) return take(news);
+      if (read_events(warp)) now = counts(warp);
+      if (successes_since(now) != 0) return take(now);
     }
     if (s_.failing != 0) {
       --s_.failing;
@@ -135,14 +135,17 @@ class PutQueue {
   [[nodiscard]] DOORBELL_INLINE u32 open() const { return s_.posted - s_.completed - s_.failing; }
   DOORBELL_INLINE void die(ReturnCode why) { s_.dead = static_cast<u32>(why); }
 
-  DOORBELL_INLINE Polled take(u64 news) {
+  DOORBELL_INLINE Polled take(const CounterCounts& now) {
+    const u64 news = successes_since(now);
     s_.success = (s_.success + news) & kMaxSuccess;
     s_.idle = 0;
     const u32 mine = news < open() ? static_cast<u32>(news) : open();
     // A queue that has stopped reported operations as ended whose acknowledgements may still come.
     if (s_.dead == 0) s_.duplicated += static_cast<u32>(news) - mine;
     if (mine == 0) return {};
-    return report(s_.completed + mine, 0, false);
+    Polled p = report(s_.completed + mine, 0, false);
+    p.mixed = s_.failing != 0 || now.failure != (s_.failures & kMaxFailure);
+    return p;
   }
   DOORBELL_INLINE Polled report(u32 until, u32 code, bool all) {
     Polled p;

@@ -279,6 +279,7 @@ class OpLoop {
   DOORBELL_INLINE bool poll_requests(const Warp& warp) {
     const auto polled = own_.poll(warp, in_flight());
     if (polled.count == 0) return false;
+    if constexpr (requires { polled.mixed; }) mixed_ = polled.mixed;
     if (phase_->drain) count_late(warp, polled);
     else note_failures(warp, polled, requests_before_, false);
     requests_done_ = own_.completed() - requests_before_;
@@ -382,7 +383,8 @@ class OpLoop {
     while (n > 0) {
       const u32 here = n < payload::kManyAtMost ? n : payload::kManyAtMost;
       const u64 good = settle(warp, here, at);
-      if (checks_.active()) free_slots(warp, here, good);
+      // One of them has failed and it is not known which one, so their data is not checked.
+      if (checks_.active()) free_slots(warp, here, mixed_ ? 0 : good);
       done_slot_ = slot_after(done_slot_, here);
       done_ += here;
       n -= here;
@@ -544,6 +546,7 @@ class OpLoop {
   u64 aborted_ = 0;
   bool leaving_ = false;  // a responder that knows that no more data comes
   bool broken_ = false;
+  bool mixed_ = false;  // one of the operations that end now has failed
   PollPace pace_;
   bool first_look_ = false;  // the next poll is the first for the only operation in flight
 };
