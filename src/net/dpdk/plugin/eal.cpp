@@ -20,6 +20,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -178,6 +179,13 @@ void use_thread() {
   // A thread that DPDK has no number for works without caches.
   mark.known = true;
   mark.registered = rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0;
+}
+
+void nap(u64 limit_ns) {
+  constexpr u64 kNapNs = 50'000;
+  const u64 ns = std::min(limit_ns, kNapNs);
+  const timespec time = {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
 }
 
 std::string unique_name(const std::string& stem) {

@@ -22,8 +22,6 @@ namespace {
 
 /// Drivers with vector code take at most so many in one call.
 constexpr u32 kCallBurst = 64;
-/// Polled drivers wake no thread; a receiver without a core of its own looks this often.
-constexpr u64 kNapNs = 50'000;
 
 rte_mbuf* mbuf_of(u64 token) {
   return reinterpret_cast<rte_mbuf*>(token);
@@ -144,9 +142,7 @@ void DpdkRxQueue::wait(u64 limit_ns) {
     static_cast<void>(ppoll(&p, 1, &limit, nullptr));
     return;
   }
-  const u64 ns = std::min(limit_ns, kNapNs);
-  const timespec nap = {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
-  clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);
+  nap(limit_ns);
 }
 
 bool DpdkRxQueue::ended() {

@@ -11,16 +11,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
 
 #include "net/dpdk/plugin/eal.hpp"
 
 namespace doorbell::net::dpdk {
 
 namespace {
-
-/// Polled drivers wake no thread; a sender without a core of its own looks this often.
-constexpr u64 kNapNs = 50'000;
 
 void slot_freed(void*, void* slot) {
   // Releases what was read of the slot to the sender, which acquires it in completed().
@@ -128,9 +124,7 @@ u64 DpdkTxQueue::completed() {
 }
 
 void DpdkTxQueue::wait(u64 limit_ns) {
-  const u64 ns = std::min(limit_ns, kNapNs);
-  const timespec nap = {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
-  clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);
+  nap(limit_ns);
 }
 
 bool DpdkTxQueue::broken() {
