@@ -9,14 +9,11 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 import unittest
 
-import harness
 import ranks
-from harness import DOORBELL, ROOT, doorbell, end_of, wait_until
-
-sys.path.insert(0, str(ROOT / "python"))
+import sweeps
+from harness import DOORBELL, ROOT, doorbell, end_of, wait_for_cpu, wait_until
 
 PROGRAM = os.path.abspath(DOORBELL)
 PLAN = """\
@@ -37,15 +34,8 @@ NEEDS_RANKS = unittest.skipIf(ranks.why_not(), ranks.why_not())
 NEEDS_HOSTS = unittest.skipIf(ranks.why_no_hosts(), ranks.why_no_hosts())
 
 
-class WithFolder(harness.WithFolder):
-    def setUp(self):
-        super().setUp()
-        self.out = self.folder / "out"
-
-    def plan(self, text=PLAN):
-        path = self.folder / "plan.yaml"
-        path.write_text(text, encoding="utf-8")
-        return path
+class WithFolder(sweeps.WithFolder):
+    text = PLAN
 
     def sweep(self, count, *arguments, plan=None, code=0):
         done = ranks.run(count, PROGRAM, "sweep", plan or self.plan(), "--out", self.out, *arguments)
@@ -53,9 +43,8 @@ class WithFolder(harness.WithFolder):
         return done
 
     def lines(self):
-        text = (self.out / "results.jsonl").read_text(encoding="utf-8")
         self.is_valid(self.out / "results.jsonl")
-        return [json.loads(line) for line in text.splitlines()]
+        return super().lines()
 
     def pairs(self):
         return [(x["options"]["from-rank"], x["options"]["to-rank"]) for x in self.lines()]
@@ -211,7 +200,7 @@ class WithoutALauncher(WithFolder):
     def client(self, stream, to):
         command = [PROGRAM, "net", "--stream", stream, "--payload", "1400", "--infinite", "--connect", to, "--json", str(self.json)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            harness.wait_for_cpu(process, 0.2)
+            wait_for_cpu(process, 0.2)
             process.send_signal(signal.SIGINT)
             out, err = end_of(process)
         return process.returncode, out, err

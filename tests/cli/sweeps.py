@@ -25,13 +25,15 @@ matrix:
 
 
 class WithFolder(harness.WithFolder):
+    text = PLAN
+
     def setUp(self):
         super().setUp()
         self.out = self.folder / "out"
 
-    def plan(self, text=PLAN):
+    def plan(self, text=None):
         path = self.folder / "plan.yaml"
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text or self.text, encoding="utf-8")
         return path
 
     def sweep(self, *arguments, plan=None, code=0):
