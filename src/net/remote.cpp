@@ -277,6 +277,8 @@ class RemoteReceivingEnd final : public ReceivingEnd {
     return read_totals_message(exchange_.receive("totals", kLongestS));
   }
   [[nodiscard]] u64 progress() const override { return progress_; }
+  // During a phase the other end says nothing, unless it has failed or gone.
+  [[nodiscard]] bool gone() const override { return exchange_.pending(); }
 
  private:
   exchange::Exchange& exchange_;
