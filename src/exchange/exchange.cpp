@@ -34,6 +34,23 @@ std::string header_of(std::size_t bytes) {
   return text;
 }
 
+// A message that is nested more deeply is none of doorbell's; to print one takes a call a level.
+constexpr u32 kDeepest = 64;
+
+bool nests_deeply(std::string_view text) {
+  u32 depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\') ++i;
+    else if (c == '"') quoted = !quoted;
+    else if (!quoted && (c == '[' || c == '{')) {
+      if (++depth > kDeepest) return true;
+    } else if (!quoted && (c == ']' || c == '}') && depth > 0) --depth;
+  }
+  return false;
+}
+
 u32 length_in(const std::string& header) {
   u32 n = 0;
   for (std::size_t i = kMagic.size(); i < kHeaderBytes; ++i) n = n << 8 | static_cast<u8>(header[i]);
@@ -137,7 +154,8 @@ Json Exchange::read_message(std::string_view type, u64 until) {
   const u32 bytes = length_in(header);
   if (bytes > kMaxMessageBytes)
     reject(fmt::format("its message has {} bytes, at most {} are allowed", bytes, kMaxMessageBytes));
-  Json message = Json::parse(read_exactly(type, bytes, until), nullptr, false);
+  const std::string text = read_exactly(type, bytes, until);
+  Json message = nests_deeply(text) ? Json() : Json::parse(text, nullptr, false);
   const bool good = message.is_object() && message.contains("type") && message["type"].is_string() &&
                     message.contains("body");
   if (!good) reject("its message is none of doorbell's");
@@ -191,9 +209,18 @@ Listener::Listener(const RunKind& kind, const SocketName& at)
   at_.port = bound_port(socket_.get());
 }
 
-Exchange Listener::accept(double limit_s, double message_limit_s, const measure::StopFlag* stop) {
-  Connected c = accept_tcp(socket_.get(), at_, Wait::lasting(limit_s, stop), kind_.path);
-  return {std::move(c.socket), std::move(c.peer), true, message_limit_s, stop, kind_};
+Exchange Listener::accept(double limit_s, double message_limit_s, const measure::StopFlag* stop,
+                          const std::function<void(const Error&)>& turned_away) {
+  const Wait wait = Wait::lasting(limit_s, stop);
+  for (;;) {
+    Connected c = accept_tcp(socket_.get(), at_, wait, kind_.path);
+    try {
+      return {std::move(c.socket), std::move(c.peer), true, message_limit_s, stop, kind_};
+    } catch (const Error& e) {
+      if (!turned_away || (stop != nullptr && stop->requested())) throw;
+      turned_away(e);
+    }
+  }
 }
 
 }  // namespace doorbell::exchange

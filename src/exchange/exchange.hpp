@@ -6,7 +6,9 @@
 #pragma once
 
 #include <doorbell/config.hpp>
+#include <doorbell/error.hpp>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -91,9 +93,10 @@ class Listener {
   /// The listening address; a port of 0 is replaced by the real one.
   [[nodiscard]] const SocketName& at() const { return at_; }
   /// Waits at most `limit_s` for a client and answers its hello; `message_limit_s` as `limit_s` in
-  /// Exchange::connect().
+  /// Exchange::connect(). With `turned_away` it goes on after a connection whose hello is none, and says so.
   [[nodiscard]] Exchange accept(double limit_s, double message_limit_s,
-                                const measure::StopFlag* stop = nullptr);
+                                const measure::StopFlag* stop = nullptr,
+                                const std::function<void(const Error&)>& turned_away = nullptr);
 
  private:
   RunKind kind_;

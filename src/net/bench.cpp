@@ -17,9 +17,9 @@ namespace doorbell::net {
 namespace {
 
 constexpr double kCurveGbps[] = {1, 5, 10, 25, 50, 75, 100, 0};
-constexpr u32 kSearchSteps = 8;
+constexpr u32 kSearchSteps = 10;
 constexpr double kSearchS = 0.5;  // of one step
-constexpr double kCloseEnough = 0.02;
+constexpr double kCloseEnough = 0.01;
 constexpr u32 kConfirmations = 6;
 
 CellSettings plain(const BenchOptions& o, u64 payload) {
@@ -56,56 +56,79 @@ std::vector<CellSettings> grid(const BenchOptions& o) {
 }
 
 struct Probe {
+  double target = 0;   ///< Gb/s; 0: as fast as it goes
   double offered = 0;  ///< Gb/s that the senders reached
   u64 lost = 0;
+  u64 skipped = 0;  ///< packets that were due and never left: the senders were the limit
+  bool failed = false;
+
+  [[nodiscard]] bool clean() const { return lost == 0 && !failed; }
+  /// The rate of which something is known.
+  [[nodiscard]] double rate() const { return target > 0 ? std::min(target, offered) : offered; }
 };
+double offered_gbps(const CellSettings& c, const SendPhase& sent) {
+  return static_cast<double>(sent.sent) * static_cast<double>(c.payload) * 8e-9 / sent.elapsed_s;
+}
 Probe probe(const BenchOptions& o, const CellSettings& c, const measure::RunWatch& watch,
             RemoteReceiver* remote, double seconds) {
   CellRun run(o, c, watch, remote);
   const RepeatCounts r = run.phase(seconds, 0, fmt::format("search at {:.2f} Gb/s", c.target_gbps));
   run.finish();
-  const double bits = static_cast<double>(r.sent.sent) * static_cast<double>(c.payload) * 8;
-  return {bits * 1e-9 / r.sent.elapsed_s, run.lost()};
+  return {c.target_gbps, offered_gbps(c, r.sent), run.lost(), r.sent.skipped, run.failed()};
+}
+/// All repeats of a run as one probe; the slowest of them counts.
+Probe probe_of(const CellSettings& c, const CellRun& run) {
+  Probe p = {c.target_gbps, c.target_gbps, run.lost(), 0, run.failed() || run.repeats().empty()};
+  for (const RepeatCounts& r : run.repeats()) {
+    p.offered = std::min(p.offered, offered_gbps(c, r.sent));
+    p.skipped += r.sent.skipped;
+  }
+  return p;
 }
 
 /// The highest rate at which nothing was lost: found by halving, then confirmed by whole repeats, at a rate a
-/// twentieth lower each time something was lost after all.
+/// twentieth lower each time something was lost after all, or the senders did not reach it.
 void search_no_drop(const BenchOptions& o, CellSettings c, const measure::RunWatch& watch,
                     RemoteReceiver* remote, measure::BenchResult& result) {
   const auto interrupted = [&] { return watch.stop != nullptr && watch.stop->requested(); };
   nlohmann::ordered_json steps = nlohmann::ordered_json::array();
   const auto note = [&](const Probe& p) {
-    steps.push_back({{"target_gbps", c.target_gbps}, {"offered_gbps", p.offered}, {"lost", p.lost}});
+    steps.push_back(
+        {{"target_gbps", p.target}, {"offered_gbps", p.offered}, {"lost", p.lost}, {"skipped", p.skipped}});
   };
   c.target_gbps = 0;
   const double seconds = std::min(kSearchS, o.duration_s);
-  const Probe unpaced = probe(o, c, watch, remote, seconds);
-  note(unpaced);
-  double low = 0, high = unpaced.offered;
-  if (unpaced.lost == 0) low = high;
-  for (u32 i = 0; i < kSearchSteps && high - low > kCloseEnough * high && !interrupted(); ++i) {
+  Probe last = probe(o, c, watch, remote, seconds);
+  note(last);
+  double low = 0, high = last.offered;
+  if (last.clean()) low = high;
+  for (u32 i = 0; i < kSearchSteps && high - low > kCloseEnough * high && !last.failed && !interrupted();
+       ++i) {
     c.target_gbps = (low + high) / 2;
-    const Probe p = probe(o, c, watch, remote, seconds);
-    note(p);
-    (p.lost == 0 ? low : high) = c.target_gbps;
+    last = probe(o, c, watch, remote, seconds);
+    note(last);
+    if (last.clean()) low = std::max(low, last.rate());
+    // Above what the senders reach there is nothing to find.
+    if (!last.clean() || last.skipped > 0) high = std::max(low, last.rate());
   }
   for (u32 i = 0; i < kConfirmations && !interrupted(); ++i) {
     c.target_gbps = low > 0 ? low : high / 2;
     measure::BenchResult one;
     CellRun run(o, c, watch, remote);
     run.run(one);
-    const bool last = run.lost() == 0 || i + 1 == kConfirmations;
-    if (last) {
+    const Probe p = probe_of(c, run);
+    const bool confirmed = p.clean() && p.skipped == 0 && !interrupted();
+    if (confirmed || p.failed || interrupted() || i + 1 == kConfirmations) {
       one.cells.front().extra["no_drop"] = {
-          {"target_gbps", c.target_gbps}, {"confirmed", run.lost() == 0}, {"steps", steps}};
-      if (run.lost() != 0) one.warnings.push_back("no rate without loss was found");
+          {"gbps", p.rate()}, {"target_gbps", p.target}, {"confirmed", confirmed}, {"steps", steps}};
+      if (!confirmed) one.warnings.push_back("no rate without loss was confirmed");
       result.cells.push_back(std::move(one.cells.front()));
       result.warnings.insert(result.warnings.end(), one.warnings.begin(), one.warnings.end());
       result.failed = result.failed || one.failed;
       result.stop_reason = one.stop_reason;
       return;
     }
-    low = c.target_gbps * 0.95;
+    low = std::min(c.target_gbps * 0.95, p.rate());
   }
   result.stop_reason = "signal";
 }
@@ -200,12 +223,10 @@ measure::BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& w
       result.stop_reason = "signal";
       break;
     }
-    if (o.mode == Mode::no_drop) {
-      search_no_drop(o, c, watch, remote.get(), result);
-      continue;
-    }
     try {
-      CellRun(o, c, watch, remote.get()).run(result);
+      if (o.mode == Mode::no_drop) search_no_drop(o, c, watch, remote.get(), result);
+      else CellRun(o, c, watch, remote.get()).run(result);
+      if (result.stop_reason == "error") break;
     } catch (const Error& e) {
       // What has been measured is kept.
       if (result.cells.empty()) throw;
@@ -215,7 +236,12 @@ measure::BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& w
       break;
     }
   }
-  if (remote) remote->finish();
+  try {
+    if (remote) remote->finish();
+  } catch (const Error& e) {
+    // A result that is whole needs nothing more from the other end.
+    if (result.stop_reason == "done") result.warnings.push_back(e.what());
+  }
   return result;
 }
 

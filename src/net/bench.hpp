@@ -82,6 +82,7 @@ struct BenchOptions : measure::RunOptions {
   u64 first_sequence = 0;
   double settle_s = 0.25;
   double relay_delay_s = 0.02;  ///< how long a relay's fault `delay` holds a packet
+  bool one_clock = true;        ///< times of sender and receiver compare; false: nothing is found late
   std::string polling = "auto";
   WindowOptions windows;
   std::vector<int> cores;  ///< senders first, then receivers; empty: by what this process may use

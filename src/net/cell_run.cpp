@@ -3,6 +3,7 @@
 
 #include "net/cell_run.hpp"
 
+#include <doorbell/error.hpp>
 #include <doorbell/gpu.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -110,7 +111,7 @@ RepeatCounts CellRun::phase(double seconds, u64 count, const std::string& what) 
                       : seconds > 0                ? static_cast<double>(wall_ns() - begin) * 1e-9 / seconds
                                     : static_cast<double>(receiver_->progress() - before) / goal,
                       what);
-    return watch_.stop != nullptr && watch_.stop->requested();
+    return receiver_->gone() || (watch_.stop != nullptr && watch_.stop->requested());
   });
   r.received = receiver_->end(sender_->sent());
   if (gpu_) {
@@ -146,9 +147,31 @@ void CellRun::conclude(measure::BenchResult& result) {
 }
 
 void CellRun::run(measure::BenchResult& result) {
-  warm_up();
-  for (u32 n = 0; n < o_.repeats && !stopped(); ++n) repeat(n);
-  conclude(result);
+  try {
+    warm_up();
+    for (u32 n = 0; n < o_.repeats && !stopped(); ++n) repeat(n);
+    conclude(result);
+  } catch (const Error& e) {
+    if (repeats_.empty()) throw;
+    conclude_early(e, result);
+  }
+}
+
+void CellRun::conclude_early(const Error& why, measure::BenchResult& result) {
+  broken_ = true;
+  accounted_ = false;
+  totals_ = {};
+  sent_total_ = 0;
+  for (const RepeatCounts& r : repeats_) {
+    sent_total_ += r.sent.sent;
+    totals_.counts += r.received.counts;
+  }
+  const u64 unique = totals_.counts.unique;
+  totals_.lost = sent_total_ > unique ? sent_total_ - unique : 0;
+  result.warnings.push_back(
+      fmt::format("only {} of {} repeats were measured, and what was lost is not known by layer: {}",
+                  repeats_.size(), o_.repeats, why.what()));
+  describe(result);
 }
 
 void CellRun::finish() {
@@ -201,7 +224,9 @@ void CellRun::describe(measure::BenchResult& result) {
   // A packet that did not come whole, or came as another, counts as lost, under its own name.
   const u64 not_whole = n.corrupt + n.short_ + n.misplaced;
   const u64 explained = totals_.drops.sum() + not_whole;
-  const u64 unexplained = totals_.lost > explained ? totals_.lost - explained : 0;
+  // A layer that counts others' packets too explains too much; what it says of these is then unknown.
+  const bool known = accounted_ && explained <= totals_.lost;
+  const u64 unexplained = accounted_ && totals_.lost > explained ? totals_.lost - explained : 0;
   const double share =
       sent_total_ > 0 ? static_cast<double>(totals_.lost) / static_cast<double>(sent_total_) : 0;
   report::Verify& v = cell.verify;
@@ -215,8 +240,8 @@ void CellRun::describe(measure::BenchResult& result) {
                   ? totals_.lost - std::min(totals_.lost, not_whole)
                   : unexplained;
   const bool all_in_windows = totals_.windows.is_null() || totals_.in_windows == n.unique;
-  const bool identity = sent_total_ + totals_.beyond == n.unique + totals_.lost &&
-                        n.received == n.classified() && all_in_windows;
+  const bool identity = !accounted_ || (sent_total_ + totals_.beyond == n.unique + totals_.lost &&
+                                        n.received == n.classified() && all_in_windows);
   cell.errors = {{"completion", broken_ ? 1u : 0u},
                  {"identity", identity && totals_.beyond == 0 ? 0u : 1u},
                  {"late", n.late},
@@ -240,7 +265,7 @@ void CellRun::describe(measure::BenchResult& result) {
                          {"application", totals_.drops.application},
                          {"relay", totals_.drops.relay},
                          {"not_whole", not_whole},
-                         {"unexplained", unexplained}};
+                         {"unexplained", known ? Json(unexplained) : Json()}};
   cell.extra["threads"] = threads_json(median);
   cell.extra["gpu"] = gpu_json(median);
   cell.extra["stream"] = stream_->facts();
@@ -252,7 +277,7 @@ void CellRun::describe(measure::BenchResult& result) {
   cell.extra["link"] = link_->facts();
   if (!totals_.windows.is_null()) cell.extra["windows"] = totals_.windows;
   if (!totals_.injected.is_null()) cell.extra["model"] = {{"injected", totals_.injected}};
-  if (explained > totals_.lost)
+  if (accounted_ && explained > totals_.lost)
     result.warnings.push_back(
         fmt::format("{} packets more were dropped than this run has lost: others use the link",
                     explained - totals_.lost));

@@ -5,6 +5,8 @@
 // the Result.
 #pragma once
 
+#include <doorbell/error.hpp>
+
 #include <memory>
 #include <optional>
 
@@ -35,15 +37,20 @@ class CellRun {
   void repeat(u32 number);
   /// Accounts for every packet, and adds the cell to `result`.
   void conclude(measure::BenchResult& result);
-  /// All of these.
+  /// All of these. An Error behind the first repeat ends the run with what has been measured.
   void run(measure::BenchResult& result);
   /// After the last phase: accounts for every packet.
   void finish();
   [[nodiscard]] u64 lost() const { return totals_.lost; }
+  [[nodiscard]] const std::vector<RepeatCounts>& repeats() const { return repeats_; }
+  /// An end has failed or did not keep to its time. After finish().
+  [[nodiscard]] bool failed() const { return broken_ || stuck_ || timed_out_ || !ended_; }
   [[nodiscard]] bool stopped() const;
 
  private:
   void publish();
+  /// After an Error: without the receivers' totals, by what the repeats have counted.
+  void conclude_early(const Error& why, measure::BenchResult& result);
   void describe(measure::BenchResult& result);
   /// Of both ends, since they were made.
   [[nodiscard]] u64 interface_drops();
@@ -67,7 +74,8 @@ class CellRun {
   u64 interface_drops_ = 0;  ///< before the run
   ReceiveTotals totals_;
   u64 sent_total_ = 0;
-  bool ended_ = true;  ///< the queues got rid of all packets
+  bool accounted_ = true;  ///< the receivers have said what became of every packet
+  bool ended_ = true;      ///< the queues got rid of all packets
   bool stuck_ = false, broken_ = false, timed_out_ = false;
 };
 

@@ -65,7 +65,7 @@ ReceivingOptions receiving_options(const BenchOptions& o, const CellSetup& s, co
   r.receiver.seed = o.seed;
   r.receiver.verify = o.verify;
   r.receiver.verify_below = o.verify_below();
-  r.receiver.late_ns = static_cast<u64>(o.late_after_s * 1e9);
+  r.receiver.late_ns = o.one_clock ? static_cast<u64>(o.late_after_s * 1e9) : ~u64{0};
   // A histogram's update costs as much as a small packet's header.
   r.receiver.latency_every = s.cell.payload < 1024 ? 8 : 1;
   r.reliable = kind.reliable && !o.faults.any();

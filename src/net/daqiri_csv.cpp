@@ -21,7 +21,7 @@ std::string backend_of(const Json& cell) {
 std::string layers_of(const Json& drops) {
   std::string layers;
   for (const auto& [layer, n] : drops.items())
-    if (n.get<double>() > 0) layers += (layers.empty() ? "" : "+") + layer;
+    if (n.is_number() && n.get<double>() > 0) layers += (layers.empty() ? "" : "+") + layer;
   return layers.empty() ? "none" : layers;
 }
 

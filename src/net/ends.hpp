@@ -56,6 +56,8 @@ class ReceivingEnd {
   [[nodiscard]] virtual ReceiveTotals finish(const std::vector<u64>& sent) = 0;
   /// Unique packets so far, for the progress display.
   [[nodiscard]] virtual u64 progress() const = 0;
+  /// True when a phase's receivers have failed: sending on has no use, and end() throws why.
+  [[nodiscard]] virtual bool gone() const = 0;
 };
 
 struct ReceivingOptions {
@@ -77,6 +79,7 @@ class LocalReceivingEnd final : public ReceivingEnd {
   [[nodiscard]] ReceivePhase end(const std::vector<u64>& sent) override;
   [[nodiscard]] ReceiveTotals finish(const std::vector<u64>& sent) override;
   [[nodiscard]] u64 progress() const override;
+  [[nodiscard]] bool gone() const override { return threads_ && threads_->failed(); }
 
  private:
   void receive(u32 queue, ThreadUse* use);
@@ -109,7 +112,7 @@ struct SendPhase {
   measure::Histogram gaps;
   std::vector<ThreadUse> threads;
   ThreadUse master;    ///< the thread that has called run()
-  bool stuck = false;  ///< a packet that was begun could not be ended
+  bool stuck = false;  ///< there was no room for a packet in time, whole or in part
   bool broken = false;
 };
 

@@ -46,13 +46,9 @@ u32 Receiver::step() {
 
 bool Receiver::classify(const Burst& burst, u32 i, u64 now, u16* flow, u64* number) {
   const u64 bytes = u64{burst.length[i]} + (burst.split ? burst.body_length[i] : 0);
-  if (burst.length[i] < kHeaderBytes) {
-    ++counts_.short_;
-    return false;
-  }
   Header h;
-  std::memcpy(&h, burst.data[i], kHeaderBytes);
-  if (h.magic != kMagic) {
+  if (burst.length[i] >= kHeaderBytes) std::memcpy(&h, burst.data[i], kHeaderBytes);
+  if (burst.length[i] < kHeaderBytes || h.magic != kMagic) {
     ++counts_.alien;
     return false;
   }

@@ -25,7 +25,7 @@ class PacketSink {
   /// number in the flow, counted from the flow's first. Called by the queue's thread, once a burst.
   virtual void take(const Burst& burst, std::span<const u32> packet, std::span<const u16> flow,
                     std::span<const u64> number) = 0;
-  /// Called now and then while nothing arrives.
+  /// Called now and then, whether packets arrive or not.
   virtual void idle(u64 now_ns) { static_cast<void>(now_ns); }
 };
 

@@ -14,6 +14,7 @@ namespace {
 constexpr u64 kWaitNs =
     1'000'000;  // the longest sleep of a receiver; after it it looks for messages of the sender
 constexpr u32 kIdlePolls = 64;      // empty polls before a receiver that may sleep does
+constexpr u32 kBurstsPerLook = 64;  // bursts between two looks at the clock
 constexpr u32 kPollsPerLook = 256;  // empty polls between two looks at the clock, where it may not
 
 }  // namespace
@@ -68,8 +69,8 @@ void LocalReceivingEnd::receive(u32 queue, ThreadUse* use) {
     if (r.step() > 0) {
       idle = 0;
       quiet_since = 0;
-      // A stream that never falls silent is left behind at the time limit.
-      if (over_since == 0 || r.counts().bursts % 64 != 0) continue;
+      // A stream that never falls silent has windows that time out, and is left behind at the time limit.
+      if (r.counts().bursts % kBurstsPerLook != 0) continue;
     } else {
       ++idle;
     }

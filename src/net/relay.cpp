@@ -26,8 +26,10 @@ constexpr std::array kFaults = {Fault::drop,     Fault::delay,     Fault::corrup
 constexpr u32 kHeld = 256;             // packets that may wait at a time
 constexpr u64 kReorderBehind = 3;      // packets that go first
 constexpr u64 kReorderNs = 5'000'000;  // where no three follow
+constexpr u32 kBurstsAtOnce = 1024;    // taken in one call while nothing of them is handed out
 
-/// Each packet in gives two out at most; what was held goes first while there is room for these.
+/// Each packet in gives two out at most; what was held goes first while there is room for these. Where a
+/// burst is one packet, the second one is held.
 u32 inner_burst(u32 burst) {
   return std::max(burst / 2, 1u);
 }
@@ -63,58 +65,72 @@ Relay::Relay(const RelayOptions& options, std::unique_ptr<RxQueue> from, u32 bur
 
 u32 Relay::receive(Burst& out) {
   out.count = 0;
+  out.split = false;
   const u64 now = wall_ns();
   out.rx_time_ns = now;
   pass_held(out, now);
   if (out.count + 2 * in_.capacity() > out.capacity() && out.count > 0) return out.count;
-  const u32 n = from_->receive(in_);
-  if (n == 0) return out.count;
-  took_ = true;
-  out.queue = in_.queue;
-  out.split = in_.split;
-  for (u32 i = 0; i < n; ++i) {
-    const model::InjectedFault injected = injector_.draw(o_.queue, serial_++, model::Direction::both);
-    switch (injected.fault) {
-      case Fault::drop:
-        ++dropped_;
-        injector_.count(Fault::drop);
-        continue;
-      case Fault::delay:
-      case Fault::reorder: {
-        const bool late = injected.fault == Fault::delay;
-        if (!hold(in_, i, now + (late ? o_.delay_ns : kReorderNs), late ? ~0ull : serial_ + kReorderBehind))
-          break;
-        injector_.count(injected.fault);
-        continue;
-      }
-      case Fault::corrupt: {
-        // Without its first byte a packet is not known as ours at all.
-        const u64 all = in_.length[i] + (in_.split ? in_.body_length[i] : 0);
-        const bool in_head = !in_.split || injected.position(all - 1) + 1 < in_.length[i];
-        if (in_head) injected.corrupt(in_.data[i] + 1, in_.length[i] - 1);
-        else injected.corrupt(in_.body[i], in_.body_length[i]);
-        injector_.count(Fault::corrupt);
-        break;
-      }
-      case Fault::misplace: {
-        Header h;
-        std::memcpy(&h, in_.data[i], kHeaderBytes);
-        h.stream_sequence ^= u64{0x8000} << 48;
-        h.header_crc32c = crc32c(&h, kHeaderBytes - 4);
-        std::memcpy(in_.data[i], &h, kHeaderBytes);
-        injector_.count(Fault::misplace);
-        break;
-      }
-      case Fault::duplicate:
-        pass(out, in_, i);
-        injector_.count(Fault::duplicate);
-        break;
-      default:
-        break;
-    }
-    pass(out, in_, i);
+  // A burst of which nothing is passed on is not the caller's to release. The next one is taken at once: that
+  // there are no packets must mean that none came.
+  for (u32 bursts = 0; bursts < kBurstsAtOnce; ++bursts) {
+    const u32 n = from_->receive(in_);
+    if (n == 0) return out.count;
+    took_ = true;
+    out.queue = in_.queue;
+    out.split = in_.split;
+    for (u32 i = 0; i < n; ++i) apply(out, i, now);
+    if (out.count > 0) return out.count;
+    from_->release(in_);
+    took_ = false;
   }
-  return out.count;
+  return 0;
+}
+
+void Relay::apply(Burst& out, u32 i, u64 now) {
+  // Shorter than a header: not of the run, so no fault is found in it.
+  if (in_.length[i] < kHeaderBytes) return pass(out, in_, i);
+  const model::InjectedFault injected = injector_.draw(o_.queue, serial_++, model::Direction::both);
+  switch (injected.fault) {
+    case Fault::drop:
+      ++dropped_;
+      injector_.count(Fault::drop);
+      return;
+    case Fault::delay:
+    case Fault::reorder: {
+      const bool late = injected.fault == Fault::delay;
+      if (!hold(in_, i, now + (late ? o_.delay_ns : kReorderNs), late ? ~0ull : serial_ + kReorderBehind))
+        break;
+      injector_.count(injected.fault);
+      return;
+    }
+    case Fault::corrupt: {
+      // Without its first byte a packet is not known as ours at all.
+      const u64 all = in_.length[i] + (in_.split ? in_.body_length[i] : 0);
+      const bool in_head = !in_.split || injected.position(all - 1) + 1 < in_.length[i];
+      if (in_head) injected.corrupt(in_.data[i] + 1, in_.length[i] - 1);
+      else injected.corrupt(in_.body[i], in_.body_length[i]);
+      injector_.count(Fault::corrupt);
+      break;
+    }
+    case Fault::misplace: {
+      Header h;
+      std::memcpy(&h, in_.data[i], kHeaderBytes);
+      h.stream_sequence ^= u64{0x8000} << 48;
+      h.header_crc32c = crc32c(&h, kHeaderBytes - 4);
+      std::memcpy(in_.data[i], &h, kHeaderBytes);
+      injector_.count(Fault::misplace);
+      break;
+    }
+    case Fault::duplicate: {
+      const bool room = out.count + 2 <= out.capacity();
+      if (room) pass(out, in_, i);
+      if (room || hold(in_, i, now, 0)) injector_.count(Fault::duplicate);
+      break;
+    }
+    default:
+      break;
+  }
+  pass(out, in_, i);
 }
 
 void Relay::pass(Burst& out, const Burst& in, u32 i) {
@@ -154,7 +170,7 @@ void Relay::pass_held(Burst& out, u64 now) {
     out.length[at] = h.length;
     out.body[at] = held_[slot].bytes.data() + h.length;
     out.body_length[at] = h.body_length;
-    out.split = h.body_length > 0;
+    out.split = out.split || h.body_length > 0;
     passed_.push_back(slot);
   }
   waiting_.resize(kept);

@@ -50,6 +50,8 @@ class Relay final : public RxQueue {
     u64 due_ns = 0;      ///< passed on at this time at the latest,
     u64 behind = ~0ull;  ///< or behind this packet
   };
+  /// Draws the fault of packet i of in_ and carries it out.
+  void apply(Burst& out, u32 i, u64 now);
   void pass(Burst& out, const Burst& in, u32 i);
   void pass_held(Burst& out, u64 now);
   [[nodiscard]] bool hold(const Burst& in, u32 i, u64 due_ns, u64 behind);

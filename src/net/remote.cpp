@@ -27,7 +27,9 @@ using exchange::small;
 using exchange::text;
 
 constexpr u64 kAny = ~u64{0};
+constexpr u64 kMostCounted = u64{1} << 56;  // in a year at 10^9 a second it is not reached, and sums fit
 constexpr std::size_t kLongestText = 128;
+constexpr double kAnswerS = 10;              // how much longer than its own limits the other end may take
 constexpr double kLongestS = 366 * 86400.0;  // --infinite
 
 Json counts_json(const ReceiveCounts& c) {
@@ -37,7 +39,7 @@ Json counts_json(const ReceiveCounts& c) {
 }
 ReceiveCounts read_counts(const Json& m) {
   ReceiveCounts c;
-  for (const ReceiveCount& f : kReceiveCounts) c.*f.count = number(m, f.key, 0, kAny);
+  for (const ReceiveCount& f : kReceiveCounts) c.*f.count = number(m, f.key, 0, kMostCounted);
   return c;
 }
 
@@ -136,6 +138,7 @@ void read_cell_message(const Json& m, BenchOptions* o, CellSetup* s) {
       throw Error(kOtherEnd, "a fault's probability is not in 0..1");
     o->faults.probability[k] = faults[k].get<double>();
   }
+  o->one_clock = text(m, "machine", kLongestText) == boot_id();
   (void)kind_of(*o);  // throws for a stream that this program does not know
 }
 
@@ -202,13 +205,14 @@ ReceivePhase read_phase_message(const Json& m) {
     if (!b.is_array() || b.size() != 2 || !b[0].is_number_unsigned() || !b[1].is_number_unsigned() ||
         b[0].get<u64>() >= histogram::kBuckets)
       throw Error(kOtherEnd, "its latency histogram is none");
-    bins[b[0].get<u64>()] = b[1].get<u64>();
-    total += b[1].get<u64>();
+    bins[b[0].get<u64>()] = std::min(b[1].get<u64>(), kMostCounted / histogram::kBuckets);
+    total += bins[b[0].get<u64>()];
   }
   const double mean = real(m, "latency_mean_ns", 0, 1e18), std = real(m, "latency_std_ns", 0, 1e18);
   const auto count = static_cast<double>(total);
   p.latency.merge(bins, static_cast<u64>(real(m, "latency_min_ns", 0, 1e18)),
-                  static_cast<u64>(real(m, "latency_max_ns", 0, 1e18)), static_cast<u64>(mean * count),
+                  static_cast<u64>(real(m, "latency_max_ns", 0, 1e18)),
+                  static_cast<u64>(std::min(mean * count, 1.8e19)),
                   std * std * std::max(count - 1, 0.0) + mean * mean * count);
   return p;
 }
@@ -234,16 +238,16 @@ ReceiveTotals read_totals_message(const Json& m) {
   const auto counts = m.find("counts");
   if (counts == m.end() || !counts->is_object()) throw Error(kOtherEnd, "its report has no counts");
   t.counts = read_counts(*counts);
-  t.lost = number(m, "lost", 0, kAny);
-  t.beyond = number(m, "beyond", 0, kAny);
-  t.unmatched = number(m, "unmatched", 0, kAny);
-  t.drops.socket = number(m, "drops_socket", 0, kAny);
-  t.drops.ring = number(m, "drops_ring", 0, kAny);
-  t.drops.interface = number(m, "drops_interface", 0, kAny);
-  t.drops.application = number(m, "drops_application", 0, kAny);
-  t.drops.relay = number(m, "drops_relay", 0, kAny);
-  t.in_windows = number(m, "in_windows", 0, kAny);
-  t.wrong_results = number(m, "wrong_results", 0, kAny);
+  t.lost = number(m, "lost", 0, kMostCounted);
+  t.beyond = number(m, "beyond", 0, kMostCounted);
+  t.unmatched = number(m, "unmatched", 0, kMostCounted);
+  t.drops.socket = number(m, "drops_socket", 0, kMostCounted);
+  t.drops.ring = number(m, "drops_ring", 0, kMostCounted);
+  t.drops.interface = number(m, "drops_interface", 0, kMostCounted);
+  t.drops.application = number(m, "drops_application", 0, kMostCounted);
+  t.drops.relay = number(m, "drops_relay", 0, kMostCounted);
+  t.in_windows = number(m, "in_windows", 0, kMostCounted);
+  t.wrong_results = number(m, "wrong_results", 0, kMostCounted);
   const auto windows = m.find("windows");
   if (windows != m.end() && windows->is_object())
     for (const auto& [key, value] : windows->items())
@@ -260,7 +264,9 @@ namespace {
 
 class RemoteReceivingEnd final : public ReceivingEnd {
  public:
-  RemoteReceivingEnd(exchange::Exchange& exchange, double grace_s) : exchange_(exchange), grace_s_(grace_s) {}
+  /// `grace_s`: how long the other end waits for what has been sent.
+  RemoteReceivingEnd(exchange::Exchange& exchange, double grace_s, double timeout_s)
+      : exchange_(exchange), grace_s_(grace_s), limit_s_(grace_s + timeout_s + kAnswerS) {}
   void begin() override {
     exchange_.send("begin", Json::object());
     (void)exchange_.receive("began");
@@ -268,19 +274,22 @@ class RemoteReceivingEnd final : public ReceivingEnd {
   [[nodiscard]] ReceivePhase end(const std::vector<u64>& sent) override {
     exchange_.wait_on_stop(grace_s_);
     exchange_.send("end", sent_message(sent));
-    ReceivePhase p = read_phase_message(exchange_.receive("phase", kLongestS));
+    ReceivePhase p = read_phase_message(exchange_.receive("phase", limit_s_));
     progress_ += p.counts.unique;
     return p;
   }
   [[nodiscard]] ReceiveTotals finish(const std::vector<u64>& sent) override {
     exchange_.send("finish", sent_message(sent));
-    return read_totals_message(exchange_.receive("totals", kLongestS));
+    return read_totals_message(exchange_.receive("totals", limit_s_));
   }
   [[nodiscard]] u64 progress() const override { return progress_; }
+  // During a phase the other end says nothing, unless it has failed or gone.
+  [[nodiscard]] bool gone() const override { return exchange_.pending(); }
 
  private:
   exchange::Exchange& exchange_;
   double grace_s_;
+  double limit_s_;  // of an answer at a phase's end: packets, then windows and workloads
   u64 progress_ = 0;
 };
 
@@ -289,7 +298,8 @@ class RemoteReceivingEnd final : public ReceivingEnd {
 RemoteReceiver::RemoteReceiver(const BenchOptions& o, const measure::StopFlag* stop)
     : exchange_(exchange::Exchange::connect(kRunKind, o.other_end, o.timeout_s, stop)),
       // The other end waits for what has been sent before it answers.
-      grace_s_(o.timeout_s + o.settle_s) {}
+      grace_s_(o.timeout_s + o.settle_s),
+      timeout_s_(o.timeout_s) {}
 
 std::unique_ptr<Link> RemoteReceiver::open(const BenchOptions& o, const CellSetup& setup) {
   exchange_.send("cell", cell_message(o, setup));
@@ -301,7 +311,7 @@ std::unique_ptr<Link> RemoteReceiver::open(const BenchOptions& o, const CellSetu
 
 std::unique_ptr<ReceivingEnd> RemoteReceiver::ready() {
   (void)exchange_.receive("ready");
-  return std::make_unique<RemoteReceivingEnd>(exchange_, grace_s_);
+  return std::make_unique<RemoteReceivingEnd>(exchange_, grace_s_, timeout_s_);
 }
 
 void RemoteReceiver::finish() {

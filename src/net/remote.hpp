@@ -35,6 +35,7 @@ class RemoteReceiver {
  private:
   exchange::Exchange exchange_;
   double grace_s_;
+  double timeout_s_;
 };
 
 }  // namespace doorbell::net

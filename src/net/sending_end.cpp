@@ -51,10 +51,13 @@ void SendingEnd::send(u32 thread, u64 until_ns, u64 count, ThreadUse* use) {
     lanes.push_back({&s, count > 0 ? s.counts().sent + count : ~u64{0}});
   }
   u64 rounds = 0, useful = 0;
+  u64 moved_ns = begin;  // when something last moved, or nothing had to
+  const auto timeout_ns = static_cast<u64>(o_.timeout_s * 1e9);
   while (!lanes.empty()) {
     ++rounds;
     bool moved = false;
-    const bool over = stop_.load(std::memory_order_relaxed) || wall_ns() >= until_ns;
+    const u64 round_ns = wall_ns();
+    const bool over = stop_.load(std::memory_order_relaxed) || round_ns >= until_ns;
     for (std::size_t i = 0; i < lanes.size();) {
       Sender& s = *lanes[i].sender;
       const bool more = s.counts().sent < lanes[i].limit && !over && !s.queue().broken();
@@ -64,6 +67,7 @@ void SendingEnd::send(u32 thread, u64 until_ns, u64 count, ThreadUse* use) {
     }
     if (moved) {
       ++useful;
+      moved_ns = round_ns;
       continue;
     }
     if (lanes.empty()) break;
@@ -71,14 +75,19 @@ void SendingEnd::send(u32 thread, u64 until_ns, u64 count, ThreadUse* use) {
     for (const Lane& l : lanes)
       due = std::min(due, l.sender->pacer().paced() ? l.sender->pacer().due_ns() : 0);
     const u64 now = wall_ns();
+    // Where something was due there was no room for it.
+    if (due + kSpinNs > round_ns) moved_ns = round_ns;
     if (due > now) {
       if (due > now + kSpinNs) sleep_until(std::min(due - kSpinNs / 2, until_ns));
+    } else if (round_ns - moved_ns >= timeout_ns) {
+      stuck_ = true;
+      break;
     } else if (o_.polling == Polling::block) {
       lanes.front().sender->queue().wait(kRoomWaitNs);
     }
   }
   // A packet that has gone in part goes as a whole, or the stream behind it cannot be read.
-  const u64 limit = wall_ns() + static_cast<u64>(o_.timeout_s * 1e9);
+  const u64 limit = wall_ns() + (stuck_ ? 0 : timeout_ns);
   for (u32 f = thread; f < senders_.size(); f += o_.threads) {
     Sender& s = *senders_[f];
     while ((s.pending() || !s.queue().flush()) && !s.queue().broken()) {

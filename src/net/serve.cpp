@@ -6,7 +6,11 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "exchange/fields.hpp"
 #include "net/peer_link.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::net {
 
@@ -49,11 +53,9 @@ class ServedCell {
     end_->begin();
     exchange_.send("began", Json::object());
   }
-  void end(const Json& message) {
-    exchange_.send("phase", phase_message(end_->end(read_sent_message(message, setup_.flows()))));
-  }
+  void end(const Json& message) { exchange_.send("phase", phase_message(end_->end(sent_in(message)))); }
   void finish(const Json& message, ServeResult* result) {
-    ReceiveTotals t = end_->finish(read_sent_message(message, setup_.flows()));
+    ReceiveTotals t = end_->finish(sent_in(message));
     add_interface_drops(*stream_, link_->interface_drops(End::rx) - drops_, &t.drops);
     exchange_.send("totals", totals_message(t));
     result->received += t.counts.received;
@@ -65,6 +67,14 @@ class ServedCell {
   }
 
  private:
+  /// What the client has sent. Windows are delivered up to there, so it must be possible.
+  [[nodiscard]] std::vector<u64> sent_in(const Json& message) const {
+    std::vector<u64> sent = read_sent_message(message, setup_.flows());
+    if (const u64 most = wall_ns() - opened_ns_; std::ranges::any_of(sent, [&](u64 n) { return n > most; }))
+      throw Error(exchange::kOtherEnd, "'sent' is more than a packet a nanosecond");
+    return sent;
+  }
+
   exchange::Exchange& exchange_;
   BenchOptions options_;
   CellSetup setup_;
@@ -72,6 +82,7 @@ class ServedCell {
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<LocalReceivingEnd> end_;
   u64 drops_ = 0;
+  u64 opened_ns_ = wall_ns();
 };
 
 }  // namespace
@@ -79,7 +90,9 @@ class ServedCell {
 ServeResult serve(const ServeOptions& o, const measure::RunWatch& watch) {
   exchange::Listener listener(kRunKind, o.at);
   if (watch.progress) watch.progress(0, fmt::format("listening at {}", listener.at().text()));
-  exchange::Exchange exchange = listener.accept(o.wait_s, o.timeout_s, watch.stop);
+  exchange::Exchange exchange = listener.accept(o.wait_s, o.timeout_s, watch.stop, [&](const Error& e) {
+    if (watch.progress) watch.progress(0, fmt::format("turned away: {}", e.what()));
+  });
   ServeResult result;
   try {
     std::unique_ptr<ServedCell> cell;

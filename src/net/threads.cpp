@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <utility>
+
 #include "system/clock.hpp"
 
 namespace doorbell::net {
@@ -22,7 +24,7 @@ std::vector<int> allowed_cores() {
 
 Threads::Threads(const std::string& role, u32 count, const std::vector<int>& cores,
                  std::function<void(u32 index, ThreadUse* use)> body)
-    : uses_(count), running_(count) {
+    : uses_(count), failures_(count), running_(count) {
   for (u32 i = 0; i < count; ++i)
     threads_.emplace_back([this, i, role, core = i < cores.size() ? cores[i] : -1, body] {
       const std::string name = fmt::format("{}-{}", role, i);
@@ -39,16 +41,27 @@ Threads::Threads(const std::string& role, u32 count, const std::vector<int>& cor
       }
       const u64 begin = wall_ns();
       const measure::CpuTime cpu_time;
-      body(i, &use);
+      try {
+        body(i, &use);
+      } catch (...) {
+        failures_[i] = std::current_exception();
+        failed_.store(true, std::memory_order_release);
+      }
       use.cost = cpu_time.spent(name);
       use.elapsed_s = static_cast<double>(wall_ns() - begin) * 1e-9;
       running_.fetch_sub(1, std::memory_order_release);
     });
 }
 
-void Threads::join() {
+void Threads::wait() {
   for (std::thread& t : threads_)
     if (t.joinable()) t.join();
+}
+
+void Threads::join() {
+  wait();
+  for (std::exception_ptr& f : failures_)
+    if (f) std::rethrow_exception(std::exchange(f, nullptr));
 }
 
 }  // namespace doorbell::net

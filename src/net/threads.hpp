@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <string>
 #include <thread>
@@ -34,18 +35,24 @@ class Threads {
   /// binding.
   Threads(const std::string& role, u32 count, const std::vector<int>& cores,
           std::function<void(u32 index, ThreadUse* use)> body);
-  ~Threads() { join(); }
+  ~Threads() { wait(); }
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
   /// True when all have ended. Any thread.
   [[nodiscard]] bool ended() const { return running_.load(std::memory_order_acquire) == 0; }
+  /// True when one has ended by an exception. Any thread.
+  [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
+  /// Waits for all; throws what the first of them has thrown.
   void join();
   /// After join().
   [[nodiscard]] const std::vector<ThreadUse>& uses() const { return uses_; }
 
  private:
+  void wait();
   std::vector<ThreadUse> uses_;
+  std::vector<std::exception_ptr> failures_;
+  std::atomic<bool> failed_{false};
   std::atomic<u32> running_;
   std::vector<std::thread> threads_;
 };

@@ -70,8 +70,8 @@ struct WindowReceiver::Parts {
   }
 
   AssemblyRequest assembly;
-  std::unique_ptr<CopyStage> copy;
   std::unique_ptr<AssemblySink> sink;
+  std::unique_ptr<CopyStage> copy;  // goes before the sink, whose windows it copies
   std::unique_ptr<Receiver> receiver;
 };
 

@@ -69,12 +69,13 @@ class WindowWork {
   [[nodiscard]] nlohmann::ordered_json json() const;
 
  private:
+  /// The last one goes first: each may still be at work on memory of those before it.
   struct Queue {
-    std::unique_ptr<Workload> workload;
-    std::unique_ptr<CopyStage> copy;
-    std::shared_ptr<GpuAssembly> gatherer;
-    std::unique_ptr<WindowCheck> check;  ///< of conversions
     std::unique_ptr<AssemblySink> sink;
+    std::shared_ptr<GpuAssembly> gatherer;
+    std::unique_ptr<CopyStage> copy;
+    std::unique_ptr<WindowCheck> check;  ///< of conversions
+    std::unique_ptr<Workload> workload;
   };
 
   WindowWorkRequest r_;

@@ -4,11 +4,13 @@
 // The bench: every stream over every link that any machine has, its accounts, and bad input.
 #include <doorbell/error.hpp>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <thread>
 
 #include "net/bench.hpp"
 #include "net/cli/setting_names.hpp"
+#include "net/daqiri_csv.hpp"
 #include "net/serve.hpp"
 
 namespace doorbell::net {
@@ -294,23 +296,81 @@ TEST(NetBench, BadInputIsRefused) {
                "--fault removal");
 }
 
+/// The search ends with a rate that the senders have reached, and does not call confirmed what is not.
+TEST(NetBench, TheNoDropRateIsOneThatWasSent) {
+  BenchOptions o = options_of("udp", 1000, 0);
+  o.mode = Mode::no_drop;
+  o.duration_s = 0.1;
+  o.repeats = 2;
+  const measure::BenchResult r = run_bench(o, {});
+  const auto& found = r.cell().extra.at("no_drop");
+  const auto& net = r.cell().extra.at("net");
+  double slowest = 1e9, skipped = 0;
+  for (const auto& repeat : net.at("repeats"))
+    slowest = std::min(slowest, repeat.at("tx_gbps").get<double>());
+  for (const std::string& w : r.warnings) skipped += w.find("could not keep up") != std::string::npos;
+  EXPECT_LE(found.at("gbps").get<double>(), slowest * 1.000001);
+  EXPECT_LE(found.at("gbps").get<double>(), found.at("target_gbps").get<double>());
+  if (found.at("confirmed")) {
+    EXPECT_EQ(net.at("lost"), 0u);
+    EXPECT_EQ(skipped, 0);
+  }
+}
+
+TEST(NetBench, AnInterruptedSearchConfirmsNothing) {
+  BenchOptions o = options_of("raw", 1000, 0);
+  o.mode = Mode::no_drop;
+  o.duration_s = 0.1;
+  measure::StopFlag stop;
+  measure::RunWatch watch = {.stop = &stop, .progress = [&](double, const std::string& what) {
+                               if (what.find("repeat 1 of") != std::string::npos) stop.request(2);
+                             }};
+  const measure::BenchResult r = run_bench(o, watch);
+  EXPECT_EQ(r.stop_reason, "signal");
+  EXPECT_EQ(r.cell().extra.at("no_drop").at("confirmed"), false);
+}
+
+/// Neither an exception of a receiver's thread nor what it leaves behind ends the program.
+TEST(NetBench, AWorkloadThatIsTooSlowIsAnError) {
+  BenchOptions o = options_of("raw", 8000, 5000);
+  o.windows.on = true;
+  o.windows.workload = WorkloadKind::gemm;
+  o.fill = Fill::float32;
+  o.timeout_s = 0.001;
+  try {
+    EXPECT_FALSE(run_bench(o, {}).cells.empty()) << "it was not too slow";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()), "");
+  }
+}
+
+/// What a test does beside a run of two processes.
+struct Beside {
+  std::function<void(const exchange::SocketName& server)> before = [](const auto&) {};
+  std::function<void(const std::string& what)> client_progress = nullptr;
+  measure::StopFlag server_stop;
+  std::string server_failure, client_failure;
+  std::vector<std::string> server_said;
+};
+
 /// Both processes of a run, as two threads of this one.
-measure::BenchResult between_two(BenchOptions o, ServeResult* served) {
+measure::BenchResult between_two(BenchOptions o, ServeResult* served, Beside& beside) {
   std::string address;
   std::atomic<bool> listening{false};
-  std::string failure;
   std::thread server([&] {
     try {
       ServeOptions s;
       s.at = {.host = "127.0.0.1", .port = 0};
-      *served = serve(s, {.progress = [&](double, const std::string& what) {
-                        if (listening) return;
-                        address = what.substr(what.rfind(' ') + 1);
-                        listening = true;
-                        listening.notify_all();
-                      }});
+      s.timeout_s = o.timeout_s;
+      *served = serve(s, {.stop = &beside.server_stop, .progress = [&](double, const std::string& what) {
+                            beside.server_said.push_back(what);
+                            if (listening) return;
+                            address = what.substr(what.rfind(' ') + 1);
+                            listening = true;
+                            listening.notify_all();
+                          }});
     } catch (const Error& e) {
-      failure = e.what();
+      beside.server_failure = e.what();
       listening = true;
       listening.notify_all();
     }
@@ -321,12 +381,22 @@ measure::BenchResult between_two(BenchOptions o, ServeResult* served) {
   measure::BenchResult r;
   try {
     o.other_end = exchange::parse_connect(address, kRunKind.default_port);
-    r = run_bench(o, {});
+    beside.before(o.other_end);
+    r = run_bench(o, {.progress = [&](double, const std::string& what) {
+                    if (beside.client_progress) beside.client_progress(what);
+                  }});
   } catch (const Error& e) {
-    ADD_FAILURE() << e.what();
+    beside.client_failure = e.what();
   }
   server.join();
-  EXPECT_EQ(failure, "");
+  return r;
+}
+
+measure::BenchResult between_two(const BenchOptions& o, ServeResult* served) {
+  Beside beside;
+  measure::BenchResult r = between_two(o, served, beside);
+  EXPECT_EQ(beside.server_failure, "");
+  EXPECT_EQ(beside.client_failure, "");
   return r;
 }
 
@@ -357,6 +427,77 @@ TEST(NetTwoProcesses, FaultsAreFound) {
   EXPECT_GT(served.errors, 0u);
 }
 
+TEST(NetTwoProcesses, StrangersAreTurnedAway) {
+  Beside beside;
+  beside.before = [](const exchange::SocketName& server) {
+    for (const char* said : {"", "GET / HTTP/1.0\r\n\r\n"}) {
+      const exchange::Connected c =
+          exchange::connect_tcp(server, exchange::Wait::lasting(60, nullptr), "net");
+      EXPECT_EQ(::send(c.socket.get(), said, std::strlen(said), MSG_NOSIGNAL),
+                static_cast<ssize_t>(std::strlen(said)));
+    }
+  };
+  ServeResult served;
+  const measure::BenchResult r = between_two(options_of("tcp", 1000, 500), &served, beside);
+  EXPECT_EQ(beside.client_failure + beside.server_failure, "");
+  EXPECT_EQ(r.cells.size(), 1u);
+  ASSERT_GE(beside.server_said.size(), 3u);
+  EXPECT_NE(beside.server_said[1].find("turned away"), std::string::npos) << beside.server_said[1];
+  EXPECT_NE(beside.server_said[2].find("does not speak doorbell's protocol"), std::string::npos);
+}
+
+TEST(NetTwoProcesses, WhatWasMeasuredIsKeptWhenTheOtherEndFails) {
+  Beside beside;
+  beside.client_progress = [&](const std::string& what) {
+    if (what.find("repeat 2 of") != std::string::npos) beside.server_stop.request(2);
+  };
+  BenchOptions o = options_of("tcp", 1000, 200);
+  o.repeats = 1'000'000;  // the other end fails in one of them
+  ServeResult served;
+  const measure::BenchResult r = between_two(o, &served, beside);
+  EXPECT_EQ(beside.client_failure, "");
+  EXPECT_NE(beside.server_failure, "");
+  ASSERT_EQ(r.cells.size(), 1u);
+  EXPECT_TRUE(r.failed);
+  EXPECT_EQ(r.stop_reason, "error");
+  EXPECT_GE(r.cell().repeats.size(), 1u);
+  EXPECT_EQ(r.cell().errors.at("completion"), 1u);
+  EXPECT_TRUE(r.cell().extra.at("drops").at("unexplained").is_null());
+  EXPECT_NE(daqiri_csv(r.cells).find("tcp"), std::string::npos);
+}
+
+TEST(NetTwoProcesses, ASenderStopsWhenTheOtherEndHasFailed) {
+  Beside beside;
+  beside.client_progress = [&](const std::string&) { beside.server_stop.request(2); };
+  BenchOptions o = options_of("udp", 1000, 0);
+  o.duration_s = 100'000;
+  ServeResult served;
+  (void)between_two(o, &served, beside);
+  EXPECT_NE(beside.client_failure.find("it has failed"), std::string::npos) << beside.client_failure;
+}
+
+TEST(NetMessages, BetweenTwoMachinesNothingIsLate) {
+  nlohmann::ordered_json m = cell_message(options_of("udp", 1000, 1), {{1000, 64, 1, 1, 0, 0}, 7});
+  BenchOptions o;
+  CellSetup setup;
+  Stream stream;
+  read_cell_message(m, &o, &setup);
+  EXPECT_EQ(receiving_options(o, setup, stream).receiver.late_ns, 1'000'000'000u);
+  m["machine"] = "another";
+  read_cell_message(m, &o, &setup);
+  EXPECT_EQ(receiving_options(o, setup, stream).receiver.late_ns, ~u64{0});
+}
+
+TEST(NetMessages, NumbersThatCannotBeAreRefused) {
+  const nlohmann::ordered_json good = totals_message({});
+  (void)read_totals_message(good);
+  for (const char* key : {"lost", "drops_ring", "in_windows"}) {
+    nlohmann::ordered_json bad = good;
+    bad[key] = ~u64{0};
+    EXPECT_THROW((void)read_totals_message(bad), Error) << key;
+  }
+}
+
 TEST(NetMessages, SayHowFramesAndWindowsAre) {
   BenchOptions there = options_of("raw", 1000, 1), here;
   there.encapsulation = Encapsulation::bare;
@@ -380,10 +521,9 @@ TEST(NetMessages, AreCheckedWhenTheyAreRead) {
   EXPECT_EQ(setup.run_tag, 7);
   EXPECT_EQ(setup.cell.payload, 1000u);
   for (const auto& [key, value] : good.items()) {
-    if (key == "machine") continue;
     nlohmann::ordered_json bad = good;
     bad[key] = "nonsense";
-    if (key != "engine") {
+    if (key != "engine" && key != "machine") {
       EXPECT_THROW(read_cell_message(bad, &o, &setup), Error) << key;
     }
     bad.erase(key);

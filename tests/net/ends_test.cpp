@@ -6,6 +6,9 @@
 #include <doorbell/net/crc32c.hpp>
 #include <gtest/gtest.h>
 
+#include <thread>
+
+#include "eventually.hpp"
 #include "memory_queues.hpp"
 #include "net/ends.hpp"
 #include "net/relay.hpp"
@@ -23,6 +26,7 @@ struct Rig {
     u64 delay_ns = 5'000'000;
     double timeout_s = 10;
     u64 late_ns = 1'000'000'000;
+    u32 burst = 32;
   };
   explicit Rig(const Setup& s) : setup(s) {
     for (u32 q = 0; q < s.queues; ++q) {
@@ -31,7 +35,7 @@ struct Rig {
       if (s.faults.any()) {
         auto relay = std::make_unique<Relay>(
             RelayOptions{.rates = s.faults, .seed = 3, .delay_ns = s.delay_ns, .queue = q}, std::move(queue),
-            32, s.payload);
+            s.burst, s.payload);
         relays.push_back(relay.get());
         queue = std::move(relay);
       }
@@ -42,7 +46,7 @@ struct Rig {
     ReceivingOptions r;
     r.receiver.run_tag = 77;
     r.receiver.spreading.flows = s.flows;
-    r.receiver.burst = 32;
+    r.receiver.burst = s.burst;
     r.receiver.first_sequence = s.start;
     r.receiver.verify = s.verify;
     r.receiver.map_span = 4096;
@@ -57,6 +61,7 @@ struct Rig {
     o.sender.batch = 16;
     o.sender.first_sequence = s.start;
     o.threads = 1;
+    o.timeout_s = s.timeout_s;
     sending = std::make_unique<SendingEnd>(o, tx);
   }
   ReceivePhase run(u64 count) {
@@ -68,6 +73,7 @@ struct Rig {
     EXPECT_TRUE(sending->finish());
     return receiving->finish(sending->sent());
   }
+  [[nodiscard]] const MemoryWire& rx_wire() const { return *wires[0]; }
   [[nodiscard]] u64 injected(model::Fault f) const {
     u64 n = 0;
     for (const Relay* r : relays) n += r->injected().counted(f);
@@ -147,6 +153,33 @@ TEST(NetEnds, EveryInjectedFaultIsFoundAsItsClass) {
   }
 }
 
+/// A burst of one packet has no room for the second of two.
+TEST(NetEnds, ADuplicateFitsWhereABurstIsOnePacket) {
+  for (const u32 burst : {1u, 2u, 3u}) {
+    Rig rig({.faults = only(model::Fault::duplicate, 0.5), .burst = burst});
+    (void)rig.run(2000);
+    const ReceiveTotals t = rig.finish();
+    EXPECT_EQ(t.counts.unique, 2000u);
+    EXPECT_GT(rig.injected(model::Fault::duplicate), 500u);
+    EXPECT_EQ(t.counts.duplicate, rig.injected(model::Fault::duplicate));
+  }
+}
+
+/// Whole bursts of which nothing is passed on.
+TEST(NetEnds, ARelayThatDropsEverythingGivesEverythingBack) {
+  for (const u32 burst : {1u, 2u, 32u})
+    for (const double share : {0.5, 1.0}) {
+      Rig rig({.faults = only(model::Fault::drop, share), .burst = burst});
+      (void)rig.run(5000);
+      const ReceiveTotals t = rig.finish();
+      EXPECT_EQ(rig.rx_wire().taken, 5000u);
+      EXPECT_EQ(rig.rx_wire().released, 5000u) << "burst " << burst;
+      EXPECT_EQ(t.lost, rig.injected(model::Fault::drop));
+      EXPECT_EQ(t.drops.relay, t.lost);
+      EXPECT_EQ(t.counts.unique + t.lost, 5000u);
+    }
+}
+
 /// What is held back is late, each packet once; a machine that is busy may make others late too.
 TEST(NetEnds, WhatIsHeldBackIsLate) {
   Rig rig({.faults = only(model::Fault::delay, 0.05), .delay_ns = 20'000'000, .late_ns = 19'000'000});
@@ -188,6 +221,80 @@ TEST(NetEnds, WhatAReliableStreamOwesTimesOut) {
   EXPECT_EQ(rig.finish().lost, 10u);
 }
 
+/// The receivers have stopped taking packets.
+TEST(NetEnds, ASenderWithoutRoomEnds) {
+  Rig rig({.timeout_s = 0.2});
+  rig.wires[0]->capacity = 10;
+  const SendPhase p = rig.sending->run(0, 100, {});
+  EXPECT_TRUE(p.stuck);
+  EXPECT_EQ(p.sent, 10u);
+  // One that merely waits until packets are due does not count as stuck.
+  Rig paced({.timeout_s = 0.05});
+  paced.sending->packets_per_s(4);
+  EXPECT_FALSE(paced.sending->run(0, 2, {}).stuck);
+}
+
+/// Strangers' packets without end, until a test lets go.
+class Flood final : public RxQueue {
+ public:
+  u32 receive(Burst& b) override {
+    b.count = quiet ? 0 : b.capacity();
+    for (u32 i = 0; i < b.count; ++i) b.data[i] = bytes_, b.length[i] = sizeof bytes_;
+    return b.count;
+  }
+  void release(Burst& b) override { b.count = 0; }
+  void wait(u64) override {}
+  [[nodiscard]] Drops drops() override { return {}; }
+  std::atomic<bool> quiet{false};
+
+ private:
+  u8 bytes_[64]{};
+};
+
+TEST(NetEnds, AReceiverThatIsNeverQuietEnds) {
+  std::vector<std::unique_ptr<RxQueue>> queues;
+  queues.push_back(std::make_unique<Flood>());
+  auto& flood = static_cast<Flood&>(*queues[0]);
+  ReceivingOptions o;
+  o.reliable = false;
+  o.timeout_s = 0.1;
+  LocalReceivingEnd end(o, queues);
+  end.begin();
+  std::atomic<bool> ended{false};
+  std::thread watchdog([&] {
+    for (int i = 0; i < 6000 && !ended; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    flood.quiet = true;
+  });
+  const ReceivePhase p = end.end({100});
+  EXPECT_FALSE(flood.quiet) << "it ended by itself";
+  ended = true;
+  watchdog.join();
+  EXPECT_GT(p.counts.alien, 0u);
+}
+
+TEST(NetEnds, WhatAReceiverThrowsReachesTheCaller) {
+  Threads threads("rx", 2, {}, [](u32 i, ThreadUse*) {
+    if (i == 1) throw Error("thread", "broken");
+  });
+  EXPECT_THROW(threads.join(), Error);
+  EXPECT_TRUE(threads.ended() && threads.failed());
+  threads.join();  // told once
+
+  class Broken final : public RxQueue {
+   public:
+    u32 receive(Burst&) override { throw Error("queue", "broken"); }
+    void release(Burst&) override {}
+    void wait(u64) override {}
+    [[nodiscard]] Drops drops() override { return {}; }
+  };
+  std::vector<std::unique_ptr<RxQueue>> queues;
+  queues.push_back(std::make_unique<Broken>());
+  LocalReceivingEnd end({}, queues);
+  end.begin();
+  EXPECT_TRUE(doorbell::test::eventually([&] { return end.gone(); }));
+  EXPECT_THROW((void)end.end({1}), Error);
+}
+
 std::vector<u8> packet(u16 tag, u16 stream, u64 sequence, u32 data) {
   std::vector<u8> bytes(kHeaderBytes + data);
   Header h;
@@ -226,16 +333,32 @@ TEST(NetReceiver, ClassifiesWhatIsNotItsOwn) {
   EXPECT_EQ(take(packet(5, 2, 0, 40)).misplaced, 1u) << "another queue's flow";
   EXPECT_EQ(take(packet(5, 9, 0, 40)).misplaced, 2u) << "no flow at all";
   EXPECT_EQ(take(packet(5, 1, u64{1} << 40, 40)).misplaced, 3u) << "out of reach";
-  EXPECT_EQ(take(std::vector<u8>(31, 0xdb)).short_, 1u);
+  EXPECT_EQ(take(std::vector<u8>(31, 0xdb)).alien, 4u) << "what has no header is nobody's";
+  EXPECT_EQ(take({}).alien, 5u);
   auto cut = packet(5, 1, 1, 40);
   cut.pop_back();
-  EXPECT_EQ(take(cut).short_, 2u);
+  EXPECT_EQ(take(cut).short_, 1u);
   auto damaged = packet(5, 1, 1, 40);
   damaged.back() ^= 1;
   EXPECT_EQ(take(damaged).corrupt, 1u);
   EXPECT_EQ(take(packet(5, 1, 1, 0)).unique, 2u) << "no data at all";
   EXPECT_EQ(take(packet(5, 1, 1, 40)).duplicate, 1u);
   EXPECT_EQ(r.counts().received, r.counts().classified());
+}
+
+/// Raw links bring payloads of any length.
+TEST(NetRelay, PassesOnWhatIsShorterThanAHeader) {
+  for (const auto f : {model::Fault::corrupt, model::Fault::misplace, model::Fault::drop}) {
+    auto wire = std::make_shared<MemoryWire>();
+    Relay relay({.rates = only(f, 1)}, std::make_unique<MemoryRx>(wire), 64, 64);
+    for (u32 bytes = 0; bytes < kHeaderBytes; ++bytes) wire->packets.emplace_back(bytes, u8{0xdb});
+    Burst burst(64);
+    EXPECT_EQ(relay.receive(burst), kHeaderBytes);
+    for (u32 i = 0; i < burst.count; ++i)
+      EXPECT_EQ(std::vector<u8>(burst.data[i], burst.data[i] + burst.length[i]), std::vector<u8>(i, 0xdb));
+    relay.release(burst);
+    EXPECT_EQ(relay.injected().counted(f), 0u);
+  }
 }
 
 TEST(NetRelay, RefusesFaultsThatNoRelayHas) {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "cli/parse.hpp"
 #include "errors.hpp"
@@ -142,6 +143,28 @@ TEST_F(KeptLinkTest, NamesThatAreTaken) {
   expect_nothing_left();
 }
 
+/// link_up() was killed before it had made a namespace; then its user made one of that name.
+TEST_F(KeptLinkTest, WhatAKilledUpHasNotMadeIsLeftAlone) {
+  KeptState state;
+  state.ports[0].interface = "db_tx";
+  state.ports[1].interface = "db_rx";
+  state.home = Namespace::current().id();
+  write_kept_state(names_, state);
+  make_named_namespace(names_.tx);
+  const u64 id = Namespace::open(names_.tx).id();
+  expect_says(error_of([&] { (void)link_up({.names = names_}); }), "the name is taken");
+  ASSERT_TRUE(namespace_exists(names_.tx));
+  EXPECT_EQ(Namespace::open(names_.tx).id(), id);
+  EXPECT_TRUE(remove_named_namespace(names_.tx));
+  // An empty name is what it leaves itself.
+  write_kept_state(names_, state);
+  std::ofstream(std::string(kNamespaceFolder) + "/" + names_.tx).close();
+  (void)link_up({.names = names_});
+  expect_all_good(link_verify(names_));
+  (void)link_down(names_);
+  expect_nothing_left();
+}
+
 TEST_F(KeptLinkTest, OneOfTwoWins) {
   const auto raise = [&](int pipe) {
     Forked::say(pipe, error_of([&] { (void)link_up({.names = names_}); }));
@@ -189,7 +212,7 @@ TEST_F(KeptLinkTest, TheCommand) {
   expect_says(error_of([&] {
                 (void)run({"down", "--mtu", "1500"});
               }),
-              "--mtu: net-link down does not take it");
+              "--mtu: net link down does not take it");
   expect_says(error_of([&] {
                 (void)run({"up", "--ports", "eth8"});
               }),

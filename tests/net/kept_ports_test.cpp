@@ -107,6 +107,8 @@ TEST_F(KeptPortsTest, AKilledUpIsUndoneByTheNext) {
   const auto state = read_kept_state(names_);
   ASSERT_TRUE(state);
   EXPECT_FALSE(state->complete);
+  EXPECT_EQ(state->ports[0].space, Namespace::open(names_.tx).id());
+  EXPECT_EQ(state->ports[1].space, Namespace::open(names_.rx).id());
   inside([&] {
     expect_says(wrong_of(link_verify(names_)), "has ended too early");
     (void)link_up(link());

@@ -25,6 +25,7 @@ struct MemoryWire {
   /// Packets that find the wire full are dropped and counted, or refused.
   bool drop_when_full = false;
   u64 dropped = 0;
+  u64 taken = 0, released = 0;  // by the receiver
 };
 
 class MemoryTx final : public TxQueue {
@@ -83,10 +84,15 @@ class MemoryRx final : public RxQueue {
       burst.data[burst.count] = taken_.back().data();
       burst.length[burst.count++] = static_cast<u32>(taken_.back().size());
     }
+    wire_->taken += burst.count;
     wire_->arrived.notify_all();
     return burst.count;
   }
-  void release(Burst& burst) override { burst.count = 0; }
+  void release(Burst& burst) override {
+    const std::scoped_lock lock(wire_->mutex);
+    wire_->released += burst.count;
+    burst.count = 0;
+  }
   void wait(u64 limit_ns) override {
     std::unique_lock lock(wire_->mutex);
     wire_->arrived.wait_for(lock, std::chrono::nanoseconds(limit_ns),

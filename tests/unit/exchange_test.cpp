@@ -183,6 +183,31 @@ TEST(Exchange, Garbage) {
 TEST(Exchange, DeepNestingIsOnlyGarbage) {
   expect_served([](RawPeer& p) { p.say_message(std::string(200'000, '[')); },
                 "its message is none of doorbell's");
+  // A whole message, which would be printed where it does not fit.
+  const auto barrier = [](u32 depth) {
+    return [depth](RawPeer& p) {
+      p.say_message(kHello);
+      p.say_message(R"({"type":"barrier","body":)" + std::string(depth, '[') + R"("a[[\"[[")" +
+                    std::string(depth, ']') + "}");
+    };
+  };
+  expect_served(barrier(60), "it sent 'barrier' where 'options' was expected");
+  expect_served(barrier(100), "its message is none of doorbell's");
+}
+
+TEST(Exchange, AListenerMayGoOnAfterAStranger) {
+  Listener listener(kKind, kAnyPort);
+  RawPeer stranger(listener.at()), gone(listener.at()), right(listener.at());
+  stranger.say("GET / HTTP/1.0\r\n\r\n");
+  gone.close();
+  right.say_message(kHello);
+  std::vector<std::string> turned_away;
+  const Exchange x =
+      listener.accept(60, 60, nullptr, [&](const Error& e) { turned_away.emplace_back(e.what()); });
+  EXPECT_TRUE(x.server());
+  ASSERT_EQ(turned_away.size(), 2u);
+  test::expect_says(turned_away[0], "it does not speak doorbell's protocol");
+  expect_error([&] { (void)listener.accept(0.01, 1, nullptr, [](const Error&) {}); }, "nobody has connected");
 }
 
 TEST(Exchange, HalfAMessage) {

@@ -23,6 +23,7 @@
 #include "net/serve.hpp"
 #include "options/enumeration.hpp"
 #include "report/file.hpp"
+#include "report/verdict.hpp"
 
 namespace doorbell::cli {
 
@@ -453,11 +454,19 @@ int run(const Options& options, Context& context) {
   const std::vector<std::string> others = others_of(options);
   const std::string& daqiri = options.text("daqiri-csv");
   check_output("daqiri-csv", daqiri, {options.text("json"), options.text("csv")});
-  return run_bench(options, context, b, {daqiri}, [&](const measure::RunWatch& watch) {
+  std::string rows;
+  const int code = run_bench(options, context, b, {daqiri}, [&](const measure::RunWatch& watch) {
     measure::BenchResult r = others.empty() ? net::run_bench(b, watch) : net::run_in_turns(b, watch, others);
-    if (!daqiri.empty()) report::write_file(daqiri, net::daqiri_csv(r.cells));
+    if (!daqiri.empty()) rows = net::daqiri_csv(r.cells);
     return r;
   });
+  // The Result has been printed by now: a full disk takes nothing but this file.
+  try {
+    if (!daqiri.empty()) report::write_file(daqiri, rows);
+  } catch (const Error& e) {
+    return report::worse_of(code, print_error("doorbell: ", e));
+  }
+  return code;
 }
 
 }  // namespace

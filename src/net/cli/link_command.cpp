@@ -21,8 +21,8 @@ void check_net_link(const Options& options) {
   if (options.text("action") == "up") return;
   for (const std::string& name : options.given_names())
     if (name != "action" && name != "tx-namespace" && name != "rx-namespace")
-      throw Error("--" + name, fmt::format("net-link {} does not take it", options.text("action")),
-                  "it is for net-link up");
+      throw Error("--" + name, fmt::format("net link {} does not take it", options.text("action")),
+                  "it is for doorbell net link up");
 }
 
 int up(const Options& options) {

@@ -133,6 +133,8 @@ void read_window_options(const Options& o, net::BenchOptions* b) {
   if (o.given("to-gpu") && !w.on_gpu)
     throw Error("--to-gpu", "the windows lie in host memory", "add --window-mem vram");
   w.check_every = static_cast<u32>(o.integer("check-every"));
+  if (o.given("check-every") && !w.on)
+    throw Error("--check-every", "there are no windows to check", "add --workload or --convert");
   if (o.given("endian") && !o.has("convert"))
     throw Error("--endian", "nothing is converted", "add --convert FROM:TO");
   if (o.has("convert")) {

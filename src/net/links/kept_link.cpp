@@ -108,15 +108,20 @@ void restore(netlink::Interfaces& home, const KeptState::Port& port) {
   if (port.up) home.set_up(i);
 }
 
+/// The namespace of a name; nothing where the name is empty.
+std::optional<Namespace> behind(const std::string& name) {
+  try {
+    return Namespace::open(name);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 /// The namespace of one end, if it is the one that link_up() made.
 std::optional<Namespace> made_for(const std::string& name, const KeptState::Port& port) {
-  try {
-    Namespace space = Namespace::open(name);
-    if (port.space == 0 || space.id() == port.space) return space;
-  } catch (const Error&) {
-    // An empty name.
-  }
-  return {};
+  auto space = behind(name);
+  if (space && space->id() != port.space) space.reset();
+  return space;
 }
 
 /// Undoes one end; returns what it did.
@@ -126,7 +131,9 @@ void undo_end(const std::string& name, const KeptState::Port& port, const Namesp
   bool remove_name = false;
   if (namespace_exists(name)) {
     const auto space = made_for(name, port);
-    remove_name = space.has_value() || port.space == 0;
+    // link_up() writes down which namespace it has made as soon as there is one: until then its name is
+    // empty.
+    remove_name = space.has_value() || (port.space == 0 && !behind(name));
     if (!remove_name)
       done.push_back(fmt::format("network namespace {}: not the one that was made here; left alone", name));
     if (space) {
@@ -172,7 +179,7 @@ KeptState state_of(const KeptNames& names) {
   check_namespace_name(names.rx);
   if (auto state = read_kept_state(names)) return *std::move(state);
   throw Error(subject_of(names), "doorbell has made no such link, or this machine has booted since",
-              "doorbell net-link up makes one");
+              "doorbell net link up makes one");
 }
 
 class Findings {
@@ -207,7 +214,7 @@ class Findings {
 /// The settings of one end; nothing when there is no end to send packets from.
 std::optional<Side> verify_end(const std::string& name, const KeptState& state, const KeptState::Port& port,
                                Findings& findings) {
-  const std::string remake = "doorbell net-link down, then up";
+  const std::string remake = "doorbell net link down, then up";
   const std::string space_text = fmt::format("network namespace {}", name);
   if (!namespace_exists(name)) {
     findings.wrong(space_text + " is missing", remake);
@@ -257,7 +264,7 @@ std::string link_up(const KeptLink& link) {
   if (const auto before = read_kept_state(link.names)) {
     if (before->complete)
       throw Error(subject_of(link.names), "it is up already",
-                  "doorbell net-link verify looks at it, down removes it");
+                  "doorbell net link verify looks at it, down removes it");
     undo(link.names, *before);
   }
   for (const std::string& name : {link.names.tx, link.names.rx})
@@ -283,15 +290,17 @@ std::string link_up(const KeptLink& link) {
   state.ports[1].address = link.rx_address;
   write_kept_state(link.names, state);
   try {
-    make_named_namespace(link.names.tx);
-    make_named_namespace(link.names.rx);
+    for (const u32 end : {0, 1}) {
+      const std::string& name = end == 0 ? link.names.tx : link.names.rx;
+      make_named_namespace(name);
+      state.ports[end].space = Namespace::open(name).id();
+      write_kept_state(link.names, state);
+    }
     make_ends(link, state, home);
     Side tx = kept_side(link.names.tx, state.ports[0]), rx = kept_side(link.names.rx, state.ports[1]);
     await_carrier(subject_of(link.names), tx, kCableLimitS);
     await_carrier(subject_of(link.names), rx, kCableLimitS);
     check_datagrams(subject_of(link.names), tx, rx, kPacketLimitS);
-    state.ports[0].space = tx.space.id();
-    state.ports[1].space = rx.space.id();
     state.complete = true;
     write_kept_state(link.names, state);
   } catch (...) {
@@ -327,7 +336,7 @@ std::vector<Finding> link_verify(const KeptNames& names) {
   Findings findings;
   if (!state.complete) {
     findings.wrong(subject_of(names) + ": the program that made it has ended too early",
-                   "doorbell net-link down, then up");
+                   "doorbell net link down, then up");
     return findings.take();
   }
   auto tx = verify_end(names.tx, state, state.ports[0], findings);

@@ -19,7 +19,7 @@ struct KeptState {
     bool up = false;
     bool gro = false;
     u32 channels = 0;  ///< 0: not changed
-    u64 space = 0;     ///< inode of the namespace made for it; 0 while link_up() is at work
+    u64 space = 0;     ///< inode of the namespace made for it; 0 before there is one
     std::string address = {};
   };
   std::array<Port, 2> ports;  ///< tx, rx
