@@ -24,7 +24,8 @@ namespace {
 
 /// What a server may take for a call that moves nothing, and for saying that a transfer's time is over.
 constexpr u64 kCallLimitNs = 30'000'000'000, kSayNs = 1'000'000'000;
-constexpr u64 kTransferLimitNs = 10'000'000'000;
+/// What a server may take for giving up a transfer that has not ended in time.
+constexpr u64 kGiveUpNs = wire::kDriverLimitNs;
 
 /// The word of a structure at `offset`; 0 if it is shorter.
 u32 word_at(std::span<const u8> structure, std::size_t offset) {
@@ -174,7 +175,7 @@ CallResult SocketDriver::call(int fd, u32 number, std::span<u8> structure, const
   const u32 flags = word_at(structure, number == kCallQpairGetFd ? 8 : 4);
   const bool transfer = number == kCallTransfer;
   u64 limit = kCallLimitNs;
-  if (transfer) limit = (o.deadline_ns == 0 ? kTransferLimitNs : o.deadline_ns) + kSayNs;
+  if (transfer) limit = (o.deadline_ns == 0 ? wire::kDriverLimitNs : o.deadline_ns) + kSayNs;
   const u64 until = wall_ns() + limit;
   SocketChannel::Request r;
   r.number = number;
@@ -184,7 +185,13 @@ CallResult SocketDriver::call(int fd, u32 number, std::span<u8> structure, const
   r.tag = o.tag;
   if (const int error = channel->begin(r, until); error != 0) return {.result = -error};
   if (o.cancelled != nullptr && *o.cancelled) channel->cancel(o.tag);
-  if (!channel->wait(r, until)) return {.result = -ETIMEDOUT};
+  bool ended = channel->wait(r, until);
+  if (!ended && transfer) {
+    // The card may still use the buffers, which are the caller's again when this returns.
+    channel->cancel(r);
+    ended = channel->wait(r, wall_ns() + kGiveUpNs);
+  }
+  if (!ended && channel->forget(r)) return {.result = -ETIMEDOUT};
   if (r.result.result >= 0 && r.descriptor.get() >= 0) {
     if ((flags & kFlagCloseOnExec) == 0) fcntl(r.descriptor.get(), F_SETFD, 0);
     r.result.result = r.descriptor.release();

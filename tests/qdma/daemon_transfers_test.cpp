@@ -72,6 +72,17 @@ TEST_F(DaemonTransfers, DeadlinesAreBoundedAndCountFromTheArrival) {
   for (const u64 ns : card->deadlines) EXPECT_LE(ns, options.max_transfer_ns);
 }
 
+TEST_F(DaemonTransfers, NoDeadlineIsTheDriversLimitOrLess) {
+  ServiceOptions options;
+  options.max_transfer_ns = 3600 * u64{1'000'000'000};
+  start(options);
+  const SocketId c = client();
+  const auto [buffer, descriptor] = open_buffer(c);
+  EXPECT_EQ(transfer(descriptor, to_card(buffer.address, 1)), 1);
+  // A client that gives no deadline waits no longer than this.
+  EXPECT_LE(card->deadlines.at(0), wire::kDriverLimitNs);
+}
+
 TEST_F(DaemonTransfers, ATransferInHandIsCancelledByTheCard) {
   const SocketId c = client();
   const auto [buffer, descriptor] = open_buffer(c);

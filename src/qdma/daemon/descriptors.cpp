@@ -160,8 +160,8 @@ void Service::transfer(const std::shared_ptr<Handout>& h, u64 sequence, u64 dead
   if (h->pending.contains(sequence)) return fail(EINVAL);
   move->buffers = std::move(buffers);
   move->fd = h->fd;
-  const u64 most = options_.max_transfer_ns;
-  move->end_ns = wall_ns() + (deadline_ns == 0 ? most : std::min(deadline_ns, most));
+  const u64 wanted = deadline_ns == 0 ? wire::kDriverLimitNs : deadline_ns;
+  move->end_ns = wall_ns() + std::min(wanted, options_.max_transfer_ns);
 
   // Before the call is queued: workers of a test may run it at once.
   move->tag = next_tag_++;
