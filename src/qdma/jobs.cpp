@@ -3,12 +3,14 @@
 
 #include "qdma/jobs.hpp"
 
+#include <doorbell/error.hpp>
 #include <doorbell/warp.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <barrier>
 #include <cerrno>
+#include <system_error>
 #include <thread>
 
 #include "measure/cpu_time.hpp"
@@ -145,12 +147,21 @@ JobsOutcome run_jobs(std::span<const Job> jobs, const JobLimits& limits) {
   std::barrier start(static_cast<std::ptrdiff_t>(jobs.size()));
   std::vector<std::thread> threads;
   threads.reserve(jobs.size());
-  for (u32 i = 0; i < work.size(); ++i)
-    threads.emplace_back([&, i] {
-      start.arrive_and_wait();
-      work[i]->run(i);
-    });
+  bool all_there = true;
+  for (u32 i = 0; i < work.size() && all_there; ++i) try {
+      threads.emplace_back([&, i] {
+        start.arrive_and_wait();
+        if (all_there) work[i]->run(i);
+      });
+    } catch (const std::system_error&) {
+      all_there = false;
+    }
+  // Those that wait for threads that are not there begin without them, and end.
+  for (std::size_t missing = threads.size(); missing < work.size(); ++missing) start.arrive_and_drop();
   for (std::thread& t : threads) t.join();
+  if (!all_there)
+    throw Error("threads", fmt::format("the system has {} of {}", threads.size(), work.size()),
+                "use fewer of them");
   JobsOutcome out;
   const auto read = [](Direction d) { return d == Direction::card_to_host; };
   const auto write = [](Direction d) { return d == Direction::host_to_card; };

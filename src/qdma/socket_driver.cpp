@@ -6,14 +6,13 @@
 #include <doorbell/error.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
 
 #include "qdma/call_engine.hpp"
+#include "qdma/local_socket.hpp"
 #include "qdma/model/card.hpp"
 #include "qdma/server/card_server.hpp"
 #include "system/clock.hpp"
@@ -106,21 +105,15 @@ class SocketEngine : public CallEngine {
 
 Descriptor connect_to(const std::string& path) {
   const std::string what = fmt::format("card server:{}", path);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path)
-    throw Error(what, fmt::format("a socket's path has 1 to {} characters", sizeof address.sun_path - 1));
-  path.copy(address.sun_path, path.size());
-  Descriptor s(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (s.get() < 0) throw Error(what, std::strerror(errno));
-  if (connect(s.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    const int error = errno;
-    const bool absent = error == ENOENT || error == ECONNREFUSED;
-    throw Error(what, std::strerror(error),
-                absent ? fmt::format("start one: doorbell card serve --listen {}", path) : "",
-                absent ? ExitCode::absent : ExitCode::usage);
-  }
-  return s;
+  int error = 0;
+  Descriptor s = connect_local(path, wall_ns() + kConnectLimitNs, error);
+  if (error == 0) return s;
+  if (error == ENAMETOOLONG) throw Error(what, "a socket's path has 1 to 107 characters");
+  if (error == ETIMEDOUT) throw Error(what, "it is there and takes no clients", "", ExitCode::absent);
+  const bool absent = error == ENOENT || error == ECONNREFUSED;
+  throw Error(what, std::strerror(error),
+              absent ? fmt::format("start one: doorbell card serve --listen {}", path) : "",
+              absent ? ExitCode::absent : ExitCode::usage);
 }
 
 SocketDriver::SocketDriver(Descriptor control, std::string name, std::shared_ptr<CardServer> server)

@@ -23,6 +23,9 @@ inline constexpr u32 kVersion = 1;
 /// The longest message, and the most descriptors in one.
 inline constexpr u32 kMaxMessage = 1024;
 inline constexpr u32 kMaxDescriptors = 2;
+/// The most that the kernel lets a message have (SCM_MAX_FD). A receiver has room for as many: what finds no
+/// room the kernel closes itself, in recvmsg(), which may wait as close() may.
+inline constexpr u32 kMaxSentDescriptors = 253;
 /// Requests that one socket may have without a reply; the next one is refused with EAGAIN.
 inline constexpr u32 kMaxInFlight = 512;
 /// The limit of a transfer whose request has no deadline.

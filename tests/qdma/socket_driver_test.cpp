@@ -4,14 +4,17 @@
 // Calls on a socket whose server is slow, and whose descriptors are not what they should be.
 #include "qdma/socket_driver.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <thread>
 
 #include "qdma/call_engine.hpp"
+#include "qdma/local_socket.hpp"
 #include "qdma/server/message.hpp"
 #include "qdma/socket_channel.hpp"
 #include "qdma/wire_client.hpp"
@@ -108,6 +111,64 @@ TEST(SocketDriver, ABufferThatIsClosedIsSaidThroughTheRingToo) {
   EXPECT_EQ(ended->result.result, -EBADF);
   engine.reset();
   driver->close(fd);
+}
+
+/// A listening socket with room for one client that waits, which is taken.
+struct FullServer {
+  FullServer() : path("/tmp/doorbell-full-" + std::to_string(getpid())) {
+    sockaddr_un address;
+    EXPECT_TRUE(local_address(path, address));
+    unlink(path.c_str());
+    const auto* const at = reinterpret_cast<const sockaddr*>(&address);
+    EXPECT_EQ(bind(listener.get(), at, sizeof address), 0);
+    EXPECT_EQ(listen(listener.get(), 0), 0);
+    for (;;) {
+      Descriptor one(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      if (connect(one.get(), at, sizeof address) != 0) break;
+      waiting.push_back(std::move(one));
+    }
+    EXPECT_EQ(errno, EAGAIN);
+  }
+  ~FullServer() { unlink(path.c_str()); }
+  std::string path;
+  Descriptor listener{socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+  std::vector<Descriptor> waiting;
+};
+
+TEST(ConnectLocal, AServerThatTakesNoClientsIsGivenUp) {
+  const FullServer server;
+  int error = 0;
+  EXPECT_LT(connect_local(server.path, wall_ns() + 20'000'000, error).get(), 0);
+  EXPECT_EQ(error, ETIMEDOUT);
+  EXPECT_FALSE(is_abandoned(server.path, SOCK_SEQPACKET));
+  EXPECT_LT(connect_local("/nowhere/socket", wall_ns() + 20'000'000, error).get(), 0);
+  EXPECT_EQ(error, ENOENT);
+}
+
+TEST(ConnectLocal, AServerThatIsBusyIsWaitedFor) {
+  FullServer server;
+  Descriptor connected;
+  int error = 0;
+  std::thread client([&] { connected = connect_local(server.path, wall_ns() + 60'000'000'000, error); });
+  for (std::size_t i = 0; i <= server.waiting.size(); ++i)
+    EXPECT_GE(Descriptor(accept(server.listener.get(), nullptr, nullptr)).get(), 0);
+  client.join();
+  EXPECT_GE(connected.get(), 0) << error;
+  EXPECT_EQ(fcntl(connected.get(), F_GETFL) & O_NONBLOCK, 0);
+}
+
+TEST(ConnectLocal, AnAbandonedSocketIsKnown) {
+  std::string path;
+  {
+    const FullServer server;
+    path = server.path + "-moved";
+    ASSERT_EQ(rename(server.path.c_str(), path.c_str()), 0);
+    EXPECT_FALSE(is_abandoned(path, SOCK_STREAM));  // another type is somebody's all the same
+  }
+  EXPECT_TRUE(is_abandoned(path, SOCK_STREAM));
+  EXPECT_TRUE(is_abandoned(path, SOCK_SEQPACKET));
+  unlink(path.c_str());
+  EXPECT_FALSE(is_abandoned("/dev/null", SOCK_STREAM));
 }
 
 }  // namespace
