@@ -244,6 +244,7 @@ DOORBELL_C_API int slash_qdma_qpair_add(struct slash_qdma* dev, struct slash_qdm
       return set_error(EINVAL);
     }
     const std::lock_guard lock(dev->mutex);
+    // As Card::add_queue_pair() has it.
     dev->channels[a.qid] = a.mm_channel == kChannelAuto ? a.qid & 1 : a.mm_channel - kChannel0;
     return 0;
   });
@@ -317,10 +318,15 @@ DOORBELL_C_API int slash_qdma_buffer_destroy(struct slash_qdma_buffer* buffer) {
 DOORBELL_C_API int64_t doorbell_qdma_transfer_batch(int qpair_fd, const struct slash_qdma_subxfer* xfers,
                                                     uint32_t count, uint64_t deadline_ns,
                                                     struct doorbell_qdma_result* results) {
-  return guarded([&]() -> int64_t {
+  size_t given = 0;
+  const int64_t moved = guarded([&]() -> int64_t {
     const auto d = Descriptors::all().find(qpair_fd);
-    return give(d->transfers.batch(subxfers(xfers, count), seconds(deadline_ns)), results, count, nullptr);
+    return give(d->transfers.batch(subxfers(xfers, count), seconds(deadline_ns)), results, count, &given);
   });
+  // What was refused as a whole is in each result.
+  if (results != nullptr && moved < 0)
+    for (size_t i = given; i < count; ++i) results[i] = {errno, 0, 0, 0};
+  return moved;
 }
 
 DOORBELL_C_API int64_t slash_qdma_qpair_transfer_batch(int qpair_fd, const struct slash_qdma_subxfer* xfers,

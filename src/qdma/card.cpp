@@ -243,7 +243,8 @@ QueuePair Card::add_queue_pair(const QueuePairOptions& o) {
              .c2h_ring = o.ring_index,
              .aperture_size = o.aperture};
   state_->call(-1, kCallQpairAdd, a, "add a queue pair");
-  return {state_, a.qid, o.channel == kChannelAuto ? a.qid & 1 : o.channel - kChannel0};
+  // A driver that chose the channel itself may say which; the kernel's goes by its own id.
+  return {state_, a.qid, a.mm_channel == kChannelAuto ? a.qid & 1 : a.mm_channel - kChannel0};
 }
 
 TransferDescriptor Card::descriptor(std::span<const QueuePair* const> queue_pairs) {

@@ -3,12 +3,14 @@
 
 #include "qdma/jobs.hpp"
 
+#include <doorbell/error.hpp>
 #include <doorbell/warp.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <barrier>
 #include <cerrno>
+#include <system_error>
 #include <thread>
 
 #include "measure/cpu_time.hpp"
@@ -17,6 +19,29 @@
 namespace doorbell::qdma {
 
 namespace {
+
+/// Counts how a call ended. True if it has moved everything.
+bool count_end(const TransferResult& r, u64 bytes, OpStats& stats) {
+  ++stats.posted;
+  if (r.error == 0 && r.bytes == bytes) return true;
+  if (r.error == ETIMEDOUT) {
+    ++stats.timed_out;
+    stats.stop = StopReason::timeout;
+  } else if (r.error == ENODEV) {
+    ++stats.aborted;
+    stats.stop = StopReason::removed;
+  } else {
+    ++stats.failed;
+    count_status(stats, static_cast<u16>(kStatusOfErrno + static_cast<u32>(r.error)), 1);
+  }
+  return false;
+}
+
+TransferResult call(const Job& job, Direction direction, double deadline_s) {
+  const CardPlace& p = *job.place;
+  return job.descriptor->transfers().transfer(direction, *p.buffer, 0, p.address, p.buffer->bytes(),
+                                              deadline_s);
+}
 
 /// One job's thread and what it counts.
 class JobThread {
@@ -28,12 +53,15 @@ class JobThread {
     stats_.begin_ns = wall_ns();
     stats_.end_ns = stats_.begin_ns;
     const u64 until = limits_.duration_s > 0 ? stats_.begin_ns + nanoseconds(limits_.duration_s) : 0;
-    while (until != 0 ? stats_.end_ns < until : stats_.posted < limits_.iterations) {
+    const u64 most = job_.calls != 0 ? job_.calls : limits_.iterations;
+    for (u64 calls = 0; until != 0 ? stats_.end_ns < until : calls < most; ++calls) {
       if (limits_.stop != nullptr && limits_.stop->requested()) {
         stats_.stop = StopReason::requested;
         break;
       }
-      transfer();
+      if (limits_.before) between(limits_.before);
+      const bool moved = transfer();
+      if (moved && limits_.after) between(limits_.after);
       if (stats_.stop != StopReason::done) break;
     }
     cost_ = cpu.spent(fmt::format("job-{}", number));
@@ -54,34 +82,29 @@ class JobThread {
  private:
   [[nodiscard]] static u64 nanoseconds(double s) { return static_cast<u64>(s * 1e9); }
 
-  void transfer() {
-    const CardPlace& p = *job_.place;
+  void between(const BetweenCalls& what) {
     const u64 begin = wall_ns();
-    const TransferResult r = job_.descriptor->transfers().transfer(job_.direction, *p.buffer, 0, p.address,
-                                                                   p.buffer->bytes(), limits_.deadline_s);
-    stats_.end_ns = wall_ns();
-    const u64 took = stats_.end_ns - begin;
-    ++stats_.posted;
+    what(job_, stats_);
+    not_measured_ns_ += wall_ns() - begin;
+  }
+
+  bool transfer() {
+    const u64 begin = wall_ns();
+    const TransferResult r = call(job_, job_.direction, limits_.deadline_s);
+    const u64 end = wall_ns(), took = end - begin;
+    stats_.end_ns = end - not_measured_ns_;
     card_time_.add(job_.direction, r);
     if (took > nanoseconds(limits_.late_after_s)) ++stats_.late;
-    if (r.error == 0 && r.bytes == p.buffer->bytes()) {
-      ++stats_.succeeded;
-      latency_.record(took);
-    } else if (r.error == ETIMEDOUT) {
-      ++stats_.timed_out;
-      stats_.stop = StopReason::timeout;
-    } else if (r.error == ENODEV) {
-      ++stats_.aborted;
-      stats_.stop = StopReason::removed;
-    } else {
-      ++stats_.failed;
-      count_status(stats_, static_cast<u16>(kStatusOfErrno + static_cast<u32>(r.error)), 1);
-    }
+    if (!count_end(r, job_.place->buffer->bytes(), stats_)) return false;
+    ++stats_.succeeded;
+    latency_.record(took);
+    return true;
   }
 
   Job job_;
   JobLimits limits_;
   OpStats stats_;
+  u64 not_measured_ns_ = 0;
   measure::Histogram latency_;
   measure::ThreadCost cost_;
   CardTime card_time_;
@@ -124,12 +147,21 @@ JobsOutcome run_jobs(std::span<const Job> jobs, const JobLimits& limits) {
   std::barrier start(static_cast<std::ptrdiff_t>(jobs.size()));
   std::vector<std::thread> threads;
   threads.reserve(jobs.size());
-  for (u32 i = 0; i < work.size(); ++i)
-    threads.emplace_back([&, i] {
-      start.arrive_and_wait();
-      work[i]->run(i);
-    });
+  bool all_there = true;
+  for (u32 i = 0; i < work.size() && all_there; ++i) try {
+      threads.emplace_back([&, i] {
+        start.arrive_and_wait();
+        if (all_there) work[i]->run(i);
+      });
+    } catch (const std::system_error&) {
+      all_there = false;
+    }
+  // Those that wait for threads that are not there begin without them, and end.
+  for (std::size_t missing = threads.size(); missing < work.size(); ++missing) start.arrive_and_drop();
   for (std::thread& t : threads) t.join();
+  if (!all_there)
+    throw Error("threads", fmt::format("the system has {} of {}", threads.size(), work.size()),
+                "use fewer of them");
   JobsOutcome out;
   const auto read = [](Direction d) { return d == Direction::card_to_host; };
   const auto write = [](Direction d) { return d == Direction::host_to_card; };
@@ -164,6 +196,34 @@ pattern::Verdict check(const CardPlace& place, u64 seed, OpStats& stats) {
   ++stats.checked;
   if (c.verdict != pattern::Verdict::ok) count_verdict(stats, stats, c.verdict, c.address, place.sequence);
   return c.verdict;
+}
+
+void read_back(const Job& job, u64 seed, double deadline_s, OpStats& stats) {
+  poison(*job.place);
+  OpStats read;
+  if (count_end(call(job, Direction::card_to_host, deadline_s), job.place->buffer->bytes(), read)) {
+    check(*job.place, seed, stats);
+    return;
+  }
+  stats.posted += read.posted;
+  stats.failed += read.failed;
+  stats.timed_out += read.timed_out;
+  stats.aborted += read.aborted;
+  stats.stop = std::max(stats.stop, read.stop);
+  add_tables(stats, read);
+}
+
+EachCallChecked each_call_checked(u64 seed, double deadline_s, std::atomic<u64>& sequence) {
+  return {.before =
+              [seed, &sequence](const Job& job, OpStats&) {
+                if (job.direction == Direction::host_to_card) fill(*job.place, seed, ++sequence);
+                else poison(*job.place);
+              },
+          .after =
+              [seed, deadline_s](const Job& job, OpStats& stats) {
+                if (job.direction == Direction::host_to_card) read_back(job, seed, deadline_s, stats);
+                else check(*job.place, seed, stats);
+              }};
 }
 
 }  // namespace doorbell::qdma

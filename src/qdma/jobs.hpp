@@ -5,6 +5,8 @@
 // move: named by its card address, so that data of another place is recognised.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,7 +31,11 @@ struct Job {
   CardPlace* place = nullptr;
   Direction direction = Direction::host_to_card;
   ChannelDescriptor* descriptor = nullptr;
+  u64 calls = 0;  ///< in place of JobLimits::iterations; 0: those
 };
+
+/// Work of a job's thread between its calls, which may count in the job's counters.
+using BetweenCalls = std::function<void(const Job& job, OpStats& stats)>;
 
 struct JobLimits {
   u64 iterations = 1;     ///< of each job, if there is no duration
@@ -37,6 +43,9 @@ struct JobLimits {
   double deadline_s = 10;
   double late_after_s = 1;
   const measure::StopFlag* stop = nullptr;
+  /// Before each call, and after each that succeeded. Their time is in no figure; with several jobs it is
+  /// time in which the others have the card to themselves.
+  BetweenCalls before = {}, after = {};
 };
 
 /// What the jobs of each direction did, and all of them: each from its first start to its last end.
@@ -57,5 +66,15 @@ void fill(CardPlace& place, u64 seed, u64 sequence);
 void poison(CardPlace& place);
 /// Compares the buffer with what belongs to the place, and counts it in `stats`.
 pattern::Verdict check(const CardPlace& place, u64 seed, OpStats& stats);
+/// Fetches what is at the job's place, and compares it. A transfer that fails is an error in `stats`.
+void read_back(const Job& job, u64 seed, double deadline_s, OpStats& stats);
+
+/// The functions of JobLimits that check each call: what is written is new data each time and is read back,
+/// what is read is compared.
+struct EachCallChecked {
+  BetweenCalls before, after;
+};
+/// `sequence` is counted up for each put. It outlives the calls.
+[[nodiscard]] EachCallChecked each_call_checked(u64 seed, double deadline_s, std::atomic<u64>& sequence);
 
 }  // namespace doorbell::qdma

@@ -95,7 +95,8 @@ class Cutter {
     stripe = std::max(stripe, least_ + t_.step);  // a cut may move back by less than a step
     std::vector<Segment> segments;
     u64 begin = 0;
-    for (u32 channel = first; t_.bytes - begin >= stripe + least_; channel = 1 - channel) {
+    for (u32 channel = first; t_.bytes - begin >= least_ && t_.bytes - begin - least_ >= stripe;
+         channel = 1 - channel) {
       const u64 end = cut_before(t_, begin + stripe);
       segments.push_back({channel, begin, end - begin});
       begin = end;

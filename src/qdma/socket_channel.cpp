@@ -41,6 +41,11 @@ bool wait_for(int fd, short events, u64 until_ns) {
   }
 }
 
+/// The other end of the socket.
+bool is_gone(int error) {
+  return error == EPIPE || error == ECONNRESET || error == ENOTCONN;
+}
+
 int send_once(int fd, std::span<const u8> bytes, std::span<const int> descriptors) {
   iovec io{const_cast<u8*>(bytes.data()), bytes.size()};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(wire::kMaxDescriptors * sizeof(int))> control{};
@@ -142,7 +147,7 @@ int SocketChannel::send(std::span<const u8> bytes, std::span<const int> descript
       try_ring();
       error = ring_ ? ring_->send(bytes, descriptors) : send_once(socket_, bytes, descriptors);
     }
-    if (error == EPIPE || error == ECONNRESET || error == ENOTCONN) return ENODEV;
+    if (is_gone(error)) return ENODEV;
     if (error != EAGAIN) return error;
     if (!wait_for(socket_, POLLOUT, until_ns)) return ETIMEDOUT;
   }
@@ -166,8 +171,11 @@ int SocketChannel::begin(Request& r, u64 until_ns) {
 }
 
 bool SocketChannel::forget(Request& r) {
-  const std::lock_guard lock(mutex_);
-  return waiting_.erase(r.sequence) == 1;
+  Lock lock(mutex_);
+  if (waiting_.erase(r.sequence) == 1) return true;
+  // The thread that ends all requests has it.
+  if (r.ended == nullptr) changed_.wait(lock, [&] { return r.done; });
+  return false;
 }
 
 void SocketChannel::fill(Request& r, Incoming& message) {
@@ -229,6 +237,23 @@ void SocketChannel::end_all(Lock& lock) {
   }
 }
 
+void SocketChannel::end_unsent(Lock& lock) {
+  for (const auto& [sequence, error] : ring_->take_unsent()) {
+    const auto it = waiting_.find(sequence);
+    if (it == waiting_.end()) continue;
+    ++taken_;
+    Request& r = *it->second;
+    waiting_.erase(it);
+    r.result = {.result = is_gone(error) ? -ENODEV : -error, .parts = 0};
+    const auto ended = r.ended;
+    r.done = true;
+    if (ended == nullptr) continue;
+    lock.unlock();
+    ended(r);
+    lock.lock();
+  }
+}
+
 void SocketChannel::lead(Lock& lock, u64 until_ns) {
   reading_ = true;
   Incoming message;
@@ -236,11 +261,13 @@ void SocketChannel::lead(Lock& lock, u64 until_ns) {
     ring_->arm();
     lock.unlock();
     ring_->take(message, until_ns);
+    lock.lock();
+    end_unsent(lock);
   } else {
     lock.unlock();
     if (wait_for(socket_, POLLIN, until_ns)) message = receive_message(socket_);
+    lock.lock();
   }
-  lock.lock();
   if (message.status == Incoming::Status::message) take(message, lock);
   else if (message.status == Incoming::Status::closed) end_all(lock);
   reading_ = false;
@@ -251,10 +278,7 @@ void SocketChannel::lead(Lock& lock, u64 until_ns) {
 bool SocketChannel::wait(Request& r, u64 until_ns) {
   Lock lock(mutex_);
   while (!r.done) {
-    if (wall_ns() >= until_ns) {
-      waiting_.erase(r.sequence);
-      return false;
-    }
+    if (wall_ns() >= until_ns) return false;
     if (reading_) changed_.wait_until(lock, steady_time(until_ns));
     else lead(lock, until_ns);
   }
@@ -274,13 +298,20 @@ void SocketChannel::drive(u64 until_ns) {
 }
 
 void SocketChannel::cancel(u64 tag) {
-  wire::Cancel c;
   u64 sequence = 0;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [s, r] : waiting_)
-      if (tag != 0 && r->tag == tag) c.sequence = s;
-    if (c.sequence == 0) return;
+      if (tag != 0 && r->tag == tag) sequence = s;
+  }
+  if (sequence != 0) cancel_sequence(sequence);
+}
+
+void SocketChannel::cancel_sequence(u64 of) {
+  wire::Cancel c{.sequence = of};
+  u64 sequence = 0;
+  {
+    const std::lock_guard lock(mutex_);
     sequence = next_++;
   }
   Request r;

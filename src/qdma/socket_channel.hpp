@@ -51,13 +51,16 @@ class SocketChannel {
 
   /// Sends. 0, or an errno: then the request has not begun. Waits until `until_ns` at most.
   [[nodiscard]] int begin(Request& request, u64 until_ns);
-  /// Waits for a reply; false if it has not come until `until_ns`: then the request is forgotten.
+  /// Waits for a reply; false if it has not come until `until_ns`. The request then still waits for one.
   [[nodiscard]] bool wait(Request& request, u64 until_ns);
   /// Waits until some thread has taken a message, or until `until_ns`.
   void drive(u64 until_ns);
   /// Asks for the cancellation of the transfer with this tag.
   void cancel(u64 tag);
-  /// True if the request had not ended; it does not end any more.
+  /// Asks for the cancellation of this transfer.
+  void cancel(const Request& request) { cancel_sequence(request.sequence); }
+  /// True if the request had not ended; it does not end any more. A request for wait() has ended afterwards
+  /// or is forgotten: no thread writes to it.
   bool forget(Request& request);
   /// Sends and receives through an io_uring from now on, as soon as no thread reads.
   void want_ring();
@@ -67,11 +70,14 @@ class SocketChannel {
  private:
   using Lock = std::unique_lock<std::mutex>;
   [[nodiscard]] int send(std::span<const u8> bytes, std::span<const int> descriptors, u64 until_ns);
+  void cancel_sequence(u64 sequence);
   void try_ring();
   /// Takes one message or none. The caller has `reading_`.
   void lead(Lock& lock, u64 until_ns);
   void take(Incoming& message, Lock& lock);
   void end_all(Lock& lock);
+  /// Ends the requests that the ring could not send.
+  void end_unsent(Lock& lock);
   static void fill(Request& r, Incoming& message);
 
   const int socket_;

@@ -6,14 +6,13 @@
 #include <doorbell/error.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
 
 #include "qdma/call_engine.hpp"
+#include "qdma/local_socket.hpp"
 #include "qdma/model/card.hpp"
 #include "qdma/server/card_server.hpp"
 #include "system/clock.hpp"
@@ -24,7 +23,8 @@ namespace {
 
 /// What a server may take for a call that moves nothing, and for saying that a transfer's time is over.
 constexpr u64 kCallLimitNs = 30'000'000'000, kSayNs = 1'000'000'000;
-constexpr u64 kTransferLimitNs = 10'000'000'000;
+/// What a server may take for giving up a transfer that has not ended in time.
+constexpr u64 kGiveUpNs = wire::kDriverLimitNs;
 
 /// The word of a structure at `offset`; 0 if it is shorter.
 u32 word_at(std::span<const u8> structure, std::size_t offset) {
@@ -105,21 +105,15 @@ class SocketEngine : public CallEngine {
 
 Descriptor connect_to(const std::string& path) {
   const std::string what = fmt::format("card server:{}", path);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path)
-    throw Error(what, fmt::format("a socket's path has 1 to {} characters", sizeof address.sun_path - 1));
-  path.copy(address.sun_path, path.size());
-  Descriptor s(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (s.get() < 0) throw Error(what, std::strerror(errno));
-  if (connect(s.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    const int error = errno;
-    const bool absent = error == ENOENT || error == ECONNREFUSED;
-    throw Error(what, std::strerror(error),
-                absent ? fmt::format("start one: doorbell card serve --listen {}", path) : "",
-                absent ? ExitCode::absent : ExitCode::usage);
-  }
-  return s;
+  int error = 0;
+  Descriptor s = connect_local(path, wall_ns() + kConnectLimitNs, error);
+  if (error == 0) return s;
+  if (error == ENAMETOOLONG) throw Error(what, "a socket's path has 1 to 107 characters");
+  if (error == ETIMEDOUT) throw Error(what, "it is there and takes no clients", "", ExitCode::absent);
+  const bool absent = error == ENOENT || error == ECONNREFUSED;
+  throw Error(what, std::strerror(error),
+              absent ? fmt::format("start one: doorbell card serve --listen {}", path) : "",
+              absent ? ExitCode::absent : ExitCode::usage);
 }
 
 SocketDriver::SocketDriver(Descriptor control, std::string name, std::shared_ptr<CardServer> server)
@@ -174,7 +168,7 @@ CallResult SocketDriver::call(int fd, u32 number, std::span<u8> structure, const
   const u32 flags = word_at(structure, number == kCallQpairGetFd ? 8 : 4);
   const bool transfer = number == kCallTransfer;
   u64 limit = kCallLimitNs;
-  if (transfer) limit = (o.deadline_ns == 0 ? kTransferLimitNs : o.deadline_ns) + kSayNs;
+  if (transfer) limit = (o.deadline_ns == 0 ? wire::kDriverLimitNs : o.deadline_ns) + kSayNs;
   const u64 until = wall_ns() + limit;
   SocketChannel::Request r;
   r.number = number;
@@ -184,7 +178,13 @@ CallResult SocketDriver::call(int fd, u32 number, std::span<u8> structure, const
   r.tag = o.tag;
   if (const int error = channel->begin(r, until); error != 0) return {.result = -error};
   if (o.cancelled != nullptr && *o.cancelled) channel->cancel(o.tag);
-  if (!channel->wait(r, until)) return {.result = -ETIMEDOUT};
+  bool ended = channel->wait(r, until);
+  if (!ended && transfer) {
+    // The card may still use the buffers, which are the caller's again when this returns.
+    channel->cancel(r);
+    ended = channel->wait(r, wall_ns() + kGiveUpNs);
+  }
+  if (!ended && channel->forget(r)) return {.result = -ETIMEDOUT};
   if (r.result.result >= 0 && r.descriptor.get() >= 0) {
     if ((flags & kFlagCloseOnExec) == 0) fcntl(r.descriptor.get(), F_SETFD, 0);
     r.result.result = r.descriptor.release();

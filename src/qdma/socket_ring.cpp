@@ -103,11 +103,34 @@ int SocketRing::send(std::span<const u8> bytes, std::span<const int> descriptors
   }
   io_uring_prep_sendmsg(e, socket_, &s->header, MSG_NOSIGNAL);
   io_uring_sqe_set_data64(e, id);
+  const int error = submit(*e);
+  if (error != 0) sending_.erase(id);
+  return error;
+}
+
+int SocketRing::submit(io_uring_sqe& entry) {
   int submitted = 0;
   do {
     submitted = io_uring_submit(&ring_);
   } while (submitted == -EINTR);
-  return submitted < 0 ? -submitted : 0;
+  if (submitted >= 0) return 0;
+  // The entry stays in the ring and goes with the next one, when its caller has given it up.
+  io_uring_prep_nop(&entry);
+  io_uring_sqe_set_data64(&entry, next_++);
+  return -submitted;
+}
+
+std::vector<std::pair<u64, int>> SocketRing::take_unsent() {
+  const std::lock_guard lock(sent_mutex_);
+  std::vector<std::pair<u64, int>> out;
+  for (const auto& [id, error] : unsent_) {
+    sent_.push_back(id);
+    wire::RequestHeader header;
+    std::memcpy(&header, sending_.at(id)->bytes.data(), sizeof header);
+    out.emplace_back(header.sequence, error);
+  }
+  unsent_.clear();
+  return out;
 }
 
 void SocketRing::arm() {
@@ -122,7 +145,7 @@ void SocketRing::arm() {
   header_.msg_controllen = control_.size();
   io_uring_prep_recvmsg(e, socket_, &header_, MSG_CMSG_CLOEXEC);
   io_uring_sqe_set_data64(e, kReceiveTag);
-  armed_ = io_uring_submit(&ring_) >= 0;
+  armed_ = submit(*e) == 0;
 }
 
 void SocketRing::take(Incoming& out, u64 until_ns) {
@@ -142,8 +165,12 @@ void SocketRing::take(Incoming& out, u64 until_ns) {
     io_uring_cqe_seen(&ring_, e);
     if (tag != kReceiveTag) {
       const std::lock_guard lock(sent_mutex_);
-      sent_.push_back(tag);
-      continue;
+      if (result >= 0) {
+        sent_.push_back(tag);
+        continue;
+      }
+      unsent_.emplace_back(tag, static_cast<int>(-result));
+      return;
     }
     armed_ = false;
     // The thread that has armed it has ended.

@@ -63,43 +63,45 @@ class Way final : public measure::Contender {
     return o_.iterations != 0 ? o_.iterations
                               : std::clamp(kBytesARepeat / buffer_.bytes(), kLeastCalls, kMostCalls);
   }
-  JobsOutcome run(Direction direction, u64 count, double seconds) {
+  JobsOutcome run(Direction direction, JobLimits limits) {
+    limits.deadline_s = o_.timeout_s;
+    limits.late_after_s = o_.late_after_s;
+    limits.stop = watch_.stop;
     const Job job = {&place_, direction, &descriptor_};
-    return run_jobs({&job, 1}, {count, seconds, o_.timeout_s, o_.late_after_s, watch_.stop});
+    return run_jobs({&job, 1}, limits);
   }
 
-  /// Calls in one direction. The transfer that makes or fetches the data to compare is not part of the time.
+  /// Calls in one direction. What makes, fetches and compares data between them is not part of the time.
   measure::RepeatTally calls(double seconds) {
-    const bool put = o_.direction == Direction::host_to_card;
     measure::RepeatTally t;
     measure::PhaseTally& part = t.part(label_);
     fill(place_, o_.seed, ++sequence_);
-    if (!put) {
-      errors_of(run(Direction::host_to_card, 1, 0), part.sum);
-      poison(place_);
+    if (o_.direction == Direction::card_to_host &&
+        !errors_of(run(Direction::host_to_card, {.iterations = 1}), part.sum))
+      return t;
+    JobLimits limits{.iterations = count(), .duration_s = seconds};
+    if (o_.verify) {
+      EachCallChecked each = each_call_checked(o_.seed, o_.timeout_s, sequence_);
+      limits.before = std::move(each.before);
+      limits.after = std::move(each.after);
     }
-    JobsOutcome out = run(o_.direction, count(), seconds);
+    JobsOutcome out = run(o_.direction, std::move(limits));
     run_.stopped(out.stop);
     part.add(out.total);
-    if (!o_.verify || out.stop != StopReason::done || part.sum.failed != 0) return t;
-    if (put) {
-      poison(place_);
-      errors_of(run(Direction::card_to_host, 1, 0), part.sum);
-      if (part.sum.failed + part.sum.timed_out + part.sum.aborted != 0) return t;
-    }
-    check(place_, o_.seed, part.sum);
     return t;
   }
 
-  /// Adds what went wrong in a transfer that is not measured.
-  void errors_of(const JobsOutcome& out, OpStats& sum) {
+  /// Adds what went wrong in a transfer that is not measured; true if nothing did.
+  bool errors_of(const JobsOutcome& out, OpStats& sum) {
     run_.stopped(out.stop);
     const OpStats& s = out.jobs.front();
+    if (s.succeeded == 1) return true;
     sum.failed += s.failed;
     sum.timed_out += s.timed_out;
     sum.aborted += s.aborted;
     sum.posted += s.failed + s.timed_out + s.aborted;
     add_tables(sum, s);
+    return false;
   }
 
   const TuneOptions& o_;
@@ -109,7 +111,7 @@ class Way final : public measure::Contender {
   Buffer buffer_;
   ChannelDescriptor descriptor_;
   CardPlace place_;
-  u64 sequence_;
+  std::atomic<u64> sequence_;
   measure::BenchRun run_;
 };
 
@@ -192,10 +194,18 @@ std::string tune_text(const report::Result& result) {
                        c.cell.at("op").get<std::string>(), c.cell.at("memory").get<std::string>(),
                        c.repeats.size());
     out += report::table(rows);
-    for (const report::Cell& cell : result.cells)
+    u64 checked = 0;
+    for (const report::Cell& cell : result.cells) {
+      const std::string bytes = cell.cell.at("size_bytes").dump();
+      checked += cell.verify.checked;
       for (const auto& [kind, count] : cell.errors)
-        if (count != 0)
-          out += fmt::format("  {} bytes: {} {}\n", cell.cell.at("size_bytes").dump(), count, kind);
+        if (count != 0) out += fmt::format("  {} bytes: {} {}\n", bytes, count, kind);
+      if (cell.verify.failed() != 0)
+        out += fmt::format("  {} bytes: the data of {} of {} calls is WRONG\n", bytes, cell.verify.failed(),
+                           cell.verify.checked);
+    }
+    if (checked == 0) out += "the data of no call was checked\n";
+    else out += fmt::format("the data of every call that succeeded was checked: {} calls\n", checked);
     if (const auto& last = result.cells.back().extra; last.contains("tune")) {
       const auto& bytes = last.at("tune").at("smallest_split_bytes");
       out += bytes.is_null()

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <ctime>
 
@@ -252,6 +253,7 @@ class Validation {
     measure::BenchRun run(o_, watch_, "qdma", buffer_bytes_, true);
     JobSet work = jobs_of(all, phase, layout);
     std::vector<Directions> repeats;
+    calls_ = {};
     struct Repeats {
       Validation& v;
       measure::BenchRun& run;
@@ -263,8 +265,16 @@ class Validation {
     };
     progress(set, phase, layout);
     measure::run_repeats(o_, Repeats{*this, run, work, repeats});
-    return deliver(run, set, phase, layout, work.jobs.size(), nullptr, repeats, result);
+    const nlohmann::ordered_json calls = {{"measured", calls_.measured},
+                                          {"measured_checked", calls_.measured_checked},
+                                          {"others_checked", calls_.others_checked}};
+    return deliver(run, set, phase, layout, work.jobs.size(), {{"calls", calls}}, repeats, result);
   }
+
+  /// Calls of a phase, all repeats together.
+  struct Calls {
+    u64 measured = 0, measured_checked = 0, others_checked = 0;
+  };
 
   struct Directions {
     measure::PhaseTally read, write;
@@ -310,11 +320,17 @@ class Validation {
     measure::RepeatTally t;
     measure::PhaseTally& part = t.part("total");
     part = std::move(out.total);
-    if (o_.verify && out.stop == StopReason::done) verify(run, work, out.jobs, part.sum);
+    if (keep != nullptr) calls_.measured += part.sum.posted;
+    if (!o_.verify || out.stop != StopReason::done) return t;
+    const u64 before_last = part.sum.checked;
+    verify(run, work, out.jobs, part.sum);
+    if (keep == nullptr) return t;
+    calls_.measured_checked += part.sum.checked - before_last;
+    if (run.going()) check_others(run, work, out.jobs, part.sum);
     return t;
   }
 
-  /// Reads find what was written before; writes are read back.
+  /// Reads find what was written before; writes are read back. This is each job's last call.
   void verify(measure::BenchRun& run, JobSet& work, const std::vector<OpStats>& done, OpStats& sum) {
     std::vector<CardPlace*> written;
     for (std::size_t i = 0; i < work.jobs.size(); ++i) {
@@ -329,17 +345,47 @@ class Validation {
     run.stopped(out.stop);
     for (std::size_t i = 0; i < written.size(); ++i) {
       const OpStats& s = out.jobs[i];
-      if (s.succeeded == 1) {
-        check(*written[i], o_.seed, sum);
-        continue;
-      }
-      sum.posted += 1;
-      sum.failed += s.failed;
-      sum.timed_out += s.timed_out;
-      sum.aborted += s.aborted;
-      if (s.posted == 0) ++sum.aborted;  // the run was stopped before
-      add_tables(sum, s);
+      if (s.succeeded == 1) check(*written[i], o_.seed, sum);
+      else if (s.posted == 0) ++sum.unverifiable;  // the run was stopped before
+      else add_errors(s, sum);
     }
+  }
+
+  /// Every call but the last of a measurement has had its data overwritten unchecked. As many calls are made
+  /// again, with a check after each.
+  void check_others(measure::BenchRun& run, JobSet& work, const std::vector<OpStats>& done, OpStats& sum) {
+    std::vector<Job> again;
+    for (std::size_t i = 0; i < work.jobs.size(); ++i) {
+      if (done[i].posted < 2) continue;
+      again.push_back(work.jobs[i]);
+      again.back().calls = done[i].posted - 1;
+    }
+    if (again.empty()) return;
+    EachCallChecked each = each_call_checked(o_.seed, o_.timeout_s, sequence_);
+    JobLimits l = limits(1, 0);
+    l.before = std::move(each.before);
+    l.after = std::move(each.after);
+    const JobsOutcome out = run_jobs(again, l);
+    run.stopped(out.stop);
+    for (const OpStats& s : out.jobs) {
+      calls_.others_checked += s.checked;
+      sum.checked += s.checked;
+      sum.corrupt += s.corrupt;
+      sum.misplaced += s.misplaced;
+      sum.stale += s.stale;
+      sum.missing += s.missing;
+      sum.old_version += s.old_version;
+      add_errors(s, sum);
+    }
+  }
+
+  /// Adds what went wrong in transfers that are in no figure.
+  static void add_errors(const OpStats& s, OpStats& sum) {
+    sum.posted += s.failed + s.timed_out + s.aborted;
+    sum.failed += s.failed;
+    sum.timed_out += s.timed_out;
+    sum.aborted += s.aborted;
+    add_tables(sum, s);
   }
 
   bool deliver(measure::BenchRun& run, const MemorySet& set, Phase phase, Layout layout, std::size_t threads,
@@ -398,7 +444,8 @@ class Validation {
   bool model_;
   u64 buffer_bytes_;
   u64 distance_;
-  u64 sequence_;
+  Calls calls_;
+  std::atomic<u64> sequence_;
   std::vector<Buffer> buffers_;
 };
 
@@ -440,6 +487,10 @@ std::string cell_lines(const report::Cell& c) {
   if (c.parts.size() == 2) out += rate_line("Total", c.metrics, all);
   for (const auto& [kind, count] : c.errors)
     if (count != 0) out += fmt::format("    {} {}\n", count, kind);
+  const auto& calls = c.extra.at("qdma").at("calls");
+  out += fmt::format("    Calls:  {} measured, data of {} checked; {} more made and checked\n",
+                     calls.at("measured").get<u64>(), calls.at("measured_checked").get<u64>(),
+                     calls.at("others_checked").get<u64>());
   if (c.verify.failed() != 0)
     out += fmt::format("    {} of {} buffers are WRONG\n", c.verify.failed(), c.verify.checked);
   return out;

@@ -23,8 +23,13 @@ inline constexpr u32 kVersion = 1;
 /// The longest message, and the most descriptors in one.
 inline constexpr u32 kMaxMessage = 1024;
 inline constexpr u32 kMaxDescriptors = 2;
+/// The most that the kernel lets a message have (SCM_MAX_FD). A receiver has room for as many: what finds no
+/// room the kernel closes itself, in recvmsg(), which may wait as close() may.
+inline constexpr u32 kMaxSentDescriptors = 253;
 /// Requests that one socket may have without a reply; the next one is refused with EAGAIN.
 inline constexpr u32 kMaxInFlight = 512;
+/// The limit of a transfer whose request has no deadline.
+inline constexpr u64 kDriverLimitNs = 10'000'000'000;
 
 /// Calls that only the socket has. Their numbers are no ioctl numbers of type 'v'.
 // What is no message of this form is answered with EPROTO, and the socket is closed. So is a Hello of another
@@ -39,7 +44,7 @@ struct RequestHeader {
   u32 magic = kMagic;
   u32 number = 0;       ///< an ioctl number of abi.hpp, or kHello, kCancel
   u64 sequence = 0;     ///< comes back with the reply
-  u64 deadline_ns = 0;  ///< of a transfer, from its arrival; 0: the driver's own limit (10 s)
+  u64 deadline_ns = 0;  ///< of a transfer, from its arrival; 0: kDriverLimitNs
   u32 bytes = 0;        ///< of the structure
   u32 descriptors = 0;
 };

@@ -212,8 +212,24 @@ class Validate(WithFolder):
         self.assertIn("DDR3: FAIL (corrupt)", done.stdout)
         self.assertIn("    0/4 OK, 4 FAIL", done.stdout)
 
+    def test_every_call_is_checked_or_said_not_to_be(self):
+        """One transfer in many is wrong: the last ones of a measurement alone would not show it."""
+        for fault in ("corrupt=0.02", "stale=0.05"):
+            cells = self.result(*self.few, "--ddr-only", "--bandwidth-iterations", "200", "--fault", fault, code=2)["cells"]
+            wrong = sum(c["verify"]["corrupt"] + c["verify"]["stale"] for c in cells if c["cell"]["phase"] != "integrity")
+            self.assertGreater(wrong, 5, fault)
+            for cell in cells[1:]:
+                jobs = cell["cell"]["threads"]
+                calls = cell["qdma"]["calls"]
+                self.assertEqual((calls["measured"], calls["measured_checked"], calls["others_checked"]), (200 * jobs, jobs, 199 * jobs))
+                self.assertEqual(cell["metrics"]["ops"], 200 * jobs)
+        done = doorbell("qdma", "validate", *self.few, "--ddr-only", "--bandwidth-iterations", "3", "--phase", "read")
+        self.assertIn("    Calls:  6 measured, data of 2 checked; 4 more made and checked\n", done.stdout)
+        done = doorbell("qdma", "validate", *self.few, "--ddr-only", "--phase", "write", "--verify", "off")
+        self.assertIn("    Calls:  2 measured, data of 0 checked; 0 more made and checked\n", done.stdout)
+
     def test_bad_input(self):
-        for arguments, word in ((["--buffer-size", "5000"], "4096"), (["--buffer-size", "1Gi"], "--buffer-size"),
+        for arguments, word in ((["--buffer-size", "5000"], "4096"), (["--bandwidth-duration", "-1"], "--bandwidth-duration"), (["--buffer-size", "1Gi"], "--buffer-size"),
                                 (["--buffer-size", "1Mi", "--offset", "512Ki"], "--offset"), (["--ddr-only", "--hbm-only"], "exclude"),
                                 (["-j", "65"], "1..64"), (["--mm-channel", "2"], "--mm-channel"),
                                 (["--mm-channel", "0,1,0"], "--mm-channel"), (["--starting-offset", "40Gi"], "--starting-offset"),
@@ -256,6 +272,19 @@ class Tune(WithFolder):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"keep transfers whole|break-even: --smallest-split 262144")
         self.assertIn("262144", done.stdout)
+
+    def test_every_call_is_checked(self):
+        few = ["--smallest", "8Ki", "--largest", "8Ki", "--repeats", "2", "--iterations", "200", *TIMEOUTS]
+        for fault, op, found in (("corrupt", "get", "corrupt"), ("stale", "put", "stale")):
+            cells = self.result("--op", op, "--fault", f"{fault}=0.02", *few, code=2)["cells"]
+            injected = cells[-1]["model"]["injected"][fault]
+            self.assertGreater(injected, 0)
+            self.assertEqual(sum(c["verify"][found] for c in cells), injected, fault)
+            for cell in cells:
+                self.assertGreaterEqual(cell["verify"]["checked"], 400)
+        done = doorbell("qdma", "tune", *few)
+        self.assertRegex(done.stdout, "the data of every call that succeeded was checked: [0-9]+ calls")
+        self.assertIn("no call was checked", doorbell("qdma", "tune", *few, "--verify", "off").stdout)
 
     def test_bad_input(self):
         for arguments, word in ((["--smallest", "12Ki"], "power of two"), (["--smallest", "1Mi", "--largest", "8Ki"], "--largest"),

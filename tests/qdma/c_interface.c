@@ -92,6 +92,14 @@ int main(void) {
   CHECK(doorbell_qdma_transfer_batch(fd, xfers, 2, 5000000000u, results) == BYTES &&
         results[1].bytes == BYTES / 2);
 
+  /* A call that is refused as a whole says so in every result. */
+  memset(results, 0x5a, sizeof results);
+  CHECK(doorbell_qdma_transfer_batch(fd, xfers, 3, 0, results) == -1 && errno == EINVAL);
+  for (i = 0; i < 3; ++i) CHECK(results[i].error == EINVAL && results[i].known == 0 && results[i].bytes == 0);
+  memset(results, 0x5a, sizeof results);
+  CHECK(doorbell_qdma_transfer_batch(fd + 1000, xfers, 2, 0, results) == -1 && errno == EBADF);
+  CHECK(results[0].error == EBADF && results[1].error == EBADF && results[1].known == 0);
+
   CHECK(doorbell_qdma_submit(fd, &out, 0, DDR, BYTES, SLASH_QDMA_H2C, 0, 42, &id) == 0);
   CHECK(doorbell_qdma_complete(fd, &done, 1, 30000000000u) == 1);
   CHECK(done.id == id && done.user == 42 && done.error == 0 && done.bytes == BYTES);

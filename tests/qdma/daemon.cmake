@@ -10,7 +10,8 @@ target_compile_definitions(qdma_daemon_test PRIVATE DOORBELL_GOLDEN_DIR="${CMAKE
 
 # The program, where it is built.
 if(TARGET doorbelld)
-  doorbell_test(qdma_daemon_process_test model ${CMAKE_CURRENT_LIST_DIR}/daemon_process_test.cpp)
+  doorbell_test(qdma_daemon_process_test model ${CMAKE_CURRENT_LIST_DIR}/daemon_process_test.cpp
+                ${CMAKE_CURRENT_LIST_DIR}/daemon_hostile_test.cpp)
   target_compile_definitions(qdma_daemon_process_test PRIVATE DOORBELLD="$<TARGET_FILE:doorbelld>")
   add_dependencies(qdma_daemon_process_test doorbelld)
 endif()

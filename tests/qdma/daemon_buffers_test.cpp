@@ -81,6 +81,26 @@ TEST_F(DaemonBuffers, HostBuffersOfADescriptorCountUntilItIsClosed) {
   EXPECT_EQ(service->gauges().held.host_bytes, 0u);
 }
 
+TEST_F(DaemonBuffers, HostBuffersAreCountedWhileTheyAreBeingMadeToo) {
+  ServiceOptions options;
+  options.quotas.host_buffers = 2;
+  start(options);
+  const SocketId c = client(), other = client(kEverything);
+  const SocketId descriptor = open_buffer(c).second, of_other = open_buffer(other).second;
+  const BufCreate create{.length = 4096};
+  for (u64 i = 1; i <= 3; ++i) send_wire(descriptor, kCallBufCreate, i, bytes_of(create));
+  EXPECT_EQ(next_wire(descriptor).result, -EDQUOT);
+  workers.run_all();
+  EXPECT_EQ(next_wire(descriptor).result, 0);
+  EXPECT_EQ(next_wire(descriptor).result, 0);
+  EXPECT_EQ(ask(c, Opcode::host_buffer, HostBufferRequest{.create = create}).error, EDQUOT);
+  send_wire(of_other, kCallBufCreate, 9, bytes_of(create));
+  workers.run_all();
+  EXPECT_EQ(next_wire(of_other).result, 0);
+  service->closed(descriptor);
+  EXPECT_EQ(ask(c, Opcode::host_buffer, HostBufferRequest{.create = create}).code, Code::ok);
+}
+
 TEST_F(DaemonBuffers, ChargesOfNothingAreKeptApart) {
   const SocketId c = client();
   const auto descriptor = open_buffer(c).second;

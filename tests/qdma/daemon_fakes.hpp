@@ -137,7 +137,7 @@ class FakeOutlet final : public Outlet {
   void send(SocketId to, std::vector<u8> message, Descriptor with) override {
     if (!closed.contains(to)) sent[to].push_back({std::move(message), with.get() >= 0});
   }
-  Descriptor open_pair(SocketId id, int& error) override {
+  Descriptor open_pair(SocketId id, uid_t, int& error) override {
     if (no_sockets) {
       error = EMFILE;
       return {};

@@ -41,6 +41,17 @@ TEST_F(DaemonQueuePairs, IdsOfOthersAndOldOnesReachNothing) {
   for (const DescriptorRequest& r : wrong) EXPECT_EQ(ask(other, Opcode::descriptor, r).error, EINVAL);
 }
 
+TEST_F(DaemonQueuePairs, TheChannelThatTheDriverChoseIsInTheReply) {
+  const SocketId c = client();
+  const auto added = [&](u32 channel) {
+    return ask(c, Opcode::queue_pair_add, QueuePairAddRequest{.add = {.mm_channel = channel}}).as<QpairAdd>();
+  };
+  // The card's ids are 0, 1, 2; the daemon's say nothing of them.
+  EXPECT_EQ(added(kChannelAuto).mm_channel, kChannel0);
+  EXPECT_EQ(added(kChannelAuto).mm_channel, kChannel1);
+  EXPECT_EQ(added(kChannel1).mm_channel, kChannel1);
+}
+
 TEST_F(DaemonQueuePairs, AQueuePairIsDeletedAfterItsTransfersOnly) {
   const SocketId c = client();
   const auto [buffer, descriptor] = open_buffer(c);

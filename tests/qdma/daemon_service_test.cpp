@@ -104,6 +104,21 @@ TEST_F(DaemonService, NewRolesCountFromTheNextRequestOn) {
   EXPECT_EQ(ask(c, Opcode::num_devices, Zero{}).code, Code::ok);
 }
 
+TEST_F(DaemonService, EverybodyTogetherLeavesRoomForThoseWithRights) {
+  ServiceOptions options;
+  options.max_connections = 16;
+  options.quotas.connections = 16;
+  start(options);
+  const auto connect = [&](uid_t uid) {
+    return service->connect(service->next_socket(), {.pid = 1, .uid = uid, .groups = {}});
+  };
+  for (u32 i = 0; i < 14; ++i) EXPECT_EQ(connect(kNobody + i), 0);
+  EXPECT_EQ(connect(kNobody), EBUSY);
+  EXPECT_EQ(connect(kPlain), 0);
+  EXPECT_EQ(connect(0), 0);
+  EXPECT_EQ(connect(0), EBUSY);
+}
+
 TEST_F(DaemonService, QuotasAreAUsersAndNotAConnections) {
   ServiceOptions options;
   options.quotas = {.connections = 2,

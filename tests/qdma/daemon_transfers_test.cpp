@@ -72,6 +72,41 @@ TEST_F(DaemonTransfers, DeadlinesAreBoundedAndCountFromTheArrival) {
   for (const u64 ns : card->deadlines) EXPECT_LE(ns, options.max_transfer_ns);
 }
 
+TEST_F(DaemonTransfers, AUserHoldsSoManyDescriptorsOfTheDaemonOnly) {
+  ServiceOptions options;
+  options.quotas.sent_files = 3;
+  start(options);
+  const SocketId a = client(), b = client(), other = client(kEverything);
+  const auto [buffer_a, da] = open_buffer(a);
+  const auto [buffer_b, db] = open_buffer(b);
+  const auto [buffer_other, d_other] = open_buffer(other);
+  send_transfer(da, to_card(buffer_a.address, 1), 1);
+  send_transfer(da, to_card(buffer_a.address, 1), 2);
+  send_transfer(db, to_card(buffer_b.address, 1), 3);
+  send_transfer(db, to_card(buffer_b.address, 1), 4);
+  EXPECT_EQ(next_wire(db).result, -EDQUOT);
+  send_transfer(d_other, to_card(buffer_other.address, 1), 5);
+  EXPECT_EQ(service->gauges().held.sent_files, 4u);
+  workers.run_all();
+  EXPECT_EQ(next_wire(d_other).result, 1);
+  EXPECT_EQ(service->gauges().held.sent_files, 0u);
+  for (const SocketId s : {da, da, db}) EXPECT_EQ(next_wire(s).result, 1);
+  EXPECT_EQ(transfer(da, to_card(buffer_a.address, 1)), 1);
+  for (const SocketId s : {a, b, other, da, db, d_other}) service->closed(s);
+  expect_nothing_held();
+}
+
+TEST_F(DaemonTransfers, NoDeadlineIsTheDriversLimitOrLess) {
+  ServiceOptions options;
+  options.max_transfer_ns = 3600 * u64{1'000'000'000};
+  start(options);
+  const SocketId c = client();
+  const auto [buffer, descriptor] = open_buffer(c);
+  EXPECT_EQ(transfer(descriptor, to_card(buffer.address, 1)), 1);
+  // A client that gives no deadline waits no longer than this.
+  EXPECT_LE(card->deadlines.at(0), wire::kDriverLimitNs);
+}
+
 TEST_F(DaemonTransfers, ATransferInHandIsCancelledByTheCard) {
   const SocketId c = client();
   const auto [buffer, descriptor] = open_buffer(c);

@@ -145,11 +145,13 @@ TEST(DriverCalls, TheSizeIsWrittenBackAndTheTailIsZero) {
           EXPECT_EQ(qid & 0xff, (id & 0xff) + 1);
         }
         r.driver.close(*r.control);  // deletes both
+        r.control = r.driver.open();
       } else {
         EXPECT_EQ(r.operate(id, kDel), 0);
       }
     }
     r.driver.close(*r.control);
+    r.control = r.driver.open();
     EXPECT_EQ(r.driver.queue_pairs(), 0u);
   }
 }
@@ -356,6 +358,17 @@ TEST(DriverBuffers, TheMemoryIsTheCallersAndKeepsItsSize) {
   EXPECT_NE(ftruncate(r.last.descriptor.get(), 16384), 0);
   const Mapping m(r.last.descriptor.get(), 8192);
   EXPECT_TRUE(std::all_of(m.data(), m.data() + 8192, [](u8 x) { return x == 0; }));
+}
+
+TEST(DriverBuffers, OneWhoseAskerHasGoneIsNotMade) {
+  std::function<void()> later;
+  DriverRig r("model", {}, {}, [&](std::function<void()> work) { later = std::move(work); });
+  const auto call = r.begin_structure(r.control, kCallBufCreate, BufCreate{.length = 4096});
+  r.driver.close(*r.control);
+  later();
+  EXPECT_EQ(call->wait(), -ECANCELED);
+  EXPECT_LT(call->reply.descriptor.get(), 0);
+  EXPECT_EQ(r.driver.sweep_buffers(), 0u);
 }
 
 TEST(DriverBuffers, OneLivesUntilNobodyHasIt) {

@@ -30,8 +30,10 @@ struct PendingCall {
 class DriverRig {
  public:
   explicit DriverRig(const std::string& spec = "model", const model::FaultRates& faults = {},
-                     const DriverLimits& limits = {})
-      : card(make_model_card(spec, use_of(faults))), driver(card, limits), control(driver.open()) {}
+                     const DriverLimits& limits = {}, DriverModel::Later later = {})
+      : card(make_model_card(spec, use_of(faults))),
+        driver(card, limits, std::move(later)),
+        control(driver.open()) {}
 
   std::unique_ptr<PendingCall> begin(const std::shared_ptr<DriverModel::Node>& node, u32 number,
                                      std::span<const u8> structure, std::vector<int> descriptors = {},

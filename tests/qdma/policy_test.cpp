@@ -213,6 +213,12 @@ TEST(Balanced, OneCallOnTheLowerHalfOfHbmUsesBothChannels) {
   EXPECT_EQ(routed[0].queue_pair, 0u);
 }
 
+TEST(Balanced, AStripeLongerThanEveryTransferIsNoStripe) {
+  const TransferShape t = {.address = kDdrBase, .bytes = 4 << 20};
+  for (const u64 stripe : {~u64{0}, ~u64{0} - (128 << 10) + 1, ~u64{0} - 4096, u64{4} << 20})
+    EXPECT_EQ(balanced(t, {.stripe = stripe}).size(), 1u) << stripe;
+}
+
 TEST(Balanced, RoutedByHalfCutsAtTheBoundaryOnly) {
   const BalancedPolicy by_half = {.routing = Routing::by_half};
   const auto cut = balanced({.address = kHbmBoundary - (16 << 20), .bytes = 48 << 20}, by_half);

@@ -77,13 +77,16 @@ Command doorbelld_texts() {
             .max = 3600,
             .help = "the longest deadline of a transfer",
             .group = kServe})
-      .add({.name = "max-clients",
-            .kind = Kind::integer,
-            .default_text = "256",
-            .min = 1,
-            .max = 4096,
-            .help = "connections of all users",
-            .group = kServe})
+      .add(
+          {.name = "max-clients",
+           .kind = Kind::integer,
+           .default_text = "256",
+           .min = 1,
+           .max = 4096,
+           .help =
+               "connections of all users; an eighth is kept for root and for users with more than everybody's "
+               "rights",
+           .group = kServe})
       .add({.name = "max-connections",
             .kind = Kind::integer,
             .default_text = "64",
@@ -122,7 +125,21 @@ Command doorbelld_texts() {
             .kind = Kind::size,
             .default_text = "64Gi",
             .min = 0,
-            .help = "host buffers made through connections and descriptors that are still open",
+            .help = "bytes of host buffers made through connections and descriptors that are still open",
+            .group = kLimits})
+      .add({.name = "max-host-buffer-count",
+            .kind = Kind::integer,
+            .default_text = "1024",
+            .min = 0,
+            .max = u64{1} << 20,
+            .help = "the number of these host buffers",
+            .group = kLimits})
+      .add({.name = "max-sent-descriptors",
+            .kind = Kind::integer,
+            .default_text = "1024",
+            .min = 1,
+            .max = u64{1} << 20,
+            .help = "descriptors of buffers that came with transfers which have not ended",
             .group = kLimits})
       .add({.name = "metrics",
             .metavar = "PATH|127.0.0.1:PORT",

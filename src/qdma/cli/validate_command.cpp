@@ -78,6 +78,7 @@ void add_validate_options(OptionTable& t) {
       .add({.name = "bandwidth-duration",
             .kind = Kind::seconds,
             .default_text = "0",
+            .min = 0,
             .max = 86400,
             .help = "measure for so long instead; the same as --duration. 0: by --bandwidth-iterations",
             .group = "Work"})
@@ -184,7 +185,8 @@ Command qdma_validate_command() {
       "plain transfers of a whole buffer. Once for HBM, once for DDR, once for both together.",
       "Both directions together are measured with both channels for every transfer, with the read and the write of a "
       "thread on the same channel, and crossed: only so it shows what the channels and what the link allow. Data is "
-      "checked after each measurement, outside of its time.",
+      "checked after each measurement, outside of its time: that of each thread's last transfer, and then that of as "
+      "many transfers more as were measured, one by one.",
       "Rates are in GB/s of 10^9 bytes per second, in the JSON in bytes per second. A rate is that of all bytes from "
       "the first start to the last end, each direction by its own. The exit code is 2 if data is wrong, and never "
       "depends on a rate.",

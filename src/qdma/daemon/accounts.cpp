@@ -13,7 +13,9 @@ Holdings& Holdings::operator+=(const Holdings& more) {
   buffers += more.buffers;
   descriptors += more.descriptors;
   card_bytes += more.card_bytes;
+  host_buffers += more.host_buffers;
   host_bytes += more.host_bytes;
+  sent_files += more.sent_files;
   return *this;
 }
 
@@ -23,7 +25,9 @@ Holdings& Holdings::operator-=(const Holdings& less) {
   buffers -= less.buffers;
   descriptors -= less.descriptors;
   card_bytes -= less.card_bytes;
+  host_buffers -= less.host_buffers;
   host_bytes -= less.host_bytes;
+  sent_files -= less.sent_files;
   return *this;
 }
 
@@ -38,7 +42,9 @@ Accounts::Charge Accounts::charge(uid_t user, const Holdings& more, std::string&
                 {"buffers", held.buffers, more.buffers, quotas_.buffers},
                 {"transfer descriptors", held.descriptors, more.descriptors, quotas_.descriptors},
                 {"bytes of card memory", held.card_bytes, more.card_bytes, quotas_.card_bytes},
-                {"bytes of host buffers", held.host_bytes, more.host_bytes, quotas_.host_bytes}};
+                {"host buffers", held.host_buffers, more.host_buffers, quotas_.host_buffers},
+                {"bytes of host buffers", held.host_bytes, more.host_bytes, quotas_.host_bytes},
+                {"descriptors sent for transfers", held.sent_files, more.sent_files, quotas_.sent_files}};
   for (const auto& c : checks) {
     if (c.more == 0 || (c.held <= c.limit && c.more <= c.limit - c.held)) continue;
     over =

@@ -21,11 +21,14 @@ struct Quotas {
   u32 descriptors = 128;  ///< transfer descriptors, those of buffers too
   u64 card_bytes = 16ull << 30;
   u64 host_bytes = 64ull << 30;
+  u32 host_buffers = 1024;
+  u32 sent_files = 1024;  ///< descriptors of buffers, held for transfers that have not ended
 };
 
 /// Amounts of what quotas limit.
 struct Holdings {
-  u64 connections = 0, queue_pairs = 0, buffers = 0, descriptors = 0, card_bytes = 0, host_bytes = 0;
+  u64 connections = 0, queue_pairs = 0, buffers = 0, descriptors = 0, card_bytes = 0;
+  u64 host_buffers = 0, host_bytes = 0, sent_files = 0;
   Holdings& operator+=(const Holdings& more);
   Holdings& operator-=(const Holdings& less);
   friend bool operator==(const Holdings&, const Holdings&) = default;

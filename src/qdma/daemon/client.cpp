@@ -7,13 +7,13 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 
+#include "qdma/local_socket.hpp"
 #include "system/clock.hpp"
 #include "system/sysfs.hpp"
 
@@ -57,17 +57,13 @@ ssize_t receive_reply(int fd, std::span<u8> out, Descriptor& descriptor) {
 }
 
 Descriptor connect_daemon(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
   const std::string name = "daemon:" + path;
-  if (path.empty() || path.size() >= sizeof address.sun_path)
-    throw Error(name, "a socket's path has 1 to 107 characters");
-  path.copy(address.sun_path, path.size());
-  Descriptor fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (fd.get() < 0 || ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    throw Error(name, "no doorbelld answers: " + reason(errno), "start doorbelld, or name its socket",
-                ExitCode::absent);
-  return fd;
+  int error = 0;
+  Descriptor fd = connect_local(path, wall_ns() + kConnectLimitNs, error);
+  if (error == 0) return fd;
+  if (error == ENAMETOOLONG) throw Error(name, "a socket's path has 1 to 107 characters");
+  throw Error(name, "no doorbelld answers: " + reason(error), "start doorbelld, or name its socket",
+              ExitCode::absent);
 }
 
 /// The structure of a call that begins with its size, by the driver's rule: 0 or an errno.

@@ -18,7 +18,8 @@ namespace {
 /// A transfer on its way.
 struct Move {
   Transfer call;
-  std::vector<Descriptor> buffers;
+  std::vector<ForeignFile> buffers;
+  Accounts::Charge charge;  // for them
   std::shared_ptr<const CardDescriptor> fd;
   std::vector<std::shared_ptr<const MemoryLease>> leases;
   u64 end_ns = 0;
@@ -96,6 +97,7 @@ void Service::descriptor_message(const std::shared_ptr<Handout>& h, Message m) {
   if (whole) std::memcpy(&header, m.bytes.data(), sizeof header);
   const bool lost = m.truncated && m.bytes.size() < wire::kMaxMessage;
   const bool fits = whole && header.magic == wire::kMagic && header.bytes == m.bytes.size() - sizeof header &&
+                    header.descriptors <= wire::kMaxDescriptors &&
                     (lost || header.descriptors == m.descriptors.size());
   if (!fits || (m.truncated && !lost)) {
     ++metrics_.malformed;
@@ -137,7 +139,7 @@ std::shared_ptr<const MemoryLease> Service::reach(const Handout& h, const SubXfe
 }
 
 void Service::transfer(const std::shared_ptr<Handout>& h, u64 sequence, u64 deadline_ns,
-                       std::span<const u8> structure, std::vector<Descriptor> buffers) {
+                       std::span<const u8> structure, std::vector<ForeignFile> buffers) {
   auto move = std::make_shared<Move>();
   Transfer& call = move->call;
   const auto fail = [&](int error) {
@@ -158,10 +160,13 @@ void Service::transfer(const std::shared_ptr<Handout>& h, u64 sequence, u64 dead
   }
   if (h->pending.size() >= wire::kMaxInFlight) return fail(EAGAIN);
   if (h->pending.contains(sequence)) return fail(EINVAL);
+  std::string over;
+  move->charge = accounts_.charge(h->user, {.sent_files = buffers.size()}, over);
+  if (!move->charge) return fail(EDQUOT);
   move->buffers = std::move(buffers);
   move->fd = h->fd;
-  const u64 most = options_.max_transfer_ns;
-  move->end_ns = wall_ns() + (deadline_ns == 0 ? most : std::min(deadline_ns, most));
+  const u64 wanted = deadline_ns == 0 ? wire::kDriverLimitNs : deadline_ns;
+  move->end_ns = wall_ns() + std::min(wanted, options_.max_transfer_ns);
 
   // Before the call is queued: workers of a test may run it at once.
   move->tag = next_tag_++;
@@ -183,6 +188,7 @@ void Service::transfer(const std::shared_ptr<Handout>& h, u64 sequence, u64 dead
         // The card is done with the memory and the buffers before its end is reported.
         move->leases.clear();
         move->buffers.clear();
+        move->charge.reset();
         move->fd.reset();
         answer(h, sequence, result, {}, std::span(move->parts).first(parts));
         forget(h);
@@ -199,7 +205,7 @@ void Service::create_buffer_on(const std::shared_ptr<Handout>& h, u64 sequence,
     return answer(h, sequence, -error);
   call->size = sizeof *call;
   std::string over;
-  Accounts::Charge charge = accounts_.charge(h->user, {.host_bytes = call->length}, over);
+  Accounts::Charge charge = accounts_.charge(h->user, {.host_buffers = 1, .host_bytes = call->length}, over);
   if (!charge) return answer(h, sequence, -EDQUOT);
   auto made = std::make_shared<std::pair<i64, Descriptor>>();
   ++h->running;
@@ -229,7 +235,7 @@ void Service::cancel(const std::shared_ptr<Handout>& h, u64 sequence, std::span<
   std::memcpy(&which, structure.data(), sizeof which);
   const auto pending = h->pending.find(which.sequence);
   if (pending == h->pending.end()) return answer(h, sequence, -ENOENT);
-  if (queue_.withdraw(pending->second.ticket)) {
+  if (queue_.withdraw(h->owner, Lane::transfer, pending->second.ticket)) {
     h->pending.erase(pending);
     --h->running;
     ++metrics_.transfers[error_name(ECANCELED)];

@@ -3,7 +3,6 @@
 
 #include "qdma/daemon/fair_queue.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace doorbell::qdma::daemon {
@@ -12,25 +11,19 @@ FairQueue::Ticket FairQueue::add(u64 client, Lane lane, std::function<void()> wo
                                  std::function<void()> done) {
   LaneState& s = state(lane);
   const Ticket ticket = next_++;
-  s.clients[client].waiting.push_back({ticket, std::move(work), std::move(done)});
+  s.clients[client].waiting.emplace(ticket, Call{std::move(work), std::move(done)});
   ++s.waiting;
   start_what_may(lane);
   return ticket;
 }
 
-bool FairQueue::withdraw(Ticket ticket) {
-  for (LaneState& s : lanes_) {
-    for (auto client = s.clients.begin(); client != s.clients.end(); ++client) {
-      auto& waiting = client->second.waiting;
-      const auto call = std::ranges::find(waiting, ticket, &Call::ticket);
-      if (call == waiting.end()) continue;
-      waiting.erase(call);
-      --s.waiting;
-      if (waiting.empty() && client->second.running == 0) s.clients.erase(client);
-      return true;
-    }
-  }
-  return false;
+bool FairQueue::withdraw(u64 client, Lane lane, Ticket ticket) {
+  LaneState& s = state(lane);
+  const auto of = s.clients.find(client);
+  if (of == s.clients.end() || of->second.waiting.erase(ticket) == 0) return false;
+  --s.waiting;
+  if (of->second.waiting.empty() && of->second.running == 0) s.clients.erase(of);
+  return true;
 }
 
 void FairQueue::start_what_may(Lane lane) {
@@ -47,8 +40,7 @@ void FairQueue::start_what_may(Lane lane) {
     }
     if (looked == s.clients.size()) return;
     const u64 id = s.last = client->first;
-    Call call = std::move(client->second.waiting.front());
-    client->second.waiting.pop_front();
+    Call call = std::move(client->second.waiting.extract(client->second.waiting.begin()).mapped());
     --s.waiting;
     ++client->second.running;
     ++s.running;

@@ -7,7 +7,6 @@
 
 #include <doorbell/config.hpp>
 
-#include <deque>
 #include <functional>
 #include <map>
 
@@ -39,17 +38,16 @@ class FairQueue {
   /// `work` runs on a worker, `done` on the loop after it.
   Ticket add(u64 client, Lane lane, std::function<void()> work, std::function<void()> done);
   /// True if the call has not begun: it is gone then, and neither function is called.
-  bool withdraw(Ticket ticket);
+  bool withdraw(u64 client, Lane lane, Ticket ticket);
   [[nodiscard]] u64 waiting() const { return lanes_[0].waiting + lanes_[1].waiting; }
   [[nodiscard]] u64 running() const { return lanes_[0].running + lanes_[1].running; }
 
  private:
   struct Call {
-    Ticket ticket;
     std::function<void()> work, done;
   };
   struct Client {
-    std::deque<Call> waiting;
+    std::map<Ticket, Call> waiting;  // oldest first
     u32 running = 0;
   };
   struct LaneState {

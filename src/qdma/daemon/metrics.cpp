@@ -78,6 +78,9 @@ std::string prometheus_text(const Metrics& m, const Gauges& now) {
   t.one("card_memory_bytes", "gauge", "Card memory that is reserved for buffers.", now.card_memory_used);
   t.one("host_buffer_bytes", "gauge", "Host buffers made through connections and descriptors that are open.",
         now.held.host_bytes);
+  t.one("host_buffers", "gauge", "The number of these.", now.held.host_buffers);
+  t.one("sent_descriptors", "gauge", "Descriptors of buffers that are held for transfers.",
+        now.held.sent_files);
   t.one("descriptors", "gauge", "Transfer descriptors in force.", now.descriptors);
   t.one("descriptors_revoked", "gauge", "Revoked transfer descriptors that are still open.",
         now.revoked_descriptors);

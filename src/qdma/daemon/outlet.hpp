@@ -5,10 +5,12 @@
 #pragma once
 
 #include <doorbell/config.hpp>
+#include <sys/types.h>
 
 #include <span>
 #include <vector>
 
+#include "qdma/closers.hpp"
 #include "system/descriptor.hpp"
 
 namespace doorbell::qdma::daemon {
@@ -19,7 +21,7 @@ using SocketId = u64;
 /// A message that has come.
 struct Message {
   std::span<const u8> bytes;
-  std::vector<Descriptor> descriptors = {};
+  std::vector<ForeignFile> descriptors = {};
   bool truncated = false;  ///< it was longer, or descriptors of it were lost (no free ones here)
 };
 
@@ -29,9 +31,9 @@ class Outlet {
   /// Sends it after what has been sent before; a socket that has gone takes it silently.
   virtual void send(SocketId to, std::vector<u8> message, Descriptor with) = 0;
   /// A new pair of connected sockets: one end is served as `id`, the other is returned. Without one, `error`
-  /// is an errno.
-  [[nodiscard]] virtual Descriptor open_pair(SocketId id, int& error) = 0;
-  /// Closes it after what has been sent; Service::closed() is not called.
+  /// is an errno. `user` has the other end.
+  [[nodiscard]] virtual Descriptor open_pair(SocketId id, uid_t user, int& error) = 0;
+  /// Closes it; what the other end has left no room for is not sent. Service::closed() is not called.
   virtual void close(SocketId id) = 0;
   /// Whether messages of this socket are taken.
   virtual void pause(SocketId id) = 0;

@@ -223,6 +223,8 @@ void Service::add_queue_pair(Connection& c, const Asked& a, QpairAdd add) {
         connections_.at(a.connection).queue_pairs.push_back(*id);
         QpairAdd added = *call;
         added.qid = *id;
+        // The driver goes by its own id, which the client does not see.
+        if (added.mm_channel == kChannelAuto) added.mm_channel = kChannel0 + (call->qid & 1);
         ok(a, bytes_of(added));
       });
 }
@@ -416,7 +418,8 @@ void Service::create_host_buffer(Connection& c, const Asked& a, BufCreate create
     return refuse(a, EINVAL, fmt::format("a BUF_CREATE of {} bytes is too short", create.size));
   create.size = sizeof create;
   std::string over;
-  Accounts::Charge charge = accounts_.charge(c.peer.uid, {.host_bytes = create.length}, over);
+  Accounts::Charge charge =
+      accounts_.charge(c.peer.uid, {.host_buffers = 1, .host_bytes = create.length}, over);
   if (!charge) return refuse(a, EDQUOT, over);
   auto call = std::make_shared<BufCreate>(create);
   auto fd = std::make_shared<Descriptor>();

@@ -16,6 +16,13 @@ namespace doorbell::qdma::daemon {
 
 namespace {
 
+/// The rights of a user that no section but [user:*] names.
+u32 everybodys_rights(const Roles& roles) {
+  return roles.rights({.pid = 0, .uid = ~uid_t{0} - 1, .groups = {}});
+}
+
+/// One in so many connections is kept for root and for users with rights of their own.
+constexpr u32 kReserve = 8;
 constexpr u32 kRefusalsLogged = 16;  // of one connection: a client must not fill the log
 
 i64 operate(Driver& card, u32 id, QueueOp op) {
@@ -30,6 +37,7 @@ Service::Service(std::shared_ptr<Driver> card, const ServiceOptions& options, Ro
     : card_(std::move(card)),
       options_(options),
       roles_(std::move(roles)),
+      everybodys_rights_(everybodys_rights(roles_)),
       outlet_(outlet),
       log_(log),
       accounts_(options.quotas),
@@ -44,7 +52,11 @@ Service::~Service() = default;
 
 int Service::connect(SocketId id, Peer peer) {
   std::string over;
-  if (connections_.size() >= options_.max_connections) {
+  const u32 rights = roles_.rights(peer);
+  // Users with no more than everybody's rights leave some room to the others.
+  const bool one_of_all = peer.uid != 0 && (rights & ~everybodys_rights_) == 0;
+  const u32 reserve = one_of_all ? options_.max_connections / kReserve : 0;
+  if (connections_.size() + reserve >= options_.max_connections) {
     ++metrics_.refused_connections["total"];
     log_.write({Priority::warning, fmt::format("user {} is refused: {} clients are connected already",
                                                peer.uid, connections_.size())});
@@ -56,7 +68,6 @@ int Service::connect(SocketId id, Peer peer) {
     log_.write({Priority::warning, "a connection is refused: " + over});
     return EDQUOT;
   }
-  const u32 rights = roles_.rights(peer);
   Connection& c = connections_[id];
   c.id = id;
   c.peer = std::move(peer);
@@ -89,7 +100,7 @@ void Service::closed(SocketId id) {
   handout->open = false;
   // No client waits for what has not begun.
   for (const auto& [sequence, pending] : handout->pending) {
-    if (queue_.withdraw(pending.ticket)) --handout->running;
+    if (queue_.withdraw(handout->owner, Lane::transfer, pending.ticket)) --handout->running;
     else if (handout->fd) card_->cancel(handout->fd->get(), pending.tag);
   }
   handout->pending.clear();
@@ -107,6 +118,7 @@ void Service::forget(const std::shared_ptr<Handout>& h) {
 
 void Service::set_roles(Roles roles) {
   roles_ = std::move(roles);
+  everybodys_rights_ = everybodys_rights(roles_);
   for (auto& [id, c] : connections_) c.rights = roles_.rights(c.peer);
 }
 
@@ -187,7 +199,7 @@ void Service::end(SocketId connection) {
 
 Descriptor Service::hand_out(const std::shared_ptr<Handout>& h, int& error) {
   h->socket = next_socket();
-  Descriptor other = outlet_.open_pair(h->socket, error);
+  Descriptor other = outlet_.open_pair(h->socket, h->user, error);
   if (other.get() < 0) return other;
   handouts_[h->socket] = h;
   return other;
@@ -198,7 +210,7 @@ void Service::revoke(const std::shared_ptr<Handout>& h) {
   h->revoked = true;
   const auto pending = h->pending;
   for (const auto& [sequence, transfer] : pending) {
-    if (!queue_.withdraw(transfer.ticket)) continue;
+    if (!queue_.withdraw(h->owner, Lane::transfer, transfer.ticket)) continue;
     --h->running;
     h->pending.erase(sequence);
     ++metrics_.transfers[error_name(ESTALE)];

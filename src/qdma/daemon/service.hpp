@@ -27,7 +27,7 @@ namespace doorbell::qdma::daemon {
 struct ServiceOptions {
   Quotas quotas = {};
   FairQueueLimits limits = {};
-  u32 max_connections = 256;             ///< of all users
+  u32 max_connections = 256;             ///< of all users; an eighth only for those with rights of their own
   u32 ring_index = 15;                   ///< of the queue pairs of buffers
   u32 max_revoked = 256;                 ///< revoked descriptors that stay open to say so
   u64 max_transfer_ns = 10'000'000'000;  ///< the longest deadline of a transfer
@@ -92,7 +92,7 @@ class Service {
   // Requests on transfer descriptors: descriptors.cpp.
   void descriptor_message(const std::shared_ptr<Handout>& h, Message m);
   void transfer(const std::shared_ptr<Handout>& h, u64 sequence, u64 deadline_ns,
-                std::span<const u8> structure, std::vector<Descriptor> buffers);
+                std::span<const u8> structure, std::vector<ForeignFile> buffers);
   void create_buffer_on(const std::shared_ptr<Handout>& h, u64 sequence, std::span<const u8> structure);
   void cancel(const std::shared_ptr<Handout>& h, u64 sequence, std::span<const u8> structure);
   void answer(const std::shared_ptr<Handout>& h, u64 sequence, i64 result, std::span<const u8> structure = {},
@@ -124,6 +124,7 @@ class Service {
   std::shared_ptr<Driver> card_;
   ServiceOptions options_;
   Roles roles_;
+  u32 everybodys_rights_;
   Outlet& outlet_;
   Log& log_;
   Info info_;

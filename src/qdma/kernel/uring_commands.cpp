@@ -111,7 +111,11 @@ class UringCommands : public CallEngine {
     do {
       n = io_uring_submit(&ring_);
     } while (n == -EINTR);
-    return n < 0 ? -n : 0;
+    if (n >= 0) return 0;
+    // The entry stays in the ring and goes with the next one, when its caller has given it up.
+    io_uring_prep_nop(e);
+    io_uring_sqe_set_data64(e, 0);
+    return -n;
   }
 
   /// A transfer of no sub-transfers moves nothing: the driver refuses it, another file refuses the command.

@@ -67,6 +67,7 @@ struct DriverModel::QueuePair {
 class DriverModel::Node {
  public:
   bool control = false;
+  std::atomic<bool> closed{false};
   std::vector<std::shared_ptr<QueuePair>> pairs;  // of a transfer descriptor
 };
 
@@ -128,6 +129,7 @@ std::shared_ptr<DriverModel::Node> DriverModel::open() {
 }
 
 void DriverModel::close(Node& node) {
+  node.closed = true;
   if (!node.control) return;
   QueuePairs all;
   {
@@ -185,7 +187,7 @@ std::shared_ptr<DriverModel::InFlight> DriverModel::call(const std::shared_ptr<N
       if (QpairGetFd g; read(g)) done(get_fd(g, size));
       break;
     case kCallBufCreate:
-      if (BufCreate b; read(b)) create_buffer(b, size, std::move(done));
+      if (BufCreate b; read(b)) create_buffer(node, b, size, std::move(done));
       break;
     case kCallTransfer:
       if (Transfer t; read(t)) {
@@ -310,13 +312,14 @@ DriverModel::Reply DriverModel::get_fd(const QpairGetFd& g, u32 size) {
   return r;
 }
 
-void DriverModel::create_buffer(const BufCreate& b, u32 size, Done done) {
+void DriverModel::create_buffer(const std::shared_ptr<Node>& node, const BufCreate& b, u32 size, Done done) {
   if ((b.flags & ~kFlagCloseOnExec) != 0 || b.length == 0 || b.length % kGranule != 0 ||
       b.length > u64{1} << 62) {
     done(failed(EINVAL));
     return;
   }
-  later_([this, b, size, done = std::move(done)] {
+  later_([this, node, b, size, done = std::move(done)] {
+    if (node->closed) return done(failed(ECANCELED));
     Reply r;
     r.result = -buffers_.create(b.length, (b.flags & kFlagCloseOnExec) != 0, r.descriptor);
     if (r.result == 0) {

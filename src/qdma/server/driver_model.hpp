@@ -62,7 +62,8 @@ class DriverModel {
 
   /// Opens the control node.
   [[nodiscard]] std::shared_ptr<Node> open();
-  /// Closes a node. The queue pairs that a control node has added are deleted.
+  /// Closes a node. The queue pairs that a control node has added are deleted; a buffer that was asked for
+  /// and not begun is not made: its call ends with ECANCELED.
   void close(Node& node);
   /// Returns what cancel() takes, or null for what is no transfer or was refused.
   std::shared_ptr<InFlight> call(const std::shared_ptr<Node>& node, const Request& request, Done done);
@@ -84,7 +85,7 @@ class DriverModel {
   Reply add(Node& node, const QpairAdd& add, u32 known, u32 size);
   void operate(const QpairOp& op, u32 size, Done done);
   Reply get_fd(const QpairGetFd& request, u32 size);
-  void create_buffer(const BufCreate& request, u32 size, Done done);
+  void create_buffer(const std::shared_ptr<Node>& node, const BufCreate& request, u32 size, Done done);
   std::shared_ptr<InFlight> transfer(Node& node, const Transfer& t, const Request& request, Done& done,
                                      int& error);
   [[nodiscard]] int prepare(const Node& node, const SubXfer& x, const Request& request, InFlight& call,

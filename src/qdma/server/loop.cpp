@@ -10,11 +10,12 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include "qdma/local_socket.hpp"
 
 namespace doorbell::qdma {
 
@@ -37,21 +38,10 @@ Descriptor open_spare() {
   throw Error(fmt::format("listen at {}", path), why, std::move(hint));
 }
 
-/// A socket file that nothing listens at.
-bool is_abandoned(const sockaddr_un& address) {
-  struct stat s {};
-  if (lstat(address.sun_path, &s) != 0 || !S_ISSOCK(s.st_mode)) return false;
-  const Descriptor probe(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  return connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
-         errno == ECONNREFUSED;
-}
-
 Descriptor listen_at(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path)
+  sockaddr_un address;
+  if (!local_address(path, address))
     cannot_listen(path, fmt::format("the name of a socket has 1..{} bytes", sizeof address.sun_path - 1));
-  std::copy(path.begin(), path.end(), address.sun_path);
   Descriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   // bind() gives the file the socket's own mode.
   if (fd.get() < 0 || fchmod(fd.get(), 0600) != 0) cannot_listen(path, std::strerror(errno));
@@ -60,7 +50,7 @@ Descriptor listen_at(const std::string& path) {
   };
   bool bound = bind_it();
   if (!bound && errno == EADDRINUSE) {
-    if (!is_abandoned(address))
+    if (!is_abandoned(path, SOCK_SEQPACKET))
       cannot_listen(path, "it is there already and in use, or no socket", "give another path");
     unlink(address.sun_path);
     bound = bind_it();
@@ -214,6 +204,7 @@ void CardServer::Loop::add_connection(Descriptor fd) {
   // A connection over the limit gets a refusal, but only a few are waited for.
   if (surplus && surplus_ == kMostSurplus) {
     ++refused_;
+    close(std::move(fd));
     return;
   }
   const u64 id = add(std::move(fd), driver_.open(), true);
@@ -224,8 +215,12 @@ void CardServer::Loop::add_connection(Descriptor fd) {
 
 void CardServer::Loop::remove(u64 id) {
   const auto it = sockets_.find(id);
-  const auto socket = sockets_.extract(it);
-  const Socket& s = socket.mapped();
+  auto socket = sockets_.extract(it);
+  Socket& s = socket.mapped();
+  // Unread messages in it may have files of the client's too.
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.fd.get(), nullptr);
+  shutdown(s.fd.get(), SHUT_RDWR);
+  close(std::move(s.fd));
   --(s.surplus ? surplus_ : s.control ? connections_ : descriptors_);
   for (auto& [serial, pending] : socket.mapped().pending)
     if (pending.transfer) driver_.cancel(*pending.transfer);
@@ -285,10 +280,8 @@ void CardServer::Loop::read(u64 id, Socket& socket) {
       return;
     }
     handle(id, socket, message);
-    // What a client sends may be any file, and closing one may wait for its server.
-    for (u32 d = 0; d < message.descriptor_count; ++d)
-      if (message.descriptors[d].get() >= 0)
-        closers_.post([fd = message.descriptors[d].release()] { ::close(fd); });
+    for (u32 d = 0; d < message.descriptor_count; ++d) close(std::move(message.descriptors[d]));
+    for (Descriptor& d : message.surplus) close(std::move(d));
   }
 }
 

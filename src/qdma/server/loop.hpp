@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "qdma/closers.hpp"
 #include "qdma/server/card_server.hpp"
 #include "qdma/server/driver_model.hpp"
 #include "qdma/server/message.hpp"
@@ -102,12 +103,14 @@ class CardServer::Loop {
   u64 add(Descriptor fd, std::shared_ptr<Node> node, bool control);
   void add_connection(Descriptor fd);
   void remove(u64 id);
+  /// All clients are one user's.
+  void close(Descriptor fd) { closers_.close(0, std::move(fd)); }
   void update_counts();
 
   std::shared_ptr<Mailbox> mail_ = std::make_shared<Mailbox>();
   DriverModel driver_;
-  Worker makers_;   // of buffers
-  Worker closers_;  // of descriptors whose file may make close() wait
+  Worker makers_;    // of buffers
+  Closers closers_;  // of what clients have sent, and of their sockets
   Descriptor epoll_;
   Descriptor spare_;  // given up for a moment to turn a client away when there are no descriptors left
   std::map<u64, Socket> sockets_;

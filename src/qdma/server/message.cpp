@@ -21,7 +21,7 @@ void take_descriptors(const msghdr& m, Incoming& in) {
       Descriptor owned(fd);
       if (in.descriptor_count < in.descriptors.size())
         in.descriptors[in.descriptor_count++] = std::move(owned);
-      else in.lost = true;
+      else in.surplus.push_back(std::move(owned)), in.lost = true;
     }
   }
 }
@@ -29,12 +29,12 @@ void take_descriptors(const msghdr& m, Incoming& in) {
 Incoming receive_message(int socket) {
   Incoming in;
   iovec io{in.bytes.data(), in.bytes.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * wire::kMaxDescriptors)> control{};
+  DescriptorSpace control;
   msghdr m{};
   m.msg_iov = &io;
   m.msg_iovlen = 1;
-  m.msg_control = control.data();
-  m.msg_controllen = control.size();
+  m.msg_control = control.bytes.data();
+  m.msg_controllen = control.bytes.size();
   ssize_t n = 0;
   do {
     n = recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);

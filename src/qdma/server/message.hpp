@@ -29,6 +29,13 @@ struct Incoming {
   bool lost = false;       ///< descriptors did not arrive: too many, or this process can have no more
   std::array<Descriptor, wire::kMaxDescriptors> descriptors;
   u32 descriptor_count = 0;
+  std::vector<Descriptor> surplus;  ///< those that came beyond these
+};
+
+/// Room for the descriptors of any message.
+union DescriptorSpace {
+  cmsghdr header;
+  std::array<char, CMSG_SPACE(sizeof(int) * wire::kMaxSentDescriptors)> bytes;
 };
 
 /// Makes the descriptors that came with `m` those of `in`.

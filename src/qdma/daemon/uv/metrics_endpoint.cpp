@@ -6,12 +6,14 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <charconv>
 #include <cstring>
+
+#include "qdma/local_socket.hpp"
 
 namespace doorbell::qdma::daemon {
 
@@ -88,8 +90,7 @@ MetricsEndpoint::MetricsEndpoint(uv_loop_t* loop, const std::string& at, std::fu
   listening_->local = local;
   int rc = 0;
   if (local) {
-    struct stat existing {};
-    if (::lstat(at.c_str(), &existing) == 0 && S_ISSOCK(existing.st_mode)) ::unlink(at.c_str());
+    if (is_abandoned(at, SOCK_STREAM)) ::unlink(at.c_str());
     uv_pipe_init(loop, &listening_->pipe, 0);
     rc = uv_pipe_bind(&listening_->pipe, at.c_str());
     if (rc == 0) path_ = at;

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,6 +14,8 @@
 #include <cstring>
 
 #include "qdma/daemon/protocol.hpp"
+#include "qdma/local_socket.hpp"
+#include "qdma/server/message.hpp"
 #include "qdma/wire.hpp"
 #include "system/sysfs.hpp"
 
@@ -25,42 +26,19 @@ namespace {
 constexpr u32 kMessagesAtOnce = 16;  // of one socket, before others have their turn
 constexpr u64 kRetryMs = 100;
 
-/// Room for the descriptors of one message.
-union ControlSpace {
-  cmsghdr header;
-  std::array<char, CMSG_SPACE(sizeof(int) * wire::kMaxDescriptors)> bytes;
-};
+/// Files of one user that may wait to be closed before his sockets are no longer read.
+constexpr u64 kMostClosing = 1024;
+constexpr u64 kFullMs = 20;
 
-/// Sends one message; 0 or an errno.
-int send_message(int fd, std::span<const u8> bytes, int with) {
-  iovec part{const_cast<u8*>(bytes.data()), bytes.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  ControlSpace control{};
-  if (with >= 0) {
-    message.msg_control = control.bytes.data();
-    message.msg_controllen = CMSG_SPACE(sizeof(int));
-    cmsghdr* const c = CMSG_FIRSTHDR(&message);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(c), &with, sizeof with);
-  }
-  for (;;) {
-    if (::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return 0;
-    if (errno != EINTR) return errno;
-  }
-}
-
-void take_descriptors(msghdr& message, std::vector<Descriptor>& out) {
+void take_descriptors(msghdr& message, const std::shared_ptr<Closers>& closers, uid_t user,
+                      std::vector<ForeignFile>& out) {
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (std::size_t i = 0; i < count; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-      out.emplace_back(fd);
+      out.emplace_back(Descriptor(fd), closers, user);
     }
   }
 }
@@ -96,11 +74,8 @@ bool read_peer(int fd, Peer& peer, int& error) {
 }
 
 Descriptor listen_at(const std::string& path, unsigned mode) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path)
-    throw Error(path, "a socket's path has 1 to 107 characters");
-  path.copy(address.sun_path, path.size());
+  sockaddr_un address;
+  if (!local_address(path, address)) throw Error(path, "a socket's path has 1 to 107 characters");
   Descriptor fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) fail_listening(path, "no socket");
   const auto* const at = reinterpret_cast<const sockaddr*>(&address);
@@ -109,8 +84,7 @@ Descriptor listen_at(const std::string& path, unsigned mode) {
     struct stat existing {};
     if (::lstat(path.c_str(), &existing) != 0 || !S_ISSOCK(existing.st_mode))
       throw Error(path, "is there and no socket", "name another path");
-    const Descriptor probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    if (::connect(probe.get(), at, sizeof address) == 0 || errno != ECONNREFUSED)
+    if (!is_abandoned(path, SOCK_SEQPACKET))
       throw Error(path, "somebody listens there already", "name another path, or end the other process");
     if (::unlink(path.c_str()) != 0 || ::bind(fd.get(), at, sizeof address) != 0)
       fail_listening(path, "cannot be bound");
@@ -123,12 +97,14 @@ Descriptor listen_at(const std::string& path, unsigned mode) {
 SocketLoop::SocketLoop() : reserve_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
   if (const int rc = uv_loop_init(&loop_); rc != 0) throw Error("libuv", uv_strerror(rc));
   uv_timer_init(&loop_, &retry_);
+  uv_timer_init(&loop_, &full_);
+  full_.data = this;
 }
 
 SocketLoop::~SocketLoop() {
   stop_listening();
   while (!sockets_.empty()) remove(*sockets_.begin()->second);
-  uv_close(reinterpret_cast<uv_handle_t*>(&retry_), nullptr);
+  for (uv_timer_t* const timer : {&retry_, &full_}) uv_close(reinterpret_cast<uv_handle_t*>(timer), nullptr);
   uv_run(&loop_, UV_RUN_DEFAULT);  // workers end, handles close
   uv_loop_close(&loop_);
 }
@@ -142,10 +118,11 @@ SocketLoop::Socket* SocketLoop::find(SocketId id) {
   return s == sockets_.end() ? nullptr : s->second;
 }
 
-SocketLoop::Socket* SocketLoop::add(Descriptor fd, SocketId id, bool client, int& error) {
+SocketLoop::Socket* SocketLoop::add(Descriptor fd, SocketId id, uid_t user, bool client, int& error) {
   auto s = std::make_unique<Socket>();
   s->loop = this;
   s->id = id;
+  s->user = user;
   s->client = client;
   if (const int rc = uv_poll_init(&loop_, &s->poll, fd.get()); rc != 0) {
     error = -rc;
@@ -163,14 +140,20 @@ void SocketLoop::remove(Socket& s) {
   sockets_.erase(s.id);
   uv_close(reinterpret_cast<uv_handle_t*>(&s.poll),
            [](uv_handle_t* h) { delete static_cast<Socket*>(h->data); });
-  s.fd.reset();  // its poll handle is no longer active
+  // Its poll handle is no longer active. The other end finds that out before it is closed.
+  ::shutdown(s.fd.get(), SHUT_RDWR);
+  close_for(s.user, std::move(s.fd));
 }
 
 void SocketLoop::update(Socket& s) {
   // A client that does not read its replies is not asked for more.
   const std::size_t most = s.client ? 1 : wire::kMaxInFlight;
   int events = 0;
-  if (!s.paused && !s.closing && s.outgoing.size() < most) events |= UV_READABLE;
+  s.full = closers_->waiting(s.user) >= kMostClosing;
+  if (s.full && uv_is_active(reinterpret_cast<uv_handle_t*>(&full_)) == 0)
+    uv_timer_start(
+        &full_, [](uv_timer_t* t) { static_cast<SocketLoop*>(t->data)->look_at_full(); }, kFullMs, 0);
+  if (!s.paused && !s.full && s.outgoing.size() < most) events |= UV_READABLE;
   if (!s.outgoing.empty()) events |= UV_WRITABLE;
   // Without events, still whether the other end has gone.
   uv_poll_start(&s.poll, events | UV_DISCONNECT, [](uv_poll_t* poll, int status, int ready) {
@@ -183,21 +166,29 @@ void SocketLoop::update(Socket& s) {
   });
 }
 
+void SocketLoop::look_at_full() {
+  for (const auto& [id, s] : sockets_)
+    if (s->full) update(*s);
+}
+
 void SocketLoop::readable(SocketId id) {
   for (u32 i = 0; i < kMessagesAtOnce; ++i) {
     Socket* const s = find(id);
-    if (s == nullptr || s->paused || s->closing) break;
+    if (s == nullptr || s->paused) break;
+    if (closers_->waiting(s->user) >= kMostClosing) {
+      update(*s);
+      break;
+    }
     if (!take_message(*s)) return;
   }
   Socket* const s = find(id);
-  if (s == nullptr || !(s->paused || s->closing)) return;
+  if (s == nullptr || !(s->paused || s->full)) return;
   // It is not read, but has it gone?
   std::array<u8, 1> byte{};
   const ssize_t n = ::recv(s->fd.get(), byte.data(), 1, MSG_PEEK | MSG_DONTWAIT);
   if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-    const bool reported = s->closing;
     remove(*s);
-    if (!reported) events_.closed(id);
+    events_.closed(id);
   } else if (n > 0) {
     // It has shut down its side, with messages left; the poll would report that again and again.
     uv_poll_start(&s->poll, s->outgoing.empty() ? 0 : UV_WRITABLE, s->poll.poll_cb);
@@ -208,7 +199,7 @@ bool SocketLoop::take_message(Socket& s) {
   std::array<u8, kMaxMessage> space;
   const std::size_t most = s.client ? kMaxMessage : wire::kMaxMessage;
   iovec part{space.data(), most};
-  ControlSpace control{};
+  DescriptorSpace control;
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -224,14 +215,14 @@ bool SocketLoop::take_message(Socket& s) {
   }
   Message m{.bytes = std::span(space).first(static_cast<std::size_t>(n))};
   m.truncated = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
-  take_descriptors(message, m.descriptors);
+  take_descriptors(message, closers_, s.user, m.descriptors);
   events_.message(id, std::move(m));
   return true;
 }
 
 void SocketLoop::send(SocketId to, std::vector<u8> message, Descriptor with) {
   Socket* const s = find(to);
-  if (s == nullptr || s->closing) return;
+  if (s == nullptr) return;
   s->outgoing.push_back({std::move(message), std::move(with)});
   if (s->outgoing.size() == 1) flush(*s);
 }
@@ -249,27 +240,26 @@ void SocketLoop::flush(Socket& s) {
     }
     s.outgoing.pop_front();
   }
-  if (s.closing && s.outgoing.empty()) return remove(s);
   update(s);
 }
 
-Descriptor SocketLoop::open_pair(SocketId id, int& error) {
+Descriptor SocketLoop::open_pair(SocketId id, uid_t user, int& error) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     error = errno;
     return {};
   }
   Descriptor other(ends[1]);
-  if (add(Descriptor(ends[0]), id, false, error) == nullptr) other.reset();
+  if (add(Descriptor(ends[0]), id, user, false, error) == nullptr) other.reset();
   return other;
 }
 
 void SocketLoop::close(SocketId id) {
   Socket* const s = find(id);
   if (s == nullptr) return;
-  s->closing = true;
-  if (s->outgoing.empty()) remove(*s);
-  else update(*s);
+  // What still waits to be sent is for who does not read. The quotas count the socket no longer, so it goes.
+  flush(*s);
+  remove(*s);
 }
 
 void SocketLoop::pause(SocketId id) {
@@ -358,10 +348,14 @@ void SocketLoop::accept_some(Listener& l) {
 void SocketLoop::refuse_without_descriptor(Listener& l) {
   reserve_.reset();
   {
-    const Descriptor fd(::accept4(l.fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    Descriptor fd(::accept4(l.fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (fd.get() >= 0) {
       static_cast<void>(send_message(fd.get(), refusal_message(EMFILE, "", 0, false), -1));
       events_.refused("descriptors");
+      Peer peer;
+      int error = 0;
+      const bool known = read_peer(fd.get(), peer, error);
+      close_for(known ? peer.uid : ~uid_t{0}, std::move(fd));
     }
   }
   reserve_ = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -371,17 +365,19 @@ void SocketLoop::take_client(Descriptor fd) {
   Peer peer;
   int error = 0;
   const SocketId id = events_.next();
-  if (!read_peer(fd.get(), peer, error)) {
+  const bool known = read_peer(fd.get(), peer, error);
+  const uid_t user = known ? peer.uid : ~uid_t{0};
+  if (!known) {
     events_.refused("peer");
   } else if (error = events_.connect(id, std::move(peer)); error == 0) {
-    const int raw = fd.get();
-    if (add(std::move(fd), id, true, error) != nullptr) return;
-    static_cast<void>(raw);
+    if (add(std::move(fd), id, user, true, error) != nullptr) return;
     events_.closed(id);
     events_.refused("system");
     return;
   }
   static_cast<void>(send_message(fd.get(), refusal_message(error, "", 0, false), -1));
+  ::shutdown(fd.get(), SHUT_WR);
+  close_for(user, std::move(fd));
 }
 
 }  // namespace doorbell::qdma::daemon

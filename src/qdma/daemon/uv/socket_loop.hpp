@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "qdma/closers.hpp"
 #include "qdma/daemon/fair_queue.hpp"
 #include "qdma/daemon/outlet.hpp"
 #include "qdma/daemon/roles.hpp"
@@ -47,7 +48,7 @@ class SocketLoop final : public Outlet, public Workers {
 
   // Outlet
   void send(SocketId to, std::vector<u8> message, Descriptor with) override;
-  [[nodiscard]] Descriptor open_pair(SocketId id, int& error) override;
+  [[nodiscard]] Descriptor open_pair(SocketId id, uid_t user, int& error) override;
   void close(SocketId id) override;
   void pause(SocketId id) override;
   void resume(SocketId id) override;
@@ -67,7 +68,8 @@ class SocketLoop final : public Outlet, public Workers {
     std::deque<Outgoing> outgoing;
     bool client = false;  ///< a connection; else a transfer descriptor
     bool paused = false;
-    bool closing = false;  ///< once the outgoing has been sent
+    bool full = false;  ///< so many of its user's files wait to be closed that it is not read
+    uid_t user = 0;
   };
   struct Listener {
     SocketLoop* loop = nullptr;
@@ -75,7 +77,7 @@ class SocketLoop final : public Outlet, public Workers {
     uv_poll_t poll{};
   };
   /// Watches `fd`; empty with an errno.
-  Socket* add(Descriptor fd, SocketId id, bool client, int& error);
+  Socket* add(Descriptor fd, SocketId id, uid_t user, bool client, int& error);
   void remove(Socket& s);
   void update(Socket& s);
   void readable(SocketId id);
@@ -88,7 +90,13 @@ class SocketLoop final : public Outlet, public Workers {
   [[nodiscard]] Socket* find(SocketId id);
 
   uv_loop_t loop_{};
+  void look_at_full();
+  /// What clients have sent, and their sockets, in which there may be more of it.
+  void close_for(uid_t user, Descriptor fd) { closers_->close(user, std::move(fd)); }
+
   uv_timer_t retry_{};  ///< takes up accepting again
+  uv_timer_t full_{};   ///< takes up reading again
+  std::shared_ptr<Closers> closers_ = std::make_shared<Closers>();
   SocketEvents events_;
   std::map<SocketId, Socket*> sockets_;
   std::vector<Listener*> listeners_;

@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "qdma/local_socket.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "system/clock.hpp"
+
+namespace doorbell::qdma {
+
+namespace {
+
+/// A socket that does not wait, connected; empty with an errno.
+Descriptor try_to_connect(const sockaddr_un& address, int type, int& error) {
+  Descriptor fd(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  error = 0;
+  if (fd.get() >= 0 && ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+    return fd;
+  error = errno;
+  return {};
+}
+
+}  // namespace
+
+bool local_address(const std::string& path, sockaddr_un& address) {
+  address = {};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path) return false;
+  path.copy(address.sun_path, path.size());
+  return true;
+}
+
+Descriptor connect_local(const std::string& path, u64 until_ns, int& error) {
+  sockaddr_un address;
+  error = ENAMETOOLONG;
+  if (!local_address(path, address)) return {};
+  for (;;) {
+    Descriptor fd = try_to_connect(address, SOCK_SEQPACKET, error);
+    if (error == 0) {
+      // Who sends and receives says itself whether it waits.
+      fcntl(fd.get(), F_SETFL, fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
+      return fd;
+    }
+    if (error == EINTR) continue;
+    if (error != EAGAIN) return {};
+    if (wall_ns() >= until_ns) {
+      error = ETIMEDOUT;
+      return {};
+    }
+    // Nothing reports when there is room in the queue again.
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+bool is_abandoned(const std::string& path, int type) {
+  struct stat s {};
+  sockaddr_un address;
+  if (!local_address(path, address) || ::lstat(path.c_str(), &s) != 0 || !S_ISSOCK(s.st_mode)) return false;
+  int error = 0;
+  static_cast<void>(try_to_connect(address, type, error));
+  return error == ECONNREFUSED;
+}
+
+}  // namespace doorbell::qdma

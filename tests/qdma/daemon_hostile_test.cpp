@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// doorbelld and clients that want to hold it up.
+#include "errors.hpp"
+#include "qdma/daemon_process.hpp"
+#include "qdma/lingering_file.hpp"
+#include "qdma/wire_client.hpp"
+
+namespace doorbell::qdma::daemon {
+namespace {
+
+TEST(DaemonHostile, FilesWhoseCloseWaitsHoldNobodyUp) {
+  DaemonProcess daemon;
+  ASSERT_TRUE(daemon.ready()) << daemon.child().errors();
+  DaemonClient client(daemon.path());
+  static_cast<void>(client.hello());
+  const CardBuffer buffer = open_buffer(client, {.size = 4096});
+  std::array<LingeringFile, 6> files;
+  WireClient control{Descriptor(dup(client.fd()))}, wire{Descriptor(dup(buffer.descriptor.get()))};
+  {
+    DaemonClient gone(daemon.path());
+    WireClient last{Descriptor(dup(gone.fd()))};
+    // The daemon's descriptors are to be the last ones, so it must not be faster than this process.
+    daemon.child().stop(SIGSTOP);
+    // With a request, with a transfer, with a message that is none, with more than a message may have.
+    const std::vector<u8> junk(4, 0xff);
+    EXPECT_TRUE(control.send_bytes(junk, std::array{files[0].fd()}));
+    const Transfer transfer = one_transfer(Direction::host_to_card, buffer.address, 4096);
+    EXPECT_TRUE(wire.send(kCallTransfer, transfer, {files[1].fd()}));
+    EXPECT_TRUE(wire.send(kCallTransfer, transfer, {files[2].fd(), files[3].fd(), files[4].fd()}));
+    // And with a connection that goes at once.
+    EXPECT_TRUE(last.send_bytes(junk, std::array{files[5].fd()}));
+  }
+  for (LingeringFile& f : files) f.give_away();
+  daemon.child().stop(SIGCONT);
+  pollfd answered{control.fd(), POLLIN, 0};
+  EXPECT_EQ(poll(&answered, 1, static_cast<int>(test::kWaitLimitS * 1000)), 1);
+  // The third message ends the descriptor, before or after the transfer's answer.
+  auto refused = wire.receive();
+  if (refused && refused->header.sequence == 1) refused = wire.receive();
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->header.result, -EPROTO);
+  DaemonClient other(daemon.path());
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(other.ask(Opcode::num_devices, Zero{}).error, 0);
+  EXPECT_GE(daemon.metric("connections"), 1);
+  for (LingeringFile& f : files) f.let_go();
+  EXPECT_EQ(daemon.end(), 0) << daemon.child().errors();
+}
+
+TEST(DaemonHostile, WhoDoesNotReadLosesARevokedDescriptorAllTheSame) {
+  DaemonProcess daemon({"--max-clients", "8"});
+  ASSERT_TRUE(daemon.ready()) << daemon.child().errors();
+  DaemonClient client(daemon.path());
+  static_cast<void>(client.hello());
+  CardBuffer first = open_buffer(client, {.size = 4096});
+  WireClient unread{Descriptor(dup(first.descriptor.get()))};
+  // More replies than the socket holds.
+  while (unread.send(0x7777, u32{0})) {
+  }
+  close_buffer(client, first);
+  std::vector<CardBuffer> revoked;  // as many as stay open; the oldest goes
+  for (u32 i = 0; i < 256; ++i) {
+    revoked.push_back(open_buffer(client, {.size = 4096}));
+    close_buffer(client, revoked.back());
+  }
+  pollfd p{unread.fd(), 0, 0};
+  EXPECT_EQ(poll(&p, 1, static_cast<int>(test::kWaitLimitS * 1000)), 1);
+  EXPECT_NE(p.revents & POLLHUP, 0);
+}
+
+TEST(DaemonHostile, TheMetricsSocketOfAnotherProcessStays) {
+  DaemonProcess daemon;
+  ASSERT_TRUE(daemon.ready()) << daemon.child().errors();
+  const std::string socket = daemon.path() + "-second";
+  Child second(std::vector<std::string>{DOORBELLD, "--card", "model", "--socket", socket, "--metrics",
+                                        daemon.metrics_path(), "--log", "stderr"});
+  ASSERT_TRUE(second.wait(test::kWaitLimitS));
+  EXPECT_EQ(second.exit_code(), 1) << second.errors();
+  test::expect_says(second.errors(), daemon.metrics_path());
+  EXPECT_EQ(daemon.metric("connections"), 0);
+}
+
+}  // namespace
+}  // namespace doorbell::qdma::daemon
