@@ -37,6 +37,8 @@ struct DemoStep {
   std::string title;
   Bench run;
 };
+/// The deadlines of demo steps: an operation that waits for a busy machine is no error of the path.
+inline constexpr double kDemoTimeoutS = 60, kDemoLateAfterS = 50;
 
 /// One kind of fault: what the model injected, and what the initiator found.
 struct FaultCheck {
@@ -71,8 +73,9 @@ struct PathDescription {
   std::vector<Check (*)(const Machine&)> checks = {};
   /// The path's main jobs on its model; `gpu`: this machine has a GPU that can run kernels.
   std::vector<DemoStep> (*demo_steps)(bool gpu) = nullptr;
-  /// Injects one kind of fault into the model.
-  FaultCheck (*check_fault)(model::Fault fault, const measure::RunWatch& watch) = nullptr;
+  /// Injects one kind of fault into the model. Deadlines and delays are `times` as long as on a quiet
+  /// machine.
+  FaultCheck (*check_fault)(model::Fault fault, double times, const measure::RunWatch& watch) = nullptr;
 
   [[nodiscard]] const std::string& name() const { return command.name; }
 };

@@ -151,7 +151,7 @@ TEST_P(EveryPath, IsDemonstrated) {
   const std::size_t steps = path.demo_steps(false).size();
   EXPECT_GE(steps, 1u);
   EXPECT_GE(path.demo_steps(true).size(), steps);
-  const FaultCheck corrupt = path.check_fault(model::Fault::corrupt, {});
+  const FaultCheck corrupt = path.check_fault(model::Fault::corrupt, 1, {});
   EXPECT_GT(corrupt.injected, 0u);
   EXPECT_EQ(corrupt.found, corrupt.injected);
   EXPECT_EQ(corrupt.found_as, "corrupt");

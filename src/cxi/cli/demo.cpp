@@ -45,8 +45,8 @@ FaultCheck found_by_cxi(model::Fault f, const report::Cell& cell, u64 injected) 
 
 }  // namespace
 
-FaultCheck check_cxi_fault(model::Fault fault, const measure::RunWatch& watch) {
-  return check_rma_fault(cxi::bench_of_puts(), fault, watch, found_by_cxi);
+FaultCheck check_cxi_fault(model::Fault fault, double times, const measure::RunWatch& watch) {
+  return check_rma_fault(cxi::bench_of_puts(), fault, times, watch, found_by_cxi);
 }
 
 }  // namespace doorbell::cli

@@ -12,6 +12,6 @@ Command cxi_command();
 /// HPE's tool cxi_gpu_loopback_bw.
 Program cxi_gpu_loopback_bw();
 std::vector<DemoStep> cxi_demo_steps(bool gpu);
-FaultCheck check_cxi_fault(model::Fault fault, const measure::RunWatch& watch);
+FaultCheck check_cxi_fault(model::Fault fault, double times, const measure::RunWatch& watch);
 
 }  // namespace doorbell::cli

@@ -19,6 +19,8 @@ net::BenchOptions options_of(const std::string& stream, std::vector<u64> payload
   b.link = stream == "raw" ? "ring" : "lo";
   b.payloads = std::move(payloads);
   b.count = count;
+  b.timeout_s = kDemoTimeoutS;
+  b.late_after_s = kDemoLateAfterS;
   return b;
 }
 
@@ -38,16 +40,15 @@ std::vector<DemoStep> net_demo_steps(bool) {
   return all;
 }
 
-FaultCheck check_net_fault(model::Fault fault, const measure::RunWatch& watch) {
+FaultCheck check_net_fault(model::Fault fault, double times, const measure::RunWatch& watch) {
   const auto kinds = net::relay_faults();
   if (std::ranges::find(kinds, fault) == kinds.end()) return {0, 0, "no fault of packets"};
   net::BenchOptions b = options_of("raw", {1000}, 20'000);
   b.faults.probability[static_cast<u32>(fault)] = 0.002;
   // Far more than a busy machine takes, so that only what is held back is late.
-  b.late_after_s = 0.4;
-  b.relay_delay_s = 0.5;
-  b.settle_s = 2;
-  if (fault != model::Fault::delay) b.settle_s = 0.25;
+  b.late_after_s = 0.4 * times;
+  b.relay_delay_s = 0.5 * times;
+  b.settle_s = (fault == model::Fault::delay ? 2 : 0.25) * times;
   const measure::BenchResult r = net::run_bench(b, watch);
   const report::Cell& cell = r.cell();
   const u64 injected = cell.extra.at("model").at("injected").at(std::string(model::name(fault))).get<u64>();

@@ -11,6 +11,6 @@ namespace doorbell::cli {
 Command net_command();
 Command net_link_command();
 std::vector<DemoStep> net_demo_steps(bool gpu);
-FaultCheck check_net_fault(model::Fault fault, const measure::RunWatch& watch);
+FaultCheck check_net_fault(model::Fault fault, double times, const measure::RunWatch& watch);
 
 }  // namespace doorbell::cli

@@ -15,6 +15,8 @@ std::vector<DemoStep> nvme_demo_steps(bool gpu) {
     nvme::BenchOptions b;
     nvme::name_settings_by_options(b);
     b.write_io = b.read_io = 100'000;
+    b.timeout_s = kDemoTimeoutS;
+    b.late_after_s = kDemoLateAfterS;
     change(b);
     all.push_back(
         {std::move(title), [b](const measure::RunWatch& watch) { return nvme::run_bench(b, watch); }});
@@ -47,13 +49,13 @@ std::vector<DemoStep> nvme_demo_steps(bool gpu) {
   return all;
 }
 
-FaultCheck check_nvme_fault(model::Fault f, const measure::RunWatch& watch) {
+FaultCheck check_nvme_fault(model::Fault f, double times, const measure::RunWatch& watch) {
   nvme::BenchOptions b;
   nvme::name_settings_by_options(b);
   b.write_io = b.read_io = 5'000;
   b.batch = 8;
-  b.timeout_s = 0.5;
-  b.late_after_s = 0.1;
+  b.timeout_s = 0.5 * times;
+  b.late_after_s = 0.1 * times;
   b.faults.probability[static_cast<u32>(f)] = f == model::Fault::removal ? 0.0005 : 0.002;
   const nvme::BenchResult r = nvme::run_bench(b, watch);
   const report::Cell& cell = r.cell();

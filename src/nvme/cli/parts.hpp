@@ -12,6 +12,6 @@ Command nvme_command();
 Command bind_command();
 Command unbind_command();
 std::vector<DemoStep> nvme_demo_steps(bool gpu);
-FaultCheck check_nvme_fault(model::Fault fault, const measure::RunWatch& watch);
+FaultCheck check_nvme_fault(model::Fault fault, double times, const measure::RunWatch& watch);
 
 }  // namespace doorbell::cli

@@ -48,14 +48,14 @@ std::vector<DemoStep> qdma_demo_steps(bool) {
   return all;
 }
 
-FaultCheck check_qdma_fault(model::Fault fault, const measure::RunWatch& watch) {
+FaultCheck check_qdma_fault(model::Fault fault, double times, const measure::RunWatch& watch) {
   // The model refuses it.
   if (fault == model::Fault::duplicate) return {0, 0, "cannot happen: a driver's call returns once"};
   rma::BenchOptions b = qdma::bench_of_transfers({.deadline_s = 0.3});
   b.sizes = {4 << 10};
   // Data that a transfer delivers wrong is a get's; a put may be acknowledged and not done.
   if (fault == model::Fault::corrupt || fault == model::Fault::misplace) b.op = rma::Op::read;
-  return check_rma_fault(b, fault, watch, found_by_qdma);
+  return check_rma_fault(b, fault, times, watch, found_by_qdma);
 }
 
 }  // namespace doorbell::cli

@@ -15,7 +15,7 @@ Command card_command();
 Command qdma_validate_command();
 Command qdma_tune_command();
 std::vector<DemoStep> qdma_demo_steps(bool gpu);
-FaultCheck check_qdma_fault(model::Fault fault, const measure::RunWatch& watch);
+FaultCheck check_qdma_fault(model::Fault fault, double times, const measure::RunWatch& watch);
 
 /// Options that name a card and the way to its memory.
 void add_card_option(OptionTable& table);

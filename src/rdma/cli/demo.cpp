@@ -71,8 +71,8 @@ FaultCheck found_by_rdma(model::Fault f, const report::Cell& cell, u64 injected)
 
 }  // namespace
 
-FaultCheck check_rdma_fault(model::Fault fault, const measure::RunWatch& watch) {
-  return check_rma_fault(rdma::bench_of({}), fault, watch, found_by_rdma);
+FaultCheck check_rdma_fault(model::Fault fault, double times, const measure::RunWatch& watch) {
+  return check_rma_fault(rdma::bench_of({}), fault, times, watch, found_by_rdma);
 }
 
 }  // namespace doorbell::cli

@@ -10,6 +10,6 @@ namespace doorbell::cli {
 
 Command rdma_command();
 std::vector<DemoStep> rdma_demo_steps(bool gpu);
-FaultCheck check_rdma_fault(model::Fault fault, const measure::RunWatch& watch);
+FaultCheck check_rdma_fault(model::Fault fault, double times, const measure::RunWatch& watch);
 
 }  // namespace doorbell::cli

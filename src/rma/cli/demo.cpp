@@ -7,10 +7,10 @@ namespace doorbell::cli {
 
 namespace {
 
-rma::BenchOptions faulty_bench(rma::BenchOptions b, model::Fault fault) {
+rma::BenchOptions faulty_bench(rma::BenchOptions b, model::Fault fault, double times) {
   b.iterations = 5'000;
-  b.timeout_s = 0.5;
-  b.late_after_s = 0.1;
+  b.timeout_s = 0.5 * times;
+  b.late_after_s = 0.1 * times;
   b.signal_every = 1;
   // Completions keep their order, so a completion that is held back delays all later ones, and a counter does
   // not show which operation was late. Each late operation is counted separately only if one is in flight.
@@ -24,9 +24,11 @@ rma::BenchOptions faulty_bench(rma::BenchOptions b, model::Fault fault) {
 
 }  // namespace
 
-DemoStep rma_demo_step(std::string title, const rma::BenchOptions& options) {
+DemoStep rma_demo_step(std::string title, rma::BenchOptions options) {
+  options.timeout_s = kDemoTimeoutS;
+  options.late_after_s = kDemoLateAfterS;
   return {std::move(title),
-          [options](const measure::RunWatch& watch) { return rma::run_bench(options, watch); }};
+          [o = std::move(options)](const measure::RunWatch& watch) { return rma::run_bench(o, watch); }};
 }
 
 void run_on_gpu(rma::BenchOptions& o) {
@@ -36,9 +38,10 @@ void run_on_gpu(rma::BenchOptions& o) {
   o.queues = 4;
 }
 
-FaultCheck check_rma_fault(rma::BenchOptions base, model::Fault fault, const measure::RunWatch& watch,
+FaultCheck check_rma_fault(rma::BenchOptions base, model::Fault fault, double times,
+                           const measure::RunWatch& watch,
                            FaultCheck (*found_itself)(model::Fault, const report::Cell&, u64)) {
-  const rma::BenchResult r = rma::run_bench(faulty_bench(std::move(base), fault), watch);
+  const rma::BenchResult r = rma::run_bench(faulty_bench(std::move(base), fault, times), watch);
   const report::Cell& cell = r.cells.front();
   const u64 injected = cell.extra.at("model").at("injected").at(std::string(model::name(fault))).get<u64>();
   if (FaultCheck c = found_itself(fault, cell, injected); !c.found_as.empty()) return c;

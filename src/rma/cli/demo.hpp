@@ -9,12 +9,12 @@
 
 namespace doorbell::cli {
 
-[[nodiscard]] DemoStep rma_demo_step(std::string title, const rma::BenchOptions& options);
+[[nodiscard]] DemoStep rma_demo_step(std::string title, rma::BenchOptions options);
 
 /// Runs `base` with one kind of fault, small batches and short deadlines. Paths differ in how the initiator
 /// finds some kinds of faults. `found_itself` is asked first; it returns an empty `found_as` for kinds that
 /// all paths find in the same way.
-[[nodiscard]] FaultCheck check_rma_fault(rma::BenchOptions base, model::Fault fault,
+[[nodiscard]] FaultCheck check_rma_fault(rma::BenchOptions base, model::Fault fault, double times,
                                          const measure::RunWatch& watch,
                                          FaultCheck (*found_itself)(model::Fault fault,
                                                                     const report::Cell& cell, u64 injected));
