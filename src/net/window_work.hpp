@@ -69,7 +69,7 @@ class WindowWork {
   [[nodiscard]] nlohmann::ordered_json json() const;
 
  private:
-  /// The last one goes first: each may still be at work on memory of those before it.
+  /// Destroyed from the last to the first: each may still be at work on memory of those before it.
   struct Queue {
     std::unique_ptr<AssemblySink> sink;
     std::shared_ptr<GpuAssembly> gatherer;

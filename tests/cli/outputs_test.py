@@ -37,6 +37,13 @@ class FilesThatCannotBeWritten(WithFolder):
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn("OK", done.stdout)
 
+    def test_nor_do_rows_in_the_columns_of_another_program(self):
+        done = doorbell("net", "--count", "100", "--settle", "5", "--daqiri-csv", "/dev/full", "--json", str(self.json))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("OK", done.stdout)
+        self.assertIn("/dev/full", done.stderr)
+        self.assertEqual(json.loads(self.json.read_text(encoding="utf-8"))["exit_code"], 0)
+
     def test_nor_the_other_file(self):
         done = doorbell(*CORRUPT, "--json", "/dev/full", "--csv", str(self.folder / "out.csv"))
         self.assertEqual(done.returncode, 2)

@@ -346,6 +346,22 @@ TEST(NetReceiver, ClassifiesWhatIsNotItsOwn) {
   EXPECT_EQ(r.counts().received, r.counts().classified());
 }
 
+TEST(NetRelay, HandsOutNoMoreThanABurstHolds) {
+  for (const u32 capacity : {1u, 2u, 3u}) {
+    auto wire = std::make_shared<MemoryWire>();
+    Relay relay({.rates = only(model::Fault::duplicate, 1)}, std::make_unique<MemoryRx>(wire), capacity, 64);
+    for (u64 n = 0; n < 10; ++n) wire->packets.push_back(packet(5, 0, n, 32));
+    Burst burst(capacity);
+    u32 out = 0;
+    while (relay.receive(burst) > 0) {
+      ASSERT_LE(burst.count, capacity);
+      out += burst.count;
+      relay.release(burst);
+    }
+    EXPECT_EQ(out, 20u);
+  }
+}
+
 /// Raw links bring payloads of any length.
 TEST(NetRelay, PassesOnWhatIsShorterThanAHeader) {
   for (const auto f : {model::Fault::corrupt, model::Fault::misplace, model::Fault::drop}) {
