@@ -23,6 +23,7 @@ struct Closers::State {
     bool has_thread = false;
     std::condition_variable wake;
   };
+  std::condition_variable none;  // is left
   mutable std::mutex mutex;
   std::map<u64, Owner> owners;
   bool stopping = false;
@@ -31,9 +32,10 @@ struct Closers::State {
 Closers::Closers() : state_(std::make_shared<State>()) {}
 
 Closers::~Closers() {
-  const std::lock_guard lock(state_->mutex);
+  std::unique_lock lock(state_->mutex);
   state_->stopping = true;
   for (auto& [id, owner] : state_->owners) owner.wake.notify_one();
+  state_->none.wait_for(lock, std::chrono::seconds(1), [&] { return state_->owners.empty(); });
 }
 
 void Closers::close(u64 owner, Descriptor file) {
@@ -73,6 +75,7 @@ void Closers::run(State& state, u64 owner) {
     --o.waiting;
   }
   state.owners.erase(owner);
+  if (state.owners.empty()) state.none.notify_all();
 }
 
 }  // namespace doorbell::qdma

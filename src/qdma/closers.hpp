@@ -18,7 +18,7 @@ namespace doorbell::qdma {
 class Closers {
  public:
   Closers();
-  /// Does not wait: what is not closed by then is closed later.
+  /// Waits a second at most: what is not closed by then is closed later.
   ~Closers();
   Closers(const Closers&) = delete;
   Closers& operator=(const Closers&) = delete;

@@ -31,6 +31,7 @@ struct ServerCounts {
   u64 descriptors = 0;  ///< transfer descriptors, now
   u64 buffers = 0;      ///< whose descriptor or mapping still exists, now
   u64 queue_pairs = 0;  ///< now
+  u64 closing = 0;      ///< files that clients have sent, and their sockets, that are not closed yet
   u64 requests = 0;     ///< since the start
   u64 refused = 0;      ///< messages that were none of wire.hpp, and connections that were turned away
 };

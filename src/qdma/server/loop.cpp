@@ -125,7 +125,9 @@ void CardServer::Loop::listen(const std::string& path) {
 
 ServerCounts CardServer::Loop::counts() const {
   const std::lock_guard lock(counts_mutex_);
-  return counts_;
+  ServerCounts c = counts_;
+  c.closing = closers_.waiting(0);
+  return c;
 }
 
 void CardServer::Loop::update_counts() {

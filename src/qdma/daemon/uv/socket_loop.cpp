@@ -225,6 +225,7 @@ void SocketLoop::send(SocketId to, std::vector<u8> message, Descriptor with) {
   if (s == nullptr) return;
   s->outgoing.push_back({std::move(message), std::move(with)});
   if (s->outgoing.size() == 1) flush(*s);
+  else if (s->outgoing.size() == wire::kMaxInFlight) update(*s);  // it is not read any more
 }
 
 void SocketLoop::flush(Socket& s) {
