@@ -33,7 +33,8 @@ inline void check(int result, const std::string& what) {
 /// when the thread ends. Cheap from the second call on.
 void use_thread();
 
-/// Sleeps for at most `limit_ns`. Polled drivers wake no thread: who has no core of its own looks every 50 us.
+/// Sleeps for at most `limit_ns`. Polled drivers wake no thread, so a thread without a core of its own looks
+/// every 50 us.
 void nap(u64 limit_ns);
 
 /// "db_rx_3": a name that nothing in this process has had.

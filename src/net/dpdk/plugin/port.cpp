@@ -130,6 +130,10 @@ void Port::start() {
   check(try_start(), name_ + ": its start");
 }
 
+void Port::stop() {
+  check(rte_eth_dev_stop(id_), name_ + ": its stop");
+}
+
 void Port::close() {
   if (!open_) return;
   open_ = false;

@@ -40,6 +40,8 @@ class Port {
   /// 0, or why it has not been started.
   [[nodiscard]] int try_start();
   void start();
+  /// It may be started again.
+  void stop();
   /// Stops it and gives back every buffer that it has; only removing the device is left.
   void close();
 

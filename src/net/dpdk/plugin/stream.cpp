@@ -35,8 +35,8 @@ bool by_packet_sockets(Driver d, End end) {
 
 /// Waits until `done` or the limit.
 template <class Fn>
-bool in_time(Fn done) {
-  for (const u64 end = wall_ns() + kLinkLimitNs; !done();) {
+bool in_time(Fn done, u64 limit_ns = kLinkLimitNs) {
+  for (const u64 end = wall_ns() + limit_ns; !done();) {
     if (wall_ns() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -257,12 +257,25 @@ class DpdkStream final : public Stream {
       tx_port_->start();
       return;
     }
-    // The receiver's socket may not be there yet, and connecting takes a few messages.
-    if (!in_time([&] { return tx_port_->try_start() == 0; }))
-      dpdk_failed("--link memif", ETIMEDOUT, "start the receiving end first");
-    if (!in_time([&] { return tx_port_->link_up(); }))
-      throw Error("--link memif", "the receiving end did not answer within 10 s",
-                  "both ends need the same socket, id and number of flows");
+    // The receiver's socket may not be there yet, and connecting takes a few messages. A receiver listens as
+    // soon as its device exists, and turns away who comes before that is started, for good: then the sender
+    // starts again. A busy machine needs longer for the messages, so each attempt has twice the time of the
+    // one before.
+    constexpr u64 kFirstAttemptNs = 100'000'000;
+    bool found = false;
+    u64 attempt_ns = kFirstAttemptNs;
+    const auto connected = [&] {
+      if (tx_port_->try_start() != 0) return false;
+      found = true;
+      if (in_time([&] { return tx_port_->link_up(); }, attempt_ns)) return true;
+      attempt_ns *= 2;
+      tx_port_->stop();
+      return false;
+    };
+    if (in_time(connected)) return;
+    if (!found) dpdk_failed("--link memif", ETIMEDOUT, "start the receiving end first");
+    throw Error("--link memif", "the receiving end did not answer within 10 s",
+                "both ends need the same socket, id and number of flows");
   }
 
   Plan plan_;
