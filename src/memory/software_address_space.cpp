@@ -21,6 +21,7 @@ Iova SoftwareAddressSpace::map(const Region& region, Access access) {
   r.end = next_ + region.bytes();
   r.gpu = region.place() == Place::gpu;
   r.base = r.gpu ? region.device() : region.host();
+  r.device = region.device();
   r.access = access;
   next_ = (r.end + kGap + kGap - 1) / kGap * kGap;
   auto next = std::make_unique<Table>(*table_.load(std::memory_order_relaxed));
@@ -40,6 +41,13 @@ void SoftwareAddressSpace::publish(std::unique_ptr<Table> next) {
   // The release orders the table's contents before its address.
   table_.store(next.get(), std::memory_order_release);
   tables_.push_back(std::move(next));
+  if (follow_) follow_(*tables_.back());
+}
+
+void SoftwareAddressSpace::on_change(std::function<void(std::span<const Range>)> follow) {
+  const std::scoped_lock lock(mutex_);
+  follow_ = std::move(follow);
+  if (follow_) follow_(*table_.load(std::memory_order_relaxed));
 }
 
 const SoftwareAddressSpace::Range* SoftwareAddressSpace::search(const Table& table, Iova iova) {

@@ -7,8 +7,10 @@
 #include <doorbell/address_space.hpp>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 namespace doorbell {
@@ -20,13 +22,18 @@ class SoftwareAddressSpace final : public AddressSpace {
   struct Range {
     Iova begin = 0;
     Iova end = 0;
-    u8* base = nullptr;  ///< host address, or GPU address when `gpu`
+    u8* base = nullptr;    ///< host address, or GPU address when `gpu`
+    u8* device = nullptr;  ///< the GPU's address; null where it cannot reach the memory
     Access access = Access::read_write;
     bool gpu = false;
   };
 
   [[nodiscard]] Iova map(const Region& region, Access access) override;
   void unmap(Iova iova) noexcept override;
+
+  /// Calls `follow` with all ranges, sorted, now and after each change, before map() or unmap() returns; for a
+  /// device that keeps them where this class cannot. An empty function ends it. `follow` must not map.
+  void on_change(std::function<void(std::span<const Range>)> follow);
 
   /// A device thread's view, with its own cache of the last range used. One for each device thread.
   class View {
@@ -75,6 +82,7 @@ class SoftwareAddressSpace final : public AddressSpace {
   void publish(std::unique_ptr<Table> next);
 
   std::mutex mutex_;
+  std::function<void(std::span<const Range>)> follow_;  ///< called under the mutex
   Iova next_ = u64{1} << 32;
   std::atomic<const Table*> table_{&empty_};
   Table empty_;

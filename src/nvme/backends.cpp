@@ -35,6 +35,10 @@ std::unique_ptr<ControllerInterface> open_qemu(const DeviceRequest& request) {
 std::unique_ptr<ControllerInterface> open_model(const DeviceRequest& request) {
   ModelConfig c = parse_model_spec(request.spec);
   c.max_queues = std::max(c.max_queues, 1u);
+  // A kernel has a block for each queue, whatever the cores.
+  if (c.engine == ModelConfig::Engine::gpu && c.threads == 0)
+    c.threads = std::clamp(request.use.queues, 1u, c.max_queues);
+  c.rung_by_gpu = request.use.initiator_threads == 0;
   c.fit(request.use);
   using model::Fault;
   for (const Fault f : {Fault::corrupt, Fault::misplace, Fault::stale})
@@ -67,6 +71,10 @@ const Backend& backend_of(const std::string& spec) {
     known += (known.empty() ? "" : ", ") + b.syntax;
   }
   throw Error(fmt::format("controller '{}'", spec), "no back end knows this name", "give " + known);
+}
+
+bool needs_gpu(const std::string& spec) {
+  return is<kModel>({.spec = spec}) && parse_model_spec(spec).engine == ModelConfig::Engine::gpu;
 }
 
 std::unique_ptr<ControllerInterface> open_device(const DeviceRequest& request) {

@@ -32,6 +32,9 @@ using Backend = doorbell::Backend<ControllerInterface, DeviceRequest>;
 /// Opens what the request names. Never substitutes one back end for another.
 [[nodiscard]] std::unique_ptr<ControllerInterface> open_device(const DeviceRequest& request);
 
+/// True for a controller that runs on the GPU it is opened with, whoever drives it.
+[[nodiscard]] bool needs_gpu(const std::string& spec);
+
 /// "model:media=ram,lba=4096" to a configuration; an unknown key or a bad value is an Error that names it.
 [[nodiscard]] ModelConfig parse_model_spec(const std::string& spec);
 

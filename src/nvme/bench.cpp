@@ -14,6 +14,7 @@
 #include <optional>
 #include <thread>
 
+#include "nvme/backends.hpp"
 #include "nvme/in_turns.hpp"
 #include "nvme/null_controller.hpp"
 #include "nvme/storage.hpp"
@@ -286,7 +287,7 @@ BenchOptions checked(const BenchOptions& o) {
 }
 
 std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
-  if (o.initiator != Initiator::gpu && o.memory_mode == 0) return nullptr;
+  if (o.initiator != Initiator::gpu && o.memory_mode == 0 && !needs_gpu(o.controller)) return nullptr;
   auto gpu = gpu::open(o.gpu);
   measure::prepare_kernels(*gpu, kIoKernels.all());
   return gpu;

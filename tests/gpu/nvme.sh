@@ -4,7 +4,7 @@
 
 # The GPU cases of the NVMe path, on a machine with a GPU: correctness over memory modes, batches and
 # queues, faults, then the figures that docs/performance.md quotes.
-#   tests/gpu/nvme.sh DOORBELL OUT [correct|faults|emulated|figures|all]
+#   tests/gpu/nvme.sh DOORBELL OUT [correct|faults|engine|emulated|figures|all]
 # Exits 77 without a GPU, 2 when a case fails.
 set -u
 path=nvme
@@ -42,6 +42,46 @@ if [ "$what" = faults ] || [ "$what" = all ]; then
     done
   done
   show fault-reorder 0 --num-queues 2 --batch-size 16 --write-io 20000 --read-io 20000 --fault reorder=0.01
+fi
+
+if [ "$what" = engine ] || [ "$what" = all ]; then
+  # The controller's queues are served by a kernel on the same GPU.
+  engine="--device-engine gpu"
+  for mode in 0 3 8 11; do
+    for queues in 1 16; do
+      for batch in 1 64; do
+        show "engine-m$mode-q$queues-b$batch" 0 $engine --memory-mode $mode --num-queues $queues --batch-size $batch \
+          --write-io 20000 --read-io 20000 --access-pattern random
+      done
+    done
+  done
+  for blocks in 9 64 256 1024; do
+    for mode in 0 11; do
+      show "engine-m$mode-lbas$blocks" 0 $engine --memory-mode $mode --num-queues 2 --batch-size 4 --lbas-per-io $blocks \
+        --write-io 1000 --read-io 1000
+    done
+  done
+  show engine-4096 0 $engine --controller model:lba=4096 --memory-mode 11 --num-queues 4 --batch-size 16 --write-io 20000 --read-io 20000
+  show engine-wrap 0 $engine --memory-mode 3 --queue-length 5 --batch-size 3 --write-io 5000 --read-io 5000
+  show engine-shadow 0 $engine --doorbells shadow --num-queues 2 --batch-size 8 --write-io 20000 --read-io 20000
+  initiator=cpu show engine-cpu 0 $engine --num-queues 2 --batch-size 8 --write-io 20000 --read-io 20000
+  for fault in error corrupt misplace stale duplicate drop delay removal; do
+    show "engine-fault-$fault" 2 $engine --memory-mode 11 --num-queues 2 --batch-size 16 --write-io 20000 --read-io 20000 \
+      --timeout 0.5 --late-after 0.1 --fault $fault=0.001
+  done
+  show engine-fault-reorder 0 $engine --memory-mode 11 --num-queues 2 --batch-size 16 --write-io 20000 --read-io 20000 \
+    --fault reorder=0.01
+  # How many entries queues in GPU memory carry, with nothing behind them.
+  null="$engine --controller model:media=null --memory-mode 3 --verify off --less-timing --read-io 1 --duration 0.4 --repeats 7"
+  show engine-null-b1 0 $null --batch-size 1
+  for batch in 32 64 128 256; do
+    show "engine-null-q1-b$batch" 0 $null --batch-size $batch --in-flight 1023
+    show "engine-null-q64-b$batch" 0 $null --num-queues 64 --batch-size $batch --in-flight 1023
+  done
+  for media in null ram; do
+    show "engine-$media-checked-q12" 0 $engine --controller model:media=$media --memory-mode 11 --num-queues 12 --batch-size 64 \
+      --write-io 1 --read-io 1 --duration 0.4 --repeats 5
+  done
 fi
 
 if [ "$what" = emulated ] || [ "$what" = all ]; then

@@ -94,10 +94,10 @@ TEST(Faults, OneFaultACommandAndItsCountWhateverTheRates) {
       const u64 due = random() % 2 == 0 ? 0 : random() % (2 * kNow);
       bool looked = false;
       const auto now = [&] { return looked = true, kNow; };
-      const FaultInjector::CompletionReport t = injector.apply_to_completion(s, due, now);
+      const CompletionReport t = injector.apply_to_completion(s, due, now);
       told += t.times;
       const u64 held = s.fault == Fault::delay     ? kDelay
-                       : s.fault == Fault::reorder ? FaultInjector::kReorderHoldNs
+                       : s.fault == Fault::reorder ? FaultDraw::kReorderHoldNs
                                                    : 0;
       ASSERT_EQ(t.due_ns, held != 0 ? std::max(due, kNow) + held : due);
       ASSERT_EQ(looked, held != 0) << "the clock is read only where it decides";

@@ -300,7 +300,7 @@ void Engine::acknowledge(const Operation& op, const Result& result, const model:
              pattern::mix64(shared_.config.seed ^ pattern::mix64(serial)) % (shared_.config.jitter_ns + 1);
   const bool reported = a.result.code != ReturnCode::ok || (a.eq != 0 && !a.flags.event_success_disable) ||
                         (a.ct != 0 && (a.is_get ? a.flags.event_ct_reply : a.flags.event_ct_ack));
-  model::FaultInjector::CompletionReport t{1, due_ns};
+  model::CompletionReport t{1, due_ns};
   // Without a report to the initiator nothing can be lost, late or reported twice.
   if (reported) t = shared_.faults.apply_to_completion(injected, due_ns, [this] { return now(); });
   for (; t.times > 0; --t.times) {

@@ -5,6 +5,7 @@
 // reach GPU memory themselves. One block serves each ring, and leaves when the ring's abort word is set.
 #include <doorbell/memory_order.hpp>
 
+#include "model/copy_words.hpp"
 #include "model/dma_types.hpp"
 
 using namespace doorbell;
@@ -22,28 +23,7 @@ struct Job {
 
 /// `first` and `step` are the caller's index and count among the threads that share the copy.
 __device__ void copy(const Job& d, u32 first, u32 step) {
-  auto* to = reinterpret_cast<u8*>(d.to);
-  const auto* from = reinterpret_cast<const u8*>(d.from);
-  u64 wide = 0;
-  if (((d.to | d.from) & 15) == 0) {
-    // 16-byte words; four loads in flight hide the time of the PCIe transfer.
-    const auto* in = reinterpret_cast<const Word16*>(from);
-    auto* out = reinterpret_cast<Word16*>(to);
-    wide = d.bytes / 16;
-    u64 i = first;
-    for (; i + 3ull * step < wide; i += 4ull * step) {
-      const Word16 a = load16(in + i);
-      const Word16 b = load16(in + i + step);
-      const Word16 c = load16(in + i + 2ull * step);
-      const Word16 e = load16(in + i + 3ull * step);
-      store16(out + i, a);
-      store16(out + i + step, b);
-      store16(out + i + 2ull * step, c);
-      store16(out + i + 3ull * step, e);
-    }
-    for (; i < wide; i += step) store16(out + i, load16(in + i));
-  }
-  for (u64 i = wide * 16 + first; i < d.bytes; i += step) to[i] = from[i];
+  copy_words(reinterpret_cast<u8*>(d.to), reinterpret_cast<const u8*>(d.from), d.bytes, first, step);
 }
 
 }  // namespace

@@ -41,20 +41,15 @@ class IdentifyPage {
 
 }  // namespace
 
-AdminProcessor::AdminProcessor(ModelShared& shared, RegisterPage registers,
-                               std::vector<std::unique_ptr<IoEngine>>& engines)
-    : shared_(shared), registers_(registers), engines_(engines) {}
+AdminProcessor::AdminProcessor(ModelShared& shared, RegisterPage registers, model::DmaEngine& dma,
+                               IoService& io)
+    : shared_(shared), registers_(registers), dma_(dma), io_(io) {}
 
 u32* AdminProcessor::sq_register(u32 qid) const {
   return registers_.at(sq_doorbell_offset(qid, shared_.config.stride));
 }
 u32* AdminProcessor::cq_register(u32 qid) const {
   return registers_.at(cq_doorbell_offset(qid, shared_.config.stride));
-}
-
-void AdminProcessor::on_engine(IoEngine& engine, const std::function<void()>& work) {
-  if (&engine == engines_.front().get()) work();
-  else engine.run_between_rounds(work);
 }
 
 bool AdminProcessor::enable(u32 aqa, Iova asq, Iova acq) {
@@ -65,9 +60,8 @@ bool AdminProcessor::enable(u32 aqa, Iova asq, Iova acq) {
   if (sq_.entries < 2 || cq_.entries < 2 || asq % kQueuePage != 0 || acq % kQueuePage != 0) return false;
   sq_.iova = asq;
   cq_.iova = acq;
-  model::DmaEngine& dma = engines_.front()->dma();
-  sq_.host = reinterpret_cast<const Sqe*>(dma.host(asq, u64{sq_.entries} * kSqeBytes, Access::read));
-  cq_.host = reinterpret_cast<Word16*>(dma.host(acq, u64{cq_.entries} * kCqeBytes, Access::write));
+  sq_.host = reinterpret_cast<const Sqe*>(dma_.host(asq, u64{sq_.entries} * kSqeBytes, Access::read));
+  cq_.host = reinterpret_cast<Word16*>(dma_.host(acq, u64{cq_.entries} * kCqeBytes, Access::write));
   if (sq_.host == nullptr || cq_.host == nullptr) return false;
   granted_ = shared_.config.max_queues;
   enabled_ = true;
@@ -76,7 +70,7 @@ bool AdminProcessor::enable(u32 aqa, Iova asq, Iova acq) {
 
 void AdminProcessor::disable() {
   enabled_ = false;
-  for (auto& engine : engines_) on_engine(*engine, [&] { engine->drop_all(); });
+  io_.drop_all();
   sqs_.clear();
   cqs_.clear();
   event_requests_.clear();
@@ -222,17 +216,16 @@ AdminProcessor::Answer AdminProcessor::run(const Sqe& e) {
 }
 
 u16 AdminProcessor::deliver(const Sqe& e, const void* data, u64 bytes) {
-  model::DmaEngine& dma = engines_.front()->dma();
   const auto* from = static_cast<const u8*>(data);
   const u16 st = walk_prps(
       e.prp1, e.prp2, bytes, kQueuePage,
-      [&](Iova at, u32 n, u64* out) { return dma.fetch(at, out, u64{n} * 8) && dma.commit(); },
+      [&](Iova at, u32 n, u64* out) { return dma_.fetch(at, out, u64{n} * 8) && dma_.commit(); },
       [&](Iova to, u64 n) {
-        const bool ok = dma.deliver(to, from, n);
+        const bool ok = dma_.deliver(to, from, n);
         from += n;
         return ok;
       });
-  return dma.commit() ? st : status::data_transfer_error;
+  return dma_.commit() ? st : status::data_transfer_error;
 }
 
 AdminProcessor::Answer AdminProcessor::identify(const Sqe& e) {
@@ -243,7 +236,10 @@ AdminProcessor::Answer AdminProcessor::identify(const Sqe& e) {
       page.put<u16>(identify::vid, 0xdb01);
       page.put<u16>(identify::ssvid, 0xdb01);
       page.text(identify::serial, identify::serial_bytes, "DOORBELL-MODEL-1");
-      page.text(identify::model, identify::model_bytes, "doorbell model controller");
+      page.text(identify::model, identify::model_bytes,
+                c.engine == ModelConfig::Engine::cpu   ? "doorbell model controller"
+                : c.engine == ModelConfig::Engine::gpu ? "doorbell model controller, GPU kernel"
+                                                       : "doorbell model controller, kernel code");
       page.text(identify::firmware, identify::firmware_bytes, "1");
       page.put<u8>(identify::mdts, static_cast<u8>(c.mdts));
       page.put<u16>(identify::cntlid, 1);
@@ -292,7 +288,7 @@ u16 AdminProcessor::check_memory(const Sqe& e, u64 entry_bytes) const {
   const u32 size = e.cdw10 >> 16;
   if ((e.cdw11 & 1) == 0) return status::invalid_field;  // queues must be physically contiguous
   if (e.prp1 % kQueuePage != 0) return status::prp_offset_invalid;
-  if (!engines_.front()->dma().reachable(e.prp1, (size + 1) * entry_bytes,
+  if (!dma_.reachable(e.prp1, (size + 1) * entry_bytes,
                                          entry_bytes == kSqeBytes ? Access::read : Access::write))
     return status::data_transfer_error;
   return status::success;
@@ -308,23 +304,15 @@ AdminProcessor::Answer AdminProcessor::create_cq(const Sqe& e) {
   if (const u16 st = check_number(e, cqs_.contains(qid)); st != status::success) return {st};
   if (const u16 st = check_memory(e, kCqeBytes); st != status::success) return {st};
   if ((e.cdw11 & 2) != 0) return {status::invalid_vector};  // no interrupt vectors: hosts must poll
-  CompletionQueue q;
+  QueueRequest q;
   q.qid = qid;
   q.entries = (e.cdw10 >> 16) + 1;
   q.iova = e.prp1;
-  q.head_register = cq_register(qid);
-  IoEngine& engine = engine_of_cq(qid);
+  q.doorbell = cq_doorbell_offset(qid, shared_.config.stride);
+  if (in_shadow_page(qid)) q.shadow = shadow_ + (q.doorbell - reg::doorbells);
   store_relaxed(cq_register(qid), 0);
   stray_.erase(static_cast<u32>(cq_register(qid) - registers_.at(0)));
-  on_engine(engine, [&] {
-    model::DmaEngine& dma = engine.dma();
-    q.host = reinterpret_cast<Word16*>(dma.host(q.iova, u64{q.entries} * kCqeBytes, Access::write));
-    if (in_shadow_page(qid)) {
-      const u64 at = cq_doorbell_offset(qid, shared_.config.stride) - reg::doorbells;
-      q.head_shadow = reinterpret_cast<const u32*>(dma.host(shadow_ + at, 4, Access::read));
-    }
-    engine.add(std::move(q));
-  });
+  io_.add_cq(q);
   cqs_[qid] = (e.cdw10 >> 16) + 1;
   return {};
 }
@@ -336,25 +324,19 @@ AdminProcessor::Answer AdminProcessor::create_sq(const Sqe& e) {
   if (cqid == 0 || cqid > granted_) return {status::invalid_queue_id};
   if (!cqs_.contains(cqid)) return {status::cq_invalid};
   if (const u16 st = check_memory(e, kSqeBytes); st != status::success) return {st};
-  SubmissionQueue q;
+  QueueRequest q;
   q.qid = qid;
   q.cqid = cqid;
   q.entries = (e.cdw10 >> 16) + 1;
   q.iova = e.prp1;
-  q.tail_register = sq_register(qid);
-  IoEngine& engine = engine_of_cq(cqid);
+  q.doorbell = sq_doorbell_offset(qid, shared_.config.stride);
+  if (in_shadow_page(qid)) {
+    q.shadow = shadow_ + (q.doorbell - reg::doorbells);
+    q.eventidx = eventidx_ + (q.doorbell - reg::doorbells);
+  }
   store_relaxed(sq_register(qid), 0);
   stray_.erase(static_cast<u32>(sq_register(qid) - registers_.at(0)));
-  on_engine(engine, [&] {
-    model::DmaEngine& dma = engine.dma();
-    q.host = reinterpret_cast<const Sqe*>(dma.host(q.iova, u64{q.entries} * kSqeBytes, Access::read));
-    if (in_shadow_page(qid)) {
-      const u64 at = sq_doorbell_offset(qid, shared_.config.stride) - reg::doorbells;
-      q.tail_shadow = reinterpret_cast<const u32*>(dma.host(shadow_ + at, 4, Access::read));
-      q.eventidx = reinterpret_cast<u32*>(dma.host(eventidx_ + at, 4, Access::write));
-    }
-    engine.add(std::move(q));
-  });
+  io_.add_sq(q);
   sqs_[qid] = cqid;
   return {};
 }
@@ -363,8 +345,7 @@ AdminProcessor::Answer AdminProcessor::delete_sq(const Sqe& e) {
   const auto qid = static_cast<u16>(e.cdw10);
   const auto it = sqs_.find(qid);
   if (it == sqs_.end()) return {status::invalid_queue_id};
-  IoEngine& engine = engine_of_cq(it->second);
-  on_engine(engine, [&] { engine.delete_sq(qid); });
+  io_.delete_sq(qid, it->second);
   sqs_.erase(it);
   stray_[static_cast<u32>(sq_register(qid) - registers_.at(0))] = load_relaxed(sq_register(qid));
   return {};
@@ -375,8 +356,7 @@ AdminProcessor::Answer AdminProcessor::delete_cq(const Sqe& e) {
   if (!cqs_.contains(qid)) return {status::invalid_queue_id};
   if (std::any_of(sqs_.begin(), sqs_.end(), [&](const auto& s) { return s.second == qid; }))
     return {status::invalid_queue_deletion};
-  IoEngine& engine = engine_of_cq(qid);
-  on_engine(engine, [&] { engine.delete_cq(qid); });
+  io_.delete_cq(qid);
   cqs_.erase(qid);
   stray_[static_cast<u32>(cq_register(qid) - registers_.at(0))] = load_relaxed(cq_register(qid));
   return {};
@@ -400,20 +380,15 @@ AdminProcessor::Answer AdminProcessor::get_log(const Sqe& e) {
   if (e.nsid != kAllNamespaces && e.nsid != 0 && e.nsid != 1) return {status::invalid_namespace};
   const u64 wanted = ((u64{e.cdw11 & 0xffff} << 16 | e.cdw10 >> 16) + 1) * 4;
   if (wanted > kQueuePage) return {status::invalid_field};
-  u64 reads = 0, writes = 0, errors = 0;
-  for (const auto& engine : engines_) {
-    reads += engine->counters().reads.value();
-    writes += engine->counters().writes.value();
-    errors += engine->counters().errors.value();
-  }
+  const IoTotals totals = io_.totals();
   IdentifyPage page;                                                 // 512 bytes of log, followed by zeros
   if (log == kLogErrors) return {deliver(e, page.bytes(), wanted)};  // no entries: events are only counted
   page.put<u16>(1, 300);                                             // kelvin
   page.put<u8>(3, 100);
   page.put<u8>(4, 10);
-  page.put<u64>(64, reads);
-  page.put<u64>(80, writes);
-  page.put<u64>(176, errors);
+  page.put<u64>(64, totals.reads);
+  page.put<u64>(80, totals.writes);
+  page.put<u64>(176, totals.errors);
   return {deliver(e, page.bytes(), wanted)};
 }
 
@@ -421,10 +396,9 @@ AdminProcessor::Answer AdminProcessor::doorbell_buffers(const Sqe& e) {
   if (!shared_.config.shadow_doorbells) return {status::invalid_opcode};
   if (e.prp1 % kQueuePage != 0 || e.prp2 % kQueuePage != 0 || e.prp1 == 0 || e.prp2 == 0)
     return {status::invalid_field};
-  model::DmaEngine& dma = engines_.front()->dma();
   const u64 needed =
       registers_.bytes - reg::doorbells < kQueuePage ? registers_.bytes - reg::doorbells : kQueuePage;
-  if (dma.host(e.prp1, needed, Access::read) == nullptr || dma.host(e.prp2, needed, Access::write) == nullptr)
+  if (dma_.host(e.prp1, needed, Access::read) == nullptr || dma_.host(e.prp2, needed, Access::write) == nullptr)
     return {status::data_transfer_error};
   // Existing queues keep their registers; queues created from now on use the buffers.
   shadow_ = e.prp1;
@@ -435,11 +409,8 @@ AdminProcessor::Answer AdminProcessor::doorbell_buffers(const Sqe& e) {
 AdminProcessor::Answer AdminProcessor::abort(const Sqe& e) {
   const auto sqid = static_cast<u16>(e.cdw10);
   const auto it = sqs_.find(sqid);
-  bool aborted = false;
-  if (it != sqs_.end()) {
-    IoEngine& engine = engine_of_cq(it->second);
-    on_engine(engine, [&] { aborted = engine.abort(sqid, static_cast<u16>(e.cdw10 >> 16)); });
-  }
+  const bool aborted =
+      it != sqs_.end() && io_.abort(sqid, it->second, static_cast<u16>(e.cdw10 >> 16));
   return {status::success, aborted ? 0u : 1u};
 }
 

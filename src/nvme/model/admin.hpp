@@ -6,12 +6,10 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <map>
-#include <memory>
-#include <vector>
 
 #include "nvme/model/io_engine.hpp"
+#include "nvme/model/io_service.hpp"
 
 namespace doorbell::nvme {
 
@@ -24,9 +22,8 @@ struct RegisterPage {
 
 class AdminProcessor {
  public:
-  /// `engines[0]` runs on the thread that calls poll(); the other engines have threads of their own.
-  AdminProcessor(ModelShared& shared, RegisterPage registers,
-                 std::vector<std::unique_ptr<IoEngine>>& engines);
+  /// `dma` moves the admin queue's own entries and pages, on the thread that calls poll().
+  AdminProcessor(ModelShared& shared, RegisterPage registers, model::DmaEngine& dma, IoService& io);
 
   /// Starts serving the admin queue. False if the queue addresses or sizes cannot be used: the controller
   /// then does not become ready.
@@ -64,14 +61,13 @@ class AdminProcessor {
   void write_entry(Cqe c);
   void raise_event(u8 information);
   void look_for_stray_doorbells();
-  [[nodiscard]] IoEngine& engine_of_cq(u16 cqid) { return *engines_[(cqid - 1u) % engines_.size()]; }
-  void on_engine(IoEngine& engine, const std::function<void()>& work);
   [[nodiscard]] u32* sq_register(u32 qid) const;
   [[nodiscard]] u32* cq_register(u32 qid) const;
 
   ModelShared& shared_;
   RegisterPage registers_;
-  std::vector<std::unique_ptr<IoEngine>>& engines_;
+  model::DmaEngine& dma_;
+  IoService& io_;
   bool enabled_ = false;
   SubmissionQueue sq_;
   CompletionQueue cq_;

@@ -39,20 +39,43 @@ ModelController::ModelController(const ModelConfig& config, std::string name, st
   const u32 vs = 0x00010400;
   std::memcpy(registers_.host() + reg::cap, &cap, sizeof cap);
   std::memcpy(registers_.host() + reg::vs, &vs, sizeof vs);
+  if (config.engine == ModelConfig::Engine::cpu) serve_by_threads();
+  else serve_by_kernel();
+}
+
+void ModelController::serve_by_threads() {
+  const ModelConfig& config = shared_.config;
   // The agent's polling slows every other kernel's fences and PCIe reads, so it runs only where it is needed.
   if (gpu_ && config.gpu_memory) agent_ = std::make_unique<model::DmaAgent>(gpu_, config.threads);
-  for (u32 i = 0; i < config.threads; ++i)
-    engines_.push_back(std::make_unique<IoEngine>(shared_, space_, agent_.get(), i));
+  by_threads_ = std::make_unique<ThreadService>(shared_, space_, agent_.get(), registers_.host());
+  io_ = by_threads_.get();
+  const auto engines = by_threads_->engines();
   admin_ = std::make_unique<AdminProcessor>(shared_, RegisterPage{registers_.host(), registers_.bytes()},
-                                            engines_);
-  threads_.push_back(std::make_unique<model::DeviceThread>("nvme-model-0", [this] {
-    bool work = false;
-    if (++rounds_ % kRoundsPerRegisterLook == 0 || !admin_->enabled()) work = poll_registers();
-    return engines_.front()->poll() || work;
-  }));
-  for (u32 i = 1; i < config.threads; ++i)
+                                            engines.front()->dma(), *io_);
+  threads_.push_back(
+      std::make_unique<model::DeviceThread>("nvme-model-0", [this, first = engines.front().get()] {
+        bool work = false;
+        if (++rounds_ % kRoundsPerRegisterLook == 0 || !admin_->enabled()) work = poll_registers();
+        return first->poll() || work;
+      }));
+  for (u32 i = 1; i < engines.size(); ++i)
     threads_.push_back(std::make_unique<model::DeviceThread>(
-        fmt::format("nvme-model-{}", i), [engine = engines_[i].get()] { return engine->poll(); }));
+        fmt::format("nvme-model-{}", i), [engine = engines[i].get()] { return engine->poll(); }));
+}
+
+void ModelController::serve_by_kernel() {
+  if (shared_.config.engine == ModelConfig::Engine::gpu && !gpu_)
+    throw Error(name_, "its engine is a kernel, and it was opened without a GPU");
+  by_kernel_ = std::make_unique<KernelService>(
+      shared_, space_, shared_.config.engine == ModelConfig::Engine::gpu ? gpu_ : nullptr, registers_);
+  io_ = by_kernel_.get();
+  admin_dma_ = std::make_unique<model::DmaEngine>(space_, nullptr, 0);
+  admin_ = std::make_unique<AdminProcessor>(shared_, RegisterPage{registers_.host(), registers_.bytes()},
+                                            *admin_dma_, *io_);
+  threads_.push_back(std::make_unique<model::DeviceThread>("nvme-model-0", [this] {
+    by_kernel_->collect();
+    return poll_registers();
+  }));
 }
 
 ModelController::~ModelController() {
@@ -96,7 +119,11 @@ u32* ModelController::cpu_register(u64 offset) {
 
 u32* ModelController::gpu_register(u64 offset) {
   check_offset(offset, 4);
-  return registers_.device() == nullptr ? nullptr : reinterpret_cast<u32*>(registers_.device() + offset);
+  // The admin queue's doorbells, and all other registers, lie where the CPU reads them.
+  const bool own = by_kernel_ && by_kernel_->gpu_doorbells() != nullptr &&
+                   offset >= sq_doorbell_offset(1, shared_.config.stride);
+  u8* const base = own ? by_kernel_->gpu_doorbells() : registers_.device();
+  return base == nullptr ? nullptr : reinterpret_cast<u32*>(base + offset);
 }
 
 bool ModelController::poll_registers() {
@@ -140,24 +167,14 @@ void ModelController::enable() {
 }
 
 nlohmann::ordered_json ModelController::counters() {
-  u64 reads = 0, writes = 0, others = 0, bytes = 0, errors = 0, cq_full = 0, dma_faults = 0;
-  for (const auto& e : engines_) {
-    const EngineCounters& c = e->counters();
-    reads += c.reads.value();
-    writes += c.writes.value();
-    others += c.others.value();
-    bytes += c.bytes.value();
-    errors += c.errors.value();
-    cq_full += c.cq_full.value();
-    dma_faults += e->dma().faults();
-  }
-  nlohmann::ordered_json all = {{"reads", reads},
-                                {"writes", writes},
-                                {"other_commands", others},
-                                {"bytes", bytes},
-                                {"error_completions", errors},
-                                {"completions_held_queue_full", cq_full},
-                                {"dma_faults", dma_faults},
+  const IoTotals t = io_->totals();
+  nlohmann::ordered_json all = {{"reads", t.reads},
+                                {"writes", t.writes},
+                                {"other_commands", t.others},
+                                {"bytes", t.bytes},
+                                {"error_completions", t.errors},
+                                {"completions_held_queue_full", t.cq_full},
+                                {"dma_faults", t.dma_faults},
                                 {"invalid_doorbell_values", shared_.invalid_doorbell_values.load()},
                                 {"unknown_doorbells", shared_.unknown_doorbells.load()},
                                 {"injected", shared_.faults.json()}};

@@ -10,6 +10,8 @@
 #include "model/device_thread.hpp"
 #include "nvme/controller_interface.hpp"
 #include "nvme/model/admin.hpp"
+#include "nvme/model/kernel_service.hpp"
+#include "nvme/model/thread_service.hpp"
 
 namespace doorbell::nvme {
 
@@ -34,10 +36,15 @@ class ModelController final : public ControllerInterface {
   [[nodiscard]] nlohmann::ordered_json counters() override;
 
   [[nodiscard]] const ModelConfig& config() const { return shared_.config; }
-  [[nodiscard]] u64 injected(model::Fault f) const { return shared_.faults.counted(f); }
+  [[nodiscard]] u64 injected(model::Fault f) {
+    (void)io_->totals();  // a kernel's counts are fetched
+    return shared_.faults.counted(f);
+  }
 
  private:
   void check_offset(u64 offset, u64 bytes) const;
+  void serve_by_threads();
+  void serve_by_kernel();
   bool poll_registers();
   void enable();
 
@@ -47,7 +54,11 @@ class ModelController final : public ControllerInterface {
   std::shared_ptr<gpu::Gpu> gpu_;
   Region registers_;
   std::unique_ptr<model::DmaAgent> agent_;
-  std::vector<std::unique_ptr<IoEngine>> engines_;
+  // One of the two serves the I/O queues.
+  std::unique_ptr<ThreadService> by_threads_;
+  std::unique_ptr<KernelService> by_kernel_;
+  IoService* io_ = nullptr;
+  std::unique_ptr<model::DmaEngine> admin_dma_;  ///< with by_kernel_: else the first engine's
   std::unique_ptr<AdminProcessor> admin_;
   u32 cc_ = 0;
   std::atomic<u32> cc_served_{0};

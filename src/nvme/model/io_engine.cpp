@@ -21,10 +21,6 @@ constexpr u32 kIdlePollsToSleep = 4096;  // before a queue with shadow doorbells
 constexpr u32 kAsleepShadowPolls = 64;
 constexpr u32 kRoundsPerHeadLook = 4096;
 
-u16 status_word(u16 type_and_code) {
-  return type_and_code == status::success ? u16{0} : static_cast<u16>(type_and_code | kDoNotRetry);
-}
-
 }  // namespace
 
 IoEngine::IoEngine(ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent, u32 index)
@@ -112,48 +108,32 @@ u32 IoEngine::new_entries(SubmissionQueue& q) {
     u32& last = q.tail_shadow == nullptr ? q.last_rung : q.last_shadow;
     if (rung != last) {  // otherwise this bad value has been reported
       last = rung;
-      const u32 used = q.tail >= q.head ? q.tail - q.head : q.tail + q.entries - q.head;
-      const u32 moved = rung >= q.tail ? rung - q.tail : rung + q.entries - q.tail;
-      if (rung >= q.entries || moved > q.entries - 1 - used)
-        shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
-      else q.tail = rung;
+      if (tail_allowed(rung, q.head, q.tail, q.entries)) q.tail = rung;
+      else shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
     }
   }
-  return q.tail >= q.head ? q.tail - q.head : q.tail + q.entries - q.head;
+  return ring_distance(q.head, q.tail, q.entries);
 }
 
 void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
   const u64 serial = q.fetched++;
   model::InjectedFault injected;
-  if (faults_.active()) {
-    const auto op = static_cast<IoOpcode>(e.opcode);
-    const auto direction = op == IoOpcode::read    ? model::Direction::to_host
-                           : op == IoOpcode::write ? model::Direction::to_device
-                                                   : model::Direction::none;
-    injected = faults_.draw(q.qid, serial, direction);
-  }
+  if (faults_.active()) injected = faults_.draw(q.qid, serial, direction_of(e));
   if (injected.fault == Fault::removal) {
     faults_.remove(shared_.presence);
     return;
   }
-  Outcome out;
+  u16 st = status::success;
   if (tracks_ && (q.outstanding[e.cid / 64] >> (e.cid % 64) & 1) != 0) {
-    out.status = status::cid_conflict;
+    st = status::cid_conflict;
   } else if (injected.fault == Fault::error) {
-    out.status =
-        static_cast<IoOpcode>(e.opcode) == IoOpcode::read ? status::unrecovered_read : status::write_fault;
+    st = injected_status(e);
     faults_.count(injected.fault);
   } else {
-    out = run(e, injected);
+    st = run(e, injected);
   }
-  if (out.status != status::success) counters_.errors += 1;
-
-  Cqe c;
-  c.dw0 = out.dw0;
-  c.sq_head = static_cast<u16>(q.head);
-  c.sq_id = q.qid;
-  c.cid = e.cid;
-  c.status = static_cast<u16>(status_word(out.status) << 1);
+  if (st != status::success) counters_.errors += 1;
+  const Cqe c = completion_of(e.cid, q.qid, q.head, st);
 
   if (!tracks_) [[likely]] {
     done_.push_back({q.cq_index, c});
@@ -164,57 +144,43 @@ void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
     const u64 bytes = u64{blocks_of(e)} * shared_.config.lba_bytes;
     due = shared_.link.finish_time(wall_ns(), bytes);
   }
-  const model::FaultInjector::CompletionReport t = faults_.apply_to_completion(injected, due, wall_ns);
+  const model::CompletionReport t = faults_.apply_to_completion(injected, due, wall_ns);
   if (t.times == 0) set_outstanding(q, e.cid, true);
   for (u32 i = 0; i < t.times; ++i) complete(q, c, t.due_ns);
 }
 
-IoEngine::Outcome IoEngine::run(const Sqe& e, const model::InjectedFault& injected) {
-  if (e.flags != 0) return {status::invalid_field};  // no fused commands, no SGLs
-  const auto op = static_cast<IoOpcode>(e.opcode);
-  switch (op) {
-    case IoOpcode::flush:
-      if (e.nsid != 1 && e.nsid != kAllNamespaces) return {status::invalid_namespace};
-      counters_.others += 1;
-      return {shared_.media.flush() ? status::success : status::write_fault};
-    case IoOpcode::read:
-    case IoOpcode::write:
-    case IoOpcode::compare:
-    case IoOpcode::write_zeroes:
-      return transfer(e, injected);
-  }
-  return {status::invalid_opcode};
+u16 IoEngine::run(const Sqe& e, const model::InjectedFault& injected) {
+  const CheckedCommand c = check_command(e, shared_.shape);
+  if (c.status != status::success) return c.status;
+  if (c.transfers) return transfer(e, c, injected);
+  counters_.others += 1;
+  return shared_.media.flush() ? status::success : status::write_fault;
 }
 
-IoEngine::Outcome IoEngine::transfer(const Sqe& e, const model::InjectedFault& injected) {
+u16 IoEngine::transfer(const Sqe& e, const CheckedCommand& c, const model::InjectedFault& injected) {
   const Fault fault = injected.fault;
   const ModelConfig& config = shared_.config;
-  if (e.nsid != 1) return {status::invalid_namespace};
-  const u32 blocks = blocks_of(e);
-  const u64 bytes = u64{blocks} * config.lba_bytes;
-  const u64 total = shared_.media.capacity() / config.lba_bytes;
-  u64 lba = lba_of(e);
   const auto op = static_cast<IoOpcode>(e.opcode);
-  if (op != IoOpcode::write_zeroes && config.mdts != 0 && bytes > (u64{4096} << config.mdts))
-    return {status::invalid_field};
-  if (lba >= total || blocks > total - lba) return {status::lba_out_of_range};
+  const u32 blocks = c.blocks;
+  const u64 bytes = c.bytes;
+  u64 lba = c.lba;
 
   u8* const base = shared_.media.bytes();
   if (op == IoOpcode::write_zeroes) {
     if (base != nullptr) {
-      if (!shared_.media.reserve(lba * config.lba_bytes, bytes)) return {status::write_fault};
+      if (!shared_.media.reserve(lba * config.lba_bytes, bytes)) return status::write_fault;
       std::memset(base + lba * config.lba_bytes, 0, bytes);
     }
     counters_.others += 1;
-    return {};
+    return status::success;
   }
   const auto list = [this](Iova at, u32 n, u64* out) { return read_list(at, n, out); };
   if (base == nullptr) {
     const auto want = op == IoOpcode::read ? Access::write : Access::read;
-    const u16 st = walk_prps(e.prp1, e.prp2, bytes, 4096, list,
+    const u16 st = walk_prps(e.prp1, e.prp2, bytes, kModelPage, list,
                              [&](Iova at, u64 n) { return dma_.reachable(at, n, want); });
     (op == IoOpcode::read ? counters_.reads : counters_.writes) += 1;
-    return {st};
+    return st;
   }
 
   if (fault == Fault::misplace) {
@@ -227,7 +193,7 @@ IoEngine::Outcome IoEngine::transfer(const Sqe& e, const model::InjectedFault& i
   if (op == IoOpcode::read) {
     const u64 bad = fault == Fault::corrupt ? injected.position(bytes) : bytes;
     u64 at = 0;
-    st = walk_prps(e.prp1, e.prp2, bytes, 4096, list, [&](Iova to, u64 n) {
+    st = walk_prps(e.prp1, e.prp2, bytes, kModelPage, list, [&](Iova to, u64 n) {
       const u64 begin = at;
       at += n;
       if (bad < begin || bad >= at) return dma_.deliver(to, media + begin, n);
@@ -241,10 +207,10 @@ IoEngine::Outcome IoEngine::transfer(const Sqe& e, const model::InjectedFault& i
     counters_.writes += 1;
     if (fault == Fault::stale) {
       faults_.count(fault);
-      return {};
+      return status::success;
     }
-    if (!shared_.media.reserve(lba * config.lba_bytes, bytes)) return {status::write_fault};
-    st = walk_prps(e.prp1, e.prp2, bytes, 4096, list, [&](Iova from, u64 n) {
+    if (!shared_.media.reserve(lba * config.lba_bytes, bytes)) return status::write_fault;
+    st = walk_prps(e.prp1, e.prp2, bytes, kModelPage, list, [&](Iova from, u64 n) {
       const bool ok = dma_.fetch(from, media, n);
       media += n;
       return ok;
@@ -254,7 +220,7 @@ IoEngine::Outcome IoEngine::transfer(const Sqe& e, const model::InjectedFault& i
   } else {
     scratch_.resize(bytes);
     u8* to = scratch_.data();
-    st = walk_prps(e.prp1, e.prp2, bytes, 4096, list, [&](Iova from, u64 n) {
+    st = walk_prps(e.prp1, e.prp2, bytes, kModelPage, list, [&](Iova from, u64 n) {
       const bool ok = dma_.fetch(from, to, n);
       to += n;
       return ok;
@@ -265,7 +231,7 @@ IoEngine::Outcome IoEngine::transfer(const Sqe& e, const model::InjectedFault& i
     counters_.others += 1;
   }
   counters_.bytes += bytes;
-  return {st};
+  return st;
 }
 
 u64 IoEngine::other_written_lba(u64 lba, u32 blocks) const {
@@ -323,9 +289,7 @@ void IoEngine::take_head(CompletionQueue& q) {
   const u32 rung = load_acquire(q.head_shadow != nullptr ? q.head_shadow : q.head_register);
   if (rung != q.last_rung) {
     q.last_rung = rung;
-    const u32 held = q.tail >= q.head ? q.tail - q.head : q.tail + q.entries - q.head;
-    const u32 moved = rung >= q.head ? rung - q.head : rung + q.entries - q.head;
-    if (rung < q.entries && moved <= held) q.head = rung;
+    if (head_allowed(rung, q.head, q.tail, q.entries)) q.head = rung;
     else if (rung < q.entries ||
              q.head_shadow != nullptr)  // the admin thread reports values that are too large
       shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
@@ -402,12 +366,8 @@ void IoEngine::delete_sq(u16 qid) {
   (void)post_due();
   for (u32 word = 0; word < q->outstanding.size(); ++word) {
     for (u64 bits = q->outstanding[word]; bits != 0; bits &= bits - 1) {
-      Cqe c;
-      c.sq_head = static_cast<u16>(q->head);
-      c.sq_id = qid;
-      c.cid = static_cast<u16>(word * 64 + static_cast<u32>(std::countr_zero(bits)));
-      c.status = static_cast<u16>(status::sq_deleted << 1);
-      post(cqs_[q->cq_index], c);
+      const auto cid = static_cast<u16>(word * 64 + static_cast<u32>(std::countr_zero(bits)));
+      post(cqs_[q->cq_index], aborted_completion(cid, qid, q->head, status::sq_deleted));
     }
   }
   if (dma_.pending()) (void)dma_.commit();
@@ -426,12 +386,7 @@ bool IoEngine::abort(u16 sqid, u16 cid) {
     return false;
   set_outstanding(*q, cid, false);
   later_.erase_if([&](const Later& l) { return l.sqid == sqid && l.cqe.cid == cid; });
-  Cqe c;
-  c.sq_head = static_cast<u16>(q->head);
-  c.sq_id = sqid;
-  c.cid = cid;
-  c.status = static_cast<u16>(status::abort_requested << 1);
-  post(cqs_[q->cq_index], c);
+  post(cqs_[q->cq_index], aborted_completion(cid, sqid, q->head, status::abort_requested));
   if (dma_.pending()) (void)dma_.commit();
   return true;
 }

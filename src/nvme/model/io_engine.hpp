@@ -17,6 +17,7 @@
 #include "model/dma.hpp"
 #include "model/due_heap.hpp"
 #include "model/shared.hpp"
+#include "nvme/model/commands.hpp"
 #include "nvme/model/media.hpp"
 
 namespace doorbell::nvme {
@@ -24,10 +25,12 @@ namespace doorbell::nvme {
 /// What all engines of one controller share.
 struct ModelShared : model::Shared<ModelConfig> {
   Media media;
+  NamespaceShape shape;
   std::atomic<bool> fatal{false};               ///< an engine cannot reach its queues: CSTS.CFS until a reset
   std::atomic<u64> invalid_doorbell_values{0};  ///< values outside what the queue allows
   std::atomic<u64> unknown_doorbells{0};        ///< writes to doorbells of queues that do not exist
-  explicit ModelShared(const ModelConfig& c) : Shared(c), media(c) {}
+  explicit ModelShared(const ModelConfig& c) : 
+      Shared(c), media(c), shape{media.capacity() / c.lba_bytes, c.lba_bytes, c.mdts} {}
 };
 
 /// Counters of one engine.
@@ -98,10 +101,6 @@ class IoEngine {
   [[nodiscard]] model::DmaEngine& dma() { return dma_; }
 
  private:
-  struct Outcome {
-    u16 status = status::success;
-    u32 dw0 = 0;
-  };
   struct Later {
     u16 sqid = 0;
     Cqe cqe;
@@ -115,8 +114,9 @@ class IoEngine {
   [[nodiscard]] u32 read_tail(SubmissionQueue& q);
   [[nodiscard]] u32 new_entries(SubmissionQueue& q);
   void execute(SubmissionQueue& q, const Sqe& e);
-  Outcome run(const Sqe& e, const model::InjectedFault& injected);
-  Outcome transfer(const Sqe& e, const model::InjectedFault& injected);
+  // These return a status type and code.
+  u16 run(const Sqe& e, const model::InjectedFault& injected);
+  u16 transfer(const Sqe& e, const CheckedCommand& c, const model::InjectedFault& injected);
   [[nodiscard]] u64 other_written_lba(u64 lba, u32 blocks) const;
   bool read_list(Iova list, u32 qwords, u64* out);
   void complete(SubmissionQueue& q, const Cqe& e, u64 due_ns);

@@ -33,6 +33,12 @@ options::OptionTable model_keys() {
          .default_text = "on",
          .choices = {"on", "off"},
          .help = "offer shadow doorbells (Doorbell Buffer Config)"});
+  t.add({.name = "engine",
+         .kind = options::Kind::choice,
+         .default_text = "cpu",
+         .choices = {"cpu", "gpu", "kernel-on-cpu"},
+         .help = "what serves the I/O queues: CPU threads, a kernel on the GPU of --gpu, or that kernel's code on "
+                 "CPU threads"});
   t.add(model::delay_key("a completion"));
   return t;
 }
@@ -62,6 +68,12 @@ ModelConfig parse_model_spec(const std::string& spec) {
   c.stride = static_cast<u32>(o.integer("stride"));
   c.mdts = static_cast<u32>(o.integer("mdts"));
   c.shadow_doorbells = o.text("shadow") == "on";
+  using Engine = ModelConfig::Engine;
+  const std::string& engine = o.text("engine");
+  c.engine = engine == "gpu" ? Engine::gpu : engine == "cpu" ? Engine::cpu : Engine::kernel_on_cpu;
+  if (c.engine != Engine::cpu && c.media == ModelConfig::Media::file)
+    throw Error("--controller model: engine",
+                fmt::format("{} keeps blocks in memory: media=file:... is served by engine=cpu", engine));
   return c;
 }
 

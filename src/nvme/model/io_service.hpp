@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What serves the I/O queues of a model controller, as its admin queue sees it: threads of the CPU
+// (thread_service.hpp) or a kernel on a GPU (kernel_service.hpp).
+#pragma once
+
+#include <doorbell/address_space.hpp>
+
+namespace doorbell::nvme {
+
+/// A queue as an admin command describes it. A completion queue has no `cqid`.
+struct QueueRequest {
+  u16 qid = 0;
+  u16 cqid = 0;
+  u32 entries = 0;
+  Iova iova = 0;
+  u64 doorbell = 0;   ///< where its doorbell lies in the BAR
+  Iova shadow = 0;    ///< its word in the shadow doorbell buffer; 0: none
+  Iova eventidx = 0;  ///< its word in the event index buffer; 0: none
+};
+
+struct IoTotals {
+  u64 reads = 0, writes = 0, others = 0, bytes = 0, errors = 0, cq_full = 0, dma_faults = 0;
+};
+
+/// Set-up only. Thread rule: the admin queue's thread calls everything but totals(), which any thread may
+/// call.
+class IoService {
+ public:
+  virtual ~IoService() = default;
+  virtual void add_cq(const QueueRequest& q) = 0;
+  virtual void add_sq(const QueueRequest& q) = 0;
+  /// Ends the queue's commands with "aborted: SQ deletion", then forgets the queue.
+  virtual void delete_sq(u16 qid, u16 cqid) = 0;
+  virtual void delete_cq(u16 qid) = 0;
+  /// True if the command was still outstanding and has been completed as aborted.
+  [[nodiscard]] virtual bool abort(u16 sqid, u16 cqid, u16 cid) = 0;
+  /// Controller reset: drops everything outstanding without a completion.
+  virtual void drop_all() = 0;
+  [[nodiscard]] virtual IoTotals totals() = 0;
+};
+
+}  // namespace doorbell::nvme

@@ -1,0 +1,310 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "nvme/model/kernel_service.hpp"
+
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "nvme/model/queue_server.hpp"
+#include "system/clock.hpp"
+
+namespace doorbell::nvme {
+
+namespace {
+
+constexpr u64 kAnswerNs = 10'000'000'000;
+constexpr u64 kEndNs = 2'000'000'000;
+constexpr u32 kRangesAtFirst = 4096;
+constexpr u64 kCidBytes = 65536 / 8;
+
+struct OneThread {
+  [[nodiscard]] u32 warp() const { return 0; }
+  [[nodiscard]] u32 warps() const { return 1; }
+  void sync() const {}
+};
+
+/// What a server's thread needs, in one place.
+struct HostServer {
+  HostServer(const ServerJob& job, u32 index)
+      : memory(std::make_unique<ServerMemory>()), server(lane, team, job, index, *memory) {}
+  OneLane lane;
+  OneThread team;
+  std::unique_ptr<ServerMemory> memory;
+  QueueServer<OneLane, HostClock, OneThread> server;
+};
+
+constexpr u64 aligned(u64 n) {
+  return (n + 63) / 64 * 64;
+}
+
+}  // namespace
+
+KernelService::KernelService(ModelShared& shared, SoftwareAddressSpace& space, std::shared_ptr<gpu::Gpu> gpu,
+                             const Region& registers)
+    : shared_(shared), space_(space), gpu_(std::move(gpu)), registers_(registers) {
+  servers_ = std::vector<Server>(std::clamp(shared.config.threads, 1u, kServedQueues));
+  if (gpu_ && shared.config.rung_by_gpu) doorbells_ = Region(Place::gpu, registers.bytes(), gpu_);
+  if (gpu_ && shared.config.media == ModelConfig::Media::ram)
+    media_ = Region(Place::gpu, shared.media.capacity(), gpu_);
+  answers_ = Region(gpu_ ? Place::pinned : Place::pageable, servers_.size() * sizeof(ServerAnswer), gpu_);
+  start();
+  space_.on_change([this](std::span<const SoftwareAddressSpace::Range> ranges) { take_ranges(ranges); });
+}
+
+KernelService::~KernelService() {
+  space_.on_change(nullptr);
+  ServerOrder end{};
+  end.kind = ServerOrder::Kind::end;
+  (void)order(0, static_cast<u32>(servers_.size()), end);
+  threads_.clear();
+  // The memory of a kernel that does not end is not freed, because it may still use it.
+  if (gpu_ && gpu_->wait(stream_, kEndNs)) gpu_->destroy(stream_);
+}
+
+void KernelService::start() {
+  const u64 n = servers_.size();
+  const u64 gone_at = aligned(sizeof(ServerJob));
+  const u64 link_at = gone_at + 64;
+  sequences_at_ = link_at + 64;
+  orders_at_ = sequences_at_ + aligned(n * sizeof(u32));
+  counts_at_ = orders_at_ + aligned(n * sizeof(ServerOrder));
+  state_ = allocate(counts_at_ + n * sizeof(ServerCounts));
+  u8* const base = reachable<u8>(state_.host(), state_.device());
+  ServerJob job{};
+  job.servers = static_cast<u32>(n);
+  job.faulty = shared_.faults.active() ? 1 : 0;
+  job.tracks = job.faulty != 0 || shared_.link.limited() ? 1 : 0;
+  job.shape = shared_.shape;
+  job.media = gpu_ ? media_.device() : shared_.media.bytes();
+  job.faults = shared_.faults.rule();
+  job.link = shared_.link.rule();
+  job.link_free_at = reinterpret_cast<u64*>(base + link_at);
+  job.gone = reinterpret_cast<u32*>(base + gone_at);
+  job.sequences = reinterpret_cast<const u32*>(base + sequences_at_);
+  job.orders = reinterpret_cast<const ServerOrder*>(base + orders_at_);
+  job.answers = reachable<ServerAnswer>(answers_.host(), answers_.device());
+  job.counts = reinterpret_cast<ServerCounts*>(base + counts_at_);
+  state_.write(0, &job, sizeof job);
+  if (!gpu_) {
+    for (u32 i = 0; i < n; ++i)
+      threads_.push_back(std::make_unique<model::DeviceThread>(
+          fmt::format("nvme-kernel-{}", i),
+          [s = std::make_shared<HostServer>(*reinterpret_cast<const ServerJob*>(state_.host()), i)] {
+            return s->server.round() == decltype(s->server)::Round::worked;
+          }));
+    return;
+  }
+  stream_ = gpu_->create_stream();
+  // One warp for queues alone; more where data moves, so that enough loads are under way.
+  void* given = state_.device();
+  std::array<void*, 1> args = {&given};
+  const auto lanes = static_cast<u32>(gpu_->info().warp_size);
+  const u32 threads = job.media != nullptr ? kServerThreads : lanes;
+  gpu_->launch(gpu_->kernel("doorbell_nvme_device"),
+               {.blocks = static_cast<u32>(n),
+                .threads = threads,
+                .shared_bytes = sizeof(ServerMemory)},
+               stream_, args);
+}
+
+Region KernelService::allocate(u64 bytes) const {
+  return Region(gpu_ ? Place::gpu : Place::pageable, bytes, gpu_);
+}
+
+u32 KernelService::order(u32 first, u32 count, const ServerOrder& order) {
+  const std::scoped_lock lock(mutex_);
+  if (deaf_) return 0;
+  std::vector<ServerOrder> orders(count, order);
+  std::vector<u32> sequences(count);
+  for (u32 i = 0; i < count; ++i) sequences[i] = ++servers_[first + i].sequence;
+  state_.write(orders_at_ + first * sizeof(ServerOrder), orders.data(), count * sizeof(ServerOrder));
+  // An order comes before the number that announces it: a copy to a GPU has ended when it returns.
+  const u64 at = sequences_at_ + first * sizeof(u32);
+  if (gpu_) state_.write(at, sequences.data(), count * sizeof(u32));
+  else
+    for (u32 i = 0; i < count; ++i)
+      store_release(reinterpret_cast<u32*>(state_.host() + at) + i, sequences[i]);
+  const u64 deadline = wall_ns() + kAnswerNs;
+  u32 result = 0;
+  for (u32 i = 0; i < count; ++i) {
+    // The acquire orders what the server did before its answer.
+    for (u32 looks = 0; load_acquire(&answer(first + i).sequence) != sequences[i]; ++looks) {
+      if (wall_ns() > deadline) {
+        deaf_ = true;
+        shared_.fatal.store(true, std::memory_order_release);
+        return 0;
+      }
+      if (looks > 1000) std::this_thread::yield();
+      else cpu_relax();
+    }
+    result = load_relaxed(&answer(first + i).result);
+  }
+  return result;
+}
+
+void KernelService::take_ranges(std::span<const SoftwareAddressSpace::Range> ranges) {
+  std::vector<ServedRange> served;
+  for (const SoftwareAddressSpace::Range& r : ranges)
+    if (u8* const base = reachable<u8>(r.gpu ? nullptr : r.base, r.device); base != nullptr)
+      served.push_back({r.begin, r.end, base, r.access});
+  ServerOrder take{};
+  take.kind = ServerOrder::Kind::ranges;
+  take.range_count = static_cast<u32>(served.size());
+  {
+    const std::scoped_lock lock(mutex_);
+    ranges_ = served;
+    newest_table_ ^= 1;
+    Region& table = range_tables_[newest_table_];
+    const u64 bytes = served.size() * sizeof(ServedRange);
+    if (table.bytes() < bytes) table = allocate(std::max<u64>(2 * bytes, kRangesAtFirst * sizeof(ServedRange)));
+    if (bytes > 0) table.write(0, served.data(), bytes);
+    take.ranges = reachable<const ServedRange>(table.host(), table.device());
+  }
+  (void)order(0, static_cast<u32>(servers_.size()), take);
+}
+
+u8* KernelService::find(Iova iova, u64 bytes) {
+  const std::scoped_lock lock(mutex_);
+  const RangeTable table{ranges_.data(), static_cast<u32>(ranges_.size())};
+  return table.find(iova, bytes, Access{});  // what the queue needs has been checked
+}
+
+u32 KernelService::slot_of(std::vector<Slot>& slots, u16 qid) {
+  const auto it = std::ranges::find(slots, qid, &Slot::qid);
+  return static_cast<u32>(it - slots.begin());
+}
+
+const u32* KernelService::doorbell_word(const QueueRequest& r) {
+  if (r.shadow != 0) return reinterpret_cast<const u32*>(find(r.shadow, sizeof(u32)));
+  if (doorbells_.bytes() == 0)
+    return reachable<const u32>(registers_.host() + r.doorbell, registers_.device() + r.doorbell);
+  const u32 none = 0;
+  doorbells_.write(r.doorbell, &none, sizeof none);
+  return reinterpret_cast<const u32*>(doorbells_.device() + r.doorbell);
+}
+
+void KernelService::add_cq(const QueueRequest& r) {
+  const u32 server = server_of_cq(r.qid);
+  std::vector<Slot>& slots = servers_[server].cqs;
+  ServerOrder add{};
+  add.kind = ServerOrder::Kind::add_cq;
+  add.slot = slot_of(slots, 0);
+  Slot& slot = slots[add.slot];
+  slot.qid = r.qid;
+  add.cq.ring = reinterpret_cast<Word16*>(find(r.iova, u64{r.entries} * kCqeBytes));
+  add.cq.head_word = doorbell_word(r);
+  add.cq.entries = r.entries;
+  add.cq.phase = 1;
+  if (shared_.faults.active() || shared_.link.limited()) {
+    add.cq.late_room = 2 * r.entries;
+    slot.memory = allocate(add.cq.late_room * sizeof(LateCompletion));
+    add.cq.late = reachable<LateCompletion>(slot.memory.host(), slot.memory.device());
+  }
+  if (add.cq.ring == nullptr || add.cq.head_word == nullptr) {
+    shared_.fatal.store(true, std::memory_order_release);
+    return;
+  }
+  (void)order(server, 1, add);
+}
+
+void KernelService::add_sq(const QueueRequest& r) {
+  const u32 server = server_of_cq(r.cqid);
+  std::vector<Slot>& slots = servers_[server].sqs;
+  ServerOrder add{};
+  add.kind = ServerOrder::Kind::add_sq;
+  add.slot = slot_of(slots, 0);
+  Slot& slot = slots[add.slot];
+  slot.qid = r.qid;
+  add.sq.qid = r.qid;
+  add.sq.cq = slot_of(servers_[server].cqs, r.cqid);
+  add.sq.ring = reinterpret_cast<const Word16*>(find(r.iova, u64{r.entries} * kSqeBytes));
+  add.sq.tail_word = doorbell_word(r);
+  add.sq.entries = r.entries;
+  if (shared_.faults.active() || shared_.link.limited()) {
+    slot.memory = allocate(kCidBytes);
+    add.sq.outstanding = reachable<u64>(slot.memory.host(), slot.memory.device());
+  }
+  if (add.sq.ring == nullptr || add.sq.tail_word == nullptr) {
+    shared_.fatal.store(true, std::memory_order_release);
+    return;
+  }
+  (void)order(server, 1, add);
+}
+
+void KernelService::delete_sq(u16 qid, u16 cqid) {
+  const u32 server = server_of_cq(cqid);
+  ServerOrder remove{};
+  remove.kind = ServerOrder::Kind::delete_sq;
+  remove.slot = slot_of(servers_[server].sqs, qid);
+  if (remove.slot == kServedQueues) return;
+  (void)order(server, 1, remove);
+  servers_[server].sqs[remove.slot] = {};
+}
+
+void KernelService::delete_cq(u16 qid) {
+  const u32 server = server_of_cq(qid);
+  ServerOrder remove{};
+  remove.kind = ServerOrder::Kind::delete_cq;
+  remove.slot = slot_of(servers_[server].cqs, qid);
+  if (remove.slot == kServedQueues) return;
+  (void)order(server, 1, remove);
+  servers_[server].cqs[remove.slot] = {};
+}
+
+bool KernelService::abort(u16 sqid, u16 cqid, u16 cid) {
+  const u32 server = server_of_cq(cqid);
+  ServerOrder abort{};
+  abort.kind = ServerOrder::Kind::abort;
+  abort.slot = slot_of(servers_[server].sqs, sqid);
+  abort.cid = cid;
+  return abort.slot != kServedQueues && order(server, 1, abort) != 0;
+}
+
+void KernelService::drop_all() {
+  ServerOrder drop{};
+  drop.kind = ServerOrder::Kind::drop_all;
+  (void)order(0, static_cast<u32>(servers_.size()), drop);
+  for (Server& s : servers_) {
+    for (Slot& q : s.sqs) q = {};
+    for (Slot& q : s.cqs) q = {};
+  }
+}
+
+void KernelService::collect() {
+  for (u32 i = 0; i < servers_.size(); ++i) {
+    const u32 bad = load_relaxed(&answer(i).bad_doorbells);
+    shared_.invalid_doorbell_values.fetch_add(bad - servers_[i].bad_doorbells, std::memory_order_relaxed);
+    servers_[i].bad_doorbells = bad;
+    if (load_acquire(&answer(i).removed) != 0 && !shared_.presence.gone()) shared_.faults.remove(shared_.presence);
+  }
+}
+
+IoTotals KernelService::totals() {
+  ServerOrder save{};
+  save.kind = ServerOrder::Kind::save;
+  (void)order(0, static_cast<u32>(servers_.size()), save);
+  IoTotals t;
+  const std::scoped_lock lock(mutex_);
+  for (u32 i = 0; i < servers_.size(); ++i) {
+    ServerCounts c = servers_[i].counted;
+    if (!deaf_) state_.read(counts_at_ + i * sizeof c, &c, sizeof c);
+    for (u32 k = 0; k < model::kFaultKinds; ++k)
+      shared_.faults.count(static_cast<model::Fault>(k), c.injected[k] - servers_[i].counted.injected[k]);
+    servers_[i].counted = c;
+    t.reads += c.reads;
+    t.writes += c.writes;
+    t.others += c.others;
+    t.bytes += c.bytes;
+    t.errors += c.errors;
+    t.cq_full += c.cq_full;
+    t.dma_faults += c.dma_faults;
+  }
+  return t;
+}
+
+}  // namespace doorbell::nvme

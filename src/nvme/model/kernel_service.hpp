@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The I/O queues of a model controller inside a kernel on the GPU that the controller was opened with. Without
+// a GPU, CPU threads run the same code: for tests.
+#pragma once
+
+#include <doorbell/gpu.hpp>
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "memory/software_address_space.hpp"
+#include "model/device_thread.hpp"
+#include "nvme/model/io_engine.hpp"
+#include "nvme/model/io_service.hpp"
+#include "nvme/model/served_queues.hpp"
+
+namespace doorbell::nvme {
+
+class KernelService final : public IoService {
+ public:
+  /// `gpu` may be null: threads. `registers`: the BAR, which must outlive the service.
+  KernelService(ModelShared& shared, SoftwareAddressSpace& space, std::shared_ptr<gpu::Gpu> gpu,
+                const Region& registers);
+  ~KernelService() override;
+
+  void add_cq(const QueueRequest& r) override;
+  void add_sq(const QueueRequest& r) override;
+  void delete_sq(u16 qid, u16 cqid) override;
+  void delete_cq(u16 qid) override;
+  [[nodiscard]] bool abort(u16 sqid, u16 cqid, u16 cid) override;
+  void drop_all() override;
+  [[nodiscard]] IoTotals totals() override;
+
+  /// Passes on what the servers found wrong by themselves. Called all the time by the admin queue's thread.
+  void collect();
+  /// Where a GPU rings the doorbells of I/O queues, with the offsets of the BAR; null where it does so in the
+  /// BAR.
+  [[nodiscard]] u8* gpu_doorbells() const { return doorbells_.device(); }
+
+ private:
+  /// A queue in a server's memory, and what the host has set aside for it.
+  struct Slot {
+    u16 qid = 0;  ///< 0: free
+    Region memory;
+  };
+  struct Server {
+    std::vector<Slot> sqs{kServedQueues};
+    std::vector<Slot> cqs{kServedQueues};
+    u32 sequence = 0;
+    u32 bad_doorbells = 0;  ///< that were passed on
+    ServerCounts counted{};
+  };
+
+  [[nodiscard]] u32 server_of_cq(u16 cqid) const { return (cqid - 1u) % static_cast<u32>(servers_.size()); }
+  [[nodiscard]] static u32 slot_of(std::vector<Slot>& slots, u16 qid);
+  /// An address that servers can use, from one for the host and one for the GPU.
+  template <class T>
+  [[nodiscard]] T* reachable(u8* host, u8* device) const {
+    return reinterpret_cast<T*>(gpu_ ? device : host);
+  }
+  [[nodiscard]] u8* find(Iova iova, u64 bytes);
+  [[nodiscard]] Region allocate(u64 bytes) const;
+  [[nodiscard]] const u32* doorbell_word(const QueueRequest& r);
+  void take_ranges(std::span<const SoftwareAddressSpace::Range> ranges);
+  void start();
+  /// Sends an order to one server, or to all, and waits until it is carried out. Returns the (last) result; 0
+  /// from servers that do not answer, after which the controller's status is fatal.
+  u32 order(u32 first, u32 count, const ServerOrder& order);
+  [[nodiscard]] ServerAnswer& answer(u32 server) {
+    return reinterpret_cast<ServerAnswer*>(answers_.host())[server];
+  }
+
+  ModelShared& shared_;
+  SoftwareAddressSpace& space_;
+  std::shared_ptr<gpu::Gpu> gpu_;
+  const Region& registers_;
+  Region doorbells_;
+  Region media_;
+  Region answers_;
+  Region state_;  ///< everything else that the servers share
+  u64 sequences_at_ = 0, orders_at_ = 0, counts_at_ = 0;
+  std::mutex mutex_;  ///< guards orders, and the members below
+  std::vector<Server> servers_;
+  std::vector<ServedRange> ranges_;
+  Region range_tables_[2];  ///< the servers use one while the other is written
+  u32 newest_table_ = 0;
+  bool deaf_ = false;  ///< the servers do not answer
+  gpu::Stream stream_;
+  std::vector<std::unique_ptr<model::DeviceThread>> threads_;
+};
+
+}  // namespace doorbell::nvme

@@ -1,0 +1,526 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Serves I/O queues as a controller does, from inside a kernel: takes doorbells, fetches entries, moves data,
+// posts completions. The same source runs in a GPU's blocks and, for tests, on CPU threads.
+//
+// A Team is the block: warp() is the caller's place in it, warps() how many there are, sync() waits for all of
+// them. The first warp takes commands and posts completions; all warps move data.
+#pragma once
+
+#include <doorbell/warp.hpp>
+
+#include "model/copy_words.hpp"
+#include "nvme/model/transfer.hpp"
+
+namespace doorbell::nvme {
+
+/// The memory that one server works in: a block's shared memory. It starts as zeros.
+struct ServerMemory {
+  ServedSq sq[kServedQueues];
+  ServedCq cq[kServedQueues];
+  Sqe entries[kServedBurst];
+  Outcome outcomes[kServedBurst];
+  RecentWrites recent;
+  RangeTable ranges;
+  ServedRange near_ranges[kNearRanges];
+  u32 sqs;  ///< slots in use are below this
+  u32 cqs;
+  u32 sequence;  ///< of the last order
+  u32 count;     ///< commands of this burst; kEnd: the server ends
+  u32 source;    ///< the slot that they come from
+  u32 bad_doorbells;
+};
+
+/// `Clock` has wall_ns().
+template <class Warp, class Clock, class Team>
+class QueueServer {
+ public:
+  enum class Round { idle, worked, ended };
+
+  DOORBELL_INLINE QueueServer(const Warp& warp, const Team& team, const ServerJob& job, u32 server, ServerMemory& memory)
+      : warp_(warp), team_(team), job_(job), server_(server), m_(memory), leads_(team.warp() == 0) {}
+
+  /// One round over all queues. All lanes of all warps call it together. What the first warp returns says
+  /// whether there was work.
+  DOORBELL_HD Round round() {
+    bool worked = false;
+    if (leads_) {
+      worked = look();
+      for (u32 slot = 0; slot < m_.cqs && job_.tracks != 0; ++slot) worked = post_due(slot) || worked;
+    }
+    // Each queue that has work gets one burst; the first warp chooses, the others follow.
+    for (u32 cursor = 0;;) {
+      if (leads_ && m_.count != kEnd) fetch(cursor);
+      team_.sync();
+      if (m_.count == kEnd) return Round::ended;
+      if (m_.count == 0) break;
+      cursor = m_.source + 1;
+      worked = true;
+      execute();
+      // Orders the data that all warps moved before the completions that announce it.
+      team_.sync();
+      if (leads_) complete();
+    }
+    team_.sync();  // all have seen the count before the next round changes it
+    return worked ? Round::worked : Round::idle;
+  }
+
+ private:
+  static constexpr u32 kEnd = ~0u;
+  static constexpr u32 kRoundsPerHeadLook = 4096;
+  static constexpr u64 kPagesShared = 4;  // a transfer of more pages is shared by all warps
+
+  [[nodiscard]] DOORBELL_INLINE static u32 after(u32 at, u32 n, u32 entries) {
+    return at + n >= entries ? at + n - entries : at + n;
+  }
+
+  // --- the first warp: orders, doorbells ----------------------------------------------------------------
+
+  /// Takes the doorbells' values and carries out a new order. True if there was one.
+  DOORBELL_HD bool look() {
+    m_.count = 0;
+    u32 sequence = m_.sequence;
+    bool gone = false;
+    // One load a lane for everything that can have changed: they go out together. The acquires order the
+    // values before later loads of what they announce.
+    for (u32 base = 0; base < m_.sqs + 2; base += Warp::size) {
+      const u32 item = base + warp_.lane();
+      const u32* word = nullptr;
+      if (item == 0) word = job_.sequences + server_;
+      else if (item == 1) word = job_.gone;
+      else if (item < m_.sqs + 2 && m_.sq[item - 2].entries != 0) word = m_.sq[item - 2].tail_word;
+      const u32 value = word != nullptr ? load_acquire(word) : 0;
+      if (base == 0) sequence = warp_.shfl(value, 0);
+      if (Warp::size == 1 ? base == 1 : base == 0) gone = warp_.shfl(value, 1 % Warp::size) != 0;
+      if (item >= 2 && word != nullptr) take_tail(m_.sq[item - 2], value);
+    }
+    warp_.sync();
+    if (gone)
+      for (u32 slot = warp_.lane(); slot < m_.sqs; slot += Warp::size) m_.sq[slot].tail = m_.sq[slot].head;
+    // Otherwise heads are read only when a queue lacks room, and at that time every head is possible.
+    if (++rounds_ % kRoundsPerHeadLook == 0)
+      for (u32 slot = 0; slot < m_.cqs; ++slot)
+        if (m_.cq[slot].entries != 0) take_head(m_.cq[slot]);
+    warp_.sync();
+    if (sequence == m_.sequence) return false;
+    obey(sequence);
+    return true;
+  }
+
+  DOORBELL_INLINE void take_tail(ServedSq& q, u32 rung) {
+    if (rung == q.tail || rung == q.last_rung) return;  // a bad value is reported once
+    q.last_rung = rung;
+    if (tail_allowed(rung, q.head, q.tail, q.entries)) q.tail = rung;
+    else bad_doorbell();
+  }
+  DOORBELL_NOINLINE void bad_doorbell() {
+#if defined(DOORBELL_ON_GPU)
+    const u32 now = atomicAdd(&m_.bad_doorbells, 1u) + 1;
+#else
+    const u32 now = ++m_.bad_doorbells;
+#endif
+    store_relaxed(&job_.answers[server_].bad_doorbells, now);
+  }
+  /// Takes the head from the host, if the queue allows this value.
+  DOORBELL_NOINLINE void take_head(ServedCq& q) {
+    // The acquire orders the host's reads of freed entries before the new stores to them.
+    const u32 rung = load_acquire(q.head_word);
+    warp_.sync();
+    if (warp_.lane() == 0 && rung != q.last_rung) {
+      q.last_rung = rung;
+      if (head_allowed(rung, q.head, q.tail, q.entries)) q.head = rung;
+      else bad_doorbell();
+    }
+    warp_.sync();
+  }
+  /// Entries that may be written, after a look at the head if they are fewer than `wanted`.
+  [[nodiscard]] DOORBELL_INLINE u32 room(ServedCq& q, u32 wanted) {
+    u32 free = q.entries - 1 - ring_distance(q.head, q.tail, q.entries);
+    if (free >= wanted) return free;
+    take_head(q);
+    free = q.entries - 1 - ring_distance(q.head, q.tail, q.entries);
+    return free;
+  }
+
+  DOORBELL_NOINLINE void obey(u32 sequence) {
+    const ServerOrder& order = job_.orders[server_];
+    u32 result = 0;
+    using Kind = ServerOrder::Kind;
+    switch (order.kind) {
+      case Kind::ranges:
+        take_ranges(order);
+        break;
+      case Kind::add_cq:
+        if (warp_.lane() == 0) {
+          m_.cq[order.slot] = order.cq;
+          if (order.slot >= m_.cqs) m_.cqs = order.slot + 1;
+        }
+        break;
+      case Kind::add_sq:
+        if (warp_.lane() == 0) {
+          m_.sq[order.slot] = order.sq;
+          if (order.slot >= m_.sqs) m_.sqs = order.slot + 1;
+        }
+        break;
+      case Kind::delete_sq:
+        end_commands(order.slot);
+        break;
+      case Kind::delete_cq:
+        if (warp_.lane() == 0) m_.cq[order.slot].entries = 0;
+        break;
+      case Kind::abort:
+        result = abort(order.slot, order.cid) ? 1 : 0;
+        break;
+      case Kind::drop_all:
+        for (u32 i = warp_.lane(); i < kServedQueues; i += Warp::size) m_.sq[i].entries = m_.cq[i].entries = 0;
+        warp_.sync();
+        if (warp_.lane() == 0) m_.sqs = m_.cqs = 0;
+        break;
+      case Kind::save:
+        save_counts();
+        break;
+      case Kind::end:
+        if (warp_.lane() == 0) m_.count = kEnd;
+        break;
+    }
+    warp_.sync();
+    if (warp_.lane() != 0) return;
+    m_.sequence = sequence;
+    ServerAnswer& answer = job_.answers[server_];
+    store_relaxed(&answer.result, result);
+    store_release(&answer.sequence, sequence);  // the order's effects come before its answer
+  }
+
+  DOORBELL_INLINE void take_ranges(const ServerOrder& order) {
+    const bool near = order.range_count <= kNearRanges;
+    if (near)
+      for (u32 i = warp_.lane(); i < order.range_count; i += Warp::size) m_.near_ranges[i] = order.ranges[i];
+    if (warp_.lane() == 0) m_.ranges = {near ? m_.near_ranges : order.ranges, order.range_count};
+  }
+
+  // --- the first warp: commands come in --------------------------------------------------------------------
+
+  /// A burst of the first queue from slot `cursor` on that has work: as many entries as came, as one burst
+  /// holds, and as can be completed.
+  DOORBELL_HD void fetch(u32 cursor) {
+    u32 n = 0;
+    u32 slot = cursor;
+    for (; slot < m_.sqs; ++slot) {
+      n = takes(m_.sq[slot]);
+      if (n > 0) break;
+    }
+    if (n > 0) {
+      // 16 bytes a lane: a warp's loads cover whole lines.
+      const ServedSq& q = m_.sq[slot];
+      auto* to = reinterpret_cast<Word16*>(m_.entries);
+      const Word16* from = q.ring + u64{q.head} * kSqeParts;
+      DOORBELL_UNROLL_4
+      for (u32 i = warp_.lane(); i < n * kSqeParts; i += Warp::size) to[i] = load16(from + i);
+    }
+    if (warp_.lane() == 0) {
+      m_.count = n;
+      m_.source = slot;
+    }
+    warp_.sync();
+  }
+  [[nodiscard]] DOORBELL_INLINE u32 takes(const ServedSq& q) {
+    u32 n = q.entries == 0 ? 0 : ring_distance(q.head, q.tail, q.entries);
+    if (n == 0) return 0;
+    if (n > kServedBurst) n = kServedBurst;
+    if (n > q.entries - q.head) n = q.entries - q.head;  // not past the ring's end
+    ServedCq& cq = m_.cq[q.cq];
+    const u32 each = job_.faulty != 0 ? 2 : 1;  // completions of a command that is reported twice
+    const u32 most = room(cq, n * each) / each;
+    if (most < n) {
+      if (warp_.lane() == 0) ++cq_full_;
+      n = most;
+    }
+    if (job_.tracks != 0) {
+      const u32 late = (cq.late_room - cq.late_count) / each;
+      if (n > late) n = late;
+    }
+    return n;
+  }
+
+  // --- all warps: data ------------------------------------------------------------------------------------
+
+  DOORBELL_HD void execute() {
+    const ServedSq& q = m_.sq[m_.source];
+    if (job_.media == nullptr) {
+      // No data moves: each lane does whole commands.
+      if (!leads_) return;
+      for (u32 i = warp_.lane(); i < m_.count; i += Warp::size)
+        m_.outcomes[i] = run(OneLane{}, q, i, 0, 1);
+      return;
+    }
+    const u32 warps = team_.warps();
+    for (u32 i = 0; i < m_.count; ++i) {
+      const bool mine = i % warps == team_.warp();
+      const bool shared = shared_by_all(m_.entries[i]);
+      if (!mine && !shared) continue;
+      const Outcome o = run(warp_, q, i, shared ? team_.warp() : 0, shared ? warps : 1);
+      if (mine && warp_.lane() == 0) m_.outcomes[i] = o;
+    }
+  }
+  [[nodiscard]] DOORBELL_INLINE bool shared_by_all(const Sqe& e) const {
+    return static_cast<IoOpcode>(e.opcode) != IoOpcode::compare &&
+           u64{blocks_of(e)} * job_.shape.lba_bytes > kPagesShared * kModelPage;
+  }
+
+  /// Command `i`, whose data `group` moves: of every `parts` pages the one at `part`.
+  template <class Group>
+  DOORBELL_INLINE Outcome run(const Group& group, const ServedSq& q, u32 i, u32 part, u32 parts) {
+    const Sqe& e = m_.entries[i];
+    Outcome o{};
+    if (job_.faulty != 0) o.injected = job_.faults.draw(q.qid, q.fetched + i, direction_of(e));
+    if (o.injected.fault == model::Fault::removal) return o;
+    if (job_.tracks != 0 && is_outstanding(q, e.cid)) {
+      o.status = status::cid_conflict;
+    } else if (o.injected.fault == model::Fault::error) {
+      o.status = injected_status(e);
+      o.happened = true;
+    } else {
+      Transfer<Group> transfer(group, job_, m_.ranges, m_.recent, part, parts);
+      transfer.run(e, o);
+    }
+    return o;
+  }
+
+  // --- the first warp: completions go out -----------------------------------------------------------------
+
+  DOORBELL_HD void complete() {
+    ServedSq& q = m_.sq[m_.source];
+    ServedCq& cq = m_.cq[q.cq];
+    const u32 n = m_.count;
+    const u32 head = after(q.head, n, q.entries);
+    count(n);
+    if (job_.tracks != 0) {
+      complete_tracked(n, head);
+      return;
+    }
+    for (u32 i = warp_.lane(); i < n; i += Warp::size) {
+      const Sqe& e = m_.entries[i];
+      const u32 at = after(cq.tail, i, cq.entries);
+      Cqe c = completion_of(e.cid, q.qid, head, m_.outcomes[i].status);
+      c.status = static_cast<u16>(c.status | (at < cq.tail ? cq.phase ^ 1 : cq.phase));
+      store16_release(cq.ring + at, encode_cqe(c));
+    }
+    warp_.sync();
+    if (warp_.lane() == 0) {
+      q.head = head;
+      q.fetched += n;
+      advance(cq, n);
+    }
+    warp_.sync();
+  }
+
+  DOORBELL_INLINE static void advance(ServedCq& cq, u32 n) {
+    const u32 tail = after(cq.tail, n, cq.entries);
+    if (tail < cq.tail) cq.phase ^= 1;
+    cq.tail = tail;
+  }
+
+  /// Lane 0 alone, one command after the other.
+  DOORBELL_NOINLINE void complete_tracked(u32 n, u32 head) {
+    ServedSq& q = m_.sq[m_.source];
+    ServedCq& cq = m_.cq[q.cq];
+    u32 removed = 0;
+    if (warp_.lane() == 0) {
+      q.head = head;
+      q.fetched += n;
+      for (u32 i = 0; i < n && removed == 0; ++i) {
+        const Sqe& e = m_.entries[i];
+        const Outcome& o = m_.outcomes[i];
+        if (o.injected.fault == model::Fault::removal) {
+          removed = 1;
+          break;
+        }
+        // Of two commands of this round with one cid, the second is refused here.
+        u16 st = o.status;
+        if (st == status::success && is_outstanding(q, e.cid)) st = status::cid_conflict;
+        u64 due = 0;
+        if (job_.link.limited())
+          due = job_.link.finish_time(job_.link_free_at, Clock::wall_ns(), u64{blocks_of(e)} * job_.shape.lba_bytes);
+        const model::CompletionReport r =
+            job_.faults.report(o.injected.fault, due, [] { return Clock::wall_ns(); });
+        if (model::FaultDraw::of_completion(o.injected.fault)) count_fault(o.injected.fault);
+        if (r.times == 0 || r.due_ns != 0) set_outstanding(q, e.cid, true);
+        for (u32 k = 0; k < r.times; ++k) {
+          const Cqe c = completion_of(e.cid, q.qid, head, st);
+          if (r.due_ns == 0) post(cq, c);
+          else cq.late[cq.late_count++] = {r.due_ns, c, m_.source};
+        }
+      }
+    }
+    if (warp_.shfl(removed, 0) != 0) leave();
+    warp_.sync();
+  }
+
+  /// Fault::removal: no server does anything more.
+  DOORBELL_NOINLINE void leave() {
+    for (u32 slot = warp_.lane(); slot < m_.sqs; slot += Warp::size) m_.sq[slot].tail = m_.sq[slot].head;
+    if (warp_.lane() != 0) return;
+    store_release(job_.gone, 1);
+    store_release(&job_.answers[server_].removed, 1);
+  }
+
+  /// One lane. The caller has seen that there is room.
+  DOORBELL_INLINE void post(ServedCq& cq, Cqe c) {
+    c.status = static_cast<u16>((c.status & ~1u) | cq.phase);
+    store16_release(cq.ring + cq.tail, encode_cqe(c));
+    advance(cq, 1);
+  }
+
+  /// Reports late completions of the queue at `slot` that are due, as far as there is room.
+  DOORBELL_NOINLINE bool post_due(u32 slot) {
+    ServedCq& cq = m_.cq[slot];
+    if (cq.entries == 0 || cq.late_count == 0) return false;
+    const u64 now = warp_.shfl(Clock::wall_ns(), 0);
+    bool any = false;
+    for (u32 base = 0; base < cq.late_count;) {
+      const u32 i = base + warp_.lane();
+      const u64 due = warp_.ballot(i < cq.late_count && cq.late[i].due_ns <= now);
+      if (due == 0) {
+        base += Warp::size;
+        continue;
+      }
+      if (room(cq, 1) == 0) break;
+      any = true;
+      if (warp_.lane() == 0) {
+        const u32 at = base + lowest_bit(due);
+        LateCompletion l = cq.late[at];
+        ServedSq& q = m_.sq[l.sq];
+        set_outstanding(q, l.cqe.cid, false);
+        l.cqe.sq_head = static_cast<u16>(q.head);
+        post(cq, l.cqe);
+        forget(cq, at);
+      }
+      warp_.sync();
+    }
+    return any;
+  }
+  /// One lane.
+  DOORBELL_INLINE static void forget(ServedCq& cq, u32 at) {
+    // The others stay in their order: a completion that is due first is reported first.
+    for (u32 i = at + 1; i < cq.late_count; ++i) cq.late[i - 1] = cq.late[i];
+    --cq.late_count;
+  }
+
+  DOORBELL_NOINLINE bool abort(u32 slot, u16 cid) {
+    ServedSq& q = m_.sq[slot];
+    if (q.entries == 0 || q.outstanding == nullptr || !is_outstanding(q, cid)) return false;
+    ServedCq& cq = m_.cq[q.cq];
+    if (room(cq, 1) == 0) return false;
+    if (warp_.lane() == 0) {
+      drop_late(cq, slot, cid);
+      set_outstanding(q, cid, false);
+      post(cq, aborted_completion(cid, q.qid, q.head, status::abort_requested));
+    }
+    warp_.sync();
+    return true;
+  }
+  /// Ends the commands of the submission queue at `slot`, and forgets it.
+  DOORBELL_NOINLINE void end_commands(u32 slot) {
+    ServedSq& q = m_.sq[slot];
+    if (q.entries != 0 && q.outstanding != nullptr) {
+      // The host may have made room since the last round, and looks no more after the answer to the deletion.
+      (void)post_due(q.cq);
+      ServedCq& cq = m_.cq[q.cq];
+      for (u32 word = 0; word < kCidWords; ++word) {
+        while (q.outstanding[word] != 0 && room(cq, 1) != 0) {
+          if (warp_.lane() == 0) {
+            const auto cid = static_cast<u16>(word * 64 + lowest_bit(q.outstanding[word]));
+            drop_late(cq, slot, cid);
+            set_outstanding(q, cid, false);
+            post(cq, aborted_completion(cid, q.qid, q.head, status::sq_deleted));
+          }
+          warp_.sync();
+        }
+      }
+    }
+    warp_.sync();
+    if (warp_.lane() == 0) {
+      if (q.outstanding != nullptr)
+        for (u32 i = m_.cq[q.cq].late_count; i > 0; --i)
+          if (m_.cq[q.cq].late[i - 1].sq == slot) forget(m_.cq[q.cq], i - 1);
+      q.entries = 0;
+    }
+  }
+  /// One lane.
+  DOORBELL_INLINE static void drop_late(ServedCq& cq, u32 slot, u16 cid) {
+    for (u32 i = cq.late_count; i > 0; --i)
+      if (cq.late[i - 1].sq == slot && cq.late[i - 1].cqe.cid == cid) forget(cq, i - 1);
+  }
+
+  // --- cids and counts --------------------------------------------------------------------------------------
+
+  static constexpr u32 kCidWords = 65536 / 64;
+
+  [[nodiscard]] DOORBELL_INLINE static bool is_outstanding(const ServedSq& q, u16 cid) {
+    return (q.outstanding[cid / 64] >> (cid % 64) & 1) != 0;
+  }
+  DOORBELL_INLINE static void set_outstanding(ServedSq& q, u16 cid, bool on) {
+    const u64 bit = u64{1} << (cid % 64);
+    if (on) q.outstanding[cid / 64] |= bit;
+    else q.outstanding[cid / 64] &= ~bit;
+  }
+
+  /// A device that goes away with one command does not get to those behind it.
+  [[nodiscard]] DOORBELL_INLINE u32 before_removal(u32 n) const {
+    for (u32 i = 0; i < n; ++i)
+      if (m_.outcomes[i].injected.fault == model::Fault::removal) return i;
+    return n;
+  }
+  DOORBELL_INLINE void count(u32 n) {
+    if (job_.faulty != 0) n = before_removal(n);
+    for (u32 i = warp_.lane(); i < n; i += Warp::size) {
+      const Outcome& o = m_.outcomes[i];
+      reads_ += o.kind == Outcome::Kind::read ? 1 : 0;
+      writes_ += o.kind == Outcome::Kind::write ? 1 : 0;
+      others_ += o.kind == Outcome::Kind::other ? 1 : 0;
+      bytes_ += o.bytes;
+      errors_ += o.status != status::success ? 1 : 0;
+      dma_faults_ += o.dma_faults;
+      if (o.happened) count_fault(o.injected.fault);
+    }
+    if (job_.faulty == 0) return;
+    warp_.sync();
+    if (warp_.lane() == 0)
+      for (u32 i = 0; i < n; ++i) {
+        const Sqe& e = m_.entries[i];
+        if (static_cast<IoOpcode>(e.opcode) == IoOpcode::write && m_.outcomes[i].stored)
+          m_.recent.add(lba_of(e), blocks_of(e));
+      }
+  }
+  DOORBELL_INLINE void count_fault(model::Fault f) {
+    count64_own(&job_.counts[server_].injected[static_cast<u32>(f)]);
+  }
+  DOORBELL_NOINLINE void save_counts() {
+    ServerCounts& c = job_.counts[server_];
+    const auto add = [&](u64& to, u64& mine) {
+      const u64 sum = reduce_add(warp_, mine);
+      mine = 0;
+      if (warp_.lane() == 0) store64_relaxed(&to, load64_relaxed(&to) + sum);
+    };
+    add(c.reads, reads_);
+    add(c.writes, writes_);
+    add(c.others, others_);
+    add(c.bytes, bytes_);
+    add(c.errors, errors_);
+    add(c.cq_full, cq_full_);
+    add(c.dma_faults, dma_faults_);
+  }
+
+  const Warp& warp_;
+  const Team& team_;
+  const ServerJob& job_;
+  u32 server_;
+  ServerMemory& m_;
+  bool leads_;
+  u32 rounds_ = 0;
+  // Of this lane, since they were last saved.
+  u64 reads_ = 0, writes_ = 0, others_ = 0, bytes_ = 0, errors_ = 0, cq_full_ = 0, dma_faults_ = 0;
+};
+
+}  // namespace doorbell::nvme

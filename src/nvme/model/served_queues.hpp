@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a QueueServer works on, and how its host talks to it. Plain data, the same for a kernel and for a CPU
+// thread that runs its code.
+#pragma once
+
+#include <doorbell/address_space.hpp>
+#include <doorbell/nvme/wire.hpp>
+
+#include "model/fault_draw.hpp"
+#include "model/link.hpp"
+#include "nvme/model/commands.hpp"
+
+namespace doorbell::nvme {
+
+inline constexpr u32 kServedQueues = 64;  ///< of each kind, at most, for one server
+inline constexpr u32 kServedBurst = 64;   ///< commands that a server takes from a queue in one round
+inline constexpr u32 kNearRanges = 1024;  ///< ranges that a server keeps in its own memory
+inline constexpr u32 kRecentWrites = 8;
+inline constexpr u32 kServerThreads = 256;  ///< of a block, at most
+
+/// IOVAs that the device may use, at an address that the server can use.
+struct ServedRange {
+  Iova begin;
+  Iova end;
+  u8* base;
+  Access access;
+};
+
+/// A completion that is reported at a later time.
+struct LateCompletion {
+  u64 due_ns;
+  Cqe cqe;  ///< without its phase tag; its sq_head is that of the time when it is reported
+  u32 sq;   ///< the slot of its submission queue
+};
+
+/// Members have no initialisers, because a server's memory is not constructed; a slot with no entries serves
+/// no queue.
+struct ServedCq {
+  Word16* ring;
+  const u32* head_word;
+  LateCompletion* late;  ///< room for `late_room`; null where all completions are reported at once
+  u32 late_room;
+  u32 late_count;
+  u32 entries;
+  u32 tail;
+  u32 phase;
+  u32 head;
+  u32 last_rung;  ///< last value seen, valid or not
+};
+
+struct ServedSq {
+  const Word16* ring;
+  const u32* tail_word;
+  u64* outstanding;  ///< a bit for each cid; null where all completions are reported at once
+  u64 fetched;       ///< commands fetched since creation, and serial of the next one
+  u32 entries;
+  u32 head;
+  u32 tail;
+  u32 last_rung;  ///< last value seen, valid or not
+  u32 cq;         ///< its completion queue's slot
+  u16 qid;
+};
+
+struct ServerOrder {
+  enum class Kind : u32 { ranges, add_cq, add_sq, delete_sq, delete_cq, abort, drop_all, save, end };
+  Kind kind;
+  u32 slot;  ///< of the queue
+  u16 cid;   ///< for abort
+  u32 range_count;
+  const ServedRange* ranges;
+  ServedCq cq;
+  ServedSq sq;
+};
+
+/// In memory that host and server both reach. The server writes it; `sequence` last.
+struct alignas(64) ServerAnswer {
+  u32 sequence;      ///< of the last order carried out
+  u32 result;        ///< of abort: 1 if the command was outstanding
+  u32 bad_doorbells;  ///< values outside what a queue allows, so far
+  u32 removed;       ///< 1: this server carried out Fault::removal
+};
+
+/// What one server has counted up to its last order to save it.
+struct alignas(64) ServerCounts {
+  u64 reads, writes, others, bytes, errors, cq_full, dma_faults;
+  u64 injected[model::kFaultKinds];
+};
+
+/// What all servers of a device are given when they start. All pointers are addresses that servers can use.
+struct ServerJob {
+  u32 servers;
+  u32 tracks;  ///< commands may complete later, so cids are tracked
+  NamespaceShape shape;
+  u8* media;  ///< null: nothing is stored
+  model::FaultDraw faults;
+  u32 faulty;
+  model::LinkRule link;
+  u64* link_free_at;
+  u32* gone;  ///< 1: the device has gone, no server does anything more
+  const u32* sequences;  ///< of the newest order, for each server
+  const ServerOrder* orders;
+  ServerAnswer* answers;
+  ServerCounts* counts;
+};
+
+}  // namespace doorbell::nvme

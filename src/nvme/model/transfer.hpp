@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One command's data, moved between the media and what its PRPs name, inside a kernel.
+#pragma once
+
+#include <doorbell/nvme/prp.hpp>
+#include <doorbell/warp.hpp>
+
+#include "model/copy_words.hpp"
+#include "nvme/model/served_queues.hpp"
+
+namespace doorbell::nvme {
+
+/// What became of one command.
+struct Outcome {
+  enum class Kind : u32 { none, read, write, other };
+  u16 status = status::success;
+  bool happened = false;  ///< the injected fault was carried out, and counts
+  bool stored = false;    ///< a write's blocks are in the media
+  Kind kind = Kind::none;
+  u32 dma_faults = 0;
+  u64 bytes = 0;
+  model::InjectedFault injected;
+};
+
+/// Extents that were written last: good data of another address, for Fault::misplace. Starts as zeros.
+struct RecentWrites {
+  u64 lba[kRecentWrites];
+  u32 blocks[kRecentWrites];
+  u32 next;
+
+  DOORBELL_INLINE void add(u64 at, u32 n) {
+    lba[next % kRecentWrites] = at;
+    blocks[next % kRecentWrites] = n;
+    ++next;
+  }
+  /// Where else `n` blocks can be read than at `at`; `at` itself if there is no such place.
+  [[nodiscard]] DOORBELL_HD u64 other(u64 at, u32 n, u64 total) const {
+    for (u32 i = 0; i < kRecentWrites; ++i)
+      if (blocks[i] == n && lba[i] != at) return lba[i];
+    if (at >= n) return at - n;
+    return at + 2ull * n <= total ? at + n : at;
+  }
+};
+
+/// Sorted by IOVA.
+struct RangeTable {
+  const ServedRange* ranges;
+  u32 count;
+
+  /// The address of [iova, iova + bytes), if all of it is in one range that allows `want`; else null.
+  [[nodiscard]] DOORBELL_HD u8* find(Iova iova, u64 bytes, Access want) const {
+    u32 low = 0, high = count;  // the answer, if there is one, is the last that begins at or before `iova`
+    while (low < high) {
+      const u32 middle = (low + high) / 2;
+      if (ranges[middle].begin <= iova) low = middle + 1;
+      else high = middle;
+    }
+    if (low == 0) return nullptr;
+    const ServedRange& r = ranges[low - 1];
+    if (iova >= r.end || bytes > r.end - iova || !served(r.access, want)) return nullptr;
+    return r.base + (iova - r.begin);
+  }
+
+ private:
+  [[nodiscard]] DOORBELL_INLINE static bool served(Access have, Access want) {
+    return (static_cast<u32>(have) & static_cast<u32>(want)) == static_cast<u32>(want);
+  }
+};
+
+/// `Group`: the lanes that move the data together, and that call run() together.
+template <class Group>
+class Transfer {
+ public:
+  /// Of every `parts` pages this group moves the one at `part`; it looks at all of them.
+  DOORBELL_INLINE Transfer(const Group& group, const ServerJob& job, const RangeTable& ranges,
+                           const RecentWrites& recent, u32 part, u32 parts)
+      : group_(group), job_(job), ranges_(ranges), recent_(recent), part_(part), parts_(parts) {}
+
+  /// Fills everything of `o` but `injected`, which is a fault of the data or none.
+  DOORBELL_HD void run(const Sqe& e, Outcome& o) {
+    const CheckedCommand c = check_command(e, job_.shape);
+    o.status = c.status;
+    if (c.status != status::success) return;
+    const auto op = static_cast<IoOpcode>(e.opcode);
+    const bool keeps = job_.media != nullptr;
+    o.kind = op == IoOpcode::read                                        ? Outcome::Kind::read
+             : op == IoOpcode::write || (op == IoOpcode::compare && !keeps) ? Outcome::Kind::write
+                                                                         : Outcome::Kind::other;
+    if (!c.transfers) return;  // a flush: memory has nothing to flush
+    if (op == IoOpcode::write_zeroes) {
+      if (keeps) zero(c);
+      return;
+    }
+    if (!keeps) {
+      const Access want = op == IoOpcode::read ? Access::write : Access::read;
+      o.status = walk(e, c, o, want, [](u8*, u64, u64) {});
+      return;
+    }
+    switch (op) {
+      case IoOpcode::read:
+        read(e, c, o);
+        break;
+      case IoOpcode::write:
+        if (o.injected.fault == model::Fault::stale) {
+          o.happened = true;
+          return;
+        }
+        o.status = walk(e, c, o, Access::read, [&](u8* from, u64 at, u64 n) {
+          copy(job_.media + c.lba * job_.shape.lba_bytes + at, from, n);
+        });
+        o.stored = o.status == status::success;
+        break;
+      default:
+        compare(e, c, o);
+    }
+    o.bytes = c.bytes;
+  }
+
+ private:
+  static constexpr u32 kListEntries = 8;  // fetched at a time: what a lane can keep in registers
+
+  DOORBELL_INLINE void copy(u8* to, const u8* from, u64 n) {
+    model::copy_words(to, from, n, group_.lane(), Group::size);
+  }
+
+  /// Calls move(address, offset, bytes) for each page that is this group's.
+  template <class Move>
+  DOORBELL_INLINE u16 walk(const Sqe& e, const CheckedCommand& c, Outcome& o, Access want, Move move) {
+    u64 at = 0;
+    u32 page = 0;
+    const auto list = [&](Iova from, u32 n, u64* out) {
+      const u8* p = ranges_.find(from, u64{n} * 8, Access::read);
+      if (p == nullptr) {
+        ++o.dma_faults;
+        return false;
+      }
+      for (u32 i = 0; i < n; ++i) out[i] = load64_relaxed(reinterpret_cast<const u64*>(p) + i);
+      return true;
+    };
+    return walk_prps<kListEntries>(e.prp1, e.prp2, c.bytes, kModelPage, list, [&](Iova iova, u64 n) {
+      u8* const p = ranges_.find(iova, n, want);
+      if (p == nullptr) {
+        ++o.dma_faults;
+        return false;
+      }
+      if (page++ % parts_ == part_) move(p, at, n);
+      at += n;
+      return true;
+    });
+  }
+
+  DOORBELL_INLINE void read(const Sqe& e, const CheckedCommand& c, Outcome& o) {
+    u64 lba = c.lba;
+    if (o.injected.fault == model::Fault::misplace) {
+      lba = recent_.other(lba, c.blocks, job_.shape.blocks);
+      o.happened = lba != c.lba;
+    }
+    const u8* const media = job_.media + lba * job_.shape.lba_bytes;
+    const bool damage = o.injected.fault == model::Fault::corrupt;
+    const u64 bad = damage ? o.injected.position(c.bytes) : c.bytes;
+    o.status = walk(e, c, o, Access::write, [&](u8* to, u64 at, u64 n) {
+      copy(to, media + at, n);
+      if (!damage || bad < at || bad - at >= n) return;
+      group_.sync();  // the damage comes after the copy of another lane
+      if (group_.lane() == 0) to[bad - at] = media[bad] ^ model::InjectedFault::kDamage;
+    });
+    if (damage) o.happened = o.status == status::success;
+  }
+
+  DOORBELL_INLINE void compare(const Sqe& e, const CheckedCommand& c, Outcome& o) {
+    const u8* const media = job_.media + c.lba * job_.shape.lba_bytes;
+    bool differs = false;
+    o.status = walk(e, c, o, Access::read, [&](const u8* from, u64 at, u64 n) {
+      for (u64 i = group_.lane(); i < n; i += Group::size) differs = differs || from[i] != media[at + i];
+    });
+    if (group_.ballot(differs) != 0 && o.status == status::success) o.status = status::compare_failure;
+  }
+
+  DOORBELL_INLINE void zero(const CheckedCommand& c) {
+    u8* const media = job_.media + c.lba * job_.shape.lba_bytes;
+    const u64 step = u64{Group::size} * parts_;
+    for (u64 i = u64{part_} * Group::size + group_.lane(); i < c.bytes / sizeof(Word16); i += step)
+      store16(reinterpret_cast<Word16*>(media) + i, Word16{{0, 0, 0, 0}});
+  }
+
+  const Group& group_;
+  const ServerJob& job_;
+  const RangeTable& ranges_;
+  const RecentWrites& recent_;
+  u32 part_;
+  u32 parts_;
+};
+
+}  // namespace doorbell::nvme
