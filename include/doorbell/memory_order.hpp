@@ -301,6 +301,30 @@ DOORBELL_INLINE void store16_release(Word16* p, const Word16& v) {
   store_release(&p->w[kLast], v.w[kLast]);
 }
 
+// One release for several entries of a ring: begin16() each, release_all() once, finish16() each. On a CPU,
+// where a release costs nothing, finish16() is one itself.
+
+/// All but the last dword of store16_release().
+DOORBELL_INLINE void begin16(Word16* p, const Word16& v) {
+  for (int i = 0; i < 3; ++i) store_relaxed(&p->w[i], v.w[i]);
+}
+/// Orders all earlier loads and stores of this thread before its later finish16().
+DOORBELL_INLINE void release_all() {
+#if defined(DOORBELL_ON_CUDA)
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
+#elif defined(DOORBELL_ON_HIP)
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "");
+#endif
+}
+/// The last dword, which carries the phase.
+DOORBELL_INLINE void finish16(Word16* p, const Word16& v) {
+#if defined(DOORBELL_ON_GPU)
+  store_relaxed(&p->w[3], v.w[3]);
+#else
+  store_release(&p->w[3], v.w[3]);
+#endif
+}
+
 /// A hint to the CPU that this is a spin loop.
 DOORBELL_INLINE void cpu_relax() {
 #if !defined(DOORBELL_ON_GPU) && (defined(__x86_64__) || defined(__i386__))

@@ -78,9 +78,9 @@ if [ "$what" = engine ] || [ "$what" = all ]; then
     show "engine-null-q1-b$batch" 0 $null --batch-size $batch --in-flight 1023
     show "engine-null-q64-b$batch" 0 $null --num-queues 64 --batch-size $batch --in-flight 1023
   done
-  for media in null ram; do
-    show "engine-$media-checked-q12" 0 $engine --controller model:media=$media --memory-mode 11 --num-queues 12 --batch-size 64 \
-      --write-io 1 --read-io 1 --duration 0.4 --repeats 5
+  for queues in 1 12; do
+    show "engine-ram-checked-q$queues" 0 $engine --memory-mode 11 --num-queues $queues --batch-size 64 --access-pattern random \
+      --write-io 2000000 --read-io 2000000 --repeats 5
   done
 fi
 

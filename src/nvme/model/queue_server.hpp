@@ -79,7 +79,7 @@ class QueueServer {
 
   /// Takes the doorbells' values and carries out a new order. True if there was one.
   DOORBELL_HD bool look() {
-    m_.count = 0;
+    if (warp_.lane() == 0) m_.count = 0;
     u32 sequence = m_.sequence;
     bool gone = false;
     // One load a lane for everything that can have changed: they go out together. The acquires order the
@@ -215,14 +215,26 @@ class QueueServer {
       const ServedSq& q = m_.sq[slot];
       auto* to = reinterpret_cast<Word16*>(m_.entries);
       const Word16* from = q.ring + u64{q.head} * kSqeParts;
-      DOORBELL_UNROLL_4
-      for (u32 i = warp_.lane(); i < n * kSqeParts; i += Warp::size) to[i] = load16(from + i);
+      load_words(to, from, n * kSqeParts);
     }
     if (warp_.lane() == 0) {
       m_.count = n;
       m_.source = slot;
     }
     warp_.sync();
+  }
+  /// Eight loads of a lane are under way together: a burst in one way to the memory and back.
+  DOORBELL_INLINE void load_words(Word16* to, const Word16* from, u32 n) {
+    constexpr u32 kTogether = 8;
+    Word16 words[kTogether];
+    for (u32 base = warp_.lane(); base < n; base += kTogether * Warp::size) {
+      DOORBELL_UNROLL
+      for (u32 k = 0; k < kTogether; ++k)
+        if (base + k * Warp::size < n) words[k] = load16(from + base + k * Warp::size);
+      DOORBELL_UNROLL
+      for (u32 k = 0; k < kTogether; ++k)
+        if (base + k * Warp::size < n) to[base + k * Warp::size] = words[k];
+    }
   }
   [[nodiscard]] DOORBELL_INLINE u32 takes(const ServedSq& q) {
     u32 n = q.entries == 0 ? 0 : ring_distance(q.head, q.tail, q.entries);
@@ -299,13 +311,18 @@ class QueueServer {
       complete_tracked(n, head);
       return;
     }
-    for (u32 i = warp_.lane(); i < n; i += Warp::size) {
-      const Sqe& e = m_.entries[i];
-      const u32 at = after(cq.tail, i, cq.entries);
-      Cqe c = completion_of(e.cid, q.qid, head, m_.outcomes[i].status);
-      c.status = static_cast<u16>(c.status | (at < cq.tail ? cq.phase ^ 1 : cq.phase));
-      store16_release(cq.ring + at, encode_cqe(c));
-    }
+    const auto each = [&](auto&& put) {
+      for (u32 i = warp_.lane(); i < n; i += Warp::size) {
+        const u32 at = after(cq.tail, i, cq.entries);
+        Cqe c = completion_of(m_.entries[i].cid, q.qid, head, m_.outcomes[i].status);
+        c.status = static_cast<u16>(c.status | (at < cq.tail ? cq.phase ^ 1 : cq.phase));
+        put(cq.ring + at, encode_cqe(c));
+      }
+    };
+    each([](Word16* p, const Word16& w) { begin16(p, w); });
+    // Orders the rest of the entries, and the data that all warps moved, before the phase tags.
+    release_all();
+    each([](Word16* p, const Word16& w) { finish16(p, w); });
     warp_.sync();
     if (warp_.lane() == 0) {
       q.head = head;
@@ -326,6 +343,7 @@ class QueueServer {
     ServedSq& q = m_.sq[m_.source];
     ServedCq& cq = m_.cq[q.cq];
     u32 removed = 0;
+    warp_.sync();  // all lanes have read what lane 0 changes
     if (warp_.lane() == 0) {
       q.head = head;
       q.fetched += n;
