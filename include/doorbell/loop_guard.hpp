@@ -107,7 +107,9 @@ class LoopGuard {
   DOORBELL_INLINE void report(const PhaseLimits& limits, OpStats& out) const {
     out.begin_ns = begin_ns_;
     out.busy_ticks += last_done_ - started_;
-    out.end_ns = Clock::wall_ns() - to_ns(limits, Clock::now() - last_done_);
+    // Two clocks are read at slightly different times: a loop that did nothing does not end before it begins.
+    const u64 end_ns = Clock::wall_ns() - to_ns(limits, Clock::now() - last_done_);
+    out.end_ns = end_ns > begin_ns_ ? end_ns : begin_ns_;
     out.stop = stop_;
   }
   [[nodiscard]] DOORBELL_INLINE static u64 to_ns(const PhaseLimits& limits, u64 ticks) {

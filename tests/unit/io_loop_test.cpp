@@ -539,5 +539,23 @@ TEST(IoLoop, NoTwoWritesToABlockAtATime) {
   }
 }
 
+/// A fast counter, and a shared clock that has not moved yet.
+struct CoarseClock {
+  static u64 now() { return ticks += 1000; }
+  static u64 wall_ns() { return 5000; }
+  static inline u64 ticks = 0;
+};
+
+TEST(LoopGuard, ALoopThatDidNothingEndsWhenItBegins) {
+  LoopGuard<OneLane, CoarseClock, 16> guard;
+  guard.begin(OneLane{});
+  PhaseLimits limits;
+  limits.ns_per_tick_q24 = 1 << 24;
+  OpStats stats;
+  guard.report(limits, stats);
+  EXPECT_EQ(stats.begin_ns, 5000u);
+  EXPECT_EQ(stats.end_ns, 5000u);
+}
+
 }  // namespace
 }  // namespace doorbell::nvme
