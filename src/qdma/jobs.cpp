@@ -14,11 +14,16 @@
 #include <thread>
 
 #include "measure/cpu_time.hpp"
+#include "qdma/gpu_side.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::qdma {
 
 namespace {
+
+void poison(const Buffer& buffer) {
+  pattern::poison(OneLane{}, buffer.data(), buffer.bytes());
+}
 
 /// Counts how a call ended. True if it has moved everything.
 bool count_end(const TransferResult& r, u64 bytes, OpStats& stats) {
@@ -39,6 +44,7 @@ bool count_end(const TransferResult& r, u64 bytes, OpStats& stats) {
 
 TransferResult call(const Job& job, Direction direction, double deadline_s) {
   const CardPlace& p = *job.place;
+  if (p.gpu != nullptr) return p.gpu->move(direction, p.address, deadline_s);
   return job.descriptor->transfers().transfer(direction, *p.buffer, 0, p.address, p.buffer->bytes(),
                                               deadline_s);
 }
@@ -183,13 +189,19 @@ void fill(CardPlace& place, u64 seed, u64 sequence) {
   place.sequence = sequence;
   pattern::fill(OneLane{}, place.buffer->data(), place.buffer->bytes(),
                 {.seed = seed, .address = place.address, .sequence = sequence});
+  if (place.gpu != nullptr) place.gpu->upload();
 }
 
 void poison(CardPlace& place) {
-  pattern::poison(OneLane{}, place.buffer->data(), place.buffer->bytes());
+  poison(*place.buffer);
+  if (place.gpu != nullptr) place.gpu->upload();
 }
 
 pattern::Verdict check(const CardPlace& place, u64 seed, OpStats& stats) {
+  if (place.gpu != nullptr) {
+    poison(*place.buffer);
+    place.gpu->download();
+  }
   const pattern::Checked c =
       pattern::check(OneLane{}, place.buffer->data(), place.buffer->bytes(),
                      {.id = {.seed = seed, .address = place.address, .sequence = place.sequence}});

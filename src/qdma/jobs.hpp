@@ -17,6 +17,8 @@
 
 namespace doorbell::qdma {
 
+class GpuSide;
+
 /// A buffer's worth of the card's memory, and the host's buffer for it.
 struct CardPlace {
   std::string name;  ///< "HBM3"
@@ -24,6 +26,7 @@ struct CardPlace {
   u64 address = 0;
   Buffer* buffer = nullptr;
   u64 sequence = 0;  ///< of the data that should be there; 0: none was written
+  GpuSide* gpu = nullptr;  ///< transfers move GPU memory; the buffer is what is made and checked
 };
 
 /// What one thread does: the same transfer over and over.

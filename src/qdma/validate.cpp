@@ -13,6 +13,7 @@
 
 #include "measure/statistics.hpp"
 #include "qdma/host_facts.hpp"
+#include "qdma/gpu_side.hpp"
 #include "qdma/jobs.hpp"
 #include "report/cell_table.hpp"
 #include "report/layout.hpp"
@@ -29,6 +30,12 @@ std::string_view name(Layout l) {
 }
 
 using Phase = ValidatePhase;
+bool of_gpu(Phase p) {
+  return p == Phase::gpu_read || p == Phase::gpu_write;
+}
+bool reads(Phase p) {
+  return p == Phase::read || p == Phase::gpu_read;
+}
 const std::string& name(Phase p) {
   return validate_phase_names()[static_cast<u32>(p)];
 }
@@ -44,6 +51,10 @@ std::vector<MemorySet> memory_sets(const ValidateOptions& o) {
   if (o.ddr && o.each) sets.push_back({"DDR", {card_memory("ddr")}});
   if (o.hbm && o.ddr) sets.push_back({"HBM+DDR", {card_memory("hbm"), card_memory("ddr")}});
   return sets;
+}
+
+bool uses_gpu(const ValidateOptions& o) {
+  return o.gpu_memory || (o.phase && of_gpu(*o.phase));
 }
 
 /// Buffers that all sets use one after the other.
@@ -90,7 +101,13 @@ class Validation {
                    fmt::format("{}, {}", o.names.threads, o.names.buffer_bytes),
                    fmt::format("{} buffers of {} bytes", places(o), buffer_bytes_));
     for (const MemorySet& set : memory_sets(o)) check_places(set);
+    if (uses_gpu(o)) gpu_ = gpu::open(o.gpu);
     for (u32 i = 0; i < places(o); ++i) buffers_.push_back(card_.create_buffer(buffer_bytes_));
+    for (u32 i = 0; gpu_ && i < o.threads; ++i) {
+      CardUse use = o.card;
+      use.channels = channels(Layout::given, i, Direction::card_to_host);
+      gpu_sides_.push_back(std::make_unique<GpuSide>(card_, use, buffers_[i], gpu_));
+    }
   }
 
   measure::BenchResult run() {
@@ -102,8 +119,10 @@ class Validation {
     for (const MemorySet& set : memory_sets(o_)) {
       std::vector<CardPlace> all = make_places(set);
       if (!written_and_read(set, all, result)) return result;
+      std::vector<CardPlace> of_gpu_memory(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(gpu_sides_.size()));
+      for (std::size_t i = 0; i < of_gpu_memory.size(); ++i) of_gpu_memory[i].gpu = gpu_sides_[i].get();
       for (const auto& [phase, layout] : phases())
-        if (!bandwidth(set, all, phase, layout, result)) return result;
+        if (!bandwidth(set, of_gpu(phase) ? of_gpu_memory : all, phase, layout, result)) return result;
     }
     return result;
   }
@@ -149,6 +168,10 @@ class Validation {
       all.emplace_back(Phase::duplex, Layout::same_channel);
       all.emplace_back(Phase::duplex, Layout::crossed);
     }
+    if (uses_gpu(o_)) {
+      all.emplace_back(Phase::gpu_read, Layout::given);
+      all.emplace_back(Phase::gpu_write, Layout::given);
+    }
     if (o_.phase) std::erase_if(all, [&](const auto& p) { return p.first != *o_.phase; });
     return all;
   }
@@ -181,9 +204,8 @@ class Validation {
     for (u32 i = 0; i < all.size(); ++i) {
       if (phase == Phase::duplex) {
         add_job(set, all[i], i, i % 2 == 0 ? Direction::card_to_host : Direction::host_to_card, layout);
-      } else if (both_memories(all) || i < in_each) {
-        add_job(set, all[i], i, phase == Phase::read ? Direction::card_to_host : Direction::host_to_card,
-                layout);
+      } else if (of_gpu(phase) || both_memories(all) || i < in_each) {
+        add_job(set, all[i], i, reads(phase) ? Direction::card_to_host : Direction::host_to_card, layout);
       }
     }
     return set;
@@ -265,10 +287,14 @@ class Validation {
     };
     progress(set, phase, layout);
     measure::run_repeats(o_, Repeats{*this, run, work, repeats});
-    const nlohmann::ordered_json calls = {{"measured", calls_.measured},
-                                          {"measured_checked", calls_.measured_checked},
-                                          {"others_checked", calls_.others_checked}};
-    return deliver(run, set, phase, layout, work.jobs.size(), {{"calls", calls}}, repeats, result);
+    nlohmann::ordered_json more = {{"calls",
+                                    {{"measured", calls_.measured},
+                                     {"measured_checked", calls_.measured_checked},
+                                     {"others_checked", calls_.others_checked}}}};
+    if (of_gpu(phase))
+      more["copy_engine_bytes_per_s"] = copy_engine_rate(
+          *gpu_, gpu_sides_, reads(phase) ? Direction::card_to_host : Direction::host_to_card);
+    return deliver(run, set, phase, layout, work.jobs.size(), std::move(more), repeats, result);
   }
 
   /// Calls of a phase, all repeats together.
@@ -408,8 +434,8 @@ class Validation {
       std::vector<double> rates;
       for (const report::Repeat& r : cell.repeats) rates.push_back(r.ops_per_s);
       const Directions& median = repeats[measure::median_index(rates)];
-      if (phase != Phase::write) cell.parts.emplace_back("read", median.read.metrics());
-      if (phase != Phase::read) cell.parts.emplace_back("write", median.write.metrics());
+      if (phase == Phase::duplex || reads(phase)) cell.parts.emplace_back("read", median.read.metrics());
+      if (phase == Phase::duplex || !reads(phase)) cell.parts.emplace_back("write", median.write.metrics());
       if (median.total_card_rate > 0)
         cell.extra["qdma"]["by_card_clock"] = {{"read_bytes_per_s", median.read_card_rate},
                                                {"write_bytes_per_s", median.write_card_rate},
@@ -447,6 +473,8 @@ class Validation {
   Calls calls_;
   std::atomic<u64> sequence_;
   std::vector<Buffer> buffers_;
+  std::shared_ptr<gpu::Gpu> gpu_;
+  std::vector<std::unique_ptr<GpuSide>> gpu_sides_;  ///< of the first buffers, one for each thread
 };
 
 /// "9.547 GB/s", with the interval of the median where there is one.
@@ -477,7 +505,10 @@ std::string cell_lines(const report::Cell& c) {
     return fmt::format("Testing {} data integrity ({} buffers of {} bytes)...\n", text("memory"),
                        c.cell.at("threads").get<u64>(), c.cell.at("buffer_bytes").get<u64>()) +
            integrity_lines(c);
-  const std::string phase = text("phase") == "duplex" ? "read and write" : text("phase");
+  const std::string phase = text("phase") == "duplex"      ? "read and write"
+                            : text("phase") == "gpu-read"  ? "card to GPU"
+                            : text("phase") == "gpu-write" ? "GPU to card"
+                                                           : text("phase");
   std::string out = fmt::format("Testing {} {} bandwidth ({} threads, channels: {})...\n", text("memory"),
                                 phase, c.cell.at("threads").get<u64>(), text("channels"));
   const auto spread = c.spread.find("bytes_per_s");
@@ -487,6 +518,11 @@ std::string cell_lines(const report::Cell& c) {
   if (c.parts.size() == 2) out += rate_line("Total", c.metrics, all);
   for (const auto& [kind, count] : c.errors)
     if (count != 0) out += fmt::format("    {} {}\n", count, kind);
+  if (const auto& own = c.extra.at("qdma"); own.contains("copy_engine_bytes_per_s")) {
+    const double engine = own.at("copy_engine_bytes_per_s").get<double>();
+    out += fmt::format("    Copy engine alone: {:.3f} GB/s, of which this is {:.2f}\n", engine / 1e9,
+                       c.metrics.bytes_per_s / engine);
+  }
   const auto& calls = c.extra.at("qdma").at("calls");
   out += fmt::format("    Calls:  {} measured, data of {} checked; {} more made and checked\n",
                      calls.at("measured").get<u64>(), calls.at("measured_checked").get<u64>(),
@@ -499,7 +535,7 @@ std::string cell_lines(const report::Cell& c) {
 }  // namespace
 
 const std::vector<std::string>& validate_phase_names() {
-  static const std::vector<std::string> names = {"integrity", "read", "write", "duplex"};
+  static const std::vector<std::string> names = {"integrity", "read", "write", "duplex", "gpu-read", "gpu-write"};
   return names;
 }
 

@@ -19,7 +19,7 @@ inline constexpr u64 kLargestValidateBuffer = u64{512} << 20;
 inline constexpr u32 kMostValidateThreads = 64;
 
 /// What a validation measures.
-enum class ValidatePhase : u8 { integrity, read, write, duplex };
+enum class ValidatePhase : u8 { integrity, read, write, duplex, gpu_read, gpu_write };
 /// "integrity", ...: by ValidatePhase.
 [[nodiscard]] const std::vector<std::string>& validate_phase_names();
 
@@ -53,6 +53,7 @@ struct ValidateOptions : measure::RunOptions {
   bool paired = false;  ///< places 2k and 2k + 1 are region_stride apart
   u64 region_stride = u64{16} << 30;
   std::optional<ValidatePhase> phase = {};  ///< this one alone
+  bool gpu_memory = false;                  ///< with the phases in which the bytes are a GPU's
   u64 iterations = 1;                       ///< transfers of each thread, if there is no duration
   CardUse card = {};                        ///< policy and ring size
 };

@@ -22,6 +22,20 @@ if [ "$what" = correct ] || [ "$what" = all ]; then
   done
 fi
 
+if [ "$what" = correct ] || [ "$what" = figures ] || [ "$what" = all ]; then
+  # Between the card and GPU memory, through host buffers, beside the copy engine.
+  for threads in ${threads:-2 4 8}; do
+    name=gpu-memory-j$threads
+    timeout 120 "$doorbell" qdma validate --gpu-memory --ddr-only --phase gpu-read -j "$threads" --buffer-size 64Mi --bandwidth-duration 0.4 \
+      --repeats 3 --quiet --json "$out/$name.json" >"$out/$name.txt" 2>"$out/$name.err"
+    ended "$name" 0 $? "card to GPU memory"
+    timeout 120 "$doorbell" qdma validate --gpu-memory --ddr-only --phase gpu-write -j "$threads" --buffer-size 64Mi --bandwidth-duration 0.4 \
+      --repeats 3 --quiet --json "$out/$name-w.json" >"$out/$name-w.txt" 2>"$out/$name-w.err"
+    ended "$name-w" 0 $? "GPU memory to card"
+    grep -hE "Testing|Read|Write|Copy engine" "$out/$name.txt" "$out/$name-w.txt"
+  done
+fi
+
 if [ "$what" = faults ] || [ "$what" = all ]; then
   for fault in error corrupt misplace; do
     initiator=cpu run "fault-$fault" 2 --op get --fault $fault=0.05 --size 4KiB --measure rate --iterations 1000

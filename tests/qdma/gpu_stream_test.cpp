@@ -9,7 +9,9 @@
 #include <cstring>
 #include <set>
 
+#include "qdma/gpu_side.hpp"
 #include "qdma/gpu_stream.hpp"
+#include "qdma/jobs.hpp"
 
 namespace doorbell::qdma {
 
@@ -76,6 +78,31 @@ TEST_F(GpuStreaming, BytesComeBackAsTheyWent) {
     EXPECT_EQ(in[n], 0xa5);
   }
   EXPECT_EQ(stream.card_to_gpu(kDdrBase, nullptr, 0).bytes, 0u);
+}
+
+/// A job whose bytes lie in GPU memory: checked there as well as one whose bytes lie in a host buffer.
+TEST_F(GpuStreaming, JobsMoveAndCheckGpuMemory) {
+  Buffer image = card.create_buffer(256 << 10);
+  GpuSide side(card, {}, image, gpu);
+  CardPlace place{.name = "DDR0", .memory = card_memory("ddr"), .address = card_memory("ddr").base, .buffer = &image,
+                  .sequence = 0, .gpu = &side};
+  const auto run = [&](Direction direction) {
+    return run_jobs(std::vector<Job>{{.place = &place, .direction = direction, .descriptor = nullptr}}, {});
+  };
+  fill(place, 1, 7);
+  EXPECT_EQ(run(Direction::host_to_card).total.sum.succeeded, 1u);
+  OpStats stats;
+  poison(place);
+  EXPECT_NE(check(place, 1, stats), pattern::Verdict::ok) << "nothing has come back yet";
+  EXPECT_EQ(run(Direction::card_to_host).total.sum.succeeded, 1u);
+  EXPECT_EQ(check(place, 1, stats), pattern::Verdict::ok);
+  EXPECT_EQ(stats.checked, 2u);
+  // The same by plain transfers of the host's buffer: the data is on the card.
+  place.gpu = nullptr;
+  poison(place);
+  ChannelDescriptor plain(card, {});
+  (void)run_jobs(std::vector<Job>{{.place = &place, .direction = Direction::card_to_host, .descriptor = &plain}}, {});
+  EXPECT_EQ(check(place, 1, stats), pattern::Verdict::ok);
 }
 
 TEST_F(GpuStreaming, RegistrationEndsWithTheStream) {

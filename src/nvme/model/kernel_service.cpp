@@ -171,7 +171,8 @@ void KernelService::take_ranges(std::span<const SoftwareAddressSpace::Range> ran
 u8* KernelService::find(Iova iova, u64 bytes) {
   const std::scoped_lock lock(mutex_);
   const RangeTable table{ranges_.data(), static_cast<u32>(ranges_.size())};
-  return table.find(iova, bytes, Access{});  // what the queue needs has been checked
+  u32 hint = 0;
+  return table.find(iova, bytes, Access{}, hint);  // what the queue needs has been checked
 }
 
 u32 KernelService::slot_of(std::vector<Slot>& slots, u16 qid) {

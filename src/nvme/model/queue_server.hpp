@@ -266,15 +266,66 @@ class QueueServer {
         m_.outcomes[i] = run(OneLane{}, q, i, 0, 1);
       return;
     }
-    const u32 warps = team_.warps();
+    // Of the commands this warp has every so many-th: each lane plans one, then all lanes move the data of all.
+    const u32 warps = team_.warps(), w = team_.warp();
+    const u32 mine = m_.count > w ? (m_.count - w + warps - 1) / warps : 0;
+    for (u32 base = 0; base < mine; base += Warp::size) {
+      const u32 here = mine - base < Warp::size ? mine - base : Warp::size;
+      Move move{};
+      const bool later = warp_.lane() < here && !plan(q, w + (base + warp_.lane()) * warps, move);
+      copy_all(move, here);
+      for (u64 left = warp_.ballot(later); left != 0; left &= left - 1) {
+        const u32 i = w + (base + lowest_bit(left)) * warps;
+        if (shared_by_all(m_.entries[i])) continue;
+        const Outcome o = run(warp_, q, i, 0, 1);
+        if (warp_.lane() == 0) m_.outcomes[i] = o;
+      }
+    }
     for (u32 i = 0; i < m_.count; ++i) {
-      const bool mine = i % warps == team_.warp();
-      const bool shared = shared_by_all(m_.entries[i]);
-      if (!mine && !shared) continue;
-      const Outcome o = run(warp_, q, i, shared ? team_.warp() : 0, shared ? warps : 1);
-      if (mine && warp_.lane() == 0) m_.outcomes[i] = o;
+      if (!shared_by_all(m_.entries[i])) continue;
+      const Outcome o = run(warp_, q, i, w, warps);
+      if (i % warps == w && warp_.lane() == 0) m_.outcomes[i] = o;
     }
   }
+
+  /// This lane's share of what comes before data moves. False: the command is run by the warp.
+  [[nodiscard]] DOORBELL_INLINE bool plan(const ServedSq& q, u32 i, Move& move) {
+    const Sqe& e = m_.entries[i];
+    Outcome o{};
+    bool planned = true;
+    if (!ends_early(q, i, o)) {
+      const OneLane lane;
+      planned = Transfer<OneLane>(lane, job_, m_.ranges, m_.recent, 0, 1).plan(e, o, move);
+    }
+    if (planned) m_.outcomes[i] = o;
+    return planned;
+  }
+
+  /// Each lane's move, by all lanes: the loads of several are under way together.
+  DOORBELL_INLINE void copy_all(const Move& move, u32 n) {
+    constexpr u32 kTogether = Warp::size >= 8 ? 8 : 1;
+    for (u32 first = 0; first < n; first += kTogether) {
+      u64 to[kTogether], from[kTogether];
+      u32 bytes[kTogether], most = 0;
+      DOORBELL_UNROLL
+      for (u32 k = 0; k < kTogether; ++k) {
+        to[k] = warp_.shfl(reinterpret_cast<u64>(move.to), first + k);
+        from[k] = warp_.shfl(reinterpret_cast<u64>(move.from), first + k);
+        bytes[k] = warp_.shfl(move.bytes, first + k);
+        if (bytes[k] > most) most = bytes[k];
+      }
+      for (u32 at = warp_.lane() * sizeof(Word16); at < most; at += Warp::size * sizeof(Word16)) {
+        Word16 words[kTogether];
+        DOORBELL_UNROLL
+        for (u32 k = 0; k < kTogether; ++k)
+          if (at < bytes[k]) words[k] = load16(reinterpret_cast<const Word16*>(from[k] + at));
+        DOORBELL_UNROLL
+        for (u32 k = 0; k < kTogether; ++k)
+          if (at < bytes[k]) store16(reinterpret_cast<Word16*>(to[k] + at), words[k]);
+      }
+    }
+  }
+
   [[nodiscard]] DOORBELL_INLINE bool shared_by_all(const Sqe& e) const {
     return static_cast<IoOpcode>(e.opcode) != IoOpcode::compare &&
            u64{blocks_of(e)} * job_.shape.lba_bytes > kPagesShared * kModelPage;
@@ -283,20 +334,27 @@ class QueueServer {
   /// Command `i`, whose data `group` moves: of every `parts` pages the one at `part`.
   template <class Group>
   DOORBELL_INLINE Outcome run(const Group& group, const ServedSq& q, u32 i, u32 part, u32 parts) {
-    const Sqe& e = m_.entries[i];
     Outcome o{};
+    if (ends_early(q, i, o)) return o;
+    Transfer<Group> transfer(group, job_, m_.ranges, m_.recent, part, parts);
+    transfer.run(m_.entries[i], o);
+    return o;
+  }
+  /// Draws the command's fault. True if the command ends before its data is looked at.
+  [[nodiscard]] DOORBELL_INLINE bool ends_early(const ServedSq& q, u32 i, Outcome& o) const {
+    const Sqe& e = m_.entries[i];
+    if (job_.tracks == 0) return false;
     if (job_.faulty != 0) o.injected = job_.faults.draw(q.qid, q.fetched + i, direction_of(e));
-    if (o.injected.fault == model::Fault::removal) return o;
-    if (job_.tracks != 0 && is_outstanding(q, e.cid)) {
+    if (o.injected.fault == model::Fault::removal) return true;
+    if (is_outstanding(q, e.cid)) {
       o.status = status::cid_conflict;
     } else if (o.injected.fault == model::Fault::error) {
       o.status = injected_status(e);
       o.happened = true;
     } else {
-      Transfer<Group> transfer(group, job_, m_.ranges, m_.recent, part, parts);
-      transfer.run(e, o);
+      return false;
     }
-    return o;
+    return true;
   }
 
   // --- the first warp: completions go out -----------------------------------------------------------------

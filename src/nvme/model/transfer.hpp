@@ -24,6 +24,13 @@ struct Outcome {
   model::InjectedFault injected;
 };
 
+/// A copy of one command's data: multiples of 16 bytes, at such addresses. No bytes: nothing to copy.
+struct Move {
+  u8* to;
+  const u8* from;
+  u32 bytes;
+};
+
 /// Extents that were written last: good data of another address, for Fault::misplace. Starts as zeros.
 struct RecentWrites {
   u64 lba[kRecentWrites];
@@ -49,16 +56,20 @@ struct RangeTable {
   const ServedRange* ranges;
   u32 count;
 
-  /// The address of [iova, iova + bytes), if all of it is in one range that allows `want`; else null.
-  [[nodiscard]] DOORBELL_HD u8* find(Iova iova, u64 bytes, Access want) const {
-    u32 low = 0, high = count;  // the answer, if there is one, is the last that begins at or before `iova`
-    while (low < high) {
-      const u32 middle = (low + high) / 2;
-      if (ranges[middle].begin <= iova) low = middle + 1;
-      else high = middle;
+  /// The address of [iova, iova + bytes), if all of it is in one range that allows `want`; else null. `hint`:
+  /// the range that was found last.
+  [[nodiscard]] DOORBELL_HD u8* find(Iova iova, u64 bytes, Access want, u32& hint) const {
+    if (hint >= count || iova < ranges[hint].begin || iova >= ranges[hint].end) {
+      u32 low = 0, high = count;  // the answer, if there is one, is the last that begins at or before `iova`
+      while (low < high) {
+        const u32 middle = (low + high) / 2;
+        if (ranges[middle].begin <= iova) low = middle + 1;
+        else high = middle;
+      }
+      if (low == 0) return nullptr;
+      hint = low - 1;
     }
-    if (low == 0) return nullptr;
-    const ServedRange& r = ranges[low - 1];
+    const ServedRange& r = ranges[hint];
     if (iova >= r.end || bytes > r.end - iova || !served(r.access, want)) return nullptr;
     return r.base + (iova - r.begin);
   }
@@ -77,6 +88,40 @@ class Transfer {
   DOORBELL_INLINE Transfer(const Group& group, const ServerJob& job, const RangeTable& ranges,
                            const RecentWrites& recent, u32 part, u32 parts)
       : group_(group), job_(job), ranges_(ranges), recent_(recent), part_(part), parts_(parts) {}
+
+  /// Plans a read or write whose data lies in one piece of one page, and what moves no data at all: fills `o`,
+  /// and `move`. False for anything else, which run() does. Of one lane.
+  [[nodiscard]] DOORBELL_HD bool plan(const Sqe& e, Outcome& o, Move& move) {
+    const auto op = static_cast<IoOpcode>(e.opcode);
+    const bool reads = op == IoOpcode::read;
+    if ((!reads && op != IoOpcode::write) || o.injected.fault == model::Fault::corrupt) return false;
+    const CheckedCommand c = check_command(e, job_.shape);
+    const bool one_piece = (e.prp1 & 15) == 0 && (e.prp1 & (kModelPage - 1)) + c.bytes <= kModelPage;
+    if (c.status == status::success && !one_piece) return false;
+    o.status = c.status;
+    if (c.status != status::success) return true;
+    o.kind = reads ? Outcome::Kind::read : Outcome::Kind::write;
+    if (o.injected.fault == model::Fault::stale) {
+      o.happened = true;
+      return true;
+    }
+    u64 lba = c.lba;
+    if (o.injected.fault == model::Fault::misplace) {
+      lba = recent_.other(lba, c.blocks, job_.shape.blocks);
+      o.happened = lba != c.lba;
+    }
+    o.bytes = c.bytes;
+    u8* const media = job_.media + lba * job_.shape.lba_bytes;
+    u8* const data = ranges_.find(e.prp1, c.bytes, reads ? Access::write : Access::read, hint_);
+    if (data == nullptr) {
+      ++o.dma_faults;
+      o.status = status::data_transfer_error;
+      return true;
+    }
+    o.stored = !reads;
+    move = reads ? Move{data, media, static_cast<u32>(c.bytes)} : Move{media, data, static_cast<u32>(c.bytes)};
+    return true;
+  }
 
   /// Fills everything of `o` but `injected`, which is a fault of the data or none.
   DOORBELL_HD void run(const Sqe& e, Outcome& o) {
@@ -119,7 +164,8 @@ class Transfer {
   }
 
  private:
-  static constexpr u32 kListEntries = 8;  // fetched at a time: what a lane can keep in registers
+  // List entries fetched at a time: one a lane, or what one lane can keep.
+  static constexpr u32 kListEntries = Group::size > 1 ? Group::size : 8;
 
   DOORBELL_INLINE void copy(u8* to, const u8* from, u64 n) {
     model::copy_words(to, from, n, group_.lane(), Group::size);
@@ -131,16 +177,22 @@ class Transfer {
     u64 at = 0;
     u32 page = 0;
     const auto list = [&](Iova from, u32 n, u64* out) {
-      const u8* p = ranges_.find(from, u64{n} * 8, Access::read);
+      const u8* p = ranges_.find(from, u64{n} * 8, Access::read, hint_);
       if (p == nullptr) {
         ++o.dma_faults;
         return false;
       }
-      for (u32 i = 0; i < n; ++i) out[i] = load64_relaxed(reinterpret_cast<const u64*>(p) + i);
+      const auto* entries = reinterpret_cast<const u64*>(p);
+      if constexpr (Group::size > 1) {
+        const u64 mine = group_.lane() < n ? load64_relaxed(entries + group_.lane()) : 0;
+        for (u32 i = 0; i < n; ++i) out[i] = group_.shfl(mine, i);
+      } else {
+        for (u32 i = 0; i < n; ++i) out[i] = load64_relaxed(entries + i);
+      }
       return true;
     };
     return walk_prps<kListEntries>(e.prp1, e.prp2, c.bytes, kModelPage, list, [&](Iova iova, u64 n) {
-      u8* const p = ranges_.find(iova, n, want);
+      u8* const p = ranges_.find(iova, n, want, hint_);
       if (p == nullptr) {
         ++o.dma_faults;
         return false;
@@ -191,6 +243,7 @@ class Transfer {
   const RecentWrites& recent_;
   u32 part_;
   u32 parts_;
+  u32 hint_ = 0;  ///< the range that was found last
 };
 
 }  // namespace doorbell::nvme

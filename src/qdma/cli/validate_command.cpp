@@ -34,7 +34,11 @@ void add_validate_options(OptionTable& t) {
             .kind = Kind::choice,
             .default_text = "all",
             .choices = phase_choices(),
-            .help = "all of them one after the other, or one alone",
+            .help = "all of them one after the other, or one alone; gpu-read and gpu-write move GPU memory (--gpu)",
+            .group = "Work"})
+      .add({.name = "gpu-memory",
+            .kind = Kind::flag,
+            .help = "measure as well how fast the card's bytes get into GPU memory and back, beside the copy engine",
             .group = "Work"})
       .add({.name = "threads",
             .letter = 'j',
@@ -156,6 +160,7 @@ qdma::ValidateOptions validate_options(const Options& given) {
   const auto& phases = qdma::validate_phase_names();
   if (const auto at = std::ranges::find(phases, o.text("phase")); at != phases.end())
     v.phase = static_cast<qdma::ValidatePhase>(at - phases.begin());
+  v.gpu_memory = o.flag("gpu-memory");
   v.threads = static_cast<u32>(o.integer("threads"));
   if (o.has("buffer-size")) v.buffer_bytes = granules_of(o, "buffer-size");
   if (o.has("offset")) v.offset = granules_of(o, "offset");
@@ -190,6 +195,9 @@ Command qdma_validate_command() {
       "Rates are in GB/s of 10^9 bytes per second, in the JSON in bytes per second. A rate is that of all bytes from "
       "the first start to the last end, each direction by its own. The exit code is 2 if data is wrong, and never "
       "depends on a rate.",
+      "A card's driver takes no GPU memory, so bytes between card and GPU go through host buffers that are registered "
+      "with the GPU, in chunks, while the GPU's copy engine moves the chunks before them. Beside the rate stands that of "
+      "the copy engine alone, between the same buffers and the same GPU memory.",
       key_text("The model's keys:", qdma::model_keys()),
   };
   add_validate_options(c.options);
@@ -198,6 +206,9 @@ Command qdma_validate_command() {
       {"doorbell qdma validate -j 2 --buffer-size 1Mi", "The software card, with small buffers."},
       {"doorbell qdma validate -d model:bandwidth=1G -j 2 --buffer-size 4Mi --ddr-only",
        "A card whose channels have a limit."},
+      {.command = "doorbell qdma validate --gpu-memory --ddr-only --buffer-size 64Mi --bandwidth-duration 1",
+       .text = "With the card's memory to and from a GPU's.",
+       .needs = Needs::gpu},
       {.command = "doorbell qdma validate -d kernel:/dev/slash_qdma_ctl0 --ddr-only --bandwidth-duration 10",
        .text = "A card, both directions on the same channel and crossed.",
        .needs = Needs::device},
