@@ -31,6 +31,7 @@ struct FaultRun {
   u32 queue_length = 256;
   u32 batch = 4;
   u32 check_threads = 0;
+  bool kernel = false;  ///< the code of a device's kernel serves the queues
 };
 
 BenchOptions fault_options(const FaultRun& f) {
@@ -42,6 +43,7 @@ BenchOptions fault_options(const FaultRun& f) {
   o.seed = o.lfsr_seed = f.seed;
   o.faults = only(f.fault, f.p);
   o.check_threads = f.check_threads;
+  if (f.kernel) o.controller += ",engine=kernel-on-cpu";
   return o;
 }
 
@@ -87,6 +89,8 @@ std::vector<FaultRun> fault_runs() {
     all.push_back({f, 0.3, 6, 2, 2, 1});
     all.push_back({f, 0.3, 7, 1, 3, 2});
     all.push_back({f, 0.1, 8, 2, 256, 16, 3});
+    all.push_back({.fault = f, .p = 0.1, .seed = 9, .queues = 2, .batch = 16, .kernel = true});
+    all.push_back({.fault = f, .p = 0.3, .seed = 6, .queues = 2, .queue_length = 2, .batch = 1, .kernel = true});
   }
   // Every read corrupt, every completion double, every one late by its neighbours.
   for (const Fault f : {Fault::corrupt, Fault::duplicate, Fault::reorder}) all.push_back({f, 1, 3, 2, 64, 8});
@@ -96,7 +100,8 @@ std::vector<FaultRun> fault_runs() {
 INSTANTIATE_TEST_SUITE_P(Kinds, Faults, testing::ValuesIn(fault_runs()), [](const auto& p) {
   const FaultRun& f = p.param;
   return std::string(name(f.fault)) + "_" + std::to_string(p.index) + "_q" + std::to_string(f.queues) + "_l" +
-         std::to_string(f.queue_length) + (f.check_threads > 0 ? "_c" + std::to_string(f.check_threads) : "");
+         std::to_string(f.queue_length) + (f.check_threads > 0 ? "_c" + std::to_string(f.check_threads) : "") +
+         (f.kernel ? "_kernel" : "");
 });
 
 TEST(Bench, SeveralFaultsKeepTheirClasses) {

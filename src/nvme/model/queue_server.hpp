@@ -136,11 +136,13 @@ class QueueServer {
   }
   /// Entries that may be written, after a look at the head if they are fewer than `wanted`.
   [[nodiscard]] DOORBELL_INLINE u32 room(ServedCq& q, u32 wanted) {
-    u32 free = q.entries - 1 - ring_distance(q.head, q.tail, q.entries);
+    const u32 free = free_entries(q);
     if (free >= wanted) return free;
     take_head(q);
-    free = q.entries - 1 - ring_distance(q.head, q.tail, q.entries);
-    return free;
+    return free_entries(q);
+  }
+  [[nodiscard]] DOORBELL_INLINE static u32 free_entries(const ServedCq& q) {
+    return q.entries - 1 - ring_distance(q.head, q.tail, q.entries);
   }
 
   DOORBELL_NOINLINE void obey(u32 sequence) {
@@ -242,14 +244,13 @@ class QueueServer {
     if (n > kServedBurst) n = kServedBurst;
     if (n > q.entries - q.head) n = q.entries - q.head;  // not past the ring's end
     ServedCq& cq = m_.cq[q.cq];
-    const u32 each = job_.faulty != 0 ? 2 : 1;  // completions of a command that is reported twice
-    const u32 most = room(cq, n * each) / each;
+    const u32 most = room(cq, n);
     if (most < n) {
       if (warp_.lane() == 0) ++cq_full_;
       n = most;
     }
     if (job_.tracks != 0) {
-      const u32 late = (cq.late_room - cq.late_count) / each;
+      const u32 late = (cq.late_room - cq.late_count) / 2;  // a command may be reported twice
       if (n > late) n = late;
     }
     return n;
@@ -424,7 +425,8 @@ class QueueServer {
         if (r.times == 0 || r.due_ns != 0) set_outstanding(q, e.cid, true);
         for (u32 k = 0; k < r.times; ++k) {
           const Cqe c = completion_of(e.cid, q.qid, head, st);
-          if (r.due_ns == 0) post(cq, c);
+          // There is room for one completion of each command. The second waits where there is none.
+          if (r.due_ns == 0 && free_entries(cq) > n - i - 1) post(cq, c);
           else cq.late[cq.late_count++] = {r.due_ns, c, m_.source};
         }
       }
