@@ -277,6 +277,7 @@ class MediaFile(WithFolder):
             ["--batch-size", "0"], ["--batch-size", "1024"], ["--batch-size", "8", "--queue-length", "8"],
             ["--in-flight", "1024"], ["--num-queues", "0"], ["--num-queues", "65"], ["--num-queues", "4294967297"],
             ["--base-lba", "8192"], ["--base-lba", "-1"], ["--namespace", "0"], ["--namespace", "2"],
+            ["--device-engine", "kernel-on-cpu"], ["--device-engine", "quantum"],
             ["--memory-mode", "4"], ["--memory-mode", "7"], ["--memory-mode", "16"], ["--memory-mode", "1"],
             ["--read-io", "-5"], ["--read-io", "1e3"], ["--duration", "1", "--infinite"],
             ["--less-timing", "--substep-timing"], ["--fault", "corrupt=2"], ["--fault", "corupt=0.1"],
@@ -289,9 +290,24 @@ class MediaFile(WithFolder):
             self.assertTrue(done.stderr.strip(), arguments)
             self.assertEqual(self.digest(), before, (arguments, "changed the file"))
         for spec in ("model:lba=1000", "model:medai=ram", "model:media=tape", "model:lba=512,lba=512", "mdoel", "",
-                     "model:capacity=0", "model:media=file:/dev/null", "model:media=file:/"):
+                     "model:capacity=0", "model:media=file:/dev/null", "model:media=file:/", "model:engine=fast"):
             done = run("--controller", spec)
             self.assertEqual(done.returncode, 1, (spec, done.stdout, done.stderr))
+
+
+class DeviceEngine(WithFolder):
+    def test_the_kernels_code_serves_on_cpu_threads(self):
+        result = self.folder / "r.json"
+        done = run("--device-engine", "kernel-on-cpu", "--num-queues", "2", "--json", str(result), *TIMEOUTS)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        cell = json.loads(result.read_text())["cells"][0]
+        self.assertEqual(cell["device"]["name"], "model:engine=kernel-on-cpu")
+        self.assertEqual(cell["verify"]["checked"], 10000)
+
+    def test_only_a_model_has_one(self):
+        done = run("--controller", "file:/dev/zero", "--device-engine", "gpu")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--device-engine", done.stderr)
 
 
 class Faults(WithFolder):
