@@ -14,22 +14,22 @@ namespace {
 
 constexpr u32 kReferences = 7;
 
-/// Chunks of a stream: four of them even of a small buffer, so that card and copy engine work at the same
-/// time.
-GpuStreamOptions stream_of(u64 bytes) {
+/// A buffer is four chunks at least, so that card and copy engine work at the same time.
+GpuStreamOptions stream_of(u64 bytes, u64 chunk_bytes) {
   GpuStreamOptions o;
-  o.chunk_bytes = std::clamp<u64>(bytes / o.buffers / kGranule * kGranule, kGranule, o.chunk_bytes);
+  o.chunk_bytes = std::clamp<u64>(bytes / o.buffers / kGranule * kGranule, kGranule, chunk_bytes);
   return o;
 }
 
 }  // namespace
 
-GpuSide::GpuSide(Card& card, const CardUse& use, Buffer& image, const std::shared_ptr<gpu::Gpu>& gpu)
+GpuSide::GpuSide(Card& card, const CardUse& use, Buffer& image, const std::shared_ptr<gpu::Gpu>& gpu,
+                 u64 chunk_bytes)
     : gpu_(gpu),
       image_(image.pinned_for(gpu)),
       memory_(Place::gpu, image.bytes(), gpu),
       descriptor_(card, use),
-      stream_(descriptor_.transfers(), gpu, stream_of(image.bytes())) {}
+      stream_(descriptor_.transfers(), gpu, stream_of(image.bytes(), chunk_bytes)) {}
 
 gpu::Copy GpuSide::whole(Direction direction) const {
   // The image was registered at its own address.

@@ -14,9 +14,10 @@ namespace doorbell::qdma {
 /// Thread rule: as GpuStream's.
 class GpuSide {
  public:
-  /// GPU memory for the bytes of `image`, which must outlive it, and a stream of its own to the card. Throws
-  /// Error.
-  GpuSide(Card& card, const CardUse& use, Buffer& image, const std::shared_ptr<gpu::Gpu>& gpu);
+  /// GPU memory for the bytes of `image`, which must outlive it, and a stream of its own to the card, in
+  /// chunks of so many bytes. Throws Error.
+  GpuSide(Card& card, const CardUse& use, Buffer& image, const std::shared_ptr<gpu::Gpu>& gpu,
+          u64 chunk_bytes);
 
   /// The image's bytes to GPU memory, and back.
   void upload();

@@ -25,7 +25,7 @@ struct CardPlace {
   MemoryPart memory;
   u64 address = 0;
   Buffer* buffer = nullptr;
-  u64 sequence = 0;  ///< of the data that should be there; 0: none was written
+  u64 sequence = 0;        ///< of the data that should be there; 0: none was written
   GpuSide* gpu = nullptr;  ///< transfers move GPU memory; the buffer is what is made and checked
 };
 

@@ -12,8 +12,8 @@
 #include <ctime>
 
 #include "measure/statistics.hpp"
-#include "qdma/host_facts.hpp"
 #include "qdma/gpu_side.hpp"
+#include "qdma/host_facts.hpp"
 #include "qdma/jobs.hpp"
 #include "report/cell_table.hpp"
 #include "report/layout.hpp"
@@ -106,7 +106,7 @@ class Validation {
     for (u32 i = 0; gpu_ && i < o.threads; ++i) {
       CardUse use = o.card;
       use.channels = channels(Layout::given, i, Direction::card_to_host);
-      gpu_sides_.push_back(std::make_unique<GpuSide>(card_, use, buffers_[i], gpu_));
+      gpu_sides_.push_back(std::make_unique<GpuSide>(card_, use, buffers_[i], gpu_, o.gpu_chunk));
     }
   }
 
@@ -119,7 +119,8 @@ class Validation {
     for (const MemorySet& set : memory_sets(o_)) {
       std::vector<CardPlace> all = make_places(set);
       if (!written_and_read(set, all, result)) return result;
-      std::vector<CardPlace> of_gpu_memory(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(gpu_sides_.size()));
+      std::vector<CardPlace> of_gpu_memory(all.begin(),
+                                           all.begin() + static_cast<std::ptrdiff_t>(gpu_sides_.size()));
       for (std::size_t i = 0; i < of_gpu_memory.size(); ++i) of_gpu_memory[i].gpu = gpu_sides_[i].get();
       for (const auto& [phase, layout] : phases())
         if (!bandwidth(set, of_gpu(phase) ? of_gpu_memory : all, phase, layout, result)) return result;
@@ -535,7 +536,8 @@ std::string cell_lines(const report::Cell& c) {
 }  // namespace
 
 const std::vector<std::string>& validate_phase_names() {
-  static const std::vector<std::string> names = {"integrity", "read", "write", "duplex", "gpu-read", "gpu-write"};
+  static const std::vector<std::string> names = {"integrity", "read",     "write",
+                                                 "duplex",    "gpu-read", "gpu-write"};
   return names;
 }
 

@@ -53,6 +53,7 @@ struct ValidateOptions : measure::RunOptions {
   bool paired = false;  ///< places 2k and 2k + 1 are region_stride apart
   u64 region_stride = u64{16} << 30;
   std::optional<ValidatePhase> phase = {};  ///< this one alone
+  u64 gpu_chunk = u64{1} << 20;             ///< what goes between card and GPU at a time
   bool gpu_memory = false;                  ///< with the phases in which the bytes are a GPU's
   u64 iterations = 1;                       ///< transfers of each thread, if there is no duration
   CardUse card = {};                        ///< policy and ring size

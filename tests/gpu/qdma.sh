@@ -24,15 +24,16 @@ fi
 
 if [ "$what" = correct ] || [ "$what" = figures ] || [ "$what" = all ]; then
   # Between the card and GPU memory, through host buffers, beside the copy engine.
-  for threads in ${threads:-2 4 8}; do
-    name=gpu-memory-j$threads
-    timeout 120 "$doorbell" qdma validate --gpu-memory --ddr-only --phase gpu-read -j "$threads" --buffer-size 64Mi --bandwidth-duration 0.4 \
-      --repeats 3 --quiet --json "$out/$name.json" >"$out/$name.txt" 2>"$out/$name.err"
-    ended "$name" 0 $? "card to GPU memory"
-    timeout 120 "$doorbell" qdma validate --gpu-memory --ddr-only --phase gpu-write -j "$threads" --buffer-size 64Mi --bandwidth-duration 0.4 \
-      --repeats 3 --quiet --json "$out/$name-w.json" >"$out/$name-w.txt" 2>"$out/$name-w.err"
-    ended "$name-w" 0 $? "GPU memory to card"
-    grep -hE "Testing|Read|Write|Copy engine" "$out/$name.txt" "$out/$name-w.txt"
+  for way in gpu-read gpu-write; do
+    for chunk in ${chunks:-256Ki 1Mi 4Mi}; do
+      for threads in ${threads:-4 8}; do
+        name=$way-j$threads-$chunk
+        timeout 120 "$doorbell" qdma validate --ddr-only --phase "$way" -j "$threads" --gpu-chunk "$chunk" --buffer-size 64Mi \
+          --bandwidth-duration 0.4 --repeats 5 --json "$out/$name.json" >"$out/$name.txt" 2>"$out/$name.err"
+        ended "$name" 0 $? "$way"
+        echo "$name: $(grep -hE "Read|Write|Copy engine" "$out/$name.txt" | tr -s ' \n' ' ')"
+      done
+    done
   done
 fi
 

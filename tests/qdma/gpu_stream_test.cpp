@@ -83,9 +83,13 @@ TEST_F(GpuStreaming, BytesComeBackAsTheyWent) {
 /// A job whose bytes lie in GPU memory: checked there as well as one whose bytes lie in a host buffer.
 TEST_F(GpuStreaming, JobsMoveAndCheckGpuMemory) {
   Buffer image = card.create_buffer(256 << 10);
-  GpuSide side(card, {}, image, gpu);
-  CardPlace place{.name = "DDR0", .memory = card_memory("ddr"), .address = card_memory("ddr").base, .buffer = &image,
-                  .sequence = 0, .gpu = &side};
+  GpuSide side(card, {}, image, gpu, 64 << 10);
+  CardPlace place{.name = "DDR0",
+                  .memory = card_memory("ddr"),
+                  .address = card_memory("ddr").base,
+                  .buffer = &image,
+                  .sequence = 0,
+                  .gpu = &side};
   const auto run = [&](Direction direction) {
     return run_jobs(std::vector<Job>{{.place = &place, .direction = direction, .descriptor = nullptr}}, {});
   };
@@ -101,7 +105,8 @@ TEST_F(GpuStreaming, JobsMoveAndCheckGpuMemory) {
   place.gpu = nullptr;
   poison(place);
   ChannelDescriptor plain(card, {});
-  (void)run_jobs(std::vector<Job>{{.place = &place, .direction = Direction::card_to_host, .descriptor = &plain}}, {});
+  (void)run_jobs(
+      std::vector<Job>{{.place = &place, .direction = Direction::card_to_host, .descriptor = &plain}}, {});
   EXPECT_EQ(check(place, 1, stats), pattern::Verdict::ok);
 }
 

@@ -41,8 +41,9 @@ void add_nvme_options(OptionTable& t) {
             .kind = Kind::choice,
             .default_text = "cpu",
             .choices = {"cpu", "gpu", "kernel-on-cpu"},
-            .help = "what serves a model's queues: CPU threads, a kernel on --gpu, or that kernel's code on CPU "
-                    "threads (short for the model's key engine)",
+            .help =
+                "what serves a model's queues: CPU threads, a kernel on --gpu, or that kernel's code on CPU "
+                "threads (short for the model's key engine)",
             .group = "Device"})
       .add({.name = "allow-write",
             .kind = Kind::flag,
@@ -379,7 +380,8 @@ Command nvme_command() {
       {.command = "doorbell nvme --initiator gpu --memory-mode 11 --num-queues 16 --batch-size 64",
        .text = "Queues and data in GPU memory, driven by a GPU kernel.",
        .needs = Needs::gpu},
-      {.command = "doorbell nvme --initiator gpu --device-engine gpu --memory-mode 3 --num-queues 64 --batch-size 64",
+      {.command =
+           "doorbell nvme --initiator gpu --device-engine gpu --memory-mode 3 --num-queues 64 --batch-size 64",
        .text = "The same with the device on the GPU too: what queues in GPU memory carry.",
        .needs = Needs::gpu},
       {.command = "doorbell nvme --fault corrupt=0.001,drop=0.0001 --timeout 2",

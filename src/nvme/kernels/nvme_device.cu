@@ -22,8 +22,7 @@ struct Block {
 
 /// Launch a block of one or more warps for each server, with sizeof(ServerMemory) bytes of dynamic shared
 /// memory.
-extern "C" __global__ void __launch_bounds__(kServerThreads, 1)
-    doorbell_nvme_device(const ServerJob* given) {
+extern "C" __global__ void __launch_bounds__(kServerThreads, 1) doorbell_nvme_device(const ServerJob* given) {
   extern __shared__ u64 shared[];
   __shared__ measure::Constant<ServerJob> shared_job;
   for (u32 i = threadIdx.x; i < sizeof(ServerMemory) / sizeof(u64); i += blockDim.x) shared[i] = 0;

@@ -289,7 +289,7 @@ u16 AdminProcessor::check_memory(const Sqe& e, u64 entry_bytes) const {
   if ((e.cdw11 & 1) == 0) return status::invalid_field;  // queues must be physically contiguous
   if (e.prp1 % kQueuePage != 0) return status::prp_offset_invalid;
   if (!dma_.reachable(e.prp1, (size + 1) * entry_bytes,
-                                         entry_bytes == kSqeBytes ? Access::read : Access::write))
+                      entry_bytes == kSqeBytes ? Access::read : Access::write))
     return status::data_transfer_error;
   return status::success;
 }
@@ -398,7 +398,8 @@ AdminProcessor::Answer AdminProcessor::doorbell_buffers(const Sqe& e) {
     return {status::invalid_field};
   const u64 needed =
       registers_.bytes - reg::doorbells < kQueuePage ? registers_.bytes - reg::doorbells : kQueuePage;
-  if (dma_.host(e.prp1, needed, Access::read) == nullptr || dma_.host(e.prp2, needed, Access::write) == nullptr)
+  if (dma_.host(e.prp1, needed, Access::read) == nullptr ||
+      dma_.host(e.prp2, needed, Access::write) == nullptr)
     return {status::data_transfer_error};
   // Existing queues keep their registers; queues created from now on use the buffers.
   shadow_ = e.prp1;
@@ -409,8 +410,7 @@ AdminProcessor::Answer AdminProcessor::doorbell_buffers(const Sqe& e) {
 AdminProcessor::Answer AdminProcessor::abort(const Sqe& e) {
   const auto sqid = static_cast<u16>(e.cdw10);
   const auto it = sqs_.find(sqid);
-  const bool aborted =
-      it != sqs_.end() && io_.abort(sqid, it->second, static_cast<u16>(e.cdw10 >> 16));
+  const bool aborted = it != sqs_.end() && io_.abort(sqid, it->second, static_cast<u16>(e.cdw10 >> 16));
   return {status::success, aborted ? 0u : 1u};
 }
 

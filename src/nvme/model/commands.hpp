@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a model controller makes of one command, of a doorbell's value, and of a completion: the rules that its
-// threads on a CPU and its kernel on a GPU share. Pure functions.
+// What a model controller makes of one command, of a doorbell's value, and of a completion: the rules that
+// its threads on a CPU and its kernel on a GPU share. Pure functions.
 #pragma once
 
 #include <doorbell/nvme/wire.hpp>
@@ -34,7 +34,8 @@ DOORBELL_INLINE CheckedCommand check_command(const Sqe& e, const NamespaceShape&
   const auto op = static_cast<IoOpcode>(e.opcode);
   if (op == IoOpcode::flush)
     return {.status = e.nsid == 1 || e.nsid == kAllNamespaces ? status::success : status::invalid_namespace};
-  if (op != IoOpcode::read && op != IoOpcode::write && op != IoOpcode::compare && op != IoOpcode::write_zeroes)
+  if (op != IoOpcode::read && op != IoOpcode::write && op != IoOpcode::compare &&
+      op != IoOpcode::write_zeroes)
     return {.status = status::invalid_opcode};
   if (e.nsid != 1) return {.status = status::invalid_namespace};
   CheckedCommand c;
@@ -82,7 +83,8 @@ DOORBELL_INLINE u32 ring_distance(u32 from, u32 to, u32 entries) {
 }
 /// True if a host may ring this tail: it announces entries, and not more than there is room for.
 DOORBELL_INLINE bool tail_allowed(u32 rung, u32 head, u32 tail, u32 entries) {
-  return rung < entries && ring_distance(tail, rung, entries) <= entries - 1 - ring_distance(head, tail, entries);
+  return rung < entries &&
+         ring_distance(tail, rung, entries) <= entries - 1 - ring_distance(head, tail, entries);
 }
 /// True if a host may ring this completion queue head: it gives back entries that it holds.
 DOORBELL_INLINE bool head_allowed(u32 rung, u32 head, u32 tail, u32 entries) {

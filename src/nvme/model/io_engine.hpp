@@ -29,8 +29,8 @@ struct ModelShared : model::Shared<ModelConfig> {
   std::atomic<bool> fatal{false};               ///< an engine cannot reach its queues: CSTS.CFS until a reset
   std::atomic<u64> invalid_doorbell_values{0};  ///< values outside what the queue allows
   std::atomic<u64> unknown_doorbells{0};        ///< writes to doorbells of queues that do not exist
-  explicit ModelShared(const ModelConfig& c) : 
-      Shared(c), media(c), shape{media.capacity() / c.lba_bytes, c.lba_bytes, c.mdts} {}
+  explicit ModelShared(const ModelConfig& c)
+      : Shared(c), media(c), shape{media.capacity() / c.lba_bytes, c.lba_bytes, c.mdts} {}
 };
 
 /// Counters of one engine.

@@ -106,9 +106,7 @@ void KernelService::start() {
   const auto lanes = static_cast<u32>(gpu_->info().warp_size);
   const u32 threads = job.media != nullptr ? kServerThreads : lanes;
   gpu_->launch(gpu_->kernel("doorbell_nvme_device"),
-               {.blocks = static_cast<u32>(n),
-                .threads = threads,
-                .shared_bytes = sizeof(ServerMemory)},
+               {.blocks = static_cast<u32>(n), .threads = threads, .shared_bytes = sizeof(ServerMemory)},
                stream_, args);
 }
 
@@ -161,7 +159,8 @@ void KernelService::take_ranges(std::span<const SoftwareAddressSpace::Range> ran
     newest_table_ ^= 1;
     Region& table = range_tables_[newest_table_];
     const u64 bytes = served.size() * sizeof(ServedRange);
-    if (table.bytes() < bytes) table = allocate(std::max<u64>(2 * bytes, kRangesAtFirst * sizeof(ServedRange)));
+    if (table.bytes() < bytes)
+      table = allocate(std::max<u64>(2 * bytes, kRangesAtFirst * sizeof(ServedRange)));
     if (bytes > 0) table.write(0, served.data(), bytes);
     take.ranges = reachable<const ServedRange>(table.host(), table.device());
   }
@@ -281,7 +280,8 @@ void KernelService::collect() {
     const u32 bad = load_relaxed(&answer(i).bad_doorbells);
     shared_.invalid_doorbell_values.fetch_add(bad - servers_[i].bad_doorbells, std::memory_order_relaxed);
     servers_[i].bad_doorbells = bad;
-    if (load_acquire(&answer(i).removed) != 0 && !shared_.presence.gone()) shared_.faults.remove(shared_.presence);
+    if (load_acquire(&answer(i).removed) != 0 && !shared_.presence.gone())
+      shared_.faults.remove(shared_.presence);
   }
 }
 

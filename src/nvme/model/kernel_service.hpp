@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The I/O queues of a model controller inside a kernel on the GPU that the controller was opened with. Without
-// a GPU, CPU threads run the same code: for tests.
+// The I/O queues of a model controller inside a kernel on the GPU that the controller was opened with.
+// Without a GPU, CPU threads run the same code: for tests.
 #pragma once
 
 #include <doorbell/gpu.hpp>

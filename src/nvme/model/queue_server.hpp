@@ -4,8 +4,8 @@
 // Serves I/O queues as a controller does, from inside a kernel: takes doorbells, fetches entries, moves data,
 // posts completions. The same source runs in a GPU's blocks and, for tests, on CPU threads.
 //
-// A Team is the block: warp() is the caller's place in it, warps() how many there are, sync() waits for all of
-// them. The first warp takes commands and posts completions; all warps move data.
+// A Team is the block: warp() is the caller's place in it, warps() how many there are, sync() waits for all
+// of them. The first warp takes commands and posts completions; all warps move data.
 #pragma once
 
 #include <doorbell/warp.hpp>
@@ -29,8 +29,11 @@ struct ServerMemory {
   u32 sequence;  ///< of the last order
   u32 count;     ///< commands of this burst; kEnd: the server ends
   u32 source;    ///< the slot that they come from
+  u64 shared;    ///< a bit for each of them whose data all warps move
   u32 bad_doorbells;
 };
+
+static_assert(kServedBurst <= 64);  // a bit for each command of a burst
 
 /// `Clock` has wall_ns().
 template <class Warp, class Clock, class Team>
@@ -38,7 +41,8 @@ class QueueServer {
  public:
   enum class Round { idle, worked, ended };
 
-  DOORBELL_INLINE QueueServer(const Warp& warp, const Team& team, const ServerJob& job, u32 server, ServerMemory& memory)
+  DOORBELL_INLINE QueueServer(const Warp& warp, const Team& team, const ServerJob& job, u32 server,
+                              ServerMemory& memory)
       : warp_(warp), team_(team), job_(job), server_(server), m_(memory), leads_(team.warp() == 0) {}
 
   /// One round over all queues. All lanes of all warps call it together. What the first warp returns says
@@ -175,7 +179,8 @@ class QueueServer {
         result = abort(order.slot, order.cid) ? 1 : 0;
         break;
       case Kind::drop_all:
-        for (u32 i = warp_.lane(); i < kServedQueues; i += Warp::size) m_.sq[i].entries = m_.cq[i].entries = 0;
+        for (u32 i = warp_.lane(); i < kServedQueues; i += Warp::size)
+          m_.sq[i].entries = m_.cq[i].entries = 0;
         warp_.sync();
         if (warp_.lane() == 0) m_.sqs = m_.cqs = 0;
         break;
@@ -219,9 +224,16 @@ class QueueServer {
       const Word16* from = q.ring + u64{q.head} * kSqeParts;
       load_words(to, from, n * kSqeParts);
     }
+    warp_.sync();  // all lanes have seen the last burst's count, and the entries are there
+    u64 shared = 0;
+    for (u32 base = 0; base < n && job_.media != nullptr; base += Warp::size) {
+      const u32 i = base + warp_.lane();
+      shared |= warp_.ballot(i < n && shared_by_all(m_.entries[i])) << base;
+    }
     if (warp_.lane() == 0) {
       m_.count = n;
       m_.source = slot;
+      m_.shared = shared;
     }
     warp_.sync();
   }
@@ -263,11 +275,11 @@ class QueueServer {
     if (job_.media == nullptr) {
       // No data moves: each lane does whole commands.
       if (!leads_) return;
-      for (u32 i = warp_.lane(); i < m_.count; i += Warp::size)
-        m_.outcomes[i] = run(OneLane{}, q, i, 0, 1);
+      for (u32 i = warp_.lane(); i < m_.count; i += Warp::size) m_.outcomes[i] = run(OneLane{}, q, i, 0, 1);
       return;
     }
-    // Of the commands this warp has every so many-th: each lane plans one, then all lanes move the data of all.
+    // Of the commands this warp has every so many-th: each lane plans one, then all lanes move the data of
+    // all.
     const u32 warps = team_.warps(), w = team_.warp();
     const u32 mine = m_.count > w ? (m_.count - w + warps - 1) / warps : 0;
     for (u32 base = 0; base < mine; base += Warp::size) {
@@ -277,13 +289,13 @@ class QueueServer {
       copy_all(move, here);
       for (u64 left = warp_.ballot(later); left != 0; left &= left - 1) {
         const u32 i = w + (base + lowest_bit(left)) * warps;
-        if (shared_by_all(m_.entries[i])) continue;
+        if ((m_.shared >> i & 1) != 0) continue;
         const Outcome o = run(warp_, q, i, 0, 1);
         if (warp_.lane() == 0) m_.outcomes[i] = o;
       }
     }
-    for (u32 i = 0; i < m_.count; ++i) {
-      if (!shared_by_all(m_.entries[i])) continue;
+    for (u64 left = m_.shared; left != 0; left &= left - 1) {
+      const u32 i = lowest_bit(left);
       const Outcome o = run(warp_, q, i, w, warps);
       if (i % warps == w && warp_.lane() == 0) m_.outcomes[i] = o;
     }
@@ -418,7 +430,8 @@ class QueueServer {
         if (st == status::success && is_outstanding(q, e.cid)) st = status::cid_conflict;
         u64 due = 0;
         if (job_.link.limited())
-          due = job_.link.finish_time(job_.link_free_at, Clock::wall_ns(), u64{blocks_of(e)} * job_.shape.lba_bytes);
+          due = job_.link.finish_time(job_.link_free_at, Clock::wall_ns(),
+                                      u64{blocks_of(e)} * job_.shape.lba_bytes);
         const model::CompletionReport r =
             job_.faults.report(o.injected.fault, due, [] { return Clock::wall_ns(); });
         if (model::FaultDraw::of_completion(o.injected.fault)) count_fault(o.injected.fault);
@@ -465,6 +478,7 @@ class QueueServer {
       }
       if (room(cq, 1) == 0) break;
       any = true;
+      warp_.sync();  // all lanes have decided alike before lane 0 changes what they decided by
       if (warp_.lane() == 0) {
         const u32 at = base + lowest_bit(due);
         LateCompletion l = cq.late[at];
@@ -490,6 +504,7 @@ class QueueServer {
     if (q.entries == 0 || q.outstanding == nullptr || !is_outstanding(q, cid)) return false;
     ServedCq& cq = m_.cq[q.cq];
     if (room(cq, 1) == 0) return false;
+    warp_.sync();
     if (warp_.lane() == 0) {
       drop_late(cq, slot, cid);
       set_outstanding(q, cid, false);
@@ -507,6 +522,7 @@ class QueueServer {
       ServedCq& cq = m_.cq[q.cq];
       for (u32 word = 0; word < kCidWords; ++word) {
         while (q.outstanding[word] != 0 && room(cq, 1) != 0) {
+          warp_.sync();
           if (warp_.lane() == 0) {
             const auto cid = static_cast<u16>(word * 64 + lowest_bit(q.outstanding[word]));
             drop_late(cq, slot, cid);
@@ -531,7 +547,8 @@ class QueueServer {
       if (cq.late[i - 1].sq == slot && cq.late[i - 1].cqe.cid == cid) forget(cq, i - 1);
   }
 
-  // --- cids and counts --------------------------------------------------------------------------------------
+  // --- cids and counts
+  // --------------------------------------------------------------------------------------
 
   static constexpr u32 kCidWords = 65536 / 64;
 

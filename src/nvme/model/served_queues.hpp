@@ -76,10 +76,10 @@ struct ServerOrder {
 
 /// In memory that host and server both reach. The server writes it; `sequence` last.
 struct alignas(64) ServerAnswer {
-  u32 sequence;      ///< of the last order carried out
-  u32 result;        ///< of abort: 1 if the command was outstanding
+  u32 sequence;       ///< of the last order carried out
+  u32 result;         ///< of abort: 1 if the command was outstanding
   u32 bad_doorbells;  ///< values outside what a queue allows, so far
-  u32 removed;       ///< 1: this server carried out Fault::removal
+  u32 removed;        ///< 1: this server carried out Fault::removal
 };
 
 /// What one server has counted up to its last order to save it.
@@ -98,7 +98,7 @@ struct ServerJob {
   u32 faulty;
   model::LinkRule link;
   u64* link_free_at;
-  u32* gone;  ///< 1: the device has gone, no server does anything more
+  u32* gone;             ///< 1: the device has gone, no server does anything more
   const u32* sequences;  ///< of the newest order, for each server
   const ServerOrder* orders;
   ServerAnswer* answers;

@@ -33,12 +33,14 @@ options::OptionTable model_keys() {
          .default_text = "on",
          .choices = {"on", "off"},
          .help = "offer shadow doorbells (Doorbell Buffer Config)"});
-  t.add({.name = "engine",
-         .kind = options::Kind::choice,
-         .default_text = "cpu",
-         .choices = {"cpu", "gpu", "kernel-on-cpu"},
-         .help = "what serves the I/O queues: CPU threads, a kernel on the GPU of --gpu, or that kernel's code on "
-                 "CPU threads"});
+  t.add(
+      {.name = "engine",
+       .kind = options::Kind::choice,
+       .default_text = "cpu",
+       .choices = {"cpu", "gpu", "kernel-on-cpu"},
+       .help =
+           "what serves the I/O queues: CPU threads, a kernel on the GPU of --gpu, or that kernel's code on "
+           "CPU threads"});
   t.add(model::delay_key("a completion"));
   return t;
 }

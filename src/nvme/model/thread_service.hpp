@@ -18,7 +18,8 @@ class ThreadService final : public IoService {
  public:
   /// `registers`: where the BAR lies. The first of the engines runs on the thread of the admin queue, the
   /// others have threads of their own.
-  ThreadService(ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent, u8* registers);
+  ThreadService(ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent,
+                u8* registers);
 
   [[nodiscard]] std::span<const std::unique_ptr<IoEngine>> engines() const { return engines_; }
 

@@ -89,8 +89,8 @@ class Transfer {
                            const RecentWrites& recent, u32 part, u32 parts)
       : group_(group), job_(job), ranges_(ranges), recent_(recent), part_(part), parts_(parts) {}
 
-  /// Plans a read or write whose data lies in one piece of one page, and what moves no data at all: fills `o`,
-  /// and `move`. False for anything else, which run() does. Of one lane.
+  /// Plans a read or write whose data lies in one piece of one page, and what moves no data at all: fills
+  /// `o`, and `move`. False for anything else, which run() does. Of one lane.
   [[nodiscard]] DOORBELL_HD bool plan(const Sqe& e, Outcome& o, Move& move) {
     const auto op = static_cast<IoOpcode>(e.opcode);
     const bool reads = op == IoOpcode::read;
@@ -119,7 +119,8 @@ class Transfer {
       return true;
     }
     o.stored = !reads;
-    move = reads ? Move{data, media, static_cast<u32>(c.bytes)} : Move{media, data, static_cast<u32>(c.bytes)};
+    move =
+        reads ? Move{data, media, static_cast<u32>(c.bytes)} : Move{media, data, static_cast<u32>(c.bytes)};
     return true;
   }
 
@@ -130,9 +131,9 @@ class Transfer {
     if (c.status != status::success) return;
     const auto op = static_cast<IoOpcode>(e.opcode);
     const bool keeps = job_.media != nullptr;
-    o.kind = op == IoOpcode::read                                        ? Outcome::Kind::read
+    o.kind = op == IoOpcode::read                                           ? Outcome::Kind::read
              : op == IoOpcode::write || (op == IoOpcode::compare && !keeps) ? Outcome::Kind::write
-                                                                         : Outcome::Kind::other;
+                                                                            : Outcome::Kind::other;
     if (!c.transfers) return;  // a flush: memory has nothing to flush
     if (op == IoOpcode::write_zeroes) {
       if (keeps) zero(c);

@@ -30,16 +30,29 @@ void add_validate_options(OptionTable& t) {
             .kind = Kind::flag,
             .help = "leave out each memory by itself: both of them together",
             .group = "Device"})
-      .add({.name = "phase",
-            .kind = Kind::choice,
-            .default_text = "all",
-            .choices = phase_choices(),
-            .help = "all of them one after the other, or one alone; gpu-read and gpu-write move GPU memory (--gpu)",
-            .group = "Work"})
-      .add({.name = "gpu-memory",
-            .kind = Kind::flag,
-            .help = "measure as well how fast the card's bytes get into GPU memory and back, beside the copy engine",
-            .group = "Work"})
+      .add(
+          {.name = "phase",
+           .kind = Kind::choice,
+           .default_text = "all",
+           .choices = phase_choices(),
+           .help =
+               "all of them one after the other, or one alone; gpu-read and gpu-write move GPU memory (--gpu)",
+           .group = "Work"})
+      .add(
+          {.name = "gpu-memory",
+           .kind = Kind::flag,
+           .help =
+               "measure as well how fast the card's bytes get into GPU memory and back, beside the copy engine",
+           .group = "Work"})
+      .add(
+          {.name = "gpu-chunk",
+           .kind = Kind::size,
+           .default_text = "1Mi",
+           .min = qdma::kGranule,
+           .max = qdma::kLargestValidateBuffer,
+           .help =
+               "bytes that go between card and GPU at a time, a multiple of 4 KiB; four chunks of each thread are under way",
+           .group = "Work"})
       .add({.name = "threads",
             .letter = 'j',
             .kind = Kind::integer,
@@ -161,6 +174,7 @@ qdma::ValidateOptions validate_options(const Options& given) {
   if (const auto at = std::ranges::find(phases, o.text("phase")); at != phases.end())
     v.phase = static_cast<qdma::ValidatePhase>(at - phases.begin());
   v.gpu_memory = o.flag("gpu-memory");
+  v.gpu_chunk = granules_of(o, "gpu-chunk");
   v.threads = static_cast<u32>(o.integer("threads"));
   if (o.has("buffer-size")) v.buffer_bytes = granules_of(o, "buffer-size");
   if (o.has("offset")) v.offset = granules_of(o, "offset");
