@@ -335,7 +335,7 @@ u32 Controller::request_queues(u32 pairs) {
 void Controller::configure_shadow_doorbells() {
   if (!info_.shadow_doorbells)
     throw Error(interface_->name(), "it has no shadow doorbells (Doorbell Buffer Config)",
-                "use --doorbells register");
+                "ring its doorbell registers");
   shadow_ = allocate(Place::pageable, 4096, Access::read_write);
   eventidx_ = allocate(Place::pageable, 4096, Access::read_write);
   admin_ok(doorbell_buffer_command(0, shadow_.iova(), eventidx_.iova()), "Doorbell Buffer Config");

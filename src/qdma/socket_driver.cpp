@@ -129,7 +129,7 @@ SocketDriver::SocketDriver(Descriptor control, std::string name, std::shared_ptr
                 fmt::format("it speaks version {} of the messages, not {}", hello.version, wire::kVersion));
   if (r.result == -EDQUOT)
     throw Error(fmt::format("card {}", name_), "it takes no further client",
-                "its server's --max-connections is reached");
+                "its server has as many as doorbell card serve --max-connections lets it have");
   throw Error(fmt::format("card {}", name_),
               fmt::format("its hello failed: {}", std::strerror(static_cast<int>(-r.result))));
 }

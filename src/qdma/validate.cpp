@@ -77,7 +77,8 @@ class Validation {
   Validation(const ValidateOptions& o, const measure::RunWatch& watch)
       : o_(o),
         watch_(watch),
-        driver_(open_driver({.spec = o.device, .use = o.use(places(o), places(o), false)})),
+        driver_(open_driver(
+            {.spec = o.device, .use = o.use(places(o), places(o), false), .names = o.card.names})),
         card_(card_over(driver_)),
         model_(driver_->kind() == "model"),
         buffer_bytes_(o.buffer_bytes != 0 ? o.buffer_bytes : fitting_buffer(o, model_)),

@@ -286,8 +286,8 @@ std::vector<std::string> files_of(const nvme::BenchOptions& b, const Options& o)
   if (o.has("beside-file")) files.push_back(o.text("beside-file"));
   if (b.file.empty()) {
     const std::string kind = nvme::backend_of(b.controller).name;
-    if (kind == "model") files.push_back(nvme::parse_model_spec(b.controller).path);
-    if (kind == "qemu") files.push_back(nvme::parse_qemu_spec(b.controller).drive);
+    if (kind == "model") files.push_back(nvme::parse_model_spec(b.controller, b.names.controller).path);
+    if (kind == "qemu") files.push_back(nvme::parse_qemu_spec(b.controller, b.names.controller).drive);
   }
   return files;
 }

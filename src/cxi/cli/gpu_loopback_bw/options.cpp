@@ -227,7 +227,7 @@ Taken take_device(Options& into, const std::string& text) {
     return Refusal{fmt::format("Device name must include cxi prefix (ex: cxi0): {}", text)};
   if (cxi::is_model(text)) {
     try {
-      (void)cxi::parse_model_spec(text);
+      (void)cxi::parse_model_spec(text, kDeviceOption);
     } catch (const Error& e) {
       return Refusal{e.what(), e.hint()};
     }

@@ -49,8 +49,9 @@ class RunningDaemon {
                       .closed = [this](SocketId id) { service_.closed(id); },
                       .refused = [this](std::string_view why) { refused(why); }});
     if (!options.metrics.empty())
-      metrics_.emplace(loop_.uv(), options.metrics,
-                       [this] { return prometheus_text(service_.metrics(), service_.gauges()); });
+      metrics_.emplace(
+          loop_.uv(), options.metrics,
+          [this] { return prometheus_text(service_.metrics(), service_.gauges()); }, options.metrics_name);
     std::vector<Descriptor> sockets = activated_sockets();
     if (sockets.empty()) {
       sockets.push_back(listen_at(options.socket, options.socket_mode));
