@@ -59,9 +59,8 @@ ssize_t receive_reply(int fd, std::span<u8> out, Descriptor& descriptor) {
 Descriptor connect_daemon(const std::string& path) {
   const std::string name = "daemon:" + path;
   int error = 0;
-  Descriptor fd = connect_local(path, wall_ns() + kConnectLimitNs, error);
+  Descriptor fd = connect_local(local_address(path, name), wall_ns() + kConnectLimitNs, error);
   if (error == 0) return fd;
-  if (error == ENAMETOOLONG) throw Error(name, "a socket's path has 1 to 107 characters");
   throw Error(name, "no doorbelld answers: " + reason(error), "start doorbelld, or name its socket",
               ExitCode::absent);
 }

@@ -74,8 +74,7 @@ bool read_peer(int fd, Peer& peer, int& error) {
 }
 
 Descriptor listen_at(const std::string& path, unsigned mode) {
-  sockaddr_un address;
-  if (!local_address(path, address)) throw Error(path, "a socket's path has 1 to 107 characters");
+  const sockaddr_un address = local_address(path, path);
   Descriptor fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) fail_listening(path, "no socket");
   const auto* const at = reinterpret_cast<const sockaddr*>(&address);
