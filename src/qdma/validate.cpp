@@ -371,11 +371,7 @@ class Validation {
     for (const OpStats& s : out.jobs) {
       calls_.others_checked += s.checked;
       sum.checked += s.checked;
-      sum.corrupt += s.corrupt;
-      sum.misplaced += s.misplaced;
-      sum.stale += s.stale;
-      sum.missing += s.missing;
-      sum.old_version += s.old_version;
+      for (const auto field : kFailedChecks) sum.*field += s.*field;
       add_errors(s, sum);
     }
   }
