@@ -259,7 +259,7 @@ Cqe Controller::admin(Sqe command, const char* what) {
       throw Error(fmt::format("{}: {}", interface_->name(), what),
                   status == ~0u                 ? "the device is gone"
                   : (status & csts::fatal) != 0 ? "it reports a fatal status (CSTS.CFS)"
-                                                : "the controller was reset by somebody else",
+                                                : "another program has reset the controller",
                   {}, ExitCode::data);
     }
     if (late) {

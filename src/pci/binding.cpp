@@ -119,7 +119,7 @@ Rebound unbind_one(const Function& f, const Machine& m) {
   }
   if (driver_of(m, f.address) == kVfioDriver)
     throw Error(f.address, fmt::format("{} takes it again", kVfioDriver),
-                "somebody registered its id there: see the ids= parameter of vfio-pci in /etc/modprobe.d");
+                "its id is registered there: see the ids= parameter of vfio-pci in /etc/modprobe.d");
   return {read_function(f.address, m.root), f.driver, true};
 }
 

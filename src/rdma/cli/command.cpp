@@ -159,7 +159,7 @@ rdma::BenchOptions bench_options(const Options& o) {
   b.connection.retry_count = static_cast<u32>(o.integer("retry-count"));
   b.connection.rnr_retry = static_cast<u32>(o.integer("rnr-retry"));
   if (b.ends == rdma::Ends::remote && rdma::backend_of(b.provider, b.device, b.names).kind == "model")
-    throw Error("--connect", "a model is a device of one process: it reaches nobody else",
+    throw Error("--connect", "a model is a device of one process: it reaches no other process",
                 "give --provider verbs and the name of an RDMA device");
   if (b.faults.any() && rdma::backend_of(b.provider, b.device, b.names).kind != "model")
     throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", b.device),
@@ -188,7 +188,7 @@ rdma::ServeOptions serve_options(const Options& o) {
   s.timeout_s = o.seconds("timeout");
   s.wait_s = o.seconds("listen-wait");
   if (rdma::backend_of(s.provider, s.device, s.device_names).kind == "model")
-    throw Error("--listen", "a model is a device of one process: nobody else can reach it",
+    throw Error("--listen", "a model is a device of one process: no other process can reach it",
                 "give --provider verbs and the name of an RDMA device");
   return s;
 }
