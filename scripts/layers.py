@@ -2,10 +2,12 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""Checks which parts of doorbell include which, against the table "The layers" in docs/architecture.md.
+"""Checks which parts of doorbell include which, against the table "The layers" in docs/architecture.md, and
+that library code names no option of a command.
 
 Usage: layers.py [ROOT]
-Prints a line for each include that the table does not allow. Exit code: 0, or 2 with findings.
+Prints a line for each include that the table does not allow, and for each text that begins as an option does
+in a file that is not a command's. Exit code: 0, or 2 with findings.
 """
 
 import pathlib
@@ -15,6 +17,17 @@ import sys
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 SOURCES = {".cpp", ".hpp", ".cu"}
 ROOTS = ("include", "src")
+OPTION = re.compile(r'"--[a-z]')
+# Texts of these files are options of a program that they start: path -> program.
+COMMAND_LINES = {
+    "src/net/dpdk/plugin/eal.cpp": "DPDK",
+    "src/net/dpdk/testpmd.cpp": "dpdk-testpmd",
+    "src/net/iperf3.cpp": "iperf3",
+    "src/nvme/fio.cpp": "fio",
+    "src/sweep/cells.cpp": "doorbell",
+    "src/sweep/process.cpp": "doorbell",
+    "src/sweep/ranks/run_pair.cpp": "doorbell",
+}
 
 
 class Layers:
@@ -62,6 +75,15 @@ def included(root, path, text):
                 break
 
 
+def option_names(path, text):
+    """A finding for each text of library code that begins as an option does."""
+    if "cli" in path.parts or str(path) in COMMAND_LINES:
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if OPTION.search(line.split("//")[0]):
+            yield f"{path}:{number}: library code names an option: take its name from the command"
+
+
 def findings(root, layers):
     used = set()
     for path in sorted(p.relative_to(root) for top in ROOTS for p in (root / top).rglob("*") if p.suffix in SOURCES):
@@ -69,7 +91,9 @@ def findings(root, layers):
         if own is None:
             yield f"{path}:1: docs/architecture.md names no layer for it"
             continue
-        for line, target in included(root, path, (root / path).read_text(encoding="utf-8")):
+        text = (root / path).read_text(encoding="utf-8")
+        yield from option_names(path, text)
+        for line, target in included(root, path, text):
             other = layers.part(target)
             if other is None:
                 continue  # told where that file itself is looked at

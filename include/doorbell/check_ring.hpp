@@ -16,6 +16,7 @@
 #pragma once
 
 #include <doorbell/memory_order.hpp>
+#include <doorbell/op_stats.hpp>
 #include <doorbell/pattern.hpp>
 #include <doorbell/warp.hpp>
 
@@ -265,11 +266,24 @@ class CheckRequests {
   };
   /// Waits for these turns no longer.
   DOORBELL_INLINE GivenUp give_up() {
-    GivenUp lost = {added_ - finished_, 0};
+    GivenUp open = {added_ - finished_, 0};
     for (u64 turn = finished_; turn < added_; ++turn)
-      if (ring_.entry(turn)->check != 0) ++lost.checks;
+      if (ring_.entry(turn)->check != 0) ++open.checks;
     added_ = finished_;
-    return lost;
+    return open;
+  }
+
+  /// Ends the phase if checkers no longer answer the loop, which has been `waiting` for them for `limit`
+  /// ticks (stuck()). What they have not finished counts as unchecked.
+  template <class Guard>
+  DOORBELL_INLINE void watch(const Warp& warp, bool waiting, u64 limit, Guard& guard, OpCounters& mine,
+                             OpStats& out) {
+    if (!stuck(waiting, guard.clock(), limit)) return;
+    const GivenUp open = give_up();
+    guard.stop(StopReason::timeout);
+    if (warp.lane() != 0) return;
+    mine.checked -= open.checks;
+    out.unchecked += open.turns;
   }
 
   /// No more turns come.

@@ -54,6 +54,10 @@ struct OpCounters {
   u64 cq_doorbell_ticks = 0;
 };
 
+/// The counters of checks that failed.
+inline constexpr u64 OpCounters::*kFailedChecks[] = {&OpCounters::corrupt, &OpCounters::misplaced,
+                                                     &OpCounters::stale, &OpCounters::missing};
+
 /// The counters, and the tables that rare events go into.
 struct OpStats : OpCounters {
   StopReason stop = StopReason::done;

@@ -457,7 +457,7 @@ def honesty(loaded):
         lines.append("Cells marked software model or emulated measure doorbell and software devices on this machine. "
                      "They say nothing about the speed of a physical device.")
     if any(not results.is_verified(cell) for result in loaded for cell in result.cells):
-        lines.append("Cells marked not verified moved data that nobody checked.")
+        lines.append("Cells marked not verified moved data that was not checked.")
     return lines
 
 

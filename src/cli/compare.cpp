@@ -89,7 +89,7 @@ int run_compare(const Options& options, Context& context) {
   std::vector<std::string> across;
   if (options.has("across")) {
     across = split(options.text("across"));
-    sweep::pair_across(across, &a, &b);
+    sweep::pair_across(across, &a, &b, "--across");
   }
   sweep::Comparison c = sweep::compare(a, b, metrics, percent / 100);
   c.across = across;

@@ -98,7 +98,8 @@ void require_listening(const Options& options, const std::vector<std::string>& n
 }
 
 void require_no_listening(const Options& options) {
-  if (options.given("listen-wait")) throw Error("--listen-wait", "nobody is waited for", "add --listen PORT");
+  if (options.given("listen-wait"))
+    throw Error("--listen-wait", "no client is waited for", "add --listen PORT");
 }
 
 std::vector<std::string> split(const std::string& list) {

@@ -174,14 +174,14 @@ std::unique_ptr<PreparedSweep> prepare_sweep(const SweepRequest& request, const 
   s->commands = subjects(context);
   s->plan = sweep::parse_plan(s->text, request.plan, s->commands);
   if (!request.profile.empty()) {
-    sweep::apply_profile(&s->plan, request.profile);
+    sweep::apply_profile(&s->plan, request.profile, "--profile");
     // A folder has one plan, and a plan's profiles are plans of their own.
     s->text += fmt::format("\n# profile: {}\n", request.profile);
   }
   s->cells = sweep::expand(s->plan);
   pair_up(request.team, s.get());
   s->references = sweep::load_references(s->plan, s->cells);
-  s->selected = sweep::select(s->plan, s->cells, request.only);
+  s->selected = sweep::select(s->plan, s->cells, request.only, "--only");
   if (!s->plan.only.empty()) {
     const std::vector<u32> ours = sweep::select(s->plan, s->cells, s->plan.only);
     std::erase_if(s->selected, [&](u32 c) { return std::ranges::find(ours, c) == ours.end(); });

@@ -29,8 +29,9 @@ const std::vector<Backend>& backends() {
 std::unique_ptr<Cassini> open_cassini(const DeviceRequest& request) {
   for (const Backend& b : backends())
     if (b.accepts(request)) return b.open(request);
-  throw Error(fmt::format("--device {}", request.spec), "no back end of this build drives it",
-              "give --device cxi-model0 for the software model", ExitCode::absent);
+  const std::string& device = request.names.device;
+  throw Error(fmt::format("{} {}", device, request.spec), "no back end of this build drives it",
+              fmt::format("give {} cxi-model0 for the software model", device), ExitCode::absent);
 }
 
 }  // namespace doorbell::cxi

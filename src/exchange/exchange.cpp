@@ -66,8 +66,8 @@ Exchange::Exchange(Descriptor socket, std::string peer, bool server, double limi
 }
 
 Exchange Exchange::connect(const RunKind& kind, const SocketName& to, double limit_s,
-                           const measure::StopFlag* stop) {
-  Connected c = connect_tcp(to, Wait::lasting(limit_s, stop), kind.path);
+                           const measure::StopFlag* stop, const std::string& setting) {
+  Connected c = connect_tcp(to, Wait::lasting(limit_s, stop), kind.path, setting);
   return {std::move(c.socket), std::move(c.peer), false, limit_s, stop, kind};
 }
 
@@ -204,8 +204,8 @@ void Exchange::fail(const std::string& why) noexcept {
   }
 }
 
-Listener::Listener(const RunKind& kind, const SocketName& at)
-    : kind_(kind), socket_(listen_tcp(at)), at_(at) {
+Listener::Listener(const RunKind& kind, const SocketName& at, std::string setting)
+    : kind_(kind), setting_(std::move(setting)), socket_(listen_tcp(at, setting_)), at_(at) {
   at_.port = bound_port(socket_.get());
 }
 
@@ -213,7 +213,7 @@ Exchange Listener::accept(double limit_s, double message_limit_s, const measure:
                           const std::function<void(const Error&)>& turned_away) {
   const Wait wait = Wait::lasting(limit_s, stop);
   for (;;) {
-    Connected c = accept_tcp(socket_.get(), at_, wait, kind_.path);
+    Connected c = accept_tcp(socket_.get(), at_, wait, kind_.path, setting_);
     try {
       return {std::move(c.socket), std::move(c.peer), true, message_limit_s, stop, kind_};
     } catch (const Error& e) {

@@ -23,7 +23,7 @@ namespace doorbell::exchange {
 /// What a run of two processes is of: both ends must agree about it.
 struct RunKind {
   std::string_view path;  ///< as in the command `doorbell PATH`; a constant
-  u16 default_port = 0;   ///< of --connect without one
+  u16 default_port = 0;   ///< of an address without one
 };
 
 /// One connection to the other process. Throws doorbell::Error for every failure: refusal, time-out, an early
@@ -34,9 +34,10 @@ class Exchange {
   static constexpr u32 kMaxMessageBytes = 4u << 20;
 
   /// Connects and sends the first message (hello). `limit_s` bounds this and every later message that has no
-  /// limit of its own. `stop`, if given, ends every wait with an Error.
+  /// limit of its own. `stop`, if given, ends every wait with an Error. `setting`: what errors call the
+  /// address, which may be an option of a command.
   static Exchange connect(const RunKind& kind, const SocketName& to, double limit_s,
-                          const measure::StopFlag* stop = nullptr);
+                          const measure::StopFlag* stop = nullptr, const std::string& setting = kConnecting);
 
   [[nodiscard]] bool server() const { return server_; }
   /// The other end's address.
@@ -89,7 +90,8 @@ class Exchange {
 /// The server's side before a client has connected.
 class Listener {
  public:
-  Listener(const RunKind& kind, const SocketName& at);
+  /// `setting` as in Exchange::connect().
+  Listener(const RunKind& kind, const SocketName& at, std::string setting = kListening);
   /// The listening address; a port of 0 is replaced by the real one.
   [[nodiscard]] const SocketName& at() const { return at_; }
   /// Waits at most `limit_s` for a client and answers its hello; `message_limit_s` as `limit_s` in
@@ -100,6 +102,7 @@ class Listener {
 
  private:
   RunKind kind_;
+  std::string setting_;
   Descriptor socket_;
   SocketName at_;
 };

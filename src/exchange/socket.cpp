@@ -118,19 +118,18 @@ std::string SocketName::text() const {
   return host.empty() ? std::to_string(port) : fmt::format("{}:{}", host, port);
 }
 
-SocketName parse_connect(const std::string& text, u16 default_port) {
-  const auto [host, port] = split("--connect", text);
-  if (host.empty())
-    throw Error("--connect", fmt::format("'{}' names no host", text), "write HOST or HOST:PORT");
-  return {host, port.empty() ? default_port : parse_port("--connect", port, 1)};
+SocketName parse_connect(const std::string& text, u16 default_port, const char* setting) {
+  const auto [host, port] = split(setting, text);
+  if (host.empty()) throw Error(setting, fmt::format("'{}' names no host", text), "write HOST or HOST:PORT");
+  return {host, port.empty() ? default_port : parse_port(setting, port, 1)};
 }
 
-SocketName parse_listen(const std::string& text, const char* option) {
-  const auto [first, second] = split(option, text);
+SocketName parse_listen(const std::string& text, const char* setting) {
+  const auto [first, second] = split(setting, text);
   if (text.starts_with('[') && second.empty())
-    throw Error(option, fmt::format("'{}' has no port", text), "write [ADDRESS]:PORT");
-  if (second.empty()) return {"", parse_port(option, first, 0)};
-  return {first, parse_port(option, second, 0)};
+    throw Error(setting, fmt::format("'{}' has no port", text), "write [ADDRESS]:PORT");
+  if (second.empty()) return {"", parse_port(setting, first, 0)};
+  return {first, parse_port(setting, second, 0)};
 }
 
 Wait Wait::lasting(double seconds, const measure::StopFlag* stop) {
@@ -154,8 +153,9 @@ Waited wait_for(int fd, short events, const Wait& wait) {
   }
 }
 
-Connected connect_tcp(const SocketName& to, const Wait& wait, std::string_view path) {
-  const std::string what = fmt::format("--connect {}", to.text());
+Connected connect_tcp(const SocketName& to, const Wait& wait, std::string_view path,
+                      std::string_view setting) {
+  const std::string what = fmt::format("{} {}", setting, to.text());
   const Addresses list = resolve(to, false, what);
   int error = 0;
   for (const addrinfo* a = list.get(); a != nullptr; a = a->ai_next) {
@@ -171,8 +171,8 @@ Connected connect_tcp(const SocketName& to, const Wait& wait, std::string_view p
                                     : "is the address right?");
 }
 
-Descriptor listen_tcp(const SocketName& at, const char* option) {
-  const std::string what = fmt::format("{} {}", option, at.text());
+Descriptor listen_tcp(const SocketName& at, std::string_view setting) {
+  const std::string what = fmt::format("{} {}", setting, at.text());
   const Addresses list = resolve(at, true, what);
   int error = 0;
   for (const addrinfo* a = list.get(); a != nullptr; a = a->ai_next) {
@@ -189,12 +189,13 @@ Descriptor listen_tcp(const SocketName& at, const char* option) {
               error == EADDRINUSE ? "is another server running? choose another port" : "");
 }
 
-Connected accept_tcp(int listener, const SocketName& at, const Wait& wait, std::string_view path) {
-  const std::string what = fmt::format("--listen {}", at.text());
+Connected accept_tcp(int listener, const SocketName& at, const Wait& wait, std::string_view path,
+                     std::string_view setting) {
+  const std::string what = fmt::format("{} {}", setting, at.text());
   for (;;) {
     switch (wait_for(listener, POLLIN, wait)) {
       case Waited::expired:
-        throw Error(what, "nobody has connected in time",
+        throw Error(what, "no client has connected in time",
                     fmt::format("start `doorbell {} --connect HOST` on the other end", path));
       case Waited::stopped:
         throw Error(what, "interrupted");

@@ -20,10 +20,15 @@ struct SocketName {
   u16 port = 0;
   [[nodiscard]] std::string text() const;
 };
-/// "HOST[:PORT]" of --connect and "[ADDR:]PORT" of --listen, or of another option. Throw doorbell::Error
-/// naming the option.
-[[nodiscard]] SocketName parse_connect(const std::string& text, u16 default_port);
-[[nodiscard]] SocketName parse_listen(const std::string& text, const char* option = "--listen");
+/// What errors call an address that no option names.
+inline constexpr const char* kConnecting = "connecting to";
+inline constexpr const char* kListening = "listening at";
+
+/// "HOST[:PORT]" to connect to and "[ADDR:]PORT" to listen at. Throw doorbell::Error naming the setting,
+/// which may be an option of a command.
+[[nodiscard]] SocketName parse_connect(const std::string& text, u16 default_port,
+                                       const char* setting = "address to connect to");
+[[nodiscard]] SocketName parse_listen(const std::string& text, const char* setting = "address to listen at");
 
 /// A moment on the monotonic clock, and what else can end a wait.
 struct Wait {
@@ -44,11 +49,13 @@ struct Connected {
   Descriptor socket;
   std::string peer;
 };
-/// `path`: the path of the command that hints name.
-[[nodiscard]] Connected connect_tcp(const SocketName& to, const Wait& wait, std::string_view path);
-[[nodiscard]] Descriptor listen_tcp(const SocketName& at, const char* option = "--listen");
+/// `path`: the path of the command that hints name. `setting`: what errors call the address, which may be an
+/// option of a command.
+[[nodiscard]] Connected connect_tcp(const SocketName& to, const Wait& wait, std::string_view path,
+                                    std::string_view setting = kConnecting);
+[[nodiscard]] Descriptor listen_tcp(const SocketName& at, std::string_view setting = kListening);
 [[nodiscard]] Connected accept_tcp(int listener, const SocketName& at, const Wait& wait,
-                                   std::string_view path);
+                                   std::string_view path, std::string_view setting = kListening);
 [[nodiscard]] u16 bound_port(int fd);
 /// The address to which a socket is bound; empty if it has none.
 [[nodiscard]] SocketName own_name(int fd);

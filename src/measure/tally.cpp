@@ -43,10 +43,6 @@ constexpr u64 OpCounters::*kSums[] = {&OpCounters::posted,
                                       &OpCounters::protocol,
                                       &OpCounters::checked,
                                       &OpCounters::unverifiable,
-                                      &OpCounters::corrupt,
-                                      &OpCounters::misplaced,
-                                      &OpCounters::stale,
-                                      &OpCounters::missing,
                                       &OpCounters::unchecked,
                                       &OpCounters::polls,
                                       &OpCounters::empty_polls,
@@ -75,6 +71,7 @@ double ratio(u64 a, u64 b) {
 
 void add_sums(OpCounters& into, const OpCounters& from) {
   for (const auto field : kSums) into.*field += from.*field;
+  for (const auto field : kFailedChecks) into.*field += from.*field;
 }
 
 void PhaseTally::add(const PhaseOutcome& outcome, u64 op_bytes) {

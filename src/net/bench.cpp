@@ -180,7 +180,7 @@ void check(const BenchOptions& o) {
   const std::string engine = o.stream == "raw" ? fmt::format(" {} {}", n.engine, kind.name) : "";
   if (const BackendStatus s = kind.status(); !s.usable)
     throw Error(fmt::format("{} {}{}", n.stream, o.stream, engine), s.detail, "", ExitCode::absent);
-  check_abilities(kind, o.split, o.steering);
+  check_abilities(kind, o.split, o.steering, n);
   for (const CellSettings& c : cells_of(o)) {
     if (c.payload < kHeaderBytes)
       throw Error(n.payload, fmt::format("{} is not in {}.., and {} bytes are the header", c.payload,
@@ -212,6 +212,7 @@ measure::BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& w
     const u32 repeats = k.repeats;
     const double least_s = k.duration_s;
     static_cast<measure::RunOptions&>(k) = o;
+    k.repeats_name = o.names.repeats;
     if (o.duration_s == 0) k.duration_s = least_s, k.repeats = repeats;
     return run_kernel_bench(k, watch);
   }

@@ -36,20 +36,17 @@ enum class Mode {
 enum class Role { both, sender, receiver };
 
 /// The names of settings in messages: these words, or the options of a command.
-struct SettingNames {
-  std::string stream = "stream";
-  std::string engine = "engine";
-  std::string link = "link";
+struct SettingNames : StreamSettingNames {
+  WindowSettingNames windows;
   std::string mode = "mode";
-  std::string payload = "payload";
-  std::string flows = "flows";
   std::string queues = "queues";
   std::string pairs = "pairs";
   std::string target_gbps = "target rate";
   std::string duration = "duration";
   std::string cores = "cores";
-  std::string connect = "address of the other process";
-  std::string fault = "faults";
+  std::string fault = "fault";
+  std::string repeats = "repeats";
+  std::string listen = exchange::kListening;
   std::string others = "comparison";  ///< the programs that a stream is compared with
 };
 
@@ -111,7 +108,7 @@ struct CellSettings {
 void check(const BenchOptions& options);
 [[nodiscard]] measure::BenchResult run_bench(const BenchOptions& options, const measure::RunWatch& watch);
 
-/// The value of --stream, or of --engine for raw frames, that these options mean. Throws Error.
+/// The stream, or the engine of raw frames, that these options mean. Throws Error.
 [[nodiscard]] const StreamKind& kind_of(const BenchOptions& options);
 
 }  // namespace doorbell::net

@@ -77,7 +77,7 @@ CellRun::CellRun(const BenchOptions& options, const CellSettings& cell, const me
     stream_ = kind_.open(stream_request(o_, setup_), *link_);
     receiver_ = remote->ready();
   } else {
-    if (!link_) link_ = open_link({.spec = o_.link, .queues = setup_.flows()});
+    if (!link_) link_ = open_link({.spec = o_.link, .queues = setup_.flows(), .names = o_.names});
     check_payload(o_, c_, kind_, *link_);
     stream_ = kind_.open(stream_request(o_, setup_), *link_);
     relay(o_, setup_, *stream_);

@@ -45,6 +45,7 @@ StreamRequest stream_request(const BenchOptions& o, const CellSetup& s) {
   r.provider = o.provider;
   r.has_tx = o.role != Role::receiver;
   r.has_rx = o.role != Role::sender;
+  r.names = o.names;
   return r;
 }
 
@@ -81,7 +82,8 @@ ReceivingOptions receiving_options(const BenchOptions& o, const CellSetup& s, co
                           .ordered = kind.ordered && kind.reliable && !o.faults.any(),
                           .pinned = o.place == Place::pinned,
                           .timeout_s = o.timeout_s,
-                          .gpu = o.windows.on_gpu ? gpu::open(o.gpu) : nullptr});
+                          .gpu = o.windows.on_gpu ? gpu::open(o.gpu) : nullptr,
+                          .names = o.names.windows});
   return r;
 }
 
@@ -112,7 +114,8 @@ void relay(const BenchOptions& o, const CellSetup& s, Stream& stream) {
     stream.rx[q] = std::make_unique<Relay>(RelayOptions{.rates = o.faults,
                                                         .seed = o.seed,
                                                         .delay_ns = static_cast<u64>(o.relay_delay_s * 1e9),
-                                                        .queue = q},
+                                                        .queue = q,
+                                                        .fault_name = o.names.fault},
                                            std::move(stream.rx[q]), s.cell.batch, s.cell.payload);
 }
 

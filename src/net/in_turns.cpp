@@ -89,7 +89,7 @@ measure::BenchResult run_in_turns(const BenchOptions& o, const measure::RunWatch
       all.stop_reason = "signal";
       break;
     }
-    const std::shared_ptr<Link> link = open_link({.spec = o.link, .queues = c.flows()});
+    const std::shared_ptr<Link> link = open_link({.spec = o.link, .queues = c.flows(), .names = o.names});
     std::vector<std::unique_ptr<measure::Contender>> own;
     own.push_back(std::make_unique<CellContender>(o, c, watch, link));
     for (const std::string& name : others) own.push_back(program(o, name).open(o, c, watch, *link));

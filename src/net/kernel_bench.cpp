@@ -15,14 +15,15 @@ constexpr u64 kWorkloadDataBytes = 8000;
 constexpr u64 kMaxKernelWindowBytes = u64{1} << 30;
 
 void check(const KernelBenchOptions& o) {
-  const auto range = [](const char* what, u64 value, u64 low, u64 high) {
+  const auto range = [](const std::string& what, u64 value, u64 low, u64 high) {
     if (value < low || value > high) throw Error(what, fmt::format("{} is not in {}..{}", value, low, high));
   };
   range("the window's bytes", o.window_bytes, kWorkloadDataBytes, kMaxKernelWindowBytes);
   range("the number of windows", o.windows, 1, 1024);
   range("the number of the GPU's streams", o.streams, 1, 64);
-  range("--repeats", o.repeats, 1, 1'000'000);
-  if (o.data_bytes.empty()) throw Error("--payload", "there must be at least one number of data bytes");
+  range(o.repeats_name, o.repeats, 1, 1'000'000);
+  if (o.data_bytes.empty())
+    throw Error("a packet's data bytes", "there must be at least one number of data bytes");
   for (const u64 bytes : o.data_bytes) {
     range("a packet's data bytes", bytes, 16, o.window_bytes);
     // Whole vectors, as the headers' reader needs them, and no more packets than a list may have.

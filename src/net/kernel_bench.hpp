@@ -8,6 +8,7 @@
 #include <doorbell/gpu.hpp>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "measure/bench_run.hpp"
@@ -26,6 +27,7 @@ struct KernelBenchOptions : measure::RunOptions {
   u32 windows = 8;  ///< different ones, of packets and of results: together more than a GPU's cache holds
   u32 streams = 4;  ///< of the GPU, used in turn, so that starting a kernel costs no time of the GPU
   bool workloads = true;
+  std::string repeats_name = "repeats";  ///< in messages: this word, or the option of a command
 };
 
 /// Throws Error: an option out of range, no GPU (ExitCode::absent).

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The streams that --stream and --engine name. A new one is a line here.
+// The streams, and the engines of raw frames. A new one is a line here.
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
@@ -41,46 +41,48 @@ std::string best_engine(const std::string& link) {
 }
 
 const StreamKind& find(const std::vector<const StreamKind*>& all, const std::string& name,
-                       const char* option) {
+                       const std::string& setting) {
   const auto at = std::ranges::find_if(all, [&](const StreamKind* k) { return k->name == name; });
   if (at != all.end()) return **at;
   std::vector<std::string> names;
   for (const StreamKind* k : all) names.push_back(k->name);
-  throw Error(option, fmt::format("'{}' is none of {}", name, options::enumeration(names, "and")));
+  throw Error(setting, fmt::format("'{}' is none of {}", name, options::enumeration(names, "and")));
 }
 
 }  // namespace
 
-const StreamKind& find_kind(const std::string& stream, const std::string& engine, const std::string& link) {
-  if (stream != "raw") return find(stream_kinds(), stream, "--stream");
+const StreamKind& find_kind(const std::string& stream, const std::string& engine, const std::string& link,
+                            const StreamSettingNames& names) {
+  if (stream != "raw") return find(stream_kinds(), stream, names.stream);
   const std::string named = engine.empty() ? best_engine(link) : engine;
-  return find(engines(), named.substr(0, named.find(':')), "--engine");
+  return find(engines(), named.substr(0, named.find(':')), names.engine);
 }
 
 namespace {
 
-std::string kinds_that(bool StreamKind::*can) {
-  std::vector<std::string> names;
+std::string kinds_that(bool StreamKind::*can, const StreamSettingNames& names) {
+  std::vector<std::string> all;
   for (const StreamKind* k : stream_kinds())
-    if (k->*can) names.push_back("--stream " + k->name);
+    if (k->*can) all.push_back(fmt::format("{} {}", names.stream, k->name));
   for (const StreamKind* k : engines())
-    if (k->*can) names.push_back("--engine " + k->name);
-  return options::enumeration(names, "and");
+    if (k->*can) all.push_back(fmt::format("{} {}", names.engine, k->name));
+  return options::enumeration(all, "and");
 }
 
 }  // namespace
 
-void check_abilities(const StreamKind& kind, bool split, Steering steering) {
+void check_abilities(const StreamKind& kind, bool split, Steering steering, const StreamSettingNames& names) {
   if (split && !kind.splits)
-    throw Error("--split", fmt::format("{} does not put header and data into two places", kind.name),
-                fmt::format("these do: {} (dpdk with a NIC that can)", kinds_that(&StreamKind::splits)));
+    throw Error(
+        names.split, fmt::format("{} does not put header and data into two places", kind.name),
+        fmt::format("these do: {} (dpdk with a NIC that can)", kinds_that(&StreamKind::splits, names)));
   if (steering == Steering::rss && !kind.rss)
-    throw Error("--rss", fmt::format("{} has no hash to choose queues by", kind.name),
-                "it goes with " + kinds_that(&StreamKind::rss));
+    throw Error(names.rss, fmt::format("{} has no hash to choose queues by", kind.name),
+                "it goes with " + kinds_that(&StreamKind::rss, names));
 }
 
 const StreamKind& kind_of(const BenchOptions& o) {
-  return find_kind(o.stream, o.engine, o.link);
+  return find_kind(o.stream, o.engine, o.link, o.names);
 }
 
 }  // namespace doorbell::net

@@ -72,7 +72,7 @@ bool is_pci_pair(const LinkRequest& request) {
 std::unique_ptr<Link> open_pci(const LinkRequest& request) {
   const std::size_t comma = request.spec.find(',');
   if (request.spec.substr(0, comma) == request.spec.substr(comma + 1))
-    throw Error("--link " + request.spec, "both ends are the same function",
+    throw Error(fmt::format("{} {}", request.names.link, request.spec), "both ends are the same function",
                 "give the addresses of two ports");
   return std::make_unique<NamedLink>(request.spec, "hardware");
 }
@@ -111,7 +111,8 @@ std::unique_ptr<Link> open_link(const LinkRequest& request) {
     if (kind.accepts(request)) return kind.open(request);
     known += (known.empty() ? "" : ", ") + kind.syntax;
   }
-  throw Error(fmt::format("--link '{}'", request.spec), "no link has this name", "give " + known);
+  throw Error(fmt::format("{} '{}'", request.names.link, request.spec), "no link has this name",
+              "give " + known);
 }
 
 }  // namespace doorbell::net

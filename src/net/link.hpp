@@ -5,6 +5,7 @@
 #pragma once
 
 #include <doorbell/config.hpp>
+#include <doorbell/net/setting_names.hpp>
 
 #include <array>
 #include <functional>
@@ -47,9 +48,10 @@ class Link {
 struct LinkRequest {
   std::string spec = "lo";
   u32 queues = 1;  ///< receive queues that the interface should have, where it can
+  StreamSettingNames names = {};
 };
 
-/// A kind of link: `accepts` decides by the text of --link alone.
+/// A kind of link: `accepts` decides by the link's name alone.
 using LinkKind = doorbell::Backend<Link, LinkRequest>;
 
 [[nodiscard]] const std::vector<LinkKind>& link_kinds();

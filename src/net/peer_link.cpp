@@ -32,15 +32,15 @@ std::string text_of(u32 ip) {
 }
 
 /// Streams are IPv4's.
-std::string ipv4_of(const std::string& host) {
+std::string ipv4_of(const std::string& host, const StreamSettingNames& names) {
   addrinfo hints{};
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
   const int rc = getaddrinfo(host.c_str(), nullptr, &hints, &found);
   if (rc != 0)
-    throw Error("--connect " + host, fmt::format("no IPv4 address: {}", gai_strerror(rc)),
-                "streams go over IPv4");
+    throw Error(fmt::format("{} {}", names.connect, host),
+                fmt::format("no IPv4 address: {}", gai_strerror(rc)), "streams go over IPv4");
   const u32 ip = reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr.s_addr;
   freeaddrinfo(found);
   return text_of(ip);
@@ -51,14 +51,14 @@ struct Route {
   u32 mtu = 1500;
 };
 /// The way to `ip`, as the kernel would go.
-Route route_to(const std::string& ip) {
+Route route_to(const std::string& ip, const StreamSettingNames& names) {
   const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(9);
   inet_pton(AF_INET, ip.c_str(), &to.sin_addr);
   if (socket.get() < 0 || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0)
-    throw Error("--connect " + ip, reason(errno), "it needs a route to that address");
+    throw Error(fmt::format("{} {}", names.connect, ip), reason(errno), "it needs a route to that address");
   sockaddr_in own{};
   socklen_t bytes = sizeof own;
   Route route;
@@ -98,13 +98,14 @@ bool is_device(const std::string& text) {
 
 }  // namespace
 
-PeerLink::PeerLink(End mine, const std::string& interface, const std::string& host)
+PeerLink::PeerLink(End mine, const std::string& interface, const std::string& host,
+                   const StreamSettingNames& names)
     : mine_(mine), host_(host) {
-  if (!host.empty()) other_.ip = ipv4_of(host);
+  if (!host.empty()) other_.ip = ipv4_of(host, names);
   if (mine == End::rx) {
     own_.ip = "0.0.0.0";
   } else {
-    const Route route = route_to(other_.ip);
+    const Route route = route_to(other_.ip, names);
     own_.ip = route.ip;
     own_.mtu = route.mtu;
   }
@@ -117,7 +118,7 @@ PeerLink::PeerLink(End mine, const std::string& interface, const std::string& ho
   netlink::Interfaces interfaces;
   const netlink::Interface i = interfaces.get(interface);
   if (!i.up || !i.carrier)
-    throw Error("--link " + interface, i.up ? "it has no carrier" : "it is down",
+    throw Error(fmt::format("{} {}", names.link, interface), i.up ? "it has no carrier" : "it is down",
                 "ip link set " + interface + " up");
   own_.interface = interface;
   own_.mac = i.mac;

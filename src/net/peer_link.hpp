@@ -13,7 +13,7 @@ class PeerLink final : public Link {
   /// `interface`: of this end, "" for whichever the route takes; or a device that only an engine's own driver
   /// opens ("memif", a PCI address), which has no address here. `host`: of the sender, the receiver's host.
   /// Throws Error for an interface that there is not, or that is down.
-  PeerLink(End mine, const std::string& interface, const std::string& host);
+  PeerLink(End mine, const std::string& interface, const std::string& host, const StreamSettingNames& names);
 
   /// What this process says of its end, and what it makes of the other's message.
   [[nodiscard]] nlohmann::ordered_json message() const;

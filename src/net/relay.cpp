@@ -52,8 +52,8 @@ Relay::Relay(const RelayOptions& options, std::unique_ptr<RxQueue> from, u32 bur
     if (options.rates.of(fault) == 0 || std::ranges::find(kFaults, fault) != kFaults.end()) continue;
     std::vector<std::string> names;
     for (const Fault f : kFaults) names.emplace_back(model::name(f));
-    throw Error(fmt::format("--fault {}", model::name(fault)), "a relay of packets has no such fault",
-                "it has " + options::enumeration(names, "and"));
+    throw Error(fmt::format("{} {}", options.fault_name, model::name(fault)),
+                "a relay of packets has no such fault", "it has " + options::enumeration(names, "and"));
   }
   for (u32 i = 0; i < kHeld; ++i) {
     held_[i].bytes.resize(largest);

@@ -16,7 +16,7 @@
 
 namespace doorbell::net {
 
-/// What the relay does to a packet, as the kinds of --fault: drop, delay, corrupt, misplace (it carries
+/// What the relay does to a packet: drop, delay, corrupt, misplace (it carries
 /// another flow's number), duplicate, reorder (three younger packets go first).
 [[nodiscard]] std::span<const model::Fault> relay_faults();
 
@@ -25,6 +25,7 @@ struct RelayOptions {
   u64 seed = 1;
   u64 delay_ns = 20'000'000;
   u32 queue = 0;
+  std::string fault_name = "fault";  ///< in messages: this word, or the option of a command
 };
 
 class Relay final : public RxQueue {

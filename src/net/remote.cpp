@@ -296,14 +296,14 @@ class RemoteReceivingEnd final : public ReceivingEnd {
 }  // namespace
 
 RemoteReceiver::RemoteReceiver(const BenchOptions& o, const measure::StopFlag* stop)
-    : exchange_(exchange::Exchange::connect(kRunKind, o.other_end, o.timeout_s, stop)),
+    : exchange_(exchange::Exchange::connect(kRunKind, o.other_end, o.timeout_s, stop, o.names.connect)),
       // The other end waits for what has been sent before it answers.
       grace_s_(o.timeout_s + o.settle_s),
       timeout_s_(o.timeout_s) {}
 
 std::unique_ptr<Link> RemoteReceiver::open(const BenchOptions& o, const CellSetup& setup) {
   exchange_.send("cell", cell_message(o, setup));
-  auto link = std::make_unique<PeerLink>(End::tx, o.link, o.other_end.host);
+  auto link = std::make_unique<PeerLink>(End::tx, o.link, o.other_end.host, o.names);
   exchange_.send("link", link->message());
   link->join(exchange_.receive("link"));
   return link;

@@ -37,8 +37,8 @@ class ServedCell {
     options_.gpu = serve.gpu;
     read_cell_message(message, &options_, &setup_);
     const StreamKind& kind = kind_of(options_);
-    check_abilities(kind, options_.split, options_.steering);
-    link_ = std::make_unique<PeerLink>(End::rx, serve.link, "");
+    check_abilities(kind, options_.split, options_.steering, serve.names);
+    link_ = std::make_unique<PeerLink>(End::rx, serve.link, "", serve.names);
     exchange.send("link", link_->message());
     link_->join(exchange.receive("link"));
     check_payload(options_, setup_.cell, kind, *link_);
@@ -88,7 +88,7 @@ class ServedCell {
 }  // namespace
 
 ServeResult serve(const ServeOptions& o, const measure::RunWatch& watch) {
-  exchange::Listener listener(kRunKind, o.at);
+  exchange::Listener listener(kRunKind, o.at, o.names.listen);
   if (watch.progress) watch.progress(0, fmt::format("listening at {}", listener.at().text()));
   exchange::Exchange exchange = listener.accept(o.wait_s, o.timeout_s, watch.stop, [&](const Error& e) {
     if (watch.progress) watch.progress(0, fmt::format("turned away: {}", e.what()));

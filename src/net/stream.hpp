@@ -39,7 +39,7 @@ inline void add_interface_drops(const Stream& stream, u64 n, Drops* drops) {
 }
 
 struct StreamKind {
-  std::string name;             ///< the value of --stream, or of --engine for raw frames
+  std::string name;             ///< of the stream, or of the engine for raw frames
   bool reliable = true;         ///< every packet accepted arrives, or the connection breaks
   bool ordered = true;          ///< packets of a flow arrive in their order
   bool kernel = true;           ///< receive() is a system call where nothing has arrived
@@ -58,10 +58,11 @@ struct StreamKind {
 /// The stream of each name, and the engines of raw frames.
 [[nodiscard]] const std::vector<const StreamKind*>& stream_kinds();
 [[nodiscard]] const std::vector<const StreamKind*>& engines();
-/// The value of --stream, or for "raw" of --engine (empty: what the link does best). Throws Error.
+/// The stream of this name, or for "raw" the engine (empty: what the link does best). Throws Error.
 [[nodiscard]] const StreamKind& find_kind(const std::string& stream, const std::string& engine,
-                                          const std::string& link);
+                                          const std::string& link, const StreamSettingNames& names = {});
 /// Throws Error, which names those that can, when the kind does not split or has no RSS.
-void check_abilities(const StreamKind& kind, bool split, Steering steering);
+void check_abilities(const StreamKind& kind, bool split, Steering steering,
+                     const StreamSettingNames& names = {});
 
 }  // namespace doorbell::net

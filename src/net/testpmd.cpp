@@ -54,10 +54,12 @@ class TestpmdContender final : public measure::Contender {
         dpdk::run_testpmd(request_, link_,
                           {.seconds = static_cast<u32>(std::max(1.0, std::round(o_.duration_s))),
                            .cores = cores_,
-                           .interrupted = [this] {
-                             if (watch_.progress) watch_.progress(0.5, label());
-                             return !going();
-                           }});
+                           .interrupted =
+                               [this] {
+                                 if (watch_.progress) watch_.progress(0.5, label());
+                                 return !going();
+                               },
+                           .title = o_.names.others + " testpmd"});
     if (!going()) return;
     cell_.extra["testpmd"] = {{"version", run.version}, {"mode", run.mode}};
     report::Metrics m;

@@ -28,21 +28,21 @@ u32 packets_of(const WindowOptions& o, u64 data_bytes) {
       std::clamp<u64>((o.batch_bytes + data_bytes / 2) / data_bytes, 1, kMaxWindowPackets));
 }
 
-void check_conversion(const WindowOptions& o, u32 data_bytes) {
+void check_conversion(const WindowOptions& o, u32 data_bytes, const std::string& setting) {
   if (!o.convert) return;
   const Conversion& c = *o.convert;
   if (data_bytes * 8 % bits_of(c.from) != 0)
-    throw Error("--convert",
+    throw Error(setting,
                 fmt::format("the {} bytes behind a packet's header are no whole number of integers of {} "
                             "bits",
                             data_bytes, bits_of(c.from)));
   if (o.workload == WorkloadKind::none) return;
   const Float wanted = o.workload == WorkloadKind::gemm_fp16 ? Float::fp16 : Float::fp32;
   if (c.to != wanted)
-    throw Error("--convert", fmt::format("{} computes with {}", name(o.workload),
-                                         wanted == Float::fp16 ? "fp16" : "fp32"));
+    throw Error(setting, fmt::format("{} computes with {}", name(o.workload),
+                                     wanted == Float::fp16 ? "fp16" : "fp32"));
   if (c.from == Integer::int32 && c.to == Float::fp16)
-    throw Error("--convert", "most numbers of 32 bits are infinite in fp16: nothing can be computed of them");
+    throw Error(setting, "most numbers of 32 bits are infinite in fp16: nothing can be computed of them");
 }
 
 }  // namespace
@@ -64,10 +64,10 @@ WindowWork::WindowWork(const WindowWorkRequest& request) : r_(request), queues_(
   const WindowOptions& o = r_.options;
   const u32 data = r_.payload_bytes - kHeaderBytes;
   if (data == 0)
-    throw Error("--payload",
+    throw Error(r_.names.payload,
                 fmt::format("{} bytes are the header alone: there is nothing to assemble", r_.payload_bytes));
   window_packets_ = packets_of(o, data);
-  check_conversion(o, data);
+  check_conversion(o, data, r_.names.convert);
   const u64 slot = o.convert ? converted_bytes(*o.convert, data) : data;
   window_bytes_ = u64{window_packets_} * slot;
   // What is gathered as it arrives is not converted; its packets have sequences too.
@@ -75,8 +75,8 @@ WindowWork::WindowWork(const WindowWorkRequest& request) : r_(request), queues_(
   // A message that is larger than what is asked for is cut into such pieces.
   if (ordered && o.batch_bytes > 0 && o.batch_bytes < data) window_bytes_ = o.batch_bytes;
   if (window_bytes_ > kMaxWindowBytes)
-    throw Error("--window", fmt::format("{} packets of {} bytes are more than a window may have, 1 GiB",
-                                        window_packets_, data));
+    throw Error(r_.names.window, fmt::format("{} packets of {} bytes are more than a window may have, 1 GiB",
+                                             window_packets_, data));
   AssemblyRequest a;
   a.spreading = r_.spreading;
   a.ordered = ordered;
@@ -92,8 +92,8 @@ WindowWork::WindowWork(const WindowWorkRequest& request) : r_(request), queues_(
   w.wait_ns = static_cast<u64>(r_.timeout_s * 1e9);
   const bool by_kernel = o.on_gpu && o.to_gpu == ToGpu::kernel && !ordered;
   if (by_kernel && !r_.pinned)
-    throw Error("--to-gpu kernel", "a kernel reaches received packets in pinned memory only",
-                "add --host-memory pinned, or use --to-gpu copy");
+    throw Error(r_.names.to_gpu + " kernel", "a kernel reaches received packets in pinned memory only",
+                fmt::format("add {} pinned, or use {} copy", r_.names.memory, r_.names.to_gpu));
   for (u32 q = 0; q < r_.spreading.queues; ++q) {
     Queue& queue = queues_[q];
     a.queue = q;

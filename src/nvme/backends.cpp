@@ -28,12 +28,12 @@ constexpr char kModel[] = "model";
 constexpr char kQemu[] = "qemu";
 
 std::unique_ptr<ControllerInterface> open_qemu(const DeviceRequest& request) {
-  return std::make_unique<QemuController>(parse_qemu_spec(request.spec), request.spec, request.gpu,
-                                          request.timeout_s);
+  return std::make_unique<QemuController>(parse_qemu_spec(request.spec, request.names.controller),
+                                          request.spec, request.gpu, request.timeout_s);
 }
 
 std::unique_ptr<ControllerInterface> open_model(const DeviceRequest& request) {
-  ModelConfig c = parse_model_spec(request.spec);
+  ModelConfig c = parse_model_spec(request.spec, request.names.controller);
   c.max_queues = std::max(c.max_queues, 1u);
   // A kernel has a block for each queue, whatever the cores.
   if (c.engine == ModelConfig::Engine::gpu && c.threads == 0)
@@ -43,8 +43,8 @@ std::unique_ptr<ControllerInterface> open_model(const DeviceRequest& request) {
   using model::Fault;
   for (const Fault f : {Fault::corrupt, Fault::misplace, Fault::stale})
     if (c.media == ModelConfig::Media::null && c.faults.of(f) > 0)
-      throw Error(fmt::format("--fault {}", name(f)), "null media moves no data that could be wrong",
-                  "use model:media=ram");
+      throw Error(fmt::format("{} {}", request.names.fault, name(f)),
+                  "null media moves no data that could be wrong", "use model:media=ram");
   return std::make_unique<ModelController>(c, request.spec, request.gpu);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The registry of NVMe back ends: what `--controller` may name. A new one is a line in backends.cpp.
+// The registry of NVMe back ends: the names that a controller may have. A new one is a line in backends.cpp.
 #pragma once
 
 #include <memory>
@@ -14,19 +14,26 @@
 
 namespace doorbell::nvme {
 
+/// The names of settings in messages of back ends: these words, or the options of a command.
+struct DeviceNames {
+  std::string controller = "controller";
+  std::string fault = "fault";
+};
+
 /// What a device is opened for. Only `spec` is needed.
 struct DeviceRequest {
   std::string spec = {};
   std::shared_ptr<gpu::Gpu> gpu = {};
   model::Use use = {};
   double timeout_s = 10;  ///< how long an answer is waited for
+  DeviceNames names = {};
 };
 
 using Backend = doorbell::Backend<ControllerInterface, DeviceRequest>;
 
 [[nodiscard]] const std::vector<Backend>& backends();
 
-/// The back end that a --controller names; throws when there is none.
+/// The back end that a controller's name is of; throws when there is none.
 [[nodiscard]] const Backend& backend_of(const std::string& spec);
 
 /// Opens what the request names. Never substitutes one back end for another.
@@ -36,6 +43,8 @@ using Backend = doorbell::Backend<ControllerInterface, DeviceRequest>;
 [[nodiscard]] bool needs_gpu(const std::string& spec);
 
 /// "model:media=ram,lba=4096" to a configuration; an unknown key or a bad value is an Error that names it.
-[[nodiscard]] ModelConfig parse_model_spec(const std::string& spec);
+/// `controller`: DeviceNames::controller.
+[[nodiscard]] ModelConfig parse_model_spec(const std::string& spec,
+                                           const std::string& controller = DeviceNames().controller);
 
 }  // namespace doorbell::nvme

@@ -53,6 +53,7 @@ struct SettingNames {
   std::string duration = "duration";
   std::string verify = "verification";
   std::string allow_write = "permission to write";
+  std::string fault = "fault";
   std::string others = "comparison";               ///< the ways that a run is compared with
   std::string others_file = "file to compare on";  ///< what the kernel's ways work on
 };

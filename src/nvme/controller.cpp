@@ -259,7 +259,7 @@ Cqe Controller::admin(Sqe command, const char* what) {
       throw Error(fmt::format("{}: {}", interface_->name(), what),
                   status == ~0u                 ? "the device is gone"
                   : (status & csts::fatal) != 0 ? "it reports a fatal status (CSTS.CFS)"
-                                                : "the controller was reset by somebody else",
+                                                : "another program has reset the controller",
                   {}, ExitCode::data);
     }
     if (late) {
@@ -335,7 +335,7 @@ u32 Controller::request_queues(u32 pairs) {
 void Controller::configure_shadow_doorbells() {
   if (!info_.shadow_doorbells)
     throw Error(interface_->name(), "it has no shadow doorbells (Doorbell Buffer Config)",
-                "use --doorbells register");
+                "ring its doorbell registers");
   shadow_ = allocate(Place::pageable, 4096, Access::read_write);
   eventidx_ = allocate(Place::pageable, 4096, Access::read_write);
   admin_ok(doorbell_buffer_command(0, shadow_.iova(), eventidx_.iova()), "Doorbell Buffer Config");

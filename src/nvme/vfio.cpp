@@ -57,12 +57,13 @@ bool is_vfio_spec(const std::string& spec) {
   return spec.starts_with(kLong) || pci::parse_address(spec) || names_nvme(spec);
 }
 
-VfioSpec parse_vfio_spec(const std::string& spec, const fs::path& root) {
+VfioSpec parse_vfio_spec(const std::string& spec, const fs::path& root, const std::string& controller) {
   if (!spec.starts_with(kLong)) return {resolve(spec, root)};
   const std::string rest = spec.substr(sizeof kLong - 1);
   const auto comma = rest.find(',');
   const std::string keys = comma == std::string::npos ? "vfio" : "vfio:" + rest.substr(comma + 1);
-  const std::string interface = options::parse_spec("--controller vfio", vfio_keys(), keys).text("interface");
+  const std::string interface =
+      options::parse_spec(controller + " vfio", vfio_keys(), keys).text("interface");
   return {resolve(rest.substr(0, comma), root), interface == "group"     ? VfioInterface::group
                                                 : interface == "iommufd" ? VfioInterface::iommufd
                                                                          : VfioInterface::automatic};
@@ -162,7 +163,7 @@ BackendStatus vfio_status() {
 }
 
 std::unique_ptr<ControllerInterface> open_vfio(const DeviceRequest& request) {
-  const VfioSpec spec = parse_vfio_spec(request.spec);
+  const VfioSpec spec = parse_vfio_spec(request.spec, "/", request.names.controller);
   require_ready(spec.address);
   return std::make_unique<VfioController>(spec.address, spec.interface, request.gpu);
 }

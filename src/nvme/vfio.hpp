@@ -44,14 +44,16 @@ class VfioController final : public ControllerInterface {
   u8* gpu_bar_ = nullptr;  // once asked for
 };
 
-/// What --controller names: "0000:01:00.0", "01:00.0", "/dev/nvme0", "/dev/nvme0n1", "nvme0" or
+/// A controller's name: "0000:01:00.0", "01:00.0", "/dev/nvme0", "/dev/nvme0n1", "nvme0" or
 /// "vfio:ADDRESS[,KEY=VALUE...]".
 struct VfioSpec {
   std::string address;
   pci::VfioInterface interface = pci::VfioInterface::automatic;
 };
 [[nodiscard]] bool is_vfio_spec(const std::string& spec);
-[[nodiscard]] VfioSpec parse_vfio_spec(const std::string& spec, const std::filesystem::path& root = "/");
+/// `controller`: DeviceNames::controller.
+[[nodiscard]] VfioSpec parse_vfio_spec(const std::string& spec, const std::filesystem::path& root = "/",
+                                       const std::string& controller = DeviceNames().controller);
 /// The keys behind the address.
 [[nodiscard]] options::OptionTable vfio_keys();
 

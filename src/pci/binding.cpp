@@ -119,7 +119,7 @@ Rebound unbind_one(const Function& f, const Machine& m) {
   }
   if (driver_of(m, f.address) == kVfioDriver)
     throw Error(f.address, fmt::format("{} takes it again", kVfioDriver),
-                "somebody registered its id there: see the ids= parameter of vfio-pci in /etc/modprobe.d");
+                "its id is registered there: see the ids= parameter of vfio-pci in /etc/modprobe.d");
   return {read_function(f.address, m.root), f.driver, true};
 }
 
@@ -147,11 +147,12 @@ std::vector<Rebound> bind(const std::string& address, bool whole_group, const Ma
   }
   const Function& first = functions.front();
   if (const auto others = foreign_members(first, m.root); !others.empty() && !whole_group)
-    throw Error(first.address,
-                fmt::format("its IOMMU group {} has members that other drivers hold: {}", first.iommu_group,
-                            fmt::join(others, ", ")),
-                "the group can be lent as a whole only: --group binds them too when they are unused NVMe "
-                "controllers; another slot, or ACS in the firmware set-up, may give it a group of its own");
+    throw Error(
+        first.address,
+        fmt::format("its IOMMU group {} has members that other drivers hold: {}", first.iommu_group,
+                    fmt::join(others, ", ")),
+        "the group can be lent as a whole only, if the others are unused NVMe controllers: doorbell bind --group "
+        "binds them too; another slot, or ACS in the firmware set-up, may give it a group of its own");
   load_vfio_pci(m, first.address);
   std::vector<Rebound> done;
   try {

@@ -148,18 +148,17 @@ void IommuSpace::refuse(int error, const Region& region, Iova iova) const {
       fmt::format("{}: mapping {} bytes of {}", name_, region.bytes(), name(region.place()));
   if (region.place() == Place::gpu) {
     if (error == ENOSYS)
-      throw Error(
-          what, "the VFIO group interface (type 1) maps no GPU memory",
-          "use vfio:ADDRESS,interface=iommufd, or leave queues and data in host memory (--memory-mode 0)");
+      throw Error(what, "the VFIO group interface (type 1) maps no GPU memory",
+                  "use vfio:ADDRESS,interface=iommufd, or leave queues and data in host memory");
     if (error == ENOTTY)
       throw Error(what, "this kernel's iommufd maps no files, dma-bufs included",
-                  "it needs Linux 7.0 or later; or leave queues and data in host memory (--memory-mode 0)");
+                  "it needs Linux 7.0 or later; or leave queues and data in host memory");
     throw Error(
         what,
         fmt::format("the GPU driver exports it, but this kernel's iommufd does not take it: {}",
                     reason(error)),
         "iommufd of Linux 7 takes only dma-bufs that vfio-pci itself exported; leave queues and data in host "
-        "memory (--memory-mode 0)");
+        "memory");
   }
   if (error == ENOMEM)
     throw Error(what,

@@ -104,7 +104,7 @@ void VfioFunction::watch_requests() {
   std::memcpy(buffer, &set, sizeof set);
   std::memcpy(buffer + sizeof set, &fd, sizeof fd);
   if (ioctl(connection_->device(), VFIO_DEVICE_SET_IRQS, buffer) != 0)
-    throw Error(function_.address, fmt::format("asking to be told of its removal: {}", reason(errno)));
+    throw Error(function_.address, fmt::format("asking for notice of its removal: {}", reason(errno)));
 }
 
 bool VfioFunction::leaving() {

@@ -24,7 +24,7 @@ bool has_prefix(const DriverRequest& r, std::string_view prefix) {
 }
 
 std::unique_ptr<Driver> open_model(const DriverRequest& r) {
-  auto server = std::make_shared<CardServer>(make_model_card(r.spec, r.use));
+  auto server = std::make_shared<CardServer>(make_model_card(r.spec, r.use, r.names));
   Descriptor control = server->connect();
   return std::make_unique<SocketDriver>(std::move(control), r.spec, std::move(server));
 }

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "model/use.hpp"
+#include "qdma/card_names.hpp"
 #include "system/backend.hpp"
 #include "system/descriptor.hpp"
 
@@ -76,6 +77,7 @@ class Driver {
 struct DriverRequest {
   std::string spec = {};
   model::Use use = {};
+  CardNames names = {};
 };
 
 using Backend = doorbell::Backend<Driver, DriverRequest>;

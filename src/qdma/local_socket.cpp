@@ -3,12 +3,14 @@
 
 #include "qdma/local_socket.hpp"
 
+#include <doorbell/error.hpp>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "system/clock.hpp"
@@ -16,6 +18,15 @@
 namespace doorbell::qdma {
 
 namespace {
+
+/// None for a path that is too long or empty.
+std::optional<sockaddr_un> address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path) return {};
+  path.copy(address.sun_path, path.size());
+  return address;
+}
 
 /// A socket that does not wait, connected; empty with an errno.
 Descriptor try_to_connect(const sockaddr_un& address, int type, int& error) {
@@ -29,18 +40,12 @@ Descriptor try_to_connect(const sockaddr_un& address, int type, int& error) {
 
 }  // namespace
 
-bool local_address(const std::string& path, sockaddr_un& address) {
-  address = {};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path) return false;
-  path.copy(address.sun_path, path.size());
-  return true;
+sockaddr_un local_address(const std::string& path, const std::string& subject) {
+  if (const auto address = address_of(path)) return *address;
+  throw Error(subject, "a socket's path has 1 to 107 characters");
 }
 
-Descriptor connect_local(const std::string& path, u64 until_ns, int& error) {
-  sockaddr_un address;
-  error = ENAMETOOLONG;
-  if (!local_address(path, address)) return {};
+Descriptor connect_local(const sockaddr_un& address, u64 until_ns, int& error) {
   for (;;) {
     Descriptor fd = try_to_connect(address, SOCK_SEQPACKET, error);
     if (error == 0) {
@@ -61,10 +66,10 @@ Descriptor connect_local(const std::string& path, u64 until_ns, int& error) {
 
 bool is_abandoned(const std::string& path, int type) {
   struct stat s {};
-  sockaddr_un address;
-  if (!local_address(path, address) || ::lstat(path.c_str(), &s) != 0 || !S_ISSOCK(s.st_mode)) return false;
+  const auto address = address_of(path);
+  if (!address || ::lstat(path.c_str(), &s) != 0 || !S_ISSOCK(s.st_mode)) return false;
   int error = 0;
-  static_cast<void>(try_to_connect(address, type, error));
+  static_cast<void>(try_to_connect(*address, type, error));
   return error == ECONNREFUSED;
 }
 

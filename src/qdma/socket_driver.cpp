@@ -106,9 +106,8 @@ class SocketEngine : public CallEngine {
 Descriptor connect_to(const std::string& path) {
   const std::string what = fmt::format("card server:{}", path);
   int error = 0;
-  Descriptor s = connect_local(path, wall_ns() + kConnectLimitNs, error);
+  Descriptor s = connect_local(local_address(path, what), wall_ns() + kConnectLimitNs, error);
   if (error == 0) return s;
-  if (error == ENAMETOOLONG) throw Error(what, "a socket's path has 1 to 107 characters");
   if (error == ETIMEDOUT) throw Error(what, "it is there and takes no clients", "", ExitCode::absent);
   const bool absent = error == ENOENT || error == ECONNREFUSED;
   throw Error(what, std::strerror(error),
@@ -129,7 +128,7 @@ SocketDriver::SocketDriver(Descriptor control, std::string name, std::shared_ptr
                 fmt::format("it speaks version {} of the messages, not {}", hello.version, wire::kVersion));
   if (r.result == -EDQUOT)
     throw Error(fmt::format("card {}", name_), "it takes no further client",
-                "its server's --max-connections is reached");
+                "its server has as many as doorbell card serve --max-connections lets it have");
   throw Error(fmt::format("card {}", name_),
               fmt::format("its hello failed: {}", std::strerror(static_cast<int>(-r.result))));
 }

@@ -143,7 +143,8 @@ void check(const TuneOptions& o) {
 
 measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) {
   check(o);
-  const std::shared_ptr<Driver> driver = open_driver({.spec = o.device, .use = o.use(2, 1, false)});
+  const std::shared_ptr<Driver> driver =
+      open_driver({.spec = o.device, .use = o.use(2, 1, false), .names = o.card.names});
   Card card = card_over(driver);
   CardUse whole = o.card, split = o.card;
   whole.channels = split.channels = Channels::both;
@@ -171,7 +172,7 @@ measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) 
   return result;
 }
 
-std::string tune_text(const report::Result& result) {
+std::string tune_text(const report::Result& result, const std::string& smallest_split) {
   std::string out;
   std::vector<std::vector<std::string>> rows = {
       {"bytes", "one channel us", "split us", "split is faster by", "interval"}};
@@ -211,7 +212,7 @@ std::string tune_text(const report::Result& result) {
       out += bytes.is_null()
                  ? fmt::format("splitting is not surely faster at {} bytes: keep transfers whole\n",
                                last.at("tune").at("largest_measured_bytes").dump())
-                 : fmt::format("break-even: --smallest-split {}\n", bytes.dump());
+                 : fmt::format("break-even: {} {}\n", smallest_split, bytes.dump());
     }
   }
   return out + report::closing_lines(result);

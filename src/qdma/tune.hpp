@@ -29,7 +29,8 @@ void check(const TuneOptions& options);
 /// median.
 [[nodiscard]] measure::BenchResult tune(const TuneOptions& options, const measure::RunWatch& watch);
 
-/// The cells as a table, and the value for --smallest-split.
-[[nodiscard]] std::string tune_text(const report::Result& result);
+/// The cells as a table, and the break-even size as the value of the setting of this name.
+[[nodiscard]] std::string tune_text(const report::Result& result,
+                                    const std::string& smallest_split = "smallest split");
 
 }  // namespace doorbell::qdma

@@ -88,7 +88,8 @@ class Validation {
   Validation(const ValidateOptions& o, const measure::RunWatch& watch)
       : o_(o),
         watch_(watch),
-        driver_(open_driver({.spec = o.device, .use = o.use(places(o), places(o), false)})),
+        driver_(open_driver(
+            {.spec = o.device, .use = o.use(places(o), places(o), false), .names = o.card.names})),
         card_(card_over(driver_)),
         model_(driver_->kind() == "model"),
         buffer_bytes_(o.buffer_bytes != 0 ? o.buffer_bytes : fitting_buffer(o, model_)),
@@ -397,11 +398,7 @@ class Validation {
     for (const OpStats& s : out.jobs) {
       calls_.others_checked += s.checked;
       sum.checked += s.checked;
-      sum.corrupt += s.corrupt;
-      sum.misplaced += s.misplaced;
-      sum.stale += s.stale;
-      sum.missing += s.missing;
-      sum.old_version += s.old_version;
+      for (const auto field : kFailedChecks) sum.*field += s.*field;
       add_errors(s, sum);
     }
   }

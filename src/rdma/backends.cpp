@@ -18,9 +18,9 @@ bool is_model(const std::string& spec) {
   return spec == "model" || spec.starts_with("model:");
 }
 
-VerbsConfig config_of(const std::string& spec) {
-  const bool named = spec == "verbs" || spec.starts_with("verbs:");
-  return parse_verbs_spec(named ? spec : "verbs:" + spec);
+VerbsConfig config_of(const DeviceRequest& r) {
+  const bool named = r.spec == "verbs" || r.spec.starts_with("verbs:");
+  return parse_verbs_spec(named ? r.spec : "verbs:" + r.spec, r.names);
 }
 
 constexpr const char* kNamed = "NAME[,KEY=VALUE,...], as ibv_devices lists it";
@@ -38,7 +38,7 @@ Backend hardware(Provider p, const char* syntax) {
 Backend through_verbs() {
   Backend b = hardware(Provider::verbs, kNamed);
   b.status = [] { return verbs_status(); };
-  b.open = [](const DeviceRequest& r) { return std::make_unique<VerbsNic>(config_of(r.spec), r.gpu); };
+  b.open = [](const DeviceRequest& r) { return std::make_unique<VerbsNic>(config_of(r), r.gpu); };
   return b;
 }
 
@@ -48,13 +48,15 @@ Backend of_vendor(Provider p) {
   Backend b = hardware(p, vendor.open != nullptr ? kNamed : "none");
   if (vendor.open != nullptr) {
     b.status = vendor.status;
-    b.open = [&vendor](const DeviceRequest& r) { return vendor.open(config_of(r.spec), r.gpu); };
+    b.open = [&vendor](const DeviceRequest& r) { return vendor.open(config_of(r), r.gpu); };
     return b;
   }
   b.status = [&vendor] { return BackendStatus{false, vendor.missing}; };
   b.open = [&vendor](const DeviceRequest& r) -> std::unique_ptr<Nic> {
-    throw Error(fmt::format("--provider {} --device {}", name(r.provider), r.spec), vendor.missing,
-                "give --provider verbs for the device, or --device model", ExitCode::absent);
+    throw Error(fmt::format("{} {} {} {}", r.names.provider, name(r.provider), r.names.device, r.spec),
+                vendor.missing,
+                fmt::format("give {} verbs for the device, or {} model", r.names.provider, r.names.device),
+                ExitCode::absent);
   };
   return b;
 }
@@ -83,16 +85,16 @@ const std::vector<Backend>& backends() {
   return all;
 }
 
-const Backend& backend_of(Provider provider, const std::string& spec) {
+const Backend& backend_of(Provider provider, const std::string& spec, const DeviceNames& names) {
   for (const Backend& b : backends())
     if (b.accepts({.spec = spec, .provider = provider})) return b;
-  throw Error(fmt::format("--provider {} --device {}", name(provider), spec),
+  throw Error(fmt::format("{} {} {} {}", names.provider, name(provider), names.device, spec),
               "the model has no libibverbs: it is driven through a vendor's queues",
-              fmt::format("give --provider {}, or the name of an RDMA device", vendors_text("or")));
+              fmt::format("give {} {}, or the name of an RDMA device", names.provider, vendors_text("or")));
 }
 
 std::unique_ptr<Nic> open_nic(const DeviceRequest& request) {
-  return backend_of(request.provider, request.spec).open(request);
+  return backend_of(request.provider, request.spec, request.names).open(request);
 }
 
 }  // namespace doorbell::rdma

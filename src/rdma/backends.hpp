@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The registry of RDMA back ends: what `--device` may name. A new one is a line in backends.cpp.
+// The registry of RDMA back ends: the names that a device may have. A new one is a line in backends.cpp.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/use.hpp"
+#include "rdma/device_names.hpp"
 #include "rdma/nic.hpp"
 #include "system/backend.hpp"
 
@@ -20,15 +21,16 @@ struct DeviceRequest {
   Provider provider = Provider::mlx5;
   std::shared_ptr<gpu::Gpu> gpu = {};
   model::Use use = {};
+  DeviceNames names = {};
 };
 
 using Backend = doorbell::Backend<Nic, DeviceRequest>;
 
 [[nodiscard]] const std::vector<Backend>& backends();
 
-/// Finds the back end for `--provider` and `--device`. Throws Error if there is none, and says what is
-/// missing.
-[[nodiscard]] const Backend& backend_of(Provider provider, const std::string& spec);
+/// Finds the back end for a device of a provider. Throws Error if there is none, and says what is missing.
+[[nodiscard]] const Backend& backend_of(Provider provider, const std::string& spec,
+                                        const DeviceNames& names = {});
 
 /// Opens the device that the request names. Never replaces one back end by another.
 [[nodiscard]] std::unique_ptr<Nic> open_nic(const DeviceRequest& request);

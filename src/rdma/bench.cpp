@@ -25,15 +25,17 @@ rma::BenchOptions bench_of(const BenchOptions& options) {
   o.texts.kernels = kernels_of(options.provider);
   if (o.open) return o;
   const auto open_port = std::make_shared<NicPort*>(nullptr);  // the cell's port, while the cell runs
-  o.open = [provider = options.provider, connection = options.connection, open_port](const PortRequest& r) {
+  o.open = [provider = options.provider, names = options.names, connection = options.connection,
+            open_port](const PortRequest& r) {
     auto port = std::make_unique<NicPort>(
-        open_nic({.spec = r.spec, .provider = provider, .gpu = r.gpu, .use = r.use}), connection);
+        open_nic({.spec = r.spec, .provider = provider, .gpu = r.gpu, .use = r.use, .names = names}),
+        connection);
     *open_port = port.get();
     return port;
   };
-  o.connect_remote = [connection = options.connection, at = options.other_end, limit_s = options.timeout_s,
-                      open_port](const measure::RunWatch& watch) {
-    return std::make_unique<RemoteServer>(at, limit_s, watch.stop, connection,
+  o.connect_remote = [connection = options.connection, at = options.other_end, setting = options.connect_name,
+                      limit_s = options.timeout_s, open_port](const measure::RunWatch& watch) {
+    return std::make_unique<RemoteServer>(at, setting, limit_s, watch.stop, connection,
                                           [open_port]() -> NicQueues& { return (*open_port)->queues(); });
   };
   return o;

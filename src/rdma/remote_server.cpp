@@ -145,9 +145,10 @@ OpStats read_stats_message(const Json& m) {
   return s;
 }
 
-RemoteServer::RemoteServer(const exchange::SocketName& at, double limit_s, const measure::StopFlag* stop,
-                           const ConnectionOptions& connection, std::function<NicQueues&()> queues)
-    : exchange_(exchange::Exchange::connect(kRunKind, at, limit_s, stop)),
+RemoteServer::RemoteServer(const exchange::SocketName& at, const std::string& setting, double limit_s,
+                           const measure::StopFlag* stop, const ConnectionOptions& connection,
+                           std::function<NicQueues&()> queues)
+    : exchange_(exchange::Exchange::connect(kRunKind, at, limit_s, stop, setting)),
       grace_s_(limit_s),
       connection_(connection),
       queues_(std::move(queues)) {}

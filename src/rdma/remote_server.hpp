@@ -34,8 +34,10 @@ void connect_sessions(exchange::Exchange& exchange, NicQueues& queues, Session& 
 class RemoteServer final : public RemoteProcess {
  public:
   /// Connects to a listening doorbell. `queues` returns the queues of the session that is open.
-  RemoteServer(const exchange::SocketName& at, double limit_s, const measure::StopFlag* stop,
-               const ConnectionOptions& connection, std::function<NicQueues&()> queues);
+  /// `setting`: what errors call the address.
+  RemoteServer(const exchange::SocketName& at, const std::string& setting, double limit_s,
+               const measure::StopFlag* stop, const ConnectionOptions& connection,
+               std::function<NicQueues&()> queues);
 
   void open(const rma::BenchOptions& options, const CellSetup& setup, Session& session) override;
   void begin(const PhaseMessage& phase) override;

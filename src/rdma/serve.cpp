@@ -187,8 +187,8 @@ class ServedCell {
 }  // namespace
 
 ServeResult serve(const ServeOptions& o, const measure::RunWatch& watch) {
-  const auto device = open_nic({.spec = o.device, .provider = o.provider});
-  exchange::Listener listener(kRunKind, o.at);
+  const auto device = open_nic({.spec = o.device, .provider = o.provider, .names = o.device_names});
+  exchange::Listener listener(kRunKind, o.at, o.listen_name);
   if (watch.progress) watch.progress(0, fmt::format("listening at {}", listener.at().text()));
   exchange::Exchange exchange = listener.accept(o.wait_s, o.timeout_s, watch.stop);
   ServeResult result;

@@ -344,7 +344,7 @@ class CellTable {
     std::string out;
     if (c.verify.failed() != 0) out += verify_lines(c.verify, plain);
     else if (c.verify.unverifiable != 0 && c.verify.checked != 0)
-      out += labelled("verify", fmt::format("{} of data that nobody wrote", c.verify.unverifiable));
+      out += labelled("verify", fmt::format("{} of data not known to be written", c.verify.unverifiable));
     if (has_errors(c)) out += errors_line(c.errors, plain);
     if (const auto counters = notable_counters(c.extra); !counters.empty())
       out += filled("  counters  ", counters, ", ");

@@ -54,7 +54,7 @@ Descriptor open_stream(const std::string& path) {
     if (file.get() >= 0) return file;
     if (errno != ENXIO) fail(path, "open", errno);
     if (std::chrono::steady_clock::now() > deadline)
-      throw Error("writing " + path, "nobody reads this pipe", "start its reader first, or name a file");
+      throw Error("writing " + path, "no process reads this pipe", "start its reader first, or name a file");
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }

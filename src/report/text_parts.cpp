@@ -43,7 +43,7 @@ std::string verify_lines(const Verify& v, const Paint& paint) {
       fmt::format("verified {} I/Os ({}{}): {} corrupt, {} misplaced, {} stale, {} duplicated, {} missing",
                   v.checked, bytes_text(v.checked_bytes), v.mode == "full" ? "" : ", " + printable(v.mode),
                   v.corrupt, v.misplaced, v.stale, v.duplicated, v.missing);
-  if (v.unverifiable != 0) text += fmt::format("; {} of data that nobody wrote", v.unverifiable);
+  if (v.unverifiable != 0) text += fmt::format("; {} of data not known to be written", v.unverifiable);
   std::string out = labelled("verify", paint(v.failed() == 0 ? Style::good : Style::bad, text));
   for (const Verify::Occurrence& o : v.first) {
     std::string where = fmt::format("{} at byte {:#x}", printable(o.kind), o.address);

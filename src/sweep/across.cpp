@@ -58,15 +58,16 @@ bool given(const std::string& option, const Measured& m) {
   return std::ranges::any_of(m.cells, [&](const auto& c) { return c.second.given.contains(option); });
 }
 
-void check_names(const std::vector<std::string>& names, const std::array<Values, 4>& all) {
+void check_names(const std::vector<std::string>& names, const std::array<Values, 4>& all,
+                 const std::string& setting) {
   std::set<std::string> known;
   for (const Values& values : all)
     for (const auto& [name, ignored] : values) known.insert(dashed(name));
   for (const std::string& name : names) {
     if (known.contains(dashed(name))) continue;
     const std::string near = options::nearest(dashed(name), {known.begin(), known.end()});
-    throw Error("--across", fmt::format("no cell has an option or parameter '{}'{}", name,
-                                        near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
+    throw Error(setting, fmt::format("no cell has an option or parameter '{}'{}", name,
+                                     near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
   }
 }
 
@@ -95,7 +96,8 @@ void take_out(const std::set<std::string>& keys, nlohmann::ordered_json* from, F
   }
 }
 
-void rename_cells(const std::set<std::string>& keys, const std::vector<std::string>& names, Measured* m) {
+void rename_cells(const std::set<std::string>& keys, const std::vector<std::string>& names, Measured* m,
+                  const std::string& setting) {
   std::map<std::string, Samples> cells;
   std::map<std::string, std::string> was;
   for (std::string& name : m->order) {
@@ -106,7 +108,7 @@ void rename_cells(const std::set<std::string>& keys, const std::vector<std::stri
     if (!samples.group.empty()) samples.group = samples.key.group();
     const auto [first, fresh] = was.try_emplace(samples.label, name);
     if (!fresh)
-      throw Error("--across",
+      throw Error(setting,
                   fmt::format("{} has cells that differ in {} alone: '{}' and '{}'", m->name,
                               fmt::join(names, ", "), first->second, name),
                   "give each side one value of it");
@@ -128,9 +130,10 @@ void rename_cells(const std::set<std::string>& keys, const std::vector<std::stri
 
 }  // namespace
 
-void pair_across(const std::vector<std::string>& names, Measured* before, Measured* after) {
+void pair_across(const std::vector<std::string>& names, Measured* before, Measured* after,
+                 const std::string& setting) {
   const Values a = parameters_of_side(*before), b = parameters_of_side(*after);
-  check_names(names, {a, b, options_of_side(*before), options_of_side(*after)});
+  check_names(names, {a, b, options_of_side(*before), options_of_side(*after)}, setting);
   const bool alone = others(names, *before, *after).empty();
   std::set<std::string> keys;
   for (const Values* side : {&a, &b})
@@ -141,8 +144,8 @@ void pair_across(const std::vector<std::string>& names, Measured* before, Measur
                            of_a->second != of_b->second;
       if (follows || is_one_of(key, names)) keys.insert(key);
     }
-  rename_cells(keys, names, before);
-  rename_cells(keys, names, after);
+  rename_cells(keys, names, before, setting);
+  rename_cells(keys, names, after, setting);
 }
 
 }  // namespace doorbell::sweep

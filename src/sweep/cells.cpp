@@ -187,7 +187,8 @@ bool same_value(const Option& o, const std::string& a, const std::string& b) {
   return equal(o) || (o.kind == options::Kind::text && equal({.name = o.name, .kind = options::Kind::size}));
 }
 
-std::vector<u32> select(const Plan& plan, const std::vector<Cell>& cells, const std::string& only) {
+std::vector<u32> select(const Plan& plan, const std::vector<Cell>& cells, const std::string& only,
+                        const std::string& setting) {
   std::map<std::string, std::vector<std::string>> wanted, ends;
   for (std::string_view rest = only; !rest.empty();) {
     const std::string_view item = rest.substr(0, rest.find(','));
@@ -200,19 +201,19 @@ std::vector<u32> select(const Plan& plan, const std::vector<Cell>& cells, const 
     const Option* o = plan.subject->table.find(key);
     if (o == nullptr || o->operand) {
       const std::string near = options::nearest(key, varied(plan));
-      throw Error(fmt::format("--only {}", only),
+      throw Error(fmt::format("{} {}", setting, only),
                   fmt::format("doorbell {} has no option '{}'", plan.subject->name, key),
                   near.empty() ? fmt::format("the plan varies {}", fmt::join(varied(plan), ", "))
                                : fmt::format("did you mean '{}'?", near));
     }
     if (item.size() == key.size())
-      throw Error(fmt::format("--only {}", only), fmt::format("'{}' has no value", key),
+      throw Error(fmt::format("{} {}", setting, only), fmt::format("'{}' has no value", key),
                   fmt::format("write {}=VALUE", key));
     const std::string value(item.substr(key.size() + 1));
     try {
       if (o->kind != options::Kind::flag) (void)options::convert(*o, value);
     } catch (const std::invalid_argument& e) {
-      throw Error(fmt::format("--only {}: {}", only, key), e.what());
+      throw Error(fmt::format("{} {}: {}", setting, only, key), e.what());
     }
     wanted[o->name].push_back(value);
   }
@@ -231,8 +232,8 @@ std::vector<u32> select(const Plan& plan, const std::vector<Cell>& cells, const 
     if (fits && between) selected.push_back(cell.index);
   }
   if (selected.empty())
-    throw Error(fmt::format("--only {}", only), fmt::format("none of the {} cells fits", cells.size()),
-                "--list prints them");
+    throw Error(fmt::format("{} {}", setting, only), fmt::format("none of the {} cells fits", cells.size()),
+                "doorbell sweep --list prints them");
   return selected;
 }
 

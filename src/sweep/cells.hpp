@@ -60,9 +60,9 @@ struct Turn {
 
 /// Indices of the cells that "KEY=VALUE[,KEY=VALUE...]" selects. A cell must match every key; if a key is
 /// given more than once, one of its values. Throws doorbell::Error for an unknown key, a bad value, or if
-/// nothing is selected.
+/// nothing is selected. `setting`: what messages call this text, which may be an option of a command.
 [[nodiscard]] std::vector<u32> select(const Plan& plan, const std::vector<Cell>& cells,
-                                      const std::string& only);
+                                      const std::string& only, const std::string& setting = "only");
 
 /// All rounds of the selected cells, one after the other. If the plan shuffles, each round has an order of
 /// its own.

@@ -56,7 +56,7 @@ Found look(const std::string& folder, std::string_view plan_text) {
 Folder::Folder(std::string path, std::string_view plan_text) : path_(std::move(path)) {
   std::error_code error;
   fs::create_directories(path_, error);
-  if (error) throw Error(path_, error.message(), "--out DIR takes another folder");
+  if (error) throw Error(path_, error.message(), "give another folder");
   lock_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (lock_.get() < 0) throw Error(path_, reason(errno));
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)

@@ -313,12 +313,12 @@ Plan parse_plan(std::string_view text, const std::string& file, const std::vecto
   return Parser(text, file, subjects).run();
 }
 
-void apply_profile(Plan* plan, const std::string& name) {
+void apply_profile(Plan* plan, const std::string& name, const std::string& setting) {
   const auto profile = std::ranges::find(plan->profiles, name, &Profile::name);
   if (profile == plan->profiles.end()) {
     std::vector<std::string> names;
     for (const Profile& p : plan->profiles) names.push_back(p.name);
-    throw Error(fmt::format("--profile {}", name), fmt::format("{} has no such profile", plan->file),
+    throw Error(fmt::format("{} {}", setting, name), fmt::format("{} has no such profile", plan->file),
                 names.empty() ? "" : fmt::format("it has {}", fmt::join(names, ", ")));
   }
   for (const Setting& s : profile->options) {

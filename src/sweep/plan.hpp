@@ -60,7 +60,7 @@ struct Reference {
   std::string note;
 };
 
-/// A smaller or larger form of a plan, which `--profile` asks for.
+/// A smaller or larger form of a plan, chosen by its name.
 struct Profile {
   std::string name;
   std::vector<Setting> options;  ///< in place of the plan's options of the same names, or besides them
@@ -95,7 +95,8 @@ inline constexpr std::size_t kMaxPlan = 1 << 20;  ///< bytes of a plan
 [[nodiscard]] Plan parse_plan(std::string_view text, const std::string& file,
                               const std::vector<Subject>& subjects);
 
-/// Makes the plan that of one of its profiles. Throws doorbell::Error if it has none of that name.
-void apply_profile(Plan* plan, const std::string& name);
+/// Makes the plan that of one of its profiles. Throws doorbell::Error if it has none of that name. `setting`:
+/// what messages call the name, which may be an option of a command.
+void apply_profile(Plan* plan, const std::string& name, const std::string& setting = "profile");
 
 }  // namespace doorbell::sweep

@@ -145,7 +145,7 @@ class Pipes(WithFolder):
         done = doorbell(*CORRUPT, "--json", str(pipe))
         self.assertEqual(done.returncode, 2)
         self.assertIn("200 corrupt", done.stdout)
-        self.assertIn("nobody reads", done.stderr)
+        self.assertIn("no process reads", done.stderr)
 
     def test_as_media(self):
         pipe = self.folder / "pipe"

@@ -210,7 +210,7 @@ class WithoutALauncher(WithFolder):
             done = doorbell(path, "--listen", "127.0.0.1:0", "--listen-wait", "0.1", *more)
             self.assertEqual(done.returncode, 1 if path == "net" else done.returncode, done.stderr)
             self.assertNotEqual(done.returncode, 0)
-        self.assertIn("nobody is waited for", doorbell("net", "--listen-wait", "1").stderr)
+        self.assertIn("no client is waited for", doorbell("net", "--listen-wait", "1").stderr)
 
 
 def command_lines():

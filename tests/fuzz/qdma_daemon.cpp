@@ -138,7 +138,7 @@ std::vector<u8> some_call(FuzzedDataProvider& in, u32 descriptors) {
 }
 
 void one_step(FuzzWorld& w, FuzzedDataProvider& in) {
-  switch (in.ConsumeIntegralInRange<u32>(0, 9)) {
+  switch (in.ConsumeIntegralInRange<u32>(0, 10)) {
     case 0: {
       const SocketId id = w.service.next_socket();
       if (w.service.connect(id, {.pid = 1, .uid = in.ConsumeIntegralInRange<uid_t>(0, 2), .groups = {}}) == 0)
@@ -158,6 +158,9 @@ void one_step(FuzzWorld& w, FuzzedDataProvider& in) {
       w.service.closed(w.outlet.pairs[at]);
       return;
     }
+    case 10:
+      static_cast<void>(w.service.end_silent(in.ConsumeBool() ? ~u64{0} : 1));
+      return;
     case 3:
     case 4:
       if (!w.workers.jobs.empty()) w.workers.run_one();

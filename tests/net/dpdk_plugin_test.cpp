@@ -140,7 +140,7 @@ TEST(DpdkPlan, RefusesWhatADriverHasNot) {
 TEST(DpdkSocketFile, OneThatIsLeftOverIsRemovedAndNoOther) {
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("doorbell-socket-" + std::to_string(getpid()));
-  clear_socket(path);  // there is none
+  clear_socket(path, "link");  // there is none
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   path.string().copy(address.sun_path, sizeof address.sun_path - 1);
@@ -148,13 +148,13 @@ TEST(DpdkSocketFile, OneThatIsLeftOverIsRemovedAndNoOther) {
     const Descriptor listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     ASSERT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     ASSERT_EQ(listen(listener.get(), 1), 0);
-    expect_says(error_of([&] { clear_socket(path); }), "another process uses it");
+    expect_says(error_of([&] { clear_socket(path, "link"); }), "another process uses it");
     EXPECT_TRUE(std::filesystem::exists(path));
   }
-  clear_socket(path);
+  clear_socket(path, "link");
   EXPECT_FALSE(std::filesystem::exists(path));
   std::ofstream(path) << "mine";
-  expect_says(error_of([&] { clear_socket(path); }), "a file of another kind");
+  expect_says(error_of([&] { clear_socket(path, "link"); }), "a file of another kind");
   EXPECT_TRUE(std::filesystem::remove(path));
 }
 

@@ -53,8 +53,8 @@ TEST_F(InterfacePairTest, OpensTwoInterfaces) {
 }
 
 TEST_F(InterfacePairTest, SaysWhatIsWrong) {
-  expect_says(refusal("p0,nobody"), "--link p0,nobody: there is no interface nobody here");
-  expect_says(refusal("p0,p1"), "--link p0,p1: interface p0 is switched off");
+  expect_says(refusal("p0,nobody"), "link p0,nobody: there is no interface nobody here");
+  expect_says(refusal("p0,p1"), "link p0,p1: interface p0 is switched off");
   test::switch_on(*space_, "p0");
   test::switch_on(*space_, "p1");
   expect_says(refusal("p0,p0"), "both ends are the same interface");

@@ -51,7 +51,9 @@ TEST(LinkNames, EachTextHasOneKind) {
     EXPECT_EQ(kind_of(spec), kind) << spec;
   }
   const std::string said = error_of([] { (void)open_link({.spec = "vethx"}); });
-  expect_says(said, "--link 'vethx': no link has this name");
+  expect_says(said, "link 'vethx': no link has this name");
+  expect_says(error_of([] { (void)open_link({.spec = "vethx", .names = {.link = "--link"}}); }),
+              "--link 'vethx': ");
   for (const LinkKind& kind : link_kinds()) expect_says(said, kind.syntax);
 }
 
@@ -145,7 +147,7 @@ TEST_F(VethLinkTest, TakesKeys) {
 
 TEST(VethSpec, RefusesWhatItDoesNotKnow) {
   const auto said = [](const char* spec) { return error_of([&] { (void)parse_veth_spec(spec); }); };
-  expect_says(said("veth:mtu=575"), "--link veth: mtu");
+  expect_says(said("veth:mtu=575"), "link veth: mtu");
   expect_says(said("veth:mtu=65536"), "576..65535");
   expect_says(said("veth:gro=maybe"), "on, off");
   expect_says(said("veth:mtuu=1500"), "mtu");

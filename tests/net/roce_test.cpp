@@ -248,19 +248,21 @@ TEST(RoceRequests, AreChecked) {
     change(r);
     return error_of([&] { (void)roce_stream().open(r, link); });
   };
-  expect_says(said([](auto& r) { r.payload_bytes = 31; }), "--payload: 31 is not in 32..2147483647");
-  expect_says(said([](auto& r) { r.payload_bytes = 0x80000000; }), "--payload");
-  expect_says(said([](auto& r) { r.tx_depth = 1; }), "--tx-depth: 1 is not in 2..32768");
-  expect_says(said([](auto& r) { r.rx_depth = 32769; }), "--rx-depth: 32769 is not in 1..32768");
-  expect_says(said([](auto& r) { r.window = 64; }), "--window: 64 is not in 1..63");
-  expect_says(said([](auto& r) { r.tx_depth = 8, r.window = 8; }), "--window: 8 is not in 1..7");
-  expect_says(said([](auto& r) { r.window = 8, r.signal_every = 9; }), "--signal-every: 9 is not in 1..8");
-  expect_says(said([](auto& r) { r.timeout_s = 0; }), "--timeout");
-  expect_says(said([](auto& r) { r.flows = 0; }), "--flows");
+  expect_says(said([](auto& r) { r.payload_bytes = 31; }), "payload: 31 is not in 32..2147483647");
+  expect_says(said([](auto& r) { r.payload_bytes = 31, r.names.payload = "--payload"; }), "--payload: 31 is");
+  expect_says(said([](auto& r) { r.payload_bytes = 0x80000000; }), "payload");
+  expect_says(said([](auto& r) { r.tx_depth = 1; }), "depth of send queues: 1 is not in 2..32768");
+  expect_says(said([](auto& r) { r.rx_depth = 32769; }), "depth of receive queues: 32769 is not in 1..32768");
+  expect_says(said([](auto& r) { r.window = 64; }), "window: 64 is not in 1..63");
+  expect_says(said([](auto& r) { r.tx_depth = 8, r.window = 8; }), "window: 8 is not in 1..7");
+  expect_says(said([](auto& r) { r.window = 8, r.signal_every = 9; }),
+              "messages a completion: 9 is not in 1..8");
+  expect_says(said([](auto& r) { r.timeout_s = 0; }), "timeout");
+  expect_says(said([](auto& r) { r.flows = 0; }), "flows");
   expect_says(said([](auto& r) { r.rx_queues = 2; }), "1 flows cannot arrive at 2 queues");
   expect_says(said([](auto& r) { r.provider = "mellanox"; }), "give one of mlx5, bnxt, ionic, ernic, verbs");
   expect_says(said([](auto& r) { r.device = "model:colour=1"; }), "colour");
-  expect_says(said([](auto& r) { r.split = true; }), "--split");
+  expect_says(said([](auto& r) { r.split = true; }), "header-data split");
   expect_says(said([](auto& r) { r.has_rx = false; }), "a model is a device of one process");
 }
 

@@ -421,7 +421,7 @@ TEST(TcpConnection, OthersAreTurnedAway) {
       error_of([&] {
         static_cast<void>(sockets::accept_tcp(listener.get(), &from, wall_ns() + 1'000'000, strangers));
       }),
-      "nobody has connected in time");
+      "no sender has connected in time");
 }
 
 TEST(TcpConnection, Refused) {

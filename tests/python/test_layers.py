@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""Parts of doorbell include only what lies below them; what checks that finds each way to break it."""
+"""Parts of doorbell include only what lies below them, and library code names no options; what checks that finds
+each way to break it."""
 
 import pathlib
 import subprocess
@@ -80,6 +81,14 @@ class Layers(unittest.TestCase):
         exception = "| `cxi` -> `nvme` | for now |\n"
         self.check({"src/cxi/a.cpp": '"nvme/bench.hpp"'}, [], exception)
         self.check({}, ["docs/architecture.md:1: cxi no longer includes nvme: take the exception out"], exception)
+
+    def test_options(self):
+        named = '"json.hpp"\nconst char* const kTitle = "--engine dpdk";'
+        finding = ":3: library code names an option: take its name from the command"
+        self.check({"src/report/a.cpp": named}, ["src/report/a.cpp" + finding])
+        self.check({"include/doorbell/a.hpp": '<vector>\nf(a, "--x");'}, ["include/doorbell/a.hpp" + finding])
+        self.check({"src/nvme/cli/a.cpp": named, "src/nvme/fio.cpp": named, "src/nvme/b.cpp": "<vector>\n// \"--engine\"",
+                    "src/nvme/c.cpp": '<vector>\nf("--", "a --b");'}, [])
 
     def test_a_folder_of_no_layer(self):
         self.check({"src/qdma/a.cpp": "<vector>"}, ["src/qdma/a.cpp:1: docs/architecture.md names no layer for it"])

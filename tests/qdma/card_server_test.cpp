@@ -572,8 +572,9 @@ TEST(CardServerListen, ThePathIsTheUsersAndGoesWithTheServer) {
   ServerRig rig;
   rig.server.listen(path);
   EXPECT_NE(test::error_of([&] { rig.server.listen("/dev/null"); }).find("no socket"), std::string::npos);
-  EXPECT_NE(test::error_of([&] { rig.server.listen("/tmp/" + std::string(200, 'x')); }).find("1..107"),
-            std::string::npos);
+  EXPECT_NE(
+      test::error_of([&] { rig.server.listen("/tmp/" + std::string(200, 'x')); }).find("1 to 107 characters"),
+      std::string::npos);
   EXPECT_NE(test::error_of([&] { rig.server.listen("/nowhere/card"); }).find("No such file"),
             std::string::npos);
 }

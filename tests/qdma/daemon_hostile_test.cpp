@@ -75,6 +75,26 @@ TEST(DaemonHostile, WhoDoesNotReadLosesARevokedDescriptorAllTheSame) {
   EXPECT_NE(p.revents & POLLHUP, 0);
 }
 
+TEST(DaemonHostile, WhoSendsNoRequestIsDisconnected) {
+  DaemonProcess daemon({"--first-request-limit", "0.05"});
+  ASSERT_TRUE(daemon.ready()) << daemon.child().errors();
+  DaemonClient silent(daemon.path()), late(daemon.path()), beginner(daemon.path());
+  WireClient half{Descriptor(dup(beginner.fd()))};
+  // Of no use, or too late if this process had to pause.
+  static_cast<void>(half.send_bytes(std::vector<u8>(3)));
+  for (const DaemonClient* client : {&silent, &late, &beginner}) {
+    pollfd p{client->fd(), 0, 0};
+    EXPECT_EQ(poll(&p, 1, static_cast<int>(test::kWaitLimitS * 1000)), 1);
+    EXPECT_NE(p.revents & POLLHUP, 0);
+  }
+  const Answer answer = late.ask(Opcode::num_devices, Zero{});
+  EXPECT_EQ(answer.error, ETIMEDOUT);
+  EXPECT_EQ(answer.text, "no request within 0.05 s");
+  EXPECT_EQ(daemon.metric("connections_refused_total{reason=\"silent\"}"), 3);
+  EXPECT_EQ(daemon.metric("connections"), 0);
+  EXPECT_EQ(daemon.end(), 0) << daemon.child().errors();
+}
+
 TEST(DaemonHostile, TheMetricsSocketOfAnotherProcessStays) {
   DaemonProcess daemon;
   ASSERT_TRUE(daemon.ready()) << daemon.child().errors();

@@ -218,11 +218,10 @@ TEST(DaemonProcess, RefusesBadOptionsBeforeItServes) {
   const struct {
     std::vector<std::string> words;
     const char* said;
-  } cases[] = {{{"--socket-mode", "999"}, "--socket-mode"},
-               {{"--metrics", "0.0.0.0:1"}, "neither a path"},
-               {{"--roles", "/nowhere/roles"}, "/nowhere/roles"},
-               {{"--threads", "1"}, "16..1024"},
-               {{"--log", "loud"}, "loud"}};
+  } cases[] = {
+      {{"--socket-mode", "999"}, "--socket-mode"},       {{"--metrics", "0.0.0.0:1"}, "neither a path"},
+      {{"--roles", "/nowhere/roles"}, "/nowhere/roles"}, {{"--threads", "1"}, "16..1024"},
+      {{"--first-request-limit", "0"}, "0.001..3600"},   {{"--log", "loud"}, "loud"}};
   for (const auto& c : cases) {
     std::vector<std::string> words = {DOORBELLD, "--card", "model", "--socket",
                                       "/tmp/doorbelld-test-refused.sock"};

@@ -70,7 +70,7 @@ TEST(DaemonRoles, ErrorsNameFileAndLine) {
       {"[user:3]\n\nroles = admin\n", "roles.conf:3: no section [role:admin]"},
       {"[host:3]\n", "roles.conf:1: unknown section 'host'"},
       {"[role]\n", "roles.conf:1: '[role]' is no section"},
-      {"[role:]\n", "roles.conf:1: '[role:]' names nobody"},
+      {"[role:]\n", "roles.conf:1: '[role:]' has no name"},
       {"[role:a\n", "roles.conf:1: '[role:a' is no section"},
       {"[role:a]\n[role:a]\n", "roles.conf:2: [role:a] stands in line 1 already"},
       {"[role:a]\nhello\n", "roles.conf:2: 'hello' is neither"},

@@ -3,6 +3,7 @@
 
 // Clients of the daemon: what they are told, their rights and quotas, and what they leave.
 #include "qdma/daemon_rig.hpp"
+#include "system/clock.hpp"
 
 namespace doorbell::qdma::daemon {
 namespace {
@@ -69,6 +70,37 @@ TEST_F(DaemonService, MalformedMessagesDisturbNobody) {
   EXPECT_EQ(ask(good, Opcode::num_devices, Zero{}).as<u32>(), 1u);
   // The log has no more of it than is useful.
   EXPECT_LT(log.entries.size(), 30u);
+}
+
+TEST_F(DaemonService, AClientThatSendsNoRequestInTimeIsDisconnected) {
+  constexpr u64 kLimitNs = 1'000'000'000'000;  // longer than any test: only this one's times count
+  start({.first_request_ns = kLimitNs});
+  const SocketId asks = client(kPlain, false), greets = client(), silent = client(kPlain, false),
+                 beginner = client(kPlain, false);
+  EXPECT_EQ(ask(asks, Opcode::num_devices, Zero{}).code, Code::ok);
+  // Half of a request is none.
+  const std::vector<u8> request = request_message(Opcode::hello, 1, bytes_of(Hello{}));
+  service->message(beginner, {.bytes = std::span(request).first(request.size() / 2)});
+  EXPECT_EQ(next(beginner).code, Code::bad_request);
+  const u64 due = service->end_silent(wall_ns());
+  EXPECT_GT(due, wall_ns()) << "they still have time";
+  EXPECT_TRUE(outlet.closed.empty());
+  const SocketId later = client(kPlain, false), slow = client(kPlain, false);
+  EXPECT_EQ(service->end_silent(due + kLimitNs / 2), due + kLimitNs / 2);
+  EXPECT_TRUE(outlet.closed.empty()) << "a request may have come that was not taken yet";
+  EXPECT_EQ(ask(slow, Opcode::num_devices, Zero{}).code, Code::ok);
+  EXPECT_EQ(service->end_silent(due + kLimitNs / 2), 0u) << "all that are silent have been disconnected";
+  EXPECT_EQ(outlet.closed, (std::set<SocketId>{silent, beginner, later}));
+  for (const SocketId id : {silent, beginner, later}) {
+    const ControlReply refused = next(id);
+    EXPECT_EQ(refused.sequence, 0u);
+    EXPECT_EQ(refused.error, ETIMEDOUT);
+    EXPECT_EQ(refused.text, "no request within 1000 s");
+  }
+  EXPECT_EQ(service->metrics().refused_connections.at("silent"), 3u);
+  EXPECT_EQ(service->gauges().held.connections, 3u);
+  EXPECT_EQ(ask(asks, Opcode::num_devices, Zero{}).code, Code::ok);
+  EXPECT_EQ(ask(greets, Opcode::num_devices, Zero{}).code, Code::ok);
 }
 
 TEST_F(DaemonService, EveryRequestNeedsItsRight) {

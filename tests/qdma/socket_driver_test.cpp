@@ -116,8 +116,7 @@ TEST(SocketDriver, ABufferThatIsClosedIsSaidThroughTheRingToo) {
 /// A listening socket with room for one client that waits, which is taken.
 struct FullServer {
   FullServer() : path("/tmp/doorbell-full-" + std::to_string(getpid())) {
-    sockaddr_un address;
-    EXPECT_TRUE(local_address(path, address));
+    const sockaddr_un address = local_address(path, "a server");
     unlink(path.c_str());
     const auto* const at = reinterpret_cast<const sockaddr*>(&address);
     EXPECT_EQ(bind(listener.get(), at, sizeof address), 0);
@@ -138,10 +137,11 @@ struct FullServer {
 TEST(ConnectLocal, AServerThatTakesNoClientsIsGivenUp) {
   const FullServer server;
   int error = 0;
-  EXPECT_LT(connect_local(server.path, wall_ns() + 20'000'000, error).get(), 0);
+  EXPECT_LT(connect_local(local_address(server.path, "a server"), wall_ns() + 20'000'000, error).get(), 0);
   EXPECT_EQ(error, ETIMEDOUT);
   EXPECT_FALSE(is_abandoned(server.path, SOCK_SEQPACKET));
-  EXPECT_LT(connect_local("/nowhere/socket", wall_ns() + 20'000'000, error).get(), 0);
+  EXPECT_LT(connect_local(local_address("/nowhere/socket", "a server"), wall_ns() + 20'000'000, error).get(),
+            0);
   EXPECT_EQ(error, ENOENT);
 }
 
@@ -149,7 +149,9 @@ TEST(ConnectLocal, AServerThatIsBusyIsWaitedFor) {
   FullServer server;
   Descriptor connected;
   int error = 0;
-  std::thread client([&] { connected = connect_local(server.path, wall_ns() + 60'000'000'000, error); });
+  std::thread client([&] {
+    connected = connect_local(local_address(server.path, "a server"), wall_ns() + 60'000'000'000, error);
+  });
   for (std::size_t i = 0; i <= server.waiting.size(); ++i)
     EXPECT_GE(Descriptor(accept(server.listener.get(), nullptr, nullptr)).get(), 0);
   client.join();

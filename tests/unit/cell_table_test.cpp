@@ -197,7 +197,7 @@ TEST(CellTable, FailuresAreInTheRowAndTheirReasonsBelow) {
       "  errors    2 timeout\n"
       "  counters  model dma_faults 7, model injected drop 2\n"
       "[2] counters  stream rnr_events 4\n"
-      "[3] verify    6 of data that nobody wrote\n"
+      "[3] verify    6 of data not known to be written\n"
       "\n"
       "verified 4000 operations (4.288 MB)\n"
       "FAILED: 3 corrupt, 2 timeout\n");

@@ -59,7 +59,7 @@ TEST_F(LibcxiFake, SizesArePutToTheTestFirst) {
   expect_says(refusal_of([&] { (void)e->create_event_queue(4096, Place::gpu); }).said, "libcxi clears it");
   for (const Place place : {Place::gpu, Place::pinned, Place::huge_2m, Place::huge_1g})
     expect_says(refusal_of([&] { (void)e->create_command_queue({.queue_memory = place}); }).hint,
-                "--queue-mem host");
+                "use host memory");
   EXPECT_TRUE(calls().empty()) << "the library was not asked";
   EXPECT_EQ(e->create_command_queue({.slots = 65536})->memory(Initiator::cpu).slots, 65536u);
 }

@@ -116,7 +116,7 @@ TEST_F(LibcxiFake, EveryRefusedCallIsNamedAndLeavesNothing) {
     const char* what;
   };
   for (const auto& [call, kind, what] : {
-           Case{"open_device", Call::open, "--device cxi0"},
+           Case{"open_device", Call::open, "device cxi0"},
            Case{"get_svc", Call::service, "service 1 of cxi0"},
            Case{"alloc_lni", Call::other, "an LNI of service 1 of cxi0"},
            Case{"alloc_domain", Call::other, "a domain in VNI 1 of cxi0"},
@@ -181,7 +181,7 @@ TEST_F(LibcxiFake, NamesAreCxiAndANumber) {
     const Refusal r = refusal_of([&] { LibcxiCassini d(bad); });
     EXPECT_EQ(r.exit, ExitCode::usage) << bad;
     expect_says(r.said, "0..4294967295");
-    expect_says(r.said, std::string("--device ") + bad);
+    expect_says(r.said, std::string("device ") + bad);
   }
   for (const char* other : {"cxi", "cxi-model0", "cxi-1", "model", ""}) EXPECT_FALSE(libcxi_accepts(other));
 }
@@ -192,7 +192,7 @@ TEST_F(LibcxiFake, AnAbsentDeviceIsAbsentHardware) {
   EXPECT_EQ(r.call, Call::open);
   EXPECT_EQ(r.code, ENOENT);
   EXPECT_EQ(r.exit, ExitCode::absent);
-  EXPECT_EQ(r.said, "--device cxi7: No such file or directory");
+  EXPECT_EQ(r.said, "device cxi7: No such file or directory");
   for (const int code : {ENODEV, ENXIO}) {
     set("FAKE_CXI_FAIL", "open_device=" + std::to_string(code));
     EXPECT_EQ(refusal_of([] { LibcxiCassini d("cxi0"); }).exit, ExitCode::absent);

@@ -115,7 +115,7 @@ TEST(Exchange, WaitsEndWithAStop) {
 
 TEST(Exchange, NoClientConnects) {
   Listener listener(kKind, kAnyPort);
-  expect_error([&] { (void)listener.accept(0.1, 1); }, "nobody has connected in time");
+  expect_error([&] { (void)listener.accept(0.1, 1); }, "no client has connected in time");
 }
 
 TEST(Exchange, NoServerListens) {
@@ -124,7 +124,7 @@ TEST(Exchange, NoServerListens) {
   expect_error([&] { (void)Exchange::connect(kKind, gone, 2); }, "Connection refused");
   expect_error([&] { (void)Exchange::connect(kKind, gone, 2); }, "--listen");
   // With an empty label it is no name: no server is asked for it.
-  expect_error([&] { (void)Exchange::connect(kKind, {"no..host", 1}, 2); }, "--connect no..host:1");
+  expect_error([&] { (void)Exchange::connect(kKind, {"no..host", 1}, 2); }, "connecting to no..host:1");
 }
 
 TEST(Exchange, ThePortIsTaken) {
@@ -207,7 +207,8 @@ TEST(Exchange, AListenerMayGoOnAfterAStranger) {
   EXPECT_TRUE(x.server());
   ASSERT_EQ(turned_away.size(), 2u);
   test::expect_says(turned_away[0], "it does not speak doorbell's protocol");
-  expect_error([&] { (void)listener.accept(0.01, 1, nullptr, [](const Error&) {}); }, "nobody has connected");
+  expect_error([&] { (void)listener.accept(0.01, 1, nullptr, [](const Error&) {}); },
+               "no client has connected");
 }
 
 TEST(Exchange, HalfAMessage) {

@@ -415,6 +415,19 @@ TEST(ModelSpec, BadValues) {
   expect_refused("model:shadow=maybe", {"shadow", "maybe"});
 }
 
+TEST(ModelSpec, ErrorsNameTheSettingAsTheCallerCallsIt) {
+  const auto said = [](const DeviceNames& names) -> std::string {
+    try {
+      (void)open_device({.spec = "model:lba=513", .names = names});
+    } catch (const Error& e) {
+      return e.subject();
+    }
+    return "";
+  };
+  EXPECT_EQ(said({}), "controller model: lba");
+  EXPECT_EQ(said({.controller = "--controller"}), "--controller model: lba");
+}
+
 TEST(Backends, NoFallBack) {
   for (const char* spec : {"", "Model", "modelx", "model2:lba=512", "vfio:0000:00:00.0x", "models"}) {
     EXPECT_THROW((void)open_device({.spec = spec}), Error) << spec;

@@ -125,7 +125,7 @@ TEST_F(VerbsFake, TheOnlyDeviceNeedsNoName) {
   set("FAKE_VERBS_DEVICES", "mlx5_0,mlx5_1");
   expect_says(open_error(), "the devices are mlx5_0, mlx5_1");
   expect_says(open_error("verbs:rxe0", ExitCode::absent), "the devices are mlx5_0, mlx5_1");
-  expect_says(open_error("verbs:rxe0", ExitCode::absent), "--device rxe0: libibverbs shows none");
+  expect_says(open_error("verbs:rxe0", ExitCode::absent), "device rxe0: libibverbs shows none");
   EXPECT_TRUE(VerbsNic(config("verbs:mlx5_1")).name().starts_with("verbs:mlx5_1,"));
   set("FAKE_VERBS_DEVICES", "");
   EXPECT_NE(open_error("verbs", ExitCode::absent), "no error");
@@ -156,7 +156,7 @@ TEST_F(VerbsFake, SysfsTellsHardwareFromTheKernelsOwn) {
 TEST_F(VerbsFake, PortsAreChosen) {
   set("FAKE_VERBS_PORTS", "da");
   expect_says(open_error("verbs:mlx5_0,port=1"), "port 1 is not active");
-  expect_says(open_error("verbs:mlx5_0,port=3"), "--device mlx5_0: port: mlx5_0 has ports 1..2, not 3");
+  expect_says(open_error("verbs:mlx5_0,port=3"), "device mlx5_0: port: mlx5_0 has ports 1..2, not 3");
   // The GIDs are all of port 1.
   expect_says(open_error("verbs:mlx5_0"), "port 2 has no GID");
   set("FAKE_VERBS_PORTS", "dd");
@@ -165,7 +165,7 @@ TEST_F(VerbsFake, PortsAreChosen) {
 
 TEST_F(VerbsFake, GidsAreChosen) {
   expect_says(VerbsNic(config("verbs:mlx5_0,gid=0")).name(), "gid=0");
-  expect_says(open_error("verbs:mlx5_0,gid=3"), "--device mlx5_0: gid: port 1 of mlx5_0 has no GID 3");
+  expect_says(open_error("verbs:mlx5_0,gid=3"), "device mlx5_0: gid: port 1 of mlx5_0 has no GID 3");
   set("FAKE_VERBS_GIDS", "0");
   expect_says(open_error(), "give its network interface an address");
 

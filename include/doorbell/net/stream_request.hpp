@@ -5,6 +5,7 @@
 #pragma once
 
 #include <doorbell/net/queue.hpp>
+#include <doorbell/net/setting_names.hpp>
 #include <doorbell/region.hpp>
 
 #include <memory>
@@ -46,7 +47,7 @@ struct StreamRequest {
   std::string engine = {};  ///< of raw streams: "af_packet", "af_xdp", "dpdk"; empty: what the link does best
   Encapsulation encapsulation = Encapsulation::udp4;  ///< of raw frames
   // Of RoCE.
-  std::string device = "model";   ///< of RDMA, as `doorbell rdma --device` names it
+  std::string device = "model";   ///< of RDMA, by its name: "model", "mlx5_0"
   std::string provider = "mlx5";  ///< whose queues are driven
   u32 tx_depth = 128;             ///< requests of a flow's send queue
   u32 rx_depth = 0;       ///< receives posted ahead; 0: 512, fewer where they would take more than 256 MiB
@@ -58,6 +59,7 @@ struct StreamRequest {
   /// Where only one end does: the other one's host, and for raw frames its Ethernet address
   /// ("02:00:00:00:00:01"); a receiving end needs neither.
   std::string other_end = {}, other_mac = {};
+  StreamSettingNames names = {};
 };
 
 }  // namespace doorbell::net

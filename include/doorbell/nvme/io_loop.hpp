@@ -328,15 +328,6 @@ class IoLoop {
   [[nodiscard]] DOORBELL_INLINE bool awaits_checks() const {
     return checks_.pending() && (starved_ || in_flight_ == 0);
   }
-  /// Checkers that no longer answer end the phase.
-  DOORBELL_INLINE void watch_checks(const Warp& warp) {
-    if (!checks_.stuck(awaits_checks(), guard_.clock(), phase_.timeout_ticks)) return;
-    const auto lost = checks_.give_up();
-    guard_.stop(StopReason::timeout);
-    if (warp.lane() != 0) return;
-    mine_.checked -= lost.checks;
-    out_->unchecked += lost.turns;
-  }
   [[nodiscard]] DOORBELL_INLINE auto note_finding(const Warp& warp) {
     return [this, &warp](u64, const Turn& t, const Finding& f) {
       if (warp.lane() != 0) return;
@@ -378,7 +369,7 @@ class IoLoop {
   /// The slow duties: what the guard watches, and deadlines.
   DOORBELL_INLINE void housekeeping(const Warp& warp) {
     const StopReason found = guard_.look(warp, phase_);
-    watch_checks(warp);
+    checks_.watch(warp, awaits_checks(), phase_.timeout_ticks, guard_, mine_, *out_);
     if (found == StopReason::removed || found == StopReason::reset) {
       aborted_ += in_flight_;
       in_flight_ = 0;

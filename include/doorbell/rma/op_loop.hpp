@@ -468,15 +468,6 @@ class OpLoop {
   [[nodiscard]] DOORBELL_INLINE bool awaits_checks() const {
     return checks_.pending() && (starved_ || in_flight() == 0);
   }
-  /// Checkers that no longer answer end the phase.
-  DOORBELL_INLINE void watch_checks(const Warp& warp) {
-    if (!checks_.stuck(awaits_checks(), guard_.clock(), phase_->timeout_ticks)) return;
-    const auto lost = checks_.give_up();
-    guard_.stop(StopReason::timeout);
-    if (warp.lane() != 0) return;
-    mine_.checked -= lost.checks;
-    out_->unchecked += lost.turns;
-  }
   [[nodiscard]] DOORBELL_INLINE auto note_finding(const Warp& warp) {
     return [this, &warp](u64, const Turn& t, const Finding& f) {
       if (warp.lane() == 0)
@@ -488,7 +479,7 @@ class OpLoop {
   /// What needs no look at every poll: the guard's conditions and the deadline of the oldest operation.
   DOORBELL_INLINE void housekeeping(const Warp& warp) {
     const StopReason found = guard_.look(warp, *phase_);
-    watch_checks(warp);
+    checks_.watch(warp, awaits_checks(), phase_->timeout_ticks, guard_, mine_, *out_);
     if (found == StopReason::requested) leaving_ = !requests_;
     if (found == StopReason::removed) {
       aborted_ += in_flight();

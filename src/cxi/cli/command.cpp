@@ -47,7 +47,7 @@ void add_cxi_options(OptionTable& t) {
 }
 
 rma::BenchOptions bench_options(const Options& o) {
-  rma::BenchOptions b = rma_options(o, cxi::bench_of_puts(!o.flag("unrestricted")));
+  rma::BenchOptions b = rma_options(o, cxi::bench_of_puts(!o.flag("unrestricted"), {.device = "--device"}));
   b.texts.settings.inline_below = "--idc";
   b.device = o.text("device");
   b.op = o.text("op") == "get" ? rma::Op::read : rma::Op::write;

@@ -33,7 +33,7 @@ namespace {
 FaultCheck found_by_cxi(model::Fault f, const report::Cell& cell, u64 injected) {
   switch (f) {
     case model::Fault::drop:
-      return {injected, cell.errors.at("timeout"), "timeout: as many wait as were lost"};
+      return {injected, cell.errors.at("timeout"), "timeout: as many as were dropped"};
     case model::Fault::error:
       return {injected, cell.errors.at("completion"), "return code"};
     case model::Fault::duplicate:

@@ -7,9 +7,10 @@
 
 namespace doorbell::cxi {
 
-LibcxiCassini::LibcxiCassini(const std::string& name, std::vector<std::shared_ptr<gpu::Gpu>> gpus)
+LibcxiCassini::LibcxiCassini(const std::string& name, std::vector<std::shared_ptr<gpu::Gpu>> gpus,
+                             const DeviceNames& names)
     : gpus_(std::move(gpus)),
-      context_(std::make_shared<const LibcxiContext>(name, gpus_.empty() ? nullptr : gpus_.front())) {}
+      context_(std::make_shared<const LibcxiContext>(name, gpus_.empty() ? nullptr : gpus_.front(), names)) {}
 
 std::string LibcxiCassini::name() const {
   return context_->name;
@@ -28,7 +29,7 @@ std::unique_ptr<Endpoint> LibcxiCassini::open(u32 service) {
 }
 
 std::unique_ptr<Cassini> open_libcxi(const DeviceRequest& request) {
-  return std::make_unique<LibcxiCassini>(request.spec, request.gpus);
+  return std::make_unique<LibcxiCassini>(request.spec, request.gpus, request.names);
 }
 
 }  // namespace doorbell::cxi

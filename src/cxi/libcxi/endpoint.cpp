@@ -49,12 +49,11 @@ Owned<T> made(Call call, const std::string& what, int (*destroy)(T*), const Make
   return Owned<T>(object, destroy);
 }
 
-LibcxiLibrary load(const std::string& device) {
+LibcxiLibrary load(const std::string& title) {
   try {
     return {};
   } catch (const Error& e) {
-    throw CallError(Call::open, ELIBACC, fmt::format("--device {}: {}", device, e.what()), e.hint(),
-                    ExitCode::absent);
+    throw CallError(Call::open, ELIBACC, fmt::format("{}: {}", title, e.what()), e.hint(), ExitCode::absent);
   }
 }
 
@@ -72,7 +71,7 @@ libcxi::OpenNic* open_device(const LibcxiContext& c) {
   if (rc == 0) return nic;
   const int code = rc < 0 ? -rc : rc;
   const bool absent = code == ENOENT || code == ENODEV || code == ENXIO;
-  throw CallError(Call::open, code, fmt::format("--device {}", c.name),
+  throw CallError(Call::open, code, c.title,
                   absent ? devices_here() : fmt::format("it needs /dev/{}, readable and writable", c.name),
                   absent ? ExitCode::absent : ExitCode::usage);
 }
@@ -346,10 +345,12 @@ Owned<libcxi::PteMap> LibcxiPortalsEntry::map(u32 pid_offset) const {
 
 }  // namespace
 
-LibcxiContext::LibcxiContext(const std::string& spec, std::shared_ptr<gpu::Gpu> for_queues)
-    : name(fmt::format("cxi{}", cxi_device_number(spec))),
+LibcxiContext::LibcxiContext(const std::string& spec, std::shared_ptr<gpu::Gpu> for_queues,
+                             const DeviceNames& names)
+    : name(fmt::format("cxi{}", cxi_device_number(spec, names.device))),
+      title(fmt::format("{} {}", names.device, name)),
       gpu(std::move(for_queues)),
-      cxi(load(name)),
+      cxi(load(title)),
       nic(open_device(*this), cxi.close_device) {
   check_made(nic.get(), fmt::format("CXI device {}", name));
   check(*nic, cxi_device_number(name));
@@ -412,7 +413,7 @@ std::unique_ptr<CommandQueueObject> LibcxiEndpoint::create_command_queue(const C
   if (shape.queue_memory != Place::pageable)
     throw Error(fmt::format("a command queue in {}", name(shape.queue_memory)),
                 "the driver of a Cassini allocates command queues in host memory of its own",
-                "use --queue-mem host");
+                "use host memory");
   if (shape.slots == 0 || shape.slots > kMaxSlots)
     throw Error(fmt::format("a command queue of {} slots", shape.slots),
                 fmt::format("the number is not in 1..{}", kMaxSlots));

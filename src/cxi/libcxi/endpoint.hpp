@@ -24,9 +24,10 @@ using Owned = std::unique_ptr<T, int (*)(T*)>;
 struct LibcxiContext {
   /// `spec` names the device. Throws CallError{open}: ExitCode::absent without the library or without the
   /// device.
-  LibcxiContext(const std::string& spec, std::shared_ptr<gpu::Gpu> gpu);
+  LibcxiContext(const std::string& spec, std::shared_ptr<gpu::Gpu> gpu, const DeviceNames& names = {});
 
   std::string name;               ///< "cxi0"
+  std::string title;              ///< of the device in messages about opening it
   std::shared_ptr<gpu::Gpu> gpu;  ///< the GPU that may drive the queues; may be null
   LibcxiLibrary cxi;
   std::unique_ptr<libcxi::OpenNic, void (*)(libcxi::OpenNic*)> nic;

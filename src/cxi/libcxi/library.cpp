@@ -65,11 +65,11 @@ bool libcxi_accepts(const std::string& spec) {
          std::all_of(spec.begin() + kPrefix.size(), spec.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-u32 cxi_device_number(const std::string& spec) {
+u32 cxi_device_number(const std::string& spec, const std::string& device) {
   u32 number = 0;
   const char* const end = spec.data() + spec.size();
   if (!libcxi_accepts(spec) || std::from_chars(spec.data() + kPrefix.size(), end, number).ec != std::errc{})
-    throw Error(fmt::format("--device {}", spec), "it is not 'cxi' and a number in 0..4294967295",
+    throw Error(fmt::format("{} {}", device, spec), "it is not 'cxi' and a number in 0..4294967295",
                 "write cxi0, for example");
   return number;
 }

@@ -9,7 +9,7 @@
 namespace doorbell::cxi {
 
 std::unique_ptr<Cassini> open_model(const DeviceRequest& request) {
-  ModelConfig c = parse_model_spec(request.spec);
+  ModelConfig c = parse_model_spec(request.spec, request.names.device);
   c.fit(request.use);
   // "model" means the first model, number 0.
   const bool named = !request.spec.starts_with("model");

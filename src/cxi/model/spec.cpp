@@ -4,6 +4,7 @@
 #include "cxi/model/spec.hpp"
 
 #include <doorbell/error.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -50,7 +51,7 @@ options::OptionTable model_keys() {
   list_entries.aliases = {"entries"};  // other models use that name for a queue's length
   t.add(std::move(list_entries));
   t.add(model::delay_key("an acknowledgement"));
-  t.add(model::whole_key("nack", "2", 2, 63, "the return code of --fault error; 2: UNDELIVERABLE"));
+  t.add(model::whole_key("nack", "2", 2, 63, "the return code of the fault error; 2: UNDELIVERABLE"));
   t.add(model::whole_key("eq-full", "0", 0, {},
                          "each event queue has room for N events only and drops the rest; 0: never"));
   t.add(model::whole_key(
@@ -61,9 +62,9 @@ options::OptionTable model_keys() {
   return t;
 }
 
-ModelConfig parse_model_spec(const std::string& spec) {
+ModelConfig parse_model_spec(const std::string& spec, const std::string& device) {
   const std::string name = spec.substr(0, spec.find(':'));
-  const options::Options o = options::parse_spec("--device " + name, model_keys(), spec);
+  const options::Options o = options::parse_spec(fmt::format("{} {}", device, name), model_keys(), spec);
   ModelConfig c;
   (void)number_of(name, c.number);
   c.read(o);

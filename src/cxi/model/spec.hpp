@@ -6,6 +6,7 @@
 
 #include <string_view>
 
+#include "cxi/backends.hpp"
 #include "cxi/model/config.hpp"
 #include "options/option.hpp"
 
@@ -16,7 +17,8 @@ namespace doorbell::cxi {
 
 [[nodiscard]] options::OptionTable model_keys();
 
-/// Throws an Error that names an unknown key or a bad value.
-[[nodiscard]] ModelConfig parse_model_spec(const std::string& spec);
+/// Throws an Error that names an unknown key or a bad value. `device`: DeviceNames::device.
+[[nodiscard]] ModelConfig parse_model_spec(const std::string& spec,
+                                           const std::string& device = DeviceNames().device);
 
 }  // namespace doorbell::cxi

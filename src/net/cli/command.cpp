@@ -331,7 +331,7 @@ net::BenchOptions bench_options(const Options& o) {
   const bool raw = b.stream == "raw";
   if (o.has("connect")) {
     b.role = net::Role::sender;
-    b.other_end = exchange::parse_connect(o.text("connect"), net::kRunKind.default_port);
+    b.other_end = exchange::parse_connect(o.text("connect"), net::kRunKind.default_port, "--connect");
     if (o.has("link")) b.link = o.text("link");
     else b.link.clear();
     if (raw && b.link.empty())
@@ -416,7 +416,7 @@ net::ServeOptions serve_options(const Options& o) {
   require_listening(o, listening_options());
   net::ServeOptions s;
   s.names = net::setting_names();
-  s.at = exchange::parse_listen(o.text("listen"));
+  s.at = exchange::parse_listen(o.text("listen"), "--listen");
   if (o.has("link")) s.link = o.text("link");
   s.place = host_memory(o);
   s.split = o.flag("split");

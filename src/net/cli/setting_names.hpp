@@ -9,20 +9,34 @@
 namespace doorbell::net {
 
 inline SettingNames setting_names() {
-  return {.stream = "--stream",
-          .engine = "--engine",
-          .link = "--link",
-          .mode = "--mode",
-          .payload = "--payload",
-          .flows = "--flows",
-          .queues = "--queues",
-          .pairs = "--pairs",
-          .target_gbps = "--target-gbps",
-          .duration = "--duration",
-          .cores = "--cores",
-          .connect = "--connect",
-          .fault = "--fault",
-          .others = "--beside"};
+  SettingNames n;
+  n.stream = "--stream";
+  n.engine = "--engine";
+  n.link = "--link";
+  n.payload = "--payload";
+  n.flows = "--flows";
+  n.split = "--split";
+  n.rss = "--rss";
+  n.memory = "--host-memory";
+  n.device = "--device";
+  n.provider = "--provider";
+  n.connect = n.only_sends = "--connect";
+  n.listen = n.only_receives = "--listen";
+  n.windows = {.payload = "--payload",
+               .window = "--window",
+               .convert = "--convert",
+               .to_gpu = "--to-gpu",
+               .memory = "--host-memory"};
+  n.mode = "--mode";
+  n.queues = "--queues";
+  n.pairs = "--pairs";
+  n.target_gbps = "--target-gbps";
+  n.duration = "--duration";
+  n.cores = "--cores";
+  n.fault = "--fault";
+  n.repeats = "--repeats";
+  n.others = "--beside";
+  return n;
 }
 
 }  // namespace doorbell::net

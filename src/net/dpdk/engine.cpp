@@ -36,7 +36,7 @@ PluginMemory memory_of(Region&& region) {
 std::unique_ptr<Stream> open(const StreamRequest& request, Link& link) {
   raw::check_request(request, link);
   const Plan plan = make_plan(request, link);
-  if (!plan.socket.empty() && request.has_rx) clear_socket(plan.socket);
+  if (!plan.socket.empty() && request.has_rx) clear_socket(plan.socket, request.names.link);
   OpenRequest open_request{
       .stream = request, .link = link, .plan = plan, .flows = {}, .allocate = [&](Place place, u64 bytes) {
         return memory_of(Region(place, bytes, request.gpu));

@@ -60,7 +60,9 @@ options::OptionTable engine_keys() {
 }
 
 /// "dpdk:af_xdp,buffer=2048"
-Engine parse_engine(const std::string& text) {
+Engine parse_engine(const StreamRequest& request) {
+  const std::string& text = request.engine;
+  const std::string& setting = request.names.engine;
   Engine e;
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos) return e;
@@ -69,13 +71,13 @@ Engine parse_engine(const std::string& text) {
   if (first.find('=') == std::string::npos) {
     const auto* const found = std::ranges::find(kChosen, first, name);
     if (found == std::end(kChosen))
-      throw Error("--engine", fmt::format("'{}' is no driver of dpdk", first),
+      throw Error(setting, fmt::format("'{}' is no driver of dpdk", first),
                   fmt::format("write {}", kEngineSyntax));
     e.driver = *found;
     keys.erase(0, std::min(keys.size(), first.size() + 1));
   }
   if (keys.empty()) return e;
-  const options::Options o = options::parse_spec("--engine dpdk", engine_keys(), "dpdk:" + keys);
+  const options::Options o = options::parse_spec(setting + " dpdk", engine_keys(), "dpdk:" + keys);
   e.buffer_bytes = static_cast<u32>(o.bytes("buffer"));
   return e;
 }
@@ -106,12 +108,13 @@ std::string default_socket() {
 }
 
 /// "memif:socket=/run/a.sock,id=1"
-Memif parse_memif(const std::string& text) {
-  const options::Options o = options::parse_spec("--link memif", memif_keys(), text);
+Memif parse_memif(const std::string& text, const StreamSettingNames& names) {
+  const std::string title = names.link + " memif";
+  const options::Options o = options::parse_spec(title, memif_keys(), text);
   const Memif m = {o.has("socket") ? o.text("socket") : default_socket(), o.integer("id")};
   constexpr std::size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
   if (m.socket.empty() || m.socket.size() > kLongest)
-    throw Error("--link memif",
+    throw Error(title,
                 m.socket.empty() ? "there is no folder for this user's sockets (XDG_RUNTIME_DIR)"
                                  : fmt::format("'{}' is too long for a socket", m.socket),
                 fmt::format("give socket=PATH, 1..{} bytes", kLongest));
@@ -126,6 +129,8 @@ std::pair<std::string, std::string> pci_addresses(const std::string& text) {
 }
 
 Driver driver_of(const Engine& engine, const Link& link, const StreamRequest& request) {
+  const std::string& of_link = request.names.link;
+  const std::string dpdk = request.names.engine + " dpdk";
   const std::string text = link.name();
   const std::string kind = text.substr(0, text.find(':'));
   std::optional<Driver> by_link;
@@ -138,18 +143,21 @@ Driver driver_of(const Engine& engine, const Link& link, const StreamRequest& re
   const bool interfaces = has(End::tx, request.has_tx) && has(End::rx, request.has_rx);
   if (!by_link && !interfaces && link.kind() == "hardware") by_link = Driver::pci;
   if (text == "lo")
-    throw Error("--engine dpdk --link lo", "its two ends are one interface, which shows each frame twice",
-                "use --link veth");
+    throw Error(fmt::format("{} {} lo", dpdk, of_link),
+                "its two ends are one interface, which shows each frame twice",
+                fmt::format("use {} veth", of_link));
   if (text.starts_with("ring:"))
-    throw Error("--link " + text, "DPDK's ring takes no keys", "use --link ring, or --engine ring");
+    throw Error(fmt::format("{} {}", of_link, text), "DPDK's ring takes no keys",
+                fmt::format("use {} ring, or {} ring", of_link, request.names.engine));
   if (!by_link && !interfaces)
-    throw Error("--engine dpdk", fmt::format("{} has no interfaces that DPDK could open", text),
-                "use --link ring, memif, tap, veth, interfaces, or PCI addresses");
+    throw Error(dpdk, fmt::format("{} has no interfaces that DPDK could open", text),
+                fmt::format("use {} ring, memif, tap, veth, interfaces, or PCI addresses", of_link));
   if (engine.driver && by_link && *engine.driver != *by_link)
-    throw Error(fmt::format("--engine dpdk:{}", name(*engine.driver)),
+    throw Error(fmt::format("{}:{}", dpdk, name(*engine.driver)),
                 fmt::format("{} is a device of its own", text), "leave the driver out");
   if (engine.driver == Driver::tap && !by_link)
-    throw Error("--engine dpdk:tap", fmt::format("{} has interfaces already", text), "use --link tap");
+    throw Error(dpdk + ":tap", fmt::format("{} has interfaces already", text),
+                fmt::format("use {} tap", of_link));
   return by_link ? *by_link : engine.driver.value_or(Driver::af_packet);
 }
 
@@ -186,7 +194,7 @@ DeviceSpec af_xdp(const std::string& interface, u32 queues) {
   return {"vdev", "net_af_xdp", fmt::format("iface={},start_queue=0,queue_count={}", interface, queues)};
 }
 
-void choose_buffer(Plan& plan, u32 wanted) {
+void choose_buffer(Plan& plan, u32 wanted, const std::string& engine) {
   // DPDK keeps a buffer's length, with 128 bytes of headroom, in 16 bits.
   u32 least = 128, whole = std::max(least, (plan.frame_bytes + 63) / 64 * 64), most = (65535 - 128) / 64 * 64;
   switch (plan.driver) {
@@ -202,7 +210,7 @@ void choose_buffer(Plan& plan, u32 wanted) {
         throw Error(fmt::format("a payload of {} bytes", plan.frame_bytes - plan.header_bytes),
                     fmt::format("AF_XDP by DPDK carries frames of up to {} bytes, {} of them headers",
                                 kXdpBuffer - kXdpHeadroom, plan.header_bytes),
-                    "use a smaller payload, or --engine dpdk:af_packet");
+                    fmt::format("use a smaller payload, or {} dpdk:af_packet", engine));
       break;
     case Driver::pci:
       // NICs count in steps of 1 KiB.
@@ -215,22 +223,23 @@ void choose_buffer(Plan& plan, u32 wanted) {
   }
   plan.buffer_bytes = wanted != 0 ? wanted : std::min(whole, most);
   if (plan.buffer_bytes < least || plan.buffer_bytes > most)
-    throw Error("--engine dpdk,buffer", fmt::format("{} is not in {}..{}", plan.buffer_bytes, least, most));
+    throw Error(engine + " dpdk,buffer", fmt::format("{} is not in {}..{}", plan.buffer_bytes, least, most));
 }
 
 }  // namespace
 
 Plan make_plan(const StreamRequest& request, const Link& link) {
-  const Engine engine = parse_engine(request.engine);
+  const Engine engine = parse_engine(request);
   Plan plan;
   plan.driver = driver_of(engine, link, request);
   plan.header_bytes = raw::header_bytes(request.encapsulation);
   plan.frame_bytes = request.payload_bytes + plan.header_bytes;
-  choose_buffer(plan, engine.buffer_bytes);
+  choose_buffer(plan, engine.buffer_bytes, request.names.engine);
   const bool both = request.has_tx && request.has_rx;
   const auto need_both = [&] {
     if (!both)
-      throw Error(fmt::format("--link {}", link.name()), "both of its ends lie in one process",
+      throw Error(fmt::format("{} {}", request.names.link, link.name()),
+                  "both of its ends lie in one process",
                   "run both ends in this process, or use memif, interfaces or ports");
   };
   u32 most_flows = ~0u, most_rx_queues = ~0u, ring_bytes = 0;
@@ -249,11 +258,12 @@ Plan make_plan(const StreamRequest& request, const Link& link) {
       break;
     case Driver::memif: {
       if (both)
-        throw Error("--link memif", "its ends lie in two processes",
-                    "start the receiving end with --listen and the sending end with --connect");
+        throw Error(request.names.link + " memif", "its ends lie in two processes",
+                    fmt::format("start the receiving end with {} and the sending end with {}",
+                                request.names.only_receives, request.names.only_sends));
       // A frame is one buffer of the shared memory; the receiver's socket is the one that listens.
       const u32 buffer = std::min(65535u / 64 * 64, (plan.frame_bytes + 63) / 64 * 64);
-      const Memif m = parse_memif(link.name());
+      const Memif m = parse_memif(link.name(), request.names);
       plan.socket = m.socket;
       const auto end = [&](const char* role) {
         return DeviceSpec{"vdev", "net_memif",

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Which DPDK devices a stream uses: decided by the program from --engine and --link, without DPDK.
+// Which DPDK devices a stream uses: decided by the program from the names of engine and link, without DPDK.
 #pragma once
 
 #include <string>
@@ -47,7 +47,7 @@ struct Plan {
 /// than it has, an end that must lie in this process and does not.
 [[nodiscard]] Plan make_plan(const StreamRequest& request, const Link& link);
 
-/// What `--engine dpdk` may be followed by.
+/// What the name of the engine may be.
 inline constexpr const char* kEngineSyntax = "dpdk[:af_packet|af_xdp|tap][,buffer=BYTES]";
 
 }  // namespace doorbell::net::dpdk

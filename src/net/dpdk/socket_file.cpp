@@ -17,10 +17,10 @@
 
 namespace doorbell::net::dpdk {
 
-void clear_socket(const std::string& path) {
+void clear_socket(const std::string& path, const std::string& link) {
   struct stat st {};
   if (lstat(path.c_str(), &st) != 0) return;
-  const std::string what = fmt::format("--link memif: socket {}", path);
+  const std::string what = fmt::format("{} memif: socket {}", link, path);
   if (!S_ISSOCK(st.st_mode)) throw Error(what, "there is a file of another kind", "give socket=PATH");
   const Descriptor probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   sockaddr_un to{};

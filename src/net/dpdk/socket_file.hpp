@@ -9,7 +9,7 @@
 namespace doorbell::net::dpdk {
 
 /// Removes a socket at which no process listens any more. Throws Error when one does, or when the file is
-/// something else.
-void clear_socket(const std::string& path);
+/// something else. `link`: the name of the setting in messages.
+void clear_socket(const std::string& path, const std::string& link);
 
 }  // namespace doorbell::net::dpdk

@@ -75,7 +75,7 @@ class Testpmd {
  public:
   /// Call it in the network namespace of the device.
   Testpmd(const Plan& plan, const DeviceSpec& device, const std::string& mode, std::optional<u32> core,
-          u32 burst) {
+          u32 burst, const std::string& title) {
     const std::string where = core ? fmt::format("{}", *core) : processors();
     // The first lcore only waits and prints.
     arguments_ = {kProgram, fmt::format("--lcores=0@({}),1@({})", processors(), where), "--no-telemetry",
@@ -98,8 +98,8 @@ class Testpmd {
       const KeptCapabilities kept;
       child_ = std::make_unique<Child>(arguments_);
     } catch (const std::system_error& e) {
-      throw Error("--beside testpmd", fmt::format("{} cannot be started: {}", kProgram, e.code().message()),
-                  kInstall, ExitCode::absent);
+      throw Error(title, fmt::format("{} cannot be started: {}", kProgram, e.code().message()), kInstall,
+                  ExitCode::absent);
     }
   }
   ~Testpmd() { child_->stop(SIGKILL); }
@@ -150,8 +150,10 @@ class Run {
     r.has_tx = link.name() == "ring" || link.name() == "null";
     rx_plan_ = make_plan(r, link);
     burst_ = request.burst;
+    link_name_ = request.names.link;
     if (tx_plan_.driver == Driver::tap)
-      throw Error("--beside testpmd", "a tap exists as long as the process that makes it", "use --link veth");
+      throw Error(options.title, "a tap exists as long as the process that makes it",
+                  fmt::format("use {} veth", request.names.link));
   }
 
   TestpmdRun run() {
@@ -160,7 +162,7 @@ class Run {
     result_.mode = tx_plan_.driver == Driver::ring ? "io" : one ? "txonly" : "txonly to rxonly";
     // The receiving end first: memif's listens. A display shows that it works.
     if (!one) {
-      if (!rx_plan_.socket.empty()) clear_socket(rx_plan_.socket);
+      if (!rx_plan_.socket.empty()) clear_socket(rx_plan_.socket, link_name_);
       link_.in(End::rx, [&] { rx_ = start(rx_plan_, rx_plan_.rx, "rxonly", 1); });
       if (!wait_for(*rx_, 1)) return result_;
     }
@@ -179,7 +181,7 @@ class Run {
                                  std::size_t end) {
     std::optional<u32> core;
     if (end < options_.cores.size()) core = options_.cores[end];
-    auto t = std::make_unique<Testpmd>(plan, device, mode, core, burst_);
+    auto t = std::make_unique<Testpmd>(plan, device, mode, core, burst_, options_.title);
     result_.commands.push_back(t->command());
     return t;
   }
@@ -224,6 +226,7 @@ class Run {
   const TestpmdOptions& options_;
   Plan tx_plan_, rx_plan_;
   u32 burst_ = 64;
+  std::string link_name_;  // in messages
   std::unique_ptr<Testpmd> tx_, rx_;
   TestpmdRun result_;
 };
@@ -242,7 +245,7 @@ BackendStatus testpmd_status() {
 
 TestpmdRun run_testpmd(const StreamRequest& request, Link& link, const TestpmdOptions& options) {
   if (options.seconds < 1)
-    throw Error("--beside testpmd", "it shows its rate once a second", "give it 1 s or more");
+    throw Error(options.title, "it shows its rate once a second", "give it 1 s or more");
   return Run(request, link, options).run();
 }
 

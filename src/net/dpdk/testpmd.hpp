@@ -38,6 +38,7 @@ struct TestpmdOptions {
   std::vector<u32> cores = {};
   /// Asked several times a second; true ends the run.
   std::function<bool()> interrupted = {};
+  std::string title = "comparison testpmd";  ///< in messages
 };
 
 struct TestpmdRun {

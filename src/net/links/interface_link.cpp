@@ -166,7 +166,7 @@ nlohmann::ordered_json InterfaceLink::facts() {
           {"rx", side_facts(rx_)}};
 }
 
-std::unique_ptr<Link> open_lo(const LinkRequest&) {
+std::unique_ptr<Link> open_lo(const LinkRequest& request) {
   const auto end = [] {
     Side side(Namespace::current(), "lo");
     side.ip = "127.0.0.1";
@@ -174,7 +174,8 @@ std::unique_ptr<Link> open_lo(const LinkRequest&) {
   };
   Side tx = end(), rx = end();
   if (!tx.state.up)
-    throw Error("--link lo", "the loopback interface is switched off here", "ip link set lo up");
+    throw Error(request.names.link + " lo", "the loopback interface is switched off here",
+                "ip link set lo up");
   return std::make_unique<InterfaceLink>("lo", std::move(tx), std::move(rx));
 }
 

@@ -320,7 +320,7 @@ Finding compare_with_cable(const std::string& port, std::optional<u64> before, s
   if (!before || !after)
     return {
         Finding::State::unknown,
-        fmt::format("port {}: its driver has no counter {}, so nobody knows whether packets take the cable",
+        fmt::format("port {}: its driver has no counter {}, so it is unknown whether packets take the cable",
                     port, kCablePackets)};
   if (*after - *before >= sent)
     return {Finding::State::good, fmt::format("port {}: packets come from the cable", port)};

@@ -66,8 +66,7 @@ class InterfacePair : public InterfaceLink {
     f["addresses_usable"] = crosses();
     return f;
   }
-  void check() {
-    const std::string subject = "--link " + name();
+  void check(const std::string& subject) {
     await_carrier(subject, tx_, kAnswerLimitS);
     await_carrier(subject, rx_, kAnswerLimitS);
     if (crosses()) check_datagrams(subject, tx_, rx_, kAnswerLimitS);
@@ -86,7 +85,7 @@ bool is_interface_pair(const std::string& spec) {
 }
 
 std::unique_ptr<Link> open_interfaces(const LinkRequest& request) {
-  const std::string subject = "--link " + request.spec;
+  const std::string subject = fmt::format("{} {}", request.names.link, request.spec);
   const std::size_t comma = request.spec.find(',');
   const NamedEnd tx = parse_end(subject, request.spec.substr(0, comma));
   const NamedEnd rx = parse_end(subject, request.spec.substr(comma + 1));
@@ -94,7 +93,7 @@ std::unique_ptr<Link> open_interfaces(const LinkRequest& request) {
   if (a.space.same(b.space) && a.state.index == b.state.index)
     throw Error(subject, "both ends are the same interface", "give two that are connected, or lo");
   auto link = std::make_unique<InterfacePair>(request.spec, std::move(a), std::move(b));
-  link->check();
+  link->check(subject);
   return link;
 }
 

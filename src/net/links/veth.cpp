@@ -56,8 +56,8 @@ options::OptionTable veth_keys() {
   return t;
 }
 
-VethConfig parse_veth_spec(const std::string& spec) {
-  const options::Options o = options::parse_spec("--link veth", veth_keys(), spec);
+VethConfig parse_veth_spec(const std::string& spec, const std::string& title) {
+  const options::Options o = options::parse_spec(title, veth_keys(), spec);
   VethConfig c;
   c.mtu = static_cast<u32>(o.integer("mtu"));
   c.gro = o.text("gro") == "on";
@@ -91,18 +91,19 @@ void join_ends(const ToJoin& tx, const ToJoin& rx) {
 }
 
 std::unique_ptr<Link> open_veth(const LinkRequest& request) {
-  VethConfig c = parse_veth_spec(request.spec);
+  const std::string title = request.names.link + " veth";
+  VethConfig c = parse_veth_spec(request.spec, title);
   c.queues = request.queues;
   if (c.queues < 1 || c.queues > kMostVethQueues)
-    throw Error("--link veth", fmt::format("{} queues are not in 1..{}", c.queues, kMostVethQueues));
+    throw Error(title, fmt::format("{} queues are not in 1..{}", c.queues, kMostVethQueues));
   Namespace tx = Namespace::create(), rx = Namespace::create();
   make_veth_pair(c, tx, rx);
   Side a(std::move(tx), c.tx_interface), b(std::move(rx), c.rx_interface);
   a.ip = c.tx_address.substr(0, c.tx_address.find('/'));
   b.ip = c.rx_address.substr(0, c.rx_address.find('/'));
-  await_carrier("--link veth", a, kReadyLimitS);
-  await_carrier("--link veth", b, kReadyLimitS);
-  check_datagrams("--link veth", a, b, kReadyLimitS);
+  await_carrier(title, a, kReadyLimitS);
+  await_carrier(title, b, kReadyLimitS);
+  check_datagrams(title, a, b, kReadyLimitS);
   return std::make_unique<VethLink>(request.spec, std::move(a), std::move(b));
 }
 

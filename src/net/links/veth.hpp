@@ -22,7 +22,8 @@ struct VethConfig {
 /// What "veth:..." takes.
 [[nodiscard]] options::OptionTable veth_keys();
 /// Throws Error for a key or a value that there is not.
-[[nodiscard]] VethConfig parse_veth_spec(const std::string& spec);
+/// `title`: of the link in messages.
+[[nodiscard]] VethConfig parse_veth_spec(const std::string& spec, const std::string& title = "link veth");
 
 /// Makes the pair with an end in each namespace, configured and switched on; `tx` and `rx` may not be the
 /// same. Throws Error, and leaves no interface then.

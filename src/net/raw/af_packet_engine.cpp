@@ -24,7 +24,6 @@ namespace doorbell::net::raw {
 
 namespace {
 
-constexpr const char* kPacketSubject = "--engine af_packet";
 /// Frames that one system call takes.
 constexpr u32 kFramesAtOnce = 128;
 /// An interface without room says so, but not when it has some again.
@@ -33,16 +32,17 @@ constexpr u64 kInterfacePauseNs = 20'000;
 class PacketTx final : public TxQueue {
  public:
   /// Opens the socket in the calling thread's namespace.
-  PacketTx(const std::string& interface, const FlowAddress& address, u32 max_payload)
+  PacketTx(const std::string& title, const std::string& interface, const FlowAddress& address,
+           u32 max_payload)
       : frames_(address, max_payload), messages_(kFramesAtOnce), parts_(kFramesAtOnce) {
     // Without a protocol the socket receives nothing.
     socket_ = Descriptor(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
-    require(socket_.get() >= 0, kPacketSubject, "a packet socket");
-    set_option(socket_.get(), SOL_PACKET, PACKET_QDISC_BYPASS, int{1}, kPacketSubject, "PACKET_QDISC_BYPASS");
+    require(socket_.get() >= 0, title, "a packet socket");
+    set_option(socket_.get(), SOL_PACKET, PACKET_QDISC_BYPASS, int{1}, title, "PACKET_QDISC_BYPASS");
     sockaddr_ll at{};
     at.sll_family = AF_PACKET;
-    at.sll_ifindex = static_cast<int>(interface_index(interface, kPacketSubject));
-    require(bind(socket_.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0, kPacketSubject,
+    at.sll_ifindex = static_cast<int>(interface_index(interface, title));
+    require(bind(socket_.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0, title,
             "binding to " + interface);
     for (u32 i = 0; i < kFramesAtOnce; ++i) {
       messages_[i].msg_hdr.msg_iov = &parts_[i];
@@ -98,14 +98,14 @@ class PacketTx final : public TxQueue {
 
 class PacketStream final : public Stream {
  public:
-  PacketStream(const StreamRequest& request, Link& link) {
+  PacketStream(const StreamRequest& request, Link& link) : title_(engine_title(request, "af_packet")) {
     facts_ = {{"qdisc_bypass", true}};
     if (request.has_rx) {
-      const std::string interface = interface_of(link, End::rx, kPacketSubject);
+      const std::string interface = interface_of(request, link, End::rx, title_);
       link.in(End::rx, [&] { open_rx(request, interface); });
     }
     if (request.has_tx) {
-      const std::string interface = interface_of(link, End::tx, kPacketSubject);
+      const std::string interface = interface_of(request, link, End::tx, title_);
       link.in(End::tx, [&] { open_tx(request, link, interface); });
     }
   }
@@ -116,7 +116,7 @@ class PacketStream final : public Stream {
   void open_rx(const StreamRequest& request, const std::string& interface) {
     if (request.encapsulation == Encapsulation::udp4) silent_.emplace(request.port, request.flows);
     for (u16 q = 0; q < request.rx_queues; ++q) {
-      auto queue = std::make_unique<PacketRx>(interface, request, q);
+      auto queue = std::make_unique<PacketRx>(title_, interface, request, q);
       facts_["rx_ring_bytes"] = queue->ring_bytes();
       facts_["rx_copied"] = queue->copies();
       rx.push_back(std::move(queue));
@@ -124,13 +124,14 @@ class PacketStream final : public Stream {
   }
   void open_tx(const StreamRequest& request, const Link& link, const std::string& interface) {
     for (u32 f = 0; f < request.flows; ++f) {
-      auto queue =
-          std::make_unique<PacketTx>(interface, flow_address(link, request, f), request.payload_bytes);
+      auto queue = std::make_unique<PacketTx>(title_, interface, flow_address(link, request, f),
+                                              request.payload_bytes);
       facts_["tx_socket_bytes"] = queue->buffer_bytes();
       tx.push_back(std::move(queue));
     }
   }
 
+  std::string title_;
   std::optional<SilentPorts> silent_;
   nlohmann::ordered_json facts_;
 };
@@ -147,7 +148,7 @@ BackendStatus af_packet_status() {
   const int error = errno;
   if (error == EPERM && namespaces_status().usable)
     return {true,
-            "packet sockets in namespaces of this program (--link veth); elsewhere CAP_NET_RAW is missing"};
+            "packet sockets in namespaces of this program (link veth); elsewhere CAP_NET_RAW is missing"};
   return {false, fmt::format("a packet socket: {}{}", reason(error),
                              error == EPERM ? ", CAP_NET_RAW is missing" : "")};
 }

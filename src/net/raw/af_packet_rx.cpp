@@ -17,7 +17,6 @@ namespace doorbell::net::raw {
 
 namespace {
 
-constexpr const char* kPacketTitle = "--engine af_packet";
 /// A block goes to the receiver when it is full or this old, whichever comes first.
 constexpr u32 kRetireMs = 1;
 constexpr u64 kBlockBytes = 256u << 10;
@@ -32,19 +31,20 @@ constexpr u32 kCopies = 4096;
 
 }  // namespace
 
-PacketRx::PacketRx(const std::string& interface, const StreamRequest& request, u16 queue)
+PacketRx::PacketRx(const std::string& title, const std::string& interface, const StreamRequest& request,
+                   u16 queue)
     : queue_(queue), encapsulation_(request.encapsulation), max_payload_(request.payload_bytes) {
   // Without a protocol nothing arrives until it is bound: no packet gets past the filter.
   socket_ = Descriptor(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
   const int fd = socket_.get();
-  require(fd >= 0, kPacketTitle, "a packet socket");
+  require(fd >= 0, title, "a packet socket");
   std::vector<sock_filter> steps =
       socket_filter({request.port, request.flows, request.rx_queues, queue, encapsulation_});
   const sock_fprog filter = {static_cast<u16>(steps.size()), steps.data()};
-  set_option(fd, SOL_SOCKET, SO_ATTACH_FILTER, filter, kPacketTitle, "SO_ATTACH_FILTER");
-  set_option(fd, SOL_PACKET, PACKET_VERSION, int{TPACKET_V3}, kPacketTitle, "TPACKET_V3");
-  set_option(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, int{1}, kPacketTitle, "PACKET_IGNORE_OUTGOING");
-  set_option(fd, SOL_PACKET, PACKET_RESERVE, reserve(encapsulation_), kPacketTitle, "PACKET_RESERVE");
+  set_option(fd, SOL_SOCKET, SO_ATTACH_FILTER, filter, title, "SO_ATTACH_FILTER");
+  set_option(fd, SOL_PACKET, PACKET_VERSION, int{TPACKET_V3}, title, "TPACKET_V3");
+  set_option(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, int{1}, title, "PACKET_IGNORE_OUTGOING");
+  set_option(fd, SOL_PACKET, PACKET_RESERVE, reserve(encapsulation_), title, "PACKET_RESERVE");
 
   tpacket_req3 ring{};
   ring.tp_block_size = static_cast<u32>(kBlockBytes);
@@ -54,9 +54,9 @@ PacketRx::PacketRx(const std::string& interface, const StreamRequest& request, u
   ring.tp_frame_size = 2048;
   ring.tp_frame_nr = ring.tp_block_size / ring.tp_frame_size * ring.tp_block_nr;
   ring.tp_retire_blk_tov = kRetireMs;
-  set_option(fd, SOL_PACKET, PACKET_RX_RING, ring, kPacketTitle, "a receive ring");
+  set_option(fd, SOL_PACKET, PACKET_RX_RING, ring, title, "a receive ring");
   block_bytes_ = ring.tp_block_size;
-  memory_ = Mapping(kPacketTitle, fd, 0, u64{ring.tp_block_size} * ring.tp_block_nr);
+  memory_ = Mapping(title, fd, 0, u64{ring.tp_block_size} * ring.tp_block_nr);
   blocks_.resize(ring.tp_block_nr);
   if (request.split || request.place != Place::pageable) copies_.emplace(request, kCopies);
 
@@ -65,9 +65,8 @@ PacketRx::PacketRx(const std::string& interface, const StreamRequest& request, u
   at.sll_protocol = htons(encapsulation_ == Encapsulation::udp4   ? ETH_P_IP
                           : encapsulation_ == Encapsulation::udp6 ? ETH_P_IPV6
                                                                   : kBareType);
-  at.sll_ifindex = static_cast<int>(interface_index(interface, kPacketTitle));
-  require(bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0, kPacketTitle,
-          "binding to " + interface);
+  at.sll_ifindex = static_cast<int>(interface_index(interface, title));
+  require(bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0, title, "binding to " + interface);
 }
 
 bool PacketRx::ready(u32 i) const {

@@ -20,7 +20,8 @@ class PacketRx final : public RxQueue {
  public:
   /// Opens the socket in the calling thread's namespace. Packets in the default place are handed out where
   /// the kernel puts them; for another place, or to split header and data, they are copied once more.
-  PacketRx(const std::string& interface, const StreamRequest& request, u16 queue);
+  /// `title`: of the engine in messages.
+  PacketRx(const std::string& title, const std::string& interface, const StreamRequest& request, u16 queue);
 
   u32 receive(Burst& burst) override;
   void release(Burst& burst) override;

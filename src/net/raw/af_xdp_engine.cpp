@@ -26,8 +26,6 @@ namespace doorbell::net::raw {
 
 namespace {
 
-constexpr const char* kXdpEngine = "--engine af_xdp";
-
 /// Queues that an interface of the calling thread's namespace uses now; it may have room for more.
 struct Channels {
   u32 rx = 1, tx = 1;
@@ -47,10 +45,11 @@ Channels channels_of(const netlink::Interface& i) {
 
 class XdpStream final : public Stream {
  public:
-  XdpStream(const StreamRequest& request, Link& link) {
-    if (request.has_rx) link.in(End::rx, [&] { open_rx(request, interface_of(link, End::rx, kXdpEngine)); });
+  XdpStream(const StreamRequest& request, Link& link) : title_(engine_title(request, "af_xdp")) {
+    if (request.has_rx)
+      link.in(End::rx, [&] { open_rx(request, interface_of(request, link, End::rx, title_)); });
     if (request.has_tx)
-      link.in(End::tx, [&] { open_tx(request, link, interface_of(link, End::tx, kXdpEngine)); });
+      link.in(End::tx, [&] { open_tx(request, link, interface_of(request, link, End::tx, title_)); });
   }
   ~XdpStream() override {
     // First the program, so that no frame is on its way to a socket that goes.
@@ -76,16 +75,17 @@ class XdpStream final : public Stream {
     const u32 hardware = channels_of(i).rx;
     if (hardware < request.rx_queues)
       throw Error(
-          kXdpEngine,
+          title_,
           fmt::format("{} has {} receive queues, {} are asked for", interface, hardware, request.rx_queues),
           fmt::format("ethtool -L {} rx {}", interface, request.rx_queues));
     const u32 first = request.encapsulation == Encapsulation::bare ? 0 : request.port;
-    program_.emplace(hardware, XdpFlows{request.encapsulation, first, first + request.flows - 1});
+    program_.emplace(request.names.engine, hardware,
+                     XdpFlows{request.encapsulation, first, first + request.flows - 1});
     rx_.emplace();
     for (u16 q = 0; q < request.rx_queues; ++q) {
       std::vector<u32> own;
       for (u32 h = q; h < hardware; h += request.rx_queues) own.push_back(h);
-      auto queue = std::make_unique<XdpRx>(interface, i.index, own, request, q);
+      auto queue = std::make_unique<XdpRx>(title_, interface, i.index, own, request, q);
       for (u32 s = 0; s < own.size(); ++s) program_->set_socket(own[s], queue->socket(s));
       rx_->push_back(queue.get());
       rx.push_back(std::move(queue));
@@ -100,14 +100,15 @@ class XdpStream final : public Stream {
     const u32 hardware = channels_of(i).tx;
     if (hardware < request.flows)
       throw Error(
-          kXdpEngine,
+          title_,
           fmt::format("{} has {} send queues, {} flows need one each", interface, hardware, request.flows),
           fmt::format("ethtool -L {} tx {}", interface, request.flows));
     for (u32 f = 0; f < request.flows; ++f)
-      tx.push_back(std::make_unique<XdpTx>(interface, i.index, f, flow_address(link, request, f),
+      tx.push_back(std::make_unique<XdpTx>(title_, interface, i.index, f, flow_address(link, request, f),
                                            request.payload_bytes));
   }
 
+  std::string title_;
   std::optional<XdpProgram> program_;
   bool counted_by_veth_ = false;
   std::optional<std::vector<XdpRx*>> rx_;  ///< the receive queues, by their own type

@@ -17,7 +17,6 @@ namespace doorbell::net::raw {
 
 namespace {
 
-constexpr const char* kXdpQueueSubject = "--engine af_xdp";
 /// Frames that the kernel sends in one call.
 constexpr u32 kKickFrames = 32;
 /// There is no event when the kernel has completed a frame.
@@ -44,16 +43,17 @@ u32 XdpTx::descriptors(u32 bytes) {
   return (kPayloadOffset + bytes + kChunkBytes - 1) / kChunkBytes;
 }
 
-XdpTx::XdpTx(const std::string& interface, u32 index, u32 queue, const FlowAddress& address, u32 max_payload)
+XdpTx::XdpTx(const std::string& title, const std::string& interface, u32 index, u32 queue,
+             const FlowAddress& address, u32 max_payload)
     : frames_(address, max_payload, {}, slot_stride(max_payload)),
-      socket_(frames_.region().host(), frames_.region().bytes(), 0,
+      socket_(title, frames_.region().host(), frames_.region().bytes(), 0,
               {.tx = std::bit_ceil(kTemplates * descriptors(max_payload)),
                .completion = std::bit_ceil(kTemplates * descriptors(max_payload))}),
       in_flight_(kTemplates) {
   socket_.bind_to(interface, index, queue);
   if (descriptors(max_payload) > 1 && !socket_.segments)
     throw Error(
-        kXdpQueueSubject,
+        title,
         fmt::format("a payload of {} bytes does not fit into one chunk of {}", max_payload, kChunkBytes),
         fmt::format("this kernel is older than 6.6; send at most {} bytes", kChunkBytes - kPayloadOffset));
 }
@@ -114,30 +114,30 @@ bool XdpTx::finish() {
   return completed() == sent_;
 }
 
-XdpRx::Source::Source(u32 chunks, Encapsulation encapsulation)
+XdpRx::Source::Source(const std::string& title, u32 chunks, Encapsulation encapsulation)
     : memory(Place::pageable, u64{chunks} * kChunkBytes),
       // Room of its own in front of a frame aligns its payload, as in every other slot.
-      socket(memory.host(), memory.bytes(), kPayloadOffset - header_bytes(encapsulation),
+      socket(title, memory.host(), memory.bytes(), kPayloadOffset - header_bytes(encapsulation),
              {.rx = chunks, .fill = chunks}) {
   for (u64 i = 0; i < chunks; ++i) socket.fill.put(i * kChunkBytes);
   socket.fill.publish();
 }
 
-XdpRx::XdpRx(const std::string& interface, u32 index, const std::vector<u32>& hardware_queues,
-             const StreamRequest& request, u16 queue)
+XdpRx::XdpRx(const std::string& title, const std::string& interface, u32 index,
+             const std::vector<u32>& hardware_queues, const StreamRequest& request, u16 queue)
     : queue_(queue), encapsulation_(request.encapsulation), max_payload_(request.payload_bytes) {
   if (hardware_queues.size() > kMostSources)
-    throw Error(kXdpQueueSubject,
+    throw Error(title,
                 fmt::format("{} queues of {} for one receive queue", hardware_queues.size(), interface),
                 fmt::format("it takes {}: give the interface fewer (ethtool -L)", kMostSources));
   const u32 in_one = kChunkBytes - kXdpHeadroom - kPayloadOffset;
   for (const u32 q : hardware_queues) {
-    sources_.push_back(std::make_unique<Source>(chunks_of(request), encapsulation_));
+    sources_.push_back(std::make_unique<Source>(title, chunks_of(request), encapsulation_));
     XdpSocket& s = sources_.back()->socket;
     s.bind_to(interface, index, q);
     if (max_payload_ > in_one && !s.segments)
       throw Error(
-          kXdpQueueSubject,
+          title,
           fmt::format("a payload of {} bytes does not fit into one chunk of {}", max_payload_, kChunkBytes),
           fmt::format("this kernel is older than 6.6; send at most {} bytes", in_one));
   }

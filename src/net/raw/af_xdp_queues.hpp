@@ -19,7 +19,9 @@ namespace doorbell::net::raw {
 /// The slots are the socket's UMEM, so that the kernel copies each frame once.
 class XdpTx final : public TxQueue {
  public:
-  XdpTx(const std::string& interface, u32 index, u32 queue, const FlowAddress& address, u32 max_payload);
+  /// `title`: of the engine in messages.
+  XdpTx(const std::string& title, const std::string& interface, u32 index, u32 queue,
+        const FlowAddress& address, u32 max_payload);
 
   [[nodiscard]] TxSlots slots() const override { return frames_.slots(); }
   u32 send(u64 first, u32 count, u32 bytes) override;
@@ -45,8 +47,8 @@ class XdpTx final : public TxQueue {
 /// Receives from one or more queues of an interface.
 class XdpRx final : public RxQueue {
  public:
-  XdpRx(const std::string& interface, u32 index, const std::vector<u32>& hardware_queues,
-        const StreamRequest& request, u16 queue);
+  XdpRx(const std::string& title, const std::string& interface, u32 index,
+        const std::vector<u32>& hardware_queues, const StreamRequest& request, u16 queue);
 
   u32 receive(Burst& burst) override;
   void release(Burst& burst) override;
@@ -62,7 +64,7 @@ class XdpRx final : public RxQueue {
  private:
   /// A socket and the memory that it receives into.
   struct Source {
-    Source(u32 chunks, Encapsulation encapsulation);
+    Source(const std::string& title, u32 chunks, Encapsulation encapsulation);
     Region memory;
     XdpSocket socket;
   };

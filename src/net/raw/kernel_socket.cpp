@@ -33,7 +33,7 @@ void refuse(const std::string& subject, const std::string& call, int error) {
   const std::string why = fmt::format("{}: {}", call, reason(error));
   if (error == EPERM || error == EACCES)
     throw Error(subject, why + "; it needs CAP_NET_RAW in the interface's namespace",
-                "run as root, or use --link veth, whose namespaces are this program's own");
+                "run as root, or use the link veth, whose namespaces are this program's own");
   throw Error(subject, why);
 }
 
@@ -41,11 +41,12 @@ void require(bool done, const std::string& subject, const std::string& call) {
   if (!done) refuse(subject, call, errno);
 }
 
-std::string interface_of(const Link& link, End end, const std::string& subject) {
+std::string interface_of(const StreamRequest& request, const Link& link, End end,
+                         const std::string& subject) {
   std::string name = link.interface(end);
   if (name.empty())
     throw Error(subject, fmt::format("the link {} has no interface", link.name()),
-                "use --link veth, lo, or a pair of interfaces");
+                fmt::format("use {} veth, lo, or a pair of interfaces", request.names.link));
   return name;
 }
 

@@ -4,6 +4,7 @@
 // What the engines that use the kernel's packet sockets share. Set-up, except poll_socket().
 #pragma once
 
+#include <fmt/format.h>
 #include <linux/filter.h>
 #include <sys/socket.h>
 
@@ -15,6 +16,11 @@
 #include "system/descriptor.hpp"
 
 namespace doorbell::net::raw {
+
+/// What messages call the engine of this name.
+[[nodiscard]] inline std::string engine_title(const StreamRequest& request, const char* name) {
+  return fmt::format("{} {}", request.names.engine, name);
+}
 
 /// Memory that a socket shares with the kernel.
 class Mapping {
@@ -48,7 +54,8 @@ void set_option(int fd, int level, int option, const T& value, const std::string
 }
 
 /// The name of that end's interface. Throws Error when the link has none.
-[[nodiscard]] std::string interface_of(const Link& link, End end, const std::string& subject);
+[[nodiscard]] std::string interface_of(const StreamRequest& request, const Link& link, End end,
+                                       const std::string& subject);
 /// Its number in the calling thread's namespace.
 [[nodiscard]] u32 interface_index(const std::string& interface, const std::string& subject);
 

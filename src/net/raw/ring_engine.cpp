@@ -27,7 +27,6 @@ namespace doorbell::net::raw {
 
 namespace {
 
-constexpr const char* kRingTitle = "--link ring";
 /// Frames that one hand-over from sender to receiver carries.
 constexpr u32 kRingBatch = 64;
 
@@ -36,12 +35,12 @@ struct RingConfig {
   bool drop = false;  ///< what finds the ring full is dropped
 };
 
-RingConfig parse_ring(const std::string& spec) {
-  const options::Options o = options::parse_spec(kRingTitle, ring_keys(), spec);
+RingConfig parse_ring(const std::string& spec, const std::string& title) {
+  const options::Options o = options::parse_spec(title, ring_keys(), spec);
   RingConfig c;
   c.depth = static_cast<u32>(o.integer("depth"));
   if (!std::has_single_bit(c.depth))
-    throw Error(fmt::format("{}: depth", kRingTitle), fmt::format("{} is not a power of two", c.depth));
+    throw Error(title + ": depth", fmt::format("{} is not a power of two", c.depth));
   c.drop = o.text("overflow") == "drop";
   return c;
 }
@@ -271,12 +270,13 @@ class RingStream final : public Stream {
 
 std::unique_ptr<Stream> open_ring(const StreamRequest& request, Link& link) {
   const std::string name = link.name();
+  const std::string title = request.names.link + " ring";
   if (name != "ring" && !name.starts_with("ring:"))
-    throw Error("--engine ring", fmt::format("it is a device in memory and cannot use the link {}", name),
-                kRingTitle);
-  const RingConfig config = parse_ring(name);
+    throw Error(request.names.engine + " ring",
+                fmt::format("it is a device in memory and cannot use the link {}", name), title);
+  const RingConfig config = parse_ring(name, title);
   if (!request.has_tx || !request.has_rx)
-    throw Error(kRingTitle, "its two ends are in one process", "use a link between two, such as veth");
+    throw Error(title, "its two ends are in one process", "use a link between two, such as veth");
   check_request(request, link, /*has_rss=*/true);
   return std::make_unique<RingStream>(request, link, config);
 }

@@ -20,18 +20,8 @@ namespace doorbell::net::raw {
 
 namespace {
 
-constexpr const char* kXdpTitle = "--engine af_xdp";
-
 int bpf_call(bpf_cmd command, bpf_attr& attr) {
   return static_cast<int>(syscall(SYS_bpf, command, &attr, sizeof attr));
-}
-
-[[noreturn]] void fail(const std::string& call, int error) {
-  const std::string why = fmt::format("{}: {}", call, reason(error));
-  if (error == EPERM || error == EACCES)
-    throw Error(kXdpTitle, why + "; it needs CAP_BPF and CAP_NET_ADMIN, and not those of a user namespace",
-                "run as root, or use --engine af_packet");
-  throw Error(kXdpTitle, why, "use --engine af_packet");
 }
 
 Descriptor make_map(unsigned queues) {
@@ -117,7 +107,18 @@ std::vector<bpf_insn> xdp_instructions(int map_fd, const XdpFlows& flows) {
   return p;
 }
 
-XdpProgram::XdpProgram(unsigned queues, const XdpFlows& flows) {
+void XdpProgram::fail(const std::string& call, int error) const {
+  const std::string why = fmt::format("{}: {}", call, reason(error));
+  const std::string other = fmt::format("use {} af_packet", engine_);
+  if (error == EPERM || error == EACCES)
+    throw Error(engine_ + " af_xdp",
+                why + "; it needs CAP_BPF and CAP_NET_ADMIN, and not those of a user namespace",
+                "run as root, or " + other);
+  throw Error(engine_ + " af_xdp", why, other);
+}
+
+XdpProgram::XdpProgram(std::string engine, unsigned queues, const XdpFlows& flows)
+    : engine_(std::move(engine)) {
   map_ = make_map(queues);
   if (map_.get() < 0) fail("a map of AF_XDP sockets", errno);
   const std::vector<bpf_insn> steps = xdp_instructions(map_.get(), flows);
@@ -158,7 +159,7 @@ void XdpProgram::attach(const std::string& interface, unsigned index) {
       return;
     }
     if (errno == EBUSY || errno == EEXIST)
-      throw Error(kXdpTitle, fmt::format("{} has another XDP program", interface),
+      throw Error(engine_ + " af_xdp", fmt::format("{} has another XDP program", interface),
                   fmt::format("ip link set {} xdp off", interface));
     if (native_error == 0) native_error = errno;
   }

@@ -30,7 +30,8 @@ struct XdpFlows {
 class XdpProgram {
  public:
   /// Loads it. Throws Error without permission, or when the kernel has no AF_XDP.
-  XdpProgram(unsigned queues, const XdpFlows& flows);
+  /// `engine`: the name of that setting in messages.
+  XdpProgram(std::string engine, unsigned queues, const XdpFlows& flows);
   /// Enters the socket of a receive queue, which must be bound to it.
   void set_socket(unsigned queue, int fd);
   /// Attaches it to an interface of the calling thread's namespace: in the driver where that can be, else in
@@ -40,6 +41,10 @@ class XdpProgram {
   [[nodiscard]] const std::string& mode() const { return mode_; }
 
  private:
+  /// Throws Error: a call has failed.
+  [[noreturn]] void fail(const std::string& call, int error) const;
+
+  std::string engine_;
   Descriptor map_, program_;
   Descriptor link_;  ///< the kernel detaches the program when it is closed
   std::string mode_;

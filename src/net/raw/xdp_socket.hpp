@@ -87,10 +87,12 @@ struct XdpRings {
 
 struct XdpSocket {
   /// Registers `memory` as UMEM, opens the rings. Runs in the calling thread's namespace.
-  XdpSocket(u8* memory, u64 bytes, u32 headroom, const XdpRings& sizes);
+  /// `title_in_messages`: of the engine.
+  XdpSocket(const std::string& title_in_messages, u8* memory, u64 bytes, u32 headroom, const XdpRings& sizes);
   /// Binds it to a queue of an interface. Throws Error: the queue is not there, or is another's for a second.
   void bind_to(const std::string& interface, u32 index, u32 queue);
 
+  std::string title;
   Descriptor socket;
   XdpRing<xdp_desc> rx, tx;
   XdpRing<u64> fill, completion;

@@ -30,7 +30,7 @@ struct RoceShape {
   u32 slots = 0;
   u64 timeout_ns = 0;
 };
-/// Throws Error naming the option.
+/// Throws Error naming the setting.
 [[nodiscard]] RoceShape roce_shape(const StreamRequest& request);
 
 /// The stream over a NIC that is open. With one end only, the other end is a process that does the same: the

@@ -31,12 +31,13 @@ rdma::DeviceRequest device_request(const StreamRequest& r) {
   const auto& names = rdma::provider_names();
   const auto at = std::ranges::find(names, r.provider);
   if (at == names.end())
-    throw Error("--provider", fmt::format("'{}' is none", r.provider),
+    throw Error(r.names.provider, fmt::format("'{}' is none", r.provider),
                 fmt::format("give one of {}", fmt::join(names, ", ")));
   return {.spec = r.device,
           .provider = static_cast<Provider>(at - names.begin()),
           .gpu = r.gpu,
-          .use = {.gpu_memory = r.place == Place::gpu, .queues = r.flows, .initiator_threads = 2}};
+          .use = {.gpu_memory = r.place == Place::gpu, .queues = r.flows, .initiator_threads = 2},
+          .names = {.device = r.names.device, .provider = r.names.provider}};
 }
 
 /// The counters of retried messages, as models and drivers name them.
@@ -83,14 +84,15 @@ class RoceStream final : public Stream {
 RoceStream::RoceStream(const StreamRequest& r, Link& link, std::shared_ptr<rdma::Nic> nic)
     : nic_(std::move(nic)), shape_(roce_shape(r)), place_(r.place) {
   if (r.flows < 1 || r.rx_queues < 1 || r.rx_queues > r.flows)
-    throw Error("--flows", fmt::format("{} flows cannot arrive at {} queues", r.flows, r.rx_queues));
+    throw Error(r.names.flows, fmt::format("{} flows cannot arrive at {} queues", r.flows, r.rx_queues));
   if (const rdma::NicLimits l = nic_->limits(); r.payload_bytes > l.max_message)
-    throw Error("--payload", fmt::format("{} takes 1..{} bytes a message", nic_->name(), l.max_message));
+    throw Error(r.names.payload, fmt::format("{} takes 1..{} bytes a message", nic_->name(), l.max_message));
   if (r.split && r.place != Place::gpu)
-    throw Error("--split", "a NIC writes a RoCE message to one place", "leave it out");
+    throw Error(r.names.split, "a NIC writes a RoCE message to one place", "leave it out");
   const u64 slots = r.has_tx ? shape_.slots : 0;
   const u64 receives = r.has_rx && r.place != Place::gpu ? shape_.rx_depth : 0;
-  require_memory(r.flows * (slots + receives) * shape_.stride, "--flows, --rx-depth, --payload",
+  require_memory(r.flows * (slots + receives) * shape_.stride,
+                 fmt::format("{}, depth of receive queues, {}", r.names.flows, r.names.payload),
                  fmt::format("{} flows x ({} slots + {} receives) x {} bytes", r.flows, slots, receives,
                              shape_.payload_bytes));
   // Receives are posted before their sender is connected.
@@ -140,7 +142,8 @@ void RoceStream::meet(const StreamRequest& r, Link& link) {
       const u64 until = wall_ns() + static_cast<u64>(kMeetS * 1e9);
       while (!x) {
         try {
-          x.emplace(Exchange::connect(kConnections, {link.ip(End::rx), r.port}, kMeetS));
+          x.emplace(
+              Exchange::connect(kConnections, {link.ip(End::rx), r.port}, kMeetS, nullptr, r.names.connect));
         } catch (const Error&) {
           // The receiver may not listen yet.
           if (wall_ns() > until) throw;
@@ -253,10 +256,10 @@ const StreamKind& roce_stream() {
       .open = [](const StreamRequest& r, Link& link) -> std::unique_ptr<Stream> {
         (void)roce_shape(r);
         const rdma::DeviceRequest device = device_request(r);
-        const rdma::Backend& backend = rdma::backend_of(device.provider, device.spec);
+        const rdma::Backend& backend = rdma::backend_of(device.provider, device.spec, device.names);
         if (backend.kind == "model" && !(r.has_tx && r.has_rx))
-          throw Error("--device", "a model is a device of one process: it reaches nobody else",
-                      "give --provider verbs and the name of an RDMA device");
+          throw Error(r.names.device, "a model is a device of one process: it reaches no other process",
+                      fmt::format("give {} verbs and the name of an RDMA device", r.names.provider));
         return open_roce(r, link, backend.open(device));
       }};
   return kind;

@@ -108,7 +108,7 @@ Bound open_bound(int type, const std::string& ip, u32 port, bool next_free,
       return {std::move(s), static_cast<u16>(port)};
     if (errno == EADDRINUSE && next_free) continue;
     throw Error(fmt::format("port {} of {}", port, ip), reason(errno),
-                errno == EADDRINUSE      ? "another program has it: choose another --port"
+                errno == EADDRINUSE      ? "another program has it: choose another port"
                 : errno == EADDRNOTAVAIL ? "no interface of this end has that address"
                                          : "");
   }

@@ -65,7 +65,7 @@ Descriptor accept_tcp(int listener, const sockaddr_in* peer, u64 until_ns, u64& 
     const std::string at = text_of(local_address(listener));
     if (errno != EAGAIN) throw Error(fmt::format("TCP at {}", at), reason(errno));
     if (wait_until(listener, POLLIN, until_ns) == 0)
-      throw Error(fmt::format("TCP at {}", at), "nobody has connected in time", "start the sending end");
+      throw Error(fmt::format("TCP at {}", at), "no sender has connected in time", "start the sending end");
   }
 }
 

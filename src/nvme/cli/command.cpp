@@ -304,8 +304,8 @@ std::vector<std::string> files_of(const nvme::BenchOptions& b, const Options& o)
   if (o.has("beside-file")) files.push_back(o.text("beside-file"));
   if (b.file.empty()) {
     const std::string kind = nvme::backend_of(b.controller).name;
-    if (kind == "model") files.push_back(nvme::parse_model_spec(b.controller).path);
-    if (kind == "qemu") files.push_back(nvme::parse_qemu_spec(b.controller).drive);
+    if (kind == "model") files.push_back(nvme::parse_model_spec(b.controller, b.names.controller).path);
+    if (kind == "qemu") files.push_back(nvme::parse_qemu_spec(b.controller, b.names.controller).drive);
   }
   return files;
 }
@@ -359,12 +359,12 @@ Command nvme_command() {
       "The software controller 'model' needs no hardware: it reads the same queue memory, decodes the same "
       "commands and answers with the same completions as a device.",
       key_text("The model's keys:", nvme::model_keys()),
-      "The controller 'qemu' is QEMU's emulated one, in a process of its own and without a guest: somebody "
-      "else's reading of the specification. A CPU thread carries the doorbells to it.",
+      "The controller 'qemu' is QEMU's emulated one, in a process of its own and without a guest: an "
+      "implementation by others. A CPU thread carries the doorbells to it.",
       key_text("QEMU's keys:", nvme::qemu_keys()),
       "A PCI address (0000:01:00.0) or /dev/nvmeN is a controller of this machine, driven through VFIO: see "
       "doorbell bind. file:PATH is a file or block device, driven through the kernel as a baseline.",
-      "A read of blocks that nobody wrote is counted as unverifiable, never as failed; blocks that an "
+      "A read of blocks that are not known to have been written is counted as unverifiable, never as failed; blocks that an "
       "earlier run wrote are verified by what they say of themselves.",
   };
   add_nvme_options(c.options);
@@ -388,7 +388,7 @@ Command nvme_command() {
        .text = "Prove that damage is found: exit code 2 and a count for each class.",
        .code = 2},
       {.command = "doorbell nvme --controller qemu --num-queues 4 --batch-size 16",
-       .text = "The same against a controller that nobody here wrote.",
+       .text = "The same against a controller that is not of doorbell.",
        .needs = Needs::program},
       {.command = "doorbell nvme --controller 0000:01:00.0 --read-io 1 --duration 5",
        .text = "Read a drive of this machine (see doorbell bind); nothing is written.",

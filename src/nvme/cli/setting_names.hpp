@@ -23,6 +23,7 @@ inline void name_settings_by_options(BenchOptions& o) {
              .duration = "--duration",
              .verify = "--verify",
              .allow_write = "--allow-write",
+             .fault = "--fault",
              .others = "--beside",
              .others_file = "--beside-file"};
   o.file_options.names = {.file = "--controller file:",

@@ -45,8 +45,9 @@ options::OptionTable model_keys() {
   return t;
 }
 
-ModelConfig parse_model_spec(const std::string& spec) {
-  const options::Options o = options::parse_spec("--controller model", model_keys(), spec);
+ModelConfig parse_model_spec(const std::string& spec, const std::string& controller) {
+  const std::string title = controller + " model";
+  const options::Options o = options::parse_spec(title, model_keys(), spec);
   ModelConfig c;
   c.read(o);
   const std::string& media = o.text("media");
@@ -58,10 +59,10 @@ ModelConfig parse_model_spec(const std::string& spec) {
     c.media = ModelConfig::Media::file;
     c.path = media.substr(5);
   } else {
-    throw Error("--controller model: media", fmt::format("'{}' is not one of null, ram, file:PATH", media));
+    throw Error(title + ": media", fmt::format("'{}' is not one of null, ram, file:PATH", media));
   }
   if (const u64 lba = o.integer("lba"); lba != 512 && lba != 4096)
-    throw Error("--controller model: lba", fmt::format("{} is not one of 512, 4096", lba));
+    throw Error(title + ": lba", fmt::format("{} is not one of 512, 4096", lba));
   c.lba_bytes = static_cast<u32>(o.integer("lba"));
   c.capacity_bytes = o.bytes("capacity");
   c.capacity_given = o.given("capacity");

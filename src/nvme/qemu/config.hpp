@@ -22,13 +22,15 @@ struct QemuConfig {
   u32 mdts = 7;
   u64 iops = 0;  ///< 0: no limit
   bool has_bad_sector = false;
-  u64 bad_sector = 0;  ///< of 512 bytes; reading it is an error
-  std::string binary;  ///< empty: DOORBELL_QEMU, or qemu-system-x86_64 on PATH
+  u64 bad_sector = 0;                     ///< of 512 bytes; reading it is an error
+  std::string binary;                     ///< empty: DOORBELL_QEMU, or qemu-system-x86_64 on PATH
+  std::string title = "controller qemu";  ///< what messages call it
 };
 
 /// The keys that may follow "qemu:".
 [[nodiscard]] options::OptionTable qemu_keys();
-/// Throws doorbell::Error for an unknown key or a bad value.
-[[nodiscard]] QemuConfig parse_qemu_spec(const std::string& spec);
+/// Throws doorbell::Error for an unknown key or a bad value. `controller`: DeviceNames::controller.
+[[nodiscard]] QemuConfig parse_qemu_spec(const std::string& spec,
+                                         const std::string& controller = "controller");
 
 }  // namespace doorbell::nvme

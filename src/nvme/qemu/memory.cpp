@@ -82,8 +82,7 @@ QemuMemory::QemuMemory() : arena_(std::make_shared<Arena>()) {}
 Region QemuMemory::allocate(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> gpu) {
   if (place != Place::pageable && place != Place::pinned)
     throw Error(fmt::format("{} for a QEMU controller", name(place)),
-                "QEMU reaches only memory that is shared with it",
-                "use host memory: --memory-mode 0, no huge pages");
+                "QEMU reaches only memory that is shared with it", "use host memory without huge pages");
   if (bytes == 0 || bytes > arena_->bytes)
     throw Error(fmt::format("a region of {} bytes", bytes),
                 fmt::format("QEMU shares 1 to {} bytes", arena_->bytes));

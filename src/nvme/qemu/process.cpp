@@ -43,8 +43,9 @@ bool is_block_device(const std::string& path) {
 }
 
 /// Throws for what is no drive, before QEMU finds its own words for it. A block device is claimed.
-Descriptor check_drive(const std::string& path) {
-  const std::string subject = fmt::format("--controller qemu: drive={}", path);
+Descriptor check_drive(const QemuConfig& c) {
+  const std::string& path = c.drive;
+  const std::string subject = fmt::format("{}: drive={}", c.title, path);
   const std::string hint = "give a raw image or a block device that may be read and written";
   struct stat st {};
   if (stat(path.c_str(), &st) != 0 || access(path.c_str(), R_OK | W_OK) != 0)
@@ -104,9 +105,9 @@ std::vector<std::string> drive_options(const QemuConfig& c, int image) {
   return a;
 }
 
-[[noreturn]] void absent(const std::string& why) {
-  throw Error("--controller qemu", why,
-              "install QEMU (Debian: qemu-system-x86), or name one in DOORBELL_QEMU", ExitCode::absent);
+[[noreturn]] void absent(const std::string& title, const std::string& why) {
+  throw Error(title, why, "install QEMU (Debian: qemu-system-x86), or name one in DOORBELL_QEMU",
+              ExitCode::absent);
 }
 
 }  // namespace
@@ -157,23 +158,23 @@ Answer ask(int monitor, const std::string& command, double limit_s) {
   return Answer::came;
 }
 
-std::pair<Descriptor, Descriptor> socket_pair() {
+std::pair<Descriptor, Descriptor> socket_pair(const std::string& title) {
   std::array<int, 2> s{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s.data()) != 0)
-    throw Error("--controller qemu: a socket", std::strerror(errno));
+    throw Error(title + ": a socket", std::strerror(errno));
   return {Descriptor(s[0]), Descriptor(s[1])};
 }
 
 }  // namespace
 
 QemuProcess::QemuProcess(const QemuConfig& c, double start_limit_s) {
-  if (c.media == QemuConfig::Media::drive) claim_ = check_drive(c.drive);
-  auto [ours, its] = socket_pair();
-  auto [monitor, its_monitor] = socket_pair();
+  if (c.media == QemuConfig::Media::drive) claim_ = check_drive(c);
+  auto [ours, its] = socket_pair(c.title);
+  auto [monitor, its_monitor] = socket_pair(c.title);
   const Descriptor image(c.media == QemuConfig::Media::ram ? memfd_create("doorbell-media", MFD_CLOEXEC)
                                                            : -1);
   if (c.media == QemuConfig::Media::ram && ftruncate(image.get(), static_cast<off_t>(c.capacity_bytes)) != 0)
-    throw Error("--controller qemu: memory", std::strerror(errno));
+    throw Error(c.title + ": memory", std::strerror(errno));
 
   std::vector<std::string> a = {binary_of(c), "-nodefaults", "-no-user-config"};
   a.insert(a.end(), {"-display", "none", "-serial", "none", "-machine", "x-remote"});
@@ -187,7 +188,7 @@ QemuProcess::QemuProcess(const QemuConfig& c, double start_limit_s) {
   try {
     child_.emplace(a, give);
   } catch (const std::system_error& e) {
-    absent(fmt::format("{} cannot be started: {}", a[0], e.code().message()));
+    absent(c.title, fmt::format("{} cannot be started: {}", a[0], e.code().message()));
   }
   socket_ = std::move(ours);
   // Only QEMU holds its ends from here on, so that its end is seen.
@@ -201,12 +202,12 @@ QemuProcess::QemuProcess(const QemuConfig& c, double start_limit_s) {
       return;
     case Answer::late:
       child_->stop(SIGKILL);
-      throw Error("--controller qemu", fmt::format("QEMU did not start in {} s", start_limit_s));
+      throw Error(c.title, fmt::format("QEMU did not start in {} s", start_limit_s));
     case Answer::ended:
       break;
   }
   (void)child_->wait(kHelpLimitS);
-  refuse_ended("--controller qemu");
+  refuse_ended(c.title);
 }
 
 void QemuProcess::refuse_ended(const std::string& subject) {

@@ -63,27 +63,27 @@ options::OptionTable qemu_keys() {
   return t;
 }
 
-QemuConfig parse_qemu_spec(const std::string& spec) {
-  constexpr const char* kTitle = "--controller qemu";
-  const options::Options o = options::parse_spec(kTitle, qemu_keys(), spec);
+QemuConfig parse_qemu_spec(const std::string& spec, const std::string& controller) {
   QemuConfig c;
+  c.title = controller + " qemu";
+  const options::Options o = options::parse_spec(c.title, qemu_keys(), spec);
   if (o.has("drive")) {
     if (o.given("media") || o.given("capacity"))
-      throw Error(fmt::format("{}: drive", kTitle), "it contradicts media and capacity", "give one of them");
+      throw Error(c.title + ": drive", "it contradicts media and capacity", "give one of them");
     c.media = QemuConfig::Media::drive;
     c.drive = o.text("drive");
     // QEMU's own options are separated by commas too.
     if (c.drive.empty() || c.drive.find(',') != std::string::npos)
-      throw Error(fmt::format("{}: drive", kTitle), fmt::format("'{}' is no usable path", c.drive));
+      throw Error(c.title + ": drive", fmt::format("'{}' is no usable path", c.drive));
   } else if (o.text("media") == "null") {
     c.media = QemuConfig::Media::null;
   }
   if (const u64 lba = o.integer("lba"); lba != 512 && lba != 4096)
-    throw Error(fmt::format("{}: lba", kTitle), fmt::format("{} is not one of 512, 4096", lba));
+    throw Error(c.title + ": lba", fmt::format("{} is not one of 512, 4096", lba));
   c.lba_bytes = static_cast<u32>(o.integer("lba"));
   c.capacity_bytes = o.bytes("capacity");
   if (c.capacity_bytes % c.lba_bytes != 0)
-    throw Error(fmt::format("{}: capacity", kTitle),
+    throw Error(c.title + ": capacity",
                 fmt::format("{} is not a multiple of the logical block, {}", c.capacity_bytes, c.lba_bytes));
   c.queues = static_cast<u32>(o.integer("queues"));
   c.mdts = static_cast<u32>(o.integer("mdts"));
@@ -92,7 +92,7 @@ QemuConfig parse_qemu_spec(const std::string& spec) {
   if (c.has_bad_sector) c.bad_sector = o.integer("bad-sector");
   if (const u64 sectors = c.capacity_bytes / 512;
       c.has_bad_sector && c.media != QemuConfig::Media::drive && c.bad_sector >= sectors)
-    throw Error(fmt::format("{}: bad-sector", kTitle),
+    throw Error(c.title + ": bad-sector",
                 fmt::format("{} is not in 0..{}, the sectors of its capacity", c.bad_sector, sectors - 1));
   if (o.has("binary")) c.binary = o.text("binary");
   return c;

@@ -20,6 +20,10 @@ void add_card_option(OptionTable& t) {
          .group = "Device"});
 }
 
+qdma::CardNames card_option_names() {
+  return {.card = "--device", .fault = "--fault"};
+}
+
 void add_ring_option(OptionTable& t, const std::string& default_text) {
   t.add({.name = "ring-size-index",
          .kind = Kind::integer,

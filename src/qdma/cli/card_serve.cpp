@@ -43,7 +43,8 @@ int run_card(const Options& options, Context& context) {
                                      .queue_pairs = static_cast<u32>(options.integer("max-queue-pairs")),
                                      .descriptors = static_cast<u32>(options.integer("max-descriptors")),
                                      .host_bytes = options.bytes("max-host-buffers")};
-  qdma::CardServer server(qdma::make_model_card(options.text("card"), use), limits);
+  qdma::CardServer server(
+      qdma::make_model_card(options.text("card"), use, {.card = "--card", .fault = "--fault"}), limits);
   const std::string& path = options.text("listen");
   server.listen(path);
   fmt::print("{} at {}; Ctrl-C ends it\n", options.text("card"), path);
@@ -82,7 +83,7 @@ void add_limits(OptionTable& t) {
       .add({.name = "max-host-buffers",
             .kind = Kind::size,
             .default_text = "64Gi",
-            .help = "bytes of host buffers that somebody still has",
+            .help = "bytes of host buffers that a process still has",
             .group = kLimits});
 }
 
@@ -122,12 +123,12 @@ Command card_command() {
             .kind = Kind::flag,
             .help = "at the end print the card's own counters as JSON too",
             .group = "Server"})
-      .add(fault_option("make the card go wrong: fault KIND strikes each sub-transfer with probability P",
+      .add(fault_option("make the card go wrong: fault KIND happens to each sub-transfer with probability P",
                         "Server"))
       .add({.name = "seed",
             .kind = Kind::integer,
             .default_text = "1",
-            .help = "seed of the faults; the same seed strikes the same sub-transfers of each queue",
+            .help = "seed of the faults; the same seed chooses the same sub-transfers of each queue",
             .group = "Server"});
   c.examples = {{.command = "doorbell card serve --listen /tmp/card.sock",
                  .text = "A card for other programs, until Ctrl-C.",

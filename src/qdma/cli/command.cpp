@@ -52,6 +52,7 @@ void add_qdma_options(OptionTable& t) {
 
 rma::BenchOptions bench_options(const Options& o) {
   qdma::CardUse use;
+  use.names = card_option_names();
   use.memory = qdma::card_memory(o.text("memory"));
   use.starting_offset = granules_of(o, "starting-offset");
   if (use.starting_offset >= use.memory.bytes)

@@ -77,6 +77,13 @@ Command doorbelld_texts() {
             .max = 3600,
             .help = "the longest deadline of a transfer",
             .group = kServe})
+      .add({.name = "first-request-limit",
+            .kind = Kind::seconds,
+            .default_text = "10",
+            .min = 0.001,
+            .max = 3600,
+            .help = "how long a client may be connected before its first request; then it is disconnected",
+            .group = kServe})
       .add(
           {.name = "max-clients",
            .kind = Kind::integer,

@@ -60,6 +60,7 @@ qdma::TuneOptions tune_options(const Options& o) {
   if (!o.has("repeats")) t.repeats = kRepeats;
   if (t.initiator == Initiator::gpu) throw Error("--initiator", "calls are made by the CPU", "leave it out");
   t.device = o.text("device");
+  t.card.names = card_option_names();
   t.card.memory = qdma::card_memory(o.text("memory"));
   t.card.ring_index = static_cast<u32>(o.integer("ring-size-index"));
   t.direction = o.text("op") == "get" ? qdma::Direction::card_to_host : qdma::Direction::host_to_card;
@@ -101,7 +102,7 @@ Command qdma_tune_command() {
     const qdma::TuneOptions t = tune_options(o);
     return run_bench(
         o, context, t, {}, [&](const measure::RunWatch& watch) { return qdma::tune(t, watch); },
-        qdma::tune_text);
+        [](const report::Result& r) { return qdma::tune_text(r, "--smallest-split"); });
   };
   return c;
 }

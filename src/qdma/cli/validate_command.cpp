@@ -185,6 +185,7 @@ qdma::ValidateOptions validate_options(const Options& given) {
   if (o.given("channel-region-stride") && !v.paired)
     throw Error("--channel-region-stride", "it belongs to --channel-allocation paired", "leave it out");
   v.iterations = o.integer("bandwidth-iterations");
+  v.card.names = card_option_names();
   v.card.ring_index = static_cast<u32>(o.integer("ring-size-index"));
   v.card.policy = *qdma::policy_named(o.text("policy"));
   check_faults(v, v.device, qdma::is_model(v.device), "--device model");

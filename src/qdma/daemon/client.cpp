@@ -59,9 +59,8 @@ ssize_t receive_reply(int fd, std::span<u8> out, Descriptor& descriptor) {
 Descriptor connect_daemon(const std::string& path) {
   const std::string name = "daemon:" + path;
   int error = 0;
-  Descriptor fd = connect_local(path, wall_ns() + kConnectLimitNs, error);
+  Descriptor fd = connect_local(local_address(path, name), wall_ns() + kConnectLimitNs, error);
   if (error == 0) return fd;
-  if (error == ENAMETOOLONG) throw Error(name, "a socket's path has 1 to 107 characters");
   throw Error(name, "no doorbelld answers: " + reason(error), "start doorbelld, or name its socket",
               ExitCode::absent);
 }
@@ -138,10 +137,10 @@ CardBuffer opened_buffer(const char* what, Answer answer, const Request& request
 
 DaemonClient::DaemonClient(const std::string& path) : socket_(connect_daemon(path)) {}
 
-Answer DaemonClient::give_up(int error, const char* why) {
+Answer DaemonClient::give_up(int error, std::string why) {
   dead_ = true;
   ::shutdown(socket_.get(), SHUT_RDWR);
-  return {.error = error, .code = Code::internal_error, .text = why};
+  return {.error = error, .code = Code::internal_error, .text = std::move(why)};
 }
 
 Answer DaemonClient::ask(Opcode o, std::span<const u8> body) {
@@ -170,10 +169,6 @@ Answer DaemonClient::ask(Opcode o, std::span<const u8> body) {
   const auto rest = std::span(space).subspan(sizeof header, static_cast<std::size_t>(n) - sizeof header);
   if (header.bytes != rest.size()) return give_up(EPROTO, "the reply is no message");
   answer.code = Code{header.code};
-  // The refusal of a whole connection belongs to no request.
-  if (header.sequence == 0 && answer.code != Code::ok)
-    return give_up(errno_of(answer.code), "the daemon takes no further client");
-  if (header.sequence != sequence) return give_up(EPROTO, "the reply belongs to another request");
   answer.error = errno_of(answer.code);
   answer.body.assign(rest.begin(), rest.end());
   if (answer.error != 0 && rest.size() >= sizeof(ErrorBody)) {
@@ -182,6 +177,11 @@ Answer DaemonClient::ask(Opcode o, std::span<const u8> body) {
     if (error.error != 0) answer.error = static_cast<int>(error.error);
     answer.text.assign(rest.begin() + sizeof error, rest.end());
   }
+  // The refusal of a whole connection belongs to no request.
+  if (header.sequence == 0 && answer.code != Code::ok)
+    return give_up(answer.error,
+                   answer.text.empty() ? "the daemon takes no further client" : std::move(answer.text));
+  if (header.sequence != sequence) return give_up(EPROTO, "the reply belongs to another request");
   return answer;
 }
 

@@ -45,7 +45,7 @@ class DaemonClient {
   static constexpr double kReplyLimitS = 30;
 
  private:
-  [[nodiscard]] Answer give_up(int error, const char* why);
+  [[nodiscard]] Answer give_up(int error, std::string why);
   std::mutex mutex_;
   Descriptor socket_;
   u32 sequence_ = 0;

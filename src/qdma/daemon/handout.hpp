@@ -108,6 +108,8 @@ struct Connection {
   bool hello = false;
   bool busy = false;  ///< a request is being carried out
   bool gone = false;
+  u64 first_request_by_ns = 0;  ///< by wall_ns(); 0: it has come
+  bool overdue = false;         ///< it had not come by then; the next look decides
   u32 refusals_logged = 0;
   Accounts::Charge charge;
   std::vector<u32> queue_pairs = {};

@@ -73,7 +73,7 @@ std::string prometheus_text(const Metrics& m, const Gauges& now) {
   t.one("users", "gauge", "Users that hold anything.", now.users);
   t.one("queue_pairs", "gauge", "Queue pairs on the card that clients hold or that are being deleted.",
         now.held.queue_pairs);
-  t.one("queue_pair_ids", "gauge", "Ids of queue pairs that clients have been told.", now.queue_pairs);
+  t.one("queue_pair_ids", "gauge", "Ids of queue pairs that clients know.", now.queue_pairs);
   t.one("buffers", "gauge", "Buffers in card memory that clients hold.", now.held.buffers);
   t.one("card_memory_bytes", "gauge", "Card memory that is reserved for buffers.", now.card_memory_used);
   t.one("host_buffer_bytes", "gauge", "Host buffers made through connections and descriptors that are open.",

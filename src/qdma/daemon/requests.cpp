@@ -99,6 +99,7 @@ void Service::request(Connection& c, Message m) {
     return refuse(asked, m.truncated ? EBADMSG : parsed.malformed.error,
                   m.truncated ? "the message is longer than 4096 bytes" : std::string(parsed.malformed.why));
   }
+  c.first_request_by_ns = 0;
   dispatch(c, *parsed.request);
 }
 

@@ -126,7 +126,7 @@ class RoleParser {
                         {}};
     if (section.kind != "role" && section.kind != "user" && section.kind != "group")
       refuse(line, fmt::format("unknown section '{}'", section.kind), "sections are role, user and group");
-    if (section.who.empty()) refuse(line, fmt::format("'{}' names nobody", text));
+    if (section.who.empty()) refuse(line, fmt::format("'{}' has no name", text));
     for (const RoleSection& other : sections_)
       if (other.kind == section.kind && other.who == section.who)
         refuse(line, fmt::format("{} stands in line {} already", text, other.line));
@@ -206,8 +206,8 @@ Roles Roles::parse(const std::string& file, std::string_view text, const NameSer
                                   : user                 ? names.user(section.who)
                                                          : names.group(section.who);
     if (!id) {
-      roles.warnings_.push_back(fmt::format("{}:{}: this system knows no {} '{}'; nobody has its roles", file,
-                                            section.line, section.kind, section.who));
+      roles.warnings_.push_back(fmt::format("{}:{}: this system knows no {} '{}'; no client gets its roles",
+                                            file, section.line, section.kind, section.who));
       continue;
     }
     if (user) roles.users_[*id] |= granted;

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "qdma/daemon/retirement.hpp"
+#include "system/clock.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::qdma::daemon {
@@ -73,6 +74,7 @@ int Service::connect(SocketId id, Peer peer) {
   c.peer = std::move(peer);
   c.rights = rights;
   c.charge = std::move(charge);
+  c.first_request_by_ns = wall_ns() + options_.first_request_ns;
   ++metrics_.accepted;
   note(Priority::info, c, fmt::format("connected: {}", rights_text(rights)));
   return 0;
@@ -107,6 +109,33 @@ void Service::closed(SocketId id) {
   handout->host_buffers.clear();
   handout->charge.reset();
   forget(handout);
+}
+
+u64 Service::end_silent(u64 now_ns) {
+  std::vector<SocketId> late;
+  u64 next = 0;
+  for (auto& [id, c] : connections_) {
+    if (c.gone || c.first_request_by_ns == 0) continue;
+    if (c.overdue) {
+      late.push_back(id);
+      continue;
+    }
+    c.overdue = c.first_request_by_ns <= now_ns;
+    const u64 again = std::max(now_ns, c.first_request_by_ns);
+    next = next == 0 ? again : std::min(next, again);
+  }
+  const std::string why =
+      fmt::format("no request within {:g} s", static_cast<double>(options_.first_request_ns) * 1e-9);
+  for (const SocketId id : late) {
+    ++metrics_.refused_connections["silent"];
+    note(Priority::notice, connections_.at(id), why + ": it is disconnected");
+    // The reason goes with it although the client has not said hello: it is the only error of this
+    // connection.
+    outlet_.send(id, refusal_message(ETIMEDOUT, why, 0, true), {});
+    outlet_.close(id);
+    closed(id);
+  }
+  return next;
 }
 
 void Service::forget(const std::shared_ptr<Handout>& h) {

@@ -31,6 +31,8 @@ struct ServiceOptions {
   u32 ring_index = 15;                   ///< of the queue pairs of buffers
   u32 max_revoked = 256;                 ///< revoked descriptors that stay open to say so
   u64 max_transfer_ns = 10'000'000'000;  ///< the longest deadline of a transfer
+  /// How long a client may be connected before its first request.
+  u64 first_request_ns = 10'000'000'000;
 };
 
 class Service {
@@ -50,6 +52,10 @@ class Service {
   void message(SocketId id, Message m);
   /// The other end has gone.
   void closed(SocketId id);
+  /// Disconnects clients that have sent no request in time; messages that are none do not count. Returns when
+  /// to look again, 0 if there is no such client. A client goes at the second look beyond its time: between
+  /// the two, messages that have come are taken. `now_ns` and what is returned are times of wall_ns().
+  [[nodiscard]] u64 end_silent(u64 now_ns);
   /// For all requests from now on. What has been handed out stays.
   void set_roles(Roles roles);
   /// Disconnects all clients; the card is idle when idle() is true.

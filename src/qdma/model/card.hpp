@@ -12,6 +12,7 @@
 #include "model/config.hpp"
 #include "model/use.hpp"
 #include "options/option.hpp"
+#include "qdma/card_names.hpp"
 
 namespace doorbell::qdma {
 
@@ -22,7 +23,8 @@ namespace doorbell::qdma {
 
 class ModelCard;
 /// Makes the card that `spec` describes, adapted to `use`. Throws Error.
-[[nodiscard]] std::shared_ptr<ModelCard> make_model_card(const std::string& spec, const model::Use& use = {});
+[[nodiscard]] std::shared_ptr<ModelCard> make_model_card(const std::string& spec, const model::Use& use = {},
+                                                         const CardNames& names = {});
 /// Its counters and injected faults. Any thread.
 [[nodiscard]] nlohmann::ordered_json counters_of(const ModelCard& card);
 

@@ -14,7 +14,6 @@ namespace doorbell::qdma {
 
 namespace {
 
-constexpr const char* kTitle = "--card model";
 constexpr u64 kMaxRate = u64{1} << 50;
 
 /// Published for the V80 (docs/qdma.md): one direction through both channels about 23 GB/s from DDR and to
@@ -60,8 +59,9 @@ options::OptionTable model_keys() {
   return t;
 }
 
-CardConfig parse_card_spec(const std::string& spec) {
-  const options::Options o = options::parse_spec(kTitle, model_keys(), spec);
+CardConfig parse_card_spec(const std::string& spec, const std::string& card) {
+  const std::string title = card + " model";
+  const options::Options o = options::parse_spec(title, model_keys(), spec);
   CardConfig c;
   c.read(o);
   const bool v80 = o.text("preset") == "v80";
@@ -76,7 +76,7 @@ CardConfig parse_card_spec(const std::string& spec) {
     double one = 2 * c.bytes_per_s;
     if (c.link_bytes_per_s > 0) one = one > 0 ? std::min(one, c.link_bytes_per_s) : c.link_bytes_per_s;
     if (one == 0)
-      throw Error(fmt::format("{}: duplex", kTitle), "it is a part of a rate, and there is none",
+      throw Error(title + ": duplex", "it is a part of a rate, and there is none",
                   "give link or bandwidth as well");
     c.duplex_bytes_per_s = duplex * 2 * one;
   }
@@ -84,13 +84,15 @@ CardConfig parse_card_spec(const std::string& spec) {
   return c;
 }
 
-std::shared_ptr<ModelCard> make_model_card(const std::string& spec, const model::Use& use) {
-  CardConfig c = parse_card_spec(spec);
+std::shared_ptr<ModelCard> make_model_card(const std::string& spec, const model::Use& use,
+                                           const CardNames& names) {
+  CardConfig c = parse_card_spec(spec, names.card);
   // Its threads sleep while they wait, so they take no core from the initiators.
   if (c.threads == 0) c.threads = std::clamp(std::thread::hardware_concurrency(), 1u, 8u);
   c.fit(use);
   if (c.faults.of(model::Fault::duplicate) > 0)
-    throw Error("--fault duplicate", "a call of a card's driver returns once, so nothing can come twice",
+    throw Error(names.fault + " duplicate",
+                "a call of a card's driver returns once, so nothing can come twice",
                 "the card has drop, delay, error, corrupt, misplace, stale, reorder, removal");
   return std::make_shared<ModelCard>(c);
 }

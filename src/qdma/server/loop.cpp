@@ -34,14 +34,16 @@ Descriptor open_spare() {
   return Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
+std::string title_of(const std::string& path) {
+  return fmt::format("listen at {}", path);
+}
+
 [[noreturn]] void cannot_listen(const std::string& path, const std::string& why, std::string hint = {}) {
-  throw Error(fmt::format("listen at {}", path), why, std::move(hint));
+  throw Error(title_of(path), why, std::move(hint));
 }
 
 Descriptor listen_at(const std::string& path) {
-  sockaddr_un address;
-  if (!local_address(path, address))
-    cannot_listen(path, fmt::format("the name of a socket has 1..{} bytes", sizeof address.sun_path - 1));
+  const sockaddr_un address = local_address(path, title_of(path));
   Descriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   // bind() gives the file the socket's own mode.
   if (fd.get() < 0 || fchmod(fd.get(), 0600) != 0) cannot_listen(path, std::strerror(errno));

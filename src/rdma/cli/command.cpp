@@ -126,9 +126,16 @@ Op op_of(const Options& o) {
   return Op::write_imm;
 }
 
+/// The options that name a device, in messages of back ends.
+rdma::DeviceNames device_option_names() {
+  return {.device = "--device", .provider = "--provider"};
+}
+
 rdma::BenchOptions bench_options(const Options& o) {
   require_no_listening(o);
   rdma::BenchOptions b;
+  b.names = device_option_names();
+  b.connect_name = "--connect";
   static_cast<rma::BenchOptions&>(b) = rma_options(o, b);
   b.texts.settings.queues = "--num-qps";
   b.provider = static_cast<Provider>(index_in(rdma::provider_names(), o.text("provider")));
@@ -142,7 +149,7 @@ rdma::BenchOptions bench_options(const Options& o) {
       throw Error("--connection", "with --connect the other end is in another process",
                   "give one of the two");
     b.ends = rdma::Ends::remote;
-    b.other_end = exchange::parse_connect(o.text("connect"), rdma::kRunKind.default_port);
+    b.other_end = exchange::parse_connect(o.text("connect"), rdma::kRunKind.default_port, "--connect");
   }
   b.queues = static_cast<u32>(o.integer("num-qps"));
   b.signal_every = o.has("signal-every") ? static_cast<u32>(o.integer("signal-every")) : 0;
@@ -151,10 +158,10 @@ rdma::BenchOptions bench_options(const Options& o) {
   b.connection.timeout = static_cast<u32>(o.integer("ack-timeout"));
   b.connection.retry_count = static_cast<u32>(o.integer("retry-count"));
   b.connection.rnr_retry = static_cast<u32>(o.integer("rnr-retry"));
-  if (b.ends == rdma::Ends::remote && rdma::backend_of(b.provider, b.device).kind == "model")
-    throw Error("--connect", "a model is a device of one process: it reaches nobody else",
+  if (b.ends == rdma::Ends::remote && rdma::backend_of(b.provider, b.device, b.names).kind == "model")
+    throw Error("--connect", "a model is a device of one process: it reaches no other process",
                 "give --provider verbs and the name of an RDMA device");
-  if (b.faults.any() && rdma::backend_of(b.provider, b.device).kind != "model")
+  if (b.faults.any() && rdma::backend_of(b.provider, b.device, b.names).kind != "model")
     throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", b.device),
                 "use --device model");
   rdma::check(b);
@@ -170,16 +177,18 @@ const std::vector<std::string>& listening_options() {
 rdma::ServeOptions serve_options(const Options& o) {
   require_listening(o, listening_options());
   rdma::ServeOptions s;
+  s.device_names = device_option_names();
+  s.listen_name = "--listen";
   s.names.queues = "--num-qps";
   s.names.in_flight = "--in-flight";
   s.names.size = "--size";
   s.provider = static_cast<Provider>(index_in(rdma::provider_names(), o.text("provider")));
   s.device = o.text("device");
-  s.at = exchange::parse_listen(o.text("listen"));
+  s.at = exchange::parse_listen(o.text("listen"), "--listen");
   s.timeout_s = o.seconds("timeout");
   s.wait_s = o.seconds("listen-wait");
-  if (rdma::backend_of(s.provider, s.device).kind == "model")
-    throw Error("--listen", "a model is a device of one process: nobody else can reach it",
+  if (rdma::backend_of(s.provider, s.device, s.device_names).kind == "model")
+    throw Error("--listen", "a model is a device of one process: no other process can reach it",
                 "give --provider verbs and the name of an RDMA device");
   return s;
 }

@@ -50,9 +50,9 @@ Mlx5Nic::Mlx5Nic(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu)
     : shared_(std::make_shared<Mlx5Shared>()), verbs_(open_uncached(config, gpu)) {
   shared_->context = verbs_->context();
   if (!shared_->mlx5.is_supported(shared_->context->context->device))
-    throw Error(fmt::format("RDMA device {}", shared_->context->facts.name),
-                "it is no ConnectX that libmlx5 drives", "use --provider verbs, which takes any RDMA device",
-                ExitCode::absent);
+    throw Error(
+        fmt::format("RDMA device {}", shared_->context->facts.name), "it is no ConnectX that libmlx5 drives",
+        fmt::format("use {} verbs, which takes any RDMA device", config.names.provider), ExitCode::absent);
   if (gpu != nullptr) shared_->mappings = std::make_shared<GpuMappings>(std::move(gpu));
 }
 
@@ -71,8 +71,8 @@ NicLimits Mlx5Nic::limits() const {
 
 std::unique_ptr<QueuePairObject> Mlx5Nic::create_queue_pair(const QueuePairShape& shape) {
   if (shape.queue_memory == Place::gpu)
-    throw Error("--queue-mem", "vram: libmlx5 allocates the queues of a ConnectX in host memory",
-                "use --queue-mem host");
+    throw Error("queues in GPU memory", "libmlx5 allocates those of a ConnectX in host memory",
+                "use host memory");
   if (shape.signal_all)
     throw Error("a queue pair that signals all requests", "a ConnectX looks at each request's own flag",
                 "signal each request");

@@ -49,7 +49,7 @@ void check(const Queue& q) {
     throw Error(
         what,
         fmt::format("it has {} entries, which is no power of two in {}..{}", q.entries, q.least, q.most),
-        "give another --in-flight or a smaller --inline");
+        "give another number of operations in flight, or inline fewer bytes");
 }
 
 /// ibv_create_qp() would let the NIC put up to 64 bytes of a response into the completion entry instead of

@@ -9,7 +9,7 @@
 namespace doorbell::rdma {
 
 std::unique_ptr<Nic> open_model(const DeviceRequest& request) {
-  ModelConfig c = parse_model_spec(request.spec);
+  ModelConfig c = parse_model_spec(request.spec, request.names.device);
   c.fit(request.use);
   return std::make_unique<ModelNic>(c, request.provider, request.spec, request.gpu);
 }

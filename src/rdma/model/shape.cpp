@@ -26,7 +26,7 @@ u64 pages(u64 bytes) {
 const FormatShape& shape_of(Provider p) {
   const Vendor* const vendor = vendor_of(p);
   if (vendor == nullptr)
-    throw Error("--provider", "the model NIC speaks the queue format of one vendor",
+    throw Error(fmt::format("provider {}", name(p)), "the model NIC speaks the queue format of one vendor",
                 "give " + vendors_text("or"));
   return vendor->shape();
 }

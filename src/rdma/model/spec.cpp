@@ -36,13 +36,14 @@ options::OptionTable model_keys() {
   return t;
 }
 
-ModelConfig parse_model_spec(const std::string& spec) {
-  const options::Options o = options::parse_spec("--device model", model_keys(), spec);
+ModelConfig parse_model_spec(const std::string& spec, const std::string& device) {
+  const std::string title = device + " model";
+  const options::Options o = options::parse_spec(title, model_keys(), spec);
   ModelConfig c;
   c.read(o);
   const u64 mtu = o.integer("mtu");
   if ((mtu & (mtu - 1)) != 0)
-    throw Error("--device model: mtu", fmt::format("{} is not one of 256, 512, 1024, 2048, 4096", mtu));
+    throw Error(title + ": mtu", fmt::format("{} is not one of 256, 512, 1024, 2048, 4096", mtu));
   c.mtu = static_cast<u32>(mtu);
   c.loss = o.real("loss");
   c.rnr_tries = static_cast<u32>(o.integer("rnr"));

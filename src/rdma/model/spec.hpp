@@ -5,6 +5,7 @@
 #pragma once
 
 #include "options/option.hpp"
+#include "rdma/device_names.hpp"
 #include "rdma/model/config.hpp"
 
 namespace doorbell::rdma {
@@ -12,7 +13,8 @@ namespace doorbell::rdma {
 [[nodiscard]] options::OptionTable model_keys();
 
 /// Converts "model:threads=2,mtu=1024" to a configuration. Throws an Error that names an unknown key or a bad
-/// value.
-[[nodiscard]] ModelConfig parse_model_spec(const std::string& spec);
+/// value. `device`: DeviceNames::device.
+[[nodiscard]] ModelConfig parse_model_spec(const std::string& spec,
+                                           const std::string& device = DeviceNames().device);
 
 }  // namespace doorbell::rdma

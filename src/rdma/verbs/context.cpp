@@ -20,21 +20,25 @@ namespace doorbell::rdma {
 
 namespace {
 
-/// The name by which a user names a device; without a name it is the only device.
-std::string option_of(const std::string& device) {
-  return "--device " + (device.empty() ? "verbs" : device);
+/// A device in messages, as its user names it; without a name it is the only device.
+std::string title_of(const VerbsConfig& c) {
+  return c.names.device + " " + (c.device.empty() ? "verbs" : c.device);
+}
+/// The same for the device that has been found.
+std::string title_of(const VerbsConfig& c, const RdmaDeviceFacts& facts) {
+  return c.names.device + " " + facts.name;
 }
 
 /// The devices that libibverbs shows; the list is freed with this object.
 class DeviceList {
  public:
   /// `wanted`: the device to find, for error messages.
-  DeviceList(const VerbsLibrary& verbs, const std::string& wanted)
+  DeviceList(const VerbsLibrary& verbs, const VerbsConfig& wanted)
       : verbs_(verbs), list_(verbs.get_device_list(&count_)) {
     if (list_ != nullptr) return;
     const int error = errno;
     if (error == ENOSYS)  // libibverbs without /sys/class/infiniband
-      throw Error(option_of(wanted), "this kernel has no RDMA devices",
+      throw Error(title_of(wanted), "this kernel has no RDMA devices",
                   "load the NIC's driver, or 'rdma link add rxe0 type rxe netdev NAME' for soft-RoCE",
                   ExitCode::absent);
     verbs_failed("the list of RDMA devices", error);
@@ -62,11 +66,11 @@ class DeviceList {
   ibv_device** list_;
 };
 
-[[noreturn]] void not_found(const std::string& wanted, const std::vector<std::string>& names) {
-  if (names.empty()) throw Error(option_of(wanted), verbs_status().detail, {}, ExitCode::absent);
+[[noreturn]] void not_found(const VerbsConfig& wanted, const std::vector<std::string>& names) {
+  if (names.empty()) throw Error(title_of(wanted), verbs_status().detail, {}, ExitCode::absent);
   const std::string have = fmt::format("the devices are {}", fmt::join(names, ", "));
-  if (wanted.empty()) throw Error(option_of(wanted), "there are several", "name one: " + have);
-  throw Error(option_of(wanted), "libibverbs shows none of this name", have, ExitCode::absent);
+  if (wanted.device.empty()) throw Error(title_of(wanted), "there are several", "name one: " + have);
+  throw Error(title_of(wanted), "libibverbs shows none of this name", have, ExitCode::absent);
 }
 
 /// Lower is better.
@@ -95,8 +99,8 @@ const ibv_gid_entry* preferred_gid(const std::vector<ibv_gid_entry>& entries) {
 VerbsContext::VerbsContext(const VerbsConfig& config) : sysfs(config.sysfs) {
   try {
     open(config);
-    choose_port(config.port);
-    choose_gid(config.gid);
+    choose_port(config);
+    choose_gid(config);
     pd = verbs.alloc_pd(context);
     if (pd == nullptr) verbs_failed(fmt::format("a protection domain of {}", facts.name), errno);
   } catch (...) {
@@ -115,9 +119,9 @@ void VerbsContext::close() noexcept {
 }
 
 void VerbsContext::open(const VerbsConfig& config) {
-  const DeviceList list(verbs, config.device);
+  const DeviceList list(verbs, config);
   ibv_device* device = list.find(config.device);
-  if (device == nullptr) not_found(config.device, list.names());
+  if (device == nullptr) not_found(config, list.names());
   facts = rdma_device_facts(device->name, config.sysfs);
   context = verbs.open_device(device);
   if (context == nullptr)
@@ -139,10 +143,11 @@ ibv_port_attr VerbsContext::query_port(u32 number) const {
   return attr;
 }
 
-void VerbsContext::choose_port(u32 wanted) {
+void VerbsContext::choose_port(const VerbsConfig& config) {
+  const u32 wanted = config.port;
   const u32 count = attributes.phys_port_cnt;
   if (wanted > count)
-    throw Error(option_of(facts.name) + ": port",
+    throw Error(title_of(config, facts) + ": port",
                 fmt::format("{} has ports 1..{}, not {}", facts.name, count, wanted));
   for (u32 n = wanted != 0 ? wanted : 1; n <= (wanted != 0 ? wanted : count); ++n) {
     port = n;
@@ -154,7 +159,8 @@ void VerbsContext::choose_port(u32 wanted) {
               "bring its link up (RoCE: ip link set INTERFACE up)");
 }
 
-void VerbsContext::choose_gid(int wanted) {
+void VerbsContext::choose_gid(const VerbsConfig& config) {
+  const int wanted = config.gid;
   std::vector<ibv_gid_entry> entries(static_cast<size_t>(std::max(port_attributes.gid_tbl_len, 1)) *
                                      std::max<u32>(attributes.phys_port_cnt, 1));
   const ssize_t n = verbs.query_gid_table(context, entries.data(), entries.size(), 0, sizeof entries[0]);
@@ -169,7 +175,7 @@ void VerbsContext::choose_gid(int wanted) {
     return;
   }
   if (wanted >= 0)
-    throw Error(option_of(facts.name) + ": gid",
+    throw Error(title_of(config, facts) + ": gid",
                 fmt::format("port {} of {} has no GID {}", port, facts.name, wanted),
                 fmt::format("look into /sys/class/infiniband/{}/ports/{}/gids", facts.name, port));
   if (ethernet())

@@ -37,8 +37,8 @@ class VerbsContext {
 
  private:
   void open(const VerbsConfig& config);
-  void choose_port(u32 wanted);
-  void choose_gid(int wanted);
+  void choose_port(const VerbsConfig& config);
+  void choose_gid(const VerbsConfig& config);
   [[nodiscard]] ibv_port_attr query_port(u32 number) const;
   void close() noexcept;
 };

@@ -19,8 +19,6 @@ namespace doorbell::rdma {
 
 namespace {
 
-constexpr const char* kTitle = "--device";
-
 class VerbsMemoryRegion final : public MemoryRegion {
  public:
   VerbsMemoryRegion(std::shared_ptr<const VerbsContext> context, ibv_mr* mr, u64 iova)
@@ -83,20 +81,23 @@ options::OptionTable verbs_keys() {
   return t;
 }
 
-VerbsConfig parse_verbs_spec(const std::string& spec) {
+VerbsConfig parse_verbs_spec(const std::string& spec, const DeviceNames& names) {
   VerbsConfig c;
+  c.names = names;
   const auto colon = spec.find(':');
   if (colon == std::string::npos) return c;
   std::string rest = spec.substr(colon + 1);
   // The name comes first, but it may be left out.
   if (const auto comma = rest.find(','); rest.substr(0, comma).find('=') == std::string::npos) {
     c.device = rest.substr(0, comma);
-    if (c.device.empty()) throw Error(kTitle, "the device's name is empty", "write verbs:NAME or verbs");
+    if (c.device.empty())
+      throw Error(names.device, "the device's name is empty", "write verbs:NAME or verbs");
     if (comma == std::string::npos) return c;
     rest = rest.substr(comma + 1);
   }
-  const options::Options o = options::parse_spec(
-      fmt::format("{} {}", kTitle, c.device.empty() ? "verbs" : c.device), verbs_keys(), "verbs:" + rest);
+  const options::Options o =
+      options::parse_spec(fmt::format("{} {}", names.device, c.device.empty() ? "verbs" : c.device),
+                          verbs_keys(), "verbs:" + rest);
   c.port = static_cast<u32>(o.integer("port"));
   if (o.has("gid")) c.gid = static_cast<int>(o.integer("gid"));
   return c;

@@ -170,7 +170,7 @@ void add_additions(OptionTable& t) {
             .min = 0,
             .max = 1,
             .choices = model::fault_names(),
-            .help = "make a model go wrong: fault KIND strikes each write with probability P",
+            .help = "make a model go wrong: fault KIND happens to each write with probability P",
             .group = kAdditions});
 }
 
@@ -227,7 +227,7 @@ Taken take_device(Options& into, const std::string& text) {
     return Refusal{fmt::format("Device name must include cxi prefix (ex: cxi0): {}", text)};
   if (cxi::is_model(text)) {
     try {
-      (void)cxi::parse_model_spec(text);
+      (void)cxi::parse_model_spec(text, kDeviceOption);
     } catch (const Error& e) {
       return Refusal{e.what(), e.hint()};
     }
@@ -345,7 +345,7 @@ Command cxi_gpu_loopback_bw_command() {
   add_additions(c.options);
   c.exits = {
       {0, "success"},
-      {1, "everything else: a bad option, no device, a lost acknowledgement, a data mismatch"},
+      {1, "everything else: a bad option, no device, a missing acknowledgement, a data mismatch"},
       {2, "interrupted with bad data"},
       {130, "interrupted with good data, or impatiently: the same signal again, a second later or more"}};
   c.examples = {

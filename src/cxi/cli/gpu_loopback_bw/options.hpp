@@ -15,6 +15,8 @@ namespace doorbell::cli {
 
 /// The program name under which doorbell runs this command.
 inline constexpr const char* kLoopbackProgram = "cxi_gpu_loopback_bw";
+/// The option that names the device, in messages.
+inline constexpr const char* kDeviceOption = "--device";
 
 /// Options, description and examples of the command, for its texts; the command has no run().
 [[nodiscard]] Command cxi_gpu_loopback_bw_command();

@@ -152,7 +152,8 @@ Refused not_opened(const std::string& spec, const cxi::CallError& e) {
 
 std::unique_ptr<cxi::Cassini> open_device(const std::string& spec, const Options& o,
                                           const LoopbackGpus& gpus) {
-  cxi::DeviceRequest request{.spec = spec, .use = {.faults = run_fault_rates(o)}};
+  cxi::DeviceRequest request{
+      .spec = spec, .use = {.faults = run_fault_rates(o)}, .names = {.device = kDeviceOption}};
   for (const auto& gpu : {gpus.tx, gpus.rx})
     if (gpu && (request.gpus.empty() || request.gpus.front() != gpu)) request.gpus.push_back(gpu);
   try {

@@ -45,7 +45,8 @@ bool in_time(Fn done, u64 limit_ns = kLinkLimitNs) {
 
 class DpdkStream final : public Stream {
  public:
-  explicit DpdkStream(const Plan& plan, bool split) : plan_(plan), split_(split) {}
+  DpdkStream(const Plan& plan, const StreamRequest& request)
+      : plan_(plan), split_(request.split), link_name_(request.names.link) {}
 
   /// What it throws leaves a stream that can be destroyed, whatever has been set up.
   void open(const OpenRequest& request) {
@@ -273,13 +274,15 @@ class DpdkStream final : public Stream {
       return false;
     };
     if (in_time(connected)) return;
-    if (!found) dpdk_failed("--link memif", ETIMEDOUT, "start the receiving end first");
-    throw Error("--link memif", "the receiving end did not answer within 10 s",
+    const std::string title = link_name_ + " memif";
+    if (!found) dpdk_failed(title, ETIMEDOUT, "start the receiving end first");
+    throw Error(title, "the receiving end did not answer within 10 s",
                 "both ends need the same socket, id and number of flows");
   }
 
   Plan plan_;
   bool split_;
+  std::string link_name_;  ///< in messages
   Eal eal_;
   std::unique_ptr<Port> tx_port_, rx_port_;
   std::unique_ptr<Pool> unused_;
@@ -287,7 +290,7 @@ class DpdkStream final : public Stream {
 };
 
 std::unique_ptr<Stream> open_stream(const OpenRequest& request) {
-  auto stream = std::make_unique<DpdkStream>(request.plan, request.stream.split);
+  auto stream = std::make_unique<DpdkStream>(request.plan, request.stream);
   stream->open(request);
   return stream;
 }

@@ -63,11 +63,13 @@ qdma::daemon::DaemonOptions daemon_options(const Options& o) {
                                  .transfers_per_client = small(o, "transfers-per-client")},
                       .max_connections = small(o, "max-clients"),
                       .ring_index = small(o, "ring-size-index"),
-                      .max_transfer_ns = static_cast<u64>(o.seconds("transfer-limit") * 1e9)},
+                      .max_transfer_ns = static_cast<u64>(o.seconds("transfer-limit") * 1e9),
+                      .first_request_ns = static_cast<u64>(o.seconds("first-request-limit") * 1e9)},
           .socket = o.text("socket"),
           .socket_mode = mode_of(o.text("socket-mode")),
           .roles_file = o.text("roles"),
-          .metrics = o.text("metrics")};
+          .metrics = o.text("metrics"),
+          .metrics_name = "--metrics"};
 }
 
 /// Clients, transfer descriptors and the buffers of messages take descriptors.
@@ -80,11 +82,13 @@ void allow_all_descriptors() {
 
 int serve(const Options& options) {
   const qdma::daemon::DaemonOptions daemon = daemon_options(options);
-  const auto log = qdma::daemon::open_log(options.text("log"), priority_of(options.text("log-level")));
+  const auto log =
+      qdma::daemon::open_log(options.text("log"), priority_of(options.text("log-level")), "--log");
   allow_all_descriptors();
   // libuv reads it when the first call is given to a thread.
   setenv("UV_THREADPOOL_SIZE", std::to_string(options.integer("threads")).c_str(), 1);
-  return qdma::daemon::run_daemon(qdma::open_driver({.spec = options.text("card")}), daemon, *log);
+  return qdma::daemon::run_daemon(
+      qdma::open_driver({.spec = options.text("card"), .names = {.card = "--card"}}), daemon, *log);
 }
 
 }  // namespace

@@ -44,13 +44,14 @@ class RunningDaemon {
   RunningDaemon(std::shared_ptr<Driver> card, const DaemonOptions& options, Log& log)
       : options_(options), log_(log), service_(std::move(card), options.service, roles(), loop_, loop_, log) {
     loop_.set_events({.next = [this] { return service_.next_socket(); },
-                      .connect = [this](SocketId id, Peer p) { return service_.connect(id, std::move(p)); },
+                      .connect = [this](SocketId id, Peer p) { return connect(id, std::move(p)); },
                       .message = [this](SocketId id, Message m) { service_.message(id, std::move(m)); },
                       .closed = [this](SocketId id) { service_.closed(id); },
                       .refused = [this](std::string_view why) { refused(why); }});
     if (!options.metrics.empty())
-      metrics_.emplace(loop_.uv(), options.metrics,
-                       [this] { return prometheus_text(service_.metrics(), service_.gauges()); });
+      metrics_.emplace(
+          loop_.uv(), options.metrics,
+          [this] { return prometheus_text(service_.metrics(), service_.gauges()); }, options.metrics_name);
     std::vector<Descriptor> sockets = activated_sockets();
     if (sockets.empty()) {
       sockets.push_back(listen_at(options.socket, options.socket_mode));
@@ -65,7 +66,7 @@ class RunningDaemon {
           [](uv_signal_t* s, int number) { static_cast<RunningDaemon*>(s->data)->take_signal(number); },
           kSignals[i]);
     }
-    for (uv_timer_t* const timer : {&watchdog_, &ending_}) {
+    for (uv_timer_t* const timer : {&watchdog_, &ending_, &silent_}) {
       uv_timer_init(loop_.uv(), timer);
       timer->data = this;
     }
@@ -73,7 +74,7 @@ class RunningDaemon {
 
   ~RunningDaemon() {
     for (uv_signal_t& s : signals_) uv_close(reinterpret_cast<uv_handle_t*>(&s), nullptr);
-    for (uv_timer_t* const timer : {&watchdog_, &ending_})
+    for (uv_timer_t* const timer : {&watchdog_, &ending_, &silent_})
       uv_close(reinterpret_cast<uv_handle_t*>(timer), nullptr);
     metrics_.reset();
     uv_run(loop_.uv(), UV_RUN_NOWAIT);  // the handles above are members: they must be closed before they go
@@ -101,6 +102,21 @@ class RunningDaemon {
     Roles roles = Roles::read(options_.roles_file, NameService::system());
     for (const std::string& warning : roles.warnings()) log_.write({Priority::warning, warning});
     return roles;
+  }
+
+  int connect(SocketId id, Peer peer) {
+    const int error = service_.connect(id, std::move(peer));
+    if (error == 0 && uv_is_active(reinterpret_cast<uv_handle_t*>(&silent_)) == 0) watch_silent(wall_ns());
+    return error;
+  }
+
+  /// Looks again when the next client should have sent its first request.
+  void watch_silent(u64 now_ns) {
+    const u64 next_ns = service_.end_silent(now_ns);
+    if (next_ns == 0) return;
+    uv_timer_start(
+        &silent_, [](uv_timer_t* t) { static_cast<RunningDaemon*>(t->data)->watch_silent(wall_ns()); },
+        (next_ns - now_ns) / 1'000'000 + 1, 0);
   }
 
   void refused(std::string_view why) {
@@ -152,7 +168,7 @@ class RunningDaemon {
   std::optional<MetricsEndpoint> metrics_;
   std::string path_;  // of a socket of this process's own
   uv_signal_t signals_[3]{};
-  uv_timer_t watchdog_{}, ending_{};
+  uv_timer_t watchdog_{}, ending_{}, silent_{};
   u64 ending_since_ns_ = 0;
   int code_ = 0;
 };

@@ -17,9 +17,10 @@ struct DaemonOptions {
   ServiceOptions service = {};
   std::string socket = kDefaultSocket;
   unsigned socket_mode = 0666;
-  std::string roles_file = {};  ///< empty: the defaults
-  std::string metrics = {};     ///< empty: none
-  double end_s = 15;            ///< how long SIGTERM waits for the card
+  std::string roles_file = {};           ///< empty: the defaults
+  std::string metrics = {};              ///< empty: none
+  double end_s = 15;                     ///< how long SIGTERM waits for the card
+  std::string metrics_name = "metrics";  ///< in messages: this word, or the option of a command
 };
 
 /// Serves until SIGTERM or SIGINT; SIGHUP reads the roles again. Sockets of the service manager replace

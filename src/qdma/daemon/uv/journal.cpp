@@ -53,9 +53,9 @@ class StderrLog final : public Log {
 
 }  // namespace
 
-std::unique_ptr<Log> open_log(std::string_view which, Priority least) {
+std::unique_ptr<Log> open_log(std::string_view which, Priority least, const std::string& name) {
   const bool there = ::access(kJournalSocket, W_OK) == 0;
-  if (which == "journal" && !there) throw Error("--log journal", "this machine has no journal");
+  if (which == "journal" && !there) throw Error(name + " journal", "this machine has no journal");
   if (which == "journal" || (which == "auto" && there && ::isatty(STDERR_FILENO) != 1))
     return std::make_unique<JournalLog>(least);
   return std::make_unique<StderrLog>(least);

@@ -12,6 +12,7 @@
 namespace doorbell::qdma::daemon {
 
 /// "auto": the journal if this machine has one and standard error is not a terminal; "journal"; "stderr".
-[[nodiscard]] std::unique_ptr<Log> open_log(std::string_view which, Priority least);
+[[nodiscard]] std::unique_ptr<Log> open_log(std::string_view which, Priority least,
+                                            const std::string& name = "log");
 
 }  // namespace doorbell::qdma::daemon

@@ -23,7 +23,7 @@ constexpr std::size_t kLongestRequest = 4096;
 constexpr std::size_t kMostReaders = 16;
 constexpr u64 kReaderMs = 5000;  // to ask and to take the answer
 
-sockaddr_storage loopback_address(const std::string& at) {
+sockaddr_storage loopback_address(const std::string& at, const std::string& name) {
   const auto colon = at.rfind(':');
   u32 port = 0;
   const char* const end = at.data() + at.size();
@@ -32,8 +32,7 @@ sockaddr_storage loopback_address(const std::string& at) {
   const std::string host = at.substr(0, colon);
   const bool known = host == "127.0.0.1" || host == "[::1]";
   if (parsed.ec != std::errc{} || parsed.ptr != end || port > 0xffff || !known)
-    throw Error("--metrics",
-                fmt::format("'{}' is neither a path with a '/' nor 127.0.0.1:PORT or [::1]:PORT", at),
+    throw Error(name, fmt::format("'{}' is neither a path with a '/' nor 127.0.0.1:PORT or [::1]:PORT", at),
                 "the metrics name users, so they are not offered to a network");
   sockaddr_storage address{};
   if (host == "[::1]") uv_ip6_addr("::1", static_cast<int>(port), reinterpret_cast<sockaddr_in6*>(&address));
@@ -80,11 +79,12 @@ struct MetricsEndpoint::Reader {
   }
 };
 
-MetricsEndpoint::MetricsEndpoint(uv_loop_t* loop, const std::string& at, std::function<std::string()> text)
+MetricsEndpoint::MetricsEndpoint(uv_loop_t* loop, const std::string& at, std::function<std::string()> text,
+                                 const std::string& name)
     : listening_(nullptr), loop_(loop), text_(std::move(text)) {
   const bool local = at.find('/') != std::string::npos;
   sockaddr_storage address{};
-  if (!local) address = loopback_address(at);
+  if (!local) address = loopback_address(at, name);
   listening_ = new Listening;
   listening_->owner = this;
   listening_->local = local;
@@ -106,7 +106,7 @@ MetricsEndpoint::MetricsEndpoint(uv_loop_t* loop, const std::string& at, std::fu
   if (rc != 0) {
     uv_close(reinterpret_cast<uv_handle_t*>(&listening_->stream),
              [](uv_handle_t* h) { delete static_cast<Listening*>(h->data); });
-    throw Error("--metrics " + at, uv_strerror(rc));
+    throw Error(fmt::format("{} {}", name, at), uv_strerror(rc));
   }
 }
 

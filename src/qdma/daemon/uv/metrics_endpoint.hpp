@@ -18,7 +18,8 @@ namespace doorbell::qdma::daemon {
 class MetricsEndpoint {
  public:
   /// `at`: a path (with a '/'), or "127.0.0.1:PORT" or "[::1]:PORT". Throws Error.
-  MetricsEndpoint(uv_loop_t* loop, const std::string& at, std::function<std::string()> text);
+  MetricsEndpoint(uv_loop_t* loop, const std::string& at, std::function<std::string()> text,
+                  const std::string& name);
   ~MetricsEndpoint();
   MetricsEndpoint(const MetricsEndpoint&) = delete;
   MetricsEndpoint& operator=(const MetricsEndpoint&) = delete;

@@ -74,8 +74,7 @@ bool read_peer(int fd, Peer& peer, int& error) {
 }
 
 Descriptor listen_at(const std::string& path, unsigned mode) {
-  sockaddr_un address;
-  if (!local_address(path, address)) throw Error(path, "a socket's path has 1 to 107 characters");
+  const sockaddr_un address = local_address(path, path);
   Descriptor fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) fail_listening(path, "no socket");
   const auto* const at = reinterpret_cast<const sockaddr*>(&address);
@@ -85,7 +84,7 @@ Descriptor listen_at(const std::string& path, unsigned mode) {
     if (::lstat(path.c_str(), &existing) != 0 || !S_ISSOCK(existing.st_mode))
       throw Error(path, "is there and no socket", "name another path");
     if (!is_abandoned(path, SOCK_SEQPACKET))
-      throw Error(path, "somebody listens there already", "name another path, or end the other process");
+      throw Error(path, "a process listens there already", "name another path, or end the other process");
     if (::unlink(path.c_str()) != 0 || ::bind(fd.get(), at, sizeof address) != 0)
       fail_listening(path, "cannot be bound");
   }

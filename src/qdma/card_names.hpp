@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The names of a card's settings in messages of back ends.
+#pragma once
+
+#include <string>
+
+namespace doorbell::qdma {
+
+/// These words, or the options of a command.
+struct CardNames {
+  std::string card = "card";
+  std::string fault = "fault";
+};
+
+}  // namespace doorbell::qdma
