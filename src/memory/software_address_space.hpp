@@ -31,8 +31,8 @@ class SoftwareAddressSpace final : public AddressSpace {
   [[nodiscard]] Iova map(const Region& region, Access access) override;
   void unmap(Iova iova) noexcept override;
 
-  /// Calls `follow` with all ranges, sorted, now and after each change, before map() or unmap() returns; for a
-  /// device that keeps them where this class cannot. An empty function ends it. `follow` must not map.
+  /// Calls `follow` with all ranges, sorted, now and after each change, before map() or unmap() returns; for
+  /// a device that keeps them where this class cannot. An empty function ends it. `follow` must not map.
   void on_change(std::function<void(std::span<const Range>)> follow);
 
   /// A device thread's view, with its own cache of the last range used. One for each device thread.

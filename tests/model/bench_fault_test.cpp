@@ -90,7 +90,8 @@ std::vector<FaultRun> fault_runs() {
     all.push_back({f, 0.3, 7, 1, 3, 2});
     all.push_back({f, 0.1, 8, 2, 256, 16, 3});
     all.push_back({.fault = f, .p = 0.1, .seed = 9, .queues = 2, .batch = 16, .kernel = true});
-    all.push_back({.fault = f, .p = 0.3, .seed = 6, .queues = 2, .queue_length = 2, .batch = 1, .kernel = true});
+    all.push_back(
+        {.fault = f, .p = 0.3, .seed = 6, .queues = 2, .queue_length = 2, .batch = 1, .kernel = true});
   }
   // Every read corrupt, every completion double, every one late by its neighbours.
   for (const Fault f : {Fault::corrupt, Fault::duplicate, Fault::reorder}) all.push_back({f, 1, 3, 2, 64, 8});
@@ -100,8 +101,8 @@ std::vector<FaultRun> fault_runs() {
 INSTANTIATE_TEST_SUITE_P(Kinds, Faults, testing::ValuesIn(fault_runs()), [](const auto& p) {
   const FaultRun& f = p.param;
   return std::string(name(f.fault)) + "_" + std::to_string(p.index) + "_q" + std::to_string(f.queues) + "_l" +
-         std::to_string(f.queue_length) + (f.check_threads > 0 ? "_c" + std::to_string(f.check_threads) : "") +
-         (f.kernel ? "_kernel" : "");
+         std::to_string(f.queue_length) +
+         (f.check_threads > 0 ? "_c" + std::to_string(f.check_threads) : "") + (f.kernel ? "_kernel" : "");
 });
 
 TEST(Bench, SeveralFaultsKeepTheirClasses) {

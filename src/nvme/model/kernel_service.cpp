@@ -38,6 +38,13 @@ struct HostServer {
   QueueServer<OneLane, HostClock, OneThread> server;
 };
 
+/// All blocks of all kernels that wait for each other must run at the same time: half of the GPU's processors
+/// are left to those that drive the queues and check the data.
+u32 most_servers(const gpu::Gpu* gpu) {
+  if (gpu == nullptr) return kServedQueues;
+  return std::clamp(static_cast<u32>(std::max(gpu->info().multiprocessors, 0)) / 2, 1u, kServedQueues);
+}
+
 constexpr u64 aligned(u64 n) {
   return (n + 63) / 64 * 64;
 }
@@ -47,7 +54,7 @@ constexpr u64 aligned(u64 n) {
 KernelService::KernelService(ModelShared& shared, SoftwareAddressSpace& space, std::shared_ptr<gpu::Gpu> gpu,
                              const Region& registers)
     : shared_(shared), space_(space), gpu_(std::move(gpu)), registers_(registers) {
-  servers_ = std::vector<Server>(std::clamp(shared.config.threads, 1u, kServedQueues));
+  servers_ = std::vector<Server>(std::clamp(shared.config.threads, 1u, most_servers(gpu_.get())));
   if (gpu_ && shared.config.rung_by_gpu) doorbells_ = Region(Place::gpu, registers.bytes(), gpu_);
   if (gpu_ && shared.config.media == ModelConfig::Media::ram)
     media_ = Region(Place::gpu, shared.media.capacity(), gpu_);

@@ -75,7 +75,7 @@ ModelConfig parse_model_spec(const std::string& spec, const std::string& control
   const std::string& engine = o.text("engine");
   c.engine = engine == "gpu" ? Engine::gpu : engine == "cpu" ? Engine::cpu : Engine::kernel_on_cpu;
   if (c.engine != Engine::cpu && c.media == ModelConfig::Media::file)
-    throw Error("--controller model: engine",
+    throw Error(title + ": engine",
                 fmt::format("{} keeps blocks in memory: media=file:... is served by engine=cpu", engine));
   return c;
 }

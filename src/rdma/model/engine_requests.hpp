@@ -268,8 +268,7 @@ void Engine<F>::finish(Qp& q, const Work& w) {
                      .fields = request_fields(q, *w.wqe, Status::ok)};
     u32 times = 1;
     if (careful_ && signalled && w.injected.fault != Fault::reorder) {
-      const model::CompletionReport t =
-          faults_.apply_to_completion(w.injected, w.due_ns, wall_ns);
+      const model::CompletionReport t = faults_.apply_to_completion(w.injected, w.due_ns, wall_ns);
       times = t.times;
       c.silent = times == 0;
       c.due_ns = t.due_ns;
