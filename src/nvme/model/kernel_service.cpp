@@ -243,24 +243,23 @@ void KernelService::add_sq(const QueueRequest& r) {
   (void)order(server, 1, add);
 }
 
-void KernelService::delete_sq(u16 qid, u16 cqid) {
-  const u32 server = server_of_cq(cqid);
+void KernelService::remove(ServerOrder::Kind kind, u32 server, std::vector<Slot>& slots, u16 qid) {
   ServerOrder remove{};
-  remove.kind = ServerOrder::Kind::delete_sq;
-  remove.slot = slot_of(servers_[server].sqs, qid);
+  remove.kind = kind;
+  remove.slot = slot_of(slots, qid);
   if (remove.slot == kServedQueues) return;
   (void)order(server, 1, remove);
-  servers_[server].sqs[remove.slot] = {};
+  slots[remove.slot] = {};
+}
+
+void KernelService::delete_sq(u16 qid, u16 cqid) {
+  const u32 server = server_of_cq(cqid);
+  remove(ServerOrder::Kind::delete_sq, server, servers_[server].sqs, qid);
 }
 
 void KernelService::delete_cq(u16 qid) {
   const u32 server = server_of_cq(qid);
-  ServerOrder remove{};
-  remove.kind = ServerOrder::Kind::delete_cq;
-  remove.slot = slot_of(servers_[server].cqs, qid);
-  if (remove.slot == kServedQueues) return;
-  (void)order(server, 1, remove);
-  servers_[server].cqs[remove.slot] = {};
+  remove(ServerOrder::Kind::delete_cq, server, servers_[server].cqs, qid);
 }
 
 bool KernelService::abort(u16 sqid, u16 cqid, u16 cid) {

@@ -67,6 +67,8 @@ class KernelService final : public IoService {
   [[nodiscard]] const u32* doorbell_word(const QueueRequest& r);
   void take_ranges(std::span<const SoftwareAddressSpace::Range> ranges);
   void start();
+  /// Orders the queue's deletion, and gives back what was set aside for it.
+  void remove(ServerOrder::Kind kind, u32 server, std::vector<Slot>& slots, u16 qid);
   /// Sends an order to one server, or to all, and waits until it is carried out. Returns the (last) result; 0
   /// from servers that do not answer, after which the controller's status is fatal.
   u32 order(u32 first, u32 count, const ServerOrder& order);
