@@ -65,6 +65,7 @@ u32 places(const ValidateOptions& o) {
 /// Host memory of a run with buffers of so many bytes. A model holds what is on the card as well.
 u64 memory_of(const ValidateOptions& o, u64 buffer_bytes, bool model) {
   u64 bytes = places(o) * buffer_bytes;
+  if (uses_gpu(o)) bytes += o.threads * std::min(GpuStreamOptions().buffers * o.gpu_chunk, buffer_bytes);
   if (model) bytes += places(o) * buffer_bytes * (o.hbm && o.ddr ? 2 : 1);
   return bytes;
 }
@@ -120,11 +121,12 @@ class Validation {
     for (const MemorySet& set : memory_sets(o_)) {
       std::vector<CardPlace> all = make_places(set);
       if (!written_and_read(set, all, result)) return result;
-      std::vector<CardPlace> of_gpu_memory(all.begin(),
-                                           all.begin() + static_cast<std::ptrdiff_t>(gpu_sides_.size()));
-      for (std::size_t i = 0; i < of_gpu_memory.size(); ++i) of_gpu_memory[i].gpu = gpu_sides_[i].get();
-      for (const auto& [phase, layout] : phases())
-        if (!bandwidth(set, of_gpu(phase) ? of_gpu_memory : all, phase, layout, result)) return result;
+      for (const auto& [phase, layout] : phases()) {
+        if (of_gpu(phase) && set.memories.size() > 1) continue;  // each memory by itself
+        for (std::size_t i = 0; i < gpu_sides_.size(); ++i)
+          all[i].gpu = of_gpu(phase) ? gpu_sides_[i].get() : nullptr;
+        if (!bandwidth(set, all, phase, layout, result)) return result;
+      }
     }
     return result;
   }
@@ -206,7 +208,7 @@ class Validation {
     for (u32 i = 0; i < all.size(); ++i) {
       if (phase == Phase::duplex) {
         add_job(set, all[i], i, i % 2 == 0 ? Direction::card_to_host : Direction::host_to_card, layout);
-      } else if (of_gpu(phase) || both_memories(all) || i < in_each) {
+      } else if (of_gpu(phase) ? all[i].gpu != nullptr : both_memories(all) || i < in_each) {
         add_job(set, all[i], i, reads(phase) ? Direction::card_to_host : Direction::host_to_card, layout);
       }
     }
@@ -562,6 +564,9 @@ void check(const ValidateOptions& o) {
   if (!o.each && !(o.hbm && o.ddr))
     throw Error(n.together_only, "it needs both memories",
                 fmt::format("leave out {} and {}", n.ddr_only, n.hbm_only));
+  if (!o.each && uses_gpu(o))
+    throw Error(n.together_only, "GPU memory is measured with each memory by itself",
+                "leave one of them out");
   if (o.buffer_bytes > kLargestValidateBuffer)
     throw Error(size, fmt::format("{} is not in {}..{}", o.buffer_bytes, kGranule, kLargestValidateBuffer));
   const u64 buffer = o.buffer_bytes;

@@ -240,6 +240,19 @@ TEST(Bench, ARemovedDeviceEndsTheRun) {
   }
 }
 
+/// The host takes its memory away from a device that is gone: shadow doorbells, queues, buffers.
+TEST(Bench, ARemovedDeviceTouchesNothingAnyMore) {
+  for (const bool shadow : {false, true})
+    for (u64 seed = 1; seed <= 5; ++seed) {
+      BenchOptions o =
+          fault_options({.fault = Fault::removal, .p = 0.005, .seed = seed, .queues = 2, .kernel = true});
+      o.shadow_doorbells = shadow;
+      const BenchResult r = run_bench(o, {});
+      EXPECT_EQ(r.stop_reason, "removed");
+      EXPECT_EQ(errors(r, "removal"), 1u);
+    }
+}
+
 TEST(Bench, RemovalAtTheVeryFirstCommand) {
   BenchOptions o = fault_options({Fault::removal, 1, 1, 2});
   const BenchResult r = run_bench(o, {});

@@ -84,7 +84,8 @@ class Host {
             .tail = 0,
             .phase = 1,
             .head = 0,
-            .last_rung = 0};
+            .last_rung = 0,
+            .bar = 0};
     orders_.push_back(o);
     o = {};
     o.kind = ServerOrder::Kind::add_sq;
@@ -97,6 +98,7 @@ class Host {
             .tail = 0,
             .last_rung = 0,
             .cq = 0,
+            .stalled = 0,
             .qid = 9};
     orders_.push_back(o);
   }

@@ -66,6 +66,8 @@ void ModelController::serve_by_threads() {
 void ModelController::serve_by_kernel() {
   if (shared_.config.engine == ModelConfig::Engine::gpu && !gpu_)
     throw Error(name_, "its engine is a kernel, and it was opened without a GPU");
+  if (shared_.config.max_queues > kServedQueues)
+    throw Error(name_, fmt::format("its engine serves at most {} queues", kServedQueues));
   by_kernel_ = std::make_unique<KernelService>(
       shared_, space_, shared_.config.engine == ModelConfig::Engine::gpu ? gpu_ : nullptr, registers_);
   io_ = by_kernel_.get();
@@ -174,7 +176,7 @@ nlohmann::ordered_json ModelController::counters() {
                                 {"bytes", t.bytes},
                                 {"error_completions", t.errors},
                                 {"completions_held_queue_full", t.cq_full},
-                                {"dma_faults", t.dma_faults},
+                                {"dma_faults", t.dma_faults + (admin_dma_ ? admin_dma_->faults() : 0)},
                                 {"invalid_doorbell_values", shared_.invalid_doorbell_values.load()},
                                 {"unknown_doorbells", shared_.unknown_doorbells.load()},
                                 {"injected", shared_.faults.json()}};

@@ -60,6 +60,7 @@ KernelService::KernelService(ModelShared& shared, SoftwareAddressSpace& space, s
     media_ = Region(Place::gpu, shared.media.capacity(), gpu_);
   answers_ = Region(gpu_ ? Place::pinned : Place::pageable, servers_.size() * sizeof(ServerAnswer), gpu_);
   start();
+  // From here on nothing throws: the kernel runs.
   space_.on_change([this](std::span<const SoftwareAddressSpace::Range> ranges) { take_ranges(ranges); });
 }
 
@@ -67,10 +68,15 @@ KernelService::~KernelService() {
   space_.on_change(nullptr);
   ServerOrder end{};
   end.kind = ServerOrder::Kind::end;
+  deaf_ = false;  // servers that have not answered are told all the same
   (void)order(0, static_cast<u32>(servers_.size()), end);
   threads_.clear();
-  // The memory of a kernel that does not end is not freed, because it may still use it.
-  if (gpu_ && gpu_->wait(stream_, kEndNs)) gpu_->destroy(stream_);
+  try {
+    // The memory of a kernel that does not end is not freed, because it may still use it.
+    if (gpu_ && gpu_->wait(stream_, kEndNs)) gpu_->destroy(stream_);
+  } catch (const std::exception&) {
+    // A kernel that failed has ended.
+  }
 }
 
 void KernelService::start() {
@@ -123,33 +129,58 @@ Region KernelService::allocate(u64 bytes) const {
 
 u32 KernelService::order(u32 first, u32 count, const ServerOrder& order) {
   const std::scoped_lock lock(mutex_);
-  if (deaf_) return 0;
+  if (deaf_) {
+    give_up();
+    return 0;
+  }
   std::vector<ServerOrder> orders(count, order);
   std::vector<u32> sequences(count);
   for (u32 i = 0; i < count; ++i) sequences[i] = ++servers_[first + i].sequence;
-  state_.write(orders_at_ + first * sizeof(ServerOrder), orders.data(), count * sizeof(ServerOrder));
-  // An order comes before the number that announces it: a copy to a GPU has ended when it returns.
-  const u64 at = sequences_at_ + first * sizeof(u32);
-  if (gpu_) state_.write(at, sequences.data(), count * sizeof(u32));
-  else
-    for (u32 i = 0; i < count; ++i)
-      store_release(reinterpret_cast<u32*>(state_.host() + at) + i, sequences[i]);
+  try {
+    state_.write(orders_at_ + first * sizeof(ServerOrder), orders.data(), count * sizeof(ServerOrder));
+    // An order comes before the number that announces it: a copy to a GPU has ended when it returns.
+    const u64 at = sequences_at_ + first * sizeof(u32);
+    if (gpu_) state_.write(at, sequences.data(), count * sizeof(u32));
+    else
+      for (u32 i = 0; i < count; ++i)
+        store_release(reinterpret_cast<u32*>(state_.host() + at) + i, sequences[i]);
+  } catch (const std::exception&) {
+    give_up();
+    return 0;
+  }
   const u64 deadline = wall_ns() + kAnswerNs;
   u32 result = 0;
   for (u32 i = 0; i < count; ++i) {
+    bool late = false;
     // The acquire orders what the server did before its answer.
     for (u32 looks = 0; load_acquire(&answer(first + i).sequence) != sequences[i]; ++looks) {
-      if (wall_ns() > deadline) {
-        deaf_ = true;
-        shared_.fatal.store(true, std::memory_order_release);
+      if (late) {
+        give_up();
         return 0;
       }
+      // A process that was stopped finds the answer when it looks again.
+      late = wall_ns() > deadline;
       if (looks > 1000) std::this_thread::yield();
       else cpu_relax();
     }
     result = load_relaxed(&answer(first + i).result);
   }
   return result;
+}
+
+void KernelService::give_up() {
+  deaf_ = true;
+  shared_.fatal.store(true, std::memory_order_release);
+}
+
+Region KernelService::set_aside(u64 bytes) {
+  try {
+    return allocate(bytes);
+  } catch (const std::exception&) {
+    const std::scoped_lock lock(mutex_);
+    give_up();
+    return {};
+  }
 }
 
 void KernelService::take_ranges(std::span<const SoftwareAddressSpace::Range> ranges) {
@@ -162,13 +193,19 @@ void KernelService::take_ranges(std::span<const SoftwareAddressSpace::Range> ran
   take.range_count = static_cast<u32>(served.size());
   {
     const std::scoped_lock lock(mutex_);
+    if (deaf_) return;  // a server may still read either table
     ranges_ = served;
     newest_table_ ^= 1;
     Region& table = range_tables_[newest_table_];
     const u64 bytes = served.size() * sizeof(ServedRange);
-    if (table.bytes() < bytes)
-      table = allocate(std::max<u64>(2 * bytes, kRangesAtFirst * sizeof(ServedRange)));
-    if (bytes > 0) table.write(0, served.data(), bytes);
+    try {
+      if (table.bytes() < bytes)
+        table = allocate(std::max<u64>(2 * bytes, kRangesAtFirst * sizeof(ServedRange)));
+      if (bytes > 0) table.write(0, served.data(), bytes);
+    } catch (const std::exception&) {
+      give_up();
+      return;
+    }
     take.ranges = reachable<const ServedRange>(table.host(), table.device());
   }
   (void)order(0, static_cast<u32>(servers_.size()), take);
@@ -191,7 +228,11 @@ const u32* KernelService::doorbell_word(const QueueRequest& r) {
   if (doorbells_.bytes() == 0)
     return reachable<const u32>(registers_.host() + r.doorbell, registers_.device() + r.doorbell);
   const u32 none = 0;
-  doorbells_.write(r.doorbell, &none, sizeof none);
+  try {
+    doorbells_.write(r.doorbell, &none, sizeof none);
+  } catch (const std::exception&) {
+    return nullptr;
+  }
   return reinterpret_cast<const u32*>(doorbells_.device() + r.doorbell);
 }
 
@@ -207,9 +248,10 @@ void KernelService::add_cq(const QueueRequest& r) {
   add.cq.head_word = doorbell_word(r);
   add.cq.entries = r.entries;
   add.cq.phase = 1;
+  add.cq.bar = r.shadow == 0 && doorbells_.bytes() == 0 ? 1 : 0;
   if (shared_.faults.active() || shared_.link.limited()) {
     add.cq.late_room = 2 * r.entries;
-    slot.memory = allocate(add.cq.late_room * sizeof(LateCompletion));
+    slot.memory = set_aside(add.cq.late_room * sizeof(LateCompletion));
     add.cq.late = reachable<LateCompletion>(slot.memory.host(), slot.memory.device());
   }
   if (add.cq.ring == nullptr || add.cq.head_word == nullptr) {
@@ -233,7 +275,7 @@ void KernelService::add_sq(const QueueRequest& r) {
   add.sq.tail_word = doorbell_word(r);
   add.sq.entries = r.entries;
   if (shared_.faults.active() || shared_.link.limited()) {
-    slot.memory = allocate(kCidBytes);
+    slot.memory = set_aside(kCidBytes);
     add.sq.outstanding = reachable<u64>(slot.memory.host(), slot.memory.device());
   }
   if (add.sq.ring == nullptr || add.sq.tail_word == nullptr) {
@@ -249,7 +291,7 @@ void KernelService::remove(ServerOrder::Kind kind, u32 server, std::vector<Slot>
   remove.slot = slot_of(slots, qid);
   if (remove.slot == kServedQueues) return;
   (void)order(server, 1, remove);
-  slots[remove.slot] = {};
+  if (!deaf()) slots[remove.slot] = {};  // else the server may still use its memory
 }
 
 void KernelService::delete_sq(u16 qid, u16 cqid) {
@@ -275,6 +317,7 @@ void KernelService::drop_all() {
   ServerOrder drop{};
   drop.kind = ServerOrder::Kind::drop_all;
   (void)order(0, static_cast<u32>(servers_.size()), drop);
+  if (deaf()) return;
   for (Server& s : servers_) {
     for (Slot& q : s.sqs) q = {};
     for (Slot& q : s.cqs) q = {};
@@ -299,7 +342,11 @@ IoTotals KernelService::totals() {
   const std::scoped_lock lock(mutex_);
   for (u32 i = 0; i < servers_.size(); ++i) {
     ServerCounts c = servers_[i].counted;
-    if (!deaf_) state_.read(counts_at_ + i * sizeof c, &c, sizeof c);
+    try {
+      if (!deaf_) state_.read(counts_at_ + i * sizeof c, &c, sizeof c);
+    } catch (const std::exception&) {
+      give_up();
+    }
     for (u32 k = 0; k < model::kFaultKinds; ++k)
       shared_.faults.count(static_cast<model::Fault>(k), c.injected[k] - servers_[i].counted.injected[k]);
     servers_[i].counted = c;

@@ -67,6 +67,14 @@ class KernelService final : public IoService {
   [[nodiscard]] const u32* doorbell_word(const QueueRequest& r);
   void take_ranges(std::span<const SoftwareAddressSpace::Range> ranges);
   void start();
+  /// Under the mutex: the servers cannot be reached, and the controller's status is fatal from now on.
+  void give_up();
+  [[nodiscard]] bool deaf() {
+    const std::scoped_lock lock(mutex_);
+    return deaf_;
+  }
+  /// allocate(), or nothing after give_up().
+  [[nodiscard]] Region set_aside(u64 bytes);
   /// Orders the queue's deletion, and gives back what was set aside for it.
   void remove(ServerOrder::Kind kind, u32 server, std::vector<Slot>& slots, u16 qid);
   /// Sends an order to one server, or to all, and waits until it is carried out. Returns the (last) result; 0

@@ -100,8 +100,7 @@ class QueueServer {
       if (item >= 2 && word != nullptr) take_tail(m_.sq[item - 2], value);
     }
     warp_.sync();
-    if (gone)
-      for (u32 slot = warp_.lane(); slot < m_.sqs; slot += Warp::size) m_.sq[slot].tail = m_.sq[slot].head;
+    if (gone) forget_queues();
     // Otherwise heads are read only when a queue lacks room, and at that time every head is possible.
     if (++rounds_ % kRoundsPerHeadLook == 0)
       for (u32 slot = 0; slot < m_.cqs; ++slot)
@@ -134,7 +133,8 @@ class QueueServer {
     if (warp_.lane() == 0 && rung != q.last_rung) {
       q.last_rung = rung;
       if (head_allowed(rung, q.head, q.tail, q.entries)) q.head = rung;
-      else bad_doorbell();
+      else if (rung < q.entries || q.bar == 0)
+        bad_doorbell();  // the admin queue's thread reports larger ones
     }
     warp_.sync();
   }
@@ -179,10 +179,7 @@ class QueueServer {
         result = abort(order.slot, order.cid) ? 1 : 0;
         break;
       case Kind::drop_all:
-        for (u32 i = warp_.lane(); i < kServedQueues; i += Warp::size)
-          m_.sq[i].entries = m_.cq[i].entries = 0;
-        warp_.sync();
-        if (warp_.lane() == 0) m_.sqs = m_.cqs = 0;
+        forget_queues();
         break;
       case Kind::save:
         save_counts();
@@ -250,17 +247,18 @@ class QueueServer {
         if (base + k * Warp::size < n) to[base + k * Warp::size] = words[k];
     }
   }
-  [[nodiscard]] DOORBELL_INLINE u32 takes(const ServedSq& q) {
+  [[nodiscard]] DOORBELL_INLINE u32 takes(ServedSq& q) {
     u32 n = q.entries == 0 ? 0 : ring_distance(q.head, q.tail, q.entries);
     if (n == 0) return 0;
     if (n > kServedBurst) n = kServedBurst;
     if (n > q.entries - q.head) n = q.entries - q.head;  // not past the ring's end
     ServedCq& cq = m_.cq[q.cq];
     const u32 most = room(cq, n);
-    if (most < n) {
-      if (warp_.lane() == 0) ++cq_full_;
-      n = most;
+    if (warp_.lane() == 0) {
+      if (most < n && q.stalled == 0) cq_full_ += n - most;  // once for each time that the queue fills up
+      q.stalled = most < n ? 1 : 0;
     }
+    if (most < n) n = most;
     if (job_.tracks != 0) {
       const u32 late = (cq.late_room - cq.late_count) / 2;  // a command may be reported twice
       if (n > late) n = late;
@@ -427,7 +425,10 @@ class QueueServer {
         }
         // Of two commands of this round with one cid, the second is refused here.
         u16 st = o.status;
-        if (st == status::success && is_outstanding(q, e.cid)) st = status::cid_conflict;
+        if (st == status::success && is_outstanding(q, e.cid)) {
+          st = status::cid_conflict;
+          ++errors_;
+        }
         u64 due = 0;
         if (job_.link.limited())
           due = job_.link.finish_time(job_.link_free_at, Clock::wall_ns(),
@@ -448,12 +449,18 @@ class QueueServer {
     warp_.sync();
   }
 
-  /// Fault::removal: no server does anything more.
+  /// Fault::removal: no server touches the host's memory any more.
   DOORBELL_NOINLINE void leave() {
-    for (u32 slot = warp_.lane(); slot < m_.sqs; slot += Warp::size) m_.sq[slot].tail = m_.sq[slot].head;
+    forget_queues();
     if (warp_.lane() != 0) return;
     store_release(job_.gone, 1);
     store_release(&job_.answers[server_].removed, 1);
+  }
+  DOORBELL_NOINLINE void forget_queues() {
+    warp_.sync();
+    for (u32 i = warp_.lane(); i < kServedQueues; i += Warp::size) m_.sq[i].entries = m_.cq[i].entries = 0;
+    if (warp_.lane() == 0) m_.sqs = m_.cqs = 0;
+    warp_.sync();
   }
 
   /// One lane. The caller has seen that there is room.
@@ -483,7 +490,8 @@ class QueueServer {
         const u32 at = base + lowest_bit(due);
         LateCompletion l = cq.late[at];
         ServedSq& q = m_.sq[l.sq];
-        set_outstanding(q, l.cqe.cid, false);
+        // The second of two completions is of a command that ended with the first.
+        if (l.due_ns != 0) set_outstanding(q, l.cqe.cid, false);
         l.cqe.sq_head = static_cast<u16>(q.head);
         post(cq, l.cqe);
         forget(cq, at);
@@ -494,7 +502,7 @@ class QueueServer {
   }
   /// One lane.
   DOORBELL_INLINE static void forget(ServedCq& cq, u32 at) {
-    // The others stay in their order: a completion that is due first is reported first.
+    // The others stay in their order.
     for (u32 i = at + 1; i < cq.late_count; ++i) cq.late[i - 1] = cq.late[i];
     --cq.late_count;
   }

@@ -48,6 +48,7 @@ struct ServedCq {
   u32 phase;
   u32 head;
   u32 last_rung;  ///< last value seen, valid or not
+  u32 bar;        ///< 1: `head_word` is a register of the BAR, which the admin queue's thread looks at too
 };
 
 struct ServedSq {
@@ -60,6 +61,7 @@ struct ServedSq {
   u32 tail;
   u32 last_rung;  ///< last value seen, valid or not
   u32 cq;         ///< its completion queue's slot
+  u32 stalled;    ///< 1: commands wait for room in the completion queue
   u16 qid;
 };
 
