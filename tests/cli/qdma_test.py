@@ -4,6 +4,7 @@
 """`doorbell qdma`, `qdma validate` and `qdma tune` as a user meets them: command lines, cells, refusals, faults, Ctrl-C. Needs no
 hardware."""
 
+import os
 import signal
 import subprocess
 import unittest
@@ -140,6 +141,21 @@ class Validate(WithFolder):
             if cell["cell"]["phase"] == "integrity":
                 self.assertEqual([p["verdict"] for p in cell["qdma"]["places"]], ["ok"] * 4)
 
+    def test_gpu_memory_on_a_driver_without_a_gpu(self):
+        """After the phases that write new data to the same places."""
+        os.environ["DOORBELL_LIBCUDA"] = os.environ["FAKE_CUDA"]
+        self.addCleanup(os.environ.pop, "DOORBELL_LIBCUDA")
+        cells = self.result(*self.few, "--gpu-memory", "--gpu-chunk", "64Ki")["cells"]
+        of_gpu = [(c["cell"]["memory"], c["cell"]["phase"]) for c in cells if c["cell"]["phase"].startswith("gpu")]
+        self.assertEqual(of_gpu, [(m, p) for m in ("HBM", "DDR") for p in ("gpu-read", "gpu-write")])
+        for cell in cells:
+            self.assertEqual(set(cell["errors"].values()), {0})
+            if cell["cell"]["phase"].startswith("gpu"):
+                self.assertGreater(cell["qdma"]["copy_engine_bytes_per_s"], 0)
+                self.assertEqual(cell["verify"]["checked"], 2)
+        faulty = self.result(*self.few, "--ddr-only", "--phase", "gpu-read", "--fault", "corrupt=1", code=2)
+        self.assertGreater(faulty["cells"][-1]["verify"]["corrupt"], 0)
+
     def test_the_lines(self):
         done = doorbell("qdma", "validate", *self.few, "--ddr-only")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -234,7 +250,8 @@ class Validate(WithFolder):
                                 (["-j", "65"], "1..64"), (["--mm-channel", "2"], "--mm-channel"),
                                 (["--mm-channel", "0,1,0"], "--mm-channel"), (["--starting-offset", "40Gi"], "--starting-offset"),
                                 (["--buffer-size", "1Mi", "--starting-offset", "32Gi"], "has 34359738368"),
-                                (["--channel-region-stride", "1Gi"], "paired")):
+                                (["--channel-region-stride", "1Gi"], "paired"), (["--gpu-chunk", "5000"], "--gpu-chunk"),
+                                (["--together-only", "--gpu-memory"], "--together-only")):
             done = doorbell("qdma", "validate", *arguments)
             self.assertEqual(done.returncode, 1, f"{arguments}: {done.stdout}{done.stderr}")
             self.assertIn(word, done.stderr)
