@@ -7,6 +7,8 @@
 
 #include <doorbell/pattern.hpp>
 
+#include <array>
+
 namespace doorbell {
 
 /// Why a loop stopped posting; of several the last in this order. `broken`: the queue pair is in its error
@@ -55,8 +57,8 @@ struct OpCounters {
 };
 
 /// The counters of checks that failed.
-inline constexpr u64 OpCounters::*kFailedChecks[] = {&OpCounters::corrupt, &OpCounters::misplaced,
-                                                     &OpCounters::stale, &OpCounters::missing};
+inline constexpr std::array<u64 OpCounters::*, 4> kFailedChecks = {
+    &OpCounters::corrupt, &OpCounters::misplaced, &OpCounters::stale, &OpCounters::missing};
 
 /// The counters, and the tables that rare events go into.
 struct OpStats : OpCounters {

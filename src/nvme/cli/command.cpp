@@ -380,8 +380,7 @@ Command nvme_command() {
       {.command = "doorbell nvme --initiator gpu --memory-mode 11 --num-queues 16 --batch-size 64",
        .text = "Queues and data in GPU memory, driven by a GPU kernel.",
        .needs = Needs::gpu},
-      {.command =
-           "doorbell nvme --initiator gpu --device-engine gpu --memory-mode 3 --num-queues 64 --batch-size 64",
+      {.command = "doorbell nvme --initiator gpu --device-engine gpu --memory-mode 3 --num-queues 64",
        .text = "The same with the device on the GPU too: what queues in GPU memory carry.",
        .needs = Needs::gpu},
       {.command = "doorbell nvme --fault corrupt=0.001,drop=0.0001 --timeout 2",
