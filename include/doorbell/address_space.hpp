@@ -14,7 +14,7 @@ using Iova = u64;
 
 /// What the device may do with a mapping.
 enum class Access : u32 { read = 1, write = 2, read_write = 3 };
-[[nodiscard]] constexpr bool allows(Access have, Access want) {
+[[nodiscard]] DOORBELL_HD constexpr bool allows(Access have, Access want) {
   return (static_cast<u32>(have) & static_cast<u32>(want)) == static_cast<u32>(want);
 }
 

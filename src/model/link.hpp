@@ -5,7 +5,7 @@
 // optional latency for each operation.
 #pragma once
 
-#include <doorbell/config.hpp>
+#include <doorbell/memory_order.hpp>
 
 namespace doorbell::model {
 
@@ -20,7 +20,7 @@ struct LinkRule {
     u64 end = now_ns;
     if (ns_per_byte > 0) {
       const auto busy = static_cast<u64>(static_cast<double>(bytes) * ns_per_byte);
-      u64 seen = load(free_at);
+      u64 seen = load64_relaxed(free_at);
       do {
         end = (seen > now_ns ? seen : now_ns) + busy;
       } while (!replace(free_at, seen, end));
@@ -29,13 +29,6 @@ struct LinkRule {
   }
 
  private:
-  [[nodiscard]] DOORBELL_INLINE static u64 load(u64* p) {
-#if defined(DOORBELL_ON_GPU)
-    return *reinterpret_cast<volatile u64*>(p);
-#else
-    return __atomic_load_n(p, __ATOMIC_RELAXED);
-#endif
-  }
   /// Puts `to` where `seen` was; else `seen` becomes what is there.
   [[nodiscard]] DOORBELL_INLINE static bool replace(u64* p, u64& seen, u64 to) {
 #if defined(DOORBELL_ON_GPU)

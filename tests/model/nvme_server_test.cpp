@@ -57,7 +57,6 @@ class Host {
     ranges_ = {{kData, kData + kDataBytes, data_.host(), Access::read_write},
                {kLists, kLists + kListBytes, lists_.host(), Access::read},
                {kReadOnly, kReadOnly + kDataBytes, data_.host(), Access::read}};
-    job.servers = 1;
     job.shape = {.blocks = kMediaBlocks, .lba_bytes = 512, .mdts = 5};
     job.media = media_.host();
     job.link_free_at = &free_at_;
@@ -225,7 +224,7 @@ std::unique_ptr<Host> expect_same_by_all(const std::function<void(ServerJob*)>& 
     EXPECT_TRUE(h.data() == first->data());
     EXPECT_TRUE(h.media() == first->media());
     const auto counts = [](const ServerCounts& c) {
-      std::vector<u64> all{c.reads, c.writes, c.others, c.bytes, c.errors, c.dma_faults};
+      std::vector<u64> all{c.io.reads, c.io.writes, c.io.others, c.io.bytes, c.io.errors, c.io.dma_faults};
       all.insert(all.end(), std::begin(c.injected), std::end(c.injected));
       return all;
     };
@@ -269,16 +268,16 @@ void every_command(Host& h) {
 
 TEST(QueueServer, EveryCommandByAllShapes) {
   const auto h = expect_same_by_all({}, every_command);
-  EXPECT_EQ(h->counts.writes, 43u);
-  EXPECT_EQ(h->counts.reads, 42u + 3u) << "reads whose data could not be delivered count too";
-  EXPECT_EQ(h->counts.errors, kEntries / 2 + 9u);
-  EXPECT_EQ(h->counts.dma_faults, 2u);
+  EXPECT_EQ(h->counts.io.writes, 43u);
+  EXPECT_EQ(h->counts.io.reads, 42u + 3u) << "reads whose data could not be delivered count too";
+  EXPECT_EQ(h->counts.io.errors, kEntries / 2 + 9u);
+  EXPECT_EQ(h->counts.io.dma_faults, 2u);
   EXPECT_EQ(std::memcmp(h->bytes() + 512 * 1024 + 512, h->media().data() + 2300 * 512, 256 * 512), 0);
 }
 
 TEST(QueueServer, NothingIsStoredByNullMedia) {
   const auto h = expect_same_by_all([](ServerJob* job) { job->media = nullptr; }, every_command);
-  EXPECT_EQ(h->counts.bytes, 0u);
+  EXPECT_EQ(h->counts.io.bytes, 0u);
   EXPECT_TRUE(h->data() == Host().data());
 }
 

@@ -40,7 +40,7 @@ void add_nvme_options(OptionTable& t) {
       .add({.name = "device-engine",
             .kind = Kind::choice,
             .default_text = "cpu",
-            .choices = {"cpu", "gpu", "kernel-on-cpu"},
+            .choices = nvme::model_engine_names(),
             .help =
                 "what serves a model's queues: CPU threads, a kernel on --gpu, or that kernel's code on CPU "
                 "threads (short for the model's key engine)",

@@ -81,6 +81,10 @@ DOORBELL_INLINE Cqe aborted_completion(u16 cid, u16 sq_id, u32 sq_head, u16 st) 
 DOORBELL_INLINE u32 ring_distance(u32 from, u32 to, u32 entries) {
   return to >= from ? to - from : to + entries - from;
 }
+/// `n` <= `entries` further on from `at`.
+DOORBELL_INLINE u32 ring_after(u32 at, u32 n, u32 entries) {
+  return at + n >= entries ? at + n - entries : at + n;
+}
 /// True if a host may ring this tail: it announces entries, and not more than there is room for.
 DOORBELL_INLINE bool tail_allowed(u32 rung, u32 head, u32 tail, u32 entries) {
   return rung < entries &&

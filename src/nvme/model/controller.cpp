@@ -47,9 +47,9 @@ void ModelController::serve_by_threads() {
   const ModelConfig& config = shared_.config;
   // The agent's polling slows every other kernel's fences and PCIe reads, so it runs only where it is needed.
   if (gpu_ && config.gpu_memory) agent_ = std::make_unique<model::DmaAgent>(gpu_, config.threads);
-  by_threads_ = std::make_unique<ThreadService>(shared_, space_, agent_.get(), registers_.host());
-  io_ = by_threads_.get();
-  const auto engines = by_threads_->engines();
+  auto io = std::make_unique<ThreadService>(shared_, space_, agent_.get(), registers_.host());
+  const auto engines = io->engines();
+  io_ = std::move(io);
   admin_ = std::make_unique<AdminProcessor>(shared_, RegisterPage{registers_.host(), registers_.bytes()},
                                             engines.front()->dma(), *io_);
   threads_.push_back(
@@ -68,14 +68,15 @@ void ModelController::serve_by_kernel() {
     throw Error(name_, "its engine is a kernel, and it was opened without a GPU");
   if (shared_.config.max_queues > kServedQueues)
     throw Error(name_, fmt::format("its engine serves at most {} queues", kServedQueues));
-  by_kernel_ = std::make_unique<KernelService>(
-      shared_, space_, shared_.config.engine == ModelConfig::Engine::gpu ? gpu_ : nullptr, registers_);
-  io_ = by_kernel_.get();
+  const bool on_gpu = shared_.config.engine == ModelConfig::Engine::gpu;
+  auto io = std::make_unique<KernelService>(shared_, space_, on_gpu ? gpu_ : nullptr, registers_);
+  kernel_ = io.get();
+  io_ = std::move(io);
   admin_dma_ = std::make_unique<model::DmaEngine>(space_, nullptr, 0);
   admin_ = std::make_unique<AdminProcessor>(shared_, RegisterPage{registers_.host(), registers_.bytes()},
                                             *admin_dma_, *io_);
   threads_.push_back(std::make_unique<model::DeviceThread>("nvme-model-0", [this] {
-    by_kernel_->collect();
+    kernel_->collect();
     return poll_registers();
   }));
 }
@@ -122,9 +123,9 @@ u32* ModelController::cpu_register(u64 offset) {
 u32* ModelController::gpu_register(u64 offset) {
   check_offset(offset, 4);
   // The admin queue's doorbells, and all other registers, lie where the CPU reads them.
-  const bool own = by_kernel_ && by_kernel_->gpu_doorbells() != nullptr &&
+  const bool own = kernel_ && kernel_->gpu_doorbells() != nullptr &&
                    offset >= sq_doorbell_offset(1, shared_.config.stride);
-  u8* const base = own ? by_kernel_->gpu_doorbells() : registers_.device();
+  u8* const base = own ? kernel_->gpu_doorbells() : registers_.device();
   return base == nullptr ? nullptr : reinterpret_cast<u32*>(base + offset);
 }
 

@@ -54,11 +54,9 @@ class ModelController final : public ControllerInterface {
   std::shared_ptr<gpu::Gpu> gpu_;
   Region registers_;
   std::unique_ptr<model::DmaAgent> agent_;
-  // One of the two serves the I/O queues.
-  std::unique_ptr<ThreadService> by_threads_;
-  std::unique_ptr<KernelService> by_kernel_;
-  IoService* io_ = nullptr;
-  std::unique_ptr<model::DmaEngine> admin_dma_;  ///< with by_kernel_: else the first engine's
+  std::unique_ptr<IoService> io_;
+  KernelService* kernel_ = nullptr;              ///< io_, if it is one
+  std::unique_ptr<model::DmaEngine> admin_dma_;  ///< with kernel_: else the first engine's
   std::unique_ptr<AdminProcessor> admin_;
   u32 cc_ = 0;
   std::atomic<u32> cc_served_{0};

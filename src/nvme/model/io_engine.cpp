@@ -24,10 +24,7 @@ constexpr u32 kRoundsPerHeadLook = 4096;
 }  // namespace
 
 IoEngine::IoEngine(ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent, u32 index)
-    : shared_(shared),
-      dma_(space, agent, index),
-      faults_(shared.faults),
-      tracks_(shared.link.limited() || faults_.active()) {}
+    : shared_(shared), dma_(space, agent, index), faults_(shared.faults), tracks_(shared.tracks()) {}
 
 bool IoEngine::poll() {
   set_up_.serve();
@@ -124,7 +121,7 @@ void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
     return;
   }
   u16 st = status::success;
-  if (tracks_ && (q.outstanding[e.cid / 64] >> (e.cid % 64) & 1) != 0) {
+  if (tracks_ && is_outstanding(q.outstanding.data(), e.cid)) {
     st = status::cid_conflict;
   } else if (injected.fault == Fault::error) {
     st = injected_status(e);
@@ -145,7 +142,7 @@ void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
     due = shared_.link.finish_time(wall_ns(), bytes);
   }
   const model::CompletionReport t = faults_.apply_to_completion(injected, due, wall_ns);
-  if (t.times == 0) set_outstanding(q, e.cid, true);
+  if (t.times == 0) set_outstanding(q.outstanding.data(), e.cid, true);
   for (u32 i = 0; i < t.times; ++i) complete(q, c, t.due_ns);
 }
 
@@ -184,7 +181,7 @@ u16 IoEngine::transfer(const Sqe& e, const CheckedCommand& c, const model::Injec
   }
 
   if (fault == Fault::misplace) {
-    const u64 other = other_written_lba(lba, blocks);
+    const u64 other = recent_writes_.other(lba, blocks, shared_.shape.blocks);
     if (other != lba) faults_.count(fault);
     lba = other;
   }
@@ -215,8 +212,7 @@ u16 IoEngine::transfer(const Sqe& e, const CheckedCommand& c, const model::Injec
       media += n;
       return ok;
     });
-    if (faults_.active() && st == status::success)
-      recent_writes_[recent_++ % recent_writes_.size()] = {lba, blocks};
+    if (faults_.active() && st == status::success) recent_writes_.add(lba, blocks);
   } else {
     scratch_.resize(bytes);
     u8* to = scratch_.data();
@@ -234,24 +230,9 @@ u16 IoEngine::transfer(const Sqe& e, const CheckedCommand& c, const model::Injec
   return st;
 }
 
-u64 IoEngine::other_written_lba(u64 lba, u32 blocks) const {
-  // Good data of another address: blocks that were written, so that they carry that address.
-  for (const Extent& w : recent_writes_)
-    if (w.blocks == blocks && w.lba != lba) return w.lba;
-  const u64 total = shared_.media.capacity() / shared_.config.lba_bytes;
-  if (lba >= blocks) return lba - blocks;
-  return lba + 2ull * blocks <= total ? lba + blocks : lba;
-}
-
 bool IoEngine::read_list(Iova list, u32 qwords, u64* out) {
   if (!dma_.fetch(list, out, u64{qwords} * 8)) return false;
   return !dma_.pending() || dma_.host(list, 8, Access::read) != nullptr || dma_.commit();
-}
-
-void IoEngine::set_outstanding(SubmissionQueue& q, u16 cid, bool on) {
-  const u64 bit = u64{1} << (cid % 64);
-  if (on) q.outstanding[cid / 64] |= bit;
-  else q.outstanding[cid / 64] &= ~bit;
 }
 
 void IoEngine::complete(SubmissionQueue& q, const Cqe& e, u64 due_ns) {
@@ -259,7 +240,7 @@ void IoEngine::complete(SubmissionQueue& q, const Cqe& e, u64 due_ns) {
     done_.push_back({q.cq_index, e});
     return;
   }
-  set_outstanding(q, e.cid, true);
+  set_outstanding(q.outstanding.data(), e.cid, true);
   later_.push(due_ns, {q.qid, e});
 }
 
@@ -270,7 +251,7 @@ bool IoEngine::post_due() {
     const Later l = later_.pop();
     SubmissionQueue* sq = find_sq(l.sqid);
     if (sq == nullptr) continue;
-    set_outstanding(*sq, l.cqe.cid, false);
+    set_outstanding(sq->outstanding.data(), l.cqe.cid, false);
     Cqe c = l.cqe;
     c.sq_head = static_cast<u16>(sq->head);
     post(cqs_[sq->cq_index], c);
@@ -353,7 +334,7 @@ void IoEngine::add(CompletionQueue q) {
 
 void IoEngine::add(SubmissionQueue q) {
   q.cq_index = static_cast<u32>(find_cq(q.cqid) - cqs_.data());
-  if (tracks_) q.outstanding.assign(65536 / 64, 0);
+  if (tracks_) q.outstanding.assign(kCidWords, 0);
   sqs_.push_back(std::move(q));
 }
 
@@ -382,9 +363,8 @@ void IoEngine::delete_cq(u16 qid) {
 
 bool IoEngine::abort(u16 sqid, u16 cid) {
   SubmissionQueue* q = find_sq(sqid);
-  if (q == nullptr || q->outstanding.empty() || (q->outstanding[cid / 64] >> (cid % 64) & 1) == 0)
-    return false;
-  set_outstanding(*q, cid, false);
+  if (q == nullptr || q->outstanding.empty() || !is_outstanding(q->outstanding.data(), cid)) return false;
+  set_outstanding(q->outstanding.data(), cid, false);
   later_.erase_if([&](const Later& l) { return l.sqid == sqid && l.cqe.cid == cid; });
   post(cqs_[q->cq_index], aborted_completion(cid, sqid, q->head, status::abort_requested));
   if (dma_.pending()) (void)dma_.commit();

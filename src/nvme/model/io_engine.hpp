@@ -8,7 +8,6 @@
 #include <doorbell/nvme/prp.hpp>
 #include <doorbell/nvme/wire.hpp>
 
-#include <array>
 #include <deque>
 #include <vector>
 
@@ -17,8 +16,11 @@
 #include "model/dma.hpp"
 #include "model/due_heap.hpp"
 #include "model/shared.hpp"
+#include "nvme/model/cids.hpp"
 #include "nvme/model/commands.hpp"
+#include "nvme/model/io_totals.hpp"
 #include "nvme/model/media.hpp"
+#include "nvme/model/recent_writes.hpp"
 
 namespace doorbell::nvme {
 
@@ -29,6 +31,8 @@ struct ModelShared : model::Shared<ModelConfig> {
   std::atomic<bool> fatal{false};               ///< an engine cannot reach its queues: CSTS.CFS until a reset
   std::atomic<u64> invalid_doorbell_values{0};  ///< values outside what the queue allows
   std::atomic<u64> unknown_doorbells{0};        ///< writes to doorbells of queues that do not exist
+  /// Completions can come later than their commands end, so cids are tracked.
+  [[nodiscard]] bool tracks() const { return link.limited() || faults.active(); }
   explicit ModelShared(const ModelConfig& c)
       : Shared(c), media(c), shape{media.capacity() / c.lba_bytes, c.lba_bytes, c.mdts} {}
 };
@@ -97,7 +101,11 @@ class IoEngine {
   /// Controller reset: drops everything outstanding without a completion.
   void drop_all();
 
-  [[nodiscard]] const EngineCounters& counters() const { return counters_; }
+  [[nodiscard]] IoTotals totals() const {
+    const EngineCounters& c = counters_;
+    return {c.reads.value(),  c.writes.value(),  c.others.value(), c.bytes.value(),
+            c.errors.value(), c.cq_full.value(), dma_.faults()};
+  }
   [[nodiscard]] model::DmaEngine& dma() { return dma_; }
 
  private:
@@ -117,7 +125,6 @@ class IoEngine {
   // These return a status type and code.
   u16 run(const Sqe& e, const model::InjectedFault& injected);
   u16 transfer(const Sqe& e, const CheckedCommand& c, const model::InjectedFault& injected);
-  [[nodiscard]] u64 other_written_lba(u64 lba, u32 blocks) const;
   bool read_list(Iova list, u32 qwords, u64* out);
   void complete(SubmissionQueue& q, const Cqe& e, u64 due_ns);
   void post(CompletionQueue& q, const Cqe& e);
@@ -129,12 +136,11 @@ class IoEngine {
   /// Sets CSTS.CFS, for errors that no completion can report. Returns false, as poll()'s result.
   bool fail();
   bool post_due();
-  void set_outstanding(SubmissionQueue& q, u16 cid, bool on);
 
   ModelShared& shared_;
   model::DmaEngine dma_;
   model::FaultInjector& faults_;
-  bool tracks_;  // commands can stay outstanding, so cids are tracked
+  bool tracks_;
   std::vector<SubmissionQueue> sqs_;
   std::vector<CompletionQueue> cqs_;
   u32 rounds_ = 0;
@@ -147,12 +153,7 @@ class IoEngine {
   };
   std::vector<Done> done_;
   std::vector<u8> scratch_;
-  struct Extent {
-    u64 lba = 0;
-    u32 blocks = 0;
-  };
-  std::array<Extent, 8> recent_writes_{};
-  u32 recent_ = 0;
+  RecentWrites recent_writes_{};
   EngineCounters counters_;
   model::BetweenRounds set_up_{true};
 };

@@ -7,6 +7,8 @@
 
 #include <doorbell/address_space.hpp>
 
+#include "nvme/model/io_totals.hpp"
+
 namespace doorbell::nvme {
 
 /// A queue as an admin command describes it. A completion queue has no `cqid`.
@@ -18,10 +20,6 @@ struct QueueRequest {
   u64 doorbell = 0;   ///< where its doorbell lies in the BAR
   Iova shadow = 0;    ///< its word in the shadow doorbell buffer; 0: none
   Iova eventidx = 0;  ///< its word in the event index buffer; 0: none
-};
-
-struct IoTotals {
-  u64 reads = 0, writes = 0, others = 0, bytes = 0, errors = 0, cq_full = 0, dma_faults = 0;
 };
 
 /// Set-up only. Thread rule: the admin queue's thread calls everything but totals(), which any thread may

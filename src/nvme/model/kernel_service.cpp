@@ -20,7 +20,6 @@ namespace {
 constexpr u64 kAnswerNs = 10'000'000'000;
 constexpr u64 kEndNs = 2'000'000'000;
 constexpr u32 kRangesAtFirst = 4096;
-constexpr u64 kCidBytes = 65536 / 8;
 
 struct OneThread {
   [[nodiscard]] u32 warp() const { return 0; }
@@ -66,10 +65,8 @@ KernelService::KernelService(ModelShared& shared, SoftwareAddressSpace& space, s
 
 KernelService::~KernelService() {
   space_.on_change(nullptr);
-  ServerOrder end{};
-  end.kind = ServerOrder::Kind::end;
   deaf_ = false;  // servers that have not answered are told all the same
-  (void)order(0, static_cast<u32>(servers_.size()), end);
+  order_all({.kind = ServerOrder::Kind::end});
   threads_.clear();
   try {
     // The memory of a kernel that does not end is not freed, because it may still use it.
@@ -89,9 +86,8 @@ void KernelService::start() {
   state_ = allocate(counts_at_ + n * sizeof(ServerCounts));
   u8* const base = reachable<u8>(state_.host(), state_.device());
   ServerJob job{};
-  job.servers = static_cast<u32>(n);
   job.faulty = shared_.faults.active() ? 1 : 0;
-  job.tracks = job.faulty != 0 || shared_.link.limited() ? 1 : 0;
+  job.tracks = shared_.tracks() ? 1 : 0;
   job.shape = shared_.shape;
   job.media = gpu_ ? media_.device() : shared_.media.bytes();
   job.faults = shared_.faults.rule();
@@ -184,31 +180,29 @@ Region KernelService::set_aside(u64 bytes) {
 }
 
 void KernelService::take_ranges(std::span<const SoftwareAddressSpace::Range> ranges) {
-  std::vector<ServedRange> served;
-  for (const SoftwareAddressSpace::Range& r : ranges)
-    if (u8* const base = reachable<u8>(r.gpu ? nullptr : r.base, r.device); base != nullptr)
-      served.push_back({r.begin, r.end, base, r.access});
-  ServerOrder take{};
-  take.kind = ServerOrder::Kind::ranges;
-  take.range_count = static_cast<u32>(served.size());
+  ServerOrder take{.kind = ServerOrder::Kind::ranges};
   {
     const std::scoped_lock lock(mutex_);
     if (deaf_) return;  // a server may still read either table
-    ranges_ = served;
+    ranges_.clear();
+    for (const SoftwareAddressSpace::Range& r : ranges)
+      if (u8* const base = reachable<u8>(r.gpu ? nullptr : r.base, r.device); base != nullptr)
+        ranges_.push_back({r.begin, r.end, base, r.access});
     newest_table_ ^= 1;
     Region& table = range_tables_[newest_table_];
-    const u64 bytes = served.size() * sizeof(ServedRange);
+    const u64 bytes = ranges_.size() * sizeof(ServedRange);
     try {
       if (table.bytes() < bytes)
         table = allocate(std::max<u64>(2 * bytes, kRangesAtFirst * sizeof(ServedRange)));
-      if (bytes > 0) table.write(0, served.data(), bytes);
+      if (bytes > 0) table.write(0, ranges_.data(), bytes);
     } catch (const std::exception&) {
       give_up();
       return;
     }
+    take.range_count = static_cast<u32>(ranges_.size());
     take.ranges = reachable<const ServedRange>(table.host(), table.device());
   }
-  (void)order(0, static_cast<u32>(servers_.size()), take);
+  order_all(take);
 }
 
 u8* KernelService::find(Iova iova, u64 bytes) {
@@ -236,62 +230,55 @@ const u32* KernelService::doorbell_word(const QueueRequest& r) {
   return reinterpret_cast<const u32*>(doorbells_.device() + r.doorbell);
 }
 
+u32 KernelService::take_slot(std::vector<Slot>& slots, u16 qid, u64 tracking_bytes) {
+  const u32 at = slot_of(slots, 0);
+  slots[at].qid = qid;
+  if (shared_.tracks()) slots[at].memory = set_aside(tracking_bytes);
+  return at;
+}
+
+void KernelService::add(u32 server, const ServerOrder& add, bool found) {
+  if (found) (void)order(server, 1, add);
+  else shared_.fatal.store(true, std::memory_order_release);
+}
+
 void KernelService::add_cq(const QueueRequest& r) {
   const u32 server = server_of_cq(r.qid);
   std::vector<Slot>& slots = servers_[server].cqs;
-  ServerOrder add{};
-  add.kind = ServerOrder::Kind::add_cq;
-  add.slot = slot_of(slots, 0);
-  Slot& slot = slots[add.slot];
-  slot.qid = r.qid;
-  add.cq.ring = reinterpret_cast<Word16*>(find(r.iova, u64{r.entries} * kCqeBytes));
-  add.cq.head_word = doorbell_word(r);
-  add.cq.entries = r.entries;
-  add.cq.phase = 1;
-  add.cq.bar = r.shadow == 0 && doorbells_.bytes() == 0 ? 1 : 0;
-  if (shared_.faults.active() || shared_.link.limited()) {
-    add.cq.late_room = 2 * r.entries;
-    slot.memory = set_aside(add.cq.late_room * sizeof(LateCompletion));
-    add.cq.late = reachable<LateCompletion>(slot.memory.host(), slot.memory.device());
-  }
-  if (add.cq.ring == nullptr || add.cq.head_word == nullptr) {
-    shared_.fatal.store(true, std::memory_order_release);
-    return;
-  }
-  (void)order(server, 1, add);
+  ServerOrder order{.kind = ServerOrder::Kind::add_cq};
+  const u32 late_room = 2 * r.entries;
+  order.slot = take_slot(slots, r.qid, late_room * sizeof(LateCompletion));
+  const Region& memory = slots[order.slot].memory;
+  order.cq.ring = reinterpret_cast<Word16*>(find(r.iova, u64{r.entries} * kCqeBytes));
+  order.cq.head_word = doorbell_word(r);
+  order.cq.late = reachable<LateCompletion>(memory.host(), memory.device());
+  order.cq.late_room = shared_.tracks() ? late_room : 0;
+  order.cq.entries = r.entries;
+  order.cq.phase = 1;
+  order.cq.bar = r.shadow == 0 && doorbells_.bytes() == 0 ? 1 : 0;
+  add(server, order, order.cq.ring != nullptr && order.cq.head_word != nullptr);
 }
 
 void KernelService::add_sq(const QueueRequest& r) {
   const u32 server = server_of_cq(r.cqid);
   std::vector<Slot>& slots = servers_[server].sqs;
-  ServerOrder add{};
-  add.kind = ServerOrder::Kind::add_sq;
-  add.slot = slot_of(slots, 0);
-  Slot& slot = slots[add.slot];
-  slot.qid = r.qid;
-  add.sq.qid = r.qid;
-  add.sq.cq = slot_of(servers_[server].cqs, r.cqid);
-  add.sq.ring = reinterpret_cast<const Word16*>(find(r.iova, u64{r.entries} * kSqeBytes));
-  add.sq.tail_word = doorbell_word(r);
-  add.sq.entries = r.entries;
-  if (shared_.faults.active() || shared_.link.limited()) {
-    slot.memory = set_aside(kCidBytes);
-    add.sq.outstanding = reachable<u64>(slot.memory.host(), slot.memory.device());
-  }
-  if (add.sq.ring == nullptr || add.sq.tail_word == nullptr) {
-    shared_.fatal.store(true, std::memory_order_release);
-    return;
-  }
-  (void)order(server, 1, add);
+  ServerOrder order{.kind = ServerOrder::Kind::add_sq};
+  order.slot = take_slot(slots, r.qid, kCidWords * sizeof(u64));
+  const Region& memory = slots[order.slot].memory;
+  order.sq.ring = reinterpret_cast<const Word16*>(find(r.iova, u64{r.entries} * kSqeBytes));
+  order.sq.tail_word = doorbell_word(r);
+  order.sq.outstanding = reachable<u64>(memory.host(), memory.device());
+  order.sq.entries = r.entries;
+  order.sq.cq = slot_of(servers_[server].cqs, r.cqid);
+  order.sq.qid = r.qid;
+  add(server, order, order.sq.ring != nullptr && order.sq.tail_word != nullptr);
 }
 
 void KernelService::remove(ServerOrder::Kind kind, u32 server, std::vector<Slot>& slots, u16 qid) {
-  ServerOrder remove{};
-  remove.kind = kind;
-  remove.slot = slot_of(slots, qid);
-  if (remove.slot == kServedQueues) return;
-  (void)order(server, 1, remove);
-  if (!deaf()) slots[remove.slot] = {};  // else the server may still use its memory
+  const u32 slot = slot_of(slots, qid);
+  if (slot == kServedQueues) return;
+  (void)order(server, 1, {.kind = kind, .slot = slot});
+  if (!deaf()) slots[slot] = {};  // else the server may still use its memory
 }
 
 void KernelService::delete_sq(u16 qid, u16 cqid) {
@@ -306,17 +293,13 @@ void KernelService::delete_cq(u16 qid) {
 
 bool KernelService::abort(u16 sqid, u16 cqid, u16 cid) {
   const u32 server = server_of_cq(cqid);
-  ServerOrder abort{};
-  abort.kind = ServerOrder::Kind::abort;
-  abort.slot = slot_of(servers_[server].sqs, sqid);
-  abort.cid = cid;
-  return abort.slot != kServedQueues && order(server, 1, abort) != 0;
+  const u32 slot = slot_of(servers_[server].sqs, sqid);
+  return slot != kServedQueues &&
+         order(server, 1, {.kind = ServerOrder::Kind::abort, .slot = slot, .cid = cid}) != 0;
 }
 
 void KernelService::drop_all() {
-  ServerOrder drop{};
-  drop.kind = ServerOrder::Kind::drop_all;
-  (void)order(0, static_cast<u32>(servers_.size()), drop);
+  order_all({.kind = ServerOrder::Kind::drop_all});
   if (deaf()) return;
   for (Server& s : servers_) {
     for (Slot& q : s.sqs) q = {};
@@ -335,9 +318,7 @@ void KernelService::collect() {
 }
 
 IoTotals KernelService::totals() {
-  ServerOrder save{};
-  save.kind = ServerOrder::Kind::save;
-  (void)order(0, static_cast<u32>(servers_.size()), save);
+  order_all({.kind = ServerOrder::Kind::save});
   IoTotals t;
   const std::scoped_lock lock(mutex_);
   for (u32 i = 0; i < servers_.size(); ++i) {
@@ -350,13 +331,7 @@ IoTotals KernelService::totals() {
     for (u32 k = 0; k < model::kFaultKinds; ++k)
       shared_.faults.count(static_cast<model::Fault>(k), c.injected[k] - servers_[i].counted.injected[k]);
     servers_[i].counted = c;
-    t.reads += c.reads;
-    t.writes += c.writes;
-    t.others += c.others;
-    t.bytes += c.bytes;
-    t.errors += c.errors;
-    t.cq_full += c.cq_full;
-    t.dma_faults += c.dma_faults;
+    t += c.io;
   }
   return t;
 }

@@ -67,6 +67,10 @@ class KernelService final : public IoService {
   [[nodiscard]] const u32* doorbell_word(const QueueRequest& r);
   void take_ranges(std::span<const SoftwareAddressSpace::Range> ranges);
   void start();
+  /// A free slot, now the queue's, with memory for its server where commands are tracked.
+  [[nodiscard]] u32 take_slot(std::vector<Slot>& slots, u16 qid, u64 tracking_bytes);
+  /// Orders a queue's creation. Not `found`, its memory or doorbell: the status is fatal.
+  void add(u32 server, const ServerOrder& order, bool found);
   /// Under the mutex: the servers cannot be reached, and the controller's status is fatal from now on.
   void give_up();
   [[nodiscard]] bool deaf() {
@@ -80,6 +84,7 @@ class KernelService final : public IoService {
   /// Sends an order to one server, or to all, and waits until it is carried out. Returns the (last) result; 0
   /// from servers that do not answer, after which the controller's status is fatal.
   u32 order(u32 first, u32 count, const ServerOrder& order);
+  void order_all(const ServerOrder& all) { (void)order(0, static_cast<u32>(servers_.size()), all); }
   [[nodiscard]] ServerAnswer& answer(u32 server) {
     return reinterpret_cast<ServerAnswer*>(answers_.host())[server];
   }

@@ -75,10 +75,6 @@ class QueueServer {
   static constexpr u32 kRoundsPerHeadLook = 4096;
   static constexpr u64 kPagesShared = 4;  // a transfer of more pages is shared by all warps
 
-  [[nodiscard]] DOORBELL_INLINE static u32 after(u32 at, u32 n, u32 entries) {
-    return at + n >= entries ? at + n - entries : at + n;
-  }
-
   // --- the first warp: orders, doorbells ----------------------------------------------------------------
 
   /// Takes the doorbells' values and carries out a new order. True if there was one.
@@ -140,13 +136,8 @@ class QueueServer {
   }
   /// Entries that may be written, after a look at the head if they are fewer than `wanted`.
   [[nodiscard]] DOORBELL_INLINE u32 room(ServedCq& q, u32 wanted) {
-    const u32 free = free_entries(q);
-    if (free >= wanted) return free;
-    take_head(q);
-    return free_entries(q);
-  }
-  [[nodiscard]] DOORBELL_INLINE static u32 free_entries(const ServedCq& q) {
-    return q.entries - 1 - ring_distance(q.head, q.tail, q.entries);
+    if (q.free() < wanted) take_head(q);
+    return q.free();
   }
 
   DOORBELL_NOINLINE void obey(u32 sequence) {
@@ -255,7 +246,8 @@ class QueueServer {
     ServedCq& cq = m_.cq[q.cq];
     const u32 most = room(cq, n);
     if (warp_.lane() == 0) {
-      if (most < n && q.stalled == 0) cq_full_ += n - most;  // once for each time that the queue fills up
+      if (most < n && q.stalled == 0)
+        mine_.cq_full += n - most;  // once for each time that the queue fills up
       q.stalled = most < n ? 1 : 0;
     }
     if (most < n) n = most;
@@ -357,7 +349,7 @@ class QueueServer {
     if (job_.tracks == 0) return false;
     if (job_.faulty != 0) o.injected = job_.faults.draw(q.qid, q.fetched + i, direction_of(e));
     if (o.injected.fault == model::Fault::removal) return true;
-    if (is_outstanding(q, e.cid)) {
+    if (is_outstanding(q.outstanding, e.cid)) {
       o.status = status::cid_conflict;
     } else if (o.injected.fault == model::Fault::error) {
       o.status = injected_status(e);
@@ -373,8 +365,9 @@ class QueueServer {
   DOORBELL_HD void complete() {
     ServedSq& q = m_.sq[m_.source];
     ServedCq& cq = m_.cq[q.cq];
-    const u32 n = m_.count;
-    const u32 head = after(q.head, n, q.entries);
+    const u32 head = ring_after(q.head, m_.count, q.entries);
+    // A device that goes away with one command does not get to those behind it.
+    const u32 n = job_.faulty != 0 ? before_removal() : m_.count;
     count(n);
     if (job_.tracks != 0) {
       complete_tracked(n, head);
@@ -382,7 +375,7 @@ class QueueServer {
     }
     const auto each = [&](auto&& put) {
       for (u32 i = warp_.lane(); i < n; i += Warp::size) {
-        const u32 at = after(cq.tail, i, cq.entries);
+        const u32 at = ring_after(cq.tail, i, cq.entries);
         Cqe c = completion_of(m_.entries[i].cid, q.qid, head, m_.outcomes[i].status);
         c.status = static_cast<u16>(c.status | (at < cq.tail ? cq.phase ^ 1 : cq.phase));
         put(cq.ring + at, encode_cqe(c));
@@ -396,57 +389,46 @@ class QueueServer {
     if (warp_.lane() == 0) {
       q.head = head;
       q.fetched += n;
-      advance(cq, n);
+      cq.advance(n);
     }
     warp_.sync();
   }
 
-  DOORBELL_INLINE static void advance(ServedCq& cq, u32 n) {
-    const u32 tail = after(cq.tail, n, cq.entries);
-    if (tail < cq.tail) cq.phase ^= 1;
-    cq.tail = tail;
-  }
-
-  /// Lane 0 alone, one command after the other.
+  /// The first `n` commands of the burst, by lane 0 alone, one after the other.
   DOORBELL_NOINLINE void complete_tracked(u32 n, u32 head) {
     ServedSq& q = m_.sq[m_.source];
     ServedCq& cq = m_.cq[q.cq];
-    u32 removed = 0;
+    const u32 taken = m_.count;
     warp_.sync();  // all lanes have read what lane 0 changes
     if (warp_.lane() == 0) {
       q.head = head;
-      q.fetched += n;
-      for (u32 i = 0; i < n && removed == 0; ++i) {
+      q.fetched += taken;
+      for (u32 i = 0; i < n; ++i) {
         const Sqe& e = m_.entries[i];
-        const Outcome& o = m_.outcomes[i];
-        if (o.injected.fault == model::Fault::removal) {
-          removed = 1;
-          break;
-        }
+        const model::Fault fault = m_.outcomes[i].injected.fault;
         // Of two commands of this round with one cid, the second is refused here.
-        u16 st = o.status;
-        if (st == status::success && is_outstanding(q, e.cid)) {
+        u16 st = m_.outcomes[i].status;
+        if (st == status::success && is_outstanding(q.outstanding, e.cid)) {
           st = status::cid_conflict;
-          ++errors_;
+          ++mine_.errors;
         }
         u64 due = 0;
         if (job_.link.limited())
           due = job_.link.finish_time(job_.link_free_at, Clock::wall_ns(),
                                       u64{blocks_of(e)} * job_.shape.lba_bytes);
-        const model::CompletionReport r =
-            job_.faults.report(o.injected.fault, due, [] { return Clock::wall_ns(); });
-        if (model::FaultDraw::of_completion(o.injected.fault)) count_fault(o.injected.fault);
-        if (r.times == 0 || r.due_ns != 0) set_outstanding(q, e.cid, true);
+        const model::CompletionReport r = job_.faults.report(fault, due, [] { return Clock::wall_ns(); });
+        if (model::FaultDraw::of_completion(fault)) count_fault(fault);
+        if (r.times == 0 || r.due_ns != 0) set_outstanding(q.outstanding, e.cid, true);
+        const Cqe c = completion_of(e.cid, q.qid, head, st);
         for (u32 k = 0; k < r.times; ++k) {
-          const Cqe c = completion_of(e.cid, q.qid, head, st);
           // There is room for one completion of each command. The second waits where there is none.
-          if (r.due_ns == 0 && free_entries(cq) > n - i - 1) post(cq, c);
+          if (r.due_ns == 0 && cq.free() > taken - i - 1) cq.post(c);
           else cq.late[cq.late_count++] = {r.due_ns, c, m_.source};
         }
       }
     }
-    if (warp_.shfl(removed, 0) != 0) leave();
     warp_.sync();
+    if (n < taken) leave();
   }
 
   /// Fault::removal: no server touches the host's memory any more.
@@ -461,13 +443,6 @@ class QueueServer {
     for (u32 i = warp_.lane(); i < kServedQueues; i += Warp::size) m_.sq[i].entries = m_.cq[i].entries = 0;
     if (warp_.lane() == 0) m_.sqs = m_.cqs = 0;
     warp_.sync();
-  }
-
-  /// One lane. The caller has seen that there is room.
-  DOORBELL_INLINE void post(ServedCq& cq, Cqe c) {
-    c.status = static_cast<u16>((c.status & ~1u) | cq.phase);
-    store16_release(cq.ring + cq.tail, encode_cqe(c));
-    advance(cq, 1);
   }
 
   /// Reports late completions of the queue at `slot` that are due, as far as there is room.
@@ -491,100 +466,70 @@ class QueueServer {
         LateCompletion l = cq.late[at];
         ServedSq& q = m_.sq[l.sq];
         // The second of two completions is of a command that ended with the first.
-        if (l.due_ns != 0) set_outstanding(q, l.cqe.cid, false);
+        if (l.due_ns != 0) set_outstanding(q.outstanding, l.cqe.cid, false);
         l.cqe.sq_head = static_cast<u16>(q.head);
-        post(cq, l.cqe);
-        forget(cq, at);
+        cq.post(l.cqe);
+        cq.erase_late(at);
       }
       warp_.sync();
     }
     return any;
   }
-  /// One lane.
-  DOORBELL_INLINE static void forget(ServedCq& cq, u32 at) {
-    // The others stay in their order.
-    for (u32 i = at + 1; i < cq.late_count; ++i) cq.late[i - 1] = cq.late[i];
-    --cq.late_count;
-  }
-
-  DOORBELL_NOINLINE bool abort(u32 slot, u16 cid) {
-    ServedSq& q = m_.sq[slot];
-    if (q.entries == 0 || q.outstanding == nullptr || !is_outstanding(q, cid)) return false;
-    ServedCq& cq = m_.cq[q.cq];
-    if (room(cq, 1) == 0) return false;
+  /// Completes a command that is outstanding, and forgets its late completions.
+  DOORBELL_NOINLINE void end_command(u32 slot, u16 cid, u16 st) {
     warp_.sync();
     if (warp_.lane() == 0) {
-      drop_late(cq, slot, cid);
-      set_outstanding(q, cid, false);
-      post(cq, aborted_completion(cid, q.qid, q.head, status::abort_requested));
+      ServedSq& q = m_.sq[slot];
+      ServedCq& cq = m_.cq[q.cq];
+      cq.erase_late_if([&](const LateCompletion& l) { return l.sq == slot && l.cqe.cid == cid; });
+      set_outstanding(q.outstanding, cid, false);
+      cq.post(aborted_completion(cid, q.qid, q.head, st));
     }
     warp_.sync();
+  }
+  DOORBELL_NOINLINE bool abort(u32 slot, u16 cid) {
+    const ServedSq& q = m_.sq[slot];
+    if (q.entries == 0 || q.outstanding == nullptr || !is_outstanding(q.outstanding, cid)) return false;
+    if (room(m_.cq[q.cq], 1) == 0) return false;
+    end_command(slot, cid, status::abort_requested);
     return true;
   }
   /// Ends the commands of the submission queue at `slot`, and forgets it.
   DOORBELL_NOINLINE void end_commands(u32 slot) {
     ServedSq& q = m_.sq[slot];
+    ServedCq& cq = m_.cq[q.cq];
     if (q.entries != 0 && q.outstanding != nullptr) {
       // The host may have made room since the last round, and looks no more after the answer to the deletion.
       (void)post_due(q.cq);
-      ServedCq& cq = m_.cq[q.cq];
-      for (u32 word = 0; word < kCidWords; ++word) {
-        while (q.outstanding[word] != 0 && room(cq, 1) != 0) {
-          warp_.sync();
-          if (warp_.lane() == 0) {
-            const auto cid = static_cast<u16>(word * 64 + lowest_bit(q.outstanding[word]));
-            drop_late(cq, slot, cid);
-            set_outstanding(q, cid, false);
-            post(cq, aborted_completion(cid, q.qid, q.head, status::sq_deleted));
-          }
-          warp_.sync();
-        }
-      }
+      for (u32 word = 0; word < kCidWords; ++word)
+        while (q.outstanding[word] != 0 && room(cq, 1) != 0)
+          end_command(slot, static_cast<u16>(word * 64 + lowest_bit(q.outstanding[word])),
+                      status::sq_deleted);
     }
     warp_.sync();
     if (warp_.lane() == 0) {
-      if (q.outstanding != nullptr)
-        for (u32 i = m_.cq[q.cq].late_count; i > 0; --i)
-          if (m_.cq[q.cq].late[i - 1].sq == slot) forget(m_.cq[q.cq], i - 1);
+      cq.erase_late_if([&](const LateCompletion& l) { return l.sq == slot; });
       q.entries = 0;
     }
   }
-  /// One lane.
-  DOORBELL_INLINE static void drop_late(ServedCq& cq, u32 slot, u16 cid) {
-    for (u32 i = cq.late_count; i > 0; --i)
-      if (cq.late[i - 1].sq == slot && cq.late[i - 1].cqe.cid == cid) forget(cq, i - 1);
-  }
 
-  // --- cids and counts
-  // --------------------------------------------------------------------------------------
+  // --- counts ---------------------------------------------------------------------------------------------
 
-  static constexpr u32 kCidWords = 65536 / 64;
-
-  [[nodiscard]] DOORBELL_INLINE static bool is_outstanding(const ServedSq& q, u16 cid) {
-    return (q.outstanding[cid / 64] >> (cid % 64) & 1) != 0;
-  }
-  DOORBELL_INLINE static void set_outstanding(ServedSq& q, u16 cid, bool on) {
-    const u64 bit = u64{1} << (cid % 64);
-    if (on) q.outstanding[cid / 64] |= bit;
-    else q.outstanding[cid / 64] &= ~bit;
-  }
-
-  /// A device that goes away with one command does not get to those behind it.
-  [[nodiscard]] DOORBELL_INLINE u32 before_removal(u32 n) const {
-    for (u32 i = 0; i < n; ++i)
+  /// Commands of the burst before the one with which the device goes away.
+  [[nodiscard]] DOORBELL_INLINE u32 before_removal() const {
+    for (u32 i = 0; i < m_.count; ++i)
       if (m_.outcomes[i].injected.fault == model::Fault::removal) return i;
-    return n;
+    return m_.count;
   }
   DOORBELL_INLINE void count(u32 n) {
-    if (job_.faulty != 0) n = before_removal(n);
     for (u32 i = warp_.lane(); i < n; i += Warp::size) {
       const Outcome& o = m_.outcomes[i];
-      reads_ += o.kind == Outcome::Kind::read ? 1 : 0;
-      writes_ += o.kind == Outcome::Kind::write ? 1 : 0;
-      others_ += o.kind == Outcome::Kind::other ? 1 : 0;
-      bytes_ += o.bytes;
-      errors_ += o.status != status::success ? 1 : 0;
-      dma_faults_ += o.dma_faults;
+      mine_.reads += o.kind == Outcome::Kind::read ? 1 : 0;
+      mine_.writes += o.kind == Outcome::Kind::write ? 1 : 0;
+      mine_.others += o.kind == Outcome::Kind::other ? 1 : 0;
+      mine_.bytes += o.bytes;
+      mine_.errors += o.status != status::success ? 1 : 0;
+      mine_.dma_faults += o.dma_faults;
       if (o.happened) count_fault(o.injected.fault);
     }
     if (job_.faulty == 0) return;
@@ -601,18 +546,11 @@ class QueueServer {
   }
   DOORBELL_NOINLINE void save_counts() {
     ServerCounts& c = job_.counts[server_];
-    const auto add = [&](u64& to, u64& mine) {
+    IoTotals::in_pairs(c.io, mine_, [&](u64& to, u64& mine) {
       const u64 sum = reduce_add(warp_, mine);
       mine = 0;
       if (warp_.lane() == 0) store64_relaxed(&to, load64_relaxed(&to) + sum);
-    };
-    add(c.reads, reads_);
-    add(c.writes, writes_);
-    add(c.others, others_);
-    add(c.bytes, bytes_);
-    add(c.errors, errors_);
-    add(c.cq_full, cq_full_);
-    add(c.dma_faults, dma_faults_);
+    });
   }
 
   const Warp& warp_;
@@ -622,8 +560,7 @@ class QueueServer {
   ServerMemory& m_;
   bool leads_;
   u32 rounds_ = 0;
-  // Of this lane, since they were last saved.
-  u64 reads_ = 0, writes_ = 0, others_ = 0, bytes_ = 0, errors_ = 0, cq_full_ = 0, dma_faults_ = 0;
+  IoTotals mine_;  // of this lane, since they were last saved
 };
 
 }  // namespace doorbell::nvme

@@ -10,14 +10,15 @@
 
 #include "model/fault_draw.hpp"
 #include "model/link.hpp"
+#include "nvme/model/cids.hpp"
 #include "nvme/model/commands.hpp"
+#include "nvme/model/io_totals.hpp"
 
 namespace doorbell::nvme {
 
-inline constexpr u32 kServedQueues = 64;  ///< of each kind, at most, for one server
-inline constexpr u32 kServedBurst = 64;   ///< commands that a server takes from a queue in one round
-inline constexpr u32 kNearRanges = 1024;  ///< ranges that a server keeps in its own memory
-inline constexpr u32 kRecentWrites = 8;
+inline constexpr u32 kServedQueues = 64;    ///< of each kind, at most, for one server
+inline constexpr u32 kServedBurst = 64;     ///< commands that a server takes from a queue in one round
+inline constexpr u32 kNearRanges = 1024;    ///< ranges that a server keeps in its own memory
 inline constexpr u32 kServerThreads = 256;  ///< of a block, at most
 
 /// IOVAs that the device may use, at an address that the server can use.
@@ -36,7 +37,7 @@ struct LateCompletion {
 };
 
 /// Members have no initialisers, because a server's memory is not constructed; a slot with no entries serves
-/// no queue.
+/// no queue. Lane 0 alone calls what changes them.
 struct ServedCq {
   Word16* ring;
   const u32* head_word;
@@ -49,6 +50,30 @@ struct ServedCq {
   u32 head;
   u32 last_rung;  ///< last value seen, valid or not
   u32 bar;        ///< 1: `head_word` is a register of the BAR, which the admin queue's thread looks at too
+
+  /// Entries that may be written as far as the head is known.
+  [[nodiscard]] DOORBELL_INLINE u32 free() const { return entries - 1 - ring_distance(head, tail, entries); }
+  DOORBELL_INLINE void advance(u32 n) {
+    const u32 at = ring_after(tail, n, entries);
+    if (at < tail) phase ^= 1;
+    tail = at;
+  }
+  /// The caller has seen that there is room.
+  DOORBELL_INLINE void post(Cqe c) {
+    c.status = static_cast<u16>((c.status & ~1u) | phase);
+    store16_release(ring + tail, encode_cqe(c));
+    advance(1);
+  }
+  /// Forgets the late completion at `at`. The others stay in their order.
+  DOORBELL_INLINE void erase_late(u32 at) {
+    for (u32 i = at + 1; i < late_count; ++i) late[i - 1] = late[i];
+    --late_count;
+  }
+  template <class Which>
+  DOORBELL_INLINE void erase_late_if(Which which) {
+    for (u32 i = late_count; i > 0; --i)
+      if (which(late[i - 1])) erase_late(i - 1);
+  }
 };
 
 struct ServedSq {
@@ -67,13 +92,13 @@ struct ServedSq {
 
 struct ServerOrder {
   enum class Kind : u32 { ranges, add_cq, add_sq, delete_sq, delete_cq, abort, drop_all, save, end };
-  Kind kind;
-  u32 slot;  ///< of the queue
-  u16 cid;   ///< for abort
-  u32 range_count;
-  const ServedRange* ranges;
-  ServedCq cq;
-  ServedSq sq;
+  Kind kind = Kind::end;
+  u32 slot = 0;  ///< of the queue
+  u16 cid = 0;   ///< for abort
+  u32 range_count = 0;
+  const ServedRange* ranges = nullptr;
+  ServedCq cq = {};
+  ServedSq sq = {};
 };
 
 /// In memory that host and server both reach. The server writes it; `sequence` last.
@@ -86,13 +111,12 @@ struct alignas(64) ServerAnswer {
 
 /// What one server has counted up to its last order to save it.
 struct alignas(64) ServerCounts {
-  u64 reads, writes, others, bytes, errors, cq_full, dma_faults;
+  IoTotals io;
   u64 injected[model::kFaultKinds];
 };
 
 /// What all servers of a device are given when they start. All pointers are addresses that servers can use.
 struct ServerJob {
-  u32 servers;
   u32 tracks;  ///< commands may complete later, so cids are tracked
   NamespaceShape shape;
   u8* media;  ///< null: nothing is stored

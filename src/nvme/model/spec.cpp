@@ -6,10 +6,17 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "nvme/backends.hpp"
 #include "options/spec.hpp"
 
 namespace doorbell::nvme {
+
+const std::vector<std::string>& model_engine_names() {
+  static const std::vector<std::string> names = {"cpu", "gpu", "kernel-on-cpu"};
+  return names;
+}
 
 options::OptionTable model_keys() {
   options::OptionTable t;
@@ -37,7 +44,7 @@ options::OptionTable model_keys() {
       {.name = "engine",
        .kind = options::Kind::choice,
        .default_text = "cpu",
-       .choices = {"cpu", "gpu", "kernel-on-cpu"},
+       .choices = model_engine_names(),
        .help =
            "what serves the I/O queues: CPU threads, a kernel on the GPU of --gpu, or that kernel's code on "
            "CPU threads"});
@@ -73,7 +80,8 @@ ModelConfig parse_model_spec(const std::string& spec, const std::string& control
   c.shadow_doorbells = o.text("shadow") == "on";
   using Engine = ModelConfig::Engine;
   const std::string& engine = o.text("engine");
-  c.engine = engine == "gpu" ? Engine::gpu : engine == "cpu" ? Engine::cpu : Engine::kernel_on_cpu;
+  c.engine =
+      static_cast<Engine>(std::ranges::find(model_engine_names(), engine) - model_engine_names().begin());
   if (c.engine != Engine::cpu && c.media == ModelConfig::Media::file)
     throw Error(title + ": engine",
                 fmt::format("{} keeps blocks in memory: media=file:... is served by engine=cpu", engine));

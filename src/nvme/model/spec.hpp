@@ -4,10 +4,15 @@
 // The keys of "model:KEY=VALUE,...": one table for parsing and for documentation.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "options/option.hpp"
 
 namespace doorbell::nvme {
 
 [[nodiscard]] options::OptionTable model_keys();
+/// What the key `engine` may be, by ModelConfig::Engine.
+[[nodiscard]] const std::vector<std::string>& model_engine_names();
 
 }  // namespace doorbell::nvme

@@ -75,14 +75,7 @@ void ThreadService::drop_all() {
 IoTotals ThreadService::totals() {
   IoTotals t;
   for (const auto& e : engines_) {
-    const EngineCounters& c = e->counters();
-    t.reads += c.reads.value();
-    t.writes += c.writes.value();
-    t.others += c.others.value();
-    t.bytes += c.bytes.value();
-    t.errors += c.errors.value();
-    t.cq_full += c.cq_full.value();
-    t.dma_faults += e->dma().faults();
+    t += e->totals();
   }
   return t;
 }

@@ -8,6 +8,7 @@
 #include <doorbell/warp.hpp>
 
 #include "model/copy_words.hpp"
+#include "nvme/model/recent_writes.hpp"
 #include "nvme/model/served_queues.hpp"
 
 namespace doorbell::nvme {
@@ -31,26 +32,6 @@ struct Move {
   u32 bytes;
 };
 
-/// Extents that were written last: good data of another address, for Fault::misplace. Starts as zeros.
-struct RecentWrites {
-  u64 lba[kRecentWrites];
-  u32 blocks[kRecentWrites];
-  u32 next;
-
-  DOORBELL_INLINE void add(u64 at, u32 n) {
-    lba[next % kRecentWrites] = at;
-    blocks[next % kRecentWrites] = n;
-    ++next;
-  }
-  /// Where else `n` blocks can be read than at `at`; `at` itself if there is no such place.
-  [[nodiscard]] DOORBELL_HD u64 other(u64 at, u32 n, u64 total) const {
-    for (u32 i = 0; i < kRecentWrites; ++i)
-      if (blocks[i] == n && lba[i] != at) return lba[i];
-    if (at >= n) return at - n;
-    return at + 2ull * n <= total ? at + n : at;
-  }
-};
-
 /// Sorted by IOVA.
 struct RangeTable {
   const ServedRange* ranges;
@@ -70,13 +51,8 @@ struct RangeTable {
       hint = low - 1;
     }
     const ServedRange& r = ranges[hint];
-    if (iova >= r.end || bytes > r.end - iova || !served(r.access, want)) return nullptr;
+    if (iova >= r.end || bytes > r.end - iova || !allows(r.access, want)) return nullptr;
     return r.base + (iova - r.begin);
-  }
-
- private:
-  [[nodiscard]] DOORBELL_INLINE static bool served(Access have, Access want) {
-    return (static_cast<u32>(have) & static_cast<u32>(want)) == static_cast<u32>(want);
   }
 };
 
