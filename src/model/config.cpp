@@ -3,6 +3,8 @@
 
 #include "model/config.hpp"
 
+#include <algorithm>
+
 #include "model/copy_crew.hpp"
 #include "model/device_thread.hpp"
 
@@ -14,12 +16,17 @@ using options::Option;
 void Config::read(const options::Options& o) {
   if (o.table().find("threads") != nullptr) threads = static_cast<u32>(o.integer("threads"));
   if (o.table().find("copy-threads") != nullptr) copy_threads = static_cast<u32>(o.integer("copy-threads"));
+  if (o.table().find("engine") != nullptr)
+    engine =
+        static_cast<Engine>(std::ranges::find(engine_names(), o.text("engine")) - engine_names().begin());
   bytes_per_s = static_cast<double>(o.bytes("bandwidth"));
   latency_ns = nanoseconds(o, "latency");
   delay_ns = nanoseconds(o, "delay");
 }
 
 void Config::fit(const Use& use) {
+  // A kernel has a block for each queue, whatever the cores.
+  if (threads == 0 && engine == Engine::gpu) threads = std::max(use.queues, 1u);
   if (threads == 0) threads = device_threads(use.queues, use.initiator_threads);
   if (copy_threads == 0) copy_threads = model::copy_threads(use.initiator_threads + threads, threads);
   gpu_memory = use.gpu_memory;
@@ -30,6 +37,20 @@ void Config::fit(const Use& use) {
 
 Option threads_key(const std::string& queue) {
   return whole_key("threads", "0", 0, 64, "device threads; 0: one a " + queue + ", as far as the cores go");
+}
+
+const std::vector<std::string>& engine_names() {
+  static const std::vector<std::string> names = {"cpu", "gpu", "kernel-on-cpu"};
+  return names;
+}
+
+Option engine_key(const std::string& queues) {
+  return {.name = "engine",
+          .kind = Kind::choice,
+          .default_text = "cpu",
+          .choices = engine_names(),
+          .help = "what serves the " + queues +
+                  ": CPU threads, a kernel on the GPU of --gpu, or that kernel's code on CPU threads"};
 }
 
 Option copy_threads_key() {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "model/use.hpp"
 #include "options/option.hpp"
@@ -13,6 +14,10 @@
 namespace doorbell::model {
 
 struct Config {
+  /// What serves the queues: threads of the CPU; a kernel on the GPU that the device is opened with; or that
+  /// kernel's code on threads of the CPU.
+  enum class Engine { cpu, gpu, kernel_on_cpu };
+  Engine engine = Engine::cpu;
   u32 threads = 1;         ///< device threads; 0: chosen for the run
   u32 copy_threads = 1;    ///< that share one large copy; 0: chosen for the run
   double bytes_per_s = 0;  ///< of the link; 0: no limit
@@ -28,9 +33,14 @@ struct Config {
   void fit(const Use& use);
 };
 
+/// What the key "engine" takes, in the order of Config::Engine.
+[[nodiscard]] const std::vector<std::string>& engine_names();
+
 // The keys that all models share. `help` and the nouns use the path's words.
 [[nodiscard]] options::Option threads_key(const std::string& queue);
 [[nodiscard]] options::Option copy_threads_key();
+/// `queues`: what is served.
+[[nodiscard]] options::Option engine_key(const std::string& queues);
 [[nodiscard]] options::Option bandwidth_key(std::string help);
 [[nodiscard]] options::Option latency_key(std::string help);
 [[nodiscard]] options::Option delay_key(const std::string& completion);

@@ -35,9 +35,6 @@ std::unique_ptr<ControllerInterface> open_qemu(const DeviceRequest& request) {
 std::unique_ptr<ControllerInterface> open_model(const DeviceRequest& request) {
   ModelConfig c = parse_model_spec(request.spec, request.names.controller);
   c.max_queues = std::max(c.max_queues, 1u);
-  // A kernel has a block for each queue, whatever the cores.
-  if (c.engine == ModelConfig::Engine::gpu && c.threads == 0)
-    c.threads = std::clamp(request.use.queues, 1u, c.max_queues);
   if (c.engine == ModelConfig::Engine::kernel_on_cpu && request.gpu && request.use.gpu_memory)
     throw Error(request.names.controller + " model: engine",
                 "kernel-on-cpu is CPU threads, which do not reach GPU memory", "use engine=gpu");

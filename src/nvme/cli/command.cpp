@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "cli/device_engine.hpp"
 #include "cli/run_bench.hpp"
 #include "cli/run_options.hpp"
 #include "cli/texts.hpp"
@@ -37,14 +38,7 @@ void add_nvme_options(OptionTable& t) {
             .max = 0xfffffffeu,
             .help = "the namespace's number",
             .group = "Device"})
-      .add({.name = "device-engine",
-            .kind = Kind::choice,
-            .default_text = "cpu",
-            .choices = nvme::model_engine_names(),
-            .help =
-                "what serves a model's queues: CPU threads, a kernel on --gpu, or that kernel's code on CPU "
-                "threads (short for the model's key engine)",
-            .group = "Device"})
+      .add(device_engine_option())
       .add({.name = "allow-write",
             .kind = Kind::flag,
             .help = "let writes destroy what a real device, or a media file of somebody else, holds",
@@ -241,21 +235,11 @@ void read_file_options(const Options& o, nvme::BenchOptions* b) {
   if (o.has("file-size")) f.create_bytes = o.bytes("file-size");
 }
 
-/// --controller, with --device-engine as the model's key that it stands for.
-std::string controller_spec(const Options& o) {
-  const std::string& spec = o.text("controller");
-  if (!o.given("device-engine")) return spec;
-  if (spec != "model" && !spec.starts_with("model:"))
-    throw Error("--device-engine", fmt::format("{} is not a model: it serves its queues itself", spec),
-                "it goes with --controller model");
-  return fmt::format("{}{}engine={}", spec, spec == "model" ? ":" : ",", o.text("device-engine"));
-}
-
 nvme::BenchOptions bench_options(const Options& o) {
   nvme::BenchOptions b;
   static_cast<RunOptions&>(b) = run_options(o);
   nvme::name_settings_by_options(b);
-  b.controller = controller_spec(o);
+  b.controller = spec_with_engine(o, "controller");
   b.nsid = static_cast<u32>(o.integer("namespace"));
   b.memory_mode = static_cast<u32>(o.integer("memory-mode"));
   if ((b.memory_mode & 4) != 0)

@@ -14,10 +14,6 @@ namespace doorbell::nvme {
 
 struct ModelConfig : model::Config {
   enum class Media { null, ram, file };
-  /// What serves the I/O queues: threads of the CPU; a kernel on the GPU that the controller is opened with;
-  /// or that kernel's code on threads of the CPU.
-  enum class Engine { cpu, gpu, kernel_on_cpu };
-  Engine engine = Engine::cpu;
   bool rung_by_gpu = false;  ///< with Engine::gpu: I/O doorbells lie in GPU memory
   Media media = Media::ram;
   std::string path;  ///< for Media::file

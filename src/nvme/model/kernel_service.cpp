@@ -7,8 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 #include "nvme/model/queue_server.hpp"
 #include "system/clock.hpp"
@@ -17,8 +15,6 @@ namespace doorbell::nvme {
 
 namespace {
 
-constexpr u64 kAnswerNs = 10'000'000'000;
-constexpr u64 kEndNs = 2'000'000'000;
 constexpr u32 kRangesAtFirst = 4096;
 
 struct OneThread {
@@ -52,12 +48,14 @@ constexpr u64 aligned(u64 n) {
 
 KernelService::KernelService(ModelShared& shared, SoftwareAddressSpace& space, std::shared_ptr<gpu::Gpu> gpu,
                              const Region& registers)
-    : shared_(shared), space_(space), gpu_(std::move(gpu)), registers_(registers) {
-  servers_ = std::vector<Server>(std::clamp(shared.config.threads, 1u, most_servers(gpu_.get())));
-  if (gpu_ && shared.config.rung_by_gpu) doorbells_ = Region(Place::gpu, registers.bytes(), gpu_);
-  if (gpu_ && shared.config.media == ModelConfig::Media::ram)
-    media_ = Region(Place::gpu, shared.media.capacity(), gpu_);
-  answers_ = Region(gpu_ ? Place::pinned : Place::pageable, servers_.size() * sizeof(ServerAnswer), gpu_);
+    : shared_(shared),
+      space_(space),
+      blocks_(gpu, std::clamp(shared.config.threads, 1u, most_servers(gpu.get())), sizeof(ServerOrder)),
+      registers_(registers),
+      servers_(blocks_.count()) {
+  if (gpu && shared.config.rung_by_gpu) doorbells_ = Region(Place::gpu, registers.bytes(), gpu);
+  if (gpu && shared.config.media == ModelConfig::Media::ram)
+    media_ = Region(Place::gpu, shared.media.capacity(), gpu);
   start();
   // From here on nothing throws: the kernel runs.
   space_.on_change([this](std::span<const SoftwareAddressSpace::Range> ranges) { take_ranges(ranges); });
@@ -65,115 +63,59 @@ KernelService::KernelService(ModelShared& shared, SoftwareAddressSpace& space, s
 
 KernelService::~KernelService() {
   space_.on_change(nullptr);
-  deaf_ = false;  // servers that have not answered are told all the same
-  order_all({.kind = ServerOrder::Kind::end});
-  threads_.clear();
-  try {
-    // The memory of a kernel that does not end is not freed, because it may still use it.
-    if (gpu_ && gpu_->wait(stream_, kEndNs)) gpu_->destroy(stream_);
-  } catch (const std::exception&) {
-    // A kernel that failed has ended.
-  }
+  const ServerOrder end{.kind = ServerOrder::Kind::end};
+  blocks_.end(&end);
 }
 
 void KernelService::start() {
-  const u64 n = servers_.size();
   const u64 gone_at = aligned(sizeof(ServerJob));
   const u64 link_at = gone_at + 64;
-  sequences_at_ = link_at + 64;
-  orders_at_ = sequences_at_ + aligned(n * sizeof(u32));
-  counts_at_ = orders_at_ + aligned(n * sizeof(ServerOrder));
-  state_ = allocate(counts_at_ + n * sizeof(ServerCounts));
-  u8* const base = reachable<u8>(state_.host(), state_.device());
+  counts_at_ = link_at + 64;
+  state_ = blocks_.allocate(counts_at_ + servers_.size() * sizeof(ServerCounts));
   ServerJob job{};
   job.faulty = shared_.faults.active() ? 1 : 0;
   job.tracks = shared_.tracks() ? 1 : 0;
   job.shape = shared_.shape;
-  job.media = gpu_ ? media_.device() : shared_.media.bytes();
+  job.media = blocks_.gpu() ? media_.device() : shared_.media.bytes();
   job.faults = shared_.faults.rule();
   job.link = shared_.link.rule();
-  job.link_free_at = reinterpret_cast<u64*>(base + link_at);
-  job.gone = reinterpret_cast<u32*>(base + gone_at);
-  job.sequences = reinterpret_cast<const u32*>(base + sequences_at_);
-  job.orders = reinterpret_cast<const ServerOrder*>(base + orders_at_);
-  job.answers = reachable<ServerAnswer>(answers_.host(), answers_.device());
-  job.counts = reinterpret_cast<ServerCounts*>(base + counts_at_);
+  job.link_free_at = blocks_.reach<u64>(state_, link_at);
+  job.gone = blocks_.reach<u32>(state_, gone_at);
+  job.sequences = blocks_.sequences();
+  job.orders = blocks_.orders<ServerOrder>();
+  job.answers = blocks_.answers<ServerAnswer>();
+  job.counts = blocks_.reach<ServerCounts>(state_, counts_at_);
   state_.write(0, &job, sizeof job);
-  if (!gpu_) {
-    for (u32 i = 0; i < n; ++i)
-      threads_.push_back(std::make_unique<model::DeviceThread>(
-          fmt::format("nvme-kernel-{}", i),
-          [s = std::make_shared<HostServer>(*reinterpret_cast<const ServerJob*>(state_.host()), i)] {
-            return s->server.round() == decltype(s->server)::Round::worked;
-          }));
+  if (const auto& gpu = blocks_.gpu(); gpu != nullptr) {
+    // One warp for queues alone; more where data moves, so that enough loads are under way.
+    const u32 threads = job.media != nullptr ? kServerThreads : static_cast<u32>(gpu->info().warp_size);
+    blocks_.launch("doorbell_nvme_device", threads, sizeof(ServerMemory), state_);
     return;
   }
-  stream_ = gpu_->create_stream();
-  // One warp for queues alone; more where data moves, so that enough loads are under way.
-  void* given = state_.device();
-  std::array<void*, 1> args = {&given};
-  const auto lanes = static_cast<u32>(gpu_->info().warp_size);
-  const u32 threads = job.media != nullptr ? kServerThreads : lanes;
-  gpu_->launch(gpu_->kernel("doorbell_nvme_device"),
-               {.blocks = static_cast<u32>(n), .threads = threads, .shared_bytes = sizeof(ServerMemory)},
-               stream_, args);
-}
-
-Region KernelService::allocate(u64 bytes) const {
-  return Region(gpu_ ? Place::gpu : Place::pageable, bytes, gpu_);
+  blocks_.start_threads("nvme-kernel", [this](u32 server) {
+    return [s = std::make_shared<HostServer>(*reinterpret_cast<const ServerJob*>(state_.host()), server)] {
+      return s->server.round() == decltype(s->server)::Round::worked;
+    };
+  });
 }
 
 u32 KernelService::order(u32 first, u32 count, const ServerOrder& order) {
-  const std::scoped_lock lock(mutex_);
-  if (deaf_) {
+  if (!blocks_.order(first, count, &order)) {
     give_up();
     return 0;
   }
-  std::vector<ServerOrder> orders(count, order);
-  std::vector<u32> sequences(count);
-  for (u32 i = 0; i < count; ++i) sequences[i] = ++servers_[first + i].sequence;
-  try {
-    state_.write(orders_at_ + first * sizeof(ServerOrder), orders.data(), count * sizeof(ServerOrder));
-    // An order comes before the number that announces it: a copy to a GPU has ended when it returns.
-    const u64 at = sequences_at_ + first * sizeof(u32);
-    if (gpu_) state_.write(at, sequences.data(), count * sizeof(u32));
-    else
-      for (u32 i = 0; i < count; ++i)
-        store_release(reinterpret_cast<u32*>(state_.host() + at) + i, sequences[i]);
-  } catch (const std::exception&) {
-    give_up();
-    return 0;
-  }
-  const u64 deadline = wall_ns() + kAnswerNs;
-  u32 result = 0;
-  for (u32 i = 0; i < count; ++i) {
-    bool late = false;
-    // The acquire orders what the server did before its answer.
-    for (u32 looks = 0; load_acquire(&answer(first + i).sequence) != sequences[i]; ++looks) {
-      if (late) {
-        give_up();
-        return 0;
-      }
-      // A process that was stopped finds the answer when it looks again.
-      late = wall_ns() > deadline;
-      if (looks > 1000) std::this_thread::yield();
-      else cpu_relax();
-    }
-    result = load_relaxed(&answer(first + i).result);
-  }
-  return result;
+  return load_relaxed(&answer(first + count - 1).result);
 }
 
 void KernelService::give_up() {
-  deaf_ = true;
+  blocks_.give_up();
   shared_.fatal.store(true, std::memory_order_release);
 }
 
 Region KernelService::set_aside(u64 bytes) {
   try {
-    return allocate(bytes);
+    return blocks_.allocate(bytes);
   } catch (const std::exception&) {
-    const std::scoped_lock lock(mutex_);
     give_up();
     return {};
   }
@@ -183,24 +125,24 @@ void KernelService::take_ranges(std::span<const SoftwareAddressSpace::Range> ran
   ServerOrder take{.kind = ServerOrder::Kind::ranges};
   {
     const std::scoped_lock lock(mutex_);
-    if (deaf_) return;  // a server may still read either table
+    if (blocks_.deaf()) return;  // a server may still read either table
     ranges_.clear();
     for (const SoftwareAddressSpace::Range& r : ranges)
-      if (u8* const base = reachable<u8>(r.gpu ? nullptr : r.base, r.device); base != nullptr)
+      if (u8* const base = blocks_.gpu() ? r.device : r.gpu ? nullptr : r.base; base != nullptr)
         ranges_.push_back({r.begin, r.end, base, r.access});
     newest_table_ ^= 1;
     Region& table = range_tables_[newest_table_];
     const u64 bytes = ranges_.size() * sizeof(ServedRange);
     try {
       if (table.bytes() < bytes)
-        table = allocate(std::max<u64>(2 * bytes, kRangesAtFirst * sizeof(ServedRange)));
+        table = blocks_.allocate(std::max<u64>(2 * bytes, kRangesAtFirst * sizeof(ServedRange)));
       if (bytes > 0) table.write(0, ranges_.data(), bytes);
     } catch (const std::exception&) {
       give_up();
       return;
     }
     take.range_count = static_cast<u32>(ranges_.size());
-    take.ranges = reachable<const ServedRange>(table.host(), table.device());
+    take.ranges = blocks_.reach<const ServedRange>(table);
   }
   order_all(take);
 }
@@ -219,8 +161,7 @@ u32 KernelService::slot_of(std::vector<Slot>& slots, u16 qid) {
 
 const u32* KernelService::doorbell_word(const QueueRequest& r) {
   if (r.shadow != 0) return reinterpret_cast<const u32*>(find(r.shadow, sizeof(u32)));
-  if (doorbells_.bytes() == 0)
-    return reachable<const u32>(registers_.host() + r.doorbell, registers_.device() + r.doorbell);
+  if (doorbells_.bytes() == 0) return blocks_.reach<const u32>(registers_, r.doorbell);
   const u32 none = 0;
   try {
     doorbells_.write(r.doorbell, &none, sizeof none);
@@ -251,7 +192,7 @@ void KernelService::add_cq(const QueueRequest& r) {
   const Region& memory = slots[order.slot].memory;
   order.cq.ring = reinterpret_cast<Word16*>(find(r.iova, u64{r.entries} * kCqeBytes));
   order.cq.head_word = doorbell_word(r);
-  order.cq.late = reachable<LateCompletion>(memory.host(), memory.device());
+  order.cq.late = blocks_.reach<LateCompletion>(memory);
   order.cq.late_room = shared_.tracks() ? late_room : 0;
   order.cq.entries = r.entries;
   order.cq.phase = 1;
@@ -267,7 +208,7 @@ void KernelService::add_sq(const QueueRequest& r) {
   const Region& memory = slots[order.slot].memory;
   order.sq.ring = reinterpret_cast<const Word16*>(find(r.iova, u64{r.entries} * kSqeBytes));
   order.sq.tail_word = doorbell_word(r);
-  order.sq.outstanding = reachable<u64>(memory.host(), memory.device());
+  order.sq.outstanding = blocks_.reach<u64>(memory);
   order.sq.entries = r.entries;
   order.sq.cq = slot_of(servers_[server].cqs, r.cqid);
   order.sq.qid = r.qid;
@@ -278,7 +219,7 @@ void KernelService::remove(ServerOrder::Kind kind, u32 server, std::vector<Slot>
   const u32 slot = slot_of(slots, qid);
   if (slot == kServedQueues) return;
   (void)order(server, 1, {.kind = kind, .slot = slot});
-  if (!deaf()) slots[slot] = {};  // else the server may still use its memory
+  if (!blocks_.deaf()) slots[slot] = {};  // else the server may still use its memory
 }
 
 void KernelService::delete_sq(u16 qid, u16 cqid) {
@@ -300,7 +241,7 @@ bool KernelService::abort(u16 sqid, u16 cqid, u16 cid) {
 
 void KernelService::drop_all() {
   order_all({.kind = ServerOrder::Kind::drop_all});
-  if (deaf()) return;
+  if (blocks_.deaf()) return;
   for (Server& s : servers_) {
     for (Slot& q : s.sqs) q = {};
     for (Slot& q : s.cqs) q = {};
@@ -324,7 +265,7 @@ IoTotals KernelService::totals() {
   for (u32 i = 0; i < servers_.size(); ++i) {
     ServerCounts c = servers_[i].counted;
     try {
-      if (!deaf_) state_.read(counts_at_ + i * sizeof c, &c, sizeof c);
+      if (!blocks_.deaf()) state_.read(counts_at_ + i * sizeof c, &c, sizeof c);
     } catch (const std::exception&) {
       give_up();
     }

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "memory/software_address_space.hpp"
-#include "model/device_thread.hpp"
+#include "model/servers.hpp"
 #include "nvme/model/io_engine.hpp"
 #include "nvme/model/io_service.hpp"
 #include "nvme/model/served_queues.hpp"
@@ -50,20 +50,13 @@ class KernelService final : public IoService {
   struct Server {
     std::vector<Slot> sqs{kServedQueues};
     std::vector<Slot> cqs{kServedQueues};
-    u32 sequence = 0;
     u32 bad_doorbells = 0;  ///< that were passed on
     ServerCounts counted{};
   };
 
   [[nodiscard]] u32 server_of_cq(u16 cqid) const { return (cqid - 1u) % static_cast<u32>(servers_.size()); }
   [[nodiscard]] static u32 slot_of(std::vector<Slot>& slots, u16 qid);
-  /// An address that servers can use, from one for the host and one for the GPU.
-  template <class T>
-  [[nodiscard]] T* reachable(u8* host, u8* device) const {
-    return reinterpret_cast<T*>(gpu_ ? device : host);
-  }
   [[nodiscard]] u8* find(Iova iova, u64 bytes);
-  [[nodiscard]] Region allocate(u64 bytes) const;
   [[nodiscard]] const u32* doorbell_word(const QueueRequest& r);
   void take_ranges(std::span<const SoftwareAddressSpace::Range> ranges);
   void start();
@@ -71,12 +64,8 @@ class KernelService final : public IoService {
   [[nodiscard]] u32 take_slot(std::vector<Slot>& slots, u16 qid, u64 tracking_bytes);
   /// Orders a queue's creation. Not `found`, its memory or doorbell: the status is fatal.
   void add(u32 server, const ServerOrder& order, bool found);
-  /// Under the mutex: the servers cannot be reached, and the controller's status is fatal from now on.
+  /// The servers cannot be reached, and the controller's status is fatal from now on.
   void give_up();
-  [[nodiscard]] bool deaf() {
-    const std::scoped_lock lock(mutex_);
-    return deaf_;
-  }
   /// allocate(), or nothing after give_up().
   [[nodiscard]] Region set_aside(u64 bytes);
   /// Orders the queue's deletion, and gives back what was set aside for it.
@@ -85,27 +74,21 @@ class KernelService final : public IoService {
   /// from servers that do not answer, after which the controller's status is fatal.
   u32 order(u32 first, u32 count, const ServerOrder& order);
   void order_all(const ServerOrder& all) { (void)order(0, static_cast<u32>(servers_.size()), all); }
-  [[nodiscard]] ServerAnswer& answer(u32 server) {
-    return reinterpret_cast<ServerAnswer*>(answers_.host())[server];
-  }
+  [[nodiscard]] ServerAnswer& answer(u32 server) { return blocks_.answer<ServerAnswer>(server); }
 
   ModelShared& shared_;
   SoftwareAddressSpace& space_;
-  std::shared_ptr<gpu::Gpu> gpu_;
+  model::Servers blocks_;
   const Region& registers_;
   Region doorbells_;
   Region media_;
-  Region answers_;
   Region state_;  ///< everything else that the servers share
-  u64 sequences_at_ = 0, orders_at_ = 0, counts_at_ = 0;
-  std::mutex mutex_;  ///< guards orders, and the members below
+  u64 counts_at_ = 0;
+  std::mutex mutex_;  ///< guards the members below
   std::vector<Server> servers_;
   std::vector<ServedRange> ranges_;
   Region range_tables_[2];  ///< the servers use one while the other is written
   u32 newest_table_ = 0;
-  bool deaf_ = false;  ///< the servers do not answer
-  gpu::Stream stream_;
-  std::vector<std::unique_ptr<model::DeviceThread>> threads_;
 };
 
 }  // namespace doorbell::nvme

@@ -13,11 +13,6 @@
 
 namespace doorbell::nvme {
 
-const std::vector<std::string>& model_engine_names() {
-  static const std::vector<std::string> names = {"cpu", "gpu", "kernel-on-cpu"};
-  return names;
-}
-
 options::OptionTable model_keys() {
   options::OptionTable t;
   t.add({.name = "media",
@@ -40,14 +35,7 @@ options::OptionTable model_keys() {
          .default_text = "on",
          .choices = {"on", "off"},
          .help = "offer shadow doorbells (Doorbell Buffer Config)"});
-  t.add(
-      {.name = "engine",
-       .kind = options::Kind::choice,
-       .default_text = "cpu",
-       .choices = model_engine_names(),
-       .help =
-           "what serves the I/O queues: CPU threads, a kernel on the GPU of --gpu, or that kernel's code on "
-           "CPU threads"});
+  t.add(model::engine_key("I/O queues"));
   t.add(model::delay_key("a completion"));
   return t;
 }
@@ -79,12 +67,10 @@ ModelConfig parse_model_spec(const std::string& spec, const std::string& control
   c.mdts = static_cast<u32>(o.integer("mdts"));
   c.shadow_doorbells = o.text("shadow") == "on";
   using Engine = ModelConfig::Engine;
-  const std::string& engine = o.text("engine");
-  c.engine =
-      static_cast<Engine>(std::ranges::find(model_engine_names(), engine) - model_engine_names().begin());
   if (c.engine != Engine::cpu && c.media == ModelConfig::Media::file)
-    throw Error(title + ": engine",
-                fmt::format("{} keeps blocks in memory: media=file:... is served by engine=cpu", engine));
+    throw Error(
+        title + ": engine",
+        fmt::format("{} keeps blocks in memory: media=file:... is served by engine=cpu", o.text("engine")));
   return c;
 }
 

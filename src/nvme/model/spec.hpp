@@ -13,6 +13,5 @@ namespace doorbell::nvme {
 
 [[nodiscard]] options::OptionTable model_keys();
 /// What the key `engine` may be, by ModelConfig::Engine.
-[[nodiscard]] const std::vector<std::string>& model_engine_names();
 
 }  // namespace doorbell::nvme

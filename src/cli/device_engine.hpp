@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// --device-engine of the commands whose models a kernel can serve.
+#pragma once
+
+#include <string>
+
+#include "cli/option.hpp"
+
+namespace doorbell::cli {
+
+[[nodiscard]] Option device_engine_option();
+
+/// What the option `device` says, with --device-engine as the model's key that it stands for. Throws
+/// doorbell::Error if that is no model.
+[[nodiscard]] std::string spec_with_engine(const Options& options, const std::string& device);
+
+}  // namespace doorbell::cli
