@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,13 @@ inline std::vector<Provider> inlining_providers() {
 }
 inline std::string provider_name(const testing::TestParamInfo<Provider>& p) {
   return std::string(name(p.param));
+}
+
+/// A model with the engine that is tested: the programs are registered once more with this variable.
+inline std::string tested(const std::string& spec = "model") {
+  const char* const engine = std::getenv("DOORBELL_TEST_NIC_ENGINE");
+  if (engine == nullptr) return spec;
+  return spec + (spec == "model" ? ":engine=" : ",engine=") + engine;
 }
 
 template <class F>

@@ -35,6 +35,13 @@
 // For slow paths: a GPU's instruction cache is small, and one warp alone feels every miss.
 #define DOORBELL_NOINLINE DOORBELL_HD inline __attribute__((noinline))
 
+// Where only the GPU is told so: the CPU's compiler chooses.
+#if defined(DOORBELL_ON_GPU)
+#define DOORBELL_GPU_NOINLINE DOORBELL_HD __attribute__((noinline))
+#else
+#define DOORBELL_GPU_NOINLINE DOORBELL_HD
+#endif
+
 // A loop that the GPU compiler must not unroll, for the same reason; and one that it must, because
 // its rounds are independent and a lone warp has nothing else to fill their latency with.
 #if defined(DOORBELL_ON_CUDA) || defined(__clang__)

@@ -161,12 +161,21 @@ DOORBELL_INLINE void count64_own(u64* p) {
 #endif
 }
 
-#if !defined(DOORBELL_ON_GPU)
-/// Takes what is there and leaves `v`: how a model collects a register's value. Host only.
-inline u64 exchange64(u64* p, u64 v) {
-  return __atomic_exchange_n(p, v, __ATOMIC_ACQ_REL);
-}
+/// Takes what is there and leaves `v`: how a model collects a register's value. On a GPU the register lies in
+/// the GPU's own memory, and only its kernels write it. Later loads and stores of this thread stay behind it.
+DOORBELL_INLINE u64 exchange64(u64* p, u64 v) {
+#if defined(DOORBELL_ON_GPU)
+  const u64 was = atomicExch(reinterpret_cast<unsigned long long*>(p), v);
+#if defined(DOORBELL_ON_CUDA)
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
+#else
+  __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "");
 #endif
+  return was;
+#else
+  return __atomic_exchange_n(p, v, __ATOMIC_ACQ_REL);
+#endif
+}
 
 /// Sends earlier stores of this thread on their way where memory is mapped write-combining, as some devices'
 /// registers are: a release alone leaves them in the CPU's buffers. Orders no loads.
@@ -314,6 +323,14 @@ DOORBELL_INLINE void release_all() {
   asm volatile("fence.acq_rel.sys;" ::: "memory");
 #elif defined(DOORBELL_ON_HIP)
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "");
+#endif
+}
+/// The same towards threads of the same initiator alone.
+DOORBELL_INLINE void release_all_own() {
+#if defined(DOORBELL_ON_CUDA)
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+#elif defined(DOORBELL_ON_HIP)
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent");
 #endif
 }
 /// The last dword, which carries the phase.

@@ -14,20 +14,10 @@
 #include <vector>
 
 #include "memory/software_address_space.hpp"
+#include "model/dma_place.hpp"
 #include "model/dma_types.hpp"
 
 namespace doorbell::model {
-
-/// Bytes that a device has looked up: a host address or, in GPU memory, an address that only the GPU can use.
-/// Has no initialisers, because hot paths keep arrays of it.
-struct DmaPlace {
-  u8* address;  ///< host address, or GPU address when `gpu`
-  u8* device;   ///< the GPU's address; null for host memory that it cannot reach
-  bool gpu;
-  [[nodiscard]] DmaPlace operator+(u64 n) const {
-    return {address + n, device == nullptr ? nullptr : device + n, gpu};
-  }
-};
 
 /// One agent kernel with a ring for each device thread; started and stopped by the device.
 class DmaAgent {

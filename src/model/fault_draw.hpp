@@ -31,8 +31,8 @@ struct InjectedFault {
   /// Fault::misplace: the other place for `bytes` bytes at `offset` of a memory of `size` bytes, if there is
   /// room. The distance is a multiple of `bytes`, so that good data of another address arrives, and not a
   /// mixture.
-  [[nodiscard]] static std::optional<u64> elsewhere(u64 offset, u64 bytes, u64 size) {
-    const u64 step = std::max<u64>(bytes, 8);
+  [[nodiscard]] DOORBELL_HD static std::optional<u64> elsewhere(u64 offset, u64 bytes, u64 size) {
+    const u64 step = bytes > 8 ? bytes : 8;
     if (size - offset >= step + bytes) return offset + step;
     if (offset >= step) return offset - step;
     return std::nullopt;

@@ -60,8 +60,13 @@ void Servers::launch(const std::string& kernel, u32 threads_a_block, u32 shared_
 
 void Servers::start_threads(const std::string& name,
                             const std::function<std::function<bool()>(u32 server)>& poll) {
-  for (u32 i = 0; i < count_; ++i)
-    threads_.push_back(std::make_unique<DeviceThread>(fmt::format("{}-{}", name, i), poll(i)));
+  try {
+    for (u32 i = 0; i < count_; ++i)
+      threads_.push_back(std::make_unique<DeviceThread>(fmt::format("{}-{}", name, i), poll(i)));
+  } catch (...) {
+    threads_.clear();  // before the owner's memory, which they use
+    throw;
+  }
 }
 
 bool Servers::order(u32 first, u32 count, const void* order) {

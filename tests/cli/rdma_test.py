@@ -36,6 +36,24 @@ class WithFolder(harness.WithFolder):
 
 
 class Runs(WithFolder):
+    def test_a_kernels_code_is_the_nic(self):
+        for provider in VENDORS:
+            r = self.result("--provider", provider, "--device-engine", "kernel-on-cpu", "--size", "64,70000", *SMALL)
+            self.assertEqual([c["device"]["name"] for c in r["cells"]], ["model:engine=kernel-on-cpu"] * 4)
+            for cell in r["cells"]:
+                self.assert_clean(cell, 200)
+
+    def test_who_can_have_a_kernel_as_nic(self):
+        for arguments, why in (
+            (["--device-engine", "gpu"], "CPU threads are the initiators"),
+            (["--device-engine", "gpu", "--device", "mlx5_0", "--provider", "verbs"], "--device-engine"),
+            (["--device-engine", "quantum"], "--device-engine"),
+            (["--device", "model:engine=fast"], "engine"),
+        ):
+            done = run(*arguments)
+            self.assertEqual(done.returncode, 1, (arguments, done.stdout, done.stderr))
+            self.assertIn(why, done.stderr)
+
     def test_no_arguments_run_and_verify(self):
         done = run("--details", *TIMEOUTS)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -132,7 +132,8 @@ inline void expect_inlined(const DecodedWqe& d, const PartReader& read, const By
   Bytes found;
   for (u32 i = 0; i < d.request.bytes; ++i) {
     const u32 at = d.inline_offset + i;
-    found.push_back(reinterpret_cast<const u8*>(&read(d.inline_part + at / 16))[at % 16]);
+    const Word16 part = read(d.inline_part + at / 16);
+    found.push_back(reinterpret_cast<const u8*>(&part)[at % 16]);
   }
   EXPECT_EQ(to_hex(found), to_hex(payload));
 }

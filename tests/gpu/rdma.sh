@@ -4,7 +4,7 @@
 
 # The GPU cases of the RDMA path, on a machine with a GPU: every NIC model, operation and size with queues and
 # data in host and GPU memory, faults, then the figures that docs/performance.md quotes.
-#   tests/gpu/rdma.sh DOORBELL OUT [correct|faults|figures|all]
+#   tests/gpu/rdma.sh DOORBELL OUT [correct|faults|engine|figures|all]
 # Exits 77 without a GPU, 2 when a case fails.
 set -u
 path=rdma
@@ -44,6 +44,36 @@ if [ "$what" = faults ] || [ "$what" = all ]; then
     done
     run "fault-$provider-reorder" 0 --provider $provider --fault reorder=0.01 --size 256 --measure rate \
       --iterations 3000 --batch-size 4
+  done
+fi
+
+if [ "$what" = engine ] || [ "$what" = all ]; then
+  # The NIC is a kernel on the same GPU.
+  engine="--device-engine gpu"
+  for provider in mlx5 bnxt ionic ernic; do
+    for queues in host vram; do
+      for data in host vram; do
+        for op in write write-imm read send fetch-add compare-swap; do
+          case $op in fetch-add | compare-swap) size= ;; *) size="--size $sizes" ;; esac
+          # shellcheck disable=SC2086  # options and their values
+          run "engine-$provider-q$queues-d$data-$op" 0 $engine --provider $provider --queue-mem $queues --data-mem $data \
+            --op $op $size --iterations 40
+        done
+      done
+    done
+    # shellcheck disable=SC2086
+    run "engine-$provider-rate" 0 $engine --provider $provider --queue-mem vram --data-mem vram --size 8,64,4KiB,64KiB \
+      --measure rate --batch-size 64 --in-flight 512 --num-qps 8 --iterations 200000
+    # shellcheck disable=SC2086
+    run "engine-$provider-large-vram" 0 $engine --provider $provider --size 64MiB --iterations 3 --in-flight 2 --data-mem vram
+    # shellcheck disable=SC2086
+    run "engine-$provider-pair" 0 $engine --provider $provider --connection pair --op write-imm --size 48,700 --iterations 3000 \
+      --num-qps 4
+    for fault in error corrupt misplace stale duplicate drop delay removal; do
+      # shellcheck disable=SC2086
+      run "engine-fault-$provider-$fault" 2 $engine --provider $provider --fault $fault=0.01 --size 256 --measure rate \
+        --iterations 3000 --batch-size 4 --signal-every 1 --timeout 1 --late-after 0.3 --device model:delay=0.5
+    done
   done
 fi
 

@@ -17,6 +17,7 @@ using model::Fault;
 
 BenchOptions usual(Provider provider, Fault fault, double probability) {
   BenchOptions o;
+  o.device = tested();
   o.provider = provider;
   o.sizes = {256};
   o.latency = false;
@@ -104,7 +105,7 @@ TEST_P(Faults, LateCompletions) {
   BenchOptions o = usual(GetParam(), Fault::delay, 0.005);
   o.iterations = 400;
   o.late_after_s = 0.05;
-  o.device = "model:delay=0.1";
+  o.device = tested("model:delay=0.1");
   const BenchResult r = run_bench(o, {});
   EXPECT_TRUE(r.failed);
   EXPECT_GT(injected(r, Fault::delay), 0u);

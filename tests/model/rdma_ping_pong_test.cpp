@@ -26,6 +26,7 @@ using model::Fault;
 
 BenchOptions usual(Provider provider, Op op) {
   BenchOptions o;
+  o.device = tested();
   o.provider = provider;
   o.op = op;
   o.latency = o.rate = false;

@@ -147,7 +147,7 @@ struct Rig {
   explicit Rig(const std::string& spec = "model:threads=1", const model::FaultRates& faults = {},
                u64 seed = 1)
       : device(open_model(
-            {.spec = spec, .provider = provider_of<F>(), .use = {.faults = faults, .seed = seed}})) {}
+            {.spec = tested(spec), .provider = provider_of<F>(), .use = {.faults = faults, .seed = seed}})) {}
 
   RawQp<F> loop(const ConnectionOptions& o = quick(), const QueuePairShape& shape = {}) {
     RawQp<F> q(*device, shape);

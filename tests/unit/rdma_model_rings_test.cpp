@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "rdma/model/engine.hpp"
+#include "rdma/model/engine_thread.hpp"
 #include "rdma/vendors/bnxt.hpp"
 #include "rdma/vendors/mlx5.hpp"
 
@@ -108,7 +108,7 @@ TEST(RdmaModelRings, MarksGoOnAfter2To32Requests) {
   config.own_threads = false;
   ModelShared shared(config);
   const SoftwareAddressSpace space;
-  Engine<Bnxt> engine(shared, space, nullptr, 0);
+  EngineThread<Bnxt> engine(shared, space, nullptr, 0);
 
   constexpr u32 kUnits = 768, kEntries = 16;
   std::vector<Word16> sq(kUnits), cq(kEntries * Bnxt::kCqeParts);

@@ -67,9 +67,9 @@ struct PartReader {
   const Word16* ring = nullptr;
   u32 parts = 1;  ///< of the whole ring; a WQE may wrap around its end
   u32 first = 0;
-  [[nodiscard]] DOORBELL_INLINE const Word16& operator()(u32 i) const {
+  [[nodiscard]] DOORBELL_INLINE Word16 operator()(u32 i) const {
     const u32 at = first + i;
-    return ring[at >= parts ? at - parts : at];
+    return load16(ring + (at >= parts ? at - parts : at));  // a GPU's cache may hold what was there before
   }
 };
 

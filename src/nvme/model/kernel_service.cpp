@@ -100,6 +100,7 @@ void KernelService::start() {
 }
 
 u32 KernelService::order(u32 first, u32 count, const ServerOrder& order) {
+  const std::scoped_lock lock(order_mutex_);  // until the result has been read
   if (!blocks_.order(first, count, &order)) {
     give_up();
     return 0;

@@ -84,6 +84,7 @@ class KernelService final : public IoService {
   Region media_;
   Region state_;  ///< everything else that the servers share
   u64 counts_at_ = 0;
+  std::mutex order_mutex_;
   std::mutex mutex_;  ///< guards the members below
   std::vector<Server> servers_;
   std::vector<ServedRange> ranges_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "cli/device_engine.hpp"
 #include "cli/texts.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/bench.hpp"
@@ -36,6 +37,7 @@ void add_rdma_options(OptionTable& t) {
             .default_text = "model",
             .help = "model[:KEY=VALUE,...] (keys above), or an RDMA device's name as ibv_devices lists it",
             .group = "Device"})
+      .add(device_engine_option())
       .add({.name = "connection",
             .kind = Kind::choice,
             .default_text = "self",
@@ -139,7 +141,7 @@ rdma::BenchOptions bench_options(const Options& o) {
   static_cast<rma::BenchOptions&>(b) = rma_options(o, b);
   b.texts.settings.queues = "--num-qps";
   b.provider = static_cast<Provider>(index_in(rdma::provider_names(), o.text("provider")));
-  b.device = o.text("device");
+  b.device = spec_with_engine(o, "device");
   b.op = op_of(o);
   if (o.has("size")) b.sizes = sizes_of(o.text("size"));
   else if (rdma::is_atomic(b.op)) b.sizes = {rdma::kAtomicBytes};
@@ -246,6 +248,9 @@ Command rdma_command() {
        "Ten thousand atomics one after the other, each old value checked."},
       {.command = "doorbell rdma --initiator gpu --queue-mem vram --data-mem vram --size 4KiB --num-qps 8",
        .text = "A GPU kernel posts and rings; queues and data in GPU memory.",
+       .needs = Needs::gpu},
+      {.command = "doorbell rdma --initiator gpu --device-engine gpu --queue-mem vram --num-qps 64 --size 64",
+       .text = "The NIC is a kernel too: what queues in GPU memory carry, without a CPU in between.",
        .needs = Needs::gpu},
       {"doorbell rdma --size 64 --inline 64 --measure rate --duration 2",
        "How many small writes a second with the payload in the WQE."},

@@ -4,7 +4,8 @@
 // A format's FormatShape, with the model's engine for it.
 #pragma once
 
-#include "rdma/model/engine.hpp"
+#include "rdma/model/engine_thread.hpp"
+#include "rdma/model/served_engine.hpp"
 #include "rdma/model/shape.hpp"
 
 namespace doorbell::rdma {
@@ -12,6 +13,22 @@ namespace doorbell::rdma {
 constexpr u32 hole(Counts c) {
   return c == Counts::slots ? 1 : 0;
 }
+
+/// A thread that runs the code of a kernel's block, with one lane.
+template <class F>
+class ServedThread {
+  using Served = ServedEngine<F, OneLane, HostClock>;
+
+ public:
+  ServedThread(const ServerJob& job, u32 server)
+      : memory_(std::make_unique<typename Served::Memory>()), engine_(lane_, job, server, *memory_, 0) {}
+  bool poll() { return engine_.round() == Served::Round::worked; }
+
+ private:
+  OneLane lane_;
+  std::unique_ptr<typename Served::Memory> memory_;
+  Served engine_;
+};
 
 template <class F>
 FormatShape describe() {
@@ -33,8 +50,12 @@ FormatShape describe() {
           .cq_entries = [](u32 completions) { return F::cq_entries(completions); },
           .cqe_initial = [](u32 part) { return F::cqe_initial(part); },
           .engine = [](ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent,
-                       u32 index) -> std::unique_ptr<EngineBase> {
-            return std::make_unique<Engine<F>>(shared, space, agent, index);
+                       u32 index) -> std::unique_ptr<PolledEngine> {
+            return std::make_unique<EngineThread<F>>(shared, space, agent, index);
+          },
+          .served_bytes = sizeof(ServedMemory<F, HostClock>),
+          .serve = [](const ServerJob& job, u32 server) -> std::function<bool()> {
+            return [s = std::make_shared<ServedThread<F>>(job, server)] { return s->poll(); };
           }};
 }
 

@@ -1,17 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the engines of all formats share: hand-over of set-up work, counters, and access to the device.
+// What the host knows of an engine of any format: its queue pairs, its counts, and how set-up work reaches
+// it.
 #pragma once
 
-#include <memory>
+#include <functional>
+#include <mutex>
 #include <vector>
 
-#include "model/between_rounds.hpp"
-#include "model/count.hpp"
 #include "model/shared.hpp"
 #include "rdma/model/config.hpp"
-#include "rdma/model/transport.hpp"
+#include "rdma/model/engine_counters.hpp"
+#include "rdma/model/engine_rule.hpp"
+#include "rdma/model/memory_table.hpp"
+#include "rdma/model/qp.hpp"
 
 namespace doorbell::rdma {
 
@@ -20,33 +23,30 @@ struct ModelShared : model::Shared<ModelConfig> {
   MemoryTable memory;
   std::mutex atomics;
   using Shared::Shared;
-};
-
-/// Counters of one engine.
-struct EngineCounters {
-  static constexpr u32 kOps = 7;
-  std::array<model::Count, kOps> requests;
-  model::Count bytes, packets, retransmissions, rnr_naks, rnr_wait_ns, error_completions, cq_overflows,
-      doorbells, invalid_doorbell_values;
+  [[nodiscard]] EngineRule engine_rule() const {
+    return {.loss = config.loss,
+            .rnr_tries = config.rnr_tries,
+            .seed = config.seed,
+            .limited = link.limited(),
+            .faulty = faults.active()};
+  }
 };
 
 class EngineBase {
  public:
-  EngineBase(ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent, u32 index)
-      : shared_(shared),
-        dma_(space, agent, index),
-        faults_(shared.faults),
-        transport_(shared.memory, dma_, shared.faults, shared.atomics, shared.config.copy_threads),
-        set_up_(shared.config.own_threads) {}
+  EngineBase() = default;
   virtual ~EngineBase() = default;
   EngineBase(const EngineBase&) = delete;
   EngineBase& operator=(const EngineBase&) = delete;
 
-  /// Does one round over all queue pairs; true if there was work. Called by the engine's thread only.
-  virtual bool poll() = 0;
+  /// Runs `work` between two rounds of the engine and waits for it. One caller at a time.
+  virtual void run_between_rounds(const std::function<void()>& work) = 0;
 
-  /// Runs `work` on the engine's thread between two rounds and waits for it. One caller at a time.
-  void run_between_rounds(const std::function<void()>& work) { set_up_.run(work); }
+  /// Makes the counts those of now. Any thread.
+  virtual void refresh() {}
+  /// Queue pairs that it can own at a time.
+  [[nodiscard]] virtual u32 most_queue_pairs() const { return ~0u; }
+  [[nodiscard]] u32 room() const { return most_queue_pairs() - static_cast<u32>(qps_.size()); }
 
   // Call the following functions only inside run_between_rounds.
   void add(Qp& q);
@@ -55,21 +55,11 @@ class EngineBase {
   /// directions.
   void link(Qp& q);
 
-  [[nodiscard]] const EngineCounters& counters() const { return counters_; }
-  [[nodiscard]] u64 dma_faults() const { return dma_.faults() + transport_.violations(); }
+  [[nodiscard]] virtual const EngineCounters& counters() const = 0;
+  [[nodiscard]] virtual u64 dma_faults() const = 0;
 
  protected:
-  void serve_set_up() { set_up_.serve(); }
-
-  ModelShared& shared_;
-  model::DmaEngine dma_;
-  model::FaultInjector& faults_;
-  Transport transport_;
   std::vector<Qp*> qps_;
-  EngineCounters counters_;
-
- private:
-  model::BetweenRounds set_up_;
 };
 
 }  // namespace doorbell::rdma

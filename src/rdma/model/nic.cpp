@@ -18,7 +18,7 @@ namespace {
 // cache line of its own. Hardware lets queues share a register because it sees each store, while memory shows
 // only the last one.
 constexpr u64 kDoorbells = 4096;
-constexpr u64 kDoorbellBytes = 4 * 64;
+constexpr u64 kDoorbellBytes = 5 * 64;
 constexpr u32 kMaxQpn = 0x7ffff;  // a CQ's number is twice as large, and the narrowest format takes 20 bits
 
 constexpr std::array<const char*, EngineCounters::kOps> kOpNames = {
@@ -32,10 +32,12 @@ class ModelMemoryRegion final : public MemoryRegion {
  public:
   ModelMemoryRegion(ModelNic& nic, const Region& region, u32 access) : nic_(nic) {
     iova_ = nic.space_.map(region, (access & access::local_write) != 0 ? Access::read_write : Access::read);
-    const bool gpu = region.place() == Place::gpu;
+    const bool served = nic.served_by_gpu();  // by a kernel, which reaches all memory itself
+    const bool gpu = region.place() == Place::gpu && !served;
     try {
       index_ = nic.shared_.memory.add(iova_, region.bytes(),
-                                      {gpu ? region.device() : region.host(), region.device(), gpu}, access);
+                                      {gpu || served ? region.device() : region.host(), region.device(), gpu},
+                                      access, region.place() == Place::gpu);
     } catch (...) {
       nic.space_.unmap(iova_);
       throw;
@@ -50,25 +52,48 @@ class ModelMemoryRegion final : public MemoryRegion {
   u32 index_ = 0;
 };
 
-ModelNic::ModelNic(const ModelConfig& config, Provider provider, std::string name,
+ModelNic::ModelNic(const ModelConfig& config, Provider provider, const FormatShape& format, std::string name,
                    std::shared_ptr<gpu::Gpu> gpu)
     : name_(std::move(name)),
       provider_(provider),
-      format_(shape_of(provider)),
+      format_(format),
       shared_(config),
       gpu_(std::move(gpu)),
       registers_(gpu_ ? Place::pinned : Place::pageable, kDoorbells + config.max_queue_pairs * kDoorbellBytes,
                  gpu_),
-      slots_(config.max_queue_pairs),
-      connected_(config.threads) {
+      slots_(config.max_queue_pairs) {
   shared_.presence.show(reinterpret_cast<u32*>(registers_.host()));
   // The agent's polling slows every other kernel's fences and PCIe reads, so it runs only where it is needed.
-  if (gpu_ && config.gpu_memory) agent_ = std::make_unique<model::DmaAgent>(gpu_, config.threads);
-  for (u32 i = 0; i < config.threads; ++i)
-    engines_.push_back(format_.engine(shared_, space_, agent_.get(), i));
-  for (u32 i = 0; i < config.threads && config.own_threads; ++i)
+  if (gpu_ && config.gpu_memory && config.engine == ModelConfig::Engine::cpu)
+    agent_ = std::make_unique<model::DmaAgent>(gpu_, config.threads);
+  if (config.engine == ModelConfig::Engine::cpu) serve_by_threads();
+  else serve_by_kernel();
+  connected_.resize(engines_.size());
+}
+
+void ModelNic::serve_by_threads() {
+  for (u32 i = 0; i < shared_.config.threads; ++i) {
+    auto engine = format_.engine(shared_, space_, agent_.get(), i);
+    polled_.push_back(engine.get());
+    engines_.push_back(std::move(engine));
+  }
+  for (u32 i = 0; i < polled_.size() && shared_.config.own_threads; ++i)
     threads_.push_back(std::make_unique<model::DeviceThread>(
-        fmt::format("rdma-model-{}", i), [engine = engines_[i].get()] { return engine->poll(); }));
+        fmt::format("rdma-model-{}", i), [engine = polled_[i]] { return engine->poll(); }));
+}
+
+void ModelNic::serve_by_kernel() {
+  if (served_by_gpu() && !gpu_) throw Error(name_, "its engine is a kernel, and it was opened without a GPU");
+  if (served_by_gpu()) gpu_doorbells_ = Region(Place::gpu, registers_.bytes(), gpu_);
+  kernel_ = std::make_unique<KernelEngines>(shared_, format_, served_by_gpu() ? gpu_ : nullptr, registers_);
+  for (u32 i = 0; i < kernel_->count(); ++i) engines_.push_back(kernel_->engine(i));
+}
+
+/// An engine in a kernel has room for so many queue pairs.
+void ModelNic::no_room(const EngineBase& engine) const {
+  throw Error("queue pairs of the model NIC",
+              fmt::format("an engine in a kernel serves at most {}", engine.most_queue_pairs()),
+              "give the model more threads, or engine=cpu");
 }
 
 ModelNic::~ModelNic() {
@@ -77,7 +102,7 @@ ModelNic::~ModelNic() {
 
 bool ModelNic::poll() {
   bool work = false;
-  for (const auto& e : engines_) work = e->poll() || work;
+  for (PolledEngine* const e : polled_) work = e->poll() || work;
   return work;
 }
 
@@ -86,9 +111,10 @@ NicLimits ModelNic::limits() const {
   NicLimits l;
   l.max_requests = c.max_sends;
   l.max_queues = c.max_queue_pairs;
+  if (kernel_) l.max_queues = std::min(l.max_queues, kernel_->count() * kServedQps);
   l.max_inline = c.max_inline == 0 ? format_.max_inline : std::min(c.max_inline, format_.max_inline);
   l.active_mtu = c.mtu;
-  l.gpu_memory = agent_ != nullptr;
+  l.gpu_memory = reaches_gpu_memory();
   l.gpu_initiator = gpu_ != nullptr;
   return l;
 }
@@ -101,7 +127,9 @@ std::unique_ptr<MemoryRegion> ModelNic::register_memory(const Region& region, u3
   if ((access & ~access::all) != 0) throw Error("registering memory", "an unknown access flag is set");
   if ((access & (access::remote_write | access::remote_atomic)) != 0 && (access & access::local_write) == 0)
     throw Error("registering memory", "remote writes and atomics need local_write as well");
-  if (region.place() == Place::gpu && agent_ == nullptr)
+  if (served_by_gpu() && region.device() == nullptr)
+    throw Error("registering memory", "a kernel is the NIC's engine, and its GPU does not reach the memory");
+  if (region.place() == Place::gpu && !reaches_gpu_memory())
     throw Error("registering GPU memory", "this NIC was opened without access to a GPU's memory");
   const std::scoped_lock lock(mutex_);
   return std::make_unique<ModelMemoryRegion>(*this, region, access);
@@ -125,7 +153,7 @@ std::unique_ptr<QueuePairObject> ModelNic::create_queue_pair(const QueuePairShap
   range("receive queue of the model NIC", shape.rq_requests, shared_.config.max_receives);
   if (shape.max_inline > l.max_inline)
     throw Error("inlined payload", fmt::format("{} bytes are not in 0..{}", shape.max_inline, l.max_inline));
-  if (shape.queue_memory == Place::gpu && agent_ == nullptr)
+  if (shape.queue_memory == Place::gpu && !reaches_gpu_memory())
     throw Error("queues in GPU memory", "this NIC was opened without access to a GPU's memory");
   if (const u32 units = format_.sq_units(shape.sq_requests, shape.max_inline); units > format_.max_sq_units)
     throw Error(
@@ -137,6 +165,7 @@ std::unique_ptr<QueuePairObject> ModelNic::create_queue_pair(const QueuePairShap
   q->engine_ = q->qp_.ordinal % static_cast<u32>(engines_.size());
   queue_pairs_[q->qp_.qpn] = q.get();
   EngineBase& e = *engines_[q->engine_];
+  if (e.room() == 0) no_room(e);
   e.run_between_rounds([&] { e.add(q->qp_); });
   return q;
 }
@@ -179,11 +208,19 @@ EngineBase& ModelNic::place(ModelQueuePair& q, u32 remote_qpn) {
   const auto peer = queue_pairs_.find(remote_qpn);
   if (peer != queue_pairs_.end() && peer->second != &q) {
     ModelQueuePair& other = *peer->second;
-    if (!other.counted_) {
-      const auto least = std::min_element(connected_.begin(), connected_.end());
-      move(other, static_cast<u32>(least - connected_.begin()));
-    }
-    move(q, other.engine_);
+    const auto least =
+        static_cast<u32>(std::min_element(connected_.begin(), connected_.end()) - connected_.begin());
+    const auto fits = [&](u32 engine) {
+      const u32 come = (other.engine_ != engine ? 1 : 0) + (q.engine_ != engine ? 1 : 0);
+      return engines_[engine]->room() >= come;
+    };
+    const u32 to = other.counted_    ? other.engine_
+                   : fits(least)     ? least
+                   : fits(q.engine_) ? q.engine_
+                                     : other.engine_;
+    if (!fits(to)) no_room(*engines_[to]);
+    move(other, to);
+    move(q, to);
   }
   q.counted_ = true;
   ++connected_[q.engine_];
@@ -198,6 +235,8 @@ void ModelNic::move(ModelQueuePair& q, u32 engine) {
 }
 
 nlohmann::ordered_json ModelNic::counters() {
+  const std::scoped_lock lock(mutex_);
+  refresh();
   const auto sum = [this](auto&& of) {
     u64 n = 0;
     for (const auto& e : engines_) n += of(*e);
@@ -219,6 +258,7 @@ nlohmann::ordered_json ModelNic::counters() {
   j["dma_faults"] = sum([](const EngineBase& e) { return e.dma_faults(); });
   add("doorbells", &EngineCounters::doorbells);
   add("invalid_doorbell_values", &EngineCounters::invalid_doorbell_values);
+  if (kernel_) add("in_bursts", &EngineCounters::in_bursts);
   j["injected"] = shared_.faults.json();
   return j;
 }

@@ -3,6 +3,8 @@
 
 #include "rdma/model/open.hpp"
 
+#include <doorbell/error.hpp>
+
 #include "rdma/model/nic.hpp"
 #include "rdma/model/spec.hpp"
 
@@ -10,6 +12,13 @@ namespace doorbell::rdma {
 
 std::unique_ptr<Nic> open_model(const DeviceRequest& request) {
   ModelConfig c = parse_model_spec(request.spec, request.names.device);
+  using Engine = ModelConfig::Engine;
+  const std::string subject = request.names.device + " model: engine";
+  if (c.engine == Engine::gpu && request.use.initiator_threads != 0)
+    throw Error(subject, "a kernel takes only doorbells that a GPU rings, and CPU threads are the initiators",
+                "let a GPU be the initiator, or use engine=cpu");
+  if (c.engine == Engine::kernel_on_cpu && request.gpu && request.use.gpu_memory)
+    throw Error(subject, "kernel-on-cpu is CPU threads, which do not reach GPU memory", "use engine=gpu");
   c.fit(request.use);
   return std::make_unique<ModelNic>(c, request.provider, request.spec, request.gpu);
 }

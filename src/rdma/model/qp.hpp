@@ -4,13 +4,11 @@
 // A queue pair inside the NIC: its state, its rings, and the progress of its oldest request.
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <deque>
-#include <vector>
+#include <string_view>
 
+#include "rdma/connection.hpp"
+#include "rdma/model/late_ring.hpp"
 #include "rdma/model/rings.hpp"
-#include "rdma/nic.hpp"
 
 namespace doorbell::rdma {
 
@@ -37,24 +35,20 @@ namespace doorbell::rdma {
 }
 [[nodiscard]] std::string_view name(QpState s);
 
-/// A completion that waits for its time or for older completions.
-struct LateCompletion {
-  u64 due_ns = 0;
-  bool ends_read = false;  ///< of a read or atomic; until then it counts against max_rd_atomic
-  bool silent = false;     ///< writes no CQE: it only marks the end of a read
-  CqeFields fields;
-};
-
-/// One engine at a time owns a Qp, and only that engine uses it. Any thread may read `state`.
+/// One engine at a time owns a Qp, and only that engine uses it. Plain data: an engine in a kernel works on a
+/// copy. Pointers are addresses that the engine can use.
 struct Qp {
+  static constexpr u32 kNoPeer = ~0u;
+
   u32 qpn = 0;
   u32 ordinal = 0;  ///< position among the device's queue pairs, so that faults can be repeated
-  std::atomic<QpState> state{QpState::reset};
+  QpState state = QpState::reset;
+  u32* shown_state = nullptr;  ///< the same where any thread of the CPU can read it
   ConnectionOptions options;
   u32 mtu = 1024;
   bool signal_all = false;
   u32 remote_qpn = 0;  ///< 0: not connected
-  Qp* peer = nullptr;  ///< the connected queue pair, if this engine serves it
+  u32 peer = kNoPeer;  ///< the connected queue pair's place in this engine, if it is there
 
   WorkRing sq, rq;
   CompletionRing cq, recv_cq;
@@ -73,26 +67,30 @@ struct Qp {
   u64 packets_drawn = 0;
 
   u32 reads_outstanding = 0;
+  u32 burst_units = 1;          ///< of the last request that several lanes looked at
   bool gpu_copies = false;      ///< this round's copies of this queue pair wait for commit()
   bool flush_reported = false;  ///< for formats that report a flush once: it has been reported
-  std::deque<LateCompletion> late, late_receives;
+  LateRing late, late_receives;
 
-  // WQEs fetched from rings in GPU memory, in ring order.
-  std::vector<Word16> staged;
-  std::vector<Word16> staged_receives;
+  // WQEs fetched from rings in GPU memory, in ring order. Its creator owns the memory.
+  Word16* staged = nullptr;
+  Word16* staged_receives = nullptr;
   u32 staged_units = 0;
   u32 receives_left = 0;  ///< in staged_receives
   u32 receives_taken = 0;
 
-  [[nodiscard]] QpState now() const { return state.load(std::memory_order_relaxed); }
-  void enter(QpState s) { state.store(s, std::memory_order_release); }
-  /// True if the responder's side works.
-  [[nodiscard]] bool answers() const {
-    const QpState s = now();
-    return s == QpState::rtr || s == QpState::rts || s == QpState::sqd;
+  DOORBELL_INLINE void enter(QpState s) {
+    state = s;
+    if (shown_state != nullptr) store_release(shown_state, static_cast<u32>(s));
   }
+  /// True if the responder's side works.
+  [[nodiscard]] DOORBELL_INLINE bool answers() const {
+    return state == QpState::rtr || state == QpState::rts || state == QpState::sqd;
+  }
+  /// True if a request may end now: its completion finds room, and its peer's.
+  [[nodiscard]] DOORBELL_INLINE bool has_room() const { return !late.full() && !late_receives.full(); }
   /// Clears all fields of the oldest request; the next request becomes the oldest.
-  void next_request() {
+  DOORBELL_INLINE void next_request() {
     wait_until_ns = 0;
     rnr_tries = retries = packets_through = 0;
     executed = started = resend = false;

@@ -7,8 +7,6 @@
 #include <doorbell/rdma/words.hpp>
 #include <fmt/format.h>
 
-#include <cstring>
-
 namespace doorbell::rdma {
 
 namespace {
@@ -53,18 +51,27 @@ std::string_view name(QpState s) {
 ModelQueuePair::ModelQueuePair(ModelNic& nic, const QueuePairShape& shape)
     : nic_(nic), shape_(shape), layout_(layout_of(nic.format_, shape)) {
   rings_ = Mapped(nic.space_, shape.queue_memory, layout_.bytes, Access::read_write, nic.gpu_);
-  records_ = Mapped(nic.space_, nic.gpu_ ? Place::pinned : Place::pageable, ModelNic::kRecordBytes,
-                    Access::read_write, nic.gpu_);
+  records_ = Mapped(nic.space_, nic.words_place(), ModelNic::kRecordBytes, Access::read_write, nic.gpu_);
+  make_room_for_late();
   registers_ = nic.claim_registers();
   qp_.qpn = nic.new_qpn();
   qp_.ordinal = nic.created_++;
   qp_.signal_all = shape.signal_all;
   if (shape.queue_memory == Place::gpu) {
-    qp_.staged.resize(kStagedParts);
-    qp_.staged_receives.resize(u64{kStagedReceives} * nic.format_.receive_parts);
+    staged_.resize(kStagedParts);
+    staged_receives_.resize(u64{kStagedReceives} * nic.format_.receive_parts);
+    qp_.staged = staged_.data();
+    qp_.staged_receives = staged_receives_.data();
   }
-  set_up_rings();
-  clear_rings();
+  qp_.shown_state = shown_state(nic_.reach(nic_.registers_));
+  qp_.enter(QpState::reset);
+  try {
+    set_up_rings();
+    clear_rings();
+  } catch (...) {
+    nic.release_registers(registers_.slot);
+    throw;
+  }
 }
 
 ModelQueuePair::~ModelQueuePair() {
@@ -73,6 +80,24 @@ ModelQueuePair::~ModelQueuePair() {
   if (counted_) --nic_.connected_[engine_];
   nic_.queue_pairs_.erase(qp_.qpn);
   nic_.release_registers(registers_.slot);
+}
+
+/// Only a fault or a link with a limit makes a completion late. Each request can be completed twice.
+void ModelQueuePair::make_room_for_late() {
+  if (!nic_.shared_.faults.active() && !nic_.shared_.link.limited()) return;
+  const u32 sends = 2 * layout_.cq_entries, receives = 2 * layout_.recv_cq_entries;
+  late_ = nic_.allocate_own(u64{sends + receives} * sizeof(LateCompletion));
+  auto* const entries = reinterpret_cast<LateCompletion*>(nic_.reach(late_));
+  qp_.late = {.entries = entries, .room = sends};
+  qp_.late_receives = {.entries = entries + sends, .room = receives};
+}
+
+u32* ModelQueuePair::shown_state(u8* registers) const {
+  return reinterpret_cast<u32*>(registers + registers_.offset + ModelNic::kStateLine * kLine);
+}
+
+QpState ModelQueuePair::state() const {
+  return static_cast<QpState>(load_acquire(shown_state(nic_.registers_.host())));
 }
 
 EngineBase& ModelQueuePair::engine() const {
@@ -96,7 +121,7 @@ QueuePairMemory ModelQueuePair::addresses(bool on_gpu) const {
     m.cq_record = record(1);
     m.recv_cq_record = record(2);
   }
-  if (u8* const registers = of(nic_.registers_); registers != nullptr) {
+  if (u8* const registers = of(nic_.doorbells()); registers != nullptr) {
     const auto word = [at = registers + registers_.offset](u32 line) {
       return reinterpret_cast<u64*>(at + line * kLine);
     };
@@ -124,9 +149,11 @@ QueuePairMemory ModelQueuePair::memory(Initiator initiator) {
   const bool on_gpu = initiator == Initiator::gpu;
   QueuePairMemory m = addresses(on_gpu);
   if (m.sq == nullptr || m.qp_record == nullptr || m.sq_doorbell == nullptr)
-    throw Error(subject(qp_),
-                on_gpu ? "a GPU cannot reach its queues" : "a CPU cannot reach queues in GPU memory",
-                on_gpu ? "open the device with a GPU" : "create them in host memory");
+    throw Error(
+        subject(qp_),
+        on_gpu ? "a GPU cannot reach its queues" : "a CPU cannot reach queues, or doorbells, in GPU memory",
+        on_gpu ? "open the device with a GPU"
+               : "create them in host memory, on a NIC that CPU threads serve");
   const Place place = on_gpu ? Place::gpu : Place::pageable;
   if (track_.bytes() == 0 || track_.place() != place)
     track_ = Region(place, u64{m.track_entries} * sizeof(Word16), nic_.gpu_);
@@ -136,7 +163,7 @@ QueuePairMemory ModelQueuePair::memory(Initiator initiator) {
 
 void ModelQueuePair::set_up_rings() {
   const FormatShape& f = nic_.format_;
-  qp_.device_memory = addresses(false);
+  qp_.device_memory = addresses(nic_.served_by_gpu());
   const QueuePairMemory& m = qp_.device_memory;
   const Iova iova = rings_.iova();
   const auto at = [](u32 units) {
@@ -182,12 +209,14 @@ void ModelQueuePair::clear_rings() {
   fill(layout_.cq, layout_.cq_entries);
   fill(layout_.recv_cq, layout_.recv_cq_entries);
   rings_.region().write(0, initial.data(), layout_.bytes);
-  std::memset(records_.region().host(), 0, ModelNic::kRecordBytes);
-  std::memset(nic_.registers_.host() + registers_.offset, 0, 4 * kLine);
+  const std::vector<u8> zeros(ModelNic::kRecordBytes);
+  records_.region().write(0, zeros.data(), ModelNic::kRecordBytes);
+  nic_.doorbells().write(registers_.offset, zeros.data(), ModelNic::kStateLine * kLine);
 }
 
 /// Sets everything as in a new queue pair, in state RESET. Runs on the engine's thread.
 void ModelQueuePair::start_over() {
+  qp_.enter(QpState::error);  // until all below is done
   qp_.late.clear();
   qp_.late_receives.clear();
   qp_.next_request();

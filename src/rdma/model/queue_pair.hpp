@@ -18,7 +18,7 @@ class ModelQueuePair final : public QueuePairObject {
   void connect(const QueuePairAddress& peer, const ConnectionOptions& options) override;
   void reset() override;
   void fail() override;
-  [[nodiscard]] QpState state() const override { return qp_.state.load(std::memory_order_acquire); }
+  [[nodiscard]] QpState state() const override;
   [[nodiscard]] QueuePairMemory memory(Initiator initiator) override;
   [[nodiscard]] u32 max_inline() const override { return shape_.max_inline; }
 
@@ -31,10 +31,12 @@ class ModelQueuePair final : public QueuePairObject {
   friend class ModelNic;
   void change(QpState to, const std::function<void()>& also = {});
   void clear_rings();
+  void make_room_for_late();
   void set_up_rings();
   void start_over();
   [[nodiscard]] QueuePairMemory addresses(bool on_gpu) const;
   [[nodiscard]] EngineBase& engine() const;
+  [[nodiscard]] u32* shown_state(u8* registers) const;
 
   ModelNic& nic_;
   QueuePairShape shape_;
@@ -43,6 +45,8 @@ class ModelQueuePair final : public QueuePairObject {
   Mapped rings_;
   Mapped records_;
   Region track_;
+  Region late_;  ///< completions that wait, where anything can be late
+  std::vector<Word16> staged_, staged_receives_;
   Qp qp_;
   u32 engine_ = 0;
   bool counted_ = false;  ///< counted in the NIC's connected_

@@ -22,7 +22,7 @@ struct PublishedIndex {
   u32 value = 0;
   u32 modulo = 1;
 };
-[[nodiscard]] inline PublishedIndex published(const RingPosition& at, Counts counts) {
+[[nodiscard]] DOORBELL_INLINE PublishedIndex published(const RingPosition& at, Counts counts) {
   switch (counts) {
     case Counts::slots:
       return {at.slot, at.units};
@@ -39,7 +39,7 @@ struct PublishedIndex {
 inline constexpr u32 kNoIndex = ~0u;
 
 /// How far an initiator's index is ahead of `at`. If the index is invalid: more than any ring holds.
-[[nodiscard]] inline u32 distance(const RingPosition& at, Counts counts, u32 value) {
+[[nodiscard]] DOORBELL_INLINE u32 distance(const RingPosition& at, Counts counts, u32 value) {
   const PublishedIndex here = published(at, counts);
   if (value >= here.modulo) return kNoIndex;
   return value >= here.value ? value - here.value : value + here.modulo - here.value;
@@ -47,7 +47,7 @@ inline constexpr u32 kNoIndex = ~0u;
 
 /// Entries in host or GPU memory. The address is looked up once, when the queue pair is created.
 struct RingMemory {
-  Word16* host = nullptr;  ///< null when the ring lies in GPU memory
+  Word16* host = nullptr;  ///< where the engine reaches it; null when it has to fetch entries from a GPU
   Iova iova = 0;
 };
 
@@ -64,7 +64,7 @@ struct WorkRing {
 
   enum class Update { none, advanced, invalid };
   /// Takes an initiator's index as the ring's new end.
-  Update announce(Counts counts, u32 value) {
+  DOORBELL_INLINE Update announce(Counts counts, u32 value) {
     const u32 ahead = distance(at, counts, value);
     if (ahead == announced) return Update::none;
     if (ahead < announced || ahead > capacity) return Update::invalid;
@@ -72,8 +72,8 @@ struct WorkRing {
     return Update::advanced;
   }
   /// Counted separately, because 2^32 is no multiple of `marks`: a remainder of `at.serial` would jump.
-  [[nodiscard]] u32 next_mark() const { return mark + 1 == marks ? 0 : mark + 1; }
-  void take(u32 units, u32 packets = 0) {
+  [[nodiscard]] DOORBELL_INLINE u32 next_mark() const { return mark + 1 == marks ? 0 : mark + 1; }
+  DOORBELL_INLINE void take(u32 units, u32 packets = 0) {
     mark = next_mark();
     at = advance(at, 1, units, packets);
     announced -= units < announced ? units : announced;
@@ -81,7 +81,7 @@ struct WorkRing {
 };
 
 /// True if a doorbell's value is for the queue to which the doorbell word belongs.
-[[nodiscard]] inline bool addressed(const DoorbellValue& v, DoorbellValue::Queue queue, u32 number) {
+[[nodiscard]] DOORBELL_INLINE bool addressed(const DoorbellValue& v, DoorbellValue::Queue queue, u32 number) {
   return (v.queue == queue || v.queue == DoorbellValue::Queue::by_register) && v.id == number;
 }
 

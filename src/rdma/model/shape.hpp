@@ -4,11 +4,17 @@
 // What set-up code, which is not a template, must know of a queue format.
 #pragma once
 
+#include <functional>
 #include <memory>
 
+#include "model/dma.hpp"
 #include "rdma/model/engine_base.hpp"
+#include "rdma/nic.hpp"
 
 namespace doorbell::rdma {
+
+class PolledEngine;
+struct ServerJob;
 
 struct FormatShape {
   const char* name;
@@ -26,8 +32,12 @@ struct FormatShape {
   u32 (*rq_entries)(u32 receives);
   u32 (*cq_entries)(u32 completions);
   Word16 (*cqe_initial)(u32 part);
-  std::unique_ptr<EngineBase> (*engine)(ModelShared&, const SoftwareAddressSpace&, model::DmaAgent*,
-                                        u32 index);
+  std::unique_ptr<PolledEngine> (*engine)(ModelShared&, const SoftwareAddressSpace&, model::DmaAgent*,
+                                          u32 index);
+  // For engines in a kernel: a block's shared memory, and what a CPU thread calls that runs the kernel's
+  // code.
+  u32 served_bytes;
+  std::function<bool()> (*serve)(const ServerJob& job, u32 server);
 };
 
 /// Throws Error for Provider::verbs, which is not a format.

@@ -14,6 +14,7 @@ options::OptionTable model_keys() {
   options::OptionTable t;
   t.add(model::threads_key("queue pair"));
   t.add(model::copy_threads_key());
+  t.add(model::engine_key("queue pairs"));
   t.add(
       model::whole_key("mtu", "4096", 256, 4096, "payload bytes of a packet: 256, 512, 1024, 2048 or 4096"));
   t.add(model::bandwidth_key(

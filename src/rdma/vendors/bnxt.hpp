@@ -16,17 +16,17 @@ struct Indices<Bnxt> {
                           kConsumer = Counts::two_turns;
   static constexpr bool kReceiveByRecord = false, kConsumerByRecord = false;
   static constexpr bool kFlushesEach = false;
-  static u32 send(const u32*, const DoorbellValue& v, u32 entries) {
+  DOORBELL_INLINE static u32 send(const u32*, const DoorbellValue& v, u32 entries) {
     return v.index < entries ? v.epoch * entries + v.index : kNoIndex;
   }
-  static u32 receive(const u32* record, const DoorbellValue& v, u32 entries) {
+  DOORBELL_INLINE static u32 receive(const u32* record, const DoorbellValue& v, u32 entries) {
     return send(record, v, entries);
   }
-  static u32 consumer(const u32* record, const DoorbellValue& v, u32 entries) {
+  DOORBELL_INLINE static u32 consumer(const u32* record, const DoorbellValue& v, u32 entries) {
     return send(record, v, entries);
   }
-  static u32 named(const QueuePairMemory& m) { return m.qpn; }
-  static bool claims(const DecodedWqe&, const RingPosition&) { return true; }
+  DOORBELL_INLINE static u32 named(const QueuePairMemory& m) { return m.qpn; }
+  DOORBELL_INLINE static bool claims(const DecodedWqe&, const RingPosition&) { return true; }
 };
 
 }  // namespace doorbell::rdma

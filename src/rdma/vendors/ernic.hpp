@@ -17,11 +17,17 @@ struct Indices<Ernic> {
   static constexpr bool kReceiveByRecord = false, kConsumerByRecord = true;
   static constexpr bool kFlushesEach = true;
   // The ring state: send tail, send head, receive tail, receive head. A CQ uses the second pair.
-  static u32 send(const u32* record, const DoorbellValue&, u32) { return load_acquire(record); }
-  static u32 receive(const u32* record, const DoorbellValue&, u32) { return load_acquire(record + 2); }
-  static u32 consumer(const u32* record, const DoorbellValue&, u32) { return load_acquire(record + 3); }
-  static u32 named(const QueuePairMemory& m) { return m.handle; }
-  static bool claims(const DecodedWqe&, const RingPosition&) { return true; }
+  DOORBELL_INLINE static u32 send(const u32* record, const DoorbellValue&, u32) {
+    return load_acquire(record);
+  }
+  DOORBELL_INLINE static u32 receive(const u32* record, const DoorbellValue&, u32) {
+    return load_acquire(record + 2);
+  }
+  DOORBELL_INLINE static u32 consumer(const u32* record, const DoorbellValue&, u32) {
+    return load_acquire(record + 3);
+  }
+  DOORBELL_INLINE static u32 named(const QueuePairMemory& m) { return m.handle; }
+  DOORBELL_INLINE static bool claims(const DecodedWqe&, const RingPosition&) { return true; }
 };
 
 }  // namespace doorbell::rdma

@@ -15,11 +15,13 @@ struct Indices<Ionic> {
   static constexpr Counts kSend = Counts::slots, kReceive = Counts::slots, kConsumer = Counts::slots;
   static constexpr bool kReceiveByRecord = false, kConsumerByRecord = false;
   static constexpr bool kFlushesEach = false;
-  static u32 send(const u32*, const DoorbellValue& v, u32) { return v.index; }
-  static u32 receive(const u32*, const DoorbellValue& v, u32) { return v.index; }
-  static u32 consumer(const u32*, const DoorbellValue& v, u32) { return v.index; }
-  static u32 named(const QueuePairMemory& m) { return m.qpn; }
-  static bool claims(const DecodedWqe& d, const RingPosition& at) { return d.index == at.slot; }
+  DOORBELL_INLINE static u32 send(const u32*, const DoorbellValue& v, u32) { return v.index; }
+  DOORBELL_INLINE static u32 receive(const u32*, const DoorbellValue& v, u32) { return v.index; }
+  DOORBELL_INLINE static u32 consumer(const u32*, const DoorbellValue& v, u32) { return v.index; }
+  DOORBELL_INLINE static u32 named(const QueuePairMemory& m) { return m.qpn; }
+  DOORBELL_INLINE static bool claims(const DecodedWqe& d, const RingPosition& at) {
+    return d.index == at.slot;
+  }
 };
 
 }  // namespace doorbell::rdma
