@@ -106,6 +106,17 @@ DOORBELL_INLINE T reduce_max(const Warp& warp, T v) {
   return reduce(warp, v, [](T a, T b) { return a > b ? a : b; });
 }
 
+/// The sum of the lanes' values up to this lane's.
+template <class Warp, class T>
+DOORBELL_INLINE T sum_to(const Warp& warp, T v) {
+  DOORBELL_NO_UNROLL
+  for (u32 step = 1; step < Warp::size; step *= 2) {
+    const T before = warp.shfl(v, warp.lane() >= step ? warp.lane() - step : warp.lane());
+    if (warp.lane() >= step) v += before;
+  }
+  return v;
+}
+
 /// This lane's rank among the set bits of `mask`.
 template <class Warp>
 DOORBELL_INLINE u32 rank_in(const Warp& warp, u64 mask) {

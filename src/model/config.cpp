@@ -3,6 +3,8 @@
 
 #include "model/config.hpp"
 
+#include <doorbell/error.hpp>
+
 #include <algorithm>
 
 #include "model/copy_crew.hpp"
@@ -22,6 +24,11 @@ void Config::read(const options::Options& o) {
   bytes_per_s = static_cast<double>(o.bytes("bandwidth"));
   latency_ns = nanoseconds(o, "latency");
   delay_ns = nanoseconds(o, "delay");
+}
+
+void Config::check_engine(const std::string& subject, bool gpu, const Use& use) const {
+  if (engine == Engine::kernel_on_cpu && gpu && use.gpu_memory)
+    throw Error(subject, "kernel-on-cpu is CPU threads, which do not reach GPU memory", "use engine=gpu");
 }
 
 void Config::fit(const Use& use) {

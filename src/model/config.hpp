@@ -29,6 +29,9 @@ struct Config {
 
   /// Reads the values of the keys below that the table has.
   void read(const options::Options& o);
+  /// Throws Error, with `subject`, for an engine that cannot reach what the run has. `gpu`: the device is
+  /// opened with one.
+  void check_engine(const std::string& subject, bool gpu, const Use& use) const;
   /// Chooses for the run what was left open.
   void fit(const Use& use);
 };

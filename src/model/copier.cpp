@@ -12,27 +12,22 @@ namespace {
 // its round trip worth while.
 constexpr u32 kOpenCopies = 128;
 
-bool overlap(const u8* a, const u8* b, u64 a_bytes, u64 b_bytes) {
-  return a < b + b_bytes && b < a + a_bytes;
-}
-
 }  // namespace
 
 /// Host memory that the GPU cannot reach was read when its copy began, and may hold other bytes by now.
 bool Copier::is_open(const DmaPlace& to, const DmaPlace& from, u64 bytes) const {
   if (!from.gpu && from.device == nullptr) return false;
-  return std::ranges::any_of(
-      open_, [&](const Open& c) { return c.to == to.address && c.from == from.address && c.bytes == bytes; });
+  return std::ranges::any_of(open_, [&](const CopyJob& c) {
+    return c.to == to.address && c.from == from.address && c.bytes == bytes;
+  });
 }
 
 /// Copies of one commit happen in any order. A copy that touches what another one reads or writes therefore
 /// waits for it. A repetition of the same copy need not wait: in either order, the same bytes result.
 bool Copier::order(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
   if (is_open(to, from, bytes)) return true;
-  const auto meets = [&](const Open& c) {
-    return overlap(to.address, c.to, bytes, c.bytes) || overlap(to.address, c.from, bytes, c.bytes) ||
-           overlap(from.address, c.to, bytes, c.bytes);
-  };
+  const CopyJob copy{to.address, from.address, bytes};
+  const auto meets = [&](const CopyJob& c) { return meet(copy, c); };
   if (open_.size() < kOpenCopies && std::ranges::none_of(open_, meets)) return true;
   return settle();
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/copy_crew.hpp"
+#include "model/copy_job.hpp"
 #include "model/dma.hpp"
 
 namespace doorbell::model {
@@ -47,19 +48,13 @@ class Copier {
     __atomic_store_n(to + bytes - 1, last, __ATOMIC_RELEASE);
   }
 
-  /// A copy that has been begun.
-  struct Open {
-    u8* to;
-    u8* from;
-    u64 bytes;
-  };
   [[nodiscard]] bool is_open(const DmaPlace& to, const DmaPlace& from, u64 bytes) const;
   [[nodiscard]] bool order(const DmaPlace& to, const DmaPlace& from, u64 bytes);
   [[nodiscard]] bool copy_gpu(const DmaPlace& to, const DmaPlace& from, u64 bytes);
 
   DmaEngine& dma_;
   CopyCrew crew_;
-  std::vector<Open> open_;  // the copies of the next commit
+  std::vector<CopyJob> open_;  // the copies of the next commit
 };
 
 }  // namespace doorbell::model

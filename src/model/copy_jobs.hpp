@@ -6,15 +6,10 @@
 
 #include <doorbell/warp.hpp>
 
+#include "model/copy_job.hpp"
 #include "model/copy_words.hpp"
 
 namespace doorbell::model {
-
-struct CopyJob {
-  u8* to;
-  const u8* from;
-  u64 bytes;
-};
 
 /// Lies in the block's shared memory, which starts as zeros. One lane calls ask() and finish(), the helpers
 /// call help().

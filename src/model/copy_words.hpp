@@ -33,4 +33,20 @@ DOORBELL_HD inline void copy_words(u8* to, const u8* from, u64 bytes, u32 first,
   for (u64 i = wide * 16 + first; i < bytes; i += step) to[i] = from[i];
 }
 
+/// Loads `n` words to memory of the warp's own, word i from `from(i)`; they are there after a sync. Eight
+/// loads of a lane are under way together: all of a burst's entries in one way to the memory and back.
+template <class Warp, class From>
+DOORBELL_INLINE void gather_words(const Warp& warp, Word16* to, u32 n, From from) {
+  constexpr u32 kTogether = 8;
+  Word16 words[kTogether];
+  for (u32 base = warp.lane(); base < n; base += kTogether * Warp::size) {
+    DOORBELL_UNROLL
+    for (u32 k = 0; k < kTogether; ++k)
+      if (base + k * Warp::size < n) words[k] = load16(from(base + k * Warp::size));
+    DOORBELL_UNROLL
+    for (u32 k = 0; k < kTogether; ++k)
+      if (base + k * Warp::size < n) to[base + k * Warp::size] = words[k];
+  }
+}
+
 }  // namespace doorbell::model

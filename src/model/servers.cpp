@@ -17,15 +17,20 @@ namespace {
 
 constexpr u64 kAnswerNs = 10'000'000'000;
 constexpr u64 kEndNs = 2'000'000'000;
-constexpr u64 kLine = 64;
 
 }  // namespace
+
+u32 Servers::fitting(u32 wanted, const gpu::Gpu* gpu) {
+  const u32 most =
+      gpu == nullptr ? kMostThreads : static_cast<u32>(std::max(gpu->info().multiprocessors / 2, 1));
+  return std::clamp(wanted, 1u, most);
+}
 
 Servers::Servers(std::shared_ptr<gpu::Gpu> gpu, u32 count, u32 order_bytes)
     : gpu_(std::move(gpu)),
       count_(count),
       order_bytes_(order_bytes),
-      orders_at_((count * sizeof(u32) + kLine - 1) / kLine * kLine),
+      orders_at_(lines(count * sizeof(u32))),
       board_(allocate(orders_at_ + u64{count} * order_bytes)),
       answers_(gpu_ ? Place::pinned : Place::pageable, count * kAnswerBytes, gpu_),
       sequence_(count) {}

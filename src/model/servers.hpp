@@ -26,6 +26,14 @@ class Servers {
   /// carried out.
   static constexpr u64 kAnswerBytes = 64;
 
+  /// The servers for `wanted` of them. All blocks of all kernels that wait for each other must run at the
+  /// same time: half of the GPU's processors are left to those that drive the queues and check the data.
+  [[nodiscard]] static u32 fitting(u32 wanted, const gpu::Gpu* gpu);
+  /// `bytes` in whole lines, for what servers share.
+  [[nodiscard]] static constexpr u64 lines(u64 bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+  static constexpr u64 kLine = 64;
+  static constexpr u32 kMostThreads = 64;
+
   /// `gpu` may be null: threads. Throws Error.
   Servers(std::shared_ptr<gpu::Gpu> gpu, u32 count, u32 order_bytes);
   ~Servers() { stop(); }

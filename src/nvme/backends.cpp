@@ -35,9 +35,7 @@ std::unique_ptr<ControllerInterface> open_qemu(const DeviceRequest& request) {
 std::unique_ptr<ControllerInterface> open_model(const DeviceRequest& request) {
   ModelConfig c = parse_model_spec(request.spec, request.names.controller);
   c.max_queues = std::max(c.max_queues, 1u);
-  if (c.engine == ModelConfig::Engine::kernel_on_cpu && request.gpu && request.use.gpu_memory)
-    throw Error(request.names.controller + " model: engine",
-                "kernel-on-cpu is CPU threads, which do not reach GPU memory", "use engine=gpu");
+  c.check_engine(request.names.controller + " model: engine", request.gpu != nullptr, request.use);
   c.rung_by_gpu = request.use.initiator_threads == 0;
   c.fit(request.use);
   using model::Fault;

@@ -33,24 +33,13 @@ struct HostServer {
   QueueServer<OneLane, HostClock, OneThread> server;
 };
 
-/// All blocks of all kernels that wait for each other must run at the same time: half of the GPU's processors
-/// are left to those that drive the queues and check the data.
-u32 most_servers(const gpu::Gpu* gpu) {
-  if (gpu == nullptr) return kServedQueues;
-  return std::clamp(static_cast<u32>(std::max(gpu->info().multiprocessors, 0)) / 2, 1u, kServedQueues);
-}
-
-constexpr u64 aligned(u64 n) {
-  return (n + 63) / 64 * 64;
-}
-
 }  // namespace
 
 KernelService::KernelService(ModelShared& shared, SoftwareAddressSpace& space, std::shared_ptr<gpu::Gpu> gpu,
                              const Region& registers)
     : shared_(shared),
       space_(space),
-      blocks_(gpu, std::clamp(shared.config.threads, 1u, most_servers(gpu.get())), sizeof(ServerOrder)),
+      blocks_(gpu, model::Servers::fitting(shared.config.threads, gpu.get()), sizeof(ServerOrder)),
       registers_(registers),
       servers_(blocks_.count()) {
   if (gpu && shared.config.rung_by_gpu) doorbells_ = Region(Place::gpu, registers.bytes(), gpu);
@@ -68,9 +57,9 @@ KernelService::~KernelService() {
 }
 
 void KernelService::start() {
-  const u64 gone_at = aligned(sizeof(ServerJob));
-  const u64 link_at = gone_at + 64;
-  counts_at_ = link_at + 64;
+  const u64 gone_at = model::Servers::lines(sizeof(ServerJob));
+  const u64 link_at = gone_at + model::Servers::kLine;
+  counts_at_ = link_at + model::Servers::kLine;
   state_ = blocks_.allocate(counts_at_ + servers_.size() * sizeof(ServerCounts));
   ServerJob job{};
   job.faulty = shared_.faults.active() ? 1 : 0;

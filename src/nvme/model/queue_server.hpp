@@ -210,7 +210,7 @@ class QueueServer {
       const ServedSq& q = m_.sq[slot];
       auto* to = reinterpret_cast<Word16*>(m_.entries);
       const Word16* from = q.ring + u64{q.head} * kSqeParts;
-      load_words(to, from, n * kSqeParts);
+      model::gather_words(warp_, to, n * kSqeParts, [&](u32 i) { return from + i; });
     }
     warp_.sync();  // all lanes have seen the last burst's count, and the entries are there
     u64 shared = 0;
@@ -224,19 +224,6 @@ class QueueServer {
       m_.shared = shared;
     }
     warp_.sync();
-  }
-  /// Eight loads of a lane are under way together: a burst in one way to the memory and back.
-  DOORBELL_INLINE void load_words(Word16* to, const Word16* from, u32 n) {
-    constexpr u32 kTogether = 8;
-    Word16 words[kTogether];
-    for (u32 base = warp_.lane(); base < n; base += kTogether * Warp::size) {
-      DOORBELL_UNROLL
-      for (u32 k = 0; k < kTogether; ++k)
-        if (base + k * Warp::size < n) words[k] = load16(from + base + k * Warp::size);
-      DOORBELL_UNROLL
-      for (u32 k = 0; k < kTogether; ++k)
-        if (base + k * Warp::size < n) to[base + k * Warp::size] = words[k];
-    }
   }
   [[nodiscard]] DOORBELL_INLINE u32 takes(ServedSq& q) {
     u32 n = q.entries == 0 ? 0 : ring_distance(q.head, q.tail, q.entries);

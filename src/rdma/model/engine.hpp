@@ -29,6 +29,7 @@ class Engine {
   DOORBELL_HD bool poll();
 
   // The same in parts, for an engine of several lanes. Lane 0 calls all but burst().
+  DOORBELL_INLINE void begin_round() { now_ = 0; }
   /// Takes the value of the doorbell of queue pair `i`.
   DOORBELL_HD void look(u32 i) { poll_send_doorbell(parts_.qp(i)); }
   /// `stage`: kStage parts, which this call alone uses; for an initiator's inlined bytes until the next call.
@@ -90,7 +91,8 @@ class Engine {
   [[nodiscard]] DOORBELL_HD bool read_doorbell(u64* word, DoorbellValue& v);
   [[nodiscard]] DOORBELL_GPU_NOINLINE bool stage(Qp& q);
   [[nodiscard]] DOORBELL_HD bool next_wqe(Qp& q, u32 staged_done, PartReader& out) const;
-  [[nodiscard]] DOORBELL_HD bool table_agrees(const Qp& q, const WorkRequest& wr) const;
+  [[nodiscard]] DOORBELL_HD bool table_agrees(const Qp& q, const WorkRequest& wr,
+                                              const RingPosition& at) const;
   [[nodiscard]] DOORBELL_GPU_NOINLINE bool next_receive(Qp& q, Receive& out);
   DOORBELL_HD void take_receive(Qp& q);
   DOORBELL_GPU_NOINLINE bool serve(Qp& q);
@@ -131,13 +133,8 @@ class Engine {
   [[nodiscard]] DOORBELL_HD bool end_round();
 
   // engine_burst.hpp
-  template <class Warp>
-  DOORBELL_HD static void fetch(const Warp& warp, const WorkRing& ring, Word16* to, u32 parts);
   [[nodiscard]] DOORBELL_HD bool is_plain(const Qp& q, const Qp& p, const DecodedWqe& d,
                                           const RingPosition& at, const PartReader& reader, Plain& out);
-  [[nodiscard]] DOORBELL_HD static u32 mark_after(const WorkRing& sq, u32 n);
-  template <class Warp>
-  [[nodiscard]] DOORBELL_HD static u32 sum_to(const Warp& warp, u32 v);
   template <class Warp>
   [[nodiscard]] DOORBELL_HD static bool in_order(const Warp& warp, u64 to, u64 from, u64 bytes, u32 n);
   template <class Warp>
@@ -172,7 +169,7 @@ class Engine {
 template <class F, class Parts>
 DOORBELL_HD bool Engine<F, Parts>::poll() {
   if (parts_.gone()) return false;
-  now_ = 0;
+  begin_round();
   for (u32 i = 0; i < parts_.qps(); ++i) {
     Qp& q = parts_.qp(i);
     poll_send_doorbell(q);
@@ -195,7 +192,6 @@ DOORBELL_HD bool Engine<F, Parts>::busy(u64 but) {
 
 template <class F, class Parts>
 DOORBELL_GPU_NOINLINE bool Engine<F, Parts>::serve_all(u64 but) {
-  now_ = 0;
   bool work = false;
   for (u32 i = 0; i < parts_.qps(); ++i) {
     Qp& q = parts_.qp(i);

@@ -23,10 +23,14 @@ DOORBELL_HD u32 Engine<F, Parts>::burst(const Warp& warp, Qp& q, Word16* stage) 
   const u32 lane = warp.lane();
   const u32 units = q.burst_units;
 
-  // All entries in one way to the memory and back, 16 bytes a lane.
   const u32 each = units * F::kUnitParts;
   const u32 here = smaller(smaller(Warp::size, kStage / each), q.sq.announced / units);
-  fetch(warp, q.sq, stage, here * each);
+  const u32 first = q.sq.at.slot * F::kUnitParts, ring_parts = q.sq.at.units * F::kUnitParts;
+  model::gather_words(warp, stage, here * each, [&](u32 i) {
+    const u32 part = first + i;
+    return q.sq.memory.host + (part < ring_parts ? part : part - ring_parts);
+  });
+  warp.sync();
 
   Plain mine;
   DecodedWqe d;
@@ -47,9 +51,7 @@ DOORBELL_HD u32 Engine<F, Parts>::burst(const Warp& warp, Qp& q, Word16* stage) 
   const u32 through = warp.ballot(packets != 1) == 0 ? lane + 1 : sum_to(warp, packets);
   if constexpr (F::kHasTable) {
     at.psn = (at.psn + through - packets) & 0xffffff;
-    const u64* const table = q.device_memory.sq_table;
-    plain = plain && load64_relaxed(table + F::table_index(at, q.device_memory)) ==
-                         F::table_entry(d.request, at, q.device_memory);
+    plain = plain && table_agrees(q, d.request, at);
   }
   u32 n = leading_run(warp.ballot(plain));
   if (n > Warp::size) n = Warp::size;
@@ -63,7 +65,7 @@ DOORBELL_HD u32 Engine<F, Parts>::burst(const Warp& warp, Qp& q, Word16* stage) 
   const u64 reported = warp.ballot(taken && signalled);
   if (taken && signalled) {
     CqeFields f = request_fields(q, d, Status::ok);
-    f.completion.mark = F::kMark == Mark::unit ? at.running : mark_after(q.sq, lane);
+    f.completion.mark = F::kMark == Mark::unit ? at.running : q.sq.mark_after(lane);
     const RingPosition cq = advance(q.cq.at, rank_in(warp, reported), 1, 0);
     F::encode_cqe(f, cq.pass, q.cq.memory.host + u64{cq.slot} * F::kCqeParts);
   }
@@ -72,10 +74,7 @@ DOORBELL_HD u32 Engine<F, Parts>::burst(const Warp& warp, Qp& q, Word16* stage) 
   warp.sync();  // all lanes have used what lane 0 changes now
   if (lane == 0) {
     const u32 entries = count_bits(reported);
-    q.sq.mark = mark_after(q.sq, n - 1);
-    q.sq.at = advance(q.sq.at, n, units, 0);
-    q.sq.at.psn = (q.sq.at.psn + all_packets) & 0xffffff;
-    q.sq.announced -= n * units;
+    q.sq.take_several(n, units, all_packets);
     q.serial += n;
     q.cq.at = advance(q.cq.at, entries, 1, 0);
     q.cq.held += entries;
@@ -86,28 +85,6 @@ DOORBELL_HD u32 Engine<F, Parts>::burst(const Warp& warp, Qp& q, Word16* stage) 
   }
   warp.sync();
   return n;
-}
-
-/// The next `parts` parts of a ring, which may continue at its beginning. Eight loads of a lane are under way
-/// together.
-template <class F, class Parts>
-template <class Warp>
-DOORBELL_HD void Engine<F, Parts>::fetch(const Warp& warp, const WorkRing& ring, Word16* to, u32 parts) {
-  constexpr u32 kTogether = 8;
-  const u32 first = ring.at.slot * F::kUnitParts, all = ring.at.units * F::kUnitParts;
-  Word16 words[kTogether];
-  for (u32 base = warp.lane(); base < parts; base += kTogether * Warp::size) {
-    DOORBELL_UNROLL
-    for (u32 k = 0; k < kTogether; ++k) {
-      const u32 i = base + k * Warp::size;
-      const u32 at = first + i < all ? first + i : first + i - all;
-      if (i < parts) words[k] = load16(ring.memory.host + at);
-    }
-    DOORBELL_UNROLL
-    for (u32 k = 0; k < kTogether; ++k)
-      if (base + k * Warp::size < parts) to[base + k * Warp::size] = words[k];
-  }
-  warp.sync();
 }
 
 /// Whether one request is plain, and what it moves.
@@ -131,37 +108,16 @@ DOORBELL_HD bool Engine<F, Parts>::is_plain(const Qp& q, const Qp& p, const Deco
     local = payload.list[0].place.address;
   } else {
     const MemoryEntry near = parts_.transport.keys().seen(wr.lkey);
-    if (d.sges != 1 || near.lkey == 0 || near.lkey != wr.lkey || !near.covers(wr.local, wr.bytes) ||
-        (reads && (near.access & access::local_write) == 0))
+    if (d.sges != 1 || near.lkey == 0 || near.lkey != wr.lkey ||
+        !near.lets(wr.local, wr.bytes, reads ? access::local_write : 0))
       return false;
     local = near.at(wr.local).address;
     local_on_gpu = near.on_gpu;
   }
-  if (far.lkey == 0 || far.rkey != wr.rkey || !far.covers(wr.remote, wr.bytes) || (far.access & right) == 0)
-    return false;
+  if (far.lkey == 0 || far.rkey != wr.rkey || !far.lets(wr.remote, wr.bytes, right)) return false;
   u8* const remote = far.at(wr.remote).address;
   out = reads ? Plain{local, remote, wr.bytes, local_on_gpu} : Plain{remote, local, wr.bytes, far.on_gpu};
   return true;
-}
-
-/// The mark of the request `n` behind the oldest.
-template <class F, class Parts>
-DOORBELL_HD u32 Engine<F, Parts>::mark_after(const WorkRing& sq, u32 n) {
-  // A ring has fewer marks than two turns of it.
-  const u64 mark = u64{sq.mark} + 1 + n;
-  return static_cast<u32>(sq.marks != 0 && mark >= sq.marks ? mark - sq.marks : mark);
-}
-
-/// The sum of the lanes' values up to this lane's.
-template <class F, class Parts>
-template <class Warp>
-DOORBELL_HD u32 Engine<F, Parts>::sum_to(const Warp& warp, u32 v) {
-  DOORBELL_NO_UNROLL
-  for (u32 step = 1; step < Warp::size; step *= 2) {
-    const u32 before = warp.shfl(v, warp.lane() >= step ? warp.lane() - step : warp.lane());
-    if (warp.lane() >= step) v += before;
-  }
-  return v;
 }
 
 /// True if no request touches what another one moves, as far as a quick look can tell: each goes behind the
@@ -184,15 +140,15 @@ template <class Warp>
 DOORBELL_HD u32 Engine<F, Parts>::apart(const Warp& warp, const Plain& mine, u32 n) {
   const u64 to = reinterpret_cast<u64>(mine.to), from = reinterpret_cast<u64>(mine.from);
   if (in_order(warp, to, from, mine.bytes, n)) return n;
-  const auto meet = [](u64 a, u64 a_bytes, u64 b, u64 b_bytes) { return a < b + b_bytes && b < a + a_bytes; };
   bool met = false;
   DOORBELL_NO_UNROLL
   for (u32 k = 0; k + 1 < n; ++k) {
     const u64 other_to = warp.shfl(to, k), other_from = warp.shfl(from, k);
     const u64 bytes = warp.shfl(mine.bytes, k);
     if (warp.lane() > k)
-      met = met || meet(to, mine.bytes, other_to, bytes) || meet(to, mine.bytes, other_from, bytes) ||
-            meet(from, mine.bytes, other_to, bytes);
+      met = met ||
+            model::meet({mine.to, mine.from, mine.bytes},
+                        {reinterpret_cast<u8*>(other_to), reinterpret_cast<const u8*>(other_from), bytes});
   }
   const u32 free = leading_run(~warp.ballot(met));
   return free < n ? free : n;

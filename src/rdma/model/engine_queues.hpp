@@ -82,11 +82,11 @@ DOORBELL_HD bool Engine<F, Parts>::next_wqe(Qp& q, u32 staged_done, PartReader& 
 /// True if the MSN table's entry for this request, in formats that have the table, agrees with the NIC's own
 /// counts.
 template <class F, class Parts>
-DOORBELL_HD bool Engine<F, Parts>::table_agrees(const Qp& q, const WorkRequest& wr) const {
+DOORBELL_HD bool Engine<F, Parts>::table_agrees(const Qp& q, const WorkRequest& wr,
+                                                const RingPosition& at) const {
   if constexpr (F::kHasTable) {
     const u64* const table = q.device_memory.sq_table;
     if (table == nullptr) return true;  // in GPU memory, where reading it would cost a round trip
-    const RingPosition& at = q.sq.at;
     return load64_relaxed(table + F::table_index(at, q.device_memory)) ==
            F::table_entry(wr, at, q.device_memory);
   }

@@ -17,7 +17,8 @@ using model::Fault;
 template <class F, class Parts>
 DOORBELL_GPU_NOINLINE bool Engine<F, Parts>::run(Qp& q, const DecodedWqe& d, const PartReader& reader) {
   const WorkRequest& wr = d.request;
-  if (!d.valid || !Index::claims(d, q.sq.at) || d.units > q.sq.announced || !table_agrees(q, wr)) [[unlikely]]
+  if (!d.valid || !Index::claims(d, q.sq.at) || d.units > q.sq.announced || !table_agrees(q, wr, q.sq.at))
+      [[unlikely]]
     return fail(q, d, wr.bytes > kMaxMessage ? Status::local_length : Status::local_qp_op);
   Work w;
   w.wqe = &d;

@@ -5,34 +5,19 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <exception>
 
 namespace doorbell::rdma {
 
-namespace {
-
-/// All blocks of all kernels that wait for each other must run at the same time: half of the GPU's processors
-/// are left to those that drive the queues and check the data.
-u32 servers_for(const ModelConfig& config, const gpu::Gpu* gpu) {
-  const u32 most = gpu == nullptr ? 64 : static_cast<u32>(std::max(gpu->info().multiprocessors / 2, 1));
-  return std::clamp(config.threads, 1u, most);
-}
-
-constexpr u64 lines(u64 bytes) {
-  return (bytes + 63) / 64 * 64;
-}
-
-}  // namespace
-
 KernelEngines::KernelEngines(ModelShared& shared, const FormatShape& format, std::shared_ptr<gpu::Gpu> gpu,
                              const Region& registers)
-    : shared_(shared), servers_(gpu, servers_for(shared.config, gpu.get()), sizeof(ServerOrder)) {
+    : shared_(shared),
+      servers_(gpu, model::Servers::fitting(shared.config.threads, gpu.get()), sizeof(ServerOrder)) {
   const u64 n = servers_.count();
-  gone_at_ = lines(sizeof(ServerJob));
-  const u64 link_at = gone_at_ + 64;
-  images_at_ = link_at + 64;
-  counts_at_ = images_at_ + lines(n * kServedQps * sizeof(Qp));
+  gone_at_ = model::Servers::lines(sizeof(ServerJob));
+  const u64 link_at = gone_at_ + model::Servers::kLine;
+  images_at_ = link_at + model::Servers::kLine;
+  counts_at_ = images_at_ + model::Servers::lines(n * kServedQps * sizeof(Qp));
   state_ = servers_.allocate(counts_at_ + n * sizeof(ServedCounts));
   ServerJob job{};
   job.keys = shared.memory.keys();

@@ -62,13 +62,10 @@ class KernelMover {
   /// `helpers`: warps that work on `jobs`; 0: this lane copies all.
   DOORBELL_INLINE KernelMover(model::CopyJobs& jobs, u32 helpers) : jobs_(jobs), helpers_(helpers) {}
 
-  [[nodiscard]] DOORBELL_GPU_NOINLINE bool copy(const model::DmaPlace& to, const model::DmaPlace& from,
-                                                u64 bytes) {
+  [[nodiscard]] DOORBELL_INLINE bool copy(const model::DmaPlace& to, const model::DmaPlace& from, u64 bytes) {
     return copy(to.address, from.address, bytes);
   }
   [[nodiscard]] DOORBELL_GPU_NOINLINE bool copy(u8* to, const u8* from, u64 bytes) {
-    if (bytes == 0) return true;
-    if (open_ == kOpen || meets(to, from, bytes)) (void)settle();
     const u64 body = CopyTail::body_of(bytes);
     if (body == 0) {
       // At once, because `from` may be a value that is on its way; behind the rest of its message.
@@ -76,6 +73,7 @@ class KernelMover {
       CopyTail::of(to, from, bytes).store();
       return true;
     }
+    if (open_ == kOpen || meets({to, from, bytes})) (void)settle();
     if (helpers_ > 0) jobs_.ask({to, from, body});
     else model::copy_words(to, from, body, 0, 1);
     copies_[open_++] = {to, from, bytes};
@@ -162,17 +160,10 @@ class KernelMover {
   static constexpr u32 kOpen = model::CopyJobs::kRoom;
   static constexpr u32 kByLane = 16;  ///< parts that a lane moves by itself
 
-  [[nodiscard]] DOORBELL_INLINE static bool overlap(const u8* a, u64 a_bytes, const u8* b, u64 b_bytes) {
-    return a < b + b_bytes && b < a + a_bytes;
-  }
-  /// True if the copy touches what an open one reads or writes: it waits for that one.
-  [[nodiscard]] DOORBELL_GPU_NOINLINE bool meets(const u8* to, const u8* from, u64 bytes) const {
-    for (u32 i = 0; i < open_; ++i) {
-      const model::CopyJob& c = copies_[i];
-      if (overlap(to, bytes, c.to, c.bytes) || overlap(to, bytes, c.from, c.bytes) ||
-          overlap(from, bytes, c.to, c.bytes))
-        return true;
-    }
+  /// True if the copy has to wait for an open one.
+  [[nodiscard]] DOORBELL_GPU_NOINLINE bool meets(const model::CopyJob& copy) const {
+    for (u32 i = 0; i < open_; ++i)
+      if (model::meet(copy, copies_[i])) return true;
     return false;
   }
 

@@ -23,6 +23,10 @@ struct MemoryEntry {
   [[nodiscard]] DOORBELL_INLINE bool covers(u64 address, u64 n) const {
     return address >= begin && address - begin <= bytes && n <= bytes - (address - begin);
   }
+  /// True if someone with these rights (access flags, all of which must be there) may reach the bytes.
+  [[nodiscard]] DOORBELL_INLINE bool lets(u64 address, u64 n, u32 rights) const {
+    return covers(address, n) && (access & rights) == rights;
+  }
 };
 
 /// Device threads look up keys without a lock. A key consists of an index and a generation byte that counts

@@ -17,8 +17,7 @@ std::unique_ptr<Nic> open_model(const DeviceRequest& request) {
   if (c.engine == Engine::gpu && request.use.initiator_threads != 0)
     throw Error(subject, "a kernel takes only doorbells that a GPU rings, and CPU threads are the initiators",
                 "let a GPU be the initiator, or use engine=cpu");
-  if (c.engine == Engine::kernel_on_cpu && request.gpu && request.use.gpu_memory)
-    throw Error(subject, "kernel-on-cpu is CPU threads, which do not reach GPU memory", "use engine=gpu");
+  c.check_engine(subject, request.gpu != nullptr, request.use);
   c.fit(request.use);
   return std::make_unique<ModelNic>(c, request.provider, request.spec, request.gpu);
 }

@@ -73,10 +73,22 @@ struct WorkRing {
   }
   /// Counted separately, because 2^32 is no multiple of `marks`: a remainder of `at.serial` would jump.
   [[nodiscard]] DOORBELL_INLINE u32 next_mark() const { return mark + 1 == marks ? 0 : mark + 1; }
+  /// The mark of the request `n` behind the next one; a ring has fewer marks than two turns of it.
+  [[nodiscard]] DOORBELL_INLINE u32 mark_after(u32 n) const {
+    const u64 m = u64{mark} + 1 + n;
+    return static_cast<u32>(marks != 0 && m >= marks ? m - marks : m);
+  }
   DOORBELL_INLINE void take(u32 units, u32 packets = 0) {
     mark = next_mark();
     at = advance(at, 1, units, packets);
     announced -= units < announced ? units : announced;
+  }
+  /// `n` > 0 requests of `units` announced units each, which are `packets` packets together.
+  DOORBELL_INLINE void take_several(u32 n, u32 units, u32 packets) {
+    mark = mark_after(n - 1);
+    at = advance(at, n, units, 0);
+    at.psn = (at.psn + packets) & 0xffffff;
+    announced -= n * units;
   }
 };
 

@@ -137,7 +137,10 @@ class ServedEngine {
         if (!any) break;
       }
     warp_.sync();  // all lanes have decided by the queue pairs before lane 0 changes them
-    if (warp_.lane() == 0) m_.work = engine().busy(bursting) && engine().serve_all(bursting) ? 1 : 0;
+    if (warp_.lane() == 0) {
+      engine().begin_round();
+      m_.work = engine().busy(bursting) && engine().serve_all(bursting) ? 1 : 0;
+    }
     warp_.sync();
     worked = worked || warp_.shfl(m_.work, 0) != 0;
     warp_.sync();  // all have seen the word before the next round changes it
@@ -188,15 +191,13 @@ class ServedEngine {
     if (warp_.lane() == 0 && order.kind != ServerOrder::Kind::resume) m_.jobs.finish(helpers_);
     switch (order.kind) {
       case ServerOrder::Kind::pause:
-        for (u32 i = 0; i < parts().qps(); ++i) copy_words(images + i, m_.qps + i, sizeof(Qp));
+        copy(images, m_.qps, parts().qps());
         if (warp_.lane() == 0) save_counts();
         break;
-      case ServerOrder::Kind::resume: {
-        const u32 n = order.queue_pairs;
-        for (u32 i = 0; i < n; ++i) copy_words(m_.qps + i, images + i, sizeof(Qp));
-        if (warp_.lane() == 0) parts().count = n;
+      case ServerOrder::Kind::resume:
+        copy(m_.qps, images, order.queue_pairs);
+        if (warp_.lane() == 0) parts().count = order.queue_pairs;
         break;
-      }
       case ServerOrder::Kind::end:
         break;
     }
@@ -211,10 +212,10 @@ class ServedEngine {
     // The order's effects, which all lanes had a part in, come before its answer.
     if (warp_.lane() == 0) store_release(&job_.answers[server_].sequence, sequence);
   }
-  DOORBELL_INLINE void copy_words(void* to, const void* from, u64 bytes) const {
+  DOORBELL_INLINE void copy(Qp* to, const Qp* from, u32 n) const {
     static_assert(sizeof(Qp) % sizeof(u64) == 0);
-    for (u64 i = warp_.lane(); i < bytes / sizeof(u64); i += Warp::size)
-      static_cast<u64*>(to)[i] = static_cast<const u64*>(from)[i];
+    for (u64 i = warp_.lane(); i < n * sizeof(Qp) / sizeof(u64); i += Warp::size)
+      reinterpret_cast<u64*>(to)[i] = reinterpret_cast<const u64*>(from)[i];
   }
   DOORBELL_INLINE void save_counts() {
     ServedCounts& c = job_.counts[server_];

@@ -81,8 +81,7 @@ class Transport {
       const DecodedWqe::Sge& sge = d.sge[i];
       if (sge.bytes == 0) continue;
       const MemoryEntry* m = keys_.local(sge.lkey);
-      if (m == nullptr || !m->covers(sge.address, sge.bytes) ||
-          (written && (m->access & access::local_write) == 0))
+      if (m == nullptr || !m->lets(sge.address, sge.bytes, written ? access::local_write : 0))
         return violation(Status::local_protection);
       out.add({m->at(sge.address), sge.bytes, m});
     }
@@ -96,8 +95,7 @@ class Transport {
     if (wr.bytes == 0) return Status::ok;  // neither key nor address is checked
     if (is_atomic(wr.op) && wr.remote % kAtomicBytes != 0) return violation(Status::remote_invalid_request);
     const MemoryEntry* m = keys_.remote(wr.rkey);
-    if (m == nullptr || !m->covers(wr.remote, wr.bytes) || (m->access & right) == 0)
-      return violation(Status::remote_access);
+    if (m == nullptr || !m->lets(wr.remote, wr.bytes, right)) return violation(Status::remote_access);
     out = {m->at(wr.remote), wr.bytes, m};
     return Status::ok;
   }
