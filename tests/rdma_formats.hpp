@@ -32,11 +32,12 @@ inline std::string provider_name(const testing::TestParamInfo<Provider>& p) {
   return std::string(name(p.param));
 }
 
-/// A model with the engine that is tested: the programs are registered once more with this variable.
+/// A model with the engine that is tested: the programs are registered once more with this variable. Device
+/// threads share their copies with one more each.
 inline std::string tested(const std::string& spec = "model") {
   const char* const engine = std::getenv("DOORBELL_TEST_NIC_ENGINE");
-  if (engine == nullptr) return spec;
-  return spec + (spec == "model" ? ":engine=" : ",engine=") + engine;
+  return spec + (spec == "model" ? ":" : ",") +
+         (engine == nullptr ? std::string("copy-threads=2") : std::string("engine=") + engine);
 }
 
 template <class F>

@@ -62,7 +62,7 @@ Option engine_key(const std::string& queues) {
 
 Option copy_threads_key() {
   return whole_key("copy-threads", "0", 0, 64,
-                   "threads that share a copy of 64 KiB and more; 0: by the cores that are free");
+                   "threads that share copies of 2 KiB and more; 0: by the cores that are free");
 }
 
 Option bandwidth_key(std::string help) {

@@ -35,21 +35,43 @@ DmaPlace host(u8* at) {
   return p;
 }
 
-/// Any number of threads, and any length: less than a page a thread, and no multiple of one.
+/// Any number of threads, and any length: less than a piece, and no multiple of one; more pieces than are
+/// under way at a time.
 TEST(CopyCrew, CopiesAllBytesAndNoOthers) {
-  const std::vector<u8> from = noise(300'000, 1);
-  for (const u32 threads : {0u, 1u, 2u, 3u, 5u}) {
+  const std::vector<u8> from = noise(3'000'000, 1);
+  for (const u32 threads : {2u, 3u, 5u}) {
     CopyCrew crew(threads);
-    EXPECT_EQ(crew.empty(), threads < 2);
-    for (const u64 bytes : {u64{0}, u64{1}, u64{4095}, u64{8192}, u64{12'289}, u64{65'537}, u64{299'999}}) {
+    for (const u64 bytes : {u64{1}, u64{2048}, u64{12'289}, u64{65'537}, u64{2'999'999}}) {
       std::vector<u8> to(from.size(), 0xee);
-      crew.copy(to.data() + 1, from.data(), bytes);
+      crew.add(to.data() + 1, from.data(), bytes);
+      EXPECT_TRUE(crew.pending());
+      crew.settle();
+      EXPECT_FALSE(crew.pending());
       ASSERT_EQ(std::memcmp(to.data() + 1, from.data(), bytes), 0) << threads << ", " << bytes;
       ASSERT_EQ(to[0], 0xee);
       ASSERT_TRUE(
           std::all_of(to.begin() + 1 + static_cast<i64>(bytes), to.end(), [](u8 b) { return b == 0xee; }));
     }
   }
+}
+
+TEST(CopyCrew, CopiesAreUnderWayTogether) {
+  constexpr u64 kBytes = 3000;
+  constexpr u64 kCopies = 700;
+  const std::vector<u8> from = noise(kBytes * kCopies, 3);
+  std::vector<u8> to(from.size());
+  CopyCrew crew(3);
+  for (u64 i = 0; i < kCopies; ++i) crew.add(to.data() + i * kBytes, from.data() + i * kBytes, kBytes);
+  EXPECT_EQ(crew.bytes(), kBytes * kCopies);
+  crew.settle();
+  EXPECT_EQ(to, from);
+  EXPECT_EQ(crew.bytes(), 0u);
+}
+
+TEST(CopyCrew, OneThreadNeedsNoHelp) {
+  EXPECT_TRUE(CopyCrew(0).empty());
+  EXPECT_TRUE(CopyCrew(1).empty());
+  EXPECT_FALSE(CopyCrew(2).empty());
 }
 
 /// Ends the process with 0 if the crew's threads cannot all be had and this is an error that can be caught.
@@ -70,33 +92,77 @@ TEST(CopyCrew, WithoutMemoryForItsThreadsThereIsNone) {
   EXPECT_EXIT(try_a_crew_without_memory(), testing::ExitedWithCode(0), "");
 }
 
-/// What the device does: copy after copy, each complete before its last byte is; another thread polls on that
-/// byte.
-TEST(CopyCrew, TheLastByteComesLast) {
-  constexpr u64 kBytes = kSharedCopy + 4097;
+/// A copier of `threads` threads, without GPU memory.
+struct Alone {
+  explicit Alone(u32 threads) : copier(dma, threads) {}
   SoftwareAddressSpace space;
-  DmaEngine dma(space, nullptr, 0);
-  Copier copier(dma, 2);
-  std::vector<u8> from(kBytes), to(kBytes);
+  DmaEngine dma{space, nullptr, 0};
+  Copier copier;
+};
+
+/// What the device does: copies, each complete before its last byte is, and each last byte after those of the
+/// copies before it. Another thread polls on the last byte of the second one.
+TEST(CopyCrew, TheLastByteComesLast) {
+  constexpr u64 kLarge = CopyCrew::kWorthWaking + 4097;
+  constexpr u64 kSmall = CopyCrew::kWorthSharing;
+  Alone a(2);
+  std::vector<u8> from(kLarge + kSmall), to(kLarge + kSmall);
   for (u32 round = 1; round <= 20; ++round) {
     const auto value = static_cast<u8>(round);
     std::ranges::fill(from, value);
-    std::thread device([&] { EXPECT_TRUE(copier.copy(host(to.data()), host(from.data()), kBytes)); });
+    std::thread device([&] {
+      EXPECT_TRUE(a.copier.copy(host(to.data()), host(from.data()), kLarge));
+      EXPECT_TRUE(a.copier.copy(host(to.data() + kLarge), host(from.data() + kLarge), kSmall));
+      EXPECT_TRUE(a.copier.settle());
+    });
     while (__atomic_load_n(&to.back(), __ATOMIC_ACQUIRE) != value) std::this_thread::yield();
     EXPECT_TRUE(std::ranges::all_of(to, [&](u8 b) { return b == value; })) << round;
     device.join();
   }
 }
 
+/// A flag that is written behind data.
+TEST(CopyCrew, ASmallCopyDoesNotOvertakeLargeOnes) {
+  Alone a(3);
+  const std::vector<u8> from = noise(300'000, 5);
+  std::vector<u8> to(from.size());
+  const u64 data = from.size() - 8;
+  EXPECT_TRUE(a.copier.copy(host(to.data()), host(const_cast<u8*>(from.data())), data));
+  EXPECT_TRUE(a.copier.copy(host(to.data() + data), host(const_cast<u8*>(from.data()) + data), 8));
+  EXPECT_EQ(to, from) << "the small one is complete at once";
+  EXPECT_FALSE(a.copier.pending());
+}
+
 TEST(CopyCrew, PlacesThatOverlapAreMovedByOneThread) {
-  constexpr u64 kBytes = 2 * kSharedCopy;
-  SoftwareAddressSpace space;
-  DmaEngine dma(space, nullptr, 0);
-  Copier copier(dma, 3);
+  constexpr u64 kBytes = 100'000;
+  Alone a(3);
   std::vector<u8> data = noise(kBytes + 100, 2);
   const std::vector<u8> before = data;
-  EXPECT_TRUE(copier.copy(host(data.data() + 100), host(data.data()), kBytes));
+  EXPECT_TRUE(a.copier.copy(host(data.data() + 100), host(data.data()), kBytes));
+  EXPECT_TRUE(a.copier.settle());
   EXPECT_TRUE(std::equal(data.begin() + 100, data.end(), before.begin()));
+}
+
+/// Copies whose places meet, of all sizes: what results is what copies one after the other leave.
+TEST(CopyCrew, TheResultIsThatOfOneCopyAfterTheOther) {
+  constexpr u64 kMemory = 400'000;
+  Alone a(4);
+  std::vector<u8> memory = noise(kMemory, 7);
+  std::vector<u8> expected = memory;
+  std::mt19937_64 random(11);
+  for (u32 i = 0; i < 3000; ++i) {
+    const u64 most = u64{1} << (random() % 17);
+    const u64 bytes = 1 + random() % most;
+    const u64 to = random() % (kMemory - bytes + 1), from = random() % (kMemory - bytes + 1);
+    ASSERT_TRUE(a.copier.copy(host(memory.data() + to), host(memory.data() + from), bytes));
+    std::memmove(expected.data() + to, expected.data() + from, bytes);
+    if (random() % 16 == 0) {
+      ASSERT_TRUE(a.copier.settle());
+      ASSERT_EQ(memory, expected) << i;
+    }
+  }
+  ASSERT_TRUE(a.copier.settle());
+  EXPECT_EQ(memory, expected);
 }
 
 TEST(CopyCrew, TakesCoresThatNobodyUses) {

@@ -91,6 +91,14 @@ void Engine::remove_domain(u32 vni, u32 pid, u32 lcid) {
 
 bool Engine::poll() {
   set_up_.serve();
+  const bool work = serve_all();
+  // What nothing announces becomes visible too. A round that ended because the device has gone leaves no copy
+  // behind: the memory may be gone next.
+  copier_.settle_shared();
+  return work;
+}
+
+bool Engine::serve_all() {
   if (shared_.presence.gone()) return false;
   now_ = 0;
   bool work = false;

@@ -89,6 +89,7 @@ class Engine {
   };
 
   // engine.cpp: queues and commands
+  [[nodiscard]] bool serve_all();
   [[nodiscard]] bool serve(WorkQueue& q);
   [[nodiscard]] bool poll_launch_page(WorkQueue& q);
   void apply(WorkQueue& q, u64 doorbell);

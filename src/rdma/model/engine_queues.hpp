@@ -160,7 +160,7 @@ DOORBELL_GPU_NOINLINE bool Engine<F, Parts>::serve(Qp& q) {
     }
     const u32 staged_left = q.sq.memory.host != nullptr ? ~0u : q.staged_units - (q.sq.at.running - first);
     if (d.units > staged_left && d.units <= q.sq.announced) break;
-    if (!run(q, d, reader) || state == QpState::sqd) break;
+    if (!run(q, d, reader) || state == QpState::sqd || parts_.transport.full()) break;
   }
   if constexpr (F::kCqByIndex) store_release(q.sq.record + 1, published(q.sq.at, Index::kSend).value);
   return true;

@@ -114,7 +114,7 @@ DOORBELL_GPU_NOINLINE auto Engine<F, Parts>::execute(Qp& q, Qp& p, Work& w) -> V
   Receive r;
   const bool takes = takes_receive(wr.op);
   if (takes && (q.rnr_tries < parts_.rule.rnr_tries || !next_receive(p, r))) return {Status::ok, true};
-  if (wr.fence && q.gpu_copies) (void)settle();
+  if (wr.fence && parts_.transport.pending()) (void)settle();
   if (parts_.rule.limited)
     w.due_ns = parts_.finish_time(now(), wire_bytes(wr.op, wr.bytes, packets_of(wr.bytes, q.mtu)));
 

@@ -61,7 +61,10 @@ class EngineThread final : public PolledEngine {
 
   bool poll() override {
     set_up_.serve();
-    return engine_.poll();
+    const bool work = engine_.poll();
+    // A round that ended because the device has gone leaves no copy behind: the memory may be gone next.
+    parts_.transport.mover().settle_shared();
+    return work;
   }
   void run_between_rounds(const std::function<void()>& work) override { set_up_.run(work); }
   [[nodiscard]] const EngineCounters& counters() const override { return parts_.counters; }

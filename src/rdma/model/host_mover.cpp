@@ -22,6 +22,7 @@ bool HostMover::copy_damaged(const DmaPlace& to, const DmaPlace& from, u32 bytes
 
 bool HostMover::atomic(const DmaPlace& at, bool adds, u64 operand, u64 compare, u64& old) {
   if (!at.gpu) {
+    copier_.settle_shared();
     const std::atomic_ref<u64> word(*reinterpret_cast<u64*>(at.address));
     if (adds) {
       old = word.fetch_add(operand);

@@ -12,31 +12,38 @@
 
 namespace doorbell::rdma {
 
-/// One for each engine; see Transport. Copies to or from GPU memory are complete after settle().
+/// One for each engine; see Transport. Copies are complete after settle(), small ones in host memory at once.
 class HostMover {
  public:
   /// `atomics` is shared by all engines of the device; `copy_threads` share a large copy of this one.
   HostMover(model::DmaEngine& dma, std::mutex& atomics, u32 copy_threads)
-      : dma_(dma), copier_(dma, copy_threads), atomics_(atomics) {}
+      : copier_(dma, copy_threads), atomics_(atomics) {}
 
   [[nodiscard]] bool copy(const model::DmaPlace& to, const model::DmaPlace& from, u32 bytes) {
-    return copier_.copy(to, from, bytes);
+    return alone_ ? copier_.copy_alone(to, from, bytes) : copier_.copy(to, from, bytes);
   }
   [[nodiscard]] bool copy_damaged(const model::DmaPlace& to, const model::DmaPlace& from, u32 bytes, u64 at);
   template <class Copy>
   [[nodiscard]] bool misplaced(Copy&& copy) {
+    // ThreadSanitizer is told of this thread only.
     const model::DeliberateRace race;
-    return copy();
+    alone_ = true;
+    const bool done = copy();
+    alone_ = false;
+    return done;
   }
   [[nodiscard]] bool atomic(const model::DmaPlace& at, bool adds, u64 operand, u64 compare, u64& old);
-  [[nodiscard]] bool pending() const { return dma_.pending(); }
+  [[nodiscard]] bool pending() const { return copier_.pending(); }
+  /// True when the round is to end, so that the initiators see what is complete.
+  [[nodiscard]] bool full() const { return copier_.shared_bytes() >= model::Copier::kRoundBytes; }
   [[nodiscard]] bool settle() { return copier_.settle(); }
+  void settle_shared() { copier_.settle_shared(); }
 
  private:
-  const model::DmaEngine& dma_;
   model::Copier copier_;
   std::mutex& atomics_;
   std::vector<u8> scratch_;
+  bool alone_ = false;
 };
 
 }  // namespace doorbell::rdma

@@ -144,6 +144,9 @@ class KernelMover {
     CopyTail::of(to, from, bytes).store();
     warp.sync();
   }
+  [[nodiscard]] DOORBELL_INLINE static bool full() {
+    return false;
+  }
   [[nodiscard]] DOORBELL_INLINE bool pending() const {
     return open_ > 0;
   }

@@ -65,6 +65,7 @@ struct SegmentList {
 ///   copy_damaged(to, from, bytes, at)  the same, with one byte changed
 ///   atomic(at, adds, operand, compare, old)
 ///   pending(), settle()     whether copies are under way; their end
+///   full()                  whether so many are that the round is to end
 /// `Faults` has count(fault).
 template <class Mover, class Faults>
 class Transport {
@@ -113,6 +114,8 @@ class Transport {
   }
   /// True if a copy that move() started needs settle().
   [[nodiscard]] DOORBELL_INLINE bool pending() const { return mover_.pending(); }
+  /// True when the round is to end before further requests are executed.
+  [[nodiscard]] DOORBELL_INLINE bool full() const { return mover_.full(); }
   /// False if what has to move the bytes did not answer.
   [[nodiscard]] DOORBELL_INLINE bool settle() { return mover_.settle(); }
   [[nodiscard]] DOORBELL_INLINE u64 violations() const { return violations_.value(); }
