@@ -3,6 +3,9 @@
 
 // The software NIC's data path for every queue format: behaviour that any RDMA device has.
 
+#include <atomic>
+#include <thread>
+
 #include "model/rdma_rig.hpp"
 #include "sanitized.hpp"
 
@@ -317,6 +320,24 @@ TYPED_TEST(RdmaModel, TellsThatItIsThere) {
   Rig<TypeParam> rig;
   EXPECT_EQ(load_acquire(rig.device->alive(Initiator::cpu)), 1u);
   EXPECT_EQ(rig.device->kind(), "model");
+}
+
+/// A live display asks for counts while queue pairs are set up.
+TYPED_TEST(RdmaModel, CountsMayBeAskedForMeanwhile) {
+  Rig<TypeParam> rig;
+  RawQp<TypeParam> q = rig.loop();
+  std::atomic<bool> over = false;
+  std::thread display([&] {
+    do EXPECT_EQ(rig.counter("error_completions"), 0u);
+    while (!over);
+  });
+  const u32 qpn = q.object->address().qpn;
+  for (u32 i = 0; i < 20; ++i) {
+    EXPECT_EQ(q.object->address().qpn, qpn);
+    EXPECT_EQ(q.object->memory(Initiator::cpu).sq, q.object->memory(Initiator::cpu).sq);
+  }
+  over = true;
+  display.join();
 }
 
 }  // namespace

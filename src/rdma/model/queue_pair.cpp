@@ -146,6 +146,8 @@ QueuePairMemory ModelQueuePair::addresses(bool on_gpu) const {
 }
 
 QueuePairMemory ModelQueuePair::memory(Initiator initiator) {
+  // While another thread asks for counts, a kernel's image of the queue pair comes to the host.
+  const std::scoped_lock lock(nic_.mutex_);
   const bool on_gpu = initiator == Initiator::gpu;
   QueuePairMemory m = addresses(on_gpu);
   if (m.sq == nullptr || m.qp_record == nullptr || m.sq_doorbell == nullptr)
@@ -239,6 +241,7 @@ void ModelQueuePair::change(QpState to, const std::function<void()>& also) {
 }
 
 QueuePairAddress ModelQueuePair::address() const {
+  const std::scoped_lock lock(nic_.mutex_);
   return {.qpn = qp_.qpn, .psn = 0, .lid = 0, .mtu = nic_.config().mtu, .gid = {}};
 }
 
