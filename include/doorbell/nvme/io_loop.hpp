@@ -71,6 +71,7 @@ class IoLoop {
     prp2_ = prp.prp2;
     prp2_stride_ = prp.prp2 == 0 ? 0 : prp.list_qwords > 0 ? q_.list_stride : q_.stride;
     next_scan_ = guard_.started() + phase_.timeout_ticks;
+    find_next_lba(warp);
   }
 
   /// One round: maybe post a batch, poll once. False when the phase is over.
@@ -133,6 +134,7 @@ class IoLoop {
 
  private:
   using Guard = LoopGuard<Warp, Clock, 16>;
+  static constexpr bool kLbaAhead = Warp::size > 1;
 
   [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return Guard::to_ns(phase_, ticks); }
   [[nodiscard]] DOORBELL_INLINE bool is_write() const { return phase_.op == IoOpcode::write; }
@@ -210,7 +212,7 @@ class IoLoop {
         s_.posted_at[slot] = at;
         s_.index[slot] = posted_ + mine;
         s_.state[slot] = slot_state::in_flight | (cid >> kSlotBits) << slot_state::use_shift;
-        lba = lba_of_io(phase_, q_, order_, posted_ + mine);
+        lba = kLbaAhead && base == 0 ? next_lba_ : lba_of_io(phase_, q_, order_, posted_ + mine);
       }
       const auto build = [&](u32 i) {
         const u32 from = i & (Warp::size - 1);
@@ -233,6 +235,15 @@ class IoLoop {
     posted_ += n;
     in_flight_ += n;
     in_pass_ += n;
+    find_next_lba(warp);
+  }
+
+  /// Looks up this lane's block of the next batch while the device works on this one: a random order takes a
+  /// GPU's lane about as long as all else in a post.
+  DOORBELL_INLINE void find_next_lba(const Warp& warp) {
+    if constexpr (!kLbaAhead) return;
+    const u64 next = posted_ + warp.lane();
+    if (next < q_.count) next_lba_ = lba_of_io(phase_, q_, order_, next);
   }
 
   DOORBELL_INLINE void complete(const Warp& warp, const typename Queue::Polled& polled) {
@@ -433,6 +444,7 @@ class IoLoop {
   u64 prp2_stride_ = 0;
   Guard guard_;
   u64 posted_ = 0;
+  u64 next_lba_ = 0;  // of I/O posted_ + lane, where kLbaAhead
   u64 in_pass_ = 0;
   u64 next_scan_ = 0;  // the earliest deadline there may be
   u32 in_flight_ = 0;
