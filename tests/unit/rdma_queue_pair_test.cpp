@@ -6,7 +6,7 @@
 #include <doorbell/rdma/bnxt.hpp>
 #include <doorbell/rdma/ionic.hpp>
 #include <doorbell/rdma/queue_pair.hpp>
-#include <doorbell/rma/poll_pace.hpp>
+#include <doorbell/poll_pace.hpp>
 #include <gtest/gtest.h>
 
 #include <array>

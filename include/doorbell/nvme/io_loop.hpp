@@ -11,6 +11,7 @@
 #include <doorbell/nvme/io_payload.hpp>
 #include <doorbell/nvme/io_types.hpp>
 #include <doorbell/nvme/prp.hpp>
+#include <doorbell/poll_pace.hpp>
 
 namespace doorbell::nvme {
 
@@ -80,12 +81,16 @@ class IoLoop {
     if (awaits_checks()) take_checks(warp);
     if (!guard_.stopping()) post_batch(warp);
     guard_.before_poll(warp);
-    const u64 before = Substeps ? Clock::now() : 0;
+    const bool paced = first_look_;
+    first_look_ = false;
+    if (paced) pace_.template await<Clock>();
+    const u64 before = Substeps || paced ? Clock::now() : 0;
     typename Queue::Polled polled;
     // A phase that only waits for checkers leaves answers to what it gave up for the drain, which counts
     // them.
     if (phase_.drain || in_flight_ > 0 || !guard_.stopping()) polled = qp_.poll(warp, in_flight_);
     ++mine_.polls;
+    if (paced) pace_.looked(polled.count > 0, warp.shfl(Clock::now() - before, 0));
     if constexpr (Substeps) {
       if (in_flight_ > 0) mine_.cq_poll_ticks += Clock::now() - before;
     }
@@ -134,6 +139,8 @@ class IoLoop {
 
  private:
   using Guard = LoopGuard<Warp, Clock, 16>;
+  // A CPU polls its own cache, so a poll costs nothing and no waiting time is needed.
+  static constexpr bool kPaced = Warp::size > 1;
   static constexpr bool kLbaAhead = Warp::size > 1;
 
   [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return Guard::to_ns(phase_, ticks); }
@@ -235,6 +242,7 @@ class IoLoop {
     posted_ += n;
     in_flight_ += n;
     in_pass_ += n;
+    first_look_ = kPaced && in_flight_ == 1;
     find_next_lba(warp);
   }
 
@@ -450,6 +458,8 @@ class IoLoop {
   u32 in_flight_ = 0;
   u32 free_head_ = 0;
   u32 free_tail_ = 0;
+  bool first_look_ = false;  // the next poll is the first for the only I/O in flight
+  PollPace pace_;
   u64 timed_out_ = 0;
   u64 aborted_ = 0;
   u32 bad_sq_heads_before_ = qp_.bad_sq_heads();

@@ -9,8 +9,8 @@
 
 #include <doorbell/check_ring.hpp>
 #include <doorbell/lane_counters.hpp>
+#include <doorbell/poll_pace.hpp>
 #include <doorbell/rma/op_payload.hpp>
-#include <doorbell/rma/poll_pace.hpp>
 #include <doorbell/rma/types.hpp>
 
 namespace doorbell::rma {
@@ -63,7 +63,7 @@ class OpLoop {
     guard_.before_poll(warp);
     const bool paced = first_look_;
     first_look_ = false;
-    if (paced) await_first_look();
+    if (paced) pace_.template await<Clock>();
     const u64 before = Substeps || paced ? Clock::now() : 0;
     bool any = false;
     // A phase that only waits for checkers leaves answers to what it gave up for the drain, which counts
@@ -74,11 +74,7 @@ class OpLoop {
       if (polls && (receives_ || phase_->drain)) any = poll_receives(warp) || any;
     }
     ++mine_.polls;
-    if (paced) {
-      // One reading of the clock for all lanes, so that all lanes wait for the same time.
-      if (any) pace_.hit();
-      else pace_.missed(warp.shfl(Clock::now() - before, 0));
-    }
+    if (paced) pace_.looked(any, warp.shfl(Clock::now() - before, 0));
     if constexpr (Substeps) {
       if (in_flight() > 0) mine_.cq_poll_ticks += Clock::now() - before;
     }
@@ -262,10 +258,6 @@ class OpLoop {
 
   /// A CPU polls its own cache, so a poll costs nothing and no waiting time is needed.
   static constexpr bool kPaced = Warp::size > 1;
-  DOORBELL_INLINE void await_first_look() const {
-    const u64 from = Clock::now();
-    while (Clock::now() - from < pace_.wait()) continue;
-  }
 
   DOORBELL_INLINE void post_receives(const Warp& warp, u32 n) {
     const bool carries = phase_->op != Op::write_imm;

@@ -9,7 +9,7 @@
 
 #include <doorbell/config.hpp>
 
-namespace doorbell::rma {
+namespace doorbell {
 
 /// Finds the shortest wait after the doorbell with which the first look usually succeeds. A miss lengthens
 /// the wait, each hit shortens it a little. The wait is never longer than one look takes: beyond that,
@@ -18,6 +18,17 @@ class PollPace {
  public:
   /// Ticks to wait before the first look.
   [[nodiscard]] DOORBELL_INLINE u32 wait() const { return wait_; }
+  /// Waits for so long.
+  template <class Clock>
+  DOORBELL_INLINE void await() const {
+    const u64 from = Clock::now();
+    while (Clock::now() - from < wait_) continue;
+  }
+  /// The first look took `ticks`, the same on all lanes.
+  DOORBELL_INLINE void looked(bool found, u64 ticks) {
+    if (found) hit();
+    else missed(ticks);
+  }
   /// The first look found the completion.
   DOORBELL_INLINE void hit() { wait_ -= wait_ < step_ / kHitsAMiss ? wait_ : step_ / kHitsAMiss; }
   /// The first look took `ticks` and found nothing.
@@ -35,4 +46,4 @@ class PollPace {
   u32 step_ = 0;
 };
 
-}  // namespace doorbell::rma
+}  // namespace doorbell
