@@ -4,8 +4,8 @@
 // Engine: several requests of one queue pair at a time, a lane of a warp each.
 #pragma once
 
+#include "model/kernel_mover.hpp"
 #include "rdma/model/engine.hpp"
-#include "rdma/model/kernel_mover.hpp"
 
 namespace doorbell::rdma {
 

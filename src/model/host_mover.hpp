@@ -10,33 +10,34 @@
 #include "model/copier.hpp"
 #include "model/deliberate_race.hpp"
 
-namespace doorbell::rdma {
+namespace doorbell::model {
 
-/// One for each engine; see Transport. Copies to or from GPU memory are complete after settle().
+/// One for each engine; its functions are those of KernelMover. Copies to or from GPU memory are complete
+/// after settle().
 class HostMover {
  public:
   /// `atomics` is shared by all engines of the device; `copy_threads` share a large copy of this one.
-  HostMover(model::DmaEngine& dma, std::mutex& atomics, u32 copy_threads)
+  HostMover(DmaEngine& dma, std::mutex& atomics, u32 copy_threads)
       : dma_(dma), copier_(dma, copy_threads), atomics_(atomics) {}
 
-  [[nodiscard]] bool copy(const model::DmaPlace& to, const model::DmaPlace& from, u32 bytes) {
+  [[nodiscard]] bool copy(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
     return copier_.copy(to, from, bytes);
   }
-  [[nodiscard]] bool copy_damaged(const model::DmaPlace& to, const model::DmaPlace& from, u32 bytes, u64 at);
+  [[nodiscard]] bool copy_damaged(const DmaPlace& to, const DmaPlace& from, u64 bytes, u64 at);
   template <class Copy>
   [[nodiscard]] bool misplaced(Copy&& copy) {
-    const model::DeliberateRace race;
+    const DeliberateRace race;
     return copy();
   }
-  [[nodiscard]] bool atomic(const model::DmaPlace& at, bool adds, u64 operand, u64 compare, u64& old);
+  [[nodiscard]] bool atomic(const DmaPlace& at, bool adds, u64 operand, u64 compare, u64& old);
   [[nodiscard]] bool pending() const { return dma_.pending(); }
   [[nodiscard]] bool settle() { return copier_.settle(); }
 
  private:
-  const model::DmaEngine& dma_;
-  model::Copier copier_;
+  const DmaEngine& dma_;
+  Copier copier_;
   std::mutex& atomics_;
   std::vector<u8> scratch_;
 };
 
-}  // namespace doorbell::rdma
+}  // namespace doorbell::model
