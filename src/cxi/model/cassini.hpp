@@ -7,15 +7,19 @@
 #include <mutex>
 #include <vector>
 
-#include "cxi/model/engine.hpp"
+#include "cxi/cassini.hpp"
+#include "cxi/model/engine_base.hpp"
 #include "model/device_thread.hpp"
+#include "model/dma.hpp"
 
 namespace doorbell::cxi {
 
 /// The numbers in use; claim() returns the lowest free one.
 class Handles {
  public:
-  Handles(const char* what, u32 first, u32 end) : what_(what), first_(first), used_(end) {}
+  Handles(const char* what, u32 first, u32 last = 0) : what_(what), first_(first), used_(last) {}
+  /// There are numbers up to `last`, which is not one of them. Before the first claim.
+  void end(u32 last) { used_.resize(last); }
   /// Throws CallError when all are in use.
   [[nodiscard]] u32 claim();
   void release(u32 handle) { used_[handle] = false; }
@@ -45,8 +49,12 @@ class ModelCassini final : public Cassini {
   [[nodiscard]] const u32* alive(Initiator initiator) override;
   [[nodiscard]] nlohmann::ordered_json counters() override;
 
-  [[nodiscard]] const ModelConfig& config() const { return config_; }
-  [[nodiscard]] u64 injected(model::Fault f) const { return engine_->faults().counted(f); }
+  [[nodiscard]] const ModelConfig& config() const { return shared_.config; }
+  [[nodiscard]] u64 injected(model::Fault f) {
+    const std::scoped_lock lock(mutex_);
+    engine_->refresh();
+    return shared_.faults.counted(f);
+  }
   /// Does one round, for a device without a thread of its own; true if there was work.
   bool poll() { return engine_->poll(); }
 
@@ -65,17 +73,17 @@ class ModelCassini final : public Cassini {
   }
   void require_reachable(Place place, const char* what) const;
 
-  const ModelConfig config_;
+  ModelShared shared_;
   const std::string name_;
-  const u32 nid_;
   const std::vector<std::shared_ptr<gpu::Gpu>> gpus_;
   const std::shared_ptr<gpu::Gpu> none_;
   Region alive_;
   SoftwareAddressSpace space_;
   std::unique_ptr<model::DmaAgent> agent_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<EngineBase> engine_;
   std::recursive_mutex mutex_;  // set-up calls
-  Handles transmit_queues_, target_queues_, event_queues_, counters_, entries_, contexts_, profiles_, pids_;
+  Handles transmit_queues_, target_queues_, event_queues_, counters_, entries_, memories_, contexts_,
+      profiles_, pids_;
   u32 queues_created_ = 0;
   std::unique_ptr<model::DeviceThread> thread_;  // last, because the thread uses all members above
 };
