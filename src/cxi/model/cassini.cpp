@@ -34,7 +34,7 @@ u32 Handles::claim() {
 // Handle 0 means no event queue and no counter. Address contexts and processes begin at 1, so that a number
 // that was never set is noticed.
 ModelCassini::ModelCassini(const ModelConfig& config, std::string name,
-                           std::vector<std::shared_ptr<gpu::Gpu>> gpus)
+                           std::vector<std::shared_ptr<gpu::Gpu>> gpus, const ServeOnThread& on_thread)
     : shared_(config, (kFirstNid + config.number) & kMaxNid),
       name_(std::move(name)),
       gpus_(std::move(gpus)),
@@ -53,8 +53,12 @@ ModelCassini::ModelCassini(const ModelConfig& config, std::string name,
   for (std::size_t i = 1; i < gpus_.size(); ++i) gpu()->reach(*gpus_[i]);
   // The agent's polling slows every other kernel's fences and PCIe reads, so it runs only where it is needed.
   shared_.presence.show(reinterpret_cast<u32*>(alive_.host()));
-  if (gpu() && config.gpu_memory) agent_ = std::make_unique<model::DmaAgent>(gpu(), 1);
-  engine_ = engine_on_thread(shared_, space_, agent_.get());
+  if (gpu() && config.gpu_memory && config.engine == ModelConfig::Engine::cpu)
+    agent_ = std::make_unique<model::DmaAgent>(gpu(), 1);
+  if (config.engine == ModelConfig::Engine::cpu) engine_ = engine_on_thread(shared_, space_, agent_.get());
+  else if (served_by_gpu() && !gpu())
+    throw Error(name_, "its engine is a kernel, and it was opened without a GPU");
+  else engine_ = std::make_unique<KernelEngine>(shared_, served_by_gpu() ? gpu() : none_, alive_, on_thread);
   const MostObjects most = engine_->most();
   transmit_queues_.end(most.transmit_queues);
   target_queues_.end(kMaxTransmitQueues + most.target_queues);
@@ -62,7 +66,7 @@ ModelCassini::ModelCassini(const ModelConfig& config, std::string name,
   counters_.end(most.counters);
   entries_.end(most.entries);
   memories_.end(most.memories);
-  if (config.own_thread)
+  if (config.own_thread && config.engine == ModelConfig::Engine::cpu)
     thread_ = std::make_unique<model::DeviceThread>("cxi-model", [this] { return engine_->poll(); });
 }
 
@@ -73,12 +77,12 @@ ModelCassini::~ModelCassini() {
 Limits ModelCassini::limits() const {
   return {.max_slots = kMaxSlots,
           .max_transfer = 0xffff'ffffULL,
-          .gpu_memory = agent_ != nullptr,
+          .gpu_memory = reaches_gpu_memory(),
           .gpu_initiator = gpu() != nullptr};
 }
 
 void ModelCassini::require_reachable(Place place, const char* what) const {
-  if (place == Place::gpu && agent_ == nullptr)
+  if (place == Place::gpu && !reaches_gpu_memory())
     throw Error(what, "this model was opened without access to a GPU's memory");
 }
 
@@ -123,6 +127,7 @@ nlohmann::ordered_json ModelCassini::counters() {
   j["events"] = c.events.value();
   j["dropped_events"] = c.dropped_events.value();
   j["triggered_operations"] = c.triggered.value();
+  if (shared_.config.engine != ModelConfig::Engine::cpu) j["in_bursts"] = c.in_bursts.value();
   j["dma_faults"] = engine_->dma_faults();
   nlohmann::ordered_json faults = shared_.faults.json();
   faults["eq_full"] = c.eq_full.value();

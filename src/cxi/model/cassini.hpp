@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cxi/cassini.hpp"
-#include "cxi/model/engine_base.hpp"
+#include "cxi/model/kernel_engine.hpp"
 #include "model/device_thread.hpp"
 #include "model/dma.hpp"
 
@@ -37,8 +37,10 @@ class ModelCassini final : public Cassini {
   static constexpr u32 kDefaultService = 1, kRestrictedService = 2;
   static constexpr u16 kDefaultVni = 1, kRestrictedVni = 10;
 
-  /// The first GPU reaches the queues and runs the DMA agent; `gpus` may be empty.
-  ModelCassini(const ModelConfig& config, std::string name, std::vector<std::shared_ptr<gpu::Gpu>> gpus = {});
+  /// The first GPU reaches the queues, and runs the DMA agent or the device itself; `gpus` may be empty.
+  /// `on_thread`: for Engine::kernel_on_cpu.
+  ModelCassini(const ModelConfig& config, std::string name, std::vector<std::shared_ptr<gpu::Gpu>> gpus = {},
+               const ServeOnThread& on_thread = serve_with_one_lane());
   ~ModelCassini() override;
 
   [[nodiscard]] std::string kind() const override { return "model"; }
@@ -67,6 +69,16 @@ class ModelCassini final : public Cassini {
   friend class ModelPortalsEntry;
 
   [[nodiscard]] const std::shared_ptr<gpu::Gpu>& gpu() const { return gpus_.empty() ? none_ : gpus_.front(); }
+  [[nodiscard]] bool served_by_gpu() const { return shared_.config.engine == ModelConfig::Engine::gpu; }
+  [[nodiscard]] bool reaches_gpu_memory() const { return agent_ != nullptr || served_by_gpu(); }
+  /// Where the engine reaches a region.
+  [[nodiscard]] u8* reach(const Region& r) const { return served_by_gpu() ? r.device() : r.host(); }
+  [[nodiscard]] QueuePlace place_of(const Mapped& m) const { return {reach(m.region()), m.iova()}; }
+  /// Pages that a GPU initiator writes to and the engine takes values from: a kernel cannot take a value out
+  /// of host memory in one access.
+  [[nodiscard]] Region pages_of_initiator(u64 bytes) const {
+    return served_by_gpu() ? Region(Place::gpu, bytes, gpu()) : registers(bytes);
+  }
   /// Memory of the device itself, which the first GPU also reaches.
   [[nodiscard]] Region registers(u64 bytes) const {
     return Region(gpu() ? Place::pinned : Place::pageable, bytes, gpu());

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "cxi/model/launch.hpp"
+
 namespace doorbell::cxi {
 
 namespace {
@@ -35,10 +37,6 @@ Change removal(Change::Kind kind, u32 number) {
   return c;
 }
 
-QueuePlace place_of(const Region& region, Iova iova) {
-  return {region.host(), iova};
-}
-
 }  // namespace
 
 // --- objects -----------------------------------------------------------------------------------------------
@@ -50,7 +48,8 @@ class ModelMemory final : public MemoryDescriptor {
     iova_ = nic.space_.map(region, access);
     lac_ = lac;
     bytes_ = region.bytes();
-    const bool gpu = region.place() == Place::gpu;
+    const bool on_gpu = region.place() == Place::gpu, served = nic.served_by_gpu();
+    const bool gpu = on_gpu && !served;  // a kernel reaches all memory itself
     Change c;
     c.kind = Change::Kind::add_memory;
     c.number = place_;
@@ -58,8 +57,8 @@ class ModelMemory final : public MemoryDescriptor {
                 .bytes = bytes_,
                 .access = access,
                 .lac = lac,
-                .base = {gpu ? region.device() : region.host(), region.device(), gpu},
-                .on_gpu = gpu};
+                .base = {gpu || served ? region.device() : region.host(), region.device(), gpu},
+                .on_gpu = on_gpu};
     nic_.engine_->change(c);
   }
   ~ModelMemory() override {
@@ -85,8 +84,8 @@ class ModelEventQueue final : public EventQueueObject {
     Change c;
     c.kind = Change::Kind::add_event_queue;
     c.number = index_;
-    c.events = EventProducer(place_of(events_.region(), events_.iova()), reinterpret_cast<u64*>(csr_.host()),
-                             bytes_, nic.config().eq_full);
+    c.events = EventProducer(nic.place_of(events_), reinterpret_cast<u64*>(nic.reach(csr_)), bytes_,
+                             nic.config().eq_full);
     nic_.engine_->change(c);
   }
   ~ModelEventQueue() override {
@@ -119,7 +118,8 @@ class ModelCommandQueue final : public CommandQueueObject {
         kind_(shape.kind),
         slots_(slots),
         ring_(nic.space_, shape.queue_memory, u64{slots} * kSlotBytes, Access::read_write, nic.gpu()),
-        launch_(nic.registers(kLaunchBytes)) {
+        launch_(shape.kind == CommandQueueKind::target ? nic.registers(kLaunchBytes)
+                                                       : nic.pages_of_initiator(kLaunchBytes)) {
     Change c;
     c.kind = Change::Kind::add_queue;
     WorkQueue& q = c.queue;
@@ -128,8 +128,11 @@ class ModelCommandQueue final : public CommandQueueObject {
     q.kind = shape.kind;
     q.slots = slots;
     if (shape.events != nullptr) q.eq = dynamic_cast<ModelEventQueue&>(*shape.events).index();
-    q.ring = place_of(ring_.region(), ring_.iova());
-    q.launch = launch_.host();
+    q.ring = nic.place_of(ring_);
+    q.launch = nic.reach(launch_);
+    // The host itself commands portals entries, also where a GPU is the initiator.
+    q.read_only_launch = nic.served_by_gpu() && shape.kind == CommandQueueKind::target;
+    if (q.read_only_launch) clear_launch_page(launch_.host());
     q.vni = vni;
     nic_.engine_->change(c);
     index_ = q.index;
@@ -165,14 +168,14 @@ class ModelCommandQueue final : public CommandQueueObject {
 class ModelCounter final : public CounterObject {
  public:
   ModelCounter(ModelCassini& nic, bool writeback, Place place)
-      : nic_(nic), doorbell_(nic.registers(kRegisterPage)) {
+      : nic_(nic), doorbell_(nic.pages_of_initiator(kRegisterPage)) {
     if (writeback) writeback_ = Mapped(nic.space_, place, kRegisterPage, Access::read_write, nic.gpu());
     Change c;
     c.kind = Change::Kind::add_counter;
     c.counter.index = index_ = nic.counters_.claim();
-    c.counter.doorbell = reinterpret_cast<u64*>(doorbell_.host());
+    c.counter.doorbell = reinterpret_cast<u64*>(nic.reach(doorbell_));
     c.counter.writes_back = writes_back_ = writeback;
-    if (writeback) c.counter.writeback = place_of(writeback_.region(), writeback_.iova());
+    if (writeback) c.counter.writeback = nic.place_of(writeback_);
     nic_.engine_->change(c);
   }
   ~ModelCounter() override {
@@ -258,6 +261,9 @@ std::unique_ptr<MemoryDescriptor> ModelEndpoint::map(const Region& region, Acces
   nic_.require_reachable(region.place(), "mapping GPU memory");
   if (region.bytes() == 0)
     throw CallError(CallError::Call::map, EINVAL, "mapping memory for the model", "the region is empty");
+  if (nic_.served_by_gpu() && region.device() == nullptr)
+    throw CallError(CallError::Call::map, EFAULT, "mapping memory for the model",
+                    "its engine is a kernel, and the GPU does not reach the memory");
   const std::scoped_lock lock(nic_.mutex_);
   return std::make_unique<ModelMemory>(nic_, lac_, region, access);
 }

@@ -31,7 +31,9 @@ template <class Parts>
 class Engine {
  public:
   DOORBELL_HD explicit Engine(Parts& parts)
-      : parts_(parts), careful_(parts.rule.reports_late() || parts.rule.pte_disable > 0) {}
+      : parts_(parts),
+        careful_(parts.rule.reports_late()),
+        plain_(!parts.rule.careful() && parts.rule.window == 0) {}
 
   static constexpr u32 kBurstSlots = 64;  // of one queue in a round
   using Objects = std::remove_reference_t<decltype(Parts::objects)>;
@@ -57,9 +59,29 @@ class Engine {
   }
   [[nodiscard]] DOORBELL_INLINE u32 counters() const { return counters_.count; }
 
+  // For an engine of several lanes, each of which looks at a queue or a counter of its own.
+  /// Takes the value of the queue's doorbell, if there is one.
+  [[nodiscard]] DOORBELL_HD bool take_doorbell(WorkQueue& q, u64& value);
+  /// Makes a doorbell's value the write pointer; false if it is none. Counts nothing.
+  [[nodiscard]] DOORBELL_HD bool set_write_pointer(WorkQueue& q, u64 value);
+  /// True if one of the windows that come next has been written, or a page that is only read has news.
+  [[nodiscard]] DOORBELL_HD bool window_written(const WorkQueue& q) const;
+  [[nodiscard]] DOORBELL_HD static bool written(const CountingEvent& ct);
+  // Lane 0 calls the following.
+  /// Of several queues: doorbells taken, and how many of them were invalid.
+  DOORBELL_INLINE void count_doorbells(u32 taken, u32 invalid) {
+    parts_.counters.doorbells += taken;
+    parts_.counters.invalid_doorbells += invalid;
+  }
+  /// A doorbell's value was taken, and a window may have been written before it.
+  DOORBELL_GPU_NOINLINE void windows_then(WorkQueue& q, u64 doorbell);
+  /// Makes the read pointer visible.
+  DOORBELL_GPU_NOINLINE void publish(WorkQueue& q);
+
   // engine_burst.hpp
   template <class Warp>
   [[nodiscard]] DOORBELL_HD u32 burst(const Warp& warp, WorkQueue& q, Word16* stage);
+  static constexpr u32 kStage = 32 * 4;  ///< parts that burst() needs, for 32 lanes
 
  private:
   static constexpr u64 kBurstBytes = u64{256} << 10;  // then other queues get their turn, and ACKs go out
@@ -85,12 +107,16 @@ class Engine {
     }
   };
   using Result = OperationResult;
-  /// What a plain operation moves.
+  /// What a plain command does.
   struct Plain {
     u8* to = nullptr;
     u8* from = nullptr;
     u32 bytes = 0;
+    u32 ct = 0;           ///< the counter that counts it; 0: none
     bool to_gpu = false;  ///< nothing but this GPU looks at the destination
+    bool is_get = false;
+    bool unrestricted = false;
+    bool noop = false;
   };
 
   // engine_commands.hpp: queues and commands
@@ -110,7 +136,6 @@ class Engine {
   [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode execute_queue(WorkQueue& q, const CommandHeader& h,
                                                                const u64* words);
   DOORBELL_GPU_NOINLINE void fail(WorkQueue& q, ReturnCode code, u32 header, u32 unit, bool window);
-  DOORBELL_GPU_NOINLINE void publish(WorkQueue& q);
 
   // engine_data.hpp: puts and gets
   [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode operate(WorkQueue& q, const Operation& op);
@@ -156,8 +181,9 @@ class Engine {
   DOORBELL_HD void write_back(CountingEvent& ct);
 
   // engine_burst.hpp
-  template <class Warp>
-  [[nodiscard]] DOORBELL_HD bool is_plain(WorkQueue& q, const u64* words, u32 units, u32 ct, Plain& out);
+  [[nodiscard]] DOORBELL_HD bool bursts(const WorkQueue& q) const;
+  [[nodiscard]] DOORBELL_HD bool is_plain(const WorkQueue& q, const Word16* command, u32 units,
+                                          Plain& out) const;
 
   template <class E>
   DOORBELL_HD void write_event(u32 eq, const E& event) {
@@ -192,9 +218,10 @@ class Engine {
   }
 
   Parts& parts_;
-  const bool careful_;
-  u64 now_ = 0;    // this round's time, from its first use on
-  u64 epoch_ = 1;  // set-up calls so far
+  const bool careful_;  // acknowledgements may take time, be lost, or be repeated
+  const bool plain_;    // no special behaviour was asked for
+  u64 now_ = 0;         // this round's time, from its first use on
+  u64 epoch_ = 1;       // set-up calls so far
   u64 burst_bytes_ = 0;
   u64 acknowledged_ = 0;
   u32 waiting_ = 0;  // triggers that have not fired

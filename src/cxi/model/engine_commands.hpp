@@ -95,13 +95,40 @@ DOORBELL_GPU_NOINLINE bool Engine<Parts>::poll_launch_page(WorkQueue& q) {
 template <class Parts>
 DOORBELL_HD void Engine<Parts>::apply(WorkQueue& q, u64 doorbell) {
   parts_.counters.doorbells += 1;
-  const u32 slot = static_cast<u32>(doorbell & 0xffff);
-  if (slot < kStatusSlots || slot >= q.slots) {
-    parts_.counters.invalid_doorbells += 1;
-    return;
-  }
+  if (!set_write_pointer(q, doorbell)) parts_.counters.invalid_doorbells += 1;
+}
+
+template <class Parts>
+DOORBELL_HD bool Engine<Parts>::set_write_pointer(WorkQueue& q, u64 value) {
+  const u32 slot = static_cast<u32>(value & 0xffff);
+  if (slot < kStatusSlots || slot >= q.slots) return false;
   q.write = slot;
-  if (parts_.rule.doorbell_ns > 0) q.ready_ns = now() + parts_.rule.doorbell_ns;
+  if (parts_.rule.doorbell_ns > 0) q.ready_ns = Parts::wall_ns() + parts_.rule.doorbell_ns;
+  return true;
+}
+
+template <class Parts>
+DOORBELL_HD bool Engine<Parts>::take_doorbell(WorkQueue& q, u64& value) {
+  if (q.read_only_launch || load64_relaxed(doorbell_of(q.launch)) == kNoDoorbell) return false;
+  // The exchange orders the doorbell before later loads of windows, and of commands in the ring.
+  value = exchange64(doorbell_of(q.launch), kNoDoorbell);
+  return true;
+}
+
+template <class Parts>
+DOORBELL_HD bool Engine<Parts>::window_written(const WorkQueue& q) const {
+  if (q.read_only_launch) return load64_relaxed(doorbell_of(q.launch)) != q.last_doorbell;
+  const u32 next = q.write + 1 == q.slots ? kStatusSlots : q.write + 1;
+  const u64* const two = (q.write & 1) != 0 ? window_of(q.launch, kWindowUnaligned, next)
+                                            : window_of(q.launch, kWindowAligned, q.write);
+  const u64 first = load64_relaxed(window_of(q.launch, kWindow64, q.write)), second = load64_relaxed(two);
+  return first != kUnwritten || second != kUnwritten;
+}
+
+template <class Parts>
+DOORBELL_GPU_NOINLINE void Engine<Parts>::windows_then(WorkQueue& q, u64 doorbell) {
+  for (u32 n = 0; n < kWindowSlots && take_window(q); ++n) continue;
+  apply(q, doorbell);
 }
 
 /// Takes a low-latency window that was written at the next place.

@@ -203,6 +203,16 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::count(u32 index, u64 success, u32 fail
   dirty_.last = index;
 }
 
+template <class Parts>
+DOORBELL_HD bool Engine<Parts>::written(const CountingEvent& ct) {
+  const u64* const page = ct.doorbell;
+  const u64 success = load64_relaxed(page + Counter::kSuccess),
+            failure = load64_relaxed(page + Counter::kFailure);
+  const u64 reset_success = load64_relaxed(page + Counter::kResetSuccess);
+  const u64 reset_failure = load64_relaxed(page + Counter::kResetFailure);
+  return (success | failure) != 0 || reset_success != kUnwritten || reset_failure != kUnwritten;
+}
+
 /// Takes what was stored to the counter's doorbell page; true if there was something.
 template <class Parts>
 DOORBELL_GPU_NOINLINE bool Engine<Parts>::poll_doorbell(CountingEvent& ct) {
