@@ -54,7 +54,7 @@ class Cxi(WithFolder):
         for arguments, counter in (([], "puts"), (["--op", "get", "--unrestricted"], "gets"), (["--idc", "64"], "idc_puts")):
             cells = self.result("--device-engine", "kernel-on-cpu", "--size", "64,70000", *arguments, *SMALL)["cells"]
             self.assertEqual([c["device"]["name"] for c in cells], ["cxi-model0:engine=kernel-on-cpu"] * 4)
-            self.assertEqual(cells[0]["options"]["device-engine"], "kernel-on-cpu")
+            self.assertEqual(cells[0]["options"]["device_engine"], "kernel-on-cpu")
             for cell in cells:
                 self.assertEqual((cell["metrics"]["ops"], cell["verify"]["checked"]), (200, 200))
                 self.assertEqual(set(cell["errors"].values()), {0})
