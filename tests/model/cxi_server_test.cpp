@@ -82,7 +82,7 @@ constexpr u32 kBytes = 65536;
 /// other, and each is counted once.
 TEST(CxiServer, WorksAsOneCommandAfterTheOther) {
   each({.bytes = kBytes, .slots = 256}, [](Rig& rig) {
-    constexpr u32 kCommands = test::kSanitized ? 300 : 1500;
+    constexpr u32 kCommands = test::kSanitized ? 150 : 400;
     rig.far.fill(77);
     std::vector<u8> mine(rig.near.data(), rig.near.data() + kBytes),
         theirs(rig.far.data(), rig.far.data() + kBytes);
@@ -245,6 +245,68 @@ TEST(CxiServer, LargePutsAndFaults) {
     EXPECT_GT(damaged, 0u);
     EXPECT_EQ(rig.counter("in_bursts"), 0u);
   });
+}
+
+/// A block has room for fewer objects than the device's numbers could name. What finds none is refused, and
+/// the device goes on.
+TEST(CxiServer, WhatABlockHasNoRoomForIsRefused) {
+  Rig rig({.block = serve_with_one_lane()});
+  const auto fill = [&](u32 most, auto create) {
+    std::vector<decltype(create())> all;
+    while (all.size() <= most) {
+      try {
+        all.push_back(create());
+      } catch (const CallError& e) {
+        EXPECT_EQ(e.errno_code(), ENOSPC);
+        break;
+      }
+    }
+    return all.size();
+  };
+  Endpoint& e = *rig.endpoint;
+  for (int twice = 0; twice < 2; ++twice) {
+    // Number 0 is none, and the rig has some of each.
+    EXPECT_EQ(fill(5000, [&] { return e.create_counter(true, Place::pageable); }), ServedRoom::kCounters - 2);
+    EXPECT_EQ(fill(5000, [&] { return e.create_event_queue(4096, Place::pageable); }),
+              ServedRoom::kEventQueues - 3);
+    EXPECT_EQ(fill(5000, [&] { return e.create_command_queue({}); }), ServedRoom::kTransmitQueues - 2);
+    EXPECT_EQ(fill(5000, [&] { return e.create_command_queue({.kind = CommandQueueKind::target}); }),
+              ServedRoom::kTargetQueues - 1);
+    EXPECT_EQ(fill(5000, [&] { return e.map(rig.near.region, Access::read); }), ServedRoom::kMemories - 2);
+    u32 offset = 0;
+    EXPECT_EQ(fill(250, [&] { return e.create_portals_entry(*rig.rx_events.object, ++offset); }),
+              ServedRoom::kEntries - 1);
+    rig.far.clear();
+    const u64 before = rig.ct.read().success;
+    rig.tx.submit(rig.put(4096));
+    EXPECT_TRUE(rig.ct.reaches(before + 1));
+    EXPECT_TRUE(rig.arrived(4096));
+  }
+}
+
+/// List entries beyond those in the block's own memory: used once each, in their order, and used again.
+TEST(CxiServer, ManyListEntries) {
+  Rig rig({.enable = false, .block = serve_with_one_lane()});
+  rig.set_state(PtlteState::enabled);
+  constexpr u32 kAppended = 2 * kServedEntries + 50, kLength = 64;
+  static_assert(kAppended * kLength <= 1u << 20);
+  for (u32 lap = 1; lap <= 2; ++lap) {
+    rig.far.clear();
+    for (u32 i = 0; i < kAppended; ++i) {
+      Append a =
+          rig.entry(append_flag::use_once | append_flag::unlink_disable | append_flag::success_disable |
+                    append_flag::comm_disable | append_flag::link_disable | append_flag::op_put);
+      a.start += u64{i} * kLength;
+      a.length = kLength;
+      rig.target.submit(a);
+    }
+    let_rounds_pass(*rig.endpoint);
+    for (u32 i = 0; i < kAppended; ++i) rig.tx.submit(rig.put(kLength, u64{i} * kLength, 0));
+    rig.ct.expect(lap * kAppended, lap - 1);
+    EXPECT_TRUE(rig.arrived(kAppended * kLength));
+    rig.tx.submit(rig.put(kLength));
+    (void)rig.tx_events.expect<InitiatorEvent>(EventType::ack, ReturnCode::dropped);
+  }
 }
 
 }  // namespace

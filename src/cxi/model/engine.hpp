@@ -26,6 +26,7 @@ namespace doorbell::cxi {
 ///   staging()           for commands that were fetched
 ///   gone(), leave(), remove_device()   whether the device is there; it fails; Fault::removal
 ///   finish_time(now, bytes), wall_ns()
+///   kInARow             slots of one queue that serve() executes in a round, at least kLargestSlots
 ///   kReadsAtOnce        copy() is done with a command's own bytes when it returns
 template <class Parts>
 class Engine {
@@ -35,7 +36,6 @@ class Engine {
         careful_(parts.rule.reports_late()),
         plain_(!parts.rule.careful() && parts.rule.window == 0) {}
 
-  static constexpr u32 kBurstSlots = 64;  // of one queue in a round
   using Objects = std::remove_reference_t<decltype(Parts::objects)>;
 
   /// Does one round; true if there was work.

@@ -35,7 +35,7 @@ DOORBELL_GPU_NOINLINE bool Engine<Parts>::serve(WorkQueue& q) {
   u32 end = q.write;
   if (end < q.read32 / 2) end = q.slots;
   // A multiple of the largest command's slots, so that no command crosses the end of a burst.
-  const u32 burst = (q.read32 / 2 + kBurstSlots) / kLargestSlots * kLargestSlots;
+  const u32 burst = (q.read32 / 2 + Parts::kInARow) / kLargestSlots * kLargestSlots;
   if (end > burst) end = burst;
   const u64* const words = commands(q, end);
   if (words == nullptr) return found;

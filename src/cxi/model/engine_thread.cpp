@@ -28,6 +28,7 @@ struct ThreadRoom {
 /// What an engine on a thread is built of; see Engine.
 class ThreadParts {
  public:
+  static constexpr u32 kInARow = 64;
   static constexpr bool kReadsAtOnce = true;
 
   ThreadParts(ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent)
@@ -53,7 +54,7 @@ class ThreadParts {
   struct Own {
     Objects<ThreadRoom> objects;
     Trigger triggers[kMaxTriggers];
-    u64 staging[65 * kSlotBytes / 8];  ///< Engine::kBurstSlots, from the middle of a slot on
+    u64 staging[(kInARow + 1) * kSlotBytes / 8];  // from the middle of a slot on
   };
   ModelShared& shared_;
   std::unique_ptr<Own> own_;

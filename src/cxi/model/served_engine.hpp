@@ -24,6 +24,7 @@ struct ServedMemory;
 template <class Clock>
 class ServedParts {
  public:
+  static constexpr u32 kInARow = 8;  // then several lanes try again
   static constexpr bool kReadsAtOnce = false;
 
   DOORBELL_HD ServedParts(const ServerJob& job, ServedMemory<Clock>& memory, u32 helpers)
@@ -102,10 +103,10 @@ class ServedEngine {
   }
 
   DOORBELL_HD Round round() {
-    if (look()) return warp_.shfl(m_.ended, 0) != 0 ? Round::ended : Round::worked;
+    if (rounds_++ % kOrders == 0 && look())
+      return warp_.shfl(m_.ended, 0) != 0 ? Round::ended : Round::worked;
     // Only lane 0 looks at what it alone changes.
     if (warp_.shfl(warp_.lane() == 0 && parts().gone() ? 1u : 0u, 0) != 0) return Round::idle;
-    ++rounds_;
     if (warp_.lane() == 0) {
       m_.work = 0;
       engine().begin_round();
@@ -128,6 +129,7 @@ class ServedEngine {
 
  private:
   static constexpr u32 kBursts = 8;   // of one queue in a row
+  static constexpr u32 kOrders = 4;   // rounds between two looks for an order
   static constexpr u32 kSeldom = 16;  // rounds between two looks at windows and counters' pages
   static constexpr u32 kAll = 4096;   // rounds between two looks at everything
 
