@@ -21,13 +21,20 @@ Option device_engine_option() {
           .group = "Device"};
 }
 
-std::string spec_with_engine(const Options& options, const std::string& device) {
+std::string spec_with_engine(const Options& options, const std::string& device, const std::string& model) {
+  const std::string& spec = options.text(device);
+  return spec_with_engine(options, device, model, spec.substr(0, spec.find(':')) == model);
+}
+
+std::string spec_with_engine(const Options& options, const std::string& device, const std::string& model,
+                             bool is_model) {
   const std::string& spec = options.text(device);
   if (!options.given("device-engine")) return spec;
-  if (spec != "model" && !spec.starts_with("model:"))
+  if (!is_model)
     throw Error("--device-engine", fmt::format("{} is not a model: it serves its queues itself", spec),
-                fmt::format("it goes with --{} model", device));
-  return fmt::format("{}{}engine={}", spec, spec == "model" ? ":" : ",", options.text("device-engine"));
+                fmt::format("it goes with --{} {}", device, model));
+  return fmt::format("{}{}engine={}", spec, spec.find(':') == std::string::npos ? ":" : ",",
+                     options.text("device-engine"));
 }
 
 }  // namespace doorbell::cli

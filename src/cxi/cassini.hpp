@@ -16,6 +16,8 @@
 #include <string>
 #include <system_error>
 
+#include "cxi/queue_kind.hpp"
+
 namespace doorbell::cxi {
 
 /// The NIC's library refused a call: which call, and the errno. Models refuse with the same numbers.
@@ -64,13 +66,6 @@ class EventQueueObject {
   virtual ~EventQueueObject() = default;
   /// Throws Error if `initiator` cannot reach the queue.
   [[nodiscard]] virtual EventQueueMemory memory(Initiator initiator) = 0;
-};
-
-/// The kinds of command queues, by Cassini's names.
-enum class CommandQueueKind {
-  transmit,   ///< puts, gets, IDC
-  triggered,  ///< counter commands
-  target,     ///< append, set state: commands to the endpoint's own portals entries
 };
 
 struct CommandQueueShape {

@@ -50,6 +50,38 @@ class Cxi(WithFolder):
         cell, = self.result("--num-queues", "3", "--measure", "rate", "--size", "64", *SMALL)["cells"]
         self.assertEqual((cell["cell"]["queue_pairs"], cell["metrics"]["ops"]), (3, 600))
 
+    def test_a_kernels_code_is_the_device(self):
+        for arguments, counter in (([], "puts"), (["--op", "get", "--unrestricted"], "gets"), (["--idc", "64"], "idc_puts")):
+            cells = self.result("--device-engine", "kernel-on-cpu", "--size", "64,70000", *arguments, *SMALL)["cells"]
+            self.assertEqual([c["device"]["name"] for c in cells], ["cxi-model0:engine=kernel-on-cpu"] * 4)
+            self.assertEqual(cells[0]["options"]["device_engine"], "kernel-on-cpu")
+            for cell in cells:
+                self.assertEqual((cell["metrics"]["ops"], cell["verify"]["checked"]), (200, 200))
+                self.assertEqual(set(cell["errors"].values()), {0})
+            self.assertEqual(cells[0]["model"][counter], 200)
+        cell, = self.result("--device-engine", "kernel-on-cpu", "--device", "cxi-model3:overhead=44", "--num-queues", "3",
+                            "--measure", "rate", *SMALL)["cells"]
+        self.assertEqual(cell["device"]["name"], "cxi-model3:overhead=44,engine=kernel-on-cpu")
+        self.assertEqual(cell["metrics"]["ops"], 600)
+
+    def test_a_kernels_code_carries_faults_out(self):
+        common = ["--device-engine", "kernel-on-cpu", "--size", "256", "--measure", "rate", "--iterations", "2000"]
+        cell, = self.result("--fault", "corrupt=0.02", *common, *TIMEOUTS, code=2)["cells"]
+        self.assertEqual(cell["verify"]["corrupt"], cell["model"]["injected"]["corrupt"])
+        cell, = self.result("--fault", "drop=0.02", *common, "--timeout", "0.5", code=2)["cells"]
+        self.assertEqual(cell["errors"]["timeout"], cell["model"]["injected"]["drop"])
+
+    def test_who_can_have_a_kernel_as_device(self):
+        for arguments, why in (
+            (["--device-engine", "gpu"], "CPU threads are the initiators"),
+            (["--device-engine", "gpu", "--device", "cxi0"], "--device-engine"),
+            (["--device-engine", "quantum"], "--device-engine"),
+            (["--device", "cxi-model0:engine=fast"], "engine"),
+        ):
+            done = run(*arguments)
+            self.assertEqual(done.returncode, 1, (arguments, done.stdout, done.stderr))
+            self.assertIn(why, done.stderr)
+
     def test_bad_input(self):
         for option, value in (("--op", "atomic"), ("--size", "3GiB"), ("--idc", "225"), ("--num-queues", "0"),
                               ("--in-flight", "x"), ("--device", "cxi-model0:speed=1")):

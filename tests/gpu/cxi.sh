@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # The GPU cases of the CXI path, on a machine with a GPU: puts and gets that a kernel posts and rings, queues and
-# data in host and GPU memory, faults, the loopback command between GPUs and system memory, then the figures that
+# data in host and GPU memory, faults, the model as a kernel on the same GPU, the loopback command between GPUs and system memory, then the figures that
 # docs/performance.md quotes.
-#   tests/gpu/cxi.sh DOORBELL OUT [correct|faults|gpus|figures|all]
+#   tests/gpu/cxi.sh DOORBELL OUT [correct|faults|engine|gpus|figures|all]
 # `gpus` is the loopback command alone, with every pair of GPUs that the machine has. Exits 77 without a GPU, 2 when
 # a case fails.
 set -u
@@ -43,6 +43,62 @@ if [ "$what" = faults ] || [ "$what" = all ]; then
     done
   done
   run fault-reorder 0 --fault reorder=0.01 --size 256 --measure rate --iterations 3000 --batch-size 4
+fi
+
+if [ "$what" = engine ] || [ "$what" = all ]; then
+  # The Cassini is a kernel on the same GPU.
+  engine="--device-engine gpu"
+  for queues in host vram; do
+    for data in host vram; do
+      for target in host vram; do
+        for op in put get; do
+          # shellcheck disable=SC2086  # options and their values
+          run "engine-q$queues-d$data-t$target-$op" 0 $engine --queue-mem $queues --data-mem $data --target-mem $target --op $op \
+            --size $sizes --iterations 40
+        done
+      done
+      # shellcheck disable=SC2086
+      run "engine-q$queues-d$data-idc" 0 $engine --queue-mem $queues --data-mem $data --idc 224 \
+        --size 1,12,13,16,17,48,49,112,113,224 --iterations 3000
+      # shellcheck disable=SC2086
+      run "engine-q$queues-d$data-queues" 0 $engine --queue-mem $queues --data-mem $data --num-queues 8 --size 64,700 \
+        --iterations 3000
+      # shellcheck disable=SC2086
+      run "engine-q$queues-d$data-unrestricted" 0 $engine --queue-mem $queues --data-mem $data --unrestricted --size 8,4KiB \
+        --iterations 3000 --batch-size 64
+    done
+  done
+  # shellcheck disable=SC2086
+  run engine-one-offset 0 $engine --offsets one --verify off --measure rate --queue-mem vram --data-mem vram --size 64 \
+    --iterations 20000 --batch-size 64
+  # shellcheck disable=SC2086
+  run engine-most-queues 0 $engine --num-queues 128 --queue-mem vram --data-mem vram --measure rate --size 64 --iterations 2000 \
+    --batch-size 16
+  # shellcheck disable=SC2086
+  run engine-large-vram 0 $engine --size 64MiB --iterations 3 --in-flight 2 --data-mem vram
+  # shellcheck disable=SC2086
+  run engine-limited 0 $engine --device cxi-model0:latency=5us,bandwidth=10G,jitter=2us --queue-mem vram --size 64,4KiB --iterations 2000
+  initiator=cpu run engine-cpu-initiator 1 --device-engine gpu --size 64
+  for fault in error corrupt misplace stale duplicate drop delay removal; do
+    for data in host vram; do
+      # shellcheck disable=SC2086
+      run "engine-fault-$fault-d$data" 2 $engine --fault $fault=0.01 --size 256 --measure rate --iterations 3000 --batch-size 4 \
+        --queue-mem $data --data-mem $data --timeout 1 --late-after 0.3 --device cxi-model0:delay=0.5
+    done
+  done
+  # shellcheck disable=SC2086
+  run engine-fault-reorder 0 $engine --fault reorder=0.01 --size 256 --measure rate --iterations 3000 --batch-size 4
+  for keys in stuck-read=100 pte-disable=100; do
+    # shellcheck disable=SC2086
+    run "engine-$keys" 2 $engine --device cxi-model0:$keys --size 256 --measure rate --iterations 3000 --batch-size 4 --timeout 1
+  done
+  for n in 1 8 64; do
+    # shellcheck disable=SC2086
+    show "engine-rate-$n" 0 $engine --queue-mem vram --data-mem vram --target-mem vram --size 8,64,4KiB,64KiB --measure rate \
+      --batch-size 64 --in-flight 512 --num-queues $n --duration 0.3 --repeats 3
+  done
+  # shellcheck disable=SC2086
+  show engine-single 0 $engine --queue-mem vram --data-mem vram --size 8,256,4KiB --measure latency --iterations 1000 --repeats 3
 fi
 
 loopback=$(dirname "$doorbell")/cxi_gpu_loopback_bw

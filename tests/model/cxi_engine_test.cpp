@@ -11,6 +11,7 @@
 #include "cxi/model/cassini.hpp"
 #include "cxi/model/launch.hpp"
 #include "model/cxi_rig.hpp"
+#include "model/served_parts.hpp"
 
 namespace doorbell::cxi {
 namespace {
@@ -279,6 +280,12 @@ TEST(CxiEvents, AFullQueueDropsAndSaysSo) {
   EXPECT_EQ(rig.counter("dropped_events"), dropped);
 }
 
+/// What an EventProducer needs of an engine whose memory it reaches.
+struct ProducerParts {
+  model::NoDma dma;
+  static u64 wall_ns() { return doorbell::wall_ns(); }
+};
+
 /// The block that an event has begun is taken, whatever room is left in it: 64 bytes that begin behind it
 /// need another one.
 TEST(CxiEvents, ALargeEventInTheMiddleOfABlockNeedsTheNext) {
@@ -292,26 +299,25 @@ TEST(CxiEvents, ALargeEventInTheMiddleOfABlockNeedsTheNext) {
                         Case{(kBlocks - 2) * kSmall + 1, true}, Case{(kBlocks - 2) * kSmall + 3, true},
                         Case{kBlocks * kSmall - 1, false}, Case{kBlocks * kSmall, false}}) {
     SCOPED_TRACE(c.small);
-    const SoftwareAddressSpace space;
-    model::DmaEngine dma(space, nullptr, 0);
+    ProducerParts parts;
     alignas(64) std::array<u8, kBytes> queue{};
     u64 csr = 0;
     EventProducer producer({queue.data(), 0}, &csr, kBytes, 0);
     InitiatorEvent small;
     small.type = EventType::ack;
     small.return_code = ReturnCode::ok;
-    for (u32 n = 0; n < c.small; ++n) ASSERT_TRUE(producer.write(dma, small));
+    for (u32 n = 0; n < c.small; ++n) ASSERT_TRUE(producer.write(parts, small));
     TargetLongEvent large;
     large.type = EventType::put;
     large.return_code = ReturnCode::ok;
     static_assert(TargetLongEvent::kWords * 8 == kSlotBytes && InitiatorEvent::kWords * 8 == 16);
-    EXPECT_EQ(producer.write(dma, large), c.fits);
+    EXPECT_EQ(producer.write(parts, large), c.fits);
     EXPECT_EQ(producer.dropped(), c.fits ? 0u : 1u);
     const u8* const reserve = queue.data() + kBytes - 2 * kSlotBytes;
     EXPECT_TRUE(std::all_of(reserve, reserve + 2 * kSlotBytes, [](u8 b) { return b == 0; }));
     // What is left of a block that has been begun is there for events that fit.
     if (!c.fits) {
-      EXPECT_EQ(producer.write(dma, small), c.small % kSmall != 0);
+      EXPECT_EQ(producer.write(parts, small), c.small % kSmall != 0);
     }
   }
 }

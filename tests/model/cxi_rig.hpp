@@ -11,6 +11,7 @@
 #include <doorbell/cxi/target_commands.hpp>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 
@@ -149,14 +150,29 @@ struct RigOptions {
   u32 slots = 1024;
   u32 append_flags = append_flag::unlink_disable | append_flag::success_disable | append_flag::comm_disable |
                      append_flag::op_put | append_flag::op_get;
-  bool enable = true;      ///< the portals entry, with the target's memory behind it
-  u64 slow_writer_ns = 0;  ///< 0: the model's own
+  bool enable = true;        ///< the portals entry, with the target's memory behind it
+  u64 slow_writer_ns = 0;    ///< 0: the model's own
+  ServeOnThread block = {};  ///< a kernel's block on CPU threads, as which the device is served
 };
 
+/// A model with the engine that is tested: the programs are registered once more with this variable. The
+/// device's thread shares its copies with one more.
+inline std::string tested(const std::string& spec) {
+  const char* const engine = std::getenv("DOORBELL_TEST_CXI_ENGINE");
+  return spec + (spec.find(':') == std::string::npos ? ":" : ",") +
+         (engine == nullptr ? std::string("copy-threads=2") : std::string("engine=") + engine);
+}
+
 inline std::unique_ptr<Cassini> open_rig(const RigOptions& o) {
-  const model::Use use{.faults = o.faults, .seed = o.seed};
-  if (o.slow_writer_ns == 0) return open_cassini({.spec = o.spec, .use = use});
-  ModelConfig config = parse_model_spec(o.spec);
+  const model::Use use{.gpu_memory = false, .faults = o.faults, .seed = o.seed};
+  if (o.block) {
+    ModelConfig config = parse_model_spec(o.spec);
+    config.engine = ModelConfig::Engine::kernel_on_cpu;
+    config.fit(use);
+    return std::make_unique<ModelCassini>(config, o.spec, std::vector<std::shared_ptr<gpu::Gpu>>{}, o.block);
+  }
+  if (o.slow_writer_ns == 0) return open_cassini({.spec = tested(o.spec), .use = use});
+  ModelConfig config = parse_model_spec(tested(o.spec));
   config.fit(use);
   config.slow_writer_ns = o.slow_writer_ns;
   return std::make_unique<ModelCassini>(config, o.spec);

@@ -3,10 +3,10 @@
 
 // How a queue pair handles entries that come at difficult moments, with threads as lanes.
 
+#include <doorbell/poll_pace.hpp>
 #include <doorbell/rdma/bnxt.hpp>
 #include <doorbell/rdma/ionic.hpp>
 #include <doorbell/rdma/queue_pair.hpp>
-#include <doorbell/poll_pace.hpp>
 #include <gtest/gtest.h>
 
 #include <array>

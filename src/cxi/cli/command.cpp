@@ -4,6 +4,7 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include "cli/device_engine.hpp"
 #include "cli/texts.hpp"
 #include "cxi/cli/parts.hpp"
 #include "cxi/model/spec.hpp"
@@ -21,6 +22,7 @@ void add_cxi_options(OptionTable& t) {
          .default_text = "cxi-model0",
          .help = "cxi-modelN[:KEY=VALUE,...] (keys above), or a Cassini of this machine: cxi0",
          .group = "Device"})
+      .add(device_engine_option())
       .add({.name = "op",
             .kind = Kind::choice,
             .default_text = "put",
@@ -49,7 +51,7 @@ void add_cxi_options(OptionTable& t) {
 rma::BenchOptions bench_options(const Options& o) {
   rma::BenchOptions b = rma_options(o, cxi::bench_of_puts(!o.flag("unrestricted"), {.device = "--device"}));
   b.texts.settings.inline_below = "--idc";
-  b.device = o.text("device");
+  b.device = spec_with_engine(o, "device", "cxi-model0", cxi::is_model(o.text("device")));
   b.op = o.text("op") == "get" ? rma::Op::read : rma::Op::write;
   if (o.has("size")) b.sizes = sizes_of(o.text("size"));
   b.queues = static_cast<u32>(o.integer("num-queues"));
@@ -99,6 +101,10 @@ Command cxi_command() {
        "One buffer over and over, as cxi_gpu_loopback_bw measures it."},
       {.command = "doorbell cxi --initiator gpu --queue-mem vram --data-mem vram --size 4KiB --num-queues 8",
        .text = "A GPU kernel builds commands and rings; queues and data in GPU memory.",
+       .needs = Needs::gpu},
+      {.command =
+           "doorbell cxi --initiator gpu --device-engine gpu --queue-mem vram --num-queues 64 --size 64",
+       .text = "The Cassini is a kernel too: what queues in GPU memory carry, without a CPU in between.",
        .needs = Needs::gpu},
       {.command = "doorbell cxi --fault corrupt=0.001 --size 4KiB",
        .text = "Prove that damage is found: exit code 2 and a count.",

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "cxi/model/endpoint.hpp"
+#include "cxi/model/engine_thread.hpp"
 
 namespace doorbell::cxi {
 
@@ -33,28 +34,39 @@ u32 Handles::claim() {
 // Handle 0 means no event queue and no counter. Address contexts and processes begin at 1, so that a number
 // that was never set is noticed.
 ModelCassini::ModelCassini(const ModelConfig& config, std::string name,
-                           std::vector<std::shared_ptr<gpu::Gpu>> gpus)
-    : config_(config),
+                           std::vector<std::shared_ptr<gpu::Gpu>> gpus, const ServeOnThread& on_thread)
+    : shared_(config, (kFirstNid + config.number) & kMaxNid),
       name_(std::move(name)),
-      nid_((kFirstNid + config.number) & kMaxNid),
       gpus_(std::move(gpus)),
       alive_(registers(kPage)),
-      transmit_queues_("transmit queues", 0, kMaxTransmitQueues),
-      target_queues_("target queues", kMaxTransmitQueues, kMaxTransmitQueues + kMaxTargetQueues),
-      event_queues_("event queues", 1, kMaxEventQueues),
-      counters_("counters", 1, kMaxCounters),
-      entries_("portals entries", 0, kMaxPortalsEntries),
+      transmit_queues_("transmit queues", 0),
+      target_queues_("target queues", kMaxTransmitQueues),
+      event_queues_("event queues", 1),
+      counters_("counters", 1),
+      entries_("portals entries", 0),
+      memories_("places for mapped memory", 0),
       contexts_("address contexts", 1, kMaxContexts),
-      profiles_("communication profiles", 0, 16),
+      profiles_("communication profiles", 0, kMaxDomains),
       pids_("process numbers", 1, std::min(1u << config.pid_bits, kAnyPid)) {
   // The agent is a kernel of the first GPU. While that kernel runs, a driver may wait for its end before it
   // maps more memory.
   for (std::size_t i = 1; i < gpus_.size(); ++i) gpu()->reach(*gpus_[i]);
   // The agent's polling slows every other kernel's fences and PCIe reads, so it runs only where it is needed.
-  if (gpu() && config.gpu_memory) agent_ = std::make_unique<model::DmaAgent>(gpu(), 1);
-  engine_ =
-      std::make_unique<Engine>(config_, nid_, space_, agent_.get(), reinterpret_cast<u32*>(alive_.host()));
-  if (config.own_thread)
+  shared_.presence.show(reinterpret_cast<u32*>(alive_.host()));
+  if (gpu() && config.gpu_memory && config.engine == ModelConfig::Engine::cpu)
+    agent_ = std::make_unique<model::DmaAgent>(gpu(), 1);
+  if (config.engine == ModelConfig::Engine::cpu) engine_ = engine_on_thread(shared_, space_, agent_.get());
+  else if (served_by_gpu() && !gpu())
+    throw Error(name_, "its engine is a kernel, and it was opened without a GPU");
+  else engine_ = std::make_unique<KernelEngine>(shared_, served_by_gpu() ? gpu() : none_, alive_, on_thread);
+  const MostObjects most = engine_->most();
+  transmit_queues_.end(most.transmit_queues);
+  target_queues_.end(kMaxTransmitQueues + most.target_queues);
+  event_queues_.end(most.event_queues);
+  counters_.end(most.counters);
+  entries_.end(most.entries);
+  memories_.end(most.memories);
+  if (config.own_thread && config.engine == ModelConfig::Engine::cpu)
     thread_ = std::make_unique<model::DeviceThread>("cxi-model", [this] { return engine_->poll(); });
 }
 
@@ -65,12 +77,12 @@ ModelCassini::~ModelCassini() {
 Limits ModelCassini::limits() const {
   return {.max_slots = kMaxSlots,
           .max_transfer = 0xffff'ffffULL,
-          .gpu_memory = agent_ != nullptr,
+          .gpu_memory = reaches_gpu_memory(),
           .gpu_initiator = gpu() != nullptr};
 }
 
 void ModelCassini::require_reachable(Place place, const char* what) const {
-  if (place == Place::gpu && agent_ == nullptr)
+  if (place == Place::gpu && !reaches_gpu_memory())
     throw Error(what, "this model was opened without access to a GPU's memory");
 }
 
@@ -95,6 +107,8 @@ const u32* ModelCassini::alive(Initiator initiator) {
 }
 
 nlohmann::ordered_json ModelCassini::counters() {
+  const std::scoped_lock lock(mutex_);
+  engine_->refresh();
   const EngineCounters& c = engine_->counters();
   nlohmann::ordered_json j;
   j["commands"] = c.commands.value();
@@ -113,8 +127,9 @@ nlohmann::ordered_json ModelCassini::counters() {
   j["events"] = c.events.value();
   j["dropped_events"] = c.dropped_events.value();
   j["triggered_operations"] = c.triggered.value();
+  if (shared_.config.engine != ModelConfig::Engine::cpu) j["in_bursts"] = c.in_bursts.value();
   j["dma_faults"] = engine_->dma_faults();
-  nlohmann::ordered_json faults = engine_->faults().json();
+  nlohmann::ordered_json faults = shared_.faults.json();
   faults["eq_full"] = c.eq_full.value();
   faults["stuck_read"] = c.stuck_read.value();
   faults["pte_disable"] = c.pte_disabled.value();

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "cxi/model/launch.hpp"
+
 namespace doorbell::cxi {
 
 namespace {
@@ -28,8 +30,11 @@ u8* address_for(Initiator initiator, const Region& region, const char* what) {
   return at;
 }
 
-QueuePlace place_of(const Region& region, Iova iova) {
-  return {region.host(), iova};
+Change removal(Change::Kind kind, u32 number) {
+  Change c;
+  c.kind = kind;
+  c.number = number;
+  return c;
 }
 
 }  // namespace
@@ -39,22 +44,33 @@ QueuePlace place_of(const Region& region, Iova iova) {
 class ModelMemory final : public MemoryDescriptor {
  public:
   ModelMemory(ModelCassini& nic, u32 lac, const Region& region, Access access) : nic_(nic) {
+    place_ = nic.memories_.claim();
     iova_ = nic.space_.map(region, access);
     lac_ = lac;
     bytes_ = region.bytes();
-    const bool gpu = region.place() == Place::gpu;
-    const MappedMemory m{
-        iova_, bytes_, access, {gpu ? region.device() : region.host(), region.device(), gpu}};
-    nic_.engine_->set_up([&] { nic_.engine_->add(lac, m); });
+    const bool on_gpu = region.place() == Place::gpu, served = nic.served_by_gpu();
+    const bool gpu = on_gpu && !served;  // a kernel reaches all memory itself
+    Change c;
+    c.kind = Change::Kind::add_memory;
+    c.number = place_;
+    c.memory = {.begin = iova_,
+                .bytes = bytes_,
+                .access = access,
+                .lac = lac,
+                .base = {gpu || served ? region.device() : region.host(), region.device(), gpu},
+                .on_gpu = on_gpu};
+    nic_.engine_->change(c);
   }
   ~ModelMemory() override {
     const std::scoped_lock lock(nic_.mutex_);
-    nic_.engine_->set_up([&] { nic_.engine_->remove(lac_, iova_); });
+    nic_.engine_->change(removal(Change::Kind::remove_memory, place_));
     nic_.space_.unmap(iova_);
+    nic_.memories_.release(place_);
   }
 
  private:
   ModelCassini& nic_;
+  u32 place_ = 0;
 };
 
 class ModelEventQueue final : public EventQueueObject {
@@ -64,20 +80,24 @@ class ModelEventQueue final : public EventQueueObject {
         index_(nic.event_queues_.claim()),
         events_(nic.space_, place, bytes, Access::read_write, nic.gpu()),
         csr_(nic.registers(kRegisterPage)),
-        producer_(place_of(events_.region(), events_.iova()), reinterpret_cast<u64*>(csr_.host()),
-                  static_cast<u32>(bytes), nic.config_.eq_full) {
-    nic_.engine_->set_up([&] { nic_.engine_->add(index_, producer_); });
+        bytes_(static_cast<u32>(bytes)) {
+    Change c;
+    c.kind = Change::Kind::add_event_queue;
+    c.number = index_;
+    c.events = EventProducer(nic.place_of(events_), reinterpret_cast<u64*>(nic.reach(csr_)), bytes_,
+                             nic.config().eq_full);
+    nic_.engine_->change(c);
   }
   ~ModelEventQueue() override {
     const std::scoped_lock lock(nic_.mutex_);
-    nic_.engine_->set_up([&] { nic_.engine_->remove_event_queue(index_); });
+    nic_.engine_->change(removal(Change::Kind::remove_event_queue, index_));
     nic_.event_queues_.release(index_);
   }
   [[nodiscard]] EventQueueMemory memory(Initiator initiator) override {
     EventQueueMemory m;
     m.events = address_for(initiator, events_.region(), "an event queue");
     m.csr = reinterpret_cast<u64*>(address_for(initiator, csr_, "an event queue's register"));
-    m.bytes = producer_.bytes();
+    m.bytes = bytes_;
     m.index = index_;
     return m;
   }
@@ -88,72 +108,88 @@ class ModelEventQueue final : public EventQueueObject {
   u32 index_;
   Mapped events_;
   Region csr_;
-  EventProducer producer_;
+  u32 bytes_;
 };
 
 class ModelCommandQueue final : public CommandQueueObject {
  public:
   ModelCommandQueue(ModelCassini& nic, const CommandQueueShape& shape, u32 slots, u32 vni)
       : nic_(nic),
+        kind_(shape.kind),
+        slots_(slots),
         ring_(nic.space_, shape.queue_memory, u64{slots} * kSlotBytes, Access::read_write, nic.gpu()),
-        launch_(nic.registers(kLaunchBytes)) {
-    const bool target = shape.kind == CommandQueueKind::target;
-    queue_.index = (target ? nic.target_queues_ : nic.transmit_queues_).claim();
-    queue_.ordinal = nic.queues_created_++;
-    queue_.kind = shape.kind;
-    queue_.slots = slots;
-    if (shape.events != nullptr) queue_.eq = dynamic_cast<ModelEventQueue&>(*shape.events).index();
-    queue_.ring = place_of(ring_.region(), ring_.iova());
-    queue_.launch = launch_.host();
-    queue_.vni = vni;
-    nic_.engine_->set_up([&] { nic_.engine_->add(queue_); });
+        launch_(shape.kind == CommandQueueKind::target ? nic.registers(kLaunchBytes)
+                                                       : nic.pages_of_initiator(kLaunchBytes)) {
+    Change c;
+    c.kind = Change::Kind::add_queue;
+    WorkQueue& q = c.queue;
+    q.index = numbers().claim();
+    q.ordinal = nic.queues_created_++;
+    q.kind = shape.kind;
+    q.slots = slots;
+    if (shape.events != nullptr) q.eq = dynamic_cast<ModelEventQueue&>(*shape.events).index();
+    q.ring = nic.place_of(ring_);
+    q.launch = nic.reach(launch_);
+    // The host itself commands portals entries, also where a GPU is the initiator.
+    q.read_only_launch = nic.served_by_gpu() && shape.kind == CommandQueueKind::target;
+    if (q.read_only_launch) clear_launch_page(launch_.host());
+    q.vni = vni;
+    nic_.engine_->change(c);
+    index_ = q.index;
   }
   ~ModelCommandQueue() override {
     const std::scoped_lock lock(nic_.mutex_);
-    nic_.engine_->set_up([&] { nic_.engine_->remove(queue_); });
-    const bool target = queue_.kind == CommandQueueKind::target;
-    (target ? nic_.target_queues_ : nic_.transmit_queues_).release(queue_.index);
+    nic_.engine_->change(removal(Change::Kind::remove_queue, index_));
+    numbers().release(index_);
   }
   [[nodiscard]] CommandQueueMemory memory(Initiator initiator) override {
     CommandQueueMemory m;
     m.ring = reinterpret_cast<Word16*>(address_for(initiator, ring_.region(), "a command queue"));
     m.launch = address_for(initiator, launch_, "a command queue's launch page");
-    m.slots = queue_.slots;
-    m.index = queue_.index;
-    m.triggered = queue_.kind == CommandQueueKind::triggered;
+    m.slots = slots_;
+    m.index = index_;
+    m.triggered = kind_ == CommandQueueKind::triggered;
     return m;
   }
 
  private:
+  [[nodiscard]] Handles& numbers() {
+    return kind_ == CommandQueueKind::target ? nic_.target_queues_ : nic_.transmit_queues_;
+  }
+
   ModelCassini& nic_;
+  CommandQueueKind kind_;
+  u32 slots_;
+  u32 index_ = 0;
   Mapped ring_;
   Region launch_;
-  WorkQueue queue_;
 };
 
 class ModelCounter final : public CounterObject {
  public:
   ModelCounter(ModelCassini& nic, bool writeback, Place place)
-      : nic_(nic), doorbell_(nic.registers(kRegisterPage)) {
+      : nic_(nic), doorbell_(nic.pages_of_initiator(kRegisterPage)) {
     if (writeback) writeback_ = Mapped(nic.space_, place, kRegisterPage, Access::read_write, nic.gpu());
-    ct_.index = nic.counters_.claim();
-    ct_.doorbell = reinterpret_cast<u64*>(doorbell_.host());
-    ct_.writes_back = writeback;
-    if (writeback) ct_.writeback = place_of(writeback_.region(), writeback_.iova());
-    nic_.engine_->set_up([&] { nic_.engine_->add(ct_); });
+    Change c;
+    c.kind = Change::Kind::add_counter;
+    c.counter.index = index_ = nic.counters_.claim();
+    c.counter.doorbell = reinterpret_cast<u64*>(nic.reach(doorbell_));
+    c.counter.writes_back = writes_back_ = writeback;
+    if (writeback) c.counter.writeback = nic.place_of(writeback_);
+    nic_.engine_->change(c);
   }
   ~ModelCounter() override {
     const std::scoped_lock lock(nic_.mutex_);
-    nic_.engine_->set_up([&] { nic_.engine_->remove(ct_); });
-    nic_.counters_.release(ct_.index);
+    nic_.engine_->change(removal(Change::Kind::remove_counter, index_));
+    nic_.counters_.release(index_);
   }
   [[nodiscard]] CounterMemory memory(Initiator initiator) override {
     CounterMemory m;
     m.doorbell = reinterpret_cast<u64*>(address_for(initiator, doorbell_, "a counter's doorbell page"));
-    if (ct_.writes_back)
+    if (writes_back_)
       m.writeback = reinterpret_cast<const u64*>(
           address_for(initiator, writeback_.region(), "what a counter writes back"));
-    m.index = ct_.index;
+    m.index = index_;
     return m;
   }
 
@@ -161,7 +197,8 @@ class ModelCounter final : public CounterObject {
   ModelCassini& nic_;
   Region doorbell_;
   Mapped writeback_;
-  CountingEvent ct_;
+  u32 index_ = 0;
+  bool writes_back_ = false;
 };
 
 class ModelPortalsEntry final : public PortalsEntry {
@@ -169,26 +206,28 @@ class ModelPortalsEntry final : public PortalsEntry {
   ModelPortalsEntry(ModelEndpoint& endpoint, ModelEventQueue& events, u32 pid_offset)
       : endpoint_(endpoint), nic_(endpoint.nic_) {
     index_ = nic_.entries_.claim();
-    pte_.index = index_;
-    pte_.vni = endpoint.vni_;
-    pte_.pid = endpoint.pid_;
-    pte_.idx = pid_offset;
-    pte_.eq = events.index();
-    pte_.state = PtlteState::disabled;
+    Change c;
+    c.kind = Change::Kind::add_entry;
+    c.entry.index = index_;
+    c.entry.vni = endpoint.vni_;
+    c.entry.pid = endpoint.pid_;
+    c.entry.idx = offset_ = pid_offset;
+    c.entry.eq = events.index();
+    c.entry.state = PtlteState::disabled;
     endpoint_.offsets_.push_back(pid_offset);
-    nic_.engine_->set_up([&] { nic_.engine_->add(pte_); });
+    nic_.engine_->change(c);
   }
   ~ModelPortalsEntry() override {
     const std::scoped_lock lock(nic_.mutex_);
-    nic_.engine_->set_up([&] { nic_.engine_->remove(pte_); });
-    std::erase(endpoint_.offsets_, pte_.idx);
+    nic_.engine_->change(removal(Change::Kind::remove_entry, index_));
+    std::erase(endpoint_.offsets_, offset_);
     nic_.entries_.release(index_);
   }
 
  private:
   ModelEndpoint& endpoint_;
   ModelCassini& nic_;
-  TableEntry pte_;
+  u32 offset_ = 0;
 };
 
 // --- the endpoint ------------------------------------------------------------------------------------------
@@ -197,25 +236,34 @@ ModelEndpoint::ModelEndpoint(ModelCassini& nic, u16 vni) : nic_(nic), vni_(vni) 
   lac_ = nic.contexts_.claim();
   pid_ = nic.pids_.claim();
   lcid_ = nic.profiles_.claim();
-  nic_.engine_->set_up([&] { nic_.engine_->add_domain(vni_, pid_, lcid_); });
+  Change c;
+  c.kind = Change::Kind::add_domain;
+  c.domain = {vni_, pid_, lcid_};
+  nic_.engine_->change(c);
 }
 
 ModelEndpoint::~ModelEndpoint() {
   const std::scoped_lock lock(nic_.mutex_);
-  nic_.engine_->set_up([&] { nic_.engine_->remove_domain(vni_, pid_, lcid_); });
+  Change c;
+  c.kind = Change::Kind::remove_domain;
+  c.domain = {vni_, pid_, lcid_};
+  nic_.engine_->change(c);
   nic_.contexts_.release(lac_);
   nic_.pids_.release(pid_);
   nic_.profiles_.release(lcid_);
 }
 
 Address ModelEndpoint::address() const {
-  return {.nid = nic_.nid_, .pid = pid_, .pid_bits = nic_.config_.pid_bits, .vni = vni_};
+  return {.nid = nic_.shared_.nid, .pid = pid_, .pid_bits = nic_.config().pid_bits, .vni = vni_};
 }
 
 std::unique_ptr<MemoryDescriptor> ModelEndpoint::map(const Region& region, Access access) {
   nic_.require_reachable(region.place(), "mapping GPU memory");
   if (region.bytes() == 0)
     throw CallError(CallError::Call::map, EINVAL, "mapping memory for the model", "the region is empty");
+  if (nic_.served_by_gpu() && region.device() == nullptr)
+    throw CallError(CallError::Call::map, EFAULT, "mapping memory for the model",
+                    "its engine is a kernel, and the GPU does not reach the memory");
   const std::scoped_lock lock(nic_.mutex_);
   return std::make_unique<ModelMemory>(nic_, lac_, region, access);
 }
@@ -248,7 +296,7 @@ std::unique_ptr<CounterObject> ModelEndpoint::create_counter(bool writeback, Pla
 }
 
 std::unique_ptr<PortalsEntry> ModelEndpoint::create_portals_entry(EventQueueObject& events, u32 pid_offset) {
-  const u32 last = std::min(kMaxPidOffset, (1u << (12 - nic_.config_.pid_bits)) * 32 - 1);
+  const u32 last = std::min(kMaxPidOffset, (1u << (12 - nic_.config().pid_bits)) * 32 - 1);
   if (pid_offset > last)
     throw CallError(CallError::Call::other, EINVAL, "a portals entry of the model",
                     fmt::format("pid offset {} is not in 0..{}", pid_offset, last));

@@ -1,65 +1,96 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The data path of the software Cassini: one thread that owns every queue, counter and portals entry, so
-// there is no lock.
+// The data path of the software Cassini: the same for a thread of the CPU (engine_thread.hpp) and for a
+// kernel (served_engine.hpp). One engine owns every queue, counter and portals entry, so there is no lock.
 #pragma once
 
-#include "cxi/model/config.hpp"
+#include <doorbell/cxi/counter.hpp>
+
+#include <type_traits>
+
+#include "cxi/model/engine_rule.hpp"
+#include "cxi/model/launch.hpp"
 #include "cxi/model/objects.hpp"
-#include "model/between_rounds.hpp"
-#include "model/copier.hpp"
-#include "model/count.hpp"
-#include "model/due_heap.hpp"
-#include "model/shared.hpp"
-#include "system/clock.hpp"
+#include "model/fault_draw.hpp"
 
 namespace doorbell::cxi {
 
-struct EngineCounters {
-  model::Count commands, puts, gets, idc_puts, unrestricted, bytes, packets, doorbells, invalid_doorbells,
-      window_writes, rejected_windows, command_failures, refused_operations, events, dropped_events,
-      triggered;
-  // Injected faults that only this model has.
-  model::Count eq_full, stuck_read, pte_disabled;
-};
-
+/// `Parts` is what the engine is built of, where it runs:
+///   objects             Objects<Room>
+///   list_entry(i), trigger(i)   rule.max_list_entries and kMaxTriggers of them
+///   rule, faults, counters
+///   mover               copy(), copy_damaged(), misplaced(), settle() as KernelMover has them
+///   dma.fetch(), dma.deliver(), dma.commit()  for what it cannot reach itself
+///   late                DueHeap<Acknowledgement>
+///   staging()           for commands that were fetched
+///   gone(), leave(), remove_device()   whether the device is there; it fails; Fault::removal
+///   finish_time(now, bytes), wall_ns()
+///   kInARow             slots of one queue that serve() executes in a round, at least kLargestSlots
+///   kReadsAtOnce        copy() is done with a command's own bytes when it returns
+template <class Parts>
 class Engine {
  public:
-  /// `alive`: the word that stays 1 while the device is there.
-  Engine(const ModelConfig& config, u32 nid, const SoftwareAddressSpace& space, model::DmaAgent* agent,
-         u32* alive);
+  DOORBELL_HD explicit Engine(Parts& parts)
+      : parts_(parts),
+        careful_(parts.rule.reports_late()),
+        plain_(!parts.rule.careful() && parts.rule.window == 0) {}
 
-  /// Does one round; true if there was work. Called by the engine's thread only.
-  bool poll();
+  using Objects = std::remove_reference_t<decltype(Parts::objects)>;
 
-  /// Runs `work` on the engine's thread between two rounds and waits for it. One caller at a time.
-  void set_up(const std::function<void()>& work);
+  /// Does one round; true if there was work.
+  DOORBELL_GPU_NOINLINE bool poll();
+  /// Carries out a set-up call. Between two rounds.
+  DOORBELL_GPU_NOINLINE void change(const Change& c);
 
-  // Call the following functions only inside set_up.
-  void add(WorkQueue& q);
-  void remove(WorkQueue& q);
-  void add(u32 index, EventProducer& eq);
-  void add(CountingEvent& ct);
-  void remove(CountingEvent& ct);
-  void add(TableEntry& pte);
-  void remove(TableEntry& pte);
-  void remove_event_queue(u32 index);
-  void add(u32 lac, const MappedMemory& memory) { contexts_[lac].push_back(memory); }
-  void remove(u32 lac, Iova begin);
-  void add_domain(u32 vni, u32 pid, u32 lcid);
-  void remove_domain(u32 vni, u32 pid, u32 lcid);
+  // The same in parts, for an engine of several lanes. Lane 0 calls all of it.
+  DOORBELL_INLINE void begin_round() { now_ = 0; }
+  [[nodiscard]] DOORBELL_GPU_NOINLINE bool serve(WorkQueue& q);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE bool poll_doorbell(CountingEvent& ct);
+  /// What was counted in the round becomes visible, and what is due is reported.
+  [[nodiscard]] DOORBELL_GPU_NOINLINE bool end_round(bool work);
+  /// True if end_round() has something to do.
+  [[nodiscard]] DOORBELL_INLINE bool has_news() const { return !dirty_.empty() || !parts_.late.empty(); }
 
-  [[nodiscard]] const EngineCounters& counters() const { return counters_; }
-  [[nodiscard]] const model::FaultInjector& faults() const { return shared_.faults; }
-  [[nodiscard]] u64 dma_faults() const { return dma_.faults(); }
+  [[nodiscard]] DOORBELL_INLINE WorkQueue& queue(u32 i) const { return parts_.objects.queues[queues_.at[i]]; }
+  [[nodiscard]] DOORBELL_INLINE u32 queues() const { return queues_.count; }
+  [[nodiscard]] DOORBELL_INLINE CountingEvent& counter(u32 i) const {
+    return parts_.objects.counters[counters_.at[i]];
+  }
+  [[nodiscard]] DOORBELL_INLINE u32 counters() const { return counters_.count; }
+
+  // For an engine of several lanes, each of which looks at a queue or a counter of its own.
+  /// Takes the value of the queue's doorbell, if there is one.
+  [[nodiscard]] DOORBELL_HD bool take_doorbell(WorkQueue& q, u64& value);
+  /// Makes a doorbell's value the write pointer; false if it is none. Counts nothing.
+  [[nodiscard]] DOORBELL_HD bool set_write_pointer(WorkQueue& q, u64 value);
+  /// True if one of the windows that come next has been written, or a page that is only read has news.
+  [[nodiscard]] DOORBELL_HD bool window_written(const WorkQueue& q) const;
+  [[nodiscard]] DOORBELL_HD static bool written(const CountingEvent& ct);
+  // Lane 0 calls the following.
+  /// Of several queues: doorbells taken, and how many of them were invalid.
+  DOORBELL_INLINE void count_doorbells(u32 taken, u32 invalid) {
+    parts_.counters.doorbells += taken;
+    parts_.counters.invalid_doorbells += invalid;
+  }
+  /// A doorbell's value was taken, and a window may have been written before it.
+  DOORBELL_GPU_NOINLINE void windows_then(WorkQueue& q, u64 doorbell);
+  /// Makes the read pointer visible.
+  DOORBELL_GPU_NOINLINE void publish(WorkQueue& q);
+
+  // engine_burst.hpp
+  template <class Warp>
+  [[nodiscard]] DOORBELL_HD u32 burst(const Warp& warp, WorkQueue& q, Word16* stage);
+  static constexpr u32 kStage = 32 * 4;  ///< parts that burst() needs, for 32 lanes
 
  private:
-  static constexpr u32 kBurstSlots = 64;              // of one queue in a round
   static constexpr u64 kBurstBytes = u64{256} << 10;  // then other queues get their turn, and ACKs go out
   static constexpr u64 kGpuShare = 64;                // one in so many bytes counts if a GPU copies them
   static constexpr u32 kLooks = 4;                    // looks at a launch page in a round
   static constexpr u32 kLargestSlots = 4;             // of one command
+  // For which there must be room before commands are executed: a command reports twice at most, and so does
+  // each trigger that fires with it.
+  static constexpr u32 kLateAtOnce = 2 + 2 * kMaxTriggers;
 
   /// Bytes to move from one memory to another.
   struct Operation {
@@ -71,122 +102,229 @@ class Engine {
     u32 initiator = 0;
     u64 match_bits = 0;
     u64 header_data = 0;
-    [[nodiscard]] bool is_get() const { return opcode == Opcode::get || opcode == Opcode::nomatch_get; }
+    [[nodiscard]] DOORBELL_INLINE bool is_get() const {
+      return opcode == Opcode::get || opcode == Opcode::nomatch_get;
+    }
   };
-  struct Result {
-    ReturnCode code = ReturnCode::ok;
-    bool by_target = false;  ///< the code is from the end whose memory was to be reached
-  };
-  /// The report about an operation to its initiator.
-  struct Acknowledgement {
-    DmaFlags flags;
+  using Result = OperationResult;
+  /// What a plain command does.
+  struct Plain {
+    u8* to = nullptr;
+    u8* from = nullptr;
+    u32 bytes = 0;
+    u32 ct = 0;           ///< the counter that counts it; 0: none
+    bool to_gpu = false;  ///< nothing but this GPU looks at the destination
     bool is_get = false;
-    Result result;
-    u32 ct = 0;
-    u32 eq = 0;
-    u64 bytes = 0;
-    u64 user_ptr = 0;
+    bool unrestricted = false;
+    bool noop = false;
   };
 
-  // engine.cpp: queues and commands
-  [[nodiscard]] bool serve_all();
-  [[nodiscard]] bool serve(WorkQueue& q);
-  [[nodiscard]] bool poll_launch_page(WorkQueue& q);
-  void apply(WorkQueue& q, u64 doorbell);
-  [[nodiscard]] bool take_window(WorkQueue& q);
-  void scan_windows(WorkQueue& q);
-  [[nodiscard]] const u64* commands(WorkQueue& q, u32 end);
-  u32 run(WorkQueue& q, const u64* words, u32 unit, u32 end, bool window);
-  [[nodiscard]] ReturnCode execute(WorkQueue& q, const CommandHeader& h, const u64* words);
-  [[nodiscard]] ReturnCode execute_idc(WorkQueue& q, const CommandHeader& h, const u64* words);
-  [[nodiscard]] ReturnCode execute_dma(WorkQueue& q, const CommandHeader& h, const u64* words);
-  [[nodiscard]] ReturnCode execute_queue(WorkQueue& q, const CommandHeader& h, const u64* words);
-  void fail(WorkQueue& q, ReturnCode code, u32 header, u32 unit, bool window);
-  void publish(WorkQueue& q);
+  // engine_commands.hpp: queues and commands
+  DOORBELL_GPU_NOINLINE void add(const WorkQueue& created);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE bool poll_launch_page(WorkQueue& q);
+  DOORBELL_HD void apply(WorkQueue& q, u64 doorbell);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE bool take_window(WorkQueue& q);
+  DOORBELL_GPU_NOINLINE void scan_windows(WorkQueue& q);
+  [[nodiscard]] DOORBELL_HD const u64* commands(WorkQueue& q, u32 end);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE u32 run(WorkQueue& q, const u64* words, u32 unit, u32 end, bool window);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode execute(WorkQueue& q, const CommandHeader& h,
+                                                         const u64* words);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode execute_idc(WorkQueue& q, const CommandHeader& h,
+                                                             const u64* words);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode execute_dma(WorkQueue& q, const CommandHeader& h,
+                                                             const u64* words);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode execute_queue(WorkQueue& q, const CommandHeader& h,
+                                                               const u64* words);
+  DOORBELL_GPU_NOINLINE void fail(WorkQueue& q, ReturnCode code, u32 header, u32 unit, bool window);
 
-  // engine_data.cpp: puts and gets
-  [[nodiscard]] ReturnCode operate(WorkQueue& q, const Operation& op);
-  [[nodiscard]] Result transfer(WorkQueue& q, const Operation& op, const model::InjectedFault& injected);
-  [[nodiscard]] Result move(const Operation& op, const model::DmaPlace& local, const ListEntry& entry,
-                            const model::InjectedFault& injected);
-  [[nodiscard]] const MappedMemory* find(u32 lac, Iova at, u64 bytes, Access want, ReturnCode& code);
-  [[nodiscard]] TableEntry* route(WorkQueue& q, const Dfa& dfa, ReturnCode& code);
-  [[nodiscard]] ListEntry* list_entry(TableEntry& pte, const Operation& op, ReturnCode& code);
-  void delivered(TableEntry& pte, ListEntry& entry, const Operation& op);
-  void acknowledge(const Operation& op, const Result& result, const model::InjectedFault& injected);
-  void acknowledge_carefully(const Acknowledgement& a, const model::InjectedFault& injected);
-  void complete(const Acknowledgement& a);
-  [[nodiscard]] bool release_late();
-  [[nodiscard]] bool settle();
+  // engine_data.hpp: puts and gets
+  [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode operate(WorkQueue& q, const Operation& op);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE Result transfer(WorkQueue& q, const Operation& op,
+                                                      const model::InjectedFault& injected);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE Result move(const Operation& op, const model::DmaPlace& local,
+                                                  const ListEntry& entry,
+                                                  const model::InjectedFault& injected);
+  [[nodiscard]] DOORBELL_HD bool taken(const Operation& op);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE u32 find(u32 lac, Iova at, u64 bytes, Access want, ReturnCode& code);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE u32 route(WorkQueue& q, const Dfa& dfa, ReturnCode& code);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE ListEntry* list_entry(TableEntry& pte, const Operation& op,
+                                                            ReturnCode& code);
+  DOORBELL_GPU_NOINLINE void delivered(TableEntry& pte, ListEntry& entry, const Operation& op);
+  DOORBELL_HD void acknowledge(const Operation& op, const Result& result,
+                               const model::InjectedFault& injected);
+  DOORBELL_GPU_NOINLINE void acknowledge_carefully(const Acknowledgement& a,
+                                                   const model::InjectedFault& injected);
+  DOORBELL_GPU_NOINLINE void complete(const Acknowledgement& a);
+  DOORBELL_GPU_NOINLINE bool release_late();
+  [[nodiscard]] DOORBELL_HD bool settle();
 
-  // engine_portals.cpp: portals entries
-  [[nodiscard]] ReturnCode append(const u64* words);
-  [[nodiscard]] ReturnCode set_state(const u64* words);
-  void change_state(TableEntry& pte, PtlteState state, bool by_nic);
+  // engine_portals.hpp: portals entries
+  DOORBELL_GPU_NOINLINE void remove_entry(u32 index);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode append(const u64* words);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode set_state(const u64* words);
+  DOORBELL_GPU_NOINLINE void change_state(TableEntry& pte, PtlteState state, bool by_nic);
+  DOORBELL_HD void drop_first(Chain& list);
 
-  // engine_counters.cpp: counting events
-  [[nodiscard]] ReturnCode execute_counter(WorkQueue& q, const CommandHeader& h, const u64* words);
-  [[nodiscard]] ReturnCode arm(const Trigger& trigger);
-  void fire(const Trigger& t);
-  void count(u32 ct, u64 success, u32 failure);
-  [[nodiscard]] bool poll_doorbell(CountingEvent& ct);
-  void bring_up_to_date();
-  void bring_up_to_date(CountingEvent& ct);
-  void write_back(CountingEvent& ct);
+  // engine_counters.hpp: counting events
+  DOORBELL_GPU_NOINLINE void add(const CountingEvent& created);
+  DOORBELL_GPU_NOINLINE void remove_counter(u32 index);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode execute_counter(WorkQueue& q, const CommandHeader& h,
+                                                                 const u64* words);
+  DOORBELL_GPU_NOINLINE void cancel(CountingEvent& ct);
+  [[nodiscard]] DOORBELL_GPU_NOINLINE ReturnCode arm(const Trigger& trigger);
+  [[nodiscard]] DOORBELL_HD Trigger take_trigger(CountingEvent& ct);
+  DOORBELL_GPU_NOINLINE void fire(const Trigger& t);
+  DOORBELL_HD void report(const CounterFields& f, ReturnCode code);
+  DOORBELL_GPU_NOINLINE void count(u32 ct, u64 success, u32 failure);
+  DOORBELL_GPU_NOINLINE void bring_up_to_date();
+  DOORBELL_GPU_NOINLINE void bring_up_to_date(CountingEvent& ct);
+  DOORBELL_HD void write_back(CountingEvent& ct);
+
+  // engine_burst.hpp
+  [[nodiscard]] DOORBELL_HD bool bursts(const WorkQueue& q) const;
+  [[nodiscard]] DOORBELL_HD bool is_plain(const WorkQueue& q, const Word16* command, u32 units,
+                                          Plain& out) const;
 
   template <class E>
-  void write_event(u32 eq, const E& event) {
-    EventProducer* const producer = eq < kMaxEventQueues ? event_queues_[eq] : nullptr;
-    if (producer == nullptr) return;
+  DOORBELL_HD void write_event(u32 eq, const E& event) {
+    if (!has_event_queue(eq)) return;
+    EventProducer& producer = parts_.objects.event_queues[eq];
     if (!settle()) return;
-    const u64 refused = producer->refused();
-    if (producer->write(dma_, event)) {
-      counters_.events += 1;
+    const u64 refused = producer.refused();
+    if (producer.write(parts_, event)) {
+      parts_.counters.events += 1;
     } else {
-      counters_.dropped_events += 1;
-      counters_.eq_full += producer->refused() - refused;
+      parts_.counters.dropped_events += 1;
+      parts_.counters.eq_full += producer.refused() - refused;
     }
   }
 
-  [[nodiscard]] CountingEvent* counting_event(u32 index) const {
-    return index < kMaxCounters ? counting_events_[index] : nullptr;
+  [[nodiscard]] DOORBELL_INLINE bool has_event_queue(u32 index) const {
+    return index < Objects::Room::kEventQueues && parts_.objects.event_queues[index].exists();
   }
-  [[nodiscard]] u64 now() {
-    if (now_ == 0) now_ = wall_ns();
+  [[nodiscard]] DOORBELL_INLINE CountingEvent* counting_event(u32 index) const {
+    if (index >= Objects::Room::kCounters) return nullptr;
+    CountingEvent& ct = parts_.objects.counters[index];
+    return ct.exists ? &ct : nullptr;
+  }
+  [[nodiscard]] DOORBELL_INLINE TableEntry* table_entry(u32 index) const {
+    if (index >= Objects::Room::kEntries) return nullptr;
+    TableEntry& pte = parts_.objects.table[index];
+    return pte.exists ? &pte : nullptr;
+  }
+  [[nodiscard]] DOORBELL_INLINE u64 now() {
+    if (now_ == 0) now_ = Parts::wall_ns();
     return now_;
   }
 
-  model::Shared<ModelConfig> shared_;
-  const u32 nid_;
-  model::BetweenRounds set_up_;
-  model::DmaEngine dma_;
-  model::Copier copier_;
-  const bool timed_;    // acknowledgements take time
-  const bool careful_;  // faults or other special behaviour was asked for
+  Parts& parts_;
+  const bool careful_;  // acknowledgements may take time, be lost, or be repeated
+  const bool plain_;    // no special behaviour was asked for
   u64 now_ = 0;         // this round's time, from its first use on
   u64 epoch_ = 1;       // set-up calls so far
   u64 burst_bytes_ = 0;
   u64 acknowledged_ = 0;
-  u64 armed_ = 0;    // triggers so far
   u32 waiting_ = 0;  // triggers that have not fired
   u32 list_entries_ = 0;
-
-  std::vector<WorkQueue*> queues_;
-  std::vector<CountingEvent*> counters_in_use_;
-  std::vector<CountingEvent*> dirty_;
-  std::vector<EventProducer*> event_queues_in_use_;
-  std::vector<EventProducer*> event_queues_;  // by handle, as in the next two
-
-  std::vector<CountingEvent*> counting_events_;
-  std::vector<TableEntry*> table_;
-  std::array<std::vector<MappedMemory>, kMaxContexts> contexts_;
-  struct Domain {
-    u32 vni, pid, lcid;
-  };
-  std::vector<Domain> domains_;
-  model::DueHeap<Acknowledgement> late_;
-  std::vector<u8> scratch_;
-  EngineCounters counters_;
+  // Of list entries and of triggers: those that were used and are free, and the first that was never used.
+  u32 free_entry_ = kNobody, fresh_entry_ = 0;
+  u32 free_trigger_ = kNobody, fresh_trigger_ = 0;
+  Chain dirty_;  // counters whose new counts are not visible yet
+  Numbers<Objects::kQueues> queues_;
+  Numbers<Objects::Room::kCounters> counters_;
+  Numbers<Objects::Room::kEventQueues> event_queues_;
+  u32 memories_ = 0;  // all places of memory that are in use lie before this one
 };
 
+// --- a round ---------------------------------------------------------------------------------------------
+
+template <class Parts>
+DOORBELL_GPU_NOINLINE bool Engine<Parts>::poll() {
+  if (parts_.gone()) return false;
+  begin_round();
+  bool work = false;
+  for (u32 i = 0; i < queues_.count; ++i) {
+    work = serve(queue(i)) || work;
+    if (parts_.gone()) return true;
+  }
+  for (u32 i = 0; i < counters_.count; ++i) work = poll_doorbell(counter(i)) || work;
+  return end_round(work);
+}
+
+template <class Parts>
+DOORBELL_GPU_NOINLINE bool Engine<Parts>::end_round(bool work) {
+  if (!parts_.late.empty()) work = release_late() || work;
+  bring_up_to_date();
+  if (!work)
+    for (u32 i = 0; i < event_queues_.count; ++i)
+      parts_.objects.event_queues[event_queues_.at[i]].look(parts_);
+  return work;
+}
+
+template <class Parts>
+DOORBELL_GPU_NOINLINE void Engine<Parts>::change(const Change& c) {
+  (void)settle();
+  bring_up_to_date();
+  if (c.kind == Change::Kind::none) return;
+  ++epoch_;
+  Objects& o = parts_.objects;
+  switch (c.kind) {
+    case Change::Kind::none:
+      break;
+    case Change::Kind::add_queue:
+      add(c.queue);
+      break;
+    case Change::Kind::remove_queue:
+      queues_.remove(Objects::place_of(c.number));
+      break;
+    case Change::Kind::add_event_queue:
+      o.event_queues[c.number] = c.events;
+      event_queues_.add(c.number);
+      break;
+    case Change::Kind::remove_event_queue:
+      o.event_queues[c.number] = {};
+      event_queues_.remove(c.number);
+      break;
+    case Change::Kind::add_counter:
+      add(c.counter);
+      break;
+    case Change::Kind::remove_counter:
+      remove_counter(c.number);
+      break;
+    case Change::Kind::add_entry:
+      o.table[c.entry.index] = c.entry;
+      o.table[c.entry.index].exists = true;
+      break;
+    case Change::Kind::remove_entry:
+      remove_entry(c.number);
+      break;
+    case Change::Kind::add_memory:
+      o.memories[c.number] = c.memory;
+      if (c.number >= memories_) memories_ = c.number + 1;
+      break;
+    case Change::Kind::remove_memory:
+      o.memories[c.number] = {};
+      break;
+    case Change::Kind::add_domain:
+      o.domains[c.domain.lcid] = c.domain;
+      break;
+    case Change::Kind::remove_domain:
+      o.domains[c.domain.lcid] = {};
+      break;
+  }
+}
+
+/// A GPU that does not answer ends the device: nothing that the GPU should copy may be acknowledged.
+template <class Parts>
+DOORBELL_HD bool Engine<Parts>::settle() {
+  if (parts_.mover.settle()) return !parts_.gone();
+  parts_.leave();
+  return false;
+}
+
 }  // namespace doorbell::cxi
+
+#include "cxi/model/engine_commands.hpp"
+#include "cxi/model/engine_counters.hpp"
+#include "cxi/model/engine_data.hpp"
+#include "cxi/model/engine_portals.hpp"

@@ -4,57 +4,78 @@
 // The device's side of one event queue.
 #pragma once
 
+#include <doorbell/address_space.hpp>
 #include <doorbell/cxi/event_queue.hpp>
-
-#include <atomic>
-
-#include "model/dma.hpp"
 
 namespace doorbell::cxi {
 
-/// Where a queue lies. In host memory the device writes it directly, in GPU memory through the DMA engine.
+/// Where a queue lies. What the device reaches it uses directly, the rest through its DMA engine.
 struct QueuePlace {
-  u8* host = nullptr;  ///< null: in GPU memory
+  u8* host = nullptr;  ///< the address that the device uses; null: in GPU memory that it does not reach
   Iova iova = 0;
 };
 
+/// Plain data. `Parts`: what the device's engine is built of, of which this uses dma and wall_ns().
 class EventProducer {
  public:
+  EventProducer() = default;
   EventProducer(const QueuePlace& place, u64* csr, u32 bytes, u64 capacity)
       : place_(place), csr_(csr), bytes_(bytes), capacity_(capacity) {}
 
+  [[nodiscard]] DOORBELL_INLINE bool exists() const { return bytes_ != 0; }
   /// Call when everything that the event announces is in place. False: the queue is full, and the event is
   /// lost.
-  template <class E>
-  bool write(model::DmaEngine& dma, const E& event) {
+  template <class Parts, class E>
+  DOORBELL_HD bool write(Parts& parts, const E& event) {
     const auto encoded = encode_event(event);
-    return write(dma, encoded.w, E::kWords);
+    return write(parts, encoded.w, E::kWords);
   }
   /// Checks whether the reader has noticed lost events.
-  void look(model::DmaEngine& dma);
-
-  [[nodiscard]] u32 bytes() const { return bytes_; }
-  [[nodiscard]] u64 written() const { return written_; }
+  template <class Parts>
+  DOORBELL_HD void look(Parts& parts) {
+    if (!unackd_dropped_) return;
+    const u64 word = load64_acquire(csr_);
+    if (unpack<EventQueueCsr>(&word).event_drop_seq_no != drop_seq_) return;
+    unackd_dropped_ = false;
+    publish_status(parts);
+  }
   /// Events for which the queue had no room, including those for which the configuration left none.
-  [[nodiscard]] u64 dropped() const { return dropped_; }
-  [[nodiscard]] u64 refused() const { return refused_; }
+  [[nodiscard]] DOORBELL_INLINE u64 dropped() const { return dropped_; }
+  /// Events for which the configuration left no room.
+  [[nodiscard]] DOORBELL_INLINE u64 refused() const { return refused_; }
 
  private:
   // Blocks of 64 bytes that stay free; the driver asks the hardware for the same number.
   static constexpr u32 kReserved = 2;
 
-  bool write(model::DmaEngine& dma, const u64* words, u32 count);
-  bool drop(model::DmaEngine& dma);
-  [[nodiscard]] bool room(u32 blocks) const;
-  [[nodiscard]] u32 free_blocks() const;
-  void fill(model::DmaEngine& dma, u32 count);
-  void store(model::DmaEngine& dma, const u64* words, u32 count);
-  void publish_status(model::DmaEngine& dma);
+  template <class Parts>
+  DOORBELL_GPU_NOINLINE bool write(Parts& parts, const u64* words, u32 count);
+  template <class Parts>
+  DOORBELL_HD bool drop(Parts& parts) {
+    ++dropped_;
+    if (!unackd_dropped_) {
+      unackd_dropped_ = true;
+      drop_seq_ = !drop_seq_;
+    }
+    publish_status(parts);
+    return false;
+  }
+  [[nodiscard]] DOORBELL_HD bool room(u32 blocks) const { return blocks == 0 || free_blocks() >= blocks; }
+  [[nodiscard]] DOORBELL_HD u32 free_blocks() const;
+  template <class Parts>
+  DOORBELL_HD void fill(Parts& parts, u32 count) {
+    if (count == 2) store(parts, encode_event(NullEvent<2>{}).w, 2);
+    else store(parts, encode_event(NullEvent<4>{}).w, 4);
+  }
+  template <class Parts>
+  DOORBELL_GPU_NOINLINE void store(Parts& parts, const u64* words, u32 count);
+  template <class Parts>
+  DOORBELL_GPU_NOINLINE void publish_status(Parts& parts);
 
   QueuePlace place_;
-  u64* csr_;
-  u32 bytes_;
-  u64 capacity_;  // events for which there is room; 0: no such limit
+  u64* csr_ = nullptr;
+  u32 bytes_ = 0;
+  u64 capacity_ = 0;  // events for which there is room; 0: no such limit
   u32 at_ = kEventQueueHead;
   u64 written_ = 0;
   u64 dropped_ = 0;
@@ -62,5 +83,79 @@ class EventProducer {
   bool unackd_dropped_ = false;
   bool drop_seq_ = false;
 };
+
+/// The number of blocks that may be begun. Blocks from the reader to the writer, both included, are in use.
+DOORBELL_HD inline u32 EventProducer::free_blocks() const {
+  // The acquire orders the reader's zeros before the stores that overwrite them.
+  const u64 word = load64_acquire(csr_);
+  const u32 total = bytes_ / kSlotBytes - 1;
+  const u32 read = unpack<EventQueueCsr>(&word).rd_ptr;
+  const u32 reader = read < 1 || read > total ? 0 : read - 1;
+  const u32 writer = at_ / kSlotBytes - 1;
+  const u32 used = writer >= reader ? writer - reader : writer + total - reader;
+  return total - used > kReserved ? total - used - kReserved : 0;
+}
+
+template <class Parts>
+DOORBELL_GPU_NOINLINE bool EventProducer::write(Parts& parts, const u64* words, u32 count) {
+  if (capacity_ != 0 && written_ >= capacity_) {
+    ++refused_;
+    return drop(parts);
+  }
+  const u32 size = count * 8;
+  const u32 gap = (0u - at_) & (size - 1);
+  // A new block is begun at a block's beginning, or if the rest of the block is too short.
+  const bool begins = at_ % kSlotBytes == 0 || at_ % kSlotBytes + gap + size > kSlotBytes;
+  if (begins && !room(at_ % kSlotBytes == 0 ? 1 : 2)) return drop(parts);
+  // A gap would stop the reader, so NULL events fill it, each at its own alignment.
+  while ((at_ & (size - 1)) != 0) fill(parts, (at_ & 16) != 0 ? 2 : 4);
+  store(parts, words, count);
+  ++written_;
+  return true;
+}
+
+/// Stores the word with size and type after the others, and the return code last.
+template <class Parts>
+DOORBELL_GPU_NOINLINE void EventProducer::store(Parts& parts, const u64* words, u32 count) {
+  if (place_.host != nullptr) {
+    auto* const to = reinterpret_cast<u64*>(place_.host + at_);
+    for (u32 k = 0; k < count; ++k)
+      if (k != 1 && k != count - 1) store64_relaxed(to + k, words[k]);
+    if (count == 2) store64_relaxed(to, words[0]);
+    else store64_release(to + 1, words[1]);
+    // The release orders the rest of the event, and the data that it announces, before the return code.
+    store64_release(to + count - 1, words[count - 1]);
+  } else {
+    (void)parts.dma.deliver(place_.iova + at_, words, (count - 1) * 8);
+    (void)parts.dma.commit();
+    (void)parts.dma.deliver(place_.iova + at_ + (count - 1) * 8, words + count - 1, 8);
+    (void)parts.dma.commit();
+  }
+  at_ += count * 8;
+  if (at_ >= bytes_) at_ = kEventQueueHead;
+}
+
+template <class Parts>
+DOORBELL_GPU_NOINLINE void EventProducer::publish_status(Parts& parts) {
+  constexpr u64 kSecond = 1'000'000'000;
+  EventQueueStatus s;
+  const u64 now = Parts::wall_ns();
+  s.ns = s.ns_copy = static_cast<u32>(now % kSecond);
+  s.sec = s.sec_copy = now / kSecond;
+  s.unackd_dropped = unackd_dropped_;
+  s.drop_seq = drop_seq_;
+  s.slots_free = free_blocks();
+  s.slots_reserved = kReserved;
+  s.wr_ptr = at_ / kSlotBytes;
+  const auto words = pack(s);
+  if (place_.host == nullptr) {
+    (void)parts.dma.deliver(place_.iova, words.w, sizeof words.w);
+    (void)parts.dma.commit();
+    return;
+  }
+  // Each word behind the one before: a reader takes a status only if its two time stamps agree.
+  auto* const to = reinterpret_cast<u64*>(place_.host);
+  for (u32 k = 0; k < EventQueueStatus::kWords; ++k) store64_release(to + k, words.w[k]);
+}
 
 }  // namespace doorbell::cxi

@@ -8,8 +8,6 @@
 #include <doorbell/cxi/memory.hpp>
 #include <doorbell/cxi/types.hpp>
 
-#include "system/clock.hpp"
-
 namespace doorbell::cxi {
 
 inline constexpr u32 kWindow64 = 1024, kWindowAligned = 2048, kWindowUnaligned = 3072;
@@ -20,22 +18,23 @@ inline constexpr u32 kSlotWords = kSlotBytes / 8;
 inline constexpr u64 kNoDoorbell = 0xdb00'db00'db00'0000;
 /// As a command's first word, this value has an unknown opcode.
 inline constexpr u64 kUnwritten = 0x5ca1'ab1e'b0de'd0ff;
-[[nodiscard]] inline u64* doorbell_of(u8* launch) {
+[[nodiscard]] DOORBELL_INLINE u64* doorbell_of(u8* launch) {
   return reinterpret_cast<u64*>(launch);
 }
-[[nodiscard]] inline u64* window_of(u8* launch, u32 base, u32 slot) {
+[[nodiscard]] DOORBELL_INLINE u64* window_of(u8* launch, u32 base, u32 slot) {
   return reinterpret_cast<u64*>(launch + base + slot % kWindowSlots * kSlotBytes);
 }
 
-inline void clear_launch_page(u8* launch) {
+DOORBELL_HD inline void clear_launch_page(u8* launch) {
   auto* const words = reinterpret_cast<u64*>(launch);
   for (u32 k = 0; k < kLaunchBytes / 8; ++k) store64_relaxed(words + k, k == 0 ? kNoDoorbell : kUnwritten);
 }
 
 /// Takes `slots` slots from a window when all of them are written. `torn_since_ns`: the time since which some
 /// words have been missing. After `slow_writer_ns`, a word that equals kUnwritten counts as written.
-[[nodiscard]] inline bool take_words(u64* window, u32 slots, u64 slow_writer_ns, u64& torn_since_ns,
-                                     u64* out) {
+template <class Parts>
+[[nodiscard]] DOORBELL_GPU_NOINLINE bool take_words(u64* window, u32 slots, u64 slow_writer_ns,
+                                                    u64& torn_since_ns, u64* out) {
   if (load64_relaxed(window) == kUnwritten) return false;
   bool whole = true;
   for (u32 k = 0; k < slots * kSlotWords; ++k) {
@@ -44,7 +43,7 @@ inline void clear_launch_page(u8* launch) {
     whole = whole && out[k] != kUnwritten;
   }
   if (!whole) {
-    const u64 now = wall_ns();
+    const u64 now = Parts::wall_ns();
     if (torn_since_ns == 0) torn_since_ns = now;
     if (now - torn_since_ns < slow_writer_ns) return false;
   }

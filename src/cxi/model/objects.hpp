@@ -1,42 +1,54 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the device keeps for each object that its users created. The device's thread owns all of it; set-up
-// calls change it between two rounds of that thread.
+// What the device keeps for each object that its users created. Plain data, which its engine owns: in a
+// kernel, in the memory of a block. Objects name each other by number.
 #pragma once
 
+#include <doorbell/address_space.hpp>
 #include <doorbell/cxi/counter_commands.hpp>
 #include <doorbell/cxi/target_commands.hpp>
 
-#include <array>
-#include <vector>
-
-#include "cxi/cassini.hpp"
 #include "cxi/model/event_producer.hpp"
+#include "cxi/queue_kind.hpp"
+#include "model/dma_place.hpp"
 
 namespace doorbell::cxi {
+
+inline constexpr u32 kNobody = ~0u;
 
 /// Memory of one address context.
 struct MappedMemory {
   Iova begin = 0;
-  u64 bytes = 0;
+  u64 bytes = 0;  ///< 0: none
   Access access = Access::read_write;
+  u32 lac = 0;  ///< the address context
   model::DmaPlace base{};
-  [[nodiscard]] bool covers(Iova at, u64 n) const {
+  bool on_gpu = false;  ///< in the memory of a GPU, where a kernel is the device: nothing else looks at it
+  [[nodiscard]] DOORBELL_INLINE bool covers(Iova at, u64 n) const {
     return at >= begin && at - begin <= bytes && n <= bytes - (at - begin);
   }
-  [[nodiscard]] model::DmaPlace at(Iova iova) const { return base + (iova - begin); }
+  [[nodiscard]] DOORBELL_INLINE model::DmaPlace at(Iova iova) const { return base + (iova - begin); }
 };
 
 /// Memory of a portals entry, as an APPEND command described it.
 struct ListEntry {
   Append append;
-  const MappedMemory* memory = nullptr;  ///< the mapping that contains all of it, as of `epoch`
+  u32 memory = kNobody;  ///< the mapping that contains all of it, as of `epoch`
   u64 epoch = 0;
-  [[nodiscard]] bool has(u32 flag) const { return (append.flags & flag) != 0; }
+  u32 next = kNobody;  ///< in its list, or of those that are free
+  [[nodiscard]] DOORBELL_INLINE bool has(u32 flag) const { return (append.flags & flag) != 0; }
+};
+
+/// Numbers of things that name their successor.
+struct Chain {
+  u32 first = kNobody;
+  u32 last = kNobody;
+  [[nodiscard]] DOORBELL_INLINE bool empty() const { return first == kNobody; }
 };
 
 struct TableEntry {
+  bool exists = false;
   u32 index = 0;
   u32 vni = 0;
   u32 pid = 0;
@@ -44,24 +56,21 @@ struct TableEntry {
   u32 eq = 0;
   PtlteState state = PtlteState::reset;
   u64 operations = 0;
-  bool fault_applied = false;                   ///< the fault that disables portals entries
-  std::array<std::vector<ListEntry>, 2> lists;  ///< priority, overflow
+  bool fault_applied = false;  ///< the fault that disables portals entries
+  Chain lists[2];              ///< of list entries: priority, overflow
 };
 
 /// A command that waits for a count.
 struct Trigger {
-  u64 serial = 0;  ///< with equal thresholds, the older trigger fires first
   CounterOpcode opcode = CounterOpcode::trig_event;
   CounterFields fields;
   NomatchDma dma;
   u32 queue = 0;  ///< the queue of its command
+  u32 next = kNobody;
 };
-[[nodiscard]] inline bool later(const Trigger& a, const Trigger& b) {
-  const u64 first = a.fields.threshold, second = b.fields.threshold;
-  return first != second ? first > second : a.serial > b.serial;
-}
 
 struct CountingEvent {
+  bool exists = false;
   u32 index = 0;
   u64 success = 0;
   u32 failure = 0;
@@ -69,10 +78,11 @@ struct CountingEvent {
   u64 new_success = 0;
   u32 new_failure = 0;
   bool dirty = false;
+  u32 next_dirty = kNobody;
   u64* doorbell = nullptr;
   bool writes_back = false;
   QueuePlace writeback;
-  std::vector<Trigger> waiting;  ///< a heap, ordered by later()
+  Chain waiting;  ///< triggers, the lowest threshold first, and with equal ones the older first
 };
 
 struct WorkQueue {
@@ -83,6 +93,10 @@ struct WorkQueue {
   u32 slots = 0;
   QueuePlace ring;
   u8* launch = nullptr;
+  /// The device only reads the launch page, which others see it write to late or not at all: no windows, and
+  /// a write pointer is new if it differs from the last one.
+  bool read_only_launch = false;
+  u64 last_doorbell = 0;
   u32 vni = 0;  ///< of the queue's communication profile
 
   u32 read32 = 2 * kStatusSlots;  ///< units of 32 bytes
@@ -99,14 +113,101 @@ struct WorkQueue {
   u64 torn_since_ns = 0;  ///< when a window was first seen partly written; 0: never
   bool has_cstate = false;
   CState cstate;
-  std::vector<u64> staged;  ///< commands fetched from GPU memory
 
   // The destination of the last operation; valid until the next set-up call.
   u64 epoch = 0;
   u32 lac = 0;
-  const MappedMemory* memory = nullptr;
+  u32 memory = kNobody;
   Dfa dfa;
-  TableEntry* pte = nullptr;
+  u32 pte = kNobody;
+
+  [[nodiscard]] DOORBELL_INLINE bool has_commands() const { return !stopped && read32 != 2 * write; }
+};
+
+/// A process's name in a network, and the name of that network in LCID commands.
+struct Domain {
+  u32 vni = 0;  ///< 0: none
+  u32 pid = 0;
+  u32 lcid = 0;
+};
+inline constexpr u32 kMaxDomains = 16;
+
+struct OperationResult {
+  ReturnCode code = ReturnCode::ok;
+  bool by_target = false;  ///< the code is from the end whose memory was to be reached
+};
+
+/// The report about an operation to its initiator.
+struct Acknowledgement {
+  DmaFlags flags;
+  bool is_get = false;
+  OperationResult result;
+  u32 ct = 0;
+  u32 eq = 0;
+  u64 bytes = 0;
+  u64 user_ptr = 0;
+};
+
+/// What an engine has room for. `R` has kTransmitQueues, kTargetQueues, kEventQueues, kCounters, kEntries and
+/// kMemories.
+template <class R>
+struct Objects {
+  using Room = R;
+  static constexpr u32 kQueues = R::kTransmitQueues + R::kTargetQueues;
+  /// The place of the queue with this number.
+  [[nodiscard]] DOORBELL_INLINE static u32 place_of(u32 queue) {
+    return queue < kMaxTransmitQueues ? queue : R::kTransmitQueues + (queue - kMaxTransmitQueues);
+  }
+
+  // By number; queues by place.
+  WorkQueue queues[kQueues];
+  EventProducer event_queues[R::kEventQueues];
+  CountingEvent counters[R::kCounters];
+  TableEntry table[R::kEntries];
+  MappedMemory memories[R::kMemories];
+  Domain domains[kMaxDomains];
+};
+
+/// Numbers in use, in the order in which they came.
+template <u32 kRoom>
+struct Numbers {
+  u16 at[kRoom] = {};
+  u32 count = 0;
+  DOORBELL_HD void add(u32 n) { at[count++] = static_cast<u16>(n); }
+  DOORBELL_HD void remove(u32 n) {
+    u32 kept = 0;
+    for (u32 i = 0; i < count; ++i)
+      if (at[i] != n) at[kept++] = at[i];
+    count = kept;
+  }
+};
+
+/// A set-up call: what an engine does between two rounds. The object of `kind` counts; `number` for the kinds
+/// that remove one (of a queue, its index; of memory, its place).
+struct Change {
+  enum class Kind : u32 {
+    none,
+    add_queue,
+    remove_queue,
+    add_event_queue,
+    remove_event_queue,
+    add_counter,
+    remove_counter,
+    add_entry,
+    remove_entry,
+    add_memory,
+    remove_memory,
+    add_domain,
+    remove_domain,
+  };
+  Kind kind = Kind::none;
+  u32 number = 0;
+  WorkQueue queue = {};
+  EventProducer events = {};
+  CountingEvent counter = {};
+  TableEntry entry = {};
+  MappedMemory memory = {};
+  Domain domain = {};
 };
 
 }  // namespace doorbell::cxi

@@ -37,6 +37,7 @@ bool is_model(std::string_view spec) {
 options::OptionTable model_keys() {
   options::OptionTable t;
   t.add(model::copy_threads_key());
+  t.add(model::engine_key("queues"));
   t.add(model::bandwidth_key("bytes a second on the link that all queues share; 0: no limit"));
   t.add(model::bytes_key("overhead", "0", 0, 4096,
                          "bytes that each packet of 2048 takes on the link beside its payload"));

@@ -136,10 +136,6 @@ class Engine {
   [[nodiscard]] DOORBELL_HD bool is_plain(const Qp& q, const Qp& p, const DecodedWqe& d,
                                           const RingPosition& at, const PartReader& reader, Plain& out);
   template <class Warp>
-  [[nodiscard]] DOORBELL_HD static bool in_order(const Warp& warp, u64 to, u64 from, u64 bytes, u32 n);
-  template <class Warp>
-  [[nodiscard]] DOORBELL_HD static u32 apart(const Warp& warp, const Plain& mine, u32 n);
-  template <class Warp>
   [[nodiscard]] DOORBELL_HD u32 with_room(const Warp& warp, Qp& q, bool signalled, u32 n);
   template <class Warp>
   DOORBELL_HD void count(const Warp& warp, const DecodedWqe& d, u32 n, u32 packets);

@@ -4,8 +4,9 @@
 // Engine: several requests of one queue pair at a time, a lane of a warp each.
 #pragma once
 
+#include "model/apart.hpp"
+#include "model/kernel_mover.hpp"
 #include "rdma/model/engine.hpp"
-#include "rdma/model/kernel_mover.hpp"
 
 namespace doorbell::rdma {
 
@@ -55,7 +56,7 @@ DOORBELL_HD u32 Engine<F, Parts>::burst(const Warp& warp, Qp& q, Word16* stage) 
   }
   u32 n = leading_run(warp.ballot(plain));
   if (n > Warp::size) n = Warp::size;
-  n = apart(warp, mine, n);
+  n = model::apart(warp, mine.to, mine.from, mine.bytes, n);
   const bool signalled = d.request.signalled || q.signal_all;
   n = with_room(warp, q, signalled, n);
   if (n == 0) return 0;
@@ -118,40 +119,6 @@ DOORBELL_HD bool Engine<F, Parts>::is_plain(const Qp& q, const Qp& p, const Deco
   u8* const remote = far.at(wr.remote).address;
   out = reads ? Plain{local, remote, wr.bytes, local_on_gpu} : Plain{remote, local, wr.bytes, far.on_gpu};
   return true;
-}
-
-/// True if no request touches what another one moves, as far as a quick look can tell: each goes behind the
-/// one before, and all sources lie on one side of all destinations.
-template <class F, class Parts>
-template <class Warp>
-DOORBELL_HD bool Engine<F, Parts>::in_order(const Warp& warp, u64 to, u64 from, u64 bytes, u32 n) {
-  const bool counts = warp.lane() < n && bytes > 0;
-  const u64 next = warp.shfl(to, warp.lane() + 1 < Warp::size ? warp.lane() + 1 : warp.lane());
-  if (warp.ballot(counts && warp.lane() + 1 < n && to + bytes > next) != 0) return false;
-  // Ascending: the first and the last destination are the ends of all.
-  const u64 to_begin = warp.shfl(to, 0), to_end = warp.shfl(to + bytes, n > 0 ? n - 1 : 0);
-  const bool before = warp.ballot(counts && from + bytes > to_begin) == 0;
-  return before || warp.ballot(counts && from < to_end) == 0;
-}
-
-/// The number of requests before the first that touches what an earlier one moves.
-template <class F, class Parts>
-template <class Warp>
-DOORBELL_HD u32 Engine<F, Parts>::apart(const Warp& warp, const Plain& mine, u32 n) {
-  const u64 to = reinterpret_cast<u64>(mine.to), from = reinterpret_cast<u64>(mine.from);
-  if (in_order(warp, to, from, mine.bytes, n)) return n;
-  bool met = false;
-  DOORBELL_NO_UNROLL
-  for (u32 k = 0; k + 1 < n; ++k) {
-    const u64 other_to = warp.shfl(to, k), other_from = warp.shfl(from, k);
-    const u64 bytes = warp.shfl(mine.bytes, k);
-    if (warp.lane() > k)
-      met = met ||
-            model::meet({mine.to, mine.from, mine.bytes},
-                        {reinterpret_cast<u8*>(other_to), reinterpret_cast<const u8*>(other_from), bytes});
-  }
-  const u32 free = leading_run(~warp.ballot(met));
-  return free < n ? free : n;
 }
 
 /// The number of requests whose completions find room.

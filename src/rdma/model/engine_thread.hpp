@@ -6,9 +6,9 @@
 
 #include "model/between_rounds.hpp"
 #include "model/dma.hpp"
+#include "model/host_mover.hpp"
 #include "rdma/model/engine.hpp"
 #include "rdma/model/engine_base.hpp"
-#include "rdma/model/host_mover.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::rdma {
@@ -49,7 +49,7 @@ struct ThreadParts {
   const EngineRule rule;
   model::FaultInjector& faults;
   model::DmaEngine dma;
-  Transport<HostMover, model::FaultInjector> transport;
+  Transport<model::HostMover, model::FaultInjector> transport;
   EngineCounters counters;
 };
 

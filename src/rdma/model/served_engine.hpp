@@ -7,37 +7,12 @@
 
 #include <new>
 
+#include "model/served_parts.hpp"
 #include "rdma/model/engine.hpp"
 #include "rdma/model/engine_burst.hpp"
-#include "rdma/model/kernel_mover.hpp"
 #include "rdma/model/served.hpp"
 
 namespace doorbell::rdma {
-
-/// The faults of one engine in a kernel; see Engine.
-struct ServedFaults {
-  model::FaultDraw rule;
-  bool injects = false;
-  u64 counts[model::kFaultKinds] = {};
-
-  [[nodiscard]] DOORBELL_INLINE bool active() const { return injects; }
-  [[nodiscard]] DOORBELL_INLINE model::InjectedFault draw(u64 queue, u64 serial, model::Direction d) const {
-    return rule.draw(queue, serial, d);
-  }
-  template <class Now>
-  [[nodiscard]] DOORBELL_HD model::CompletionReport apply_to_completion(const model::InjectedFault& injected,
-                                                                        u64 due_ns, Now&& now) {
-    if (model::FaultDraw::of_completion(injected.fault)) count(injected.fault);
-    return rule.report(injected.fault, due_ns, now);
-  }
-  DOORBELL_INLINE void count(model::Fault f) { counts[static_cast<u32>(f)] += 1; }
-};
-
-/// A kernel reaches every ring itself.
-struct NoDma {
-  [[nodiscard]] DOORBELL_INLINE bool fetch(Iova, void*, u64) const { return false; }
-  [[nodiscard]] DOORBELL_INLINE bool deliver(Iova, const void*, u64) const { return false; }
-};
 
 /// What an engine in a kernel is built of; see Engine. `Clock` has wall_ns().
 template <class Clock>
@@ -55,12 +30,9 @@ struct ServedParts {
   [[nodiscard]] DOORBELL_INLINE u32 qps() const { return count; }
   [[nodiscard]] DOORBELL_INLINE Qp& qp(u32 i) const { return qps_[i]; }
   [[nodiscard]] DOORBELL_INLINE bool gone() const { return is_gone; }
-  /// Every engine of the device looks at the word; the first one tells initiators, and counts the removal.
   DOORBELL_HD void remove_device() {
     is_gone = true;
-    if (take_word(job_.gone) != 0) return;
-    faults.count(model::Fault::removal);
-    store_release(job_.alive, 0);
+    if (model::leave(job_.gone, job_.alive)) faults.count(model::Fault::removal);
   }
   [[nodiscard]] DOORBELL_INLINE u64 finish_time(u64 now_ns, u64 bytes) const {
     return job_.link.finish_time(job_.link_free_at, now_ns, bytes);
@@ -68,23 +40,14 @@ struct ServedParts {
   [[nodiscard]] DOORBELL_INLINE static u64 wall_ns() { return Clock::wall_ns(); }
 
  private:
-  /// Leaves 1 and returns what was there.
-  [[nodiscard]] DOORBELL_INLINE static u32 take_word(u32* word) {
-#if defined(DOORBELL_ON_GPU)
-    return atomicExch(word, 1u);
-#else
-    return __atomic_exchange_n(word, 1u, __ATOMIC_ACQ_REL);
-#endif
-  }
-
   const ServerJob& job_;
   Qp* qps_;
 
  public:
   const EngineRule rule;
-  ServedFaults faults;
-  NoDma dma;
-  Transport<KernelMover, ServedFaults> transport;
+  model::ServedFaults faults;
+  model::NoDma dma;
+  Transport<model::KernelMover, model::ServedFaults> transport;
   EngineCounters counters;
   u32 count = 0;         ///< queue pairs
   bool is_gone = false;  ///< as far as this engine knows

@@ -1,54 +1,45 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Puts and gets: finds the source and the destination, moves the bytes, and reports to the initiator.
+// Engine: puts and gets. Finds the source and the destination, moves the bytes, and reports to the initiator.
+#pragma once
 
-#include <doorbell/pattern.hpp>
-
-#include <algorithm>
-#include <optional>
+#include <doorbell/pattern_unit.hpp>
 
 #include "cxi/model/engine.hpp"
-#include "model/deliberate_race.hpp"
 
 namespace doorbell::cxi {
 
-using model::DmaPlace;
-using model::Fault;
-
-namespace {
-
-constexpr u32 kLongestShortEvent = (1u << 20) - 1;  // limit of the length in a short target event
-
-u64 packets_of(u64 bytes) {
+[[nodiscard]] DOORBELL_INLINE u64 packets_of(u64 bytes) {
   return bytes <= kMtu ? 1 : (bytes + kMtu - 1) / kMtu;
 }
 
-}  // namespace
-
-ReturnCode Engine::operate(WorkQueue& q, const Operation& op) {
+template <class Parts>
+DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::operate(WorkQueue& q, const Operation& op) {
   const DmaFields& f = *op.fields;
   if (f.ct != 0 && counting_event(f.ct) == nullptr) return ReturnCode::cmd_invalid_arg;
-  if (f.eq != 0 && event_queues_[f.eq] == nullptr) return ReturnCode::cmd_invalid_arg;
+  if (f.eq != 0 && !has_event_queue(f.eq)) return ReturnCode::cmd_invalid_arg;
 
   model::InjectedFault injected;
-  if (shared_.faults.active()) [[unlikely]]
-    injected = shared_.faults.draw(q.ordinal, q.serial,
-                                   op.bytes > 0 ? model::Direction::both : model::Direction::none);
-  if (injected.fault == Fault::removal) {
-    shared_.faults.remove(shared_.presence);
+  if (parts_.faults.active()) [[unlikely]]
+    injected = parts_.faults.draw(q.ordinal, q.serial,
+                                  op.bytes > 0 ? model::Direction::both : model::Direction::none);
+  if (injected.fault == model::Fault::removal) {
+    parts_.remove_device();
     return ReturnCode::ok;
   }
-  if (injected.fault == Fault::error) shared_.faults.count(injected.fault);
+  if (injected.fault == model::Fault::error) parts_.faults.count(injected.fault);
   const Result result =
-      injected.fault == Fault::error ? Result{shared_.config.nack, true} : transfer(q, op, injected);
+      injected.fault == model::Fault::error ? Result{parts_.rule.nack, true} : transfer(q, op, injected);
   ++q.serial;
   const bool ok = result.code == ReturnCode::ok;
   if (ok) {
-    (op.inlined != nullptr ? counters_.idc_puts : op.is_get() ? counters_.gets : counters_.puts) += 1;
-    if (!f.flags.restricted) counters_.unrestricted += 1;
-    counters_.bytes += op.bytes;
-    counters_.packets += packets_of(op.bytes);
+    (op.inlined != nullptr ? parts_.counters.idc_puts
+     : op.is_get()         ? parts_.counters.gets
+                           : parts_.counters.puts) += 1;
+    if (!f.flags.restricted) parts_.counters.unrestricted += 1;
+    parts_.counters.bytes += op.bytes;
+    parts_.counters.packets += packets_of(op.bytes);
     if (!op.is_get()) {
       if (f.flags.event_ct_send) count(f.ct, f.flags.event_ct_bytes ? op.bytes : 1, 0);
       if (!f.flags.event_send_disable && f.eq != 0) {
@@ -60,7 +51,7 @@ ReturnCode Engine::operate(WorkQueue& q, const Operation& op) {
       }
     }
   } else {
-    counters_.refused_operations += 1;
+    parts_.counters.refused_operations += 1;
   }
   acknowledge(op, result, injected);
   return ReturnCode::ok;
@@ -69,61 +60,67 @@ ReturnCode Engine::operate(WorkQueue& q, const Operation& op) {
 // --- the two ends ----------------------------------------------------------------------------------------
 
 /// Finds the mapped memory that contains all of the bytes, if the NIC may use it in this way.
-const MappedMemory* Engine::find(u32 lac, Iova at, u64 bytes, Access want, ReturnCode& code) {
-  const std::vector<MappedMemory>& context = contexts_[lac];
-  if (context.empty()) {
-    code = ReturnCode::invalid_ac;
-    return nullptr;
-  }
-  for (const MappedMemory& m : context) {
+template <class Parts>
+DOORBELL_GPU_NOINLINE u32 Engine<Parts>::find(u32 lac, Iova at, u64 bytes, Access want, ReturnCode& code) {
+  code = ReturnCode::invalid_ac;
+  for (u32 i = 0; i < memories_; ++i) {
+    const MappedMemory& m = parts_.objects.memories[i];
+    if (m.bytes == 0 || m.lac != lac) continue;
+    code = ReturnCode::no_translation;
     if (!m.covers(at, bytes)) continue;
-    if (allows(m.access, want)) return &m;
+    if (allows(m.access, want)) {
+      code = ReturnCode::ok;
+      return i;
+    }
     code = ReturnCode::page_perm_error;
-    return nullptr;
+    break;
   }
-  code = ReturnCode::no_translation;
-  return nullptr;
+  return kNobody;
 }
 
 /// Finds the portals entry of an address, in the queue's network.
-TableEntry* Engine::route(WorkQueue& q, const Dfa& dfa, ReturnCode& code) {
+template <class Parts>
+DOORBELL_GPU_NOINLINE u32 Engine<Parts>::route(WorkQueue& q, const Dfa& dfa, ReturnCode& code) {
   if (q.epoch == epoch_ && q.dfa.value == dfa.value && q.dfa.index_ext == dfa.index_ext) [[likely]]
     return q.pte;
-  const EntryAddress t = split_dfa(dfa, shared_.config.pid_bits);
-  if (t.nid != nid_) {
+  const EntryAddress t = split_dfa(dfa, parts_.rule.pid_bits);
+  if (t.nid != parts_.rule.nid) {
     code = ReturnCode::undeliverable;
-    return nullptr;
+    return kNobody;
   }
-  const auto domain =
-      std::ranges::find_if(domains_, [&](const Domain& d) { return d.vni == q.vni && d.pid == t.pid; });
-  if (domain == domains_.end()) {
+  bool known = false;
+  for (const Domain& d : parts_.objects.domains)
+    known = known || (d.vni == q.vni && d.vni != 0 && d.pid == t.pid);
+  if (!known) {
     code = ReturnCode::vni_not_found;
-    return nullptr;
+    return kNobody;
   }
-  const auto pte = std::ranges::find_if(table_, [&](const TableEntry* p) {
-    return p != nullptr && p->vni == q.vni && p->pid == t.pid && p->idx == t.idx;
-  });
-  if (pte == table_.end()) {
+  u32 pte = 0;
+  for (; pte < Objects::Room::kEntries; ++pte) {
+    const TableEntry& p = parts_.objects.table[pte];
+    if (p.exists && p.vni == q.vni && p.pid == t.pid && p.idx == t.idx) break;
+  }
+  if (pte == Objects::Room::kEntries) {
     code = ReturnCode::ptlte_not_found;
-    return nullptr;
+    return kNobody;
   }
   q.epoch = epoch_;
-  q.memory = nullptr;
+  q.memory = kNobody;
   q.dfa = dfa;
-  q.pte = *pte;
-  return *pte;
+  q.pte = pte;
+  return pte;
 }
 
 /// Finds the buffer that takes the operation: the first of the priority list, else of the overflow list.
-ListEntry* Engine::list_entry(TableEntry& pte, const Operation& op, ReturnCode& code) {
-  std::vector<ListEntry>* const list = !pte.lists[0].empty()   ? &pte.lists[0]
-                                       : !pte.lists[1].empty() ? &pte.lists[1]
-                                                               : nullptr;
-  if (list == nullptr) {
+template <class Parts>
+DOORBELL_GPU_NOINLINE ListEntry* Engine<Parts>::list_entry(TableEntry& pte, const Operation& op,
+                                                           ReturnCode& code) {
+  const u32 place = !pte.lists[0].empty() ? pte.lists[0].first : pte.lists[1].first;
+  if (place == kNobody) {
     code = ReturnCode::dropped;
     return nullptr;
   }
-  ListEntry& entry = list->front();
+  ListEntry& entry = parts_.list_entry(place);
   const Append& a = entry.append;
   if (!entry.has(op.is_get() ? append_flag::op_get : append_flag::op_put)) {
     code = ReturnCode::op_violation;
@@ -134,45 +131,48 @@ ListEntry* Engine::list_entry(TableEntry& pte, const Operation& op, ReturnCode& 
     code = ReturnCode::addr_out_of_range;
     return nullptr;
   }
-  if (entry.epoch != epoch_ || entry.memory == nullptr) {
+  if (entry.epoch != epoch_ || entry.memory == kNobody) {
     entry.memory = find(a.lac, a.start, a.length, op.is_get() ? Access::read : Access::write, code);
     entry.epoch = epoch_;
-    if (entry.memory == nullptr) return nullptr;
+    if (entry.memory == kNobody) return nullptr;
   }
-  if (!allows(entry.memory->access, op.is_get() ? Access::read : Access::write)) {
+  if (!allows(parts_.objects.memories[entry.memory].access, op.is_get() ? Access::read : Access::write)) {
     code = ReturnCode::page_perm_error;
     return nullptr;
   }
   return &entry;
 }
 
-Engine::Result Engine::transfer(WorkQueue& q, const Operation& op, const model::InjectedFault& injected) {
+template <class Parts>
+DOORBELL_GPU_NOINLINE typename Engine<Parts>::Result Engine<Parts>::transfer(
+    WorkQueue& q, const Operation& op, const model::InjectedFault& injected) {
   const DmaFields& f = *op.fields;
   ReturnCode code = ReturnCode::ok;
   const Dfa dfa{f.dfa, f.index_ext};
-  TableEntry* const pte = route(q, dfa, code);
+  const u32 place = route(q, dfa, code);
 
   // The initiator's own memory is checked first: an error there never leaves the NIC.
-  DmaPlace local{const_cast<u8*>(op.inlined), nullptr, false};
+  model::DmaPlace local{const_cast<u8*>(op.inlined), nullptr, false};
   if (op.inlined == nullptr && op.bytes > 0) {
     const Access want = op.is_get() ? Access::write : Access::read;
-    const bool known = pte != nullptr && q.memory != nullptr && q.lac == f.lac &&
-                       q.memory->covers(f.local_addr, op.bytes) && allows(q.memory->access, want);
-    const MappedMemory* m = q.memory;
-    if (!known) {
+    u32 memory = place != kNobody && q.lac == f.lac ? q.memory : kNobody;
+    const MappedMemory* m = memory != kNobody ? &parts_.objects.memories[memory] : nullptr;
+    if (m == nullptr || !m->covers(f.local_addr, op.bytes) || !allows(m->access, want)) {
       ReturnCode local_code = ReturnCode::ok;
-      m = find(f.lac, f.local_addr, op.bytes, want, local_code);
-      if (m == nullptr) return {local_code, false};
-      if (pte != nullptr) q.memory = m, q.lac = f.lac;
+      memory = find(f.lac, f.local_addr, op.bytes, want, local_code);
+      if (memory == kNobody) return {local_code, false};
+      m = &parts_.objects.memories[memory];
+      if (place != kNobody) q.memory = memory, q.lac = f.lac;
     }
     local = m->at(f.local_addr);
   }
-  if (pte == nullptr) return {code, code != ReturnCode::undeliverable};
+  if (place == kNobody) return {code, code != ReturnCode::undeliverable};
 
+  TableEntry* const pte = &parts_.objects.table[place];
   ++pte->operations;
-  if (shared_.config.pte_disable > 0 && pte->operations > shared_.config.pte_disable && !pte->fault_applied) {
+  if (parts_.rule.pte_disable > 0 && pte->operations > parts_.rule.pte_disable && !pte->fault_applied) {
     pte->fault_applied = true;
-    counters_.pte_disabled += 1;
+    parts_.counters.pte_disabled += 1;
     change_state(*pte, PtlteState::disabled, true);
   }
   if (pte->state != PtlteState::enabled) return {ReturnCode::pt_disabled, true};
@@ -185,57 +185,61 @@ Engine::Result Engine::transfer(WorkQueue& q, const Operation& op, const model::
 
 // --- the bytes -------------------------------------------------------------------------------------------
 
-Engine::Result Engine::move(const Operation& op, const DmaPlace& local, const ListEntry& entry,
-                            const model::InjectedFault& injected) {
+template <class Parts>
+DOORBELL_GPU_NOINLINE typename Engine<Parts>::Result Engine<Parts>::move(
+    const Operation& op, const model::DmaPlace& local, const ListEntry& entry,
+    const model::InjectedFault& injected) {
   if (op.bytes == 0) return {};
   const Append& a = entry.append;
   const u64 offset = op.fields->remote_offset;
-  const DmaPlace remote = entry.memory->at(a.start + offset);
-  DmaPlace to = op.is_get() ? local : remote;
-  DmaPlace from = op.is_get() ? remote : local;
+  const MappedMemory& target = parts_.objects.memories[entry.memory];
+  const model::DmaPlace remote = target.at(a.start + offset);
+  model::DmaPlace to = op.is_get() ? local : remote;
+  model::DmaPlace from = op.is_get() ? remote : local;
   const Result broken{ReturnCode::undeliverable, false};
-  std::optional<model::DeliberateRace> race;
-  if (injected.fault != Fault::none) [[unlikely]] {
+  if (injected.fault != model::Fault::none) [[unlikely]] {
     switch (injected.fault) {
-      case Fault::stale:
-        shared_.faults.count(injected.fault);
+      case model::Fault::stale:
+        parts_.faults.count(injected.fault);
         return {};
-      case Fault::misplace: {
+      case model::Fault::misplace: {
         // A put then writes to another place in the buffer, and a get reads from another place.
         const auto other = model::InjectedFault::elsewhere(offset, op.bytes, a.length);
         if (!other) break;
-        race.emplace();
-        (op.is_get() ? from : to) = entry.memory->at(a.start + *other);
-        shared_.faults.count(injected.fault);
-        break;
+        (op.is_get() ? from : to) = target.at(a.start + *other);
+        parts_.faults.count(injected.fault);
+        const bool done = parts_.mover.misplaced([&] { return parts_.mover.copy(to, from, op.bytes); });
+        return done && taken(op) ? Result{} : broken;
       }
-      case Fault::corrupt: {
-        scratch_.resize(op.bytes);
-        const DmaPlace wire{scratch_.data(), nullptr, false};
-        if (!copier_.copy(wire, from, op.bytes) || !settle()) return broken;
-        injected.corrupt(scratch_.data(), op.bytes);
-        shared_.faults.count(injected.fault);
-        const bool done = copier_.copy(to, wire, op.bytes) && settle();
-        return done ? Result{} : broken;
-      }
+      case model::Fault::corrupt:
+        parts_.faults.count(injected.fault);
+        return parts_.mover.copy_damaged(to, from, op.bytes, injected.position(op.bytes)) && settle()
+                   ? Result{}
+                   : broken;
       default:
         break;
     }
   }
   // A GPU copy is complete only after a round trip to the GPU, so many copies have to share one.
   burst_bytes_ += to.gpu || from.gpu ? op.bytes / kGpuShare : op.bytes;
-  // ThreadSanitizer is told of a deliberate race of this thread's only.
-  const bool done = race ? copier_.copy_alone(to, from, op.bytes) : copier_.copy(to, from, op.bytes);
-  return done ? Result{} : broken;
+  return parts_.mover.copy(to, from, op.bytes) && taken(op) ? Result{} : broken;
+}
+
+/// What a command carries is gone when its slots are free.
+template <class Parts>
+DOORBELL_HD bool Engine<Parts>::taken(const Operation& op) {
+  return Parts::kReadsAtOnce || op.inlined == nullptr || settle();
 }
 
 /// Writes the target's own events and counts.
-void Engine::delivered(TableEntry& pte, ListEntry& entry, const Operation& op) {
+template <class Parts>
+DOORBELL_GPU_NOINLINE void Engine<Parts>::delivered(TableEntry& pte, ListEntry& entry, const Operation& op) {
   const Append& a = entry.append;
   if (entry.has(append_flag::ct_comm) && a.ct != 0)
     count(a.ct, entry.has(append_flag::ct_bytes) ? op.bytes : 1, 0);
   const bool once = entry.has(append_flag::use_once);
   if (!entry.has(append_flag::success_disable) && !entry.has(append_flag::comm_disable)) {
+    constexpr u32 kLongestShortEvent = (1u << 20) - 1;  // limit of the length in a short target event
     TargetLongEvent e;
     e.type = op.is_get() ? EventType::get : EventType::put;
     e.header_data = op.header_data;
@@ -267,14 +271,14 @@ void Engine::delivered(TableEntry& pte, ListEntry& entry, const Operation& op) {
     e.auto_unlinked = true;
     write_event(pte.eq, e);
   }
-  std::vector<ListEntry>& list = pte.lists[static_cast<u32>(a.ptl_list)];
-  list.erase(list.begin());
-  --list_entries_;
+  drop_first(pte.lists[static_cast<u32>(a.ptl_list)]);
 }
 
 // --- reports to the initiator ----------------------------------------------------------------------------
 
-void Engine::acknowledge(const Operation& op, const Result& result, const model::InjectedFault& injected) {
+template <class Parts>
+DOORBELL_HD void Engine<Parts>::acknowledge(const Operation& op, const Result& result,
+                                            const model::InjectedFault& injected) {
   const DmaFields& f = *op.fields;
   Acknowledgement a;
   a.flags = f.flags;
@@ -291,28 +295,30 @@ void Engine::acknowledge(const Operation& op, const Result& result, const model:
 
 /// Acknowledges at the time that the configuration asks for, and with the operation's fault. Its own
 /// function, so that it costs nothing where neither is asked for.
-[[gnu::noinline]] void Engine::acknowledge_carefully(const Acknowledgement& a,
-                                                     const model::InjectedFault& injected) {
+template <class Parts>
+DOORBELL_GPU_NOINLINE void Engine<Parts>::acknowledge_carefully(const Acknowledgement& a,
+                                                                const model::InjectedFault& injected) {
   u64 due_ns = 0;
-  if (shared_.link.limited())
-    due_ns = shared_.link.finish_time(now(), a.bytes + packets_of(a.bytes) * shared_.config.overhead);
+  if (parts_.rule.limited)
+    due_ns = parts_.finish_time(now(), a.bytes + packets_of(a.bytes) * parts_.rule.overhead);
   const u64 serial = acknowledged_++;
-  if (shared_.config.jitter_ns > 0)
-    due_ns = std::max(due_ns, now()) +
-             pattern::mix64(shared_.config.seed ^ pattern::mix64(serial)) % (shared_.config.jitter_ns + 1);
+  if (parts_.rule.jitter_ns > 0)
+    due_ns = (due_ns > now() ? due_ns : now()) +
+             pattern::mix64(parts_.rule.seed ^ pattern::mix64(serial)) % (parts_.rule.jitter_ns + 1);
   const bool reported = a.result.code != ReturnCode::ok || (a.eq != 0 && !a.flags.event_success_disable) ||
                         (a.ct != 0 && (a.is_get ? a.flags.event_ct_reply : a.flags.event_ct_ack));
   model::CompletionReport t{1, due_ns};
   // Without a report to the initiator nothing can be lost, late or reported twice.
-  if (reported) t = shared_.faults.apply_to_completion(injected, due_ns, [this] { return now(); });
+  if (reported) t = parts_.faults.apply_to_completion(injected, due_ns, [this] { return now(); });
   for (; t.times > 0; --t.times) {
     if (t.due_ns == 0) complete(a);
-    else late_.push(t.due_ns, a);
+    else parts_.late.push(t.due_ns, a);
   }
 }
 
 /// Handles an acknowledgement that has arrived.
-void Engine::complete(const Acknowledgement& a) {
+template <class Parts>
+DOORBELL_GPU_NOINLINE void Engine<Parts>::complete(const Acknowledgement& a) {
   const bool ok = a.result.code == ReturnCode::ok;
   const bool counts = a.is_get ? a.flags.event_ct_reply : a.flags.event_ct_ack;
   if (ok) {
@@ -331,10 +337,11 @@ void Engine::complete(const Acknowledgement& a) {
   if (a.eq != 0) write_event(a.eq, e);
 }
 
-bool Engine::release_late() {
+template <class Parts>
+DOORBELL_GPU_NOINLINE bool Engine<Parts>::release_late() {
   bool work = false;
-  while (late_.due(now())) {
-    complete(late_.pop());
+  while (parts_.late.due(now())) {
+    complete(parts_.late.pop());
     work = true;
   }
   return work;

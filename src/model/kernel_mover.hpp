@@ -10,7 +10,7 @@
 #include "model/dma_place.hpp"
 #include "model/fault_draw.hpp"
 
-namespace doorbell::rdma {
+namespace doorbell::model {
 
 /// The end of a copy: the last bytes are stored when all others are there, because an initiator that polls on
 /// the data looks at the last byte. At most 16; these are stored by one lane.
@@ -56,13 +56,14 @@ struct CopyTail {
   }
 };
 
-/// Of one lane; see Transport. Copies are complete after settle().
+/// Of one lane. The result is as if each copy ended before the next begins; copies are complete after
+/// settle().
 class KernelMover {
  public:
   /// `helpers`: warps that work on `jobs`; 0: this lane copies all.
-  DOORBELL_INLINE KernelMover(model::CopyJobs& jobs, u32 helpers) : jobs_(jobs), helpers_(helpers) {}
+  DOORBELL_INLINE KernelMover(CopyJobs& jobs, u32 helpers) : jobs_(jobs), helpers_(helpers) {}
 
-  [[nodiscard]] DOORBELL_INLINE bool copy(const model::DmaPlace& to, const model::DmaPlace& from, u64 bytes) {
+  [[nodiscard]] DOORBELL_INLINE bool copy(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
     return copy(to.address, from.address, bytes);
   }
   [[nodiscard]] DOORBELL_GPU_NOINLINE bool copy(u8* to, const u8* from, u64 bytes) {
@@ -75,14 +76,14 @@ class KernelMover {
     }
     if (open_ == kOpen || meets({to, from, bytes})) (void)settle();
     if (helpers_ > 0) jobs_.ask({to, from, body});
-    else model::copy_words(to, from, body, 0, 1);
+    else copy_words(to, from, body, 0, 1);
     copies_[open_++] = {to, from, bytes};
     return true;
   }
-  [[nodiscard]] DOORBELL_GPU_NOINLINE bool copy_damaged(const model::DmaPlace& to,
-                                                        const model::DmaPlace& from, u64 bytes, u64 at) {
+  [[nodiscard]] DOORBELL_GPU_NOINLINE bool copy_damaged(const DmaPlace& to, const DmaPlace& from, u64 bytes,
+                                                        u64 at) {
     (void)settle();
-    const u8 damaged = from.address[at] ^ model::InjectedFault::kDamage;
+    const u8 damaged = from.address[at] ^ InjectedFault::kDamage;
     // The damage comes first, so that nobody sees good bytes behind the last one.
     if (at + 1 < bytes) to.address[at] = damaged;
     (void)copy(to.address, from.address, at);
@@ -96,12 +97,12 @@ class KernelMover {
   [[nodiscard]] DOORBELL_HD bool misplaced(Copy&& copy) {
     (void)settle();
 #if !defined(DOORBELL_ON_GPU)
-    const model::DeliberateRace race;
+    const DeliberateRace race;
 #endif
     return copy() && settle();
   }
-  [[nodiscard]] DOORBELL_GPU_NOINLINE bool atomic(const model::DmaPlace& at, bool adds, u64 operand,
-                                                  u64 compare, u64& old) {
+  [[nodiscard]] DOORBELL_GPU_NOINLINE bool atomic(const DmaPlace& at, bool adds, u64 operand, u64 compare,
+                                                  u64& old) {
     (void)settle();
     release_all();  // orders what earlier requests brought before the atomic, which may announce it
     auto* const word = reinterpret_cast<u64*>(at.address);
@@ -124,7 +125,7 @@ class KernelMover {
     const bool here = body == 0 || (aligned && body <= kByLane * sizeof(Word16));
     const u64 handed_over = warp.ballot(!here);
     if (handed_over != 0) {
-      if (helpers_ == 0 && !here) model::copy_words(to, from, body, 0, 1);
+      if (helpers_ == 0 && !here) copy_words(to, from, body, 0, 1);
       if (helpers_ > 0) jobs_.ask(warp, handed_over, {to, from, body});
     }
     if (here && body > 0) {
@@ -160,20 +161,20 @@ class KernelMover {
   }
 
  private:
-  static constexpr u32 kOpen = model::CopyJobs::kRoom;
+  static constexpr u32 kOpen = CopyJobs::kRoom;
   static constexpr u32 kByLane = 16;  ///< parts that a lane moves by itself
 
   /// True if the copy has to wait for an open one.
-  [[nodiscard]] DOORBELL_GPU_NOINLINE bool meets(const model::CopyJob& copy) const {
+  [[nodiscard]] DOORBELL_GPU_NOINLINE bool meets(const CopyJob& copy) const {
     for (u32 i = 0; i < open_; ++i)
-      if (model::meet(copy, copies_[i])) return true;
+      if (meet(copy, copies_[i])) return true;
     return false;
   }
 
-  model::CopyJobs& jobs_;
+  CopyJobs& jobs_;
   u32 helpers_;
   u32 open_ = 0;
-  model::CopyJob copies_[kOpen];
+  CopyJob copies_[kOpen];
 };
 
-}  // namespace doorbell::rdma
+}  // namespace doorbell::model

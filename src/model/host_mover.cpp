@@ -1,22 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rdma/model/host_mover.hpp"
+#include "model/host_mover.hpp"
 
 #include <atomic>
 
 #include "model/fault_draw.hpp"
 
-namespace doorbell::rdma {
+namespace doorbell::model {
 
-using model::DmaPlace;
-
-bool HostMover::copy_damaged(const DmaPlace& to, const DmaPlace& from, u32 bytes, u64 at) {
+bool HostMover::copy_damaged(const DmaPlace& to, const DmaPlace& from, u64 bytes, u64 at) {
   if (!settle()) return false;  // an earlier damaged copy may still be read from here
   scratch_.resize(bytes);
   const DmaPlace wire{scratch_.data(), nullptr, false};
   if (!copy(wire, from, bytes) || !settle()) return false;
-  scratch_[at] ^= model::InjectedFault::kDamage;
+  scratch_[at] ^= InjectedFault::kDamage;
   return copy(to, wire, bytes);
 }
 
@@ -43,4 +41,4 @@ bool HostMover::atomic(const DmaPlace& at, bool adds, u64 operand, u64 compare, 
   return copy(at, here, sizeof now) && settle();
 }
 
-}  // namespace doorbell::rdma
+}  // namespace doorbell::model

@@ -10,40 +10,41 @@
 #include "model/copier.hpp"
 #include "model/deliberate_race.hpp"
 
-namespace doorbell::rdma {
+namespace doorbell::model {
 
-/// One for each engine; see Transport. Copies are complete after settle(), small ones in host memory at once.
+/// One for each engine; its functions are those of KernelMover. Copies are complete after settle(), small
+/// ones in host memory at once.
 class HostMover {
  public:
   /// `atomics` is shared by all engines of the device; `copy_threads` share a large copy of this one.
-  HostMover(model::DmaEngine& dma, std::mutex& atomics, u32 copy_threads)
+  HostMover(DmaEngine& dma, std::mutex& atomics, u32 copy_threads)
       : copier_(dma, copy_threads), atomics_(atomics) {}
 
-  [[nodiscard]] bool copy(const model::DmaPlace& to, const model::DmaPlace& from, u32 bytes) {
+  [[nodiscard]] bool copy(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
     return alone_ ? copier_.copy_alone(to, from, bytes) : copier_.copy(to, from, bytes);
   }
-  [[nodiscard]] bool copy_damaged(const model::DmaPlace& to, const model::DmaPlace& from, u32 bytes, u64 at);
+  [[nodiscard]] bool copy_damaged(const DmaPlace& to, const DmaPlace& from, u64 bytes, u64 at);
   template <class Copy>
   [[nodiscard]] bool misplaced(Copy&& copy) {
     // ThreadSanitizer is told of this thread only.
-    const model::DeliberateRace race;
+    const DeliberateRace race;
     alone_ = true;
     const bool done = copy();
     alone_ = false;
     return done;
   }
-  [[nodiscard]] bool atomic(const model::DmaPlace& at, bool adds, u64 operand, u64 compare, u64& old);
+  [[nodiscard]] bool atomic(const DmaPlace& at, bool adds, u64 operand, u64 compare, u64& old);
   [[nodiscard]] bool pending() const { return copier_.pending(); }
   /// True when the round is to end, so that the initiators see what is complete.
-  [[nodiscard]] bool full() const { return copier_.shared_bytes() >= model::Copier::kRoundBytes; }
+  [[nodiscard]] bool full() const { return copier_.shared_bytes() >= Copier::kRoundBytes; }
   [[nodiscard]] bool settle() { return copier_.settle(); }
   void settle_shared() { copier_.settle_shared(); }
 
  private:
-  model::Copier copier_;
+  Copier copier_;
   std::mutex& atomics_;
   std::vector<u8> scratch_;
   bool alone_ = false;
 };
 
-}  // namespace doorbell::rdma
+}  // namespace doorbell::model

@@ -1,132 +1,42 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Engine: command queues, their launch pages, and what each command is.
+#pragma once
+
 #include "cxi/model/engine.hpp"
-
-#include <algorithm>
-
-#include "cxi/model/launch.hpp"
 
 namespace doorbell::cxi {
 
-Engine::Engine(const ModelConfig& config, u32 nid, const SoftwareAddressSpace& space, model::DmaAgent* agent,
-               u32* alive)
-    : shared_(config),
-      nid_(nid),
-      set_up_(config.own_thread),
-      dma_(space, agent, 0),
-      copier_(dma_, config.copy_threads),
-      timed_(shared_.link.limited() || config.jitter_ns > 0),
-      careful_(timed_ || shared_.faults.active() || config.pte_disable > 0),
-      event_queues_(kMaxEventQueues),
-      counting_events_(kMaxCounters),
-      table_(kMaxPortalsEntries) {
-  shared_.presence.show(alive);
-}
-
-// --- set-up ----------------------------------------------------------------------------------------------
-
-void Engine::set_up(const std::function<void()>& work) {
-  set_up_.run([&] {
-    (void)settle();
-    bring_up_to_date();
-    ++epoch_;
-    work();
-  });
-}
-
-void Engine::add(WorkQueue& q) {
-  queues_.push_back(&q);
+template <class Parts>
+DOORBELL_GPU_NOINLINE void Engine<Parts>::add(const WorkQueue& created) {
+  const u32 place = Objects::place_of(created.index);
+  WorkQueue& q = parts_.objects.queues[place];
+  q = created;
+  queues_.add(place);
   q.status.rd_ptr = kStatusSlots;
   q.status.return_code = ReturnCode::ok;
-  clear_launch_page(q.launch);
+  if (!q.read_only_launch) clear_launch_page(q.launch);
+  q.last_doorbell = kNoDoorbell;
   publish(q);
 }
 
-void Engine::remove(WorkQueue& q) {
-  std::erase(queues_, &q);
-}
-
-void Engine::add(u32 index, EventProducer& eq) {
-  event_queues_[index] = &eq;
-  event_queues_in_use_.push_back(&eq);
-}
-
-void Engine::remove_event_queue(u32 index) {
-  std::erase(event_queues_in_use_, event_queues_[index]);
-  event_queues_[index] = nullptr;
-}
-
-void Engine::remove(CountingEvent& ct) {
-  waiting_ -= static_cast<u32>(ct.waiting.size());
-  counting_events_[ct.index] = nullptr;
-  std::erase(counters_in_use_, &ct);
-  std::erase(dirty_, &ct);
-  // What is still on its way to it is not for the next one of its number.
-  late_.erase_if([&](const Acknowledgement& a) { return a.ct == ct.index; });
-}
-
-void Engine::add(TableEntry& pte) {
-  table_[pte.index] = &pte;
-}
-
-void Engine::remove(TableEntry& pte) {
-  for (const auto& list : pte.lists) list_entries_ -= static_cast<u32>(list.size());
-  table_[pte.index] = nullptr;
-}
-
-void Engine::remove(u32 lac, Iova begin) {
-  std::erase_if(contexts_[lac], [&](const MappedMemory& m) { return m.begin == begin; });
-}
-
-void Engine::add_domain(u32 vni, u32 pid, u32 lcid) {
-  domains_.push_back({vni, pid, lcid});
-}
-
-void Engine::remove_domain(u32 vni, u32 pid, u32 lcid) {
-  std::erase_if(domains_, [&](const Domain& d) { return d.vni == vni && d.pid == pid && d.lcid == lcid; });
-}
-
-// --- a round ---------------------------------------------------------------------------------------------
-
-bool Engine::poll() {
-  set_up_.serve();
-  const bool work = serve_all();
-  // What nothing announces becomes visible too. A round that ended because the device has gone leaves no copy
-  // behind: the memory may be gone next.
-  copier_.settle_shared();
-  return work;
-}
-
-bool Engine::serve_all() {
-  if (shared_.presence.gone()) return false;
-  now_ = 0;
-  bool work = false;
-  for (WorkQueue* q : queues_) {
-    work = serve(*q) || work;
-    if (shared_.presence.gone()) return true;
-  }
-  for (CountingEvent* ct : counters_in_use_) work = poll_doorbell(*ct) || work;
-  if (!late_.empty()) work = release_late() || work;
-  bring_up_to_date();
-  if (!work)
-    for (EventProducer* eq : event_queues_in_use_) eq->look(dma_);
-  return work;
-}
-
 /// Executes commands of one queue, if there are any; true if there was work.
-bool Engine::serve(WorkQueue& q) {
+template <class Parts>
+DOORBELL_GPU_NOINLINE bool Engine<Parts>::serve(WorkQueue& q) {
   const bool found = poll_launch_page(q);
   // The last command that came through a window may have ended the device.
-  if (shared_.presence.gone() || q.stopped || q.read32 == 2 * q.write) return found;
+  if (parts_.gone() || !q.has_commands()) return found;
   if (q.ready_ns > 0) {
     if (q.ready_ns > now()) return found;
     q.ready_ns = 0;
   }
+  if (careful_ && !parts_.late.room_for(kLateAtOnce)) return found;
   u32 end = q.write;
   if (end < q.read32 / 2) end = q.slots;
   // A multiple of the largest command's slots, so that no command crosses the end of a burst.
-  end = std::min(end, (q.read32 / 2 + kBurstSlots) / kLargestSlots * kLargestSlots);
+  const u32 burst = (q.read32 / 2 + Parts::kInARow) / kLargestSlots * kLargestSlots;
+  if (end > burst) end = burst;
   const u64* const words = commands(q, end);
   if (words == nullptr) return found;
   burst_bytes_ = 0;
@@ -139,19 +49,28 @@ bool Engine::serve(WorkQueue& q) {
 }
 
 /// Fetches the commands from the read pointer up to slot `end`.
-const u64* Engine::commands(WorkQueue& q, u32 end) {
+template <class Parts>
+DOORBELL_HD const u64* Engine<Parts>::commands(WorkQueue& q, u32 end) {
   const u64 offset = u64{q.read32} * 32;
   if (q.ring.host != nullptr) return reinterpret_cast<const u64*>(q.ring.host + offset);
-  q.staged.resize(u64{kBurstSlots + 1} * kSlotBytes / 8);
   const u64 bytes = u64{end} * kSlotBytes - offset;
-  if (!dma_.fetch(q.ring.iova + offset, q.staged.data(), bytes) || !settle()) return nullptr;
-  return q.staged.data();
+  if (!parts_.dma.fetch(q.ring.iova + offset, parts_.staging(), bytes) || !settle()) return nullptr;
+  return parts_.staging();
 }
 
 // --- the launch page -------------------------------------------------------------------------------------
 
 /// Takes what was stored to the launch page since the last look; true if there was something.
-bool Engine::poll_launch_page(WorkQueue& q) {
+template <class Parts>
+DOORBELL_GPU_NOINLINE bool Engine<Parts>::poll_launch_page(WorkQueue& q) {
+  if (q.read_only_launch) {
+    // The acquire orders the write pointer before later loads of the commands that it announces.
+    const u64 value = load64_acquire(doorbell_of(q.launch));
+    if (value == q.last_doorbell) return false;
+    q.last_doorbell = value;
+    apply(q, value);
+    return true;
+  }
   bool found = false;
   for (u32 looks = 0; looks < kLooks; ++looks) {
     // The doorbell is read first. A window that was written before it is then visible, and the window's
@@ -173,44 +92,73 @@ bool Engine::poll_launch_page(WorkQueue& q) {
   return found;
 }
 
-void Engine::apply(WorkQueue& q, u64 doorbell) {
-  counters_.doorbells += 1;
-  const u32 slot = static_cast<u32>(doorbell & 0xffff);
-  if (slot < kStatusSlots || slot >= q.slots) {
-    counters_.invalid_doorbells += 1;
-    return;
-  }
+template <class Parts>
+DOORBELL_HD void Engine<Parts>::apply(WorkQueue& q, u64 doorbell) {
+  parts_.counters.doorbells += 1;
+  if (!set_write_pointer(q, doorbell)) parts_.counters.invalid_doorbells += 1;
+}
+
+template <class Parts>
+DOORBELL_HD bool Engine<Parts>::set_write_pointer(WorkQueue& q, u64 value) {
+  const u32 slot = static_cast<u32>(value & 0xffff);
+  if (slot < kStatusSlots || slot >= q.slots) return false;
   q.write = slot;
-  if (shared_.config.doorbell_ns > 0) q.ready_ns = now() + shared_.config.doorbell_ns;
+  if (parts_.rule.doorbell_ns > 0) q.ready_ns = Parts::wall_ns() + parts_.rule.doorbell_ns;
+  return true;
+}
+
+template <class Parts>
+DOORBELL_HD bool Engine<Parts>::take_doorbell(WorkQueue& q, u64& value) {
+  if (q.read_only_launch || load64_relaxed(doorbell_of(q.launch)) == kNoDoorbell) return false;
+  // The exchange orders the doorbell before later loads of windows, and of commands in the ring.
+  value = exchange64(doorbell_of(q.launch), kNoDoorbell);
+  return true;
+}
+
+template <class Parts>
+DOORBELL_HD bool Engine<Parts>::window_written(const WorkQueue& q) const {
+  if (q.read_only_launch) return load64_relaxed(doorbell_of(q.launch)) != q.last_doorbell;
+  const u32 next = q.write + 1 == q.slots ? kStatusSlots : q.write + 1;
+  const u64* const two = (q.write & 1) != 0 ? window_of(q.launch, kWindowUnaligned, next)
+                                            : window_of(q.launch, kWindowAligned, q.write);
+  const u64 first = load64_relaxed(window_of(q.launch, kWindow64, q.write)), second = load64_relaxed(two);
+  return first != kUnwritten || second != kUnwritten;
+}
+
+template <class Parts>
+DOORBELL_GPU_NOINLINE void Engine<Parts>::windows_then(WorkQueue& q, u64 doorbell) {
+  for (u32 n = 0; n < kWindowSlots && take_window(q); ++n) continue;
+  apply(q, doorbell);
 }
 
 /// Takes a low-latency window that was written at the next place.
-bool Engine::take_window(WorkQueue& q) {
-  if (shared_.presence.gone() || q.stopped) return false;
+template <class Parts>
+DOORBELL_GPU_NOINLINE bool Engine<Parts>::take_window(WorkQueue& q) {
+  if (parts_.gone() || q.stopped) return false;
   const u32 slot = q.write;
   const bool odd = (slot & 1) != 0;
   const u32 next = slot + 1 == q.slots ? kStatusSlots : slot + 1;
   u64 copy[2 * kSlotWords];
   u32 skipped = 0;
   u32 taken = 1;
-  if (!take_words(window_of(q.launch, kWindow64, slot), 1, shared_.config.slow_writer_ns, q.torn_since_ns,
-                  copy)) {
+  if (!take_words<Parts>(window_of(q.launch, kWindow64, slot), 1, parts_.rule.slow_writer_ns, q.torn_since_ns,
+                         copy)) {
     skipped = odd ? 1 : 0;
     taken = 2;
     u64* const window =
         odd ? window_of(q.launch, kWindowUnaligned, next) : window_of(q.launch, kWindowAligned, slot);
-    if (!take_words(window, 2, shared_.config.slow_writer_ns, q.torn_since_ns, copy)) return false;
+    if (!take_words<Parts>(window, 2, parts_.rule.slow_writer_ns, q.torn_since_ns, copy)) return false;
   }
-  counters_.window_writes += 1;
+  parts_.counters.window_writes += 1;
   q.suspect = nullptr;
   const u32 first = skipped != 0 ? next : slot;
   u32 end = first + taken;
   const bool empty = q.read32 == 2 * q.write;
   q.write = end >= q.slots ? end - q.slots + kStatusSlots : end;
   // If earlier commands are still waiting, the device fetches these from the ring like all others.
-  if (!empty) return true;
+  if (!empty || (careful_ && !parts_.late.room_for(kLateAtOnce))) return true;
   burst_bytes_ = 0;
-  if (skipped != 0) counters_.commands += 1;
+  if (skipped != 0) parts_.counters.commands += 1;
   end = run(q, copy, 2 * first, 2 * end, true);
   q.read32 = end >= 2 * q.slots ? 2 * kStatusSlots : end;
   publish(q);
@@ -219,65 +167,72 @@ bool Engine::take_window(WorkQueue& q) {
 
 /// Finds writes to windows at places that do not come next. Looks at one place in each round: a round is the
 /// time that a doorbell waits, and these writes are errors.
-void Engine::scan_windows(WorkQueue& q) {
+template <class Parts>
+DOORBELL_GPU_NOINLINE void Engine<Parts>::scan_windows(WorkQueue& q) {
   static_assert(kWindowAligned == kWindow64 + kWindowSlots * kSlotBytes &&
                 kWindowUnaligned == kWindowAligned + kWindowSlots * kSlotBytes);
   q.scan = (q.scan + 1) % (3 * kWindowSlots);
   auto* const at = reinterpret_cast<u64*>(q.launch + kWindow64 + q.scan * kSlotBytes);
   const bool written = load64_acquire(at) != kUnwritten;
   if (at != q.suspect) {
-    if (written && q.suspect == nullptr) q.suspect = at, q.suspect_since_ns = wall_ns();
+    if (written && q.suspect == nullptr) q.suspect = at, q.suspect_since_ns = Parts::wall_ns();
     return;
   }
   // The initiator may still be writing this window, or what comes before it.
-  if (written && wall_ns() - q.suspect_since_ns < shared_.config.slow_writer_ns) return;
+  if (written && Parts::wall_ns() - q.suspect_since_ns < parts_.rule.slow_writer_ns) return;
   q.suspect = nullptr;
   if (!written) return;
   for (u32 k = 0; k < kSlotWords; ++k) store64_relaxed(at + k, kUnwritten);
   q.status.rejected = (q.status.rejected + 1) & 0xffff;
   publish(q);
   // Counted last: an initiator that sees the count may look at the status, and write to the place again.
-  counters_.rejected_windows += 1;
+  parts_.counters.rejected_windows += 1;
 }
 
-void Engine::publish(WorkQueue& q) {
-  const bool stuck = shared_.config.stuck_read > 0 && q.kind == CommandQueueKind::transmit &&
-                     q.serial >= shared_.config.stuck_read;
+template <class Parts>
+DOORBELL_GPU_NOINLINE void Engine<Parts>::publish(WorkQueue& q) {
+  const bool stuck = parts_.rule.stuck_read > 0 && q.kind == CommandQueueKind::transmit &&
+                     q.serial >= parts_.rule.stuck_read;
   if (!stuck) {
     q.status.rd_ptr = q.read32 / 2;
   } else if (!q.fault_applied) {
     q.fault_applied = true;
-    counters_.stuck_read += 1;
+    parts_.counters.stuck_read += 1;
   }
   const u64 word = pack(q.status).w[0];
   if (word == q.published) return;
   q.published = word;
-  // The release orders this thread's reads of commands before their slots become free.
+  // The release orders this thread's reads of commands before their slots become free. (In a kernel the
+  // copies of what commands carry have ended: move() waits for them.)
   if (q.ring.host != nullptr) store64_release(reinterpret_cast<u64*>(q.ring.host), word);
-  else if (dma_.deliver(q.ring.iova, &word, sizeof word)) (void)settle();
+  else if (parts_.dma.deliver(q.ring.iova, &word, sizeof word)) (void)settle();
 }
 
 // --- commands --------------------------------------------------------------------------------------------
 
 /// Executes commands from `unit` up to `end`. Returns where the next one is.
-u32 Engine::run(WorkQueue& q, const u64* words, u32 unit, u32 end, bool window) {
+template <class Parts>
+DOORBELL_GPU_NOINLINE u32 Engine<Parts>::run(WorkQueue& q, const u64* words, u32 unit, u32 end, bool window) {
   while (unit < end) {
-    if (shared_.config.window != 0 && late_.size() >= shared_.config.window && !window) break;
-    // An initiator has just written these lines, so each load would miss. Prefetching past the ring's end is
-    // harmless.
+    if (parts_.rule.window != 0 && parts_.late.size() >= parts_.rule.window && !window) break;
+    if (careful_ && !parts_.late.room_for(kLateAtOnce)) break;
+      // An initiator has just written these lines, so each load would miss. Prefetching past the ring's end
+      // is harmless.
+#if !defined(DOORBELL_ON_GPU)
     __builtin_prefetch(words + 4 * kSlotWords);
+#endif
     const CommandHeader h = header_of(words[0]);
     const u32 units = h.units();
     ReturnCode code = ReturnCode::ok;
     if ((unit & (units - 1)) != 0) code = ReturnCode::cmd_align_error;
     else if (units > end - unit) code = ReturnCode::cmd_invalid_arg;
     else code = execute(q, h, words);
-    if (shared_.presence.gone()) return unit;
+    if (parts_.gone()) return unit;
     if (code != ReturnCode::ok) [[unlikely]] {
       fail(q, code, h.byte(), unit, window);
       return unit;
     }
-    counters_.commands += 1;
+    parts_.counters.commands += 1;
     unit += units;
     words += 4 * u64{units};
     if (burst_bytes_ >= kBurstBytes && !window) break;
@@ -285,7 +240,9 @@ u32 Engine::run(WorkQueue& q, const u64* words, u32 unit, u32 end, bool window) 
   return unit;
 }
 
-ReturnCode Engine::execute(WorkQueue& q, const CommandHeader& h, const u64* words) {
+template <class Parts>
+DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute(WorkQueue& q, const CommandHeader& h,
+                                                        const u64* words) {
   const bool triggered = q.kind == CommandQueueKind::triggered;
   // A queue for counter commands has no commands of 32 or 256 bytes.
   if (triggered && (h.size_code == 0 || h.size_code == 3)) return ReturnCode::cmd_invalid_arg;
@@ -303,7 +260,9 @@ ReturnCode Engine::execute(WorkQueue& q, const CommandHeader& h, const u64* word
   return ReturnCode::illegal_op;
 }
 
-ReturnCode Engine::execute_dma(WorkQueue& q, const CommandHeader& h, const u64* words) {
+template <class Parts>
+DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_dma(WorkQueue& q, const CommandHeader& h,
+                                                            const u64* words) {
   Operation op;
   if (NomatchDma dma; decode(words, dma)) [[likely]] {
     op.fields = &dma;
@@ -328,7 +287,9 @@ ReturnCode Engine::execute_dma(WorkQueue& q, const CommandHeader& h, const u64* 
                                                          : ReturnCode::cmd_invalid_arg;
 }
 
-ReturnCode Engine::execute_idc(WorkQueue& q, const CommandHeader& h, const u64* words) {
+template <class Parts>
+DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_idc(WorkQueue& q, const CommandHeader& h,
+                                                            const u64* words) {
   if (CState state; decode(words, state)) {
     if ((words[0] >> 8 & 0xff) != 32) return ReturnCode::cmd_invalid_arg;
     q.cstate = state;
@@ -361,7 +322,9 @@ ReturnCode Engine::execute_idc(WorkQueue& q, const CommandHeader& h, const u64* 
   return operate(q, op);
 }
 
-ReturnCode Engine::execute_queue(WorkQueue& q, const CommandHeader& h, const u64* words) {
+template <class Parts>
+DOORBELL_GPU_NOINLINE ReturnCode Engine<Parts>::execute_queue(WorkQueue& q, const CommandHeader& h,
+                                                              const u64* words) {
   const auto opcode = static_cast<QueueOpcode>(h.opcode);
   switch (opcode) {
     case QueueOpcode::noop:
@@ -372,9 +335,9 @@ ReturnCode Engine::execute_queue(WorkQueue& q, const CommandHeader& h, const u64
     case QueueOpcode::lcid: {
       Lcid lcid;
       if (!decode(words, lcid)) return ReturnCode::cmd_invalid_arg;
-      const auto found = std::ranges::find_if(domains_, [&](const Domain& d) { return d.lcid == lcid.lcid; });
-      if (found == domains_.end()) return ReturnCode::cmd_invalid_arg;
-      q.vni = found->vni;
+      const Domain& d = parts_.objects.domains[lcid.lcid % kMaxDomains];
+      if (d.vni == 0) return ReturnCode::cmd_invalid_arg;
+      q.vni = d.vni;
       q.epoch = 0;  // the last destination may not exist in the new network
       return ReturnCode::ok;
     }
@@ -391,8 +354,10 @@ ReturnCode Engine::execute_queue(WorkQueue& q, const CommandHeader& h, const u64
 }
 
 /// Stops a queue, because one of its commands cannot be carried out.
-void Engine::fail(WorkQueue& q, ReturnCode code, u32 header, u32 unit, bool window) {
-  counters_.command_failures += 1;
+template <class Parts>
+DOORBELL_GPU_NOINLINE void Engine<Parts>::fail(WorkQueue& q, ReturnCode code, u32 header, u32 unit,
+                                               bool window) {
+  parts_.counters.command_failures += 1;
   q.stopped = true;
   q.status.return_code = code;
   q.status.fail_command = header;
@@ -406,13 +371,6 @@ void Engine::fail(WorkQueue& q, ReturnCode code, u32 header, u32 unit, bool wind
   e.fail_loc = unit / 2;
   e.fail_command = header;
   if (q.eq != 0) write_event(q.eq, e);
-}
-
-/// A GPU that does not answer ends the device: nothing that the GPU should copy may be acknowledged.
-bool Engine::settle() {
-  if (copier_.settle()) return !shared_.presence.gone();
-  (void)shared_.presence.leave();
-  return false;
 }
 
 }  // namespace doorbell::cxi
