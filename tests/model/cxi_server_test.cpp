@@ -30,12 +30,13 @@ class EmulatedBlock {
   bool poll() {
     if (memory_->ended != 0) return false;
     std::vector<std::thread> helpers;
-    for (u32 i = 0; i < kHelpers; ++i) {
-      helpers.emplace_back([this, i] {
-        auto help = [&](const Warp& warp) { memory_->jobs.help(warp, i, kHelpers); };
-        auto hub = std::make_unique<typename Warp::Hub>();
-        hub->run(help);
-      });
+    if constexpr (kHelpers > 0) {
+      for (u32 i = 0; i < kHelpers; ++i)
+        helpers.emplace_back([this, i] {
+          auto help = [&](const Warp& warp) { memory_->jobs.help(warp, i, kHelpers); };
+          auto hub = std::make_unique<typename Warp::Hub>();
+          hub->run(help);
+        });
     }
     auto serve = [&](const Warp& warp) {
       Served engine(warp, job_, server_, *memory_, kHelpers);
@@ -61,11 +62,11 @@ ServeOnThread block() {
   };
 }
 
-/// Every shape of a block.
+/// Every shape of a block. (That several helpers share a copy is tested by rdma_server_test.)
 template <class Fn>
 void each(const RigOptions& options, Fn&& fn) {
   const std::pair<const char*, ServeOnThread> shapes[] = {{"8 lanes, 1 helper", block<8, 1>()},
-                                                          {"32 lanes, 2 helpers", block<32, 2>()}};
+                                                          {"32 lanes alone", block<32, 0>()}};
   for (const auto& [name, shape] : shapes) {
     SCOPED_TRACE(name);
     RigOptions o = options;
