@@ -18,6 +18,7 @@ namespace {
 constexpr u32 kMostByChoice = 4;    // more copy hardly faster: memory is the limit
 constexpr u32 kPollsAwake = 20000;  // some 100 us: the next copy of a busy run comes sooner
 constexpr u32 kPollsPerYield = 256;
+constexpr u64 kPage = 4096;
 
 /// Waits a little, and longer where threads share a core.
 void pause(u32 polls) {
@@ -106,9 +107,13 @@ void CopyCrew::add(u8* to, const u8* from, u64 bytes) {
   // The last byte comes last: an initiator that polls on the data looks at that byte, and reads the others
   // after it.
   u64 left = bytes - 1;
-  for (; left > kShareBytes; left -= kShareBytes, to += kShareBytes, from += kShareBytes)
-    add_part(to, from, kShareBytes, false);
-  add_part(to, from, left, true);
+  // A large copy gives each thread one part of whole pages, so that two seldom write to one.
+  const u64 threads = open_.size();
+  const u64 part = std::max(kShareBytes, (left / threads + kPage - 1) / kPage * kPage);
+  u64 owner = reinterpret_cast<std::uintptr_t>(to) / kShareBytes % threads;
+  for (; left > part; left -= part, to += part, from += part, owner = (owner + 1) % threads)
+    add_part(static_cast<u32>(owner), to, from, part, false);
+  add_part(static_cast<u32>(owner), to, from, left, true);
   if (called_ || asleep_.load(std::memory_order_relaxed) == 0) return;
   if (asleep() || bytes_ >= kWorthWaking) {
     called_ = true;
@@ -116,9 +121,7 @@ void CopyCrew::add(u8* to, const u8* from, u64 bytes) {
   }
 }
 
-void CopyCrew::add_part(u8* to, const u8* from, u64 bytes, bool ends) {
-  const u64 place = reinterpret_cast<std::uintptr_t>(to) / kShareBytes;
-  const u32 owner = static_cast<u32>((place + place / 4) % open_.size());  // spreads what is 64 KiB apart
+void CopyCrew::add_part(u32 owner, u8* to, const u8* from, u64 bytes, bool ends) {
   Share*& s = open_[owner];
   if (s == nullptr) {
     if (used_ == kShares) finish();

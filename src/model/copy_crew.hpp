@@ -62,7 +62,7 @@ class CopyCrew {
     const u8* value;  ///< in its share, when that is done
   };
 
-  void add_part(u8* to, const u8* from, u64 bytes, bool ends);
+  void add_part(u32 owner, u8* to, const u8* from, u64 bytes, bool ends);
   void offer(Share& share);
   void finish();
   void wake();

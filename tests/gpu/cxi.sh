@@ -72,7 +72,7 @@ if [ "$what" = engine ] || [ "$what" = all ]; then
   run engine-one-offset 0 $engine --offsets one --verify off --measure rate --queue-mem vram --data-mem vram --size 64 \
     --iterations 20000 --batch-size 64
   # shellcheck disable=SC2086
-  run engine-most-queues 0 $engine --num-queues 128 --queue-mem vram --data-mem vram --measure rate --size 64 --iterations 2000 \
+  run engine-most-queues 0 $engine --num-queues 64 --queue-mem vram --data-mem vram --measure rate --size 64 --iterations 2000 \
     --batch-size 16
   # shellcheck disable=SC2086
   run engine-large-vram 0 $engine --size 64MiB --iterations 3 --in-flight 2 --data-mem vram
