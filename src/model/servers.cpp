@@ -20,6 +20,17 @@ constexpr u64 kEndNs = 2'000'000'000;
 
 }  // namespace
 
+void Servers::give_up(Region& state, u64 gone_at) {
+  give_up();
+  const u32 gone = 1;
+  try {
+    if (gpu_) state.write(gone_at, &gone, sizeof gone);
+    else store_release(reach<u32>(state, gone_at), gone);
+  } catch (const std::exception&) {
+    // A GPU that cannot be written runs no server.
+  }
+}
+
 u32 Servers::fitting(u32 wanted, const gpu::Gpu* gpu) {
   const u32 most =
       gpu == nullptr ? kMostThreads : static_cast<u32>(std::max(gpu->info().multiprocessors / 2, 1));

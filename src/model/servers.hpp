@@ -62,6 +62,8 @@ class Servers {
     const std::scoped_lock lock(mutex_);
     deaf_ = true;
   }
+  /// The same, and sets the word at `gone_at` of `state`, at which servers look that are well or only slow.
+  void give_up(Region& state, u64 gone_at);
 
   [[nodiscard]] u32 count() const { return count_; }
   [[nodiscard]] const std::shared_ptr<gpu::Gpu>& gpu() const { return gpu_; }

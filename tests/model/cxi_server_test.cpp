@@ -11,54 +11,20 @@
 #include "cxi/model/served_engine.hpp"
 #include "emulated_warp.hpp"
 #include "model/cxi_rig.hpp"
+#include "model/emulated_block.hpp"
 #include "sanitized.hpp"
 
 namespace doorbell::cxi {
 namespace {
 
-/// A block of `kHelpers` + 1 warps of `kLanes` lanes, each warp on a thread.
 template <u32 kLanes, u32 kHelpers>
-class EmulatedBlock {
-  using Warp = EmulatedWarp<kLanes>;
-  using Served = ServedEngine<Warp, HostClock>;
-
- public:
-  EmulatedBlock(const ServerJob& job, u32 server)
-      : job_(job), server_(server), memory_(std::make_unique<typename Served::Memory>()) {}
-
-  /// Serves until it is told to end.
-  bool poll() {
-    if (memory_->ended != 0) return false;
-    std::vector<std::thread> helpers;
-    if constexpr (kHelpers > 0) {
-      for (u32 i = 0; i < kHelpers; ++i)
-        helpers.emplace_back([this, i] {
-          auto help = [&](const Warp& warp) { memory_->jobs.help(warp, i, kHelpers); };
-          auto hub = std::make_unique<typename Warp::Hub>();
-          hub->run(help);
-        });
-    }
-    auto serve = [&](const Warp& warp) {
-      Served engine(warp, job_, server_, *memory_, kHelpers);
-      for (auto r = engine.round(); r != Served::Round::ended; r = engine.round())
-        if (r == Served::Round::idle && warp.lane() == 0) std::this_thread::yield();
-    };
-    auto hub = std::make_unique<typename Warp::Hub>();
-    hub->run(serve);
-    for (std::thread& t : helpers) t.join();
-    return false;
-  }
-
- private:
-  const ServerJob& job_;
-  u32 server_;
-  std::unique_ptr<typename Served::Memory> memory_;
-};
+using Block = test::EmulatedBlock<ServedEngine<EmulatedWarp<kLanes>, HostClock>, EmulatedWarp<kLanes>,
+                                  ServerJob, kHelpers>;
 
 template <u32 kLanes, u32 kHelpers>
 ServeOnThread block() {
   return [](const ServerJob& job, u32 server) -> std::function<bool()> {
-    return [b = std::make_shared<EmulatedBlock<kLanes, kHelpers>>(job, server)] { return b->poll(); };
+    return [b = std::make_shared<Block<kLanes, kHelpers>>(job, server)] { return b->poll(); };
   };
 }
 

@@ -98,16 +98,8 @@ bool KernelEngine::read_counts() {
 }
 
 void KernelEngine::give_up() {
-  servers_.give_up();
   (void)shared_.presence.leave();
-  // An engine that is only slow stops too.
-  const u32 gone = 1;
-  try {
-    if (servers_.gpu()) state_.write(gone_at_, &gone, sizeof gone);
-    else store_release(servers_.reach<u32>(state_, gone_at_), gone);
-  } catch (const std::exception&) {
-    // A GPU that cannot be written runs no engine.
-  }
+  servers_.give_up(state_, gone_at_);
 }
 
 }  // namespace doorbell::cxi

@@ -64,16 +64,8 @@ bool KernelEngines::order(u32 server, ServerOrder::Kind kind, u32 queue_pairs) {
 }
 
 void KernelEngines::give_up() {
-  servers_.give_up();
   (void)shared_.presence.leave();
-  // Engines that are well stop too.
-  const u32 gone = 1;
-  try {
-    if (servers_.gpu()) state_.write(gone_at_, &gone, sizeof gone);
-    else store_release(servers_.reach<u32>(state_, gone_at_), gone);
-  } catch (const std::exception&) {
-    // A GPU that cannot be written runs no engine.
-  }
+  servers_.give_up(state_, gone_at_);
 }
 
 void KernelEngine::run_between_rounds(const std::function<void()>& work) {
