@@ -36,7 +36,8 @@ class CopyCrew {
   /// True if all helpers sleep.
   [[nodiscard]] bool asleep() const { return asleep_.load(std::memory_order_relaxed) == helpers_.size(); }
   /// Begins a copy of at least one byte between places that do not overlap each other, nor those of another
-  /// copy that is under way. The last byte is not there before settle(). Wakes the helpers if all sleep.
+  /// copy that is under way. The last byte is not there before settle(). Wakes helpers if all sleep, or
+  /// when kWorthWaking bytes have come together.
   void add(u8* to, const u8* from, u64 bytes);
   /// True if a copy is under way.
   [[nodiscard]] bool pending() const { return used_ > 0; }

@@ -41,9 +41,9 @@ class HostMover {
   void settle_shared() { copier_.settle_shared(); }
 
  private:
-  Copier copier_;
-  std::mutex& atomics_;
   std::vector<u8> scratch_;
+  Copier copier_;  // what it has begun may read `scratch_`
+  std::mutex& atomics_;
   bool alone_ = false;
 };
 

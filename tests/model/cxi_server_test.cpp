@@ -138,6 +138,25 @@ TEST(CxiServer, WhatIsWrongInABurstIsRefusedAlone) {
   });
 }
 
+/// Operations without bytes are neighbours of none: those around them still wait for each other.
+TEST(CxiServer, NothingLiesBetweenOperationsThatMeet) {
+  each({.bytes = kBytes}, [](Rig& rig) {
+    rig.tx.submit(rig.put(8));
+    rig.ct.expect(1);
+    constexpr u32 kRounds = 100;
+    for (u32 i = 0; i < kRounds; ++i) {
+      std::memset(rig.near.data(), static_cast<int>(i), 64);
+      std::memset(rig.near.data() + 64, static_cast<int>(i + 1), 64);
+      rig.tx.post(rig.put(64, 0, 0));
+      rig.tx.post(rig.put(0, 0, 4096));
+      rig.tx.post(rig.put(64, 64, 0));
+      rig.tx.ring();
+      ASSERT_TRUE(rig.ct.reaches(1 + 3 * (i + 1)));
+      ASSERT_EQ(std::memcmp(rig.far.data(), rig.near.data() + 64, 64), 0) << i;
+    }
+  });
+}
+
 /// What one counter counts does not reach another, though their operations follow each other.
 TEST(CxiServer, EachCounterCountsItsOwn) {
   each({.bytes = kBytes}, [](Rig& rig) {

@@ -35,8 +35,7 @@ DmaPlace host(u8* at) {
   return p;
 }
 
-/// Any number of threads, and any length: less than a piece, and no multiple of one; more pieces than are
-/// under way at a time.
+/// Any number of threads, and any length: less than a share, and no multiple of one.
 TEST(CopyCrew, CopiesAllBytesAndNoOthers) {
   const std::vector<u8> from = noise(3'000'000, 1);
   for (const u32 threads : {2u, 3u, 5u}) {
@@ -57,7 +56,7 @@ TEST(CopyCrew, CopiesAllBytesAndNoOthers) {
 
 TEST(CopyCrew, CopiesAreUnderWayTogether) {
   constexpr u64 kBytes = 3000;
-  constexpr u64 kCopies = 700;
+  constexpr u64 kCopies = 2000;  // more shares than there are
   const std::vector<u8> from = noise(kBytes * kCopies, 3);
   std::vector<u8> to(from.size());
   CopyCrew crew(3);
@@ -66,6 +65,30 @@ TEST(CopyCrew, CopiesAreUnderWayTogether) {
   crew.settle();
   EXPECT_EQ(to, from);
   EXPECT_EQ(crew.bytes(), 0u);
+}
+
+/// Copies of several parts; the shares end in the middle of one.
+TEST(CopyCrew, LargeCopiesAreUnderWayTogether) {
+  constexpr u64 kBytes = 100'001;
+  constexpr u64 kCopies = 60;
+  const std::vector<u8> from = noise(kBytes * kCopies, 4);
+  std::vector<u8> to(from.size());
+  CopyCrew crew(3);
+  for (u64 i = 0; i < kCopies; ++i) crew.add(to.data() + i * kBytes, from.data() + i * kBytes, kBytes);
+  crew.settle();
+  EXPECT_EQ(to, from);
+}
+
+/// A share ends when it has many parts, however short.
+TEST(CopyCrew, ShortCopiesAreUnderWayTogether) {
+  constexpr u64 kBytes = 7;
+  constexpr u64 kCopies = 3000;
+  const std::vector<u8> from = noise(kBytes * kCopies, 5);
+  std::vector<u8> to(from.size());
+  CopyCrew crew(2);
+  for (u64 i = 0; i < kCopies; ++i) crew.add(to.data() + i * kBytes, from.data() + i * kBytes, kBytes);
+  crew.settle();
+  EXPECT_EQ(to, from);
 }
 
 TEST(CopyCrew, OneThreadNeedsNoHelp) {

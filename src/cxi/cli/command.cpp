@@ -102,8 +102,7 @@ Command cxi_command() {
       {.command = "doorbell cxi --initiator gpu --queue-mem vram --data-mem vram --size 4KiB --num-queues 8",
        .text = "A GPU kernel builds commands and rings; queues and data in GPU memory.",
        .needs = Needs::gpu},
-      {.command =
-           "doorbell cxi --initiator gpu --device-engine gpu --queue-mem vram --num-queues 64 --size 64",
+      {.command = "doorbell cxi --initiator gpu --device-engine gpu --queue-mem vram --num-queues 8",
        .text = "The Cassini is a kernel too: what queues in GPU memory carry, without a CPU in between.",
        .needs = Needs::gpu},
       {.command = "doorbell cxi --fault corrupt=0.001 --size 4KiB",

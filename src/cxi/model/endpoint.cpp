@@ -58,7 +58,8 @@ class ModelMemory final : public MemoryDescriptor {
                 .access = access,
                 .lac = lac,
                 .base = {gpu || served ? region.device() : region.host(), region.device(), gpu},
-                .on_gpu = on_gpu};
+                // Of other GPUs' memory this GPU's fence says nothing.
+                .on_gpu = on_gpu && region.gpu() == nic.gpu()};
     nic_.engine_->change(c);
   }
   ~ModelMemory() override {

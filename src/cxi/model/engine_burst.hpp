@@ -11,8 +11,8 @@
 namespace doorbell::cxi {
 
 /// Executes the next commands of `q` together, as far as they are plain: puts and gets between the memories
-/// of the queue's last operation, whose success is only counted, each as long as the first command, none of
-/// which touches what an earlier one moves; and NOOPs of that length. Returns the number of commands; 0:
+/// of the queue's last operation, whose success is only counted, in commands of the first one's size, none
+/// of which touches what an earlier one moves; and NOOPs of that size. Returns the number of commands; 0:
 /// serve() goes on. All lanes call it together, between two calls of other functions by lane 0, which
 /// publishes the queue's read pointer and the counter afterwards. The data of several operations becomes
 /// visible in any order, their acknowledgements behind all of it.
@@ -26,8 +26,11 @@ DOORBELL_HD u32 Engine<Parts>::burst(const Warp& warp, WorkQueue& q, Word16* sta
   const u32 first = q.read32;
   const u32 units = header_of(load64_relaxed(reinterpret_cast<const u64*>(ring + u64{first} * 2))).units();
   if (units > 2 || (first & (units - 1)) != 0) return 0;
-  const u32 left = (end - first) / units;
-  const u32 here = left < Warp::size ? left : Warp::size;
+  // A write pointer at the slot whose first half has been read announces nothing.
+  if (end <= first) return 0;
+  const u32 left = (end - first) / units, most = kStage / (2 * units);
+  u32 here = left < Warp::size ? left : Warp::size;
+  if (here > most) here = most;
   model::gather_words(warp, stage, here * units * 2, [&](u32 i) { return ring + u64{first} * 2 + i; });
   warp.sync();
 
@@ -127,6 +130,8 @@ DOORBELL_HD bool Engine<Parts>::is_plain(const WorkQueue& q, const Word16* comma
   if (out.is_get ? f.flags.event_ct_reply : f.flags.event_ct_ack) out.ct = f.ct;
   out.unrestricted = !f.flags.restricted;
   out.bytes = f.request_len;
+  // Without bytes there are no places, which apart() takes for neighbours of others.
+  if (f.request_len == 0) return true;
   u8* const local = near.at(f.local_addr).address;
   u8* const remote = far.at(a.start + f.remote_offset).address;
   out.to = out.is_get ? local : remote;

@@ -53,6 +53,7 @@ template <class Parts>
 DOORBELL_HD const u64* Engine<Parts>::commands(WorkQueue& q, u32 end) {
   const u64 offset = u64{q.read32} * 32;
   if (q.ring.host != nullptr) return reinterpret_cast<const u64*>(q.ring.host + offset);
+  if (u64{end} * kSlotBytes <= offset) return nullptr;  // a write pointer at a slot that is half read
   const u64 bytes = u64{end} * kSlotBytes - offset;
   if (!parts_.dma.fetch(q.ring.iova + offset, parts_.staging(), bytes) || !settle()) return nullptr;
   return parts_.staging();

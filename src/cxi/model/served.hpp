@@ -13,8 +13,8 @@
 
 namespace doorbell::cxi {
 
-/// What finds room in a block's shared memory: 128 queues of one run, with a buffer at each end, and more for
-/// what the run's host has.
+/// What finds room in a block's shared memory: twice as many queues as a run has, with a buffer at each end,
+/// and more for what the run's host has.
 struct ServedRoom {
   static constexpr u32 kTransmitQueues = 144;
   static constexpr u32 kTargetQueues = 16;

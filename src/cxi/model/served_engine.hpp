@@ -121,6 +121,9 @@ class ServedEngine {
       note(engine().end_round(m_.work != 0));
       (void)parts().mover.settle();  // of operations that nobody counts, or whose report was lost
     }
+    // Whether readers have taken note of lost events.
+    else if (warp_.lane() == 0 && !parts().gone() && rounds_ % kSeldom == 0)
+      note(engine().end_round(false));
     warp_.sync();
     const bool worked = warp_.shfl(m_.work, 0) != 0;
     warp_.sync();  // all have seen the word before the next round changes it
@@ -209,10 +212,10 @@ class ServedEngine {
   DOORBELL_HD bool look() {
     u32 word = 0;
     if (warp_.lane() == 0) {
-      const bool gone = load_relaxed(job_.gone) != 0;
-      // The acquire orders the order's fields behind its number.
+      // The acquire orders the order's fields behind its number, and `gone`, which is set before the last
+      // order of a host that had given up.
       word = load_acquire(job_.sequences + server_);
-      if (gone) parts().is_gone = true;
+      if (load_relaxed(job_.gone) != 0) parts().is_gone = true;
     }
     const u32 sequence = warp_.shfl(word, 0);
     warp_.sync();
@@ -226,8 +229,9 @@ class ServedEngine {
       const ServerOrder& order = job_.orders[server_];
       // What initiators did before the order comes before it.
       (void)engine().poll();
-      if (order.kind == ServerOrder::Kind::change) engine().change(order.change);
-      else m_.ended = 1;
+      // Of a device that has gone the host may have freed everything.
+      if (order.kind == ServerOrder::Kind::end) m_.ended = 1;
+      else if (!parts().gone()) engine().change(order.change);
       // A device that has gone leaves copies under way. The host may free their memory when it has the
       // answer.
       m_.jobs.finish(helpers_);
