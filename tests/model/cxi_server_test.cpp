@@ -154,6 +154,9 @@ TEST(CxiServer, NothingLiesBetweenOperationsThatMeet) {
       ASSERT_TRUE(rig.ct.reaches(1 + 3 * (i + 1)));
       ASSERT_EQ(std::memcmp(rig.far.data(), rig.near.data() + 64, 64), 0) << i;
     }
+    // Never all three together, whoever came last.
+    EXPECT_GT(rig.counter("in_bursts"), 0u);
+    EXPECT_LE(rig.counter("in_bursts"), 2 * kRounds);
   });
 }
 
