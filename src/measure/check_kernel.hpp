@@ -8,7 +8,7 @@
 
 #include <doorbell/check_ring.hpp>
 
-#include "measure/gpu_constant.hpp"
+#include "gpu/constant.hpp"
 #include "measure/gpu_job.hpp"
 
 namespace doorbell::measure {
@@ -28,8 +28,8 @@ template <class Payload, class Phase, class Item>
 __device__ void run_checkers(const CheckJob<Phase, Item>* job) {
   if (job == nullptr) return;  // this launch only makes the GPU reserve resources
   const GpuWarp warp;
-  __shared__ Constant<Phase> shared_phase;
-  __shared__ Constant<Item> shared_item;
+  __shared__ gpu::Constant<Phase> shared_phase;
+  __shared__ gpu::Constant<Item> shared_item;
   const u32 queue = blockIdx.x / job->blocks;
   if (threadIdx.x < GpuWarp::size) {
     shared_phase.copy(warp, job->phase);

@@ -9,7 +9,7 @@
 #include <doorbell/gpu_clock.hpp>
 #include <doorbell/rma/op_loop.hpp>
 
-#include "measure/gpu_constant.hpp"
+#include "gpu/constant.hpp"
 #include "measure/gpu_job.hpp"
 
 namespace doorbell::rma::kernel {
@@ -25,9 +25,9 @@ __device__ void run(const OpJob<Queue>* job) {
   extern __shared__ u64 shared[];
   const GpuWarp warp;
   const u32 q = blockIdx.x;
-  __shared__ measure::Constant<OpPhase> shared_phase;
-  __shared__ measure::Constant<OpQueue> shared_queue;
-  __shared__ measure::Constant<OpState<typename Queue::State>> shared_state;
+  __shared__ gpu::Constant<OpPhase> shared_phase;
+  __shared__ gpu::Constant<OpQueue> shared_queue;
+  __shared__ gpu::Constant<OpState<typename Queue::State>> shared_state;
   const OpPhase& phase = shared_phase.copy(warp, job->phase);
   const OpQueue& queue = shared_queue.copy(warp, job->items[q]);
   const OpState<typename Queue::State>& state = shared_state.copy(warp, job->states[q]);

@@ -54,41 +54,31 @@ TEST(CopyCrew, CopiesAllBytesAndNoOthers) {
   }
 }
 
-TEST(CopyCrew, CopiesAreUnderWayTogether) {
-  constexpr u64 kBytes = 3000;
-  constexpr u64 kCopies = 2000;  // more shares than there are
-  const std::vector<u8> from = noise(kBytes * kCopies, 3);
+/// Begins `copies` copies of `bytes` bytes each, side by side, and then waits for all.
+void copy_together(u32 threads, u64 bytes, u64 copies) {
+  const std::vector<u8> from = noise(bytes * copies, bytes);
   std::vector<u8> to(from.size());
-  CopyCrew crew(3);
-  for (u64 i = 0; i < kCopies; ++i) crew.add(to.data() + i * kBytes, from.data() + i * kBytes, kBytes);
-  EXPECT_EQ(crew.bytes(), kBytes * kCopies);
+  CopyCrew crew(threads);
+  for (u64 i = 0; i < copies; ++i) crew.add(to.data() + i * bytes, from.data() + i * bytes, bytes);
+  EXPECT_EQ(crew.bytes(), bytes * copies);
   crew.settle();
   EXPECT_EQ(to, from);
   EXPECT_EQ(crew.bytes(), 0u);
 }
 
+/// More shares than there are.
+TEST(CopyCrew, CopiesAreUnderWayTogether) {
+  copy_together(3, 3000, 2000);
+}
+
 /// Copies of several parts; the shares end in the middle of one.
 TEST(CopyCrew, LargeCopiesAreUnderWayTogether) {
-  constexpr u64 kBytes = 100'001;
-  constexpr u64 kCopies = 60;
-  const std::vector<u8> from = noise(kBytes * kCopies, 4);
-  std::vector<u8> to(from.size());
-  CopyCrew crew(3);
-  for (u64 i = 0; i < kCopies; ++i) crew.add(to.data() + i * kBytes, from.data() + i * kBytes, kBytes);
-  crew.settle();
-  EXPECT_EQ(to, from);
+  copy_together(3, 100'001, 60);
 }
 
 /// A share ends when it has many parts, however short.
 TEST(CopyCrew, ShortCopiesAreUnderWayTogether) {
-  constexpr u64 kBytes = 7;
-  constexpr u64 kCopies = 3000;
-  const std::vector<u8> from = noise(kBytes * kCopies, 5);
-  std::vector<u8> to(from.size());
-  CopyCrew crew(2);
-  for (u64 i = 0; i < kCopies; ++i) crew.add(to.data() + i * kBytes, from.data() + i * kBytes, kBytes);
-  crew.settle();
-  EXPECT_EQ(to, from);
+  copy_together(2, 7, 3000);
 }
 
 TEST(CopyCrew, OneThreadNeedsNoHelp) {

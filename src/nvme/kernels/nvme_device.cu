@@ -4,7 +4,7 @@
 // A model controller's I/O queues on the GPU that uses them: one block a server, until it is told to end.
 #include <doorbell/gpu_clock.hpp>
 
-#include "measure/gpu_constant.hpp"
+#include "gpu/constant.hpp"
 #include "nvme/model/queue_server.hpp"
 
 using namespace doorbell;
@@ -24,7 +24,7 @@ struct Block {
 /// memory.
 extern "C" __global__ void __launch_bounds__(kServerThreads, 1) doorbell_nvme_device(const ServerJob* given) {
   extern __shared__ u64 shared[];
-  __shared__ measure::Constant<ServerJob> shared_job;
+  __shared__ gpu::Constant<ServerJob> shared_job;
   for (u32 i = threadIdx.x; i < sizeof(ServerMemory) / sizeof(u64); i += blockDim.x) shared[i] = 0;
   const GpuWarp warp;
   const Block block;

@@ -5,8 +5,8 @@
 #include <doorbell/gpu_clock.hpp>
 #include <doorbell/nvme/io_loop.hpp>
 
+#include "gpu/constant.hpp"
 #include "measure/check_kernel.hpp"
-#include "measure/gpu_constant.hpp"
 #include "measure/gpu_job.hpp"
 
 using namespace doorbell;
@@ -23,8 +23,8 @@ __device__ void run(const IoJob* job) {
   extern __shared__ u64 shared[];
   const GpuWarp warp;
   const u32 q = blockIdx.x;
-  __shared__ measure::Constant<IoPhase> shared_phase;
-  __shared__ measure::Constant<IoQueue> shared_queue;
+  __shared__ gpu::Constant<IoPhase> shared_phase;
+  __shared__ gpu::Constant<IoQueue> shared_queue;
   const IoPhase& phase = shared_phase.copy(warp, job->phase);
   const IoQueue& queue = shared_queue.copy(warp, job->items[q]);
   const IoScratch scratch = carve_scratch(shared, phase.window, histogram::kBuckets);

@@ -8,7 +8,7 @@
 
 #include <type_traits>
 
-namespace doorbell::measure {
+namespace doorbell::gpu {
 
 /// Data that does not change while a kernel runs, in shared memory, where it takes no registers. In registers
 /// the data would make the loop spill, and spilled values come from the L2 cache again after each acquire.
@@ -26,4 +26,4 @@ struct Constant {
   __device__ const T& get() const { return *reinterpret_cast<const T*>(words); }
 };
 
-}  // namespace doorbell::measure
+}  // namespace doorbell::gpu
