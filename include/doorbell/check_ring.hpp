@@ -154,7 +154,7 @@ class Checker {
   }
 
  private:
-  DOORBELL_INLINE void work(const Warp& warp, u64 until) {
+  DOORBELL_CPU_NOINLINE void work(const Warp& warp, u64 until) {
     const u64 newest = load64_relaxed(ring_.newest());
     const auto found = [&](u64 turn, pattern::Verdict v, u64 offset) {
       if (warp.lane() != 0) return;

@@ -110,13 +110,14 @@ void drive(const typename W::Phase& phase, std::span<const typename W::Item> ite
 }
 
 /// Checker thread `number`: takes part in the checks of every item until all loops have ended. Returns for
-/// how long it had something to do, in ticks.
-template <CheckedWork W>
-u64 check(const typename W::Phase& phase, std::span<const typename W::Item> items, u32 number) {
-  using Checking = Checker<OneLane, typename W::Payload>;
+/// how long it had something to do, in ticks. Depends on what the payloads are, not on the queues that carry
+/// them.
+template <class Payload, class Phase, class Item>
+u64 check(const Phase& phase, const std::vector<Item>& items, u32 number) {
+  using Checking = Checker<OneLane, Payload>;
   const OneLane lane;
   std::vector<Checking> running;
-  for (const auto& item : items) running.emplace_back(item.checks, typename W::Payload(phase, item), number);
+  for (const Item& item : items) running.emplace_back(item.checks, Payload(phase, item), number);
   u64 useful = 0;
   for (u32 idle = 0; !running.empty();) {
     const u64 begin = HostClock::now();
@@ -203,7 +204,7 @@ class CpuRunner final : public Runner<typename W::Phase, typename W::Item> {
         threads.emplace_back([&, c] {
           pthread_setname_np(pthread_self(), fmt::format("checker-{}", c).c_str());
           const CpuTime cpu_time;
-          const u64 useful = cpu::check<W>(phase, items, c);
+          const u64 useful = cpu::check<typename W::Payload>(phase, items, c);
           ThreadCost& cost = out.threads[threads_ + c];
           cost = cpu_time.spent(fmt::format("checker-{}", c));
           cost.checked_s = static_cast<double>(useful) * ns_per_tick() * 1e-9;

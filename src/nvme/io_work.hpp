@@ -10,6 +10,9 @@
 #include "measure/runner.hpp"
 #include "system/clock.hpp"
 
+// What a checker does with blocks is the same for all queues: checker.cpp has it.
+extern template class doorbell::Checker<doorbell::OneLane, doorbell::nvme::IoPayload<doorbell::OneLane>>;
+
 namespace doorbell::nvme {
 
 using IoRunner = measure::Runner<IoPhase, IoQueue>;
