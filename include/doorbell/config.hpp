@@ -35,8 +35,8 @@
 // For slow paths: a GPU's instruction cache is small, and one warp alone feels every miss.
 #define DOORBELL_NOINLINE DOORBELL_HD inline __attribute__((noinline))
 
-// For work that comes in batches: inlined into a GPU's loop, whose registers a call empties, and a function of
-// its own on a CPU, where all loops share it.
+// For work that comes in batches: inlined into a GPU's loop, whose registers a call empties, and a function
+// of its own on a CPU, where all loops share it.
 #if defined(DOORBELL_ON_GPU)
 #define DOORBELL_CPU_NOINLINE DOORBELL_INLINE
 #else

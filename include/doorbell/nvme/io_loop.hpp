@@ -13,6 +13,8 @@
 #include <doorbell/nvme/prp.hpp>
 #include <doorbell/poll_pace.hpp>
 
+#include <type_traits>
+
 namespace doorbell::nvme {
 
 /// Splits posting into building and enqueueing for --substep-timing.
@@ -139,9 +141,11 @@ class IoLoop {
 
  private:
   using Guard = LoopGuard<Warp, Clock, 16>;
+  using Probe = std::conditional_t<Substeps, TickProbe<Clock>, NoProbe>;
   // A CPU polls its own cache, so a poll costs nothing and no waiting time is needed.
   static constexpr bool kPaced = Warp::size > 1;
   static constexpr bool kLbaAhead = Warp::size > 1;
+  static constexpr bool kSingleApart = Warp::size >= kSqeParts;
 
   [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return Guard::to_ns(phase_, ticks); }
   [[nodiscard]] DOORBELL_INLINE bool is_write() const { return phase_.op == IoOpcode::write; }
@@ -205,7 +209,13 @@ class IoLoop {
     if (qp_.cq_room() < in_flight_ + n) ring_cq(warp);
 
     const u64 at = guard_.read(warp);
-    TickProbe<Clock> probe;
+    if constexpr (kSingleApart) {
+      if (n == 1) {
+        post_one(warp, at);
+        return;
+      }
+    }
+    Probe probe;
     if constexpr (Substeps) probe.last = Clock::now();
     DOORBELL_NO_UNROLL
     for (u32 base = 0; base < n; base += Warp::size) {
@@ -215,28 +225,52 @@ class IoLoop {
       u64 lba = 0;
       if (mine < n) {
         cid = next_cid(mine);
-        const u32 slot = cid & kSlotMask;
-        s_.posted_at[slot] = at;
-        s_.index[slot] = posted_ + mine;
-        s_.state[slot] = slot_state::in_flight | (cid >> kSlotBits) << slot_state::use_shift;
+        note_posted(cid, posted_ + mine, at);
         lba = kLbaAhead && base == 0 ? next_lba_ : lba_of_io(phase_, q_, order_, posted_ + mine);
       }
       const auto build = [&](u32 i) {
         const u32 from = i & (Warp::size - 1);
-        const u32 its_cid = warp.shfl(cid, from);
-        const u32 slot = its_cid & kSlotMask;
-        return io_command(phase_.op, static_cast<u16>(its_cid), phase_.nsid, warp.shfl(lba, from),
-                          phase_.blocks, q_.data_iova + slot * q_.stride, prp2_ + slot * prp2_stride_);
+        return command(warp.shfl(cid, from), warp.shfl(lba, from));
       };
       const u32 here = n - base < Warp::size ? n - base : Warp::size;
       if constexpr (Substeps) qp_.post(warp, here, build, probe);
       else qp_.post(warp, here, build);
     }
-    if constexpr (Substeps) {
+    take_laps(probe);
+    ring(warp);
+    posted(warp, n);
+  }
+
+  /// A warp's single I/O. What only this side reads is written while the device works.
+  DOORBELL_INLINE void post_one(const Warp& warp, u64 at) {
+    Probe probe;
+    if constexpr (Substeps) probe.last = Clock::now();
+    const u32 cid = next_cid(0);
+    qp_.post_one(warp, command(cid, warp.shfl(next_lba_, 0)), probe);
+    take_laps(probe);
+    ring(warp);
+    if (warp.lane() == 0) note_posted(cid, posted_, at);
+    posted(warp, 1);
+  }
+  [[nodiscard]] DOORBELL_INLINE Sqe command(u32 cid, u64 lba) const {
+    const u32 slot = cid & kSlotMask;
+    return io_command(phase_.op, static_cast<u16>(cid), phase_.nsid, lba, phase_.blocks,
+                      q_.data_iova + slot * q_.stride, prp2_ + slot * prp2_stride_);
+  }
+  DOORBELL_INLINE void note_posted(u32 cid, u64 index, u64 at) {
+    const u32 slot = cid & kSlotMask;
+    s_.posted_at[slot] = at;
+    s_.index[slot] = index;
+    s_.state[slot] = slot_state::in_flight | (cid >> kSlotBits) << slot_state::use_shift;
+  }
+  DOORBELL_INLINE void take_laps(const Probe& probe) {
+    if constexpr (Probe::enabled) {
       mine_.build_ticks += probe.build;
       mine_.enqueue_ticks += probe.enqueue;
     }
-    ring(warp);
+  }
+  /// `n` I/Os are on their way.
+  DOORBELL_INLINE void posted(const Warp& warp, u32 n) {
     ++mine_.sq_doorbells;
     free_head_ += n;
     posted_ += n;

@@ -100,6 +100,19 @@ class QueuePair {
     s_.unfetched += n;
   }
 
+  /// post() of the single entry `e`, the same on every lane, by a warp: no lane has to be asked for anything.
+  template <class Probe>
+  DOORBELL_INLINE void post_one(const Warp& warp, const Sqe& e, Probe& probe) {
+    static_assert(Warp::size >= kSqeParts);
+    const u32 part = warp.lane() % kSqeParts;
+    const Word16 mine = sqe_part(e, part);
+    if constexpr (Probe::enabled) probe.built();
+    if (warp.lane() < kSqeParts) store16(m().sq + static_cast<u64>(s_.sq_tail) * kSqeParts + part, mine);
+    if constexpr (Probe::enabled) probe.enqueued();
+    s_.sq_tail = slot_after(s_.sq_tail, 1);
+    ++s_.unfetched;
+  }
+
   /// Announces to the controller everything posted so far: one release, one doorbell. Returns how many
   /// register writes that took (0 or 1 with shadow doorbells, else 1), the same on every lane.
   DOORBELL_INLINE u32 ring(const Warp& warp) {

@@ -112,19 +112,6 @@ class QueuePair {
       ring_cq(warp);
 
     const u32 ring_parts = memory.sq_units * F::kUnitParts;
-    if (n == 1 && parts <= Warp::size) {
-      // The fast way for a single operation: one round, one request, no division.
-      const u32 p = warp.lane();
-      const Word16 part = F::part(last, s_.sq, memory, p < parts ? p : 0);
-      u32 place = s_.sq.slot * F::kUnitParts + p;
-      if (place >= ring_parts) place -= ring_parts;
-      if (p < parts) store16(memory.sq + place, part);
-      if (p == 0) track(memory, s_.sq, last, units, s_.signalled);
-      s_.signalled += last.signalled ? 1 : 0;
-      s_.sq_word = F::sq_doorbell_word(last, s_.sq, memory);
-      s_.sq = advance(s_.sq, 1, units, packets);
-      return;
-    }
     // A round needs no division: this lane's next part is `whole` requests and `rest` parts further on.
     const u32 whole = Warp::size / parts, rest = Warp::size % parts;
     u32 i = warp.lane() / parts, p = warp.lane() % parts;
@@ -153,11 +140,43 @@ class QueuePair {
       const WorkRequest wr = build(of);
       const RingPosition at = advance(s_.sq, of, units, packets);
       const u64 signalled = warp.ballot(mine && wr.signalled);
-      if (mine) track(memory, at, wr, units, s_.signalled + rank_in(warp, signalled));
+      if (mine) {
+        track(memory, at, wr, units, s_.signalled + rank_in(warp, signalled));
+        note_in_table(memory, at, wr);
+      }
       s_.signalled += count_bits(signalled);
     }
     s_.sq_word = F::sq_doorbell_word(last, advance(s_.sq, n - 1, units, packets), memory);
     s_.sq = advance(s_.sq, n, units, packets);
+  }
+
+  /// post() of the one request `wr`, the same on every lane, and ring(): one round or few, no division, and
+  /// what only this side reads is written while the device works. `between` is called before the doorbell.
+  template <class Between>
+  DOORBELL_INLINE u32 post_one(const Warp& warp, const WorkRequest& wr, Between between) {
+    const QueuePairMemory memory = m();  // as in post()
+    const u32 units = F::units(wr);
+    const u32 parts = F::parts(wr);
+    if (cq_space(memory.cq_entries, s_.cq_unrung, memory.sq_requests) < s_.sq.serial - s_.completed + 1)
+      ring_cq(warp);
+    const u32 ring_parts = memory.sq_units * F::kUnitParts;
+    DOORBELL_NO_UNROLL
+    for (u32 base = 0; base < parts; base += Warp::size) {
+      const u32 p = base + warp.lane();
+      const Word16 part = F::part(wr, s_.sq, memory, p < parts ? p : 0);
+      u32 place = s_.sq.slot * F::kUnitParts + p;
+      if (place >= ring_parts) place -= ring_parts;
+      if (p < parts) store16(memory.sq + place, part);
+    }
+    if (warp.lane() == 0) note_in_table(memory, s_.sq, wr);
+    s_.sq_word = F::sq_doorbell_word(wr, s_.sq, memory);
+    const RingPosition at = s_.sq;
+    s_.sq = advance(at, 1, units, packets_of(wr.bytes, memory.mtu));
+    between();
+    const u32 writes = ring(warp);
+    if (warp.lane() == 0) track(memory, at, wr, units, s_.signalled);
+    s_.signalled += wr.signalled ? 1 : 0;
+    return writes;
   }
 
   /// Rings one doorbell for everything posted so far. Returns the number of register writes.
@@ -279,6 +298,10 @@ class QueuePair {
     const u32 key = F::kMark == Mark::unit ? at.running : at.serial;
     store16(m.track + (key & (m.track_entries - 1)),
             {{at.serial + 1, at.running + units, signalled, wr.signalled ? 1u : 0u}});
+  }
+  /// What the device looks up beside the WQE, in formats with such a table. One lane.
+  DOORBELL_INLINE static void note_in_table(const QueuePairMemory& m, const RingPosition& at,
+                                            const WorkRequest& wr) {
     if constexpr (F::kHasTable) m.sq_table[F::table_index(at, m)] = F::table_entry(wr, at, m);
   }
 
@@ -290,8 +313,10 @@ class QueuePair {
 
   /// If only the next entry is awaited, a warp loads the whole entry together with the word that shows its
   /// arrival: one PCIe round trip instead of two or three. The other words of that load may be older. Each
-  /// consumed entry is therefore overwritten, and a word that differs from the overwritten value is new.
-  static constexpr bool kEarly = Warp::size > 1 && !F::kRequestInPartB;
+  /// consumed entry is therefore overwritten, and a word that differs from the overwritten value is new. A
+  /// format that needs part B alone gains too: a load of an entry that only the device has written since the
+  /// last round takes 1 us longer (H100, mlx5, results of 2026-11-25 in docs/performance.md).
+  static constexpr bool kEarly = Warp::size > 1;
   static constexpr u32 kTaken = ~0u;
   /// Up to so many polls of one entry and one round trip each are no slower than one poll of several entries,
   /// which takes two or three round trips.

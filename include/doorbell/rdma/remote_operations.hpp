@@ -219,11 +219,9 @@ class RemoteOperations {
 
   DOORBELL_INLINE Ticket post_one(const Warp& warp, const WorkRequest& r) {
     if (!reserve(warp, 1)) return qp_.posted();
-    qp_.post(warp, 1, [&](u32) { return r; });
-    qp_.ring(warp);
+    (void)qp_.post_one(warp, r, [] {});
     return qp_.posted();
   }
-
   /// Posts the lanes' requests. Requests that take the same number of ring units go together.
   DOORBELL_INLINE Ticket post_lanes(const Warp& warp, bool wanted, WorkRequest mine) {
     u64 left = warp.ballot(wanted);

@@ -197,6 +197,13 @@ class OpLoop {
       if (receives_) post_receives(warp, n);
     }
     const u64 at = guard_.read(warp);
+    if constexpr (kSingleApart) {
+      if (n == 1 && requests_) {
+        post_one(warp, at);
+        posted(1);
+        return;
+      }
+    }
     for (u32 i = warp.lane(); i < n; i += Warp::size) s_.posted_at[slot_of(i)] = at;
     if (requests_) {
       own_.post(warp, n, Requests(*phase_, *q_, payload_.walk(), posted_, post_slot_, n));
@@ -209,7 +216,25 @@ class OpLoop {
         mine_.sq_doorbell_ticks += Clock::now() - posted;
       }
     }
-    post_slot_ = slot_of(n);
+    posted(n);
+  }
+  /// A warp's single operation. What only this side reads is written while the device works.
+  DOORBELL_INLINE void post_one(const Warp& warp, u64 at) {
+    const Requests requests(*phase_, *q_, payload_.walk(), posted_, post_slot_, 1);
+    u64 built = 0;
+    mine_.register_writes += own_.post_one(warp, requests(0), [&] {
+      if constexpr (Substeps) built = Clock::now();
+    });
+    ++mine_.sq_doorbells;
+    if constexpr (Substeps) {
+      mine_.build_ticks += built - at;
+      mine_.sq_doorbell_ticks += Clock::now() - built;
+    }
+    if (warp.lane() == 0) s_.posted_at[post_slot_] = at;
+  }
+  /// `n` operations are on their way.
+  DOORBELL_INLINE void posted(u32 n) {
+    post_slot_ = slot_after(post_slot_, n);
     posted_ += n;
     first_look_ = kPaced && in_flight() == 1;
   }
@@ -258,6 +283,7 @@ class OpLoop {
 
   /// A CPU polls its own cache, so a poll costs nothing and no waiting time is needed.
   static constexpr bool kPaced = Warp::size > 1;
+  static constexpr bool kSingleApart = Warp::size > 1 && PostsOne<Queue, Warp>;
 
   DOORBELL_INLINE void post_receives(const Warp& warp, u32 n) {
     const bool carries = phase_->op != Op::write_imm;

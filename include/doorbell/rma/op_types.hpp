@@ -102,6 +102,14 @@ concept LoopQueue = requires(Q& q, const Q& c, const Warp& warp, u32 n, WorkRequ
   };
 };
 
+/// A LoopQueue that posts and rings a single request faster than as a batch of one. `between` is called
+/// before the doorbell.
+template <class Q, class Warp>
+concept PostsOne = LoopQueue<Q, Warp> &&
+    requires(Q& q, const Warp& warp, const WorkRequest& request, void (*between)()) {
+  { q.post_one(warp, request, between) } -> std::same_as<u32>;  // returns the number of register writes
+};
+
 /// A LoopQueue at which messages arrive: a queue pair. Receives are counted in the same way as requests.
 template <class Q, class Warp>
 concept ReceivingQueue = LoopQueue<Q, Warp> &&
