@@ -197,6 +197,20 @@ TEST_F(PutQueueTest, SuccessesBeforeFailuresThatCameWithThem) {
   EXPECT_EQ(q.completed(), 5u);
 }
 
+TEST_F(PutQueueTest, AFailureIsReportedWhenItIsCounted) {
+  Queue q(state_);
+  post(q, 3);
+  write_event(EventType::ack, ReturnCode::pt_disabled);
+  EXPECT_EQ(wait(q).count, 0u) << "the two that ended before it have not been counted yet";
+  answer(2, 1);
+  auto p = wait(q);
+  EXPECT_EQ(p.serial, 2u);
+  EXPECT_EQ(p.mine.status, rma::Status::ok);
+  p = wait(q);
+  EXPECT_EQ(p.serial, 3u);
+  EXPECT_EQ(p.mine.status, status_of(static_cast<u32>(ReturnCode::pt_disabled)));
+}
+
 TEST_F(PutQueueTest, EventsThatNothingExplainsAreCounted) {
   Queue q(state_);
   write_event(EventType::ack, ReturnCode::dropped);

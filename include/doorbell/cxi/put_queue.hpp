@@ -104,11 +104,14 @@ class PutQueue {
     CounterCounts now = counts(warp);
     if (successes_since(now) != 0) return take(now);
     if (s_.failing == 0 && (now.failure != (s_.failures & kMaxFailure) || ++s_.idle % kLooksAtEvents == 0)) {
-      // What the device has counted by the time that it writes an event ended before the event's operation.
+      // What the device counts together with a failure, or before it, ended before the failed operation.
       if (read_events(warp)) now = counts(warp);
       if (successes_since(now) != 0) return take(now);
     }
     if (s_.failing != 0) {
+      // An event and the counts are two writes: until the failure is counted, operations that ended before it
+      // may not be.
+      if (uncounted(now)) return {};
       --s_.failing;
       return report(s_.completed + 1, s_.code, false);
     }
@@ -130,6 +133,10 @@ class PutQueue {
   /// Those that have not been reported.
   [[nodiscard]] DOORBELL_INLINE u64 successes_since(const CounterCounts& now) const {
     return (now.success - s_.success) & kMaxSuccess;
+  }
+  /// True if an event has told of a failure that is not among the counts yet.
+  [[nodiscard]] DOORBELL_INLINE bool uncounted(const CounterCounts& now) const {
+    return ((now.failure - s_.failures) & kMaxFailure) > kMaxFailure / 2;
   }
   /// Operations without an answer.
   [[nodiscard]] DOORBELL_INLINE u32 open() const { return s_.posted - s_.completed - s_.failing; }
