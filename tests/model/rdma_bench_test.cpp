@@ -84,8 +84,6 @@ TEST_P(Each, TheLargest) {
     o.sizes = {test::kSanitized ? 1u << 20 : 64u << 20};
     o.iterations = 2;
     o.in_flight = 2;
-    // A cell of rates touches half a GiB of fresh memory, most of it for the ceiling: once is enough.
-    o.rate = op == Op::write;
     run_clean(o);
   }
 }
