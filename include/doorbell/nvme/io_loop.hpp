@@ -250,6 +250,7 @@ class IoLoop {
     take_laps(probe);
     ring(warp);
     if (warp.lane() == 0) note_posted(cid, posted_, at);
+    warp.sync();  // before other lanes' looks at it for the deadline
     posted(warp, 1);
   }
   [[nodiscard]] DOORBELL_INLINE Sqe command(u32 cid, u64 lba) const {

@@ -222,6 +222,7 @@ class RemoteOperations {
     (void)qp_.post_one(warp, r, [] {});
     return qp_.posted();
   }
+
   /// Posts the lanes' requests. Requests that take the same number of ring units go together.
   DOORBELL_INLINE Ticket post_lanes(const Warp& warp, bool wanted, WorkRequest mine) {
     u64 left = warp.ballot(wanted);

@@ -231,6 +231,7 @@ class OpLoop {
       mine_.sq_doorbell_ticks += Clock::now() - built;
     }
     if (warp.lane() == 0) s_.posted_at[post_slot_] = at;
+    warp.sync();  // before other lanes' looks at it for the deadline
   }
   /// `n` operations are on their way.
   DOORBELL_INLINE void posted(u32 n) {
