@@ -30,7 +30,7 @@ struct RunKind {
 /// end, another version, a run of another path, an invalid message. One thread at a time.
 class Exchange {
  public:
-  static constexpr u32 kVersion = 7;
+  static constexpr u32 kVersion = 8;
   static constexpr u32 kMaxMessageBytes = 4u << 20;
 
   /// Connects and sends the first message (hello). `limit_s` bounds this and every later message that has no

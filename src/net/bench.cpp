@@ -229,6 +229,7 @@ measure::BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& w
       else CellRun(o, c, watch, remote.get()).run(result);
       if (result.stop_reason == "error") break;
     } catch (const Error& e) {
+      if (remote) remote->fail(e.what());
       // What has been measured is kept.
       if (result.cells.empty()) throw;
       result.stop_reason = "error";

@@ -15,6 +15,10 @@
 
 #include "system/backend.hpp"
 
+namespace doorbell::exchange {
+class Exchange;
+}
+
 namespace doorbell::net {
 
 enum class End { tx, rx };
@@ -37,6 +41,9 @@ class Link {
   /// The IPv4 address of that end, as text; "" where a link has none.
   [[nodiscard]] virtual std::string ip(End) const { return {}; }
   [[nodiscard]] virtual Mac mac(End) const { return {}; }
+  /// The process of the other end, where it takes part in opening a stream; nullptr where both ends are here,
+  /// and where the other one's program only knows what it was started with.
+  [[nodiscard]] virtual exchange::Exchange* other_process() { return nullptr; }
   /// Bytes an IP packet may have.
   [[nodiscard]] virtual u32 mtu() const { return 9000; }
   /// Packets that the interface of that end has dropped by its own counters, since it was made.

@@ -14,6 +14,7 @@
 #include <array>
 #include <cerrno>
 
+#include "exchange/exchange.hpp"
 #include "exchange/fields.hpp"
 #include "net/links/netlink.hpp"
 #include "system/descriptor.hpp"
@@ -125,6 +126,12 @@ PeerLink::PeerLink(End mine, const std::string& interface, const std::string& ho
   own_.mtu = i.mtu;
   const auto addresses = interfaces.addresses(i);
   if (!addresses.empty()) own_.ip = text_of(addresses.front().ip);
+}
+
+void PeerLink::meet(exchange::Exchange& other) {
+  other.send("link", message());
+  join(other.receive("link"));
+  other_process_ = &other;
 }
 
 Json PeerLink::message() const {

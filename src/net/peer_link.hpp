@@ -15,11 +15,11 @@ class PeerLink final : public Link {
   /// Throws Error for an interface that there is not, or that is down.
   PeerLink(End mine, const std::string& interface, const std::string& host, const StreamSettingNames& names);
 
-  /// What this process says of its end, and what it makes of the other's message.
-  [[nodiscard]] nlohmann::ordered_json message() const;
-  void join(const nlohmann::ordered_json& other);
   /// For a process that knows the other end without having talked to it: "02:00:00:00:00:01". Throws Error.
   void set_other_mac(const std::string& mac);
+  /// Tells the other end's process of this end and learns of that one's. Both call it. The way to that
+  /// process, which outlives the link, is kept for opening streams. Throws Error.
+  void meet(exchange::Exchange& other);
 
   [[nodiscard]] std::string name() const override;
   [[nodiscard]] std::string kind() const override;
@@ -28,6 +28,7 @@ class PeerLink final : public Link {
   }
   [[nodiscard]] std::string ip(End end) const override { return of(end).ip; }
   [[nodiscard]] Mac mac(End end) const override { return of(end).mac; }
+  [[nodiscard]] exchange::Exchange* other_process() override { return other_process_; }
   [[nodiscard]] u32 mtu() const override { return std::min(own_.mtu, other_.mtu); }
   [[nodiscard]] u64 interface_drops(End end) override;
   [[nodiscard]] nlohmann::ordered_json facts() override;
@@ -38,12 +39,15 @@ class PeerLink final : public Link {
     Mac mac{};
     u32 mtu = 65536;
   };
+  [[nodiscard]] nlohmann::ordered_json message() const;
+  void join(const nlohmann::ordered_json& other);
   [[nodiscard]] const Side& of(End end) const { return end == mine_ ? own_ : other_; }
 
   End mine_;
   std::string host_;
   std::string device_;  ///< "" for an interface
   Side own_, other_;
+  exchange::Exchange* other_process_ = nullptr;
 };
 
 }  // namespace doorbell::net

@@ -304,8 +304,7 @@ RemoteReceiver::RemoteReceiver(const BenchOptions& o, const measure::StopFlag* s
 std::unique_ptr<Link> RemoteReceiver::open(const BenchOptions& o, const CellSetup& setup) {
   exchange_.send("cell", cell_message(o, setup));
   auto link = std::make_unique<PeerLink>(End::tx, o.link, o.other_end.host, o.names);
-  exchange_.send("link", link->message());
-  link->join(exchange_.receive("link"));
+  link->meet(exchange_);
   return link;
 }
 

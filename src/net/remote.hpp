@@ -31,6 +31,8 @@ class RemoteReceiver {
   [[nodiscard]] std::unique_ptr<ReceivingEnd> ready();
   /// There will be no further cell.
   void finish();
+  /// This end has failed: the other one says why.
+  void fail(const std::string& why) noexcept { exchange_.fail(why); }
 
  private:
   exchange::Exchange exchange_;

@@ -39,8 +39,7 @@ class ServedCell {
     const StreamKind& kind = kind_of(options_);
     check_abilities(kind, options_.split, options_.steering, serve.names);
     link_ = std::make_unique<PeerLink>(End::rx, serve.link, "", serve.names);
-    exchange.send("link", link_->message());
-    link_->join(exchange.receive("link"));
+    link_->meet(exchange);
     check_payload(options_, setup_.cell, kind, *link_);
     stream_ = kind.open(stream_request(options_, setup_), *link_);
     relay(options_, setup_, *stream_);

@@ -113,6 +113,13 @@ class OnOneHost(WithFolder):
         self.assertNotEqual(process.returncode, 0, out + err)
         wait_until(lambda: not any(str(self.out) in words for words in command_lines()), "the end of all ranks")
 
+    def test_pairs_that_run_at_the_same_time_do_not_meet_each_other(self):
+        done = self.sweep(4, "--only", "stream=tcp", plan=self.plan(PLAN.replace("{}", "{directions: one, at-once: disjoint}")))
+        self.assertIn("OK: 6 of 6 runs complete", done.stdout)
+        for line in self.lines():
+            cell, = line["result"]["cells"]
+            self.assertEqual((cell["net"]["sent"], cell["net"]["unique"]), (500, 500))
+
     def test_one_rank_needs_no_mpi(self):
         plain = self.plan(PLAN.replace("pairs: {}\n", ""))
         done = subprocess.run(ranks.command(1, PROGRAM, "sweep", plain, "--list"), capture_output=True, text=True, timeout=60,

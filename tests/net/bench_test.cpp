@@ -11,7 +11,10 @@
 #include "net/bench.hpp"
 #include "net/cli/setting_names.hpp"
 #include "net/daqiri_csv.hpp"
+#include "net/remote.hpp"
 #include "net/serve.hpp"
+#include "net/sockets/meeting.hpp"
+#include "net/sockets/socket.hpp"
 
 namespace doorbell::net {
 namespace {
@@ -353,15 +356,16 @@ struct Beside {
   std::vector<std::string> server_said;
 };
 
-/// Both processes of a run, as two threads of this one.
-measure::BenchResult between_two(BenchOptions o, ServeResult* served, Beside& beside) {
+/// The listening process of a run, as a thread of this one, while `client` is the other.
+void beside_server(double timeout_s, ServeResult* served, Beside& beside,
+                   const std::function<void(const exchange::SocketName& server)>& client) {
   std::string address;
   std::atomic<bool> listening{false};
   std::thread server([&] {
     try {
       ServeOptions s;
       s.at = {.host = "127.0.0.1", .port = 0};
-      s.timeout_s = o.timeout_s;
+      s.timeout_s = timeout_s;
       *served = serve(s, {.stop = &beside.server_stop, .progress = [&](double, const std::string& what) {
                             beside.server_said.push_back(what);
                             if (listening) return;
@@ -376,19 +380,26 @@ measure::BenchResult between_two(BenchOptions o, ServeResult* served, Beside& be
     }
   });
   listening.wait(false);
-  o.role = Role::sender;
-  o.link.clear();
-  measure::BenchResult r;
   try {
-    o.other_end = exchange::parse_connect(address, kRunKind.default_port);
-    beside.before(o.other_end);
-    r = run_bench(o, {.progress = [&](double, const std::string& what) {
-                    if (beside.client_progress) beside.client_progress(what);
-                  }});
+    client(exchange::parse_connect(address, kRunKind.default_port));
   } catch (const Error& e) {
     beside.client_failure = e.what();
   }
   server.join();
+}
+
+/// Both processes of a run.
+measure::BenchResult between_two(BenchOptions o, ServeResult* served, Beside& beside) {
+  o.role = Role::sender;
+  o.link.clear();
+  measure::BenchResult r;
+  beside_server(o.timeout_s, served, beside, [&](const exchange::SocketName& at) {
+    o.other_end = at;
+    beside.before(at);
+    r = run_bench(o, {.progress = [&](double, const std::string& what) {
+                    if (beside.client_progress) beside.client_progress(what);
+                  }});
+  });
   return r;
 }
 
@@ -425,6 +436,56 @@ TEST(NetTwoProcesses, FaultsAreFound) {
   EXPECT_TRUE(r.failed);
   EXPECT_EQ(r.cell().verify.duplicated, r.cell().extra.at("model").at("injected").at("duplicate"));
   EXPECT_GT(served.errors, 0u);
+}
+
+/// Another run of this machine may have the ports that are tried first.
+TEST(NetTwoProcesses, PortsOfOthersAreLeftAlone) {
+  const u16 first = StreamRequest{}.port;
+  for (const auto& [stream, type] : {std::pair{"tcp", SOCK_STREAM}, {"udp", SOCK_DGRAM}}) {
+    const Descriptor other(::socket(AF_INET, type | SOCK_CLOEXEC, 0));
+    sockaddr_in at = sockets::address_of("127.0.0.1", first);
+    // Whoever has it, it is taken.
+    (void)::bind(other.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at);
+    if (type == SOCK_STREAM) (void)::listen(other.get(), 1);
+    BenchOptions o = options_of(stream, 1000, 500);
+    o.tx_queues = o.rx_queues = 2;
+    ServeResult served;
+    const measure::BenchResult r = between_two(o, &served);
+    ASSERT_EQ(r.cells.size(), 1u) << stream;
+    EXPECT_FALSE(r.failed) << stream;
+    const auto& ports = r.cell().extra.at("stream").at("ports");
+    ASSERT_EQ(ports.size(), 2u);
+    EXPECT_GT(ports[0].get<u16>(), first);
+    EXPECT_GT(ports[1].get<u16>(), ports[0].get<u16>());
+  }
+}
+
+TEST(NetTwoProcesses, EachEndSaysWhyTheOtherHasFailed) {
+  BenchOptions o = options_of("tcp", 1000, 500);
+  o.role = Role::sender;
+  o.link.clear();
+  ServeResult served;
+  Beside sender_fails;
+  beside_server(60, &served, sender_fails, [&](const exchange::SocketName& at) {
+    o.other_end = at;
+    RemoteReceiver remote(o, nullptr);
+    (void)remote.open(o, {{1000, 64, 1, 1, 0, 0}, 7});
+    remote.fail("it has no memory for its slots");
+  });
+  EXPECT_NE(sender_fails.server_failure.find("no memory for its slots"), std::string::npos)
+      << sender_fails.server_failure;
+  EXPECT_EQ(sender_fails.client_failure, "");
+
+  // The receiver's rings are too large; the sender, which is about to connect, does not wait for it.
+  Beside receiver_fails;
+  beside_server(60, &served, receiver_fails, [&](const exchange::SocketName& at) {
+    o.other_end = at;
+    RemoteReceiver remote(o, nullptr);
+    const auto link = remote.open(o, {{u64{1} << 30, 64, 1, 1, 0, 0}, 7});
+    (void)sockets::learn(*link->other_process(), 1);
+  });
+  EXPECT_NE(receiver_fails.client_failure.find("67108864"), std::string::npos)
+      << receiver_fails.client_failure;
 }
 
 TEST(NetTwoProcesses, StrangersAreTurnedAway) {

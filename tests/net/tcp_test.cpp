@@ -507,6 +507,33 @@ TEST(TcpConnection, TakenPorts) {
   expect_says(error_of([&] { tcp_stream().open(r, link); }), std::to_string(r.port));
 }
 
+/// Whoever reaches the port first, and whatever it says or does not say.
+TEST(TcpConnection, TheSendersGreetingIsKnownAmongStrangers) {
+  const u64 token = 0x0123456789abcdef;
+  const sockets::Bound at =
+      sockets::open_bound(SOCK_STREAM, "127.0.0.1", free_port(), /*next_free=*/true, [](int) {});
+  const u64 until = wall_ns() + 60'000'000'000;
+  const auto connect = [&] { return sockets::connect_tcp("127.0.0.1", local(at.port), 0, false, until); };
+  const Descriptor silent = connect(), wrong = connect(), half = connect();
+  sockets::greet(wrong.get(), token + 1);
+  const u8 first = token >> 56;
+  ASSERT_EQ(::send(half.get(), &first, 1, 0), 1);
+  connect();  // and goes again
+  const Descriptor sender = connect();
+  sockets::greet(sender.get(), token);
+  ASSERT_EQ(::send(sender.get(), "data", 4, 0), 4);
+  u64 strangers = 0;
+  const Descriptor mine = sockets::accept_greeting(at.socket.get(), token, until, strangers);
+  EXPECT_EQ(strangers, 4u);
+  char behind[5] = {};
+  EXPECT_TRUE(eventually([&] { return ::recv(mine.get(), behind, 4, MSG_DONTWAIT) == 4; }));
+  EXPECT_STREQ(behind, "data");
+
+  const Descriptor late = connect();
+  expect_says(error_of([&] { (void)sockets::accept_greeting(at.socket.get(), token, wall_ns(), strangers); }),
+              "no sender has connected in time");
+}
+
 TEST(TcpConnection, TooMuchMemoryIsRefused) {
   LocalLink link;
   StreamRequest r;

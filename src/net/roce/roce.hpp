@@ -33,8 +33,9 @@ struct RoceShape {
 /// Throws Error naming the setting.
 [[nodiscard]] RoceShape roce_shape(const StreamRequest& request);
 
-/// The stream over a NIC that is open. With one end only, the other end is a process that does the same: the
-/// receiver listens at `request.port` of its address on the link, and the sender connects to it.
+/// The stream over a NIC that is open. With one end only, the other end is a process that does the same. The
+/// two talk over the link's other_process(); where there is none, the receiver listens at `request.port` of
+/// its address on the link, and the sender connects to it.
 [[nodiscard]] std::unique_ptr<Stream> open_roce(const StreamRequest& request, Link& link,
                                                 std::shared_ptr<rdma::Nic> nic);
 

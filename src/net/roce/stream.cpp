@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "exchange/fields.hpp"
@@ -129,29 +130,37 @@ void RoceStream::connect_here() {
   }
 }
 
-/// The receiving process listens. Its receives are posted, so the sender may send as soon as it is connected.
-void RoceStream::meet(const StreamRequest& r, Link& link) {
+/// To the process of the other end, where nothing else connects the two: the receiving one listens.
+Exchange meet_at(const StreamRequest& r, Link& link) {
   std::optional<Exchange> x;
   if (r.has_rx) {
     link.in(End::rx, [&] {
       exchange::Listener listener(kConnections, {link.ip(End::rx), r.port});
       x.emplace(listener.accept(kMeetS, kMeetS));
     });
-  } else {
-    link.in(End::tx, [&] {
-      const u64 until = wall_ns() + static_cast<u64>(kMeetS * 1e9);
-      while (!x) {
-        try {
-          x.emplace(
-              Exchange::connect(kConnections, {link.ip(End::rx), r.port}, kMeetS, nullptr, r.names.connect));
-        } catch (const Error&) {
-          // The receiver may not listen yet.
-          if (wall_ns() > until) throw;
-          std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        }
-      }
-    });
+    return std::move(*x);
   }
+  link.in(End::tx, [&] {
+    const u64 until = wall_ns() + static_cast<u64>(kMeetS * 1e9);
+    while (!x) {
+      try {
+        x.emplace(
+            Exchange::connect(kConnections, {link.ip(End::rx), r.port}, kMeetS, nullptr, r.names.connect));
+      } catch (const Error&) {
+        // The receiver may not listen yet.
+        if (wall_ns() > until) throw;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      }
+    }
+  });
+  return std::move(*x);
+}
+
+/// The receives are posted, so the sender may send as soon as it is connected.
+void RoceStream::meet(const StreamRequest& r, Link& link) {
+  std::optional<Exchange> own;
+  Exchange* x = link.other_process();
+  if (x == nullptr) x = &own.emplace(meet_at(r, link));
   x->send("roce", {{"payload_bytes", shape_.payload_bytes}});
   const u32 theirs = exchange::small(x->receive("roce"), "payload_bytes", 1, rdma::kMaxMessage);
   if (theirs != shape_.payload_bytes)

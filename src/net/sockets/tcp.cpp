@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "net/sockets/meeting.hpp"
 #include "net/sockets/sockets.hpp"
 #include "net/sockets/tcp_connection.hpp"
 #include "net/sockets/tcp_rx.hpp"
@@ -24,6 +25,8 @@ using namespace sockets;
 /// Ethernet, IPv4 and TCP of a segment; a record may share a segment or take many.
 constexpr u32 kTcpOverheadBytes = 14 + 20 + 20;
 constexpr u64 kMaxRecord = u64{64} << 20;
+/// How long the receiving process waits for its sender's connections, which have kSetupNs.
+constexpr double kMeetS = 2e-9 * kSetupNs;
 
 Json connection_facts(int fd) {
   tcp_info info{};
@@ -38,11 +41,15 @@ Json connection_facts(int fd) {
 
 class TcpStream final : public Stream {
  public:
-  TcpStream(const StreamRequest& request, Link& link) : request_(request), link_(link) {
+  TcpStream(const StreamRequest& request, Link& link)
+      : request_(request), link_(link), other_(link.other_process()) {
     check_request(request, link, "tcp", kMaxRecord, "");
     const u64 until = wall_ns() + kSetupNs;
     if (request.has_rx) link.in(End::rx, [&] { listen_all(); });
+    if (other_ != nullptr) meet();
     if (request.has_tx) link.in(End::tx, [&] { connect_all(until); });
+    // Behind it the sender's connections are there, and wait to be accepted.
+    if (other_ != nullptr) other_->barrier("connected", kMeetS);
     if (request.has_rx) accept_all(until);
   }
 
@@ -58,8 +65,9 @@ class TcpStream final : public Stream {
   void listen_all() {
     u32 next = request_.port;
     for (u32 f = 0; f < request_.flows; ++f) {
-      // A sender in another process only knows the ports that were asked for.
-      Bound b = open_bound(SOCK_STREAM, link_.ip(End::rx), next, request_.has_tx, [&](int fd) {
+      // A sender in another process may only know the ports that were asked for.
+      const bool next_free = request_.has_tx || other_ != nullptr;
+      Bound b = open_bound(SOCK_STREAM, link_.ip(End::rx), next, next_free, [&](int fd) {
         // Connections of an earlier run that linger do not keep the port.
         set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
         // Connections inherit it, and it bounds the window that the first segment announces.
@@ -71,11 +79,20 @@ class TcpStream final : public Stream {
     }
   }
 
+  void meet() {
+    Meeting m = request_.has_rx ? announce(*other_, ports_) : learn(*other_, request_.flows);
+    ports_ = std::move(m.ports);
+    token_ = m.token;
+  }
+
   void connect_all(u64 until) {
+    for (u32 f = static_cast<u32>(ports_.size()); f < request_.flows; ++f)
+      ports_.push_back(static_cast<u16>(request_.port + f));
+    const bool listens = request_.has_rx || other_ != nullptr;
     for (u32 f = 0; f < request_.flows; ++f) {
-      if (!request_.has_rx) ports_.push_back(static_cast<u16>(request_.port + f));
       Descriptor s = connect_tcp(link_.ip(End::tx), address_of(link_.ip(End::rx), ports_[f]),
-                                 request_.socket_bytes, !request_.has_rx, until);
+                                 request_.socket_bytes, /*retry=*/!listens, until);
+      if (other_ != nullptr) greet(s.get(), token_);
       senders_.push_back(local_address(s.get()));
       auto queue = std::make_unique<TcpTxQueue>(std::move(s), slot_memory(request_), request_.payload_bytes);
       tx_queues_.push_back(queue.get());
@@ -97,8 +114,10 @@ class TcpStream final : public Stream {
   }
 
   Descriptor accept_flow(u32 f, u64 until) {
-    Descriptor s =
-        accept_tcp(listeners_[f].get(), request_.has_tx ? &senders_[f] : nullptr, until, strangers_);
+    const int listener = listeners_[f].get();
+    Descriptor s = other_ != nullptr
+                       ? accept_greeting(listener, token_, until, strangers_)
+                       : accept_tcp(listener, request_.has_tx ? &senders_[f] : nullptr, until, strangers_);
     set_busy_poll(s.get(), request_.busy_poll_us);
     return s;
   }
@@ -143,6 +162,8 @@ class TcpStream final : public Stream {
 
   const StreamRequest request_;
   Link& link_;
+  exchange::Exchange* const other_;  ///< where only one end is here
+  u64 token_ = 0;
   std::vector<u16> ports_;
   std::vector<Descriptor> listeners_;
   std::vector<sockaddr_in> senders_;

@@ -4,12 +4,16 @@
 #include "net/sockets/tcp_connection.hpp"
 
 #include <doorbell/error.hpp>
+#include <endian.h>
 #include <fmt/format.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cerrno>
+#include <vector>
 
 #include "system/clock.hpp"
 #include "system/sysfs.hpp"
@@ -26,6 +30,45 @@ int connect_once(int fd, const sockaddr_in& to, u64 until_ns) {
   if (errno != EINPROGRESS) return errno;
   return wait_until(fd, POLLOUT, until_ns) == 0 ? ETIMEDOUT : take_error(fd);
 }
+
+/// None where no connection waits.
+Descriptor accept_now(int listener, sockaddr_in* from) {
+  for (;;) {
+    socklen_t bytes = sizeof *from;
+    Descriptor s(
+        ::accept4(listener, reinterpret_cast<sockaddr*>(from), &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (s.get() >= 0 || errno == EAGAIN) return s;
+    // A client that is gone again before accept() does not count.
+    if (errno == ECONNABORTED || errno == EINTR) continue;
+    throw Error(fmt::format("TCP at {}", text_of(local_address(listener))), reason(errno));
+  }
+}
+
+[[noreturn]] void nobody_came(int listener) {
+  throw Error(fmt::format("TCP at {}", text_of(local_address(listener))), "no sender has connected in time",
+              "start the sending end");
+}
+
+using Greeting = std::array<u8, sizeof(u64)>;
+
+/// A connection that has not said yet whose it is.
+struct Unknown {
+  enum class Is { unknown, sender, stranger };
+  Descriptor socket;
+  Is is = Is::unknown;
+  Greeting said{};
+  std::size_t bytes = 0;
+
+  void hear(const Greeting& expected) {
+    const ssize_t n = ::recv(socket.get(), said.data() + bytes, said.size() - bytes, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (n > 0) bytes += static_cast<std::size_t>(n);
+    const bool right = std::equal(said.data(), said.data() + bytes, expected.data());
+    if (n <= 0 || !right) is = Is::stranger;
+    else if (bytes == said.size()) is = Is::sender;
+  }
+};
+constexpr std::size_t kMostUnknown = 64;  // at a time; the oldest of more goes
 
 }  // namespace
 
@@ -52,20 +95,44 @@ Descriptor connect_tcp(const std::string& from, const sockaddr_in& to, u64 send_
 Descriptor accept_tcp(int listener, const sockaddr_in* peer, u64 until_ns, u64& strangers) {
   for (;;) {
     sockaddr_in from{};
-    socklen_t bytes = sizeof from;
-    Descriptor s(
-        ::accept4(listener, reinterpret_cast<sockaddr*>(&from), &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    Descriptor s = accept_now(listener, &from);
     if (s.get() >= 0) {
       if (peer == nullptr || same(from, *peer)) return s;
       ++strangers;
-      continue;
+    } else if (wait_until(listener, POLLIN, until_ns) == 0) {
+      nobody_came(listener);
     }
-    // A client that is gone again before accept() does not count.
-    if (errno == ECONNABORTED || errno == EINTR) continue;
-    const std::string at = text_of(local_address(listener));
-    if (errno != EAGAIN) throw Error(fmt::format("TCP at {}", at), reason(errno));
-    if (wait_until(listener, POLLIN, until_ns) == 0)
-      throw Error(fmt::format("TCP at {}", at), "no sender has connected in time", "start the sending end");
+  }
+}
+
+void greet(int fd, u64 token) {
+  // A new connection's buffer has room.
+  const auto greeting = std::bit_cast<Greeting>(htobe64(token));
+  const ssize_t sent = ::send(fd, greeting.data(), greeting.size(), MSG_NOSIGNAL);
+  if (sent != static_cast<ssize_t>(greeting.size()))
+    throw Error("a new TCP connection", sent < 0 ? reason(errno) : "it takes no byte");
+}
+
+Descriptor accept_greeting(int listener, u64 token, u64 until_ns, u64& strangers) {
+  const auto expected = std::bit_cast<Greeting>(htobe64(token));
+  std::vector<Unknown> unknown;
+  for (;;) {
+    sockaddr_in from{};
+    for (Descriptor s = accept_now(listener, &from); s.get() >= 0; s = accept_now(listener, &from))
+      unknown.push_back({.socket = std::move(s)});
+    for (Unknown& u : unknown) u.hear(expected);
+    if (const auto sender = std::ranges::find(unknown, Unknown::Is::sender, &Unknown::is);
+        sender != unknown.end()) {
+      strangers += unknown.size() - 1;
+      return std::move(sender->socket);
+    }
+    strangers += std::erase_if(unknown, [](const Unknown& u) { return u.is == Unknown::Is::stranger; });
+    for (; unknown.size() > kMostUnknown; ++strangers) unknown.erase(unknown.begin());
+    std::vector<pollfd> polls{{listener, POLLIN, 0}};
+    for (const Unknown& u : unknown) polls.push_back({u.socket.get(), POLLIN, 0});
+    const u64 now = wall_ns();
+    if (now >= until_ns) nobody_came(listener);
+    wait_for(polls.data(), polls.size(), until_ns - now);
   }
 }
 

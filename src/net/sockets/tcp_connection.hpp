@@ -14,6 +14,12 @@ namespace doorbell::net::sockets {
 [[nodiscard]] Descriptor connect_tcp(const std::string& from, const sockaddr_in& to, u64 send_bytes,
                                      bool retry, u64 until_ns);
 
+/// Says on a new connection which one it is. Throws Error.
+void greet(int fd, u64 token);
+/// Accepts the connection on which the sender has greeted with this token, until `until_ns`. Others may be
+/// there first, and may say nothing: they are closed, and counted in `strangers`. Throws Error.
+[[nodiscard]] Descriptor accept_greeting(int listener, u64 token, u64 until_ns, u64& strangers);
+
 /// Accepts a connection until `until_ns`, if `peer` is given that of this address alone: others are closed,
 /// and counted in `strangers`. Throws Error.
 [[nodiscard]] Descriptor accept_tcp(int listener, const sockaddr_in* peer, u64 until_ns, u64& strangers);

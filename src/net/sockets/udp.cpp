@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 
+#include "net/sockets/meeting.hpp"
 #include "net/sockets/snmp.hpp"
 #include "net/sockets/sockets.hpp"
 #include "net/sockets/udp_rx.hpp"
@@ -33,10 +34,13 @@ u64 max_datagram(const Link& link) {
 
 class UdpStream final : public Stream {
  public:
-  UdpStream(const StreamRequest& request, Link& link) : request_(request), link_(link) {
+  UdpStream(const StreamRequest& request, Link& link)
+      : request_(request), link_(link), other_(link.other_process()) {
     check_request(request, link, "udp", max_datagram(link),
                   "a longer datagram travels as several IP fragments, and each lost one loses them all");
     if (request.has_rx) link.in(End::rx, [&] { open_receivers(); });
+    if (other_ != nullptr && request.has_rx) static_cast<void>(announce(*other_, ports_));
+    if (other_ != nullptr && request.has_tx) ports_ = learn(*other_, request.flows).ports;
     if (request.has_tx) link.in(End::tx, [&] { open_senders(); });
     if (request.has_rx && request.has_tx) connect_receivers();
     if (request.has_rx) make_receivers();
@@ -55,9 +59,10 @@ class UdpStream final : public Stream {
     before_ = snmp_counters("Udp");
     u32 next = request_.port;
     for (u32 f = 0; f < request_.flows; ++f) {
-      // A sender in another process only knows the ports that were asked for.
+      // A sender in another process may only know the ports that were asked for.
+      const bool next_free = request_.has_tx || other_ != nullptr;
       std::optional<ArrivalCounter> arrivals;
-      Bound b = open_bound(SOCK_DGRAM, link_.ip(End::rx), next, request_.has_tx, [&](int fd) {
+      Bound b = open_bound(SOCK_DGRAM, link_.ip(End::rx), next, next_free, [&](int fd) {
         prepare_receiver(fd);
         // Without coalescing the kernel's count is exact.
         if (coalesce_) arrivals = ArrivalCounter::attach(fd);
@@ -79,8 +84,9 @@ class UdpStream final : public Stream {
 
   void open_senders() {
     const u32 segments = request_.segmentation ? probe_segments(link_.ip(End::tx)) : 1;
+    for (u32 f = static_cast<u32>(ports_.size()); f < request_.flows; ++f)
+      ports_.push_back(static_cast<u16>(request_.port + f));
     for (u32 f = 0; f < request_.flows; ++f) {
-      if (!request_.has_rx) ports_.push_back(static_cast<u16>(request_.port + f));
       Descriptor s = open_socket(SOCK_DGRAM);
       sent_ = set_buffer(s.get(), Direction::send, std::min(request_.socket_bytes, kMostSendBytes));
       // No fragments: what has become too long for the path is an error.
@@ -168,6 +174,7 @@ class UdpStream final : public Stream {
 
   const StreamRequest request_;
   Link& link_;
+  exchange::Exchange* const other_;  ///< where only one end is here
   bool coalesce_ = false;
   BufferBytes received_, sent_;
   std::vector<u16> ports_;
