@@ -44,13 +44,12 @@ class TcpStream final : public Stream {
   TcpStream(const StreamRequest& request, Link& link)
       : request_(request), link_(link), other_(link.other_process()) {
     check_request(request, link, "tcp", kMaxRecord, "");
-    const u64 until = wall_ns() + kSetupNs;
     if (request.has_rx) link.in(End::rx, [&] { listen_all(); });
     if (other_ != nullptr) meet();
-    if (request.has_tx) link.in(End::tx, [&] { connect_all(until); });
+    if (request.has_tx) link.in(End::tx, [&] { connect_all(wall_ns() + kSetupNs); });
     // Behind it the sender's connections are there, and wait to be accepted.
     if (other_ != nullptr) other_->barrier("connected", kMeetS);
-    if (request.has_rx) accept_all(until);
+    if (request.has_rx) accept_all(wall_ns() + kSetupNs);
   }
 
   Json facts() override {
