@@ -240,6 +240,10 @@ DOORBELL_NOINLINE Verdict classify_tail(const u8* data, u32 bytes, const Identit
   for (u32 b = 0; b < kPartBytes && b < bytes; ++b)
     untouched = untouched && data[b] == static_cast<u8>(~want.w[b / 4] >> (b % 4 * 8));
   if (untouched) return Verdict::missing;
+  // Never written, as a whole unit of zeros is. A shorter tail may be zeros by chance.
+  bool zeros = bytes >= kPartBytes;
+  for (u32 b = 0; b < bytes && zeros; ++b) zeros = data[b] == 0;
+  if (zeros) return Verdict::stale;
   Identity other = id;
   if (others.buffers != 0 && id.sequence >= others.origin + others.buffers) {
     other.sequence = id.sequence - others.buffers;

@@ -19,6 +19,7 @@
 #include "report/json.hpp"
 #include "sweep/across.hpp"
 #include "sweep/compare.hpp"
+#include "sweep/folder.hpp"
 #include "system/open_file.hpp"
 #include "system/sysfs.hpp"
 
@@ -65,12 +66,24 @@ std::string comparison_page(const std::string& document, const std::string& html
   return why;
 }
 
+/// With the other files of a sweep's folder, without which it is none.
+std::vector<std::string> files_beside(std::vector<std::string> files) {
+  const std::size_t given = files.size();
+  for (std::size_t i = 0; i < given; ++i) {
+    const std::filesystem::path file = files[i];
+    if (file.filename() != sweep::kWritten[0]) continue;
+    files.push_back((file.parent_path() / "plan.yaml").string());
+    for (const char* name : sweep::kWritten) files.push_back((file.parent_path() / name).string());
+  }
+  return files;
+}
+
 /// Makes sure that the comparison's file does not replace one that is compared, under any name.
 void check_written(const std::string& option, const std::string& path, const sweep::Measured& before,
                    const sweep::Measured& after) {
   check_output(option, path);
   for (const sweep::Measured* m : {&before, &after})
-    for (const std::string& file : m->files)
+    for (const std::string& file : files_beside(m->files))
       if (same_file(path, file))
         throw Error(fmt::format("--{} {}", option, path), fmt::format("it is {}, which is compared", file),
                     "give it another name");

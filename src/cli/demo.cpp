@@ -185,6 +185,9 @@ void print_next(const Files& files, const std::string& program) {
 int run_demo(const Options& options, Context& context) {
   const bool quiet = options.flag("quiet"), details = options.flag("details");
   const bool gpu = !gpu::enumerate().empty() && !gpu::code_objects().empty();
+  std::error_code error;
+  fs::create_directories(options.text("output"), error);
+  if (error) throw Error("--output " + options.text("output"), error.message(), "name a folder");
   Demo demo(context, quiet, gpu);
   demo.run();
   const report::Result& result = demo.result();

@@ -47,8 +47,10 @@ std::string make_page(const std::string& from, const std::string& page, const st
                                     "python3",
                                     "-m",
                                     "doorbell_report"};
-  words.insert(words.end(), {from, "-o", page});
-  if (!title.empty()) words.insert(words.end(), {"--title", title});
+  // In one word each, and the input last: any of them may begin with a dash.
+  words.push_back("--output=" + page);
+  if (!title.empty()) words.push_back("--title=" + title);
+  words.insert(words.end(), {"--", from});
   try {
     Child child(words);
     if (!child.wait(kReportLimitS)) {

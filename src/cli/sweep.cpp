@@ -73,6 +73,8 @@ int run_plan(const Options& options, Context& context, sweep::Team* team) {
 
   const std::string path = folder_for(options, s->plan), html = options.text("html");
   std::vector<std::string> inputs = {s->plan.file, path + "/plan.yaml"};
+  for (const sweep::Reference& r : s->plan.references)
+    inputs.push_back((fs::path(s->plan.file).parent_path() / r.file).string());
   for (const char* name : sweep::kWritten) inputs.push_back(fmt::format("{}/{}", path, name));
   check_page(html, inputs);
   const bool quiet = options.flag("quiet");

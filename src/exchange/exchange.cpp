@@ -75,6 +75,11 @@ void Exchange::reject(const std::string& why, const std::string& hint) const {
   throw Error(fmt::format("{} {}", kOtherEnd, peer_), why, hint);
 }
 
+void Exchange::reject(Waited waited, const std::string& late) const {
+  if (waited != Waited::stopped) reject(late);
+  throw Error(fmt::format("{} {}", kOtherEnd, peer_), "interrupted", "", ExitCode::interrupted);
+}
+
 void Exchange::hello(const RunKind& kind) {
   std::random_device random;
   const u64 nonce = static_cast<u64>(random()) << 32 | random();
@@ -125,7 +130,7 @@ void Exchange::send(std::string_view type, const Json& body) {
     } else if (errno != EAGAIN && errno != EINTR) {
       reject(fmt::format("it does not take '{}': {}", type, reason(errno)));
     } else if (const Waited w = wait(POLLOUT, until_ns); w != Waited::ready) {
-      reject(w == Waited::stopped ? "interrupted" : fmt::format("it does not take '{}' in time", type));
+      reject(w, fmt::format("it does not take '{}' in time", type));
     }
   }
 }
@@ -142,7 +147,7 @@ std::string Exchange::read_exactly(std::string_view type, std::size_t bytes, u64
     } else if (errno != EAGAIN && errno != EINTR) {
       reject(fmt::format("'{}' was expected: {}", type, reason(errno)));
     } else if (const Waited w = wait(POLLIN, until); w != Waited::ready) {
-      reject(w == Waited::stopped ? "interrupted" : fmt::format("it does not send '{}' in time", type));
+      reject(w, fmt::format("it does not send '{}' in time", type));
     }
   }
   return text;
@@ -197,8 +202,10 @@ void Exchange::fail(const std::string& why) noexcept {
     ::shutdown(socket_.get(), SHUT_WR);
     const Wait wait = Wait::lasting(std::min(limit_s_, 1.0), nullptr);
     char dropped[4096];
-    while (wait_for(socket_.get(), POLLIN, wait) == Waited::ready)
-      if (::recv(socket_.get(), dropped, sizeof dropped, 0) <= 0 && errno != EINTR) return;
+    while (left_s(wait) > 0 && wait_for(socket_.get(), POLLIN, wait) == Waited::ready) {
+      const ssize_t n = ::recv(socket_.get(), dropped, sizeof dropped, 0);
+      if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) return;
+    }
   } catch (...) {
     // The other end has gone and cannot receive the message.
   }
@@ -210,14 +217,64 @@ Listener::Listener(const RunKind& kind, const SocketName& at, std::string settin
 }
 
 Exchange Listener::accept(double limit_s, double message_limit_s, const measure::StopFlag* stop,
-                          const std::function<void(const Error&)>& turned_away) {
+                          const TurnedAway& turned_away) {
   const Wait wait = Wait::lasting(limit_s, stop);
+  std::vector<Connected> silent;
   for (;;) {
-    Connected c = accept_tcp(socket_.get(), at_, wait, kind_.path, setting_);
+    Connected c = turned_away ? first_that_speaks(silent, wait, turned_away)
+                              : accept_tcp(socket_.get(), at_, wait, kind_.path, setting_);
     try {
       return {std::move(c.socket), std::move(c.peer), true, message_limit_s, stop, kind_};
     } catch (const Error& e) {
       if (!turned_away || (stop != nullptr && stop->requested())) throw;
+      turned_away(e);
+    }
+  }
+}
+
+Connected Listener::first_that_speaks(std::vector<Connected>& silent, const Wait& wait,
+                                      const TurnedAway& turned_away) {
+  constexpr std::size_t kMostSilent = 64;
+  for (;;) {
+    std::vector<pollfd> polls{{socket_.get(), POLLIN, 0}};
+    for (const Connected& c : silent) polls.push_back({c.socket.get(), POLLIN, 0});
+    const Waited waited = wait_for(polls, wait);
+    // accept_tcp() has the words for a wait that has ended.
+    if (waited != Waited::ready || polls[0].revents != 0) {
+      silent.push_back(accept_tcp(socket_.get(), at_, wait, kind_.path, setting_));
+      if (silent.size() <= kMostSilent) continue;
+      turned_away(Error(fmt::format("{} {}", kOtherEnd, silent.front().peer), "it says nothing"));
+      silent.erase(silent.begin());
+      continue;
+    }
+    const auto speaks =
+        std::find_if(polls.begin() + 1, polls.end(), [](const pollfd& p) { return p.revents != 0; });
+    const auto at = silent.begin() + (speaks - polls.begin() - 1);
+    Connected c = std::move(*at);
+    silent.erase(at);
+    return c;
+  }
+}
+
+Client wait_for_client(const RunKind& kind, const SocketName& at, const std::string& setting,
+                       const std::vector<std::string>& types, double limit_s, double message_limit_s,
+                       const measure::StopFlag* stop, const std::function<void(const std::string&)>& say) {
+  // A client begins as soon as it is connected.
+  constexpr double kFirstS = 30;
+  Listener listener(kind, at, setting);
+  if (say) say(fmt::format("listening at {}", listener.at().text()));
+  const auto turned_away = [&](const Error& e) {
+    if (say) say(fmt::format("turned away: {}", e.what()));
+  };
+  const Wait wait = Wait::lasting(limit_s, stop);
+  for (;;) {
+    Exchange x = listener.accept(left_s(wait), message_limit_s, stop, turned_away);
+    try {
+      Exchange::Message first = x.receive_any(types, std::max(message_limit_s, kFirstS));
+      return {std::move(x), std::move(first)};
+    } catch (const Error& e) {
+      x.fail(e.what());
+      if (stop != nullptr && stop->requested()) throw;
       turned_away(e);
     }
   }

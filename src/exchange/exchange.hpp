@@ -78,6 +78,8 @@ class Exchange {
   /// As wait_for(), with the grace of wait_on_stop().
   [[nodiscard]] Waited wait(short events, u64 until_ns) const;
   [[noreturn]] void reject(const std::string& why, const std::string& hint = {}) const;
+  /// Of a wait that was interrupted, or came to nothing: `late`.
+  [[noreturn]] void reject(Waited waited, const std::string& late) const;
 
   Descriptor socket_;
   std::string peer_;
@@ -94,17 +96,35 @@ class Listener {
   Listener(const RunKind& kind, const SocketName& at, std::string setting = kListening);
   /// The listening address; a port of 0 is replaced by the real one.
   [[nodiscard]] const SocketName& at() const { return at_; }
+  using TurnedAway = std::function<void(const Error&)>;
   /// Waits at most `limit_s` for a client and answers its hello; `message_limit_s` as `limit_s` in
-  /// Exchange::connect(). With `turned_away` it goes on after a connection whose hello is none, and says so.
+  /// Exchange::connect(). With `turned_away` it goes on after a connection whose hello is none, and says so;
+  /// connections that say nothing do not keep it from others.
   [[nodiscard]] Exchange accept(double limit_s, double message_limit_s,
                                 const measure::StopFlag* stop = nullptr,
-                                const std::function<void(const Error&)>& turned_away = nullptr);
+                                const TurnedAway& turned_away = nullptr);
 
  private:
+  /// The first connection that says something, of those in `silent` and of new ones.
+  [[nodiscard]] Connected first_that_speaks(std::vector<Connected>& silent, const Wait& wait,
+                                            const TurnedAway& turned_away);
+
   RunKind kind_;
   std::string setting_;
   Descriptor socket_;
   SocketName at_;
 };
+
+struct Client {
+  Exchange exchange;
+  Exchange::Message first;
+};
+/// Listens at `at` until a client has sent its first message, which is one of `types`, for at most `limit_s`;
+/// then no other client can connect. Whoever connects and does not come so far is turned away. `say` is told
+/// of that, and of the address; it may be empty. Throws Error.
+[[nodiscard]] Client wait_for_client(const RunKind& kind, const SocketName& at, const std::string& setting,
+                                     const std::vector<std::string>& types, double limit_s,
+                                     double message_limit_s, const measure::StopFlag* stop,
+                                     const std::function<void(const std::string&)>& say);
 
 }  // namespace doorbell::exchange

@@ -142,13 +142,18 @@ double left_s(const Wait& wait) {
 }
 
 Waited wait_for(int fd, short events, const Wait& wait) {
+  pollfd one{fd, events, 0};
+  return wait_for(std::span(&one, 1), wait);
+}
+
+Waited wait_for(std::span<pollfd> polls, const Wait& wait) {
   constexpr u64 kSlice = 100'000'000;  // how long a stop may go unnoticed
   for (;;) {
     if (wait.stop != nullptr && wait.stop->requested()) return Waited::stopped;
     const u64 now = wall_ns();
     const u64 left = wait.until_ns > now ? std::min(wait.until_ns - now, kSlice) : 0;
-    pollfd p{fd, events, 0};
-    if (::poll(&p, 1, static_cast<int>((left + 999'999) / 1'000'000)) > 0) return Waited::ready;
+    if (::poll(polls.data(), polls.size(), static_cast<int>((left + 999'999) / 1'000'000)) > 0)
+      return Waited::ready;
     if (now >= wait.until_ns) return Waited::expired;
   }
 }
@@ -165,7 +170,7 @@ Connected connect_tcp(const SocketName& to, const Wait& wait, std::string_view p
     set_up(socket.get());
     return {std::move(socket), numeric(a->ai_addr, a->ai_addrlen)};
   }
-  if (error == EINTR) throw Error(what, "interrupted");
+  if (error == EINTR) throw Error(what, "interrupted", "", ExitCode::interrupted);
   throw Error(what, reason(error),
               error == ECONNREFUSED ? fmt::format("start `doorbell {} --listen` there first", path)
                                     : "is the address right?");
@@ -198,7 +203,7 @@ Connected accept_tcp(int listener, const SocketName& at, const Wait& wait, std::
         throw Error(what, "no client has connected in time",
                     fmt::format("start `doorbell {} --connect HOST` on the other end", path));
       case Waited::stopped:
-        throw Error(what, "interrupted");
+        throw Error(what, "interrupted", "", ExitCode::interrupted);
       case Waited::ready:
         break;
     }

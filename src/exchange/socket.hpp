@@ -6,6 +6,9 @@
 
 #include <doorbell/config.hpp>
 
+#include <poll.h>
+
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -43,6 +46,8 @@ struct Wait {
 enum class Waited { ready, expired, stopped };
 /// Waits until `fd` has one of the poll(2) `events` or has failed.
 [[nodiscard]] Waited wait_for(int fd, short events, const Wait& wait);
+/// The same for one of several; their `revents` say which.
+[[nodiscard]] Waited wait_for(std::span<pollfd> polls, const Wait& wait);
 
 /// A connected, non-blocking socket and the address that answered. Throws doorbell::Error.
 struct Connected {

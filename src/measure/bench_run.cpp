@@ -18,6 +18,8 @@ std::string BenchRun::stop_name() const {
       return "reset";
     case StopReason::timeout:
       return "timeout";
+    case StopReason::broken:
+      return "error";
     default:
       return interrupted() ? "signal" : "done";
   }

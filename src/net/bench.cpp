@@ -97,7 +97,8 @@ void search_no_drop(const BenchOptions& o, CellSettings c, const measure::RunWat
         {{"target_gbps", p.target}, {"offered_gbps", p.offered}, {"lost", p.lost}, {"skipped", p.skipped}});
   };
   c.target_gbps = 0;
-  const double seconds = std::min(kSearchS, o.duration_s);
+  // With a count of packets the search has no time of its own.
+  const double seconds = o.duration_s > 0 ? std::min(kSearchS, o.duration_s) : kSearchS;
   Probe last = probe(o, c, watch, remote, seconds);
   note(last);
   double low = 0, high = last.offered;

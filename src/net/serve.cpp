@@ -87,18 +87,16 @@ class ServedCell {
 }  // namespace
 
 ServeResult serve(const ServeOptions& o, const measure::RunWatch& watch) {
-  exchange::Listener listener(kRunKind, o.at, o.names.listen);
-  if (watch.progress) watch.progress(0, fmt::format("listening at {}", listener.at().text()));
-  exchange::Exchange exchange = listener.accept(o.wait_s, o.timeout_s, watch.stop, [&](const Error& e) {
-    if (watch.progress) watch.progress(0, fmt::format("turned away: {}", e.what()));
-  });
+  auto [exchange, next] = exchange::wait_for_client(kRunKind, o.at, o.names.listen, {"cell", "bye"}, o.wait_s,
+                                                    o.timeout_s, watch.stop, [&](const std::string& what) {
+                                                      if (watch.progress) watch.progress(0, what);
+                                                    });
   ServeResult result;
   try {
     std::unique_ptr<ServedCell> cell;
     bool receiving = false;
-    for (;;) {
-      const auto [type, message] =
-          exchange.receive_any({"cell", "begin", "end", "finish", "bye"}, kLongestPhaseS);
+    for (;; next = exchange.receive_any({"cell", "begin", "end", "finish", "bye"}, kLongestPhaseS)) {
+      const auto& [type, message] = next;
       if (type == "bye") return result;
       if (type == "cell") {
         cell.reset();  // its ports are free again before the next cell takes them

@@ -28,6 +28,15 @@ u32 packets_of(const WindowOptions& o, u64 data_bytes) {
       std::clamp<u64>((o.batch_bytes + data_bytes / 2) / data_bytes, 1, kMaxWindowPackets));
 }
 
+/// Packets lie end to end in a window, so a part of a number in one would shift those of the next.
+void check_elements(const WindowOptions& o, u32 data_bytes, const std::string& setting) {
+  const u32 element = o.workload == WorkloadKind::gemm_fp16 ? 2 : 4;
+  if (o.workload == WorkloadKind::none || o.convert || data_bytes % element == 0) return;
+  throw Error(setting,
+              fmt::format("the {} bytes behind a packet's header are no whole number of floats of {} bytes",
+                          data_bytes, element));
+}
+
 void check_conversion(const WindowOptions& o, u32 data_bytes, const std::string& setting) {
   if (!o.convert) return;
   const Conversion& c = *o.convert;
@@ -67,6 +76,7 @@ WindowWork::WindowWork(const WindowWorkRequest& request) : r_(request), queues_(
     throw Error(r_.names.payload,
                 fmt::format("{} bytes are the header alone: there is nothing to assemble", r_.payload_bytes));
   window_packets_ = packets_of(o, data);
+  check_elements(o, data, r_.names.payload);
   check_conversion(o, data, r_.names.convert);
   const u64 slot = o.convert ? converted_bytes(*o.convert, data) : data;
   window_bytes_ = u64{window_packets_} * slot;

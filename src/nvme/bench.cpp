@@ -232,11 +232,10 @@ class Bench {
 
   /// What reads may expect where this run has not written itself.
   void learn_written() {
-    for (IoQueue& io : set_.queues()) {
+    for (u32 q = 0; q < s_.shape.queues; ++q) {
+      const IoQueue& io = set_.queues()[q];
       const ByteRange all = bytes_of(io, io.span);
-      const ByteRange known = o_.strict ? all : mark_.known(all);
-      io.strict_begin = known.begin;
-      io.strict_end = known.end;
+      set_.set_written_before(q, o_.strict ? std::vector{all} : mark_.known(all));
     }
   }
 

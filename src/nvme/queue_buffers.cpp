@@ -8,6 +8,8 @@
 
 #include <cstring>
 
+#include "nvme/written_mark.hpp"
+
 namespace doorbell::nvme {
 
 namespace {
@@ -22,6 +24,7 @@ u64 slot_stride(const QueueShape& shape) {
 u64 slot_list_stride(const QueueShape& shape) {
   return round_up(prp_list_qwords(0, shape.io_bytes, kPrpPage) * 8, kPrpPage);
 }
+constexpr u64 kMoreStrictBytes = (WrittenMark::kRangesAtMost - 1) * sizeof(ByteRange);
 }  // namespace
 
 u64 queue_memory(const QueueShape& shape) {
@@ -29,7 +32,7 @@ u64 queue_memory(const QueueShape& shape) {
   return in_host(shape.data, slot_stride(shape) * shape.window) + slot_list_stride(shape) * shape.window +
          in_host(shape.sq, u64{shape.entries} * kSqeBytes) +
          in_host(shape.cq, u64{shape.entries} * kCqeBytes) + round_up(shape.unwritten_bits, 32) / 8 +
-         IoScratch::bytes(shape.window, histogram::kBuckets);
+         kMoreStrictBytes + IoScratch::bytes(shape.window, histogram::kBuckets);
 }
 
 QueueBuffers::QueueBuffers(AddressSpace& space, const std::shared_ptr<gpu::Gpu>& gpu,
@@ -63,12 +66,22 @@ QueueBuffers::QueueBuffers(AddressSpace& space, const std::shared_ptr<gpu::Gpu>&
       io.unwritten = reinterpret_cast<u32*>(address(unwritten_.back()));
       io.unwritten_bits = shape.unwritten_bits;
     }
+    more_strict_.emplace_back(Place::pageable, kMoreStrictBytes, gpu);
+    io.more_strict = reinterpret_cast<ByteRange*>(address(more_strict_.back()));
     io_.push_back(io);
   }
 }
 
 void QueueBuffers::forget_refused_writes() {
   for (Region& r : unwritten_) std::memset(r.host(), 0, r.bytes());
+}
+
+void QueueBuffers::set_written_before(u32 queue, std::span<const ByteRange> ranges) {
+  IoQueue& io = io_[queue];
+  io.strict = ranges.empty() ? ByteRange{} : ranges.front();
+  io.more_strict_count = ranges.empty() ? 0 : static_cast<u32>(ranges.size() - 1);
+  if (io.more_strict_count > 0)
+    std::memcpy(more_strict_[queue].host(), &ranges[1], io.more_strict_count * sizeof(ByteRange));
 }
 
 }  // namespace doorbell::nvme

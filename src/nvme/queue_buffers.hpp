@@ -7,6 +7,7 @@
 #include <doorbell/nvme/controller.hpp>
 #include <doorbell/nvme/io_types.hpp>
 
+#include <span>
 #include <vector>
 
 namespace doorbell::nvme {
@@ -40,11 +41,13 @@ class QueueBuffers {
   /// Where the data slots of a queue lie.
   [[nodiscard]] const Region& data(u32 queue) const { return data_[queue].region(); }
   void forget_refused_writes();
+  /// What a queue's reads are to find written, at most WrittenMark::kRangesAtMost ranges. Between phases.
+  void set_written_before(u32 queue, std::span<const ByteRange> ranges);
 
  private:
   std::vector<Mapped> data_;
   std::vector<Mapped> lists_;
-  std::vector<Region> unwritten_;
+  std::vector<Region> unwritten_, more_strict_;
   std::vector<IoQueue> io_;
 };
 

@@ -20,9 +20,13 @@ namespace doorbell::nvme {
 namespace {
 
 constexpr const char* kName = "user.doorbell.written";
-constexpr std::string_view kForm = "1 ";   // of the text behind it: "BEGIN-END BEGIN-END ..."
-constexpr std::size_t kRangesAtMost = 64;  // some file systems keep all attributes in one block
-constexpr std::size_t kBytesAtMost = 64 * 48;
+constexpr std::string_view kForm = "1 ";  // of the text behind it: "BEGIN-END BEGIN-END ..."
+constexpr std::size_t kBytesAtMost = WrittenMark::kRangesAtMost * 48;
+
+void keep_the_longest(std::vector<ByteRange>& ranges) {
+  std::ranges::sort(ranges, std::greater{}, [](const ByteRange& r) { return r.end - r.begin; });
+  if (ranges.size() > WrittenMark::kRangesAtMost) ranges.resize(WrittenMark::kRangesAtMost);
+}
 
 std::vector<ByteRange> parse(std::string_view text) {
   std::vector<ByteRange> ranges;
@@ -75,13 +79,14 @@ WrittenMark::WrittenMark(std::string path) : path_(std::move(path)) {
   if (n > 0 && !holds_nothing(file.fd.get())) ranges_ = parse({text.data(), static_cast<std::size_t>(n)});
 }
 
-ByteRange WrittenMark::known(ByteRange range) const {
-  ByteRange longest{range.begin, range.begin};
+std::vector<ByteRange> WrittenMark::known(ByteRange range) const {
+  std::vector<ByteRange> parts;
   for (const ByteRange& r : ranges_) {
     const ByteRange both{std::max(r.begin, range.begin), std::min(r.end, range.end)};
-    if (both.begin < both.end && both.end - both.begin > longest.end - longest.begin) longest = both;
+    if (both.begin < both.end) parts.push_back(both);
   }
-  return longest;
+  keep_the_longest(parts);
+  return parts;
 }
 
 void WrittenMark::about_to_write(ByteRange range) {
@@ -101,12 +106,9 @@ void WrittenMark::save() {
   if (!changed_ || path_.empty()) return;
   changed_ = false;
   std::vector<ByteRange> kept = ranges_;
-  if (kept.size() > kRangesAtMost) {
-    // The longest: they are what a later run is most likely to read.
-    std::ranges::sort(kept, std::greater{}, [](const ByteRange& r) { return r.end - r.begin; });
-    kept.resize(kRangesAtMost);
-    std::ranges::sort(kept, {}, &ByteRange::begin);
-  }
+  // They are what a later run is most likely to read.
+  keep_the_longest(kept);
+  std::ranges::sort(kept, {}, &ByteRange::begin);
   std::string text(kForm);
   for (const ByteRange& r : kept) text += fmt::format("{}{}-{}", text == kForm ? "" : " ", r.begin, r.end);
   if (kept.empty()) (void)removexattr(path_.c_str(), kName);

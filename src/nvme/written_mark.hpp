@@ -6,18 +6,12 @@
 #pragma once
 
 #include <doorbell/config.hpp>
+#include <doorbell/nvme/io_types.hpp>
 
 #include <string>
 #include <vector>
 
 namespace doorbell::nvme {
-
-/// Bytes [begin, end).
-struct ByteRange {
-  u64 begin = 0;
-  u64 end = 0;
-  bool operator==(const ByteRange&) const = default;
-};
 
 /// Ranges that are in order and apart. Adding and removing keeps them so.
 void add_range(std::vector<ByteRange>& ranges, ByteRange range);
@@ -34,8 +28,9 @@ class WrittenMark {
 
   /// What earlier runs, and those told since, wrote completely.
   [[nodiscard]] const std::vector<ByteRange>& ranges() const { return ranges_; }
-  /// The part of `range` that was written, the longest piece of it; empty ({x, x}) when there is none.
-  [[nodiscard]] ByteRange known(ByteRange range) const;
+  static constexpr std::size_t kRangesAtMost = 64;  ///< some file systems keep all attributes in one block
+  /// The parts of `range` that were written: kRangesAtMost of them, the longest first.
+  [[nodiscard]] std::vector<ByteRange> known(ByteRange range) const;
 
   /// Before bytes are written: until written() says so, what is there is not known. On the file at once, so
   /// that a run that is killed leaves no false mark.

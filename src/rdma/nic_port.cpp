@@ -41,8 +41,8 @@ void NicQueues::connect_here(const Connection& c) {
 }
 
 void NicQueues::recover() {
+  // Those that have not failed too: the next runner's loops begin at the first entry of every queue.
   for (const Connection& c : connections_) {
-    if (c.own->state() == QpState::rts && (!c.peer || c.peer->state() == QpState::rts)) continue;
     c.own->reset();
     if (c.peer) c.peer->reset();
     connect_here(c);

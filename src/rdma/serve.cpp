@@ -188,14 +188,15 @@ class ServedCell {
 
 ServeResult serve(const ServeOptions& o, const measure::RunWatch& watch) {
   const auto device = open_nic({.spec = o.device, .provider = o.provider, .names = o.device_names});
-  exchange::Listener listener(kRunKind, o.at, o.listen_name);
-  if (watch.progress) watch.progress(0, fmt::format("listening at {}", listener.at().text()));
-  exchange::Exchange exchange = listener.accept(o.wait_s, o.timeout_s, watch.stop);
+  auto [exchange, next] = exchange::wait_for_client(kRunKind, o.at, o.listen_name, {"cell", "end"}, o.wait_s,
+                                                    o.timeout_s, watch.stop, [&](const std::string& what) {
+                                                      if (watch.progress) watch.progress(0, what);
+                                                    });
   ServeResult result;
   try {
     std::unique_ptr<ServedCell> cell;
-    for (;;) {
-      const auto [type, message] = exchange.receive_any({"cell", "phase", "end"}, kLongestPhaseS);
+    for (;; next = exchange.receive_any({"cell", "phase", "end"}, kLongestPhaseS)) {
+      const auto& [type, message] = next;
       if (type == "end") return result;
       if (type == "cell") {
         cell.reset();  // its memory is freed before the next cell's is allocated

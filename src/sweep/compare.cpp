@@ -57,11 +57,20 @@ struct Side {
     return (samples != nullptr && samples->bad_data) ||
            (without_result != nullptr && without_result->bad_data);
   }
+  /// Runs in which nothing moved: no factor leads there, and to leave them out would hide them.
+  [[nodiscard]] std::size_t stalled() const {
+    const auto rates =
+        samples == nullptr ? decltype(samples->metrics.end()){} : samples->metrics.find("ops_per_s");
+    if (samples == nullptr || rates == samples->metrics.end()) return 0;
+    return static_cast<std::size_t>(
+        std::ranges::count_if(rates->second, [](const auto& rate) { return rate && *rate <= 0; }));
+  }
   /// The reason why this side's figures are not valid; "" if they are.
   [[nodiscard]] std::string why_not_comparable() const {
     std::vector<std::string> parts;
     if (samples == nullptr) parts.emplace_back("no such cell");
     else if (!samples->failures.empty()) parts.push_back(text_of(samples->failures));
+    if (const std::size_t n = stalled(); n > 0) parts.push_back(fmt::format("{} runs with a rate of 0", n));
     if (without_result != nullptr) parts.push_back(text_of(without_result->failures));
     return parts.empty() ? "" : fmt::format("{}: {}", name, fmt::join(parts, ", "));
   }

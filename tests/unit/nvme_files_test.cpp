@@ -189,8 +189,8 @@ TEST_F(Mark, GoesWithTheFile) {
   std::filesystem::rename(path_, path_ + "2");
   EXPECT_EQ(WrittenMark(path_ + "2").ranges(), (Ranges{{0, 4096}, {8192, 1 << 20}}));
   const WrittenMark m(path_ + "2");
-  EXPECT_EQ(m.known({4000, 9000}), (ByteRange{8192, 9000}));
-  EXPECT_EQ(m.known({4096, 8192}), (ByteRange{4096, 4096}));
+  EXPECT_EQ(m.known({4000, 9000}), (Ranges{{8192, 9000}, {4000, 4096}}));
+  EXPECT_EQ(m.known({4096, 8192}), Ranges{});
 }
 
 /// Killed in mid-write: what was known before must not make damage of half a unit.
@@ -233,7 +233,7 @@ TEST_F(Mark, KeepsTheLongestOfMany) {
   m.save();
   const WrittenMark again(path_);
   EXPECT_EQ(again.ranges().size(), 64u);
-  EXPECT_EQ(again.known({199 * 8192, 200 * 8192}).end, u64{199 * 8192 + 512 + 199});
+  EXPECT_EQ(again.known({199 * 8192, 200 * 8192}), (Ranges{{199 * 8192, 199 * 8192 + 512 + 199}}));
 }
 
 TEST(MarkOfNoFile, DoesNothing) {

@@ -45,10 +45,19 @@ class IoPayload {
     const u64 at = in_pass(index);
     e.written = at < q_->written;
     if (e.written) e.id.sequence = q_->written_generation + (q_->written - 1 - at) / q_->span;
-    else e.strict = e.id.address >= q_->strict_begin && e.id.address + bytes() <= q_->strict_end;
+    else e.strict = was_written_before(e.id.address);
     return e;
   }
 
+  /// True if an earlier run wrote all that an I/O at this byte of the namespace reads.
+  [[nodiscard]] DOORBELL_INLINE bool was_written_before(u64 address) const {
+    const u64 end = address + bytes();
+    bool found = address >= q_->strict.begin && end <= q_->strict.end;
+    DOORBELL_NO_UNROLL
+    for (u32 i = 0; i < q_->more_strict_count && !found; ++i)
+      found = address >= q_->more_strict[i].begin && end <= q_->more_strict[i].end;
+    return found;
+  }
   [[nodiscard]] DOORBELL_INLINE bool sampled(u64 index) const {
     return pattern::sampled(index, phase_->seed, phase_->verify_below);
   }

@@ -43,6 +43,13 @@ struct IoPhase : PhaseLimits {
   }
 };
 
+/// Bytes [begin, end).
+struct ByteRange {
+  u64 begin = 0;
+  u64 end = 0;
+  bool operator==(const ByteRange&) const = default;
+};
+
 /// One queue's share of a phase and where its memory lies, in addresses of the initiator.
 struct IoQueue {
   QueuePairMemory memory;
@@ -57,8 +64,11 @@ struct IoQueue {
   u64 count = 0;               ///< I/Os to do; ~0 with a duration
   u64 written = 0;             ///< I/Os of the write phase that reads verify against
   u64 written_generation = 0;  ///< that phase's `generation`
-  u64 strict_begin = 0;  ///< [begin, end): bytes of the namespace that were written before this run; there,
-  u64 strict_end = 0;    ///< anything but a whole unit is damage
+  /// Bytes of the namespace that were written before this run: anything but a whole unit is damage there. One
+  /// range is usual; `more_strict` has the others.
+  ByteRange strict;
+  ByteRange* more_strict = nullptr;
+  u32 more_strict_count = 0;
   /// A bit for each of the first `unwritten_bits` positions, set when its write was refused, so that
   /// reading old data back is not counted a second time. May be null.
   u32* unwritten = nullptr;

@@ -402,8 +402,7 @@ class OpLoop {
     while (n > 0) {
       const u32 here = n < payload::kManyAtMost ? n : payload::kManyAtMost;
       const u64 good = settle(warp, here, at);
-      // One of them has failed and it is not known which one, so their data is not checked.
-      if (checks_.active()) free_slots(warp, here, mixed_ ? 0 : good);
+      if (checks_.active()) free_slots(warp, here, good);
       done_slot_ = slot_after(done_slot_, here);
       done_ += here;
       n -= here;
@@ -461,9 +460,10 @@ class OpLoop {
           (phase_->verify_below == ~0u || pattern::sampled(index, phase_->seed, phase_->verify_below));
       checks_.put(checks_.added() + i, {.before = index,
                                         .slot = slot_after(done_slot_, i),
-                                        .check = static_cast<u16>(wanted ? 1 : 0),
+                                        .check = static_cast<u16>(wanted && !mixed_ ? 1 : 0),
                                         .last = static_cast<u16>(guard_.stopping() ? 1 : 0)});
-      if (wanted) ++mine_.checked;
+      // One of them has failed and it is not known which one, so nothing is known of their data.
+      if (wanted) mixed_ ? ++mine_.unverifiable : ++mine_.checked;
     }
     checks_.add(n);
   }

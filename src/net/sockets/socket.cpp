@@ -104,7 +104,7 @@ Bound open_bound(int type, const std::string& ip, u32 port, bool next_free,
     prepare(s.get());
     const sockaddr_in a = address_of(ip, static_cast<u16>(port));
     if (::bind(s.get(), reinterpret_cast<const sockaddr*>(&a), sizeof a) == 0 &&
-        (type != SOCK_STREAM || ::listen(s.get(), 16) == 0))
+        (type != SOCK_STREAM || ::listen(s.get(), SOMAXCONN) == 0))
       return {std::move(s), static_cast<u16>(port)};
     if (errno == EADDRINUSE && next_free) continue;
     throw Error(fmt::format("port {} of {}", port, ip), reason(errno),

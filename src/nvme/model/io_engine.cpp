@@ -186,6 +186,11 @@ u16 IoEngine::transfer(const Sqe& e, const CheckedCommand& c, const model::Injec
     lba = other;
   }
   u8* media = base + lba * config.lba_bytes;
+  if (op != IoOpcode::write && !shared_.media.loadable(lba * config.lba_bytes, bytes)) {
+    stored_.resize(bytes);
+    if (!shared_.media.read(lba * config.lba_bytes, stored_.data(), bytes)) return status::unrecovered_read;
+    media = stored_.data();
+  }
   u16 st = status::success;
   if (op == IoOpcode::read) {
     const u64 bad = fault == Fault::corrupt ? injected.position(bytes) : bytes;

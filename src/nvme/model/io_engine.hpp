@@ -152,7 +152,7 @@ class IoEngine {
     Cqe cqe;
   };
   std::vector<Done> done_;
-  std::vector<u8> scratch_;
+  std::vector<u8> scratch_, stored_;
   RecentWrites recent_writes_{};
   EngineCounters counters_;
   model::BetweenRounds set_up_{true};

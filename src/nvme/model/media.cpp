@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "nvme/foreign_data.hpp"
@@ -23,7 +24,8 @@ namespace doorbell::nvme {
 namespace {
 
 constexpr u64 kPage = 4096;
-constexpr u64 kSmallestPart = u64{1} << 20;
+// No smaller than what the kernel makes writable at a time, which is up to a large folio.
+constexpr u64 kSmallestPart = u64{2} << 20;
 constexpr u64 kPartsAtMost = u64{1} << 20;
 
 std::string subject(const std::string& path) {
@@ -82,6 +84,22 @@ Media::Media(const ModelConfig& config) {
   part_bytes_ = std::max(kSmallestPart, (capacity_ / kPartsAtMost + kPage) / kPage * kPage);
   reserved_ = std::vector<std::atomic<u64>>(capacity_ / part_bytes_ / 64 + 1);
   map_file(std::min(held, capacity_));
+  note_space();
+}
+
+/// The parts of the file that have their space already.
+void Media::note_space() {
+  off_t hole = 0;
+  for (;;) {
+    const off_t data = lseek(fd_.get(), hole, SEEK_DATA);
+    if (data < 0) return;
+    hole = lseek(fd_.get(), data, SEEK_HOLE);
+    if (hole <= data) return;
+    const u64 end = std::min(static_cast<u64>(hole), mapped_);
+    for (u64 part = (static_cast<u64>(data) + part_bytes_ - 1) / part_bytes_;
+         std::min((part + 1) * part_bytes_, capacity_) <= end && part * part_bytes_ < end; ++part)
+      set_reserved(part);
+  }
 }
 
 Media::~Media() {
@@ -104,13 +122,31 @@ void Media::map_file(u64 bytes) {
 bool Media::reserve_slowly(u64 offset, u64 bytes) {
   const std::scoped_lock lock(mutex_);
   if (mapped_ < capacity_ && !grow()) return false;
-  // Reserves whole parts, so that each is reserved once; if there is no space for that, only what this write
-  // needs.
+  // Whole parts: a store makes all of its page or folio writable, and the kernel needs space for that.
+  // Without it the store would end the process, so a disk is full when it has no part left.
   const u64 first = offset / part_bytes_, last = (offset + bytes - 1) / part_bytes_;
   const u64 begin = first * part_bytes_, end = std::min((last + 1) * part_bytes_, capacity_);
-  if (!make_space(begin, end - begin)) return make_space(offset, bytes);
-  for (u64 part = first; part <= last; ++part)
-    reserved_[part / 64].fetch_or(u64{1} << (part % 64), std::memory_order_release);
+  if (!make_space(begin, end - begin)) return false;
+  for (u64 part = first; part <= last; ++part) set_reserved(part);
+  return true;
+}
+
+bool Media::read(u64 offset, void* to, u64 bytes) const {
+  int fd = -1;
+  {
+    const std::scoped_lock lock(mutex_);
+    fd = fd_.get();  // it stays open from then on
+  }
+  auto* const at = static_cast<u8*>(to);
+  u64 done = 0;
+  while (fd >= 0 && done < bytes) {
+    const ssize_t n = pread(fd, at + done, bytes - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    if (n == 0) break;
+    done += static_cast<u64>(n);
+  }
+  std::memset(at + done, 0, bytes - done);  // behind the file's end
   return true;
 }
 

@@ -31,15 +31,17 @@ class Media {
   /// Reads all data of the file, so call this in set-up only.
   [[nodiscard]] bool foreign() const;
 
+  /// True if loads of `bytes` at `offset` are safe: a file system may need space even to load from a page of
+  /// a mapped file that has none. Any thread.
+  [[nodiscard]] bool loadable(u64 offset, u64 bytes) const { return !file_ || has_space(offset, bytes); }
+  /// Reads what is not loadable. False if the file cannot be read. Any thread; it locks.
+  [[nodiscard]] bool read(u64 offset, void* to, u64 bytes) const;
+
   /// Makes stores to `bytes` at `offset` safe: a store to a mapped page that has no space on the disk would
   /// end the process. False if the disk is full or the file may not grow. Any thread may call it; it locks
   /// only at the first write to a part of the file.
   [[nodiscard]] bool reserve(u64 offset, u64 bytes) {
-    if (!file_) return true;
-    for (u64 part = offset / part_bytes_; part <= (offset + bytes - 1) / part_bytes_; ++part)
-      if ((reserved_[part / 64].load(std::memory_order_acquire) >> (part % 64) & 1) == 0)
-        return reserve_slowly(offset, bytes);
-    return true;
+    return !file_ || has_space(offset, bytes) || reserve_slowly(offset, bytes);
   }
   /// The reason why the last reserve() failed; empty if none failed. Any thread.
   [[nodiscard]] std::string refusal() const;
@@ -48,6 +50,15 @@ class Media {
   [[nodiscard]] bool flush();
 
  private:
+  [[nodiscard]] bool has_space(u64 offset, u64 bytes) const {
+    for (u64 part = offset / part_bytes_; part <= (offset + bytes - 1) / part_bytes_; ++part)
+      if ((reserved_[part / 64].load(std::memory_order_acquire) >> (part % 64) & 1) == 0) return false;
+    return true;
+  }
+  void note_space();
+  void set_reserved(u64 part) {
+    reserved_[part / 64].fetch_or(u64{1} << (part % 64), std::memory_order_release);
+  }
   bool reserve_slowly(u64 offset, u64 bytes);
   bool make_space(u64 offset, u64 bytes);
   bool grow();

@@ -47,8 +47,11 @@ int HostBuffers::reserve(u64 bytes) {
     if (buffers_.size() + being_made_ >= limits_.buffers) return EDQUOT;
     const u64 held = held_bytes_->load();
     if (held > limits_.bytes || bytes > limits_.bytes - held) return EDQUOT;
-    if (const auto available = available_memory(); available && bytes > *available) return ENOMEM;
+    if (const auto available = available_memory();
+        available && (bytes > *available || being_made_bytes_ > *available - bytes))
+      return ENOMEM;
     ++being_made_;
+    being_made_bytes_ += bytes;
     held_bytes_->fetch_add(bytes);
   }
   return 0;
@@ -81,6 +84,7 @@ int HostBuffers::create(u64 bytes, bool close_on_exec, Descriptor& out) {
   const int error = make();
   const std::lock_guard lock(mutex_);
   --being_made_;
+  being_made_bytes_ -= bytes;
   if (error == 0) buffers_.emplace(identity, std::move(buffer));
   return error;
 }

@@ -60,6 +60,7 @@ class HostBuffers {
   std::shared_ptr<std::atomic<u64>> held_bytes_ = std::make_shared<std::atomic<u64>>(0);
   mutable std::mutex mutex_;
   u32 being_made_ = 0;
+  u64 being_made_bytes_ = 0;  ///< which the kernel may not have found yet
   std::map<HostBuffer::Identity, std::shared_ptr<HostBuffer>> buffers_;
 };
 
