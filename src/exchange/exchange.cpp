@@ -219,9 +219,8 @@ Listener::Listener(const RunKind& kind, const SocketName& at, std::string settin
 Exchange Listener::accept(double limit_s, double message_limit_s, const measure::StopFlag* stop,
                           const TurnedAway& turned_away) {
   const Wait wait = Wait::lasting(limit_s, stop);
-  std::vector<Connected> silent;
   for (;;) {
-    Connected c = turned_away ? first_that_speaks(silent, wait, turned_away)
+    Connected c = turned_away ? first_that_speaks(wait, turned_away)
                               : accept_tcp(socket_.get(), at_, wait, kind_.path, setting_);
     try {
       return {std::move(c.socket), std::move(c.peer), true, message_limit_s, stop, kind_};
@@ -232,26 +231,25 @@ Exchange Listener::accept(double limit_s, double message_limit_s, const measure:
   }
 }
 
-Connected Listener::first_that_speaks(std::vector<Connected>& silent, const Wait& wait,
-                                      const TurnedAway& turned_away) {
+Connected Listener::first_that_speaks(const Wait& wait, const TurnedAway& turned_away) {
   constexpr std::size_t kMostSilent = 64;
   for (;;) {
     std::vector<pollfd> polls{{socket_.get(), POLLIN, 0}};
-    for (const Connected& c : silent) polls.push_back({c.socket.get(), POLLIN, 0});
+    for (const Connected& c : silent_) polls.push_back({c.socket.get(), POLLIN, 0});
     const Waited waited = wait_for(polls, wait);
     // accept_tcp() has the words for a wait that has ended.
     if (waited != Waited::ready || polls[0].revents != 0) {
-      silent.push_back(accept_tcp(socket_.get(), at_, wait, kind_.path, setting_));
-      if (silent.size() <= kMostSilent) continue;
-      turned_away(Error(fmt::format("{} {}", kOtherEnd, silent.front().peer), "it says nothing"));
-      silent.erase(silent.begin());
+      silent_.push_back(accept_tcp(socket_.get(), at_, wait, kind_.path, setting_));
+      if (silent_.size() <= kMostSilent) continue;
+      turned_away(Error(fmt::format("{} {}", kOtherEnd, silent_.front().peer), "it says nothing"));
+      silent_.erase(silent_.begin());
       continue;
     }
     const auto speaks =
         std::find_if(polls.begin() + 1, polls.end(), [](const pollfd& p) { return p.revents != 0; });
-    const auto at = silent.begin() + (speaks - polls.begin() - 1);
+    const auto at = silent_.begin() + (speaks - polls.begin() - 1);
     Connected c = std::move(*at);
-    silent.erase(at);
+    silent_.erase(at);
     return c;
   }
 }

@@ -105,14 +105,14 @@ class Listener {
                                 const TurnedAway& turned_away = nullptr);
 
  private:
-  /// The first connection that says something, of those in `silent` and of new ones.
-  [[nodiscard]] Connected first_that_speaks(std::vector<Connected>& silent, const Wait& wait,
-                                            const TurnedAway& turned_away);
+  /// The first connection that says something, of those in `silent_` and of new ones.
+  [[nodiscard]] Connected first_that_speaks(const Wait& wait, const TurnedAway& turned_away);
 
   RunKind kind_;
   std::string setting_;
   Descriptor socket_;
   SocketName at_;
+  std::vector<Connected> silent_;  ///< accepted, and not heard of yet
 };
 
 struct Client {

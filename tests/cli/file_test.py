@@ -52,6 +52,20 @@ class OnDisk(WithFolder):
 
 
 class Runs(OnDisk):
+    def test_all_that_was_written_is_known_not_only_the_longest_part(self):
+        for base, count in (("0", "100"), ("1000", "200"), ("4000", "50")):
+            self.result(*self.on_file("--file-size", "4Mi", "--base-lba", base, "--write-io", count, "--read-io", "1"))
+        if not os.listxattr(self.file):
+            self.skipTest("no extended attributes here")
+        with self.file.open("r+b") as file:
+            for block in (50, 4010):  # in the second and in the shortest part
+                file.seek(block * 512)
+                file.write(bytes(512))
+        reads = ["--write-io", "0", "--read-io", "8192"]
+        for arguments in (self.on_file(*reads), ["--controller", f"model:media=file:{self.file}", *TIMEOUTS, *reads]):
+            cell, = self.result(*arguments, code=2)["cells"]
+            self.assertEqual((cell["verify"]["stale"], cell["verify"]["corrupt"]), (2, 0))
+
     def test_the_result(self):
         r = self.result(*self.on_file("--file-size", "16Mi", "--write-io", "500", "--read-io", "500", "--lbas-per-io",
                                       "8", "--in-flight", "16", "--batch-size", "4"))

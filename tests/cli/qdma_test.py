@@ -103,6 +103,18 @@ class Qdma(WithFolder):
         cell, = self.result("--fault", "drop=0.02", *common, *TIMEOUTS, "--deadline", "0.5", code=2)["cells"]
         self.assertEqual(cell["qdma"]["completion_statuses"], {"ETIMEDOUT": cell["model"]["injected"]["drop"]})
 
+    def test_a_part_that_an_error_ended_is_not_complete(self):
+        document = self.result("--fault", "error=0.02", "--size", "4KiB", "--measure", "rate", "--iterations", "1000", *TIMEOUTS,
+                               code=2)
+        self.assertEqual((document["stop_reason"], document["complete"]), ("error", False))
+        self.assertLess(document["cells"][0]["metrics"]["ops"], 1000)
+
+    def test_tails_have_the_class_of_their_units(self):
+        cell, = self.result("--fault", "stale=0.05", "--size", "1000", "--measure", "rate", "--iterations", "300", *TIMEOUTS,
+                            code=2)["cells"]
+        self.assertGreater(cell["verify"]["stale"], 0)
+        self.assertEqual((cell["verify"]["stale"], cell["verify"]["corrupt"]), (cell["model"]["injected"]["stale"], 0))
+
     def test_a_deadline_of_a_transfer_is_its_own_error(self):
         for limit in (["--deadline", "0.2", *TIMEOUTS], ["--timeout", "5"]):
             cell, = self.result("--fault", "drop=1", "--measure", "latency", "--size", "4KiB", *limit, code=2)["cells"]

@@ -377,7 +377,21 @@ class Report(WithFolder):
         for name in ("results.jsonl", "plan.yaml", "plan.json", "runs.csv"):
             before = (self.out / name).read_bytes()
             self.assertIn("--html", self.sweep("--html", self.out / name, code=1).stderr)
+            done = doorbell("compare", self.out, self.out, "--json", self.out / name)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("which is compared", done.stderr)
             self.assertEqual((self.out / name).read_bytes(), before)
+        theirs = self.folder / "theirs.csv"
+        theirs.write_text("batch,us\n1,1\n8,2\n", encoding="utf-8")
+        plan = self.plan(PLAN + "reference: {file: theirs.csv, match: {batch-size: batch}, columns: {value: us, unit: us}, "
+                         "ours: nvme.read.latency_ns.mean}\n")
+        self.out = self.folder / "other"
+        self.assertIn("--html", self.sweep("--html", theirs, plan=plan, code=1).stderr)
+        self.assertTrue(theirs.read_text(encoding="utf-8").startswith("batch,us"))
+
+    def test_a_title_that_begins_with_a_dash(self):
+        self.sweep("--html", self.html, plan=self.plan(PLAN.replace("title: two by two", "title: --help")))
+        self.assertIn("<title>--help</title>", page_of(self, self.html))
 
 
 if __name__ == "__main__":

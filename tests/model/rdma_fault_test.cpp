@@ -84,6 +84,19 @@ TEST_P(Faults, ErrorStatusStopsTheQueuePairAndTheNextRepeatRecovers) {
   EXPECT_EQ(errors(r, "timeout"), 0u);
 }
 
+/// Queue pairs that have not failed have completions of the repeat before, which are none of the next one's.
+TEST_P(Faults, AfterAnErrorEveryQueuePairBeginsAgain) {
+  BenchOptions o = usual(GetParam(), Fault::error, 0.002);
+  o.queues = 3;
+  o.repeats = 4;
+  o.iterations = 300;
+  const BenchResult r = run_bench(o, {});
+  EXPECT_GT(injected(r, Fault::error), 0u);
+  EXPECT_EQ(r.cell().verify.failed(), 0u);
+  for (const char* kind : {"timeout", "protocol", "identity", "skipped"})
+    EXPECT_EQ(errors(r, kind), 0u) << kind;
+}
+
 TEST_P(Faults, TwoCompletionsForOne) {
   const BenchResult r = run_bench(usual(GetParam(), Fault::duplicate, 0.02), {});
   EXPECT_TRUE(r.failed);

@@ -3,6 +3,7 @@
 
 // The bench: every stream over every link that any machine has, its accounts, and bad input.
 #include <doorbell/error.hpp>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -295,6 +296,15 @@ TEST(NetBench, BadInputIsRefused) {
   expect_error(run([](auto& o) { o.stream = "tcp", o.link = "lo", o.mode = Mode::no_drop; }),
                "loses nothing");
   expect_error(run([](auto& o) { o.cores = {4095, 4095}; }), "--cores");
+  for (const auto& [workload, payload, element] : {std::tuple{WorkloadKind::fft, 65u, "4"},
+                                                   {WorkloadKind::gemm, 66u, "4"},
+                                                   {WorkloadKind::gemm_fp16, 65u, "2"}})
+    expect_error(run([&](auto& o) {
+                   o.payloads = {payload};
+                   o.windows.on = true;
+                   o.windows.workload = workload;
+                 }),
+                 fmt::format("floats of {} bytes", element));
   expect_error(run([](auto& o) { o.faults.probability[static_cast<u32>(model::Fault::removal)] = 1; }),
                "--fault removal");
 }
@@ -318,6 +328,13 @@ TEST(NetBench, TheNoDropRateIsOneThatWasSent) {
     EXPECT_EQ(net.at("lost"), 0u);
     EXPECT_EQ(skipped, 0);
   }
+}
+
+TEST(NetBench, TheNoDropSearchEndsWithACountOfPacketsToo) {
+  BenchOptions o = options_of("raw", 1000, 200);
+  o.mode = Mode::no_drop;
+  const measure::BenchResult r = run_bench(o, {});
+  EXPECT_GE(r.cell().extra.at("no_drop").at("steps").size(), 1u);
 }
 
 TEST(NetBench, AnInterruptedSearchConfirmsNothing) {

@@ -84,7 +84,7 @@ TEST_F(BenchRunTest, OnlyWhatADeviceDidEndsARun) {
   for (const Case& c : {Case{done, done, done, true, false, "done"},
                         {duration, done, done, true, false, "done"},
                         {requested, duration, done, true, false, "done"},
-                        {duration, broken, broken, false, false, "done"},
+                        {duration, broken, broken, false, false, "error"},
                         {timeout, requested, timeout, false, false, "timeout"},
                         {timeout, broken, timeout, false, false, "timeout"},
                         {reset, timeout, reset, false, true, "reset"},

@@ -6,6 +6,10 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <atomic>
+#include <cerrno>
+#include <thread>
+
 #include "exchange_peers.hpp"
 #include "system/clock.hpp"
 
@@ -70,6 +74,55 @@ TEST(Exchange, WhatTheOtherEndSaysIsNoCommandToTheTerminal) {
   Pair q;
   q.server->send("\x1b[2J", Json::object());
   expect_error([&] { (void)q.client->receive("endpoints"); }, "it sent '?[2J' where");
+}
+
+/// A signal has interrupted a call before: its errno says nothing of this connection.
+TEST(Exchange, AFailureIsToldOnceAfterAnInterruptedCall) {
+  Pair p;
+  p.client.reset();
+  errno = EINTR;
+  p.server->fail("interrupted");
+}
+
+TEST(Exchange, WhoSaysNothingKeepsNobodyOut) {
+  Listener listener(kKind, kAnyPort);
+  const RawPeer silent(listener.at()), another(listener.at());
+  RawPeer right(listener.at());
+  right.say_message(kHello);
+  const Exchange x = listener.accept(60, 1e6, nullptr, [](const Error& e) { ADD_FAILURE() << e.what(); });
+  EXPECT_TRUE(x.server());
+}
+
+TEST(Exchange, AClientThatGoesBeforeItBeginsIsNotTheOne) {
+  std::atomic<u16> port{0};
+  std::vector<std::string> said;
+  std::thread clients([&] {
+    port.wait(0);
+    const SocketName at{"127.0.0.1", port};
+    {
+      RawPeer gone(at);
+      gone.say_message(kHello);
+    }
+    Exchange right = Exchange::connect(kKind, at, 60);
+    right.send("cell", Json::object());
+    right.barrier("end");
+    // Nobody listens for another client.
+    expect_error([&] { (void)Exchange::connect(kKind, at, 60); }, "refused");
+    right.barrier("over");
+  });
+  Client c =
+      wait_for_client(kKind, kAnyPort, kListening, {"cell"}, 60, 60, nullptr, [&](const std::string& what) {
+        said.push_back(what);
+        if (port != 0) return;
+        port = static_cast<u16>(std::stoul(what.substr(what.rfind(':') + 1)));
+        port.notify_all();
+      });
+  EXPECT_EQ(c.first.type, "cell");
+  ASSERT_EQ(said.size(), 2u);
+  test::expect_says(said[1], "turned away");
+  c.exchange.barrier("end");
+  c.exchange.barrier("over");
+  clients.join();
 }
 
 TEST(Exchange, SilenceEndsWithTheDeadline) {
