@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Runs of the bench that tests measure with, and what holds of each.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "net/bench.hpp"
+#include "net/cli/setting_names.hpp"
+
+namespace doorbell::net {
+
+inline BenchOptions options_of(const std::string& stream, u64 payload, u64 count) {
+  BenchOptions o;
+  o.names = setting_names();
+  o.stream = stream;
+  o.link = stream == "raw" ? "ring" : "lo";
+  o.payloads = {payload};
+  o.count = count;
+  o.settle_s = 0.1;
+  return o;
+}
+
+/// What must hold of every run without faults.
+inline void expect_accounted(const measure::BenchResult& r) {
+  for (const report::Cell& cell : r.cells) {
+    const auto& net = cell.extra.at("net");
+    EXPECT_EQ(net.at("sent"), net.at("unique").get<u64>() + net.at("lost").get<u64>());
+    EXPECT_EQ(cell.extra.at("drops").at("unexplained"), 0u);
+    EXPECT_EQ(cell.errors.at("identity"), 0u);
+    EXPECT_EQ(cell.verify.failed(), 0u) << cell.extra.dump(1);
+  }
+}
+
+}  // namespace doorbell::net
