@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
@@ -71,9 +72,8 @@ std::vector<std::string> files_beside(std::vector<std::string> files) {
   const std::size_t given = files.size();
   for (std::size_t i = 0; i < given; ++i) {
     const std::filesystem::path file = files[i];
-    if (file.filename() != sweep::kWritten[0]) continue;
-    files.push_back((file.parent_path() / "plan.yaml").string());
-    for (const char* name : sweep::kWritten) files.push_back((file.parent_path() / name).string());
+    if (file.filename() == sweep::kWritten[0])
+      std::ranges::copy(sweep::files_in(file.parent_path().string()), std::back_inserter(files));
   }
   return files;
 }

@@ -53,9 +53,7 @@ std::vector<sweep::Subject> subjects(const Context& context) {
 
 /// Makes sure that the sweep does not write to the files that it reads.
 void check_inputs(const std::string& folder, const sweep::Plan& plan) {
-  std::vector<std::string> inputs = {plan.file};
-  for (const sweep::Reference& r : plan.references)
-    inputs.push_back((fs::path(plan.file).parent_path() / r.file).string());
+  const std::vector<std::string> inputs = sweep::files_of(plan);
   for (const char* name : sweep::kWritten)
     for (const std::string& input : inputs)
       if (const std::string output = fmt::format("{}/{}", folder, name); same_file(input, output))

@@ -4,9 +4,11 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 
 #include "cli/commands.hpp"
@@ -72,10 +74,8 @@ int run_plan(const Options& options, Context& context, sweep::Team* team) {
   if (options.flag("list")) return list(*s);
 
   const std::string path = folder_for(options, s->plan), html = options.text("html");
-  std::vector<std::string> inputs = {s->plan.file, path + "/plan.yaml"};
-  for (const sweep::Reference& r : s->plan.references)
-    inputs.push_back((fs::path(s->plan.file).parent_path() / r.file).string());
-  for (const char* name : sweep::kWritten) inputs.push_back(fmt::format("{}/{}", path, name));
+  std::vector<std::string> inputs = sweep::files_of(s->plan);
+  std::ranges::copy(sweep::files_in(path), std::back_inserter(inputs));
   check_page(html, inputs);
   const bool quiet = options.flag("quiet");
   const SweepOutcome o = run_sweep(*s,

@@ -59,6 +59,11 @@ u32 length_in(const std::string& header) {
 
 }  // namespace
 
+u64 new_nonce() {
+  std::random_device random;
+  return static_cast<u64>(random()) << 32 | random();
+}
+
 Exchange::Exchange(Descriptor socket, std::string peer, bool server, double limit_s,
                    const measure::StopFlag* stop, const RunKind& kind)
     : socket_(std::move(socket)), peer_(std::move(peer)), server_(server), limit_s_(limit_s), stop_(stop) {
@@ -81,8 +86,7 @@ void Exchange::reject(Waited waited, const std::string& late) const {
 }
 
 void Exchange::hello(const RunKind& kind) {
-  std::random_device random;
-  const u64 nonce = static_cast<u64>(random()) << 32 | random();
+  const u64 nonce = new_nonce();
   const Json mine = {{"version", kVersion}, {"path", kind.path}, {"nonce", nonce}, {"server", server_}};
   // Both ends send first. Two clients, or a client that has reached itself, thus get an answer instead of
   // silence.
@@ -256,23 +260,24 @@ Connected Listener::first_that_speaks(const Wait& wait, const TurnedAway& turned
 
 Client wait_for_client(const RunKind& kind, const SocketName& at, const std::string& setting,
                        const std::vector<std::string>& types, double limit_s, double message_limit_s,
-                       const measure::StopFlag* stop, const std::function<void(const std::string&)>& say) {
+                       const measure::RunWatch& watch) {
   // A client begins as soon as it is connected.
   constexpr double kFirstS = 30;
   Listener listener(kind, at, setting);
-  if (say) say(fmt::format("listening at {}", listener.at().text()));
-  const auto turned_away = [&](const Error& e) {
-    if (say) say(fmt::format("turned away: {}", e.what()));
+  const auto say = [&](const std::string& what) {
+    if (watch.progress) watch.progress(0, what);
   };
-  const Wait wait = Wait::lasting(limit_s, stop);
+  const auto turned_away = [&](const Error& e) { say(fmt::format("turned away: {}", e.what())); };
+  say(fmt::format("listening at {}", listener.at().text()));
+  const Wait wait = Wait::lasting(limit_s, watch.stop);
   for (;;) {
-    Exchange x = listener.accept(left_s(wait), message_limit_s, stop, turned_away);
+    Exchange x = listener.accept(left_s(wait), message_limit_s, watch.stop, turned_away);
     try {
       Exchange::Message first = x.receive_any(types, std::max(message_limit_s, kFirstS));
       return {std::move(x), std::move(first)};
     } catch (const Error& e) {
       x.fail(e.what());
-      if (stop != nullptr && stop->requested()) throw;
+      if (watch.stop != nullptr && watch.stop->requested()) throw;
       turned_away(e);
     }
   }

@@ -15,10 +15,13 @@
 #include <vector>
 
 #include "exchange/socket.hpp"
-#include "measure/stop.hpp"
+#include "measure/run_options.hpp"
 #include "system/descriptor.hpp"
 
 namespace doorbell::exchange {
+
+/// A number that no other end chooses too.
+[[nodiscard]] u64 new_nonce();
 
 /// What a run of two processes is of: both ends must agree about it.
 struct RunKind {
@@ -120,11 +123,10 @@ struct Client {
   Exchange::Message first;
 };
 /// Listens at `at` until a client has sent its first message, which is one of `types`, for at most `limit_s`;
-/// then no other client can connect. Whoever connects and does not come so far is turned away. `say` is told
-/// of that, and of the address; it may be empty. Throws Error.
+/// then no other client can connect. Whoever connects and does not come so far is turned away; progress says
+/// so, and the address first. Throws Error.
 [[nodiscard]] Client wait_for_client(const RunKind& kind, const SocketName& at, const std::string& setting,
                                      const std::vector<std::string>& types, double limit_s,
-                                     double message_limit_s, const measure::StopFlag* stop,
-                                     const std::function<void(const std::string&)>& say);
+                                     double message_limit_s, const measure::RunWatch& watch);
 
 }  // namespace doorbell::exchange

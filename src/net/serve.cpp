@@ -88,9 +88,7 @@ class ServedCell {
 
 ServeResult serve(const ServeOptions& o, const measure::RunWatch& watch) {
   auto [exchange, next] = exchange::wait_for_client(kRunKind, o.at, o.names.listen, {"cell", "bye"}, o.wait_s,
-                                                    o.timeout_s, watch.stop, [&](const std::string& what) {
-                                                      if (watch.progress) watch.progress(0, what);
-                                                    });
+                                                    o.timeout_s, watch);
   ServeResult result;
   try {
     std::unique_ptr<ServedCell> cell;

@@ -67,7 +67,7 @@ QueueBuffers::QueueBuffers(AddressSpace& space, const std::shared_ptr<gpu::Gpu>&
       io.unwritten_bits = shape.unwritten_bits;
     }
     more_strict_.emplace_back(Place::pageable, kMoreStrictBytes, gpu);
-    io.more_strict = reinterpret_cast<ByteRange*>(address(more_strict_.back()));
+    io.more_strict = reinterpret_cast<const ByteRange*>(address(more_strict_.back()));
     io_.push_back(io);
   }
 }

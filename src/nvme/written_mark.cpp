@@ -106,7 +106,7 @@ void WrittenMark::save() {
   if (!changed_ || path_.empty()) return;
   changed_ = false;
   std::vector<ByteRange> kept = ranges_;
-  // They are what a later run is most likely to read.
+  // The longest are what a later run is most likely to read.
   keep_the_longest(kept);
   std::ranges::sort(kept, {}, &ByteRange::begin);
   std::string text(kForm);

@@ -188,10 +188,8 @@ class ServedCell {
 
 ServeResult serve(const ServeOptions& o, const measure::RunWatch& watch) {
   const auto device = open_nic({.spec = o.device, .provider = o.provider, .names = o.device_names});
-  auto [exchange, next] = exchange::wait_for_client(kRunKind, o.at, o.listen_name, {"cell", "end"}, o.wait_s,
-                                                    o.timeout_s, watch.stop, [&](const std::string& what) {
-                                                      if (watch.progress) watch.progress(0, what);
-                                                    });
+  auto [exchange, next] =
+      exchange::wait_for_client(kRunKind, o.at, o.listen_name, {"cell", "end"}, o.wait_s, o.timeout_s, watch);
   ServeResult result;
   try {
     std::unique_ptr<ServedCell> cell;

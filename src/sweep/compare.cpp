@@ -59,9 +59,9 @@ struct Side {
   }
   /// Runs in which nothing moved: no factor leads there, and to leave them out would hide them.
   [[nodiscard]] std::size_t stalled() const {
-    const auto rates =
-        samples == nullptr ? decltype(samples->metrics.end()){} : samples->metrics.find("ops_per_s");
-    if (samples == nullptr || rates == samples->metrics.end()) return 0;
+    if (samples == nullptr) return 0;
+    const auto rates = samples->metrics.find("ops_per_s");
+    if (rates == samples->metrics.end()) return 0;
     return static_cast<std::size_t>(
         std::ranges::count_if(rates->second, [](const auto& rate) { return rate && *rate <= 0; }));
   }

@@ -44,6 +44,12 @@ void append_to(const std::string& path, std::string_view text) {
 
 }  // namespace
 
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> files = {fs::path(folder) / kPlan};
+  for (const char* name : kWritten) files.push_back(fs::path(folder) / name);
+  return files;
+}
+
 Found look(const std::string& folder, std::string_view plan_text) {
   std::error_code error;
   if (!fs::exists(folder, error)) return Found::nothing;

@@ -18,6 +18,9 @@ namespace doorbell::sweep {
 inline constexpr std::array<const char*, 4> kWritten = {"results.jsonl", "runs.csv", ".running.json",
                                                         "plan.json"};
 
+/// The paths of all files that a sweep's folder has, with its plan.
+[[nodiscard]] std::vector<std::string> files_in(const std::string& folder);
+
 /// What a folder contains before anything in it is changed.
 enum class Found {
   nothing,  ///< it is absent or empty

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <stdexcept>
 
 #include "sweep/document.hpp"
@@ -311,6 +312,16 @@ class Parser {
 
 Plan parse_plan(std::string_view text, const std::string& file, const std::vector<Subject>& subjects) {
   return Parser(text, file, subjects).run();
+}
+
+std::string file_of(const Plan& plan, const Reference& reference) {
+  return std::filesystem::path(plan.file).parent_path() / reference.file;
+}
+
+std::vector<std::string> files_of(const Plan& plan) {
+  std::vector<std::string> files = {plan.file};
+  for (const Reference& r : plan.references) files.push_back(file_of(plan, r));
+  return files;
 }
 
 void apply_profile(Plan* plan, const std::string& name, const std::string& setting) {

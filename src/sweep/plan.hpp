@@ -86,6 +86,10 @@ struct Plan {
   std::string only = {};               ///< of the profile in use
 };
 
+[[nodiscard]] std::string file_of(const Plan& plan, const Reference& reference);
+/// Everything that a sweep of this plan reads: the plan, and its published tables.
+[[nodiscard]] std::vector<std::string> files_of(const Plan& plan);
+
 inline constexpr std::size_t kMaxCells = 10'000;
 inline constexpr u32 kMaxRounds = 1'000;
 inline constexpr std::size_t kMaxPlan = 1 << 20;  ///< bytes of a plan

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <doorbell/error.hpp>
-#include <filesystem>
 #include <fmt/format.h>
 
 #include "options/suggest.hpp"
@@ -123,8 +122,8 @@ ReferenceTable match_reference(const Plan& plan, const Reference& reference, con
 std::vector<ReferenceTable> load_references(const Plan& plan, const std::vector<Cell>& cells) {
   std::vector<ReferenceTable> tables;
   for (const Reference& r : plan.references) {
-    const std::filesystem::path path = std::filesystem::path(plan.file).parent_path() / r.file;
-    const CsvFile file = parse_csv(read_text(path.string()), path.string());
+    const std::string path = file_of(plan, r);
+    const CsvFile file = parse_csv(read_text(path), path);
     tables.push_back(match_reference(plan, r, file, cells));
   }
   return tables;

@@ -110,13 +110,13 @@ TEST(Exchange, AClientThatGoesBeforeItBeginsIsNotTheOne) {
     expect_error([&] { (void)Exchange::connect(kKind, at, 60); }, "refused");
     right.barrier("over");
   });
-  Client c =
-      wait_for_client(kKind, kAnyPort, kListening, {"cell"}, 60, 60, nullptr, [&](const std::string& what) {
-        said.push_back(what);
-        if (port != 0) return;
-        port = static_cast<u16>(std::stoul(what.substr(what.rfind(':') + 1)));
-        port.notify_all();
-      });
+  Client c = wait_for_client(kKind, kAnyPort, kListening, {"cell"}, 60, 60,
+                             {.progress = [&](double, const std::string& what) {
+                               said.push_back(what);
+                               if (port != 0) return;
+                               port = static_cast<u16>(std::stoul(what.substr(what.rfind(':') + 1)));
+                               port.notify_all();
+                             }});
   EXPECT_EQ(c.first.type, "cell");
   ASSERT_EQ(said.size(), 2u);
   test::expect_says(said[1], "turned away");

@@ -67,7 +67,7 @@ struct IoQueue {
   /// Bytes of the namespace that were written before this run: anything but a whole unit is damage there. One
   /// range is usual; `more_strict` has the others.
   ByteRange strict;
-  ByteRange* more_strict = nullptr;
+  const ByteRange* more_strict = nullptr;
   u32 more_strict_count = 0;
   /// A bit for each of the first `unwritten_bits` positions, set when its write was refused, so that
   /// reading old data back is not counted a second time. May be null.

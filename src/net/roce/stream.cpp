@@ -138,21 +138,21 @@ Exchange meet_at(const StreamRequest& r, Link& link) {
       exchange::Listener listener(kConnections, {link.ip(End::rx), r.port});
       x.emplace(listener.accept(kMeetS, kMeetS));
     });
-    return std::move(*x);
-  }
-  link.in(End::tx, [&] {
-    const u64 until = wall_ns() + static_cast<u64>(kMeetS * 1e9);
-    while (!x) {
-      try {
-        x.emplace(
-            Exchange::connect(kConnections, {link.ip(End::rx), r.port}, kMeetS, nullptr, r.names.connect));
-      } catch (const Error&) {
-        // The receiver may not listen yet.
-        if (wall_ns() > until) throw;
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  } else {
+    link.in(End::tx, [&] {
+      const u64 until = wall_ns() + static_cast<u64>(kMeetS * 1e9);
+      while (!x) {
+        try {
+          x.emplace(
+              Exchange::connect(kConnections, {link.ip(End::rx), r.port}, kMeetS, nullptr, r.names.connect));
+        } catch (const Error&) {
+          // The receiver may not listen yet.
+          if (wall_ns() > until) throw;
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        }
       }
-    }
-  });
+    });
+  }
   return std::move(*x);
 }
 

@@ -6,16 +6,22 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
-#include <random>
-
 #include "exchange/fields.hpp"
 
 namespace doorbell::net::sockets {
 
-Meeting announce(exchange::Exchange& sender, const std::vector<u16>& ports) {
-  std::random_device random;
-  const Meeting m{ports, static_cast<u64>(random()) << 32 | random()};
-  sender.send("ports", {{"ports", m.ports}, {"token", m.token}});
+bool sender_is_told(const StreamRequest& r, Link& link) {
+  return (r.has_tx && r.has_rx) || link.other_process() != nullptr;
+}
+
+Meeting meet(const StreamRequest& r, Link& link, std::vector<u16> ports) {
+  exchange::Exchange* const other = link.other_process();
+  if (other != nullptr && !r.has_rx) return learn(*other, r.flows);
+  Meeting m{std::move(ports)};
+  for (u32 f = 0; !r.has_rx && f < r.flows; ++f) m.ports.push_back(static_cast<u16>(r.port + f));
+  if (other == nullptr) return m;
+  m.token = exchange::new_nonce();
+  other->send("ports", {{"ports", m.ports}, {"token", m.token}});
   return m;
 }
 

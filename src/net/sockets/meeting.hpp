@@ -1,27 +1,31 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the two processes of a stream of sockets tell each other while they open it.
+// Where the two ends of a stream of sockets meet, and what their processes tell each other of it.
 #pragma once
 
-#include <doorbell/config.hpp>
+#include <doorbell/net/stream_request.hpp>
 
 #include <vector>
 
 #include "exchange/exchange.hpp"
+#include "net/link.hpp"
 
 namespace doorbell::net::sockets {
 
-/// Where the receiving process waits for its sender. Ports are the first free ones, so several runs of one
-/// machine do not meet each other's.
 struct Meeting {
-  std::vector<u16> ports;  ///< of each flow
-  u64 token = 0;           ///< the sender's TCP connections begin with it
+  std::vector<u16> ports;  ///< at which the receiving end waits, one a flow
+  u64 token = 0;           ///< with which the sender's TCP connections begin, where it is in another process
 };
 
-/// Of the receiving process, with a token that is new.
-[[nodiscard]] Meeting announce(exchange::Exchange& sender, const std::vector<u16>& ports);
-/// Of the sending process. Throws Error, also where the other end has failed to open its ports.
+/// True if the sending end is told the ports, so that any free ones do, and several runs of one machine do
+/// not meet each other's. Otherwise it only knows those that were asked for.
+[[nodiscard]] bool sender_is_told(const StreamRequest& request, Link& link);
+/// Behind the opening of this process's receivers, whose ports these are, and before that of its senders.
+/// Throws Error, also where the other end has failed.
+[[nodiscard]] Meeting meet(const StreamRequest& request, Link& link, std::vector<u16> ports);
+
+/// What the receiving process says to its sender in meet(). Throws Error.
 [[nodiscard]] Meeting learn(exchange::Exchange& receiver, u32 flows);
 
 }  // namespace doorbell::net::sockets

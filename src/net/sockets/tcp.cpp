@@ -45,7 +45,7 @@ class TcpStream final : public Stream {
       : request_(request), link_(link), other_(link.other_process()) {
     check_request(request, link, "tcp", kMaxRecord, "");
     if (request.has_rx) link.in(End::rx, [&] { listen_all(); });
-    if (other_ != nullptr) meet();
+    meeting_ = meet(request, link, std::move(meeting_.ports));
     if (request.has_tx) link.in(End::tx, [&] { connect_all(wall_ns() + kSetupNs); });
     // Behind it the sender's connections are there, and wait to be accepted.
     if (other_ != nullptr) other_->barrier("connected", kMeetS);
@@ -54,7 +54,7 @@ class TcpStream final : public Stream {
 
   Json facts() override {
     Json out;
-    out["ports"] = ports_;
+    out["ports"] = meeting_.ports;
     if (request_.has_tx) out["send"] = send_facts();
     if (request_.has_rx) out["receive"] = receive_facts();
     return out;
@@ -64,34 +64,26 @@ class TcpStream final : public Stream {
   void listen_all() {
     u32 next = request_.port;
     for (u32 f = 0; f < request_.flows; ++f) {
-      // A sender in another process may only know the ports that were asked for.
-      const bool next_free = request_.has_tx || other_ != nullptr;
-      Bound b = open_bound(SOCK_STREAM, link_.ip(End::rx), next, next_free, [&](int fd) {
-        // Connections of an earlier run that linger do not keep the port.
-        set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
-        // Connections inherit it, and it bounds the window that the first segment announces.
-        set_buffer(fd, Direction::receive, request_.socket_bytes);
-      });
+      Bound b =
+          open_bound(SOCK_STREAM, link_.ip(End::rx), next, sender_is_told(request_, link_), [&](int fd) {
+            // Connections of an earlier run that linger do not keep the port.
+            set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
+            // Connections inherit it, and it bounds the window that the first segment announces.
+            set_buffer(fd, Direction::receive, request_.socket_bytes);
+          });
       next = b.port + u32{1};
-      ports_.push_back(b.port);
+      meeting_.ports.push_back(b.port);
       listeners_.push_back(std::move(b.socket));
     }
   }
 
-  void meet() {
-    Meeting m = request_.has_rx ? announce(*other_, ports_) : learn(*other_, request_.flows);
-    ports_ = std::move(m.ports);
-    token_ = m.token;
-  }
-
   void connect_all(u64 until) {
-    for (u32 f = static_cast<u32>(ports_.size()); f < request_.flows; ++f)
-      ports_.push_back(static_cast<u16>(request_.port + f));
-    const bool listens = request_.has_rx || other_ != nullptr;
+    // Who has been told the ports knows that somebody listens there.
+    const bool retry = !sender_is_told(request_, link_);
     for (u32 f = 0; f < request_.flows; ++f) {
-      Descriptor s = connect_tcp(link_.ip(End::tx), address_of(link_.ip(End::rx), ports_[f]),
-                                 request_.socket_bytes, /*retry=*/!listens, until);
-      if (other_ != nullptr) greet(s.get(), token_);
+      Descriptor s = connect_tcp(link_.ip(End::tx), address_of(link_.ip(End::rx), meeting_.ports[f]),
+                                 request_.socket_bytes, retry, until);
+      if (other_ != nullptr) greet(s.get(), meeting_.token);
       senders_.push_back(local_address(s.get()));
       auto queue = std::make_unique<TcpTxQueue>(std::move(s), slot_memory(request_), request_.payload_bytes);
       tx_queues_.push_back(queue.get());
@@ -115,7 +107,7 @@ class TcpStream final : public Stream {
   Descriptor accept_flow(u32 f, u64 until) {
     const int listener = listeners_[f].get();
     Descriptor s = other_ != nullptr
-                       ? accept_greeting(listener, token_, until, strangers_)
+                       ? accept_greeting(listener, meeting_.token, until, strangers_)
                        : accept_tcp(listener, request_.has_tx ? &senders_[f] : nullptr, until, strangers_);
     set_busy_poll(s.get(), request_.busy_poll_us);
     return s;
@@ -162,8 +154,7 @@ class TcpStream final : public Stream {
   const StreamRequest request_;
   Link& link_;
   exchange::Exchange* const other_;  ///< where only one end is here
-  u64 token_ = 0;
-  std::vector<u16> ports_;
+  Meeting meeting_;
   std::vector<Descriptor> listeners_;
   std::vector<sockaddr_in> senders_;
   std::vector<TcpTxQueue*> tx_queues_;

@@ -34,13 +34,11 @@ u64 max_datagram(const Link& link) {
 
 class UdpStream final : public Stream {
  public:
-  UdpStream(const StreamRequest& request, Link& link)
-      : request_(request), link_(link), other_(link.other_process()) {
+  UdpStream(const StreamRequest& request, Link& link) : request_(request), link_(link) {
     check_request(request, link, "udp", max_datagram(link),
                   "a longer datagram travels as several IP fragments, and each lost one loses them all");
     if (request.has_rx) link.in(End::rx, [&] { open_receivers(); });
-    if (other_ != nullptr && request.has_rx) static_cast<void>(announce(*other_, ports_));
-    if (other_ != nullptr && request.has_tx) ports_ = learn(*other_, request.flows).ports;
+    ports_ = meet(request, link, std::move(ports_)).ports;
     if (request.has_tx) link.in(End::tx, [&] { open_senders(); });
     if (request.has_rx && request.has_tx) connect_receivers();
     if (request.has_rx) make_receivers();
@@ -59,10 +57,8 @@ class UdpStream final : public Stream {
     before_ = snmp_counters("Udp");
     u32 next = request_.port;
     for (u32 f = 0; f < request_.flows; ++f) {
-      // A sender in another process may only know the ports that were asked for.
-      const bool next_free = request_.has_tx || other_ != nullptr;
       std::optional<ArrivalCounter> arrivals;
-      Bound b = open_bound(SOCK_DGRAM, link_.ip(End::rx), next, next_free, [&](int fd) {
+      Bound b = open_bound(SOCK_DGRAM, link_.ip(End::rx), next, sender_is_told(request_, link_), [&](int fd) {
         prepare_receiver(fd);
         // Without coalescing the kernel's count is exact.
         if (coalesce_) arrivals = ArrivalCounter::attach(fd);
@@ -84,8 +80,6 @@ class UdpStream final : public Stream {
 
   void open_senders() {
     const u32 segments = request_.segmentation ? probe_segments(link_.ip(End::tx)) : 1;
-    for (u32 f = static_cast<u32>(ports_.size()); f < request_.flows; ++f)
-      ports_.push_back(static_cast<u16>(request_.port + f));
     for (u32 f = 0; f < request_.flows; ++f) {
       Descriptor s = open_socket(SOCK_DGRAM);
       sent_ = set_buffer(s.get(), Direction::send, std::min(request_.socket_bytes, kMostSendBytes));
@@ -174,7 +168,6 @@ class UdpStream final : public Stream {
 
   const StreamRequest request_;
   Link& link_;
-  exchange::Exchange* const other_;  ///< where only one end is here
   bool coalesce_ = false;
   BufferBytes received_, sent_;
   std::vector<u16> ports_;

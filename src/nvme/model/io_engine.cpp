@@ -185,10 +185,11 @@ u16 IoEngine::transfer(const Sqe& e, const CheckedCommand& c, const model::Injec
     if (other != lba) faults_.count(fault);
     lba = other;
   }
-  u8* media = base + lba * config.lba_bytes;
-  if (op != IoOpcode::write && !shared_.media.loadable(lba * config.lba_bytes, bytes)) {
+  const u64 offset = lba * config.lba_bytes;
+  u8* media = base + offset;
+  if (op != IoOpcode::write && !shared_.media.loadable(offset, bytes)) {
     stored_.resize(bytes);
-    if (!shared_.media.read(lba * config.lba_bytes, stored_.data(), bytes)) return status::unrecovered_read;
+    if (!shared_.media.read(offset, stored_.data(), bytes)) return status::unrecovered_read;
     media = stored_.data();
   }
   u16 st = status::success;
@@ -211,7 +212,7 @@ u16 IoEngine::transfer(const Sqe& e, const CheckedCommand& c, const model::Injec
       faults_.count(fault);
       return status::success;
     }
-    if (!shared_.media.reserve(lba * config.lba_bytes, bytes)) return status::write_fault;
+    if (!shared_.media.reserve(offset, bytes)) return status::write_fault;
     st = walk_prps(e.prp1, e.prp2, bytes, kModelPage, list, [&](Iova from, u64 n) {
       const bool ok = dma_.fetch(from, media, n);
       media += n;
