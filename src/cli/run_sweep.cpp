@@ -54,9 +54,11 @@ std::vector<sweep::Subject> subjects(const Context& context) {
 /// Makes sure that the sweep does not write to the files that it reads.
 void check_inputs(const std::string& folder, const sweep::Plan& plan) {
   const std::vector<std::string> inputs = sweep::files_of(plan);
-  for (const char* name : sweep::kWritten)
+  std::vector<std::string> outputs = sweep::stale_in(folder);
+  for (const char* name : sweep::kWritten) outputs.push_back(fmt::format("{}/{}", folder, name));
+  for (const std::string& output : outputs)
     for (const std::string& input : inputs)
-      if (const std::string output = fmt::format("{}/{}", folder, name); same_file(input, output))
+      if (same_file(input, output))
         throw Error("--out " + folder,
                     fmt::format("the sweep reads {} and would write it as {}", input, output),
                     "give another folder");
@@ -206,7 +208,7 @@ SweepOutcome run_sweep(const PreparedSweep& s, const SweepRun& how, Context& con
   std::vector<sweep::Record> records = earlier(plan, folder, cells.size());
   const std::vector<sweep::Turn> todo = still_to_run(s.turns, &records);
   folder.keep(records);
-  report::write_file(folder.file(sweep::kWritten[3]), report::to_string(sweep::to_json(plan, s.references)));
+  report::write_file(folder.file(sweep::kWritten[2]), report::to_string(sweep::to_json(plan, s.references)));
   if (!how.quiet && todo.size() < s.turns.size())
     fmt::print(stderr, "{}: {} of {} runs are there already\n", path, s.turns.size() - todo.size(),
                s.turns.size());

@@ -14,6 +14,7 @@
 
 #include "report/file.hpp"
 #include "sweep/text_file.hpp"
+#include "system/clock.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::sweep {
@@ -25,6 +26,7 @@ namespace fs = std::filesystem;
 constexpr const char* kPlan = "plan.yaml";
 constexpr const char* kResults = kWritten[0];
 constexpr const char* kRuns = kWritten[1];
+constexpr const char* kRunning = ".running-";
 
 void append_to(const std::string& path, std::string_view text) {
   const auto fail = [&](const char* step) {
@@ -50,6 +52,19 @@ std::vector<std::string> files_in(const std::string& folder) {
   return files;
 }
 
+std::vector<std::string> stale_in(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    // The second is a Result that was only partly written.
+    if ((name.starts_with(kRunning) && name.ends_with(".json")) ||
+        (name.starts_with(std::string(".") + kRunning) && name.ends_with(".tmp")))
+      files.push_back(entry.path().string());
+  }
+  return files;
+}
+
 Found look(const std::string& folder, std::string_view plan_text) {
   std::error_code error;
   if (!fs::exists(folder, error)) return Found::nothing;
@@ -68,6 +83,11 @@ Folder::Folder(std::string path, std::string_view plan_text) : path_(std::move(p
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
     throw Error(path_, errno == EWOULDBLOCK ? "another sweep is at work in it" : reason(errno));
   if (!fs::exists(file(kPlan), error)) report::write_file(file(kPlan), plan_text);
+  for (const std::string& stale : stale_in(path_)) fs::remove(stale, error);
+}
+
+std::string Folder::new_result() const {
+  return file(fmt::format("{}{}-{}.json", kRunning, ::getpid(), wall_ns()).c_str());
 }
 
 Records Folder::read() const {

@@ -15,11 +15,13 @@
 namespace doorbell::sweep {
 
 /// The names of the files that are overwritten in a folder. plan.yaml is not among them: it is written once.
-inline constexpr std::array<const char*, 4> kWritten = {"results.jsonl", "runs.csv", ".running.json",
-                                                        "plan.json"};
+inline constexpr std::array<const char*, 3> kWritten = {"results.jsonl", "runs.csv", "plan.json"};
 
 /// The paths of all files that a sweep's folder has, with its plan.
 [[nodiscard]] std::vector<std::string> files_in(const std::string& folder);
+
+/// The paths of the Results in a folder that runs of sweeps which were killed have left behind.
+[[nodiscard]] std::vector<std::string> stale_in(const std::string& folder);
 
 /// What a folder contains before anything in it is changed.
 enum class Found {
@@ -32,12 +34,16 @@ enum class Found {
 
 class Folder {
  public:
-  /// Creates the folder with a copy of the plan, or opens a folder with the same plan. Throws doorbell::Error
-  /// if that fails or if another sweep uses the folder.
+  /// Creates the folder with a copy of the plan, or opens a folder with the same plan and removes what is
+  /// stale in it. Throws doorbell::Error if that fails or if another sweep uses the folder.
   Folder(std::string path, std::string_view plan_text);
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string file(const char* name) const { return path_ + "/" + name; }
+
+  /// A path for the Result of the run that starts now. No other run has it: a run may outlive its sweep, or
+  /// its time, and still write.
+  [[nodiscard]] std::string new_result() const;
 
   /// The records of earlier runs, without an incomplete last line.
   [[nodiscard]] Records read() const;

@@ -58,7 +58,7 @@ std::vector<std::string> command_words(const Plan& plan, const std::vector<std::
 
 Record run_one(const Sweep& s, const Turn& turn, const std::function<void(double)>& tick) {
   const Cell& cell = s.cells[turn.cell];
-  const Scratch file(s.folder.file(kWritten[2]));
+  const Scratch file(s.folder.new_result());
   return record_of(cell, turn,
                    run_process(command_words(s.plan, cell.arguments), file.path(), s.limits.cell_timeout_s,
                                s.limits.program, {.stop = s.stopped, .tick = tick}));

@@ -34,6 +34,13 @@ def wait_for_handler(pid):
     wait_until(caught, "a handler of SIGINT")
 
 
+def kill_if_there(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 class Runs(WithFolder):
     def test_every_cell_is_run_and_kept(self):
         done = self.sweep()
@@ -191,6 +198,35 @@ class Resuming(WithFolder):
         self.addCleanup(os.close, handle)
         fcntl.flock(handle, fcntl.LOCK_EX)
         self.assertIn("another sweep", self.sweep(code=1).stderr)
+
+
+class Killed(WithFolder):
+    def start(self):
+        """A sweep whose first cell runs, and the file that this cell writes its Result to."""
+        process = subprocess.Popen([DOORBELL, "sweep", str(self.plan(LONG)), "--out", str(self.out)],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        cell = self.child_of(process)
+        words = pathlib.Path(f"/proc/{cell}/cmdline").read_text(encoding="utf-8").split("\0")
+        file, = [word.removeprefix("--json=") for word in words if word.startswith("--json=")]
+        return process, cell, pathlib.Path(file)
+
+    def test_what_its_cell_still_writes_is_no_result_of_the_next_sweep(self):
+        process, orphan, first = self.start()
+        process.kill()
+        process.communicate(timeout=60)
+        kill_if_there(orphan)
+        first.write_text("{}", encoding="utf-8")
+        part = first.with_name(f".{first.name}.1.0.tmp")
+        part.write_text("{", encoding="utf-8")
+        process, cell, second = self.start()
+        self.assertFalse(first.exists() or part.exists(), "what is stale is removed")
+        self.assertNotEqual(first, second)
+        first.write_text("{}", encoding="utf-8")
+        os.kill(cell, signal.SIGKILL)
+        wait_until(lambda: (self.out / "results.jsonl").read_text(encoding="utf-8"), "the first cell's record")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertEqual((self.lines()[0]["ended"], self.lines()[0]["result"]), ("signal", None))
 
 
 class Interrupt(WithFolder):
