@@ -27,6 +27,32 @@ std::string last_line(std::string text) {
   return report::printable(text.substr(text.rfind('\n') + 1));
 }
 
+/// Runs python3 so that it finds the package doorbell_report. Returns why that failed, in one line, or "".
+std::string run_python(const std::vector<std::string>& arguments) {
+  const std::filesystem::path python = shipped("python");
+  if (python.empty()) return "the package doorbell_report is not beside this program";
+  const char* before = std::getenv("PYTHONPATH");
+  const char* programs = std::getenv("PATH");
+  const std::string path = before == nullptr ? python.string() : python.string() + ":" + before;
+  // Debian's packages belong to the interpreter in /usr/bin, whatever else is first in PATH.
+  std::vector<std::string> words = {"env", "PYTHONPATH=" + path,
+                                    fmt::format("PATH=/usr/bin:{}", programs == nullptr ? "" : programs),
+                                    "python3"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  try {
+    Child child(words);
+    if (!child.wait(kReportLimitS)) {
+      child.stop(SIGKILL);
+      return fmt::format("python3 took longer than {} s", kReportLimitS);
+    }
+    if (child.exit_code() == 0) return "";
+    const std::string why = last_line(child.errors());
+    return why.empty() ? fmt::format("python3 ended with exit code {}", child.exit_code()) : why;
+  } catch (const std::system_error& e) {
+    return fmt::format("python3 cannot be started: {}", e.code().message());
+  }
+}
+
 }  // namespace
 
 void check_page(const std::string& page, const std::vector<std::string>& inputs) {
@@ -34,33 +60,18 @@ void check_page(const std::string& page, const std::vector<std::string>& inputs)
   check_output("html", page, inputs);
 }
 
+std::string why_no_page() {
+  return run_python({"-c",
+                     "import sys; from doorbell_report import page; "
+                     "sys.exit(None if page.available() else 'python3-jinja2 is not installed')"});
+}
+
 std::string make_page(const std::string& from, const std::string& page, const std::string& title) {
-  const std::filesystem::path python = shipped("python");
-  if (python.empty()) return "the package doorbell_report is not beside this program";
-  const char* before = std::getenv("PYTHONPATH");
-  const char* programs = std::getenv("PATH");
-  const std::string path = before == nullptr ? python.string() : python.string() + ":" + before;
-  // Debian's packages belong to the interpreter in /usr/bin, whatever else is first in PATH.
-  std::vector<std::string> words = {"env",
-                                    "PYTHONPATH=" + path,
-                                    fmt::format("PATH=/usr/bin:{}", programs == nullptr ? "" : programs),
-                                    "python3",
-                                    "-m",
-                                    "doorbell_report"};
   // In one word each, and the input last: any of them may begin with a dash.
-  words.push_back("--output=" + page);
+  std::vector<std::string> words = {"-m", "doorbell_report", "--output=" + page};
   if (!title.empty()) words.push_back("--title=" + title);
   words.insert(words.end(), {"--", from});
-  try {
-    Child child(words);
-    if (!child.wait(kReportLimitS)) {
-      child.stop(SIGKILL);
-      return fmt::format("python3 -m doorbell_report took longer than {} s", kReportLimitS);
-    }
-    return child.exit_code() == 0 ? "" : last_line(child.errors());
-  } catch (const std::system_error& e) {
-    return fmt::format("python3 cannot be started: {}", e.code().message());
-  }
+  return run_python(words);
 }
 
 }  // namespace doorbell::cli

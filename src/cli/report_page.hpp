@@ -13,6 +13,10 @@ namespace doorbell::cli {
 /// doorbell::Error.
 void check_page(const std::string& page, const std::vector<std::string>& inputs);
 
+/// Why this machine cannot make pages, in one line, or "". For commands that measure for long before they
+/// make one.
+[[nodiscard]] std::string why_no_page();
+
 /// Makes `page` of a file or folder of results, or of a comparison's JSON. Returns why there is none, in one
 /// line, or "". A page that exists stays as it is when this fails.
 [[nodiscard]] std::string make_page(const std::string& from, const std::string& page,

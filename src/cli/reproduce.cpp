@@ -127,7 +127,11 @@ int run_reproduce(const Options& options, Context& context) {
     for (const Found& f : plans) runs += f.sweep->turns.size();
     fmt::print("{} plans, {} runs, profile {}, results in {}\n", plans.size(), runs, options.text("profile"),
                out);
+    std::fflush(stdout);
   }
+  // Said before hours of measuring; at the end it is tried all the same.
+  if (const std::string why = why_no_page(); !why.empty())
+    fmt::print(stderr, "{} reproduce: there will be no report: {}\n", context.program, why);
   for (const Found& f : plans) {
     if (context.stop.requested()) break;
     const auto begin = std::chrono::steady_clock::now();

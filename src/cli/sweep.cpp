@@ -77,6 +77,8 @@ int run_plan(const Options& options, Context& context, sweep::Team* team) {
   std::vector<std::string> inputs = sweep::files_of(s->plan);
   std::ranges::copy(sweep::files_in(path), std::back_inserter(inputs));
   check_page(html, inputs);
+  if (const std::string why = html.empty() ? "" : why_no_page(); !why.empty())
+    throw Error("--html " + html, why, "install what is missing, or make the page later (docs/sweep.md)");
   const bool quiet = options.flag("quiet");
   const SweepOutcome o = run_sweep(*s,
                                    {.folder = path,

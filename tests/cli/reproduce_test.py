@@ -12,6 +12,7 @@ import unittest
 
 import harness
 from harness import DOORBELL, ROOT, doorbell, wait_until
+from sweeps import without_jinja
 
 ONE = """\
 name: one
@@ -136,6 +137,14 @@ class Reproduce(WithPlans):
         done = self.reproduce("ours", code=77)
         self.assertIn("1 skipped", done.stdout)
         self.assertIn("nothing was measured", done.stderr)
+
+    def test_no_report_is_said_first_and_costs_no_figures(self):
+        done = doorbell(*self.command("ours"), env=without_jinja(self.folder))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        first, last = done.stderr.splitlines()
+        self.assertIn("there will be no report: python3-jinja2", first)
+        self.assertIn("python3-jinja2 is not installed", last)
+        self.assertTrue((self.out / "tables.txt").exists())
 
     def test_bad_input(self):
         for arguments, says in ((["thiers"], "did you mean 'theirs'"), (["--profile", "slow"], "quick, full"),

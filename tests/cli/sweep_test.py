@@ -15,7 +15,7 @@ import time
 import unittest
 
 from harness import DOORBELL, ROOT, doorbell, wait_until
-from sweeps import PLAN, WithFolder, needs_jinja, page_of
+from sweeps import PLAN, WithFolder, needs_jinja, page_of, without_jinja
 
 LONG = """\
 name: long
@@ -339,6 +339,16 @@ class Refusals(WithFolder):
                                          "columns: {mean: m, unit: us}, ours: latency_ns.mean}\n"), code=1)
         self.assertIn("x.csv", done.stderr)
         self.assertFalse(self.out.exists())
+
+
+class NoReport(WithFolder):
+    def test_is_known_before_the_first_cell(self):
+        done = doorbell("sweep", self.plan(), "--out", self.out, "--html", self.folder / "page.html",
+                        env=without_jinja(self.folder))
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("--html", done.stderr)
+        self.assertIn("python3-jinja2 is not installed", done.stderr)
+        self.assertFalse(self.out.exists(), "nothing has been run")
 
 
 @needs_jinja()

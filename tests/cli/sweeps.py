@@ -4,6 +4,7 @@
 
 import csv
 import json
+import os
 import pathlib
 import sys
 import unittest
@@ -76,6 +77,12 @@ def page_of(test, file):
     parser.parse(text)
     test.assertEqual(parser.errors, [])
     return text
+
+
+def without_jinja(folder):
+    """An environment in which python3 finds no jinja2."""
+    (folder / "jinja2.py").write_text("raise ImportError\n", encoding="utf-8")
+    return {**os.environ, "PYTHONPATH": str(folder)}
 
 
 def needs_jinja():
