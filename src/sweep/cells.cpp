@@ -12,11 +12,14 @@
 #include <stdexcept>
 
 #include "options/suggest.hpp"
+#include "report/json.hpp"
+#include "sweep/value_key.hpp"
 
 namespace doorbell::sweep {
 
 namespace {
 
+using options::Kind;
 using options::Option;
 using options::Options;
 
@@ -49,13 +52,13 @@ std::vector<Setting> of_matrix(const Plan& plan, std::size_t n) {
   return own;
 }
 
-/// The value in the form of the JSON echo; throws std::invalid_argument.
-nlohmann::ordered_json canonical(const Option& o, const std::string& text) {
-  options::OptionTable one;
-  one.add({.name = o.name, .kind = o.kind, .min = o.min, .max = o.max, .choices = o.choices});
-  Options value(one);
-  value.set(o.name, text);
-  return value.echo().front();
+/// A cell's options; the same text for the same cell in other spellings.
+std::string cell_key(const Options& options) {
+  nlohmann::ordered_json echo = options.echo();
+  for (const Option& o : options.table().all())
+    if (o.echoed && (o.kind == Kind::text || o.kind == Kind::choice) && options.has(o.name))
+      echo[options::json_key(o)] = value_key(o, options.text(o.name));
+  return report::to_line(echo);
 }
 
 /// Whether "2", "node7" or "node7:2" is this rank.
@@ -100,7 +103,7 @@ std::vector<Cell> expand(const Plan& plan) {
     } catch (const Error& e) {
       throw Error(title(), e.what(), e.hint());
     }
-    const auto [earlier, fresh] = seen.emplace(cells.back().options.echo().dump(), index);
+    const auto [earlier, fresh] = seen.emplace(cell_key(cells.back().options), index);
     if (!fresh)
       throw Error(title(), fmt::format("it is the same as cell {}", earlier->second),
                   "'rounds: N' runs every cell N times");
@@ -162,7 +165,7 @@ std::string value_of(const Cell& cell, const std::string& option) {
     if (s.name == option) return s.text;
   const Option* o = cell.options.table().find(option);
   if (o == nullptr) return "";
-  return o->kind == options::Kind::flag ? "false" : o->default_text;
+  return o->kind == Kind::flag ? "false" : o->default_text;
 }
 
 std::string label_of(const Plan& plan, const Cell& cell) {
@@ -175,16 +178,7 @@ std::string label_of(const Plan& plan, const Cell& cell) {
 }
 
 bool same_value(const Option& o, const std::string& a, const std::string& b) {
-  if (a == b) return true;
-  if (o.kind == options::Kind::flag || a.empty() || b.empty()) return false;
-  const auto equal = [&](const Option& as) {
-    try {
-      return canonical(as, a) == canonical(as, b);
-    } catch (const std::invalid_argument&) {
-      return false;
-    }
-  };
-  return equal(o) || (o.kind == options::Kind::text && equal({.name = o.name, .kind = options::Kind::size}));
+  return a == b || (!a.empty() && !b.empty() && value_key(o, a) == value_key(o, b));
 }
 
 std::vector<u32> select(const Plan& plan, const std::vector<Cell>& cells, const std::string& only,
@@ -211,7 +205,7 @@ std::vector<u32> select(const Plan& plan, const std::vector<Cell>& cells, const 
                   fmt::format("write {}=VALUE", key));
     const std::string value(item.substr(key.size() + 1));
     try {
-      if (o->kind != options::Kind::flag) (void)options::convert(*o, value);
+      if (o->kind != Kind::flag) (void)options::convert(*o, value);
     } catch (const std::invalid_argument& e) {
       throw Error(fmt::format("{} {}: {}", setting, only, key), e.what());
     }

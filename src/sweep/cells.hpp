@@ -51,8 +51,7 @@ struct Turn {
 /// The cell's value of an option as the plan writes it, else the option's default; "" if there is none.
 [[nodiscard]] std::string value_of(const Cell& cell, const std::string& option);
 
-/// True if two texts are the same value of an option in different spellings: "1KiB" and "1024". For plain
-/// text, two sizes are also compared as sizes. False for a text that is not a value of the option.
+/// True if two texts are the same value of an option, maybe in different spellings (value_key()).
 [[nodiscard]] bool same_value(const options::Option& option, const std::string& a, const std::string& b);
 
 /// "provider=bnxt size=4KiB".

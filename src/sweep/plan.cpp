@@ -9,11 +9,13 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 #include <stdexcept>
 
 #include "sweep/document.hpp"
 #include "sweep/ranks/addresses.hpp"
 #include "sweep/units.hpp"
+#include "sweep/value_key.hpp"
 
 namespace doorbell::sweep {
 
@@ -198,8 +200,13 @@ class Parser {
       Axis axis{.name = o.name, .values = {}};
       for (const Axis& earlier : plan_.matrix)
         if (earlier.name == o.name) doc_.refuse(item, fmt::format("--{} is given twice", o.name));
+      std::map<std::string, std::string> seen;
       for (const Item& value : doc_.items(item)) {
         axis.values.push_back(setting(o, value));
+        const std::string& text = axis.values.back().text;
+        if (const auto [earlier, fresh] = seen.emplace(value_key(o, text), text); !fresh)
+          doc_.refuse(value, fmt::format("'{}' is the same value as '{}'", text, earlier->second),
+                      "'rounds: N' runs every cell N times");
         if (axis.values.size() > kMaxCells)
           doc_.refuse(item, fmt::format("it has more than {} values", kMaxCells));
       }

@@ -105,7 +105,11 @@ TEST(SweepPlan, RefusesWithLineKeyAndReason) {
       {head + "matrix: {}\n", {"it has no option"}},
       {head + "matrix:\n  size:\n    - 1\n    - 1q\n", {"p.yaml:6: matrix.size", "'1q' is not a size"}},
       {head + "options: {size: 1}\nmatrix: {size: [2]}\n", {"stands under 'options', too"}},
-      {head + "matrix: {size: [1024, 1Ki]}\n", {"cell 1", "the same as cell 0"}},
+      {head + "matrix: {size: [1024, 1Ki]}\n",
+       {"p.yaml:3: matrix.size", "'1Ki' is the same value as '1024'"}},
+      {head + "matrix: {device: ['8,1Ki:2Ki', '8,1024:2048']}\n",
+       {"p.yaml:3: matrix.device", "the same value"}},
+      {head + "cells:\n  - {device: 1Ki}\n  - {device: 1024}\n", {"p.yaml:5: cell 1", "the same as cell 0"}},
       {head + "matrix: {size: [4096, 8192]}\noptions: {inline-data: true}\n",
        {"cell 1", "--size=8192", "at most 4Ki"}},
       {head + "rounds: 0\n", {"rounds", "1..1000"}},
@@ -193,6 +197,8 @@ TEST(SweepCells, ValuesAreTheSameHoweverTheyAreWritten) {
   EXPECT_FALSE(same_value(*t.find("size"), "1KiB", "1000"));
   EXPECT_FALSE(same_value(*t.find("size"), "1KiB", "many"));
   EXPECT_TRUE(same_value(*t.find("device"), "64Ki", "65536")) << "text that holds sizes";
+  EXPECT_TRUE(same_value(*t.find("device"), "1:64Ki,8", "1:65536,8")) << "a list of them";
+  EXPECT_FALSE(same_value(*t.find("device"), "1:64Ki,8", "1:65536:8"));
   EXPECT_FALSE(same_value(*t.find("device"), "model", "models"));
   EXPECT_TRUE(same_value(*t.find("inline-data"), "true", "true"));
   EXPECT_FALSE(same_value(*t.find("inline-data"), "true", "false"));
