@@ -30,7 +30,8 @@ std::unique_ptr<Driver> open_model(const DriverRequest& r) {
 }
 
 std::unique_ptr<Driver> open_server(const DriverRequest& r) {
-  return std::make_unique<SocketDriver>(connect_to(r.spec.substr(kServerPrefix.size())), r.spec);
+  return std::make_unique<SocketDriver>(connect_to(r.spec.substr(kServerPrefix.size()), r.patience), r.spec,
+                                        nullptr, r.patience);
 }
 
 std::unique_ptr<Driver> open_kernel(const DriverRequest& r) {
@@ -69,7 +70,7 @@ const std::vector<Backend>& backends() {
        [](const DriverRequest& r) { return has_prefix(r, kKernelPrefix); }, open_kernel},
       {"daemon", "daemon[:PATH]", "hardware", daemon_status,
        [](const DriverRequest& r) { return daemon::names_daemon(r.spec); },
-       [](const DriverRequest& r) { return std::make_unique<daemon::DaemonDriver>(r.spec); }},
+       [](const DriverRequest& r) { return std::make_unique<daemon::DaemonDriver>(r.spec, r.patience); }},
   };
   return all;
 }

@@ -17,10 +17,15 @@
 namespace doorbell::qdma {
 
 CardError::CardError(std::string call, int number, const std::string& why, std::string hint)
-    : Error(std::move(call), why, std::move(hint)), number_(number) {}
+    : Error(std::move(call), why, std::move(hint), number == EINTR ? ExitCode::interrupted : ExitCode::usage),
+      number_(number) {}
+
+std::string Driver::why(int error) const {
+  return std::strerror(error);
+}
 
 void CardState::fail(const char* what, int number) const {
-  throw CardError(fmt::format("{}: {}", name, what), number, std::strerror(number));
+  throw CardError(fmt::format("{}: {}", name, what), number, driver->why(number));
 }
 
 // --- Buffer

@@ -16,6 +16,7 @@
 
 #include "model/use.hpp"
 #include "qdma/card_names.hpp"
+#include "qdma/patience.hpp"
 #include "system/backend.hpp"
 #include "system/descriptor.hpp"
 
@@ -65,6 +66,8 @@ class Driver {
     static_cast<void>(fd);
     static_cast<void>(tag);
   }
+  /// What is said of a call that has failed with `error`.
+  [[nodiscard]] virtual std::string why(int error) const;
   /// An io_uring user for transfers on descriptor `fd`; null where there is none. `fd` outlives it.
   [[nodiscard]] virtual std::unique_ptr<CallEngine> uring_engine(int fd);
   /// Closes a descriptor that a call has returned.
@@ -78,6 +81,7 @@ struct DriverRequest {
   std::string spec = {};
   model::Use use = {};
   CardNames names = {};
+  Patience patience = {};  ///< with a card of another process
 };
 
 using Backend = doorbell::Backend<Driver, DriverRequest>;

@@ -8,12 +8,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <optional>
 #include <thread>
-
-#include "system/clock.hpp"
 
 namespace doorbell::qdma {
 
@@ -45,7 +44,8 @@ sockaddr_un local_address(const std::string& path, const std::string& subject) {
   throw Error(subject, "a socket's path has 1 to 107 characters");
 }
 
-Descriptor connect_local(const sockaddr_un& address, u64 until_ns, int& error) {
+Descriptor connect_local(const sockaddr_un& address, const Patience& patience, int& error) {
+  Waiting waiting(patience, std::min(patience.limit_s, kConnectLimitS));
   for (;;) {
     Descriptor fd = try_to_connect(address, SOCK_SEQPACKET, error);
     if (error == 0) {
@@ -55,8 +55,8 @@ Descriptor connect_local(const sockaddr_un& address, u64 until_ns, int& error) {
     }
     if (error == EINTR) continue;
     if (error != EAGAIN) return {};
-    if (wall_ns() >= until_ns) {
-      error = ETIMEDOUT;
+    if (const int over = waiting.over(); over != 0) {
+      error = over;
       return {};
     }
     // Nothing reports when there is room in the queue again.

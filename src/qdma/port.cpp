@@ -126,7 +126,8 @@ ChannelDescriptor::ChannelDescriptor(Card& card, const CardUse& use)
 
 QdmaPort::QdmaPort(const rma::PortRequest& request, const CardUse& use)
     : use_(use),
-      driver_(open_driver({.spec = request.spec, .use = request.use, .names = use.names})),
+      driver_(open_driver(
+          {.spec = request.spec, .use = request.use, .names = use.names, .patience = use.patience})),
       card_(card_over(driver_)) {}
 
 QdmaPort::~QdmaPort() = default;

@@ -47,6 +47,7 @@ struct CardUse {
   Direction measured = Direction::host_to_card;  ///< whose time by the card's clock is reported
   double deadline_s = 0;                         ///< of each transfer; 0: the driver's own limit
   CardNames names = {};
+  Patience patience = {};
 };
 
 /// A descriptor and the queue pairs behind it.

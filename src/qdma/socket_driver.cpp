@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
@@ -21,16 +22,41 @@ namespace doorbell::qdma {
 
 namespace {
 
-/// What a server may take for a call that moves nothing, and for saying that a transfer's time is over.
-constexpr u64 kCallLimitNs = 30'000'000'000, kSayNs = 1'000'000'000;
-/// What a server may take for giving up a transfer that has not ended in time.
-constexpr u64 kGiveUpNs = wire::kDriverLimitNs;
+/// What a server may take for saying that a transfer's time is over.
+constexpr double kSayS = 1;
+/// What a server may take for giving up a transfer that has not ended in time, or less where patience is
+/// less.
+constexpr double kGiveUpS = static_cast<double>(wire::kDriverLimitNs) * 1e-9;
 
 /// The word of a structure at `offset`; 0 if it is shorter.
 u32 word_at(std::span<const u8> structure, std::size_t offset) {
   u32 word = 0;
   if (offset + sizeof word <= structure.size()) std::memcpy(&word, &structure[offset], sizeof word);
   return word;
+}
+
+/// The length in a BUF_CREATE, which may be shorter than it should.
+u64 length_of_buffer(std::span<const u8> structure) {
+  BufCreate b{};
+  std::memcpy(static_cast<void*>(&b), structure.data(), std::min(structure.size(), sizeof b));
+  return b.length;
+}
+
+/// 0, or an errno: then the request has not begun.
+int begin(SocketChannel& channel, SocketChannel::Request& r, Waiting& waiting) {
+  for (;;) {
+    const int error = channel.begin(r, waiting.slice_ns());
+    if (error != ETIMEDOUT) return error;
+    if (const int over = waiting.over(); over != 0) return over;
+  }
+}
+
+/// 0 when the request has ended, or why the wait has.
+int wait_for(SocketChannel& channel, SocketChannel::Request& r, Waiting& waiting) {
+  for (;;) {
+    if (channel.wait(r, waiting.slice_ns())) return 0;
+    if (const int over = waiting.over(); over != 0) return over;
+  }
 }
 
 /// Transfers on one socket, through whatever the channel sends and receives with.
@@ -63,7 +89,7 @@ class SocketEngine : public CallEngine {
       const std::lock_guard lock(mutex_);
       slots_.emplace(&s, std::move(slot));
     }
-    const int error = channel_->begin(s, wall_ns() + kSayNs);
+    const int error = channel_->begin(s, wall_ns() + static_cast<u64>(kSayS * 1e9));
     if (error != 0) {
       const std::lock_guard lock(mutex_);
       slots_.erase(&s);
@@ -103,11 +129,12 @@ class SocketEngine : public CallEngine {
 
 }  // namespace
 
-Descriptor connect_to(const std::string& path) {
+Descriptor connect_to(const std::string& path, const Patience& patience) {
   const std::string what = fmt::format("card server:{}", path);
   int error = 0;
-  Descriptor s = connect_local(local_address(path, what), wall_ns() + kConnectLimitNs, error);
+  Descriptor s = connect_local(local_address(path, what), patience, error);
   if (error == 0) return s;
+  if (error == EINTR) throw Error(what, why_over(error, "it", 0), "", ExitCode::interrupted);
   if (error == ETIMEDOUT) throw Error(what, "it is there and takes no clients", "", ExitCode::absent);
   const bool absent = error == ENOENT || error == ECONNREFUSED;
   throw Error(what, std::strerror(error),
@@ -115,14 +142,19 @@ Descriptor connect_to(const std::string& path) {
               absent ? ExitCode::absent : ExitCode::usage);
 }
 
-SocketDriver::SocketDriver(Descriptor control, std::string name, std::shared_ptr<CardServer> server)
-    : name_(std::move(name)),
+SocketDriver::SocketDriver(Descriptor control, std::string name, std::shared_ptr<CardServer> server,
+                           const Patience& patience)
+    : patience_(patience),
+      name_(std::move(name)),
       server_(std::move(server)),
       control_(std::move(control)),
       control_channel_(std::make_shared<SocketChannel>(control_.get())) {
   wire::Hello hello;
   const CallResult r = Driver::call(-1, wire::kHello, std::span(reinterpret_cast<u8*>(&hello), sizeof hello));
   if (r.result == 0 && hello.version == wire::kVersion) return;
+  if (const int over = over_; over != 0)
+    throw Error(fmt::format("card {}", name_), why(over), "",
+                over == EINTR ? ExitCode::interrupted : ExitCode::usage);
   if (hello.version != wire::kVersion)
     throw Error(fmt::format("card {}", name_),
                 fmt::format("it speaks version {} of the messages, not {}", hello.version, wire::kVersion));
@@ -133,7 +165,18 @@ SocketDriver::SocketDriver(Descriptor control, std::string name, std::shared_ptr
               fmt::format("its hello failed: {}", std::strerror(static_cast<int>(-r.result))));
 }
 
-SocketDriver::SocketDriver(std::string name) : name_(std::move(name)) {}
+SocketDriver::SocketDriver(std::string name, std::string who, const Patience& patience)
+    : patience_(patience), name_(std::move(name)), who_(std::move(who)) {}
+
+int SocketDriver::note_over(int over) {
+  int none = 0;
+  over_.compare_exchange_strong(none, over);
+  return over;
+}
+
+std::string SocketDriver::why(int error) const {
+  return error != 0 && error == over_ ? why_over(error, who_, patience_.limit_s) : Driver::why(error);
+}
 
 SocketDriver::~SocketDriver() = default;
 
@@ -166,24 +209,31 @@ CallResult SocketDriver::call(int fd, u32 number, std::span<u8> structure, const
   // The flags are read before the call: the driver writes back what it likes.
   const u32 flags = word_at(structure, number == kCallQpairGetFd ? 8 : 4);
   const bool transfer = number == kCallTransfer;
-  u64 limit = kCallLimitNs;
-  if (transfer) limit = (o.deadline_ns == 0 ? wire::kDriverLimitNs : o.deadline_ns) + kSayNs;
-  const u64 until = wall_ns() + limit;
+  // A server that has not answered once is not waited for again by each call of a cleaning up.
+  if (const int over = over_; over != 0 && fd < 0) return {.result = -over};
+  double limit_s = patience_.limit_s;
+  if (transfer)
+    limit_s = static_cast<double>(o.deadline_ns == 0 ? wire::kDriverLimitNs : o.deadline_ns) * 1e-9 + kSayS;
+  else if (number == kCallBufCreate) limit_s += seconds_for_buffer(length_of_buffer(structure));
+  // A transfer ends at its deadline, and what is in flight is awaited after a stop.
+  Waiting waiting(transfer ? Patience{} : patience_, limit_s);
   SocketChannel::Request r;
   r.number = number;
   r.deadline_ns = o.deadline_ns;
   r.structure = structure;
   r.parts = o.parts;
   r.tag = o.tag;
-  if (const int error = channel->begin(r, until); error != 0) return {.result = -error};
+  if (const int error = begin(*channel, r, waiting); error != 0) return {.result = -error};
   if (o.cancelled != nullptr && *o.cancelled) channel->cancel(o.tag);
-  bool ended = channel->wait(r, until);
-  if (!ended && transfer) {
+  int over = wait_for(*channel, r, waiting);
+  if (over != 0 && transfer) {
     // The card may still use the buffers, which are the caller's again when this returns.
     channel->cancel(r);
-    ended = channel->wait(r, wall_ns() + kGiveUpNs);
+    Waiting given_up(patience_, std::min(kGiveUpS, patience_.limit_s));
+    over = wait_for(*channel, r, given_up);
+    if (over != 0) over = ETIMEDOUT;
   }
-  if (!ended && channel->forget(r)) return {.result = -ETIMEDOUT};
+  if (over != 0 && channel->forget(r)) return {.result = -(fd < 0 ? note_over(over) : over)};
   if (r.result.result >= 0 && r.descriptor.get() >= 0) {
     if ((flags & kFlagCloseOnExec) == 0) fcntl(r.descriptor.get(), F_SETFD, 0);
     r.result.result = r.descriptor.release();

@@ -4,12 +4,14 @@
 // A card behind sockets that speak wire.hpp.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 
 #include "qdma/driver.hpp"
+#include "qdma/patience.hpp"
 #include "qdma/socket_channel.hpp"
 
 namespace doorbell::qdma {
@@ -20,7 +22,8 @@ class SocketDriver : public Driver {
  public:
   /// `control`: a connected socket, on which no hello has been said. With a `server`, which is then this
   /// process's, the card has counters. Throws Error if the other end speaks another version.
-  SocketDriver(Descriptor control, std::string name, std::shared_ptr<CardServer> server = nullptr);
+  SocketDriver(Descriptor control, std::string name, std::shared_ptr<CardServer> server = nullptr,
+               const Patience& patience = {});
   ~SocketDriver() override;
 
   [[nodiscard]] std::string kind() const override { return "model"; }
@@ -32,18 +35,25 @@ class SocketDriver : public Driver {
   void cancel(int fd, u64 tag) override;
   [[nodiscard]] std::unique_ptr<CallEngine> uring_engine(int fd) override;
   void close(int fd) override;
+  [[nodiscard]] std::string why(int error) const override;
   [[nodiscard]] nlohmann::ordered_json counters() override;
   /// Takes over a transfer descriptor that came another way than by QPAIR_GET_FD.
   void adopt(int fd);
 
  protected:
   /// For a card whose control node is no such socket: the calls on it are the derived class's.
-  explicit SocketDriver(std::string name);
+  SocketDriver(std::string name, std::string who, const Patience& patience);
+  /// Notes what has ended the wait for an answer. Returns it.
+  int note_over(int over);
+
+  const Patience patience_;
 
  private:
   [[nodiscard]] std::shared_ptr<SocketChannel> channel_of(int fd);
 
   std::string name_;
+  std::string who_ = "the card's server";  ///< who answers calls
+  std::atomic<int> over_{0};               ///< what has ended a wait for an answer
   std::shared_ptr<CardServer> server_;
   Descriptor control_;
   std::shared_ptr<SocketChannel> control_channel_;
@@ -52,6 +62,6 @@ class SocketDriver : public Driver {
 };
 
 /// Connects to the card server at `path`. Throws Error.
-[[nodiscard]] Descriptor connect_to(const std::string& path);
+[[nodiscard]] Descriptor connect_to(const std::string& path, const Patience& patience = {});
 
 }  // namespace doorbell::qdma

@@ -144,7 +144,10 @@ void check(const TuneOptions& o) {
 measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) {
   check(o);
   const std::shared_ptr<Driver> driver =
-      open_driver({.spec = o.device, .use = o.use(2, 1, false), .names = o.card.names});
+      open_driver({.spec = o.device,
+                   .use = o.use(2, 1, false),
+                   .names = o.card.names,
+                   .patience = {.limit_s = o.timeout_s, .stop = watch.stop}});
   Card card = card_over(driver);
   CardUse whole = o.card, split = o.card;
   whole.channels = split.channels = Channels::both;

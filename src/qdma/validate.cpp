@@ -90,7 +90,10 @@ class Validation {
       : o_(o),
         watch_(watch),
         driver_(open_driver(
-            {.spec = o.device, .use = o.use(places(o), places(o), false), .names = o.card.names})),
+            {.spec = o.device,
+             .use = o.use(places(o), places(o), false),
+             .names = o.card.names,
+             .patience = {.limit_s = o.timeout_s, .stop = watch.stop}})),
         card_(card_over(driver_)),
         model_(driver_->kind() == "model"),
         buffer_bytes_(o.buffer_bytes != 0 ? o.buffer_bytes : fitting_buffer(o, model_)),

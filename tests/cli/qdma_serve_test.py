@@ -187,6 +187,37 @@ class CardServe(Serving):
         self.assertEqual(plain.read_text(encoding="utf-8"), "mine")
 
 
+class Silent(WithFolder):
+    """A stand-in for a daemon, and for a card server, that takes clients and never answers: as one that hangs."""
+
+    def setUp(self):
+        super().setUp()
+        self.path = str(self.folder / "card.sock")
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(self.listener.close)
+        self.listener.bind(self.path)
+        self.listener.listen(8)
+
+    def test_the_runs_own_timeout_ends_the_wait(self):
+        for device, who in (("daemon:", "doorbelld"), ("server:", "the card's server")):
+            for tool in ([], ["validate"], ["tune"]):
+                done = doorbell("qdma", *tool, "-d", device + self.path, "--timeout", "0.1")
+                self.assertEqual(done.returncode, 1, f"{tool}: {done.stdout}{done.stderr}")
+                self.assertIn(f"{who} did not answer in 0.1 s", done.stderr)
+
+    def test_ctrl_c_ends_the_wait(self):
+        for device, tool in (("daemon:", []), ("server:", ["validate"])):
+            command = [DOORBELL, "qdma", *tool, "-d", device + self.path, "--timeout", "3600"]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as client:
+                asked, _ = self.listener.accept()
+                with asked:
+                    asked.recv(4096)
+                    client.send_signal(signal.SIGINT)
+                    out, err = end_of(client)
+            self.assertEqual((client.returncode, out), (130, ""), err)
+            self.assertIn("interrupted", err)
+
+
 @unittest.skipUnless(DOORBELLD.exists(), "doorbelld is not built here: libuv or libsystemd is missing")
 class Daemon(Serving):
     def serve(self, *more):

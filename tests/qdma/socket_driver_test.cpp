@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <thread>
 
@@ -137,21 +138,28 @@ struct FullServer {
 TEST(ConnectLocal, AServerThatTakesNoClientsIsGivenUp) {
   const FullServer server;
   int error = 0;
-  EXPECT_LT(connect_local(local_address(server.path, "a server"), wall_ns() + 20'000'000, error).get(), 0);
+  EXPECT_LT(connect_local(local_address(server.path, "a server"), {.limit_s = 0.02}, error).get(), 0);
   EXPECT_EQ(error, ETIMEDOUT);
   EXPECT_FALSE(is_abandoned(server.path, SOCK_SEQPACKET));
-  EXPECT_LT(connect_local(local_address("/nowhere/socket", "a server"), wall_ns() + 20'000'000, error).get(),
-            0);
+  EXPECT_LT(connect_local(local_address("/nowhere/socket", "a server"), {.limit_s = 0.02}, error).get(), 0);
   EXPECT_EQ(error, ENOENT);
+}
+
+TEST(ConnectLocal, AStopEndsTheWait) {
+  const FullServer server;
+  measure::StopFlag stop;
+  stop.request(SIGINT);
+  int error = 0;
+  const Patience patience{.limit_s = 3600, .stop = &stop, .stop_grace_s = 0.001};
+  EXPECT_LT(connect_local(local_address(server.path, "a server"), patience, error).get(), 0);
+  EXPECT_EQ(error, EINTR);
 }
 
 TEST(ConnectLocal, AServerThatIsBusyIsWaitedFor) {
   FullServer server;
   Descriptor connected;
   int error = 0;
-  std::thread client([&] {
-    connected = connect_local(local_address(server.path, "a server"), wall_ns() + 60'000'000'000, error);
-  });
+  std::thread client([&] { connected = connect_local(local_address(server.path, "a server"), {}, error); });
   for (std::size_t i = 0; i <= server.waiting.size(); ++i)
     EXPECT_GE(Descriptor(accept(server.listener.get(), nullptr, nullptr)).get(), 0);
   client.join();

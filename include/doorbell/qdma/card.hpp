@@ -21,7 +21,8 @@
 
 namespace doorbell::qdma {
 
-/// A call that a card has refused: `number()` is the errno, as docs/qdma.md lists them.
+/// A call that a card has refused: `number()` is the errno, as docs/qdma.md lists them. EINTR: the run was
+/// stopped while it waited; the exit code is that of an interrupted run.
 class CardError : public Error {
  public:
   CardError(std::string call, int number, const std::string& why, std::string hint = {});

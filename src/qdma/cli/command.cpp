@@ -50,8 +50,9 @@ void add_qdma_options(OptionTable& t) {
        .group = "Timing"});
 }
 
-rma::BenchOptions bench_options(const Options& o) {
+rma::BenchOptions bench_options(const Options& o, const measure::StopFlag* stop = nullptr) {
   qdma::CardUse use;
+  use.patience = {.limit_s = o.seconds("timeout"), .stop = stop};
   use.names = card_option_names();
   use.memory = qdma::card_memory(o.text("memory"));
   use.starting_offset = granules_of(o, "starting-offset");
@@ -109,7 +110,9 @@ Command qdma_command() {
        .needs = Needs::device},
   };
   c.check = [](const Options& o) { (void)bench_options(o); };
-  c.run = [](const Options& o, Context& context) { return run_rma(bench_options(o), o, context); };
+  c.run = [](const Options& o, Context& context) {
+    return run_rma(bench_options(o, &context.stop), o, context);
+  };
   return c;
 }
 

@@ -21,15 +21,19 @@ namespace doorbell::qdma::daemon {
 
 namespace {
 
-/// Waits until the socket has something; false when the time is over.
-bool wait_readable(int fd, u64 until_ns) {
+constexpr const char* kDaemon = "doorbelld";
+
+/// Waits until the socket is ready for `events`: 0, or why it is not.
+int wait_for(int fd, short events, Waiting& waiting) {
   for (;;) {
-    const u64 now = wall_ns();
-    if (now >= until_ns) return false;
-    pollfd p{fd, POLLIN, 0};
-    const int rc = ::poll(&p, 1, static_cast<int>(std::min<u64>((until_ns - now) / 1'000'000 + 1, 60'000)));
-    if (rc > 0) return true;
-    if (rc < 0 && errno != EINTR) return false;
+    const u64 now = wall_ns(), until = waiting.slice_ns();
+    const u64 left_ms = until > now ? (until - now) / 1'000'000 + 1 : 0;
+    pollfd p{fd, events, 0};
+    // What has come meanwhile counts, however late this process looks.
+    const int rc = ::poll(&p, 1, static_cast<int>(std::min<u64>(left_ms, 60'000)));
+    if (rc > 0) return 0;
+    if (rc < 0 && errno != EINTR) return errno;
+    if (const int over = waiting.over(); over != 0) return over;
   }
 }
 
@@ -56,11 +60,12 @@ ssize_t receive_reply(int fd, std::span<u8> out, Descriptor& descriptor) {
   return n;
 }
 
-Descriptor connect_daemon(const std::string& path) {
+Descriptor connect_daemon(const std::string& path, const Patience& patience) {
   const std::string name = "daemon:" + path;
   int error = 0;
-  Descriptor fd = connect_local(local_address(path, name), wall_ns() + kConnectLimitNs, error);
+  Descriptor fd = connect_local(local_address(path, name), patience, error);
   if (error == 0) return fd;
+  if (error == EINTR) throw Error(name, why_over(error, kDaemon, 0), "", ExitCode::interrupted);
   throw Error(name, "no doorbelld answers: " + reason(error), "start doorbelld, or name its socket",
               ExitCode::absent);
 }
@@ -135,7 +140,8 @@ CardBuffer opened_buffer(const char* what, Answer answer, const Request& request
 
 }  // namespace
 
-DaemonClient::DaemonClient(const std::string& path) : socket_(connect_daemon(path)) {}
+DaemonClient::DaemonClient(const std::string& path, const Patience& patience)
+    : patience_(patience), socket_(connect_daemon(path, patience)) {}
 
 Answer DaemonClient::give_up(int error, std::string why) {
   dead_ = true;
@@ -143,19 +149,26 @@ Answer DaemonClient::give_up(int error, std::string why) {
   return {.error = error, .code = Code::internal_error, .text = std::move(why)};
 }
 
-Answer DaemonClient::ask(Opcode o, std::span<const u8> body) {
+Answer DaemonClient::ask(Opcode o, std::span<const u8> body, double more_s) {
   const std::lock_guard lock(mutex_);
   if (dead_)
     return {.error = ENODEV, .code = Code::internal_error, .text = "the connection has been given up"};
   const u32 sequence = ++sequence_;
   const std::vector<u8> message = request_message(o, sequence, body);
+  const double limit_s = patience_.limit_s + more_s;
+  Waiting waiting(patience_, limit_s);
+  const auto wait = [&](short events) { return wait_for(socket_.get(), events, waiting); };
+  int over = 0;
   ssize_t sent = 0;
-  do sent = ::send(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL);
-  while (sent < 0 && errno == EINTR);
+  do {
+    sent = ::send(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EAGAIN) over = wait(POLLOUT);
+  } while (over == 0 && sent < 0 && (errno == EINTR || errno == EAGAIN));
   // A daemon that has refused this client has closed already; why is still there to be read.
-  if (sent < 0 && errno != EPIPE && errno != ECONNRESET) return give_up(errno, "the request was not sent");
-  if (!wait_readable(socket_.get(), wall_ns() + static_cast<u64>(kReplyLimitS * 1e9)))
-    return give_up(ETIMEDOUT, "no reply from the daemon");
+  if (over == 0 && sent < 0 && errno != EPIPE && errno != ECONNRESET)
+    return give_up(errno, "the request was not sent");
+  if (over == 0) over = wait(POLLIN);
+  if (over != 0) return give_up(over, why_over(over, kDaemon, limit_s));
   std::array<u8, kMaxMessage> space;
   Answer answer;
   ssize_t n = receive_reply(socket_.get(), space, answer.descriptor);
@@ -189,7 +202,9 @@ HelloReply DaemonClient::hello() {
   const Answer answer = ask(Opcode::hello, Hello{});
   if (answer.code == Code::bad_request)
     throw Error("daemon", "it does not know doorbell's hello", "it is no doorbelld");
-  if (answer.error != 0) throw Error("daemon", answer.text.empty() ? reason(answer.error) : answer.text);
+  if (answer.error != 0)
+    throw Error("daemon", answer.text.empty() ? reason(answer.error) : answer.text, "",
+                answer.error == EINTR ? ExitCode::interrupted : ExitCode::usage);
   HelloReply reply;
   if (body_of(answer, reply) != 0) throw Error("daemon", "its hello is of another size");
   return reply;
@@ -266,7 +281,7 @@ CallResult control_call(DaemonClient& client, u32 number, std::span<u8> structur
       if (const int error = take_call(number, structure, call)) return failed_call(error);
       const u32 size = call.size;
       call.size = sizeof call;
-      Answer answer = client.ask(Opcode::host_buffer, after_device(call));
+      Answer answer = client.ask(Opcode::host_buffer, after_device(call), seconds_for_buffer(call.length));
       if (const int error = body_of(answer, reply)) return failed_call(error);
       if (answer.descriptor.get() < 0) return failed_call(EPROTO);
       give_call(number, size, reply, structure);

@@ -11,6 +11,7 @@
 
 #include "qdma/daemon/protocol.hpp"
 #include "qdma/driver.hpp"
+#include "qdma/patience.hpp"
 #include "system/descriptor.hpp"
 
 namespace doorbell::qdma::daemon {
@@ -29,23 +30,24 @@ struct Answer {
 class DaemonClient {
  public:
   /// Connects to the daemon at `path`. Throws Error.
-  explicit DaemonClient(const std::string& path);
+  explicit DaemonClient(const std::string& path, const Patience& patience = {});
   /// Over a socket that is connected already.
-  explicit DaemonClient(Descriptor socket) : socket_(std::move(socket)) {}
+  explicit DaemonClient(Descriptor socket, const Patience& patience = {})
+      : patience_(patience), socket_(std::move(socket)) {}
 
   /// Sends the version. Throws Error if the daemon speaks another one or refuses this client.
   HelloReply hello();
-  /// Sends a request and waits for its reply, at most kReplyLimitS.
-  [[nodiscard]] Answer ask(Opcode o, std::span<const u8> body);
+  /// Sends a request and waits for its reply, `more_s` longer than for others. ETIMEDOUT if none has come,
+  /// EINTR if a stop has ended the wait.
+  [[nodiscard]] Answer ask(Opcode o, std::span<const u8> body, double more_s = 0);
   template <class T>
   requires std::is_trivially_copyable_v<T>
   [[nodiscard]] Answer ask(Opcode o, const T& body) { return ask(o, bytes_of(body)); }
   [[nodiscard]] int fd() const { return socket_.get(); }
 
-  static constexpr double kReplyLimitS = 30;
-
  private:
   [[nodiscard]] Answer give_up(int error, std::string why);
+  const Patience patience_;
   std::mutex mutex_;
   Descriptor socket_;
   u32 sequence_ = 0;

@@ -7,7 +7,8 @@
 
 namespace doorbell::qdma::daemon {
 
-DaemonDriver::DaemonDriver(const std::string& spec) : SocketDriver(spec), client_(socket_path(spec)) {
+DaemonDriver::DaemonDriver(const std::string& spec, const Patience& patience)
+    : SocketDriver(spec, "doorbelld", patience), client_(socket_path(spec), patience) {
   kind_ = (client_.hello().features & kFeatureModel) != 0 ? "model" : "hardware";
 }
 
@@ -18,6 +19,7 @@ CallResult DaemonDriver::call(int fd, u32 number, std::span<u8> structure, const
   const std::size_t at = number == kCallQpairGetFd ? offsetof(QpairGetFd, flags) : offsetof(BufCreate, flags);
   if (structure.size() >= at + sizeof flags) std::memcpy(&flags, &structure[at], sizeof flags);
   const CallResult r = control_call(client_, number, structure);
+  if (r.result == -ETIMEDOUT || r.result == -EINTR) static_cast<void>(note_over(static_cast<int>(-r.result)));
   const bool opened = r.result >= 0 && (number == kCallQpairGetFd || number == kCallBufCreate);
   if (opened && (flags & kFlagCloseOnExec) == 0) fcntl(static_cast<int>(r.result), F_SETFD, 0);
   if (opened && number == kCallQpairGetFd) adopt(static_cast<int>(r.result));

@@ -16,7 +16,7 @@ namespace doorbell::qdma::daemon {
 class DaemonDriver final : public SocketDriver {
  public:
   /// Connects and says hello. Throws Error.
-  explicit DaemonDriver(const std::string& spec);
+  explicit DaemonDriver(const std::string& spec, const Patience& patience = {});
   [[nodiscard]] std::string kind() const override { return kind_; }
   using Driver::call;
   [[nodiscard]] CallResult call(int fd, u32 number, std::span<u8> structure,
