@@ -89,12 +89,12 @@ class Validation {
   Validation(const ValidateOptions& o, const measure::RunWatch& watch)
       : o_(o),
         watch_(watch),
-        driver_(open_driver(
-            {.spec = o.device,
-             .use = o.use(places(o), places(o), false),
-             .names = o.card.names,
-             .patience = {.limit_s = o.timeout_s, .stop = watch.stop}})),
+        driver_(open_driver({.spec = o.device,
+                             .use = o.use(places(o), places(o), false),
+                             .names = o.card.names,
+                             .patience = {.limit_s = o.timeout_s, .stop = watch.stop}})),
         card_(card_over(driver_)),
+        bdf_(card_.info().bdf.data()),
         model_(driver_->kind() == "model"),
         buffer_bytes_(o.buffer_bytes != 0 ? o.buffer_bytes : fitting_buffer(o, model_)),
         distance_(o.offset != 0 ? o.offset : std::max(kLargestValidateBuffer, buffer_bytes_)),
@@ -115,23 +115,21 @@ class Validation {
     }
   }
 
-  measure::BenchResult run() {
-    measure::BenchResult result;
+  void run(measure::BenchResult& result) {
     if (o_.buffer_bytes == 0 && buffer_bytes_ < kLargestValidateBuffer)
       result.warnings.push_back(fmt::format(
           "{} was not given: {} bytes are what half of the memory available holds, in place of {}",
           o_.names.buffer_bytes, buffer_bytes_, kLargestValidateBuffer));
     for (const MemorySet& set : memory_sets(o_)) {
       std::vector<CardPlace> all = make_places(set);
-      if (!written_and_read(set, all, result)) return result;
+      if (!written_and_read(set, all, result)) return;
       for (const auto& [phase, layout] : phases()) {
         if (of_gpu(phase) && set.memories.size() > 1) continue;  // each memory by itself
         for (std::size_t i = 0; i < gpu_sides_.size(); ++i)
           all[i].gpu = of_gpu(phase) ? gpu_sides_[i].get() : nullptr;
-        if (!bandwidth(set, all, phase, layout, result)) return result;
+        if (!bandwidth(set, all, phase, layout, result)) return;
       }
     }
-    return result;
   }
 
  private:
@@ -445,7 +443,7 @@ class Validation {
                                                {"total_bytes_per_s", median.total_card_rate}};
     }
     if (!more.is_null()) cell.extra["qdma"].update(more);
-    cell.extra["host"] = host_facts(std::string(card_.info().bdf.data()), "/");
+    cell.extra["host"] = host_facts(bdf_, "/");
     if (auto counters = driver_->counters(); !counters.is_null()) cell.extra[driver_->kind()] = counters;
     const bool going = run.going();
     const std::string stop = run.stop_name();
@@ -470,6 +468,7 @@ class Validation {
   const measure::RunWatch& watch_;
   std::shared_ptr<Driver> driver_;
   Card card_;
+  const std::string bdf_;  // read before anything is measured: a card that goes keeps its cells
   bool model_;
   u64 buffer_bytes_;
   u64 distance_;
@@ -586,7 +585,13 @@ void check(const ValidateOptions& o) {
 
 measure::BenchResult validate(const ValidateOptions& o, const measure::RunWatch& watch) {
   check(o);
-  return Validation(o, watch).run();
+  measure::BenchResult result;
+  try {
+    Validation(o, watch).run(result);
+  } catch (const Error& e) {
+    ended_by(e, watch, result);
+  }
+  return result;
 }
 
 }  // namespace doorbell::qdma

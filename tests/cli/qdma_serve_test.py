@@ -13,7 +13,7 @@ import stat
 import subprocess
 import unittest
 
-from harness import DOORBELL, TIMEOUTS, WithFolder, doorbell, end_of, wait_for_work, wait_until
+from harness import DOORBELL, TIMEOUTS, WithFolder, doorbell, end_of, wait_for_cpu, wait_for_work, wait_until
 
 DOORBELLD = pathlib.Path(DOORBELL).with_name("doorbelld")
 PHASES = ["integrity", "read", "write", "duplex", "duplex", "duplex"]
@@ -244,6 +244,19 @@ class Daemon(Serving):
         self.assertEqual(self.end()[0], 0)
         self.process = server
         self.assertEqual(self.end()[0], 0)
+
+    def test_a_validation_whose_daemon_is_killed_keeps_its_cells(self):
+        self.serve()
+        command = [DOORBELL, "qdma", "validate", "-d", self.device(), "-j", "1", "--buffer-size", "64Ki", "--hbm-only",
+                   "--bandwidth-duration", "3600", "--warmup", "0", "--json", str(self.json), *TIMEOUTS]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as client:
+            wait_for_cpu(client, 0.5)
+            self.end(signal.SIGKILL)
+            _, err = end_of(client)
+        self.assertEqual(client.returncode, 2, err)
+        document = self.valid()
+        self.assertEqual(document["stop_reason"], "removed")
+        self.assertEqual(document["cells"][0]["cell"]["phase"], "integrity")
 
     def test_a_quota_is_told_by_its_errno(self):
         self.serve("--max-queue-pairs", "1")
