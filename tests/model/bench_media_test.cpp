@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "eventually.hpp"
 #include "file_contents.hpp"
 #include "model/bench_rig.hpp"
 
@@ -58,6 +60,30 @@ TEST_F(MediaFile, SurvivesARestart) {
   const BenchResult r = run_bench(o, {});
   EXPECT_FALSE(r.failed);
   EXPECT_EQ(r.cell().verify.checked, 600u);
+}
+
+TEST_F(MediaFile, TruncatedInMidRunIsAMediaError) {
+  for (const bool writes : {true, false}) {
+    ASSERT_FALSE(run_bench(options(16384, 0), {}).failed);  // all of it: no byte needs space any more
+    BenchOptions o = options(writes ? 1000 : 0, writes ? 0 : 1000);
+    o.duration_s = test::kWaitLimitS;
+    measure::StopFlag stop;
+    measure::LiveBoard live(true);
+    bool cut = false;
+    const auto watch = [&](double, const std::string&) {
+      const measure::LiveFigures now = live.figures();
+      if (!cut && now.operations > 0) std::filesystem::resize_file(path_, 4096);
+      cut = cut || now.operations > 0;
+      if (now.counters.failed > 0) (void)stop.request(SIGINT);
+    };
+    const BenchResult r = run_bench(o, {.stop = &stop, .progress = watch, .live = &live});
+    EXPECT_TRUE(r.failed);
+    EXPECT_EQ(r.stop_reason, "signal") << "it found no error";
+    EXPECT_GT(errors(r, "completion"), 0u);
+    const auto& model = r.cell().extra.at("model");
+    ASSERT_TRUE(model.contains("media_refuses_writes"));
+    EXPECT_NE(model.at("media_refuses_writes").get<std::string>().find("truncated"), std::string::npos);
+  }
 }
 
 TEST_F(MediaFile, DamageBetweenRunsIsFound) {

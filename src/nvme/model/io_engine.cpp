@@ -233,6 +233,8 @@ u16 IoEngine::transfer(const Sqe& e, const CheckedCommand& c, const model::Injec
     counters_.others += 1;
   }
   counters_.bytes += bytes;
+  // Copies that others do may find it later: then the commands after this one report it.
+  if (shared_.media.lost()) return op == IoOpcode::write ? status::write_fault : status::unrecovered_read;
   return st;
 }
 

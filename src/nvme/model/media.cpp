@@ -81,6 +81,7 @@ Media::Media(const ModelConfig& config) {
   if (p == MAP_FAILED) throw Error(fmt::format("media of {} bytes", capacity_), reason(errno));
   base_ = static_cast<u8*>(p);
   if (!file_) return;
+  guard_.emplace(base_, capacity_);
   part_bytes_ = std::max(kSmallestPart, (capacity_ / kPartsAtMost + kPage) / kPage * kPage);
   reserved_ = std::vector<std::atomic<u64>>(capacity_ / part_bytes_ / 64 + 1);
   map_file(std::min(held, capacity_));
@@ -103,6 +104,7 @@ void Media::note_space() {
 }
 
 Media::~Media() {
+  guard_.reset();
   if (base_ != nullptr) munmap(base_, capacity_);
 }
 
@@ -132,6 +134,7 @@ bool Media::reserve_slowly(u64 offset, u64 bytes) {
 }
 
 bool Media::read(u64 offset, void* to, u64 bytes) const {
+  if (lost()) return false;
   int fd = -1;
   {
     const std::scoped_lock lock(mutex_);
@@ -186,11 +189,13 @@ bool Media::make_space(u64 offset, u64 bytes) {
 }
 
 std::string Media::refusal() const {
+  if (lost()) return "the file lost data while it was in use: was it truncated?";
   const std::scoped_lock lock(mutex_);
   return refusal_;
 }
 
 bool Media::flush() {
+  if (lost()) return false;
   u64 bytes = 0;
   {
     const std::scoped_lock lock(mutex_);

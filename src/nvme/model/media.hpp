@@ -6,18 +6,21 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "nvme/model/config.hpp"
 #include "system/descriptor.hpp"
+#include "system/mapping_guard.hpp"
 
 namespace doorbell::nvme {
 
 /// `null` stores nothing. `ram` is memory that starts as zeros. `file` is mapped, so that its blocks are
 /// still there when the file is opened again. Reading does not change a file: the first write to each part
 /// creates, extends and allocates the file. A file with anything except blocks that doorbell wrote is
-/// foreign: it is never extended, and writing to it needs permission.
+/// foreign: it is never extended, and writing to it needs permission. A file that another program cuts short
+/// meanwhile has lost its data: nothing is read or written from then on.
 class Media {
  public:
   explicit Media(const ModelConfig& config);
@@ -33,7 +36,9 @@ class Media {
 
   /// True if loads of `bytes` at `offset` are safe: a file system may need space even to load from a page of
   /// a mapped file that has none. Any thread.
-  [[nodiscard]] bool loadable(u64 offset, u64 bytes) const { return !file_ || has_space(offset, bytes); }
+  [[nodiscard]] bool loadable(u64 offset, u64 bytes) const {
+    return !file_ || (has_space(offset, bytes) && !lost());
+  }
   /// Reads what is not loadable. False if the file cannot be read. Any thread; it locks.
   [[nodiscard]] bool read(u64 offset, void* to, u64 bytes) const;
 
@@ -41,8 +46,10 @@ class Media {
   /// end the process. False if the disk is full or the file may not grow. Any thread may call it; it locks
   /// only at the first write to a part of the file.
   [[nodiscard]] bool reserve(u64 offset, u64 bytes) {
-    return !file_ || has_space(offset, bytes) || reserve_slowly(offset, bytes);
+    return !file_ || (!lost() && (has_space(offset, bytes) || reserve_slowly(offset, bytes)));
   }
+  /// True once a load or store has found no file behind its page: what it got or left is not on the media.
+  [[nodiscard]] bool lost() const { return guard_ && guard_->lost(); }
   /// The reason why the last reserve() failed; empty if none failed. Any thread.
   [[nodiscard]] std::string refusal() const;
 
@@ -67,6 +74,7 @@ class Media {
   u8* base_ = nullptr;
   u64 capacity_ = 0;
   bool file_ = false;
+  std::optional<MappingGuard> guard_;
   std::string path_;
   mutable std::mutex
       mutex_;       ///< guards the members below; bits of reserved_ are set under it and read without it
