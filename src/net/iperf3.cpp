@@ -123,8 +123,10 @@ class Iperf3Contender final : public measure::Contender {
   std::unique_ptr<Child> start(const std::vector<std::string>& arguments, End end) {
     std::unique_ptr<Child> child;
     try {
-      // A child is in the namespace of the thread that starts it.
-      link_.in(end, [&] { child = std::make_unique<Child>(arguments); });
+      // A child is in the namespace of the thread that starts it, which ends before the child does.
+      link_.in(end, [&] {
+        child = std::make_unique<Child>(arguments, std::span<const int>(), "", Child::EndsWith::itself);
+      });
     } catch (const std::system_error& e) {
       throw Error(o_.names.others + " iperf3",
                   fmt::format("iperf3 cannot be started: {}", e.code().message()),

@@ -116,7 +116,7 @@ class PingPong {
     if (!waiting_) {
       if (over() || !first_->room()) return false;
       sent_at_ = guard_.read(kLane);
-      mine_.register_writes += first_->send();
+      mine_.register_writes += first_->send(sent_at_);
       ++mine_.sq_doorbells;
       waiting_ = true;
       return true;
@@ -128,7 +128,7 @@ class PingPong {
     time_last();
     last_ticks_ = ticks;
     untimed_ = phase_.timed;
-    if (ticks > phase_.late_ticks) ++mine_.late;
+    if (ticks > phase_.late_ticks && !first_->completion_was_late()) ++mine_.late;
     ++mine_.succeeded;
     waiting_ = false;
     first_->take(mine_, *out_);
@@ -150,7 +150,7 @@ class PingPong {
   /// Plays the other end: answers first and then checks the data.
   bool answer() {
     if (broken_ || !second_->room() || !second_->look()) return false;
-    mine_.register_writes += second_->send();
+    mine_.register_writes += second_->send(second_->asks_next() ? Guard::now(kLane) : 0);
     second_->take(mine_, *out_);
     if (!first_) {
       ++mine_.succeeded;
@@ -166,14 +166,19 @@ class PingPong {
   }
 
   void collect(End& end) {
-    if (end.outstanding() && end.collect()) note_failures();
+    if (end.outstanding() && end.collect()) note(end);
+  }
+  /// A completion was taken at `end`.
+  void note(End& end) {
+    if (end.completion_is_late(Guard::now(kLane), phase_.late_ticks)) ++mine_.late;
+    note_failures();
   }
 
   /// Also finds failures of messages that asked for no completion: such messages never arrive.
   [[gnu::cold]] void look_around() {
     if (phase_.drain) return;
-    while (first_ && first_->collect()) continue;
-    while (second_ && second_->collect()) continue;
+    while (first_ && first_->collect()) note(*first_);
+    while (second_ && second_->collect()) note(*second_);
     note_failures();
   }
 

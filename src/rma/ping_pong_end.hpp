@@ -11,7 +11,6 @@
 // message that fails produces a completion of its own. An end's buffer has four slots: messages leave from
 // slots 0 and 1 and arrive in slots 2 and 3, in turn. An end can therefore answer first and check the data
 // afterwards: the slot is not written again before the end's next answer.
-// next answer.
 #pragma once
 
 #include <doorbell/payload.hpp>
@@ -130,11 +129,20 @@ class PingPongEnd {
   [[nodiscard]] Status status() const { return status_; }
   [[nodiscard]] typename Queue::State state() const { return queue_.state(); }
 
-  /// Sends the next message. There must be room(). Returns the register writes.
-  u32 send() {
+  /// True if the next send() must be told the time, because a completion will answer it.
+  [[nodiscard]] bool asks_next() {
     if (!written_) write_late();
-    if (asks_) signalled_ = queue_.posted();
+    return asks_;
+  }
+  /// Sends the next message at `now`. There must be room(). Returns the register writes.
+  u32 send(u64 now) {
+    if (asks_next()) {
+      signalled_ = queue_.posted();
+      asked_[asked_next_++ % kAsked] = {signalled_, now};
+      if (asked_next_ - asked_first_ > kAsked) ++asked_first_;
+    }
     written_ = false;
+    completion_was_late_ = false;
     ++sent_;
     return queue_.ring(kLane);
   }
@@ -177,7 +185,24 @@ class PingPongEnd {
     const auto polled = queue_.poll(kLane, 1);
     if (polled.count == 0) return false;
     note(polled.mine);
+    if (!polled.mine.ignore) answered_ = ask_of(polled.serial);
     return true;
+  }
+  /// Whether the completion that collect() has just taken came later than `late_ticks` after its message, at
+  /// `now`. True once for each.
+  [[nodiscard]] bool completion_is_late(u64 now, u64 late_ticks) {
+    const Asked a = answered_;
+    answered_ = {};
+    if (a.at == 0 || now - a.at <= late_ticks) return false;
+    completion_was_late_ = a.serial == queue_.posted();
+    return true;
+  }
+  /// Call when the answer to the last message came late, before take(): its completion is not counted
+  /// as late as well. True if that has happened already.
+  [[nodiscard]] bool completion_was_late() {
+    if (asked_next_ != asked_first_ && asked_[(asked_next_ - 1) % kAsked].serial == queue_.posted())
+      --asked_next_;
+    return completion_was_late_;
   }
   /// Takes completions for which the loop no longer waits.
   [[gnu::cold]] bool drain() {
@@ -200,6 +225,12 @@ class PingPongEnd {
   struct Odd {
     u32 duplicated, skipped, protocol;
   };
+  /// A request that asked for a completion, and when it was sent (0: not known).
+  struct Asked {
+    u32 serial = 0;
+    u64 at = 0;
+  };
+  static constexpr u32 kAsked = 64;  // more than a queue of two asked completions holds, also when rounded up
 
   [[nodiscard]] PingPongMessages outgoing() const { return {&phase_, &memory_, memory_.first}; }
   /// Receives use their slots from the time they are posted, which may have been in an earlier phase.
@@ -250,6 +281,16 @@ class PingPongEnd {
     asks_ = signalled;
     written_ = true;
   }
+  /// The request that a completion finishes; those before it had none.
+  Asked ask_of(u32 serial) {
+    while (asked_first_ != asked_next_) {
+      const Asked a = asked_[asked_first_ % kAsked];
+      if (serial - a.serial > 0x7fffffff) break;  // a later one
+      ++asked_first_;
+      if (a.serial == serial) return a;
+    }
+    return {};
+  }
   void note(const Completion& c) {
     if (!c.ignore && c.status != Status::ok && status_ == Status::ok) status_ = c.status;
   }
@@ -272,8 +313,13 @@ class PingPongEnd {
   Queue queue_;
   u32 receives_before_;
   Odd odd_before_;
-  u32 signalled_;         // serial of the last request that asked for a completion
-  u32 unsignalled_ = 0;   // messages since then
+  u32 signalled_;        // serial of the last request that asked for a completion
+  u32 unsignalled_ = 0;  // messages since then
+  Asked asked_[kAsked];  // a ring of those whose completion has not come
+  u32 asked_first_ = 0;
+  u32 asked_next_ = 0;
+  Asked answered_;  // by the last completion
+  bool completion_was_late_ = false;
   bool written_ = false;  // the next message's request is written, but its doorbell is not rung
   bool asks_ = false;     // that request asks for a completion
   u64 sent_ = 0;

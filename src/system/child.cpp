@@ -6,48 +6,77 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <system_error>
 
 #include "system/clock.hpp"
 
-extern char** environ;
-
 namespace doorbell {
 
 namespace {
+
 constexpr double kEndLimitS = 5;
+
+/// What the child does before it is the other program: no memory is allocated, because another thread of the
+/// parent may have held the allocator. Returns the error of what failed.
+int become(const char* file, char* const argv[], int output, int errors, std::span<const int> give,
+           pid_t parent, bool with_thread) {
+  (void)setpgid(0, 0);
+  if (with_thread) {
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(128 + SIGTERM);  // it ended before that call
+  }
+  const int none = open("/dev/null", O_RDONLY);
+  if (none < 0 || dup2(none, 0) < 0 || dup2(output, 1) < 0 || dup2(errors, 2) < 0) return errno;
+  if (none != 0) close(none);
+  for (const int fd : give)
+    if (fcntl(fd, F_SETFD, 0) < 0) return errno;
+  execvp(file, argv);
+  return errno;
 }
 
-Child::Child(const std::vector<std::string>& arguments, std::span<const int> give, const std::string& file)
+}  // namespace
+
+Child::Child(const std::vector<std::string>& arguments, std::span<const int> give, const std::string& file,
+             EndsWith ends_with)
     : output_(memfd_create("child-output", MFD_CLOEXEC)), errors_(memfd_create("child-errors", MFD_CLOEXEC)) {
-  if (output_.get() < 0 || errors_.get() < 0) throw std::system_error(errno, std::generic_category());
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output_.get(), 1);
-  posix_spawn_file_actions_adddup2(&actions, errors_.get(), 2);
-  // Onto itself: that alone takes the close-on-exec mark off in the child.
-  for (const int fd : give) posix_spawn_file_actions_adddup2(&actions, fd, fd);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  // Its writing end closes when the other program begins.
+  std::array<int, 2> failure{-1, -1};
+  if (output_.get() < 0 || errors_.get() < 0 || pipe2(failure.data(), O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category());
+  const Descriptor told(failure[0]);
+  Descriptor tells(failure[1]);
   std::vector<char*> argv;
   for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
-  const char* started = file.empty() ? argv[0] : file.c_str();
-  const int failed = posix_spawnp(&pid_, started, &actions, &attributes, argv.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (failed != 0) throw std::system_error(failed, std::generic_category());
+  const char* const started = file.empty() ? argv[0] : file.c_str();
+  const pid_t parent = getpid();
+  pid_ = fork();
+  if (pid_ == 0) {
+    const int error = become(started, argv.data(), output_.get(), errors_.get(), give, parent,
+                             ends_with == EndsWith::thread);
+    (void)!write(tells.get(), &error, sizeof error);
+    _exit(127);
+  }
+  if (pid_ < 0) throw std::system_error(errno, std::generic_category());
+  (void)setpgid(pid_, pid_);  // whichever of the two comes first
+  tells.reset();
+  int failed = 0;
+  ssize_t n = 0;
+  while ((n = read(told.get(), &failed, sizeof failed)) < 0 && errno == EINTR) continue;
+  if (n == sizeof failed) {
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
+    throw std::system_error(failed, std::generic_category());
+  }
   // Without it (a kernel before 5.3) wait() naps.
   end_ = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
 }

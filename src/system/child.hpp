@@ -17,12 +17,16 @@ namespace doorbell {
 
 class Child {
  public:
+  /// What ends the child if this process is killed: the end of the thread that started it, by SIGTERM. For a
+  /// child of a thread that does not outlive it: nothing does.
+  enum class EndsWith : u8 { thread, itself };
+
   /// Starts `arguments` (the first is found on PATH) with nothing on standard input. It inherits the
   /// descriptors in `give`, their numbers unchanged, and is in a process group of its own: Ctrl-C on the
   /// terminal is this program's to handle. `file`, when given, is what is started under the name of the first
   /// argument. Throws std::system_error when it cannot be started.
   explicit Child(const std::vector<std::string>& arguments, std::span<const int> give = {},
-                 const std::string& file = {});
+                 const std::string& file = {}, EndsWith ends_with = EndsWith::thread);
   /// Ends it: waits for as long as wait() takes at most, then kills.
   ~Child();
   Child(const Child&) = delete;

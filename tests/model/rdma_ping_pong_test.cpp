@@ -185,6 +185,23 @@ TEST_P(PingPongs, CompletionsThatComeTwiceOrNever) {
   EXPECT_EQ(errors(never, "identity"), 0u);
 }
 
+TEST_P(PingPongs, ACompletionThatComesLateIsCounted) {
+  // The answer comes in time. Only the requests of the end that answers, or of the other one, tell.
+  for (const Op op : {Op::write, Op::send}) {
+    BenchOptions o = faulty(GetParam(), op, Fault::delay, 0.1);
+    o.iterations = 20;
+    o.signal_every = 1;
+    o.device += ",delay=20ms";
+    o.late_after_s = 0.01;
+    const BenchResult r = run_bench(o, {});
+    EXPECT_TRUE(r.failed);
+    EXPECT_GT(injected(r, Fault::delay), 0u);
+    EXPECT_GE(errors(r, "late"), injected(r, Fault::delay)) << name(op);
+    EXPECT_LE(errors(r, "late"), 2 * o.iterations) << "a message is late once";
+    EXPECT_EQ(r.cells.at(0).metrics.ops, o.iterations);
+  }
+}
+
 TEST_P(PingPongs, WithoutAnyCompletionThereIsNoRoomAtLast) {
   BenchOptions o = faulty(GetParam(), Op::write, Fault::drop, 1);
   o.timeout_s = 0.3;

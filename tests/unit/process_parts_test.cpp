@@ -3,17 +3,30 @@
 
 // What a run needs from its process: signals, CPU time, memory.
 #include <doorbell/error.hpp>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <span>
 #include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #include "measure/cpu_time.hpp"
 #include "measure/stop.hpp"
 #include "system/available_memory.hpp"
+#include "system/child.hpp"
 #include "system/clock.hpp"
+#include "system/mapping_guard.hpp"
 
 namespace doorbell {
 namespace {
@@ -147,6 +160,95 @@ TEST(Memory, MoreThanThereIsIsRefusedWithItsSum) {
     EXPECT_NE(std::string(e.what()).find("64 queues x 18 PB"), std::string::npos);
     EXPECT_EQ(e.code(), ExitCode::usage);
   }
+}
+
+/// Whether the process of this pidfd ends, which makes it readable.
+bool ends(int pidfd) {
+  pollfd end = {.fd = pidfd, .events = POLLIN, .revents = 0};
+  return poll(&end, 1, 30'000) == 1;
+}
+
+TEST(ChildProcess, EndsWithTheProcessThatStartedIt) {
+  int ends_of_pipe[2];
+  ASSERT_EQ(pipe(ends_of_pipe), 0);
+  const pid_t parent = fork();
+  ASSERT_GE(parent, 0);
+  if (parent == 0) {
+    const Child sleeps({"sleep", "1000"});
+    const pid_t pid = sleeps.pid();
+    (void)!write(ends_of_pipe[1], &pid, sizeof pid);
+    for (;;) pause();
+  }
+  pid_t child = 0;
+  ASSERT_EQ(read(ends_of_pipe[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+  const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
+  ASSERT_GE(pidfd, 0);
+  ASSERT_EQ(kill(parent, SIGKILL), 0);
+  EXPECT_EQ(waitpid(parent, nullptr, 0), parent);
+  EXPECT_TRUE(ends(pidfd));
+  close(pidfd);
+  close(ends_of_pipe[0]);
+  close(ends_of_pipe[1]);
+}
+
+TEST(ChildProcess, OutlivesItsThreadWhereItIsAskedTo) {
+  int line[2];
+  ASSERT_EQ(pipe2(line, O_CLOEXEC), 0);
+  std::optional<Child> child;
+  std::thread([&] {
+    const std::string waits = "read x <&" + std::to_string(line[0]) + "; exit 5";
+    child.emplace(std::vector<std::string>{"bash", "-c", waits}, std::span(line, 1), "",
+                  Child::EndsWith::itself);
+  }).join();
+  ASSERT_EQ(write(line[1], "x\n", 2), 2);
+  EXPECT_TRUE(child->wait(30));
+  EXPECT_EQ(child->exit_code(), 5);
+  close(line[0]);
+  close(line[1]);
+}
+
+TEST(ChildProcess, SaysWhyItCannotBeStarted) {
+  try {
+    const Child none({"no-such-program-of-any-kind"});
+    FAIL();
+  } catch (const std::system_error& e) {
+    EXPECT_EQ(e.code().value(), ENOENT);
+  }
+}
+
+TEST(ChildProcess, PrintsAndEnds) {
+  Child child({"sh", "-c", "echo out; echo err >&2; exit 3"});
+  ASSERT_TRUE(child.wait(30));
+  EXPECT_EQ(child.output(), "out\n");
+  EXPECT_EQ(child.errors(), "err\n");
+  EXPECT_EQ(child.exit_code(), 3);
+}
+
+TEST(MappingGuards, TakesWhatTheFileNoLongerHas) {
+  const int fd = memfd_create("guarded", 0);
+  constexpr std::size_t kBytes = 20480;
+  ASSERT_EQ(ftruncate(fd, kBytes), 0);
+  void* const p = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  ASSERT_NE(p, MAP_FAILED);
+  auto* const bytes = static_cast<volatile unsigned char*>(p);
+  bytes[0] = 1;
+  bytes[8192] = 2;
+  const MappingGuard other(static_cast<unsigned char*>(p) + 12288, 4096);
+  {
+    const MappingGuard guard(p, 12288);
+    EXPECT_FALSE(guard.lost());
+    ASSERT_EQ(ftruncate(fd, 4096), 0);
+    EXPECT_EQ(bytes[0], 1);
+    EXPECT_FALSE(guard.lost());
+    EXPECT_EQ(bytes[8192], 0);
+    EXPECT_TRUE(guard.lost());
+    bytes[4096] = 3;
+    EXPECT_EQ(bytes[4096], 3);
+    EXPECT_FALSE(other.lost());
+  }
+  EXPECT_DEATH(bytes[16384] = 4, "") << "what nobody guards ends the process, as without a handler";
+  munmap(p, kBytes);
+  close(fd);
 }
 
 }  // namespace
