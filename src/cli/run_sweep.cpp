@@ -30,6 +30,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What is absent on this machine is no error of a plan: its cells are skipped when they run.
+void check_words(const Command& c, const Options& options) {
+  try {
+    if (c.check) c.check(options);
+  } catch (const Error& e) {
+    if (e.code() != ExitCode::absent) throw;
+  }
+}
+
 /// The commands that a plan can name: each path's, and those of its tools that make a result too.
 std::vector<sweep::Subject> subjects(const Context& context) {
   std::vector<sweep::Subject> found;
@@ -42,7 +51,7 @@ std::vector<sweep::Subject> subjects(const Context& context) {
       found.push_back({c->name, c->options,
                        [title, c](const std::vector<std::string>& words) {
                          Options options = parse(title, c->options, words);
-                         if (c->check) c->check(options);
+                         check_words(*c, options);
                          return options;
                        },
                        c->listening});

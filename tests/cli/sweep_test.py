@@ -310,6 +310,15 @@ class Outputs(WithFolder):
             self.assertIn("No such file", done.stderr)
 
 
+class Absent(WithFolder):
+    def test_what_is_absent_skips_its_cell_and_not_the_sweep(self):
+        plan = self.plan("name: a\ncommand: net\noptions: {stream: raw, link: ring, duration: 0.01, repeats: 1, warmup: 0}\n"
+                         "cells:\n  - {engine: dpdk}\n  - {engine: ring}\n")
+        done = doorbell("sweep", plan, "--out", self.out, env={**os.environ, "DOORBELL_PLUGINS": str(self.folder)})
+        self.assertEqual(done.returncode, 77, done.stdout + done.stderr)
+        self.assertEqual([x["exit_code"] for x in self.lines()], [77, 0], done.stdout)
+
+
 class Refusals(WithFolder):
     def test_everything_is_checked_before_anything_runs(self):
         for change, says in [
