@@ -144,7 +144,10 @@ class Run {
 
   void check_destination() {
     result_.verify.checked += 1;
-    count(result_.verify, data_.check(sequence_), sequence_);
+    pattern::Checked found = data_.check(sequence_);
+    // An acknowledgement that comes twice ends the wait for another too early: its data is still on its way.
+    if (found.verdict != pattern::Verdict::ok && too_many(link_.settle()) > 0) found = data_.check(sequence_);
+    count(result_.verify, found, sequence_);
   }
 
   /// All puts so far wrote the same bytes to the same place, so only the last put could be checked. Here each
