@@ -23,6 +23,9 @@ struct Patience {
   const measure::StopFlag* stop = nullptr;  ///< ends a wait too; may be null
   /// After a stop what is under way may still be answered: a server that lives does so at once.
   double stop_grace_s = 1;
+  /// A server that has not answered once is asked nothing more, so that a cleaning up does not wait again for
+  /// each call.
+  bool gives_up = false;
 };
 
 /// One wait. It is made of slices, so that a stop is noticed.
@@ -57,10 +60,11 @@ class Waiting {
   bool stopped_ = false;
 };
 
+inline constexpr double kMostForBufferS = 600;
 /// What the kernel may take to find the memory of a host buffer on a busy machine, beyond the limit of calls.
 [[nodiscard]] inline double seconds_for_buffer(u64 bytes) {
-  constexpr double kBytesPerS = 256 << 20, kMost = 600;
-  return std::min(static_cast<double>(bytes) / kBytesPerS, kMost);
+  constexpr double kBytesPerS = 128 << 20;
+  return std::min(static_cast<double>(bytes) / kBytesPerS, kMostForBufferS);
 }
 
 /// Why a wait for `who` has ended, by what over() has said.

@@ -209,12 +209,13 @@ CallResult SocketDriver::call(int fd, u32 number, std::span<u8> structure, const
   // The flags are read before the call: the driver writes back what it likes.
   const u32 flags = word_at(structure, number == kCallQpairGetFd ? 8 : 4);
   const bool transfer = number == kCallTransfer;
-  // A server that has not answered once is not waited for again by each call of a cleaning up.
-  if (const int over = over_; over != 0 && fd < 0) return {.result = -over};
+  if (const int over = over_; over != 0 && fd < 0 && patience_.gives_up) return {.result = -over};
   double limit_s = patience_.limit_s;
   if (transfer)
     limit_s = static_cast<double>(o.deadline_ns == 0 ? wire::kDriverLimitNs : o.deadline_ns) * 1e-9 + kSayS;
-  else if (number == kCallBufCreate) limit_s += seconds_for_buffer(length_of_buffer(structure));
+  else if (number == kCallBufCreate)
+    // This process's own server does not hang, but may have many buffers to make.
+    limit_s += server_ ? kMostForBufferS : seconds_for_buffer(length_of_buffer(structure));
   // A transfer ends at its deadline, and what is in flight is awaited after a stop.
   Waiting waiting(transfer ? Patience{} : patience_, limit_s);
   SocketChannel::Request r;

@@ -147,7 +147,7 @@ measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) 
       open_driver({.spec = o.device,
                    .use = o.use(2, 1, false),
                    .names = o.card.names,
-                   .patience = {.limit_s = o.timeout_s, .stop = watch.stop}});
+                   .patience = {.limit_s = o.timeout_s, .stop = watch.stop, .gives_up = true}});
   Card card = card_over(driver);
   CardUse whole = o.card, split = o.card;
   whole.channels = split.channels = Channels::both;

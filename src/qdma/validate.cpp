@@ -92,7 +92,7 @@ class Validation {
         driver_(open_driver({.spec = o.device,
                              .use = o.use(places(o), places(o), false),
                              .names = o.card.names,
-                             .patience = {.limit_s = o.timeout_s, .stop = watch.stop}})),
+                             .patience = {.limit_s = o.timeout_s, .stop = watch.stop, .gives_up = true}})),
         card_(card_over(driver_)),
         bdf_(card_.info().bdf.data()),
         model_(driver_->kind() == "model"),

@@ -83,7 +83,7 @@ std::span<u8> structure_of(T& value) {
 }
 
 TEST_F(Deaf, ACallIsGivenUpAndThoseAfterItAreNotWaitedFor) {
-  const auto driver = connect({.limit_s = 0.02});
+  const auto driver = connect({.limit_s = 0.02, .gives_up = true});
   QpairAdd add;
   EXPECT_EQ(driver->call(-1, kCallQpairAdd, structure_of(add)).result, -ETIMEDOUT);
   test::expect_says(driver->why(ETIMEDOUT), "the card's server did not answer in 0.02 s");

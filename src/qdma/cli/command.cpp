@@ -52,7 +52,7 @@ void add_qdma_options(OptionTable& t) {
 
 rma::BenchOptions bench_options(const Options& o, const measure::StopFlag* stop = nullptr) {
   qdma::CardUse use;
-  use.patience = {.limit_s = o.seconds("timeout"), .stop = stop};
+  use.patience = {.limit_s = o.seconds("timeout"), .stop = stop, .gives_up = true};
   use.names = card_option_names();
   use.memory = qdma::card_memory(o.text("memory"));
   use.starting_offset = granules_of(o, "starting-offset");
