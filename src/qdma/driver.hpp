@@ -27,7 +27,7 @@ struct CallOptions {
   u64 deadline_ns = 0;  ///< of a transfer; 0: the driver's own limit
   /// Receives up to its size results of a transfer's sub-transfers, if the back end reports them.
   std::span<SubResult> parts = {};
-  u64 tag = 0;  ///< names a transfer for cancel(); 0: it cannot be cancelled
+  u64 tag = 0;  ///< names a transfer or BUF_CREATE for cancel(); 0: it cannot be cancelled
   /// Set before cancel(), which may come before the card has the transfer; may be null.
   const std::atomic<bool>* cancelled = nullptr;
 };
@@ -61,7 +61,8 @@ class Driver {
   [[nodiscard]] virtual bool descriptors_are_sockets() const = 0;
   /// Whether a transfer ends at CallOptions::deadline_ns. If not, its call returns when the driver lets it.
   [[nodiscard]] virtual bool keeps_deadlines() const { return true; }
-  /// Asks the card to give up the transfer on descriptor `fd` that has this tag, if it can.
+  /// Asks the card to give up the transfer or BUF_CREATE on descriptor `fd` (-1: the control node) that has
+  /// this tag, if it can.
   virtual void cancel(int fd, u64 tag) {
     static_cast<void>(fd);
     static_cast<void>(tag);

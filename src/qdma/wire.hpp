@@ -36,8 +36,8 @@ inline constexpr u64 kDriverLimitNs = 10'000'000'000;
 // version, whose reply carries the server's Hello, and whatever comes before a Hello on a control socket. A
 // message whose descriptors found no place in the server is answered with EMFILE; the socket stays.
 inline constexpr u32 kHello = 1;  ///< structure: Hello; must be the first request of a control socket
-/// Structure: Cancel; of a transfer on the same socket. Result: 0, ENOENT if no such transfer is in flight.
-/// The transfer's own reply says ECANCELED, or how it had ended before.
+/// Structure: Cancel; of a transfer or a BUF_CREATE on the same socket. Result: 0, ENOENT if no such call is
+/// in flight. The call's own reply says ECANCELED, or how it had ended before.
 inline constexpr u32 kCancel = 2;
 
 struct RequestHeader {
@@ -71,7 +71,7 @@ struct Hello {
 };
 
 struct Cancel {
-  u64 sequence = 0;  ///< of the transfer
+  u64 sequence = 0;  ///< of the call
 };
 
 static_assert(sizeof(RequestHeader) == 32 && sizeof(ReplyHeader) == 32 && sizeof(SubReply) == 24);

@@ -101,6 +101,50 @@ TEST_F(DaemonBuffers, HostBuffersAreCountedWhileTheyAreBeingMadeToo) {
   EXPECT_EQ(ask(c, Opcode::host_buffer, HostBufferRequest{.create = create}).code, Code::ok);
 }
 
+TEST_F(DaemonBuffers, AHostBufferWhoseAskerHasGoneIsNotMade) {
+  const SocketId c = client(), other = client();
+  const auto descriptor = open_buffer(other).second;
+  const BufCreate create{.length = 4096};
+  card->calls.clear();
+  // One that has not begun, on either kind of socket.
+  send(c, Opcode::host_buffer, HostBufferRequest{.create = create});
+  send_wire(descriptor, kCallBufCreate, 1, bytes_of(create));
+  service->closed(c);
+  service->closed(other);
+  EXPECT_EQ(card->cancelled.size(), 2u);
+  workers.run_all();
+  EXPECT_EQ(card->calls[kCallBufCreate], 0u);
+  service->closed(descriptor);
+  expect_nothing_held();
+}
+
+TEST_F(DaemonBuffers, AHostBufferThatIsBeingMadeIsGivenUpWithItsAsker) {
+  const SocketId c = client();
+  card->during = [&](u32 number, const CallOptions& options) {
+    if (number != kCallBufCreate) return;
+    service->closed(c);
+    ASSERT_NE(options.cancelled, nullptr);
+    EXPECT_TRUE(*options.cancelled);
+    EXPECT_EQ(card->cancelled, std::vector{options.tag});
+  };
+  send(c, Opcode::host_buffer, HostBufferRequest{.create = {.length = 4096}});
+  workers.run_all();
+  EXPECT_EQ(card->cancelled.size(), 1u);
+  expect_nothing_held();
+}
+
+TEST_F(DaemonBuffers, HostBuffersThatAreBeingMadeHoldUpNoOtherRequest) {
+  const SocketId c = client(), other = client(), third = client();
+  const auto descriptor = open_buffer(c).second;
+  for (u64 i = 1; i <= 16; ++i) send_wire(descriptor, kCallBufCreate, i, bytes_of(BufCreate{.length = 4096}));
+  EXPECT_EQ(workers.jobs.size(), 1u);  // a client's are made one after the other
+  send(other, Opcode::host_buffer, HostBufferRequest{.create = {.length = 4096}});
+  EXPECT_EQ(workers.jobs.size(), 2u);
+  send(third, Opcode::queue_pair_add, QueuePairAddRequest{});
+  EXPECT_EQ(workers.jobs.size(), 3u);
+  workers.run_all();
+}
+
 TEST_F(DaemonBuffers, ChargesOfNothingAreKeptApart) {
   const SocketId c = client();
   const auto descriptor = open_buffer(c).second;

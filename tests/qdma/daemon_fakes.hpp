@@ -37,6 +37,7 @@ class FakeCard final : public Driver {
 
   CallResult call(int fd, u32 number, std::span<u8> structure, const CallOptions& options) override {
     ++calls[number];
+    if (during) during(number, options);
     if (const auto failing = fail.find(number); failing != fail.end()) return {-failing->second, 0};
     switch (number) {
       case kCallInfo: {
@@ -78,6 +79,7 @@ class FakeCard final : public Driver {
   void close(int) override {}
 
   std::map<u32, u64> calls;
+  std::function<void(u32 number, const CallOptions& options)> during;  ///< a call
   std::vector<u64> cancelled;
   std::map<u32, int> fail;  ///< calls that are refused, with which errno
   std::map<u32, Queue> queues;

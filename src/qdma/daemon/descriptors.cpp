@@ -200,29 +200,26 @@ void Service::transfer(const std::shared_ptr<Handout>& h, u64 sequence, u64 dead
 
 void Service::create_buffer_on(const std::shared_ptr<Handout>& h, u64 sequence,
                                std::span<const u8> structure) {
-  auto call = std::make_shared<BufCreate>();
-  if (const int error = take_structure(structure, smallest_size(kCallBufCreate), *call))
+  BufCreate create;
+  if (const int error = take_structure(structure, smallest_size(kCallBufCreate), create))
     return answer(h, sequence, -error);
-  call->size = sizeof *call;
+  create.size = sizeof create;
   std::string over;
-  Accounts::Charge charge = accounts_.charge(h->user, {.host_buffers = 1, .host_bytes = call->length}, over);
+  Accounts::Charge charge = accounts_.charge(h->user, {.host_buffers = 1, .host_bytes = create.length}, over);
   if (!charge) return answer(h, sequence, -EDQUOT);
-  auto made = std::make_shared<std::pair<i64, Descriptor>>();
+  const auto making = new_host_buffer(create);
+  h->making.push_back(making);
   ++h->running;
   queue_.add(
-      h->owner, Lane::control,
-      [card = card_, call, made, fd = h->fd] {
-        made->first =
-            card->call(fd->get(), kCallBufCreate, {reinterpret_cast<u8*>(call.get()), sizeof *call}).result;
-        if (made->first >= 0) made->second = Descriptor(static_cast<int>(made->first));
-      },
-      [this, h, sequence, call, made, charge] {
+      h->owner, Lane::host_buffer, [card = card_, making, fd = h->fd] { make(*card, fd->get(), *making); },
+      [this, h, sequence, making, charge] {
         --h->running;
-        if (made->first < 0) {
-          answer(h, sequence, made->first);
+        std::erase(h->making, making);
+        if (making->result < 0) {
+          answer(h, sequence, making->result);
         } else {
           if (h->open) h->host_buffers.push_back(charge);
-          answer(h, sequence, 0, bytes_of(*call), {}, std::move(made->second));
+          answer(h, sequence, 0, bytes_of(making->call), {}, std::move(making->made));
         }
         forget(h);
         if (!deleting_.empty()) try_deleting();

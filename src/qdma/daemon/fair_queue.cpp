@@ -28,8 +28,9 @@ bool FairQueue::withdraw(u64 client, Lane lane, Ticket ticket) {
 
 void FairQueue::start_what_may(Lane lane) {
   LaneState& s = state(lane);
-  const u32 most = lane == Lane::transfer ? limits_.transfers : limits_.control;
-  const u32 most_per_client = lane == Lane::transfer ? limits_.transfers_per_client : limits_.control;
+  const bool transfers = lane == Lane::transfer, buffers = lane == Lane::host_buffer;
+  const u32 most = transfers ? limits_.transfers : buffers ? limits_.host_buffers : limits_.control;
+  const u32 most_per_client = transfers ? limits_.transfers_per_client : buffers ? 1 : limits_.control;
   while (s.running < most && s.waiting > 0) {
     // The next client after the last one that has something to do and may.
     auto client = s.clients.upper_bound(s.last);

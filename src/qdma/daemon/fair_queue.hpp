@@ -21,11 +21,12 @@ class Workers {
 };
 
 /// What a call is for.
-enum class Lane { control, transfer };
+enum class Lane : u8 { control, host_buffer, transfer };
 
 struct FairQueueLimits {
-  u32 control = 8;     ///< control calls at a time
-  u32 transfers = 56;  ///< transfers at a time
+  u32 control = 4;       ///< control calls at a time
+  u32 host_buffers = 4;  ///< host buffers being made at a time, one for each client: that may take long
+  u32 transfers = 56;    ///< transfers at a time
   u32 transfers_per_client = 4;
 };
 
@@ -39,8 +40,8 @@ class FairQueue {
   Ticket add(u64 client, Lane lane, std::function<void()> work, std::function<void()> done);
   /// True if the call has not begun: it is gone then, and neither function is called.
   bool withdraw(u64 client, Lane lane, Ticket ticket);
-  [[nodiscard]] u64 waiting() const { return lanes_[0].waiting + lanes_[1].waiting; }
-  [[nodiscard]] u64 running() const { return lanes_[0].running + lanes_[1].running; }
+  [[nodiscard]] u64 waiting() const { return lanes_[0].waiting + lanes_[1].waiting + lanes_[2].waiting; }
+  [[nodiscard]] u64 running() const { return lanes_[0].running + lanes_[1].running + lanes_[2].running; }
 
  private:
   struct Call {
@@ -57,11 +58,11 @@ class FairQueue {
     u32 running = 0;
   };
   void start_what_may(Lane lane);
-  LaneState& state(Lane lane) { return lanes_[lane == Lane::transfer ? 1 : 0]; }
+  LaneState& state(Lane lane) { return lanes_[static_cast<u32>(lane)]; }
 
   Workers& workers_;
   FairQueueLimits limits_;
-  LaneState lanes_[2];
+  LaneState lanes_[3];
   Ticket next_ = 1;
 };
 

@@ -5,6 +5,7 @@
 // daemon that speak wire.hpp.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -60,6 +61,15 @@ struct PendingTransfer {
   u64 tag = 0;  ///< for Driver::cancel()
 };
 
+/// A host buffer that the card is making.
+struct HostBufferCall {
+  BufCreate call;
+  u64 tag = 0;                         ///< for Driver::cancel()
+  std::atomic<bool> cancelled{false};  ///< set before that
+  i64 result = 0;
+  Descriptor made = {};
+};
+
 /// A transfer descriptor that a client holds. Once revoked it answers ESTALE, as long as its socket is open.
 struct Handout {
   SocketId socket = 0;
@@ -75,7 +85,8 @@ struct Handout {
   Accounts::Charge charge;
   std::vector<Accounts::Charge> host_buffers;
   std::map<u64, PendingTransfer> pending;  ///< by sequence
-  u32 running = 0;                         ///< transfers that workers have in hand
+  std::vector<std::shared_ptr<HostBufferCall>> making = {};
+  u32 running = 0;  ///< transfers that workers have in hand
   bool revoked = false;
   bool open = true;  ///< its socket
 };
@@ -115,6 +126,7 @@ struct Connection {
   std::vector<u32> queue_pairs = {};
   std::vector<std::shared_ptr<HeldBuffer>> buffers = {};
   std::vector<Accounts::Charge> host_buffers = {};
+  std::shared_ptr<HostBufferCall> making = {};  ///< the request that is being carried out, if it is that
 };
 
 }  // namespace doorbell::qdma::daemon

@@ -422,21 +422,43 @@ void Service::create_host_buffer(Connection& c, const Asked& a, BufCreate create
   Accounts::Charge charge =
       accounts_.charge(c.peer.uid, {.host_buffers = 1, .host_bytes = create.length}, over);
   if (!charge) return refuse(a, EDQUOT, over);
-  auto call = std::make_shared<BufCreate>(create);
-  auto fd = std::make_shared<Descriptor>();
+  const auto making = new_host_buffer(create);
+  c.making = making;
   call_card(
       a,
-      [card = card_, call, fd] {
-        const i64 rc = card->call(-1, kCallBufCreate, structure_of(*call)).result;
-        if (rc >= 0) *fd = Descriptor(static_cast<int>(rc));
-        return rc;
+      [card = card_, making] {
+        make(*card, -1, *making);
+        return making->result;
       },
-      [this, a, call, fd, charge](i64 rc) {
+      [this, a, making, charge](i64 rc) {
+        Connection& owner = connections_.at(a.connection);
+        owner.making.reset();
         if (rc < 0) return refuse(a, static_cast<int>(-rc), refused_by_card("the host buffer", rc));
         // The driver does not report when a buffer has gone, so it counts as long as the connection.
-        connections_.at(a.connection).host_buffers.push_back(charge);
-        ok(a, bytes_of(*call), std::move(*fd));
-      });
+        owner.host_buffers.push_back(charge);
+        ok(a, bytes_of(making->call), std::move(making->made));
+      },
+      Lane::host_buffer);
+}
+
+std::shared_ptr<HostBufferCall> Service::new_host_buffer(const BufCreate& create) {
+  auto call = std::make_shared<HostBufferCall>();
+  call->call = create;
+  call->tag = next_tag_++;
+  return call;
+}
+
+void Service::make(Driver& card, int fd, HostBufferCall& c) {
+  c.result = -ECANCELED;
+  if (c.cancelled) return;
+  c.result =
+      card.call(fd, kCallBufCreate, structure_of(c.call), {.tag = c.tag, .cancelled = &c.cancelled}).result;
+  if (c.result >= 0) c.made = Descriptor(static_cast<int>(c.result));
+}
+
+void Service::cancel_making(int fd, HostBufferCall& call) {
+  call.cancelled = true;
+  card_->cancel(fd, call.tag);
 }
 
 }  // namespace doorbell::qdma::daemon

@@ -91,6 +91,7 @@ void Service::message(SocketId id, Message m) {
 void Service::closed(SocketId id) {
   if (const auto c = connections_.find(id); c != connections_.end()) {
     c->second.gone = true;
+    if (c->second.making) cancel_making(-1, *c->second.making);
     if (!c->second.busy) clean_up(c->second);
     return;
   }
@@ -106,6 +107,8 @@ void Service::closed(SocketId id) {
     else if (handout->fd) card_->cancel(handout->fd->get(), pending.tag);
   }
   handout->pending.clear();
+  if (handout->fd)
+    for (const auto& making : handout->making) cancel_making(handout->fd->get(), *making);
   handout->host_buffers.clear();
   handout->charge.reset();
   forget(handout);
@@ -206,13 +209,13 @@ void Service::refuse(const Asked& a, int error, const std::string& why) {
   if (!c.gone) outlet_.send(c.id, refusal_message(error, why, a.sequence, c.hello), {});
 }
 
-void Service::call_card(const Asked& a, std::function<i64()> work, Outcome done) {
+void Service::call_card(const Asked& a, std::function<i64()> work, Outcome done, Lane lane) {
   Connection& c = connections_.at(a.connection);
   c.busy = true;
   outlet_.pause(c.id);
   auto result = std::make_shared<i64>(0);
   queue_.add(
-      a.connection, Lane::control, [result, work = std::move(work)] { *result = work(); },
+      a.connection, lane, [result, work = std::move(work)] { *result = work(); },
       [this, result, id = a.connection, done = std::move(done)] {
         done(*result);
         end(id);
@@ -245,6 +248,8 @@ void Service::revoke(const std::shared_ptr<Handout>& h) {
     ++metrics_.transfers[error_name(ESTALE)];
     answer(h, sequence, -ESTALE);
   }
+  if (h->fd)
+    for (const auto& making : h->making) cancel_making(h->fd->get(), *making);
   h->fd.reset();
   h->lease.reset();
   h->charge.reset();

@@ -92,6 +92,11 @@ class Service {
   void open_on_card(Connection& c, const Asked& a, std::shared_ptr<HeldBuffer> buffer, u32 channel);
   void close_buffer(Connection& c, const Asked& a, const BufferCloseRequest& r);
   void create_host_buffer(Connection& c, const Asked& a, BufCreate create);
+  [[nodiscard]] std::shared_ptr<HostBufferCall> new_host_buffer(const BufCreate& create);
+  /// Has it made by the card, on the control node or a descriptor.
+  static void make(Driver& card, int fd, HostBufferCall& call);
+  /// Nobody waits for it any more.
+  void cancel_making(int fd, HostBufferCall& call);
   /// 0, or the errno for an id that is not this client's.
   [[nodiscard]] int look_up(Connection& c, u32 id, HeldQueuePair*& found);
 
@@ -110,7 +115,7 @@ class Service {
   void ok(const Asked& a, std::span<const u8> body, Descriptor with = {});
   void refuse(const Asked& a, int error, const std::string& why);
   /// The request goes on with a call of the card; `done` has its result.
-  void call_card(const Asked& a, std::function<i64()> work, Outcome done);
+  void call_card(const Asked& a, std::function<i64()> work, Outcome done, Lane lane = Lane::control);
   void end(SocketId connection);
   /// A transfer descriptor's socket, known from now on; empty with an errno.
   [[nodiscard]] Descriptor hand_out(const std::shared_ptr<Handout>& h, int& error);

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "system/available_memory.hpp"
@@ -26,9 +27,9 @@ int identity_of(int fd, HostBuffer::Identity& out) {
 }
 
 /// The kernel finds the pages now: later no call is left that could return the error.
-int allocate(int fd, u64 bytes) {
+int allocate(int fd, u64 from, u64 bytes) {
   for (;;) {
-    if (fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0) return 0;
+    if (fallocate(fd, 0, static_cast<off_t>(from), static_cast<off_t>(bytes)) == 0) return 0;
     if (errno != EINTR) return errno == ENOSPC || errno == EFBIG || errno == EINVAL ? ENOMEM : errno;
   }
 }
@@ -57,36 +58,70 @@ int HostBuffers::reserve(u64 bytes) {
   return 0;
 }
 
-int HostBuffers::create(u64 bytes, bool close_on_exec, Descriptor& out) {
+int HostBuffers::begin(u64 bytes, bool close_on_exec, std::shared_ptr<Making>& out) {
   if (const int error = reserve(bytes); error != 0) return error;
-  std::shared_ptr<HostBuffer> buffer(new HostBuffer);
-  buffer->held_bytes_ = held_bytes_;
-  buffer->bytes_ = bytes;
-  HostBuffer::Identity identity;
-  const auto make = [&]() -> int {
-    Descriptor theirs(memfd_create("qdma", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (theirs.get() < 0) return errno;
-    if (ftruncate(theirs.get(), static_cast<off_t>(bytes)) != 0) return ENOMEM;
-    if (const int error = allocate(theirs.get(), bytes); error != 0) return error;
-    if (fcntl(theirs.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return errno;
-    buffer->file_ =
-        Descriptor(open(fmt::format("/proc/self/fd/{}", theirs.get()).c_str(), O_RDWR | O_CLOEXEC));
-    if (buffer->file_.get() < 0) return errno;
-    // The lock belongs to the open file that goes away. While it is held, some process has that file.
-    if (flock(theirs.get(), LOCK_EX | LOCK_NB) != 0) return errno;
-    void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, buffer->file_.get(), 0);
-    if (p == MAP_FAILED) return ENOMEM;
-    buffer->data_ = static_cast<u8*>(p);
-    if (!close_on_exec) fcntl(theirs.get(), F_SETFD, 0);
-    out = std::move(theirs);
-    return identity_of(buffer->file_.get(), identity);
-  };
-  const int error = make();
+  out = std::make_shared<Making>(*this, bytes, close_on_exec);
+  return 0;
+}
+
+void HostBuffers::settle(u64 bytes) {
   const std::lock_guard lock(mutex_);
-  --being_made_;
   being_made_bytes_ -= bytes;
-  if (error == 0) buffers_.emplace(identity, std::move(buffer));
-  return error;
+}
+
+HostBuffers::Making::Making(HostBuffers& all, u64 bytes, bool close_on_exec)
+    : all_(all), close_on_exec_(close_on_exec), buffer_(new HostBuffer) {
+  buffer_->held_bytes_ = all_.held_bytes_;
+  buffer_->bytes_ = bytes;
+}
+
+HostBuffers::Making::~Making() {
+  if (!buffer_) return;
+  all_.settle(buffer_->bytes_ - found_);
+  const std::lock_guard lock(all_.mutex_);
+  --all_.being_made_;
+}
+
+int HostBuffers::Making::open() {
+  const u64 bytes = buffer_->bytes_;
+  theirs_ = Descriptor(memfd_create("qdma", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (theirs_.get() < 0) return errno;
+  if (ftruncate(theirs_.get(), static_cast<off_t>(bytes)) != 0) return ENOMEM;
+  if (fcntl(theirs_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return errno;
+  buffer_->file_ =
+      Descriptor(::open(fmt::format("/proc/self/fd/{}", theirs_.get()).c_str(), O_RDWR | O_CLOEXEC));
+  if (buffer_->file_.get() < 0) return errno;
+  // The lock belongs to the open file that goes away. While it is held, some process has that file.
+  if (flock(theirs_.get(), LOCK_EX | LOCK_NB) != 0) return errno;
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, buffer_->file_.get(), 0);
+  if (p == MAP_FAILED) return ENOMEM;
+  buffer_->data_ = static_cast<u8*>(p);
+  return 0;
+}
+
+int HostBuffers::Making::find_memory(u64 bytes) {
+  if (const int error = allocate(theirs_.get(), found_, bytes); error != 0) return error;
+  // Without it a transfer finds the pages itself, more slowly: an older kernel does not know it.
+  static_cast<void>(madvise(buffer_->data_ + found_, bytes, MADV_POPULATE_WRITE));
+  found_ += bytes;
+  all_.settle(bytes);
+  return 0;
+}
+
+int HostBuffers::Making::go_on(Descriptor& out) {
+  if (buffer_->data_ == nullptr)
+    if (const int error = open(); error != 0) return error;
+  const u64 left = buffer_->bytes_ - found_;
+  if (const int error = find_memory(std::min(left, all_.limits_.part)); error != 0) return error;
+  if (found_ < buffer_->bytes_) return EINPROGRESS;
+  HostBuffer::Identity identity;
+  if (const int error = identity_of(buffer_->file_.get(), identity); error != 0) return error;
+  if (!close_on_exec_) fcntl(theirs_.get(), F_SETFD, 0);
+  out = std::move(theirs_);
+  const std::lock_guard lock(all_.mutex_);
+  --all_.being_made_;
+  all_.buffers_.emplace(identity, std::move(buffer_));
+  return 0;
 }
 
 int HostBuffers::find(int fd, std::shared_ptr<HostBuffer>& out) const {

@@ -82,6 +82,7 @@ class DriverModel::InFlight {
   std::atomic<u32> left{0};
   Done done;
   std::shared_ptr<InFlight> self;  // while the card has a part of it
+  std::atomic<bool> cancelled{false};
 
   static void part_ended(CardRequest& request) {
     InFlight& call = *static_cast<Part&>(request).call;
@@ -109,6 +110,16 @@ class DriverModel::InFlight {
     }
     std::exchange(done, {})(std::move(r));
   }
+};
+
+/// A buffer that is being made.
+struct DriverModel::BufferCall {
+  std::shared_ptr<Node> node;
+  BufCreate request;
+  u32 size = 0;
+  Done done;
+  std::shared_ptr<HostBuffers::Making> making;
+  std::shared_ptr<InFlight> in_flight = std::make_shared<InFlight>();  // which has no parts
 };
 
 DriverModel::DriverModel(std::shared_ptr<ModelCard> card, const DriverLimits& limits, Later later)
@@ -187,7 +198,7 @@ std::shared_ptr<DriverModel::InFlight> DriverModel::call(const std::shared_ptr<N
       if (QpairGetFd g; read(g)) done(get_fd(g, size));
       break;
     case kCallBufCreate:
-      if (BufCreate b; read(b)) create_buffer(node, b, size, std::move(done));
+      if (BufCreate b; read(b)) return create_buffer(node, b, size, std::move(done));
       break;
     case kCallTransfer:
       if (Transfer t; read(t)) {
@@ -312,23 +323,41 @@ DriverModel::Reply DriverModel::get_fd(const QpairGetFd& g, u32 size) {
   return r;
 }
 
-void DriverModel::create_buffer(const std::shared_ptr<Node>& node, const BufCreate& b, u32 size, Done done) {
+std::shared_ptr<DriverModel::InFlight> DriverModel::create_buffer(const std::shared_ptr<Node>& node,
+                                                                  const BufCreate& b, u32 size, Done done) {
   if ((b.flags & ~kFlagCloseOnExec) != 0 || b.length == 0 || b.length % kGranule != 0 ||
       b.length > u64{1} << 62) {
     done(failed(EINVAL));
-    return;
+    return nullptr;
   }
-  later_([this, node, b, size, done = std::move(done)] {
-    if (node->closed) return done(failed(ECANCELED));
+  auto call = std::make_shared<BufferCall>();
+  call->node = node;
+  call->request = b;
+  call->size = size;
+  call->done = std::move(done);
+  make_part(call);
+  return call->in_flight;
+}
+
+void DriverModel::make_part(const std::shared_ptr<BufferCall>& call) {
+  later_([this, call] {
+    const BufCreate& b = call->request;
+    const auto end = [&](Reply r) {
+      call->making.reset();  // what was not finished is given back before its end is reported
+      std::exchange(call->done, {})(std::move(r));
+    };
+    if (call->node->closed || call->in_flight->cancelled) return end(failed(ECANCELED));
+    int error = 0;
+    if (!call->making) error = buffers_.begin(b.length, (b.flags & kFlagCloseOnExec) != 0, call->making);
     Reply r;
-    r.result = -buffers_.create(b.length, (b.flags & kFlagCloseOnExec) != 0, r.descriptor);
-    if (r.result == 0) {
-      BufCreate out = b;
-      out.granule = kGranule;
-      out.transfer_hint = 2;
-      r.structure = write_back(out, size);
-    }
-    done(std::move(r));
+    if (error == 0) error = call->making->go_on(r.descriptor);
+    if (error == EINPROGRESS) return make_part(call);
+    if (error != 0) return end(failed(error));
+    BufCreate out = b;
+    out.granule = kGranule;
+    out.transfer_hint = 2;
+    r.structure = write_back(out, call->size);
+    end(std::move(r));
   });
 }
 
@@ -397,8 +426,9 @@ std::shared_ptr<DriverModel::InFlight> DriverModel::transfer(Node& node, const T
   return call;
 }
 
-void DriverModel::cancel(InFlight& transfer) {
-  for (u32 i = 0; i < transfer.count; ++i) card_->abandon(transfer.parts[i], ECANCELED);
+void DriverModel::cancel(InFlight& call) {
+  call.cancelled = true;
+  for (u32 i = 0; i < call.count; ++i) card_->abandon(call.parts[i], ECANCELED);
 }
 
 }  // namespace doorbell::qdma

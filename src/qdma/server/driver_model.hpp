@@ -40,7 +40,7 @@ class DriverModel {
 
   /// An open file: a control node, or a transfer descriptor with its queue pairs.
   class Node;
-  /// A transfer that has begun.
+  /// A transfer or a buffer that has begun.
   class InFlight;
 
   struct Request {
@@ -63,12 +63,12 @@ class DriverModel {
   /// Opens the control node.
   [[nodiscard]] std::shared_ptr<Node> open();
   /// Closes a node. The queue pairs that a control node has added are deleted; a buffer that was asked for
-  /// and not begun is not made: its call ends with ECANCELED.
+  /// and is not finished is not made: its call ends with ECANCELED.
   void close(Node& node);
-  /// Returns what cancel() takes, or null for what is no transfer or was refused.
+  /// Returns what cancel() takes, or null for what is neither a transfer nor a buffer, or was refused.
   std::shared_ptr<InFlight> call(const std::shared_ptr<Node>& node, const Request& request, Done done);
-  /// Ends what has not ended of a transfer with ECANCELED.
-  void cancel(InFlight& transfer);
+  /// Ends what has not ended of a transfer, or a buffer that is being made, with ECANCELED.
+  void cancel(InFlight& call);
 
   [[nodiscard]] u32 queue_pairs() const;
   /// Buffers that some process still has.
@@ -85,7 +85,11 @@ class DriverModel {
   Reply add(Node& node, const QpairAdd& add, u32 known, u32 size);
   void operate(const QpairOp& op, u32 size, Done done);
   Reply get_fd(const QpairGetFd& request, u32 size);
-  void create_buffer(const std::shared_ptr<Node>& node, const BufCreate& request, u32 size, Done done);
+  std::shared_ptr<InFlight> create_buffer(const std::shared_ptr<Node>& node, const BufCreate& request,
+                                          u32 size, Done done);
+  struct BufferCall;
+  /// One part of a buffer; then those that have been asked for meanwhile have their turn.
+  void make_part(const std::shared_ptr<BufferCall>& call);
   std::shared_ptr<InFlight> transfer(Node& node, const Transfer& t, const Request& request, Done& done,
                                      int& error);
   [[nodiscard]] int prepare(const Node& node, const SubXfer& x, const Request& request, InFlight& call,

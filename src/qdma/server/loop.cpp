@@ -227,7 +227,7 @@ void CardServer::Loop::remove(u64 id) {
   close(std::move(s.fd));
   --(s.surplus ? surplus_ : s.control ? connections_ : descriptors_);
   for (auto& [serial, pending] : socket.mapped().pending)
-    if (pending.transfer) driver_.cancel(*pending.transfer);
+    if (pending.call) driver_.cancel(*pending.call);
   driver_.close(*socket.mapped().node);
 }
 
@@ -347,8 +347,8 @@ void CardServer::Loop::cancel(Socket& socket, const wire::RequestHeader& header,
   }
   i64 result = -ENOENT;
   for (auto& [serial, pending] : socket.pending) {
-    if (!pending.transfer || pending.sequence != what.sequence) continue;
-    driver_.cancel(*pending.transfer);
+    if (!pending.call || pending.sequence != what.sequence) continue;
+    driver_.cancel(*pending.call);
     result = 0;
   }
   reply(socket, header.sequence, result);
@@ -364,7 +364,7 @@ void CardServer::Loop::call(u64 id, Socket& socket, const wire::RequestHeader& h
   auto answer = [mail = mail_, id, serial, sequence = header.sequence](Reply reply) {
     mail->leave([&] { mail->finished.push_back({id, serial, sequence, std::move(reply)}); });
   };
-  pending.transfer =
+  pending.call =
       driver_.call(socket.node,
                    {.number = header.number,
                     .structure = std::span<const u8>(message.bytes).subspan(sizeof header, header.bytes),

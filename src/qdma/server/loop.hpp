@@ -76,10 +76,10 @@ class CardServer::Loop {
     bool closing = false;  ///< when its replies have been sent
     bool surplus = false;  ///< one connection too many: its hello is refused, and it counts as none
     u64 next_serial = 0;
-    /// Calls without a reply, by serial: a transfer's sequence, and what cancels it.
+    /// Calls without a reply, by serial, each with its sequence; of transfers and buffers, what cancels them.
     struct Pending {
       u64 sequence = 0;
-      std::shared_ptr<DriverModel::InFlight> transfer;
+      std::shared_ptr<DriverModel::InFlight> call;
     };
     std::map<u64, Pending> pending;
     std::deque<Outgoing> unsent;  ///< while the other end does not read

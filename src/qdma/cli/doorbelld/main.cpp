@@ -25,7 +25,8 @@ namespace doorbell::cli {
 
 namespace {
 
-constexpr u32 kControlThreads = 8;
+/// Threads for what is no transfer.
+constexpr u32 kControlThreads = 4, kHostBufferThreads = 4;
 
 unsigned mode_of(const std::string& text) {
   unsigned mode = 0;
@@ -59,7 +60,8 @@ qdma::daemon::DaemonOptions daemon_options(const Options& o) {
                                  .host_buffers = small(o, "max-host-buffer-count"),
                                  .sent_files = small(o, "max-sent-descriptors")},
                       .limits = {.control = kControlThreads,
-                                 .transfers = threads - kControlThreads,
+                                 .host_buffers = kHostBufferThreads,
+                                 .transfers = threads - kControlThreads - kHostBufferThreads,
                                  .transfers_per_client = small(o, "transfers-per-client")},
                       .max_connections = small(o, "max-clients"),
                       .ring_index = small(o, "ring-size-index"),
