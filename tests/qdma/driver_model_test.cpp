@@ -17,6 +17,7 @@
 
 #include "qdma/driver_rig.hpp"
 #include "sanitized.hpp"
+#include "system/available_memory.hpp"
 
 namespace doorbell::qdma {
 namespace {
@@ -429,6 +430,45 @@ TEST(DriverBuffers, ALargeOneDoesNotHoldUpASmallOne) {
   // All of it is there.
   Mapping m(large->reply.descriptor.get(), 8 * kPart);
   std::memset(m.data(), 1, 8 * kPart);
+}
+
+TEST(DriverBuffers, RequestsAtTheSameTimeGetNoMoreThanThereIs) {
+  const auto available = available_memory();
+  if (!available) GTEST_SKIP() << "how much memory there is cannot be read";
+  PutOff put_off;
+  DriverRig r("model", {}, {.buffers = {.part = kPart}}, put_off.later());
+  // Each fits, both do not. Only the first pages are really taken.
+  const BufCreate most{.length = *available / 20 * 13 / kGranule * kGranule};
+  const auto first = r.begin_structure(r.control, kCallBufCreate, most);
+  const auto second = r.begin_structure(r.control, kCallBufCreate, most);
+  put_off.do_one();
+  put_off.do_one();
+  EXPECT_FALSE(first->over);
+  EXPECT_TRUE(second->over);
+  EXPECT_EQ(second->reply.result, -ENOMEM);
+  // When the first is given up, there is room.
+  r.driver.cancel(*first->transfer);
+  put_off.do_one();
+  EXPECT_EQ(first->wait(), -ECANCELED);
+  const auto third = r.begin_structure(r.control, kCallBufCreate, most);
+  put_off.do_one();
+  EXPECT_FALSE(third->over);
+  r.driver.cancel(*third->transfer);
+  put_off.do_one();
+}
+
+TEST(DriverBuffers, RequestsAtTheSameTimeStayWithinTheLimit) {
+  PutOff put_off;
+  DriverRig r("model", {}, {.buffers = {.buffers = 2, .bytes = 8 * kPart, .part = kPart}}, put_off.later());
+  const auto begin = [&](u64 parts) {
+    return r.begin_structure(r.control, kCallBufCreate, BufCreate{.length = parts * kPart});
+  };
+  const auto first = begin(5), second = begin(4), third = begin(3), fourth = begin(1);
+  while (!put_off.work.empty()) put_off.do_one();
+  EXPECT_EQ(first->wait(), 0);
+  EXPECT_EQ(second->wait(), -EDQUOT);  // of bytes
+  EXPECT_EQ(third->wait(), 0);
+  EXPECT_EQ(fourth->wait(), -EDQUOT);  // of buffers
 }
 
 TEST(DriverBuffers, OneLivesUntilNobodyHasIt) {
