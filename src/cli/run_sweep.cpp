@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "cli/parse.hpp"
@@ -16,6 +17,7 @@
 #include "cli/progress.hpp"
 #include "report/file.hpp"
 #include "report/json.hpp"
+#include "report/layout.hpp"
 #include "report/tool.hpp"
 #include "report/verdict.hpp"
 #include "sweep/plan_json.hpp"
@@ -97,12 +99,21 @@ std::vector<sweep::Record> earlier(const sweep::Plan& plan, const sweep::Folder&
   sweep::Records records = folder.read();
   if (records.torn)
     fmt::print(stderr, "{}: the last line is torn, its cell is run again\n", folder.file("results.jsonl"));
+  const nlohmann::ordered_json::json_pointer git("/tool/git");
   std::set<std::string> builds;
+  std::map<std::pair<u32, u32>, std::size_t> lines;  // where the record of each cell and round is
   for (const sweep::Record& r : records.list) {
+    const auto [first, fresh] = lines.emplace(std::pair(r.cell, r.round), lines.size() + 1);
+    if (!fresh)
+      throw Error(
+          fmt::format("{}:{}", folder.file("results.jsonl"), lines.size() + 1),
+          fmt::format("cell {} of round {} is there twice, first in line {}", r.cell, r.round, first->second),
+          "take one of the two lines out");
     if (r.cell >= cells || r.round >= plan.rounds)
       throw Error(folder.file("results.jsonl"),
                   fmt::format("the plan has no cell {} of round {}", r.cell, r.round));
-    if (r.result.is_object() && r.result.contains("tool")) builds.insert(r.result["tool"].value("git", ""));
+    if (r.result.contains(git) && r.result.at(git).is_string())
+      builds.insert(report::printable(r.result.at(git).get<std::string>()));
   }
   builds.insert(report::tool().git);
   if (builds.size() > 1)

@@ -9,12 +9,15 @@
 
 #include "report/csv.hpp"
 #include "report/json.hpp"
+#include "sweep/json_text.hpp"
 
 namespace doorbell::sweep {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr u32 kMaxExitCode = 255;
 
 const Json& member(const Json& object, const char* key) {
   static const Json none;
@@ -23,19 +26,18 @@ const Json& member(const Json& object, const char* key) {
 }
 
 Record record_of(const Json& line) {
-  // A wrong type throws nlohmann's own exception, which the caller converts to an error with the line number.
   Record r;
-  if (line.at("schema") != kRecordSchema) throw std::invalid_argument("its schema is another one");
-  r.cell = line.at("cell").get<u32>();
-  r.round = line.at("round").get<u32>();
-  r.options = line.at("options");
-  r.exit_code = line.at("exit_code").get<int>();
-  r.wall_s = line.at("wall_s").get<double>();
-  r.ended = line.at("ended").get<std::string>();
-  r.error = line.at("error").is_null() ? "" : line.at("error").get<std::string>();
-  r.result = line.at("result");
+  if (text_in(line, "schema") != kRecordSchema) throw std::invalid_argument("its schema is another one");
+  r.cell = whole_in(line, "cell");
+  r.round = whole_in(line, "round");
+  r.options = member_of(line, "options");
+  r.exit_code = static_cast<int>(whole_in(line, "exit_code", kMaxExitCode));
+  r.wall_s = number_in(line, "wall_s");
+  r.ended = text_in(line, "ended");
+  if (!member_of(line, "error").is_null()) r.error = text_in(line, "error");
+  r.result = member_of(line, "result");
   if (!r.options.is_object() || (!r.result.is_null() && !r.result.is_object()))
-    throw std::invalid_argument("options or result is no object");
+    throw std::invalid_argument("'options' or 'result' is no object");
   return r;
 }
 
@@ -78,11 +80,9 @@ Records parse_records(std::string_view text, const std::string& name) {
     std::string why;
     try {
       if (end == std::string_view::npos) throw std::invalid_argument("it has no end");
-      records.list.push_back(record_of(Json::parse(line)));
+      records.list.push_back(record_of(parse_json(line)));
       continue;
     } catch (const std::invalid_argument& e) {
-      why = e.what();
-    } catch (const Json::exception& e) {
       why = e.what();
     }
     // After a crash the end of the file may be missing.

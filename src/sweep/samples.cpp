@@ -7,10 +7,13 @@
 #include <doorbell/error.hpp>
 #include <filesystem>
 #include <fmt/format.h>
+#include <functional>
+#include <stdexcept>
 
 #include "measure/statistics.hpp"
 #include "report/csv.hpp"
 #include "report/json.hpp"
+#include "sweep/json_text.hpp"
 #include "sweep/record.hpp"
 #include "sweep/text_file.hpp"
 
@@ -183,12 +186,43 @@ void add_record(const Record& r, const std::string& path, Measured* to) {
   group.bad_data = group.bad_data || (r.ended == "exit" && r.exit_code == static_cast<int>(ExitCode::data));
 }
 
+/// False for a run that has been read already: a file under a second name, or a line that is there twice.
+bool is_new(const std::string& run, Measured* to) {
+  if (to->seen.insert(std::hash<std::string>{}(run)).second) return true;
+  Warning& w = to->warnings["twice"];
+  w.text = "what is there twice counts once";
+  ++w.count;
+  return false;
+}
+
+/// Adds one Result. What is wrong names the file or line.
+void add_text(const std::string& text, const std::string& name, Measured* to) {
+  try {
+    const Json result = parse_json(text);
+    if (is_new(report::to_line(result), to)) add_result(result, name, to);
+  } catch (const std::invalid_argument& e) {
+    throw Error(name, fmt::format("no result: {}", e.what()));
+  }
+}
+
+bool is_record(const std::string& line) {
+  try {
+    const Json json = parse_json(line);
+    return json.is_object() && json.value("schema", Json()) == kRecordSchema;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
 void add_lines(const std::string& path, Measured* to) {
   const std::string text = read_text(path);
-  const Json first = Json::parse(text.substr(0, text.find('\n')), nullptr, false);
-  if (first.is_object() && first.value("schema", "") == kRecordSchema) {
+  if (is_record(text.substr(0, text.find('\n')))) {
     const Records records = parse_records(text, path);
-    for (const Record& r : records.list) add_record(r, path, to);
+    int line = 0;
+    for (const Record& r : records.list) {
+      ++line;
+      if (is_new(to_line(r), to)) add_record(r, fmt::format("{}:{}", path, line), to);
+    }
     if (records.torn)
       to->warnings["torn"] = {.text = "the last line is torn, its run is left out", .count = 1};
     return;
@@ -196,20 +230,15 @@ void add_lines(const std::string& path, Measured* to) {
   int number = 0;
   for (std::size_t at = 0; at < text.size(); ++number) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    if (end > at)
-      add_result(Json::parse(text.substr(at, end - at)), fmt::format("{}:{}", path, number + 1), to);
+    if (end > at) add_text(text.substr(at, end - at), fmt::format("{}:{}", path, number + 1), to);
     at = end + 1;
   }
 }
 
 void add_file(const std::string& path, Measured* to) {
   to->files.push_back(path);
-  try {
-    if (path.ends_with(".jsonl")) add_lines(path, to);
-    else add_result(Json::parse(read_text(path)), path, to);
-  } catch (const Json::exception& e) {
-    throw Error(path, fmt::format("no result file: {}", e.what()));
-  }
+  if (path.ends_with(".jsonl")) add_lines(path, to);
+  else add_text(read_text(path), path, to);
 }
 
 void add_folder(const std::string& path, Measured* to) {
@@ -260,8 +289,10 @@ void add_result(const Json& result, const std::string& name, Measured* to, const
     throw Error(name, fmt::format("its schema is not {}", report::kSchema));
   const auto cells = result.find("cells");
   if (cells == result.end() || !cells->is_array()) throw Error(name, "it has no cells");
-  for (const Json& cell : *cells)
+  for (const Json& cell : *cells) {
     if (!cell.is_object()) throw Error(name, "a cell is no object");
+    if (!cell.value("path", Json("")).is_string()) throw Error(name, "a cell's 'path' is no text");
+  }
   ++to->runs;
   add_facts(result, &to->facts);
   add_warnings(result, to);

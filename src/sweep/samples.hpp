@@ -65,6 +65,7 @@ struct Measured {
   Facts facts;                              ///< the build and the machine
   std::map<std::string, Warning> warnings;  ///< by their text without numbers
   std::vector<std::string> files;           ///< the files that were read
+  std::set<std::size_t> seen;               ///< hashes of the runs that were read
 };
 
 /// Names of the metrics that a repeat has.

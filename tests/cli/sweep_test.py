@@ -172,6 +172,23 @@ class Resuming(WithFolder):
         file.write_bytes(lines[0] + lines[1][:50] + b"\n" + lines[2])
         self.assertIn("results.jsonl:2", self.sweep(code=1).stderr)
 
+    def test_a_run_that_is_there_twice_is_refused(self):
+        self.sweep()
+        file = self.out / "results.jsonl"
+        lines = file.read_bytes().splitlines(True)
+        file.write_bytes(b"".join(lines + lines[1:2]))
+        self.assertIn("results.jsonl:5: cell 1 of round 0 is there twice, first in line 2", self.sweep(code=1).stderr)
+        self.assertEqual(len(file.read_bytes().splitlines()), 5, "nothing is touched")
+
+    def test_an_odd_record_is_still_a_record(self):
+        self.sweep("--only", "num-queues=1,batch-size=1")
+        for tool in (7, {"git": 7}, {"git": "\33[31m"}):
+            line, = self.lines()
+            line["result"]["tool"] = tool
+            (self.out / "results.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+            done = self.sweep("--only", "num-queues=1,batch-size=1")
+            self.assertNotIn("\33", done.stderr)
+
     def test_another_plan_is_refused(self):
         self.sweep()
         before = (self.out / "results.jsonl").read_bytes()

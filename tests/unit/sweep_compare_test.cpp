@@ -12,15 +12,14 @@
 #include <numeric>
 #include <random>
 #include <set>
-#include <sys/stat.h>
 
 #include "measure/statistics.hpp"
 #include "sweep/across.hpp"
 #include "sweep/compare.hpp"
 #include "sweep/csv_file.hpp"
-#include "sweep/record.hpp"
 #include "sweep/shift.hpp"
 #include "sweep/text_file.hpp"
+#include "sweep_result.hpp"
 
 namespace doorbell::sweep {
 namespace {
@@ -110,24 +109,6 @@ TEST(SweepCompare, RunsWithoutAFigureAreLeftOut) {
   EXPECT_NEAR(r.median, std::sqrt(3.0 * 1.5), 1e-9);
   EXPECT_FALSE(ratio_of("p99_ns", {std::nullopt}, {1}, 0.05).known());
   EXPECT_FALSE(ratio_of("p99_ns", {1}, {0}, 0.05).known());
-}
-
-/// A Result with one cell of these repeats.
-Json result_of(const std::vector<double>& repeats, const char* device = "model") {
-  Json list = Json::array();
-  for (const double ops : repeats) list.push_back({{"ops_per_s", ops}, {"p99_ns", nullptr}});
-  return {{"schema", "doorbell.results/1"},
-          {"complete", true},
-          {"exit_code", 0},
-          {"warnings", Json::array()},
-          {"cells",
-           {{{"path", "nvme"},
-             {"cell", {{"batch", 1}}},
-             {"options", {{"verify", "on"}, {"json", "x"}}},
-             {"device", {{"kind", device}, {"name", device}}},
-             {"verify", {{"mode", "full"}, {"checked", 50}, {"checked_bytes", 5000}, {"unverifiable", 7}}},
-             {"errors", {{"timeout", 0}}},
-             {"repeats", list}}}}};
 }
 
 /// As many runs, with rates around `ops`.
@@ -359,69 +340,6 @@ TEST(SweepCompareAcross, Refusals) {
   // Without its size, each side has the same cell twice.
   EXPECT_NE(refused("size_bytes").find("model has cells that differ in size_bytes alone"), std::string::npos)
       << refused("size_bytes");
-}
-
-class SweepCompareFiles : public testing::Test {
- protected:
-  void SetUp() override {
-    path_ = testing::TempDir() + "sweep_compare_" + std::to_string(getpid());
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  void TearDown() override { std::filesystem::remove_all(path_); }
-  void write(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ + "/" + name) << text;
-  }
-  std::string path_;
-};
-
-TEST_F(SweepCompareFiles, EachFileOfAFolderIsARun) {
-  for (int i = 0; i < 5; ++i) write(fmt::format("{}.json", i), result_of({100.0 + i}).dump());
-  write("other.json", "{\"schema\": \"other\"}");
-  write("notes.txt", "doorbell.results/1");
-  ASSERT_EQ(mkfifo((path_ + "/fifo.json").c_str(), 0600), 0);
-  const Measured m = load_measured(path_);
-  EXPECT_EQ(m.runs, 5u);
-  EXPECT_EQ(m.files.size(), 5u);
-  EXPECT_EQ(m.cells.begin()->second.metrics.at("ops_per_s").size(), 5u);
-}
-
-TEST_F(SweepCompareFiles, ARunOfASweepWithoutAResultIsKnown) {
-  std::string lines, lost, stopped;
-  for (u32 round = 0; round < 7; ++round) {
-    Record r;
-    r.round = round;
-    r.options = {{"batch-size", "1"}};
-    r.result = result_of({100});
-    lines += to_line(r);
-    if (round < 6) stopped += to_line(r);
-    r.result = nullptr;
-    r.ended = "timeout";
-    r.exit_code = 137;
-    lost += to_line(r);
-  }
-  Record r;
-  r.options = {{"batch-size", "1"}};
-  r.result = result_of({100});
-  r.ended = "timeout";
-  write("good.jsonl", lines);
-  write("lost.jsonl", lost);
-  write("partly.jsonl", stopped + lost.substr(0, lost.find('\n') + 1));
-  write("stopped.jsonl", stopped + to_line(r));
-  const Measured good = load_measured(path_ + "/good.jsonl");
-  EXPECT_EQ(good.runs, 7u);
-  EXPECT_EQ(compare(good, good, {"ops_per_s"}, 0.05).exit_code(), 0);
-  for (const char* bad : {"lost", "partly", "stopped"}) {
-    const Comparison c =
-        compare(good, load_measured(fmt::format("{}/{}.jsonl", path_, bad)), {"ops_per_s"}, 0.05);
-    EXPECT_EQ(c.exit_code(), 3) << bad;
-    EXPECT_EQ(c.not_comparable(), 1u) << bad;
-  }
-  const Measured none = load_measured(path_ + "/lost.jsonl");
-  EXPECT_EQ(compare(none, none, {"ops_per_s"}, 0.05).exit_code(), 3);
-  EXPECT_NE(
-      to_text(compare(good, none, {"ops_per_s"}, 0.05), "a", "b").find("7 runs without a result (timeout)"),
-      std::string::npos);
 }
 
 /// Rates of real runs, each a process of its own, in the order in which they ran: `doorbell nvme --write-io
