@@ -138,7 +138,7 @@ CassiniPort::~CassiniPort() = default;
 rma::Limits CassiniPort::limits() const {
   const cxi::Limits l = device_->limits();
   return {.max_requests = l.max_slots / 16,
-          .max_queues = kMaxQueues,
+          .max_queues = std::min(kMaxQueues, l.max_buffers),
           .max_inline = idc_limit(restricted_),
           .max_message = static_cast<u32>(std::min<u64>(l.max_transfer, rma::kMaxMessage)),
           .atomics = false,

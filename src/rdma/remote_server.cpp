@@ -95,6 +95,7 @@ void read_cell_message(const Json& m, BenchOptions* o, CellSetup* c) {
               .target_slots = target_slots(o->op, Ends::remote, c->window),
               .one_offset = one_offset,
               .ping_pong = ping_pong,
+              .receives = takes_receive(o->op),
               .bytes = c->bytes,
               .max_inline = c->inlined ? c->bytes : 0};
 }

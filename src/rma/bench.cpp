@@ -55,6 +55,9 @@ void check_limits(const BenchOptions& o, const CellSetup& setup, const Port& por
   if (setup.window > l.max_requests)
     throw Error(n.in_flight, fmt::format("{} is not in 1..{}, the requests that a queue of {} holds",
                                          setup.window, l.max_requests, device));
+  if (setup.shape.queue().receives > l.max_receives)
+    throw Error(n.in_flight, fmt::format("{} needs {} receives; those of a queue of {} are 1..{}",
+                                         setup.window, setup.shape.queue().receives, device, l.max_receives));
   if (setup.shape.max_inline > l.max_inline)
     throw Error(n.inline_below, l.max_inline == 0
                                     ? fmt::format("{} carries no payload inline", device)

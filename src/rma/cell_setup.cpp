@@ -120,6 +120,7 @@ CellSetup set_up_cell(const BenchOptions& o, Part part, u32 bytes) {
              .slot_alignment = o.slot_alignment,
              .one_offset = o.one_offset,
              .ping_pong = ping_pong,
+             .receives = takes_receive(o.op),
              .bytes = c.bytes,
              .max_inline = c.inlined ? o.inline_below : 0,
              .queue_memory = o.queue_memory,

@@ -87,6 +87,7 @@ class QueueSet {
 /// Limits of the device, to check before anything is created.
 struct Limits {
   u32 max_requests = 32768;  ///< of one queue
+  u32 max_receives = 32768;  ///< likewise
   u32 max_queues = 1024;
   u32 max_inline = 0;
   u32 max_message = kMaxMessage;

@@ -28,7 +28,7 @@ u64 slot_bytes(u32 payload_bytes, u32 alignment) {
 
 QueueShape SessionShape::queue() const {
   return {.requests = std::max(window, requests),
-          .receives = window + 1,
+          .receives = receives ? window + 1 : 1,
           .max_inline = max_inline,
           .queue_memory = queue_memory};
 }

@@ -22,6 +22,7 @@ struct SessionShape {
   u32 slot_alignment = 64;  ///< slots begin at multiples of it, in a buffer and in a device's memory
   bool one_offset = false;  ///< every operation of a queue uses the same bytes, unverified
   bool ping_pong = false;   ///< both ends send (ping_pong_end.hpp); not with Ends::self
+  bool receives = true;     ///< operations take receives of the other end
   u32 bytes = 0;            ///< of a payload
   u32 max_inline = 0;
   Place queue_memory = Place::pageable;

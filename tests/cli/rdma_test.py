@@ -312,6 +312,9 @@ class Refusals(WithFolder):
     def test_queues(self):
         self.refused("--in-flight", "--in-flight", "4", "--batch-size", "8")
         self.refused("--in-flight", "--in-flight", "64", "--device", "model:sq=32")
+        self.refused("--in-flight", "--op", "send", "--in-flight", "4", "--batch-size", "4", "--device", "model:rq=4")
+        # Only what arrives takes receives.
+        self.assertEqual(run("--op", "write", "--in-flight", "4", "--batch-size", "4", "--device", "model:rq=1", *SMALL).returncode, 0)
         self.refused("--in-flight", "--in-flight", "1025")
         self.refused("--batch-size", "--batch-size", "0")
         self.refused("--signal-every", "--signal-every", "0")

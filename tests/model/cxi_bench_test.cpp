@@ -132,6 +132,10 @@ TEST(CxiBench, WhatIsRefused) {
   o.queues = 1000;
   test::expect_says(test::error_of([&] { (void)rma::run_bench(o, {}); }), "queues: 1000 is not in 1..128");
   o = usual();
+  o.queues = 4;
+  o.device = "cxi-model0:list-entries=3";
+  test::expect_says(test::error_of([&] { (void)rma::run_bench(o, {}); }), "queues: 4 is not in 1..3");
+  o = usual();
   o.device = "cxi-model0:nosuch=1";
   EXPECT_THROW((void)rma::run_bench(o, {}), Error);
 }

@@ -77,6 +77,7 @@ ModelCassini::~ModelCassini() {
 Limits ModelCassini::limits() const {
   return {.max_slots = kMaxSlots,
           .max_transfer = 0xffff'ffffULL,
+          .max_buffers = shared_.config.max_list_entries,
           .gpu_memory = reaches_gpu_memory(),
           .gpu_initiator = gpu() != nullptr};
 }

@@ -110,6 +110,7 @@ NicLimits ModelNic::limits() const {
   const ModelConfig& c = shared_.config;
   NicLimits l;
   l.max_requests = c.max_sends;
+  l.max_receives = c.max_receives;
   l.max_queues = c.max_queue_pairs;
   if (kernel_) l.max_queues = std::min(l.max_queues, kernel_->count() * kServedQps);
   l.max_inline = c.max_inline == 0 ? format_.max_inline : std::min(c.max_inline, format_.max_inline);

@@ -139,6 +139,7 @@ NicLimits VerbsNic::limits() const {
   const u32 message = context_->port_attributes.max_msg_sz;
   NicLimits l;
   l.max_requests = static_cast<u32>(std::max(std::min(a.max_qp_wr, a.max_cqe), 1));
+  l.max_receives = l.max_requests;
   l.max_queues = static_cast<u32>(std::max(std::min(a.max_qp, a.max_cq / 2), 1));
   l.max_inline = max_inline_;
   l.max_message = message != 0 ? std::min(message, kMaxMessage) : kMaxMessage;
