@@ -26,6 +26,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+const std::string kAnyAddress = "0.0.0.0";
+
 std::string text_of(u32 ip) {
   std::array<char, INET_ADDRSTRLEN> text{};
   inet_ntop(AF_INET, &ip, text.data(), text.size());
@@ -89,6 +91,11 @@ Mac mac_of(const std::string& text) {
   return mac;
 }
 
+bool is_ipv4(const std::string& text) {
+  in_addr ip{};
+  return inet_pton(AF_INET, text.c_str(), &ip) == 1;
+}
+
 constexpr std::size_t kLongestName = 64;
 constexpr u32 kDeviceMtu = 9000;
 
@@ -100,11 +107,11 @@ bool is_device(const std::string& text) {
 }  // namespace
 
 PeerLink::PeerLink(End mine, const std::string& interface, const std::string& host,
-                   const StreamSettingNames& names)
+                   const StreamSettingNames& names, const std::string& listens_at)
     : mine_(mine), host_(host) {
   if (!host.empty()) other_.ip = ipv4_of(host, names);
   if (mine == End::rx) {
-    own_.ip = "0.0.0.0";
+    own_.ip = is_ipv4(listens_at) ? listens_at : kAnyAddress;
   } else {
     const Route route = route_to(other_.ip, names);
     own_.ip = route.ip;
@@ -135,7 +142,9 @@ void PeerLink::meet(exchange::Exchange& other) {
 }
 
 Json PeerLink::message() const {
-  return {{"interface", own_.interface}, {"ip", own_.ip}, {"mac", text_of(own_.mac)}, {"mtu", own_.mtu}};
+  // Where the way to this end leads over others' addresses, the sender's own word for it is the right one.
+  const std::string& ip = mine_ == End::rx && own_.interface.empty() ? kAnyAddress : own_.ip;
+  return {{"interface", own_.interface}, {"ip", ip}, {"mac", text_of(own_.mac)}, {"mtu", own_.mtu}};
 }
 
 void PeerLink::join(const Json& m) {
@@ -143,7 +152,7 @@ void PeerLink::join(const Json& m) {
   const std::string ip = exchange::text(m, "ip", kLongestName);
   // The receiver's address is the one at which the sender has reached it, unless its user has named an
   // interface.
-  if (!ip.empty() && ip != "0.0.0.0") other_.ip = ip;
+  if (!ip.empty() && ip != kAnyAddress) other_.ip = ip;
   in_addr checked{};
   if (!other_.ip.empty() && inet_pton(AF_INET, other_.ip.c_str(), &checked) != 1)
     throw Error(exchange::kOtherEnd, "its message has no IPv4 address");

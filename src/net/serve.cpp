@@ -38,7 +38,7 @@ class ServedCell {
     read_cell_message(message, &options_, &setup_);
     const StreamKind& kind = kind_of(options_);
     check_abilities(kind, options_.split, options_.steering, serve.names);
-    link_ = std::make_unique<PeerLink>(End::rx, serve.link, "", serve.names);
+    link_ = std::make_unique<PeerLink>(End::rx, serve.link, "", serve.names, serve.at.host);
     link_->meet(exchange);
     check_payload(options_, setup_.cell, kind, *link_);
     stream_ = kind.open(stream_request(options_, setup_), *link_);

@@ -11,6 +11,7 @@
 
 #include "net/bench_run.hpp"
 #include "net/daqiri_csv.hpp"
+#include "net/peer_link.hpp"
 #include "net/remote.hpp"
 #include "net/serve.hpp"
 #include "net/sockets/meeting.hpp"
@@ -279,6 +280,13 @@ TEST(NetMessages, AreCheckedWhenTheyAreRead) {
     bad[key] = -1;
     EXPECT_THROW((void)read_phase_message(bad), Error) << key;
   }
+}
+
+TEST(PeerLinks, PacketsArriveWhereTheReceiverListens) {
+  const StreamSettingNames names;
+  EXPECT_EQ(PeerLink(End::rx, "", "", names, "127.0.0.1").ip(End::rx), "127.0.0.1");
+  for (const char* anywhere : {"", "::1", "localhost"})
+    EXPECT_EQ(PeerLink(End::rx, "", "", names, anywhere).ip(End::rx), "0.0.0.0") << anywhere;
 }
 
 }  // namespace

@@ -56,11 +56,14 @@ bool same(const sockaddr_in& a, const sockaddr_in& b) {
   return a.sin_port == b.sin_port && a.sin_addr.s_addr == b.sin_addr.s_addr;
 }
 
+std::string hint_of(int error) {
+  return error == EMFILE ? "raise the limit of open files: ulimit -n" : "";
+}
+
 Descriptor open_socket(int type) {
   Descriptor socket(::socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (socket.get() < 0)
-    throw Error(type == SOCK_STREAM ? "a TCP socket" : "a UDP socket", reason(errno),
-                errno == EMFILE ? "raise the limit of open files: ulimit -n" : "");
+    throw Error(type == SOCK_STREAM ? "a TCP socket" : "a UDP socket", reason(errno), hint_of(errno));
   return socket;
 }
 
@@ -154,8 +157,9 @@ void check_request(const StreamRequest& r, const Link& link, const std::string& 
   for (const End end : {End::tx, End::rx})
     // A receiver of another process accepts packets of any sender.
     if (link.ip(end).empty() && (end == End::rx || r.has_tx))
-      throw Error(stream,
-                  fmt::format("the {} end has no IPv4 address", end == End::tx ? "sending" : "receiving"));
+      throw Error(fmt::format("{} {}", r.names.link, link.name()),
+                  fmt::format("its {} end has no IPv4 address, which {} {} needs",
+                              end == End::tx ? "sending" : "receiving", r.names.stream, kind));
 }
 
 u32 slots_of(u32 payload_bytes) {

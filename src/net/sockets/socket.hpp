@@ -31,6 +31,8 @@ inline constexpr u32 kMaxVectors = 1024;
 [[nodiscard]] sockaddr_in local_address(int fd);
 [[nodiscard]] bool same(const sockaddr_in& a, const sockaddr_in& b);
 
+/// What to do about that errno, or nothing.
+[[nodiscard]] std::string hint_of(int error);
 /// A non-blocking socket; `type` is SOCK_STREAM or SOCK_DGRAM. Throws Error.
 [[nodiscard]] Descriptor open_socket(int type);
 /// Throws Error naming the option.

@@ -40,7 +40,7 @@ Descriptor accept_now(int listener, sockaddr_in* from) {
     if (s.get() >= 0 || errno == EAGAIN) return s;
     // A client that is gone again before accept() does not count.
     if (errno == ECONNABORTED || errno == EINTR) continue;
-    throw Error(fmt::format("TCP at {}", text_of(local_address(listener))), reason(errno));
+    throw Error(fmt::format("TCP at {}", text_of(local_address(listener))), reason(errno), hint_of(errno));
   }
 }
 
