@@ -81,8 +81,8 @@ std::unique_ptr<Driver> open_driver(const DriverRequest& request) {
     if (b.accepts(request)) return b.open(request);
     names += (names.empty() ? "" : ", ") + b.syntax;
   }
-  throw Error(fmt::format("card {}", request.spec), "no back end of this build has such a name",
-              fmt::format("there are {}", names));
+  throw Error(fmt::format("{} {}", request.names.card, request.spec),
+              "no back end of this build has such a name", fmt::format("there are {}", names));
 }
 
 }  // namespace doorbell::qdma

@@ -12,6 +12,8 @@ namespace doorbell::qdma {
 struct CardNames {
   std::string card = "card";
   std::string fault = "fault";
+  std::string starting_offset = "first place";
+  std::string transfers = "transfers in flight";  ///< how many there are, and of what size
 };
 
 }  // namespace doorbell::qdma

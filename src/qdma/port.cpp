@@ -172,8 +172,10 @@ u64 QdmaPort::device_memory(u32 number, u64 bytes) {
   const u64 each = whole_granules(bytes);
   const u64 needed = use_.starting_offset + each * (number + 1);
   if (needed > use_.memory.bytes)
-    throw Error(fmt::format("{} bytes of {}", needed, use_.memory.name),
-                fmt::format("it has {}", use_.memory.bytes), "use fewer or smaller transfers in flight");
+    throw Error(fmt::format("{}, {}", use_.names.starting_offset, use_.names.transfers),
+                fmt::format("the last transfer ends at byte {} of {}, which has {}", needed, use_.memory.name,
+                            use_.memory.bytes),
+                "use fewer or smaller transfers in flight");
   return use_.memory.base + use_.starting_offset + each * number;
 }
 

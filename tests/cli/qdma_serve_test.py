@@ -258,6 +258,24 @@ class Daemon(Serving):
         self.assertEqual(document["stop_reason"], "removed")
         self.assertEqual(document["cells"][0]["cell"]["phase"], "integrity")
 
+    def test_options_are_refused_before_the_card_is_opened(self):
+        """The card that is not here is not looked for. Each error names the option, and the program once."""
+        for arguments, said in ((["--threads", "1"], "--threads: 1 is not in 16..1024"),
+                                (["--metrics", "0.0.0.0:1"], "--metrics: '0.0.0.0:1' is neither"),
+                                (["--metrics", "/nowhere/at/all"], "--metrics /nowhere/at/all: there is no folder /nowhere/at"),
+                                (["--roles", "/nowhere/roles"], "/nowhere/roles: "),
+                                (["--socket", "/" + "x" * 200], "a socket's path has 1 to 107 characters"),
+                                (["--socket-mode", "8"], "--socket-mode: '8'")):
+            done = subprocess.run([DOORBELLD, "--card", "server:/nowhere/card", *arguments], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 1, f"{arguments}: {done.stdout}{done.stderr}")
+            self.assertIn(said, done.stderr)
+            self.assertEqual(done.stderr.count("doorbelld: "), 1, done.stderr)
+        for path, said in ((str(self.folder / "none" / "x"), "cannot be bound"), (str(self.folder), "no socket")):
+            done = subprocess.run([DOORBELLD, "--card", "model", "--socket", path], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn(f"doorbelld: --socket {path}: ", done.stderr)
+            self.assertIn(said, done.stderr)
+
     def test_a_quota_is_told_by_its_errno(self):
         self.serve("--max-queue-pairs", "1")
         done = doorbell("qdma", "validate", "-d", self.device(), "-j", "1", "--buffer-size", "64Ki", *TIMEOUTS)

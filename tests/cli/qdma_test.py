@@ -84,6 +84,27 @@ class Qdma(WithFolder):
         self.assertIn("--stripe", run("--policy", "v80-compat", "--stripe", "64Ki").stderr)
         self.assertIn("--device model", run("--device", "server:/nowhere", "--fault", "drop=0.1").stderr)
 
+    def test_an_error_names_what_was_typed_and_its_range(self):
+        for arguments, said in ((["--batch-size", "1024", "--size", "4KiB"], "--batch-size: 1024 is not in 1..256"),
+                                (["--size", "0"], "--size: 0 is not in 1..2147483647"),
+                                (["--size", "3GiB"], "1..2147483647"),
+                                (["--starting-offset", "34359730176", "--size", "1MiB"],
+                                 "--starting-offset, --size, --in-flight, --num-queues: the last transfer ends at byte"),
+                                (["--device", "nope"], "--device nope: no back end")):
+            done = run(*arguments)
+            self.assertEqual(done.returncode, 1, f"{arguments}: {done.stdout}{done.stderr}")
+            self.assertIn("doorbell qdma: ", done.stderr)
+            self.assertIn(said, done.stderr)
+
+    def test_a_batch_alone_needs_no_window(self):
+        cell, = self.result("--batch-size", "128", "--measure", "rate", *SMALL)["cells"]
+        self.assertEqual((cell["cell"]["batch"], cell["cell"]["in_flight"]), (128, 256))
+
+    def test_the_echo_has_options_of_the_command_only(self):
+        cell, = self.result("--measure", "latency", *SMALL)["cells"]
+        self.assertEqual(cell["options"]["batch_size"], 1)
+        self.assertNotIn("signal_every", cell["options"])
+
     def test_a_card_that_is_not_here(self):
         done = run("--device", "kernel:/dev/slash_qdma_ctl7")
         self.assertIn(done.returncode, (1, 77), done.stderr)

@@ -21,7 +21,10 @@ void add_card_option(OptionTable& t) {
 }
 
 qdma::CardNames card_option_names() {
-  return {.card = "--device", .fault = "--fault"};
+  return {.card = "--device",
+          .fault = "--fault",
+          .starting_offset = "--starting-offset",
+          .transfers = "--size, --in-flight, --num-queues"};
 }
 
 void add_ring_option(OptionTable& t, const std::string& default_text) {

@@ -4,6 +4,10 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "cli/run_bench.hpp"
+#include "cli/sizes.hpp"
 #include "cli/texts.hpp"
 #include "qdma/cli/parts.hpp"
 #include "qdma/model/card.hpp"
@@ -50,6 +54,20 @@ void add_qdma_options(OptionTable& t) {
        .group = "Timing"});
 }
 
+/// Four batches in flight, which is what a batch alone asks for, may be more than a descriptor takes. Then as
+/// many are in flight as it takes, and as the memory that a run takes by itself holds.
+void limit_window(rma::BenchOptions& b) {
+  constexpr u32 kMost = qdma::TransferDescriptor::kMaxSubmitted;
+  constexpr u64 kBufferBudget = u64{256} << 20;
+  if (b.batch > kMost)
+    throw Error(
+        "--batch-size",
+        fmt::format("{} is not in 1..{}, the transfers that a descriptor takes at a time", b.batch, kMost));
+  if (b.in_flight != 0 || 4 * b.batch <= kMost) return;
+  const u64 fit = kBufferBudget / (u64{std::ranges::max(b.sizes)} * b.queues);
+  b.in_flight = static_cast<u32>(std::clamp<u64>(fit, b.batch, kMost));
+}
+
 rma::BenchOptions bench_options(const Options& o, const measure::StopFlag* stop = nullptr) {
   qdma::CardUse use;
   use.patience = {.limit_s = o.seconds("timeout"), .stop = stop, .gives_up = true};
@@ -66,13 +84,30 @@ rma::BenchOptions bench_options(const Options& o, const measure::StopFlag* stop 
   rma::BenchOptions b = rma_options(o, qdma::bench_of_transfers(use));
   b.device = o.text("device");
   b.op = o.text("op") == "get" ? rma::Op::read : rma::Op::write;
-  if (o.has("size")) b.sizes = sizes_of(o.text("size"));
-  for (const u32 size : b.sizes)
-    if (size == 0) throw Error("--size", "0 is not in 1..2147483647: a transfer has at least 1 byte");
+  if (o.has("size")) {
+    b.sizes.clear();
+    for (const u64 size : sizes_of("size", o.text("size"), 1, rma::kMaxMessage))
+      b.sizes.push_back(static_cast<u32>(size));
+  }
   b.queues = static_cast<u32>(o.integer("num-queues"));
+  limit_window(b);
   check_faults(b, b.device, qdma::is_model(b.device), "--device model");
   rma::check(b);
   return b;
+}
+
+/// As run_rma(), but a transfer has no completion of its own that a batch could do without.
+int run_qdma(const Options& o, Context& context) {
+  const rma::BenchOptions b = bench_options(o, &context.stop);
+  return run_bench(o, context, b, {}, [&](const measure::RunWatch& watch) {
+    measure::BenchResult outcome = rma::run_bench(b, watch);
+    for (report::Cell& cell : outcome.cells)
+      cell.options = {{"op", cell.cell["op"]},
+                      {"size", cell.cell["size_bytes"]},
+                      {"batch_size", cell.cell["batch"]},
+                      {"in_flight", cell.cell["in_flight"]}};
+    return outcome;
+  });
 }
 
 }  // namespace
@@ -110,9 +145,7 @@ Command qdma_command() {
        .needs = Needs::device},
   };
   c.check = [](const Options& o) { (void)bench_options(o); };
-  c.run = [](const Options& o, Context& context) {
-    return run_rma(bench_options(o, &context.stop), o, context);
-  };
+  c.run = run_qdma;
   return c;
 }
 

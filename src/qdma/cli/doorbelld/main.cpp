@@ -71,7 +71,8 @@ qdma::daemon::DaemonOptions daemon_options(const Options& o) {
           .socket_mode = mode_of(o.text("socket-mode")),
           .roles_file = o.text("roles"),
           .metrics = o.text("metrics"),
-          .metrics_name = "--metrics"};
+          .metrics_name = "--metrics",
+          .socket_name = "--socket"};
 }
 
 /// Clients, transfer descriptors and the buffers of messages take descriptors.
@@ -84,6 +85,7 @@ void allow_all_descriptors() {
 
 int serve(const Options& options) {
   const qdma::daemon::DaemonOptions daemon = daemon_options(options);
+  qdma::daemon::check(daemon);
   const auto log =
       qdma::daemon::open_log(options.text("log"), priority_of(options.text("log-level")), "--log");
   allow_all_descriptors();
@@ -116,9 +118,14 @@ int main(int argc, char** argv) {
       std::fputs(cli::command_help(texts).c_str(), stdout);
       return std::fflush(stdout) == 0 ? 0 : 1;
     }
-    return cli::serve(cli::parse("doorbelld", texts.options, words));
+    const cli::Options options = cli::parse("doorbelld", texts.options, words);
+    try {
+      return cli::serve(options);
+    } catch (const Error& e) {
+      return cli::print_error("doorbelld: ", e);
+    }
   } catch (const Error& e) {
-    return cli::print_error("doorbelld: ", e);
+    return cli::print_error("", e);  // the message names the program itself
   } catch (const std::exception& e) {
     fmt::print(stderr, "doorbelld: {}\n", e.what());
     return 1;

@@ -16,6 +16,7 @@
 
 #include "qdma/daemon/uv/metrics_endpoint.hpp"
 #include "qdma/daemon/uv/socket_loop.hpp"
+#include "qdma/local_socket.hpp"
 #include "system/clock.hpp"
 #include "system/sysfs.hpp"
 
@@ -39,6 +40,11 @@ std::vector<Descriptor> activated_sockets() {
   return sockets;
 }
 
+Roles read_roles(const DaemonOptions& o) {
+  if (o.roles_file.empty()) return Roles::defaults(::geteuid());
+  return Roles::read(o.roles_file, NameService::system());
+}
+
 class RunningDaemon {
  public:
   RunningDaemon(std::shared_ptr<Driver> card, const DaemonOptions& options, Log& log)
@@ -54,7 +60,7 @@ class RunningDaemon {
           [this] { return prometheus_text(service_.metrics(), service_.gauges()); }, options.metrics_name);
     std::vector<Descriptor> sockets = activated_sockets();
     if (sockets.empty()) {
-      sockets.push_back(listen_at(options.socket, options.socket_mode));
+      sockets.push_back(listen_at(options.socket, options.socket_mode, options.socket_name));
       path_ = options.socket;
     }
     for (Descriptor& socket : sockets) loop_.listen(std::move(socket));
@@ -98,8 +104,7 @@ class RunningDaemon {
   static constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP};
 
   [[nodiscard]] Roles roles() const {
-    if (options_.roles_file.empty()) return Roles::defaults(::geteuid());
-    Roles roles = Roles::read(options_.roles_file, NameService::system());
+    Roles roles = read_roles(options_);
     for (const std::string& warning : roles.warnings()) log_.write({Priority::warning, warning});
     return roles;
   }
@@ -174,6 +179,12 @@ class RunningDaemon {
 };
 
 }  // namespace
+
+void check(const DaemonOptions& o) {
+  if (!o.metrics.empty()) check_metrics_address(o.metrics, o.metrics_name);
+  static_cast<void>(local_address(o.socket, fmt::format("{} {}", o.socket_name, o.socket)));
+  static_cast<void>(read_roles(o));
+}
 
 int run_daemon(std::shared_ptr<Driver> card, const DaemonOptions& options, Log& log) {
   return RunningDaemon(std::move(card), options, log).run();

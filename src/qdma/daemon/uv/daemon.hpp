@@ -17,11 +17,15 @@ struct DaemonOptions {
   ServiceOptions service = {};
   std::string socket = kDefaultSocket;
   unsigned socket_mode = 0666;
-  std::string roles_file = {};           ///< empty: the defaults
-  std::string metrics = {};              ///< empty: none
-  double end_s = 15;                     ///< how long SIGTERM waits for the card
-  std::string metrics_name = "metrics";  ///< in messages: this word, or the option of a command
+  std::string roles_file = {};  ///< empty: the defaults
+  std::string metrics = {};     ///< empty: none
+  double end_s = 15;            ///< how long SIGTERM waits for the card
+  /// Names in messages: these words, or the options of a command.
+  std::string metrics_name = "metrics", socket_name = "socket";
 };
+
+/// Throws Error for options that are wrong whatever the card is.
+void check(const DaemonOptions& options);
 
 /// Serves until SIGTERM or SIGINT; SIGHUP reads the roles again. Sockets of the service manager replace
 /// `socket`. Returns the exit code: 0, or 2 if the card did not become quiet in time. Throws Error before it

@@ -12,6 +12,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 
 #include "qdma/local_socket.hpp"
 
@@ -78,6 +79,18 @@ struct MetricsEndpoint::Reader {
     uv_close(reinterpret_cast<uv_handle_t*>(&timer), closed);
   }
 };
+
+void check_metrics_address(const std::string& at, const std::string& name) {
+  if (at.find('/') == std::string::npos) {
+    static_cast<void>(loopback_address(at, name));
+    return;
+  }
+  // libuv calls it a lack of permission.
+  const auto folder = std::filesystem::path(at).parent_path();
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored))
+    throw Error(fmt::format("{} {}", name, at), fmt::format("there is no folder {}", folder.string()));
+}
 
 MetricsEndpoint::MetricsEndpoint(uv_loop_t* loop, const std::string& at, std::function<std::string()> text,
                                  const std::string& name)

@@ -15,6 +15,9 @@
 
 namespace doorbell::qdma::daemon {
 
+/// Throws Error unless `at` is a path with a '/', 127.0.0.1:PORT or [::1]:PORT.
+void check_metrics_address(const std::string& at, const std::string& name);
+
 class MetricsEndpoint {
  public:
   /// `at`: a path (with a '/'), or "127.0.0.1:PORT" or "[::1]:PORT". Throws Error.

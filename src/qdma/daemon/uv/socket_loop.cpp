@@ -43,8 +43,8 @@ void take_descriptors(msghdr& message, const std::shared_ptr<Closers>& closers, 
   }
 }
 
-[[noreturn]] void fail_listening(const std::string& path, const char* what) {
-  throw Error(path, std::string(what) + ": " + reason(errno));
+[[noreturn]] void fail_listening(const std::string& subject, const char* what) {
+  throw Error(subject, std::string(what) + ": " + reason(errno));
 }
 
 }  // namespace
@@ -73,23 +73,24 @@ bool read_peer(int fd, Peer& peer, int& error) {
   return true;
 }
 
-Descriptor listen_at(const std::string& path, unsigned mode) {
-  const sockaddr_un address = local_address(path, path);
+Descriptor listen_at(const std::string& path, unsigned mode, const std::string& name) {
+  const std::string subject = name + " " + path;
+  const sockaddr_un address = local_address(path, subject);
   Descriptor fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (fd.get() < 0) fail_listening(path, "no socket");
+  if (fd.get() < 0) fail_listening(subject, "no socket");
   const auto* const at = reinterpret_cast<const sockaddr*>(&address);
   if (::bind(fd.get(), at, sizeof address) != 0) {
-    if (errno != EADDRINUSE) fail_listening(path, "cannot be bound");
+    if (errno != EADDRINUSE) fail_listening(subject, "cannot be bound");
     struct stat existing {};
     if (::lstat(path.c_str(), &existing) != 0 || !S_ISSOCK(existing.st_mode))
-      throw Error(path, "is there and no socket", "name another path");
+      throw Error(subject, "is there and no socket", "name another path");
     if (!is_abandoned(path, SOCK_SEQPACKET))
-      throw Error(path, "a process listens there already", "name another path, or end the other process");
+      throw Error(subject, "a process listens there already", "name another path, or end the other process");
     if (::unlink(path.c_str()) != 0 || ::bind(fd.get(), at, sizeof address) != 0)
-      fail_listening(path, "cannot be bound");
+      fail_listening(subject, "cannot be bound");
   }
-  if (::chmod(path.c_str(), mode) != 0) fail_listening(path, "its mode cannot be set");
-  if (::listen(fd.get(), 128) != 0) fail_listening(path, "cannot listen");
+  if (::chmod(path.c_str(), mode) != 0) fail_listening(subject, "its mode cannot be set");
+  if (::listen(fd.get(), 128) != 0) fail_listening(subject, "cannot listen");
   return fd;
 }
 

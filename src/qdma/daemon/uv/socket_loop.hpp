@@ -108,7 +108,8 @@ class SocketLoop final : public Outlet, public Workers {
 [[nodiscard]] bool read_peer(int fd, Peer& peer, int& error);
 
 /// A listening SOCK_SEQPACKET socket at `path`, with these permissions. A socket file at which no process
-/// listens is replaced. Throws Error.
-[[nodiscard]] Descriptor listen_at(const std::string& path, unsigned mode);
+/// listens is replaced. Throws Error, which begins with `name` and the path.
+[[nodiscard]] Descriptor listen_at(const std::string& path, unsigned mode,
+                                   const std::string& name = "socket");
 
 }  // namespace doorbell::qdma::daemon
