@@ -24,6 +24,11 @@ std::string figure(const std::string& metric, double v) {
   return digits(v / 1e3) + " us";
 }
 
+/// Undecided whatever its runs show: they do not suffice for an interval.
+bool too_few(const Ratio& r) {
+  return r.change == Change::undecided && r.ci_level < kLevel;
+}
+
 std::vector<std::string> row_of(const Ratio& r) {
   std::vector<std::string> row = {r.metric, fmt::format("{} and {}", r.runs_before, r.runs_after),
                                   r.runs_before > 0 ? figure(r.metric, r.before) : "-",
@@ -35,21 +40,23 @@ std::vector<std::string> row_of(const Ratio& r) {
   } else {
     row.insert(row.end(), {"-", "-"});
   }
-  row.emplace_back(name(r.change));
+  row.emplace_back(too_few(r) ? "undecided: too few runs" : name(r.change));
   return row;
 }
 
 /// What to measure so that undecided figures become decided.
 std::string advice(const Comparison& c) {
-  std::size_t fewest = kMostRuns;
+  std::size_t fewest = kMostRuns, few = 0;
   for (const Compared& cell : c.cells)
-    for (const Ratio& r : cell.ratios)
+    for (const Ratio& r : cell.ratios) {
       if (r.change == Change::undecided) fewest = std::min({fewest, r.runs_before, r.runs_after});
-  if (fewest < kLeastRuns)
+      if (too_few(r)) ++few;
+    }
+  if (few > 0)
     return fmt::format(
-        "a verdict takes {} or more independent runs on each side: sweep a plan with 'rounds: {}', or compare two "
-        "folders of {} results each",
-        kLeastRuns, kGoodRuns, kGoodRuns);
+        "{} of them with too few runs: a verdict takes {} or more independent runs on each side: sweep a plan with "
+        "'rounds: {}', or compare two folders of {} results each",
+        few, kLeastRuns, kGoodRuns, kGoodRuns);
   return fmt::format(
       "the runs differ too much among themselves: calm the machine, measure longer, or sweep with 'rounds: {}'",
       std::max(2 * kGoodRuns, 2 * fewest));

@@ -146,6 +146,28 @@ TEST(SweepCompare, ARunIsOneObservationHoweverManyRepeatsItHas) {
   EXPECT_EQ(compare(runs_of(7, 100), runs_of(7, 50), {"ops_per_s"}, 0.05).exit_code(), 3);
 }
 
+TEST(SweepCompare, TooFewRunsAreSaidApartFromRunsThatDiffer) {
+  const auto said = [](std::size_t a, std::size_t b) {
+    const Comparison c = compare(runs_of(a, 100), runs_of(b, 50), {"ops_per_s"}, 0.05);
+    return to_text(c, "a", "b") + verdict(c, 5);
+  };
+  for (const auto& [a, b] : {std::pair{3u, 3u}, {3u, 4u}, {1u, 30u}}) {
+    EXPECT_NE(said(a, b).find("  undecided: too few runs\n"), std::string::npos) << said(a, b);
+    EXPECT_NE(said(a, b).find("1 of them with too few runs: a verdict takes 4 or more"), std::string::npos);
+  }
+  for (const auto& [a, b] : {std::pair{4u, 4u}, {3u, 5u}})
+    EXPECT_NE(said(a, b).find("REGRESSION"), std::string::npos) << said(a, b);
+  const Comparison wide = compare(runs_of(4, 100),
+                                  runs_of(4, 100,
+                                          [n = 0](Json& result) mutable {
+                                            result["cells"][0]["repeats"][0]["ops_per_s"] =
+                                                ++n % 2 == 0 ? 50 : 200;
+                                          }),
+                                  {"ops_per_s"}, 0.05);
+  EXPECT_EQ((to_text(wide, "a", "b") + verdict(wide, 5)).find("too few"), std::string::npos);
+  EXPECT_EQ(wide.figures(Change::undecided), 1u);
+}
+
 TEST(SweepCompare, CellsMeetByParameters) {
   Measured other;
   add_result(result_of({50}), "c", &other, {{"size", "1"}});
