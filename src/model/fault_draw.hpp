@@ -29,12 +29,15 @@ struct InjectedFault {
   static constexpr u8 kDamage = 0x5a;
   [[nodiscard]] DOORBELL_INLINE u64 position(u64 bytes) const { return choice % bytes; }
   /// Fault::misplace: the other place for `bytes` bytes at `offset` of a memory of `size` bytes, if there is
-  /// room. The distance is a multiple of `bytes`, so that good data of another address arrives, and not a
-  /// mixture.
+  /// room. The distance is that of places that begin at multiples of 64, as initiators keep their payloads,
+  /// so that good data of another address arrives, and not a mixture; where there is no room for that,
+  /// `bytes`.
   [[nodiscard]] DOORBELL_HD static std::optional<u64> elsewhere(u64 offset, u64 bytes, u64 size) {
-    const u64 step = bytes > 8 ? bytes : 8;
-    if (size - offset >= step + bytes) return offset + step;
-    if (offset >= step) return offset - step;
+    const u64 steps[] = {((bytes > 0 ? bytes : 1) + 63) / 64 * 64, bytes > 8 ? bytes : 8};
+    for (const u64 step : steps) {
+      if (size - offset >= step + bytes) return offset + step;
+      if (offset >= step) return offset - step;
+    }
     return std::nullopt;
   }
 };
