@@ -5,12 +5,15 @@
 
 #include <doorbell/error.hpp>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <optional>
 #include <thread>
 
@@ -62,6 +65,29 @@ Descriptor connect_local(const sockaddr_un& address, const Patience& patience, i
     // Nothing reports when there is room in the queue again.
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
+}
+
+Descriptor lock_folder_of(const std::string& path, double limit_s) {
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  if (folder.empty()) folder = ".";
+  Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Waiting waiting({}, limit_s);
+  while (fd.get() >= 0 && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK &&
+         waiting.over() == 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return fd;
+}
+
+SocketFile::SocketFile(std::string path) : path_(std::move(path)) {
+  struct stat s {};
+  if (::lstat(path_.c_str(), &s) == 0) device_ = s.st_dev, inode_ = s.st_ino;
+}
+
+void SocketFile::remove() noexcept {
+  struct stat s {};
+  if (!path_.empty() && ::lstat(path_.c_str(), &s) == 0 && s.st_dev == device_ && s.st_ino == inode_)
+    ::unlink(path_.c_str());
+  path_.clear();
 }
 
 bool is_abandoned(const std::string& path, int type) {

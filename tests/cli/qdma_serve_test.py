@@ -258,6 +258,19 @@ class Daemon(Serving):
         self.assertEqual(document["stop_reason"], "removed")
         self.assertEqual(document["cells"][0]["cell"]["phase"], "integrity")
 
+    def test_a_second_one_at_the_same_socket_leaves_the_first(self):
+        first = self.serve()
+        done = subprocess.run([DOORBELLD, "--card", "model", "--socket", self.path], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn(f"doorbelld: --socket {self.path}: a process listens there already", done.stderr)
+        self.transfers(self.device())
+        # One whose socket file somebody has removed does not remove its successor's.
+        os.unlink(self.path)
+        self.serve()
+        first.send_signal(signal.SIGTERM)
+        end_of(first)
+        self.transfers(self.device())
+
     def test_options_are_refused_before_the_card_is_opened(self):
         """The card that is not here is not looked for. Each error names the option, and the program once."""
         for arguments, said in ((["--threads", "1"], "--threads: 1 is not in 16..1024"),

@@ -15,12 +15,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
+#include <thread>
 
 #include "errors.hpp"
 #include "eventually.hpp"
+#include "qdma/local_socket.hpp"
 #include "qdma/model/model_card.hpp"
 #include "qdma/wire_client.hpp"
 
@@ -577,6 +581,75 @@ TEST(CardServerListen, ThePathIsTheUsersAndGoesWithTheServer) {
       std::string::npos);
   EXPECT_NE(test::error_of([&] { rig.server.listen("/nowhere/card"); }).find("No such file"),
             std::string::npos);
+}
+
+/// A folder of its own.
+struct Folder {
+  Folder() {
+    char name[] = "/tmp/doorbell-listen-XXXXXX";
+    path = mkdtemp(name);
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  std::string path;
+};
+
+Descriptor bound_at(const std::string& path) {
+  Descriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const sockaddr_un address = local_address(path, "a socket");
+  EXPECT_EQ(bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  return fd;
+}
+
+TEST(CardServerListen, ASocketWhoseProcessIsAboutToListenIsNotTakenOver) {
+  const Folder folder;
+  const std::string path = folder.path + "/card";
+  // Another process has bound its socket and does not listen yet.
+  Descriptor lock = lock_folder_of(path);
+  const Descriptor other = bound_at(path);
+  const auto open_folders = [&] {
+    std::size_t n = 0;
+    std::error_code gone;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+      n += std::filesystem::read_symlink(entry, gone) == folder.path;
+    return n;
+  };
+  ServerRig rig;
+  std::string said;
+  std::atomic<bool> ended{false};
+  std::thread second([&] {
+    said = test::error_of([&] { rig.server.listen(path); });
+    ended = true;
+  });
+  EXPECT_TRUE(eventually([&] { return ended || open_folders() == 2; }));
+  EXPECT_FALSE(ended);
+  EXPECT_EQ(listen(other.get(), 8), 0);
+  lock.reset();
+  second.join();
+  test::expect_says(said, "in use");
+}
+
+TEST(CardServerListen, ALockThatAStrangerKeepsIsNotWaitedForLong) {
+  const Folder folder;
+  const Descriptor lock = lock_folder_of(folder.path + "/card");
+  EXPECT_GE(lock_folder_of(folder.path + "/card", 0.02).get(), 0);
+}
+
+TEST(CardServerListen, TheEndLeavesTheSocketOfWhoHasTakenThePlace) {
+  const Folder folder;
+  const std::string path = folder.path + "/card";
+  std::optional<Descriptor> other;
+  {
+    ServerRig rig;
+    rig.server.listen(path);
+    ASSERT_EQ(unlink(path.c_str()), 0);
+    // Not the same file, whose number would be free again.
+    const Descriptor between(open((folder.path + "/x").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+    other = bound_at(path);
+  }
+  EXPECT_TRUE(std::filesystem::exists(path));
 }
 
 }  // namespace

@@ -15,8 +15,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "qdma/local_socket.hpp"
-
 namespace doorbell::qdma {
 
 namespace {
@@ -47,6 +45,7 @@ Descriptor listen_at(const std::string& path) {
   Descriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   // bind() gives the file the socket's own mode.
   if (fd.get() < 0 || fchmod(fd.get(), 0600) != 0) cannot_listen(path, std::strerror(errno));
+  const Descriptor lock = lock_folder_of(path);
   const auto bind_it = [&] {
     return bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   };
@@ -108,7 +107,6 @@ CardServer::Loop::~Loop() {
   mail_->leave([&] { mail_->stop = true; });
   thread_.join();
   while (!sockets_.empty()) remove(sockets_.begin()->first);
-  for (const std::string& path : paths_) unlink(path.c_str());
 }
 
 Descriptor CardServer::Loop::connect() {
@@ -121,7 +119,7 @@ Descriptor CardServer::Loop::connect() {
 
 void CardServer::Loop::listen(const std::string& path) {
   Descriptor fd = listen_at(path);
-  paths_.push_back(path);
+  files_.emplace_back(path);
   mail_->leave([&] { mail_->listeners.push_back(std::move(fd)); });
 }
 

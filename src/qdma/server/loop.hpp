@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "qdma/closers.hpp"
+#include "qdma/local_socket.hpp"
 #include "qdma/server/card_server.hpp"
 #include "qdma/server/driver_model.hpp"
 #include "qdma/server/message.hpp"
@@ -115,7 +116,7 @@ class CardServer::Loop {
   Descriptor spare_;  // given up for a moment to turn a client away when there are no descriptors left
   std::map<u64, Socket> sockets_;
   std::map<u64, Descriptor> listeners_;
-  std::vector<std::string> paths_;
+  std::vector<SocketFile> files_;
   u64 next_id_ = 1;
   std::vector<Finished> finished_;
   u64 requests_ = 0, refused_ = 0, buffers_ = 0;

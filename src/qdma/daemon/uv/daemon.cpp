@@ -61,7 +61,7 @@ class RunningDaemon {
     std::vector<Descriptor> sockets = activated_sockets();
     if (sockets.empty()) {
       sockets.push_back(listen_at(options.socket, options.socket_mode, options.socket_name));
-      path_ = options.socket;
+      file_ = SocketFile(options.socket);
     }
     for (Descriptor& socket : sockets) loop_.listen(std::move(socket));
     for (std::size_t i = 0; i < std::size(signals_); ++i) {
@@ -84,7 +84,7 @@ class RunningDaemon {
       uv_close(reinterpret_cast<uv_handle_t*>(timer), nullptr);
     metrics_.reset();
     uv_run(loop_.uv(), UV_RUN_NOWAIT);  // the handles above are members: they must be closed before they go
-    if (!path_.empty()) ::unlink(path_.c_str());
+    file_.remove();
   }
 
   int run() {
@@ -94,7 +94,7 @@ class RunningDaemon {
           &watchdog_, [](uv_timer_t*) { static_cast<void>(sd_notify(0, "WATCHDOG=1")); }, 0,
           watchdog_us / 2000);
     log_.write({Priority::notice, fmt::format("serves the card {}{}", service_.info().bdf.data(),
-                                              path_.empty() ? "" : " at " + path_)});
+                                              file_.path().empty() ? "" : " at " + file_.path())});
     static_cast<void>(sd_notify(0, "READY=1\nSTATUS=serves clients"));
     loop_.run();
     return code_;
@@ -150,7 +150,7 @@ class RunningDaemon {
                 fmt::format("the card is not quiet after {} s: {} calls in progress, {} queue pairs",
                             options_.end_s, now.running, now.held.queue_pairs)});
     // A worker that does not come back cannot be waited for; the kernel takes back what the process holds.
-    if (!path_.empty()) ::unlink(path_.c_str());
+    file_.remove();
     ::_exit(2);
   }
 
@@ -171,7 +171,7 @@ class RunningDaemon {
   SocketLoop loop_;
   Service service_;
   std::optional<MetricsEndpoint> metrics_;
-  std::string path_;  // of a socket of this process's own
+  SocketFile file_;  // of a socket of this process's own
   uv_signal_t signals_[3]{};
   uv_timer_t watchdog_{}, ending_{}, silent_{};
   u64 ending_since_ns_ = 0;

@@ -102,7 +102,9 @@ MetricsEndpoint::MetricsEndpoint(uv_loop_t* loop, const std::string& at, std::fu
   listening_->owner = this;
   listening_->local = local;
   int rc = 0;
+  Descriptor lock;
   if (local) {
+    lock = lock_folder_of(at);
     if (is_abandoned(at, SOCK_STREAM)) ::unlink(at.c_str());
     uv_pipe_init(loop, &listening_->pipe, 0);
     rc = uv_pipe_bind(&listening_->pipe, at.c_str());

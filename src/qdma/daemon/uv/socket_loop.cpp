@@ -79,6 +79,7 @@ Descriptor listen_at(const std::string& path, unsigned mode, const std::string& 
   Descriptor fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) fail_listening(subject, "no socket");
   const auto* const at = reinterpret_cast<const sockaddr*>(&address);
+  const Descriptor lock = lock_folder_of(path);
   if (::bind(fd.get(), at, sizeof address) != 0) {
     if (errno != EADDRINUSE) fail_listening(subject, "cannot be bound");
     struct stat existing {};
