@@ -191,6 +191,27 @@ TEST(DaemonProcess, AnUnknownUserIsServedAsEverybody) {
   EXPECT_EQ(client.ask(Opcode::num_devices, Zero{}).error, 0);
 }
 
+TEST(DaemonProcess, AUserWhoMayNotConnectIsToldWhy) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
+  DaemonProcess daemon({"--socket-mode", "0600"});
+  ASSERT_TRUE(daemon.ready());
+  const pid_t child = fork();
+  if (child == 0) {
+    int failed = 1;
+    if (setgroups(0, nullptr) == 0 && setgid(4100000001u) == 0 && setuid(4100000002u) == 0) {
+      try {
+        const DaemonClient stranger(daemon.path());
+      } catch (const Error& e) {
+        failed = e.code() == ExitCode::usage && e.hint().starts_with("its --socket-mode") ? 0 : 2;
+      }
+    }
+    _exit(failed);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 TEST(DaemonProcess, SighupReadsTheRolesAgain) {
   char name[] = "/tmp/doorbelld-roles-XXXXXX";
   const Descriptor file(mkstemp(name));

@@ -66,6 +66,8 @@ Descriptor connect_daemon(const std::string& path, const Patience& patience) {
   Descriptor fd = connect_local(local_address(path, name), patience, error);
   if (error == 0) return fd;
   if (error == EINTR) throw Error(name, why_over(error, kDaemon, 0), "", ExitCode::interrupted);
+  if (error == EACCES || error == EPERM)
+    throw Error(name, reason(error), "its --socket-mode, or a folder above it, keeps this user out");
   throw Error(name, "no doorbelld answers: " + reason(error), "start doorbelld, or name its socket",
               ExitCode::absent);
 }
