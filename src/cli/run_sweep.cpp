@@ -77,7 +77,7 @@ void check_inputs(const std::string& folder, const sweep::Plan& plan) {
 
 void check_folder(const std::string& folder, const std::string& text, bool resume) {
   const std::string title = "--out " + folder;
-  switch (sweep::look(folder, text)) {
+  switch (sweep::look(folder, text, title)) {
     case sweep::Found::same:
       return;
     case sweep::Found::nothing:
@@ -224,7 +224,7 @@ SweepOutcome run_sweep(const PreparedSweep& s, const SweepRun& how, Context& con
                 "mpirun -np N doorbell sweep PLAN; --list needs none");
   check_folder(path, s.text, how.resume);
   check_inputs(path, plan);
-  sweep::Folder folder(path, s.text);
+  sweep::Folder folder(path, s.text, "--out " + path);
   std::vector<sweep::Record> records = earlier(plan, folder, cells.size());
   const std::vector<sweep::Turn> todo = still_to_run(s.turns, &records);
   folder.keep(records);

@@ -65,23 +65,25 @@ std::vector<std::string> stale_in(const std::string& folder) {
   return files;
 }
 
-Found look(const std::string& folder, std::string_view plan_text) {
+Found look(const std::string& folder, std::string_view plan_text, const std::string& setting) {
   std::error_code error;
   if (!fs::exists(folder, error)) return Found::nothing;
-  if (!fs::is_directory(folder, error)) throw Error(folder, "it is no folder");
+  if (!fs::is_directory(folder, error)) throw Error(setting.empty() ? folder : setting, "it is no folder");
   if (fs::exists(fs::path(folder) / kPlan, error))
     return read_text(folder + "/" + kPlan) == plan_text ? Found::same : Found::another;
   return fs::is_empty(folder, error) ? Found::nothing : Found::foreign;
 }
 
-Folder::Folder(std::string path, std::string_view plan_text) : path_(std::move(path)) {
+Folder::Folder(std::string path, std::string_view plan_text, const std::string& setting)
+    : path_(std::move(path)) {
+  const std::string& title = setting.empty() ? path_ : setting;
   std::error_code error;
   fs::create_directories(path_, error);
-  if (error) throw Error(path_, error.message(), "give another folder");
+  if (error) throw Error(title, error.message(), "give another folder");
   lock_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (lock_.get() < 0) throw Error(path_, reason(errno));
+  if (lock_.get() < 0 || ::access(path_.c_str(), W_OK | X_OK) != 0) throw Error(title, reason(errno));
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
-    throw Error(path_, errno == EWOULDBLOCK ? "another sweep is at work in it" : reason(errno));
+    throw Error(title, errno == EWOULDBLOCK ? "another sweep is at work in it" : reason(errno));
   if (!fs::exists(file(kPlan), error)) report::write_file(file(kPlan), plan_text);
   for (const std::string& stale : stale_in(path_)) fs::remove(stale, error);
 }

@@ -30,13 +30,15 @@ enum class Found {
   another,  ///< it holds another plan
   foreign,  ///< it holds something else
 };
-[[nodiscard]] Found look(const std::string& folder, std::string_view plan_text);
+/// `setting`: what messages call the folder, which may be an option of a command; empty: its path.
+[[nodiscard]] Found look(const std::string& folder, std::string_view plan_text,
+                         const std::string& setting = {});
 
 class Folder {
  public:
   /// Creates the folder with a copy of the plan, or opens a folder with the same plan and removes what is
   /// stale in it. Throws doorbell::Error if that fails or if another sweep uses the folder.
-  Folder(std::string path, std::string_view plan_text);
+  Folder(std::string path, std::string_view plan_text, const std::string& setting = {});
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string file(const char* name) const { return path_ + "/" + name; }

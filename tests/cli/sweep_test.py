@@ -209,12 +209,20 @@ class Resuming(WithFolder):
         self.assertIn("holds no sweep", self.sweep(code=1).stderr)
         self.assertEqual([p.name for p in self.out.iterdir()], ["precious"])
 
+    def test_what_is_wrong_with_the_folder_names_the_option(self):
+        file = self.folder / "file"
+        file.touch()
+        for out, says in ((file, "it is no folder"), (file / "below", "Not a directory"), ("/proc/absent", "No such file")):
+            done = doorbell("sweep", self.plan(), "--out", out)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"--out {out}: {says}", done.stderr)
+
     def test_one_sweep_at_a_time(self):
         self.sweep()
         handle = os.open(self.out, os.O_RDONLY)
         self.addCleanup(os.close, handle)
         fcntl.flock(handle, fcntl.LOCK_EX)
-        self.assertIn("another sweep", self.sweep(code=1).stderr)
+        self.assertIn(f"--out {self.out}: another sweep", self.sweep(code=1).stderr)
 
 
 class Killed(WithFolder):
