@@ -174,6 +174,10 @@ int SocketDriver::note_over(int over) {
   return over;
 }
 
+int SocketDriver::given_up() const {
+  return patience_.gives_up ? over_.load() : 0;
+}
+
 std::string SocketDriver::why(int error) const {
   return error != 0 && error == over_ ? why_over(error, who_, patience_.limit_s) : Driver::why(error);
 }
@@ -209,7 +213,7 @@ CallResult SocketDriver::call(int fd, u32 number, std::span<u8> structure, const
   // The flags are read before the call: the driver writes back what it likes.
   const u32 flags = word_at(structure, number == kCallQpairGetFd ? 8 : 4);
   const bool transfer = number == kCallTransfer;
-  if (const int over = over_; over != 0 && fd < 0 && patience_.gives_up) return {.result = -over};
+  if (const int over = given_up(); over != 0 && !transfer) return {.result = -over};
   double limit_s = patience_.limit_s;
   if (transfer)
     limit_s = static_cast<double>(o.deadline_ns == 0 ? wire::kDriverLimitNs : o.deadline_ns) * 1e-9 + kSayS;
@@ -234,7 +238,8 @@ CallResult SocketDriver::call(int fd, u32 number, std::span<u8> structure, const
     over = wait_for(*channel, r, given_up);
     if (over != 0) over = ETIMEDOUT;
   }
-  if (over != 0 && channel->forget(r)) return {.result = -(fd < 0 ? note_over(over) : over)};
+  // A server that does not even give up a transfer answers nothing else either.
+  if (over != 0 && channel->forget(r)) return {.result = -note_over(over)};
   if (r.result.result >= 0 && r.descriptor.get() >= 0) {
     if ((flags & kFlagCloseOnExec) == 0) fcntl(r.descriptor.get(), F_SETFD, 0);
     r.result.result = r.descriptor.release();

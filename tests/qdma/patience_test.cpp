@@ -108,14 +108,37 @@ TEST_F(Deaf, AStopEndsACall) {
                     "interrupted before the card's server answered");
 }
 
+/// A transfer descriptor of the driver, and the server's end.
+struct TransferSocket {
+  explicit TransferSocket(SocketDriver& driver) {
+    int fds[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+    descriptor = Descriptor(fds[0]);
+    of_server = Descriptor(fds[1]);
+    driver.adopt(descriptor.get());
+  }
+  Descriptor descriptor, of_server;
+};
+
+TEST_F(Deaf, ATransferThatIsNotEvenGivenUpIsTheLastThingAsked) {
+  const auto driver = connect({.limit_s = 0.02, .gives_up = true});
+  const TransferSocket socket(*driver);
+  Transfer transfer{.count = 1};
+  transfer.xfers[0] = {.buf_fd = 0, .length = 4096};
+  const i64 result =
+      driver->call(socket.descriptor.get(), kCallTransfer, structure_of(transfer), {.deadline_ns = 1'000'000})
+          .result;
+  EXPECT_EQ(result, -ETIMEDOUT);
+  Info info;
+  EXPECT_EQ(driver->call(-1, kCallInfo, structure_of(info)).result, -ETIMEDOUT);
+  EXPECT_EQ(receive_message(theirs.get()).status, Incoming::Status::none);
+}
+
 TEST_F(Deaf, ABufferOfADescriptorIsNotWaitedForLonger) {
   const auto driver = connect({.limit_s = 0.02});
-  int fds[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
-  const Descriptor descriptor(fds[0]), of_server(fds[1]);
-  driver->adopt(descriptor.get());
+  const TransferSocket socket(*driver);
   BufCreate create{.length = 4096};
-  EXPECT_EQ(driver->call(descriptor.get(), kCallBufCreate, structure_of(create)).result, -ETIMEDOUT);
+  EXPECT_EQ(driver->call(socket.descriptor.get(), kCallBufCreate, structure_of(create)).result, -ETIMEDOUT);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ DaemonDriver::DaemonDriver(const std::string& spec, const Patience& patience)
 
 CallResult DaemonDriver::call(int fd, u32 number, std::span<u8> structure, const CallOptions& options) {
   if (fd >= 0) return SocketDriver::call(fd, number, structure, options);
+  if (const int over = given_up(); over != 0) return {.result = -over};
   // The driver's flags are the descriptor's here.
   u32 flags = 0;
   const std::size_t at = number == kCallQpairGetFd ? offsetof(QpairGetFd, flags) : offsetof(BufCreate, flags);
