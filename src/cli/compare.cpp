@@ -18,6 +18,7 @@
 #include "options/suggest.hpp"
 #include "report/file.hpp"
 #include "report/json.hpp"
+#include "report/layout.hpp"
 #include "sweep/across.hpp"
 #include "sweep/compare.hpp"
 #include "sweep/folder.hpp"
@@ -117,7 +118,7 @@ int run_compare(const Options& options, Context& context) {
   if (!html.empty()) page_error = comparison_page(text, html);
   if (!page_error.empty()) {
     std::fflush(stdout);
-    fmt::print(stderr, "{} compare: --html {}: {}\n", context.program, html, page_error);
+    fmt::print(stderr, "{} compare: --html {}: {}\n", context.program, report::printable(html), page_error);
   }
   const int code =
       c.exit_code() == 0 && !page_error.empty() ? static_cast<int>(ExitCode::usage) : c.exit_code();
@@ -127,7 +128,7 @@ int run_compare(const Options& options, Context& context) {
   } catch (const Error& e) {
     // The comparison has been printed and still counts.
     std::fflush(stdout);
-    fmt::print(stderr, "{} compare: {}\n", context.program, e.what());
+    fmt::print(stderr, "{} compare: {}\n", context.program, report::printable(e.what()));
     return code == 0 ? static_cast<int>(e.code()) : code;
   }
   return code;

@@ -7,6 +7,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/path.hpp"
+#include "report/layout.hpp"
 
 namespace doorbell::cli {
 namespace {
@@ -114,7 +115,7 @@ int run_list(const Options& options, Context&) {
     first = false;
     if (section.devices.empty()) fmt::print("  none\n");
     for (const FoundDevice& device : section.devices)
-      fmt::print("  {:<14}{}\n", device.name, facts_line(device.facts));
+      fmt::print("  {:<14}{}\n", report::printable(device.name), report::printable(facts_line(device.facts)));
   }
   return 0;
 }

@@ -72,7 +72,7 @@ void Progress::update(double fraction, std::string_view text, u64 operations) {
                        fraction * 100);
   }
   if (const std::string pace = pace_.text(); !pace.empty()) line += pace + "  ";
-  line += text;
+  line += report::printable(text);
   const std::size_t width = columns_of(out_) - 1;
   if (line.size() > width) line.resize(width);
   fmt::print(out_, "\r\x1b[K{}", line);

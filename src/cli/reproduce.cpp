@@ -126,7 +126,7 @@ int run_reproduce(const Options& options, Context& context) {
     std::size_t runs = 0;
     for (const Found& f : plans) runs += f.sweep->turns.size();
     fmt::print("{} plans, {} runs, profile {}, results in {}\n", plans.size(), runs, options.text("profile"),
-               out);
+               report::printable(out));
     std::fflush(stdout);
   }
   // Said before hours of measuring; at the end it is tried all the same.
@@ -168,8 +168,8 @@ int run_reproduce(const Options& options, Context& context) {
                : "nothing was measured";
   if (!quiet) {
     for (const std::string& r : reasons) fmt::print("skipped: {}\n", r);
-    fmt::print("tables: {}/tables.txt\n", out);
-    if (why.empty()) fmt::print("report: {}\n", page);
+    fmt::print("tables: {}/tables.txt\n", report::printable(out));
+    if (why.empty()) fmt::print("report: {}\n", report::printable(page));
   }
   if (!why.empty()) fmt::print(stderr, "{} reproduce: no report: {}\n", context.program, why);
   std::fflush(stdout);

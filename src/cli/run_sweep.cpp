@@ -98,7 +98,8 @@ void check_folder(const std::string& folder, const std::string& text, bool resum
 std::vector<sweep::Record> earlier(const sweep::Plan& plan, const sweep::Folder& folder, std::size_t cells) {
   sweep::Records records = folder.read();
   if (records.torn)
-    fmt::print(stderr, "{}: the last line is torn, its cell is run again\n", folder.file("results.jsonl"));
+    fmt::print(stderr, "{}: the last line is torn, its cell is run again\n",
+               report::printable(folder.file("results.jsonl")));
   const nlohmann::ordered_json::json_pointer git("/tool/git");
   std::set<std::string> builds;
   std::map<std::pair<u32, u32>, std::size_t> lines;  // where the record of each cell and round is
@@ -230,8 +231,8 @@ SweepOutcome run_sweep(const PreparedSweep& s, const SweepRun& how, Context& con
   folder.keep(records);
   report::write_file(folder.file(sweep::kWritten[2]), report::to_string(sweep::to_json(plan, s.references)));
   if (!how.quiet && todo.size() < s.turns.size())
-    fmt::print(stderr, "{}: {} of {} runs are there already\n", path, s.turns.size() - todo.size(),
-               s.turns.size());
+    fmt::print(stderr, "{}: {} of {} runs are there already\n", report::printable(path),
+               s.turns.size() - todo.size(), s.turns.size());
 
   Progress progress(context.stderr_tty && !how.quiet);
   const sweep::RunLimits limits = {.cell_timeout_s = how.cell_timeout_s, .team = s.team};
@@ -247,7 +248,8 @@ SweepOutcome run_sweep(const PreparedSweep& s, const SweepRun& how, Context& con
     sweep::run(plan, cells, todo, folder, limits, {&context.stop, show}, &records);
   } catch (const Error& e) {
     // What has been measured so far is printed and counts.
-    o.failure = e.hint().empty() ? e.what() : fmt::format("{}\nhint: {}", e.what(), e.hint());
+    o.failure = report::printable(e.what());
+    if (!e.hint().empty()) o.failure += "\nhint: " + report::printable(e.hint());
   }
   progress.clear();
 

@@ -14,6 +14,7 @@
 #include "cli/commands.hpp"
 #include "cli/report_page.hpp"
 #include "cli/run_sweep.hpp"
+#include "report/layout.hpp"
 #include "report/verdict.hpp"
 #include "sweep/folder.hpp"
 #include "sweep/ranks/launcher.hpp"
@@ -25,8 +26,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// A word that a terminal must not get as it is, in a shell's notation for bytes.
+std::string escaped_word(const std::string& word) {
+  std::string out = "$'";
+  for (const char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte >= 0x7f) out += fmt::format("\\x{:02x}", byte);
+    else if (c == '\'' || c == '\\') out += fmt::format("\\{}", c);
+    else out += c;
+  }
+  return out + "'";
+}
+
 /// A word, quoted for a shell if necessary.
 std::string shell_word(const std::string& word) {
+  if (report::printable(word) != word) return escaped_word(word);
   const bool plain = word.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                          "-_=+./:,@%") == std::string::npos;
@@ -86,11 +100,11 @@ int run_plan(const Options& options, Context& context, sweep::Team* team) {
                                     .cell_timeout_s = options.seconds("cell-timeout"),
                                     .quiet = quiet},
                                    context);
-  if (!quiet) fmt::print("{}\n{}\nresults: {}\n", o.summary, o.verdict, path);
+  if (!quiet) fmt::print("{}\n{}\nresults: {}\n", o.summary, o.verdict, report::printable(path));
   else if (o.code != 0) fmt::print(stderr, "{}\n", o.verdict);
   int code = o.code;
   if (const std::string why = html.empty() ? "" : make_page(path, html, s->plan.title); !why.empty()) {
-    fmt::print(stderr, "{} sweep: --html {}: {}\n", context.program, html, why);
+    fmt::print(stderr, "{} sweep: --html {}: {}\n", context.program, report::printable(html), why);
     code = report::worse_of(code, static_cast<int>(ExitCode::usage));
   }
   std::fflush(stdout);

@@ -79,6 +79,21 @@ class Runs(WithFolder):
         self.assertIn("doorbell nvme --write-io=100 --read-io=100 --timeout=60 --late-after=50 --num-queues=1 "
                       "--batch-size=8", lines[1])
 
+    def test_list_prints_no_control_characters_and_still_words_for_a_shell(self):
+        name = "file:/absent/a\33[31mb\u0085c'd\\e"
+        text = f"name: l\ncommand: nvme\noptions: {{read-io: 5, controller: {json.dumps(name)}}}\n"
+        line = self.sweep("--list", plan=self.plan(text)).stdout
+        self.assertRegex(line, r"\A[ -~]+\n\Z")
+        words = subprocess.run(["bash", "-c", "printf '%s\\n' " + line[line.index("--"):]], capture_output=True, timeout=60)
+        self.assertEqual(words.stdout.decode(), f"--read-io=5\n--controller={name}\n")
+
+    def test_a_folders_name_is_printed_without_control_characters(self):
+        self.out = self.folder / "o\33[31m"
+        for _ in "12":
+            done = self.sweep("--only", "num-queues=1,batch-size=1")
+            self.assertNotIn("\33", done.stdout + done.stderr)
+        self.assertIn("1 of 1 runs are there already", done.stderr)
+
     def test_only(self):
         self.sweep("--only", "num-queues=2,batch-size=8")
         self.assertEqual([x["cell"] for x in self.lines()], [3])
