@@ -20,6 +20,7 @@
 #include "report/layout.hpp"
 #include "report/verdict.hpp"
 #include "sweep/table.hpp"
+#include "sweep/text_file.hpp"
 
 namespace doorbell::cli {
 
@@ -28,6 +29,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kQuick = "quick";
+
+// Both files say in their first bytes what made them.
+constexpr const char* kTables = "tables.txt";
+constexpr const char* kTablesBegin = "doorbell reproduce ";
+constexpr const char* kPage = "report.html";
+constexpr const char* kPageTitle = "Published tables, reproduced: ";
+constexpr std::size_t kStart = 4096;
 
 struct Found {
   fs::path file;
@@ -104,6 +112,23 @@ void add_reasons(const std::vector<sweep::Record>& records, std::vector<std::str
   }
 }
 
+/// Makes sure that nothing is replaced that another command, or somebody, has written.
+void check_own(const std::string& out) {
+  std::error_code ignored;
+  const auto check = [&](const char* name, auto is_own) {
+    const std::string file = fmt::format("{}/{}", out, name);
+    const fs::file_status status = fs::symlink_status(file, ignored);
+    if (status.type() == fs::file_type::not_found || status.type() == fs::file_type::none) return;
+    if (!is_own(sweep::read_start(file, kStart)))
+      throw Error("--out " + out, fmt::format("{} is there, and reproduce has not made it", name),
+                  "move it away, or give another folder");
+  };
+  check(kTables, [](const std::string& start) { return start.starts_with(kTablesBegin); });
+  check(kPage, [](const std::string& start) {
+    return start.find(fmt::format("<title>{}", kPageTitle)) != std::string::npos;
+  });
+}
+
 int run_reproduce(const Options& options, Context& context) {
   const fs::path folder = options.has("plans") ? fs::path(options.text("plans")) : shipped("plans");
   std::error_code ignored;
@@ -116,8 +141,10 @@ int run_reproduce(const Options& options, Context& context) {
   if (options.flag("list")) return list(plans);
 
   const std::string out = options.text("out");
+  check_own(out);
   const bool quiet = options.flag("quiet");
-  std::string tables;
+  std::string tables =
+      fmt::format("{}{}, profile {}\n\n", kTablesBegin, options.text("source"), options.text("profile"));
   std::vector<std::string> reasons;
   std::size_t done = 0;
   int code = 0;
@@ -161,14 +188,13 @@ int run_reproduce(const Options& options, Context& context) {
   if (context.stop.requested()) code = report::worse_of(code, sweep::kInterrupted);
   if (code == 0 && !measured) code = static_cast<int>(ExitCode::absent);
   if (!quiet && options.flag("details")) fmt::print("\n{}", tables);
-  report::write_file(out + "/tables.txt", tables);
-  const std::string page = out + "/report.html";
+  report::write_file(fmt::format("{}/{}", out, kTables), tables);
+  const std::string page = fmt::format("{}/{}", out, kPage);
   const std::string why =
-      measured ? make_page(out, page, fmt::format("Published tables, reproduced: {}", options.text("source")))
-               : "nothing was measured";
+      measured ? make_page(out, page, kPageTitle + options.text("source")) : "nothing was measured";
   if (!quiet) {
     for (const std::string& r : reasons) fmt::print("skipped: {}\n", r);
-    fmt::print("tables: {}/tables.txt\n", report::printable(out));
+    fmt::print("tables: {}/{}\n", report::printable(out), kTables);
     if (why.empty()) fmt::print("report: {}\n", report::printable(page));
   }
   if (!why.empty()) fmt::print(stderr, "{} reproduce: no report: {}\n", context.program, why);

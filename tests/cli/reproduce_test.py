@@ -146,6 +146,20 @@ class Reproduce(WithPlans):
         self.assertIn("python3-jinja2 is not installed", last)
         self.assertTrue((self.out / "tables.txt").exists())
 
+    def test_what_it_has_not_made_is_left_alone(self):
+        self.out.mkdir()
+        for name in ("tables.txt", "report.html"):
+            (self.out / name).write_text("precious", encoding="utf-8")
+            self.assertIn(f"--out {self.out}: {name} is there", self.reproduce("ours", code=1).stderr)
+            self.assertEqual([p.name for p in self.out.iterdir()], [name])
+            (self.out / name).unlink()
+            (self.out / name).symlink_to("/dev/null")
+            self.assertIn(f"{name} is there", self.reproduce("ours", code=1).stderr)
+            (self.out / name).unlink()
+        for _ in "12":
+            self.reproduce("ours")
+            self.assertTrue((self.out / "tables.txt").read_text(encoding="utf-8").startswith("doorbell reproduce ours"))
+
     def test_bad_input(self):
         for arguments, says in ((["thiers"], "did you mean 'theirs'"), (["--profile", "slow"], "quick, full"),
                                 (["--cell-timeout", "0"], "0.1")):
