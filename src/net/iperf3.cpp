@@ -121,18 +121,13 @@ class Iperf3Contender final : public measure::Contender {
   };
 
   std::unique_ptr<Child> start(const std::vector<std::string>& arguments, End end) {
-    std::unique_ptr<Child> child;
     try {
-      // A child is in the namespace of the thread that starts it, which ends before the child does.
-      link_.in(end, [&] {
-        child = std::make_unique<Child>(arguments, std::span<const int>(), "", Child::EndsWith::itself);
-      });
+      return std::make_unique<Child>(arguments, std::span<const int>(), "", link_.network_namespace(end));
     } catch (const std::system_error& e) {
       throw Error(o_.names.others + " iperf3",
                   fmt::format("iperf3 cannot be started: {}", e.code().message()),
                   "install it (Debian: iperf3)", ExitCode::absent);
     }
-    return child;
   }
 
   /// Runs all pairs at the same time. Nothing when it was interrupted.

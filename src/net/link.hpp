@@ -36,6 +36,8 @@ class Link {
   /// Runs `f` in the network namespace of that end and returns when it has. Sockets that `f` opens stay in
   /// that namespace, whichever thread uses them. What `f` throws is passed on.
   virtual void in(End end, const std::function<void()>& f) { static_cast<void>(end), f(); }
+  /// A descriptor of that network namespace, for other programs; -1: that of this process.
+  [[nodiscard]] virtual int network_namespace(End) const { return -1; }
   /// The interface of that end; "" where a link has none.
   [[nodiscard]] virtual std::string interface(End) const { return {}; }
   /// The IPv4 address of that end, as text; "" where a link has none.

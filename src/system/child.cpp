@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -29,12 +30,11 @@ constexpr double kEndLimitS = 5;
 /// What the child does before it is the other program: no memory is allocated, because another thread of the
 /// parent may have held the allocator. Returns the error of what failed.
 int become(const char* file, char* const argv[], int output, int errors, std::span<const int> give,
-           pid_t parent, bool with_thread) {
+           pid_t parent, int network_namespace) {
   (void)setpgid(0, 0);
-  if (with_thread) {
-    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) _exit(128 + SIGTERM);  // it ended before that call
-  }
+  (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(128 + SIGTERM);  // it ended before that call
+  if (network_namespace >= 0 && setns(network_namespace, CLONE_NEWNET) != 0) return errno;
   const int none = open("/dev/null", O_RDONLY);
   if (none < 0 || dup2(none, 0) < 0 || dup2(output, 1) < 0 || dup2(errors, 2) < 0) return errno;
   if (none != 0) close(none);
@@ -47,7 +47,7 @@ int become(const char* file, char* const argv[], int output, int errors, std::sp
 }  // namespace
 
 Child::Child(const std::vector<std::string>& arguments, std::span<const int> give, const std::string& file,
-             EndsWith ends_with)
+             int network_namespace)
     : output_(memfd_create("child-output", MFD_CLOEXEC)), errors_(memfd_create("child-errors", MFD_CLOEXEC)) {
   // Its writing end closes when the other program begins.
   std::array<int, 2> failure{-1, -1};
@@ -62,8 +62,8 @@ Child::Child(const std::vector<std::string>& arguments, std::span<const int> giv
   const pid_t parent = getpid();
   pid_ = fork();
   if (pid_ == 0) {
-    const int error = become(started, argv.data(), output_.get(), errors_.get(), give, parent,
-                             ends_with == EndsWith::thread);
+    const int error =
+        become(started, argv.data(), output_.get(), errors_.get(), give, parent, network_namespace);
     (void)!write(tells.get(), &error, sizeof error);
     _exit(127);
   }

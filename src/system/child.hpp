@@ -17,16 +17,14 @@ namespace doorbell {
 
 class Child {
  public:
-  /// What ends the child if this process is killed: the end of the thread that started it, by SIGTERM. For a
-  /// child of a thread that does not outlive it: nothing does.
-  enum class EndsWith : u8 { thread, itself };
-
   /// Starts `arguments` (the first is found on PATH) with nothing on standard input. It inherits the
   /// descriptors in `give`, their numbers unchanged, and is in a process group of its own: Ctrl-C on the
-  /// terminal is this program's to handle. `file`, when given, is what is started under the name of the first
-  /// argument. Throws std::system_error when it cannot be started.
+  /// terminal is this program's to handle. The thread that starts it must outlive it: at the end of that
+  /// thread, also where this process is killed, it gets SIGTERM. `file`, when given, is what is started under
+  /// the name of the first argument. `network_namespace`: a descriptor of the one to start it in; -1: the
+  /// thread's. Throws std::system_error when it cannot be started.
   explicit Child(const std::vector<std::string>& arguments, std::span<const int> give = {},
-                 const std::string& file = {}, EndsWith ends_with = EndsWith::thread);
+                 const std::string& file = {}, int network_namespace = -1);
   /// Ends it: waits for as long as wait() takes at most, then kills.
   ~Child();
   Child(const Child&) = delete;

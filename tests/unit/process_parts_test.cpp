@@ -14,11 +14,8 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <optional>
-#include <span>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include "measure/cpu_time.hpp"
@@ -189,22 +186,6 @@ TEST(ChildProcess, EndsWithTheProcessThatStartedIt) {
   close(pidfd);
   close(ends_of_pipe[0]);
   close(ends_of_pipe[1]);
-}
-
-TEST(ChildProcess, OutlivesItsThreadWhereItIsAskedTo) {
-  int line[2];
-  ASSERT_EQ(pipe2(line, O_CLOEXEC), 0);
-  std::optional<Child> child;
-  std::thread([&] {
-    const std::string waits = "read x <&" + std::to_string(line[0]) + "; exit 5";
-    child.emplace(std::vector<std::string>{"bash", "-c", waits}, std::span(line, 1), "",
-                  Child::EndsWith::itself);
-  }).join();
-  ASSERT_EQ(write(line[1], "x\n", 2), 2);
-  EXPECT_TRUE(child->wait(30));
-  EXPECT_EQ(child->exit_code(), 5);
-  close(line[0]);
-  close(line[1]);
 }
 
 TEST(ChildProcess, SaysWhyItCannotBeStarted) {

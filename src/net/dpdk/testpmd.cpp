@@ -73,9 +73,9 @@ class KeptCapabilities {
 
 class Testpmd {
  public:
-  /// Call it in the network namespace of the device.
+  /// `network_namespace`: of the device, as Child takes it.
   Testpmd(const Plan& plan, const DeviceSpec& device, const std::string& mode, std::optional<u32> core,
-          u32 burst, const std::string& title) {
+          u32 burst, const std::string& title, int network_namespace) {
     const std::string where = core ? fmt::format("{}", *core) : processors();
     // The first lcore only waits and prints.
     arguments_ = {kProgram, fmt::format("--lcores=0@({}),1@({})", processors(), where), "--no-telemetry",
@@ -96,7 +96,7 @@ class Testpmd {
     if (mode == "io") arguments_.emplace_back("--tx-first");
     try {
       const KeptCapabilities kept;
-      child_ = std::make_unique<Child>(arguments_);
+      child_ = std::make_unique<Child>(arguments_, std::span<const int>(), "", network_namespace);
     } catch (const std::system_error& e) {
       throw Error(title, fmt::format("{} cannot be started: {}", kProgram, e.code().message()), kInstall,
                   ExitCode::absent);
@@ -163,10 +163,10 @@ class Run {
     // The receiving end first: memif's listens. A display shows that it works.
     if (!one) {
       if (!rx_plan_.socket.empty()) clear_socket(rx_plan_.socket, link_name_);
-      link_.in(End::rx, [&] { rx_ = start(rx_plan_, rx_plan_.rx, "rxonly", 1); });
+      rx_ = start(rx_plan_, rx_plan_.rx, "rxonly", End::rx);
       if (!wait_for(*rx_, 1)) return result_;
     }
-    link_.in(End::tx, [&] { tx_ = start(tx_plan_, tx_plan_.tx, one ? result_.mode : "txonly", 0); });
+    tx_ = start(tx_plan_, tx_plan_.tx, one ? result_.mode : "txonly", End::tx);
     if (!wait_for(*tx_, 1)) return result_;
     const std::size_t tx_begin = tx_->displays().size(), rx_begin = rx_ ? rx_->displays().size() : 0;
     // The first display from here on may reach back to before the other process worked.
@@ -178,10 +178,12 @@ class Run {
 
  private:
   std::unique_ptr<Testpmd> start(const Plan& plan, const DeviceSpec& device, const std::string& mode,
-                                 std::size_t end) {
+                                 End end) {
+    const std::size_t number = end == End::tx ? 0 : 1;
     std::optional<u32> core;
-    if (end < options_.cores.size()) core = options_.cores[end];
-    auto t = std::make_unique<Testpmd>(plan, device, mode, core, burst_, options_.title);
+    if (number < options_.cores.size()) core = options_.cores[number];
+    auto t = std::make_unique<Testpmd>(plan, device, mode, core, burst_, options_.title,
+                                       link_.network_namespace(end));
     result_.commands.push_back(t->command());
     return t;
   }

@@ -46,6 +46,7 @@ class InterfaceLink : public Link {
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::string kind() const override { return "kernel"; }
   void in(End end, const std::function<void()>& f) override { side(end).space.run(f); }
+  [[nodiscard]] int network_namespace(End end) const override { return side(end).space.fd(); }
   [[nodiscard]] std::string interface(End end) const override { return side(end).interface; }
   [[nodiscard]] std::string ip(End end) const override { return side(end).ip; }
   [[nodiscard]] Mac mac(End end) const override { return side(end).state.mac; }
