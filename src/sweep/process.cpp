@@ -8,9 +8,11 @@
 #include <doorbell/error.hpp>
 #include <filesystem>
 #include <fmt/format.h>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
+#include "sweep/json_text.hpp"
 #include "sweep/record.hpp"
 #include "sweep/text_file.hpp"
 #include "system/clock.hpp"
@@ -48,13 +50,12 @@ std::string await(Child& child, double limit_s, const ProcessWatch& watch) {
 /// Reads the Result that a run has written. Null if there is none, with the reason in `why`.
 nlohmann::ordered_json result_in(const std::string& path, std::string* why) {
   try {
-    const std::string text = read_text(path);
-    auto result = nlohmann::ordered_json::parse(text);
+    auto result = parse_json(read_text(path));
     if (result.is_object()) return result;
     *why = "its result is no object";
   } catch (const Error&) {
     // The run has written no Result; its standard error gives the reason.
-  } catch (const nlohmann::ordered_json::exception& e) {
+  } catch (const std::invalid_argument& e) {
     *why = fmt::format("its result cannot be read: {}", e.what());
   }
   return nullptr;

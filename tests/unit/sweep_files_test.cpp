@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "sweep/compare.hpp"
+#include "sweep/process.hpp"
 #include "sweep/record.hpp"
 #include "sweep_result.hpp"
 
@@ -93,6 +94,16 @@ TEST_F(SweepFiles, WhatIsNoResultNamesTheFileInPlainWords) {
       EXPECT_TRUE(std::string(e.what()).starts_with(path_ + "/" + says)) << e.what();
     }
   }
+}
+
+TEST_F(SweepFiles, ARunWhoseResultIsNoJsonHasNone) {
+  // Stands for doorbell, and leaves this as its Result.
+  write("program", "#!/bin/sh\nfor w; do case $w in --json=*) printf '{x' >\"${w#--json=}\";; esac; done\n");
+  std::filesystem::permissions(path_ + "/program", std::filesystem::perms::owner_all);
+  const Outcome o = run_process({"nvme"}, path_ + "/r.json", 60, path_ + "/program", {});
+  EXPECT_EQ(o.exit_code, 0);
+  EXPECT_TRUE(o.result.is_null());
+  EXPECT_EQ(o.error, "its result cannot be read: it is no JSON (column 2)");
 }
 
 TEST(SweepRecords, MembersOfOtherTypesAreSaidInPlainWords) {

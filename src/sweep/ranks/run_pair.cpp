@@ -5,9 +5,11 @@
 
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
+#include <stdexcept>
 
 #include "exchange/fields.hpp"
 #include "report/layout.hpp"
+#include "sweep/json_text.hpp"
 #include "sweep/ranks/agent.hpp"
 #include "system/clock.hpp"
 
@@ -144,8 +146,11 @@ class PairRun {
       if (!piece.is_string()) throw Error(exchange::kOtherEnd, "a part of its result is no text");
       text += piece.get_ref<const std::string&>();
     }
-    o.result = text.empty() ? Json(nullptr) : Json::parse(text, nullptr, false);
-    if (o.result.is_discarded()) throw Error(exchange::kOtherEnd, "its result is no JSON");
+    try {
+      o.result = text.empty() ? Json(nullptr) : parse_json(text);
+    } catch (const std::invalid_argument& e) {
+      throw Error(exchange::kOtherEnd, fmt::format("its result cannot be read: {}", e.what()));
+    }
     return o;
   }
 
