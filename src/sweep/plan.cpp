@@ -250,6 +250,7 @@ class Parser {
       return m;
     }
     const Option& o = *plan_.subject->table.find(m.option);
+    std::map<std::string, std::string> seen;
     for (const Item& part : doc_.members(item, {"column", "values"})) {
       if (key_of(part) == "column") m.column = doc_.text(part);
       else
@@ -258,7 +259,10 @@ class Parser {
           const Item ours{.path = value.path,
                           .line = value.line,
                           .node = YAML::Node(value.path.substr(part.path.size() + 1))};
-          m.values.emplace_back(setting(o, ours).text, doc_.text(value));
+          const std::string text = setting(o, ours).text;
+          if (const auto [earlier, fresh] = seen.emplace(value_key(o, text), text); !fresh)
+            doc_.refuse(value, fmt::format("'{}' is the same value as '{}'", text, earlier->second));
+          m.values.emplace_back(text, doc_.text(value));
         }
     }
     if (m.column.empty()) doc_.refuse(item, "the key 'column' is missing");

@@ -127,6 +127,9 @@ TEST(SweepPlan, RefusesWithLineKeyAndReason) {
       {reference +
            "  match: {size: {column: s, values: {x: 1}}}\n  columns: {mean: m, unit: us}\n  ours: a_ns\n",
        {"'x' is not a size"}},
+      {reference + "  match: {size: {column: s, values: {1Ki: k, 1024: m}}}\n"
+                   "  columns: {mean: m, unit: us}\n  ours: a_ns\n",
+       {"'1024' is the same value as '1Ki'"}},
   };
   for (const Bad& bad : all) {
     const std::string why = refusal(bad.text);
