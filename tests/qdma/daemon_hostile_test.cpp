@@ -2,9 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // doorbelld and clients that want to hold it up.
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <thread>
+
 #include "errors.hpp"
 #include "qdma/daemon_process.hpp"
 #include "qdma/lingering_file.hpp"
+#include "qdma/local_socket.hpp"
+#include "qdma/server/message.hpp"
 #include "qdma/wire_client.hpp"
 
 namespace doorbell::qdma::daemon {
@@ -105,6 +113,68 @@ TEST(DaemonHostile, TheMetricsSocketOfAnotherProcessStays) {
   EXPECT_EQ(second.exit_code(), 1) << second.errors();
   test::expect_says(second.errors(), daemon.metrics_path());
   EXPECT_EQ(daemon.metric("connections"), 0);
+}
+
+/// A card server that a test plays: the daemon's only client.
+class PlayedCard {
+ public:
+  PlayedCard() : path_("/tmp/doorbell-played-" + std::to_string(getpid())) {
+    const sockaddr_un address = local_address(path_, "a card");
+    unlink(path_.c_str());
+    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(listen(listener_.get(), 1), 0);
+  }
+  ~PlayedCard() { unlink(path_.c_str()); }
+  [[nodiscard]] std::string name() const { return "server:" + path_; }
+  /// The daemon's next call; its number is 0 if there is none.
+  wire::RequestHeader next() {
+    wire::RequestHeader header{.number = 0};
+    if (socket_.get() < 0) socket_ = Descriptor(accept(listener_.get(), nullptr, nullptr));
+    pollfd p{socket_.get(), POLLIN, 0};
+    if (poll(&p, 1, static_cast<int>(test::kWaitLimitS * 1000)) != 1) return header;
+    Incoming in = receive_message(socket_.get());
+    if (in.status != Incoming::Status::message) return header;
+    EXPECT_EQ(check_request(in, header), 0);
+    return header;
+  }
+  template <class T>
+  void reply(const wire::RequestHeader& to, i64 result, const T& structure) {
+    const std::span bytes(reinterpret_cast<const u8*>(&structure), sizeof structure);
+    const wire::ReplyHeader header{.bytes = sizeof structure, .sequence = to.sequence, .result = result};
+    EXPECT_EQ(send_message(socket_.get(), encode_reply(header, bytes, {}), -1), 0);
+  }
+
+ private:
+  std::string path_;
+  Descriptor listener_{socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+  Descriptor socket_;
+};
+
+TEST(DaemonHostile, WhoGoesWithRequestsUnreadIsNoticed) {
+  PlayedCard card;
+  std::thread at_first([&] {
+    card.reply(card.next(), 0, wire::Hello{});
+    card.reply(card.next(), 0, Info{});
+  });
+  DaemonProcess daemon({}, card.name());
+  at_first.join();
+  ASSERT_TRUE(daemon.ready()) << daemon.child().errors();
+  wire::RequestHeader create;
+  {
+    const DaemonClient client(daemon.path());
+    const HostBufferRequest request{.create = {.length = 4096}};
+    WireClient socket{Descriptor(dup(client.fd()))};
+    EXPECT_TRUE(socket.send_bytes(request_message(Opcode::host_buffer, 1, bytes_of(request))));
+    EXPECT_TRUE(socket.send_bytes(request_message(Opcode::num_devices, 2, bytes_of(Zero{}))));
+    create = card.next();
+    EXPECT_EQ(create.number, kCallBufCreate);
+  }
+  // The card is told that nobody waits for the buffer.
+  const wire::RequestHeader cancel = card.next();
+  EXPECT_EQ(cancel.number, wire::kCancel);
+  card.reply(create, -ECANCELED, BufCreate{});
+  EXPECT_TRUE(test::eventually([&] { return daemon.holds_nothing(); })) << daemon.http();
+  EXPECT_EQ(daemon.end(), 0) << daemon.child().errors();
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <doorbell/error.hpp>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -187,10 +188,13 @@ void SocketLoop::readable(SocketId id) {
   // It is not read, but has it gone?
   std::array<u8, 1> byte{};
   const ssize_t n = ::recv(s->fd.get(), byte.data(), 1, MSG_PEEK | MSG_DONTWAIT);
-  if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+  // With both directions shut down nobody waits for a reply, whatever messages are left.
+  pollfd state{s->fd.get(), POLLRDHUP, 0};
+  if (::poll(&state, 1, 0) != 1) state.revents = 0;
+  if (n == 0 || (state.revents & POLLHUP) != 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
     remove(*s);
     events_.closed(id);
-  } else if (n > 0) {
+  } else if ((state.revents & POLLRDHUP) != 0) {
     // It has shut down its side, with messages left; the poll would report that again and again.
     uv_poll_start(&s->poll, s->outgoing.empty() ? 0 : UV_WRITABLE, s->poll.poll_cb);
   }
