@@ -108,6 +108,9 @@ class Comparer {
       c_.only_after.push_back(key);
     }
     cells_without_figures();
+    if (const auto n =
+            std::ranges::count_if(before_.seen, [&](auto run) { return after_.seen.contains(run); }))
+      c_.warnings.push_back(fmt::format("{} of the runs are on both sides", n));
     warnings("A", before_);
     warnings("B", after_);
     return std::move(c_);

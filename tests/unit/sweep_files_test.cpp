@@ -52,6 +52,13 @@ TEST_F(SweepFiles, TheSameRunTwiceIsOne) {
   EXPECT_EQ(files.runs, 2u);
   EXPECT_EQ(files.warnings.at("twice").count, 2u);
 
+  write("other.json", result_of({102}).dump());
+  const auto warnings = [&](const char* other) {
+    return compare(files, load_measured(path_ + other), {"ops_per_s"}, 0.05).warnings;
+  };
+  EXPECT_EQ(warnings("/2.json").front(), "1 of the runs are on both sides");
+  EXPECT_EQ(warnings("/other.json").size(), 1u) << "what the first side has twice";
+
   Record r;
   r.result = result_of({100});
   std::string text = to_line(r) + to_line(r);
