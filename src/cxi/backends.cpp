@@ -19,7 +19,8 @@ const std::vector<Backend>& backends() {
        [] {
          return BackendStatus{true, "software Cassini: command queues, events, counters, portals, faults"};
        },
-       [](const DeviceRequest& request) { return is_model(request.spec); }, open_model},
+       [](const DeviceRequest& request) { return is_model(request.spec); }, open_model,
+       [](const DeviceRequest& request) { (void)parse_model_spec(request.spec, request.names.device); }},
       {"libcxi", "cxiN", "hardware", [] { return libcxi_status(); },
        [](const DeviceRequest& request) { return libcxi_accepts(request.spec); }, open_libcxi},
   };

@@ -118,7 +118,7 @@ class Endpoint {
 struct Limits {
   u32 max_slots = 65536;
   u64 max_transfer = 0xffff'ffffULL;  ///< bytes of one put or get
-  u32 max_buffers = ~u32{0};          ///< that others can reach at the same time; a device may have fewer left
+  u32 max_buffers = ~u32{0};  ///< that others can reach at the same time; a device may have fewer left
   bool gpu_memory = false;
   bool gpu_initiator = false;
 };

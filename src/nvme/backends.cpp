@@ -54,8 +54,10 @@ const std::vector<Backend>& backends() {
        [] {
          return BackendStatus{true, "software controller: SQE/CQE, doorbells, PRPs, faults"};
        },
-       is<kModel>, open_model},
-      {"qemu", "qemu[:KEY=VALUE,...]", "emulated", qemu_status, is<kQemu>, open_qemu},
+       is<kModel>, open_model,
+       [](const DeviceRequest& r) { (void)parse_model_spec(r.spec, r.names.controller); }},
+      {"qemu", "qemu[:KEY=VALUE,...]", "emulated", qemu_status, is<kQemu>, open_qemu,
+       [](const DeviceRequest& r) { (void)parse_qemu_spec(r.spec, r.names.controller); }},
       {"vfio", "a PCI address, /dev/nvmeN or vfio:ADDRESS[,KEY=VALUE,...]", "hardware", vfio_status,
        [](const DeviceRequest& request) { return is_vfio_spec(request.spec); }, open_vfio},
   };

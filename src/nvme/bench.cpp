@@ -46,14 +46,15 @@ struct Setup {
   throw Error(setting, why, hint);
 }
 
+constexpr const char* kOfWindow = "(queue length, MAXCMD, cid bits)";
+
 u32 window_for(const BenchOptions& o, const ControllerInfo& info) {
   const u32 most =
       std::min({kMaxWindow, o.queue_length - 1, info.max_commands != 0 ? info.max_commands : kMaxWindow});
   if (o.in_flight > most)
-    refuse(o.names.in_flight,
-           fmt::format("{} is not in 1..{} (queue length, MAXCMD, cid bits)", o.in_flight, most));
+    refuse(o.names.in_flight, fmt::format("{} is not in 1..{} {}", o.in_flight, most, kOfWindow));
   if (o.batch > most)
-    refuse(o.names.batch, fmt::format("{} is not in 1..{} (queue length, MAXCMD, cid bits)", o.batch, most),
+    refuse(o.names.batch, fmt::format("{} is not in 1..{} {}", o.batch, most, kOfWindow),
            fmt::format("give a longer {}", o.names.queue_length));
   if (o.in_flight != 0 && o.in_flight < o.batch)
     refuse(o.names.in_flight, fmt::format("{} is less than {} {}", o.in_flight, o.names.batch, o.batch));
@@ -438,6 +439,11 @@ class BenchContender final : public Contender {
 std::unique_ptr<Contender> bench_contender(const BenchOptions& o, const measure::RunWatch& watch,
                                            const std::string& label, bool stay_open) {
   return std::make_unique<BenchContender>(o, watch, label, stay_open);
+}
+
+void check(const BenchOptions& o) {
+  if (o.queue_length < 2) refuse(o.names.queue_length, fmt::format("{} is less than 2", o.queue_length));
+  (void)window_for(o, {});
 }
 
 BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& watch) {

@@ -89,5 +89,7 @@ using measure::BenchResult;  ///< one cell
 
 /// Runs it. Throws doorbell::Error for what cannot be set up; nothing has been written then.
 [[nodiscard]] BenchResult run_bench(const BenchOptions& options, const measure::RunWatch& watch);
+/// Throws Error for options that no controller could run together.
+void check(const BenchOptions& options);
 
 }  // namespace doorbell::nvme

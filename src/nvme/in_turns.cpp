@@ -51,16 +51,10 @@ std::unique_ptr<Contender> contender(const BenchOptions& o, const measure::RunWa
                                      const std::string& item, const std::string& file, u64 io_bytes) {
   BenchOptions b = o;
   if (item == "cpu" || item == "gpu") {
-    if (!o.file.empty())
-      throw Error(o.names.others + " " + item, fmt::format("{} has no queues of its own", o.controller),
-                  fmt::format("give {}", o.names.controller));
     b.initiator = item == "gpu" ? Initiator::gpu : Initiator::cpu;
     if (item == "cpu") b.memory_mode = 0;
     return bench_contender(b, watch, item, false);
   }
-  if (file.empty())
-    throw Error(o.names.others + " " + item, "it needs a file or block device to work on",
-                fmt::format("give {} PATH", o.names.others_file));
   b = on_file(o, file, io_bytes);
   if (item == "io_uring") {
     b.file_options.sync = false;
@@ -69,22 +63,35 @@ std::unique_ptr<Contender> contender(const BenchOptions& o, const measure::RunWa
   if (item == "sync") return bench_contender(with_sync(b), watch, item, false);
   std::string engine = b.file_options.sync ? "psync" : b.file_options.iopoll ? "io_uring-poll" : "io_uring";
   if (item.starts_with("fio:")) engine = item.substr(4);
-  else if (item != "fio")
-    throw Error(o.names.others,
-                fmt::format("'{}' is not one of cpu, gpu, io_uring, sync, fio, fio:ENGINE", item));
   return fio_contender(b, watch, engine, io_bytes);
 }
 
 }  // namespace
 
-std::vector<BenchResult> run_in_turns(const BenchOptions& o, const measure::RunWatch& watch,
-                                      const std::vector<std::string>& others, const std::string& given_file) {
+void check_in_turns(const BenchOptions& o, const std::vector<std::string>& others, const std::string& file) {
+  for (const std::string& item : others) {
+    const bool by_queues = item == "cpu" || item == "gpu";
+    if (!by_queues && item != "io_uring" && item != "sync" && item != "fio" && !item.starts_with("fio:"))
+      throw Error(o.names.others,
+                  fmt::format("'{}' is not one of cpu, gpu, io_uring, sync, fio, fio:ENGINE", item));
+    if (by_queues && !o.file.empty())
+      throw Error(o.names.others + " " + item, fmt::format("{} has no queues of its own", o.controller),
+                  fmt::format("give {}", o.names.controller));
+    if (!by_queues && o.file.empty() && file.empty())
+      throw Error(o.names.others + " " + item, "it needs a file or block device to work on",
+                  fmt::format("give {} PATH", o.names.others_file));
+  }
   if (o.duration_s <= 0)
     throw Error(o.names.others, "the ways differ in how long a count takes",
                 fmt::format("give {}", o.names.duration));
   if (o.write_io > 0 && o.read_io > 0 && !o.default_counts)
     throw Error(o.names.others, "reads and writes are compared one at a time",
                 fmt::format("give {} 0 or {} 0", o.names.write_io, o.names.read_io));
+}
+
+std::vector<BenchResult> run_in_turns(const BenchOptions& o, const measure::RunWatch& watch,
+                                      const std::vector<std::string>& others, const std::string& given_file) {
+  check_in_turns(o, others, given_file);
   BenchOptions first = o;
   if (o.default_counts) first.write_io = 0;
   const std::string file = given_file.empty() ? first.file : given_file;

@@ -10,6 +10,7 @@
 #include "qdma/driver.hpp"
 #include "qdma/kernel/kernel_driver.hpp"
 #include "qdma/model/card.hpp"
+#include "qdma/model/config.hpp"
 #include "qdma/server/card_server.hpp"
 #include "qdma/socket_driver.hpp"
 
@@ -60,7 +61,8 @@ const std::vector<Backend>& backends() {
        [] {
          return BackendStatus{true, "software card: memory, two channels, rings, faults, the driver's calls"};
        },
-       [](const DriverRequest& r) { return is_model(r.spec); }, open_model},
+       [](const DriverRequest& r) { return is_model(r.spec); }, open_model,
+       [](const DriverRequest& r) { (void)parse_card_spec(r.spec, r.names.card); }},
       {"server", "server:PATH", "model",
        [] {
          return BackendStatus{true, "software card of another process: doorbell card serve"};

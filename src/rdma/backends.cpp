@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "rdma/model/open.hpp"
+#include "rdma/model/spec.hpp"
 #include "rdma/verbs/library.hpp"
 #include "rdma/verbs/nic.hpp"
 
@@ -39,6 +40,7 @@ Backend through_verbs() {
   Backend b = hardware(Provider::verbs, kNamed);
   b.status = [] { return verbs_status(); };
   b.open = [](const DeviceRequest& r) { return std::make_unique<VerbsNic>(config_of(r), r.gpu); };
+  b.check = [](const DeviceRequest& r) { (void)config_of(r); };
   return b;
 }
 
@@ -49,6 +51,7 @@ Backend of_vendor(Provider p) {
   if (vendor.open != nullptr) {
     b.status = vendor.status;
     b.open = [&vendor](const DeviceRequest& r) { return vendor.open(config_of(r), r.gpu); };
+    b.check = [](const DeviceRequest& r) { (void)config_of(r); };
     return b;
   }
   b.status = [&vendor] { return BackendStatus{false, vendor.missing}; };
@@ -77,7 +80,8 @@ const std::vector<Backend>& backends() {
              },
          .accepts =
              [](const DeviceRequest& r) { return vendor_of(r.provider) != nullptr && is_model(r.spec); },
-         .open = open_model});
+         .open = open_model,
+         .check = [](const DeviceRequest& r) { (void)parse_model_spec(r.spec, r.names.device); }});
     list.push_back(through_verbs());
     for (const Provider p : vendors()) list.push_back(of_vendor(p));
     return list;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace doorbell {
 
@@ -25,6 +26,19 @@ struct Backend {
   std::function<BackendStatus()> status;                                ///< never throws
   std::function<bool(const Request& request)> accepts;                  ///< by its name alone
   std::function<std::unique_ptr<Device>(const Request& request)> open;  ///< throws Error
+  /// Reads what the name says of the device, without opening it. Throws Error for what open() does not know.
+  std::function<void(const Request& request)> check = {};
 };
+
+/// What can be told of a request without opening its device: what the device's name says is read. Throws
+/// Error.
+template <class Device, class Request>
+void check_request(const std::vector<Backend<Device, Request>>& backends, const Request& request) {
+  for (const auto& b : backends)
+    if (b.accepts(request)) {
+      if (b.check) b.check(request);
+      return;
+    }
+}
 
 }  // namespace doorbell

@@ -65,6 +65,7 @@ rma::BenchOptions bench_options(const Options& o) {
     throw Error("--idc", "a get brings data back: nothing travels in the command",
                 "leave it out, or --op put");
   check_faults(b, b.device, cxi::is_model(b.device), "--device cxi-model0");
+  check_request(cxi::backends(), {.spec = b.device, .names = {.device = "--device"}});
   rma::check(b);
   return b;
 }

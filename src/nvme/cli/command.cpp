@@ -235,6 +235,14 @@ void read_file_options(const Options& o, nvme::BenchOptions* b) {
   if (o.has("file-size")) f.create_bytes = o.bytes("file-size");
 }
 
+std::vector<std::string> ways_of(const Options& o) {
+  return split(o.text("beside"));
+}
+
+std::string beside_file_of(const Options& o) {
+  return o.has("beside-file") ? o.text("beside-file") : "";
+}
+
 nvme::BenchOptions bench_options(const Options& o) {
   nvme::BenchOptions b;
   static_cast<RunOptions&>(b) = run_options(o);
@@ -276,9 +284,15 @@ nvme::BenchOptions bench_options(const Options& o) {
   b.lfsr_seed = o.has("lfsr-seed") ? o.integer("lfsr-seed") : b.seed;
   if (o.has("beside-file") && !o.has("beside"))
     throw Error("--beside-file", "there is nothing to compare with", "it goes with --beside");
+  if (o.has("beside")) nvme::check_in_turns(b, ways_of(o), beside_file_of(o));
   if (b.faults.any() && (!b.file.empty() || nvme::backend_of(b.controller).kind != "model"))
     throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", b.controller),
                 "use --controller model");
+  if (b.file.empty()) {
+    (void)nvme::backend_of(b.controller);
+    check_request(nvme::backends(), {.spec = b.controller, .names = {.controller = b.names.controller}});
+  }
+  nvme::check(b);
   return b;
 }
 
@@ -323,10 +337,9 @@ int run(const Options& options, Context& context) {
   const nvme::BenchOptions bench = bench_options(options);
   return run_bench(options, context, bench, files_of(bench, options), [&](const measure::RunWatch& watch) {
     if (!options.has("beside")) return together({nvme::run_bench(bench, watch)}, bench);
-    const std::vector<std::string> ways = split(options.text("beside"));
+    const std::vector<std::string> ways = ways_of(options);
     if (!options.flag("quiet") && bench.duration_s > 0) announce_in_turns(bench, ways.size() + 1);
-    const std::string file = options.has("beside-file") ? options.text("beside-file") : "";
-    return together(nvme::run_in_turns(bench, watch, ways, file), bench);
+    return together(nvme::run_in_turns(bench, watch, ways, beside_file_of(options)), bench);
   });
 }
 

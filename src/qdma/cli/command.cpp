@@ -54,15 +54,12 @@ void add_qdma_options(OptionTable& t) {
        .group = "Timing"});
 }
 
+constexpr u32 kMost = qdma::TransferDescriptor::kMaxSubmitted;
+
 /// Four batches in flight, which is what a batch alone asks for, may be more than a descriptor takes. Then as
 /// many are in flight as it takes, and as the memory that a run takes by itself holds.
 void limit_window(rma::BenchOptions& b) {
-  constexpr u32 kMost = qdma::TransferDescriptor::kMaxSubmitted;
   constexpr u64 kBufferBudget = u64{256} << 20;
-  if (b.batch > kMost)
-    throw Error(
-        "--batch-size",
-        fmt::format("{} is not in 1..{}, the transfers that a descriptor takes at a time", b.batch, kMost));
   if (b.in_flight != 0 || 4 * b.batch <= kMost) return;
   const u64 fit = kBufferBudget / (u64{std::ranges::max(b.sizes)} * b.queues);
   b.in_flight = static_cast<u32>(std::clamp<u64>(fit, b.batch, kMost));
@@ -92,22 +89,9 @@ rma::BenchOptions bench_options(const Options& o, const measure::StopFlag* stop 
   b.queues = static_cast<u32>(o.integer("num-queues"));
   limit_window(b);
   check_faults(b, b.device, qdma::is_model(b.device), "--device model");
+  check_request(qdma::backends(), {.spec = b.device, .names = use.names});
   rma::check(b);
   return b;
-}
-
-/// As run_rma(), but a transfer has no completion of its own that a batch could do without.
-int run_qdma(const Options& o, Context& context) {
-  const rma::BenchOptions b = bench_options(o, &context.stop);
-  return run_bench(o, context, b, {}, [&](const measure::RunWatch& watch) {
-    measure::BenchResult outcome = rma::run_bench(b, watch);
-    for (report::Cell& cell : outcome.cells)
-      cell.options = {{"op", cell.cell["op"]},
-                      {"size", cell.cell["size_bytes"]},
-                      {"batch_size", cell.cell["batch"]},
-                      {"in_flight", cell.cell["in_flight"]}};
-    return outcome;
-  });
 }
 
 }  // namespace
@@ -130,7 +114,7 @@ Command qdma_command() {
       "measures from which size on a transfer should be split.",
   };
   add_qdma_options(c.options);
-  add_rma_options(c.options, "transfer descriptor", false, true);
+  add_rma_options(c.options, "transfer descriptor", false, true, kMost);
   add_common_options(c.options);
   c.examples = {
       {"doorbell qdma --size 4KiB:4MiB", "Puts on the model, eleven sizes, verified."},
@@ -145,7 +129,9 @@ Command qdma_command() {
        .needs = Needs::device},
   };
   c.check = [](const Options& o) { (void)bench_options(o); };
-  c.run = run_qdma;
+  c.run = [](const Options& o, Context& context) {
+    return run_rma(bench_options(o, &context.stop), o, context);
+  };
   return c;
 }
 

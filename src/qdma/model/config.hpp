@@ -21,7 +21,7 @@ struct CardConfig : model::Config {
   bool counted_clock = false;
 };
 
-/// "model" or "model:KEY=VALUE,...". Throws Error.
-[[nodiscard]] CardConfig parse_card_spec(const std::string& spec);
+/// "model" or "model:KEY=VALUE,...". `card`: what an Error calls the name. Throws Error.
+[[nodiscard]] CardConfig parse_card_spec(const std::string& spec, const std::string& card);
 
 }  // namespace doorbell::qdma

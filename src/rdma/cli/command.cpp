@@ -166,6 +166,7 @@ rdma::BenchOptions bench_options(const Options& o) {
   if (b.faults.any() && rdma::backend_of(b.provider, b.device, b.names).kind != "model")
     throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", b.device),
                 "use --device model");
+  check_request(rdma::backends(), {.spec = b.device, .provider = b.provider, .names = b.names});
   rdma::check(b);
   return b;
 }

@@ -65,7 +65,8 @@ void add_places(OptionTable& t) {
 
 }  // namespace
 
-void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong, bool device_memory) {
+void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong, bool device_memory,
+                     u32 window) {
   std::vector<std::string> measures = {"latency", "rate", "both"};
   if (ping_pong) measures.emplace_back("ping-pong");
 
@@ -102,7 +103,7 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong, b
             .kind = Kind::integer,
             .metavar = "N",
             .min = 1,
-            .max = rma::kMaxWindow,
+            .max = window,
             .help = "requests posted for one doorbell (not given: 256 KiB worth, at most 64)",
             .group = "Queues"})
       .add(
@@ -110,7 +111,7 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong, b
            .kind = Kind::integer,
            .metavar = "N",
            .min = 1,
-           .max = rma::kMaxWindow,
+           .max = window,
            .help = fmt::format(
                "operations in flight on one {} (not given: four batches, 16 at least, as far as 256 MiB of buffers go)",
                queue),
@@ -174,9 +175,11 @@ int run_rma(const rma::BenchOptions& bench, const Options& options, Context& con
       cell.options = {{"op", cell.cell["op"]},
                       {"size", cell.cell["size_bytes"]},
                       {"batch_size", cell.cell["batch"]},
-                      {"in_flight", cell.cell["in_flight"]},
-                      {"signal_every", cell.cell["signal_every"]}};
-      if (cell.cell.contains("target_memory")) cell.options["target_mem"] = cell.cell["target_memory"];
+                      {"in_flight", cell.cell["in_flight"]}};
+      if (options.table().find("signal-every") != nullptr)
+        cell.options["signal_every"] = cell.cell["signal_every"];
+      if (cell.cell.contains("target_memory") && options.table().find("target-mem") != nullptr)
+        cell.options["target_mem"] = cell.cell["target_memory"];
     }
     return outcome;
   });

@@ -12,9 +12,9 @@ namespace doorbell::cli {
 
 /// Options for what is measured, batches and threads, and without `device_memory` for where queues and
 /// buffers lie: a path to a device's own memory has options of its own for that. `queue`: what the path calls
-/// a queue.
+/// a queue, and `window` the operations that one of them can have in flight.
 void add_rma_options(OptionTable& table, const std::string& queue, bool ping_pong = false,
-                     bool device_memory = false);
+                     bool device_memory = false, u32 window = rma::kMaxWindow);
 
 /// --size; the text says what it counts and from how many bytes on.
 void add_size_option(OptionTable& table, const std::string& what, u32 smallest, const std::string& not_given);
