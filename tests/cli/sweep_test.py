@@ -434,7 +434,7 @@ class Report(WithFolder):
 
     def test_after_an_error_and_a_crash(self):
         plan = self.plan("name: f\ncommand: nvme\noptions: {write-io: 10, read-io: 10}\n"
-                         f"matrix: {{controller: ['file:{self.folder}/<script>', model, 'model:faults=corrupt=1']}}\n")
+                         f"matrix: {{controller: ['file:{self.folder}/<script>', model, 'model:media=file:/nonexistent/media']}}\n")
         done = doorbell("sweep", plan, "--out", self.out, "--html", self.html)
         self.assertNotEqual(done.returncode, 0)
         text = page_of(self, self.html)

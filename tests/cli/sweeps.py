@@ -54,8 +54,13 @@ class WithFolder(harness.WithFolder):
         children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
 
         def nvme():
-            words = children.read_text(encoding="utf-8").split()
-            return words and b"nvme" in pathlib.Path(f"/proc/{words[0]}/cmdline").read_bytes() and int(words[0])
+            for word in children.read_text(encoding="utf-8").split():
+                try:
+                    if b"nvme" in pathlib.Path(f"/proc/{word}/cmdline").read_bytes():
+                        return int(word)
+                except FileNotFoundError:
+                    pass  # another child, which has ended meanwhile
+            return None
         return wait_until(nvme, "a cell")
 
     def valid_lines(self, lines):

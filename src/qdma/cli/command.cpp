@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "cli/run_bench.hpp"
 #include "cli/sizes.hpp"
 #include "cli/texts.hpp"
 #include "qdma/cli/parts.hpp"
