@@ -61,7 +61,7 @@ struct BenchOptions : measure::RunOptions {
   std::string provider = "mlx5";
   Mode mode = Mode::cells;
   std::vector<u64> payloads = {8000};
-  u32 batch = 64;
+  u32 batch = 0;                     ///< 0: 64, of large TCP records fewer
   u32 tx_queues = 1, rx_queues = 1;  ///< for sockets and RoCE both are the number of pairs
   u32 flows = 0;                     ///< of raw frames; 0: as many as there are queues on the larger side
   Encapsulation encapsulation = Encapsulation::udp4;

@@ -55,6 +55,19 @@ TEST_P(NetStreams, AccountForEveryPacket) {
   EXPECT_GT(r.cell().metrics.latency_ns.count, 0u);
 }
 
+TEST(NetBench, LargeRecordsGoInSmallBatchesUnlessOneIsGiven) {
+  for (const auto& [payload, given, batch] : {std::tuple{u64{8000}, 0u, 64u},
+                                              {u64{1} << 17, 0u, 4u},
+                                              {u64{1} << 20, 0u, 1u},
+                                              {u64{1} << 20, 8u, 8u}}) {
+    BenchOptions o = options_of("tcp", payload, 20);
+    o.batch = given;
+    const measure::BenchResult r = run_bench(o, {});
+    expect_accounted(r);
+    EXPECT_EQ(r.cell().cell.at("batch_packets"), batch) << payload;
+  }
+}
+
 TEST(NetBench, LossOfASmallSocketIsExplainedToThePacket) {
   for (const bool segmentation : {false, true}) {
     BenchOptions o = options_of("udp", 8000, 20'000);

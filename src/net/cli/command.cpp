@@ -97,13 +97,15 @@ void add_net_options(OptionTable& t) {
                "bytes of a packet, message or record, the 32-byte header included; A:B goes by powers of two, and a "
                "list has commas",
            .group = "Work"})
-      .add({.name = "batch-size",
-            .kind = Kind::integer,
-            .default_text = "64",
-            .min = 1,
-            .max = 16384,
-            .help = "packets handed over at a time",
-            .group = "Work"})
+      .add(
+          {.name = "batch-size",
+           .kind = Kind::integer,
+           .metavar = "N",
+           .min = 1,
+           .max = 16384,
+           .help =
+               "packets handed over at a time (not given: 64; of TCP records as many as 512 KiB hold, if that is less)",
+           .group = "Work"})
       .add({.name = "pairs",
             .kind = Kind::integer,
             .metavar = "N",
@@ -358,7 +360,7 @@ net::BenchOptions bench_options(const Options& o) {
   if (o.given("payload") && (b.mode == net::Mode::smoke || b.mode == net::Mode::sweep))
     throw Error("--payload", fmt::format("--mode {} has its own", o.text("mode")),
                 "leave one of the two out");
-  b.batch = static_cast<u32>(o.integer("batch-size"));
+  b.batch = o.has("batch-size") ? static_cast<u32>(o.integer("batch-size")) : 0;
   read_queues(o, &b);
   read_flow_options(o, &b);
   b.target_gbps = o.has("target-gbps") ? o.real("target-gbps") : 0;

@@ -163,8 +163,8 @@ void check_request(const StreamRequest& r, const Link& link, const std::string& 
 }
 
 u32 slots_of(u32 payload_bytes) {
-  constexpr u64 kBytes = u64{64} << 20;
-  return static_cast<u32>(std::clamp<u64>(kBytes / slot_stride(payload_bytes), 17, kTemplates)) | 1;
+  constexpr u64 kBytes = u64{2} << 20;  // a core's own cache
+  return static_cast<u32>(std::clamp<u64>(kBytes / slot_stride(payload_bytes), 3, kTemplates)) | 1;
 }
 
 Region slot_memory(const StreamRequest& r) {
