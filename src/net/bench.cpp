@@ -22,13 +22,12 @@ constexpr double kSearchS = 0.5;  // of one step
 constexpr double kCloseEnough = 0.01;
 constexpr u32 kConfirmations = 6;
 
-/// Large records in small batches stay in the caches on their way: 64 records of 1 MiB, at both ends, pass
-/// through memory, which costs a third of the rate. Other streams hand over what they send.
 u32 batch_for(const BenchOptions& o, u64 payload) {
-  constexpr u64 kCached = u64{512} << 10;
-  constexpr u32 kMost = 64;
+  constexpr u64 kUsual = 64;
   if (o.batch != 0) return o.batch;
-  return o.stream == "tcp" ? static_cast<u32>(std::clamp<u64>(kCached / payload, 1, kMost)) : kMost;
+  const u64 bytes = kind_of(o).batch_bytes;
+  return static_cast<u32>(bytes == 0 ? kUsual
+                                     : std::clamp<u64>(bytes / std::max<u64>(payload, 1), 1, kUsual));
 }
 
 CellSettings plain(const BenchOptions& o, u64 payload) {

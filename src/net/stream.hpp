@@ -39,12 +39,15 @@ inline void add_interface_drops(const Stream& stream, u64 n, Drops* drops) {
 }
 
 struct StreamKind {
-  std::string name;             ///< of the stream, or of the engine for raw frames
-  bool reliable = true;         ///< every packet accepted arrives, or the connection breaks
-  bool ordered = true;          ///< packets of a flow arrive in their order
-  bool kernel = true;           ///< receive() is a system call where nothing has arrived
-  bool splits = false;          ///< can put header and data in two places
-  bool rss = false;             ///< can choose queues by a hash
+  std::string name;      ///< of the stream, or of the engine for raw frames
+  bool reliable = true;  ///< every packet accepted arrives, or the connection breaks
+  bool ordered = true;   ///< packets of a flow arrive in their order
+  bool kernel = true;    ///< receive() is a system call where nothing has arrived
+  bool splits = false;   ///< can put header and data in two places
+  bool rss = false;      ///< can choose queues by a hash
+  /// A batch whose size nobody has given holds no more bytes, but one packet (0: any). Large packets then
+  /// stay in the caches on their way.
+  u64 batch_bytes = 0;
   std::string unit = "packet";  ///< what one payload travels in: "datagram", "frame", "message", "record"
   /// Bytes in front of the payload on the wire, Ethernet's header included.
   u32 overhead_bytes = 0;

@@ -163,8 +163,11 @@ void check_request(const StreamRequest& r, const Link& link, const std::string& 
 }
 
 u32 slots_of(u32 payload_bytes) {
-  constexpr u64 kBytes = u64{2} << 20;  // a core's own cache
-  return static_cast<u32>(std::clamp<u64>(kBytes / slot_stride(payload_bytes), 3, kTemplates)) | 1;
+  // The kernel copies what is sent, so that a slot is free again at once. Of the largest records few slots
+  // stay in a core's own cache.
+  constexpr u64 kBytes = 64 << 20, kLarge = 512 << 10;
+  if (payload_bytes > kLarge) return 3;
+  return static_cast<u32>(std::min<u64>(kBytes / slot_stride(payload_bytes), kTemplates)) | 1;
 }
 
 Region slot_memory(const StreamRequest& r) {

@@ -70,8 +70,8 @@ bool wait_for(pollfd* polls, std::size_t count, u64 limit_ns);
 /// Refuses what no socket can do. `kind` is "udp" or "tcp"; `max_payload` that of the link.
 void check_request(const StreamRequest& request, const Link& link, const std::string& kind, u64 max_payload,
                    const std::string& why_no_more);
-/// The slots of one flow, an odd number: kTemplates, fewer where they would be more than 2 MiB, but 3 at
-/// least. The kernel copies what is sent, so that a slot is free again at once.
+/// The slots of one flow, an odd number: kTemplates, fewer where they would be more than 64 MiB; 3 of
+/// payloads above 512 KiB.
 [[nodiscard]] u32 slots_of(u32 payload_bytes);
 /// Memory for so many packets of the request's payload.
 [[nodiscard]] Region slot_memory(const StreamRequest& request);

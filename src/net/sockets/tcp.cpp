@@ -169,6 +169,7 @@ const StreamKind& tcp_stream() {
       .name = "tcp",
       .reliable = true,
       .ordered = true,
+      .batch_bytes = u64{512} << 10,
       .unit = "record",
       .overhead_bytes = kTcpOverheadBytes,
       .status =
