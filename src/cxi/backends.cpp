@@ -28,8 +28,7 @@ const std::vector<Backend>& backends() {
 }
 
 std::unique_ptr<Cassini> open_cassini(const DeviceRequest& request) {
-  for (const Backend& b : backends())
-    if (b.accepts(request)) return b.open(request);
+  if (const Backend* const b = find_backend(backends(), request)) return b->open(request);
   const std::string& device = request.names.device;
   throw Error(fmt::format("{} {}", device, request.spec), "no back end of this build drives it",
               fmt::format("give {} cxi-model0 for the software model", device), ExitCode::absent);

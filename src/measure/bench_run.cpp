@@ -10,6 +10,15 @@
 
 namespace doorbell::measure {
 
+void ended_by(const Error& error, const RunWatch& watch, BenchResult& result) {
+  if (result.cells.empty()) throw;
+  const bool interrupted = watch.stop != nullptr && watch.stop->requested();
+  result.stop_reason = interrupted ? "signal" : "error";
+  if (!interrupted) result.code = error.code();
+  result.warnings.emplace_back(error.what());
+  if (!error.hint().empty()) result.warnings.back() += "; " + error.hint();
+}
+
 std::string BenchRun::stop_name() const {
   switch (stop_) {
     case StopReason::removed:

@@ -25,6 +25,10 @@ struct BenchResult {
   [[nodiscard]] const report::Cell& cell() const { return cells.front(); }
 };
 
+/// An error has ended a run behind some cells: those that have been measured are its result. Throws it again
+/// if there are none. For a handler of it.
+void ended_by(const Error& error, const RunWatch& watch, BenchResult& result);
+
 /// The duration of a run that goes on until it is stopped.
 inline constexpr double kEndlessS = 1e15;
 

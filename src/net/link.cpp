@@ -106,13 +106,9 @@ const std::vector<LinkKind>& link_kinds() {
 }
 
 std::unique_ptr<Link> open_link(const LinkRequest& request) {
-  std::string known;
-  for (const LinkKind& kind : link_kinds()) {
-    if (kind.accepts(request)) return kind.open(request);
-    known += (known.empty() ? "" : ", ") + kind.syntax;
-  }
+  if (const LinkKind* const kind = find_backend(link_kinds(), request)) return kind->open(request);
   throw Error(fmt::format("{} '{}'", request.names.link, request.spec), "no link has this name",
-              "give " + known);
+              "give " + syntaxes(link_kinds()));
 }
 
 }  // namespace doorbell::net

@@ -65,12 +65,9 @@ const std::vector<Backend>& backends() {
 }
 
 const Backend& backend_of(const std::string& spec) {
-  std::string known;
-  for (const Backend& b : backends()) {
-    if (b.accepts({.spec = spec})) return b;
-    known += (known.empty() ? "" : ", ") + b.syntax;
-  }
-  throw Error(fmt::format("controller '{}'", spec), "no back end knows this name", "give " + known);
+  if (const Backend* const b = find_backend(backends(), {.spec = spec})) return *b;
+  throw Error(fmt::format("controller '{}'", spec), "no back end knows this name",
+              "give " + syntaxes(backends()));
 }
 
 bool needs_gpu(const std::string& spec) {

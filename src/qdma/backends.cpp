@@ -78,13 +78,9 @@ const std::vector<Backend>& backends() {
 }
 
 std::unique_ptr<Driver> open_driver(const DriverRequest& request) {
-  std::string names;
-  for (const Backend& b : backends()) {
-    if (b.accepts(request)) return b.open(request);
-    names += (names.empty() ? "" : ", ") + b.syntax;
-  }
+  if (const Backend* const b = find_backend(backends(), request)) return b->open(request);
   throw Error(fmt::format("{} {}", request.names.card, request.spec),
-              "no back end of this build has such a name", fmt::format("there are {}", names));
+              "no back end of this build has such a name", "there are " + syntaxes(backends()));
 }
 
 }  // namespace doorbell::qdma

@@ -225,15 +225,6 @@ void read_back(const Job& job, u64 seed, double deadline_s, OpStats& stats) {
   add_tables(stats, read);
 }
 
-void ended_by(const Error& error, const measure::RunWatch& watch, measure::BenchResult& result) {
-  if (result.cells.empty()) throw;
-  const bool interrupted = watch.stop != nullptr && watch.stop->requested();
-  result.stop_reason = interrupted ? "signal" : "error";
-  if (!interrupted) result.code = error.code();
-  result.warnings.emplace_back(error.what());
-  if (!error.hint().empty()) result.warnings.back() += "; " + error.hint();
-}
-
 EachCallChecked each_call_checked(u64 seed, double deadline_s, std::atomic<u64>& sequence) {
   return {.before =
               [seed, &sequence](const Job& job, OpStats&) {

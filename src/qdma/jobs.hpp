@@ -80,8 +80,4 @@ struct EachCallChecked {
 /// `sequence` is counted up for each put. It outlives the calls.
 [[nodiscard]] EachCallChecked each_call_checked(u64 seed, double deadline_s, std::atomic<u64>& sequence);
 
-/// An error has ended a run: the cells that have been measured are its result. Throws it again if there are
-/// none. For a handler of it.
-void ended_by(const Error& error, const measure::RunWatch& watch, measure::BenchResult& result);
-
 }  // namespace doorbell::qdma

@@ -156,7 +156,8 @@ measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) 
   split.balanced.smallest_split = 0;
   u64 sequence = static_cast<u64>(std::time(nullptr)) << 20;
   measure::BenchResult result;
-  for (u64 bytes = o.smallest; bytes <= o.largest && result.stop_reason == "done"; bytes *= 2) try {
+  for (u64 bytes = o.smallest; bytes <= o.largest && result.stop_reason == "done"; bytes *= 2) {
+    try {
       if (watch.progress) watch.progress(0, fmt::format("{} bytes", bytes));
       Way both(o, watch, *driver, card, "split", split, bytes, sequence += 1 << 10);
       Way one(o, watch, *driver, card, "whole", whole, bytes, sequence += 1 << 10);
@@ -167,8 +168,9 @@ measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) 
         result.cells.push_back(std::move(r.cell()));
       }
     } catch (const Error& e) {
-      ended_by(e, watch, result);
+      measure::ended_by(e, watch, result);
     }
+  }
   if (auto counters = driver->counters(); !counters.is_null() && !result.cells.empty())
     result.cells.back().extra[driver->kind()] = counters;
   if (result.stop_reason == "done")

@@ -589,7 +589,7 @@ measure::BenchResult validate(const ValidateOptions& o, const measure::RunWatch&
   try {
     Validation(o, watch).run(result);
   } catch (const Error& e) {
-    ended_by(e, watch, result);
+    measure::ended_by(e, watch, result);
   }
   return result;
 }

@@ -90,8 +90,7 @@ const std::vector<Backend>& backends() {
 }
 
 const Backend& backend_of(Provider provider, const std::string& spec, const DeviceNames& names) {
-  for (const Backend& b : backends())
-    if (b.accepts({.spec = spec, .provider = provider})) return b;
+  if (const Backend* const b = find_backend(backends(), {.spec = spec, .provider = provider})) return *b;
   throw Error(fmt::format("{} {} {} {}", names.provider, name(provider), names.device, spec),
               "the model has no libibverbs: it is driven through a vendor's queues",
               fmt::format("give {} {}, or the name of an RDMA device", names.provider, vendors_text("or")));

@@ -345,12 +345,7 @@ BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& watch) {
     }
     if (remote) remote->finish();
   } catch (const Error& e) {
-    if (result.cells.empty()) throw;
-    const bool interrupted = watch.stop != nullptr && watch.stop->requested();
-    result.stop_reason = interrupted ? "signal" : "error";
-    if (!interrupted) result.code = e.code();
-    result.warnings.emplace_back(e.what());
-    if (!e.hint().empty()) result.warnings.back() += "; " + e.hint();
+    measure::ended_by(e, watch, result);
   }
   return result;
 }

@@ -128,7 +128,7 @@ class PingPong {
     time_last();
     last_ticks_ = ticks;
     untimed_ = phase_.timed;
-    if (ticks > phase_.late_ticks && !first_->completion_was_late()) ++mine_.late;
+    if (ticks > phase_.late_ticks && first_->counts_late_answer()) ++mine_.late;
     ++mine_.succeeded;
     waiting_ = false;
     first_->take(mine_, *out_);

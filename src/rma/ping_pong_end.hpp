@@ -197,12 +197,12 @@ class PingPongEnd {
     completion_was_late_ = a.serial == queue_.posted();
     return true;
   }
-  /// Call when the answer to the last message came late, before take(): its completion is not counted
-  /// as late as well. True if that has happened already.
-  [[nodiscard]] bool completion_was_late() {
+  /// Call when the answer to the last message came late, before take(). True if that counts: its completion
+  /// has not been counted as late, and will not be.
+  [[nodiscard]] bool counts_late_answer() {
     if (asked_next_ != asked_first_ && asked_[(asked_next_ - 1) % kAsked].serial == queue_.posted())
       --asked_next_;
-    return completion_was_late_;
+    return !completion_was_late_;
   }
   /// Takes completions for which the loop no longer waits.
   [[gnu::cold]] bool drain() {

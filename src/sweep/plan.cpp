@@ -194,6 +194,13 @@ class Parser {
     return name({.path = map.path, .line = map.line, .node = YAML::Node(key_of(map))});
   }
 
+  /// `seen`: the values so far, each by its key.
+  void refuse_repeated(const Item& item, const Option& o, const std::string& text,
+                       std::map<std::string, std::string>* seen, const std::string& hint = {}) const {
+    if (const auto [earlier, fresh] = seen->emplace(value_key(o, text), text); !fresh)
+      doc_.refuse(item, fmt::format("'{}' is the same value as '{}'", text, earlier->second), hint);
+  }
+
   void matrix(const Item& map) {
     for (const Item& item : doc_.members(map)) {
       const Option& o = option(item, key_of(item));
@@ -203,10 +210,7 @@ class Parser {
       std::map<std::string, std::string> seen;
       for (const Item& value : doc_.items(item)) {
         axis.values.push_back(setting(o, value));
-        const std::string& text = axis.values.back().text;
-        if (const auto [earlier, fresh] = seen.emplace(value_key(o, text), text); !fresh)
-          doc_.refuse(value, fmt::format("'{}' is the same value as '{}'", text, earlier->second),
-                      "'rounds: N' runs every cell N times");
+        refuse_repeated(value, o, axis.values.back().text, &seen, "'rounds: N' runs every cell N times");
         if (axis.values.size() > kMaxCells)
           doc_.refuse(item, fmt::format("it has more than {} values", kMaxCells));
       }
@@ -260,8 +264,7 @@ class Parser {
                           .line = value.line,
                           .node = YAML::Node(value.path.substr(part.path.size() + 1))};
           const std::string text = setting(o, ours).text;
-          if (const auto [earlier, fresh] = seen.emplace(value_key(o, text), text); !fresh)
-            doc_.refuse(value, fmt::format("'{}' is the same value as '{}'", text, earlier->second));
+          refuse_repeated(value, o, text, &seen);
           m.values.emplace_back(text, doc_.text(value));
         }
     }

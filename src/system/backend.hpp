@@ -30,15 +30,28 @@ struct Backend {
   std::function<void(const Request& request)> check = {};
 };
 
+/// The one that the request's name is of, or null.
+template <class Device, class Request>
+[[nodiscard]] const Backend<Device, Request>* find_backend(
+    const std::vector<Backend<Device, Request>>& backends, const Request& request) {
+  for (const auto& b : backends)
+    if (b.accepts(request)) return &b;
+  return nullptr;
+}
+
+/// How the names of their devices look, with commas between.
+template <class Device, class Request>
+[[nodiscard]] std::string syntaxes(const std::vector<Backend<Device, Request>>& backends) {
+  std::string all;
+  for (const auto& b : backends) all += (all.empty() ? "" : ", ") + b.syntax;
+  return all;
+}
+
 /// What can be told of a request without opening its device: what the device's name says is read. Throws
 /// Error.
 template <class Device, class Request>
 void check_request(const std::vector<Backend<Device, Request>>& backends, const Request& request) {
-  for (const auto& b : backends)
-    if (b.accepts(request)) {
-      if (b.check) b.check(request);
-      return;
-    }
+  if (const auto* const b = find_backend(backends, request); b != nullptr && b->check) b->check(request);
 }
 
 }  // namespace doorbell

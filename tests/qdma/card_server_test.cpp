@@ -3,8 +3,6 @@
 
 // A software card behind its server: what clients get, whatever others do.
 
-#include "qdma/server/card_server.hpp"
-
 #include <doorbell/error.hpp>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -24,9 +22,7 @@
 
 #include "errors.hpp"
 #include "eventually.hpp"
-#include "qdma/local_socket.hpp"
-#include "qdma/model/model_card.hpp"
-#include "qdma/wire_client.hpp"
+#include "qdma/server_rig.hpp"
 
 namespace doorbell::qdma {
 namespace {
@@ -91,24 +87,6 @@ struct Client {
   u32 id;
   WireClient data;
   ClientBuffer buffer;
-};
-
-struct ServerRig {
-  explicit ServerRig(const std::string& spec = "model", const model::Use& use = {},
-                     const ServerLimits& limits = {})
-      : server(make_model_card(spec, use), limits) {}
-  WireClient greeted() {
-    WireClient c(server.connect());
-    EXPECT_TRUE(c.hello());
-    return c;
-  }
-  bool empty() {
-    return eventually([&] {
-      const ServerCounts c = server.counts();
-      return c.connections == 0 && c.descriptors == 0 && c.buffers == 0 && c.queue_pairs == 0;
-    });
-  }
-  CardServer server;
 };
 
 // --- what clients get ---
@@ -548,108 +526,6 @@ TEST(CardServerLife, AServerThatEndsLeavesNoTransferBehind) {
   server.reset();
   EXPECT_FALSE(c.data.receive());
   EXPECT_TRUE(eventually([&] { return given_up(*card) == 1; }));
-}
-
-// --- listening ---
-
-TEST(CardServerListen, ThePathIsTheUsersAndGoesWithTheServer) {
-  const std::string path = "/tmp/doorbell-card-" + std::to_string(getpid());
-  {
-    ServerRig rig;
-    rig.server.listen(path);
-    struct stat s {};
-    ASSERT_EQ(lstat(path.c_str(), &s), 0);
-    EXPECT_TRUE(S_ISSOCK(s.st_mode));
-    EXPECT_EQ(s.st_mode & 0777, 0600u);
-    ServerRig second;
-    EXPECT_NE(test::error_of([&] { second.server.listen(path); }).find("in use"), std::string::npos);
-  }
-  EXPECT_FALSE(std::filesystem::exists(path));
-  // A file that a killed server left is replaced; anything else is not touched.
-  {
-    const Descriptor dead(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::copy(path.begin(), path.end(), address.sun_path);
-    ASSERT_EQ(bind(dead.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  }
-  ServerRig rig;
-  rig.server.listen(path);
-  EXPECT_NE(test::error_of([&] { rig.server.listen("/dev/null"); }).find("no socket"), std::string::npos);
-  EXPECT_NE(
-      test::error_of([&] { rig.server.listen("/tmp/" + std::string(200, 'x')); }).find("1 to 107 characters"),
-      std::string::npos);
-  EXPECT_NE(test::error_of([&] { rig.server.listen("/nowhere/card"); }).find("No such file"),
-            std::string::npos);
-}
-
-/// A folder of its own.
-struct Folder {
-  Folder() {
-    char name[] = "/tmp/doorbell-listen-XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  std::string path;
-};
-
-Descriptor bound_at(const std::string& path) {
-  Descriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  const sockaddr_un address = local_address(path, "a socket");
-  EXPECT_EQ(bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  return fd;
-}
-
-TEST(CardServerListen, ASocketWhoseProcessIsAboutToListenIsNotTakenOver) {
-  const Folder folder;
-  const std::string path = folder.path + "/card";
-  // Another process has bound its socket and does not listen yet.
-  Descriptor lock = lock_folder_of(path);
-  const Descriptor other = bound_at(path);
-  const auto open_folders = [&] {
-    std::size_t n = 0;
-    std::error_code gone;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
-      n += std::filesystem::read_symlink(entry, gone) == folder.path;
-    return n;
-  };
-  ServerRig rig;
-  std::string said;
-  std::atomic<bool> ended{false};
-  std::thread second([&] {
-    said = test::error_of([&] { rig.server.listen(path); });
-    ended = true;
-  });
-  EXPECT_TRUE(eventually([&] { return ended || open_folders() == 2; }));
-  EXPECT_FALSE(ended);
-  EXPECT_EQ(listen(other.get(), 8), 0);
-  lock.reset();
-  second.join();
-  test::expect_says(said, "in use");
-}
-
-TEST(CardServerListen, ALockThatAStrangerKeepsIsNotWaitedForLong) {
-  const Folder folder;
-  const Descriptor lock = lock_folder_of(folder.path + "/card");
-  EXPECT_GE(lock_folder_of(folder.path + "/card", 0.02).get(), 0);
-}
-
-TEST(CardServerListen, TheEndLeavesTheSocketOfWhoHasTakenThePlace) {
-  const Folder folder;
-  const std::string path = folder.path + "/card";
-  std::optional<Descriptor> other;
-  {
-    ServerRig rig;
-    rig.server.listen(path);
-    ASSERT_EQ(unlink(path.c_str()), 0);
-    // Not the same file, whose number would be free again.
-    const Descriptor between(open((folder.path + "/x").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
-    other = bound_at(path);
-  }
-  EXPECT_TRUE(std::filesystem::exists(path));
 }
 
 }  // namespace

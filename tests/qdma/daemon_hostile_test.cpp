@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "errors.hpp"
+#include "qdma/bound_socket.hpp"
 #include "qdma/daemon_process.hpp"
 #include "qdma/lingering_file.hpp"
-#include "qdma/local_socket.hpp"
 #include "qdma/server/message.hpp"
 #include "qdma/wire_client.hpp"
 
@@ -119,9 +119,8 @@ TEST(DaemonHostile, TheMetricsSocketOfAnotherProcessStays) {
 class PlayedCard {
  public:
   PlayedCard() : path_("/tmp/doorbell-played-" + std::to_string(getpid())) {
-    const sockaddr_un address = local_address(path_, "a card");
     unlink(path_.c_str());
-    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    listener_ = bound_at(path_);
     EXPECT_EQ(listen(listener_.get(), 1), 0);
   }
   ~PlayedCard() { unlink(path_.c_str()); }
@@ -146,7 +145,7 @@ class PlayedCard {
 
  private:
   std::string path_;
-  Descriptor listener_{socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+  Descriptor listener_;
   Descriptor socket_;
 };
 

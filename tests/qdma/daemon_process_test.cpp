@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <set>
 #include <thread>
 
@@ -163,30 +164,38 @@ TEST(DaemonProcess, WithoutAFreeDescriptorItRefusesAndServesOn) {
   })) << daemon.child().errors();
 }
 
+/// What `act` returns as a user whom no database lists, or 1: it could not become one, and 3: it threw.
+int as_stranger(const std::function<int()>& act) {
+  const pid_t child = fork();
+  if (child == 0) {
+    int code = 1;
+    if (setgroups(0, nullptr) == 0 && setgid(4100000001u) == 0 && setuid(4100000002u) == 0) {
+      try {
+        code = act();
+      } catch (const std::exception&) {
+        code = 3;
+      }
+    }
+    _exit(code);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 TEST(DaemonProcess, AnUnknownUserIsServedAsEverybody) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
   DaemonProcess daemon;
   ASSERT_TRUE(daemon.ready());
-  const pid_t child = fork();
-  if (child == 0) {
-    int failed = 1;
-    if (setgroups(0, nullptr) == 0 && setgid(4100000001u) == 0 && setuid(4100000002u) == 0) {
-      try {
-        DaemonClient stranger(daemon.path());
-        static_cast<void>(stranger.hello());
-        const bool may = stranger.ask(Opcode::buffer_open, BufferOpenRequest{.size = 1}).error == 0;
-        const bool may_not =
-            stranger.ask(Opcode::buffer_open_raw, BufferOpenRawRequest{.size = 1}).error == EPERM;
-        failed = may && may_not ? 0 : 2;
-      } catch (const std::exception&) {
-        failed = 3;
-      }
-    }
-    _exit(failed);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(as_stranger([&] {
+              DaemonClient stranger(daemon.path());
+              static_cast<void>(stranger.hello());
+              const bool may = stranger.ask(Opcode::buffer_open, BufferOpenRequest{.size = 1}).error == 0;
+              const bool may_not =
+                  stranger.ask(Opcode::buffer_open_raw, BufferOpenRawRequest{.size = 1}).error == EPERM;
+              return may && may_not ? 0 : 2;
+            }),
+            0);
   DaemonClient client(daemon.path());
   EXPECT_EQ(client.ask(Opcode::num_devices, Zero{}).error, 0);
 }
@@ -195,21 +204,15 @@ TEST(DaemonProcess, AUserWhoMayNotConnectIsToldWhy) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
   DaemonProcess daemon({"--socket-mode", "0600"});
   ASSERT_TRUE(daemon.ready());
-  const pid_t child = fork();
-  if (child == 0) {
-    int failed = 1;
-    if (setgroups(0, nullptr) == 0 && setgid(4100000001u) == 0 && setuid(4100000002u) == 0) {
-      try {
-        const DaemonClient stranger(daemon.path());
-      } catch (const Error& e) {
-        failed = e.code() == ExitCode::usage && e.hint().starts_with("its --socket-mode") ? 0 : 2;
-      }
-    }
-    _exit(failed);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(as_stranger([&] {
+              try {
+                const DaemonClient stranger(daemon.path());
+              } catch (const Error& e) {
+                return e.code() == ExitCode::usage && e.hint().starts_with("its --socket-mode") ? 0 : 2;
+              }
+              return 4;  // it may
+            }),
+            0);
 }
 
 TEST(DaemonProcess, SighupReadsTheRolesAgain) {

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "errors.hpp"
+#include "qdma/bound_socket.hpp"
 #include "qdma/driver.hpp"
 #include "qdma/local_socket.hpp"
 #include "qdma/server/message.hpp"
@@ -25,14 +26,13 @@ namespace {
 /// Takes clients, as far as the kernel does that, and never answers one.
 struct SilentServer {
   SilentServer() : path("/tmp/doorbell-silent-" + std::to_string(getpid())) {
-    const sockaddr_un address = local_address(path, "a server");
     unlink(path.c_str());
-    EXPECT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    listener = bound_at(path);
     EXPECT_EQ(listen(listener.get(), 8), 0);
   }
   ~SilentServer() { unlink(path.c_str()); }
   std::string path;
-  Descriptor listener{socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+  Descriptor listener;
 };
 
 TEST(Patience, EndsTheWaitForAHello) {

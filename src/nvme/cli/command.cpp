@@ -285,13 +285,10 @@ nvme::BenchOptions bench_options(const Options& o) {
   if (o.has("beside-file") && !o.has("beside"))
     throw Error("--beside-file", "there is nothing to compare with", "it goes with --beside");
   if (o.has("beside")) nvme::check_in_turns(b, ways_of(o), beside_file_of(o));
-  if (b.faults.any() && (!b.file.empty() || nvme::backend_of(b.controller).kind != "model"))
-    throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", b.controller),
-                "use --controller model");
-  if (b.file.empty()) {
-    (void)nvme::backend_of(b.controller);
-    check_request(nvme::backends(), {.spec = b.controller, .names = {.controller = b.names.controller}});
-  }
+  const nvme::Backend* const back_end = b.file.empty() ? &nvme::backend_of(b.controller) : nullptr;
+  check_faults(b, b.controller, back_end != nullptr && back_end->kind == "model", "--controller model");
+  if (back_end != nullptr && back_end->check)
+    back_end->check({.spec = b.controller, .names = {.controller = b.names.controller}});
   nvme::check(b);
   return b;
 }

@@ -7,6 +7,16 @@
 
 namespace doorbell::qdma::daemon {
 
+FairQueue::FairQueue(Workers& workers, const FairQueueLimits& limits) : workers_(workers) {
+  const auto limit = [&](Lane lane, u32 most, u32 most_per_client) {
+    state(lane).most = most;
+    state(lane).most_per_client = most_per_client;
+  };
+  limit(Lane::control, limits.control, limits.control);
+  limit(Lane::host_buffer, limits.host_buffers, 1);
+  limit(Lane::transfer, limits.transfers, limits.transfers_per_client);
+}
+
 FairQueue::Ticket FairQueue::add(u64 client, Lane lane, std::function<void()> work,
                                  std::function<void()> done) {
   LaneState& s = state(lane);
@@ -28,16 +38,13 @@ bool FairQueue::withdraw(u64 client, Lane lane, Ticket ticket) {
 
 void FairQueue::start_what_may(Lane lane) {
   LaneState& s = state(lane);
-  const bool transfers = lane == Lane::transfer, buffers = lane == Lane::host_buffer;
-  const u32 most = transfers ? limits_.transfers : buffers ? limits_.host_buffers : limits_.control;
-  const u32 most_per_client = transfers ? limits_.transfers_per_client : buffers ? 1 : limits_.control;
-  while (s.running < most && s.waiting > 0) {
+  while (s.running < s.most && s.waiting > 0) {
     // The next client after the last one that has something to do and may.
     auto client = s.clients.upper_bound(s.last);
     std::size_t looked = 0;
     for (; looked < s.clients.size(); ++looked, ++client) {
       if (client == s.clients.end()) client = s.clients.begin();
-      if (!client->second.waiting.empty() && client->second.running < most_per_client) break;
+      if (!client->second.waiting.empty() && client->second.running < s.most_per_client) break;
     }
     if (looked == s.clients.size()) return;
     const u64 id = s.last = client->first;

@@ -33,7 +33,7 @@ struct FairQueueLimits {
 /// Thread rule: the loop's.
 class FairQueue {
  public:
-  FairQueue(Workers& workers, const FairQueueLimits& limits) : workers_(workers), limits_(limits) {}
+  FairQueue(Workers& workers, const FairQueueLimits& limits);
 
   using Ticket = u64;
   /// `work` runs on a worker, `done` on the loop after it.
@@ -52,6 +52,7 @@ class FairQueue {
     u32 running = 0;
   };
   struct LaneState {
+    u32 most = 0, most_per_client = 0;  // at a time
     std::map<u64, Client> clients;
     u64 last = 0;  // the client that had the last turn
     u64 waiting = 0;
@@ -61,7 +62,6 @@ class FairQueue {
   LaneState& state(Lane lane) { return lanes_[static_cast<u32>(lane)]; }
 
   Workers& workers_;
-  FairQueueLimits limits_;
   LaneState lanes_[3];
   Ticket next_ = 1;
 };

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "cli/device_engine.hpp"
+#include "cli/run_options.hpp"
 #include "cli/texts.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/bench.hpp"
@@ -160,13 +161,12 @@ rdma::BenchOptions bench_options(const Options& o) {
   b.connection.timeout = static_cast<u32>(o.integer("ack-timeout"));
   b.connection.retry_count = static_cast<u32>(o.integer("retry-count"));
   b.connection.rnr_retry = static_cast<u32>(o.integer("rnr-retry"));
-  if (b.ends == rdma::Ends::remote && rdma::backend_of(b.provider, b.device, b.names).kind == "model")
+  const rdma::Backend& back_end = rdma::backend_of(b.provider, b.device, b.names);
+  if (b.ends == rdma::Ends::remote && back_end.kind == "model")
     throw Error("--connect", "a model is a device of one process: it reaches no other process",
                 "give --provider verbs and the name of an RDMA device");
-  if (b.faults.any() && rdma::backend_of(b.provider, b.device, b.names).kind != "model")
-    throw Error("--fault", fmt::format("{} is not a model: faults cannot be injected into it", b.device),
-                "use --device model");
-  check_request(rdma::backends(), {.spec = b.device, .provider = b.provider, .names = b.names});
+  check_faults(b, b.device, back_end.kind == "model", "--device model");
+  if (back_end.check) back_end.check({.spec = b.device, .provider = b.provider, .names = b.names});
   rdma::check(b);
   return b;
 }
