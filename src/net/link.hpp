@@ -42,7 +42,10 @@ class Link {
   [[nodiscard]] virtual std::string interface(End) const { return {}; }
   /// The IPv4 address of that end, as text; "" where a link has none.
   [[nodiscard]] virtual std::string ip(End) const { return {}; }
+  /// All zeros where a link has none.
   [[nodiscard]] virtual Mac mac(End) const { return {}; }
+  /// Where raw frames to the receiving end go.
+  [[nodiscard]] virtual Mac raw_destination() const { return mac(End::rx); }
   /// The process of the other end, where it takes part in opening a stream; nullptr where both ends are here,
   /// and where the other one's program only knows what it was started with.
   [[nodiscard]] virtual exchange::Exchange* other_process() { return nullptr; }

@@ -32,7 +32,7 @@ FlowAddress flow_address(const Link& link, const StreamRequest& request, u32 flo
   FlowAddress a;
   a.encapsulation = request.encapsulation;
   a.flow = static_cast<u16>(flow);
-  a.source_mac = link.mac(End::tx), a.destination_mac = link.mac(End::rx);
+  a.source_mac = link.mac(End::tx), a.destination_mac = link.raw_destination();
   if (a.source_mac == Mac{}) a.source_mac = {2, 0, 0, 0, 0, 1};
   if (a.destination_mac == Mac{}) a.destination_mac = {2, 0, 0, 0, 0, 2};
   // Addresses for measuring networks (RFC 2544): a kernel that sees these frames too has no such address, and
