@@ -30,9 +30,12 @@ class IdleGpu : public gpu::Gpu {
   void fill_zero(void*, u64) override {}
   void reach(gpu::Gpu&) override {}
   [[nodiscard]] gpu::Stream create_stream() override { return {}; }
+  [[nodiscard]] gpu::Stream create_urgent_stream() override { return create_stream(); }
   void destroy(gpu::Stream) noexcept override {}
   [[nodiscard]] gpu::Kernel kernel(const std::string&) override { return {}; }
   void launch(gpu::Kernel, const Launch&, gpu::Stream, std::span<void*>) override {}
+  void start_copy(const gpu::Copy& c, gpu::Stream) override { copy(c.to, c.from, c.bytes); }
+  void follow(gpu::Stream, gpu::Stream) override {}
   [[nodiscard]] bool finished(gpu::Stream) override { return true; }
   [[nodiscard]] bool wait(gpu::Stream, u64) override { return true; }
   [[nodiscard]] int export_dmabuf(void*, u64) override { return -1; }

@@ -36,7 +36,7 @@ struct RuntimeStatus {
   std::string detail;  ///< "driver 580.159, 1 GPU" or "libcuda.so.1 cannot be loaded: ..."
 };
 
-/// A queue of work on the GPU. Owned by the Gpu that made it; freed with it or by destroy().
+/// A queue of work on the GPU, done in its order. Owned by the Gpu that made it; freed with it or by destroy().
 struct Stream {
   void* handle = nullptr;
 };
@@ -76,6 +76,8 @@ class Gpu {
   virtual void fill_zero(void* p, u64 bytes) = 0;
 
   [[nodiscard]] virtual Stream create_stream() = 0;
+  /// One whose kernels get a multiprocessor that becomes free before those of other streams do.
+  [[nodiscard]] virtual Stream create_urgent_stream() = 0;
   virtual void destroy(Stream s) noexcept = 0;
   /// Finds `name` in the embedded code objects; throws when this build has no kernels for this GPU.
   [[nodiscard]] virtual Kernel kernel(const std::string& name) = 0;
@@ -86,6 +88,11 @@ class Gpu {
   };
   /// `args` points at each argument's value, in order.
   virtual void launch(Kernel k, const Launch& shape, Stream s, std::span<void*> args) = 0;
+  /// Starts a copy behind what is in the stream, and returns. Host memory on either side is pinned, and both
+  /// sides are left alone until the stream has come that far.
+  virtual void start_copy(const Copy& copy, Stream s) = 0;
+  /// What is put into `later` from now on begins when all that is in `earlier` by now has finished.
+  virtual void follow(Stream later, Stream earlier) = 0;
   /// True when everything in the stream has finished; throws on an error found by then.
   [[nodiscard]] virtual bool finished(Stream s) = 0;
   /// Waits until finished(s) or the deadline; false on expiry (the work is still running).

@@ -34,6 +34,7 @@ constexpr unsigned kHostPortable = 1;
 constexpr unsigned kHostDeviceMap = 2;
 constexpr unsigned kHostIoMemory = 4;
 constexpr unsigned kStreamNonBlocking = 1;
+constexpr unsigned kEventDisableTiming = 2;
 constexpr int kRangeDmaBuf = 1;
 
 constexpr Status kStubLibrary = 34;
@@ -70,7 +71,13 @@ struct Table {
   Status (*copy_async)(DevicePtr, DevicePtr, std::size_t, void*) = library.need("cuMemcpyAsync");
   Status (*set_async)(DevicePtr, unsigned char, std::size_t, void*) = library.need("cuMemsetD8Async");
   Status (*stream_create)(void**, unsigned) = library.need("cuStreamCreate");
+  Status (*priority_range)(int*, int*) = library.need("cuCtxGetStreamPriorityRange");
+  Status (*stream_create_with)(void**, unsigned, int) = library.need("cuStreamCreateWithPriority");
   Status (*stream_destroy)(void*) = library.need("cuStreamDestroy_v2");
+  Status (*stream_wait)(void*, void*, unsigned) = library.need("cuStreamWaitEvent");
+  Status (*event_create)(void**, unsigned) = library.need("cuEventCreate");
+  Status (*event_record)(void*, void*) = library.need("cuEventRecord");
+  Status (*event_destroy)(void*) = library.need("cuEventDestroy_v2");
   Status (*stream_query)(void*) = library.need("cuStreamQuery");
   Status (*module_load)(void**, const void*) = library.need("cuModuleLoadData");
   Status (*module_unload)(void*) = library.need("cuModuleUnload");
@@ -228,7 +235,22 @@ class Cuda final : public Driver {
   Status create_stream(void*& stream) const override {
     return cu_.stream_create(&stream, kStreamNonBlocking);
   }
+  Status create_urgent_stream(void*& stream) const override {
+    int least = 0, greatest = 0;
+    const Status status = cu_.priority_range(&least, &greatest);
+    return status != kSuccess ? status : cu_.stream_create_with(&stream, kStreamNonBlocking, greatest);
+  }
   Status destroy_stream(void* stream) const noexcept override { return cu_.stream_destroy(stream); }
+  Status follow(void* later, void* earlier) const override {
+    void* event = nullptr;
+    Status status = cu_.event_create(&event, kEventDisableTiming);
+    if (status != kSuccess) return status;
+    status = cu_.event_record(event, earlier);
+    if (status == kSuccess) status = cu_.stream_wait(later, event, 0);
+    // The driver keeps it until it is reached.
+    cu_.event_destroy(event);
+    return status;
+  }
   Status query(void* stream) const override { return cu_.stream_query(stream); }
 
   Status load_module(const void* image, void*& module) const override {

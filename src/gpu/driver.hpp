@@ -64,7 +64,11 @@ class Driver {
   /// Creates a stream that does not wait for the default stream, and for which the default stream does not
   /// wait.
   [[nodiscard]] virtual Status create_stream(void*& stream) const = 0;
+  /// The same, with the highest priority that the GPU has.
+  [[nodiscard]] virtual Status create_urgent_stream(void*& stream) const = 0;
   virtual Status destroy_stream(void* stream) const noexcept = 0;
+  /// What is put into `later` from now on waits for what is in `earlier`.
+  [[nodiscard]] virtual Status follow(void* later, void* earlier) const = 0;
   /// kSuccess if the stream is idle, kNotReady while it works, else the error.
   [[nodiscard]] virtual Status query(void* stream) const = 0;
 

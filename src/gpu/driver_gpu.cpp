@@ -319,11 +319,19 @@ void DriverGpu::copy(void* to, const void* from, u64 bytes) {
   copy({&one, 1});
 }
 
+void DriverGpu::check_addresses(const Copy& c) const {
+  if (c.bytes != 0 && (c.to == nullptr || c.from == nullptr))
+    refuse(fmt::format("copy {} bytes from {} to {} on {}", c.bytes, c.from, c.to, place()),
+           "an address is null");
+}
+
+void DriverGpu::copy_failed(Status status, const Copy& c) const {
+  raise(status, fmt::format("copy {} bytes from {} to {} on {}", c.bytes, c.from, c.to, place()),
+        ExitCode::data);
+}
+
 void DriverGpu::copy(std::span<const Copy> batch) {
-  for (const Copy& c : batch)
-    if (c.bytes != 0 && (c.to == nullptr || c.from == nullptr))
-      refuse(fmt::format("copy {} bytes from {} to {} on {}", c.bytes, c.from, c.to, place()),
-             "an address is null");
+  for (const Copy& c : batch) check_addresses(c);
   const Current current(*this);
   StreamLease lease(*this);
   Status failed = kSuccess;
@@ -336,9 +344,18 @@ void DriverGpu::copy(std::span<const Copy> batch) {
   }
   // Waits also after a failure: earlier copies use the caller's memory until they are done.
   drain(lease, "copy");
-  if (failed != kSuccess)
-    raise(failed, fmt::format("copy {} bytes from {} to {} on {}", at.bytes, at.from, at.to, place()),
-          ExitCode::data);
+  if (failed != kSuccess) copy_failed(failed, at);
+}
+
+void DriverGpu::start_copy(const Copy& c, Stream s) {
+  check_addresses(c);
+  if (s.handle == nullptr) refuse("copy on " + place(), "the stream was not made by create_stream()");
+  if (c.bytes == 0) return;
+  const Current current(*this);
+  // As for launches: memory is not given back between sweep()'s check and its release calls.
+  const std::lock_guard lock(mutex_);
+  if (const Status status = driver_->copy(c.to, c.from, c.bytes, s.handle); status != kSuccess)
+    copy_failed(status, c);
 }
 
 void DriverGpu::zero(void* p, u64 bytes) {
@@ -359,14 +376,34 @@ void DriverGpu::fill_zero(void* p, u64 bytes) {
 
 // --- streams ---------------------------------------------------------------------------------------
 
+Stream DriverGpu::keep(Status created, void* stream) {
+  if (created != kSuccess) raise(created, "create a stream on " + place());
+  const std::lock_guard lock(mutex_);
+  streams_.push_back(stream);
+  return {stream};
+}
+
 Stream DriverGpu::create_stream() {
   const Current current(*this);
-  const std::lock_guard lock(mutex_);
-  Stream s;
-  if (const Status status = driver_->create_stream(s.handle); status != kSuccess)
-    raise(status, "create a stream on " + place());
-  streams_.push_back(s.handle);
-  return s;
+  void* stream = nullptr;
+  const Status status = driver_->create_stream(stream);
+  return keep(status, stream);
+}
+
+Stream DriverGpu::create_urgent_stream() {
+  const Current current(*this);
+  void* stream = nullptr;
+  const Status status = driver_->create_urgent_stream(stream);
+  return keep(status, stream);
+}
+
+void DriverGpu::follow(Stream later, Stream earlier) {
+  const std::string what = "let one stream follow another on " + place();
+  if (later.handle == nullptr || earlier.handle == nullptr)
+    refuse(what, "they were not both made by create_stream()");
+  const Current current(*this);
+  if (const Status status = driver_->follow(later.handle, earlier.handle); status != kSuccess)
+    raise(status, what, ExitCode::data);
 }
 
 void DriverGpu::destroy(Stream s) noexcept {

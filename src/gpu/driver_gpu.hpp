@@ -35,9 +35,12 @@ class DriverGpu final : public Gpu {
   void copy(std::span<const Copy> batch) override;
   void fill_zero(void* p, u64 bytes) override;
   Stream create_stream() override;
+  Stream create_urgent_stream() override;
   void destroy(Stream s) noexcept override;
   Kernel kernel(const std::string& name) override;
   void launch(Kernel k, const Launch& shape, Stream s, std::span<void*> args) override;
+  void start_copy(const Copy& copy, Stream s) override;
+  void follow(Stream later, Stream earlier) override;
   bool finished(Stream s) override;
   bool wait(Stream s, u64 timeout_ns) override;
   void reach(Gpu& other) override;
@@ -85,6 +88,9 @@ class DriverGpu final : public Gpu {
   bool poll_until(void* stream, std::chrono::steady_clock::time_point deadline,
                   std::chrono::nanoseconds spin);
   void drain(StreamLease& lease, const char* what);
+  void check_addresses(const Copy& c) const;
+  [[noreturn]] void copy_failed(Status status, const Copy& c) const;
+  Stream keep(Status created, void* stream);
   void zero(void* p, u64 bytes);
 
   std::shared_ptr<Driver> driver_;

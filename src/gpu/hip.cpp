@@ -32,6 +32,7 @@ constexpr unsigned kHostPortable = 1;
 constexpr unsigned kHostMapped = 2;
 constexpr unsigned kHostIoMemory = 4;
 constexpr unsigned kStreamNonBlocking = 1;
+constexpr unsigned kEventDisableTiming = 2;
 constexpr int kRangeDmaBuf = 1;
 constexpr int kCopyByAddress = 4;  // the runtime finds out from the address whether it is host or GPU memory
 
@@ -63,7 +64,13 @@ struct Table {
   Status (*copy_async)(void*, const void*, std::size_t, int, void*) = library.need("hipMemcpyAsync");
   Status (*set_async)(void*, int, std::size_t, void*) = library.need("hipMemsetAsync");
   Status (*stream_create)(void**, unsigned) = library.need("hipStreamCreateWithFlags");
+  Status (*priority_range)(int*, int*) = library.need("hipDeviceGetStreamPriorityRange");
+  Status (*stream_create_with)(void**, unsigned, int) = library.need("hipStreamCreateWithPriority");
   Status (*stream_destroy)(void*) = library.need("hipStreamDestroy");
+  Status (*stream_wait)(void*, void*, unsigned) = library.need("hipStreamWaitEvent");
+  Status (*event_create)(void**, unsigned) = library.need("hipEventCreateWithFlags");
+  Status (*event_record)(void*, void*) = library.need("hipEventRecord");
+  Status (*event_destroy)(void*) = library.need("hipEventDestroy");
   Status (*stream_query)(void*) = library.need("hipStreamQuery");
   Status (*module_load)(void**, const void*) = library.need("hipModuleLoadData");
   Status (*module_unload)(void*) = library.need("hipModuleUnload");
@@ -165,7 +172,22 @@ class Hip final : public Driver {
   Status create_stream(void*& stream) const override {
     return hip_.stream_create(&stream, kStreamNonBlocking);
   }
+  Status create_urgent_stream(void*& stream) const override {
+    int least = 0, greatest = 0;
+    const Status status = hip_.priority_range(&least, &greatest);
+    return status != kSuccess ? status : hip_.stream_create_with(&stream, kStreamNonBlocking, greatest);
+  }
   Status destroy_stream(void* stream) const noexcept override { return hip_.stream_destroy(stream); }
+  Status follow(void* later, void* earlier) const override {
+    void* event = nullptr;
+    Status status = hip_.event_create(&event, kEventDisableTiming);
+    if (status != kSuccess) return status;
+    status = hip_.event_record(event, earlier);
+    if (status == kSuccess) status = hip_.stream_wait(later, event, 0);
+    // The runtime keeps it until it is reached.
+    hip_.event_destroy(event);
+    return status;
+  }
   Status query(void* stream) const override { return hip_.stream_query(stream); }
 
   Status load_module(const void* image, void*& module) const override {

@@ -92,7 +92,7 @@ class ComputedWindows final : public KernelWork, private WindowOwner {
   std::unique_ptr<Workload> open_workload(u32 check_every) {
     return Workload::open(kind_, {.bytes = window_bytes(),
                                   .gpu = gpu_,
-                                  .stream = assembly_.stream(),
+                                  .assembly = assembly_.stream(),
                                   .check_every = check_every,
                                   .limit_ns = limit_ns_});
   }

@@ -115,7 +115,7 @@ WindowWork::WindowWork(const WindowWorkRequest& request) : r_(request), queues_(
                             .limit_ns = w.wait_ns};
     if (by_kernel) {
       queue.gatherer = std::make_shared<GpuAssembly>(r_.gpu, window_packets_, o.convert);
-      work.stream = queue.gatherer->stream();
+      work.assembly = queue.gatherer->stream();
       w.gatherer = queue.gatherer;
       w.place = Place::gpu;
       w.gpu = r_.gpu;

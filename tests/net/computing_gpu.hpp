@@ -38,8 +38,8 @@ class ComputingGpu : public IdleGpu {
   }
   [[nodiscard]] gpu::Stream create_stream() override {
     const std::lock_guard lock(mutex_);
-    void* const handle = reinterpret_cast<void*>(++streams_);
-    work_[handle];
+    void* const handle = reinterpret_cast<void*>(++created_);
+    streams_[handle];
     return {handle};
   }
   [[nodiscard]] gpu::Kernel kernel(const std::string& name) override {
@@ -79,22 +79,32 @@ class ComputingGpu : public IdleGpu {
   /// Work of a library, which a test brings itself.
   void enqueue(gpu::Stream s, std::function<void()> work) {
     const std::lock_guard lock(mutex_);
-    work_.at(s.handle).push_back(std::move(work));
+    streams_.at(s.handle).work.push_back(std::move(work));
     ++launched;
+  }
+  void start_copy(const gpu::Copy& c, gpu::Stream s) override {
+    enqueue(s, [this, c] {
+      if (fail_copies) throw std::runtime_error("the copy failed on purpose");
+      std::memcpy(c.to, c.from, c.bytes);
+      ++copies;
+    });
+  }
+  void follow(gpu::Stream later, gpu::Stream earlier) override {
+    const std::lock_guard lock(mutex_);
+    InOrder& before = streams_.at(earlier.handle);
+    streams_.at(later.handle).work.push_back([&before, until = before.done + before.work.size()] {
+      while (before.done < until) before.step();
+    });
   }
   /// Does the oldest piece of work of the stream; false when there is none.
   bool step(gpu::Stream s) {
     if (stuck) return false;
     const std::lock_guard lock(mutex_);
-    auto& queue = work_.at(s.handle);
-    if (queue.empty()) return false;
-    queue.front()();
-    queue.pop_front();
-    return true;
+    return streams_.at(s.handle).step();
   }
   [[nodiscard]] bool finished(gpu::Stream s) override {
     const std::lock_guard lock(mutex_);
-    return work_.at(s.handle).empty();
+    return streams_.at(s.handle).work.empty();
   }
   [[nodiscard]] bool wait(gpu::Stream s, u64) override {
     (void)step(s);
@@ -113,9 +123,21 @@ class ComputingGpu : public IdleGpu {
     return v;
   }
 
+  struct InOrder {
+    std::deque<std::function<void()>> work;
+    u64 done = 0;
+    bool step() {
+      if (work.empty()) return false;
+      work.front()();
+      work.pop_front();
+      ++done;
+      return true;
+    }
+  };
+
   std::mutex mutex_;
-  u64 streams_ = 0;
-  std::map<void*, std::deque<std::function<void()>>> work_;
+  u64 created_ = 0;
+  std::map<void*, InOrder> streams_;
   std::set<std::string> names_;
 };
 

@@ -448,8 +448,7 @@ TEST_P(WorkloadOnGpu, AsksTheLibraryForTheRightThing) {
   for (const bool spoil : {false, true}) {
     hooks_.spoil = spoil;
     hooks_.calls = 0;
-    const gpu::Stream stream = gpu_->create_stream();
-    const auto w = Workload::open(GetParam().kind, {.bytes = kSmallBytes, .gpu = gpu_, .stream = stream});
+    const auto w = Workload::open(GetParam().kind, {.bytes = kSmallBytes, .gpu = gpu_});
     EXPECT_GT(gpu_->made_current, 0U);
     Source source(fill_of(GetParam().kind), true);
     // The rows that these windows' checks look at begin with 0.
@@ -461,6 +460,20 @@ TEST_P(WorkloadOnGpu, AsksTheLibraryForTheRightThing) {
     EXPECT_EQ(w->counts().failed, spoil ? 3U : 0U) << w->counts().worst;
     EXPECT_EQ(source.back.size(), 3U);
   }
+}
+
+TEST_P(WorkloadOnGpu, ARunFollowsTheAssemblyOfItsWindow) {
+  const gpu::Stream assembly = gpu_->create_urgent_stream();
+  const auto w = Workload::open(GetParam().kind, {.bytes = kSmallBytes, .gpu = gpu_, .assembly = assembly});
+  Source source(fill_of(GetParam().kind), true);
+  Window window = source.make(0, kSmallBytes);
+  // What nobody waits for runs only because something follows it.
+  std::atomic<int> assembled = 0;
+  for (int i = 0; i < 3; ++i) gpu_->enqueue(assembly, [&] { ++assembled; });
+  w->take(window);
+  w->finish();
+  EXPECT_EQ(assembled, 3);
+  EXPECT_EQ(w->counts().failed, 0U);
 }
 
 TEST_P(WorkloadOnGpu, AnEngineThatDoesNotStartIsAnError) {

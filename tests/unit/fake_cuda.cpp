@@ -39,6 +39,8 @@ constexpr std::size_t kMemory = std::size_t{8} << 30;
 
 struct FakeStream {
   bool launched = false;
+  FakeStream* after = nullptr;  ///< works as long as that one does
+  int priority = 0;
 };
 
 struct State {
@@ -48,6 +50,7 @@ struct State {
   std::map<void*, unsigned> registered;  // -> flags
   std::vector<FakeStream*> streams;
   std::set<std::pair<void*, void*>> reached;  // contexts: from, to
+  int events = 0;
   int modules = 0;
   int contexts = 0;
   int blocked = 0;
@@ -90,7 +93,7 @@ bool holding() {
 }
 
 bool running(const FakeStream* stream) {
-  return stream->launched && holding();
+  return (stream->launched && holding()) || (stream->after != nullptr && running(stream->after));
 }
 
 // Where the real driver would wait for ever.
@@ -121,6 +124,10 @@ int fake_cuda_live(const char* what) {
     return static_cast<int>(std::count_if(s.registered.begin(), s.registered.end(),
                                           [](const auto& entry) { return (entry.second & 4) != 0; }));
   if (name == "streams") return static_cast<int>(s.streams.size());
+  if (name == "urgent")
+    return static_cast<int>(std::count_if(s.streams.begin(), s.streams.end(),
+                                          [](const FakeStream* f) { return f->priority < 0; }));
+  if (name == "events") return s.events;
   if (name == "modules") return s.modules;
   if (name == "reached") return static_cast<int>(s.reached.size());
   if (name == "contexts") return s.contexts;
@@ -317,6 +324,49 @@ int cuStreamCreate(void** stream, unsigned flags) {
   if (flags != 1) return kInvalidValue;
   const std::lock_guard lock(state().mutex);
   *stream = state().streams.emplace_back(new FakeStream);
+  return 0;
+}
+
+int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return enter("cuCtxGetStreamPriorityRange");
+}
+
+int cuStreamCreateWithPriority(void** stream, unsigned flags, int priority) {
+  if (const int status = enter("cuStreamCreateWithPriority"); status != 0) return status;
+  const int status = cuStreamCreate(stream, flags);
+  if (status == 0) static_cast<FakeStream*>(*stream)->priority = priority;
+  return status;
+}
+
+// An event remembers the stream that it was recorded in.
+int cuEventCreate(void** event, unsigned flags) {
+  if (const int status = enter("cuEventCreate"); status != 0) return status;
+  if (flags != 2) return kInvalidValue;
+  const std::lock_guard lock(state().mutex);
+  ++state().events;
+  *event = new FakeStream*(nullptr);
+  return 0;
+}
+
+int cuEventRecord(void* event, void* stream) {
+  if (const int status = enter("cuEventRecord"); status != 0) return status;
+  *static_cast<FakeStream**>(event) = static_cast<FakeStream*>(stream);
+  return 0;
+}
+
+int cuStreamWaitEvent(void* stream, void* event, unsigned) {
+  if (const int status = enter("cuStreamWaitEvent"); status != 0) return status;
+  static_cast<FakeStream*>(stream)->after = *static_cast<FakeStream**>(event);
+  return 0;
+}
+
+int cuEventDestroy_v2(void* event) {
+  if (const int status = enter("cuEventDestroy_v2"); status != 0) return status;
+  const std::lock_guard lock(state().mutex);
+  --state().events;
+  delete static_cast<FakeStream**>(event);
   return 0;
 }
 

@@ -21,6 +21,12 @@ int cuMemHostGetDevicePointer_v2(unsigned long long*, void*, unsigned);
 int cuMemcpyAsync(unsigned long long, unsigned long long, std::size_t, void*);
 int cuMemsetD8Async(unsigned long long, unsigned char, std::size_t, void*);
 int cuStreamCreate(void**, unsigned);
+int cuCtxGetStreamPriorityRange(int*, int*);
+int cuStreamCreateWithPriority(void**, unsigned, int);
+int cuEventCreate(void**, unsigned);
+int cuEventRecord(void*, void*);
+int cuStreamWaitEvent(void*, void*, unsigned);
+int cuEventDestroy_v2(void*);
 int cuStreamDestroy_v2(void*);
 int cuStreamQuery(void*);
 int cuCtxPushCurrent_v2(void*);
@@ -161,6 +167,30 @@ int hipMemsetAsync(void* p, int value, std::size_t bytes, void* stream) {
 int hipStreamCreateWithFlags(void** stream, unsigned flags) {
   const InContext context;
   return cuStreamCreate(stream, flags);
+}
+int hipDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  const InContext context;
+  return cuCtxGetStreamPriorityRange(least, greatest);
+}
+int hipStreamCreateWithPriority(void** stream, unsigned flags, int priority) {
+  const InContext context;
+  return cuStreamCreateWithPriority(stream, flags, priority);
+}
+int hipEventCreateWithFlags(void** event, unsigned flags) {
+  const InContext context;
+  return cuEventCreate(event, flags);
+}
+int hipEventRecord(void* event, void* stream) {
+  const InContext context;
+  return cuEventRecord(event, stream);
+}
+int hipStreamWaitEvent(void* stream, void* event, unsigned flags) {
+  const InContext context;
+  return cuStreamWaitEvent(stream, event, flags);
+}
+int hipEventDestroy(void* event) {
+  const InContext context;
+  return cuEventDestroy_v2(event);
 }
 int hipStreamDestroy(void* stream) {
   const InContext context;

@@ -380,6 +380,41 @@ TEST_F(OpenGpu, WaitsWithADeadline) {
   EXPECT_THROW((void)gpu_->finished({}), Error);
 }
 
+TEST_F(OpenGpu, OneStreamFollowsAnother) {
+  const Stream later = gpu_->create_urgent_stream();
+  EXPECT_EQ(live("urgent"), 1);
+  const Stream earlier = hold();
+  EXPECT_TRUE(gpu_->finished(later));
+  gpu_->follow(later, earlier);
+  EXPECT_FALSE(gpu_->finished(later));
+  unset("FAKE_CUDA_HOLD");
+  EXPECT_TRUE(gpu_->finished(later));
+  for (const char* failure : {"cuEventCreate=700", "cuEventRecord=700", "cuStreamWaitEvent=700"}) {
+    set("FAKE_CUDA_FAIL", failure);
+    EXPECT_EQ(error_of([&] { gpu_->follow(later, earlier); }).code(), ExitCode::data) << failure;
+  }
+  unset("FAKE_CUDA_FAIL");
+  EXPECT_EQ(live("events"), 0);
+  EXPECT_THROW(gpu_->follow({}, earlier), Error);
+  EXPECT_THROW(gpu_->follow(later, {}), Error);
+}
+
+TEST_F(OpenGpu, StartsACopyInAStream) {
+  const Stream s = gpu_->create_stream();
+  void* const device = gpu_->allocate(64);
+  std::vector<char> out(64, 'x');
+  gpu_->start_copy({out.data(), device, 64}, s);
+  EXPECT_TRUE(gpu_->finished(s));
+  EXPECT_EQ(out, std::vector<char>(64));
+  gpu_->start_copy({nullptr, nullptr, 0}, s);
+  EXPECT_THROW(gpu_->start_copy({out.data(), nullptr, 1}, s), Error);
+  EXPECT_THROW(gpu_->start_copy({out.data(), device, 1}, {}), Error);
+  set("FAKE_CUDA_FAIL", "cuMemcpyAsync=700");
+  EXPECT_EQ(error_of([&] { gpu_->start_copy({out.data(), device, 64}, s); }).code(), ExitCode::data);
+  unset("FAKE_CUDA_FAIL");
+  gpu_->free(device);
+}
+
 TEST_F(OpenGpu, FreesNothingWhileAKernelRuns) {
   void* device = gpu_->allocate(1);
   void* pinned = gpu_->allocate_pinned(1);

@@ -99,7 +99,7 @@ void Assembler::deliver(const ClosedWindow& closed) {
     const u32 packets = tracker_.shape().packets;
     window.slot_crcs = std::span(slot_crcs_).subspan(u64{buffer} * packets, packets);
   }
-  // The consumer's work follows the gathering in the stream.
+  // The consumer's work follows what is in the gatherer's stream.
   if (gatherer_ != nullptr) gatherer_->launch();
   if (missing_ == Missing::zero && window.missing != 0 && !buffers_.zeroed(buffer)) {
     zero_missing(window);

@@ -7,27 +7,19 @@
 
 #include <doorbell/gpu.hpp>
 
-#include <atomic>
-#include <condition_variable>
-#include <exception>
-#include <mutex>
-#include <thread>
-
+#include "net/assembly/stream_marks.hpp"
 #include "net/assembly/window_buffers.hpp"
 
 namespace doorbell::net {
 
-/// Stands between an assembler of pinned windows and their consumer, which gets windows in GPU memory. A
-/// thread of its own waits for the copies; the consumer is called on the assembler's thread alone.
+/// Stands between an assembler of pinned windows and their consumer, which gets windows in GPU memory. Thread
+/// rule: one thread at a time, the assembler's.
 class CopyStage final : public WindowConsumer {
  public:
-  /// `copies`: windows that may wait for their copy or be copied; `in_flight`: windows that the consumer may
-  /// keep.
+  /// `copies`: windows that may wait for their copy or be copied, at least 1; `in_flight`: windows that the
+  /// consumer may keep.
   CopyStage(std::shared_ptr<gpu::Gpu> gpu, u64 window_bytes, u32 window_packets, WindowConsumer& consumer,
             u32 copies = 2, u32 in_flight = 2, u64 limit_ns = 10'000'000'000);
-  ~CopyStage() override;
-  CopyStage(const CopyStage&) = delete;
-  CopyStage& operator=(const CopyStage&) = delete;
 
   void take(const Window& window) override;
   void poll() override;
@@ -37,31 +29,40 @@ class CopyStage final : public WindowConsumer {
   [[nodiscard]] u64 copied() const { return delivered_; }
 
  private:
-  struct Job {
+  /// What one copy needs. The streams are apart, so that a copy begins while the one before it is being
+  /// marked, and urgent, so that no workload keeps a mark waiting.
+  class Lane {
+   public:
+    explicit Lane(const std::shared_ptr<gpu::Gpu>& gpu);
+    ~Lane();
+    Lane(const Lane&) = delete;
+    Lane& operator=(const Lane&) = delete;
+    void start(const Window& window, u32 buffer, u8* to);
+    [[nodiscard]] bool done() const { return marks_.reached(mark_); }
+    [[nodiscard]] bool wait(u64 limit_ns) { return marks_.wait(mark_, limit_ns); }
+
     Window from;
-    u32 to = 0;
+    u32 to = 0;  ///< the buffer
+
+   private:
+    std::shared_ptr<gpu::Gpu> gpu_;
+    gpu::Stream stream_;
+    StreamMarks marks_;
+    u64 mark_ = 0;
   };
-  void run();
+  [[nodiscard]] Lane& oldest() { return *lanes_[delivered_ % lanes_.size()]; }
+  [[nodiscard]] u64 waiting() const { return taken_ - delivered_; }
   /// Waits for the oldest copy; false when it takes longer.
   bool wait_for_copy(u64 limit_ns);
-  [[nodiscard]] u64 waiting() const { return taken_ - delivered_; }
 
   std::shared_ptr<gpu::Gpu> gpu_;
   WindowBuffers buffers_;
   WindowConsumer& consumer_;
   u64 limit_ns_;
-  // Jobs are numbered; number n lies at n mod the size.
-  std::vector<Job> jobs_;
-  u64 taken_ = 0;      ///< the assembler's thread only
-  u64 delivered_ = 0;  ///< the assembler's thread only
-
-  std::mutex mutex_;  ///< guards what follows
-  std::condition_variable changed_;
-  u64 given_ = 0;              ///< to the thread
-  std::atomic<u64> done_ = 0;  ///< by the thread; read without the mutex once a burst
-  bool stop_ = false;
-  std::exception_ptr error_;
-  std::thread thread_;
+  // Window n is in lane n mod their number.
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  u64 taken_ = 0;
+  u64 delivered_ = 0;
 };
 
 }  // namespace doorbell::net

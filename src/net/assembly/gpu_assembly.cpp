@@ -28,7 +28,7 @@ u32 checked_capacity(u32 packets) {
 
 GpuAssembly::GpuAssembly(std::shared_ptr<gpu::Gpu> gpu, u32 list_packets, std::optional<Conversion> convert)
     : gpu_(std::move(gpu)),
-      stream_(gpu_->create_stream()),
+      stream_(gpu_->create_urgent_stream()),
       gather_(gpu_->kernel("doorbell_net_gather")),
       place_(gpu_->kernel("doorbell_net_place")),
       zero_(gpu_->kernel("doorbell_net_zero")),

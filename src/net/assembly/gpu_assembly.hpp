@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Windows in GPU memory: lists of packets that a kernel gathers, and what else is done to a window there, all
-// in one stream, which the workload shares.
+// in one stream. It is an urgent one: received packets wait for it, and a workload for nobody.
 #pragma once
 
 #include <doorbell/net/assemble.hpp>

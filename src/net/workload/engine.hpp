@@ -32,8 +32,8 @@ class Engine {
 
 /// FFTW or OpenBLAS, one thread. Throws Error (ExitCode::absent): the library is not there.
 [[nodiscard]] std::unique_ptr<Engine> cpu_engine(const WorkloadShape& shape, u32 slots);
-/// cuFFT or cuBLAS, hipFFT or hipBLAS. With a null `stream`, in a stream of its own.
+/// cuFFT or cuBLAS, hipFFT or hipBLAS. A run follows what is in the stream `assembly`, unless that is null.
 [[nodiscard]] std::unique_ptr<Engine> gpu_engine(const WorkloadShape& shape, u32 slots,
-                                                 std::shared_ptr<gpu::Gpu> gpu, gpu::Stream stream);
+                                                 std::shared_ptr<gpu::Gpu> gpu, gpu::Stream assembly);
 
 }  // namespace doorbell::net

@@ -29,23 +29,22 @@ void must(int status, const char* what, const Library& library) {
 /// Windows and results in memory that the GPU reaches.
 class GpuEngine : public Engine {
  public:
-  GpuEngine(const WorkloadShape& shape, u32 slots, std::shared_ptr<gpu::Gpu> gpu, gpu::Stream stream)
+  GpuEngine(const WorkloadShape& shape, u32 slots, std::shared_ptr<gpu::Gpu> gpu, gpu::Stream assembly)
       : shape_(shape),
         gpu_(std::move(gpu)),
-        own_stream_(stream.handle == nullptr),
-        stream_(own_stream_ ? gpu_->create_stream() : stream),
+        assembly_(assembly),
+        stream_(gpu_->create_stream()),
         marks_(gpu_, stream_),
         results_(Place::gpu, shape.result_bytes * slots, gpu_),
         mark_of_(slots) {
     gpu_->make_current();
   }
-  ~GpuEngine() override {
-    if (own_stream_) gpu_->destroy(stream_);
-  }
+  ~GpuEngine() override { gpu_->destroy(stream_); }
   GpuEngine(const GpuEngine&) = delete;
   GpuEngine& operator=(const GpuEngine&) = delete;
 
   void start(const Window& window, u32 slot) override {
+    if (assembly_.handle != nullptr) gpu_->follow(stream_, assembly_);
     compute(window.device, result(slot));
     mark_of_[slot] = marks_.mark();
   }
@@ -65,7 +64,7 @@ class GpuEngine : public Engine {
 
  private:
   [[nodiscard]] u8* result(u32 slot) const { return results_.device() + slot * shape_.result_bytes; }
-  bool own_stream_;
+  gpu::Stream assembly_;
 
  protected:
   gpu::Stream stream_;
@@ -105,8 +104,8 @@ struct FftLibrary {
 
 class GpuFft final : public GpuEngine {
  public:
-  GpuFft(const WorkloadShape& shape, u32 slots, const std::shared_ptr<gpu::Gpu>& gpu, gpu::Stream stream)
-      : GpuEngine(shape, slots, gpu, stream), fft_(cuda()) {
+  GpuFft(const WorkloadShape& shape, u32 slots, const std::shared_ptr<gpu::Gpu>& gpu, gpu::Stream assembly)
+      : GpuEngine(shape, slots, gpu, assembly), fft_(cuda()) {
     must(fft_.plan(&plan_, static_cast<int>(shape.n), kComplexToComplex, static_cast<int>(shape.batch)),
          "a plan of transforms", fft_.library);
     must(fft_.set_stream(plan_, stream_.handle), "the choice of a stream", fft_.library);
@@ -163,8 +162,8 @@ struct BlasLibrary {
 
 class GpuGemm final : public GpuEngine {
  public:
-  GpuGemm(const WorkloadShape& shape, u32 slots, const std::shared_ptr<gpu::Gpu>& gpu, gpu::Stream stream)
-      : GpuEngine(shape, slots, gpu, stream),
+  GpuGemm(const WorkloadShape& shape, u32 slots, const std::shared_ptr<gpu::Gpu>& gpu, gpu::Stream assembly)
+      : GpuEngine(shape, slots, gpu, assembly),
         blas_(cuda()),
         b_(Place::gpu, u64{shape.n} * shape.n * (half() ? 2 : 4), gpu_) {
     if (half()) {
@@ -205,9 +204,9 @@ class GpuGemm final : public GpuEngine {
 }  // namespace
 
 std::unique_ptr<Engine> gpu_engine(const WorkloadShape& shape, u32 slots, std::shared_ptr<gpu::Gpu> gpu,
-                                   gpu::Stream stream) {
-  if (shape.kind == WorkloadKind::fft) return std::make_unique<GpuFft>(shape, slots, gpu, stream);
-  return std::make_unique<GpuGemm>(shape, slots, gpu, stream);
+                                   gpu::Stream assembly) {
+  if (shape.kind == WorkloadKind::fft) return std::make_unique<GpuFft>(shape, slots, gpu, assembly);
+  return std::make_unique<GpuGemm>(shape, slots, gpu, assembly);
 }
 
 }  // namespace doorbell::net

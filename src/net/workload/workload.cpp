@@ -47,7 +47,7 @@ std::unique_ptr<Workload> Workload::open(WorkloadKind kind, const WorkloadReques
   const WorkloadShape shape = workload_shape(kind, request.bytes, request.gemm_dim);
   return std::make_unique<Computing>(shape, request, [shape, request] {
     return request.gpu == nullptr ? cpu_engine(shape, Computing::kMaxInFlight)
-                                  : gpu_engine(shape, Computing::kMaxInFlight, request.gpu, request.stream);
+                                  : gpu_engine(shape, Computing::kMaxInFlight, request.gpu, request.assembly);
   });
 }
 
