@@ -14,7 +14,7 @@ Receiver::Receiver(const ReceiverOptions& options, RxQueue& queue, PacketSink* s
       flows_(options.spreading, options.queue),
       queue_(queue),
       sink_(sink),
-      burst_(options.burst),
+      bursts_{Burst(options.burst), Burst(options.burst)},
       packet_(options.burst),
       flow_(options.burst),
       number_(options.burst) {
@@ -22,26 +22,46 @@ Receiver::Receiver(const ReceiverOptions& options, RxQueue& queue, PacketSink* s
 }
 
 u32 Receiver::step() {
-  const u32 n = queue_.receive(burst_);
+  Burst& burst = bursts_[turn_];
+  u32 n = queue_.receive(burst);
   ++counts_.polls;
+  if (n == 0 && used_ != 0) {
+    // It may be all that the queue has room for.
+    settle();
+    n = queue_.receive(burst);
+  }
   if (n == 0) {
     ++counts_.empty_polls;
     return 0;
   }
   ++counts_.bursts;
   counts_.received += n;
-  const u64 now = burst_.rx_time_ns != 0 ? burst_.rx_time_ns : wall_ns();
+  const u64 now = burst.rx_time_ns != 0 ? burst.rx_time_ns : wall_ns();
   u32 unique = 0;
   for (u32 i = 0; i < n; ++i)
-    if (classify(burst_, i, now, &flow_[unique], &number_[unique])) packet_[unique++] = i;
+    if (classify(burst, i, now, &flow_[unique], &number_[unique])) packet_[unique++] = i;
+  u64 used = 0;
   if (unique > 0) {
     last_ns_ = now;
     if (sink_ != nullptr)
-      sink_->take(burst_, {packet_.data(), unique}, {flow_.data(), unique}, {number_.data(), unique});
+      used = sink_->take(burst, {packet_.data(), unique}, {flow_.data(), unique}, {number_.data(), unique});
     progress_.store(counts_.unique, std::memory_order_release);
   }
-  queue_.release(burst_);
+  settle();
+  if (used == 0) {
+    queue_.release(burst);
+  } else {
+    used_ = used;
+    turn_ = 1 - turn_;
+  }
   return n;
+}
+
+void Receiver::settle() {
+  if (used_ == 0) return;
+  sink_->await(used_);
+  queue_.release(bursts_[1 - turn_]);
+  used_ = 0;
 }
 
 bool Receiver::classify(const Burst& burst, u32 i, u64 now, u16* flow, u64* number) {

@@ -9,6 +9,7 @@
 #include <doorbell/net/queue.hpp>
 #include <doorbell/net/receive_counts.hpp>
 
+#include <array>
 #include <atomic>
 #include <span>
 
@@ -17,14 +18,17 @@
 
 namespace doorbell::net {
 
-/// Takes the unique packets of a burst, before it is released: an assembler, a user's own code.
+/// Takes the unique packets of a burst: an assembler.
 class PacketSink {
  public:
   virtual ~PacketSink() = default;
   /// `packet[i]` is the place in the burst of the i-th unique packet, `flow[i]` its flow, `number[i]` its
-  /// number in the flow, counted from the flow's first. Called by the queue's thread, once a burst.
-  virtual void take(const Burst& burst, std::span<const u32> packet, std::span<const u16> flow,
-                    std::span<const u64> number) = 0;
+  /// number in the flow, counted from the flow's first. Called by the queue's thread, once a burst. Returns 0
+  /// when it needs the packets no longer; else what await() takes.
+  [[nodiscard]] virtual u64 take(const Burst& burst, std::span<const u32> packet, std::span<const u16> flow,
+                                 std::span<const u64> number) = 0;
+  /// Returns when the packets of the call of take() that returned `mark` are needed no longer.
+  virtual void await(u64 mark) { static_cast<void>(mark); }
   /// Called now and then, whether packets arrive or not.
   virtual void idle(u64 now_ns) { static_cast<void>(now_ns); }
 };
@@ -43,13 +47,15 @@ struct ReceiverOptions {
   u64 map_span = ArrivalMap::kDefaultSpan;
 };
 
-/// One thread at a time; step() neither allocates nor blocks.
+/// One thread at a time; step() does not allocate, and waits for nothing but the sink.
 class Receiver {
  public:
   Receiver(const ReceiverOptions& options, RxQueue& queue, PacketSink* sink = nullptr);
 
-  /// Takes one burst; returns its packets.
+  /// Takes one burst; returns its packets. While the sink uses them the next burst is taken.
   u32 step();
+  /// Waits until the sink needs no packet any more.
+  void settle();
   [[nodiscard]] RxQueue& queue() { return queue_; }
   [[nodiscard]] PacketSink* sink() { return sink_; }
 
@@ -74,7 +80,9 @@ class Receiver {
   QueueFlows flows_;
   RxQueue& queue_;
   PacketSink* sink_;
-  Burst burst_;
+  std::array<Burst, 2> bursts_;
+  u32 turn_ = 0;  ///< the burst that is taken next
+  u64 used_ = 0;  ///< not 0: the sink's mark of the other burst, which is not yet released
   std::vector<ArrivalMap> maps_;
   std::vector<u32> packet_;
   std::vector<u16> flow_;

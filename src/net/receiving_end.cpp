@@ -91,6 +91,7 @@ void LocalReceivingEnd::receive(u32 queue, ThreadUse* use) {
       break;
     }
   }
+  r.settle();
   ReceiveCounts done = r.counts();
   done -= before_[queue];
   use->useful =

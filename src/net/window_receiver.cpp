@@ -87,6 +87,7 @@ u32 WindowReceiver::step() {
 }
 
 void WindowReceiver::finish(const std::vector<u64>& sent) {
+  parts_->receiver->settle();
   parts_->sink->finish(sent);
 }
 

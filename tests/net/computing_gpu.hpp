@@ -107,7 +107,8 @@ class ComputingGpu : public IdleGpu {
     return streams_.at(s.handle).work.empty();
   }
   [[nodiscard]] bool wait(gpu::Stream s, u64) override {
-    (void)step(s);
+    while (step(s)) {
+    }
     return finished(s);
   }
 

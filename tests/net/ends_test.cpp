@@ -346,6 +346,62 @@ TEST(NetReceiver, ClassifiesWhatIsNotItsOwn) {
   EXPECT_EQ(r.counts().received, r.counts().classified());
 }
 
+/// Uses packets until it is waited for.
+class SlowSink final : public PacketSink {
+ public:
+  u64 take(const Burst&, std::span<const u32> packet, std::span<const u16>, std::span<const u64>) override {
+    taken += packet.size();
+    return ++marks;
+  }
+  void await(u64 mark) override { awaited.push_back(mark); }
+  u64 taken = 0, marks = 0;
+  std::vector<u64> awaited;
+};
+
+TEST(NetReceiver, TakesTheNextBurstWhileTheSinkUsesOne) {
+  auto wire = std::make_shared<MemoryWire>();
+  MemoryRx queue(wire);
+  SlowSink sink;
+  ReceiverOptions o;
+  o.burst = 2;
+  Receiver r(o, queue, &sink);
+  for (u64 n = 0; n < 5; ++n) wire->packets.push_back(packet(0, 0, n, 40));
+  EXPECT_EQ(r.step(), 2u);
+  EXPECT_EQ(wire->released, 0u);
+  EXPECT_TRUE(sink.awaited.empty());
+  EXPECT_EQ(r.step(), 2u);
+  EXPECT_EQ(wire->released, 2u);
+  EXPECT_EQ(sink.awaited, std::vector<u64>{1});
+  EXPECT_EQ(r.step(), 1u);
+  EXPECT_EQ(wire->released, 4u);
+  // What is not there frees the last one.
+  EXPECT_EQ(r.step(), 0u);
+  EXPECT_EQ(wire->released, 5u);
+  EXPECT_EQ(sink.awaited, (std::vector<u64>{1, 2, 3}));
+  r.settle();
+  EXPECT_EQ(sink.awaited.size(), 3u);
+  // A packet that the sink does not get leaves nothing to wait for.
+  wire->packets.push_back(packet(0, 0, 4, 40));
+  EXPECT_EQ(r.step(), 1u);
+  EXPECT_EQ(wire->released, 6u);
+  EXPECT_EQ(r.counts().duplicate, 1u);
+  EXPECT_EQ(sink.taken, 5u);
+}
+
+TEST(NetReceiver, AQueueWithRoomForOneBurstGetsItBack) {
+  auto wire = std::make_shared<MemoryWire>();
+  Relay relay({}, std::make_unique<MemoryRx>(wire), 64, 72);
+  SlowSink sink;
+  Receiver r({}, relay, &sink);
+  for (u64 n = 0; n < 300; ++n) wire->packets.push_back(packet(0, 0, n, 40));
+  // That a burst is out is no silence.
+  while (r.counts().received < 300) ASSERT_GT(r.step(), 0u);
+  EXPECT_EQ(r.step(), 0u);
+  EXPECT_EQ(r.counts().unique, 300u);
+  EXPECT_EQ(wire->released, 300u);
+  EXPECT_EQ(sink.awaited.size(), sink.marks);
+}
+
 TEST(NetRelay, HandsOutNoMoreThanABurstHolds) {
   for (const u32 capacity : {1u, 2u, 3u}) {
     auto wire = std::make_shared<MemoryWire>();

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <set>
 
+#include "idle_gpu.hpp"
 #include "qdma/gpu_side.hpp"
 #include "qdma/gpu_stream.hpp"
 #include "qdma/jobs.hpp"
@@ -18,13 +19,8 @@ namespace doorbell::qdma {
 namespace {
 
 /// A GPU whose memory is the host's. It notes what is registered and refuses copies of other host memory.
-class HostGpu : public gpu::Gpu {
+class HostGpu : public IdleGpu {
  public:
-  [[nodiscard]] const gpu::Info& info() const override { return info_; }
-  [[nodiscard]] void* allocate(u64 bytes) override { return std::calloc(1, bytes); }
-  void free(void* p) noexcept override { std::free(p); }
-  [[nodiscard]] void* allocate_pinned(u64 bytes) override { return std::calloc(1, bytes); }
-  void free_pinned(void* p) noexcept override { std::free(p); }
   [[nodiscard]] void* register_host(void* p, u64, bool) override {
     registered.insert(p);
     return p;
@@ -38,21 +34,9 @@ class HostGpu : public gpu::Gpu {
   void copy(std::span<const gpu::Copy> batch) override {
     for (const gpu::Copy& c : batch) copy(c.to, c.from, c.bytes);
   }
-  void fill_zero(void* p, u64 bytes) override { std::memset(p, 0, bytes); }
-  [[nodiscard]] gpu::Stream create_stream() override { return {}; }
-  void destroy(gpu::Stream) noexcept override {}
-  [[nodiscard]] gpu::Kernel kernel(const std::string&) override { throw Error("kernel", "there are none"); }
-  void launch(gpu::Kernel, const Launch&, gpu::Stream, std::span<void*>) override {}
-  [[nodiscard]] bool finished(gpu::Stream) override { return true; }
-  [[nodiscard]] bool wait(gpu::Stream, u64) override { return true; }
-  void reach(gpu::Gpu&) override {}
-  [[nodiscard]] int export_dmabuf(void*, u64) override { throw Error("dma-buf", "there are none"); }
 
   std::set<void*> registered;
   u32 copies = 0, fail_at = 0;
-
- private:
-  gpu::Info info_;
 };
 
 class GpuStreaming : public testing::Test {

@@ -62,7 +62,8 @@ struct Drops {
 class RxQueue {
  public:
   virtual ~RxQueue() = default;
-  /// Takes what has arrived, at most burst.capacity() packets. Never blocks; returns burst.count.
+  /// Takes what has arrived, at most burst.capacity() packets. Never blocks; returns burst.count. A second
+  /// burst may be taken before the first is released; a queue that has only one then gives no packets.
   virtual u32 receive(Burst& burst) = 0;
   /// Gives the packets of a burst back. Bursts are released in the order of their arrival.
   virtual void release(Burst& burst) = 0;

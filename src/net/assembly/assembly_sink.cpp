@@ -30,8 +30,8 @@ AssemblySink::AssemblySink(const AssemblyRequest& request, WindowConsumer& consu
   }
 }
 
-void AssemblySink::take(const Burst& burst, std::span<const u32> packet, std::span<const u16> flow,
-                        std::span<const u64> number) {
+u64 AssemblySink::take(const Burst& burst, std::span<const u32> packet, std::span<const u16> flow,
+                       std::span<const u64> number) {
   const u64 now = wall_ns();
   for (std::size_t i = 0; i < packet.size(); ++i) {
     const u32 p = packet[i];
@@ -50,13 +50,19 @@ void AssemblySink::take(const Burst& burst, std::span<const u32> packet, std::sp
                              request_.gpu_reads_packets ? data.first : nullptr);
     }
   }
-  release_packets();
+  u64 mark = 0;
+  if (const auto& gatherer = request_.windows.gatherer; gatherer != nullptr && !request_.ordered)
+    mark = gatherer->launch();
+  await_lent();
   idle(now);
+  return mark;
 }
 
-void AssemblySink::release_packets() {
-  if (const auto& gatherer = request_.windows.gatherer; gatherer != nullptr && !request_.ordered)
-    gatherer->wait(gatherer->launch(), request_.windows.wait_ns);
+void AssemblySink::await(u64 mark) {
+  request_.windows.gatherer->wait(mark, request_.windows.wait_ns);
+}
+
+void AssemblySink::await_lent() {
   const u64 begin = wall_ns();
   for (const auto& g : gathers_)
     while (g->borrowed() != 0) {

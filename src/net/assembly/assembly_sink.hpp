@@ -29,9 +29,10 @@ class AssemblySink final : public PacketSink {
   /// The consumer serves this sink alone, and outlives it. Throws Error.
   AssemblySink(const AssemblyRequest& request, WindowConsumer& consumer);
 
-  /// Returns when nothing of the burst is in use any more.
-  void take(const Burst& burst, std::span<const u32> packet, std::span<const u16> flow,
-            std::span<const u64> number) override;
+  /// Only a kernel that gathers uses packets of the burst behind this.
+  [[nodiscard]] u64 take(const Burst& burst, std::span<const u32> packet, std::span<const u16> flow,
+                         std::span<const u64> number) override;
+  void await(u64 mark) override;
   void idle(u64 now_ns) override;
   /// After the last packet: delivers what is open. `sent[f]`, where it is known, is the number of packets of
   /// flow f.
@@ -44,7 +45,8 @@ class AssemblySink final : public PacketSink {
   [[nodiscard]] u64 window_bytes() const;
 
  private:
-  void release_packets();
+  /// Waits until the consumer has given back the messages that it was lent.
+  void await_lent();
 
   AssemblyRequest request_;
   QueueFlows flows_;

@@ -9,7 +9,12 @@
 namespace doorbell::net {
 
 CopyStage::Lane::Lane(const std::shared_ptr<gpu::Gpu>& gpu)
-    : gpu_(gpu), stream_(gpu_->create_urgent_stream()), marks_(gpu_, stream_) {}
+    : gpu_(gpu),
+      stream_(gpu_->create_stream()),
+      source_(Place::gpu, sizeof kDone, gpu_),
+      report_(Place::pinned, sizeof kDone, gpu_) {
+  source_.write(0, &kDone, sizeof kDone);
+}
 
 CopyStage::Lane::~Lane() {
   gpu_->destroy(stream_);
@@ -18,8 +23,9 @@ CopyStage::Lane::~Lane() {
 void CopyStage::Lane::start(const Window& window, u32 buffer, u8* address) {
   from = window;
   to = buffer;
+  store64_release(reinterpret_cast<u64*>(report_.host()), 0);
   gpu_->start_copy({address, window.host, window.bytes}, stream_);
-  mark_ = marks_.mark();
+  gpu_->start_copy({report_.host(), source_.device(), sizeof kDone}, stream_);
 }
 
 CopyStage::CopyStage(std::shared_ptr<gpu::Gpu> gpu, u64 window_bytes, u32 window_packets,

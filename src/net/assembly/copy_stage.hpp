@@ -6,8 +6,8 @@
 #pragma once
 
 #include <doorbell/gpu.hpp>
+#include <doorbell/memory_order.hpp>
 
-#include "net/assembly/stream_marks.hpp"
 #include "net/assembly/window_buffers.hpp"
 
 namespace doorbell::net {
@@ -30,25 +30,31 @@ class CopyStage final : public WindowConsumer {
 
  private:
   /// What one copy needs. The streams are apart, so that a copy begins while the one before it is being
-  /// marked, and urgent, so that no workload keeps a mark waiting.
+  /// reported.
   class Lane {
    public:
     explicit Lane(const std::shared_ptr<gpu::Gpu>& gpu);
     ~Lane();
     Lane(const Lane&) = delete;
     Lane& operator=(const Lane&) = delete;
-    void start(const Window& window, u32 buffer, u8* to);
-    [[nodiscard]] bool done() const { return marks_.reached(mark_); }
-    [[nodiscard]] bool wait(u64 limit_ns) { return marks_.wait(mark_, limit_ns); }
+    void start(const Window& window, u32 buffer, u8* address);
+    /// A load of host memory, which the copy behind the window's writes: no kernel takes part, and no workload
+    /// keeps it waiting.
+    [[nodiscard]] bool done() const {
+      return load64_acquire(reinterpret_cast<const u64*>(report_.host())) == kDone;
+    }
+    /// False when the GPU takes longer. Throws Error when it has failed.
+    [[nodiscard]] bool wait(u64 limit_ns) { return done() || gpu_->wait(stream_, limit_ns); }
 
     Window from;
     u32 to = 0;  ///< the buffer
 
    private:
+    static constexpr u64 kDone = 1;
     std::shared_ptr<gpu::Gpu> gpu_;
     gpu::Stream stream_;
-    StreamMarks marks_;
-    u64 mark_ = 0;
+    Region source_;  ///< in GPU memory: kDone
+    Region report_;
   };
   [[nodiscard]] Lane& oldest() { return *lanes_[delivered_ % lanes_.size()]; }
   [[nodiscard]] u64 waiting() const { return taken_ - delivered_; }
