@@ -35,7 +35,10 @@ class IdleGpu : public gpu::Gpu {
   [[nodiscard]] gpu::Kernel kernel(const std::string&) override { return {}; }
   void launch(gpu::Kernel, const Launch&, gpu::Stream, std::span<void*>) override {}
   void start_copy(const gpu::Copy& c, gpu::Stream) override { copy(c.to, c.from, c.bytes); }
-  void follow(gpu::Stream, gpu::Stream) override {}
+  [[nodiscard]] gpu::Event create_event() override { return {}; }
+  void destroy(gpu::Event) noexcept override {}
+  void record(gpu::Event, gpu::Stream) override {}
+  void follow(gpu::Stream, gpu::Event) override {}
   [[nodiscard]] bool finished(gpu::Stream) override { return true; }
   [[nodiscard]] bool wait(gpu::Stream, u64) override { return true; }
   [[nodiscard]] int export_dmabuf(void*, u64) override { return -1; }

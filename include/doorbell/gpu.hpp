@@ -41,6 +41,11 @@ struct Stream {
   void* handle = nullptr;
 };
 
+/// A place in a stream, for other streams to wait for. Owned by the Gpu that made it.
+struct Event {
+  void* handle = nullptr;
+};
+
 /// A kernel from one of the embedded code objects.
 struct Kernel {
   void* handle = nullptr;
@@ -91,8 +96,12 @@ class Gpu {
   /// Starts a copy behind what is in the stream, and returns. Host memory on either side is pinned, and both
   /// sides are left alone until the stream has come that far.
   virtual void start_copy(const Copy& copy, Stream s) = 0;
-  /// What is put into `later` from now on begins when all that is in `earlier` by now has finished.
-  virtual void follow(Stream later, Stream earlier) = 0;
+  [[nodiscard]] virtual Event create_event() = 0;
+  virtual void destroy(Event e) noexcept = 0;
+  /// From now on `e` stands for all that is in the stream by now.
+  virtual void record(Event e, Stream s) = 0;
+  /// What is put into the stream from now on begins when what `e` stands for has finished.
+  virtual void follow(Stream s, Event e) = 0;
   /// True when everything in the stream has finished; throws on an error found by then.
   [[nodiscard]] virtual bool finished(Stream s) = 0;
   /// Waits until finished(s) or the deadline; false on expiry (the work is still running).

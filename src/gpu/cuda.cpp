@@ -241,16 +241,12 @@ class Cuda final : public Driver {
     return status != kSuccess ? status : cu_.stream_create_with(&stream, kStreamNonBlocking, greatest);
   }
   Status destroy_stream(void* stream) const noexcept override { return cu_.stream_destroy(stream); }
-  Status follow(void* later, void* earlier) const override {
-    void* event = nullptr;
-    Status status = cu_.event_create(&event, kEventDisableTiming);
-    if (status != kSuccess) return status;
-    status = cu_.event_record(event, earlier);
-    if (status == kSuccess) status = cu_.stream_wait(later, event, 0);
-    // The driver keeps it until it is reached.
-    cu_.event_destroy(event);
-    return status;
+  Status create_event(void*& event) const override {
+    return cu_.event_create(&event, kEventDisableTiming);
   }
+  Status destroy_event(void* event) const noexcept override { return cu_.event_destroy(event); }
+  Status record(void* event, void* stream) const override { return cu_.event_record(event, stream); }
+  Status follow(void* stream, void* event) const override { return cu_.stream_wait(stream, event, 0); }
   Status query(void* stream) const override { return cu_.stream_query(stream); }
 
   Status load_module(const void* image, void*& module) const override {

@@ -67,8 +67,11 @@ class Driver {
   /// The same, with the highest priority that the GPU has.
   [[nodiscard]] virtual Status create_urgent_stream(void*& stream) const = 0;
   virtual Status destroy_stream(void* stream) const noexcept = 0;
-  /// What is put into `later` from now on waits for what is in `earlier`.
-  [[nodiscard]] virtual Status follow(void* later, void* earlier) const = 0;
+  /// Creates an event that takes no time stamps.
+  [[nodiscard]] virtual Status create_event(void*& event) const = 0;
+  virtual Status destroy_event(void* event) const noexcept = 0;
+  [[nodiscard]] virtual Status record(void* event, void* stream) const = 0;
+  [[nodiscard]] virtual Status follow(void* stream, void* event) const = 0;
   /// kSuccess if the stream is idle, kNotReady while it works, else the error.
   [[nodiscard]] virtual Status query(void* stream) const = 0;
 

@@ -103,6 +103,7 @@ DriverGpu::~DriverGpu() {
     for (const auto& [p, held] : held_) give_back(held);
     for (void* stream : streams_) driver_->destroy_stream(stream);
     for (void* stream : idle_copy_streams_) driver_->destroy_stream(stream);
+    for (void* event : events_) driver_->destroy_event(event);
     for (void* module : modules_) driver_->unload_module(module);
   } catch (const std::exception&) {
     return;  // the GPU is gone, with everything in its memory
@@ -397,15 +398,6 @@ Stream DriverGpu::create_urgent_stream() {
   return keep(status, stream);
 }
 
-void DriverGpu::follow(Stream later, Stream earlier) {
-  const std::string what = "let one stream follow another on " + place();
-  if (later.handle == nullptr || earlier.handle == nullptr)
-    refuse(what, "they were not both made by create_stream()");
-  const Current current(*this);
-  if (const Status status = driver_->follow(later.handle, earlier.handle); status != kSuccess)
-    raise(status, what, ExitCode::data);
-}
-
 void DriverGpu::destroy(Stream s) noexcept {
   try {
     const Current current(*this);
@@ -430,6 +422,45 @@ bool DriverGpu::wait(Stream s, u64 timeout_ns) {
   const auto deadline = Clock::now() + nanoseconds(static_cast<i64>(std::min(timeout_ns, kForever)));
   const Current current(*this);
   return poll_until(s.handle, deadline, kSpinForKernels);
+}
+
+// --- events ----------------------------------------------------------------------------------------
+
+Event DriverGpu::create_event() {
+  const Current current(*this);
+  Event e;
+  if (const Status status = driver_->create_event(e.handle); status != kSuccess)
+    raise(status, "create an event on " + place());
+  const std::lock_guard lock(mutex_);
+  events_.push_back(e.handle);
+  return e;
+}
+
+void DriverGpu::destroy(Event e) noexcept {
+  try {
+    const Current current(*this);
+    const std::lock_guard lock(mutex_);
+    // The driver keeps it until it is reached.
+    if (std::erase(events_, e.handle) != 0) driver_->destroy_event(e.handle);
+  } catch (const std::exception&) {
+    // Nothing can be returned to a GPU that is gone.
+  }
+}
+
+void DriverGpu::record(Event e, Stream s) {
+  const std::string what = "record an event on " + place();
+  if (e.handle == nullptr || s.handle == nullptr) refuse(what, "it takes an event and a stream");
+  const Current current(*this);
+  if (const Status status = driver_->record(e.handle, s.handle); status != kSuccess)
+    raise(status, what, ExitCode::data);
+}
+
+void DriverGpu::follow(Stream s, Event e) {
+  const std::string what = "let a stream follow an event on " + place();
+  if (e.handle == nullptr || s.handle == nullptr) refuse(what, "it takes an event and a stream");
+  const Current current(*this);
+  if (const Status status = driver_->follow(s.handle, e.handle); status != kSuccess)
+    raise(status, what, ExitCode::data);
 }
 
 std::shared_ptr<Gpu> open_gpu(std::shared_ptr<Driver> driver, int ordinal, Info info) {

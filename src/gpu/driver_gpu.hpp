@@ -40,7 +40,10 @@ class DriverGpu final : public Gpu {
   Kernel kernel(const std::string& name) override;
   void launch(Kernel k, const Launch& shape, Stream s, std::span<void*> args) override;
   void start_copy(const Copy& copy, Stream s) override;
-  void follow(Stream later, Stream earlier) override;
+  Event create_event() override;
+  void destroy(Event e) noexcept override;
+  void record(Event e, Stream s) override;
+  void follow(Stream s, Event e) override;
   bool finished(Stream s) override;
   bool wait(Stream s, u64 timeout_ns) override;
   void reach(Gpu& other) override;
@@ -102,6 +105,7 @@ class DriverGpu final : public Gpu {
   std::map<void*, Held> held_;
   std::vector<Held> retired_;     // the user gave these up while kernels ran
   std::vector<void*> streams_;    // made by create_stream()
+  std::vector<void*> events_;
   std::vector<void*> abandoned_;  // destroyed by the user, or given up, before their work ended
   std::vector<void*> idle_copy_streams_;
   bool modules_loaded_ = false;

@@ -178,16 +178,12 @@ class Hip final : public Driver {
     return status != kSuccess ? status : hip_.stream_create_with(&stream, kStreamNonBlocking, greatest);
   }
   Status destroy_stream(void* stream) const noexcept override { return hip_.stream_destroy(stream); }
-  Status follow(void* later, void* earlier) const override {
-    void* event = nullptr;
-    Status status = hip_.event_create(&event, kEventDisableTiming);
-    if (status != kSuccess) return status;
-    status = hip_.event_record(event, earlier);
-    if (status == kSuccess) status = hip_.stream_wait(later, event, 0);
-    // The runtime keeps it until it is reached.
-    hip_.event_destroy(event);
-    return status;
+  Status create_event(void*& event) const override {
+    return hip_.event_create(&event, kEventDisableTiming);
   }
+  Status destroy_event(void* event) const noexcept override { return hip_.event_destroy(event); }
+  Status record(void* event, void* stream) const override { return hip_.event_record(event, stream); }
+  Status follow(void* stream, void* event) const override { return hip_.stream_wait(stream, event, 0); }
   Status query(void* stream) const override { return hip_.stream_query(stream); }
 
   Status load_module(const void* image, void*& module) const override {

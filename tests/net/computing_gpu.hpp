@@ -89,11 +89,19 @@ class ComputingGpu : public IdleGpu {
       ++copies;
     });
   }
-  void follow(gpu::Stream later, gpu::Stream earlier) override {
+  [[nodiscard]] gpu::Event create_event() override {
     const std::lock_guard lock(mutex_);
-    InOrder& before = streams_.at(earlier.handle);
-    streams_.at(later.handle).work.push_back([&before, until = before.done + before.work.size()] {
-      while (before.done < until) before.step();
+    return {&events_.emplace_back()};
+  }
+  void record(gpu::Event e, gpu::Stream s) override {
+    const std::lock_guard lock(mutex_);
+    InOrder& stream = streams_.at(s.handle);
+    *static_cast<Place*>(e.handle) = {&stream, stream.done + stream.work.size()};
+  }
+  void follow(gpu::Stream s, gpu::Event e) override {
+    const std::lock_guard lock(mutex_);
+    streams_.at(s.handle).work.push_back([at = *static_cast<Place*>(e.handle)] {
+      while (at.stream != nullptr && at.stream->done < at.until) at.stream->step();
     });
   }
   /// Does the oldest piece of work of the stream; false when there is none.
@@ -136,8 +144,14 @@ class ComputingGpu : public IdleGpu {
     }
   };
 
+  struct Place {
+    InOrder* stream = nullptr;
+    u64 until = 0;
+  };
+
   std::mutex mutex_;
   u64 created_ = 0;
+  std::deque<Place> events_;
   std::map<void*, InOrder> streams_;
   std::set<std::string> names_;
 };

@@ -471,6 +471,8 @@ TEST_P(WorkloadOnGpu, ARunFollowsTheAssemblyOfItsWindow) {
   std::atomic<int> assembled = 0;
   for (int i = 0; i < 3; ++i) gpu_->enqueue(assembly, [&] { ++assembled; });
   w->take(window);
+  // Of a later window.
+  gpu_->enqueue(assembly, [&] { ++assembled; });
   w->finish();
   EXPECT_EQ(assembled, 3);
   EXPECT_EQ(w->counts().failed, 0U);

@@ -84,7 +84,7 @@ class OpenGpu : public GpuLoader {
     unset("FAKE_CUDA_FAIL");
     gpu_.reset();
     for (const char* what :
-         {"device", "pinned", "registered", "streams", "modules", "contexts", "blocked", "current"})
+         {"device", "pinned", "registered", "streams", "events", "modules", "contexts", "blocked", "current"})
       EXPECT_EQ(live(what), 0) << what;
     GpuLoader::TearDown();
   }
@@ -385,18 +385,26 @@ TEST_F(OpenGpu, OneStreamFollowsAnother) {
   EXPECT_EQ(live("urgent"), 1);
   const Stream earlier = hold();
   EXPECT_TRUE(gpu_->finished(later));
-  gpu_->follow(later, earlier);
+  const Event event = gpu_->create_event();
+  gpu_->record(event, earlier);
+  EXPECT_TRUE(gpu_->finished(later));
+  gpu_->follow(later, event);
   EXPECT_FALSE(gpu_->finished(later));
   unset("FAKE_CUDA_HOLD");
   EXPECT_TRUE(gpu_->finished(later));
-  for (const char* failure : {"cuEventCreate=700", "cuEventRecord=700", "cuStreamWaitEvent=700"}) {
-    set("FAKE_CUDA_FAIL", failure);
-    EXPECT_EQ(error_of([&] { gpu_->follow(later, earlier); }).code(), ExitCode::data) << failure;
-  }
+  set("FAKE_CUDA_FAIL", "cuEventCreate=2");
+  EXPECT_THROW((void)gpu_->create_event(), Error);
+  set("FAKE_CUDA_FAIL", "cuEventRecord=700");
+  EXPECT_EQ(error_of([&] { gpu_->record(event, earlier); }).code(), ExitCode::data);
+  set("FAKE_CUDA_FAIL", "cuStreamWaitEvent=700");
+  EXPECT_EQ(error_of([&] { gpu_->follow(later, event); }).code(), ExitCode::data);
   unset("FAKE_CUDA_FAIL");
-  EXPECT_EQ(live("events"), 0);
-  EXPECT_THROW(gpu_->follow({}, earlier), Error);
+  EXPECT_THROW(gpu_->follow({}, event), Error);
   EXPECT_THROW(gpu_->follow(later, {}), Error);
+  EXPECT_THROW(gpu_->record({}, earlier), Error);
+  gpu_->destroy(gpu_->create_event());
+  gpu_->destroy(Event{});
+  EXPECT_EQ(live("events"), 1) << "the other one goes with the GPU";
 }
 
 TEST_F(OpenGpu, StartsACopyInAStream) {
@@ -444,7 +452,7 @@ TEST_F(OpenGpu, StreamDestroyedWhileItWorks) {
   gpu_->free(p);
   EXPECT_EQ(live("device"), 1);
   unset("FAKE_CUDA_HOLD");
-  gpu_->destroy({});
+  gpu_->destroy(Stream{});
   gpu_->free(gpu_->allocate(1));
   EXPECT_EQ(live("device"), 0);
 }

@@ -68,6 +68,9 @@ void Computing::submit(const Window& window) {
   }
   {
     const std::lock_guard lock(mutex_);
+    // The thread sets this before it closes the engine.
+    if (error_ != nullptr) std::rethrow_exception(error_);
+    engine_->announce(place(submitted_));
     job(submitted_) = {window, 0, {}};
     given_ = ++submitted_;
   }

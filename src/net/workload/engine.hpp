@@ -14,12 +14,15 @@
 
 namespace doorbell::net {
 
-/// Made and used by one thread. Results lie in `slots` places of its own.
+/// Made and used by one thread, except announce(). Results lie in `slots` places of its own.
 class Engine {
  public:
   virtual ~Engine() = default;
   /// The library, its version where it tells one.
   [[nodiscard]] virtual std::string name() const = 0;
+  /// By the thread that hands windows over: what has been done to the next window of `slot` by now comes before
+  /// its run.
+  virtual void announce(u32 slot) { static_cast<void>(slot); }
   /// Computes on the window, whose memory stays as it is until it is done; the result goes to place `slot`.
   virtual void start(const Window& window, u32 slot) = 0;
   /// Waits for what was started last in `slot`, at most `limit_ns`, and a CPU computes it here. False: not
@@ -32,7 +35,7 @@ class Engine {
 
 /// FFTW or OpenBLAS, one thread. Throws Error (ExitCode::absent): the library is not there.
 [[nodiscard]] std::unique_ptr<Engine> cpu_engine(const WorkloadShape& shape, u32 slots);
-/// cuFFT or cuBLAS, hipFFT or hipBLAS. A run follows what is in the stream `assembly`, unless that is null.
+/// cuFFT or cuBLAS, hipFFT or hipBLAS. announce() looks at the stream `assembly`, unless that is null.
 [[nodiscard]] std::unique_ptr<Engine> gpu_engine(const WorkloadShape& shape, u32 slots,
                                                  std::shared_ptr<gpu::Gpu> gpu, gpu::Stream assembly);
 

@@ -38,13 +38,21 @@ class GpuEngine : public Engine {
         results_(Place::gpu, shape.result_bytes * slots, gpu_),
         mark_of_(slots) {
     gpu_->make_current();
+    if (assembly_.handle == nullptr) return;
+    for (u32 i = 0; i < slots; ++i) assembled_.push_back(gpu_->create_event());
   }
-  ~GpuEngine() override { gpu_->destroy(stream_); }
+  ~GpuEngine() override {
+    gpu_->destroy(stream_);
+    for (const gpu::Event e : assembled_) gpu_->destroy(e);
+  }
   GpuEngine(const GpuEngine&) = delete;
   GpuEngine& operator=(const GpuEngine&) = delete;
 
+  void announce(u32 slot) override {
+    if (!assembled_.empty()) gpu_->record(assembled_[slot], assembly_);
+  }
   void start(const Window& window, u32 slot) override {
-    if (assembly_.handle != nullptr) gpu_->follow(stream_, assembly_);
+    if (!assembled_.empty()) gpu_->follow(stream_, assembled_[slot]);
     compute(window.device, result(slot));
     mark_of_[slot] = marks_.mark();
   }
@@ -73,6 +81,7 @@ class GpuEngine : public Engine {
   StreamMarks marks_;
   Region results_;
   std::vector<u64> mark_of_;
+  std::vector<gpu::Event> assembled_;  ///< of each slot, where there is an assembly
 };
 
 // --- cuFFT, hipFFT --------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ struct WorkloadRequest {
   u32 gemm_dim = 0;  ///< rows of the matrices; 0: by `bytes`
   /// The GPU that computes; without one the CPU does.
   std::shared_ptr<gpu::Gpu> gpu = {};
-  /// That of the windows' assembly, where a GPU does it: a run follows what is in it. Null: windows are whole.
+  /// That of the windows' assembly, where a GPU does it: a run follows what is in it when its window is
+  /// submitted. Null: windows are whole.
   gpu::Stream assembly = {};
   u32 in_flight = 2;        ///< windows that are computed on or wait for it, 1 to 2
   /// One run in so many is checked; 0: none. A check reads results back and computes on the CPU.
