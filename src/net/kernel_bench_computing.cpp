@@ -141,7 +141,8 @@ class ComputedWindows final : public KernelWork, private WindowOwner {
       assembly_.start(
           GatherJob{reinterpret_cast<const GatherItem*>(items_.device()) + u64{w} * shape_.packets,
                     shape_.packets,
-                    {}});
+                    {}},
+          window_bytes());
       window.device = results_.device() + w * window_bytes();
     } else {
       window.host = packets_.host_window(w);

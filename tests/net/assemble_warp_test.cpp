@@ -80,8 +80,8 @@ std::vector<u8> made_data(Fill fill, u64 seed, u16 stream, u64 number, u32 bytes
 
 TYPED_TEST(AssembleWarp, GathersEveryLengthAtEveryAlignment) {
   std::mt19937_64 random(3);
-  for (const u32 bytes : {1U, 7U, 16U, 32U, 100U, 968U, 4096U}) {
-    for (const u32 offset : {0U, 1U, 4U, 8U}) {
+  for (const u32 bytes : {1U, 7U, 16U, 32U, 100U, 128U, 968U, 2064U, 4096U}) {
+    for (const u32 offset : {0U, 1U, 4U, 8U, 16U, 80U, 112U}) {
       constexpr u32 kCount = 7;
       Bytes from(u64{kCount} * bytes, offset), to(u64{kCount} * bytes, 0);
       for (u64 i = 0; i < from.size(); ++i) from.data()[i] = static_cast<u8>(random());

@@ -50,6 +50,7 @@ class ComputingGpu : public IdleGpu {
     const std::string& name = *static_cast<const std::string*>(k.handle);
     std::function<void()> work;
     const u32 warps = shape.blocks * shape.threads / 32;
+    if (name == "doorbell_net_gather") gathering_warps = warps;
     const auto each_warp = [warps](auto f) {
       for (u32 w = 0; w < warps; ++w) f(w, warps);
     };
@@ -121,6 +122,7 @@ class ComputingGpu : public IdleGpu {
   }
 
   u64 copies = 0, launched = 0;
+  u32 gathering_warps = 0;  ///< of the newest launch
   bool fail_copies = false;
   bool stuck = false;  ///< does nothing any more
 

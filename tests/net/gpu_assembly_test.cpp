@@ -111,6 +111,24 @@ TEST(GpuAssembly, AWrongByteIsFound) {
   EXPECT_EQ(sink.checked[0].slots[0], 2U);
 }
 
+/// The workload's blocks find free multiprocessors; small packets have a warp each.
+TEST(GpuAssembly, LongPacketsTakeNoMoreWarpsThanPcieNeeds) {
+  const auto gpu = std::make_shared<ComputingGpu>();
+  GpuAssembly assembly(gpu, 1024);
+  const auto warps = [&](u32 bytes) {
+    const std::vector<u8> from(bytes, 7);
+    std::vector<u8> to(bytes);
+    for (u32 i = 0; i < 1024; ++i) assembly.add(from.data(), to.data(), bytes);
+    assembly.wait(assembly.launch(), 1'000'000'000);
+    EXPECT_EQ(to, from);
+    return gpu->gathering_warps;
+  };
+  EXPECT_EQ(warps(16), 1024u);
+  EXPECT_EQ(warps(992), 528u);
+  EXPECT_EQ(warps(7968), 168u);
+  EXPECT_EQ(warps(1 << 20), 128u);
+}
+
 TEST(GpuAssembly, NothingIsDoneBeforeTheGpuSaysSo) {
   const auto gpu = std::make_shared<ComputingGpu>();
   GpuAssembly assembly(gpu, 8);

@@ -37,21 +37,29 @@ DOORBELL_INLINE void copy_bytes(const Warp& warp, const u8* from, u8* to, u64 by
   if ((low & 15) == 0) {
     const auto* const in = reinterpret_cast<const Word16*>(from);
     auto* const out = reinterpret_cast<Word16*>(to);
-    const u64 words = bytes / 16;
-    u64 i = warp.lane();
-    // Four loads of a lane are in flight together, for memory behind PCIe.
+    const u64 words = bytes / 16, lane = warp.lane();
+    // Memory behind PCIe is read in lines of 128 bytes, so the warp's loads begin at one; and four loads of a
+    // lane are in flight together.
+    constexpr u64 kLine = 128;
+    u64 head = Warp::size * 16 < kLine ? 0 : (kLine - reinterpret_cast<u64>(from) % kLine) % kLine / 16;
+    if (head > words) head = words;
+    Word16 first{};
+    if (lane < head) first = load16(in + lane);
     DOORBELL_NO_UNROLL
-    for (; i + 3 * Warp::size < words; i += 4 * Warp::size) {
+    for (u64 i = head + lane; i < words; i += 4 * Warp::size) {
+      const bool two = i + Warp::size < words, three = i + 2 * Warp::size < words,
+                 four = i + 3 * Warp::size < words;
       const Word16 a = load16(in + i);
-      const Word16 b = load16(in + i + Warp::size);
-      const Word16 c = load16(in + i + 2 * Warp::size);
-      const Word16 d = load16(in + i + 3 * Warp::size);
+      Word16 b{}, c{}, d{};
+      if (two) b = load16(in + i + Warp::size);
+      if (three) c = load16(in + i + 2 * Warp::size);
+      if (four) d = load16(in + i + 3 * Warp::size);
       store16(out + i, a);
-      store16(out + i + Warp::size, b);
-      store16(out + i + 2 * Warp::size, c);
-      store16(out + i + 3 * Warp::size, d);
+      if (two) store16(out + i + Warp::size, b);
+      if (three) store16(out + i + 2 * Warp::size, c);
+      if (four) store16(out + i + 3 * Warp::size, d);
     }
-    for (; i < words; i += Warp::size) store16(out + i, load16(in + i));
+    if (lane < head) store16(out + lane, first);
     done = words * 16;
   } else if ((low & 7) == 0) {
     for (u64 i = warp.lane(); i < bytes / 8; i += Warp::size)

@@ -17,6 +17,17 @@ constexpr u32 kThreads = 256;
 constexpr u32 kMaxBlocks = 2048;  // warps take several packets each beyond that
 constexpr u64 kListLimitNs = 10'000'000'000;
 
+/// So many keep PCIe busy with packets of so many bytes in all; more would only keep a workload from the
+/// multiprocessors.
+u32 warps_for_pcie(u32 packets, u64 bytes) {
+  constexpr u64 kInFlight = 256 << 10;  // measured on an H100, PCIe 5 x16: half of it is too little
+  constexpr u64 kAtOnce = 2048;         // what a warp reads at a time
+  const u64 each = std::max<u64>(bytes / packets, 1);
+  // One more for the packet's place in the list.
+  const u64 reads = 1 + (each + kAtOnce - 1) / kAtOnce;
+  return static_cast<u32>(std::clamp<u64>(kInFlight * reads / each, 1, packets));
+}
+
 u32 checked_capacity(u32 packets) {
   if (packets < 1 || packets > kMaxWindowPackets)
     throw Error(fmt::format("a list of {} packets", packets),
@@ -57,9 +68,9 @@ void GpuAssembly::start(gpu::Kernel kernel, Job& job, u32 warps) {
   unmarked_ = true;
 }
 
-void GpuAssembly::start(GatherJob job) {
+void GpuAssembly::start(GatherJob job, u64 pinned_bytes) {
   job.form = form_;
-  start(gather_, job, job.count);
+  start(gather_, job, pinned_bytes != 0 ? warps_for_pcie(job.count, pinned_bytes) : job.count);
 }
 
 void GpuAssembly::start(PlaceJob job) {
@@ -76,12 +87,13 @@ void GpuAssembly::take_list() {
   wait(mark_of_[list_], kListLimitNs);
   items_ = reinterpret_cast<GatherItem*>(lists_.host()) + u64{list_} * capacity_;
   used_ = 0;
+  used_bytes_ = 0;
 }
 
 u64 GpuAssembly::launch() {
   if (used_ != 0) {
-    start(
-        GatherJob{reinterpret_cast<const GatherItem*>(lists_.device()) + u64{list_} * capacity_, used_, {}});
+    start(GatherJob{reinterpret_cast<const GatherItem*>(lists_.device()) + u64{list_} * capacity_, used_, {}},
+          std::max<u64>(used_bytes_, 1));
     mark_of_[list_] = last_mark_ = marks_.mark();
     unmarked_ = false;
     list_ = (list_ + 1) % kLists;

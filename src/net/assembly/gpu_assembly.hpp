@@ -38,6 +38,7 @@ class GpuAssembly {
   void add(const u8* from, u8* to, u32 bytes) {
     if (used_ == capacity_) launch();
     items_[used_++] = {reinterpret_cast<u64>(from), reinterpret_cast<u64>(to), bytes};
+    used_bytes_ += bytes;
   }
   /// Starts what is on the list. Returns a mark behind all that has been started so far.
   u64 launch();
@@ -48,7 +49,9 @@ class GpuAssembly {
   /// Jobs whose lists the caller has made, in memory that the GPU reaches: starts one behind what has been
   /// launched. The lists stay as they are until a later mark is done; `form` and
   /// `slot_bytes` of a placing are this object's.
-  void start(GatherJob job);
+  /// `pinned_bytes`: of all packets of the list, where they are pinned memory and no more multiprocessors
+  /// shall work on them than PCIe needs; 0: a warp a packet.
+  void start(GatherJob job, u64 pinned_bytes = 0);
   void start(PlaceJob job);
   void start(ZeroJob job);
 
@@ -90,6 +93,7 @@ class GpuAssembly {
   GatherItem* items_ = nullptr;
   u32 list_ = 0;
   u32 used_ = 0;
+  u64 used_bytes_ = 0;
   u64 mark_of_[kLists] = {};  ///< when each list is done
   u64 last_mark_ = 0;
   bool unmarked_ = false;
