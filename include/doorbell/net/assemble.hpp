@@ -38,11 +38,11 @@ DOORBELL_INLINE void copy_bytes(const Warp& warp, const u8* from, u8* to, u64 by
     const auto* const in = reinterpret_cast<const Word16*>(from);
     auto* const out = reinterpret_cast<Word16*>(to);
     const u64 words = bytes / 16, lane = warp.lane();
-    // Memory behind PCIe is read in lines of 128 bytes, so the warp's loads begin at one; and four loads of a
-    // lane are in flight together.
+    // Memory behind PCIe is read in lines of 128 bytes, so the warp's loads begin at one, unless one load takes
+    // all; and four loads of a lane are in flight together.
     constexpr u64 kLine = 128;
-    u64 head = Warp::size * 16 < kLine ? 0 : (kLine - reinterpret_cast<u64>(from) % kLine) % kLine / 16;
-    if (head > words) head = words;
+    const u64 to_line = (kLine - reinterpret_cast<u64>(from) % kLine) % kLine / 16;
+    const u64 head = Warp::size * 16 < kLine || words <= Warp::size ? 0 : to_line;
     Word16 first{};
     if (lane < head) first = load16(in + lane);
     DOORBELL_NO_UNROLL
