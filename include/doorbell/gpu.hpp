@@ -36,7 +36,8 @@ struct RuntimeStatus {
   std::string detail;  ///< "driver 580.159, 1 GPU" or "libcuda.so.1 cannot be loaded: ..."
 };
 
-/// A queue of work on the GPU, done in its order. Owned by the Gpu that made it; freed with it or by destroy().
+/// A queue of work on the GPU, done in its order. Owned by the Gpu that made it; freed with it or by
+/// destroy().
 struct Stream {
   void* handle = nullptr;
 };

@@ -103,8 +103,8 @@ class DriverGpu final : public Gpu {
 
   std::mutex mutex_;  // guards everything below
   std::map<void*, Held> held_;
-  std::vector<Held> retired_;     // the user gave these up while kernels ran
-  std::vector<void*> streams_;    // made by create_stream()
+  std::vector<Held> retired_;   // the user gave these up while kernels ran
+  std::vector<void*> streams_;  // made by create_stream()
   std::vector<void*> events_;
   std::vector<void*> abandoned_;  // destroyed by the user, or given up, before their work ended
   std::vector<void*> idle_copy_streams_;

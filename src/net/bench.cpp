@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "measure/bench_run.hpp"
 #include "net/cell_run.hpp"
 #include "net/kernel_bench.hpp"
 #include "net/remote.hpp"
@@ -242,11 +243,7 @@ measure::BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& w
       if (result.stop_reason == "error") break;
     } catch (const Error& e) {
       if (remote) remote->fail(e.what());
-      // What has been measured is kept.
-      if (result.cells.empty()) throw;
-      result.stop_reason = "error";
-      result.code = e.code();
-      result.warnings.push_back(e.what());
+      measure::ended_by(e, watch, result);
       break;
     }
   }

@@ -207,7 +207,7 @@ void CellRun::describe(measure::BenchResult& result) {
   cell.initiator_kind = "cpu";
   cell.device_kind = link_->kind();
   cell.device_name = link_->name();
-  cell.verify.mode = o_.verify_mode(true);
+  cell.verify.mode = o_.verify_mode(o_.verify);
 
   std::vector<double> rates;
   for (const RepeatCounts& r : repeats_) rates.push_back(metrics_of(r.received).ops_per_s);

@@ -21,7 +21,10 @@ CoreMap map_cores(const BenchOptions& o, const CellSettings& c) {
   CoreMap map;
   if (all.size() < tx + rx) return map;
   map.tx.assign(all.begin(), all.begin() + tx);
-  map.rx.assign(all.begin() + tx, all.begin() + tx + rx);
+  // A sender of the same machine, in another process, has the first ones.
+  const bool from_the_end = o.role == Role::receiver && o.cores.empty();
+  const auto first_rx = from_the_end ? all.end() - rx : all.begin() + tx;
+  map.rx.assign(first_rx, first_rx + rx);
   return map;
 }
 

@@ -17,7 +17,8 @@ struct CellSetup {
   [[nodiscard]] u32 flows() const { return cell.flows(); }
 };
 
-/// Senders first, then receivers, where every thread of this process can have a core; else none.
+/// Senders first, then receivers, where every thread of this process can have a core; else none. Receivers
+/// alone have the last cores, unless the options name some.
 struct CoreMap {
   std::vector<int> tx, rx;
 };

@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "net/bench_run.hpp"
+#include "net/cell_setup.hpp"
+#include "net/threads.hpp"
 
 namespace doorbell::net {
 namespace {
@@ -53,6 +55,36 @@ TEST_P(NetStreams, AccountForEveryPacket) {
   EXPECT_EQ(r.cell().verify.checked, net.at("sent"));
   EXPECT_EQ(r.cell().metrics.bytes, o.count * std::max(c.tx, c.rx) * c.payload);
   EXPECT_GT(r.cell().metrics.latency_ns.count, 0u);
+}
+
+TEST(NetBench, TheResultSaysWhetherDataWasVerified) {
+  for (const auto& [verify, sample, mode] :
+       {std::tuple{true, 1.0, "full"}, {true, 0.5, "sample=0.5"}, {false, 1.0, "none"}}) {
+    BenchOptions o = options_of("raw", 1000, 200);
+    o.verify = verify;
+    o.verify_sample = sample;
+    const measure::BenchResult r = run_bench(o, {});
+    EXPECT_EQ(r.cell().verify.mode, mode);
+    EXPECT_EQ(r.cell().verify.checked == 0, !verify);
+  }
+}
+
+/// Two processes of one machine, each with one end, get in each other's way no more than they must.
+TEST(NetBench, EndsInTwoProcessesHaveCoresOfTheirOwn) {
+  const std::vector<int> all = allowed_cores();
+  BenchOptions o = options_of("raw", 1000, 1);
+  CellSettings c;
+  c.tx_queues = c.rx_queues = 1;
+  o.role = Role::sender;
+  EXPECT_EQ(map_cores(o, c).tx, std::vector<int>{all.front()});
+  o.role = Role::receiver;
+  EXPECT_EQ(map_cores(o, c).rx, std::vector<int>{all.back()});
+  EXPECT_TRUE(map_cores(o, c).tx.empty());
+  o.cores = {5, 3};
+  EXPECT_EQ(map_cores(o, c).rx, std::vector<int>{5});
+  o.role = Role::both;
+  EXPECT_EQ(map_cores(o, c).tx, std::vector<int>{5});
+  EXPECT_EQ(map_cores(o, c).rx, std::vector<int>{3});
 }
 
 TEST(NetBench, LargeRecordsGoInSmallBatchesUnlessOneIsGiven) {

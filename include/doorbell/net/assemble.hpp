@@ -29,37 +29,46 @@ DOORBELL_INLINE u64 set_shared(u64* p, u64 bits) {
 #endif
 }
 
+/// Collective: copies words of 16 bytes.
+template <class Warp>
+DOORBELL_INLINE void copy_words(const Warp& warp, const Word16* in, Word16* out, u64 words) {
+  const u64 lane = warp.lane();
+  if (words <= Warp::size) {
+    if (lane < words) store16(out + lane, load16(in + lane));
+    return;
+  }
+  // Memory behind PCIe is read in lines of 128 bytes, so the warp's loads begin at one; and four loads of a
+  // lane are in flight together.
+  constexpr u64 kLine = 128;
+  const u64 to_line = (kLine - reinterpret_cast<u64>(in) % kLine) % kLine / 16;
+  const u64 head = Warp::size * 16 < kLine ? 0 : to_line;
+  Word16 first{};
+  if (lane < head) first = load16(in + lane);
+  DOORBELL_NO_UNROLL
+  for (u64 i = head + lane; i < words; i += 4 * Warp::size) {
+    const bool two = i + Warp::size < words, three = i + 2 * Warp::size < words,
+               four = i + 3 * Warp::size < words;
+    const Word16 a = load16(in + i);
+    Word16 b{}, c{}, d{};
+    if (two) b = load16(in + i + Warp::size);
+    if (three) c = load16(in + i + 2 * Warp::size);
+    if (four) d = load16(in + i + 3 * Warp::size);
+    store16(out + i, a);
+    if (two) store16(out + i + Warp::size, b);
+    if (three) store16(out + i + 2 * Warp::size, c);
+    if (four) store16(out + i + 3 * Warp::size, d);
+  }
+  if (lane < head) store16(out + lane, first);
+}
+
 /// Collective: copies with the widest words that both addresses allow.
 template <class Warp>
 DOORBELL_INLINE void copy_bytes(const Warp& warp, const u8* from, u8* to, u64 bytes) {
   const u64 low = reinterpret_cast<u64>(from) | reinterpret_cast<u64>(to);
   u64 done = 0;
   if ((low & 15) == 0) {
-    const auto* const in = reinterpret_cast<const Word16*>(from);
-    auto* const out = reinterpret_cast<Word16*>(to);
-    const u64 words = bytes / 16, lane = warp.lane();
-    // Memory behind PCIe is read in lines of 128 bytes, so the warp's loads begin at one, unless one load takes
-    // all; and four loads of a lane are in flight together.
-    constexpr u64 kLine = 128;
-    const u64 to_line = (kLine - reinterpret_cast<u64>(from) % kLine) % kLine / 16;
-    const u64 head = Warp::size * 16 < kLine || words <= Warp::size ? 0 : to_line;
-    Word16 first{};
-    if (lane < head) first = load16(in + lane);
-    DOORBELL_NO_UNROLL
-    for (u64 i = head + lane; i < words; i += 4 * Warp::size) {
-      const bool two = i + Warp::size < words, three = i + 2 * Warp::size < words,
-                 four = i + 3 * Warp::size < words;
-      const Word16 a = load16(in + i);
-      Word16 b{}, c{}, d{};
-      if (two) b = load16(in + i + Warp::size);
-      if (three) c = load16(in + i + 2 * Warp::size);
-      if (four) d = load16(in + i + 3 * Warp::size);
-      store16(out + i, a);
-      if (two) store16(out + i + Warp::size, b);
-      if (three) store16(out + i + 2 * Warp::size, c);
-      if (four) store16(out + i + 3 * Warp::size, d);
-    }
-    if (lane < head) store16(out + lane, first);
+    const u64 words = bytes / 16;
+    copy_words(warp, reinterpret_cast<const Word16*>(from), reinterpret_cast<Word16*>(to), words);
     done = words * 16;
   } else if ((low & 7) == 0) {
     for (u64 i = warp.lane(); i < bytes / 8; i += Warp::size)

@@ -38,8 +38,8 @@ class CopyStage final : public WindowConsumer {
     Lane(const Lane&) = delete;
     Lane& operator=(const Lane&) = delete;
     void start(const Window& window, u32 buffer, u8* address);
-    /// A load of host memory, which the copy behind the window's writes: no kernel takes part, and no workload
-    /// keeps it waiting.
+    /// A load of host memory, which the copy behind the window's writes: no kernel takes part, and no
+    /// workload keeps it waiting.
     [[nodiscard]] bool done() const {
       return load64_acquire(reinterpret_cast<const u64*>(report_.host())) == kDone;
     }

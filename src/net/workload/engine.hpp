@@ -20,8 +20,8 @@ class Engine {
   virtual ~Engine() = default;
   /// The library, its version where it tells one.
   [[nodiscard]] virtual std::string name() const = 0;
-  /// By the thread that hands windows over: what has been done to the next window of `slot` by now comes before
-  /// its run.
+  /// By the thread that hands windows over: what has been done to the next window of `slot` by now comes
+  /// before its run.
   virtual void announce(u32 slot) { static_cast<void>(slot); }
   /// Computes on the window, whose memory stays as it is until it is done; the result goes to place `slot`.
   virtual void start(const Window& window, u32 slot) = 0;

@@ -22,7 +22,7 @@ struct WorkloadRequest {
   /// That of the windows' assembly, where a GPU does it: a run follows what is in it when its window is
   /// submitted. Null: windows are whole.
   gpu::Stream assembly = {};
-  u32 in_flight = 2;        ///< windows that are computed on or wait for it, 1 to 2
+  u32 in_flight = 2;  ///< windows that are computed on or wait for it, 1 to 2
   /// One run in so many is checked; 0: none. A check reads results back and computes on the CPU.
   u32 check_every = 1;
   Missing missing = Missing::zero;  ///< with `mark`, windows with gaps hold anything and are not checked
