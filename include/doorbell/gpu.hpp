@@ -94,8 +94,8 @@ class Gpu {
   };
   /// `args` points at each argument's value, in order.
   virtual void launch(Kernel k, const Launch& shape, Stream s, std::span<void*> args) = 0;
-  /// Starts a copy behind what is in the stream, and returns. Host memory on either side is pinned, and both
-  /// sides are left alone until the stream has come that far.
+  /// Starts a copy behind what is in the stream, and returns; where host memory is not pinned, perhaps only
+  /// when it has been read. Both sides are left alone until the stream has come that far.
   virtual void start_copy(const Copy& copy, Stream s) = 0;
   [[nodiscard]] virtual Event create_event() = 0;
   virtual void destroy(Event e) noexcept = 0;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "errors.hpp"
 #include "net/bench_run.hpp"
 #include "net/cell_setup.hpp"
 #include "net/threads.hpp"
@@ -85,6 +86,19 @@ TEST(NetBench, EndsInTwoProcessesHaveCoresOfTheirOwn) {
   o.role = Role::both;
   EXPECT_EQ(map_cores(o, c).tx, std::vector<int>{5});
   EXPECT_EQ(map_cores(o, c).rx, std::vector<int>{3});
+}
+
+TEST(NetBench, AKernelGetsNoPacketsThatTheRelayHoldsBack) {
+  for (const model::Fault fault : {model::Fault::delay, model::Fault::reorder, model::Fault::drop}) {
+    BenchOptions o = options_of("raw", 1000, 1);
+    o.windows.on = o.windows.on_gpu = true;
+    o.faults.probability[static_cast<u32>(fault)] = 0.1;
+    o.windows.to_gpu = ToGpu::copy;
+    check(o);
+    o.windows.to_gpu = ToGpu::kernel;
+    if (fault == model::Fault::drop) check(o);
+    else doorbell::test::expect_says(doorbell::test::error_of([&] { check(o); }), "delayed or reordered");
+  }
 }
 
 TEST(NetBench, LargeRecordsGoInSmallBatchesUnlessOneIsGiven) {

@@ -11,6 +11,7 @@
 #include <random>
 
 #include "errors.hpp"
+#include "eventually.hpp"
 #include "net/assembly/assembler.hpp"
 #include "net/assembly/assembly_sink.hpp"
 #include "net/assembly/copy_stage.hpp"
@@ -115,10 +116,11 @@ TEST(GpuAssembly, AWrongByteIsFound) {
 TEST(GpuAssembly, LongPacketsTakeNoMoreWarpsThanPcieNeeds) {
   const auto gpu = std::make_shared<ComputingGpu>();
   GpuAssembly assembly(gpu, 1024);
-  const auto warps = [&](u32 bytes) {
-    const std::vector<u8> from(bytes, 7);
-    std::vector<u8> to(bytes);
-    for (u32 i = 0; i < 1024; ++i) assembly.add(from.data(), to.data(), bytes);
+  const auto warps = [&](u32 bytes, u32 offset = 0) {
+    const std::vector<u8> from(offset + bytes, 7);
+    std::vector<u8> to(offset + bytes, 7);
+    std::memset(to.data() + offset, 0, bytes);
+    for (u32 i = 0; i < 1024; ++i) assembly.add(from.data() + offset, to.data() + offset, bytes);
     assembly.wait(assembly.launch(), 1'000'000'000);
     EXPECT_EQ(to, from);
     return gpu->gathering_warps;
@@ -127,6 +129,8 @@ TEST(GpuAssembly, LongPacketsTakeNoMoreWarpsThanPcieNeeds) {
   EXPECT_EQ(warps(992), 528u);
   EXPECT_EQ(warps(7968), 168u);
   EXPECT_EQ(warps(1 << 20), 128u);
+  // These go in words of 4 bytes.
+  EXPECT_EQ(warps(7968, 4), 1024u);
 }
 
 TEST(GpuAssembly, NothingIsDoneBeforeTheGpuSaysSo) {
@@ -340,6 +344,35 @@ TEST(CopyStage, AFailedCopyReachesTheCaller) {
   for (u64 n = 0; n < 4; ++n) a.add(n, d.data(), kBytes, 0);
   EXPECT_THROW(a.finish(), std::runtime_error);
   EXPECT_TRUE(sink.seen.empty());
+}
+
+/// A consumer of windows that only polls learns of a GPU that has failed, and of one that does nothing any
+/// more.
+TEST(CopyStage, PollingTellsOfAGpuThatIsGone) {
+  for (const bool fails : {true, false}) {
+    const auto gpu = std::make_shared<ComputingGpu>();
+    DeviceSink sink(0);
+    CopyStage stage(gpu, u64{4} * kBytes, 4, sink, 2, 2, 1'000'000);
+    gpu->fail_copies = fails;
+    gpu->stuck = !fails;
+    auto r = on_gpu(gpu, nullptr);
+    r.place = Place::pinned;
+    Assembler a(r, stage);
+    const auto d = sent_data(0);
+    for (u64 n = 0; n < 4; ++n) a.add(n, d.data(), kBytes, 0);
+    std::string told;
+    EXPECT_TRUE(doorbell::test::eventually([&] {
+      try {
+        stage.poll();
+      } catch (const std::exception& e) {
+        told = e.what();
+      }
+      return !told.empty();
+    }));
+    EXPECT_NE(told.find(fails ? "failed on purpose" : "the GPU has not copied it"), std::string::npos)
+        << told;
+    EXPECT_TRUE(sink.seen.empty());
+  }
 }
 
 TEST(Assembler, GpuMemoryNeedsSomethingThatGathers) {

@@ -6,7 +6,22 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include "system/clock.hpp"
+
 namespace doorbell::net {
+
+namespace {
+
+/// The largest window, 1 GiB, is copied in less.
+constexpr u64 kLateNs = 200'000'000;
+
+[[noreturn]] void not_copied(const Window& window, u64 limit_ns) {
+  throw Error(fmt::format("window {}", window.index),
+              fmt::format("the GPU has not copied it within {:.1f} s", static_cast<double>(limit_ns) * 1e-9),
+              {}, ExitCode::data);
+}
+
+}  // namespace
 
 CopyStage::Lane::Lane(const std::shared_ptr<gpu::Gpu>& gpu)
     : gpu_(gpu),
@@ -26,6 +41,25 @@ void CopyStage::Lane::start(const Window& window, u32 buffer, u8* address) {
   store64_release(reinterpret_cast<u64*>(report_.host()), 0);
   gpu_->start_copy({address, window.host, window.bytes}, stream_);
   gpu_->start_copy({report_.host(), source_.device(), sizeof kDone}, stream_);
+  begin_ns_ = wall_ns();
+}
+
+bool CopyStage::Lane::late() const {
+  return wall_ns() - begin_ns_ > kLateNs;
+}
+
+bool CopyStage::Lane::ended(u64 limit_ns) {
+  if (wait(0)) return true;
+  if (wall_ns() - begin_ns_ > limit_ns) not_copied(from, limit_ns);
+  return false;
+}
+
+bool CopyStage::Lane::wait(u64 limit_ns) {
+  if (reported()) return true;
+  if (!gpu_->wait(stream_, limit_ns)) return false;
+  // What the stream has finished is there, whether or not this CPU has seen the report.
+  store64_release(reinterpret_cast<u64*>(report_.host()), kDone);
+  return true;
 }
 
 CopyStage::CopyStage(std::shared_ptr<gpu::Gpu> gpu, u64 window_bytes, u32 window_packets,
@@ -39,11 +73,7 @@ CopyStage::CopyStage(std::shared_ptr<gpu::Gpu> gpu, u64 window_bytes, u32 window
 
 void CopyStage::take(const Window& window) {
   poll();
-  if (waiting() == lanes_.size() && !wait_for_copy(limit_ns_))
-    throw Error(fmt::format("window {}", window.index),
-                fmt::format("the GPU has not copied the one before it within {:.1f} s",
-                            static_cast<double>(limit_ns_) * 1e-9),
-                {}, ExitCode::data);
+  if (waiting() == lanes_.size() && !wait_for_copy(limit_ns_)) not_copied(oldest().from, limit_ns_);
   if (!buffers_.available()) wait_for_buffer(buffers_, consumer_, limit_ns_);
   const u32 buffer = buffers_.acquire();
   lanes_[taken_ % lanes_.size()]->start(window, buffer, buffers_.device(buffer));
@@ -51,7 +81,7 @@ void CopyStage::take(const Window& window) {
 }
 
 void CopyStage::poll() {
-  while (waiting() != 0 && oldest().done()) {
+  while (waiting() != 0 && oldest().done(limit_ns_)) {
     const Lane& lane = oldest();
     const Window from = lane.from, there = buffers_.describe(lane.to, from);
     ++delivered_;

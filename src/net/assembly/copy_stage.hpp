@@ -39,22 +39,27 @@ class CopyStage final : public WindowConsumer {
     Lane& operator=(const Lane&) = delete;
     void start(const Window& window, u32 buffer, u8* address);
     /// A load of host memory, which the copy behind the window's writes: no kernel takes part, and no
-    /// workload keeps it waiting.
-    [[nodiscard]] bool done() const {
-      return load64_acquire(reinterpret_cast<const u64*>(report_.host())) == kDone;
-    }
+    /// workload keeps it waiting. After much longer than a copy takes, the GPU is asked: throws Error when it
+    /// has failed, or when the copy was started more than `limit_ns` ago.
+    [[nodiscard]] bool done(u64 limit_ns) { return reported() || (late() && ended(limit_ns)); }
     /// False when the GPU takes longer. Throws Error when it has failed.
-    [[nodiscard]] bool wait(u64 limit_ns) { return done() || gpu_->wait(stream_, limit_ns); }
+    [[nodiscard]] bool wait(u64 limit_ns);
 
     Window from;
     u32 to = 0;  ///< the buffer
 
    private:
     static constexpr u64 kDone = 1;
+    [[nodiscard]] bool reported() const {
+      return load64_acquire(reinterpret_cast<const u64*>(report_.host())) == kDone;
+    }
+    [[nodiscard]] bool late() const;
+    [[nodiscard]] bool ended(u64 limit_ns);
     std::shared_ptr<gpu::Gpu> gpu_;
     gpu::Stream stream_;
     Region source_;  ///< in GPU memory: kDone
     Region report_;
+    u64 begin_ns_ = 0;
   };
   [[nodiscard]] Lane& oldest() { return *lanes_[delivered_ % lanes_.size()]; }
   [[nodiscard]] u64 waiting() const { return taken_ - delivered_; }

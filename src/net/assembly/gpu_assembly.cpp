@@ -17,8 +17,8 @@ constexpr u32 kThreads = 256;
 constexpr u32 kMaxBlocks = 2048;  // warps take several packets each beyond that
 constexpr u64 kListLimitNs = 10'000'000'000;
 
-/// So many keep PCIe busy with packets of so many bytes in all; more would only keep a workload from the
-/// multiprocessors.
+/// So many keep PCIe busy with packets of so many bytes in all, copied in vectors; more would only keep a
+/// workload from the multiprocessors.
 u32 warps_for_pcie(u32 packets, u64 bytes) {
   constexpr u64 kInFlight = 256 << 10;  // measured on an H100, PCIe 5 x16: half of it is too little
   constexpr u64 kAtOnce = 2048;         // what a warp reads at a time
@@ -88,12 +88,15 @@ void GpuAssembly::take_list() {
   items_ = reinterpret_cast<GatherItem*>(lists_.host()) + u64{list_} * capacity_;
   used_ = 0;
   used_bytes_ = 0;
+  low_ = 0;
 }
 
 u64 GpuAssembly::launch() {
   if (used_ != 0) {
+    // Only whole vectors that are copied as they are keep PCIe busy with few warps.
+    const bool few = form_.converts == 0 && low_ % 16 == 0;
     start(GatherJob{reinterpret_cast<const GatherItem*>(lists_.device()) + u64{list_} * capacity_, used_, {}},
-          std::max<u64>(used_bytes_, 1));
+          few ? used_bytes_ : 0);
     mark_of_[list_] = last_mark_ = marks_.mark();
     unmarked_ = false;
     list_ = (list_ + 1) % kLists;

@@ -39,6 +39,7 @@ class GpuAssembly {
     if (used_ == capacity_) launch();
     items_[used_++] = {reinterpret_cast<u64>(from), reinterpret_cast<u64>(to), bytes};
     used_bytes_ += bytes;
+    low_ |= reinterpret_cast<u64>(from) | reinterpret_cast<u64>(to);
   }
   /// Starts what is on the list. Returns a mark behind all that has been started so far.
   u64 launch();
@@ -94,6 +95,7 @@ class GpuAssembly {
   u32 list_ = 0;
   u32 used_ = 0;
   u64 used_bytes_ = 0;
+  u64 low_ = 0;               ///< all addresses of the list
   u64 mark_of_[kLists] = {};  ///< when each list is done
   u64 last_mark_ = 0;
   bool unmarked_ = false;
