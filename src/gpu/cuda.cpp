@@ -243,7 +243,7 @@ class Cuda final : public Driver {
   Status destroy_stream(void* stream) const noexcept override { return cu_.stream_destroy(stream); }
   Status create_event(void*& event) const override { return cu_.event_create(&event, kEventDisableTiming); }
   Status destroy_event(void* event) const noexcept override { return cu_.event_destroy(event); }
-  Status record(void* event, void* stream) const override { return cu_.event_record(event, stream); }
+  Status record(void* stream, void* event) const override { return cu_.event_record(event, stream); }
   Status follow(void* stream, void* event) const override { return cu_.stream_wait(stream, event, 0); }
   Status query(void* stream) const override { return cu_.stream_query(stream); }
 

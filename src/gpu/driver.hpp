@@ -70,7 +70,7 @@ class Driver {
   /// Creates an event that takes no time stamps.
   [[nodiscard]] virtual Status create_event(void*& event) const = 0;
   virtual Status destroy_event(void* event) const noexcept = 0;
-  [[nodiscard]] virtual Status record(void* event, void* stream) const = 0;
+  [[nodiscard]] virtual Status record(void* stream, void* event) const = 0;
   [[nodiscard]] virtual Status follow(void* stream, void* event) const = 0;
   /// kSuccess if the stream is idle, kNotReady while it works, else the error.
   [[nodiscard]] virtual Status query(void* stream) const = 0;

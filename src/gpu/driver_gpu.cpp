@@ -376,25 +376,22 @@ void DriverGpu::fill_zero(void* p, u64 bytes) {
 
 // --- streams ---------------------------------------------------------------------------------------
 
-Stream DriverGpu::keep(Status created, void* stream) {
-  if (created != kSuccess) raise(created, "create a stream on " + place());
+void* DriverGpu::make(Status (Driver::*create)(void*&) const, std::vector<void*>& kept, const char* what) {
+  const Current current(*this);
+  void* handle = nullptr;
+  if (const Status status = ((*driver_).*create)(handle); status != kSuccess)
+    raise(status, fmt::format("create {} on {}", what, place()));
   const std::lock_guard lock(mutex_);
-  streams_.push_back(stream);
-  return {stream};
+  kept.push_back(handle);
+  return handle;
 }
 
 Stream DriverGpu::create_stream() {
-  const Current current(*this);
-  void* stream = nullptr;
-  const Status status = driver_->create_stream(stream);
-  return keep(status, stream);
+  return {make(&Driver::create_stream, streams_, "a stream")};
 }
 
 Stream DriverGpu::create_urgent_stream() {
-  const Current current(*this);
-  void* stream = nullptr;
-  const Status status = driver_->create_urgent_stream(stream);
-  return keep(status, stream);
+  return {make(&Driver::create_urgent_stream, streams_, "a stream")};
 }
 
 void DriverGpu::destroy(Stream s) noexcept {
@@ -426,13 +423,7 @@ bool DriverGpu::wait(Stream s, u64 timeout_ns) {
 // --- events ----------------------------------------------------------------------------------------
 
 Event DriverGpu::create_event() {
-  const Current current(*this);
-  Event e;
-  if (const Status status = driver_->create_event(e.handle); status != kSuccess)
-    raise(status, "create an event on " + place());
-  const std::lock_guard lock(mutex_);
-  events_.push_back(e.handle);
-  return e;
+  return {make(&Driver::create_event, events_, "an event")};
 }
 
 void DriverGpu::destroy(Event e) noexcept {
@@ -446,20 +437,20 @@ void DriverGpu::destroy(Event e) noexcept {
   }
 }
 
-void DriverGpu::record(Event e, Stream s) {
-  const std::string what = "record an event on " + place();
-  if (e.handle == nullptr || s.handle == nullptr) refuse(what, "it takes an event and a stream");
+void DriverGpu::join(Status (Driver::*call)(void*, void*) const, Event e, Stream s, const char* doing) {
+  const auto what = [&] { return fmt::format("{} on {}", doing, place()); };
+  if (e.handle == nullptr || s.handle == nullptr) refuse(what(), "it takes an event and a stream");
   const Current current(*this);
-  if (const Status status = driver_->record(e.handle, s.handle); status != kSuccess)
-    raise(status, what, ExitCode::data);
+  if (const Status status = ((*driver_).*call)(s.handle, e.handle); status != kSuccess)
+    raise(status, what(), ExitCode::data);
+}
+
+void DriverGpu::record(Event e, Stream s) {
+  join(&Driver::record, e, s, "record an event");
 }
 
 void DriverGpu::follow(Stream s, Event e) {
-  const std::string what = "let a stream follow an event on " + place();
-  if (e.handle == nullptr || s.handle == nullptr) refuse(what, "it takes an event and a stream");
-  const Current current(*this);
-  if (const Status status = driver_->follow(s.handle, e.handle); status != kSuccess)
-    raise(status, what, ExitCode::data);
+  join(&Driver::follow, e, s, "let a stream follow an event");
 }
 
 std::shared_ptr<Gpu> open_gpu(std::shared_ptr<Driver> driver, int ordinal, Info info) {

@@ -93,7 +93,9 @@ class DriverGpu final : public Gpu {
   void drain(StreamLease& lease, const char* what);
   void check_addresses(const Copy& c) const;
   [[noreturn]] void copy_failed(Status status, const Copy& c) const;
-  Stream keep(Status created, void* stream);
+  /// Creates a stream or an event and notes it in `kept`.
+  void* make(Status (Driver::*create)(void*&) const, std::vector<void*>& kept, const char* what);
+  void join(Status (Driver::*call)(void*, void*) const, Event e, Stream s, const char* doing);
   void zero(void* p, u64 bytes);
 
   std::shared_ptr<Driver> driver_;

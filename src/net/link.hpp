@@ -44,7 +44,7 @@ class Link {
   [[nodiscard]] virtual std::string ip(End) const { return {}; }
   /// All zeros where a link has none.
   [[nodiscard]] virtual Mac mac(End) const { return {}; }
-  /// Where raw frames to the receiving end go.
+  /// Where raw frames to the receiving end go; all zeros: to an address that nobody has.
   [[nodiscard]] virtual Mac raw_destination() const { return mac(End::rx); }
   /// The process of the other end, where it takes part in opening a stream; nullptr where both ends are here,
   /// and where the other one's program only knows what it was started with.

@@ -65,32 +65,27 @@ Relay::Relay(const RelayOptions& options, std::unique_ptr<RxQueue> from, u32 bur
 
 u32 Relay::receive(Burst& out) {
   out.count = 0;
-  // There is one in_ and one list of what was passed on.
-  if (lent_) return 0;
+  // A burst is out, and there is one in_ and one list of what was passed on.
+  if (took_ || !passed_.empty()) return 0;
   out.split = false;
   const u64 now = wall_ns();
   out.rx_time_ns = now;
   pass_held(out, now);
-  take(out, now);
-  lent_ = out.count > 0;
-  return out.count;
-}
-
-void Relay::take(Burst& out, u64 now) {
-  if (out.count + 2 * in_.capacity() > out.capacity() && out.count > 0) return;
+  if (out.count + 2 * in_.capacity() > out.capacity() && out.count > 0) return out.count;
   // A burst of which nothing is passed on is not the caller's to release. The next one is taken at once: that
   // there are no packets must mean that none came.
   for (u32 bursts = 0; bursts < kBurstsAtOnce; ++bursts) {
     const u32 n = from_->receive(in_);
-    if (n == 0) return;
+    if (n == 0) return out.count;
     took_ = true;
     out.queue = in_.queue;
     out.split = in_.split;
     for (u32 i = 0; i < n; ++i) apply(out, i, now);
-    if (out.count > 0) return;
+    if (out.count > 0) return out.count;
     from_->release(in_);
     took_ = false;
   }
+  return 0;
 }
 
 void Relay::apply(Burst& out, u32 i, u64 now) {
@@ -186,7 +181,7 @@ void Relay::pass_held(Burst& out, u64 now) {
 void Relay::release(Burst& out) {
   out.count = 0;
   if (took_) from_->release(in_);
-  took_ = lent_ = false;
+  took_ = false;
   for (const u32 slot : passed_) free_.push_back(slot);
   passed_.clear();
 }

@@ -51,7 +51,6 @@ class Relay final : public RxQueue {
     u64 due_ns = 0;      ///< passed on at this time at the latest,
     u64 behind = ~0ull;  ///< or behind this packet
   };
-  void take(Burst& out, u64 now);
   /// Draws the fault of packet i of in_ and carries it out.
   void apply(Burst& out, u32 i, u64 now);
   void pass(Burst& out, const Burst& in, u32 i);
@@ -70,7 +69,6 @@ class Relay final : public RxQueue {
   std::vector<u32> passed_;
   u64 dropped_ = 0;
   bool took_ = false;  ///< in_ has packets that have not been released
-  bool lent_ = false;  ///< a burst is out
 };
 
 }  // namespace doorbell::net

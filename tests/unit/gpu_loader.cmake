@@ -19,7 +19,7 @@ doorbell_fake_driver(fake_cuda_incomplete cuda fake_cuda.cpp)
 target_compile_definitions(fake_cuda_incomplete PRIVATE FAKE_CUDA_WITHOUT_MEM_ALLOC)
 doorbell_fake_driver(fake_hip amdhip64 fake_hip.cpp fake_cuda.cpp)
 
-doorbell_test(gpu_loader_test unit gpu_loader_test.cpp)
+doorbell_test(gpu_loader_test unit gpu_loader_test.cpp gpu_kernels_test.cpp)
 add_dependencies(gpu_loader_test fake_cuda fake_cuda_incomplete fake_hip)
 target_compile_definitions(gpu_loader_test PRIVATE
   FAKE_CUDA="$<TARGET_FILE:fake_cuda>"

@@ -44,13 +44,11 @@ void CopyStage::Lane::start(const Window& window, u32 buffer, u8* address) {
   begin_ns_ = wall_ns();
 }
 
-bool CopyStage::Lane::late() const {
-  return wall_ns() - begin_ns_ > kLateNs;
-}
-
 bool CopyStage::Lane::ended(u64 limit_ns) {
+  const u64 age_ns = wall_ns() - begin_ns_;
+  if (age_ns <= kLateNs) return false;
   if (wait(0)) return true;
-  if (wall_ns() - begin_ns_ > limit_ns) not_copied(from, limit_ns);
+  if (age_ns > limit_ns) not_copied(from, limit_ns);
   return false;
 }
 

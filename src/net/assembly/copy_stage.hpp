@@ -41,7 +41,7 @@ class CopyStage final : public WindowConsumer {
     /// A load of host memory, which the copy behind the window's writes: no kernel takes part, and no
     /// workload keeps it waiting. After much longer than a copy takes, the GPU is asked: throws Error when it
     /// has failed, or when the copy was started more than `limit_ns` ago.
-    [[nodiscard]] bool done(u64 limit_ns) { return reported() || (late() && ended(limit_ns)); }
+    [[nodiscard]] bool done(u64 limit_ns) { return reported() || ended(limit_ns); }
     /// False when the GPU takes longer. Throws Error when it has failed.
     [[nodiscard]] bool wait(u64 limit_ns);
 
@@ -53,7 +53,6 @@ class CopyStage final : public WindowConsumer {
     [[nodiscard]] bool reported() const {
       return load64_acquire(reinterpret_cast<const u64*>(report_.host())) == kDone;
     }
-    [[nodiscard]] bool late() const;
     [[nodiscard]] bool ended(u64 limit_ns);
     std::shared_ptr<gpu::Gpu> gpu_;
     gpu::Stream stream_;

@@ -221,13 +221,12 @@ void add_net_options(OptionTable& t) {
                "what threads do without work: busy waiting, or sleep in the kernel; auto: busy where each has a core "
                "and the queue is memory",
            .group = "Threads"})
-      .add(
-          {.name = "cores",
-           .kind = Kind::text,
-           .metavar = "N[,N...]",
-           .help =
-               "the threads' cores, senders first (not given: one each, where there are enough; the last ones with --listen)",
-           .group = "Threads"})
+      .add({.name = "cores",
+            .kind = Kind::text,
+            .metavar = "N[,N...]",
+            .help = "the threads' cores, senders first (not given: one each, where there are enough; the "
+                    "last ones with --listen)",
+            .group = "Threads"})
       .add({.name = "relay-delay",
             .kind = Kind::seconds,
             .default_text = "0.02",
