@@ -212,11 +212,9 @@ void check(const BenchOptions& o) {
   if (kind.reliable && o.mode == Mode::no_drop)
     throw Error(n.mode + " no-drop", fmt::format("{} loses nothing at any rate", o.stream),
                 "it goes with udp and raw");
-  // The relay keeps what it holds back in memory of its own.
-  const bool held = o.faults.of(model::Fault::delay) > 0 || o.faults.of(model::Fault::reorder) > 0;
-  if (held && o.windows.on && o.windows.on_gpu && o.windows.to_gpu == ToGpu::kernel)
-    throw Error(n.fault, "a kernel does not reach packets that were delayed or reordered",
-                fmt::format("use {} copy", n.windows.to_gpu));
+  if (o.faults.any() && o.place == Place::gpu)
+    throw Error(n.fault, "what injects faults does not reach packets in GPU memory",
+                "receive into pinned memory");
   const std::vector<int> allowed = allowed_cores();
   for (const int core : o.cores)
     if (std::ranges::find(allowed, core) == allowed.end())

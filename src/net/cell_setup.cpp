@@ -113,11 +113,14 @@ double packets_per_s(const CellSettings& c) {
 
 void relay(const BenchOptions& o, const CellSetup& s, Stream& stream) {
   if (!o.faults.any()) return;
+  const StreamRequest r = stream_request(o, s);
   for (u32 q = 0; q < stream.rx.size(); ++q)
     stream.rx[q] = std::make_unique<Relay>(RelayOptions{.rates = o.faults,
                                                         .seed = o.seed,
                                                         .delay_ns = static_cast<u64>(o.relay_delay_s * 1e9),
                                                         .queue = q,
+                                                        .place = r.gpu ? r.place : Place::pageable,
+                                                        .gpu = r.gpu,
                                                         .fault_name = o.names.fault},
                                            std::move(stream.rx[q]), s.cell.batch, s.cell.payload);
 }

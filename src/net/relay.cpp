@@ -28,6 +28,11 @@ constexpr u64 kReorderBehind = 3;      // packets that go first
 constexpr u64 kReorderNs = 5'000'000;  // where no three follow
 constexpr u32 kBurstsAtOnce = 1024;    // taken in one call while nothing of them is handed out
 
+/// Between two held packets: whole lines of PCIe, over which a GPU reads them.
+u64 stride_of(u64 largest) {
+  return (largest + 127) / 128 * 128;
+}
+
 /// Each packet in gives two out at most; what was held goes first while there is room for these. Where a
 /// burst is one packet, the second one is held.
 u32 inner_burst(u32 burst) {
@@ -46,6 +51,7 @@ Relay::Relay(const RelayOptions& options, std::unique_ptr<RxQueue> from, u32 bur
       injector_(options.rates, options.seed, options.delay_ns),
       in_(inner_burst(burst)),
       largest_(largest),
+      memory_(options.place, kHeld * stride_of(largest), options.gpu),
       held_(kHeld) {
   for (u32 k = 0; k < model::kFaultKinds; ++k) {
     const auto fault = static_cast<Fault>(k);
@@ -56,7 +62,7 @@ Relay::Relay(const RelayOptions& options, std::unique_ptr<RxQueue> from, u32 bur
                 "a relay of packets has no such fault", "it has " + options::enumeration(names, "and"));
   }
   for (u32 i = 0; i < kHeld; ++i) {
-    held_[i].bytes.resize(largest);
+    held_[i].bytes = memory_.host() + i * stride_of(largest);
     free_.push_back(i);
   }
   waiting_.reserve(kHeld);
@@ -149,8 +155,8 @@ bool Relay::hold(const Burst& in, u32 i, u64 due_ns, u64 behind) {
   const u32 slot = free_.back();
   free_.pop_back();
   Held& h = held_[slot];
-  std::memcpy(h.bytes.data(), in.data[i], in.length[i]);
-  if (in.split) std::memcpy(h.bytes.data() + in.length[i], in.body[i], in.body_length[i]);
+  std::memcpy(h.bytes, in.data[i], in.length[i]);
+  if (in.split) std::memcpy(h.bytes + in.length[i], in.body[i], in.body_length[i]);
   h.length = in.length[i];
   h.body_length = in.split ? in.body_length[i] : 0;
   h.due_ns = due_ns;
@@ -168,9 +174,9 @@ void Relay::pass_held(Burst& out, u64 now) {
       continue;
     }
     const u32 at = out.count++;
-    out.data[at] = held_[slot].bytes.data();
+    out.data[at] = h.bytes;
     out.length[at] = h.length;
-    out.body[at] = held_[slot].bytes.data() + h.length;
+    out.body[at] = h.bytes + h.length;
     out.body_length[at] = h.body_length;
     out.split = out.split || h.body_length > 0;
     passed_.push_back(slot);

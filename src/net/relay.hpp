@@ -7,6 +7,7 @@
 #pragma once
 
 #include <doorbell/net/queue.hpp>
+#include <doorbell/region.hpp>
 
 #include <deque>
 #include <memory>
@@ -25,6 +26,9 @@ struct RelayOptions {
   u64 seed = 1;
   u64 delay_ns = 20'000'000;
   u32 queue = 0;
+  /// Of the packets that it holds back: whoever reads the stream's reads these too.
+  Place place = Place::pageable;
+  std::shared_ptr<gpu::Gpu> gpu = nullptr;
   std::string fault_name = "fault";  ///< in messages: this word, or the option of a command
 };
 
@@ -45,7 +49,7 @@ class Relay final : public RxQueue {
 
  private:
   struct Held {
-    std::vector<u8> bytes;
+    u8* bytes = nullptr;  ///< in memory_
     u32 length = 0;
     u32 body_length = 0;
     u64 due_ns = 0;      ///< passed on at this time at the latest,
@@ -63,6 +67,7 @@ class Relay final : public RxQueue {
   Burst in_;
   u64 largest_;
   u64 serial_ = 0;
+  Region memory_;
   std::vector<Held> held_;  ///< a pool: `waiting_` and `passed_` are places in it
   std::vector<u32> free_;
   std::vector<u32> waiting_;

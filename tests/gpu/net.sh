@@ -41,6 +41,11 @@ if [ "$what" = faults ] || [ "$what" = all ]; then
     run "fault-$fault" 2 --fault $fault=0.01 --payload 8000 $kernel --workload fft --count 20000
   done
   run fault-reorder 0 --fault reorder=0.01 --payload 8000 --window-mem vram --workload fft --count 20000
+  # A kernel reads what was held back where the relay keeps it.
+  for fault in reorder delay; do
+    # shellcheck disable=SC2086
+    run "fault-$fault-kernel" 0 --fault $fault=0.01 --payload 8000 $kernel --workload fft --check-every 1 --count 20000
+  done
 fi
 
 if [ "$what" = figures ] || [ "$what" = all ]; then

@@ -88,16 +88,18 @@ TEST(NetBench, EndsInTwoProcessesHaveCoresOfTheirOwn) {
   EXPECT_EQ(map_cores(o, c).rx, std::vector<int>{3});
 }
 
-TEST(NetBench, AKernelGetsNoPacketsThatTheRelayHoldsBack) {
+TEST(NetBench, FaultsAreFoundInHostMemoryOnly) {
   for (const model::Fault fault : {model::Fault::delay, model::Fault::reorder, model::Fault::drop}) {
     BenchOptions o = options_of("raw", 1000, 1);
     o.windows.on = o.windows.on_gpu = true;
     o.faults.probability[static_cast<u32>(fault)] = 0.1;
-    o.windows.to_gpu = ToGpu::copy;
-    check(o);
-    o.windows.to_gpu = ToGpu::kernel;
-    if (fault == model::Fault::drop) check(o);
-    else doorbell::test::expect_says(doorbell::test::error_of([&] { check(o); }), "delayed or reordered");
+    for (const ToGpu way : {ToGpu::copy, ToGpu::kernel}) {
+      o.windows.to_gpu = way;
+      o.place = Place::pinned;
+      check(o);
+      o.place = Place::gpu;
+      doorbell::test::expect_says(doorbell::test::error_of([&] { check(o); }), "GPU memory");
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <thread>
 
+#include "computing_gpu.hpp"
 #include "eventually.hpp"
 #include "memory_queues.hpp"
 #include "net/ends.hpp"
@@ -400,6 +401,38 @@ TEST(NetReceiver, AQueueWithRoomForOneBurstGetsItBack) {
   EXPECT_EQ(r.counts().unique, 300u);
   EXPECT_EQ(wire->released, 300u);
   EXPECT_EQ(sink.awaited.size(), sink.marks);
+}
+
+/// Knows what of the host's memory it reaches.
+class PinningGpu final : public net::test::ComputingGpu {
+ public:
+  [[nodiscard]] void* allocate_pinned(u64 bytes) override {
+    begin = static_cast<u8*>(net::test::ComputingGpu::allocate_pinned(bytes));
+    end = begin + bytes;
+    return begin;
+  }
+  u8 *begin = nullptr, *end = nullptr;
+};
+
+TEST(NetRelay, WhatItHoldsBackLiesWhereAGpuReadsIt) {
+  const auto gpu = std::make_shared<PinningGpu>();
+  auto wire = std::make_shared<MemoryWire>();
+  Relay relay({.rates = only(model::Fault::reorder, 1), .place = Place::pinned, .gpu = gpu},
+              std::make_unique<MemoryRx>(wire), 64, 72);
+  for (u64 n = 0; n < 10; ++n) wire->packets.push_back(packet(0, 0, n, 40));
+  Burst burst(64);
+  u32 out = 0;
+  EXPECT_TRUE(doorbell::test::eventually([&] {
+    relay.receive(burst);
+    for (u32 i = 0; i < burst.count; ++i) {
+      EXPECT_GE(burst.data[i], gpu->begin);
+      EXPECT_LE(burst.data[i] + burst.length[i], gpu->end);
+      EXPECT_EQ((burst.data[i] - gpu->begin) % 128, 0) << "at a line of PCIe";
+    }
+    out += burst.count;
+    if (burst.count > 0) relay.release(burst);
+    return out == 10;
+  }));
 }
 
 TEST(NetRelay, HandsOutNoMoreThanABurstHolds) {
