@@ -5,9 +5,27 @@
 
 #include <doorbell/net/crc32c.hpp>
 
+#include "net/headers.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::net {
+
+namespace {
+
+u64 word_at(const void* header, std::size_t offset) {
+  u64 word;
+  std::memcpy(&word, static_cast<const u8*>(header) + offset, sizeof word);
+  return word;
+}
+
+/// Of a packet that is long enough.
+Header header_of(const Burst& burst, u32 i) {
+  Header h;
+  std::memcpy(&h, burst.data[i], kHeaderBytes);
+  return h;
+}
+
+}  // namespace
 
 Receiver::Receiver(const ReceiverOptions& options, RxQueue& queue, PacketSink* sink)
     : o_(options),
@@ -15,6 +33,8 @@ Receiver::Receiver(const ReceiverOptions& options, RxQueue& queue, PacketSink* s
       queue_(queue),
       sink_(sink),
       bursts_{Burst(options.burst), Burst(options.burst)},
+      crc_(options.burst),
+      key_(options.burst),
       packet_(options.burst),
       flow_(options.burst),
       number_(options.burst) {
@@ -37,9 +57,7 @@ u32 Receiver::step() {
   ++counts_.bursts;
   counts_.received += n;
   const u64 now = burst.rx_time_ns != 0 ? burst.rx_time_ns : wall_ns();
-  u32 unique = 0;
-  for (u32 i = 0; i < n; ++i)
-    if (classify(burst, i, now, &flow_[unique], &number_[unique])) packet_[unique++] = i;
+  const u32 unique = classify(burst, now);
   u64 used = 0;
   if (unique > 0) {
     last_ns_ = now;
@@ -64,58 +82,136 @@ void Receiver::settle() {
   used_ = 0;
 }
 
-bool Receiver::classify(const Burst& burst, u32 i, u64 now, u16* flow, u64* number) {
-  const u64 bytes = u64{burst.length[i]} + (burst.split ? burst.body_length[i] : 0);
-  Header h;
-  if (burst.length[i] >= kHeaderBytes) std::memcpy(&h, burst.data[i], kHeaderBytes);
-  if (burst.length[i] < kHeaderBytes || h.magic != kMagic) {
-    ++counts_.alien;
-    return false;
+u32 Receiver::classify(const Burst& burst, u64 now) {
+  // All headers first: the caches' misses of one packet pass beside those of the next.
+  header_crcs(burst.data.data(), burst.length.data(), burst.count, crc_.data());
+  const u32 good = screen(burst);
+  u32 unique = 0;
+  for (u32 at = 0; at < good;) {
+    // A flow's packets mostly follow each other; a sequence that wraps begins anew.
+    u32 count = 1;
+    while (at + count < good && key_[at + count] == key_[at] + count &&
+           (key_[at + count] & kSequenceMask) != 0)
+      ++count;
+    unique = note_run(at, count, unique);
+    at += count;
   }
-  if (crc32c(&h, kHeaderBytes - 4) != h.header_crc32c) {
-    ++counts_.corrupt;
-    return false;
-  }
-  if (h.version() != kVersion || h.run_tag != o_.run_tag) {
-    ++counts_.alien;
-    return false;
-  }
-  if (h.data_bytes + u64{kHeaderBytes} != bytes) {
-    ++counts_.short_;
-    return false;
-  }
-  const u32 f = h.stream();
-  if (!owns(f)) {
-    ++counts_.misplaced;
-    return false;
-  }
-  const bool checked =
-      o_.verify && h.has(kHasDataCrc) && pattern::sampled(h.sequence(), o_.seed, o_.verify_below);
-  if (checked && !data_good(burst, i, h)) {
-    ++counts_.corrupt;
-    return false;
-  }
-  const ArrivalMap::Noted noted = maps_[flows_.place(f)].note(h.sequence());
-  if (noted.arrival != Arrival::first) {
-    ++(noted.arrival == Arrival::duplicate ? counts_.duplicate : counts_.misplaced);
-    return false;
-  }
-  ++counts_.unique;
-  counts_.unique_bytes += bytes;
-  if (!noted.in_order) ++counts_.out_of_order;
-  if (checked) {
-    ++counts_.checked;
-    counts_.checked_bytes += bytes;
-  }
-  const u64 way_ns = now > h.tx_time_ns ? now - h.tx_time_ns : 0;
-  if (way_ns > o_.late_ns) ++counts_.late;
-  if ((h.sequence() & (o_.latency_every - 1)) == 0) latency_.record(way_ns);
-  *flow = static_cast<u16>(f);
-  *number = noted.number - o_.first_sequence;
-  return true;
+  count_unique(burst, unique, now);
+  return unique;
 }
 
-bool Receiver::data_good(const Burst& burst, u32 i, const Header& h) const {
+u32 Receiver::screen(const Burst& burst) {
+  // Magic, version, run tag and bytes, but for the flags.
+  Header want;
+  want.run_tag = o_.run_tag;
+  const u64 mark = word_at(&want, 0) & 0xffffffff;
+  constexpr u64 kFlags = 0xf000;
+  // What is stored below might be any member, as far as the compiler knows; locals are not read again for it.
+  u32* const packet = packet_.data();
+  u64* const key = key_.data();
+  const u32* const crc = crc_.data();
+  const bool verify = o_.verify, split = burst.split;
+  u32 good = 0;
+  u64 stream = ~u64{0};  // of the packet before
+  bool owned = false;
+  u64 oldest = ~u64{0};
+  for (u32 i = 0; i < burst.count; ++i) {
+    if (burst.length[i] < kHeaderBytes) {
+      refuse(burst, i);
+      continue;
+    }
+    // By words: a copy of the whole header would go through memory.
+    const u8* const header = burst.data[i];
+    const u64 stream_sequence = word_at(header, offsetof(Header, stream_sequence));
+    const u64 tx_time_ns = word_at(header, offsetof(Header, tx_time_ns));
+    if (stream_sequence >> 48 != stream) {
+      stream = stream_sequence >> 48;
+      owned = owns(static_cast<u32>(stream));
+    }
+    const u64 bytes = u64{burst.length[i]} + (split ? burst.body_length[i] : 0);
+    if ((word_at(header, 0) & ~kFlags) != (mark | (bytes - kHeaderBytes) << 32) ||
+        crc[i] != word_at(header, offsetof(Header, data_crc32c)) >> 32 || !owned ||
+        (verify && !data_good(burst, i))) {
+      refuse(burst, i);
+      continue;
+    }
+    packet[good] = i;
+    key[good] = stream_sequence;
+    oldest = std::min(oldest, tx_time_ns);
+    ++good;
+  }
+  oldest_ns_ = oldest;
+  return good;
+}
+
+void Receiver::refuse(const Burst& burst, u32 i) {
+  const Header h = burst.length[i] >= kHeaderBytes ? header_of(burst, i) : Header{};
+  const u64 bytes = u64{burst.length[i]} + (burst.split ? burst.body_length[i] : 0);
+  if (burst.length[i] < kHeaderBytes || h.magic != kMagic) ++counts_.alien;
+  else if (crc_[i] != h.header_crc32c) ++counts_.corrupt;
+  else if (h.version() != kVersion || h.run_tag != o_.run_tag) ++counts_.alien;
+  else if (h.data_bytes + u64{kHeaderBytes} != bytes) ++counts_.short_;
+  else if (!owns(h.stream())) ++counts_.misplaced;
+  else ++counts_.corrupt;  // what is left is data that is not as its CRC says
+}
+
+u32 Receiver::note_run(u32 at, u32 count, u32 unique) {
+  const auto flow = static_cast<u16>(key_[at] >> 48);
+  ArrivalMap& map = maps_[flows_.place(flow)];
+  if (const u64 first = map.note_newer(key_[at] & kSequenceMask, count); first != ArrivalMap::kNotNewer) {
+    for (u32 k = 0; k < count; ++k) {
+      packet_[unique + k] = packet_[at + k];
+      flow_[unique + k] = flow;
+      number_[unique + k] = first + k - o_.first_sequence;
+    }
+    return unique + count;
+  }
+  for (u32 k = 0; k < count; ++k) {
+    const ArrivalMap::Noted noted = map.note(key_[at + k] & kSequenceMask);
+    if (noted.arrival != Arrival::first) {
+      ++(noted.arrival == Arrival::duplicate ? counts_.duplicate : counts_.misplaced);
+      continue;
+    }
+    if (!noted.in_order) ++counts_.out_of_order;
+    packet_[unique] = packet_[at + k];
+    flow_[unique] = flow;
+    number_[unique] = noted.number - o_.first_sequence;
+    ++unique;
+  }
+  return unique;
+}
+
+void Receiver::count_unique(const Burst& burst, u32 unique, u64 now) {
+  counts_.unique += unique;
+  u64 bytes = 0;
+  for (u32 u = 0; u < unique; ++u)
+    bytes += u64{burst.length[packet_[u]]} + (burst.split ? burst.body_length[packet_[u]] : 0);
+  counts_.unique_bytes += bytes;
+  const bool in_time = now < oldest_ns_ || now - oldest_ns_ <= o_.late_ns;
+  for (u32 u = 0; u < unique; ++u) {
+    const bool timed = ((o_.first_sequence + number_[u]) & (o_.latency_every - 1)) == 0;
+    if (in_time && !timed) continue;
+    const u64 sent = header_of(burst, packet_[u]).tx_time_ns;
+    const u64 way_ns = now > sent ? now - sent : 0;
+    if (way_ns > o_.late_ns) ++counts_.late;
+    if (timed) latency_.record(way_ns);
+  }
+  if (!o_.verify) return;
+  for (u32 u = 0; u < unique; ++u) {
+    const Header h = header_of(burst, packet_[u]);
+    if (!checks(h)) continue;
+    ++counts_.checked;
+    counts_.checked_bytes += h.data_bytes + u64{kHeaderBytes};
+  }
+}
+
+bool Receiver::checks(const Header& h) const {
+  return h.has(kHasDataCrc) && pattern::sampled(h.sequence(), o_.seed, o_.verify_below);
+}
+
+bool Receiver::data_good(const Burst& burst, u32 i) const {
+  const Header h = header_of(burst, i);
+  if (!checks(h)) return true;
   u32 crc = crc32c(burst.data[i] + kHeaderBytes, burst.length[i] - kHeaderBytes);
   if (burst.split) crc = crc32c(burst.body[i], burst.body_length[i], crc);
   return crc == h.data_crc32c;

@@ -72,9 +72,22 @@ class Receiver {
   [[nodiscard]] u64 progress() const { return progress_.load(std::memory_order_acquire); }
 
  private:
-  /// How one packet counts; for a unique one, its flow and number.
-  [[nodiscard]] bool classify(const Burst& burst, u32 i, u64 now, u16* flow, u64* number);
-  [[nodiscard]] bool data_good(const Burst& burst, u32 i, const Header& h) const;
+  /// Counts each packet of the burst; the unique ones stand in packet_, flow_ and number_ afterwards. Returns
+  /// how many these are.
+  [[nodiscard]] u32 classify(const Burst& burst, u64 now);
+  /// Counts those that are none of this queue's, or not whole; the others stand in packet_ and key_. Returns
+  /// how many.
+  [[nodiscard]] u32 screen(const Burst& burst);
+  /// Counts a packet that is none of this queue's, or not whole.
+  void refuse(const Burst& burst, u32 i);
+  /// Notes `count` packets, the first of which is entry `at` of packet_, in their flow's map. The unique ones
+  /// become entries from `unique` on; returns how many there are then.
+  [[nodiscard]] u32 note_run(u32 at, u32 count, u32 unique);
+  void count_unique(const Burst& burst, u32 unique, u64 now);
+  /// Whether the packet's data is checked, where data is.
+  [[nodiscard]] bool checks(const Header& h) const;
+  /// False when the packet's data is checked and is not what its CRC says.
+  [[nodiscard]] bool data_good(const Burst& burst, u32 i) const;
 
   ReceiverOptions o_;
   QueueFlows flows_;
@@ -84,9 +97,13 @@ class Receiver {
   u32 turn_ = 0;  ///< the burst that is taken next
   u64 used_ = 0;  ///< not 0: the sink's mark of the other burst, which is not yet released
   std::vector<ArrivalMap> maps_;
+  // Of the packets of a burst, each with one place for each packet that it can have.
+  std::vector<u32> crc_;
+  std::vector<u64> key_;  ///< stream and sequence, as in the header
   std::vector<u32> packet_;
   std::vector<u16> flow_;
   std::vector<u64> number_;
+  u64 oldest_ns_ = 0;  ///< when the first packet of these was sent
   ReceiveCounts counts_;
   measure::Histogram latency_;
   u64 last_ns_ = 0;

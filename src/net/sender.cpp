@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "system/clock.hpp"
+#include "net/headers.hpp"
 
 namespace doorbell::net {
 
@@ -28,18 +28,17 @@ Sender::Sender(const SenderOptions& options, TxQueue& queue)
   }
 }
 
-u32 Sender::step(u64 limit) {
+u32 Sender::step(u64 limit, u64 now_ns) {
   if (!pending()) {
-    const u64 now = wall_ns();
     u64 n = std::min<u64>(o_.batch, limit - counts_.sent);
     n = std::min<u64>(n, queue_.completed() + slots_.count - counts_.sent);
-    n = pacer_.allowed(static_cast<u32>(n), now);
+    n = pacer_.allowed(static_cast<u32>(n), now_ns);
     if (n == 0) return 0;
-    write_headers(counts_.sent + n, now);
+    write(counts_.sent + n, now_ns);
     pacer_.sent(static_cast<u32>(n));
     if (pacer_.paced()) {
-      if (last_burst_ns_ != 0) gaps_.record((now - last_burst_ns_) / last_burst_);
-      last_burst_ns_ = now, last_burst_ = static_cast<u32>(n);
+      if (last_burst_ns_ != 0) gaps_.record((now_ns - last_burst_ns_) / last_burst_);
+      last_burst_ns_ = now_ns, last_burst_ = static_cast<u32>(n);
     }
   }
   const u32 accepted =
@@ -50,18 +49,16 @@ u32 Sender::step(u64 limit) {
   return accepted;
 }
 
-void Sender::write_headers(u64 end, u64 now) {
+void Sender::write(u64 end, u64 now_ns) {
   Header h;
   h.run_tag = o_.run_tag;
   h.data_bytes = o_.payload_bytes - kHeaderBytes;
-  h.tx_time_ns = now;
   if (o_.data_crc) h.version_flags |= kHasDataCrc << 4;
-  for (u64 n = prepared_; n < end; ++n) {
-    h.stream_sequence = stream_sequence(o_.flow, o_.first_sequence + n);
-    h.data_crc32c = data_crcs_[n % slots_.count];
-    h.header_crc32c = crc32c(&h, kHeaderBytes - 4);
-    std::memcpy(slots_.payload(n), &h, kHeaderBytes);
-  }
+  HeaderRun run{.stream_sequence = stream_sequence(o_.flow, o_.first_sequence + prepared_),
+                .tx_time_ns = now_ns,
+                .count = static_cast<u32>(end - prepared_)};
+  std::memcpy(&run.mark, &h, sizeof run.mark);
+  write_headers(run, slots_, prepared_, data_crcs_.data());
   prepared_ = end;
 }
 

@@ -38,9 +38,9 @@ class Sender {
   Sender(const SenderOptions& options, TxQueue& queue);
 
   void pace(double packets_per_s, u64 now_ns) { pacer_ = Pacer(packets_per_s, now_ns), last_burst_ns_ = 0; }
-  /// Sends what is due, at most a batch, and no more than `limit` packets since the sender was made. Returns
-  /// how many.
-  u32 step(u64 limit);
+  /// Sends what is due `now_ns`, at most a batch, and no more than `limit` packets since the sender was made.
+  /// Returns how many.
+  u32 step(u64 limit, u64 now_ns);
   /// Packets that have been written but not accepted: they go first, as they are.
   [[nodiscard]] bool pending() const { return prepared_ > counts_.sent; }
 
@@ -54,7 +54,8 @@ class Sender {
   [[nodiscard]] u64 payload_bytes() const { return o_.payload_bytes; }
 
  private:
-  void write_headers(u64 end, u64 now);
+  /// Writes the headers of the packets up to `end`.
+  void write(u64 end, u64 now_ns);
 
   SenderOptions o_;
   TxQueue& queue_;

@@ -61,7 +61,9 @@ void SendingEnd::send(u32 thread, u64 until_ns, u64 count, ThreadUse* use) {
     for (std::size_t i = 0; i < lanes.size();) {
       Sender& s = *lanes[i].sender;
       const bool more = s.counts().sent < lanes[i].limit && !over && !s.queue().broken();
-      if (more && s.step(lanes[i].limit) > 0) moved = true;
+      // A flow behind others does not leave at the round's begin.
+      const u64 now = i == 0 ? round_ns : wall_ns();
+      if (more && s.step(lanes[i].limit, now) > 0) moved = true;
       if (more) ++i;
       else lanes[i] = lanes.back(), lanes.pop_back();
     }
@@ -91,7 +93,7 @@ void SendingEnd::send(u32 thread, u64 until_ns, u64 count, ThreadUse* use) {
   for (u32 f = thread; f < senders_.size(); f += o_.threads) {
     Sender& s = *senders_[f];
     while ((s.pending() || !s.queue().flush()) && !s.queue().broken()) {
-      if (s.pending() && s.step(~u64{0}) > 0) continue;
+      if (s.pending() && s.step(~u64{0}, wall_ns()) > 0) continue;
       if (wall_ns() >= limit) {
         stuck_ = true;
         break;

@@ -67,5 +67,49 @@ TEST(ArrivalMap, AgreesWithASet) {
   }
 }
 
+/// Runs of packets as a whole, beside a map that is told of each one.
+TEST(ArrivalMap, ARunIsNotedLikeItsPackets) {
+  for (const u64 start : {u64{0}, u64{63}, kWrap - 3000, kWrap * 5 - 1}) {
+    std::mt19937_64 random(start + 2);
+    ArrivalMap by_runs(start, 1024), by_packets(start, 1024);
+    u64 next = start, newer = 0, others = 0;
+    for (u32 i = 0; i < 3000; ++i) {
+      // With gaps before some, and some that begin among those that have been there.
+      const u64 n = next + random() % 3 * 5 - (random() % 4 == 0 && next > start + 40 ? random() % 40 : 0);
+      const u32 count = 1 + static_cast<u32>(random() % 200);
+      const u64 first = by_runs.note_newer(n & (kWrap - 1), count);
+      for (u32 k = 0; k < count; ++k) {
+        const auto noted = by_packets.note((n + k) & (kWrap - 1));
+        if (first == ArrivalMap::kNotNewer) {
+          const auto same = by_runs.note((n + k) & (kWrap - 1));
+          ASSERT_EQ(same.arrival, noted.arrival);
+          ASSERT_EQ(same.number, noted.number);
+          continue;
+        }
+        ASSERT_EQ(noted.arrival, Arrival::first);
+        ASSERT_TRUE(noted.in_order);
+        ASSERT_EQ(noted.number, first + k);
+      }
+      ++(first == ArrivalMap::kNotNewer ? others : newer);
+      next = by_packets.next();
+      ASSERT_EQ(by_runs.next(), next);
+      ASSERT_EQ(by_runs.unique(), by_packets.unique());
+      ASSERT_EQ(by_runs.lost(next + 10), by_packets.lost(next + 10));
+    }
+    EXPECT_GT(newer, 1000u);
+    EXPECT_GT(others, 100u);
+  }
+}
+
+TEST(ArrivalMap, ARunThatDoesNotFitIsNotNoted) {
+  ArrivalMap m(0, 128);
+  EXPECT_EQ(m.note_newer(0, 65), ArrivalMap::kNotNewer) << "longer than the map";
+  EXPECT_EQ(m.note_newer(ArrivalMap::kReach - 10, 20), ArrivalMap::kNotNewer) << "its end is out of reach";
+  EXPECT_EQ(m.note_newer(kWrap - 1, 2), ArrivalMap::kNotNewer) << "it begins before the start";
+  EXPECT_EQ(m.unique(), 0u);
+  EXPECT_EQ(m.note_newer(3, 64), 3u);
+  EXPECT_EQ(m.lost(67), 3u);
+}
+
 }  // namespace
 }  // namespace doorbell::net

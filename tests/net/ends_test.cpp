@@ -347,6 +347,61 @@ TEST(NetReceiver, ClassifiesWhatIsNotItsOwn) {
   EXPECT_EQ(r.counts().received, r.counts().classified());
 }
 
+/// Keeps the numbers of what it gets.
+class NumberSink final : public PacketSink {
+ public:
+  u64 take(const Burst& burst, std::span<const u32> packet, std::span<const u16> flow,
+           std::span<const u64> number) override {
+    for (u32 u = 0; u < packet.size(); ++u) {
+      Header h;
+      std::memcpy(&h, burst.data[packet[u]], kHeaderBytes);
+      EXPECT_EQ(h.stream(), flow[u]);
+      EXPECT_EQ(h.sequence(), (first + number[u]) & kSequenceMask);
+      numbers.push_back(number[u]);
+    }
+    return 0;
+  }
+  u64 first = 0;
+  std::vector<u64> numbers;
+};
+
+TEST(NetReceiver, ABurstMayHaveAnything) {
+  auto wire = std::make_shared<MemoryWire>();
+  MemoryRx queue(wire);
+  NumberSink sink;
+  ReceiverOptions o;
+  o.first_sequence = sink.first = kSequenceMask - 3;  // the fifth packet's wraps
+  o.spreading.flows = 2;
+  Receiver r(o, queue, &sink);
+  const auto add = [&](u16 flow, u64 number) {
+    wire->packets.push_back(packet(0, flow, (o.first_sequence + number) & kSequenceMask, 40));
+  };
+  for (u64 n = 0; n < 8; ++n) add(0, n);
+  for (u64 n = 0; n < 3; ++n) add(1, n);
+  add(0, 7);                               // again, and so are the next two
+  for (u64 n = 6; n < 10; ++n) add(0, n);  // of which two are new
+  for (u64 n = 12; n < 14; ++n) add(0, n);
+  for (u64 n = 10; n < 12; ++n) add(0, n);  // behind newer ones
+  add(1, 4);
+  wire->packets.push_back(std::vector<u8>(10, 0xdb));
+  auto damaged = packet(0, 0, 11, 40);
+  damaged[9] ^= 1;
+  wire->packets.push_back(damaged);
+  EXPECT_EQ(r.step(), 23u);
+  EXPECT_EQ(sink.numbers, (std::vector<u64>{0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 8, 9, 12, 13, 10, 11, 4}));
+  const ReceiveCounts& c = r.counts();
+  EXPECT_EQ(c.unique, 18u);
+  EXPECT_EQ(c.unique_bytes, 18u * 72);
+  EXPECT_EQ(c.checked, 18u);
+  EXPECT_EQ(c.checked_bytes, 18u * 72);
+  EXPECT_EQ(c.duplicate, 3u);
+  EXPECT_EQ(c.out_of_order, 2u);
+  EXPECT_EQ(c.alien, 1u);
+  EXPECT_EQ(c.corrupt, 1u);
+  EXPECT_EQ(c.received, c.classified());
+  EXPECT_EQ(r.map(1).lost(o.first_sequence + 5), 1u);
+}
+
 /// Uses packets until it is waited for.
 class SlowSink final : public PacketSink {
  public:

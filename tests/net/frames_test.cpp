@@ -202,6 +202,38 @@ TEST(Frames, WhatIsNoWholeUdpPacketIsUnmatched) {
   EXPECT_EQ(decoded(f).kind, Kind::unmatched) << "a checksum that does not agree";
 }
 
+/// Frames of three kinds, some with one byte changed, each several times in a row and then the others.
+TEST(Frames, ADecoderSaysTheSameOfEachFrame) {
+  std::vector<std::vector<u8>> frames = {sample_frame(), sample_frame(101), std::vector<u8>(kUdp6Bytes + 60),
+                                         std::vector<u8>(60, 1), std::vector<u8>(kUdp4Bytes, 0)};
+  encode_udp6(sample_address(), 60, frames[2].data());
+  encode_bare(sample_address(), frames[3].data());
+  for (u32 at = 0; at < kUdp4Bytes + 4; ++at) {
+    frames.push_back(sample_frame());
+    frames.back()[at] ^= 0x10;
+  }
+  Decoder decoder;
+  u32 repeated = 0;
+  for (u32 i = 0; i < 20 * frames.size(); ++i) {
+    // Others begin as this one does: in between comes the frame without a change.
+    for (const auto& f : {frames[i % frames.size()], frames[i % frames.size()], frames[0]}) {
+      repeated += decoder.same(f.data(), f.size()) ? 1 : 0;
+      const Decoded want = decode(f.data(), f.size());
+      const Decoded& got = decoder.decode(f.data(), f.size());
+      ASSERT_EQ(got.kind, want.kind) << i;
+      ASSERT_EQ(got.payload_offset, want.payload_offset);
+      ASSERT_EQ(got.payload_bytes, want.payload_bytes);
+      ASSERT_EQ(got.source_ip, want.source_ip);
+      ASSERT_EQ(got.destination_ip, want.destination_ip);
+      ASSERT_EQ(got.destination_port, want.destination_port);
+      ASSERT_EQ(got.source_port, want.source_port);
+      ASSERT_EQ(got.vlan, want.vlan);
+      ASSERT_EQ(&decoder.last(), &got);
+    }
+  }
+  EXPECT_GT(repeated, frames.size());
+}
+
 TEST(Frames, Ipv6AndBareFramesAreDecoded) {
   std::vector<u8> f(kEthernetBytes + 40 + 8 + 20);
   f[12] = 0x86, f[13] = 0xdd;

@@ -102,7 +102,7 @@ void PacketRx::take(Burst& burst) {
   const u8* const frame = next_packet_ + h.tp_mac;
   --left_;
   next_packet_ += h.tp_next_offset;
-  const Decoded d = decode(frame, h.tp_snaplen);
+  const Decoded& d = decoder_.decode(frame, h.tp_snaplen);
   const bool tagged = (h.tp_status & TP_STATUS_VLAN_VALID) != 0 && (h.hv1.tp_vlan_tci & 0xfff) != 0;
   // The kernel has taken a tag out of the frame; another network's packets are not ours.
   if (!d.is(encapsulation_) || h.tp_snaplen != h.tp_len || tagged || d.payload_bytes > max_payload_) {

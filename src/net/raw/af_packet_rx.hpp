@@ -53,6 +53,7 @@ class PacketRx final : public RxQueue {
   u32 block_bytes_ = 0;
   std::vector<Block> blocks_;
   u16 queue_;
+  Decoder decoder_;
   Encapsulation encapsulation_;
   u32 max_payload_;
   u32 current_ = 0;            ///< the block that is read, or waited for

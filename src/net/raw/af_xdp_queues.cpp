@@ -186,7 +186,7 @@ bool XdpRx::take(u32 source, u32 n, Burst& burst) {
   if (n > 1) ++segmented_;
   const u32 first_bytes = s.socket.rx.at(0).len;
   Decoded d;
-  if (n == 1 || first_bytes >= kLongestHeaders) d = decode(part(0), bytes);
+  if (n == 1 || first_bytes >= kLongestHeaders) d = decoder_.decode(part(0), bytes);
   if (!d.is(encapsulation_) || d.payload_bytes > max_payload_ || (n > 1 && !copies_)) {
     ++unmatched_;
     return false;

@@ -75,6 +75,7 @@ class XdpRx final : public RxQueue {
   [[nodiscard]] bool take(u32 source, u32 n, Burst& burst);
 
   u16 queue_;
+  Decoder decoder_;
   Encapsulation encapsulation_;
   u32 max_payload_;
   std::vector<std::unique_ptr<Source>> sources_;

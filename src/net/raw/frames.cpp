@@ -41,6 +41,13 @@ u64 sum_of_words(const u8* p, u32 n) {
   return sum + word;
 }
 
+/// What the sum is when carries are added at its other end.
+u32 folded(u64 sum) {
+  sum = (sum & 0xffffffff) + (sum >> 32);
+  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
+  return static_cast<u32>(sum);
+}
+
 void encode_ethernet(const FlowAddress& a, u16 type, u8* out) {
   std::copy(a.destination_mac.begin(), a.destination_mac.end(), out);
   std::copy(a.source_mac.begin(), a.source_mac.end(), out + 6);
@@ -84,10 +91,8 @@ void decode_ipv6(const u8* frame, u64 at, u64 n, Decoded* d) {
 }  // namespace
 
 u16 internet_checksum(const u8* bytes, u32 n) {
-  u32 sum = 0;
-  for (u32 i = 0; i + 1 < n; i += 2) sum += read16(bytes + i);
-  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
-  return static_cast<u16>(~sum);
+  static_assert(std::endian::native == std::endian::little);
+  return __builtin_bswap16(static_cast<u16>(~folded(sum_of_words(bytes, n))));
 }
 
 void encode_udp4(const FlowAddress& address, u32 payload_bytes, u8* out) {
@@ -128,14 +133,13 @@ void encode_udp6(const FlowAddress& address, u32 payload_bytes, u8* out) {
 }
 
 void checksum_udp6(u8* frame, u32 payload_bytes) {
-  static_assert(std::endian::native == std::endian::little);
   u8* const udp = frame + kEthernetBytes + kIpv6Bytes;
   write16(udp + 6, 0);
   // The pseudo header of RFC 8200, section 8.1: both addresses, the length, the protocol.
   u64 sum = sum_of_words(frame + kEthernetBytes + 8, 32) + sum_of_words(udp, kUdpBytes + payload_bytes);
   sum += __builtin_bswap32(kUdpBytes + payload_bytes) + u64{__builtin_bswap32(kUdpProtocol)};
-  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
-  const u16 checksum = sum == 0xffff ? 0xffff : static_cast<u16>(~sum);  // 0 would say that there is none
+  const u32 once = folded(sum);
+  const u16 checksum = once == 0xffff ? 0xffff : static_cast<u16>(~once);  // 0 would say that there is none
   std::memcpy(udp + 6, &checksum, 2);
 }
 

@@ -10,6 +10,9 @@
 #include <doorbell/net/packet.hpp>
 #include <doorbell/net/stream_request.hpp>
 
+#include <array>
+#include <cstring>
+
 #include "net/link.hpp"
 
 namespace doorbell::net::raw {
@@ -85,5 +88,39 @@ struct Decoded {
 /// Looks at `n` bytes of a frame without its FCS and never beyond them. Up to two VLAN tags and IPv4 options
 /// are understood; IPv6 extension headers are not.
 [[nodiscard]] Decoded decode(const u8* frame, u64 n);
+
+/// Decodes one frame after another. Those of a flow mostly have the same UDP over IPv4 headers, so that what
+/// the last ones said is kept.
+class Decoder {
+ public:
+  /// Whether the frame has the headers and the length of the last one.
+  [[nodiscard]] bool same(const u8* frame, u64 n) const {
+    if (n != n_) return false;
+    // By words: a call of memcmp() takes longer than the rest.
+    static_assert(kUdp4Bytes == 5 * 8 + 2);
+    const auto differs = [&](u32 at) {
+      u64 a, b;
+      std::memcpy(&a, frame + at, 8);
+      std::memcpy(&b, headers_.data() + at, 8);
+      return a ^ b;
+    };
+    return (differs(0) | differs(8) | differs(16) | differs(24) | differs(32) | differs(34)) == 0;
+  }
+  [[nodiscard]] const Decoded& last() const { return last_; }
+  /// As the function; what it returns lasts until the next call.
+  const Decoded& decode(const u8* frame, u64 n) {
+    if (same(frame, n)) return last_;
+    last_ = raw::decode(frame, n);
+    const bool plain = last_.kind == Decoded::Kind::udp4 && last_.payload_offset == kUdp4Bytes;
+    n_ = plain ? n : 0;
+    if (plain) std::memcpy(headers_.data(), frame, kUdp4Bytes);
+    return last_;
+  }
+
+ private:
+  std::array<u8, kUdp4Bytes> headers_{};
+  u64 n_ = 0;  ///< bytes of the frame that began with them; 0: none did
+  Decoded last_;
+};
 
 }  // namespace doorbell::net::raw
