@@ -67,6 +67,12 @@ TEST_F(DpdkRing, EveryPacketArrivesOnceAndUnchanged) {
   }
 }
 
+TEST_F(DpdkRing, SlotsAreUsedMoreOftenThanTheirReturnsAreCounted) {
+  // The count of a slot's returns wraps at 256.
+  const auto stream = open({.payload_bytes = 32});
+  expect_all_arrive(*stream, 257 * kTemplates, 32);
+}
+
 TEST_F(DpdkRing, ManyFlowsToFewQueues) {
   const auto stream = open({.payload_bytes = 256, .flows = 5, .rx_queues = 2});
   ASSERT_EQ(stream->tx.size(), 5u);

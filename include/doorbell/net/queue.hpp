@@ -80,7 +80,9 @@ class RxQueue {
 /// Where a send queue's packets lie. The payload of packet n (counted from 0) is at base + (n mod count) *
 /// stride.
 struct TxSlots {
-  u8* base = nullptr;  ///< aligned to 32 bytes, and so is `stride`
+  /// Aligned to 32 bytes, and so is `stride`; where a driver copies whole frames, the frames are aligned, and
+  /// payloads lie behind their headers.
+  u8* base = nullptr;
   u64 stride = 0;
   u32 count = 0;
   [[nodiscard]] u8* payload(u64 n) const { return base + n % count * stride; }

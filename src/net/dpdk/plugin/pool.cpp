@@ -49,14 +49,6 @@ u32 stride_of(u32 data_bytes) {
 
 }  // namespace
 
-std::unique_ptr<Pool> Pool::of_headers(u32 count) {
-  std::unique_ptr<Pool> p(new Pool);
-  p->pool_ =
-      need(rte_pktmbuf_pool_create(unique_name("db_head_").c_str(), count, kPoolCache, 0, 0, SOCKET_ID_ANY),
-           count, 0);
-  return p;
-}
-
 std::unique_ptr<Pool> Pool::in_dpdk_memory(u32 count, u32 data_bytes) {
   std::unique_ptr<Pool> p(new Pool);
   p->pool_ = need(rte_pktmbuf_pool_create(unique_name("db_rx_").c_str(), count, kPoolCache, 0,

@@ -18,8 +18,6 @@ inline constexpr u32 kPoolCache = 256;
 
 class Pool {
  public:
-  /// mbufs that have no buffer: one is attached to each.
-  static std::unique_ptr<Pool> of_headers(u32 count);
   /// Buffers of `data_bytes` in DPDK's own memory, which hardware reaches.
   static std::unique_ptr<Pool> in_dpdk_memory(u32 count, u32 data_bytes);
   /// Buffers of `data_bytes` in memory of the program. A frame's payload, behind kUdp4Bytes of headers, is

@@ -33,6 +33,7 @@ DpdkRxQueue::DpdkRxQueue(Port& port, RxConfig config, std::unique_ptr<Pool> buff
                          std::unique_ptr<Pool> data, std::unique_ptr<Pool> whole)
     : port_(port),
       config_(std::move(config)),
+      header_bytes_(raw::header_bytes(config_.encapsulation)),
       buffers_(std::move(buffers)),
       data_(std::move(data)),
       whole_(std::move(whole)),
@@ -58,17 +59,13 @@ u32 DpdkRxQueue::poll(u32 most) {
   return n;
 }
 
-bool DpdkRxQueue::describe(rte_mbuf* m, Burst& burst, u32 i) const {
+bool DpdkRxQueue::describe(rte_mbuf* m, Burst& burst, u32 i) {
   u8* const frame = rte_pktmbuf_mtod(m, u8*);
   const u32 first = m->data_len;
-  const bool bare = config_.encapsulation == Encapsulation::bare;
-  if (first < raw::header_bytes(config_.encapsulation)) return false;
-  const raw::Decoded d = raw::decode(frame, m->pkt_len);
-  if (!d.is(config_.encapsulation) || d.payload_bytes > config_.max_payload || d.payload_offset > first)
-    return false;
-  if (!bare &&
-      (d.destination_port < config_.first_port || d.destination_port >= config_.first_port + config_.flows))
-    return false;
+  if (first < header_bytes_) return false;
+  if (!decoder_.same(frame, m->pkt_len)) last_is_ours_ = is_ours(decoder_.decode(frame, m->pkt_len));
+  const raw::Decoded& d = decoder_.last();
+  if (!last_is_ours_ || d.payload_offset > first) return false;
   const u32 here = std::min(d.payload_bytes, first - d.payload_offset);
   burst.data[i] = frame + d.payload_offset;
   burst.length[i] = here;
@@ -77,6 +74,13 @@ bool DpdkRxQueue::describe(rte_mbuf* m, Burst& burst, u32 i) const {
   burst.body[i] = m->next != nullptr ? rte_pktmbuf_mtod(m->next, u8*) : nullptr;
   burst.body_length[i] = d.payload_bytes - here;
   return burst.body_length[i] == 0 || (m->next != nullptr && m->next->data_len >= burst.body_length[i]);
+}
+
+bool DpdkRxQueue::is_ours(const raw::Decoded& d) const {
+  if (!d.is(config_.encapsulation) || d.payload_bytes > config_.max_payload) return false;
+  return config_.encapsulation == Encapsulation::bare ||
+         (d.destination_port >= config_.first_port &&
+          d.destination_port < config_.first_port + config_.flows);
 }
 
 rte_mbuf* DpdkRxQueue::join(rte_mbuf* m) {
@@ -128,7 +132,10 @@ void DpdkRxQueue::release(Burst& burst) {
   for (u32 done = 0; done < burst.count;) {
     const u32 n = std::min(burst.count - done, kCallBurst);
     for (u32 i = 0; i < n; ++i) some[i] = mbuf_of(burst.token[done + i]);
-    rte_pktmbuf_free_bulk(some.data(), n);
+    // The driver has just taken them from there, and nobody else has a reference.
+    if (config_.own_buffers && joined_ == 0)
+      rte_mempool_put_bulk(buffers_->get(), reinterpret_cast<void* const*>(some.data()), n);
+    else rte_pktmbuf_free_bulk(some.data(), n);
     done += n;
   }
   burst.count = 0;

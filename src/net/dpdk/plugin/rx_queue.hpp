@@ -25,6 +25,7 @@ struct RxConfig {
   bool counts_port = false;  ///< reports the drops of the port, which one queue does
   bool drops_all = false;    ///< what is sent never arrives
   bool can_end = false;      ///< the other end is a process that may end
+  bool own_buffers = false;  ///< every frame of one buffer lies in one of the queue's, whole and unshared
   u32 burst = 64;
 };
 
@@ -47,15 +48,19 @@ class DpdkRxQueue final : public RxQueue {
  private:
   u32 poll(u32 most);
   /// Describes the packet in `m` as entry `i`; false when it is none of the stream's.
-  bool describe(rte_mbuf* m, Burst& burst, u32 i) const;
+  bool describe(rte_mbuf* m, Burst& burst, u32 i);
+  [[nodiscard]] bool is_ours(const raw::Decoded& d) const;
   /// A frame of several buffers in one; null when there is none free. Gives the old ones back.
   rte_mbuf* join(rte_mbuf* m);
   void read_socket_drops();
 
   Port& port_;
   RxConfig config_;
+  u32 header_bytes_;
   std::unique_ptr<Pool> buffers_, data_, whole_;
   std::vector<rte_mbuf*> found_;
+  raw::Decoder decoder_;
+  bool last_is_ours_ = false;  ///< what the decoder has decoded last
   std::size_t next_queue_ = 0;
   bool was_up_ = false;
   u64 unmatched_ = 0, joined_ = 0, no_whole_ = 0, socket_drops_ = 0;

@@ -176,6 +176,8 @@ class DpdkStream final : public Stream {
       config.counts_port = q == 0;
       config.drops_all = plan_.driver == Driver::null;
       config.can_end = plan_.driver == Driver::memif;
+      // A ring carries the sender's, and a NIC's driver may hand out parts of larger ones.
+      config.own_buffers = !split_ && plan_.driver != Driver::ring && plan_.driver != Driver::pci;
       config.burst = r.burst;
       if (plan_.queue_of_each_flow) {
         for (u16 f = q; f < r.flows; f = static_cast<u16>(f + r.rx_queues)) config.device_queues.push_back(f);
@@ -219,6 +221,9 @@ class DpdkStream final : public Stream {
     config.place = plan_.driver == Driver::ring ? request.stream.place : Place::pageable;
     config.in_dpdk_memory = hardware;
     config.frees_late = hardware;
+    // A ring's receiver, a NIC and what discards all read them later, or not at all.
+    config.driver_copies = plan_.driver == Driver::memif || plan_.driver == Driver::af_packet ||
+                           plan_.driver == Driver::af_xdp || plan_.driver == Driver::tap;
     config.can_break = plan_.driver == Driver::memif;
     return std::make_unique<DpdkTxQueue>(*tx_port_, config, request);
   }

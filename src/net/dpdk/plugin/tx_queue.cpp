@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "net/dpdk/plugin/eal.hpp"
@@ -18,9 +19,20 @@ namespace doorbell::net::dpdk {
 
 namespace {
 
-void slot_freed(void*, void* slot) {
-  // Releases what was read of the slot to the sender, which acquires it in completed().
-  static_cast<std::atomic<bool>*>(slot)->store(true, std::memory_order_release);
+/// Of a payload in its slot. A frame that is copied is itself aligned: DPDK copies from one aligned place to
+/// another in half the time.
+u32 payload_offset(const TxConfig& config) {
+  return config.driver_copies ? raw::header_bytes(config.address.encapsulation) : raw::kPayloadOffset;
+}
+u64 stride_of(const TxConfig& config) {
+  return (payload_offset(config) + config.max_payload + 63u) / 64 * 64;
+}
+
+/// Slots that a driver copies are free again at once: so many stay in a core's own cache, an odd number.
+u32 slots_of(const TxConfig& config) {
+  constexpr u64 kBytes = 16 << 10, kLeast = 64;
+  if (!config.driver_copies) return kTemplates;
+  return static_cast<u32>(std::clamp<u64>(kBytes / stride_of(config), kLeast, kTemplates)) | 1;
 }
 
 }  // namespace
@@ -29,25 +41,22 @@ DpdkTxQueue::DpdkTxQueue(Port& port, const TxConfig& config, const OpenRequest& 
     : port_(port),
       config_(config),
       header_bytes_(raw::header_bytes(config.address.encapsulation)),
-      states_(std::make_unique<Slot[]>(kTemplates)) {
+      mbufs_(slots_of(config)) {
   allocate(config, request);
-  for (u32 i = 0; i < kTemplates; ++i) {
-    states_[i].shared.free_cb = slot_freed;
-    states_[i].shared.fcb_opaque = &states_[i].free;
-  }
-  // One of each slot, those prepared, and what threads keep in their caches.
-  pool_ = Pool::of_headers(kTemplates + kBurst + 4 * kPoolCache);
+  const u32 before = payload_offset(config) - header_bytes_;
+  for (u32 slot = 0; slot < slots_.count; ++slot)
+    mbufs_.attach(slot, slots_.payload(slot) - header_bytes_,
+                  iova_ == RTE_BAD_IOVA ? iova_ : iova_ + slot * slots_.stride + before,
+                  static_cast<u16>(header_bytes_ + config_.max_payload));
 }
 
 DpdkTxQueue::~DpdkTxQueue() {
-  rte_pktmbuf_free_bulk(prepared_.data(), prepared_count_);
-  pool_.reset();
   if (zone_ != nullptr) rte_memzone_free(zone_);
 }
 
 void DpdkTxQueue::allocate(const TxConfig& config, const OpenRequest& request) {
-  const u64 stride = (raw::kPayloadOffset + config.max_payload + 63u) / 64 * 64;
-  const u64 bytes = stride * kTemplates;
+  const u64 stride = stride_of(config);
+  const u64 bytes = stride * mbufs_.all().size();
   u8* base = nullptr;
   if (config.in_dpdk_memory) {
     zone_ = rte_memzone_reserve_aligned(unique_name("db_tx_").c_str(), bytes, SOCKET_ID_ANY,
@@ -61,41 +70,19 @@ void DpdkTxQueue::allocate(const TxConfig& config, const OpenRequest& request) {
     memory_ = request.allocate(config.place, bytes);
     base = memory_.host;
   }
-  slots_ = {base + raw::kPayloadOffset, stride, kTemplates};
+  slots_ = {base + payload_offset(config), stride, static_cast<u32>(mbufs_.all().size())};
 }
 
-void DpdkTxQueue::prepare(u32 count) {
-  if (prepared_count_ >= count) return;
-  const u32 more = count - prepared_count_;
-  if (rte_pktmbuf_alloc_bulk(pool_->get(), &prepared_[prepared_count_], more) != 0) return;
-  for (u32 i = 0; i < more; ++i) {
-    const u64 packet = accepted_ + prepared_count_ + i;
-    const u64 slot = packet % kTemplates;
-    Slot& s = states_[slot];
-    s.free.store(false, std::memory_order_relaxed);
-    rte_mbuf_ext_refcnt_set(&s.shared, 1);
-    u8* const frame = slots_.payload(packet) - header_bytes_;
-    const rte_iova_t iova = iova_ == RTE_BAD_IOVA
-                                ? RTE_BAD_IOVA
-                                : iova_ + slot * slots_.stride + raw::kPayloadOffset - header_bytes_;
-    rte_mbuf* const m = prepared_[prepared_count_ + i];
-    rte_pktmbuf_attach_extbuf(m, frame, iova, static_cast<u16>(header_bytes_ + config_.max_payload),
-                              &s.shared);
-    m->data_off = 0;
-  }
-  prepared_count_ += more;
-}
-
-void DpdkTxQueue::set_length(rte_mbuf* m, u64 packet, u32 bytes) {
-  Slot& s = states_[packet % kTemplates];
-  u8* const frame = slots_.payload(packet) - header_bytes_;
-  if (s.payload_bytes != bytes) {
+rte_mbuf* DpdkTxQueue::prepare(u32 slot, u32 bytes) {
+  rte_mbuf* const m = mbufs_.all()[slot];
+  u8* const frame = slots_.base + slot * slots_.stride - header_bytes_;
+  if (m->data_len != header_bytes_ + bytes) {
     raw::encode(config_.address, bytes, frame);
-    s.payload_bytes = bytes;
+    m->data_len = static_cast<u16>(header_bytes_ + bytes);
+    m->pkt_len = m->data_len;
   }
   if (config_.address.encapsulation == Encapsulation::udp6) raw::checksum_udp6(frame, bytes);
-  m->data_len = static_cast<u16>(header_bytes_ + bytes);
-  m->pkt_len = m->data_len;
+  return m;
 }
 
 u32 DpdkTxQueue::send(u64 first, u32 count, u32 bytes) {
@@ -103,13 +90,13 @@ u32 DpdkTxQueue::send(u64 first, u32 count, u32 bytes) {
   u32 sent = 0;
   while (sent < count) {
     const u32 want = std::min(count - sent, kBurst);
-    prepare(want);
-    const u32 ready = std::min(want, prepared_count_);
-    if (ready == 0) break;
-    for (u32 i = 0; i < ready; ++i) set_length(prepared_[i], first + sent + i, bytes);
-    const u32 taken = rte_eth_tx_burst(port_.id(), config_.queue, prepared_.data(), static_cast<u16>(ready));
-    std::copy(prepared_.begin() + taken, prepared_.begin() + prepared_count_, prepared_.begin());
-    prepared_count_ -= taken;
+    std::array<rte_mbuf*, kBurst> burst;
+    u32 slot = static_cast<u32>((first + sent) % slots_.count);
+    for (u32 i = 0; i < want; ++i) {
+      burst[i] = prepare(slot, bytes);
+      if (++slot == slots_.count) slot = 0;
+    }
+    const u32 taken = rte_eth_tx_burst(port_.id(), config_.queue, burst.data(), static_cast<u16>(want));
     accepted_ += taken;
     sent += taken;
     if (taken < want) break;
@@ -118,8 +105,10 @@ u32 DpdkTxQueue::send(u64 first, u32 count, u32 bytes) {
 }
 
 u64 DpdkTxQueue::completed() {
-  while (completed_ < accepted_ && states_[completed_ % kTemplates].free.load(std::memory_order_acquire))
+  while (completed_ < accepted_ && mbufs_.returned(oldest_slot_, lap_ + 1)) {
     ++completed_;
+    if (++oldest_slot_ == slots_.count) oldest_slot_ = 0, ++lap_;
+  }
   return completed_;
 }
 
