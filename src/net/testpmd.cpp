@@ -39,7 +39,7 @@ class TestpmdContender final : public measure::Contender {
     cell_.cell["stream"] = "raw";
     cell_.cell["engine"] = "testpmd";
     cell_.cell["payload_bytes"] = c.payload;
-    cell_.cell["batch_packets"] = 32;
+    cell_.cell["batch_packets"] = std::min(c.batch, dpdk::kTestpmdBurst);
     cell_.cell["tx_queues"] = 1;
     cell_.cell["rx_queues"] = 1;
     cell_.errors = {{"completion", 0}};

@@ -110,12 +110,17 @@ TEST(DpdkPlan, TheLinkDecides) {
   EXPECT_EQ(pci.buffer_bytes, 8192u);
 }
 
-TEST(DpdkPlan, MemifIsOneEndAProcess) {
+TEST(DpdkPlan, MemifHasTwoEnds) {
   const Plan p = plan_of("memif:socket=/run/a.sock,id=3", {.payload_bytes = 1000, .has_tx = false});
   EXPECT_EQ(p.driver, Driver::memif);
   EXPECT_EQ(p.rx.arguments, "role=server,id=3,socket=/run/a.sock,socket-abstract=no,bsize=1088,rsize=10");
   expect_says(p.tx.arguments, "role=client,id=3");
-  expect_says(error_of([] { (void)plan_of("memif:socket=/run/a.sock"); }), "two processes");
+  EXPECT_EQ(p.socket, "/run/a.sock");
+  // Of one process, or of two.
+  const Plan both = plan_of("memif:socket=/run/a.sock,id=3", {.payload_bytes = 1000});
+  EXPECT_EQ(both.rx.arguments, p.rx.arguments);
+  EXPECT_EQ(both.tx.arguments, p.tx.arguments);
+  EXPECT_FALSE(both.loop);
   expect_says(error_of([] { (void)plan_of("memif:sockets=/run/a.sock", {.has_tx = false}); }), "socket");
 }
 
@@ -145,11 +150,14 @@ TEST(DpdkSocketFile, OneThatIsLeftOverIsRemovedAndNoOther) {
   address.sun_family = AF_UNIX;
   path.string().copy(address.sun_path, sizeof address.sun_path - 1);
   {
-    const Descriptor listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    const Descriptor listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     ASSERT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     ASSERT_EQ(listen(listener.get(), 1), 0);
     expect_says(error_of([&] { clear_socket(path, "link"); }), "another process uses it");
     EXPECT_TRUE(std::filesystem::exists(path));
+    // And does not notice it.
+    EXPECT_EQ(accept(listener.get(), nullptr, nullptr), -1);
+    EXPECT_EQ(errno, EAGAIN);
   }
   clear_socket(path, "link");
   EXPECT_FALSE(std::filesystem::exists(path));

@@ -133,7 +133,7 @@ TEST_F(Dpdk, NullTakesEverythingAndItsOwnPacketsAreNoneOfOurs) {
   EXPECT_EQ(stream->rx[0]->drops().relay, sender.sent());
 }
 
-// --- one process is one end of memif ------------------------------------------------------------------
+// --- memif: both ends in one process, or one in each of two -------------------------------------------
 
 constexpr const char* kSocketVariable = "DOORBELL_TEST_MEMIF_SOCKET";
 constexpr const char* kLifeVariable = "DOORBELL_TEST_MEMIF_LIFE";
@@ -150,6 +150,21 @@ class DpdkMemif : public Dpdk {
             .has_rx = !sends};
   }
 };
+
+TEST_F(DpdkMemif, BothEndsInOneProcess) {
+  const std::filesystem::path socket =
+      std::filesystem::temp_directory_path() / ("doorbell-memif-both-" + std::to_string(getpid()));
+  link_ = link_of("memif:socket=" + socket.string());
+  for (const u32 bytes : {32u, 1000u, 8000u}) {
+    SCOPED_TRACE(bytes);
+    const auto stream = open({.payload_bytes = bytes, .flows = 3, .rx_queues = 2});
+    expect_all_arrive(*stream, 3000, bytes);
+    // Nobody else may have it meanwhile.
+    expect_says(error_of([&] { (void)open({.payload_bytes = bytes, .has_tx = false}); }),
+                "another process uses it");
+  }
+  EXPECT_FALSE(std::filesystem::exists(socket));
+}
 
 /// What the other process does. It lives as long as the test holds the other end of a pipe.
 TEST_F(DpdkMemif, DISABLED_SendingProcess) {

@@ -108,16 +108,17 @@ std::string default_socket() {
 }
 
 /// "memif:socket=/run/a.sock,id=1"
-Memif parse_memif(const std::string& text, const StreamSettingNames& names) {
+Memif parse_memif(const std::string& text, const std::string& suffix, const StreamSettingNames& names) {
   const std::string title = names.link + " memif";
   const options::Options o = options::parse_spec(title, memif_keys(), text);
-  const Memif m = {o.has("socket") ? o.text("socket") : default_socket(), o.integer("id")};
+  Memif m = {o.has("socket") ? o.text("socket") : default_socket(), o.integer("id")};
+  if (!m.socket.empty()) m.socket += suffix;
   constexpr std::size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
   if (m.socket.empty() || m.socket.size() > kLongest)
     throw Error(title,
                 m.socket.empty() ? "there is no folder for this user's sockets (XDG_RUNTIME_DIR)"
                                  : fmt::format("'{}' is too long for a socket", m.socket),
-                fmt::format("give socket=PATH, 1..{} bytes", kLongest));
+                fmt::format("give socket=PATH, 1..{} bytes", kLongest - suffix.size()));
   return m;
 }
 
@@ -228,7 +229,7 @@ void choose_buffer(Plan& plan, u32 wanted, const std::string& engine) {
 
 }  // namespace
 
-Plan make_plan(const StreamRequest& request, const Link& link) {
+Plan make_plan(const StreamRequest& request, const Link& link, const std::string& socket_suffix) {
   const Engine engine = parse_engine(request);
   Plan plan;
   plan.driver = driver_of(engine, link, request);
@@ -257,13 +258,9 @@ Plan make_plan(const StreamRequest& request, const Link& link) {
       plan.tx = plan.rx = {"vdev", "net_null", fmt::format("size={}", plan.frame_bytes)};
       break;
     case Driver::memif: {
-      if (both)
-        throw Error(request.names.link + " memif", "its ends lie in two processes",
-                    fmt::format("start the receiving end with {} and the sending end with {}",
-                                request.names.only_receives, request.names.only_sends));
       // A frame is one buffer of the shared memory; the receiver's socket is the one that listens.
       const u32 buffer = std::min(65535u / 64 * 64, (plan.frame_bytes + 63) / 64 * 64);
-      const Memif m = parse_memif(link.name(), request.names);
+      const Memif m = parse_memif(link.name(), socket_suffix, request.names);
       plan.socket = m.socket;
       const auto end = [&](const char* role) {
         return DeviceSpec{"vdev", "net_memif",

@@ -44,8 +44,10 @@ struct Plan {
 };
 
 /// Throws Error: an engine or key that does not exist, a link that the driver does not work on, more queues
-/// than it has, an end that must lie in this process and does not.
-[[nodiscard]] Plan make_plan(const StreamRequest& request, const Link& link);
+/// than it has, an end that must lie in this process and does not. memif's socket gets the name of the link's
+/// and `socket_suffix`.
+[[nodiscard]] Plan make_plan(const StreamRequest& request, const Link& link,
+                             const std::string& socket_suffix = "");
 
 /// What the name of the engine may be.
 inline constexpr const char* kEngineSyntax = "dpdk[:af_packet|af_xdp|tap][,buffer=BYTES]";

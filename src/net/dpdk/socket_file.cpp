@@ -22,7 +22,9 @@ void clear_socket(const std::string& path, const std::string& link) {
   if (lstat(path.c_str(), &st) != 0) return;
   const std::string what = fmt::format("{} memif: socket {}", link, path);
   if (!S_ISSOCK(st.st_mode)) throw Error(what, "there is a file of another kind", "give socket=PATH");
-  const Descriptor probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  // A socket of another type finds whether somebody has this one and makes no connection: DPDK ends a process
+  // whose peer comes and goes at the wrong moment.
+  const Descriptor probe(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un to{};
   to.sun_family = AF_UNIX;
   path.copy(to.sun_path, sizeof to.sun_path - 1);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <numeric>
 #include <system_error>
@@ -89,7 +90,7 @@ class Testpmd {
                                      device.arguments)});
     }
     arguments_.insert(arguments_.end(), {"--", "--no-mlockall", "--forward-mode=" + mode, "--stats-period=1",
-                                         fmt::format("--burst={}", std::min(burst, 512u)),
+                                         fmt::format("--burst={}", std::min(burst, kTestpmdBurst)),
                                          fmt::format("--total-num-mbufs={}", kBuffers),
                                          fmt::format("--mbuf-size={}", plan.buffer_bytes + 128)});
     if (mode == "txonly") arguments_.push_back(fmt::format("--txpkts={}", plan.frame_bytes));
@@ -143,30 +144,36 @@ class Run {
       : link_(link), options_(options) {
     StreamRequest r = request;
     r.flows = r.rx_queues = 1;
-    // Which device an end has does not depend on where the other one lies, but memif has only one here.
-    r.has_rx = link.name() == "ring" || link.name() == "null";
-    tx_plan_ = make_plan(r, link);
-    r.has_rx = true;
-    r.has_tx = link.name() == "ring" || link.name() == "null";
-    rx_plan_ = make_plan(r, link);
+    // Our own ends may keep the link's socket open.
+    plan_ = make_plan(r, link, ".testpmd");
     burst_ = request.burst;
     link_name_ = request.names.link;
-    if (tx_plan_.driver == Driver::tap)
+    if (plan_.driver == Driver::tap)
       throw Error(options.title, "a tap exists as long as the process that makes it",
                   fmt::format("use {} veth", request.names.link));
   }
 
+  ~Run() {
+    if (!rx_ || plan_.socket.empty()) return;
+    rx_.reset();
+    // What has been killed leaves it behind.
+    std::error_code none;
+    std::filesystem::remove(plan_.socket, none);
+  }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
   TestpmdRun run() {
     result_.version = load_plugin().dpdk_version;
-    const bool one = tx_plan_.driver == Driver::ring || tx_plan_.driver == Driver::null;
-    result_.mode = tx_plan_.driver == Driver::ring ? "io" : one ? "txonly" : "txonly to rxonly";
+    const bool one = plan_.driver == Driver::ring || plan_.driver == Driver::null;
+    result_.mode = plan_.driver == Driver::ring ? "io" : one ? "txonly" : "txonly to rxonly";
     // The receiving end first: memif's listens. A display shows that it works.
     if (!one) {
-      if (!rx_plan_.socket.empty()) clear_socket(rx_plan_.socket, link_name_);
-      rx_ = start(rx_plan_, rx_plan_.rx, "rxonly", End::rx);
+      if (!plan_.socket.empty()) clear_socket(plan_.socket, link_name_);
+      rx_ = start(plan_.rx, "rxonly", End::rx);
       if (!wait_for(*rx_, 1)) return result_;
     }
-    tx_ = start(tx_plan_, tx_plan_.tx, one ? result_.mode : "txonly", End::tx);
+    tx_ = start(plan_.tx, one ? result_.mode : "txonly", End::tx);
     if (!wait_for(*tx_, 1)) return result_;
     const std::size_t tx_begin = tx_->displays().size(), rx_begin = rx_ ? rx_->displays().size() : 0;
     // The first display from here on may reach back to before the other process worked.
@@ -177,12 +184,11 @@ class Run {
   }
 
  private:
-  std::unique_ptr<Testpmd> start(const Plan& plan, const DeviceSpec& device, const std::string& mode,
-                                 End end) {
+  std::unique_ptr<Testpmd> start(const DeviceSpec& device, const std::string& mode, End end) {
     const std::size_t number = end == End::tx ? 0 : 1;
     std::optional<u32> core;
     if (number < options_.cores.size()) core = options_.cores[number];
-    auto t = std::make_unique<Testpmd>(plan, device, mode, core, burst_, options_.title,
+    auto t = std::make_unique<Testpmd>(plan_, device, mode, core, burst_, options_.title,
                                        link_.network_namespace(end));
     result_.commands.push_back(t->command());
     return t;
@@ -221,12 +227,12 @@ class Run {
     if (result_.sent == 0 || result_.sent_per_s == 0) tx_->fail("it has sent nothing");
     // memif's counters are gone with the connection, and a receiver whose peer has just gone may end in the
     // middle of its last text.
-    if (rx_ && rx_plan_.driver != Driver::memif) result_.received = rx_->totals().rx_packets;
+    if (rx_ && plan_.driver != Driver::memif) result_.received = rx_->totals().rx_packets;
   }
 
   Link& link_;
   const TestpmdOptions& options_;
-  Plan tx_plan_, rx_plan_;
+  Plan plan_;
   u32 burst_ = 64;
   std::string link_name_;  // in messages
   std::unique_ptr<Testpmd> tx_, rx_;

@@ -56,6 +56,9 @@ struct TestpmdRun {
 /// Whether dpdk-testpmd can be started here.
 [[nodiscard]] BackendStatus testpmd_status();
 
+/// Packets that it takes or sends in one call, at most.
+inline constexpr u32 kTestpmdBurst = 512;
+
 /// Runs it with frames as long as the request's, one queue on each side: over interfaces and memif as two
 /// processes (txonly, rxonly), of which none checks what arrives; over `ring` as one that passes a burst
 /// round (io); over `null` as one that sends. Throws Error: it cannot be started (ExitCode::absent), ended

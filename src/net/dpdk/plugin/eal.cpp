@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
+#include <rte_alarm.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
@@ -18,11 +19,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -186,6 +189,24 @@ void nap(u64 limit_ns) {
   const u64 ns = std::min(limit_ns, kNapNs);
   const timespec time = {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
   clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
+}
+
+void in_interrupt_thread(const std::function<void()>& work) {
+  struct Call {
+    const std::function<void()>& work;
+    std::promise<void> done;
+  } call{work, {}};
+  constexpr auto kRun = [](void* c) {
+    Call& run = *static_cast<Call*>(c);
+    run.work();
+    run.done.set_value();
+  };
+  std::future<void> done = call.done.get_future();
+  if (rte_eal_alarm_set(1, kRun, &call) != 0) return work();
+  constexpr std::chrono::seconds kLimit(10);
+  if (done.wait_for(kLimit) == std::future_status::ready) return;
+  // Waits for one that has begun.
+  if (rte_eal_alarm_cancel(kRun, &call) > 0) work();
 }
 
 std::string unique_name(const std::string& stem) {

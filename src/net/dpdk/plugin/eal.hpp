@@ -7,6 +7,7 @@
 
 #include <doorbell/config.hpp>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ void use_thread();
 /// Sleeps for at most `limit_ns`. Polled drivers wake no thread, so a thread without a core of its own looks
 /// every 50 us.
 void nap(u64 limit_ns);
+
+/// Calls `work` in the thread in which DPDK handles events of devices, and waits until it is done. What it
+/// throws ends the program. Calls it in this thread if that one is stuck.
+void in_interrupt_thread(const std::function<void()>& work);
 
 /// "db_rx_3": a name that nothing in this process has had.
 [[nodiscard]] std::string unique_name(const std::string& stem);

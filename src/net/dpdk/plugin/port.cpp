@@ -130,15 +130,26 @@ void Port::start() {
   check(try_start(), name_ + ": its start");
 }
 
+void Port::end(const std::function<void()>& work) const {
+  // memif's driver hears of its peer's end in DPDK's interrupt thread, and frees the same memory then without
+  // a lock.
+  if (device_.name == "net_memif") in_interrupt_thread(work);
+  else work();
+}
+
 void Port::stop() {
-  check(rte_eth_dev_stop(id_), name_ + ": its stop");
+  int failed = 0;
+  end([&] { failed = rte_eth_dev_stop(id_); });
+  check(failed, name_ + ": its stop");
 }
 
 void Port::close() {
   if (!open_) return;
   open_ = false;
-  static_cast<void>(rte_eth_dev_stop(id_));
-  static_cast<void>(rte_eth_dev_close(id_));
+  end([&] {
+    static_cast<void>(rte_eth_dev_stop(id_));
+    static_cast<void>(rte_eth_dev_close(id_));
+  });
 }
 
 bool Port::link_up() const {

@@ -6,6 +6,7 @@
 
 #include <rte_ethdev.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -56,6 +57,9 @@ class Port {
   [[nodiscard]] nlohmann::ordered_json facts() const;
 
  private:
+  /// Does what ends connections where the driver can bear it.
+  void end(const std::function<void()>& work) const;
+
   DeviceSpec device_;
   std::string name_;
   u16 id_ = 0;

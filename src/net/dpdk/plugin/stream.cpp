@@ -116,24 +116,31 @@ class DpdkStream final : public Stream {
     // What IP takes of a packet is all but Ethernet's header. Other devices' interfaces have an MTU already.
     if (hardware || p.driver == Driver::tap)
       wishes.mtu = std::max(1500u, p.frame_bytes - raw::kEthernetBytes);
-    if (r.has_tx || p.loop) {
-      wishes.tx_queues = flows;
-      wishes.rx_queues = static_cast<u16>(unused_queues(r.flows));
-      if (p.loop) receive_wishes(wishes, rx_queues);
+    const auto add_tx = [&] {
+      PortWishes w = wishes;
+      w.tx_queues = flows;
+      w.rx_queues = static_cast<u16>(unused_queues(r.flows));
+      if (p.loop) receive_wishes(w, rx_queues);
       request.link.in(End::tx, [&] {
         tx_port_ = std::make_unique<Port>(p.tx, by_packet_sockets(p.driver, End::tx));
-        tx_port_->configure(wishes);
+        tx_port_->configure(w);
       });
-    }
-    if (r.has_rx && !p.loop) {
-      wishes.tx_queues = 1;
-      if (p.driver == Driver::tap) wishes.mtu = 0;
-      receive_wishes(wishes, rx_queues);
+    };
+    const auto add_rx = [&] {
+      PortWishes w = wishes;
+      w.tx_queues = 1;
+      if (p.driver == Driver::tap) w.mtu = 0;
+      receive_wishes(w, rx_queues);
       request.link.in(End::rx, [&] {
         rx_port_ = std::make_unique<Port>(p.rx, by_packet_sockets(p.driver, End::rx));
-        rx_port_->configure(wishes);
+        rx_port_->configure(w);
       });
-    }
+    };
+    const bool sends = r.has_tx || p.loop, receives = r.has_rx && !p.loop;
+    // A tap's interface exists once its sender does; memif's sender looks for the receiver's socket.
+    if (sends && p.driver != Driver::memif) add_tx();
+    if (receives) add_rx();
+    if (sends && p.driver == Driver::memif) add_tx();
   }
 
   void receive_wishes(PortWishes& wishes, u16 queues) const {
