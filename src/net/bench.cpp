@@ -212,9 +212,6 @@ void check(const BenchOptions& o) {
   if (kind.reliable && o.mode == Mode::no_drop)
     throw Error(n.mode + " no-drop", fmt::format("{} loses nothing at any rate", o.stream),
                 "it goes with udp and raw");
-  if (o.faults.any() && o.place == Place::gpu)
-    throw Error(n.fault, "what injects faults does not reach packets in GPU memory",
-                "receive into pinned memory");
   const std::vector<int> allowed = allowed_cores();
   for (const int core : o.cores)
     if (std::ranges::find(allowed, core) == allowed.end())

@@ -6,9 +6,7 @@
 #include <array>
 #include <cstring>
 
-#if defined(__x86_64__)
-#include <nmmintrin.h>
-#endif
+#include "net/crc32c_instruction.hpp"
 
 namespace doorbell::net {
 
@@ -99,8 +97,6 @@ __attribute__((target("sse4.2"))) u32 by_instruction(u32 c, const u8* p, std::si
   return c;
 }
 
-const bool kHasInstruction = __builtin_cpu_supports("sse4.2") != 0;
-
 #endif
 
 }  // namespace
@@ -108,7 +104,7 @@ const bool kHasInstruction = __builtin_cpu_supports("sse4.2") != 0;
 u32 crc32c(const void* data, std::size_t n, u32 crc) {
   const u8* p = static_cast<const u8*>(data);
 #if defined(__x86_64__)
-  if (kHasInstruction) return ~by_instruction(~crc, p, n);
+  if (kHasCrc32c) return ~by_instruction(~crc, p, n);
 #endif
   return ~plain(~crc, p, n);
 }

@@ -6,34 +6,43 @@
 #include <doorbell/net/crc32c.hpp>
 #include <doorbell/net/packet.hpp>
 
-#include <array>
+#include <cstring>
 
-#if defined(__x86_64__)
-#include <nmmintrin.h>
-#endif
+#include "net/crc32c_instruction.hpp"
 
 namespace doorbell::net {
 
 namespace {
 
-/// Mark; stream and sequence; time; the CRC of the data and, in the upper half, that of what is before.
-using Words = std::array<u64, 4>;
+/// A header: mark; stream and sequence; time; the CRC of the data and, in the upper half, that of what is
+/// before. In registers from one end to the other: words that are stored and then loaded by larger or smaller
+/// ones are waited for until they, and all that was stored before them, are in the cache.
+struct Words {
+  u64 w0, w1, w2, w3;
+};
 static_assert(sizeof(Words) == kHeaderBytes);
 
+u64 word_from(const u8* p) {
+  u64 w;
+  std::memcpy(&w, p, 8);
+  return w;
+}
+void put_word(u8* p, u64 w) {
+  std::memcpy(p, &w, 8);
+}
+
 struct Plain {
-  static u32 crc(const Words& w) { return crc32c(w.data(), kHeaderBytes - 4); }
+  static u32 crc(const Words& w) { return crc32c(&w, kHeaderBytes - 4); }
 };
 
 #if defined(__x86_64__)
 
 struct Instruction {
   __attribute__((target("sse4.2"))) static u32 crc(const Words& w) {
-    const u64 c = _mm_crc32_u64(_mm_crc32_u64(_mm_crc32_u64(~0u, w[0]), w[1]), w[2]);
-    return ~_mm_crc32_u32(static_cast<u32>(c), static_cast<u32>(w[3]));
+    const u64 c = _mm_crc32_u64(_mm_crc32_u64(_mm_crc32_u64(~0u, w.w0), w.w1), w.w2);
+    return ~_mm_crc32_u32(static_cast<u32>(c), static_cast<u32>(w.w3));
   }
 };
-
-const bool kHasInstruction = __builtin_cpu_supports("sse4.2") != 0;
 
 #endif
 
@@ -43,14 +52,19 @@ inline __attribute__((always_inline)) void write_all(const HeaderRun& run, const
   // One division a burst, and none a packet.
   u64 slot = first % slots.count;
   u8* to = slots.base + slot * slots.stride;
-  const u64 stream = run.stream_sequence & ~kSequenceMask;
-  for (u32 i = 0; i < run.count; ++i) {
-    Words w = {run.mark, stream | ((run.stream_sequence + i) & kSequenceMask), run.tx_time_ns,
-               data_crcs[slot]};
-    w[3] |= u64{Crc::crc(w)} << 32;
-    std::memcpy(to, w.data(), kHeaderBytes);
-    to += slots.stride;
-    if (++slot == slots.count) slot = 0, to = slots.base;
+  // What is stored might be any of these, as far as the compiler knows; locals are not read again for it.
+  const auto [mark, begin, tx_time_ns, count] = run;
+  const TxSlots all = slots;
+  const u64 stream = begin & ~kSequenceMask;
+  for (u32 i = 0; i < count; ++i) {
+    const Words w = {mark, stream | ((begin + i) & kSequenceMask), tx_time_ns, data_crcs[slot]};
+    const u64 crc = Crc::crc(w);
+    put_word(to, w.w0);
+    put_word(to + 8, w.w1);
+    put_word(to + 16, w.w2);
+    put_word(to + 24, w.w3 | crc << 32);
+    to += all.stride;
+    if (++slot == all.count) slot = 0, to = all.base;
   }
 }
 
@@ -59,9 +73,8 @@ inline __attribute__((always_inline)) void crcs_of_all(const u8* const* packets,
                                                        u32* crcs) {
   for (u32 i = 0; i < count; ++i) {
     if (bytes[i] < kHeaderBytes) continue;
-    Words w;
-    std::memcpy(w.data(), packets[i], kHeaderBytes);
-    crcs[i] = Crc::crc(w);
+    const u8* const p = packets[i];
+    crcs[i] = Crc::crc({word_from(p), word_from(p + 8), word_from(p + 16), word_from(p + 24)});
   }
 }
 
@@ -82,14 +95,14 @@ __attribute__((target("sse4.2"))) void crcs_by_instruction(const u8* const* pack
 
 void write_headers(const HeaderRun& run, const TxSlots& slots, u64 first, const u32* data_crcs) {
 #if defined(__x86_64__)
-  if (kHasInstruction) return write_by_instruction(run, slots, first, data_crcs);
+  if (kHasCrc32c) return write_by_instruction(run, slots, first, data_crcs);
 #endif
   write_all<Plain>(run, slots, first, data_crcs);
 }
 
 void header_crcs(const u8* const* packets, const u32* bytes, u32 count, u32* crcs) {
 #if defined(__x86_64__)
-  if (kHasInstruction) return crcs_by_instruction(packets, bytes, count, crcs);
+  if (kHasCrc32c) return crcs_by_instruction(packets, bytes, count, crcs);
 #endif
   crcs_of_all<Plain>(packets, bytes, count, crcs);
 }

@@ -103,7 +103,7 @@ class Receiver {
   std::vector<u32> packet_;
   std::vector<u16> flow_;
   std::vector<u64> number_;
-  u64 oldest_ns_ = 0;  ///< when the first packet of these was sent
+  u64 oldest_ns_ = 0;  ///< when the burst's first good packet was sent
   ReceiveCounts counts_;
   measure::Histogram latency_;
   u64 last_ns_ = 0;

@@ -23,6 +23,8 @@ using model::Fault;
 
 constexpr std::array kFaults = {Fault::drop,     Fault::delay,     Fault::corrupt,
                                 Fault::misplace, Fault::duplicate, Fault::reorder};
+/// Those of packets' data, which the relay then copies or changes.
+constexpr std::array kOfData = {Fault::delay, Fault::corrupt, Fault::duplicate, Fault::reorder};
 constexpr u32 kHeld = 256;             // packets that may wait at a time
 constexpr u64 kReorderBehind = 3;      // packets that go first
 constexpr u64 kReorderNs = 5'000'000;  // where no three follow
@@ -51,7 +53,8 @@ Relay::Relay(const RelayOptions& options, std::unique_ptr<RxQueue> from, u32 bur
       injector_(options.rates, options.seed, options.delay_ns),
       in_(inner_burst(burst)),
       largest_(largest),
-      memory_(options.place, kHeld * stride_of(largest), options.gpu),
+      memory_(options.place == Place::gpu ? Place::pageable : options.place, kHeld * stride_of(largest),
+              options.gpu),
       held_(kHeld) {
   for (u32 k = 0; k < model::kFaultKinds; ++k) {
     const auto fault = static_cast<Fault>(k);
@@ -61,6 +64,10 @@ Relay::Relay(const RelayOptions& options, std::unique_ptr<RxQueue> from, u32 bur
     throw Error(fmt::format("{} {}", options.fault_name, model::name(fault)),
                 "a relay of packets has no such fault", "it has " + options::enumeration(names, "and"));
   }
+  for (const Fault f : kOfData)
+    if (options.place == Place::gpu && options.rates.of(f) > 0)
+      throw Error(fmt::format("{} {}", options.fault_name, model::name(f)),
+                  "a relay does not reach data in GPU memory", "receive into pinned memory");
   for (u32 i = 0; i < kHeld; ++i) {
     held_[i].bytes = memory_.host() + i * stride_of(largest);
     free_.push_back(i);

@@ -26,7 +26,7 @@ struct RelayOptions {
   u64 seed = 1;
   u64 delay_ns = 20'000'000;
   u32 queue = 0;
-  /// Of the packets that it holds back: whoever reads the stream's reads these too.
+  /// Of the stream's packets, and of those that it holds back: whoever reads the one reads the other.
   Place place = Place::pageable;
   std::shared_ptr<gpu::Gpu> gpu = nullptr;
   std::string fault_name = "fault";  ///< in messages: this word, or the option of a command
@@ -34,7 +34,8 @@ struct RelayOptions {
 
 class Relay final : public RxQueue {
  public:
-  /// `largest`: payload bytes of the longest packet. Throws Error for a kind of fault that no relay has.
+  /// `largest`: payload bytes of the longest packet. Throws Error for a kind of fault that no relay has,
+  /// or none of this place.
   Relay(const RelayOptions& options, std::unique_ptr<RxQueue> from, u32 burst, u64 largest);
 
   u32 receive(Burst& burst) override;

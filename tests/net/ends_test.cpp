@@ -4,11 +4,13 @@
 // Both ends of a run over a wire in memory: every packet and every injected fault is accounted for.
 #include <doorbell/error.hpp>
 #include <doorbell/net/crc32c.hpp>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
 #include "computing_gpu.hpp"
+#include "errors.hpp"
 #include "eventually.hpp"
 #include "memory_queues.hpp"
 #include "net/ends.hpp"
@@ -402,6 +404,51 @@ TEST(NetReceiver, ABurstMayHaveAnything) {
   EXPECT_EQ(r.map(1).lost(o.first_sequence + 5), 1u);
 }
 
+/// Says when it took a burst.
+class TimedRx final : public MemoryRx {
+ public:
+  using MemoryRx::MemoryRx;
+  u32 receive(Burst& burst) override {
+    const u32 n = MemoryRx::receive(burst);
+    burst.rx_time_ns = now_ns;
+    return n;
+  }
+  u64 now_ns = 0;
+};
+
+TEST(NetReceiver, LatePacketsOfABurstAreCountedAmongOthers) {
+  auto wire = std::make_shared<MemoryWire>();
+  TimedRx queue(wire);
+  ReceiverOptions o;
+  o.late_ns = 5000;
+  o.latency_every = 8;
+  Receiver r(o, queue, nullptr);
+  queue.now_ns = 100'000;
+  const auto add = [&](u64 number, u64 age_ns) {
+    auto p = packet(0, 0, number, 40);
+    Header h;
+    std::memcpy(&h, p.data(), sizeof h);
+    h.tx_time_ns = queue.now_ns - age_ns;
+    h.header_crc32c = crc32c(&h, kHeaderBytes - 4);
+    std::memcpy(p.data(), &h, sizeof h);
+    wire->packets.push_back(p);
+  };
+  for (u64 n = 0; n < 20; ++n) add(n, 5000);
+  EXPECT_EQ(r.step(), 20u);
+  EXPECT_EQ(r.counts().late, 0u) << "all of them just in time";
+  EXPECT_EQ(r.latency().count(), 3u) << "0, 8 and 16 are timed";
+  for (u64 n = 20; n < 40; ++n) add(n, n % 10 == 5 ? 5001 : 100);
+  add(3, 90'000);  // a duplicate
+  EXPECT_EQ(r.step(), 21u);
+  EXPECT_EQ(r.counts().late, 2u);
+  EXPECT_EQ(r.latency().count(), 5u);
+  for (u64 n = 40; n < 44; ++n) add(n, 6000);
+  EXPECT_EQ(r.step(), 4u);
+  EXPECT_EQ(r.counts().late, 6u);
+  EXPECT_EQ(r.latency().max(), 6000u);
+  EXPECT_EQ(r.counts().duplicate, 1u);
+}
+
 /// Uses packets until it is waited for.
 class SlowSink final : public PacketSink {
  public:
@@ -488,6 +535,20 @@ TEST(NetRelay, WhatItHoldsBackLiesWhereAGpuReadsIt) {
     if (burst.count > 0) relay.release(burst);
     return out == 10;
   }));
+}
+
+TEST(NetRelay, DataInGpuMemoryIsLeftAlone) {
+  const auto over_gpu_memory = [](model::Fault fault) {
+    auto wire = std::make_shared<MemoryWire>();
+    const Relay relay({.rates = only(fault, 1), .place = Place::gpu, .gpu = std::make_shared<PinningGpu>()},
+                      std::make_unique<MemoryRx>(wire), 64, 72);
+  };
+  for (const model::Fault f :
+       {model::Fault::delay, model::Fault::corrupt, model::Fault::duplicate, model::Fault::reorder})
+    doorbell::test::expect_says(doorbell::test::error_of([&] { over_gpu_memory(f); }),
+                                fmt::format("fault {}", model::name(f)));
+  over_gpu_memory(model::Fault::drop);
+  over_gpu_memory(model::Fault::misplace);
 }
 
 TEST(NetRelay, HandsOutNoMoreThanABurstHolds) {

@@ -212,6 +212,13 @@ TEST(Frames, ADecoderSaysTheSameOfEachFrame) {
     frames.push_back(sample_frame());
     frames.back()[at] ^= 0x10;
   }
+  const std::vector<u8> plain = frames[0];
+  auto tagged = plain, with_options = plain;
+  tagged.insert(tagged.begin() + 12, {0x81, 0, 0, 5});
+  ASSERT_EQ(decode(tagged.data(), tagged.size()).vlan, 5);
+  with_options.insert(with_options.begin() + 34, {1, 1, 1, 1});
+  ++with_options[14];
+  frames.insert(frames.end(), {tagged, with_options, std::vector<u8>(plain.begin(), plain.begin() + 41), {}});
   Decoder decoder;
   u32 repeated = 0;
   for (u32 i = 0; i < 20 * frames.size(); ++i) {

@@ -71,7 +71,7 @@ class MemoryTx final : public TxQueue {
   u64 accepted_ = 0;
 };
 
-class MemoryRx final : public RxQueue {
+class MemoryRx : public RxQueue {
  public:
   explicit MemoryRx(std::shared_ptr<MemoryWire> wire) : wire_(std::move(wire)) {}
   u32 receive(Burst& burst) override {

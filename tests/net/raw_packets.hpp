@@ -52,7 +52,7 @@ class Sender {
   /// Offers up to `count` packets; returns how many the queue accepted.
   u32 send(u32 count, u32 bytes) {
     // A slot is written when its last packet has left it.
-    const u64 room = queue_.completed() + kTemplates - sent_;
+    const u64 room = queue_.completed() + queue_.slots().count - sent_;
     count = static_cast<u32>(std::min<u64>(count, room));
     for (u32 i = 0; i < count; ++i) make_payload(flow_, sent_ + i, bytes, queue_.slots().payload(sent_ + i));
     const u32 n = queue_.send(sent_, count, bytes);

@@ -91,8 +91,8 @@ struct TxSlots {
 class TxQueue {
  public:
   virtual ~TxQueue() = default;
-  /// kTemplates slots, each as long as the longest payload; fewer where payloads are so large that these
-  /// would take too much memory. The sender fills them before its first packet.
+  /// At most kTemplates slots, each as long as the longest payload; fewer where these would take too much
+  /// memory, or leave a core's cache for nothing. The sender fills them before its first packet.
   [[nodiscard]] virtual TxSlots slots() const = 0;
   /// Sends the packets first .. first + count - 1, each of `bytes` payload, and returns how many were
   /// accepted, in order; 0 when there is no room. Never blocks. The slots stay the queue's until completed()

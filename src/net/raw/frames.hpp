@@ -4,7 +4,7 @@
 // Ethernet frames around a payload: what raw streams send, and what is found in a received frame.
 //
 // A frame begins at slot + kFrameOffset, so that its payload lies at 64 and the data behind the payload's
-// 32-byte header at 96: aligned for vector loads.
+// 32-byte header at 96: aligned for vector loads. Frames that a driver copies as a whole begin at the slot.
 #pragma once
 
 #include <doorbell/net/packet.hpp>
@@ -112,14 +112,15 @@ class Decoder {
     if (same(frame, n)) return last_;
     last_ = raw::decode(frame, n);
     const bool plain = last_.kind == Decoded::Kind::udp4 && last_.payload_offset == kUdp4Bytes;
-    n_ = plain ? n : 0;
+    n_ = plain ? n : kNone;
     if (plain) std::memcpy(headers_.data(), frame, kUdp4Bytes);
     return last_;
   }
 
  private:
   std::array<u8, kUdp4Bytes> headers_{};
-  u64 n_ = 0;  ///< bytes of the frame that began with them; 0: none did
+  static constexpr u64 kNone = ~u64{0};
+  u64 n_ = kNone;  ///< bytes of the frame that began with them; kNone: none did
   Decoded last_;
 };
 

@@ -3,6 +3,7 @@
 
 #include "net/dpdk/plugin/tx_mbufs.hpp"
 
+#include <doorbell/error.hpp>
 #include <fmt/format.h>
 #include <rte_errno.h>
 #include <rte_mempool.h>
@@ -81,6 +82,10 @@ void register_ops() {
     ops.get_count = available;
     return rte_mempool_register_ops(&ops);
   }();
+  if (index == -ENOSPC)
+    throw Error("DPDK's memory pools",
+                fmt::format("all of its {} kinds are taken by drivers", RTE_MEMPOOL_MAX_OPS_IDX),
+                "remove a driver that is not needed (Debian: librte-mempool-...)");
   check(index, "a kind of memory pool");
 }
 

@@ -28,11 +28,11 @@ u64 stride_of(const TxConfig& config) {
   return (payload_offset(config) + config.max_payload + 63u) / 64 * 64;
 }
 
-/// Slots that a driver copies are free again at once: so many stay in a core's own cache, an odd number.
+/// Slots that a driver copies are free again at once: a burst has enough of them, and they and their mbufs
+/// stay in a core's own cache. A prime, so that their data never aligns with a window of packets.
+constexpr u32 kCopiedSlots = 67;
 u32 slots_of(const TxConfig& config) {
-  constexpr u64 kBytes = 16 << 10, kLeast = 64;
-  if (!config.driver_copies) return kTemplates;
-  return static_cast<u32>(std::clamp<u64>(kBytes / stride_of(config), kLeast, kTemplates)) | 1;
+  return config.driver_copies ? kCopiedSlots : kTemplates;
 }
 
 }  // namespace
@@ -50,17 +50,13 @@ DpdkTxQueue::DpdkTxQueue(Port& port, const TxConfig& config, const OpenRequest& 
                   static_cast<u16>(header_bytes_ + config_.max_payload));
 }
 
-DpdkTxQueue::~DpdkTxQueue() {
-  if (zone_ != nullptr) rte_memzone_free(zone_);
-}
-
 void DpdkTxQueue::allocate(const TxConfig& config, const OpenRequest& request) {
   const u64 stride = stride_of(config);
   const u64 bytes = stride * mbufs_.all().size();
   u8* base = nullptr;
   if (config.in_dpdk_memory) {
-    zone_ = rte_memzone_reserve_aligned(unique_name("db_tx_").c_str(), bytes, SOCKET_ID_ANY,
-                                        RTE_MEMZONE_IOVA_CONTIG, 64);
+    zone_.reset(rte_memzone_reserve_aligned(unique_name("db_tx_").c_str(), bytes, SOCKET_ID_ANY,
+                                            RTE_MEMZONE_IOVA_CONTIG, 64));
     if (zone_ == nullptr)
       dpdk_failed(fmt::format("{} bytes to send from", bytes), rte_errno,
                   "reserve more huge pages, or use fewer flows");
@@ -105,11 +101,12 @@ u32 DpdkTxQueue::send(u64 first, u32 count, u32 bytes) {
 }
 
 u64 DpdkTxQueue::completed() {
-  while (completed_ < accepted_ && mbufs_.returned(oldest_slot_, lap_ + 1)) {
-    ++completed_;
-    if (++oldest_slot_ == slots_.count) oldest_slot_ = 0, ++lap_;
-  }
-  return completed_;
+  u64 done = completed_;
+  u32 slot = oldest_slot_;
+  for (; done < accepted_ && mbufs_.returned(slot, lap_ + 1); ++done)
+    if (++slot == slots_.count) slot = 0, ++lap_;
+  completed_ = done, oldest_slot_ = slot;
+  return done;
 }
 
 void DpdkTxQueue::wait(u64 limit_ns) {

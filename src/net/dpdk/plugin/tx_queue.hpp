@@ -26,9 +26,6 @@ struct TxConfig {
 class DpdkTxQueue final : public TxQueue {
  public:
   DpdkTxQueue(Port& port, const TxConfig& config, const OpenRequest& request);
-  ~DpdkTxQueue() override;
-  DpdkTxQueue(const DpdkTxQueue&) = delete;
-  DpdkTxQueue& operator=(const DpdkTxQueue&) = delete;
 
   [[nodiscard]] TxSlots slots() const override { return slots_; }
   u32 send(u64 first, u32 count, u32 bytes) override;
@@ -51,8 +48,11 @@ class DpdkTxQueue final : public TxQueue {
   TxConfig config_;
   u32 header_bytes_;
   PluginMemory memory_;
-  const rte_memzone* zone_ = nullptr;
-  rte_iova_t iova_ = RTE_BAD_IOVA;  ///< of the first slot's begin
+  struct FreeZone {
+    void operator()(const rte_memzone* zone) const { rte_memzone_free(zone); }
+  };
+  std::unique_ptr<const rte_memzone, FreeZone> zone_;  ///< outlives mbufs_
+  rte_iova_t iova_ = RTE_BAD_IOVA;                     ///< of the first slot's begin
   TxSlots slots_;
   TxMbufs mbufs_;
   u64 accepted_ = 0;
