@@ -262,6 +262,23 @@ class Signals(WithFolder):
         self.ended(child, 130)
 
 
+class SummaryOfGpuCases(WithFolder):
+    def test_has_a_line_for_each_cell_of_any_path(self):
+        short = ["--iterations", "32"]
+        for run in (["nvme", "--write-io", "50", "--read-io", "50"], ["rdma", "--size", "64", *short],
+                    ["cxi", "--size", "64", *short], ["qdma", *short], ["net", "--count", "50"]):
+            with self.subTest(path=run[0]):
+                done = doorbell(*run, "--json", str(self.json), *TIMEOUTS)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                cells = json.loads(self.json.read_text(encoding="utf-8"))["cells"]
+                script = pathlib.Path(__file__).parents[1] / "gpu" / "summary.py"
+                lines = subprocess.run(["python3", str(script), str(self.json)], capture_output=True, text=True, check=True,
+                                       timeout=60).stdout.splitlines()
+                self.assertEqual(len(lines), len(cells))
+                for line in lines:
+                    self.assertIn("exit 0", line)
+
+
 class Memory(unittest.TestCase):
     def test_more_than_there_is_is_refused(self):
         # 64 x 1023 x 2 MiB, or with a long queue of large namespaces as much again: more than test machines have.

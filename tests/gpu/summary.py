@@ -17,6 +17,8 @@ def what_ran(cell):
     c = cell["cell"]
     if cell["path"] == "nvme":
         return f"mode {c['memory_mode']:>2} q {c['queues']:>2} b {c['batch']:>3} io {c['io_bytes']:>7}"
+    if "op" not in c:
+        return " ".join(f"{k}={v}" for k, v in c.items())
     who = [c["provider"]] if "provider" in c else []
     return " ".join(who + [f"{c['op']} {c['part']} {c['size_bytes']} B q {c['queue_pairs']} b {c['batch']}"])
 
