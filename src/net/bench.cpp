@@ -11,6 +11,7 @@
 #include "measure/bench_run.hpp"
 #include "net/cell_run.hpp"
 #include "net/kernel_bench.hpp"
+#include "net/relay.hpp"
 #include "net/remote.hpp"
 
 namespace doorbell::net {
@@ -212,6 +213,8 @@ void check(const BenchOptions& o) {
   if (kind.reliable && o.mode == Mode::no_drop)
     throw Error(n.mode + " no-drop", fmt::format("{} loses nothing at any rate", o.stream),
                 "it goes with udp and raw");
+  // A listener has a place of its own.
+  if (o.role == Role::both) check_relay(o.faults, o.place, n.fault);
   const std::vector<int> allowed = allowed_cores();
   for (const int core : o.cores)
     if (std::ranges::find(allowed, core) == allowed.end())

@@ -20,13 +20,17 @@ namespace doorbell::net {
 /// What the relay does to a packet: drop, delay, corrupt, misplace (it carries
 /// another flow's number), duplicate, reorder (three younger packets go first).
 [[nodiscard]] std::span<const model::Fault> relay_faults();
+/// Throws Error, with `name` for the setting, for a kind of fault that no relay has, or none for packets in
+/// such memory.
+void check_relay(const model::FaultRates& rates, Place place, const std::string& name);
 
 struct RelayOptions {
   model::FaultRates rates;
   u64 seed = 1;
   u64 delay_ns = 20'000'000;
   u32 queue = 0;
-  /// Of the stream's packets, and of those that it holds back: whoever reads the one reads the other.
+  /// Of the stream's packets, and of those that it holds back: whoever reads the one reads the other. Of
+  /// packets in GPU memory it holds none back.
   Place place = Place::pageable;
   std::shared_ptr<gpu::Gpu> gpu = nullptr;
   std::string fault_name = "fault";  ///< in messages: this word, or the option of a command
@@ -34,8 +38,7 @@ struct RelayOptions {
 
 class Relay final : public RxQueue {
  public:
-  /// `largest`: payload bytes of the longest packet. Throws Error for a kind of fault that no relay has,
-  /// or none of this place.
+  /// `largest`: payload bytes of the longest packet. Throws Error as check_relay().
   Relay(const RelayOptions& options, std::unique_ptr<RxQueue> from, u32 burst, u64 largest);
 
   u32 receive(Burst& burst) override;

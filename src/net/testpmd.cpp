@@ -32,6 +32,7 @@ class TestpmdContender final : public measure::Contender {
     const CoreMap cores = map_cores(o, c);
     cores_.assign(cores.tx.begin(), cores.tx.end());
     cores_.insert(cores_.end(), cores.rx.begin(), cores.rx.end());
+    dpdk::check_testpmd(request_, link, options());
     cell_.path = "net";
     cell_.initiator_kind = "cpu";
     cell_.device_kind = link.kind();
@@ -50,16 +51,7 @@ class TestpmdContender final : public measure::Contender {
   bool going() const override { return watch_.stop == nullptr || !watch_.stop->requested(); }
 
   void repeat(u32 number) override {
-    const dpdk::TestpmdRun run =
-        dpdk::run_testpmd(request_, link_,
-                          {.seconds = static_cast<u32>(std::max(1.0, std::round(o_.duration_s))),
-                           .cores = cores_,
-                           .interrupted =
-                               [this] {
-                                 if (watch_.progress) watch_.progress(0.5, label());
-                                 return !going();
-                               },
-                           .title = o_.names.others + " testpmd"});
+    const dpdk::TestpmdRun run = dpdk::run_testpmd(request_, link_, options());
     if (!going()) return;
     cell_.extra["testpmd"] = {{"version", run.version}, {"mode", run.mode}};
     report::Metrics m;
@@ -88,6 +80,17 @@ class TestpmdContender final : public measure::Contender {
   }
 
  private:
+  dpdk::TestpmdOptions options() {
+    return {.seconds = static_cast<u32>(std::max(1.0, std::round(o_.duration_s))),
+            .cores = cores_,
+            .interrupted =
+                [this] {
+                  if (watch_.progress) watch_.progress(0.5, label());
+                  return !going();
+                },
+            .title = o_.names.others + " testpmd"};
+  }
+
   BenchOptions o_;
   CellSettings c_;
   const measure::RunWatch& watch_;

@@ -12,6 +12,7 @@ import select
 import signal
 import stat
 import subprocess
+import sys
 import unittest
 
 import harness
@@ -272,8 +273,9 @@ class SummaryOfGpuCases(WithFolder):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 cells = json.loads(self.json.read_text(encoding="utf-8"))["cells"]
                 script = pathlib.Path(__file__).parents[1] / "gpu" / "summary.py"
-                lines = subprocess.run(["python3", str(script), str(self.json)], capture_output=True, text=True, check=True,
+                lines = subprocess.run([sys.executable, str(script), str(self.json)], capture_output=True, text=True, check=True,
                                        timeout=60).stdout.splitlines()
+                self.assertGreater(len(cells), 0)
                 self.assertEqual(len(lines), len(cells))
                 for line in lines:
                     self.assertIn("exit 0", line)

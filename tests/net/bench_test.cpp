@@ -88,7 +88,7 @@ TEST(NetBench, EndsInTwoProcessesHaveCoresOfTheirOwn) {
   EXPECT_EQ(map_cores(o, c).rx, std::vector<int>{3});
 }
 
-TEST(NetBench, EveryWayToTheGpuBearsFaults) {
+TEST(NetBench, FaultsOfDataAreFoundInHostMemoryOnly) {
   for (const model::Fault fault : {model::Fault::delay, model::Fault::reorder, model::Fault::drop}) {
     BenchOptions o = options_of("raw", 1000, 1);
     o.windows.on = o.windows.on_gpu = true;
@@ -97,6 +97,9 @@ TEST(NetBench, EveryWayToTheGpuBearsFaults) {
       o.windows.to_gpu = way;
       o.place = Place::pinned;
       check(o);
+      o.place = Place::gpu;
+      if (fault == model::Fault::drop) check(o);
+      else doorbell::test::expect_says(doorbell::test::error_of([&] { check(o); }), "GPU memory");
     }
   }
 }

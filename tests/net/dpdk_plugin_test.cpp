@@ -120,6 +120,8 @@ TEST(DpdkPlan, MemifHasTwoEnds) {
   const Plan both = plan_of("memif:socket=/run/a.sock,id=3", {.payload_bytes = 1000});
   EXPECT_EQ(both.rx.arguments, p.rx.arguments);
   EXPECT_EQ(both.tx.arguments, p.tx.arguments);
+  // The kernel takes 107 bytes.
+  expect_says(error_of([] { (void)plan_of("memif:socket=/" + std::string(107, 'a')); }), "too long");
   EXPECT_FALSE(both.loop);
   expect_says(error_of([] { (void)plan_of("memif:sockets=/run/a.sock", {.has_tx = false}); }), "socket");
 }

@@ -166,6 +166,18 @@ TEST_F(DpdkMemif, BothEndsInOneProcess) {
   EXPECT_FALSE(std::filesystem::exists(socket));
 }
 
+/// DPDK's driver hears of the sender's end in a thread of its own, while the receiver ends too.
+TEST_F(DpdkMemif, BothEndsComeAndGo) {
+  const std::filesystem::path socket =
+      std::filesystem::temp_directory_path() / ("doorbell-memif-again-" + std::to_string(getpid()));
+  link_ = link_of("memif:socket=" + socket.string());
+  for (u32 i = 0; i < 30; ++i) {
+    const auto stream = open({.payload_bytes = 1000});
+    EXPECT_EQ(stream->tx.size(), 1u);
+    EXPECT_FALSE(stream->tx[0]->broken());
+  }
+}
+
 /// What the other process does. It lives as long as the test holds the other end of a pipe.
 TEST_F(DpdkMemif, DISABLED_SendingProcess) {
   const char* const socket = std::getenv(kSocketVariable);

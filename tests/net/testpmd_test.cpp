@@ -126,6 +126,7 @@ TEST_F(Testpmd, TwoProcessesOverMemif) {
   EXPECT_FALSE(std::filesystem::exists(socket.string() + ".testpmd"));
   EXPECT_EQ(r.mode, "txonly to rxonly");
   EXPECT_EQ(r.commands.size(), 2u);
+  for (const std::string& command : r.commands) expect_says(command, socket.string() + ".testpmd,");
   EXPECT_GT(r.sent, 0u);
   EXPECT_GT(r.sent_per_s, 0);
   EXPECT_GT(r.received_per_s.value(), 0);

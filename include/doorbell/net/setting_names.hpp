@@ -21,9 +21,6 @@ struct StreamSettingNames {
   std::string device = "device";
   std::string provider = "provider";
   std::string connect = "address of the other process";
-  // How a process has one end only.
-  std::string only_receives = "has_tx = false";
-  std::string only_sends = "has_rx = false";
 };
 
 }  // namespace doorbell::net

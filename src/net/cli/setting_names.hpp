@@ -20,8 +20,8 @@ inline SettingNames setting_names() {
   n.memory = "--host-memory";
   n.device = "--device";
   n.provider = "--provider";
-  n.connect = n.only_sends = "--connect";
-  n.listen = n.only_receives = "--listen";
+  n.connect = "--connect";
+  n.listen = "--listen";
   n.windows = {.payload = "--payload",
                .window = "--window",
                .convert = "--convert",

@@ -84,9 +84,8 @@ Engine parse_engine(const StreamRequest& request) {
 
 options::OptionTable memif_keys() {
   options::OptionTable t;
-  t.add({.name = "socket",
-         .kind = Kind::path,
-         .help = "Unix socket over which the two processes find each other"});
+  t.add(
+      {.name = "socket", .kind = Kind::path, .help = "Unix socket over which the two ends find each other"});
   t.add({.name = "id",
          .kind = Kind::integer,
          .default_text = "0",

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <system_error>
 
 #include "system/descriptor.hpp"
 
@@ -28,8 +29,15 @@ void clear_socket(const std::string& path, const std::string& link) {
   sockaddr_un to{};
   to.sun_family = AF_UNIX;
   path.copy(to.sun_path, sizeof to.sun_path - 1);
-  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 || errno != ECONNREFUSED)
+  const int failed =
+      ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 ? 0 : errno;
+  if (failed == ENOENT) return;
+  if (failed == 0 || failed == EPROTOTYPE)
     throw Error(what, "another process uses it", "give another socket=PATH");
+  if (failed != ECONNREFUSED)
+    throw Error(
+        what, fmt::format("whether it is in use cannot be seen: {}", std::generic_category().message(failed)),
+        "give another socket=PATH");
   if (unlink(path.c_str()) != 0) throw Error(what, "it is left over and cannot be removed", "remove it");
 }
 

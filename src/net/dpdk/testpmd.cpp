@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <numeric>
 #include <system_error>
@@ -155,10 +154,12 @@ class Run {
 
   ~Run() {
     if (!rx_ || plan_.socket.empty()) return;
-    rx_.reset();
-    // What has been killed leaves it behind.
-    std::error_code none;
-    std::filesystem::remove(plan_.socket, none);
+    tx_.reset(), rx_.reset();
+    // What has been killed leaves it behind; another's is not touched.
+    try {
+      clear_socket(plan_.socket, link_name_);
+    } catch (const Error&) {
+    }
   }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -251,9 +252,14 @@ BackendStatus testpmd_status() {
   }
 }
 
-TestpmdRun run_testpmd(const StreamRequest& request, Link& link, const TestpmdOptions& options) {
+void check_testpmd(const StreamRequest& request, Link& link, const TestpmdOptions& options) {
   if (options.seconds < 1)
     throw Error(options.title, "it shows its rate once a second", "give it 1 s or more");
+  static_cast<void>(Run(request, link, options));
+}
+
+TestpmdRun run_testpmd(const StreamRequest& request, Link& link, const TestpmdOptions& options) {
+  check_testpmd(request, link, options);
   return Run(request, link, options).run();
 }
 

@@ -56,6 +56,9 @@ struct TestpmdRun {
 /// Whether dpdk-testpmd can be started here.
 [[nodiscard]] BackendStatus testpmd_status();
 
+/// Throws Error for what run_testpmd() refuses before it starts anything.
+void check_testpmd(const StreamRequest& request, Link& link, const TestpmdOptions& options);
+
 /// Packets that it takes or sends in one call, at most.
 inline constexpr u32 kTestpmdBurst = 512;
 

@@ -202,11 +202,11 @@ void in_interrupt_thread(const std::function<void()>& work) {
     run.done.set_value();
   };
   std::future<void> done = call.done.get_future();
-  if (rte_eal_alarm_set(1, kRun, &call) != 0) return work();
   constexpr std::chrono::seconds kLimit(10);
-  if (done.wait_for(kLimit) == std::future_status::ready) return;
-  // Waits for one that has begun.
-  if (rte_eal_alarm_cancel(kRun, &call) > 0) work();
+  const bool set = rte_eal_alarm_set(1, kRun, &call) == 0;
+  if (set && done.wait_for(kLimit) == std::future_status::ready) return;
+  // One that was not set may stand in the list all the same. Waits for one that has begun.
+  if (rte_eal_alarm_cancel(kRun, &call) > 0 || !set) work();
 }
 
 std::string unique_name(const std::string& stem) {

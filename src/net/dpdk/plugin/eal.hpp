@@ -39,7 +39,7 @@ void use_thread();
 void nap(u64 limit_ns);
 
 /// Calls `work` in the thread in which DPDK handles events of devices, and waits until it is done. What it
-/// throws ends the program. Calls it in this thread if that one is stuck.
+/// throws ends the program. If that thread is stuck, it is called in this one after 10 s, beside such events.
 void in_interrupt_thread(const std::function<void()>& work);
 
 /// "db_rx_3": a name that nothing in this process has had.
