@@ -171,7 +171,7 @@ TEST_F(DpdkMemif, BothEndsComeAndGo) {
   const std::filesystem::path socket =
       std::filesystem::temp_directory_path() / ("doorbell-memif-again-" + std::to_string(getpid()));
   link_ = link_of("memif:socket=" + socket.string());
-  for (u32 i = 0; i < 30; ++i) {
+  for (u32 i = 0; i < 20; ++i) {
     const auto stream = open({.payload_bytes = 1000});
     EXPECT_EQ(stream->tx.size(), 1u);
     EXPECT_FALSE(stream->tx[0]->broken());

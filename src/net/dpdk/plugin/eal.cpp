@@ -6,13 +6,14 @@
 #include <dlfcn.h>
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
-#include <rte_alarm.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_interrupts.h>
 #include <rte_lcore.h>
 #include <rte_log.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,6 +30,8 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+
+#include "system/descriptor.hpp"
 
 namespace doorbell::net::dpdk {
 
@@ -191,22 +194,58 @@ void nap(u64 limit_ns) {
   clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr);
 }
 
+namespace {
+
+/// One event of the interrupt thread, which looks at it in a round of its own: it asks for events again for
+/// every new source.
+class Visit {
+ public:
+  explicit Visit(const std::function<void()>& work)
+      : work_(work),
+        event_(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK)),
+        source_(rte_intr_instance_alloc(RTE_INTR_INSTANCE_F_PRIVATE)) {
+    if (source_ == nullptr || event_.get() < 0 || rte_intr_fd_set(source_, event_.get()) != 0 ||
+        rte_intr_type_set(source_, RTE_INTR_HANDLE_EXT) != 0 ||
+        rte_intr_callback_register(source_, run, this) != 0) {
+      work_();
+      return;
+    }
+    std::future<void> done = done_.get_future();
+    constexpr std::chrono::seconds kLimit(10);
+    static_cast<void>(done.wait_for(kLimit));
+    // Waits for one that has begun, and leaves the core to it.
+    while (rte_intr_callback_unregister(source_, run, this) == -EAGAIN)
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    if (done.wait_for(std::chrono::seconds(0)) != std::future_status::ready) work_();
+  }
+  ~Visit() { rte_intr_instance_free(source_); }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+
+ private:
+  static void run(void* visit) {
+    auto& v = *static_cast<Visit*>(visit);
+    u64 count = 0;
+    // Read, it is no event in any later round, in which the descriptor's number may be another's.
+    if (read(v.event_.get(), &count, sizeof count) != sizeof count) return;
+    v.work_();
+    v.done_.set_value();
+  }
+
+  const std::function<void()>& work_;
+  Descriptor event_;
+  rte_intr_handle* source_;
+  std::promise<void> done_;
+};
+
+}  // namespace
+
 void in_interrupt_thread(const std::function<void()>& work) {
-  struct Call {
-    const std::function<void()>& work;
-    std::promise<void> done;
-  } call{work, {}};
-  constexpr auto kRun = [](void* c) {
-    Call& run = *static_cast<Call*>(c);
-    run.work();
-    run.done.set_value();
-  };
-  std::future<void> done = call.done.get_future();
-  constexpr std::chrono::seconds kLimit(10);
-  const bool set = rte_eal_alarm_set(1, kRun, &call) == 0;
-  if (set && done.wait_for(kLimit) == std::future_status::ready) return;
-  // One that was not set may stand in the list all the same. Waits for one that has begun.
-  if (rte_eal_alarm_cancel(kRun, &call) > 0 || !set) work();
+  const Visit first(work);
+  // The thread may know of further events in the round that `work` was in, of descriptors that `work` has
+  // closed: it finds their handlers by number, and a new socket of that number would be read before anything
+  // has come, for ever. Such a round is over when it visits again.
+  const Visit second([] {});
 }
 
 std::string unique_name(const std::string& stem) {

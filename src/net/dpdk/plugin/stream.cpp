@@ -273,10 +273,10 @@ class DpdkStream final : public Stream {
     // The receiver's socket may not be there yet, and connecting takes a few messages. A receiver listens as
     // soon as its device exists, and turns away who comes before that is started, for good: then the sender
     // starts again. A busy machine needs longer for the messages, so each attempt has twice the time of the
-    // one before.
+    // one before. A receiver in this process has been started already.
     constexpr u64 kFirstAttemptNs = 100'000'000;
     bool found = false;
-    u64 attempt_ns = kFirstAttemptNs;
+    u64 attempt_ns = rx_port_ ? kLinkLimitNs : kFirstAttemptNs;
     const auto connected = [&] {
       if (tx_port_->try_start() != 0) return false;
       found = true;
