@@ -73,14 +73,13 @@ CellRun::CellRun(const BenchOptions& options, const CellSettings& cell, const me
       link_(std::move(link)) {
   if (remote != nullptr) {
     link_ = remote->open(o_, setup_);
-    check_payload(o_, c_, kind_, *link_);
-    stream_ = kind_.open(stream_request(o_, setup_), *link_);
+  } else if (!link_) {
+    link_ = open_link({.spec = o_.link, .queues = setup_.flows(), .names = o_.names});
+  }
+  stream_ = open_stream(o_, setup_, *link_);
+  if (remote != nullptr) {
     receiver_ = remote->ready();
   } else {
-    if (!link_) link_ = open_link({.spec = o_.link, .queues = setup_.flows(), .names = o_.names});
-    check_payload(o_, c_, kind_, *link_);
-    stream_ = kind_.open(stream_request(o_, setup_), *link_);
-    relay(o_, setup_, *stream_);
     receiver_ = std::make_unique<LocalReceivingEnd>(receiving_options(o_, setup_, *stream_), stream_->rx);
     interface_drops_ = interface_drops();
   }

@@ -111,24 +111,7 @@ double packets_per_s(const CellSettings& c) {
   return c.target_gbps * 1e9 / 8 / static_cast<double>(c.payload) / c.flows();
 }
 
-void relay(const BenchOptions& o, const CellSetup& s, Stream& stream) {
-  if (!o.faults.any()) return;
-  const StreamRequest r = stream_request(o, s);
-  for (u32 q = 0; q < stream.rx.size(); ++q)
-    stream.rx[q] = std::make_unique<Relay>(RelayOptions{.rates = o.faults,
-                                                        .seed = o.seed,
-                                                        .delay_ns = static_cast<u64>(o.relay_delay_s * 1e9),
-                                                        .queue = q,
-                                                        .place = r.gpu ? r.place : Place::pageable,
-                                                        .gpu = r.gpu,
-                                                        .fault_name = o.names.fault},
-                                           std::move(stream.rx[q]), s.cell.batch, s.cell.payload);
-}
-
-u32 overhead_bytes(const BenchOptions& o, const StreamKind& kind) {
-  // What the kind says is for UDP over IPv4, and other encapsulations are raw frames'.
-  return kind.overhead_bytes + raw::header_bytes(o.encapsulation) - raw::kUdp4Bytes;
-}
+namespace {
 
 void check_payload(const BenchOptions& o, const CellSettings& c, const StreamKind& kind, const Link& link) {
   const u64 most = kind.max_payload(link) + kind.overhead_bytes - overhead_bytes(o, kind);
@@ -136,6 +119,31 @@ void check_payload(const BenchOptions& o, const CellSettings& c, const StreamKin
     throw Error(o.names.payload,
                 fmt::format("{} is not in {}..{}, what {} over {} carries in one {}", c.payload, kHeaderBytes,
                             most, kind.name, link.name(), kind.unit));
+}
+
+}  // namespace
+
+std::unique_ptr<Stream> open_stream(const BenchOptions& o, const CellSetup& s, Link& link) {
+  const StreamKind& kind = kind_of(o);
+  check_payload(o, s.cell, kind, link);
+  const StreamRequest r = stream_request(o, s);
+  std::unique_ptr<Stream> stream = kind.open(r, link);
+  if (!o.faults.any()) return stream;
+  for (u32 q = 0; q < stream->rx.size(); ++q)
+    stream->rx[q] = std::make_unique<Relay>(RelayOptions{.rates = o.faults,
+                                                         .seed = o.seed,
+                                                         .delay_ns = static_cast<u64>(o.relay_delay_s * 1e9),
+                                                         .queue = q,
+                                                         .place = r.gpu ? r.place : Place::pageable,
+                                                         .gpu = r.gpu,
+                                                         .fault_name = o.names.fault},
+                                            std::move(stream->rx[q]), s.cell.batch, s.cell.payload);
+  return stream;
+}
+
+u32 overhead_bytes(const BenchOptions& o, const StreamKind& kind) {
+  // What the kind says is for UDP over IPv4, and other encapsulations are raw frames'.
+  return kind.overhead_bytes + raw::header_bytes(o.encapsulation) - raw::kUdp4Bytes;
 }
 
 }  // namespace doorbell::net

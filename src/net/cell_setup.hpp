@@ -29,11 +29,10 @@ struct CoreMap {
 [[nodiscard]] ReceivingOptions receiving_options(const BenchOptions& options, const CellSetup& setup,
                                                  const Stream& stream);
 [[nodiscard]] SendingOptions sending_options(const BenchOptions& options, const CellSetup& setup);
-/// Puts a relay behind every receive queue where the options ask for faults.
-void relay(const BenchOptions& options, const CellSetup& setup, Stream& stream);
-/// Throws Error when the link cannot carry such a payload in one packet.
-void check_payload(const BenchOptions& options, const CellSettings& cell, const StreamKind& kind,
-                   const Link& link);
+/// This process's ends of the cell's stream, with a relay behind every receive queue where the options ask
+/// for faults. Throws Error, also when the link cannot carry such a payload in one packet.
+[[nodiscard]] std::unique_ptr<Stream> open_stream(const BenchOptions& options, const CellSetup& setup,
+                                                  Link& link);
 /// Bytes in front of the payload on the wire.
 [[nodiscard]] u32 overhead_bytes(const BenchOptions& options, const StreamKind& kind);
 /// Packets of each flow a second for a target of all together; 0: as fast as it goes.

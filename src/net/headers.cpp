@@ -6,8 +6,6 @@
 #include <doorbell/net/crc32c.hpp>
 #include <doorbell/net/packet.hpp>
 
-#include <cstring>
-
 #include "net/crc32c_instruction.hpp"
 
 namespace doorbell::net {
@@ -22,11 +20,6 @@ struct Words {
 };
 static_assert(sizeof(Words) == kHeaderBytes);
 
-u64 word_from(const u8* p) {
-  u64 w;
-  std::memcpy(&w, p, 8);
-  return w;
-}
 void put_word(u8* p, u64 w) {
   std::memcpy(p, &w, 8);
 }
@@ -74,7 +67,7 @@ inline __attribute__((always_inline)) void crcs_of_all(const u8* const* packets,
   for (u32 i = 0; i < count; ++i) {
     if (bytes[i] < kHeaderBytes) continue;
     const u8* const p = packets[i];
-    crcs[i] = Crc::crc({word_from(p), word_from(p + 8), word_from(p + 16), word_from(p + 24)});
+    crcs[i] = Crc::crc({word_at(p, 0), word_at(p, 8), word_at(p, 16), word_at(p, 24)});
   }
 }
 

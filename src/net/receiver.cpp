@@ -12,12 +12,6 @@ namespace doorbell::net {
 
 namespace {
 
-u64 word_at(const void* header, std::size_t offset) {
-  u64 word;
-  std::memcpy(&word, static_cast<const u8*>(header) + offset, sizeof word);
-  return word;
-}
-
 /// Of a packet that is long enough.
 Header header_of(const Burst& burst, u32 i) {
   Header h;
@@ -120,7 +114,6 @@ u32 Receiver::screen(const Burst& burst) {
       refuse(burst, i);
       continue;
     }
-    // By words: a copy of the whole header would go through memory.
     const u8* const header = burst.data[i];
     const u64 stream_sequence = word_at(header, offsetof(Header, stream_sequence));
     const u64 tx_time_ns = word_at(header, offsetof(Header, tx_time_ns));

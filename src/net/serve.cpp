@@ -40,9 +40,7 @@ class ServedCell {
     check_abilities(kind, options_.split, options_.steering, serve.names);
     link_ = std::make_unique<PeerLink>(End::rx, serve.link, "", serve.names, serve.at.host);
     link_->meet(exchange);
-    check_payload(options_, setup_.cell, kind, *link_);
-    stream_ = kind.open(stream_request(options_, setup_), *link_);
-    relay(options_, setup_, *stream_);
+    stream_ = open_stream(options_, setup_, *link_);
     end_ = std::make_unique<LocalReceivingEnd>(receiving_options(options_, setup_, *stream_), stream_->rx);
     drops_ = link_->interface_drops(End::rx);
     exchange.send("ready", Json::object());

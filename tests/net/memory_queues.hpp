@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A stream in memory for tests: whole packets in a queue with a lock, in order, without loss. What a test
-// wants changed it changes in `packets`.
+// wants changed it changes in `packets`. And single packets.
 #pragma once
 
+#include <doorbell/net/crc32c.hpp>
 #include <doorbell/net/packet.hpp>
 #include <doorbell/net/queue.hpp>
 #include <doorbell/region.hpp>
@@ -111,5 +112,19 @@ class MemoryRx : public RxQueue {
   std::shared_ptr<MemoryWire> wire_;
   std::deque<std::vector<u8>> taken_;
 };
+
+/// Of `data` bytes behind the header, all zeros.
+inline std::vector<u8> packet(u16 tag, u16 stream, u64 sequence, u32 data) {
+  std::vector<u8> bytes(kHeaderBytes + data);
+  Header h;
+  h.run_tag = tag;
+  h.data_bytes = data;
+  h.stream_sequence = stream_sequence(stream, sequence);
+  h.version_flags |= kHasDataCrc << 4;
+  h.data_crc32c = crc32c(bytes.data() + kHeaderBytes, data);
+  h.header_crc32c = crc32c(&h, kHeaderBytes - 4);
+  std::memcpy(bytes.data(), &h, kHeaderBytes);
+  return bytes;
+}
 
 }  // namespace doorbell::net

@@ -141,6 +141,8 @@ class Run {
  public:
   Run(const StreamRequest& request, Link& link, const TestpmdOptions& options)
       : link_(link), options_(options) {
+    if (options.seconds < 1)
+      throw Error(options.title, "it shows its rate once a second", "give it 1 s or more");
     StreamRequest r = request;
     r.flows = r.rx_queues = 1;
     // Our own ends may keep the link's socket open.
@@ -253,13 +255,10 @@ BackendStatus testpmd_status() {
 }
 
 void check_testpmd(const StreamRequest& request, Link& link, const TestpmdOptions& options) {
-  if (options.seconds < 1)
-    throw Error(options.title, "it shows its rate once a second", "give it 1 s or more");
   static_cast<void>(Run(request, link, options));
 }
 
 TestpmdRun run_testpmd(const StreamRequest& request, Link& link, const TestpmdOptions& options) {
-  check_testpmd(request, link, options);
   return Run(request, link, options).run();
 }
 
