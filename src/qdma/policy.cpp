@@ -91,8 +91,8 @@ class Cutter {
   }
 
   /// The channels in turn.
-  [[nodiscard]] std::vector<Segment> striped(u64 stripe, u32 first) const {
-    stripe = std::max(stripe, least_ + t_.step);  // a cut may move back by less than a step
+  [[nodiscard]] std::vector<Segment> striped(u64 asked, u32 first) const {
+    const u64 stripe = std::max(asked, least_ + t_.step);  // a cut may move back by less than a step
     std::vector<Segment> segments;
     u64 begin = 0;
     for (u32 channel = first; t_.bytes - begin >= least_ && t_.bytes - begin - least_ >= stripe;
@@ -101,7 +101,8 @@ class Cutter {
       segments.push_back({channel, begin, end - begin});
       begin = end;
     }
-    if (segments.empty()) return whole(idlest(first));
+    // With the smallest part behind it no stripe has room here, which is no reason to leave a channel idle.
+    if (segments.empty()) return asked >= t_.bytes ? whole(idlest(first)) : balanced(first);
     segments.push_back({1 - segments.back().queue_pair, begin, t_.bytes - begin});
     return segments;
   }

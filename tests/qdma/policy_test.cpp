@@ -219,6 +219,20 @@ TEST(Balanced, AStripeLongerThanEveryTransferIsNoStripe) {
     EXPECT_EQ(balanced(t, {.stripe = stripe}).size(), 1u) << stripe;
 }
 
+/// A stripe and the smallest part behind it are more than the transfer has: it is cut all the same.
+TEST(Balanced, AStripeShorterThanATransferLeavesNoChannelIdle) {
+  for (const u64 base : {kDdrBase, kHbmBase, kHbmBoundary})
+    for (const u64 bytes : {u64{256} << 10, (u64{256} << 10) + 4096, u64{1} << 20})
+      for (const u64 stripe : {u64{1}, u64{4096}, u64{64} << 10, u64{200} << 10, bytes - 1}) {
+        SCOPED_TRACE(testing::Message() << base << ", " << bytes << " bytes in stripes of " << stripe);
+        const TransferShape t = {.address = base, .bytes = bytes};
+        const auto cut = balanced(t, {.stripe = stripe});
+        ASSERT_GE(cut.size(), 2u);
+        EXPECT_NE(cut[0].queue_pair, cut[1].queue_pair);
+        expect_covers(cut, t, 128 << 10);
+      }
+}
+
 TEST(Balanced, RoutedByHalfCutsAtTheBoundaryOnly) {
   const BalancedPolicy by_half = {.routing = Routing::by_half};
   const auto cut = balanced({.address = kHbmBoundary - (16 << 20), .bytes = 48 << 20}, by_half);

@@ -77,8 +77,9 @@ struct BalancedPolicy {
 /// if no channel reaches all of the transfer. Otherwise the segments cover the transfer exactly, in order; at
 /// every cut the host's offset is a multiple of `step`; no segment is under half of smallest_split unless it
 /// is alone. The parts are such that both channels end at the same time, given what is queued in the same
-/// direction: directions do not slow each other down. A transfer that stays whole takes the channel with the
-/// least queued in its direction, then in the other one, then the region's preferred channel.
+/// direction: directions do not slow each other down. A transfer longer than a stripe that has no room for
+/// a stripe and the smallest part is cut as without stripes. A transfer that stays whole takes the channel
+/// with the least queued in its direction, then in the other one, then the region's preferred channel.
 [[nodiscard]] std::vector<Segment> balanced(const TransferShape& t, const BalancedPolicy& policy,
                                             const ChannelLoad& queued = {});
 
