@@ -185,6 +185,15 @@ JobsOutcome run_jobs(std::span<const Job> jobs, const JobLimits& limits) {
   return out;
 }
 
+void leave_out_queue_counts(report::Cell& cell) {
+  cell.cost.doorbells_per_op.reset();
+  cell.cost.polls_per_completion.reset();
+  auto& own = cell.extra[cell.path];
+  for (const char* const count :
+       {"sq_doorbells_per_op", "cq_doorbells_per_op", "register_writes_per_op", "empty_polls"})
+    own.erase(count);
+}
+
 void fill(CardPlace& place, u64 seed, u64 sequence) {
   place.sequence = sequence;
   pattern::fill(OneLane{}, place.buffer->data(), place.buffer->bytes(),

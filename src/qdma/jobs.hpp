@@ -51,6 +51,9 @@ struct JobLimits {
   BetweenCalls before = {}, after = {};
 };
 
+/// Takes out of a cell of jobs what only queues count: a call's doorbells and polls are the driver's.
+void leave_out_queue_counts(report::Cell& cell);
+
 /// What the jobs of each direction did, and all of them: each from its first start to its last end.
 struct JobsOutcome {
   measure::PhaseTally read, write, total;

@@ -11,7 +11,9 @@
 #include <ctime>
 
 #include "measure/in_turns.hpp"
+#include "model/copy_allowance.hpp"
 #include "qdma/jobs.hpp"
+#include "qdma/model/card.hpp"
 #include "report/cell_table.hpp"
 #include "report/layout.hpp"
 
@@ -21,12 +23,13 @@ namespace {
 
 constexpr u64 kBytesARepeat = u64{16} << 20;
 constexpr u64 kMostCalls = 400, kLeastCalls = 8;
+constexpr double kLevel = 0.95;  // of an interval that a break-even is said by
 
 /// One way to make the same calls.
 class Way final : public measure::Contender {
  public:
   Way(const TuneOptions& o, const measure::RunWatch& watch, Driver& driver, Card& card, std::string label,
-      const CardUse& use, u64 bytes, u64 sequence)
+      const CardUse& use, u64 bytes, double more_s, u64 sequence)
       : o_(o),
         watch_(watch),
         driver_(driver),
@@ -34,6 +37,7 @@ class Way final : public measure::Contender {
         buffer_(card.create_buffer(bytes)),
         descriptor_(card, use),
         place_{label_, use.memory, use.memory.base + use.starting_offset, &buffer_, 0},
+        more_s_(more_s),
         sequence_(sequence),
         run_(o, watch, "qdma", bytes, true) {}
 
@@ -45,6 +49,7 @@ class Way final : public measure::Contender {
   [[nodiscard]] measure::BenchResult finish() override {
     run_.finish(1, false,
                 [](u16 code) -> std::string { return errno_name(code - static_cast<int>(kStatusOfErrno)); });
+    leave_out_queue_counts(run_.cell());
     report::Cell& cell = run_.describe(driver_.kind(), driver_.name(), o_.verify);
     cell.cell = {{"op", o_.direction == Direction::host_to_card ? "put" : "get"},
                  {"memory", place_.memory.name},
@@ -64,8 +69,8 @@ class Way final : public measure::Contender {
                               : std::clamp(kBytesARepeat / buffer_.bytes(), kLeastCalls, kMostCalls);
   }
   JobsOutcome run(Direction direction, JobLimits limits) {
-    limits.deadline_s = o_.timeout_s;
-    limits.late_after_s = o_.late_after_s;
+    limits.deadline_s = o_.timeout_s + more_s_;
+    limits.late_after_s = o_.late_after_s + more_s_;
     limits.stop = watch_.stop;
     const Job job = {&place_, direction, &descriptor_};
     return run_jobs({&job, 1}, limits);
@@ -81,7 +86,7 @@ class Way final : public measure::Contender {
       return t;
     JobLimits limits{.iterations = count(), .duration_s = seconds};
     if (o_.verify) {
-      EachCallChecked each = each_call_checked(o_.seed, o_.timeout_s, sequence_);
+      EachCallChecked each = each_call_checked(o_.seed, o_.timeout_s + more_s_, sequence_);
       limits.before = std::move(each.before);
       limits.after = std::move(each.after);
     }
@@ -111,14 +116,32 @@ class Way final : public measure::Contender {
   Buffer buffer_;
   ChannelDescriptor descriptor_;
   CardPlace place_;
+  double more_s_;  ///< that a call may take besides the limits of the options
   std::atomic<u64> sequence_;
   measure::BenchRun run_;
 };
 
-/// The lowest factor, by the interval of the median, by which splitting is faster.
-double surely_faster(const report::Cell& whole) {
+/// The interval of the median of split's rate to whole's; null where there is none.
+nlohmann::ordered_json interval_of(const report::Cell& whole) {
   const auto& ratios = whole.extra.at("beside");
-  return ratios.contains("ops_per_s_ratio") ? ratios.at("ops_per_s_ratio").at("ci_low").get<double>() : 0;
+  return ratios.contains("ops_per_s_ratio") ? ratios.at("ops_per_s_ratio") : nlohmann::ordered_json();
+}
+
+/// The lowest factor by which splitting is faster; 0 where too few repeats say nothing for sure.
+double surely_faster(const report::Cell& whole) {
+  const auto interval = interval_of(whole);
+  if (interval.is_null() || interval.at("ci_level").get<double>() < kLevel) return 0;
+  return interval.at("ci_low").get<double>();
+}
+
+/// Of the cells' intervals, the one that says least.
+double lowest_level(const std::vector<report::Cell>& cells) {
+  double lowest = 1;
+  for (std::size_t i = 1; i < cells.size(); i += 2) {
+    const auto interval = interval_of(cells[i]);
+    lowest = std::min(lowest, interval.is_null() ? 0 : interval.at("ci_level").get<double>());
+  }
+  return lowest;
 }
 
 /// `cells`: split and whole in turn, by growing size.
@@ -154,13 +177,16 @@ measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) 
   whole.policy = PolicyKind::channel0;
   split.policy = PolicyKind::balanced;
   split.balanced.smallest_split = 0;
+  const auto allowance = driver->kind() == "model" ? model::CopyAllowance::measured(
+                                                         o.largest, lowest_model_rate(o.device, o.card.names))
+                                                   : model::CopyAllowance();
   u64 sequence = static_cast<u64>(std::time(nullptr)) << 20;
   measure::BenchResult result;
   for (u64 bytes = o.smallest; bytes <= o.largest && result.stop_reason == "done"; bytes *= 2) {
     try {
       if (watch.progress) watch.progress(0, fmt::format("{} bytes", bytes));
-      Way both(o, watch, *driver, card, "split", split, bytes, sequence += 1 << 10);
-      Way one(o, watch, *driver, card, "whole", whole, bytes, sequence += 1 << 10);
+      Way both(o, watch, *driver, card, "split", split, bytes, allowance.seconds(bytes), sequence += 1 << 10);
+      Way one(o, watch, *driver, card, "whole", whole, bytes, allowance.seconds(bytes), sequence += 1 << 10);
       for (measure::BenchResult& r : measure::run_in_turns(o, watch, {&both, &one})) {
         result.failed = result.failed || r.failed;
         if (result.stop_reason == "done") result.stop_reason = r.stop_reason;
@@ -175,7 +201,8 @@ measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) 
     result.cells.back().extra[driver->kind()] = counters;
   if (result.stop_reason == "done")
     result.cells.back().extra["tune"] = {{"smallest_split_bytes", break_even(result.cells)},
-                                         {"largest_measured_bytes", o.largest}};
+                                         {"largest_measured_bytes", o.largest},
+                                         {"interval_level", lowest_level(result.cells)}};
   return result;
 }
 
@@ -190,7 +217,8 @@ std::string tune_text(const report::Result& result, const std::string& smallest_
     if (ratios.contains("ops_per_s_ratio")) {
       const auto& r = ratios.at("ops_per_s_ratio");
       factor = fmt::format("{:.3f}", r.at("median").get<double>());
-      interval = fmt::format("{:.3f} to {:.3f}", r.at("ci_low").get<double>(), r.at("ci_high").get<double>());
+      interval = fmt::format("{:.3f} to {:.3f} ({:.1f} %)", r.at("ci_low").get<double>(),
+                             r.at("ci_high").get<double>(), 100 * r.at("ci_level").get<double>());
     }
     rows.push_back({whole.cell.at("size_bytes").dump(), report::digits(whole.metrics.latency_ns.mean, 1e3),
                     report::digits(split.metrics.latency_ns.mean, 1e3), factor, interval});
@@ -216,6 +244,13 @@ std::string tune_text(const report::Result& result, const std::string& smallest_
     else out += fmt::format("the data of every call that succeeded was checked: {} calls\n", checked);
     if (const auto& last = result.cells.back().extra; last.contains("tune")) {
       const auto& bytes = last.at("tune").at("smallest_split_bytes");
+      const double level = last.at("tune").at("interval_level").get<double>();
+      if (level < kLevel)
+        return out +
+               fmt::format(
+                   "no break-even: {} repeats give intervals of {:.1f} %, and it is said by {:.0f} %, which 6 give\n",
+                   c.repeats.size(), 100 * level, 100 * kLevel) +
+               report::closing_lines(result);
       out += bytes.is_null()
                  ? fmt::format("splitting is not surely faster at {} bytes: keep transfers whole\n",
                                last.at("tune").at("largest_measured_bytes").dump())

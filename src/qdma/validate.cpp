@@ -9,14 +9,15 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cerrno>
 #include <ctime>
 
 #include "measure/statistics.hpp"
+#include "model/copy_allowance.hpp"
 #include "qdma/gpu_side.hpp"
 #include "qdma/host_facts.hpp"
 #include "qdma/jobs.hpp"
-#include "report/cell_table.hpp"
-#include "report/layout.hpp"
+#include "qdma/model/card.hpp"
 #include "system/available_memory.hpp"
 
 namespace doorbell::qdma {
@@ -78,6 +79,11 @@ u64 fitting_buffer(const ValidateOptions& o, bool model) {
   return bytes;
 }
 
+/// Bytes of transfers that are under way together on a software card, at most.
+u64 most_under_way(const ValidateOptions& o) {
+  return places(o) * (o.buffer_bytes != 0 ? o.buffer_bytes : fitting_buffer(o, true));
+}
+
 u64 place_offset(const ValidateOptions& o, u32 position, u64 distance) {
   if (!o.paired) return o.starting_offset + position * distance;
   return o.starting_offset + position / 2 * distance + position % 2 * o.region_stride;
@@ -89,8 +95,10 @@ class Validation {
   Validation(const ValidateOptions& o, const measure::RunWatch& watch)
       : o_(o),
         watch_(watch),
+        allowance_(
+            model::CopyAllowance::measured(most_under_way(o), lowest_model_rate(o.device, o.card.names))),
         driver_(open_driver({.spec = o.device,
-                             .use = o.use(places(o), places(o), false),
+                             .use = use(),
                              .names = o.card.names,
                              .patience = {.limit_s = o.timeout_s, .stop = watch.stop, .gives_up = true}})),
         card_(card_over(driver_)),
@@ -99,6 +107,7 @@ class Validation {
         buffer_bytes_(o.buffer_bytes != 0 ? o.buffer_bytes : fitting_buffer(o, model_)),
         distance_(o.offset != 0 ? o.offset : std::max(kLargestValidateBuffer, buffer_bytes_)),
         sequence_(static_cast<u64>(std::time(nullptr)) << 20) {
+    if (!model_) allowance_ = {};
     // Places need not be further apart than the memory allows.
     if (o.offset == 0)
       while (distance_ > buffer_bytes_ && !fits(distance_)) distance_ /= 2;
@@ -108,11 +117,6 @@ class Validation {
     for (const MemorySet& set : memory_sets(o)) check_places(set);
     if (uses_gpu(o)) gpu_ = gpu::open(o.gpu);
     for (u32 i = 0; i < places(o); ++i) buffers_.push_back(card_.create_buffer(buffer_bytes_));
-    for (u32 i = 0; gpu_ && i < o.threads; ++i) {
-      CardUse use = o.card;
-      use.channels = channels(Layout::given, i, Direction::card_to_host);
-      gpu_sides_.push_back(std::make_unique<GpuSide>(card_, use, buffers_[i], gpu_, o.gpu_chunk));
-    }
   }
 
   void run(measure::BenchResult& result) {
@@ -125,14 +129,47 @@ class Validation {
       if (!written_and_read(set, all, result)) return;
       for (const auto& [phase, layout] : phases()) {
         if (of_gpu(phase) && set.memories.size() > 1) continue;  // each memory by itself
-        for (std::size_t i = 0; i < gpu_sides_.size(); ++i)
-          all[i].gpu = of_gpu(phase) ? gpu_sides_[i].get() : nullptr;
-        if (!bandwidth(set, all, phase, layout, result)) return;
+        if (of_gpu(phase)) make_gpu_sides(all);
+        const bool going = bandwidth(set, all, phase, layout, result);
+        // Their queue pairs are needed elsewhere.
+        for (CardPlace& p : all) p.gpu = nullptr;
+        gpu_sides_.clear();
+        if (!going) return;
       }
     }
   }
 
  private:
+  /// A model's late completions are later than what large transfers may take.
+  [[nodiscard]] model::Use use() const {
+    model::Use u = o_.use(places(o_), places(o_), false);
+    u.late_ns += static_cast<u64>(allowance_.seconds(most_under_way(o_)) * 1e9);
+    return u;
+  }
+
+  /// Makes what needs queue pairs of its own.
+  template <class Make>
+  auto with_queue_pairs(Make make) const {
+    try {
+      return make();
+    } catch (const CardError& e) {
+      if (e.number() != EBUSY && e.number() != EDQUOT) throw;
+      throw Error(o_.names.threads,
+                  fmt::format("the card has too few free queue pairs: {} need up to {}", o_.threads,
+                              places(o_) * kMaxDescriptorQueuePairs),
+                  "use fewer, or wait until other programs have given theirs back");
+    }
+  }
+
+  void make_gpu_sides(std::vector<CardPlace>& all) {
+    for (u32 i = 0; i < o_.threads; ++i) {
+      CardUse use = o_.card;
+      use.channels = channels(Layout::given, i, Direction::card_to_host);
+      gpu_sides_.push_back(with_queue_pairs(
+          [&] { return std::make_unique<GpuSide>(card_, use, buffers_[i], gpu_, o_.gpu_chunk); }));
+      all[i].gpu = gpu_sides_.back().get();
+    }
+  }
   [[nodiscard]] bool fits(u64 distance) const {
     for (const MemorySet& set : memory_sets(o_))
       for (u32 i = 0; i < places(o_); ++i)
@@ -198,7 +235,8 @@ class Validation {
   void add_job(JobSet& set, CardPlace& place, u32 position, Direction direction, Layout layout) {
     CardUse use = o_.card;
     use.channels = channels(layout, position, direction);
-    set.descriptors.push_back(std::make_unique<ChannelDescriptor>(card_, use));
+    set.descriptors.push_back(
+        with_queue_pairs([&] { return std::make_unique<ChannelDescriptor>(card_, use); }));
     set.jobs.push_back({&place, direction, set.descriptors.back().get()});
   }
   JobSet jobs_of(std::vector<CardPlace>& all, Phase phase, Layout layout) {
@@ -209,7 +247,12 @@ class Validation {
     for (u32 i = 0; i < all.size(); ++i) {
       if (phase == Phase::duplex) {
         add_job(set, all[i], i, i % 2 == 0 ? Direction::card_to_host : Direction::host_to_card, layout);
-      } else if (of_gpu(phase) ? all[i].gpu != nullptr : both_memories(all) || i < in_each) {
+      } else if (of_gpu(phase)) {
+        // Its GPU's side has the descriptor.
+        if (all[i].gpu != nullptr)
+          set.jobs.push_back(
+              {&all[i], reads(phase) ? Direction::card_to_host : Direction::host_to_card, nullptr});
+      } else if (both_memories(all) || i < in_each) {
         add_job(set, all[i], i, reads(phase) ? Direction::card_to_host : Direction::host_to_card, layout);
       }
     }
@@ -218,14 +261,19 @@ class Validation {
   static bool both_memories(const std::vector<CardPlace>& all) {
     return all.front().memory.name != all.back().memory.name;
   }
-  JobSet jobs_over(const std::vector<CardPlace*>& chosen, Direction direction) {
-    JobSet set;
-    for (u32 i = 0; i < chosen.size(); ++i) add_job(set, *chosen[i], i, direction, Layout::given);
-    return set;
-  }
 
-  [[nodiscard]] JobLimits limits(u64 iterations, double duration_s) const {
-    return {iterations, duration_s, o_.timeout_s, o_.late_after_s, watch_.stop};
+  /// Of each of so many jobs at the same time.
+  [[nodiscard]] JobLimits limits(std::size_t jobs, u64 iterations, double duration_s) const {
+    const double more = allowance_.seconds(jobs * buffer_bytes_);
+    return {iterations, duration_s, o_.timeout_s + more, o_.late_after_s + more, watch_.stop};
+  }
+  JobsOutcome carry_out(measure::BenchRun& run, std::span<const Job> jobs, const JobLimits& limits) {
+    JobsOutcome out = run_jobs(jobs, limits);
+    run.stopped(out.stop);
+    // Injected faults take time of their own.
+    if (out.stop == StopReason::done && !o_.faults.any())
+      allowance_.saw(out.total.bytes, out.total.elapsed_s);
+    return out;
   }
 
   /// The integrity phase. Where it was not asked for it is still what later reads find, and is reported only
@@ -246,21 +294,20 @@ class Validation {
   bool integrity(const MemorySet& set, std::vector<CardPlace>& all, measure::BenchResult& result) {
     measure::BenchRun run(o_, watch_, "qdma", buffer_bytes_, true);
     progress(set, Phase::integrity, Layout::given);
-    std::vector<CardPlace*> every;
-    for (CardPlace& p : all) every.push_back(&p);
-    for (CardPlace& p : all) fill(p, o_.seed, ++sequence_);
-    const JobSet out_jobs = jobs_over(every, Direction::host_to_card);
-    const JobsOutcome written = run_jobs(out_jobs.jobs, limits(1, 0));
-    run.stopped(written.stop);
+    JobSet work;
+    for (u32 i = 0; i < all.size(); ++i) {
+      add_job(work, all[i], i, Direction::host_to_card, Layout::given);
+      fill(all[i], o_.seed, ++sequence_);
+    }
+    const JobsOutcome written = carry_out(run, work.jobs, limits(all.size(), 1, 0));
     for (CardPlace& p : all) poison(p);
     measure::RepeatTally t;
     measure::PhaseTally& part = t.part("integrity");
     part = written.total;
     nlohmann::ordered_json verdicts = nlohmann::ordered_json::array();
     if (written.stop == StopReason::done) {
-      const JobSet back_jobs = jobs_over(every, Direction::card_to_host);
-      const JobsOutcome back = run_jobs(back_jobs.jobs, limits(1, 0));
-      run.stopped(back.stop);
+      for (Job& j : work.jobs) j.direction = Direction::card_to_host;
+      const JobsOutcome back = carry_out(run, work.jobs, limits(all.size(), 1, 0));
       part.add(back.total);
       for (std::size_t i = 0; i < all.size(); ++i) {
         std::string verdict = "not transferred";
@@ -343,8 +390,7 @@ class Validation {
       else fill(*j.place, o_.seed, ++sequence_);
     }
     const auto before = driver_->counters();
-    JobsOutcome out = run_jobs(work.jobs, limits(iterations, seconds));
-    run.stopped(out.stop);
+    JobsOutcome out = carry_out(run, work.jobs, limits(work.jobs.size(), iterations, seconds));
     limit_card_rates(out, work.jobs.size(), before, driver_->counters());
     if (keep != nullptr)
       keep->push_back({out.read, out.write, out.read_card_rate, out.write_card_rate, out.total_card_rate});
@@ -363,20 +409,22 @@ class Validation {
 
   /// Reads find what was written before; writes are read back. This is each job's last call.
   void verify(measure::BenchRun& run, JobSet& work, const std::vector<OpStats>& done, OpStats& sum) {
-    std::vector<CardPlace*> written;
+    std::vector<Job> back;
     for (std::size_t i = 0; i < work.jobs.size(); ++i) {
       if (done[i].succeeded == 0 || done[i].failed != 0) continue;
-      if (work.jobs[i].direction == Direction::card_to_host) check(*work.jobs[i].place, o_.seed, sum);
-      else written.push_back(work.jobs[i].place);
+      if (work.jobs[i].direction == Direction::card_to_host) {
+        check(*work.jobs[i].place, o_.seed, sum);
+        continue;
+      }
+      back.push_back(work.jobs[i]);
+      back.back().direction = Direction::card_to_host;
+      poison(*back.back().place);
     }
-    if (written.empty()) return;
-    for (CardPlace* p : written) poison(*p);
-    JobSet back = jobs_over(written, Direction::card_to_host);
-    const JobsOutcome out = run_jobs(back.jobs, limits(1, 0));
-    run.stopped(out.stop);
-    for (std::size_t i = 0; i < written.size(); ++i) {
+    if (back.empty()) return;
+    const JobsOutcome out = carry_out(run, back, limits(back.size(), 1, 0));
+    for (std::size_t i = 0; i < back.size(); ++i) {
       const OpStats& s = out.jobs[i];
-      if (s.succeeded == 1) check(*written[i], o_.seed, sum);
+      if (s.succeeded == 1) check(*back[i].place, o_.seed, sum);
       else if (s.posted == 0) ++sum.unverifiable;  // the run was stopped before
       else add_errors(s, sum);
     }
@@ -392,12 +440,11 @@ class Validation {
       again.back().calls = done[i].posted - 1;
     }
     if (again.empty()) return;
-    EachCallChecked each = each_call_checked(o_.seed, o_.timeout_s, sequence_);
-    JobLimits l = limits(1, 0);
+    JobLimits l = limits(again.size(), 1, 0);
+    EachCallChecked each = each_call_checked(o_.seed, l.deadline_s, sequence_);
     l.before = std::move(each.before);
     l.after = std::move(each.after);
-    const JobsOutcome out = run_jobs(again, l);
-    run.stopped(out.stop);
+    const JobsOutcome out = carry_out(run, again, l);
     for (const OpStats& s : out.jobs) {
       calls_.others_checked += s.checked;
       sum.checked += s.checked;
@@ -420,6 +467,7 @@ class Validation {
                measure::BenchResult& result) {
     run.finish(1, false,
                [](u16 code) -> std::string { return errno_name(code - static_cast<int>(kStatusOfErrno)); });
+    leave_out_queue_counts(run.cell());
     report::Cell& cell = run.describe(driver_->kind(), driver_->name(), true);
     cell.cell = {
         {"memory", set.name},
@@ -466,6 +514,7 @@ class Validation {
 
   const ValidateOptions& o_;
   const measure::RunWatch& watch_;
+  model::CopyAllowance allowance_;
   std::shared_ptr<Driver> driver_;
   Card card_;
   const std::string bdf_;  // read before anything is measured: a card that goes keeps its cells
@@ -479,83 +528,12 @@ class Validation {
   std::vector<std::unique_ptr<GpuSide>> gpu_sides_;  ///< of the first buffers, one for each thread
 };
 
-/// "9.547 GB/s", with the interval of the median where there is one.
-std::string rate_line(std::string_view what, const report::Metrics& m, const report::Spread* spread) {
-  std::string line = fmt::format("    {:<7}{:.3f} GB/s", fmt::format("{}:", what), m.bytes_per_s / 1e9);
-  if (spread != nullptr)
-    line += fmt::format(" [{:.3f} to {:.3f}]", spread->ci_low / 1e9, spread->ci_high / 1e9);
-  const auto ms = [](const std::optional<double>& ns) { return report::digits(ns, 1e6); };
-  return line + fmt::format("   a call {} ms, p99 {}, longest {}\n", ms(m.latency_ns.mean),
-                            ms(m.latency_ns.p99), ms(m.latency_ns.max));
-}
-
-std::string integrity_lines(const report::Cell& c) {
-  std::string out;
-  u32 good = 0, bad = 0;
-  for (const auto& place : c.extra.at("qdma").at("places")) {
-    const auto verdict = place.at("verdict").get<std::string>();
-    if (verdict == "ok") ++good;
-    else ++bad, out += fmt::format("    {}: FAIL ({})\n", place.at("place").get<std::string>(), verdict);
-  }
-  out += fmt::format("    {}/{} OK", good, c.cell.at("threads").get<u64>());
-  return out + (bad == 0 ? "\n" : fmt::format(", {} FAIL\n", bad));
-}
-
-std::string cell_lines(const report::Cell& c) {
-  const auto text = [&](const char* key) { return c.cell.at(key).get<std::string>(); };
-  if (text("phase") == "integrity")
-    return fmt::format("Testing {} data integrity ({} buffers of {} bytes)...\n", text("memory"),
-                       c.cell.at("threads").get<u64>(), c.cell.at("buffer_bytes").get<u64>()) +
-           integrity_lines(c);
-  const std::string phase = text("phase") == "duplex"      ? "read and write"
-                            : text("phase") == "gpu-read"  ? "card to GPU"
-                            : text("phase") == "gpu-write" ? "GPU to card"
-                                                           : text("phase");
-  std::string out = fmt::format("Testing {} {} bandwidth ({} threads, channels: {})...\n", text("memory"),
-                                phase, c.cell.at("threads").get<u64>(), text("channels"));
-  const auto spread = c.spread.find("bytes_per_s");
-  const report::Spread* const all = spread != c.spread.end() ? &spread->second : nullptr;
-  for (const auto& [name, m] : c.parts)
-    out += rate_line(name == "read" ? "Read" : "Write", m, c.parts.size() == 1 ? all : nullptr);
-  if (c.parts.size() == 2) out += rate_line("Total", c.metrics, all);
-  for (const auto& [kind, count] : c.errors)
-    if (count != 0) out += fmt::format("    {} {}\n", count, kind);
-  if (const auto& own = c.extra.at("qdma"); own.contains("copy_engine_bytes_per_s")) {
-    const double engine = own.at("copy_engine_bytes_per_s").get<double>();
-    out += fmt::format("    Copy engine alone: {:.3f} GB/s, of which this is {:.2f}\n", engine / 1e9,
-                       c.metrics.bytes_per_s / engine);
-  }
-  const auto& calls = c.extra.at("qdma").at("calls");
-  out += fmt::format("    Calls:  {} measured, data of {} checked; {} more made and checked\n",
-                     calls.at("measured").get<u64>(), calls.at("measured_checked").get<u64>(),
-                     calls.at("others_checked").get<u64>());
-  if (c.verify.failed() != 0)
-    out += fmt::format("    {} of {} buffers are WRONG\n", c.verify.failed(), c.verify.checked);
-  return out;
-}
-
 }  // namespace
 
 const std::vector<std::string>& validate_phase_names() {
   static const std::vector<std::string> names = {"integrity", "read",     "write",
                                                  "duplex",    "gpu-read", "gpu-write"};
   return names;
-}
-
-std::string validate_text(const report::Result& result) {
-  std::string out;
-  if (!result.cells.empty()) {
-    const report::Cell& c = result.cells.front();
-    out += fmt::format("{} ({}); 1 GB/s is 10^9 bytes per second\nring size index {} ({} entries)",
-                       report::printable(c.device_name),
-                       c.device_kind == "model" ? "software model" : c.device_kind,
-                       c.cell.at("ring_size_index").get<u64>(), c.cell.at("ring_entries").get<u64>());
-    for (const auto& [key, value] : c.extra.at("host").items())
-      out += fmt::format(", {} {}", key, value.is_string() ? value.get<std::string>() : value.dump());
-    out += "\n";
-  }
-  for (const report::Cell& c : result.cells) out += cell_lines(c);
-  return out + report::closing_lines(result);
 }
 
 void check(const ValidateOptions& o) {

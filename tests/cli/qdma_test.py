@@ -52,6 +52,12 @@ class Qdma(WithFolder):
             moved = [c["host_to_card_bytes"] > 0 for c in cell["model"]["channels"]]
             self.assertEqual(moved, used, arguments)
 
+    def test_a_stripe_that_a_transfer_has_no_room_for_leaves_no_channel_idle(self):
+        for arguments in (["--stripe", "64Ki"], ["--stripe", "4096", "--op", "get", "--memory", "hbm"], ["--stripe", "200Ki"]):
+            cell, = self.result("--size", "256KiB", "--measure", "latency", "--iterations", "3", *arguments, *TIMEOUTS)["cells"]
+            way = "card_to_host_bytes" if "get" in arguments else "host_to_card_bytes"
+            self.assertEqual([c[way] for c in cell["model"]["channels"]], [3 * (128 << 10)] * 2, arguments)
+
     def test_two_channels_are_twice_one(self):
         """The second requirement of the path, by the model's own clock."""
 
@@ -173,6 +179,29 @@ class Validate(WithFolder):
                 self.assertIn(fact, cell["host"])
             if cell["cell"]["phase"] == "integrity":
                 self.assertEqual([p["verdict"] for p in cell["qdma"]["places"]], ["ok"] * 4)
+            # A call's doorbells and polls are the driver's: not counted is not none.
+            self.assertEqual((cell["cost"]["doorbells_per_op"], cell["cost"]["polls_per_completion"]), (None, None))
+            for count in ("sq_doorbells_per_op", "cq_doorbells_per_op", "register_writes_per_op", "empty_polls"):
+                self.assertNotIn(count, cell["qdma"])
+
+    def test_the_most_threads(self):
+        """Twice as many places, each with two queue pairs, are all that the card has."""
+        for more in ([], ["--phase", "gpu-write"]):
+            if more:
+                os.environ["DOORBELL_LIBCUDA"] = os.environ["FAKE_CUDA"]
+                self.addCleanup(os.environ.pop, "DOORBELL_LIBCUDA")
+            cells = self.result("-j", "64", "--buffer-size", "16Ki", "--ddr-only", *more, *TIMEOUTS)["cells"]
+            self.assertEqual(cells[-1]["metrics"]["ops"], 64 if more else 128)
+            self.assertEqual(cells[-1]["verify"]["checked"], 64 if more else 128)
+
+    def test_large_transfers_of_a_slow_model_are_not_late(self):
+        """Eight of 4 MiB at 100 MB/s take longer than the limit of any single operation."""
+        limits = ["--timeout", "0.3", "--late-after", "0.1"]
+        cells = self.result("-d", "model:bandwidth=50M", "-j", "4", "--buffer-size", "4Mi", "--ddr-only", "--phase", "write", *limits)["cells"]
+        self.assertEqual(set(cells[0]["errors"].values()), {0})
+        # Small ones have no more time than the options say.
+        document = self.result("-d", "model:bandwidth=50k", "-j", "1", "--buffer-size", "64Ki", "--ddr-only", *limits, code=2)
+        self.assertGreater(document["cells"][0]["errors"]["timeout"], 0)
 
     def test_gpu_memory_on_a_driver_without_a_gpu(self):
         """After the phases that write new data to the same places."""
@@ -308,12 +337,22 @@ class Tune(WithFolder):
         document = self.result("--device", "model:bandwidth=50M", "--smallest", "512Ki", "--largest", "1Mi", "--iterations", "2",
                                "--repeats", "6", *TIMEOUTS)
         last = document["cells"][-1]
-        self.assertEqual(last["tune"], {"smallest_split_bytes": 512 << 10, "largest_measured_bytes": 1 << 20})
+        self.assertEqual(last["tune"], {"smallest_split_bytes": 512 << 10, "largest_measured_bytes": 1 << 20,
+                                        "interval_level": last["beside"]["ops_per_s_ratio"]["ci_level"]})
         self.assertEqual([c["cell"]["way"] for c in document["cells"]], ["split", "whole"] * 2)
         for cell in document["cells"]:
             self.assertGreater(cell["verify"]["checked"], 0)
         ratio = last["beside"]["ops_per_s_ratio"]
         self.assertGreater(ratio["median"], 1.5)
+
+    def test_few_repeats_say_no_break_even(self):
+        """Their intervals are of 75 % at most, however far apart the two ways are."""
+        few = ["--device", "model:bandwidth=50M", "--smallest", "512Ki", "--largest", "512Ki", "--iterations", "2", *TIMEOUTS]
+        for repeats, level in ((1, 0), (3, 0.75)):
+            last = self.result(*few, "--repeats", str(repeats))["cells"][-1]
+            self.assertIsNone(last["tune"]["smallest_split_bytes"])
+            self.assertAlmostEqual(last["tune"]["interval_level"], level)
+        self.assertIn("no break-even: 3 repeats give intervals of 75.0 %", doorbell("qdma", "tune", *few, "--repeats", "3").stdout)
 
     def test_a_link_that_one_channel_fills_never_pays(self):
         """Both channels share what one can carry, so that a split call is not faster; a part that it ends sooner is noise."""

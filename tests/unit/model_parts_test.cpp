@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "cxi/model/spec.hpp"
+#include "model/copy_allowance.hpp"
 #include "model/due_heap.hpp"
 #include "model/fault_injector.hpp"
 #include "model/link.hpp"
@@ -32,6 +33,31 @@ FaultRates rates(Fault f, double p) {
   FaultRates r;
   r.probability[static_cast<u32>(f)] = p;
   return r;
+}
+
+TEST(Allowance, FollowsFromBytesAndTheLowestRateSeen) {
+  CopyAllowance a(1e9);
+  EXPECT_EQ(a.seconds(CopyAllowance::kLarge - 1), 0);
+  EXPECT_DOUBLE_EQ(a.seconds(u64{1} << 30), CopyAllowance::kSlack * (u64{1} << 30) / 1e9);
+  a.saw(u64{1} << 30, 0.5);  // faster than that: it may be slow again
+  EXPECT_DOUBLE_EQ(a.seconds(u64{1} << 30), CopyAllowance::kSlack * (u64{1} << 30) / 1e9);
+  a.saw(u64{1} << 30, 10);
+  EXPECT_DOUBLE_EQ(a.seconds(u64{1} << 30), CopyAllowance::kSlack * 10);
+  a.saw(1, 10);  // says nothing of large ones
+  a.saw(u64{1} << 30, 0);
+  EXPECT_DOUBLE_EQ(a.seconds(u64{1} << 30), CopyAllowance::kSlack * 10);
+}
+
+TEST(Allowance, IsNoneForOtherDevicesAndMeasuredForModels) {
+  CopyAllowance none;
+  none.saw(u64{1} << 30, 100);
+  EXPECT_EQ(none.seconds(u64{1} << 40), 0);
+  EXPECT_EQ(CopyAllowance::measured(CopyAllowance::kLarge - 1, 1).seconds(u64{1} << 40), 0)
+      << "nothing large";
+  const double host = CopyAllowance::measured(u64{1} << 30).seconds(u64{1} << 30);
+  EXPECT_GT(host, 0);
+  EXPECT_DOUBLE_EQ(CopyAllowance::measured(u64{1} << 30, 1000).seconds(u64{1} << 30),
+                   CopyAllowance::kSlack * (u64{1} << 30) / 1000);
 }
 
 TEST(Faults, NamesAreTheKinds) {

@@ -18,6 +18,8 @@ namespace doorbell::qdma {
 
 /// "model" or "model:KEY=VALUE,...".
 [[nodiscard]] bool is_model(std::string_view spec);
+/// CardConfig::lowest_rate() of the model that `spec` describes; 0 for another card. Throws Error.
+[[nodiscard]] double lowest_model_rate(const std::string& spec, const CardNames& names = {});
 /// The keys of "model:KEY=VALUE,...".
 [[nodiscard]] options::OptionTable model_keys();
 

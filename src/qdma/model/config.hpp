@@ -19,6 +19,9 @@ struct CardConfig : model::Config {
   /// Time passes only as bytes move and as something is waited for, never by itself. Rates and deadlines then
   /// do not depend on the machine.
   bool counted_clock = false;
+
+  /// What a single transfer gets at least: the lowest of the rates that limit it; 0: none does.
+  [[nodiscard]] double lowest_rate() const;
 };
 
 /// "model" or "model:KEY=VALUE,...". `card`: what an Error calls the name. Throws Error.

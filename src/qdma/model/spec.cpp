@@ -26,6 +26,18 @@ bool is_model(std::string_view spec) {
   return spec == "model" || spec.starts_with("model:");
 }
 
+double CardConfig::lowest_rate() const {
+  double lowest = 0;
+  for (const double rate :
+       {bytes_per_s, link_bytes_per_s, duplex_bytes_per_s, hbm_read_bytes_per_s, hbm_write_bytes_per_s})
+    if (rate > 0 && (lowest == 0 || rate < lowest)) lowest = rate;
+  return lowest;
+}
+
+double lowest_model_rate(const std::string& spec, const CardNames& names) {
+  return is_model(spec) ? parse_card_spec(spec, names.card).lowest_rate() : 0;
+}
+
 options::OptionTable model_keys() {
   options::OptionTable t;
   t.add({.name = "preset",
