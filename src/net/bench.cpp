@@ -77,7 +77,9 @@ struct Probe {
   [[nodiscard]] double rate() const { return target > 0 ? std::min(target, offered) : offered; }
 };
 double offered_gbps(const CellSettings& c, const SendPhase& sent) {
-  return static_cast<double>(sent.sent) * static_cast<double>(c.payload) * 8e-9 / sent.elapsed_s;
+  return sent.elapsed_s > 0
+             ? static_cast<double>(sent.sent) * static_cast<double>(c.payload) * 8e-9 / sent.elapsed_s
+             : 0;
 }
 Probe probe(const BenchOptions& o, const CellSettings& c, const measure::RunWatch& watch,
             RemoteReceiver* remote, double seconds) {

@@ -48,10 +48,29 @@ double useful_percent(const std::vector<ThreadUse>& threads) {
   return threads.empty() ? 0 : sum / static_cast<double>(threads.size());
 }
 
+/// Both ends' times begin with the first sender.
+void align_times(bool paced, RepeatCounts* r) {
+  ReceivePhase& received = r->received;
+  SendPhase& sent = r->sent;
+  if (received.begin_ns != 0) {
+    const double ahead_s = static_cast<double>(sent.begin_ns - received.begin_ns) * 1e-9;
+    received.elapsed_s = std::max(received.elapsed_s - ahead_s, 0.0);
+    // What has arrived has been sent, whenever the sender's thread came to say so.
+    if (!paced && received.elapsed_s > 0 && received.counts.unique - received.counts.earlier >= sent.sent)
+      sent.elapsed_s = std::min(sent.elapsed_s, received.elapsed_s);
+  }
+  // The last packet has its gap too, at both ends.
+  if (paced) received.elapsed_s = std::max(received.elapsed_s, sent.elapsed_s);
+}
+
+double goodput_gbps(const ReceivePhase& p) {
+  return gbps(static_cast<double>(p.counts.unique_bytes - p.counts.earlier_bytes), p.elapsed_s);
+}
+
 report::Metrics metrics_of(const ReceivePhase& p) {
   report::Metrics m;
-  m.ops = p.counts.unique;
-  m.bytes = p.counts.unique_bytes;
+  m.ops = p.counts.unique - p.counts.earlier;
+  m.bytes = p.counts.unique_bytes - p.counts.earlier_bytes;
   m.elapsed_s = p.elapsed_s;
   if (p.elapsed_s > 0) {
     m.ops_per_s = static_cast<double>(m.ops) / p.elapsed_s;
@@ -113,6 +132,7 @@ RepeatCounts CellRun::phase(double seconds, u64 count, const std::string& what) 
     return receiver_->gone() || (watch_.stop != nullptr && watch_.stop->requested());
   });
   r.received = receiver_->end(sender_->sent());
+  align_times(c_.target_gbps > 0, &r);
   if (gpu_) {
     gpu_->look(wall_ns(), /*last=*/true);
     r.gpu = gpu_->mean();
@@ -220,9 +240,12 @@ void CellRun::describe(measure::BenchResult& result) {
   for (std::string& w : measure::summarise_repeats(cell)) result.warnings.push_back(std::move(w));
 
   const ReceiveCounts& n = totals_.counts;
-  // A packet that did not come whole, or came as another, counts as lost, under its own name.
-  const u64 not_whole = n.corrupt + n.short_ + n.misplaced;
-  const u64 explained = totals_.drops.sum() + not_whole;
+  // A packet that did not come whole, or came as another, counts as lost, under its own name. Those of which
+  // no packet is missing were others' copies, and explain nothing.
+  const u64 dropped = totals_.drops.sum();
+  const u64 not_whole =
+      std::min(n.corrupt + n.short_ + n.misplaced, totals_.lost > dropped ? totals_.lost - dropped : 0);
+  const u64 explained = dropped + not_whole;
   // A layer that counts others' packets too explains too much; what it says of these is then unknown.
   const bool known = accounted_ && explained <= totals_.lost;
   const u64 unexplained = accounted_ && totals_.lost > explained ? totals_.lost - explained : 0;
@@ -235,9 +258,8 @@ void CellRun::describe(measure::BenchResult& result) {
   v.misplaced = n.misplaced;
   v.duplicated = n.duplicate;
   // A loss that is explained and allowed is a result, every other one is a failure.
-  v.missing = kind_.reliable || o_.faults.any() || share > o_.max_loss
-                  ? totals_.lost - std::min(totals_.lost, not_whole)
-                  : unexplained;
+  v.missing =
+      kind_.reliable || o_.faults.any() || share > o_.max_loss ? totals_.lost - not_whole : unexplained;
   const bool all_in_windows = totals_.windows.is_null() || totals_.in_windows == n.unique;
   const bool identity = !accounted_ || (sent_total_ + totals_.beyond == n.unique + totals_.lost &&
                                         n.received == n.classified() && all_in_windows);
@@ -283,10 +305,11 @@ void CellRun::describe(measure::BenchResult& result) {
   if (totals_.lost > 0 && !kind_.reliable && share <= o_.max_loss)
     result.warnings.push_back(
         fmt::format("{} of {} packets were lost ({:.3g} %)", totals_.lost, sent_total_, 100 * share));
-  if (median.sent.skipped > 0)
+  if (n.held > 0)
     result.warnings.push_back(
-        fmt::format("the senders could not keep up with {}: {} packets that were due never left",
-                    o_.names.target_gbps, median.sent.skipped));
+        fmt::format("{} of {} late packets came in time, and waited for a receiving thread that did not run",
+                    n.held, n.late));
+  if (!repeats_.empty()) warn_of_target(median, result);
   result.failed = result.failed || v.failed() > 0;
   for (const auto& [kind, count] : cell.errors) result.failed = result.failed || count > 0;
   if (watch_.stop != nullptr && watch_.stop->requested()) result.stop_reason = "signal";
@@ -295,17 +318,46 @@ void CellRun::describe(measure::BenchResult& result) {
   result.cells.push_back(std::move(cell));
 }
 
+void CellRun::warn_of_target(const RepeatCounts& median, measure::BenchResult& result) const {
+  if (c_.target_gbps == 0) return;
+  constexpr double kNear = 0.02;
+  const double sent = sent_gbps(median), received = goodput_gbps(median.received);
+  if (median.sent.skipped > 0 || sent < (1 - kNear) * c_.target_gbps)
+    result.warnings.push_back(
+        fmt::format("the senders could not keep up with {}: {:.3g} of {:.3g} Gb/s{}", o_.names.target_gbps,
+                    sent, c_.target_gbps,
+                    median.sent.skipped > 0
+                        ? fmt::format(", and {} packets that were due never left", median.sent.skipped)
+                        : ""));
+  else if (sent > (1 + kNear) * c_.target_gbps)
+    result.warnings.push_back(
+        fmt::format("{} {:g}: a repeat has {} packets, too few for a rate as close as {:g} %",
+                    o_.names.target_gbps, c_.target_gbps, median.sent.sent, 100 * kNear));
+  else if (received < (1 - kNear) * c_.target_gbps)
+    result.warnings.push_back(
+        fmt::format("{:.3g} Gb/s were received of the {:.3g} Gb/s that were sent", received, sent));
+}
+
+double CellRun::sent_gbps(const RepeatCounts& r) const {
+  return gbps(static_cast<double>(r.sent.sent) * static_cast<double>(c_.payload), r.sent.elapsed_s);
+}
+
 Json CellRun::net_json(const RepeatCounts& median) const {
   const ReceiveCounts& n = totals_.counts;
   const ReceivePhase& p = median.received;
-  const double packets = static_cast<double>(p.counts.unique);
-  const double bytes = static_cast<double>(p.counts.unique_bytes);
+  const double packets = static_cast<double>(p.counts.unique - p.counts.earlier);
+  const double bytes = static_cast<double>(p.counts.unique_bytes - p.counts.earlier_bytes);
+  const Framing framing = stream_->framing(sent_total_);
+  const double frames = packets * framing.frames_per_packet;
+  const double overhead = framing.header_bytes != 0 ? framing.header_bytes : overhead_bytes(o_, kind_);
   Json j;
   j["goodput_gbps"] = gbps(bytes, p.elapsed_s);
-  j["l2_gbps"] = gbps(bytes + packets * overhead_bytes(o_, kind_), p.elapsed_s);
-  j["l1_gbps"] = gbps(bytes + packets * (overhead_bytes(o_, kind_) + kL1Bytes), p.elapsed_s);
-  j["tx_gbps"] =
-      gbps(static_cast<double>(median.sent.sent) * static_cast<double>(c_.payload), median.sent.elapsed_s);
+  j["l2_gbps"] = gbps(bytes + frames * overhead, p.elapsed_s);
+  j["l1_gbps"] = gbps(bytes + frames * (overhead + kL1Bytes), p.elapsed_s);
+  j["frames_per_packet"] = framing.frames_per_packet;
+  j["frame_overhead_bytes"] = overhead;
+  if (framing.estimated) j["frames_estimated"] = true;
+  j["tx_gbps"] = sent_gbps(median);
   j["mpps"] = p.elapsed_s > 0 ? packets / p.elapsed_s * 1e-6 : 0;
   j["sent"] = sent_total_;
   j["received"] = n.received;
@@ -320,6 +372,7 @@ Json CellRun::net_json(const RepeatCounts& median) const {
   j["short"] = n.short_;
   j["out_of_order"] = n.out_of_order;
   j["late"] = n.late;
+  if (n.held > 0) j["late_receiver_stalled"] = n.held;
   j["unmatched"] = totals_.unmatched;
   j["repeats"] = repeats_json();
   if (totals_.beyond > 0) j["never_sent"] = totals_.beyond;
@@ -335,18 +388,18 @@ Json CellRun::net_json(const RepeatCounts& median) const {
 Json CellRun::repeats_json() const {
   Json list = Json::array();
   for (const RepeatCounts& r : repeats_) {
-    const double sent = static_cast<double>(r.sent.sent) * static_cast<double>(c_.payload);
-    list.push_back(
-        {{"seconds", r.sent.elapsed_s},
-         {"sent", r.sent.sent},
-         {"unique", r.received.counts.unique},
-         {"tx_gbps", gbps(sent, r.sent.elapsed_s)},
-         {"rx_gbps", gbps(static_cast<double>(r.received.counts.unique_bytes), r.received.elapsed_s)},
-         {"tx_busy_percent", busy_percent(r.sent.threads)},
-         {"rx_busy_percent", busy_percent(r.received.threads)},
-         {"master_busy_percent", busy_percent({r.sent.master})},
-         {"gpu_sm_percent", r.gpu ? Json(r.gpu->sm_percent) : Json()},
-         {"gpu_memory_percent", r.gpu ? Json(r.gpu->memory_percent) : Json()}});
+    list.push_back({{"seconds", r.sent.elapsed_s},
+                    {"rx_seconds", r.received.elapsed_s},
+                    {"sent", r.sent.sent},
+                    {"unique", r.received.counts.unique - r.received.counts.earlier},
+                    {"earlier", r.received.counts.earlier},
+                    {"tx_gbps", sent_gbps(r)},
+                    {"rx_gbps", goodput_gbps(r.received)},
+                    {"tx_busy_percent", busy_percent(r.sent.threads)},
+                    {"rx_busy_percent", busy_percent(r.received.threads)},
+                    {"master_busy_percent", busy_percent({r.sent.master})},
+                    {"gpu_sm_percent", r.gpu ? Json(r.gpu->sm_percent) : Json()},
+                    {"gpu_memory_percent", r.gpu ? Json(r.gpu->memory_percent) : Json()}});
   }
   return list;
 }
@@ -358,6 +411,7 @@ Json CellRun::threads_json(const RepeatCounts& median) const {
       list.push_back({{"role", t.role},
                       {"index", t.index},
                       {"core", t.core >= 0 ? Json(t.core) : Json()},
+                      {"seconds", t.elapsed_s},
                       {"busy_percent", busy_percent({t})},
                       {"useful_percent", busy_percent({t}) * t.useful}});
   return {{"polling", polling_ == Polling::busy ? "busy" : "block"},

@@ -54,6 +54,9 @@ class CellRun {
   void describe(measure::BenchResult& result);
   /// Of both ends, since they were made.
   [[nodiscard]] u64 interface_drops();
+  /// Where the rate that was asked for is not the one that was reached.
+  void warn_of_target(const RepeatCounts& median, measure::BenchResult& result) const;
+  [[nodiscard]] double sent_gbps(const RepeatCounts& r) const;
   [[nodiscard]] nlohmann::ordered_json net_json(const RepeatCounts& median) const;
   [[nodiscard]] nlohmann::ordered_json repeats_json() const;
   [[nodiscard]] nlohmann::ordered_json threads_json(const RepeatCounts& median) const;

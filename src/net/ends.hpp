@@ -27,6 +27,7 @@ enum class Polling {
 struct ReceivePhase {
   ReceiveCounts counts;  ///< of this phase
   measure::Histogram latency;
+  u64 begin_ns = 0;      ///< 0: by the clock of another process
   double elapsed_s = 0;  ///< from the phase's begin to its last packet
   std::vector<ThreadUse> threads;
   bool timed_out = false;  ///< packets of a reliable stream were still missing when the time was over
@@ -107,8 +108,9 @@ struct SendingOptions {
 
 struct SendPhase {
   u64 sent = 0;
-  double elapsed_s = 0;
-  u64 skipped = 0;
+  u64 begin_ns = 0;      ///< when the first sender began
+  double elapsed_s = 0;  ///< from there to the last packet; with a target rate, to where the next one was due
+  u64 skipped = 0;       ///< due, and never sent
   measure::Histogram gaps;
   std::vector<ThreadUse> threads;
   ThreadUse master;    ///< the thread that has called run()
@@ -129,7 +131,14 @@ class SendingEnd {
   void packets_per_s(double rate) { o_.packets_per_s = rate; }
 
  private:
-  void send(u32 thread, u64 until_ns, u64 count, ThreadUse* use);
+  struct Lanes;
+  /// From when to when a thread has sent.
+  struct Span {
+    u64 begin_ns = 0, end_ns = 0;
+  };
+  void send(u32 thread, u64 limit_ns, u64 count, Span* span, ThreadUse* use);
+  void drain(u32 thread, u64 timeout_ns, Span* span);
+  void await_last_gap(u32 thread, u64 until_ns, Span* span);
   SendingOptions o_;
   std::vector<std::unique_ptr<Sender>> senders_;
   std::atomic<bool> stop_{false};

@@ -46,11 +46,14 @@ inline __attribute__((always_inline)) void write_all(const HeaderRun& run, const
   u64 slot = first % slots.count;
   u8* to = slots.base + slot * slots.stride;
   // What is stored might be any of these, as far as the compiler knows; locals are not read again for it.
-  const auto [mark, begin, tx_time_ns, count] = run;
+  const auto [mark, begin, tx_time_ns, count, tx_step_ns, left_ns] = run;
   const TxSlots all = slots;
   const u64 stream = begin & ~kSequenceMask;
+  u64 time_ns = tx_time_ns;
   for (u32 i = 0; i < count; ++i) {
-    const Words w = {mark, stream | ((begin + i) & kSequenceMask), tx_time_ns, data_crcs[slot]};
+    const u64 time = left_ns == 0 ? time_ns : DueTime{time_ns, left_ns}.word();
+    const Words w = {mark, stream | ((begin + i) & kSequenceMask), time, data_crcs[slot]};
+    time_ns += tx_step_ns;
     const u64 crc = Crc::crc(w);
     put_word(to, w.w0);
     put_word(to + 8, w.w1);

@@ -22,8 +22,10 @@ inline u64 word_at(const void* header, std::size_t offset) {
 struct HeaderRun {
   u64 mark = 0;             ///< a header's first 8 bytes
   u64 stream_sequence = 0;  ///< of the first one
-  u64 tx_time_ns = 0;
+  u64 tx_time_ns = 0;       ///< of the first one
   u32 count = 0;
+  u64 tx_step_ns = 0;  ///< each packet's time is so much later than that of the one before
+  u64 left_ns = 0;  ///< not 0: the times are those at which the packets were due, and they leave at this one
 };
 
 /// Writes them, with their CRCs, into the slots of packets from `first` on. data_crcs has one for each slot.

@@ -12,11 +12,23 @@ namespace doorbell::net {
 
 namespace {
 
+constexpr u64 kShortestStallNs = 10'000'000;
+
 /// Of a packet that is long enough.
 Header header_of(const Burst& burst, u32 i) {
   Header h;
   std::memcpy(&h, burst.data[i], kHeaderBytes);
   return h;
+}
+
+DueTime due_time(u64 word, u64 now_ns) {
+  DueTime t = DueTime::of(word, now_ns);
+  // So much later that the word does not say when it left: nothing can be said of its way either.
+  if (word >> DueTime::kDueBits == DueTime::kMostUnits) t.left_ns = now_ns;
+  return t;
+}
+DueTime times_of(const Header& h, u64 now_ns) {
+  return h.has(kIntendedTime) ? due_time(h.tx_time_ns, now_ns) : DueTime{h.tx_time_ns, h.tx_time_ns};
 }
 
 }  // namespace
@@ -51,10 +63,11 @@ u32 Receiver::step() {
   ++counts_.bursts;
   counts_.received += n;
   const u64 now = burst.rx_time_ns != 0 ? burst.rx_time_ns : wall_ns();
+  awake(now);
   const u32 unique = classify(burst, now);
   u64 used = 0;
   if (unique > 0) {
-    last_ns_ = now;
+    if (!earlier_missing_ || count_earlier(burst, unique) < unique) last_ns_ = now;
     if (sink_ != nullptr)
       used = sink_->take(burst, {packet_.data(), unique}, {flow_.data(), unique}, {number_.data(), unique});
     progress_.store(counts_.unique, std::memory_order_release);
@@ -69,6 +82,25 @@ u32 Receiver::step() {
   return n;
 }
 
+void Receiver::begin_phase(const std::vector<u64>& sent) {
+  phase_first_.assign(maps_.size(), 0);
+  earlier_missing_ = false;
+  for (const u32 f : flows_.all()) {
+    if (f >= sent.size()) continue;
+    phase_first_[flows_.place(f)] = sent[f];
+    earlier_missing_ = earlier_missing_ || map(f).unique() < sent[f];
+  }
+  latency_.clear();
+  last_ns_ = awake_ns_ = stall_begin_ns_ = stall_end_ns_ = 0;
+}
+
+void Receiver::awake(u64 now_ns) {
+  // A pause that makes nothing late is none.
+  const u64 shortest = std::max(o_.late_ns / 4, kShortestStallNs);
+  if (awake_ns_ != 0 && now_ns > awake_ns_ + shortest) stall_begin_ns_ = awake_ns_, stall_end_ns_ = now_ns;
+  awake_ns_ = now_ns;
+}
+
 void Receiver::settle() {
   if (used_ == 0) return;
   sink_->await(used_);
@@ -79,7 +111,7 @@ void Receiver::settle() {
 u32 Receiver::classify(const Burst& burst, u64 now) {
   // All headers first: the caches' misses of one packet pass beside those of the next.
   header_crcs(burst.data.data(), burst.length.data(), burst.count, crc_.data());
-  const u32 good = screen(burst);
+  const u32 good = screen(burst, now);
   u32 unique = 0;
   for (u32 at = 0; at < good;) {
     // A flow's packets mostly follow each other; a sequence that wraps begins anew.
@@ -94,12 +126,12 @@ u32 Receiver::classify(const Burst& burst, u64 now) {
   return unique;
 }
 
-u32 Receiver::screen(const Burst& burst) {
+u32 Receiver::screen(const Burst& burst, u64 now) {
   // Magic, version, run tag and bytes, but for the flags.
   Header want;
   want.run_tag = o_.run_tag;
   const u64 mark = word_at(&want, 0) & 0xffffffff;
-  constexpr u64 kFlags = 0xf000;
+  constexpr u64 kFlags = 0xf000, kDue = u64{kIntendedTime} << 12;
   // What is stored below might be any member, as far as the compiler knows; locals are not read again for it.
   u32* const packet = packet_.data();
   u64* const key = key_.data();
@@ -116,13 +148,13 @@ u32 Receiver::screen(const Burst& burst) {
     }
     const u8* const header = burst.data[i];
     const u64 stream_sequence = word_at(header, offsetof(Header, stream_sequence));
-    const u64 tx_time_ns = word_at(header, offsetof(Header, tx_time_ns));
+    const u64 mark_word = word_at(header, 0), time_word = word_at(header, offsetof(Header, tx_time_ns));
     if (stream_sequence >> 48 != stream) {
       stream = stream_sequence >> 48;
       owned = owns(static_cast<u32>(stream));
     }
     const u64 bytes = u64{burst.length[i]} + (split ? burst.body_length[i] : 0);
-    if ((word_at(header, 0) & ~kFlags) != (mark | (bytes - kHeaderBytes) << 32) ||
+    if ((mark_word & ~kFlags) != (mark | (bytes - kHeaderBytes) << 32) ||
         crc[i] != word_at(header, offsetof(Header, data_crc32c)) >> 32 || !owned ||
         (verify && !data_good(burst, i))) {
       refuse(burst, i);
@@ -130,7 +162,8 @@ u32 Receiver::screen(const Burst& burst) {
     }
     packet[good] = i;
     key[good] = stream_sequence;
-    oldest = std::min(oldest, tx_time_ns);
+    const bool due = (mark_word & kDue) != 0;
+    oldest = std::min(oldest, due ? due_time(time_word, now).left_ns : time_word);
     ++good;
   }
   oldest_ns_ = oldest;
@@ -184,10 +217,10 @@ void Receiver::count_unique(const Burst& burst, u32 unique, u64 now) {
   for (u32 u = 0; u < unique; ++u) {
     const bool timed = ((o_.first_sequence + number_[u]) & (o_.latency_every - 1)) == 0;
     if (in_time && !timed) continue;
-    const u64 sent = header_of(burst, packet_[u]).tx_time_ns;
-    const u64 way_ns = now > sent ? now - sent : 0;
-    if (way_ns > o_.late_ns) ++counts_.late;
-    if (timed) latency_.record(way_ns);
+    const DueTime t = times_of(header_of(burst, packet_[u]), now);
+    if (now > t.left_ns && now - t.left_ns > o_.late_ns) count_late(t.left_ns, now);
+    // By a clock that both ends have, none arrives before it was sent: that is no latency.
+    if (timed && t.due_ns <= now && !is_earlier(u)) latency_.record(now - t.due_ns);
   }
   if (!o_.verify) return;
   for (u32 u = 0; u < unique; ++u) {
@@ -196,6 +229,25 @@ void Receiver::count_unique(const Burst& burst, u32 unique, u64 now) {
     ++counts_.checked;
     counts_.checked_bytes += h.data_bytes + u64{kHeaderBytes};
   }
+}
+
+void Receiver::count_late(u64 sent_ns, u64 now_ns) {
+  ++counts_.late;
+  const u64 from = std::max(sent_ns, stall_begin_ns_), to = std::min(now_ns, stall_end_ns_);
+  const u64 stalled_ns = to > from ? to - from : 0;
+  if (now_ns - sent_ns - stalled_ns <= o_.late_ns) ++counts_.held;
+}
+
+u32 Receiver::count_earlier(const Burst& burst, u32 unique) {
+  u32 earlier = 0;
+  for (u32 u = 0; u < unique; ++u) {
+    if (!is_earlier(u)) continue;
+    ++earlier;
+    counts_.earlier_bytes +=
+        u64{burst.length[packet_[u]]} + (burst.split ? burst.body_length[packet_[u]] : 0);
+  }
+  counts_.earlier += earlier;
+  return earlier;
 }
 
 bool Receiver::checks(const Header& h) const {

@@ -60,11 +60,15 @@ class Receiver {
   [[nodiscard]] PacketSink* sink() { return sink_; }
 
   [[nodiscard]] const ReceiveCounts& counts() const { return counts_; }
-  /// One-way latency of unique packets since the last clear.
-  [[nodiscard]] measure::Histogram& latency() { return latency_; }
-  /// When the newest unique packet came; 0: none since the last clear.
+  /// A phase begins, before which `sent` packets of each flow have left. What comes of these now counts as
+  /// `earlier`.
+  void begin_phase(const std::vector<u64>& sent);
+  /// Call it now and then: where it was not for long, nor step(), the thread did not run.
+  void awake(u64 now_ns);
+  /// One-way latency of this phase's unique packets.
+  [[nodiscard]] const measure::Histogram& latency() const { return latency_; }
+  /// When the newest of them came; 0: none.
   [[nodiscard]] u64 last_ns() const { return last_ns_; }
-  void clear_last() { last_ns_ = 0; }
   /// The map of flow `f`, which must be one of this queue's.
   [[nodiscard]] const ArrivalMap& map(u32 f) const { return maps_[flows_.place(f)]; }
   [[nodiscard]] bool owns(u32 f) const { return flows_.has(f); }
@@ -77,13 +81,19 @@ class Receiver {
   [[nodiscard]] u32 classify(const Burst& burst, u64 now);
   /// Counts those that are none of this queue's, or not whole; the others stand in packet_ and key_. Returns
   /// how many.
-  [[nodiscard]] u32 screen(const Burst& burst);
+  [[nodiscard]] u32 screen(const Burst& burst, u64 now);
   /// Counts a packet that is none of this queue's, or not whole.
   void refuse(const Burst& burst, u32 i);
   /// Notes `count` packets, the first of which is entry `at` of packet_, in their flow's map. The unique ones
   /// become entries from `unique` on; returns how many there are then.
   [[nodiscard]] u32 note_run(u32 at, u32 count, u32 unique);
   void count_unique(const Burst& burst, u32 unique, u64 now);
+  /// Counts those of the burst's unique packets that an earlier phase has sent; returns how many.
+  [[nodiscard]] u32 count_earlier(const Burst& burst, u32 unique);
+  [[nodiscard]] bool is_earlier(u32 u) const {
+    return earlier_missing_ && number_[u] < phase_first_[flows_.place(flow_[u])];
+  }
+  void count_late(u64 sent_ns, u64 now_ns);
   /// Whether the packet's data is checked, where data is.
   [[nodiscard]] bool checks(const Header& h) const;
   /// False when the packet's data is checked and is not what its CRC says.
@@ -107,6 +117,10 @@ class Receiver {
   ReceiveCounts counts_;
   measure::Histogram latency_;
   u64 last_ns_ = 0;
+  std::vector<u64> phase_first_;               ///< of each flow, the number of its first packet in this phase
+  bool earlier_missing_ = false;               ///< packets of earlier phases may still come
+  u64 awake_ns_ = 0;                           ///< when the thread ran last; 0: not in this phase
+  u64 stall_begin_ns_ = 0, stall_end_ns_ = 0;  ///< the last time that it did not
   alignas(64) std::atomic<u64> progress_{0};
 };
 

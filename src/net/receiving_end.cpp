@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "net/ends.hpp"
@@ -43,8 +45,7 @@ void LocalReceivingEnd::begin() {
   before_.clear();
   for (const auto& r : receivers_) {
     before_.push_back(r->counts());
-    r->latency().clear();
-    r->clear_last();
+    r->begin_phase(sent_);
   }
   threads_ = std::make_unique<Threads>("rx", static_cast<u32>(receivers_.size()), o_.cores,
                                        [this](u32 i, ThreadUse* use) { receive(i, use); });
@@ -61,6 +62,20 @@ bool LocalReceivingEnd::complete(const Receiver& receiver, const std::vector<u64
 
 void LocalReceivingEnd::receive(u32 queue, ThreadUse* use) {
   Receiver& r = *receivers_[queue];
+  const u64 begin = wall_ns();
+  const measure::CpuTime cpu_time;
+  u64 noted = ~u64{0};  // packets received when its use was noted last
+  // The time that it takes to find that nothing follows is none in which packets were moved.
+  const auto note_use = [&] {
+    if (r.counts().received == noted) return;
+    noted = r.counts().received;
+    use->cost = cpu_time.spent(fmt::format("rx-{}", queue));
+    use->elapsed_s = static_cast<double>(wall_ns() - begin) * 1e-9;
+    ReceiveCounts done = r.counts();
+    done -= before_[queue];
+    use->useful =
+        done.polls > 0 ? 1 - static_cast<double>(done.empty_polls) / static_cast<double>(done.polls) : 0;
+  };
   ready_.fetch_add(1, std::memory_order_release);
   u32 idle = 0;
   u64 quiet_since = 0;  // 0: not quiet
@@ -76,10 +91,13 @@ void LocalReceivingEnd::receive(u32 queue, ThreadUse* use) {
     }
     const bool may_sleep = o_.polling == Polling::block && idle >= kIdlePolls;
     if (!may_sleep && idle % kPollsPerLook != 0) continue;
+    const bool over = over_.load(std::memory_order_acquire);
+    if (over) note_use();
     if (may_sleep) r.queue().wait(kWaitNs);
     const u64 now = wall_ns();
+    r.awake(now);
     if (r.sink() != nullptr) r.sink()->idle(now);
-    if (!over_.load(std::memory_order_acquire)) continue;
+    if (!over) continue;
     if (complete(r, sent_) || timed_out_.load(std::memory_order_relaxed)) break;
     if (over_since == 0) over_since = now;
     if (idle > 0 && quiet_since == 0) quiet_since = now;
@@ -91,11 +109,8 @@ void LocalReceivingEnd::receive(u32 queue, ThreadUse* use) {
       break;
     }
   }
+  note_use();
   r.settle();
-  ReceiveCounts done = r.counts();
-  done -= before_[queue];
-  use->useful =
-      done.polls > 0 ? 1 - static_cast<double>(done.empty_polls) / static_cast<double>(done.polls) : 0;
 }
 
 ReceivePhase LocalReceivingEnd::end(const std::vector<u64>& sent) {
@@ -105,6 +120,7 @@ ReceivePhase LocalReceivingEnd::end(const std::vector<u64>& sent) {
   ReceivePhase p;
   p.timed_out = timed_out_;
   p.threads = threads_->uses();
+  p.begin_ns = begin_ns_;
   u64 last = begin_ns_;
   for (u32 q = 0; q < receivers_.size(); ++q) {
     p.counts += receivers_[q]->counts();

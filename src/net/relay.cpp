@@ -85,9 +85,8 @@ u32 Relay::receive(Burst& out) {
   // A burst is out, and there is one in_ and one list of what was passed on.
   if (took_ || !passed_.empty()) return 0;
   out.split = false;
-  const u64 now = wall_ns();
-  out.rx_time_ns = now;
-  pass_held(out, now);
+  pass_held(out, wall_ns());
+  out.rx_time_ns = out.count > 0 ? wall_ns() : 0;
   if (out.count + 2 * in_.capacity() > out.capacity() && out.count > 0) return out.count;
   // A burst of which nothing is passed on is not the caller's to release. The next one is taken at once: that
   // there are no packets must mean that none came.
@@ -97,6 +96,9 @@ u32 Relay::receive(Burst& out) {
     took_ = true;
     out.queue = in_.queue;
     out.split = in_.split;
+    // Behind the receiving: what arrives is not older than the time at which it does.
+    const u64 now = wall_ns();
+    out.rx_time_ns = now;
     for (u32 i = 0; i < n; ++i) apply(out, i, now);
     if (out.count > 0) return out.count;
     from_->release(in_);

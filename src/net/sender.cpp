@@ -57,6 +57,12 @@ void Sender::write(u64 end, u64 now_ns) {
   HeaderRun run{.stream_sequence = stream_sequence(o_.flow, o_.first_sequence + prepared_),
                 .tx_time_ns = now_ns,
                 .count = static_cast<u32>(end - prepared_)};
+  if (pacer_.paced()) {
+    h.version_flags |= kIntendedTime << 4;
+    run.tx_time_ns = pacer_.due_ns();
+    run.tx_step_ns = static_cast<u64>(pacer_.gap_ns());
+    run.left_ns = now_ns;
+  }
   std::memcpy(&run.mark, &h, sizeof run.mark);
   write_headers(run, slots_, prepared_, data_crcs_.data());
   prepared_ = end;

@@ -27,8 +27,8 @@ struct SenderOptions {
 };
 
 struct SendCounts {
-  u64 sent = 0;  ///< packets that the queue has accepted
-  u64 skipped = 0;
+  u64 sent = 0;     ///< packets that the queue has accepted
+  u64 skipped = 0;  ///< due since pace(), and never sent
 };
 
 /// One thread at a time; step() neither allocates nor blocks.

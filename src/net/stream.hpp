@@ -18,6 +18,13 @@
 
 namespace doorbell::net {
 
+/// What a packet is on the wire.
+struct Framing {
+  double frames_per_packet = 1;
+  u32 header_bytes = 0;    ///< in front of a frame's part of the payload; 0: StreamKind::overhead_bytes
+  bool estimated = false;  ///< nobody has counted the frames
+};
+
 /// Both ends' queues, or those of one end. Owns them, and must be destroyed after the threads that use them.
 class Stream {
  public:
@@ -29,6 +36,11 @@ class Stream {
   std::vector<u16> queue_of_flow;
   /// What was really set up, for the Result: sizes of socket buffers, segments a send, offloads, ring sizes.
   [[nodiscard]] virtual nlohmann::ordered_json facts() { return nlohmann::ordered_json::object(); }
+  /// After `packets` have been sent.
+  [[nodiscard]] virtual Framing framing(u64 packets) const {
+    static_cast<void>(packets);
+    return {};
+  }
   /// True when what Drops::ring counts is part of the receiving interface's own count.
   [[nodiscard]] virtual bool interface_counts_ring_drops() const { return false; }
 };

@@ -47,10 +47,19 @@ Threads::Threads(const std::string& role, u32 count, const std::vector<int>& cor
         failures_[i] = std::current_exception();
         failed_.store(true, std::memory_order_release);
       }
-      use.cost = cpu_time.spent(name);
-      use.elapsed_s = static_cast<double>(wall_ns() - begin) * 1e-9;
-      running_.fetch_sub(1, std::memory_order_release);
+      // A body may have said which part of its time counts.
+      if (use.elapsed_s == 0) {
+        use.cost = cpu_time.spent(name);
+        use.elapsed_s = static_cast<double>(wall_ns() - begin) * 1e-9;
+      }
+      const std::scoped_lock lock(mutex_);
+      if (running_.fetch_sub(1, std::memory_order_release) == 1) all_ended_.notify_all();
     });
+}
+
+bool Threads::ended_within(std::chrono::nanoseconds limit) {
+  std::unique_lock lock(mutex_);
+  return all_ended_.wait_for(lock, limit, [this] { return ended(); });
 }
 
 void Threads::wait() {

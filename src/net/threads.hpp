@@ -6,8 +6,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <exception>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,8 +25,8 @@ struct ThreadUse {
   u32 index = 0;
   int core = -1;  ///< -1: not bound to one
   measure::ThreadCost cost;
-  double elapsed_s = 0;
-  double useful = 0;  ///< share of its polls or calls that moved something
+  double elapsed_s = 0;  ///< in which `cost` arose
+  double useful = 0;     ///< share of its polls or calls that moved something
 };
 
 /// The cores that this process may run on.
@@ -41,6 +44,8 @@ class Threads {
 
   /// True when all have ended. Any thread.
   [[nodiscard]] bool ended() const { return running_.load(std::memory_order_acquire) == 0; }
+  /// Waits until all have ended, at most `limit`. Any thread.
+  [[nodiscard]] bool ended_within(std::chrono::nanoseconds limit);
   /// True when one has ended by an exception. Any thread.
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
   /// Waits for all; throws what the first of them has thrown.
@@ -54,6 +59,8 @@ class Threads {
   std::vector<std::exception_ptr> failures_;
   std::atomic<bool> failed_{false};
   std::atomic<u32> running_;
+  std::mutex mutex_;
+  std::condition_variable all_ended_;
   std::vector<std::thread> threads_;
 };
 

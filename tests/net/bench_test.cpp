@@ -212,6 +212,35 @@ TEST(NetBench, EachEncapsulationIsAccountedFor) {
   }
 }
 
+/// l2 and l1 of a result over its goodput.
+std::pair<double, double> wire_shares(const measure::BenchResult& r) {
+  const auto& net = r.cell().extra.at("net");
+  const double payload = net.at("goodput_gbps");
+  return {net.at("l2_gbps").get<double>() / payload, net.at("l1_gbps").get<double>() / payload};
+}
+
+TEST(NetBench, AMessageHasTheHeadersOfEachOfItsFrames) {
+  const auto [l2, l1] = wire_shares(run_bench(options_of("roce", 60'000, 20), {}));
+  EXPECT_NEAR(l2, 1 + 15 * 58 / 60'000.0, 1e-9);  // an MTU of 4096
+  EXPECT_NEAR(l1, 1 + 15 * (58 + 24) / 60'000.0, 1e-9);
+}
+
+TEST(NetBench, ARecordHasTheHeadersOfItsSegments) {
+  // Of at most 65,483 bytes over the loopback interface, by its MTU.
+  for (const u64 payload : {u64{1'000'000}, u64{100}}) {
+    const measure::BenchResult r = run_bench(options_of("tcp", payload, 200), {});
+    const auto& net = r.cell().extra.at("net");
+    const auto [l2, l1] = wire_shares(r);
+    const double frames = net.at("frames_per_packet"), header = net.at("frame_overhead_bytes");
+    EXPECT_FALSE(net.contains("frames_estimated"));
+    EXPECT_TRUE(header == 54 || header == 66) << header << " bytes with or without time stamps";
+    EXPECT_NEAR(l2, 1 + frames * header / static_cast<double>(payload), 1e-9);
+    EXPECT_NEAR(l1, 1 + frames * (header + 24) / static_cast<double>(payload), 1e-9);
+    if (payload > 65'536) EXPECT_GE(frames, static_cast<double>(payload) / 65'536);
+    else EXPECT_LE(frames, 1) << "several records share a segment";
+  }
+}
+
 TEST(NetBench, FlowsGoToTheQueuesOfTheirHash) {
   for (const RssFields fields : {RssFields::addresses, RssFields::addresses_and_ports}) {
     BenchOptions o = options_of("raw", 256, 500);

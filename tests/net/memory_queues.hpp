@@ -113,6 +113,18 @@ class MemoryRx : public RxQueue {
   std::deque<std::vector<u8>> taken_;
 };
 
+/// Says when it took a burst.
+class TimedRx final : public MemoryRx {
+ public:
+  using MemoryRx::MemoryRx;
+  u32 receive(Burst& burst) override {
+    const u32 n = MemoryRx::receive(burst);
+    burst.rx_time_ns = now_ns;
+    return n;
+  }
+  u64 now_ns = 0;
+};
+
 /// Of `data` bytes behind the header, all zeros.
 inline std::vector<u8> packet(u16 tag, u16 stream, u64 sequence, u32 data) {
   std::vector<u8> bytes(kHeaderBytes + data);

@@ -111,18 +111,6 @@ TEST(NetReceiver, ABurstMayHaveAnything) {
   EXPECT_EQ(r.map(1).lost(o.first_sequence + 5), 1u);
 }
 
-/// Says when it took a burst.
-class TimedRx final : public MemoryRx {
- public:
-  using MemoryRx::MemoryRx;
-  u32 receive(Burst& burst) override {
-    const u32 n = MemoryRx::receive(burst);
-    burst.rx_time_ns = now_ns;
-    return n;
-  }
-  u64 now_ns = 0;
-};
-
 TEST(NetReceiver, LatePacketsOfABurstAreCountedAmongOthers) {
   auto wire = std::make_shared<MemoryWire>();
   TimedRx queue(wire);

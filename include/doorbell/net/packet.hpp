@@ -26,7 +26,7 @@ inline constexpr u64 kSequenceMask = (u64{1} << 48) - 1;
 inline constexpr u32 kTemplates = 1021;
 
 enum Flags : u8 {
-  kIntendedTime = 1,  ///< the time is that at which the packet was due, not that at which it was sent
+  kIntendedTime = 1,  ///< the time is a DueTime: the packet was due at one time, and left at another
   kHasDataCrc = 2,
 };
 
@@ -37,7 +37,7 @@ struct Header {
   u16 run_tag = 0;
   u32 data_bytes = 0;
   u64 stream_sequence = 0;
-  u64 tx_time_ns = 0;  ///< CLOCK_MONOTONIC of the sender
+  u64 tx_time_ns = 0;  ///< CLOCK_MONOTONIC of the sender when it sent; with kIntendedTime a DueTime
   u32 data_crc32c = 0;
   u32 header_crc32c = 0;
 
@@ -47,6 +47,29 @@ struct Header {
   [[nodiscard]] DOORBELL_INLINE u8 version() const { return version_flags & 15; }
 };
 static_assert(sizeof(Header) == kHeaderBytes && alignof(Header) == 8);
+
+/// When a paced packet was due and when it left, in one word: the lower 44 bits of the first, in ns, and how
+/// much later the second was, in units of 16384 ns and rounded up.
+struct DueTime {
+  static constexpr u32 kDueBits = 44, kUnitBits = 14;
+  static constexpr u64 kDueMask = (u64{1} << kDueBits) - 1;
+  static constexpr u64 kMostUnits = (u64{1} << (64 - kDueBits)) - 1;
+
+  u64 due_ns = 0;
+  u64 left_ns = 0;  ///< not before due_ns
+
+  [[nodiscard]] DOORBELL_INLINE u64 word() const {
+    const u64 units = (left_ns - due_ns + ((u64{1} << kUnitBits) - 1)) >> kUnitBits;
+    return (due_ns & kDueMask) | (units < kMostUnits ? units : kMostUnits) << kDueBits;
+  }
+  /// At a time `now_ns`, which is less than 4.8 hours later.
+  [[nodiscard]] static DOORBELL_INLINE DueTime of(u64 word, u64 now_ns) {
+    DueTime t;
+    t.due_ns = now_ns - ((now_ns - word) & kDueMask);
+    t.left_ns = t.due_ns + (word >> kDueBits << kUnitBits);
+    return t;
+  }
+};
 
 [[nodiscard]] DOORBELL_INLINE u64 stream_sequence(u16 stream, u64 sequence) {
   return static_cast<u64>(stream) << 48 | (sequence & kSequenceMask);

@@ -107,6 +107,8 @@ class TxQueue {
   /// True when no accepted packet waits for more room to leave as a whole; else it tries. Call it repeatedly
   /// behind the last packet of a phase, or that packet never arrives.
   [[nodiscard]] virtual bool flush() { return true; }
+  /// Grows whenever something has left, of packets that go in parts each part.
+  [[nodiscard]] virtual u64 moved() { return completed(); }
   /// Call it behind the last packet, repeatedly until true: everything accepted has left the queue, and the
   /// receiver, where the stream has such a notion, has been told that nothing follows.
   [[nodiscard]] virtual bool finish() { return true; }

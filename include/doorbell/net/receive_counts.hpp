@@ -13,11 +13,14 @@ struct ReceiveCounts {
   u64 received = 0;
   u64 unique = 0;  ///< good packets, each once
   u64 duplicate = 0;
-  u64 corrupt = 0;       ///< a CRC or the data did not match; such a packet counts as lost too
-  u64 misplaced = 0;     ///< a good packet of another flow, or with a sequence that the flow cannot have
-  u64 alien = 0;         ///< not of this run
-  u64 short_ = 0;        ///< fewer or more bytes than its header says
-  u64 late = 0;          ///< unique, but longer on its way than allowed
+  u64 corrupt = 0;    ///< a CRC or the data did not match; such a packet counts as lost too
+  u64 misplaced = 0;  ///< a good packet of another flow, or with a sequence that the flow cannot have
+  u64 alien = 0;      ///< not of this run
+  u64 short_ = 0;     ///< fewer or more bytes than its header says
+  u64 late = 0;       ///< unique, but longer on its way than allowed
+  u64 held = 0;       ///< late, and would not be but for a time in which the receiving thread did not run
+  u64 earlier = 0;    ///< unique, of a phase before the one in which they came
+  u64 earlier_bytes = 0;
   u64 out_of_order = 0;  ///< unique, but behind a newer one
   u64 unique_bytes = 0;  ///< payload of the unique packets
   u64 checked = 0;       ///< unique packets whose data was checked
@@ -46,6 +49,9 @@ inline constexpr ReceiveCount kReceiveCounts[] = {{"received", &ReceiveCounts::r
                                                   {"alien", &ReceiveCounts::alien},
                                                   {"short", &ReceiveCounts::short_},
                                                   {"late", &ReceiveCounts::late},
+                                                  {"held", &ReceiveCounts::held},
+                                                  {"earlier", &ReceiveCounts::earlier},
+                                                  {"earlier_bytes", &ReceiveCounts::earlier_bytes},
                                                   {"out_of_order", &ReceiveCounts::out_of_order},
                                                   {"unique_bytes", &ReceiveCounts::unique_bytes},
                                                   {"checked", &ReceiveCounts::checked},

@@ -15,7 +15,7 @@
 
 namespace doorbell::net::dpdk {
 
-inline constexpr u32 kPluginAbi = 1;
+inline constexpr u32 kPluginAbi = 2;
 inline constexpr const char* kPluginFile = "doorbell_dpdk.so";
 inline constexpr const char* kPluginEntry = "doorbell_dpdk_plugin";
 

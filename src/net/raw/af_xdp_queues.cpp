@@ -109,6 +109,11 @@ void XdpTx::wait(u64 limit_ns) {
   poll_socket(-1, 0, std::min(limit_ns, kCompletionPauseNs));
 }
 
+bool XdpTx::flush() {
+  kick();
+  return broken_ || socket_.tx.pending() == 0;
+}
+
 bool XdpTx::finish() {
   kick();
   return completed() == sent_;

@@ -28,6 +28,8 @@ class XdpTx final : public TxQueue {
   [[nodiscard]] u64 completed() override;
   void wait(u64 limit_ns) override;
   [[nodiscard]] bool broken() override { return broken_; }
+  /// True when the kernel has taken every frame out of the ring.
+  [[nodiscard]] bool flush() override;
   [[nodiscard]] bool finish() override;
 
   /// Descriptors that one frame of `bytes` needs: none crosses the border of a chunk.

@@ -67,6 +67,10 @@ class RoceStream final : public Stream {
     rx.clear();
   }
   Json facts() override;
+  [[nodiscard]] Framing framing(u64) const override {
+    return {.frames_per_packet =
+                static_cast<double>(rdma::packets_of(shape_.payload_bytes, nic_->limits().active_mtu))};
+  }
 
  private:
   void connect_here();

@@ -52,6 +52,7 @@ u64 TcpTxQueue::write(u32 vectors) {
     const ssize_t sent = ::sendmsg(socket_.get(), &m, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent >= 0) {
       ++calls_;
+      bytes_ += static_cast<u64>(sent);
       return static_cast<u64>(sent);
     }
     if (errno == EINTR) continue;

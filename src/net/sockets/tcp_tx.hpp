@@ -26,6 +26,7 @@ class TcpTxQueue final : public TxQueue {
   [[nodiscard]] bool broken() override { return error_ != 0; }
   /// True when the other end's kernel has acknowledged every byte and the end of the stream, or is gone.
   [[nodiscard]] bool flush() override;
+  [[nodiscard]] u64 moved() override { return bytes_; }
   [[nodiscard]] bool finish() override;
 
   [[nodiscard]] int fd() const { return socket_.get(); }
@@ -52,6 +53,7 @@ class TcpTxQueue final : public TxQueue {
   bool shut_ = false;
   int error_ = 0;
   u64 calls_ = 0, partial_sends_ = 0;
+  u64 bytes_ = 0;  ///< that the socket has taken
   std::vector<iovec> vectors_;
 };
 
