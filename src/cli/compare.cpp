@@ -144,8 +144,8 @@ Command compare_command() {
       "Says of each cell of two results by which factor it differs, and whether its runs show that. What one "
       "process repeats is alike for reasons that the next process does not share, so a run is one observation, its "
       "figure the median of its repeats. Runs are a sweep's rounds, or the result files of a folder: at least 4 on "
-      "each side, better 7 ('rounds: 7' in the plan). The factor is the median of B/A over all pairs of runs, with "
-      "the exact interval of Mann and Whitney's test at 95 % or above.",
+      "each side, better 7 ('rounds: 7' in the plan). The factor is the median of B/A over all pairs of runs, with an "
+      "interval at 95 % that also holds when one side spreads more than the other.",
       "Differences between the two sides that are no figures (device, options, verification, build, machine) and "
       "the warnings of the results come first. A cell that is missing, incomplete or has errors on a side is not "
       "comparable.",
