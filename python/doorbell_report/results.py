@@ -8,6 +8,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import stat
 import sys
 
@@ -68,8 +69,10 @@ def members(value, *keys):
 
 
 def number(value, *keys):
-    """A finite number, or None. A boolean is not a number here."""
+    """A finite number, or None. A boolean is not a number here. An integer beyond 2^53 - 1 is written as its digits."""
     found = at(value, *keys) if keys else value
+    if isinstance(found, str) and re.fullmatch("[1-9][0-9]{15,19}", found):
+        return int(found)
     if isinstance(found, bool) or not isinstance(found, (int, float)) or not math.isfinite(found):
         return None
     return found

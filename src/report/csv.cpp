@@ -6,10 +6,12 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "report/file.hpp"
@@ -65,6 +67,14 @@ T get(const Json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end()) return {};
   try {
+    // An integer beyond 2^53 - 1 is text (json.cpp).
+    if constexpr (std::is_same_v<T, u64>)
+      if (found->is_string()) {
+        const auto& digits = found->template get_ref<const std::string&>();
+        u64 value = 0;
+        std::from_chars(digits.data(), digits.data() + digits.size(), value);
+        return value;
+      }
     return found->template get<T>();
   } catch (const Json::exception&) {
     return {};

@@ -24,23 +24,28 @@ Json number(const std::optional<double>& v) {
   return v ? number(*v) : Json(nullptr);
 }
 
-// A copy with null for every number that is not finite.
-Json finite(const Json& in) {
+// Readers that keep all numbers as doubles (JavaScript, jq, data frames) have no other whole numbers.
+constexpr u64 kMostExact = (u64{1} << 53) - 1;
+
+// A copy that any reader of JSON gets right: null for every number that is not finite, and the digits as text
+// for every integer that a double would round.
+Json readable(const Json& in) {
   if (in.is_number_float()) return number(in.get<double>());
+  if (in.is_number_unsigned() && in.get<u64>() > kMostExact) return std::to_string(in.get<u64>());
   if (!in.is_structured()) return in;
   Json out = in.is_array() ? Json::array() : Json::object();
   for (const auto& [key, value] : in.items()) {
     if (in.is_array()) {
-      out.push_back(finite(value));
+      out.push_back(readable(value));
     } else {
-      out[key] = finite(value);
+      out[key] = readable(value);
     }
   }
   return out;
 }
 
 Json object_or_empty(const Json& in) {
-  return in.is_null() ? Json::object() : finite(in);
+  return in.is_null() ? Json::object() : in;
 }
 
 Json latency(const Latency& l) {
@@ -146,14 +151,14 @@ Json cell(const Cell& c) {
   for (const auto& [key, value] : c.extra.items()) {
     if (out.contains(key)) refuse(key, "is one of the keys that every path shares");
     if (!value.is_object()) refuse(key, "a path's own key holds an object");
-    out[key] = finite(value);
+    out[key] = value;
   }
   if (!c.parts.empty() && !out.contains(c.path)) out[c.path] = Json::object();
   for (const auto& [name, metrics] : c.parts) {
     if (out[c.path].contains(name)) refuse(c.path + "." + name, "is given twice");
     out[c.path][name] = to_json(metrics);
   }
-  return out;
+  return readable(out);
 }
 
 constexpr auto kReplace = Json::error_handler_t::replace;  // an argv need not be UTF-8
@@ -205,7 +210,7 @@ Json to_json(const Result& r) {
              {"compiler", t.compiler},
              {"sanitizer", t.sanitizer.empty() ? Json(nullptr) : Json(t.sanitizer)}}},
            {"argv", r.argv},
-           {"environment", object_or_empty(r.environment)},
+           {"environment", readable(object_or_empty(r.environment))},
            {"complete", r.complete},
            {"stop_reason", r.stop_reason},
            {"exit_code", r.exit_code},

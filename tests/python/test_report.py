@@ -66,6 +66,11 @@ class Page(unittest.TestCase):
             self.assertIn(expected, words)
         self.assertLess(words.index("1 cell failed"), words.index("p99.9 us"))
 
+    def test_a_large_sequence_keeps_its_digits(self):
+        bad = with_verify(corrupt=1, first=[{"kind": "corrupt", "address": 0, "sequence": "5764607523034234893"}])
+        words = Reader(render(result([bad], exit_code=2))).words.replace("\N{THIN SPACE}", " ")
+        self.assertIn("sequence 5 764 607 523 034 234 893 was due", words)
+
     def test_a_figure_with_errors_is_no_best_one(self):
         bad = with_verify(corrupt=3)
         bad["metrics"]["ops_per_s"] = 9e9

@@ -50,6 +50,16 @@ class Schema(unittest.TestCase):
     def test_accepts_the_sample(self):
         self.assertEqual(self.check(json.dumps(self.sample))[0], 0)
 
+    def test_accepts_a_large_integer_as_its_digits(self):
+        cell = ("cells", 0)
+        for path in ((*cell, "repeats", 0, "seed"), (*cell, "verify", "first", 0, "sequence")):
+            for value, code in (("18446744073709551615", 0), (18446744073709551615, 0), ("9007199254740992", 0), ("12", 2),
+                                ("09007199254740992", 2), ("-9007199254740992", 2), ("9007199254740992.5", 2)):
+                with self.subTest(path=path, value=value):
+                    document = copy.deepcopy(self.sample)
+                    put(document, path, value)
+                    self.assertEqual(self.check(json.dumps(document))[0], code)
+
     def test_refuses_wrong_values(self):
         cell = ("cells", 0)
         for path, value in (

@@ -142,11 +142,24 @@ TEST(Json, AnArgumentNeedNotBeUtf8) {
   EXPECT_EQ(json["argv"][3], "gr\xc3\xbc\xc3\x9f");
 }
 
-TEST(Json, KeepsAllBitsOfASeed) {
+// jq, JavaScript and data frames read every number as a double.
+TEST(Json, IntegersThatADoubleRoundsAreText) {
+  constexpr u64 kExact = (u64{1} << 53) - 1;
   Result r = test::sample_result();
-  r.cells[0].repeats[0].seed = ~u64{0};
-  const Json json = Json::parse(to_string(to_json(r)));
-  EXPECT_EQ(json["cells"][0]["repeats"][0]["seed"].get<u64>(), ~u64{0});
+  Cell& in = r.cells[0];
+  in.repeats[0].seed = ~u64{0};
+  in.repeats[1].seed = kExact;
+  in.options["seed"] = kExact + 1;
+  in.verify.first[0].sequence = kExact + 2;
+  in.extra["nvme"]["deep"] = Json::array({Json{{"id", kExact + 3}}, -5});
+  const Json cell = Json::parse(to_string(to_json(r)))["cells"][0];
+  EXPECT_EQ(cell["repeats"][0]["seed"], "18446744073709551615");
+  EXPECT_EQ(cell["repeats"][1]["seed"], kExact);
+  EXPECT_EQ(cell["options"]["seed"], "9007199254740992");
+  EXPECT_EQ(cell["verify"]["first"][0]["sequence"], "9007199254740993");
+  EXPECT_EQ(cell["nvme"]["deep"], Json::array({Json{{"id", "9007199254740994"}}, -5}));
+  EXPECT_NE(csv_rows(cell, 0).find("18446744073709551615"), std::string::npos) << "a row is made from either";
+  EXPECT_EQ(csv_rows(cell, 0), csv_rows(in, 0));
 }
 
 TEST(Json, TextPutsBinsOnOneLine) {
