@@ -9,17 +9,22 @@
 #include <cmath>
 #include <string>
 
+#include "measure/statistics.hpp"
+
 namespace doorbell::measure {
 
 namespace {
 
-constexpr u64 kSamplesAbove = 10;  // fewer than this above a percentile: it is not reported
-
-// The middle of the integers that share bucket i; `max` closes the last bucket, which has no upper end.
-double midpoint_ns(u32 i, u64 max) {
-  const auto lower = static_cast<double>(histogram::lower_ns(i));
-  const double upper = i == histogram::kOverflow ? static_cast<double>(max)
-                                                 : lower + static_cast<double>(histogram::width_ns(i) - 1);
+// The middle of the integers that share bucket i. The last bucket has no upper end: `min` and `max` close it,
+// and where they are so far apart that its middle may be off by more than 1/128 there is no figure.
+std::optional<double> midpoint_ns(u32 i, u64 min, u64 max) {
+  auto lower = static_cast<double>(histogram::lower_ns(i));
+  double upper = lower + static_cast<double>(histogram::width_ns(i) - 1);
+  if (i == histogram::kOverflow) {
+    lower = std::max(lower, static_cast<double>(min));
+    upper = static_cast<double>(max);
+    if (upper - lower > lower / 64) return std::nullopt;
+  }
   return lower + (upper - lower) / 2;
 }
 
@@ -97,18 +102,14 @@ std::optional<double> Histogram::std() const {
 }
 
 std::optional<double> Histogram::percentile(double p) const {
-  if (!(p >= 0 && p <= 100)) throw Error("percentile " + std::to_string(p), "outside 0 to 100");
-  if (count_ == 0) return std::nullopt;
-  // In millionths, so that 99.99 % of 100,000 is rank 99,990 and not, by rounding of p / 100, 99,991.
-  const auto millionths = static_cast<u64>(std::llround(p * 1e4));
-  if (millionths == 1'000'000) return static_cast<double>(max_);
-  const Wide exact = static_cast<Wide>(count_) * millionths;
-  const u64 rank = std::max<u64>(1, static_cast<u64>((exact + 999'999) / 1'000'000));
-  if (count_ - rank < kSamplesAbove) return std::nullopt;
+  const std::optional<u64> rank = percentile_rank(count_, p);
+  if (!rank || *rank == count_) return rank ? max() : std::nullopt;
   u64 cumulative = 0;
   u32 i = 0;
-  while ((cumulative += counts_[i]) < rank) ++i;
-  return std::clamp(midpoint_ns(i, max_), static_cast<double>(min_), static_cast<double>(max_));
+  while ((cumulative += counts_[i]) < *rank) ++i;
+  const std::optional<double> middle = midpoint_ns(i, min_, max_);
+  if (!middle) return std::nullopt;
+  return std::clamp(*middle, static_cast<double>(min_), static_cast<double>(max_));
 }
 
 report::Latency Histogram::to_latency() const {

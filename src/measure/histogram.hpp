@@ -49,7 +49,8 @@ class Histogram {
 
   /// The p-th percentile in ns, 0 <= p <= 100 in steps of 0.0001: the midpoint of the bucket that holds the
   /// sample of rank ceil(p/100 * count), clamped to [min, max]. p = 100 is the exact maximum. Empty when
-  /// fewer than 10 samples lie above that rank, because then the figure is an accident of a few samples.
+  /// fewer than 10 samples lie above that rank, because then the figure is an accident of a few samples, and
+  /// when the sample is one of those that share the last bucket, unless min and max confine them to 1/64.
   [[nodiscard]] std::optional<double> percentile(double p) const;
 
   [[nodiscard]] report::Latency to_latency() const;

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <string>
 
 namespace doorbell::measure {
 
@@ -60,6 +61,18 @@ std::size_t median_index(std::span<const double> rates) {
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return rates[i]; });
   return order[(order.size() - 1) / 2];
+}
+
+std::optional<u64> percentile_rank(u64 count, double p) {
+  constexpr u64 kSamplesAbove = 10;
+  if (!(p >= 0 && p <= 100)) throw Error("percentile " + std::to_string(p), "outside 0 to 100");
+  if (count == 0) return std::nullopt;
+  // In millionths, so that 99.99 % of 100,000 is rank 99,990 and not, by rounding of p / 100, 99,991.
+  const auto millionths = static_cast<u64>(std::llround(p * 1e4));
+  if (millionths == 1'000'000) return count;
+  const auto exact = static_cast<unsigned __int128>(count) * millionths;
+  const u64 rank = std::max<u64>(1, static_cast<u64>((exact + 999'999) / 1'000'000));
+  return count - rank < kSamplesAbove ? std::nullopt : std::optional(rank);
 }
 
 std::optional<double> sample_std(std::span<const double> samples) {

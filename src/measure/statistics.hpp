@@ -32,6 +32,11 @@ struct MedianRanks {
 /// empty.
 [[nodiscard]] std::size_t median_index(std::span<const double> rates);
 
+/// The rank (from 1) of the p-th percentile of `count` samples, 0 <= p <= 100 in steps of 0.0001: ceil(p/100
+/// * count). Empty when fewer than 10 samples lie above it, because then the figure is an accident of a few
+/// samples, and for no samples; p = 100 is the last. Throws doorbell::Error for another p.
+[[nodiscard]] std::optional<u64> percentile_rank(u64 count, double p);
+
 /// Standard deviation with n - 1 (Welford); empty below two samples.
 [[nodiscard]] std::optional<double> sample_std(std::span<const double> samples);
 

@@ -130,15 +130,21 @@ class FioContender final : public Contender {
       l.mean = lat.at("mean").get<double>();
       l.std = lat.at("stddev").get<double>();
       l.max = lat.at("max").get<double>();
-      const auto percentile = [&](const char* key) -> std::optional<double> {
-        if (!lat.contains("percentile")) return {};
-        return lat.at("percentile").value(key, 0.0);
+      // By doorbell's own rules: none of too few samples, and the middle of a bucket is within what was
+      // measured.
+      const auto percentile = [&](double p) -> std::optional<double> {
+        const std::string key = fmt::format("{:.6f}", p);
+        if (!measure::percentile_rank(l.count, p) || !lat.contains("percentile") ||
+            !lat.at("percentile").contains(key))
+          return {};
+        return std::clamp(lat.at("percentile").at(key).get<double>(), *l.min, *l.max);
       };
-      l.p50 = percentile("50.000000");
-      l.p90 = percentile("90.000000");
-      l.p95 = percentile("95.000000");
-      l.p99 = percentile("99.000000");
-      l.p99_9 = percentile("99.900000");
+      l.p50 = percentile(50);
+      l.p90 = percentile(90);
+      l.p95 = percentile(95);
+      l.p99 = percentile(99);
+      l.p99_9 = percentile(99.9);
+      l.p99_99 = percentile(99.99);
     }
     metrics_.push_back(m);
     // fio gives each job's share of its running time.

@@ -348,6 +348,8 @@ class CellTable {
     if (has_errors(c)) out += errors_line(c.errors, plain);
     if (const auto counters = notable_counters(c.extra); !counters.empty())
       out += filled("  counters  ", counters, ", ");
+    if (const std::string beyond = beyond_range_text(c.metrics.latency_ns); !beyond.empty())
+      out += labelled("latency", beyond);
     if (failed && c.verify.checked == 0) out += labelled("verify", "NOT verified");
     return out;
   }

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "report/file.hpp"
+#include "report/notable.hpp"
 #include "report/tool.hpp"
 
 namespace doorbell::report {
@@ -55,6 +56,7 @@ Json latency(const Latency& l) {
            {"p99_99", number(l.p99_99)}, {"max", number(l.max)}, {"bins", Json::array()}};
   Json& bins = out["bins"];
   for (const auto& [lower, count] : l.bins) bins.push_back(Json::array({lower, count}));
+  if (const u64 beyond = beyond_range(l)) out["beyond_range"] = beyond;
   return out;
 }
 

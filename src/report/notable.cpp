@@ -3,6 +3,7 @@
 
 #include "report/notable.hpp"
 
+#include <doorbell/histogram.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,6 +22,8 @@ constexpr std::array kTroubles = {
     "lost",     "missed",    "nak",        "no_buffer",       "not_whole", "overflow",  "refused",
     "reject",   "resets",    "rnr_events", "retransmissions", "skipped",   "strangers", "timed_out",
     "too_long", "too_short", "unexp",      "unknown",         "unmatched"};
+
+constexpr u64 kRangeEndNs = u64{1} << histogram::kMaxOctave;
 
 /// Objects of which each member is one.
 constexpr std::array kTables = {"completion_statuses", "drops", "injected"};
@@ -57,6 +60,18 @@ std::vector<std::string> notable_counters(const nlohmann::ordered_json& extra) {
     if (object.is_object())
       find_counters(object, printable(key) + " ", std::ranges::find(kTables, key) != kTables.end(), &found);
   return found;
+}
+
+u64 beyond_range(const Latency& latency) {
+  return !latency.bins.empty() && latency.bins.back().first >= kRangeEndNs ? latency.bins.back().second : 0;
+}
+
+std::string beyond_range_text(const Latency& latency) {
+  const u64 n = beyond_range(latency);
+  if (n == 0) return "";
+  return fmt::format(
+      "{} of {} operations took {:.1f} s or more, where the buckets end: no percentile among them", n,
+      latency.count, static_cast<double>(kRangeEndNs) * 1e-9);
 }
 
 }  // namespace doorbell::report

@@ -16,4 +16,9 @@ namespace doorbell::report {
 /// "completion_statuses" belong to them.
 [[nodiscard]] std::vector<std::string> notable_counters(const nlohmann::ordered_json& extra);
 
+/// How many operations took longer than the latency buckets reach: all are in the last one.
+[[nodiscard]] u64 beyond_range(const Latency& latency);
+/// "60 of 17.2 s or more, where the buckets end: ..."; "" without any.
+[[nodiscard]] std::string beyond_range_text(const Latency& latency);
+
 }  // namespace doorbell::report

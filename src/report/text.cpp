@@ -150,6 +150,8 @@ std::string cell_text(const Cell& c, const Paint& paint) {
   const std::string parameters = printable(parameters_of(c.cell, "  "));
   if (!parameters.empty()) out += "  " + parameters + "\n";
   out += metrics_table(c);
+  if (const std::string beyond = beyond_range_text(c.metrics.latency_ns); !beyond.empty())
+    out += labelled("latency", beyond);
   out += substeps_line(c.substeps_ns);
   out += extra_lines(c.extra);
   out += verify_lines(c.verify, paint);

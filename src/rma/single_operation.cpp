@@ -20,8 +20,11 @@ nlohmann::ordered_json single_operation(const measure::Histogram& latency, u64 b
   const auto counts = latency.counts();
   for (u32 i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
-    const double middle =
-        static_cast<double>(histogram::lower_ns(i)) + static_cast<double>(histogram::width_ns(i) - 1) / 2;
+    const auto lower = static_cast<double>(histogram::lower_ns(i));
+    // The last bucket has no end of its own.
+    const double width =
+        i == histogram::kOverflow ? high - lower : static_cast<double>(histogram::width_ns(i) - 1);
+    const double middle = lower + width / 2;
     const double rate = 1e9 / std::max(std::clamp(middle, low, high), 1.0);
     sum += rate * static_cast<double>(counts[i]);
     squares += rate * rate * static_cast<double>(counts[i]);

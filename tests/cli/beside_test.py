@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`doorbell nvme --beside`: several ways in turns, with fio among them where it is installed."""
 
+import json
 import os
 import shutil
 import signal
@@ -103,6 +104,29 @@ class Beside(OnDisk):
                               capture_output=True, timeout=60, env={**os.environ, "PATH": f"{self.folder}:/usr/bin:/bin"})
         self.assertIn("fio ?[31mred??", done.stdout)
         self.assertNotIn("\033", done.stdout + done.stderr)
+
+
+    def test_fios_percentiles_keep_our_rules(self):
+        """None of too few samples, and none outside of what was measured: fio gives both."""
+        percentiles = {f"{p:.6f}": ns for p, ns in ((50, 1005), (90, 2010), (95, 3000), (99, 5050), (99.9, 5100), (99.99, 5100))}
+        lat = {"min": 1008, "max": 5000, "mean": 1500.5, "stddev": 300.25, "percentile": percentiles}
+        for count, due in ((56, {"p50": 1008}), (1200, {"p50": 1008, "p90": 2010, "p95": 3000, "p99": 5000}),
+                           (10000, {"p50": 1008, "p90": 2010, "p95": 3000, "p99": 5000, "p99_9": 5000}),
+                           (100000, {"p50": 1008, "p90": 2010, "p95": 3000, "p99": 5000, "p99_9": 5000, "p99_99": 5000})):
+            side = {"total_ios": count, "io_bytes": 512 * count, "runtime": 100, "iops": count / 0.1, "bw_bytes": 5120 * count,
+                    "lat_ns": {**lat, "N": count}}
+            said = json.dumps({"jobs": [{"read": side, "usr_cpu": 1.0, "sys_cpu": 1.0, "error": 0}]})
+            fio = self.folder / "fio"
+            fio.write_text(f"#!/bin/sh\ncase $1 in --version) echo fio-3.33;; *) echo '{said}';; esac\n", encoding="ascii")
+            fio.chmod(0o755)
+            out = self.folder / "fio.json"
+            done = subprocess.run([DOORBELL, "nvme", *self.on_file(*READ, *SHORT, "--beside", "fio"), "--json", str(out)], text=True,
+                                  capture_output=True, timeout=60, env={**os.environ, "PATH": f"{self.folder}:/usr/bin:/bin"})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            latency = json.loads(out.read_text(encoding="utf-8"))["cells"][1]["metrics"]["latency_ns"]
+            for key in ("p50", "p90", "p95", "p99", "p99_9", "p99_99"):
+                with self.subTest(percentile=key, count=count):
+                    self.assertEqual(latency[key], due.get(key))
 
 
 @unittest.skipUnless(shutil.which("fio"), "fio is not installed")

@@ -12,7 +12,9 @@
 #include <limits>
 #include <sstream>
 
+#include "report/json.hpp"
 #include "report/notable.hpp"
+#include "report/text.hpp"
 #include "report_sample.hpp"
 
 namespace doorbell::report {
@@ -145,6 +147,19 @@ TEST(CellTable, WhatIsNotKnownIsADash) {
   c.metrics.bytes = 3 * 80;
   EXPECT_NE(cell_table(of({c})).find("80"), std::string::npos) << "bytes an operation";
   EXPECT_EQ(cell_table(Result{}), "");
+}
+
+TEST(CellTable, LatenciesBeyondTheBucketsAreSaid) {
+  Cell c = sound(4096, 1e6);
+  c.metrics.latency_ns.count = 60;
+  c.metrics.latency_ns.bins = {{1000, 4}, {u64{1} << 33, 5}};
+  EXPECT_EQ(cell_table(of({c})).find("17.2 s"), std::string::npos);
+  EXPECT_FALSE(to_json(c.metrics)["latency_ns"].contains("beyond_range"));
+  c.metrics.latency_ns.bins.emplace_back(u64{1} << 34, 51);
+  EXPECT_NE(cell_table(of({c})).find("51 of 60 operations took 17.2 s or more"), std::string::npos)
+      << cell_table(of({c}));
+  EXPECT_NE(to_text(c, false).find("51 of 60 operations took 17.2 s or more"), std::string::npos);
+  EXPECT_EQ(to_json(c.metrics)["latency_ns"]["beyond_range"], 51);
 }
 
 TEST(CellTable, ParametersOfAnyKindDoNoHarm) {

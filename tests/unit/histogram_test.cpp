@@ -185,6 +185,21 @@ TEST(Histogram, ValuesPastTheLastBucketKeepTheirMaximum) {
   EXPECT_EQ(h.max(), static_cast<double>(minute));
 }
 
+TEST(Histogram, APercentileBeyondTheRangeIsNotGuessed) {
+  Histogram h;
+  for (int i = 0; i < 56; ++i) h.record(18'000'000'000);
+  for (int i = 0; i < 4; ++i) h.record(40'000'000'000);
+  EXPECT_FALSE(h.percentile(50).has_value()) << "18 s and 40 s share a bucket";
+  EXPECT_EQ(h.max(), 40e9);
+  for (int i = 0; i < 60; ++i) h.record(1'000'000);
+  EXPECT_NEAR(*h.percentile(50), 1e6, 1e6 / 128);
+  EXPECT_FALSE(h.percentile(90).has_value());
+  EXPECT_EQ(h.to_latency().bins.back(), (std::pair<u64, u64>{u64{1} << histogram::kMaxOctave, 60}));
+  Histogram close;
+  for (int i = 0; i < 30; ++i) close.record(60'000'000'000 + static_cast<u64>(i) * 10'000'000);
+  EXPECT_NEAR(*close.percentile(50), 60.14e9, 60e9 / 128) << "the least and the greatest confine it";
+}
+
 TEST(Histogram, EmptyIsEmptyAndClearEmpties) {
   Histogram h;
   h.record(9);
