@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string_view>
@@ -75,6 +76,15 @@ void add_histogram(const measure::Histogram& latency, std::string* out) {
   family.sample("", latency.count(), "_count");
 }
 
+/// Whether the run counts more than its operations. One that does has a latency of each of them.
+bool counts_details(const measure::LiveFigures& f) {
+  const auto any = [&](const auto& classes) {
+    return std::ranges::any_of(classes, [&](const Class& c) { return f.counters.*c.second != 0; });
+  };
+  return f.operations == 0 || f.latency.count() > 0 || f.counters.checked > 0 || any(kErrors) ||
+         any(kFailures);
+}
+
 }  // namespace
 
 std::string prometheus_text(const measure::LiveFigures& f, const RunName& name) {
@@ -88,6 +98,8 @@ std::string prometheus_text(const measure::LiveFigures& f, const RunName& name) 
   Family("doorbell_bytes_total", "counter", "Payload bytes of these operations.", &out).sample("", f.bytes);
   Family("doorbell_operations_per_second", "gauge", "Rate over about the last second.", &out)
       .sample("", f.ops_per_s);
+  // A 0 would say that something has been counted.
+  if (!counts_details(f)) return out;
   Family errors("doorbell_errors_total", "counter", "Operations that went wrong, by class.", &out);
   for (const auto& [kind, field] : kErrors)
     errors.sample(fmt::format("class=\"{}\"", kind), f.counters.*field);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "measure/bench_run.hpp"
 #include "net/cell_run.hpp"
@@ -69,12 +70,14 @@ struct Probe {
   double target = 0;   ///< Gb/s; 0: as fast as it goes
   double offered = 0;  ///< Gb/s that the senders reached
   u64 lost = 0;
-  u64 skipped = 0;  ///< packets that were due and never left: the senders were the limit
+  u64 skipped = 0;  ///< packets that were due and never left
   bool failed = false;
 
   [[nodiscard]] bool clean() const { return lost == 0 && !failed; }
   /// The rate of which something is known.
   [[nodiscard]] double rate() const { return target > 0 ? std::min(target, offered) : offered; }
+  /// Else the senders were the limit, or were held up.
+  [[nodiscard]] bool reached() const { return target == 0 || offered >= (1 - 2 * kCloseEnough) * target; }
 };
 double offered_gbps(const CellSettings& c, const SendPhase& sent) {
   return sent.elapsed_s > 0
@@ -88,63 +91,119 @@ Probe probe(const BenchOptions& o, const CellSettings& c, const measure::RunWatc
   run.finish();
   return {c.target_gbps, offered_gbps(c, r.sent), run.lost(), r.sent.skipped, run.failed()};
 }
-/// All repeats of a run as one probe; the slowest of them counts.
+/// All repeats of a run as one probe; the slowest of them counts, by what has been received of it.
 Probe probe_of(const CellSettings& c, const CellRun& run) {
   Probe p = {c.target_gbps, c.target_gbps, run.lost(), 0, run.failed() || run.repeats().empty()};
   for (const RepeatCounts& r : run.repeats()) {
-    p.offered = std::min(p.offered, offered_gbps(c, r.sent));
+    p.offered = std::min({p.offered, offered_gbps(c, r.sent), goodput_gbps(r.received)});
     p.skipped += r.sent.skipped;
   }
   return p;
 }
 
 /// The highest rate at which nothing was lost: found by halving, then confirmed by whole repeats, at a rate a
-/// twentieth lower each time something was lost after all, or the senders did not reach it.
-void search_no_drop(const BenchOptions& o, CellSettings c, const measure::RunWatch& watch,
-                    RemoteReceiver* remote, measure::BenchResult& result) {
-  const auto interrupted = [&] { return watch.stop != nullptr && watch.stop->requested(); };
-  nlohmann::ordered_json steps = nlohmann::ordered_json::array();
-  const auto note = [&](const Probe& p) {
-    steps.push_back(
-        {{"target_gbps", p.target}, {"offered_gbps", p.offered}, {"lost", p.lost}, {"skipped", p.skipped}});
-  };
-  c.target_gbps = 0;
-  // With a count of packets the search has no time of its own.
-  const double seconds = o.duration_s > 0 ? std::min(kSearchS, o.duration_s) : kSearchS;
-  Probe last = probe(o, c, watch, remote, seconds);
-  note(last);
-  double low = 0, high = last.offered;
-  if (last.clean()) low = high;
-  for (u32 i = 0; i < kSearchSteps && high - low > kCloseEnough * high && !last.failed && !interrupted();
-       ++i) {
-    c.target_gbps = (low + high) / 2;
-    last = probe(o, c, watch, remote, seconds);
-    note(last);
-    if (last.clean()) low = std::max(low, last.rate());
-    // Above what the senders reach there is nothing to find.
-    if (!last.clean() || last.skipped > 0) high = std::max(low, last.rate());
-  }
-  for (u32 i = 0; i < kConfirmations && !interrupted(); ++i) {
-    c.target_gbps = low > 0 ? low : high / 2;
-    measure::BenchResult one;
-    CellRun run(o, c, watch, remote);
-    run.run(one);
-    const Probe p = probe_of(c, run);
-    const bool confirmed = p.clean() && p.skipped == 0 && !interrupted();
-    if (confirmed || p.failed || interrupted() || i + 1 == kConfirmations) {
-      one.cells.front().extra["no_drop"] = {
-          {"gbps", p.rate()}, {"target_gbps", p.target}, {"confirmed", confirmed}, {"steps", steps}};
-      if (!confirmed) one.warnings.push_back("no rate without loss was confirmed");
-      result.cells.push_back(std::move(one.cells.front()));
-      result.warnings.insert(result.warnings.end(), one.warnings.begin(), one.warnings.end());
-      result.failed = result.failed || one.failed;
-      result.stop_reason = one.stop_reason;
+/// twentieth lower each time something was lost after all. Senders that do not reach a rate have lost
+/// nothing: they get a second chance, and what they did reach is an answer too.
+class NoDropSearch {
+ public:
+  NoDropSearch(const BenchOptions& o, const CellSettings& c, const measure::RunWatch& watch,
+               RemoteReceiver* remote)
+      : o_(o), c_(c), watch_(watch), remote_(remote) {}
+
+  void run(measure::BenchResult& result) {
+    confirm(search());
+    if (!found_) {
+      result.stop_reason = "signal";
       return;
     }
-    low = std::min(c.target_gbps * 0.95, p.rate());
+    const Probe& p = found_->probe;
+    measure::BenchResult& one = found_->result;
+    const std::string repeats = fmt::format("{} repeat{}", found_->repeats, found_->repeats == 1 ? "" : "s");
+    one.cells.front().extra["no_drop"] = {
+        {"answer", found_->confirmed ? fmt::format("no loss up to {:.3g} Gb/s in {}", p.rate(), repeats)
+                                     : fmt::format("none was confirmed: {} packets were lost at {:.3g} Gb/s",
+                                                   p.lost, p.rate())},
+        {"gbps", p.rate()},
+        {"target_gbps", p.target},
+        {"repeats", found_->repeats},
+        {"confirmed", found_->confirmed},
+        {"steps", steps_}};
+    if (!found_->confirmed) one.warnings.push_back("no rate without loss was confirmed");
+    result.cells.push_back(std::move(one.cells.front()));
+    result.warnings.insert(result.warnings.end(), one.warnings.begin(), one.warnings.end());
+    result.failed = result.failed || one.failed;
+    result.stop_reason = one.stop_reason;
   }
-  result.stop_reason = "signal";
-}
+
+ private:
+  struct Found {
+    measure::BenchResult result;
+    Probe probe;
+    std::size_t repeats = 0;
+    bool confirmed = false;
+  };
+
+  [[nodiscard]] bool interrupted() const { return watch_.stop != nullptr && watch_.stop->requested(); }
+
+  Probe look(double target) {
+    c_.target_gbps = target;
+    // With a count of packets the search has no time of its own.
+    const double seconds = o_.duration_s > 0 ? std::min(kSearchS, o_.duration_s) : kSearchS;
+    const Probe p = probe(o_, c_, watch_, remote_, seconds);
+    steps_.push_back(
+        {{"target_gbps", p.target}, {"offered_gbps", p.offered}, {"lost", p.lost}, {"skipped", p.skipped}});
+    return p;
+  }
+
+  /// A rate at which nothing was lost, to be confirmed.
+  double search() {
+    Probe last = look(0);
+    double low = 0, high = last.offered;
+    if (last.clean()) low = high;
+    for (u32 i = 0; i < kSearchSteps && high - low > kCloseEnough * high && !last.failed && !interrupted();
+         ++i) {
+      const double target = (low + high) / 2;
+      last = look(target);
+      if (last.clean()) low = std::max(low, last.rate());
+      if (last.clean() && !last.reached() && !interrupted()) {
+        last = look(target);
+        if (last.clean()) low = std::max(low, last.rate());
+      }
+      // Above what the senders reach there is nothing to find.
+      if (!last.clean() || !last.reached()) high = std::max(low, last.rate());
+    }
+    return low > 0 ? low : high / 2;
+  }
+
+  void confirm(double target) {
+    bool again = true;
+    for (u32 i = 0; i < kConfirmations && !interrupted(); ++i) {
+      c_.target_gbps = target;
+      Found f;
+      CellRun run(o_, c_, watch_, remote_);
+      run.run(f.result);
+      f.probe = probe_of(c_, run);
+      f.repeats = run.repeats().size();
+      f.confirmed = f.probe.clean() && !interrupted();
+      const Probe p = f.probe;
+      const bool better = !found_ || !found_->confirmed || (f.confirmed && p.rate() > found_->probe.rate());
+      const bool last = p.failed || interrupted();
+      if (better || last) found_ = std::move(f);
+      if (last || (p.clean() && p.reached())) return;
+      if (p.clean() && again) again = false;
+      else target = std::min(target * 0.95, std::max(p.rate(), target / 2)), again = true;
+      // What is left to try is below what is known.
+      if (found_->confirmed && target <= found_->probe.rate()) return;
+    }
+  }
+
+  const BenchOptions& o_;
+  CellSettings c_;
+  const measure::RunWatch& watch_;
+  RemoteReceiver* remote_;
+  nlohmann::ordered_json steps_ = nlohmann::ordered_json::array();
+  std::optional<Found> found_;
+};
 
 }  // namespace
 
@@ -243,7 +302,7 @@ measure::BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& w
       break;
     }
     try {
-      if (o.mode == Mode::no_drop) search_no_drop(o, c, watch, remote.get(), result);
+      if (o.mode == Mode::no_drop) NoDropSearch(o, c, watch, remote.get()).run(result);
       else CellRun(o, c, watch, remote.get()).run(result);
       if (result.stop_reason == "error") break;
     } catch (const Error& e) {

@@ -72,6 +72,7 @@ struct BenchOptions : measure::RunOptions {
   Fill fill = Fill::bytes;
   bool segmentation = true;
   u32 busy_poll_us = 0;
+  u32 block_timeout_ms = 1;
   u64 socket_bytes = 64u << 20;
   Place place = Place::pageable;
   bool split = false;

@@ -63,10 +63,6 @@ void align_times(bool paced, RepeatCounts* r) {
   if (paced) received.elapsed_s = std::max(received.elapsed_s, sent.elapsed_s);
 }
 
-double goodput_gbps(const ReceivePhase& p) {
-  return gbps(static_cast<double>(p.counts.unique_bytes - p.counts.earlier_bytes), p.elapsed_s);
-}
-
 report::Metrics metrics_of(const ReceivePhase& p) {
   report::Metrics m;
   m.ops = p.counts.unique - p.counts.earlier;
@@ -82,6 +78,10 @@ report::Metrics metrics_of(const ReceivePhase& p) {
 
 }  // namespace
 
+double goodput_gbps(const ReceivePhase& p) {
+  return gbps(static_cast<double>(p.counts.unique_bytes - p.counts.earlier_bytes), p.elapsed_s);
+}
+
 CellRun::CellRun(const BenchOptions& options, const CellSettings& cell, const measure::RunWatch& watch,
                  RemoteReceiver* remote, std::shared_ptr<Link> link)
     : o_(options),
@@ -89,7 +89,8 @@ CellRun::CellRun(const BenchOptions& options, const CellSettings& cell, const me
       c_(setup_.cell),
       watch_(watch),
       kind_(kind_of(options)),
-      link_(std::move(link)) {
+      link_(std::move(link)),
+      seed_(options.seed) {
   if (remote != nullptr) {
     link_ = remote->open(o_, setup_);
   } else if (!link_) {
@@ -116,6 +117,7 @@ bool CellRun::stopped() const {
 
 RepeatCounts CellRun::phase(double seconds, u64 count, const std::string& what) {
   RepeatCounts r;
+  r.seed = seed_;
   if (gpu_) gpu_->begin();
   receiver_->begin();
   const u64 before = receiver_->progress();
@@ -155,6 +157,7 @@ void CellRun::warm_up() {
 }
 
 void CellRun::repeat(u32 number) {
+  if (const u64 seed = o_.seed + number; seed != seed_ && sender_->reseed(seed)) seed_ = seed;
   repeats_.push_back(
       phase(o_.duration_s, o_.count,
             fmt::format("{} {} B, repeat {} of {}", kind_.name, c_.payload, number + 1, o_.repeats)));
@@ -234,7 +237,7 @@ void CellRun::describe(measure::BenchResult& result) {
   cell.metrics = metrics_of(median.received);
   for (std::size_t i = 0; i < repeats_.size(); ++i) {
     const ReceiveCounts& n = repeats_[i].received.counts;
-    cell.repeats.push_back(measure::repeat_of(o_.seed, metrics_of(repeats_[i].received),
+    cell.repeats.push_back(measure::repeat_of(repeats_[i].seed, metrics_of(repeats_[i].received),
                                               n.duplicate + n.corrupt + n.misplaced + n.short_ + n.late));
   }
   for (std::string& w : measure::summarise_repeats(cell)) result.warnings.push_back(std::move(w));
@@ -309,6 +312,11 @@ void CellRun::describe(measure::BenchResult& result) {
     result.warnings.push_back(
         fmt::format("{} of {} late packets came in time, and waited for a receiving thread that did not run",
                     n.held, n.late));
+  if (o_.windows.convert && o_.windows.check_every == 1)
+    result.warnings.push_back(
+        fmt::format("{}: every number of every window is converted a second time and compared, and the rate "
+                    "is that of the check",
+                    o_.names.windows.check_every));
   if (!repeats_.empty()) warn_of_target(median, result);
   result.failed = result.failed || v.failed() > 0;
   for (const auto& [kind, count] : cell.errors) result.failed = result.failed || count > 0;

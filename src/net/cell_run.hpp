@@ -18,10 +18,14 @@ namespace doorbell::net {
 class RemoteReceiver;
 
 struct RepeatCounts {
+  u64 seed = 0;  ///< of the data
   SendPhase sent;
   ReceivePhase received;
   std::optional<gpu::UtilisationMeter::Mean> gpu;  ///< null without a GPU, or where none is reported
 };
+
+/// Of the phase's own packets.
+[[nodiscard]] double goodput_gbps(const ReceivePhase& p);
 
 class CellRun {
  public:
@@ -76,6 +80,7 @@ class CellRun {
   std::vector<RepeatCounts> repeats_;
   u64 interface_drops_ = 0;  ///< before the run
   ReceiveTotals totals_;
+  u64 seed_ = 0;  ///< of the data that is sent now
   u64 sent_total_ = 0;
   bool accounted_ = true;  ///< the receivers have said what became of every packet
   bool ended_ = true;      ///< the queues got rid of all packets

@@ -42,6 +42,7 @@ StreamRequest stream_request(const BenchOptions& o, const CellSetup& s) {
   r.split = o.split;
   r.segmentation = o.segmentation;
   r.busy_poll_us = o.busy_poll_us;
+  r.block_timeout_ms = o.block_timeout_ms;
   r.socket_bytes = o.socket_bytes;
   r.engine = o.engine;
   r.device = o.device;

@@ -124,6 +124,8 @@ class SendingEnd {
   /// Sends for `seconds`, or `count` packets a flow when that is not 0, until `stop`. `watch` is called about
   /// ten times a second.
   [[nodiscard]] SendPhase run(double seconds, u64 count, const std::function<bool()>& stop);
+  /// From here on data is made by this seed. False: a queue still has packets, and all goes on as before.
+  [[nodiscard]] bool reseed(u64 seed);
   /// Tells every queue that nothing follows. False: one did not get rid of its packets in time.
   [[nodiscard]] bool finish();
   /// Packets of each flow since the run began.

@@ -75,6 +75,7 @@ Json cell_message(const BenchOptions& o, const CellSetup& s) {
           {"timeout_s", o.timeout_s},
           {"segmentation", o.segmentation},
           {"busy_poll_us", o.busy_poll_us},
+          {"block_timeout_ms", o.block_timeout_ms},
           {"socket_bytes", o.socket_bytes},
           {"windows", o.windows.on},
           {"workload", static_cast<u32>(o.windows.workload)},
@@ -114,6 +115,7 @@ void read_cell_message(const Json& m, BenchOptions* o, CellSetup* s) {
   o->timeout_s = real(m, "timeout_s", 0.001, kLongestS);
   o->segmentation = flag(m, "segmentation");
   o->busy_poll_us = small(m, "busy_poll_us", 0, 100'000);
+  o->block_timeout_ms = small(m, "block_timeout_ms", 1, 1000);
   o->socket_bytes = number(m, "socket_bytes", 0, u64{1} << 30);
   WindowOptions& w = o->windows;
   w.on = flag(m, "windows");

@@ -17,6 +17,11 @@ Sender::Sender(const SenderOptions& options, TxQueue& queue)
   // A slot always has the same template, so there are as many as slots.
   if (slots_.count == 0 || slots_.count > kTemplates)
     throw std::logic_error("a send queue has at most one slot for each template");
+  fill(o_.seed);
+}
+
+void Sender::fill(u64 seed) {
+  o_.seed = seed;
   const u32 bytes = o_.payload_bytes - kHeaderBytes;
   for (u32 s = 0; s < slots_.count; ++s) {
     u8* data = slots_.payload(s) + kHeaderBytes;

@@ -37,6 +37,8 @@ class Sender {
   /// Fills the slots: K templates of data and their CRCs.
   Sender(const SenderOptions& options, TxQueue& queue);
 
+  /// Fills them anew, by another seed. Every packet must be completed.
+  void fill(u64 seed);
   void pace(double packets_per_s, u64 now_ns) { pacer_ = Pacer(packets_per_s, now_ns), last_burst_ns_ = 0; }
   /// Sends what is due `now_ns`, at most a batch, and no more than `limit` packets since the sender was made.
   /// Returns how many.

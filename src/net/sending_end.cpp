@@ -18,6 +18,7 @@ constexpr auto kLook = std::chrono::milliseconds(20);
 constexpr u64 kLongestNapNs =
     20'000'000;  // after it a sender that waits for its next packet looks for its end
 constexpr u64 kNoLimit = ~u64{0};
+constexpr u64 kCompletedNs = 100'000'000;  // how long packets that have been sent may still be the queue's
 
 void sleep_until(u64 ns) {
   const timespec t = {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
@@ -209,6 +210,18 @@ SendPhase SendingEnd::run(double seconds, u64 count, const std::function<bool()>
     p.broken = p.broken || senders_[f]->queue().broken();
   }
   return p;
+}
+
+bool SendingEnd::reseed(u64 seed) {
+  // Some drivers give a buffer back when they need its place.
+  const u64 limit = wall_ns() + kCompletedNs;
+  for (const auto& s : senders_)
+    while (s->queue().completed() < s->sent()) {
+      if (wall_ns() >= limit || s->queue().broken()) return false;
+      s->queue().wait(kRoomWaitNs);
+    }
+  for (const auto& s : senders_) s->fill(seed);
+  return true;
 }
 
 bool SendingEnd::finish() {

@@ -147,6 +147,13 @@ std::vector<PacketSink*> WindowWork::sinks() const {
 }
 
 void WindowWork::finish(const std::vector<u64>& sent) {
+  // Each flow has windows of its own, the last of which may not be full.
+  const u64 data = r_.payload_bytes - kHeaderBytes;
+  const u64 pieces = r_.ordered && !r_.options.convert ? data / window_bytes_ : 0;
+  for (const u64 n : sent) {
+    due_ += pieces != 0 ? n * pieces : (n + window_packets_ - 1) / window_packets_;
+    if (pieces != 0) left_over_bytes_ += n * (data - pieces * window_bytes_);
+  }
   for (const Queue& q : queues_) {
     q.sink->finish(sent);
     windows_ += q.sink->counts();
@@ -166,6 +173,7 @@ Json WindowWork::json() const {
             {"place", o.on_gpu ? "gpu" : "host"},
             {"missing_slots", o.missing == Missing::zero ? "zeroed" : "marked"},
             {"windows", windows_.windows},
+            {"windows_due", due_},
             {"full", windows_.full},
             {"pushed_out", windows_.pushed_out},
             {"timed_out", windows_.timed_out},
@@ -173,6 +181,7 @@ Json WindowWork::json() const {
             {"placed", windows_.placed},
             {"late", windows_.late},
             {"missing", windows_.missing},
+            {"left_over_bytes", left_over_bytes_},
             {"wrong_length", wrong_length_}};
   if (o.on_gpu) j["to_gpu"] = o.to_gpu == ToGpu::kernel && (!r_.ordered || o.convert) ? "kernel" : "copy";
   if (o.convert) {
@@ -191,9 +200,12 @@ Json WindowWork::json() const {
   j["checked"] = work_.checked;
   j["failed"] = work_.failed;
   j["worst_error_of_allowed"] = work_.worst;
+  j["timed_runs"] = work_.timed;
   j["busy_s"] = static_cast<double>(work_.busy_ns) * 1e-9;
-  j["tflops"] =
-      work_.busy_ns > 0 ? static_cast<double>(work_.flop) / static_cast<double>(work_.busy_ns) * 1e-3 : 0;
+  j["check_s"] = static_cast<double>(work_.check_ns) * 1e-9;
+  j["tflops"] = work_.busy_ns > 0 ? Json(static_cast<double>(work_.timed) * static_cast<double>(shape_.flop) /
+                                         static_cast<double>(work_.busy_ns) * 1e-3)
+                                  : Json();
   return j;
 }
 

@@ -26,6 +26,7 @@ struct WindowSettingNames {
   std::string payload = "payload";
   std::string window = "window";
   std::string convert = "conversion";
+  std::string check_every = "checking every window";
   std::string to_gpu = "way to the GPU";
   std::string memory = "memory of received packets";
 };
@@ -95,6 +96,8 @@ class WindowWork {
   u32 window_packets_ = 0;
   WindowCounts windows_;
   WorkloadCounts work_;
+  u64 due_ = 0;              ///< windows that what was sent makes
+  u64 left_over_bytes_ = 0;  ///< of messages that are cut into windows: behind their last whole one
   u64 wrong_length_ = 0;
   u64 conversions_checked_ = 0, conversions_failed_ = 0;
 };

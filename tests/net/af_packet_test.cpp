@@ -343,6 +343,13 @@ TEST_F(AfPacket, EndsGoInAnyOrder) {
   test_packets::expect_all_arrive(*s, 100, 1000);
 }
 
+TEST_F(AfPacket, BlocksWaitForAsLongAsIsAsked) {
+  StreamRequest r = stream_request(200);
+  r.block_timeout_ms = 7;
+  const auto s = open(r);
+  EXPECT_EQ(s->facts().at("block_timeout_ms"), 7u);
+}
+
 TEST_F(AfPacket, OneEndAlone) {
   StreamRequest r = stream_request(64);
   r.has_rx = false;

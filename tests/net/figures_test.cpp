@@ -277,6 +277,32 @@ TEST(NetFigures, WaitingForTheRestIsNoPartOfAThreadsCost) {
   EXPECT_LE(p.threads[0].cost.user_s + p.threads[0].cost.system_s, p.threads[0].elapsed_s + 1e-4);
 }
 
+/// A good header, and fewer bytes than the stream's packets have: it fits into no window.
+TEST(NetFigures, APacketOfAnotherLengthIsInNoWindow) {
+  auto wire = std::make_shared<MemoryWire>();
+  std::vector<std::unique_ptr<RxQueue>> queues;
+  queues.push_back(std::make_unique<MemoryRx>(wire));
+  ReceivingOptions o;
+  o.reliable = false;
+  o.settle_s = 0.05;
+  WindowWorkRequest w;
+  w.payload_bytes = 72;
+  w.options.on = true;
+  w.options.packets = 4;
+  o.windows = std::make_shared<WindowWork>(w);
+  LocalReceivingEnd end(o, queues);
+  end.begin();
+  for (u64 n = 0; n < 3; ++n) {
+    const std::scoped_lock lock(wire->mutex);
+    wire->packets.push_back(packet(0, 0, n, n == 1 ? 39 : 40));
+  }
+  EXPECT_EQ(end.end({3}).counts.unique, 3u);
+  const ReceiveTotals t = end.finish({3});
+  EXPECT_EQ(t.windows.at("wrong_length"), 1u);
+  EXPECT_EQ(t.windows.at("missing"), 1u);
+  EXPECT_EQ(t.in_windows, 2u) << "which the accounts do not let pass";
+}
+
 TEST(NetFigures, AReceiverThatDidNotRunSaysSo) {
   auto wire = std::make_shared<MemoryWire>();
   TimedRx queue(wire);

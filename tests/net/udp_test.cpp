@@ -233,15 +233,20 @@ TEST(Udp, AnUnconnectedReceiverMeetsOthers) {
   const std::vector<u8> bytes(300, 0x5a);
   const auto send = [&](std::size_t n) { ASSERT_EQ(::send(other.get(), bytes.data(), n, 0), ssize_t(n)); };
   Burst burst(r.burst);
-  // More of them than there are buffers, one at a time, and none is in a burst that could give it back.
-  for (u64 i = 0; i < 900; i += 3) {
-    send(0);
-    send(31);
+  // More of them than there are buffers. Too long ones are in no burst that could give them back; what is too
+  // short for a header is a packet, of which the receiver makes an alien, as of a frame.
+  for (u64 i = 0; i < 300; ++i) {
     send(129);
     ASSERT_TRUE(eventually([&] {
       EXPECT_EQ(rx.receive(burst), 0u);
-      return rx.unmatched() == i + 3;
+      return rx.unmatched() == i + 1;
     }));
+    for (const u32 bytes_sent : {0u, 31u}) {
+      send(bytes_sent);
+      ASSERT_TRUE(eventually([&] { return rx.receive(burst) == 1; }));
+      EXPECT_EQ(burst.length[0], bytes_sent);
+      rx.release(burst);
+    }
   }
   send(100);  // no packet of the stream, which its header tells
   ASSERT_TRUE(eventually([&] { return rx.receive(burst) == 1; }));
@@ -249,7 +254,6 @@ TEST(Udp, AnUnconnectedReceiverMeetsOthers) {
   EXPECT_EQ(burst.data[0][0], 0x5a);
   rx.release(burst);
   EXPECT_EQ(stream->facts()["receive"]["too_long"], 300);
-  EXPECT_EQ(stream->facts()["receive"]["too_short"], 600);
 }
 
 TEST(Udp, TakenPortsArePassedOver) {

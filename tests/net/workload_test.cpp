@@ -9,11 +9,13 @@
 #include <cstdlib>
 #include <numbers>
 #include <random>
+#include <thread>
 
 #include "errors.hpp"
 #include "net/computing_gpu.hpp"
 #include "net/fake_gpu_math.hpp"
 #include "net/workload/computing.hpp"
+#include "system/clock.hpp"
 #include "system/library.hpp"
 
 namespace doorbell::net {
@@ -319,6 +321,8 @@ class PlantedEngine final : public Engine {
     std::atomic<u32> started = 0;
     std::atomic<u64> spoil = ~u64{0};  ///< the run whose result is wrong
     std::atomic<bool> fail = false;
+    std::atomic<bool> in_wait = false;  ///< a CPU, which computes then
+    std::atomic<u32> check_ms = 0;      ///< that reading a result takes
   };
   PlantedEngine(const WorkloadShape& shape, const std::vector<float>& b, Control& control)
       : shape_(shape), b_(b), control_(control), window_(2), run_(2) {}
@@ -329,10 +333,12 @@ class PlantedEngine final : public Engine {
     if (control_.fail) throw Error("a product of matrices", "it failed on purpose", {}, ExitCode::data);
   }
   [[nodiscard]] bool wait(u32, u64) override { return !control_.hold; }
+  [[nodiscard]] bool computes_in_wait() const override { return control_.in_wait; }
   void read_input(const Window& w, u64 offset, void* to, u64 bytes) override {
     std::memcpy(to, w.host + offset, bytes);
   }
   void read_result(u32 slot, u64 offset, void* to, u64 bytes) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(control_.check_ms));
     const auto* const a = reinterpret_cast<const float*>(window_[slot] + offset);
     auto c = row_product(a, b_, shape_.n, 23);
     if (run_[slot] == control_.spoil) c[17] += 0.01f;
@@ -359,6 +365,30 @@ class PlantedWorkload : public testing::Test {
   PlantedEngine::Control control_;
   Source source_{Fill::float32};
 };
+
+TEST_F(PlantedWorkload, ChecksAreNoPartOfTheTimeOfComputing) {
+  control_.in_wait = true;
+  control_.check_ms = 5;
+  const u64 begin = wall_ns();
+  const auto w = open();
+  for (u64 i = 0; i < 6; ++i) w->take(source_.make(i));
+  w->finish();
+  const u64 all = wall_ns() - begin;
+  EXPECT_EQ(w->counts().timed, 6U);
+  EXPECT_GE(w->counts().check_ns, 30'000'000U);
+  EXPECT_LE(w->counts().busy_ns + w->counts().check_ns, all);
+}
+
+/// A GPU may be done long before the check of the window before.
+TEST_F(PlantedWorkload, ARunThatEndedDuringACheckHasNoTime) {
+  control_.check_ms = 2;
+  const auto w = open();
+  for (u64 i = 0; i < 20; ++i) w->take(source_.make(i));
+  w->finish();
+  EXPECT_EQ(w->counts().runs, 20U);
+  EXPECT_GE(w->counts().timed, 1U);
+  EXPECT_LT(w->counts().timed, 20U);
+}
 
 TEST_F(PlantedWorkload, AWrongResultIsCounted) {
   control_.spoil = 3;

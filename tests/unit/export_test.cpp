@@ -90,6 +90,17 @@ TEST(PrometheusText, HasEveryFigure) {
       << "too few above";
 }
 
+/// As doorbell net publishes them.
+TEST(PrometheusText, WhatIsNotCountedIsAbsent) {
+  measure::LiveFigures f;
+  f.operations = 12;
+  f.bytes = 12'000;
+  const std::string text = prometheus_text(f, {"net", "1.0", "abc"});
+  EXPECT_NE(text.find("doorbell_bytes_total 12000"), std::string::npos);
+  for (const char* absent : {"errors", "verify", "verified", "latency"})
+    EXPECT_EQ(text.find(std::string("doorbell_") + absent), std::string::npos) << text;
+}
+
 TEST(PrometheusText, TheHistogramIsCumulativeAndWhole) {
   const std::string text = prometheus_text(sample_figures(), {"nvme", "1.0", "abc"});
   double last = 0;

@@ -43,6 +43,7 @@ struct StreamRequest {
   bool segmentation = true;      ///< UDP GSO and GRO
   u32 busy_poll_us = 0;          ///< SO_BUSY_POLL
   u64 socket_bytes = 64u << 20;  ///< asked for as a socket's buffer; facts() say what was given
+  u32 block_timeout_ms = 1;      ///< AF_PACKET: a block that is not full goes to the receiver after so long
   u16 port = 18600;              ///< flow f uses UDP or TCP port `port` + f
   std::string engine = {};  ///< of raw streams: "af_packet", "af_xdp", "dpdk"; empty: what the link does best
   Encapsulation encapsulation = Encapsulation::udp4;  ///< of raw frames

@@ -202,6 +202,16 @@ void add_net_options(OptionTable& t) {
             .max = 100'000,
             .help = "microseconds for which the kernel polls the device for a socket (SO_BUSY_POLL)",
             .group = "Sockets"})
+      .add({.name = "block-timeout",
+            .kind = Kind::integer,
+            .metavar = "MS",
+            .default_text = "1",
+            .min = 1,
+            .max = 1000,
+            .help =
+                "milliseconds after which af_packet hands a block over that is not full: at low rates its "
+                "latency is half of that",
+            .group = "Sockets"})
       .add({.name = "host-memory",
             .kind = Kind::choice,
             .default_text = "pageable",
@@ -382,6 +392,9 @@ net::BenchOptions bench_options(const Options& o) {
   // The kernel tunes a TCP connection's buffers itself, and does it well.
   b.socket_bytes = b.stream == "tcp" && !o.given("socket-buffer") ? 0 : o.bytes("socket-buffer");
   b.busy_poll_us = static_cast<u32>(o.integer("busy-poll"));
+  b.block_timeout_ms = static_cast<u32>(o.integer("block-timeout"));
+  if (o.given("block-timeout") && !(raw && net::kind_of(b).name == "af_packet"))
+    throw Error("--block-timeout", "only packet sockets have blocks", "it goes with --engine af_packet");
   for (const char* socket : {"socket-buffer", "busy-poll"})
     if (o.given(socket) && b.stream != "tcp" && b.stream != "udp")
       throw Error(fmt::format("--{}", socket), fmt::format("{} has no socket", b.stream),

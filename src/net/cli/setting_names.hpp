@@ -25,6 +25,7 @@ inline SettingNames setting_names() {
   n.windows = {.payload = "--payload",
                .window = "--window",
                .convert = "--convert",
+               .check_every = "--check-every 1",
                .to_gpu = "--to-gpu",
                .memory = "--host-memory"};
   n.mode = "--mode";

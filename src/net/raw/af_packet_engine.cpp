@@ -118,6 +118,7 @@ class PacketStream final : public Stream {
     for (u16 q = 0; q < request.rx_queues; ++q) {
       auto queue = std::make_unique<PacketRx>(title_, interface, request, q);
       facts_["rx_ring_bytes"] = queue->ring_bytes();
+      facts_["block_timeout_ms"] = request.block_timeout_ms;
       facts_["rx_copied"] = queue->copies();
       rx.push_back(std::move(queue));
     }

@@ -17,8 +17,6 @@ namespace doorbell::net::raw {
 
 namespace {
 
-/// A block goes to the receiver when it is full or this old, whichever comes first.
-constexpr u32 kRetireMs = 1;
 constexpr u64 kBlockBytes = 256u << 10;
 constexpr u64 kFewestBlocks = 4, kMostBlocks = 4096;
 /// Puts the payload on 8 bytes, which is what the kernel's distances between packets keep: what follows
@@ -53,7 +51,8 @@ PacketRx::PacketRx(const std::string& title, const std::string& interface, const
   // Packets of any length share a block; the kernel only checks this size.
   ring.tp_frame_size = 2048;
   ring.tp_frame_nr = ring.tp_block_size / ring.tp_frame_size * ring.tp_block_nr;
-  ring.tp_retire_blk_tov = kRetireMs;
+  // A block goes to the receiver when it is full or this old, whichever comes first.
+  ring.tp_retire_blk_tov = request.block_timeout_ms;
   set_option(fd, SOL_PACKET, PACKET_RX_RING, ring, title, "a receive ring");
   block_bytes_ = ring.tp_block_size;
   memory_ = Mapping(title, fd, 0, u64{ring.tp_block_size} * ring.tp_block_nr);

@@ -141,9 +141,9 @@ class UdpStream final : public Stream {
 
   Json receive_facts() {
     bool exact = true;
-    u64 datagrams = 0, too_long = 0, too_short = 0, memory = 0;
+    u64 datagrams = 0, too_long = 0, memory = 0;
     for (const UdpRxQueue* q : rx_queues_) {
-      datagrams += q->datagrams(), too_long += q->too_long(), too_short += q->too_short();
+      datagrams += q->datagrams(), too_long += q->too_long();
       memory += q->buffer_bytes();
       exact = exact && q->counts_packets();
     }
@@ -159,7 +159,6 @@ class UdpStream final : public Stream {
             {"datagrams", datagrams},
             {"drops_counted_in", exact ? "packets" : "coalesced datagrams"},
             {"too_long", too_long},
-            {"too_short", too_short},
             // Of the whole namespace since the stream was opened; a datagram that was coalesced counts once.
             {"namespace_receive_errors", since("InErrors")},
             {"namespace_receive_buffer_errors", since("RcvbufErrors")},

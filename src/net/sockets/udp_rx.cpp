@@ -89,19 +89,18 @@ void UdpRxQueue::deliver(Burst& burst) {
   while (delivered_ < filled_ && n < burst.capacity()) {
     const Filled& now = contents_[tail_];
     u8* const base = memory_.host() + tail_ * stride_;
-    while (offset_ < now.bytes && n < burst.capacity()) {
+    // An empty datagram is a packet too.
+    bool more = now.bytes > 0 || now.empty;
+    while (more && n < burst.capacity()) {
       const u32 length = std::min(now.segment, now.bytes - offset_);
-      if (length < kHeaderBytes) {
-        ++too_short_;
-      } else {
-        burst.data[n] = base + offset_;
-        burst.length[n] = length;
-        burst.token[n] = delivered_;
-        ++n;
-      }
+      burst.data[n] = base + offset_;
+      burst.length[n] = length;
+      burst.token[n] = delivered_;
+      ++n;
       offset_ += length;
+      more = offset_ < now.bytes;
     }
-    if (offset_ < now.bytes) break;
+    if (more) break;
     ++delivered_;
     if (n > 0) burst.token[n - 1] = delivered_;
     offset_ = 0;
@@ -133,9 +132,8 @@ void UdpRxQueue::accept(std::size_t source, u32 buffer) {
   if ((m.msg_flags & MSG_TRUNC) != 0) {
     ++too_long_;
     filled.bytes = filled.segment = 0;
-  } else if (filled.bytes == 0) {
-    ++too_short_;
   }
+  filled.empty = filled.bytes == 0 && (m.msg_flags & MSG_TRUNC) == 0;
   for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
     u32 value = 0;
     std::memcpy(&value, CMSG_DATA(c), sizeof value);

@@ -41,13 +41,12 @@ class UdpRxQueue final : public RxQueue {
   /// Exact while nothing waits in the sockets. Before, and with coalescing where arrivals are not counted,
   /// `socket` has a coalesced datagram once, and `socket_most` says how many packets these can be.
   [[nodiscard]] Drops drops() override;
-  /// Datagrams that were too long for a buffer, and packets too short for a header.
-  [[nodiscard]] u64 unmatched() override { return too_long_ + too_short_; }
+  /// Datagrams that were too long for a buffer.
+  [[nodiscard]] u64 unmatched() override { return too_long_; }
 
   /// Whether drops() counts packets, not coalesced datagrams.
   [[nodiscard]] bool counts_packets() const;
   [[nodiscard]] u64 too_long() const { return too_long_; }
-  [[nodiscard]] u64 too_short() const { return too_short_; }
   [[nodiscard]] u64 datagrams() const { return filled_; }
   [[nodiscard]] u64 buffer_bytes() const { return memory_.bytes(); }
 
@@ -57,7 +56,8 @@ class UdpRxQueue final : public RxQueue {
   };
   struct Filled {
     u32 bytes = 0;
-    u32 segment = 0;  ///< bytes of each packet but the last
+    u32 segment = 0;     ///< bytes of each packet but the last
+    bool empty = false;  ///< one packet, of no bytes
   };
 
   struct Source {
@@ -92,7 +92,7 @@ class UdpRxQueue final : public RxQueue {
   u32 offset_ = 0;           ///< in the buffer being delivered
   u32 usual_packets_ = 1;    ///< in a datagram, lately
   std::size_t turn_ = 0;     ///< the socket to ask first
-  u64 too_long_ = 0, too_short_ = 0;
+  u64 too_long_ = 0;
 };
 
 }  // namespace doorbell::net::sockets

@@ -71,7 +71,7 @@ void Computing::submit(const Window& window) {
     // The thread sets this before it closes the engine.
     if (error_ != nullptr) std::rethrow_exception(error_);
     engine_->announce(place(submitted_));
-    job(submitted_) = {window, 0, {}};
+    job(submitted_) = {.window = window};
     given_ = ++submitted_;
   }
   changed_.notify_all();
@@ -154,7 +154,11 @@ void Computing::compute() {
     start_given(lock);
     const u64 i = done_;
     lock.unlock();
-    const bool computed = engine_->wait(place(i), kLookNs);
+    if (engine_->computes_in_wait()) job(i).begin_ns = wall_ns();
+    // What has ended while a check went on has done so at an unknown time.
+    const bool unseen = checked_until_ns_ > job(i).begin_ns && !job(i).looked && engine_->wait(place(i), 0);
+    job(i).looked = true;
+    const bool computed = unseen || engine_->wait(place(i), kLookNs);
     const u64 now = wall_ns();
     if (!computed && now - job(i).begin_ns > request_.limit_ns)
       throw Error(
@@ -166,7 +170,7 @@ void Computing::compute() {
     // So that a GPU is not idle during the check.
     start_given(lock);
     lock.unlock();
-    complete(i, now);
+    complete(i, now, !unseen);
     lock.lock();
     done_.store(i + 1, std::memory_order_release);
     changed_.notify_all();
@@ -183,16 +187,20 @@ void Computing::start_given(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-void Computing::complete(u64 i, u64 now) {
+void Computing::complete(u64 i, u64 now, bool seen) {
   Job& j = job(i);
   j.counts.runs = 1;
   j.counts.flop = shape_.flop;
-  j.counts.busy_ns = now - std::max(j.begin_ns, busy_until_ns_);
+  if (seen) {
+    j.counts.timed = 1;
+    j.counts.busy_ns = now - std::max(j.begin_ns, busy_until_ns_);
+  }
   busy_until_ns_ = now;
   const bool unknown = j.window.missing != 0 && request_.missing == Missing::mark;
   if (request_.check_every == 0 || i % request_.check_every != 0 || unknown) return;
   check(i);
-  j.counts.check_ns = wall_ns() - now;
+  checked_until_ns_ = wall_ns();
+  j.counts.check_ns = checked_until_ns_ - now;
 }
 
 void Computing::check(u64 i) {

@@ -44,7 +44,8 @@ class Computing final : public Workload {
   struct Job {
     Window window;
     u64 begin_ns = 0;
-    WorkloadCounts counts;
+    WorkloadCounts counts = {};
+    bool looked = false;  ///< for its end
   };
   [[nodiscard]] Job& job(u64 i) { return jobs_[i % kMaxInFlight]; }
   [[nodiscard]] static u32 place(u64 i) { return static_cast<u32>(i % kMaxInFlight); }
@@ -53,7 +54,7 @@ class Computing final : public Workload {
   void run(const std::function<std::unique_ptr<Engine>()>& open);
   void compute();
   void start_given(std::unique_lock<std::mutex>& lock);
-  void complete(u64 i, u64 now);
+  void complete(u64 i, u64 now, bool seen);
   void check(u64 i);
   [[nodiscard]] double worst_of(const Window& window, u32 slot);
   void throw_if_failed();
@@ -75,6 +76,7 @@ class Computing final : public Workload {
   std::vector<u8> input_, result_;  ///< what a check reads
   u64 started_ = 0;
   u64 busy_until_ns_ = 0;
+  u64 checked_until_ns_ = 0;  ///< the end of the last check
 
   std::mutex mutex_;  ///< guards what follows
   std::condition_variable changed_;

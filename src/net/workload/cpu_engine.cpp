@@ -26,6 +26,7 @@ class CpuEngine : public Engine {
     results_.populate();
   }
   void start(const Window& window, u32 slot) override { windows_[slot] = window.host; }
+  [[nodiscard]] bool computes_in_wait() const override { return true; }
   bool wait(u32 slot, u64) override {
     compute(windows_[slot], result(slot));
     return true;

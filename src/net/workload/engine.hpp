@@ -28,6 +28,8 @@ class Engine {
   /// Waits for what was started last in `slot`, at most `limit_ns`, and a CPU computes it here. False: not
   /// done yet. Throws Error when the library has failed.
   [[nodiscard]] virtual bool wait(u32 slot, u64 limit_ns) = 0;
+  /// A run begins in wait(), not with start().
+  [[nodiscard]] virtual bool computes_in_wait() const { return false; }
   /// Copies input or result to host memory.
   virtual void read_input(const Window& window, u64 offset, void* to, u64 bytes) = 0;
   virtual void read_result(u32 slot, u64 offset, void* to, u64 bytes) = 0;

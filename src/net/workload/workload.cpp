@@ -32,6 +32,7 @@ WorkloadCounts& WorkloadCounts::operator+=(const WorkloadCounts& o) {
   skipped += o.skipped;
   checked += o.checked;
   failed += o.failed;
+  timed += o.timed;
   flop += o.flop;
   busy_ns += o.busy_ns;
   check_ns += o.check_ns;

@@ -34,8 +34,9 @@ struct WorkloadCounts {
   u64 skipped = 0;  ///< windows shorter than what a run needs: a stream's last one
   u64 checked = 0;
   u64 failed = 0;   ///< of those checked: a result outside its limits
+  u64 timed = 0;    ///< runs whose end was seen: one may end while another one's result is checked
   u64 flop = 0;     ///< of all runs
-  u64 busy_ns = 0;  ///< while at least one run was under way; checks do not count
+  u64 busy_ns = 0;  ///< while at least one of the timed runs was under way; checks do not count
   u64 check_ns = 0;
   double worst = 0;  ///< the largest error as a share of what is allowed
   WorkloadCounts& operator+=(const WorkloadCounts& o);
