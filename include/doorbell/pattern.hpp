@@ -71,7 +71,27 @@ struct Expect {
   Identity id;
   bool written = true;  ///< false: this run did not write it, so only its own header can vouch for it
   bool strict = false;  ///< of those: something must have been written there, so that nothing is no excuse
+  /// Of those: all units have the seed and the sequence of `id`, because one write made them. Others are
+  /// stale where `strict`, else nothing says which of them are right.
+  bool one_write = false;
 };
+
+/// True for a damaged unit, whatever its damage has left of the header: two of its parts, one after the
+/// other, are the LFSR's and have the same start, which no other data has. One lane.
+DOORBELL_INLINE bool is_remnant(const u32* unit) {
+  bool before = false;
+  u32 start_before = 0;
+  DOORBELL_NO_UNROLL
+  for (u32 p = kHeaderParts; p < kParts; ++p) {
+    const u32* const w = unit + p * 4;
+    const bool here = w[0] > 1 && w[1] == step(w[0]) && w[2] == step(w[1]) && w[3] == step(w[2]);
+    const u32 start = here ? forget(w[0], p * kSpread) : 0;
+    if (here && before && start == start_before) return true;
+    before = here;
+    start_before = start;
+  }
+  return false;
+}
 
 /// Classifies a unit that is not what `expect.id` makes (or whose writer is unknown). One lane; the
 /// slow path of a check.
@@ -84,10 +104,14 @@ DOORBELL_NOINLINE Verdict classify(const u32* unit, Expect expect) {
   if (good && id.address == kNoAddress)
     return expect.written || expect.strict ? Verdict::stale : Verdict::unverifiable;
   if (good && id.address != expect.id.address) return Verdict::misplaced;
+  if (good && expect.one_write && !(id.seed == expect.id.seed && id.sequence == expect.id.sequence))
+    return expect.strict ? Verdict::stale : Verdict::unverifiable;
   if (good && !expect.written) return old ? Verdict::old_version : Verdict::ok;
   if (good) return id == expect.id && !old ? Verdict::ok : Verdict::stale;
   if (!expect.written && !expect.strict)
-    return unit[0] != kMagic && unit[0] != version1::kMagic ? Verdict::unverifiable : Verdict::corrupt;
+    return unit[0] == kMagic || unit[0] == version1::kMagic || is_remnant(unit) || version1::is_remnant(unit)
+               ? Verdict::corrupt
+               : Verdict::unverifiable;
   u32 any = 0;
   for (u32 i = 0; i < kUnitWords; ++i) any |= unit[i];
   return any == 0 ? Verdict::stale : Verdict::corrupt;

@@ -54,6 +54,13 @@ DOORBELL_INLINE u32 absorb(u32 hash, u32 word) {
   hash *= kMix;
   return hash ^ hash >> 15;
 }
+/// The hash that absorb() made `absorbed` of with `word`.
+inline constexpr u32 kUnmix = 0x1d69e2a5;  // kMix * kUnmix is 1
+DOORBELL_INLINE u32 forget(u32 absorbed, u32 word) {
+  u32 hash = absorbed ^ absorbed >> 15 ^ absorbed >> 30;
+  hash *= kUnmix;
+  return hash ^ hash >> 16 ^ word;
+}
 
 /// A unit's start but for the last step: it is the same for neighbours.
 DOORBELL_INLINE u32 neighbours_hash(const Identity& id) {

@@ -40,4 +40,17 @@ DOORBELL_NOINLINE bool is_unit(const u32* unit) {
   return wrong == 0;
 }
 
+/// True for a damaged unit, whatever its damage has left of the header: half of its walk is left in one
+/// piece. (Tables of masks are shorter walks.) One lane.
+DOORBELL_INLINE bool is_remnant(const u32* unit) {
+  constexpr u32 kSteps = (kUnitWords - kHeaderWords) / 2 - 1;
+  u32 steps = 0;
+  DOORBELL_NO_UNROLL
+  for (u32 w = kHeaderWords; w + 1 < kUnitWords; ++w) {
+    steps = unit[w] != 0 && unit[w + 1] == step(unit[w]) ? steps + 1 : 0;
+    if (steps == kSteps) return true;
+  }
+  return false;
+}
+
 }  // namespace doorbell::pattern::version1

@@ -27,8 +27,8 @@ class Permutation {
     do {
       u64 left = i >> half_;
       u64 right = i & mask_;
-      for (u64 round = 0; round < 4; ++round) {
-        const u64 next = left ^ (pattern::mix64(right ^ seed_ ^ (round << 56)) & mask_);
+      for (u64 round = 0; round < kRounds; ++round) {
+        const u64 next = left ^ mixed(right, round);
         left = right;
         right = next;
       }
@@ -37,7 +37,28 @@ class Permutation {
     return i;
   }
 
+  /// The index that goes to `place` (place < n): the inverse.
+  [[nodiscard]] DOORBELL_INLINE u64 index_of(u64 place) const {
+    if (n_ <= 1) return 0;
+    do {
+      u64 left = place >> half_;
+      u64 right = place & mask_;
+      for (u64 round = kRounds; round-- > 0;) {
+        const u64 before = right ^ mixed(left, round);
+        right = left;
+        left = before;
+      }
+      place = (left << half_) | right;
+    } while (place >= n_);
+    return place;
+  }
+
  private:
+  static constexpr u64 kRounds = 4;
+  [[nodiscard]] DOORBELL_INLINE u64 mixed(u64 half, u64 round) const {
+    return pattern::mix64(half ^ seed_ ^ (round << 56)) & mask_;
+  }
+
   u64 n_;
   u64 seed_;
   u32 half_;

@@ -83,7 +83,7 @@ void add_common_options(OptionTable& table) {
            .choices = {"on", "off", "sample=P", "strict"},
            .help =
                "check all data that comes back, none, or the share P of it; strict: what no run is known to have "
-               "written must be whole test data too, and is a failure where it is not",
+               "written must be whole test data too, all of one write, and is a failure where it is not",
            .group = "Verification"})
       .add(fault_option("make a model go wrong: fault KIND happens to each operation with probability P",
                         "Verification"))

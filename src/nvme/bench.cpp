@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <ctime>
 #include <optional>
 #include <thread>
 
@@ -21,6 +20,7 @@
 #include "nvme/written_mark.hpp"
 #include "system/available_memory.hpp"
 #include "system/clock.hpp"
+#include "system/run_identity.hpp"
 
 namespace doorbell::nvme {
 
@@ -113,14 +113,15 @@ Setup setup_of(const BenchOptions& o, Storage& storage) {
 /// Runs the phases of one bench and keeps what carries over between them.
 class Bench {
  public:
-  Bench(const BenchOptions& o, measure::BenchRun& run, Storage& storage, const Setup& setup)
+  Bench(const BenchOptions& o, measure::BenchRun& run, Storage& storage, const Setup& setup,
+        WrittenMark& mark)
       : o_(o),
         run_(run),
         storage_(storage),
         s_(setup),
         set_(storage.create_queues(setup.shape)),
         runner_(storage.runner(setup.window)),
-        mark_(storage.image()) {
+        mark_(mark) {
     phase_.random = o.random;
     phase_.timed = !o.less_timing;
     phase_.verify = s_.verify;
@@ -137,7 +138,7 @@ class Bench {
     learn_written();
     fill_unchecked();
     // Sequences never repeat, also across runs on media that outlive them.
-    generation_ = static_cast<u64>(std::time(nullptr)) << 32 | 1;
+    generation_ = first_sequence();
   }
 
   /// Writes, then reads back: once by count (`seconds` is 0), else again until the time is over.
@@ -156,12 +157,6 @@ class Bench {
     return t;
   }
 
-  /// Notes with the file which bytes this run has written completely.
-  void keep_mark() {
-    for (const ByteRange& r : written_) mark_.written(r);
-    mark_.save();
-  }
-
   /// Ends the submission queues and takes late and repeated completions.
   void drain() {
     storage_.end_queues();
@@ -172,6 +167,25 @@ class Bench {
   [[nodiscard]] const IoRunner& runner() const { return *runner_; }
   /// Reads that found units of an earlier version of the pattern at their place.
   [[nodiscard]] u64 old_version() const { return old_version_; }
+
+  /// Whether it is known of all bytes in the queues' spans which write they are of.
+  [[nodiscard]] bool knows_all() const {
+    u64 known = 0, all = 0;
+    for (const IoQueue& io : set_.queues()) {
+      const ByteRange range = bytes_of(io, io.span);
+      all += range.end - range.begin;
+      u64 from = range.begin;
+      auto writes = mark_.known(range);
+      std::ranges::sort(writes, {}, [](const EarlierWrite& w) { return w.bytes.begin; });
+      for (const EarlierWrite& w : writes) {
+        if (w.posted < w.span || w.bytes.end <= from) continue;
+        from = std::max(from, w.bytes.begin);
+        known += w.bytes.end - from;
+        from = w.bytes.end;
+      }
+    }
+    return known == all;
+  }
 
  private:
   void one(IoOpcode op, double seconds, measure::PhaseTally& into) {
@@ -190,7 +204,6 @@ class Bench {
     if (write) {
       set_.forget_refused_writes();
       for (const IoQueue& io : set_.queues()) mark_.about_to_write(bytes_of(io, touched(io)));
-      learn_written();
     }
     const measure::PhaseOutcome outcome = run_.phase(
         *runner_, phase, std::span<const IoQueue>(set_.queues()), o_.substeps,
@@ -205,6 +218,7 @@ class Bench {
         passes = std::max(passes, (io.written + io.span - 1) / io.span);
       }
       generation_ += passes;
+      learn_written();
     }
     for (const OpStats& q : outcome.queues) old_version_ += q.old_version;
     into.add(outcome, s_.io_bytes);
@@ -231,20 +245,33 @@ class Bench {
     }
   }
 
-  /// What reads may expect where this run has not written itself.
+  /// What reads may expect where the last write phase has not been.
   void learn_written() {
     for (u32 q = 0; q < s_.shape.queues; ++q) {
       const IoQueue& io = set_.queues()[q];
       const ByteRange all = bytes_of(io, io.span);
-      set_.set_written_before(q, o_.strict ? std::vector{all} : mark_.known(all));
+      std::vector<EarlierWrite> writes = mark_.known(all);
+      // Behind the others, and never left out: the user says that something was written everywhere.
+      if (o_.strict) {
+        writes.resize(std::min(writes.size(), QueueBuffers::kEarlierAtMost - 1));
+        writes.push_back({.bytes = all, .origin = all.begin, .io_bytes = all.end - all.begin, .posted = 1});
+      }
+      set_.set_written_before(q, writes);
     }
   }
 
   void note_written(const IoQueue& io, const OpStats& st) {
-    remove_range(written_, bytes_of(io, touched(io)));
-    if (!s_.verify || st.failed + st.timed_out + st.aborted > 0) return;
-    const bool whole = st.posted >= io.span;
-    if (whole || !o_.random) add_range(written_, bytes_of(io, std::min(st.posted, io.span)));
+    if (!s_.verify || st.succeeded != st.posted) return;
+    const ByteRange all = bytes_of(io, touched(io));
+    mark_.written({.bytes = all,
+                   .origin = all.begin,
+                   .io_bytes = s_.io_bytes,
+                   .span = io.span,
+                   .posted = st.posted,
+                   .order_seed = order_seed(phase_, io),
+                   .seed = phase_.seed,
+                   .sequence = io.written_generation,
+                   .random = o_.random ? 1U : 0U});
   }
 
   const BenchOptions& o_;
@@ -253,8 +280,7 @@ class Bench {
   const Setup& s_;
   QueueBuffers& set_;
   std::unique_ptr<IoRunner> runner_;
-  WrittenMark mark_;
-  std::vector<ByteRange> written_;  ///< by this run, without a failure
+  WrittenMark& mark_;
   IoPhase phase_;
   u64 generation_ = 1;
   u64 old_version_ = 0;
@@ -297,7 +323,9 @@ std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
 struct Session {
   explicit Session(const BenchOptions& o)
       : storage(o.file.empty() ? open_controller(o, open_gpu(o)) : open_file(o)),
-        setup(setup_of(o, *storage)) {
+        setup(setup_of(o, *storage)),
+        mark(storage->image()),
+        outdated(mark.outdated()) {
     if (const u32 granted = storage->grant(o.num_queues); granted < o.num_queues)
       refuse(o.names.num_queues,
              fmt::format("{} is not in 1..{}: the controller grants no more", o.num_queues, granted));
@@ -310,6 +338,8 @@ struct Session {
   }
   std::unique_ptr<Storage> storage;
   Setup setup;
+  WrittenMark mark;
+  bool outdated;               ///< the mark was of another content
   std::optional<Bench> bench;  // destroyed before its storage
 };
 
@@ -342,6 +372,9 @@ class BenchContender final : public Contender {
     if (session_) close();
     run_->finish(ns_per_tick_, o_.substeps, status_name_);
     run_->cell().errors["admin"] = unanswered_;
+    if (by_header_ && run_->cell().verify.checked > 0)
+      warnings_.emplace_back(
+          "nothing notes which write the blocks are of: units that a later write should have replaced count as good");
     BenchResult result;
     result.stop_reason = stop_name_;
     result.warnings = warnings_;
@@ -355,7 +388,8 @@ class BenchContender final : public Contender {
     if (session_) return *session_;
     auto session = std::make_unique<Session>(o_);
     if (!run_) run_.emplace(o_, watch_, "nvme", session->setup.io_bytes);
-    session->bench.emplace(o_, *run_, *session->storage, session->setup);
+    session->bench.emplace(o_, *run_, *session->storage, session->setup, session->mark);
+    by_header_ = session->setup.write_io == 0 && !session->bench->knows_all();
     session_ = std::move(session);
     return *session_;
   }
@@ -363,7 +397,6 @@ class BenchContender final : public Contender {
   /// Drains the queues and notes what the Result says of the device.
   void close() {
     Session& s = *session_;
-    s.bench->keep_mark();
     old_version_ += s.bench->old_version();
     try {
       if (!run_->lost()) s.bench->drain();
@@ -381,6 +414,9 @@ class BenchContender final : public Contender {
     // Only now has the device counted everything.
     if (auto counters = s.storage->counters(); !counters.is_null())
       run_->cell().extra[s.storage->kind()] = std::move(counters);
+    s.storage.reset();
+    // Nothing writes any more: the mark names the time of the last change.
+    s.mark.save();
     session_.reset();
   }
 
@@ -412,6 +448,10 @@ class BenchContender final : public Contender {
       warnings_.push_back(fmt::format(
           "{} reads found right units of version 1 of the pattern, written by an earlier doorbell: write them again",
           old_version_));
+    if (s.outdated && s.setup.verify && s.setup.read_io > 0)
+      warnings_.push_back(fmt::format(
+          "{} has changed since doorbell wrote to it: of what it held then nothing is expected any more",
+          s.storage->name()));
     if (s.setup.write_io < o_.write_io)
       warnings_.push_back(
           fmt::format("only reads: writing to {} needs {}", s.storage->name(), o_.names.allow_write));
@@ -429,7 +469,8 @@ class BenchContender final : public Contender {
   double ns_per_tick_ = 1;
   measure::StatusName status_name_ = nullptr;
   u64 old_version_ = 0;
-  u64 unanswered_ = 0;  ///< times that the device did not let its queues go
+  bool by_header_ = false;  ///< what is read has nothing but its own headers to be checked by
+  u64 unanswered_ = 0;      ///< times that the device did not let its queues go
   std::vector<std::string> warnings_;
   std::vector<std::string> errors_;
 };

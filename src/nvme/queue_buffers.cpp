@@ -6,9 +6,8 @@
 #include <doorbell/histogram.hpp>
 #include <doorbell/nvme/prp.hpp>
 
+#include <algorithm>
 #include <cstring>
-
-#include "nvme/written_mark.hpp"
 
 namespace doorbell::nvme {
 
@@ -24,7 +23,7 @@ u64 slot_stride(const QueueShape& shape) {
 u64 slot_list_stride(const QueueShape& shape) {
   return round_up(prp_list_qwords(0, shape.io_bytes, kPrpPage) * 8, kPrpPage);
 }
-constexpr u64 kMoreStrictBytes = (WrittenMark::kRangesAtMost - 1) * sizeof(ByteRange);
+constexpr u64 kMoreEarlierBytes = (QueueBuffers::kEarlierAtMost - 1) * sizeof(EarlierWrite);
 }  // namespace
 
 u64 queue_memory(const QueueShape& shape) {
@@ -32,7 +31,7 @@ u64 queue_memory(const QueueShape& shape) {
   return in_host(shape.data, slot_stride(shape) * shape.window) + slot_list_stride(shape) * shape.window +
          in_host(shape.sq, u64{shape.entries} * kSqeBytes) +
          in_host(shape.cq, u64{shape.entries} * kCqeBytes) + round_up(shape.unwritten_bits, 32) / 8 +
-         kMoreStrictBytes + IoScratch::bytes(shape.window, histogram::kBuckets);
+         kMoreEarlierBytes + IoScratch::bytes(shape.window, histogram::kBuckets);
 }
 
 QueueBuffers::QueueBuffers(AddressSpace& space, const std::shared_ptr<gpu::Gpu>& gpu,
@@ -66,8 +65,8 @@ QueueBuffers::QueueBuffers(AddressSpace& space, const std::shared_ptr<gpu::Gpu>&
       io.unwritten = reinterpret_cast<u32*>(address(unwritten_.back()));
       io.unwritten_bits = shape.unwritten_bits;
     }
-    more_strict_.emplace_back(Place::pageable, kMoreStrictBytes, gpu);
-    io.more_strict = reinterpret_cast<const ByteRange*>(address(more_strict_.back()));
+    more_earlier_.emplace_back(Place::pageable, kMoreEarlierBytes, gpu);
+    io.more_earlier = reinterpret_cast<const EarlierWrite*>(address(more_earlier_.back()));
     io_.push_back(io);
   }
 }
@@ -76,12 +75,13 @@ void QueueBuffers::forget_refused_writes() {
   for (Region& r : unwritten_) std::memset(r.host(), 0, r.bytes());
 }
 
-void QueueBuffers::set_written_before(u32 queue, std::span<const ByteRange> ranges) {
+void QueueBuffers::set_written_before(u32 queue, std::span<const EarlierWrite> writes) {
+  writes = writes.first(std::min(writes.size(), kEarlierAtMost));
   IoQueue& io = io_[queue];
-  io.strict = ranges.empty() ? ByteRange{} : ranges.front();
-  io.more_strict_count = ranges.empty() ? 0 : static_cast<u32>(ranges.size() - 1);
-  if (io.more_strict_count > 0)
-    std::memcpy(more_strict_[queue].host(), &ranges[1], io.more_strict_count * sizeof(ByteRange));
+  io.earlier = writes.empty() ? EarlierWrite{} : writes.front();
+  io.more_earlier_count = writes.empty() ? 0 : static_cast<u32>(writes.size() - 1);
+  if (io.more_earlier_count > 0)
+    std::memcpy(more_earlier_[queue].host(), &writes[1], io.more_earlier_count * sizeof(EarlierWrite));
 }
 
 }  // namespace doorbell::nvme

@@ -41,13 +41,15 @@ class QueueBuffers {
   /// Where the data slots of a queue lie.
   [[nodiscard]] const Region& data(u32 queue) const { return data_[queue].region(); }
   void forget_refused_writes();
-  /// What a queue's reads are to find written, at most WrittenMark::kRangesAtMost ranges. Between phases.
-  void set_written_before(u32 queue, std::span<const ByteRange> ranges);
+  /// What a queue's reads are to find, the newest first; what exceeds kEarlierAtMost is left out. Between
+  /// phases.
+  void set_written_before(u32 queue, std::span<const EarlierWrite> writes);
+  static constexpr std::size_t kEarlierAtMost = 128;
 
  private:
   std::vector<Mapped> data_;
   std::vector<Mapped> lists_;
-  std::vector<Region> unwritten_, more_strict_;
+  std::vector<Region> unwritten_, more_earlier_;
   std::vector<IoQueue> io_;
 };
 

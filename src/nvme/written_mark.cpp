@@ -5,11 +5,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/xattr.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 #include <string_view>
 
 #include "nvme/foreign_data.hpp"
@@ -20,99 +22,222 @@ namespace doorbell::nvme {
 namespace {
 
 constexpr const char* kName = "user.doorbell.written";
-constexpr std::string_view kForm = "1 ";  // of the text behind it: "BEGIN-END BEGIN-END ..."
-constexpr std::size_t kBytesAtMost = WrittenMark::kRangesAtMost * 48;
+constexpr std::size_t kBytesAtMost = 3500;  // ext4 keeps all attributes of a file in 4096
 
-void keep_the_longest(std::vector<ByteRange>& ranges) {
-  std::ranges::sort(ranges, std::greater{}, [](const ByteRange& r) { return r.end - r.begin; });
-  if (ranges.size() > WrittenMark::kRangesAtMost) ranges.resize(WrittenMark::kRangesAtMost);
+// The text: words with a blank between them, numbers in hexadecimal.
+//   "2"                          the form
+//   SECONDS.NANOSECONDS.SIZE     of the file's last change, and its bytes
+//   then, the newest write first:
+//   wSEED.SEQUENCE               of the writes that follow
+//   BEGIN.END.N                  bytes that have the sequence + N
+//   BEGIN.END.N.ORIGIN.IO_BYTES.SPAN.POSTED.ORDER_SEED    of a phase in random order, N that of its first
+//   pass
+constexpr std::string_view kForm = "2";
+constexpr std::size_t kPlainNumbers = 3, kRandomNumbers = 8;
+
+/// One position that is all of `bytes`.
+EarlierWrite plain(ByteRange bytes, u64 seed, u64 sequence) {
+  return {.bytes = bytes,
+          .origin = bytes.begin,
+          .io_bytes = bytes.end - bytes.begin,
+          .posted = 1,
+          .seed = seed,
+          .sequence = sequence};
 }
 
-std::vector<ByteRange> parse(std::string_view text) {
-  std::vector<ByteRange> ranges;
-  if (!text.starts_with(kForm)) return {};
-  text.remove_prefix(kForm.size());
-  while (!text.empty()) {
-    ByteRange r;
-    const char* const end = text.data() + text.size();
-    const auto first = std::from_chars(text.data(), end, r.begin);
-    if (first.ec != std::errc{} || first.ptr == end || *first.ptr != '-') return {};
-    const auto second = std::from_chars(first.ptr + 1, end, r.end);
-    if (second.ec != std::errc{} || r.end <= r.begin) return {};
-    add_range(ranges, r);
-    text.remove_prefix(static_cast<std::size_t>(second.ptr - text.data()));
-    if (!text.empty() && text.front() != ' ') return {};
-    if (!text.empty()) text.remove_prefix(1);
+/// The numbers of a word, which points separate; none if it is anything else.
+std::vector<u64> numbers_of(std::string_view word) {
+  std::vector<u64> numbers;
+  const char* at = word.data();
+  const char* const end = at + word.size();
+  for (;;) {
+    u64 n = 0;
+    const auto r = std::from_chars(at, end, n, 16);
+    if (r.ec != std::errc{}) return {};
+    numbers.push_back(n);
+    if (r.ptr == end) return numbers;
+    if (*r.ptr != '.') return {};
+    at = r.ptr + 1;
   }
-  return ranges;
+}
+
+std::optional<EarlierWrite> write_of(const std::vector<u64>& n, u64 seed, u64 sequence) {
+  if (n.size() != kPlainNumbers && n.size() != kRandomNumbers) return std::nullopt;
+  const ByteRange bytes{n[0], n[1]};
+  if (bytes.end <= bytes.begin) return std::nullopt;
+  EarlierWrite w = plain(bytes, seed, sequence + n[2]);
+  if (n.size() == kPlainNumbers) return w;
+  w.origin = n[3];
+  w.io_bytes = n[4];
+  w.span = n[5];
+  w.posted = n[6];
+  w.order_seed = n[7];
+  w.random = 1;
+  const bool sound = w.origin <= bytes.begin && w.io_bytes != 0 && w.span != 0 &&
+                     (bytes.end - 1 - w.origin) / w.io_bytes < w.span;
+  return sound ? std::optional(w) : std::nullopt;
+}
+
+std::string header_of(const struct stat& st) {
+  return fmt::format("{} {:x}.{:x}.{:x}", kForm, static_cast<u64>(st.st_mtim.tv_sec),
+                     static_cast<u64>(st.st_mtim.tv_nsec), static_cast<u64>(st.st_size));
+}
+
+/// Of the text behind the header. Nothing, if any of it has another form.
+std::vector<EarlierWrite> parse(std::string_view text) {
+  std::vector<EarlierWrite> writes;
+  u64 seed = 0, sequence = 0;
+  while (!text.empty()) {
+    if (text.front() != ' ') return {};
+    text.remove_prefix(1);
+    std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(word.size());
+    const bool writer = word.starts_with('w');
+    if (writer) word.remove_prefix(1);
+    const std::vector<u64> n = numbers_of(word);
+    if (writer && n.size() == 2) {
+      seed = n[0];
+      sequence = n[1];
+    } else {
+      const auto w = writer ? std::nullopt : write_of(n, seed, sequence);
+      if (!w) return {};
+      writes.push_back(*w);
+    }
+  }
+  return writes;
+}
+
+std::string text_of(const std::string& header, std::span<const EarlierWrite> writes) {
+  std::string text = header;
+  const EarlierWrite* writer = nullptr;
+  for (const EarlierWrite& w : writes) {
+    // Sequences of a run differ by little.
+    if (writer == nullptr || w.seed != writer->seed || w.sequence < writer->sequence) {
+      writer = &w;
+      text += fmt::format(" w{:x}.{:x}", w.seed, w.sequence);
+    }
+    text += fmt::format(" {:x}.{:x}.{:x}", w.bytes.begin, w.bytes.end, w.sequence - writer->sequence);
+    if (w.random != 0)
+      text += fmt::format(".{:x}.{:x}.{:x}.{:x}.{:x}", w.origin, w.io_bytes, w.span, w.posted, w.order_seed);
+  }
+  return text;
+}
+
+/// What is left of `writes` outside of `range`; the pieces within it go behind those of `*inside`.
+std::vector<EarlierWrite> without(const std::vector<EarlierWrite>& writes, ByteRange range,
+                                  std::vector<EarlierWrite>* inside) {
+  std::vector<EarlierWrite> left;
+  const auto add = [](std::vector<EarlierWrite>& to, EarlierWrite w, u64 begin, u64 end) {
+    w.bytes = {std::max(begin, w.bytes.begin), std::min(end, w.bytes.end)};
+    if (w.bytes.begin < w.bytes.end) to.push_back(w);
+  };
+  for (const EarlierWrite& w : writes) {
+    add(left, w, 0, range.begin);
+    add(left, w, range.end, ~u64{0});
+    add(*inside, w, range.begin, range.end);
+  }
+  return left;
+}
+
+bool is_plain(const EarlierWrite& w) {
+  return w.span == 1 && w.posted == 1 && w.random == 0;
+}
+
+/// True if nothing of `older` is to be seen through `newer`, both in random order.
+bool hides(const EarlierWrite& newer, const EarlierWrite& older) {
+  return newer.origin == older.origin && newer.io_bytes == older.io_bytes && newer.span == older.span &&
+         newer.order_seed == older.order_seed && newer.random == older.random && newer.posted >= older.posted;
 }
 
 }  // namespace
 
-void add_range(std::vector<ByteRange>& ranges, ByteRange range) {
-  if (range.end <= range.begin) return;
-  std::vector<ByteRange> all;
-  for (const ByteRange& r : ranges) {
-    if (r.end < range.begin || r.begin > range.end) all.push_back(r);
-    else range = {std::min(r.begin, range.begin), std::max(r.end, range.end)};
-  }
-  all.push_back(range);
-  std::ranges::sort(all, {}, &ByteRange::begin);
-  ranges = std::move(all);
-}
-
-void remove_range(std::vector<ByteRange>& ranges, ByteRange range) {
-  std::vector<ByteRange> left;
-  for (const ByteRange& r : ranges) {
-    if (const u64 end = std::min(r.end, range.begin); r.begin < end) left.push_back({r.begin, end});
-    if (const u64 begin = std::max(r.begin, range.end); begin < r.end) left.push_back({begin, r.end});
-  }
-  ranges = std::move(left);
-}
-
-WrittenMark::WrittenMark(std::string path) : path_(std::move(path)) {
-  if (path_.empty()) return;
-  const Opened file = open_file(path_, O_RDONLY, FileKinds::regular);
-  if (!file) return;
-  std::array<char, kBytesAtMost> text;
-  const ssize_t n = fgetxattr(file.fd.get(), kName, text.data(), text.size());
-  if (n > 0 && !holds_nothing(file.fd.get())) ranges_ = parse({text.data(), static_cast<std::size_t>(n)});
-}
-
-std::vector<ByteRange> WrittenMark::known(ByteRange range) const {
-  std::vector<ByteRange> parts;
-  for (const ByteRange& r : ranges_) {
-    const ByteRange both{std::max(r.begin, range.begin), std::min(r.end, range.end)};
-    if (both.begin < both.end) parts.push_back(both);
-  }
-  keep_the_longest(parts);
+std::vector<EarlierWrite> simplified(const EarlierWrite& w) {
+  if (w.posted == 0 || w.bytes.begin >= w.bytes.end) return {};
+  const u64 passes = w.posted / w.span, rest = w.posted % w.span;
+  if (rest == 0) return {plain(w.bytes, w.seed, w.sequence + passes - 1)};
+  if (w.random != 0) return {w};
+  std::vector<EarlierWrite> parts;
+  const u64 border = std::clamp(w.origin + rest * w.io_bytes, w.bytes.begin, w.bytes.end);
+  if (w.bytes.begin < border) parts.push_back(plain({w.bytes.begin, border}, w.seed, w.sequence + passes));
+  if (border < w.bytes.end && passes > 0)
+    parts.push_back(plain({border, w.bytes.end}, w.seed, w.sequence + passes - 1));
   return parts;
 }
 
+WrittenMark::WrittenMark(std::string path) : path_(std::move(path)) {
+  open(true);
+}
+
+void WrittenMark::open(bool load) {
+  if (path_.empty() || fd_.get() >= 0) return;
+  fd_ = open_file(path_, O_RDONLY, FileKinds::regular).fd;
+  if (fd_.get() < 0 || !load) return;
+  std::array<char, kBytesAtMost> bytes;
+  const ssize_t n = fgetxattr(fd_.get(), kName, bytes.data(), bytes.size());
+  struct stat st {};
+  if (n <= 0 || holds_nothing(fd_.get()) || fstat(fd_.get(), &st) != 0) return;
+  const std::string_view text(bytes.data(), static_cast<std::size_t>(n));
+  const std::size_t form = text.find(' ');
+  const std::string_view header = text.substr(0, text.find(' ', form + 1));
+  if (header == header_of(st)) writes_ = parse(text.substr(header.size()));
+  else outdated_ = true;
+}
+
+std::vector<EarlierWrite> WrittenMark::known(ByteRange range) const {
+  std::vector<EarlierWrite> inside;
+  (void)without(writes_, range, &inside);
+  if (inside.size() > kWritesAtMost) inside.resize(kWritesAtMost);
+  return inside;
+}
+
 void WrittenMark::about_to_write(ByteRange range) {
-  const std::vector<ByteRange> before = ranges_;
-  remove_range(ranges_, range);
-  if (ranges_ == before) return;
+  if (range.begin >= range.end) return;
+  std::vector<EarlierWrite> inside;
+  std::vector<EarlierWrite> left = without(writes_, range, &inside);
+  std::vector<EarlierWrite> dropped;
+  covered_ = without(covered_, range, &dropped);
+  covered_.insert(covered_.end(), inside.begin(), inside.end());
+  if (inside.empty() && !outdated_) return;
+  writes_ = std::move(left);
   changed_ = true;
   save();
 }
 
-void WrittenMark::written(ByteRange range) {
-  add_range(ranges_, range);
+void WrittenMark::written(const EarlierWrite& write) {
+  open(false);
+  // Where the phase did not come to, what was there before is there still.
+  std::vector<EarlierWrite> before, hidden;
+  covered_ = without(covered_, write.bytes, &before);
+  if (write.posted >= write.span) before.clear();
+  for (const EarlierWrite& w : simplified(write)) {
+    if (is_plain(w)) before = without(before, w.bytes, &hidden);
+    else std::erase_if(before, [&](const EarlierWrite& b) { return hides(w, b); });
+    // Another queue's write next to this one, as good as one write with it.
+    if (!writes_.empty() && is_plain(w) && is_plain(writes_.front()) && writes_.front().seed == w.seed &&
+        writes_.front().sequence == w.sequence && writes_.front().bytes.end == w.bytes.begin)
+      writes_.front() = plain({writes_.front().bytes.begin, w.bytes.end}, w.seed, w.sequence);
+    else writes_.insert(writes_.begin(), w);
+  }
+  writes_.insert(writes_.end(), before.begin(), before.end());
   changed_ = true;
 }
 
 void WrittenMark::save() {
-  if (!changed_ || path_.empty()) return;
+  open(false);
+  if (!changed_ || fd_.get() < 0) return;
   changed_ = false;
-  std::vector<ByteRange> kept = ranges_;
-  // The longest are what a later run is most likely to read.
-  keep_the_longest(kept);
-  std::ranges::sort(kept, {}, &ByteRange::begin);
-  std::string text(kForm);
-  for (const ByteRange& r : kept) text += fmt::format("{}{}-{}", text == kForm ? "" : " ", r.begin, r.end);
-  if (kept.empty()) (void)removexattr(path_.c_str(), kName);
-  else (void)setxattr(path_.c_str(), kName, text.data(), text.size(), 0);
+  outdated_ = false;
+  struct stat st {};
+  if (writes_.empty() || fstat(fd_.get(), &st) != 0) {
+    (void)fremovexattr(fd_.get(), kName);
+    return;
+  }
+  // The oldest go first: a newer one must not be missed above an older one.
+  std::size_t n = std::min(writes_.size(), kWritesAtMost);
+  std::string text;
+  do text = text_of(header_of(st), std::span(writes_).first(n));
+  while (text.size() > kBytesAtMost && --n > 0);
+  (void)fsetxattr(fd_.get(), kName, text.data(), text.size(), 0);
 }
 
 }  // namespace doorbell::nvme

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <ctime>
 
 #include "measure/in_turns.hpp"
 #include "model/copy_allowance.hpp"
@@ -16,6 +15,7 @@
 #include "qdma/model/card.hpp"
 #include "report/cell_table.hpp"
 #include "report/layout.hpp"
+#include "system/run_identity.hpp"
 
 namespace doorbell::qdma {
 
@@ -180,7 +180,7 @@ measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) 
   const auto allowance = driver->kind() == "model" ? model::CopyAllowance::measured(
                                                          o.largest, lowest_model_rate(o.device, o.card.names))
                                                    : model::CopyAllowance();
-  u64 sequence = static_cast<u64>(std::time(nullptr)) << 20;
+  u64 sequence = first_sequence();
   measure::BenchResult result;
   for (u64 bytes = o.smallest; bytes <= o.largest && result.stop_reason == "done"; bytes *= 2) {
     try {

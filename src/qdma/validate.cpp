@@ -10,7 +10,6 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
-#include <ctime>
 
 #include "measure/statistics.hpp"
 #include "model/copy_allowance.hpp"
@@ -19,6 +18,7 @@
 #include "qdma/jobs.hpp"
 #include "qdma/model/card.hpp"
 #include "system/available_memory.hpp"
+#include "system/run_identity.hpp"
 
 namespace doorbell::qdma {
 
@@ -106,7 +106,7 @@ class Validation {
         model_(driver_->kind() == "model"),
         buffer_bytes_(o.buffer_bytes != 0 ? o.buffer_bytes : fitting_buffer(o, model_)),
         distance_(o.offset != 0 ? o.offset : std::max(kLargestValidateBuffer, buffer_bytes_)),
-        sequence_(static_cast<u64>(std::time(nullptr)) << 20) {
+        sequence_(first_sequence()) {
     if (!model_) allowance_ = {};
     // Places need not be further apart than the memory allows.
     if (o.offset == 0)

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <span>
 
 #include "measure/gpu_runner.hpp"
@@ -17,6 +16,7 @@
 #include "rma/single_operation.hpp"
 #include "system/available_memory.hpp"
 #include "system/clock.hpp"
+#include "system/run_identity.hpp"
 
 namespace doorbell::rma {
 
@@ -98,7 +98,7 @@ class CellRun {
     if (remote_ != nullptr) remote_->open(o_, s_, session_);
     runner_ = session_.runner(threads_, o_.checkers(threads_, s_.shape.queues, s_.bytes));
     // Sequences never repeat, not even in memory that outlives a run.
-    generation_ = static_cast<u64>(std::time(nullptr)) << 32 | 1;
+    generation_ = first_sequence();
   }
 
   void warm_up() { run_.warm_up(phases(o_.warmup_s)); }

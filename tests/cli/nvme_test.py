@@ -159,7 +159,7 @@ class MediaFile(WithFolder):
                     self.forget_mark()
                 elif not self.has_mark():
                     continue  # a file system without extended attributes
-                sound = self.media.read_bytes()
+                sound, before = self.media.read_bytes(), self.media.stat()
                 plans = {"magic": lambda b: b[:2] + bytes([b[2] ^ 4]) + b[3:], "zeros": lambda b: bytes(512),
                          "payload": lambda b: b[:300] + bytes([b[300] ^ 128]) + b[301:],
                          "header": lambda b: b[:20] + bytes([b[20] ^ 1]) + b[21:], "other": lambda b: b"x" * 512}
@@ -167,6 +167,7 @@ class MediaFile(WithFolder):
                     with self.media.open("r+b") as file:
                         file.seek(8 * at * 512)
                         file.write(damage(sound[8 * at * 512:(8 * at + 1) * 512]))
+                self.as_if_unchanged(before)
                 cell, = self.result("--controller", spec, "--write-io", "0", "--read-io", "1000", "--lbas-per-io", "1",
                                     *strict, *TIMEOUTS, *self.as_blocks(spec), code=2)["cells"]
                 v = cell["verify"]
@@ -186,6 +187,97 @@ class MediaFile(WithFolder):
     def forget_mark(self):
         if self.has_mark():
             os.removexattr(self.media, "user.doorbell.written")
+
+    def as_if_unchanged(self, before):
+        """Data that a device damages or loses changes under the same time; only programs that write leave another."""
+        os.utime(self.media, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    def write(self, *more, io=1024, code=0):
+        return self.result("--controller", self.spec, "--write-io", str(io), "--read-io", "0", "--batch-size", "64",
+                           *TIMEOUTS, *more, code=code)
+
+    def read(self, *more, io=1024, code=0):
+        result = self.result("--controller", self.spec, "--write-io", "0", "--read-io", str(io), "--batch-size", "64",
+                             *TIMEOUTS, *more, code=code)
+        return result["cells"][0]["verify"], " ".join(result["warnings"])
+
+    def test_two_runs_of_one_second_write_different_units(self):
+        for _ in range(2):  # within one second, nearly always
+            self.write(io=200)
+            cell, = self.result("--controller", self.spec, "--write-io", "200", "--read-io", "200", "--fault", "stale=1",
+                                *TIMEOUTS, code=2)["cells"]
+            self.assertEqual(cell["verify"]["stale"], 200)
+
+    def test_what_was_lost_before_is_found_by_reading_alone(self):
+        """Each pass has a sequence, which the mark notes: in order, at random, and where the last pass was cut short."""
+        blocks = 8192
+        self.write(io=blocks)
+        if not self.has_mark():
+            self.skipTest("no extended attributes here")
+        for pattern, io, queues in (("sequential", 1024, 3), ("random", 1024, 1), ("random", 1500, 3),
+                                    ("sequential", 20000, 1), ("random", 20000, 3)):
+            lost, = self.write("--fault", "stale=0.05", "--access-pattern", pattern, "--num-queues", str(queues),
+                               io=io)["cells"]
+            injected = lost["model"]["injected"]["stale"]
+            for how in ([], ["--verify", "strict", "--num-queues", "2", "--access-pattern", "random"],
+                        ["--lbas-per-io", "4"]):
+                ios = blocks // 4 if "--lbas-per-io" in how else blocks
+                v, warnings = self.read(*how, io=ios, code=2)
+                found = v["stale"]
+                self.assertEqual((v["checked"], v["corrupt"]), (ios, 0), (pattern, io, queues, how))
+                self.assertNotIn("which write", warnings)
+                # Later passes write again what an earlier one lost; an I/O of several blocks counts once.
+                exact = io <= blocks and ios == blocks
+                self.assertTrue(found == injected if exact else 0 < found <= injected,
+                                (found, injected, pattern, io, queues, how))
+            self.write(io=blocks)
+            self.assertEqual(self.read(io=blocks)[0]["checked"], blocks)
+
+    def test_half_of_a_write_is_found(self):
+        self.write("--lbas-per-io", "8", io=100)
+        old = self.media.read_bytes()
+        self.write("--lbas-per-io", "8", io=100)
+        before = self.media.stat()
+        with self.media.open("r+b") as file:
+            file.seek(40 * 4096 + 2048)
+            file.write(old[40 * 4096 + 2048:41 * 4096])
+        self.as_if_unchanged(before)
+        ios = ["--lbas-per-io", "8"]
+        if self.has_mark():
+            self.assertEqual(self.read(*ios, io=100, code=2)[0]["stale"], 1)
+            self.forget_mark()
+        v, warnings = self.read(*ios, "--verify", "strict", io=100, code=2)
+        self.assertEqual((v["stale"], v["first"][0]["address"]), (1, 40 * 4096 + 2048))
+        self.assertIn("which write", warnings)
+        v, warnings = self.read(*ios, io=100)
+        self.assertEqual((v["checked"], v["unverifiable"]), (99, 1))
+        self.assertIn("which write", warnings)
+
+    def test_another_content_is_no_damage(self):
+        """The mark is of what doorbell wrote, not of what other programs write in its place."""
+        for replace in (lambda: self.media.write_bytes(b"precious" * (1 << 19)), self.overwrite_the_first_half):
+            self.media.unlink(missing_ok=True)
+            self.write(io=8192)
+            if not self.has_mark():
+                self.skipTest("no extended attributes here")
+            replace()
+            v, warnings = self.read(io=8192)
+            self.assertEqual(v["checked"] + v["unverifiable"], 8192)
+            self.assertGreaterEqual(v["unverifiable"], 4096)
+            self.assertIn("has changed since", warnings)
+            self.read(io=8192, *["--verify", "strict"], code=2)
+
+    def overwrite_the_first_half(self):
+        with self.media.open("r+b") as file:
+            file.write(b"precious" * (1 << 18))
+
+    def test_a_device_without_a_mark_has_damage_too(self):
+        self.write(io=100)
+        with self.media.open("r+b") as file:
+            file.seek(50 * 512 + 1)
+            file.write(b"?")
+        v, _ = self.read(io=100, code=2)
+        self.assertEqual((v["corrupt"], v["first"][0]["address"]), (1, 50 * 512))
 
     def test_blocks_never_written_are_no_damage(self):
         self.result("--controller", self.spec, "--write-io", "100", "--read-io", "0", *TIMEOUTS)

@@ -146,25 +146,58 @@ TEST_F(Files, UnderTwoNames) {
   EXPECT_FALSE(same_file("", ""));
 }
 
-using Ranges = std::vector<ByteRange>;
+/// One sequence everywhere in [begin, end).
+EarlierWrite plain(u64 begin, u64 end, u64 sequence, u64 seed = 7) {
+  return {.bytes = {begin, end},
+          .origin = begin,
+          .io_bytes = end - begin,
+          .posted = 1,
+          .seed = seed,
+          .sequence = sequence};
+}
+/// A phase over `span` positions of 4096 bytes from `begin` on.
+EarlierWrite phase(u64 begin, u64 span, u64 posted, u64 sequence, bool random = false) {
+  return {.bytes = {begin, begin + span * 4096},
+          .origin = begin,
+          .io_bytes = 4096,
+          .span = span,
+          .posted = posted,
+          .order_seed = 99,
+          .seed = 7,
+          .sequence = sequence,
+          .random = random ? 1U : 0U};
+}
+using Writes = std::vector<EarlierWrite>;
+constexpr ByteRange kEverything{0, ~u64{0}};
 
-TEST(Ranges, StayInOrderAndApart) {
-  Ranges r;
-  add_range(r, {100, 200});
-  add_range(r, {300, 400});
-  add_range(r, {50, 50});  // empty
-  EXPECT_EQ(r, (Ranges{{100, 200}, {300, 400}}));
-  add_range(r, {200, 250});  // next to the first
-  EXPECT_EQ(r, (Ranges{{100, 250}, {300, 400}}));
-  add_range(r, {0, 10});
-  add_range(r, {240, 310});
-  EXPECT_EQ(r, (Ranges{{0, 10}, {100, 400}}));
-  remove_range(r, {150, 160});
-  EXPECT_EQ(r, (Ranges{{0, 10}, {100, 150}, {160, 400}}));
-  remove_range(r, {5, 120});
-  EXPECT_EQ(r, (Ranges{{0, 5}, {120, 150}, {160, 400}}));
-  remove_range(r, {0, ~u64{0}});
-  EXPECT_TRUE(r.empty());
+TEST(EarlierWrites, SayWhichPassCameLast) {
+  // Ten I/Os over four positions: two whole passes, and a third that came to two positions.
+  for (const bool random : {false, true}) {
+    const EarlierWrite w = phase(8192, 4, 10, 100, random);
+    const Permutation order(4, 99);
+    for (u64 i = 0; i < 4; ++i) {
+      const u64 at = 8192 + (random ? order(i) : i) * 4096;
+      for (const u64 byte : {at, at + 4095}) {
+        u64 sequence = 0;
+        EXPECT_TRUE(w.covers(byte, &sequence));
+        EXPECT_EQ(sequence, i < 2 ? 102u : 101u) << random << i;
+        EXPECT_EQ(w.position_end(byte), at + 4096);
+      }
+    }
+  }
+  u64 sequence = 0;
+  EXPECT_TRUE(phase(0, 4, 3, 100).covers(2 * 4096, &sequence));
+  EXPECT_EQ(sequence, 100u);
+  EXPECT_FALSE(phase(0, 4, 3, 100).covers(3 * 4096, &sequence));
+}
+
+TEST(EarlierWrites, AreSimplified) {
+  EXPECT_EQ(simplified(phase(0, 4, 0, 100)), Writes{});
+  EXPECT_EQ(simplified(phase(0, 4, 4, 100)), Writes{plain(0, 16384, 100)});
+  EXPECT_EQ(simplified(phase(0, 4, 12, 100, true)), Writes{plain(0, 16384, 102)});
+  EXPECT_EQ(simplified(phase(0, 4, 3, 100)), Writes{plain(0, 12288, 100)});
+  EXPECT_EQ(simplified(phase(0, 4, 5, 100)), (Writes{plain(0, 4096, 101), plain(4096, 16384, 100)}));
+  EXPECT_EQ(simplified(phase(0, 4, 5, 100, true)), Writes{phase(0, 4, 5, 100, true)});
 }
 
 class Mark : public Files {
@@ -176,71 +209,164 @@ class Mark : public Files {
     if (setxattr(path_.c_str(), "user.doorbell.test", "1", 1, 0) != 0)
       GTEST_SKIP() << "the file system of " << folder_ << " has no extended attributes";
   }
+  /// Of a run that wrote this to the file, whose data it leaves as it is.
+  void note(const Writes& writes) const {
+    WrittenMark m(path_);
+    for (const EarlierWrite& w : writes) m.about_to_write(w.bytes);
+    for (const EarlierWrite& w : writes) m.written(w);
+    m.save();
+  }
+  [[nodiscard]] Writes noted() const { return WrittenMark(path_).known(kEverything); }
 };
 
 TEST_F(Mark, GoesWithTheFile) {
-  {
-    WrittenMark m(path_);
-    EXPECT_TRUE(m.ranges().empty());
-    m.written({0, 4096});
-    m.written({8192, 1 << 20});
-    m.save();
-  }
+  const EarlierWrite random = phase(16384, 8, 13, 0x1234567890, true);
+  note({plain(0, 4096, 5), random, plain(1 << 19, 1 << 20, 6)});
   std::filesystem::rename(path_, path_ + "2");
-  EXPECT_EQ(WrittenMark(path_ + "2").ranges(), (Ranges{{0, 4096}, {8192, 1 << 20}}));
   const WrittenMark m(path_ + "2");
-  EXPECT_EQ(m.known({4000, 9000}), (Ranges{{8192, 9000}, {4000, 4096}}));
-  EXPECT_EQ(m.known({4096, 8192}), Ranges{});
+  EXPECT_EQ(m.known(kEverything), (Writes{plain(1 << 19, 1 << 20, 6), random, plain(0, 4096, 5)}));
+  EarlierWrite half = random;
+  half.bytes = {20480, 24576};
+  EXPECT_EQ(m.known({20480, 24576}), Writes{half});
+  EXPECT_EQ(m.known({4096, 16384}), Writes{});
+  EXPECT_FALSE(m.outdated());
+}
+
+/// What queues wrote next to each other is one write.
+TEST_F(Mark, OfManyQueuesIsShort) {
+  Writes queues;
+  for (u64 q = 0; q < 256; ++q) queues.push_back(phase(q * 4096, 1, 3, 50));
+  note(queues);
+  EXPECT_EQ(noted(), Writes{plain(0, 1 << 20, 52)});
 }
 
 /// Killed in mid-write: what was known before must not make damage of half a unit.
 TEST_F(Mark, IsTakenBackBeforeAWrite) {
-  {
-    WrittenMark m(path_);
-    m.written({0, 1 << 20});
-    m.save();
-  }
+  note({plain(0, 1 << 20, 5)});
   {
     WrittenMark m(path_);
     m.about_to_write({4096, 8192});
-    m.written({4096, 8192});
+    m.written(plain(4096, 8192, 6));
   }  // not saved
-  EXPECT_EQ(WrittenMark(path_).ranges(), (Ranges{{0, 4096}, {8192, 1 << 20}}));
+  EXPECT_EQ(noted(), (Writes{plain(0, 4096, 5), plain(8192, 1 << 20, 5)}));
+}
+
+/// A phase that did not come everywhere leaves what was there before.
+TEST_F(Mark, KeepsWhatAWriteDidNotReach) {
+  note({plain(0, 16384, 5)});
+  note({phase(0, 4, 1, 10)});
+  u64 sequence = 0;
+  Writes all = noted();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0], plain(0, 4096, 10));
+  EXPECT_TRUE(all[1].covers(4096, &sequence));
+  EXPECT_EQ(sequence, 5u);
+  const EarlierWrite random = phase(0, 4, 2, 20, true);
+  note({random});
+  all = noted();
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all.front(), random);
+  // The same again hides the one before.
+  EarlierWrite again = random;
+  again.sequence = 30;
+  note({again});
+  ASSERT_EQ(noted().size(), 3u);
+  EXPECT_EQ(noted().front(), again);
+  note({phase(0, 4, 9, 40, true)});
+  EXPECT_EQ(noted(), Writes{phase(0, 4, 9, 40, true)});
+}
+
+/// What a write that failed has left is not known, nor what was there before it.
+TEST_F(Mark, ForgetsWhatAFailedWriteMayHaveTouched) {
+  note({plain(0, 16384, 5)});
+  {
+    WrittenMark m(path_);
+    m.about_to_write({0, 8192});
+    m.about_to_write({0, 8192});
+    m.written(phase(0, 2, 1, 9));
+    m.save();
+  }
+  EXPECT_EQ(noted(), (Writes{plain(0, 4096, 9), plain(8192, 16384, 5)}));
 }
 
 TEST_F(Mark, OfAFileThatHoldsNothingIsVoid) {
-  {
-    WrittenMark m(path_);
-    m.written({0, 1 << 20});
-    m.save();
-  }
+  note({plain(0, 1 << 20, 5)});
   ASSERT_EQ(truncate(path_.c_str(), 0), 0);
   ASSERT_EQ(truncate(path_.c_str(), 1 << 20), 0);
-  EXPECT_TRUE(WrittenMark(path_).ranges().empty());
+  EXPECT_TRUE(noted().empty());
+}
+
+/// The mark is of the content, which another program may replace.
+TEST_F(Mark, OfAnotherContentIsVoid) {
+  const auto times = [&](u64 change_s) {
+    const timespec both[2] = {{static_cast<time_t>(change_s), 5}, {static_cast<time_t>(change_s), 5}};
+    ASSERT_EQ(utimensat(AT_FDCWD, path_.c_str(), both, 0), 0);
+  };
+  times(1000);
+  note({plain(0, 1 << 20, 5)});
+  EXPECT_EQ(noted().size(), 1u);
+  put(4096, "written by another program");
+  EXPECT_TRUE(noted().empty());
+  EXPECT_TRUE(WrittenMark(path_).outdated());
+  times(1000);  // as it was: cp -a and a file system's restored snapshot keep it
+  EXPECT_EQ(noted().size(), 1u);
+  ASSERT_EQ(truncate(path_.c_str(), 1 << 21), 0);
+  times(1000);
+  EXPECT_TRUE(noted().empty());
+  note({plain(0, 4096, 9)});
+  EXPECT_EQ(noted(), Writes{plain(0, 4096, 9)});
+}
+
+/// The file that was opened has the mark, not what has its name at the end.
+TEST_F(Mark, DoesNotGoToAReplacement) {
+  WrittenMark m(path_);
+  m.about_to_write({0, 4096});
+  std::filesystem::rename(path_, path_ + "2");
+  make(1 << 20);
+  put(0, unit(0));
+  m.written(plain(0, 4096, 9));
+  m.save();
+  EXPECT_TRUE(noted().empty());
+  EXPECT_FALSE(WrittenMark(path_).outdated());
+  EXPECT_EQ(WrittenMark(path_ + "2").known(kEverything), Writes{plain(0, 4096, 9)});
 }
 
 TEST_F(Mark, OfAnotherFormIsNone) {
-  for (const std::string text :
-       {"", "2 0-512", "1 0-", "1 5-5", "1 9-3", "1 0-512,", "1 x", "1 0-512 junk"}) {
+  note({plain(0, 4096, 5)});
+  std::array<char, 200> own{};
+  const ssize_t n = getxattr(path_.c_str(), "user.doorbell.written", own.data(), own.size());
+  ASSERT_GT(n, 0);
+  const std::string sound(own.data(), static_cast<std::size_t>(n));
+  const std::string header = sound.substr(0, sound.find(" w"));
+  for (const std::string& text :
+       {std::string(), std::string("1 0-512"), header + " w1", header + " 0-512", header + " w1.2 5.5.0",
+        header + " w1.2 9.3.0", header + " w1.2 0.200", header + " w1.2 0.200.0 x", header + " w1.2 0.200.0 ",
+        header + " w1.2 0.200.0.0.0.1.1.1", header + " w1.2 0.400.0.0.200.1.1.1",
+        header + "0 w1.2 0.200.0"}) {
     ASSERT_EQ(setxattr(path_.c_str(), "user.doorbell.written", text.data(), text.size(), 0), 0);
-    EXPECT_TRUE(WrittenMark(path_).ranges().empty()) << text;
+    EXPECT_TRUE(noted().empty()) << text;
   }
+  ASSERT_EQ(setxattr(path_.c_str(), "user.doorbell.written", sound.data(), sound.size(), 0), 0);
+  EXPECT_EQ(noted(), Writes{plain(0, 4096, 5)});
 }
 
-TEST_F(Mark, KeepsTheLongestOfMany) {
-  WrittenMark m(path_);
-  for (u64 i = 0; i < 200; ++i) m.written({i * 8192, i * 8192 + 512 + i});
-  m.save();
-  const WrittenMark again(path_);
-  EXPECT_EQ(again.ranges().size(), 64u);
-  EXPECT_EQ(again.known({199 * 8192, 200 * 8192}), (Ranges{{199 * 8192, 199 * 8192 + 512 + 199}}));
+/// An older write that shows where a newer one is missing would be wrong, so the oldest go first.
+TEST_F(Mark, KeepsTheNewestOfMany) {
+  Writes many;
+  for (u64 i = 0; i < 200; ++i) many.push_back(plain(i * 8192, i * 8192 + 512, 1000 - i));
+  note(many);
+  const Writes kept = noted();
+  ASSERT_GT(kept.size(), 60u);
+  ASSERT_LE(kept.size(), WrittenMark::kWritesAtMost);
+  for (u64 i = 0; i < kept.size(); ++i) EXPECT_EQ(kept[i], many[199 - i]);
 }
 
-TEST(MarkOfNoFile, DoesNothing) {
+TEST(MarkOfNoFile, OnlyRemembers) {
   WrittenMark m("");
-  m.about_to_write({0, 1});
-  m.written({0, 1});
+  m.about_to_write({0, 4096});
+  m.written(plain(0, 4096, 5));
   m.save();
+  EXPECT_EQ(m.known(kEverything), Writes{plain(0, 4096, 5)});
 }
 
 class MediaOfFile : public Files {

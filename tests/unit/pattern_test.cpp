@@ -194,7 +194,7 @@ TEST(Pattern, StrictChecks) {
   EXPECT_EQ(verdict(false, true), Verdict::ok);
   EXPECT_EQ(verdict(true, false), Verdict::stale);
   unit[0] ^= 1;  // its magic
-  EXPECT_EQ(verdict(false, false), Verdict::unverifiable);
+  EXPECT_EQ(verdict(false, false), Verdict::corrupt);
   EXPECT_EQ(verdict(false, true), Verdict::corrupt);
   pattern::make_unit(unit.data(), {9, 8192, 77});
   EXPECT_EQ(verdict(false, false), Verdict::misplaced);
@@ -203,6 +203,53 @@ TEST(Pattern, StrictChecks) {
   EXPECT_EQ(verdict(false, false), Verdict::unverifiable);
   EXPECT_EQ(verdict(false, true), Verdict::stale);
   EXPECT_EQ(verdict(true, false), Verdict::stale);
+}
+
+/// Where nothing is known to have been written, a unit that is nearly one of ours is still a damaged one.
+TEST(Pattern, WhatIsNearlyOursIsCorrupt) {
+  using pattern::Verdict;
+  const auto verdict = [](const Unit& u) {
+    return pattern::classify(u.words, {.id = {1, 4096, 2}, .written = false});
+  };
+  Unit sound{};
+  pattern::make_unit(sound.words, {9, 4096, 77});
+  EXPECT_EQ(verdict(sound), Verdict::ok);
+  for (u32 bit = 0; bit < pattern::kUnitBytes * 8; ++bit) {
+    Unit u = sound;
+    u.words[bit / 32] ^= 1u << bit % 32;
+    ASSERT_EQ(verdict(u), Verdict::corrupt) << bit;
+  }
+  // All but two parts, of 16 bytes each, one after the other.
+  for (u32 p = pattern::kHeaderParts; p + 1 < pattern::kParts; ++p) {
+    Unit u{};
+    for (u32 w = p * 4; w < (p + 2) * 4; ++w) u.words[w] = sound.words[w];
+    ASSERT_EQ(verdict(u), Verdict::corrupt) << p;
+    u.words[p * 4 + 7] ^= 1;
+    ASSERT_EQ(verdict(u), Verdict::unverifiable) << p;
+  }
+  // Other data in which each word is the step of the one before: a table of masks.
+  Unit masks{};
+  for (u32 w = 0; w < pattern::kUnitWords; ++w) masks.words[w] = 1u << w % 32;
+  EXPECT_EQ(verdict(masks), Verdict::unverifiable);
+}
+
+/// Units of two writes in one I/O, where all that is known is that one write made it.
+TEST(Pattern, UnitsOfTwoWritesAreNotOneWrite) {
+  using pattern::Verdict;
+  std::vector<Unit> data(4);
+  fill(lane, data.data(), data.size() * kUnitBytes, {1, 4096, 5});
+  const auto verdict = [&](bool strict, bool one_write) {
+    return check(lane, data.data(), data.size() * kUnitBytes,
+                 {.id = {1, 4096, 5}, .written = false, .strict = strict, .one_write = one_write});
+  };
+  EXPECT_EQ(verdict(true, true).verdict, Verdict::ok);
+  for (const Identity& other : {Identity{1, 4096 + 1024, 6}, Identity{2, 4096 + 1024, 5}}) {
+    make_unit(data[2].words, other);
+    EXPECT_EQ(verdict(true, true).verdict, Verdict::stale);
+    EXPECT_EQ(verdict(true, true).address, 4096u + 1024u);
+    EXPECT_EQ(verdict(false, true).verdict, Verdict::unverifiable);
+    EXPECT_EQ(verdict(true, false).verdict, Verdict::ok);
+  }
 }
 
 TEST(Pattern, TheFirstOfSeveralEquallyBadUnitsIsReported) {
@@ -241,6 +288,7 @@ void expect_bijection(u64 n, u64 seed) {
     const u64 to = p(i);
     ASSERT_LT(to, n);
     ASSERT_FALSE(hit[to]) << n << ": " << i << " and another go to " << to;
+    ASSERT_EQ(p.index_of(to), i) << n;
     hit[to] = true;
   }
 }
@@ -258,6 +306,7 @@ TEST(Permutation, LargeDomainsStayInsideAndApart) {
       const u64 from = i * (n / 20'000);
       const u64 to = p(from);
       ASSERT_LT(to, n);
+      ASSERT_EQ(p.index_of(to), from);
       ASSERT_TRUE(seen.insert(to).second);
     }
   }

@@ -220,7 +220,7 @@ TEST(PatternVersion1, IsToldFromDamage) {
     u = old_unit_of(id);
     reinterpret_cast<u8*>(u.words)[b] ^= 0x40;
     EXPECT_EQ(verdict(true), Verdict::corrupt) << b;
-    EXPECT_EQ(verdict(false), b < 4 ? Verdict::unverifiable : Verdict::corrupt) << b;
+    EXPECT_EQ(verdict(false), Verdict::corrupt) << b;
     EXPECT_EQ(verdict(false, true), Verdict::corrupt) << b;
   }
   u = old_unit_of({11, 8704, 7});

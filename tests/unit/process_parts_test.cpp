@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -24,6 +25,7 @@
 #include "system/child.hpp"
 #include "system/clock.hpp"
 #include "system/mapping_guard.hpp"
+#include "system/run_identity.hpp"
 
 namespace doorbell {
 namespace {
@@ -230,6 +232,17 @@ TEST(MappingGuards, TakesWhatTheFileNoLongerHas) {
   EXPECT_DEATH(bytes[16384] = 4, "") << "what nobody guards ends the process, as without a handler";
   munmap(p, kBytes);
   close(fd);
+}
+
+/// Neither a clock nor a process makes two runs alike.
+TEST(RunIdentity, NoTwoRunsHaveASequenceInCommon) {
+  constexpr u64 kRun = u64{1} << 20;
+  std::vector<u64> first;
+  for (int i = 0; i < 100; ++i) first.push_back(first_sequence());
+  std::ranges::sort(first);
+  EXPECT_GT(first.front(), 0u);
+  EXPECT_LT(first.back(), u64{1} << 63);
+  for (std::size_t i = 1; i < first.size(); ++i) EXPECT_GT(first[i] - first[i - 1], kRun) << i;
 }
 
 }  // namespace

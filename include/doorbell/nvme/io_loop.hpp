@@ -46,7 +46,7 @@ class IoLoop {
                          const typename Queue::State& state, const IoScratch& scratch, OpStats* stats)
       : phase_(phase),
         q_(queue),
-        order_(queue.span, phase.seed ^ queue.first),
+        order_(queue.span, order_seed(phase, queue)),
         qp_(state),
         phase_at_(&phase),
         queue_at_(&queue),
@@ -158,7 +158,7 @@ class IoLoop {
   /// Rare, and a call that knows nothing of the loop: the loop stays in a GPU's registers.
   [[nodiscard]] DOORBELL_NOINLINE static Due due_of(const IoPhase* phase, const IoQueue* queue, u64 index) {
     const IoPayload<Warp> payload(*phase, *queue);
-    const pattern::Identity id = payload.expected(index).id;
+    const pattern::Identity id = payload.due(index);
     return {id.address, id.sequence, payload.write_was_refused(index)};
   }
   DOORBELL_NOINLINE static void note_refused(const IoPhase* phase, const IoQueue* queue, u64 index) {

@@ -15,8 +15,11 @@ namespace doorbell::nvme {
 [[nodiscard]] DOORBELL_INLINE u64 index_in_pass(const IoQueue& q, u64 index) {
   return index < q.span ? index : index % q.span;
 }
-/// The logical block that I/O `index` of a phase starts at. `order` is Permutation(q.span, phase.seed ^
-/// q.first).
+/// Of Permutation(q.span, order_seed), in which a random phase visits the positions of the queue.
+[[nodiscard]] DOORBELL_INLINE u64 order_seed(const IoPhase& phase, const IoQueue& q) {
+  return phase.seed ^ q.first;
+}
+/// The logical block that I/O `index` of a phase starts at. `order` is Permutation(q.span, order_seed(...)).
 [[nodiscard]] DOORBELL_INLINE u64 lba_of_io(const IoPhase& phase, const IoQueue& q, const Permutation& order,
                                             u64 index) {
   const u64 at = index_in_pass(q, index);
@@ -28,36 +31,48 @@ class IoPayload {
  public:
   /// `phase` and `queue` must outlive this object.
   DOORBELL_INLINE IoPayload(const IoPhase& phase, const IoQueue& queue)
-      : phase_(&phase), q_(&queue), order_(queue.span, phase.seed ^ queue.first) {}
+      : phase_(&phase), q_(&queue), order_(queue.span, order_seed(phase, queue)) {}
 
   [[nodiscard]] DOORBELL_INLINE bool is_write() const { return phase_->op == IoOpcode::write; }
   [[nodiscard]] DOORBELL_INLINE u64 bytes() const { return u64{phase_->blocks} * phase_->lba_bytes; }
 
-  /// What the blocks of I/O `index` hold: as written by this phase, or as the last write phase left them.
-  [[nodiscard]] DOORBELL_INLINE pattern::Expect expected(u64 index) const {
-    pattern::Expect e;
-    e.id.seed = phase_->seed;
-    e.id.address = lba_of_io(*phase_, *q_, order_, index) * phase_->lba_bytes;
-    if (is_write()) {
-      e.id.sequence = phase_->generation + (index < q_->span ? 0 : index / q_->span);
-      return e;
-    }
+  /// What the blocks of I/O `index` hold, by the phase that wrote them; `known` is false where that is
+  /// neither this phase nor the last write phase.
+  struct Written {
+    pattern::Identity id;
+    bool known = true;
+  };
+  [[nodiscard]] DOORBELL_INLINE Written written(u64 index) const {
+    Written w;
+    w.id.seed = phase_->seed;
+    w.id.address = lba_of_io(*phase_, *q_, order_, index) * phase_->lba_bytes;
     const u64 at = in_pass(index);
-    e.written = at < q_->written;
-    if (e.written) e.id.sequence = q_->written_generation + (q_->written - 1 - at) / q_->span;
-    else e.strict = was_written_before(e.id.address);
+    if (is_write()) w.id.sequence = phase_->generation + (index < q_->span ? 0 : index / q_->span);
+    else if (at < q_->written) w.id.sequence = q_->written_generation + (q_->written - 1 - at) / q_->span;
+    else w.known = false;
+    return w;
+  }
+
+  /// What the unit at `address` is by the earlier writes, and the byte until which the same holds, `end` at
+  /// most.
+  struct Earlier {
+    pattern::Expect expect;
+    u64 until;
+  };
+  [[nodiscard]] DOORBELL_INLINE Earlier earlier(u64 address, u64 end) const {
+    Earlier e{{{phase_->seed, address, 0}, false}, end};
+    bool found = by_earlier(q_->earlier, e);
+    DOORBELL_NO_UNROLL
+    for (u32 i = 0; i < q_->more_earlier_count && !found; ++i) found = by_earlier(q_->more_earlier[i], e);
     return e;
   }
 
-  /// True if an earlier run wrote all that an I/O at this byte of the namespace reads.
-  [[nodiscard]] DOORBELL_INLINE bool was_written_before(u64 address) const {
-    const u64 end = address + bytes();
-    bool found = address >= q_->strict.begin && end <= q_->strict.end;
-    DOORBELL_NO_UNROLL
-    for (u32 i = 0; i < q_->more_strict_count && !found; ++i)
-      found = address >= q_->more_strict[i].begin && end <= q_->more_strict[i].end;
-    return found;
+  /// The first unit that I/O `index` has, or is to find; its sequence is 0 where that is not known.
+  [[nodiscard]] DOORBELL_INLINE pattern::Identity due(u64 index) const {
+    const Written w = written(index);
+    return w.known ? w.id : earlier(w.id.address, w.id.address + bytes()).expect.id;
   }
+
   [[nodiscard]] DOORBELL_INLINE bool sampled(u64 index) const {
     return pattern::sampled(index, phase_->seed, phase_->verify_below);
   }
@@ -107,7 +122,7 @@ class IoPayload {
   /// Writes carry the pattern; a read's buffer is marked, so that data that never came is seen.
   DOORBELL_INLINE void make_ready(const Warp& warp, u64 index, u8* at, u64 offset, u64 bytes) const {
     if (!is_write()) return pattern::poison(warp, at + offset, bytes);
-    pattern::Identity id = expected(index).id;
+    pattern::Identity id = written(index).id;
     id.address += offset;
     pattern::fill(warp, at + offset, bytes, id);
   }
@@ -121,7 +136,7 @@ class IoPayload {
       if (warp.lane() < n) pattern::poison(OneLane{}, data(mine.slot), bytes());
       return;
     }
-    const pattern::Identity own = expected(first + warp.lane()).id;
+    const pattern::Identity own = written(first + warp.lane()).id;
     DOORBELL_NO_UNROLL
     for (u32 i = 0; i < n; ++i)
       pattern::fill(warp, data(warp.shfl(mine.slot, i)), bytes(), of_lane(warp, own, i));
@@ -139,8 +154,8 @@ class IoPayload {
     u64 closer = lanes;
     if (Warp::size > 1 && bytes() == pattern::kUnitBytes) {
       closer = 0;
-      const pattern::Expect own = expected(mine.before);
-      const u64 unknown = warp.ballot(!own.written);
+      const Written own = written(mine.before);
+      const u64 unknown = warp.ballot(!own.known);
       DOORBELL_NO_UNROLL
       while (lanes != 0) {
         const u32* units[pattern::kTogether] = {};
@@ -177,11 +192,50 @@ class IoPayload {
   template <class Found>
   DOORBELL_INLINE void check(const Warp& warp, u64 turn, const Turn& t, u64 offset, u64 bytes,
                              Found found) const {
-    pattern::Expect e = expected(t.before);
-    const u64 begin = e.id.address;
-    e.id.address += offset;
-    const auto worst = pattern::check(warp, data(t.slot) + offset, bytes, e);
+    const Written w = written(t.before);
+    const u64 begin = w.id.address, end = begin + offset + bytes;
+    // Units of which nothing is known are those of one write, if that is all that is known of the I/O.
+    const bool one_write = !w.known && is_alone(begin);
+    pattern::Checked worst;
+    DOORBELL_NO_UNROLL
+    for (u64 at = begin + offset; at < end;) {
+      Earlier e{{w.id}, end};
+      e.expect.id.address = at;
+      if (!w.known) e = earlier(at, end);
+      const u8* const units = data(t.slot) + (at - begin);
+      if (one_write) {
+        const pattern::Identity first = pattern::claimed(reinterpret_cast<const u32*>(data(t.slot)));
+        e.expect.id.seed = first.seed;
+        e.expect.id.sequence = first.sequence;
+        e.expect.one_write = true;
+      }
+      const auto found_here = pattern::check(warp, units, e.until - at, e.expect);
+      if (found_here.verdict > worst.verdict) worst = found_here;
+      at = e.until;
+    }
     if (worst.verdict != pattern::Verdict::ok) found(turn, worst.verdict, worst.address - begin);
+  }
+
+  /// True if no earlier write says of any part of the I/O at `begin` which units it holds.
+  [[nodiscard]] DOORBELL_INLINE bool is_alone(u64 begin) const {
+    const Earlier e = earlier(begin, begin + bytes());
+    return !e.expect.written && e.until == begin + bytes();
+  }
+  /// True if `w` says what lies at e's address; else e holds no further than to where it might.
+  [[nodiscard]] DOORBELL_INLINE static bool by_earlier(const EarlierWrite& w, Earlier& e) {
+    pattern::Identity& id = e.expect.id;
+    if (id.address >= w.bytes.end || e.until <= w.bytes.begin) return false;
+    const bool inside = id.address >= w.bytes.begin;
+    u64 sequence = 0;
+    const bool covered = inside && w.covers(id.address, &sequence);
+    u64 until = w.bytes.begin;
+    if (inside) until = w.bytes.end < w.position_end(id.address) ? w.bytes.end : w.position_end(id.address);
+    if (until < e.until) e.until = until;
+    if (!covered) return false;
+    e.expect.strict = true;
+    e.expect.written = sequence != EarlierWrite::kAnySequence;
+    if (e.expect.written) id = {w.seed, id.address, sequence};
+    return true;
   }
 
   const IoPhase* phase_;

@@ -7,6 +7,7 @@
 #include <doorbell/check_ring.hpp>
 #include <doorbell/concepts.hpp>
 #include <doorbell/loop_guard.hpp>
+#include <doorbell/nvme/earlier_write.hpp>
 #include <doorbell/nvme/queue_pair.hpp>
 
 namespace doorbell::nvme {
@@ -43,13 +44,6 @@ struct IoPhase : PhaseLimits {
   }
 };
 
-/// Bytes [begin, end).
-struct ByteRange {
-  u64 begin = 0;
-  u64 end = 0;
-  bool operator==(const ByteRange&) const = default;
-};
-
 /// One queue's share of a phase and where its memory lies, in addresses of the initiator.
 struct IoQueue {
   QueuePairMemory memory;
@@ -64,11 +58,11 @@ struct IoQueue {
   u64 count = 0;               ///< I/Os to do; ~0 with a duration
   u64 written = 0;             ///< I/Os of the write phase that reads verify against
   u64 written_generation = 0;  ///< that phase's `generation`
-  /// Bytes of the namespace that were written before this run: anything but a whole unit is damage there. One
-  /// range is usual; `more_strict` has the others.
-  ByteRange strict;
-  const ByteRange* more_strict = nullptr;
-  u32 more_strict_count = 0;
+  /// What was written before the write phase that `written` counts, the newest first. One is usual, and has
+  /// no `bytes` where there is none; `more_earlier` has the others.
+  EarlierWrite earlier;
+  const EarlierWrite* more_earlier = nullptr;
+  u32 more_earlier_count = 0;
   /// A bit for each of the first `unwritten_bits` positions, set when its write was refused, so that
   /// reading old data back is not counted a second time. May be null.
   u32* unwritten = nullptr;
