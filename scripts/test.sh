@@ -9,8 +9,8 @@
 #   release  every test in build/
 #   asan     every test under AddressSanitizer and UndefinedBehaviorSanitizer, in build-asan/
 #   tsan     every test under ThreadSanitizer, in build-tsan/
-#   long     asan, tsan, the model tests 20 times while three busy loops run, and a minute of clients of the daemon
-#            that are killed
+#   long     asan, tsan, the model tests 20 times while three busy loops run, a minute of clients of the daemon
+#            that are killed, and 300 random runs of each path
 # Environment: JOBS (compilations and tests at a time), DOORBELL_GPU (AUTO, ON or OFF: GPU kernels in release),
 #   DOORBELL_CUDA_ARCHITECTURES (which NVIDIA GPUs they are compiled for: "80;90").
 # Exit code: 0, or 2 when something failed.
@@ -156,13 +156,26 @@ storm() {
   [ ! -d "$results/release" ] || mv "$results/release" "$results/release-storm"
 }
 
+# Random options and faults; what each run says is recomputed. `release` has ten of each path.
+random_runs() {
+  local path
+  for path in nvme rdma cxi net qdma; do
+    say "300 random runs of $path"
+    if tests/cli/random_runs.py --doorbell build/bin/doorbell --path "$path" --count 300 --seed 1; then
+      step "300 random runs of $path" passed
+    else
+      step "300 random runs of $path" failed "what does not add up stands above"
+    fi
+  done
+}
+
 for what in "${@:-all}"; do
   case "$what" in
     all) everything ;;
     check) build_release && { beside lint lint; run release -LE '^guest$'; join lint; } ;;
     release) build_release && run release ;;
     asan | tsan) sanitizer "$what" ;;
-    long) sanitizer asan; sanitizer tsan; busy_models && storm ;;
+    long) sanitizer asan; sanitizer tsan; busy_models && { storm; random_runs; } ;;
     *) echo "usage: $0 [all|check|release|asan|tsan|long]..." >&2; exit 1 ;;
   esac
 done
