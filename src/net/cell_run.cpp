@@ -309,9 +309,9 @@ void CellRun::describe(measure::BenchResult& result) {
     result.warnings.push_back(
         fmt::format("{} of {} packets were lost ({:.3g} %)", totals_.lost, sent_total_, 100 * share));
   if (n.held > 0)
-    result.warnings.push_back(
-        fmt::format("{} of {} late packets came in time, and waited for a receiving thread that did not run",
-                    n.held, n.late));
+    result.warnings.push_back(fmt::format(
+        "{} of {} late packets waited for a receiving thread that did not run, or was busy all the time",
+        n.held, n.late));
   if (o_.windows.convert && o_.windows.check_every == 1)
     result.warnings.push_back(
         fmt::format("{}: every number of every window is converted a second time and compared, and the rate "
@@ -380,7 +380,7 @@ Json CellRun::net_json(const RepeatCounts& median) const {
   j["short"] = n.short_;
   j["out_of_order"] = n.out_of_order;
   j["late"] = n.late;
-  if (n.held > 0) j["late_receiver_stalled"] = n.held;
+  if (n.held > 0) j["late_at_receiver"] = n.held;
   j["unmatched"] = totals_.unmatched;
   j["repeats"] = repeats_json();
   if (totals_.beyond > 0) j["never_sent"] = totals_.beyond;

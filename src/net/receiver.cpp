@@ -91,7 +91,7 @@ void Receiver::begin_phase(const std::vector<u64>& sent) {
     earlier_missing_ = earlier_missing_ || map(f).unique() < sent[f];
   }
   latency_.clear();
-  last_ns_ = awake_ns_ = stall_begin_ns_ = stall_end_ns_ = 0;
+  last_ns_ = empty_ns_ = awake_ns_ = stall_begin_ns_ = stall_end_ns_ = 0;
 }
 
 void Receiver::awake(u64 now_ns) {
@@ -235,7 +235,8 @@ void Receiver::count_late(u64 sent_ns, u64 now_ns) {
   ++counts_.late;
   const u64 from = std::max(sent_ns, stall_begin_ns_), to = std::min(now_ns, stall_end_ns_);
   const u64 stalled_ns = to > from ? to - from : 0;
-  if (now_ns - sent_ns - stalled_ns <= o_.late_ns) ++counts_.held;
+  const bool busy_since = empty_ns_ < sent_ns;
+  if (busy_since || now_ns - sent_ns - stalled_ns <= o_.late_ns) ++counts_.held;
 }
 
 u32 Receiver::count_earlier(const Burst& burst, u32 unique) {

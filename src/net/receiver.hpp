@@ -65,6 +65,8 @@ class Receiver {
   void begin_phase(const std::vector<u64>& sent);
   /// Call it now and then: where it was not for long, nor step(), the thread did not run.
   void awake(u64 now_ns);
+  /// The same, where the queue was empty.
+  void idle(u64 now_ns) { awake(now_ns), empty_ns_ = now_ns; }
   /// One-way latency of this phase's unique packets.
   [[nodiscard]] const measure::Histogram& latency() const { return latency_; }
   /// When the newest of them came; 0: none.
@@ -119,6 +121,7 @@ class Receiver {
   u64 last_ns_ = 0;
   std::vector<u64> phase_first_;               ///< of each flow, the number of its first packet in this phase
   bool earlier_missing_ = false;               ///< packets of earlier phases may still come
+  u64 empty_ns_ = 0;                           ///< when the queue was found empty last; 0: not in this phase
   u64 awake_ns_ = 0;                           ///< when the thread ran last; 0: not in this phase
   u64 stall_begin_ns_ = 0, stall_end_ns_ = 0;  ///< the last time that it did not
   alignas(64) std::atomic<u64> progress_{0};

@@ -95,7 +95,8 @@ void LocalReceivingEnd::receive(u32 queue, ThreadUse* use) {
     if (over) note_use();
     if (may_sleep) r.queue().wait(kWaitNs);
     const u64 now = wall_ns();
-    r.awake(now);
+    if (idle > 0) r.idle(now);
+    else r.awake(now);
     if (r.sink() != nullptr) r.sink()->idle(now);
     if (!over) continue;
     if (complete(r, sent_) || timed_out_.load(std::memory_order_relaxed)) break;

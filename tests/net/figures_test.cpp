@@ -318,6 +318,7 @@ TEST(NetFigures, AReceiverThatDidNotRunSaysSo) {
     std::memcpy(p.data(), &h, sizeof h);
     wire->packets.push_back(p);
     queue.now_ns = static_cast<u64>(now_s * 1e9);
+    if (now_s != 13) r.idle(queue.now_ns - 10'000'000);
     (void)r.step();
   };
   r.begin_phase({0});
@@ -336,6 +337,35 @@ TEST(NetFigures, AReceiverThatDidNotRunSaysSo) {
   receive(13.4, 13.5);
   EXPECT_EQ(r.counts().late, 4u);
   EXPECT_EQ(r.latency().count(), 5u) << "a time that has not come is no latency";
+}
+
+TEST(NetFigures, AReceiverThatIsTooSlowSaysSo) {
+  auto wire = std::make_shared<MemoryWire>();
+  TimedRx queue(wire);
+  ReceiverOptions o;
+  o.late_ns = 1'000'000'000;
+  Receiver r(o, queue, nullptr);
+  r.begin_phase({0});
+  constexpr u64 kStep = 100'000'000, kBegin = 50 * kStep;
+  r.idle(kBegin);
+  const auto receive = [&](u64 number, u64 sent, u64 now) {
+    auto p = packet(0, 0, number, 40);
+    Header h = header_of(p);
+    h.tx_time_ns = sent;
+    h.header_crc32c = crc32c(&h, kHeaderBytes - 4);
+    std::memcpy(p.data(), &h, sizeof h);
+    wire->packets.push_back(p);
+    queue.now_ns = now;
+    (void)r.step();
+  };
+  // All sent at once, and a tenth of a second of work each.
+  for (u64 n = 0; n < 15; ++n) receive(n, kBegin + 1, kBegin + 1 + (n + 1) * kStep);
+  EXPECT_EQ(r.counts().late, 5u);
+  EXPECT_EQ(r.counts().held, 5u);
+  r.idle(kBegin + 16 * kStep);
+  receive(15, kBegin + 1, kBegin + 17 * kStep);
+  EXPECT_EQ(r.counts().late, 6u);
+  EXPECT_EQ(r.counts().held, 5u) << "it had nothing to do, and the packet was on its way";
 }
 
 }  // namespace

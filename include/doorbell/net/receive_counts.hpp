@@ -18,7 +18,7 @@ struct ReceiveCounts {
   u64 alien = 0;      ///< not of this run
   u64 short_ = 0;     ///< fewer or more bytes than its header says
   u64 late = 0;       ///< unique, but longer on its way than allowed
-  u64 held = 0;       ///< late, and would not be but for a time in which the receiving thread did not run
+  u64 held = 0;       ///< late because the receiving thread did not run, or was busy all the time
   u64 earlier = 0;    ///< unique, of a phase before the one in which they came
   u64 earlier_bytes = 0;
   u64 out_of_order = 0;  ///< unique, but behind a newer one
