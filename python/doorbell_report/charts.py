@@ -362,7 +362,7 @@ def latency_curves(palette, name, rows, group):
     named = [(group.label(row) or f"cell {row.number}", bins) for row, bins in series]
     figures.percentile_curves(axes, named, [(palette.series[i], drawing.DASHES[i]) for i in range(len(named))])
     drawing.legend(axes)
-    words = "; ".join(f"{label}: median {form.duration(histogram.percentile_in(bins, 50))}" for label, bins in named)
+    words = "; ".join(f"{label}: median {histogram.percentile_in_words(bins, 50)}" for label, bins in named)
     return drawing.Picture(name, "Latency by percentile", f"Latency by percentile. {words}", figure)
 
 

@@ -18,8 +18,8 @@ def _strokes(names, palette):
 
 
 def _percentiles_in_words(series):
-    return "; ".join(f"{drawing.clean(name)}: median {form.duration(histogram.percentile_in(bins, 50))}, 99th percentile "
-                     f"{form.duration(histogram.percentile_in(bins, 99))}" for name, bins in series)
+    return "; ".join(f"{drawing.clean(name)}: median {histogram.percentile_in_words(bins, 50)}, 99th percentile "
+                     f"{histogram.percentile_in_words(bins, 99)}" for name, bins in series)
 
 
 def latency_histogram(series, palette, name):

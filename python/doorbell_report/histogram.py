@@ -5,7 +5,11 @@
 
 import math
 
+from . import form
 from .results import items
+
+RANGE_END_NS = 2 ** 34  # all operations that took so long or longer share a bucket
+
 
 def lower_ns(index):
     if index < 128:
@@ -67,6 +71,11 @@ def survival(bins):
         above -= count
         points.append((above, (lower_ns(bucket) + lower_ns(bucket + 1) - 1) / 2))
     return points
+
+
+def percentile_in_words(bins, percent):
+    ns = percentile_in(bins, percent)
+    return form.duration(ns) if ns < RANGE_END_NS else f"{form.duration(RANGE_END_NS)} or more"
 
 
 def percentile_in(bins, percent):

@@ -202,6 +202,10 @@ class Pictures(unittest.TestCase):
             one = cell(metrics=metrics(1, [[ns, 1]]), nvme={}, repeats=[])
             self.assertEqual(render(result([one]), pictures=True).count("<svg "), 2, ns)
 
+    def test_beyond_the_buckets_say_no_more_than_is_known(self):
+        slow = cell(metrics=metrics(60, [[2 ** 34, 60]]), nvme={}, repeats=[])
+        self.assertIn("median 17.2 s or more", render(result([slow]), pictures=True))
+
     def test_are_the_same_for_the_same_data(self):
         pictures = [re.findall(r"<svg .*?</svg>", render(result([cell()]), pictures=True), re.DOTALL) for _ in range(2)]
         self.assertEqual(*pictures)
