@@ -52,7 +52,7 @@ double useful_percent(const std::vector<ThreadUse>& threads) {
 void align_times(bool paced, RepeatCounts* r) {
   ReceivePhase& received = r->received;
   SendPhase& sent = r->sent;
-  if (received.begin_ns != 0) {
+  if (received.begin_ns != 0 && received.begin_ns <= sent.begin_ns) {
     const double ahead_s = static_cast<double>(sent.begin_ns - received.begin_ns) * 1e-9;
     received.elapsed_s = std::max(received.elapsed_s - ahead_s, 0.0);
     // What has arrived has been sent, whenever the sender's thread came to say so.

@@ -27,7 +27,7 @@ enum class Polling {
 struct ReceivePhase {
   ReceiveCounts counts;  ///< of this phase
   measure::Histogram latency;
-  u64 begin_ns = 0;      ///< 0: by the clock of another process
+  u64 begin_ns = 0;      ///< 0: by the clock of another machine
   double elapsed_s = 0;  ///< from the phase's begin to its last packet
   std::vector<ThreadUse> threads;
   bool timed_out = false;  ///< packets of a reliable stream were still missing when the time was over

@@ -171,6 +171,7 @@ Json phase_message(const ReceivePhase& p) {
                        {"elapsed_s", t.elapsed_s},
                        {"useful", t.useful}});
   return {{"counts", counts_json(p.counts)},
+          {"begin_ns", p.begin_ns},
           {"elapsed_s", p.elapsed_s},
           {"timed_out", p.timed_out},
           {"latency_bins", bins},
@@ -201,6 +202,7 @@ ReceivePhase read_phase_message(const Json& m) {
     p.threads.push_back(use);
   }
   if (text(m, "machine", kLongestText) != boot_id()) return p;
+  p.begin_ns = number(m, "begin_ns", 0, kAny);
   std::vector<u64> bins(histogram::kBuckets);
   u64 total = 0;
   for (const Json& b : list(m, "latency_bins", histogram::kBuckets)) {

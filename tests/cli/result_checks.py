@@ -292,6 +292,22 @@ def of_net(cell):
     for repeat in net["repeats"]:
         if repeat["seconds"] > 0 and not near(repeat["tx_gbps"] * repeat["seconds"], repeat["sent"] * size * 8e-9):
             yield f"tx_gbps {repeat['tx_gbps']} x {repeat['seconds']} s is not {repeat['sent']} packets of {size}"
+        # What has arrived had been sent by then.
+        if repeat["unique"] == repeat["sent"] and repeat["tx_gbps"] < repeat["rx_gbps"] * (1 - 1e-9):
+            yield f"sent at {repeat['tx_gbps']} Gb/s, received at {repeat['rx_gbps']}"
+    for key, gap in (("l2_gbps", 0), ("l1_gbps", L1_BYTES)):
+        more = net["frames_per_packet"] * (net["frame_overhead_bytes"] + gap) / size
+        if not near(net[key], net["goodput_gbps"] * (1 + more)):
+            yield f"{key} {net[key]} is not {net['goodput_gbps']} and {more} more"
+    latency = metrics["latency_ns"]
+    if latency["max"] is not None and latency["max"] > metrics["elapsed_s"] * 1e9 + CLOCK_SLACK_NS:
+        yield f"a latency of {latency['max']} ns in {metrics['elapsed_s']} s"
+    for thread in cell["threads"]["list"]:
+        if thread["busy_percent"] * thread["seconds"] > 100 * (thread["seconds"] * 1.001 + 1e-4):
+            yield f"{thread['role']} {thread['index']} used {thread['busy_percent']} % of {thread['seconds']} s"
+    windows = cell.get("windows", {})
+    if net["lost"] == 0 and windows.get("windows") != windows.get("windows_due"):
+        yield f"{windows['windows']} windows of {windows['windows_due']}"
 
 
 def of_verdict(document):

@@ -266,12 +266,14 @@ TEST(NetMessages, AreCheckedWhenTheyAreRead) {
     EXPECT_THROW(read_cell_message(bad, &o, &setup), Error) << key;
   }
   ReceivePhase p;
+  p.begin_ns = 77;
   p.counts.unique = 5;
   p.latency.record(100);
   p.latency.record(3000);
   p.threads.emplace_back();
   const nlohmann::ordered_json phase = phase_message(p);
   const ReceivePhase read = read_phase_message(phase);
+  EXPECT_EQ(read.begin_ns, p.begin_ns) << "one clock counts for both";
   EXPECT_EQ(read.counts.unique, 5u);
   EXPECT_EQ(read.latency.count(), 2u);
   EXPECT_EQ(read.latency.max(), 3000);
