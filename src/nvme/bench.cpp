@@ -325,7 +325,8 @@ struct Session {
       : storage(o.file.empty() ? open_controller(o, open_gpu(o)) : open_file(o)),
         setup(setup_of(o, *storage)),
         mark(storage->image()),
-        outdated(mark.outdated()) {
+        outdated(mark.outdated()),
+        changed_by_others(mark.changed_by_others()) {
     if (const u32 granted = storage->grant(o.num_queues); granted < o.num_queues)
       refuse(o.names.num_queues,
              fmt::format("{} is not in 1..{}: the controller grants no more", o.num_queues, granted));
@@ -340,6 +341,7 @@ struct Session {
   Setup setup;
   WrittenMark mark;
   bool outdated;               ///< the mark was of another content
+  bool changed_by_others;      ///< another program has written there since
   std::optional<Bench> bench;  // destroyed before its storage
 };
 
@@ -448,10 +450,10 @@ class BenchContender final : public Contender {
       warnings_.push_back(fmt::format(
           "{} reads found right units of version 1 of the pattern, written by an earlier doorbell: write them again",
           old_version_));
-    if (s.outdated && s.setup.verify && s.setup.read_io > 0)
-      warnings_.push_back(fmt::format(
-          "{} has changed since doorbell wrote to it: of what it held then nothing is expected any more",
-          s.storage->name()));
+    if (s.changed_by_others && s.setup.verify && s.setup.read_io > 0)
+      warnings_.push_back(fmt::format("{} has changed since doorbell wrote to it: {}", s.storage->name(),
+                                      s.outdated ? "of what it held then nothing is expected any more"
+                                                 : "most of its units are the same, the others are damage"));
     if (s.setup.write_io < o_.write_io)
       warnings_.push_back(
           fmt::format("only reads: writing to {} needs {}", s.storage->name(), o_.names.allow_write));

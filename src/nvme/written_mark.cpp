@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -139,6 +140,38 @@ std::vector<EarlierWrite> without(const std::vector<EarlierWrite>& writes, ByteR
   return left;
 }
 
+/// The unit that is to lie at `address`.
+std::optional<pattern::Identity> unit_at(const std::vector<EarlierWrite>& writes, u64 address) {
+  u64 sequence = 0;
+  for (const EarlierWrite& w : writes)
+    if (address >= w.bytes.begin && address < w.bytes.end && w.covers(address, &sequence))
+      return pattern::Identity{w.seed, address, sequence};
+  return std::nullopt;
+}
+
+/// Whether a file that another program has written to still holds what the mark says, but for a few units: by
+/// a sample, and by its first unit, where other contents (file systems, images) have their header.
+bool holds_still(int fd, const std::vector<EarlierWrite>& writes) {
+  constexpr u64 kSample = 1024, kWrongShare = 8;
+  std::array<u32, pattern::kUnitWords> unit;
+  u64 seen = 0, wrong = 0;
+  const auto right = [&](u64 address) {
+    const auto id = unit_at(writes, address);
+    if (!id) return true;
+    ++seen;
+    return pread(fd, unit.data(), sizeof unit, static_cast<off_t>(address)) == sizeof unit &&
+           pattern::same_unit(unit.data(), *id);
+  };
+  if (!right(0)) return false;
+  u64 units = 0;
+  for (const EarlierWrite& w : writes) units += (w.bytes.end - w.bytes.begin) / pattern::kUnitBytes;
+  const u64 step = std::max<u64>(units / kSample, 1) * pattern::kUnitBytes;
+  for (const EarlierWrite& w : writes)
+    for (u64 at = w.bytes.begin; at < w.bytes.end; at += step)
+      if (!right(at)) ++wrong;
+  return wrong * kWrongShare <= seen;
+}
+
 bool is_plain(const EarlierWrite& w) {
   return w.span == 1 && w.posted == 1 && w.random == 0;
 }
@@ -179,8 +212,12 @@ void WrittenMark::open(bool load) {
   const std::string_view text(bytes.data(), static_cast<std::size_t>(n));
   const std::size_t form = text.find(' ');
   const std::string_view header = text.substr(0, text.find(' ', form + 1));
-  if (header == header_of(st)) writes_ = parse(text.substr(header.size()));
-  else outdated_ = true;
+  if (!header.starts_with(kForm)) return;
+  writes_ = parse(text.substr(header.size()));
+  if (header == header_of(st)) return;
+  changed_by_others_ = true;
+  outdated_ = !holds_still(fd_.get(), writes_);
+  if (outdated_) writes_.clear();
 }
 
 std::vector<EarlierWrite> WrittenMark::known(ByteRange range) const {

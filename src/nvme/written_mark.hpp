@@ -31,7 +31,9 @@ class WrittenMark {
   /// What earlier phases and runs wrote to `range`, kWritesAtMost at most: the newest first, and each says
   /// more than those behind it.
   [[nodiscard]] std::vector<EarlierWrite> known(ByteRange range) const;
-  /// True if the file had a mark of another content: something else has written to it since.
+  /// True if another program has written to the file since it was marked.
+  [[nodiscard]] bool changed_by_others() const { return changed_by_others_; }
+  /// True if the mark was of another content, and says nothing.
   [[nodiscard]] bool outdated() const { return outdated_; }
 
   /// Before bytes are written: until written() says so, what is there is not known. On the file at once, so
@@ -51,6 +53,7 @@ class WrittenMark {
   std::vector<EarlierWrite> writes_;   ///< the newest first
   std::vector<EarlierWrite> covered_;  ///< what writes that are under way may overwrite, in part
   bool changed_ = false;
+  bool changed_by_others_ = false;
   bool outdated_ = false;
 };
 

@@ -317,6 +317,33 @@ TEST_F(Mark, OfAnotherContentIsVoid) {
   EXPECT_EQ(noted(), Writes{plain(0, 4096, 9)});
 }
 
+/// A few units that another program has damaged are damage; a file whose beginning or much of which is
+/// another is another content.
+TEST_F(Mark, HoldsWhereNearlyAllIsTheSame) {
+  constexpr u64 kUnits = 2048;
+  const auto damage = [&](u64 first, u64 count) {
+    for (u64 n = 0; n < kUnits; ++n) put(n * 512, unit(n * 512));
+    note({plain(0, kUnits * 512, 3)});
+    for (u64 n = first; n < first + count; ++n) put(n * 512, std::string(512, 'x'));
+    const timespec later[2] = {{4'000'000'000, 0}, {4'000'000'000, 0}};
+    ASSERT_EQ(utimensat(AT_FDCWD, path_.c_str(), later, 0), 0);
+  };
+  const auto voided = [&] {
+    const WrittenMark m(path_);
+    EXPECT_TRUE(m.changed_by_others());
+    EXPECT_EQ(m.outdated(), m.known(kEverything).empty());
+    return m.outdated();
+  };
+  damage(100, 1);
+  EXPECT_FALSE(voided());
+  damage(100, kUnits / 16);
+  EXPECT_FALSE(voided());
+  damage(100, kUnits / 4);
+  EXPECT_TRUE(voided());
+  damage(0, 1);
+  EXPECT_TRUE(voided());
+}
+
 /// The file that was opened has the mark, not what has its name at the end.
 TEST_F(Mark, DoesNotGoToAReplacement) {
   WrittenMark m(path_);
