@@ -154,10 +154,11 @@ class Validation {
       return make();
     } catch (const CardError& e) {
       if (e.number() != EBUSY && e.number() != EDQUOT) throw;
-      throw Error(o_.names.threads,
-                  fmt::format("the card has too few free queue pairs: {} need up to {}", o_.threads,
-                              places(o_) * kMaxDescriptorQueuePairs),
-                  "use fewer, or wait until other programs have given theirs back");
+      throw Error(
+          o_.names.threads,
+          fmt::format("{} need up to {} queue pairs: {}", o_.threads, places(o_) * kMaxDescriptorQueuePairs,
+                      e.what()),
+          e.hint().empty() ? "use fewer, or wait until other programs have given theirs back" : e.hint());
     }
   }
 
