@@ -40,7 +40,8 @@ Watch BenchRun::watching(const PhaseGoal& goal, const std::function<bool()>& lea
     if (watch_.live != nullptr) {
       OpCounters counters;
       Histogram latency;
-      if (!look) publish(done, nullptr, nullptr);
+      if (!goal.measured) publish(0, nullptr, nullptr);
+      else if (!look) publish(done, nullptr, nullptr);
       else if (look(&counters, &latency)) publish(done, &counters, &latency);
     }
     if (watch_.progress) {
@@ -64,8 +65,19 @@ void BenchRun::publish(u64 done, const OpCounters* counters, const Histogram* la
   watch_.live->publish(std::move(now));
 }
 
-void BenchRun::ended(const PhaseOutcome& outcome) {
+void BenchRun::ended(const PhaseOutcome& outcome, bool measured) {
   if (watch_.live == nullptr) return;
+  if (!measured) {
+    for (const OpStats& q : outcome.queues)
+      for (const auto field :
+           {&OpCounters::failed, &OpCounters::timed_out, &OpCounters::aborted, &OpCounters::late,
+            &OpCounters::duplicated, &OpCounters::skipped, &OpCounters::protocol, &OpCounters::checked,
+            &OpCounters::unverifiable, &OpCounters::unchecked, &OpCounters::corrupt, &OpCounters::misplaced,
+            &OpCounters::stale, &OpCounters::missing})
+        before_.counters.*field += q.*field;
+    publish(0, nullptr, nullptr);
+    return;
+  }
   for (const OpStats& q : outcome.queues) {
     before_.operations += q.succeeded + q.failed + q.timed_out + q.aborted;
     add_sums(before_.counters, q);

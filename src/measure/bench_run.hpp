@@ -37,6 +37,9 @@ struct PhaseGoal {
   double seconds = 0;
   double operations = 0;
   std::string what;
+  /// False: its operations only prepare or check what is measured. Of these, live figures have what went
+  /// wrong.
+  bool measured = true;
 };
 
 /// Warms `bench` up and repeats it for as long as it goes on.
@@ -71,7 +74,7 @@ class BenchRun {
     if (watch_.live != nullptr && watch_.live->detailed())
       look = [&](OpCounters* counters, Histogram* latency) { return runner.look(counters, latency); };
     PhaseOutcome out = runner.run(phase, items, substeps, watching(goal, leaving, look));
-    ended(out);
+    ended(out, goal.measured);
     for (const OpStats& q : out.queues) stopped(q.stop);
     return out;
   }
@@ -121,7 +124,7 @@ class BenchRun {
                                const std::function<bool(OpCounters*, Histogram*)>& look);
   void publish(u64 done, const OpCounters* counters, const Histogram* latency);
   /// Adds a phase to the live figures.
-  void ended(const PhaseOutcome& outcome);
+  void ended(const PhaseOutcome& outcome, bool measured);
 
   const RunOptions& o_;
   const RunWatch& watch_;

@@ -36,7 +36,7 @@ u64 waited_ns() {
 
 }  // namespace
 
-CpuTime::CpuTime() : begin_ns_(0), waited_ns_(waited_ns()) {
+CpuTime::CpuTime() : wall_begin_ns_(wall_ns()), begin_ns_(0), waited_ns_(waited_ns()) {
   getrusage(RUSAGE_THREAD, &begin_);
   begin_ns_ = thread_cpu_ns();
 }
@@ -47,6 +47,7 @@ ThreadCost CpuTime::spent(std::string name) const {
   getrusage(RUSAGE_THREAD, &now);
   ThreadCost cost = split_cpu_time(std::move(name), ns, begin_, now);
   cost.waited_s = static_cast<double>(waited_ns() - waited_ns_) * 1e-9;
+  cost.wall_s = static_cast<double>(wall_ns() - wall_begin_ns_) * 1e-9;
   return cost;
 }
 

@@ -18,7 +18,8 @@ struct ThreadCost {
   double system_s = 0;
   double waited_s = 0;  ///< ready to run, but the processor was busy; 0 where the kernel does not report it
   std::optional<double> checked_s =
-      {};  ///< of a thread that checks payloads: how long it had something to check
+      {};             ///< of a thread that checks payloads: how long it had something to check
+  double wall_s = 0;  ///< for how long its processor time was counted
 };
 
 /// CPU time of the calling thread since this was made. The sum is by the thread's own clock, to the
@@ -30,6 +31,7 @@ class CpuTime {
   [[nodiscard]] ThreadCost spent(std::string name) const;
 
  private:
+  u64 wall_begin_ns_;
   u64 begin_ns_;
   u64 waited_ns_;
   rusage begin_{};

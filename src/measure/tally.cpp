@@ -83,7 +83,12 @@ void PhaseTally::add(const PhaseOutcome& outcome, u64 op_bytes) {
   }
   latency.merge(outcome.latency);
   elapsed_s += outcome.elapsed_s;
-  for (const ThreadCost& t : outcome.threads) threads.push_back(t);
+  double counted = 0;
+  for (const ThreadCost& t : outcome.threads) {
+    threads.push_back(t);
+    counted = std::max(counted, t.wall_s);
+  }
+  counted_s += counted;
 }
 
 void PhaseTally::add(const PhaseTally& other) {
@@ -93,6 +98,7 @@ void PhaseTally::add(const PhaseTally& other) {
   queue_busy_ns += other.queue_busy_ns;
   queue_busy_ticks += other.queue_busy_ticks;
   bytes += other.bytes;
+  counted_s += other.counted_s;
   threads.insert(threads.end(), other.threads.begin(), other.threads.end());
 }
 
@@ -204,6 +210,7 @@ void Tally::measure_median(bool substeps, double ns_per_tick) {
   }
   if (checking_s > 0)
     cost.checking = {checking_s * 1e9 / static_cast<double>(ops), std::min(useful_s / checking_s, 1.0)};
+  if (whole.counted_s > 0) cost.elapsed_s = whole.counted_s;
   cost.cpu_ns_per_op = (cost.cpu_user_s + cost.cpu_system_s) * 1e9 / static_cast<double>(ops);
   cost.doorbells_per_op = ratio(whole.sum.sq_doorbells + whole.sum.cq_doorbells, ops);
   const u64 completions = whole.sum.succeeded + whole.sum.failed;

@@ -22,6 +22,7 @@ struct PhaseTally {
   double queue_busy_ticks = 0;  ///< and by their own clocks
   u64 bytes = 0;
   std::vector<ThreadCost> threads;
+  double counted_s = 0;  ///< for how long the threads' processor time was counted: longer than elapsed_s
 
   void add(const PhaseOutcome& outcome, u64 op_bytes);
   void add(const PhaseTally& other);

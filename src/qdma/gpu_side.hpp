@@ -27,6 +27,9 @@ class GpuSide {
 
   /// One copy of all bytes to GPU memory or from it, for a batch that the copy engine makes alone.
   [[nodiscard]] gpu::Copy whole(Direction direction) const;
+  /// The GPU's part of move() alone.
+  void copy_alone(Direction direction) { stream_.copy_alone(direction, memory_.device(), memory_.bytes()); }
+  [[nodiscard]] u64 bytes() const { return image_.bytes(); }
 
  private:
   std::shared_ptr<gpu::Gpu> gpu_;
@@ -36,8 +39,9 @@ class GpuSide {
   GpuStream stream_;
 };
 
-/// Bytes a second of the copy engine between the images of `sides` and their GPU memory: a median of several
-/// times. To the GPU for transfers from the card.
+/// Bytes a second of the copy engine alone between host memory and the GPU memory of `sides`, to the GPU for
+/// transfers from the card: the best of several times, each with one batch of all images, and with a thread
+/// for each side that makes the copies of its transfers. Nothing that goes through the card is faster.
 [[nodiscard]] double copy_engine_rate(gpu::Gpu& gpu, std::span<const std::unique_ptr<GpuSide>> sides,
                                       Direction direction);
 

@@ -90,6 +90,16 @@ TransferResult GpuStream::run(Direction direction, u64 address, u64 bytes, doubl
   return r;
 }
 
+void GpuStream::copy_alone(Direction direction, void* memory, u64 bytes) {
+  for (u64 offset = 0, chunk = 0; offset < bytes; offset += chunk_, ++chunk) {
+    u8* const host = slots_[chunk % slots_.size()].buffer.data();
+    u8* const there = static_cast<u8*>(memory) + offset;
+    const u64 n = std::min(chunk_, bytes - offset);
+    if (direction == Direction::card_to_host) gpu_->copy(there, host, n);
+    else gpu_->copy(host, there, n);
+  }
+}
+
 TransferResult GpuStream::card_to_gpu(u64 address, void* memory, u64 bytes, double deadline_s) {
   return run(Direction::card_to_host, address, bytes, deadline_s,
              [&](u8* host, u64 offset, u64 n) { gpu_->copy(static_cast<u8*>(memory) + offset, host, n); });

@@ -30,6 +30,8 @@ class GpuStream {
   /// Blocking. `memory` is the GPU's, `bytes` long. After an error some of it may have been written.
   [[nodiscard]] TransferResult card_to_gpu(u64 address, void* memory, u64 bytes, double deadline_s = 0);
   [[nodiscard]] TransferResult gpu_to_card(const void* memory, u64 address, u64 bytes, double deadline_s = 0);
+  /// The GPU's part of one of these alone: the same copies between the same buffers and `memory`.
+  void copy_alone(Direction direction, void* memory, u64 bytes);
 
  private:
   struct Slot {

@@ -71,11 +71,17 @@ class JobThread {
       if (stats_.stop != StopReason::done) break;
     }
     cost_ = cpu.spent(fmt::format("job-{}", number));
+    const double all = cost_.user_s + cost_.system_s;
+    const double between = static_cast<double>(not_measured_cpu_ns_) * 1e-9;
+    const double share = all > between ? (all - between) / all : 0;
+    cost_.user_s *= share;
+    cost_.system_s *= share;
   }
 
   [[nodiscard]] const Job& job() const { return job_; }
   [[nodiscard]] const OpStats& stats() const { return stats_; }
   [[nodiscard]] const CardTime& card_time() const { return card_time_; }
+  [[nodiscard]] const measure::ThreadCost& cost() const { return cost_; }
 
   void add_to(measure::PhaseTally& tally) const {
     measure::PhaseOutcome one;
@@ -89,8 +95,9 @@ class JobThread {
   [[nodiscard]] static u64 nanoseconds(double s) { return static_cast<u64>(s * 1e9); }
 
   void between(const BetweenCalls& what) {
-    const u64 begin = wall_ns();
+    const u64 begin = wall_ns(), cpu = thread_cpu_ns();
     what(job_, stats_);
+    not_measured_cpu_ns_ += thread_cpu_ns() - cpu;
     not_measured_ns_ += wall_ns() - begin;
   }
 
@@ -110,7 +117,7 @@ class JobThread {
   Job job_;
   JobLimits limits_;
   OpStats stats_;
-  u64 not_measured_ns_ = 0;
+  u64 not_measured_ns_ = 0, not_measured_cpu_ns_ = 0;
   measure::Histogram latency_;
   measure::ThreadCost cost_;
   CardTime card_time_;
@@ -134,13 +141,16 @@ template <class Wanted>
 measure::PhaseTally tally_of(std::span<const std::unique_ptr<JobThread>> threads, Wanted wanted) {
   measure::PhaseTally tally;
   u64 begin = ~u64{0}, end = 0;
+  double counted = 0;
   for (const auto& t : threads) {
     if (!wanted(t->job().direction)) continue;
     t->add_to(tally);
+    counted = std::max(counted, t->cost().wall_s);
     begin = std::min(begin, t->stats().begin_ns);
     end = std::max(end, t->stats().end_ns);
   }
   if (end > begin) tally.elapsed_s = static_cast<double>(end - begin) * 1e-9;
+  tally.counted_s = counted;
   return tally;
 }
 

@@ -128,7 +128,9 @@ QdmaPort::QdmaPort(const rma::PortRequest& request, const CardUse& use)
     : use_(use),
       driver_(open_driver(
           {.spec = request.spec, .use = request.use, .names = use.names, .patience = use.patience})),
-      card_(card_over(driver_)) {}
+      card_(card_over(driver_)) {
+  if (use_.deadline_grows && driver_->kind() == "model") use_.deadline_s += kDeadlineShare * request.more_s;
+}
 
 QdmaPort::~QdmaPort() = default;
 
@@ -163,6 +165,7 @@ std::unique_ptr<rma::QueueSet> QdmaPort::create_queues(u32 count, rma::Ends ends
                                                        const rma::QueueShape& shape) {
   if (ends != rma::Ends::device)
     throw Error("connections of a QDMA card", "each leads to the card's memory", "use Ends::device");
+  one_at_a_time_ = count == 1 && shape.requests == 1;
   std::vector<CardTime*> times;
   for (u32 i = 0; i < count; ++i) times.push_back(&times_.emplace_back());
   return std::make_unique<TransferQueues>(card_, use_, buffers_, &alive_, times, shape.requests);
@@ -184,13 +187,18 @@ u64 QdmaPort::queue_bytes(rma::Ends, const rma::QueueShape&) const {
   return sizeof(SubmitQueue);
 }
 
-nlohmann::ordered_json QdmaPort::counters() {
-  nlohmann::ordered_json j = driver_->counters();
-  const u32 d = use_.measured == Direction::host_to_card ? 0 : 1;
-  u64 bytes = 0, ns = 0;
-  for (const CardTime& t : times_) bytes += t.bytes[d], ns += t.ns[d];
-  if (ns > 0) j["card_clock_bytes_per_s"] = static_cast<double>(bytes) * 1e9 / static_cast<double>(ns);
-  return j;
+/// Several transfers at the same time overlap on the card, and only the card knows how.
+rma::DeviceTime QdmaPort::device_time() {
+  const bool put = use_.measured == Direction::host_to_card;
+  rma::DeviceTime t;
+  if (const auto card = driver_->counters(); card.is_object()) {
+    const std::string way = put ? "host_to_card" : "card_to_host";
+    for (const auto& channel : card.at("channels")) t.bytes += channel.at(way + "_bytes").get<u64>();
+    t.ns = card.at("active_ns").at(way).get<u64>();
+  } else if (one_at_a_time_) {
+    for (const CardTime& own : times_) t.bytes += own.bytes[put ? 0 : 1], t.ns += own.ns[put ? 0 : 1];
+  }
+  return t;
 }
 
 measure::StatusName QdmaPort::status_names() const {
@@ -208,6 +216,7 @@ nlohmann::ordered_json QdmaPort::described() const {
 rma::BenchOptions bench_of_transfers(const CardUse& use) {
   rma::BenchOptions b;
   b.texts.path = "qdma";
+  b.texts.clock_rate = "card_clock_bytes_per_s";
   b.texts.op_name = [](rma::Op op) -> std::string_view { return op == rma::Op::read ? "get" : "put"; };
   b.open = [use](const rma::PortRequest& request) { return std::make_unique<QdmaPort>(request, use); };
   b.device = "model";

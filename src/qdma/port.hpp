@@ -36,6 +36,9 @@ enum class Channels : u32 {
 /// "both", "0", "1", in the order of Channels.
 [[nodiscard]] const std::vector<std::string>& channel_names();
 
+/// A transfer's deadline as a part of the limit of an operation: only the card knows which one hangs.
+inline constexpr double kDeadlineShare = 0.8;
+
 /// How a run uses a card.
 struct CardUse {
   MemoryPart memory = card_memories().front();
@@ -46,6 +49,7 @@ struct CardUse {
   u32 ring_index = 0;
   Direction measured = Direction::host_to_card;  ///< whose time by the card's clock is reported
   double deadline_s = 0;                         ///< of each transfer; 0: the driver's own limit
+  bool deadline_grows = false;                   ///< by what large transfers of a model may take
   CardNames names = {};
   Patience patience = {};
 };
@@ -79,7 +83,8 @@ class QdmaPort final : public rma::Port {
   [[nodiscard]] measure::StatusName status_names() const override;
   [[nodiscard]] const u32* alive(Initiator) override { return &alive_; }
   [[nodiscard]] nlohmann::ordered_json described() const override;
-  [[nodiscard]] nlohmann::ordered_json counters() override;
+  [[nodiscard]] nlohmann::ordered_json counters() override { return driver_->counters(); }
+  [[nodiscard]] rma::DeviceTime device_time() override;
 
  private:
   CardUse use_;
@@ -87,6 +92,7 @@ class QdmaPort final : public rma::Port {
   Card card_;
   BufferTable buffers_;
   std::deque<CardTime> times_;  ///< of every queue there has been
+  bool one_at_a_time_ = false;  ///< transfers, of all queues
   u32 alive_ = 1;
 };
 

@@ -77,6 +77,7 @@ void LoadShare::give_back() noexcept {
 void add_call(TransferResult& r, const Transfer& call, const CallResult& result,
               std::span<const SubResult> parts) {
   const int error = result.result < 0 ? static_cast<int>(-result.result) : 0;
+  u64 longest = 0;
   for (u32 i = 0; i < call.count; ++i) {
     SubResult part;
     if (i < result.parts) {
@@ -88,8 +89,10 @@ void add_call(TransferResult& r, const Transfer& call, const CallResult& result,
       part.known = false;
     }
     r.bytes += part.bytes;
+    if (part.known) longest = std::max(longest, part.ns);
     r.parts.push_back(part);
   }
+  r.card_ns += longest;
   if (r.error == 0) r.error = error;
 }
 

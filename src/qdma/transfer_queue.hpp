@@ -33,15 +33,13 @@ using BufferTable = std::vector<std::unique_ptr<Buffer>>;
 /// thread writes it.
 struct alignas(64) CardTime {
   std::array<u64, 2> bytes{};  ///< host to card, card to host
-  std::array<u64, 2> ns{};     ///< of each transfer, its longest part
+  std::array<u64, 2> ns{};     ///< TransferResult::card_ns
 
   void add(Direction direction, const TransferResult& result) {
-    u64 longest = 0;
-    for (const SubResult& part : result.parts) longest = std::max(longest, part.known ? part.ns : 0);
-    if (longest == 0 || result.error != 0) return;
+    if (result.card_ns == 0 || result.error != 0) return;
     const u32 d = direction == Direction::host_to_card ? 0 : 1;
     bytes[d] += result.bytes;
-    ns[d] += longest;
+    ns[d] += result.card_ns;
   }
 };
 

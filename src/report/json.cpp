@@ -125,6 +125,7 @@ Json cost(const Cost& c) {
            {"gpu_sm_percent", number(c.gpu_sm_percent)},
            {"doorbells_per_op", number(c.doorbells_per_op)},
            {"polls_per_completion", number(c.polls_per_completion)}};
+  if (c.elapsed_s) out["elapsed_s"] = number(c.elapsed_s);
   if (c.checking)
     out["checking"] = {{"cpu_ns_per_op", number(c.checking->cpu_ns_per_op)},
                        {"useful_share", number(c.checking->useful_share)}};

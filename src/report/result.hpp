@@ -65,6 +65,9 @@ struct Cost {
   double cpu_user_s = 0;
   double cpu_system_s = 0;
   std::optional<double> cpu_ns_per_op;
+  /// Over which processor time was counted: longer than Metrics::elapsed_s by what comes before the first
+  /// operation and behind the last one (making and checking data, waiting for what never comes).
+  std::optional<double> elapsed_s;
   struct Thread {
     std::string name;
     double cpu_s = 0;

@@ -77,6 +77,7 @@ std::string cost_line(const Cost& c) {
   add("{} polls/completion", c.polls_per_completion);
   add("GPU SM {} %", c.gpu_sm_percent);
   parts.push_back(fmt::format("CPU {} s user, {} s system", digits(c.cpu_user_s), digits(c.cpu_system_s)));
+  if (c.elapsed_s) parts.back() += fmt::format(" in {} s", digits(*c.elapsed_s));
   return labelled("cost", joined(parts));
 }
 

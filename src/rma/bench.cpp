@@ -11,6 +11,8 @@
 #include <span>
 
 #include "measure/gpu_runner.hpp"
+#include "measure/statistics.hpp"
+#include "model/copy_allowance.hpp"
 #include "rma/ceiling.hpp"
 #include "rma/cell_setup.hpp"
 #include "rma/single_operation.hpp"
@@ -21,6 +23,9 @@
 namespace doorbell::rma {
 
 namespace {
+
+constexpr double kFillShare = 2, kLeastFillS = 1;  // of a duration, and seconds: to fill memory for gets
+constexpr double kOverrun = 1.5;  // of a duration, from which on a run says that it was longer
 
 bool touches_gpu(const BenchOptions& o) {
   return o.queue_memory == Place::gpu || o.local_memory == Place::gpu || o.remote_memory == Place::gpu;
@@ -76,6 +81,13 @@ void check_limits(const BenchOptions& o, const CellSetup& setup, const Port& por
                 fmt::format("{} cannot register GPU memory", device), "use host memory", ExitCode::absent);
 }
 
+/// A model's operations are copies by this machine: what many or large ones that are in flight together may
+/// take besides the limits of the options.
+double more_for_large(const BenchOptions& o, const CellSetup& setup) {
+  const u64 bytes = u64{setup.bytes} * setup.window * setup.shape.queues;
+  return model::CopyAllowance::measured(bytes, o.model_bytes_per_s).seconds(bytes);
+}
+
 /// One cell: one size and one part, with a device and queues of its own.
 class CellRun {
  public:
@@ -87,14 +99,13 @@ class CellRun {
         s_(setups.front()),
         threads_(o.initiator_threads(o.threads, s_.shape.queues)),
         gpu_(gpu),
-        port_(o.open({.spec = o.device,
-                      .gpu = gpu_,
-                      .use = o.use(s_.shape.queues * (s_.shape.ends == Ends::pair ? 2 : 1), threads_,
-                                   touches_gpu(o))})),
+        more_s_(more_for_large(o, s_)),
+        port_(o.open({.spec = o.device, .gpu = gpu_, .use = use(), .more_s = more_s_})),
         remote_(remote),
         session_((check_all(setups), *port_), gpu_, s_.shape),
         // Queues that an error has stopped cannot be connected again to another process.
-        run_(o, watch, o.texts.path, s_.bytes, remote == nullptr) {
+        run_(o, watch, o.texts.path, s_.bytes, remote == nullptr),
+        slots_(s_.shape.target_slots) {
     if (remote_ != nullptr) remote_->open(o_, s_, session_);
     runner_ = session_.runner(threads_, o_.checkers(threads_, s_.shape.queues, s_.bytes));
     // Sequences never repeat, not even in memory that outlives a run.
@@ -102,7 +113,12 @@ class CellRun {
   }
 
   void warm_up() { run_.warm_up(phases(o_.warmup_s)); }
-  void repeat(u32 number) { run_.repeat(number, phases(o_.duration_s)); }
+  void repeat(u32 number) {
+    const DeviceTime before = port_->device_time();
+    run_.repeat(number, phases(o_.duration_s));
+    const DeviceTime after = port_->device_time();
+    times_.push_back({after.bytes - before.bytes, after.ns - before.ns});
+  }
   [[nodiscard]] bool going() const { return run_.going(); }
 
   void finish(BenchResult& into) {
@@ -112,15 +128,45 @@ class CellRun {
     // Requests are built in the ring itself, and the poll includes giving completion entries back.
     run_.cell().substeps_ns.enqueue.reset();
     run_.cell().substeps_ns.cq_doorbell.reset();
+    run_.cell().extra[o_.texts.path].erase("cq_doorbells_per_op");
     describe();
     runner_.reset();
     if (auto counters = port_->counters(); !counters.is_null())
       run_.cell().extra[port_->kind()] = std::move(counters);
+    add_clock_rate(run_.cell());
+    warn_of_overrun(into);
     run_.deliver(into, title() + ": ");
     if (into.stop_reason == "done") into.stop_reason = run_.stop_name();
   }
 
  private:
+  model::Use use() const {
+    model::Use u = o_.use(s_.shape.queues * (s_.shape.ends == Ends::pair ? 2 : 1), threads_, touches_gpu(o_));
+    u.late_ns += static_cast<u64>(more_s_ * 1e9);
+    return u;
+  }
+
+  /// Of the repeat whose figures are the cell's: no clock of a device counts more time than passes around it.
+  void add_clock_rate(report::Cell& cell) const {
+    if (cell.repeats.empty() || run_.stop() >= StopReason::timeout) return;
+    std::vector<double> rates;
+    for (const report::Repeat& r : cell.repeats) rates.push_back(r.ops_per_s);
+    const DeviceTime& t = times_[measure::median_index(rates)];
+    if (t.ns > 0)
+      cell.extra[port_->kind()][o_.texts.clock_rate] =
+          static_cast<double>(t.bytes) * 1e9 / static_cast<double>(t.ns);
+  }
+
+  /// Nothing is posted when the time is over, but what is in flight then is awaited.
+  void warn_of_overrun(BenchResult& into) {
+    const double measured = run_.cell().metrics.elapsed_s;
+    if (o_.duration_s <= 0 || measured <= kOverrun * o_.duration_s || run_.stop() != StopReason::done) return;
+    into.warnings.push_back(fmt::format(
+        "{}: measured for {:.3g} s in place of {:.3g}: making the first data and awaiting what is in "
+        "flight at the end ({} of {} bytes on each of {} queues) take so long, and count",
+        title(), measured, o_.duration_s, s_.window, s_.bytes, s_.shape.queues));
+  }
+
   [[nodiscard]] std::string title() const {
     return fmt::format("{} {} bytes, {}", o_.texts.op_name(o_.op), s_.bytes, name(s_.part));
   }
@@ -145,9 +191,13 @@ class CellRun {
     p.signal_every = s_.signal_every;
     p.batch = s_.batch;
     p.window = s_.window;
-    p.target_slots = s_.shape.target_slots;
+    p.target_slots = slots_;
     p.seed = o_.seed;
     run_.limit(p, *runner_);
+    if (port_->kind() == "model") {
+      p.timeout_ticks += runner_->ticks(more_s_);
+      p.late_ticks += runner_->ticks(more_s_);
+    }
     p.alive = port_->alive(o_.initiator);
     return p;
   }
@@ -186,10 +236,10 @@ class CellRun {
   }
 
   measure::PhaseOutcome run(const OpPhase& p, double seconds, u64 count, bool substeps,
-                            const std::string& what) {
+                            const std::string& what, bool measured = true) {
     const double goal = static_cast<double>(count) * static_cast<double>(session_.queues().size());
     return run_.phase(*runner_, p, std::span<const OpQueue>(session_.queues()), substeps,
-                      {seconds, goal, what});
+                      {seconds, goal, what, measured});
   }
 
   /// Slots hold sequences of their own place in the window, and the next phase starts at slot 0 again.
@@ -206,11 +256,16 @@ class CellRun {
     p.op = Op::write;
     p.timed = false;
     p.generation = generation_;
-    for (OpQueue& q : session_.queues()) q.count = s_.shape.target_slots;
+    for (OpQueue& q : session_.queues()) q.count = slots_;
+    // A short run does not wait for much more data than it reads.
+    const double limit_s = o_.duration_s > 0 ? std::max(kFillShare * o_.duration_s, kLeastFillS) : 0;
     const measure::PhaseOutcome out =
-        run(p, 0, s_.shape.target_slots, false, title() + ": filling the device's memory");
+        run(p, limit_s, slots_, false, title() + ": filling the device's memory", false);
     add_errors(part.sum, out);
-    if (run_.going() && run_.stop() == StopReason::done) filled_ = p.generation;
+    if (run_.going() && run_.stop() == StopReason::done) {
+      filled_ = p.generation;
+      for (const OpStats& q : out.queues) slots_ = static_cast<u32>(std::min<u64>(slots_, q.posted));
+    }
     next_generation(out);
     return filled_ != 0;
   }
@@ -248,7 +303,7 @@ class CellRun {
       session_.queues()[i].count = written.queues[i].posted;
       most = std::max(most, written.queues[i].posted);
     }
-    add_errors(part.sum, run(p, 0, most, false, title() + ": reading back"));
+    add_errors(part.sum, run(p, 0, most, false, title() + ": reading back", false));
   }
 
   /// Adds what was found in the data that arrived. What failed there is an error of its own: each was posted
@@ -314,12 +369,15 @@ class CellRun {
   const CellSetup& s_;
   u32 threads_;
   std::shared_ptr<gpu::Gpu> gpu_;
+  double more_s_;  ///< PortRequest::more_s
   std::unique_ptr<Port> port_;
   RemoteProcess* remote_;
   Session session_;
   std::unique_ptr<OpRunner> runner_;  // destroyed before the queues that it drives
   measure::BenchRun run_;
   u64 generation_ = 1;
+  u32 slots_;                      ///< of each queue in a device's memory that are in use
+  std::vector<DeviceTime> times_;  ///< of each repeat
   u64 filled_ = 0;  ///< the generation with which a device's memory was filled for gets; 0: it was not
 };
 

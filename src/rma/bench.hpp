@@ -46,6 +46,8 @@ struct PathTexts {
   std::string provider = {};
   /// True if a connection can lead elsewhere than back to itself; the cell then names where it leads.
   bool connects = false;
+  /// The rate by the device's own clock, of ports that have one.
+  std::string clock_rate = "device_clock_bytes_per_s";
   measure::KernelNames kernels = {};  ///< the kernels that drive queues on a GPU
 };
 
@@ -73,7 +75,8 @@ struct BenchOptions : measure::RunOptions {
   Place remote_memory = Place::pageable;
   u32 threads = 0;  ///< CPU initiator threads; 0: as the cores allow
   bool substeps = false;
-  bool one_offset = false;  ///< operations share their bytes instead of each having a slot of its own
+  bool one_offset = false;       ///< operations share their bytes instead of each having a slot of its own
+  double model_bytes_per_s = 0;  ///< what the model is limited to; 0: it is not, or that is not known
 };
 
 using measure::BenchResult;  ///< a cell for each size and part

@@ -96,6 +96,13 @@ struct Limits {
   bool gpu_initiator = false;  ///< a GPU can reach its queues and doorbells
 };
 
+/// What a device's own clock says of the operations so far, of those that move bytes the way that is
+/// measured.
+struct DeviceTime {
+  u64 bytes = 0;
+  u64 ns = 0;  ///< for how long any of them was under way; 0: it has no clock of its own
+};
+
 class Port {
  public:
   virtual ~Port() = default;
@@ -127,6 +134,8 @@ class Port {
   [[nodiscard]] virtual nlohmann::ordered_json described() const { return nullptr; }
   /// The device's own counters, for the Result; null if it has none.
   [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }
+  /// Grows from call to call.
+  [[nodiscard]] virtual DeviceTime device_time() { return {}; }
 };
 
 /// The purpose for which a device is opened.
@@ -134,6 +143,7 @@ struct PortRequest {
   std::string spec = {};
   std::shared_ptr<gpu::Gpu> gpu = {};
   model::Use use = {};
+  double more_s = 0;  ///< that an operation on a model may take besides the limits of the options
 };
 
 using OpenPort = std::function<std::unique_ptr<Port>(const PortRequest&)>;

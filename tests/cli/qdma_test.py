@@ -73,6 +73,30 @@ class Qdma(WithFolder):
             self.assertGreaterEqual(rate("--op", op, "--memory", "hbm") / one, 1.97)
             self.assertLessEqual(rate("--op", op, "--memory", "hbm", "--policy", "v80-compat") / one, 1.02)
 
+    def test_the_cards_clock_counts_what_overlaps_once(self):
+        """Several descriptors, several in flight, several parts of a transfer: both channels' 2 GB/s, no more and no less."""
+        for op in ("put", "get"):
+            for arguments in (["--num-queues", "4"], ["--num-queues", "4", "--in-flight", "4", "--batch-size", "2"],
+                              ["--stripe", "64Ki", "--measure", "latency"], ["--stripe", "64Ki", "--in-flight", "8"]):
+                cells = self.result("--device", COUNTED, "--op", op, "--size", "4MiB", "--iterations", "8", *arguments, *TIMEOUTS)["cells"]
+                for cell in cells:
+                    rate = cell["model"]["card_clock_bytes_per_s"]
+                    self.assertAlmostEqual(rate / 2e9, 1, delta=0.05, msg=(op, arguments, cell["cell"]["part"]))
+
+    def test_the_cards_own_time_is_not_longer_than_the_time_around_it(self):
+        for op in ("put", "get"):
+            for cell in self.result("--op", op, "--size", "4KiB,256KiB", "--num-queues", "4", "--iterations", "200", "--repeats", "3",
+                                    *TIMEOUTS)["cells"]:
+                self.assertGreaterEqual(cell["model"]["card_clock_bytes_per_s"], cell["metrics"]["bytes_per_s"], cell["cell"])
+
+    def test_processor_time_and_the_time_that_it_is_counted_in(self):
+        for arguments, code in (([], 0), (["--fault", "drop=0.05", "--deadline", "0.3"], 2)):
+            for cell in self.result("--num-queues", "2", *SMALL, *arguments, code=code)["cells"]:
+                cost = cell["cost"]
+                self.assertGreaterEqual(cost["elapsed_s"], cell["metrics"]["elapsed_s"])
+                for thread in cost["threads"]:
+                    self.assertLessEqual(thread["cpu_s"], cost["elapsed_s"], cost)
+
     def test_several_descriptors(self):
         cell, = self.result("--num-queues", "3", "--measure", "rate", *SMALL)["cells"]
         self.assertEqual((cell["cell"]["queue_pairs"], cell["metrics"]["ops"]), (3, 150))

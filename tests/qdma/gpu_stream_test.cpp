@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <set>
+#include <thread>
 
 #include "idle_gpu.hpp"
 #include "qdma/gpu_side.hpp"
@@ -92,6 +94,27 @@ TEST_F(GpuStreaming, JobsMoveAndCheckGpuMemory) {
   (void)run_jobs(
       std::vector<Job>{{.place = &place, .direction = Direction::card_to_host, .descriptor = &plain}}, {});
   EXPECT_EQ(check(place, 1, stats), pattern::Verdict::ok);
+}
+
+/// A batch has a price whatever it holds, as starting and awaiting one has: for small buffers it is no
+/// ceiling of what threads with copies of their own reach.
+TEST_F(GpuStreaming, TheCopyEnginesRateIsMeasuredAsTheWorkIs) {
+  class DearBatches : public IdleGpu {
+   public:
+    void copy(void* to, const void* from, u64 bytes) override { std::memcpy(to, from, bytes); }
+    void copy(std::span<const gpu::Copy> batch) override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      for (const gpu::Copy& c : batch) copy(c.to, c.from, c.bytes);
+    }
+  };
+  const auto dear = std::make_shared<DearBatches>();
+  std::vector<Buffer> images;
+  std::vector<std::unique_ptr<GpuSide>> sides;
+  for (u32 i = 0; i < 2; ++i) images.push_back(card.create_buffer(64 << 10));
+  for (Buffer& image : images)
+    sides.push_back(std::make_unique<GpuSide>(card, CardUse{}, image, dear, 16 << 10));
+  for (const Direction d : {Direction::card_to_host, Direction::host_to_card})
+    EXPECT_GT(copy_engine_rate(*dear, sides, d), 2 * (128 << 10) / 0.05);
 }
 
 TEST_F(GpuStreaming, RegistrationEndsWithTheStream) {

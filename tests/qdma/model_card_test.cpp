@@ -285,6 +285,25 @@ TEST(CardRings, StopEndsWhatIsQueuedAndMoving) {
   EXPECT_EQ(again.error, 0);
 }
 
+/// However many rings are at work: what overlaps counts once, in each direction by itself.
+TEST(CardRings, TimeUnderWayIsCountedOnce) {
+  CardRig rig("bandwidth=100M,clock=counted,latency=1ms");
+  const auto a = rig.queue(0), b = rig.queue(1), c = rig.queue(2);
+  std::vector<u8> host(kMiB);
+  const auto put = [&](const auto& q) { return Job(q, kPut, host.data(), kDdrBase, host.size()); };
+  Job first = put(a), behind = put(a), beside = put(b), third = put(c);
+  // Three of them share channel 0.
+  const u64 took = rig.run({&first, &behind, &beside, &third});
+  const auto active = [&](const char* way) { return counters_of(*rig.card)["active_ns"][way].get<u64>(); };
+  EXPECT_NEAR(static_cast<double>(took), 3.0 * kMiB * 10 + 1e6, 2e3);
+  EXPECT_NEAR(static_cast<double>(active("host_to_card")), static_cast<double>(took), 2e3);
+  EXPECT_EQ(active("card_to_host"), 0u);
+  const u64 puts = active("host_to_card");
+  rig.run_one(a, kGet, host, kDdrBase);
+  EXPECT_EQ(active("host_to_card"), puts);
+  EXPECT_NEAR(static_cast<double>(active("card_to_host")), 1.0 * kMiB * 10 + 1e6, 2e3);
+}
+
 TEST(CardRings, DeadlineAndCancelSayHowFarItCame) {
   CardRig rig("bandwidth=100M,clock=counted");
   const auto q = rig.queue(0);
@@ -308,6 +327,7 @@ TEST(CardRings, DeadlineAndCancelSayHowFarItCame) {
   EXPECT_EQ(waits.error, ECANCELED);
   EXPECT_GT(cancelled.moved, 0u);
   EXPECT_EQ(waits.moved, 0u);
+  EXPECT_EQ(counters_of(*slow.card)["cancelled"], 2);
   slow.card->abandon(cancelled, EIO);  // it has ended: nothing happens
   EXPECT_EQ(cancelled.error, ECANCELED);
 }

@@ -170,6 +170,29 @@ TEST_F(BenchRunTest, APhaseIsAskedForItsTimeOrItsOperations) {
   EXPECT_EQ(p.check_ticks, 100'000u);
 }
 
+/// What only prepares or checks is in no live figure, but what it found is.
+TEST_F(BenchRunTest, LiveFiguresAreOfWhatIsMeasured) {
+  LiveBoard live(true);
+  watch_.live = &live;
+  BenchRun run(options_, watch_, "path", 512);
+  runner_.queues = {queue(StopReason::done, 10)};
+  (void)phase(run);
+  OpStats back = queue(StopReason::done, 10);
+  back.checked = 9;
+  back.stale = 1;
+  back.failed = 1;
+  runner_.queues = {back};
+  (void)phase(run, {.measured = false});
+  const LiveFigures f = live.figures();
+  EXPECT_EQ(f.operations, 10u);
+  EXPECT_EQ(f.bytes, 5120u);
+  EXPECT_EQ(f.counters.posted, 10u);
+  EXPECT_EQ(f.counters.succeeded, 10u);
+  EXPECT_EQ(f.counters.checked, 9u);
+  EXPECT_EQ(f.counters.stale, 1u);
+  EXPECT_EQ(f.counters.failed, 1u);
+}
+
 TEST_F(BenchRunTest, RepeatsEndWithTheRun) {
   options_.warmup_s = 1;
   options_.repeats = 5;

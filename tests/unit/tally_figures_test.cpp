@@ -171,9 +171,12 @@ OpStats costly() {
 TEST(TallyFigures, CostsAreOfAnOperationThatWasPosted) {
   PhaseOutcome out = phase({costly()});
   out.threads = {{"initiator-0", 2e-6, 1e-6}, {"initiator-1", 4e-6, 1e-6}};
+  out.threads[0].wall_s = 4e-6;
+  out.threads[1].wall_s = 6e-6;
   RepeatTally r = repeat(out);
   PhaseOutcome more = phase({});
   more.threads = {{"initiator-0", 1e-6, 1e-6}};
+  more.threads[0].wall_s = 2e-6;
   r.part("again").add(more, 1);
   Tally tally("p", 1);
   tally.add(1, r);
@@ -181,6 +184,7 @@ TEST(TallyFigures, CostsAreOfAnOperationThatWasPosted) {
   EXPECT_DOUBLE_EQ(c.cost.cpu_user_s, 7e-6);
   EXPECT_DOUBLE_EQ(c.cost.cpu_system_s, 3e-6);
   EXPECT_DOUBLE_EQ(c.cost.cpu_ns_per_op.value(), 25);
+  EXPECT_DOUBLE_EQ(c.cost.elapsed_s.value(), 8e-6) << "the phases' longest threads";
   ASSERT_EQ(c.cost.threads.size(), 2u);
   EXPECT_EQ(c.cost.threads[0].name, "initiator-0");
   EXPECT_DOUBLE_EQ(c.cost.threads[0].cpu_s, 5e-6);

@@ -124,6 +124,8 @@ struct TransferResult {
   u64 bytes = 0;  ///< moved by all sub-transfers
   /// Of every sub-transfer that was issued, in order. Nothing is issued after one that failed.
   std::vector<SubResult> parts;
+  /// Its time on the card: of each call, which follows the one before, its longest part. 0: not reported.
+  u64 card_ns = 0;
 };
 
 /// What a submitted transfer is called until its completion has been taken.

@@ -74,8 +74,9 @@ rma::BenchOptions bench_options(const Options& o, const measure::StopFlag* stop 
     throw Error("--starting-offset", fmt::format("{} is not in 0..{}, the bytes of {}", use.starting_offset,
                                                  use.memory.bytes - qdma::kGranule, use.memory.name));
   read_policy(o, use);
-  // Before the loop gives all of them up: only the card knows which one hangs.
-  use.deadline_s = o.has("deadline") ? o.seconds("deadline") : o.seconds("timeout") * 0.8;
+  // Before the loop gives all of them up.
+  use.deadline_grows = !o.has("deadline");
+  use.deadline_s = use.deadline_grows ? o.seconds("timeout") * qdma::kDeadlineShare : o.seconds("deadline");
   if (o.text("op") == "get") use.measured = qdma::Direction::card_to_host;
   rma::BenchOptions b = rma_options(o, qdma::bench_of_transfers(use));
   b.device = o.text("device");
@@ -87,6 +88,7 @@ rma::BenchOptions bench_options(const Options& o, const measure::StopFlag* stop 
   }
   b.queues = static_cast<u32>(o.integer("num-queues"));
   limit_window(b);
+  b.model_bytes_per_s = qdma::lowest_model_rate(b.device, use.names);
   check_faults(b, b.device, qdma::is_model(b.device), "--device model");
   check_request(qdma::backends(), {.spec = b.device, .names = use.names});
   rma::check(b);

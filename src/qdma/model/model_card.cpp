@@ -193,7 +193,9 @@ void ModelCard::retire(CardRequest& r, int error, Ended& ended) {
   r.error = error;
   if (r.begun_) {
     const u64 now = clock_.now();
-    r.ns = (error == 0 ? std::max(r.end_ns_, now) : now) - std::min(r.begin_ns_, now);
+    const u64 end = error == 0 ? std::max(r.end_ns_, now) : now;
+    r.ns = end - std::min(r.begin_ns_, end);
+    active_[number_of(r.direction)].ends(end);
   }
   switch (error) {
     case 0:
@@ -273,6 +275,7 @@ void ModelCard::handle(const CardEvent& event, Lock& lock, Ended& ended) {
 void ModelCard::begin(CardRequest& r, const CardRing& ring) {
   r.begun_ = true;
   r.begin_ns_ = ring.time_ns;
+  active_[number_of(r.direction)].begins(r.begin_ns_);
   const model::InjectedFault& injected = r.injected_;
   if (injected.fault == Fault::error) {
     const u64 descriptors = (r.bytes + kPage - 1) / kPage;
@@ -403,6 +406,8 @@ nlohmann::ordered_json ModelCard::counters() const {
       {"drained", counters_.drained},         {"timed_out", counters_.timed_out},
       {"cancelled", counters_.cancelled},     {"bursts", counters_.bursts},
       {"image_bytes", counters_.image_bytes}, {"channels", channels}};
+  const u64 now = clock_.now();
+  j["active_ns"] = {{"host_to_card", active_[0].ns(now)}, {"card_to_host", active_[1].ns(now)}};
   if (auto busy = rates_.busy_ns(); !busy.empty()) j["busy_ns"] = std::move(busy);
   if (faults_.active()) j["injected"] = faults_.json();
   return j;

@@ -143,6 +143,22 @@ class ModelCard {
     std::array<std::array<u64, 2>, 2> bytes{};  // by channel and direction
     u64 image_bytes = 0, bursts = 0;
   };
+  /// For how long requests of one direction have been under way, by the card's clock.
+  class Activity {
+   public:
+    void begins(u64 at) {
+      if (running_++ == 0) since_ = std::max(at, until_);
+    }
+    void ends(u64 at) {
+      until_ = std::max(until_, at);
+      if (--running_ == 0) ns_ += until_ - std::min(since_, until_);
+    }
+    [[nodiscard]] u64 ns(u64 now) const { return ns_ + (running_ != 0 ? std::max(now, since_) - since_ : 0); }
+
+   private:
+    u32 running_ = 0;
+    u64 since_ = 0, until_ = 0, ns_ = 0;
+  };
 
   void work(u32 thread);
   void sleep(u32 thread, u64 until_ns, Lock& lock);
@@ -178,6 +194,7 @@ class ModelCard {
   bool stopping_ = false;
   std::array<std::array<u64, 2>, kMaxQueuePairs> serials_{};  // the number of the next request, for faults
   Counters counters_;
+  std::array<Activity, 2> active_;
   std::vector<std::thread> threads_;
 };
 
