@@ -83,10 +83,11 @@ void PhaseTally::add(const PhaseOutcome& outcome, u64 op_bytes) {
   }
   latency.merge(outcome.latency);
   elapsed_s += outcome.elapsed_s;
+  // Threads may begin one after the other where processors are few.
   double counted = 0;
   for (const ThreadCost& t : outcome.threads) {
     threads.push_back(t);
-    counted = std::max(counted, t.wall_s);
+    if (t.wall_s > 0) counted = std::max({counted, t.wall_s, outcome.elapsed_s});
   }
   counted_s += counted;
 }

@@ -25,6 +25,9 @@ bool has_prefix(const DriverRequest& r, std::string_view prefix) {
 }
 
 std::unique_ptr<Driver> open_model(const DriverRequest& r) {
+  if (r.use.faults.of(model::Fault::delay) > 0 && parse_card_spec(r.spec, r.names.card).counted_clock)
+    throw Error(r.names.fault + " delay", "with clock=counted a delay passes at once, and nothing is late",
+                "leave out clock=counted");
   auto server = std::make_shared<CardServer>(make_model_card(r.spec, r.use, r.names));
   Descriptor control = server->connect();
   return std::make_unique<SocketDriver>(std::move(control), r.spec, std::move(server));

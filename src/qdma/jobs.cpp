@@ -150,7 +150,7 @@ measure::PhaseTally tally_of(std::span<const std::unique_ptr<JobThread>> threads
     end = std::max(end, t->stats().end_ns);
   }
   if (end > begin) tally.elapsed_s = static_cast<double>(end - begin) * 1e-9;
-  tally.counted_s = counted;
+  tally.counted_s = std::max(counted, tally.elapsed_s);
   return tally;
 }
 

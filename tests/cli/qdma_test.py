@@ -97,6 +97,26 @@ class Qdma(WithFolder):
                 for thread in cost["threads"]:
                     self.assertLessEqual(thread["cpu_s"], cost["elapsed_s"], cost)
 
+    def test_many_large_transfers_on_a_slow_model_are_not_late(self):
+        """Eight of 4 MiB in flight at 100 MB/s: the last one takes longer than the limit of any single operation."""
+        limits = ["--timeout", "0.3", "--late-after", "0.1"]
+        cell, = self.result("--device", "model:bandwidth=50M", "--size", "4MiB", "--in-flight", "8", "--measure", "rate", "--iterations", "8",
+                            *limits)["cells"]
+        self.assertEqual(set(cell["errors"].values()), {0})
+        # A deadline that was given is what it says.
+        cell, = self.result("--device", "model:bandwidth=50M", "--size", "4MiB", "--in-flight", "8", "--measure", "rate", "--iterations", "8",
+                            *limits, "--deadline", "0.1", code=2)["cells"]
+        self.assertGreater(cell["qdma"]["completion_statuses"]["ETIMEDOUT"], 0)
+
+    def test_a_short_run_of_gets_does_not_fill_for_longer(self):
+        """A place for each of 65536 gets, one after the other and each delayed, would be hours."""
+        cell, = self.result("--device", "model:delay=10ms", "--fault", "delay=1", "--op", "get", "--size", "4KiB", "--measure", "latency",
+                            "--duration", "0.05", "--repeats", "2", "--warmup", "0", "--late-after", "0.001", "--timeout", "60",
+                            code=2)["cells"]
+        self.assertGreaterEqual(cell["verify"]["checked"], cell["metrics"]["ops"])
+        self.assertEqual((cell["verify"]["corrupt"], cell["verify"]["stale"], cell["verify"]["misplaced"]), (0, 0, 0))
+        self.assertLess(cell["model"]["channels"][0]["host_to_card_bytes"] + cell["model"]["channels"][1]["host_to_card_bytes"], 65536 * 4096)
+
     def test_several_descriptors(self):
         cell, = self.result("--num-queues", "3", "--measure", "rate", *SMALL)["cells"]
         self.assertEqual((cell["cell"]["queue_pairs"], cell["metrics"]["ops"]), (3, 150))
@@ -113,6 +133,7 @@ class Qdma(WithFolder):
         self.assertIn("--policy", run("--channels", "0", "--policy", "balanced").stderr)
         self.assertIn("--stripe", run("--policy", "v80-compat", "--stripe", "64Ki").stderr)
         self.assertIn("--device model", run("--device", "server:/nowhere", "--fault", "drop=0.1").stderr)
+        self.assertIn("--fault delay: with clock=counted", run("--device", COUNTED, "--fault", "delay=0.1").stderr)
 
     def test_an_error_names_what_was_typed_and_its_range(self):
         for arguments, said in ((["--batch-size", "1024", "--size", "4KiB"], "--batch-size: 1024 is not in 1..256"),

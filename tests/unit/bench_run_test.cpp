@@ -182,7 +182,7 @@ TEST_F(BenchRunTest, LiveFiguresAreOfWhatIsMeasured) {
   back.stale = 1;
   back.failed = 1;
   runner_.queues = {back};
-  (void)phase(run, {.measured = false});
+  (void)phase(run, {0, 0, "reading back", false});
   const LiveFigures f = live.figures();
   EXPECT_EQ(f.operations, 10u);
   EXPECT_EQ(f.bytes, 5120u);
