@@ -79,7 +79,7 @@ class TheRules(WithFolder):
             ((*cell, "spread", "ops_per_s", "ci_level"), {"to": 0.95}), ((*cell, "repeats", 0, "ops_per_s"), {"by": 0}),
             ((*cell, "verify", "checked_bytes"), {"by": 2}), ((*cell, "verify", "corrupt"), {"to": 1}),
             ((*cell, "errors", "identity"), {"to": 1}), ((*cell, "errors", "completion"), {"to": 1}),
-            ((*cell, "cost", "cpu_user_s"), {"to": 1e3}), ((*cell, "nvme", "cpu_window_s"), {"to": 1e-9}), ((*cell, "cost", "cpu_ns_per_op"), {"by": 1.01}),
+            ((*cell, "cost", "cpu_user_s"), {"to": 1e3}), ((*cell, "cost", "elapsed_s"), {"to": 1e-9}), ((*cell, "cost", "cpu_ns_per_op"), {"by": 1.01}),
             ((*cell, "cost", "doorbells_per_op"), {"by": 1.01})])
 
     def test_of_littles_law(self):

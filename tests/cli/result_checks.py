@@ -191,7 +191,7 @@ def of_cost(cell):
             not near(cost["doorbells_per_op"], own["sq_doorbells_per_op"] + own["cq_doorbells_per_op"]):
         yield "doorbells_per_op is not the sum of both kinds"
     # A thread cannot work longer than the time around it.
-    window = own.get("cpu_window_s")
+    window = cost.get("elapsed_s")
     if window is not None:
         for thread in cost["threads"]:
             if thread["cpu_s"] > window * 1.001 + 1e-4:
