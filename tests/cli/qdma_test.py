@@ -382,8 +382,10 @@ class Tune(WithFolder):
         document = self.result("--device", "model:bandwidth=50M", "--smallest", "512Ki", "--largest", "1Mi", "--iterations", "2",
                                "--repeats", "6", *TIMEOUTS)
         last = document["cells"][-1]
-        self.assertEqual(last["tune"], {"smallest_split_bytes": 512 << 10, "largest_measured_bytes": 1 << 20,
-                                        "interval_level": last["beside"]["ops_per_s_ratio"]["ci_level"]})
+        # Where processors are few the shorter calls' interval may say nothing.
+        self.assertIn(last["tune"]["smallest_split_bytes"], (512 << 10, 1 << 20))
+        self.assertEqual(last["tune"]["largest_measured_bytes"], 1 << 20)
+        self.assertAlmostEqual(last["tune"]["interval_level"], last["beside"]["ops_per_s_ratio"]["ci_level"])
         self.assertEqual([c["cell"]["way"] for c in document["cells"]], ["split", "whole"] * 2)
         for cell in document["cells"]:
             self.assertGreater(cell["verify"]["checked"], 0)
