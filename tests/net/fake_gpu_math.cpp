@@ -58,7 +58,7 @@ int product(void* handle, int m, int n, int k, float alpha, Read a, int lda, Rea
         for (int i = 0; i < k; ++i) sum += a(row + i * lda) * b(i + column * ldb);
         c[row + column * ldc] = alpha * sum;
       }
-    if (hooks->spoil) c[0] += 1;
+    if (hooks->spoil) c[m / 2 + n / 3 * ldc] += 1;
   });
   return 0;
 }
@@ -78,7 +78,7 @@ int transform(Handle& plan, const void* in, void* out) {
         y[k] = Complex(sum);
       }
     }
-    if (hooks->spoil) std::swap(static_cast<Complex*>(out)[1], static_cast<Complex*>(out)[2]);
+    if (hooks->spoil) static_cast<Complex*>(out)[plan.batch * plan.n - 2] += 0.1f;
   });
   return 0;
 }

@@ -13,6 +13,7 @@
 
 #include "errors.hpp"
 #include "net/computing_gpu.hpp"
+#include "net/fake_cpu_math.hpp"
 #include "net/fake_gpu_math.hpp"
 #include "net/workload/computing.hpp"
 #include "system/clock.hpp"
@@ -156,30 +157,80 @@ std::vector<Complex> transformed(const Complex* in) {
   return out;
 }
 
+TEST(GemmCheck, SeesOneWrongElementOfAProduct) {
+  for (const u32 n : {64U, 67U, 128U}) {
+    const auto b = second_factor(n, false);
+    GemmCheck check(workload_shape(WorkloadKind::gemm, u64{n} * n * 4, n), b);
+    const auto a = random_floats(u64{n} * n, 11);
+    std::vector<float> c;
+    for (u32 i = 0; i < n; ++i) {
+      const auto row = row_product(&a[u64{i} * n], b, n, 23);
+      c.insert(c.end(), row.begin(), row.end());
+    }
+    for (u64 window : {0, 1}) {
+      EXPECT_LT(check.product(window, n, a.data(), c.data()), 0.5) << n;
+      for (const u32 at : {0U, n - 1, n * n / 2 + 5, n * n - 1}) {
+        auto wrong = c;
+        wrong[at] += 0.001f;
+        EXPECT_GT(check.product(window, n, a.data(), wrong.data()), 1) << n << " at " << at;
+        wrong[at] = std::nanf("");
+        EXPECT_GT(check.product(window, n, a.data(), wrong.data()), 1) << n << " at " << at;
+      }
+      auto wrong = c;
+      for (u32 i = 0; i < n; ++i) std::swap(wrong[i * n + 7], wrong[i * n + 8]);
+      EXPECT_GT(check.product(window, n, a.data(), wrong.data()), 1) << "columns that have changed places";
+    }
+  }
+}
+
+TEST(GemmCheck, OfBinary16NumbersOfEveryKind) {
+  constexpr u32 n = 64;
+  const auto b = second_factor(n, true);
+  GemmCheck check(workload_shape(WorkloadKind::gemm_fp16, u64{n} * n * 2, n), b);
+  // Zeros, numbers below the smallest exponent, of either sign, and the largest.
+  std::vector<u16> a(n);
+  const u16 kinds[] = {0, 0x8000, 1, 0x83ff, 0x0400, 0x3c00, 0xc555, 0x7bff};
+  for (u32 k = 0; k < n; ++k) a[k] = kinds[k % 8];
+  std::vector<float> c(n);
+  for (u32 j = 0; j < n; ++j) {
+    double sum = 0;
+    for (u32 k = 0; k < n; ++k)
+      sum += static_cast<double>(half_value(a[k])) * static_cast<double>(b[k * n + j]);
+    c[j] = static_cast<float>(sum);
+  }
+  EXPECT_LT(check.product(0, 1, a.data(), c.data()), 1);
+  EXPECT_LT(check.row(a.data(), c), 1);
+  a[7] = 0x7c00;
+  EXPECT_GT(check.product(0, 1, a.data(), c.data()), 1) << "infinite";
+}
+
 TEST(FftCheck, SeesWrongBinsAndWrongOrder) {
   const FftCheck check;
   const auto values = random_floats(2 * kFftLength, 4);
   const auto* const in = reinterpret_cast<const Complex*>(values.data());
   const auto right = transformed(in);
-  EXPECT_LT(check.energy(in, right.data()), 0.1);
-  EXPECT_LT(check.every_bin(in, right.data()), 0.1);
+  EXPECT_LT(check.transform(in, right.data()), 0.2);
+  EXPECT_LT(check.every_bin(in, right.data()), 0.2);
+  for (const u32 k : {0U, 1U, 100U, kFftLength - 1}) {
+    // A bin has about 18 in either part.
+    auto wrong = right;
+    wrong[k] += 0.1f;
+    EXPECT_GT(check.transform(in, wrong.data()), 1) << k;
+    EXPECT_GT(check.every_bin(in, wrong.data()), 1) << k;
+    wrong[k] = right[k] + Complex(0, 0.1f);
+    EXPECT_GT(check.transform(in, wrong.data()), 1) << k;
+  }
   auto wrong = right;
-  wrong[100] *= 1.01f;
-  EXPECT_GT(check.energy(in, wrong.data()), 1);
-  wrong = right;
-  wrong[0] += 0.1f;
-  EXPECT_GT(check.energy(in, wrong.data()), 1) << "bin 0";
-  wrong = right;
   std::swap(wrong[5], wrong[6]);
-  EXPECT_LT(check.energy(in, wrong.data()), 0.1) << "what the energy cannot see";
+  EXPECT_GT(check.transform(in, wrong.data()), 1) << "what the energy cannot see";
   EXPECT_GT(check.every_bin(in, wrong.data()), 1);
   wrong = right;
   wrong[7] = {std::nanf(""), 0};
-  EXPECT_GT(check.energy(in, wrong.data()), 1);
+  EXPECT_GT(check.transform(in, wrong.data()), 1);
   EXPECT_GT(check.every_bin(in, wrong.data()), 1);
   const std::vector<Complex> zeros(kFftLength);
-  EXPECT_EQ(check.energy(zeros.data(), zeros.data()), 0);
-  EXPECT_GT(check.energy(zeros.data(), right.data()), 1);
+  EXPECT_EQ(check.transform(zeros.data(), zeros.data()), 0);
+  EXPECT_GT(check.transform(zeros.data(), right.data()), 1);
 }
 
 // --- runs -------------------------------------------------------------------------------------------
@@ -245,8 +296,8 @@ TEST_P(WorkloadOnCpu, ComputesEveryWindowRight) {
   EXPECT_EQ(c.skipped, 1U);
   EXPECT_EQ(c.flop, 20 * w->shape().flop);
   EXPECT_GT(c.busy_ns, 0U);
-  // Sums of these binary16 numbers are exact in single precision.
-  EXPECT_EQ(c.worst > 0, GetParam() != WorkloadKind::gemm_fp16);
+  // Sums of these binary16 numbers are exact in single precision, and those of a check nearly.
+  EXPECT_EQ(c.worst > 1e-6, GetParam() != WorkloadKind::gemm_fp16) << c.worst;
   EXPECT_LE(c.worst, 0.5);
   EXPECT_EQ(source.back.size(), 21U);
 }
@@ -283,6 +334,47 @@ std::string kind_name(const testing::TestParamInfo<WorkloadKind>& info) {
 }
 constexpr WorkloadKind kComputing[] = {WorkloadKind::fft, WorkloadKind::gemm, WorkloadKind::gemm_fp16};
 INSTANTIATE_TEST_SUITE_P(All, WorkloadOnCpu, testing::ValuesIn(kComputing), kind_name);
+
+// --- libraries that compute wrong ---------------------------------------------------------------------
+
+class WrongLibrary : public testing::Test {
+ protected:
+  WrongLibrary() {
+    const FakeUse use = library_.need("fake_cpu_math_use");
+    use(&told_);
+  }
+  /// Of kWindows windows.
+  WorkloadCounts counts(WorkloadKind kind, FakeCpuMath::Wrong wrong) {
+    told_.wrong = wrong;
+    const auto w = Workload::open(kind, {.bytes = kWindowBytes});
+    Source source(fill_of(kind));
+    for (u64 i = 0; i < kWindows; ++i) w->take(source.make(i));
+    w->finish();
+    EXPECT_EQ(w->counts().checked, kWindows);
+    return w->counts();
+  }
+  static constexpr u64 kWindows = 8;
+  using FakeUse = void (*)(FakeCpuMath*);
+  static constexpr std::array<const char*, 1> kNames = {DOORBELL_FAKE_CPU_MATH};
+
+  Environment blas_{"DOORBELL_LIBOPENBLAS", DOORBELL_FAKE_CPU_MATH},
+      fftw_{"DOORBELL_LIBFFTW3F", DOORBELL_FAKE_CPU_MATH};
+  Library library_{"DOORBELL_FAKE_CPU_MATH_OVERRIDE", kNames, "build it"};
+  FakeCpuMath told_;
+};
+
+TEST_F(WrongLibrary, IsFoundInEveryWindow) {
+  using Wrong = FakeCpuMath::Wrong;
+  for (const WorkloadKind kind : {WorkloadKind::gemm, WorkloadKind::gemm_fp16}) {
+    EXPECT_EQ(counts(kind, Wrong::nothing).failed, 0U) << name(kind);
+    for (const Wrong wrong : {Wrong::row, Wrong::element, Wrong::columns, Wrong::transposed})
+      EXPECT_EQ(counts(kind, wrong).failed, kWindows) << name(kind) << " " << static_cast<int>(wrong);
+  }
+  EXPECT_EQ(counts(WorkloadKind::fft, Wrong::nothing).failed, 0U);
+  EXPECT_EQ(counts(WorkloadKind::fft, Wrong::bin).failed, kWindows);
+  EXPECT_GT(told_.products, 0);
+  EXPECT_GT(told_.transforms, 0);
+}
 
 TEST(Workload, NoneGivesBackAtOnce) {
   const auto w = Workload::open(WorkloadKind::none, {});
@@ -339,10 +431,12 @@ class PlantedEngine final : public Engine {
   }
   void read_result(u32 slot, u64 offset, void* to, u64 bytes) override {
     std::this_thread::sleep_for(std::chrono::milliseconds(control_.check_ms));
-    const auto* const a = reinterpret_cast<const float*>(window_[slot] + offset);
-    auto c = row_product(a, b_, shape_.n, 23);
-    if (run_[slot] == control_.spoil) c[17] += 0.01f;
-    std::memcpy(to, c.data(), bytes);
+    const u64 row_bytes = u64{shape_.n} * 4;
+    for (u64 done = 0; done < bytes; done += row_bytes) {
+      auto c = row_product(reinterpret_cast<const float*>(window_[slot] + offset + done), b_, shape_.n, 23);
+      if (run_[slot] == control_.spoil && offset + done == 0) c[17] += 0.01f;
+      std::memcpy(static_cast<u8*>(to) + done, c.data(), row_bytes);
+    }
   }
 
  private:
@@ -481,8 +575,7 @@ TEST_P(WorkloadOnGpu, AsksTheLibraryForTheRightThing) {
     const auto w = Workload::open(GetParam().kind, {.bytes = kSmallBytes, .gpu = gpu_});
     EXPECT_GT(gpu_->made_current, 0U);
     Source source(fill_of(GetParam().kind), true);
-    // The rows that these windows' checks look at begin with 0.
-    for (u64 i = 0; i < 3; ++i) w->take(source.make(i * w->shape().n, kSmallBytes));
+    for (u64 i = 0; i < 3; ++i) w->take(source.make(i, kSmallBytes));
     w->finish();
     EXPECT_EQ(hooks_.calls, 3);
     EXPECT_EQ(w->counts().runs, 3U);

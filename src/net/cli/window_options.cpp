@@ -19,7 +19,7 @@ void add_window_options(OptionTable& t) {
         .choices = net::workload_names(),
         .help =
             "assemble packets into windows and compute on each: Fourier transforms of 1024 points, or a matrix product in "
-            "single or half precision; results are checked",
+            "single or half precision; every element of each result is checked",
         .group = "Windows"})
       .add(
           {.name = "workload-batch-bytes",
@@ -84,13 +84,16 @@ void add_window_options(OptionTable& t) {
                "how packets come into GPU memory: one copy of a window that the CPU assembles, or a kernel that reads "
                "them where they lie (with --host-memory pinned)",
            .group = "Windows"})
-      .add({.name = "check-every",
-            .kind = Kind::integer,
-            .metavar = "N",
-            .default_text = "1",
-            .max = 1'000'000'000,
-            .help = "check one window in N, its workload's result and its conversion; 0: none",
-            .group = "Windows"})
+      .add(
+          {.name = "check-every",
+           .kind = Kind::integer,
+           .metavar = "N",
+           .default_text = "1",
+           .max = 1'000'000'000,
+           .help =
+               "check one window in N: its product by Freivalds' method, which sees one wrong element, each of its "
+               "transforms by a random sum of all bins, each of its converted slots; 0: none",
+           .group = "Windows"})
       .add(
           {.name = "convert",
            .kind = Kind::choice,

@@ -17,6 +17,12 @@ namespace {
 
 // How often a thread that waits for a GPU looks for another window to start.
 constexpr u64 kLookNs = 100'000;
+/// Rows of a matrix that a check reads at a time have about so many bytes.
+constexpr u64 kBlockBytes = 1u << 20;
+/// Of one checked product in so many, the first one included, every element of a row is compared by itself,
+/// and of one in more every element, if it is no larger than this: what takes longer than the product itself.
+constexpr u64 kRowEvery = 16, kWholeEvery = 64;
+constexpr u32 kWholeDim = 256;
 
 }  // namespace
 
@@ -123,8 +129,9 @@ void Computing::run(const std::function<std::unique_ptr<Engine>()>& open) {
       } else {
         factor_ = second_factor(shape_.n, shape_.kind == WorkloadKind::gemm_fp16);
         gemm_ = std::make_unique<GemmCheck>(shape_, factor_);
-        input_.resize(shape_.input_bytes / shape_.n);
-        result_.resize(shape_.result_bytes / shape_.n);
+        rows_at_once_ = static_cast<u32>(std::clamp<u64>(kBlockBytes / (u64{shape_.n} * 4), 1, shape_.n));
+        input_.resize(shape_.input_bytes / shape_.n * rows_at_once_);
+        result_.resize(shape_.result_bytes / shape_.n * rows_at_once_);
       }
     }
     {
@@ -211,21 +218,35 @@ void Computing::check(u64 i) {
 }
 
 double Computing::worst_of(const Window& window, u32 slot) {
-  if (gemm_ != nullptr) {
-    const u64 row = gemm_->row_of(window.index);
-    engine_->read_input(window, row * input_.size(), input_.data(), input_.size());
-    engine_->read_result(slot, row * result_.size(), result_.data(), result_.size());
-    return gemm_->row(input_.data(), {reinterpret_cast<const float*>(result_.data()), shape_.n});
-  }
+  if (gemm_ != nullptr) return worst_of_product(window, slot);
   engine_->read_input(window, 0, input_.data(), input_.size());
   engine_->read_result(slot, 0, result_.data(), result_.size());
   const auto* const in = reinterpret_cast<const std::complex<float>*>(input_.data());
   const auto* const out = reinterpret_cast<const std::complex<float>*>(result_.data());
   double worst = 0;
   for (u64 t = 0; t < shape_.batch; ++t)
-    worst = std::max(worst, fft_.energy(in + t * kFftLength, out + t * kFftLength));
+    worst = std::max(worst, fft_.transform(in + t * kFftLength, out + t * kFftLength));
   const u64 one = window.index % shape_.batch * 7919 % shape_.batch;
   return std::max(worst, fft_.every_bin(in + one * kFftLength, out + one * kFftLength));
+}
+
+double Computing::worst_of_product(const Window& window, u32 slot) {
+  const u64 in_bytes = shape_.input_bytes / shape_.n, out_bytes = shape_.result_bytes / shape_.n;
+  const u64 serial = products_checked_++;
+  const bool whole = shape_.n <= kWholeDim && serial % kWholeEvery == 0;
+  const u32 one = serial % kRowEvery == 0 ? gemm_->row_of(window.index) : shape_.n;
+  double worst = 0;
+  for (u32 first = 0; first < shape_.n; first += rows_at_once_) {
+    const u32 rows = std::min(rows_at_once_, shape_.n - first);
+    engine_->read_input(window, first * in_bytes, input_.data(), rows * in_bytes);
+    engine_->read_result(slot, first * out_bytes, result_.data(), rows * out_bytes);
+    const auto* const c = reinterpret_cast<const float*>(result_.data());
+    worst = std::max(worst, gemm_->product(window.index, rows, input_.data(), c));
+    for (u32 i = 0; i < rows; ++i)
+      if (whole || first + i == one)
+        worst = std::max(worst, gemm_->row(input_.data() + i * in_bytes, {c + u64{i} * shape_.n, shape_.n}));
+  }
+  return worst;
 }
 
 }  // namespace doorbell::net

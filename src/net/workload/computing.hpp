@@ -57,6 +57,7 @@ class Computing final : public Workload {
   void complete(u64 i, u64 now, bool seen);
   void check(u64 i);
   [[nodiscard]] double worst_of(const Window& window, u32 slot);
+  [[nodiscard]] double worst_of_product(const Window& window, u32 slot);
   void throw_if_failed();
 
   WorkloadShape shape_;
@@ -73,7 +74,9 @@ class Computing final : public Workload {
   std::unique_ptr<GemmCheck> gemm_;
   FftCheck fft_;
   std::vector<float> factor_;
-  std::vector<u8> input_, result_;  ///< what a check reads
+  std::vector<u8> input_, result_;  ///< what a check reads: all, or rows of matrices
+  u32 rows_at_once_ = 0;
+  u64 products_checked_ = 0;
   u64 started_ = 0;
   u64 busy_until_ns_ = 0;
   u64 checked_until_ns_ = 0;  ///< the end of the last check
