@@ -5,6 +5,7 @@
 // for the sanitizers.
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sched.h>
@@ -23,9 +24,11 @@
 
 #include "errors.hpp"
 #include "eventually.hpp"
+#include "net/bench_run.hpp"
 #include "net/dpdk/engine.hpp"
 #include "net/dpdk/loader.hpp"
 #include "net/links/namespaces.hpp"
+#include "net/relay.hpp"
 #include "raw_packets.hpp"
 #include "system/child.hpp"
 #include "system/descriptor.hpp"
@@ -119,6 +122,27 @@ TEST_F(DpdkRing, FactsSayWhatWasSetUp) {
 
 TEST_F(DpdkRing, HeaderDataSplitIsRefusedWhereNoDriverOffersIt) {
   expect_says(error_of([&] { (void)open({.split = true}); }), "DPDK's ring driver does not offer it");
+}
+
+/// A relay lies around each receive queue then.
+TEST_F(Dpdk, FaultsAreFound) {
+  for (const char* link : {"ring", "memif"})
+    for (const model::Fault fault : relay_faults()) {
+      SCOPED_TRACE(fmt::format("{} {}", link, model::name(fault)));
+      BenchOptions o = options_of("raw", 1000, 1000);
+      o.engine = "dpdk";
+      o.link = link;
+      o.timeout_s = 60;
+      o.late_after_s = 50;
+      o.faults.probability[static_cast<u32>(fault)] = 0.05;
+      const measure::BenchResult r = run_bench(o, {});
+      const auto& cell = r.cell();
+      EXPECT_GT(cell.extra.at("model").at("injected").at(std::string(model::name(fault))), 0u);
+      EXPECT_EQ(cell.extra.at("drops").at("unexplained"), 0u);
+      EXPECT_GT(cell.extra.at("stream").at("rx_buffers_each_queue"), 0u);
+      const bool harmless = fault == model::Fault::delay || fault == model::Fault::reorder;
+      EXPECT_EQ(r.failed, !harmless) << cell.extra.dump(1);
+    }
 }
 
 TEST_F(Dpdk, NullTakesEverythingAndItsOwnPacketsAreNoneOfOurs) {

@@ -85,16 +85,16 @@ class DpdkStream final : public Stream {
     if (plan_.driver == Driver::ring) f["copies"] = "none: the ring carries pointers to the sender's slots";
     if (tx_port_) f["tx"] = tx_port_->facts();
     if (rx_port() != nullptr) f["rx"] = rx_port()->facts();
-    if (!rx.empty()) {
+    if (!rx_queues_.empty()) {
       f["rx_buffer_bytes"] = plan_.buffer_bytes;
-      f["rx_buffers_each_queue"] = static_cast<DpdkRxQueue&>(*rx.front()).buffers();
+      f["rx_buffers_each_queue"] = rx_queues_.front()->buffers();
       u64 joined = 0;
-      for (const auto& q : rx) joined += static_cast<DpdkRxQueue&>(*q).joined();
+      for (const DpdkRxQueue* q : rx_queues_) joined += q->joined();
       if (joined > 0) f["frames_joined"] = joined;
     }
-    if (!tx.empty()) {
+    if (!tx_queues_.empty()) {
       u64 accepted = 0;
-      for (const auto& q : tx) accepted += static_cast<DpdkTxQueue&>(*q).accepted();
+      for (const DpdkTxQueue* q : tx_queues_) accepted += q->accepted();
       const rte_eth_stats s = tx_port_->stats();
       f["tx_packets_accepted"] = accepted;
       f["tx_packets_by_driver"] = s.opackets;
@@ -164,7 +164,11 @@ class DpdkStream final : public Stream {
         for (u16 q = 0; q < r.flows; ++q) tx_port_->set_up_tx(q);
         if (!plan_.loop) give_unused_rx(*tx_port_, unused_queues(r.flows));
       });
-      for (u32 flow = 0; flow < r.flows; ++flow) tx.push_back(send_queue(request, flow));
+      for (u32 flow = 0; flow < r.flows; ++flow) {
+        auto queue = send_queue(request, flow);
+        tx_queues_.push_back(queue.get());
+        tx.push_back(std::move(queue));
+      }
     }
     if (rx_port_) request.link.in(End::rx, [&] { rx_port_->set_up_tx(0); });
   }
@@ -206,12 +210,14 @@ class DpdkStream final : public Stream {
           }
         }
       });
-      rx.push_back(std::make_unique<DpdkRxQueue>(*rx_port(), std::move(config), std::move(first),
-                                                 std::move(data), std::move(whole)));
+      auto queue = std::make_unique<DpdkRxQueue>(*rx_port(), std::move(config), std::move(first),
+                                                 std::move(data), std::move(whole));
+      rx_queues_.push_back(queue.get());
+      rx.push_back(std::move(queue));
     }
   }
 
-  std::unique_ptr<TxQueue> send_queue(const OpenRequest& request, u32 flow) {
+  std::unique_ptr<DpdkTxQueue> send_queue(const OpenRequest& request, u32 flow) {
     const bool hardware = plan_.driver == Driver::pci;
     TxConfig config;
     config.queue = static_cast<u16>(flow);
@@ -299,6 +305,9 @@ class DpdkStream final : public Stream {
   std::unique_ptr<Port> tx_port_, rx_port_;
   std::unique_ptr<Pool> unused_;
   FlowRules rules_;
+  /// The queues by their own types: what lies in `rx` may be a relay around one.
+  std::vector<DpdkRxQueue*> rx_queues_;
+  std::vector<DpdkTxQueue*> tx_queues_;
 };
 
 std::unique_ptr<Stream> open_stream(const OpenRequest& request) {
