@@ -9,6 +9,7 @@
 
 #include <cmath>
 
+#include "cli/run_plan.hpp"
 #include "report/layout.hpp"
 
 namespace doorbell::cli {
@@ -54,9 +55,7 @@ std::string Pace::text() const {
   if (spent < kEstimateS || !(done >= kLeastShare) || last_.fraction > 1) return out;
   const double left = spent / done * (1 - last_.fraction);
   if (!out.empty()) out += ", ";
-  if (left < 120) return out + fmt::format("{:.0f} s left", left);
-  if (left < 7200) return out + fmt::format("{:.0f} min left", left / 60);
-  return out + fmt::format("{:.1f} h left", left / 3600);
+  return out + rough_time(left) + " left";
 }
 
 void Progress::update(double fraction, std::string_view text, u64 operations) {

@@ -3,6 +3,8 @@
 
 #include "cli/run_bench.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "cli/export_option.hpp"
@@ -12,8 +14,10 @@
 namespace doorbell::cli {
 
 int run_bench(const Options& options, Context& context, const measure::RunOptions& run,
-              const std::vector<std::string>& inputs, const Bench& bench, View view) {
+              const std::vector<std::string>& inputs, const Bench& bench, View view, const RunPlan& plan) {
   check_outputs(options, inputs);
+  if (const std::string text = text_of(plan, run); !text.empty() && !options.flag("quiet"))
+    fmt::print(stderr, "{}\n", text);
   Progress progress(context.stderr_tty && !options.flag("quiet"));
   report::Result result = new_result(context);
   measure::LiveBoard live(options.has("export"));

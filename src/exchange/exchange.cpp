@@ -6,6 +6,7 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -235,6 +236,33 @@ Exchange Listener::accept(double limit_s, double message_limit_s, const measure:
   }
 }
 
+namespace {
+
+/// Makes poll(2) report the socket once so many bytes wait there, or its end.
+void wake_at(int fd, std::size_t bytes) {
+  const int least = static_cast<int>(bytes);
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
+}
+
+/// Whether a whole message waits, or something that is none of doorbell's, or the connection's end. Else
+/// poll(2) reports the socket when the rest has come.
+bool has_spoken(int fd) {
+  std::string header(kHeaderBytes, '\0');
+  const ssize_t n = ::recv(fd, header.data(), kHeaderBytes, MSG_PEEK);
+  if (n < static_cast<ssize_t>(kHeaderBytes) || !header.starts_with(kMagic)) return true;
+  // A hello is short.
+  constexpr u32 kLongestHello = 4096;
+  const u32 bytes = length_in(header);
+  int waiting = 0;
+  if (bytes > kLongestHello || ::ioctl(fd, FIONREAD, &waiting) != 0 ||
+      static_cast<std::size_t>(waiting) >= kHeaderBytes + bytes)
+    return true;
+  wake_at(fd, kHeaderBytes + bytes);
+  return false;
+}
+
+}  // namespace
+
 Connected Listener::first_that_speaks(const Wait& wait, const TurnedAway& turned_away) {
   constexpr std::size_t kMostSilent = 64;
   for (;;) {
@@ -244,16 +272,19 @@ Connected Listener::first_that_speaks(const Wait& wait, const TurnedAway& turned
     // accept_tcp() has the words for a wait that has ended.
     if (waited != Waited::ready || polls[0].revents != 0) {
       silent_.push_back(accept_tcp(socket_.get(), at_, wait, kind_.path, setting_));
+      wake_at(silent_.back().socket.get(), kHeaderBytes);
       if (silent_.size() <= kMostSilent) continue;
       turned_away(Error(fmt::format("{} {}", kOtherEnd, silent_.front().peer), "it says nothing"));
       silent_.erase(silent_.begin());
       continue;
     }
-    const auto speaks =
-        std::find_if(polls.begin() + 1, polls.end(), [](const pollfd& p) { return p.revents != 0; });
+    const auto speaks = std::find_if(polls.begin() + 1, polls.end(),
+                                     [](const pollfd& p) { return p.revents != 0 && has_spoken(p.fd); });
+    if (speaks == polls.end()) continue;
     const auto at = silent_.begin() + (speaks - polls.begin() - 1);
     Connected c = std::move(*at);
     silent_.erase(at);
+    wake_at(c.socket.get(), 1);
     return c;
   }
 }

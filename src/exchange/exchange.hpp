@@ -33,7 +33,7 @@ struct RunKind {
 /// end, another version, a run of another path, an invalid message. One thread at a time.
 class Exchange {
  public:
-  static constexpr u32 kVersion = 8;
+  static constexpr u32 kVersion = 9;
   static constexpr u32 kMaxMessageBytes = 4u << 20;
 
   /// Connects and sends the first message (hello). `limit_s` bounds this and every later message that has no
@@ -108,14 +108,15 @@ class Listener {
                                 const TurnedAway& turned_away = nullptr);
 
  private:
-  /// The first connection that says something, of those in `silent_` and of new ones.
+  /// The first connection that has sent a whole message, or what is none, of those in `silent_` and of new
+  /// ones.
   [[nodiscard]] Connected first_that_speaks(const Wait& wait, const TurnedAway& turned_away);
 
   RunKind kind_;
   std::string setting_;
   Descriptor socket_;
   SocketName at_;
-  std::vector<Connected> silent_;  ///< accepted, and not heard of yet
+  std::vector<Connected> silent_;  ///< accepted, and no message has come from them yet
 };
 
 struct Client {

@@ -14,6 +14,7 @@
 #include "net/kernel_bench.hpp"
 #include "net/relay.hpp"
 #include "net/remote.hpp"
+#include "report/verdict.hpp"
 
 namespace doorbell::net {
 
@@ -64,6 +65,11 @@ std::vector<CellSettings> grid(const BenchOptions& o) {
         if (tcp || payload <= 8000) add(payload, batch_for(o, payload), pairs);
   }
   return cells;
+}
+
+/// Of one step. With a count of packets the search has no time of its own.
+double step_s(const BenchOptions& o) {
+  return o.duration_s > 0 ? std::min(kSearchS, o.duration_s) : kSearchS;
 }
 
 struct Probe {
@@ -147,9 +153,7 @@ class NoDropSearch {
 
   Probe look(double target) {
     c_.target_gbps = target;
-    // With a count of packets the search has no time of its own.
-    const double seconds = o_.duration_s > 0 ? std::min(kSearchS, o_.duration_s) : kSearchS;
-    const Probe p = probe(o_, c_, watch_, remote_, seconds);
+    const Probe p = probe(o_, c_, watch_, remote_, step_s(o_));
     steps_.push_back(
         {{"target_gbps", p.target}, {"offered_gbps", p.offered}, {"lost", p.lost}, {"skipped", p.skipped}});
     return p;
@@ -206,6 +210,10 @@ class NoDropSearch {
 };
 
 }  // namespace
+
+double search_s(const BenchOptions& o) {
+  return (kSearchSteps + 1) * (step_s(o) + 2 * o.settle_s);
+}
 
 std::vector<CellSettings> cells_of(const BenchOptions& o) {
   std::vector<CellSettings> cells;
@@ -282,6 +290,20 @@ void check(const BenchOptions& o) {
       throw Error(n.cores, fmt::format("this process may not run on core {}", core), "see doorbell doctor");
 }
 
+namespace {
+
+/// The other end says the same of the run as this one.
+void tell_verdict(RemoteReceiver& remote, const measure::BenchResult& r) {
+  report::Result whole;
+  whole.cells = r.cells;
+  whole.stop_reason = r.stop_reason;
+  whole.complete = r.stop_reason == "done";
+  whole.exit_code = static_cast<int>(r.failed ? ExitCode::data : r.code);
+  remote.finish(report::exit_code_for(whole), report::verdict_for(whole).text);
+}
+
+}  // namespace
+
 measure::BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& watch) {
   check(o);
   if (o.mode == Mode::kernels) {
@@ -312,7 +334,7 @@ measure::BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& w
     }
   }
   try {
-    if (remote) remote->finish();
+    if (remote) tell_verdict(*remote, result);
   } catch (const Error& e) {
     // A result that is whole needs nothing more from the other end.
     if (result.stop_reason == "done") result.warnings.push_back(e.what());

@@ -105,6 +105,8 @@ struct CellSettings {
 
 /// The cells of a run, in their order.
 [[nodiscard]] std::vector<CellSettings> cells_of(const BenchOptions& options);
+/// The longest that the steps of a search for the highest rate without loss take.
+[[nodiscard]] double search_s(const BenchOptions& options);
 /// Throws Error for options that contradict each other or what the stream can do. Opens nothing.
 void check(const BenchOptions& options);
 [[nodiscard]] measure::BenchResult run_bench(const BenchOptions& options, const measure::RunWatch& watch);

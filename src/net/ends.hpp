@@ -57,8 +57,9 @@ class ReceivingEnd {
   [[nodiscard]] virtual ReceiveTotals finish(const std::vector<u64>& sent) = 0;
   /// Unique packets so far, for the progress display.
   [[nodiscard]] virtual u64 progress() const = 0;
-  /// True when a phase's receivers have failed: sending on has no use, and end() throws why.
-  [[nodiscard]] virtual bool gone() const = 0;
+  /// True when a phase's receivers have failed: sending on has no use, and end() throws why. Called often
+  /// during a phase: another process learns by it that this one goes on.
+  [[nodiscard]] virtual bool gone() = 0;
 };
 
 struct ReceivingOptions {
@@ -80,7 +81,7 @@ class LocalReceivingEnd final : public ReceivingEnd {
   [[nodiscard]] ReceivePhase end(const std::vector<u64>& sent) override;
   [[nodiscard]] ReceiveTotals finish(const std::vector<u64>& sent) override;
   [[nodiscard]] u64 progress() const override;
-  [[nodiscard]] bool gone() const override { return threads_ && threads_->failed(); }
+  [[nodiscard]] bool gone() override { return threads_ && threads_->failed(); }
 
  private:
   void receive(u32 queue, ThreadUse* use);

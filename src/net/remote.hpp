@@ -9,6 +9,7 @@
 
 namespace doorbell::net {
 
+inline constexpr std::size_t kLongestVerdict = 200;
 inline constexpr exchange::RunKind kRunKind = {"net", 18517};
 
 [[nodiscard]] nlohmann::ordered_json cell_message(const BenchOptions& options, const CellSetup& setup);
@@ -29,8 +30,8 @@ class RemoteReceiver {
   [[nodiscard]] std::unique_ptr<Link> open(const BenchOptions& options, const CellSetup& setup);
   /// The other end of the stream that has been opened here.
   [[nodiscard]] std::unique_ptr<ReceivingEnd> ready();
-  /// There will be no further cell.
-  void finish();
+  /// There will be no further cell. Both ends say how the run has ended: its exit code and its verdict.
+  void finish(int code, const std::string& verdict);
   /// This end has failed: the other one says why.
   void fail(const std::string& why) noexcept { exchange_.fail(why); }
 

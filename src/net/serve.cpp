@@ -10,6 +10,7 @@
 
 #include "exchange/fields.hpp"
 #include "net/peer_link.hpp"
+#include "report/layout.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::net {
@@ -18,8 +19,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kLongestPhaseS =
-    366 * 86400.0;  // the client ends a phase; if it dies, the TCP connection ends
+/// A client says during a phase that it goes on; between two phases it waits for no more than its own limits.
+constexpr double kSilentTimeouts = 3;
 
 /// One cell of a client's run.
 class ServedCell {
@@ -57,8 +58,10 @@ class ServedCell {
     exchange_.send("totals", totals_message(t));
     result->received += t.counts.received;
     result->checked += t.counts.checked;
-    result->errors += t.counts.corrupt + t.counts.duplicate + t.counts.misplaced + t.counts.short_ + t.beyond;
+    result->errors += t.counts.corrupt + t.counts.duplicate + t.counts.misplaced + t.counts.short_ +
+                      t.counts.late + t.beyond + t.wrong_results;
   }
+  [[nodiscard]] double timeout_s() const { return options_.timeout_s; }
   [[nodiscard]] std::string title() const {
     return fmt::format("{} {} bytes, {} flows", kind_of(options_).name, setup_.cell.payload, setup_.flows());
   }
@@ -91,9 +94,17 @@ ServeResult serve(const ServeOptions& o, const measure::RunWatch& watch) {
   try {
     std::unique_ptr<ServedCell> cell;
     bool receiving = false;
-    for (;; next = exchange.receive_any({"cell", "begin", "end", "finish", "bye"}, kLongestPhaseS)) {
+    const auto silent_s = [&] {
+      return kSilentTimeouts * std::max(o.timeout_s, cell ? cell->timeout_s() : 0);
+    };
+    for (;; next = exchange.receive_any({"cell", "begin", "alive", "end", "finish", "bye"}, silent_s())) {
       const auto& [type, message] = next;
-      if (type == "bye") return result;
+      if (type == "alive") continue;
+      if (type == "bye") {
+        result.code = static_cast<int>(exchange::small(message, "code", 0, 255));
+        result.verdict = report::printable(exchange::text(message, "verdict", kLongestVerdict));
+        return result;
+      }
       if (type == "cell") {
         cell.reset();  // its ports are free again before the next cell takes them
         cell = std::make_unique<ServedCell>(o, exchange, message);

@@ -34,6 +34,12 @@ std::vector<std::pair<std::string, u64>> failures_of(const Result& result) {
   for (const auto& [kind, count] : errors) {
     found.emplace_back(kind == "completion" ? "completion errors" : kind, count);
   }
+  // A run that somebody has ended has not promised anything.
+  if (result.complete) {
+    const auto empty = std::ranges::count_if(
+        result.cells, [](const Cell& c) { return !c.repeats.empty() && c.metrics.ops == 0; });
+    found.emplace_back("cells in which nothing was measured", static_cast<u64>(empty));
+  }
   std::erase_if(found, [](const auto& f) { return f.second == 0; });
   return found;
 }

@@ -25,6 +25,7 @@ struct Beside {
   std::function<void(const exchange::SocketName& server)> before = [](const auto&) {};
   std::function<void(const std::string& what)> client_progress = nullptr;
   measure::StopFlag server_stop;
+  std::atomic<bool> server_ended{false};
   std::string server_failure, client_failure;
   std::vector<std::string> server_said;
 };
@@ -51,6 +52,7 @@ void beside_server(double timeout_s, ServeResult* served, Beside& beside,
       listening = true;
       listening.notify_all();
     }
+    beside.server_ended = true;
   });
   listening.wait(false);
   try {
@@ -109,6 +111,68 @@ TEST(NetTwoProcesses, FaultsAreFound) {
   EXPECT_TRUE(r.failed);
   EXPECT_EQ(r.cell().verify.duplicated, r.cell().extra.at("model").at("injected").at("duplicate"));
   EXPECT_GT(served.errors, 0u);
+}
+
+TEST(NetTwoProcesses, BothEndsHaveOneVerdict) {
+  BenchOptions o = options_of("tcp", 1000, 500);
+  ServeResult served;
+  EXPECT_FALSE(between_two(o, &served).failed);
+  EXPECT_EQ(served.code, 0);
+  EXPECT_EQ(served.verdict, "OK");
+  o.late_after_s = 1e-9;
+  const measure::BenchResult r = between_two(o, &served);
+  EXPECT_TRUE(r.failed);
+  EXPECT_GT(r.cell().errors.at("late"), 0u);
+  EXPECT_GE(served.errors, r.cell().errors.at("late"));
+  EXPECT_EQ(served.code, 2);
+  EXPECT_NE(served.verdict.find(" late"), std::string::npos) << served.verdict;
+}
+
+/// What others send to the ports of a run is not the run's.
+TEST(NetTwoProcesses, AStrangersDatagramsDoNoHarm) {
+  const Descriptor stranger(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  std::string datagram(64, 'x');
+  datagram[0] = '\xdb';
+  u64 sent = 0;
+  const auto send_to_all = [&] {
+    const u16 first = StreamRequest{}.port;
+    for (u16 port = first; port < first + 16; ++port) {
+      const sockaddr_in to = sockets::address_of("127.0.0.1", port);
+      if (::sendto(stranger.get(), datagram.data(), datagram.size(), MSG_DONTWAIT,
+                   reinterpret_cast<const sockaddr*>(&to), sizeof to) > 0)
+        ++sent;
+    }
+  };
+  Beside beside;
+  beside.client_progress = [&](const std::string&) { send_to_all(); };
+  BenchOptions o = options_of("udp", 1000, 0);
+  o.tx_queues = o.rx_queues = 2;
+  o.duration_s = 0.2;
+  o.target_gbps = 0.05;
+  ServeResult served;
+  const measure::BenchResult r = between_two(o, &served, beside);
+  EXPECT_EQ(beside.client_failure + beside.server_failure, "");
+  EXPECT_GT(sent, 0u);
+  ASSERT_EQ(r.cells.size(), 1u);
+  EXPECT_FALSE(r.failed) << r.cell().extra.dump(1);
+  EXPECT_EQ(served.errors, 0u);
+  EXPECT_EQ(served.code, 0);
+  EXPECT_EQ(r.cell().extra.at("net").at("alien"), 0u);
+}
+
+/// A client that has been suspended says nothing, and its connection goes on.
+TEST(NetTwoProcesses, ASuspendedClientDoesNotHoldTheListener) {
+  Beside beside;
+  beside.client_progress = [&](const std::string&) {
+    while (!beside.server_ended) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  BenchOptions o = options_of("tcp", 1000, 0);
+  o.duration_s = 100'000;
+  o.timeout_s = 1;
+  ServeResult served;
+  (void)between_two(o, &served, beside);
+  EXPECT_NE(beside.server_failure.find("in time"), std::string::npos) << beside.server_failure;
+  EXPECT_NE(beside.client_failure.find("it has failed"), std::string::npos) << beside.client_failure;
 }
 
 /// Another run of this machine may have the ports that are tried first.

@@ -256,6 +256,43 @@ TEST(Udp, AnUnconnectedReceiverMeetsOthers) {
   EXPECT_EQ(stream->facts()["receive"]["too_long"], 300);
 }
 
+/// What does not fit into the stream is none of its packets, in whatever it is received.
+TEST(Udp, LongerAndBrokenDatagramsAreUnmatched) {
+  for (const bool coalesce : {false, true}) {
+    SCOPED_TRACE(coalesce);
+    LocalLink link;
+    StreamRequest r;
+    r.payload_bytes = 100;
+    r.segmentation = coalesce;
+    const auto stream = udp_stream().open(r, link);
+    const u16 port = rx_port(*stream);
+    const int sender = dynamic_cast<sockets::UdpTxQueue&>(*stream->tx[0]).fd();
+    const u16 from = ntohs(sockets::local_address(sender).sin_port);
+    // As the sender: a raw socket says where a datagram comes from, and what its checksum is.
+    const Descriptor raw(::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_UDP));
+    if (raw.get() < 0) GTEST_SKIP() << "raw sockets are root's";
+    const auto send = [&](u16 payload, u16 checksum) {
+      std::vector<u8> d(8u + payload, 0x5a);
+      const auto put = [&](std::size_t at, u32 v) {
+        d[at] = static_cast<u8>(v >> 8), d[at + 1] = static_cast<u8>(v);
+      };
+      put(0, from), put(2, port), put(4, 8u + payload), put(6, checksum);
+      const sockaddr_in to = sockets::address_of("127.0.0.1", 0);
+      ASSERT_EQ(::sendto(raw.get(), d.data(), d.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof to),
+                static_cast<ssize_t>(d.size()));
+    };
+    send(101, 0);
+    send(300, 0);
+    send(100, 0x1234);
+    Burst burst(r.burst);
+    EXPECT_TRUE(eventually([&] {
+      EXPECT_EQ(stream->rx[0]->receive(burst), 0u);
+      return stream->rx[0]->unmatched() >= 3;  // others' broken datagrams are among them
+    })) << stream->rx[0]->unmatched();
+    EXPECT_EQ(stream->facts()["receive"]["too_long"], 2);
+  }
+}
+
 TEST(Udp, TakenPortsArePassedOver) {
   LocalLink link;
   const Descriptor taken = other_socket(SOCK_DGRAM, 0);

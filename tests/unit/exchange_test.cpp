@@ -125,6 +125,33 @@ TEST(Exchange, AClientThatGoesBeforeItBeginsIsNotTheOne) {
   clients.join();
 }
 
+/// One that has begun a message and does not go on waits beside the others.
+TEST(Exchange, HalfAMessageHoldsNobodyOff) {
+  Listener listener(kKind, kAnyPort);
+  std::vector<std::unique_ptr<RawPeer>> halves;
+  const std::string hello = RawPeer::frame(kHello);
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{9}, hello.size() - 1}) {
+    halves.push_back(std::make_unique<RawPeer>(listener.at()));
+    halves.back()->say(hello.substr(0, bytes));
+  }
+  std::thread client([&] {
+    Exchange right = Exchange::connect(kKind, listener.at(), 60);
+    right.barrier("served");
+  });
+  std::vector<std::string> turned_away;
+  // The limit of one message is far longer than this test may take.
+  Exchange x =
+      listener.accept(3600, 3600, nullptr, [&](const Error& e) { turned_away.emplace_back(e.what()); });
+  x.barrier("served", 60);
+  client.join();
+  EXPECT_TRUE(turned_away.empty()) << turned_away.front();
+  // Whoever finishes its message is heard.
+  halves.back()->say(hello.substr(hello.size() - 1));
+  const Exchange later =
+      listener.accept(60, 60, nullptr, [&](const Error& e) { turned_away.emplace_back(e.what()); });
+  EXPECT_TRUE(turned_away.empty());
+}
+
 TEST(Exchange, SilenceEndsWithTheDeadline) {
   Pair p(0.2);
   const u64 begin = wall_ns();

@@ -378,6 +378,24 @@ TEST(Verdict, SaysWhatHappened) {
   EXPECT_EQ(verdict_for(with(checked(5), {}, 2)).text, "FAILED: stopped by done, exit code 2");
 }
 
+TEST(Verdict, NothingMeasuredIsNoSuccess) {
+  Result r = with(checked(5), {});
+  r.cells.push_back(r.cells[0]);
+  EXPECT_EQ(exit_code_for(r), 0);
+  r.cells[1].metrics.ops = 0;
+  EXPECT_EQ(exit_code_for(r), 2);
+  EXPECT_EQ(verdict_for(r).text, "FAILED: 1 cells in which nothing was measured");
+  // Whoever ends a run early has not asked for figures.
+  r.complete = false;
+  r.stop_reason = "signal";
+  EXPECT_EQ(exit_code_for(r), 130);
+  // A row that was not to be measured has no repeats.
+  r.complete = true;
+  r.stop_reason = "done";
+  r.cells[1].repeats.clear();
+  EXPECT_EQ(exit_code_for(r), 0);
+}
+
 TEST(Verdict, FailuresAreNeverASuccess) {
   Verify bad = checked(9);
   bad.duplicated = 1;

@@ -453,13 +453,26 @@ int listen(const Options& options, Context& context) {
                                    }};
   const net::ServeResult r = net::serve(serve_options(options), watch);
   if (!quiet)
-    fmt::print("served {} cells, {} packets, {} checked, {} errors\n", r.cells, r.received, r.checked,
-               r.errors);
-  return r.errors == 0 ? 0 : static_cast<int>(ExitCode::data);
+    fmt::print("served {} cells, {} packets, {} checked, {} errors\nthe client's verdict: {}\n", r.cells,
+               r.received, r.checked, r.errors, r.verdict);
+  return report::worse_of(r.errors == 0 ? 0 : static_cast<int>(ExitCode::data), r.code);
 }
 
 std::vector<std::string> others_of(const Options& o) {
   return o.has("beside") ? split(o.text("beside")) : std::vector<std::string>{};
+}
+
+RunPlan plan_of(const net::BenchOptions& b, std::size_t others) {
+  const std::vector<net::CellSettings> cells = net::cells_of(b);
+  RunPlan plan = {.cells = static_cast<u32>(cells.size()), .ways = static_cast<u32>(others) + 1};
+  if (b.count > 0) plan.work = fmt::format("{} packets of each flow", b.count);
+  for (const net::CellSettings& c : cells)
+    if (c.target_gbps > 0)
+      plan.work_s = std::max(plan.work_s, static_cast<double>(b.count) * c.flows() *
+                                              static_cast<double>(c.payload) * 8e-9 / c.target_gbps);
+  if (!net::kind_of(b).reliable || b.faults.any()) plan.settle_s = b.settle_s;
+  if (b.mode == net::Mode::no_drop) plan.search_s = net::search_s(b);
+  return plan;
 }
 
 int run(const Options& options, Context& context) {
@@ -471,11 +484,13 @@ int run(const Options& options, Context& context) {
   const std::string& daqiri = options.text("daqiri-csv");
   check_output("daqiri-csv", daqiri, {options.text("json"), options.text("csv")});
   std::string rows;
-  const int code = run_bench(options, context, b, {daqiri}, [&](const measure::RunWatch& watch) {
+  net::check(b);
+  const auto bench = [&](const measure::RunWatch& watch) {
     measure::BenchResult r = others.empty() ? net::run_bench(b, watch) : net::run_in_turns(b, watch, others);
     if (!daqiri.empty()) rows = net::daqiri_csv(r.cells);
     return r;
-  });
+  };
+  const int code = run_bench(options, context, b, {daqiri}, bench, nullptr, plan_of(b, others.size()));
   // The Result has been printed by now: a full disk takes nothing but this file.
   try {
     if (!daqiri.empty()) report::write_file(daqiri, rows);

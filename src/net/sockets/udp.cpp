@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <map>
 
 #include "net/sockets/meeting.hpp"
@@ -14,6 +16,7 @@
 #include "net/sockets/sockets.hpp"
 #include "net/sockets/udp_rx.hpp"
 #include "net/sockets/udp_tx.hpp"
+#include "system/clock.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::net {
@@ -38,9 +41,13 @@ class UdpStream final : public Stream {
     check_request(request, link, "udp", max_datagram(link),
                   "a longer datagram travels as several IP fragments, and each lost one loses them all");
     if (request.has_rx) link.in(End::rx, [&] { open_receivers(); });
-    ports_ = meet(request, link, std::move(ports_)).ports;
+    const Meeting meeting = meet(request, link, std::move(ports_));
+    ports_ = meeting.ports;
     if (request.has_tx) link.in(End::tx, [&] { open_senders(); });
     if (request.has_rx && request.has_tx) connect_receivers();
+    else if (link.other_process() != nullptr && request.has_tx)
+      introduce(*link.other_process(), meeting.token);
+    else if (link.other_process() != nullptr) find_senders(*link.other_process(), meeting.token);
     if (request.has_rx) make_receivers();
   }
 
@@ -108,17 +115,89 @@ class UdpStream final : public Stream {
     }
   }
 
+  /// A receiver in another process takes the address from which this comes for that of the flow, whatever
+  /// becomes of addresses on the way. It is sent again until that process has found all flows.
+  void introduce(exchange::Exchange& receiver, u64 token) {
+    constexpr double kAgainS = 0.1;
+    const u64 limit = wall_ns() + kSetupNs;
+    do {
+      for (u64 f = 0; f < request_.flows; ++f) {
+        const Introduction hello = {token, f};
+        static_cast<void>(::send(tx_queues_[f]->fd(), &hello, sizeof hello, MSG_DONTWAIT | MSG_NOSIGNAL));
+      }
+    } while (!receiver.pending(kAgainS) && wall_ns() < limit);
+    static_cast<void>(receiver.receive("found"));
+  }
+
+  /// Connects each socket to the sender that introduces itself there; what others have sent before is
+  /// dropped.
+  void find_senders(exchange::Exchange& sender, u64 token) {
+    std::vector<pollfd> waiting;
+    for (const UdpSource& s : sources_) waiting.push_back({s.socket.get(), POLLIN, 0});
+    const u64 limit = wall_ns() + kSetupNs;
+    for (std::size_t found = 0; found < sources_.size();) {
+      if (wall_ns() > limit)
+        throw Error("the sender's datagrams",
+                    fmt::format("none of {} flows arrived within {} s", sources_.size() - found,
+                                kSetupNs / 1'000'000'000),
+                    "does a firewall turn them away?");
+      // During this it says nothing, unless it has failed.
+      if (sender.pending()) static_cast<void>(sender.receive("introduction"));
+      static_cast<void>(wait_for(waiting.data(), waiting.size(), 20'000'000));
+      for (u64 f = 0; f < sources_.size(); ++f) {
+        if (waiting[f].fd < 0 || !find_sender(sources_[f], {token, f})) continue;
+        waiting[f].fd = -1;  // poll(2) passes over it
+        ++found;
+      }
+    }
+    sender.send("found", nlohmann::ordered_json::object());
+  }
+
+  struct Introduction {
+    u64 token = 0, flow = 0;
+  };
+
+  /// True once the sender has introduced itself.
+  static bool find_sender(UdpSource& source, const Introduction& wanted) {
+    const int fd = source.socket.get();
+    bool found = false;
+    for (;;) {
+      // Several of them may have been coalesced.
+      std::array<Introduction, 64> got{};
+      sockaddr_in from{};
+      socklen_t bytes = sizeof from;
+      const ssize_t n =
+          ::recvfrom(fd, got.data(), sizeof got, MSG_DONTWAIT, reinterpret_cast<sockaddr*>(&from), &bytes);
+      if (n < 0) return found;
+      source.taken += std::max<u64>(static_cast<u64>(n) / sizeof(Introduction), 1);
+      if (found || n == 0 || static_cast<u64>(n) % sizeof(Introduction) != 0 ||
+          got[0].token != wanted.token || got[0].flow != wanted.flow)
+        continue;
+      if (::connect(fd, reinterpret_cast<const sockaddr*>(&from), sizeof from) != 0)
+        throw Error(fmt::format("UDP with {}", text_of(from)), reason(errno));
+      found = true;  // and what has come before is taken away
+    }
+  }
+
   void make_receivers() {
     for (u32 q = 0; q < request_.rx_queues; ++q) {
       std::vector<UdpSource> mine;
       for (u32 f = q; f < request_.flows; f += request_.rx_queues) mine.push_back(std::move(sources_[f]));
       auto queue = std::make_unique<UdpRxQueue>(
           std::move(mine), UdpRxQueue::Config{static_cast<u16>(q), request_.payload_bytes, request_.burst,
-                                              coalesce_, request_.place, gpu_of(request_)});
+                                              coalesce_, request_.place, gpu_of(request_),
+                                              q == 0 ? [this] { return broken(); } : std::function<u64()>()});
       rx_queues_.push_back(queue.get());
       rx.push_back(std::move(queue));
     }
     sources_.clear();
+  }
+
+  /// Datagrams with a wrong checksum, in the whole namespace.
+  u64 broken() {
+    u64 n = 0;
+    link_.in(End::rx, [&] { n = snmp_counters("Udp")["InCsumErrors"]; });
+    return n - before_["InCsumErrors"];
   }
 
   Json send_facts() const {
@@ -153,7 +232,7 @@ class UdpStream final : public Stream {
     return {{"socket_buffer_bytes", received_.given},
             {"socket_buffer_forced", received_.forced},
             {"coalescing", coalesce_},
-            {"connected", request_.has_tx},
+            {"connected", request_.has_tx || link_.other_process() != nullptr},
             {"busy_poll_us", request_.busy_poll_us},
             {"memory_bytes", memory},
             {"datagrams", datagrams},
@@ -161,6 +240,7 @@ class UdpStream final : public Stream {
             {"too_long", too_long},
             // Of the whole namespace since the stream was opened; a datagram that was coalesced counts once.
             {"namespace_receive_errors", since("InErrors")},
+            {"namespace_checksum_errors", since("InCsumErrors")},
             {"namespace_receive_buffer_errors", since("RcvbufErrors")},
             {"namespace_memory_errors", since("MemErrors")}};
   }

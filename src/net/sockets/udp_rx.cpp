@@ -42,6 +42,8 @@ u32 buffers_of(const UdpRxQueue::Config& c) {
 UdpRxQueue::UdpRxQueue(std::vector<UdpSource> sources, const Config& c)
     : queue_(c.queue),
       coalesce_(c.coalesce),
+      max_payload_(c.payload_bytes),
+      of_broken_(c.broken),
       stride_(stride_of(c)),
       most_packets_(most_packets(c)),
       buffers_(buffers_of(c)),
@@ -52,7 +54,8 @@ UdpRxQueue::UdpRxQueue(std::vector<UdpSource> sources, const Config& c)
       contents_(buffers_) {
   for (UdpSource& s : sources) {
     polls_.push_back({s.socket.get(), POLLIN, 0});
-    sources_.push_back({std::move(s), {}, 0});
+    const u64 taken = s.taken;
+    sources_.push_back({std::move(s), {}, taken});
   }
   for (u32 i = 0; i < buffers_; ++i) {
     vectors_[i] = {memory_.host() + i * stride_, stride_};
@@ -93,10 +96,14 @@ void UdpRxQueue::deliver(Burst& burst) {
     bool more = now.bytes > 0 || now.empty;
     while (more && n < burst.capacity()) {
       const u32 length = std::min(now.segment, now.bytes - offset_);
-      burst.data[n] = base + offset_;
-      burst.length[n] = length;
-      burst.token[n] = delivered_;
-      ++n;
+      if (length > max_payload_) {
+        ++too_long_;
+      } else {
+        burst.data[n] = base + offset_;
+        burst.length[n] = length;
+        burst.token[n] = delivered_;
+        ++n;
+      }
       offset_ += length;
       more = offset_ < now.bytes;
     }
@@ -155,6 +162,10 @@ void UdpRxQueue::release(Burst& burst) {
 
 void UdpRxQueue::wait(u64 limit_ns) {
   if (delivered_ == filled_) wait_for(polls_.data(), polls_.size(), limit_ns);
+}
+
+u64 UdpRxQueue::unmatched() {
+  return too_long_ + (of_broken_ ? of_broken_() : 0);
 }
 
 Drops UdpRxQueue::dropped(Source& s) const {

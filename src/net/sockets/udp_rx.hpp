@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -20,6 +21,7 @@ namespace doorbell::net::sockets {
 struct UdpSource {
   Descriptor socket;
   std::optional<ArrivalCounter> arrivals = {};  ///< since before the socket had a port
+  u64 taken = 0;                                ///< packets that have been taken from the socket before
 };
 
 /// The sockets of one receive queue and the buffers that they share.
@@ -32,6 +34,8 @@ class UdpRxQueue final : public RxQueue {
     bool coalesce = false;  ///< the sockets have UDP_GRO
     Place place = Place::pageable;
     std::shared_ptr<gpu::Gpu> gpu = {};
+    /// Counts datagrams that the kernel has found broken; not given: another queue does.
+    std::function<u64()> broken = {};
   };
   UdpRxQueue(std::vector<UdpSource> sources, const Config& config);
 
@@ -41,8 +45,8 @@ class UdpRxQueue final : public RxQueue {
   /// Exact while nothing waits in the sockets. Before, and with coalescing where arrivals are not counted,
   /// `socket` has a coalesced datagram once, and `socket_most` says how many packets these can be.
   [[nodiscard]] Drops drops() override;
-  /// Datagrams that were too long for a buffer.
-  [[nodiscard]] u64 unmatched() override { return too_long_; }
+  /// Packets longer than the stream's, and broken datagrams.
+  [[nodiscard]] u64 unmatched() override;
 
   /// Whether drops() counts packets, not coalesced datagrams.
   [[nodiscard]] bool counts_packets() const;
@@ -75,6 +79,8 @@ class UdpRxQueue final : public RxQueue {
   std::vector<pollfd> polls_;
   u16 queue_;
   bool coalesce_;
+  u32 max_payload_;
+  std::function<u64()> of_broken_;
   u64 stride_;
   u32 most_packets_;  ///< that a datagram may hold
   u32 buffers_;

@@ -305,13 +305,16 @@ std::vector<std::string> files_of(const nvme::BenchOptions& b, const Options& o)
   return files;
 }
 
-/// Who asks for two seconds may not expect seven repeats of each way, so the total time is announced.
-void announce_in_turns(const nvme::BenchOptions& b, std::size_t ways) {
-  fmt::print(
-      stderr,
-      "{} ways in turns, {} repeats of {:g} s each and {:g} s of warm-up: at least {:.0f} s (--repeats N)\n",
-      ways, b.repeats, b.duration_s, b.warmup_s,
-      static_cast<double>(ways) * (b.repeats * b.duration_s + b.warmup_s));
+RunPlan plan_of(const nvme::BenchOptions& b, std::size_t ways) {
+  RunPlan plan = {.ways = static_cast<u32>(ways)};
+  if (b.infinite) plan.cells = 0;
+  if (b.infinite || b.duration_s > 0) return plan;
+  // Of the defaults writes are left out where they are not permitted.
+  if (b.default_counts) plan.work = fmt::format("{} I/Os of each kind", b.read_io);
+  else if (b.write_io > 0) plan.work = fmt::format("{} writes", b.write_io);
+  if (!b.default_counts && b.read_io > 0)
+    plan.work += fmt::format("{}{} reads", plan.work.empty() ? "" : " and ", b.read_io);
+  return plan;
 }
 
 /// One result of all ways.
@@ -332,12 +335,14 @@ measure::BenchResult together(std::vector<nvme::BenchResult> results, const nvme
 
 int run(const Options& options, Context& context) {
   const nvme::BenchOptions bench = bench_options(options);
-  return run_bench(options, context, bench, files_of(bench, options), [&](const measure::RunWatch& watch) {
-    if (!options.has("beside")) return together({nvme::run_bench(bench, watch)}, bench);
-    const std::vector<std::string> ways = ways_of(options);
-    if (!options.flag("quiet") && bench.duration_s > 0) announce_in_turns(bench, ways.size() + 1);
-    return together(nvme::run_in_turns(bench, watch, ways, beside_file_of(options)), bench);
-  });
+  const std::vector<std::string> ways = options.has("beside") ? ways_of(options) : std::vector<std::string>{};
+  return run_bench(
+      options, context, bench, files_of(bench, options),
+      [&](const measure::RunWatch& watch) {
+        if (!options.has("beside")) return together({nvme::run_bench(bench, watch)}, bench);
+        return together(nvme::run_in_turns(bench, watch, ways, beside_file_of(options)), bench);
+      },
+      nullptr, plan_of(bench, ways.size() + 1));
 }
 
 }  // namespace

@@ -168,8 +168,16 @@ rma::BenchOptions rma_options(const Options& o, rma::BenchOptions b) {
   return b;
 }
 
+RunPlan plan_of(const rma::BenchOptions& b) {
+  RunPlan plan = {.cells = static_cast<u32>(b.sizes.size()) * (b.latency + b.rate + b.ping_pong)};
+  if (b.duration_s == 0)
+    plan.work = b.iterations > 0 ? fmt::format("{} operations of each queue", b.iterations)
+                                 : "as many operations as suit the size";
+  return plan;
+}
+
 int run_rma(const rma::BenchOptions& bench, const Options& options, Context& context) {
-  return run_bench(options, context, bench, {}, [&](const measure::RunWatch& watch) {
+  const auto run = [&](const measure::RunWatch& watch) {
     measure::BenchResult outcome = rma::run_bench(bench, watch);
     for (report::Cell& cell : outcome.cells) {
       cell.options = {{"op", cell.cell["op"]},
@@ -182,7 +190,8 @@ int run_rma(const rma::BenchOptions& bench, const Options& options, Context& con
         cell.options["target_mem"] = cell.cell["target_memory"];
     }
     return outcome;
-  });
+  };
+  return run_bench(options, context, bench, {}, run, nullptr, plan_of(bench));
 }
 
 }  // namespace doorbell::cli
