@@ -126,7 +126,7 @@ TEST_F(AfXdp, ForeignFramesReachNoQueue) {
   const auto s = open(r);
   FlowAddress a = flow_address(link(), r, 0);
   std::vector<u8> frame(kUdp4Bytes + 64);
-  // Another port and a fragment go on to the kernel; a checksum that is wrong and a payload that is too long
+  // Another port and a fragment go on to the kernel; checksums that are wrong and a payload that is too long
   // get past the program and are counted.
   a.destination_port = static_cast<u16>(r.port + 2);
   encode_udp4(a, 64, frame.data());
@@ -137,6 +137,10 @@ TEST_F(AfXdp, ForeignFramesReachNoQueue) {
   inject(frame);
   encode_udp4(a, 64, frame.data());
   frame[kEthernetBytes + 8] ^= 1;
+  inject(frame);
+  // Of UDP, where the sender has computed one.
+  encode_udp4(a, 64, frame.data());
+  frame[kUdp4Bytes - 2] = 0x12;
   inject(frame);
   std::vector<u8> longer(kUdp4Bytes + 65);
   encode_udp4(a, 65, longer.data());
@@ -149,7 +153,7 @@ TEST_F(AfXdp, ForeignFramesReachNoQueue) {
   EXPECT_TRUE(test::eventually([&] {
     first.receive(64);
     second.receive(64);
-    return first.received() == 5 && s->rx[0]->unmatched() + s->rx[1]->unmatched() == 2;
+    return first.received() == 5 && s->rx[0]->unmatched() + s->rx[1]->unmatched() == 3;
   }));
   EXPECT_EQ(first.wrong(), 0u);
   EXPECT_EQ(second.received(), 0u);

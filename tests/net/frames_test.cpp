@@ -107,6 +107,50 @@ TEST(Frames, UdpOverIpv6HasTheChecksumOfRfc8200) {
             "1318");
 }
 
+TEST(Frames, UdpChecksumsAreVerified) {
+  FlowAddress a = sample_address();
+  for (const Encapsulation e : {Encapsulation::udp4, Encapsulation::udp6})
+    for (const u32 payload : {0u, 1u, 2u, 33u, 1000u, 8001u}) {
+      SCOPED_TRACE(payload);
+      a.encapsulation = e;
+      const u32 headers = header_bytes(e);
+      std::vector<u8> f(headers + payload);
+      for (u32 i = 0; i < payload; ++i) f[headers + i] = static_cast<u8>(i * 7 + payload);
+      encode(a, payload, f.data());
+      EXPECT_TRUE(checksum_good(f.data(), decoded(f))) << "there is none";
+      // The right one, by the pseudo header as a whole.
+      const Decoded d = decoded(f);
+      const u32 addresses = e == Encapsulation::udp4 ? 8 : 32;
+      std::vector<u8> all(f.begin() + d.address_offset, f.begin() + d.address_offset + addresses);
+      const u32 bytes = 8 + payload;
+      all.insert(all.end(), {0, 17, static_cast<u8>(bytes >> 8), static_cast<u8>(bytes)});
+      const std::vector<u8> pseudo = all;
+      all.insert(all.end(), f.begin() + d.ports_offset, f.end());
+      if (all.size() % 2 != 0) all.push_back(0);
+      const u16 right = internet_checksum(all.data(), static_cast<u32>(all.size()));
+      const auto set = [&](u16 checksum) {
+        f[headers - 2] = static_cast<u8>(checksum >> 8), f[headers - 1] = static_cast<u8>(checksum);
+      };
+      set(right);
+      EXPECT_TRUE(checksum_good(f.data(), decoded(f)));
+      for (const u32 first : {1u, 2u, 13u}) {
+        UdpChecksum parts(f.data(), decoded(f));
+        for (u32 at = 0, n = first; at < payload; at += n, n = n * 2 + 1)
+          parts.add(f.data() + headers + at, std::min(n, payload - at));
+        EXPECT_TRUE(parts.good()) << first;
+      }
+      for (const u32 at : {headers - 8, headers + payload / 2, headers + payload - 1}) {
+        if (at >= f.size() || (at >= headers && payload == 0)) continue;
+        f[at] ^= 0x40;
+        EXPECT_FALSE(checksum_good(f.data(), decoded(f))) << at;
+        f[at] ^= 0x40;
+      }
+      // An interface was to complete it.
+      set(static_cast<u16>(~internet_checksum(pseudo.data(), static_cast<u32>(pseudo.size()))));
+      EXPECT_TRUE(checksum_good(f.data(), decoded(f)));
+    }
+}
+
 TEST(Frames, APayloadAtASlotsLineIsAligned) {
   EXPECT_EQ(kFrameOffset + kUdp4Bytes, 64u);
   EXPECT_EQ(kBareOffset + kEthernetBytes, 64u);

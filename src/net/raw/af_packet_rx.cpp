@@ -104,7 +104,8 @@ void PacketRx::take(Burst& burst) {
   const Decoded& d = decoder_.decode(frame, h.tp_snaplen);
   const bool tagged = (h.tp_status & TP_STATUS_VLAN_VALID) != 0 && (h.hv1.tp_vlan_tci & 0xfff) != 0;
   // The kernel has taken a tag out of the frame; another network's packets are not ours.
-  if (!d.is(encapsulation_) || h.tp_snaplen != h.tp_len || tagged || d.payload_bytes > max_payload_) {
+  if (!d.is(encapsulation_) || h.tp_snaplen != h.tp_len || tagged || d.payload_bytes > max_payload_ ||
+      !checksum_good(frame, d)) {
     ++unmatched_;
     return;
   }

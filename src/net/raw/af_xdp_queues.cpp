@@ -192,7 +192,18 @@ bool XdpRx::take(u32 source, u32 n, Burst& burst) {
   const u32 first_bytes = s.socket.rx.at(0).len;
   Decoded d;
   if (n == 1 || first_bytes >= kLongestHeaders) d = decoder_.decode(part(0), bytes);
-  if (!d.is(encapsulation_) || d.payload_bytes > max_payload_ || (n > 1 && !copies_)) {
+  const auto checksum_good = [&] {
+    if (d.udp_checksum == 0) return true;
+    UdpChecksum sum(part(0), d);
+    for (u32 i = 0, done = 0; i < n && done < d.payload_bytes; ++i) {
+      const u32 skip = i == 0 ? d.payload_offset : 0;
+      const u32 now = std::min(s.socket.rx.at(i).len - skip, d.payload_bytes - done);
+      sum.add(part(i) + skip, now);
+      done += now;
+    }
+    return sum.good();
+  };
+  if (!d.is(encapsulation_) || d.payload_bytes > max_payload_ || (n > 1 && !copies_) || !checksum_good()) {
     ++unmatched_;
     return false;
   }

@@ -64,6 +64,7 @@ void decode_udp(const u8* frame, u64 at, u64 ip_payload, Decoded::Kind kind, Dec
   d->destination_port = read16(frame + at + 2);
   d->payload_offset = static_cast<u32>(at + kUdpBytes);
   d->payload_bytes = bytes - kUdpBytes;
+  d->udp_checksum = read16(frame + at + 6);
   d->kind = kind;
 }
 
@@ -141,6 +142,26 @@ void checksum_udp6(u8* frame, u32 payload_bytes) {
   const u32 once = folded(sum);
   const u16 checksum = once == 0xffff ? 0xffff : static_cast<u16>(~once);  // 0 would say that there is none
   std::memcpy(udp + 6, &checksum, 2);
+}
+
+UdpChecksum::UdpChecksum(const u8* frame, const Decoded& d) {
+  const u8* const udp = frame + d.ports_offset;
+  const u32 addresses = d.kind == Decoded::Kind::udp4 ? 8 : 32;
+  std::memcpy(&field_, udp + 6, 2);
+  pseudo_ = sum_of_words(frame + d.address_offset, addresses) +
+            __builtin_bswap32(kUdpBytes + d.payload_bytes) + u64{__builtin_bswap32(kUdpProtocol)};
+  sum_ = pseudo_ + sum_of_words(udp, kUdpBytes);
+}
+
+void UdpChecksum::add(const u8* payload, u32 n) {
+  const u32 part = folded(sum_of_words(payload, n));
+  // Behind an odd number of bytes each one has the other place of its pair.
+  sum_ += odd_ ? (part >> 8 | (part & 0xff) << 8) : part;
+  odd_ = odd_ != (n % 2 != 0);
+}
+
+bool UdpChecksum::good() const {
+  return folded(sum_) == 0xffff || folded(pseudo_) == field_;
 }
 
 void encode_bare(const FlowAddress& address, u8* out) {

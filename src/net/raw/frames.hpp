@@ -77,6 +77,7 @@ struct Decoded {
   u32 payload_bytes = 0;                  ///< of bare frames with what Ethernet has padded
   u32 source_ip = 0, destination_ip = 0;  ///< IPv4 only
   u16 source_port = 0, destination_port = 0;
+  u16 udp_checksum = 0;  ///< 0: there is none
   /// Whether it is of this encapsulation.
   [[nodiscard]] bool is(Encapsulation e) const {
     return kind == (e == Encapsulation::udp4   ? Kind::udp4
@@ -88,6 +89,30 @@ struct Decoded {
 /// Looks at `n` bytes of a frame without its FCS and never beyond them. Up to two VLAN tags and IPv4 options
 /// are understood; IPv6 extension headers are not.
 [[nodiscard]] Decoded decode(const u8* frame, u64 n);
+
+/// Verifies the checksum of a UDP datagram, whose payload may lie in several parts.
+class UdpChecksum {
+ public:
+  /// Of a frame whose headers lie at `frame`.
+  UdpChecksum(const u8* frame, const Decoded& d);
+  void add(const u8* payload, u32 n);
+  /// Behind the last part. What has been sent on this machine may still wait for an interface to complete its
+  /// checksum, and has the sum of the pseudo header there.
+  [[nodiscard]] bool good() const;
+
+ private:
+  u16 field_;  ///< in the order of the wire, as the sums
+  u64 pseudo_, sum_;
+  bool odd_ = false;  ///< an odd number of bytes has been added
+};
+
+/// Whether the frame has no UDP checksum or a right one. `frame` holds all of it.
+[[nodiscard]] inline bool checksum_good(const u8* frame, const Decoded& d) {
+  if (d.udp_checksum == 0) return true;
+  UdpChecksum sum(frame, d);
+  sum.add(frame + d.payload_offset, d.payload_bytes);
+  return sum.good();
+}
 
 /// Decodes one frame after another. Those of a flow mostly have the same UDP over IPv4 headers, so that what
 /// the last ones said is kept.
