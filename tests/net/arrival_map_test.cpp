@@ -43,6 +43,29 @@ TEST(ArrivalMap, WhatIsOutOfReachIsMisplaced) {
   EXPECT_EQ(m.lost(701), 700u);
 }
 
+/// What is far ahead is lost in between, once a second packet says so.
+TEST(ArrivalMap, GoesOnBehindAGapBeyondItsReach) {
+  for (const bool runs : {false, true}) {
+    ArrivalMap m(0, 128);
+    EXPECT_EQ(m.note(0).arrival, Arrival::first);
+    const u64 far = ArrivalMap::kReach * 5 + 17;
+    EXPECT_EQ(m.note(far).arrival, Arrival::misplaced);
+    EXPECT_EQ(m.note(1).arrival, Arrival::first) << "one alone moves nothing";
+    EXPECT_EQ(m.note(far).arrival, Arrival::misplaced) << "the same one again";
+    const auto next = m.note(far + 1);
+    EXPECT_EQ(next.arrival, Arrival::first);
+    EXPECT_EQ(next.number, far + 1);
+    if (runs) EXPECT_EQ(m.note_newer(far + 2, 50), far + 2);
+    else
+      for (u64 n = far + 2; n < far + 52; ++n) EXPECT_EQ(m.note(n).arrival, Arrival::first);
+    EXPECT_EQ(m.note(far + 40).arrival, Arrival::duplicate);
+    EXPECT_EQ(m.note(5).arrival, Arrival::misplaced);
+    EXPECT_EQ(m.unique(), 53u);
+    EXPECT_EQ(m.lost(far + 60), far + 60 - 53);
+    EXPECT_EQ(m.beyond(far + 50), 2u);
+  }
+}
+
 /// Random loss, duplication and disorder against a plain set, at starts around which numbers wrap.
 TEST(ArrivalMap, AgreesWithASet) {
   for (const u64 start : {u64{0}, u64{63}, u64{1000}, kWrap - 3000, (u64{1} << 32) - 2000, kWrap * 5 - 1}) {

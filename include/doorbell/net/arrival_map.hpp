@@ -20,7 +20,8 @@ enum class Arrival {
 
 class ArrivalMap {
  public:
-  /// A packet so far ahead of the newest one is none of this flow.
+  /// A packet so far ahead of the newest one is none of this flow, unless another follows it: then so much
+  /// has been lost.
   static constexpr u64 kReach = u64{1} << 30;
   static constexpr u64 kDefaultSpan = u64{1} << 24;
 
@@ -39,7 +40,8 @@ class ArrivalMap {
   /// Notes a packet by the 48 bits of sequence in its header.
   Noted note(u64 sequence48) {
     const i64 ahead = ahead_of_next(sequence48);
-    if (ahead >= static_cast<i64>(kReach)) return {Arrival::misplaced, false, 0};
+    if (ahead >= static_cast<i64>(kReach) && !follows(next_ + static_cast<u64>(ahead)))
+      return {Arrival::misplaced, false, 0};
     if (ahead < 0 && static_cast<u64>(-ahead) > next_ - start_) return {Arrival::misplaced, false, 0};
     const u64 n = next_ + static_cast<u64>(ahead);
     if (n < base_) return {Arrival::misplaced, false, n};
@@ -78,12 +80,7 @@ class ArrivalMap {
   [[nodiscard]] u64 next() const { return next_; }
   /// Packets before `end` that have not arrived; `end` is the number behind the last packet sent.
   [[nodiscard]] u64 lost(u64 end) const {
-    u64 lost = slid_lost_;
-    for (u64 n = base_; n < end && n < base_ + span(); n += 64) {
-      u64 missing = ~words_[n / 64 & mask_];
-      if (end - n < 64) missing &= (u64{1} << (end - n)) - 1;
-      lost += static_cast<u64>(__builtin_popcountll(missing));
-    }
+    u64 lost = slid_lost_ + lost_in_map(end);
     if (end > base_ + span()) lost += end - (base_ + span());
     return lost;
   }
@@ -102,6 +99,29 @@ class ArrivalMap {
   }
   [[nodiscard]] u64& word(u64 n) { return words_[n / 64 & mask_]; }
   [[nodiscard]] u64 span() const { return 64 * (mask_ + 1); }
+  /// Whether `n`, out of reach, comes behind another such packet: the map then goes on from there.
+  bool follows(u64 n) {
+    if (n <= far_ || n - far_ >= kReach || far_ < next_) {
+      far_ = n;
+      return false;
+    }
+    const u64 base = far_ & ~u64{63};
+    slid_lost_ += lost_in_map(base) + base - std::min(base, base_ + span());
+    std::ranges::fill(words_, 0);
+    base_ = base;
+    far_ = 0;
+    return true;
+  }
+  /// Those before `end` that the map still has a bit for.
+  [[nodiscard]] u64 lost_in_map(u64 end) const {
+    u64 lost = 0;
+    for (u64 n = base_; n < end && n < base_ + span(); n += 64) {
+      u64 missing = ~words_[n / 64 & mask_];
+      if (end - n < 64) missing &= (u64{1} << (end - n)) - 1;
+      lost += static_cast<u64>(__builtin_popcountll(missing));
+    }
+    return lost;
+  }
   void slide() {
     u64& w = word(base_);
     slid_lost_ += static_cast<u64>(__builtin_popcountll(~w));
@@ -116,6 +136,7 @@ class ArrivalMap {
   u64 mask_;  ///< of a word's place: one less than there are
   u64 unique_ = 0;
   u64 slid_lost_ = 0;
+  u64 far_ = 0;  ///< the last packet that was out of reach; 0: none
 };
 
 }  // namespace doorbell::net
