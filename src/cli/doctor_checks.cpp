@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/path.hpp"
+#include "report/environment.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::cli {
@@ -189,6 +190,13 @@ Check check_load(const Machine& m) {
     c.level = Level::warn;
     c.finding += "; figures will be noisy";
     c.fix = "top -b -n 1 -o %CPU | head -n 15  # then wait for, or stop, what is busy";
+  }
+  // Threads that have used it up stand still until the next period, a tenth of a second mostly.
+  const auto quota = report::read_machine(m.root)["cgroup"]["cpu_limit_cpus"];
+  if (quota.is_number() && quota < m.cpus) {
+    c.level = Level::warn;
+    c.finding += fmt::format("; a CPU quota (cgroup) gives the time of {:.3g} of them", quota.get<double>());
+    if (c.fix.empty()) c.fix = "cat /proc/self/cgroup  # cpu.max of this group or one above has the quota";
   }
   return c;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "measure/endless.hpp"
@@ -76,6 +77,15 @@ report::Metrics metrics_of(const ReceivePhase& p) {
   return m;
 }
 
+/// Facts of a link, or of a stream over it, as far as it is still there.
+Json known_facts(const std::function<Json()>& facts) {
+  try {
+    return facts();
+  } catch (const Error& e) {
+    return {{"gone", e.what()}};
+  }
+}
+
 }  // namespace
 
 double goodput_gbps(const ReceivePhase& p) {
@@ -101,8 +111,8 @@ CellRun::CellRun(const BenchOptions& options, const CellSettings& cell, const me
     receiver_ = remote->ready();
   } else {
     receiver_ = std::make_unique<LocalReceivingEnd>(receiving_options(o_, setup_, *stream_), stream_->rx);
-    interface_drops_ = interface_drops();
   }
+  before_ = link_drops();
   if (o_.role == Role::both && (o_.place == Place::gpu || (o_.windows.on && o_.windows.on_gpu)))
     gpu_ = std::make_unique<gpu::UtilisationMeter>(gpu::open(o_.gpu)->info());
   polling_ = polling_of(o_, c_, kind_);
@@ -201,12 +211,32 @@ void CellRun::finish() {
   const std::vector<u64> sent = sender_->sent();
   for (const u64 n : sent) sent_total_ += n;
   totals_ = receiver_->finish(sent);
-  if (o_.role == Role::both)
-    add_interface_drops(*stream_, interface_drops() - interface_drops_, &totals_.drops);
+  add_link_drops();
 }
 
-u64 CellRun::interface_drops() {
-  return link_->interface_drops(End::tx) + link_->interface_drops(End::rx);
+CellRun::LinkDrops CellRun::link_drops() {
+  try {
+    LinkDrops now;
+    if (o_.role == Role::both)
+      now.interfaces = link_->interface_drops(End::tx) + link_->interface_drops(End::rx);
+    now.queue = link_->queue_drops();
+    return now;
+  } catch (const Error& e) {
+    link_gone_ = e.what();
+    return before_;
+  }
+}
+
+void CellRun::add_link_drops() {
+  const LinkDrops now = link_drops();
+  Drops& d = totals_.drops;
+  add_interface_drops(*stream_, now.interfaces - before_.interfaces, &d);
+  // What the sender has been told of, it has sent again: only what is missing was lost there.
+  const ReceiveCounts& n = totals_.counts;
+  const u64 explained = d.sum() + n.corrupt + n.short_ + n.misplaced;
+  d.queue = std::min<u64>(now.queue - before_.queue, totals_.lost - std::min(totals_.lost, explained));
+  // A link that is gone is no end that this run has asked for.
+  broken_ = broken_ || !link_gone_.empty();
 }
 
 void CellRun::describe(measure::BenchResult& result) {
@@ -250,7 +280,7 @@ void CellRun::describe(measure::BenchResult& result) {
       std::min(n.corrupt + n.short_ + n.misplaced, totals_.lost > dropped ? totals_.lost - dropped : 0);
   const u64 explained = dropped + not_whole;
   // A layer that counts others' packets too explains too much; what it says of these is then unknown.
-  const bool known = accounted_ && explained <= totals_.lost;
+  const bool known = accounted_ && link_gone_.empty() && explained <= totals_.lost;
   const u64 unexplained = accounted_ && totals_.lost > explained ? totals_.lost - explained : 0;
   const double share =
       sent_total_ > 0 ? static_cast<double>(totals_.lost) / static_cast<double>(sent_total_) : 0;
@@ -286,25 +316,30 @@ void CellRun::describe(measure::BenchResult& result) {
   cell.extra["drops"] = {{"socket", totals_.drops.socket},
                          {"ring", totals_.drops.ring},
                          {"interface", totals_.drops.interface},
+                         {"queue", totals_.drops.queue},
                          {"application", totals_.drops.application},
                          {"relay", totals_.drops.relay},
                          {"not_whole", not_whole},
                          {"unexplained", known ? Json(unexplained) : Json()}};
   cell.extra["threads"] = threads_json(median);
   cell.extra["gpu"] = gpu_json(median);
-  cell.extra["stream"] = stream_->facts();
+  cell.extra["stream"] = known_facts([&] { return stream_->facts(); });
   // A stream with a device of its own runs on that, whatever its link is.
   if (const Json& facts = cell.extra["stream"]; facts.contains("device_kind")) {
     cell.device_kind = facts.at("device_kind");
     cell.device_name = facts.at("device");
   }
-  cell.extra["link"] = link_->facts();
+  cell.extra["link"] = known_facts([&] { return link_->facts(); });
   if (!totals_.windows.is_null()) cell.extra["windows"] = totals_.windows;
   if (!totals_.injected.is_null()) cell.extra["model"] = {{"injected", totals_.injected}};
+  const bool others = !link_->is_own() || n.alien > 0 || totals_.unmatched > 0;
   if (accounted_ && explained > totals_.lost)
     result.warnings.push_back(
-        fmt::format("{} packets more were dropped than this run has lost: others use the link",
-                    explained - totals_.lost));
+        fmt::format("{} packets more were dropped than this run has lost: {}", explained - totals_.lost,
+                    others ? "others use the link" : "two layers have counted the same ones"));
+  if (!link_gone_.empty())
+    result.warnings.push_back(
+        fmt::format("the link is gone, and what its interfaces have dropped is not known: {}", link_gone_));
   if (totals_.lost > 0 && !kind_.reliable && share <= o_.max_loss)
     result.warnings.push_back(
         fmt::format("{} of {} packets were lost ({:.3g} %)", totals_.lost, sent_total_, 100 * share));

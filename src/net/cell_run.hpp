@@ -56,11 +56,16 @@ class CellRun {
   /// After an Error: without the receivers' totals, by what the repeats have counted.
   void conclude_early(const Error& why, measure::BenchResult& result);
   void describe(measure::BenchResult& result);
-  /// Of both ends, since they were made.
-  [[nodiscard]] u64 interface_drops();
   /// Where the rate that was asked for is not the one that was reached.
   void warn_of_target(const RepeatCounts& median, measure::BenchResult& result) const;
   [[nodiscard]] double sent_gbps(const RepeatCounts& r) const;
+  /// Of the ends that lie here, since they were made. Of a link that is gone: what was known before.
+  struct LinkDrops {
+    u64 interfaces = 0;
+    u32 queue = 0;
+  };
+  [[nodiscard]] LinkDrops link_drops();
+  void add_link_drops();
   [[nodiscard]] nlohmann::ordered_json net_json(const RepeatCounts& median) const;
   [[nodiscard]] nlohmann::ordered_json repeats_json() const;
   [[nodiscard]] nlohmann::ordered_json threads_json(const RepeatCounts& median) const;
@@ -78,7 +83,8 @@ class CellRun {
   std::unique_ptr<gpu::UtilisationMeter> gpu_;  ///< null: no GPU takes part in this process
   Polling polling_ = Polling::block;
   std::vector<RepeatCounts> repeats_;
-  u64 interface_drops_ = 0;  ///< before the run
+  LinkDrops before_;       ///< the run
+  std::string link_gone_;  ///< why nothing can be learnt of the link any more; empty: it can
   ReceiveTotals totals_;
   u64 seed_ = 0;  ///< of the data that is sent now
   u64 sent_total_ = 0;

@@ -170,10 +170,13 @@ class Iperf3Contender final : public measure::Contender {
       if (watch_.progress) watch_.progress(std::min(waited / seconds, 1.0), label());
       if (servers.front()->ended() && !ended())
         std::ranges::for_each(clients, [](const auto& c) { (void)c->wait(0.02); });
-      if (going() && waited <= seconds + kGraceS) continue;
+      // The others of a pair that has failed may wait for it for long.
+      const Child* const broken = first_broken(clients, servers);
+      if (going() && broken == nullptr && waited <= seconds + kGraceS) continue;
       for (const auto* both : {&servers, &clients})
         for (const auto& c : *both) c->stop(SIGKILL), (void)c->wait(5);
       if (!going()) return std::nullopt;
+      if (broken != nullptr) fail(*broken);
       throw Error("iperf3", fmt::format("it did not end within {:.0f} s", seconds + kGraceS), {},
                   ExitCode::data);
     }
@@ -185,6 +188,24 @@ class Iperf3Contender final : public measure::Contender {
       all.system_s += server.system_s + client.system_s;
     }
     return all;
+  }
+
+  using Children = std::vector<std::unique_ptr<Child>>;
+  /// One that has ended with an error; a client's tells more than its server's.
+  static const Child* first_broken(const Children& clients, const Children& servers) {
+    for (const Children* all : {&clients, &servers})
+      for (const auto& c : *all)
+        if (c->ended() && c->exit_code() != 0) return c.get();
+    return nullptr;
+  }
+
+  /// Throws Error with the program's own words.
+  [[noreturn]] static void fail(const Child& child) {
+    const std::string said = child.output();
+    const Json j = Json::parse(said, nullptr, false);
+    const bool told = j.is_object() && j.contains("error");
+    throw Error("iperf3", report::printable(told ? j["error"].dump() : child.errors() + said.substr(0, 200)),
+                {}, ExitCode::data);
   }
 
   /// A server that listens has its socket in the namespace's table.
@@ -210,12 +231,7 @@ class Iperf3Contender final : public measure::Contender {
   Half read(Child& child, bool server) const {
     const std::string said = child.output();
     const Json j = Json::parse(said, nullptr, false);
-    if (!j.is_object() || j.contains("error") || child.exit_code() != 0)
-      throw Error(
-          "iperf3",
-          report::printable(j.is_object() && j.contains("error") ? j["error"].dump()
-                                                                 : child.errors() + said.substr(0, 200)),
-          {}, ExitCode::data);
+    if (!j.is_object() || j.contains("error") || child.exit_code() != 0) fail(child);
     try {
       Half h;
       const Json& end = j.at("end");

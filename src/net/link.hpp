@@ -53,6 +53,11 @@ class Link {
   [[nodiscard]] virtual u32 mtu() const { return 9000; }
   /// Packets that the interface of that end has dropped by its own counters, since it was made.
   [[nodiscard]] virtual u64 interface_drops(End) { return 0; }
+  /// Packets that the queueing discipline in front of the sending end's interface has dropped, in 32 bits.
+  /// The sender has been told of some of them, and has sent these again.
+  [[nodiscard]] virtual u32 queue_drops() { return 0; }
+  /// True when nothing but this run uses it.
+  [[nodiscard]] virtual bool is_own() const { return kind() == "model"; }
   /// Facts for the Result: interfaces, MTU, namespaces, offloads.
   [[nodiscard]] virtual nlohmann::ordered_json facts() { return nlohmann::ordered_json::object(); }
 };

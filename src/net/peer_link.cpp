@@ -181,6 +181,12 @@ u64 PeerLink::interface_drops(End end) {
   return end == End::tx ? n.tx_dropped : n.rx_dropped + n.rx_missed_errors;
 }
 
+u32 PeerLink::queue_drops() {
+  if (mine_ != End::tx || own_.interface.empty()) return 0;
+  netlink::Interfaces interfaces;
+  return interfaces.queue_drops(interfaces.get(own_.interface));
+}
+
 Json PeerLink::facts() {
   return {{"name", name()},
           {"kind", kind()},

@@ -33,6 +33,7 @@ class PeerLink final : public Link {
   [[nodiscard]] exchange::Exchange* other_process() override { return other_process_; }
   [[nodiscard]] u32 mtu() const override { return std::min(own_.mtu, other_.mtu); }
   [[nodiscard]] u64 interface_drops(End end) override;
+  [[nodiscard]] u32 queue_drops() override;
   [[nodiscard]] nlohmann::ordered_json facts() override;
 
  private:

@@ -511,6 +511,13 @@ std::vector<std::string> environment_warnings(const Json& environment) {
                       average[0].get<double>(), cpus.get<long>(), per_cpu));
     }
   }
+  const Json group = at("cgroup");
+  const Json quota = group.is_object() ? group.value("cpu_limit_cpus", Json(nullptr)) : Json(nullptr);
+  if (quota.is_number() && cpus.is_number() && quota < cpus) {
+    out.push_back(fmt::format(
+        "a CPU quota (cgroup) gives this process the time of {:.3g} of its {} CPUs: it stands still in between",
+        quota.get<double>(), cpus.get<long>()));
+  }
   const Json governor_name = at("governor");
   if (governor_name.is_string() && governor_name != "performance") {
     out.push_back(fmt::format("the CPU frequency governor is '{}', not 'performance'",

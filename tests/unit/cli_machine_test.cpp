@@ -13,6 +13,7 @@
 #include "cli/fault_table.hpp"
 #include "cli/path.hpp"
 #include "cli/progress.hpp"
+#include "cli/run_plan.hpp"
 #include "measure/stop.hpp"
 #include "system/clock.hpp"
 
@@ -145,6 +146,13 @@ TEST_F(MadeUpMachine, KernelSettings) {
   machine.cpus = 4;
   file("proc/loadavg", "0.10 0.2 0.3 1/100 1");
   EXPECT_EQ(check_load(machine).level, Level::ok);
+  file("proc/self/cgroup", "0::/job");
+  file("sys/fs/cgroup/cgroup.controllers", "cpu");
+  file("sys/fs/cgroup/job/cpu.max", "150000 100000");
+  EXPECT_EQ(check_load(machine).level, Level::warn);
+  EXPECT_NE(check_load(machine).finding.find("quota (cgroup) gives the time of 1.5"), std::string::npos);
+  file("sys/fs/cgroup/job/cpu.max", "max 100000");
+  EXPECT_EQ(check_load(machine).level, Level::ok);
   file("proc/loadavg", "3.10 0.2 0.3 1/100 1");
   EXPECT_EQ(check_load(machine).level, Level::warn);
 }
@@ -189,6 +197,28 @@ TEST(Pace, HasNoEstimateWithoutAnEndAndNoRateWithoutOperations) {
   Pace stopped;
   for (int i = 0; i <= 20; ++i) stopped.note(0.1 * i, 0.5, 1000);
   EXPECT_EQ(stopped.text(), "");
+}
+
+TEST(RunPlan, SaysWhatRunsAndHowLong) {
+  measure::RunOptions run;
+  EXPECT_EQ(text_of({}, run), "");
+  EXPECT_EQ(text_of({.work = "10 writes"}, run), "1 repeat of 10 writes");
+  EXPECT_EQ(text_of({.work = "10 packets", .work_s = 200}, run), "1 repeat of 10 packets, about 3 min");
+  run.repeats = 7;
+  run.duration_s = 2;
+  run.warmup_s = 0.2;
+  EXPECT_EQ(text_of({}, run), "7 repeats of 2 s, a warm-up of 0.2 s, about 14 s");
+  EXPECT_EQ(text_of({.settle_s = 0.25}, run), "7 repeats of 2 s, a warm-up of 0.2 s, about 16 s");
+  EXPECT_EQ(text_of({.work = "9 packets", .work_s = 0.5}, run),
+            "7 repeats of 9 packets, at most 2 s, a warm-up of 0.2 s, about 4 s");
+  EXPECT_EQ(text_of({.cells = 20, .ways = 2}, run),
+            "2 programs in turns, 20 cells, each 7 repeats of 2 s, a warm-up of 0.2 s, about 9 min");
+  EXPECT_EQ(text_of({.cells = 0}, run), "");
+  run.duration_s = measure::kEndlessS;
+  EXPECT_EQ(text_of({}, run), "until Ctrl-C");
+  run = {};
+  run.duration_s = 0.02;
+  EXPECT_EQ(text_of({}, run), "1 repeat of 0.02 s, about 0.02 s");
 }
 
 TEST(FaultTable, HasARowAPathAndSaysWhatDoesNotMatch) {

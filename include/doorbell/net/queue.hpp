@@ -44,9 +44,10 @@ struct Drops {
   u64 socket_most = 0;
   u64 ring = 0;         ///< no free descriptor or block in a receive ring
   u64 interface = 0;    ///< an interface's own counters, which other layers do not have
+  u64 queue = 0;        ///< the queueing discipline of a sending interface
   u64 application = 0;  ///< no free buffer in this program
   u64 relay = 0;        ///< dropped on purpose
-  [[nodiscard]] u64 sum() const { return socket + ring + interface + application + relay; }
+  [[nodiscard]] u64 sum() const { return socket + ring + interface + queue + application + relay; }
   /// Decides how many packets the coalesced datagrams were, when `rest` were lost for no other reason.
   void settle(u64 rest) {
     if (socket_most > socket) socket = rest < socket ? socket : rest > socket_most ? socket_most : rest;
@@ -54,7 +55,7 @@ struct Drops {
   }
   Drops& operator+=(const Drops& o) {
     socket += o.socket, socket_most += o.socket_most, ring += o.ring, interface += o.interface,
-        application += o.application, relay += o.relay;
+        queue += o.queue, application += o.application, relay += o.relay;
     return *this;
   }
 };

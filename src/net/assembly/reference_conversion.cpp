@@ -3,6 +3,7 @@
 
 #include "net/assembly/reference_conversion.hpp"
 
+#include <bit>
 #include <cmath>
 
 namespace doorbell::net {
@@ -29,19 +30,22 @@ struct Format {
   int exponent_bits;
 };
 
-/// The bits of the nearest number of the format, of equally near ones the even one: the rounding mode of
-/// nearbyint().
+/// The bits of the nearest number of the format, of equally near ones the even one.
 u32 bits_of_nearest(const Format& f, i64 value) {
   if (value == 0) return 0;
   const u32 sign = value < 0 ? 1u << (f.fraction + f.exponent_bits) : 0;
-  int exponent = 0;
-  double fraction = std::frexp(std::abs(static_cast<double>(value)), &exponent);  // in [0.5, 1)
-  fraction = std::nearbyint(std::ldexp(fraction, f.fraction + 1));
-  if (fraction >= std::ldexp(1.0, f.fraction + 1)) fraction /= 2, ++exponent;
-  const int biased = exponent - 1 + f.bias, infinite = (1 << f.exponent_bits) - 1;
+  constexpr int kFraction = 52, kBias = 1023;  // of double precision, which holds the integer
+  const u64 bits = std::bit_cast<u64>(std::abs(static_cast<double>(value)));
+  int exponent = static_cast<int>(bits >> kFraction) - kBias;
+  const int cut = kFraction - f.fraction;
+  const u64 fraction = bits & ((u64{1} << kFraction) - 1), rest = fraction & ((u64{1} << cut) - 1),
+            half = u64{1} << (cut - 1);
+  u64 kept = fraction >> cut;
+  if (rest > half || (rest == half && (kept & 1) != 0)) ++kept;
+  if (kept >> f.fraction != 0) kept = 0, ++exponent;
+  const int biased = exponent + f.bias, infinite = (1 << f.exponent_bits) - 1;
   if (biased >= infinite) return sign | static_cast<u32>(infinite) << f.fraction;
-  return sign | static_cast<u32>(biased) << f.fraction |
-         (static_cast<u32>(fraction) & ((1u << f.fraction) - 1));
+  return sign | static_cast<u32>(biased) << f.fraction | static_cast<u32>(kept);
 }
 
 }  // namespace
@@ -49,9 +53,12 @@ u32 bits_of_nearest(const Format& f, i64 value) {
 void reference_conversion(const Conversion& c, const u8* from, u64 bytes, std::vector<u8>& to) {
   constexpr Format kFormats[] = {{10, 15, 5}, {7, 127, 8}, {23, 127, 8}};
   const Format& format = kFormats[static_cast<u32>(c.to)];
-  for (u64 i = 0; i < elements_in(c.from, bytes); ++i) {
+  const u64 n = elements_in(c.from, bytes), each = bytes_of(c.to), before = to.size();
+  to.resize(before + n * each);
+  u8* at = to.data() + before;
+  for (u64 i = 0; i < n; ++i) {
     const u32 number = bits_of_nearest(format, integer(c, from, i));
-    for (u32 b = 0; b < bytes_of(c.to); ++b) to.push_back(static_cast<u8>(number >> (8 * b)));
+    for (u32 b = 0; b < each; ++b) *at++ = static_cast<u8>(number >> (8 * b));
   }
 }
 

@@ -212,6 +212,24 @@ void Interfaces::remove(const Interface& i) {
   execute(request, fmt::format("interface {}: removing it", i.name));
 }
 
+u32 Interfaces::queue_drops(const Interface& i) {
+  Request request(RTM_GETQDISC, NLM_F_DUMP);
+  tcmsg fixed{};
+  fixed.tcm_family = AF_UNSPEC;
+  fixed.tcm_ifindex = static_cast<int>(i.index);
+  request.fixed(fixed);
+  u32 drops = 0;
+  std::string text;
+  const int error = ask(request, text, [&](const Body& body) {
+    if (body.type == RTM_NEWQDISC) drops += read_queue_drops(body.bytes, i.index).value_or(0);
+  });
+  // A kernel may have none.
+  if (error != 0 && error != EOPNOTSUPP)
+    throw Error(fmt::format("queueing disciplines of interface {}", i.name), why_of(error, text),
+                hint_of(error));
+  return drops;
+}
+
 std::vector<Address> Interfaces::addresses(const Interface& i) {
   Request request(RTM_GETADDR, NLM_F_DUMP);
   ifaddrmsg fixed{};

@@ -39,6 +39,9 @@ class Interfaces {
   void move(const Interface& i, int to_namespace);
   void remove(const Interface& i);
 
+  /// Packets that the queueing discipline of its send queues has dropped, in 32 bits; 0 where it has none.
+  [[nodiscard]] u32 queue_drops(const Interface& i);
+
   /// IPv4 and IPv6.
   [[nodiscard]] std::vector<Address> addresses(const Interface& i);
   void add_address(const Interface& i, const Address& address);

@@ -6,8 +6,10 @@
 #include <arpa/inet.h>
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
+#include <linux/gen_stats.h>
 #include <linux/if.h>
 #include <linux/if_link.h>
+#include <linux/pkt_sched.h>
 
 #include <algorithm>
 #include <charconv>
@@ -192,6 +194,18 @@ Interface read_interface(std::span<const u8> body) {
     }
   }
   return i;
+}
+
+std::optional<u32> read_queue_drops(std::span<const u8> body, u32 interface) {
+  const auto fixed = head<tcmsg>(body, "a queueing discipline");
+  if (static_cast<u32>(fixed.tcm_ifindex) != interface || fixed.tcm_parent != TC_H_ROOT) return std::nullopt;
+  u32 drops = 0;
+  for (const Attribute& a : attributes(behind(body, sizeof fixed))) {
+    if (a.type != TCA_STATS2) continue;
+    for (const Attribute& s : attributes(a.value))
+      if (s.type == TCA_STATS_QUEUE) drops = head<gnet_stats_queue>(s.value, "counts of a queue").drops;
+  }
+  return drops;
 }
 
 Address read_address(std::span<const u8> body) {

@@ -29,6 +29,7 @@ class VethLink : public InterfaceLink {
       // It goes with its namespace then.
     }
   }
+  [[nodiscard]] bool is_own() const override { return true; }
   /// Nobody's. Sockets of packets take such frames all the same, and the kernel's IP does not look at what is
   /// for another host; for a frame to the interface's own address it finds no route, which takes a fifth of
   /// the sending thread's time.
