@@ -58,7 +58,7 @@ TEST(DpdkPlugin, AMissingOneSaysWhereItWasLookedForAndWhatToInstall) {
 
 TEST(DpdkPlugin, OneWithAnotherInterfaceIsRefused) {
   const std::string said = error_of([] { (void)load_plugin({OTHER_PLUGINS "abi"}); }, ExitCode::absent);
-  expect_says(said, "its interface has version 99, the program's has 1");
+  expect_says(said, "its interface has version 99, the program's has 2");
   expect_says(said, "together with the program");
 }
 

@@ -3,6 +3,7 @@
 
 #include "net/assembly/reference_conversion.hpp"
 
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -56,8 +57,14 @@ void reference_conversion(const Conversion& c, const u8* from, u64 bytes, std::v
   const u64 n = elements_in(c.from, bytes), each = bytes_of(c.to), before = to.size();
   to.resize(before + n * each);
   u8* at = to.data() + before;
+  // There are few different short integers.
+  const u32 bits = bits_of(c.from);
+  std::array<u32, 256> known{};
+  const i64 half = bits <= 8 ? i64{1} << (bits - 1) : 0;
+  for (i64 v = -half; v < half; ++v) known[static_cast<u8>(v)] = bits_of_nearest(format, v);
   for (u64 i = 0; i < n; ++i) {
-    const u32 number = bits_of_nearest(format, integer(c, from, i));
+    const i64 value = integer(c, from, i);
+    const u32 number = bits <= 8 ? known[static_cast<u8>(value)] : bits_of_nearest(format, value);
     for (u32 b = 0; b < each; ++b) *at++ = static_cast<u8>(number >> (8 * b));
   }
 }

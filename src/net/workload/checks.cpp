@@ -130,7 +130,8 @@ void to_floats(const u16* from, u32 n, float* to) {
 }  // namespace
 
 double share_of(double error, double allowed) {
-  if (error <= allowed) return allowed > 0 ? error / allowed : 0;
+  // What is not finite allows nothing.
+  if (error <= allowed && std::isfinite(allowed)) return allowed > 0 ? error / allowed : 0;
   const double share = error / allowed;
   return std::isfinite(share) ? share : std::numeric_limits<double>::infinity();
 }
