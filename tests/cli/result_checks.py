@@ -289,6 +289,12 @@ def of_net(cell):
     size = shape["payload_bytes"]
     if metrics["bytes"] != metrics["ops"] * size:
         yield f"{metrics['bytes']} bytes are not {metrics['ops']} packets of {size}"
+    # Another's time of sending is no latency, and none is longer than the time in which it was measured.
+    latency = metrics["latency_ns"]
+    if latency["min"] == 0:
+        yield "a latency of 0"
+    if latency["max"] is not None and latency["max"] > metrics["elapsed_s"] * 1e9 * 1.01 + CLOCK_SLACK_NS:
+        yield f"a latency of {latency['max']} ns in {metrics['elapsed_s']} s"
     for repeat in net["repeats"]:
         if repeat["seconds"] > 0 and not near(repeat["tx_gbps"] * repeat["seconds"], repeat["sent"] * size * 8e-9):
             yield f"tx_gbps {repeat['tx_gbps']} x {repeat['seconds']} s is not {repeat['sent']} packets of {size}"
