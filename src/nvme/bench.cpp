@@ -92,18 +92,17 @@ Setup setup_of(const BenchOptions& o, Storage& storage) {
                        storage.image().empty() ? "" : ", which holds data that doorbell did not write"),
            fmt::format("add {} if their contents may be lost", o.names.allow_write));
 
-  const u64 share = positions / o.num_queues;
-  const u64 most = (std::max(s.write_io, s.read_io) + o.num_queues - 1) / o.num_queues;
+  const u64 most = std::max<u64>({s.write_io, s.read_io, o.num_queues});
   const bool whole = o.random || (s.by_time && (s.write_io == 0 || s.read_io == 0));
   s.shape.queues = o.num_queues;
   s.shape.entries = o.queue_length;
   s.shape.window = s.window;
   s.shape.io_bytes = s.io_bytes;
   s.shape.initiator = o.initiator;
-  s.shape.span = whole ? share : std::min(share, std::max<u64>(most, 1));
+  s.shape.positions = whole ? positions : std::min(positions, most);
   s.verify = o.verify && storage.moves_data();
-  if (s.verify && s.write_io > 0 && std::min(s.shape.span, most) <= kUnwrittenLimit)
-    s.shape.unwritten_bits = std::min(s.shape.span, most);
+  const u64 touched = share_of(std::min(s.shape.positions, most), o.num_queues, 0).count;
+  if (s.verify && s.write_io > 0 && touched <= kUnwrittenLimit) s.shape.unwritten_bits = touched;
   if ((o.memory_mode & kModeSq) != 0) s.shape.sq = Place::gpu;
   if ((o.memory_mode & kModeCq) != 0) s.shape.cq = Place::gpu;
   s.shape.data = (o.memory_mode & kModeData) != 0 ? Place::gpu : o.host_memory;
@@ -199,7 +198,7 @@ class Bench {
     const u64 n = set_.queues().size();
     for (u64 q = 0; q < n; ++q) {
       IoQueue& io = set_.queues()[q];
-      io.count = endless ? ~u64{0} : total / n + (q < total % n ? 1 : 0);
+      io.count = endless ? ~u64{0} : share_of(total, n, q).count;
     }
     if (write) {
       set_.forget_refused_writes();

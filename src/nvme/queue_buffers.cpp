@@ -48,8 +48,9 @@ QueueBuffers::QueueBuffers(AddressSpace& space, const std::shared_ptr<gpu::Gpu>&
     io.stride = stride;
     io.data_iova = data_.back().iova();
     io.page = kPrpPage;
-    io.first = shape.first + q * shape.span;
-    io.span = shape.span;
+    const Share own = share_of(shape.positions, shape.queues, q);
+    io.first = shape.first + own.first;
+    io.span = own.count;
     if (list_stride > 0) {
       lists_.emplace_back(space, Place::pageable, list_stride * shape.window, Access::read, gpu);
       io.list_iova = lists_.back().iova();

@@ -12,6 +12,16 @@
 
 namespace doorbell::nvme {
 
+/// One of several parts of a whole: parts differ by one at most, and together they are the whole.
+struct Share {
+  u64 first = 0;
+  u64 count = 0;
+};
+[[nodiscard]] constexpr Share share_of(u64 whole, u64 parts, u64 part) {
+  const u64 least = whole / parts, longer = whole % parts;
+  return {part * least + (part < longer ? part : longer), least + (part < longer ? 1 : 0)};
+}
+
 /// How the queues are laid out; the same for every queue.
 struct QueueShape {
   u32 queues = 1;
@@ -23,7 +33,7 @@ struct QueueShape {
   Place data = Place::pageable;
   Initiator initiator = Initiator::cpu;
   u64 first = 0;           ///< first position of queue 0
-  u64 span = 1;            ///< positions a queue
+  u64 positions = 1;       ///< of all queues, which each own a share of them
   u64 unwritten_bits = 0;  ///< positions a queue for which refused writes are remembered
 };
 

@@ -106,6 +106,40 @@ TEST_F(MediaFile, DamageBetweenRunsIsFound) {
   EXPECT_EQ(r.cell().verify.checked, 100u);
 }
 
+/// The tail of the range too, where queues do not divide it: in both orders, by count and by duration.
+TEST_F(MediaFile, NoPositionIsLeftOut) {
+  const auto shape = [&](u64 writes, u64 reads, u32 queues, bool random) {
+    BenchOptions o = options(writes, reads);
+    o.controller = "model:capacity=1Mi,media=file:" + path_;
+    o.num_queues = queues;
+    o.random = random;
+    return o;
+  };
+  ASSERT_FALSE(run_bench(shape(2048, 0, 1, false), {}).failed);
+  for (const u64 block : {2046, 2047}) {
+    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(block) * 512 + 100);
+    file.put(static_cast<char>(contents()[block * 512 + 100] ^ 1));
+  }
+  for (const u32 queues : {1, 2, 3, 5, 7})
+    for (const bool random : {false, true}) {
+      SCOPED_TRACE(testing::Message() << queues << " queues, " << (random ? "random" : "sequential"));
+      const BenchResult r = run_bench(shape(0, 2048, queues, random), {});
+      EXPECT_EQ(r.cell().verify.checked, 2048u);
+      EXPECT_EQ(r.cell().verify.corrupt, 2u);
+    }
+  for (const bool random : {false, true}) {
+    BenchOptions o = shape(0, 1, 3, random);
+    o.duration_s = test::kWaitLimitS;
+    measure::StopFlag stop;
+    measure::LiveBoard live(true);
+    const auto watch = [&](double, const std::string&) {
+      if (live.figures().counters.corrupt > 1) (void)stop.request(SIGINT);
+    };
+    EXPECT_EQ(run_bench(o, {.stop = &stop, .progress = watch, .live = &live}).stop_reason, "signal");
+  }
+}
+
 TEST_F(MediaFile, IsUntouchedByARefusedRun) {
   {
     std::string bytes(8u << 20, '\0');

@@ -134,7 +134,9 @@ void add_nvme_options(OptionTable& t) {
             .kind = Kind::choice,
             .default_text = "sequential",
             .choices = {"sequential", "random"},
-            .help = "order of addresses; random visits each position of the namespace once before any twice",
+            .help = "order of addresses; each queue visits every position of its share before any twice, and "
+                    "the shares make up the range: the namespace, or, in sequential order by count, as many "
+                    "positions as I/Os",
             .group = "Work"})
       .add(infinite_option())
       .add({.name = "num-queues",
