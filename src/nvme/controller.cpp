@@ -313,8 +313,7 @@ NamespaceInfo Controller::identify_namespace(u32 nsid) {
   if (n.blocks == 0)
     throw Error(fmt::format("{}: namespace {}", interface_->name(), nsid), "it is not active",
                 "doorbell list shows what is");
-  const u32 format = field<u8>(page, identify::flbas) & 0xf;
-  const u32 lbaf = field<u32>(page, identify::lbaf + 4 * format);
+  const u32 lbaf = field<u32>(page, identify::lbaf + 4 * identify::format_in_use(page));
   const u32 shift = lbaf >> 16 & 0xff;
   if ((lbaf & 0xffff) != 0 || field<u8>(page, identify::dps) != 0)
     throw Error(fmt::format("{}: namespace {}", interface_->name(), nsid),

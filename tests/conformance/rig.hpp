@@ -40,7 +40,7 @@ struct Rig {
     mdts = page.region().host()[identify::mdts];
     EXPECT_EQ(c.status(identify_command(0, Cns::name_space, 1, page.iova())), status::success);
     std::memcpy(&blocks, page.region().host() + identify::nsze, 8);
-    const u32 format = page.region().host()[identify::flbas] & 0xfu;
+    const u32 format = identify::format_in_use(page.region().host());
     lba_bytes = 1u << page.region().host()[identify::lbaf + 4 * format + 2];
     io = c.create(1, entries, entries);
   }

@@ -138,6 +138,21 @@ TEST(Driver, Namespaces) {
               p[identify::lbaf + 3 * 4 + 2] = 13;
             }).lba_bytes,
             8192u);
+  // With more than 16 formats FLBAS 6:5 are above its bits 3:0; bit 4 (where metadata is) is between them.
+  const auto with_formats = [&](u8 nlbaf, u8 nulbaf) {
+    return info([=](u8* p) {
+             p[identify::nlbaf] = nlbaf;
+             p[identify::nulbaf] = nulbaf;
+             p[identify::flbas] = 2 << 5 | 1 << 4 | 5;
+             p[identify::lbaf + 5 * 4 + 2] = 9;
+             p[identify::lbaf + 37 * 4 + 2] = 13;
+           })
+        .lba_bytes;
+  };
+  EXPECT_EQ(with_formats(63, 0), 8192u);
+  EXPECT_EQ(with_formats(16, 0), 8192u);
+  EXPECT_EQ(with_formats(15, 1), 8192u);
+  EXPECT_EQ(with_formats(15, 0), 512u) << "there they are to be ignored";
   refused([](u8* p) { p[identify::nsze] = 0; }, "not active");
   refused([](u8* p) { p[identify::lbaf] = 8; }, "metadata");
   refused([](u8* p) { p[identify::dps] = 1; }, "protection");

@@ -292,7 +292,20 @@ inline constexpr u32 vid = 0, ssvid = 2, serial = 4, model = 24, firmware = 64, 
 inline constexpr u32 serial_bytes = 20, model_bytes = 40, firmware_bytes = 8;
 inline constexpr u16 oacs_doorbell_buffer = 1u << 8, oncs_compare = 1u << 0, oncs_write_zeroes = 1u << 3;
 // namespace
-inline constexpr u32 nsze = 0, ncap = 8, nuse = 16, nlbaf = 25, flbas = 26, dps = 29, lbaf = 128;
+inline constexpr u32 nsze = 0, ncap = 8, nuse = 16, nlbaf = 25, flbas = 26, dps = 29, nulbaf = 82, lbaf = 128;
+inline constexpr u32 lba_formats = 64;
+
+/// FLBAS of a namespace that has LBA format `index`: bits 3:0, and 6:5 for what is above them.
+[[nodiscard]] constexpr u8 flbas_of(u32 index) {
+  return static_cast<u8>((index & 0xf) | (index >> 4 & 3) << 5);
+}
+/// The index of the LBA format that a namespace has, from its Identify data. Bits 6:5 of FLBAS are to be
+/// ignored where there are no more than 16 formats. NLBAF counts from 0; NULBAF are those with attributes of
+/// their own.
+[[nodiscard]] constexpr u32 format_in_use(const u8* page) {
+  const u32 low = page[flbas] & 0xfu;
+  return page[nlbaf] + 1u + page[nulbaf] > 16 ? low | (page[flbas] >> 5 & 3u) << 4 : low;
+}
 }  // namespace identify
 
 }  // namespace doorbell::nvme

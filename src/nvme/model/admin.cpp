@@ -263,7 +263,14 @@ AdminProcessor::Answer AdminProcessor::identify(const Sqe& e) {
       page.put<u64>(identify::nsze, blocks);
       page.put<u64>(identify::ncap, blocks);
       page.put<u64>(identify::nuse, blocks);
-      page.put<u8>(identify::lbaf + 2, static_cast<u8>(std::countr_zero(c.lba_bytes)));
+      page.put<u8>(identify::nlbaf, static_cast<u8>(c.formats - 1));
+      page.put<u8>(identify::flbas, identify::flbas_of(c.formats - 1));
+      // The other formats have blocks of the other size.
+      for (u32 f = 0; f < c.formats; ++f)
+        page.put<u8>(identify::lbaf + 4 * f + 2,
+                     static_cast<u8>(std::countr_zero(f + 1 == c.formats   ? c.lba_bytes
+                                                      : c.lba_bytes == 512 ? 4096u
+                                                                           : 512u)));
       break;
     }
     case Cns::active_namespaces:

@@ -16,8 +16,11 @@ struct ModelConfig : model::Config {
   enum class Media { null, ram, file };
   bool rung_by_gpu = false;  ///< with Engine::gpu: I/O doorbells lie in GPU memory
   Media media = Media::ram;
-  std::string path;  ///< for Media::file
+  std::string path;        ///< for Media::file
+  bool writes = true;      ///< the file is locked for writing,
+  bool must_write = true;  ///< and one that may only be read is refused
   u32 lba_bytes = 512;
+  u32 formats = 1;  ///< LBA formats that are reported; the last is in use
   u64 capacity_bytes = u64{1} << 30;
   bool capacity_given = true;  ///< false: an existing media file sets the size
   u32 max_queues = 64;         ///< granted I/O queue pairs

@@ -4,6 +4,7 @@
 #include "nvme/model/spec.hpp"
 
 #include <doorbell/error.hpp>
+#include <doorbell/nvme/wire.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,8 +20,11 @@ options::OptionTable model_keys() {
          .metavar = "null|ram|file:PATH",
          .default_text = "ram",
          .help =
-             "what blocks are kept in: nothing (no data moves), memory, or a file that survives a restart"});
+             "what blocks are kept in: nothing (no data moves), memory, or a file that survives a restart (a "
+             "comma in its name is written \\,)"});
   t.add(model::whole_key("lba", "512", 512, 4096, "bytes of a logical block: 512 or 4096"));
+  t.add(model::whole_key("formats", "1", 1, identify::lba_formats,
+                         "LBA formats that the namespace reports, of which the last is in use"));
   t.add(model::bytes_key("capacity", "1Gi", 1u << 20, u64{1} << 50,
                          "size of the namespace (not given: that of a media file which is there already)"));
   t.add(model::latency_key("time added to every command"));
@@ -59,6 +63,7 @@ ModelConfig parse_model_spec(const std::string& spec, const std::string& control
   if (const u64 lba = o.integer("lba"); lba != 512 && lba != 4096)
     throw Error(title + ": lba", fmt::format("{} is not one of 512, 4096", lba));
   c.lba_bytes = static_cast<u32>(o.integer("lba"));
+  c.formats = static_cast<u32>(o.integer("formats"));
   c.capacity_bytes = o.bytes("capacity");
   c.capacity_given = o.given("capacity");
   c.max_queues = static_cast<u32>(o.integer("queues"));
