@@ -278,7 +278,8 @@ class CheckRequests {
   template <class Guard>
   DOORBELL_INLINE void watch(const Warp& warp, bool waiting, u64 limit, Guard& guard, OpCounters& mine,
                              OpStats& out) {
-    if (!stuck(waiting, guard.clock(), limit)) return;
+    // Checkers may have been stopped together with this loop.
+    if (!stuck(waiting, guard.clock(), guard.deadline(progress_at_, limit) - progress_at_)) return;
     const GivenUp open = give_up();
     guard.stop(StopReason::timeout);
     if (warp.lane() != 0) return;

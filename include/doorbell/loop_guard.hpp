@@ -15,10 +15,13 @@ namespace doorbell {
 /// A phase's limits, in ticks of the loop's clock. Base of the phase types of all loops.
 struct PhaseLimits {
   u64 ns_per_tick_q24 = 1u << 24;
-  u64 timeout_ticks = 0;      ///< an operation without an answer counts as timed out after this long
-  u64 late_ticks = 0;         ///< an answer counts as late after this long
-  u64 check_ticks = 0;        ///< how often to look at the stop flag, the deadlines and the device
-  u64 duration_ticks = 0;     ///< stop posting after this long; 0: by count only
+  u64 timeout_ticks = 0;   ///< an operation without an answer counts as timed out after this long
+  u64 late_ticks = 0;      ///< an answer counts as late after this long
+  u64 check_ticks = 0;     ///< how often to look at the stop flag, the deadlines and the device
+  u64 duration_ticks = 0;  ///< stop posting after this long; 0: by count only
+  /// Between two looks this side did not run if they are so far apart; 0: that does not happen. (A GPU's
+  /// kernel is not stopped with its process.)
+  u64 away_ticks = 0;
   const u32* stop = nullptr;  ///< non-zero: stop posting, await what is in flight, report
 };
 
@@ -69,13 +72,20 @@ class LoopGuard {
 
   /// Whether it is time for look().
   [[nodiscard]] DOORBELL_INLINE bool due(const PhaseLimits& limits) const {
-    return clock_ - last_check_ >= limits.check_ticks;
+    return again_ || clock_ - last_check_ >= limits.check_ticks;
   }
   /// Looks at the stop flag, the duration and the device, and stops where one of them asks for it. Returns
   /// what it found new. Lane 0's readings decide for all.
   template <LoopPhase Phase>
   DOORBELL_INLINE StopReason look(const Warp& warp, const Phase& phase) {
+    note_done(phase);
+    if constexpr (kMayBeStopped)
+      if (phase.away_ticks != 0 && clock_ - last_check_ >= phase.away_ticks) {
+        away_ += clock_ - last_check_;
+        back_at_ = clock_;
+      }
     last_check_ = clock_;
+    again_ = false;
     u32 word = 0;
     if (warp.lane() == 0) {
       // Both loads go out before either is looked at: one way to host memory instead of two.
@@ -93,23 +103,39 @@ class LoopGuard {
     if (why != StopReason::done) stop(why);
     return why;
   }
-  /// Whether what was due by `deadline` is missing. What came while this side did not run is not, however
-  /// late it is looked at: only a poll after the deadline that finds nothing ends the phase. Where the last
-  /// poll found something, it looks again after the next. For between look() and the next poll.
-  [[nodiscard]] DOORBELL_INLINE bool passed(u64 deadline) {
-    if (clock_ < deadline) return false;
+  /// When what is awaited since `since`, for `limit` ticks, is missing. A device may have been stopped
+  /// together with this side: the time for which this side did not run does not count.
+  [[nodiscard]] DOORBELL_INLINE u64 deadline(u64 since, u64 limit) const {
+    if constexpr (kMayBeStopped)
+      if (since < back_at_) return (since + away_ < back_at_ ? since + away_ : back_at_) + limit;
+    return since + limit;
+  }
+  /// Whether what is awaited since `since`, the earliest of all, is missing after `limit` ticks. What came
+  /// while this side did not run is not, however late it is looked at: only a poll after the deadline that
+  /// finds nothing ends the phase. Where the last poll found something, it looks again after the next. For
+  /// between look() and the next poll.
+  [[nodiscard]] DOORBELL_INLINE bool passed(u64 since, u64 limit) {
+    if constexpr (kMayBeStopped)
+      if (since >= back_at_) away_ = 0;
+    if (clock_ < deadline(since, limit)) return false;
     if (idle_ > 0) return true;
-    last_check_ = started_;
+    again_ = true;
     return false;
   }
 
   /// Adds the times and the reason to `out`. One lane.
-  DOORBELL_INLINE void report(const PhaseLimits& limits, OpStats& out) const {
+  DOORBELL_INLINE void report(const PhaseLimits& limits, OpStats& out) {
+    note_done(limits);
+    const u64 busy = last_done_ - started_;
     out.begin_ns = begin_ns_;
-    out.busy_ticks += last_done_ - started_;
-    // Two clocks are read at slightly different times: a loop that did nothing does not end before it begins.
-    const u64 end_ns = Clock::wall_ns() - to_ns(limits, Clock::now() - last_done_);
-    out.end_ns = end_ns > begin_ns_ ? end_ns : begin_ns_;
+    out.busy_ticks += busy;
+    // The two clocks are read at slightly different times and in steps, and run a little apart. No operation
+    // took longer than all of them.
+    const u64 busy_ns = to_ns(limits, busy);
+    const u64 own_ns = begin_ns_ + busy_ns;
+    out.end_ns = done_ns_ > begin_ns_ ? done_ns_ : begin_ns_;
+    if (out.end_ns < own_ns && own_ns - out.end_ns <= kClockSteps + busy_ns / kClockDrift)
+      out.end_ns = own_ns;
     out.stop = stop_;
   }
   [[nodiscard]] DOORBELL_INLINE static u64 to_ns(const PhaseLimits& limits, u64 ticks) {
@@ -117,12 +143,26 @@ class LoopGuard {
   }
 
  private:
+  static constexpr bool kMayBeStopped = Warp::size == 1;
+  static constexpr u64 kClockSteps = 2048;  ///< nanoseconds: two readings in steps of up to 1 us
+  static constexpr u64 kClockDrift = 64;    ///< one part of so many; more is a warning, not put right
+
+  /// Finds out when the last completion was by the shared clock, while it is not long ago: after a long wait
+  /// for what was lost, a small drift between the clocks would be longer than the phase.
+  DOORBELL_INLINE void note_done(const PhaseLimits& limits) {
+    if (last_done_ >= last_check_) done_ns_ = Clock::wall_ns() - to_ns(limits, Clock::now() - last_done_);
+  }
+
   u64 begin_ns_ = 0;
   u64 started_ = 0;
   u64 clock_ = 0;
   u64 last_check_ = 0;
   u64 last_done_ = 0;
+  u64 done_ns_ = 0;  // the same by the shared clock, as far as last_check_
+  u64 away_ = 0;     // for how long this side did not run, since some time before the earliest operation
+  u64 back_at_ = 0;  // when it last began to run again
   u32 idle_ = 0;
+  bool again_ = false;  // to look again after the next poll
   bool stopping_ = false;
   StopReason stop_ = StopReason::done;
 };

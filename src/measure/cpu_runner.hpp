@@ -32,6 +32,7 @@ namespace cpu {
 inline constexpr u32 kIdlePollsPerYield = 512;
 inline constexpr u32 kRoundsPerReport = 1024;
 inline constexpr std::chrono::microseconds kLongestPause{100'000};  ///< between looks at a phase that goes on
+inline constexpr double kAwayS = 10e-3;  ///< a thread that looks at its deadlines so rarely did not run
 
 /// A copy of a loop's counters, which its own thread makes when it is asked: no other thread reads what the
 /// thread writes while it works.
@@ -181,6 +182,7 @@ class CpuRunner final : public Runner<typename W::Phase, typename W::Item> {
     const bool checked = phase.verify && !phase.drain;
     phase.stop = &stop;
     phase.ns_per_tick_q24 = HostClock::ns_per_tick_q24();
+    phase.away_ticks = HostClock::ticks(cpu::kAwayS);
     for (Lane& l : lanes_) {
       l.stats = OpStats{};
       l.done = 0;

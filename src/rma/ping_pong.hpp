@@ -104,7 +104,7 @@ class PingPong {
   [[nodiscard]] bool over() const {
     return guard_.stopping() || (first_ && first_->sent() == count_ && !waiting_);
   }
-  [[nodiscard]] bool late() { return guard_.passed(guard_.last_done() + phase_.timeout_ticks); }
+  [[nodiscard]] bool late() { return guard_.passed(guard_.last_done(), phase_.timeout_ticks); }
   /// True while completions of the phase are missing at its end. An answering end alone leaves them to its
   /// next phase.
   [[nodiscard]] bool outstanding() const {
@@ -202,7 +202,7 @@ class PingPong {
       aborted_ += waiting_ ? 1 : 0;
       waiting_ = false;
       broken_ = true;  // nothing more comes
-    } else if (waiting_ && guard_.passed(sent_at_ + phase_.timeout_ticks)) {
+    } else if (waiting_ && guard_.passed(sent_at_, phase_.timeout_ticks)) {
       guard_.stop(StopReason::timeout);
       ++timed_out_;
       waiting_ = false;

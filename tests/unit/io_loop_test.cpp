@@ -273,6 +273,34 @@ TEST(IoLoop, AnswersThatWaitedForTheInitiatorAreNotLost) {
   });
 }
 
+/// A model is stopped together with its initiator: what it owes then comes after both go on.
+TEST(IoLoop, WhatTheDeviceOwesAfterBothWereStoppedIsNotLost) {
+  Stage s({});
+  s.phase.away_ticks = kTimeout / 10;
+  const OpStats phase = s.run<1>([&](u32 step) {
+    s.fetch();
+    if (step == 3) TestClock::ticks += 5 * kTimeout;
+    if (step > 3 && step < 3 + kTimeout / 2) ++TestClock::ticks;
+    if (step != 3 + kTimeout / 2) return;
+    for (u32 i = 0; i < 4; ++i) s.device.complete(s.cid(i));
+  });
+  EXPECT_EQ(phase.stop, StopReason::done);
+  EXPECT_EQ(phase.succeeded, 4u);
+  EXPECT_EQ(phase.timed_out, 0u);
+}
+
+TEST(IoLoop, WhatIsLostIsFoundAfterAStopToo) {
+  Stage s({});
+  s.phase.away_ticks = kTimeout / 10;
+  const OpStats phase = s.run<1>([&](u32 step) {
+    if (step == 3 || step == 200) TestClock::ticks += 5 * kTimeout;
+    ++TestClock::ticks;
+  });
+  EXPECT_EQ(phase.stop, StopReason::timeout);
+  EXPECT_EQ(phase.timed_out, 4u);
+  EXPECT_LT(s.steps, kTimeout + 4 * kSoon) << "a stop counts once";
+}
+
 /// The clock is looked at before a poll: what came before that look is found by the poll.
 TEST(IoLoop, AnswersThatCameBeforeTheClockWasReadAreNotLost) {
   Stage s({});
@@ -537,24 +565,6 @@ TEST(IoLoop, NoTwoWritesToABlockAtATime) {
       }
     });
   }
-}
-
-/// A fast counter, and a shared clock that has not moved yet.
-struct CoarseClock {
-  static u64 now() { return ticks += 1000; }
-  static u64 wall_ns() { return 5000; }
-  static inline u64 ticks = 0;
-};
-
-TEST(LoopGuard, ALoopThatDidNothingEndsWhenItBegins) {
-  LoopGuard<OneLane, CoarseClock, 16> guard;
-  guard.begin(OneLane{});
-  PhaseLimits limits;
-  limits.ns_per_tick_q24 = 1 << 24;
-  OpStats stats;
-  guard.report(limits, stats);
-  EXPECT_EQ(stats.begin_ns, 5000u);
-  EXPECT_EQ(stats.end_ns, 5000u);
 }
 
 }  // namespace

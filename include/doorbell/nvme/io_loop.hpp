@@ -73,7 +73,7 @@ class IoLoop {
     const PrpPair prp = prp_pair(q_.data_iova, u64{phase_.blocks} * phase_.lba_bytes, q_.page, q_.list_iova);
     prp2_ = prp.prp2;
     prp2_stride_ = prp.prp2 == 0 ? 0 : prp.list_qwords > 0 ? q_.list_stride : q_.stride;
-    next_scan_ = guard_.started() + phase_.timeout_ticks;
+    oldest_ = guard_.started();
     find_next_lba(warp);
   }
 
@@ -429,7 +429,7 @@ class IoLoop {
       in_flight_ = 0;
       return;
     }
-    if (guard_.passed(next_scan_)) scan_deadlines(warp, guard_.clock());
+    if (guard_.passed(oldest_, phase_.timeout_ticks)) scan_deadlines(warp, guard_.clock());
   }
 
   /// Finds commands past their deadline; they count as timed out and their slots are never reused.
@@ -439,7 +439,7 @@ class IoLoop {
     for (u32 slot = warp.lane(); slot < phase_.window; slot += Warp::size) {
       if ((s_.state[slot] & slot_state::kind_mask) != slot_state::in_flight) continue;
       const u64 at = s_.posted_at[slot];
-      if (now_ticks - at >= phase_.timeout_ticks) {
+      if (now_ticks >= guard_.deadline(at, phase_.timeout_ticks)) {
         s_.state[slot] = slot_state::lost | use_of(s_.state[slot]) << slot_state::use_shift;
         ++expired;
       } else if (at < oldest) {
@@ -449,7 +449,7 @@ class IoLoop {
     expired = reduce_add(warp, expired);
     oldest = reduce_min(warp, oldest);
     warp.sync();
-    next_scan_ = oldest + phase_.timeout_ticks;
+    oldest_ = oldest;
     if (expired == 0) return;
     timed_out_ += expired;
     in_flight_ -= expired;
@@ -489,7 +489,7 @@ class IoLoop {
   u64 posted_ = 0;
   u64 next_lba_ = 0;  // of I/O posted_ + lane, where kLbaAhead
   u64 in_pass_ = 0;
-  u64 next_scan_ = 0;  // the earliest deadline there may be
+  u64 oldest_ = 0;  // no command in flight was posted before
   u32 in_flight_ = 0;
   u32 free_head_ = 0;
   u32 free_tail_ = 0;

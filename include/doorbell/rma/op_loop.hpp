@@ -510,7 +510,7 @@ class OpLoop {
     // the last arrival.
     u64 oldest = s_.posted_at[done_slot_];
     if (!requests_ && guard_.last_done() > oldest) oldest = guard_.last_done();
-    if (!guard_.passed(oldest + phase_->timeout_ticks)) return;
+    if (!guard_.passed(oldest, phase_->timeout_ticks)) return;
     timed_out_ += requests_ ? in_flight() : 0;
     give_up(warp);
     guard_.stop(StopReason::timeout);
