@@ -24,6 +24,7 @@
 #include "measure/check_memory.hpp"
 #include "measure/runner.hpp"
 #include "system/clock.hpp"
+#include "system/thread.hpp"
 
 namespace doorbell::measure {
 
@@ -193,39 +194,49 @@ class CpuRunner final : public Runner<typename W::Phase, typename W::Item> {
     PhaseOutcome out;
     const u32 checkers = checked ? checkers_ : 0;
     out.threads.resize(threads_ + checkers);
-    std::barrier start(threads_);
+    // This thread comes last: none begins before all have been made.
+    std::barrier start(threads_ + checkers + 1);
+    std::atomic<bool> given_up{false};
     u32 left = threads_;  // under `mutex`
     std::mutex mutex;
     std::condition_variable ended;
-    std::vector<std::thread> threads;
-    if constexpr (CheckedWork<W>) {
-      if (checked)
-        for (std::size_t q = 0; q < items.size(); ++q)
-          items[q].checks = lanes_[q].checks.next_phase(W::payload_bytes(phase));
-      for (u32 c = 0; c < checkers; ++c)
-        threads.emplace_back([&, c] {
-          pthread_setname_np(pthread_self(), fmt::format("checker-{}", c).c_str());
-          const CpuTime cpu_time;
-          const u64 useful = cpu::check<typename W::Payload>(phase, items, c);
-          ThreadCost& cost = out.threads[threads_ + c];
-          cost = cpu_time.spent(fmt::format("checker-{}", c));
-          cost.checked_s = static_cast<double>(useful) * ns_per_tick() * 1e-9;
-        });
-    }
-    for (u32 t = 0; t < threads_; ++t)
-      threads.emplace_back([&, t] {
-        pthread_setname_np(pthread_self(), fmt::format("initiator-{}", t).c_str());
+    JoinedThreads threads;
+    u32 made = 0;
+    const auto add = [&](const char* role, u32 number, auto work) {
+      const std::string name = fmt::format("{}-{}", role, number);
+      threads.add(name, [&start, &given_up, name, work] {
+        pthread_setname_np(pthread_self(), name.c_str());
         // With a file table of its own a thread's system calls do not count a file's users up and down.
         // Where unshare() is not allowed they only cost more.
         (void)unshare(CLONE_FILES);
         start.arrive_and_wait();
-        const CpuTime cpu_time;
-        if (substeps) cpu::drive<W, true, Hook>(phase, items, lanes_, t, threads_, hook_);
-        else cpu::drive<W, false, Hook>(phase, items, lanes_, t, threads_, hook_);
-        out.threads[t] = cpu_time.spent(fmt::format("initiator-{}", t));
-        const std::scoped_lock lock(mutex);
-        if (--left == 0) ended.notify_one();
+        if (!given_up) work(name);
       });
+      ++made;
+    };
+    if constexpr (CheckedWork<W>)
+      if (checked)
+        for (std::size_t q = 0; q < items.size(); ++q)
+          items[q].checks = lanes_[q].checks.next_phase(W::payload_bytes(phase));
+    try {
+      for (u32 c = 0; c < checkers; ++c)
+        add("checker", c, [&, c](const std::string& name) { this->check(phase, items, c, name, out); });
+      for (u32 t = 0; t < threads_; ++t)
+        add("initiator", t, [&, t](const std::string& name) {
+          const CpuTime cpu_time;
+          if (substeps) cpu::drive<W, true, Hook>(phase, items, lanes_, t, threads_, hook_);
+          else cpu::drive<W, false, Hook>(phase, items, lanes_, t, threads_, hook_);
+          out.threads[t] = cpu_time.spent(name);
+          const std::scoped_lock lock(mutex);
+          if (--left == 0) ended.notify_one();
+        });
+    } catch (...) {
+      given_up = true;
+      for (; made <= threads_ + checkers; ++made) start.arrive_and_drop();
+      hook_.end();
+      throw;
+    }
+    (void)start.arrive();
     // This thread may share a processor with an initiator: the longer a phase lasts, the less often it looks,
     // down to ten times a second. It also looks when the phase is over.
     bool over = false;
@@ -237,9 +248,16 @@ class CpuRunner final : public Runner<typename W::Phase, typename W::Item> {
       }
       u64 done = 0;
       for (const Lane& l : lanes_) done += l.done.load(std::memory_order_relaxed);
-      if (watch && watch(done)) store_relaxed(&stop, 1);
+      try {
+        if (watch && watch(done)) store_relaxed(&stop, 1);
+      } catch (...) {
+        store_relaxed(&stop, 1);
+        threads.join();
+        hook_.end();
+        throw;
+      }
     }
-    for (std::thread& t : threads) t.join();
+    threads.join();
     hook_.end();
     for (const Lane& l : lanes_) out.add(l.stats, {l.scratch.bins, histogram::kBuckets});
     return out;
@@ -273,6 +291,17 @@ class CpuRunner final : public Runner<typename W::Phase, typename W::Item> {
 
  private:
   using Lane = cpu::Lane<W>;
+
+  void check(const typename W::Phase& phase, const std::vector<typename W::Item>& items, u32 number,
+             const std::string& name, PhaseOutcome& out) const {
+    if constexpr (CheckedWork<W>) {
+      const CpuTime cpu_time;
+      const u64 useful = cpu::check<typename W::Payload>(phase, items, number);
+      ThreadCost& cost = out.threads[threads_ + number];
+      cost = cpu_time.spent(name);
+      cost.checked_s = static_cast<double>(useful) * ns_per_tick() * 1e-9;
+    }
+  }
 
   u32 threads_;
   u32 checkers_;

@@ -12,6 +12,8 @@
 #include <cstring>
 #include <thread>
 
+#include "system/thread.hpp"
+
 namespace doorbell::model {
 
 namespace {
@@ -64,7 +66,8 @@ struct alignas(64) CopyCrew::Share {
 
 /// A thread, and the shares that are its own.
 struct CopyCrew::Helper {
-  explicit Helper(CopyCrew& c) : crew(c), thread([this] { run(); }) {}
+  explicit Helper(CopyCrew& c)
+      : crew(c), thread(make_thread<std::jthread>("model's copy thread", [this] { run(); })) {}
 
   /// By the caller.
   void post(Share& share) {

@@ -16,6 +16,8 @@
 #include <string>
 #include <thread>
 
+#include "system/thread.hpp"
+
 namespace doorbell::model {
 
 /// The number of device threads for `queues`, if the options do not give it. Device threads and initiator
@@ -30,7 +32,7 @@ class DeviceThread {
  public:
   /// `poll` returns true when it found work. It must not throw.
   DeviceThread(const std::string& name, std::function<bool()> poll)
-      : thread_([this, name, poll = std::move(poll)] {
+      : thread_(make_thread("model thread " + name, [this, name, poll = std::move(poll)] {
           pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
           u32 idle = 0;
           while (!stop_.load(std::memory_order_acquire)) {
@@ -45,7 +47,7 @@ class DeviceThread {
             if (kSanitized && idle >= kIdlePollsPerSleep) std::this_thread::sleep_for(kSleep);
             else std::this_thread::yield();
           }
-        }) {}
+        })) {}
   ~DeviceThread() {
     stop_.store(true, std::memory_order_release);
     thread_.join();

@@ -25,36 +25,51 @@ std::vector<int> allowed_cores() {
 Threads::Threads(const std::string& role, u32 count, const std::vector<int>& cores,
                  std::function<void(u32 index, ThreadUse* use)> body)
     : uses_(count), failures_(count), running_(count) {
-  for (u32 i = 0; i < count; ++i)
-    threads_.emplace_back([this, i, role, core = i < cores.size() ? cores[i] : -1, body] {
-      const std::string name = fmt::format("{}-{}", role, i);
-      pthread_setname_np(pthread_self(), name.c_str());
-      ThreadUse& use = uses_[i];
-      use.role = role;
-      use.index = i;
-      if (core >= 0) {
-        cpu_set_t set;
-        CPU_ZERO(&set);
-        CPU_SET(core, &set);
-        // A core that has been taken away since is no reason to stop.
-        if (pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0) use.core = core;
-      }
-      const u64 begin = wall_ns();
-      const measure::CpuTime cpu_time;
-      try {
-        body(i, &use);
-      } catch (...) {
-        failures_[i] = std::current_exception();
-        failed_.store(true, std::memory_order_release);
-      }
-      // A body may have said which part of its time counts.
-      if (use.elapsed_s == 0) {
-        use.cost = cpu_time.spent(name);
-        use.elapsed_s = static_cast<double>(wall_ns() - begin) * 1e-9;
-      }
-      const std::scoped_lock lock(mutex_);
-      if (running_.fetch_sub(1, std::memory_order_release) == 1) all_ended_.notify_all();
-    });
+  const auto work = [this, role, cores, body](u32 i) {
+    const int core = i < cores.size() ? cores[i] : -1;
+    const std::string name = fmt::format("{}-{}", role, i);
+    pthread_setname_np(pthread_self(), name.c_str());
+    // None begins before all have been made.
+    begun_.wait(Begun::no, std::memory_order_acquire);
+    if (begun_.load(std::memory_order_acquire) == Begun::never) return;
+    ThreadUse& use = uses_[i];
+    use.role = role;
+    use.index = i;
+    if (core >= 0) {
+      cpu_set_t set;
+      CPU_ZERO(&set);
+      CPU_SET(core, &set);
+      // A core that has been taken away since is no reason to stop.
+      if (pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0) use.core = core;
+    }
+    const u64 begin = wall_ns();
+    const measure::CpuTime cpu_time;
+    try {
+      body(i, &use);
+    } catch (...) {
+      failures_[i] = std::current_exception();
+      failed_.store(true, std::memory_order_release);
+    }
+    // A body may have said which part of its time counts.
+    if (use.elapsed_s == 0) {
+      use.cost = cpu_time.spent(name);
+      use.elapsed_s = static_cast<double>(wall_ns() - begin) * 1e-9;
+    }
+    const std::scoped_lock lock(mutex_);
+    if (running_.fetch_sub(1, std::memory_order_release) == 1) all_ended_.notify_all();
+  };
+  try {
+    for (u32 i = 0; i < count; ++i) threads_.add(fmt::format("{}-{}", role, i), [work, i] { work(i); });
+  } catch (...) {
+    release(Begun::never);
+    throw;
+  }
+  release(Begun::yes);
+}
+
+void Threads::release(Begun how) {
+  begun_.store(how, std::memory_order_release);
+  begun_.notify_all();
 }
 
 bool Threads::ended_within(std::chrono::nanoseconds limit) {
@@ -62,13 +77,8 @@ bool Threads::ended_within(std::chrono::nanoseconds limit) {
   return all_ended_.wait_for(lock, limit, [this] { return ended(); });
 }
 
-void Threads::wait() {
-  for (std::thread& t : threads_)
-    if (t.joinable()) t.join();
-}
-
 void Threads::join() {
-  wait();
+  threads_.join();
   for (std::exception_ptr& f : failures_)
     if (f) std::rethrow_exception(std::exchange(f, nullptr));
 }

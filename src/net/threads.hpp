@@ -12,10 +12,10 @@
 #include <functional>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "measure/cpu_time.hpp"
+#include "system/thread.hpp"
 
 namespace doorbell::net {
 
@@ -38,7 +38,6 @@ class Threads {
   /// binding.
   Threads(const std::string& role, u32 count, const std::vector<int>& cores,
           std::function<void(u32 index, ThreadUse* use)> body);
-  ~Threads() { wait(); }
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
@@ -54,14 +53,16 @@ class Threads {
   [[nodiscard]] const std::vector<ThreadUse>& uses() const { return uses_; }
 
  private:
-  void wait();
+  enum class Begun : u32 { no, yes, never };
+  void release(Begun how);
   std::vector<ThreadUse> uses_;
   std::vector<std::exception_ptr> failures_;
   std::atomic<bool> failed_{false};
   std::atomic<u32> running_;
   std::mutex mutex_;
   std::condition_variable all_ended_;
-  std::vector<std::thread> threads_;
+  std::atomic<Begun> begun_{Begun::no};
+  JoinedThreads threads_;  // the last member: they use the others
 };
 
 }  // namespace doorbell::net

@@ -45,7 +45,8 @@ class ThreadEngine : public CallEngine {
       if (shared_->todo.size() >= shared_->idle) try {
           threads_.emplace_back([shared = shared_, ended = &ended_] { run(*shared, *ended); });
         } catch (const std::system_error&) {
-          return EAGAIN;
+          // The system has no more: those that are there take it when they have time.
+          if (threads_.empty()) return EAGAIN;
         }
       shared_->todo.push_back(std::move(call));
     }

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
 
 #include "rdma/backends.hpp"
 #include "rdma/nic_port.hpp"
@@ -17,6 +16,7 @@
 #include "rdma/swap.hpp"
 #include "rma/ping_pong_end.hpp"
 #include "system/available_memory.hpp"
+#include "system/thread.hpp"
 
 namespace doorbell::rdma {
 
@@ -123,23 +123,38 @@ class ServedCell {
   std::vector<OpStats> take_part(const OpPhase& p, std::vector<u64>* done) {
     std::atomic<bool> over{false};
     std::string failure;
-    std::thread listener;
-    const measure::PhaseOutcome out = runner_->run(p, session_->queues(), false, [&](u64) {
-      if (!listener.joinable()) {
-        // The first receives are posted now: the client may begin.
-        exchange_.send("ready", Json::object());
-        listener = std::thread([&] {
-          try {
-            *done = operations(exchange_.receive("done", kLongestPhaseS));
-          } catch (const Error& e) {
-            failure = e.what();
-          }
-          over.store(true, std::memory_order_release);
-        });
+    enum class Listen : u32 { not_yet, now, no };
+    std::atomic<Listen> listen{Listen::not_yet};
+    const auto tell = [&](Listen what) {
+      listen.store(what, std::memory_order_release);
+      listen.notify_all();
+    };
+    JoinedThreads listener;
+    listener.add("listener", [&] {
+      listen.wait(Listen::not_yet, std::memory_order_acquire);
+      if (listen.load(std::memory_order_acquire) == Listen::no) return;
+      try {
+        *done = operations(exchange_.receive("done", kLongestPhaseS));
+      } catch (const Error& e) {
+        failure = e.what();
       }
-      return over.load(std::memory_order_acquire);
+      over.store(true, std::memory_order_release);
     });
-    if (listener.joinable()) listener.join();
+    measure::PhaseOutcome out;
+    try {
+      out = runner_->run(p, session_->queues(), false, [&](u64) {
+        if (listen.load(std::memory_order_relaxed) == Listen::not_yet) {
+          // The first receives are posted now: the client may begin.
+          exchange_.send("ready", Json::object());
+          tell(Listen::now);
+        }
+        return over.load(std::memory_order_acquire);
+      });
+    } catch (...) {
+      if (listen.load(std::memory_order_relaxed) == Listen::not_yet) tell(Listen::no);
+      throw;
+    }
+    listener.join();
     if (!failure.empty()) throw Error("the client", failure);
     return out.queues;
   }

@@ -20,6 +20,7 @@
 #include <thread>
 
 #include "system/sysfs.hpp"
+#include "system/thread.hpp"
 
 namespace doorbell::net {
 
@@ -28,7 +29,7 @@ namespace {
 /// Runs `f` on a thread of its own and passes on what it throws.
 void on_own_thread(const std::function<void()>& f) {
   std::exception_ptr thrown;
-  std::thread([&] {
+  make_thread("network namespace", [&] {
     try {
       f();
     } catch (...) {

@@ -28,7 +28,7 @@ constexpr u32 kWholeDim = 256;
 
 Computing::Computing(const WorkloadShape& shape, const WorkloadRequest& request,
                      const std::function<std::unique_ptr<Engine>()>& open)
-    : shape_(shape), request_(request), thread_([this, open] { run(open); }) {
+    : shape_(shape), request_(request), thread_(make_thread("workload", [this, open] { run(open); })) {
   {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return ready_ || error_ != nullptr; });

@@ -17,6 +17,7 @@
 #include "net/workload/checks.hpp"
 #include "net/workload/engine.hpp"
 #include "net/workload/workload.hpp"
+#include "system/thread.hpp"
 
 namespace doorbell::net {
 

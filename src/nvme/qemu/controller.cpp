@@ -17,6 +17,7 @@
 #include "nvme/foreign_data.hpp"
 #include "system/clock.hpp"
 #include "system/open_file.hpp"
+#include "system/thread.hpp"
 
 namespace doorbell::nvme {
 
@@ -59,7 +60,7 @@ QemuController::QemuController(const QemuConfig& config, std::string name, std::
   if (Capabilities{read64(reg::cap)}.stride() != 0)
     throw Error(name_, "its doorbells are not 4 bytes apart", "this QEMU is not one that doorbell knows");
   (void)read32(reg::csts);
-  thread_ = std::thread([this] { run(); });
+  thread_ = make_thread("doorbell thread of " + name_, [this] { run(); });
 }
 
 QemuController::~QemuController() {

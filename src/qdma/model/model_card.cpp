@@ -49,7 +49,21 @@ ModelCard::ModelCard(const CardConfig& config)
       faults_(config.faults, config.seed, config.delay_ns),
       burst_bytes_(burst_bytes_of(config.bytes_per_s)) {
   sleeps_until_.resize(std::max(config.threads, 1u));
-  for (u32 i = 0; i < sleeps_until_.size(); ++i) threads_.emplace_back([this, i] { work(i); });
+  try {
+    for (u32 i = 0; i < sleeps_until_.size(); ++i) threads_.add("card's thread", [this, i] { work(i); });
+  } catch (...) {
+    end_threads();
+    throw;
+  }
+}
+
+void ModelCard::end_threads() {
+  {
+    const Lock lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  threads_.join();
 }
 
 ModelCard::~ModelCard() {
@@ -62,7 +76,7 @@ ModelCard::~ModelCard() {
   }
   wake_.notify_all();
   report(ended);
-  for (std::thread& t : threads_) t.join();
+  end_threads();
 }
 
 void ModelCard::start(CardQueue& queue) {

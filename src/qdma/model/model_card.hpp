@@ -13,7 +13,6 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "model/fault_injector.hpp"
@@ -22,6 +21,7 @@
 #include "qdma/model/card_clock.hpp"
 #include "qdma/model/memory.hpp"
 #include "qdma/model/rates.hpp"
+#include "system/thread.hpp"
 
 namespace doorbell::qdma {
 
@@ -161,6 +161,7 @@ class ModelCard {
   };
 
   void work(u32 thread);
+  void end_threads();
   void sleep(u32 thread, u64 until_ns, Lock& lock);
   /// Wakes a thread if something is due before any that sleeps would look.
   void pass_on();
@@ -195,7 +196,7 @@ class ModelCard {
   std::array<std::array<u64, 2>, kMaxQueuePairs> serials_{};  // the number of the next request, for faults
   Counters counters_;
   std::array<Activity, 2> active_;
-  std::vector<std::thread> threads_;
+  JoinedThreads threads_;
 };
 
 }  // namespace doorbell::qdma

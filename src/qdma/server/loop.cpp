@@ -15,6 +15,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "system/thread.hpp"
+
 namespace doorbell::qdma {
 
 namespace {
@@ -100,7 +102,7 @@ CardServer::Loop::Loop(std::shared_ptr<ModelCard> card, const ServerLimits& limi
   if (epoll_.get() < 0 || mail_->wake.get() < 0 ||
       epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, mail_->wake.get(), &e) != 0)
     throw Error("card server", std::strerror(errno));
-  thread_ = std::thread([this] { run(); });
+  thread_ = make_thread("card server", [this] { run(); });
 }
 
 CardServer::Loop::~Loop() {

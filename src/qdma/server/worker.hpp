@@ -10,11 +10,13 @@
 #include <mutex>
 #include <thread>
 
+#include "system/thread.hpp"
+
 namespace doorbell::qdma {
 
 class Worker {
  public:
-  Worker() : thread_([this] { run(); }) {}
+  Worker() : thread_(make_thread("card server's worker", [this] { run(); })) {}
   /// Finishes what was posted.
   ~Worker() {
     {

@@ -15,6 +15,7 @@
 #include <cerrno>
 
 #include "system/sysfs.hpp"
+#include "system/thread.hpp"
 
 namespace doorbell::rdma {
 
@@ -188,7 +189,7 @@ VerbsEvents::VerbsEvents(std::shared_ptr<const VerbsContext> context)
   const int fd = context_->context->async_fd;
   if (wake_.get() < 0 || ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK) != 0)
     verbs_failed(fmt::format("the events of {}", context_->facts.name), errno);
-  thread_ = std::thread([this] { run(); });
+  thread_ = make_thread("events of an RDMA device", [this] { run(); });
   ::pthread_setname_np(thread_.native_handle(), "rdma-events");
 }
 

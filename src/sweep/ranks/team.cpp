@@ -12,6 +12,7 @@
 #include "sweep/ranks/addresses.hpp"
 #include "sweep/ranks/agent.hpp"
 #include "sweep/ranks/mpi.hpp"
+#include "system/thread.hpp"
 
 namespace doorbell::sweep {
 
@@ -127,7 +128,7 @@ Team::Team(const Launcher& launcher, measure::StopFlag* stop) : launcher_(launch
     members_.back().addresses = w.addresses;
     if (one_stack) members_.back().addresses.emplace_back(kLoopback);
   }
-  own_ = std::thread([this, connect] {
+  own_ = make_thread("rank 0's work", [this, connect] {
     try {
       zero_ = connect();
       work_for(*zero_, stop_);

@@ -32,6 +32,7 @@
 #include <thread>
 
 #include "system/descriptor.hpp"
+#include "system/thread.hpp"
 
 namespace doorbell::net::dpdk {
 
@@ -124,7 +125,7 @@ void initialise(const Eal& eal, const std::vector<std::string>& pci_addresses) {
   argv.push_back(nullptr);
   if (log_file() != nullptr) rte_openlog_stream(log_file());
   int result = 0, error = 0;
-  std::thread starter([&] {
+  std::thread starter = make_thread("DPDK", [&] {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, nullptr);
