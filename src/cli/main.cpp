@@ -19,6 +19,7 @@
 #include "options/suggest.hpp"
 #include "report/layout.hpp"
 #include "report/verdict.hpp"
+#include "system/open_files.hpp"
 
 namespace doorbell::cli {
 namespace {
@@ -134,6 +135,7 @@ int main(int argc, char** argv) {
     if (fcntl(fd, F_GETFD) < 0) (void)open("/dev/null", O_RDWR);
   // With this, a file beyond the size limit fails with EFBIG. By default the signal would end the process.
   (void)std::signal(SIGXFSZ, SIG_IGN);
+  allow_all_open_files();
   try {
     const std::vector<cli::Command> commands = cli::all_commands();
     measure::StopFlag stop;

@@ -7,7 +7,9 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include "qdma/model/card.hpp"
 #include "rma/op_runner.hpp"
+#include "system/open_files.hpp"
 
 namespace doorbell::qdma {
 
@@ -126,9 +128,11 @@ ChannelDescriptor::ChannelDescriptor(Card& card, const CardUse& use)
 
 QdmaPort::QdmaPort(const rma::PortRequest& request, const CardUse& use)
     : use_(use),
+      lock_(request.spec),
       driver_(open_driver(
           {.spec = request.spec, .use = request.use, .names = use.names, .patience = use.patience})),
-      card_(card_over(driver_)) {
+      card_(card_over(driver_)),
+      of_this_process_(is_model(request.spec)) {
   if (use_.deadline_grows && driver_->kind() == "model") use_.deadline_s += kDeadlineShare * request.more_s;
 }
 
@@ -185,6 +189,22 @@ u64 QdmaPort::device_memory(u32 number, u64 bytes) {
 /// What a descriptor takes in this process; its rings are the card's.
 u64 QdmaPort::queue_bytes(rma::Ends, const rma::QueueShape&) const {
   return sizeof(SubmitQueue);
+}
+
+/// The software card of this process is given each buffer's descriptor again with each transfer.
+u64 QdmaPort::queue_files(const rma::QueueShape& shape) const {
+  constexpr u64 kOfAQueue = 8;
+  return kOfAQueue + (of_this_process_ ? shape.requests : 0);
+}
+
+nlohmann::ordered_json QdmaPort::counters() {
+  for (const CardTime& t : times_)
+    if (t.lacked_files)
+      throw Error(fmt::format("{}, {}", use_.names.transfers, name()),
+                  of_this_process_ ? "transfers found no file descriptor for their buffers"
+                                   : "transfers found no file descriptor for their buffers in its server",
+                  more_open_files());
+  return driver_->counters();
 }
 
 /// Several transfers at the same time overlap on the card, and only the card knows how.

@@ -80,10 +80,11 @@ class QdmaPort final : public rma::Port {
                                                              const rma::QueueShape& shape) override;
   [[nodiscard]] u64 device_memory(u32 number, u64 bytes) override;
   [[nodiscard]] u64 queue_bytes(rma::Ends ends, const rma::QueueShape& shape) const override;
+  [[nodiscard]] u64 queue_files(const rma::QueueShape& shape) const override;
   [[nodiscard]] measure::StatusName status_names() const override;
   [[nodiscard]] const u32* alive(Initiator) override { return &alive_; }
   [[nodiscard]] nlohmann::ordered_json described() const override;
-  [[nodiscard]] nlohmann::ordered_json counters() override { return driver_->counters(); }
+  [[nodiscard]] nlohmann::ordered_json counters() override;
   [[nodiscard]] rma::DeviceTime device_time() override;
 
  private:
@@ -94,6 +95,7 @@ class QdmaPort final : public rma::Port {
   std::deque<CardTime> times_;  ///< of every queue there has been
   bool one_at_a_time_ = false;  ///< transfers, of all queues
   u32 alive_ = 1;
+  bool of_this_process_;  ///< the software card
 };
 
 /// "ETIMEDOUT".

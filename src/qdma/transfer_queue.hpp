@@ -34,6 +34,7 @@ using BufferTable = std::vector<std::unique_ptr<Buffer>>;
 struct alignas(64) CardTime {
   std::array<u64, 2> bytes{};  ///< host to card, card to host
   std::array<u64, 2> ns{};     ///< TransferResult::card_ns
+  bool lacked_files = false;   ///< a transfer has failed for want of file descriptors: no error of the card
 
   void add(Direction direction, const TransferResult& result) {
     if (result.card_ns == 0 || result.error != 0) return;
@@ -114,6 +115,7 @@ class SubmitQueue {
       return;
     }
     e.done = true;
+    if (error == EMFILE) time_->lacked_files = true;
     e.error = error == 0 && bytes != e.request.bytes ? ENODATA : error;  // less than asked for, and no reason
   }
 

@@ -18,6 +18,7 @@
 #include "rma/single_operation.hpp"
 #include "system/available_memory.hpp"
 #include "system/clock.hpp"
+#include "system/open_files.hpp"
 #include "system/run_identity.hpp"
 
 namespace doorbell::rma {
@@ -180,6 +181,10 @@ class CellRun {
       require_memory(memory_needed(setup, *port_), fmt::format("{}, {}, {}", n.queues, n.in_flight, n.size),
                      fmt::format("{} queue pairs with {} operations of {} bytes in flight on each",
                                  setup.shape.queues, setup.window, setup.bytes));
+      if (const u64 files = port_->queue_files(setup.shape.queue()); files > 0)
+        require_open_files(
+            files * setup.shape.queues, fmt::format("{}, {}", n.queues, n.in_flight),
+            fmt::format("{} queues with {} operations in flight on each", setup.shape.queues, setup.window));
     }
   }
 

@@ -125,6 +125,9 @@ class Port {
   /// keeps. An estimate if a driver lays out the queues.
   [[nodiscard]] virtual u64 queue_bytes(Ends ends, const QueueShape& shape) const = 0;
 
+  /// The files that the queues of one connection keep open at most. An estimate.
+  [[nodiscard]] virtual u64 queue_files(const QueueShape&) const { return 0; }
+
   /// The names of a completion's statuses.
   [[nodiscard]] virtual measure::StatusName status_names() const = 0;
   /// A word that stays 1 while the device is there, in the initiator's addresses; null if the device has

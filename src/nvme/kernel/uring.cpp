@@ -12,6 +12,8 @@
 #include <cstring>
 #include <string>
 
+#include "system/open_files.hpp"
+
 namespace doorbell::nvme {
 
 namespace {
@@ -23,7 +25,11 @@ constexpr u64 kTimeoutTag = ~u64{0};
 constexpr u64 kLargestBuffer = u64{1} << 30;
 
 void require(int result, const FileSettingNames& n, const std::string& what, const std::string& hint) {
-  if (result < 0) throw Error(fmt::format("{} io_uring: {}", n.engine, what), std::strerror(-result), hint);
+  if (result >= 0) return;
+  // What this process lacks is not what io_uring lacks.
+  const bool files = result == -EMFILE || result == -ENFILE;
+  throw Error(fmt::format("{} io_uring: {}", n.engine, what), std::strerror(-result),
+              files ? more_open_files() : hint);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <chrono>
 #include <cstdio>
@@ -18,14 +17,6 @@ namespace doorbell::cli {
 
 namespace {
 
-/// A connection, a transfer descriptor and a buffer take one descriptor each.
-void allow_descriptors() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 void check_card(const Options& options) {
   const std::string& spec = options.text("card");
   if (!qdma::is_model(spec))
@@ -38,7 +29,6 @@ int run_card(const Options& options, Context& context) {
   model::Use use;
   use.faults = run_fault_rates(options);
   use.seed = options.integer("seed");
-  allow_descriptors();
   const qdma::ServerLimits limits = {.connections = static_cast<u32>(options.integer("max-connections")),
                                      .queue_pairs = static_cast<u32>(options.integer("max-queue-pairs")),
                                      .descriptors = static_cast<u32>(options.integer("max-descriptors")),

@@ -5,7 +5,6 @@
 #include <doorbell/error.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +19,7 @@
 #include "qdma/cli/doorbelld.hpp"
 #include "qdma/daemon/uv/daemon.hpp"
 #include "qdma/daemon/uv/journal.hpp"
+#include "system/open_files.hpp"
 
 namespace doorbell::cli {
 
@@ -75,20 +75,12 @@ qdma::daemon::DaemonOptions daemon_options(const Options& o) {
           .socket_name = "--socket"};
 }
 
-/// Clients, transfer descriptors and the buffers of messages take descriptors.
-void allow_all_descriptors() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int serve(const Options& options) {
   const qdma::daemon::DaemonOptions daemon = daemon_options(options);
   qdma::daemon::check(daemon);
   const auto log =
       qdma::daemon::open_log(options.text("log"), priority_of(options.text("log-level")), "--log");
-  allow_all_descriptors();
+  allow_all_open_files();  // clients, transfer descriptors and the buffers of messages
   // libuv reads it when the first call is given to a thread.
   setenv("UV_THREADPOOL_SIZE", std::to_string(options.integer("threads")).c_str(), 1);
   return qdma::daemon::run_daemon(
