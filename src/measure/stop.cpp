@@ -73,4 +73,9 @@ void StopFlag::uninstall() noexcept {
   installed.store(nullptr, std::memory_order_release);
 }
 
+bool stop_requested() noexcept {
+  const StopFlag* const flag = installed.load(std::memory_order_acquire);
+  return flag != nullptr && flag->requested();
+}
+
 }  // namespace doorbell::measure

@@ -46,4 +46,7 @@ class StopFlag {
                 "a signal handler stores them");
 };
 
+/// Whether the installed flag, if there is one, has been asked to stop: for long work of set-up.
+[[nodiscard]] bool stop_requested() noexcept;
+
 }  // namespace doorbell::measure

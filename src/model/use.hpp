@@ -14,6 +14,8 @@ struct Use {
   u32 initiator_threads = 1;  ///< CPU threads that will drive them; 0 when a GPU does
   FaultRates faults = {};
   u64 seed = 1;
+  bool writes = true;           ///< it may change what the device keeps
+  bool must_write = true;       ///< and a device that keeps it unchanged is of no use
   u64 late_ns = 1'000'000'000;  ///< a completion later than this counts as late
 };
 

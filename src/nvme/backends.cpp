@@ -37,6 +37,8 @@ std::unique_ptr<ControllerInterface> open_model(const DeviceRequest& request) {
   c.max_queues = std::max(c.max_queues, 1u);
   c.check_engine(request.names.controller + " model: engine", request.gpu != nullptr, request.use);
   c.rung_by_gpu = request.use.initiator_threads == 0;
+  c.writes = request.use.writes;
+  c.must_write = request.use.must_write;
   c.fit(request.use);
   using model::Fault;
   for (const Fault f : {Fault::corrupt, Fault::misplace, Fault::stale})
@@ -67,7 +69,7 @@ const std::vector<Backend>& backends() {
 const Backend& backend_of(const std::string& spec) {
   if (const Backend* const b = find_backend(backends(), {.spec = spec})) return *b;
   throw Error(fmt::format("controller '{}'", spec), "no back end knows this name",
-              "give " + syntaxes(backends()));
+              "give " + syntaxes(backends()) + ", or file:PATH");
 }
 
 bool needs_gpu(const std::string& spec) {

@@ -413,8 +413,11 @@ class BenchContender final : public Contender {
     describe(s);
     s.bench.reset();
     // Only now has the device counted everything.
-    if (auto counters = s.storage->counters(); !counters.is_null())
+    if (auto counters = s.storage->counters(); !counters.is_null()) {
+      if (const auto why = counters.find("media_refuses_writes"); why != counters.end())
+        warnings_.push_back(fmt::format("{}: {}", s.storage->name(), why->get<std::string>()));
       run_->cell().extra[s.storage->kind()] = std::move(counters);
+    }
     s.storage.reset();
     // Nothing writes any more: the mark names the time of the last change.
     s.mark.save();

@@ -24,6 +24,13 @@ class ForwardDoorbells {
   DoorbellForwarder* forwarder_;
 };
 
+model::Use use_of(const BenchOptions& o, u32 threads) {
+  model::Use use = o.use(o.num_queues, threads, o.memory_mode != 0);
+  use.writes = o.write_io > 0;
+  use.must_write = use.writes && (!o.default_counts || o.allow_write);
+  return use;
+}
+
 class ControllerStorage final : public Storage {
  public:
   ControllerStorage(const BenchOptions& o, std::shared_ptr<gpu::Gpu> gpu)
@@ -33,7 +40,7 @@ class ControllerStorage final : public Storage {
         gpu_(gpu),
         controller_(open_device({.spec = o.controller,
                                  .gpu = gpu,
-                                 .use = o.use(o.num_queues, threads_, o.memory_mode != 0),
+                                 .use = use_of(o, threads_),
                                  .timeout_s = o.timeout_s,
                                  .names = {.controller = o.names.controller, .fault = o.names.fault}}),
                     {.gpu = gpu,

@@ -3,11 +3,14 @@
 
 // fio as a contender: the same work by its own loop, read back from its JSON.
 #include <doorbell/error.hpp>
+#include <doorbell/pattern.hpp>
 #include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <span>
 #include <system_error>
 
 #include "measure/statistics.hpp"
@@ -40,6 +43,17 @@ Engine engine_of(const std::string& name, const BenchOptions& b) {
   if (name == "io_uring-poll") o.emplace_back("--hipri=1");
   if (name == "io_uring" || name == "io_uring-poll") return {"io_uring", o};
   throw Error(b.names.others + " fio:" + name, "it is not one of psync, libaio, io_uring, io_uring-poll");
+}
+
+/// A unit that names doorbell's seed, but no address, as fio takes a pattern: what a run writes that does not
+/// verify.
+std::string unit_of_nowhere(u64 seed) {
+  std::array<u32, pattern::kUnitWords> unit{};
+  pattern::make_unit(unit.data(), {seed, pattern::kNoAddress, 0});
+  std::string text = "0x";
+  for (const u8 byte : std::span(reinterpret_cast<const u8*>(unit.data()), pattern::kUnitBytes))
+    text += fmt::format("{:02x}", byte);
+  return text;
 }
 
 class FioContender final : public Contender {
@@ -83,6 +97,8 @@ class FioContender final : public Contender {
                   "--clat_percentiles=0",
                   "--percentile_list=50:90:95:99:99.9:99.99",
                   "--output-format=json"};
+    // So that what it writes is known for doorbell's: a later run may write there without a question.
+    if (write) arguments_.push_back("--buffer_pattern=" + unit_of_nowhere(o.lfsr_seed));
     if (o.batch > 1 && engine != "psync") {
       arguments_.push_back(fmt::format("--iodepth_batch_submit={}", o.batch));
       arguments_.push_back(fmt::format("--iodepth_batch_complete_max={}", depth));

@@ -3,6 +3,7 @@
 
 #include "nvme/foreign_data.hpp"
 
+#include <doorbell/error.hpp>
 #include <doorbell/pattern.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
+
+#include "measure/stop.hpp"
 
 namespace doorbell::nvme {
 
@@ -93,6 +96,9 @@ bool holds_foreign_data(int fd) {
     data = true;
     const u64 end = next_hole(fd, at, bytes);
     for (at = at / kDiskPage * kDiskPage; at < end;) {
+      if (measure::stop_requested())
+        throw Error("looking for data that doorbell did not write", "stopped by a signal", {},
+                    ExitCode::interrupted);
       const u64 wanted = std::min(kPiece, (end - at + kDiskPage - 1) / kDiskPage * kDiskPage);
       const ssize_t n = pread(fd, piece.get(), wanted, static_cast<off_t>(at));
       if (n < 0 && errno == EINTR) continue;

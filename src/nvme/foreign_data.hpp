@@ -14,7 +14,8 @@ namespace doorbell::nvme {
 /// False when the file holds nothing, or only what doorbell wrote: whole 512-byte units of the test pattern,
 /// of any version of it, with zeros between them. Zeros alone are foreign data, when they are more than a
 /// hole. All data of the file is looked at, wherever a run will write: what is nothing to doorbell may be a
-/// part of something to its owner. What cannot be read is foreign.
+/// part of something to its owner. What cannot be read is foreign. Throws Error when a signal asks the
+/// program to stop.
 [[nodiscard]] bool holds_foreign_data(int fd);
 
 }  // namespace doorbell::nvme

@@ -12,15 +12,37 @@
 
 namespace doorbell::options {
 
+namespace {
+
+/// Where a comma ends the first item: "\," is one that belongs to a value, such as the name of a file.
+std::size_t end_of_item(std::string_view text) {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '\\') ++at;
+    else if (text[at] == ',') return at;
+  }
+  return std::string_view::npos;
+}
+
+std::string without_escapes(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '\\' && at + 1 < text.size() && (text[at + 1] == ',' || text[at + 1] == '\\')) ++at;
+    out += text[at];
+  }
+  return out;
+}
+
+}  // namespace
+
 Options parse_spec(const std::string& title, const OptionTable& keys, std::string_view spec) {
   Options values(keys);
   const auto colon = spec.find(':');
   if (colon == std::string_view::npos) return values;
   for (std::string_view rest = spec.substr(colon + 1);;) {
-    const auto comma = rest.find(',');
-    const std::string_view item = rest.substr(0, comma);
+    const auto comma = end_of_item(rest);
+    const std::string item = without_escapes(rest.substr(0, comma));
     const auto equals = item.find('=');
-    const std::string_view key = item.substr(0, equals);
+    const std::string key = item.substr(0, equals);
     const Option* const option = keys.find(key);
     if (option == nullptr) {
       std::vector<std::string> names;

@@ -183,7 +183,9 @@ u64 QdmaPort::device_memory(u32 number, u64 bytes) {
                 fmt::format("the last transfer ends at byte {} of {}, which has {}", needed, use_.memory.name,
                             use_.memory.bytes),
                 "use fewer or smaller transfers in flight");
-  return use_.memory.base + use_.starting_offset + each * number;
+  const u64 at = use_.memory.base + use_.starting_offset + each * number;
+  lock_.take(at, each, use_.names.starting_offset);
+  return at;
 }
 
 /// What a descriptor takes in this process; its rings are the card's.

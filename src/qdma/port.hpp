@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "qdma/card_lock.hpp"
 #include "qdma/driver.hpp"
 #include "qdma/transfer_queue.hpp"
 #include "rma/bench.hpp"
@@ -89,6 +90,7 @@ class QdmaPort final : public rma::Port {
 
  private:
   CardUse use_;
+  CardLock lock_;  ///< of the bytes that are worked on
   std::shared_ptr<Driver> driver_;
   Card card_;
   BufferTable buffers_;

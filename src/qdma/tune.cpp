@@ -11,6 +11,7 @@
 
 #include "measure/in_turns.hpp"
 #include "model/copy_allowance.hpp"
+#include "qdma/card_lock.hpp"
 #include "qdma/jobs.hpp"
 #include "qdma/model/card.hpp"
 #include "report/cell_table.hpp"
@@ -172,6 +173,8 @@ measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) 
                    .names = o.card.names,
                    .patience = {.limit_s = o.timeout_s, .stop = watch.stop, .gives_up = true}});
   Card card = card_over(driver);
+  CardLock lock(o.device);
+  lock.take(o.card.memory.base + o.card.starting_offset, o.largest, o.card.names.starting_offset);
   CardUse whole = o.card, split = o.card;
   whole.channels = split.channels = Channels::both;
   whole.policy = PolicyKind::channel0;

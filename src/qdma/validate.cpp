@@ -13,6 +13,7 @@
 
 #include "measure/statistics.hpp"
 #include "model/copy_allowance.hpp"
+#include "qdma/card_lock.hpp"
 #include "qdma/gpu_side.hpp"
 #include "qdma/host_facts.hpp"
 #include "qdma/jobs.hpp"
@@ -97,6 +98,7 @@ class Validation {
         watch_(watch),
         allowance_(
             model::CopyAllowance::measured(most_under_way(o), lowest_model_rate(o.device, o.card.names))),
+        lock_(o.device),
         driver_(open_driver({.spec = o.device,
                              .use = use(),
                              .names = o.card.names,
@@ -115,6 +117,10 @@ class Validation {
                    fmt::format("{}, {}", o.names.threads, o.names.buffer_bytes),
                    fmt::format("{} buffers of {} bytes", places(o), buffer_bytes_));
     for (const MemorySet& set : memory_sets(o)) check_places(set);
+    for (const MemorySet& set : memory_sets(o))
+      for (const MemoryPart& m : set.memories)
+        for (u32 i = 0; i < places(o); ++i)
+          lock_.take(m.base + place_offset(o, i, distance_), buffer_bytes_, o.names.starting_offset);
     if (uses_gpu(o)) gpu_ = gpu::open(o.gpu);
     for (u32 i = 0; i < places(o); ++i) buffers_.push_back(card_.create_buffer(buffer_bytes_));
   }
@@ -516,6 +522,7 @@ class Validation {
   const ValidateOptions& o_;
   const measure::RunWatch& watch_;
   model::CopyAllowance allowance_;
+  CardLock lock_;
   std::shared_ptr<Driver> driver_;
   Card card_;
   const std::string bdf_;  // read before anything is measured: a card that goes keeps its cells

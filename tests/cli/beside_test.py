@@ -152,6 +152,11 @@ class Fio(OnDisk):
         self.result(*self.on_file("--write-io", "1", "--read-io", "0", *SHORT, "--in-flight", "4", "--beside", "fio"))
         self.assertEqual(sorted(p.name for p in self.disk.iterdir()), ["data", "one:two", "probe"])
 
+    def test_what_fio_wrote_needs_no_permission_the_next_time(self):
+        for _ in range(2):
+            self.result(*self.on_file("--write-io", "1", "--read-io", "0", *SHORT, "--in-flight", "4", "--beside", "fio"))
+        self.result(*self.on_file("--write-io", "1000", "--read-io", "1000"))
+
     def test_the_range_is_kept(self):
         self.file.write_bytes(b"A" * (8 << 20) + bytes(8 << 20))
         self.result(*self.on_file("--write-io", "1", "--read-io", "0", *SHORT, "--in-flight", "4", "--base-lba", "16384",

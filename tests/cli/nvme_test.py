@@ -343,6 +343,25 @@ class MediaFile(WithFolder):
         self.assertGreater(cell["errors"]["completion"], 0)
         self.assertGreater(cell["metrics"]["ops"], 1000)
         self.assertIn("No space left", cell["model"]["media_refuses_writes"])
+        self.assertIn("No space left", "".join(self.valid(self.json)["warnings"]))
+
+    def test_a_file_that_may_only_be_read_is_read(self):
+        self.result("--controller", self.spec, "--write-io", "100", "--read-io", "0")
+        self.media.chmod(0o444)
+        self.folder.chmod(0o755)
+        read = [DOORBELL, "nvme", "--controller", f"model:media=file:{self.media}", *TIMEOUTS]
+        if os.geteuid() == 0:
+            read = ["setpriv", "--reuid=60123", "--regid=60123", "--clear-groups", *read]
+        for more, code in ((["--read-io", "100"], 0), (["--read-io", "100", "--initiator", "cpu"], 0), ([], 0),
+                           (["--write-io", "100"], 1)):
+            done = subprocess.run([*read, *more], capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        self.assertIn("Permission denied", done.stderr)
+
+    def test_a_comma_in_its_name(self):
+        media = self.folder / "one,two"
+        self.result("--controller", f"model:media=file:{self.folder}/one\\,two,capacity=1Mi", "--write-io", "100")
+        self.assertTrue(media.exists())
 
     def test_a_file_of_somebody_else_takes_permission(self):
         self.media.write_bytes(b"precious" * (1 << 19))
@@ -445,6 +464,18 @@ class ExitCodes(WithFolder):
         self.assertTrue(done.stderr.strip())
         done = run("--initiator", "gpu", "--gpu", "63")
         self.assertEqual(done.returncode, 77, done.stdout + done.stderr)
+
+    def test_a_path_that_is_there_is_a_file(self):
+        done = run("--controller", DOORBELL, "--read-io", "10", "--direct", "off", *TIMEOUTS)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        done = run("--controller", "/nonexistent/file", "--read-io", "10")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("file:PATH", done.stderr)
+
+    def test_more_than_16_formats(self):
+        done = run("--controller", "model:formats=40,lba=4096", "--write-io", "100", "--read-io", "100", "--json", "-", "--quiet",
+                   *TIMEOUTS)
+        self.assertEqual(json.loads(done.stdout)["cells"][0]["cell"]["io_bytes"], 4096)
 
     def test_suggestions(self):
         self.assertIn("--read-io", run("--raed-io", "5").stderr)

@@ -18,6 +18,7 @@
 #include <fstream>
 #include <string>
 
+#include "measure/stop.hpp"
 #include "nvme/foreign_data.hpp"
 #include "nvme/model/media.hpp"
 #include "nvme/written_mark.hpp"
@@ -467,6 +468,20 @@ TEST_F(MediaOfFile, OfSomebodyElseIsNeverGrown) {
   put(0, std::string(1 << 20, 'p'));
   EXPECT_TRUE(Media(config()).foreign());
   EXPECT_EQ(Media(config()).capacity(), 1u << 20);
+}
+
+TEST_F(Files, ASignalEndsTheLookForForeignData) {
+  put(0, unit(0));
+  measure::StopFlag stop;
+  stop.install();
+  EXPECT_FALSE(foreign());
+  (void)stop.request(SIGINT);
+  try {
+    (void)foreign();
+    ADD_FAILURE() << "it went on";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ExitCode::interrupted);
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "cli/device_engine.hpp"
 #include "cli/run_bench.hpp"
@@ -28,8 +29,9 @@ void add_nvme_options(OptionTable& t) {
          .kind = Kind::text,
          .metavar = "SPEC",
          .default_text = "model",
-         .help = "what is driven: model[:KEY=VALUE,...], qemu[:KEY=VALUE,...] (keys above), a PCI address or "
-                 "/dev/nvmeN bound to vfio-pci, or file:PATH through the kernel",
+         .help =
+             "what is driven: model[:KEY=VALUE,...], qemu[:KEY=VALUE,...] (keys above), a PCI address or "
+             "/dev/nvmeN bound to vfio-pci, or file:PATH (or the path of what is there) through the kernel",
          .group = "Device"})
       .add({.name = "namespace",
             .kind = Kind::integer,
@@ -203,9 +205,14 @@ void add_nvme_options(OptionTable& t) {
             .group = "Verification"});
 }
 
-/// "file:PATH" and the options that only it has.
+/// "file:PATH", the bare path of what is there and no back end's, and the options that only these have.
 void read_file_options(const Options& o, nvme::BenchOptions* b) {
   constexpr std::string_view kFile = "file:";
+  std::error_code error;
+  if (!b->controller.starts_with(kFile) &&
+      find_backend(nvme::backends(), nvme::DeviceRequest{.spec = b->controller}) == nullptr &&
+      std::filesystem::exists(b->controller, error))
+    b->controller.insert(0, kFile);
   if (b->controller.starts_with(kFile)) {
     b->file = b->controller.substr(kFile.size());
     if (b->file.empty()) throw Error("--controller file:", "the path is missing", "write file:PATH");

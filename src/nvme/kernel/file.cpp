@@ -86,6 +86,7 @@ DataFile::DataFile(const std::string& path, const FileOptions& o, bool write) : 
   if (there && !block && !S_ISREG(st.st_mode))
     throw Error(subject(path, o), "it is neither a file nor a block device");
   fd_ = open_or_throw(path, o, write, block);
+  if (!block) lock_ = FileLock(fd_.get(), write, subject(path, o));
   regular_ = !block;
   if (block) {
     what_ = "block device";

@@ -8,6 +8,7 @@
 
 #include "nvme/bench.hpp"
 #include "system/descriptor.hpp"
+#include "system/file_lock.hpp"
 
 namespace doorbell::nvme {
 
@@ -37,6 +38,7 @@ class DataFile {
   DataFile() = default;  // completed first, so that the destructor also runs for a constructor that throws
 
   Descriptor fd_;
+  FileLock lock_;     ///< of a regular file: a run that writes has it alone
   std::string made_;  ///< path of a file that was not there before
   u64 bytes_ = 0;
   u32 block_bytes_ = 512;

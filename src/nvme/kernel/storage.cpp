@@ -5,6 +5,7 @@
 
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -49,7 +50,7 @@ class FileStorage final : public Storage {
     return n;
   }
   u32 grant(u32 queues) override { return queues; }
-  bool scratch() override { return may_write_ || file_.scratch(); }
+  bool scratch() override { return o_.default_counts ? may_write_ : file_.scratch(); }
   std::string image() override { return file_.regular() ? o_.file : std::string(); }
 
   QueueBuffers& create_queues(const QueueShape& shape) override {
@@ -92,7 +93,9 @@ class FileStorage final : public Storage {
     return o;
   }
   /// Whether writes that are only a default may happen: where they destroy nothing.
-  static bool may_write(const BenchOptions& o) { return DataFile(o.file, o.file_options, false).scratch(); }
+  static bool may_write(const BenchOptions& o) {
+    return DataFile(o.file, o.file_options, false).scratch() && access(o.file.c_str(), W_OK) == 0;
+  }
 
   /// Reads the first block: what this file or device cannot do is known before anything is measured.
   void try_one(UringEngine& ring, u8* data) const {

@@ -33,8 +33,12 @@ std::string subject(const std::string& path) {
 }
 
 /// Opens the file; returns nothing if it does not exist yet.
-Descriptor open_existing(const std::string& path) {
+Descriptor open_existing(const std::string& path, bool must_write, bool* read_only) {
   Opened file = open_file(path, O_RDWR, FileKinds::regular);
+  if (!file && !must_write && (file.error == EROFS || file.error == EACCES || file.error == EPERM)) {
+    file = open_file(path, O_RDONLY, FileKinds::regular);
+    *read_only = true;
+  }
   if (file) return std::move(file.fd);
   if (file.error != ENOENT)
     throw Error(
@@ -62,15 +66,17 @@ u64 capacity_of(const ModelConfig& config, u64 file_bytes) {
 Media::Media(const ModelConfig& config) {
   if (config.media == ModelConfig::Media::file) {
     path_ = config.path;
-    fd_ = open_existing(path_);
+    fd_ = open_existing(path_, config.must_write, &read_only_);
     file_ = true;
+    writes_ = config.writes && !read_only_;
+    if (fd_.get() >= 0) lock_ = FileLock(fd_.get(), writes_, subject(path_));
   }
   const u64 held = size_of(fd_.get());
   capacity_ = capacity_of(config, held);
   if (capacity_ == 0)
     throw Error(subject(path_),
                 fmt::format("its {} bytes are less than a block of {}", held, config.lba_bytes));
-  if (held > 0 && held < capacity_ && foreign())
+  if (held > 0 && held < capacity_ && !read_only_ && foreign())
     throw Error(subject(path_),
                 fmt::format("it has {} bytes that doorbell did not write, less than the capacity", held),
                 "name another file, or leave the capacity out");
@@ -109,14 +115,15 @@ Media::~Media() {
 }
 
 bool Media::foreign() const {
-  return fd_.get() >= 0 && holds_foreign_data(fd_.get());
+  return read_only_ || (fd_.get() >= 0 && holds_foreign_data(fd_.get()));
 }
 
 /// Of a larger file, the bytes behind the capacity stay as they are, because they do not belong to this
 /// model.
 void Media::map_file(u64 bytes) {
   if (bytes == 0) return;
-  if (mmap(base_, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_.get(), 0) == MAP_FAILED)
+  const int access = read_only_ ? PROT_READ : PROT_READ | PROT_WRITE;
+  if (mmap(base_, bytes, access, MAP_SHARED | MAP_FIXED, fd_.get(), 0) == MAP_FAILED)
     throw Error(subject(path_), fmt::format("mapping its {} bytes: {}", bytes, reason(errno)));
   mapped_ = bytes;
 }
@@ -160,7 +167,14 @@ bool Media::grow() {
       refusal_ = file.why;
       return false;
     }
-    fd_ = std::move(file.fd);
+    try {
+      FileLock lock(file.fd.get(), writes_, subject(path_));
+      fd_ = std::move(file.fd);
+      lock_ = std::move(lock);
+    } catch (const Error& e) {
+      refusal_ = e.what();
+      return false;
+    }
   }
   if (size_of(fd_.get()) < capacity_ && ftruncate(fd_.get(), static_cast<off_t>(capacity_)) != 0) {
     refusal_ = fmt::format("cannot grow to {} bytes: {}", capacity_, reason(errno));

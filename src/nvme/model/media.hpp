@@ -12,6 +12,7 @@
 
 #include "nvme/model/config.hpp"
 #include "system/descriptor.hpp"
+#include "system/file_lock.hpp"
 #include "system/mapping_guard.hpp"
 
 namespace doorbell::nvme {
@@ -20,7 +21,8 @@ namespace doorbell::nvme {
 /// still there when the file is opened again. Reading does not change a file: the first write to each part
 /// creates, extends and allocates the file. A file with anything except blocks that doorbell wrote is
 /// foreign: it is never extended, and writing to it needs permission. A file that another program cuts short
-/// meanwhile has lost its data: nothing is read or written from then on.
+/// meanwhile has lost its data: nothing is read or written from then on. An open file is locked: a run that
+/// writes has it alone.
 class Media {
  public:
   explicit Media(const ModelConfig& config);
@@ -31,7 +33,7 @@ class Media {
   /// Null if nothing is stored. Bytes beyond the end of a file read as zeros; stores need reserve() first.
   [[nodiscard]] u8* bytes() const { return base_; }
   [[nodiscard]] u64 capacity() const { return capacity_; }
-  /// Reads all data of the file, so call this in set-up only.
+  /// True for a file that may not be written, too. Reads all data of the file, so call this in set-up only.
   [[nodiscard]] bool foreign() const;
 
   /// True if loads of `bytes` at `offset` are safe: a file system may need space even to load from a page of
@@ -46,7 +48,7 @@ class Media {
   /// end the process. False if the disk is full or the file may not grow. Any thread may call it; it locks
   /// only at the first write to a part of the file.
   [[nodiscard]] bool reserve(u64 offset, u64 bytes) {
-    return !file_ || (!lost() && (has_space(offset, bytes) || reserve_slowly(offset, bytes)));
+    return !file_ || (!read_only_ && !lost() && (has_space(offset, bytes) || reserve_slowly(offset, bytes)));
   }
   /// True once a load or store has found no file behind its page: what it got or left is not on the media.
   [[nodiscard]] bool lost() const { return guard_ && guard_->lost(); }
@@ -74,11 +76,14 @@ class Media {
   u8* base_ = nullptr;
   u64 capacity_ = 0;
   bool file_ = false;
+  bool read_only_ = false;  ///< its parts that have no space never get some, so it is never stored to
+  bool writes_ = true;
   std::optional<MappingGuard> guard_;
   std::string path_;
   mutable std::mutex
       mutex_;       ///< guards the members below; bits of reserved_ are set under it and read without it
   Descriptor fd_;   ///< closed as long as the file does not exist
+  FileLock lock_;   ///< of the descriptor
   u64 mapped_ = 0;  ///< bytes from 0 that the file covers; the rest is anonymous, read only
   std::string refusal_;
   u64 part_bytes_ = 0;                      ///< a file gets disk space in parts of this size

@@ -52,10 +52,9 @@ Descriptor check_drive(const QemuConfig& c) {
     throw Error(subject, std::strerror(errno), hint);
   if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
     throw Error(subject, "it is neither a file nor a block device", hint);
-  // QEMU opens it for writing. The kernel grants this one only while nothing is mounted on it or built upon
+  // QEMU opens it for writing. The kernel grants a device only while nothing is mounted on it or built upon
   // it.
-  if (!S_ISBLK(st.st_mode)) return {};
-  Descriptor claim(open(path.c_str(), O_RDWR | O_EXCL | O_CLOEXEC));
+  Descriptor claim(open(path.c_str(), O_RDWR | O_CLOEXEC | (S_ISBLK(st.st_mode) ? O_EXCL : 0)));
   if (claim.get() < 0)
     throw Error(subject, errno == EBUSY ? "it is mounted or in use" : std::strerror(errno), hint);
   return claim;
@@ -168,7 +167,11 @@ std::pair<Descriptor, Descriptor> socket_pair(const std::string& title) {
 }  // namespace
 
 QemuProcess::QemuProcess(const QemuConfig& c, double start_limit_s) {
-  if (c.media == QemuConfig::Media::drive) claim_ = check_drive(c);
+  if (c.media == QemuConfig::Media::drive) {
+    claim_ = check_drive(c);
+    if (!is_block_device(c.drive))
+      lock_ = FileLock(claim_.get(), true, fmt::format("{}: drive={}", c.title, c.drive));
+  }
   auto [ours, its] = socket_pair(c.title);
   auto [monitor, its_monitor] = socket_pair(c.title);
   const Descriptor image(c.media == QemuConfig::Media::ram ? memfd_create("doorbell-media", MFD_CLOEXEC)

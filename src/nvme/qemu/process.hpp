@@ -10,6 +10,7 @@
 #include "nvme/backends.hpp"
 #include "nvme/qemu/config.hpp"
 #include "system/child.hpp"
+#include "system/file_lock.hpp"
 
 namespace doorbell::nvme {
 
@@ -33,7 +34,8 @@ class QemuProcess {
   [[nodiscard]] pid_t pid() const { return child_->pid(); }
 
  private:
-  Descriptor claim_;  ///< of a block device, which cannot be mounted while QEMU has it
+  Descriptor claim_;  ///< of a drive: a block device cannot be mounted while QEMU has it,
+  FileLock lock_;     ///< and a file is locked
   std::optional<Child> child_;
   Descriptor monitor_;
   Descriptor socket_;  // closed first: that is what QEMU ends by
