@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "nvme/backends.hpp"
+#include "nvme/foreign_data.hpp"
 #include "nvme/in_turns.hpp"
 #include "nvme/null_controller.hpp"
 #include "nvme/storage.hpp"
@@ -137,7 +138,7 @@ class Bench {
     learn_written();
     fill_unchecked();
     // Sequences never repeat, also across runs on media that outlive them.
-    generation_ = first_sequence();
+    generation_ = first_ = first_sequence();
   }
 
   /// Writes, then reads back: once by count (`seconds` is 0), else again until the time is over.
@@ -164,6 +165,8 @@ class Bench {
 
   [[nodiscard]] const IoPhase& phase() const { return phase_; }
   [[nodiscard]] const IoRunner& runner() const { return *runner_; }
+  /// What was found of another run's; "" where nothing was.
+  [[nodiscard]] const std::string& others() const { return others_; }
   /// Reads that found units of an earlier version of the pattern at their place.
   [[nodiscard]] u64 old_version() const { return old_version_; }
 
@@ -219,8 +222,24 @@ class Bench {
       generation_ += passes;
       learn_written();
     }
-    for (const OpStats& q : outcome.queues) old_version_ += q.old_version;
+    for (const OpStats& q : outcome.queues) {
+      old_version_ += q.old_version;
+      look_for_others(q);
+    }
     into.add(outcome, s_.io_bytes);
+  }
+
+  /// Of a file: who wrote what lies in place of this run's data.
+  void look_for_others(const OpStats& found) {
+    for (u32 i = 0; i < found.failures && others_.empty() && !storage_.image().empty(); ++i) {
+      const u64 at = found.first_failures[i].address;
+      const auto id = writer_of(storage_.image(), at);
+      if (!id || (id->seed == phase_.seed && id->sequence >= first_ && id->sequence < generation_)) continue;
+      others_ = fmt::format(
+          "byte {} of {} holds a unit of another run (seed {}, sequence {:#x}): one before this, or one that "
+          "writes there at the same time",
+          at, storage_.image(), id->seed, id->sequence);
+    }
   }
 
   /// The first `positions` of a queue, as bytes of the namespace.
@@ -282,6 +301,8 @@ class Bench {
   WrittenMark& mark_;
   IoPhase phase_;
   u64 generation_ = 1;
+  u64 first_ = 1;  ///< generation
+  std::string others_;
   u64 old_version_ = 0;
 };
 
@@ -456,6 +477,7 @@ class BenchContender final : public Contender {
       warnings_.push_back(fmt::format("{} has changed since doorbell wrote to it: {}", s.storage->name(),
                                       s.outdated ? "of what it held then nothing is expected any more"
                                                  : "most of its units are the same, the others are damage"));
+    if (!s.bench->others().empty()) warnings_.push_back(s.bench->others());
     if (s.setup.write_io < o_.write_io)
       warnings_.push_back(
           fmt::format("only reads: writing to {} needs {}", s.storage->name(), o_.names.allow_write));

@@ -5,6 +5,7 @@
 
 #include <doorbell/error.hpp>
 #include <doorbell/pattern.hpp>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <memory>
 
 #include "measure/stop.hpp"
+#include "system/open_file.hpp"
 
 namespace doorbell::nvme {
 
@@ -112,6 +114,16 @@ bool holds_foreign_data(int fd) {
     at = std::max(at, end);
   }
   return data && !ours;
+}
+
+std::optional<pattern::Identity> writer_of(const std::string& path, u64 byte) {
+  std::array<u32, pattern::kUnitWords> unit{};
+  const Opened file = open_file(path, O_RDONLY, FileKinds::regular);
+  if (!file || pread(file.fd.get(), unit.data(), sizeof unit, static_cast<off_t>(byte)) != sizeof unit)
+    return {};
+  const pattern::Identity id = pattern::claimed(unit.data());
+  if (unit[0] != pattern::kMagic || !pattern::same_unit(unit.data(), id)) return {};
+  return id;
 }
 
 }  // namespace doorbell::nvme

@@ -4,7 +4,10 @@
 // Whether a file holds data that doorbell did not write.
 #pragma once
 
-#include <doorbell/config.hpp>
+#include <doorbell/pattern.hpp>
+
+#include <optional>
+#include <string>
 
 namespace doorbell::nvme {
 
@@ -17,5 +20,8 @@ namespace doorbell::nvme {
 /// part of something to its owner. What cannot be read is foreign. Throws Error when a signal asks the
 /// program to stop.
 [[nodiscard]] bool holds_foreign_data(int fd);
+
+/// Who wrote the unit at `byte` of the file, by its header; empty where there is no whole unit.
+[[nodiscard]] std::optional<pattern::Identity> writer_of(const std::string& path, u64 byte);
 
 }  // namespace doorbell::nvme

@@ -14,7 +14,7 @@ from harness import DOORBELL, TIMEOUTS, WithFolder, doorbell, end_of, wait_for_w
 
 NOBODY_ELSE = 60123  # a user who has no other processes
 EACH_PATH = (["nvme", "--write-io", "50", "--read-io", "50", "--num-queues", "2"],
-             ["rdma", "--size", "8", "--iterations", "50", "--num-queues", "2"],
+             ["rdma", "--size", "8", "--iterations", "50", "--num-qps", "2"],
              ["cxi", "--size", "8", "--iterations", "50", "--num-queues", "2"],
              ["qdma", "--size", "4096", "--iterations", "50", "--num-queues", "2"],
              ["qdma", "validate", "-j", "2", "--buffer-size", "64Ki"],

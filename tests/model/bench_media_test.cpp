@@ -140,6 +140,20 @@ TEST_F(MediaFile, NoPositionIsLeftOut) {
   }
 }
 
+TEST_F(MediaFile, WhoWroteWhatIsThereInsteadIsNamed) {
+  BenchOptions o = options(100, 0);
+  o.lfsr_seed = 77;
+  EXPECT_FALSE(run_bench(o, {}).failed);
+  o = options(100, 100);
+  o.lfsr_seed = 78;
+  o.faults.probability[static_cast<u32>(model::Fault::stale)] = 1;
+  const BenchResult r = run_bench(o, {});
+  EXPECT_TRUE(r.failed);
+  bool named = false;
+  for (const std::string& w : r.warnings) named = named || w.find("seed 77") != std::string::npos;
+  EXPECT_TRUE(named);
+}
+
 TEST_F(MediaFile, IsUntouchedByARefusedRun) {
   {
     std::string bytes(8u << 20, '\0');

@@ -3,6 +3,7 @@
 
 // Copies that several threads share.
 
+#include <doorbell/error.hpp>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -10,7 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -94,7 +94,7 @@ TEST(CopyCrew, OneThreadNeedsNoHelp) {
   setrlimit(RLIMIT_AS, &little);
   try {
     const CopyCrew crew(4000);
-  } catch (const std::system_error&) {
+  } catch (const Error&) {
     std::_Exit(0);
   }
   std::_Exit(1);

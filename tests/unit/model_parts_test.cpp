@@ -470,6 +470,7 @@ TEST(StatusNames, KnownAndUnknown) {
   EXPECT_EQ(status_name(status::lba_out_of_range), "LBA Out of Range");
   EXPECT_EQ(status_name(status::invalid_queue_id), "Invalid Queue Identifier");
   EXPECT_EQ(status_name(status::compare_failure), "Compare Failure");
+  EXPECT_EQ(status_name(0x1bc), "Zone Invalid Write");
   EXPECT_EQ(status_name(0x299), "Status type 2 code 0x99");
   EXPECT_EQ(status_name(0x701), "Status type 7 code 0x01");
   std::set<std::string> all;

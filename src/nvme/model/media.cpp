@@ -130,7 +130,7 @@ void Media::map_file(u64 bytes) {
 
 bool Media::reserve_slowly(u64 offset, u64 bytes) {
   const std::scoped_lock lock(mutex_);
-  if (mapped_ < capacity_ && !grow()) return false;
+  if (locked_out_ || (mapped_ < capacity_ && !grow())) return false;
   // Whole parts: a store makes all of its page or folio writable, and the kernel needs space for that.
   // Without it the store would end the process, so a disk is full when it has no part left.
   const u64 first = offset / part_bytes_, last = (offset + bytes - 1) / part_bytes_;
@@ -173,6 +173,7 @@ bool Media::grow() {
       lock_ = std::move(lock);
     } catch (const Error& e) {
       refusal_ = e.what();
+      locked_out_ = true;
       return false;
     }
   }

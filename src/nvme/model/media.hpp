@@ -86,6 +86,7 @@ class Media {
   FileLock lock_;   ///< of the descriptor
   u64 mapped_ = 0;  ///< bytes from 0 that the file covers; the rest is anonymous, read only
   std::string refusal_;
+  bool locked_out_ = false;                 ///< another run has made the file meanwhile
   u64 part_bytes_ = 0;                      ///< a file gets disk space in parts of this size
   std::vector<std::atomic<u64>> reserved_;  ///< a bit for each part
 };

@@ -415,7 +415,7 @@ nlohmann::ordered_json ModelCard::counters() const {
   for (const auto& bytes : counters_.bytes)
     channels.push_back({{"host_to_card_bytes", bytes[0]}, {"card_to_host_bytes", bytes[1]}});
   nlohmann::ordered_json j = {
-      {"threads", threads_.size()},           {"clock", clock_.counted() ? "counted" : "real"},
+      {"threads", sleeps_until_.size()},      {"clock", clock_.counted() ? "counted" : "real"},
       {"completed", counters_.completed},     {"failed", counters_.failed},
       {"drained", counters_.drained},         {"timed_out", counters_.timed_out},
       {"cancelled", counters_.cancelled},     {"bursts", counters_.bursts},
