@@ -214,6 +214,7 @@ void WrittenMark::open(bool load) {
   const std::string_view header = text.substr(0, text.find(' ', form + 1));
   if (!header.starts_with(kForm)) return;
   writes_ = parse(text.substr(header.size()));
+  on_file_ = writes_;
   if (header == header_of(st)) return;
   changed_by_others_ = true;
   outdated_ = !holds_still(fd_.get(), writes_);
@@ -234,8 +235,14 @@ void WrittenMark::about_to_write(ByteRange range) {
   std::vector<EarlierWrite> dropped;
   covered_ = without(covered_, range, &dropped);
   covered_.insert(covered_.end(), inside.begin(), inside.end());
-  if (inside.empty() && !outdated_) return;
-  writes_ = std::move(left);
+  if (!inside.empty()) {
+    writes_ = std::move(left);
+    changed_ = true;
+  }
+  const bool on_file = std::ranges::any_of(on_file_, [&](const EarlierWrite& w) {
+    return w.bytes.begin < range.end && range.begin < w.bytes.end;
+  });
+  if (!on_file && !outdated_) return;
   changed_ = true;
   save();
 }
@@ -264,6 +271,7 @@ void WrittenMark::save() {
   if (!changed_ || fd_.get() < 0) return;
   changed_ = false;
   outdated_ = false;
+  on_file_ = writes_;
   struct stat st {};
   if (writes_.empty() || fstat(fd_.get(), &st) != 0) {
     (void)fremovexattr(fd_.get(), kName);

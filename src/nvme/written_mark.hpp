@@ -51,6 +51,7 @@ class WrittenMark {
   std::string path_;
   Descriptor fd_;
   std::vector<EarlierWrite> writes_;   ///< the newest first
+  std::vector<EarlierWrite> on_file_;  ///< as the file's mark has them
   std::vector<EarlierWrite> covered_;  ///< what writes that are under way may overwrite, in part
   bool changed_ = false;
   bool changed_by_others_ = false;
