@@ -16,12 +16,12 @@ namespace doorbell::cli {
 int run_bench(const Options& options, Context& context, const measure::RunOptions& run,
               const std::vector<std::string>& inputs, const Bench& bench, View view, const RunPlan& plan) {
   check_outputs(options, inputs);
-  if (const std::string text = text_of(plan, run); !text.empty() && !options.flag("quiet"))
-    fmt::print(stderr, "{}\n", text);
   Progress progress(context.stderr_tty && !options.flag("quiet"));
   report::Result result = new_result(context);
   measure::LiveBoard live(options.has("export"));
   const auto server = export_figures(options, context, live);
+  if (const std::string text = text_of(plan, run); !text.empty() && !options.flag("quiet"))
+    fmt::print(stderr, "{}\n", text);
   const measure::RunWatch watch = {
       .stop = &context.stop,
       .progress = [&](double fraction,

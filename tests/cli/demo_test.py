@@ -107,8 +107,10 @@ class LongWork(WithFolder):
         self.assertRegex(drawn, r"\[#+\.+\] +\d+ %  [\d.]+ .?IOPS, \d+ s left  read")
         self.assertTrue(drawn.endswith("\r\x1b[K"))
 
-    def test_nothing_in_a_pipe(self):
+    def test_no_progress_in_a_pipe(self):
         done = doorbell(*self.RUN)
+        self.assertEqual((done.returncode, done.stderr), (0, "1 repeat of 2.5 s, about 2 s\n"))
+        done = doorbell(*self.RUN, "--quiet")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 

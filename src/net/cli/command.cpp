@@ -455,7 +455,9 @@ int listen(const Options& options, Context& context) {
   if (!quiet)
     fmt::print("served {} cells, {} packets, {} checked, {} errors\nthe client's verdict: {}\n", r.cells,
                r.received, r.checked, r.errors, r.verdict);
-  return report::worse_of(r.errors == 0 ? 0 : static_cast<int>(ExitCode::data), r.code);
+  // Who has stopped the client has not stopped this end.
+  const int code = r.code == static_cast<int>(ExitCode::interrupted) ? 0 : r.code;
+  return report::worse_of(r.errors == 0 ? 0 : static_cast<int>(ExitCode::data), code);
 }
 
 std::vector<std::string> others_of(const Options& o) {
