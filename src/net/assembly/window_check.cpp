@@ -5,9 +5,19 @@
 
 #include <doorbell/net/crc32c.hpp>
 
-#include <algorithm>
+#include <cstring>
 
 namespace doorbell::net {
+
+namespace {
+
+/// Compared with itself a byte further on: at the speed of memory. Where most packets are lost, most of what
+/// is checked is zeros.
+bool is_zero(const u8* data, u64 bytes) {
+  return bytes == 0 || (data[0] == 0 && std::memcmp(data, data + 1, bytes - 1) == 0);
+}
+
+}  // namespace
 
 void WindowCheck::take(const Window& w) {
   if (!w.slot_crcs.empty()) {
@@ -29,8 +39,7 @@ bool WindowCheck::good(const Window& w, const u8* bytes) const {
     const u8* const slot = bytes + s * r_.slot_bytes;
     if ((w.arrived[s / 64] >> (s % 64) & 1) != 0) {
       if (crc32c(slot, r_.slot_bytes) != w.slot_crcs[s]) return false;
-    } else if (r_.missing == Missing::zero &&
-               !std::all_of(slot, slot + r_.slot_bytes, [](u8 b) { return b == 0; })) {
+    } else if (r_.missing == Missing::zero && !is_zero(slot, r_.slot_bytes)) {
       return false;
     }
   }
