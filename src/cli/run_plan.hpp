@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a run will do and how long that takes, as far as its options say it.
+// The work of a run and how long it takes, as far as its options say it.
 #pragma once
 
 #include <string>

@@ -196,7 +196,7 @@ class NoDropSearch {
       if (last || (p.clean() && p.reached())) return;
       if (p.clean() && again) again = false;
       else target = std::min(target * 0.95, std::max(p.rate(), target / 2)), again = true;
-      // What is left to try is below what is known.
+      // All that is left to try is below what is known.
       if (found_->confirmed && target <= found_->probe.rate()) return;
     }
   }

@@ -56,7 +56,7 @@ void align_times(bool paced, RepeatCounts* r) {
   if (received.begin_ns != 0 && received.begin_ns <= sent.begin_ns) {
     const double ahead_s = static_cast<double>(sent.begin_ns - received.begin_ns) * 1e-9;
     received.elapsed_s = std::max(received.elapsed_s - ahead_s, 0.0);
-    // What has arrived has been sent, whenever the sender's thread came to say so.
+    // Packets that have arrived have been sent, whenever the sender's thread came to say so.
     if (!paced && received.elapsed_s > 0 && received.counts.unique - received.counts.earlier >= sent.sent)
       sent.elapsed_s = std::min(sent.elapsed_s, received.elapsed_s);
   }
@@ -231,7 +231,7 @@ void CellRun::add_link_drops() {
   const LinkDrops now = link_drops();
   Drops& d = totals_.drops;
   add_interface_drops(*stream_, now.interfaces - before_.interfaces, &d);
-  // What the sender has been told of, it has sent again: only what is missing was lost there.
+  // The sender has sent again all that it has been told of: only what is missing was lost there.
   const ReceiveCounts& n = totals_.counts;
   const u64 explained = d.sum() + n.corrupt + n.short_ + n.misplaced;
   d.queue = std::min<u64>(now.queue - before_.queue, totals_.lost - std::min(totals_.lost, explained));

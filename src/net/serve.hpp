@@ -28,7 +28,7 @@ struct ServeResult {
   u64 received = 0;
   u64 checked = 0;
   u64 errors = 0;
-  /// What the client makes of the run: its exit code and its verdict.
+  /// The client's view of the run: its exit code and its verdict.
   int code = 0;
   std::string verdict;
 };

@@ -18,7 +18,7 @@
 
 namespace doorbell::net {
 
-/// What a packet is on the wire.
+/// A packet as it is on the wire.
 struct Framing {
   double frames_per_packet = 1;
   u32 header_bytes = 0;    ///< in front of a frame's part of the payload; 0: StreamKind::overhead_bytes

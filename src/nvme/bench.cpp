@@ -165,7 +165,7 @@ class Bench {
 
   [[nodiscard]] const IoPhase& phase() const { return phase_; }
   [[nodiscard]] const IoRunner& runner() const { return *runner_; }
-  /// What was found of another run's; "" where nothing was.
+  /// The other run whose data was found; "" where there was none.
   [[nodiscard]] const std::string& others() const { return others_; }
   /// Reads that found units of an earlier version of the pattern at their place.
   [[nodiscard]] u64 old_version() const { return old_version_; }
@@ -263,7 +263,7 @@ class Bench {
     }
   }
 
-  /// What reads may expect where the last write phase has not been.
+  /// Tells the queues what reads may expect where the last write phase has not been.
   void learn_written() {
     for (u32 q = 0; q < s_.shape.queues; ++q) {
       const IoQueue& io = set_.queues()[q];

@@ -51,8 +51,8 @@ class QueueBuffers {
   /// Where the data slots of a queue lie.
   [[nodiscard]] const Region& data(u32 queue) const { return data_[queue].region(); }
   void forget_refused_writes();
-  /// What a queue's reads are to find, the newest first; what exceeds kEarlierAtMost is left out. Between
-  /// phases.
+  /// The writes that a queue's reads are to find, the newest first; what exceeds kEarlierAtMost is left out.
+  /// Between phases.
   void set_written_before(u32 queue, std::span<const EarlierWrite> writes);
   static constexpr std::size_t kEarlierAtMost = 128;
 

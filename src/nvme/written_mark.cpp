@@ -124,7 +124,7 @@ std::string text_of(const std::string& header, std::span<const EarlierWrite> wri
   return text;
 }
 
-/// What is left of `writes` outside of `range`; the pieces within it go behind those of `*inside`.
+/// The parts of `writes` outside of `range`; the pieces within it go behind those of `*inside`.
 std::vector<EarlierWrite> without(const std::vector<EarlierWrite>& writes, ByteRange range,
                                   std::vector<EarlierWrite>* inside) {
   std::vector<EarlierWrite> left;

@@ -28,7 +28,7 @@ class WrittenMark {
 
   /// Writes at most: some file systems keep all attributes in one block.
   static constexpr std::size_t kWritesAtMost = 128;
-  /// What earlier phases and runs wrote to `range`, kWritesAtMost at most: the newest first, and each says
+  /// The writes of earlier phases and runs to `range`, kWritesAtMost at most: the newest first, and each says
   /// more than those behind it.
   [[nodiscard]] std::vector<EarlierWrite> known(ByteRange range) const;
   /// True if another program has written to the file since it was marked.

@@ -351,7 +351,7 @@ class CellTable {
     if (const std::string beyond = beyond_range_text(c.metrics.latency_ns); !beyond.empty())
       out += labelled("latency", beyond);
     if (failed && c.verify.checked == 0) out += labelled("verify", "NOT verified");
-    // What a search has found, in a sentence.
+    // The answer of a search, in a sentence.
     if (c.extra.is_object())
       for (const auto& [key, object] : c.extra.items())
         if (object.is_object() && object.contains("answer") && object["answer"].is_string())

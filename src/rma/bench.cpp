@@ -154,7 +154,7 @@ class CellRun {
     for (const report::Repeat& r : cell.repeats) rates.push_back(r.ops_per_s);
     const std::size_t median = measure::median_index(rates);
     const DeviceTime& t = times_[median];
-    // What failed has moved some of its bytes, in no time that says anything.
+    // A failed transfer has moved some of its bytes, in no time that says anything.
     if (t.ns > 0 && cell.repeats[median].errors == 0)
       cell.extra[port_->kind()][o_.texts.clock_rate] =
           static_cast<double>(t.bytes) * 1e9 / static_cast<double>(t.ns);

@@ -96,7 +96,7 @@ struct Limits {
   bool gpu_initiator = false;  ///< a GPU can reach its queues and doorbells
 };
 
-/// What a device's own clock says of the operations so far, of those that move bytes the way that is
+/// The operations so far by a device's own clock, of those that move bytes the way that is
 /// measured.
 struct DeviceTime {
   u64 bytes = 0;

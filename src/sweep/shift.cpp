@@ -62,8 +62,8 @@ Centre centre_of(std::span<const double> figures) {
   const std::size_t n = logs.size(), cut = n / kOneDisturbedIn, kept = n - 2 * cut;
   Centre c;
   for (std::size_t i = cut; i < n - cut; ++i) c.mean += logs[i] / static_cast<double>(kept);
-  // What was cut off counts as the nearest value that was not (Winsorised), so that the spread is not too
-  // small.
+  // A value that was cut off counts as the nearest value that was not (Winsorised), so that the spread is not
+  // too small.
   for (std::size_t i = 0; i < cut; ++i) {
     logs[i] = logs[cut];
     logs[n - 1 - i] = logs[n - 1 - cut];

@@ -14,7 +14,7 @@ namespace doorbell {
 /// that use select().
 void allow_all_open_files();
 
-/// What to do about EMFILE or ENFILE, for a hint.
+/// The hint for EMFILE and ENFILE.
 [[nodiscard]] std::string more_open_files();
 
 /// Throws doorbell::Error when this process may not open `files` more. `what` names the options that ask for

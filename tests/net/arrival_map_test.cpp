@@ -43,7 +43,7 @@ TEST(ArrivalMap, WhatIsOutOfReachIsMisplaced) {
   EXPECT_EQ(m.lost(701), 700u);
 }
 
-/// What is far ahead is lost in between, once a second packet says so.
+/// All before a packet that is far ahead is lost, once a second packet says so.
 TEST(ArrivalMap, GoesOnBehindAGapBeyondItsReach) {
   for (const bool runs : {false, true}) {
     ArrivalMap m(0, 128);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a test tells fake_cpu_math.
+// A test's wishes of fake_cpu_math.
 #pragma once
 
 struct FakeCpuMath {

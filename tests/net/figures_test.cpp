@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the two ends say of times: when packets were sent and were due, how long they were on their way, and
+// Times by the two ends: when packets were sent and were due, how long they were on their way, and
 // what threads cost.
 #include <gtest/gtest.h>
 

@@ -18,7 +18,7 @@ namespace {
 
 using LinkChanges = test_packets::OnVeth;
 
-/// What was measured before a link has gone is the result.
+/// Repeats that were measured before a link has gone are the result.
 TEST_F(LinkChanges, AnInterfaceThatGoesInMidRunLeavesTheRepeatsBefore) {
   for (const bool removed : {true, false}) {
     SCOPED_TRACE(removed);
@@ -54,7 +54,7 @@ TEST_F(LinkChanges, AnInterfaceThatGoesInMidRunLeavesTheRepeatsBefore) {
   }
 }
 
-/// What the queueing discipline in front of the sending interface drops is found there.
+/// Drops of the queueing discipline in front of the sending interface are found there.
 TEST_F(LinkChanges, DropsOfAShapedInterfaceAreExplained) {
   const std::shared_ptr<Link> own = open_link({.spec = "veth"});
   try {

@@ -128,7 +128,7 @@ TEST(NetTwoProcesses, BothEndsHaveOneVerdict) {
   EXPECT_NE(served.verdict.find(" late"), std::string::npos) << served.verdict;
 }
 
-/// What others send to the ports of a run is not the run's.
+/// Datagrams that others send to the ports of a run are not the run's.
 TEST(NetTwoProcesses, AStrangersDatagramsDoNoHarm) {
   const Descriptor stranger(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   std::string datagram(64, 'x');

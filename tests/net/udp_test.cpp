@@ -256,7 +256,7 @@ TEST(Udp, AnUnconnectedReceiverMeetsOthers) {
   EXPECT_EQ(stream->facts()["receive"]["too_long"], 300);
 }
 
-/// What does not fit into the stream is none of its packets, in whatever it is received.
+/// A datagram that does not fit into the stream is none of its packets, in whatever it is received.
 TEST(Udp, LongerAndBrokenDatagramsAreUnmatched) {
   for (const bool coalesce : {false, true}) {
     SCOPED_TRACE(coalesce);

@@ -170,7 +170,7 @@ TEST_F(BenchRunTest, APhaseIsAskedForItsTimeOrItsOperations) {
   EXPECT_EQ(p.check_ticks, 100'000u);
 }
 
-/// What only prepares or checks is in no live figure, but what it found is.
+/// A phase that only prepares or checks is in no live figure, but what it found is.
 TEST_F(BenchRunTest, LiveFiguresAreOfWhatIsMeasured) {
   LiveBoard live(true);
   watch_.live = &live;

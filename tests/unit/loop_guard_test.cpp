@@ -39,7 +39,7 @@ struct EndlessPhase : PhaseLimits {
   [[nodiscard]] StopReason lost() const { return StopReason::done; }
 };
 
-/// What a phase reports whose one operation took `took`, and which then waits a second for one that is lost.
+/// The report of a phase whose one operation took `took`, and which then waits a second for one that is lost.
 OpStats one_done_one_lost(u64 took) {
   const OneLane lane;
   LoopGuard<OneLane, DriftingClock, 16> guard;

@@ -233,7 +233,7 @@ TEST_F(Mark, GoesWithTheFile) {
   EXPECT_FALSE(m.outdated());
 }
 
-/// What queues wrote next to each other is one write.
+/// Writes of queues next to each other are one write.
 TEST_F(Mark, OfManyQueuesIsShort) {
   Writes queues;
   for (u64 q = 0; q < 256; ++q) queues.push_back(phase(q * 4096, 1, 3, 50));
@@ -277,7 +277,7 @@ TEST_F(Mark, KeepsWhatAWriteDidNotReach) {
   EXPECT_EQ(noted(), Writes{phase(0, 4, 9, 40, true)});
 }
 
-/// What a write that failed has left is not known, nor what was there before it.
+/// The remains of a write that failed are not known, nor what was there before it.
 TEST_F(Mark, ForgetsWhatAFailedWriteMayHaveTouched) {
   note({plain(0, 16384, 5)});
   {

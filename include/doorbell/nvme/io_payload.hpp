@@ -36,7 +36,7 @@ class IoPayload {
   [[nodiscard]] DOORBELL_INLINE bool is_write() const { return phase_->op == IoOpcode::write; }
   [[nodiscard]] DOORBELL_INLINE u64 bytes() const { return u64{phase_->blocks} * phase_->lba_bytes; }
 
-  /// What the blocks of I/O `index` hold, by the phase that wrote them; `known` is false where that is
+  /// The content of I/O `index`'s blocks, by the phase that wrote them; `known` is false where that is
   /// neither this phase nor the last write phase.
   struct Written {
     pattern::Identity id;
@@ -53,7 +53,7 @@ class IoPayload {
     return w;
   }
 
-  /// What the unit at `address` is by the earlier writes, and the byte until which the same holds, `end` at
+  /// The unit at `address` by the earlier writes, and the byte until which the same holds, `end` at
   /// most.
   struct Earlier {
     pattern::Expect expect;

@@ -58,7 +58,7 @@ struct IoQueue {
   u64 count = 0;               ///< I/Os to do; ~0 with a duration
   u64 written = 0;             ///< I/Os of the write phase that reads verify against
   u64 written_generation = 0;  ///< that phase's `generation`
-  /// What was written before the write phase that `written` counts, the newest first. One is usual, and has
+  /// The writes before the write phase that `written` counts, the newest first. One is usual, and has
   /// no `bytes` where there is none; `more_earlier` has the others.
   EarlierWrite earlier;
   const EarlierWrite* more_earlier = nullptr;

@@ -94,7 +94,7 @@ struct Interface {
 /// From the body of an RTM_NEWLINK. Throws Error when it is malformed.
 [[nodiscard]] Interface read_interface(std::span<const u8> body);
 
-/// What the queueing discipline at the root of an interface's queues has dropped, from the body of an
+/// Drops of the queueing discipline at the root of an interface's queues, from the body of an
 /// RTM_NEWQDISC; nothing for another interface, and for a discipline below another. Throws Error when it is
 /// malformed.
 [[nodiscard]] std::optional<u32> read_queue_drops(std::span<const u8> body, u32 interface);

@@ -30,7 +30,7 @@ double energy_of(const std::complex<float>* v) {
   return sum;
 }
 
-/// What all errors of a transform may be together. No bin can be larger than sqrt(N sum|x|^2).
+/// The limit of all errors of a transform together. No bin can be larger than sqrt(N sum|x|^2).
 double error_of_all(double energy) {
   return kFftTolerance * std::sqrt(kFftLength * energy);
 }
@@ -130,7 +130,7 @@ void to_floats(const u16* from, u32 n, float* to) {
 }  // namespace
 
 double share_of(double error, double allowed) {
-  // What is not finite allows nothing.
+  // A limit that is not finite allows nothing.
   if (error <= allowed && std::isfinite(allowed)) return allowed > 0 ? error / allowed : 0;
   const double share = error / allowed;
   return std::isfinite(share) ? share : std::numeric_limits<double>::infinity();

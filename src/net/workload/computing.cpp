@@ -162,7 +162,7 @@ void Computing::compute() {
     const u64 i = done_;
     lock.unlock();
     if (engine_->computes_in_wait()) job(i).begin_ns = wall_ns();
-    // What has ended while a check went on has done so at an unknown time.
+    // A run that has ended while a check went on has done so at an unknown time.
     const bool unseen = checked_until_ns_ > job(i).begin_ns && !job(i).looked && engine_->wait(place(i), 0);
     job(i).looked = true;
     const bool computed = unseen || engine_->wait(place(i), kLookNs);

@@ -26,7 +26,7 @@ constexpr u64 kLargestBuffer = u64{1} << 30;
 
 void require(int result, const FileSettingNames& n, const std::string& what, const std::string& hint) {
   if (result >= 0) return;
-  // What this process lacks is not what io_uring lacks.
+  // A lack of this process is none of io_uring.
   const bool files = result == -EMFILE || result == -ENFILE;
   throw Error(fmt::format("{} io_uring: {}", n.engine, what), std::strerror(-result),
               files ? more_open_files() : hint);

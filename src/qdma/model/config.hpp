@@ -20,7 +20,8 @@ struct CardConfig : model::Config {
   /// do not depend on the machine.
   bool counted_clock = false;
 
-  /// What a single transfer gets at least: the lowest of the rates that limit it; 0: none does.
+  /// Bytes a second that a single transfer gets at least: the lowest of the rates that limit it; 0: none
+  /// does.
   [[nodiscard]] double lowest_rate() const;
 };
 

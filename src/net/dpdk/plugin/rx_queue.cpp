@@ -66,7 +66,7 @@ bool DpdkRxQueue::describe(rte_mbuf* m, Burst& burst, u32 i) {
   if (!decoder_.same(frame, m->pkt_len)) last_is_ours_ = is_ours(decoder_.decode(frame, m->pkt_len));
   const raw::Decoded& d = decoder_.last();
   if (!last_is_ours_ || d.payload_offset > first) return false;
-  // What is split may lie where this program cannot read it.
+  // Split packets may lie where this program cannot read it.
   if (!config_.split && !raw::checksum_good(frame, d)) return false;
   const u32 here = std::min(d.payload_bytes, first - d.payload_offset);
   burst.data[i] = frame + d.payload_offset;
