@@ -75,7 +75,8 @@ std::optional<EarlierWrite> write_of(const std::vector<u64>& n, u64 seed, u64 se
   w.order_seed = n[7];
   w.random = 1;
   const bool sound = w.origin <= bytes.begin && w.io_bytes != 0 && w.span != 0 &&
-                     (bytes.end - 1 - w.origin) / w.io_bytes < w.span;
+                     (bytes.end - 1 - w.origin) / w.io_bytes < w.span &&
+                     w.span <= (~u64{0} - w.origin) / w.io_bytes;  // no position's end passes 2^64
   return sound ? std::optional(w) : std::nullopt;
 }
 
@@ -167,7 +168,7 @@ bool holds_still(int fd, const std::vector<EarlierWrite>& writes) {
   for (const EarlierWrite& w : writes) units += (w.bytes.end - w.bytes.begin) / pattern::kUnitBytes;
   const u64 step = std::max<u64>(units / kSample, 1) * pattern::kUnitBytes;
   for (const EarlierWrite& w : writes)
-    for (u64 at = w.bytes.begin; at < w.bytes.end; at += step)
+    for (u64 n = (w.bytes.end - w.bytes.begin - 1) / step + 1, at = w.bytes.begin; n > 0; --n, at += step)
       if (!right(at)) ++wrong;
   return wrong * kWrongShare <= seen;
 }

@@ -370,7 +370,8 @@ TEST_F(Mark, OfAnotherFormIsNone) {
        {std::string(), std::string("1 0-512"), header + " w1", header + " 0-512", header + " w1.2 5.5.0",
         header + " w1.2 9.3.0", header + " w1.2 0.200", header + " w1.2 0.200.0 x", header + " w1.2 0.200.0 ",
         header + " w1.2 0.200.0.0.0.1.1.1", header + " w1.2 0.400.0.0.200.1.1.1",
-        header + "0 w1.2 0.200.0"}) {
+        header + " w1.2 400.600.0.200.ffffffffffffffff.1.1.1",
+        std::string("2 1.1.1 w1.2 200.ffffffffffffffff.0"), header + "0 w1.2 0.200.0"}) {
     ASSERT_EQ(setxattr(path_.c_str(), "user.doorbell.written", text.data(), text.size(), 0), 0);
     EXPECT_TRUE(noted().empty()) << text;
   }
