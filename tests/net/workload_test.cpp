@@ -93,12 +93,15 @@ TEST_P(WorkloadOnCpu, ComputesEveryWindowRight) {
     w->poll();
   }
   w->take(source.make(20, w->shape().input_bytes - 1));
+  Window lost = source.make(21);
+  lost.missing = lost.packets;
+  w->take(lost);
   w->finish();
   const WorkloadCounts& c = w->counts();
   EXPECT_EQ(c.runs, 20U);
   EXPECT_EQ(c.checked, 20U);
   EXPECT_EQ(c.failed, 0U);
-  EXPECT_EQ(c.skipped, 1U);
+  EXPECT_EQ(c.skipped, 2U);
   EXPECT_EQ(c.flop, 20 * w->shape().flop);
   EXPECT_GT(c.busy_ns, 0U);
   // Sums of these binary16 numbers are exact in single precision as long as they are below 16.
@@ -108,7 +111,7 @@ TEST_P(WorkloadOnCpu, ComputesEveryWindowRight) {
     EXPECT_GT(c.worst, 1e-6);
   }
   EXPECT_LE(c.worst, 0.5);
-  EXPECT_EQ(source.back.size(), 21U);
+  EXPECT_EQ(source.back.size(), 22U);
 }
 
 TEST_P(WorkloadOnCpu, GapsAreCheckedOnlyWhereTheyAreZeros) {

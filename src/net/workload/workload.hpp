@@ -31,7 +31,7 @@ struct WorkloadRequest {
 
 struct WorkloadCounts {
   u64 runs = 0;
-  u64 skipped = 0;  ///< windows shorter than what a run needs: a stream's last one
+  u64 skipped = 0;  ///< windows of lost packets alone, or shorter than what a run needs: a stream's last
   u64 checked = 0;
   u64 failed = 0;   ///< of those checked: a result outside its limits
   u64 timed = 0;    ///< runs whose end was seen: one may end while another one's result is checked
