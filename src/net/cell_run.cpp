@@ -352,6 +352,13 @@ void CellRun::describe(measure::BenchResult& result) {
         fmt::format("{}: every number of every window is converted a second time and compared, and the rate "
                     "is that of the check",
                     o_.names.windows.check_every));
+  if (const u64 in_part =
+          totals_.windows.is_null() ? 0 : totals_.windows.value("zeros_checked_in_part", u64{0});
+      in_part > 0)
+    result.warnings.push_back(fmt::format(
+        "{} windows are nearly all zeros of lost packets, of which those were read that may have been written "
+        "since they were read last",
+        in_part));
   if (!repeats_.empty()) warn_of_target(median, result);
   result.failed = result.failed || v.failed() > 0;
   for (const auto& [kind, count] : cell.errors) result.failed = result.failed || count > 0;

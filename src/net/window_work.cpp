@@ -162,6 +162,7 @@ void WindowWork::finish(const std::vector<u64>& sent) {
     if (!q.check) continue;
     conversions_checked_ += q.check->checked();
     conversions_failed_ += q.check->failed();
+    conversions_in_part_ += q.check->in_part();
   }
 }
 
@@ -189,6 +190,7 @@ Json WindowWork::json() const {
     j["endian"] = o.convert->big_endian ? "big" : "little";
     j["conversions_checked"] = conversions_checked_;
     j["conversions_failed"] = conversions_failed_;
+    j["zeros_checked_in_part"] = conversions_in_part_;
   }
   if (o.workload == WorkloadKind::none) return j;
   j["library"] = queues_.front().workload->library();

@@ -99,7 +99,7 @@ class WindowWork {
   u64 due_ = 0;              ///< windows that what was sent makes
   u64 left_over_bytes_ = 0;  ///< of messages that are cut into windows: behind their last whole one
   u64 wrong_length_ = 0;
-  u64 conversions_checked_ = 0, conversions_failed_ = 0;
+  u64 conversions_checked_ = 0, conversions_failed_ = 0, conversions_in_part_ = 0;
 };
 
 }  // namespace doorbell::net

@@ -8,6 +8,8 @@
 #include <doorbell/net/crc32c.hpp>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -128,6 +130,95 @@ TEST(WindowCheck, AWindowThatIsNotAuditedIsPassedOn) {
   check.take(w.window);
   EXPECT_EQ(check.checked(), 0u);
   EXPECT_EQ(w.owner.given, 1u);
+}
+
+/// Windows of 256 slots of 64 bytes in one buffer, in which what has come grows and shrinks.
+struct OneBuffer {
+  static constexpr u32 kSlots = 256;
+  static constexpr u64 kSlotBytes = 64;
+
+  /// Packets in these slots, and zeros where one was before.
+  void take(const std::vector<u32>& slots) {
+    for (u32 s = 0; s < kSlots; ++s)
+      if ((bits[s / 64] >> (s % 64) & 1) != 0) std::memset(&bytes[s * kSlotBytes], 0, kSlotBytes);
+    std::ranges::fill(bits, 0);
+    for (const u32 s : slots) {
+      bits[s / 64] |= u64{1} << s % 64;
+      std::memset(&bytes[s * kSlotBytes], static_cast<int>(s % 255 + 1), kSlotBytes);
+      crcs[s] = crc32c(&bytes[s * kSlotBytes], kSlotBytes);
+    }
+    pass(static_cast<u32>(slots.size()));
+  }
+  /// As it lies there.
+  void pass(u32 arrived) {
+    Window w;
+    w.host = bytes.data();
+    w.bytes = bytes.size();
+    w.packets = kSlots;
+    w.missing = kSlots - arrived;
+    w.arrived = bits;
+    w.slot_crcs = crcs;
+    w.owner = &owner;
+    check.take(w);
+  }
+  OneWindow::Owner owner;
+  std::vector<u8> bytes = std::vector<u8>(kSlots * kSlotBytes);
+  std::vector<u64> bits = std::vector<u64>(kSlots / 64);
+  std::vector<u32> crcs = std::vector<u32>(kSlots);
+  DiscardWindows next;
+  WindowCheck check{{.slot_bytes = kSlotBytes, .most_zeros = 0}, next};
+};
+
+/// With nothing left to pay for them, zeros are read where they may have been written.
+TEST(WindowCheck, ZerosOfWindowsThatAreNearlyEmpty) {
+  OneBuffer b;
+  b.take({100});
+  EXPECT_EQ(b.check.in_part(), 0u) << "nothing is known of a new buffer";
+  b.take({63});
+  EXPECT_EQ(b.check.in_part(), 1u);
+  EXPECT_EQ(b.check.failed(), 0u);
+  // Beside a packet, on either side, over the border of a word.
+  for (const u32 beside : {62u, 64u}) {
+    OneBuffer c;
+    c.take({});
+    c.bytes[beside * OneBuffer::kSlotBytes + 7] = 1;
+    c.take({63});
+    EXPECT_EQ(c.check.failed(), 1u) << beside;
+  }
+}
+
+TEST(WindowCheck, WhatIsLeftOfAnEarlierPacketIsFoundInAnEmptyWindow) {
+  OneBuffer b;
+  b.take({});
+  b.take({10, 200});
+  std::ranges::fill(b.bits, 0);  // nothing has been made zeros
+  b.pass(0);
+  EXPECT_EQ(b.check.failed(), 1u);
+}
+
+TEST(WindowCheck, AStrayWriteIsFoundWithinSoManyWindowsOrAtTheEnd) {
+  for (const u32 slot : {0u, 128u, 255u})
+    for (const bool ends : {false, true}) {
+      OneBuffer b;
+      b.take({});
+      b.bytes[slot * OneBuffer::kSlotBytes] = 1;
+      for (u32 i = 0; i < (ends ? 1u : 64u); ++i) b.take({});
+      if (ends) b.check.finish();
+      EXPECT_GT(b.check.failed(), 0u) << slot << " " << ends;
+    }
+}
+
+/// As many windows, and a known amount of memory that is read: what has come pays for its own window's.
+TEST(WindowCheck, ZerosAreAllReadWhereEnoughArrives) {
+  OneBuffer b;
+  std::vector<u32> eighth;
+  for (u32 s = 0; s < OneBuffer::kSlots; s += 8) eighth.push_back(s);
+  for (u32 i = 0; i < 8; ++i) {
+    b.take(eighth);
+    for (u32& s : eighth) s = s / 8 * 8 + i;
+  }
+  EXPECT_EQ(b.check.in_part(), 0u);
+  EXPECT_EQ(b.check.failed(), 0u);
 }
 
 /// Packets of 8 int16 in windows of 4 that a GPU puts together and converts.

@@ -41,10 +41,7 @@ Placing Assembler::add(u64 sequence, const Data& data, u64 now_ns) {
   const auto deliver_closed = [this](const ClosedWindow& w) { deliver(w); };
   const Placement p = tracker_.place(sequence, now_ns, deliver_closed);
   if (p.what != Placing::placed) return p.what;
-  if (p.first) {
-    buffer_of_[p.ring] = new_buffer();
-    buffers_.set_zeroed(buffer_of_[p.ring], false);
-  }
+  if (p.first) buffer_of_[p.ring] = new_buffer();
   const u64 at = p.slot * slot_bytes_;
   put(data.first, data.first_bytes, buffer_of_[p.ring], at);
   if (data.second_bytes != 0)
@@ -101,27 +98,19 @@ void Assembler::deliver(const ClosedWindow& closed) {
   }
   // The consumer's work follows what is in the gatherer's stream.
   if (gatherer_ != nullptr) gatherer_->launch();
-  if (missing_ == Missing::zero && window.missing != 0 && !buffers_.zeroed(buffer)) {
-    zero_missing(window);
-    buffers_.set_zeroed(buffer, window.bytes == buffers_.bytes() && window.missing == window.packets);
-  }
+  if (missing_ == Missing::zero) zero_missing(window);
   consumer_.take(window);
 }
 
+/// Where nearly all is lost, few of the missing slots hold anything.
 void Assembler::zero_missing(const Window& window) {
-  if (gatherer_ != nullptr) {
-    gatherer_->zero_missing(window, slot_bytes_);
-    return;
-  }
-  u8* const base = buffers_.host(window.buffer);
-  // Neighbours together: where much is lost, it is lost in bursts.
-  const auto& list = window.missing_slots;
-  for (u32 i = 0; i < list.size();) {
-    u32 n = 1;
-    while (i + n < list.size() && list[i + n] == list[i] + n) ++n;
-    std::memset(base + list[i] * slot_bytes_, 0, n * slot_bytes_);
-    i += n;
-  }
+  bool any = false;
+  buffers_.zero_missing(window, [&](u32 first, u32 slots) {
+    any = true;
+    if (gatherer_ == nullptr)
+      std::memset(buffers_.host(window.buffer) + first * slot_bytes_, 0, slots * slot_bytes_);
+  });
+  if (any && gatherer_ != nullptr) gatherer_->zero_missing(window, slot_bytes_);
 }
 
 }  // namespace doorbell::net

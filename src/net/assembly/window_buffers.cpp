@@ -41,7 +41,8 @@ WindowBuffers::WindowBuffers(Place place, std::shared_ptr<gpu::Gpu> gpu, u32 cou
       note_stride_(round_up_to(u64{words_} * 8 + u64{packets} * 4, 64)),
       data_(place, stride_ * count, gpu),
       notes_(gpu != nullptr ? Place::pinned : Place::pageable, note_stride_ * count, gpu),
-      states_(count) {
+      out_(count),
+      written_(u64{words_} * count) {
   // Page faults belong to the set-up.
   if (place != Place::gpu) data_.populate();
   notes_.populate();
@@ -53,15 +54,15 @@ u32 WindowBuffers::acquire() {
   // The buffer that came back last is the one that a cache still holds.
   const u32 buffer = free_.back();
   free_.pop_back();
-  states_[buffer].out = true;
+  out_[buffer] = true;
   return buffer;
 }
 
 void WindowBuffers::give_back(const Window& window) {
-  if (window.buffer >= count() || !states_[window.buffer].out)
+  if (window.buffer >= count() || !out_[window.buffer])
     throw Error(fmt::format("window {}", window.index), "its buffer was given back twice", {},
                 ExitCode::data);
-  states_[window.buffer].out = false;
+  out_[window.buffer] = false;
   free_.push_back(window.buffer);
 }
 

@@ -7,6 +7,7 @@
 #include <doorbell/net/window_consumer.hpp>
 #include <doorbell/region.hpp>
 
+#include <bit>
 #include <memory>
 #include <span>
 #include <vector>
@@ -27,7 +28,7 @@ class WindowBuffers final : public WindowOwner {
   /// Throws Error when the buffer is not out: a consumer that gives a window back twice.
   void give_back(const Window& window) override;
 
-  [[nodiscard]] u32 count() const { return static_cast<u32>(states_.size()); }
+  [[nodiscard]] u32 count() const { return static_cast<u32>(out_.size()); }
   [[nodiscard]] u32 out() const { return count() - static_cast<u32>(free_.size()); }
   [[nodiscard]] u64 bytes() const { return bytes_; }
   /// Null for GPU memory.
@@ -38,9 +39,27 @@ class WindowBuffers final : public WindowOwner {
   [[nodiscard]] u8* device(u32 buffer) const {
     return data_.device() == nullptr ? nullptr : data_.device() + at(buffer);
   }
-  /// True while all bytes of the buffer are known to be 0.
-  [[nodiscard]] bool zeroed(u32 buffer) const { return states_[buffer].zeroed; }
-  void set_zeroed(u32 buffer, bool zeroed) { states_[buffer].zeroed = zeroed; }
+  /// For each window of a buffer in which packets of earlier ones may lie: calls `zero(first, slots)` for
+  /// those of its missing slots, neighbours together, that do not hold zeros, and notes that they do then.
+  template <class Zero>
+  void zero_missing(const Window& window, Zero&& zero) {
+    u64* const written = &written_[u64{window.buffer} * words_];
+    u32 first = 0, slots = 0;
+    for (u32 i = 0; i < words_; ++i) {
+      u64 left = window.packets > i * 64 ? window.packets - i * 64 : 0;
+      const u64 stale = written[i] & ~window.arrived[i] & (left >= 64 ? ~u64{0} : (u64{1} << left) - 1);
+      written[i] = (written[i] & ~stale) | window.arrived[i];
+      for (u64 rest = stale; rest != 0; rest &= rest - 1) {
+        const u32 slot = i * 64 + static_cast<u32>(std::countr_zero(rest));
+        if (slot != first + slots) {
+          if (slots != 0) zero(first, slots);
+          first = slot, slots = 0;
+        }
+        ++slots;
+      }
+    }
+    if (slots != 0) zero(first, slots);
+  }
 
   /// The window of a buffer that closes: copies the bitmap and makes the list of missing slots.
   [[nodiscard]] Window describe(u32 buffer, const ClosedWindow& closed, u64 slot_bytes);
@@ -48,10 +67,6 @@ class WindowBuffers final : public WindowOwner {
   [[nodiscard]] Window describe(u32 buffer, const Window& copied);
 
  private:
-  struct State {
-    bool out = false;
-    bool zeroed = true;
-  };
   [[nodiscard]] u64* bits(u32 buffer) const {
     return reinterpret_cast<u64*>(notes_.host() + buffer * note_stride_);
   }
@@ -66,8 +81,9 @@ class WindowBuffers final : public WindowOwner {
   u32 words_;
   u64 note_stride_;
   Region data_;
-  Region notes_;  ///< of each buffer the bitmap, then the list
-  std::vector<State> states_;
+  Region notes_;              ///< of each buffer the bitmap, then the list
+  std::vector<bool> out_;     ///< of each buffer
+  std::vector<u64> written_;  ///< of each buffer's slots, bit by bit: it may hold something else than zeros
   std::vector<u32> free_;
 };
 
