@@ -148,13 +148,18 @@ Waited wait_for(int fd, short events, const Wait& wait) {
 
 Waited wait_for(std::span<pollfd> polls, const Wait& wait) {
   constexpr u64 kSlice = 100'000'000;  // how long a stop may go unnoticed
-  for (;;) {
+  // The other end may have been stopped together with this one: time in which this one did not run does not
+  // count.
+  u64 until_ns = wait.until_ns;
+  for (u64 now = wall_ns();;) {
     if (wait.stop != nullptr && wait.stop->requested()) return Waited::stopped;
-    const u64 now = wall_ns();
-    const u64 left = wait.until_ns > now ? std::min(wait.until_ns - now, kSlice) : 0;
+    const u64 left = until_ns > now ? std::min(until_ns - now, kSlice) : 0;
     if (::poll(polls.data(), polls.size(), static_cast<int>((left + 999'999) / 1'000'000)) > 0)
       return Waited::ready;
-    if (now >= wait.until_ns) return Waited::expired;
+    if (now >= until_ns) return Waited::expired;
+    const u64 later = wall_ns(), away = later - now > 2 * kSlice ? later - now - kSlice : 0;
+    until_ns += std::min(away, ~u64{0} - until_ns);
+    now = later;
   }
 }
 

@@ -347,6 +347,11 @@ void CellRun::describe(measure::BenchResult& result) {
     result.warnings.push_back(fmt::format(
         "{} of {} late packets waited for a receiving thread that did not run, or was busy all the time",
         n.held, n.late));
+  if (const double away_s = repeats_.empty() ? 0 : repeats_.back().received.away_s;
+      (stuck_ || timed_out_) && away_s >= 0.5 * o_.timeout_s)
+    result.warnings.push_back(fmt::format(
+        "a receiving thread did not run, or was busy, for {:.1f} s: the sender found no room meanwhile",
+        away_s));
   if (o_.windows.convert && o_.windows.check_every == 1)
     result.warnings.push_back(
         fmt::format("{}: every number of every window is converted a second time and compared, and the rate "

@@ -31,6 +31,7 @@ struct ReceivePhase {
   double elapsed_s = 0;  ///< from the phase's begin to its last packet
   std::vector<ThreadUse> threads;
   bool timed_out = false;  ///< packets of a reliable stream were still missing when the time was over
+  double away_s = 0;  ///< in which a thread did not look at its queue, because it did not run or was busy
 };
 
 /// What the receiving end knows when everything is over.
@@ -94,6 +95,7 @@ class LocalReceivingEnd final : public ReceivingEnd {
   std::vector<u64> sent_;          ///< written before `over_`
   std::atomic<bool> over_{false};  ///< sending has ended
   std::atomic<bool> timed_out_{false};
+  std::atomic<u64> away_ns_{0};  ///< of the thread that was away longest
   std::atomic<u32> ready_{0};
   std::unique_ptr<Threads> threads_;
 };

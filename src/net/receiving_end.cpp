@@ -8,6 +8,7 @@
 #include "net/ends.hpp"
 #include "net/relay.hpp"
 #include "system/clock.hpp"
+#include "system/running_time.hpp"
 
 namespace doorbell::net {
 
@@ -41,6 +42,7 @@ LocalReceivingEnd::~LocalReceivingEnd() {
 void LocalReceivingEnd::begin() {
   over_ = false;
   timed_out_ = false;
+  away_ns_ = 0;
   ready_ = 0;
   before_.clear();
   for (const auto& r : receivers_) {
@@ -78,12 +80,17 @@ void LocalReceivingEnd::receive(u32 queue, ThreadUse* use) {
   };
   ready_.fetch_add(1, std::memory_order_release);
   u32 idle = 0;
-  u64 quiet_since = 0;  // 0: not quiet
-  u64 over_since = 0;
+  // Times by which this thread has run: what it waits for may have been stopped together with it.
+  constexpr u64 kNot = ~u64{0};
+  RunningTime time(begin);
+  u64 quiet_since = kNot;
+  u64 over_since = kNot;
+  const auto settle_ns = static_cast<u64>(o_.settle_s * 1e9);
+  const auto timeout_ns = static_cast<u64>(o_.timeout_s * 1e9);
   while (true) {
     if (r.step() > 0) {
       idle = 0;
-      quiet_since = 0;
+      quiet_since = kNot;
       // A stream that never falls silent has windows that time out, and is left behind at the time limit.
       if (r.counts().bursts % kBurstsPerLook != 0) continue;
     } else {
@@ -94,23 +101,28 @@ void LocalReceivingEnd::receive(u32 queue, ThreadUse* use) {
     const bool over = over_.load(std::memory_order_acquire);
     if (over) note_use();
     if (may_sleep) r.queue().wait(kWaitNs);
+    // What has come since the last look has been taken by now: only that look's time ends anything.
+    const u64 ran_ns = time.ran_ns();
     const u64 now = wall_ns();
+    time.look(now);
     if (idle > 0) r.idle(now);
     else r.awake(now);
     if (r.sink() != nullptr) r.sink()->idle(now);
     if (!over) continue;
     if (complete(r, sent_) || timed_out_.load(std::memory_order_relaxed)) break;
-    if (over_since == 0) over_since = now;
-    if (idle > 0 && quiet_since == 0) quiet_since = now;
-    const bool silent = quiet_since != 0 && static_cast<double>(now - quiet_since) * 1e-9 >= o_.settle_s;
+    if (over_since == kNot) over_since = ran_ns;
+    if (idle > 0 && quiet_since == kNot) quiet_since = ran_ns;
+    const bool silent = quiet_since != kNot && ran_ns - quiet_since >= settle_ns;
     if (!o_.reliable && silent) break;
     if (r.queue().ended() && idle > 0) break;
-    if (static_cast<double>(now - over_since) * 1e-9 >= o_.timeout_s) {
+    if (ran_ns - over_since >= timeout_ns) {
       timed_out_ = o_.reliable;
       break;
     }
   }
   note_use();
+  for (u64 most = away_ns_; most < time.away_ns() && !away_ns_.compare_exchange_weak(most, time.away_ns());) {
+  }
   r.settle();
 }
 
@@ -120,6 +132,7 @@ ReceivePhase LocalReceivingEnd::end(const std::vector<u64>& sent) {
   threads_->join();
   ReceivePhase p;
   p.timed_out = timed_out_;
+  p.away_s = static_cast<double>(away_ns_) * 1e-9;
   p.threads = threads_->uses();
   p.begin_ns = begin_ns_;
   u64 last = begin_ns_;

@@ -176,6 +176,7 @@ Json phase_message(const ReceivePhase& p) {
           {"begin_ns", p.begin_ns},
           {"elapsed_s", p.elapsed_s},
           {"timed_out", p.timed_out},
+          {"away_s", p.away_s},
           {"latency_bins", bins},
           {"latency_min_ns", p.latency.min().value_or(0)},
           {"latency_max_ns", p.latency.max().value_or(0)},
@@ -192,6 +193,7 @@ ReceivePhase read_phase_message(const Json& m) {
   p.counts = read_counts(*counts);
   p.elapsed_s = real(m, "elapsed_s", 0, kLongestS);
   p.timed_out = flag(m, "timed_out");
+  if (m.contains("away_s")) p.away_s = real(m, "away_s", 0, kLongestS);
   u32 n = 0;
   for (const Json& t : list(m, "threads", kMaxQueues)) {
     ThreadUse use;

@@ -7,6 +7,7 @@
 #include "measure/endless.hpp"
 #include "net/ends.hpp"
 #include "system/clock.hpp"
+#include "system/running_time.hpp"
 
 namespace doorbell::net {
 
@@ -87,14 +88,15 @@ void SendingEnd::send(u32 thread, u64 limit_ns, u64 count, Span* span, ThreadUse
   }
   *span = {begin, begin};
   u64 rounds = 0, useful = 0;
-  u64 moved_ns = begin;  // when something last moved, or nothing had to
+  RunningTime time(begin);
+  u64 moved_ns = 0;  // how long it had run when something last moved, or nothing had to
   u64 moved_before = lanes.moved();
   bool moved = false;
   const auto timeout_ns = static_cast<u64>(o_.timeout_s * 1e9);
   while (!lanes.at_work.empty()) {
     ++rounds;
-    const u64 round_ns = wall_ns();
-    if (moved) span->end_ns = moved_ns = round_ns;
+    const u64 round_ns = wall_ns(), ran_ns = time.look(round_ns);
+    if (moved) span->end_ns = round_ns, moved_ns = ran_ns;
     moved = false;
     const bool over = stop_.load(std::memory_order_relaxed) || round_ns >= until_ns;
     for (std::size_t i = 0; i < lanes.at_work.size();) {
@@ -115,11 +117,11 @@ void SendingEnd::send(u32 thread, u64 limit_ns, u64 count, Span* span, ThreadUse
     // Of a paced packet that went in part the rest does not wait for the next one.
     const bool rest = due != 0 && lanes.any_rest();
     // Where something was due there was no room for it.
-    if (!rest && due + kSpinNs > round_ns) moved_ns = round_ns;
+    if (!rest && due + kSpinNs > round_ns) moved_ns = ran_ns;
     if (const u64 now_moved = lanes.moved(); now_moved != moved_before)
-      moved_before = now_moved, moved_ns = round_ns;
+      moved_before = now_moved, moved_ns = ran_ns;
     const u64 now = wall_ns();
-    if (round_ns - moved_ns >= timeout_ns) {
+    if (ran_ns - moved_ns >= timeout_ns) {
       stuck_ = true;
       break;
     }
@@ -136,12 +138,13 @@ void SendingEnd::send(u32 thread, u64 limit_ns, u64 count, Span* span, ThreadUse
 
 /// A packet that has gone in part goes as a whole, or the stream behind it cannot be read.
 void SendingEnd::drain(u32 thread, u64 timeout_ns, Span* span) {
-  u64 limit = wall_ns() + (stuck_ ? 0 : timeout_ns);
+  RunningTime time(wall_ns());
+  u64 limit = stuck_ ? 0 : timeout_ns;
   for (u32 f = thread; f < senders_.size(); f += o_.threads) {
     Sender& s = *senders_[f];
     u64 moved = s.queue().moved();
     while ((s.pending() || !s.queue().flush()) && !s.queue().broken()) {
-      const u64 now = wall_ns();
+      const u64 now = wall_ns(), ran_ns = time.look(now);
       if (s.pending() && s.step(~u64{0}, now) > 0) {
         span->end_ns = wall_ns();
         continue;
@@ -149,9 +152,9 @@ void SendingEnd::drain(u32 thread, u64 timeout_ns, Span* span) {
       if (const u64 more = s.queue().moved(); more != moved) {
         moved = more;
         span->end_ns = now;
-        if (!stuck_) limit = now + timeout_ns;
+        if (!stuck_) limit = ran_ns + timeout_ns;
       }
-      if (now >= limit) {
+      if (ran_ns >= limit) {
         stuck_ = true;
         break;
       }
@@ -214,10 +217,10 @@ SendPhase SendingEnd::run(double seconds, u64 count, const std::function<bool()>
 
 bool SendingEnd::reseed(u64 seed) {
   // Some drivers give a buffer back when they need its place.
-  const u64 limit = wall_ns() + kCompletedNs;
+  RunningTime time(wall_ns());
   for (const auto& s : senders_)
     while (s->queue().completed() < s->sent()) {
-      if (wall_ns() >= limit || s->queue().broken()) return false;
+      if (time.look(wall_ns()) >= kCompletedNs || s->queue().broken()) return false;
       s->queue().wait(kRoomWaitNs);
     }
   for (const auto& s : senders_) s->fill(seed);
@@ -225,11 +228,12 @@ bool SendingEnd::reseed(u64 seed) {
 }
 
 bool SendingEnd::finish() {
-  const u64 limit = wall_ns() + static_cast<u64>(o_.timeout_s * 1e9);
+  const auto limit_ns = static_cast<u64>(o_.timeout_s * 1e9);
+  RunningTime time(wall_ns());
   bool all = true;
   for (const auto& s : senders_) {
     while (!s->queue().finish() && !s->queue().broken()) {
-      if (wall_ns() >= limit) {
+      if (time.look(wall_ns()) >= limit_ns) {
         all = false;
         break;
       }

@@ -3,8 +3,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`doorbell net`: what it says before it runs, workloads of libraries that compute wrong, other programs' own words."""
 
+import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import time
@@ -52,6 +54,29 @@ class Net(WithFolder):
             windows = cell["windows"]
             self.assertEqual(windows["checked"], 10)
             self.assertEqual(windows["failed"], 10 if wrong != "0" else 0)
+
+    def test_both_processes_stopped_for_longer_than_their_limits(self):
+        """What was late because nobody ran is late; nothing is lost, and no wait has timed out."""
+        for stream in (["tcp"], ["udp", "--payload", "1000", "--target-gbps", "0.05"]):
+            with subprocess.Popen([*self.command, "--listen", "127.0.0.1:0"], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE, text=True) as listener:
+                address = listener.stderr.readline().split()[-1]
+                path = self.folder / "stopped.json"
+                with subprocess.Popen([*self.command, "--stream", *stream, "--connect", address, "--duration", "0.5", "--repeats", "1",
+                                       "--settle", "0.5", "--timeout", "1", "--late-after", "50", "--json", str(path)],
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as client:
+                    listener.stderr.readline()  # the cell has begun
+                    for process in (client, listener):
+                        process.send_signal(signal.SIGSTOP)
+                    time.sleep(2.2)  # which is the matter of this test
+                    for process in (client, listener):
+                        process.send_signal(signal.SIGCONT)
+                    client.wait(60)
+                    listener.stderr.read()
+                    listener.wait(60)
+            cell, = json.loads(path.read_text(encoding="utf-8"))["cells"]
+            self.assertEqual(cell["errors"]["timeout"], 0)
+            self.assertEqual(cell["verify"]["missing"], 0)
 
     @unittest.skipUnless(shutil.which("iperf3"), "iperf3 is not installed")
     def test_iperf3s_own_words(self):

@@ -6,7 +6,10 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "system/clock.hpp"
+#include "system/running_time.hpp"
 
 namespace doorbell::net {
 
@@ -63,16 +66,16 @@ void AssemblySink::await(u64 mark) {
 }
 
 void AssemblySink::await_lent() {
-  const u64 begin = wall_ns();
+  RunningTime time(wall_ns());
   for (const auto& g : gathers_)
     while (g->borrowed() != 0) {
-      const u64 waited = wall_ns() - begin;
+      const u64 waited = time.look(wall_ns());
       if (waited >= request_.windows.wait_ns)
         throw Error(fmt::format("{} messages", g->borrowed()),
                     fmt::format("what takes them has given none back within {:.1f} s",
                                 static_cast<double>(request_.windows.wait_ns) * 1e-9),
                     {}, ExitCode::data);
-      consumer_.wait(request_.windows.wait_ns - waited);
+      consumer_.wait(std::min(request_.windows.wait_ns - waited, RunningTime::kMostNs / 2));
     }
 }
 

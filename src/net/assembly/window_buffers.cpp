@@ -6,11 +6,13 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
 
 #include "system/clock.hpp"
+#include "system/running_time.hpp"
 
 namespace doorbell::net {
 namespace {
@@ -119,15 +121,15 @@ void WindowBuffers::locate(u32 buffer, Window& w) {
 }
 
 void wait_for_buffer(const WindowBuffers& buffers, WindowConsumer& consumer, u64 limit_ns) {
-  const u64 end = wall_ns() + limit_ns;
+  RunningTime time(wall_ns());
   while (!buffers.available()) {
-    const u64 now = wall_ns();
-    if (now >= end)
+    const u64 ran_ns = time.look(wall_ns());
+    if (ran_ns >= limit_ns)
       throw Error(fmt::format("{} windows", buffers.out()),
                   fmt::format("what takes them has given none back within {:.1f} s",
                               static_cast<double>(limit_ns) * 1e-9),
                   {}, ExitCode::data);
-    consumer.wait(end - now);
+    consumer.wait(std::min(limit_ns - ran_ns, RunningTime::kMostNs / 2));
   }
 }
 

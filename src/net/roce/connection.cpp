@@ -28,8 +28,8 @@ auto IdleWatch::look() -> Verdict {
     v = Verdict::removed;
   } else if (timeout_ns_ != 0) {
     const u64 now = wall_ns();
-    if (since_ns_ == 0) since_ns_ = now;
-    if (now - since_ns_ > timeout_ns_) v = Verdict::expired;
+    if (!waited_) waited_ = RunningTime(now);
+    if (waited_->look(now) > timeout_ns_) v = Verdict::expired;
   }
   const bool sure = std::exchange(suspected_, v != Verdict::wait);
   return sure ? v : Verdict::wait;

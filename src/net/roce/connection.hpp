@@ -6,10 +6,12 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "net/roce/roce.hpp"
 #include "rdma/burst_queue.hpp"
+#include "system/running_time.hpp"
 
 namespace doorbell::net {
 
@@ -37,7 +39,7 @@ class IdleWatch {
   enum class Verdict { wait, removed, expired };
   /// `alive`: Nic::alive(). `timeout_ns` 0: for ever.
   IdleWatch(const u32* alive, u64 timeout_ns) : alive_(alive), timeout_ns_(timeout_ns) {}
-  void found() { idle_ = 0, since_ns_ = 0, suspected_ = false; }
+  void found() { idle_ = 0, waited_.reset(), suspected_ = false; }
   [[nodiscard]] Verdict missed() { return ++idle_ % kPolls != 0 ? Verdict::wait : look(); }
 
  private:
@@ -47,7 +49,7 @@ class IdleWatch {
   const u32* alive_;
   u64 timeout_ns_;
   u32 idle_ = 0;
-  u64 since_ns_ = 0;
+  std::optional<RunningTime> waited_;  ///< since the first look that found nothing
   bool suspected_ = false;
 };
 
