@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "measure/endless.hpp"
 #include "measure/statistics.hpp"
@@ -113,6 +114,7 @@ CellRun::CellRun(const BenchOptions& options, const CellSettings& cell, const me
     receiver_ = std::make_unique<LocalReceivingEnd>(receiving_options(o_, setup_, *stream_), stream_->rx);
   }
   before_ = link_drops();
+  counted_twice_ = o_.role == Role::both && link_->counts_at_both_ends();
   if (o_.role == Role::both && (o_.place == Place::gpu || (o_.windows.on && o_.windows.on_gpu)))
     gpu_ = std::make_unique<gpu::UtilisationMeter>(gpu::open(o_.gpu)->info());
   polling_ = polling_of(o_, c_, kind_);
@@ -218,7 +220,7 @@ CellRun::LinkDrops CellRun::link_drops() {
   try {
     LinkDrops now;
     if (o_.role == Role::both)
-      now.interfaces = link_->interface_drops(End::tx) + link_->interface_drops(End::rx);
+      now.interfaces = {link_->interface_drops(End::tx), link_->interface_drops(End::rx)};
     now.queue = link_->queue_drops();
     return now;
   } catch (const Error& e) {
@@ -230,11 +232,23 @@ CellRun::LinkDrops CellRun::link_drops() {
 void CellRun::add_link_drops() {
   const LinkDrops now = link_drops();
   Drops& d = totals_.drops;
-  add_interface_drops(*stream_, now.interfaces - before_.interfaces, &d);
-  // The sender has sent again all that it has been told of: only what is missing was lost there.
   const ReceiveCounts& n = totals_.counts;
-  const u64 explained = d.sum() + n.corrupt + n.short_ + n.misplaced;
-  d.queue = std::min<u64>(now.queue - before_.queue, totals_.lost - std::min(totals_.lost, explained));
+  const auto unexplained = [&] {
+    return totals_.lost - std::min(totals_.lost, d.sum() + n.corrupt + n.short_ + n.misplaced);
+  };
+  const u64 tx = now.interfaces[0] - before_.interfaces[0], rx = now.interfaces[1] - before_.interfaces[1];
+  const u64 in_ring = stream_->interface_counts_ring_drops() ? d.ring : 0;
+  add_interface_drops(
+      *stream_, counted_twice_ ? std::clamp(unexplained() + in_ring, std::max(tx, rx), tx + rx) : tx + rx,
+      &d);
+  // The sender has sent again all that it has been told of: only what is missing was lost there. On a link of
+  // others it is not known whose the rest is.
+  if (link_->is_own() && n.alien == 0 && totals_.unmatched == 0) {
+    const u64 dropped = std::exchange(d.interface, 0);
+    d.interface = std::min(dropped, unexplained());
+    sent_again_ = dropped - d.interface;
+  }
+  d.queue = std::min<u64>(now.queue - before_.queue, unexplained());
   // A link that is gone is no end that this run has asked for.
   broken_ = broken_ || !link_gone_.empty();
 }
@@ -332,11 +346,17 @@ void CellRun::describe(measure::BenchResult& result) {
   cell.extra["link"] = known_facts([&] { return link_->facts(); });
   if (!totals_.windows.is_null()) cell.extra["windows"] = totals_.windows;
   if (!totals_.injected.is_null()) cell.extra["model"] = {{"injected", totals_.injected}};
-  const bool others = !link_->is_own() || n.alien > 0 || totals_.unmatched > 0;
   if (accounted_ && explained > totals_.lost)
     result.warnings.push_back(
         fmt::format("{} packets more were dropped than this run has lost: {}", explained - totals_.lost,
-                    others ? "others use the link" : "two layers have counted the same ones"));
+                    n.alien > 0 || totals_.unmatched > 0 ? "others use the link"
+                    : link_->is_own()                    ? "two layers have counted the same ones"
+                                      : "others may use the link, or they were sent again"));
+  if (sent_again_ > 0)
+    result.warnings.push_back(fmt::format(
+        "{} frames were dropped by the link's interfaces of which no packet is missing: they were "
+        "sent again, or carried none",
+        sent_again_));
   if (!link_gone_.empty())
     result.warnings.push_back(
         fmt::format("the link is gone, and what its interfaces have dropped is not known: {}", link_gone_));

@@ -7,6 +7,7 @@
 
 #include <doorbell/error.hpp>
 
+#include <array>
 #include <memory>
 #include <optional>
 
@@ -61,7 +62,7 @@ class CellRun {
   [[nodiscard]] double sent_gbps(const RepeatCounts& r) const;
   /// Of the ends that lie here, since they were made. Of a link that is gone: what was known before.
   struct LinkDrops {
-    u64 interfaces = 0;
+    std::array<u64, 2> interfaces = {};  ///< of the sending and the receiving end
     u32 queue = 0;
   };
   [[nodiscard]] LinkDrops link_drops();
@@ -83,8 +84,10 @@ class CellRun {
   std::unique_ptr<gpu::UtilisationMeter> gpu_;  ///< null: no GPU takes part in this process
   Polling polling_ = Polling::block;
   std::vector<RepeatCounts> repeats_;
-  LinkDrops before_;       ///< the run
-  std::string link_gone_;  ///< why nothing can be learnt of the link any more; empty: it can
+  LinkDrops before_;            ///< the run
+  bool counted_twice_ = false;  ///< a frame may be in the counters of both interfaces
+  u64 sent_again_ = 0;          ///< dropped by the interfaces, and not missing
+  std::string link_gone_;       ///< why nothing can be learnt of the link any more; empty: it can
   ReceiveTotals totals_;
   u64 seed_ = 0;  ///< of the data that is sent now
   u64 sent_total_ = 0;

@@ -53,6 +53,8 @@ class Link {
   [[nodiscard]] virtual u32 mtu() const { return 9000; }
   /// Packets that the interface of that end has dropped by its own counters, since it was made.
   [[nodiscard]] virtual u64 interface_drops(End) { return 0; }
+  /// True when a frame that is lost between the ends is in the counters of both, as veth's are.
+  [[nodiscard]] virtual bool counts_at_both_ends() { return false; }
   /// Packets that the queueing discipline in front of the sending end's interface has dropped, in 32 bits.
   /// The sender has been told of some of them, and has sent these again.
   [[nodiscard]] virtual u32 queue_drops() { return 0; }

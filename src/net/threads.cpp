@@ -22,6 +22,16 @@ std::vector<int> allowed_cores() {
   return cores;
 }
 
+namespace {
+
+/// Whether the calling thread is still bound to that core: somebody may have given it others since.
+bool only_on(int core) {
+  const std::vector<int> cores = allowed_cores();
+  return cores.size() == 1 && cores.front() == core;
+}
+
+}  // namespace
+
 Threads::Threads(const std::string& role, u32 count, const std::vector<int>& cores,
                  std::function<void(u32 index, ThreadUse* use)> body)
     : uses_(count), failures_(count), running_(count) {
@@ -50,6 +60,7 @@ Threads::Threads(const std::string& role, u32 count, const std::vector<int>& cor
       failures_[i] = std::current_exception();
       failed_.store(true, std::memory_order_release);
     }
+    if (use.core >= 0 && !only_on(use.core)) use.core = -1;
     // A body may have said which part of its time counts.
     if (use.elapsed_s == 0) {
       use.cost = cpu_time.spent(name);

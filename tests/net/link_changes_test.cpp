@@ -3,6 +3,7 @@
 
 // Runs over a link that changes under them, or that others have shaped.
 #include <doorbell/error.hpp>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -52,6 +53,52 @@ TEST_F(LinkChanges, AnInterfaceThatGoesInMidRunLeavesTheRepeatsBefore) {
     EXPECT_TRUE(!removed || r.cell().extra.at("drops").at("unexplained").is_null());
     for (const std::string& w : r.warnings) EXPECT_EQ(w.find("others use the link"), std::string::npos) << w;
   }
+}
+
+/// The link's MTU falls below a packet's size in mid-run, at one end.
+measure::BenchResult run_with_mtu_changed(const std::string& stream, const std::string& engine, End end) {
+  BenchOptions o = options_of(stream, 1000, 0);
+  o.link = "veth";
+  o.engine = engine;
+  o.duration_s = 0.05;
+  o.repeats = 5;
+  o.late_after_s = 50;
+  o.timeout_s = 1;
+  o.target_gbps = 0.02;
+  const std::shared_ptr<Link> own = open_link({.spec = "veth"});
+  bool done = false;
+  const measure::RunWatch watch = {.progress = [&](double, const std::string& what) {
+    if (done || what.find("repeat 3 of") == std::string::npos) return;
+    done = true;
+    own->in(end, [&] {
+      netlink::Interfaces i;
+      i.set_mtu(i.get(own->interface(end)), 600);
+    });
+  }};
+  measure::BenchResult r;
+  CellRun(o, cells_of(o).front(), watch, nullptr, own).run(r);
+  EXPECT_TRUE(done);
+  return r;
+}
+
+/// Who is told that packets do not fit ends the run, whose repeats are kept; else the interface's counter
+/// explains what is lost, once although both ends of a pair count it.
+TEST_F(LinkChanges, AnMtuThatFallsInMidRun) {
+  for (const auto& [stream, engine] :
+       {std::pair{"raw", "af_packet"}, {"raw", "af_xdp"}, {"udp", ""}, {"tcp", ""}})
+    for (const End end : {End::tx, End::rx}) {
+      SCOPED_TRACE(fmt::format("{} {} {}", stream, engine, static_cast<int>(end)));
+      const measure::BenchResult r = run_with_mtu_changed(stream, engine, end);
+      ASSERT_EQ(r.cells.size(), 1u);
+      const auto& cell = r.cell();
+      const auto& drops = cell.extra.at("drops");
+      EXPECT_GE(cell.repeats.size(), 2u);
+      EXPECT_EQ(r.stop_reason == "done", cell.repeats.size() == 5u) << r.stop_reason;
+      EXPECT_EQ(r.failed, r.stop_reason != "done");
+      EXPECT_EQ(drops.at("unexplained"), 0u) << drops.dump();
+      EXPECT_EQ(drops.at("interface"), cell.extra.at("net").at("lost")) << drops.dump();
+      for (const std::string& w : r.warnings) EXPECT_EQ(w.find("more were dropped"), std::string::npos) << w;
+    }
 }
 
 /// Drops of the queueing discipline in front of the sending interface are found there.

@@ -5,6 +5,8 @@
 // no run timed out. A thread of it that stops is one that sleeps.
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
 
 #include <atomic>
 #include <thread>
@@ -115,6 +117,23 @@ TEST(NetStopped, WhatCameWhileAReceiverDidNotRunIsNotLost) {
     EXPECT_EQ(p.counts.unique, 2u) << reliable;
     EXPECT_FALSE(p.timed_out) << reliable;
     EXPECT_GE(p.away_s, 0.5);
+  }
+}
+
+/// Somebody gives a thread's core to others in mid-run (taskset, a cpuset): it goes on, wherever it runs.
+TEST(NetStopped, ACoreThatWasTakenAwayIsNotNamed) {
+  const std::vector<int> cores = allowed_cores();
+  if (cores.size() < 2) GTEST_SKIP() << "there is one core";
+  for (const bool taken : {false, true}) {
+    Threads threads("rx", 1, {cores[0]}, [&](u32, ThreadUse*) {
+      cpu_set_t set;
+      CPU_ZERO(&set);
+      CPU_SET(cores[1], &set);
+      const int failed = taken ? pthread_setaffinity_np(pthread_self(), sizeof set, &set) : 0;
+      ASSERT_EQ(failed, 0);
+    });
+    threads.join();
+    EXPECT_EQ(threads.uses().front().core, taken ? -1 : cores[0]);
   }
 }
 

@@ -158,6 +158,11 @@ u64 InterfaceLink::interface_drops(End end) {
   return end == End::tx ? n.tx_dropped : n.rx_dropped + n.rx_missed_errors;
 }
 
+bool InterfaceLink::counts_at_both_ends() {
+  const auto is_veth = [](Side& s) { return s.interfaces.driver(s.interface) == "veth"; };
+  return is_veth(tx_) && is_veth(rx_);
+}
+
 nlohmann::ordered_json InterfaceLink::facts() {
   return {{"name", name()},
           {"kind", kind()},

@@ -53,6 +53,7 @@ class InterfaceLink : public Link {
   [[nodiscard]] u32 mtu() const override { return std::min(tx_.state.mtu, rx_.state.mtu); }
   /// What the sending end's interface did not send, and what the receiving end's did not receive.
   [[nodiscard]] u64 interface_drops(End end) override;
+  [[nodiscard]] bool counts_at_both_ends() override;
   [[nodiscard]] u32 queue_drops() override { return tx_.interfaces.queue_drops(tx_.state); }
   [[nodiscard]] nlohmann::ordered_json facts() override;
 
