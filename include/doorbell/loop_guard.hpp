@@ -12,6 +12,13 @@
 
 namespace doorbell {
 
+/// Asked of a running loop, through the word that PhaseLimits::stop points to.
+enum class Asked : u32 {
+  nothing = 0,
+  stop,     ///< post no more, await what is in flight, report
+  give_up,  ///< the same, but await nothing: what is in flight counts as aborted
+};
+
 /// A phase's limits, in ticks of the loop's clock. Base of the phase types of all loops.
 struct PhaseLimits {
   u64 ns_per_tick_q24 = 1u << 24;
@@ -22,7 +29,7 @@ struct PhaseLimits {
   /// Between two looks this side did not run if they are so far apart; 0: that does not happen. (A GPU's
   /// kernel is not stopped with its process.)
   u64 away_ticks = 0;
-  const u32* stop = nullptr;  ///< non-zero: stop posting, await what is in flight, report
+  const u32* stop = nullptr;  ///< an Asked; may be null
 };
 
 /// lost() says whether the device is gone (`removed`), was reset (`reset`) or is fine (`done`).
@@ -92,13 +99,14 @@ class LoopGuard {
     if (warp.lane() == 0) {
       // Both loads go out before either is looked at: one way to host memory instead of two.
       const u32 asked = phase.stop != nullptr ? load_relaxed(phase.stop) : 0;
-      word = static_cast<u32>(phase.lost()) << 1;
-      if (asked != 0) word |= 1;
+      word = static_cast<u32>(phase.lost()) << 2 | asked;
     }
     word = warp.shfl(word, 0);
-    auto why = static_cast<StopReason>(word >> 1);
+    const auto asked = static_cast<Asked>(word & 3);
+    if (asked == Asked::give_up) gave_up_ = true;
+    auto why = static_cast<StopReason>(word >> 2);
     if (why == StopReason::done && !stopping_) {
-      if ((word & 1) != 0) why = StopReason::requested;
+      if (asked != Asked::nothing) why = StopReason::requested;
       else if (phase.duration_ticks != 0 && clock_ - started_ >= phase.duration_ticks)
         why = StopReason::duration;
     }
@@ -112,14 +120,16 @@ class LoopGuard {
       if (since < back_at_) return (since + away_ < back_at_ ? since + away_ : back_at_) + limit;
     return since + limit;
   }
-  /// Whether what is awaited since `since`, the earliest of all, is missing after `limit` ticks. What came
-  /// while this side did not run is not, however late it is looked at: only a poll after the deadline that
-  /// finds nothing ends the phase. Where the last poll found something, it looks again after the next. For
-  /// between look() and the next poll.
+  /// Whether the loop was asked to await nothing more.
+  [[nodiscard]] DOORBELL_INLINE bool gave_up() const { return gave_up_; }
+  /// Whether what is awaited since `since`, the earliest of all, is missing after `limit` ticks, or is
+  /// awaited no more because the loop gave up. What came while this side did not run is not, however late it
+  /// is looked at: only a poll after the deadline that finds nothing ends the phase. Where the last poll
+  /// found something, it looks again after the next. For between look() and the next poll.
   [[nodiscard]] DOORBELL_INLINE bool passed(u64 since, u64 limit) {
     if constexpr (kMayBeStopped)
       if (since >= back_at_) away_ = 0;
-    if (clock_ < deadline(since, limit)) return false;
+    if (!gave_up_ && clock_ < deadline(since, limit)) return false;
     if (idle_ > 0) return true;
     again_ = true;
     return false;
@@ -166,6 +176,7 @@ class LoopGuard {
   u32 idle_ = 0;
   bool again_ = false;  // to look again after the next poll
   bool stopping_ = false;
+  bool gave_up_ = false;
   StopReason stop_ = StopReason::done;
 };
 

@@ -21,7 +21,7 @@ struct OpCounters {
   u64 succeeded = 0;
   u64 failed = 0;      ///< completed with a status other than success
   u64 timed_out = 0;   ///< no completion within the deadline
-  u64 aborted = 0;     ///< in flight when the device went away or was reset
+  u64 aborted = 0;     ///< in flight when the device went away or was reset, or when the loop gave up
   u64 late = 0;        ///< completed, but after late_ticks or after the deadline
   u64 duplicated = 0;  ///< completions of operations that were not in flight
   u64 skipped = 0;     ///< among the succeeded: their own completion never came, a later one covers them

@@ -3,6 +3,8 @@
 
 #include "measure/bench_run.hpp"
 
+#include <fmt/format.h>
+
 #include <limits>
 
 #include "measure/endless.hpp"
@@ -52,7 +54,8 @@ Watch BenchRun::watching(const PhaseGoal& goal, const std::function<bool()>& lea
       watch_.progress(fraction, goal.what);
     }
     if (leaving && leaving()) stopped(StopReason::removed);
-    return interrupted() || stop_ == StopReason::removed;
+    if (watch_.stop != nullptr && watch_.stop->gave_up()) return Asked::give_up;
+    return interrupted() || stop_ == StopReason::removed ? Asked::stop : Asked::nothing;
   };
 }
 
@@ -102,6 +105,12 @@ void BenchRun::deliver(BenchResult& into, const std::string& title) {
   into.failed = into.failed || cell.verify.failed() > 0;
   for (const auto& [kind, count] : cell.errors) into.failed = into.failed || count > 0;
   for (const std::string& w : tally_.warnings()) into.warnings.push_back(title + w);
+  const u64 aborted = cell.errors.at("aborted");
+  if (watch_.stop != nullptr && watch_.stop->gave_up() && !lost() && aborted > 0)
+    into.warnings.push_back(
+        title + fmt::format("a second request to stop ended the wait for {} operation{} in flight "
+                            "(aborted)",
+                            aborted, aborted == 1 ? "" : "s"));
   into.cells.push_back(std::move(cell));
 }
 

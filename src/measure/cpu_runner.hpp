@@ -249,9 +249,10 @@ class CpuRunner final : public Runner<typename W::Phase, typename W::Item> {
       u64 done = 0;
       for (const Lane& l : lanes_) done += l.done.load(std::memory_order_relaxed);
       try {
-        if (watch && watch(done)) store_relaxed(&stop, 1);
+        if (const Asked asked = watch ? watch(done) : Asked::nothing; asked != Asked::nothing)
+          store_relaxed(&stop, static_cast<u32>(asked));
       } catch (...) {
-        store_relaxed(&stop, 1);
+        store_relaxed(&stop, static_cast<u32>(Asked::stop));
         threads.join();
         hook_.end();
         throw;

@@ -77,11 +77,13 @@ double gpu_ns_per_tick(const std::shared_ptr<gpu::Gpu>& gpu, gpu::Stream stream)
 }
 
 void wait_for_kernel(gpu::Gpu& gpu, gpu::Stream stream, const Watch& watch, u32* stop, double grace_s) {
+  Asked asked = Asked::nothing;
   u64 asked_at = 0;
   while (!gpu.wait(stream, kLookNs)) {
-    if (watch && watch(0) && asked_at == 0) {
-      store_release(stop, 1);
-      asked_at = wall_ns();
+    if (const Asked now = watch ? watch(0) : Asked::nothing; now > asked) {
+      store_release(stop, static_cast<u32>(now));
+      if (asked == Asked::nothing) asked_at = wall_ns();
+      asked = now;
     }
     if (asked_at != 0 && static_cast<double>(wall_ns() - asked_at) * 1e-9 > grace_s)
       throw Error("the I/O kernel", fmt::format("it did not stop within {:.0f} s of being asked", grace_s),

@@ -64,7 +64,7 @@ struct CheckerBlocks {
 /// Nanoseconds a cycle of the GPU's clock while it is busy. Throws when a probe kernel does not run.
 [[nodiscard]] double gpu_ns_per_tick(const std::shared_ptr<gpu::Gpu>& gpu, gpu::Stream stream);
 
-/// Waits for a kernel, which ends because every loop in it has a deadline. When `watch` asks for it, sets
+/// Waits for a kernel, which ends because every loop in it has a deadline. What `watch` asks for goes to
 /// `stop`; throws when the kernel then takes longer than `grace_s`.
 void wait_for_kernel(gpu::Gpu& gpu, gpu::Stream stream, const Watch& watch, u32* stop, double grace_s);
 
@@ -161,7 +161,7 @@ class GpuRunner final : public Runner<typename W::Phase, typename W::Item> {
     std::ranges::fill(slots_.all(), 0);
   }
   ~GpuRunner() override {
-    store_release(stop_.host(), 1);
+    store_release(stop_.host(), static_cast<u32>(Asked::stop));
     if (gpu_->wait(stream_, 2'000'000'000)) gpu_->destroy(stream_);
   }
   GpuRunner(const GpuRunner&) = delete;

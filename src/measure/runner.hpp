@@ -91,8 +91,8 @@ struct PhaseOutcome {
 };
 
 /// Called while a phase runs: often at first, later at least ten times a second. `done`: operations so far,
-/// 0 where that is not known. True asks the loops to stop posting.
-using Watch = std::function<bool(u64 done)>;
+/// 0 where that is not known. Returns what is asked of the loops.
+using Watch = std::function<Asked(u64 done)>;
 
 /// The base of all runners of a path.
 template <class Phase, class Item>

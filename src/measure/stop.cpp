@@ -41,7 +41,9 @@ bool StopFlag::request(int signal, u64 now_ns) noexcept {
     last_ns_.store(now_ns, std::memory_order_relaxed);
     return true;
   }
-  return now_ns - last_ns_.load(std::memory_order_relaxed) < kSecondRequestNs;
+  if (now_ns - last_ns_.load(std::memory_order_relaxed) < kNextRequestNs) return true;
+  last_ns_.store(now_ns, std::memory_order_relaxed);
+  return !gave_up_.exchange(true, std::memory_order_relaxed);
 }
 
 bool StopFlag::request(int signal) noexcept {
@@ -76,6 +78,11 @@ void StopFlag::uninstall() noexcept {
 bool stop_requested() noexcept {
   const StopFlag* const flag = installed.load(std::memory_order_acquire);
   return flag != nullptr && flag->requested();
+}
+
+bool stop_gave_up() noexcept {
+  const StopFlag* const flag = installed.load(std::memory_order_acquire);
+  return flag != nullptr && flag->gave_up();
 }
 
 }  // namespace doorbell::measure

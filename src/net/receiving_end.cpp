@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "measure/stop.hpp"
 #include "net/ends.hpp"
 #include "net/relay.hpp"
 #include "system/clock.hpp"
@@ -113,7 +114,7 @@ void LocalReceivingEnd::receive(u32 queue, ThreadUse* use) {
     if (over_since == kNot) over_since = ran_ns;
     if (idle > 0 && quiet_since == kNot) quiet_since = ran_ns;
     const bool silent = quiet_since != kNot && ran_ns - quiet_since >= settle_ns;
-    if (!o_.reliable && silent) break;
+    if (!o_.reliable && (silent || measure::stop_gave_up())) break;
     if (r.queue().ended() && idle > 0) break;
     if (ran_ns - over_since >= timeout_ns) {
       timed_out_ = o_.reliable;

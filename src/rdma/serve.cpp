@@ -148,7 +148,7 @@ class ServedCell {
           exchange_.send("ready", Json::object());
           tell(Listen::now);
         }
-        return over.load(std::memory_order_acquire);
+        return over.load(std::memory_order_acquire) ? Asked::stop : Asked::nothing;
       });
     } catch (...) {
       if (listen.load(std::memory_order_relaxed) == Listen::not_yet) tell(Listen::no);

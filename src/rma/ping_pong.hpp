@@ -203,8 +203,8 @@ class PingPong {
       waiting_ = false;
       broken_ = true;  // nothing more comes
     } else if (waiting_ && guard_.passed(sent_at_, phase_.timeout_ticks)) {
-      guard_.stop(StopReason::timeout);
-      ++timed_out_;
+      if (!guard_.gave_up()) guard_.stop(StopReason::timeout);
+      ++(guard_.gave_up() ? aborted_ : timed_out_);
       waiting_ = false;
       broken_ = true;
     } else if (first_ && !waiting_ && late()) {

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "measure/stop.hpp"
 #include "sweep/json_text.hpp"
 #include "sweep/record.hpp"
 #include "sweep/text_file.hpp"
@@ -82,7 +83,14 @@ Scratch::~Scratch() {
 
 void end_child(Child& child) {
   child.stop(SIGINT);
-  if (child.wait(kDrain_s)) return;
+  bool passed_on = false;
+  for (const u64 begin = wall_ns(); static_cast<double>(wall_ns() - begin) * 1e-9 < kDrain_s;) {
+    if (child.wait(kLook_s)) return;
+    if (!passed_on && measure::stop_gave_up()) {
+      child.stop(SIGINT);
+      passed_on = true;
+    }
+  }
   child.stop(SIGKILL);
   (void)child.wait(kDrain_s);
 }

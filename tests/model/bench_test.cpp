@@ -346,6 +346,29 @@ TEST(Bench, LiveFiguresGrowToThoseOfTheResult) {
   EXPECT_EQ(end.latency.count(), cell.metrics.latency_ns.count);
 }
 
+/// A second request ends the wait for commands that are never answered, long before their deadline.
+TEST(Bench, ASecondStopGivesUpWhatIsInFlight) {
+  BenchOptions o = usual();
+  o.faults.probability[static_cast<u32>(model::Fault::drop)] = 1;
+  o.timeout_s = 3600;
+  o.late_after_s = 0;
+  o.read_io = 1000;
+  measure::StopFlag stop;
+  u64 now_ns = 0;
+  const BenchResult r =
+      run_bench(o, {.stop = &stop, .progress = [&](double, const std::string&) {
+                      if (!stop.gave_up())
+                        (void)stop.request(SIGINT, now_ns += 2 * measure::StopFlag::kNextRequestNs);
+                    }});
+  EXPECT_EQ(r.stop_reason, "signal");
+  EXPECT_TRUE(r.failed) << "what was in flight may be lost";
+  EXPECT_EQ(r.cell().errors.at("timeout"), 0u);
+  EXPECT_GT(r.cell().errors.at("aborted"), 0u);
+  EXPECT_EQ(r.cell().errors.at("identity"), 0u);
+  ASSERT_FALSE(r.warnings.empty());
+  EXPECT_NE(r.warnings.back().find("second request to stop"), std::string::npos) << r.warnings.back();
+}
+
 TEST(Bench, StopBeforeItBegan) {
   BenchOptions o = usual();
   o.infinite = true;

@@ -251,8 +251,10 @@ TEST_P(PingPongs, TheAnsweringEndAlone) {
         incoming(other, PingPongMemory::of(second.queues()[0], false)).clear();
         std::atomic<bool> over = false;
         measure::PhaseOutcome theirs;
-        std::thread thread(
-            [&] { theirs = answers->run(other, second.queues(), false, [&](u64) { return over.load(); }); });
+        std::thread thread([&] {
+          theirs = answers->run(other, second.queues(), false,
+                                [&](u64) { return over.load() ? Asked::stop : Asked::nothing; });
+        });
         const measure::PhaseOutcome mine = plays->run(p, first.queues(), false, {});
         over = true;
         thread.join();

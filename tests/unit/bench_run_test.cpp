@@ -28,7 +28,7 @@ class ScriptedRunner final : public Runner<Phase, Queue> {
     asked = phase;
     counts.clear();
     for (const Queue& q : items) counts.push_back(q.count);
-    if (watch) told_to_stop = watch(1);
+    if (watch) told_to_stop = watch(1) != Asked::nothing;
     PhaseOutcome out;
     const std::vector<u64> bins(histogram::kBuckets);
     for (const OpStats& s : queues) out.add(s, bins);

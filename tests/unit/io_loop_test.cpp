@@ -491,6 +491,24 @@ TEST(IoLoop, TheGravestReasonIsTold) {
   });
 }
 
+/// Asked to give up, the loop awaits nothing more: what is in flight is neither lost nor late.
+TEST(IoLoop, WhatIsInFlightIsAbortedWhenTheLoopGivesUp) {
+  by_one_and_by_many([]<u32 N>() {
+    Stage s({.ios = 8});
+    u32 asked = 0;
+    s.phase.stop = &asked;
+    const OpStats phase = s.run<N>([&](u32 step) {
+      TestClock::ticks = step;
+      if (step == 1) store_relaxed(&asked, static_cast<u32>(Asked::stop));
+      if (step == 2 * kSoon) store_relaxed(&asked, static_cast<u32>(Asked::give_up));
+    });
+    EXPECT_EQ(phase.stop, StopReason::requested);
+    EXPECT_EQ(phase.aborted, 4u);
+    EXPECT_EQ(phase.timed_out, 0u);
+    EXPECT_EQ(phase.posted, 4u);
+  });
+}
+
 TEST(IoLoop, AStatusOfNoConcernEndsNothing) {
   by_one_and_by_many([]<u32 N>() {
     Stage s({});

@@ -265,6 +265,21 @@ TEST_F(StepLoop, TheStepsAreNeverMoreThanTheTotalAlsoWhereOperationsTimeOut) {
   EXPECT_LE(steps(), stats_.total_ticks);
 }
 
+TEST_F(StepLoop, WhatIsInFlightIsAbortedWhenTheLoopGivesUp) {
+  phase_.timeout_ticks = ~u64{0} / 2;
+  u32 asked = 0, rounds = 0;
+  phase_.stop = &asked;
+  run([&](std::size_t) {
+    if (++rounds == 50) asked = static_cast<u32>(Asked::stop);
+    if (rounds == 100) asked = static_cast<u32>(Asked::give_up);
+  });
+  EXPECT_EQ(stats_.stop, StopReason::requested);
+  EXPECT_GT(stats_.aborted, 0u);
+  EXPECT_EQ(stats_.aborted, stats_.posted);
+  EXPECT_EQ(stats_.timed_out, 0u);
+  EXPECT_LE(steps(), stats_.total_ticks);
+}
+
 TEST_F(StepLoop, TheStepsAreNeverMoreThanTheTotalAlsoWhereTheDeviceGoesAway) {
   u32 alive = 1, rounds = 0;
   phase_.alive = &alive;

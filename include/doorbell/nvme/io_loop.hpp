@@ -432,14 +432,14 @@ class IoLoop {
     if (guard_.passed(oldest_, phase_.timeout_ticks)) scan_deadlines(warp, guard_.clock());
   }
 
-  /// Finds commands past their deadline; they count as timed out and their slots are never reused.
+  /// Finds commands past their deadline, or all if the loop gave up; their slots are never reused.
   DOORBELL_INLINE void scan_deadlines(const Warp& warp, u64 now_ticks) {
     u32 expired = 0;
     u64 oldest = now_ticks;
     for (u32 slot = warp.lane(); slot < phase_.window; slot += Warp::size) {
       if ((s_.state[slot] & slot_state::kind_mask) != slot_state::in_flight) continue;
       const u64 at = s_.posted_at[slot];
-      if (now_ticks >= guard_.deadline(at, phase_.timeout_ticks)) {
+      if (guard_.gave_up() || now_ticks >= guard_.deadline(at, phase_.timeout_ticks)) {
         s_.state[slot] = slot_state::lost | use_of(s_.state[slot]) << slot_state::use_shift;
         ++expired;
       } else if (at < oldest) {
@@ -451,8 +451,12 @@ class IoLoop {
     warp.sync();
     oldest_ = oldest;
     if (expired == 0) return;
-    timed_out_ += expired;
     in_flight_ -= expired;
+    if (guard_.gave_up()) {
+      aborted_ += expired;
+      return;
+    }
+    timed_out_ += expired;
     guard_.stop(StopReason::timeout);
   }
 

@@ -511,8 +511,13 @@ class OpLoop {
     u64 oldest = s_.posted_at[done_slot_];
     if (!requests_ && guard_.last_done() > oldest) oldest = guard_.last_done();
     if (!guard_.passed(oldest, phase_->timeout_ticks)) return;
-    timed_out_ += requests_ ? in_flight() : 0;
+    const u32 missing = requests_ ? in_flight() : 0;
     give_up(warp);
+    if (guard_.gave_up()) {
+      aborted_ += missing;
+      return;
+    }
+    timed_out_ += missing;
     guard_.stop(StopReason::timeout);
   }
 
