@@ -159,7 +159,7 @@ storm() {
 # Random options and faults; what each run says is recomputed. `release` has ten of each path.
 random_runs() {
   local path
-  for path in nvme rdma cxi net qdma; do
+  for path in nvme rdma cxi net qdma veth peers; do
     say "300 random runs of $path"
     if tests/cli/random_runs.py --doorbell build/bin/doorbell --path "$path" --count 300 --seed 1; then
       step "300 random runs of $path" passed

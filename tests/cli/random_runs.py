@@ -3,14 +3,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs doorbell with random options, faults among them, and recomputes what each run says.
 
-Usage: random_runs.py --path nvme|rdma|cxi|net|qdma [--count N] [--seed S] [--first I] [--doorbell PROGRAM] [--keep FOLDER]
+Usage: random_runs.py --path nvme|rdma|cxi|net|qdma|veth|peers [--count N] [--seed S] [--first I] [--doorbell PROGRAM] [--keep FOLDER]
 Run I of seed S is the same run each time. A run must end with exit code 0, 1 (refused: it names what it refuses), 2 or 77,
 within a generous multiple of what it or its options say that it takes, and leave a Result whose figures add up
-(result_checks.py). Exit code: 0; 2 when a run did not, and for usage.
+(result_checks.py). `veth`: net between two network namespaces. `peers`: net from one process to another. Exit code: 0; 2 when a run did not, and for usage.
 """
 
 import argparse
 import collections
+import contextlib
 import dataclasses
 import json
 import os
@@ -25,8 +26,9 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import result_checks  # noqa: E402
 
-PATHS = ("nvme", "rdma", "cxi", "net", "qdma")
+PATHS = ("nvme", "rdma", "cxi", "net", "qdma", "veth", "peers")
 PATIENT = ["--timeout", "60", "--late-after", "50"]  # a busy machine is not an error
+CLOSED_LOOPS = ("nvme", "rdma", "cxi", "qdma")  # lose nothing unless a fault does
 FAULTS = {
     "nvme": ("drop", "delay", "error", "corrupt", "misplace", "stale", "duplicate", "reorder", "removal"),
     "rdma": ("drop", "delay", "error", "corrupt", "misplace", "duplicate", "reorder", "removal"),
@@ -45,7 +47,7 @@ class Run:
     estimate_s: float  # what follows from the options
 
     def command(self, program):
-        return [program, self.path, *self.arguments]
+        return [program, "net" if self.path in ("veth", "peers") else self.path, *self.arguments]
 
 
 class Draw:
@@ -227,7 +229,40 @@ def net(draw, folder):
     return draw.faults("net"), seconds + settle * 3
 
 
-DRAWERS = {"nvme": nvme, "rdma": rdma, "cxi": cxi, "net": net, "qdma": qdma}
+def streams(draw, stream, pairs=True):
+    """Options that streams between namespaces or processes have. Returns seconds, at most."""
+    payload = draw.give("payload", 64, 100, 1000, 1400, *((8000, 60000) if stream != "raw" else ()), *(("1MiB",) if stream == "tcp" else ()))
+    seconds = draw.length("count", (1, 33, 200, 1000))
+    draw.give("settle", 0.25, 0.5, chance=0.5)
+    draw.give("batch-size", 1, 7, 64, chance=0.4)
+    if stream != "raw" and pairs:
+        draw.give("pairs", 1, 2, 3, chance=0.4)
+    draw.give("target-gbps", *((2, 5) if payload in (60000, "1MiB") else (0.02, 0.2, 2)), chance=0.3)
+    draw.give("polling", "auto", "busy", "block", chance=0.3)
+    draw.give("verify", "on", "off", "sample=0.3", chance=0.3)
+    draw.give("max-loss", 100, chance=0.3)
+    return seconds + 1.5
+
+
+def veth(draw, folder):
+    stream = draw.give("stream", "raw", "raw", "udp", "tcp")
+    draw.give("link", "veth")
+    if stream == "raw":
+        draw.give("engine", "af_packet", "af_xdp", "dpdk:af_packet", chance=0.8)
+        draw.give("queues", "1x1", "1x2", "2x2", chance=0.4)
+        draw.give("flows", 2, 3, chance=0.3)
+        draw.give("encapsulation", "udp4", "udp6", "bare", chance=0.3)
+    seconds = 3 + streams(draw, stream)
+    return draw.faults("net", 0.3), seconds
+
+
+def peers(draw, folder):
+    stream = draw.give("stream", "udp", "tcp")
+    seconds = 3 + streams(draw, stream)
+    return draw.faults("net", 0), seconds
+
+
+DRAWERS = {"nvme": nvme, "rdma": rdma, "cxi": cxi, "net": net, "qdma": qdma, "veth": veth, "peers": peers}
 
 
 def drawn(path, seed, index, folder):
@@ -247,8 +282,31 @@ def stated_s(text):
     return float(found[1]) * {"ms": 1e-3, "s": 1, "min": 60, "h": 3600}[found[2]]
 
 
+@contextlib.contextmanager
+def listener(program):
+    """The address of a listening process, and a function that gives its exit code and what it printed."""
+    with subprocess.Popen([program, "net", "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            address = re.search(r"listening at (\S+)", process.stdout.readline())[1]
+            yield address, lambda: (process.wait(timeout=300), process.stdout.read())
+        finally:
+            process.kill()
+
+
 def one_run(program, run, folder):
     """(exit code or None, problems, Result or None)"""
+    if run.path != "peers":
+        return one_process(program, run, folder)
+    with listener(program) as (address, ended):
+        run.arguments += ["--connect", address]
+        code, found, document = one_process(program, run, folder)
+        if code in (0, 2) and (theirs := ended())[0] != code:
+            found.append(f"exit code {code} here and {theirs[0]} of the listener: {theirs[1].strip()[-200:]}")
+        return code, found, document
+
+
+def one_process(program, run, folder):
+    """The same of the process that reports."""
     out = pathlib.Path(folder, "result.json")
     out.unlink(missing_ok=True)
     command = [*run.command(program), "--json", str(out)]
@@ -281,7 +339,7 @@ def one_run(program, run, folder):
         return code, [*found, f"the Result is no JSON: {error}"], None
     if document["exit_code"] != code:
         found.append(f"exit code {code}, in the Result {document['exit_code']}")
-    if code == 2 and not run.faults and run.path != "net":
+    if code == 2 and not run.faults and run.path in CLOSED_LOOPS:
         why = [{k: v for k, v in (*c["errors"].items(), *((k, c["verify"][k]) for k in result_checks.DATA_CLASSES)) if v}
                for c in document["cells"]]
         found.append(f"exit code 2 without a fault: {why}; {document['warnings'][-2:]}")

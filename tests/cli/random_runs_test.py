@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 import random_runs
+import ranks
 import result_checks
 from harness import DOORBELL, TIMEOUTS, WithFolder
 
@@ -38,6 +39,13 @@ class RandomRuns(unittest.TestCase):
 
     def test_qdma(self):
         self.add_up("qdma")
+
+    @unittest.skipIf(ranks.why_no_hosts(), ranks.why_no_hosts())
+    def test_veth(self):
+        self.add_up("veth")
+
+    def test_peers(self):
+        self.add_up("peers")
 
     def test_a_run_is_the_same_by_its_number(self):
         with tempfile.TemporaryDirectory() as folder:
