@@ -15,10 +15,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -223,20 +225,36 @@ TEST_F(DpdkMemif, DISABLED_SendingProcess) {
   EXPECT_EQ(poll(&life, 1, static_cast<int>(test::kWaitLimitS * 1000)), 1);
 }
 
+/// Sends in a process of its own, which comes first and waits for the socket.
+class OtherProcess {
+ public:
+  explicit OtherProcess(const std::string& socket) {
+    int life[2];
+    EXPECT_EQ(pipe2(life, O_CLOEXEC), 0);
+    theirs_ = Descriptor(life[1]), ours_ = Descriptor(life[0]);
+    setenv(kSocketVariable, socket.c_str(), 1);
+    setenv(kLifeVariable, std::to_string(theirs_.get()).c_str(), 1);
+    sender.emplace(std::vector<std::string>{std::filesystem::read_symlink("/proc/self/exe").string(),
+                                            "--gtest_filter=DpdkMemif.DISABLED_SendingProcess",
+                                            "--gtest_also_run_disabled_tests", "--gtest_output="},
+                   std::array{theirs_.get()});
+  }
+  void end() {
+    ours_.reset();
+    EXPECT_TRUE(sender->wait(test::kWaitLimitS));
+    EXPECT_EQ(sender->exit_code(), 0) << sender->output() << sender->errors();
+  }
+  std::optional<Child> sender;
+
+ private:
+  Descriptor theirs_, ours_;
+};
+
 TEST_F(DpdkMemif, EveryPacketOfAnotherProcessArrivesOnceAndUnchanged) {
   const std::filesystem::path socket =
       std::filesystem::temp_directory_path() / ("doorbell-memif-" + std::to_string(getpid()));
   link_ = link_of("memif:socket=" + socket.string());
-  int life[2];
-  ASSERT_EQ(pipe2(life, O_CLOEXEC), 0);
-  Descriptor theirs(life[1]), ours(life[0]);
-  setenv(kSocketVariable, socket.c_str(), 1);
-  setenv(kLifeVariable, std::to_string(theirs.get()).c_str(), 1);
-  // The sender comes first and waits for the socket.
-  Child sender({std::filesystem::read_symlink("/proc/self/exe").string(),
-                "--gtest_filter=DpdkMemif.DISABLED_SendingProcess", "--gtest_also_run_disabled_tests",
-                "--gtest_output="},
-               std::array{theirs.get()});
+  OtherProcess other(socket);
   {
     const auto stream = open(request(false));
     ASSERT_TRUE(stream->tx.empty());
@@ -245,7 +263,7 @@ TEST_F(DpdkMemif, EveryPacketOfAnotherProcessArrivesOnceAndUnchanged) {
     const auto all = [&] {
       u64 received = 0;
       for (Checker& c : checkers) c.receive(kMemifBytes), received += c.received();
-      return received >= u64{kMemifFlows} * kMemifPackets || sender.ended();
+      return received >= u64{kMemifFlows} * kMemifPackets || other.sender->ended();
     };
     EXPECT_TRUE(eventually(all));
     for (u32 f = 0; f < kMemifFlows; ++f) {
@@ -262,10 +280,43 @@ TEST_F(DpdkMemif, EveryPacketOfAnotherProcessArrivesOnceAndUnchanged) {
     }
     // Each frame came in four buffers.
     EXPECT_EQ(stream->facts().at("frames_joined"), u64{kMemifFlows} * kMemifPackets);
-    ours.reset();
-    EXPECT_TRUE(sender.wait(test::kWaitLimitS));
-    EXPECT_EQ(sender.exit_code(), 0) << sender.output() << sender.errors();
+    other.end();
     EXPECT_TRUE(eventually([&] { return stream->rx[0]->ended(); }));
+  }
+  std::filesystem::remove(socket);
+}
+
+/// Frames that come in parts are put together in buffers of this program. Who keeps all of them loses the
+/// next.
+TEST_F(DpdkMemif, FramesWithoutABufferToJoinThemInAreCounted) {
+  const std::filesystem::path socket =
+      std::filesystem::temp_directory_path() / ("doorbell-memif-kept-" + std::to_string(getpid()));
+  link_ = link_of("memif:socket=" + socket.string());
+  OtherProcess other(socket);
+  {
+    const auto stream = open(request(false));
+    RxQueue& queue = *stream->rx[0];
+    std::deque<Burst> kept;
+    u64 received = 0, third = 0;
+    const auto all = [&] {
+      Burst burst(32);
+      received += queue.receive(burst);
+      if (burst.count > 0) kept.push_back(std::move(burst));
+      // The third flow's go on.
+      Burst others(32);
+      third += stream->rx[1]->receive(others);
+      stream->rx[1]->release(others);
+      const bool of_two = received + queue.drops().application >= 2 * kMemifPackets;
+      return (of_two && third >= kMemifPackets) || other.sender->ended();
+    };
+    EXPECT_TRUE(eventually(all));
+    const Drops d = queue.drops();
+    EXPECT_GT(d.application, 0u);
+    EXPECT_EQ(d.application + received, 2 * kMemifPackets) << "two flows";
+    EXPECT_EQ(d.sum(), d.application);
+    EXPECT_EQ(queue.unmatched(), 0u);
+    for (Burst& b : kept) queue.release(b);
+    other.end();
   }
   std::filesystem::remove(socket);
 }

@@ -16,6 +16,7 @@
 #include "net/assembly/assembler.hpp"
 #include "net/assembly/reference_conversion.hpp"
 #include "net/computing_gpu.hpp"
+#include "net/window_work.hpp"
 
 namespace doorbell::net {
 namespace {
@@ -248,6 +249,47 @@ TEST(WindowCheck, WindowsThatAGpuHasConverted) {
     assembler.finish(16);
     EXPECT_EQ(check.checked(), 2u);  // windows 0 and 2
     EXPECT_EQ(check.failed(), spoil ? 1u : 0u);
+  }
+}
+
+/// Spoils the first byte of each window that it copies.
+class SpoilingGpu final : public test::ComputingGpu {
+ public:
+  void start_copy(const gpu::Copy& c, gpu::Stream s) override {
+    ComputingGpu::start_copy(c, s);
+    if (c.bytes > sizeof(u64)) enqueue(s, [to = static_cast<u8*>(c.to)] { *to ^= 1; });
+  }
+};
+
+/// Windows that a run converts and a GPU then copies wrongly are in its result.
+TEST(WindowWork, CountsConversionsThatAreWrong) {
+  for (const bool spoil : {false, true}) {
+    constexpr u32 kPackets = 8;
+    WindowWorkRequest r;
+    r.payload_bytes = kHeaderBytes + 64;
+    r.gpu = spoil ? std::make_shared<SpoilingGpu>() : std::make_shared<test::ComputingGpu>();
+    r.options.on = true;
+    r.options.packets = 4;
+    r.options.on_gpu = true;
+    r.options.to_gpu = ToGpu::copy;
+    r.options.convert = Conversion{Integer::int16, Float::fp32, false};
+    WindowWork work(r);
+    std::vector<u8> bytes(r.payload_bytes, 7);
+    Burst burst(kPackets);
+    std::vector<u32> place;
+    std::vector<u64> number;
+    for (u32 i = 0; i < kPackets; ++i) {
+      burst.data[i] = bytes.data();
+      burst.length[i] = r.payload_bytes;
+      place.push_back(i), number.push_back(i);
+    }
+    burst.count = kPackets;
+    const std::vector<u16> flow(kPackets);
+    EXPECT_EQ(work.sinks().front()->take(burst, place, flow, number), 0u);
+    work.finish({kPackets});
+    EXPECT_EQ(work.json().at("conversions_checked"), 2u);
+    EXPECT_EQ(work.json().at("conversions_failed"), spoil ? 2u : 0u);
+    EXPECT_EQ(work.failed(), spoil ? 2u : 0u);
   }
 }
 
