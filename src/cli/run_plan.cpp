@@ -19,7 +19,8 @@ std::string rough_time(double seconds) {
   return fmt::format("{:.1f} h", seconds / 3600);
 }
 
-std::string text_of(const RunPlan& plan, const measure::RunOptions& run) {
+std::string text_of(const RunPlan& plan, const measure::RunOptions& given) {
+  const measure::RunOptions& run = plan.chosen ? *plan.chosen : given;
   const bool timed = run.duration_s > 0;
   if (plan.cells == 0 || (!timed && plan.work.empty())) return {};
   std::string text;

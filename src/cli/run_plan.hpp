@@ -4,6 +4,7 @@
 // The work of a run and how long it takes, as far as its options say it.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "measure/run_options.hpp"
@@ -17,6 +18,8 @@ struct RunPlan {
   double work_s = 0;      ///< how long that takes; 0: not known beforehand
   double settle_s = 0;    ///< behind each phase
   double search_s = 0;    ///< before the repeats of each cell
+  /// Of a mode that chooses what was not given, and has no warm-up of a given time.
+  std::optional<measure::RunOptions> chosen = {};
 };
 
 /// "7 repeats of 2 s, a warm-up of 0.2 s, about 14 s"; empty where the options say nothing.

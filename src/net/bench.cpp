@@ -215,6 +215,16 @@ double search_s(const BenchOptions& o) {
   return (kSearchSteps + 1) * (step_s(o) + 2 * o.settle_s);
 }
 
+KernelBenchOptions kernel_options(const BenchOptions& o) {
+  KernelBenchOptions k;
+  const u32 repeats = k.repeats;
+  const double least_s = k.duration_s;
+  static_cast<measure::RunOptions&>(k) = o;
+  k.repeats_name = o.names.repeats;
+  if (o.duration_s == 0) k.duration_s = least_s, k.repeats = repeats;
+  return k;
+}
+
 std::vector<CellSettings> cells_of(const BenchOptions& o) {
   std::vector<CellSettings> cells;
   switch (o.mode) {
@@ -306,15 +316,7 @@ void tell_verdict(RemoteReceiver& remote, const measure::BenchResult& r) {
 
 measure::BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& watch) {
   check(o);
-  if (o.mode == Mode::kernels) {
-    KernelBenchOptions k;
-    const u32 repeats = k.repeats;
-    const double least_s = k.duration_s;
-    static_cast<measure::RunOptions&>(k) = o;
-    k.repeats_name = o.names.repeats;
-    if (o.duration_s == 0) k.duration_s = least_s, k.repeats = repeats;
-    return run_kernel_bench(k, watch);
-  }
+  if (o.mode == Mode::kernels) return run_kernel_bench(kernel_options(o), watch);
   measure::BenchResult result;
   std::unique_ptr<RemoteReceiver> remote;
   if (o.role == Role::sender) remote = std::make_unique<RemoteReceiver>(o, watch.stop);

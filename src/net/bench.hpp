@@ -14,6 +14,7 @@
 #include "exchange/socket.hpp"
 #include "measure/bench_run.hpp"
 #include "net/ends.hpp"
+#include "net/kernel_bench.hpp"
 #include "net/window_work.hpp"
 
 namespace doorbell::net {
@@ -107,6 +108,8 @@ struct CellSettings {
 [[nodiscard]] std::vector<CellSettings> cells_of(const BenchOptions& options);
 /// The longest that the steps of a search for the highest rate without loss take.
 [[nodiscard]] double search_s(const BenchOptions& options);
+/// The options of Mode::kernels.
+[[nodiscard]] KernelBenchOptions kernel_options(const BenchOptions& options);
 /// Throws Error for options that contradict each other or what the stream can do. Opens nothing.
 void check(const BenchOptions& options);
 [[nodiscard]] measure::BenchResult run_bench(const BenchOptions& options, const measure::RunWatch& watch);

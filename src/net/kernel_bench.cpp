@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+#include <span>
+
 #include "net/kernel_bench_cells.hpp"
 #include "net/kernel_bench_work.hpp"
 
@@ -32,6 +35,16 @@ void check(const KernelBenchOptions& o) {
   }
 }
 
+constexpr Place kSources[] = {Place::gpu, Place::pinned};
+constexpr WorkloadKind kWorkloads[] = {WorkloadKind::none, WorkloadKind::fft, WorkloadKind::gemm,
+                                       WorkloadKind::gemm_fp16};
+/// The memory of the list that a kernel reads. The list is the smaller part: where packets come from the
+/// host's memory, so does it.
+std::span<const Place> lists_of(Place source) {
+  static constexpr Place kLists[] = {Place::pinned, Place::gpu};
+  return std::span(kLists).first(source == Place::pinned ? 1 : 2);
+}
+
 class KernelBench {
  public:
   KernelBench(const KernelBenchOptions& options, const measure::RunWatch& watch,
@@ -40,8 +53,8 @@ class KernelBench {
 
   measure::BenchResult run() {
     for (const u64 bytes : o_.data_bytes)
-      for (const Place source : {Place::gpu, Place::pinned}) kernels(static_cast<u32>(bytes), source);
-    for (const Place source : {Place::gpu, Place::pinned})
+      for (const Place source : kSources) kernels(static_cast<u32>(bytes), source);
+    for (const Place source : kSources)
       if (going()) cell(copies(o_, gpu_, source), {"copy", source, {}, o_.window_bytes, WorkloadKind::none});
     if (o_.workloads)
       for (const bool gathers : {true, false}) workloads(gathers);
@@ -66,9 +79,7 @@ class KernelBench {
     const StoredPackets packets(shape(data_bytes, Fill::bytes), StoredPackets::Order::scattered, source,
                                 gpu_);
     for (const bool by_headers : {false, true})
-      for (const Place list : {Place::pinned, Place::gpu}) {
-        // The list is the smaller part: where packets come from the host's memory, so does it.
-        if (source == Place::pinned && list == Place::gpu) continue;
+      for (const Place list : lists_of(source)) {
         if (!going()) return;
         cell(by_headers ? placing(o_, packets, list, gpu_) : gathering(o_, packets, list, gpu_),
              {by_headers ? "place" : "gather", source, list, data_bytes, WorkloadKind::none});
@@ -78,8 +89,7 @@ class KernelBench {
   /// Windows of pinned packets by one way, first without a workload, then with each.
   void workloads(bool gathers) {
     double alone = 0;
-    for (const WorkloadKind kind :
-         {WorkloadKind::none, WorkloadKind::fft, WorkloadKind::gemm, WorkloadKind::gemm_fp16}) {
+    for (const WorkloadKind kind : kWorkloads) {
       if (!going()) return;
       const Fill fill = kind == WorkloadKind::gemm_fp16 ? Fill::float16 : Fill::float32;
       const StoredPackets packets(shape(kWorkloadDataBytes, fill),
@@ -111,6 +121,18 @@ class KernelBench {
 };
 
 }  // namespace
+
+u32 kernel_cells(const KernelBenchOptions& o) {
+  std::size_t lists = 0;
+  for (const Place source : kSources) lists += lists_of(source).size();
+  const std::size_t computing = o.workloads ? 2 * std::size(kWorkloads) : 0;
+  return static_cast<u32>(2 * lists * o.data_bytes.size() + std::size(kSources) + computing);
+}
+
+double kernel_setup_s(const KernelBenchOptions& o) {
+  constexpr double kPacketsAndChecksS = 0.4, kWarmUp = 0.25;
+  return kPacketsAndChecksS + kWarmUp * o.duration_s;
+}
 
 measure::BenchResult run_kernel_bench(const KernelBenchOptions& options, const measure::RunWatch& watch,
                                       const std::shared_ptr<gpu::Gpu>& gpu) {

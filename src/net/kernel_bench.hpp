@@ -30,6 +30,12 @@ struct KernelBenchOptions : measure::RunOptions {
   std::string repeats_name = "repeats";  ///< in messages: this word, or the option of a command
 };
 
+/// The cells of a run, of which those of a workload without a library are left out.
+[[nodiscard]] u32 kernel_cells(const KernelBenchOptions& options);
+/// About how long a cell takes besides its repeats: making packets, finding how many windows a repeat has,
+/// checking.
+[[nodiscard]] double kernel_setup_s(const KernelBenchOptions& options);
+
 /// Throws Error: an option out of range, no GPU (ExitCode::absent).
 [[nodiscard]] measure::BenchResult run_kernel_bench(const KernelBenchOptions& options,
                                                     const measure::RunWatch& watch);

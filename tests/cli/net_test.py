@@ -33,6 +33,13 @@ class Net(WithFolder):
                          "1 repeat of 100 packets of each flow, about 0.2 s")
         self.assertEqual(self.first_line("--count", "10", "--quiet"), "")
 
+    def test_says_what_the_kernels_will_run(self):
+        done = doorbell("net", "--mode", "kernels", "--duration", "0.001", "--repeats", "1")
+        self.assertIn(done.returncode, (0, 77), done.stderr)  # 77: without a GPU
+        self.assertEqual(done.stderr.splitlines()[0], "40 cells, each 1 repeat of 0.001 s, about 16 s")
+        done = doorbell("net", "--mode", "kernels", "--gpu", "1000")  # which is not there
+        self.assertEqual(done.stderr.splitlines()[0], "40 cells, each 7 repeats of 0.2 s, about 74 s")
+
     def test_says_so_before_a_long_run(self):
         command = [*self.command, "--stream", "tcp", "--payload", "262144", "--pairs", "2", "--count", "300",
                    "--target-gbps", "0.01", "--fault", "drop=0.01"]

@@ -75,6 +75,7 @@ TEST_F(KernelBench, EveryCellIsVerified) {
   EXPECT_TRUE(r.warnings.empty());
   // Two kernels by three places of packets and list, a copy from each place, two ways by four workloads.
   ASSERT_EQ(r.cells.size(), 2U * 6 + 2 + 8);
+  EXPECT_EQ(kernel_cells(options_), r.cells.size()) << "what is said before the run";
   std::map<std::string, u32> assemblies, workloads, sources;
   for (const report::Cell& c : r.cells) {
     SCOPED_TRACE(c.cell.dump());

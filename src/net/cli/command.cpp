@@ -464,7 +464,14 @@ std::vector<std::string> others_of(const Options& o) {
   return o.has("beside") ? split(o.text("beside")) : std::vector<std::string>{};
 }
 
+RunPlan plan_of_kernels(const net::BenchOptions& b) {
+  net::KernelBenchOptions k = net::kernel_options(b);
+  k.warmup_s = 0;
+  return {.cells = net::kernel_cells(k), .search_s = net::kernel_setup_s(k), .chosen = k};
+}
+
 RunPlan plan_of(const net::BenchOptions& b, std::size_t others) {
+  if (b.mode == net::Mode::kernels) return plan_of_kernels(b);
   const std::vector<net::CellSettings> cells = net::cells_of(b);
   RunPlan plan = {.cells = static_cast<u32>(cells.size()), .ways = static_cast<u32>(others) + 1};
   if (b.count > 0) plan.work = fmt::format("{} packets of each flow", b.count);
