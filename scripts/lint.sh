@@ -61,7 +61,7 @@ verdict "generated files" "$(git ls-files | grep -E '(^|/)(build[^/]*|results/de
 verdict "results" "$(matching '^results/[^/]+/' | grep -v '^results/demo-' | cut -d/ -f2 | sort -u | while read -r folder; do
   kept=$(matching "^results/$folder/" | cut -d/ -f3- | grep -vxE '(beside\.csv|plan\.json)' | sort | tr '\n' ' ')
   [ "$kept" = "plan.yaml results.jsonl runs.csv " ] || echo "results/$folder: has $kept: plan.yaml, results.jsonl and runs.csv, please"
-  grep -qF "results/$folder" README.md CHANGELOG.md docs/*.md || echo "results/$folder: no document quotes it"
+  grep -qF "results/$folder" README.md CHANGELOG.md docs/*.md docs/history/*.md || echo "results/$folder: no document quotes it"
 done)"
 
 # An example must not reach a machine that somebody has: documentation addresses (192.0.2.x, 2001:db8::) or words.

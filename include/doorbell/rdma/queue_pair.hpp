@@ -315,7 +315,7 @@ class QueuePair {
   /// arrival: one PCIe round trip instead of two or three. The other words of that load may be older. Each
   /// consumed entry is therefore overwritten, and a word that differs from the overwritten value is new. A
   /// format that needs part B alone gains too: a load of an entry that only the device has written since the
-  /// last round takes 1 us longer (H100, mlx5, results of 2026-11-25 in docs/performance.md).
+  /// last round takes 1 us longer (H100, mlx5, 2026-11-25: docs/history/performance-notes.md).
   static constexpr bool kEarly = Warp::size > 1;
   static constexpr u32 kTaken = ~0u;
   /// Up to so many polls of one entry and one round trip each are no slower than one poll of several entries,
