@@ -17,6 +17,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -67,9 +68,10 @@ struct alignas(128) Lane {
   CheckMemory checks;
 };
 
-template <Work W, bool Substeps, class Hook>
+/// `all_made`: returns when the other threads' data is made too, before any queue's time begins.
+template <Work W, bool Substeps, class Hook, class AllMade>
 void drive(const typename W::Phase& phase, std::span<const typename W::Item> items, std::span<Lane<W>> lanes,
-           u32 first, u32 step, Hook& hook) {
+           u32 first, u32 step, Hook& hook, AllMade all_made) {
   const OneLane lane;
   using Loop = typename W::template Loop<Substeps>;
   struct Running {
@@ -82,6 +84,13 @@ void drive(const typename W::Phase& phase, std::span<const typename W::Item> ite
   for (u32 q = first; q < lanes.size(); q += step)
     running.push_back({Loop(lane, phase, items[q], lanes[q].state, lanes[q].scratch, &lanes[q].stats),
                        &lanes[q], &items[q]});
+  // Checkers that never answer are the loops' to report.
+  const u64 begin = HostClock::now();
+  const auto made = [&](Running& r) { return r.loop.made(lane); };
+  while (!std::ranges::all_of(running, made) && HostClock::now() - begin < phase.timeout_ticks)
+    std::this_thread::yield();
+  all_made();
+  for (Running& r : running) r.loop.start_clock(lane);
   for (u32 round = 1; !running.empty(); ++round) {
     bool busy = false;
     for (std::size_t i = 0; i < running.size();) {
@@ -196,6 +205,7 @@ class CpuRunner final : public Runner<typename W::Phase, typename W::Item> {
     out.threads.resize(threads_ + checkers);
     // This thread comes last: none begins before all have been made.
     std::barrier start(threads_ + checkers + 1);
+    std::barrier all_made(threads_);
     std::atomic<bool> given_up{false};
     u32 left = threads_;  // under `mutex`
     std::mutex mutex;
@@ -223,10 +233,14 @@ class CpuRunner final : public Runner<typename W::Phase, typename W::Item> {
         add("checker", c, [&, c](const std::string& name) { this->check(phase, items, c, name, out); });
       for (u32 t = 0; t < threads_; ++t)
         add("initiator", t, [&, t](const std::string& name) {
-          const CpuTime cpu_time;
-          if (substeps) cpu::drive<W, true, Hook>(phase, items, lanes_, t, threads_, hook_);
-          else cpu::drive<W, false, Hook>(phase, items, lanes_, t, threads_, hook_);
-          out.threads[t] = cpu_time.spent(name);
+          std::optional<CpuTime> cpu_time;
+          const auto await_others = [&] {
+            all_made.arrive_and_wait();
+            cpu_time.emplace();
+          };
+          if (substeps) cpu::drive<W, true>(phase, items, lanes_, t, threads_, hook_, await_others);
+          else cpu::drive<W, false>(phase, items, lanes_, t, threads_, hook_, await_others);
+          out.threads[t] = cpu_time->spent(name);
           const std::scoped_lock lock(mutex);
           if (--left == 0) ended.notify_one();
         });

@@ -29,6 +29,8 @@ template <class L, class W>
 concept Loop = std::constructible_from<L, const OneLane&, const typename W::Phase&, const typename W::Item&,
                                        const typename W::State&, const typename W::Scratch&, OpStats*> &&
     requires(L& loop, const L& done, const OneLane& lane) {
+  { loop.made(lane) } -> std::same_as<bool>;                   // whether its first data is made
+  loop.start_clock(lane);                                      // when the data of all loops is
   { loop.step(lane) } -> std::same_as<bool>;                   // one round; false when the phase is over
   loop.finish(lane);                                           // once, after the last step
   { done.state() } -> std::convertible_to<typename W::State>;  // for the next phase

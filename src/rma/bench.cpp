@@ -160,14 +160,16 @@ class CellRun {
           static_cast<double>(t.bytes) * 1e9 / static_cast<double>(t.ns);
   }
 
-  /// Nothing is posted when the time is over, but what is in flight then is awaited.
+  /// Nothing is posted when the time is over, but what is in flight then is awaited. A GPU's queues make
+  /// their first data in their time.
   void warn_of_overrun(BenchResult& into) {
     const double measured = run_.cell().metrics.elapsed_s;
     if (o_.duration_s <= 0 || measured <= kOverrun * o_.duration_s || run_.stop() != StopReason::done) return;
     into.warnings.push_back(fmt::format(
-        "{}: measured for {:.3g} s in place of {:.3g}: making the first data and awaiting what is in "
-        "flight at the end ({} of {} bytes on each of {} queues) take so long, and count",
-        title(), measured, o_.duration_s, s_.window, s_.bytes, s_.shape.queues));
+        "{}: measured for {:.3g} s in place of {:.3g}: {}awaiting what is in flight at the end ({} of {} bytes "
+        "on each of {} queues) takes so long, and counts",
+        title(), measured, o_.duration_s, o_.initiator == Initiator::gpu ? "making the first data and " : "",
+        s_.window, s_.bytes, s_.shape.queues));
   }
 
   [[nodiscard]] std::string title() const {

@@ -34,8 +34,12 @@ class PingPong {
     }
     if (starts) first_.emplace(phase, memory(true), queue.count, state.own);
     if (answers) second_.emplace(phase, memory(false), queue.count, starts ? state.peer : state.own);
-    guard_.begin(kLane);
+    start_clock(kLane);
   }
+
+  [[nodiscard]] bool made(const OneLane&) const { return true; }
+  /// As OpLoop's.
+  void start_clock(const OneLane& lane) { guard_.begin(lane); }
 
   /// One round: sends, looks, answers. False when the phase is over.
   bool step(const OneLane& lane) {

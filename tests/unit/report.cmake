@@ -6,7 +6,7 @@
 set(report_samples ${CMAKE_CURRENT_BINARY_DIR}/report-samples)
 set(here ${CMAKE_CURRENT_LIST_DIR})
 doorbell_test(report_test unit ${here}/statistics_test.cpp ${here}/histogram_test.cpp ${here}/tally_test.cpp
-              ${here}/tally_figures_test.cpp ${here}/bench_run_test.cpp ${here}/cell_table_test.cpp ${here}/environment_test.cpp ${here}/report_test.cpp ${here}/csv_test.cpp
+              ${here}/tally_figures_test.cpp ${here}/bench_run_test.cpp ${here}/cpu_runner_test.cpp ${here}/cell_table_test.cpp ${here}/environment_test.cpp ${here}/report_test.cpp ${here}/csv_test.cpp
   PROPERTIES ENVIRONMENT DOORBELL_TEST_OUT=${report_samples} FIXTURES_SETUP report_samples)
 
 add_test(NAME report_schema

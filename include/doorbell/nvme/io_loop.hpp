@@ -68,13 +68,23 @@ class IoLoop {
     free_tail_ = usable;
     warp.sync();
     if (phase_.verify && !phase_.drain) begin_checks(warp);
-    guard_.begin(warp);
     // PRP2 is linear in the slot: unused, the second page, or the slot's list.
     const PrpPair prp = prp_pair(q_.data_iova, u64{phase_.blocks} * phase_.lba_bytes, q_.page, q_.list_iova);
     prp2_ = prp.prp2;
     prp2_stride_ = prp.prp2 == 0 ? 0 : prp.list_qwords > 0 ? q_.list_stride : q_.stride;
-    oldest_ = guard_.started();
     find_next_lba(warp);
+    start_clock(warp);
+  }
+
+  /// Whether the first I/Os' data is made. Before the first step().
+  [[nodiscard]] DOORBELL_INLINE bool made(const Warp& warp) {
+    take_checks(warp);
+    return !checks_.pending();
+  }
+  /// The phase begins now. Again where the data of other queues was made meanwhile; before the first step().
+  DOORBELL_INLINE void start_clock(const Warp& warp) {
+    guard_.begin(warp);
+    oldest_ = guard_.started();
   }
 
   /// One round: maybe post a batch, poll once. False when the phase is over.

@@ -52,8 +52,16 @@ class OpLoop {
     if (!phase_->drain && requests_) payload_.start(warp);
     warp.sync();
     if (phase_->verify && !phase_->drain) begin_checks(warp);
-    guard_.begin(warp);
+    start_clock(warp);
   }
+
+  /// Whether the first operations' data is made. Before the first step().
+  [[nodiscard]] DOORBELL_INLINE bool made(const Warp& warp) {
+    take_checks(warp);
+    return !checks_.pending();
+  }
+  /// The phase begins now. Again where the data of other queues was made meanwhile; before the first step().
+  DOORBELL_INLINE void start_clock(const Warp& warp) { guard_.begin(warp); }
 
   /// One round: maybe post a batch, poll once. False when the phase is over.
   DOORBELL_INLINE bool step(const Warp& warp) {
