@@ -13,6 +13,7 @@
 #include <optional>
 #include <thread>
 
+#include "measure/other_run.hpp"
 #include "nvme/backends.hpp"
 #include "nvme/foreign_data.hpp"
 #include "nvme/in_turns.hpp"
@@ -138,7 +139,8 @@ class Bench {
     learn_written();
     fill_unchecked();
     // Sequences never repeat, also across runs on media that outlive them.
-    generation_ = first_ = first_sequence();
+    generation_ = first_sequence();
+    others_ = {phase_.seed, generation_};
   }
 
   /// Writes, then reads back: once by count (`seconds` is 0), else again until the time is over.
@@ -166,7 +168,7 @@ class Bench {
   [[nodiscard]] const IoPhase& phase() const { return phase_; }
   [[nodiscard]] const IoRunner& runner() const { return *runner_; }
   /// The other run whose data was found; "" where there was none.
-  [[nodiscard]] const std::string& others() const { return others_; }
+  [[nodiscard]] const std::string& others() const { return others_.text(); }
   /// Reads that found units of an earlier version of the pattern at their place.
   [[nodiscard]] u64 old_version() const { return old_version_; }
 
@@ -231,14 +233,10 @@ class Bench {
 
   /// Of a file: who wrote what lies in place of this run's data.
   void look_for_others(const OpStats& found) {
-    for (u32 i = 0; i < found.failures && others_.empty() && !storage_.image().empty(); ++i) {
+    for (u32 i = 0; i < found.failures && !others_.known() && !storage_.image().empty(); ++i) {
       const u64 at = found.first_failures[i].address;
-      const auto id = writer_of(storage_.image(), at);
-      if (!id || (id->seed == phase_.seed && id->sequence >= first_ && id->sequence < generation_)) continue;
-      others_ = fmt::format(
-          "byte {} of {} holds a unit of another run (seed {}, sequence {:#x}): one before this, or one that "
-          "writes there at the same time",
-          at, storage_.image(), id->seed, id->sequence);
+      if (const auto id = writer_of(storage_.image(), at))
+        others_.found(storage_.image(), at, *id, generation_);
     }
   }
 
@@ -301,8 +299,7 @@ class Bench {
   WrittenMark& mark_;
   IoPhase phase_;
   u64 generation_ = 1;
-  u64 first_ = 1;  ///< generation
-  std::string others_;
+  measure::OtherRun others_;
   u64 old_version_ = 0;
 };
 

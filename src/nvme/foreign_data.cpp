@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "measure/other_run.hpp"
 #include "measure/stop.hpp"
 #include "system/open_file.hpp"
 
@@ -43,8 +44,7 @@ bool is_zero(const u32* words, u64 n) {
 
 /// A whole unit of the pattern, of this version or of an earlier one.
 bool is_ours(const u32* unit) {
-  return (unit[0] == pattern::kMagic && pattern::same_unit(unit, pattern::claimed(unit))) ||
-         pattern::version1::is_unit(unit);
+  return measure::writer_of(unit).has_value() || pattern::version1::is_unit(unit);
 }
 
 Content content_of(const u8* data, u64 bytes) {
@@ -121,9 +121,7 @@ std::optional<pattern::Identity> writer_of(const std::string& path, u64 byte) {
   const Opened file = open_file(path, O_RDONLY, FileKinds::regular);
   if (!file || pread(file.fd.get(), unit.data(), sizeof unit, static_cast<off_t>(byte)) != sizeof unit)
     return {};
-  const pattern::Identity id = pattern::claimed(unit.data());
-  if (unit[0] != pattern::kMagic || !pattern::same_unit(unit.data(), id)) return {};
-  return id;
+  return measure::writer_of(unit.data());
 }
 
 }  // namespace doorbell::nvme

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "measure/cpu_time.hpp"
+#include "measure/other_run.hpp"
 #include "qdma/gpu_side.hpp"
 #include "system/clock.hpp"
 
@@ -216,7 +217,7 @@ void poison(CardPlace& place) {
   if (place.gpu != nullptr) place.gpu->upload();
 }
 
-pattern::Verdict check(const CardPlace& place, u64 seed, OpStats& stats) {
+pattern::Verdict check(CardPlace& place, u64 seed, OpStats& stats) {
   if (place.gpu != nullptr) {
     poison(*place.buffer);
     place.gpu->download();
@@ -225,7 +226,12 @@ pattern::Verdict check(const CardPlace& place, u64 seed, OpStats& stats) {
       pattern::check(OneLane{}, place.buffer->data(), place.buffer->bytes(),
                      {.id = {.seed = seed, .address = place.address, .sequence = place.sequence}});
   ++stats.checked;
-  if (c.verdict != pattern::Verdict::ok) count_verdict(stats, stats, c.verdict, c.address, place.sequence);
+  if (c.verdict != pattern::Verdict::ok) {
+    count_verdict(stats, stats, c.verdict, c.address, place.sequence);
+    place.found =
+        measure::writer_of(reinterpret_cast<const u32*>(place.buffer->data() + (c.address - place.address)));
+    place.found_at = c.address;
+  }
   return c.verdict;
 }
 

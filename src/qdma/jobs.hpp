@@ -8,6 +8,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,7 +26,9 @@ struct CardPlace {
   MemoryPart memory;
   u64 address = 0;
   Buffer* buffer = nullptr;
-  u64 sequence = 0;        ///< of the data that should be there; 0: none was written
+  u64 sequence = 0;                             ///< of the data that should be there; 0: none was written
+  std::optional<pattern::Identity> found = {};  ///< a whole unit that the last failed check found instead
+  u64 found_at = 0;                             ///< card address
   GpuSide* gpu = nullptr;  ///< transfers move GPU memory; the buffer is what is made and checked
 };
 
@@ -71,7 +74,7 @@ void fill(CardPlace& place, u64 seed, u64 sequence);
 /// Marks the buffer: nothing has arrived.
 void poison(CardPlace& place);
 /// Compares the buffer with what belongs to the place, and counts it in `stats`.
-pattern::Verdict check(const CardPlace& place, u64 seed, OpStats& stats);
+pattern::Verdict check(CardPlace& place, u64 seed, OpStats& stats);
 /// Fetches what is at the job's place, and compares it. A transfer that fails is an error in `stats`.
 void read_back(const Job& job, u64 seed, double deadline_s, OpStats& stats);
 

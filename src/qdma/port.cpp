@@ -188,6 +188,19 @@ u64 QdmaPort::device_memory(u32 number, u64 bytes) {
   return at;
 }
 
+bool QdmaPort::read_device(u64 address, std::span<u8> to) try {
+  const u64 begin = address / kGranule * kGranule;
+  Buffer buffer = card_.create_buffer(whole_granules(address - begin + to.size()));
+  ChannelDescriptor descriptor(card_, use_);
+  const TransferResult r = descriptor.transfers().transfer(Direction::card_to_host, buffer, 0, begin,
+                                                           buffer.bytes(), use_.deadline_s);
+  if (r.error != 0 || r.bytes != buffer.bytes()) return false;
+  std::copy_n(buffer.data() + (address - begin), to.size(), to.begin());
+  return true;
+} catch (const Error&) {
+  return false;
+}
+
 /// What a descriptor takes in this process; its rings are the card's.
 u64 QdmaPort::queue_bytes(rma::Ends, const rma::QueueShape&) const {
   return sizeof(SubmitQueue);

@@ -80,6 +80,7 @@ class QdmaPort final : public rma::Port {
   [[nodiscard]] std::unique_ptr<rma::QueueSet> create_queues(u32 count, rma::Ends ends,
                                                              const rma::QueueShape& shape) override;
   [[nodiscard]] u64 device_memory(u32 number, u64 bytes) override;
+  [[nodiscard]] bool read_device(u64 address, std::span<u8> to) override;
   [[nodiscard]] u64 queue_bytes(rma::Ends ends, const rma::QueueShape& shape) const override;
   [[nodiscard]] u64 queue_files(const rma::QueueShape& shape) const override;
   [[nodiscard]] measure::StatusName status_names() const override;

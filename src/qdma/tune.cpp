@@ -10,6 +10,7 @@
 #include <bit>
 
 #include "measure/in_turns.hpp"
+#include "measure/other_run.hpp"
 #include "model/copy_allowance.hpp"
 #include "qdma/card_lock.hpp"
 #include "qdma/jobs.hpp"
@@ -24,13 +25,14 @@ namespace {
 
 constexpr u64 kBytesARepeat = u64{16} << 20;
 constexpr u64 kMostCalls = 400, kLeastCalls = 8;
-constexpr double kLevel = 0.95;  // of an interval that a break-even is said by
+constexpr u64 kSequencesOfAWay = u64{1} << 32;  // more than its calls: two ways never write the same bytes
+constexpr double kLevel = 0.95;                 // of an interval that a break-even is said by
 
 /// One way to make the same calls.
 class Way final : public measure::Contender {
  public:
   Way(const TuneOptions& o, const measure::RunWatch& watch, Driver& driver, Card& card, std::string label,
-      const CardUse& use, u64 bytes, double more_s, u64 sequence)
+      const CardUse& use, u64 bytes, double more_s, u64 sequence, const measure::OtherRun& others)
       : o_(o),
         watch_(watch),
         driver_(driver),
@@ -40,6 +42,7 @@ class Way final : public measure::Contender {
         place_{label_, use.memory, use.memory.base + use.starting_offset, &buffer_, 0},
         more_s_(more_s),
         sequence_(sequence),
+        others_(others),
         run_(o, watch, "qdma", bytes, true) {}
 
   [[nodiscard]] std::string label() const override { return label_; }
@@ -61,6 +64,7 @@ class Way final : public measure::Contender {
     const std::string stop = run_.stop_name();
     run_.deliver(result, fmt::format("{} bytes, {}: ", cell.cell.at("size_bytes").dump(), label_));
     result.stop_reason = stop;
+    if (others_.known()) result.warnings.push_back(others_.text());
     return result;
   }
 
@@ -93,6 +97,8 @@ class Way final : public measure::Contender {
     }
     JobsOutcome out = run(o_.direction, std::move(limits));
     run_.stopped(out.stop);
+    if (place_.found)
+      others_.found(driver_.name(), place_.found_at, *place_.found, sequence_ + kSequencesOfAWay);
     part.add(out.total);
     return t;
   }
@@ -119,6 +125,7 @@ class Way final : public measure::Contender {
   CardPlace place_;
   double more_s_;  ///< that a call may take besides the limits of the options
   std::atomic<u64> sequence_;
+  measure::OtherRun others_;
   measure::BenchRun run_;
 };
 
@@ -184,12 +191,14 @@ measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) 
                                                          o.largest, lowest_model_rate(o.device, o.card.names))
                                                    : model::CopyAllowance();
   u64 sequence = first_sequence();
+  const measure::OtherRun others(o.seed, sequence);
   measure::BenchResult result;
   for (u64 bytes = o.smallest; bytes <= o.largest && result.stop_reason == "done"; bytes *= 2) {
     try {
       if (watch.progress) watch.progress(0, fmt::format("{} bytes", bytes));
-      Way both(o, watch, *driver, card, "split", split, bytes, allowance.seconds(bytes), sequence += 1 << 10);
-      Way one(o, watch, *driver, card, "whole", whole, bytes, allowance.seconds(bytes), sequence += 1 << 10);
+      const double more_s = allowance.seconds(bytes);
+      Way both(o, watch, *driver, card, "split", split, bytes, more_s, sequence += kSequencesOfAWay, others);
+      Way one(o, watch, *driver, card, "whole", whole, bytes, more_s, sequence += kSequencesOfAWay, others);
       for (measure::BenchResult& r : measure::run_in_turns(o, watch, {&both, &one})) {
         result.failed = result.failed || r.failed;
         if (result.stop_reason == "done") result.stop_reason = r.stop_reason;

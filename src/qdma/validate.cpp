@@ -11,6 +11,7 @@
 #include <bit>
 #include <cerrno>
 
+#include "measure/other_run.hpp"
 #include "measure/statistics.hpp"
 #include "model/copy_allowance.hpp"
 #include "qdma/card_lock.hpp"
@@ -108,7 +109,8 @@ class Validation {
         model_(driver_->kind() == "model"),
         buffer_bytes_(o.buffer_bytes != 0 ? o.buffer_bytes : fitting_buffer(o, model_)),
         distance_(o.offset != 0 ? o.offset : std::max(kLargestValidateBuffer, buffer_bytes_)),
-        sequence_(first_sequence()) {
+        sequence_(first_sequence()),
+        others_(o.seed, sequence_) {
     if (!model_) allowance_ = {};
     // Places need not be further apart than the memory allows.
     if (o.offset == 0)
@@ -126,17 +128,26 @@ class Validation {
   }
 
   void run(measure::BenchResult& result) {
+    all_sets(result);
+    if (others_.known()) result.warnings.push_back(others_.text());
+  }
+
+ private:
+  void all_sets(measure::BenchResult& result) {
     if (o_.buffer_bytes == 0 && buffer_bytes_ < kLargestValidateBuffer)
       result.warnings.push_back(fmt::format(
           "{} was not given: {} bytes are what half of the memory available holds, in place of {}",
           o_.names.buffer_bytes, buffer_bytes_, kLargestValidateBuffer));
     for (const MemorySet& set : memory_sets(o_)) {
       std::vector<CardPlace> all = make_places(set);
-      if (!written_and_read(set, all, result)) return;
+      const bool written = written_and_read(set, all, result);
+      look_for_others(all);
+      if (!written) return;
       for (const auto& [phase, layout] : phases()) {
         if (of_gpu(phase) && set.memories.size() > 1) continue;  // each memory by itself
         if (of_gpu(phase)) make_gpu_sides(all);
         const bool going = bandwidth(set, all, phase, layout, result);
+        look_for_others(all);
         // Their queue pairs are needed elsewhere.
         for (CardPlace& p : all) p.gpu = nullptr;
         gpu_sides_.clear();
@@ -144,8 +155,11 @@ class Validation {
       }
     }
   }
+  void look_for_others(const std::vector<CardPlace>& all) {
+    for (const CardPlace& p : all)
+      if (p.found) others_.found(driver_->name(), p.found_at, *p.found, sequence_ + 1);
+  }
 
- private:
   /// A model's late completions are later than what large transfers may take.
   [[nodiscard]] model::Use use() const {
     model::Use u = o_.use(places(o_), places(o_), false);
@@ -531,6 +545,7 @@ class Validation {
   u64 distance_;
   Calls calls_;
   std::atomic<u64> sequence_;
+  measure::OtherRun others_;
   std::vector<Buffer> buffers_;
   std::shared_ptr<gpu::Gpu> gpu_;
   std::vector<std::unique_ptr<GpuSide>> gpu_sides_;  ///< of the first buffers, one for each thread

@@ -5,12 +5,15 @@
 
 #include <doorbell/error.hpp>
 #include <doorbell/gpu.hpp>
+#include <doorbell/rma/op_payload.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include "measure/gpu_runner.hpp"
+#include "measure/other_run.hpp"
 #include "measure/statistics.hpp"
 #include "model/copy_allowance.hpp"
 #include "rma/ceiling.hpp"
@@ -111,6 +114,7 @@ class CellRun {
     runner_ = session_.runner(threads_, o_.checkers(threads_, s_.shape.queues, s_.bytes));
     // Sequences never repeat, not even in memory that outlives a run.
     generation_ = first_sequence();
+    others_ = {o.seed, generation_};
   }
 
   void warm_up() { run_.warm_up(phases(o_.warmup_s)); }
@@ -136,6 +140,7 @@ class CellRun {
       run_.cell().extra[port_->kind()] = std::move(counters);
     add_clock_rate(run_.cell());
     warn_of_overrun(into);
+    if (others_.known()) into.warnings.push_back(others_.text());
     run_.deliver(into, title() + ": ");
     if (into.stop_reason == "done") into.stop_reason = run_.stop_name();
   }
@@ -247,8 +252,26 @@ class CellRun {
   measure::PhaseOutcome run(const OpPhase& p, double seconds, u64 count, bool substeps,
                             const std::string& what, bool measured = true) {
     const double goal = static_cast<double>(count) * static_cast<double>(session_.queues().size());
-    return run_.phase(*runner_, p, std::span<const OpQueue>(session_.queues()), substeps,
-                      {seconds, goal, what, measured});
+    measure::PhaseOutcome out = run_.phase(*runner_, p, std::span<const OpQueue>(session_.queues()), substeps,
+                                           {seconds, goal, what, measured});
+    if (s_.shape.ends == Ends::device && p.op == Op::read) look_for_others(out);
+    return out;
+  }
+
+  /// Who wrote what lies in the device's memory in place of this run's data. Where faults are injected they
+  /// explain it, and one more transfer could meet one.
+  void look_for_others(const measure::PhaseOutcome& out) {
+    if (o_.faults.any() || run_.lost()) return;
+    u64 next = generation_;
+    for (const OpStats& s : out.queues) next = std::max(next, generation_ + s.posted + s_.window);
+    std::array<u32, pattern::kUnitWords> unit{};
+    for (std::size_t q = 0; q < out.queues.size(); ++q)
+      for (u32 i = 0; i < out.queues[q].failures && !others_.known(); ++i) {
+        const u64 in_queue = out.queues[q].first_failures[i].address - OpPayload<OneLane>::first_address(q);
+        const u64 at = session_.queues()[q].remote_iova + in_queue;
+        if (!port_->read_device(at, {reinterpret_cast<u8*>(unit.data()), sizeof unit})) return;
+        if (const auto id = measure::writer_of(unit.data())) others_.found(port_->name(), at, *id, next);
+      }
   }
 
   /// Slots hold sequences of their own place in the window, and the next phase starts at slot 0 again.
@@ -385,6 +408,7 @@ class CellRun {
   std::unique_ptr<OpRunner> runner_;  // destroyed before the queues that it drives
   measure::BenchRun run_;
   u64 generation_ = 1;
+  measure::OtherRun others_;
   u32 slots_;                      ///< of each queue in a device's memory that are in use
   std::vector<DeviceTime> times_;  ///< of each repeat
   u64 filled_ = 0;  ///< the generation with which a device's memory was filled for gets; 0: it was not

@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 
 #include "measure/runner.hpp"
@@ -121,6 +122,8 @@ class Port {
                                                                 const QueueShape& shape) = 0;
   /// Ends::device: where connection `number` of a session finds `bytes` bytes of the device's own memory.
   [[nodiscard]] virtual u64 device_memory(u32 number, u64 bytes);
+  /// What lies there, for an error's text: a transfer of its own, beside no queue's. False if it fails.
+  [[nodiscard]] virtual bool read_device(u64 /*address*/, std::span<u8> /*to*/) { return false; }
   /// Bytes of host memory that the queues of one connection take: rings, records, and what the initiator
   /// keeps. An estimate if a driver lays out the queues.
   [[nodiscard]] virtual u64 queue_bytes(Ends ends, const QueueShape& shape) const = 0;

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
 
-doorbell_test(qdma_library_test model card_test.cpp long_transfer_test.cpp kernel_driver_test.cpp gpu_stream_test.cpp)
+doorbell_test(qdma_library_test model card_test.cpp other_run_test.cpp long_transfer_test.cpp kernel_driver_test.cpp gpu_stream_test.cpp)
 doorbell_test(qdma_submit_test model submit_test.cpp socket_driver_test.cpp patience_test.cpp)
 doorbell_test(qdma_conformance_test model conformance_test.cpp entries.cpp)
 # Through the daemon too, where it is built.

@@ -59,9 +59,11 @@ class OpPayload {
     const bool to_local = phase.op == Op::read;
     source_ = to_local ? q_->remote : q_->local;
     target_ = phase.role == Role::responder || !to_local ? q_->remote : q_->local;
-    first_address_ = u64{queue.number} << 40;
+    first_address_ = first_address(queue.number);
   }
 
+  /// The address that names the first payload of queue `number`.
+  [[nodiscard]] DOORBELL_INLINE static u64 first_address(u64 number) { return number << 40; }
   [[nodiscard]] DOORBELL_INLINE const AtomicWalk& walk() const { return walk_; }
   /// Writes the first value of the word that atomics change.
   DOORBELL_INLINE void start(const Warp& warp) const {
