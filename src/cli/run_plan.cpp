@@ -20,11 +20,12 @@ std::string rough_time(double seconds) {
 }
 
 std::string text_of(const RunPlan& plan, const measure::RunOptions& given) {
+  if (!plan.once.empty()) return plan.once;
   const measure::RunOptions& run = plan.chosen ? *plan.chosen : given;
   const bool timed = run.duration_s > 0;
   if (plan.cells == 0 || (!timed && plan.work.empty())) return {};
   std::string text;
-  if (plan.ways > 1) text += fmt::format("{} programs in turns, ", plan.ways);
+  if (plan.ways > 1) text += fmt::format("{} {} in turns, ", plan.ways, plan.ways_are);
   if (plan.cells > 1) text += fmt::format("{} cells, each ", plan.cells);
   if (measure::is_endless(run.duration_s)) return text + "until Ctrl-C";
   text += fmt::format("{} {} of ", run.repeats, run.repeats == 1 ? "repeat" : "repeats");
@@ -36,7 +37,7 @@ std::string text_of(const RunPlan& plan, const measure::RunOptions& given) {
   const double by_work = plan.work.empty() || plan.work_s <= 0 ? kUnknown : plan.work_s;
   const double one_s = timed ? std::min(by_work, run.duration_s) : by_work;
   if (one_s == kUnknown) return text;
-  double cell_s = plan.search_s + run.repeats * (one_s + plan.settle_s) + plan.settle_s;
+  double cell_s = plan.search_s + run.repeats * (one_s + plan.settle_s + plan.check_s) + plan.settle_s;
   if (run.warmup_s > 0) cell_s += run.warmup_s + plan.settle_s;
   return text + ", about " + rough_time(plan.cells * plan.ways * cell_s);
 }

@@ -26,6 +26,7 @@ namespace {
 constexpr u64 kBytesARepeat = u64{16} << 20;
 constexpr u64 kMostCalls = 400, kLeastCalls = 8;
 constexpr u64 kSequencesOfAWay = u64{1} << 32;  // more than its calls: two ways never write the same bytes
+constexpr double kCallS = 30e-6;                // about, of a call of a software card that moves nothing
 constexpr double kLevel = 0.95;                 // of an interval that a break-even is said by
 
 /// One way to make the same calls.
@@ -69,10 +70,6 @@ class Way final : public measure::Contender {
   }
 
  private:
-  [[nodiscard]] u64 count() const {
-    return o_.iterations != 0 ? o_.iterations
-                              : std::clamp(kBytesARepeat / buffer_.bytes(), kLeastCalls, kMostCalls);
-  }
   JobsOutcome run(Direction direction, JobLimits limits) {
     limits.deadline_s = o_.timeout_s + more_s_;
     limits.late_after_s = o_.late_after_s + more_s_;
@@ -89,7 +86,7 @@ class Way final : public measure::Contender {
     if (o_.direction == Direction::card_to_host &&
         !errors_of(run(Direction::host_to_card, {.iterations = 1}), part.sum))
       return t;
-    JobLimits limits{.iterations = count(), .duration_s = seconds};
+    JobLimits limits{.iterations = calls_of_a_repeat(o_, buffer_.bytes()), .duration_s = seconds};
     if (o_.verify) {
       EachCallChecked each = each_call_checked(o_.seed, o_.timeout_s + more_s_, sequence_);
       limits.before = std::move(each.before);
@@ -170,6 +167,20 @@ void check(const TuneOptions& o) {
       throw Error(name, fmt::format("{} is not a power of two from {} on", bytes, 2 * kGranule));
   if (o.smallest > o.largest)
     throw Error(o.smallest_name, fmt::format("{} is more than {} {}", o.smallest, o.largest_name, o.largest));
+}
+
+u64 calls_of_a_repeat(const TuneOptions& o, u64 bytes) {
+  return o.iterations != 0 ? o.iterations : std::clamp(kBytesARepeat / bytes, kLeastCalls, kMostCalls);
+}
+
+double repeat_seconds(const TuneOptions& o) {
+  const double rate = expected_rate(o.device, o.card.names);
+  if (rate <= 0) return 0;
+  double all_s = 0;
+  u32 sizes = 0;
+  for (u64 bytes = o.smallest; bytes <= o.largest; bytes *= 2, ++sizes)
+    all_s += static_cast<double>(calls_of_a_repeat(o, bytes)) * (kCallS + static_cast<double>(bytes) / rate);
+  return all_s / sizes;
 }
 
 measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) {

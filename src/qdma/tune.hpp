@@ -24,6 +24,11 @@ struct TuneOptions : measure::RunOptions {
 /// Throws Error for options that cannot go together.
 void check(const TuneOptions& options);
 
+/// Calls of each way in a repeat by count.
+[[nodiscard]] u64 calls_of_a_repeat(const TuneOptions& options, u64 bytes);
+/// About, of a repeat of a way by count, its checks left out, as a mean of all sizes; 0: not known.
+[[nodiscard]] double repeat_seconds(const TuneOptions& options);
+
 /// For each size two cells, whole and split, measured in turns. The last cell says the break-even size: the
 /// smallest one from which on splitting is faster at every size measured, by the whole interval of the
 /// median. Intervals below 95 % (fewer than six repeats) say none.

@@ -19,6 +19,7 @@
 #include "qdma/host_facts.hpp"
 #include "qdma/jobs.hpp"
 #include "qdma/model/card.hpp"
+#include "qdma/validate_plan.hpp"
 #include "system/available_memory.hpp"
 #include "system/run_identity.hpp"
 
@@ -26,64 +27,11 @@ namespace doorbell::qdma {
 
 namespace {
 
-/// How the channels of a phase are chosen.
-enum class Layout { given, same_channel, crossed };
-std::string_view name(Layout l) {
-  return l == Layout::given ? "as given" : l == Layout::same_channel ? "same channel" : "crossed";
-}
-
 using Phase = ValidatePhase;
-bool of_gpu(Phase p) {
-  return p == Phase::gpu_read || p == Phase::gpu_write;
-}
-bool reads(Phase p) {
-  return p == Phase::read || p == Phase::gpu_read;
-}
-const std::string& name(Phase p) {
-  return validate_phase_names()[static_cast<u32>(p)];
-}
-
-struct MemorySet {
-  std::string name;
-  std::vector<MemoryPart> memories;
-};
-
-std::vector<MemorySet> memory_sets(const ValidateOptions& o) {
-  std::vector<MemorySet> sets;
-  if (o.hbm && o.each) sets.push_back({"HBM", {card_memory("hbm")}});
-  if (o.ddr && o.each) sets.push_back({"DDR", {card_memory("ddr")}});
-  if (o.hbm && o.ddr) sets.push_back({"HBM+DDR", {card_memory("hbm"), card_memory("ddr")}});
-  return sets;
-}
-
-bool uses_gpu(const ValidateOptions& o) {
-  return o.gpu_memory || (o.phase && of_gpu(*o.phase));
-}
-
-/// Buffers that all sets use one after the other.
-u32 places(const ValidateOptions& o) {
-  return 2 * o.threads;
-}
-
-/// Host memory of a run with buffers of so many bytes. A model holds what is on the card as well.
-u64 memory_of(const ValidateOptions& o, u64 buffer_bytes, bool model) {
-  u64 bytes = places(o) * buffer_bytes;
-  if (uses_gpu(o)) bytes += o.threads * std::min(GpuStreamOptions().buffers * o.gpu_chunk, buffer_bytes);
-  if (model) bytes += places(o) * buffer_bytes * (o.hbm && o.ddr ? 2 : 1);
-  return bytes;
-}
-
-/// The largest power of two that takes at most half of the memory available.
-u64 fitting_buffer(const ValidateOptions& o, bool model) {
-  const u64 most = available_memory().value_or(u64{8} << 30) / 2;
-  u64 bytes = kLargestValidateBuffer;
-  while (bytes > kGranule && memory_of(o, bytes, model) > most) bytes /= 2;
-  return bytes;
-}
 
 /// Bytes of transfers that are under way together on a software card, at most.
 u64 most_under_way(const ValidateOptions& o) {
-  return places(o) * (o.buffer_bytes != 0 ? o.buffer_bytes : fitting_buffer(o, true));
+  return places(o) * buffer_bytes_of(o, true);
 }
 
 u64 place_offset(const ValidateOptions& o, u32 position, u64 distance) {
@@ -107,7 +55,7 @@ class Validation {
         card_(card_over(driver_)),
         bdf_(card_.info().bdf.data()),
         model_(driver_->kind() == "model"),
-        buffer_bytes_(o.buffer_bytes != 0 ? o.buffer_bytes : fitting_buffer(o, model_)),
+        buffer_bytes_(buffer_bytes_of(o, model_)),
         distance_(o.offset != 0 ? o.offset : std::max(kLargestValidateBuffer, buffer_bytes_)),
         sequence_(first_sequence()),
         others_(o.seed, sequence_) {
@@ -143,8 +91,7 @@ class Validation {
       const bool written = written_and_read(set, all, result);
       look_for_others(all);
       if (!written) return;
-      for (const auto& [phase, layout] : phases()) {
-        if (of_gpu(phase) && set.memories.size() > 1) continue;  // each memory by itself
+      for (const auto& [phase, layout] : measured_phases(o_, set)) {
         if (of_gpu(phase)) make_gpu_sides(all);
         const bool going = bandwidth(set, all, phase, layout, result);
         look_for_others(all);
@@ -221,21 +168,6 @@ class Validation {
       for (u32 i = 0; i < each; ++i)
         all.push_back({fmt::format("{}{}", m.name == "ddr" ? "DDR" : "HBM", i), m,
                        m.base + place_offset(o_, i, distance_), &buffers_[all.size()], 0});
-    return all;
-  }
-
-  [[nodiscard]] std::vector<std::pair<Phase, Layout>> phases() const {
-    std::vector<std::pair<Phase, Layout>> all = {
-        {Phase::read, Layout::given}, {Phase::write, Layout::given}, {Phase::duplex, Layout::given}};
-    if (o_.channels.empty()) {
-      all.emplace_back(Phase::duplex, Layout::same_channel);
-      all.emplace_back(Phase::duplex, Layout::crossed);
-    }
-    if (uses_gpu(o_)) {
-      all.emplace_back(Phase::gpu_read, Layout::given);
-      all.emplace_back(Phase::gpu_write, Layout::given);
-    }
-    if (o_.phase) std::erase_if(all, [&](const auto& p) { return p.first != *o_.phase; });
     return all;
   }
 
@@ -552,12 +484,6 @@ class Validation {
 };
 
 }  // namespace
-
-const std::vector<std::string>& validate_phase_names() {
-  static const std::vector<std::string> names = {"integrity", "read",     "write",
-                                                 "duplex",    "gpu-read", "gpu-write"};
-  return names;
-}
 
 void check(const ValidateOptions& o) {
   const ValidateSettingNames& n = o.names;

@@ -59,6 +59,14 @@ struct ValidateOptions : measure::RunOptions {
   CardUse card = {};                        ///< policy and ring size
 };
 
+/// What a validation will do after it has written and read all places once.
+struct PlannedWork {
+  u32 cells = 0;         ///< whose rates are measured
+  u64 buffer_bytes = 0;  ///< of each transfer
+  double repeat_s = 0;   ///< about, of a repeat by count, without checks; 0: not known
+};
+[[nodiscard]] PlannedWork work_of(const ValidateOptions& options);
+
 /// Throws Error for options that cannot go together.
 void check(const ValidateOptions& options);
 /// A cell for each memory, phase and layout of channels.

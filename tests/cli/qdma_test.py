@@ -263,6 +263,17 @@ class Validate(WithFolder):
         faulty = self.result(*self.few, "--ddr-only", "--phase", "gpu-read", "--fault", "corrupt=1", code=2)
         self.assertGreater(faulty["cells"][-1]["verify"]["corrupt"], 0)
 
+    def test_says_what_will_run(self):
+        timed = ["-j", "1", "--buffer-size", "4Ki", "--ddr-only", "--warmup", "0", "--repeats", "1", "--duration", "0.01"]
+        for arguments, line in ((timed, "5 cells, each 1 repeat of 0.01 s, about 0.2 s"),
+                                ([*timed, "--verify", "off"], "5 cells, each 1 repeat of 0.01 s, about 0.05 s"),
+                                ([*timed, "--phase", "read"], "1 repeat of 0.01 s, about 0.04 s"),
+                                (["-j", "1", "--buffer-size", "4Ki", "--phase", "integrity"],
+                                 "all places are written and read once")):
+            self.assertEqual(run("validate", *arguments, *TIMEOUTS).stderr.splitlines()[0], line)
+        by_count = run("validate", "-j", "1", "--buffer-size", "4Ki", *TIMEOUTS).stderr.splitlines()[0]
+        self.assertRegex(by_count, "^15 cells, each 1 repeat of 1 transfer of 4096 bytes by each thread, about ")
+
     def test_the_lines(self):
         done = doorbell("qdma", "validate", *self.few, "--ddr-only")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -391,6 +402,13 @@ class Tune(WithFolder):
             self.assertGreater(cell["verify"]["checked"], 0)
         ratio = last["beside"]["ops_per_s_ratio"]
         self.assertGreater(ratio["median"], 1.5)
+
+    def test_says_what_will_run(self):
+        small = ["--smallest", "8Ki", "--largest", "16Ki", "--warmup", "0", "--repeats", "2"]
+        timed = run("tune", *small, "--duration", "0.01", *TIMEOUTS).stderr.splitlines()[0]
+        self.assertEqual(timed, "2 ways in turns, 2 cells, each 2 repeats of 0.01 s, about 0.2 s")
+        by_count = run("tune", *small, "--iterations", "3", *TIMEOUTS).stderr.splitlines()[0]
+        self.assertRegex(by_count, "^2 ways in turns, 2 cells, each 2 repeats of 3 calls, about ")
 
     def test_few_repeats_say_no_break_even(self):
         """Their intervals are of 75 % at most, however far apart the two ways are."""

@@ -214,6 +214,8 @@ TEST(RunPlan, SaysWhatRunsAndHowLong) {
   EXPECT_EQ(text_of({.cells = 20, .ways = 2}, run),
             "2 programs in turns, 20 cells, each 7 repeats of 2 s, a warm-up of 0.2 s, about 9 min");
   EXPECT_EQ(text_of({.cells = 0}, run), "");
+  EXPECT_EQ(text_of({.check_s = 3}, run), "7 repeats of 2 s, a warm-up of 0.2 s, about 35 s");
+  EXPECT_EQ(text_of({.once = "all once"}, run), "all once");
   run.duration_s = measure::kEndlessS;
   EXPECT_EQ(text_of({}, run), "until Ctrl-C");
   run = {};

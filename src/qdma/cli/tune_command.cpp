@@ -4,6 +4,9 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+
 #include "cli/run_options.hpp"
 #include "cli/texts.hpp"
 #include "qdma/cli/parts.hpp"
@@ -74,6 +77,20 @@ qdma::TuneOptions tune_options(const Options& o) {
   return t;
 }
 
+/// A call's data is checked outside of its time, which takes about twice as long.
+constexpr double kTuneChecks = 2;
+
+RunPlan plan_of(const qdma::TuneOptions& t) {
+  RunPlan plan = {
+      .cells = static_cast<u32>(std::bit_width(t.largest / t.smallest)), .ways = 2, .ways_are = "ways"};
+  if (t.duration_s == 0) {
+    plan.work = t.iterations != 0 ? fmt::format("{} calls", t.iterations) : "as many calls as suit the size";
+    plan.work_s = qdma::repeat_seconds(t);
+  }
+  if (t.verify) plan.check_s = kTuneChecks * std::max(t.duration_s, plan.work_s);
+  return plan;
+}
+
 }  // namespace
 
 Command qdma_tune_command() {
@@ -102,7 +119,7 @@ Command qdma_tune_command() {
     const qdma::TuneOptions t = tune_options(o);
     return run_bench(
         o, context, t, {}, [&](const measure::RunWatch& watch) { return qdma::tune(t, watch); },
-        [](const report::Result& r) { return qdma::tune_text(r, "--smallest-split"); });
+        [](const report::Result& r) { return qdma::tune_text(r, "--smallest-split"); }, plan_of(t));
   };
   return c;
 }

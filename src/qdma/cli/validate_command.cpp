@@ -193,6 +193,22 @@ qdma::ValidateOptions validate_options(const Options& given) {
   return v;
 }
 
+/// As many calls as were measured are made again, one by one and checked, which takes about so much longer.
+constexpr double kValidateChecks = 2.5;
+
+RunPlan plan_of(const qdma::ValidateOptions& v) {
+  const qdma::PlannedWork work = qdma::work_of(v);
+  RunPlan plan = {.cells = work.cells};
+  if (work.cells == 0) plan.once = "all places are written and read once";
+  if (v.duration_s == 0) {
+    plan.work = fmt::format("{} {} of {} bytes by each thread", v.iterations,
+                            v.iterations == 1 ? "transfer" : "transfers", work.buffer_bytes);
+    plan.work_s = work.repeat_s;
+  }
+  if (v.verify) plan.check_s = kValidateChecks * std::max(v.duration_s, plan.work_s);
+  return plan;
+}
+
 }  // namespace
 
 Command qdma_validate_command() {
@@ -233,7 +249,7 @@ Command qdma_validate_command() {
     const qdma::ValidateOptions v = validate_options(o);
     return run_bench(
         o, context, v, {}, [&](const measure::RunWatch& watch) { return qdma::validate(v, watch); },
-        qdma::validate_text);
+        qdma::validate_text, plan_of(v));
   };
   return c;
 }

@@ -20,6 +20,9 @@ namespace doorbell::qdma {
 [[nodiscard]] bool is_model(std::string_view spec);
 /// CardConfig::lowest_rate() of the model that `spec` describes; 0 for another card. Throws Error.
 [[nodiscard]] double lowest_model_rate(const std::string& spec, const CardNames& names = {});
+/// Bytes a second that a software card moves about now, by its limit and this machine; 0 for another card.
+/// Throws Error.
+[[nodiscard]] double expected_rate(const std::string& spec, const CardNames& names = {});
 /// The keys of "model:KEY=VALUE,...".
 [[nodiscard]] options::OptionTable model_keys();
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "model/copy_allowance.hpp"
 #include "options/spec.hpp"
 #include "qdma/model/model_card.hpp"
 
@@ -36,6 +37,12 @@ double CardConfig::lowest_rate() const {
 
 double lowest_model_rate(const std::string& spec, const CardNames& names) {
   return is_model(spec) ? parse_card_spec(spec, names.card).lowest_rate() : 0;
+}
+
+double expected_rate(const std::string& spec, const CardNames& names) {
+  if (!is_model(spec)) return 0;
+  const double own = lowest_model_rate(spec, names), host = model::first_copy_rate();
+  return own > 0 ? std::min(own, host) : host;
 }
 
 options::OptionTable model_keys() {
