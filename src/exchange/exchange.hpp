@@ -33,7 +33,7 @@ struct RunKind {
 /// end, another version, a run of another path, an invalid message. One thread at a time.
 class Exchange {
  public:
-  static constexpr u32 kVersion = 9;
+  static constexpr u32 kVersion = 10;
   static constexpr u32 kMaxMessageBytes = 4u << 20;
 
   /// Connects and sends the first message (hello). `limit_s` bounds this and every later message that has no

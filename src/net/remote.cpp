@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "exchange/alive.hpp"
 #include "exchange/fields.hpp"
 #include "net/peer_link.hpp"
-#include "system/clock.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::net {
@@ -30,7 +30,6 @@ using exchange::text;
 constexpr u64 kAny = ~u64{0};
 constexpr u64 kMostCounted = u64{1} << 56;  // in a year at 10^9 a second it is not reached, and sums fit
 constexpr std::size_t kLongestText = 128;
-constexpr u64 kAliveNs = 250'000'000;
 constexpr double kAnswerS = 10;              // how much longer than its own limits the other end may take
 constexpr double kLongestS = 366 * 86400.0;  // --infinite
 
@@ -294,15 +293,12 @@ class RemoteReceivingEnd final : public ReceivingEnd {
   // During a phase the other end says nothing, unless it has failed or gone.
   [[nodiscard]] bool gone() override {
     if (exchange_.pending()) return true;
-    if (const u64 now = wall_ns(); now - alive_ns_ >= kAliveNs) {
-      alive_ns_ = now;
-      try {
-        exchange_.send("alive", Json::object());
-      } catch (const Error&) {
-        return true;  // end() says why: this is called while senders are at work
-      }
+    try {
+      alive_.send();
+      return false;
+    } catch (const Error&) {
+      return true;  // end() says why: this is called while senders are at work
     }
-    return false;
   }
 
  private:
@@ -310,7 +306,7 @@ class RemoteReceivingEnd final : public ReceivingEnd {
   double grace_s_;
   double limit_s_;  // of an answer at a phase's end: packets, then windows and workloads
   u64 progress_ = 0;
-  u64 alive_ns_ = 0;  ///< when the other end was last told that this one is
+  exchange::SignsOfLife alive_{exchange_};
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "exchange/alive.hpp"
 #include "exchange/fields.hpp"
 #include "net/peer_link.hpp"
 #include "report/layout.hpp"
@@ -18,9 +19,6 @@ namespace doorbell::net {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// A client says during a phase that it goes on; between two phases it waits for no more than its own limits.
-constexpr double kSilentTimeouts = 3;
 
 /// One cell of a client's run.
 class ServedCell {
@@ -94,12 +92,10 @@ ServeResult serve(const ServeOptions& o, const measure::RunWatch& watch) {
   try {
     std::unique_ptr<ServedCell> cell;
     bool receiving = false;
-    const auto silent_s = [&] {
-      return kSilentTimeouts * std::max(o.timeout_s, cell ? cell->timeout_s() : 0);
-    };
-    for (;; next = exchange.receive_any({"cell", "begin", "alive", "end", "finish", "bye"}, silent_s())) {
+    const auto silent_s = [&] { return exchange::silent_limit_s(o.timeout_s, cell ? cell->timeout_s() : 0); };
+    for (;;
+         next = exchange::next_of_client(exchange, {"cell", "begin", "end", "finish", "bye"}, silent_s())) {
       const auto& [type, message] = next;
-      if (type == "alive") continue;
       if (type == "bye") {
         result.code = static_cast<int>(exchange::small(message, "code", 0, 255));
         result.verdict = report::printable(exchange::text(message, "verdict", kLongestVerdict));

@@ -165,6 +165,12 @@ void RemoteServer::begin(const PhaseMessage& phase) {
   (void)exchange_.receive("ready");
 }
 
+void RemoteServer::alive() {
+  // During a phase the other end says nothing, unless it has failed: this throws with its reason.
+  if (exchange_.pending()) (void)exchange_.receive("report");
+  alive_.send();
+}
+
 measure::PhaseOutcome RemoteServer::end(const measure::PhaseOutcome& mine) {
   exchange_.wait_on_stop(grace_s_);
   Json posted = Json::array();

@@ -7,7 +7,7 @@
 
 #include <functional>
 
-#include "exchange/exchange.hpp"
+#include "exchange/alive.hpp"
 #include "rdma/bench.hpp"
 #include "rdma/nic_port.hpp"
 #include "rma/cell_setup.hpp"
@@ -41,11 +41,13 @@ class RemoteServer final : public RemoteProcess {
 
   void open(const rma::BenchOptions& options, const CellSetup& setup, Session& session) override;
   void begin(const PhaseMessage& phase) override;
+  void alive() override;
   [[nodiscard]] measure::PhaseOutcome end(const measure::PhaseOutcome& mine) override;
   void finish() override;
 
  private:
   exchange::Exchange exchange_;
+  exchange::SignsOfLife alive_{exchange_};
   double grace_s_;
   ConnectionOptions connection_;
   std::function<NicQueues&()> queues_;

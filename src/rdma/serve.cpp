@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "exchange/alive.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/nic_port.hpp"
 #include "rdma/remote_server.hpp"
@@ -24,15 +25,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kLongestPhaseS =
-    366 * 86400.0;  // the client ends a phase; if it dies, the TCP connection ends
+constexpr double kLongestPhaseS = 366 * 86400.0;  // of its loops: the client ends a phase, or its silence
 
 /// One cell of a client's run.
 class ServedCell {
  public:
-  ServedCell(const SettingNames& n, exchange::Exchange& exchange, Nic& nic, const Json& message)
+  ServedCell(const ServeOptions& o, exchange::Exchange& exchange, Nic& nic, const Json& message)
       : exchange_(exchange) {
     read_cell_message(message, &options_, &setup_);
+    silent_s_ = exchange::silent_limit_s(o.timeout_s, options_.timeout_s);
+    const SettingNames& n = o.names;
     port_.emplace(nic, options_.connection);
     // The client's options decide how much memory this process takes.
     require_memory(memory_needed(setup_.shape, *port_),
@@ -55,7 +57,7 @@ class ServedCell {
       stats = take_part(p, &done);
     } else {
       exchange_.send("ready", Json::object());
-      done = operations(exchange_.receive("done", kLongestPhaseS));
+      done = operations(await_done());
       stats.resize(done.size());
     }
     Json report = Json::array();
@@ -73,6 +75,8 @@ class ServedCell {
     exchange_.send("report", {{"queues", report}});
   }
 
+  /// For how long the client may say nothing.
+  [[nodiscard]] double silent_s() const { return silent_s_; }
   [[nodiscard]] std::string title() const {
     return fmt::format("{} {} bytes, {} queue pairs", name(options_.op), setup_.bytes, setup_.shape.queues);
   }
@@ -134,7 +138,7 @@ class ServedCell {
       listen.wait(Listen::not_yet, std::memory_order_acquire);
       if (listen.load(std::memory_order_acquire) == Listen::no) return;
       try {
-        *done = operations(exchange_.receive("done", kLongestPhaseS));
+        *done = operations(await_done());
       } catch (const Error& e) {
         failure = e.what();
       }
@@ -158,6 +162,8 @@ class ServedCell {
     if (!failure.empty()) throw Error("the client", failure);
     return out.queues;
   }
+
+  Json await_done() { return exchange::next_of_client(exchange_, {"done"}, silent_s_).body; }
 
   [[nodiscard]] std::vector<u64> operations(const Json& message) const {
     const auto it = message.find("operations");
@@ -192,6 +198,7 @@ class ServedCell {
   }
 
   exchange::Exchange& exchange_;
+  double silent_s_ = 0;
   BenchOptions options_;
   CellSetup setup_;
   std::optional<NicPort> port_;
@@ -208,12 +215,13 @@ ServeResult serve(const ServeOptions& o, const measure::RunWatch& watch) {
   ServeResult result;
   try {
     std::unique_ptr<ServedCell> cell;
-    for (;; next = exchange.receive_any({"cell", "phase", "end"}, kLongestPhaseS)) {
+    const auto silent_s = [&] { return cell ? cell->silent_s() : exchange::silent_limit_s(o.timeout_s, 0); };
+    for (;; next = exchange::next_of_client(exchange, {"cell", "phase", "end"}, silent_s())) {
       const auto& [type, message] = next;
       if (type == "end") return result;
       if (type == "cell") {
         cell.reset();  // its memory is freed before the next cell's is allocated
-        cell = std::make_unique<ServedCell>(o.names, exchange, *device, message);
+        cell = std::make_unique<ServedCell>(o, exchange, *device, message);
         ++result.cells;
         if (watch.progress) watch.progress(0, cell->title());
       } else if (cell) {

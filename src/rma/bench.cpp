@@ -253,7 +253,10 @@ class CellRun {
                             const std::string& what, bool measured = true) {
     const double goal = static_cast<double>(count) * static_cast<double>(session_.queues().size());
     measure::PhaseOutcome out = run_.phase(*runner_, p, std::span<const OpQueue>(session_.queues()), substeps,
-                                           {seconds, goal, what, measured});
+                                           {seconds, goal, what, measured}, [&] {
+                                             if (remote_ != nullptr) remote_->alive();
+                                             return false;
+                                           });
     if (s_.shape.ends == Ends::device && p.op == Op::read) look_for_others(out);
     return out;
   }

@@ -26,6 +26,9 @@ class RemoteProcess {
   virtual void open(const BenchOptions& options, const CellSetup& setup, Session& session) = 0;
   /// Call before each phase; returns when the other end's buffers and receives are ready.
   virtual void begin(const PhaseMessage& phase) = 0;
+  /// Call often while a phase lasts: the other end learns that this one goes on. Throws Error if it has
+  /// failed.
+  virtual void alive() = 0;
   /// Call after each phase. `mine` is what this end did; returns what the other end found, queue by queue.
   [[nodiscard]] virtual measure::PhaseOutcome end(const measure::PhaseOutcome& mine) = 0;
   /// There will be no further cell.
