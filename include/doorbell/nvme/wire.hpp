@@ -291,7 +291,7 @@ inline constexpr u32 vid = 0, ssvid = 2, serial = 4, model = 24, firmware = 64, 
                      sgls = 536, subnqn = 768;
 inline constexpr u32 serial_bytes = 20, model_bytes = 40, firmware_bytes = 8;
 inline constexpr u16 oacs_doorbell_buffer = 1u << 8, oncs_compare = 1u << 0, oncs_write_zeroes = 1u << 3;
-// namespace
+// namespace; NULBAF and FLBAS's bits as in libnvme 1.3 (struct nvme_id_ns, enum nvme_id_ns_flbas)
 inline constexpr u32 nsze = 0, ncap = 8, nuse = 16, nlbaf = 25, flbas = 26, dps = 29, nulbaf = 82, lbaf = 128;
 inline constexpr u32 lba_formats = 64;
 
