@@ -9,6 +9,7 @@
 #include <cmath>
 #include <string>
 
+#include "measure/percentiles.hpp"
 #include "measure/statistics.hpp"
 
 namespace doorbell::measure {
@@ -118,12 +119,7 @@ report::Latency Histogram::to_latency() const {
   out.min = min();
   out.mean = mean();
   out.std = std();
-  out.p50 = percentile(50);
-  out.p90 = percentile(90);
-  out.p95 = percentile(95);
-  out.p99 = percentile(99);
-  out.p99_9 = percentile(99.9);
-  out.p99_99 = percentile(99.99);
+  fill_percentiles(out, [&](double p) { return percentile(p); });
   out.max = max();
   for (u32 i = 0; i < counts_.size(); ++i) {
     if (counts_[i] != 0) out.bins.emplace_back(histogram::lower_ns(i), counts_[i]);

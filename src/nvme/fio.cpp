@@ -13,6 +13,7 @@
 #include <span>
 #include <system_error>
 
+#include "measure/percentiles.hpp"
 #include "measure/statistics.hpp"
 #include "measure/tally.hpp"
 #include "nvme/in_turns.hpp"
@@ -77,6 +78,9 @@ class FioContender final : public Contender {
     const u64 share = (file.bytes() - base) / jobs_ / io_bytes * io_bytes;
     if (share == 0)
       throw Error(o.names.others + " fio", fmt::format("{} has no space for {} jobs", o.file, jobs_));
+    if (const u64 ios = (file.bytes() - base) / io_bytes, rest = ios - jobs_ * (share / io_bytes); rest > 0)
+      rest_ = fmt::format("fio's {} jobs have equal parts and leave the last {} of {} I/Os of {} untouched",
+                          jobs_, rest, ios, o.file);
     arguments_ = {"fio",
                   "--name=doorbell",
                   "--filename=" + escaped(o.file),
@@ -148,19 +152,13 @@ class FioContender final : public Contender {
       l.max = lat.at("max").get<double>();
       // By doorbell's own rules: none of too few samples, and the middle of a bucket is within what was
       // measured.
-      const auto percentile = [&](double p) -> std::optional<double> {
+      measure::fill_percentiles(l, [&](double p) -> std::optional<double> {
         const std::string key = fmt::format("{:.6f}", p);
         if (!measure::percentile_rank(l.count, p) || !lat.contains("percentile") ||
             !lat.at("percentile").contains(key))
           return {};
         return std::clamp(lat.at("percentile").at(key).get<double>(), *l.min, *l.max);
-      };
-      l.p50 = percentile(50);
-      l.p90 = percentile(90);
-      l.p95 = percentile(95);
-      l.p99 = percentile(99);
-      l.p99_9 = percentile(99.9);
-      l.p99_99 = percentile(99.99);
+      });
     }
     metrics_.push_back(m);
     // fio gives each job's share of its running time.
@@ -188,6 +186,7 @@ class FioContender final : public Contender {
         cell_.cost.cpu_ns_per_op =
             (user_s_[median] + system_s_[median]) * 1e9 / static_cast<double>(cell_.metrics.ops);
     }
+    if (!rest_.empty()) result.warnings.push_back(rest_);
     if (o_.verify) result.warnings.emplace_back("fio does not check the data: it has less to do");
     result.cells.push_back(cell_);
     result.failed = failed_ || cell_.errors.at("completion") > 0;
@@ -249,6 +248,7 @@ class FioContender final : public Contender {
   std::string engine_;
   u64 io_bytes_;
   u64 jobs_ = 1;
+  std::string rest_;  ///< of the range, if jobs do not divide it
   std::vector<std::string> arguments_;
   report::Cell cell_;
   std::vector<report::Metrics> metrics_;

@@ -19,10 +19,6 @@ namespace doorbell::qdma {
 
 namespace {
 
-// Of a process that has just ended, the kernel may still be closing files.
-constexpr int kTries = 50;
-constexpr useconds_t kPauseUs = 10'000;
-
 /// Where the card is reached; "" for one of this process.
 std::string place_of(const std::string& spec) {
   const auto colon = spec.find(':');
@@ -59,22 +55,18 @@ void CardLock::take(u64 begin, u64 bytes, const std::string& setting) {
   wanted.l_whence = SEEK_SET;
   wanted.l_start = static_cast<off_t>(begin);
   wanted.l_len = static_cast<off_t>(bytes);
-  for (int tries = 0; fcntl(file_.get(), F_SETLK, &wanted) != 0; ++tries) {
-    if (errno != EACCES && errno != EAGAIN) return;  // no locks here
-    if (tries < kTries) {
-      usleep(kPauseUs);
-      continue;
-    }
-    struct flock held = wanted;
-    const bool known = fcntl(file_.get(), F_GETLK, &held) == 0 && held.l_type != F_UNLCK;
-    throw Error(
-        spec_,
-        fmt::format("bytes {:#x} to {:#x} of its memory are in use by {}", begin, begin + bytes,
-                    known ? process_name(held.l_pid) : "another program"),
-        fmt::format("two runs on the same bytes find each other's data: wait for the other one, or use "
-                    "other bytes ({})",
-                    setting));
-  }
+  // Another error than these: there are no locks here.
+  if (taken_soon(
+          [&] { return fcntl(file_.get(), F_SETLK, &wanted) == 0 || (errno != EACCES && errno != EAGAIN); }))
+    return;
+  struct flock held = wanted;
+  const bool known = fcntl(file_.get(), F_GETLK, &held) == 0 && held.l_type != F_UNLCK;
+  throw Error(spec_,
+              fmt::format("bytes {:#x} to {:#x} of its memory are in use by {}", begin, begin + bytes,
+                          known ? process_name(held.l_pid) : "another program"),
+              fmt::format("two runs on the same bytes find each other's data: wait for the other one, or use "
+                          "other bytes ({})",
+                          setting));
 }
 
 }  // namespace doorbell::qdma

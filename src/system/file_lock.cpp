@@ -20,10 +20,6 @@ namespace doorbell {
 
 namespace {
 
-// Of a program that has just ended, the kernel may still be closing files.
-constexpr int kTries = 50;
-constexpr useconds_t kPauseUs = 10'000;
-
 bool locked(int fd, int how) {
   int result = 0;
   do result = flock(fd, how | LOCK_NB);
@@ -33,15 +29,22 @@ bool locked(int fd, int how) {
 
 }  // namespace
 
-FileLock::FileLock(int fd, bool write, const std::string& subject) {
-  const int how = write ? LOCK_EX : LOCK_SH;
-  for (int tries = 0; !locked(fd, how); ++tries) {
-    if (tries == kTries)
-      throw Error(subject, fmt::format("it is in use by {}", lock_holder(fd)),
-                  write ? "a run that writes needs a file alone: wait for the other one, or use another file"
-                        : "what is read changes: wait for the other run, or use another file");
+bool taken_soon(const std::function<bool()>& taken) {
+  constexpr int kTries = 50;
+  constexpr useconds_t kPauseUs = 10'000;
+  for (int tries = 0; !taken(); ++tries) {
+    if (tries == kTries) return false;
     usleep(kPauseUs);
   }
+  return true;
+}
+
+FileLock::FileLock(int fd, bool write, const std::string& subject) {
+  const int how = write ? LOCK_EX : LOCK_SH;
+  if (!taken_soon([&] { return locked(fd, how); }))
+    throw Error(subject, fmt::format("it is in use by {}", lock_holder(fd)),
+                write ? "a run that writes needs a file alone: wait for the other one, or use another file"
+                      : "what is read changes: wait for the other run, or use another file");
   fd_ = fd;
 }
 

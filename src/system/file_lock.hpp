@@ -4,9 +4,14 @@
 // Advisory locks on files that a run works on: two runs on one file would find each other's data.
 #pragma once
 
+#include <functional>
 #include <string>
 
 namespace doorbell {
+
+/// Asks `taken` again and again for half a second: of a program that has just ended, the kernel may still be
+/// closing files. False when it has said no for so long.
+[[nodiscard]] bool taken_soon(const std::function<bool()>& taken);
 
 /// A lock (flock) on an open file, for as long as this object lives; the descriptor must outlive it. Readers
 /// share a file, a writer has it alone. A file system without locks locks nothing.

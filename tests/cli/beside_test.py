@@ -163,6 +163,14 @@ class Fio(OnDisk):
                                   "--allow-write", "--beside", "fio"))
         self.assertEqual(self.file.read_bytes()[:8 << 20], b"A" * (8 << 20))
 
+    def test_what_its_jobs_leave_of_the_range_is_said(self):
+        def warned(queues):
+            r = self.result(*self.on_file(*READ, *SHORT, "--lbas-per-io", "8", "--num-queues", queues, "--beside", "fio"))
+            return [w for w in r["warnings"] if "untouched" in w]
+
+        self.assertEqual(warned("2"), [])
+        self.assertEqual(warned("3"), [f"fio's 3 jobs have equal parts and leave the last 1 of 4096 I/Os of {self.file} untouched"])
+
     def test_an_error_of_fio_counts(self):
         """Polling a file system without poll queues fails in fio as well."""
         poll = run(*self.on_file(*READ, "--iopoll"))
