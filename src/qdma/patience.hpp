@@ -28,18 +28,23 @@ struct Patience {
   bool gives_up = false;
 };
 
-/// One wait. It is made of slices, so that a stop is noticed.
+/// One wait. It is made of slices, so that a stop is noticed, and time in which this process did not run:
+/// that does not count, because a server of this process, or one stopped together with it, did not run
+/// either.
 class Waiting {
  public:
   /// For `limit_s` in place of what the patience says.
   Waiting(const Patience& patience, double limit_s)
-      : until_ns_(wall_ns() + ticks_of(limit_s, 1)),
+      : looked_ns_(wall_ns()),
+        until_ns_(looked_ns_ + ticks_of(limit_s, 1)),
         grace_ns_(ticks_of(patience.stop_grace_s, 1)),
         stop_(patience.stop) {}
 
   /// 0 while the wait goes on; ETIMEDOUT, or EINTR after a stop.
   [[nodiscard]] int over() {
     const u64 now = wall_ns();
+    if (now - looked_ns_ > 2 * kSliceNs) until_ns_ += now - looked_ns_ - kSliceNs;
+    looked_ns_ = now;
     if (!stopped_ && stop_ != nullptr && stop_->requested()) {
       stopped_ = true;
       until_ns_ = std::min(until_ns_, now + grace_ns_);
@@ -48,12 +53,11 @@ class Waiting {
     return stopped_ ? EINTR : ETIMEDOUT;
   }
   /// Until when to wait before over() is asked again, by wall_ns().
-  [[nodiscard]] u64 slice_ns() const {
-    constexpr u64 kSliceNs = 100'000'000;
-    return stop_ == nullptr ? until_ns_ : std::min(until_ns_, wall_ns() + kSliceNs);
-  }
+  [[nodiscard]] u64 slice_ns() const { return std::min(until_ns_, wall_ns() + kSliceNs); }
 
  private:
+  static constexpr u64 kSliceNs = 100'000'000;
+  u64 looked_ns_;
   u64 until_ns_;
   u64 grace_ns_;
   const measure::StopFlag* stop_;

@@ -22,6 +22,8 @@ namespace {
 constexpr u64 kNever = ~u64{0};
 /// A thread in the engine does not see deadlines of transfers that are submitted meanwhile.
 constexpr u64 kLongestDriveNs = 100'000'000;
+constexpr u64 kAwayNs = 100'000'000;   // behind a deadline: a process that looks then did not run
+constexpr u64 kAgainNs = 300'000'000;  // for what was on its way
 
 u64 new_tag() {
   static std::atomic<u64> last{0};
@@ -105,6 +107,7 @@ struct Submitter::Operation {
   std::size_t next = 0;               // the call to begin next
   std::shared_ptr<PendingCall> call;  // in flight; null: the device is quiet
   u64 overdue_ns = kNever;            // when a back end has certainly forgotten the call
+  bool looked_again = false;          // after a time without looks
   bool cancelled = false;
   bool reported = false;
   bool waited_for = false;  // by run(): it makes no completion
@@ -231,6 +234,13 @@ u64 Submitter::report_overdue(u64 now) {
   for (auto& [id, op] : in_flight_) {
     if (op->reported) continue;
     if (now < op->overdue_ns) {
+      next = std::min(next, op->overdue_ns);
+      continue;
+    }
+    // Nobody has looked for long: this process did not run, and what it awaits may come now.
+    if (!op->looked_again && now - op->overdue_ns > kAwayNs) {
+      op->looked_again = true;
+      op->overdue_ns = now + kAgainNs;
       next = std::min(next, op->overdue_ns);
       continue;
     }

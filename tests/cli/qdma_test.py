@@ -4,9 +4,11 @@
 """`doorbell qdma`, `qdma validate` and `qdma tune` as a user meets them: command lines, cells, refusals, faults, Ctrl-C. Needs no
 hardware."""
 
+import json
 import os
 import signal
 import subprocess
+import time
 import unittest
 
 from harness import DOORBELL, TIMEOUTS, WithFolder, doorbell, end_of, wait_for_cpu
@@ -197,6 +199,31 @@ class Qdma(WithFolder):
         self.assertEqual(document["stop_reason"], "removed")
         cell = document["cells"][-1]
         self.assertEqual((cell["model"]["injected"]["removal"], cell["errors"]["removal"]), (1, 1))
+
+    def test_time_in_which_it_is_stopped_is_no_timeout(self):
+        """Stopped for longer than --timeout; which transfer is under way then is chance."""
+        work = (["--size", "4MiB", "--num-queues", "2", "--measure", "rate"],
+                ["validate", "-j", "2", "--buffer-size", "64Ki", "--ddr-only", "--phase", "duplex"],
+                ["tune", "--smallest", "64Ki", "--largest", "64Ki"])
+        for arguments in work:
+            path = self.folder / "stopped.json"
+            process = subprocess.Popen([DOORBELL, "qdma", *arguments, "--duration", "600", "--warmup", "0", "--repeats", "1",
+                                        "--timeout", "0.4", "--late-after", "100", "--json", path],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                wait_for_cpu(process, 0.3)
+                process.send_signal(signal.SIGSTOP)
+                os.waitpid(process.pid, os.WUNTRACED)
+                time.sleep(2)
+                process.send_signal(signal.SIGCONT)
+                wait_for_cpu(process, 0.6)
+                process.send_signal(signal.SIGINT)
+                process.wait(timeout=120)
+            finally:
+                process.kill()
+                process.wait()
+            for cell in json.loads(path.read_text())["cells"]:
+                self.assertEqual({k: n for k, n in cell["errors"].items() if n}, {}, arguments)
 
     def test_ctrl_c_leaves_a_valid_partial_result(self):
         code, _, err = self.interrupt("--measure", "rate", "--duration", "3600", "--warmup", "0", "--size", "64KiB")

@@ -58,7 +58,7 @@ struct CardRequest {
   friend class ModelCard;
   enum class State : u8 { fresh, queued, done, ended };
   State state_ = State::fresh;
-  bool begun_ = false, in_burst_ = false;
+  bool begun_ = false, in_burst_ = false, looked_again_ = false;
   int verdict_ = 0;  // what it ends with after the burst in which it was abandoned
   u64 limit_ = 0;    // bytes after which an injected error ends it
   u64 source_ = 0;   // the address that is really used
