@@ -33,7 +33,7 @@ configure = cmake --preset $(1) $(launcher) $(2) -Wno-dev
 build = cmake --build --preset $(1) --parallel $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all help demo test check test-long test-guest test-hardware asan tsan bench fuzz bundle install lint format clean nvcc
+.PHONY: all help demo test test-all check test-long test-guest test-hardware asan tsan bench fuzz bundle install lint format clean nvcc
 
 all: nvcc  ## build the program: build/bin/doorbell
 	@command -v cmake >/dev/null && command -v ninja >/dev/null || { echo 'cmake or ninja is missing: run scripts/install-deps.sh demo' >&2; exit 1; }
@@ -50,12 +50,16 @@ demo:  ## install what is missing, build, and run every path on its model
 	$(MAKE) --no-print-directory all
 	$(PROGRAM) demo
 
-test: nvcc  ## install what is missing, build, and run every test that this machine can run
+test: nvcc  ## install what is missing, build, and test every path, the command line and the report
 	scripts/install-deps.sh test
 	JOBS=$(JOBS) DOORBELL_GPU=$(gpu) scripts/test.sh
 
-check:  ## after a change: build, run the tests that boot no guest, and the quick lint checks
-	JOBS=$(JOBS) DOORBELL_GPU=$(gpu) scripts/test.sh check
+test-all: nvcc  ## the same, and packages, a guest machine's drivers, and the models under the sanitizers
+	scripts/install-deps.sh test
+	JOBS=$(JOBS) DOORBELL_GPU=$(gpu) scripts/test.sh all
+
+check:  ## after a change: what `make test` does, and nothing is installed
+	JOBS=$(JOBS) DOORBELL_GPU=$(gpu) scripts/test.sh
 
 test-long:  ## each sanitizer, the model tests 20 times on a busy machine, a storm of killed clients; an hour
 	scripts/install-deps.sh test

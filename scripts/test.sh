@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Builds and runs the tests, then says what passed, what failed and what was skipped, each by name.
-# Usage: scripts/test.sh [all|check|release|asan|tsan|long]...
-#   all      the default: release, the model tests under both sanitizers, and the quick lint checks
-#   check    every test in build/ that boots no guest, and the quick lint checks
+# Usage: scripts/test.sh [test|all|release|asan|tsan|long]...
+#   test     the default: every test in build/ but those of packages and of the guest, and the quick lint checks
+#   all      release, the model tests under both sanitizers, and the quick lint checks
 #   release  every test in build/
 #   asan     every test under AddressSanitizer and UndefinedBehaviorSanitizer, in build-asan/
 #   tsan     every test under ThreadSanitizer, in build-tsan/
@@ -169,14 +169,14 @@ random_runs() {
   done
 }
 
-for what in "${@:-all}"; do
+for what in "${@:-test}"; do
   case "$what" in
     all) everything ;;
-    check) build_release && { beside lint lint; run release -LE '^guest$'; join lint; } ;;
+    test) build_release && { beside lint lint; run release -LE '^(guest|package)$'; join lint; } ;;
     release) build_release && run release ;;
     asan | tsan) sanitizer "$what" ;;
     long) sanitizer asan; sanitizer tsan; busy_models && { storm; random_runs; } ;;
-    *) echo "usage: $0 [all|check|release|asan|tsan|long]..." >&2; exit 1 ;;
+    *) echo "usage: $0 [test|all|release|asan|tsan|long]..." >&2; exit 1 ;;
   esac
 done
 
