@@ -3,12 +3,13 @@
 
 // Options that every path has. A path may give some of them another default with set_default().
 #include "cli/option.hpp"
+#include "measure/settings.hpp"
 #include "model/fault.hpp"
 
 namespace doorbell::cli {
 
 Option fault_option(std::string help, std::string group) {
-  return {.name = "fault",
+  return {.name = measure::setting::fault.option(),
           .kind = Kind::list,
           .metavar = "KIND=P[,...]",
           .min = 0,
@@ -20,7 +21,7 @@ Option fault_option(std::string help, std::string group) {
 
 void add_common_options(OptionTable& table) {
   table
-      .add({.name = "initiator",
+      .add({.name = measure::setting::initiator.option(),
             .kind = Kind::choice,
             .default_text = "cpu",
             .choices = {"cpu", "gpu"},
@@ -33,7 +34,7 @@ void add_common_options(OptionTable& table) {
             .max = 1023,
             .help = "the GPU to use, by its number in 'doorbell list'",
             .group = "Initiator"})
-      .add({.name = "duration",
+      .add({.name = measure::setting::duration.option(),
             .kind = Kind::seconds,
             .min = 0.001,
             .max = 86400,
@@ -47,7 +48,7 @@ void add_common_options(OptionTable& table) {
                 "work for this long before the first repeat, uncounted but for errors (not given: a tenth of "
                 "--duration, at most 1 s; nothing before a run by count)",
             .group = "Run"})
-      .add({.name = "repeats",
+      .add({.name = measure::setting::repeats.option(),
             .kind = Kind::integer,
             .min = 1,
             .max = 1000,
@@ -75,7 +76,7 @@ void add_common_options(OptionTable& table) {
             .help = "count a completion that took longer than this as late",
             .group = "Run"})
       .add(
-          {.name = "verify",
+          {.name = measure::setting::verify.option(),
            .kind = Kind::choice,
            .default_text = "on",
            .min = 0.000001,

@@ -16,6 +16,7 @@
 #include "cli/parse.hpp"
 #include "cli/path.hpp"
 #include "cli/texts.hpp"
+#include "options/setting.hpp"
 #include "options/suggest.hpp"
 #include "report/layout.hpp"
 #include "report/verdict.hpp"
@@ -136,6 +137,7 @@ int main(int argc, char** argv) {
   // With this, a file beyond the size limit fails with EFBIG. By default the signal would end the process.
   (void)std::signal(SIGXFSZ, SIG_IGN);
   allow_all_open_files();
+  Setting::name_by_options();
   try {
     const std::vector<cli::Command> commands = cli::all_commands();
     measure::StopFlag stop;

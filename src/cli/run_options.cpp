@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "measure/endless.hpp"
+#include "measure/settings.hpp"
 
 namespace doorbell::cli {
 
@@ -60,7 +61,10 @@ void check_faults(const RunOptions& run, const std::string& device, bool is_mode
 }
 
 Option infinite_option() {
-  return {.name = "infinite", .kind = Kind::flag, .help = "go on until Ctrl-C", .group = "Work"};
+  return {.name = measure::setting::infinite.option(),
+          .kind = Kind::flag,
+          .help = "go on until Ctrl-C",
+          .group = "Work"};
 }
 
 void read_infinite(const Options& o, const char* count, RunOptions* run) {

@@ -10,6 +10,7 @@
 #include "cxi/libcxi/library.hpp"
 #include "cxi/model/open.hpp"
 #include "cxi/model/spec.hpp"
+#include "cxi/settings.hpp"
 
 namespace doorbell::cxi {
 
@@ -20,7 +21,7 @@ const std::vector<Backend>& backends() {
          return BackendStatus{true, "software Cassini: command queues, events, counters, portals, faults"};
        },
        [](const DeviceRequest& request) { return is_model(request.spec); }, open_model,
-       [](const DeviceRequest& request) { (void)parse_model_spec(request.spec, request.names.device); }},
+       [](const DeviceRequest& request) { (void)parse_model_spec(request.spec, setting::device); }},
       {"libcxi", "cxiN", "hardware", [] { return libcxi_status(); },
        [](const DeviceRequest& request) { return libcxi_accepts(request.spec); }, open_libcxi},
   };
@@ -29,7 +30,7 @@ const std::vector<Backend>& backends() {
 
 std::unique_ptr<Cassini> open_cassini(const DeviceRequest& request) {
   if (const Backend* const b = find_backend(backends(), request)) return b->open(request);
-  const std::string& device = request.names.device;
+  const std::string& device = setting::device;
   throw Error(fmt::format("{} {}", device, request.spec), "no back end of this build drives it",
               fmt::format("give {} cxi-model0 for the software model", device), ExitCode::absent);
 }

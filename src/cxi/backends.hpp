@@ -14,18 +14,12 @@
 
 namespace doorbell::cxi {
 
-/// The names of settings in messages of back ends: these words, or the options of a command.
-struct DeviceNames {
-  std::string device = "device";
-};
-
 /// The purpose for which a device is opened. Only `spec` is needed.
 struct DeviceRequest {
   std::string spec = {};  ///< "cxi0", or "cxi-model0[:KEY=VALUE,...]"; "model" is "cxi-model0"
   /// The GPUs whose memory the device must reach; the first one also drives its queues.
   std::vector<std::shared_ptr<gpu::Gpu>> gpus = {};
   model::Use use = {};
-  DeviceNames names = {};
 };
 
 using Backend = doorbell::Backend<Cassini, DeviceRequest>;

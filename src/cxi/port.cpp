@@ -122,14 +122,13 @@ std::unique_ptr<rma::OpRunner> PutQueues::runner(const rma::DriverShape& driver)
   return rma::op_runner<PutQueue<OneLane>>(driver, kernels(), states);
 }
 
-CassiniPort::CassiniPort(const rma::PortRequest& request, bool restricted, const DeviceNames& names)
+CassiniPort::CassiniPort(const rma::PortRequest& request, bool restricted)
     : gpu_(request.gpu),
       restricted_(restricted),
       device_(open_cassini(
           {.spec = request.spec,
            .gpus = gpu_ != nullptr ? std::vector{gpu_} : std::vector<std::shared_ptr<gpu::Gpu>>{},
-           .use = request.use,
-           .names = names})),
+           .use = request.use})),
       endpoint_(device_->open(kDefaultService)),
       portals_table_(std::make_unique<PortalsTable>(*endpoint_)) {}
 
@@ -173,13 +172,13 @@ measure::StatusName CassiniPort::status_names() const {
   return [](u16 status) -> std::string { return cxi::name(static_cast<ReturnCode>(status - kStatusOfCode)); };
 }
 
-rma::BenchOptions bench_of_puts(bool restricted, const DeviceNames& names) {
+rma::BenchOptions bench_of_puts(bool restricted) {
   rma::BenchOptions b;
   b.texts.path = "cxi";
   b.texts.op_name = [](rma::Op op) -> std::string_view { return op == rma::Op::read ? "get" : "put"; };
   b.texts.kernels = kernels();
-  b.open = [restricted, names](const rma::PortRequest& request) {
-    return std::make_unique<CassiniPort>(request, restricted, names);
+  b.open = [restricted](const rma::PortRequest& request) {
+    return std::make_unique<CassiniPort>(request, restricted);
   };
   b.device = "cxi-model0";
   return b;

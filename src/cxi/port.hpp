@@ -36,7 +36,7 @@ class CassiniPort final : public rma::Port {
  public:
   /// Opens the device of `request.spec` at the default service. `restricted`: restricted puts and gets, else
   /// unrestricted ones.
-  CassiniPort(const rma::PortRequest& request, bool restricted, const DeviceNames& names = {});
+  CassiniPort(const rma::PortRequest& request, bool restricted);
   ~CassiniPort() override;
 
   [[nodiscard]] std::string kind() const override { return device_->kind(); }
@@ -66,6 +66,6 @@ class CassiniPort final : public rma::Port {
 
 /// The defaults for a bench of puts and gets: this path's names, on the first model. `restricted`: packets
 /// that need no order.
-[[nodiscard]] rma::BenchOptions bench_of_puts(bool restricted = true, const DeviceNames& names = {});
+[[nodiscard]] rma::BenchOptions bench_of_puts(bool restricted = true);
 
 }  // namespace doorbell::cxi

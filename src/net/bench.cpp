@@ -14,6 +14,7 @@
 #include "net/kernel_bench.hpp"
 #include "net/relay.hpp"
 #include "net/remote.hpp"
+#include "net/settings.hpp"
 #include "report/verdict.hpp"
 
 namespace doorbell::net {
@@ -268,36 +269,37 @@ const std::vector<std::string>& encapsulation_names() {
 }
 
 void check(const BenchOptions& o) {
-  const SettingNames& n = o.names;
   const StreamKind& kind = kind_of(o);
-  const std::string engine = o.stream == "raw" ? fmt::format(" {} {}", n.engine, kind.name) : "";
+  const std::string engine = o.stream == "raw" ? fmt::format(" {} {}", setting::engine, kind.name) : "";
   if (const BackendStatus s = kind.status(); !s.usable)
-    throw Error(fmt::format("{} {}{}", n.stream, o.stream, engine), s.detail, "", ExitCode::absent);
-  check_abilities(kind, o.split, o.steering, n);
+    throw Error(fmt::format("{} {}{}", setting::stream, o.stream, engine), s.detail, "", ExitCode::absent);
+  check_abilities(kind, o.split, o.steering);
   for (const CellSettings& c : cells_of(o)) {
     if (c.payload < kHeaderBytes)
-      throw Error(n.payload, fmt::format("{} is not in {}.., and {} bytes are the header", c.payload,
-                                         kHeaderBytes, kHeaderBytes));
+      throw Error(setting::payload, fmt::format("{} is not in {}.., and {} bytes are the header", c.payload,
+                                                kHeaderBytes, kHeaderBytes));
     if (c.given_flows > 0 && c.given_flows < std::max(c.tx_queues, c.rx_queues))
-      throw Error(n.flows, fmt::format("{} flows for {}x{} queues: some would have nothing to do",
-                                       c.given_flows, c.tx_queues, c.rx_queues));
+      throw Error(setting::flows, fmt::format("{} flows for {}x{} queues: some would have nothing to do",
+                                              c.given_flows, c.tx_queues, c.rx_queues));
     if (o.stream != "raw" && c.tx_queues != c.rx_queues)
-      throw Error(n.queues, fmt::format("{} is made of pairs, one sender and one receiver each", o.stream),
-                  fmt::format("use {} N", n.pairs));
+      throw Error(setting::queues,
+                  fmt::format("{} is made of pairs, one sender and one receiver each", o.stream),
+                  fmt::format("use {} N", setting::pairs));
   }
   if (o.target_gbps > 0 && (o.mode == Mode::drop_curve || o.mode == Mode::no_drop))
-    throw Error(n.target_gbps,
-                fmt::format("{} {} chooses its own", n.mode, mode_names()[static_cast<u32>(o.mode)]),
+    throw Error(setting::target_gbps,
+                fmt::format("{} {} chooses its own", setting::mode, mode_names()[static_cast<u32>(o.mode)]),
                 "leave one of the two out");
   if (kind.reliable && o.mode == Mode::no_drop)
-    throw Error(n.mode + " no-drop", fmt::format("{} loses nothing at any rate", o.stream),
+    throw Error(setting::mode + " no-drop", fmt::format("{} loses nothing at any rate", o.stream),
                 "it goes with udp and raw");
   // A listener has a place of its own.
-  if (o.role == Role::both) check_relay(o.faults, o.place, n.fault);
+  if (o.role == Role::both) check_relay(o.faults, o.place);
   const std::vector<int> allowed = allowed_cores();
   for (const int core : o.cores)
     if (std::ranges::find(allowed, core) == allowed.end())
-      throw Error(n.cores, fmt::format("this process may not run on core {}", core), "see doorbell doctor");
+      throw Error(setting::cores, fmt::format("this process may not run on core {}", core),
+                  "see doorbell doctor");
 }
 
 namespace {

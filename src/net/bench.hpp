@@ -36,23 +36,7 @@ enum class Mode {
 /// Which ends lie in this process.
 enum class Role { both, sender, receiver };
 
-/// The names of settings in messages: these words, or the options of a command.
-struct SettingNames : StreamSettingNames {
-  WindowSettingNames windows;
-  std::string mode = "mode";
-  std::string queues = "queues";
-  std::string pairs = "pairs";
-  std::string target_gbps = "target rate";
-  std::string duration = "duration";
-  std::string cores = "cores";
-  std::string fault = "fault";
-  std::string repeats = "repeats";
-  std::string listen = exchange::kListening;
-  std::string others = "comparison";  ///< the programs that a stream is compared with
-};
-
 struct BenchOptions : measure::RunOptions {
-  SettingNames names;
   Role role = Role::both;
   exchange::SocketName other_end;  ///< of a sender: where the receiver listens
   std::string stream = "raw";      ///< "tcp", "udp", "raw", "roce"

@@ -17,6 +17,7 @@
 #include "measure/statistics.hpp"
 #include "measure/tally.hpp"
 #include "net/remote.hpp"
+#include "net/settings.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::net {
@@ -105,7 +106,7 @@ CellRun::CellRun(const BenchOptions& options, const CellSettings& cell, const me
   if (remote != nullptr) {
     link_ = remote->open(o_, setup_);
   } else if (!link_) {
-    link_ = open_link({.spec = o_.link, .queues = setup_.flows(), .names = o_.names});
+    link_ = open_link({.spec = o_.link, .queues = setup_.flows()});
   }
   stream_ = open_stream(o_, setup_, *link_);
   if (remote != nullptr) {
@@ -376,7 +377,7 @@ void CellRun::describe(measure::BenchResult& result) {
     result.warnings.push_back(
         fmt::format("{}: every number of every window is converted a second time and compared, and the rate "
                     "is that of the check",
-                    o_.names.windows.check_every));
+                    setting::check_every));
   if (const u64 in_part =
           totals_.windows.is_null() ? 0 : totals_.windows.value("zeros_checked_in_part", u64{0});
       in_part > 0)
@@ -399,7 +400,7 @@ void CellRun::warn_of_target(const RepeatCounts& median, measure::BenchResult& r
   const double sent = sent_gbps(median), received = goodput_gbps(median.received);
   if (median.sent.skipped > 0 || sent < (1 - kNear) * c_.target_gbps)
     result.warnings.push_back(
-        fmt::format("the senders could not keep up with {}: {:.3g} of {:.3g} Gb/s{}", o_.names.target_gbps,
+        fmt::format("the senders could not keep up with {}: {:.3g} of {:.3g} Gb/s{}", setting::target_gbps,
                     sent, c_.target_gbps,
                     median.sent.skipped > 0
                         ? fmt::format(", and {} packets that were due never left", median.sent.skipped)
@@ -407,7 +408,7 @@ void CellRun::warn_of_target(const RepeatCounts& median, measure::BenchResult& r
   else if (sent > (1 + kNear) * c_.target_gbps)
     result.warnings.push_back(
         fmt::format("{} {:g}: a repeat has {} packets, too few for a rate as close as {:g} %",
-                    o_.names.target_gbps, c_.target_gbps, median.sent.sent, 100 * kNear));
+                    setting::target_gbps, c_.target_gbps, median.sent.sent, 100 * kNear));
   else if (received < (1 - kNear) * c_.target_gbps)
     result.warnings.push_back(
         fmt::format("{:.3g} Gb/s were received of the {:.3g} Gb/s that were sent", received, sent));

@@ -11,6 +11,7 @@
 
 #include "net/raw/frames.hpp"
 #include "net/relay.hpp"
+#include "net/settings.hpp"
 
 namespace doorbell::net {
 
@@ -49,7 +50,6 @@ StreamRequest stream_request(const BenchOptions& o, const CellSetup& s) {
   r.provider = o.provider;
   r.has_tx = o.role != Role::receiver;
   r.has_rx = o.role != Role::sender;
-  r.names = o.names;
   return r;
 }
 
@@ -86,8 +86,7 @@ ReceivingOptions receiving_options(const BenchOptions& o, const CellSetup& s, co
                           .ordered = kind.ordered && kind.reliable && !o.faults.any(),
                           .pinned = o.place == Place::pinned,
                           .timeout_s = o.timeout_s,
-                          .gpu = o.windows.on_gpu ? gpu::open(o.gpu) : nullptr,
-                          .names = o.names.windows});
+                          .gpu = o.windows.on_gpu ? gpu::open(o.gpu) : nullptr});
   return r;
 }
 
@@ -117,7 +116,7 @@ namespace {
 void check_payload(const BenchOptions& o, const CellSettings& c, const StreamKind& kind, const Link& link) {
   const u64 most = kind.max_payload(link) + kind.overhead_bytes - overhead_bytes(o, kind);
   if (c.payload > most)
-    throw Error(o.names.payload,
+    throw Error(setting::payload,
                 fmt::format("{} is not in {}..{}, what {} over {} carries in one {}", c.payload, kHeaderBytes,
                             most, kind.name, link.name(), kind.unit));
 }
@@ -136,8 +135,7 @@ std::unique_ptr<Stream> open_stream(const BenchOptions& o, const CellSetup& s, L
                                                          .delay_ns = static_cast<u64>(o.relay_delay_s * 1e9),
                                                          .queue = q,
                                                          .place = r.gpu ? r.place : Place::pageable,
-                                                         .gpu = r.gpu,
-                                                         .fault_name = o.names.fault},
+                                                         .gpu = r.gpu},
                                             std::move(stream->rx[q]), s.cell.batch, s.cell.payload);
   return stream;
 }

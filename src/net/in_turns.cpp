@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "net/cell_run.hpp"
+#include "net/settings.hpp"
 #include "options/enumeration.hpp"
 
 namespace doorbell::net {
@@ -51,10 +52,10 @@ const std::vector<Program>& programs() {
 const Program& program(const BenchOptions& o, const std::string& name) {
   const auto at = std::ranges::find_if(programs(), [&](const Program& p) { return name == p.name; });
   if (at == programs().end())
-    throw Error(o.names.others,
+    throw Error(setting::others,
                 fmt::format("'{}' is not {}", name, options::enumeration(other_programs(), "or")));
   if (std::ranges::find(at->streams, o.stream) == at->streams.end())
-    throw Error(fmt::format("{} {}", o.names.others, name),
+    throw Error(fmt::format("{} {}", setting::others, name),
                 fmt::format("it does {}, not {}", options::enumeration(at->streams, "and"), o.stream));
   return *at;
 }
@@ -68,15 +69,17 @@ std::vector<std::string> other_programs() {
 }
 
 void check_others(const BenchOptions& o, const std::vector<std::string>& others) {
-  const SettingNames& n = o.names;
   for (const std::string& name : others) (void)program(o, name);
   if (o.role != Role::both)
-    throw Error(n.others, "both ends must be of this machine", fmt::format("leave {} out", n.connect));
+    throw Error(setting::others, "both ends must be of this machine",
+                fmt::format("leave {} out", setting::connect));
   if (o.duration_s <= 0)
-    throw Error(n.others, "programs differ in how long a count takes", fmt::format("give {}", n.duration));
+    throw Error(setting::others, "programs differ in how long a count takes",
+                fmt::format("give {}", setting::duration));
   if (o.mode == Mode::no_drop)
-    throw Error(n.others, "others do not search a rate", fmt::format("use another {}", n.mode));
-  if (o.faults.any()) throw Error(n.others, "others have no relay", fmt::format("leave {} out", n.fault));
+    throw Error(setting::others, "others do not search a rate", fmt::format("use another {}", setting::mode));
+  if (o.faults.any())
+    throw Error(setting::others, "others have no relay", fmt::format("leave {} out", setting::fault));
 }
 
 measure::BenchResult run_in_turns(const BenchOptions& o, const measure::RunWatch& watch,
@@ -89,7 +92,7 @@ measure::BenchResult run_in_turns(const BenchOptions& o, const measure::RunWatch
       all.stop_reason = "signal";
       break;
     }
-    const std::shared_ptr<Link> link = open_link({.spec = o.link, .queues = c.flows(), .names = o.names});
+    const std::shared_ptr<Link> link = open_link({.spec = o.link, .queues = c.flows()});
     std::vector<std::unique_ptr<measure::Contender>> own;
     own.push_back(std::make_unique<CellContender>(o, c, watch, link));
     for (const std::string& name : others) own.push_back(program(o, name).open(o, c, watch, *link));

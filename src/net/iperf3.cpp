@@ -17,6 +17,7 @@
 #include "measure/statistics.hpp"
 #include "measure/tally.hpp"
 #include "net/in_turns.hpp"
+#include "net/settings.hpp"
 #include "report/layout.hpp"
 #include "system/child.hpp"
 #include "system/clock.hpp"
@@ -124,7 +125,7 @@ class Iperf3Contender final : public measure::Contender {
     try {
       return std::make_unique<Child>(arguments, std::span<const int>(), "", link_.network_namespace(end));
     } catch (const std::system_error& e) {
-      throw Error(o_.names.others + " iperf3",
+      throw Error(setting::others + " iperf3",
                   fmt::format("iperf3 cannot be started: {}", e.code().message()),
                   "install it (Debian: iperf3)", ExitCode::absent);
     }

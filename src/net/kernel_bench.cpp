@@ -10,6 +10,7 @@
 
 #include "net/kernel_bench_cells.hpp"
 #include "net/kernel_bench_work.hpp"
+#include "net/settings.hpp"
 
 namespace doorbell::net {
 namespace {
@@ -24,7 +25,7 @@ void check(const KernelBenchOptions& o) {
   range("the window's bytes", o.window_bytes, kWorkloadDataBytes, kMaxKernelWindowBytes);
   range("the number of windows", o.windows, 1, 1024);
   range("the number of the GPU's streams", o.streams, 1, 64);
-  range(o.repeats_name, o.repeats, 1, 1'000'000);
+  range(setting::repeats, o.repeats, 1, 1'000'000);
   if (o.data_bytes.empty())
     throw Error("a packet's data bytes", "there must be at least one number of data bytes");
   for (const u64 bytes : o.data_bytes) {

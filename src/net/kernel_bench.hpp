@@ -27,7 +27,6 @@ struct KernelBenchOptions : measure::RunOptions {
   u32 windows = 8;  ///< different ones, of packets and of results: together more than a GPU's cache holds
   u32 streams = 4;  ///< of the GPU, used in turn, so that starting a kernel costs no time of the GPU
   bool workloads = true;
-  std::string repeats_name = "repeats";  ///< in messages: this word, or the option of a command
 };
 
 /// The cells of a run, of which those of a workload without a library are left out.

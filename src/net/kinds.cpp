@@ -11,6 +11,7 @@
 #include "net/dpdk/engine.hpp"
 #include "net/raw/engines.hpp"
 #include "net/roce/roce.hpp"
+#include "net/settings.hpp"
 #include "net/sockets/sockets.hpp"
 #include "options/enumeration.hpp"
 
@@ -51,38 +52,36 @@ const StreamKind& find(const std::vector<const StreamKind*>& all, const std::str
 
 }  // namespace
 
-const StreamKind& find_kind(const std::string& stream, const std::string& engine, const std::string& link,
-                            const StreamSettingNames& names) {
-  if (stream != "raw") return find(stream_kinds(), stream, names.stream);
+const StreamKind& find_kind(const std::string& stream, const std::string& engine, const std::string& link) {
+  if (stream != "raw") return find(stream_kinds(), stream, setting::stream);
   const std::string named = engine.empty() ? best_engine(link) : engine;
-  return find(engines(), named.substr(0, named.find(':')), names.engine);
+  return find(engines(), named.substr(0, named.find(':')), setting::engine);
 }
 
 namespace {
 
-std::string kinds_that(bool StreamKind::*can, const StreamSettingNames& names) {
+std::string kinds_that(bool StreamKind::*can) {
   std::vector<std::string> all;
   for (const StreamKind* k : stream_kinds())
-    if (k->*can) all.push_back(fmt::format("{} {}", names.stream, k->name));
+    if (k->*can) all.push_back(fmt::format("{} {}", setting::stream, k->name));
   for (const StreamKind* k : engines())
-    if (k->*can) all.push_back(fmt::format("{} {}", names.engine, k->name));
+    if (k->*can) all.push_back(fmt::format("{} {}", setting::engine, k->name));
   return options::enumeration(all, "and");
 }
 
 }  // namespace
 
-void check_abilities(const StreamKind& kind, bool split, Steering steering, const StreamSettingNames& names) {
+void check_abilities(const StreamKind& kind, bool split, Steering steering) {
   if (split && !kind.splits)
-    throw Error(
-        names.split, fmt::format("{} does not put header and data into two places", kind.name),
-        fmt::format("these do: {} (dpdk with a NIC that can)", kinds_that(&StreamKind::splits, names)));
+    throw Error(setting::split, fmt::format("{} does not put header and data into two places", kind.name),
+                fmt::format("these do: {} (dpdk with a NIC that can)", kinds_that(&StreamKind::splits)));
   if (steering == Steering::rss && !kind.rss)
-    throw Error(names.rss, fmt::format("{} has no hash to choose queues by", kind.name),
-                "it goes with " + kinds_that(&StreamKind::rss, names));
+    throw Error(setting::rss, fmt::format("{} has no hash to choose queues by", kind.name),
+                "it goes with " + kinds_that(&StreamKind::rss));
 }
 
 const StreamKind& kind_of(const BenchOptions& o) {
-  return find_kind(o.stream, o.engine, o.link, o.names);
+  return find_kind(o.stream, o.engine, o.link);
 }
 
 }  // namespace doorbell::net

@@ -8,6 +8,7 @@
 
 #include "net/links/interface_link.hpp"
 #include "net/links/namespaces.hpp"
+#include "net/settings.hpp"
 
 namespace doorbell::net {
 
@@ -72,7 +73,7 @@ bool is_pci_pair(const LinkRequest& request) {
 std::unique_ptr<Link> open_pci(const LinkRequest& request) {
   const std::size_t comma = request.spec.find(',');
   if (request.spec.substr(0, comma) == request.spec.substr(comma + 1))
-    throw Error(fmt::format("{} {}", request.names.link, request.spec), "both ends are the same function",
+    throw Error(fmt::format("{} {}", setting::link, request.spec), "both ends are the same function",
                 "give the addresses of two ports");
   return std::make_unique<NamedLink>(request.spec, "hardware");
 }
@@ -108,7 +109,7 @@ const std::vector<LinkKind>& link_kinds() {
 
 std::unique_ptr<Link> open_link(const LinkRequest& request) {
   if (const LinkKind* const kind = find_backend(link_kinds(), request)) return kind->open(request);
-  throw Error(fmt::format("{} '{}'", request.names.link, request.spec), "no link has this name",
+  throw Error(fmt::format("{} '{}'", setting::link, request.spec), "no link has this name",
               "give " + syntaxes(link_kinds()));
 }
 

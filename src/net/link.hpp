@@ -5,7 +5,6 @@
 #pragma once
 
 #include <doorbell/config.hpp>
-#include <doorbell/net/setting_names.hpp>
 
 #include <array>
 #include <functional>
@@ -67,7 +66,6 @@ class Link {
 struct LinkRequest {
   std::string spec = "lo";
   u32 queues = 1;  ///< receive queues that the interface should have, where it can
-  StreamSettingNames names = {};
 };
 
 /// A kind of link: `accepts` decides by the link's name alone.

@@ -17,6 +17,7 @@
 #include "exchange/exchange.hpp"
 #include "exchange/fields.hpp"
 #include "net/links/netlink.hpp"
+#include "net/settings.hpp"
 #include "system/descriptor.hpp"
 #include "system/sysfs.hpp"
 
@@ -35,14 +36,14 @@ std::string text_of(u32 ip) {
 }
 
 /// Streams are IPv4's.
-std::string ipv4_of(const std::string& host, const StreamSettingNames& names) {
+std::string ipv4_of(const std::string& host) {
   addrinfo hints{};
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
   const int rc = getaddrinfo(host.c_str(), nullptr, &hints, &found);
   if (rc != 0)
-    throw Error(fmt::format("{} {}", names.connect, host),
+    throw Error(fmt::format("{} {}", setting::connect, host),
                 fmt::format("no IPv4 address: {}", gai_strerror(rc)), "streams go over IPv4");
   const u32 ip = reinterpret_cast<const sockaddr_in*>(found->ai_addr)->sin_addr.s_addr;
   freeaddrinfo(found);
@@ -54,14 +55,15 @@ struct Route {
   u32 mtu = 1500;
 };
 /// The way to `ip`, as the kernel would go.
-Route route_to(const std::string& ip, const StreamSettingNames& names) {
+Route route_to(const std::string& ip) {
   const Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(9);
   inet_pton(AF_INET, ip.c_str(), &to.sin_addr);
   if (socket.get() < 0 || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0)
-    throw Error(fmt::format("{} {}", names.connect, ip), reason(errno), "it needs a route to that address");
+    throw Error(fmt::format("{} {}", setting::connect, ip), reason(errno),
+                "it needs a route to that address");
   sockaddr_in own{};
   socklen_t bytes = sizeof own;
   Route route;
@@ -107,13 +109,13 @@ bool is_device(const std::string& text) {
 }  // namespace
 
 PeerLink::PeerLink(End mine, const std::string& interface, const std::string& host,
-                   const StreamSettingNames& names, const std::string& listens_at)
+                   const std::string& listens_at)
     : mine_(mine), host_(host) {
-  if (!host.empty()) other_.ip = ipv4_of(host, names);
+  if (!host.empty()) other_.ip = ipv4_of(host);
   if (mine == End::rx) {
     own_.ip = is_ipv4(listens_at) ? listens_at : kAnyAddress;
   } else {
-    const Route route = route_to(other_.ip, names);
+    const Route route = route_to(other_.ip);
     own_.ip = route.ip;
     own_.mtu = route.mtu;
   }
@@ -126,7 +128,7 @@ PeerLink::PeerLink(End mine, const std::string& interface, const std::string& ho
   netlink::Interfaces interfaces;
   const netlink::Interface i = interfaces.get(interface);
   if (!i.up || !i.carrier)
-    throw Error(fmt::format("{} {}", names.link, interface), i.up ? "it has no carrier" : "it is down",
+    throw Error(fmt::format("{} {}", setting::link, interface), i.up ? "it has no carrier" : "it is down",
                 "ip link set " + interface + " up");
   own_.interface = interface;
   own_.mac = i.mac;

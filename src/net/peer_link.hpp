@@ -14,7 +14,7 @@ class PeerLink final : public Link {
   /// opens ("memif", a PCI address), which has no address here. `host`: of the sender, the receiver's host.
   /// `listens_at`: of a receiver, the address at which its user lets it listen; packets arrive there too if
   /// it is an IPv4 address, else at any. Throws Error for an interface that there is not, or that is down.
-  PeerLink(End mine, const std::string& interface, const std::string& host, const StreamSettingNames& names,
+  PeerLink(End mine, const std::string& interface, const std::string& host,
            const std::string& listens_at = "");
 
   /// For a process that knows the other end without having talked to it: "02:00:00:00:00:01". Throws Error.

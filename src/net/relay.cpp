@@ -12,6 +12,7 @@
 #include <array>
 #include <cstring>
 
+#include "net/settings.hpp"
 #include "options/enumeration.hpp"
 #include "system/clock.hpp"
 
@@ -47,19 +48,19 @@ std::span<const Fault> relay_faults() {
   return kFaults;
 }
 
-void check_relay(const model::FaultRates& rates, Place place, const std::string& name) {
+void check_relay(const model::FaultRates& rates, Place place) {
   for (u32 k = 0; k < model::kFaultKinds; ++k) {
     const auto fault = static_cast<Fault>(k);
     if (rates.of(fault) == 0 || std::ranges::find(kFaults, fault) != kFaults.end()) continue;
     std::vector<std::string> names;
     for (const Fault f : kFaults) names.emplace_back(model::name(f));
-    throw Error(fmt::format("{} {}", name, model::name(fault)), "a relay of packets has no such fault",
-                "it has " + options::enumeration(names, "and"));
+    throw Error(fmt::format("{} {}", setting::fault, model::name(fault)),
+                "a relay of packets has no such fault", "it has " + options::enumeration(names, "and"));
   }
   for (const Fault f : kOfData)
     if (place == Place::gpu && rates.of(f) > 0)
-      throw Error(fmt::format("{} {}", name, model::name(f)), "a relay does not reach data in GPU memory",
-                  "receive into pinned memory");
+      throw Error(fmt::format("{} {}", setting::fault, model::name(f)),
+                  "a relay does not reach data in GPU memory", "receive into pinned memory");
 }
 
 Relay::Relay(const RelayOptions& options, std::unique_ptr<RxQueue> from, u32 burst, u64 largest)
@@ -71,7 +72,7 @@ Relay::Relay(const RelayOptions& options, std::unique_ptr<RxQueue> from, u32 bur
       memory_(options.place == Place::gpu ? Place::pageable : options.place, kHeld * stride_of(largest),
               options.gpu),
       held_(kHeld) {
-  check_relay(options.rates, options.place, options.fault_name);
+  check_relay(options.rates, options.place);
   for (u32 i = 0; i < kHeld; ++i) {
     held_[i].bytes = memory_.host() + i * stride_of(largest);
     free_.push_back(i);

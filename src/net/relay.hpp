@@ -20,9 +20,9 @@ namespace doorbell::net {
 /// What the relay does to a packet: drop, delay, corrupt, misplace (it carries
 /// another flow's number), duplicate, reorder (three younger packets go first).
 [[nodiscard]] std::span<const model::Fault> relay_faults();
-/// Throws Error, with `name` for the setting, for a kind of fault that no relay has, or none for packets in
+/// Throws Error for a kind of fault that no relay has, or none for packets in
 /// such memory.
-void check_relay(const model::FaultRates& rates, Place place, const std::string& name);
+void check_relay(const model::FaultRates& rates, Place place);
 
 struct RelayOptions {
   model::FaultRates rates;
@@ -33,7 +33,6 @@ struct RelayOptions {
   /// packets in GPU memory it holds none back.
   Place place = Place::pageable;
   std::shared_ptr<gpu::Gpu> gpu = nullptr;
-  std::string fault_name = "fault";  ///< in messages: this word, or the option of a command
 };
 
 class Relay final : public RxQueue {

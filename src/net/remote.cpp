@@ -12,6 +12,7 @@
 #include "exchange/alive.hpp"
 #include "exchange/fields.hpp"
 #include "net/peer_link.hpp"
+#include "net/settings.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::net {
@@ -312,14 +313,14 @@ class RemoteReceivingEnd final : public ReceivingEnd {
 }  // namespace
 
 RemoteReceiver::RemoteReceiver(const BenchOptions& o, const measure::StopFlag* stop)
-    : exchange_(exchange::Exchange::connect(kRunKind, o.other_end, o.timeout_s, stop, o.names.connect)),
+    : exchange_(exchange::Exchange::connect(kRunKind, o.other_end, o.timeout_s, stop, setting::connect)),
       // The other end waits for what has been sent before it answers.
       grace_s_(o.timeout_s + o.settle_s),
       timeout_s_(o.timeout_s) {}
 
 std::unique_ptr<Link> RemoteReceiver::open(const BenchOptions& o, const CellSetup& setup) {
   exchange_.send("cell", cell_message(o, setup));
-  auto link = std::make_unique<PeerLink>(End::tx, o.link, o.other_end.host, o.names);
+  auto link = std::make_unique<PeerLink>(End::tx, o.link, o.other_end.host);
   link->meet(exchange_);
   return link;
 }

@@ -11,6 +11,7 @@
 #include "exchange/alive.hpp"
 #include "exchange/fields.hpp"
 #include "net/peer_link.hpp"
+#include "net/settings.hpp"
 #include "report/layout.hpp"
 #include "system/clock.hpp"
 
@@ -26,7 +27,6 @@ class ServedCell {
   ServedCell(const ServeOptions& serve, exchange::Exchange& exchange, const Json& message)
       : exchange_(exchange) {
     options_.role = Role::receiver;
-    options_.names = serve.names;
     options_.place = serve.place;
     options_.split = serve.split;
     options_.polling = serve.polling;
@@ -36,8 +36,8 @@ class ServedCell {
     options_.gpu = serve.gpu;
     read_cell_message(message, &options_, &setup_);
     const StreamKind& kind = kind_of(options_);
-    check_abilities(kind, options_.split, options_.steering, serve.names);
-    link_ = std::make_unique<PeerLink>(End::rx, serve.link, "", serve.names, serve.at.host);
+    check_abilities(kind, options_.split, options_.steering);
+    link_ = std::make_unique<PeerLink>(End::rx, serve.link, "", serve.at.host);
     link_->meet(exchange);
     stream_ = open_stream(options_, setup_, *link_);
     end_ = std::make_unique<LocalReceivingEnd>(receiving_options(options_, setup_, *stream_), stream_->rx);
@@ -86,8 +86,8 @@ class ServedCell {
 }  // namespace
 
 ServeResult serve(const ServeOptions& o, const measure::RunWatch& watch) {
-  auto [exchange, next] = exchange::wait_for_client(kRunKind, o.at, o.names.listen, {"cell", "bye"}, o.wait_s,
-                                                    o.timeout_s, watch);
+  auto [exchange, next] = exchange::wait_for_client(kRunKind, o.at, setting::listen, {"cell", "bye"},
+                                                    o.wait_s, o.timeout_s, watch);
   ServeResult result;
   try {
     std::unique_ptr<ServedCell> cell;

@@ -9,7 +9,6 @@
 namespace doorbell::net {
 
 struct ServeOptions {
-  SettingNames names;
   exchange::SocketName at;
   std::string link;  ///< the interface of this end; "": whichever the route takes
   Place place = Place::pageable;

@@ -75,9 +75,8 @@ struct StreamKind {
 [[nodiscard]] const std::vector<const StreamKind*>& engines();
 /// The stream of this name, or for "raw" the engine (empty: what the link does best). Throws Error.
 [[nodiscard]] const StreamKind& find_kind(const std::string& stream, const std::string& engine,
-                                          const std::string& link, const StreamSettingNames& names = {});
+                                          const std::string& link);
 /// Throws Error, which names those that can, when the kind does not split or has no RSS.
-void check_abilities(const StreamKind& kind, bool split, Steering steering,
-                     const StreamSettingNames& names = {});
+void check_abilities(const StreamKind& kind, bool split, Steering steering);
 
 }  // namespace doorbell::net

@@ -33,7 +33,7 @@ namespace {
 std::unique_ptr<Link> link_for(const std::string& name, const StreamRequest& r, bool raw) {
   if (r.has_tx && r.has_rx) {
     if (name == "veth" || name.starts_with("veth:")) enter_user_namespace_if_needed();
-    return open_link({.spec = name, .queues = std::max(r.flows, r.rx_queues), .names = r.names});
+    return open_link({.spec = name, .queues = std::max(r.flows, r.rx_queues)});
   }
   if (!r.has_tx && !r.has_rx)
     throw Error("a stream", "neither of its ends is to be in this process", "set has_tx or has_rx");
@@ -42,7 +42,7 @@ std::unique_ptr<Link> link_for(const std::string& name, const StreamRequest& r, 
   if (raw && r.has_tx && r.other_mac.empty())
     throw Error("the sending end of raw frames", "the Ethernet address of its other end is not given",
                 "set other_mac");
-  auto link = std::make_unique<PeerLink>(r.has_tx ? End::tx : End::rx, name, r.other_end, r.names);
+  auto link = std::make_unique<PeerLink>(r.has_tx ? End::tx : End::rx, name, r.other_end);
   if (!r.other_mac.empty()) link->set_other_mac(r.other_mac);
   return link;
 }
@@ -60,10 +60,10 @@ std::unique_ptr<StreamQueues> StreamQueues::open(const std::string& stream, cons
                                                  const StreamRequest& request) {
   auto parts = std::make_unique<Parts>();
   parts->request = request;
-  parts->kind = &find_kind(stream, request.engine, link, request.names);
+  parts->kind = &find_kind(stream, request.engine, link);
   if (const BackendStatus s = parts->kind->status(); !s.usable)
     throw Error(fmt::format("a {} stream by {}", stream, parts->kind->name), s.detail, "", ExitCode::absent);
-  check_abilities(*parts->kind, request.split, request.steering, request.names);
+  check_abilities(*parts->kind, request.split, request.steering);
   parts->link = link_for(link, request, stream == "raw");
   parts->interface_drops = parts->drops_of_interfaces();
   parts->stream = parts->kind->open(request, *parts->link);

@@ -12,6 +12,7 @@
 #include "measure/tally.hpp"
 #include "net/dpdk/testpmd.hpp"
 #include "net/in_turns.hpp"
+#include "net/settings.hpp"
 
 namespace doorbell::net {
 
@@ -21,14 +22,14 @@ class TestpmdContender final : public measure::Contender {
  public:
   TestpmdContender(const BenchOptions& o, const CellSettings& c, const measure::RunWatch& watch, Link& link)
       : o_(o), c_(c), watch_(watch), link_(link), request_(stream_request(o, {c, 0})) {
-    const std::string subject = o.names.others + " testpmd";
+    const std::string subject = setting::others + " testpmd";
     if (const BackendStatus s = dpdk::testpmd_status(); !s.usable)
       throw Error(subject, s.detail, "install it (Debian: dpdk-dev)", ExitCode::absent);
     if (c.tx_queues != 1 || c.rx_queues != 1)
       throw Error(subject, "it is compared with one queue on each side",
-                  fmt::format("use {} 1x1", o.names.queues));
+                  fmt::format("use {} 1x1", setting::queues));
     if (c.target_gbps > 0)
-      throw Error(subject, "it sends as fast as it can", fmt::format("leave {} out", o.names.target_gbps));
+      throw Error(subject, "it sends as fast as it can", fmt::format("leave {} out", setting::target_gbps));
     const CoreMap cores = map_cores(o, c);
     cores_.assign(cores.tx.begin(), cores.tx.end());
     cores_.insert(cores_.end(), cores.rx.begin(), cores.rx.end());
@@ -88,7 +89,7 @@ class TestpmdContender final : public measure::Contender {
                   if (watch_.progress) watch_.progress(0.5, label());
                   return !going();
                 },
-            .title = o_.names.others + " testpmd"};
+            .title = setting::others + " testpmd"};
   }
 
   BenchOptions o_;

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "net/settings.hpp"
+
 namespace doorbell::net {
 
 namespace {
@@ -73,11 +75,11 @@ WindowWork::WindowWork(const WindowWorkRequest& request) : r_(request), queues_(
   const WindowOptions& o = r_.options;
   const u32 data = r_.payload_bytes - kHeaderBytes;
   if (data == 0)
-    throw Error(r_.names.payload,
+    throw Error(setting::payload,
                 fmt::format("{} bytes are the header alone: there is nothing to assemble", r_.payload_bytes));
   window_packets_ = packets_of(o, data);
-  check_elements(o, data, r_.names.payload);
-  check_conversion(o, data, r_.names.convert);
+  check_elements(o, data, setting::payload);
+  check_conversion(o, data, setting::convert);
   const u64 slot = o.convert ? converted_bytes(*o.convert, data) : data;
   window_bytes_ = u64{window_packets_} * slot;
   // What is gathered as it arrives is not converted; its packets have sequences too.
@@ -85,7 +87,7 @@ WindowWork::WindowWork(const WindowWorkRequest& request) : r_(request), queues_(
   // A message that is larger than what is asked for is cut into such pieces.
   if (ordered && o.batch_bytes > 0 && o.batch_bytes < data) window_bytes_ = o.batch_bytes;
   if (window_bytes_ > kMaxWindowBytes)
-    throw Error(r_.names.window, fmt::format("{} packets of {} bytes are more than a window may have, 1 GiB",
+    throw Error(setting::window, fmt::format("{} packets of {} bytes are more than a window may have, 1 GiB",
                                              window_packets_, data));
   AssemblyRequest a;
   a.spreading = r_.spreading;
@@ -102,8 +104,8 @@ WindowWork::WindowWork(const WindowWorkRequest& request) : r_(request), queues_(
   w.wait_ns = static_cast<u64>(r_.timeout_s * 1e9);
   const bool by_kernel = o.on_gpu && o.to_gpu == ToGpu::kernel && !ordered;
   if (by_kernel && !r_.pinned)
-    throw Error(r_.names.to_gpu + " kernel", "a kernel reaches received packets in pinned memory only",
-                fmt::format("add {} pinned, or use {} copy", r_.names.memory, r_.names.to_gpu));
+    throw Error(setting::to_gpu + " kernel", "a kernel reaches received packets in pinned memory only",
+                fmt::format("add {} pinned, or use {} copy", setting::memory, setting::to_gpu));
   for (u32 q = 0; q < r_.spreading.queues; ++q) {
     Queue& queue = queues_[q];
     a.queue = q;

@@ -21,16 +21,6 @@ namespace doorbell::net {
 /// window that the CPU has assembled in pinned memory.
 enum class ToGpu { kernel, copy };
 
-/// The names of settings in messages: these words, or the options of a command.
-struct WindowSettingNames {
-  std::string payload = "payload";
-  std::string window = "window";
-  std::string convert = "conversion";
-  std::string check_every = "checking every window";
-  std::string to_gpu = "way to the GPU";
-  std::string memory = "memory of received packets";
-};
-
 struct WindowOptions {
   bool on = false;  ///< packets are assembled at all
   WorkloadKind workload = WorkloadKind::none;
@@ -60,7 +50,6 @@ struct WindowWorkRequest {
   bool pinned = false;  ///< received packets lie in memory that the GPU reaches
   double timeout_s = 10;
   std::shared_ptr<gpu::Gpu> gpu = {};
-  WindowSettingNames names = {};
 };
 
 class WindowWork {

@@ -11,6 +11,7 @@
 #include "nvme/model/controller.hpp"
 #include "nvme/model/spec.hpp"
 #include "nvme/qemu/controller.hpp"
+#include "nvme/settings.hpp"
 #include "nvme/vfio.hpp"
 
 namespace doorbell::nvme {
@@ -28,14 +29,14 @@ constexpr char kModel[] = "model";
 constexpr char kQemu[] = "qemu";
 
 std::unique_ptr<ControllerInterface> open_qemu(const DeviceRequest& request) {
-  return std::make_unique<QemuController>(parse_qemu_spec(request.spec, request.names.controller),
-                                          request.spec, request.gpu, request.timeout_s);
+  return std::make_unique<QemuController>(parse_qemu_spec(request.spec, setting::controller), request.spec,
+                                          request.gpu, request.timeout_s);
 }
 
 std::unique_ptr<ControllerInterface> open_model(const DeviceRequest& request) {
-  ModelConfig c = parse_model_spec(request.spec, request.names.controller);
+  ModelConfig c = parse_model_spec(request.spec, setting::controller);
   c.max_queues = std::max(c.max_queues, 1u);
-  c.check_engine(request.names.controller + " model: engine", request.gpu != nullptr, request.use);
+  c.check_engine(setting::controller + " model: engine", request.gpu != nullptr, request.use);
   c.rung_by_gpu = request.use.initiator_threads == 0;
   c.writes = request.use.writes;
   c.must_write = request.use.must_write;
@@ -43,7 +44,7 @@ std::unique_ptr<ControllerInterface> open_model(const DeviceRequest& request) {
   using model::Fault;
   for (const Fault f : {Fault::corrupt, Fault::misplace, Fault::stale})
     if (c.media == ModelConfig::Media::null && c.faults.of(f) > 0)
-      throw Error(fmt::format("{} {}", request.names.fault, name(f)),
+      throw Error(fmt::format("{} {}", setting::fault, name(f)),
                   "null media moves no data that could be wrong", "use model:media=ram");
   return std::make_unique<ModelController>(c, request.spec, request.gpu);
 }
@@ -57,9 +58,9 @@ const std::vector<Backend>& backends() {
          return BackendStatus{true, "software controller: SQE/CQE, doorbells, PRPs, faults"};
        },
        is<kModel>, open_model,
-       [](const DeviceRequest& r) { (void)parse_model_spec(r.spec, r.names.controller); }},
+       [](const DeviceRequest& r) { (void)parse_model_spec(r.spec, setting::controller); }},
       {"qemu", "qemu[:KEY=VALUE,...]", "emulated", qemu_status, is<kQemu>, open_qemu,
-       [](const DeviceRequest& r) { (void)parse_qemu_spec(r.spec, r.names.controller); }},
+       [](const DeviceRequest& r) { (void)parse_qemu_spec(r.spec, setting::controller); }},
       {"vfio", "a PCI address, /dev/nvmeN or vfio:ADDRESS[,KEY=VALUE,...]", "hardware", vfio_status,
        [](const DeviceRequest& request) { return is_vfio_spec(request.spec); }, open_vfio},
   };

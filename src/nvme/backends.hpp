@@ -10,15 +10,10 @@
 
 #include "nvme/controller_interface.hpp"
 #include "nvme/model/config.hpp"
+#include "nvme/settings.hpp"
 #include "system/backend.hpp"
 
 namespace doorbell::nvme {
-
-/// The names of settings in messages of back ends: these words, or the options of a command.
-struct DeviceNames {
-  std::string controller = "controller";
-  std::string fault = "fault";
-};
 
 /// What a device is opened for. Only `spec` is needed.
 struct DeviceRequest {
@@ -26,7 +21,6 @@ struct DeviceRequest {
   std::shared_ptr<gpu::Gpu> gpu = {};
   model::Use use = {};
   double timeout_s = 10;  ///< how long an answer is waited for
-  DeviceNames names = {};
 };
 
 using Backend = doorbell::Backend<ControllerInterface, DeviceRequest>;
@@ -43,8 +37,8 @@ using Backend = doorbell::Backend<ControllerInterface, DeviceRequest>;
 [[nodiscard]] bool needs_gpu(const std::string& spec);
 
 /// "model:media=ram,lba=4096" to a configuration; an unknown key or a bad value is an Error that names it.
-/// `controller`: DeviceNames::controller.
+/// `controller`: the setting that names the controller.
 [[nodiscard]] ModelConfig parse_model_spec(const std::string& spec,
-                                           const std::string& controller = DeviceNames().controller);
+                                           const std::string& controller = setting::controller);
 
 }  // namespace doorbell::nvme

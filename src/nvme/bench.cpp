@@ -18,6 +18,7 @@
 #include "nvme/foreign_data.hpp"
 #include "nvme/in_turns.hpp"
 #include "nvme/null_controller.hpp"
+#include "nvme/settings.hpp"
 #include "nvme/storage.hpp"
 #include "nvme/written_mark.hpp"
 #include "system/available_memory.hpp"
@@ -54,12 +55,12 @@ u32 window_for(const BenchOptions& o, const ControllerInfo& info) {
   const u32 most =
       std::min({kMaxWindow, o.queue_length - 1, info.max_commands != 0 ? info.max_commands : kMaxWindow});
   if (o.in_flight > most)
-    refuse(o.names.in_flight, fmt::format("{} is not in 1..{} {}", o.in_flight, most, kOfWindow));
+    refuse(setting::in_flight, fmt::format("{} is not in 1..{} {}", o.in_flight, most, kOfWindow));
   if (o.batch > most)
-    refuse(o.names.batch, fmt::format("{} is not in 1..{} {}", o.batch, most, kOfWindow),
-           fmt::format("give a longer {}", o.names.queue_length));
+    refuse(setting::batch, fmt::format("{} is not in 1..{} {}", o.batch, most, kOfWindow),
+           fmt::format("give a longer {}", setting::queue_length));
   if (o.in_flight != 0 && o.in_flight < o.batch)
-    refuse(o.names.in_flight, fmt::format("{} is less than {} {}", o.in_flight, o.names.batch, o.batch));
+    refuse(setting::in_flight, fmt::format("{} is less than {} {}", o.in_flight, setting::batch, o.batch));
   // Batches in flight behind the one being built keep the device busy while this side works.
   return o.in_flight != 0 ? o.in_flight : std::min(o.batch * (o.batch == 1 ? 1 : 4), most);
 }
@@ -68,31 +69,31 @@ Setup setup_of(const BenchOptions& o, Storage& storage) {
   Setup s;
   const ControllerInfo info = storage.info();
   if (o.queue_length < 2 || o.queue_length > info.max_queue_entries)
-    refuse(o.names.queue_length,
+    refuse(setting::queue_length,
            fmt::format("{} is not in 2..{} (CAP.MQES)", o.queue_length, info.max_queue_entries));
   s.window = window_for(o, info);
   s.ns = storage.name_space(o.nsid);
   s.io_bytes = u64{o.lbas_per_io} * s.ns.lba_bytes;
   if (info.max_transfer_bytes != 0 && s.io_bytes > info.max_transfer_bytes)
-    refuse(o.names.lbas_per_io,
+    refuse(setting::lbas_per_io,
            fmt::format("{} blocks of {} bytes pass the largest transfer, {} bytes (MDTS)", o.lbas_per_io,
                        s.ns.lba_bytes, info.max_transfer_bytes));
   if (o.base_lba >= s.ns.blocks)
-    refuse(o.names.base_lba, fmt::format("{} is not in 0..{}", o.base_lba, s.ns.blocks - 1));
+    refuse(setting::base_lba, fmt::format("{} is not in 0..{}", o.base_lba, s.ns.blocks - 1));
   const u64 positions = (s.ns.blocks - o.base_lba) / o.lbas_per_io;
   if (positions < o.num_queues)
-    refuse(o.names.num_queues, fmt::format("{} queues need {} I/Os of space; there is space for {}",
-                                           o.num_queues, o.num_queues, positions));
+    refuse(setting::num_queues, fmt::format("{} queues need {} I/Os of space; there is space for {}",
+                                            o.num_queues, o.num_queues, positions));
   s.by_time = o.infinite || o.duration_s > 0;
   s.write_io = o.write_io;
   s.read_io = o.read_io;
   const bool may_write = s.write_io == 0 || o.allow_write || storage.scratch();
   if (o.default_counts && !may_write) s.write_io = 0;
   if (s.write_io > 0 && !may_write)
-    refuse(o.names.write_io,
+    refuse(setting::write_io,
            fmt::format("it overwrites blocks of {}{}", storage.name(),
                        storage.image().empty() ? "" : ", which holds data that doorbell did not write"),
-           fmt::format("add {} if their contents may be lost", o.names.allow_write));
+           fmt::format("add {} if their contents may be lost", setting::allow_write));
 
   const u64 most = std::max<u64>({s.write_io, s.read_io, o.num_queues});
   const bool whole = o.random || (s.by_time && (s.write_io == 0 || s.read_io == 0));
@@ -317,15 +318,16 @@ nlohmann::ordered_json controller_facts(const ControllerInfo& info, const Namesp
 
 BenchOptions checked(const BenchOptions& o) {
   const bool on_gpu = o.initiator == Initiator::gpu;
-  if (o.write_io == 0 && o.read_io == 0) refuse(o.names.read_io, "there is nothing to do: both counts are 0");
+  if (o.write_io == 0 && o.read_io == 0)
+    refuse(setting::read_io, "there is nothing to do: both counts are 0");
   if (!on_gpu && (o.memory_mode & (kModeSq | kModeCq)) != 0)
-    refuse(o.names.memory_mode,
+    refuse(setting::memory_mode,
            fmt::format("{} puts queues into GPU memory, which a CPU initiator cannot reach", o.memory_mode),
-           fmt::format("use {} gpu, or mode 0", o.names.initiator));
+           fmt::format("use {} gpu, or mode 0", setting::initiator));
   if (!on_gpu && (o.memory_mode & kModeData) != 0 && o.verify)
-    refuse(o.names.memory_mode,
+    refuse(setting::memory_mode,
            "8 puts data into GPU memory, where a CPU initiator can neither make nor check it",
-           fmt::format("use {} gpu, or {} off", o.names.initiator, o.names.verify));
+           fmt::format("use {} gpu, or {} off", setting::initiator, setting::verify));
   return o;
 }
 
@@ -345,12 +347,12 @@ struct Session {
         outdated(mark.outdated()),
         changed_by_others(mark.changed_by_others()) {
     if (const u32 granted = storage->grant(o.num_queues); granted < o.num_queues)
-      refuse(o.names.num_queues,
+      refuse(setting::num_queues,
              fmt::format("{} is not in 1..{}: the controller grants no more", o.num_queues, granted));
     const u64 each = queue_memory(setup.shape);
     require_memory(
         u64{setup.shape.queues} * each,
-        fmt::format("{}, {}, {}", o.names.num_queues, o.names.in_flight, o.names.lbas_per_io),
+        fmt::format("{}, {}, {}", setting::num_queues, setting::in_flight, setting::lbas_per_io),
         fmt::format("{} queues x {:.1f} MB, {} I/Os of {} bytes in flight on each", setup.shape.queues,
                     static_cast<double>(each) / 1e6, setup.window, setup.io_bytes));
   }
@@ -464,8 +466,8 @@ class BenchContender final : public Contender {
     if (!s.setup.verify && o_.verify)
       warnings_.emplace_back("null media moves no data: nothing was verified");
     if (!o_.file.empty() && o_.file_options.sqpoll)
-      warnings_.push_back(fmt::format("{}: the CPU time of the kernel's submission thread is not counted",
-                                      o_.file_options.names.sqpoll));
+      warnings_.push_back(
+          fmt::format("{}: the CPU time of the kernel's submission thread is not counted", setting::sqpoll));
     if (old_version_ > 0)
       warnings_.push_back(fmt::format(
           "{} reads found right units of version 1 of the pattern, written by an earlier doorbell: write them again",
@@ -477,7 +479,7 @@ class BenchContender final : public Contender {
     if (!s.bench->others().empty()) warnings_.push_back(s.bench->others());
     if (s.setup.write_io < o_.write_io)
       warnings_.push_back(
-          fmt::format("only reads: writing to {} needs {}", s.storage->name(), o_.names.allow_write));
+          fmt::format("only reads: writing to {} needs {}", s.storage->name(), setting::allow_write));
   }
 
   BenchOptions o_;
@@ -506,7 +508,7 @@ std::unique_ptr<Contender> bench_contender(const BenchOptions& o, const measure:
 }
 
 void check(const BenchOptions& o) {
-  if (o.queue_length < 2) refuse(o.names.queue_length, fmt::format("{} is less than 2", o.queue_length));
+  if (o.queue_length < 2) refuse(setting::queue_length, fmt::format("{} is less than 2", o.queue_length));
   (void)window_for(o, {});
 }
 

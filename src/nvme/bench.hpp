@@ -12,22 +12,8 @@
 
 namespace doorbell::nvme {
 
-/// The names of a file and of its settings in messages: these words, or the options of a command.
-struct FileSettingNames {
-  std::string file = "file ";  ///< in front of the path
-  std::string engine = "kernel interface";
-  std::string direct = "direct I/O";
-  std::string fixed_buffers = "registered buffers";
-  std::string fixed_files = "registered files";
-  std::string sqpoll = "submission polling";
-  std::string iopoll = "completion polling";
-  std::string create_bytes = "file size";
-  std::string read_io = "I/Os to read";
-};
-
 /// How a file is driven through the kernel.
 struct FileOptions {
-  FileSettingNames names;
   bool sync = false;  ///< pread and pwrite instead of io_uring
   bool direct = true;
   bool fixed_buffers = true;
@@ -37,29 +23,7 @@ struct FileOptions {
   u64 create_bytes = 0;  ///< make the file this large if it does not exist
 };
 
-/// The names of the other settings in messages.
-struct SettingNames {
-  std::string controller = "controller";
-  std::string initiator = "initiator";
-  std::string memory_mode = "memory mode";
-  std::string write_io = "I/Os to write";
-  std::string read_io = "I/Os to read";
-  std::string batch = "batch";
-  std::string in_flight = "I/Os in flight";
-  std::string queue_length = "queue length";
-  std::string num_queues = "queues";
-  std::string lbas_per_io = "blocks an I/O";
-  std::string base_lba = "first block";
-  std::string duration = "duration";
-  std::string verify = "verification";
-  std::string allow_write = "permission to write";
-  std::string fault = "fault";
-  std::string others = "comparison";               ///< the ways that a run is compared with
-  std::string others_file = "file to compare on";  ///< what the kernel's ways work on
-};
-
 struct BenchOptions : measure::RunOptions {
-  SettingNames names;
   std::string controller = "model";
   std::string file;  ///< not empty: this file or block device, through the kernel, instead of a controller
   FileOptions file_options;

@@ -38,15 +38,13 @@ class ControllerStorage final : public Storage {
         threads_(o.initiator_threads(o.threads, o.num_queues)),
         checkers_(o.checkers(threads_, o.num_queues, u64{o.lbas_per_io} * 512)),
         gpu_(gpu),
-        controller_(open_device({.spec = o.controller,
-                                 .gpu = gpu,
-                                 .use = use_of(o, threads_),
-                                 .timeout_s = o.timeout_s,
-                                 .names = {.controller = o.names.controller, .fault = o.names.fault}}),
-                    {.gpu = gpu,
-                     .timeout_s = o.timeout_s,
-                     .gpu_memory = o.memory_mode != 0,
-                     .shadow_doorbells = o.shadow_doorbells}) {}
+        controller_(
+            open_device(
+                {.spec = o.controller, .gpu = gpu, .use = use_of(o, threads_), .timeout_s = o.timeout_s}),
+            {.gpu = gpu,
+             .timeout_s = o.timeout_s,
+             .gpu_memory = o.memory_mode != 0,
+             .shadow_doorbells = o.shadow_doorbells}) {}
 
   std::string kind() override { return interface().kind(); }
   std::string name() override { return interface().name(); }

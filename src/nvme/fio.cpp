@@ -18,6 +18,7 @@
 #include "measure/tally.hpp"
 #include "nvme/in_turns.hpp"
 #include "nvme/kernel/file.hpp"
+#include "nvme/settings.hpp"
 #include "nvme/written_mark.hpp"
 #include "report/layout.hpp"
 #include "system/child.hpp"
@@ -43,7 +44,7 @@ Engine engine_of(const std::string& name, const BenchOptions& b) {
   if (f.sqpoll) o.emplace_back("--sqthread_poll=1");
   if (name == "io_uring-poll") o.emplace_back("--hipri=1");
   if (name == "io_uring" || name == "io_uring-poll") return {"io_uring", o};
-  throw Error(b.names.others + " fio:" + name, "it is not one of psync, libaio, io_uring, io_uring-poll");
+  throw Error(setting::others + " fio:" + name, "it is not one of psync, libaio, io_uring, io_uring-poll");
 }
 
 /// A unit that names doorbell's seed, but no address, as fio takes a pattern: what a run writes that does not
@@ -65,8 +66,8 @@ class FioContender final : public Contender {
     const bool write = o.write_io > 0;
     const DataFile file(o.file, o.file_options, write);
     if (write && !file.scratch() && !o.allow_write)
-      throw Error(o.names.others + " fio", fmt::format("it overwrites {}", o.file),
-                  fmt::format("add {} if that may be lost", o.names.allow_write));
+      throw Error(setting::others + " fio", fmt::format("it overwrites {}", o.file),
+                  fmt::format("add {} if that may be lost", setting::allow_write));
     // What fio writes is its own: nothing that a mark promises.
     if (write && file.regular()) WrittenMark(o.file).about_to_write({0, file.bytes()});
     const u64 depth = std::max({o.in_flight, o.batch, 1u});
@@ -74,10 +75,10 @@ class FioContender final : public Contender {
     jobs_ = o.num_queues * (engine == "psync" ? depth : 1);
     const u64 base = o.base_lba * file.block_bytes();
     if (base >= file.bytes())
-      throw Error(o.names.base_lba, fmt::format("{} is past the end of {}", o.base_lba, o.file));
+      throw Error(setting::base_lba, fmt::format("{} is past the end of {}", o.base_lba, o.file));
     const u64 share = (file.bytes() - base) / jobs_ / io_bytes * io_bytes;
     if (share == 0)
-      throw Error(o.names.others + " fio", fmt::format("{} has no space for {} jobs", o.file, jobs_));
+      throw Error(setting::others + " fio", fmt::format("{} has no space for {} jobs", o.file, jobs_));
     if (const u64 ios = (file.bytes() - base) / io_bytes, rest = ios - jobs_ * (share / io_bytes); rest > 0)
       rest_ = fmt::format("fio's {} jobs have equal parts and leave the last {} of {} I/Os of {} untouched",
                           jobs_, rest, ios, o.file);
@@ -228,7 +229,7 @@ class FioContender final : public Contender {
     try {
       return std::make_unique<Child>(a);
     } catch (const std::system_error& e) {
-      throw Error(o_.names.others + " fio", fmt::format("fio cannot be started: {}", e.code().message()),
+      throw Error(setting::others + " fio", fmt::format("fio cannot be started: {}", e.code().message()),
                   "install it (Debian: fio)", ExitCode::absent);
     }
   }

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "nvme/kernel/file.hpp"
+#include "nvme/settings.hpp"
 
 namespace doorbell::nvme {
 
@@ -25,11 +26,11 @@ BenchOptions on_file(const BenchOptions& o, const std::string& file, u64 io_byte
   k.shadow_doorbells = false;
   const u32 block = DataFile(file, k.file_options, false).block_bytes();
   if (io_bytes % block != 0)
-    throw Error(o.names.others, fmt::format("I/Os of {} bytes are no multiple of the blocks of {}, {}",
-                                            io_bytes, file, block));
+    throw Error(setting::others, fmt::format("I/Os of {} bytes are no multiple of the blocks of {}, {}",
+                                             io_bytes, file, block));
   const u64 base = o.base_lba * (io_bytes / o.lbas_per_io);
   if (base % block != 0)
-    throw Error(o.names.base_lba,
+    throw Error(setting::base_lba,
                 fmt::format("byte {} is no multiple of the blocks of {}, {}", base, file, block));
   k.base_lba = base / block;
   k.lbas_per_io = static_cast<u32>(io_bytes / block);
@@ -42,7 +43,7 @@ BenchOptions with_sync(BenchOptions k) {
   k.num_queues *= std::max(k.in_flight, k.batch);
   k.in_flight = k.batch = 1;
   if (k.num_queues > 256)
-    throw Error(k.names.others + " sync", fmt::format("it takes {} threads", k.num_queues),
+    throw Error(setting::others + " sync", fmt::format("it takes {} threads", k.num_queues),
                 "put less in flight");
   return k;
 }
@@ -72,21 +73,21 @@ void check_in_turns(const BenchOptions& o, const std::vector<std::string>& other
   for (const std::string& item : others) {
     const bool by_queues = item == "cpu" || item == "gpu";
     if (!by_queues && item != "io_uring" && item != "sync" && item != "fio" && !item.starts_with("fio:"))
-      throw Error(o.names.others,
+      throw Error(setting::others,
                   fmt::format("'{}' is not one of cpu, gpu, io_uring, sync, fio, fio:ENGINE", item));
     if (by_queues && !o.file.empty())
-      throw Error(o.names.others + " " + item, fmt::format("{} has no queues of its own", o.controller),
-                  fmt::format("give {}", o.names.controller));
+      throw Error(setting::others + " " + item, fmt::format("{} has no queues of its own", o.controller),
+                  fmt::format("give {}", setting::controller));
     if (!by_queues && o.file.empty() && file.empty())
-      throw Error(o.names.others + " " + item, "it needs a file or block device to work on",
-                  fmt::format("give {} PATH", o.names.others_file));
+      throw Error(setting::others + " " + item, "it needs a file or block device to work on",
+                  fmt::format("give {} PATH", setting::others_file));
   }
   if (o.duration_s <= 0)
-    throw Error(o.names.others, "the ways differ in how long a count takes",
-                fmt::format("give {}", o.names.duration));
+    throw Error(setting::others, "the ways differ in how long a count takes",
+                fmt::format("give {}", setting::duration));
   if (o.write_io > 0 && o.read_io > 0 && !o.default_counts)
-    throw Error(o.names.others, "reads and writes are compared one at a time",
-                fmt::format("give {} 0 or {} 0", o.names.write_io, o.names.read_io));
+    throw Error(setting::others, "reads and writes are compared one at a time",
+                fmt::format("give {} 0 or {} 0", setting::write_io, setting::read_io));
 }
 
 std::vector<BenchResult> run_in_turns(const BenchOptions& o, const measure::RunWatch& watch,

@@ -8,6 +8,7 @@
 #include <doorbell/memory_order.hpp>
 #include <fmt/format.h>
 
+#include "nvme/settings.hpp"
 #include "options/spec.hpp"
 #include "pci/usage.hpp"
 #include "system/sysfs.hpp"
@@ -163,7 +164,7 @@ BackendStatus vfio_status() {
 }
 
 std::unique_ptr<ControllerInterface> open_vfio(const DeviceRequest& request) {
-  const VfioSpec spec = parse_vfio_spec(request.spec, "/", request.names.controller);
+  const VfioSpec spec = parse_vfio_spec(request.spec, "/", setting::controller);
   require_ready(spec.address);
   return std::make_unique<VfioController>(spec.address, spec.interface, request.gpu);
 }

@@ -10,6 +10,7 @@
 
 #include "nvme/backends.hpp"
 #include "nvme/controller_interface.hpp"
+#include "nvme/settings.hpp"
 #include "options/option.hpp"
 #include "pci/vfio.hpp"
 
@@ -51,9 +52,9 @@ struct VfioSpec {
   pci::VfioInterface interface = pci::VfioInterface::automatic;
 };
 [[nodiscard]] bool is_vfio_spec(const std::string& spec);
-/// `controller`: DeviceNames::controller.
+/// `controller`: the setting that names the controller.
 [[nodiscard]] VfioSpec parse_vfio_spec(const std::string& spec, const std::filesystem::path& root = "/",
-                                       const std::string& controller = DeviceNames().controller);
+                                       const std::string& controller = setting::controller);
 /// The keys behind the address.
 [[nodiscard]] options::OptionTable vfio_keys();
 

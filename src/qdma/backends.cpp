@@ -12,6 +12,7 @@
 #include "qdma/model/card.hpp"
 #include "qdma/model/config.hpp"
 #include "qdma/server/card_server.hpp"
+#include "qdma/settings.hpp"
 #include "qdma/socket_driver.hpp"
 
 namespace doorbell::qdma {
@@ -25,10 +26,10 @@ bool has_prefix(const DriverRequest& r, std::string_view prefix) {
 }
 
 std::unique_ptr<Driver> open_model(const DriverRequest& r) {
-  if (r.use.faults.of(model::Fault::delay) > 0 && parse_card_spec(r.spec, r.names.card).counted_clock)
-    throw Error(r.names.fault + " delay", "with clock=counted a delay passes at once, and nothing is late",
+  if (r.use.faults.of(model::Fault::delay) > 0 && parse_card_spec(r.spec, r.named_by).counted_clock)
+    throw Error(setting::fault + " delay", "with clock=counted a delay passes at once, and nothing is late",
                 "leave out clock=counted");
-  auto server = std::make_shared<CardServer>(make_model_card(r.spec, r.use, r.names));
+  auto server = std::make_shared<CardServer>(make_model_card(r.spec, r.use, r.named_by));
   Descriptor control = server->connect();
   return std::make_unique<SocketDriver>(std::move(control), r.spec, std::move(server));
 }
@@ -65,7 +66,7 @@ const std::vector<Backend>& backends() {
          return BackendStatus{true, "software card: memory, two channels, rings, faults, the driver's calls"};
        },
        [](const DriverRequest& r) { return is_model(r.spec); }, open_model,
-       [](const DriverRequest& r) { (void)parse_card_spec(r.spec, r.names.card); }},
+       [](const DriverRequest& r) { (void)parse_card_spec(r.spec, r.named_by); }},
       {"server", "server:PATH", "model",
        [] {
          return BackendStatus{true, "software card of another process: doorbell card serve"};
@@ -82,7 +83,7 @@ const std::vector<Backend>& backends() {
 
 std::unique_ptr<Driver> open_driver(const DriverRequest& request) {
   if (const Backend* const b = find_backend(backends(), request)) return b->open(request);
-  throw Error(fmt::format("{} {}", request.names.card, request.spec),
+  throw Error(fmt::format("{} {}", request.named_by, request.spec),
               "no back end of this build has such a name", "there are " + syntaxes(backends()));
 }
 

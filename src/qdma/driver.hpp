@@ -15,8 +15,8 @@
 #include <string>
 
 #include "model/use.hpp"
-#include "qdma/card_names.hpp"
 #include "qdma/patience.hpp"
+#include "qdma/settings.hpp"
 #include "system/backend.hpp"
 #include "system/descriptor.hpp"
 
@@ -81,8 +81,8 @@ class Driver {
 struct DriverRequest {
   std::string spec = {};
   model::Use use = {};
-  CardNames names = {};
-  Patience patience = {};  ///< with a card of another process
+  Setting named_by = setting::card;  ///< in messages
+  Patience patience = {};            ///< with a card of another process
 };
 
 using Backend = doorbell::Backend<Driver, DriverRequest>;

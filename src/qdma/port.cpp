@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "qdma/model/card.hpp"
+#include "qdma/settings.hpp"
 #include "rma/op_runner.hpp"
 #include "system/open_files.hpp"
 
@@ -129,8 +130,7 @@ ChannelDescriptor::ChannelDescriptor(Card& card, const CardUse& use)
 QdmaPort::QdmaPort(const rma::PortRequest& request, const CardUse& use)
     : use_(use),
       lock_(request.spec),
-      driver_(open_driver(
-          {.spec = request.spec, .use = request.use, .names = use.names, .patience = use.patience})),
+      driver_(open_driver({.spec = request.spec, .use = request.use, .patience = use.patience})),
       card_(card_over(driver_)),
       of_this_process_(is_model(request.spec)) {
   if (use_.deadline_grows && driver_->kind() == "model") use_.deadline_s += kDeadlineShare * request.more_s;
@@ -179,12 +179,12 @@ u64 QdmaPort::device_memory(u32 number, u64 bytes) {
   const u64 each = whole_granules(bytes);
   const u64 needed = use_.starting_offset + each * (number + 1);
   if (needed > use_.memory.bytes)
-    throw Error(fmt::format("{}, {}", use_.names.starting_offset, use_.names.transfers),
+    throw Error(fmt::format("{}, {}", setting::starting_offset, setting::transfers),
                 fmt::format("the last transfer ends at byte {} of {}, which has {}", needed, use_.memory.name,
                             use_.memory.bytes),
                 "use fewer or smaller transfers in flight");
   const u64 at = use_.memory.base + use_.starting_offset + each * number;
-  lock_.take(at, each, use_.names.starting_offset);
+  lock_.take(at, each, setting::starting_offset);
   return at;
 }
 
@@ -215,7 +215,7 @@ u64 QdmaPort::queue_files(const rma::QueueShape& shape) const {
 nlohmann::ordered_json QdmaPort::counters() {
   for (const CardTime& t : times_)
     if (t.lacked_files)
-      throw Error(fmt::format("{}, {}", use_.names.transfers, name()),
+      throw Error(fmt::format("{}, {}", setting::transfers, name()),
                   of_this_process_ ? "transfers found no file descriptor for their buffers"
                                    : "transfers found no file descriptor for their buffers in its server",
                   more_open_files());

@@ -51,7 +51,6 @@ struct CardUse {
   Direction measured = Direction::host_to_card;  ///< whose time by the card's clock is reported
   double deadline_s = 0;                         ///< of each transfer; 0: the driver's own limit
   bool deadline_grows = false;                   ///< by what large transfers of a model may take
-  CardNames names = {};
   Patience patience = {};
 };
 

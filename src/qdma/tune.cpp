@@ -15,6 +15,7 @@
 #include "qdma/card_lock.hpp"
 #include "qdma/jobs.hpp"
 #include "qdma/model/card.hpp"
+#include "qdma/settings.hpp"
 #include "report/cell_table.hpp"
 #include "report/layout.hpp"
 #include "system/run_identity.hpp"
@@ -162,11 +163,12 @@ nlohmann::ordered_json break_even(const std::vector<report::Cell>& cells) {
 }  // namespace
 
 void check(const TuneOptions& o) {
-  for (const auto& [name, bytes] : {std::pair{o.smallest_name, o.smallest}, {o.largest_name, o.largest}})
+  for (const auto& [name, bytes] : {std::pair{setting::smallest, o.smallest}, {setting::largest, o.largest}})
     if (!std::has_single_bit(bytes) || bytes < 2 * kGranule)
       throw Error(name, fmt::format("{} is not a power of two from {} on", bytes, 2 * kGranule));
   if (o.smallest > o.largest)
-    throw Error(o.smallest_name, fmt::format("{} is more than {} {}", o.smallest, o.largest_name, o.largest));
+    throw Error(setting::smallest,
+                fmt::format("{} is more than {} {}", o.smallest, setting::largest, o.largest));
 }
 
 u64 calls_of_a_repeat(const TuneOptions& o, u64 bytes) {
@@ -188,19 +190,18 @@ measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) 
   const std::shared_ptr<Driver> driver =
       open_driver({.spec = o.device,
                    .use = o.use(2, 1, false),
-                   .names = o.card.names,
                    .patience = {.limit_s = o.timeout_s, .stop = watch.stop, .gives_up = true}});
   Card card = card_over(driver);
   CardLock lock(o.device);
-  lock.take(o.card.memory.base + o.card.starting_offset, o.largest, o.card.names.starting_offset);
+  lock.take(o.card.memory.base + o.card.starting_offset, o.largest, setting::starting_offset);
   CardUse whole = o.card, split = o.card;
   whole.channels = split.channels = Channels::both;
   whole.policy = PolicyKind::channel0;
   split.policy = PolicyKind::balanced;
   split.balanced.smallest_split = 0;
-  const auto allowance = driver->kind() == "model" ? model::CopyAllowance::measured(
-                                                         o.largest, lowest_model_rate(o.device, o.card.names))
-                                                   : model::CopyAllowance();
+  const auto allowance = driver->kind() == "model"
+                             ? model::CopyAllowance::measured(o.largest, lowest_model_rate(o.device))
+                             : model::CopyAllowance();
   u64 sequence = first_sequence();
   const measure::OtherRun others(o.seed, sequence);
   measure::BenchResult result;

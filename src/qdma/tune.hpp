@@ -18,7 +18,6 @@ struct TuneOptions : measure::RunOptions {
   u64 largest = 4 << 20;
   u64 iterations = 0;  ///< calls of each way in each repeat; 0: chosen from the size
   /// Names of settings in messages: these words, or the options of a command.
-  std::string smallest_name = "smallest size", largest_name = "largest size";
 };
 
 /// Throws Error for options that cannot go together.

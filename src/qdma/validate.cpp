@@ -19,6 +19,7 @@
 #include "qdma/host_facts.hpp"
 #include "qdma/jobs.hpp"
 #include "qdma/model/card.hpp"
+#include "qdma/settings.hpp"
 #include "qdma/validate_plan.hpp"
 #include "system/available_memory.hpp"
 #include "system/run_identity.hpp"
@@ -45,12 +46,10 @@ class Validation {
   Validation(const ValidateOptions& o, const measure::RunWatch& watch)
       : o_(o),
         watch_(watch),
-        allowance_(
-            model::CopyAllowance::measured(most_under_way(o), lowest_model_rate(o.device, o.card.names))),
+        allowance_(model::CopyAllowance::measured(most_under_way(o), lowest_model_rate(o.device))),
         lock_(o.device),
         driver_(open_driver({.spec = o.device,
                              .use = use(),
-                             .names = o.card.names,
                              .patience = {.limit_s = o.timeout_s, .stop = watch.stop, .gives_up = true}})),
         card_(card_over(driver_)),
         bdf_(card_.info().bdf.data()),
@@ -64,13 +63,13 @@ class Validation {
     if (o.offset == 0)
       while (distance_ > buffer_bytes_ && !fits(distance_)) distance_ /= 2;
     require_memory(memory_of(o, buffer_bytes_, model_),
-                   fmt::format("{}, {}", o.names.threads, o.names.buffer_bytes),
+                   fmt::format("{}, {}", setting::threads, setting::buffer_bytes),
                    fmt::format("{} buffers of {} bytes", places(o), buffer_bytes_));
     for (const MemorySet& set : memory_sets(o)) check_places(set);
     for (const MemorySet& set : memory_sets(o))
       for (const MemoryPart& m : set.memories)
         for (u32 i = 0; i < places(o); ++i)
-          lock_.take(m.base + place_offset(o, i, distance_), buffer_bytes_, o.names.starting_offset);
+          lock_.take(m.base + place_offset(o, i, distance_), buffer_bytes_, setting::starting_offset);
     if (uses_gpu(o)) gpu_ = gpu::open(o.gpu);
     for (u32 i = 0; i < places(o); ++i) buffers_.push_back(card_.create_buffer(buffer_bytes_));
   }
@@ -85,7 +84,7 @@ class Validation {
     if (o_.buffer_bytes == 0 && buffer_bytes_ < kLargestValidateBuffer)
       result.warnings.push_back(fmt::format(
           "{} was not given: {} bytes are what half of the memory available holds, in place of {}",
-          o_.names.buffer_bytes, buffer_bytes_, kLargestValidateBuffer));
+          setting::buffer_bytes, buffer_bytes_, kLargestValidateBuffer));
     for (const MemorySet& set : memory_sets(o_)) {
       std::vector<CardPlace> all = make_places(set);
       const bool written = written_and_read(set, all, result);
@@ -122,7 +121,7 @@ class Validation {
     } catch (const CardError& e) {
       if (e.number() != EBUSY && e.number() != EDQUOT) throw;
       throw Error(
-          o_.names.threads,
+          setting::threads,
           fmt::format("{} need up to {} queue pairs: {}", o_.threads, places(o_) * kMaxDescriptorQueuePairs,
                       e.what()),
           e.hint().empty() ? "use fewer, or wait until other programs have given theirs back" : e.hint());
@@ -149,13 +148,13 @@ class Validation {
     for (u32 i = 0; i < places(o_); ++i) {
       const u64 end = place_offset(o_, i, distance_) + buffer_bytes_;
       if (end > set.memories[0].bytes)
-        throw Error(fmt::format("{}, {}, {}", o_.names.threads, o_.names.offset, o_.names.starting_offset),
+        throw Error(fmt::format("{}, {}, {}", setting::threads, setting::offset, setting::starting_offset),
                     fmt::format("place {} of {} ends at byte {} of {}, which has {}", i + 1, places(o_), end,
                                 set.name, set.memories[0].bytes),
                     "there are two places for each thread");
     }
     if (o_.paired && places(o_) / 2 * distance_ > o_.region_stride)
-      throw Error(o_.names.region_stride,
+      throw Error(setting::region_stride,
                   fmt::format("{} is less than {}, what the places of one channel span", o_.region_stride,
                               places(o_) / 2 * distance_));
   }
@@ -486,25 +485,27 @@ class Validation {
 }  // namespace
 
 void check(const ValidateOptions& o) {
-  const ValidateSettingNames& n = o.names;
-  const std::string& size = n.buffer_bytes;
+  const Setting& size = setting::buffer_bytes;
   if (!o.hbm && !o.ddr)
-    throw Error(fmt::format("{}, {}", n.ddr_only, n.hbm_only), "they exclude each other", "give one of them");
+    throw Error(fmt::format("{}, {}", setting::ddr_only, setting::hbm_only), "they exclude each other",
+                "give one of them");
   if (!o.each && !(o.hbm && o.ddr))
-    throw Error(n.together_only, "it needs both memories",
-                fmt::format("leave out {} and {}", n.ddr_only, n.hbm_only));
+    throw Error(setting::together_only, "it needs both memories",
+                fmt::format("leave out {} and {}", setting::ddr_only, setting::hbm_only));
   if (!o.each && uses_gpu(o))
-    throw Error(n.together_only, "GPU memory is measured with each memory by itself",
+    throw Error(setting::together_only, "GPU memory is measured with each memory by itself",
                 "leave one of them out");
   if (o.buffer_bytes > kLargestValidateBuffer)
     throw Error(size, fmt::format("{} is not in {}..{}", o.buffer_bytes, kGranule, kLargestValidateBuffer));
   const u64 buffer = o.buffer_bytes;
   if (o.offset != 0 && o.offset < buffer)
-    throw Error(n.offset, fmt::format("{} is less than {} {}: places would overlap", o.offset, size, buffer));
+    throw Error(setting::offset,
+                fmt::format("{} is less than {} {}: places would overlap", o.offset, size, buffer));
   if (o.offset != 0 && buffer == 0)
-    throw Error(n.offset, fmt::format("it belongs to a {}", size), fmt::format("give {} as well", size));
+    throw Error(setting::offset, fmt::format("it belongs to a {}", size),
+                fmt::format("give {} as well", size));
   if (o.channels.size() > 1 && o.channels.size() != places(o))
-    throw Error(n.channels,
+    throw Error(setting::channels,
                 fmt::format("a list has one entry for each of the {} places, and this one has {}", places(o),
                             o.channels.size()),
                 "there are two places for each thread");

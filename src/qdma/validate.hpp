@@ -23,21 +23,7 @@ enum class ValidatePhase : u8 { integrity, read, write, duplex, gpu_read, gpu_wr
 /// "integrity", ...: by ValidatePhase.
 [[nodiscard]] const std::vector<std::string>& validate_phase_names();
 
-/// The names of settings in messages: these words, or the options of a command.
-struct ValidateSettingNames {
-  std::string ddr_only = "DDR alone";
-  std::string hbm_only = "HBM alone";
-  std::string together_only = "both memories together alone";
-  std::string threads = "threads";
-  std::string buffer_bytes = "buffer size";
-  std::string offset = "distance of places";
-  std::string starting_offset = "first place";
-  std::string channels = "channels";
-  std::string region_stride = "distance of paired places";
-};
-
 struct ValidateOptions : measure::RunOptions {
-  ValidateSettingNames names;
   std::string device = "model";
   bool hbm = true;
   bool ddr = true;

@@ -8,6 +8,7 @@
 
 #include "rdma/model/open.hpp"
 #include "rdma/model/spec.hpp"
+#include "rdma/settings.hpp"
 #include "rdma/verbs/library.hpp"
 #include "rdma/verbs/nic.hpp"
 
@@ -21,7 +22,7 @@ bool is_model(const std::string& spec) {
 
 VerbsConfig config_of(const DeviceRequest& r) {
   const bool named = r.spec == "verbs" || r.spec.starts_with("verbs:");
-  return parse_verbs_spec(named ? r.spec : "verbs:" + r.spec, r.names);
+  return parse_verbs_spec(named ? r.spec : "verbs:" + r.spec);
 }
 
 constexpr const char* kNamed = "NAME[,KEY=VALUE,...], as ibv_devices lists it";
@@ -56,9 +57,9 @@ Backend of_vendor(Provider p) {
   }
   b.status = [&vendor] { return BackendStatus{false, vendor.missing}; };
   b.open = [&vendor](const DeviceRequest& r) -> std::unique_ptr<Nic> {
-    throw Error(fmt::format("{} {} {} {}", r.names.provider, name(r.provider), r.names.device, r.spec),
+    throw Error(fmt::format("{} {} {} {}", setting::provider, name(r.provider), setting::device, r.spec),
                 vendor.missing,
-                fmt::format("give {} verbs for the device, or {} model", r.names.provider, r.names.device),
+                fmt::format("give {} verbs for the device, or {} model", setting::provider, setting::device),
                 ExitCode::absent);
   };
   return b;
@@ -81,7 +82,7 @@ const std::vector<Backend>& backends() {
          .accepts =
              [](const DeviceRequest& r) { return vendor_of(r.provider) != nullptr && is_model(r.spec); },
          .open = open_model,
-         .check = [](const DeviceRequest& r) { (void)parse_model_spec(r.spec, r.names.device); }});
+         .check = [](const DeviceRequest& r) { (void)parse_model_spec(r.spec, setting::device); }});
     list.push_back(through_verbs());
     for (const Provider p : vendors()) list.push_back(of_vendor(p));
     return list;
@@ -89,15 +90,16 @@ const std::vector<Backend>& backends() {
   return all;
 }
 
-const Backend& backend_of(Provider provider, const std::string& spec, const DeviceNames& names) {
+const Backend& backend_of(Provider provider, const std::string& spec) {
   if (const Backend* const b = find_backend(backends(), {.spec = spec, .provider = provider})) return *b;
-  throw Error(fmt::format("{} {} {} {}", names.provider, name(provider), names.device, spec),
-              "the model has no libibverbs: it is driven through a vendor's queues",
-              fmt::format("give {} {}, or the name of an RDMA device", names.provider, vendors_text("or")));
+  throw Error(
+      fmt::format("{} {} {} {}", setting::provider, name(provider), setting::device, spec),
+      "the model has no libibverbs: it is driven through a vendor's queues",
+      fmt::format("give {} {}, or the name of an RDMA device", setting::provider, vendors_text("or")));
 }
 
 std::unique_ptr<Nic> open_nic(const DeviceRequest& request) {
-  return backend_of(request.provider, request.spec, request.names).open(request);
+  return backend_of(request.provider, request.spec).open(request);
 }
 
 }  // namespace doorbell::rdma

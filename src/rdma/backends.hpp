@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "model/use.hpp"
-#include "rdma/device_names.hpp"
 #include "rdma/nic.hpp"
 #include "system/backend.hpp"
 
@@ -21,7 +20,6 @@ struct DeviceRequest {
   Provider provider = Provider::mlx5;
   std::shared_ptr<gpu::Gpu> gpu = {};
   model::Use use = {};
-  DeviceNames names = {};
 };
 
 using Backend = doorbell::Backend<Nic, DeviceRequest>;
@@ -29,8 +27,7 @@ using Backend = doorbell::Backend<Nic, DeviceRequest>;
 [[nodiscard]] const std::vector<Backend>& backends();
 
 /// Finds the back end for a device of a provider. Throws Error if there is none, and says what is missing.
-[[nodiscard]] const Backend& backend_of(Provider provider, const std::string& spec,
-                                        const DeviceNames& names = {});
+[[nodiscard]] const Backend& backend_of(Provider provider, const std::string& spec);
 
 /// Opens the device that the request names. Never replaces one back end by another.
 [[nodiscard]] std::unique_ptr<Nic> open_nic(const DeviceRequest& request);

@@ -14,10 +14,8 @@ namespace doorbell::rdma {
 struct BenchOptions : rma::BenchOptions {
   BenchOptions() { texts.path = "rdma"; }
   Provider provider = Provider::mlx5;
-  DeviceNames names;
   ConnectionOptions connection;
   exchange::SocketName other_end;  ///< Ends::remote: the address at which the other process listens
-  std::string connect_name = exchange::kConnecting;  ///< what errors call it
 };
 
 /// Checks the options as far as this is possible without a device. Throws doorbell::Error.

@@ -14,6 +14,7 @@
 #include "rdma/backends.hpp"
 #include "rdma/nic_port.hpp"
 #include "rdma/remote_server.hpp"
+#include "rdma/settings.hpp"
 #include "rdma/swap.hpp"
 #include "rma/ping_pong_end.hpp"
 #include "system/available_memory.hpp"
@@ -34,11 +35,10 @@ class ServedCell {
       : exchange_(exchange) {
     read_cell_message(message, &options_, &setup_);
     silent_s_ = exchange::silent_limit_s(o.timeout_s, options_.timeout_s);
-    const SettingNames& n = o.names;
     port_.emplace(nic, options_.connection);
     // The client's options decide how much memory this process takes.
     require_memory(memory_needed(setup_.shape, *port_),
-                   fmt::format("the client's {}, {}, {}", n.queues, n.in_flight, n.size),
+                   fmt::format("the client's {}, {}, {}", setting::queues, setting::in_flight, setting::size),
                    fmt::format("{}, {} in flight on each", title(), setup_.window));
     session_.emplace(*port_, nullptr, setup_.shape);
     connect_sessions(exchange, port_->queues(), *session_);
@@ -209,9 +209,9 @@ class ServedCell {
 }  // namespace
 
 ServeResult serve(const ServeOptions& o, const measure::RunWatch& watch) {
-  const auto device = open_nic({.spec = o.device, .provider = o.provider, .names = o.device_names});
-  auto [exchange, next] =
-      exchange::wait_for_client(kRunKind, o.at, o.listen_name, {"cell", "end"}, o.wait_s, o.timeout_s, watch);
+  const auto device = open_nic({.spec = o.device, .provider = o.provider});
+  auto [exchange, next] = exchange::wait_for_client(kRunKind, o.at, setting::listen, {"cell", "end"},
+                                                    o.wait_s, o.timeout_s, watch);
   ServeResult result;
   try {
     std::unique_ptr<ServedCell> cell;

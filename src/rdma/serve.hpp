@@ -10,14 +10,11 @@
 namespace doorbell::rdma {
 
 struct ServeOptions {
-  SettingNames names;  ///< of the client's settings
-  DeviceNames device_names;
   Provider provider = Provider::verbs;
   std::string device;
   exchange::SocketName at;
-  std::string listen_name = exchange::kListening;  ///< what errors call it
-  double wait_s = 86400;                           ///< the time to wait for a client
-  double timeout_s = 10;                           ///< the time to wait for each of its messages
+  double wait_s = 86400;  ///< the time to wait for a client
+  double timeout_s = 10;  ///< the time to wait for each of its messages
 };
 
 struct ServeResult {

@@ -18,6 +18,7 @@
 #include "model/copy_allowance.hpp"
 #include "rma/ceiling.hpp"
 #include "rma/cell_setup.hpp"
+#include "rma/settings.hpp"
 #include "rma/single_operation.hpp"
 #include "system/available_memory.hpp"
 #include "system/clock.hpp"
@@ -39,8 +40,8 @@ std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
   if (o.initiator != Initiator::gpu && !touches_gpu(o)) return nullptr;
   auto gpu = gpu::open(o.gpu);
   if (o.initiator == Initiator::gpu && o.texts.kernels.plain.empty())
-    throw Error(o.texts.settings.initiator + " gpu", "a GPU cannot post to the queues of this path",
-                fmt::format("use {} cpu", o.texts.settings.initiator));
+    throw Error(setting::initiator + " gpu", "a GPU cannot post to the queues of this path",
+                fmt::format("use {} cpu", setting::initiator));
   measure::prepare_kernels(
       *gpu, o.initiator == Initiator::gpu ? o.texts.kernels.all() : std::vector<std::string>{});
   return gpu;
@@ -48,39 +49,39 @@ std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
 
 /// Throws Error if the device cannot do what a cell needs.
 void check_limits(const BenchOptions& o, const CellSetup& setup, const Port& port) {
-  const SettingNames& n = o.texts.settings;
   const Limits l = port.limits();
   const std::string device = port.name();
   const u32 most = l.max_queues / (setup.shape.ends == Ends::pair ? 2 : 1);
   if (setup.shape.queues > most)
-    throw Error(n.queues, fmt::format("{} is not in 1..{}, the connections that {} has queues for",
-                                      setup.shape.queues, most, device));
+    throw Error(o.texts.queues, fmt::format("{} is not in 1..{}, the connections that {} has queues for",
+                                            setup.shape.queues, most, device));
   if (setup.bytes > l.max_message)
-    throw Error(n.size, fmt::format("{} is not in 0..{}, the longest message of {}", setup.bytes,
-                                    l.max_message, device));
+    throw Error(setting::size, fmt::format("{} is not in 0..{}, the longest message of {}", setup.bytes,
+                                           l.max_message, device));
   if (setup.shape.requests > l.max_requests)
-    throw Error(n.signal_every, fmt::format("{} is not in 1..{}, half of what a queue of {} holds",
-                                            setup.signal_every, l.max_requests / 2, device));
+    throw Error(setting::signal_every, fmt::format("{} is not in 1..{}, half of what a queue of {} holds",
+                                                   setup.signal_every, l.max_requests / 2, device));
   if (setup.window > l.max_requests)
-    throw Error(n.in_flight, fmt::format("{} is not in 1..{}, the requests that a queue of {} holds",
-                                         setup.window, l.max_requests, device));
+    throw Error(setting::in_flight, fmt::format("{} is not in 1..{}, the requests that a queue of {} holds",
+                                                setup.window, l.max_requests, device));
   if (setup.shape.queue().receives > l.max_receives)
-    throw Error(n.in_flight, fmt::format("{} needs {} receives; those of a queue of {} are 1..{}",
-                                         setup.window, setup.shape.queue().receives, device, l.max_receives));
+    throw Error(setting::in_flight,
+                fmt::format("{} needs {} receives; those of a queue of {} are 1..{}", setup.window,
+                            setup.shape.queue().receives, device, l.max_receives));
   if (setup.shape.max_inline > l.max_inline)
-    throw Error(n.inline_below, l.max_inline == 0
-                                    ? fmt::format("{} carries no payload inline", device)
-                                    : fmt::format("{} is not in 0..{}, what a WQE of {} carries",
-                                                  setup.shape.max_inline, l.max_inline, device));
+    throw Error(o.texts.inline_below, l.max_inline == 0
+                                          ? fmt::format("{} carries no payload inline", device)
+                                          : fmt::format("{} is not in 0..{}, what a WQE of {} carries",
+                                                        setup.shape.max_inline, l.max_inline, device));
   if (is_atomic(o.op) && !l.atomics)
-    throw Error(n.op, fmt::format("{} has no {}", device, o.texts.op_name(o.op)));
+    throw Error(setting::op, fmt::format("{} has no {}", device, o.texts.op_name(o.op)));
   if (o.initiator == Initiator::gpu && !l.gpu_initiator)
-    throw Error(n.initiator + " gpu", fmt::format("a GPU cannot reach the queues of {}", device),
-                fmt::format("use {} cpu", n.initiator), ExitCode::absent);
+    throw Error(setting::initiator + " gpu", fmt::format("a GPU cannot reach the queues of {}", device),
+                fmt::format("use {} cpu", setting::initiator), ExitCode::absent);
   if (touches_gpu(o) && !l.gpu_memory)
-    throw Error((o.local_memory == Place::gpu    ? n.local_memory
-                 : o.remote_memory == Place::gpu ? n.remote_memory
-                                                 : n.queue_memory) +
+    throw Error((o.local_memory == Place::gpu    ? setting::local_memory
+                 : o.remote_memory == Place::gpu ? setting::remote_memory
+                                                 : setting::queue_memory) +
                     " vram",
                 fmt::format("{} cannot register GPU memory", device), "use host memory", ExitCode::absent);
 }
@@ -184,13 +185,13 @@ class CellRun {
   void check_all(std::span<const CellSetup> setups) const {
     for (const CellSetup& setup : setups) {
       check_limits(o_, setup, *port_);
-      const SettingNames& n = o_.texts.settings;
-      require_memory(memory_needed(setup, *port_), fmt::format("{}, {}, {}", n.queues, n.in_flight, n.size),
+      require_memory(memory_needed(setup, *port_),
+                     fmt::format("{}, {}, {}", o_.texts.queues, setting::in_flight, setting::size),
                      fmt::format("{} queue pairs with {} operations of {} bytes in flight on each",
                                  setup.shape.queues, setup.window, setup.bytes));
       if (const u64 files = port_->queue_files(setup.shape.queue()); files > 0)
         require_open_files(
-            files * setup.shape.queues, fmt::format("{}, {}", n.queues, n.in_flight),
+            files * setup.shape.queues, fmt::format("{}, {}", o_.texts.queues, setting::in_flight),
             fmt::format("{} queues with {} operations in flight on each", setup.shape.queues, setup.window));
     }
   }

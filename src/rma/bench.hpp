@@ -15,33 +15,16 @@
 #include "rma/names.hpp"
 #include "rma/remote_process.hpp"
 #include "rma/session.hpp"
+#include "rma/settings.hpp"
 
 namespace doorbell::rma {
-
-/// The names of the settings below in messages: these words, or the options of a command.
-struct SettingNames {
-  std::string measure = "what is measured";
-  std::string op = "operation";
-  std::string size = "size";
-  std::string batch = "batch";
-  std::string in_flight = "operations in flight";
-  std::string signal_every = "requests a completion";
-  std::string inline_below = "inlined bytes";
-  std::string offsets = "offsets";
-  std::string queues = "queues";
-  std::string initiator = "initiator";
-  std::string queue_memory = "queue memory";
-  std::string local_memory = "data memory";
-  std::string remote_memory = "target memory";
-  std::string verify = "verification";
-  std::string infinite = "a run without an end";
-};
 
 /// The words with which a path describes itself in results.
 struct PathTexts {
   std::string path = "rma";  ///< of the cells
   std::string_view (*op_name)(Op) = name;
-  SettingNames settings;
+  Setting queues = setting::queues;
+  Setting inline_below = setting::inline_below;
   /// The owner of the queues, if the path's devices have several kinds of queues.
   std::string provider = {};
   /// True if a connection can lead elsewhere than back to itself; the cell then names where it leads.

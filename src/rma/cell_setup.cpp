@@ -10,6 +10,7 @@
 
 #include "measure/endless.hpp"
 #include "rma/ping_pong_end.hpp"
+#include "rma/settings.hpp"
 
 namespace doorbell::rma {
 
@@ -51,20 +52,22 @@ u32 device_slots(const BenchOptions& o, const CellSetup& c) {
 }
 
 void check_ping_pong(const BenchOptions& o) {
-  const SettingNames& n = o.texts.settings;
   if (!is_ping_pong_op(o.op))
-    refuse(n.measure, fmt::format("ping-pong sends messages with write or send, not with {}", name(o.op)));
+    refuse(setting::measure,
+           fmt::format("ping-pong sends messages with write or send, not with {}", name(o.op)));
   if (o.initiator == Initiator::gpu)
-    refuse(n.measure, "ping-pong is played by CPU threads", fmt::format("use {} cpu", n.initiator));
+    refuse(setting::measure, "ping-pong is played by CPU threads",
+           fmt::format("use {} cpu", setting::initiator));
   if (o.local_memory == Place::gpu || o.remote_memory == Place::gpu)
-    refuse(n.measure, "ping-pong looks for its messages in memory that a CPU reaches",
-           fmt::format("use {} host", n.local_memory));
-  if (o.ends == Ends::device) refuse(n.measure, "a device's memory does not answer");
+    refuse(setting::measure, "ping-pong looks for its messages in memory that a CPU reaches",
+           fmt::format("use {} host", setting::local_memory));
+  if (o.ends == Ends::device) refuse(setting::measure, "a device's memory does not answer");
   if (o.op == Op::write && std::ranges::find(o.sizes, 0u) != o.sizes.end())
-    refuse(n.size, "ping-pong sees a write by its last byte, and 0 bytes have none",
-           fmt::format("give 1 or more, or use {} send", n.op));
+    refuse(setting::size, "ping-pong sees a write by its last byte, and 0 bytes have none",
+           fmt::format("give 1 or more, or use {} send", setting::op));
   if (o.one_offset)
-    refuse(n.offsets, "ping-pong has offsets of its own", fmt::format("leave {} out", n.offsets));
+    refuse(setting::offsets, "ping-pong has offsets of its own",
+           fmt::format("leave {} out", setting::offsets));
 }
 
 }  // namespace
@@ -132,34 +135,33 @@ CellSetup set_up_cell(const BenchOptions& o, Part part, u32 bytes) {
 }
 
 void check(const BenchOptions& o) {
-  const SettingNames& n = o.texts.settings;
   const bool on_gpu = o.initiator == Initiator::gpu;
-  if (o.sizes.empty()) refuse(n.size, "there is none");
+  if (o.sizes.empty()) refuse(setting::size, "there is none");
   if (is_atomic(o.op) && (o.sizes.size() != 1 || o.sizes.front() != kAtomicBytes))
-    refuse(n.size, fmt::format("{} works on 8 bytes", name(o.op)),
-           fmt::format("leave {} out, or give 8", n.size));
-  if (!o.latency && !o.rate && !o.ping_pong) refuse(n.measure, "there is nothing to measure");
+    refuse(setting::size, fmt::format("{} works on 8 bytes", name(o.op)),
+           fmt::format("leave {} out, or give 8", setting::size));
+  if (!o.latency && !o.rate && !o.ping_pong) refuse(setting::measure, "there is nothing to measure");
   if (measure::is_endless(o.duration_s) && o.sizes.size() * (o.latency + o.rate + o.ping_pong) > 1)
-    refuse(n.infinite, "more than one cell is asked for, and the first one would not end",
-           fmt::format("give one {} and one {}", n.size, n.measure));
+    refuse(setting::infinite, "more than one cell is asked for, and the first one would not end",
+           fmt::format("give one {} and one {}", setting::size, setting::measure));
   if (o.ping_pong) check_ping_pong(o);
   if (o.in_flight > kMaxWindow)
-    refuse(n.in_flight, fmt::format("{} is not in 1..{}", o.in_flight, kMaxWindow));
-  if (o.batch > kMaxWindow) refuse(n.batch, fmt::format("{} is not in 1..{}", o.batch, kMaxWindow));
+    refuse(setting::in_flight, fmt::format("{} is not in 1..{}", o.in_flight, kMaxWindow));
+  if (o.batch > kMaxWindow) refuse(setting::batch, fmt::format("{} is not in 1..{}", o.batch, kMaxWindow));
   if (o.in_flight != 0 && o.in_flight < o.batch)
-    refuse(n.in_flight, fmt::format("{} is less than {} {}", o.in_flight, n.batch, o.batch));
+    refuse(setting::in_flight, fmt::format("{} is less than {} {}", o.in_flight, setting::batch, o.batch));
   if (o.inline_below > 0 && returns_data(o.op))
-    refuse(n.inline_below, fmt::format("{} brings data back: nothing travels in the WQE", name(o.op)));
+    refuse(o.texts.inline_below, fmt::format("{} brings data back: nothing travels in the WQE", name(o.op)));
   if (o.one_offset && o.verify)
-    refuse(n.offsets, "one lets operations overwrite each other's data, which cannot be checked then",
-           fmt::format("add {} off, or spread them", n.verify));
+    refuse(setting::offsets, "one lets operations overwrite each other's data, which cannot be checked then",
+           fmt::format("add {} off, or spread them", setting::verify));
   if (!on_gpu && o.queue_memory == Place::gpu)
-    refuse(n.queue_memory, "vram puts queues into GPU memory, which a CPU initiator cannot reach",
-           fmt::format("use {} gpu, or {} host", n.initiator, n.queue_memory));
+    refuse(setting::queue_memory, "vram puts queues into GPU memory, which a CPU initiator cannot reach",
+           fmt::format("use {} gpu, or {} host", setting::initiator, setting::queue_memory));
   if (!on_gpu && o.verify && (o.local_memory == Place::gpu || o.remote_memory == Place::gpu))
-    refuse(o.local_memory == Place::gpu ? n.local_memory : n.remote_memory,
+    refuse(o.local_memory == Place::gpu ? setting::local_memory : setting::remote_memory,
            "vram puts data where a CPU initiator can neither make nor check it",
-           fmt::format("use {} gpu, or {} off", n.initiator, n.verify));
+           fmt::format("use {} gpu, or {} off", setting::initiator, setting::verify));
 }
 
 }  // namespace doorbell::rma

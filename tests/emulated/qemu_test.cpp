@@ -14,7 +14,6 @@
 #include "conformance/rig.hpp"
 #include "emulated/children.hpp"
 #include "file_contents.hpp"
-#include "nvme/cli/setting_names.hpp"
 #include "nvme/qemu/controller.hpp"
 #include "nvme_clean.hpp"
 #include "system/clock.hpp"
@@ -37,7 +36,7 @@ class Qemu : public testing::Test {
   }
   static BenchOptions usual(const std::string& keys = "capacity=64Mi") {
     BenchOptions o;
-    name_settings_by_options(o);
+    Setting::name_by_options();
     o.controller = "qemu:" + keys;
     o.write_io = o.read_io = 200;
     o.timeout_s = 60;

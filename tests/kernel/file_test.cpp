@@ -15,7 +15,6 @@
 
 #include "file_contents.hpp"
 #include "kernel/scratch.hpp"
-#include "nvme/cli/setting_names.hpp"
 #include "nvme/kernel/file.hpp"
 #include "nvme_clean.hpp"
 #include "system/clock.hpp"
@@ -33,7 +32,7 @@ class File : public testing::Test {
   /// By io_uring, past the page cache where that can be.
   [[nodiscard]] BenchOptions usual(const std::string& path) const {
     BenchOptions o;
-    name_settings_by_options(o);
+    Setting::name_by_options();
     o.file = path;
     o.controller = "file:" + path;
     o.file_options.direct = scratch_.direct();

@@ -10,7 +10,6 @@
 #include <string>
 
 #include "model/faults.hpp"
-#include "nvme/cli/setting_names.hpp"
 #include "nvme_clean.hpp"
 
 namespace doorbell::nvme::bench_rig {
@@ -20,7 +19,7 @@ inline BenchOptions usual() {
   o.controller = "model:capacity=64Mi";
   o.write_io = 400;
   o.read_io = 400;
-  name_settings_by_options(o);
+  Setting::name_by_options();
   return never_late(o);
 }
 

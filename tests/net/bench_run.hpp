@@ -9,13 +9,12 @@
 #include <string>
 
 #include "net/bench.hpp"
-#include "net/cli/setting_names.hpp"
 
 namespace doorbell::net {
 
 inline BenchOptions options_of(const std::string& stream, u64 payload, u64 count) {
   BenchOptions o;
-  o.names = setting_names();
+  Setting::name_by_options();
   o.stream = stream;
   o.link = stream == "raw" ? "ring" : "lo";
   o.payloads = {payload};

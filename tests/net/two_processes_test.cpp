@@ -349,10 +349,9 @@ TEST(NetMessages, AreCheckedWhenTheyAreRead) {
 }
 
 TEST(PeerLinks, PacketsArriveWhereTheReceiverListens) {
-  const StreamSettingNames names;
-  EXPECT_EQ(PeerLink(End::rx, "", "", names, "127.0.0.1").ip(End::rx), "127.0.0.1");
+  EXPECT_EQ(PeerLink(End::rx, "", "", "127.0.0.1").ip(End::rx), "127.0.0.1");
   for (const char* anywhere : {"", "::1", "localhost"})
-    EXPECT_EQ(PeerLink(End::rx, "", "", names, anywhere).ip(End::rx), "0.0.0.0") << anywhere;
+    EXPECT_EQ(PeerLink(End::rx, "", "", anywhere).ip(End::rx), "0.0.0.0") << anywhere;
 }
 
 }  // namespace

@@ -444,16 +444,20 @@ TEST(ModelSpec, BadValues) {
 }
 
 TEST(ModelSpec, ErrorsNameTheSettingAsTheCallerCallsIt) {
-  const auto said = [](const DeviceNames& names) -> std::string {
+  const auto said = [](bool by_options) {
+    const bool before = Setting::named_by_options();
+    Setting::name_by_options(by_options);
+    std::string subject;
     try {
-      (void)open_device({.spec = "model:lba=513", .names = names});
+      (void)open_device({.spec = "model:lba=513"});
     } catch (const Error& e) {
-      return e.subject();
+      subject = e.subject();
     }
-    return "";
+    Setting::name_by_options(before);
+    return subject;
   };
-  EXPECT_EQ(said({}), "controller model: lba");
-  EXPECT_EQ(said({.controller = "--controller"}), "--controller model: lba");
+  EXPECT_EQ(said(false), "controller model: lba");
+  EXPECT_EQ(said(true), "--controller model: lba");
 }
 
 TEST(Backends, NoFallBack) {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <doorbell/net/queue.hpp>
-#include <doorbell/net/setting_names.hpp>
 #include <doorbell/region.hpp>
 
 #include <memory>
@@ -60,7 +59,6 @@ struct StreamRequest {
   /// Where only one end does: the other one's host, and for raw frames its Ethernet address
   /// ("02:00:00:00:00:01"); a receiving end needs neither.
   std::string other_end = {}, other_mac = {};
-  StreamSettingNames names = {};
 };
 
 }  // namespace doorbell::net

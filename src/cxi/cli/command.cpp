@@ -9,21 +9,23 @@
 #include "cxi/cli/parts.hpp"
 #include "cxi/model/spec.hpp"
 #include "cxi/port.hpp"
+#include "cxi/settings.hpp"
 #include "rma/cli/options.hpp"
+#include "rma/settings.hpp"
 
 namespace doorbell::cli {
 
 namespace {
 
 void add_cxi_options(OptionTable& t) {
-  t.add({.name = "device",
+  t.add({.name = cxi::setting::device.option(),
          .kind = Kind::text,
          .metavar = "SPEC",
          .default_text = "cxi-model0",
          .help = "cxi-modelN[:KEY=VALUE,...] (keys above), or a Cassini of this machine: cxi0",
          .group = "Device"})
       .add(device_engine_option())
-      .add({.name = "op",
+      .add({.name = rma::setting::op.option(),
             .kind = Kind::choice,
             .default_text = "put",
             .choices = {"put", "get"},
@@ -38,7 +40,7 @@ void add_cxi_options(OptionTable& t) {
   add_size_option(t, "bytes of an operation", 0, "1KiB");
   add_queues_option(
       t, "command queues that the rate part drives at the same time, each with buffers of its own");
-  t.add({.name = "idc",
+  t.add({.name = cxi::setting::inline_below.option(),
          .kind = Kind::integer,
          .metavar = "BYTES",
          .default_text = "0",
@@ -49,8 +51,7 @@ void add_cxi_options(OptionTable& t) {
 }
 
 rma::BenchOptions bench_options(const Options& o) {
-  rma::BenchOptions b = rma_options(o, cxi::bench_of_puts(!o.flag("unrestricted"), {.device = "--device"}));
-  b.texts.settings.inline_below = "--idc";
+  rma::BenchOptions b = rma_options(o, cxi::bench_of_puts(!o.flag("unrestricted")));
   b.device = spec_with_engine(o, "device", "cxi-model0", cxi::is_model(o.text("device")));
   b.op = o.text("op") == "get" ? rma::Op::read : rma::Op::write;
   if (o.has("size")) b.sizes = sizes_of(o.text("size"));
@@ -65,7 +66,7 @@ rma::BenchOptions bench_options(const Options& o) {
     throw Error("--idc", "a get brings data back: nothing travels in the command",
                 "leave it out, or --op put");
   check_faults(b, b.device, cxi::is_model(b.device), "--device cxi-model0");
-  check_request(cxi::backends(), {.spec = b.device, .names = {.device = "--device"}});
+  check_request(cxi::backends(), {.spec = b.device});
   rma::check(b);
   return b;
 }

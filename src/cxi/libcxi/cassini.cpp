@@ -7,10 +7,9 @@
 
 namespace doorbell::cxi {
 
-LibcxiCassini::LibcxiCassini(const std::string& name, std::vector<std::shared_ptr<gpu::Gpu>> gpus,
-                             const DeviceNames& names)
+LibcxiCassini::LibcxiCassini(const std::string& name, std::vector<std::shared_ptr<gpu::Gpu>> gpus)
     : gpus_(std::move(gpus)),
-      context_(std::make_shared<const LibcxiContext>(name, gpus_.empty() ? nullptr : gpus_.front(), names)) {}
+      context_(std::make_shared<const LibcxiContext>(name, gpus_.empty() ? nullptr : gpus_.front())) {}
 
 std::string LibcxiCassini::name() const {
   return context_->name;
@@ -29,7 +28,7 @@ std::unique_ptr<Endpoint> LibcxiCassini::open(u32 service) {
 }
 
 std::unique_ptr<Cassini> open_libcxi(const DeviceRequest& request) {
-  return std::make_unique<LibcxiCassini>(request.spec, request.gpus, request.names);
+  return std::make_unique<LibcxiCassini>(request.spec, request.gpus);
 }
 
 }  // namespace doorbell::cxi

@@ -19,8 +19,7 @@ class LibcxiCassini final : public Cassini {
  public:
   /// `name` is "cxi0". The first of `gpus` may also drive the queues. Throws CallError{open}:
   /// ExitCode::absent without libcxi or without such a device.
-  explicit LibcxiCassini(const std::string& name, std::vector<std::shared_ptr<gpu::Gpu>> gpus = {},
-                         const DeviceNames& names = {});
+  explicit LibcxiCassini(const std::string& name, std::vector<std::shared_ptr<gpu::Gpu>> gpus = {});
 
   [[nodiscard]] std::string kind() const override { return "hardware"; }
   [[nodiscard]] std::string name() const override;

@@ -12,6 +12,7 @@
 
 #include "cxi/libcxi/gpu_pages.hpp"
 #include "cxi/libcxi/layout.hpp"
+#include "cxi/settings.hpp"
 #include "system/descriptor.hpp"
 
 namespace doorbell::cxi {
@@ -345,10 +346,9 @@ Owned<libcxi::PteMap> LibcxiPortalsEntry::map(u32 pid_offset) const {
 
 }  // namespace
 
-LibcxiContext::LibcxiContext(const std::string& spec, std::shared_ptr<gpu::Gpu> for_queues,
-                             const DeviceNames& names)
-    : name(fmt::format("cxi{}", cxi_device_number(spec, names.device))),
-      title(fmt::format("{} {}", names.device, name)),
+LibcxiContext::LibcxiContext(const std::string& spec, std::shared_ptr<gpu::Gpu> for_queues)
+    : name(fmt::format("cxi{}", cxi_device_number(spec, setting::device))),
+      title(fmt::format("{} {}", setting::device, name)),
       gpu(std::move(for_queues)),
       cxi(load(title)),
       nic(open_device(*this), cxi.close_device) {

@@ -24,7 +24,7 @@ using Owned = std::unique_ptr<T, int (*)(T*)>;
 struct LibcxiContext {
   /// `spec` names the device. Throws CallError{open}: ExitCode::absent without the library or without the
   /// device.
-  LibcxiContext(const std::string& spec, std::shared_ptr<gpu::Gpu> gpu, const DeviceNames& names = {});
+  LibcxiContext(const std::string& spec, std::shared_ptr<gpu::Gpu> gpu);
 
   std::string name;               ///< "cxi0"
   std::string title;              ///< of the device in messages about opening it

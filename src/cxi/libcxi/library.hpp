@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cxi/backends.hpp"
+#include "cxi/settings.hpp"
 #include "system/library.hpp"
 
 namespace doorbell::cxi {
@@ -200,7 +201,6 @@ struct CxiDeviceFacts {
 /// True if `spec` is the name of a CXI device: "cxi" and a number of any size.
 [[nodiscard]] bool libcxi_accepts(const std::string& spec);
 /// The number in the name; throws Error unless it is in 0..4294967295.
-[[nodiscard]] u32 cxi_device_number(const std::string& spec,
-                                    const std::string& device = DeviceNames().device);
+[[nodiscard]] u32 cxi_device_number(const std::string& spec, const std::string& device = setting::device);
 
 }  // namespace doorbell::cxi

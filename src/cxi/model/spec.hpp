@@ -8,6 +8,7 @@
 
 #include "cxi/backends.hpp"
 #include "cxi/model/config.hpp"
+#include "cxi/settings.hpp"
 #include "options/option.hpp"
 
 namespace doorbell::cxi {
@@ -17,8 +18,8 @@ namespace doorbell::cxi {
 
 [[nodiscard]] options::OptionTable model_keys();
 
-/// Throws an Error that names an unknown key or a bad value. `device`: DeviceNames::device.
+/// Throws an Error that names an unknown key or a bad value. `device`: the setting that names the device.
 [[nodiscard]] ModelConfig parse_model_spec(const std::string& spec,
-                                           const std::string& device = DeviceNames().device);
+                                           const std::string& device = setting::device);
 
 }  // namespace doorbell::cxi

@@ -12,15 +12,17 @@
 #include "cli/run_options.hpp"
 #include "cli/sizes.hpp"
 #include "cli/texts.hpp"
+#include "exchange/settings.hpp"
 #include "measure/endless.hpp"
+#include "measure/settings.hpp"
 #include "net/bench.hpp"
 #include "net/cli/parts.hpp"
-#include "net/cli/setting_names.hpp"
 #include "net/cli/window_options.hpp"
 #include "net/daqiri_csv.hpp"
 #include "net/in_turns.hpp"
 #include "net/links/namespaces.hpp"
 #include "net/serve.hpp"
+#include "net/settings.hpp"
 #include "options/enumeration.hpp"
 #include "report/file.hpp"
 #include "report/verdict.hpp"
@@ -44,7 +46,7 @@ void add_net_options(OptionTable& t) {
   std::vector<std::string> streams = names_of(net::stream_kinds());
   streams.emplace_back("raw");
   t.add(
-       {.name = "stream",
+       {.name = net::setting::stream.option(),
         .kind = Kind::choice,
         .default_text = "raw",
         .choices = streams,
@@ -52,34 +54,34 @@ void add_net_options(OptionTable& t) {
             "what carries the packets: TCP records, UDP datagrams, RoCE messages (SEND), raw Ethernet frames",
         .group = "Stream"})
       .add(
-          {.name = "link",
+          {.name = net::setting::link.option(),
            .kind = Kind::text,
            .metavar = "LINK",
            .help =
                "what connects the two ends: ring (memory of this program), lo, veth (two network namespaces, made and "
                "removed again), two interfaces or PCI addresses IF1,IF2 (not given: ring for raw, else lo)",
            .group = "Stream"})
-      .add({.name = "engine",
+      .add({.name = net::setting::engine.option(),
             .kind = Kind::text,
             .metavar = "NAME",
             .help = "what sends and receives raw frames: " +
                     options::enumeration(names_of(net::engines()), "or") +
                     ", which takes a driver as dpdk:DRIVER (not given: what the link does best)",
             .group = "Stream"})
-      .add({.name = "device",
+      .add({.name = net::setting::device.option(),
             .kind = Kind::text,
             .metavar = "SPEC",
             .default_text = "model",
             .help = "the NIC of --stream roce, as for doorbell rdma",
             .group = "Stream"})
-      .add({.name = "provider",
+      .add({.name = net::setting::provider.option(),
             .kind = Kind::text,
             .metavar = "NAME",
             .default_text = "mlx5",
             .help = "whose queues --stream roce uses, as for doorbell rdma",
             .group = "Stream"})
       .add(
-          {.name = "mode",
+          {.name = net::setting::mode.option(),
            .kind = Kind::choice,
            .default_text = "cells",
            .choices = net::mode_names(),
@@ -89,7 +91,7 @@ void add_net_options(OptionTable& t) {
                "the highest rate without loss; kernels: what the GPU of --gpu makes of packets, without a network",
            .group = "Work"})
       .add(
-          {.name = "payload",
+          {.name = net::setting::payload.option(),
            .kind = Kind::text,
            .metavar = "SIZE[:SIZE]",
            .default_text = "8000",
@@ -106,20 +108,20 @@ void add_net_options(OptionTable& t) {
            .help =
                "packets handed over at a time (not given: 64; of TCP records as many as 512 KiB hold, if that is less)",
            .group = "Work"})
-      .add({.name = "pairs",
+      .add({.name = net::setting::pairs.option(),
             .kind = Kind::integer,
             .metavar = "N",
             .min = 1,
             .max = kMaxQueues,
             .help = "pairs of a sender and a receiver, each a thread (tcp, udp, roce)",
             .group = "Work"})
-      .add({.name = "queues",
+      .add({.name = net::setting::queues.option(),
             .kind = Kind::text,
             .metavar = "TXxRX",
             .help = "sending and receiving queues, each a thread: 1x2, 2x2 (raw)",
             .group = "Work"})
       .add(
-          {.name = "flows",
+          {.name = net::setting::flows.option(),
            .kind = Kind::integer,
            .metavar = "N",
            .min = 1,
@@ -129,7 +131,7 @@ void add_net_options(OptionTable& t) {
                "queues (not given: as many as there are queues on the larger side)",
            .group = "Work"})
       .add(
-          {.name = "rss",
+          {.name = net::setting::rss.option(),
            .kind = Kind::choice,
            .default_text = "off",
            .choices = {"off", "addresses", "addresses-ports"},
@@ -155,7 +157,7 @@ void add_net_options(OptionTable& t) {
                "packets of each flow in a repeat, or fewer when --duration is over (neither given: 1 GiB's worth, at most 200 thousand)",
            .group = "Work"})
       .add(infinite_option())
-      .add({.name = "target-gbps",
+      .add({.name = net::setting::target_gbps.option(),
             .kind = Kind::real,
             .metavar = "GBPS",
             .min = 0.000001,
@@ -212,13 +214,13 @@ void add_net_options(OptionTable& t) {
                 "milliseconds after which af_packet hands a block over that is not full: at low rates its "
                 "latency is half of that",
             .group = "Sockets"})
-      .add({.name = "host-memory",
+      .add({.name = net::setting::memory.option(),
             .kind = Kind::choice,
             .default_text = "pageable",
             .choices = {"pageable", "pinned", "huge-2m", "huge-1g"},
             .help = "what received packets lie in",
             .group = "Memory"})
-      .add({.name = "split",
+      .add({.name = net::setting::split.option(),
             .kind = Kind::flag,
             .help = "header-data split: headers in one place, data in another",
             .group = "Memory"})
@@ -231,7 +233,7 @@ void add_net_options(OptionTable& t) {
                "what threads do without work: busy waiting, or sleep in the kernel; auto: busy where each has a core "
                "and the queue is memory",
            .group = "Threads"})
-      .add({.name = "cores",
+      .add({.name = net::setting::cores.option(),
             .kind = Kind::text,
             .metavar = "N[,N...]",
             .help = "the threads' cores, senders first (not given: one each, where there are enough; the "
@@ -254,7 +256,7 @@ void add_net_options(OptionTable& t) {
 }
 
 void add_connection_options(OptionTable& t) {
-  t.add({.name = "beside",
+  t.add({.name = measure::setting::others.option(),
          .kind = Kind::text,
          .metavar = "PROGRAM[,PROGRAM...]",
          .help = "measure programs of others over the same link, in turns, and print the ratios: " +
@@ -265,7 +267,7 @@ void add_connection_options(OptionTable& t) {
             .help = "write one row per repeat to FILE in the columns of daqiri's runs.csv",
             .group = "Output"});
   t.add(
-       {.name = "listen",
+       {.name = exchange::setting::listen.option(),
         .kind = Kind::text,
         .metavar = "[ADDR:]PORT",
         .help =
@@ -274,7 +276,7 @@ void add_connection_options(OptionTable& t) {
         .group = "Connection"})
       .add(listen_wait_option())
       .add(
-          {.name = "connect",
+          {.name = net::setting::connect.option(),
            .kind = Kind::text,
            .metavar = "HOST[:PORT]",
            .help =
@@ -333,7 +335,6 @@ std::vector<int> cores_of(const Options& o) {
 net::BenchOptions bench_options(const Options& o) {
   require_no_listening(o);
   net::BenchOptions b;
-  b.names = net::setting_names();
   static_cast<RunOptions&>(b) = run_options(o);
   read_infinite(o, "count", &b);
   if (b.initiator == Initiator::gpu)
@@ -431,7 +432,6 @@ const std::vector<std::string>& listening_options() {
 net::ServeOptions serve_options(const Options& o) {
   require_listening(o, listening_options());
   net::ServeOptions s;
-  s.names = net::setting_names();
   s.at = exchange::parse_listen(o.text("listen"), "--listen");
   if (o.has("link")) s.link = o.text("link");
   s.place = host_memory(o);

@@ -5,7 +5,6 @@
 
 #include "net/bench.hpp"
 #include "net/cli/parts.hpp"
-#include "net/cli/setting_names.hpp"
 #include "net/relay.hpp"
 
 namespace doorbell::cli {
@@ -14,7 +13,6 @@ namespace {
 
 net::BenchOptions options_of(const std::string& stream, std::vector<u64> payloads, u64 count) {
   net::BenchOptions b;
-  b.names = net::setting_names();
   b.stream = stream;
   b.link = stream == "raw" ? "ring" : "lo";
   b.payloads = std::move(payloads);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "net/cli/window_options.hpp"
+#include "net/settings.hpp"
 
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
@@ -41,7 +42,7 @@ void add_window_options(OptionTable& t) {
             .kind = Kind::flag,
             .help = "assemble windows although nothing computes on them",
             .group = "Windows"})
-      .add({.name = "window",
+      .add({.name = net::setting::window.option(),
             .kind = Kind::integer,
             .metavar = "PACKETS",
             .min = 1,
@@ -76,7 +77,7 @@ void add_window_options(OptionTable& t) {
             .help = "what windows lie in, and who computes: the CPU, or the GPU of --gpu",
             .group = "Windows"})
       .add(
-          {.name = "to-gpu",
+          {.name = net::setting::to_gpu.option(),
            .kind = Kind::choice,
            .default_text = "copy",
            .choices = {"copy", "kernel"},
@@ -85,7 +86,7 @@ void add_window_options(OptionTable& t) {
                "them where they lie (with --host-memory pinned)",
            .group = "Windows"})
       .add(
-          {.name = "check-every",
+          {.name = net::setting::check_every.option(),
            .kind = Kind::integer,
            .metavar = "N",
            .default_text = "1",
@@ -95,7 +96,7 @@ void add_window_options(OptionTable& t) {
                "transforms by a random sum of all bins, each of its converted slots; 0: none",
            .group = "Windows"})
       .add(
-          {.name = "convert",
+          {.name = net::setting::convert.option(),
            .kind = Kind::choice,
            .metavar = "FROM:TO",
            .choices = net::conversion_names(),

@@ -11,6 +11,7 @@
 #include "net/dpdk/loader.hpp"
 #include "net/dpdk/socket_file.hpp"
 #include "net/raw/tx_frames.hpp"
+#include "net/settings.hpp"
 
 namespace doorbell::net {
 
@@ -36,11 +37,15 @@ PluginMemory memory_of(Region&& region) {
 std::unique_ptr<Stream> open(const StreamRequest& request, Link& link) {
   raw::check_request(request, link);
   const Plan plan = make_plan(request, link);
-  if (!plan.socket.empty() && request.has_rx) clear_socket(plan.socket, request.names.link);
+  if (!plan.socket.empty() && request.has_rx) clear_socket(plan.socket, setting::link);
   OpenRequest open_request{
-      .stream = request, .link = link, .plan = plan, .flows = {}, .allocate = [&](Place place, u64 bytes) {
-        return memory_of(Region(place, bytes, request.gpu));
-      }};
+      .stream = request,
+      .link = link,
+      .plan = plan,
+      .flows = {},
+      .allocate = [&](Place place, u64 bytes) { return memory_of(Region(place, bytes, request.gpu)); },
+      .link_setting = setting::link,
+      .memory_setting = setting::memory};
   for (u32 flow = 0; flow < request.flows; ++flow)
     open_request.flows.push_back(raw::flow_address(link, request, flow));
   return load_plugin().open(open_request);

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "net/raw/frames.hpp"
+#include "net/settings.hpp"
 #include "options/spec.hpp"
 
 namespace doorbell::net::dpdk {
@@ -62,7 +63,7 @@ options::OptionTable engine_keys() {
 /// "dpdk:af_xdp,buffer=2048"
 Engine parse_engine(const StreamRequest& request) {
   const std::string& text = request.engine;
-  const std::string& setting = request.names.engine;
+  const std::string& setting = setting::engine;
   Engine e;
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos) return e;
@@ -107,8 +108,8 @@ std::string default_socket() {
 }
 
 /// "memif:socket=/run/a.sock,id=1"
-Memif parse_memif(const std::string& text, const std::string& suffix, const StreamSettingNames& names) {
-  const std::string title = names.link + " memif";
+Memif parse_memif(const std::string& text, const std::string& suffix) {
+  const std::string title = setting::link + " memif";
   const options::Options o = options::parse_spec(title, memif_keys(), text);
   Memif m = {o.has("socket") ? o.text("socket") : default_socket(), o.integer("id")};
   if (!m.socket.empty()) m.socket += suffix;
@@ -129,8 +130,8 @@ std::pair<std::string, std::string> pci_addresses(const std::string& text) {
 }
 
 Driver driver_of(const Engine& engine, const Link& link, const StreamRequest& request) {
-  const std::string& of_link = request.names.link;
-  const std::string dpdk = request.names.engine + " dpdk";
+  const std::string& of_link = setting::link;
+  const std::string dpdk = setting::engine + " dpdk";
   const std::string text = link.name();
   const std::string kind = text.substr(0, text.find(':'));
   std::optional<Driver> by_link;
@@ -148,7 +149,7 @@ Driver driver_of(const Engine& engine, const Link& link, const StreamRequest& re
                 fmt::format("use {} veth", of_link));
   if (text.starts_with("ring:"))
     throw Error(fmt::format("{} {}", of_link, text), "DPDK's ring takes no keys",
-                fmt::format("use {} ring, or {} ring", of_link, request.names.engine));
+                fmt::format("use {} ring, or {} ring", of_link, setting::engine));
   if (!by_link && !interfaces)
     throw Error(dpdk, fmt::format("{} has no interfaces that DPDK could open", text),
                 fmt::format("use {} ring, memif, tap, veth, interfaces, or PCI addresses", of_link));
@@ -234,12 +235,11 @@ Plan make_plan(const StreamRequest& request, const Link& link, const std::string
   plan.driver = driver_of(engine, link, request);
   plan.header_bytes = raw::header_bytes(request.encapsulation);
   plan.frame_bytes = request.payload_bytes + plan.header_bytes;
-  choose_buffer(plan, engine.buffer_bytes, request.names.engine);
+  choose_buffer(plan, engine.buffer_bytes, setting::engine);
   const bool both = request.has_tx && request.has_rx;
   const auto need_both = [&] {
     if (!both)
-      throw Error(fmt::format("{} {}", request.names.link, link.name()),
-                  "both of its ends lie in one process",
+      throw Error(fmt::format("{} {}", setting::link, link.name()), "both of its ends lie in one process",
                   "run both ends in this process, or use memif, interfaces or ports");
   };
   u32 most_flows = ~0u, most_rx_queues = ~0u, ring_bytes = 0;
@@ -259,7 +259,7 @@ Plan make_plan(const StreamRequest& request, const Link& link, const std::string
     case Driver::memif: {
       // A frame is one buffer of the shared memory; the receiver's socket is the one that listens.
       const u32 buffer = std::min(65535u / 64 * 64, (plan.frame_bytes + 63) / 64 * 64);
-      const Memif m = parse_memif(link.name(), socket_suffix, request.names);
+      const Memif m = parse_memif(link.name(), socket_suffix);
       plan.socket = m.socket;
       const auto end = [&](const char* role) {
         return DeviceSpec{"vdev", "net_memif",

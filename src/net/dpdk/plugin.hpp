@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "net/dpdk/plan.hpp"
@@ -34,6 +35,8 @@ struct OpenRequest {
   /// One a flow.
   std::vector<raw::FlowAddress> flows;
   std::function<PluginMemory(Place place, u64 bytes)> allocate;
+  /// Settings in messages, which only the program can name.
+  std::string link_setting = {}, memory_setting = {};
 };
 
 /// The first two members stay what they are in every version.

@@ -20,6 +20,7 @@
 #include "net/dpdk/loader.hpp"
 #include "net/dpdk/plan.hpp"
 #include "net/dpdk/socket_file.hpp"
+#include "net/settings.hpp"
 #include "system/child.hpp"
 #include "system/clock.hpp"
 
@@ -148,10 +149,10 @@ class Run {
     // Our own ends may keep the link's socket open.
     plan_ = make_plan(r, link, ".testpmd");
     burst_ = request.burst;
-    link_name_ = request.names.link;
+    link_name_ = setting::link;
     if (plan_.driver == Driver::tap)
       throw Error(options.title, "a tap exists as long as the process that makes it",
-                  fmt::format("use {} veth", request.names.link));
+                  fmt::format("use {} veth", setting::link));
   }
 
   ~Run() {

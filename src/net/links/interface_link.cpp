@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <random>
 
+#include "net/settings.hpp"
 #include "system/clock.hpp"
 #include "system/sysfs.hpp"
 
@@ -171,7 +172,7 @@ nlohmann::ordered_json InterfaceLink::facts() {
           {"rx", side_facts(rx_)}};
 }
 
-std::unique_ptr<Link> open_lo(const LinkRequest& request) {
+std::unique_ptr<Link> open_lo(const LinkRequest&) {
   const auto end = [] {
     Side side(Namespace::current(), "lo");
     side.ip = "127.0.0.1";
@@ -179,8 +180,7 @@ std::unique_ptr<Link> open_lo(const LinkRequest& request) {
   };
   Side tx = end(), rx = end();
   if (!tx.state.up)
-    throw Error(request.names.link + " lo", "the loopback interface is switched off here",
-                "ip link set lo up");
+    throw Error(setting::link + " lo", "the loopback interface is switched off here", "ip link set lo up");
   return std::make_unique<InterfaceLink>("lo", std::move(tx), std::move(rx));
 }
 

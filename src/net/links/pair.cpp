@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "net/links/interface_link.hpp"
+#include "net/settings.hpp"
 
 namespace doorbell::net {
 
@@ -85,7 +86,7 @@ bool is_interface_pair(const std::string& spec) {
 }
 
 std::unique_ptr<Link> open_interfaces(const LinkRequest& request) {
-  const std::string subject = fmt::format("{} {}", request.names.link, request.spec);
+  const std::string subject = fmt::format("{} {}", setting::link, request.spec);
   const std::size_t comma = request.spec.find(',');
   const NamedEnd tx = parse_end(subject, request.spec.substr(0, comma));
   const NamedEnd rx = parse_end(subject, request.spec.substr(comma + 1));

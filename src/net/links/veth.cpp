@@ -9,6 +9,7 @@
 
 #include "net/links/interface_link.hpp"
 #include "net/links/veth.hpp"
+#include "net/settings.hpp"
 #include "options/spec.hpp"
 
 namespace doorbell::net {
@@ -96,7 +97,7 @@ void join_ends(const ToJoin& tx, const ToJoin& rx) {
 }
 
 std::unique_ptr<Link> open_veth(const LinkRequest& request) {
-  const std::string title = request.names.link + " veth";
+  const std::string title = setting::link + " veth";
   VethConfig c = parse_veth_spec(request.spec, title);
   c.queues = request.queues;
   if (c.queues < 1 || c.queues > kMostVethQueues)

@@ -98,14 +98,14 @@ class PacketTx final : public TxQueue {
 
 class PacketStream final : public Stream {
  public:
-  PacketStream(const StreamRequest& request, Link& link) : title_(engine_title(request, "af_packet")) {
+  PacketStream(const StreamRequest& request, Link& link) : title_(engine_title("af_packet")) {
     facts_ = {{"qdisc_bypass", true}};
     if (request.has_rx) {
-      const std::string interface = interface_of(request, link, End::rx, title_);
+      const std::string interface = interface_of(link, End::rx, title_);
       link.in(End::rx, [&] { open_rx(request, interface); });
     }
     if (request.has_tx) {
-      const std::string interface = interface_of(request, link, End::tx, title_);
+      const std::string interface = interface_of(link, End::tx, title_);
       link.in(End::tx, [&] { open_tx(request, link, interface); });
     }
   }

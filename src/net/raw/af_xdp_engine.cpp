@@ -21,6 +21,7 @@
 #include "net/raw/af_xdp_queues.hpp"
 #include "net/raw/engines.hpp"
 #include "net/raw/xdp_program.hpp"
+#include "net/settings.hpp"
 
 namespace doorbell::net::raw {
 
@@ -45,11 +46,10 @@ Channels channels_of(const netlink::Interface& i) {
 
 class XdpStream final : public Stream {
  public:
-  XdpStream(const StreamRequest& request, Link& link) : title_(engine_title(request, "af_xdp")) {
-    if (request.has_rx)
-      link.in(End::rx, [&] { open_rx(request, interface_of(request, link, End::rx, title_)); });
+  XdpStream(const StreamRequest& request, Link& link) : title_(engine_title("af_xdp")) {
+    if (request.has_rx) link.in(End::rx, [&] { open_rx(request, interface_of(link, End::rx, title_)); });
     if (request.has_tx)
-      link.in(End::tx, [&] { open_tx(request, link, interface_of(request, link, End::tx, title_)); });
+      link.in(End::tx, [&] { open_tx(request, link, interface_of(link, End::tx, title_)); });
   }
   ~XdpStream() override {
     // First the program, so that no frame is on its way to a socket that goes.
@@ -79,7 +79,7 @@ class XdpStream final : public Stream {
           fmt::format("{} has {} receive queues, {} are asked for", interface, hardware, request.rx_queues),
           fmt::format("ethtool -L {} rx {}", interface, request.rx_queues));
     const u32 first = request.encapsulation == Encapsulation::bare ? 0 : request.port;
-    program_.emplace(request.names.engine, hardware,
+    program_.emplace(setting::engine, hardware,
                      XdpFlows{request.encapsulation, first, first + request.flows - 1});
     rx_.emplace();
     for (u16 q = 0; q < request.rx_queues; ++q) {

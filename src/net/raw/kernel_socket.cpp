@@ -14,6 +14,7 @@
 #include <cerrno>
 
 #include "net/raw/frames.hpp"
+#include "net/settings.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::net::raw {
@@ -41,12 +42,11 @@ void require(bool done, const std::string& subject, const std::string& call) {
   if (!done) refuse(subject, call, errno);
 }
 
-std::string interface_of(const StreamRequest& request, const Link& link, End end,
-                         const std::string& subject) {
+std::string interface_of(const Link& link, End end, const std::string& subject) {
   std::string name = link.interface(end);
   if (name.empty())
     throw Error(subject, fmt::format("the link {} has no interface", link.name()),
-                fmt::format("use {} veth, lo, or a pair of interfaces", request.names.link));
+                fmt::format("use {} veth, lo, or a pair of interfaces", setting::link));
   return name;
 }
 

@@ -12,14 +12,15 @@
 #include <utility>
 #include <vector>
 
+#include "net/settings.hpp"
 #include "net/stream.hpp"
 #include "system/descriptor.hpp"
 
 namespace doorbell::net::raw {
 
 /// What messages call the engine of this name.
-[[nodiscard]] inline std::string engine_title(const StreamRequest& request, const char* name) {
-  return fmt::format("{} {}", request.names.engine, name);
+[[nodiscard]] inline std::string engine_title(const char* name) {
+  return fmt::format("{} {}", setting::engine, name);
 }
 
 /// Memory that a socket shares with the kernel.
@@ -54,8 +55,7 @@ void set_option(int fd, int level, int option, const T& value, const std::string
 }
 
 /// The name of that end's interface. Throws Error when the link has none.
-[[nodiscard]] std::string interface_of(const StreamRequest& request, const Link& link, End end,
-                                       const std::string& subject);
+[[nodiscard]] std::string interface_of(const Link& link, End end, const std::string& subject);
 /// Its number in the calling thread's namespace.
 [[nodiscard]] u32 interface_index(const std::string& interface, const std::string& subject);
 

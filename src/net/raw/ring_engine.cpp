@@ -20,6 +20,7 @@
 #include "net/raw/flows.hpp"
 #include "net/raw/rx_slots.hpp"
 #include "net/raw/tx_frames.hpp"
+#include "net/settings.hpp"
 #include "options/spec.hpp"
 #include "system/clock.hpp"
 
@@ -270,9 +271,9 @@ class RingStream final : public Stream {
 
 std::unique_ptr<Stream> open_ring(const StreamRequest& request, Link& link) {
   const std::string name = link.name();
-  const std::string title = request.names.link + " ring";
+  const std::string title = setting::link + " ring";
   if (name != "ring" && !name.starts_with("ring:"))
-    throw Error(request.names.engine + " ring",
+    throw Error(setting::engine + " ring",
                 fmt::format("it is a device in memory and cannot use the link {}", name), title);
   const RingConfig config = parse_ring(name, title);
   if (!request.has_tx || !request.has_rx)

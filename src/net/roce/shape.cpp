@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "net/roce/roce.hpp"
+#include "net/settings.hpp"
 
 namespace doorbell::net {
 
@@ -28,7 +29,7 @@ u32 in_range(const std::string& setting, u32 value, u32 low, u32 high) {
 RoceShape roce_shape(const StreamRequest& r) {
   constexpr u64 kLine = 64;
   RoceShape s;
-  s.payload_bytes = in_range(r.names.payload, r.payload_bytes, kHeaderBytes, rdma::kMaxMessage);
+  s.payload_bytes = in_range(setting::payload, r.payload_bytes, kHeaderBytes, rdma::kMaxMessage);
   s.stride = (u64{r.payload_bytes} + kLine - 1) / kLine * kLine;
   const u64 fit = kBuffers / s.stride;
   s.tx_depth = in_range("depth of send queues", r.tx_depth, 2, kMostDepth);

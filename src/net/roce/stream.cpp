@@ -13,6 +13,7 @@
 #include "exchange/fields.hpp"
 #include "net/roce/rx.hpp"
 #include "net/roce/tx.hpp"
+#include "net/settings.hpp"
 #include "rdma/swap.hpp"
 #include "system/available_memory.hpp"
 #include "system/clock.hpp"
@@ -32,13 +33,12 @@ rdma::DeviceRequest device_request(const StreamRequest& r) {
   const auto& names = rdma::provider_names();
   const auto at = std::ranges::find(names, r.provider);
   if (at == names.end())
-    throw Error(r.names.provider, fmt::format("'{}' is none", r.provider),
+    throw Error(setting::provider, fmt::format("'{}' is none", r.provider),
                 fmt::format("give one of {}", fmt::join(names, ", ")));
   return {.spec = r.device,
           .provider = static_cast<Provider>(at - names.begin()),
           .gpu = r.gpu,
-          .use = {.gpu_memory = r.place == Place::gpu, .queues = r.flows, .initiator_threads = 2},
-          .names = {.device = r.names.device, .provider = r.names.provider}};
+          .use = {.gpu_memory = r.place == Place::gpu, .queues = r.flows, .initiator_threads = 2}};
 }
 
 /// The counters of retried messages, as models and drivers name them.
@@ -89,15 +89,15 @@ class RoceStream final : public Stream {
 RoceStream::RoceStream(const StreamRequest& r, Link& link, std::shared_ptr<rdma::Nic> nic)
     : nic_(std::move(nic)), shape_(roce_shape(r)), place_(r.place) {
   if (r.flows < 1 || r.rx_queues < 1 || r.rx_queues > r.flows)
-    throw Error(r.names.flows, fmt::format("{} flows cannot arrive at {} queues", r.flows, r.rx_queues));
+    throw Error(setting::flows, fmt::format("{} flows cannot arrive at {} queues", r.flows, r.rx_queues));
   if (const rdma::NicLimits l = nic_->limits(); r.payload_bytes > l.max_message)
-    throw Error(r.names.payload, fmt::format("{} takes 1..{} bytes a message", nic_->name(), l.max_message));
+    throw Error(setting::payload, fmt::format("{} takes 1..{} bytes a message", nic_->name(), l.max_message));
   if (r.split && r.place != Place::gpu)
-    throw Error(r.names.split, "a NIC writes a RoCE message to one place", "leave it out");
+    throw Error(setting::split, "a NIC writes a RoCE message to one place", "leave it out");
   const u64 slots = r.has_tx ? shape_.slots : 0;
   const u64 receives = r.has_rx && r.place != Place::gpu ? shape_.rx_depth : 0;
   require_memory(r.flows * (slots + receives) * shape_.stride,
-                 fmt::format("{}, depth of receive queues, {}", r.names.flows, r.names.payload),
+                 fmt::format("{}, depth of receive queues, {}", setting::flows, setting::payload),
                  fmt::format("{} flows x ({} slots + {} receives) x {} bytes", r.flows, slots, receives,
                              shape_.payload_bytes));
   // Receives are posted before their sender is connected.
@@ -148,7 +148,7 @@ Exchange meet_at(const StreamRequest& r, Link& link) {
       while (!x) {
         try {
           x.emplace(
-              Exchange::connect(kConnections, {link.ip(End::rx), r.port}, kMeetS, nullptr, r.names.connect));
+              Exchange::connect(kConnections, {link.ip(End::rx), r.port}, kMeetS, nullptr, setting::connect));
         } catch (const Error&) {
           // The receiver may not listen yet.
           if (wall_ns() > until) throw;
@@ -269,10 +269,10 @@ const StreamKind& roce_stream() {
       .open = [](const StreamRequest& r, Link& link) -> std::unique_ptr<Stream> {
         (void)roce_shape(r);
         const rdma::DeviceRequest device = device_request(r);
-        const rdma::Backend& backend = rdma::backend_of(device.provider, device.spec, device.names);
+        const rdma::Backend& backend = rdma::backend_of(device.provider, device.spec);
         if (backend.kind == "model" && !(r.has_tx && r.has_rx))
-          throw Error(r.names.device, "a model is a device of one process: it reaches no other process",
-                      fmt::format("give {} verbs and the name of an RDMA device", r.names.provider));
+          throw Error(setting::device, "a model is a device of one process: it reaches no other process",
+                      fmt::format("give {} verbs and the name of an RDMA device", setting::provider));
         return open_roce(r, link, backend.open(device));
       }};
   return kind;

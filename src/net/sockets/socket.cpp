@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <climits>
 
+#include "net/settings.hpp"
 #include "system/available_memory.hpp"
 #include "system/clock.hpp"
 #include "system/sysfs.hpp"
@@ -157,9 +158,9 @@ void check_request(const StreamRequest& r, const Link& link, const std::string& 
   for (const End end : {End::tx, End::rx})
     // A receiver of another process accepts packets of any sender.
     if (link.ip(end).empty() && (end == End::rx || r.has_tx))
-      throw Error(fmt::format("{} {}", r.names.link, link.name()),
+      throw Error(fmt::format("{} {}", setting::link, link.name()),
                   fmt::format("its {} end has no IPv4 address, which {} {} needs",
-                              end == End::tx ? "sending" : "receiving", r.names.stream, kind));
+                              end == End::tx ? "sending" : "receiving", setting::stream, kind));
 }
 
 u32 slots_of(u32 payload_bytes) {

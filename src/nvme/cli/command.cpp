@@ -11,12 +11,13 @@
 #include "cli/run_bench.hpp"
 #include "cli/run_options.hpp"
 #include "cli/texts.hpp"
+#include "measure/settings.hpp"
 #include "nvme/backends.hpp"
 #include "nvme/cli/parts.hpp"
-#include "nvme/cli/setting_names.hpp"
 #include "nvme/in_turns.hpp"
 #include "nvme/model/spec.hpp"
 #include "nvme/qemu/config.hpp"
+#include "nvme/settings.hpp"
 
 namespace doorbell::cli {
 
@@ -25,7 +26,7 @@ namespace {
 constexpr u64 kDefaultIos = 10'000;
 
 void add_nvme_options(OptionTable& t) {
-  t.add({.name = "controller",
+  t.add({.name = nvme::setting::controller.option(),
          .kind = Kind::text,
          .metavar = "SPEC",
          .default_text = "model",
@@ -41,11 +42,11 @@ void add_nvme_options(OptionTable& t) {
             .help = "the namespace's number",
             .group = "Device"})
       .add(device_engine_option())
-      .add({.name = "allow-write",
+      .add({.name = nvme::setting::allow_write.option(),
             .kind = Kind::flag,
             .help = "let writes destroy what a real device, or a media file of somebody else, holds",
             .group = "Device"})
-      .add({.name = "memory-mode",
+      .add({.name = nvme::setting::memory_mode.option(),
             .kind = Kind::integer,
             .default_text = "0",
             .min = 0,
@@ -66,39 +67,39 @@ void add_nvme_options(OptionTable& t) {
             .choices = {"register", "shadow"},
             .help = "ring registers, or shadow doorbells in memory (Doorbell Buffer Config)",
             .group = "Device"})
-      .add({.name = "backend",
+      .add({.name = nvme::setting::engine.option(),
             .kind = Kind::choice,
             .default_text = "io_uring",
             .choices = {"io_uring", "sync"},
             .help = "how file:PATH is driven: an io_uring a queue, or pread and pwrite",
             .group = "Kernel path"})
-      .add({.name = "direct",
+      .add({.name = nvme::setting::direct.option(),
             .kind = Kind::choice,
             .default_text = "on",
             .choices = {"on", "off"},
             .help = "open file:PATH for direct I/O (O_DIRECT), past the page cache",
             .group = "Kernel path"})
-      .add({.name = "fixed-buffers",
+      .add({.name = nvme::setting::fixed_buffers.option(),
             .kind = Kind::choice,
             .default_text = "on",
             .choices = {"on", "off"},
             .help = "register the data buffers with the ring",
             .group = "Kernel path"})
-      .add({.name = "fixed-files",
+      .add({.name = nvme::setting::fixed_files.option(),
             .kind = Kind::choice,
             .default_text = "on",
             .choices = {"on", "off"},
             .help = "register the file with the ring",
             .group = "Kernel path"})
-      .add({.name = "sqpoll",
+      .add({.name = nvme::setting::sqpoll.option(),
             .kind = Kind::flag,
             .help = "a kernel thread takes submissions (IORING_SETUP_SQPOLL)",
             .group = "Kernel path"})
-      .add({.name = "iopoll",
+      .add({.name = nvme::setting::iopoll.option(),
             .kind = Kind::flag,
             .help = "poll the device for completions (IORING_SETUP_IOPOLL); it needs poll queues",
             .group = "Kernel path"})
-      .add({.name = "file-size",
+      .add({.name = nvme::setting::create_bytes.option(),
             .kind = Kind::size,
             .metavar = "SIZE",
             .min = 4096,
@@ -106,7 +107,7 @@ void add_nvme_options(OptionTable& t) {
             .help = "make file:PATH this large when it does not exist",
             .group = "Kernel path"})
       .add(
-          {.name = "write-io",
+          {.name = nvme::setting::write_io.option(),
            .kind = Kind::integer,
            .metavar = "N",
            .max = u64{1} << 48,
@@ -114,20 +115,20 @@ void add_nvme_options(OptionTable& t) {
                "I/Os to write; after a barrier the reads follow (neither count given: 10000 each, reads only "
                "where writing needs --allow-write)",
            .group = "Work"})
-      .add({.name = "read-io",
+      .add({.name = nvme::setting::read_io.option(),
             .kind = Kind::integer,
             .metavar = "N",
             .max = u64{1} << 48,
             .help = "I/Os to read and verify",
             .group = "Work"})
-      .add({.name = "lbas-per-io",
+      .add({.name = nvme::setting::lbas_per_io.option(),
             .kind = Kind::integer,
             .default_text = "1",
             .min = 1,
             .max = 65536,
             .help = "logical blocks an I/O",
             .group = "Work"})
-      .add({.name = "base-lba",
+      .add({.name = nvme::setting::base_lba.option(),
             .kind = Kind::integer,
             .default_text = "0",
             .help = "the first logical block that is touched",
@@ -141,28 +142,28 @@ void add_nvme_options(OptionTable& t) {
                     "positions as I/Os",
             .group = "Work"})
       .add(infinite_option())
-      .add({.name = "num-queues",
+      .add({.name = nvme::setting::num_queues.option(),
             .kind = Kind::integer,
             .default_text = "1",
             .min = 1,
             .max = 64,
             .help = "I/O queue pairs",
             .group = "Queues"})
-      .add({.name = "queue-length",
+      .add({.name = nvme::setting::queue_length.option(),
             .kind = Kind::integer,
             .default_text = "1024",
             .min = 2,
             .max = 65536,
             .help = "entries of each queue",
             .group = "Queues"})
-      .add({.name = "batch-size",
+      .add({.name = nvme::setting::batch.option(),
             .kind = Kind::integer,
             .default_text = "1",
             .min = 1,
             .max = 1023,
             .help = "entries posted for one doorbell",
             .group = "Queues"})
-      .add({.name = "in-flight",
+      .add({.name = nvme::setting::in_flight.option(),
             .kind = Kind::integer,
             .metavar = "N",
             .min = 1,
@@ -177,7 +178,7 @@ void add_nvme_options(OptionTable& t) {
             .max = 64,
             .help = "CPU initiator threads, among which queues are shared; 0: half the cores",
             .group = "Queues"})
-      .add({.name = "beside",
+      .add({.name = measure::setting::others.option(),
             .kind = Kind::text,
             .metavar = "WAY[,WAY...]",
             .help =
@@ -185,7 +186,7 @@ void add_nvme_options(OptionTable& t) {
                 "controller), io_uring, sync, fio, fio:psync, fio:libaio, fio:io_uring, fio:io_uring-poll; "
                 "it takes --duration",
             .group = "Comparison"})
-      .add({.name = "beside-file",
+      .add({.name = nvme::setting::others_file.option(),
             .kind = Kind::text,
             .metavar = "PATH",
             .help = "the file or block device for io_uring, sync and fio (not given: that of file:PATH)",
@@ -255,7 +256,6 @@ std::string beside_file_of(const Options& o) {
 nvme::BenchOptions bench_options(const Options& o) {
   nvme::BenchOptions b;
   static_cast<RunOptions&>(b) = run_options(o);
-  nvme::name_settings_by_options(b);
   b.controller = spec_with_engine(o, "controller");
   b.nsid = static_cast<u32>(o.integer("namespace"));
   b.memory_mode = static_cast<u32>(o.integer("memory-mode"));
@@ -296,8 +296,7 @@ nvme::BenchOptions bench_options(const Options& o) {
   if (o.has("beside")) nvme::check_in_turns(b, ways_of(o), beside_file_of(o));
   const nvme::Backend* const back_end = b.file.empty() ? &nvme::backend_of(b.controller) : nullptr;
   check_faults(b, b.controller, back_end != nullptr && back_end->kind == "model", "--controller model");
-  if (back_end != nullptr && back_end->check)
-    back_end->check({.spec = b.controller, .names = {.controller = b.names.controller}});
+  if (back_end != nullptr && back_end->check) back_end->check({.spec = b.controller});
   nvme::check(b);
   return b;
 }
@@ -308,8 +307,9 @@ std::vector<std::string> files_of(const nvme::BenchOptions& b, const Options& o)
   if (o.has("beside-file")) files.push_back(o.text("beside-file"));
   if (b.file.empty()) {
     const std::string kind = nvme::backend_of(b.controller).name;
-    if (kind == "model") files.push_back(nvme::parse_model_spec(b.controller, b.names.controller).path);
-    if (kind == "qemu") files.push_back(nvme::parse_qemu_spec(b.controller, b.names.controller).drive);
+    if (kind == "model")
+      files.push_back(nvme::parse_model_spec(b.controller, nvme::setting::controller).path);
+    if (kind == "qemu") files.push_back(nvme::parse_qemu_spec(b.controller, nvme::setting::controller).drive);
   }
   return files;
 }

@@ -5,7 +5,6 @@
 
 #include "nvme/bench.hpp"
 #include "nvme/cli/parts.hpp"
-#include "nvme/cli/setting_names.hpp"
 
 namespace doorbell::cli {
 
@@ -13,7 +12,6 @@ std::vector<DemoStep> nvme_demo_steps(bool gpu) {
   std::vector<DemoStep> all;
   const auto add = [&](std::string title, auto change) {
     nvme::BenchOptions b;
-    nvme::name_settings_by_options(b);
     b.write_io = b.read_io = 100'000;
     b.timeout_s = kDemoTimeoutS;
     b.late_after_s = kDemoLateAfterS;
@@ -51,7 +49,6 @@ std::vector<DemoStep> nvme_demo_steps(bool gpu) {
 
 FaultCheck check_nvme_fault(model::Fault f, double times, const measure::RunWatch& watch) {
   nvme::BenchOptions b;
-  nvme::name_settings_by_options(b);
   b.write_io = b.read_io = 5'000;
   b.batch = 8;
   b.timeout_s = 0.5 * times;

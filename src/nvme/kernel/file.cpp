@@ -18,14 +18,15 @@
 #include <filesystem>
 
 #include "nvme/foreign_data.hpp"
+#include "nvme/settings.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::nvme {
 
 namespace {
 
-std::string subject(const std::string& path, const FileOptions& o) {
-  return o.names.file + path;
+std::string subject(const std::string& path) {
+  return setting::file + path;
 }
 
 Descriptor open_or_throw(const std::string& path, const FileOptions& o, bool write, bool block) {
@@ -41,25 +42,25 @@ Descriptor open_or_throw(const std::string& path, const FileOptions& o, bool wri
   const int why = errno;
   std::string hint;
   if (why == ENOENT && o.create_bytes == 0)
-    hint = fmt::format("give {} SIZE to make it", o.names.create_bytes);
+    hint = fmt::format("give {} SIZE to make it", setting::create_bytes);
   if (why == EINVAL && o.direct)
-    hint = fmt::format("its file system has no direct I/O (O_DIRECT): use {} off", o.names.direct);
+    hint = fmt::format("its file system has no direct I/O (O_DIRECT): use {} off", setting::direct);
   if (why == EBUSY) hint = "it is mounted or in use: it cannot be written";
   if (why == EACCES || why == EPERM)
-    hint = write
-               ? fmt::format("run as a user who may write it, or read only: give {} N alone", o.names.read_io)
-               : "run as a user who may read it";
-  throw Error(subject(path, o), std::strerror(why), hint);
+    hint =
+        write ? fmt::format("run as a user who may write it, or read only: give {} N alone", setting::read_io)
+              : "run as a user who may read it";
+  throw Error(subject(path), std::strerror(why), hint);
 }
 
 void make_file(const std::string& path, const FileOptions& o) {
   const u64 bytes = o.create_bytes;
   const Descriptor fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (fd.get() < 0) throw Error(subject(path, o), fmt::format("cannot make it: {}", std::strerror(errno)));
+  if (fd.get() < 0) throw Error(subject(path), fmt::format("cannot make it: {}", std::strerror(errno)));
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0) return;
   const int why = errno;
   unlink(path.c_str());
-  throw Error(subject(path, o), fmt::format("cannot make it {} bytes large: {}", bytes, std::strerror(why)));
+  throw Error(subject(path), fmt::format("cannot make it {} bytes large: {}", bytes, std::strerror(why)));
 }
 
 /// False when the device is known to have no poll queues. A trial would not tell: the read of a hole never
@@ -84,18 +85,18 @@ DataFile::DataFile(const std::string& path, const FileOptions& o, bool write) : 
   }
   const bool block = there && S_ISBLK(st.st_mode);
   if (there && !block && !S_ISREG(st.st_mode))
-    throw Error(subject(path, o), "it is neither a file nor a block device");
+    throw Error(subject(path), "it is neither a file nor a block device");
   fd_ = open_or_throw(path, o, write, block);
-  if (!block) lock_ = FileLock(fd_.get(), write, subject(path, o));
+  if (!block) lock_ = FileLock(fd_.get(), write, subject(path));
   regular_ = !block;
   if (block) {
     what_ = "block device";
     int logical = 0;
     if (ioctl(fd_.get(), BLKGETSIZE64, &bytes_) != 0 || ioctl(fd_.get(), BLKSSZGET, &logical) != 0)
-      throw Error(subject(path, o), std::strerror(errno));
+      throw Error(subject(path), std::strerror(errno));
     block_bytes_ = static_cast<u32>(logical);
   } else {
-    if (fstat(fd_.get(), &st) != 0) throw Error(subject(path, o), std::strerror(errno));
+    if (fstat(fd_.get(), &st) != 0) throw Error(subject(path), std::strerror(errno));
     bytes_ = static_cast<u64>(st.st_size);
 #ifdef STATX_DIOALIGN
     struct statx sx {};
@@ -105,14 +106,13 @@ DataFile::DataFile(const std::string& path, const FileOptions& o, bool write) : 
 #endif
   }
   if (o.iopoll && !may_poll(block ? st.st_rdev : st.st_dev))
-    throw Error(o.names.iopoll, fmt::format("the device of {} has no poll queues", path),
-                fmt::format("leave {} out", o.names.iopoll));
+    throw Error(setting::iopoll, fmt::format("the device of {} has no poll queues", path),
+                fmt::format("leave {} out", setting::iopoll));
   if (bytes_ == 0)
-    throw Error(subject(path, o), "it is empty",
-                fmt::format("give {} SIZE and another name, to make one", o.names.create_bytes));
+    throw Error(subject(path), "it is empty",
+                fmt::format("give {} SIZE and another name, to make one", setting::create_bytes));
   if (bytes_ < block_bytes_)
-    throw Error(subject(path, o),
-                fmt::format("its {} bytes are less than a block of {}", bytes_, block_bytes_));
+    throw Error(subject(path), fmt::format("its {} bytes are less than a block of {}", bytes_, block_bytes_));
 }
 
 bool DataFile::scratch() const {

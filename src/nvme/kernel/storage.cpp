@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "nvme/storage.hpp"
+#include "nvme/settings.hpp"
 
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
@@ -83,12 +84,12 @@ class FileStorage final : public Storage {
  private:
   static const BenchOptions& checked(const BenchOptions& o) {
     if (o.initiator == Initiator::gpu)
-      throw Error(o.names.initiator + " gpu", "the kernel's I/O calls are made by CPU threads",
-                  fmt::format("use {} cpu", o.names.initiator));
+      throw Error(setting::initiator + " gpu", "the kernel's I/O calls are made by CPU threads",
+                  fmt::format("use {} cpu", setting::initiator));
     if (o.file_options.sync && std::max(o.in_flight, o.batch) > 1)
-      throw Error(o.file_options.names.engine + " sync", "each thread has one call in progress",
-                  fmt::format("give {} 1 and {} N for N threads, or {} io_uring", o.names.batch,
-                              o.names.num_queues, o.file_options.names.engine));
+      throw Error(setting::engine + " sync", "each thread has one call in progress",
+                  fmt::format("give {} 1 and {} N for N threads, or {} io_uring", setting::batch,
+                              setting::num_queues, setting::engine));
     return o;
   }
   /// Whether writes that are only a default may happen: where they destroy nothing.
@@ -105,14 +106,13 @@ class FileStorage final : public Storage {
       if (wall_ns() - begin > kLimitNs)
         throw Error(subject(), "a first read does not complete", {}, ExitCode::data);
     if (done.result < 0)
-      throw Error(
-          subject(), fmt::format("a first read fails: {}", std::strerror(-done.result)),
-          done.result == -EOPNOTSUPP && o_.file_options.iopoll
-              ? fmt::format("its device has no poll queues: leave {} out", o_.file_options.names.iopoll)
-              : "");
+      throw Error(subject(), fmt::format("a first read fails: {}", std::strerror(-done.result)),
+                  done.result == -EOPNOTSUPP && o_.file_options.iopoll
+                      ? fmt::format("its device has no poll queues: leave {} out", setting::iopoll)
+                      : "");
     std::memset(data, 0, file_.block_bytes());
   }
-  [[nodiscard]] std::string subject() const { return o_.file_options.names.file + o_.file; }
+  [[nodiscard]] std::string subject() const { return setting::file + o_.file; }
 
   template <class Engine>
   std::unique_ptr<IoRunner> run_with(const std::vector<std::unique_ptr<Engine>>& engines, u32 window) {

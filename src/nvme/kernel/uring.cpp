@@ -12,6 +12,7 @@
 #include <cstring>
 #include <string>
 
+#include "nvme/settings.hpp"
 #include "system/open_files.hpp"
 
 namespace doorbell::nvme {
@@ -24,11 +25,11 @@ __kernel_timespec kLongestWait = {0, 5'000'000};
 constexpr u64 kTimeoutTag = ~u64{0};
 constexpr u64 kLargestBuffer = u64{1} << 30;
 
-void require(int result, const FileSettingNames& n, const std::string& what, const std::string& hint) {
+void require(int result, const std::string& what, const std::string& hint) {
   if (result >= 0) return;
   // A lack of this process is none of io_uring.
   const bool files = result == -EMFILE || result == -ENFILE;
-  throw Error(fmt::format("{} io_uring: {}", n.engine, what), std::strerror(-result),
+  throw Error(fmt::format("{} io_uring: {}", setting::engine, what), std::strerror(-result),
               files ? more_open_files() : hint);
 }
 
@@ -39,25 +40,24 @@ UringEngine::UringEngine(int fd, u32 entries, std::span<u8> buffer, const FileOp
   io_uring_params p{};
   // Twice the entries: a submission thread reports completions before it gives the entries back.
   // Every wait here enters the kernel, so completions need not interrupt the thread.
-  const FileSettingNames& n = options_.names;
   p.flags = o.sqpoll ? IORING_SETUP_SQPOLL : IORING_SETUP_COOP_TASKRUN;
   if (o.iopoll) p.flags |= IORING_SETUP_IOPOLL;
   p.sq_thread_idle = 1000;
-  require(io_uring_queue_init_params(std::bit_ceil(2 * entries + 1), &ring_, &p), n, "a ring",
-          fmt::format("this kernel or container may forbid io_uring: {} sync", n.engine));
+  require(io_uring_queue_init_params(std::bit_ceil(2 * entries + 1), &ring_, &p), "a ring",
+          fmt::format("this kernel or container may forbid io_uring: {} sync", setting::engine));
   try {
     if (o.fixed_files)
-      require(io_uring_register_files(&ring_, &fd_, 1), n, "registering the file",
-              fmt::format("{} off", n.fixed_files));
+      require(io_uring_register_files(&ring_, &fd_, 1), "registering the file",
+              fmt::format("{} off", setting::fixed_files));
     if (o.fixed_buffers && buffer.size() > kLargestBuffer)
-      throw Error(n.fixed_buffers,
+      throw Error(setting::fixed_buffers,
                   fmt::format("the kernel registers {} bytes at most, a queue's buffers are {}",
                               kLargestBuffer, buffer.size()),
-                  fmt::format("use {} off, or put less in flight", n.fixed_buffers));
+                  fmt::format("use {} off, or put less in flight", setting::fixed_buffers));
     if (o.fixed_buffers) {
       const iovec all = {buffer.data(), buffer.size()};
-      require(io_uring_register_buffers(&ring_, &all, 1), n, "registering the buffers",
-              fmt::format("raise the locked-memory limit (ulimit -l), or {} off", n.fixed_buffers));
+      require(io_uring_register_buffers(&ring_, &all, 1), "registering the buffers",
+              fmt::format("raise the locked-memory limit (ulimit -l), or {} off", setting::fixed_buffers));
     }
   } catch (...) {
     io_uring_queue_exit(&ring_);

@@ -29,7 +29,8 @@ struct QemuConfig {
 
 /// The keys that may follow "qemu:".
 [[nodiscard]] options::OptionTable qemu_keys();
-/// Throws doorbell::Error for an unknown key or a bad value. `controller`: DeviceNames::controller.
+/// Throws doorbell::Error for an unknown key or a bad value. `controller`: the setting that names the
+/// controller.
 [[nodiscard]] QemuConfig parse_qemu_spec(const std::string& spec,
                                          const std::string& controller = "controller");
 

@@ -5,11 +5,12 @@
 #include <fmt/format.h>
 
 #include "qdma/cli/parts.hpp"
+#include "qdma/settings.hpp"
 
 namespace doorbell::cli {
 
 void add_card_option(OptionTable& t) {
-  t.add({.name = "device",
+  t.add({.name = qdma::setting::card.option(),
          .letter = 'd',
          .kind = Kind::text,
          .metavar = "SPEC",
@@ -18,13 +19,6 @@ void add_card_option(OptionTable& t) {
              "model[:KEY=VALUE,...] (keys above), server:PATH (a card that 'doorbell card serve' serves), "
              "kernel:/dev/slash_qdma_ctlN (the card, through its driver) or daemon[:PATH] (doorbelld)",
          .group = "Device"});
-}
-
-qdma::CardNames card_option_names() {
-  return {.card = "--device",
-          .fault = "--fault",
-          .starting_offset = "--starting-offset",
-          .transfers = "--size, --in-flight, --num-queues"};
 }
 
 void add_ring_option(OptionTable& t, const std::string& default_text) {

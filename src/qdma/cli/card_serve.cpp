@@ -12,6 +12,7 @@
 #include "qdma/cli/parts.hpp"
 #include "qdma/model/card.hpp"
 #include "qdma/server/card_server.hpp"
+#include "qdma/settings.hpp"
 
 namespace doorbell::cli {
 
@@ -33,8 +34,8 @@ int run_card(const Options& options, Context& context) {
                                      .queue_pairs = static_cast<u32>(options.integer("max-queue-pairs")),
                                      .descriptors = static_cast<u32>(options.integer("max-descriptors")),
                                      .host_bytes = options.bytes("max-host-buffers")};
-  qdma::CardServer server(
-      qdma::make_model_card(options.text("card"), use, {.card = "--card", .fault = "--fault"}), limits);
+  qdma::CardServer server(qdma::make_model_card(options.text("card"), use, qdma::setting::served_card),
+                          limits);
   const std::string& path = options.text("listen");
   server.listen(path);
   fmt::print("{} at {}; Ctrl-C ends it\n", options.text("card"), path);

@@ -10,7 +10,9 @@
 #include "cli/texts.hpp"
 #include "qdma/cli/parts.hpp"
 #include "qdma/model/card.hpp"
+#include "qdma/settings.hpp"
 #include "rma/cli/options.hpp"
+#include "rma/settings.hpp"
 
 namespace doorbell::cli {
 
@@ -24,13 +26,13 @@ void add_qdma_options(OptionTable& t) {
          .choices = {"ddr", "hbm", "hbm-high"},
          .help = "the card's memory: DDR, HBM from its lower half on, or HBM's upper half",
          .group = "Device"})
-      .add({.name = "starting-offset",
+      .add({.name = qdma::setting::starting_offset.option(),
             .kind = Kind::size,
             .default_text = "0",
             .max = qdma::kDdrBytes,
             .help = "into that memory, a multiple of 4 KiB",
             .group = "Device"})
-      .add({.name = "op",
+      .add({.name = rma::setting::op.option(),
             .kind = Kind::choice,
             .default_text = "put",
             .choices = {"put", "get"},
@@ -67,7 +69,6 @@ void limit_window(rma::BenchOptions& b) {
 rma::BenchOptions bench_options(const Options& o, const measure::StopFlag* stop = nullptr) {
   qdma::CardUse use;
   use.patience = {.limit_s = o.seconds("timeout"), .stop = stop, .gives_up = true};
-  use.names = card_option_names();
   use.memory = qdma::card_memory(o.text("memory"));
   use.starting_offset = granules_of(o, "starting-offset");
   if (use.starting_offset >= use.memory.bytes)
@@ -88,9 +89,9 @@ rma::BenchOptions bench_options(const Options& o, const measure::StopFlag* stop 
   }
   b.queues = static_cast<u32>(o.integer("num-queues"));
   limit_window(b);
-  b.model_bytes_per_s = qdma::lowest_model_rate(b.device, use.names);
+  b.model_bytes_per_s = qdma::lowest_model_rate(b.device);
   check_faults(b, b.device, qdma::is_model(b.device), "--device model");
-  check_request(qdma::backends(), {.spec = b.device, .names = use.names});
+  check_request(qdma::backends(), {.spec = b.device});
   rma::check(b);
   return b;
 }

@@ -19,8 +19,6 @@ FaultCheck check_qdma_fault(model::Fault fault, double times, const measure::Run
 
 /// Options that name a card and the way to its memory.
 void add_card_option(OptionTable& table);
-/// Its name in messages of back ends.
-[[nodiscard]] qdma::CardNames card_option_names();
 void add_ring_option(OptionTable& table, const std::string& default_text);
 void add_policy_options(OptionTable& table);
 /// Reads what add_policy_options() and add_ring_option() have added.

@@ -11,7 +11,9 @@
 #include "cli/texts.hpp"
 #include "qdma/cli/parts.hpp"
 #include "qdma/model/card.hpp"
+#include "qdma/settings.hpp"
 #include "qdma/tune.hpp"
+#include "rma/settings.hpp"
 
 namespace doorbell::cli {
 
@@ -27,20 +29,20 @@ void add_tune_options(OptionTable& t) {
          .choices = {"ddr", "hbm", "hbm-high"},
          .help = "the card's memory",
          .group = "Device"})
-      .add({.name = "op",
+      .add({.name = rma::setting::op.option(),
             .kind = Kind::choice,
             .default_text = "put",
             .choices = {"put", "get"},
             .help = "host to card, or card to host",
             .group = "Work"})
-      .add({.name = "smallest",
+      .add({.name = qdma::setting::smallest.option(),
             .kind = Kind::size,
             .default_text = "8Ki",
             .min = 2 * qdma::kGranule,
             .max = u64{1} << 30,
             .help = "the smallest size to measure, a power of two",
             .group = "Work"})
-      .add({.name = "largest",
+      .add({.name = qdma::setting::largest.option(),
             .kind = Kind::size,
             .default_text = "4Mi",
             .min = 2 * qdma::kGranule,
@@ -63,14 +65,11 @@ qdma::TuneOptions tune_options(const Options& o) {
   if (!o.has("repeats")) t.repeats = kRepeats;
   if (t.initiator == Initiator::gpu) throw Error("--initiator", "calls are made by the CPU", "leave it out");
   t.device = o.text("device");
-  t.card.names = card_option_names();
   t.card.memory = qdma::card_memory(o.text("memory"));
   t.card.ring_index = static_cast<u32>(o.integer("ring-size-index"));
   t.direction = o.text("op") == "get" ? qdma::Direction::card_to_host : qdma::Direction::host_to_card;
   t.smallest = o.bytes("smallest");
   t.largest = o.bytes("largest");
-  t.smallest_name = "--smallest";
-  t.largest_name = "--largest";
   if (o.has("iterations")) t.iterations = o.integer("iterations");
   check_faults(t, t.device, qdma::is_model(t.device), "--device model");
   qdma::check(t);

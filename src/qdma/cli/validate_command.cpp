@@ -10,6 +10,7 @@
 #include "cli/texts.hpp"
 #include "qdma/cli/parts.hpp"
 #include "qdma/model/card.hpp"
+#include "qdma/settings.hpp"
 #include "qdma/validate.hpp"
 
 namespace doorbell::cli {
@@ -24,9 +25,15 @@ std::vector<std::string> phase_choices() {
 
 void add_validate_options(OptionTable& t) {
   add_card_option(t);
-  t.add({.name = "ddr-only", .kind = Kind::flag, .help = "leave HBM out", .group = "Device"})
-      .add({.name = "hbm-only", .kind = Kind::flag, .help = "leave DDR out", .group = "Device"})
-      .add({.name = "together-only",
+  t.add({.name = qdma::setting::ddr_only.option(),
+         .kind = Kind::flag,
+         .help = "leave HBM out",
+         .group = "Device"})
+      .add({.name = qdma::setting::hbm_only.option(),
+            .kind = Kind::flag,
+            .help = "leave DDR out",
+            .group = "Device"})
+      .add({.name = qdma::setting::together_only.option(),
             .kind = Kind::flag,
             .help = "leave out each memory by itself: both of them together",
             .group = "Device"})
@@ -53,7 +60,7 @@ void add_validate_options(OptionTable& t) {
            .help =
                "bytes that go between card and GPU at a time, a multiple of 4 KiB; four chunks of each thread are under way",
            .group = "Work"})
-      .add({.name = "threads",
+      .add({.name = qdma::setting::threads.option(),
             .letter = 'j',
             .kind = Kind::integer,
             .default_text = "8",
@@ -62,7 +69,7 @@ void add_validate_options(OptionTable& t) {
             .help = "threads of each direction; each memory has two places for each",
             .group = "Work"})
       .add(
-          {.name = "buffer-size",
+          {.name = qdma::setting::buffer_bytes.option(),
            .kind = Kind::size,
            .min = qdma::kGranule,
            .max = qdma::kLargestValidateBuffer,
@@ -71,7 +78,7 @@ void add_validate_options(OptionTable& t) {
                "holds)",
            .group = "Work"})
       .add(
-          {.name = "offset",
+          {.name = qdma::setting::offset.option(),
            .kind = Kind::size,
            .min = qdma::kGranule,
            .max = qdma::kDdrBytes,
@@ -79,7 +86,7 @@ void add_validate_options(OptionTable& t) {
                "from place to place, a multiple of 4 KiB and at least --buffer-size (not given: 512 MiB, or less "
                "if the places then do not fit)",
            .group = "Work"})
-      .add({.name = "starting-offset",
+      .add({.name = qdma::setting::starting_offset.option(),
             .kind = Kind::size,
             .default_text = "0",
             .max = qdma::kDdrBytes,
@@ -100,7 +107,7 @@ void add_validate_options(OptionTable& t) {
             .help = "measure for so long instead; the same as --duration. 0: by --bandwidth-iterations",
             .group = "Work"})
       .add(
-          {.name = "mm-channel",
+          {.name = qdma::setting::channels.option(),
            .metavar = "auto|0|1[,...]",
            .default_text = "auto",
            .help =
@@ -116,7 +123,7 @@ void add_validate_options(OptionTable& t) {
            .help =
                "auto: places one after the other; paired: each second one --channel-region-stride further up",
            .group = "Queues"})
-      .add({.name = "channel-region-stride",
+      .add({.name = qdma::setting::region_stride.option(),
             .kind = Kind::size,
             .default_text = "16Gi",
             .min = qdma::kGranule,
@@ -157,15 +164,6 @@ qdma::ValidateOptions validate_options(const Options& given) {
     throw Error("--initiator", "the threads of a validation are the CPU's", "leave it out");
   if (o.given("verify") && o.text("verify") != "on" && o.text("verify") != "off")
     throw Error("--verify", fmt::format("{} is not for a validation", o.text("verify")), "use on or off");
-  v.names = {.ddr_only = "--ddr-only",
-             .hbm_only = "--hbm-only",
-             .together_only = "--together-only",
-             .threads = "--threads",
-             .buffer_bytes = "--buffer-size",
-             .offset = "--offset",
-             .starting_offset = "--starting-offset",
-             .channels = "--mm-channel",
-             .region_stride = "--channel-region-stride"};
   v.device = o.text("device");
   v.hbm = !o.flag("ddr-only");
   v.ddr = !o.flag("hbm-only");
@@ -185,7 +183,6 @@ qdma::ValidateOptions validate_options(const Options& given) {
   if (o.given("channel-region-stride") && !v.paired)
     throw Error("--channel-region-stride", "it belongs to --channel-allocation paired", "leave it out");
   v.iterations = o.integer("bandwidth-iterations");
-  v.card.names = card_option_names();
   v.card.ring_index = static_cast<u32>(o.integer("ring-size-index"));
   v.card.policy = *qdma::policy_named(o.text("policy"));
   check_faults(v, v.device, qdma::is_model(v.device), "--device model");

@@ -12,24 +12,24 @@
 #include "model/config.hpp"
 #include "model/use.hpp"
 #include "options/option.hpp"
-#include "qdma/card_names.hpp"
+#include "qdma/settings.hpp"
 
 namespace doorbell::qdma {
 
 /// "model" or "model:KEY=VALUE,...".
 [[nodiscard]] bool is_model(std::string_view spec);
 /// CardConfig::lowest_rate() of the model that `spec` describes; 0 for another card. Throws Error.
-[[nodiscard]] double lowest_model_rate(const std::string& spec, const CardNames& names = {});
+[[nodiscard]] double lowest_model_rate(const std::string& spec);
 /// Bytes a second that a software card moves about now, by its limit and this machine; 0 for another card.
 /// Throws Error.
-[[nodiscard]] double expected_rate(const std::string& spec, const CardNames& names = {});
+[[nodiscard]] double expected_rate(const std::string& spec);
 /// The keys of "model:KEY=VALUE,...".
 [[nodiscard]] options::OptionTable model_keys();
 
 class ModelCard;
 /// Makes the card that `spec` describes, adapted to `use`. Throws Error.
 [[nodiscard]] std::shared_ptr<ModelCard> make_model_card(const std::string& spec, const model::Use& use = {},
-                                                         const CardNames& names = {});
+                                                         const Setting& named_by = setting::card);
 /// Its counters and injected faults. Any thread.
 [[nodiscard]] nlohmann::ordered_json counters_of(const ModelCard& card);
 

@@ -10,6 +10,7 @@
 #include "model/copy_allowance.hpp"
 #include "options/spec.hpp"
 #include "qdma/model/model_card.hpp"
+#include "qdma/settings.hpp"
 
 namespace doorbell::qdma {
 
@@ -35,11 +36,11 @@ double CardConfig::lowest_rate() const {
   return lowest;
 }
 
-double lowest_model_rate(const std::string& spec, const CardNames& names) {
-  return is_model(spec) ? parse_card_spec(spec, names.card).lowest_rate() : 0;
+double lowest_model_rate(const std::string& spec) {
+  return is_model(spec) ? parse_card_spec(spec, setting::card).lowest_rate() : 0;
 }
 
-double expected_rate(const std::string& spec, const CardNames& names) {
+double expected_rate(const std::string& spec) {
   if (!is_model(spec)) return 0;
   const double own = lowest_model_rate(spec, names), host = model::first_copy_rate();
   return own > 0 ? std::min(own, host) : host;
@@ -104,13 +105,13 @@ CardConfig parse_card_spec(const std::string& spec, const std::string& card) {
 }
 
 std::shared_ptr<ModelCard> make_model_card(const std::string& spec, const model::Use& use,
-                                           const CardNames& names) {
-  CardConfig c = parse_card_spec(spec, names.card);
+                                           const Setting& named_by) {
+  CardConfig c = parse_card_spec(spec, named_by);
   // Its threads sleep while they wait, so they take no core from the initiators.
   if (c.threads == 0) c.threads = std::clamp(std::thread::hardware_concurrency(), 1u, 8u);
   c.fit(use);
   if (c.faults.of(model::Fault::duplicate) > 0)
-    throw Error(names.fault + " duplicate",
+    throw Error(setting::fault + " duplicate",
                 "a call of a card's driver returns once, so nothing can come twice",
                 "the card has drop, delay, error, corrupt, misplace, stale, reorder, removal");
   return std::make_shared<ModelCard>(c);

@@ -9,13 +9,16 @@
 #include "cli/device_engine.hpp"
 #include "cli/run_options.hpp"
 #include "cli/texts.hpp"
+#include "exchange/settings.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/bench.hpp"
 #include "rdma/cli/parts.hpp"
 #include "rdma/model/spec.hpp"
 #include "rdma/serve.hpp"
+#include "rdma/settings.hpp"
 #include "rdma/swap.hpp"
 #include "rma/cli/options.hpp"
+#include "rma/settings.hpp"
 
 namespace doorbell::cli {
 
@@ -25,14 +28,14 @@ using rdma::Op;
 using rdma::Provider;
 
 void add_rdma_options(OptionTable& t) {
-  t.add({.name = "provider",
+  t.add({.name = rdma::setting::provider.option(),
          .kind = Kind::choice,
          .default_text = "mlx5",
          .choices = rdma::provider_names(),
          .help = "whose queues are driven: a vendor's, written and rung by the initiator itself, or whatever "
                  "libibverbs posts to",
          .group = "Device"})
-      .add({.name = "device",
+      .add({.name = rdma::setting::device.option(),
             .kind = Kind::text,
             .metavar = "SPEC",
             .default_text = "model",
@@ -45,7 +48,7 @@ void add_rdma_options(OptionTable& t) {
             .choices = {"self", "pair"},
             .help = "connect each queue pair to itself, or to a second one of this process",
             .group = "Device"})
-      .add({.name = "op",
+      .add({.name = rma::setting::op.option(),
             .kind = Kind::choice,
             .default_text = "write",
             .choices = rdma::op_names(),
@@ -53,7 +56,7 @@ void add_rdma_options(OptionTable& t) {
             .group = "Work"})
       .add({.name = "write-imm", .kind = Kind::flag, .help = "short for --op write-imm", .group = "Work"});
   add_size_option(t, "payload bytes", 0, "1KiB; atomics have 8");
-  t.add({.name = "num-qps",
+  t.add({.name = rdma::setting::queues.option(),
          .kind = Kind::integer,
          .default_text = "1",
          .min = 1,
@@ -61,7 +64,7 @@ void add_rdma_options(OptionTable& t) {
          .help = "queue pairs that the rate part drives at the same time",
          .group = "Queues"})
       .add(
-          {.name = "signal-every",
+          {.name = rma::setting::signal_every.option(),
            .kind = Kind::integer,
            .metavar = "N",
            .min = 1,
@@ -69,7 +72,7 @@ void add_rdma_options(OptionTable& t) {
            .help =
                "one request in N asks for a completion, and the last of each batch (not given: only that one)",
            .group = "Queues"})
-      .add({.name = "inline",
+      .add({.name = rma::setting::inline_below.option(),
             .kind = Kind::integer,
             .metavar = "BYTES",
             .default_text = "0",
@@ -77,7 +80,7 @@ void add_rdma_options(OptionTable& t) {
             .help = "payloads of up to so many bytes travel in the WQE",
             .group = "Queues"})
       .add(
-          {.name = "listen",
+          {.name = exchange::setting::listen.option(),
            .kind = Kind::text,
            .metavar = "[ADDR:]PORT",
            .help =
@@ -85,7 +88,7 @@ void add_rdma_options(OptionTable& t) {
                "what arrived; --provider and --device belong here, everything else to the client",
            .group = "Connection"})
       .add(listen_wait_option())
-      .add({.name = "connect",
+      .add({.name = exchange::setting::connect.option(),
             .kind = Kind::text,
             .metavar = "HOST[:PORT]",
             .help =
@@ -129,18 +132,10 @@ Op op_of(const Options& o) {
   return Op::write_imm;
 }
 
-/// The options that name a device, in messages of back ends.
-rdma::DeviceNames device_option_names() {
-  return {.device = "--device", .provider = "--provider"};
-}
-
 rdma::BenchOptions bench_options(const Options& o) {
   require_no_listening(o);
   rdma::BenchOptions b;
-  b.names = device_option_names();
-  b.connect_name = "--connect";
   static_cast<rma::BenchOptions&>(b) = rma_options(o, b);
-  b.texts.settings.queues = "--num-qps";
   b.provider = static_cast<Provider>(index_in(rdma::provider_names(), o.text("provider")));
   b.device = spec_with_engine(o, "device");
   b.op = op_of(o);
@@ -161,12 +156,12 @@ rdma::BenchOptions bench_options(const Options& o) {
   b.connection.timeout = static_cast<u32>(o.integer("ack-timeout"));
   b.connection.retry_count = static_cast<u32>(o.integer("retry-count"));
   b.connection.rnr_retry = static_cast<u32>(o.integer("rnr-retry"));
-  const rdma::Backend& back_end = rdma::backend_of(b.provider, b.device, b.names);
+  const rdma::Backend& back_end = rdma::backend_of(b.provider, b.device);
   if (b.ends == rdma::Ends::remote && back_end.kind == "model")
     throw Error("--connect", "a model is a device of one process: it reaches no other process",
                 "give --provider verbs and the name of an RDMA device");
   check_faults(b, b.device, back_end.kind == "model", "--device model");
-  if (back_end.check) back_end.check({.spec = b.device, .provider = b.provider, .names = b.names});
+  if (back_end.check) back_end.check({.spec = b.device, .provider = b.provider});
   rdma::check(b);
   return b;
 }
@@ -180,17 +175,12 @@ const std::vector<std::string>& listening_options() {
 rdma::ServeOptions serve_options(const Options& o) {
   require_listening(o, listening_options());
   rdma::ServeOptions s;
-  s.device_names = device_option_names();
-  s.listen_name = "--listen";
-  s.names.queues = "--num-qps";
-  s.names.in_flight = "--in-flight";
-  s.names.size = "--size";
   s.provider = static_cast<Provider>(index_in(rdma::provider_names(), o.text("provider")));
   s.device = o.text("device");
   s.at = exchange::parse_listen(o.text("listen"), "--listen");
   s.timeout_s = o.seconds("timeout");
   s.wait_s = o.seconds("listen-wait");
-  if (rdma::backend_of(s.provider, s.device, s.device_names).kind == "model")
+  if (rdma::backend_of(s.provider, s.device).kind == "model")
     throw Error("--listen", "a model is a device of one process: no other process can reach it",
                 "give --provider verbs and the name of an RDMA device");
   return s;

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "rdma/settings.hpp"
 #include "rdma/verbs/context.hpp"
 
 namespace doorbell::rdma {
@@ -52,7 +53,7 @@ Mlx5Nic::Mlx5Nic(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu)
   if (!shared_->mlx5.is_supported(shared_->context->context->device))
     throw Error(
         fmt::format("RDMA device {}", shared_->context->facts.name), "it is no ConnectX that libmlx5 drives",
-        fmt::format("use {} verbs, which takes any RDMA device", config.names.provider), ExitCode::absent);
+        fmt::format("use {} verbs, which takes any RDMA device", setting::provider), ExitCode::absent);
   if (gpu != nullptr) shared_->mappings = std::make_shared<GpuMappings>(std::move(gpu));
 }
 

@@ -5,16 +5,16 @@
 #pragma once
 
 #include "options/option.hpp"
-#include "rdma/device_names.hpp"
 #include "rdma/model/config.hpp"
+#include "rdma/settings.hpp"
 
 namespace doorbell::rdma {
 
 [[nodiscard]] options::OptionTable model_keys();
 
 /// Converts "model:threads=2,mtu=1024" to a configuration. Throws an Error that names an unknown key or a bad
-/// value. `device`: DeviceNames::device.
+/// value. `device`: the setting that names the device.
 [[nodiscard]] ModelConfig parse_model_spec(const std::string& spec,
-                                           const std::string& device = DeviceNames().device);
+                                           const std::string& device = setting::device);
 
 }  // namespace doorbell::rdma

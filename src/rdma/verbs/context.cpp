@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "rdma/settings.hpp"
 #include "system/sysfs.hpp"
 #include "system/thread.hpp"
 
@@ -23,11 +24,11 @@ namespace {
 
 /// A device in messages, as its user names it; without a name it is the only device.
 std::string title_of(const VerbsConfig& c) {
-  return c.names.device + " " + (c.device.empty() ? "verbs" : c.device);
+  return setting::device + " " + (c.device.empty() ? "verbs" : c.device);
 }
 /// The same for the device that has been found.
-std::string title_of(const VerbsConfig& c, const RdmaDeviceFacts& facts) {
-  return c.names.device + " " + facts.name;
+std::string title_of(const RdmaDeviceFacts& facts) {
+  return setting::device + " " + facts.name;
 }
 
 /// The devices that libibverbs shows; the list is freed with this object.
@@ -148,7 +149,7 @@ void VerbsContext::choose_port(const VerbsConfig& config) {
   const u32 wanted = config.port;
   const u32 count = attributes.phys_port_cnt;
   if (wanted > count)
-    throw Error(title_of(config, facts) + ": port",
+    throw Error(title_of(facts) + ": port",
                 fmt::format("{} has ports 1..{}, not {}", facts.name, count, wanted));
   for (u32 n = wanted != 0 ? wanted : 1; n <= (wanted != 0 ? wanted : count); ++n) {
     port = n;
@@ -176,7 +177,7 @@ void VerbsContext::choose_gid(const VerbsConfig& config) {
     return;
   }
   if (wanted >= 0)
-    throw Error(title_of(config, facts) + ": gid",
+    throw Error(title_of(facts) + ": gid",
                 fmt::format("port {} of {} has no GID {}", port, facts.name, wanted),
                 fmt::format("look into /sys/class/infiniband/{}/ports/{}/gids", facts.name, port));
   if (ethernet())

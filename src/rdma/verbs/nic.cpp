@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "options/spec.hpp"
+#include "rdma/settings.hpp"
 #include "rdma/verbs/context.hpp"
 #include "system/sysfs.hpp"
 
@@ -81,9 +82,8 @@ options::OptionTable verbs_keys() {
   return t;
 }
 
-VerbsConfig parse_verbs_spec(const std::string& spec, const DeviceNames& names) {
+VerbsConfig parse_verbs_spec(const std::string& spec) {
   VerbsConfig c;
-  c.names = names;
   const auto colon = spec.find(':');
   if (colon == std::string::npos) return c;
   std::string rest = spec.substr(colon + 1);
@@ -91,12 +91,12 @@ VerbsConfig parse_verbs_spec(const std::string& spec, const DeviceNames& names) 
   if (const auto comma = rest.find(','); rest.substr(0, comma).find('=') == std::string::npos) {
     c.device = rest.substr(0, comma);
     if (c.device.empty())
-      throw Error(names.device, "the device's name is empty", "write verbs:NAME or verbs");
+      throw Error(setting::device, "the device's name is empty", "write verbs:NAME or verbs");
     if (comma == std::string::npos) return c;
     rest = rest.substr(comma + 1);
   }
   const options::Options o =
-      options::parse_spec(fmt::format("{} {}", names.device, c.device.empty() ? "verbs" : c.device),
+      options::parse_spec(fmt::format("{} {}", setting::device, c.device.empty() ? "verbs" : c.device),
                           verbs_keys(), "verbs:" + rest);
   c.port = static_cast<u32>(o.integer("port"));
   if (o.has("gid")) c.gid = static_cast<int>(o.integer("gid"));

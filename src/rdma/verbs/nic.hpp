@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "options/option.hpp"
-#include "rdma/device_names.hpp"
 #include "rdma/nic.hpp"
 #include "rdma/verbs/queue_pair.hpp"
 
@@ -25,10 +24,9 @@ struct VerbsConfig {
   u32 port = 0;        ///< 0: the first active one
   int gid = -1;        ///< index in the port's table; -1: RoCE v2, IPv4 before IPv6
   std::filesystem::path sysfs = "/sys";
-  DeviceNames names = {};
 };
 [[nodiscard]] options::OptionTable verbs_keys();
-[[nodiscard]] VerbsConfig parse_verbs_spec(const std::string& spec, const DeviceNames& names = {});
+[[nodiscard]] VerbsConfig parse_verbs_spec(const std::string& spec);
 
 /// The GID of a port to use if the user names none; null if the port has none.
 [[nodiscard]] const ibv_gid_entry* preferred_gid(const std::vector<ibv_gid_entry>& entries);

@@ -10,6 +10,7 @@
 #include "cli/sizes.hpp"
 #include "measure/endless.hpp"
 #include "rma/cli/demo.hpp"
+#include "rma/settings.hpp"
 
 namespace doorbell::cli {
 
@@ -21,7 +22,7 @@ std::vector<u32> sizes_of(const std::string& text) {
 
 void add_size_option(OptionTable& t, const std::string& what, u32 smallest, const std::string& not_given) {
   t.add(
-      {.name = "size",
+      {.name = rma::setting::size.option(),
        .kind = Kind::text,
        .metavar = "SIZE[:SIZE]",
        .help = fmt::format("{}, {}..{}, with KiB and MiB; A:B goes from A to B by powers of two, and a list "
@@ -31,7 +32,7 @@ void add_size_option(OptionTable& t, const std::string& what, u32 smallest, cons
 }
 
 void add_queues_option(OptionTable& t, const std::string& help) {
-  t.add({.name = "num-queues",
+  t.add({.name = rma::setting::queues.option(),
          .kind = Kind::integer,
          .default_text = "1",
          .min = 1,
@@ -43,19 +44,19 @@ void add_queues_option(OptionTable& t, const std::string& help) {
 namespace {
 
 void add_places(OptionTable& t) {
-  t.add({.name = "queue-mem",
+  t.add({.name = rma::setting::queue_memory.option(),
          .kind = Kind::choice,
          .default_text = "host",
          .choices = {"host", "vram"},
          .help = "what the queues lie in",
          .group = "Device"})
-      .add({.name = "data-mem",
+      .add({.name = rma::setting::local_memory.option(),
             .kind = Kind::choice,
             .default_text = "host",
             .choices = {"host", "vram"},
             .help = "what the initiator's buffers lie in",
             .group = "Device"})
-      .add({.name = "target-mem",
+      .add({.name = rma::setting::remote_memory.option(),
             .kind = Kind::choice,
             .metavar = "PLACE",
             .choices = {"host", "vram"},
@@ -72,7 +73,7 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong, b
 
   if (!device_memory) add_places(t);
   add_check_options(t);
-  t.add({.name = "measure",
+  t.add({.name = rma::setting::measure.option(),
          .kind = Kind::choice,
          .default_text = "both",
          .choices = measures,
@@ -81,7 +82,7 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong, b
                          "the other (with --infinite the window alone)") +
              (ping_pong ? "; ping-pong: half the time until the other end has answered a write or send" : ""),
          .group = "Work"})
-      .add({.name = "offsets",
+      .add({.name = rma::setting::offsets.option(),
             .kind = Kind::choice,
             .default_text = "spread",
             .choices = {"spread", "one"},
@@ -99,7 +100,7 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong, b
                 "operations of each {} in each part and repeat (not given: chosen from the size)", queue),
             .group = "Work"})
       .add(infinite_option())
-      .add({.name = "batch-size",
+      .add({.name = rma::setting::batch.option(),
             .kind = Kind::integer,
             .metavar = "N",
             .min = 1,
@@ -107,7 +108,7 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong, b
             .help = "requests posted for one doorbell (not given: 256 KiB worth, at most 64)",
             .group = "Queues"})
       .add(
-          {.name = "in-flight",
+          {.name = rma::setting::in_flight.option(),
            .kind = Kind::integer,
            .metavar = "N",
            .min = 1,
@@ -132,21 +133,6 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong, b
 rma::BenchOptions rma_options(const Options& o, rma::BenchOptions b) {
   static_cast<RunOptions&>(b) = run_options(o);
   read_infinite(o, "iterations", &b);
-  b.texts.settings = {.measure = "--measure",
-                      .op = "--op",
-                      .size = "--size",
-                      .batch = "--batch-size",
-                      .in_flight = "--in-flight",
-                      .signal_every = "--signal-every",
-                      .inline_below = "--inline",
-                      .offsets = "--offsets",
-                      .queues = "--num-queues",
-                      .initiator = "--initiator",
-                      .queue_memory = "--queue-mem",
-                      .local_memory = "--data-mem",
-                      .remote_memory = "--target-mem",
-                      .verify = "--verify",
-                      .infinite = "--infinite"};
   // Of both parts, the rate is what a run without an end is about.
   const std::string measure =
       measure::is_endless(b.duration_s) && !o.given("measure") ? "rate" : o.text("measure");

@@ -152,8 +152,7 @@ Refused not_opened(const std::string& spec, const cxi::CallError& e) {
 
 std::unique_ptr<cxi::Cassini> open_device(const std::string& spec, const Options& o,
                                           const LoopbackGpus& gpus) {
-  cxi::DeviceRequest request{
-      .spec = spec, .use = {.faults = run_fault_rates(o)}, .names = {.device = kDeviceOption}};
+  cxi::DeviceRequest request{.spec = spec, .use = {.faults = run_fault_rates(o)}};
   for (const auto& gpu : {gpus.tx, gpus.rx})
     if (gpu && (request.gpus.empty() || request.gpus.front() != gpu)) request.gpus.push_back(gpu);
   try {

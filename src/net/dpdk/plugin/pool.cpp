@@ -88,7 +88,7 @@ std::unique_ptr<Pool> Pool::for_port(u32 count, u32 data_bytes, Place place, con
     dpdk_failed("packet buffers for a NIC", rte_errno,
                 place == Place::gpu
                     ? "load the kernel module that lets the NIC reach GPU memory (nvidia-peermem)"
-                    : fmt::format("use {} pageable", request.stream.names.memory));
+                    : fmt::format("use {} pageable", request.memory_setting));
   p->device_ = info.device;
   p->pool_ = over(begin, reinterpret_cast<u64>(begin), u64{count} * stride, count, stride,
                   stride - RTE_PKTMBUF_HEADROOM);

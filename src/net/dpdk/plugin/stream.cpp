@@ -45,8 +45,8 @@ bool in_time(Fn done, u64 limit_ns = kLinkLimitNs) {
 
 class DpdkStream final : public Stream {
  public:
-  DpdkStream(const Plan& plan, const StreamRequest& request)
-      : plan_(plan), split_(request.split), link_name_(request.names.link) {}
+  explicit DpdkStream(const OpenRequest& request)
+      : plan_(request.plan), split_(request.stream.split), link_name_(request.link_setting) {}
 
   /// What it throws leaves a stream that can be destroyed, whatever has been set up.
   void open(const OpenRequest& request) {
@@ -311,7 +311,7 @@ class DpdkStream final : public Stream {
 };
 
 std::unique_ptr<Stream> open_stream(const OpenRequest& request) {
-  auto stream = std::make_unique<DpdkStream>(request.plan, request.stream);
+  auto stream = std::make_unique<DpdkStream>(request);
   stream->open(request);
   return stream;
 }

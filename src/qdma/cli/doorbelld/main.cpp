@@ -19,6 +19,7 @@
 #include "qdma/cli/doorbelld.hpp"
 #include "qdma/daemon/uv/daemon.hpp"
 #include "qdma/daemon/uv/journal.hpp"
+#include "qdma/settings.hpp"
 #include "system/open_files.hpp"
 
 namespace doorbell::cli {
@@ -84,7 +85,8 @@ int serve(const Options& options) {
   // libuv reads it when the first call is given to a thread.
   setenv("UV_THREADPOOL_SIZE", std::to_string(options.integer("threads")).c_str(), 1);
   return qdma::daemon::run_daemon(
-      qdma::open_driver({.spec = options.text("card"), .names = {.card = "--card"}}), daemon, *log);
+      qdma::open_driver({.spec = options.text("card"), .named_by = qdma::setting::served_card}), daemon,
+      *log);
 }
 
 }  // namespace
@@ -99,6 +101,7 @@ extern "C" __attribute__((visibility("default"))) const char* __tsan_default_sup
 #endif
 
 int main(int argc, char** argv) {
+  doorbell::Setting::name_by_options();
   using namespace doorbell;
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(fd, F_GETFD) < 0) (void)open("/dev/null", O_RDWR);

@@ -1,0 +1,14 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Where the two processes of a run meet.
+#pragma once
+
+#include "options/setting.hpp"
+
+namespace doorbell::exchange::setting {
+
+inline constexpr Setting connect{"connecting to", "connect"};
+inline constexpr Setting listen{"listening at", "listen"};
+
+}  // namespace doorbell::exchange::setting
