@@ -221,7 +221,6 @@ KernelBenchOptions kernel_options(const BenchOptions& o) {
   const u32 repeats = k.repeats;
   const double least_s = k.duration_s;
   static_cast<measure::RunOptions&>(k) = o;
-  k.repeats_name = o.names.repeats;
   if (o.duration_s == 0) k.duration_s = least_s, k.repeats = repeats;
   return k;
 }

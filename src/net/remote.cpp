@@ -11,6 +11,7 @@
 
 #include "exchange/alive.hpp"
 #include "exchange/fields.hpp"
+#include "exchange/message_fields.hpp"
 #include "net/peer_link.hpp"
 #include "net/settings.hpp"
 #include "system/sysfs.hpp"
@@ -50,97 +51,70 @@ std::string boot_id() {
   return read_line("/proc/sys/kernel/random/boot_id").value_or("");
 }
 
+constexpr u32 kLongestBatch = 16384;
+
+/// What a cell is, for the other end; see FieldWriter.
+template <class Fields, class Options, class Setup>
+void cell_fields(Fields& f, Options& o, Setup& s) {
+  f.text("stream", o.stream, kLongestText);
+  f.text("engine", o.engine, kLongestText);
+  f.number("payload_bytes", s.cell.payload, kHeaderBytes, 0x7fffffff);
+  f.number("batch", s.cell.batch, 1, kLongestBatch);
+  f.number("tx_queues", s.cell.tx_queues, 1, kMaxQueues);
+  f.number("rx_queues", s.cell.rx_queues, 1, kMaxQueues);
+  f.number("flows", s.cell.given_flows, 0, kMaxFlows);
+  f.choice("encapsulation", o.encapsulation, encapsulation_names().size());
+  f.either("rss", o.steering, Steering::rule, Steering::rss);
+  f.choice("rss_fields", o.rss_fields, 2);
+  f.number("run_tag", s.run_tag, 0, 0xffff);
+  f.number("first_sequence", o.first_sequence, 0, kSequenceMask);
+  f.number("seed", o.seed, 0, kAny);
+  f.flag("verify", o.verify);
+  f.real("verify_sample", o.verify_sample, 0, 1);
+  f.real("late_after_s", o.late_after_s, 0, kLongestS);
+  f.real("settle_s", o.settle_s, 0.001, 60);
+  f.real("relay_delay_s", o.relay_delay_s, 0, 60);
+  f.real("timeout_s", o.timeout_s, 0.001, kLongestS);
+  f.flag("segmentation", o.segmentation);
+  f.number("busy_poll_us", o.busy_poll_us, 0, 100'000);
+  f.number("block_timeout_ms", o.block_timeout_ms, 1, 1000);
+  f.number("socket_bytes", o.socket_bytes, 0, u64{1} << 30);
+  auto& w = o.windows;
+  f.flag("windows", w.on);
+  f.choice("workload", w.workload, workload_names().size());
+  f.number("workload_batch_bytes", w.batch_bytes, 0, u64{1} << 30);
+  f.number("gemm_dim", w.gemm_dim, 0, kMaxGemmDim);
+  f.number("window_packets", w.packets, 0, kMaxWindowPackets);
+  f.number("windows_open", w.open, 1, kMaxOpenWindows);
+  f.real("window_timeout_s", w.timeout_s, 0, 3600);
+  f.either("missing_zero", w.missing, Missing::mark, Missing::zero);
+  f.number("check_every", w.check_every, 0, ~0u);
+  f.reals("faults", o.faults.probability, 0, 1);
+}
+
 }  // namespace
 
 Json cell_message(const BenchOptions& o, const CellSetup& s) {
-  Json faults = Json::array();
-  for (u32 k = 0; k < model::kFaultKinds; ++k) faults.push_back(o.faults.probability[k]);
-  return {{"stream", o.stream},
-          // What the sender's link does best is the receiver's engine too.
-          {"engine", o.stream == "raw" && o.engine.empty() ? kind_of(o).name : o.engine},
-          {"payload_bytes", s.cell.payload},
-          {"batch", s.cell.batch},
-          {"tx_queues", s.cell.tx_queues},
-          {"rx_queues", s.cell.rx_queues},
-          {"flows", s.cell.given_flows},
-          {"encapsulation", static_cast<u32>(o.encapsulation)},
-          {"rss", o.steering == Steering::rss},
-          {"rss_fields", static_cast<u32>(o.rss_fields)},
-          {"run_tag", s.run_tag},
-          {"first_sequence", o.first_sequence},
-          {"seed", o.seed},
-          {"verify", o.verify},
-          {"verify_sample", o.verify_sample},
-          {"late_after_s", o.late_after_s},
-          {"settle_s", o.settle_s},
-          {"relay_delay_s", o.relay_delay_s},
-          {"timeout_s", o.timeout_s},
-          {"segmentation", o.segmentation},
-          {"busy_poll_us", o.busy_poll_us},
-          {"block_timeout_ms", o.block_timeout_ms},
-          {"socket_bytes", o.socket_bytes},
-          {"windows", o.windows.on},
-          {"workload", static_cast<u32>(o.windows.workload)},
-          {"workload_batch_bytes", o.windows.batch_bytes},
-          {"gemm_dim", o.windows.gemm_dim},
-          {"window_packets", o.windows.packets},
-          {"windows_open", o.windows.open},
-          {"window_timeout_s", o.windows.timeout_s},
-          {"missing_zero", o.windows.missing == Missing::zero},
-          {"check_every", o.windows.check_every},
-          {"convert", o.windows.convert ? name(*o.windows.convert) : ""},
-          {"big_endian", o.windows.convert && o.windows.convert->big_endian},
-          {"faults", faults},
-          {"machine", boot_id()}};
+  BenchOptions sent = o;
+  // What the sender's link does best is the receiver's engine too.
+  if (o.stream == "raw" && o.engine.empty()) sent.engine = kind_of(o).name;
+  exchange::FieldWriter fields;
+  cell_fields(fields, std::as_const(sent), s);
+  Json m = fields.take();
+  m["convert"] = o.windows.convert ? name(*o.windows.convert) : "";
+  m["big_endian"] = o.windows.convert && o.windows.convert->big_endian;
+  m["machine"] = boot_id();
+  return m;
 }
 
 void read_cell_message(const Json& m, BenchOptions* o, CellSetup* s) {
-  o->stream = text(m, "stream", kLongestText);
-  o->engine = text(m, "engine", kLongestText);
-  s->cell.payload = number(m, "payload_bytes", kHeaderBytes, 0x7fffffff);
-  s->cell.batch = small(m, "batch", 1, 16384);
-  s->cell.tx_queues = small(m, "tx_queues", 1, kMaxQueues);
-  s->cell.rx_queues = small(m, "rx_queues", 1, kMaxQueues);
-  s->cell.given_flows = small(m, "flows", 0, kMaxFlows);
-  o->encapsulation = static_cast<Encapsulation>(
-      small(m, "encapsulation", 0, static_cast<u32>(encapsulation_names().size()) - 1));
-  o->steering = flag(m, "rss") ? Steering::rss : Steering::rule;
-  o->rss_fields = static_cast<RssFields>(small(m, "rss_fields", 0, 1));
-  s->run_tag = static_cast<u16>(small(m, "run_tag", 0, 0xffff));
-  o->first_sequence = number(m, "first_sequence", 0, kSequenceMask);
-  o->seed = number(m, "seed", 0, kAny);
-  o->verify = flag(m, "verify");
-  o->verify_sample = real(m, "verify_sample", 0, 1);
-  o->late_after_s = real(m, "late_after_s", 0, kLongestS);
-  o->settle_s = real(m, "settle_s", 0.001, 60);
-  o->relay_delay_s = real(m, "relay_delay_s", 0, 60);
-  o->timeout_s = real(m, "timeout_s", 0.001, kLongestS);
-  o->segmentation = flag(m, "segmentation");
-  o->busy_poll_us = small(m, "busy_poll_us", 0, 100'000);
-  o->block_timeout_ms = small(m, "block_timeout_ms", 1, 1000);
-  o->socket_bytes = number(m, "socket_bytes", 0, u64{1} << 30);
-  WindowOptions& w = o->windows;
-  w.on = flag(m, "windows");
-  w.workload =
-      static_cast<WorkloadKind>(small(m, "workload", 0, static_cast<u32>(workload_names().size()) - 1));
-  w.batch_bytes = number(m, "workload_batch_bytes", 0, u64{1} << 30);
-  w.gemm_dim = small(m, "gemm_dim", 0, kMaxGemmDim);
-  w.packets = small(m, "window_packets", 0, kMaxWindowPackets);
-  w.open = small(m, "windows_open", 1, kMaxOpenWindows);
-  w.timeout_s = real(m, "window_timeout_s", 0, 3600);
-  w.missing = flag(m, "missing_zero") ? Missing::zero : Missing::mark;
-  w.check_every = small(m, "check_every", 0, ~0u);
+  exchange::FieldReader fields(m);
+  cell_fields(fields, *o, *s);
   const bool big_endian = flag(m, "big_endian");
   if (const std::string convert = text(m, "convert", kLongestText); !convert.empty()) {
     const auto at = std::ranges::find(conversion_names(), convert);
     if (at == conversion_names().end()) throw Error(kOtherEnd, "'convert' names no conversion");
-    w.convert = conversion(static_cast<u32>(at - conversion_names().begin()), big_endian);
-  }
-  const Json& faults = list(m, "faults", model::kFaultKinds);
-  for (std::size_t k = 0; k < faults.size(); ++k) {
-    if (!faults[k].is_number() || !(faults[k].get<double>() >= 0 && faults[k].get<double>() <= 1))
-      throw Error(kOtherEnd, "a fault's probability is not in 0..1");
-    o->faults.probability[k] = faults[k].get<double>();
+    o->windows.convert = conversion(static_cast<u32>(at - conversion_names().begin()), big_endian);
   }
   o->one_clock = text(m, "machine", kLongestText) == boot_id();
   (void)kind_of(*o);  // throws for a stream that this program does not know

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "exchange/fields.hpp"
+#include "exchange/message_fields.hpp"
 #include "rdma/swap.hpp"
 #include "rma/ping_pong_end.hpp"
 
@@ -17,7 +18,6 @@ namespace doorbell::rdma {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using exchange::flag;
 using exchange::number;
 using exchange::small;
 
@@ -35,57 +35,56 @@ constexpr u32 kMostOps = static_cast<u32>(Op::compare_swap);
 constexpr u32 kMostQueuePairs = 1024;
 constexpr u32 kMostVerdict = static_cast<u32>(pattern::Verdict::corrupt);
 
+/// What a cell is, for the server; see FieldWriter.
+template <class Fields, class Options, class Connection, class Setup>
+void cell_fields(Fields& f, Options& o, Connection& n, Setup& c) {
+  f.choice("op", o.op, kMostOps + 1);
+  f.number("bytes", c.bytes, 0, kMaxMessage);
+  f.number("batch", c.batch, 1, kMaxWindow);
+  f.number("window", c.window, 1, kMaxWindow);
+  f.number("signal_every", c.signal_every, 1, kMaxWindow);
+  f.flag("one_offset", c.shape.one_offset);
+  f.flag("ping_pong", c.shape.ping_pong);
+  f.flag("inlined", c.inlined);
+  f.number("queue_pairs", c.shape.queues, 1, kMostQueuePairs);
+  f.number("seed", o.seed, 0, ~u64{0});
+  f.flag("verify", o.verify);
+  f.number("mtu", n.mtu, 0, 4096);
+  f.number("ack_timeout", n.timeout, 0, 31);
+  f.number("retry_count", n.retry_count, 0, 7);
+  f.number("rnr_retry", n.rnr_retry, 0, 7);
+  f.number("min_rnr_timer", n.min_rnr_timer, 0, 31);
+  f.number("max_rd_atomic", n.max_rd_atomic, 1, 128);
+}
+
 }  // namespace
 
 Json cell_message(const rma::BenchOptions& o, const ConnectionOptions& n, const CellSetup& c) {
-  return {{"op", static_cast<u32>(o.op)},
-          {"bytes", c.bytes},
-          {"batch", c.batch},
-          {"window", c.window},
-          {"signal_every", c.signal_every},
-          {"one_offset", o.one_offset},
-          {"ping_pong", c.shape.ping_pong},
-          // Concerns only what the server sends itself.
-          {"inlined", c.shape.ping_pong && c.inlined},
-          {"queue_pairs", c.shape.queues},
-          {"seed", o.seed},
-          {"verify", o.verify},
-          {"timeout_ns", static_cast<u64>(o.timeout_s * 1e9)},
-          {"mtu", n.mtu},
-          {"ack_timeout", n.timeout},
-          {"retry_count", n.retry_count},
-          {"rnr_retry", n.rnr_retry},
-          {"min_rnr_timer", n.min_rnr_timer},
-          {"max_rd_atomic", n.max_rd_atomic}};
+  CellSetup sent = c;
+  sent.inlined = c.shape.ping_pong && c.inlined;  // concerns only what the server sends itself
+  exchange::FieldWriter fields;
+  cell_fields(fields, o, n, std::as_const(sent));
+  Json m = fields.take();
+  m["timeout_ns"] = static_cast<u64>(o.timeout_s * 1e9);
+  return m;
 }
 
 void read_cell_message(const Json& m, BenchOptions* o, CellSetup* c) {
-  o->op = static_cast<Op>(small(m, "op", 0, kMostOps));
-  o->seed = number(m, "seed", 0, ~u64{0});
-  o->verify = flag(m, "verify");
+  exchange::FieldReader fields(m);
+  cell_fields(fields, *o, o->connection, *c);
   o->timeout_s = static_cast<double>(number(m, "timeout_ns", 1, u64{86400} * 1'000'000'000)) * 1e-9;
-  o->connection.mtu = small(m, "mtu", 0, 4096);
-  o->connection.timeout = small(m, "ack_timeout", 0, 31);
-  o->connection.retry_count = small(m, "retry_count", 0, 7);
-  o->connection.rnr_retry = small(m, "rnr_retry", 0, 7);
-  o->connection.min_rnr_timer = small(m, "min_rnr_timer", 0, 31);
-  o->connection.max_rd_atomic = small(m, "max_rd_atomic", 1, 128);
   o->ends = Ends::remote;
-  c->bytes = small(m, "bytes", 0, kMaxMessage);
-  c->window = small(m, "window", 1, kMaxWindow);
-  c->batch = small(m, "batch", 1, c->window);
-  c->signal_every = small(m, "signal_every", 1, kMaxWindow);
-  const bool ping_pong = flag(m, "ping_pong");
-  const bool one_offset = flag(m, "one_offset");
+  if (c->batch > c->window)
+    throw Error("the other end", fmt::format("its 'batch' is {}, not in 1..{}", c->batch, c->window));
+  const bool ping_pong = c->shape.ping_pong, one_offset = c->shape.one_offset;
   if (ping_pong && (c->window != kPingPongSlots || !is_ping_pong_op(o->op) || one_offset ||
                     (o->op == Op::write && c->bytes == 0)))
     throw Error("the other end", "its ping-pong is not one of writes or sends");
-  c->inlined = flag(m, "inlined");
   if (c->inlined && !ping_pong) throw Error("the other end", "this end sends nothing that it could inline");
   if (one_offset && o->verify) throw Error("the other end", "its operations share their bytes, unchecked");
   c->shape = {.ends = Ends::remote,
               .role = Role::responder,
-              .queues = small(m, "queue_pairs", 1, kMostQueuePairs),
+              .queues = c->shape.queues,
               // Receives for operations in flight, and for those that follow before the server has looked. A
               // write with immediate has slots for those that follow in the memory to which it writes.
               .window = takes_receive(o->op) && o->op != Op::write_imm && !ping_pong

@@ -52,8 +52,9 @@ TEST(LinkNames, EachTextHasOneKind) {
   }
   const std::string said = error_of([] { (void)open_link({.spec = "vethx"}); });
   expect_says(said, "link 'vethx': no link has this name");
-  expect_says(error_of([] { (void)open_link({.spec = "vethx", .names = {.link = "--link"}}); }),
-              "--link 'vethx': ");
+  Setting::name_by_options();
+  expect_says(error_of([] { (void)open_link({.spec = "vethx"}); }), "--link 'vethx': ");
+  Setting::name_by_options(false);
   for (const LinkKind& kind : link_kinds()) expect_says(said, kind.syntax);
 }
 
