@@ -176,7 +176,7 @@ u64 calls_of_a_repeat(const TuneOptions& o, u64 bytes) {
 }
 
 double repeat_seconds(const TuneOptions& o) {
-  const double rate = expected_rate(o.device, o.card.names);
+  const double rate = expected_rate(o.device);
   if (rate <= 0) return 0;
   double all_s = 0;
   u32 sizes = 0;

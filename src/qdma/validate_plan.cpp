@@ -90,7 +90,7 @@ PlannedWork work_of(const ValidateOptions& o) {
       calls += o.iterations * (phase == Phase::duplex || set.memories.size() > 1 ? places(o) : o.threads);
     }
   w.buffer_bytes = buffer_bytes_of(o, is_model(o.device));
-  if (const double rate = expected_rate(o.device, o.card.names); rate > 0 && w.cells > 0)
+  if (const double rate = expected_rate(o.device); rate > 0 && w.cells > 0)
     w.repeat_s = static_cast<double>(calls) * static_cast<double>(w.buffer_bytes) / rate / w.cells;
   return w;
 }

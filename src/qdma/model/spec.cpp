@@ -42,7 +42,7 @@ double lowest_model_rate(const std::string& spec) {
 
 double expected_rate(const std::string& spec) {
   if (!is_model(spec)) return 0;
-  const double own = lowest_model_rate(spec, names), host = model::first_copy_rate();
+  const double own = lowest_model_rate(spec), host = model::first_copy_rate();
   return own > 0 ? std::min(own, host) : host;
 }
 
