@@ -16,6 +16,7 @@
 #include "file_contents.hpp"
 #include "nvme/qemu/controller.hpp"
 #include "nvme_clean.hpp"
+#include "options/setting.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::nvme {

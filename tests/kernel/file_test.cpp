@@ -17,6 +17,7 @@
 #include "kernel/scratch.hpp"
 #include "nvme/kernel/file.hpp"
 #include "nvme_clean.hpp"
+#include "options/setting.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::nvme {

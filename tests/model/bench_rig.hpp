@@ -11,6 +11,7 @@
 
 #include "model/faults.hpp"
 #include "nvme_clean.hpp"
+#include "options/setting.hpp"
 
 namespace doorbell::nvme::bench_rig {
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "net/bench.hpp"
+#include "options/setting.hpp"
 
 namespace doorbell::net {
 

@@ -10,6 +10,7 @@
 
 #include "errors.hpp"
 #include "net/scratch.hpp"
+#include "options/setting.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::net {

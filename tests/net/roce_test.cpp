@@ -12,6 +12,7 @@
 
 #include "errors.hpp"
 #include "exchange/exchange.hpp"
+#include "options/setting.hpp"
 #include "rdma/model/nic.hpp"
 #include "rdma/verbs/library.hpp"
 #include "rma/names.hpp"
@@ -249,7 +250,9 @@ TEST(RoceRequests, AreChecked) {
     return error_of([&] { (void)roce_stream().open(r, link); });
   };
   expect_says(said([](auto& r) { r.payload_bytes = 31; }), "payload: 31 is not in 32..2147483647");
-  expect_says(said([](auto& r) { r.payload_bytes = 31, r.names.payload = "--payload"; }), "--payload: 31 is");
+  Setting::name_by_options();
+  expect_says(said([](auto& r) { r.payload_bytes = 31; }), "--payload: 31 is");
+  Setting::name_by_options(false);
   expect_says(said([](auto& r) { r.payload_bytes = 0x80000000; }), "payload");
   expect_says(said([](auto& r) { r.tx_depth = 1; }), "depth of send queues: 1 is not in 2..32768");
   expect_says(said([](auto& r) { r.rx_depth = 32769; }), "depth of receive queues: 32769 is not in 1..32768");

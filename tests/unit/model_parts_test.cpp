@@ -24,6 +24,7 @@
 #include "model/link.hpp"
 #include "nvme/backends.hpp"
 #include "nvme/model/spec.hpp"
+#include "options/setting.hpp"
 #include "rdma/model/spec.hpp"
 
 namespace doorbell::model {
