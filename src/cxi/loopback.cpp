@@ -168,6 +168,7 @@ class Run {
     result_.doorbells = link_.doorbells();
     result_.polls = link_.polls();
     result_.failure = link_.failure();
+    (void)interrupted();  // a wait that was given up is a failure, too
     if (result_.failure) account_for(*result_.failure);
     else v.duplicated = too_many(link_.settle());
   }

@@ -12,6 +12,7 @@
 #include "cxi/initial_state.hpp"
 #include "cxi/names.hpp"
 #include "cxi/portals_table.hpp"
+#include "measure/stop.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::cxi {
@@ -173,7 +174,8 @@ bool LoopbackLink::wait_for_room(Commands& queue, const Ready& ready) {
       read = queue.state().rp32;
       timer.progress();
     }
-    if (timer.idle_ns() > timeout_ns) return fail(LoopbackFailure::Kind::queue_full);
+    if (timer.idle_ns() > timeout_ns || measure::stop_gave_up())
+      return fail(LoopbackFailure::Kind::queue_full);
   }
   return true;
 }
@@ -208,7 +210,8 @@ bool LoopbackLink::wait() {
         timer.progress();
       }
       if (removed()) return fail(LoopbackFailure::Kind::removed);
-      if (timer.idle_ns() > timeout_ns) return fail(LoopbackFailure::Kind::timeout);
+      if (timer.idle_ns() > timeout_ns || measure::stop_gave_up())
+        return fail(LoopbackFailure::Kind::timeout);
       if (timer.every(kAskNs)) ask_for_counts();
     }
     event = tx_events_.poll(lane);

@@ -41,12 +41,16 @@ TEST(Stop, TheFirstSignalAsks) {
   EXPECT_EQ(f.signal(), SIGTERM);
 }
 
-TEST(Stop, ASecondOneCountsOnlyLater) {
+TEST(Stop, AFurtherOneCountsOnlyLater) {
   StopFlag f;
   EXPECT_TRUE(f.request(SIGINT, 5 * kS));
   EXPECT_TRUE(f.request(SIGINT, 5 * kS));
   EXPECT_TRUE(f.request(SIGINT, 6 * kS - 1));
-  EXPECT_FALSE(f.request(SIGINT, 6 * kS));
+  EXPECT_FALSE(f.gave_up());
+  EXPECT_TRUE(f.request(SIGINT, 6 * kS));
+  EXPECT_TRUE(f.gave_up());
+  EXPECT_TRUE(f.request(SIGINT, 7 * kS - 1));
+  EXPECT_FALSE(f.request(SIGINT, 7 * kS)) << "the third ends the process";
   EXPECT_EQ(f.signal(), SIGINT);
 }
 
@@ -56,8 +60,10 @@ TEST(Stop, AnotherKindIsTheSameRequest) {
   EXPECT_TRUE(f.request(SIGTERM, 60 * kS));  // as a supervisor does that waits before it insists
   EXPECT_TRUE(f.request(SIGTERM, 60 * kS));  // to the process, and to its group
   EXPECT_EQ(f.signal(), SIGINT);
-  EXPECT_FALSE(f.request(SIGTERM, 61 * kS));
-  EXPECT_FALSE(f.request(SIGINT, 61 * kS));
+  EXPECT_FALSE(f.gave_up());
+  EXPECT_TRUE(f.request(SIGTERM, 61 * kS));
+  EXPECT_TRUE(f.gave_up());
+  EXPECT_FALSE(f.request(SIGINT, 62 * kS));
 }
 
 TEST(Stop, InstalledItTakesHangUpsToo) {
