@@ -37,7 +37,7 @@ build = cmake --build --preset $(1) --parallel $(JOBS)
 
 all: nvcc  ## build the program: build/bin/doorbell
 	@command -v cmake >/dev/null && command -v ninja >/dev/null || { echo 'cmake or ninja is missing: run scripts/install-deps.sh demo' >&2; exit 1; }
-	$(call configure,release,-DDOORBELL_GPU=$(gpu) -DDOORBELL_TESTS=OFF)
+	$(call configure,release,-DDOORBELL_GPU=$(gpu) -DDOORBELL_TESTS=OFF -UDOORBELL_CUDA_ARCHITECTURES)
 	$(call build,release)
 
 help:  ## this text

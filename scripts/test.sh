@@ -12,7 +12,8 @@
 #   long     asan, tsan, the model tests 20 times while three busy loops run, a minute of clients of the daemon
 #            that are killed, and 300 random runs of each path
 # Environment: JOBS (compilations and tests at a time), DOORBELL_GPU (AUTO, ON or OFF: GPU kernels in release),
-#   DOORBELL_CUDA_ARCHITECTURES (which NVIDIA GPUs they are compiled for: "80;90").
+#   DOORBELL_CUDA_ARCHITECTURES (which NVIDIA GPUs they are compiled for; in a fresh folder 90 where none is here,
+#   else "80;90").
 # Exit code: 0, or 2 when something failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -74,6 +75,8 @@ run() {
 
 build_release() {
   local gpu=("-DDOORBELL_GPU=${DOORBELL_GPU:-AUTO}")
+  # Where no GPU runs the kernels, a second one's code takes a minute for nothing.
+  if [ ! -e build/CMakeCache.txt ] && [ ! -e /dev/nvidiactl ]; then : "${DOORBELL_CUDA_ARCHITECTURES:=90}"; fi
   [ -z "${DOORBELL_CUDA_ARCHITECTURES:-}" ] || gpu+=("-DDOORBELL_CUDA_ARCHITECTURES=$DOORBELL_CUDA_ARCHITECTURES")
   build release "${gpu[@]}"
 }
