@@ -141,7 +141,7 @@ std::unique_ptr<Stream> open_stream(const BenchOptions& o, const CellSetup& s, L
 }
 
 u32 overhead_bytes(const BenchOptions& o, const StreamKind& kind) {
-  // What the kind says is for UDP over IPv4, and other encapsulations are raw frames'.
+  // The kind's bytes are for UDP over IPv4, and other encapsulations are raw frames'.
   return kind.overhead_bytes + raw::header_bytes(o.encapsulation) - raw::kUdp4Bytes;
 }
 

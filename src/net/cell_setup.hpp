@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the options mean for one cell, for both ends. A process that listens makes its part from the client's
-// message.
+// The meaning of the options for one cell, for both ends. A process that listens makes its part from the
+// client's message.
 #pragma once
 
 #include "net/bench.hpp"

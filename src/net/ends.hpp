@@ -23,7 +23,7 @@ enum class Polling {
   block,  ///< sleep in the kernel until there is something
 };
 
-/// What one phase did at the receiving end.
+/// The results of one phase at the receiving end.
 struct ReceivePhase {
   ReceiveCounts counts;  ///< of this phase
   measure::Histogram latency;
@@ -34,7 +34,7 @@ struct ReceivePhase {
   double away_s = 0;  ///< in which a thread did not look at its queue, because it did not run or was busy
 };
 
-/// What the receiving end knows when everything is over.
+/// The receiving end's totals when everything is over.
 struct ReceiveTotals {
   ReceiveCounts counts;
   u64 lost = 0;    ///< sent, and never arrived whole, by the maps

@@ -45,7 +45,7 @@ inline __attribute__((always_inline)) void write_all(const HeaderRun& run, const
   // One division a burst, and none a packet.
   u64 slot = first % slots.count;
   u8* to = slots.base + slot * slots.stride;
-  // What is stored might be any of these, as far as the compiler knows; locals are not read again for it.
+  // A store might change any of these, as far as the compiler knows; locals are not read again for it.
   const auto [mark, begin, tx_time_ns, count, tx_step_ns, left_ns] = run;
   const TxSlots all = slots;
   const u64 stream = begin & ~kSequenceMask;

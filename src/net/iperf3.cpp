@@ -228,7 +228,7 @@ class Iperf3Contender final : public measure::Contender {
     }
   }
 
-  /// What one process says. Anything that is not as expected is an Error, and never 0.
+  /// The report of one process. Anything that is not as expected is an Error, and never 0.
   Half read(Child& child, bool server) const {
     const std::string said = child.output();
     const Json j = Json::parse(said, nullptr, false);

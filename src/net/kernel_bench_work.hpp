@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a cell of the kernels' bench does over and over: windows put together in one way.
+// The work that a cell of the kernels' bench does over and over: windows put together in one way.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -27,7 +27,7 @@ class KernelWork {
   };
   /// Behind all runs: compares every result with what was sent.
   [[nodiscard]] virtual Checked verify() = 0;
-  /// What else the cell says.
+  /// Further facts of the cell.
   [[nodiscard]] virtual nlohmann::ordered_json facts() const { return nlohmann::ordered_json::object(); }
 };
 

@@ -30,8 +30,8 @@ const std::vector<const StreamKind*>& stream_kinds() {
 
 namespace {
 
-/// What carries raw frames best over a link: memory through its own ring, interfaces through AF_PACKET, which
-/// on veth is faster than AF_XDP; ports without an interface have only DPDK.
+/// The best engine for raw frames over a link: memory has its own ring, interfaces have AF_PACKET, which on
+/// veth is faster than AF_XDP; ports without an interface have only DPDK.
 std::string best_engine(const std::string& link) {
   const std::string kind = link.substr(0, link.find(':'));
   if (kind == "ring") return "ring";

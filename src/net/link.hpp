@@ -28,7 +28,7 @@ using Mac = std::array<u8, 6>;
 class Link {
  public:
   virtual ~Link() = default;
-  /// What the user called it, resolved: "veth", "lo", "eth0,eth1".
+  /// The user's name for the link, resolved: "veth", "lo", "eth0,eth1".
   [[nodiscard]] virtual std::string name() const = 0;
   /// "model" (memory of this program), "kernel" (a software interface) or "hardware".
   [[nodiscard]] virtual std::string kind() const = 0;

@@ -132,7 +132,7 @@ u32 Receiver::screen(const Burst& burst, u64 now) {
   want.run_tag = o_.run_tag;
   const u64 mark = word_at(&want, 0) & 0xffffffff;
   constexpr u64 kFlags = 0xf000, kDue = u64{kIntendedTime} << 12;
-  // What is stored below might be any member, as far as the compiler knows; locals are not read again for it.
+  // A store below might change any member, as far as the compiler knows; locals are not read again for it.
   u32* const packet = packet_.data();
   u64* const key = key_.data();
   const u32* const crc = crc_.data();

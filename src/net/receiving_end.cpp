@@ -102,7 +102,7 @@ void LocalReceivingEnd::receive(u32 queue, ThreadUse* use) {
     const bool over = over_.load(std::memory_order_acquire);
     if (over) note_use();
     if (may_sleep) r.queue().wait(kWaitNs);
-    // What has come since the last look has been taken by now: only that look's time ends anything.
+    // Packets that have come since the last look have been taken by now: only that look's time ends anything.
     const u64 ran_ns = time.ran_ns();
     const u64 now = wall_ns();
     time.look(now);

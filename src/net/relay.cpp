@@ -207,7 +207,7 @@ void Relay::release(Burst& out) {
 }
 
 void Relay::wait(u64 limit_ns) {
-  // What is held must leave on time.
+  // Packets held back must leave on time.
   from_->wait(waiting_.empty() ? limit_ns : std::min<u64>(limit_ns, 1'000'000));
 }
 

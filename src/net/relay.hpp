@@ -17,7 +17,7 @@
 
 namespace doorbell::net {
 
-/// What the relay does to a packet: drop, delay, corrupt, misplace (it carries
+/// The faults that a relay gives packets: drop, delay, corrupt, misplace (it carries
 /// another flow's number), duplicate, reorder (three younger packets go first).
 [[nodiscard]] std::span<const model::Fault> relay_faults();
 /// Throws Error for a kind of fault that no relay has, or none for packets in

@@ -53,7 +53,7 @@ std::string boot_id() {
 
 constexpr u32 kLongestBatch = 16384;
 
-/// What a cell is, for the other end; see FieldWriter.
+/// The fields of a cell, for the other end; see FieldWriter.
 template <class Fields, class Options, class Setup>
 void cell_fields(Fields& f, Options& o, Setup& s) {
   f.text("stream", o.stream, kLongestText);
@@ -96,7 +96,7 @@ void cell_fields(Fields& f, Options& o, Setup& s) {
 
 Json cell_message(const BenchOptions& o, const CellSetup& s) {
   BenchOptions sent = o;
-  // What the sender's link does best is the receiver's engine too.
+  // The best engine for the sender's link is the receiver's engine too.
   if (o.stream == "raw" && o.engine.empty()) sent.engine = kind_of(o).name;
   exchange::FieldWriter fields;
   cell_fields(fields, std::as_const(sent), s);

@@ -65,7 +65,7 @@ class ServedCell {
   }
 
  private:
-  /// What the client has sent. Windows are delivered up to there, so it must be possible.
+  /// The packets that the client has sent. Windows are delivered up to there, so it must be possible.
   [[nodiscard]] std::vector<u64> sent_in(const Json& message) const {
     std::vector<u64> sent = read_sent_message(message, setup_.flows());
     if (const u64 most = wall_ns() - opened_ns_; std::ranges::any_of(sent, [&](u64 n) { return n > most; }))

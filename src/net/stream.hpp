@@ -34,7 +34,7 @@ class Stream {
   std::vector<std::unique_ptr<RxQueue>> rx;
   /// The receive queue of each flow; empty: flow f arrives at queue f mod rx_queues.
   std::vector<u16> queue_of_flow;
-  /// What was really set up, for the Result: sizes of socket buffers, segments a send, offloads, ring sizes.
+  /// Values really set up, for the Result: sizes of socket buffers, segments a send, offloads, ring sizes.
   [[nodiscard]] virtual nlohmann::ordered_json facts() { return nlohmann::ordered_json::object(); }
   /// After `packets` have been sent.
   [[nodiscard]] virtual Framing framing(u64 packets) const {

@@ -19,7 +19,7 @@
 
 namespace doorbell::net {
 
-/// What one thread did in a phase.
+/// The use of one thread in a phase.
 struct ThreadUse {
   std::string role;  ///< "tx", "rx" or "master"
   u32 index = 0;

@@ -82,7 +82,7 @@ WindowWork::WindowWork(const WindowWorkRequest& request) : r_(request), queues_(
   check_conversion(o, data, setting::convert);
   const u64 slot = o.convert ? converted_bytes(*o.convert, data) : data;
   window_bytes_ = u64{window_packets_} * slot;
-  // What is gathered as it arrives is not converted; its packets have sequences too.
+  // Data that is gathered as it arrives is not converted; its packets have sequences too.
   const bool ordered = r_.ordered && !o.convert;
   // A message that is larger than what is asked for is cut into such pieces.
   if (ordered && o.batch_bytes > 0 && o.batch_bytes < data) window_bytes_ = o.batch_bytes;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What becomes of received packets in a run with windows: a sink and a workload for each receive queue, on
-// the CPU or a GPU.
+// The work on received packets in a run with windows: a sink and a workload for each receive queue, on the
+// CPU or a GPU.
 #pragma once
 
 #include <memory>

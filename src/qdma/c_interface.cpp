@@ -52,7 +52,7 @@ int set_error(int number) {
   return set_error(number, std::strerror(number));
 }
 
-/// What an error that has no number of its own looks like to a C program.
+/// The errno by which a C program sees an error, also one that has no number of its own.
 int number_of(const Error& e) {
   if (const auto* c = dynamic_cast<const CardError*>(&e)) return c->number();
   return e.code() == ExitCode::absent ? ENOENT : EINVAL;
@@ -323,7 +323,7 @@ DOORBELL_C_API int64_t doorbell_qdma_transfer_batch(int qpair_fd, const struct s
     const auto d = Descriptors::all().find(qpair_fd);
     return give(d->transfers.batch(subxfers(xfers, count), seconds(deadline_ns)), results, count, &given);
   });
-  // What was refused as a whole is in each result.
+  // A batch that is refused as a whole has its errno in each result.
   if (results != nullptr && moved < 0)
     for (size_t i = given; i < count; ++i) results[i] = {errno, 0, 0, 0};
   return moved;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What begins transfer calls on one descriptor without waiting for them: an io_uring, or a thread each.
+// An engine begins transfer calls on one descriptor without waiting for them: an io_uring, or a thread each.
 #pragma once
 
 #include <doorbell/qdma/card.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the objects of one open card share.
+// State that the objects of one open card share.
 #pragma once
 
 #include <doorbell/qdma/card.hpp>

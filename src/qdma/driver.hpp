@@ -22,7 +22,7 @@
 
 namespace doorbell::qdma {
 
-/// What goes with a call besides its structure.
+/// The arguments of a call besides its structure.
 struct CallOptions {
   u64 deadline_ns = 0;  ///< of a transfer; 0: the driver's own limit
   /// Receives up to its size results of a transfer's sub-transfers, if the back end reports them.
@@ -32,7 +32,7 @@ struct CallOptions {
   const std::atomic<bool>* cancelled = nullptr;
 };
 
-/// What a call has brought.
+/// The outcome of a call.
 struct CallResult {
   i64 result = 0;  ///< at least 0, or a negative errno
   u32 parts = 0;   ///< results written to CallOptions::parts; 0: not reported
@@ -67,7 +67,7 @@ class Driver {
     static_cast<void>(fd);
     static_cast<void>(tag);
   }
-  /// What is said of a call that has failed with `error`.
+  /// The text about a call that has failed with `error`.
   [[nodiscard]] virtual std::string why(int error) const;
   /// An io_uring user for transfers on descriptor `fd`; null where there is none. `fd` outlives it.
   [[nodiscard]] virtual std::unique_ptr<CallEngine> uring_engine(int fd);

@@ -82,7 +82,7 @@ TransferResult GpuStream::run(Direction direction, u64 address, u64 bytes, doubl
           gpu_side(slots_[c.user % slots_.size()].buffer.data(), c.user * chunk_, size_of(c.user));
       }
     } catch (...) {
-      // What has begun must end before the buffers are used again.
+      // Transfers that have begun must end before the buffers are used again.
       if (!failure) failure = std::current_exception();
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a figure of a card cannot be understood without: the host, and how the card is attached to it.
+// Facts without which a figure of a card cannot be understood: the host, and how the card is attached to it.
 #pragma once
 
 #include <filesystem>

@@ -32,7 +32,7 @@ struct CardPlace {
   GpuSide* gpu = nullptr;  ///< transfers move GPU memory; the buffer is what is made and checked
 };
 
-/// What one thread does: the same transfer over and over.
+/// The work of one thread: the same transfer over and over.
 struct Job {
   CardPlace* place = nullptr;
   Direction direction = Direction::host_to_card;
@@ -57,7 +57,7 @@ struct JobLimits {
 /// Takes out of a cell of jobs what only queues count: a call's doorbells and polls are the driver's.
 void leave_out_queue_counts(report::Cell& cell);
 
-/// What the jobs of each direction did, and all of them: each from its first start to its last end.
+/// The results of each direction's jobs, and of all jobs: each from its first start to its last end.
 struct JobsOutcome {
   measure::PhaseTally read, write, total;
   /// Bytes a second by the card's own clock, of jobs that kept it busy together; 0: not reported.

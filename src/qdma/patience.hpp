@@ -65,7 +65,8 @@ class Waiting {
 };
 
 inline constexpr double kMostForBufferS = 600;
-/// What the kernel may take to find the memory of a host buffer on a busy machine, beyond the limit of calls.
+/// The time that the kernel may take to find the memory of a host buffer on a busy machine, beyond the limit
+/// of calls.
 [[nodiscard]] inline double seconds_for_buffer(u64 bytes) {
   constexpr double kBytesPerS = 128 << 20;
   return std::min(static_cast<double>(bytes) / kBytesPerS, kMostForBufferS);

@@ -42,7 +42,7 @@ const MemoryRegion* region_at(std::span<const MemoryRegion> regions, u64 address
   return nullptr;
 }
 
-/// What of a transfer lies in one region.
+/// The part of a transfer that lies in one region.
 struct Piece {
   const MemoryRegion* region;
   u64 offset;

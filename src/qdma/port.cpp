@@ -201,7 +201,7 @@ bool QdmaPort::read_device(u64 address, std::span<u8> to) try {
   return false;
 }
 
-/// What a descriptor takes in this process; its rings are the card's.
+/// The memory that a descriptor takes in this process; its rings are the card's.
 u64 QdmaPort::queue_bytes(rma::Ends, const rma::QueueShape&) const {
   return sizeof(SubmitQueue);
 }

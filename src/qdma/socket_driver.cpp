@@ -22,10 +22,10 @@ namespace doorbell::qdma {
 
 namespace {
 
-/// What a server may take for saying that a transfer's time is over.
+/// The time that a server may take for saying that a transfer's time is over.
 constexpr double kSayS = 1;
-/// What a server may take for giving up a transfer that has not ended in time, or less where patience is
-/// less.
+/// The time that a server may take for giving up a transfer that has not ended in time, or less where
+/// patience is less.
 constexpr double kGiveUpS = static_cast<double>(wire::kDriverLimitNs) * 1e-9;
 
 /// The word of a structure at `offset`; 0 if it is shorter.

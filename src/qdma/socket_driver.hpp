@@ -45,7 +45,7 @@ class SocketDriver : public Driver {
   SocketDriver(std::string name, std::string who, const Patience& patience);
   /// Notes what has ended the wait for an answer. Returns it.
   int note_over(int over);
-  /// What has ended a wait, if nothing more is to be asked; 0 else.
+  /// The errno that has ended a wait, if nothing more is to be asked; 0 else.
   [[nodiscard]] int given_up() const;
 
   const Patience patience_;

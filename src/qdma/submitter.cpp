@@ -158,7 +158,7 @@ int Submitter::start(Work work, bool waited_for, std::shared_ptr<Operation>& out
     in_flight_.erase(op->id);
     return error;
   } else if (error != 0) {
-    // What a card says comes with the completion, whether it is said now or later.
+    // An error of the card comes with the completion, whether it is said now or later.
     op->result.error = error;
     report(*op);
     in_flight_.erase(op->id);

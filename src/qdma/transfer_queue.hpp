@@ -44,7 +44,7 @@ struct alignas(64) CardTime {
   }
 };
 
-/// What a TransferQueue works on: a descriptor, and the requests that are posted or in flight.
+/// The state of a TransferQueue: a descriptor, and the requests that are posted or in flight.
 class SubmitQueue {
  public:
   static constexpr u32 kMost = TransferDescriptor::kMaxSubmitted;
@@ -53,7 +53,8 @@ class SubmitQueue {
   SubmitQueue(TransferDescriptor& descriptor, const BufferTable& buffers, u32* alive, double deadline_s,
               CardTime* time)
       : descriptor_(descriptor), buffers_(buffers), alive_(alive), deadline_s_(deadline_s), time_(time) {
-    // What it makes has descriptors of its own, and threads with a file table of their own would lose them.
+    // The engine made here has descriptors of its own, and threads with a file table of their own would lose
+    // them.
     (void)descriptor_.submit_engine();
   }
 

@@ -18,7 +18,7 @@ namespace doorbell::qdma {
 inline constexpr u64 kLargestValidateBuffer = u64{512} << 20;
 inline constexpr u32 kMostValidateThreads = 64;
 
-/// What a validation measures.
+/// The measurements of a validation.
 enum class ValidatePhase : u8 { integrity, read, write, duplex, gpu_read, gpu_write };
 /// "integrity", ...: by ValidatePhase.
 [[nodiscard]] const std::vector<std::string>& validate_phase_names();
@@ -45,7 +45,7 @@ struct ValidateOptions : measure::RunOptions {
   CardUse card = {};                        ///< policy and ring size
 };
 
-/// What a validation will do after it has written and read all places once.
+/// The work of a validation after it has written and read all places once.
 struct PlannedWork {
   u32 cells = 0;         ///< whose rates are measured
   u64 buffer_bytes = 0;  ///< of each transfer

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a validation is made of, before any card is open.
+// The parts of a validation, before any card is open.
 #pragma once
 
 #include <string>
@@ -34,7 +34,7 @@ struct MemorySet {
 [[nodiscard]] u32 places(const ValidateOptions& o);
 /// Host memory of a run with buffers of so many bytes. A model holds what is on the card as well.
 [[nodiscard]] u64 memory_of(const ValidateOptions& o, u64 buffer_bytes, bool model);
-/// What was given, or the largest power of two that takes at most half of the memory available.
+/// The size that was given, or the largest power of two that takes at most half of the memory available.
 [[nodiscard]] u64 buffer_bytes_of(const ValidateOptions& o, bool model);
 
 }  // namespace doorbell::qdma

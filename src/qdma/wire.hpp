@@ -32,7 +32,7 @@ inline constexpr u32 kMaxInFlight = 512;
 inline constexpr u64 kDriverLimitNs = 10'000'000'000;
 
 /// Calls that only the socket has. Their numbers are no ioctl numbers of type 'v'.
-// What is no message of this form is answered with EPROTO, and the socket is closed. So is a Hello of another
+// A message of another form is answered with EPROTO, and the socket is closed. So is a Hello of another
 // version, whose reply carries the server's Hello, and whatever comes before a Hello on a control socket. A
 // message whose descriptors found no place in the server is answered with EMFILE; the socket stays.
 inline constexpr u32 kHello = 1;  ///< structure: Hello; must be the first request of a control socket

@@ -55,7 +55,7 @@ bool CopyStage::Lane::ended(u64 limit_ns) {
 bool CopyStage::Lane::wait(u64 limit_ns) {
   if (reported()) return true;
   if (!gpu_->wait(stream_, limit_ns)) return false;
-  // What the stream has finished is there, whether or not this CPU has seen the report.
+  // A copy that the stream has finished is there, whether or not this CPU has seen the report.
   store64_release(reinterpret_cast<u64*>(report_.host()), kDone);
   return true;
 }

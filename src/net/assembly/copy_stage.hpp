@@ -29,7 +29,7 @@ class CopyStage final : public WindowConsumer {
   [[nodiscard]] u64 copied() const { return delivered_; }
 
  private:
-  /// What one copy needs. The streams are apart, so that a copy begins while the one before it is being
+  /// The resources of one copy. The streams are apart, so that a copy begins while the one before it is being
   /// reported.
   class Lane {
    public:

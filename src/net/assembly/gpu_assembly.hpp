@@ -14,7 +14,7 @@
 
 namespace doorbell::net {
 
-/// What a check looks for.
+/// The origin of the data that a check looks for.
 struct DataOrigin {
   Fill fill = Fill::bytes;
   u64 seed = 0;

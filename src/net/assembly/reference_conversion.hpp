@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a packet's integers are as floating-point numbers, worked out by another way than the code under
-// check: in double precision, number by number.
+// A packet's integers as floating-point numbers, worked out by another way than the code under check: in
+// double precision, number by number.
 #pragma once
 
 #include <doorbell/net/convert.hpp>

@@ -25,7 +25,7 @@ bool has(const std::vector<u64>& bits, u32 slot) {
 }  // namespace
 
 void WindowCheck::take(const Window& w) {
-  // What is passed through is neither converted nor has it slots.
+  // A window that is passed through is neither converted nor has it slots.
   if (!w.arrived.empty()) {
     Buffer& b = buffer_of(w);
     std::ranges::fill(b.look, 0);

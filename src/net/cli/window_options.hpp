@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What `doorbell net` is told about windows: their size, where they lie, what computes on them.
+// Options of `doorbell net` about windows: their size, where they lie, what computes on them.
 #pragma once
 
 #include "cli/option.hpp"

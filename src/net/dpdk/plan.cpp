@@ -40,7 +40,7 @@ constexpr u32 kPacketRingOverhead = 128;
 /// Of AF_XDP: a page without an mbuf (128), its headroom (128) and its pool's header (64). 64 less, because a
 /// pool's objects have an odd number of cache lines, which spreads them over memory channels.
 constexpr u32 kXdpBuffer = 4096 - 320 - 64;
-/// What the kernel keeps of it in front of a frame.
+/// Bytes of that buffer which the kernel keeps in front of a frame.
 constexpr u32 kXdpHeadroom = 256;
 
 struct Engine {
@@ -289,7 +289,7 @@ Plan make_plan(const StreamRequest& request, const Link& link, const std::string
         throw Error(fmt::format("a payload of {} bytes", request.payload_bytes),
                     fmt::format("DPDK's tap driver carries packets of up to {} bytes, {} of them headers",
                                 kTapMtu, plan.header_bytes - raw::kEthernetBytes));
-      // What is written to the tap's file arrives at its interface, where AF_PACKET takes it.
+      // A frame written to the tap's file arrives at its interface, where AF_PACKET takes it.
       const std::string interface = fmt::format("dbtap{}", getpid() % 1'000'000);
       plan.tx = {"vdev", "net_tap", "iface=" + interface};
       plan.rx = af_packet(interface, 1, plan.frame_bytes, packet_ring_bytes(1));

@@ -49,7 +49,7 @@ struct Plan {
 [[nodiscard]] Plan make_plan(const StreamRequest& request, const Link& link,
                              const std::string& socket_suffix = "");
 
-/// What the name of the engine may be.
+/// The syntax of the engine's name.
 inline constexpr const char* kEngineSyntax = "dpdk[:af_packet|af_xdp|tap][,buffer=BYTES]";
 
 }  // namespace doorbell::net::dpdk

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the program and doorbell_dpdk.so know of each other. The plugin links DPDK and the program does not,
+// The interface between the program and doorbell_dpdk.so. The plugin links DPDK and the program does not,
 // so that it runs on machines without.
 #pragma once
 

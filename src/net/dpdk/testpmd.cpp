@@ -59,7 +59,7 @@ class KeptCapabilities {
   }
   ~KeptCapabilities() {
     if (!changed_) return;
-    // What is not inheritable is not ambient either.
+    // A capability that is not inheritable is not ambient either.
     syscall(SYS_capset, &header_, before_);
   }
   KeptCapabilities(const KeptCapabilities&) = delete;
@@ -158,7 +158,7 @@ class Run {
   ~Run() {
     if (!rx_ || plan_.socket.empty()) return;
     tx_.reset(), rx_.reset();
-    // What has been killed leaves it behind; another's is not touched.
+    // A testpmd that has been killed leaves its socket behind; another's is not touched.
     try {
       clear_socket(plan_.socket, link_name_);
     } catch (const Error&) {

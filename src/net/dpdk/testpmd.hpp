@@ -14,7 +14,7 @@
 
 namespace doorbell::net::dpdk {
 
-/// What testpmd shows once a second of its one port.
+/// The counters of its one port that testpmd shows once a second.
 struct TestpmdDisplay {
   u64 rx_packets = 0, rx_missed = 0, rx_errors = 0, rx_no_buffer = 0;
   u64 tx_packets = 0, tx_errors = 0;
@@ -23,7 +23,7 @@ struct TestpmdDisplay {
 /// Every complete display in what testpmd has printed so far. Throws Error for a text of another form.
 [[nodiscard]] std::vector<TestpmdDisplay> testpmd_displays(std::string_view printed);
 
-/// What testpmd says at its end of all its ports.
+/// The totals of all its ports that testpmd prints at its end.
 struct TestpmdTotals {
   u64 rx_packets = 0, rx_dropped = 0;
   u64 tx_packets = 0;

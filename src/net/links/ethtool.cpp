@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What rtnetlink cannot say or set: offloads, channels, a driver's name and its own counters.
+// The ethtool calls, for what rtnetlink cannot say or set: offloads, channels, a driver's name and its own
+// counters.
 
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
@@ -35,7 +36,7 @@ class WithArray {
   std::vector<u64> words_;  // aligned for all of them
 };
 
-/// What a set of names may have at most: the largest drivers have a few thousand.
+/// The most names that a set may have: the largest drivers have a few thousand.
 constexpr u32 kMostStrings = 1u << 16;
 
 }  // namespace

@@ -51,7 +51,7 @@ class InterfaceLink : public Link {
   [[nodiscard]] std::string ip(End end) const override { return side(end).ip; }
   [[nodiscard]] Mac mac(End end) const override { return side(end).state.mac; }
   [[nodiscard]] u32 mtu() const override { return std::min(tx_.state.mtu, rx_.state.mtu); }
-  /// What the sending end's interface did not send, and what the receiving end's did not receive.
+  /// Packets that the sending end's interface did not send, and that the receiving end's did not receive.
   [[nodiscard]] u64 interface_drops(End end) override;
   [[nodiscard]] bool counts_at_both_ends() override;
   [[nodiscard]] u32 queue_drops() override { return tx_.interfaces.queue_drops(tx_.state); }

@@ -44,7 +44,7 @@ void check_kept_link(const KeptLink& link) {
                 "they are not two addresses of one network", "give such as 192.0.2.1/30 and 192.0.2.2/30");
 }
 
-/// What a port is like before anything is changed. Throws Error for one that is in use.
+/// The state of a port before anything is changed. Throws Error for one that is in use.
 KeptState::Port port_as_it_is(netlink::Interfaces& home, const std::string& name) {
   const std::string subject = "port " + name;
   netlink::check_interface_name(subject, name);
@@ -307,7 +307,7 @@ std::string link_up(const KeptLink& link) {
     try {
       undo(link.names, state);
     } catch (const Error&) {
-      // What failed first says more. What is left is written down for the next one.
+      // The first error says more. What is left is written down for the next one.
     }
     throw;
   }

@@ -5,7 +5,7 @@
 // are a veth pair, or two ports of this machine that a cable connects: between namespaces packets must take
 // the cable, where in one namespace the kernel would hand them to itself.
 //
-// What was made is written down in /run/doorbell before it is made. So link_down() undoes what a killed
+// Each part of a link is written down in /run/doorbell before it is made. So link_down() undoes what a killed
 // link_up() has left as well, and link_up() does so by itself. Only one of these functions works at a time on
 // a machine; the others wait.
 #pragma once

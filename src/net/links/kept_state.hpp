@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What is written down about a kept link.
+// The state of a kept link that is written down.
 #pragma once
 
 #include <array>

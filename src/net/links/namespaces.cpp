@@ -67,7 +67,7 @@ std::string map_of(u32 id) {
   return fmt::format("{0} {0} 1", id);
 }
 
-/// What entering a user namespace comes to: the step that failed, and its errno. System calls alone.
+/// The outcome of entering a user namespace: the step that failed, and its errno. System calls alone.
 struct Entered {
   int step = 0;  ///< 0: it worked
   int error = 0;

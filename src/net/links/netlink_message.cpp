@@ -36,7 +36,7 @@ T head(std::span<const u8> bytes, const char* what) {
   return value;
 }
 
-/// What follows a fixed part of `size` bytes.
+/// The bytes that follow a fixed part of `size` bytes.
 std::span<const u8> behind(std::span<const u8> bytes, std::size_t size) {
   return bytes.subspan(std::min(bytes.size(), aligned4(size)));
 }

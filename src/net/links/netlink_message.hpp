@@ -62,7 +62,7 @@ struct Body {
   std::span<const u8> bytes;
 };
 
-/// What one datagram says to a request.
+/// The answer of one datagram to a request.
 struct Answer {
   bool last = false;  ///< nothing follows: an acknowledgement, an error, the end of a list
   int error = 0;      ///< an errno

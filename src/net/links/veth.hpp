@@ -19,7 +19,7 @@ struct VethConfig {
   bool gso = true;  ///< false: the sending end splits datagrams of many segments
 };
 
-/// What "veth:..." takes.
+/// The keys that "veth:..." takes.
 [[nodiscard]] options::OptionTable veth_keys();
 /// Throws Error for a key or a value that there is not.
 /// `title`: of the link in messages.

@@ -80,7 +80,7 @@ class PacketTx final : public TxQueue {
   }
   [[nodiscard]] bool broken() override { return broken_; }
 
-  /// What the kernel counts of its copies that have not left the interface.
+  /// The size of the socket's buffer, in which the kernel counts its copies that have not left the interface.
   [[nodiscard]] u32 buffer_bytes() const {
     int bytes = 0;
     socklen_t n = sizeof bytes;

@@ -33,7 +33,7 @@ class PacketRx final : public RxQueue {
   [[nodiscard]] bool copies() const { return copies_.has_value(); }
 
  private:
-  /// What the receiver still has of a block.
+  /// The receiver's hold on a block.
   struct Block {
     u32 held = 0;         ///< packets handed out and not released
     bool walked = false;  ///< all its packets have been looked at

@@ -41,7 +41,7 @@ u64 sum_of_words(const u8* p, u32 n) {
   return sum + word;
 }
 
-/// What the sum is when carries are added at its other end.
+/// The sum when carries are added at its other end.
 u32 folded(u64 sum) {
   sum = (sum & 0xffffffff) + (sum >> 32);
   while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);

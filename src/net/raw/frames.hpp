@@ -31,7 +31,7 @@ inline constexpr u16 kIpv6Type = 0x86dd;
 inline constexpr u16 kBareType = 0x88b5;
 inline constexpr u8 kUdpProtocol = 17;
 
-/// What lies in front of a payload.
+/// Bytes in front of a payload.
 [[nodiscard]] constexpr u32 header_bytes(Encapsulation e) {
   return e == Encapsulation::udp4 ? kUdp4Bytes : e == Encapsulation::udp6 ? kUdp6Bytes : kEthernetBytes;
 }

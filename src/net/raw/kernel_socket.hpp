@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the engines that use the kernel's packet sockets share. Set-up, except poll_socket().
+// Parts that the engines with the kernel's packet sockets share. Set-up, except poll_socket().
 #pragma once
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 
 namespace doorbell::net::raw {
 
-/// What messages call the engine of this name.
+/// The title in messages of the engine of this name.
 [[nodiscard]] inline std::string engine_title(const char* name) {
   return fmt::format("{} {}", setting::engine, name);
 }

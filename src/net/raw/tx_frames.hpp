@@ -38,7 +38,7 @@ class TxFrames {
 
   [[nodiscard]] const TxSlots& slots() const { return slots_; }
   [[nodiscard]] u32 max_payload() const { return max_payload_; }
-  /// What each frame has in front of its payload.
+  /// Bytes that each frame has in front of its payload.
   [[nodiscard]] u32 header_bytes() const { return header_bytes_; }
   [[nodiscard]] u8* frame(u64 n) const { return slots_.payload(n) - header_bytes_; }
   /// All slots, from the region's begin.

@@ -95,7 +95,7 @@ std::vector<bpf_insn> xdp_instructions(int map_fd, const XdpFlows& flows) {
   load(BPF_W, r2, r6, offsetof(xdp_md, rx_queue_index));
   p.push_back(insn(BPF_LD | BPF_DW | BPF_IMM, r1, BPF_PSEUDO_MAP_FD, 0, map_fd));
   p.push_back(insn(0, 0, 0, 0, 0));  // its second half
-  // What a queue without a socket receives goes on to the kernel as well.
+  // Packets that a queue without a socket receives go on to the kernel as well.
   p.push_back(insn(BPF_ALU64 | BPF_MOV | BPF_K, r3, 0, 0, XDP_PASS));
   p.push_back(insn(BPF_JMP | BPF_CALL, 0, 0, 0, BPF_FUNC_redirect_map));
   p.push_back(insn(BPF_JMP | BPF_EXIT, 0, 0, 0, 0));

@@ -17,7 +17,7 @@ namespace doorbell::net::raw {
 
 /// The kernel takes chunks of 2048 and 4096 bytes.
 inline constexpr u32 kChunkBytes = 4096;
-/// What the kernel keeps free at the start of a chunk that it receives into.
+/// Bytes that the kernel keeps free at the start of a chunk that it receives into.
 inline constexpr u32 kXdpHeadroom = 256;
 // Since Linux 6.6; older headers do not have them.
 inline constexpr u16 kXdpUseSg = 1 << 4;      ///< in sxdp_flags: frames of several descriptors
@@ -58,7 +58,7 @@ class XdpRing {
     own_ += std::exchange(written_, 0);
     __atomic_store_n(producer_, own_, __ATOMIC_RELEASE);
   }
-  /// What has been published and the kernel has not taken.
+  /// Entries that have been published and the kernel has not taken.
   [[nodiscard]] u32 pending() const { return own_ - __atomic_load_n(consumer_, __ATOMIC_ACQUIRE); }
 
   // This side consumes.

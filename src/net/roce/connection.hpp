@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What both ends of a flow's connection have: registered memory, a queue pair, and what went wrong.
+// Parts that both ends of a flow's connection have: registered memory, a queue pair, and what went wrong.
 #pragma once
 
 #include <array>

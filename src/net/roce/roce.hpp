@@ -19,7 +19,7 @@ inline constexpr u32 kRoceOverhead = 14 + 20 + 8 + 12 + 4;
 /// The stream's device and queues come from StreamRequest; a link only gives the address of a far end.
 [[nodiscard]] const StreamKind& roce_stream();
 
-/// What a request means, with its ranges checked.
+/// The values that a request means, with their ranges checked.
 struct RoceShape {
   u32 payload_bytes = 0;
   u64 stride = 0;  ///< between slots and between receive buffers

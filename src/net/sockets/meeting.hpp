@@ -25,7 +25,7 @@ struct Meeting {
 /// Throws Error, also where the other end has failed.
 [[nodiscard]] Meeting meet(const StreamRequest& request, Link& link, std::vector<u16> ports);
 
-/// What the receiving process says to its sender in meet(). Throws Error.
+/// The receiving process's message to its sender in meet(). Throws Error.
 [[nodiscard]] Meeting learn(exchange::Exchange& receiver, u32 flows);
 
 }  // namespace doorbell::net::sockets

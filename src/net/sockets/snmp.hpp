@@ -12,8 +12,8 @@
 
 namespace doorbell::net::sockets {
 
-/// What a file in the form of /proc/net/snmp says about one protocol: pairs of lines, names and then values.
-/// What cannot be read is left out.
+/// One protocol's counters in a file in the form of /proc/net/snmp: pairs of lines, names and then values.
+/// Counters that cannot be read are left out.
 [[nodiscard]] std::map<std::string, u64> snmp_counters(std::istream& from, const std::string& protocol);
 /// The same, of the calling thread's network namespace.
 [[nodiscard]] std::map<std::string, u64> snmp_counters(const std::string& protocol);

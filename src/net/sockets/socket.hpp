@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What TCP and UDP share: opening sockets at the ends of a link, their options, waits with deadlines.
+// Functions that TCP and UDP share: opening sockets at the ends of a link, their options, waits with
+// deadlines.
 #pragma once
 
 #include <doorbell/net/queue.hpp>
@@ -27,11 +28,11 @@ inline constexpr u32 kMaxVectors = 1024;
 
 [[nodiscard]] sockaddr_in address_of(const std::string& ip, u16 port);
 [[nodiscard]] std::string text_of(const sockaddr_in& address);
-/// What the socket is bound to.
+/// The address that the socket is bound to.
 [[nodiscard]] sockaddr_in local_address(int fd);
 [[nodiscard]] bool same(const sockaddr_in& a, const sockaddr_in& b);
 
-/// What to do about that errno, or nothing.
+/// Advice about that errno, or nothing.
 [[nodiscard]] std::string hint_of(int error);
 /// A non-blocking socket; `type` is SOCK_STREAM or SOCK_DGRAM. Throws Error.
 [[nodiscard]] Descriptor open_socket(int type);

@@ -27,7 +27,7 @@ using namespace sockets;
 
 /// Ethernet, IPv4 and UDP.
 constexpr u32 kOverheadBytes = 14 + 20 + 8;
-/// What a sender holds back in its socket delays packets and helps no further above this.
+/// The most bytes that a sender's socket holds back: more of them delay packets and help no further.
 constexpr u64 kMostSendBytes = u64{4} << 20;
 
 u64 max_datagram(const Link& link) {

@@ -182,7 +182,7 @@ Drops UdpRxQueue::dropped(Source& s) const {
   if (!s.of.arrivals) {
     d.socket_most *= most_packets_;
   } else {
-    // What is not here has been dropped, or waits.
+    // A packet that has arrived and was not taken has been dropped, or waits.
     d.socket_most = std::max(d.socket, arrived - s.packets);
     if (info[SK_MEMINFO_RMEM_ALLOC] == 0) d.socket = d.socket_most;
   }

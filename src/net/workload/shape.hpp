@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a workload computes on a window, and how much of it.
+// The computation that a workload does on a window, and how much of it.
 #pragma once
 
 #include <doorbell/config.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What computes on received windows, and checks that the library computed right.
+// A workload: it computes on received windows by a library, and checks that the library computed right.
 #pragma once
 
 #include <doorbell/gpu.hpp>

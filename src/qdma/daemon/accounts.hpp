@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What each user holds, against quotas. A user's connections share one account.
+// The holdings of each user, against quotas. A user's connections share one account.
 #pragma once
 
 #include <doorbell/config.hpp>

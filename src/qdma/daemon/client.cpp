@@ -29,7 +29,7 @@ int wait_for(int fd, short events, Waiting& waiting) {
     const u64 now = wall_ns(), until = waiting.slice_ns();
     const u64 left_ms = until > now ? (until - now) / 1'000'000 + 1 : 0;
     pollfd p{fd, events, 0};
-    // What has come meanwhile counts, however late this process looks.
+    // An event that has come meanwhile counts, however late this process looks.
     const int rc = ::poll(&p, 1, static_cast<int>(std::min<u64>(left_ms, 60'000)));
     if (rc > 0) return 0;
     if (rc < 0 && errno != EINTR) return errno;

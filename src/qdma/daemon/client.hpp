@@ -16,7 +16,7 @@
 
 namespace doorbell::qdma::daemon {
 
-/// What the daemon has answered. `error` is an errno, exact if this client has said hello.
+/// The daemon's answer. `error` is an errno, exact if this client has said hello.
 struct Answer {
   int error = 0;
   Code code = Code::ok;

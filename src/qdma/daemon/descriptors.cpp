@@ -44,7 +44,7 @@ int take_structure(std::span<const u8> bytes, u32 smallest, T& out) {
   return 0;
 }
 
-/// What is wrong with the transfer itself, before addresses are checked: 0 or an errno.
+/// The fault in the transfer itself, before addresses are checked: 0 or an errno.
 int check_shape(const Handout& h, const Transfer& t) {
   if (t.count < 1 || t.count > kMaxSubTransfers) return EINVAL;
   u64 total = 0;

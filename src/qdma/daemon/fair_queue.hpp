@@ -20,7 +20,7 @@ class Workers {
   virtual void run(std::function<void()> work, std::function<void()> done) = 0;
 };
 
-/// What a call is for.
+/// The purpose of a call.
 enum class Lane : u8 { control, host_buffer, transfer };
 
 struct FairQueueLimits {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What clients hold: queue pairs, buffers in card memory, and transfer descriptors, which are sockets of the
-// daemon that speak wire.hpp.
+// The resources that clients hold: queue pairs, buffers in card memory, and transfer descriptors, which are
+// sockets of the daemon that speak wire.hpp.
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the daemon writes to its log: a sentence, and fields by which it can be searched.
+// The daemon's log. An entry is a sentence, and fields by which it can be searched.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the daemon counts, and the text that Prometheus reads.
+// The daemon's metrics, and the text that Prometheus reads.
 #pragma once
 
 #include <map>
@@ -27,7 +27,7 @@ struct Metrics {
   void count(Opcode o, Code c) { ++requests[{name(o), name(c)}]; }
 };
 
-/// What is now.
+/// Amounts at present.
 struct Gauges {
   Holdings held;
   u64 users = 0;

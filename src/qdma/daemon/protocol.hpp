@@ -97,7 +97,7 @@ struct QueuePairAddRequest {
   u32 device = 0;
   QpairAdd add;
 };
-/// What is asked of one queue pair.
+/// A request about one queue pair.
 struct QueuePairRequest {
   u32 device = 0;
   u32 qid = 0;
@@ -185,7 +185,7 @@ struct Request {
   }
 };
 
-/// What is wrong with a message.
+/// The fault in a message.
 struct Malformed {
   std::string_view why;
   u32 sequence = 0;  ///< 0 if the message has no header

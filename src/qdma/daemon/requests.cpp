@@ -55,7 +55,7 @@ u32 directions_of(u32 buffer_direction) {
   return buffer_direction == 1 ? kDirH2C : buffer_direction == 2 ? kDirC2H : kDirH2C | kDirC2H;
 }
 
-/// What a job on a worker has made, until the loop takes it over.
+/// Queue pairs and a descriptor that a job on a worker has made, until the loop takes them over.
 struct OnCard {
   std::vector<CardQueue> queues;
   std::shared_ptr<const CardDescriptor> fd;

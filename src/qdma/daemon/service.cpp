@@ -311,7 +311,7 @@ void Service::try_deleting() {
                                     r->client, reason(static_cast<int>(-failed)))});
           }
           --retiring_;
-          // What the quotas count is given back before the client receives the reply.
+          // Amounts that the quotas count are given back before the client receives the reply.
           const Outcome then = std::move(r->then);
           r->lease.reset();
           r->charge.reset();

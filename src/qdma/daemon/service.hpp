@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the daemon does with messages: checks them, has the card called, keeps who holds what, cleans up. It
-// opens no socket and starts no thread: Outlet and Workers are others'.
+// The part of the daemon that handles messages: it checks them, has the card called, keeps who holds what,
+// cleans up. It opens no socket and starts no thread: Outlet and Workers are others'.
 //
 // Thread rule: one thread, the loop's. Calls of the card block and run on Workers.
 #pragma once
@@ -108,10 +108,10 @@ class Service {
   void cancel(const std::shared_ptr<Handout>& h, u64 sequence, std::span<const u8> structure);
   void answer(const std::shared_ptr<Handout>& h, u64 sequence, i64 result, std::span<const u8> structure = {},
               std::span<const SubResult> parts = {}, Descriptor with = {});
-  /// What keeps the memory of one sub-transfer reserved; null with an errno if it may not reach there.
+  /// The lease that reserves the memory of one sub-transfer; null with an errno if it may not reach there.
   [[nodiscard]] std::shared_ptr<const MemoryLease> reach(const Handout& h, const SubXfer& x, int& error);
 
-  // What clients hold: service.cpp.
+  // Resources that clients hold: service.cpp.
   void ok(const Asked& a, std::span<const u8> body, Descriptor with = {});
   void refuse(const Asked& a, int error, const std::string& why);
   /// The request goes on with a call of the card; `done` has its result.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a software card has to do, by time. The owner's lock guards it.
+// An agenda: the work that a software card has to do, by time. The owner's lock guards it.
 #pragma once
 
 #include <doorbell/config.hpp>

@@ -30,7 +30,7 @@ class CardQueue;
 struct CardRing;
 struct CardRequest;
 
-/// What a device thread finds when an entry of the agenda is due: exactly one is set.
+/// An entry of the agenda, as a device thread finds it when it is due: exactly one member is set.
 struct CardEvent {
   CardRing* move = nullptr;         ///< the ring's next burst
   CardRequest* done = nullptr;      ///< a completion
@@ -116,8 +116,8 @@ class ModelCard {
   static constexpr u64 kBurstBytes = 1 << 20;
 
   void start(CardQueue& queue);
-  /// What is queued ends with ENXIO. `quiet` is called, perhaps at once, when the device touches nothing of
-  /// it any more.
+  /// Queued requests end with ENXIO. `quiet` is called, perhaps at once, when the device touches nothing of
+  /// them any more.
   void stop(CardQueue& queue, std::function<void()> quiet);
   /// Queues the requests, all before the card looks at one of them. A queue that is stopped ends its
   /// requests with ENXIO. Nothing is checked here: CardMemory::reaches() must have said yes.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What limits a software card: two channels, the link that they share, and the halves of HBM. A burst ends
+// The limits of a software card: two channels, the link that they share, and the halves of HBM. A burst ends
 // when the slowest of what it passes has passed it on.
 #pragma once
 

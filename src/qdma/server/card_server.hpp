@@ -25,7 +25,7 @@ struct ServerLimits {
   u64 host_bytes = ~u64{0};   ///< of host buffers that some process still has
 };
 
-/// What a server has done and holds, for tests and for its last line.
+/// Counts of what a server has done and holds, for tests and for its last line.
 struct ServerCounts {
   u64 connections = 0;  ///< control sockets, now
   u64 descriptors = 0;  ///< transfer descriptors, now

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the kernel's driver is to a card: the calls of abi.hpp, with their rules of size and their error
-// numbers, over a software card. It knows no sockets; open files are its nodes.
+// A model of the kernel's driver: the calls of abi.hpp, with their rules of size and their error numbers,
+// over a software card. It knows no sockets; open files are its nodes.
 #pragma once
 
 #include <doorbell/qdma/abi.hpp>

@@ -49,7 +49,7 @@ void take_descriptors(const msghdr& m, Incoming& in);
 [[nodiscard]] std::vector<u8> encode_reply(const wire::ReplyHeader& header, std::span<const u8> structure,
                                            std::span<const wire::SubReply> parts);
 
-/// What is wrong with a request, or 0: EPROTO, or EMFILE if its descriptors found no place here.
+/// The errno for a request that is wrong, or 0: EPROTO, or EMFILE if its descriptors found no place here.
 /// `header` is filled as far as the message goes.
 [[nodiscard]] int check_request(const Incoming& message, wire::RequestHeader& header);
 

@@ -45,7 +45,7 @@ constexpr u32 kModelMemoryMib = 512;
 /// Holds the buffers too, because hardware reaches only memory that DPDK has mapped for it.
 constexpr u32 kPortMemoryMib = 2048;
 
-/// What DPDK logs, kept in memory: its messages belong into this program's errors, not between its lines.
+/// DPDK's log, kept in memory: its messages belong into this program's errors, not between its lines.
 FILE* log_file() {
   static FILE* const file = [] {
     FILE* const f = fdopen(memfd_create("dpdk-log", MFD_CLOEXEC), "a+");

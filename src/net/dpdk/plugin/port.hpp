@@ -15,7 +15,7 @@
 
 namespace doorbell::net::dpdk {
 
-/// What a port is asked for; a driver gives what it has of it.
+/// Wishes for a port; a driver gives what it has of them.
 struct PortWishes {
   u16 rx_queues = 1, tx_queues = 1;
   u32 mtu = 0;           ///< 0: as it is

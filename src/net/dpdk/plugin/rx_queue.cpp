@@ -178,7 +178,7 @@ Drops DpdkRxQueue::drops() {
   const rte_eth_stats now = port_.stats();
   d.ring = socket_drops_ + (now.imissed - at_start_.imissed);
   d.application += now.rx_nombuf - at_start_.rx_nombuf;
-  // What such a device is given is gone, and meant to be.
+  // A device that drops all packets does so on purpose.
   if (config_.drops_all) d.relay = now.opackets - at_start_.opackets;
   d.interface = now.ierrors - at_start_.ierrors;
   return d;

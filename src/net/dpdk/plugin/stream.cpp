@@ -48,7 +48,7 @@ class DpdkStream final : public Stream {
   explicit DpdkStream(const OpenRequest& request)
       : plan_(request.plan), split_(request.stream.split), link_name_(request.link_setting) {}
 
-  /// What it throws leaves a stream that can be destroyed, whatever has been set up.
+  /// An exception leaves a stream that can be destroyed, whatever has been set up.
   void open(const OpenRequest& request) {
     const StreamRequest& r = request.stream;
     if (split_ && plan_.driver != Driver::pci)
@@ -113,7 +113,7 @@ class DpdkStream final : public Stream {
     const u16 flows = static_cast<u16>(r.flows);
     const u16 rx_queues = p.queue_of_each_flow ? flows : static_cast<u16>(r.rx_queues);
     PortWishes wishes;
-    // What IP takes of a packet is all but Ethernet's header. Other devices' interfaces have an MTU already.
+    // The MTU covers all of a packet but Ethernet's header. Other devices' interfaces have an MTU already.
     if (hardware || p.driver == Driver::tap)
       wishes.mtu = std::max(1500u, p.frame_bytes - raw::kEthernetBytes);
     const auto add_tx = [&] {

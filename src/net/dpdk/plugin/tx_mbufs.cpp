@@ -22,7 +22,7 @@ namespace {
 
 constexpr char kOps[] = "doorbell_tx";
 
-/// What a pool of DPDK's calls its data.
+/// The data of a DPDK pool, at its `pool_data`.
 struct Slots {
   std::unique_ptr<rte_mbuf*[]> mbufs;
   u32 count = 0;

@@ -263,7 +263,8 @@ Descriptor SocketLoop::open_pair(SocketId id, uid_t user, int& error) {
 void SocketLoop::close(SocketId id) {
   Socket* const s = find(id);
   if (s == nullptr) return;
-  // What still waits to be sent is for who does not read. The quotas count the socket no longer, so it goes.
+  // Messages that still wait after this are for a client that does not read. The quotas count the socket no
+  // longer, so it goes.
   flush(*s);
   remove(*s);
 }

@@ -91,7 +91,7 @@ class SocketLoop final : public Outlet, public Workers {
 
   uv_loop_t loop_{};
   void look_at_full();
-  /// What clients have sent, and their sockets, in which there may be more of it.
+  /// Closes a descriptor that a client has sent, or a client's socket, in which there may be more of them.
   void close_for(uid_t user, Descriptor fd) { closers_->close(user, std::move(fd)); }
 
   uv_timer_t retry_{};  ///< takes up accepting again
