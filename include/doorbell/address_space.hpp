@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a device can reach: IOVA ranges mapped to Regions, with permissions. Host code only.
+// The memory that a device can reach: IOVA ranges mapped to Regions, with permissions. Host code only.
 #pragma once
 
 #include <doorbell/region.hpp>
@@ -12,7 +12,7 @@ namespace doorbell {
 
 using Iova = u64;
 
-/// What the device may do with a mapping.
+/// The accesses that a mapping allows the device.
 enum class Access : u32 { read = 1, write = 2, read_write = 3 };
 [[nodiscard]] DOORBELL_HD constexpr bool allows(Access have, Access want) {
   return (static_cast<u32>(have) & static_cast<u32>(want)) == static_cast<u32>(want);

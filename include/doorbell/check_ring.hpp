@@ -89,8 +89,8 @@ struct CheckRing {
   }
 };
 
-/// What a checker found wrong with an operation's data, as one word: of several the largest counts, which is
-/// the worst, and of these the first.
+/// A checker's finding about an operation's data, as one word: of several the largest counts, which is the
+/// worst, and of these the first.
 struct Finding {
   pattern::Verdict verdict = pattern::Verdict::ok;
   u64 offset = 0;  ///< of the first bad unit within the payload, < 2^48

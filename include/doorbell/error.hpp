@@ -20,7 +20,7 @@ enum class ExitCode : int {
   interrupted = 130,  ///< a signal ended the run; its partial result has no errors
 };
 
-/// What failed, on what, why, and what to do about it.
+/// An error: what failed, on what, why, and what to do about it.
 ///
 /// `what()` is "WHAT: WHY" on one line; `hint()` may be empty. `code()` says which exit status the
 /// command ends with when the error is not handled.

@@ -16,7 +16,7 @@ namespace doorbell::gpu {
 
 enum class Runtime { cuda, hip };
 
-/// What enumeration knows of one GPU. `index` is the number that `--gpu` takes.
+/// One GPU as enumeration knows it. `index` is the number that `--gpu` takes.
 struct Info {
   int index = 0;
   Runtime runtime = Runtime::cuda;
@@ -101,7 +101,7 @@ class Gpu {
   virtual void destroy(Event e) noexcept = 0;
   /// From now on `e` stands for all that is in the stream by now.
   virtual void record(Event e, Stream s) = 0;
-  /// What is put into the stream from now on begins when what `e` stands for has finished.
+  /// Work put into the stream from now on begins when the work that `e` stands for has finished.
   virtual void follow(Stream s, Event e) = 0;
   /// True when everything in the stream has finished; throws on an error found by then.
   [[nodiscard]] virtual bool finished(Stream s) = 0;

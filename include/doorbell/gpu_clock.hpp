@@ -13,10 +13,10 @@
 
 namespace doorbell {
 
-/// What the kernel doorbell_probe writes to prove that it ran.
+/// The value that the kernel doorbell_probe writes to prove that it ran.
 inline constexpr u32 kProbeValue = 0xD00B'E110u;
 
-/// What doorbell_probe samples, in the order of its `clocks` argument.
+/// The samples that doorbell_probe takes, in the order of its `clocks` argument.
 enum ProbeClock : u32 { kProbeNsBegin, kProbeCyclesBegin, kProbeNsEnd, kProbeCyclesEnd, kProbeClocks };
 
 #if defined(__CUDACC__) || defined(__HIPCC__)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the loops of all paths have in common besides their work: the clock, and what ends a phase (a stop
+// The part that the loops of all paths share besides their work: the clock, and what ends a phase (a stop
 // flag, a duration, a device that is gone, a deadline).
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a loop that drives one queue reports of one phase, whatever the path. Plain data in memory that host
+// The report on one phase by a loop that drives one queue, whatever the path. Plain data in memory that host
 // and GPU both reach.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace doorbell {
 /// state. `reset`: the device is no longer ready (another program reset it) or reports a fatal state.
 enum class StopReason : u32 { done = 0, requested, duration, broken, timeout, reset, removed };
 
-/// What one queue did in one phase, as far as it is plain sums.
+/// One queue's work in one phase, as far as it is plain sums.
 struct OpCounters {
   u64 posted = 0;
   u64 succeeded = 0;

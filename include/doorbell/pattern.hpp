@@ -19,7 +19,7 @@ namespace doorbell::pattern {
 /// data never arrived.
 inline constexpr u32 kPoison = 0xdb0ddead;
 
-/// What a check found. The order is the severity in which an I/O of several units is classified.
+/// The result of a check. The order is the severity in which an I/O of several units is classified.
 enum class Verdict : u32 {
   ok = 0,
   old_version,   ///< right, but a unit of an earlier version of the pattern: no failure
@@ -66,7 +66,7 @@ DOORBELL_INLINE bool same_unit(const u32* unit, const Identity& id) {
 #endif
 }
 
-/// What the checker knows of a unit.
+/// The checker's knowledge of a unit.
 struct Expect {
   Identity id;
   bool written = true;  ///< false: this run did not write it, so only its own header can vouch for it

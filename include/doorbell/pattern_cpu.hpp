@@ -9,7 +9,7 @@
 
 #include <cstring>
 
-// What a GPU compiler reads has no use for them: lanes make their parts by make_part().
+// Code that a GPU compiler reads has no use for these vectors: lanes make their parts by make_part().
 #if !defined(__CUDACC__) && !defined(__HIPCC__)
 #define DOORBELL_CPU_VECTORS 1
 

@@ -222,7 +222,7 @@ DOORBELL_NOINLINE bool same_tail(const u8* data, u32 bytes, const Identity& id) 
   return true;
 }
 
-/// What a tail without a header could be instead: the buffer's earlier contents, and those of its
+/// The data that a tail without a header could be instead: the buffer's earlier contents, and those of its
 /// neighbours. Buffers are used in turn: buffer i of `buffers` holds sequence `origin` + i, then that plus
 /// `buffers`, and so on.
 struct Others {

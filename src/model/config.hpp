@@ -14,8 +14,8 @@
 namespace doorbell::model {
 
 struct Config {
-  /// What serves the queues: threads of the CPU; a kernel on the GPU that the device is opened with; or that
-  /// kernel's code on threads of the CPU.
+  /// The engine that serves the queues: threads of the CPU; a kernel on the GPU that the device is opened
+  /// with; or that kernel's code on threads of the CPU.
   enum class Engine { cpu, gpu, kernel_on_cpu };
   Engine engine = Engine::cpu;
   u32 threads = 1;         ///< device threads; 0: chosen for the run
@@ -36,7 +36,7 @@ struct Config {
   void fit(const Use& use);
 };
 
-/// What the key "engine" takes, in the order of Config::Engine.
+/// The values of the key "engine", in the order of Config::Engine.
 [[nodiscard]] const std::vector<std::string>& engine_names();
 
 // The keys that all models share. `help` and the nouns use the path's words.

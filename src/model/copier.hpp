@@ -36,7 +36,7 @@ class Copier {
   /// The same by this thread, at once, if both are in host memory.
   [[nodiscard]] bool copy_alone(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
     if (to.gpu || from.gpu) return copy_gpu(to, from, bytes);
-    // What this thread does must not overtake what the others still have to do.
+    // This thread's copy must not overtake copies that others still have to do.
     crew_.settle();
     if (!open_.empty() && !order(to, from, bytes)) return false;
     copy_here(to.address, from.address, bytes);

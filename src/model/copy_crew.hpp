@@ -74,7 +74,7 @@ class CopyCrew {
   u32 used_ = 0;
   u64 bytes_ = 0;
   bool called_ = false;  ///< helpers that slept
-  // What follows, helpers use too.
+  // Helpers use the members below too.
   alignas(64) std::atomic<u32> asleep_ = 0;
   std::atomic<u32> alarm_ = 0;  ///< changes when helpers are to look again
   std::atomic<bool> over_ = false;

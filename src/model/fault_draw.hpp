@@ -69,7 +69,8 @@ struct FaultDraw {
     return {};
   }
 
-  /// What becomes of a completion that is due at `due_ns`. Calls `now` only if the time is needed.
+  /// The report of a completion that has `fault` and is due at `due_ns`. Calls `now` only if the time is
+  /// needed.
   template <class Now>
   [[nodiscard]] DOORBELL_HD CompletionReport report(Fault fault, u64 due_ns, Now&& now) const {
     switch (fault) {

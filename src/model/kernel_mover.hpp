@@ -23,7 +23,7 @@ struct CopyTail {
     const u64 body = body_of(bytes);
     return {to + body, from + body, static_cast<u32>(bytes - body)};
   }
-  /// What comes before the tail: a multiple of 16.
+  /// The bytes before the tail: a multiple of 16.
   [[nodiscard]] DOORBELL_INLINE static u64 body_of(u64 bytes) {
     return bytes == 0 ? 0 : (bytes - 1) & ~u64{15};
   }

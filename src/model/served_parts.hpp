@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What every engine inside a kernel is built of.
+// The parts that every engine inside a kernel is built of.
 #pragma once
 
 #include <doorbell/address_space.hpp>

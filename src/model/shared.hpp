@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What all device threads of one model share.
+// State that all device threads of one model share.
 #pragma once
 
 #include "model/config.hpp"

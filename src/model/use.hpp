@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a run does with the device that it opens. A model adapts its configuration to it; hardware ignores it.
+// The use that a run makes of the device that it opens. A model adapts its configuration to it; hardware
+// ignores it.
 #pragma once
 
 #include "model/fault.hpp"

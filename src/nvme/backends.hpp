@@ -15,7 +15,7 @@
 
 namespace doorbell::nvme {
 
-/// What a device is opened for. Only `spec` is needed.
+/// A request to open a device. Only `spec` is needed.
 struct DeviceRequest {
   std::string spec = {};
   std::shared_ptr<gpu::Gpu> gpu = {};

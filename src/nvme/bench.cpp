@@ -304,7 +304,7 @@ class Bench {
   u64 old_version_ = 0;
 };
 
-/// What the Result says of a controller.
+/// The facts about a controller that the Result states.
 nlohmann::ordered_json controller_facts(const ControllerInfo& info, const NamespaceInfo& ns) {
   return {{"model", info.model},
           {"serial", info.serial},
@@ -422,7 +422,7 @@ class BenchContender final : public Contender {
     try {
       if (!run_->lost()) s.bench->drain();
     } catch (const Error& e) {
-      // What was measured stays worth reporting when the device does not answer any more.
+      // Measured figures stay worth reporting when the device does not answer any more.
       ++unanswered_;
       run_->stopped(StopReason::timeout);
       errors_.emplace_back(e.what());

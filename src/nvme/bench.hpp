@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What `doorbell nvme` measures: write, barrier, read back and verify, as often as asked.
+// The bench of `doorbell nvme`: write, barrier, read back and verify, as often as asked.
 #pragma once
 
 #include <doorbell/nvme/controller.hpp>

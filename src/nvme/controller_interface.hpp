@@ -31,7 +31,7 @@ class ControllerInterface {
   virtual ~ControllerInterface() = default;
   /// "model", "emulated" or "hardware".
   [[nodiscard]] virtual std::string kind() const = 0;
-  /// What the user called it, resolved.
+  /// The controller's full name, resolved from what the user wrote.
   [[nodiscard]] virtual std::string name() const = 0;
 
   // Registers by byte offset in BAR0. Set-up only.
@@ -57,7 +57,7 @@ class ControllerInterface {
   [[nodiscard]] virtual bool scratch() const { return false; }
   /// The regular file whose bytes are the namespace's blocks; "" where they lie elsewhere.
   [[nodiscard]] virtual std::string image() const { return {}; }
-  /// What the device itself counted, for the Result; null when it counts nothing.
+  /// The device's own counts, for the Result; null when it counts nothing.
   [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }
 };
 

@@ -29,7 +29,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// What fio calls an engine, and the options that make it the best of its kind.
+/// fio's name for an engine, and the options that make it the best of its kind.
 struct Engine {
   const char* name;
   std::vector<std::string> options;
@@ -68,7 +68,7 @@ class FioContender final : public Contender {
     if (write && !file.scratch() && !o.allow_write)
       throw Error(setting::others + " fio", fmt::format("it overwrites {}", o.file),
                   fmt::format("add {} if that may be lost", setting::allow_write));
-    // What fio writes is its own: nothing that a mark promises.
+    // fio writes data of its own: nothing that a mark promises.
     if (write && file.regular()) WrittenMark(o.file).about_to_write({0, file.bytes()});
     const u64 depth = std::max({o.in_flight, o.batch, 1u});
     // psync has one call in progress: as many jobs as there would be I/Os in flight.

@@ -30,7 +30,7 @@ struct Free {
   void operator()(void* p) const { std::free(p); }
 };
 
-/// What a piece of a file holds.
+/// The kinds of data in a piece of a file.
 struct Content {
   bool foreign = false;
   bool ours = false;

@@ -101,7 +101,7 @@ std::vector<BenchResult> run_in_turns(const BenchOptions& o, const measure::RunW
                             : first.file_options.sync ? "sync"
                                                       : "io_uring";
   all.push_back(bench_contender(first, watch, label, false));
-  // What the first chose by itself holds for all.
+  // The first way chooses the operations in flight and the bytes of an I/O for all ways.
   first.in_flight = all.front()->in_flight();
   for (const std::string& item : others)
     all.push_back(contender(first, watch, item, file, all.front()->io_bytes()));

@@ -39,7 +39,7 @@ class Contender : public measure::Contender {
                                                     const measure::RunWatch& watch,
                                                     const std::vector<std::string>& others,
                                                     const std::string& file);
-/// What run_in_turns() refuses before it opens anything. Throws Error.
+/// The checks that run_in_turns() makes before it opens anything. Throws Error.
 void check_in_turns(const BenchOptions& options, const std::vector<std::string>& others,
                     const std::string& file);
 

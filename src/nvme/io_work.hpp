@@ -10,7 +10,7 @@
 #include "measure/runner.hpp"
 #include "system/clock.hpp"
 
-// What a checker does with blocks is the same for all queues: checker.cpp has it.
+// A checker's work with blocks is the same for all queues: checker.cpp has it.
 extern template class doorbell::Checker<doorbell::OneLane, doorbell::nvme::IoPayload<doorbell::OneLane>>;
 
 namespace doorbell::nvme {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the queues of one run need besides their rings: data slots, PRP lists, bookkeeping.
+// Memory that the queues of one run need besides their rings: data slots, PRP lists, bookkeeping.
 #pragma once
 
 #include <doorbell/nvme/controller.hpp>

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a bench drives: an NVMe controller through queue pairs of our own, or a file through the kernel.
+// The storage that a bench drives: an NVMe controller through queue pairs of our own, or a file through the
+// kernel.
 #pragma once
 
 #include <doorbell/nvme/controller.hpp>
@@ -40,12 +41,12 @@ class Storage {
   /// Once. The buffers live as long as the storage.
   [[nodiscard]] virtual QueueBuffers& create_queues(const QueueShape& shape) = 0;
   [[nodiscard]] virtual std::unique_ptr<IoRunner> runner(u32 window) = 0;
-  /// What the loops watch for a device that is gone; null where there is no such thing.
+  /// The register that the loops watch for a device that is gone; null where there is none.
   [[nodiscard]] virtual const u32* status_register() { return nullptr; }
   /// No completion comes after this.
   virtual void end_queues() {}
 
-  /// What the device itself counted; null when it counts nothing.
+  /// The device's own counts; null when it counts nothing.
   [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }
   /// Gives a completion's status its name.
   [[nodiscard]] virtual measure::StatusName status_names() const = 0;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What `doorbell rdma` measures over a NIC's connections: one-sided operations (rma/bench.hpp), and sends.
+// The bench of `doorbell rdma` over a NIC's connections: one-sided operations (rma/bench.hpp), and sends.
 #pragma once
 
 #include "exchange/socket.hpp"

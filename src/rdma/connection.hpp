@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a connection of two queue pairs is made with, and its states. Plain data, for kernels too.
+// The parameters with which a connection of two queue pairs is made, and its states. Plain data, for kernels
+// too.
 #pragma once
 
 #include <doorbell/config.hpp>

@@ -33,7 +33,7 @@ struct QueuePairAddress {
   std::array<u8, 16> gid{};
 };
 
-/// What a queue pair is created with.
+/// The parameters with which a queue pair is created.
 struct QueuePairShape {
   u32 sq_requests = 128;
   u32 rq_requests = 128;
@@ -46,7 +46,7 @@ struct QueuePairShape {
 class QueuePairObject {
  public:
   virtual ~QueuePairObject() = default;
-  /// What the peer needs to know.
+  /// The address that the peer needs to know.
   [[nodiscard]] virtual QueuePairAddress address() const = 0;
   /// RESET -> INIT: receives may be posted from now on.
   virtual void initialise(const ConnectionOptions& options) = 0;

@@ -35,7 +35,7 @@ constexpr u32 kMostOps = static_cast<u32>(Op::compare_swap);
 constexpr u32 kMostQueuePairs = 1024;
 constexpr u32 kMostVerdict = static_cast<u32>(pattern::Verdict::corrupt);
 
-/// What a cell is, for the server; see FieldWriter.
+/// The fields that describe a cell to the server; see FieldWriter.
 template <class Fields, class Options, class Connection, class Setup>
 void cell_fields(Fields& f, Options& o, Connection& n, Setup& c) {
   f.choice("op", o.op, kMostOps + 1);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What two processes with NICs tell each other before they connect queue pairs. Both call a function of these
+// The lists that two processes with NICs swap before they connect queue pairs. Both call a function of these
 // together: each sends its own list and receives one of the same length. They throw doorbell::Error.
 #pragma once
 

@@ -39,7 +39,7 @@ struct FormatShape;
 struct VerbsConfig;
 
 struct Vendor {
-  /// What the model NIC must know of the format.
+  /// The facts about the format that the model NIC must know.
   const FormatShape& (*shape)();
   /// Drives queue pairs whose rings the initiator writes itself.
   std::unique_ptr<OpRunner> (*runner)(const std::vector<ConnectedEnds>& ends, const DriverShape& driver,

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What is measured of one-sided operations, for each payload size: single operations one after the other
+// The measurements of one-sided operations, for each payload size: single operations one after the other
 // (latency), a window of operations (rate), and messages there and back (ping-pong). Every payload is checked
 // where it arrives.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What one cell of a bench of one-sided operations does, derived from the options and the payload's size.
+// The work of one cell of a bench of one-sided operations, derived from the options and the payload's size.
 #pragma once
 
 #include "rma/bench.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What operations and their outcomes are called.
+// The names of operations and of their outcomes.
 #pragma once
 
 #include <doorbell/rma/types.hpp>

@@ -9,7 +9,7 @@
 #include "measure/runner.hpp"
 #include "system/clock.hpp"
 
-// What a checker does with payloads is the same for all queues: checker.cpp has it.
+// A checker's work with payloads is the same for all queues: checker.cpp has it.
 extern template class doorbell::Checker<doorbell::OneLane, doorbell::rma::OpPayload<doorbell::OneLane>>;
 
 namespace doorbell::rma {

@@ -200,7 +200,7 @@ class PingPong {
     waiting_ = false;
   }
 
-  /// What needs no look at every step, as in OpLoop.
+  /// Conditions that need no look at every step, as in OpLoop.
   [[gnu::cold]] void housekeeping() {
     if (guard_.look(kLane, phase_) == StopReason::removed) {
       aborted_ += waiting_ ? 1 : 0;

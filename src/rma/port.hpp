@@ -56,7 +56,7 @@ enum class Reach {
   others,  ///< and operations of the other end: puts, gets, atomics
 };
 
-/// What each queue of a session is created with.
+/// The parameters with which each queue of a session is created.
 struct QueueShape {
   u32 requests = 128;
   u32 receives = 128;
@@ -64,7 +64,7 @@ struct QueueShape {
   Place queue_memory = Place::pageable;
 };
 
-/// What drives the queues: an initiator and its resources.
+/// The driver of the queues: an initiator and its resources.
 struct DriverShape {
   Initiator initiator = Initiator::cpu;
   std::shared_ptr<gpu::Gpu> gpu = {};  ///< Initiator::gpu
@@ -122,7 +122,8 @@ class Port {
                                                                 const QueueShape& shape) = 0;
   /// Ends::device: where connection `number` of a session finds `bytes` bytes of the device's own memory.
   [[nodiscard]] virtual u64 device_memory(u32 number, u64 bytes);
-  /// What lies there, for an error's text: a transfer of its own, beside no queue's. False if it fails.
+  /// Reads the device's own memory, for an error's text: a transfer of its own, beside no queue's. False if
+  /// it fails.
   [[nodiscard]] virtual bool read_device(u64 /*address*/, std::span<u8> /*to*/) { return false; }
   /// Bytes of host memory that the queues of one connection take: rings, records, and what the initiator
   /// keeps. An estimate if a driver lays out the queues.
@@ -136,7 +137,7 @@ class Port {
   /// A word that stays 1 while the device is there, in the initiator's addresses; null if the device has
   /// none.
   [[nodiscard]] virtual const u32* alive(Initiator) { return nullptr; }
-  /// What else a cell says of the way to the device; null if there is nothing.
+  /// Further facts that a cell states about the way to the device; null if there are none.
   [[nodiscard]] virtual nlohmann::ordered_json described() const { return nullptr; }
   /// The device's own counters, for the Result; null if it has none.
   [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }

@@ -13,7 +13,7 @@ struct BenchOptions;
 struct CellSetup;
 class Session;
 
-/// What the other process learns when a phase begins.
+/// The message that the other process gets when a phase begins.
 struct PhaseMessage {
   u64 generation = 0;  ///< OpPhase::generation
   u64 count = 0;       ///< operations of each queue; ~0: unknown

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a run of one-sided operations works with: buffers that are registered with a device, queues, and the
+// The resources of a run of one-sided operations: buffers that are registered with a device, queues, and the
 // runner that drives the queues.
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the device writes: events, the status of queues, the counts of a counter; and the word with which the
-// reader gives events back.
+// The data that the device writes: events, the status of queues, the counts of a counter; and the word with
+// which the reader gives events back.
 #pragma once
 
 #include <doorbell/cxi/types.hpp>

@@ -104,7 +104,7 @@ class PutQueue {
     CounterCounts now = counts(warp);
     if (successes_since(now) != 0) return take(now);
     if (s_.failing == 0 && (now.failure != (s_.failures & kMaxFailure) || ++s_.idle % kLooksAtEvents == 0)) {
-      // What the device counts together with a failure, or before it, ended before the failed operation.
+      // Operations that the device counts together with a failure, or before it, ended before the failed one.
       if (read_events(warp)) now = counts(warp);
       if (successes_since(now) != 0) return take(now);
     }

@@ -28,7 +28,7 @@ class ArrivalMap {
   /// `start`: the flow's first sequence. `span`: a power of two, at least 64.
   explicit ArrivalMap(u64 start = 0, u64 span = kDefaultSpan)
       : start_(start), base_(start & ~u64{63}), next_(start), words_(span / 64), mask_(span / 64 - 1) {
-    // What lies before the start counts as arrived.
+    // Sequences before the start count as arrived.
     if (start_ != base_) word(base_) = (u64{1} << (start_ - base_)) - 1;
   }
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a GPU does with packets and windows, a warp for each packet or slot: putting data where it belongs,
+// The work of a GPU on packets and windows, a warp for each packet or slot: putting data where it belongs,
 // zeroing what is missing, checking what is there. Sources may be GPU memory or pinned host memory.
 //
 // Each function is the part of one warp out of `warps`; it works through the items warp, warp + warps, ...

@@ -75,7 +75,7 @@ struct DueTime {
   return static_cast<u64>(stream) << 48 | (sequence & kSequenceMask);
 }
 
-/// What the data consists of. Values of float16 and float32 lie in [-1, 1).
+/// The kind of values that the data consists of. Those of float16 and float32 lie in [-1, 1).
 enum class Fill : u32 { bytes, float32, float16, zero };
 
 /// The 8 bytes at data offset 8 * `word` of a packet.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What became of received packets: each counts in one class.
+// The counts of received packets: each packet counts in one class.
 #pragma once
 
 #include <doorbell/config.hpp>

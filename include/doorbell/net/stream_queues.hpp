@@ -46,16 +46,16 @@ class StreamQueues {
   [[nodiscard]] std::vector<u16> queue_of_flow() const;
 
   [[nodiscard]] const StreamRequest& request() const;
-  /// What carries the packets: "tcp", "udp", "roce", "ring", "af_packet", "af_xdp" or "dpdk".
+  /// The carrier of the packets: "tcp", "udp", "roce", "ring", "af_packet", "af_xdp" or "dpdk".
   [[nodiscard]] std::string carrier() const;
   /// Every packet accepted arrives, or the connection breaks.
   [[nodiscard]] bool reliable() const;
-  /// What this process's receive queues and interfaces have dropped since the stream was opened, by layer.
-  /// System calls; not for each burst. While no other thread uses a queue.
+  /// Packets that this process's receive queues and interfaces have dropped since the stream was opened, by
+  /// layer. System calls; not for each burst. While no other thread uses a queue.
   [[nodiscard]] Drops drops();
   /// Frames that are none of the stream's. Likewise.
   [[nodiscard]] u64 unmatched();
-  /// What was set up (sizes of buffers, offloads, interfaces), as a JSON object. Likewise.
+  /// The set-up (sizes of buffers, offloads, interfaces), as a JSON object. Likewise.
   [[nodiscard]] std::string facts();
 
  private:
@@ -64,7 +64,8 @@ class StreamQueues {
   std::unique_ptr<Parts> parts_;
 };
 
-/// What this machine can use of what StreamQueues::open() and StreamRequest::engine name.
+/// A stream or an engine, as StreamQueues::open() and StreamRequest::engine name it, and whether this machine
+/// can use it.
 struct StreamSupport {
   std::string name;
   bool raw_engine = false;  ///< a value of StreamRequest::engine, for raw frames

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a stream of packets is opened for: sizes, queues, memory, and what each kind of stream has of its own.
+// The request for a stream of packets: sizes, queues, memory, and what each kind of stream has of its own.
 #pragma once
 
 #include <doorbell/net/queue.hpp>
@@ -12,7 +12,7 @@
 
 namespace doorbell::net {
 
-/// What the payload of a raw frame lies in.
+/// The headers around the payload of a raw frame.
 enum class Encapsulation : u8 {
   udp4,  ///< UDP over IPv4; a flow has its ports
   udp6,  ///< UDP over IPv6, with the checksum that is mandatory there; likewise
@@ -24,10 +24,10 @@ enum class Steering : u8 {
   rule,  ///< by a rule for each flow
   rss,   ///< by the Toeplitz hash over its packets' headers (toeplitz.hpp) and an indirection table
 };
-/// What that hash is over.
+/// The fields of a packet's headers that the RSS hash is over.
 enum class RssFields : u8 { addresses, addresses_and_ports };
 
-/// What a stream is opened for.
+/// The parameters with which a stream is opened.
 struct StreamRequest {
   u32 payload_bytes = 8000;  ///< of every packet, message or record, at least kHeaderBytes
   u32 burst = 64;            ///< packets that one receive() may return

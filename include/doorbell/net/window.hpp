@@ -17,7 +17,7 @@
 
 namespace doorbell::net {
 
-/// What became of a packet.
+/// The outcome of placing a packet.
 enum class Placing : u8 {
   placed,
   duplicate,     ///< its slot is taken: the data is not to be written again
@@ -113,7 +113,7 @@ class WindowTracker {
         close_oldest(Closing::pushed_out, close);
         ahead -= shape_.packets;
       }
-      // What is full behind the closed ones waits for nothing now. The packet's own window is never full: it
+      // Full windows behind the closed ones wait for nothing now. The packet's own window is never full: it
       // was not open before.
       while (entries_[oldest_ring_].arrived == shape_.packets) {
         close_oldest(Closing::full, close);

@@ -10,7 +10,7 @@
 
 namespace doorbell::net {
 
-/// What happens to slots that no packet came for: zeros, or nothing. The window lists them in both cases.
+/// The treatment of slots that no packet came for: zeros, or nothing. The window lists them in both cases.
 enum class Missing { zero, mark };
 
 class WindowOwner;
@@ -53,7 +53,7 @@ void Window::give_back() const {
   owner->give_back(*this);
 }
 
-/// What finished windows go to: a workload, a check, a copy to a GPU. All calls on one thread, which never
+/// A consumer of finished windows: a workload, a check, a copy to a GPU. All calls on one thread, which never
 /// wait without a limit.
 class WindowConsumer {
  public:

@@ -159,7 +159,7 @@ class IoLoop {
 
   [[nodiscard]] DOORBELL_INLINE u64 to_ns(u64 ticks) const { return Guard::to_ns(phase_, ticks); }
   [[nodiscard]] DOORBELL_INLINE bool is_write() const { return phase_.op == IoOpcode::write; }
-  /// What an I/O was to find.
+  /// The data that an I/O was to find.
   struct Due {
     u64 address;
     u64 sequence;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What each I/O of a loop carries: which blocks it is of, what writes send and what reads must find.
+// The data that each I/O of a loop carries: which blocks it is of, what writes send and what reads must find.
 #pragma once
 
 #include <doorbell/check_ring.hpp>
@@ -87,8 +87,8 @@ class IoPayload {
     if (q_->unwritten != nullptr && bit < q_->unwritten_bits) q_->unwritten[bit / 32] |= 1u << (bit % 32);
   }
 
-  /// What a Checker calls: checks the reads that have ended in the slots of `n` turns, and makes the slots
-  /// ready for I/Os `first` and on.
+  /// A Checker calls this function. It checks the reads that have ended in the slots of `n` turns, and makes
+  /// the slots ready for I/Os `first` and on.
   template <class Found>
   DOORBELL_INLINE void turns(const Warp& warp, const CheckRing& ring, u64 first, u32 n, u64,
                              Found found) const {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What an I/O loop is given and what it reports. Plain data in memory that host and GPU both reach.
+// The input and the reports of an I/O loop. Plain data in memory that host and GPU both reach.
 #pragma once
 
 #include <doorbell/check_ring.hpp>
@@ -70,7 +70,7 @@ struct IoQueue {
   CheckRing checks;  ///< who makes and checks the data; the runner's
 };
 
-/// What an IoLoop takes for a queue pair: nvme::QueuePair, or the kernel's I/O calls in that shape.
+/// A queue pair that an IoLoop can drive: nvme::QueuePair, or the kernel's I/O calls in that shape.
 template <class Q, class Warp>
 concept LoopQueue = requires(Q& q, const Q& c, const Warp& warp, u32 n, Sqe (*build)(u32)) {
   requires std::constructible_from<Q, const typename Q::State&>;

@@ -166,7 +166,7 @@ class QueuePair {
     const bool fresh = warp.lane() < lanes && phase_bit(entry) == expected_phase(warp.lane());
     p.mine = decode_cqe(entry);
     p.count = leading_run(warp.ballot(fresh));
-    // What was loaded ahead lines up with the lanes only behind a full group.
+    // Entries that were loaded ahead line up with the lanes only behind a full group.
     if (p.count < Warp::size) ahead_ = 0;
     if (p.count == 0) return p;
     // Orders these entries, and those loaded ahead, before the data that the controller wrote first.

@@ -94,7 +94,7 @@ class QueuePair {
   /// ESTALE.
   [[nodiscard]] u32 id() const { return id_; }
   void start();
-  /// What is queued ends with ENXIO.
+  /// Transfers that are queued end with ENXIO.
   void stop();
 
  private:
@@ -128,7 +128,7 @@ struct TransferResult {
   u64 card_ns = 0;
 };
 
-/// What a submitted transfer is called until its completion has been taken.
+/// The id of a submitted transfer until its completion has been taken.
 using TransferId = u64;
 
 struct TransferCompletion {
@@ -174,7 +174,7 @@ class TransferDescriptor {
   /// before.
   void cancel(TransferId id);
   static constexpr u32 kMaxSubmitted = 256;
-  /// What submit() uses here: "io_uring" or "threads".
+  /// The engine that submit() uses here: "io_uring" or "threads".
   [[nodiscard]] std::string submit_engine() const;
 
  private:

@@ -33,7 +33,7 @@ struct TransferShape {
   u32 queue_pairs = 2;  ///< of the descriptor
 };
 
-/// What is already queued on each channel: bytes by direction.
+/// The load that is already queued on each channel: bytes by direction.
 struct ChannelLoad {
   std::array<u64, 2> host_to_card{};
   std::array<u64, 2> card_to_host{};

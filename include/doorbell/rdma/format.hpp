@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a NIC vendor's wire format must provide to be the template parameter of a QueuePair and of the NIC
+// The requirements on a NIC vendor's wire format that is the template parameter of a QueuePair and of the NIC
 // model. A format is a struct of static functions without state; each format has a file of its own.
 #pragma once
 
@@ -105,7 +105,7 @@ concept WireFormat = requires(const WorkRequest& wr, const ReceiveRequest& rr, c
   { F::kHasTable } -> ConvertibleTo<bool>;
   { F::table_entry(wr, at, m) } -> std::same_as<u64>;
   { F::table_index(at, m) } -> std::same_as<u32>;
-  // What ring_sq() needs to know of the last posted request (mlx5: the first 8 bytes of its WQE; else 0).
+  // The word of the last posted request that ring_sq() needs (mlx5: the first 8 bytes of its WQE; else 0).
   { F::sq_doorbell_word(wr, at, m) } -> std::same_as<u64>;
   // Makes everything before `next` visible to the device: first the records, then the register. One lane
   // calls it. Every store is a release: it orders the entries before the record, and the record before the

@@ -299,7 +299,7 @@ class QueuePair {
     store16(m.track + (key & (m.track_entries - 1)),
             {{at.serial + 1, at.running + units, signalled, wr.signalled ? 1u : 0u}});
   }
-  /// What the device looks up beside the WQE, in formats with such a table. One lane.
+  /// Writes the entry that the device looks up beside the WQE, in formats with such a table. One lane.
   DOORBELL_INLINE static void note_in_table(const QueuePairMemory& m, const RingPosition& at,
                                             const WorkRequest& wr) {
     if constexpr (F::kHasTable) m.sq_table[F::table_index(at, m)] = F::table_entry(wr, at, m);

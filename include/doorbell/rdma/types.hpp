@@ -43,13 +43,13 @@ struct RingPosition {
   return bytes <= mtu ? 1 : (bytes + mtu - 1) / mtu;
 }
 
-/// What Completion::mark counts.
+/// The meaning of Completion::mark.
 enum class Mark {
   unit,    ///< ring position (RingPosition::running, 16 bits) of the completed WQE's first unit
   serial,  ///< requests up to and including the completed one, modulo the format's kMarkModulo or the ring
 };
 
-/// What the device's side reads in a WQE.
+/// A WQE as the device's side reads it.
 struct DecodedWqe {
   bool valid = false;   ///< false: an opcode or layout that the format does not know
   WorkRequest request;  ///< payload, bytes of one SGE: see below
@@ -69,7 +69,7 @@ struct DecodedWqe {
   u64 wr_id = 0;          ///< a value that the format returns in the CQE, if it has one
 };
 
-/// What the device's side writes into a CQE.
+/// The fields that the device's side writes into a CQE.
 struct CqeFields {
   Op op = Op::write;
   Completion completion;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the RDMA formats share below the level of fields: byte order, opcodes, error codes.
+// The common parts of the RDMA formats below the level of fields: byte order, opcodes, error codes.
 #pragma once
 
 #include <doorbell/rdma/format.hpp>

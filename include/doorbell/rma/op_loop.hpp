@@ -503,7 +503,7 @@ class OpLoop {
     };
   }
 
-  /// What needs no look at every poll: the guard's conditions and the deadline of the oldest operation.
+  /// Conditions that need no look at every poll: the guard's, and the deadline of the oldest operation.
   DOORBELL_INLINE void housekeeping(const Warp& warp) {
     const StopReason found = guard_.look(warp, *phase_);
     checks_.watch(warp, awaits_checks(), phase_->timeout_ticks, guard_, mine_, *out_);

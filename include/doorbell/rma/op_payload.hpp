@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What each one-sided operation of a loop carries, and what it must leave behind: payloads, which are made
+// The data that each one-sided operation of a loop carries and must leave behind: payloads, which are made
 // before the post and checked where they arrive, and the values of the word that atomics change.
 #pragma once
 
@@ -26,7 +26,7 @@ struct AtomicWalk {
   [[nodiscard]] DOORBELL_INLINE u64 swapped(u64 k) const {
     return pattern::mix64(base + k * 0x9e3779b97f4a7c15ull);
   }
-  /// What the word holds before operation i.
+  /// The word's value before operation i.
   [[nodiscard]] DOORBELL_INLINE u64 before(Op op, u64 i) const {
     return op == Op::fetch_add ? base + i * addend : swapped(i - i / 4);
   }
@@ -149,8 +149,8 @@ class OpPayload {
     }
   }
 
-  /// What a Checker calls. The operations of a loop use its slots in turn: turn t makes ready slot t %
-  /// window, in which operation t - window has ended.
+  /// A Checker calls this function. The operations of a loop use its slots in turn: turn t makes ready
+  /// slot t % window, in which operation t - window has ended.
   template <class Found>
   DOORBELL_INLINE void turns(const Warp& warp, const CheckRing& ring, u64 first, u32 n, u64 newest,
                              Found found) const {
@@ -241,7 +241,7 @@ class OpPayload {
                     : phase_->target_slots != 0 ? phase_->target_slots
                                                 : phase_->window};
   }
-  /// What else a payload could be, while `newest` is the newest operation in use.
+  /// The other data that a payload could be, while `newest` is the newest operation in use.
   [[nodiscard]] DOORBELL_INLINE payload::Others others(const Names& names, u64 newest) const {
     if (names.wrap != 0) newest = names.wrap - 1;  // all slots were filled before the first operation
     return {.buffers = named_slots() != 0 ? named_slots() : phase_->window,

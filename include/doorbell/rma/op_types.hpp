@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a loop of one-sided operations is given and what it keeps. Plain data in memory that both host and GPU
-// can reach.
+// The input and the state of a loop of one-sided operations. Plain data in memory that both host and GPU can
+// reach.
 #pragma once
 
 #include <doorbell/check_ring.hpp>
@@ -78,8 +78,8 @@ struct OpState {
   bool paired = false;
 };
 
-/// What a queue must provide so that an OpLoop can drive it: rdma::QueuePair, the libibverbs and the Cassini
-/// queues do. Requests are counted by serials modulo 2^32 and finish in the order in which they were posted.
+/// A queue that an OpLoop can drive: rdma::QueuePair, the libibverbs and the Cassini queues are such queues.
+/// Requests are counted by serials modulo 2^32 and finish in the order in which they were posted.
 template <class Q, class Warp>
 concept LoopQueue = requires(Q& q, const Q& c, const Warp& warp, u32 n, WorkRequest (*request)(u32)) {
   requires std::constructible_from<Q, const typename Q::State&>;

@@ -185,7 +185,7 @@ struct LibcxiLibrary {
   int (*unmap_pte)(libcxi::PteMap*);
 };
 
-/// What the kernel shows of one CXI device, whether the device can be used or not.
+/// The facts that the kernel shows of one CXI device, whether the device can be used or not.
 struct CxiDeviceFacts {
   std::string name;         ///< "cxi0"
   std::string pci_address;  ///< "0000:c1:00.0"; "" if unknown

@@ -47,7 +47,7 @@ class Engine {
   DOORBELL_INLINE void begin_round() { now_ = 0; }
   [[nodiscard]] DOORBELL_GPU_NOINLINE bool serve(WorkQueue& q);
   [[nodiscard]] DOORBELL_GPU_NOINLINE bool poll_doorbell(CountingEvent& ct);
-  /// What was counted in the round becomes visible, and what is due is reported.
+  /// Makes the round's counts visible, and reports what is due.
   [[nodiscard]] DOORBELL_GPU_NOINLINE bool end_round(bool work);
   /// True if end_round() has something to do.
   [[nodiscard]] DOORBELL_INLINE bool has_news() const { return !dirty_.empty() || !parts_.late.empty(); }
@@ -107,7 +107,7 @@ class Engine {
     }
   };
   using Result = OperationResult;
-  /// What a plain command does.
+  /// The effect of a plain command.
   struct Plain {
     u8* to = nullptr;
     u8* from = nullptr;

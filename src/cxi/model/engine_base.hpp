@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the host knows of the device's engine: its counts, and how set-up calls reach it.
+// The host's view of the device's engine: its counts, and how set-up calls reach it.
 #pragma once
 
 #include "cxi/model/config.hpp"

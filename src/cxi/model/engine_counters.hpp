@@ -36,7 +36,7 @@ DOORBELL_GPU_NOINLINE void Engine<Parts>::remove_counter(u32 index) {
   }
   ct = {};
   counters_.remove(index);
-  // What is still on its way to it is not for the next one of its number.
+  // Acknowledgements that are still on their way to it are not for the next counter of its number.
   parts_.late.erase_if([index](const Acknowledgement& a) { return a.ct == index; });
 }
 

@@ -225,7 +225,7 @@ DOORBELL_GPU_NOINLINE typename Engine<Parts>::Result Engine<Parts>::move(
   return parts_.mover.copy(to, from, op.bytes) && taken(op) ? Result{} : broken;
 }
 
-/// What a command carries is gone when its slots are free.
+/// The data that a command carries is gone when its slots are free.
 template <class Parts>
 DOORBELL_HD bool Engine<Parts>::taken(const Operation& op) {
   return Parts::kReadsAtOnce || op.inlined == nullptr || settle();

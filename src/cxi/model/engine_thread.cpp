@@ -25,7 +25,7 @@ struct ThreadRoom {
   static constexpr u32 kMemories = 8192;
 };
 
-/// What an engine on a thread is built of; see Engine.
+/// The parts of an engine on a thread; see Engine.
 class ThreadParts {
  public:
   static constexpr u32 kInARow = 64;
@@ -82,8 +82,8 @@ class EngineThread final : public EngineBase {
   bool poll() override {
     set_up_.serve();
     const bool work = engine_.poll();
-    // What nothing announces becomes visible too. A round that ended because the device has gone leaves no
-    // copy behind: the memory may be gone next.
+    // Copies that nothing announces become visible too. A round that ended because the device has gone leaves
+    // no copy behind: the memory may be gone next.
     parts_.mover.settle_shared();
     return work;
   }

@@ -14,7 +14,7 @@
 
 namespace doorbell::cxi {
 
-/// What a CPU thread calls that runs the code of block `server`.
+/// Makes the function that a CPU thread calls to run the code of block `server`.
 using ServeOnThread = std::function<std::function<bool()>(const ServerJob& job, u32 server)>;
 /// With one lane and no helpers.
 [[nodiscard]] const ServeOnThread& serve_with_one_lane();

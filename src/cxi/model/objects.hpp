@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the device keeps for each object that its users created. Plain data, which its engine owns: in a
-// kernel, in the memory of a block. Objects name each other by number.
+// The device's records of each object that its users created. Plain data, which its engine owns: in a kernel,
+// in the memory of a block. Objects name each other by number.
 #pragma once
 
 #include <doorbell/address_space.hpp>
@@ -148,8 +148,8 @@ struct Acknowledgement {
   u64 user_ptr = 0;
 };
 
-/// What an engine has room for. `R` has kTransmitQueues, kTargetQueues, kEventQueues, kCounters, kEntries and
-/// kMemories.
+/// The objects that an engine has room for. `R` has kTransmitQueues, kTargetQueues, kEventQueues, kCounters,
+/// kEntries and kMemories.
 template <class R>
 struct Objects {
   using Room = R;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a ServedEngine works on, and how its host talks to it. Plain data, the same for a kernel and for a
-// thread of the CPU that runs its code.
+// The state that a ServedEngine works on, and how its host talks to it. Plain data, the same for a kernel and
+// for a thread of the CPU that runs its code.
 #pragma once
 
 #include "cxi/model/engine_rule.hpp"
@@ -13,8 +13,8 @@
 
 namespace doorbell::cxi {
 
-/// What finds room in a block's shared memory: twice as many queues as a run has, with a buffer at each end,
-/// and more for what the run's host has.
+/// The objects that find room in a block's shared memory: twice as many queues as a run has, with a buffer at
+/// each end, and more for what the run's host has.
 struct ServedRoom {
   static constexpr u32 kTransmitQueues = 144;
   static constexpr u32 kTargetQueues = 16;
@@ -38,13 +38,13 @@ struct alignas(64) ServerAnswer {
   u32 sequence;  ///< of the last order carried out
 };
 
-/// What the engine has counted up to its last order.
+/// The engine's counts up to its last order.
 struct ServedCounts {
   EngineCounters counters;
   u64 injected[model::kFaultKinds];
 };
 
-/// What the engine is given when it starts. All pointers are addresses that it can use.
+/// The job that the engine is given when it starts. All pointers are addresses that it can use.
 struct ServerJob {
   EngineRule rule;
   model::FaultDraw faults;

@@ -20,7 +20,7 @@ namespace doorbell::cxi {
 template <class Clock>
 struct ServedMemory;
 
-/// What an engine in a kernel is built of; see Engine.
+/// The parts of an engine in a kernel; see Engine.
 template <class Clock>
 class ServedParts {
  public:
@@ -227,7 +227,7 @@ class ServedEngine {
   DOORBELL_NOINLINE void obey(u32 sequence) {
     if (warp_.lane() == 0) {
       const ServerOrder& order = job_.orders[server_];
-      // What initiators did before the order comes before it.
+      // Work that initiators posted before the order comes before it.
       (void)engine().poll();
       // Of a device that has gone the host may have freed everything.
       if (order.kind == ServerOrder::Kind::end) m_.ended = 1;

@@ -25,7 +25,7 @@ class DataFile {
 
   [[nodiscard]] int fd() const { return fd_.get(); }
   [[nodiscard]] u64 bytes() const { return bytes_; }
-  /// What direct I/O has to be a multiple of.
+  /// The block size, of which direct I/O has to be a multiple.
   [[nodiscard]] u32 block_bytes() const { return block_bytes_; }
   /// True for a file that holds nothing, or what doorbell wrote; all of it is looked at. Never for a device:
   /// what is on it may be anywhere.

@@ -77,7 +77,7 @@ void UringEngine::arm() {
 }
 
 UringEngine::~UringEngine() {
-  // What was given up on may still write to the buffers, which go next.
+  // I/Os that were given up on may still write to the buffers, which go next.
   io_uring_sync_cancel_reg all{};
   all.flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL;
   all.timeout = {1, 0};
@@ -106,7 +106,7 @@ void UringEngine::put(const FileIo& io) {
 }
 
 void UringEngine::hand_over() {
-  // What the kernel does not take now stays in the ring; the next round tries again.
+  // Entries that the kernel does not take now stay in the ring; the next round tries again.
   pending_ = io_uring_submit(&ring_) < 0;
 }
 

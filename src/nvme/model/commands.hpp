@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a model controller makes of one command, of a doorbell's value, and of a completion: the rules that
-// its threads on a CPU and its kernel on a GPU share. Pure functions.
+// The rules by which a model controller treats one command, a doorbell's value, and a completion. Its threads
+// on a CPU and its kernel on a GPU share them. Pure functions.
 #pragma once
 
 #include <doorbell/nvme/wire.hpp>

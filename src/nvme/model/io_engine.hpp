@@ -24,7 +24,7 @@
 
 namespace doorbell::nvme {
 
-/// What all engines of one controller share.
+/// State that all engines of one controller share.
 struct ModelShared : model::Shared<ModelConfig> {
   Media media;
   NamespaceShape shape;

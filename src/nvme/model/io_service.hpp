@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What serves the I/O queues of a model controller, as its admin queue sees it: threads of the CPU
+// The service of a model controller's I/O queues, as its admin queue sees it: threads of the CPU
 // (thread_service.hpp) or a kernel on a GPU (kernel_service.hpp).
 #pragma once
 

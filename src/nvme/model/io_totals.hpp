@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a device has counted of its I/O commands.
+// A device's counts of its I/O commands.
 #pragma once
 
 #include <doorbell/config.hpp>

@@ -23,7 +23,7 @@ struct OneThread {
   void sync() const {}
 };
 
-/// What a server's thread needs, in one place.
+/// The parts that a server's thread needs, in one place.
 struct HostServer {
   HostServer(const ServerJob& job, u32 index)
       : memory(std::make_unique<ServerMemory>()), server(lane, team, job, index, *memory) {}

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a QueueServer works on, and how its host talks to it. Plain data, the same for a kernel and for a CPU
-// thread that runs its code.
+// The state that a QueueServer works on, and how its host talks to it. Plain data, the same for a kernel and
+// for a CPU thread that runs its code.
 #pragma once
 
 #include <doorbell/address_space.hpp>
@@ -109,13 +109,14 @@ struct alignas(64) ServerAnswer {
   u32 removed;        ///< 1: this server carried out Fault::removal
 };
 
-/// What one server has counted up to its last order to save it.
+/// The counts of one server up to its last order to save them.
 struct alignas(64) ServerCounts {
   IoTotals io;
   u64 injected[model::kFaultKinds];
 };
 
-/// What all servers of a device are given when they start. All pointers are addresses that servers can use.
+/// The job that all servers of a device are given when they start. All pointers are addresses that servers
+/// can use.
 struct ServerJob {
   u32 tracks;  ///< commands may complete later, so cids are tracked
   NamespaceShape shape;

@@ -12,6 +12,5 @@
 namespace doorbell::nvme {
 
 [[nodiscard]] options::OptionTable model_keys();
-/// What the key `engine` may be, by ModelConfig::Engine.
 
 }  // namespace doorbell::nvme

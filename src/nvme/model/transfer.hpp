@@ -13,7 +13,7 @@
 
 namespace doorbell::nvme {
 
-/// What became of one command.
+/// The outcome of one command.
 struct Outcome {
   enum class Kind : u32 { none, read, write, other };
   u16 status = status::success;

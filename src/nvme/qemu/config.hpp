@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a QEMU process is asked to host.
+// The controller that a QEMU process is asked to host.
 #pragma once
 
 #include <doorbell/config.hpp>

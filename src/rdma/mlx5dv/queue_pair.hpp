@@ -13,7 +13,7 @@
 
 namespace doorbell::rdma {
 
-/// What libmlx5 shows of a queue pair.
+/// A queue pair's parts as libmlx5 shows them.
 struct Mlx5Queues {
   mlx5dv_qp qp = {};
   mlx5dv_cq send_cq = {};
@@ -23,7 +23,7 @@ struct Mlx5Queues {
 /// that the format expects.
 [[nodiscard]] QueuePairMemory mlx5_memory(const Mlx5Queues& queues, const QueuePairShape& shape, u32 qpn);
 
-/// What the queue pairs of a device share.
+/// State that the queue pairs of a device share.
 struct Mlx5Shared {
   std::shared_ptr<const VerbsContext> context;
   Mlx5Library mlx5;

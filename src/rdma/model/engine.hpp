@@ -76,7 +76,7 @@ class Engine {
     Word16 owner = {};
   };
 
-  /// What a plain request moves.
+  /// The copy that a plain request makes.
   struct Plain {
     u8* to = nullptr;
     u8* from = nullptr;

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the host knows of an engine of any format: its queue pairs, its counts, and how set-up work reaches
-// it.
+// The host's view of an engine of any format: its queue pairs, its counts, and how set-up work reaches it.
 #pragma once
 
 #include <functional>
@@ -18,7 +17,7 @@
 
 namespace doorbell::rdma {
 
-/// What all engines of one NIC share.
+/// State that all engines of one NIC share.
 struct ModelShared : model::Shared<ModelConfig> {
   MemoryTable memory;
   std::mutex atomics;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What an engine counts.
+// An engine's counters.
 #pragma once
 
 #include "model/count.hpp"

@@ -13,14 +13,14 @@
 
 namespace doorbell::rdma {
 
-/// What a NIC's threads poll.
+/// An engine that a NIC's threads poll.
 class PolledEngine : public EngineBase {
  public:
   /// Does one round over all queue pairs; true if there was work. Called by the engine's thread only.
   virtual bool poll() = 0;
 };
 
-/// What an engine on a thread is built of; see Engine.
+/// The parts of an engine on a thread; see Engine.
 struct ThreadParts {
   static constexpr u32 kHeld = 1024;
   static constexpr u32 kInARow = 64;

@@ -9,7 +9,7 @@
 
 namespace doorbell::rdma {
 
-/// What an initiator's published index counts.
+/// The meaning of an initiator's published index.
 enum class Counts {
   slots,      ///< the slot: 0..entries-1
   two_turns,  ///< the slot, and whether the turn is odd

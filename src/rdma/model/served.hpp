@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a ServedEngine works on, and how its host talks to it. Plain data, the same for a kernel and for a
-// thread of the CPU that runs its code.
+// The state that a ServedEngine works on, and how its host talks to it. Plain data, the same for a kernel and
+// for a thread of the CPU that runs its code.
 #pragma once
 
 #include "model/fault_draw.hpp"
@@ -28,14 +28,15 @@ struct alignas(64) ServerAnswer {
   u32 sequence;  ///< of the last order carried out
 };
 
-/// What one engine has counted up to its last pause.
+/// The counts of one engine up to its last pause.
 struct ServedCounts {
   EngineCounters counters;
   u64 violations;
   u64 injected[model::kFaultKinds];
 };
 
-/// What all engines of a device are given when they start. All pointers are addresses that they can use.
+/// The job that all engines of a device are given when they start. All pointers are addresses that they can
+/// use.
 struct ServerJob {
   MemoryKeys keys;
   EngineRule rule;

@@ -14,7 +14,7 @@
 
 namespace doorbell::rdma {
 
-/// What an engine in a kernel is built of; see Engine. `Clock` has wall_ns().
+/// The parts of an engine in a kernel; see Engine. `Clock` has wall_ns().
 template <class Clock>
 struct ServedParts {
   static constexpr u32 kHeld = 64;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What set-up code, which is not a template, must know of a queue format.
+// The facts about a queue format that set-up code, which is not a template, must know.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the responder and the wire do to one request of any queue format: checks of keys and rights, movement
-// of data, atomics.
+// The work of the responder and the wire on one request of any queue format: checks of keys and rights,
+// movement of data, atomics.
 #pragma once
 
 #include "model/count.hpp"

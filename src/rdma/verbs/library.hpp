@@ -51,7 +51,7 @@ struct VerbsLibrary {
   const char* (*event_type_str)(ibv_event_type);
 };
 
-/// What sysfs shows of one RDMA device, whether libibverbs can use the device or not.
+/// The facts that sysfs shows of one RDMA device, whether libibverbs can use the device or not.
 struct RdmaDeviceFacts {
   std::string name;      ///< "mlx5_0", "rxe0"
   std::string driver;    ///< "mlx5_core", "rdma_rxe"; "" if unknown

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the demos of all paths with one-sided operations share.
+// Functions that the demos of all paths with one-sided operations share.
 #pragma once
 
 #include "cli/path.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the commands of all paths with one-sided operations share.
+// Functions that the commands of all paths with one-sided operations share.
 #pragma once
 
 #include "cli/command.hpp"

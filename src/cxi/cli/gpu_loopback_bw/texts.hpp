@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What `cxi_gpu_loopback_bw` prints: the form of the tool of that name, version 1.5.1, byte for byte.
+// The output of `cxi_gpu_loopback_bw`: the form of the tool of that name, version 1.5.1, byte for byte.
 #pragma once
 
 #include <optional>
