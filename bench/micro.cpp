@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the steps of the hot path cost on this CPU, one at a time. A figure of a whole path is
-// `doorbell nvme`'s business; these say where a change of it comes from.
+// The cost of the hot path's steps on this CPU, one at a time. A figure of a whole path is `doorbell nvme`'s
+// business; these say where a change of it comes from.
 #include <benchmark/benchmark.h>
 #include <doorbell/nvme/queue_pair.hpp>
 #include <doorbell/pattern.hpp>
@@ -26,7 +26,7 @@ std::vector<Word16> buffer(u64 bytes) {
   return std::vector<Word16>(bytes / sizeof(Word16));
 }
 
-// What memory allows, beside what the pattern takes. 64 MiB and more are in no cache.
+// The bounds that memory sets, for comparison with the pattern's cost. 64 MiB and more are in no cache.
 constexpr i64 kUncached = i64{256} << 20;
 
 void copy_memory(benchmark::State& state) {

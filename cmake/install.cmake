@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
 
-# What `cmake --install` puts where, and the packages through which other projects find the library.
+# The files that `cmake --install` installs, and the packages through which other projects find the library.
 
 include(CMakePackageConfigHelpers)
 

@@ -20,7 +20,7 @@ function(doorbell_precompile target)
     <thread> <vector> <fmt/format.h> <nlohmann/json.hpp> ${ARGN})
 endfunction()
 
-# What `from` has compiled serves `target` too: both must be compiled alike.
+# The headers that `from` has compiled serve `target` too: both must be compiled alike.
 function(doorbell_precompiled_by target from)
   if(DOORBELL_PCH)
     target_compile_options(${target} PRIVATE ${doorbell_pch_options})

@@ -53,7 +53,7 @@ done)"
 
 verdict "ASCII" "$(LC_ALL=C grep -nP '[^\x00-\x7f]' "${code[@]}" | cut -c1-120)"
 verdict "white space" "$(grep -nE '[[:blank:]]+$' "${code[@]}" | cut -c1-120)"
-# What a build or a run makes does not belong into the repository; of binaries, only pictures do.
+# Files that a build or a run makes do not belong into the repository; of binaries, only pictures do.
 verdict "generated files" "$(git ls-files | grep -E '(^|/)(build[^/]*|results/demo-[^/]*|dist|__pycache__)/'
   git ls-files -z | xargs -0 -r grep -ILs . | grep -vE '\.(png|jpg|ico)$')"
 

@@ -64,7 +64,7 @@ run() {
   shift
   folder=$(folder_of "$preset")
   say "test $preset"
-  # What an earlier run left here is none of this one's.
+  # Results that an earlier run left here are none of this one's.
   rm -rf "$folder/test-results"
   ctest --test-dir "$folder" --parallel "$jobs" --output-on-failure --no-tests=error --test-output-size-passed 4000000 \
         --output-junit "$results/$preset.xml" "$@" </dev/null

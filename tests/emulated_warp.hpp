@@ -26,7 +26,7 @@ class EmulatedWarp {
  public:
   static constexpr u32 size = N;
 
-  /// What the lanes of one warp share.
+  /// The state that the lanes of one warp share.
   class Hub {
    public:
     /// Runs f(warp) on every lane, in turns.
@@ -79,7 +79,7 @@ class EmulatedWarp {
     // Two sets in turn: the lanes that come first write the next call's cells while others still read this
     // call's.
     std::array<std::array<Cell, N>, 2> cells_{};
-    // What the lanes of a call are ordered by: words, because ThreadSanitizer tells no bytes of one apart.
+    // Marks that order the lanes of a call: words, because ThreadSanitizer tells no bytes of one apart.
     std::array<u64, 2> met_{};
     u64 ended_ = 0;
     std::atomic<u32> over_{0};  ///< lanes that have ended

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a test expects of an Error.
+// A test's expectations of an Error.
 #pragma once
 
 #include <doorbell/error.hpp>
@@ -12,7 +12,7 @@
 
 namespace doorbell::test {
 
-/// What `call` was refused with and the hint that came with it; "no error" where there was none.
+/// The message and the hint with which `call` was refused; "no error" where it was not.
 inline std::string error_of(const std::function<void()>& call, ExitCode code = ExitCode::usage) {
   try {
     call();

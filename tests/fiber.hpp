@@ -101,8 +101,8 @@ class Fiber {
 #endif
 };
 
-/// What happened before order_before(word) happens before what follows order_after(word): for
-/// ThreadSanitizer, where nothing else says so.
+/// Actions before order_before(word) happen before those that follow order_after(word): for ThreadSanitizer,
+/// where nothing else says so.
 inline void order_before([[maybe_unused]] void* word) {
 #if defined(__SANITIZE_THREAD__)
   __tsan_release(word);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a test finds in a file.
+// The contents of a file, for tests.
 #pragma once
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What every NVMe run without faults must have found, on whatever device.
+// Checks that every NVMe run without faults must pass, on whatever device.
 #pragma once
 
 #include <gtest/gtest.h>

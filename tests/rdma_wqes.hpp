@@ -35,8 +35,8 @@ void build_wqe(std::vector<Word16>& ring, const WorkRequest& wr, const RingPosit
   return out;
 }
 
-/// What differs between a request and what was decoded, or nothing. `solicited` means something only
-/// where a receive is taken, and a request without bytes has no buffer and nothing inlined.
+/// The difference between a request and what was decoded, or nothing. `solicited` means something only where
+/// a receive is taken, and a request without bytes has no buffer and nothing inlined.
 [[nodiscard]] inline std::string difference(const WorkRequest& a, const WorkRequest& b) {
   if (a.op != b.op) return "op";
   if (a.signalled != b.signalled) return "signalled";

@@ -113,7 +113,7 @@ def main(arguments=None):
 
 
 def script():
-    """What pip installs as `doorbell-report`."""
+    """The entry point that pip installs as `doorbell-report`."""
     sys.exit(main())
 
 

@@ -10,7 +10,7 @@ import dataclasses
 from . import drawing, figures, form, groups, histogram, pairs
 from .results import at, items, members, number, text
 
-# What a parameter is about, in the order in which it is looked for. The first that varies is the group's main axis.
+# The subjects of parameters, in the order in which they are looked for. The first that varies is the group's main axis.
 SUBJECTS = [
     ("size", "size", ("size_bytes", "io_bytes", "payload_bytes", "data_bytes")),
     ("queues", "queues", ("queues", "queue_pairs", "num_queues", "tx_queues", "channels", "num_qps")),
@@ -117,7 +117,7 @@ def _facets(group, series, others):
 
 @dataclasses.dataclass
 class Measure:
-    """What is on the y axis."""
+    """The figure on the y axis."""
     title: str
     keys: tuple
     interval: str
@@ -367,7 +367,7 @@ def latency_curves(palette, name, rows, group):
 
 
 def drop_curve(palette, name, group):
-    """What is lost at which offered rate."""
+    """The share of packets that is lost at each offered rate."""
     points = {}
     for row in group.sound:
         offered = row.figure("net", "tx_gbps")

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""What all pictures share: colours, axes, and how a figure becomes SVG or PNG.
+"""The parts that all pictures share: colours, axes, and how a figure becomes SVG or PNG.
 
 A picture in the page takes its colours from the page's CSS variables, so that one picture suits light and dark. A picture
 in a file of its own has the light colours on white.

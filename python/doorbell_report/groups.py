@@ -114,7 +114,7 @@ class Row:
 
     @property
     def checked(self):
-        """What was checked: all, none, a sample."""
+        """The part of the data that was checked: all, none, a sample."""
         if not self.cell:
             return form.MISSING
         mode = text(self.cell, "verify", "mode")
@@ -142,7 +142,7 @@ class Group:
         return [row for row in self.rows if row.cell and row.verdict[0] in ("ok", "unverified")]
 
     def label(self, row, without=(), limit=0):
-        """What sets the row apart from the others, as one line of text."""
+        """The parameters that set the row apart from the others, as one line of text."""
         parts = []
         for key in self.varied:
             if key in without or key not in row.parameters:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the page says, as plain values; the templates say how. They escape whatever comes from a result file."""
+"""The contents of the page, as plain values; the templates lay them out, and escape whatever comes from a result file."""
 
 import base64
 import datetime
@@ -280,7 +280,7 @@ PASSING = {"date", "date_utc", "load average", "load_average", "runnable_threads
 
 
 class Said:
-    """What was said of an earlier cell or result is not said again in a page of many: only what differs."""
+    """The facts said so far. In a page of many, those of an earlier cell or result are not said again: only what differs."""
 
     def __init__(self, many):
         self.many = many
@@ -300,7 +300,7 @@ class Said:
 
 
 def _own_figures(cell, said, place):
-    """What only this path reports, without the populations that are rows of the metrics already."""
+    """The figures that only this path reports, without the populations that are rows of the metrics already."""
     names = {name for name, _ in results.populations(cell)}
     found = []
     for key, value in cell.items():

@@ -26,7 +26,7 @@ class Unreadable(Exception):
 
 @dataclasses.dataclass
 class Run:
-    """What a sweep says of one of its runs."""
+    """A sweep's record of one of its runs."""
     cell: int
     round: int
     options: dict

@@ -16,7 +16,7 @@ namespace doorbell::cli {
 
 struct Command;
 
-/// What a running command needs to know about its process.
+/// The facts about its process that a running command needs to know.
 struct Context {
   std::string program;            ///< "doorbell"
   std::vector<std::string> argv;  ///< as typed, including argv[0]
@@ -26,7 +26,7 @@ struct Context {
   const std::vector<Command>& commands;  ///< all of them, for help and the generated texts
 };
 
-/// What an example needs that not every machine has.
+/// The requirement of an example that not every machine meets.
 enum class Needs {
   nothing,
   file_system,    ///< makes a file in /tmp, which the kernel drives by io_uring

@@ -155,7 +155,7 @@ void print(Demo& demo, bool details, bool colour, bool gpu) {
     for (const report::Cell& cell : result.cells) fmt::print("{}\n", report::to_text(cell, colour));
   else {
     report::Result shown = result;
-    // What a busy machine adds to counters (--details has them) is no reason to leave one screen.
+    // Counts that a busy machine adds (--details has them) are no reason to leave one screen.
     if (shown.exit_code == 0) {
       for (report::Cell& cell : shown.cells) cell.extra = {};
     }

@@ -12,7 +12,7 @@ namespace doorbell::cli {
 
 [[nodiscard]] Option device_engine_option();
 
-/// What the option `device` says, with --device-engine as the model's key that it stands for. Throws
+/// The value of the option `device`, with --device-engine as the model's key that it stands for. Throws
 /// doorbell::Error if that is no model. `model`: what a model is called, before its keys.
 [[nodiscard]] std::string spec_with_engine(const Options& options, const std::string& device,
                                            const std::string& model = "model");

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the kernel shows of this machine's devices. Only reads sysfs; opens no device.
+// The devices of this machine as the kernel shows them. Only reads sysfs; opens no device.
 #pragma once
 
 #include <filesystem>

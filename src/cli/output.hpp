@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What every measuring command does with its Result.
+// The output of a Result, the same in every measuring command.
 #pragma once
 
 #include <doorbell/error.hpp>

@@ -171,7 +171,7 @@ int run_reproduce(const Options& options, Context& context) {
                   context);
     ++done;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    // What this machine does not have is skipped; that is no failure as long as something ran.
+    // Cells that this machine cannot run are skipped; that is no failure as long as something ran.
     if (o.code != static_cast<int>(ExitCode::absent)) code = report::worse_of(code, o.code);
     for (const sweep::Record& r : o.records) measured = measured || r.complete();
     add_reasons(o.records, &reasons);

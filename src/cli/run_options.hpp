@@ -31,7 +31,7 @@ void read_infinite(const Options& options, const char* count, RunOptions* run);
 /// Throws Error if --fault is given for what is no model. `use`: the option that names one.
 void check_faults(const RunOptions& run, const std::string& device, bool is_model, const std::string& use);
 
-/// What --host-memory means, for the commands that have it.
+/// The place that --host-memory names, for the commands that have it.
 [[nodiscard]] Place host_memory(const Options& options);
 
 /// --listen-wait of the commands that have --listen and --connect.

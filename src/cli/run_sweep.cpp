@@ -32,7 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What is absent on this machine is no error of a plan: its cells are skipped when they run.
+/// Something that is absent on this machine is no error of a plan: its cells are skipped when they run.
 void check_words(const Command& c, const Options& options) {
   try {
     if (c.check) c.check(options);
@@ -247,7 +247,7 @@ SweepOutcome run_sweep(const PreparedSweep& s, const SweepRun& how, Context& con
   try {
     sweep::run(plan, cells, todo, folder, limits, {&context.stop, show}, &records);
   } catch (const Error& e) {
-    // What has been measured so far is printed and counts.
+    // The runs that have been measured so far are printed and count.
     o.failure = report::printable(e.what());
     if (!e.hint().empty()) o.failure += "\nhint: " + report::printable(e.hint());
   }

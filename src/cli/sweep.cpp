@@ -119,7 +119,7 @@ int run_rank(const Options& options, Context& context) {
   sweep::Team team(*started, &context.stop);
   if (team.rank() == 0) return run_plan(options, context, &team);
   team.serve();
-  // What failed is rank 0's to say: a launcher ends all ranks when one of them ends with an error.
+  // Failures are rank 0's to tell: a launcher ends all ranks when one of them ends with an error.
   return 0;
 }
 

@@ -23,7 +23,7 @@ namespace doorbell::exchange {
 /// A number that no other end chooses too.
 [[nodiscard]] u64 new_nonce();
 
-/// What a run of two processes is of: both ends must agree about it.
+/// The kind of a run of two processes: both ends must agree about it.
 struct RunKind {
   std::string_view path;  ///< as in the command `doorbell PATH`; a constant
   u16 default_port = 0;   ///< of an address without one

@@ -11,7 +11,7 @@
 
 namespace doorbell::exchange {
 
-/// What an Error about a message is of.
+/// The subject of an Error about a message.
 inline constexpr const char* kOtherEnd = "the other end";
 
 /// The whole number `key`, which must lie in low..high.

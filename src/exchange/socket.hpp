@@ -23,7 +23,7 @@ struct SocketName {
   u16 port = 0;
   [[nodiscard]] std::string text() const;
 };
-/// What errors call an address that no option names.
+/// The words by which errors call an address that no option names.
 inline constexpr const char* kConnecting = "connecting to";
 inline constexpr const char* kListening = "listening at";
 

@@ -12,7 +12,7 @@ namespace doorbell::exporting {
 
 inline constexpr const char* kPrometheusType = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What identifies a run.
+/// The identity of a run.
 struct RunName {
   std::string command;  ///< "nvme"
   std::string version;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What kernels the build embedded, or why it embedded none.
+// The kernels that the build embedded, or why it embedded none.
 #pragma once
 
 #include <doorbell/gpu.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a kernel reads all the time and never changes. For GPU code only.
+// Data that a kernel reads all the time and never changes. For GPU code only.
 #pragma once
 
 #include <doorbell/warp.hpp>

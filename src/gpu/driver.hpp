@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What CUDA's driver and HIP have in common, call by call. A Driver only translates calls; policy, checks and
+// The common part of CUDA's driver and HIP, call by call. A Driver only translates calls; policy, checks and
 // messages are in DriverGpu.
 #pragma once
 
@@ -36,7 +36,7 @@ class Driver {
   [[nodiscard]] virtual std::string version() const = 0;
   /// "CUDA_ERROR_OUT_OF_MEMORY (2): out of memory".
   [[nodiscard]] virtual std::string explain(Status status) const = 0;
-  /// What the user can do about `status`; empty if there is no advice.
+  /// Advice to the user about `status`; empty if there is none.
   [[nodiscard]] virtual std::string hint(Status status) const = 0;
 
   [[nodiscard]] virtual Status count(int& gpus) const = 0;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the benches of all paths do alike: warm up, repeat, run phases, drain, stop, and turn counts into a
-// Result.
+// The steps that the benches of all paths share: warm up, repeat, run phases, drain, stop, and turn counts
+// into a Result.
 #pragma once
 
 #include <doorbell/error.hpp>
@@ -32,7 +32,7 @@ void ended_by(const Error& error, const RunWatch& watch, BenchResult& result);
 /// The duration of a run that goes on until it is stopped.
 inline constexpr double kEndlessS = 1e15;
 
-/// What a phase has to do, for the progress display: for so many seconds, or so many operations when 0.
+/// The goal of a phase, for the progress display: so many seconds, or so many operations when that is 0.
 struct PhaseGoal {
   double seconds = 0;
   double operations = 0;

@@ -159,9 +159,9 @@ u64 check(const Phase& phase, const std::vector<Item>& items, u32 number) {
 
 }  // namespace cpu
 
-/// What the threads do besides stepping their loops: nothing. A path whose device needs more (doorbells that
-/// are messages) gives a class with the same functions. begin() and end() surround a phase;
-/// after_step() comes after each step of an item's loop, on the thread that drives it.
+/// The threads' work besides stepping their loops: none. A path whose device needs more (doorbells that are
+/// messages) gives a class with the same functions. begin() and end() surround a phase; after_step() comes
+/// after each step of an item's loop, on the thread that drives it.
 struct NoHook {
   void begin() {}
   template <class Item>

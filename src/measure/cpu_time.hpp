@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a thread costs.
+// The processor time that a thread costs.
 #pragma once
 
 #include <doorbell/config.hpp>

@@ -47,7 +47,7 @@ class SharedArray {
 /// code, and the first launch of a kernel that needs more local memory than those before.
 void prepare_kernels(gpu::Gpu& gpu, std::span<const std::string> loops);
 
-/// What a checker warp takes at a time: so many bytes of one payload.
+/// The bytes of one payload that a checker warp takes at a time.
 inline constexpr u64 kBytesAWarp = 8192;
 /// The blocks of a checker kernel. All of them run at the same time as the blocks of the loops, for each
 /// waits for others: together they take half of the multiprocessors at most, and a small part of each where

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a run has done so far, for displays: the progress line and the export of live figures.
+// The figures of a run so far, for displays: the progress line and the export of live figures.
 #pragma once
 
 #include <doorbell/op_stats.hpp>

@@ -45,7 +45,7 @@ struct RunOptions {
   /// Who makes and checks payloads, as the runners take it: CPU threads besides `threads` initiators and a
   /// device that may use as many as it has `queues`, or warps of the GPU for each queue (0: as many as pay).
   [[nodiscard]] u32 checkers(u32 threads, u32 queues, u64 payload_bytes) const;
-  /// What the device is opened for.
+  /// The use for which the device is opened.
   [[nodiscard]] model::Use use(u32 queues, u32 threads, bool gpu_memory) const;
 };
 

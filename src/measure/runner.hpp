@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A runner drives the queues of a phase: with CPU threads (cpu_runner.hpp) or a GPU kernel (gpu_runner.hpp).
-// What a path gives to its runners is the concept Work.
+// The concept Work is what a path gives to its runners.
 #pragma once
 
 #include <doorbell/check_ring.hpp>
@@ -22,9 +22,8 @@
 
 namespace doorbell::measure {
 
-/// What a path's loop must be for a CPU thread: one phase on one queue. It is made from the phase, the
-/// queue's share of it, where the queue stands, the loop's working memory, and the OpStats that it reports
-/// to.
+/// A path's loop for a CPU thread: one phase on one queue. It is made from the phase, the queue's share of
+/// it, where the queue stands, the loop's working memory, and the OpStats that it reports to.
 template <class L, class W>
 concept Loop = std::constructible_from<L, const OneLane&, const typename W::Phase&, const typename W::Item&,
                                        const typename W::State&, const typename W::Scratch&, OpStats*> &&
@@ -39,7 +38,7 @@ concept Loop = std::constructible_from<L, const OneLane&, const typename W::Phas
   { done.counters() } -> std::same_as<OpCounters>;             // by what became of them
 };
 
-/// What runners ask of a path: its types, and the memory that a loop works in.
+/// The parts of a path that runners ask for: its types, and the memory that a loop works in.
 template <class W>
 concept Work = requires(void* memory, u32 window, const typename W::Scratch& scratch) {
   requires LoopPhase<typename W::Phase>;                   // what all queues are given for a phase
@@ -84,7 +83,7 @@ struct PhaseOutcome {
   double elapsed_s = 0;  ///< from the first post on any queue to the last completion on any
   std::vector<ThreadCost> threads;
 
-  /// What the next queue did; `bins` are its histogram::kBuckets latency counters.
+  /// Adds the outcome of the next queue; `bins` are its histogram::kBuckets latency counters.
   void add(const OpStats& stats, std::span<const u64> bins);
 
  private:

@@ -17,7 +17,7 @@ namespace {
 constexpr int kInterrupted = static_cast<int>(ExitCode::interrupted);
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 
-// What the handler reaches: a signal handler has no other argument.
+// The flag that the handler reaches: a signal handler has no other argument.
 std::atomic<StopFlag*> installed{nullptr};
 static_assert(std::atomic<StopFlag*>::is_always_lock_free);
 std::array<struct sigaction, kSignals.size()> old_actions;

@@ -195,7 +195,7 @@ void Tally::measure_median(bool substeps, double ns_per_tick) {
         whole.sum.total_ticks > 0 ? per_op(whole.sum.total_ticks) : cell_.metrics.latency_ns.mean;
   }
   report::Cost& cost = cell_.cost;
-  // What checking costs is told apart from what initiators cost.
+  // The cost of checking is told apart from that of initiators.
   double checking_s = 0, useful_s = 0;
   for (const ThreadCost& t : whole.threads) {
     if (t.checked_s) {

@@ -42,7 +42,7 @@ struct RepeatTally {
 /// Fills the cell's spreads from its repeats; returns warnings.
 [[nodiscard]] std::vector<std::string> summarise_repeats(report::Cell& cell);
 
-/// What a record calls data that is wrong in this way.
+/// A record's name for data that is wrong in this way.
 [[nodiscard]] std::string verdict_name(pattern::Verdict v);
 
 /// Names a completion's status, as OpStats::StatusCount holds it.
@@ -56,7 +56,7 @@ class Tally {
   /// Counts its errors, and leaves its figures out.
   void warm_up(const RepeatTally& r) { others_.add(r.whole()); }
   void add(u64 seed, RepeatTally r) { repeats_.push_back({seed, std::move(r)}); }
-  /// What came after the last repeat: late and repeated completions.
+  /// Adds what came after the last repeat: late and repeated completions.
   void after(const PhaseTally& rest) { others_.add(rest); }
 
   /// Works out the cell. `stop`: what ended the run.

@@ -13,7 +13,7 @@
 
 namespace doorbell::pci {
 
-/// What binding reads from and does to a machine; tests use a simulated one.
+/// The machine that binding reads and changes; tests use a simulated one.
 struct Machine {
   std::filesystem::path root = "/";
   /// Writes a sysfs file; returns 0 or an errno.

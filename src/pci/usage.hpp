@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What would break on this machine if a disk controller were taken from its kernel driver.
+// Uses of a disk controller on this machine: they would break if it were taken from its kernel driver.
 #pragma once
 
 #include <filesystem>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What linux/vfio.h of Linux 6.1 lacks: device files (/dev/vfio/devices) and iommufd. The layouts and numbers
-// are those of include/uapi/linux/vfio.h (6.6) and include/uapi/linux/iommufd.h (6.2; IOMMU_IOAS_MAP_FILE
-// 6.13).
+// The parts of linux/vfio.h that Linux 6.1 lacks: device files (/dev/vfio/devices) and iommufd. The layouts
+// and numbers are those of include/uapi/linux/vfio.h (6.6) and include/uapi/linux/iommufd.h (6.2;
+// IOMMU_IOAS_MAP_FILE 6.13).
 #pragma once
 
 #include <doorbell/config.hpp>

@@ -144,7 +144,7 @@ std::string without_figures(std::string_view text) {
   return out;
 }
 
-/// What a warning is without its figures, and without the titles in front of it, one by one.
+/// The forms of a warning without its figures: whole, and without the titles in front of it, one by one.
 std::vector<std::string> forms_of(const std::string& warning) {
   const std::string text = without_figures(warning);
   std::vector<std::string> forms = {text};
@@ -262,7 +262,7 @@ class CellTable {
     one_initiator_ = initiators.size() == 1;
   }
 
-  /// What all cells have in common.
+  /// The facts that all cells have in common.
   [[nodiscard]] std::string common() const {
     if (result_.cells.empty()) return "";
     const Cell& first = result_.cells.front();

@@ -86,7 +86,7 @@ std::optional<double> measured(const Json& object, const char* key) {
   return found->get<double>();
 }
 
-// What the rows show of a cell.
+// The parts of a cell that the rows show.
 Cell shown(const Json& json) {
   Cell c;
   c.path = get<std::string>(json, "path");

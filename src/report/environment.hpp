@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the machine was: the Result's `environment`.
+// The facts about the machine: the Result's `environment`.
 #pragma once
 
 #include <filesystem>

@@ -16,7 +16,7 @@ namespace doorbell::report {
 
 namespace {
 
-/// What the name of a counter of trouble contains.
+/// Words in the names of counters of trouble.
 constexpr std::array kTroubles = {
     "alien",    "broken",    "drop",       "error",           "fail",      "fault",     "invalid",
     "lost",     "missed",    "nak",        "no_buffer",       "not_whole", "overflow",  "refused",

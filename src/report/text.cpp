@@ -115,7 +115,7 @@ std::string spread_lines(const Cell& c, const Paint& paint) {
   return out;
 }
 
-// What a path adds: the plain members of its sub-objects. Structured ones are for the JSON.
+// The figures that a path adds: the plain members of its sub-objects. Structured ones are for the JSON.
 std::string extra_lines(const Json& extra) {
   std::string out;
   if (!extra.is_object()) return out;

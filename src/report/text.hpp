@@ -18,8 +18,8 @@ namespace doorbell::report {
 /// One cell of the same.
 [[nodiscard]] std::string to_text(const Cell& cell, bool colour = false);
 
-/// What went wrong and nothing else: the cells that failed with their first failures, the warnings, the
-/// verdict. For standard error, where the rest is not printed.
+/// Everything that went wrong, and nothing else: the cells that failed with their first failures, the
+/// warnings, the verdict. For standard error, where the rest is not printed.
 [[nodiscard]] std::string failure_text(const Result& result);
 
 }  // namespace doorbell::report

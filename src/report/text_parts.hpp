@@ -21,7 +21,7 @@ namespace doorbell::report {
 /// "cxi-model0 (software model)"
 [[nodiscard]] std::string device_text(const Cell& c);
 
-/// What was checked, with its count of each kind of failure, and the first failures.
+/// The data that was checked, the count of each kind of failure, and the first failures.
 [[nodiscard]] std::string verify_lines(const Verify& v, const Paint& paint);
 
 /// Errors by class; "none" without any.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What this build of the program is.
+// The facts about this build of the program.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a Result amounts to: its exit code and its last line.
+// The verdict on a Result: its exit code and its last line.
 #pragma once
 
 #include <string>

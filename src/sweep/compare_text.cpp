@@ -44,7 +44,7 @@ std::vector<std::string> row_of(const Ratio& r) {
   return row;
 }
 
-/// What to measure so that undecided figures become decided.
+/// Advice on what to measure so that undecided figures become decided.
 std::string advice(const Comparison& c) {
   std::size_t fewest = kMostRuns, few = 0;
   for (const Compared& cell : c.cells)

@@ -23,7 +23,7 @@ inline constexpr std::array<const char*, 3> kWritten = {"results.jsonl", "runs.c
 /// The paths of the Results in a folder that runs of sweeps which were killed have left behind.
 [[nodiscard]] std::vector<std::string> stale_in(const std::string& folder);
 
-/// What a folder contains before anything in it is changed.
+/// The contents of a folder before anything in it is changed.
 enum class Found {
   nothing,  ///< it is absent or empty
   same,     ///< it holds this plan

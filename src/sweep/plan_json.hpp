@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a report needs to know of a sweep's plan, as JSON that can be read without the option tables.
+// The facts of a sweep's plan that a report needs, as JSON that can be read without the option tables.
 #pragma once
 
 #include <vector>

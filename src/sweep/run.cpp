@@ -41,7 +41,7 @@ Record record_of(const Cell& cell, const Turn& turn, Outcome outcome) {
   return r;
 }
 
-/// What all turns of a sweep have in common.
+/// Data that all turns of a sweep share.
 struct Sweep {
   const Plan& plan;
   const std::vector<Cell>& cells;

@@ -19,7 +19,7 @@ using Failures = std::map<std::string, double>;
 /// The circumstances of a measurement, by name; more than one value if they changed between runs.
 using Facts = std::map<std::string, std::set<std::string>>;
 
-/// What identifies a cell. The device is not part of it, so that two devices can be compared.
+/// The identity of a cell. The device is not part of it, so that two devices can be compared.
 struct CellKey {
   std::string path = {};
   nlohmann::ordered_json parameters = {};  ///< the cell's; of a sweep, the options from its plan

@@ -29,7 +29,7 @@ std::optional<u64> from_meminfo(const fs::path& root) {
   return std::nullopt;
 }
 
-/// What the control groups above this process leave, the tightest of them (version 2).
+/// The memory that the tightest of the control groups above this process leaves (version 2).
 std::optional<u64> from_groups(const fs::path& root) {
   const auto own = read_line(root / "proc/self/cgroup");
   if (!own || !own->starts_with("0::/")) return std::nullopt;

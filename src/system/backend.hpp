@@ -47,8 +47,8 @@ template <class Device, class Request>
   return all;
 }
 
-/// What can be told of a request without opening its device: what the device's name says is read. Throws
-/// Error.
+/// Checks as much of a request as is possible without opening its device: what the device's name says is
+/// read. Throws Error.
 template <class Device, class Request>
 void check_request(const std::vector<Backend<Device, Request>>& backends, const Request& request) {
   if (const auto* const b = find_backend(backends, request); b != nullptr && b->check) b->check(request);

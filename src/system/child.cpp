@@ -27,7 +27,7 @@ namespace {
 
 constexpr double kEndLimitS = 5;
 
-/// What the child does before it is the other program: no memory is allocated, because another thread of the
+/// The child's work before it is the other program: no memory is allocated, because another thread of the
 /// parent may have held the allocator. Returns the error of what failed.
 int become(const char* file, char* const argv[], int output, int errors, std::span<const int> give,
            pid_t parent, int network_namespace) {

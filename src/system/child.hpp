@@ -38,7 +38,7 @@ class Child {
   void stop(int signal) const;
   /// Its exit code once it has ended, 128 and more for a signal.
   [[nodiscard]] int exit_code() const { return exit_code_; }
-  /// What it has printed so far.
+  /// The text that it has printed so far.
   [[nodiscard]] std::string output() const { return text_of(output_); }
   [[nodiscard]] std::string errors() const { return text_of(errors_); }
 

@@ -19,7 +19,7 @@ namespace doorbell {
 
 namespace {
 
-/// What the handler reaches: a signal handler has no other argument.
+/// An address range that the handler reaches: a signal handler has no other argument.
 struct Range {
   std::atomic<u64> begin{0};  ///< 0: the slot is free
   std::atomic<u64> end{0};

@@ -23,7 +23,7 @@ namespace doorbell {
 [[nodiscard]] std::vector<std::string> names_in(const std::filesystem::path& folder);
 [[nodiscard]] bool present(const std::filesystem::path& path);
 
-/// What an errno means.
+/// The meaning of an errno.
 [[nodiscard]] std::string reason(int error);
 
 }  // namespace doorbell

@@ -44,7 +44,7 @@ def options_in_man(roff):
 
 
 def complete(*words, program="doorbell"):
-    """What bash offers for the last of `words` after the program's name; they are as bash splits them."""
+    """The completions that bash offers for the last of `words` after the program's name; `words` are as bash splits them."""
     script = 'source "$SCRIPT"; compopt() { :; }; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _doorbell; ' \
              'printf "%s\\n" "${COMPREPLY[@]}"'
     with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of this folder share: the program, a folder for its files, results that are valid, and interrupting a run."""
+"""Helpers of the tests in this folder: the program, a folder for its files, results that are valid, and interrupting a run."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def wait_for_cpu(process, work_s):
 
 
 def end_of(process, timeout_s=90):
-    """What it still prints; killed when it does not end."""
+    """The text that a process still prints; it is killed when it does not end."""
     try:
         return process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:

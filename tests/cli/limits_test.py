@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a run does where this machine has no more for it: open files, threads, a file or a card that another run has."""
+"""The behaviour of a run where this machine has no more for it: open files, threads, a file or a card that another run has."""
 
 import os
 import resource

@@ -63,7 +63,7 @@ class Net(WithFolder):
             self.assertEqual(windows["failed"], 10 if wrong != "0" else 0)
 
     def test_both_processes_stopped_for_longer_than_their_limits(self):
-        """What was late because nobody ran is late; nothing is lost, and no wait has timed out."""
+        """Packets that are late because no process ran count as late; nothing is lost, and no wait has timed out."""
         for stream in (["tcp"], ["udp", "--payload", "1000", "--target-gbps", "0.05"]):
             with subprocess.Popen([*self.command, "--listen", "127.0.0.1:0"], stdout=subprocess.DEVNULL,
                                   stderr=subprocess.PIPE, text=True) as listener:

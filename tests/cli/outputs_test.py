@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a run leaves behind whatever happens to its outputs: exit codes, files, standard error, signals."""
+"""The outcome of a run whatever happens to its outputs: exit codes, files, standard error, signals."""
 
 import json
 import os

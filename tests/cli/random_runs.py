@@ -275,7 +275,7 @@ def drawn(path, seed, index, folder):
 
 
 def stated_s(text):
-    """What the run itself says beforehand that it takes."""
+    """The seconds that the run itself says beforehand that it takes."""
     found = re.search(r"\babout ([0-9.]+) ?(ms|s|min|h)\b", text)
     if not found:
         return None

@@ -70,7 +70,7 @@ def why_no_hosts():
 
 
 def command(count, *words):
-    """What starts `count` ranks on this host."""
+    """The command that starts `count` ranks on this host."""
     return [MPIRUN, *FLAGS, "-np", str(count), *map(str, words)]
 
 

@@ -69,7 +69,7 @@ class WithPlans(harness.WithFolder):
         return [json.loads(line) for line in text.splitlines()]
 
     def shape(self):
-        """What the folders hold but for figures and the order of runs."""
+        """The contents of the folders but for figures and the order of runs."""
         return {p.name: sorted((r["cell"], r["round"], r["exit_code"], r["result"] is not None,
                                 json.dumps(r["options"])) for r in self.records(p.name))
                 for p in self.out.iterdir() if p.is_dir()}

@@ -10,7 +10,7 @@ DATA_CLASSES = ("corrupt", "misplaced", "stale", "duplicated", "missing")
 RANGE_END_NS = 2 ** 34  # where the latency buckets end
 CLOSED_LOOPS = ("nvme", "rdma", "cxi", "qdma")  # in these, so many operations are in flight at most
 LEAST_ABOVE = 10  # samples above a percentile
-# What lies between the reading of the clock that begins an operation and the post that begins the window.
+# The time between the reading of the clock that begins an operation and the post that begins the window.
 CLOCK_SLACK_NS = 50e6
 
 
@@ -298,7 +298,7 @@ def of_net(cell):
     for repeat in net["repeats"]:
         if repeat["seconds"] > 0 and not near(repeat["tx_gbps"] * repeat["seconds"], repeat["sent"] * size * 8e-9):
             yield f"tx_gbps {repeat['tx_gbps']} x {repeat['seconds']} s is not {repeat['sent']} packets of {size}"
-        # What has arrived had been sent by then.
+        # Packets that have arrived had been sent by then.
         if repeat["unique"] == repeat["sent"] and repeat["tx_gbps"] < repeat["rx_gbps"] * (1 - 1e-9):
             yield f"sent at {repeat['tx_gbps']} Gb/s, received at {repeat['rx_gbps']}"
     for key, gap in (("l2_gbps", 0), ("l1_gbps", L1_BYTES)):
@@ -331,7 +331,7 @@ def of_verdict(document):
 
 
 def problems(document):
-    """What does not add up, each with its cell."""
+    """The contradictions in a document, each with its cell."""
     found = [f"verdict: {p}" for p in of_verdict(document)]
     for number, cell in enumerate(document["cells"]):
         rules = [of_metrics(cell["metrics"]), of_spread(cell), of_repeats(cell), of_errors(cell), of_cost(cell)]

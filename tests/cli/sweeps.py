@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of sweeps and comparisons share: a small plan, a folder for its results, and looking at their pages."""
+"""Helpers of the tests of sweeps and comparisons: a small plan, a folder for its results, and looking at their pages."""
 
 import csv
 import json

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What any NVMe controller must do, as named cases over a ControllerInterface. The software model runs them
+// The duties of any NVMe controller, as named cases over a ControllerInterface. The software model runs them
 // here; other controllers (QEMU's) run the same list.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace doorbell::nvme::conformance {
 
-/// What a case depends on beyond the specification's musts. A target without it leaves the case out.
+/// A feature that a case needs beyond the specification's musts. A target without it leaves the case out.
 enum Need : unsigned {
   nothing = 0,
   slow = 1u << 0,             ///< a device whose commands stay outstanding for some 10 ms

@@ -104,7 +104,7 @@ void reset_in_mid_run(const Target& t) {
     EXPECT_EQ(r.status(r.command(IoOpcode::read, 0, 1, r.data.iova())), status::success);
 }
 
-/// What was outstanding before a reset never completes on the queues that come after it.
+/// Commands that were outstanding before a reset never complete on the queues that come after it.
 void reset_forgets_what_was_outstanding(const Target& t) {
   Rig r(t, true);
   for (u16 i = 0; i < 40; ++i) {

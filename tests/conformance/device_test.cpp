@@ -27,7 +27,7 @@ void PrintTo(const Subject& s, std::ostream* out) {
   *out << s.spec;
 }
 
-/// What QEMU's controller has beyond the musts; docs/nvme.md explains what is missing here.
+/// The features of QEMU's controller beyond the musts; docs/nvme.md explains what is missing here.
 constexpr unsigned kQemuHas = slow | doorbell_events | shadow | mdts;
 
 /// A real controller is held to the musts alone; what it answers to the rest is its own affair.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the conformance cases share: an enabled controller with a working queue pair.
+// The rig of the conformance cases: an enabled controller with a working queue pair.
 #pragma once
 
 #include <doorbell/nvme/prp.hpp>

@@ -16,7 +16,7 @@
 
 namespace doorbell::test {
 
-/// What /proc/PID/stat says: parent, process group, state; {0, 0, 0} once there is no such process.
+/// Fields of /proc/PID/stat: parent, process group, state; {0, 0, 0} once there is no such process.
 struct ProcessState {
   pid_t parent = 0;
   pid_t group = 0;

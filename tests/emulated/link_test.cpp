@@ -383,7 +383,7 @@ TEST(Link, APeerThatGoesInTheMiddleOfAReply) {
   }
 }
 
-/// What it had said before it left still counts.
+/// Replies that a peer sent before it left still count.
 TEST(Link, RepliesBeforeTheEnd) {
   Pair p;
   std::vector<u32> values;
@@ -435,7 +435,7 @@ TEST(QemuMemory, RegionsArePiecesOfOneFile) {
   for (Region* r : {&a, &b}) {
     EXPECT_TRUE(m.holds(reinterpret_cast<Iova>(r->host()), r->bytes()));
     EXPECT_EQ(m.map(*r, Access::read_write), reinterpret_cast<Iova>(r->host()));
-    // What this side stores is in the file that QEMU maps, at the address's offset.
+    // Bytes that this side stores are in the file that QEMU maps, at the address's offset.
     std::memset(r->host(), 0x5a, r->bytes());
     u8 byte = 0;
     EXPECT_EQ(pread(m.fd(), &byte, 1, r->host() + r->bytes() - 1 - m.base()), 1);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a Cassini finds in a command slot that holds anything at all: one command at most, which survives
-// being written and read again.
+// A command slot that holds anything at all, as a Cassini reads it: one command at most, which survives being
+// written and read again.
 
 #include <doorbell/cxi/counter_commands.hpp>
 #include <doorbell/cxi/target_commands.hpp>

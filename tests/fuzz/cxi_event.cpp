@@ -58,7 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const u8* data, std::size_t size) {
     check<StateChangeLongEvent>(p.words, p.bytes);
     (void)queue.ack(lane);
     require(queue.unacked() == 0);
-    // What was given back is gone: the reader cannot go round for ever.
+    // Events that were given back are gone: the reader cannot go round for ever.
     require(++events <= 2 * blocks * 4);
   }
   return 0;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What every target uses: a check that ends the process, because that is what libFuzzer looks for.
+// The check that every target uses: it ends the process, because that is what libFuzzer looks for.
 #pragma once
 
 #include <doorbell/config.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a NIC finds in rings that hold anything at all, in all four formats: whatever is called valid keeps
+// Rings that hold anything at all, as a NIC reads them, in all four formats: whatever is called valid keeps
 // its promises and survives being written and read again.
 
 #include <doorbell/rdma/bnxt.hpp>

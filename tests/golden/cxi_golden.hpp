@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What Cassini's vectors are read and compared with: fields of commands, recorded bytes as words, a ring
-// whose bytes are known.
+// Helpers that read and compare Cassini's vectors: fields of commands, recorded bytes as words, a ring whose
+// bytes are known.
 #pragma once
 
 #include <doorbell/cxi/command_queue.hpp>
@@ -22,7 +22,7 @@ inline u32 optional32(Keys& in, const std::string& key) {
   return in.has(key) ? number32(in, key) : 0;
 }
 
-/// What commands that move data have in common.
+/// The flags that all commands which move data have.
 inline void read_flags(Keys& in, DmaFlags& f) {
   f.event_send_disable = optional32(in, "event_send_disable") != 0;
   f.event_success_disable = optional32(in, "event_success_disable") != 0;

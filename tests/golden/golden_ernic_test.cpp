@@ -85,7 +85,7 @@ void encode(const json& vector) {
   expect.expect_all_used("expect");
 }
 
-/// What the driver writes when it finds the ring empty; a model must know it.
+/// The poll request, which the driver writes when it finds the ring empty; a model must know it.
 void expect_poll_request(Keys& in, Keys& expect) {
   const Bytes raw = from_hex(expect.text("uar_dword1_le32"));
   u32 dword = 0;

@@ -96,7 +96,7 @@ const std::map<std::string, std::function<Sqe(Keys&)>>& encoders() {
   return all;
 }
 
-/// What a controller that only has the bytes reads back from them, in the order of the table of fields.
+/// The command as a controller reads it from the bytes alone, in the order of the table of fields.
 Sqe decoded(const Bytes& bytes) {
   const auto at = [&](std::size_t offset, std::size_t width) {
     u64 v = 0;

@@ -155,7 +155,7 @@ void check_transfer(const json& vector) {
   Transfer t{.size = word(in, "size"), .count = word(in, "count")};
   const json& parts = in.raw("xfers");
   ASSERT_EQ(parts.size(), t.count);
-  // What the call does not use is 0 in the vectors.
+  // Fields that the call does not use are 0 in the vectors.
   for (SubXfer& x : t.xfers) x.buf_fd = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) t.xfers.at(i) = sub_transfer(parts[i]);
   check(vector, in, t, [](const Transfer& a, const Transfer& b) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the vectors of the four RDMA formats have in common: requests by name, rings that wrap, statuses.
+// Parts that the vectors of the four RDMA formats share: requests by name, rings that wrap, statuses.
 #pragma once
 
 #include <doorbell/rdma/format.hpp>
@@ -112,7 +112,7 @@ void expect_encoded(const WorkRequest& wr, const RingPosition& at, const QueuePa
   const std::size_t recorded = vector.at("bytes_hex").get<std::string>().size() / 2;
   ASSERT_LE(recorded, F::parts(wr) * sizeof(Word16));
   expect_bytes(ring.read(first, recorded), vector, "the request in 16-byte parts");
-  // What lies behind the recorded bytes is padding.
+  // The bytes behind the recorded ones are padding.
   const Bytes padding = ring.read(first + static_cast<u32>(recorded / sizeof(Word16)),
                                   F::parts(wr) * sizeof(Word16) - recorded);
   EXPECT_EQ(padding, Bytes(padding.size(), 0));
@@ -216,7 +216,7 @@ inline Status status_named(const std::string& name) {
   return all.at(name);
 }
 
-/// What an ibv_wc_opcode says; the requester's ones.
+/// The operation of an ibv_wc_opcode; the requester's ones.
 inline Op op_of_completion(u64 opcode) {
   static const std::map<u64, Op> all = {{0, Op::send},         {1, Op::write},     {2, Op::read},
                                         {3, Op::compare_swap}, {4, Op::fetch_add}, {128, Op::send},
@@ -246,7 +246,7 @@ struct RecordedCqe {
   Word16 parts[F::kCqeParts] = {};
 };
 
-/// What every expectation of a CQE says in the same words.
+/// The part of a CQE's expectation that every vector says in the same words.
 inline void expect_completion(const Completion& c, Keys& expect) {
   if (expect.has("status")) {
     EXPECT_EQ(c.status, status_named(expect.text("status")));

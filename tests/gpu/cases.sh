@@ -3,8 +3,8 @@
 
 # shellcheck shell=bash
 
-# What the scripts of GPU cases share, their arguments included: DOORBELL OUT [WHAT]. Sourced with `path`,
-# doorbell's command, set.
+# The parts that the scripts of GPU cases share, their arguments included: DOORBELL OUT [WHAT]. Sourced with
+# `path`, doorbell's command, set.
 doorbell=$1
 out=$2
 # shellcheck disable=SC2034  # which cases: the scripts ask for it

@@ -26,7 +26,7 @@ for case in ${1//+/ }; do
   argument=${argument#:}
   folder=$out/${case//:/_}
   mkdir -p "$folder"
-  # What the last case left in the kernel's log is not this one's.
+  # Messages that the last case left in the kernel's log are not this one's.
   dmesg --clear
   give_back_controllers >"$folder/said" 2>&1
   began=$(uptime_s)

@@ -45,7 +45,7 @@ cache=$(cd "$cache" && pwd)
 exec 9>"$cache/lock"
 flock 9
 
-# What is there counts as long as the scripts and busybox that made it are the same.
+# Files in the cache count as long as the scripts and busybox that made them are the same.
 wanted=$(sha256sum "$here/prepare.sh" "$here/init" "$busybox" | cut -d' ' -f1 | sha256sum | cut -d' ' -f1)
 if [ -s "$cache/stamp" ] && [ -s "$cache/vmlinux" ] && [ -s "$cache/initrd.img" ]; then
   read -r made kernel <"$cache/stamp"

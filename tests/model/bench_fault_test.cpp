@@ -205,7 +205,7 @@ TEST(Bench, CompletionsAfterTheDeadline) {
   EXPECT_EQ(r.cell().verify.duplicated, 0u);
 }
 
-/// What only the deletion of its queue ends is lost: that is no answer, late or otherwise.
+/// A command that only the deletion of its queue ends is lost: that is no answer, late or otherwise.
 TEST(Bench, CommandsThatOnlyTheDeletionEnds) {
   BenchOptions o = fault_options({Fault::delay, 0.002, 3, 1});
   o.controller += ",delay=3600";

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the tests of `doorbell nvme` on the model share: a run in which a busy machine causes no late
+// The rig of the tests of `doorbell nvme` on the model: a run in which a busy machine causes no late
 // completions, and the checks of a run without errors.
 #pragma once
 

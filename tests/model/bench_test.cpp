@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What `doorbell nvme` measures, end to end with the model: shapes, queues, refusals, stops.
+// Measurements of `doorbell nvme`, end to end with the model: shapes, queues, refusals, stops.
 
 #include <doorbell/error.hpp>
 #include <gtest/gtest.h>
@@ -308,7 +308,7 @@ TEST(Bench, StopLeavesAValidPartialResult) {
   }
 }
 
-// What displays see while initiators work, one of them long after the other has ended its queue.
+// The figures that displays see while initiators work, one of them long after the other has ended its queue.
 TEST(Bench, LiveFiguresGrowToThoseOfTheResult) {
   BenchOptions o = usual();
   o.write_io = 3001;  // one queue has one I/O more

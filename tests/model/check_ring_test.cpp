@@ -77,7 +77,7 @@ TEST(CheckerBlocks, EveryCheckerHasAWarpAndAllRunAtOnce) {
         if (asked != 0) {
           ASSERT_LE(b.warps, asked);
         }
-        // What 126 registers a thread take of half the multiprocessors, or the least that there can be.
+        // Threads of 126 registers fit into half the multiprocessors, or are the fewest that there can be.
         ASSERT_TRUE(queues * b.blocks * b.threads <= 66 * 256 || (b.blocks == 1 && b.threads == 32));
       }
   EXPECT_NO_THROW((void)measure::checker_blocks(h200, 0, 512, 660));
@@ -87,7 +87,7 @@ TEST(CheckerBlocks, EveryCheckerHasAWarpAndAllRunAtOnce) {
   EXPECT_EQ(measure::checker_blocks(h200, 0, 512, 1).warps, 16u);
 }
 
-/// What is finished while the loop does not run is not missing: the look after the next tells.
+/// A check that is finished while the loop does not run is not missing: the look after the next tells.
 TEST(CheckRequests, GivesUpOnlyWhatIsMissingAtTwoLooks) {
   measure::CheckMemory memory(4, 1);
   const CheckRing ring = memory.next_phase(512);
@@ -120,7 +120,7 @@ struct Setting {
   u64 bytes;
 };
 
-/// What all checkers write down about slots. The loop is the only one that changes what a slot holds.
+/// The books that all checkers keep about slots. The loop is the only one that changes what a slot holds.
 struct Books {
   explicit Books(const Setting& s) : slots(s.window) {}
   struct Slot {

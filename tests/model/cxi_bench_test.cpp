@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What `doorbell cxi` measures, end to end with the software Cassini: puts, gets, IDC, and each kind of
+// Measurements of `doorbell cxi`, end to end with the software Cassini: puts, gets, IDC, and each kind of
 // fault.
 
 #include <doorbell/error.hpp>

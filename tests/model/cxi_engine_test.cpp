@@ -266,7 +266,7 @@ TEST(CxiEvents, AFullQueueDropsAndSaysSo) {
   EXPECT_TRUE(status.drop_seq);
   EXPECT_EQ(status.slots_free, 0u);
   EXPECT_EQ(status.slots_reserved, 2u);
-  // What was written is all there, in order.
+  // The events that were written are all there, in order.
   for (u32 n = 0; n < kPuts - dropped; ++n) {
     const auto p = small.queue->poll(lane);
     ASSERT_EQ(p.bytes, 16u);
@@ -280,7 +280,7 @@ TEST(CxiEvents, AFullQueueDropsAndSaysSo) {
   EXPECT_EQ(rig.counter("dropped_events"), dropped);
 }
 
-/// What an EventProducer needs of an engine whose memory it reaches.
+/// The parts that an EventProducer needs of an engine whose memory it reaches.
 struct ProducerParts {
   model::NoDma dma;
   static u64 wall_ns() { return doorbell::wall_ns(); }
@@ -315,7 +315,7 @@ TEST(CxiEvents, ALargeEventInTheMiddleOfABlockNeedsTheNext) {
     EXPECT_EQ(producer.dropped(), c.fits ? 0u : 1u);
     const u8* const reserve = queue.data() + kBytes - 2 * kSlotBytes;
     EXPECT_TRUE(std::all_of(reserve, reserve + 2 * kSlotBytes, [](u8 b) { return b == 0; }));
-    // What is left of a block that has been begun is there for events that fit.
+    // The rest of a block that has been begun is there for events that fit.
     if (!c.fits) {
       EXPECT_EQ(producer.write(parts, small), c.small % kSmall != 0);
     }
@@ -352,8 +352,8 @@ TEST(CxiCounters, DoorbellPageAndWriteBack) {
   rig.ct.expect(1, 0);
 }
 
-/// What is in the doorbell page when the device looks: additions first, then each reset, of its own count
-/// alone.
+/// Writes that the device finds in the doorbell page count in this order: additions first, then each reset,
+/// of its own count alone.
 TEST(CxiCounters, AResetEndsWhatWasAddedBeforeIt) {
   ModelConfig config;
   config.own_thread = false;

@@ -13,8 +13,8 @@
 #include "cxi/model/launch.hpp"
 #include "model/cxi_rig.hpp"
 
-// What looks in the signal allocates. That is safe here: the signal is a fault of the device's own store,
-// which is in no allocation.
+// The code that looks in the signal allocates. That is safe here: the signal is a fault of the device's own
+// store, which is in no allocation.
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options();
 extern "C" const char* __tsan_default_options() {
   return "report_signal_unsafe=0";

@@ -168,7 +168,7 @@ TEST(CxiServer, NothingLiesBetweenOperationsThatMeet) {
   });
 }
 
-/// What one counter counts does not reach another, though their operations follow each other.
+/// The counts of one counter do not reach another, though their operations follow each other.
 TEST(CxiServer, EachCounterCountsItsOwn) {
   each({.bytes = kBytes}, [](Rig& rig) {
     const Counting other(*rig.endpoint);

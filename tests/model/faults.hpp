@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the models' tests share: how they ask for faults, and what a cell says of them.
+// Faults in the models' tests: how tests ask for them, and what a cell says of them.
 #pragma once
 
 #include <string>

@@ -182,7 +182,7 @@ TEST(NvmeEngine, AHeadAtTheTailIsTaken) {
   }
 }
 
-/// What is due when a queue is deleted has completed, though no round came between; what is not is aborted.
+/// Commands due when a queue is deleted have completed, though no round came between; others are aborted.
 TEST(NvmeEngine, WhatIsDueCompletesBeforeADeletion) {
   constexpr u64 kLatencyNs = 20'000'000;
   for (const bool due : {true, false}) {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What `doorbell rdma` measures, end to end with the models of the four NICs: operations, sizes, connections,
-// queue shapes.
+// Measurements of `doorbell rdma`, end to end with the models of the four NICs: operations, sizes,
+// connections, queue shapes.
 
 #include "rdma/bench.hpp"
 #include "rdma/nic_port.hpp"

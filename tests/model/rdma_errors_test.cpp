@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the software NIC refuses, with which status, and the queue pair's state afterwards.
+// Requests that the software NIC refuses, their status, and the queue pair's state afterwards.
 
 #include <doorbell/error.hpp>
 

@@ -78,7 +78,7 @@ TEST_P(Faults, ErrorStatusStopsTheQueuePairAndTheNextRepeatRecovers) {
   EXPECT_EQ(r.cell().repeats.size(), 3u);
   const auto& statuses = r.cell().extra.at("rdma").at("completion_statuses");
   EXPECT_EQ(statuses.at("remote operation error").get<u64>(), injected(r, Fault::error)) << statuses.dump();
-  // What was behind it came back flushed, and everything posted is accounted for.
+  // Requests behind the failed one came back flushed, and everything posted is accounted for.
   EXPECT_GT(errors(r, "completion"), 0u);
   EXPECT_EQ(errors(r, "identity"), 0u);
   EXPECT_EQ(errors(r, "timeout"), 0u);

@@ -17,7 +17,7 @@
 namespace doorbell::rdma {
 namespace {
 
-/// What has been allocated and created: buffers, and rings without the device's own records and registers.
+/// Bytes taken: by buffers, and by rings without the device's own records and registers.
 struct Taken {
   u64 buffers = 0;
   u64 rings = 0;

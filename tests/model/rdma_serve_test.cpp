@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What ends `doorbell rdma --listen` when its client says nothing more, with a model as its device.
+// The end of `doorbell rdma --listen` when its client says nothing more, with a model as its device.
 
 #include "rdma/serve.hpp"
 

@@ -95,11 +95,11 @@ class ScriptedController final : public ControllerInterface {
   }
   [[nodiscard]] u32* gpu_register(u64) override { return nullptr; }
 
-  /// What lies in CC or CSTS, without the effects of a read.
+  /// The value of CC or CSTS, without the effects of a read.
   [[nodiscard]] u32 peek(u32 offset) const {
     return load_acquire(reinterpret_cast<const u32*>(registers_.host() + offset));
   }
-  /// What was written to CC, in order.
+  /// The values that were written to CC, in order.
   [[nodiscard]] std::vector<u32> cc_writes() const {
     std::vector<u32> all;
     for (const auto& [offset, value] : writes)

@@ -103,7 +103,7 @@ TEST_F(AfPacket, EachEncapsulationArrives) {
   test_packets::expect_each_encapsulation_arrives(stream_request(64, 5, 2), open, 300);
 }
 
-/// What it did with each frame would take longer than to receive it.
+/// The work of the kernel's IP on a frame would take longer than to receive it.
 TEST_F(AfPacket, TheKernelsIpIsDoneWithFramesAtOnce) {
   const auto received = [] {
     u64 packets = 0;
@@ -187,7 +187,7 @@ TEST_F(AfPacket, DataGoesToTheGpuWithSplit) {
 }
 
 TEST_F(AfPacket, WhatIsHeldStaysUnchangedWhileOthersArrive) {
-  // What is held keeps its block, and on a busy machine a block may have two or three packets: 256 blocks.
+  // A held packet keeps its block, and on a busy machine a block may have two or three packets: 256 blocks.
   StreamRequest r = stream_request(1000);
   r.socket_bytes = 64u << 20;
   const auto s = open(r);

@@ -101,7 +101,7 @@ TEST_F(AfXdp, DropsAreCountedExactlyWhenNobodyReads) {
     const u64 before = interface_drops();
     Sender sender(*s->tx[0], 0);
     EXPECT_TRUE(test::eventually([&] {
-      // What is completed has reached the ring, or found it full: the interfaces' own queues lose nothing.
+      // A completed packet has reached the ring, or found it full: the interfaces' own queues lose nothing.
       if (!s->tx[0]->finish()) return false;
       sender.send(static_cast<u32>(std::min<u64>(16, 1000 - sender.sent())), bytes);
       return sender.sent() == 1000;
@@ -149,7 +149,7 @@ TEST_F(AfXdp, ForeignFramesReachNoQueue) {
   Sender sender(*s->tx[0], 0);
   EXPECT_EQ(sender.send(5, 64), 5u);
   Checker first(*s->rx[0], 2), second(*s->rx[1], 2);
-  // What is injected goes through the queue of whatever core does it.
+  // An injected packet goes through the queue of whatever core injects it.
   EXPECT_TRUE(test::eventually([&] {
     first.receive(64);
     second.receive(64);

@@ -199,7 +199,7 @@ TYPED_TEST(AssembleWarp, ChecksEveryByteOfWhatArrived) {
       run();
       EXPECT_EQ(counts.wrong, 3U);
       EXPECT_EQ(std::set<u32>(counts.slots, counts.slots + 3), (std::set<u32>{0, 30, 65}));
-      // What did not arrive is not looked at.
+      // Packets that did not arrive are not looked at.
       arrived = {~u64{0} ^ 1 ^ u64{1} << 30, 1};
       run();
       EXPECT_EQ(counts.checked, kPackets - 3);

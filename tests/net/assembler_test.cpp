@@ -42,7 +42,7 @@ Placing add(Assembler& a, u64 n, u32 bytes = 24) {
   return a.add(n, d.data(), bytes, n);
 }
 
-/// What a window must hold: each packet that came, and zeros or nothing known elsewhere.
+/// The contents that a window must have: each packet that came, and zeros or nothing known elsewhere.
 void expect_holds(const WindowSink::Seen& w, u32 slot_bytes, u32 window_packets) {
   for (u32 i = 0; i < w.packets; ++i) {
     const std::vector<u8> slot(w.bytes.begin() + i * slot_bytes, w.bytes.begin() + (i + 1) * slot_bytes);

@@ -24,7 +24,7 @@ inline BenchOptions options_of(const std::string& stream, u64 payload, u64 count
   return o;
 }
 
-/// What must hold of every run without faults.
+/// The conditions that every run without faults must meet.
 inline void expect_accounted(const measure::BenchResult& r) {
   for (const report::Cell& cell : r.cells) {
     const auto& net = cell.extra.at("net");

@@ -204,7 +204,7 @@ TEST_F(DpdkMemif, BothEndsComeAndGo) {
   }
 }
 
-/// What the other process does. It lives as long as the test holds the other end of a pipe.
+/// The work of the other process, which lives as long as the test holds the other end of a pipe.
 TEST_F(DpdkMemif, DISABLED_SendingProcess) {
   const char* const socket = std::getenv(kSocketVariable);
   ASSERT_NE(socket, nullptr);

@@ -175,7 +175,7 @@ TEST(NetEnds, ARelayThatDropsEverythingGivesEverythingBack) {
     }
 }
 
-/// What is held back is late, each packet once; a machine that is busy may make others late too.
+/// Packets that are held back are late, each once; a machine that is busy may make others late too.
 TEST(NetEnds, WhatIsHeldBackIsLate) {
   Rig rig({.faults = only(model::Fault::delay, 0.05), .delay_ns = 20'000'000, .late_ns = 19'000'000});
   (void)rig.run(2000);

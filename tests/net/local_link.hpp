@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the tests of socket streams share: a link over 127.0.0.1, packets, and sockets of other programs.
+// Helpers of the tests of socket streams: a link over 127.0.0.1, packets, and sockets of other programs.
 #pragma once
 
 #include <arpa/inet.h>

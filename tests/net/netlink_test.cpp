@@ -167,7 +167,7 @@ TEST(NetlinkAnswer, AcknowledgementsErrorsAndLists) {
   EXPECT_TRUE(a.last && a.error == 0);
   a = read_answer(message(NLMSG_DONE, NLM_F_MULTI, 5, bytes_of(-EBUSY)), 5);
   EXPECT_TRUE(a.last && a.error == EBUSY);
-  // What belongs to an earlier request is passed over.
+  // A message that belongs to an earlier request is passed over.
   a = read_answer(
       message(NLMSG_ERROR, 0, 4, error_body(-EPERM, 16)) + message(NLMSG_ERROR, 0, 5, error_body(0, 16)), 5);
   EXPECT_TRUE(a.last && a.error == 0);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What tests of raw engines send and expect: every packet is known by its flow and number, and every byte of
+// Packets that tests of raw engines send and expect: each is known by its flow and number, and every byte of
 // it is checked.
 #pragma once
 

@@ -39,7 +39,7 @@ class OnVeth : public ::testing::Test {
   }
 
   [[nodiscard]] static Link& link() { return *link_; }
-  /// What the two interfaces have dropped since the pair was made.
+  /// The count of packets that the two interfaces have dropped since the pair was made.
   [[nodiscard]] static u64 interface_drops() {
     return link_->interface_drops(End::tx) + link_->interface_drops(End::rx);
   }

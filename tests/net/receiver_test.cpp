@@ -172,7 +172,7 @@ TEST(NetReceiver, TakesTheNextBurstWhileTheSinkUsesOne) {
   EXPECT_EQ(sink.awaited, std::vector<u64>{1});
   EXPECT_EQ(r.step(), 1u);
   EXPECT_EQ(wire->released, 4u);
-  // What is not there frees the last one.
+  // A step without a burst frees the last one.
   EXPECT_EQ(r.step(), 0u);
   EXPECT_EQ(wire->released, 5u);
   EXPECT_EQ(sink.awaited, (std::vector<u64>{1, 2, 3}));

@@ -52,7 +52,7 @@ TEST(RecordParser, NeedsAllBytes) {
   EXPECT_EQ(p.coming(), 0u);
 }
 
-/// What the parser says to a header that `change` has altered, with a right CRC or the old one.
+/// The parser's answer to a header that `change` has altered, with a right CRC or the old one.
 template <class Fn>
 std::string refusal(Fn change, bool seal) {
   std::vector<u8> bytes = packet(1, 9, 100);

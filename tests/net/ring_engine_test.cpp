@@ -136,7 +136,7 @@ TEST(RingEngine, AFullRingHoldsTheSenderBack) {
   EXPECT_EQ(sender.send(100, 64), 28u);
   EXPECT_EQ(sender.send(100, 64), 0u);
   EXPECT_EQ(s->tx[0]->completed(), 128u);
-  // What has been taken and not been given back is still the receiver's.
+  // Packets that have been taken and not been given back are still the receiver's.
   Burst burst(50);
   ASSERT_EQ(s->rx[0]->receive(burst), 50u);
   EXPECT_EQ(sender.send(100, 64), 0u);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What tests of links share: a namespace to work in, processes that can be killed, datagrams.
+// Helpers of the tests of links: a namespace to work in, processes that can be killed, datagrams.
 #pragma once
 
 #include <arpa/inet.h>

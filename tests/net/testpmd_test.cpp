@@ -138,7 +138,7 @@ TEST_F(Testpmd, ABurstRoundTheRing) {
   EXPECT_EQ(r.mode, "io");
   EXPECT_GT(r.sent_per_s, 0);
   EXPECT_GT(r.received_per_s.value(), 0);
-  // What goes round is received once more than it is sent, or once less.
+  // A packet that goes round is received once more than it is sent, or once less.
   EXPECT_NEAR(static_cast<double>(r.sent), static_cast<double>(r.received.value()), 100);
   EXPECT_EQ(r.refused, 0u);
 }

@@ -20,7 +20,7 @@
 namespace doorbell::net {
 namespace {
 
-/// What a test does beside a run of two processes.
+/// A test's own part beside a run of two processes.
 struct Beside {
   std::function<void(const exchange::SocketName& server)> before = [](const auto&) {};
   std::function<void(const std::string& what)> client_progress = nullptr;

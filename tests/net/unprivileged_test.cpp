@@ -67,7 +67,7 @@ TEST(Unprivileged, OpensAVethLink) {
     const Descriptor tx = test::socket_at(*link, End::tx, 18600), rx = test::socket_at(*link, End::rx, 18600);
     if (!test::send_to(tx, "192.0.2.2", 18600, "there")) return "not sent";
     if (test::receive_from(rx) != "there") return "not received";
-    // What raw streams need.
+    // A packet socket, which raw streams need.
     std::string raw = "crossed";
     link->in(End::rx, [&] {
       const Descriptor packets(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));

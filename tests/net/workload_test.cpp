@@ -404,7 +404,7 @@ TEST_P(WorkloadOnGpu, ARunFollowsTheAssemblyOfItsWindow) {
   const auto w = Workload::open(GetParam().kind, {.bytes = kSmallBytes, .gpu = gpu_, .assembly = assembly});
   Source source(fill_of(GetParam().kind), true);
   Window window = source.make(0, kSmallBytes);
-  // What nobody waits for runs only because something follows it.
+  // Work that nobody waits for runs only because something follows it.
   std::atomic<int> assembled = 0;
   for (int i = 0; i < 3; ++i) gpu_->enqueue(assembly, [&] { ++assembled; });
   w->take(window);

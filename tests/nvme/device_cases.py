@@ -85,7 +85,7 @@ class Cases:
         print(f"{'FAILED' if problem else 'ok':6} {name:28} {seconds:6.2f} s  {problem or detail}", flush=True)
 
     def probe(self):
-        """What this controller can do. Returns an exit code, 0 for one that can be used."""
+        """Finds out what this controller can do. Returns an exit code, 0 for one that can be used."""
         code, result, said = self.nvme("probe", "--write-io", 0, "--read-io", 1)
         if code != 0 or result is None:
             print(f"{self.device}: cannot be used (exit code {code}): {said}", file=sys.stderr)
@@ -109,7 +109,7 @@ class Cases:
         return 0
 
     def problem(self, code, result, said, ios, size):
-        """What is wrong with a run, or nothing."""
+        """The problem with a run, or nothing."""
         if result is None or not result["cells"]:
             return f"exit code {code}, no Result: {said}"
         cell, = result["cells"]
@@ -183,7 +183,7 @@ class Cases:
         self.line("conformance", None if good else f"exit code {code}, see {log}", time.monotonic() - began,
                   f"{passed.group(1) if passed else 0} passed, {skipped.group(1) if skipped else 0} skipped")
         if not good:
-            # What each failed test said; of a program that crashed, its last test.
+            # The output of each failed test; of a program that crashed, that of its last test.
             tests = re.split(r"^(?=\[ RUN      \])", text.partition("[----------] Global test environment tear-down")[0],
                              flags=re.MULTILINE)
             print("".join([t for t in tests if "[  FAILED  ]" in t] or tests[-1:]).rstrip())

@@ -81,8 +81,8 @@ def screenshot(page, target, width, height, dark=False):
 
 
 def look(page, width, height=900, script=LOOK, hash_=""):
-    """What the script leaves in `found`. The page's own scripts have run before; its policy allows no other, so that of
-    the copy that is looked at is taken out."""
+    """The value that the script leaves in `found`. The page's own scripts have run before; its policy allows no other, so that
+    of the copy that is looked at is taken out."""
     text = pathlib.Path(page).read_text(encoding="utf-8")
     text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
     own = f"<script>{{ {script}\nconst out = document.createElement('output'); out.id = 'found'; " \

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the tests of the report share: results of a few cells, and reading a page."""
+"""Helpers of the report's tests: results of a few cells, and reading a page."""
 
 import copy
 import html.parser

@@ -276,7 +276,7 @@ TEST(CardServerHostile, TooManyDescriptors) {
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->header.result, -EPROTO);
   EXPECT_FALSE(c.data.receive());
-  // What did arrive has been closed: only the server's end of the descriptor has gone as well.
+  // Descriptors that did arrive have been closed: only the server's end of the descriptor has gone as well.
   EXPECT_TRUE(eventually([&] { return open_descriptors() == before - 1; }));
 }
 

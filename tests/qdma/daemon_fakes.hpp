@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the daemon's logic is tested with: a card that only keeps books, sockets that only keep what is sent,
-// and workers that work when a test says so.
+// Fakes around the daemon's logic: a card that only keeps books, sockets that only keep what is sent, and
+// workers that work when a test says so.
 #pragma once
 
 #include <algorithm>

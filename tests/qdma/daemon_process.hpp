@@ -71,7 +71,7 @@ class DaemonProcess {
            !child_->ended();
   }
 
-  /// What an HTTP client gets for a request line.
+  /// The answer that an HTTP client gets to a request line.
   [[nodiscard]] std::string http(const std::string& line = "GET /metrics HTTP/1.0") const {
     const Descriptor fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};

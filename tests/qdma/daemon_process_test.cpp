@@ -164,7 +164,7 @@ TEST(DaemonProcess, WithoutAFreeDescriptorItRefusesAndServesOn) {
   })) << daemon.child().errors();
 }
 
-/// What `act` returns as a user whom no database lists, or 1: it could not become one, and 3: it threw.
+/// The result of `act` as a user whom no database lists, or 1: it could not become one, and 3: it threw.
 int as_stranger(const std::function<int()>& act) {
   const pid_t child = fork();
   if (child == 0) {

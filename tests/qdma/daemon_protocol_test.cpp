@@ -84,7 +84,7 @@ TEST(DaemonProtocol, RefusesEveryLengthThatIsNotItsOpcodes) {
         EXPECT_EQ(parsed.malformed.error, EBADMSG);
         EXPECT_EQ(parsed.malformed.sequence, 7u);
       }
-      // What the header says must be what has come.
+      // The length in the header must be that of what has come.
       EXPECT_FALSE(parse_request(std::span(message).first(message.size() - 1)).request);
     }
   }

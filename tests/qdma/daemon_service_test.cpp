@@ -180,7 +180,7 @@ TEST_F(DaemonService, QuotasAreAUsersAndNotAConnections) {
   // Others have quotas of their own.
   static_cast<void>(open_buffer(other));
   EXPECT_EQ(ask(other, Opcode::host_buffer, host).code, Code::ok);
-  // What has been closed counts no more.
+  // A buffer that has been closed counts no more.
   EXPECT_EQ(ask(a, Opcode::buffer_close, BufferCloseRequest{0, first.address, first.size}).code, Code::ok);
   static_cast<void>(open_buffer(b, {.channel = 1, .size = 1}));
   for (const SocketId id : {a, b, other}) service->closed(id);

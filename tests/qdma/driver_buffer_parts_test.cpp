@@ -48,7 +48,7 @@ TEST(DriverBuffers, OneIsMadeInPartsAndGivenUpBetweenThem) {
     EXPECT_EQ(call->wait(), -ECANCELED);
     EXPECT_LT(call->reply.descriptor.get(), 0);
     EXPECT_TRUE(put_off.work.empty());
-    // What it had is there for others.
+    // The memory that the cancelled call had is there for others.
     const auto control = r.driver.open();
     const auto other = r.begin_structure(control, kCallBufCreate, BufCreate{.length = 4 * kPart});
     while (!put_off.work.empty()) put_off.do_one();

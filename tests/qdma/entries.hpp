@@ -37,7 +37,7 @@ struct EntryBuffer {
   }
 };
 
-/// What every entry can do. Results: at least 0, or a negative errno.
+/// The calls that every entry can make. Results: at least 0, or a negative errno.
 class Entry {
  public:
   virtual ~Entry() = default;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What lies below a KernelDriver in tests: the driver model behind ioctl(), and a layer that writes down what
-// it was asked.
+// The layers below a KernelDriver in tests: the driver model behind ioctl(), and one that writes down what it
+// was asked.
 #pragma once
 
 #include <fcntl.h>

@@ -137,7 +137,7 @@ TEST(LongTransfers, FourGibibytesInOneRequestAreAllMovedAndCountRight) {
     EXPECT_GE(std::min(moved[0], moved[1]), bytes / 2 - kGranule);
     EXPECT_GE(driver->calls - calls, 3u);
     calls = driver->calls;
-    // What comes back is what has been sent, and nothing that was here meanwhile.
+    // The data that comes back is what has been sent, and nothing that was here meanwhile.
     if (d == Direction::host_to_card) fill(2);
   }
   EXPECT_EQ(std::memcmp(memory.data(), sent.data(), kShort), 0);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a run says when another one writes to its part of a served card.
+// The report of a run when another one writes to its part of a served card.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the path shows of a machine, on simulated ones: cards, their driver, and what a figure needs to be
+// The path's view of a machine, on simulated ones: cards, their driver, and what a figure needs to be
 // understood.
 
 #include <gtest/gtest.h>

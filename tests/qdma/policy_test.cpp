@@ -114,7 +114,7 @@ bool possible(const TransferShape& t) {
          (inside(kPdiBase, kPdiBytes) && t.direction == Direction::host_to_card);
 }
 
-/// What must be true of any cut. `least`: no segment is smaller unless it is alone; 0: any.
+/// The conditions that any cut must meet. `least`: no segment is smaller unless it is alone; 0: any.
 void expect_covers(const std::vector<Segment>& cut, const TransferShape& t, u64 least) {
   ASSERT_FALSE(cut.empty());
   u64 at = 0;
@@ -262,7 +262,7 @@ TEST(Balanced, ALoadedChannelGetsLess) {
   const auto alone = balanced(t, {}, {.host_to_card = {64 << 20, 0}});
   ASSERT_EQ(alone.size(), 1u);
   EXPECT_EQ(alone[0].queue_pair, 1u);
-  // What goes the other way is in nobody's way.
+  // Load in the other direction is in nobody's way.
   const auto duplex = balanced(t, {}, {.card_to_host = {64 << 20, 0}});
   ASSERT_EQ(duplex.size(), 2u);
   EXPECT_EQ(duplex[0].bytes, duplex[1].bytes);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What all benches have in common, with a runner that returns what the test wants: the reasons that end a
+// The parts that all benches share, with a runner that returns what the test wants: the reasons that end a
 // run, what a drain and a warm-up count, and the limits that a phase gets.
 
 #include "measure/bench_run.hpp"

@@ -45,7 +45,7 @@ class MadeUpMachine : public ::testing::Test {
     file("sys/bus/pci/devices/" + address + "/vendor", vendor);
   }
 
-  /// What the path's description finds here.
+  /// The devices that the path's description finds here.
   [[nodiscard]] std::vector<FoundDevice> devices(std::string_view name) const {
     for (const PathDescription& path : paths())
       if (path.name() == name) return path.devices(machine.root);

@@ -72,7 +72,7 @@ const Command& command_named(const std::vector<Command>& commands, std::string_v
   throw std::logic_error(std::string(name));
 }
 
-/// What `doorbell NAME ARGUMENT...` prints.
+/// The text that `doorbell NAME ARGUMENT...` prints.
 std::string printed(const std::string& name, const std::vector<std::string>& arguments = {}) {
   static const std::vector<Command> commands = all_commands();
   const Command& command = command_named(commands, name);

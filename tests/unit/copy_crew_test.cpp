@@ -113,7 +113,7 @@ struct Alone {
   Copier copier;
 };
 
-/// What the device does: copies, each complete before its last byte is, and each last byte after those of the
+/// The device's work: copies, each complete before its last byte is, and each last byte after those of the
 /// copies before it. Another thread polls on the last byte of the second one.
 TEST(CopyCrew, TheLastByteComesLast) {
   constexpr u64 kLarge = CopyCrew::kWorthWaking + 4097;

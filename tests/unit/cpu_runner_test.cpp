@@ -18,7 +18,7 @@ struct NotedPhase : PhaseLimits {
   [[nodiscard]] StopReason lost() const { return StopReason::done; }
 };
 
-/// What all loops of a phase have done.
+/// Counts of what all loops of a phase have done.
 struct Notes {
   u32 queues = 0;
   std::atomic<u32> made{0};       ///< queues whose data is made

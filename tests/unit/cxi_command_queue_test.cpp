@@ -131,7 +131,7 @@ void run_steps(const Warp& warp, const std::vector<Step>& steps, Ring& ring, Out
         put.bytes = s.n;
         put.payload = payload.data();
         const bool posted = queue.post(warp, put);
-        // What Ring::consume() looks at lies in the payload.
+        // The word that Ring::consume() looks at lies in the payload.
         u32 word = 0;
         if (s.n > 8) std::memcpy(&word, payload.data() + 8, s.n - 8 < 4 ? s.n - 8 : 4);
         if (posted && one) o.sent.push_back(word);

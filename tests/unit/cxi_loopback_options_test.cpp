@@ -180,7 +180,7 @@ TEST(CxiLoopbackOptions, Spellings) {
   // A short option's argument is everything behind it, an '=' too.
   expect_refused({"-s=4096"}, "Invalid transfer size: =4096");
   expect_refused({"--size="}, "Invalid transfer size: ");
-  // What looks like an option is an argument where one is due.
+  // A word that looks like an option is an argument where one is due.
   expect_refused({"-s", "-n"}, "Invalid transfer size: -n");
 }
 
@@ -202,7 +202,7 @@ TEST(CxiLoopbackOptions, EachDocumentedOptionInEachForm) {
   }
 }
 
-/// What a shortened name meant before doorbell added options, it means still.
+/// A shortened name means what it meant before doorbell added options.
 TEST(CxiLoopbackOptions, AdditionsTakeNoAbbreviation) {
   for (const char* version : {"--v", "--ve", "--ver", "--vers", "--version", "-V"})
     EXPECT_EQ(parse({version}).action, Action::version) << version;

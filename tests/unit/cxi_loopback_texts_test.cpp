@@ -67,7 +67,7 @@ TEST(CxiLoopbackTexts, Table) {
             "---------------------------------------------------\n"
             "RDMA Size[B]      Writes  BW[Gb/s]  PktRate[Mpkt/s]\n");
   EXPECT_EQ(loopback_separator(), "---------------------------------------------------\n");
-  // What is longer than its column is not cut.
+  // A figure that is longer than its column is not cut.
   EXPECT_EQ(loopback_row(4294967295, 123456789012, 4e9),
             "  4294967295  123456789012  1060485742.30  64726912.997523\n");
 }

@@ -33,7 +33,7 @@ class PutQueueTest : public testing::Test {
     answer(0);
   }
   using Queue = PutQueue<OneLane>;
-  /// What the device has written back.
+  /// The counts that the device has written back.
   void answer(u64 success, u32 failure = 0) {
     CounterCounts c;
     c.success = success;

@@ -22,10 +22,10 @@ namespace doorbell::exchange {
 
 inline const SocketName kAnyPort{"127.0.0.1", 0};
 
-/// What the runs of these tests are of.
+/// The kind of the runs of these tests.
 inline constexpr RunKind kKind{"rdma", 18515};
 
-/// What `call` throws, its hint behind it; "" when it throws nothing.
+/// The message that `call` throws, its hint behind it; "" when it throws nothing.
 inline std::string error_of(const std::function<void()>& call) {
   try {
     call();

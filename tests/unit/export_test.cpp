@@ -147,7 +147,7 @@ TEST(LiveBoard, KnowsTheRateOfTheLastSecond) {
   EXPECT_EQ(publish(110, 13.1), 100);
 }
 
-/// What a server answers; "" without a connection.
+/// The answer of a server; "" without a connection.
 std::string ask(u16 port, const std::string& request) {
   const Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in at = {};

@@ -112,7 +112,7 @@ int text(const char* from, char* to, int size) {
 
 extern "C" {
 
-/// What is alive, for the tests.
+/// The count of live objects under a name, for the tests.
 int fake_cuda_live(const char* what) {
   State& s = state();
   const std::lock_guard lock(s.mutex);

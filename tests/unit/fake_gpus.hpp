@@ -22,7 +22,7 @@ inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// What the fake library at `path` counts under `what`.
+/// The count of the fake library at `path` under `what`.
 inline int live(const char* what, const char* path = FAKE_CUDA) {
   void* library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
   const auto ask = reinterpret_cast<int (*)(const char*)>(::dlsym(library, "fake_cuda_live"));

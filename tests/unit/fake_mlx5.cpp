@@ -134,7 +134,7 @@ Part& lay_out(ibv_cq* cq) {
 
 extern "C" {
 
-/// What was created with; the register that all queue pairs share.
+/// The flags that queue pairs were created with; the register that all queue pairs share.
 std::uint32_t fake_mlx5_create_flags() {
   return state().create_flags;
 }

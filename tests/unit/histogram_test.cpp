@@ -19,7 +19,7 @@ u64 random_ns(std::mt19937_64& random, u32 octaves = histogram::kMaxOctave) {
   return (u64{1} << octave) + random() % (u64{1} << octave);
 }
 
-// What percentile() must report for samples in order: the one of rank ceil(p/100 * n).
+// The value that percentile() must report for samples in order: that of rank ceil(p/100 * n).
 u64 exact_percentile(const std::vector<u64>& ordered, u64 numerator, u64 denominator) {
   const u64 rank = (ordered.size() * numerator + denominator - 1) / denominator;
   return ordered[std::max<u64>(rank, 1) - 1];

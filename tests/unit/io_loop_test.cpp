@@ -441,8 +441,7 @@ TEST(IoLoop, TheStatusRegisterEndsAPhase) {
   }
 }
 
-/// What a refused write leaves is old data, and no second failure. A read that fails says nothing of the
-/// data.
+/// A refused write leaves old data, and no second failure. A read that fails says nothing of the data.
 TEST(IoLoop, OnlyRefusedWritesAreRemembered) {
   for (const IoOpcode op : {IoOpcode::read, IoOpcode::write})
     by_one_and_by_many([&]<u32 N>() {

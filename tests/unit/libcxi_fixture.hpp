@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What tests with the fake libcxi (fake_libcxi.cpp) share: its log of calls, the objects made and destroyed,
-// the objects of a loopback, a GPU.
+// Helpers of the tests with the fake libcxi (fake_libcxi.cpp): its log of calls, the objects made and
+// destroyed, the objects of a loopback, a GPU.
 #pragma once
 
 #include <dlfcn.h>
@@ -53,7 +53,7 @@ inline void forget() {
   in_fake<void()>("fake_cxi_forget")();
 }
 
-/// What a call is said to have made, or to destroy: "cq1" of "alloc_cmdq(...) = cq1" or "destroy_cmdq(cq1)".
+/// The object that a call makes, or destroys: "cq1" of "alloc_cmdq(...) = cq1" or "destroy_cmdq(cq1)".
 inline std::string made_by(const std::string& line) {
   const auto at = line.rfind(" = ");
   return at == std::string::npos ? "" : line.substr(at + 3);
@@ -122,7 +122,7 @@ class FakeGpu final : public IdleGpu {
   int exported = -1;
 };
 
-/// What the loopback tool makes, in its order; members go in the reverse one.
+/// The objects that the loopback tool makes, in its order; members go in the reverse one.
 struct Loopback {
   explicit Loopback(u32 service = 1, u32 transfers = 15)
       : endpoint(device.open(service)),

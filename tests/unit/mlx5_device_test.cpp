@@ -256,7 +256,7 @@ class Mlx5Queue : public Mlx5Fake {
   [[nodiscard]] const T& segment(u32 block, u32 part) const {
     return *reinterpret_cast<const T*>(m_.sq + block * 4 + part);
   }
-  /// What the NIC writes when request or receive `counter` is done; `n` entries came before.
+  /// Writes the completion of request or receive `counter` as the NIC does; `n` entries came before.
   void complete(const Word16* cq, u32 entries, u32 n, u8 opcode, u32 counter, u32 bytes = 0) {
     auto* cqe = reinterpret_cast<mlx5_cqe64*>(const_cast<Word16*>(cq)) + n % entries;
     cqe->byte_cnt = htobe32(bytes);

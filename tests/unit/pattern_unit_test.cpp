@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a unit of the pattern holds: recorded bytes, independence of its parts, the CPU's vectors against
+// The contents of a unit of the pattern: recorded bytes, independence of its parts, the CPU's vectors against
 // single lanes, and units of version 1.
 
 #include <doorbell/payload.hpp>

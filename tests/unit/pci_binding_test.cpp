@@ -32,7 +32,7 @@ class Binding : public PciMachine {
                .try_open = [this](const fs::path& f) { return opened(f); }};
   }
 
-  /// What the kernel does when these files are written.
+  /// Acts as the kernel does when these files are written.
   int written(const fs::path& where, const std::string& what) {
     const std::string name = where.lexically_relative(root / "sys/bus/pci").string();
     log.push_back(fmt::format("{} < {}", name, what == "\n" ? "\\n" : what));

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a run needs from its process: signals, CPU time, memory.
+// The parts of a process that a run needs: signals, CPU time, memory.
 #include <doorbell/error.hpp>
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -264,7 +264,7 @@ class OpLoopDrain : public OpLoopChecks {
     rest.finish(kLane);
     EXPECT_EQ(stats_.posted + stats_.protocol + stats_.duplicated, 0u);
     EXPECT_EQ(stats_.timed, 0u) << "how long they took is no longer known";
-    // What was answered is not lost: its phase has counted it as timed out.
+    // An answered operation is not lost: its phase has counted it as timed out.
     EXPECT_EQ(stats_.succeeded + stats_.failed + stats_.timed_out, 0u);
     return stats_;
   }

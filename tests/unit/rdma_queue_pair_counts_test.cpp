@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a queue pair counts, for every format: marks of receives, marks of requests where these wrap, and the
-// free entries of a completion queue.
+// The counts of a queue pair, for every format: marks of receives, marks of requests where these wrap, and
+// the free entries of a completion queue.
 
 #include <doorbell/rdma/bnxt.hpp>
 #include <doorbell/rdma/ernic.hpp>
@@ -73,7 +73,7 @@ struct Queues {
     m.recv_cq_doorbell = &registers[3];
     state = initial_state(m);
   }
-  /// What completes the request at `p`, the first of its ring units.
+  /// The completion of the request at `p`, the first of its ring units.
   [[nodiscard]] CqeFields request(const RingPosition& p) const {
     CqeFields f;
     f.qpn = m.qpn;
@@ -82,7 +82,7 @@ struct Queues {
     f.completion.mark = F::kMark == Mark::unit ? p.running : p.serial + 1;
     return f;
   }
-  /// What completes receive `n` from 0.
+  /// The completion of receive `n` from 0.
   [[nodiscard]] CqeFields receive(u32 n) const {
     CqeFields f;
     f.op = Op::send;

@@ -63,7 +63,7 @@ class Rings {
   [[nodiscard]] const QueuePairMemory& memory() const { return m_; }
   [[nodiscard]] Word16* entry(u32 n) { return &cq_[u64{n % m_.cq_entries} * F::kCqeParts]; }
 
-  /// What completes request n (from 0), as the device writes it.
+  /// The completion of request n (from 0), as the device writes it.
   [[nodiscard]] std::array<Word16, F::kCqeParts> completion(u32 n) const {
     CqeFields f;
     f.completion.mark = n + 1;

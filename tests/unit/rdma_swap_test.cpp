@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What two processes with NICs tell each other about their queue pairs and memory.
+// The messages of two processes with NICs about their queue pairs and memory.
 
 #include "exchange_peers.hpp"
 #include "rdma/swap.hpp"

@@ -7,7 +7,7 @@ doorbell_test(rdma_op_loop_test unit ${CMAKE_CURRENT_LIST_DIR}/rdma_op_loop_test
               ${CMAKE_CURRENT_LIST_DIR}/rdma_op_loop_checks_test.cpp)
 # Each file has a lane and a window of its own.
 set_target_properties(rdma_op_loop_test PROPERTIES UNITY_BUILD OFF)
-# What two processes of an RDMA run tell each other, over the loopback interface.
+# The messages between two processes of an RDMA run, over the loopback interface.
 doorbell_test(exchange_test unit ${CMAKE_CURRENT_LIST_DIR}/exchange_test.cpp)
 doorbell_test(rdma_swap_test unit ${CMAKE_CURRENT_LIST_DIR}/rdma_swap_test.cpp)
 doorbell_test(rdma_cell_message_test unit ${CMAKE_CURRENT_LIST_DIR}/rdma_cell_message_test.cpp)

@@ -52,7 +52,7 @@ class Atomics : public testing::TestWithParam<Op> {
     b_.phase.op = GetParam();
     b_.phase.bytes = kAtomicBytes;
   }
-  /// What lies where the old values come back.
+  /// Stores `value` where the old values come back.
   void answer(u32 i, u64 value) { store_word(b_.local + i * kStride, value); }
   template <class Warp>
   void check(const Warp& warp, u64 wanted, Verdicts& out) {
@@ -140,7 +140,7 @@ TEST(OpPayloadLanding, AResponderMarksTheSlotsThatMessagesLandIn) {
     std::vector<u32> expected = {static_cast<u32>(first % 5), static_cast<u32>((first + 1) % 5)};
     std::ranges::sort(expected);
     EXPECT_EQ(touched(there.remote, 16, 0xab), expected) << first;
-    // What was marked is missing, each under its own name.
+    // Messages whose slots are marked are missing, each under its own name.
     Verdicts found;
     const auto check = [&] {
       found.clear();

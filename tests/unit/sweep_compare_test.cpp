@@ -453,7 +453,7 @@ TEST(SweepCompareRecorded, TenPercentAreFound) {
   }
 }
 
-/// What a false alarm costs at worst: noise far above the threshold, in two modes, with outliers.
+/// The worst case of false alarms: noise far above the threshold, in two modes, with outliers.
 TEST(SweepCompareRecorded, NoiseOfAnyShapeGivesFewAlarms) {
   std::mt19937_64 random(7);
   const auto uniform = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };

@@ -128,7 +128,7 @@ class Agent {
     const bool stopped = !server_->wait(limit_s);
     if (stopped) end_child(*server_);
     std::string error = last_of(server_->errors());
-    // What it says of its work is no error.
+    // The text of a server that has succeeded is no error.
     if (server_->exit_code() == 0) error.clear();
     if (error.starts_with(kListening))
       error.erase(0, error.find('\n') == std::string::npos ? error.size() : error.find('\n') + 1);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a rank does: it starts the ends of runs as rank 0 says, each in a process of its own.
+// The work of a rank: it starts the ends of runs as rank 0 says, each in a process of its own.
 #pragma once
 
 #include "exchange/exchange.hpp"

@@ -17,9 +17,9 @@ struct Launcher {
   u32 size = 1;
 };
 
-/// What the environment says, which launchers set for each rank. Nothing is loaded. Variables of a batch
-/// system do not count: a job's script has them, too, and is no rank. Throws doorbell::Error for a rank or a
-/// size that is no number.
+/// The launcher by the environment's variables, which launchers set for each rank. Nothing is loaded.
+/// Variables of a batch system do not count: a job's script has them, too, and is no rank. Throws
+/// doorbell::Error for a rank or a size that is no number.
 [[nodiscard]] std::optional<Launcher> launcher();
 
 }  // namespace doorbell::sweep

@@ -30,7 +30,7 @@ constexpr std::size_t kMaxAddresses = 16;
 constexpr std::size_t kMaxText = 256;
 constexpr const char* kLoopback = "127.0.0.1";
 
-/// What a rank sends to all others.
+/// A rank's message to all others.
 struct Word {
   std::string host;
   std::string stack;

@@ -26,7 +26,7 @@ struct Member {
   std::string gone;  ///< why it takes no more part; empty: it does
 };
 
-/// What a process is in a sweep that an MPI launcher has started.
+/// A process's part in a sweep that an MPI launcher has started.
 class Team {
  public:
   /// Every rank calls it: MPI tells all where rank 0 listens, and each connects there. On return rank 0 has a

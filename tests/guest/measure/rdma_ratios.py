@@ -9,7 +9,7 @@ import pathlib
 import statistics
 import sys
 
-# What is compared in each cell: messages a second, or microseconds (the median of each tool).
+# The figure that is compared in each cell: messages a second, or microseconds (the median of each tool).
 CELLS = {
     "write-4096": "rate",
     "write-65536": "rate",
