@@ -20,7 +20,7 @@ LOOK = """
 const found = {scroll: document.documentElement.scrollWidth, client: document.documentElement.clientWidth, overlaps: [], texts: 0};
 const boxes = [];
 const seen = e => e.checkVisibility ? e.checkVisibility() : e.offsetParent !== null;
-/* What a scrolling region cuts off is not seen. */
+/* Text that a scrolling region cuts off is not seen. */
 const cut = (box, e) => {
   for (let p = e; p; p = p.parentElement) {
     if (p.namespaceURI.endsWith('svg') || getComputedStyle(p).overflowX === 'visible') continue;

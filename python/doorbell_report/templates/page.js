@@ -19,7 +19,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
       heads.forEach(h => h.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", up ? "ascending" : "descending");
       const rows = [...body.rows].map(row => [value(row, i), row]);
-      /* What is missing comes last in both directions. */
+      /* Missing values come last in both directions. */
       rows.sort(([a], [b]) => a === null || b === null ? (a === null) - (b === null) : up ? before(a, b) : before(b, a));
       body.append(...rows.map(([, row]) => row));
     });
