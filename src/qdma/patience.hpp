@@ -14,6 +14,7 @@
 
 #include "measure/stop.hpp"
 #include "system/clock.hpp"
+#include "system/running_time.hpp"
 
 namespace doorbell::qdma {
 
@@ -28,37 +29,35 @@ struct Patience {
   bool gives_up = false;
 };
 
-/// One wait. It is made of slices, so that a stop is noticed, and time in which this process did not run:
-/// that does not count, because a server of this process, or one stopped together with it, did not run
-/// either.
+/// One wait, of the time in which this process runs. It is made of slices, so that a stop is noticed.
 class Waiting {
  public:
   /// For `limit_s` in place of what the patience says.
   Waiting(const Patience& patience, double limit_s)
-      : looked_ns_(wall_ns()),
-        until_ns_(looked_ns_ + ticks_of(limit_s, 1)),
+      : time_(wall_ns()),
+        limit_ns_(ticks_of(limit_s, 1)),
         grace_ns_(ticks_of(patience.stop_grace_s, 1)),
         stop_(patience.stop) {}
 
   /// 0 while the wait goes on; ETIMEDOUT, or EINTR after a stop.
   [[nodiscard]] int over() {
-    const u64 now = wall_ns();
-    if (now - looked_ns_ > 2 * kSliceNs) until_ns_ += now - looked_ns_ - kSliceNs;
-    looked_ns_ = now;
+    const u64 ran_ns = time_.look(wall_ns());
     if (!stopped_ && stop_ != nullptr && stop_->requested()) {
       stopped_ = true;
-      until_ns_ = std::min(until_ns_, now + grace_ns_);
+      limit_ns_ = std::min(limit_ns_, ran_ns + grace_ns_);
     }
-    if (now < until_ns_) return 0;
+    if (ran_ns < limit_ns_) return 0;
     return stopped_ ? EINTR : ETIMEDOUT;
   }
   /// Until when to wait before over() is asked again, by wall_ns().
-  [[nodiscard]] u64 slice_ns() const { return std::min(until_ns_, wall_ns() + kSliceNs); }
+  [[nodiscard]] u64 slice_ns() const {
+    const u64 left_ns = limit_ns_ - std::min(limit_ns_, time_.ran_ns());
+    return wall_ns() + std::min(left_ns, RunningTime::kMostNs / 2);
+  }
 
  private:
-  static constexpr u64 kSliceNs = 100'000'000;
-  u64 looked_ns_;
-  u64 until_ns_;
+  RunningTime time_;
+  u64 limit_ns_;
   u64 grace_ns_;
   const measure::StopFlag* stop_;
   bool stopped_ = false;
