@@ -377,7 +377,7 @@ void CellRun::describe(measure::BenchResult& result) {
     result.warnings.push_back(
         fmt::format("{}: every number of every window is converted a second time and compared, and the rate "
                     "is that of the check",
-                    setting::check_every));
+                    setting::every_window));
   if (const u64 in_part =
           totals_.windows.is_null() ? 0 : totals_.windows.value("zeros_checked_in_part", u64{0});
       in_part > 0)

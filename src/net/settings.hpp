@@ -29,7 +29,7 @@ inline constexpr Setting provider{"provider", "provider"};
 inline constexpr Setting connect{"address of the other process", "connect"};
 inline constexpr Setting window{"window", "window"};
 inline constexpr Setting convert{"conversion", "convert"};
-inline constexpr Setting check_every{"checking every window", "check-every"};
+inline constexpr Setting every_window{"checking every window", "check-every 1"};
 inline constexpr Setting to_gpu{"way to the GPU", "to-gpu"};
 inline constexpr Setting mode{"mode", "mode"};
 inline constexpr Setting queues{"queues", "queues"};

@@ -86,7 +86,7 @@ void add_window_options(OptionTable& t) {
                "them where they lie (with --host-memory pinned)",
            .group = "Windows"})
       .add(
-          {.name = net::setting::check_every.option(),
+          {.name = "check-every",
            .kind = Kind::integer,
            .metavar = "N",
            .default_text = "1",
