@@ -4,11 +4,12 @@
 // Where the two processes of a run meet.
 #pragma once
 
+#include "exchange/socket.hpp"
 #include "options/setting.hpp"
 
 namespace doorbell::exchange::setting {
 
-inline constexpr Setting connect{"connecting to", "connect"};
-inline constexpr Setting listen{"listening at", "listen"};
+inline constexpr Setting connect{kConnecting, "connect"};
+inline constexpr Setting listen{kListening, "listen"};
 
 }  // namespace doorbell::exchange::setting
