@@ -20,10 +20,9 @@ namespace doorbell::qdma {
 namespace {
 
 constexpr u64 kNever = ~u64{0};
-/// A thread in the engine does not see deadlines of transfers that are submitted meanwhile.
-constexpr u64 kLongestDriveNs = 100'000'000;
-constexpr u64 kAwayNs = 100'000'000;   // behind a deadline: a process that looks then did not run
-constexpr u64 kAgainNs = 300'000'000;  // for what was on its way
+/// A thread in the engine does not see deadlines of transfers that are submitted meanwhile, and a thread that
+/// waits looks often enough to notice that it did not run.
+constexpr u64 kLongestWaitNs = RunningTime::kMostNs / 2;
 
 u64 new_tag() {
   static std::atomic<u64> last{0};
@@ -106,8 +105,8 @@ struct Submitter::Operation {
   Work work;
   std::size_t next = 0;               // the call to begin next
   std::shared_ptr<PendingCall> call;  // in flight; null: the device is quiet
+  u64 deadline_ns = 0;                // of CLOCK_MONOTONIC; 0: none
   u64 overdue_ns = kNever;            // when a back end has certainly forgotten the call
-  bool looked_again = false;          // after a time without looks
   bool cancelled = false;
   bool reported = false;
   bool waited_for = false;  // by run(): it makes no completion
@@ -150,6 +149,9 @@ int Submitter::start(Work work, bool waited_for, std::shared_ptr<Operation>& out
   op->work = std::move(work);
   op->waited_for = waited_for;
   const Lock lock(mutex_);
+  const u64 now = wall_ns();
+  note_away(now);
+  if (op->work.limit_ns != 0) op->deadline_ns = now + op->work.limit_ns;
   // Completions that have not been taken count as well, so that their number has a bound.
   if (in_flight_.size() + completions_.size() >= TransferDescriptor::kMaxSubmitted) return EAGAIN;
   op->id = next_id_++;
@@ -190,10 +192,10 @@ int Submitter::begin_next(const std::shared_ptr<Operation>& op) {
   auto call = std::make_shared<PendingCall>();
   call->structure = op->work.calls[op->next];
   call->tag = new_tag();
-  if (op->work.deadline_ns != 0) {
-    if (now >= op->work.deadline_ns) return ETIMEDOUT;
-    call->deadline_ns = op->work.deadline_ns - now;
-    op->overdue_ns = op->work.deadline_ns + (driver_->keeps_deadlines() ? kGraceNs : 0);
+  if (op->deadline_ns != 0) {
+    if (now >= op->deadline_ns) return ETIMEDOUT;
+    call->deadline_ns = op->deadline_ns - now;
+    op->overdue_ns = op->deadline_ns + (driver_->keeps_deadlines() ? kGraceNs : 0);
   } else {
     op->overdue_ns = driver_->keeps_deadlines() ? now + kDriverLimitNs + kGraceNs : kNever;
   }
@@ -209,6 +211,7 @@ void Submitter::ended(const std::shared_ptr<PendingCall>& call) {
                                [&](const auto& entry) { return entry.second->call == call; });
   if (it == in_flight_.end()) return;
   const std::shared_ptr<Operation> op = it->second;
+  note_away(wall_ns());
   op->call.reset();
   if (!op->reported) {
     add_call(op->result, op->work.calls[op->next], call->result, call->parts);
@@ -229,18 +232,21 @@ void Submitter::report(Operation& op) {
   changed_.notify_all();
 }
 
+void Submitter::note_away(u64 now) {
+  const u64 away_ns = running_.away_since_look(now);
+  if (away_ns == 0) return;
+  for (auto& [id, op] : in_flight_) {
+    if (op->deadline_ns != 0) op->deadline_ns += away_ns;
+    if (op->overdue_ns != kNever) op->overdue_ns += away_ns;
+  }
+}
+
 u64 Submitter::report_overdue(u64 now) {
+  note_away(now);
   u64 next = kNever;
   for (auto& [id, op] : in_flight_) {
     if (op->reported) continue;
     if (now < op->overdue_ns) {
-      next = std::min(next, op->overdue_ns);
-      continue;
-    }
-    // Nobody has looked for long: this process did not run, and what it awaits may come now.
-    if (!op->looked_again && now - op->overdue_ns > kAwayNs) {
-      op->looked_again = true;
-      op->overdue_ns = now + kAgainNs;
       next = std::min(next, op->overdue_ns);
       continue;
     }
@@ -256,11 +262,11 @@ void Submitter::wait(Lock& lock, u64 until_ns, const std::function<bool()>& done
     const u64 now = wall_ns();
     const u64 due = report_overdue(now);
     if (done() || now >= until_ns) return;
-    const u64 next = std::min(until_ns, due);
+    const u64 next = in_flight_.empty() ? until_ns : std::min({until_ns, due, now + kLongestWaitNs});
     if (engine_->driven() && !driving_ && !in_flight_.empty()) {
       driving_ = true;
       lock.unlock();
-      engine_->drive(std::min(next, now + kLongestDriveNs));
+      engine_->drive(next);
       lock.lock();
       driving_ = false;
       changed_.notify_all();

@@ -19,6 +19,8 @@
 
 #include "qdma/call_engine.hpp"
 #include "qdma/card_state.hpp"
+#include "system/clock.hpp"
+#include "system/running_time.hpp"
 
 namespace doorbell::qdma {
 
@@ -41,7 +43,7 @@ class LoadShare {
 /// A transfer as calls.
 struct Work {
   std::vector<Transfer> calls;
-  u64 deadline_ns = 0;  ///< of CLOCK_MONOTONIC; 0: the driver's own limit for each call
+  u64 limit_ns = 0;  ///< from its start; 0: the driver's own limit for each call
   u64 user = 0;
   LoadShare load;
 };
@@ -81,6 +83,8 @@ class Submitter {
   void ended(const std::shared_ptr<PendingCall>& call);
   /// Makes the operation's completion, once.
   void report(Operation& op);
+  /// Time in which nobody looked counts towards no deadline: the card may not have run either.
+  void note_away(u64 now);
   /// Reports what should have ended long ago. Returns when the next one will be due.
   u64 report_overdue(u64 now);
   /// Waits until `done` or until `until_ns`.
@@ -94,6 +98,7 @@ class Submitter {
   std::deque<TransferCompletion> completions_;
   TransferId next_id_ = 1;
   bool driving_ = false;
+  RunningTime running_{wall_ns()};
 };
 
 }  // namespace doorbell::qdma

@@ -16,9 +16,8 @@ namespace doorbell::qdma {
 
 namespace {
 
-u64 absolute_deadline(double deadline_s) {
-  if (deadline_s <= 0) return 0;
-  return wall_ns() + std::max<u64>(ticks_of(deadline_s, 1), 1);
+u64 limit_of(double deadline_s) {
+  return deadline_s > 0 ? std::max<u64>(ticks_of(deadline_s, 1), 1) : 0;
 }
 
 TransferResult refused(int error) {
@@ -132,17 +131,19 @@ int Transfers::plan(const WholeTransfer& t, Work& work) const {
 
 TransferResult Transfers::run(Work work) {
   // Where the driver's call does not return at the deadline, another thread or a ring waits for it.
-  if (work.deadline_ns != 0 && !card_->driver->keeps_deadlines()) return submitter().run(std::move(work));
+  if (work.limit_ns != 0 && !card_->driver->keeps_deadlines()) return submitter().run(std::move(work));
   TransferResult r;
+  u64 deadline_ns = 0;
   for (Transfer& call : work.calls) {
     u64 left = 0;
-    if (work.deadline_ns != 0) {
+    if (work.limit_ns != 0) {
       const u64 now = wall_ns();
-      if (now >= work.deadline_ns) {
+      if (deadline_ns == 0) deadline_ns = now + work.limit_ns;
+      if (now >= deadline_ns) {
         r.error = ETIMEDOUT;
         break;
       }
-      left = work.deadline_ns - now;
+      left = deadline_ns - now;
     }
     std::array<SubResult, kMaxSubTransfers> parts{};
     const CallResult c =
@@ -156,7 +157,7 @@ TransferResult Transfers::run(Work work) {
 
 TransferResult Transfers::transfer(const WholeTransfer& t, double deadline_s) {
   Work work;
-  work.deadline_ns = absolute_deadline(deadline_s);
+  work.limit_ns = limit_of(deadline_s);
   if (const int error = plan(t, work); error != 0) return refused(error);
   return run(std::move(work));
 }
@@ -172,7 +173,7 @@ TransferResult Transfers::batch(std::span<const SubXfer> parts, double deadline_
   }
   if (total > kMaxCallBytes) return refused(EINVAL);
   Work work;
-  work.deadline_ns = absolute_deadline(deadline_s);
+  work.limit_ns = limit_of(deadline_s);
   work.calls = {call};
   return run(std::move(work));
 }
@@ -180,7 +181,7 @@ TransferResult Transfers::batch(std::span<const SubXfer> parts, double deadline_
 TransferId Transfers::submit(const WholeTransfer& t, double deadline_s, u64 user) {
   Work work;
   work.user = user;
-  work.deadline_ns = absolute_deadline(deadline_s);
+  work.limit_ns = limit_of(deadline_s);
   if (const int error = plan(t, work); error != 0) card_->fail("submit a transfer", error);
   TransferId id = 0;
   if (const int error = submitter().submit(std::move(work), id); error != 0)

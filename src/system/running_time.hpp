@@ -25,6 +25,13 @@ class RunningTime {
     away_ns_ += passed - std::min(passed, kMostNs);
     return ran_ns_ += std::min(passed, kMostNs);
   }
+  /// Looks. Returns how much of the time since the look before does not count: for deadlines that are times
+  /// of the clock.
+  [[nodiscard]] u64 away_since_look(u64 now_ns) {
+    const u64 before = away_ns_;
+    look(now_ns);
+    return away_ns_ - before;
+  }
   /// As of the last look.
   [[nodiscard]] u64 ran_ns() const { return ran_ns_; }
   /// Nanoseconds that do not count.

@@ -19,9 +19,7 @@ namespace {
 
 using model::Fault;
 
-constexpr u64 kPage = 4096;            // that a descriptor moves at most
-constexpr u64 kAwayNs = 100'000'000;   // behind a deadline: threads that look then did not run
-constexpr u64 kAgainNs = 300'000'000;  // for what was on its way
+constexpr u64 kPage = 4096;  // that a descriptor moves at most
 
 /// Bytes of about a millisecond, so that a slow card's queues take turns as a fast one's do.
 u64 burst_bytes_of(double bytes_per_s) {
@@ -116,6 +114,7 @@ void ModelCard::submit(std::span<CardRequest* const> requests) {
 void ModelCard::enqueue(CardRequest& r, Ended& ended) {
   CardRing& ring = r.queue->ring(r.direction);
   const u32 index = r.queue->shape().index, d = number_of(r.direction);
+  note_away();
   r.state_ = CardRequest::State::queued;
   r.limit_ = r.bytes;
   r.source_ = r.address;
@@ -130,7 +129,11 @@ void ModelCard::enqueue(CardRequest& r, Ended& ended) {
     r.injected_ = faults_.draw(index * 2 + d, serials_[index][d],
                                d == 0 ? model::Direction::to_device : model::Direction::to_host);
   ++serials_[index][d];
-  if (r.deadline_ns != 0) r.deadline_ = agenda_.add(r.deadline_ns, {.deadline = &r});
+  // Under the lock, so that time in which this process is stopped is noticed for it from here on.
+  if (r.limit_ns != 0) {
+    const u64 now = clock_.now();
+    r.deadline_ = agenda_.add(r.limit_ns > ~now ? ~u64{0} : now + r.limit_ns, {.deadline = &r});
+  }
   ring.waiting.push_back(&r);
   if (ring.waiting.size() == 1 && !ring.busy) {
     ring.time_ns = std::max(ring.time_ns, clock_.now());
@@ -246,6 +249,18 @@ void ModelCard::sleep(u32 thread, u64 until_ns, Lock& lock) {
   sleeps_until_[thread] = 0;
 }
 
+void ModelCard::note_away() {
+  if (clock_.counted()) return;
+  const u64 away_ns = running_.away_since_look(clock_.now());
+  if (away_ns == 0) return;
+  for (CardRequest* r = all_; r != nullptr; r = r->after_) {
+    if (r->deadline_.order == 0) continue;
+    const u64 before = r->deadline_.ns;
+    agenda_.cancel(r->deadline_);
+    r->deadline_ = agenda_.add(away_ns > ~before ? ~u64{0} : before + away_ns, {.deadline = r});
+  }
+}
+
 void ModelCard::work(u32 thread) {
   pthread_setname_np(pthread_self(), "qdma model");
   // The kernel's default would let each wait of a slow card end 50 us late.
@@ -257,10 +272,11 @@ void ModelCard::work(u32 thread) {
       sleep(thread, ~u64{0}, lock);
       continue;
     }
+    note_away();
     const u64 due = agenda_.first_ns(), now = clock_.now();
     if (due > now) {
       if (!clock_.counted()) {
-        sleep(thread, due, lock);
+        sleep(thread, std::min(due, now + RunningTime::kMostNs / 2), lock);
       } else if (working_ == 0) {
         clock_.advance(due);  // no thread can bring forth anything that would be due earlier
       } else {
@@ -284,13 +300,8 @@ void ModelCard::handle(const CardEvent& event, Lock& lock, Ended& ended) {
     event.done->done_ = {};
     retire(*event.done, 0, ended);
   } else {
-    CardRequest& r = *event.deadline;
-    r.deadline_ = {};
-    // No thread has run for long: what was on its way is due first. Once, so that a deadline remains one.
-    const u64 now = clock_.now();
-    if (now - std::min(now, r.deadline_ns) > kAwayNs && !std::exchange(r.looked_again_, true))
-      r.deadline_ = agenda_.add(now + kAgainNs, {.deadline = &r});
-    else give_up(r, ETIMEDOUT, ended);
+    event.deadline->deadline_ = {};
+    give_up(*event.deadline, ETIMEDOUT, ended);
   }
 }
 

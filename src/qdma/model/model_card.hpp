@@ -21,6 +21,7 @@
 #include "qdma/model/card_clock.hpp"
 #include "qdma/model/memory.hpp"
 #include "qdma/model/rates.hpp"
+#include "system/running_time.hpp"
 #include "system/thread.hpp"
 
 namespace doorbell::qdma {
@@ -43,8 +44,8 @@ struct CardRequest {
   Direction direction = Direction::host_to_card;
   u8* host = nullptr;
   u64 address = 0;
-  u64 bytes = 0;        ///< more than 0
-  u64 deadline_ns = 0;  ///< a time of the card's clock; 0: none
+  u64 bytes = 0;     ///< more than 0
+  u64 limit_ns = 0;  ///< from submit(), of the card's clock while it runs; 0: none
   /// Called once, by any thread and without a lock, when the device no longer touches anything of the
   /// request.
   void (*ended)(CardRequest& request) = nullptr;
@@ -58,7 +59,7 @@ struct CardRequest {
   friend class ModelCard;
   enum class State : u8 { fresh, queued, done, ended };
   State state_ = State::fresh;
-  bool begun_ = false, in_burst_ = false, looked_again_ = false;
+  bool begun_ = false, in_burst_ = false;
   int verdict_ = 0;  // what it ends with after the burst in which it was abandoned
   u64 limit_ = 0;    // bytes after which an injected error ends it
   u64 source_ = 0;   // the address that is really used
@@ -160,6 +161,9 @@ class ModelCard {
     u64 since_ = 0, until_ = 0, ns_ = 0;
   };
 
+  /// Time in which no thread looked, because this process did not run, counts towards no deadline. With the
+  /// lock.
+  void note_away();
   void work(u32 thread);
   void end_threads();
   void sleep(u32 thread, u64 until_ns, Lock& lock);
@@ -182,6 +186,7 @@ class ModelCard {
   CardMemory memory_;
   CardRates rates_;
   CardClock clock_;
+  RunningTime running_{wall_ns()};
   model::FaultInjector faults_;
   model::Presence presence_;
   u64 burst_bytes_;

@@ -411,15 +411,14 @@ std::shared_ptr<DriverModel::InFlight> DriverModel::transfer(Node& node, const T
     error = EINVAL;
     return nullptr;
   }
-  const u64 now = card_->now();
-  const u64 limit = request.deadline_ns == 0 ? kTransferLimitNs : request.deadline_ns;
+  const u64 limit_ns = request.deadline_ns == 0 ? kTransferLimitNs : request.deadline_ns;
   call->count = t.count;
   call->left = t.count;
   call->done = std::move(done);
   call->self = call;
   std::array<CardRequest*, kMaxSubTransfers> parts{};
   for (u32 i = 0; i < t.count; ++i) {
-    call->parts[i].deadline_ns = limit > ~now ? ~u64{0} : now + limit;
+    call->parts[i].limit_ns = limit_ns;
     parts[i] = &call->parts[i];
   }
   card_->submit(std::span(parts).first(t.count));
