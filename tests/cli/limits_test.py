@@ -72,7 +72,8 @@ class Threads(unittest.TestCase):
                     self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
                     if done.returncode == 1:
                         refused += 1
-                        self.assertRegex(done.stderr, "thread|Resource temporarily unavailable")
+                        # Behind a cell that was measured it is a warning of the Result.
+                        self.assertRegex(done.stdout + done.stderr, "thread.* cannot be made|Resource temporarily unavailable")
             self.assertGreater(refused, 0, arguments)
 
 
