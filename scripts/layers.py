@@ -22,7 +22,7 @@ OPTION = re.compile(r'"--[a-z]')
 COMMAND_LINES = {
     "src/net/dpdk/plugin/eal.cpp": "DPDK",
     "src/net/dpdk/testpmd.cpp": "dpdk-testpmd",
-    "src/net/iperf3.cpp": "iperf3",
+    "src/net/bench/iperf3.cpp": "iperf3",
     "src/nvme/fio.cpp": "fio",
     "src/sweep/cells.cpp": "doorbell",
     "src/sweep/process.cpp": "doorbell",

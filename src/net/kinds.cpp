@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "net/bench.hpp"
+#include "net/bench/bench.hpp"
 #include "net/dpdk/engine.hpp"
 #include "net/raw/engines.hpp"
 #include "net/roce/roce.hpp"

@@ -17,7 +17,7 @@
 #include "measure/statistics.hpp"
 #include "measure/tally.hpp"
 #include "nvme/in_turns.hpp"
-#include "nvme/kernel/file.hpp"
+#include "nvme/linux/file.hpp"
 #include "nvme/settings.hpp"
 #include "nvme/written_mark.hpp"
 #include "report/layout.hpp"

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "nvme/kernel/file.hpp"
+#include "nvme/linux/file.hpp"
 #include "nvme/settings.hpp"
 
 namespace doorbell::nvme {

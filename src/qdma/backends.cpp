@@ -8,12 +8,12 @@
 
 #include "qdma/daemon/daemon_driver.hpp"
 #include "qdma/driver.hpp"
-#include "qdma/kernel/kernel_driver.hpp"
+#include "qdma/linux/kernel_driver.hpp"
 #include "qdma/model/card.hpp"
 #include "qdma/model/config.hpp"
 #include "qdma/server/card_server.hpp"
 #include "qdma/settings.hpp"
-#include "qdma/socket_driver.hpp"
+#include "qdma/peer/socket_driver.hpp"
 
 namespace doorbell::qdma {
 

@@ -17,7 +17,7 @@
 #include <string>
 
 #include "qdma/card_state.hpp"
-#include "qdma/transfers.hpp"
+#include "qdma/flow/transfers.hpp"
 
 struct slash_qdma {
   explicit slash_qdma(std::shared_ptr<doorbell::qdma::CardState> c) : card(std::move(c)) {}

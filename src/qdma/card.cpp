@@ -12,7 +12,7 @@
 
 #include "qdma/card_state.hpp"
 #include "qdma/driver.hpp"
-#include "qdma/transfers.hpp"
+#include "qdma/flow/transfers.hpp"
 
 namespace doorbell::qdma {
 

@@ -15,7 +15,7 @@
 #include <string>
 
 #include "model/use.hpp"
-#include "qdma/patience.hpp"
+#include "qdma/peer/patience.hpp"
 #include "qdma/settings.hpp"
 #include "system/backend.hpp"
 #include "system/descriptor.hpp"

@@ -16,7 +16,7 @@ namespace doorbell::sweep {
 
 namespace {
 
-// Found by simulation (tests/unit/sweep_shift_test.cpp): with it the interval covers kLevel for 4 to 12 runs
+// Found by simulation (tests/sweep/sweep_shift_test.cpp): with it the interval covers kLevel for 4 to 12 runs
 // a side and ratios of the spreads from 1/100 to 100. At 0.95 it would cover 93.5 % in the worst case.
 constexpr double kStudentLevel = 0.965;
 constexpr std::size_t kOneDisturbedIn = 7;  // so many runs for each that is trimmed at either end

@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "fuzz/fuzz.hpp"
-#include "model/scripted_controller.hpp"
+#include "nvme/scripted_controller.hpp"
 
 using namespace doorbell;
 using namespace doorbell::nvme;

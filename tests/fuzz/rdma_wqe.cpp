@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "fuzz/fuzz.hpp"
-#include "rdma_wqes.hpp"
+#include "rdma/wqes.hpp"
 
 using namespace doorbell;
 using namespace doorbell::rdma;

@@ -13,7 +13,7 @@
 #include "sweep/cells.hpp"
 #include "sweep/csv_file.hpp"
 #include "sweep/record.hpp"
-#include "sweep_subject.hpp"
+#include "sweep/sweep_subject.hpp"
 
 using namespace doorbell;
 using fuzz::require;

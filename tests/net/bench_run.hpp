@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "net/bench.hpp"
+#include "net/bench/bench.hpp"
 #include "options/setting.hpp"
 
 namespace doorbell::net {

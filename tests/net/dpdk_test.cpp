@@ -30,7 +30,7 @@
 #include "net/dpdk/engine.hpp"
 #include "net/dpdk/loader.hpp"
 #include "net/links/namespaces.hpp"
-#include "net/relay.hpp"
+#include "net/flow/relay.hpp"
 #include "raw_packets.hpp"
 #include "system/child.hpp"
 #include "system/descriptor.hpp"

@@ -11,8 +11,8 @@
 #include "eventually.hpp"
 #include "memory_queues.hpp"
 #include "model/faults.hpp"
-#include "net/ends.hpp"
-#include "net/relay.hpp"
+#include "net/bench/ends.hpp"
+#include "net/flow/relay.hpp"
 
 namespace doorbell::net {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "memory_queues.hpp"
 #include "model/faults.hpp"
-#include "net/ends.hpp"
-#include "net/relay.hpp"
+#include "net/bench/ends.hpp"
+#include "net/flow/relay.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::net {

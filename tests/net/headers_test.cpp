@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "net/headers.hpp"
+#include "net/flow/headers.hpp"
 
 #include <doorbell/net/crc32c.hpp>
 #include <doorbell/net/packet.hpp>

@@ -3,7 +3,7 @@
 
 // Every cell of `--mode kernels` over a GPU of the tests, which runs kernels and libraries on the CPU.
 
-#include "net/kernel_bench.hpp"
+#include "net/kernel_bench/bench.hpp"
 
 #include <gtest/gtest.h>
 

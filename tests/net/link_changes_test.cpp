@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "net/bench_run.hpp"
-#include "net/cell_run.hpp"
+#include "net/bench/cell_run.hpp"
 #include "net/raw_veth.hpp"
 #include "system/child.hpp"
 

@@ -12,8 +12,8 @@
 #include "eventually.hpp"
 #include "memory_queues.hpp"
 #include "model/faults.hpp"
-#include "net/receiver.hpp"
-#include "net/relay.hpp"
+#include "net/flow/receiver.hpp"
+#include "net/flow/relay.hpp"
 
 namespace doorbell::net {
 namespace {

@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "net/bench_run.hpp"
-#include "net/daqiri_csv.hpp"
-#include "net/peer_link.hpp"
-#include "net/remote.hpp"
-#include "net/serve.hpp"
+#include "net/bench/daqiri_csv.hpp"
+#include "net/peer/peer_link.hpp"
+#include "net/peer/remote.hpp"
+#include "net/peer/serve.hpp"
 #include "net/sockets/meeting.hpp"
 #include "net/sockets/socket.hpp"
 

@@ -16,7 +16,7 @@
 #include "net/assembly/assembler.hpp"
 #include "net/assembly/reference_conversion.hpp"
 #include "net/computing_gpu.hpp"
-#include "net/window_work.hpp"
+#include "net/flow/window_work.hpp"
 
 namespace doorbell::net {
 namespace {

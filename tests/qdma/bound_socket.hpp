@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "qdma/local_socket.hpp"
+#include "qdma/peer/local_socket.hpp"
 #include "system/descriptor.hpp"
 
 namespace doorbell::qdma {

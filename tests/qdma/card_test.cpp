@@ -15,8 +15,8 @@
 #include "errors.hpp"
 #include "qdma/driver.hpp"
 #include "qdma/server/message.hpp"
-#include "qdma/socket_driver.hpp"
-#include "qdma/transfers.hpp"
+#include "qdma/peer/socket_driver.hpp"
+#include "qdma/flow/transfers.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::qdma {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Files that clients send: closing them delays nobody but their owner.
-#include "qdma/closers.hpp"
+#include "qdma/peer/closers.hpp"
 
 #include <poll.h>
 #include <unistd.h>

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "qdma/daemon/service.hpp"
-#include "qdma/wire.hpp"
+#include "qdma/peer/wire.hpp"
 
 namespace doorbell::qdma::daemon {
 

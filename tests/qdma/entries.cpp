@@ -11,7 +11,7 @@
 #include <map>
 
 #include "qdma/card_state.hpp"
-#include "qdma/transfers.hpp"
+#include "qdma/flow/transfers.hpp"
 
 namespace doorbell::qdma::test {
 

@@ -14,7 +14,7 @@
 #include <mutex>
 #include <vector>
 
-#include "qdma/kernel/kernel_driver.hpp"
+#include "qdma/linux/kernel_driver.hpp"
 #include "qdma/model/card.hpp"
 #include "qdma/server/driver_model.hpp"
 

@@ -12,9 +12,9 @@
 #include <thread>
 
 #include "idle_gpu.hpp"
-#include "qdma/gpu_side.hpp"
-#include "qdma/gpu_stream.hpp"
-#include "qdma/jobs.hpp"
+#include "qdma/bench/gpu_side.hpp"
+#include "qdma/flow/gpu_stream.hpp"
+#include "qdma/bench/jobs.hpp"
 
 namespace doorbell::qdma {
 

@@ -10,9 +10,9 @@
 #include <fstream>
 
 #include "fake_kernel.hpp"
-#include "qdma/call_engine.hpp"
+#include "qdma/flow/call_engine.hpp"
 #include "qdma/card_state.hpp"
-#include "qdma/transfers.hpp"
+#include "qdma/flow/transfers.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::qdma {

@@ -14,7 +14,7 @@
 #include "eventually.hpp"
 #include "qdma/card_state.hpp"
 #include "qdma/model/model_card.hpp"
-#include "qdma/transfers.hpp"
+#include "qdma/flow/transfers.hpp"
 #include "sanitized.hpp"
 
 namespace doorbell::qdma {

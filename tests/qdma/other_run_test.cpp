@@ -10,7 +10,7 @@
 
 #include "measure/live.hpp"
 #include "qdma/server_rig.hpp"
-#include "qdma/validate.hpp"
+#include "qdma/bench/validate.hpp"
 
 namespace doorbell::qdma {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "cli/path.hpp"
 #include "eventually.hpp"
-#include "qdma/host_facts.hpp"
+#include "qdma/bench/host_facts.hpp"
 
 namespace doorbell::cli {
 namespace {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Servers and daemons that take a client and do not answer.
-#include "qdma/patience.hpp"
+#include "qdma/peer/patience.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -15,9 +15,9 @@
 #include "errors.hpp"
 #include "qdma/bound_socket.hpp"
 #include "qdma/driver.hpp"
-#include "qdma/local_socket.hpp"
+#include "qdma/peer/local_socket.hpp"
 #include "qdma/server/message.hpp"
-#include "qdma/socket_driver.hpp"
+#include "qdma/peer/socket_driver.hpp"
 #include "qdma/wire_client.hpp"
 
 namespace doorbell::qdma {

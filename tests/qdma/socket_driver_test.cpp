@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Calls on a socket whose server is slow, and whose descriptors are not what they should be.
-#include "qdma/socket_driver.hpp"
+#include "qdma/peer/socket_driver.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -14,10 +14,10 @@
 #include <cstring>
 #include <thread>
 
-#include "qdma/call_engine.hpp"
-#include "qdma/local_socket.hpp"
+#include "qdma/flow/call_engine.hpp"
+#include "qdma/peer/local_socket.hpp"
 #include "qdma/server/message.hpp"
-#include "qdma/socket_channel.hpp"
+#include "qdma/peer/socket_channel.hpp"
 #include "qdma/wire_client.hpp"
 
 namespace doorbell::qdma {

@@ -17,8 +17,8 @@
 #include "qdma/driver.hpp"
 #include "qdma/model/card.hpp"
 #include "qdma/server/card_server.hpp"
-#include "qdma/socket_channel.hpp"
-#include "qdma/socket_driver.hpp"
+#include "qdma/peer/socket_channel.hpp"
+#include "qdma/peer/socket_driver.hpp"
 
 namespace doorbell::qdma {
 

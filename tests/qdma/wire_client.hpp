@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "eventually.hpp"
-#include "qdma/wire.hpp"
+#include "qdma/peer/wire.hpp"
 #include "system/descriptor.hpp"
 
 namespace doorbell::qdma {

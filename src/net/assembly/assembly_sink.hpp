@@ -9,7 +9,7 @@
 
 #include "net/assembly/assembler.hpp"
 #include "net/assembly/gather.hpp"
-#include "net/receiver.hpp"
+#include "net/flow/receiver.hpp"
 
 namespace doorbell::net {
 

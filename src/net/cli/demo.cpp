@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "net/bench.hpp"
+#include "net/bench/bench.hpp"
 #include "net/cli/parts.hpp"
-#include "net/relay.hpp"
+#include "net/flow/relay.hpp"
 
 namespace doorbell::cli {
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "net/bench.hpp"
+#include "net/bench/bench.hpp"
 #include "net/cli/parts.hpp"
 #include "net/links/namespaces.hpp"
 #include "system/sysfs.hpp"

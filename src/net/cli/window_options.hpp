@@ -5,7 +5,7 @@
 #pragma once
 
 #include "cli/option.hpp"
-#include "net/bench.hpp"
+#include "net/bench/bench.hpp"
 
 namespace doorbell::cli {
 

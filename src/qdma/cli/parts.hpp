@@ -5,7 +5,7 @@
 #pragma once
 
 #include "cli/path.hpp"
-#include "qdma/port.hpp"
+#include "qdma/bench/port.hpp"
 
 namespace doorbell::cli {
 

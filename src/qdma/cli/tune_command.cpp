@@ -12,7 +12,7 @@
 #include "qdma/cli/parts.hpp"
 #include "qdma/model/card.hpp"
 #include "qdma/settings.hpp"
-#include "qdma/tune.hpp"
+#include "qdma/bench/tune.hpp"
 #include "rma/settings.hpp"
 
 namespace doorbell::cli {

@@ -11,7 +11,7 @@
 #include "qdma/cli/parts.hpp"
 #include "qdma/model/card.hpp"
 #include "qdma/settings.hpp"
-#include "qdma/validate.hpp"
+#include "qdma/bench/validate.hpp"
 
 namespace doorbell::cli {
 

@@ -13,7 +13,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "qdma/local_socket.hpp"
+#include "qdma/peer/local_socket.hpp"
 #include "system/clock.hpp"
 #include "system/sysfs.hpp"
 

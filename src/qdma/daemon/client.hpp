@@ -11,7 +11,7 @@
 
 #include "qdma/daemon/protocol.hpp"
 #include "qdma/driver.hpp"
-#include "qdma/patience.hpp"
+#include "qdma/peer/patience.hpp"
 #include "system/descriptor.hpp"
 
 namespace doorbell::qdma::daemon {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "qdma/daemon/client.hpp"
-#include "qdma/socket_driver.hpp"
+#include "qdma/peer/socket_driver.hpp"
 
 namespace doorbell::qdma::daemon {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "qdma/daemon/service.hpp"
-#include "qdma/wire.hpp"
+#include "qdma/peer/wire.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::qdma::daemon {

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "qdma/closers.hpp"
+#include "qdma/peer/closers.hpp"
 #include "system/descriptor.hpp"
 
 namespace doorbell::qdma::daemon {

@@ -16,7 +16,7 @@
 
 #include "qdma/model/model_card.hpp"
 #include "qdma/server/buffers.hpp"
-#include "qdma/wire.hpp"
+#include "qdma/peer/wire.hpp"
 
 namespace doorbell::qdma {
 

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "qdma/closers.hpp"
-#include "qdma/local_socket.hpp"
+#include "qdma/peer/closers.hpp"
+#include "qdma/peer/local_socket.hpp"
 #include "qdma/server/card_server.hpp"
 #include "qdma/server/driver_model.hpp"
 #include "qdma/server/message.hpp"

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "qdma/wire.hpp"
+#include "qdma/peer/wire.hpp"
 #include "system/descriptor.hpp"
 
 namespace doorbell::qdma {

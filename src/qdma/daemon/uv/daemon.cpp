@@ -16,7 +16,7 @@
 
 #include "qdma/daemon/uv/metrics_endpoint.hpp"
 #include "qdma/daemon/uv/socket_loop.hpp"
-#include "qdma/local_socket.hpp"
+#include "qdma/peer/local_socket.hpp"
 #include "system/clock.hpp"
 #include "system/sysfs.hpp"
 

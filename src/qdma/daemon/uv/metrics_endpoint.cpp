@@ -14,7 +14,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "qdma/local_socket.hpp"
+#include "qdma/peer/local_socket.hpp"
 
 namespace doorbell::qdma::daemon {
 

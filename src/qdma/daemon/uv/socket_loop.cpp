@@ -15,9 +15,9 @@
 #include <cstring>
 
 #include "qdma/daemon/protocol.hpp"
-#include "qdma/local_socket.hpp"
+#include "qdma/peer/local_socket.hpp"
 #include "qdma/server/message.hpp"
-#include "qdma/wire.hpp"
+#include "qdma/peer/wire.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::qdma::daemon {

@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-#include "qdma/closers.hpp"
+#include "qdma/peer/closers.hpp"
 #include "qdma/daemon/fair_queue.hpp"
 #include "qdma/daemon/outlet.hpp"
 #include "qdma/daemon/roles.hpp"
