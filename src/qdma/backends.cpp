@@ -11,9 +11,9 @@
 #include "qdma/linux/kernel_driver.hpp"
 #include "qdma/model/card.hpp"
 #include "qdma/model/config.hpp"
+#include "qdma/peer/socket_driver.hpp"
 #include "qdma/server/card_server.hpp"
 #include "qdma/settings.hpp"
-#include "qdma/peer/socket_driver.hpp"
 
 namespace doorbell::qdma {
 

@@ -10,8 +10,8 @@
 
 #include "cxi/model/cassini.hpp"
 #include "cxi/model/launch.hpp"
-#include "rig.hpp"
 #include "model/served_parts.hpp"
+#include "rig.hpp"
 
 namespace doorbell::cxi {
 namespace {

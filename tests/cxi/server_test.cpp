@@ -10,8 +10,8 @@
 
 #include "cxi/model/served_engine.hpp"
 #include "emulated_warp.hpp"
-#include "rig.hpp"
 #include "model/emulated_block.hpp"
+#include "rig.hpp"
 #include "sanitized.hpp"
 
 namespace doorbell::cxi {

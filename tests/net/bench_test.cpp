@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "errors.hpp"
-#include "net/bench_run.hpp"
 #include "net/bench/cell_setup.hpp"
 #include "net/bench/threads.hpp"
+#include "net/bench_run.hpp"
 
 namespace doorbell::net {
 namespace {

@@ -9,8 +9,8 @@
 #include <memory>
 #include <system_error>
 
-#include "net/bench_run.hpp"
 #include "net/bench/cell_run.hpp"
+#include "net/bench_run.hpp"
 #include "net/raw_veth.hpp"
 #include "system/child.hpp"
 

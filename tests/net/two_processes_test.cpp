@@ -9,8 +9,8 @@
 
 #include <thread>
 
-#include "net/bench_run.hpp"
 #include "net/bench/daqiri_csv.hpp"
+#include "net/bench_run.hpp"
 #include "net/peer/peer_link.hpp"
 #include "net/peer/remote.hpp"
 #include "net/peer/serve.hpp"

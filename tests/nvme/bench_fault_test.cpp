@@ -12,8 +12,8 @@
 #include <string>
 #include <thread>
 
-#include "eventually.hpp"
 #include "bench_rig.hpp"
+#include "eventually.hpp"
 #include "nvme/in_turns.hpp"
 #include "system/clock.hpp"
 

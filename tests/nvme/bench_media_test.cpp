@@ -13,9 +13,9 @@
 #include <fstream>
 #include <string>
 
+#include "bench_rig.hpp"
 #include "eventually.hpp"
 #include "file_contents.hpp"
-#include "bench_rig.hpp"
 
 namespace doorbell::nvme {
 namespace {

@@ -9,8 +9,8 @@
 
 #include <string>
 
-#include "model/faults.hpp"
 #include "clean.hpp"
+#include "model/faults.hpp"
 #include "options/setting.hpp"
 
 namespace doorbell::nvme::bench_rig {

@@ -10,8 +10,8 @@
 #include <memory>
 #include <optional>
 
-#include "nvme/conformance/raw_controller.hpp"
 #include "idle_gpu.hpp"
+#include "nvme/conformance/raw_controller.hpp"
 #include "nvme/model/controller.hpp"
 
 namespace doorbell::nvme {

@@ -14,9 +14,9 @@
 
 #include "errors.hpp"
 #include "qdma/driver.hpp"
-#include "qdma/server/message.hpp"
-#include "qdma/peer/socket_driver.hpp"
 #include "qdma/flow/transfers.hpp"
+#include "qdma/peer/socket_driver.hpp"
+#include "qdma/server/message.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::qdma {

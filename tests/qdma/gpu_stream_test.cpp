@@ -13,8 +13,8 @@
 
 #include "idle_gpu.hpp"
 #include "qdma/bench/gpu_side.hpp"
-#include "qdma/flow/gpu_stream.hpp"
 #include "qdma/bench/jobs.hpp"
+#include "qdma/flow/gpu_stream.hpp"
 
 namespace doorbell::qdma {
 

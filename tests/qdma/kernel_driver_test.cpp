@@ -10,8 +10,8 @@
 #include <fstream>
 
 #include "fake_kernel.hpp"
-#include "qdma/flow/call_engine.hpp"
 #include "qdma/card_state.hpp"
+#include "qdma/flow/call_engine.hpp"
 #include "qdma/flow/transfers.hpp"
 #include "system/clock.hpp"
 

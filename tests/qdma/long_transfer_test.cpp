@@ -13,8 +13,8 @@
 
 #include "eventually.hpp"
 #include "qdma/card_state.hpp"
-#include "qdma/model/model_card.hpp"
 #include "qdma/flow/transfers.hpp"
+#include "qdma/model/model_card.hpp"
 #include "sanitized.hpp"
 
 namespace doorbell::qdma {

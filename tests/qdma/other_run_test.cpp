@@ -9,8 +9,8 @@
 #include <string>
 
 #include "measure/live.hpp"
-#include "qdma/server_rig.hpp"
 #include "qdma/bench/validate.hpp"
+#include "qdma/server_rig.hpp"
 
 namespace doorbell::qdma {
 namespace {

@@ -16,8 +16,8 @@
 #include "qdma/bound_socket.hpp"
 #include "qdma/driver.hpp"
 #include "qdma/peer/local_socket.hpp"
-#include "qdma/server/message.hpp"
 #include "qdma/peer/socket_driver.hpp"
+#include "qdma/server/message.hpp"
 #include "qdma/wire_client.hpp"
 
 namespace doorbell::qdma {

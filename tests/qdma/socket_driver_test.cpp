@@ -16,8 +16,8 @@
 
 #include "qdma/flow/call_engine.hpp"
 #include "qdma/peer/local_socket.hpp"
-#include "qdma/server/message.hpp"
 #include "qdma/peer/socket_channel.hpp"
+#include "qdma/server/message.hpp"
 #include "qdma/wire_client.hpp"
 
 namespace doorbell::qdma {

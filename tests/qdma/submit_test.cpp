@@ -16,9 +16,9 @@
 #include "eventually.hpp"
 #include "qdma/driver.hpp"
 #include "qdma/model/card.hpp"
-#include "qdma/server/card_server.hpp"
 #include "qdma/peer/socket_channel.hpp"
 #include "qdma/peer/socket_driver.hpp"
+#include "qdma/server/card_server.hpp"
 
 namespace doorbell::qdma {
 

@@ -16,8 +16,8 @@
 #include <string>
 
 #include "eventually.hpp"
-#include "model/faults.hpp"
 #include "formats.hpp"
+#include "model/faults.hpp"
 #include "refused.hpp"
 #include "sanitized.hpp"
 

@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include "formats.hpp"
 #include "model/faults.hpp"
 #include "rdma/bench.hpp"
-#include "formats.hpp"
 
 namespace doorbell::rdma {
 namespace {

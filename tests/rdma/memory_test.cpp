@@ -9,9 +9,9 @@
 #include <optional>
 
 #include "cxi/port.hpp"
+#include "formats.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/nic_port.hpp"
-#include "formats.hpp"
 #include "rma/cell_setup.hpp"
 
 namespace doorbell::rdma {

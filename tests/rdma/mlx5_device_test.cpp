@@ -21,10 +21,10 @@
 #include <functional>
 
 #include "errors.hpp"
+#include "formats.hpp"
 #include "idle_gpu.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/mlx5dv/nic.hpp"
-#include "formats.hpp"
 
 namespace doorbell::rdma {
 namespace {

@@ -11,10 +11,10 @@
 #include <thread>
 
 #include "eventually.hpp"
+#include "formats.hpp"
 #include "model/faults.hpp"
 #include "rdma/bench.hpp"
 #include "rdma/nic_port.hpp"
-#include "formats.hpp"
 #include "refused.hpp"
 #include "rma/ping_pong_end.hpp"
 #include "sanitized.hpp"

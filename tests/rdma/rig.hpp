@@ -13,10 +13,10 @@
 #include <optional>
 
 #include "eventually.hpp"
+#include "formats.hpp"
 #include "model/faults.hpp"
 #include "rdma/model/open.hpp"
 #include "rdma/model/queue_pair.hpp"
-#include "formats.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::rdma {

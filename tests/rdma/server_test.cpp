@@ -10,8 +10,8 @@
 
 #include "emulated_warp.hpp"
 #include "model/emulated_block.hpp"
-#include "rig.hpp"
 #include "rdma/model/describe.hpp"
+#include "rig.hpp"
 #include "sanitized.hpp"
 
 namespace doorbell::rdma {

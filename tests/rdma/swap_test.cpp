@@ -3,8 +3,8 @@
 
 // The messages of two processes with NICs about their queue pairs and memory.
 
-#include "exchange/exchange_peers.hpp"
 #include "rdma/swap.hpp"
+#include "exchange/exchange_peers.hpp"
 
 namespace doorbell::rdma {
 namespace {

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "emulated_warp.hpp"
+#include "formats.hpp"
 #include "measure/check_memory.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/nic_port.hpp"
-#include "formats.hpp"
 #include "rma/session.hpp"
 #include "system/clock.hpp"
 

@@ -11,8 +11,8 @@
 
 #include "measure/bench_run.hpp"
 #include "net/bench/cell_run.hpp"
-#include "net/kernel_bench/bench.hpp"
 #include "net/flow/relay.hpp"
+#include "net/kernel_bench/bench.hpp"
 #include "net/peer/remote.hpp"
 #include "net/settings.hpp"
 #include "report/verdict.hpp"

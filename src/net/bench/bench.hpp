@@ -14,8 +14,8 @@
 #include "exchange/socket.hpp"
 #include "measure/bench_run.hpp"
 #include "net/bench/ends.hpp"
-#include "net/kernel_bench/bench.hpp"
 #include "net/flow/window_work.hpp"
+#include "net/kernel_bench/bench.hpp"
 
 namespace doorbell::net {
 

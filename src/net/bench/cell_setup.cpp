@@ -9,8 +9,8 @@
 
 #include <algorithm>
 
-#include "net/raw/frames.hpp"
 #include "net/flow/relay.hpp"
+#include "net/raw/frames.hpp"
 #include "net/settings.hpp"
 
 namespace doorbell::net {

@@ -10,8 +10,8 @@
 #include <cmath>
 
 #include "measure/tally.hpp"
-#include "net/dpdk/testpmd.hpp"
 #include "net/bench/in_turns.hpp"
+#include "net/dpdk/testpmd.hpp"
 #include "net/settings.hpp"
 
 namespace doorbell::net {

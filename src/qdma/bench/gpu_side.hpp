@@ -6,8 +6,8 @@
 
 #include <span>
 
-#include "qdma/flow/gpu_stream.hpp"
 #include "qdma/bench/port.hpp"
+#include "qdma/flow/gpu_stream.hpp"
 
 namespace doorbell::qdma {
 

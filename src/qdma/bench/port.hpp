@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "qdma/bench/transfer_queue.hpp"
 #include "qdma/card_lock.hpp"
 #include "qdma/driver.hpp"
-#include "qdma/bench/transfer_queue.hpp"
 #include "rma/bench.hpp"
 
 namespace doorbell::qdma {

@@ -9,10 +9,10 @@
 
 #include "cli/run_options.hpp"
 #include "cli/texts.hpp"
+#include "qdma/bench/tune.hpp"
 #include "qdma/cli/parts.hpp"
 #include "qdma/model/card.hpp"
 #include "qdma/settings.hpp"
-#include "qdma/bench/tune.hpp"
 #include "rma/settings.hpp"
 
 namespace doorbell::cli {

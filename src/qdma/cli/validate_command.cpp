@@ -8,10 +8,10 @@
 
 #include "cli/run_options.hpp"
 #include "cli/texts.hpp"
+#include "qdma/bench/validate.hpp"
 #include "qdma/cli/parts.hpp"
 #include "qdma/model/card.hpp"
 #include "qdma/settings.hpp"
-#include "qdma/bench/validate.hpp"
 
 namespace doorbell::cli {
 

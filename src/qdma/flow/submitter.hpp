@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "qdma/flow/call_engine.hpp"
 #include "qdma/card_state.hpp"
+#include "qdma/flow/call_engine.hpp"
 #include "system/clock.hpp"
 #include "system/running_time.hpp"
 

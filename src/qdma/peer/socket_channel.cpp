@@ -13,8 +13,8 @@
 #include <chrono>
 #include <cstring>
 
-#include "qdma/server/message.hpp"
 #include "qdma/peer/socket_ring.hpp"
+#include "qdma/server/message.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::qdma {

@@ -13,8 +13,8 @@
 #include <cstring>
 
 #include "qdma/flow/call_engine.hpp"
-#include "qdma/peer/local_socket.hpp"
 #include "qdma/model/card.hpp"
+#include "qdma/peer/local_socket.hpp"
 #include "qdma/server/card_server.hpp"
 #include "system/clock.hpp"
 

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "qdma/server/message.hpp"
 #include "qdma/peer/wire.hpp"
+#include "qdma/server/message.hpp"
 
 namespace doorbell::qdma {
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "qdma/model/model_card.hpp"
-#include "qdma/server/buffers.hpp"
 #include "qdma/peer/wire.hpp"
+#include "qdma/server/buffers.hpp"
 
 namespace doorbell::qdma {
 

@@ -13,8 +13,8 @@
 #include <functional>
 #include <set>
 
-#include "scratch.hpp"
 #include "nvme/linux/uring.hpp"
+#include "scratch.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::nvme {

@@ -14,10 +14,10 @@
 #include <thread>
 
 #include "file_contents.hpp"
-#include "scratch.hpp"
-#include "nvme/linux/file.hpp"
 #include "nvme/clean.hpp"
+#include "nvme/linux/file.hpp"
 #include "options/setting.hpp"
+#include "scratch.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::nvme {

@@ -11,11 +11,11 @@
 #include <atomic>
 #include <thread>
 
-#include "nvme/conformance/rig.hpp"
 #include "children.hpp"
 #include "file_contents.hpp"
-#include "nvme/qemu/controller.hpp"
 #include "nvme/clean.hpp"
+#include "nvme/conformance/rig.hpp"
+#include "nvme/qemu/controller.hpp"
 #include "options/setting.hpp"
 #include "system/clock.hpp"
 

@@ -16,8 +16,8 @@
 
 #include "qdma/daemon/protocol.hpp"
 #include "qdma/peer/local_socket.hpp"
-#include "qdma/server/message.hpp"
 #include "qdma/peer/wire.hpp"
+#include "qdma/server/message.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::qdma::daemon {

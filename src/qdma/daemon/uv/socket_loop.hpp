@@ -12,10 +12,10 @@
 #include <memory>
 #include <string>
 
-#include "qdma/peer/closers.hpp"
 #include "qdma/daemon/fair_queue.hpp"
 #include "qdma/daemon/outlet.hpp"
 #include "qdma/daemon/roles.hpp"
+#include "qdma/peer/closers.hpp"
 
 namespace doorbell::qdma::daemon {
 
