@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The streams, and the engines of raw frames. A new one is a line here.
+// The streams, and the engines of raw frames. A new one is a line here, and a folder that says what it is.
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
@@ -17,15 +17,34 @@
 
 namespace doorbell::net {
 
-const std::vector<const StreamKind*>& engines() {
-  static const std::vector<const StreamKind*> all = {&ring_engine(), &af_packet_engine(), &af_xdp_engine(),
+const std::vector<const StreamKind*>& stream_kinds() {
+  static const std::vector<const StreamKind*> all = {&tcp_stream(),  &udp_stream(),       &roce_stream(),
+                                                     &ring_engine(), &af_packet_engine(), &af_xdp_engine(),
                                                      &dpdk_engine()};
   return all;
 }
 
-const std::vector<const StreamKind*>& stream_kinds() {
-  static const std::vector<const StreamKind*> all = {&tcp_stream(), &udp_stream(), &roce_stream()};
-  return all;
+std::vector<std::string> stream_names(const WhichKinds& which) {
+  std::vector<std::string> names;
+  for (const StreamKind* k : stream_kinds())
+    if (const std::string name = k->frames ? kRawFrames : k->name;
+        which(*k) && std::ranges::find(names, name) == names.end())
+      names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> engine_names() {
+  std::vector<std::string> names;
+  for (const StreamKind* k : stream_kinds())
+    if (k->frames) names.push_back(k->name);
+  return names;
+}
+
+std::string kinds_that(const WhichKinds& can) {
+  std::vector<std::string> all;
+  for (const StreamKind* k : stream_kinds())
+    if (can(*k)) all.push_back(fmt::format("{} {}", k->frames ? setting::engine : setting::stream, k->name));
+  return options::enumeration(all, "and");
 }
 
 namespace {
@@ -41,35 +60,20 @@ std::string best_engine(const std::string& link) {
   return "af_packet";
 }
 
-const StreamKind& find(const std::vector<const StreamKind*>& all, const std::string& name,
-                       const std::string& setting) {
-  const auto at = std::ranges::find_if(all, [&](const StreamKind* k) { return k->name == name; });
-  if (at != all.end()) return **at;
-  std::vector<std::string> names;
-  for (const StreamKind* k : all) names.push_back(k->name);
+const StreamKind& find(bool frames, const std::string& name, const std::string& setting) {
+  for (const StreamKind* k : stream_kinds())
+    if (k->frames == frames && k->name == name) return *k;
+  const auto names = frames ? engine_names() : stream_names([](const StreamKind& k) { return !k.frames; });
   throw Error(setting, fmt::format("'{}' is none of {}", name, options::enumeration(names, "and")));
 }
 
 }  // namespace
 
 const StreamKind& find_kind(const std::string& stream, const std::string& engine, const std::string& link) {
-  if (stream != "raw") return find(stream_kinds(), stream, setting::stream);
+  if (stream != kRawFrames) return find(false, stream, setting::stream);
   const std::string named = engine.empty() ? best_engine(link) : engine;
-  return find(engines(), named.substr(0, named.find(':')), setting::engine);
+  return find(true, named.substr(0, named.find(':')), setting::engine);
 }
-
-namespace {
-
-std::string kinds_that(bool StreamKind::*can) {
-  std::vector<std::string> all;
-  for (const StreamKind* k : stream_kinds())
-    if (k->*can) all.push_back(fmt::format("{} {}", setting::stream, k->name));
-  for (const StreamKind* k : engines())
-    if (k->*can) all.push_back(fmt::format("{} {}", setting::engine, k->name));
-  return options::enumeration(all, "and");
-}
-
-}  // namespace
 
 void check_abilities(const StreamKind& kind, bool split, Steering steering) {
   if (split && !kind.splits)

@@ -50,29 +50,60 @@ inline void add_interface_drops(const Stream& stream, u64 n, Drops* drops) {
   drops->interface += n - (stream.interface_counts_ring_drops() ? std::min(n, drops->ring) : 0);
 }
 
+/// The stream of raw frames, for which one of several engines is the kind.
+inline constexpr char kRawFrames[] = "raw";
+
+/// The cell of a kind that is published.
+struct UsualCell {
+  u64 payload = 8000;
+  u32 batch = 0;  ///< 0: that of the options
+  u32 pairs = 0;  ///< 0: the queues of the options
+};
+
+/// The grid that is published: each payload with each batch (0: that of the options), by each number of
+/// pairs.
+struct UsualGrid {
+  std::vector<u64> payloads = {};
+  std::vector<u32> batches = {0};
+  std::vector<u32> pairs = {1};
+};
+
 struct StreamKind {
-  std::string name;      ///< of the stream, or of the engine for raw frames
-  bool reliable = true;  ///< every packet accepted arrives, or the connection breaks
-  bool ordered = true;   ///< packets of a flow arrive in their order
-  bool kernel = true;    ///< receive() is a system call where nothing has arrived
-  bool splits = false;   ///< can put header and data in two places
-  bool rss = false;      ///< can choose queues by a hash
+  std::string name;            ///< of the stream, or of the engine for raw frames
+  bool reliable = true;        ///< every packet accepted arrives, or the connection breaks
+  bool ordered = true;         ///< packets of a flow arrive in their order
+  bool frames = false;         ///< raw Ethernet frames: any flows over the queues of either side
+  bool sockets = false;        ///< of the kernel: receive() is a system call where nothing has arrived
+  bool tunes_buffers = false;  ///< a socket's buffer is left to the kernel where no size is given
+  bool segments = false;       ///< can hand many packets over as one
+  bool blocks = false;         ///< hands over blocks of packets, which are full or whose time is over
+  bool rdma = false;           ///< goes through a device with one of its providers
+  bool splits = false;         ///< can put header and data in two places
+  bool rss = false;            ///< can choose queues by a hash
   /// A batch whose size nobody has given holds no more bytes, but one packet (0: any). Large packets then
   /// stay in the caches on their way.
   u64 batch_bytes = 0;
   std::string unit = "packet";  ///< what one payload travels in: "datagram", "frame", "message", "record"
   /// Bytes in front of the payload on the wire, Ethernet's header included.
   u32 overhead_bytes = 0;
+  std::string usual_link = "lo";  ///< where none is given
+  UsualCell usual_cell = {};
+  UsualGrid usual_grid = {};
   std::function<BackendStatus()> status;  ///< never throws
   /// The largest payload that `link` carries in one packet.
-  std::function<u64(const Link& link)> max_payload;
+  std::function<u64(const Link& link)> max_payload = {};
   /// Throws Error: no permission, not supported by the link, out of range. The link outlives the stream.
   std::function<std::unique_ptr<Stream>(const StreamRequest& request, Link& link)> open;
 };
 
-/// The stream of each name, and the engines of raw frames.
+/// All streams, then the engines of raw frames.
 [[nodiscard]] const std::vector<const StreamKind*>& stream_kinds();
-[[nodiscard]] const std::vector<const StreamKind*>& engines();
+using WhichKinds = std::function<bool(const StreamKind&)>;  ///< a member of StreamKind is one
+/// The names of such streams; engines are "raw".
+[[nodiscard]] std::vector<std::string> stream_names(const WhichKinds& which);
+[[nodiscard]] std::vector<std::string> engine_names();
+/// Such streams and engines, each with its setting.
+[[nodiscard]] std::string kinds_that(const WhichKinds& can);
 /// The stream of this name, or for "raw" the engine (empty: what the link does best). Throws Error.
 [[nodiscard]] const StreamKind& find_kind(const std::string& stream, const std::string& engine,
                                           const std::string& link);

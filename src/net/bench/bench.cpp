@@ -15,6 +15,7 @@
 #include "net/kernel_bench/bench.hpp"
 #include "net/peer/remote.hpp"
 #include "net/settings.hpp"
+#include "options/enumeration.hpp"
 #include "report/verdict.hpp"
 
 namespace doorbell::net {
@@ -39,32 +40,24 @@ CellSettings plain(const BenchOptions& o, u64 payload) {
   return {payload, batch_for(o, payload), o.tx_queues, o.rx_queues, o.target_gbps, o.flows};
 }
 
-/// The published cell of each stream.
-CellSettings native(const BenchOptions& o) {
-  CellSettings c = plain(o, 8000);
-  if (o.stream == "raw") c.batch = 10240;
-  else if (o.stream == "roce") c.payload = 8'000'000, c.batch = 1;
-  else c.tx_queues = c.rx_queues = 4;
+/// The published cell of the stream.
+CellSettings usual_cell(const BenchOptions& o) {
+  const UsualCell& usual = kind_of(o).usual_cell;
+  CellSettings c = plain(o, usual.payload);
+  if (usual.batch > 0) c.batch = usual.batch;
+  if (usual.pairs > 0) c.tx_queues = c.rx_queues = usual.pairs;
   return c;
 }
 
-/// The published grid of each stream.
+/// The published grid of the stream.
 std::vector<CellSettings> grid(const BenchOptions& o) {
   std::vector<CellSettings> cells;
-  const auto add = [&](u64 payload, u32 batch, u32 pairs) {
-    cells.push_back({payload, batch, pairs, pairs, o.target_gbps, o.flows});
-  };
-  if (o.stream == "raw") {
-    for (const u64 payload : {8000, 4096, 1024, 256, 64})
-      for (const u32 batch : {10240, 4096, 1024, 256}) add(payload, batch, 1);
-  } else if (o.stream == "roce") {
-    for (const u64 payload : {8'000'000, 1'048'576, 65'536, 8'192, 4'096}) add(payload, 1, 1);
-  } else {
-    const bool tcp = o.stream == "tcp";
-    for (const u64 payload : {1'048'576, 8000, 1000})
-      for (const u32 pairs : {1, 2, 4})
-        if (tcp || payload <= 8000) add(payload, batch_for(o, payload), pairs);
-  }
+  const UsualGrid& usual = kind_of(o).usual_grid;
+  for (const u64 payload : usual.payloads)
+    for (const u32 batch : usual.batches)
+      for (const u32 pairs : usual.pairs)
+        cells.push_back(
+            {payload, batch > 0 ? batch : batch_for(o, payload), pairs, pairs, o.target_gbps, o.flows});
   return cells;
 }
 
@@ -229,7 +222,7 @@ std::vector<CellSettings> cells_of(const BenchOptions& o) {
   std::vector<CellSettings> cells;
   switch (o.mode) {
     case Mode::smoke:
-      return {native(o)};
+      return {usual_cell(o)};
     case Mode::sweep:
       return grid(o);
     case Mode::drop_curve:
@@ -269,7 +262,7 @@ const std::vector<std::string>& encapsulation_names() {
 
 void check(const BenchOptions& o) {
   const StreamKind& kind = kind_of(o);
-  const std::string engine = o.stream == "raw" ? fmt::format(" {} {}", setting::engine, kind.name) : "";
+  const std::string engine = kind.frames ? fmt::format(" {} {}", setting::engine, kind.name) : "";
   if (const BackendStatus s = kind.status(); !s.usable)
     throw Error(fmt::format("{} {}{}", setting::stream, o.stream, engine), s.detail, "", ExitCode::absent);
   check_abilities(kind, o.split, o.steering);
@@ -280,7 +273,7 @@ void check(const BenchOptions& o) {
     if (c.given_flows > 0 && c.given_flows < std::max(c.tx_queues, c.rx_queues))
       throw Error(setting::flows, fmt::format("{} flows for {}x{} queues: some would have nothing to do",
                                               c.given_flows, c.tx_queues, c.rx_queues));
-    if (o.stream != "raw" && c.tx_queues != c.rx_queues)
+    if (!kind.frames && c.tx_queues != c.rx_queues)
       throw Error(setting::queues,
                   fmt::format("{} is made of pairs, one sender and one receiver each", o.stream),
                   fmt::format("use {} N", setting::pairs));
@@ -291,7 +284,8 @@ void check(const BenchOptions& o) {
                 "leave one of the two out");
   if (kind.reliable && o.mode == Mode::no_drop)
     throw Error(setting::mode + " no-drop", fmt::format("{} loses nothing at any rate", o.stream),
-                "it goes with udp and raw");
+                "it goes with " + options::enumeration(
+                                      stream_names([](const StreamKind& k) { return !k.reliable; }), "and"));
   // A listener has a place of its own.
   if (o.role == Role::both) check_relay(o.faults, o.place);
   const std::vector<int> allowed = allowed_cores();

@@ -258,7 +258,7 @@ void CellRun::describe(measure::BenchResult& result) {
   report::Cell cell;
   cell.path = "net";
   cell.cell["stream"] = o_.stream;
-  if (o_.stream == "raw") cell.cell["engine"] = kind_.name;
+  if (kind_.frames) cell.cell["engine"] = kind_.name;
   cell.cell["payload_bytes"] = c_.payload;
   cell.cell["batch_packets"] = c_.batch;
   cell.cell["tx_queues"] = c_.tx_queues;

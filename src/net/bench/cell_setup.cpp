@@ -56,7 +56,7 @@ StreamRequest stream_request(const BenchOptions& o, const CellSetup& s) {
 Polling polling_of(const BenchOptions& o, const CellSettings& c, const StreamKind& kind) {
   if (o.polling != "auto") return o.polling == "busy" ? Polling::busy : Polling::block;
   // A socket's empty poll is a system call, which the sender's core feels too.
-  if (kind.kernel) return Polling::block;
+  if (kind.sockets) return Polling::block;
   return allowed_cores().size() >= c.tx_queues + c.rx_queues ? Polling::busy : Polling::block;
 }
 

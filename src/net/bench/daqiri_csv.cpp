@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "net/stream.hpp"
+
 namespace doorbell::net {
 
 namespace {
@@ -13,9 +15,8 @@ using Json = nlohmann::ordered_json;
 
 /// Their names of what carries the packets.
 std::string backend_of(const Json& cell) {
-  const std::string stream = cell.at("stream");
-  if (stream == "raw") return cell.at("engine");
-  return stream == "roce" ? "rdma" : "socket-" + stream;
+  const StreamKind& kind = find_kind(cell.at("stream"), cell.value("engine", ""), "");
+  return kind.rdma ? "rdma" : kind.sockets ? "socket-" + kind.name : kind.name;
 }
 
 std::string layers_of(const Json& drops) {

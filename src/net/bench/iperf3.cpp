@@ -42,7 +42,7 @@ struct Half {
 class Iperf3Contender final : public measure::Contender {
  public:
   Iperf3Contender(const BenchOptions& o, const CellSettings& c, const measure::RunWatch& watch, Link& link)
-      : o_(o), c_(c), watch_(watch), link_(link), udp_(o.stream == "udp") {
+      : o_(o), c_(c), watch_(watch), link_(link), udp_(!kind_of(o).reliable) {
     cores_ = map_cores(o, c);
     cell_.path = "net";
     cell_.initiator_kind = "cpu";

@@ -38,7 +38,7 @@ class TestpmdContender final : public measure::Contender {
     cell_.initiator_kind = "cpu";
     cell_.device_kind = link.kind();
     cell_.device_name = "dpdk-testpmd over " + link.name();
-    cell_.cell["stream"] = "raw";
+    cell_.cell["stream"] = o.stream;
     cell_.cell["engine"] = "testpmd";
     cell_.cell["payload_bytes"] = c.payload;
     cell_.cell["batch_packets"] = std::min(c.batch, dpdk::kTestpmdBurst);

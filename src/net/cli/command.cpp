@@ -36,20 +36,12 @@ using net::kMaxQueues;
 constexpr u64 kDefaultBytes = u64{1} << 30;  // of a run by count
 constexpr u64 kDefaultPackets = 200'000;
 
-std::vector<std::string> names_of(const std::vector<const net::StreamKind*>& kinds) {
-  std::vector<std::string> names;
-  for (const net::StreamKind* k : kinds) names.push_back(k->name);
-  return names;
-}
-
 void add_net_options(OptionTable& t) {
-  std::vector<std::string> streams = names_of(net::stream_kinds());
-  streams.emplace_back("raw");
   t.add(
        {.name = net::setting::stream.option(),
         .kind = Kind::choice,
-        .default_text = "raw",
-        .choices = streams,
+        .default_text = net::kRawFrames,
+        .choices = net::stream_names([](const net::StreamKind&) { return true; }),
         .help =
             "what carries the packets: TCP records, UDP datagrams, RoCE messages (SEND), raw Ethernet frames",
         .group = "Stream"})
@@ -64,8 +56,7 @@ void add_net_options(OptionTable& t) {
       .add({.name = net::setting::engine.option(),
             .kind = Kind::text,
             .metavar = "NAME",
-            .help = "what sends and receives raw frames: " +
-                    options::enumeration(names_of(net::engines()), "or") +
+            .help = "what sends and receives raw frames: " + options::enumeration(net::engine_names(), "or") +
                     ", which takes a driver as dpdk:DRIVER (not given: what the link does best)",
             .group = "Stream"})
       .add({.name = net::setting::device.option(),
@@ -294,10 +285,9 @@ u32 number_in(const std::string& option, const std::string& text, u32 least, u32
   }
 }
 
-void read_queues(const Options& o, net::BenchOptions* b) {
-  const bool raw = b->stream == "raw";
-  if (o.has("pairs") && raw) throw Error("--pairs", "raw frames have queues", "use --queues TXxRX");
-  if (o.has("queues") && !raw)
+void read_queues(const Options& o, bool frames, net::BenchOptions* b) {
+  if (o.has("pairs") && frames) throw Error("--pairs", "raw frames have queues", "use --queues TXxRX");
+  if (o.has("queues") && !frames)
     throw Error("--queues", fmt::format("{} is made of pairs, one sender and one receiver each", b->stream),
                 "use --pairs N");
   if (o.has("pairs")) b->tx_queues = b->rx_queues = static_cast<u32>(o.integer("pairs"));
@@ -310,11 +300,37 @@ void read_queues(const Options& o, net::BenchOptions* b) {
   b->rx_queues = number_in("queues", text.substr(x + 1), 1, kMaxQueues);
 }
 
+/// Options that only some kinds of streams have.
+void check_own_options(const Options& o, const std::string& stream, const net::StreamKind& kind) {
+  struct Own {
+    const char* option;
+    bool net::StreamKind::*has;
+    const char* why_not;
+  };
+  constexpr const char* kOfFrames = "it is that of raw frames, not of {}";
+  constexpr const char* kNoDevice = "{} needs no RDMA device";
+  constexpr const char* kNoSocket = "{} has no socket";
+  for (const auto& [option, has, why_not] : std::initializer_list<Own>{
+           {"device", &net::StreamKind::rdma, kNoDevice},
+           {"provider", &net::StreamKind::rdma, kNoDevice},
+           {"flows", &net::StreamKind::frames, kOfFrames},
+           {"rss", &net::StreamKind::frames, kOfFrames},
+           {"encapsulation", &net::StreamKind::frames, kOfFrames},
+           {"socket-buffer", &net::StreamKind::sockets, kNoSocket},
+           {"busy-poll", &net::StreamKind::sockets, kNoSocket},
+           {"segmentation", &net::StreamKind::segments, "it is UDP's, not that of {}"}}) {
+    if (!o.given(option) || kind.*has) continue;
+    const std::vector<std::string> streams = net::stream_names(has);
+    throw Error(fmt::format("--{}", option), fmt::format(fmt::runtime(why_not), stream),
+                fmt::format("it goes with {}{}", streams.size() == 1 ? "--stream " : "",
+                            options::enumeration(streams, "and")));
+  }
+  if (o.given("block-timeout") && !kind.blocks)
+    throw Error("--block-timeout", "only packet sockets have blocks",
+                "it goes with " + net::kinds_that(&net::StreamKind::blocks));
+}
+
 void read_flow_options(const Options& o, net::BenchOptions* b) {
-  for (const char* raw : {"flows", "rss", "encapsulation"})
-    if (o.given(raw) && b->stream != "raw")
-      throw Error(fmt::format("--{}", raw), fmt::format("it is that of raw frames, not of {}", b->stream),
-                  "it goes with --stream raw");
   if (o.has("flows")) b->flows = static_cast<u32>(o.integer("flows"));
   const std::string& rss = o.text("rss");
   if (rss != "off") b->steering = net::Steering::rss;
@@ -342,24 +358,21 @@ net::BenchOptions bench_options(const Options& o) {
   if (b.strict)
     throw Error("--verify strict", "every packet is checked as it comes: there is no earlier data");
   b.stream = o.text("stream");
-  const bool raw = b.stream == "raw";
+  if (o.has("engine")) b.engine = o.text("engine");
   if (o.has("connect")) {
     b.role = net::Role::sender;
     b.other_end = exchange::parse_connect(o.text("connect"), net::kRunKind.default_port, "--connect");
     if (o.has("link")) b.link = o.text("link");
     else b.link.clear();
-    if (raw && b.link.empty())
+    if (b.link.empty() && net::kind_of(b).frames)
       throw Error("--connect", "raw frames leave by an interface", "name it: --link eth0");
   } else {
-    b.link = o.has("link") ? o.text("link") : raw ? "ring" : "lo";
+    b.link = o.has("link") ? o.text("link") : net::kind_of(b).usual_link;
   }
-  if (o.has("engine") && !raw)
+  const net::StreamKind& kind = net::kind_of(b);
+  if (o.has("engine") && !kind.frames)
     throw Error("--engine", fmt::format("it carries raw frames, not {}", b.stream));
-  if (o.has("engine")) b.engine = o.text("engine");
-  for (const char* roce : {"device", "provider"})
-    if (o.given(roce) && b.stream != "roce")
-      throw Error(fmt::format("--{}", roce), fmt::format("{} needs no RDMA device", b.stream),
-                  "it goes with --stream roce");
+  check_own_options(o, b.stream, kind);
   b.device = o.text("device");
   b.provider = o.text("provider");
   b.mode = static_cast<net::Mode>(std::ranges::find(net::mode_names(), o.text("mode")) -
@@ -373,7 +386,7 @@ net::BenchOptions bench_options(const Options& o) {
     throw Error("--payload", fmt::format("--mode {} has its own", o.text("mode")),
                 "leave one of the two out");
   b.batch = o.has("batch-size") ? static_cast<u32>(o.integer("batch-size")) : 0;
-  read_queues(o, &b);
+  read_queues(o, kind.frames, &b);
   read_flow_options(o, &b);
   b.target_gbps = o.has("target-gbps") ? o.real("target-gbps") : 0;
   if (b.duration_s == 0 &&
@@ -391,18 +404,9 @@ net::BenchOptions bench_options(const Options& o) {
   read_window_options(o, &b);
   b.segmentation = o.text("segmentation") == "on";
   // The kernel tunes a TCP connection's buffers itself, and does it well.
-  b.socket_bytes = b.stream == "tcp" && !o.given("socket-buffer") ? 0 : o.bytes("socket-buffer");
+  b.socket_bytes = kind.tunes_buffers && !o.given("socket-buffer") ? 0 : o.bytes("socket-buffer");
   b.busy_poll_us = static_cast<u32>(o.integer("busy-poll"));
   b.block_timeout_ms = static_cast<u32>(o.integer("block-timeout"));
-  if (o.given("block-timeout") && !(raw && net::kind_of(b).name == "af_packet"))
-    throw Error("--block-timeout", "only packet sockets have blocks", "it goes with --engine af_packet");
-  for (const char* socket : {"socket-buffer", "busy-poll"})
-    if (o.given(socket) && b.stream != "tcp" && b.stream != "udp")
-      throw Error(fmt::format("--{}", socket), fmt::format("{} has no socket", b.stream),
-                  "it goes with tcp and udp");
-  if (o.given("segmentation") && b.stream != "udp")
-    throw Error("--segmentation", fmt::format("it is UDP's, not that of {}", b.stream),
-                "it goes with --stream udp");
   b.place = host_memory(o);
   b.split = o.flag("split");
   b.max_loss = o.real("max-loss") / 100;

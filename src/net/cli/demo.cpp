@@ -14,7 +14,7 @@ namespace {
 net::BenchOptions options_of(const std::string& stream, std::vector<u64> payloads, u64 count) {
   net::BenchOptions b;
   b.stream = stream;
-  b.link = stream == "raw" ? "ring" : "lo";
+  b.link = net::kind_of(b).usual_link;
   b.payloads = std::move(payloads);
   b.count = count;
   b.timeout_s = kDemoTimeoutS;

@@ -16,7 +16,6 @@ namespace {
 std::vector<BackendState> streams() {
   std::vector<BackendState> states;
   for (const net::StreamKind* k : net::stream_kinds()) states.push_back({k->name, k->status()});
-  for (const net::StreamKind* k : net::engines()) states.push_back({k->name, k->status()});
   return states;
 }
 

@@ -54,16 +54,7 @@ std::unique_ptr<Stream> open(const StreamRequest& request, Link& link) {
 }  // namespace
 
 const StreamKind& dpdk_engine() {
-  static const StreamKind kind = {.name = "dpdk",
-                                  .reliable = false,
-                                  .ordered = true,
-                                  .kernel = false,
-                                  .splits = true,
-                                  .unit = "frame",
-                                  .overhead_bytes = raw::kUdp4Bytes,
-                                  .status = status,
-                                  .max_payload = raw::max_udp4_payload,
-                                  .open = open};
+  static const StreamKind kind = raw::frames_kind({.name = "dpdk", .status = status, .open = open});
   return kind;
 }
 

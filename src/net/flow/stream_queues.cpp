@@ -64,7 +64,7 @@ std::unique_ptr<StreamQueues> StreamQueues::open(const std::string& stream, cons
   if (const BackendStatus s = parts->kind->status(); !s.usable)
     throw Error(fmt::format("a {} stream by {}", stream, parts->kind->name), s.detail, "", ExitCode::absent);
   check_abilities(*parts->kind, request.split, request.steering);
-  parts->link = link_for(link, request, stream == "raw");
+  parts->link = link_for(link, request, parts->kind->frames);
   parts->interface_drops = parts->drops_of_interfaces();
   parts->stream = parts->kind->open(request, *parts->link);
   return std::unique_ptr<StreamQueues>(new StreamQueues(std::move(parts)));
@@ -122,11 +122,10 @@ std::string StreamQueues::facts() {
 
 std::vector<StreamSupport> stream_support() {
   std::vector<StreamSupport> all;
-  for (const bool raw : {false, true})
-    for (const StreamKind* k : raw ? engines() : stream_kinds()) {
-      const BackendStatus s = k->status();
-      all.push_back({k->name, raw, s.usable, s.detail});
-    }
+  for (const StreamKind* k : stream_kinds()) {
+    const BackendStatus s = k->status();
+    all.push_back({k->name, k->frames, s.usable, s.detail});
+  }
   return all;
 }
 

@@ -97,7 +97,7 @@ void cell_fields(Fields& f, Options& o, Setup& s) {
 Json cell_message(const BenchOptions& o, const CellSetup& s) {
   BenchOptions sent = o;
   // The best engine for the sender's link is the receiver's engine too.
-  if (o.stream == "raw" && o.engine.empty()) sent.engine = kind_of(o).name;
+  if (const StreamKind& kind = kind_of(o); kind.frames && o.engine.empty()) sent.engine = kind.name;
   exchange::FieldWriter fields;
   cell_fields(fields, std::as_const(sent), s);
   Json m = fields.take();

@@ -161,18 +161,13 @@ BackendStatus af_packet_status() {
 namespace doorbell::net {
 
 const StreamKind& af_packet_engine() {
-  static const StreamKind kind = {
+  static const StreamKind kind = raw::frames_kind({
       .name = "af_packet",
-      .reliable = false,
       .ordered = false,
-      .kernel = false,
-      .splits = true,
-      .unit = "frame",
-      .overhead_bytes = raw::kUdp4Bytes,
+      .blocks = true,
       .status = raw::af_packet_status,
-      .max_payload = raw::max_udp4_payload,
       .open = raw::open_af_packet,
-  };
+  });
   return kind;
 }
 

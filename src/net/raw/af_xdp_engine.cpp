@@ -127,18 +127,12 @@ std::unique_ptr<Stream> open_af_xdp(const StreamRequest& request, Link& link) {
 namespace doorbell::net {
 
 const StreamKind& af_xdp_engine() {
-  static const StreamKind kind = {
+  static const StreamKind kind = raw::frames_kind({
       .name = "af_xdp",
-      .reliable = false,
       .ordered = false,
-      .kernel = false,
-      .splits = true,
-      .unit = "frame",
-      .overhead_bytes = raw::kUdp4Bytes,
       .status = raw::xdp_status,
-      .max_payload = raw::max_udp4_payload,
       .open = raw::open_af_xdp,
-  };
+  });
   return kind;
 }
 

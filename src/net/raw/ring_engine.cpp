@@ -304,22 +304,15 @@ const options::OptionTable& ring_keys() {
 }
 
 const StreamKind& ring_engine() {
-  static const StreamKind kind = {
+  static const StreamKind kind = raw::frames_kind({
       .name = "ring",
-      .reliable = false,  // with overflow=drop
-      .ordered = true,
-      .kernel = false,
-      .splits = true,
       .rss = true,
-      .unit = "frame",
-      .overhead_bytes = raw::kUdp4Bytes,
       .status =
           [] {
             return BackendStatus{true, "a device in this program's memory"};
           },
-      .max_payload = raw::max_udp4_payload,
       .open = raw::open_ring,
-  };
+  });
   return kind;
 }
 

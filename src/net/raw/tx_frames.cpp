@@ -51,6 +51,19 @@ u64 max_payload(const Link& link, Encapsulation encapsulation) {
   return longest < headers ? 0 : longest - headers;
 }
 
+StreamKind frames_kind(StreamKind engine) {
+  engine.reliable = false;
+  engine.frames = true;
+  engine.splits = true;
+  engine.unit = "frame";
+  engine.overhead_bytes = kUdp4Bytes;
+  engine.usual_link = "ring";
+  engine.usual_cell.batch = 10240;
+  engine.usual_grid = {{8000, 4096, 1024, 256, 64}, {10240, 4096, 1024, 256}};
+  engine.max_payload = [](const Link& link) { return max_payload(link, Encapsulation::udp4); };
+  return engine;
+}
+
 void check_request(const StreamRequest& request, const Link& link, bool has_rss) {
   const bool bare = request.encapsulation == Encapsulation::bare;
   const u64 least = bare ? kLeastBarePayload : kHeaderBytes, most = max_payload(link, request.encapsulation);

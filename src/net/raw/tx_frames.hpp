@@ -21,9 +21,8 @@ namespace doorbell::net::raw {
 
 /// The largest payload whose packet is no longer than the link's MTU.
 [[nodiscard]] u64 max_payload(const Link& link, Encapsulation encapsulation);
-[[nodiscard]] inline u64 max_udp4_payload(const Link& link) {
-  return max_payload(link, Encapsulation::udp4);
-}
+/// An engine's row, with all that raw frames have in common.
+[[nodiscard]] StreamKind frames_kind(StreamKind engine);
 /// Ethernet fills up frames that are shorter, and a bare frame does not say how long its payload is.
 inline constexpr u32 kLeastBarePayload = 46;
 /// Throws Error when the request's payload, flows or queues are out of range for raw frames over this link,

@@ -254,11 +254,11 @@ std::unique_ptr<Stream> open_roce(const StreamRequest& request, Link& link, std:
 const StreamKind& roce_stream() {
   static const StreamKind kind = {
       .name = "roce",
-      .reliable = true,
-      .ordered = true,
-      .kernel = false,
+      .rdma = true,
       .unit = "message",
       .overhead_bytes = kRoceOverhead,
+      .usual_cell = {.payload = 8'000'000, .batch = 1},
+      .usual_grid = {{8'000'000, 1'048'576, 65'536, 8'192, 4'096}, {1}},
       .status =
           [] {
             return BackendStatus{true, fmt::format("messages by RDMA SEND: a software NIC with the queues of "

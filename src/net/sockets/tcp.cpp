@@ -212,11 +212,13 @@ class TcpStream final : public Stream {
 const StreamKind& tcp_stream() {
   static const StreamKind kind{
       .name = "tcp",
-      .reliable = true,
-      .ordered = true,
+      .sockets = true,
+      .tunes_buffers = true,
       .batch_bytes = u64{512} << 10,
       .unit = "record",
       .overhead_bytes = kTcpOverheadBytes,
+      .usual_cell = {.pairs = 4},
+      .usual_grid = {{1'048'576, 8000, 1000}, {0}, {1, 2, 4}},
       .status =
           [] {
             return BackendStatus{true, "the kernel's TCP sockets"};

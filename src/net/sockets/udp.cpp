@@ -264,8 +264,12 @@ const StreamKind& udp_stream() {
       .name = "udp",
       .reliable = false,
       .ordered = false,
+      .sockets = true,
+      .segments = true,
       .unit = "datagram",
       .overhead_bytes = kOverheadBytes,
+      .usual_cell = {.pairs = 4},
+      .usual_grid = {{8000, 1000}, {0}, {1, 2, 4}},
       .status =
           [] {
             return BackendStatus{true, "the kernel's UDP sockets"};
