@@ -370,8 +370,8 @@ def drop_curve(palette, name, group):
     """The share of packets that is lost at each offered rate."""
     points = {}
     for row in group.sound:
-        offered = row.figure("net", "tx_gbps")
-        lost = row.figure("net", "lost_percent")
+        offered = row.of_path("tx_gbps")
+        lost = row.of_path("lost_percent")
         if offered and lost is not None and row.parameters.get("target_gbps"):
             label = group.label(row, without=("target_gbps",))
             points.setdefault(label, []).append((offered, lost))

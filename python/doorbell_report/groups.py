@@ -62,6 +62,10 @@ class Row:
         inside = self.figure("metrics", *keys)
         return self.figure(*keys) if inside is None else inside
 
+    def of_path(self, key):
+        """One of the figures that only this path reports."""
+        return self.figure(self.path, key)
+
     def interval(self, metric):
         """(low, high, level) of the median: over the rounds, or over the repeats of the only one. Without enough of
         them for a level, lowest and highest, and level 0. None where there is but one value."""

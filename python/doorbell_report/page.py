@@ -94,7 +94,7 @@ def overview(group):
     rows = group.rows
     rate, rate_unit = form.unit_for([row.figure("metrics", "ops_per_s") for row in rows], form.RATE_UNITS)
     volume, volume_unit = form.unit_for([row.figure("metrics", "bytes_per_s") for row in rows], form.BYTE_RATE_UNITS)
-    lossy = any(row.figure("net", "lost_percent") is not None for row in rows)
+    lossy = any(row.of_path("lost_percent") is not None for row in rows)
     varied = [key for key in group.varied if key != "checked"]
     head = ["cell", ("verdict", "t")] + ([("checked", "t")] if "checked" in group.varied else []) + [(form.name(key), "" if _counts(group, key) else "t") for key in varied] + \
         [rate_unit, "\N{PLUS-MINUS SIGN} %", volume_unit, "p50 us", "p99 us", "p99.9 us"] + \
@@ -110,7 +110,7 @@ def overview(group):
             [figure_td(middle, rate), td(form.MISSING if half is None else f"{half:.1f}"),
              figure_td(row.figure("metrics", "bytes_per_s"), volume)] +
             [figure_td(row.figure("metrics", "latency_ns", key), 1e3) for key in ("p50", "p99", "p99_9")] +
-            ([figure_td(row.figure("net", "lost_percent"))] if lossy else []))
+            ([figure_td(row.of_path("lost_percent"))] if lossy else []))
     return table(f"{group.title}: every cell", head, body, sortable=True, wide=True)
 
 
