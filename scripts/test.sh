@@ -4,7 +4,8 @@
 
 # Builds and runs the tests, then says what passed, what failed and what was skipped, each by name.
 # Usage: scripts/test.sh [test|all|release|asan|tsan|long]...
-#   test     the default: every test in build/ but those of packages and of the guest, and the quick lint checks
+#   test     the default: every test in build/ but those of packages, of QEMU and of the browser, and the quick lint
+#            checks
 #   all      release, the model tests under both sanitizers, and the quick lint checks
 #   release  every test in build/
 #   asan     every test under AddressSanitizer and UndefinedBehaviorSanitizer, in build-asan/
@@ -58,7 +59,8 @@ build() {
   cmake --build --preset "$preset" --parallel "$jobs" "${targets[@]}" || { step "build $preset" failed; return 1; }
 }
 
-# run PRESET OPTIONS...: ctest in that preset's folder. What needs two processors says so, and what must run alone.
+# run PRESET OPTIONS...: ctest in that preset's folder. What needs two processors says so, and what must run alone. One test
+# more than there are processors: many wait for a deadline or for each other.
 run() {
   local preset=$1 folder
   shift
@@ -66,7 +68,7 @@ run() {
   say "test $preset"
   # Results that an earlier run left here are none of this one's.
   rm -rf "$folder/test-results"
-  ctest --test-dir "$folder" --parallel "$jobs" --output-on-failure --no-tests=error --test-output-size-passed 4000000 \
+  ctest --test-dir "$folder" --parallel $((jobs + 1)) --output-on-failure --no-tests=error --test-output-size-passed 4000000 \
         --output-junit "$results/$preset.xml" "$@" </dev/null
   [ ! -d "$folder/test-results" ] || cp -r "$folder/test-results" "$results/$preset"
   # A failed case is in the file; only a ctest that wrote none needs a line of its own.
@@ -175,7 +177,7 @@ random_runs() {
 for what in "${@:-test}"; do
   case "$what" in
     all) everything ;;
-    test) build_release && { beside lint lint; run release -LE '^(guest|package)$'; join lint; } ;;
+    test) build_release && { beside lint lint; run release -LE '^(guest|package|emulated|browser)$'; join lint; } ;;
     release) build_release && run release ;;
     asan | tsan) sanitizer "$what" ;;
     long) sanitizer asan; sanitizer tsan; busy_models && { storm; random_runs; } ;;

@@ -8,8 +8,8 @@
 
 #include "errors.hpp"
 #include "net/bench/cell_setup.hpp"
-#include "net/bench/threads.hpp"
 #include "net/bench_run.hpp"
+#include "net/flow/threads.hpp"
 
 namespace doorbell::net {
 namespace {

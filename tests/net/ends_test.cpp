@@ -11,7 +11,7 @@
 #include "eventually.hpp"
 #include "memory_queues.hpp"
 #include "model/faults.hpp"
-#include "net/bench/ends.hpp"
+#include "net/flow/ends.hpp"
 #include "net/flow/relay.hpp"
 
 namespace doorbell::net {

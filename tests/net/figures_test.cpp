@@ -10,7 +10,7 @@
 
 #include "memory_queues.hpp"
 #include "model/faults.hpp"
-#include "net/bench/ends.hpp"
+#include "net/flow/ends.hpp"
 #include "net/flow/relay.hpp"
 #include "system/clock.hpp"
 

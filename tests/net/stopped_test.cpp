@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "memory_queues.hpp"
-#include "net/bench/ends.hpp"
+#include "net/flow/ends.hpp"
 #include "system/running_time.hpp"
 
 namespace doorbell::net {

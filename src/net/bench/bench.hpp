@@ -13,7 +13,7 @@
 
 #include "exchange/socket.hpp"
 #include "measure/bench_run.hpp"
-#include "net/bench/ends.hpp"
+#include "net/flow/ends.hpp"
 #include "net/flow/window_work.hpp"
 #include "net/kernel_bench/bench.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "net/bench/threads.hpp"
+#include "net/flow/threads.hpp"
 
 #include <fmt/format.h>
 #include <pthread.h>

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "measure/stop.hpp"
-#include "net/bench/ends.hpp"
+#include "net/flow/ends.hpp"
 #include "net/flow/relay.hpp"
 #include "system/clock.hpp"
 #include "system/running_time.hpp"

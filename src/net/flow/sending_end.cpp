@@ -5,7 +5,7 @@
 #include <ctime>
 
 #include "measure/endless.hpp"
-#include "net/bench/ends.hpp"
+#include "net/flow/ends.hpp"
 #include "system/clock.hpp"
 #include "system/running_time.hpp"
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "net/bench/threads.hpp"
 #include "net/flow/receiver.hpp"
 #include "net/flow/sender.hpp"
+#include "net/flow/threads.hpp"
 #include "net/flow/window_work.hpp"
 #include "net/stream.hpp"
 
