@@ -73,12 +73,15 @@ TEST(Closers, ACardServerServesOnWhileFilesOfAClientWait) {
   WireClient hostile(server.connect()), other(server.connect());
   ASSERT_TRUE(hostile.hello());
   ASSERT_TRUE(other.hello());
-  std::array<LingeringFile, 5> files;
+  std::array<LingeringFile, 6> files;
   // More than a message may have, and more than one.
   EXPECT_TRUE(hostile.send(kCallInfo, Info{}, {files[0].fd(), files[1].fd(), files[2].fd()}));
   WireClient second(server.connect());
   ASSERT_TRUE(second.hello());
   EXPECT_TRUE(second.send(kCallInfo, Info{}, {files[3].fd()}));
+  // With an empty message.
+  WireClient empty(server.connect());
+  EXPECT_TRUE(empty.send_bytes({}, std::array{files[5].fd()}));
   // And one that nobody reads before the socket is closed.
   auto unread = std::make_unique<WireClient>(server.connect());
   EXPECT_TRUE(unread->send(wire::kCancel, u32{0}, {files[4].fd()}));

@@ -278,12 +278,13 @@ void CardServer::Loop::read(u64 id, Socket& socket) {
   for (u32 i = 0; i < kMessagesPerTurn && socket.unsent.empty() && !socket.closing; ++i) {
     Incoming message = receive_message(socket.fd.get());
     if (message.status == Incoming::Status::none) return;
-    if (message.status == Incoming::Status::closed) {
+    const bool closed = message.status == Incoming::Status::closed;
+    if (closed) {
       socket.unsent.clear();
       socket.closing = true;
-      return;
+    } else {
+      handle(id, socket, message);
     }
-    handle(id, socket, message);
     for (u32 d = 0; d < message.descriptor_count; ++d) close(std::move(message.descriptors[d]));
     for (Descriptor& d : message.surplus) close(std::move(d));
   }
