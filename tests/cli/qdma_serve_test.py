@@ -4,6 +4,7 @@
 """A QDMA card that other processes use, as a user meets it: `doorbell card serve` and `doorbelld`, and `doorbell qdma` and
 `qdma validate` over both. Needs no hardware."""
 
+import fcntl
 import json
 import os
 import pathlib
@@ -233,6 +234,55 @@ class Daemon(Serving):
         code, _, err = self.end()
         self.assertEqual(code, 0, err)
         self.assertFalse(os.path.exists(self.path))
+
+    def test_a_log_that_cannot_be_written_ends_nothing(self):
+        for sink in ("/dev/full", "a pipe that nobody reads", "a pipe without a reader"):
+            with self.subTest(sink=sink):
+                if sink.startswith("/"):
+                    err = os.open(sink, os.O_WRONLY)
+                else:
+                    reader, err = os.pipe()
+                    if sink.endswith("without a reader"):
+                        os.close(reader)
+                    else:
+                        self.addCleanup(os.close, reader)
+                        fcntl.fcntl(err, fcntl.F_SETPIPE_SZ, 4096)
+                with subprocess.Popen([DOORBELLD, "--card", "model", "--socket", self.path, "--log", "stderr", "--log-level",
+                                       "debug"], stderr=err) as daemon:
+                    os.close(err)
+                    wait_until(lambda: self.answers() or daemon.poll() is not None, "a daemon that listens")
+                    for _ in range(100):  # a line for each, which is more than the pipe holds
+                        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+                            client.connect(self.path)
+                    self.transfers(self.device())
+                    daemon.send_signal(signal.SIGTERM)
+                    self.assertEqual(daemon.wait(60), 0)
+
+    def test_sockets_that_were_not_passed_are_refused(self):
+        script = 'LISTEN_PID=$$ LISTEN_FDS=3 exec "$@"'
+        done = subprocess.run(["sh", "-c", script, "sh", DOORBELLD, "--card", "model", "--socket", self.path],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("socket activation", done.stderr)
+
+    def test_metrics(self):
+        """Their socket's path is not cut, what another process has put there stays, and a free port is named."""
+        long = str(self.folder / ("m" * 120))
+        done = subprocess.run([DOORBELLD, "--card", "model", "--socket", self.path, "--metrics", long], capture_output=True,
+                              text=True, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("107", done.stderr)
+        metrics = str(self.folder / "metrics.sock")
+        self.serve("--metrics", metrics)
+        os.unlink(metrics)
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(metrics)
+            self.assertEqual(self.end()[0], 0)
+            self.assertTrue(os.path.exists(metrics))
+        self.serve("--metrics", "127.0.0.1:0")
+        code, _, err = self.end()
+        self.assertEqual(code, 0)
+        self.assertRegex(err, "serves metrics at port [1-9]")
 
     def test_over_a_served_card(self):
         """The daemon's own card may be another process's."""

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // doorbelld and clients that want to hold it up.
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -53,6 +54,28 @@ TEST(DaemonHostile, FilesWhoseCloseWaitsHoldNobodyUp) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(other.ask(Opcode::num_devices, Zero{}).error, 0);
   EXPECT_GE(daemon.metric("connections"), 1);
   for (LingeringFile& f : files) f.let_go();
+  EXPECT_EQ(daemon.end(), 0) << daemon.child().errors();
+}
+
+TEST(DaemonHostile, AnEmptyMessageLeavesNoFileHere) {
+  DaemonProcess daemon;
+  ASSERT_TRUE(daemon.ready()) << daemon.child().errors();
+  DaemonClient client(daemon.path()), sender(daemon.path());
+  static_cast<void>(client.hello());
+  const CardBuffer buffer = open_buffer(client, {.size = 4096});
+  WireClient wire{Descriptor(dup(buffer.descriptor.get()))}, control{Descriptor(dup(sender.fd()))};
+  for (WireClient* const hostile : {&wire, &control}) {
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    const Descriptor reader(ends[0]);
+    EXPECT_TRUE(hostile->send_bytes({}, std::array{ends[1], ends[1], ends[1]}));
+    close(ends[1]);
+    pollfd closed{reader.get(), 0, 0};
+    EXPECT_EQ(poll(&closed, 1, static_cast<int>(test::kWaitLimitS * 1000)), 1);
+    EXPECT_NE(closed.revents & POLLHUP, 0);
+  }
+  EXPECT_EQ(client.ask(Opcode::num_devices, Zero{}).error, 0);
+  EXPECT_EQ(daemon.metric("malformed_messages_total"), 2);
   EXPECT_EQ(daemon.end(), 0) << daemon.child().errors();
 }
 

@@ -52,10 +52,18 @@ rights = clock
 TEST(DaemonRoles, AnUnknownUserIsAWarning) {
   const Roles roles =
       parsed_roles("[role:a]\nrights=qdma\n[user:nobody-here]\nroles=a\n[group:none]\nroles=a\n");
-  ASSERT_EQ(roles.warnings().size(), 2u);
+  ASSERT_EQ(roles.warnings().size(), 3u);  // and that nobody has a right
   test::expect_says(roles.warnings()[0], "roles.conf:3: this system knows no user 'nobody-here'");
   test::expect_says(roles.warnings()[1], "roles.conf:5: this system knows no group 'none'");
   EXPECT_EQ(roles.rights({.pid = 1, .uid = 3, .groups = {}}), 0u);
+}
+
+TEST(DaemonRoles, AFileThatGivesNobodyARightIsAWarning) {
+  for (const char* const text : {"", "[role:a]\nrights=qdma\n", "[role:a]\n[user:0]\nroles=a\n"}) {
+    const Roles roles = parsed_roles(text);
+    ASSERT_EQ(roles.warnings().size(), 1u) << text;
+    test::expect_says(roles.warnings()[0], "gives nobody a right");
+  }
 }
 
 TEST(DaemonRoles, ErrorsNameFileAndLine) {

@@ -121,7 +121,6 @@ struct Connection {
   bool gone = false;
   u64 first_request_by_ns = 0;  ///< by wall_ns(); 0: it has come
   bool overdue = false;         ///< it had not come by then; the next look decides
-  u32 refusals_logged = 0;
   Accounts::Charge charge;
   std::vector<u32> queue_pairs = {};
   std::vector<std::shared_ptr<HeldBuffer>> buffers = {};

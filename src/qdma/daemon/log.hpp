@@ -4,6 +4,10 @@
 // The daemon's log. An entry is a sentence, and fields by which it can be searched.
 #pragma once
 
+#include <doorbell/config.hpp>
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,12 +22,16 @@ struct LogEntry {
   std::string text;
   std::vector<std::pair<std::string, std::string>> fields =
       {};  ///< names in capitals, as the journal has them
+  /// Who has caused it, where a user can cause as many as he likes.
+  std::optional<uid_t> user = {};
 };
 
 class Log {
  public:
   virtual ~Log() = default;
   virtual void write(const LogEntry& entry) = 0;
+  /// Entries that were not written.
+  [[nodiscard]] virtual u64 lost() const noexcept { return 0; }
 };
 
 }  // namespace doorbell::qdma::daemon

@@ -95,6 +95,7 @@ std::string prometheus_text(const Metrics& m, const Gauges& now) {
   for (const auto& [key, count] : m.requests)
     t.sample("requests_total", count, fmt::format("{{opcode=\"{}\",code=\"{}\"}}", key.first, key.second));
   t.one("malformed_messages_total", "counter", "Messages that are no request.", m.malformed);
+  t.one("log_entries_lost_total", "counter", "Entries of the log that were not written.", now.log_lost);
   t.family("transfers_total", "counter", "Transfers by outcome.");
   for (const auto& [outcome, count] : m.transfers)
     t.sample("transfers_total", count, fmt::format("{{outcome=\"{}\"}}", outcome));

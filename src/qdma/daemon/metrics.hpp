@@ -36,6 +36,7 @@ struct Gauges {
   u64 descriptors = 0;  ///< transfer descriptors that are in force
   u64 revoked_descriptors = 0;
   u64 waiting = 0, running = 0;  ///< calls of the card
+  u64 log_lost = 0;              ///< entries of the log, since the start
 };
 
 /// "ESTALE"; "other" for what the daemon does not name.

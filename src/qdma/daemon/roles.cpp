@@ -213,6 +213,10 @@ Roles Roles::parse(const std::string& file, std::string_view text, const NameSer
     if (user) roles.users_[*id] |= granted;
     else roles.groups_[*id] |= granted;
   }
+  const auto nothing = [](const auto& each) { return each.second == 0; };
+  if (roles.everyone_ == 0 && std::ranges::all_of(roles.users_, nothing) &&
+      std::ranges::all_of(roles.groups_, nothing))
+    roles.warnings_.push_back(file + ": gives nobody a right, so every request is refused, root's too");
   return roles;
 }
 

@@ -24,7 +24,6 @@ u32 everybodys_rights(const Roles& roles) {
 
 /// One in so many connections is kept for root and for users with rights of their own.
 constexpr u32 kReserve = 8;
-constexpr u32 kRefusalsLogged = 16;  // of one connection: a client must not fill the log
 
 i64 operate(Driver& card, u32 id, QueueOp op) {
   QpairOp call{.qid = id, .op = static_cast<u32>(op)};
@@ -59,14 +58,16 @@ int Service::connect(SocketId id, Peer peer) {
   const u32 reserve = one_of_all ? options_.max_connections / kReserve : 0;
   if (connections_.size() + reserve >= options_.max_connections) {
     ++metrics_.refused_connections["total"];
-    log_.write({Priority::warning, fmt::format("user {} is refused: {} clients are connected already",
-                                               peer.uid, connections_.size())});
+    log_.write({.priority = Priority::warning,
+                .text = fmt::format("user {} is refused: {} clients are connected already", peer.uid,
+                                    connections_.size()),
+                .user = peer.uid});
     return EBUSY;
   }
   Accounts::Charge charge = accounts_.charge(peer.uid, {.connections = 1}, over);
   if (!charge) {
     ++metrics_.refused_connections["quota"];
-    log_.write({Priority::warning, "a connection is refused: " + over});
+    log_.write({.priority = Priority::warning, .text = "a connection is refused: " + over, .user = peer.uid});
     return EDQUOT;
   }
   Connection& c = connections_[id];
@@ -176,7 +177,8 @@ Gauges Service::gauges() const {
           .descriptors = handouts_.size() - revoked_.size(),
           .revoked_descriptors = revoked_.size(),
           .waiting = queue_.waiting(),
-          .running = queue_.running()};
+          .running = queue_.running(),
+          .log_lost = log_.lost()};
 }
 
 void Service::note(Priority p, const Connection& c, std::string text,
@@ -184,8 +186,10 @@ void Service::note(Priority p, const Connection& c, std::string text,
   fields.emplace_back("CONNECTION", std::to_string(c.id));
   fields.emplace_back("CLIENT_PID", std::to_string(c.peer.pid));
   fields.emplace_back("CLIENT_UID", std::to_string(c.peer.uid));
-  log_.write({p, fmt::format("connection {}, pid {}, user {}: {}", c.id, c.peer.pid, c.peer.uid, text),
-              std::move(fields)});
+  log_.write({.priority = p,
+              .text = fmt::format("connection {}, pid {}, user {}: {}", c.id, c.peer.pid, c.peer.uid, text),
+              .fields = std::move(fields),
+              .user = c.peer.uid});
 }
 
 void Service::ok(const Asked& a, std::span<const u8> body, Descriptor with) {
@@ -197,15 +201,10 @@ void Service::ok(const Asked& a, std::span<const u8> body, Descriptor with) {
 void Service::refuse(const Asked& a, int error, const std::string& why) {
   Connection& c = connections_.at(a.connection);
   metrics_.count(a.opcode, code_of(error));
-  if (c.refusals_logged < kRefusalsLogged) {
-    ++c.refusals_logged;
-    note(Priority::notice, c,
-         fmt::format("{} refused: {}{}", name(a.opcode), why,
-                     c.refusals_logged == kRefusalsLogged ? " (further refusals are counted only)" : ""),
-         {{"OPCODE", std::string(name(a.opcode))},
-          {"CODE", std::string(name(code_of(error)))},
-          {"ERRNO", std::to_string(error)}});
-  }
+  note(Priority::notice, c, fmt::format("{} refused: {}", name(a.opcode), why),
+       {{"OPCODE", std::string(name(a.opcode))},
+        {"CODE", std::string(name(code_of(error)))},
+        {"ERRNO", std::to_string(error)}});
   if (!c.gone) outlet_.send(c.id, refusal_message(error, why, a.sequence, c.hello), {});
 }
 

@@ -77,6 +77,7 @@ qdma::daemon::DaemonOptions daemon_options(const Options& o) {
 }
 
 int serve(const Options& options) {
+  std::vector<Descriptor> sockets = qdma::daemon::activated_sockets();
   const qdma::daemon::DaemonOptions daemon = daemon_options(options);
   qdma::daemon::check(daemon);
   const auto log =
@@ -86,7 +87,7 @@ int serve(const Options& options) {
   setenv("UV_THREADPOOL_SIZE", std::to_string(options.integer("threads")).c_str(), 1);
   return qdma::daemon::run_daemon(
       qdma::open_driver({.spec = options.text("card"), .named_by = qdma::setting::served_card}), daemon,
-      *log);
+      std::move(sockets), *log);
 }
 
 }  // namespace

@@ -24,22 +24,6 @@ namespace doorbell::qdma::daemon {
 
 namespace {
 
-/// The sockets that the service manager has opened for this process.
-std::vector<Descriptor> activated_sockets() {
-  const int count = sd_listen_fds(1);
-  if (count < 0) throw Error("socket activation", reason(-count));
-  std::vector<Descriptor> sockets;
-  for (int i = 0; i < count; ++i) {
-    const int fd = SD_LISTEN_FDS_START + i;
-    sockets.emplace_back(fd);
-    if (sd_is_socket_unix(fd, SOCK_SEQPACKET, 1, nullptr, 0) <= 0)
-      throw Error(fmt::format("descriptor {} of the service manager", fd),
-                  "is no listening unix socket of sequential packets",
-                  "the socket unit needs ListenSequentialPacket=");
-  }
-  return sockets;
-}
-
 Roles read_roles(const DaemonOptions& o) {
   if (o.roles_file.empty()) return Roles::defaults(::geteuid());
   return Roles::read(o.roles_file, NameService::system());
@@ -47,7 +31,8 @@ Roles read_roles(const DaemonOptions& o) {
 
 class RunningDaemon {
  public:
-  RunningDaemon(std::shared_ptr<Driver> card, const DaemonOptions& options, Log& log)
+  RunningDaemon(std::shared_ptr<Driver> card, const DaemonOptions& options, std::vector<Descriptor> sockets,
+                Log& log)
       : options_(options), log_(log), service_(std::move(card), options.service, roles(), loop_, loop_, log) {
     loop_.set_events({.next = [this] { return service_.next_socket(); },
                       .connect = [this](SocketId id, Peer p) { return connect(id, std::move(p)); },
@@ -58,7 +43,6 @@ class RunningDaemon {
       metrics_.emplace(
           loop_.uv(), options.metrics,
           [this] { return prometheus_text(service_.metrics(), service_.gauges()); }, options.metrics_name);
-    std::vector<Descriptor> sockets = activated_sockets();
     if (sockets.empty()) {
       sockets.push_back(listen_at(options.socket, options.socket_mode, options.socket_name));
       file_ = SocketFile(options.socket);
@@ -93,6 +77,8 @@ class RunningDaemon {
       uv_timer_start(
           &watchdog_, [](uv_timer_t*) { static_cast<void>(sd_notify(0, "WATCHDOG=1")); }, 0,
           watchdog_us / 2000);
+    if (metrics_ && metrics_->port() != 0)
+      log_.write({Priority::notice, fmt::format("serves metrics at port {}", metrics_->port())});
     log_.write({Priority::notice, fmt::format("serves the card {}{}", service_.info().bdf.data(),
                                               file_.path().empty() ? "" : " at " + file_.path())});
     static_cast<void>(sd_notify(0, "READY=1\nSTATUS=serves clients"));
@@ -126,8 +112,11 @@ class RunningDaemon {
 
   void refused(std::string_view why) {
     service_.count_refused(why);
-    log_.write({Priority::warning, fmt::format("a client could not be taken: {}",
-                                               why == "descriptors" ? "no descriptor is free" : why)});
+    // Nobody knows whose it was: the users share what one may cause.
+    log_.write({.priority = Priority::warning,
+                .text = fmt::format("a client could not be taken: {}",
+                                    why == "descriptors" ? "no descriptor is free" : why),
+                .user = ~uid_t{0}});
   }
 
   void take_signal(int number) {
@@ -186,8 +175,24 @@ void check(const DaemonOptions& o) {
   static_cast<void>(read_roles(o));
 }
 
-int run_daemon(std::shared_ptr<Driver> card, const DaemonOptions& options, Log& log) {
-  return RunningDaemon(std::move(card), options, log).run();
+std::vector<Descriptor> activated_sockets() {
+  const int count = sd_listen_fds(1);
+  if (count < 0)
+    throw Error("socket activation", reason(-count),
+                "LISTEN_FDS is more than the descriptors that were passed");
+  for (int fd = SD_LISTEN_FDS_START; fd < SD_LISTEN_FDS_START + count; ++fd)
+    if (sd_is_socket_unix(fd, SOCK_SEQPACKET, 1, nullptr, 0) <= 0)
+      throw Error(fmt::format("descriptor {} of the service manager", fd),
+                  "is no listening unix socket of sequential packets",
+                  "the socket unit needs ListenSequentialPacket=");
+  std::vector<Descriptor> sockets;
+  for (int i = 0; i < count; ++i) sockets.emplace_back(SD_LISTEN_FDS_START + i);
+  return sockets;
+}
+
+int run_daemon(std::shared_ptr<Driver> card, const DaemonOptions& options, std::vector<Descriptor> sockets,
+               Log& log) {
+  return RunningDaemon(std::move(card), options, std::move(sockets), log).run();
 }
 
 }  // namespace doorbell::qdma::daemon

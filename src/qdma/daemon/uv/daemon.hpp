@@ -27,9 +27,14 @@ struct DaemonOptions {
 /// Throws Error for options that are wrong whatever the card is.
 void check(const DaemonOptions& options);
 
-/// Serves until SIGTERM or SIGINT; SIGHUP reads the roles again. Sockets of the service manager replace
-/// `socket`. Returns the exit code: 0, or 2 if the card did not become quiet in time. Throws Error before it
-/// serves any client.
-[[nodiscard]] int run_daemon(std::shared_ptr<Driver> card, const DaemonOptions& options, Log& log);
+/// The listening sockets that the service manager has opened for this process; none is usual. To be called
+/// before this process opens any file: their numbers are the lowest. Throws Error, and then owns none.
+[[nodiscard]] std::vector<Descriptor> activated_sockets();
+
+/// Serves until SIGTERM or SIGINT; SIGHUP reads the roles again. `sockets`, where there are some, replace
+/// `options.socket`. Returns the exit code: 0, or 2 if the card did not become quiet in time. Throws Error
+/// before it serves any client.
+[[nodiscard]] int run_daemon(std::shared_ptr<Driver> card, const DaemonOptions& options,
+                             std::vector<Descriptor> sockets, Log& log);
 
 }  // namespace doorbell::qdma::daemon

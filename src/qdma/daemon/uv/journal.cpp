@@ -10,7 +10,10 @@
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
-#include <cstdio>
+#include <cerrno>
+#include <cstring>
+
+#include "qdma/daemon/queued_log.hpp"
 
 namespace doorbell::qdma::daemon {
 
@@ -20,9 +23,7 @@ constexpr const char* kJournalSocket = "/run/systemd/journal/socket";
 
 class JournalLog final : public Log {
  public:
-  explicit JournalLog(Priority least) : least_(least) {}
   void write(const LogEntry& entry) override {
-    if (entry.priority > least_) return;
     std::vector<std::string> lines = {"MESSAGE=" + entry.text,
                                       fmt::format("PRIORITY={}", static_cast<int>(entry.priority)),
                                       "SYSLOG_IDENTIFIER=doorbelld"};
@@ -31,24 +32,18 @@ class JournalLog final : public Log {
     for (std::string& line : lines) parts.push_back({line.data(), line.size()});
     static_cast<void>(sd_journal_sendv(parts.data(), static_cast<int>(parts.size())));
   }
-
- private:
-  Priority least_;
 };
 
 /// Lines of "<N>text", as systemd understands them, with the fields behind.
 class StderrLog final : public Log {
  public:
-  explicit StderrLog(Priority least) : least_(least) {}
   void write(const LogEntry& entry) override {
-    if (entry.priority > least_) return;
     std::string line = fmt::format("<{}>{}", static_cast<int>(entry.priority), entry.text);
     for (const auto& [key, value] : entry.fields) line += fmt::format(" {}={}", key, value);
-    fmt::print(stderr, "{}\n", line);
+    line += '\n';
+    if (::write(STDERR_FILENO, line.data(), line.size()) < 0)
+      throw Error("standard error", std::strerror(errno));
   }
-
- private:
-  Priority least_;
 };
 
 }  // namespace
@@ -57,8 +52,8 @@ std::unique_ptr<Log> open_log(std::string_view which, Priority least, const std:
   const bool there = ::access(kJournalSocket, W_OK) == 0;
   if (which == "journal" && !there) throw Error(name + " journal", "this machine has no journal");
   if (which == "journal" || (which == "auto" && there && ::isatty(STDERR_FILENO) != 1))
-    return std::make_unique<JournalLog>(least);
-  return std::make_unique<StderrLog>(least);
+    return std::make_unique<QueuedLog>(std::make_unique<JournalLog>(), least);
+  return std::make_unique<QueuedLog>(std::make_unique<StderrLog>(), least);
 }
 
 }  // namespace doorbell::qdma::daemon

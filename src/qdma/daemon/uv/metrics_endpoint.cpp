@@ -85,6 +85,7 @@ void check_metrics_address(const std::string& at, const std::string& name) {
     static_cast<void>(loopback_address(at, name));
     return;
   }
+  static_cast<void>(local_address(at, fmt::format("{} {}", name, at)));
   // libuv calls it a lack of permission.
   const auto folder = std::filesystem::path(at).parent_path();
   std::error_code ignored;
@@ -108,7 +109,7 @@ MetricsEndpoint::MetricsEndpoint(uv_loop_t* loop, const std::string& at, std::fu
     if (is_abandoned(at, SOCK_STREAM)) ::unlink(at.c_str());
     uv_pipe_init(loop, &listening_->pipe, 0);
     rc = uv_pipe_bind(&listening_->pipe, at.c_str());
-    if (rc == 0) path_ = at;
+    if (rc == 0) file_ = SocketFile(at);
   } else {
     uv_tcp_init(loop, &listening_->tcp);
     rc = uv_tcp_bind(&listening_->tcp, reinterpret_cast<const sockaddr*>(&address), 0);
@@ -129,7 +130,7 @@ MetricsEndpoint::~MetricsEndpoint() {
   while (!readers_.empty()) (*readers_.begin())->close();
   uv_close(reinterpret_cast<uv_handle_t*>(&listening_->stream),
            [](uv_handle_t* h) { delete static_cast<Listening*>(h->data); });
-  if (!path_.empty()) ::unlink(path_.c_str());
+  file_.remove();
 }
 
 u16 MetricsEndpoint::port() const {

@@ -13,6 +13,8 @@
 
 #include <doorbell/config.hpp>
 
+#include "qdma/peer/local_socket.hpp"
+
 namespace doorbell::qdma::daemon {
 
 /// Throws Error unless `at` is a path with a '/', 127.0.0.1:PORT or [::1]:PORT.
@@ -39,7 +41,7 @@ class MetricsEndpoint {
   uv_loop_t* loop_;
   std::function<std::string()> text_;
   std::set<Reader*> readers_;
-  std::string path_;  // to be removed
+  SocketFile file_;  // of a socket with a path
 };
 
 }  // namespace doorbell::qdma::daemon

@@ -213,14 +213,15 @@ bool SocketLoop::take_message(Socket& s) {
   const ssize_t n = ::recvmsg(s.fd.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   const SocketId id = s.id;
-  if (n <= 0) {
+  // An empty message may carry descriptors too; then it is a message, and no valid one.
+  Message m{.bytes = std::span(space).first(static_cast<std::size_t>(std::max<ssize_t>(n, 0)))};
+  if (n >= 0) take_descriptors(message, closers_, s.user, m.descriptors);
+  if (n <= 0 && m.descriptors.empty()) {
     remove(s);
     events_.closed(id);
     return false;
   }
-  Message m{.bytes = std::span(space).first(static_cast<std::size_t>(n))};
   m.truncated = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
-  take_descriptors(message, closers_, s.user, m.descriptors);
   events_.message(id, std::move(m));
   return true;
 }
