@@ -7,8 +7,6 @@
 
 #include <doorbell/pattern.hpp>
 
-#include <array>
-
 namespace doorbell {
 
 /// Why a loop stopped posting; of several the last in this order. `broken`: the queue pair is in its error
@@ -55,10 +53,6 @@ struct OpCounters {
   u64 cq_poll_ticks = 0;
   u64 cq_doorbell_ticks = 0;
 };
-
-/// The counters of checks that failed.
-inline constexpr std::array<u64 OpCounters::*, 4> kFailedChecks = {
-    &OpCounters::corrupt, &OpCounters::misplaced, &OpCounters::stale, &OpCounters::missing};
 
 /// The counters, and the tables that rare events go into.
 struct OpStats : OpCounters {

@@ -11,24 +11,14 @@
 #include <string_view>
 #include <utility>
 
+#include "measure/counters.hpp"
+
 namespace doorbell::exporting {
 
 namespace {
 
-using Class = std::pair<const char*, u64 OpCounters::*>;
+using measure::CounterClass;
 
-constexpr std::array<Class, 7> kErrors = {{{"completion", &OpCounters::failed},
-                                           {"timeout", &OpCounters::timed_out},
-                                           {"late", &OpCounters::late},
-                                           {"aborted", &OpCounters::aborted},
-                                           {"skipped", &OpCounters::skipped},
-                                           {"protocol", &OpCounters::protocol},
-                                           {"unchecked", &OpCounters::unchecked}}};
-constexpr std::array<Class, 5> kFailures = {{{"corrupt", &OpCounters::corrupt},
-                                             {"misplaced", &OpCounters::misplaced},
-                                             {"stale", &OpCounters::stale},
-                                             {"duplicated", &OpCounters::duplicated},
-                                             {"missing", &OpCounters::missing}}};
 constexpr std::array kPercentiles = {50.0, 90.0, 99.0, 99.9};
 /// Bounds of the exported histogram are powers of two of a nanosecond, which are bounds of ours, too.
 constexpr u32 kLeastBound = 7, kMostBound = 34;  // 128 ns to 17 s
@@ -78,11 +68,8 @@ void add_histogram(const measure::Histogram& latency, std::string* out) {
 
 /// Whether the run counts more than its operations. One that does has a latency of each of them.
 bool counts_details(const measure::LiveFigures& f) {
-  const auto any = [&](const auto& classes) {
-    return std::ranges::any_of(classes, [&](const Class& c) { return f.counters.*c.second != 0; });
-  };
-  return f.operations == 0 || f.latency.count() > 0 || f.counters.checked > 0 || any(kErrors) ||
-         any(kFailures);
+  return f.operations == 0 || f.latency.count() > 0 || f.counters.checked > 0 ||
+         measure::errors_of(f.counters) > 0;
 }
 
 }  // namespace
@@ -101,13 +88,13 @@ std::string prometheus_text(const measure::LiveFigures& f, const RunName& name) 
   // A 0 would say that something has been counted.
   if (!counts_details(f)) return out;
   Family errors("doorbell_errors_total", "counter", "Operations that went wrong, by class.", &out);
-  for (const auto& [kind, field] : kErrors)
-    errors.sample(fmt::format("class=\"{}\"", kind), f.counters.*field);
+  for (const measure::OpCounter& c : measure::counters_of(CounterClass::error))
+    errors.sample(fmt::format("class=\"{}\"", c.result_name), f.counters.*c.field);
   Family("doorbell_verified_operations_total", "counter", "Operations whose data was checked.", &out)
       .sample("", f.counters.checked);
   Family failures("doorbell_verify_failures_total", "counter", "Checks of data that failed, by class.", &out);
-  for (const auto& [kind, field] : kFailures)
-    failures.sample(fmt::format("class=\"{}\"", kind), f.counters.*field);
+  for (const measure::OpCounter& c : measure::counters_of(CounterClass::failure))
+    failures.sample(fmt::format("class=\"{}\"", c.result_name), f.counters.*c.field);
   Family percentiles("doorbell_latency_percentile_seconds", "gauge",
                      "Percentiles of all latencies so far, with an error of at most 0.8 %.", &out);
   for (const double p : kPercentiles)

@@ -7,6 +7,7 @@
 
 #include <limits>
 
+#include "measure/counters.hpp"
 #include "measure/endless.hpp"
 #include "system/clock.hpp"
 
@@ -72,12 +73,8 @@ void BenchRun::ended(const PhaseOutcome& outcome, bool measured) {
   if (watch_.live == nullptr) return;
   if (!measured) {
     for (const OpStats& q : outcome.queues)
-      for (const auto field :
-           {&OpCounters::failed, &OpCounters::timed_out, &OpCounters::aborted, &OpCounters::late,
-            &OpCounters::duplicated, &OpCounters::skipped, &OpCounters::protocol, &OpCounters::checked,
-            &OpCounters::unverifiable, &OpCounters::unchecked, &OpCounters::corrupt, &OpCounters::misplaced,
-            &OpCounters::stale, &OpCounters::missing})
-        before_.counters.*field += q.*field;
+      for (const OpCounter& c : counters_of(CounterClass::error, CounterClass::check, CounterClass::failure))
+        before_.counters.*c.field += q.*c.field;
     publish(0, nullptr, nullptr);
     return;
   }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "measure/counters.hpp"
 #include "measure/statistics.hpp"
 
 namespace doorbell::measure {
@@ -31,33 +32,6 @@ constexpr double kClockDrift = 0.02;
 constexpr double kBusy = 0.1;         // share of its time that an initiator may wait for a processor
 constexpr double kBusyLeastS = 1e-3;  // less is a single switch
 
-/// The plain sums among the counters.
-constexpr u64 OpCounters::*kSums[] = {&OpCounters::posted,
-                                      &OpCounters::succeeded,
-                                      &OpCounters::failed,
-                                      &OpCounters::timed_out,
-                                      &OpCounters::aborted,
-                                      &OpCounters::late,
-                                      &OpCounters::duplicated,
-                                      &OpCounters::skipped,
-                                      &OpCounters::protocol,
-                                      &OpCounters::checked,
-                                      &OpCounters::unverifiable,
-                                      &OpCounters::unchecked,
-                                      &OpCounters::polls,
-                                      &OpCounters::empty_polls,
-                                      &OpCounters::sq_doorbells,
-                                      &OpCounters::cq_doorbells,
-                                      &OpCounters::register_writes,
-                                      &OpCounters::timed,
-                                      &OpCounters::payload_ticks,
-                                      &OpCounters::total_ticks,
-                                      &OpCounters::build_ticks,
-                                      &OpCounters::enqueue_ticks,
-                                      &OpCounters::sq_doorbell_ticks,
-                                      &OpCounters::cq_poll_ticks,
-                                      &OpCounters::cq_doorbell_ticks};
-
 void add_stats(OpStats& into, const OpStats& from) {
   add_sums(into, from);
   add_tables(into, from);
@@ -70,8 +44,8 @@ double ratio(u64 a, u64 b) {
 }  // namespace
 
 void add_sums(OpCounters& into, const OpCounters& from) {
-  for (const auto field : kSums) into.*field += from.*field;
-  for (const auto field : kFailedChecks) into.*field += from.*field;
+  for (const OpCounter& c : kCounters)
+    if (c.is != CounterClass::own) into.*c.field += from.*c.field;
 }
 
 void PhaseTally::add(const PhaseOutcome& outcome, u64 op_bytes) {
@@ -263,12 +237,7 @@ std::vector<std::string> summarise_repeats(report::Cell& cell) {
 void Tally::list_repeats() {
   for (const Seeded& r : repeats_) {
     const PhaseTally whole = r.tally.whole();
-    const report::Metrics m = whole.metrics();
-    const OpStats& s = whole.sum;
-    cell_.repeats.push_back(repeat_of(r.seed, m,
-                                      s.failed + s.timed_out + s.aborted + s.late + s.protocol + s.corrupt +
-                                          s.misplaced + s.stale + s.missing + s.duplicated + s.skipped +
-                                          s.unchecked));
+    cell_.repeats.push_back(repeat_of(r.seed, whole.metrics(), errors_of(whole.sum)));
   }
   for (std::string& w : summarise_repeats(cell_)) warnings_.push_back(std::move(w));
 }
@@ -278,28 +247,17 @@ void Tally::count_errors(StopReason stop, StatusName status_name) {
   for (const Seeded& r : repeats_) all.add(r.tally.whole());
   const OpStats& s = all.sum;
   report::Verify& v = cell_.verify;
-  v.checked = s.checked;
   v.checked_bytes = s.checked * op_bytes_;
-  v.unverifiable = s.unverifiable;
-  v.corrupt = s.corrupt;
-  v.misplaced = s.misplaced;
-  v.stale = s.stale;
-  v.missing = s.missing;
-  v.duplicated = s.duplicated;
+  for (const OpCounter& c : kCounters)
+    if (c.verify != nullptr) v.*c.verify = s.*c.field;
   for (u32 i = 0; i < s.failures; ++i)
     v.first.push_back({verdict_name(s.first_failures[i].verdict), s.first_failures[i].address,
                        s.first_failures[i].sequence});
   const u64 ended = s.succeeded + s.failed + s.timed_out + s.aborted;
-  cell_.errors = {{"completion", s.failed},
-                  {"timeout", s.timed_out},
-                  {"late", s.late},
-                  {"aborted", s.aborted},
-                  {"skipped", s.skipped},
-                  {"removal", stop == StopReason::removed ? 1u : 0u},
+  cell_.errors = {{"removal", stop == StopReason::removed ? 1u : 0u},
                   {"reset", stop == StopReason::reset ? 1u : 0u},
-                  {"protocol", s.protocol},
-                  {"unchecked", s.unchecked},
                   {"identity", ended > s.posted ? ended - s.posted : s.posted - ended}};
+  for (const OpCounter& c : counters_of(CounterClass::error)) cell_.errors[c.result_name] = s.*c.field;
   nlohmann::ordered_json statuses = nlohmann::ordered_json::object();
   for (const OpStats::StatusCount& c : s.statuses)
     if (c.count > 0) statuses[status_name(c.code)] = c.count;

@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <ranges>
 
 #include "exchange/fields.hpp"
 #include "exchange/message_fields.hpp"
+#include "measure/counters.hpp"
 #include "rdma/swap.hpp"
 #include "rma/ping_pong_end.hpp"
 
@@ -21,15 +23,15 @@ using Json = nlohmann::ordered_json;
 using exchange::number;
 using exchange::small;
 
-/// The counters that a responder reports.
-constexpr std::pair<const char*, u64 OpCounters::*> kReported[] = {
-    {"posted", &OpCounters::posted},       {"succeeded", &OpCounters::succeeded},
-    {"failed", &OpCounters::failed},       {"timed_out", &OpCounters::timed_out},
-    {"aborted", &OpCounters::aborted},     {"duplicated", &OpCounters::duplicated},
-    {"skipped", &OpCounters::skipped},     {"protocol", &OpCounters::protocol},
-    {"checked", &OpCounters::checked},     {"corrupt", &OpCounters::corrupt},
-    {"misplaced", &OpCounters::misplaced}, {"stale", &OpCounters::stale},
-    {"missing", &OpCounters::missing},     {"unchecked", &OpCounters::unchecked}};
+/// The counters that a responder reports: it measures no time, and knows all data that it checks.
+auto reported() {
+  using enum measure::CounterClass;
+  return measure::counters_of(operations, error, check, failure) |
+         std::views::filter([](const measure::OpCounter& c) {
+           return c.field != &OpCounters::late && c.field != &OpCounters::unverifiable &&
+                  c.field != &OpCounters::old_version;
+         });
+}
 
 constexpr u32 kMostOps = static_cast<u32>(Op::compare_swap);
 constexpr u32 kMostQueuePairs = 1024;
@@ -114,7 +116,7 @@ PhaseMessage read_phase_message(const Json& m) {
 
 Json stats_message(const OpStats& s) {
   Json m = Json::object();
-  for (const auto& [key, field] : kReported) m[key] = s.*field;
+  for (const measure::OpCounter& c : reported()) m[c.name] = s.*c.field;
   m["statuses"] = Json::array();
   for (const OpStats::StatusCount& c : s.statuses)
     if (c.count > 0) m["statuses"].push_back({{"code", c.code}, {"count", c.count}});
@@ -129,7 +131,7 @@ Json stats_message(const OpStats& s) {
 
 OpStats read_stats_message(const Json& m) {
   OpStats s;
-  for (const auto& [key, field] : kReported) s.*field = number(m, key, 0, ~u64{0});
+  for (const measure::OpCounter& c : reported()) s.*c.field = number(m, c.name, 0, ~u64{0});
   const auto list = [&](const char* key) -> const Json& {
     const auto it = m.find(key);
     if (it == m.end() || !it->is_array() || it->size() > OpStats::kKept)

@@ -11,6 +11,7 @@
 #include <atomic>
 
 #include "exchange/alive.hpp"
+#include "measure/counters.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/nic_port.hpp"
 #include "rdma/remote_server.hpp"
@@ -68,8 +69,8 @@ class ServedCell {
       if (takes_part && s.succeeded < done[q]) s.missing += done[q] - s.succeeded;
       result->operations += done[q];
       result->checked += s.checked;
-      result->errors += s.failed + s.timed_out + s.duplicated + s.skipped + s.protocol + s.unchecked +
-                        s.corrupt + s.misplaced + s.stale + s.missing;
+      // Operations that were given up or came late are the client's to count.
+      result->errors += measure::errors_of(s) - s.aborted - s.late;
       report.push_back(stats_message(s));
     }
     exchange_.send("report", {{"queues", report}});

@@ -105,11 +105,7 @@ Cell shown(const Json& json) {
   c.metrics.latency_ns.p99_9 = measured(latency, "p99_9");
   const Json verify = get<Json>(json, "verify");
   c.verify.mode = get<std::string>(verify, "mode");
-  c.verify.corrupt = get<u64>(verify, "corrupt");
-  c.verify.misplaced = get<u64>(verify, "misplaced");
-  c.verify.stale = get<u64>(verify, "stale");
-  c.verify.duplicated = get<u64>(verify, "duplicated");
-  c.verify.missing = get<u64>(verify, "missing");
+  for (const auto& [kind, count] : Verify::kFailures) c.verify.*count = get<u64>(verify, kind);
   c.errors = get<Counts>(json, "errors");
   for (const Json& r : get<Json>(json, "repeats")) {
     c.repeats.push_back({.seed = get<u64>(r, "seed"),

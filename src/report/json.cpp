@@ -98,13 +98,9 @@ Json verify(const Verify& v) {
   Json out{{"mode", v.mode},
            {"checked", v.checked},
            {"checked_bytes", v.checked_bytes},
-           {"unverifiable", v.unverifiable},
-           {"corrupt", v.corrupt},
-           {"misplaced", v.misplaced},
-           {"stale", v.stale},
-           {"duplicated", v.duplicated},
-           {"missing", v.missing},
-           {"first", Json::array()}};
+           {"unverifiable", v.unverifiable}};
+  for (const auto& [kind, count] : Verify::kFailures) out[kind] = v.*count;
+  out["first"] = Json::array();
   for (const Verify::Occurrence& o : v.first) {
     out["first"].push_back({{"kind", o.kind}, {"address", o.address}, {"sequence", o.sequence}});
   }

@@ -55,7 +55,19 @@ struct Verify {
     u64 sequence = 0;  ///< the sequence that was due
   };
   std::vector<Occurrence> first;  ///< the first few failures
-  [[nodiscard]] u64 failed() const { return corrupt + misplaced + stale + duplicated + missing; }
+
+  /// The classes of failures by their names, in the order in which views show them.
+  using Failure = std::pair<const char*, u64 Verify::*>;
+  static constexpr Failure kFailures[] = {{"corrupt", &Verify::corrupt},
+                                          {"misplaced", &Verify::misplaced},
+                                          {"stale", &Verify::stale},
+                                          {"duplicated", &Verify::duplicated},
+                                          {"missing", &Verify::missing}};
+  [[nodiscard]] u64 failed() const {
+    u64 sum = 0;
+    for (const auto& [kind, count] : kFailures) sum += this->*count;
+    return sum;
+  }
 };
 
 /// Errors by class; a class that did not occur is present with 0.

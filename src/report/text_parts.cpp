@@ -39,10 +39,11 @@ std::string verify_lines(const Verify& v, const Paint& paint) {
     return labelled("verify", paint(Style::bad, fmt::format("NOT verified: mode {}, but no I/O was checked",
                                                             printable(v.mode))));
   }
-  std::string text =
-      fmt::format("verified {} I/Os ({}{}): {} corrupt, {} misplaced, {} stale, {} duplicated, {} missing",
-                  v.checked, bytes_text(v.checked_bytes), v.mode == "full" ? "" : ", " + printable(v.mode),
-                  v.corrupt, v.misplaced, v.stale, v.duplicated, v.missing);
+  std::string failures;
+  for (const auto& [kind, count] : Verify::kFailures)
+    failures += fmt::format("{}{} {}", failures.empty() ? "" : ", ", v.*count, kind);
+  std::string text = fmt::format("verified {} I/Os ({}{}): {}", v.checked, bytes_text(v.checked_bytes),
+                                 v.mode == "full" ? "" : ", " + printable(v.mode), failures);
   if (v.unverifiable != 0) text += fmt::format("; {} of data not known to be written", v.unverifiable);
   std::string out = labelled("verify", paint(v.failed() == 0 ? Style::good : Style::bad, text));
   for (const Verify::Occurrence& o : v.first) {

@@ -16,21 +16,14 @@ namespace {
 
 // Every class of failure with its count over all cells, verification first; only non-zero ones.
 std::vector<std::pair<std::string, u64>> failures_of(const Result& result) {
-  Verify sum;
-  Counts errors;
-  for (const Cell& c : result.cells) {
-    sum.corrupt += c.verify.corrupt;
-    sum.misplaced += c.verify.misplaced;
-    sum.stale += c.verify.stale;
-    sum.duplicated += c.verify.duplicated;
-    sum.missing += c.verify.missing;
-    for (const auto& [kind, count] : c.errors) errors[kind] += count;
+  std::vector<std::pair<std::string, u64>> found;
+  for (const auto& [kind, count] : Verify::kFailures) {
+    found.emplace_back(kind, 0);
+    for (const Cell& c : result.cells) found.back().second += c.verify.*count;
   }
-  std::vector<std::pair<std::string, u64>> found{{"corrupt", sum.corrupt},
-                                                 {"misplaced", sum.misplaced},
-                                                 {"stale", sum.stale},
-                                                 {"duplicated", sum.duplicated},
-                                                 {"missing", sum.missing}};
+  Counts errors;
+  for (const Cell& c : result.cells)
+    for (const auto& [kind, count] : c.errors) errors[kind] += count;
   for (const auto& [kind, count] : errors) {
     found.emplace_back(kind == "completion" ? "completion errors" : kind, count);
   }

@@ -12,6 +12,7 @@
 #include <array>
 #include <span>
 
+#include "measure/counters.hpp"
 #include "measure/gpu_runner.hpp"
 #include "measure/other_run.hpp"
 #include "measure/statistics.hpp"
@@ -346,10 +347,11 @@ class CellRun {
   /// once and ended once.
   static void add_findings(OpStats& into, const measure::PhaseOutcome& phase) {
     for (const OpStats& s : phase.queues) {
-      for (const auto field :
-           {&OpCounters::checked, &OpCounters::corrupt, &OpCounters::misplaced, &OpCounters::stale,
-            &OpCounters::missing, &OpCounters::duplicated, &OpCounters::skipped, &OpCounters::protocol})
-        into.*field += s.*field;
+      for (const measure::OpCounter& c : measure::counters_of(measure::CounterClass::failure))
+        into.*c.field += s.*c.field;
+      into.checked += s.checked;
+      into.skipped += s.skipped;
+      into.protocol += s.protocol;
       into.failed += s.failed;
       into.posted += s.failed;
       add_tables(into, s);

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <thread>
 
+#include "measure/counters.hpp"
 #include "measure/cpu_time.hpp"
 #include "measure/other_run.hpp"
 #include "qdma/bench/gpu_side.hpp"
@@ -242,12 +243,8 @@ void read_back(const Job& job, u64 seed, double deadline_s, OpStats& stats) {
     check(*job.place, seed, stats);
     return;
   }
-  stats.posted += read.posted;
-  stats.failed += read.failed;
-  stats.timed_out += read.timed_out;
-  stats.aborted += read.aborted;
+  measure::add_failed(stats, read);
   stats.stop = std::max(stats.stop, read.stop);
-  add_tables(stats, read);
 }
 
 EachCallChecked each_call_checked(u64 seed, double deadline_s, std::atomic<u64>& sequence) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "measure/counters.hpp"
 #include "measure/in_turns.hpp"
 #include "measure/other_run.hpp"
 #include "model/copy_allowance.hpp"
@@ -106,11 +107,7 @@ class Way final : public measure::Contender {
     run_.stopped(out.stop);
     const OpStats& s = out.jobs.front();
     if (s.succeeded == 1) return true;
-    sum.failed += s.failed;
-    sum.timed_out += s.timed_out;
-    sum.aborted += s.aborted;
-    sum.posted += s.failed + s.timed_out + s.aborted;
-    add_tables(sum, s);
+    measure::add_failed(sum, s);
     return false;
   }
 

@@ -11,6 +11,7 @@
 #include <bit>
 #include <cerrno>
 
+#include "measure/counters.hpp"
 #include "measure/other_run.hpp"
 #include "measure/statistics.hpp"
 #include "model/copy_allowance.hpp"
@@ -378,7 +379,7 @@ class Validation {
       const OpStats& s = out.jobs[i];
       if (s.succeeded == 1) check(*back[i].place, o_.seed, sum);
       else if (s.posted == 0) ++sum.unverifiable;  // the run was stopped before
-      else add_errors(s, sum);
+      else measure::add_failed(sum, s);
     }
   }
 
@@ -400,18 +401,10 @@ class Validation {
     for (const OpStats& s : out.jobs) {
       calls_.others_checked += s.checked;
       sum.checked += s.checked;
-      for (const auto field : kFailedChecks) sum.*field += s.*field;
-      add_errors(s, sum);
+      for (const measure::OpCounter& c : measure::counters_of(measure::CounterClass::failure))
+        sum.*c.field += s.*c.field;
+      measure::add_failed(sum, s);
     }
-  }
-
-  /// Adds what went wrong in transfers that are in no figure.
-  static void add_errors(const OpStats& s, OpStats& sum) {
-    sum.posted += s.failed + s.timed_out + s.aborted;
-    sum.failed += s.failed;
-    sum.timed_out += s.timed_out;
-    sum.aborted += s.aborted;
-    add_tables(sum, s);
   }
 
   bool deliver(measure::BenchRun& run, const MemorySet& set, Phase phase, Layout layout, std::size_t threads,
