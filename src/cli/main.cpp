@@ -4,7 +4,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <doorbell/error.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -21,6 +20,7 @@
 #include "report/layout.hpp"
 #include "report/verdict.hpp"
 #include "system/open_files.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::cli {
 namespace {
@@ -122,7 +122,7 @@ bool wants_colour() {
 /// A full disk or a closed descriptor must not look like success.
 int flush_output(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  fmt::print(stderr, "doorbell: standard output: {}\n", std::strerror(errno));
+  fmt::print(stderr, "doorbell: standard output: {}\n", reason(errno));
   return report::worse_of(code, kUsage);
 }
 

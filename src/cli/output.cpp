@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 #include "report/cell_table.hpp"
@@ -19,6 +18,7 @@
 #include "report/text.hpp"
 #include "report/verdict.hpp"
 #include "system/open_file.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::cli {
 
@@ -50,12 +50,12 @@ void check_output(std::string_view name, const std::string& path, const std::vec
   if (fs::is_directory(file, ignored)) throw Error(option, "it is a folder");
   if (fs::is_block_file(file, ignored)) throw Error(option, "it is a block device");
   if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored)) {  // a pipe, /dev/null
-    if (access(file.c_str(), W_OK) != 0) throw Error(option, std::strerror(errno));
+    if (access(file.c_str(), W_OK) != 0) throw Error(option, reason(errno));
     return;
   }
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   if (access(folder.c_str(), W_OK | X_OK) != 0)
-    throw Error(option, fmt::format("its folder: {}", std::strerror(errno)));
+    throw Error(option, fmt::format("its folder: {}", reason(errno)));
 }
 
 void check_outputs(const Options& options, const std::vector<std::string>& inputs) {

@@ -6,10 +6,10 @@
 #include <array>
 #include <csignal>
 #include <doorbell/error.hpp>
-#include <system_error>
 #include <unistd.h>
 
 #include "system/clock.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::measure {
 namespace {
@@ -65,7 +65,7 @@ void StopFlag::install() {
     // nohup ignores SIGHUP so that the run goes on without its terminal.
     const bool leave = !failed && kSignals[i] == SIGHUP && old_actions[i].sa_handler == SIG_IGN;
     if (failed || (!leave && sigaction(kSignals[i], &action, nullptr) != 0))
-      throw Error("signal handlers", std::generic_category().message(errno));
+      throw Error("signal handlers", reason(errno));
   }
 }
 

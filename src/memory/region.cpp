@@ -15,6 +15,8 @@
 #include <cstring>
 #include <utility>
 
+#include "system/sysfs.hpp"
+
 namespace doorbell {
 
 namespace {
@@ -50,11 +52,11 @@ u8* map_huge(Place place, u64 bytes) {
 
 u8* map_locked(u64 bytes) {
   u8* p = map_anonymous(bytes, 0);
-  if (p == nullptr) throw Error(fmt::format("{} bytes of host memory", bytes), std::strerror(errno));
+  if (p == nullptr) throw Error(fmt::format("{} bytes of host memory", bytes), reason(errno));
   if (mlock(p, bytes) == 0) return p;
   const int why = errno;
   munmap(p, bytes);
-  throw Error(fmt::format("{} bytes of pinned memory", bytes), std::strerror(why),
+  throw Error(fmt::format("{} bytes of pinned memory", bytes), reason(why),
               "raise the locked-memory limit: ulimit -l unlimited");
 }
 
@@ -96,7 +98,7 @@ Region::Region(Place place, u64 bytes, std::shared_ptr<gpu::Gpu> gpu) : place_(p
     base_ = map_locked(bytes_);
   } else {
     base_ = map_anonymous(bytes_, 0);
-    if (base_ == nullptr) throw Error(fmt::format("{} bytes of host memory", bytes_), std::strerror(errno));
+    if (base_ == nullptr) throw Error(fmt::format("{} bytes of host memory", bytes_), reason(errno));
   }
   register_with_gpu();
 }

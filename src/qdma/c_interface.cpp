@@ -18,6 +18,7 @@
 
 #include "qdma/card_state.hpp"
 #include "qdma/flow/transfers.hpp"
+#include "system/sysfs.hpp"
 
 struct slash_qdma {
   explicit slash_qdma(std::shared_ptr<doorbell::qdma::CardState> c) : card(std::move(c)) {}
@@ -49,7 +50,7 @@ int set_error(int number, const std::string& text) {
 }
 
 int set_error(int number) {
-  return set_error(number, std::strerror(number));
+  return set_error(number, reason(number));
 }
 
 /// The errno by which a C program sees an error, also one that has no number of its own.
@@ -105,7 +106,7 @@ class Descriptors {
     if (it != open_.end() && fstat(fd, &s) == 0 && s.st_dev == it->second->device &&
         s.st_ino == it->second->inode)
       return it->second;
-    throw CardError("transfer descriptor " + std::to_string(fd), EBADF, std::strerror(EBADF));
+    throw CardError("transfer descriptor " + std::to_string(fd), EBADF, reason(EBADF));
   }
   void remove(int fd) {
     const std::lock_guard lock(mutex_);
@@ -160,7 +161,7 @@ int operate(slash_qdma* dev, uint32_t qid, QueueOp op, const char* what) {
 
 std::vector<SubXfer> subxfers(const slash_qdma_subxfer* xfers, uint32_t count) {
   if (count > kMaxSubTransfers) throw CardError("transfer", EINVAL, "more than two sub-transfers");
-  if (xfers == nullptr && count > 0) throw CardError("transfer", EFAULT, std::strerror(EFAULT));
+  if (xfers == nullptr && count > 0) throw CardError("transfer", EFAULT, reason(EFAULT));
   std::vector<SubXfer> out(count);
   if (count > 0) std::memcpy(static_cast<void*>(out.data()), xfers, count * sizeof *xfers);
   return out;
@@ -168,7 +169,7 @@ std::vector<SubXfer> subxfers(const slash_qdma_subxfer* xfers, uint32_t count) {
 
 WholeTransfer whole(const slash_qdma_buffer* buffer, uint64_t offset, uint64_t address, uint64_t length,
                     uint32_t direction) {
-  if (buffer == nullptr) throw CardError("transfer", EFAULT, std::strerror(EFAULT));
+  if (buffer == nullptr) throw CardError("transfer", EFAULT, reason(EFAULT));
   if (direction != SLASH_QDMA_H2C && direction != SLASH_QDMA_C2H)
     throw CardError("transfer", EINVAL, "a direction is SLASH_QDMA_H2C or SLASH_QDMA_C2H");
   return {static_cast<Direction>(direction), buffer->fd, buffer->length, offset, address, length};

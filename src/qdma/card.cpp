@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "qdma/card_state.hpp"
 #include "qdma/driver.hpp"
 #include "qdma/flow/transfers.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::qdma {
 
@@ -21,7 +21,7 @@ CardError::CardError(std::string call, int number, const std::string& why, std::
       number_(number) {}
 
 std::string Driver::why(int error) const {
-  return std::strerror(error);
+  return reason(error);
 }
 
 void CardState::fail(const char* what, int number) const {
@@ -37,7 +37,7 @@ Buffer::Buffer(int fd, u64 bytes, u32 granule, u32 hint)
   if (at == MAP_FAILED) {
     const int error = errno;
     ::close(fd);
-    throw CardError(fmt::format("mapping a buffer of {} bytes", bytes), error, std::strerror(error));
+    throw CardError(fmt::format("mapping a buffer of {} bytes", bytes), error, reason(error));
   }
   data_ = static_cast<u8*>(at);
 }

@@ -14,13 +14,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "system/descriptor.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::report {
 
@@ -32,7 +32,7 @@ constexpr std::chrono::milliseconds kReaderLimit{
     10'000};  ///< for the reader of a pipe to come, or to read on
 
 [[noreturn]] void fail(const std::string& path, const std::string& what, int error, std::string hint = {}) {
-  throw Error("writing " + path, what + ": " + std::generic_category().message(error), std::move(hint));
+  throw Error("writing " + path, what + ": " + reason(error), std::move(hint));
 }
 
 // 0 or an errno.

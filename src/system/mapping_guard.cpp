@@ -13,7 +13,8 @@
 #include <cerrno>
 #include <csignal>
 #include <mutex>
-#include <system_error>
+
+#include "system/sysfs.hpp"
 
 namespace doorbell {
 
@@ -60,8 +61,7 @@ void install() {
   action.sa_sigaction = on_bus_error;
   action.sa_flags = SA_SIGINFO;
   sigemptyset(&action.sa_mask);
-  if (sigaction(SIGBUS, &action, &before) != 0)
-    throw Error("signal handlers", std::generic_category().message(errno));
+  if (sigaction(SIGBUS, &action, &before) != 0) throw Error("signal handlers", reason(errno));
   installed = true;
 }
 

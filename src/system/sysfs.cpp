@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <fstream>
 #include <system_error>
 
@@ -52,6 +53,11 @@ bool present(const fs::path& path) {
 
 std::string reason(int error) {
   return std::generic_category().message(error);
+}
+
+std::string errno_name(int error) {
+  const char* const name = strerrorname_np(error);
+  return name != nullptr ? name : "errno " + std::to_string(error);
 }
 
 }  // namespace doorbell

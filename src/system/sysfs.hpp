@@ -25,5 +25,7 @@ namespace doorbell {
 
 /// The meaning of an errno.
 [[nodiscard]] std::string reason(int error);
+/// "ETIMEDOUT"; "errno 4711" for one that has no name.
+[[nodiscard]] std::string errno_name(int error);
 
 }  // namespace doorbell

@@ -12,9 +12,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
 
 #include "system/descriptor.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::net::dpdk {
 
@@ -35,9 +35,8 @@ void clear_socket(const std::string& path, const std::string& link) {
   if (failed == 0 || failed == EPROTOTYPE)
     throw Error(what, "another process uses it", "give another socket=PATH");
   if (failed != ECONNREFUSED)
-    throw Error(
-        what, fmt::format("whether it is in use cannot be seen: {}", std::generic_category().message(failed)),
-        "give another socket=PATH");
+    throw Error(what, fmt::format("whether it is in use cannot be seen: {}", reason(failed)),
+                "give another socket=PATH");
   if (unlink(path.c_str()) != 0) throw Error(what, "it is left over and cannot be removed", "remove it");
 }
 

@@ -14,7 +14,6 @@
 
 #include <bit>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 #include "nvme/foreign_data.hpp"
@@ -50,17 +49,17 @@ Descriptor open_or_throw(const std::string& path, const FileOptions& o, bool wri
     hint =
         write ? fmt::format("run as a user who may write it, or read only: give {} N alone", setting::read_io)
               : "run as a user who may read it";
-  throw Error(subject(path), std::strerror(why), hint);
+  throw Error(subject(path), reason(why), hint);
 }
 
 void make_file(const std::string& path, const FileOptions& o) {
   const u64 bytes = o.create_bytes;
   const Descriptor fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (fd.get() < 0) throw Error(subject(path), fmt::format("cannot make it: {}", std::strerror(errno)));
+  if (fd.get() < 0) throw Error(subject(path), fmt::format("cannot make it: {}", reason(errno)));
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0) return;
   const int why = errno;
   unlink(path.c_str());
-  throw Error(subject(path), fmt::format("cannot make it {} bytes large: {}", bytes, std::strerror(why)));
+  throw Error(subject(path), fmt::format("cannot make it {} bytes large: {}", bytes, reason(why)));
 }
 
 /// False when the device is known to have no poll queues. A trial would not tell: the read of a hole never
@@ -93,10 +92,10 @@ DataFile::DataFile(const std::string& path, const FileOptions& o, bool write) : 
     what_ = "block device";
     int logical = 0;
     if (ioctl(fd_.get(), BLKGETSIZE64, &bytes_) != 0 || ioctl(fd_.get(), BLKSSZGET, &logical) != 0)
-      throw Error(subject(path), std::strerror(errno));
+      throw Error(subject(path), reason(errno));
     block_bytes_ = static_cast<u32>(logical);
   } else {
-    if (fstat(fd_.get(), &st) != 0) throw Error(subject(path), std::strerror(errno));
+    if (fstat(fd_.get(), &st) != 0) throw Error(subject(path), reason(errno));
     bytes_ = static_cast<u64>(st.st_size);
 #ifdef STATX_DIOALIGN
     struct statx sx {};

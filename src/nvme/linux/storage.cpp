@@ -15,6 +15,7 @@
 #include "nvme/linux/file.hpp"
 #include "nvme/linux/uring.hpp"
 #include "system/clock.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::nvme {
 
@@ -76,9 +77,7 @@ class FileStorage final : public Storage {
   }
 
   measure::StatusName status_names() const override {
-    return [](u16 code) {
-      return std::string(code == kShortTransfer ? "short transfer" : std::strerror(code & 0xff));
-    };
+    return [](u16 code) { return code == kShortTransfer ? "short transfer" : reason(code & 0xff); };
   }
 
  private:
@@ -106,7 +105,7 @@ class FileStorage final : public Storage {
       if (wall_ns() - begin > kLimitNs)
         throw Error(subject(), "a first read does not complete", {}, ExitCode::data);
     if (done.result < 0)
-      throw Error(subject(), fmt::format("a first read fails: {}", std::strerror(-done.result)),
+      throw Error(subject(), fmt::format("a first read fails: {}", reason(-done.result)),
                   done.result == -EOPNOTSUPP && o_.file_options.iopoll
                       ? fmt::format("its device has no poll queues: leave {} out", setting::iopoll)
                       : "");

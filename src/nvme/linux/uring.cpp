@@ -9,11 +9,11 @@
 
 #include <bit>
 #include <cerrno>
-#include <cstring>
 #include <string>
 
 #include "nvme/settings.hpp"
 #include "system/open_files.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::nvme {
 
@@ -29,7 +29,7 @@ void require(int result, const std::string& what, const std::string& hint) {
   if (result >= 0) return;
   // A lack of this process is none of io_uring.
   const bool files = result == -EMFILE || result == -ENFILE;
-  throw Error(fmt::format("{} io_uring: {}", setting::engine, what), std::strerror(-result),
+  throw Error(fmt::format("{} io_uring: {}", setting::engine, what), reason(-result),
               files ? more_open_files() : hint);
 }
 

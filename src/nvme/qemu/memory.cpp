@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <iterator>
+
+#include "system/sysfs.hpp"
 
 namespace doorbell::nvme {
 
@@ -26,13 +27,13 @@ QemuMemory::Arena::Arena() {
   if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0) {
     const int why = errno;
     if (fd >= 0) close(fd);
-    throw Error("memory to share with QEMU", std::strerror(why));
+    throw Error("memory to share with QEMU", reason(why));
   }
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (at == MAP_FAILED) {
     const int why = errno;
     close(fd);
-    throw Error("memory to share with QEMU", std::strerror(why));
+    throw Error("memory to share with QEMU", reason(why));
   }
   base = static_cast<u8*>(at);
   free.emplace(0, bytes);

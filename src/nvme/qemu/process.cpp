@@ -23,6 +23,7 @@
 
 #include "report/layout.hpp"
 #include "system/clock.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::nvme {
 
@@ -49,14 +50,13 @@ Descriptor check_drive(const QemuConfig& c) {
   const std::string hint = "give a raw image or a block device that may be read and written";
   struct stat st {};
   if (stat(path.c_str(), &st) != 0 || access(path.c_str(), R_OK | W_OK) != 0)
-    throw Error(subject, std::strerror(errno), hint);
+    throw Error(subject, reason(errno), hint);
   if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
     throw Error(subject, "it is neither a file nor a block device", hint);
   // QEMU opens it for writing. The kernel grants a device only while nothing is mounted on it or built upon
   // it.
   Descriptor claim(open(path.c_str(), O_RDWR | O_CLOEXEC | (S_ISBLK(st.st_mode) ? O_EXCL : 0)));
-  if (claim.get() < 0)
-    throw Error(subject, errno == EBUSY ? "it is mounted or in use" : std::strerror(errno), hint);
+  if (claim.get() < 0) throw Error(subject, errno == EBUSY ? "it is mounted or in use" : reason(errno), hint);
   return claim;
 }
 
@@ -160,7 +160,7 @@ Answer ask(int monitor, const std::string& command, double limit_s) {
 std::pair<Descriptor, Descriptor> socket_pair(const std::string& title) {
   std::array<int, 2> s{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s.data()) != 0)
-    throw Error(title + ": a socket", std::strerror(errno));
+    throw Error(title + ": a socket", reason(errno));
   return {Descriptor(s[0]), Descriptor(s[1])};
 }
 
@@ -177,7 +177,7 @@ QemuProcess::QemuProcess(const QemuConfig& c, double start_limit_s) {
   const Descriptor image(c.media == QemuConfig::Media::ram ? memfd_create("doorbell-media", MFD_CLOEXEC)
                                                            : -1);
   if (c.media == QemuConfig::Media::ram && ftruncate(image.get(), static_cast<off_t>(c.capacity_bytes)) != 0)
-    throw Error(c.title + ": memory", std::strerror(errno));
+    throw Error(c.title + ": memory", reason(errno));
 
   std::vector<std::string> a = {binary_of(c), "-nodefaults", "-no-user-config"};
   a.insert(a.end(), {"-display", "none", "-serial", "none", "-machine", "x-remote"});

@@ -3,7 +3,6 @@
 
 #include "qdma/bench/port.hpp"
 
-#include <cstring>
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
@@ -11,6 +10,7 @@
 #include "qdma/settings.hpp"
 #include "rma/op_runner.hpp"
 #include "system/open_files.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::qdma {
 
@@ -117,11 +117,6 @@ const MemoryPart& card_memory(std::string_view name) {
 const std::vector<std::string>& channel_names() {
   static const std::vector<std::string> names = {"both", "0", "1"};
   return names;
-}
-
-std::string errno_name(int error) {
-  const char* const name = strerrorname_np(error);
-  return name != nullptr ? name : fmt::format("errno {}", error);
 }
 
 ChannelDescriptor::ChannelDescriptor(Card& card, const CardUse& use)

@@ -100,9 +100,6 @@ class QdmaPort final : public rma::Port {
   bool of_this_process_;  ///< the software card
 };
 
-/// "ETIMEDOUT".
-[[nodiscard]] std::string errno_name(int error);
-
 /// The defaults for a bench of transfers, on the first model.
 [[nodiscard]] rma::BenchOptions bench_of_transfers(const CardUse& use = {});
 

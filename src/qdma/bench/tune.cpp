@@ -20,6 +20,7 @@
 #include "report/cell_table.hpp"
 #include "report/layout.hpp"
 #include "system/run_identity.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::qdma {
 

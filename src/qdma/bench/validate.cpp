@@ -24,6 +24,7 @@
 #include "qdma/settings.hpp"
 #include "system/available_memory.hpp"
 #include "system/run_identity.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::qdma {
 

@@ -5,12 +5,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <iterator>
+
+#include "system/sysfs.hpp"
 
 namespace doorbell::qdma::daemon {
 
 namespace {
+
+/// Each name is a time series of its own, so that there are as many as these.
+constexpr int kNamed[] = {EACCES, EAGAIN, EBADF,      EBADMSG, EBUSY,  ECANCELED, EDQUOT,
+                          EFAULT, EINVAL, EIO,        EMFILE,  ENODEV, ENOENT,    ENOMEM,
+                          ENOTTY, ENXIO,  EOPNOTSUPP, EPERM,   ESTALE, ETIMEDOUT, E2BIG};
 
 class MetricText {
  public:
@@ -33,38 +41,9 @@ class MetricText {
 
 }  // namespace
 
-std::string_view error_name(int error) {
-  switch (error) {
-    case 0:
-      return "ok";
-#define DOORBELL_ERRNO(e) \
-  case e:                 \
-    return #e
-      DOORBELL_ERRNO(EACCES);
-      DOORBELL_ERRNO(EAGAIN);
-      DOORBELL_ERRNO(EBADF);
-      DOORBELL_ERRNO(EBADMSG);
-      DOORBELL_ERRNO(EBUSY);
-      DOORBELL_ERRNO(ECANCELED);
-      DOORBELL_ERRNO(EDQUOT);
-      DOORBELL_ERRNO(EFAULT);
-      DOORBELL_ERRNO(EINVAL);
-      DOORBELL_ERRNO(EIO);
-      DOORBELL_ERRNO(EMFILE);
-      DOORBELL_ERRNO(ENODEV);
-      DOORBELL_ERRNO(ENOENT);
-      DOORBELL_ERRNO(ENOMEM);
-      DOORBELL_ERRNO(ENOTTY);
-      DOORBELL_ERRNO(ENXIO);
-      DOORBELL_ERRNO(EOPNOTSUPP);
-      DOORBELL_ERRNO(EPERM);
-      DOORBELL_ERRNO(ESTALE);
-      DOORBELL_ERRNO(ETIMEDOUT);
-      DOORBELL_ERRNO(E2BIG);
-#undef DOORBELL_ERRNO
-    default:
-      return "other";
-  }
+std::string error_name(int error) {
+  if (error == 0) return "ok";
+  return std::ranges::find(kNamed, error) != std::end(kNamed) ? errno_name(error) : "other";
 }
 
 std::string prometheus_text(const Metrics& m, const Gauges& now) {

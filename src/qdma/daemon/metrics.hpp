@@ -16,7 +16,7 @@ namespace doorbell::qdma::daemon {
 /// Counts since the start.
 struct Metrics {
   std::map<std::pair<std::string_view, std::string_view>, u64> requests;  ///< by opcode and code
-  std::map<std::string_view, u64> transfers;            ///< by outcome: "ok", or an errno's name
+  std::map<std::string, u64> transfers;                 ///< by outcome: "ok", or an errno's name
   std::map<std::string_view, u64> refused_connections;  ///< by reason
   u64 accepted = 0;                                     ///< connections
   u64 malformed = 0;                                    ///< messages that are no request of either protocol
@@ -40,7 +40,7 @@ struct Gauges {
 };
 
 /// "ESTALE"; "other" for what the daemon does not name.
-[[nodiscard]] std::string_view error_name(int error);
+[[nodiscard]] std::string error_name(int error);
 /// The text format of Prometheus, version 0.0.4.
 [[nodiscard]] std::string prometheus_text(const Metrics& metrics, const Gauges& now);
 

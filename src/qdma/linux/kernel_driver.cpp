@@ -17,6 +17,7 @@
 
 #include "qdma/flow/call_engine.hpp"
 #include "system/clock.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::qdma {
 
@@ -71,7 +72,7 @@ KernelDriver::KernelDriver(const std::string& node, const SystemCalls& system)
   const int error = errno;
   const bool absent = error == ENOENT || error == ENODEV || error == ENXIO;
   throw Error(
-      what, std::strerror(error),
+      what, reason(error),
       error == EACCES || error == EPERM ? "the node's mode is 0600: run as root, or change its owner" : "",
       absent ? ExitCode::absent : ExitCode::usage);
 }

@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "system/sysfs.hpp"
+
 namespace doorbell::qdma {
 
 namespace {
@@ -29,8 +31,7 @@ CardMemory::CardMemory() {
   void* p =
       mmap(nullptr, kMapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED)
-    throw Error("software card",
-                fmt::format("64 GiB of address space for its memory: {}", std::strerror(errno)),
+    throw Error("software card", fmt::format("64 GiB of address space for its memory: {}", reason(errno)),
                 "the limits are ulimit -v and vm.overcommit_memory");
   base_ = static_cast<u8*>(p);
   // Huge pages would hold 2 MiB for one byte; a core file would hold all of it.

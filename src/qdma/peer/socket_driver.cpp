@@ -17,6 +17,7 @@
 #include "qdma/peer/local_socket.hpp"
 #include "qdma/server/card_server.hpp"
 #include "system/clock.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::qdma {
 
@@ -137,7 +138,7 @@ Descriptor connect_to(const std::string& path, const Patience& patience) {
   if (error == EINTR) throw Error(what, why_over(error, "it", 0), "", ExitCode::interrupted);
   if (error == ETIMEDOUT) throw Error(what, "it is there and takes no clients", "", ExitCode::absent);
   const bool absent = error == ENOENT || error == ECONNREFUSED;
-  throw Error(what, std::strerror(error),
+  throw Error(what, reason(error),
               absent ? fmt::format("start one: doorbell card serve --listen {}", path) : "",
               absent ? ExitCode::absent : ExitCode::usage);
 }
@@ -162,7 +163,7 @@ SocketDriver::SocketDriver(Descriptor control, std::string name, std::shared_ptr
     throw Error(fmt::format("card {}", name_), "it takes no further client",
                 "its server has as many as doorbell card serve --max-connections lets it have");
   throw Error(fmt::format("card {}", name_),
-              fmt::format("its hello failed: {}", std::strerror(static_cast<int>(-r.result))));
+              fmt::format("its hello failed: {}", reason(static_cast<int>(-r.result))));
 }
 
 SocketDriver::SocketDriver(std::string name, std::string who, const Patience& patience)

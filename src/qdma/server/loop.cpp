@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "system/sysfs.hpp"
 #include "system/thread.hpp"
 
 namespace doorbell::qdma {
@@ -46,7 +47,7 @@ Descriptor listen_at(const std::string& path) {
   const sockaddr_un address = local_address(path, title_of(path));
   Descriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   // bind() gives the file the socket's own mode.
-  if (fd.get() < 0 || fchmod(fd.get(), 0600) != 0) cannot_listen(path, std::strerror(errno));
+  if (fd.get() < 0 || fchmod(fd.get(), 0600) != 0) cannot_listen(path, reason(errno));
   const Descriptor lock = lock_folder_of(path);
   const auto bind_it = [&] {
     return bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
@@ -58,9 +59,9 @@ Descriptor listen_at(const std::string& path) {
     unlink(address.sun_path);
     bound = bind_it();
   }
-  if (!bound) cannot_listen(path, std::strerror(errno));
+  if (!bound) cannot_listen(path, reason(errno));
   if (listen(fd.get(), 128) != 0) {
-    const std::string why = std::strerror(errno);
+    const std::string why = reason(errno);
     unlink(address.sun_path);
     cannot_listen(path, why);
   }
@@ -101,7 +102,7 @@ CardServer::Loop::Loop(std::shared_ptr<ModelCard> card, const ServerLimits& limi
   e.data.u64 = kMailId;
   if (epoll_.get() < 0 || mail_->wake.get() < 0 ||
       epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, mail_->wake.get(), &e) != 0)
-    throw Error("card server", std::strerror(errno));
+    throw Error("card server", reason(errno));
   thread_ = make_thread("card server", [this] { run(); });
 }
 
@@ -113,8 +114,7 @@ CardServer::Loop::~Loop() {
 
 Descriptor CardServer::Loop::connect() {
   auto ends = socket_pair();
-  if (ends.first.get() < 0)
-    throw Error("card server", fmt::format("a new connection: {}", std::strerror(errno)));
+  if (ends.first.get() < 0) throw Error("card server", fmt::format("a new connection: {}", reason(errno)));
   mail_->leave([&] { mail_->connections.push_back(std::move(ends.first)); });
   return std::move(ends.second);
 }

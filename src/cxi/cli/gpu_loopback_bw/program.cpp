@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 
 #include "cli/output.hpp"
@@ -25,6 +24,7 @@
 #include "report/json.hpp"
 #include "report/tool.hpp"
 #include "report/verdict.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::cli {
 
@@ -75,7 +75,7 @@ HugePageChoice huge_page_choice(const Options& o) {
   const u64 needed = hugepages_needed(o.integer("size"), page, ends);
   const HugePages pool = huge_pages(page);
   if (const std::ifstream file(pool.control_file); !file)
-    throw refused(fmt::format("Unable to open {}: {}", pool.control_file, std::strerror(errno)));
+    throw refused(fmt::format("Unable to open {}: {}", pool.control_file, reason(errno)));
   if (pool.free < needed)
     throw refused(fmt::format("Insufficient {} huge pages. Need {} to run", size, needed),
                   fmt::format("echo {} > {}", pool.total - pool.free + needed, pool.control_file));
@@ -143,7 +143,7 @@ bool is_model(const std::string& spec) {
 }
 
 Refused not_opened(const std::string& spec, const cxi::CallError& e) {
-  Refused r = refused(fmt::format("Failed to open CXI device: {}", std::strerror(e.errno_code())), e);
+  Refused r = refused(fmt::format("Failed to open CXI device: {}", reason(e.errno_code())), e);
   if (!is_model(spec))
     r.lines.emplace_back(
         "hint: without a Cassini NIC: -d cxi-model0 (or DOORBELL_CXI=model) is one in software");
@@ -166,7 +166,7 @@ std::unique_ptr<cxi::Cassini> open_device(const std::string& spec, const Options
 
 /// The name of a refused call in the tool's messages.
 Refused call_refused(const cxi::CallError& e, u64 service) {
-  const char* const reason = std::strerror(e.errno_code());
+  const std::string reason = doorbell::reason(e.errno_code());
   switch (e.call()) {
     case cxi::CallError::Call::open:
       return refused(fmt::format("Failed to open CXI device: {}", reason), e);

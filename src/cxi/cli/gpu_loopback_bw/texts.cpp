@@ -4,10 +4,10 @@
 #include "cxi/cli/gpu_loopback_bw/texts.hpp"
 
 #include <cerrno>
-#include <cstring>
 #include <fmt/format.h>
 
 #include "cxi/names.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::cli {
 
@@ -102,7 +102,7 @@ std::vector<std::string> failure_lines(const cxi::LoopbackFailure& f, bool runni
     lines.push_back(fmt::format("event RC != RC_OK: {}", cxi::name(f.code)));
   if (f.kind == Kind::removed) lines.emplace_back("The device went away");
   if (running) {
-    const char* const reason = std::strerror(error_of(f));
+    const std::string reason = doorbell::reason(error_of(f));
     lines.push_back(fmt::format("{}: {}",
                                 f.kind == Kind::queue_full ? "Failed to issue DMA command"
                                                            : "Failed to get initiator ACK TRIGGERED_OP event",
