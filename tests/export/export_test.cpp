@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "exchange/socket.hpp"
+#include "export/metric_text.hpp"
 #include "export/metrics_server.hpp"
 #include "export/prometheus.hpp"
 #include "measure/live.hpp"
@@ -88,6 +89,22 @@ TEST(PrometheusText, HasEveryFigure) {
   EXPECT_NEAR(samples.at(R"(doorbell_latency_percentile_seconds{percentile="50"})"), 1.5e-6, 0.05e-6);
   EXPECT_FALSE(samples.contains(R"(doorbell_latency_percentile_seconds{percentile="99.9"})"))
       << "too few above";
+}
+
+TEST(MetricText, EachFamilyHasItsHeadAndItsSamplesTheirLabels) {
+  MetricText text("p_");
+  text.one("a", "gauge", "One.", 1.5);
+  text.family("b_total", "counter", "Two.");
+  text.sample(2, {{"x", "a\\b"}, {"y", "\"c\"\n"}}, "_sum");
+  text.sample(u64{3}, {}, "_count");
+  EXPECT_EQ(text.take(), R"(# HELP p_a One.
+# TYPE p_a gauge
+p_a 1.5
+# HELP p_b_total Two.
+# TYPE p_b_total counter
+p_b_total_sum{x="a\\b",y="\"c\"\n"} 2
+p_b_total_count 3
+)");
 }
 
 /// As doorbell net publishes them.

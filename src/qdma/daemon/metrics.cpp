@@ -3,12 +3,11 @@
 
 #include "qdma/daemon/metrics.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
 
+#include "export/metric_text.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::qdma::daemon {
@@ -20,25 +19,6 @@ constexpr int kNamed[] = {EACCES, EAGAIN, EBADF,      EBADMSG, EBUSY,  ECANCELED
                           EFAULT, EINVAL, EIO,        EMFILE,  ENODEV, ENOENT,    ENOMEM,
                           ENOTTY, ENXIO,  EOPNOTSUPP, EPERM,   ESTALE, ETIMEDOUT, E2BIG};
 
-class MetricText {
- public:
-  void family(std::string_view metric, std::string_view type, std::string_view help) {
-    fmt::format_to(std::back_inserter(text_), "# HELP doorbelld_{} {}\n# TYPE doorbelld_{} {}\n", metric,
-                   help, metric, type);
-  }
-  void sample(std::string_view metric, u64 value, std::string_view labels = {}) {
-    fmt::format_to(std::back_inserter(text_), "doorbelld_{}{} {}\n", metric, labels, value);
-  }
-  void one(std::string_view metric, std::string_view type, std::string_view help, u64 value) {
-    family(metric, type, help);
-    sample(metric, value);
-  }
-  [[nodiscard]] std::string take() { return std::move(text_); }
-
- private:
-  std::string text_;
-};
-
 }  // namespace
 
 std::string error_name(int error) {
@@ -47,7 +27,7 @@ std::string error_name(int error) {
 }
 
 std::string prometheus_text(const Metrics& m, const Gauges& now) {
-  MetricText t;
+  exporting::MetricText t("doorbelld_");
   t.one("connections", "gauge", "Clients that are connected.", now.held.connections);
   t.one("users", "gauge", "Users that hold anything.", now.users);
   t.one("queue_pairs", "gauge", "Queue pairs on the card that clients hold or that are being deleted.",
@@ -68,19 +48,16 @@ std::string prometheus_text(const Metrics& m, const Gauges& now) {
 
   t.one("connections_accepted_total", "counter", "Clients that have been accepted.", m.accepted);
   t.family("connections_refused_total", "counter", "Clients that have been refused, by reason.");
-  for (const auto& [reason, count] : m.refused_connections)
-    t.sample("connections_refused_total", count, fmt::format("{{reason=\"{}\"}}", reason));
+  for (const auto& [reason, count] : m.refused_connections) t.sample(count, {{"reason", reason}});
   t.family("requests_total", "counter", "Requests by opcode and return code.");
-  for (const auto& [key, count] : m.requests)
-    t.sample("requests_total", count, fmt::format("{{opcode=\"{}\",code=\"{}\"}}", key.first, key.second));
+  for (const auto& [key, count] : m.requests) t.sample(count, {{"opcode", key.first}, {"code", key.second}});
   t.one("malformed_messages_total", "counter", "Messages that are no request.", m.malformed);
   t.one("log_entries_lost_total", "counter", "Entries of the log that were not written.", now.log_lost);
   t.family("transfers_total", "counter", "Transfers by outcome.");
-  for (const auto& [outcome, count] : m.transfers)
-    t.sample("transfers_total", count, fmt::format("{{outcome=\"{}\"}}", outcome));
+  for (const auto& [outcome, count] : m.transfers) t.sample(count, {{"outcome", outcome}});
   t.family("transfer_bytes_total", "counter", "Bytes moved by transfers, by direction.");
-  t.sample("transfer_bytes_total", m.bytes_to_card, "{direction=\"host_to_card\"}");
-  t.sample("transfer_bytes_total", m.bytes_from_card, "{direction=\"card_to_host\"}");
+  t.sample(m.bytes_to_card, {{"direction", "host_to_card"}});
+  t.sample(m.bytes_from_card, {{"direction", "card_to_host"}});
   t.one("queue_pairs_retired_total", "counter", "Queue pairs that have been stopped and deleted.", m.retired);
   t.one("retire_failures_total", "counter",
         "Queue pairs that the card did not delete; their card memory stays reserved.", m.retire_failures);
