@@ -125,6 +125,22 @@ TEST(RdmaCellMessage, OfAPhase) {
     EXPECT_THROW((void)read_phase_message(Json::parse(bad)), Error) << bad;
 }
 
+/// A key more or less is another version of the exchange.
+TEST(RdmaCellMessage, OfWhatAResponderHasCounted) {
+  OpStats s;
+  u64 n = 0;
+  for (const auto field :
+       {&OpCounters::posted, &OpCounters::succeeded, &OpCounters::failed, &OpCounters::timed_out,
+        &OpCounters::aborted, &OpCounters::skipped, &OpCounters::protocol, &OpCounters::unchecked,
+        &OpCounters::checked, &OpCounters::corrupt, &OpCounters::misplaced, &OpCounters::stale,
+        &OpCounters::duplicated, &OpCounters::missing})
+    s.*field = ++n;
+  const Json m = stats_message(s);
+  EXPECT_EQ(m.size(), n + 2) << "the counters, statuses and failures: " << m;
+  EXPECT_EQ(m["timed_out"], 4);
+  EXPECT_EQ(stats_message(read_stats_message(m)), m);
+}
+
 TEST(RdmaCellMessage, WhatDoesNotGoTogether) {
   BenchOptions o = options(Op::write, 64);
   expect_refused(cell_message(o, o.connection, set_up_cell(o, Part::rate, 64)), "one_offset", true,
