@@ -13,8 +13,9 @@
 
 namespace doorbell::cli {
 
-int run_bench(const Options& options, Context& context, const measure::RunOptions& run,
-              const std::vector<std::string>& inputs, const Bench& bench, View view, const RunPlan& plan) {
+int run_and_report(const Options& options, Context& context, const measure::RunOptions& run,
+                   const std::vector<std::string>& inputs, const Bench& bench, View view,
+                   const RunPlan& plan) {
   check_outputs(options, inputs);
   Progress progress(context.stderr_tty && !options.flag("quiet"));
   report::Result result = new_result(context);

@@ -21,8 +21,8 @@ using Bench = std::function<measure::BenchResult(const measure::RunWatch&)>;
 /// Runs `bench` with a progress line (share, rate, time left), completes its cells' options, and prints the
 /// Result; returns the exit code. `inputs`: files that the bench reads or writes, so that no output may be
 /// one of them. `view`: as deliver() takes it. `plan` is said first, on the standard error output.
-[[nodiscard]] int run_bench(const Options& options, Context& context, const measure::RunOptions& run,
-                            const std::vector<std::string>& inputs, const Bench& bench, View view = nullptr,
-                            const RunPlan& plan = {});
+[[nodiscard]] int run_and_report(const Options& options, Context& context, const measure::RunOptions& run,
+                                 const std::vector<std::string>& inputs, const Bench& bench,
+                                 View view = nullptr, const RunPlan& plan = {});
 
 }  // namespace doorbell::cli

@@ -503,7 +503,7 @@ int run(const Options& options, Context& context) {
     if (!daqiri.empty()) rows = net::daqiri_csv(r.cells);
     return r;
   };
-  const int code = run_bench(options, context, b, {daqiri}, bench, nullptr, plan_of(b, others.size()));
+  const int code = run_and_report(options, context, b, {daqiri}, bench, nullptr, plan_of(b, others.size()));
   // The Result has been printed by now: a full disk takes nothing but this file.
   try {
     if (!daqiri.empty()) report::write_file(daqiri, rows);

@@ -345,7 +345,7 @@ measure::BenchResult together(std::vector<nvme::BenchResult> results, const nvme
 int run(const Options& options, Context& context) {
   const nvme::BenchOptions bench = bench_options(options);
   const std::vector<std::string> ways = options.has("beside") ? ways_of(options) : std::vector<std::string>{};
-  return run_bench(
+  return run_and_report(
       options, context, bench, files_of(bench, options),
       [&](const measure::RunWatch& watch) {
         if (!options.has("beside")) return together({nvme::run_bench(bench, watch)}, bench);

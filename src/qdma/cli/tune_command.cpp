@@ -116,7 +116,7 @@ Command qdma_tune_command() {
   c.check = [](const Options& o) { (void)tune_options(o); };
   c.run = [](const Options& o, Context& context) {
     const qdma::TuneOptions t = tune_options(o);
-    return run_bench(
+    return run_and_report(
         o, context, t, {}, [&](const measure::RunWatch& watch) { return qdma::tune(t, watch); },
         [](const report::Result& r) { return qdma::tune_text(r, "--smallest-split"); }, plan_of(t));
   };

@@ -244,7 +244,7 @@ Command qdma_validate_command() {
   c.check = [](const Options& o) { (void)validate_options(o); };
   c.run = [](const Options& o, Context& context) {
     const qdma::ValidateOptions v = validate_options(o);
-    return run_bench(
+    return run_and_report(
         o, context, v, {}, [&](const measure::RunWatch& watch) { return qdma::validate(v, watch); },
         qdma::validate_text, plan_of(v));
   };

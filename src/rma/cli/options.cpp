@@ -177,7 +177,7 @@ int run_rma(const rma::BenchOptions& bench, const Options& options, Context& con
     }
     return outcome;
   };
-  return run_bench(options, context, bench, {}, run, nullptr, plan_of(bench));
+  return run_and_report(options, context, bench, {}, run, nullptr, plan_of(bench));
 }
 
 }  // namespace doorbell::cli
