@@ -234,6 +234,24 @@ std::vector<std::string> summarise_repeats(report::Cell& cell) {
   return {fmt::format("noisy: the repeats' rates spread by {:.0f} %", relative_spread(ops) * 100)};
 }
 
+std::vector<std::string> summarise_repeats(report::Cell& cell, const std::vector<report::Metrics>& repeats,
+                                           std::span<const double> user_s, std::span<const double> system_s) {
+  if (!repeats.empty()) {
+    std::vector<double> rates;
+    for (const report::Metrics& m : repeats) rates.push_back(m.ops_per_s);
+    const std::size_t median = median_index(rates);
+    cell.metrics = repeats[median];
+    if (!user_s.empty()) {
+      cell.cost.cpu_user_s = user_s[median];
+      cell.cost.cpu_system_s = system_s[median];
+      if (cell.metrics.ops > 0)
+        cell.cost.cpu_ns_per_op =
+            (user_s[median] + system_s[median]) * 1e9 / static_cast<double>(cell.metrics.ops);
+    }
+  }
+  return summarise_repeats(cell);
+}
+
 void Tally::list_repeats() {
   for (const Seeded& r : repeats_) {
     const PhaseTally whole = r.tally.whole();

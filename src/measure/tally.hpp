@@ -4,6 +4,7 @@
 // Turns what the queues counted in each phase into the cell of a Result.
 #pragma once
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,12 @@ struct RepeatTally {
 [[nodiscard]] report::Repeat repeat_of(u64 seed, const report::Metrics& metrics, u64 errors);
 /// Fills the cell's spreads from its repeats; returns warnings.
 [[nodiscard]] std::vector<std::string> summarise_repeats(report::Cell& cell);
+/// The same, and gives the cell the figures of the median repeat, for a program that says itself what it did
+/// in each, and perhaps its processor times.
+[[nodiscard]] std::vector<std::string> summarise_repeats(report::Cell& cell,
+                                                         const std::vector<report::Metrics>& repeats,
+                                                         std::span<const double> user_s = {},
+                                                         std::span<const double> system_s = {});
 
 /// A record's name for data that is wrong in this way.
 [[nodiscard]] std::string verdict_name(pattern::Verdict v);

@@ -174,19 +174,8 @@ class FioContender final : public Contender {
 
   BenchResult finish() override {
     BenchResult result;
-    result.warnings = measure::summarise_repeats(cell_);
-    if (!metrics_.empty()) {
-      std::vector<double> rates;
-      for (const report::Metrics& m : metrics_) rates.push_back(m.ops_per_s);
-      const std::size_t median = measure::median_index(rates);
-      cell_.metrics = metrics_[median];
-      cell_.parts = {{o_.write_io > 0 ? "write" : "read", metrics_[median]}};
-      cell_.cost.cpu_user_s = user_s_[median];
-      cell_.cost.cpu_system_s = system_s_[median];
-      if (cell_.metrics.ops > 0)
-        cell_.cost.cpu_ns_per_op =
-            (user_s_[median] + system_s_[median]) * 1e9 / static_cast<double>(cell_.metrics.ops);
-    }
+    result.warnings = measure::summarise_repeats(cell_, metrics_, user_s_, system_s_);
+    if (!metrics_.empty()) cell_.parts = {{o_.write_io > 0 ? "write" : "read", cell_.metrics}};
     if (!rest_.empty()) result.warnings.push_back(rest_);
     if (o_.verify) result.warnings.emplace_back("fio does not check the data: it has less to do");
     result.cells.push_back(cell_);

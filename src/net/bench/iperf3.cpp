@@ -14,7 +14,6 @@
 #include <optional>
 #include <system_error>
 
-#include "measure/statistics.hpp"
 #include "measure/tally.hpp"
 #include "net/bench/in_turns.hpp"
 #include "net/settings.hpp"
@@ -90,17 +89,8 @@ class Iperf3Contender final : public measure::Contender {
 
   measure::BenchResult finish() override {
     measure::BenchResult result;
-    result.warnings = measure::summarise_repeats(cell_);
+    result.warnings = measure::summarise_repeats(cell_, metrics_, user_s_, system_s_);
     if (!metrics_.empty()) {
-      std::vector<double> rates;
-      for (const report::Metrics& m : metrics_) rates.push_back(m.ops_per_s);
-      const std::size_t median = measure::median_index(rates);
-      cell_.metrics = metrics_[median];
-      cell_.cost.cpu_user_s = user_s_[median];
-      cell_.cost.cpu_system_s = system_s_[median];
-      if (cell_.metrics.ops > 0)
-        cell_.cost.cpu_ns_per_op =
-            (user_s_[median] + system_s_[median]) * 1e9 / static_cast<double>(cell_.metrics.ops);
       cell_.extra["net"] = {{"goodput_gbps", cell_.metrics.bytes_per_s * 8e-9}};
       if (udp_) {
         cell_.extra["net"]["sent"] = packets_;

@@ -67,13 +67,10 @@ class TestpmdContender final : public measure::Contender {
 
   measure::BenchResult finish() override {
     measure::BenchResult result;
-    result.warnings = measure::summarise_repeats(cell_);
-    if (!metrics_.empty()) {
-      std::ranges::sort(metrics_, {}, &report::Metrics::ops_per_s);
-      cell_.metrics = metrics_[(metrics_.size() - 1) / 2];
+    result.warnings = measure::summarise_repeats(cell_, metrics_);
+    if (!metrics_.empty())
       cell_.extra["net"] = {{"goodput_gbps", cell_.metrics.bytes_per_s * 8e-9},
                             {"mpps", cell_.metrics.ops_per_s * 1e-6}};
-    }
     result.warnings.emplace_back("testpmd looks at no packet that arrives: it has less to do");
     result.cells.push_back(cell_);
     result.stop_reason = going() ? "done" : "signal";
