@@ -31,6 +31,13 @@ void Config::check_engine(const std::string& subject, bool gpu, const Use& use) 
     throw Error(subject, "kernel-on-cpu is CPU threads, which do not reach GPU memory", "use engine=gpu");
 }
 
+void Config::check_engine_that_gpus_ring(const std::string& subject, bool gpu, const Use& use) const {
+  if (engine == Engine::gpu && use.initiator_threads != 0)
+    throw Error(subject, "a kernel takes only doorbells that a GPU rings, and CPU threads are the initiators",
+                "let a GPU be the initiator, or use engine=cpu");
+  check_engine(subject, gpu, use);
+}
+
 void Config::fit(const Use& use) {
   // A kernel has a block for each queue, whatever the cores.
   if (threads == 0 && engine == Engine::gpu) threads = std::max(use.queues, 1u);

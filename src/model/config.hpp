@@ -32,6 +32,8 @@ struct Config {
   /// Throws Error, with `subject`, for an engine that cannot reach what the run has. `gpu`: the device is
   /// opened with one.
   void check_engine(const std::string& subject, bool gpu, const Use& use) const;
+  /// The same for a model whose kernel takes only doorbells that a GPU rings.
+  void check_engine_that_gpus_ring(const std::string& subject, bool gpu, const Use& use) const;
   /// Chooses for the run what was left open.
   void fit(const Use& use);
 };
