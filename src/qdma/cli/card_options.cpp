@@ -4,8 +4,11 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "qdma/cli/parts.hpp"
 #include "qdma/settings.hpp"
+#include "rma/settings.hpp"
 
 namespace doorbell::cli {
 
@@ -19,6 +22,24 @@ void add_card_option(OptionTable& t) {
              "model[:KEY=VALUE,...] (keys above), server:PATH (a card that 'doorbell card serve' serves), "
              "kernel:/dev/slash_qdma_ctlN (the card, through its driver) or daemon[:PATH] (doorbelld)",
          .group = "Device"});
+}
+
+Option memory_option(std::string help) {
+  return {.name = "memory",
+          .kind = Kind::choice,
+          .default_text = "ddr",
+          .choices = {"ddr", "hbm", "hbm-high"},
+          .help = std::move(help),
+          .group = "Device"};
+}
+
+Option direction_option() {
+  return {.name = rma::setting::op.option(),
+          .kind = Kind::choice,
+          .default_text = "put",
+          .choices = {"put", "get"},
+          .help = "host to card, or card to host",
+          .group = "Work"};
 }
 
 void add_ring_option(OptionTable& t, const std::string& default_text) {

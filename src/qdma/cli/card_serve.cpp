@@ -7,8 +7,10 @@
 #include <chrono>
 #include <cstdio>
 #include <thread>
+#include <utility>
 
 #include "cli/run_options.hpp"
+#include "model/config.hpp"
 #include "qdma/cli/parts.hpp"
 #include "qdma/model/card.hpp"
 #include "qdma/server/card_server.hpp"
@@ -51,31 +53,15 @@ int run_card(const Options& options, Context& context) {
 
 // The words are doorbelld's. There they are for each user; here only one user may connect.
 void add_limits(OptionTable& t) {
-  const char* const kLimits = "Limits of all clients";
-  t.add({.name = "max-connections",
-         .kind = Kind::integer,
-         .default_text = "64",
-         .min = 1,
-         .max = 4096,
-         .help = "connections",
-         .group = kLimits})
-      .add({.name = "max-queue-pairs",
-            .kind = Kind::integer,
-            .default_text = fmt::format("{}", qdma::kMaxQueuePairs),
-            .max = qdma::kMaxQueuePairs,
-            .help = "queue pairs",
-            .group = kLimits})
-      .add({.name = "max-descriptors",
-            .kind = Kind::integer,
-            .default_text = "1024",
-            .max = 4096,
-            .help = "transfer descriptors",
-            .group = kLimits})
-      .add({.name = "max-host-buffers",
-            .kind = Kind::size,
-            .default_text = "64Gi",
-            .help = "bytes of host buffers that a process still has",
-            .group = kLimits});
+  for (Option limit : {model::whole_key("max-connections", "64", 1, 4096, "connections"),
+                       model::whole_key("max-queue-pairs", fmt::format("{}", qdma::kMaxQueuePairs), {},
+                                        qdma::kMaxQueuePairs, "queue pairs"),
+                       model::whole_key("max-descriptors", "1024", {}, 4096, "transfer descriptors"),
+                       model::bytes_key("max-host-buffers", "64Gi", {}, {},
+                                        "bytes of host buffers that a process still has")}) {
+    limit.group = "Limits of all clients";
+    t.add(std::move(limit));
+  }
 }
 
 }  // namespace

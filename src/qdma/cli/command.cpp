@@ -20,24 +20,14 @@ namespace {
 
 void add_qdma_options(OptionTable& t) {
   add_card_option(t);
-  t.add({.name = "memory",
-         .kind = Kind::choice,
-         .default_text = "ddr",
-         .choices = {"ddr", "hbm", "hbm-high"},
-         .help = "the card's memory: DDR, HBM from its lower half on, or HBM's upper half",
-         .group = "Device"})
+  t.add(memory_option("the card's memory: DDR, HBM from its lower half on, or HBM's upper half"))
       .add({.name = qdma::setting::starting_offset.option(),
             .kind = Kind::size,
             .default_text = "0",
             .max = qdma::kDdrBytes,
             .help = "into that memory, a multiple of 4 KiB",
             .group = "Device"})
-      .add({.name = rma::setting::op.option(),
-            .kind = Kind::choice,
-            .default_text = "put",
-            .choices = {"put", "get"},
-            .help = "host to card, or card to host",
-            .group = "Work"});
+      .add(direction_option());
   add_size_option(t, "bytes of a transfer", 1, "1MiB");
   add_queues_option(
       t,

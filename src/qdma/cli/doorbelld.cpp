@@ -4,6 +4,7 @@
 // The options and texts of the program `doorbelld`, which is a binary of its own (doorbelld/main.cpp).
 #include "qdma/cli/doorbelld.hpp"
 
+#include "model/config.hpp"
 #include "qdma/daemon/protocol.hpp"
 
 namespace doorbell::cli {
@@ -29,7 +30,10 @@ Command doorbelld_texts() {
       "SIGTERM and SIGINT end the daemon: clients are disconnected, queue pairs stopped and deleted.",
   };
   const char* const kServe = "Serving";
-  const char* const kLimits = "Limits of one user";
+  const auto limit = [](Option o) {
+    o.group = "Limits of one user";
+    return o;
+  };
   c.options
       .add({.name = "card",
             .default_text = "kernel:/dev/slash_qdma_ctl0",
@@ -94,60 +98,20 @@ Command doorbelld_texts() {
                "connections of all users; an eighth is kept for root and for users with more than everybody's "
                "rights",
            .group = kServe})
-      .add({.name = "max-connections",
-            .kind = Kind::integer,
-            .default_text = "64",
-            .min = 1,
-            .max = 4096,
-            .help = "connections",
-            .group = kLimits})
-      .add({.name = "max-queue-pairs",
-            .kind = Kind::integer,
-            .default_text = "64",
-            .min = 0,
-            .max = qdma::kMaxQueuePairs,
-            .help = "queue pairs, those of buffers too",
-            .group = kLimits})
-      .add({.name = "max-buffers",
-            .kind = Kind::integer,
-            .default_text = "64",
-            .min = 0,
-            .max = 1024,
-            .help = "buffers in card memory",
-            .group = kLimits})
-      .add({.name = "max-descriptors",
-            .kind = Kind::integer,
-            .default_text = "128",
-            .min = 0,
-            .max = 4096,
-            .help = "transfer descriptors, those of buffers too",
-            .group = kLimits})
-      .add({.name = "max-card-memory",
-            .kind = Kind::size,
-            .default_text = "16Gi",
-            .min = 0,
-            .help = "card memory of all buffers",
-            .group = kLimits})
-      .add({.name = "max-host-buffers",
-            .kind = Kind::size,
-            .default_text = "64Gi",
-            .min = 0,
-            .help = "bytes of host buffers made through connections and descriptors that are still open",
-            .group = kLimits})
-      .add({.name = "max-host-buffer-count",
-            .kind = Kind::integer,
-            .default_text = "1024",
-            .min = 0,
-            .max = u64{1} << 20,
-            .help = "the number of these host buffers",
-            .group = kLimits})
-      .add({.name = "max-sent-descriptors",
-            .kind = Kind::integer,
-            .default_text = "1024",
-            .min = 1,
-            .max = u64{1} << 20,
-            .help = "descriptors of buffers that came with transfers which have not ended",
-            .group = kLimits})
+      .add(limit(model::whole_key("max-connections", "64", 1, 4096, "connections")))
+      .add(limit(model::whole_key("max-queue-pairs", "64", 0, qdma::kMaxQueuePairs,
+                                  "queue pairs, those of buffers too")))
+      .add(limit(model::whole_key("max-buffers", "64", 0, 1024, "buffers in card memory")))
+      .add(limit(
+          model::whole_key("max-descriptors", "128", 0, 4096, "transfer descriptors, those of buffers too")))
+      .add(limit(model::bytes_key("max-card-memory", "16Gi", 0, {}, "card memory of all buffers")))
+      .add(limit(model::bytes_key(
+          "max-host-buffers", "64Gi", 0, {},
+          "bytes of host buffers made through connections and descriptors that are still open")))
+      .add(limit(model::whole_key("max-host-buffer-count", "1024", 0, u64{1} << 20,
+                                  "the number of these host buffers")))
+      .add(limit(model::whole_key("max-sent-descriptors", "1024", 1, u64{1} << 20,
+                                  "descriptors of buffers that came with transfers which have not ended")))
       .add({.name = "metrics",
             .metavar = "PATH|127.0.0.1:PORT",
             .help = "where Prometheus reads: a unix socket's path, or a port of this machine",

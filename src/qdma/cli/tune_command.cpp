@@ -23,18 +23,8 @@ constexpr u32 kRepeats = 7;
 
 void add_tune_options(OptionTable& t) {
   add_card_option(t);
-  t.add({.name = "memory",
-         .kind = Kind::choice,
-         .default_text = "ddr",
-         .choices = {"ddr", "hbm", "hbm-high"},
-         .help = "the card's memory",
-         .group = "Device"})
-      .add({.name = rma::setting::op.option(),
-            .kind = Kind::choice,
-            .default_text = "put",
-            .choices = {"put", "get"},
-            .help = "host to card, or card to host",
-            .group = "Work"})
+  t.add(memory_option("the card's memory"))
+      .add(direction_option())
       .add({.name = qdma::setting::smallest.option(),
             .kind = Kind::size,
             .default_text = "8Ki",
