@@ -129,6 +129,7 @@ ChoiceValue convert_choice(const Option& o, std::string_view text) {
   std::vector<std::string> words;
   for (const std::string& choice : o.choices) {
     const std::string_view word = stem(choice);
+    const auto place = static_cast<u32>(words.size());
     words.emplace_back(word);
     if (word != stem(text)) continue;
     const bool wants_number = choice.size() != word.size();
@@ -138,8 +139,8 @@ ChoiceValue convert_choice(const Option& o, std::string_view text) {
                          choice.substr(word.size() + 1), range_text(o)));
     }
     if (!wants_number && has_number) refuse(fmt::format("'{}' takes no '='", word));
-    if (!wants_number) return {std::string(text), {}};
-    return {std::string(text), convert_real(o, text.substr(word.size() + 1))};
+    if (!wants_number) return {std::string(text), place};
+    return {std::string(text), place, convert_real(o, text.substr(word.size() + 1))};
   }
   not_a_choice(o, stem(text), words);
 }

@@ -4,14 +4,49 @@
 #include "options/option.hpp"
 
 #include <algorithm>
+#include <doorbell/error.hpp>
 #include <fmt/format.h>
 #include <stdexcept>
+
+#include "options/enumeration.hpp"
 
 namespace doorbell::options {
 namespace {
 
 [[noreturn]] void bad_table(const Option& o, std::string_view why) {
   throw std::logic_error(fmt::format("option table: {}: {}", o.name, why));
+}
+
+Kind kind_by_member(const Option& o) {
+  const Value value = o.into.example();
+  if (std::holds_alternative<bool>(value) && o.choices.empty()) return Kind::flag;
+  if (std::holds_alternative<u64>(value)) return Kind::integer;
+  if (std::holds_alternative<double>(value)) return Kind::real;
+  if (std::holds_alternative<std::vector<ListItem>>(value)) return Kind::list;
+  return o.choices.empty() ? Kind::text : Kind::choice;
+}
+
+/// A value such as convert() returns for the option.
+Value example_of(const Option& o) {
+  switch (o.kind) {
+    case Kind::flag:
+      return false;
+    case Kind::integer:
+    case Kind::size:
+      return u64{0};
+    case Kind::seconds:
+    case Kind::real:
+      return 0.0;
+    case Kind::choice:
+      return ChoiceValue{};
+    case Kind::list:
+      return std::vector<ListItem>{};
+    case Kind::text:
+    case Kind::path:
+    case Kind::directory:
+      break;
+  }
+  return std::string();
 }
 
 }  // namespace
@@ -57,6 +92,7 @@ std::string value_name(const Option& o) {
 
 OptionTable& OptionTable::add(Option o) {
   if (o.name.empty()) bad_table(o, "has no name");
+  if (o.group.empty() && !o.operand) o.group = group_;
   std::vector<std::string> names = o.aliases;
   names.push_back(o.name);
   for (const std::string& name : names) {
@@ -65,13 +101,21 @@ OptionTable& OptionTable::add(Option o) {
     if (find(name) != nullptr) bad_table(o, name + " is there already");
   }
   if (o.letter != '\0' && find_letter(o.letter) != nullptr) bad_table(o, "its letter is taken");
+  if (o.kind == Kind::text) o.kind = kind_by_member(o);
   if (o.kind == Kind::choice && o.choices.empty()) bad_table(o, "has no choices");
   if (o.kind == Kind::flag && !o.default_text.empty()) bad_table(o, "a flag is off by default");
   const bool whole = o.kind == Kind::integer || o.kind == Kind::size;
   if (whole && (!o.min.is_whole() || !o.max.is_whole())) bad_table(o, "its range is not of whole numbers");
+  if (!o.into.takes(example_of(o), !whole ? 0 : o.max.set() ? o.max.whole() : ~u64{0}))
+    bad_table(o, "a member that it goes into has another type, or is too small");
   if (o.required && !o.default_text.empty()) bad_table(o, "required, yet it has a default");
   options_.push_back(std::move(o));
   set_default(options_.back().name, options_.back().default_text);
+  return *this;
+}
+
+OptionTable& OptionTable::group(std::string name) {
+  group_ = std::move(name);
   return *this;
 }
 
@@ -121,6 +165,8 @@ std::vector<const Option*> OptionTable::operands() const {
 
 Options::Options(OptionTable table) : table_(std::move(table)) {
   for (const Option& o : table_.all()) {
+    if (!o.only_if.option.empty() && table_.find(o.only_if.option) == nullptr)
+      bad_table(o, "it depends on what is no option");
     Slot& s = slots_[o.name];
     if (o.kind == Kind::flag) {
       s.value = false;
@@ -181,6 +227,23 @@ std::optional<double> Options::choice_number(std::string_view name) const {
 const std::vector<ListItem>& Options::list(std::string_view name) const {
   static const std::vector<ListItem> empty;
   return has(name) ? as<std::vector<ListItem>>(name) : empty;
+}
+
+void Options::check_conditions() const {
+  for (const Option& o : table_.all()) {
+    if (o.only_if.option.empty() || !given(o.name)) continue;
+    const Option& other = *table_.find(o.only_if.option);
+    const std::vector<std::string>& values = o.only_if.values;
+    const std::string name = display_name(other);
+    const bool flag = other.kind == Kind::flag;
+    if (flag ? !this->flag(other.name) : !has(other.name))
+      throw Error(display_name(o), fmt::format("it has no meaning without {}", name),
+                  fmt::format("add {}{}{}", name, flag ? "" : " ",
+                              values.empty() ? value_name(other) : enumeration(values, "or")));
+    if (!values.empty() && std::ranges::find(values, text(other.name)) == values.end())
+      throw Error(display_name(o), fmt::format("it has no meaning with {} {}", name, text(other.name)),
+                  fmt::format("it goes with {} {}", name, enumeration(values, "or")));
+  }
 }
 
 bool Options::has(std::string_view name) const {

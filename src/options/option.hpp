@@ -13,9 +13,9 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
-#include <variant>
 #include <vector>
+
+#include "options/into.hpp"
 
 namespace doorbell::options {
 
@@ -60,22 +60,31 @@ class Bound {
   double real_ = 0;
 };
 
+/// The other option without which an option has no meaning: it must have one of these values, or, if there
+/// are none, any.
+struct Condition {
+  std::string option = {};
+  std::vector<std::string> values = {};
+};
+
 /// One table entry. Names are written without dashes; text is ASCII.
 struct Option {
   std::string name = {};                  ///< "batch-size"
   std::vector<std::string> aliases = {};  ///< other long names
   char letter = '\0';                     ///< 'b' for -b
-  Kind kind = Kind::text;
+  Kind kind = Kind::text;         ///< text: that of the member in `into`, or a choice, if there is one
   std::string metavar = {};       ///< "N"; chosen by kind if empty
   std::string default_text = {};  ///< as a user would type it; empty: no default value
   Bound min = {}, max = {};       ///< inclusive
   std::vector<std::string> choices = {};
   std::string help = {};   ///< one or more sentences; the final full stop may be left out
-  std::string group = {};  ///< heading in --help; groups are in the order of their first options
+  std::string group = {};  ///< heading in --help, in the order of their first options; OptionTable::group()
   std::string unit = {};   ///< a symbol for the JSON key ("ns"); seconds and size imply "s" and "bytes"
   bool operand = false;    ///< a positional argument, shown as `metavar`
   bool required = false;
-  bool echoed = true;  ///< part of Options::echo()
+  bool echoed = true;      ///< part of Options::echo()
+  Into into = {};          ///< what Options::read_into() sets
+  Condition only_if = {};  ///< Options::check_conditions()
 };
 
 /// The JSON key of an option: its name with '_' for '-' and its unit at the end.
@@ -87,21 +96,6 @@ struct Option {
 /// "1..1024", "at least 1", "at most 8"; empty without bounds. Units as a user types them.
 [[nodiscard]] std::string range_text(const Option& o);
 
-/// One item of a list option.
-struct ListItem {
-  std::string kind;
-  double value = 0;
-};
-
-/// A choice such as "sample=0.1": the name and the number after '='.
-struct ChoiceValue {
-  std::string text;
-  std::optional<double> number;
-};
-
-using Value =
-    std::variant<std::monostate, bool, u64, double, std::string, ChoiceValue, std::vector<ListItem>>;
-
 /// Converts and checks `text` for `o`. Throws std::invalid_argument; its what() describes the error without
 /// the option's name ("0 is not in 1..1024").
 [[nodiscard]] Value convert(const Option& o, std::string_view text);
@@ -112,6 +106,8 @@ class OptionTable {
   /// Adds an entry. A table that contradicts itself (two options with one name, a default outside its range)
   /// is a programming error: std::logic_error.
   OptionTable& add(Option o);
+  /// The heading of the options that are added from now on without one.
+  OptionTable& group(std::string name);
   /// Gives an option another default, for a command that differs from the common one.
   OptionTable& set_default(std::string_view name, std::string text);
 
@@ -122,9 +118,18 @@ class OptionTable {
   /// Headings in order.
   [[nodiscard]] std::vector<std::string> groups() const;
   [[nodiscard]] std::vector<const Option*> operands() const;
+  /// The names of the options that go into a member of this very struct.
+  template <typename S>
+  [[nodiscard]] std::vector<std::string> names_of() const {
+    std::vector<std::string> names;
+    for (const Option& o : options_)
+      if (o.into.belongs_to<S>()) names.push_back(o.name);
+    return names;
+  }
 
  private:
   std::vector<Option> options_;
+  std::string group_;
 };
 
 /// The parsed values of one command line. It is a programming error (std::logic_error) to ask for an option
@@ -145,6 +150,15 @@ class Options {
   /// Items in the order given; empty if the option has no value.
   [[nodiscard]] const std::vector<ListItem>& list(std::string_view name) const;
   [[nodiscard]] bool flag(std::string_view name) const;
+
+  /// Sets the members of this very struct that options are bound to, and leaves those whose option has no
+  /// value. Members of a base are set by read_into<Base>().
+  template <typename S>
+  void read_into(S& object) const {
+    for (const Option& o : table_.all()) o.into.set(slot(o.name).value, object);
+  }
+  /// Throws doorbell::Error for an option on the command line whose `only_if` does not hold.
+  void check_conditions() const;
 
   /// True if the option has a value, from the command line or by default.
   [[nodiscard]] bool has(std::string_view name) const;

@@ -284,6 +284,115 @@ TEST(CliOptions, WrongUseIsAProgrammingError) {
   EXPECT_THROW(t.set_default("nope", "0"), std::logic_error);
 }
 
+enum class Colour { red, green };
+
+struct Base {
+  double share = 1;
+  std::optional<u32> limit;
+};
+
+struct Bound : Base {
+  u32 count = 3;
+  u64 bytes = 0;
+  bool on = true, fast = false;
+  Colour colour = Colour::red;
+  std::string name = "unset", copy;
+  std::vector<ListItem> items;
+};
+
+OptionTable bound_table() {
+  OptionTable t;
+  t.group("First")
+      .add({.name = "count", .default_text = "7", .max = 9, .into = &Bound::count})
+      .add({.name = "bytes", .kind = Kind::size, .into = &Bound::bytes})
+      .add({.name = "fast", .into = &Bound::fast})
+      .add({.name = "gro", .choices = {"on", "off"}, .into = {"on", &Bound::on}})
+      .group("Second")
+      .add({.name = "colour", .choices = {"red", "green"}, .into = &Bound::colour, .only_if = {"fast"}})
+      .add({.name = "name", .into = {&Bound::name, &Bound::copy}, .only_if = {"colour", {"green"}}})
+      .add({.name = "items", .group = "Third", .into = &Bound::items})
+      .add({.name = "percent", .into = {[](double percent) { return percent / 100; }, &Bound::share}})
+      .add({.name = "limit", .max = 9, .into = &Bound::limit});
+  return t;
+}
+
+TEST(CliOptions, ValuesGoIntoTheMembersThatTheyAreBoundTo) {
+  Bound b;
+  Options o(bound_table());
+  o.read_into(b);
+  o.read_into<Base>(b);
+  EXPECT_EQ(b.count, 7u) << "a default is a value";
+  EXPECT_EQ(b.name, "unset");
+  EXPECT_TRUE(b.on);
+  EXPECT_EQ(b.share, 1);
+  EXPECT_FALSE(b.limit);
+  for (const auto& [name, text] : std::vector<std::pair<const char*, const char*>>{{"bytes", "4Ki"},
+                                                                                   {"fast", ""},
+                                                                                   {"gro", "off"},
+                                                                                   {"colour", "green"},
+                                                                                   {"name", "x"},
+                                                                                   {"items", "a=1,b=2"},
+                                                                                   {"percent", "25"},
+                                                                                   {"limit", "4"}})
+    o.set(name, text);
+  o.read_into(b);
+  EXPECT_EQ(b.bytes, 4096u);
+  EXPECT_TRUE(b.fast);
+  EXPECT_FALSE(b.on);
+  EXPECT_EQ(b.colour, Colour::green);
+  EXPECT_EQ(b.name + b.copy, "xx");
+  EXPECT_EQ(b.items.size(), 2u);
+  EXPECT_EQ(b.share, 1) << "a base is read by itself";
+  o.read_into<Base>(b);
+  EXPECT_EQ(b.share, 0.25);
+  EXPECT_EQ(b.limit, 4u);
+  o.check_conditions();
+}
+
+TEST(CliOptions, KindAndHeadingFollowFromTheTable) {
+  const OptionTable t = bound_table();
+  const auto kind = [&](const char* name) { return t.find(name)->kind; };
+  EXPECT_EQ(kind("count"), Kind::integer);
+  EXPECT_EQ(kind("bytes"), Kind::size);
+  EXPECT_EQ(kind("fast"), Kind::flag);
+  EXPECT_EQ(kind("gro"), Kind::choice);
+  EXPECT_EQ(kind("colour"), Kind::choice);
+  EXPECT_EQ(kind("name"), Kind::text);
+  EXPECT_EQ(kind("items"), Kind::list);
+  EXPECT_EQ(kind("percent"), Kind::real);
+  EXPECT_EQ(kind("limit"), Kind::integer);
+  EXPECT_EQ(t.groups(), (Words{"First", "Second", "Third"}));
+  EXPECT_EQ(t.find("limit")->group, "Second");
+}
+
+TEST(CliOptions, AMemberThatCannotTakeTheValueIsAProgrammingError) {
+  OptionTable t;
+  EXPECT_THROW(t.add({.name = "a", .kind = Kind::seconds, .into = &Bound::count}), std::logic_error);
+  EXPECT_THROW(t.add({.name = "a", .into = &Bound::count}), std::logic_error) << "no limit of 32 bits";
+  EXPECT_THROW(t.add({.name = "a", .max = u64{1} << 32, .into = &Bound::count}), std::logic_error);
+  EXPECT_THROW(t.add({.name = "a", .into = &Bound::colour}), std::logic_error) << "no choices";
+  t.add({.name = "a", .max = 4294967295u, .into = &Bound::count, .only_if = {"nope"}});
+  EXPECT_THROW(Options{t}, std::logic_error);
+}
+
+TEST(CliOptions, AnOptionOutOfPlaceNamesWhatItNeeds) {
+  const auto message = [](const std::vector<std::pair<const char*, const char*>>& given) {
+    Options o(bound_table());
+    for (const auto& [name, text] : given) o.set(name, text);
+    try {
+      o.check_conditions();
+    } catch (const Error& e) {
+      return std::string(e.what()) + "; " + e.hint();
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message({{"colour", "green"}, {"fast", ""}, {"name", "x"}}), "");
+  EXPECT_EQ(message({{"colour", "red"}}), "--colour: it has no meaning without --fast; add --fast");
+  EXPECT_EQ(message({{"name", "x"}}), "--name: it has no meaning without --colour; add --colour green");
+  EXPECT_EQ(message({{"fast", ""}, {"colour", "red"}, {"name", "x"}}),
+            "--name: it has no meaning with --colour red; it goes with --colour green");
+}
+
 TEST(CliOptions, EchoHasTypedValuesAndUnits) {
   const auto json = parsed({"--fault=drop=0.5", "--pause=2", "--duration=20ms"}).echo();
   EXPECT_EQ(json.at("batch_size"), 1);
