@@ -15,17 +15,6 @@ namespace doorbell::model {
 using options::Kind;
 using options::Option;
 
-void Config::read(const options::Options& o) {
-  if (o.table().find("threads") != nullptr) threads = static_cast<u32>(o.integer("threads"));
-  if (o.table().find("copy-threads") != nullptr) copy_threads = static_cast<u32>(o.integer("copy-threads"));
-  if (o.table().find("engine") != nullptr)
-    engine =
-        static_cast<Engine>(std::ranges::find(engine_names(), o.text("engine")) - engine_names().begin());
-  bytes_per_s = static_cast<double>(o.bytes("bandwidth"));
-  latency_ns = nanoseconds(o, "latency");
-  delay_ns = nanoseconds(o, "delay");
-}
-
 void Config::check_engine(const std::string& subject, bool gpu, const Use& use) const {
   if (engine == Engine::kernel_on_cpu && gpu && use.gpu_memory)
     throw Error(subject, "kernel-on-cpu is CPU threads, which do not reach GPU memory", "use engine=gpu");
@@ -50,7 +39,8 @@ void Config::fit(const Use& use) {
 }
 
 Option threads_key(const std::string& queue) {
-  return whole_key("threads", "0", 0, 64, "device threads; 0: one a " + queue + ", as far as the cores go");
+  return whole_key("threads", "0", 0, 64, "device threads; 0: one a " + queue + ", as far as the cores go",
+                   &Config::threads);
 }
 
 const std::vector<std::string>& engine_names() {
@@ -60,63 +50,68 @@ const std::vector<std::string>& engine_names() {
 
 Option engine_key(const std::string& queues) {
   return {.name = "engine",
-          .kind = Kind::choice,
           .default_text = "cpu",
           .choices = engine_names(),
           .help = "what serves the " + queues +
-                  ": CPU threads, a kernel on the GPU of --gpu, or that kernel's code on CPU threads"};
+                  ": CPU threads, a kernel on the GPU of --gpu, or that kernel's code on CPU threads",
+          .into = &Config::engine};
 }
 
 Option copy_threads_key() {
   return whole_key("copy-threads", "0", 0, 64,
-                   "threads that share copies of 2 KiB and more; 0: by the cores that are free");
+                   "threads that share copies of 2 KiB and more; 0: by the cores that are free",
+                   &Config::copy_threads);
 }
 
 Option bandwidth_key(std::string help) {
-  Option o = bytes_key("bandwidth", "0", 0, u64{1} << 50, std::move(help));
+  Option o = bytes_key("bandwidth", "0", 0, u64{1} << 50, std::move(help),
+                       {[](u64 bytes) { return static_cast<double>(bytes); }, &Config::bytes_per_s});
   o.aliases = {"rate"};  // an older name in the NIC models
   return o;
 }
 
 Option latency_key(std::string help) {
-  return time_key("latency", std::move(help));
+  return time_key("latency", std::move(help), {nanoseconds, &Config::latency_ns});
 }
 
 Option delay_key(const std::string& completion) {
   Option o = time_key(
-      "delay", "how long --fault delay holds " + completion + " back; 0: one and a half times --late-after");
+      "delay", "how long --fault delay holds " + completion + " back; 0: one and a half times --late-after",
+      {nanoseconds, &Config::delay_ns});
   o.max = 3600;
   return o;
 }
 
 Option whole_key(std::string name, std::string default_text, options::Bound min, options::Bound max,
-                 std::string help) {
+                 std::string help, options::Into into) {
   return {.name = std::move(name),
           .kind = Kind::integer,
           .default_text = std::move(default_text),
           .min = min,
           .max = max,
-          .help = std::move(help)};
+          .help = std::move(help),
+          .into = std::move(into)};
 }
 
-Option time_key(std::string name, std::string help) {
+Option time_key(std::string name, std::string help, options::Into into) {
   return {.name = std::move(name),
           .kind = Kind::seconds,
           .default_text = "0",
           .min = 0,
           .max = 60,
-          .help = std::move(help)};
+          .help = std::move(help),
+          .into = std::move(into)};
 }
 
 Option bytes_key(std::string name, std::string default_text, options::Bound min, options::Bound max,
-                 std::string help) {
-  Option o = whole_key(std::move(name), std::move(default_text), min, max, std::move(help));
+                 std::string help, options::Into into) {
+  Option o = whole_key(std::move(name), std::move(default_text), min, max, std::move(help), std::move(into));
   o.kind = Kind::size;
   return o;
 }
 
-u64 nanoseconds(const options::Options& o, std::string_view key) {
-  return static_cast<u64>(o.seconds(key) * 1e9);
+u64 nanoseconds(double seconds) {
+  return static_cast<u64>(seconds * 1e9);
 }
 
 }  // namespace doorbell::model

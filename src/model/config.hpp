@@ -27,8 +27,6 @@ struct Config {
   u64 seed = 1;
   u64 delay_ns = 1'500'000'000;  ///< how long Fault::delay holds a completion back; 0: chosen for the run
 
-  /// Reads the values of the keys below that the table has.
-  void read(const options::Options& o);
   /// Throws Error, with `subject`, for an engine that cannot reach what the run has. `gpu`: the device is
   /// opened with one.
   void check_engine(const std::string& subject, bool gpu, const Use& use) const;
@@ -41,7 +39,7 @@ struct Config {
 /// The values of the key "engine", in the order of Config::Engine.
 [[nodiscard]] const std::vector<std::string>& engine_names();
 
-// The keys that all models share. `help` and the nouns use the path's words.
+// The keys that all models share, bound to members of Config. `help` and the nouns use the path's words.
 [[nodiscard]] options::Option threads_key(const std::string& queue);
 [[nodiscard]] options::Option copy_threads_key();
 /// `queues`: what is served.
@@ -52,12 +50,12 @@ struct Config {
 
 // Table entries for keys that only one model has.
 [[nodiscard]] options::Option whole_key(std::string name, std::string default_text, options::Bound min,
-                                        options::Bound max, std::string help);
+                                        options::Bound max, std::string help, options::Into into = {});
 /// A time from 0 to a minute; default 0.
-[[nodiscard]] options::Option time_key(std::string name, std::string help);
+[[nodiscard]] options::Option time_key(std::string name, std::string help, options::Into into);
 [[nodiscard]] options::Option bytes_key(std::string name, std::string default_text, options::Bound min,
-                                        options::Bound max, std::string help);
-/// The value of a key whose kind is a time.
-[[nodiscard]] u64 nanoseconds(const options::Options& o, std::string_view key);
+                                        options::Bound max, std::string help, options::Into into = {});
+/// For the member of a time key.
+[[nodiscard]] u64 nanoseconds(double seconds);
 
 }  // namespace doorbell::model

@@ -40,26 +40,36 @@ options::OptionTable model_keys() {
   t.add(model::engine_key("queues"));
   t.add(model::bandwidth_key("bytes a second on the link that all queues share; 0: no limit"));
   t.add(model::bytes_key("overhead", "0", 0, 4096,
-                         "bytes that each packet of 2048 takes on the link beside its payload"));
+                         "bytes that each packet of 2048 takes on the link beside its payload",
+                         &ModelConfig::overhead));
   t.add(model::latency_key("time from a command to its acknowledgement"));
-  t.add(model::time_key("jitter", "up to so much is added to the latency, at random"));
-  t.add(model::time_key("doorbell", "time from a doorbell to the first command that it announces"));
+  t.add(model::time_key("jitter", "up to so much is added to the latency, at random",
+                        {model::nanoseconds, &ModelConfig::jitter_ns}));
+  t.add(model::time_key("doorbell", "time from a doorbell to the first command that it announces",
+                        {model::nanoseconds, &ModelConfig::doorbell_ns}));
   t.add(model::whole_key("window", "0", 0, 1 << 20,
-                         "operations that may wait for their acknowledgement at once; 0: no limit"));
-  t.add(model::whole_key("pid-bits", "9", 6, 9, "width of a process's number in addresses"));
+                         "operations that may wait for their acknowledgement at once; 0: no limit",
+                         &ModelConfig::window));
+  t.add(model::whole_key("pid-bits", "9", 6, 9, "width of a process's number in addresses",
+                         &ModelConfig::pid_bits));
   options::Option list_entries = model::whole_key(
-      "list-entries", "16384", 1, 65536, "buffers that can be appended, all portals entries together");
+      "list-entries", "16384", 1, 65536, "buffers that can be appended, all portals entries together",
+      &ModelConfig::max_list_entries);
   list_entries.aliases = {"entries"};  // other models use that name for a queue's length
   t.add(std::move(list_entries));
   t.add(model::delay_key("an acknowledgement"));
-  t.add(model::whole_key("nack", "2", 2, 63, "the return code of the fault error; 2: UNDELIVERABLE"));
+  t.add(model::whole_key("nack", "2", 2, 63, "the return code of the fault error; 2: UNDELIVERABLE",
+                         {[](u64 code) { return static_cast<ReturnCode>(code); }, &ModelConfig::nack}));
   t.add(model::whole_key("eq-full", "0", 0, {},
-                         "each event queue has room for N events only and drops the rest; 0: never"));
-  t.add(model::whole_key(
-      "stuck-read", "0", 0, {},
-      "the read pointer of a transmit queue stays where it is after N operations; 0: never"));
+                         "each event queue has room for N events only and drops the rest; 0: never",
+                         &ModelConfig::eq_full));
+  t.add(
+      model::whole_key("stuck-read", "0", 0, {},
+                       "the read pointer of a transmit queue stays where it is after N operations; 0: never",
+                       &ModelConfig::stuck_read));
   t.add(model::whole_key("pte-disable", "0", 0, {},
-                         "the NIC disables a portals entry after N operations on it; 0: never"));
+                         "the NIC disables a portals entry after N operations on it; 0: never",
+                         &ModelConfig::pte_disable));
   return t;
 }
 
@@ -68,17 +78,8 @@ ModelConfig parse_model_spec(const std::string& spec, const std::string& device)
   const options::Options o = options::parse_spec(fmt::format("{} {}", device, name), model_keys(), spec);
   ModelConfig c;
   (void)number_of(name, c.number);
-  c.read(o);
-  c.overhead = o.bytes("overhead");
-  c.jitter_ns = model::nanoseconds(o, "jitter");
-  c.doorbell_ns = model::nanoseconds(o, "doorbell");
-  c.window = static_cast<u32>(o.integer("window"));
-  c.pid_bits = static_cast<u32>(o.integer("pid-bits"));
-  c.max_list_entries = static_cast<u32>(o.integer("list-entries"));
-  c.nack = static_cast<ReturnCode>(o.integer("nack"));
-  c.eq_full = o.integer("eq-full");
-  c.stuck_read = o.integer("stuck-read");
-  c.pte_disable = o.integer("pte-disable");
+  o.read_into<model::Config>(c);
+  o.read_into(c);
   return c;
 }
 

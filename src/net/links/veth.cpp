@@ -42,32 +42,30 @@ class VethLink : public InterfaceLink {
 options::OptionTable veth_keys() {
   options::OptionTable t;
   t.add({.name = "mtu",
-         .kind = options::Kind::integer,
          .default_text = "9000",
          .min = 576,
          .max = 65535,
          .help = "bytes that an IP packet may have",
-         .unit = "bytes"});
+         .unit = "bytes",
+         .into = &VethConfig::mtu});
   t.add({.name = "gro",
-         .kind = options::Kind::choice,
          .default_text = "on",
          .choices = {"on", "off"},
-         .help = "generic receive offload at the receiving end"});
+         .help = "generic receive offload at the receiving end",
+         .into = {"on", &VethConfig::gro}});
   t.add({.name = "gso",
-         .kind = options::Kind::choice,
          .default_text = "on",
          .choices = {"on", "off"},
          .help = "off: the sending end splits datagrams of many segments, as most NICs' drivers do; "
-                 "on: they cross the link as they are"});
+                 "on: they cross the link as they are",
+         .into = {"on", &VethConfig::gso}});
   return t;
 }
 
 VethConfig parse_veth_spec(const std::string& spec, const std::string& title) {
   const options::Options o = options::parse_spec(title, veth_keys(), spec);
   VethConfig c;
-  c.mtu = static_cast<u32>(o.integer("mtu"));
-  c.gro = o.text("gro") == "on";
-  c.gso = o.text("gso") == "on";
+  o.read_into(c);
   return c;
 }
 

@@ -39,10 +39,9 @@ struct RingConfig {
 RingConfig parse_ring(const std::string& spec, const std::string& title) {
   const options::Options o = options::parse_spec(title, ring_keys(), spec);
   RingConfig c;
-  c.depth = static_cast<u32>(o.integer("depth"));
+  o.read_into(c);
   if (!std::has_single_bit(c.depth))
     throw Error(title + ": depth", fmt::format("{} is not a power of two", c.depth));
-  c.drop = o.text("overflow") == "drop";
   return c;
 }
 
@@ -291,13 +290,13 @@ namespace doorbell::net {
 const options::OptionTable& ring_keys() {
   static const options::OptionTable table = [] {
     options::OptionTable t;
-    t.add(
-        model::whole_key("depth", "1024", 2, 65536, "frames that the ring of a flow holds; a power of two"));
+    t.add(model::whole_key("depth", "1024", 2, 65536, "frames that the ring of a flow holds; a power of two",
+                           &raw::RingConfig::depth));
     t.add({.name = "overflow",
-           .kind = options::Kind::choice,
            .default_text = "wait",
            .choices = {"wait", "drop"},
-           .help = "what happens to a frame that finds its ring full: the sender waits, or it is dropped"});
+           .help = "what happens to a frame that finds its ring full: the sender waits, or it is dropped",
+           .into = {"drop", &raw::RingConfig::drop}});
     return t;
   }();
   return table;

@@ -22,23 +22,28 @@ options::OptionTable model_keys() {
          .help =
              "what blocks are kept in: nothing (no data moves), memory, or a file that survives a restart (a "
              "comma in its name is written \\,)"});
-  t.add(model::whole_key("lba", "512", 512, 4096, "bytes of a logical block: 512 or 4096"));
+  t.add(model::whole_key("lba", "512", 512, 4096, "bytes of a logical block: 512 or 4096",
+                         &ModelConfig::lba_bytes));
   t.add(model::whole_key("formats", "1", 1, identify::lba_formats,
-                         "LBA formats that the namespace reports, of which the last is in use"));
+                         "LBA formats that the namespace reports, of which the last is in use",
+                         &ModelConfig::formats));
   t.add(model::bytes_key("capacity", "1Gi", 1u << 20, u64{1} << 50,
-                         "size of the namespace (not given: that of a media file which is there already)"));
+                         "size of the namespace (not given: that of a media file which is there already)",
+                         &ModelConfig::capacity_bytes));
   t.add(model::latency_key("time added to every command"));
   t.add(model::bandwidth_key("bytes a second that all queues share; 0: no limit"));
   t.add(model::threads_key("queue"));
-  t.add(model::whole_key("queues", "64", 1, 64, "I/O queue pairs granted"));
-  t.add(model::whole_key("entries", "4096", 2, 65536, "largest queue (CAP.MQES + 1)"));
-  t.add(model::whole_key("stride", "0", 0, 4, "CAP.DSTRD"));
-  t.add(model::whole_key("mdts", "9", 0, 16, "largest transfer is 4 KiB times 2 to this power; 0: no limit"));
+  t.add(model::whole_key("queues", "64", 1, 64, "I/O queue pairs granted", &ModelConfig::max_queues));
+  t.add(model::whole_key("entries", "4096", 2, 65536, "largest queue (CAP.MQES + 1)",
+                         &ModelConfig::max_entries));
+  t.add(model::whole_key("stride", "0", 0, 4, "CAP.DSTRD", &ModelConfig::stride));
+  t.add(model::whole_key("mdts", "9", 0, 16, "largest transfer is 4 KiB times 2 to this power; 0: no limit",
+                         &ModelConfig::mdts));
   t.add({.name = "shadow",
-         .kind = options::Kind::choice,
          .default_text = "on",
          .choices = {"on", "off"},
-         .help = "offer shadow doorbells (Doorbell Buffer Config)"});
+         .help = "offer shadow doorbells (Doorbell Buffer Config)",
+         .into = {"on", &ModelConfig::shadow_doorbells}});
   t.add(model::engine_key("I/O queues"));
   t.add(model::delay_key("a completion"));
   return t;
@@ -48,7 +53,8 @@ ModelConfig parse_model_spec(const std::string& spec, const std::string& control
   const std::string title = controller + " model";
   const options::Options o = options::parse_spec(title, model_keys(), spec);
   ModelConfig c;
-  c.read(o);
+  o.read_into<model::Config>(c);
+  o.read_into(c);
   const std::string& media = o.text("media");
   if (media == "null") {
     c.media = ModelConfig::Media::null;
@@ -60,17 +66,9 @@ ModelConfig parse_model_spec(const std::string& spec, const std::string& control
   } else {
     throw Error(title + ": media", fmt::format("'{}' is not one of null, ram, file:PATH", media));
   }
-  if (const u64 lba = o.integer("lba"); lba != 512 && lba != 4096)
-    throw Error(title + ": lba", fmt::format("{} is not one of 512, 4096", lba));
-  c.lba_bytes = static_cast<u32>(o.integer("lba"));
-  c.formats = static_cast<u32>(o.integer("formats"));
-  c.capacity_bytes = o.bytes("capacity");
+  if (c.lba_bytes != 512 && c.lba_bytes != 4096)
+    throw Error(title + ": lba", fmt::format("{} is not one of 512, 4096", c.lba_bytes));
   c.capacity_given = o.given("capacity");
-  c.max_queues = static_cast<u32>(o.integer("queues"));
-  c.max_entries = static_cast<u32>(o.integer("entries"));
-  c.stride = static_cast<u32>(o.integer("stride"));
-  c.mdts = static_cast<u32>(o.integer("mdts"));
-  c.shadow_doorbells = o.text("shadow") == "on";
   using Engine = ModelConfig::Engine;
   if (c.engine != Engine::cpu && c.media == ModelConfig::Media::file)
     throw Error(

@@ -49,7 +49,6 @@ double expected_rate(const std::string& spec) {
 options::OptionTable model_keys() {
   options::OptionTable t;
   t.add({.name = "preset",
-         .kind = options::Kind::choice,
          .default_text = "none",
          .choices = {"none", "v80"},
          .help = "rates for keys that are not given: none, or those of the published figures of a V80"});
@@ -68,13 +67,14 @@ options::OptionTable model_keys() {
   t.add(model::bytes_key("hbm-write", "0", 0, kMaxRate, "bytes a second into each half of HBM; 0: no limit"));
   t.add(
       model::latency_key("time added to every sub-transfer, and to every piece of one larger than its ring"));
-  t.add(model::whole_key("threads", "0", 0, 64, "device threads; 0: one a core, at most 8"));
+  t.add(model::whole_key("threads", "0", 0, 64, "device threads; 0: one a core, at most 8",
+                         &CardConfig::threads));
   t.add({.name = "clock",
-         .kind = options::Kind::choice,
          .default_text = "real",
          .choices = {"real", "counted"},
          .help = "counted: time passes only as bytes move and deadlines come, so that rates do not depend on "
-                 "the machine; for tests"});
+                 "the machine; for tests",
+         .into = {"counted", &CardConfig::counted_clock}});
   t.add(model::delay_key("a completion"));
   return t;
 }
@@ -83,7 +83,8 @@ CardConfig parse_card_spec(const std::string& spec, const std::string& card) {
   const std::string title = card + " model";
   const options::Options o = options::parse_spec(title, model_keys(), spec);
   CardConfig c;
-  c.read(o);
+  o.read_into<model::Config>(c);
+  o.read_into(c);
   const bool v80 = o.text("preset") == "v80";
   const auto rate = [&](const char* key, u64 preset) {
     return static_cast<double>(v80 && !o.given(key) ? preset : o.bytes(key));
@@ -100,7 +101,6 @@ CardConfig parse_card_spec(const std::string& spec, const std::string& card) {
                   "give link or bandwidth as well");
     c.duplex_bytes_per_s = duplex * 2 * one;
   }
-  c.counted_clock = o.text("clock") == "counted";
   return c;
 }
 

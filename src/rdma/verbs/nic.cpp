@@ -70,15 +70,15 @@ nlohmann::ordered_json read_counters(const VerbsContext& c) {
 options::OptionTable verbs_keys() {
   options::OptionTable t;
   t.add({.name = "port",
-         .kind = options::Kind::integer,
          .default_text = "0",
          .max = 255,
-         .help = "number of the device's port; 0: the first active one"});
+         .help = "number of the device's port; 0: the first active one",
+         .into = &VerbsConfig::port});
   t.add({.name = "gid",
-         .kind = options::Kind::integer,
          .metavar = "INDEX",
          .max = 255,
-         .help = "index of the port's GID (not given: RoCE v2, an IPv4 address before an IPv6 one)"});
+         .help = "index of the port's GID (not given: RoCE v2, an IPv4 address before an IPv6 one)",
+         .into = &VerbsConfig::gid});
   return t;
 }
 
@@ -98,8 +98,7 @@ VerbsConfig parse_verbs_spec(const std::string& spec) {
   const options::Options o =
       options::parse_spec(fmt::format("{} {}", setting::device, c.device.empty() ? "verbs" : c.device),
                           verbs_keys(), "verbs:" + rest);
-  c.port = static_cast<u32>(o.integer("port"));
-  if (o.has("gid")) c.gid = static_cast<int>(o.integer("gid"));
+  o.read_into(c);
   return c;
 }
 
