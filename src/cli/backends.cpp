@@ -94,7 +94,7 @@ Command backends_command() {
       "vendor's "
       "library. The gpu lines say whether --initiator gpu can run: it needs a runtime and the kernels for "
       "it."};
-  command.options.add({.name = "json", .kind = Kind::flag, .help = "print JSON", .group = "Output"});
+  command.options.group("Output").add({.name = "json", .kind = Kind::flag, .help = "print JSON"});
   command.examples = {{"doorbell backends", "See why --initiator gpu is refused on this machine."}};
   command.run = run_backends;
   command.group = "This machine";

@@ -59,7 +59,7 @@ struct Command {
   /// Throws doorbell::Error for options that contradict each other; has no other effect. A sweep calls it for
   /// every cell before the first one starts.
   std::function<void(const Options&)> check = {};
-  /// Of a command with --listen and --connect: what the listening end takes besides --listen.
+  /// Of a command with --listen and --connect: what the listening end takes.
   std::vector<std::string> listening = {};
   /// Returns the exit code; may throw doorbell::Error.
   std::function<int(const Options&, Context&)> run = {};

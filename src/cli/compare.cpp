@@ -153,20 +153,18 @@ Command compare_command() {
       "--threshold and its interval excludes 1, or a cell is not comparable; else 0, which an undecided figure "
       "does not change.",
   };
-  c.options
+  c.options.group("Compare")
       .add({.name = "before",
             .kind = Kind::path,
             .metavar = "A",
             .help =
                 "a result (.json), a folder of results, a sweep's folder or its results.jsonl: what it was",
-            .group = "Compare",
             .operand = true,
             .required = true})
       .add({.name = "after",
             .kind = Kind::path,
             .metavar = "B",
             .help = "the same of what it is",
-            .group = "Compare",
             .operand = true,
             .required = true})
       .add({.name = "threshold",
@@ -176,35 +174,29 @@ Command compare_command() {
             .min = 0,
             .max = 1000,
             .help =
-                "the least effect: what differs by less, in either direction, is no regression and no gain",
-            .group = "Compare"})
+                "the least effect: what differs by less, in either direction, is no regression and no gain"})
       .add({.name = "metric",
-            .kind = Kind::text,
             .metavar = "METRIC[,...]",
             .default_text = "ops_per_s",
-            .help = "what is compared: ops_per_s, bytes_per_s, mean_ns, p50_ns, p99_ns, p99_9_ns",
-            .group = "Compare"})
+            .help = "what is compared: ops_per_s, bytes_per_s, mean_ns, p50_ns, p99_ns, p99_9_ns"})
       .add(
           {.name = "across",
-           .kind = Kind::text,
            .metavar = "OPTION[,...]",
            .help =
                "pair cells although they differ in OPTION, and in parameters that follow from it: for two sweeps "
-               "that differ in it on purpose",
-           .group = "Compare"})
+               "that differ in it on purpose"})
+      .group("Output")
       .add({.name = "json",
             .kind = Kind::path,
-            .help = "write the comparison to FILE as JSON (schema doorbell.compare/1)",
-            .group = "Output"})
-      .add({.name = "html",
-            .kind = Kind::path,
-            .help = "write the comparison to FILE as a page with a picture of the ratios and their intervals",
-            .group = "Output"})
+            .help = "write the comparison to FILE as JSON (schema doorbell.compare/1)"})
+      .add(
+          {.name = "html",
+           .kind = Kind::path,
+           .help = "write the comparison to FILE as a page with a picture of the ratios and their intervals"})
       .add({.name = "quiet",
             .letter = 'q',
             .kind = Kind::flag,
-            .help = "print nothing; what makes the exit code other than 0 still goes to standard error",
-            .group = "Output"});
+            .help = "print nothing; what makes the exit code other than 0 still goes to standard error"});
   c.examples = {
       {"doorbell compare results/before results/after", "Two sweeps of the same plan, with 'rounds: 7'."},
       {"doorbell compare before after --metric ops_per_s,p99_ns --threshold 3",

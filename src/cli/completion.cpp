@@ -14,7 +14,6 @@ Command completion_command() {
   command.summary = "print a shell completion script";
   command.description = {"The script completes commands, options, the choices of options, and file names."};
   command.options.add({.name = "shell",
-                       .kind = Kind::choice,
                        .metavar = "SHELL",
                        .choices = {"bash"},
                        .help = "the shell to print it for",

@@ -225,22 +225,16 @@ Command demo_command() {
       "Writes result.json, "
       "runs.csv and report.html into a new folder.",
   };
-  c.options
+  c.options.group("Output")
       .add({.name = "output",
             .kind = Kind::directory,
             .metavar = "DIR",
             .default_text = "results",
-            .help = "where the folder demo-DATE-TIME is made",
-            .group = "Output"})
+            .help = "where the folder demo-DATE-TIME is made"})
       .add({.name = "details",
             .kind = Kind::flag,
-            .help = "print all figures of each run, and as what each fault is counted",
-            .group = "Output"})
-      .add({.name = "quiet",
-            .letter = 'q',
-            .kind = Kind::flag,
-            .help = "write the files, print nothing",
-            .group = "Output"});
+            .help = "print all figures of each run, and as what each fault is counted"})
+      .add({.name = "quiet", .letter = 'q', .kind = Kind::flag, .help = "write the files, print nothing"});
   c.examples = {{"doorbell demo", "Run it all; takes under a minute."},
                 {"doorbell demo --output /tmp/doorbell", "Keep the results elsewhere."}};
   c.run = run_demo;

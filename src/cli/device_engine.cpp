@@ -12,7 +12,6 @@ namespace doorbell::cli {
 
 Option device_engine_option() {
   return {.name = "device-engine",
-          .kind = Kind::choice,
           .default_text = "cpu",
           .choices = model::engine_names(),
           .help =

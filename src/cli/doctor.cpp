@@ -85,12 +85,9 @@ Command doctor_command() {
       "not "
       "work, or figures are wrong, until it is changed), with the one command that helps. Nothing is "
       "changed."};
-  command.options
-      .add({.name = "strict",
-            .kind = Kind::flag,
-            .help = "exit with 1 when a line says FIX",
-            .group = "Output"})
-      .add({.name = "json", .kind = Kind::flag, .help = "print JSON", .group = "Output"});
+  command.options.group("Output")
+      .add({.name = "strict", .kind = Kind::flag, .help = "exit with 1 when a line says FIX"})
+      .add({.name = "json", .kind = Kind::flag, .help = "print JSON"});
   command.examples = {{"doorbell doctor", "Look before you measure."},
                       {"doorbell doctor --strict", "Stop a script on a machine that is not ready."}};
   command.run = run_doctor;

@@ -127,7 +127,7 @@ Command list_command() {
   command.name = "list";
   command.summary = "the devices of this machine, and the models";
   command.description = {what_is_listed()};
-  command.options.add({.name = "json", .kind = Kind::flag, .help = "print JSON", .group = "Output"});
+  command.options.group("Output").add({.name = "json", .kind = Kind::flag, .help = "print JSON"});
   command.examples = {{"doorbell list", "See which --gpu numbers there are."},
                       {"doorbell list --json", "The same for a script, with units in the key names."}};
   command.run = run_list;

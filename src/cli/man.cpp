@@ -51,15 +51,12 @@ Command man_command(std::vector<std::string> pages) {
   command.description = {"Without an argument it prints doorbell(1), with one the page of that command."};
   command.options
       .add({.name = "command",
-            .kind = Kind::choice,
             .metavar = "COMMAND",
             .choices = std::move(pages),
             .help = "the command whose page to print",
             .operand = true})
-      .add({.name = "directory",
-            .kind = Kind::directory,
-            .help = "write every page into DIR instead",
-            .group = "Output"});
+      .group("Output")
+      .add({.name = "directory", .kind = Kind::directory, .help = "write every page into DIR instead"});
   command.examples = {{"doorbell man nvme | man -l -", "Read the page of doorbell nvme."},
                       {"doorbell man --directory /usr/local/share/man/man1", "Install every page."}};
   command.run = run_man;

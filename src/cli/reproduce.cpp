@@ -218,54 +218,42 @@ Command reproduce_command() {
       "The profile 'quick' takes less than two minutes a plan on two cores; 'full' measures as long as the plans "
       "say.",
   };
-  c.options
+  c.options.group("What")
       .add({.name = "source",
-            .kind = Kind::text,
             .metavar = "SOURCE",
             .default_text = "all",
             .help = "xio, daqiri, cxi, qdma, or all; --list shows their plans",
-            .group = "What",
             .operand = true})
       .add({.name = "profile",
-            .kind = Kind::choice,
             .default_text = "full",
             .choices = {"quick", "full"},
-            .help = "how long to measure",
-            .group = "What"})
-      .add({.name = "list",
-            .kind = Kind::flag,
-            .help = "print the sources and their plans, and run nothing",
-            .group = "What"})
+            .help = "how long to measure"})
+      .add({.name = "list", .kind = Kind::flag, .help = "print the sources and their plans, and run nothing"})
       .add({.name = "out",
             .kind = Kind::directory,
             .default_text = "results/reproduce",
-            .help = "the folder: a sweep's folder for each plan, tables.txt, report.html",
-            .group = "What"})
+            .help = "the folder: a sweep's folder for each plan, tables.txt, report.html"})
       .add({.name = "plans",
             .kind = Kind::directory,
-            .help = "the folder with the plans (not given: those that come with doorbell)",
-            .group = "What"})
+            .help = "the folder with the plans (not given: those that come with doorbell)"})
       .add({.name = "seed",
             .kind = Kind::integer,
             .default_text = "1",
-            .help = "seed of the order, for plans with 'order: shuffled'",
-            .group = "What"})
+            .help = "seed of the order, for plans with 'order: shuffled'"})
       .add({.name = "cell-timeout",
             .kind = Kind::seconds,
             .default_text = "10m",
             .min = 0.1,
             .max = 604800,
-            .help = "stop a cell that takes longer; it counts as failed",
-            .group = "What"})
+            .help = "stop a cell that takes longer; it counts as failed"})
+      .group("Output")
       .add({.name = "details",
             .kind = Kind::flag,
-            .help = "print every table at the end (they are in tables.txt in any case)",
-            .group = "Output"})
+            .help = "print every table at the end (they are in tables.txt in any case)"})
       .add({.name = "quiet",
             .letter = 'q',
             .kind = Kind::flag,
-            .help = "no progress and no list of plans; errors are still printed",
-            .group = "Output"});
+            .help = "no progress and no list of plans; errors are still printed"});
   c.examples = {
       {"doorbell reproduce --list", "Which sources and tables there are."},
       {"doorbell reproduce cxi --profile quick --out results/cxi",

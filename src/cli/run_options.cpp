@@ -17,13 +17,13 @@ namespace doorbell::cli {
 
 namespace {
 
-constexpr u64 kRepeatsByTime = 7;
+constexpr u32 kRepeatsByTime = 7;
 
 }  // namespace
 
-model::FaultRates run_fault_rates(const Options& o) {
+model::FaultRates fault_rates(const std::vector<ListItem>& items) {
   model::FaultRates rates;
-  for (const ListItem& item : o.list("fault")) {
+  for (const ListItem& item : items) {
     const auto& names = model::fault_names();
     const auto kind = static_cast<std::size_t>(std::ranges::find(names, item.kind) - names.begin());
     rates.probability[kind] = item.value;
@@ -32,25 +32,15 @@ model::FaultRates run_fault_rates(const Options& o) {
 }
 
 RunOptions run_options(const Options& o) {
+  o.check_conditions();
   RunOptions r;
-  r.seed = o.integer("seed");
+  o.read_into(r);
   r.verify = o.text("verify") != "off";
-  r.strict = o.text("verify") == "strict";
   r.verify_sample = o.choice_number("verify").value_or(1);
-  r.timeout_s = o.seconds("timeout");
-  r.late_after_s = o.seconds("late-after");
-  r.duration_s = o.has("duration") ? o.seconds("duration") : 0;
   // A count fixes how much is done; only a run by time has a warm-up and repeats by default.
   const bool by_time = r.duration_s > 0;
-  r.warmup_s = o.has("warmup") ? o.seconds("warmup") : by_time ? std::min(1.0, r.duration_s / 10) : 0;
-  r.repeats = static_cast<u32>(o.has("repeats") ? o.integer("repeats") : by_time ? kRepeatsByTime : 1);
-  r.faults = run_fault_rates(o);
-  r.initiator = o.text("initiator") == "gpu" ? Initiator::gpu : Initiator::cpu;
-  if (o.table().find("check-threads") != nullptr) {
-    if (o.has("check-threads")) r.check_threads = static_cast<u32>(o.integer("check-threads"));
-    r.check_warps = static_cast<u32>(o.integer("check-warps"));
-  }
-  r.gpu = static_cast<int>(o.integer("gpu"));
+  if (!o.has("warmup")) r.warmup_s = by_time ? std::min(1.0, r.duration_s / 10) : 0;
+  if (!o.has("repeats")) r.repeats = by_time ? kRepeatsByTime : 1;
   return r;
 }
 
@@ -60,11 +50,12 @@ void check_faults(const RunOptions& run, const std::string& device, bool is_mode
                 "use " + use);
 }
 
-Option infinite_option() {
+Option infinite_option(Into into) {
   return {.name = measure::setting::infinite.option(),
           .kind = Kind::flag,
           .help = "go on until Ctrl-C",
-          .group = "Work"};
+          .group = "Work",
+          .into = std::move(into)};
 }
 
 void read_infinite(const Options& o, const char* count, RunOptions* run) {
@@ -76,25 +67,19 @@ void read_infinite(const Options& o, const char* count, RunOptions* run) {
   run->repeats = 1;
 }
 
-Place host_memory(const Options& o) {
-  const std::string& name = o.text("host-memory");
-  if (name == "pinned") return Place::pinned;
-  if (name == "huge-2m") return Place::huge_2m;
-  return name == "huge-1g" ? Place::huge_1g : Place::pageable;
-}
-
-Option listen_wait_option() {
+Option listen_wait_option(Into into) {
   return {.name = "listen-wait",
           .kind = Kind::seconds,
           .default_text = "24h",
           .min = 0.1,
           .max = 2592000,
           .help = "with --listen: end with an error if no client has come after this time",
-          .group = "Connection"};
+          .group = "Connection",
+          .into = std::move(into)};
 }
 
 void require_listening(const Options& options, const std::vector<std::string>& names) {
-  const std::set<std::string_view> own = {"listen", "listen-wait", "quiet", "help"};
+  const std::set<std::string_view> own = {"quiet", "help"};
   for (const Option& option : options.table().all())
     if (options.given(option.name) && !own.contains(option.name) &&
         std::ranges::find(names, option.name) == names.end())

@@ -143,64 +143,53 @@ Command sweep_command() {
       "docs/sweep.md describes the plan's keys. The exit code is the worst of all cells: 2 over 130 (interrupted) over 1 over "
       "77 over 0.",
   };
-  c.options
+  c.options.group("Sweep")
       .add({.name = "plan",
             .kind = Kind::path,
             .metavar = "PLAN",
             .help = "the plan's file; 'plans/NAME' that is not here is one that comes with doorbell",
-            .group = "Sweep",
             .operand = true,
             .required = true})
-      .add(
-          {.name = "out",
-           .kind = Kind::directory,
-           .help = "the folder for plan.yaml, results.jsonl and runs.csv (not given: results/NAME-DATE-TIME)",
-           .group = "Sweep"})
+      .add({.name = "out",
+            .kind = Kind::directory,
+            .help =
+                "the folder for plan.yaml, results.jsonl and runs.csv (not given: results/NAME-DATE-TIME)"})
       .add(
           {.name = "resume",
            .kind = Kind::flag,
            .help =
                "go on with the sweep in --out; refuse when there is none (without it, a sweep of the same plan "
-               "in --out is gone on with, too)",
-           .group = "Sweep"})
+               "in --out is gone on with, too)"})
       .add({.name = "only",
-            .kind = Kind::text,
             .metavar = "KEY=VALUE[,...]",
-            .help = "run only cells that have these values; of a key that is given more than once, any",
-            .group = "Sweep"})
+            .help = "run only cells that have these values; of a key that is given more than once, any"})
       .add(
           {.name = "profile",
-           .kind = Kind::text,
            .metavar = "NAME",
            .help =
-               "a form of the plan that it describes under 'profiles': quick, for the plans that come with doorbell",
-           .group = "Sweep"})
+               "a form of the plan that it describes under 'profiles': quick, for the plans that come with doorbell"})
       .add({.name = "list",
             .kind = Kind::flag,
-            .help = "print each run's command line in order and run nothing",
-            .group = "Sweep"})
+            .help = "print each run's command line in order and run nothing"})
       .add({.name = "seed",
             .kind = Kind::integer,
             .default_text = "1",
-            .help = "seed of the order, for a plan with 'order: shuffled'",
-            .group = "Sweep"})
+            .help = "seed of the order, for a plan with 'order: shuffled'"})
       .add({.name = "cell-timeout",
             .kind = Kind::seconds,
             .default_text = "1h",
             .min = 0.1,
             .max = 604800,
-            .help = "stop a cell that takes longer; it counts as failed",
-            .group = "Sweep"})
+            .help = "stop a cell that takes longer; it counts as failed"})
+      .group("Output")
       .add({.name = "html",
             .kind = Kind::path,
             .help =
-                "write the report of the folder to FILE, also when a cell failed or Ctrl-C ended the sweep",
-            .group = "Output"})
+                "write the report of the folder to FILE, also when a cell failed or Ctrl-C ended the sweep"})
       .add({.name = "quiet",
             .letter = 'q',
             .kind = Kind::flag,
-            .help = "no progress line and no table; errors and what failed are still printed",
-            .group = "Output"});
+            .help = "no progress line and no table; errors and what failed are still printed"});
   c.examples = {
       {"doorbell sweep plans/nvme-modes.yaml --list", "Print the cells of a plan."},
       {"doorbell sweep plans/nvme-modes.yaml --out results/modes",

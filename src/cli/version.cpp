@@ -32,7 +32,7 @@ Command version_command() {
   Command command;
   command.name = "version";
   command.summary = "what this build is";
-  command.options.add({.name = "json", .kind = Kind::flag, .help = "print JSON", .group = "Output"});
+  command.options.group("Output").add({.name = "json", .kind = Kind::flag, .help = "print JSON"});
   command.run = run_version;
   command.group = "This machine";
   command.stoppable = false;

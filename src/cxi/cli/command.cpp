@@ -18,45 +18,40 @@ namespace doorbell::cli {
 namespace {
 
 void add_cxi_options(OptionTable& t) {
-  t.add({.name = cxi::setting::device.option(),
-         .kind = Kind::text,
-         .metavar = "SPEC",
-         .default_text = "cxi-model0",
-         .help = "cxi-modelN[:KEY=VALUE,...] (keys above), or a Cassini of this machine: cxi0",
-         .group = "Device"})
+  t.group("Device")
+      .add({.name = cxi::setting::device.option(),
+            .metavar = "SPEC",
+            .default_text = "cxi-model0",
+            .help = "cxi-modelN[:KEY=VALUE,...] (keys above), or a Cassini of this machine: cxi0"})
       .add(device_engine_option())
+      .group("Work")
       .add({.name = rma::setting::op.option(),
-            .kind = Kind::choice,
             .default_text = "put",
             .choices = {"put", "get"},
             .help = "the operation, without matching",
-            .group = "Work"})
+            .into = {[](std::string_view op) { return op == "get" ? rma::Op::read : rma::Op::write; },
+                     &rma::BenchOptions::op}})
       .add({.name = "unrestricted",
             .kind = Kind::flag,
             .help =
                 "full DMA commands of 64 bytes, whose packets the NIC keeps in order and repeats by itself, "
-                "instead of restricted ones of 32",
-            .group = "Work"});
+                "instead of restricted ones of 32"});
   add_size_option(t, "bytes of an operation", 0, "1KiB");
   add_queues_option(
       t, "command queues that the rate part drives at the same time, each with buffers of its own");
-  t.add({.name = cxi::setting::inline_below.option(),
-         .kind = Kind::integer,
-         .metavar = "BYTES",
-         .default_text = "0",
-         .max = 224,
-         .help = "puts of up to so many bytes carry their data in the command (IDC; unrestricted ones up to "
-                 "192)",
-         .group = "Queues"});
+  t.group("Queues").add(
+      {.name = cxi::setting::inline_below.option(),
+       .metavar = "BYTES",
+       .default_text = "0",
+       .max = 224,
+       .help = "puts of up to so many bytes carry their data in the command (IDC; unrestricted ones up to "
+               "192)",
+       .into = &rma::BenchOptions::inline_below});
 }
 
 rma::BenchOptions bench_options(const Options& o) {
   rma::BenchOptions b = rma_options(o, cxi::bench_of_puts(!o.flag("unrestricted")));
   b.device = spec_with_engine(o, "device", "cxi-model0", cxi::is_model(o.text("device")));
-  b.op = o.text("op") == "get" ? rma::Op::read : rma::Op::write;
-  if (o.has("size")) b.sizes = sizes_of(o.text("size"));
-  b.queues = static_cast<u32>(o.integer("num-queues"));
-  b.inline_below = static_cast<u32>(o.integer("idc"));
   if (o.flag("unrestricted")) {
     if (b.inline_below > cxi::idc_limit(false))
       throw Error("--idc", fmt::format("{} is not in 0..{}, what an unrestricted command carries",

@@ -36,246 +36,6 @@ using net::kMaxQueues;
 constexpr u64 kDefaultBytes = u64{1} << 30;  // of a run by count
 constexpr u64 kDefaultPackets = 200'000;
 
-void add_net_options(OptionTable& t) {
-  t.add(
-       {.name = net::setting::stream.option(),
-        .kind = Kind::choice,
-        .default_text = net::kRawFrames,
-        .choices = net::stream_names([](const net::StreamKind&) { return true; }),
-        .help =
-            "what carries the packets: TCP records, UDP datagrams, RoCE messages (SEND), raw Ethernet frames",
-        .group = "Stream"})
-      .add(
-          {.name = net::setting::link.option(),
-           .kind = Kind::text,
-           .metavar = "LINK",
-           .help =
-               "what connects the two ends: ring (memory of this program), lo, veth (two network namespaces, made and "
-               "removed again), two interfaces or PCI addresses IF1,IF2 (not given: ring for raw, else lo)",
-           .group = "Stream"})
-      .add({.name = net::setting::engine.option(),
-            .kind = Kind::text,
-            .metavar = "NAME",
-            .help = "what sends and receives raw frames: " + options::enumeration(net::engine_names(), "or") +
-                    ", which takes a driver as dpdk:DRIVER (not given: what the link does best)",
-            .group = "Stream"})
-      .add({.name = net::setting::device.option(),
-            .kind = Kind::text,
-            .metavar = "SPEC",
-            .default_text = "model",
-            .help = "the NIC of --stream roce, as for doorbell rdma",
-            .group = "Stream"})
-      .add({.name = net::setting::provider.option(),
-            .kind = Kind::text,
-            .metavar = "NAME",
-            .default_text = "mlx5",
-            .help = "whose queues --stream roce uses, as for doorbell rdma",
-            .group = "Stream"})
-      .add(
-          {.name = net::setting::mode.option(),
-           .kind = Kind::choice,
-           .default_text = "cells",
-           .choices = net::mode_names(),
-           .help =
-               "cells: each --payload; smoke: the stream's usual cell; sweep: its published grid; drop-curve: target "
-               "rates from 1 to 100 Gb/s and unpaced; multi-queue: one and two queues on each side; no-drop: search "
-               "the highest rate without loss; kernels: what the GPU of --gpu makes of packets, without a network",
-           .group = "Work"})
-      .add(
-          {.name = net::setting::payload.option(),
-           .kind = Kind::text,
-           .metavar = "SIZE[:SIZE]",
-           .default_text = "8000",
-           .help =
-               "bytes of a packet, message or record, the 32-byte header included; A:B goes by powers of two, and a "
-               "list has commas",
-           .group = "Work"})
-      .add(
-          {.name = "batch-size",
-           .kind = Kind::integer,
-           .metavar = "N",
-           .min = 1,
-           .max = 16384,
-           .help =
-               "packets handed over at a time (not given: 64; of TCP records as many as 512 KiB hold, if that is less)",
-           .group = "Work"})
-      .add({.name = net::setting::pairs.option(),
-            .kind = Kind::integer,
-            .metavar = "N",
-            .min = 1,
-            .max = kMaxQueues,
-            .help = "pairs of a sender and a receiver, each a thread (tcp, udp, roce)",
-            .group = "Work"})
-      .add({.name = net::setting::queues.option(),
-            .kind = Kind::text,
-            .metavar = "TXxRX",
-            .help = "sending and receiving queues, each a thread: 1x2, 2x2 (raw)",
-            .group = "Work"})
-      .add(
-          {.name = net::setting::flows.option(),
-           .kind = Kind::integer,
-           .metavar = "N",
-           .min = 1,
-           .max = net::kMaxFlows,
-           .help =
-               "raw: streams of packets with addresses, ports and sequences of their own, in turns on the sending "
-               "queues (not given: as many as there are queues on the larger side)",
-           .group = "Work"})
-      .add(
-          {.name = net::setting::rss.option(),
-           .kind = Kind::choice,
-           .default_text = "off",
-           .choices = {"off", "addresses", "addresses-ports"},
-           .help =
-               "raw: a flow's receive queue is chosen by the Toeplitz hash over these fields, as NICs do; off: by a "
-               "rule for each flow",
-           .group = "Work"})
-      .add(
-          {.name = "encapsulation",
-           .kind = Kind::choice,
-           .default_text = "udp4",
-           .choices = net::encapsulation_names(),
-           .help =
-               "raw: what a frame's payload lies in: UDP over IPv4 or IPv6, or nothing but Ethernet (EtherType 0x88b5)",
-           .group = "Work"})
-      .add(
-          {.name = "count",
-           .kind = Kind::integer,
-           .metavar = "N",
-           .min = 1,
-           .max = u64{1} << 40,
-           .help =
-               "packets of each flow in a repeat, or fewer when --duration is over (neither given: 1 GiB's worth, at most 200 thousand)",
-           .group = "Work"})
-      .add(infinite_option())
-      .add({.name = net::setting::target_gbps.option(),
-            .kind = Kind::real,
-            .metavar = "GBPS",
-            .min = 0.000001,
-            .max = 10000,
-            .help =
-                "payload bits a second of all senders together, evenly paced (not given: as fast as it goes)",
-            .group = "Work"})
-      .add({.name = "fill",
-            .kind = Kind::choice,
-            .default_text = "bytes",
-            .choices = {"bytes", "float32", "float16", "zero"},
-            .help = "what the data consists of; floats are in [-1, 1)",
-            .group = "Work"})
-      .add(
-          {.name = "max-loss",
-           .kind = Kind::real,
-           .metavar = "PERCENT",
-           .default_text = "100",
-           .min = 0,
-           .max = 100,
-           .help =
-               "a loss of more packets than this is an error (exit code 2), although it is explained; tcp and roce "
-               "may lose none",
-           .group = "Verification"})
-      .add({.name = "segmentation",
-            .kind = Kind::choice,
-            .default_text = "on",
-            .choices = {"on", "off"},
-            .help = "UDP: hand over many datagrams as one (GSO) and take them so (GRO)",
-            .group = "Sockets"})
-      .add(
-          {.name = "socket-buffer",
-           .kind = Kind::size,
-           .default_text = "64Mi",
-           .min = 4096,
-           .max = u64{1} << 30,
-           .help =
-               "a socket's buffer; what the kernel gave is in the result (TCP, not given: as the kernel tunes it)",
-           .group = "Sockets"})
-      .add({.name = "busy-poll",
-            .kind = Kind::integer,
-            .metavar = "US",
-            .default_text = "0",
-            .max = 100'000,
-            .help = "microseconds for which the kernel polls the device for a socket (SO_BUSY_POLL)",
-            .group = "Sockets"})
-      .add({.name = "block-timeout",
-            .kind = Kind::integer,
-            .metavar = "MS",
-            .default_text = "1",
-            .min = 1,
-            .max = 1000,
-            .help =
-                "milliseconds after which af_packet hands a block over that is not full: at low rates its "
-                "latency is half of that",
-            .group = "Sockets"})
-      .add({.name = net::setting::memory.option(),
-            .kind = Kind::choice,
-            .default_text = "pageable",
-            .choices = {"pageable", "pinned", "huge-2m", "huge-1g"},
-            .help = "what received packets lie in",
-            .group = "Memory"})
-      .add({.name = net::setting::split.option(),
-            .kind = Kind::flag,
-            .help = "header-data split: headers in one place, data in another",
-            .group = "Memory"})
-      .add(
-          {.name = "polling",
-           .kind = Kind::choice,
-           .default_text = "auto",
-           .choices = {"auto", "busy", "block"},
-           .help =
-               "what threads do without work: busy waiting, or sleep in the kernel; auto: busy where each has a core "
-               "and the queue is memory",
-           .group = "Threads"})
-      .add({.name = net::setting::cores.option(),
-            .kind = Kind::text,
-            .metavar = "N[,N...]",
-            .help = "the threads' cores, senders first (not given: one each, where there are enough; the "
-                    "last ones with --listen)",
-            .group = "Threads"})
-      .add({.name = "relay-delay",
-            .kind = Kind::seconds,
-            .default_text = "0.02",
-            .min = 0,
-            .max = 60,
-            .help = "how long --fault delay holds a packet back",
-            .group = "Verification"})
-      .add({.name = "settle",
-            .kind = Kind::seconds,
-            .default_text = "0.25",
-            .min = 0.001,
-            .max = 60,
-            .help = "what has not arrived after so long a silence is lost",
-            .group = "Verification"});
-}
-
-void add_connection_options(OptionTable& t) {
-  t.add({.name = measure::setting::others.option(),
-         .kind = Kind::text,
-         .metavar = "PROGRAM[,PROGRAM...]",
-         .help = "measure programs of others over the same link, in turns, and print the ratios: " +
-                 options::enumeration(net::other_programs(), "and") + "; it takes --duration",
-         .group = "Comparison"})
-      .add({.name = "daqiri-csv",
-            .kind = Kind::path,
-            .help = "write one row per repeat to FILE in the columns of daqiri's runs.csv",
-            .group = "Output"});
-  t.add(
-       {.name = exchange::setting::listen.option(),
-        .kind = Kind::text,
-        .metavar = "[ADDR:]PORT",
-        .help =
-            "be the receiving end of a run: wait for a client there, take over its options, and say at the end what "
-            "arrived; --link, --host-memory, --split, --polling and --cores belong here, everything else to the client",
-        .group = "Connection"})
-      .add(listen_wait_option())
-      .add(
-          {.name = net::setting::connect.option(),
-           .kind = Kind::text,
-           .metavar = "HOST[:PORT]",
-           .help =
-               "send to the doorbell that listens there (port 18517 if none is given); --link is then the interface "
-               "of this end (not given: whichever the route takes)",
-           .group = "Connection"});
-}
-
 u32 number_in(const std::string& option, const std::string& text, u32 least, u32 most) {
   const Option number = {.name = option, .kind = Kind::integer, .min = least, .max = most};
   try {
@@ -285,12 +45,257 @@ u32 number_in(const std::string& option, const std::string& text, u32 least, u32
   }
 }
 
-void read_queues(const Options& o, bool frames, net::BenchOptions* b) {
-  if (o.has("pairs") && frames) throw Error("--pairs", "raw frames have queues", "use --queues TXxRX");
-  if (o.has("queues") && !frames)
-    throw Error("--queues", fmt::format("{} is made of pairs, one sender and one receiver each", b->stream),
-                "use --pairs N");
-  if (o.has("pairs")) b->tx_queues = b->rx_queues = static_cast<u32>(o.integer("pairs"));
+std::vector<u64> payloads_of(const std::string& text) {
+  return sizes_of("payload", text, net::kHeaderBytes, kMaxPayload);
+}
+
+std::vector<int> cores_of(const std::string& text) {
+  std::vector<int> cores;
+  for (const std::string& core : split(text))
+    cores.push_back(static_cast<int>(number_in("cores", core, 0, 4095)));
+  return cores;
+}
+
+void add_net_options(OptionTable& t) {
+  const auto streams = [](const net::WhichKinds& which) {
+    return options::Condition{"stream", net::stream_names(which)};
+  };
+  const options::Condition frames = streams(&net::StreamKind::frames), rdma = streams(&net::StreamKind::rdma);
+  const options::Condition sockets = streams(&net::StreamKind::sockets);
+  t.group("Stream")
+      .add(
+          {.name = net::setting::stream.option(),
+           .default_text = net::kRawFrames,
+           .choices = net::stream_names([](const net::StreamKind&) { return true; }),
+           .help =
+               "what carries the packets: TCP records, UDP datagrams, RoCE messages (SEND), raw Ethernet frames",
+           .into = &net::BenchOptions::stream})
+      .add(
+          {.name = net::setting::link.option(),
+           .metavar = "LINK",
+           .help =
+               "what connects the two ends: ring (memory of this program), lo, veth (two network namespaces, made and "
+               "removed again), two interfaces or PCI addresses IF1,IF2 (not given: ring for raw, else lo)",
+           .into = {&net::BenchOptions::link, &net::ServeOptions::link}})
+      .add({.name = net::setting::engine.option(),
+            .metavar = "NAME",
+            .help = "what sends and receives raw frames: " + options::enumeration(net::engine_names(), "or") +
+                    ", which takes a driver as dpdk:DRIVER (not given: what the link does best)",
+            .into = &net::BenchOptions::engine,
+            .only_if = frames})
+      .add({.name = net::setting::device.option(),
+            .metavar = "SPEC",
+            .default_text = "model",
+            .help = "the NIC of --stream roce, as for doorbell rdma",
+            .into = &net::BenchOptions::device,
+            .only_if = rdma})
+      .add({.name = net::setting::provider.option(),
+            .metavar = "NAME",
+            .default_text = "mlx5",
+            .help = "whose queues --stream roce uses, as for doorbell rdma",
+            .into = &net::BenchOptions::provider,
+            .only_if = rdma})
+      .group("Work")
+      .add(
+          {.name = net::setting::mode.option(),
+           .default_text = "cells",
+           .choices = net::mode_names(),
+           .help =
+               "cells: each --payload; smoke: the stream's usual cell; sweep: its published grid; drop-curve: target "
+               "rates from 1 to 100 Gb/s and unpaced; multi-queue: one and two queues on each side; no-drop: search "
+               "the highest rate without loss; kernels: what the GPU of --gpu makes of packets, without a network",
+           .into = &net::BenchOptions::mode})
+      .add(
+          {.name = net::setting::payload.option(),
+           .metavar = "SIZE[:SIZE]",
+           .default_text = "8000",
+           .help =
+               "bytes of a packet, message or record, the 32-byte header included; A:B goes by powers of two, and a "
+               "list has commas",
+           .into = {payloads_of, &net::BenchOptions::payloads}})
+      .add(
+          {.name = "batch-size",
+           .metavar = "N",
+           .min = 1,
+           .max = 16384,
+           .help =
+               "packets handed over at a time (not given: 64; of TCP records as many as 512 KiB hold, if that is less)",
+           .into = &net::BenchOptions::batch})
+      .add({.name = net::setting::pairs.option(),
+            .metavar = "N",
+            .min = 1,
+            .max = kMaxQueues,
+            .help = "pairs of a sender and a receiver, each a thread (tcp, udp, roce)",
+            .into = {&net::BenchOptions::tx_queues, &net::BenchOptions::rx_queues},
+            .only_if = streams([](const net::StreamKind& k) { return !k.frames; })})
+      .add({.name = net::setting::queues.option(),
+            .metavar = "TXxRX",
+            .help = "sending and receiving queues, each a thread: 1x2, 2x2 (raw)",
+            .only_if = frames})
+      .add(
+          {.name = net::setting::flows.option(),
+           .metavar = "N",
+           .min = 1,
+           .max = net::kMaxFlows,
+           .help =
+               "raw: streams of packets with addresses, ports and sequences of their own, in turns on the sending "
+               "queues (not given: as many as there are queues on the larger side)",
+           .into = &net::BenchOptions::flows,
+           .only_if = frames})
+      .add(
+          {.name = net::setting::rss.option(),
+           .default_text = "off",
+           .choices = {"off", "addresses", "addresses-ports"},
+           .help =
+               "raw: a flow's receive queue is chosen by the Toeplitz hash over these fields, as NICs do; off: by a "
+               "rule for each flow",
+           .only_if = frames})
+      .add(
+          {.name = "encapsulation",
+           .default_text = "udp4",
+           .choices = net::encapsulation_names(),
+           .help =
+               "raw: what a frame's payload lies in: UDP over IPv4 or IPv6, or nothing but Ethernet (EtherType 0x88b5)",
+           .into = &net::BenchOptions::encapsulation,
+           .only_if = frames})
+      .add(
+          {.name = "count",
+           .metavar = "N",
+           .min = 1,
+           .max = u64{1} << 40,
+           .help =
+               "packets of each flow in a repeat, or fewer when --duration is over (neither given: 1 GiB's worth, at most 200 thousand)",
+           .into = &net::BenchOptions::count})
+      .add(infinite_option())
+      .add({.name = net::setting::target_gbps.option(),
+            .metavar = "GBPS",
+            .min = 0.000001,
+            .max = 10000,
+            .help =
+                "payload bits a second of all senders together, evenly paced (not given: as fast as it goes)",
+            .into = &net::BenchOptions::target_gbps})
+      .add({.name = "fill",
+            .default_text = "bytes",
+            .choices = {"bytes", "float32", "float16", "zero"},
+            .help = "what the data consists of; floats are in [-1, 1)",
+            .into = &net::BenchOptions::fill})
+      .group("Verification")
+      .add(
+          {.name = "max-loss",
+           .metavar = "PERCENT",
+           .default_text = "100",
+           .min = 0,
+           .max = 100,
+           .help =
+               "a loss of more packets than this is an error (exit code 2), although it is explained; tcp and roce "
+               "may lose none",
+           .into = {[](double percent) { return percent / 100; }, &net::BenchOptions::max_loss}})
+      .group("Sockets")
+      .add({.name = "segmentation",
+            .default_text = "on",
+            .choices = {"on", "off"},
+            .help = "UDP: hand over many datagrams as one (GSO) and take them so (GRO)",
+            .into = {"on", &net::BenchOptions::segmentation},
+            .only_if = streams(&net::StreamKind::segments)})
+      .add(
+          {.name = "socket-buffer",
+           .kind = Kind::size,
+           .default_text = "64Mi",
+           .min = 4096,
+           .max = u64{1} << 30,
+           .help =
+               "a socket's buffer; what the kernel gave is in the result (TCP, not given: as the kernel tunes it)",
+           .into = &net::BenchOptions::socket_bytes,
+           .only_if = sockets})
+      .add({.name = "busy-poll",
+            .metavar = "US",
+            .default_text = "0",
+            .max = 100'000,
+            .help = "microseconds for which the kernel polls the device for a socket (SO_BUSY_POLL)",
+            .into = &net::BenchOptions::busy_poll_us,
+            .only_if = sockets})
+      .add({.name = "block-timeout",
+            .metavar = "MS",
+            .default_text = "1",
+            .min = 1,
+            .max = 1000,
+            .help =
+                "milliseconds after which af_packet hands a block over that is not full: at low rates its "
+                "latency is half of that",
+            .into = &net::BenchOptions::block_timeout_ms})
+      .group("Memory")
+      .add({.name = net::setting::memory.option(),
+            .default_text = "pageable",
+            .choices = {"pageable", "pinned", "huge-2m", "huge-1g"},
+            .help = "what received packets lie in",
+            .into = {&net::BenchOptions::place, &net::ServeOptions::place}})
+      .add({.name = net::setting::split.option(),
+            .help = "header-data split: headers in one place, data in another",
+            .into = {&net::BenchOptions::split, &net::ServeOptions::split}})
+      .group("Threads")
+      .add(
+          {.name = "polling",
+           .default_text = "auto",
+           .choices = {"auto", "busy", "block"},
+           .help =
+               "what threads do without work: busy waiting, or sleep in the kernel; auto: busy where each has a core "
+               "and the queue is memory",
+           .into = {&net::BenchOptions::polling, &net::ServeOptions::polling}})
+      .add({.name = net::setting::cores.option(),
+            .metavar = "N[,N...]",
+            .help = "the threads' cores, senders first (not given: one each, where there are enough; the "
+                    "last ones with --listen)",
+            .into = {cores_of, &net::BenchOptions::cores, &net::ServeOptions::cores}})
+      .group("Verification")
+      .add({.name = "relay-delay",
+            .kind = Kind::seconds,
+            .default_text = "0.02",
+            .min = 0,
+            .max = 60,
+            .help = "how long --fault delay holds a packet back",
+            .into = &net::BenchOptions::relay_delay_s})
+      .add({.name = "settle",
+            .kind = Kind::seconds,
+            .default_text = "0.25",
+            .min = 0.001,
+            .max = 60,
+            .help = "what has not arrived after so long a silence is lost",
+            .into = &net::BenchOptions::settle_s});
+}
+
+void add_connection_options(OptionTable& t) {
+  t.group("Comparison")
+      .add({.name = measure::setting::others.option(),
+            .metavar = "PROGRAM[,PROGRAM...]",
+            .help = "measure programs of others over the same link, in turns, and print the ratios: " +
+                    options::enumeration(net::other_programs(), "and") + "; it takes --duration"})
+      .group("Output")
+      .add({.name = "daqiri-csv",
+            .kind = Kind::path,
+            .help = "write one row per repeat to FILE in the columns of daqiri's runs.csv"});
+  t.group("Connection")
+      .add(
+          {.name = exchange::setting::listen.option(),
+           .metavar = "[ADDR:]PORT",
+           .help =
+               "be the receiving end of a run: wait for a client there, take over its options, and say at the end what "
+               "arrived; --link, --host-memory, --split, --polling and --cores belong here, everything else to the client",
+           .into = {[](const std::string& at) { return exchange::parse_listen(at, "--listen"); },
+                    &net::ServeOptions::at}})
+      .add(listen_wait_option(&net::ServeOptions::wait_s))
+      .add(
+          {.name = net::setting::connect.option(),
+           .metavar = "HOST[:PORT]",
+           .help =
+               "send to the doorbell that listens there (port 18517 if none is given); --link is then the interface "
+               "of this end (not given: whichever the route takes)",
+           .into = {[](const std::string& to) {
+                      return exchange::parse_connect(to, net::kRunKind.default_port, "--connect");
+                    },
+                    &net::BenchOptions::other_end}});
+}
+
+void read_queues(const Options& o, net::BenchOptions* b) {
   if (!o.has("queues")) return;
   const std::string text = o.text("queues");
   const std::size_t x = text.find('x');
@@ -300,52 +305,10 @@ void read_queues(const Options& o, bool frames, net::BenchOptions* b) {
   b->rx_queues = number_in("queues", text.substr(x + 1), 1, kMaxQueues);
 }
 
-/// Options that only some kinds of streams have.
-void check_own_options(const Options& o, const std::string& stream, const net::StreamKind& kind) {
-  struct Own {
-    const char* option;
-    bool net::StreamKind::*has;
-    const char* why_not;
-  };
-  constexpr const char* kOfFrames = "it is that of raw frames, not of {}";
-  constexpr const char* kNoDevice = "{} needs no RDMA device";
-  constexpr const char* kNoSocket = "{} has no socket";
-  for (const auto& [option, has, why_not] : std::initializer_list<Own>{
-           {"device", &net::StreamKind::rdma, kNoDevice},
-           {"provider", &net::StreamKind::rdma, kNoDevice},
-           {"flows", &net::StreamKind::frames, kOfFrames},
-           {"rss", &net::StreamKind::frames, kOfFrames},
-           {"encapsulation", &net::StreamKind::frames, kOfFrames},
-           {"socket-buffer", &net::StreamKind::sockets, kNoSocket},
-           {"busy-poll", &net::StreamKind::sockets, kNoSocket},
-           {"segmentation", &net::StreamKind::segments, "it is UDP's, not that of {}"}}) {
-    if (!o.given(option) || kind.*has) continue;
-    const std::vector<std::string> streams = net::stream_names(has);
-    throw Error(fmt::format("--{}", option), fmt::format(fmt::runtime(why_not), stream),
-                fmt::format("it goes with {}{}", streams.size() == 1 ? "--stream " : "",
-                            options::enumeration(streams, "and")));
-  }
-  if (o.given("block-timeout") && !kind.blocks)
-    throw Error("--block-timeout", "only packet sockets have blocks",
-                "it goes with " + net::kinds_that(&net::StreamKind::blocks));
-}
-
-void read_flow_options(const Options& o, net::BenchOptions* b) {
-  if (o.has("flows")) b->flows = static_cast<u32>(o.integer("flows"));
+void read_rss(const Options& o, net::BenchOptions* b) {
   const std::string& rss = o.text("rss");
   if (rss != "off") b->steering = net::Steering::rss;
   if (rss == "addresses") b->rss_fields = net::RssFields::addresses;
-  b->encapsulation =
-      static_cast<net::Encapsulation>(std::ranges::find(net::encapsulation_names(), o.text("encapsulation")) -
-                                      net::encapsulation_names().begin());
-}
-
-std::vector<int> cores_of(const Options& o) {
-  std::vector<int> cores;
-  if (o.has("cores"))
-    for (const std::string& core : split(o.text("cores")))
-      cores.push_back(static_cast<int>(number_in("cores", core, 0, 4095)));
-  return cores;
 }
 
 net::BenchOptions bench_options(const Options& o) {
@@ -357,27 +320,12 @@ net::BenchOptions bench_options(const Options& o) {
     throw Error("--initiator gpu", "packets are sent and received by CPU threads");
   if (b.strict)
     throw Error("--verify strict", "every packet is checked as it comes: there is no earlier data");
-  b.stream = o.text("stream");
-  if (o.has("engine")) b.engine = o.text("engine");
-  if (o.has("connect")) {
-    b.role = net::Role::sender;
-    b.other_end = exchange::parse_connect(o.text("connect"), net::kRunKind.default_port, "--connect");
-    if (o.has("link")) b.link = o.text("link");
-    else b.link.clear();
-    if (b.link.empty() && net::kind_of(b).frames)
-      throw Error("--connect", "raw frames leave by an interface", "name it: --link eth0");
-  } else {
-    b.link = o.has("link") ? o.text("link") : net::kind_of(b).usual_link;
-  }
+  o.read_into(b);
+  if (o.has("connect")) b.role = net::Role::sender;
+  if (!o.has("link")) b.link = o.has("connect") ? "" : net::kind_of(b).usual_link;
   const net::StreamKind& kind = net::kind_of(b);
-  if (o.has("engine") && !kind.frames)
-    throw Error("--engine", fmt::format("it carries raw frames, not {}", b.stream));
-  check_own_options(o, b.stream, kind);
-  b.device = o.text("device");
-  b.provider = o.text("provider");
-  b.mode = static_cast<net::Mode>(std::ranges::find(net::mode_names(), o.text("mode")) -
-                                  net::mode_names().begin());
-  b.payloads = sizes_of("payload", o.text("payload"), net::kHeaderBytes, kMaxPayload);
+  if (b.link.empty() && kind.frames)
+    throw Error("--connect", "raw frames leave by an interface", "name it: --link eth0");
   if (measure::is_endless(b.duration_s) &&
       (b.mode != net::Mode::cells || b.payloads.size() > 1 || o.has("beside")))
     throw Error("--infinite", "more than one cell is asked for, and the first one would not end",
@@ -385,40 +333,25 @@ net::BenchOptions bench_options(const Options& o) {
   if (o.given("payload") && (b.mode == net::Mode::smoke || b.mode == net::Mode::sweep))
     throw Error("--payload", fmt::format("--mode {} has its own", o.text("mode")),
                 "leave one of the two out");
-  b.batch = o.has("batch-size") ? static_cast<u32>(o.integer("batch-size")) : 0;
-  read_queues(o, kind.frames, &b);
-  read_flow_options(o, &b);
-  b.target_gbps = o.has("target-gbps") ? o.real("target-gbps") : 0;
+  read_queues(o, &b);
+  read_rss(o, &b);
   if (b.duration_s == 0 &&
       (b.mode == net::Mode::drop_curve || b.mode == net::Mode::no_drop || b.target_gbps > 0) &&
       !o.has("count"))
     b.duration_s = 1, b.repeats = o.has("repeats") ? b.repeats : 1;
-  if (o.has("count")) b.count = o.integer("count");
-  else if (b.duration_s == 0)
+  if (!o.has("count") && b.duration_s == 0)
     b.count = std::clamp<u64>(kDefaultBytes / *std::ranges::max_element(b.payloads), 8, kDefaultPackets);
-  const std::string fill = o.text("fill");
-  b.fill = fill == "float32"   ? net::Fill::float32
-           : fill == "float16" ? net::Fill::float16
-           : fill == "zero"    ? net::Fill::zero
-                               : net::Fill::bytes;
   read_window_options(o, &b);
-  b.segmentation = o.text("segmentation") == "on";
   // The kernel tunes a TCP connection's buffers itself, and does it well.
-  b.socket_bytes = kind.tunes_buffers && !o.given("socket-buffer") ? 0 : o.bytes("socket-buffer");
-  b.busy_poll_us = static_cast<u32>(o.integer("busy-poll"));
-  b.block_timeout_ms = static_cast<u32>(o.integer("block-timeout"));
-  b.place = host_memory(o);
-  b.split = o.flag("split");
-  b.max_loss = o.real("max-loss") / 100;
-  b.polling = o.text("polling");
-  b.settle_s = o.seconds("settle");
-  b.relay_delay_s = o.seconds("relay-delay");
+  if (kind.tunes_buffers && !o.given("socket-buffer")) b.socket_bytes = 0;
+  if (o.given("block-timeout") && !kind.blocks)
+    throw Error("--block-timeout", "only packet sockets have blocks",
+                "it goes with " + net::kinds_that(&net::StreamKind::blocks));
   if (b.faults.of(model::Fault::delay) > 0 && b.relay_delay_s >= b.settle_s)
     throw Error("--relay-delay",
                 fmt::format("{:g} s is not less than the {:g} s after which a packet is lost",
                             b.relay_delay_s, b.settle_s),
                 "give a longer --settle");
-  b.cores = cores_of(o);
   const u32 threads = b.tx_queues + b.rx_queues;
   if (!b.cores.empty() && b.cores.size() < threads)
     throw Error("--cores",
@@ -427,26 +360,18 @@ net::BenchOptions bench_options(const Options& o) {
 }
 
 /// The options that --listen uses; the client brings all others.
-const std::vector<std::string>& listening_options() {
-  static const std::vector<std::string> names = {"window-mem", "to-gpu", "gpu",     "link",   "host-memory",
-                                                 "split",      "cores",  "polling", "timeout"};
+std::vector<std::string> listening_options(const OptionTable& t) {
+  std::vector<std::string> names = t.names_of<net::ServeOptions>();
+  names.insert(names.end(), {"gpu", "timeout"});
   return names;
 }
 
 net::ServeOptions serve_options(const Options& o) {
-  require_listening(o, listening_options());
+  require_listening(o, listening_options(o.table()));
   net::ServeOptions s;
-  s.at = exchange::parse_listen(o.text("listen"), "--listen");
-  if (o.has("link")) s.link = o.text("link");
-  s.place = host_memory(o);
-  s.split = o.flag("split");
-  s.polling = o.text("polling");
-  s.cores = cores_of(o);
-  s.windows_on_gpu = o.text("window-mem") == "vram";
-  s.to_gpu = o.text("to-gpu") == "kernel" ? net::ToGpu::kernel : net::ToGpu::copy;
+  o.read_into(s);
   s.gpu = static_cast<int>(o.integer("gpu"));
   s.timeout_s = o.seconds("timeout");
-  s.wait_s = o.seconds("listen-wait");
   return s;
 }
 
@@ -557,7 +482,7 @@ Command net_command() {
        .needs = Needs::device},
   };
   c.run = run;
-  c.listening = listening_options();
+  c.listening = listening_options(c.options);
   c.check = [](const Options& o) {
     if (o.has("listen")) {
       (void)serve_options(o);

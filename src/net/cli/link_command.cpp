@@ -14,7 +14,9 @@ namespace doorbell::cli {
 namespace {
 
 net::KeptNames names_of(const Options& options) {
-  return {.tx = options.text("tx-namespace"), .rx = options.text("rx-namespace")};
+  net::KeptNames names;
+  options.read_into(names);
+  return names;
 }
 
 void check_net_link(const Options& options) {
@@ -36,12 +38,7 @@ int up(const Options& options) {
     if (link.tx_port.empty() || link.rx_port.empty())
       throw Error("--ports", fmt::format("'{}' is not two interfaces", ports), "give such as eth1,eth2");
   }
-  link.tx_address = options.text("tx-address");
-  link.rx_address = options.text("rx-address");
-  link.mtu = static_cast<u32>(options.integer("mtu"));
-  if (options.has("queues")) link.queues = static_cast<u32>(options.integer("queues"));
-  link.gro = options.text("gro") == "on";
-  link.gso = options.text("gso") == "on";
+  options.read_into(link);
   if (options.given("gso") && !link.tx_port.empty())
     throw Error("--gso", "it is for a veth pair; a port's driver does it its own way", "leave it out");
   const std::string name = net::link_up(link);
@@ -76,65 +73,59 @@ int run_net_link(const Options& options, Context&) {
 void add_options(OptionTable& t) {
   const net::KeptLink defaults;
   t.add({.name = "action",
-         .kind = Kind::choice,
          .metavar = "ACTION",
          .choices = {"up", "verify", "down"},
          .help = "make the link, look whether it is in order, or remove it",
          .operand = true,
          .required = true});
-  t.add({.name = "tx-namespace",
-         .metavar = "NAME",
-         .default_text = defaults.names.tx,
-         .help = "network namespace of the sending end",
-         .group = "Link"});
+  t.group("Link").add({.name = "tx-namespace",
+                       .metavar = "NAME",
+                       .default_text = defaults.names.tx,
+                       .help = "network namespace of the sending end",
+                       .into = &net::KeptNames::tx});
   t.add({.name = "rx-namespace",
          .metavar = "NAME",
          .default_text = defaults.names.rx,
          .help = "network namespace of the receiving end",
-         .group = "Link"});
+         .into = &net::KeptNames::rx});
   t.add({.name = "ports",
          .metavar = "IF1,IF2",
-         .help = "two interfaces of this machine that a cable connects. Without them a veth pair is made",
-         .group = "Link"});
+         .help = "two interfaces of this machine that a cable connects. Without them a veth pair is made"});
   t.add({.name = "tx-address",
          .metavar = "ADDRESS/BITS",
          .default_text = defaults.tx_address,
          .help = "IPv4 address of the sending end",
-         .group = "Link"});
+         .into = &net::KeptLink::tx_address});
   t.add({.name = "rx-address",
          .metavar = "ADDRESS/BITS",
          .default_text = defaults.rx_address,
          .help = "IPv4 address of the receiving end",
-         .group = "Link"});
+         .into = &net::KeptLink::rx_address});
   t.add({.name = "mtu",
-         .kind = Kind::integer,
          .default_text = fmt::format("{}", defaults.mtu),
          .min = 576,
          .max = 65535,
          .help = "bytes that an IP packet may have",
-         .group = "Link",
-         .unit = "bytes"});
+         .unit = "bytes",
+         .into = &net::KeptLink::mtu});
   t.add(
       {.name = "queues",
-       .kind = Kind::integer,
        .min = 1,
        .max = 1024,
        .help = "queues of each interface. Without it, one for a veth pair, and as many as it has for a port",
-       .group = "Link"});
+       .into = &net::KeptLink::queues});
   t.add({.name = "gro",
-         .kind = Kind::choice,
          .default_text = "on",
          .choices = {"on", "off"},
          .help = "generic receive offload at the receiving end",
-         .group = "Link"});
+         .into = {"on", &net::KeptLink::gro}});
   t.add(
       {.name = "gso",
-       .kind = Kind::choice,
        .default_text = "on",
        .choices = {"on", "off"},
        .help =
            "off: the sending end of a veth pair splits datagrams of many segments, as most NICs' drivers do",
-       .group = "Link"});
+       .into = {"on", &net::KeptLink::gso}});
 }
 
 }  // namespace

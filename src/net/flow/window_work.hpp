@@ -17,9 +17,9 @@
 
 namespace doorbell::net {
 
-/// How packets come into a window in GPU memory: a kernel that reads them where they lie, or one copy of a
-/// window that the CPU has assembled in pinned memory.
-enum class ToGpu { kernel, copy };
+/// How packets come into a window in GPU memory: one copy of a window that the CPU has assembled in pinned
+/// memory, or a kernel that reads them where they lie.
+enum class ToGpu { copy, kernel };
 
 struct WindowOptions {
   bool on = false;  ///< packets are assembled at all

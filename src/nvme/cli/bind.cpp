@@ -52,15 +52,13 @@ Command command_of(std::string name, std::string summary) {
   c.name = std::move(name);
   c.summary = std::move(summary);
   c.options.add({.name = "address",
-                 .kind = Kind::text,
                  .metavar = "ADDRESS",
                  .help = "the controller: 0000:01:00.0, 01:00.0, nvme0 or /dev/nvme0n1",
                  .operand = true,
                  .required = true});
-  c.options.add({.name = "group",
-                 .kind = Kind::flag,
-                 .help = "with it every other NVMe controller of its IOMMU group",
-                 .group = "Options"});
+  c.options.group("Options").add({.name = "group",
+                                  .kind = Kind::flag,
+                                  .help = "with it every other NVMe controller of its IOMMU group"});
   c.group = "This machine";
   c.stoppable = false;
   return c;

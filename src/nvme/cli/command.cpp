@@ -26,184 +26,167 @@ namespace {
 constexpr u64 kDefaultIos = 10'000;
 
 void add_nvme_options(OptionTable& t) {
-  t.add({.name = nvme::setting::controller.option(),
-         .kind = Kind::text,
-         .metavar = "SPEC",
-         .default_text = "model",
-         .help =
-             "what is driven: model[:KEY=VALUE,...], qemu[:KEY=VALUE,...] (keys above), a PCI address or "
-             "/dev/nvmeN bound to vfio-pci, or file:PATH (or the path of what is there) through the kernel",
-         .group = "Device"})
+  t.group("Device")
+      .add(
+          {.name = nvme::setting::controller.option(),
+           .metavar = "SPEC",
+           .default_text = "model",
+           .help =
+               "what is driven: model[:KEY=VALUE,...], qemu[:KEY=VALUE,...] (keys above), a PCI address or "
+               "/dev/nvmeN bound to vfio-pci, or file:PATH (or the path of what is there) through the kernel"})
       .add({.name = "namespace",
-            .kind = Kind::integer,
             .default_text = "1",
             .min = 1,
             .max = 0xfffffffeu,
             .help = "the namespace's number",
-            .group = "Device"})
+            .into = &nvme::BenchOptions::nsid})
       .add(device_engine_option())
       .add({.name = nvme::setting::allow_write.option(),
-            .kind = Kind::flag,
             .help = "let writes destroy what a real device, or a media file of somebody else, holds",
-            .group = "Device"})
+            .into = &nvme::BenchOptions::allow_write})
       .add({.name = nvme::setting::memory_mode.option(),
-            .kind = Kind::integer,
             .default_text = "0",
             .min = 0,
             .max = 15,
             .help =
                 "what lies in GPU memory, a sum of bits: 1 submission queues, 2 completion queues, 8 data; 4 "
                 "(doorbells) does not exist",
-            .group = "Device"})
+            .into = &nvme::BenchOptions::memory_mode})
       .add({.name = "host-memory",
-            .kind = Kind::choice,
             .default_text = "pageable",
             .choices = {"pageable", "pinned", "huge-2m", "huge-1g"},
             .help = "what data in host memory lies in; huge pages come from the kernel's pool",
-            .group = "Device"})
+            .into = &nvme::BenchOptions::host_memory})
       .add({.name = "doorbells",
-            .kind = Kind::choice,
             .default_text = "register",
             .choices = {"register", "shadow"},
             .help = "ring registers, or shadow doorbells in memory (Doorbell Buffer Config)",
-            .group = "Device"})
+            .into = {"shadow", &nvme::BenchOptions::shadow_doorbells}})
+      .group("Kernel path")
       .add({.name = nvme::setting::engine.option(),
-            .kind = Kind::choice,
             .default_text = "io_uring",
             .choices = {"io_uring", "sync"},
             .help = "how file:PATH is driven: an io_uring a queue, or pread and pwrite",
-            .group = "Kernel path"})
+            .into = {"sync", &nvme::FileOptions::sync}})
       .add({.name = nvme::setting::direct.option(),
-            .kind = Kind::choice,
             .default_text = "on",
             .choices = {"on", "off"},
             .help = "open file:PATH for direct I/O (O_DIRECT), past the page cache",
-            .group = "Kernel path"})
+            .into = {"on", &nvme::FileOptions::direct}})
       .add({.name = nvme::setting::fixed_buffers.option(),
-            .kind = Kind::choice,
             .default_text = "on",
             .choices = {"on", "off"},
             .help = "register the data buffers with the ring",
-            .group = "Kernel path"})
+            .into = {"on", &nvme::FileOptions::fixed_buffers},
+            .only_if = {"backend", {"io_uring"}}})
       .add({.name = nvme::setting::fixed_files.option(),
-            .kind = Kind::choice,
             .default_text = "on",
             .choices = {"on", "off"},
             .help = "register the file with the ring",
-            .group = "Kernel path"})
+            .into = {"on", &nvme::FileOptions::fixed_files},
+            .only_if = {"backend", {"io_uring"}}})
       .add({.name = nvme::setting::sqpoll.option(),
-            .kind = Kind::flag,
             .help = "a kernel thread takes submissions (IORING_SETUP_SQPOLL)",
-            .group = "Kernel path"})
+            .into = &nvme::FileOptions::sqpoll,
+            .only_if = {"backend", {"io_uring"}}})
       .add({.name = nvme::setting::iopoll.option(),
-            .kind = Kind::flag,
             .help = "poll the device for completions (IORING_SETUP_IOPOLL); it needs poll queues",
-            .group = "Kernel path"})
+            .into = &nvme::FileOptions::iopoll,
+            .only_if = {"backend", {"io_uring"}}})
       .add({.name = nvme::setting::create_bytes.option(),
             .kind = Kind::size,
             .metavar = "SIZE",
             .min = 4096,
             .max = u64{1} << 50,
             .help = "make file:PATH this large when it does not exist",
-            .group = "Kernel path"})
+            .into = &nvme::FileOptions::create_bytes})
+      .group("Work")
       .add(
           {.name = nvme::setting::write_io.option(),
-           .kind = Kind::integer,
            .metavar = "N",
            .max = u64{1} << 48,
            .help =
                "I/Os to write; after a barrier the reads follow (neither count given: 10000 each, reads only "
                "where writing needs --allow-write)",
-           .group = "Work"})
+           .into = &nvme::BenchOptions::write_io})
       .add({.name = nvme::setting::read_io.option(),
-            .kind = Kind::integer,
             .metavar = "N",
             .max = u64{1} << 48,
             .help = "I/Os to read and verify",
-            .group = "Work"})
+            .into = &nvme::BenchOptions::read_io})
       .add({.name = nvme::setting::lbas_per_io.option(),
-            .kind = Kind::integer,
             .default_text = "1",
             .min = 1,
             .max = 65536,
             .help = "logical blocks an I/O",
-            .group = "Work"})
+            .into = &nvme::BenchOptions::lbas_per_io})
       .add({.name = nvme::setting::base_lba.option(),
-            .kind = Kind::integer,
             .default_text = "0",
             .help = "the first logical block that is touched",
-            .group = "Work"})
+            .into = &nvme::BenchOptions::base_lba})
       .add({.name = "access-pattern",
-            .kind = Kind::choice,
             .default_text = "sequential",
             .choices = {"sequential", "random"},
             .help = "order of addresses; each queue visits every position of its share before any twice, and "
                     "the shares make up the range: the namespace, or, in sequential order by count, as many "
                     "positions as I/Os",
-            .group = "Work"})
-      .add(infinite_option())
+            .into = {"random", &nvme::BenchOptions::random}})
+      .add(infinite_option(&nvme::BenchOptions::infinite))
+      .group("Queues")
       .add({.name = nvme::setting::num_queues.option(),
-            .kind = Kind::integer,
             .default_text = "1",
             .min = 1,
             .max = 64,
             .help = "I/O queue pairs",
-            .group = "Queues"})
+            .into = &nvme::BenchOptions::num_queues})
       .add({.name = nvme::setting::queue_length.option(),
-            .kind = Kind::integer,
             .default_text = "1024",
             .min = 2,
             .max = 65536,
             .help = "entries of each queue",
-            .group = "Queues"})
+            .into = &nvme::BenchOptions::queue_length})
       .add({.name = nvme::setting::batch.option(),
-            .kind = Kind::integer,
             .default_text = "1",
             .min = 1,
             .max = 1023,
             .help = "entries posted for one doorbell",
-            .group = "Queues"})
+            .into = &nvme::BenchOptions::batch})
       .add({.name = nvme::setting::in_flight.option(),
-            .kind = Kind::integer,
             .metavar = "N",
             .min = 1,
             .max = 1023,
             .help = "commands in flight on one queue (not given: the batch size for batches of 1, else four "
                     "batches)",
-            .group = "Queues"})
+            .into = &nvme::BenchOptions::in_flight})
       .add({.name = "threads",
-            .kind = Kind::integer,
             .default_text = "0",
             .min = 0,
             .max = 64,
             .help = "CPU initiator threads, among which queues are shared; 0: half the cores",
-            .group = "Queues"})
+            .into = &nvme::BenchOptions::threads})
+      .group("Comparison")
       .add({.name = measure::setting::others.option(),
-            .kind = Kind::text,
             .metavar = "WAY[,WAY...]",
             .help =
                 "measure other ways to do the same work, in turns, and print the ratios: cpu, gpu (the same "
                 "controller), io_uring, sync, fio, fio:psync, fio:libaio, fio:io_uring, fio:io_uring-poll; "
-                "it takes --duration",
-            .group = "Comparison"})
+                "it takes --duration"})
       .add({.name = nvme::setting::others_file.option(),
-            .kind = Kind::text,
             .metavar = "PATH",
             .help = "the file or block device for io_uring, sync and fio (not given: that of file:PATH)",
-            .group = "Comparison"})
+            .only_if = {"beside"}})
+      .group("Timing")
       .add({.name = "less-timing",
-            .kind = Kind::flag,
             .help = "time the run as a whole and not each I/O: no latency figures, and no clock read per I/O",
-            .group = "Timing"})
+            .into = &nvme::BenchOptions::less_timing})
       .add({.name = "substep-timing",
-            .kind = Kind::flag,
             .help = "time the parts of an I/O: build, enqueue, SQ doorbell, CQ poll, CQ doorbell",
-            .group = "Timing"})
+            .into = &nvme::BenchOptions::substeps})
+      .group("Verification")
       .add({.name = "lfsr-seed",
-            .kind = Kind::integer,
             .metavar = "N",
             .help = "seed of the data pattern (not given: --seed)",
-            .group = "Verification"});
+            .into = &nvme::BenchOptions::lfsr_seed});
 }
 
 /// "file:PATH", the bare path of what is there and no back end's, and the options that only these have.
@@ -229,20 +212,9 @@ void read_file_options(const Options& o, nvme::BenchOptions* b) {
       throw Error(fmt::format("--{}", other), "a file has no such thing: the kernel drives it",
                   "it goes with a controller");
   nvme::FileOptions& f = b->file_options;
-  f.sync = o.text("backend") == "sync";
-  f.direct = o.text("direct") == "on";
-  f.fixed_buffers = o.text("fixed-buffers") == "on";
-  f.fixed_files = o.text("fixed-files") == "on";
-  f.sqpoll = o.flag("sqpoll");
-  f.iopoll = o.flag("iopoll");
+  o.read_into(f);
   if (f.iopoll && !f.direct)
     throw Error("--iopoll", "it polls the device, which --direct off does not reach");
-  if (f.sync && (f.sqpoll || f.iopoll))
-    throw Error(f.sqpoll ? "--sqpoll" : "--iopoll", "it belongs to io_uring", "use --backend io_uring");
-  for (const char* ring : {"fixed-buffers", "fixed-files"})
-    if (f.sync && o.given(ring))
-      throw Error(fmt::format("--{}", ring), "it belongs to io_uring", "use --backend io_uring");
-  if (o.has("file-size")) f.create_bytes = o.bytes("file-size");
 }
 
 std::vector<std::string> ways_of(const Options& o) {
@@ -256,43 +228,21 @@ std::string beside_file_of(const Options& o) {
 nvme::BenchOptions bench_options(const Options& o) {
   nvme::BenchOptions b;
   static_cast<RunOptions&>(b) = run_options(o);
+  o.read_into(b);
   b.controller = spec_with_engine(o, "controller");
-  b.nsid = static_cast<u32>(o.integer("namespace"));
-  b.memory_mode = static_cast<u32>(o.integer("memory-mode"));
   if ((b.memory_mode & 4) != 0)
     throw Error("--memory-mode",
                 fmt::format("{} has bit 4 set: doorbells are the device's, they cannot lie in GPU memory",
                             b.memory_mode),
                 "use a sum of 1, 2 and 8");
-  b.host_memory = host_memory(o);
-  b.allow_write = o.flag("allow-write");
-  b.shadow_doorbells = o.text("doorbells") == "shadow";
   read_file_options(o, &b);
   b.default_counts = !o.given("write-io") && !o.given("read-io");
-  if (b.default_counts) {
-    b.read_io = b.write_io = kDefaultIos;
-  } else {
-    b.write_io = o.given("write-io") ? o.integer("write-io") : 0;
-    b.read_io = o.given("read-io") ? o.integer("read-io") : 0;
-  }
-  b.lbas_per_io = static_cast<u32>(o.integer("lbas-per-io"));
-  b.base_lba = o.integer("base-lba");
-  b.random = o.text("access-pattern") == "random";
-  b.infinite = o.flag("infinite");
+  if (b.default_counts) b.read_io = b.write_io = kDefaultIos;
   if (b.infinite && b.duration_s > 0)
     throw Error("--infinite", "it contradicts --duration", "give one of the two");
-  b.num_queues = static_cast<u32>(o.integer("num-queues"));
-  b.queue_length = static_cast<u32>(o.integer("queue-length"));
-  b.batch = static_cast<u32>(o.integer("batch-size"));
-  b.in_flight = o.has("in-flight") ? static_cast<u32>(o.integer("in-flight")) : 0;
-  b.threads = static_cast<u32>(o.integer("threads"));
-  b.less_timing = o.flag("less-timing");
-  b.substeps = o.flag("substep-timing");
   if (b.less_timing && b.substeps)
     throw Error("--less-timing", "it contradicts --substep-timing", "give one of the two");
-  b.lfsr_seed = o.has("lfsr-seed") ? o.integer("lfsr-seed") : b.seed;
-  if (o.has("beside-file") && !o.has("beside"))
-    throw Error("--beside-file", "there is nothing to compare with", "it goes with --beside");
+  if (!o.has("lfsr-seed")) b.lfsr_seed = b.seed;
   if (o.has("beside")) nvme::check_in_turns(b, ways_of(o), beside_file_of(o));
   const nvme::Backend* const back_end = b.file.empty() ? &nvme::backend_of(b.controller) : nullptr;
   check_faults(b, b.controller, back_end != nullptr && back_end->kind == "model", "--controller model");

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdio>
 #include <thread>
-#include <utility>
 
 #include "cli/run_options.hpp"
 #include "model/config.hpp"
@@ -30,12 +29,9 @@ void check_card(const Options& options) {
 int run_card(const Options& options, Context& context) {
   check_card(options);
   model::Use use;
-  use.faults = run_fault_rates(options);
-  use.seed = options.integer("seed");
-  const qdma::ServerLimits limits = {.connections = static_cast<u32>(options.integer("max-connections")),
-                                     .queue_pairs = static_cast<u32>(options.integer("max-queue-pairs")),
-                                     .descriptors = static_cast<u32>(options.integer("max-descriptors")),
-                                     .host_bytes = options.bytes("max-host-buffers")};
+  options.read_into(use);
+  qdma::ServerLimits limits;
+  options.read_into(limits);
   qdma::CardServer server(qdma::make_model_card(options.text("card"), use, qdma::setting::served_card),
                           limits);
   const std::string& path = options.text("listen");
@@ -53,15 +49,16 @@ int run_card(const Options& options, Context& context) {
 
 // The words are doorbelld's. There they are for each user; here only one user may connect.
 void add_limits(OptionTable& t) {
-  for (Option limit : {model::whole_key("max-connections", "64", 1, 4096, "connections"),
-                       model::whole_key("max-queue-pairs", fmt::format("{}", qdma::kMaxQueuePairs), {},
-                                        qdma::kMaxQueuePairs, "queue pairs"),
-                       model::whole_key("max-descriptors", "1024", {}, 4096, "transfer descriptors"),
-                       model::bytes_key("max-host-buffers", "64Gi", {}, {},
-                                        "bytes of host buffers that a process still has")}) {
-    limit.group = "Limits of all clients";
-    t.add(std::move(limit));
-  }
+  t.group("Limits of all clients")
+      .add(
+          model::whole_key("max-connections", "64", 1, 4096, "connections", &qdma::ServerLimits::connections))
+      .add(model::whole_key("max-queue-pairs", fmt::format("{}", qdma::kMaxQueuePairs), {},
+                            qdma::kMaxQueuePairs, "queue pairs", &qdma::ServerLimits::queue_pairs))
+      .add(model::whole_key("max-descriptors", "1024", {}, 4096, "transfer descriptors",
+                            &qdma::ServerLimits::descriptors))
+      .add(model::bytes_key("max-host-buffers", "64Gi", {}, {},
+                            "bytes of host buffers that a process still has",
+                            &qdma::ServerLimits::host_bytes));
 }
 
 }  // namespace
@@ -79,34 +76,30 @@ Command card_command() {
       "and all memory of this process: a request beyond one is refused with EDQUOT."};
   c.options
       .add({.name = "action",
-            .kind = Kind::choice,
             .metavar = "serve",
             .choices = {"serve"},
             .help = "serve a card until a signal comes",
             .operand = true,
             .required = true})
+      .group("Server")
       .add({.name = "listen",
             .kind = Kind::path,
             .metavar = "PATH",
             .help = "the socket that clients connect to; made with mode 0600, removed at the end",
-            .group = "Server",
             .required = true})
       .add({.name = "card",
             .metavar = "model[:KEY=VALUE,...]",
             .default_text = "model",
-            .help = "the card; doorbell help qdma has the keys",
-            .group = "Server"})
+            .help = "the card; doorbell help qdma has the keys"})
       .add({.name = "counters",
             .kind = Kind::flag,
-            .help = "at the end print the card's own counters as JSON too",
-            .group = "Server"})
+            .help = "at the end print the card's own counters as JSON too"})
       .add(fault_option("make the card go wrong: fault KIND happens to each sub-transfer with probability P",
                         "Server"))
       .add({.name = "seed",
-            .kind = Kind::integer,
             .default_text = "1",
             .help = "seed of the faults; the same seed chooses the same sub-transfers of each queue",
-            .group = "Server"});
+            .into = &model::Use::seed});
   c.examples = {{.command = "doorbell card serve --listen /tmp/card.sock",
                  .text = "A card for other programs, until Ctrl-C.",
                  .needs = Needs::other_machine},

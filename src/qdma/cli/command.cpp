@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "cli/sizes.hpp"
 #include "cli/texts.hpp"
 #include "qdma/cli/parts.hpp"
 #include "qdma/model/card.hpp"
@@ -21,12 +20,13 @@ namespace {
 void add_qdma_options(OptionTable& t) {
   add_card_option(t);
   t.add(memory_option("the card's memory: DDR, HBM from its lower half on, or HBM's upper half"))
+      .group("Device")
       .add({.name = qdma::setting::starting_offset.option(),
             .kind = Kind::size,
             .default_text = "0",
             .max = qdma::kDdrBytes,
             .help = "into that memory, a multiple of 4 KiB",
-            .group = "Device"})
+            .into = {granules("starting-offset"), &qdma::CardUse::starting_offset}})
       .add(direction_option());
   add_size_option(t, "bytes of a transfer", 1, "1MiB");
   add_queues_option(
@@ -35,14 +35,13 @@ void add_qdma_options(OptionTable& t) {
       "buffers of its own");
   add_policy_options(t);
   add_ring_option(t, "0");
-  t.add(
+  t.group("Timing").add(
       {.name = "deadline",
        .kind = Kind::seconds,
        .min = 0.001,
        .max = 3600,
        .help =
-           "of each transfer, which the card then ends with ETIMEDOUT (not given: four fifths of --timeout)",
-       .group = "Timing"});
+           "of each transfer, which the card then ends with ETIMEDOUT (not given: four fifths of --timeout)"});
 }
 
 constexpr u32 kMost = qdma::TransferDescriptor::kMaxSubmitted;
@@ -59,25 +58,17 @@ void limit_window(rma::BenchOptions& b) {
 rma::BenchOptions bench_options(const Options& o, const measure::StopFlag* stop = nullptr) {
   qdma::CardUse use;
   use.patience = {.limit_s = o.seconds("timeout"), .stop = stop, .gives_up = true};
-  use.memory = qdma::card_memory(o.text("memory"));
-  use.starting_offset = granules_of(o, "starting-offset");
+  o.read_into(use);
+  o.read_into(use.balanced);
   if (use.starting_offset >= use.memory.bytes)
     throw Error("--starting-offset", fmt::format("{} is not in 0..{}, the bytes of {}", use.starting_offset,
                                                  use.memory.bytes - qdma::kGranule, use.memory.name));
-  read_policy(o, use);
   // Before the loop gives all of them up.
   use.deadline_grows = !o.has("deadline");
   use.deadline_s = use.deadline_grows ? o.seconds("timeout") * qdma::kDeadlineShare : o.seconds("deadline");
-  if (o.text("op") == "get") use.measured = qdma::Direction::card_to_host;
   rma::BenchOptions b = rma_options(o, qdma::bench_of_transfers(use));
   b.device = o.text("device");
-  b.op = o.text("op") == "get" ? rma::Op::read : rma::Op::write;
-  if (o.has("size")) {
-    b.sizes.clear();
-    for (const u64 size : sizes_of("size", o.text("size"), 1, rma::kMaxMessage))
-      b.sizes.push_back(static_cast<u32>(size));
-  }
-  b.queues = static_cast<u32>(o.integer("num-queues"));
+  b.op = use.measured == qdma::Direction::card_to_host ? rma::Op::read : rma::Op::write;
   limit_window(b);
   b.model_bytes_per_s = qdma::lowest_model_rate(b.device);
   check_faults(b, b.device, qdma::is_model(b.device), "--device model");

@@ -4,10 +4,29 @@
 // The options and texts of the program `doorbelld`, which is a binary of its own (doorbelld/main.cpp).
 #include "qdma/cli/doorbelld.hpp"
 
+#include <doorbell/error.hpp>
+#include <fmt/format.h>
+
+#include <charconv>
+
 #include "model/config.hpp"
-#include "qdma/daemon/protocol.hpp"
+#include "qdma/daemon/uv/daemon.hpp"
 
 namespace doorbell::cli {
+
+namespace {
+
+namespace daemon = qdma::daemon;
+
+unsigned mode_of(const std::string& text) {
+  unsigned mode = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
+  if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size() || mode > 0777)
+    throw Error("--socket-mode", fmt::format("'{}' is no octal number in 0..0777", text));
+  return mode;
+}
+
+}  // namespace
 
 Command doorbelld_texts() {
   Command c;
@@ -29,105 +48,96 @@ Command doorbelld_texts() {
       "own user have all rights, and others query-devices and buffer. SIGHUP reads the file again.",
       "SIGTERM and SIGINT end the daemon: clients are disconnected, queue pairs stopped and deleted.",
   };
-  const char* const kServe = "Serving";
-  const auto limit = [](Option o) {
-    o.group = "Limits of one user";
-    return o;
-  };
-  c.options
+  c.options.group("Serving")
       .add({.name = "card",
             .default_text = "kernel:/dev/slash_qdma_ctl0",
-            .help = "the card: model[:KEY=VALUE,...], server:PATH or kernel:/dev/slash_qdma_ctlN",
-            .group = kServe})
+            .help = "the card: model[:KEY=VALUE,...], server:PATH or kernel:/dev/slash_qdma_ctlN"})
       .add({.name = "socket",
             .kind = Kind::path,
             .default_text = qdma::daemon::kDefaultSocket,
             .help = "where clients connect; not used if the service manager hands over a socket",
-            .group = kServe})
+            .into = &daemon::DaemonOptions::socket})
       .add({.name = "socket-mode",
             .metavar = "OCTAL",
             .default_text = "0666",
             .help = "permissions of the socket, octal",
-            .group = kServe})
+            .into = {mode_of, &daemon::DaemonOptions::socket_mode}})
       .add({.name = "roles",
             .kind = Kind::path,
             .help = "the file of roles, users and groups",
-            .group = kServe})
+            .into = &daemon::DaemonOptions::roles_file})
       .add({.name = "ring-size-index",
-            .kind = Kind::integer,
             .default_text = "15",
             .min = 0,
             .max = qdma::kMaxRingIndex,
             .help = "ring size of the queue pairs of buffers",
-            .group = kServe})
+            .into = &daemon::ServiceOptions::ring_index})
       .add({.name = "threads",
             .kind = Kind::integer,
             .default_text = "64",
             .min = 16,
             .max = 1024,
-            .help = "calls of the card at a time; 8 of them are kept for what is no transfer",
-            .group = kServe})
+            .help = "calls of the card at a time; 8 of them are kept for what is no transfer"})
       .add({.name = "transfers-per-client",
-            .kind = Kind::integer,
             .default_text = "4",
             .min = 1,
             .max = 512,
             .help = "transfers of one client that the card has at a time; others wait for their turn",
-            .group = kServe})
+            .into = &daemon::FairQueueLimits::transfers_per_client})
       .add({.name = "transfer-limit",
             .kind = Kind::seconds,
             .default_text = "10",
             .min = 0.001,
             .max = 3600,
             .help = "the longest deadline of a transfer",
-            .group = kServe})
+            .into = {model::nanoseconds, &daemon::ServiceOptions::max_transfer_ns}})
       .add({.name = "first-request-limit",
             .kind = Kind::seconds,
             .default_text = "10",
             .min = 0.001,
             .max = 3600,
             .help = "how long a client may be connected before its first request; then it is disconnected",
-            .group = kServe})
+            .into = {model::nanoseconds, &daemon::ServiceOptions::first_request_ns}})
       .add(
           {.name = "max-clients",
-           .kind = Kind::integer,
            .default_text = "256",
            .min = 1,
            .max = 4096,
            .help =
                "connections of all users; an eighth is kept for root and for users with more than everybody's "
                "rights",
-           .group = kServe})
-      .add(limit(model::whole_key("max-connections", "64", 1, 4096, "connections")))
-      .add(limit(model::whole_key("max-queue-pairs", "64", 0, qdma::kMaxQueuePairs,
-                                  "queue pairs, those of buffers too")))
-      .add(limit(model::whole_key("max-buffers", "64", 0, 1024, "buffers in card memory")))
-      .add(limit(
-          model::whole_key("max-descriptors", "128", 0, 4096, "transfer descriptors, those of buffers too")))
-      .add(limit(model::bytes_key("max-card-memory", "16Gi", 0, {}, "card memory of all buffers")))
-      .add(limit(model::bytes_key(
+           .into = &daemon::ServiceOptions::max_connections})
+      .group("Limits of one user")
+      .add(model::whole_key("max-connections", "64", 1, 4096, "connections", &daemon::Quotas::connections))
+      .add(model::whole_key("max-queue-pairs", "64", 0, qdma::kMaxQueuePairs,
+                            "queue pairs, those of buffers too", &daemon::Quotas::queue_pairs))
+      .add(model::whole_key("max-buffers", "64", 0, 1024, "buffers in card memory", &daemon::Quotas::buffers))
+      .add(model::whole_key("max-descriptors", "128", 0, 4096, "transfer descriptors, those of buffers too",
+                            &daemon::Quotas::descriptors))
+      .add(model::bytes_key("max-card-memory", "16Gi", 0, {}, "card memory of all buffers",
+                            &daemon::Quotas::card_bytes))
+      .add(model::bytes_key(
           "max-host-buffers", "64Gi", 0, {},
-          "bytes of host buffers made through connections and descriptors that are still open")))
-      .add(limit(model::whole_key("max-host-buffer-count", "1024", 0, u64{1} << 20,
-                                  "the number of these host buffers")))
-      .add(limit(model::whole_key("max-sent-descriptors", "1024", 1, u64{1} << 20,
-                                  "descriptors of buffers that came with transfers which have not ended")))
+          "bytes of host buffers made through connections and descriptors that are still open",
+          &daemon::Quotas::host_bytes))
+      .add(model::whole_key("max-host-buffer-count", "1024", 0, u64{1} << 20,
+                            "the number of these host buffers", &daemon::Quotas::host_buffers))
+      .add(model::whole_key("max-sent-descriptors", "1024", 1, u64{1} << 20,
+                            "descriptors of buffers that came with transfers which have not ended",
+                            &daemon::Quotas::sent_files))
+      .group("Output")
       .add({.name = "metrics",
             .metavar = "PATH|127.0.0.1:PORT",
             .help = "where Prometheus reads: a unix socket's path, or a port of this machine",
-            .group = "Output"})
+            .into = &daemon::DaemonOptions::metrics})
       .add({.name = "log",
-            .kind = Kind::choice,
             .default_text = "auto",
             .choices = {"auto", "journal", "stderr"},
-            .help = "auto is the journal, if this machine has one and standard error is no terminal",
-            .group = "Output"})
+            .help = "auto is the journal, if this machine has one and standard error is no terminal"})
       .add({.name = "log-level",
-            .kind = Kind::choice,
             .default_text = "info",
             .choices = {"error", "warning", "notice", "info", "debug"},
-            .help = "the least important entries that are logged",
-            .group = "Output"});
+            .help = "the least important entries that are logged"});
   c.examples = {
       {.command = "doorbelld --card model --socket /tmp/card.sock --metrics 127.0.0.1:9470",
        .text = "Share the software card.",

@@ -4,6 +4,8 @@
 // The parts of the path's description.
 #pragma once
 
+#include <functional>
+
 #include "cli/path.hpp"
 #include "qdma/bench/port.hpp"
 
@@ -23,10 +25,7 @@ void add_card_option(OptionTable& table);
 [[nodiscard]] Option direction_option();
 void add_ring_option(OptionTable& table, const std::string& default_text);
 void add_policy_options(OptionTable& table);
-/// Reads what add_policy_options() and add_ring_option() have added.
-void read_policy(const Options& options, qdma::CardUse& into);
-
 /// The number of a size option that counts whole granules. Throws Error.
-[[nodiscard]] u64 granules_of(const Options& options, const std::string& name);
+[[nodiscard]] std::function<u64(u64)> granules(const std::string& option);
 
 }  // namespace doorbell::cli

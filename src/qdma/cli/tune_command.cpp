@@ -25,27 +25,27 @@ void add_tune_options(OptionTable& t) {
   add_card_option(t);
   t.add(memory_option("the card's memory"))
       .add(direction_option())
+      .group("Work")
       .add({.name = qdma::setting::smallest.option(),
             .kind = Kind::size,
             .default_text = "8Ki",
             .min = 2 * qdma::kGranule,
             .max = u64{1} << 30,
             .help = "the smallest size to measure, a power of two",
-            .group = "Work"})
+            .into = &qdma::TuneOptions::smallest})
       .add({.name = qdma::setting::largest.option(),
             .kind = Kind::size,
             .default_text = "4Mi",
             .min = 2 * qdma::kGranule,
             .max = u64{1} << 30,
             .help = "the largest size to measure, a power of two",
-            .group = "Work"})
+            .into = &qdma::TuneOptions::largest})
       .add({.name = "iterations",
-            .kind = Kind::integer,
             .metavar = "N",
             .min = 1,
             .max = u64{1} << 32,
             .help = "calls of each way in each repeat (not given: 16 MiB worth, 8 to 400)",
-            .group = "Work"});
+            .into = &qdma::TuneOptions::iterations});
   add_ring_option(t, "0");
 }
 
@@ -55,12 +55,8 @@ qdma::TuneOptions tune_options(const Options& o) {
   if (!o.has("repeats")) t.repeats = kRepeats;
   if (t.initiator == Initiator::gpu) throw Error("--initiator", "calls are made by the CPU", "leave it out");
   t.device = o.text("device");
-  t.card.memory = qdma::card_memory(o.text("memory"));
-  t.card.ring_index = static_cast<u32>(o.integer("ring-size-index"));
-  t.direction = o.text("op") == "get" ? qdma::Direction::card_to_host : qdma::Direction::host_to_card;
-  t.smallest = o.bytes("smallest");
-  t.largest = o.bytes("largest");
-  if (o.has("iterations")) t.iterations = o.integer("iterations");
+  o.read_into(t);
+  o.read_into(t.card);
   check_faults(t, t.device, qdma::is_model(t.device), "--device model");
   qdma::check(t);
   return t;

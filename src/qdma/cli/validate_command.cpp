@@ -23,120 +23,12 @@ std::vector<std::string> phase_choices() {
   return choices;
 }
 
-void add_validate_options(OptionTable& t) {
-  add_card_option(t);
-  t.add({.name = qdma::setting::ddr_only.option(),
-         .kind = Kind::flag,
-         .help = "leave HBM out",
-         .group = "Device"})
-      .add({.name = qdma::setting::hbm_only.option(),
-            .kind = Kind::flag,
-            .help = "leave DDR out",
-            .group = "Device"})
-      .add({.name = qdma::setting::together_only.option(),
-            .kind = Kind::flag,
-            .help = "leave out each memory by itself: both of them together",
-            .group = "Device"})
-      .add(
-          {.name = "phase",
-           .kind = Kind::choice,
-           .default_text = "all",
-           .choices = phase_choices(),
-           .help =
-               "all of them one after the other, or one alone; gpu-read and gpu-write move GPU memory (--gpu)",
-           .group = "Work"})
-      .add(
-          {.name = "gpu-memory",
-           .kind = Kind::flag,
-           .help =
-               "measure as well how fast the card's bytes get into GPU memory and back, beside the copy engine",
-           .group = "Work"})
-      .add(
-          {.name = "gpu-chunk",
-           .kind = Kind::size,
-           .default_text = "1Mi",
-           .min = qdma::kGranule,
-           .max = qdma::kLargestValidateBuffer,
-           .help =
-               "bytes that go between card and GPU at a time, a multiple of 4 KiB; four chunks of each thread are under way",
-           .group = "Work"})
-      .add({.name = qdma::setting::threads.option(),
-            .letter = 'j',
-            .kind = Kind::integer,
-            .default_text = "8",
-            .min = 1,
-            .max = qdma::kMostValidateThreads,
-            .help = "threads of each direction; each memory has two places for each",
-            .group = "Work"})
-      .add(
-          {.name = qdma::setting::buffer_bytes.option(),
-           .kind = Kind::size,
-           .min = qdma::kGranule,
-           .max = qdma::kLargestValidateBuffer,
-           .help =
-               "bytes of a place, a multiple of 4 KiB (not given: 512 MiB, or what half of the memory available "
-               "holds)",
-           .group = "Work"})
-      .add(
-          {.name = qdma::setting::offset.option(),
-           .kind = Kind::size,
-           .min = qdma::kGranule,
-           .max = qdma::kDdrBytes,
-           .help =
-               "from place to place, a multiple of 4 KiB and at least --buffer-size (not given: 512 MiB, or less "
-               "if the places then do not fit)",
-           .group = "Work"})
-      .add({.name = qdma::setting::starting_offset.option(),
-            .kind = Kind::size,
-            .default_text = "0",
-            .max = qdma::kDdrBytes,
-            .help = "of the first place in a memory, a multiple of 4 KiB",
-            .group = "Work"})
-      .add({.name = "bandwidth-iterations",
-            .kind = Kind::integer,
-            .default_text = "1",
-            .min = 1,
-            .max = u64{1} << 32,
-            .help = "transfers of each thread in each measurement",
-            .group = "Work"})
-      .add({.name = "bandwidth-duration",
-            .kind = Kind::seconds,
-            .default_text = "0",
-            .min = 0,
-            .max = 86400,
-            .help = "measure for so long instead; the same as --duration. 0: by --bandwidth-iterations",
-            .group = "Work"})
-      .add(
-          {.name = qdma::setting::channels.option(),
-           .metavar = "auto|0|1[,...]",
-           .default_text = "auto",
-           .help =
-               "channel of every place, or a list with one entry for each place (twice --threads). auto: "
-               "descriptors with both channels, cut by --policy, and duplex once more with both directions of a "
-               "thread on the same channel and once crossed",
-           .group = "Queues"})
-      .add(
-          {.name = "channel-allocation",
-           .kind = Kind::choice,
-           .default_text = "auto",
-           .choices = {"auto", "paired"},
-           .help =
-               "auto: places one after the other; paired: each second one --channel-region-stride further up",
-           .group = "Queues"})
-      .add({.name = qdma::setting::region_stride.option(),
-            .kind = Kind::size,
-            .default_text = "16Gi",
-            .min = qdma::kGranule,
-            .max = qdma::kDdrBytes,
-            .help = "paired: from the places of the one kind to those of the other, a multiple of 4 KiB",
-            .group = "Queues"})
-      .add({.name = "policy",
-            .kind = Kind::choice,
-            .default_text = "balanced",
-            .choices = {"balanced", "v80-compat"},
-            .help = "how a call is cut between both channels",
-            .group = "Queues"});
-  add_ring_option(t, "0");
+/// None for "all".
+std::optional<qdma::ValidatePhase> phase_of(const std::string& name) {
+  const auto& names = qdma::validate_phase_names();
+  const auto at = std::ranges::find(names, name);
+  if (at == names.end()) return {};
+  return static_cast<qdma::ValidatePhase>(at - names.begin());
 }
 
 std::vector<qdma::Channels> channels_of(const std::string& list) {
@@ -149,6 +41,117 @@ std::vector<qdma::Channels> channels_of(const std::string& list) {
   }
   if (all.size() == 1 && all.front() == qdma::Channels::both) return {};
   return all;
+}
+
+void add_validate_options(OptionTable& t) {
+  const auto left_out = [](bool only_the_others) { return !only_the_others; };
+  add_card_option(t);
+  t.group("Device")
+      .add({.name = qdma::setting::ddr_only.option(),
+            .help = "leave HBM out",
+            .into = {left_out, &qdma::ValidateOptions::hbm}})
+      .add({.name = qdma::setting::hbm_only.option(),
+            .help = "leave DDR out",
+            .into = {left_out, &qdma::ValidateOptions::ddr}})
+      .add({.name = qdma::setting::together_only.option(),
+            .help = "leave out each memory by itself: both of them together",
+            .into = {left_out, &qdma::ValidateOptions::each}})
+      .group("Work")
+      .add(
+          {.name = "phase",
+           .default_text = "all",
+           .choices = phase_choices(),
+           .help =
+               "all of them one after the other, or one alone; gpu-read and gpu-write move GPU memory (--gpu)",
+           .into = {phase_of, &qdma::ValidateOptions::phase}})
+      .add(
+          {.name = "gpu-memory",
+           .help =
+               "measure as well how fast the card's bytes get into GPU memory and back, beside the copy engine",
+           .into = &qdma::ValidateOptions::gpu_memory})
+      .add(
+          {.name = "gpu-chunk",
+           .kind = Kind::size,
+           .default_text = "1Mi",
+           .min = qdma::kGranule,
+           .max = qdma::kLargestValidateBuffer,
+           .help =
+               "bytes that go between card and GPU at a time, a multiple of 4 KiB; four chunks of each thread are under way",
+           .into = {granules("gpu-chunk"), &qdma::ValidateOptions::gpu_chunk}})
+      .add({.name = qdma::setting::threads.option(),
+            .letter = 'j',
+            .default_text = "8",
+            .min = 1,
+            .max = qdma::kMostValidateThreads,
+            .help = "threads of each direction; each memory has two places for each",
+            .into = &qdma::ValidateOptions::threads})
+      .add(
+          {.name = qdma::setting::buffer_bytes.option(),
+           .kind = Kind::size,
+           .min = qdma::kGranule,
+           .max = qdma::kLargestValidateBuffer,
+           .help =
+               "bytes of a place, a multiple of 4 KiB (not given: 512 MiB, or what half of the memory available "
+               "holds)",
+           .into = {granules("buffer-size"), &qdma::ValidateOptions::buffer_bytes}})
+      .add(
+          {.name = qdma::setting::offset.option(),
+           .kind = Kind::size,
+           .min = qdma::kGranule,
+           .max = qdma::kDdrBytes,
+           .help =
+               "from place to place, a multiple of 4 KiB and at least --buffer-size (not given: 512 MiB, or less "
+               "if the places then do not fit)",
+           .into = {granules("offset"), &qdma::ValidateOptions::offset}})
+      .add({.name = qdma::setting::starting_offset.option(),
+            .kind = Kind::size,
+            .default_text = "0",
+            .max = qdma::kDdrBytes,
+            .help = "of the first place in a memory, a multiple of 4 KiB",
+            .into = {granules("starting-offset"), &qdma::ValidateOptions::starting_offset}})
+      .add({.name = "bandwidth-iterations",
+            .default_text = "1",
+            .min = 1,
+            .max = u64{1} << 32,
+            .help = "transfers of each thread in each measurement",
+            .into = &qdma::ValidateOptions::iterations})
+      .add({.name = "bandwidth-duration",
+            .kind = Kind::seconds,
+            .default_text = "0",
+            .min = 0,
+            .max = 86400,
+            .help = "measure for so long instead; the same as --duration. 0: by --bandwidth-iterations"})
+      .group("Queues")
+      .add(
+          {.name = qdma::setting::channels.option(),
+           .metavar = "auto|0|1[,...]",
+           .default_text = "auto",
+           .help =
+               "channel of every place, or a list with one entry for each place (twice --threads). auto: "
+               "descriptors with both channels, cut by --policy, and duplex once more with both directions of a "
+               "thread on the same channel and once crossed",
+           .into = {channels_of, &qdma::ValidateOptions::channels}})
+      .add(
+          {.name = "channel-allocation",
+           .default_text = "auto",
+           .choices = {"auto", "paired"},
+           .help =
+               "auto: places one after the other; paired: each second one --channel-region-stride further up",
+           .into = {"paired", &qdma::ValidateOptions::paired}})
+      .add({.name = qdma::setting::region_stride.option(),
+            .kind = Kind::size,
+            .default_text = "16Gi",
+            .min = qdma::kGranule,
+            .max = qdma::kDdrBytes,
+            .help = "paired: from the places of the one kind to those of the other, a multiple of 4 KiB",
+            .into = {granules("channel-region-stride"), &qdma::ValidateOptions::region_stride},
+            .only_if = {"channel-allocation", {"paired"}}})
+      .add({.name = "policy",
+            .default_text = "balanced",
+            .choices = {"balanced", "v80-compat"},
+            .help = "how a call is cut between both channels",
+            .into = &qdma::CardUse::policy});
+  add_ring_option(t, "0");
 }
 
 qdma::ValidateOptions validate_options(const Options& given) {
@@ -165,26 +168,8 @@ qdma::ValidateOptions validate_options(const Options& given) {
   if (o.given("verify") && o.text("verify") != "on" && o.text("verify") != "off")
     throw Error("--verify", fmt::format("{} is not for a validation", o.text("verify")), "use on or off");
   v.device = o.text("device");
-  v.hbm = !o.flag("ddr-only");
-  v.ddr = !o.flag("hbm-only");
-  v.each = !o.flag("together-only");
-  const auto& phases = qdma::validate_phase_names();
-  if (const auto at = std::ranges::find(phases, o.text("phase")); at != phases.end())
-    v.phase = static_cast<qdma::ValidatePhase>(at - phases.begin());
-  v.gpu_memory = o.flag("gpu-memory");
-  v.gpu_chunk = granules_of(o, "gpu-chunk");
-  v.threads = static_cast<u32>(o.integer("threads"));
-  if (o.has("buffer-size")) v.buffer_bytes = granules_of(o, "buffer-size");
-  if (o.has("offset")) v.offset = granules_of(o, "offset");
-  v.starting_offset = granules_of(o, "starting-offset");
-  v.channels = channels_of(o.text("mm-channel"));
-  v.paired = o.text("channel-allocation") == "paired";
-  v.region_stride = granules_of(o, "channel-region-stride");
-  if (o.given("channel-region-stride") && !v.paired)
-    throw Error("--channel-region-stride", "it belongs to --channel-allocation paired", "leave it out");
-  v.iterations = o.integer("bandwidth-iterations");
-  v.card.ring_index = static_cast<u32>(o.integer("ring-size-index"));
-  v.card.policy = *qdma::policy_named(o.text("policy"));
+  o.read_into(v);
+  o.read_into(v.card);
   check_faults(v, v.device, qdma::is_model(v.device), "--device model");
   qdma::check(v);
   return v;

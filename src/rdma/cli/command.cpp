@@ -4,8 +4,6 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "cli/device_engine.hpp"
 #include "cli/run_options.hpp"
 #include "cli/texts.hpp"
@@ -25,137 +23,120 @@ namespace doorbell::cli {
 namespace {
 
 using rdma::Op;
-using rdma::Provider;
+
+u32 mtu_of(const std::string& text) {
+  return text == "auto" ? 0 : static_cast<u32>(std::stoul(text));
+}
 
 void add_rdma_options(OptionTable& t) {
-  t.add({.name = rdma::setting::provider.option(),
-         .kind = Kind::choice,
-         .default_text = "mlx5",
-         .choices = rdma::provider_names(),
-         .help = "whose queues are driven: a vendor's, written and rung by the initiator itself, or whatever "
-                 "libibverbs posts to",
-         .group = "Device"})
+  t.group("Device")
+      .add({.name = rdma::setting::provider.option(),
+            .default_text = "mlx5",
+            .choices = rdma::provider_names(),
+            .help =
+                "whose queues are driven: a vendor's, written and rung by the initiator itself, or whatever "
+                "libibverbs posts to",
+            .into = {&rdma::BenchOptions::provider, &rdma::ServeOptions::provider}})
       .add({.name = rdma::setting::device.option(),
-            .kind = Kind::text,
             .metavar = "SPEC",
             .default_text = "model",
             .help = "model[:KEY=VALUE,...] (keys above), or an RDMA device's name as ibv_devices lists it",
-            .group = "Device"})
+            .into = &rdma::ServeOptions::device})
       .add(device_engine_option())
       .add({.name = "connection",
-            .kind = Kind::choice,
             .default_text = "self",
             .choices = {"self", "pair"},
             .help = "connect each queue pair to itself, or to a second one of this process",
-            .group = "Device"})
+            .into = &rdma::BenchOptions::ends})
+      .group("Work")
       .add({.name = rma::setting::op.option(),
-            .kind = Kind::choice,
             .default_text = "write",
             .choices = rdma::op_names(),
             .help = "the operation",
-            .group = "Work"})
-      .add({.name = "write-imm", .kind = Kind::flag, .help = "short for --op write-imm", .group = "Work"});
+            .into = &rdma::BenchOptions::op})
+      .add({.name = "write-imm", .kind = Kind::flag, .help = "short for --op write-imm"});
   add_size_option(t, "payload bytes", 0, "1KiB; atomics have 8");
-  t.add({.name = rdma::setting::queues.option(),
-         .kind = Kind::integer,
-         .default_text = "1",
-         .min = 1,
-         .max = 256,
-         .help = "queue pairs that the rate part drives at the same time",
-         .group = "Queues"})
+  t.group("Queues")
+      .add({.name = rdma::setting::queues.option(),
+            .default_text = "1",
+            .min = 1,
+            .max = 256,
+            .help = "queue pairs that the rate part drives at the same time",
+            .into = &rdma::BenchOptions::queues})
       .add(
           {.name = rma::setting::signal_every.option(),
-           .kind = Kind::integer,
            .metavar = "N",
            .min = 1,
            .max = rdma::kMaxWindow,
            .help =
                "one request in N asks for a completion, and the last of each batch (not given: only that one)",
-           .group = "Queues"})
+           .into = &rdma::BenchOptions::signal_every})
       .add({.name = rma::setting::inline_below.option(),
-            .kind = Kind::integer,
             .metavar = "BYTES",
             .default_text = "0",
             .max = 4096,
             .help = "payloads of up to so many bytes travel in the WQE",
-            .group = "Queues"})
+            .into = &rdma::BenchOptions::inline_below})
+      .group("Connection")
       .add(
           {.name = exchange::setting::listen.option(),
-           .kind = Kind::text,
            .metavar = "[ADDR:]PORT",
            .help =
                "be the other end of a run: wait for a client there, take over its options, and say at the end "
                "what arrived; --provider and --device belong here, everything else to the client",
-           .group = "Connection"})
-      .add(listen_wait_option())
+           .into = {[](const std::string& at) { return exchange::parse_listen(at, "--listen"); },
+                    &rdma::ServeOptions::at}})
+      .add(listen_wait_option(&rdma::ServeOptions::wait_s))
       .add({.name = exchange::setting::connect.option(),
-            .kind = Kind::text,
             .metavar = "HOST[:PORT]",
             .help =
                 "the other end of every connection is the doorbell that listens there (port 18515 if none is "
                 "given)",
-            .group = "Connection"})
+            .into = {[](const std::string& to) {
+                       return exchange::parse_connect(to, rdma::kRunKind.default_port, "--connect");
+                     },
+                     &rdma::BenchOptions::other_end}})
       .add({.name = "path-mtu",
-            .kind = Kind::choice,
             .default_text = "auto",
             .choices = {"auto", "256", "512", "1024", "2048", "4096"},
             .help = "bytes a packet; auto: what both ends' ports have",
-            .group = "Connection"})
+            .into = {mtu_of, &rdma::ConnectionOptions::mtu}})
       .add({.name = "ack-timeout",
-            .kind = Kind::integer,
             .default_text = "14",
             .max = 31,
             .help = "how long an acknowledgement may take, as the exponent of 4.096 us * 2^N; 0: for ever",
-            .group = "Connection"})
+            .into = &rdma::ConnectionOptions::timeout})
       .add({.name = "retry-count",
-            .kind = Kind::integer,
             .default_text = "7",
             .max = 7,
             .help = "how often a request without acknowledgement is sent again",
-            .group = "Connection"})
+            .into = &rdma::ConnectionOptions::retry_count})
       .add({.name = "rnr-retry",
-            .kind = Kind::integer,
             .default_text = "7",
             .max = 7,
             .help = "how often a request is sent again when no receive was posted; 7: for ever",
-            .group = "Connection"});
-}
-
-std::size_t index_in(const std::vector<std::string>& names, const std::string& name) {
-  return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
-}
-
-Op op_of(const Options& o) {
-  if (!o.flag("write-imm")) return static_cast<Op>(index_in(rdma::op_names(), o.text("op")));
-  if (o.given("op") && o.text("op") != "write-imm" && o.text("op") != "write")
-    throw Error("--write-imm", fmt::format("it contradicts --op {}", o.text("op")), "give one of the two");
-  return Op::write_imm;
+            .into = &rdma::ConnectionOptions::rnr_retry});
 }
 
 rdma::BenchOptions bench_options(const Options& o) {
   require_no_listening(o);
   rdma::BenchOptions b;
   static_cast<rma::BenchOptions&>(b) = rma_options(o, b);
-  b.provider = static_cast<Provider>(index_in(rdma::provider_names(), o.text("provider")));
+  o.read_into(b);
+  o.read_into(b.connection);
   b.device = spec_with_engine(o, "device");
-  b.op = op_of(o);
-  if (o.has("size")) b.sizes = sizes_of(o.text("size"));
-  else if (rdma::is_atomic(b.op)) b.sizes = {rdma::kAtomicBytes};
-  b.ends = o.text("connection") == "pair" ? rdma::Ends::pair : rdma::Ends::self;
+  if (o.flag("write-imm")) {
+    if (o.given("op") && b.op != Op::write_imm && b.op != Op::write)
+      throw Error("--write-imm", fmt::format("it contradicts --op {}", o.text("op")), "give one of the two");
+    b.op = Op::write_imm;
+  }
+  if (!o.has("size") && rdma::is_atomic(b.op)) b.sizes = {rdma::kAtomicBytes};
   if (o.has("connect")) {
     if (o.given("connection"))
       throw Error("--connection", "with --connect the other end is in another process",
                   "give one of the two");
     b.ends = rdma::Ends::remote;
-    b.other_end = exchange::parse_connect(o.text("connect"), rdma::kRunKind.default_port, "--connect");
   }
-  b.queues = static_cast<u32>(o.integer("num-qps"));
-  b.signal_every = o.has("signal-every") ? static_cast<u32>(o.integer("signal-every")) : 0;
-  b.inline_below = static_cast<u32>(o.integer("inline"));
-  b.connection.mtu = o.text("path-mtu") == "auto" ? 0 : static_cast<u32>(std::stoul(o.text("path-mtu")));
-  b.connection.timeout = static_cast<u32>(o.integer("ack-timeout"));
-  b.connection.retry_count = static_cast<u32>(o.integer("retry-count"));
-  b.connection.rnr_retry = static_cast<u32>(o.integer("rnr-retry"));
   const rdma::Backend& back_end = rdma::backend_of(b.provider, b.device);
   if (b.ends == rdma::Ends::remote && back_end.kind == "model")
     throw Error("--connect", "a model is a device of one process: it reaches no other process",
@@ -167,19 +148,17 @@ rdma::BenchOptions bench_options(const Options& o) {
 }
 
 /// The options that --listen uses; the client brings all others.
-const std::vector<std::string>& listening_options() {
-  static const std::vector<std::string> names = {"provider", "device", "timeout"};
+std::vector<std::string> listening_options(const OptionTable& t) {
+  std::vector<std::string> names = t.names_of<rdma::ServeOptions>();
+  names.insert(names.end(), {"timeout"});
   return names;
 }
 
 rdma::ServeOptions serve_options(const Options& o) {
-  require_listening(o, listening_options());
+  require_listening(o, listening_options(o.table()));
   rdma::ServeOptions s;
-  s.provider = static_cast<Provider>(index_in(rdma::provider_names(), o.text("provider")));
-  s.device = o.text("device");
-  s.at = exchange::parse_listen(o.text("listen"), "--listen");
+  o.read_into(s);
   s.timeout_s = o.seconds("timeout");
-  s.wait_s = o.seconds("listen-wait");
   if (rdma::backend_of(s.provider, s.device).kind == "model")
     throw Error("--listen", "a model is a device of one process: no other process can reach it",
                 "give --provider verbs and the name of an RDMA device");
@@ -262,7 +241,7 @@ Command rdma_command() {
        .needs = Needs::other_machine},
   };
   c.run = run;
-  c.listening = listening_options();
+  c.listening = listening_options(c.options);
   c.check = [](const Options& o) {
     if (o.has("listen")) (void)serve_options(o);
     else (void)bench_options(o);

@@ -14,54 +14,50 @@
 
 namespace doorbell::cli {
 
-std::vector<u32> sizes_of(const std::string& text) {
-  std::vector<u32> sizes;
-  for (const u64 size : sizes_of("size", text, 0, rma::kMaxMessage)) sizes.push_back(static_cast<u32>(size));
-  return sizes;
-}
-
 void add_size_option(OptionTable& t, const std::string& what, u32 smallest, const std::string& not_given) {
-  t.add(
+  const auto sizes = [smallest](const std::string& text) {
+    const std::vector<u64> all = sizes_of("size", text, smallest, rma::kMaxMessage);
+    return std::vector<u32>(all.begin(), all.end());
+  };
+  t.group("Work").add(
       {.name = rma::setting::size.option(),
-       .kind = Kind::text,
        .metavar = "SIZE[:SIZE]",
        .help = fmt::format("{}, {}..{}, with KiB and MiB; A:B goes from A to B by powers of two, and a list "
                            "separated by commas is taken as it is (not given: {})",
                            what, smallest, rma::kMaxMessage, not_given),
-       .group = "Work"});
+       .into = {sizes, &rma::BenchOptions::sizes}});
 }
 
 void add_queues_option(OptionTable& t, const std::string& help) {
-  t.add({.name = rma::setting::queues.option(),
-         .kind = Kind::integer,
-         .default_text = "1",
-         .min = 1,
-         .max = 64,
-         .help = help,
-         .group = "Queues"});
+  t.group("Queues").add({.name = rma::setting::queues.option(),
+                         .default_text = "1",
+                         .min = 1,
+                         .max = 64,
+                         .help = help,
+                         .into = &rma::BenchOptions::queues});
 }
 
 namespace {
 
 void add_places(OptionTable& t) {
-  t.add({.name = rma::setting::queue_memory.option(),
-         .kind = Kind::choice,
-         .default_text = "host",
-         .choices = {"host", "vram"},
-         .help = "what the queues lie in",
-         .group = "Device"})
+  const auto place = [](std::string_view name) { return name == "vram" ? Place::gpu : Place::pageable; };
+  // --data-mem is both buffers' place, and --target-mem then changes the responder's.
+  t.group("Device")
+      .add({.name = rma::setting::queue_memory.option(),
+            .default_text = "host",
+            .choices = {"host", "vram"},
+            .help = "what the queues lie in",
+            .into = {place, &rma::BenchOptions::queue_memory}})
       .add({.name = rma::setting::local_memory.option(),
-            .kind = Kind::choice,
             .default_text = "host",
             .choices = {"host", "vram"},
             .help = "what the initiator's buffers lie in",
-            .group = "Device"})
+            .into = {place, &rma::BenchOptions::local_memory, &rma::BenchOptions::remote_memory}})
       .add({.name = rma::setting::remote_memory.option(),
-            .kind = Kind::choice,
             .metavar = "PLACE",
             .choices = {"host", "vram"},
             .help = "what the responder's buffers lie in (not given: as --data-mem)",
-            .group = "Device"});
+            .into = {place, &rma::BenchOptions::remote_memory}});
 }
 
 }  // namespace
@@ -73,84 +69,69 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong, b
 
   if (!device_memory) add_places(t);
   add_check_options(t);
-  t.add({.name = rma::setting::measure.option(),
-         .kind = Kind::choice,
-         .default_text = "both",
-         .choices = measures,
-         .help =
-             std::string("single operations one after the other, a window of them, or first one and then "
-                         "the other (with --infinite the window alone)") +
-             (ping_pong ? "; ping-pong: half the time until the other end has answered a write or send" : ""),
-         .group = "Work"})
+  t.group("Work")
+      .add({.name = rma::setting::measure.option(),
+            .default_text = "both",
+            .choices = measures,
+            .help =
+                std::string("single operations one after the other, a window of them, or first one and then "
+                            "the other (with --infinite the window alone)") +
+                (ping_pong ? "; ping-pong: half the time until the other end has answered a write or send"
+                           : "")})
       .add({.name = rma::setting::offsets.option(),
-            .kind = Kind::choice,
             .default_text = "spread",
             .choices = {"spread", "one"},
             .help =
                 fmt::format("each operation in flight from and to an offset of its own, or all of a {} from "
                             "and to one, which a cache may hold (with --verify off)",
                             queue),
-            .group = "Work"})
+            .into = {"one", &rma::BenchOptions::one_offset}})
       .add({.name = "iterations",
-            .kind = Kind::integer,
             .metavar = "N",
             .min = 1,
             .max = u64{1} << 40,
             .help = fmt::format(
                 "operations of each {} in each part and repeat (not given: chosen from the size)", queue),
-            .group = "Work"})
+            .into = &rma::BenchOptions::iterations})
       .add(infinite_option())
+      .group("Queues")
       .add({.name = rma::setting::batch.option(),
-            .kind = Kind::integer,
             .metavar = "N",
             .min = 1,
             .max = window,
             .help = "requests posted for one doorbell (not given: 256 KiB worth, at most 64)",
-            .group = "Queues"})
+            .into = &rma::BenchOptions::batch})
       .add(
           {.name = rma::setting::in_flight.option(),
-           .kind = Kind::integer,
            .metavar = "N",
            .min = 1,
            .max = window,
            .help = fmt::format(
                "operations in flight on one {} (not given: four batches, 16 at least, as far as 256 MiB of buffers go)",
                queue),
-           .group = "Queues"})
+           .into = &rma::BenchOptions::in_flight})
       .add(
           {.name = "threads",
-           .kind = Kind::integer,
            .default_text = "0",
            .max = 64,
            .help = fmt::format("CPU initiator threads, among which {}s are shared; 0: half the cores", queue),
-           .group = "Queues"})
+           .into = &rma::BenchOptions::threads})
+      .group("Timing")
       .add({.name = "substep-timing",
-            .kind = Kind::flag,
             .help = "time the parts of an operation: payload, building the request, SQ doorbell, CQ poll",
-            .group = "Timing"});
+            .into = &rma::BenchOptions::substeps});
 }
 
 rma::BenchOptions rma_options(const Options& o, rma::BenchOptions b) {
   static_cast<RunOptions&>(b) = run_options(o);
   read_infinite(o, "iterations", &b);
+  o.read_into(b);
   // Of both parts, the rate is what a run without an end is about.
   const std::string measure =
       measure::is_endless(b.duration_s) && !o.given("measure") ? "rate" : o.text("measure");
   b.latency = measure == "latency" || measure == "both";
   b.rate = measure == "rate" || measure == "both";
   b.ping_pong = measure == "ping-pong";
-  b.one_offset = o.text("offsets") == "one";
-  b.iterations = o.has("iterations") ? o.integer("iterations") : 0;
-  b.batch = o.has("batch-size") ? static_cast<u32>(o.integer("batch-size")) : 0;
-  b.in_flight = o.has("in-flight") ? static_cast<u32>(o.integer("in-flight")) : 0;
-  if (o.table().find("queue-mem") != nullptr) {
-    const auto place = [](const std::string& name) { return name == "vram" ? Place::gpu : Place::pageable; };
-    b.queue_memory = place(o.text("queue-mem"));
-    b.local_memory = place(o.text("data-mem"));
-    b.remote_memory = place(o.has("target-mem") ? o.text("target-mem") : o.text("data-mem"));
-  }
-  b.threads = static_cast<u32>(o.integer("threads"));
-  b.substeps = o.flag("substep-timing");
   return b;
 }
 

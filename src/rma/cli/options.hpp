@@ -24,9 +24,6 @@ void add_queues_option(OptionTable& table, const std::string& help);
 /// `base`, changed by those options and the common ones.
 [[nodiscard]] rma::BenchOptions rma_options(const Options& options, rma::BenchOptions base);
 
-/// The values of --size.
-[[nodiscard]] std::vector<u32> sizes_of(const std::string& text);
-
 /// Runs the bench with a progress display and prints its Result; returns the exit code.
 [[nodiscard]] int run_rma(const rma::BenchOptions& bench, const Options& options, Context& context);
 

@@ -33,12 +33,12 @@ constexpr std::string_view kModelPrefix = "cxi-model";
 // --- the table ---------------------------------------------------------------------------------------------
 
 void add_documented(OptionTable& t) {
-  t.add({.name = "device",
-         .letter = 'd',
-         .metavar = "DEV",
-         .default_text = "cxi0",
-         .help = "cxiN, a Cassini NIC, or cxi-modelN[:KEY=VALUE,...], the software one (keys above)",
-         .group = "Options"})
+  t.group("Options")
+      .add({.name = "device",
+            .letter = 'd',
+            .metavar = "DEV",
+            .default_text = "cxi0",
+            .help = "cxiN, a Cassini NIC, or cxi-modelN[:KEY=VALUE,...], the software one (keys above)"})
       .add({.name = "svc-id",
             .letter = 'v',
             .kind = Kind::integer,
@@ -46,132 +46,107 @@ void add_documented(OptionTable& t) {
             .default_text = "1",
             .min = 1,
             .max = 2147483647,
-            .help = "the NIC's service, whose VNI is used",
-            .group = "Options"})
+            .help = "the NIC's service, whose VNI is used"})
       .add({.name = "tx-gpu",
             .letter = 't',
             .kind = Kind::integer,
             .metavar = "GPU",
             .min = 0,
             .max = 255,
-            .help = "put from this GPU's memory (not given: system memory)",
-            .group = "Options"})
+            .help = "put from this GPU's memory (not given: system memory)"})
       .add({.name = "rx-gpu",
             .letter = 'r',
             .kind = Kind::integer,
             .metavar = "GPU",
             .min = 0,
             .max = 255,
-            .help = "put into this GPU's memory (not given: system memory)",
-            .group = "Options"})
+            .help = "put into this GPU's memory (not given: system memory)"})
       .add({.name = "gpu-type",
             .letter = 'g',
-            .kind = Kind::choice,
             .metavar = "TYPE",
             .choices = {"AMD", "NVIDIA", "INTEL"},
             .help =
                 "whose GPUs -t and -r count (not given: those of the first runtime with a GPU, CUDA before "
-                "HIP); INTEL is known and not supported",
-            .group = "Options"})
+                "HIP); INTEL is known and not supported"})
       .add({.name = "duration",
             .letter = 'D',
-            .kind = Kind::integer,
             .metavar = "DURATION",
             .min = 1,
             .max = 4294967295u,
             .help = "go on for so long, to the end of an iteration; -i has no meaning then",
-            .group = "Options",
-            .unit = "s"})
+            .unit = "s",
+            .into = {[](u64 seconds) { return seconds * 1'000'000; }, &cxi::LoopbackOptions::duration_us}})
       .add({.name = "iters",
             .letter = 'i',
-            .kind = Kind::integer,
             .metavar = "ITERS",
             .default_text = "25",
             .min = 1,
             .help = "iterations",
-            .group = "Options"})
+            .into = &cxi::LoopbackOptions::iterations})
       .add({.name = "size",
             .letter = 's',
-            .kind = Kind::integer,
             .metavar = "SIZE",
             .default_text = "524288",
             .min = 1,
             .max = 4294967295u,
             .help = "bytes of one write",
-            .group = "Options",
-            .unit = "bytes"})
+            .unit = "bytes",
+            .into = &cxi::LoopbackOptions::bytes})
       .add({.name = "num-xfers",
             .letter = 'n',
-            .kind = Kind::integer,
             .metavar = "XFERS",
             .default_text = "8192",
             .min = 1,
             .max = cxi::kMaxLoopbackPuts,
             .help = "writes of an iteration, all started by one doorbell",
-            .group = "Options"})
+            .into = &cxi::LoopbackOptions::puts})
       .add({.name = "use-hp",
-            .kind = Kind::choice,
             .metavar = "HP_SIZE",
             .choices = {"2M", "1G"},
-            .help = "system memory is huge pages of this size, from the kernel's pool",
-            .group = "Options"})
-      .add({.name = "help",
-            .letter = 'h',
-            .kind = Kind::flag,
-            .help = "print this help",
-            .group = "Options",
-            .echoed = false})
+            .help = "system memory is huge pages of this size, from the kernel's pool"})
+      .add({.name = "help", .letter = 'h', .kind = Kind::flag, .help = "print this help", .echoed = false})
       .add({.name = "version",
             .letter = 'V',
             .kind = Kind::flag,
             .help = "print the version",
-            .group = "Options",
             .echoed = false});
 }
 
 void add_additions(OptionTable& t) {
-  t.add({.name = "json",
-         .kind = Kind::path,
-         .help =
-             "write the whole result to FILE as JSON (schema doorbell.results/1); with it, the work is done "
-             "once more without the pause between iterations",
-         .group = kAdditions})
+  t.group(kAdditions)
+      .add(
+          {.name = "json",
+           .kind = Kind::path,
+           .help =
+               "write the whole result to FILE as JSON (schema doorbell.results/1); with it, the work is done "
+               "once more without the pause between iterations"})
       .add({.name = "verify",
-            .kind = Kind::choice,
             .default_text = "on",
             .choices = {"on", "off"},
             .help = "after the timed part, compare what arrived with what was sent",
-            .group = kAdditions})
+            .into = {"on", &cxi::LoopbackOptions::verify}})
       .add({.name = "repeats",
-            .kind = Kind::integer,
             .default_text = "1",
             .min = 1,
             .max = 1000,
             .help = "measure so many times, a row each",
-            .group = kAdditions})
+            .into = &cxi::LoopbackOptions::repeats})
       .add({.name = "warmup",
-            .kind = Kind::integer,
             .metavar = "ITERS",
             .default_text = "1",
             .min = 0,
             .max = 1000000,
             .help = "iterations before the first that is timed",
-            .group = kAdditions})
+            .into = &cxi::LoopbackOptions::warmup})
       .add({.name = "timeout",
             .kind = Kind::seconds,
             .default_text = "10",
             .min = 0.001,
             .max = 86400,
             .help = "give up, and say what is missing, when nothing has happened for this long",
-            .group = kAdditions})
-      .add({.name = "fault",
-            .kind = Kind::list,
-            .metavar = "KIND=P[,...]",
-            .min = 0,
-            .max = 1,
-            .choices = model::fault_names(),
-            .help = "make a model go wrong: fault KIND happens to each write with probability P",
-            .group = kAdditions});
+            .into = &cxi::LoopbackOptions::timeout_s})
+      .add(fault_option("make a model go wrong: fault KIND happens to each write with probability P",
+                        kAdditions));
 }
 
 bool is_addition(const Option& o) {

@@ -152,7 +152,7 @@ Refused not_opened(const std::string& spec, const cxi::CallError& e) {
 
 std::unique_ptr<cxi::Cassini> open_device(const std::string& spec, const Options& o,
                                           const LoopbackGpus& gpus) {
-  cxi::DeviceRequest request{.spec = spec, .use = {.faults = run_fault_rates(o)}};
+  cxi::DeviceRequest request{.spec = spec, .use = {.faults = fault_rates(o.list("fault"))}};
   for (const auto& gpu : {gpus.tx, gpus.rx})
     if (gpu && (request.gpus.empty() || request.gpus.front() != gpu)) request.gpus.push_back(gpu);
   try {
@@ -217,7 +217,7 @@ class Loopback {
   void check_before_anything() {
     check_output("json", o_.text("json"));
     device_spec_ = resolve();
-    if (run_fault_rates(o_).any() && !is_model(device_spec_))
+    if (fault_rates(o_.list("fault")).any() && !is_model(device_spec_))
       throw refused(
           fmt::format("--fault: {} is not a model: faults cannot be injected into it", device_spec_),
           "use -d cxi-model0");
@@ -278,15 +278,8 @@ class Loopback {
     };
     l.source = buffer("tx-gpu", gpus_.tx);
     l.destination = buffer("rx-gpu", gpus_.rx);
-    if (o_.has("duration")) l.duration_us = o_.integer("duration") * 1'000'000;
-    l.iterations = o_.integer("iters");
-    l.bytes = static_cast<u32>(o_.integer("size"));
-    l.puts = static_cast<u32>(o_.integer("num-xfers"));
-    l.warmup = o_.integer("warmup");
-    l.repeats = static_cast<u32>(o_.integer("repeats"));
+    o_.read_into(l);
     l.steady = !o_.text("json").empty();
-    l.verify = o_.text("verify") == "on";
-    l.timeout_s = o_.seconds("timeout");
     return l;
   }
 

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -26,17 +25,6 @@ namespace doorbell::cli {
 
 namespace {
 
-/// Threads for what is no transfer.
-constexpr u32 kControlThreads = 4, kHostBufferThreads = 4;
-
-unsigned mode_of(const std::string& text) {
-  unsigned mode = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
-  if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size() || mode > 0777)
-    throw Error("--socket-mode", fmt::format("'{}' is no octal number in 0..0777", text));
-  return mode;
-}
-
 qdma::daemon::Priority priority_of(const std::string& text) {
   using qdma::daemon::Priority;
   return text == "error"     ? Priority::error
@@ -46,34 +34,17 @@ qdma::daemon::Priority priority_of(const std::string& text) {
                              : Priority::debug;
 }
 
-u32 small(const Options& o, const char* option) {
-  return static_cast<u32>(o.integer(option));
-}
-
 qdma::daemon::DaemonOptions daemon_options(const Options& o) {
-  const u32 threads = small(o, "threads");
-  return {.service = {.quotas = {.connections = small(o, "max-connections"),
-                                 .queue_pairs = small(o, "max-queue-pairs"),
-                                 .buffers = small(o, "max-buffers"),
-                                 .descriptors = small(o, "max-descriptors"),
-                                 .card_bytes = o.bytes("max-card-memory"),
-                                 .host_bytes = o.bytes("max-host-buffers"),
-                                 .host_buffers = small(o, "max-host-buffer-count"),
-                                 .sent_files = small(o, "max-sent-descriptors")},
-                      .limits = {.control = kControlThreads,
-                                 .host_buffers = kHostBufferThreads,
-                                 .transfers = threads - kControlThreads - kHostBufferThreads,
-                                 .transfers_per_client = small(o, "transfers-per-client")},
-                      .max_connections = small(o, "max-clients"),
-                      .ring_index = small(o, "ring-size-index"),
-                      .max_transfer_ns = static_cast<u64>(o.seconds("transfer-limit") * 1e9),
-                      .first_request_ns = static_cast<u64>(o.seconds("first-request-limit") * 1e9)},
-          .socket = o.text("socket"),
-          .socket_mode = mode_of(o.text("socket-mode")),
-          .roles_file = o.text("roles"),
-          .metrics = o.text("metrics"),
-          .metrics_name = "--metrics",
-          .socket_name = "--socket"};
+  qdma::daemon::DaemonOptions d;
+  d.metrics_name = "--metrics";
+  d.socket_name = "--socket";
+  o.read_into(d);
+  o.read_into(d.service);
+  o.read_into(d.service.quotas);
+  qdma::daemon::FairQueueLimits& limits = d.service.limits;
+  o.read_into(limits);
+  limits.transfers = static_cast<u32>(o.integer("threads")) - limits.control - limits.host_buffers;
+  return d;
 }
 
 int serve(const Options& options) {
