@@ -11,9 +11,9 @@
 #include <systemd/sd-journal.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "qdma/daemon/queued_log.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::qdma::daemon {
 
@@ -41,8 +41,7 @@ class StderrLog final : public Log {
     std::string line = fmt::format("<{}>{}", static_cast<int>(entry.priority), entry.text);
     for (const auto& [key, value] : entry.fields) line += fmt::format(" {}={}", key, value);
     line += '\n';
-    if (::write(STDERR_FILENO, line.data(), line.size()) < 0)
-      throw Error("standard error", std::strerror(errno));
+    if (::write(STDERR_FILENO, line.data(), line.size()) < 0) throw Error("standard error", reason(errno));
   }
 };
 
