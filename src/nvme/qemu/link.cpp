@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "system/clock.hpp"
+#include "system/passed_files.hpp"
 
 namespace doorbell::nvme {
 
@@ -75,15 +76,7 @@ void QemuLink::send(u32 command, std::span<const u8> payload, int fd) {
   m.msg_iov = &part;
   m.msg_iovlen = 1;
   alignas(cmsghdr) std::array<u8, CMSG_SPACE(sizeof(int))> control{};
-  if (fd >= 0) {
-    m.msg_control = control.data();
-    m.msg_controllen = control.size();
-    cmsghdr* c = CMSG_FIRSTHDR(&m);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
-  }
+  pass_files(m, std::span(&fd, fd >= 0 ? 1 : 0), control);
   while (part.iov_len > 0) {
     const ssize_t n = sendmsg(socket_, &m, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;

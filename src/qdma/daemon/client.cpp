@@ -15,6 +15,7 @@
 
 #include "qdma/peer/local_socket.hpp"
 #include "system/clock.hpp"
+#include "system/passed_files.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::qdma::daemon {
@@ -50,12 +51,9 @@ ssize_t receive_reply(int fd, std::span<u8> out, Descriptor& descriptor) {
   do n = ::recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   while (n < 0 && errno == EINTR);
   if (n < 0) return -errno;
-  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    int received = -1;
-    std::memcpy(&received, CMSG_DATA(c), sizeof received);
-    descriptor = Descriptor(received);
-  }
+  take_files(message, [&](Descriptor file) {
+    if (descriptor.get() < 0) descriptor = std::move(file);
+  });
   if ((message.msg_flags & MSG_CTRUNC) != 0) return -EMFILE;
   return n;
 }

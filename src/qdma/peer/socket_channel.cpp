@@ -16,6 +16,7 @@
 #include "qdma/peer/socket_ring.hpp"
 #include "qdma/server/message.hpp"
 #include "system/clock.hpp"
+#include "system/passed_files.hpp"
 
 namespace doorbell::qdma {
 
@@ -52,15 +53,7 @@ int send_once(int fd, std::span<const u8> bytes, std::span<const int> descriptor
   msghdr m{};
   m.msg_iov = &io;
   m.msg_iovlen = 1;
-  if (!descriptors.empty()) {
-    m.msg_control = control.data();
-    m.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
-    cmsghdr* const c = CMSG_FIRSTHDR(&m);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(descriptors.size_bytes());
-    std::memcpy(CMSG_DATA(c), descriptors.data(), descriptors.size_bytes());
-  }
+  pass_files(m, descriptors, control);
   ssize_t n = 0;
   do {
     n = sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -9,6 +9,7 @@
 
 #include "qdma/peer/socket_channel.hpp"
 #include "system/clock.hpp"
+#include "system/passed_files.hpp"
 
 namespace doorbell::qdma {
 
@@ -92,15 +93,7 @@ int SocketRing::send(std::span<const u8> bytes, std::span<const int> descriptors
   s->iov = {s->bytes.data(), s->bytes.size()};
   s->header.msg_iov = &s->iov;
   s->header.msg_iovlen = 1;
-  if (!descriptors.empty()) {
-    s->header.msg_control = s->control.data();
-    s->header.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
-    cmsghdr* const c = CMSG_FIRSTHDR(&s->header);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(descriptors.size_bytes());
-    std::memcpy(CMSG_DATA(c), descriptors.data(), descriptors.size_bytes());
-  }
+  pass_files(s->header, descriptors, s->control);
   io_uring_prep_sendmsg(e, socket_, &s->header, MSG_NOSIGNAL);
   io_uring_sqe_set_data64(e, id);
   const int error = submit(*e);

@@ -9,21 +9,15 @@
 #include <cerrno>
 #include <cstring>
 
+#include "system/passed_files.hpp"
+
 namespace doorbell::qdma {
 
 void take_descriptors(const msghdr& m, Incoming& in) {
-  for (cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(const_cast<msghdr*>(&m), c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-      Descriptor owned(fd);
-      if (in.descriptor_count < in.descriptors.size())
-        in.descriptors[in.descriptor_count++] = std::move(owned);
-      else in.surplus.push_back(std::move(owned)), in.lost = true;
-    }
-  }
+  take_files(m, [&](Descriptor file) {
+    if (in.descriptor_count < in.descriptors.size()) in.descriptors[in.descriptor_count++] = std::move(file);
+    else in.surplus.push_back(std::move(file)), in.lost = true;
+  });
 }
 
 Incoming receive_message(int socket) {
@@ -57,15 +51,7 @@ int send_message(int socket, std::span<const u8> bytes, int descriptor) {
   msghdr m{};
   m.msg_iov = &io;
   m.msg_iovlen = 1;
-  if (descriptor >= 0) {
-    m.msg_control = control.data();
-    m.msg_controllen = control.size();
-    cmsghdr* c = CMSG_FIRSTHDR(&m);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof descriptor);
-    std::memcpy(CMSG_DATA(c), &descriptor, sizeof descriptor);
-  }
+  pass_files(m, std::span(&descriptor, descriptor >= 0 ? 1 : 0), control);
   ssize_t n = 0;
   do {
     n = sendmsg(socket, &m, MSG_DONTWAIT | MSG_NOSIGNAL);

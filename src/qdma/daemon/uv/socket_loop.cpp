@@ -12,12 +12,12 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "qdma/daemon/protocol.hpp"
 #include "qdma/peer/local_socket.hpp"
 #include "qdma/peer/wire.hpp"
 #include "qdma/server/message.hpp"
+#include "system/passed_files.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::qdma::daemon {
@@ -33,15 +33,7 @@ constexpr u64 kFullMs = 20;
 
 void take_descriptors(msghdr& message, const std::shared_ptr<Closers>& closers, uid_t user,
                       std::vector<ForeignFile>& out) {
-  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-      out.emplace_back(Descriptor(fd), closers, user);
-    }
-  }
+  take_files(message, [&](Descriptor file) { out.emplace_back(std::move(file), closers, user); });
 }
 
 [[noreturn]] void fail_listening(const std::string& subject, const char* what) {
