@@ -142,14 +142,15 @@ int run_reproduce(const Options& options, Context& context) {
 
   const std::string out = options.text("out");
   check_own(out);
-  const bool quiet = options.flag("quiet");
+  SweepRun how;
+  options.read_into(how);
   std::string tables =
       fmt::format("{}{}, profile {}\n\n", kTablesBegin, options.text("source"), options.text("profile"));
   std::vector<std::string> reasons;
   std::size_t done = 0;
   int code = 0;
   bool measured = false;
-  if (!quiet) {
+  if (!how.quiet) {
     std::size_t runs = 0;
     for (const Found& f : plans) runs += f.sweep->turns.size();
     fmt::print("{} plans, {} runs, profile {}, results in {}\n", plans.size(), runs, options.text("profile"),
@@ -162,13 +163,9 @@ int run_reproduce(const Options& options, Context& context) {
   for (const Found& f : plans) {
     if (context.stop.requested()) break;
     const auto begin = std::chrono::steady_clock::now();
-    const SweepOutcome o =
-        run_sweep(*f.sweep,
-                  {.folder = out + "/" + f.sweep->plan.name,
-                   .cell_timeout_s = options.seconds("cell-timeout"),
-                   .quiet = quiet,
-                   .title = fmt::format("{} ({} of {}): ", f.sweep->plan.name, done + 1, plans.size())},
-                  context);
+    how.folder = out + "/" + f.sweep->plan.name;
+    how.title = fmt::format("{} ({} of {}): ", f.sweep->plan.name, done + 1, plans.size());
+    const SweepOutcome o = run_sweep(*f.sweep, how, context);
     ++done;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     // Cells that this machine cannot run are skipped; that is no failure as long as something ran.
@@ -176,7 +173,7 @@ int run_reproduce(const Options& options, Context& context) {
     for (const sweep::Record& r : o.records) measured = measured || r.complete();
     add_reasons(o.records, &reasons);
     tables += fmt::format("{}\n{}\n\n", o.summary, o.verdict);
-    if (!quiet) {
+    if (!how.quiet) {
       fmt::print("  {:<28} {:>6.1f} s  {}\n", f.sweep->plan.name, took.count(), counts(o.records));
       std::fflush(stdout);
     }
@@ -187,12 +184,12 @@ int run_reproduce(const Options& options, Context& context) {
   }
   if (context.stop.requested()) code = report::worse_of(code, sweep::kInterrupted);
   if (code == 0 && !measured) code = static_cast<int>(ExitCode::absent);
-  if (!quiet && options.flag("details")) fmt::print("\n{}", tables);
+  if (!how.quiet && options.flag("details")) fmt::print("\n{}", tables);
   report::write_file(fmt::format("{}/{}", out, kTables), tables);
   const std::string page = fmt::format("{}/{}", out, kPage);
   const std::string why =
       measured ? make_page(out, page, kPageTitle + options.text("source")) : "nothing was measured";
-  if (!quiet) {
+  if (!how.quiet) {
     for (const std::string& r : reasons) fmt::print("skipped: {}\n", r);
     fmt::print("tables: {}/{}\n", report::printable(out), kTables);
     if (why.empty()) fmt::print("report: {}\n", report::printable(page));
@@ -245,15 +242,16 @@ Command reproduce_command() {
             .default_text = "10m",
             .min = 0.1,
             .max = 604800,
-            .help = "stop a cell that takes longer; it counts as failed"})
+            .help = "stop a cell that takes longer; it counts as failed",
+            .into = &SweepRun::cell_timeout_s})
       .group("Output")
       .add({.name = "details",
             .kind = Kind::flag,
             .help = "print every table at the end (they are in tables.txt in any case)"})
       .add({.name = "quiet",
             .letter = 'q',
-            .kind = Kind::flag,
-            .help = "no progress and no list of plans; errors are still printed"});
+            .help = "no progress and no list of plans; errors are still printed",
+            .into = &SweepRun::quiet});
   c.examples = {
       {"doorbell reproduce --list", "Which sources and tables there are."},
       {"doorbell reproduce cxi --profile quick --out results/cxi",

@@ -79,11 +79,9 @@ std::string folder_for(const Options& options, const sweep::Plan& plan) {
 }
 
 int run_plan(const Options& options, Context& context, sweep::Team* team) {
-  const SweepRequest request = {.plan = find_plan(options.text("plan")),
-                                .profile = options.has("profile") ? options.text("profile") : "",
-                                .only = options.text("only"),
-                                .seed = static_cast<u64>(options.integer("seed")),
-                                .team = team};
+  SweepRequest request;
+  options.read_into(request);
+  request.team = team;
   const std::unique_ptr<PreparedSweep> s = prepare_sweep(request, context);
   if (options.flag("list")) return list(*s);
 
@@ -93,14 +91,11 @@ int run_plan(const Options& options, Context& context, sweep::Team* team) {
   check_page(html, inputs);
   if (const std::string why = html.empty() ? "" : why_no_page(); !why.empty())
     throw Error("--html " + html, why, "install what is missing, or make the page later (docs/sweep.md)");
-  const bool quiet = options.flag("quiet");
-  const SweepOutcome o = run_sweep(*s,
-                                   {.folder = path,
-                                    .resume = options.flag("resume"),
-                                    .cell_timeout_s = options.seconds("cell-timeout"),
-                                    .quiet = quiet},
-                                   context);
-  if (!quiet) fmt::print("{}\n{}\nresults: {}\n", o.summary, o.verdict, report::printable(path));
+  SweepRun how;
+  options.read_into(how);
+  how.folder = path;
+  const SweepOutcome o = run_sweep(*s, how, context);
+  if (!how.quiet) fmt::print("{}\n{}\nresults: {}\n", o.summary, o.verdict, report::printable(path));
   else if (o.code != 0) fmt::print(stderr, "{}\n", o.verdict);
   int code = o.code;
   if (const std::string why = html.empty() ? "" : make_page(path, html, s->plan.title); !why.empty()) {
@@ -149,38 +144,42 @@ Command sweep_command() {
             .metavar = "PLAN",
             .help = "the plan's file; 'plans/NAME' that is not here is one that comes with doorbell",
             .operand = true,
-            .required = true})
+            .required = true,
+            .into = {find_plan, &SweepRequest::plan}})
       .add({.name = "out",
             .kind = Kind::directory,
             .help =
                 "the folder for plan.yaml, results.jsonl and runs.csv (not given: results/NAME-DATE-TIME)"})
       .add(
           {.name = "resume",
-           .kind = Kind::flag,
            .help =
                "go on with the sweep in --out; refuse when there is none (without it, a sweep of the same plan "
-               "in --out is gone on with, too)"})
+               "in --out is gone on with, too)",
+           .into = &SweepRun::resume})
       .add({.name = "only",
             .metavar = "KEY=VALUE[,...]",
-            .help = "run only cells that have these values; of a key that is given more than once, any"})
+            .help = "run only cells that have these values; of a key that is given more than once, any",
+            .into = &SweepRequest::only})
       .add(
           {.name = "profile",
            .metavar = "NAME",
            .help =
-               "a form of the plan that it describes under 'profiles': quick, for the plans that come with doorbell"})
+               "a form of the plan that it describes under 'profiles': quick, for the plans that come with doorbell",
+           .into = &SweepRequest::profile})
       .add({.name = "list",
             .kind = Kind::flag,
             .help = "print each run's command line in order and run nothing"})
       .add({.name = "seed",
-            .kind = Kind::integer,
             .default_text = "1",
-            .help = "seed of the order, for a plan with 'order: shuffled'"})
+            .help = "seed of the order, for a plan with 'order: shuffled'",
+            .into = &SweepRequest::seed})
       .add({.name = "cell-timeout",
             .kind = Kind::seconds,
             .default_text = "1h",
             .min = 0.1,
             .max = 604800,
-            .help = "stop a cell that takes longer; it counts as failed"})
+            .help = "stop a cell that takes longer; it counts as failed",
+            .into = &SweepRun::cell_timeout_s})
       .group("Output")
       .add({.name = "html",
             .kind = Kind::path,
@@ -188,8 +187,8 @@ Command sweep_command() {
                 "write the report of the folder to FILE, also when a cell failed or Ctrl-C ended the sweep"})
       .add({.name = "quiet",
             .letter = 'q',
-            .kind = Kind::flag,
-            .help = "no progress line and no table; errors and what failed are still printed"});
+            .help = "no progress line and no table; errors and what failed are still printed",
+            .into = &SweepRun::quiet});
   c.examples = {
       {"doorbell sweep plans/nvme-modes.yaml --list", "Print the cells of a plan."},
       {"doorbell sweep plans/nvme-modes.yaml --out results/modes",

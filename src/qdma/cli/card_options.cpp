@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "qdma/bench/tune.hpp"
+#include "qdma/bench/validate.hpp"
 #include "qdma/cli/parts.hpp"
 #include "qdma/settings.hpp"
+#include "rma/bench.hpp"
 #include "rma/settings.hpp"
 
 namespace doorbell::cli {
@@ -20,7 +22,8 @@ void add_card_option(OptionTable& t) {
        .metavar = "SPEC",
        .default_text = "model",
        .help = "model[:KEY=VALUE,...] (keys above), server:PATH (a card that 'doorbell card serve' serves), "
-               "kernel:/dev/slash_qdma_ctlN (the card, through its driver) or daemon[:PATH] (doorbelld)"});
+               "kernel:/dev/slash_qdma_ctlN (the card, through its driver) or daemon[:PATH] (doorbelld)",
+       .into = {&rma::BenchOptions::device, &qdma::TuneOptions::device, &qdma::ValidateOptions::device}});
 }
 
 Option memory_option(std::string help) {

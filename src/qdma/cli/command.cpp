@@ -67,7 +67,6 @@ rma::BenchOptions bench_options(const Options& o, const measure::StopFlag* stop 
   use.deadline_grows = !o.has("deadline");
   use.deadline_s = use.deadline_grows ? o.seconds("timeout") * qdma::kDeadlineShare : o.seconds("deadline");
   rma::BenchOptions b = rma_options(o, qdma::bench_of_transfers(use));
-  b.device = o.text("device");
   b.op = use.measured == qdma::Direction::card_to_host ? rma::Op::read : rma::Op::write;
   limit_window(b);
   b.model_bytes_per_s = qdma::lowest_model_rate(b.device);

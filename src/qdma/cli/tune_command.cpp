@@ -54,7 +54,6 @@ qdma::TuneOptions tune_options(const Options& o) {
   static_cast<RunOptions&>(t) = run_options(o);
   if (!o.has("repeats")) t.repeats = kRepeats;
   if (t.initiator == Initiator::gpu) throw Error("--initiator", "calls are made by the CPU", "leave it out");
-  t.device = o.text("device");
   o.read_into(t);
   o.read_into(t.card);
   check_faults(t, t.device, qdma::is_model(t.device), "--device model");

@@ -167,7 +167,6 @@ qdma::ValidateOptions validate_options(const Options& given) {
     throw Error("--initiator", "the threads of a validation are the CPU's", "leave it out");
   if (o.given("verify") && o.text("verify") != "on" && o.text("verify") != "off")
     throw Error("--verify", fmt::format("{} is not for a validation", o.text("verify")), "use on or off");
-  v.device = o.text("device");
   o.read_into(v);
   o.read_into(v.card);
   check_faults(v, v.device, qdma::is_model(v.device), "--device model");
