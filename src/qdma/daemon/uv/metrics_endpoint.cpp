@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
@@ -39,6 +41,17 @@ sockaddr_storage loopback_address(const std::string& at, const std::string& name
   if (host == "[::1]") uv_ip6_addr("::1", static_cast<int>(port), reinterpret_cast<sockaddr_in6*>(&address));
   else uv_ip4_addr("127.0.0.1", static_cast<int>(port), reinterpret_cast<sockaddr_in*>(&address));
   return address;
+}
+
+/// 0, or libuv's error. libuv's own bind removes whatever lies at the path when the pipe is closed.
+int bind_at(const std::string& path, uv_pipe_t* pipe) {
+  const sockaddr_un address = local_address(path, path);
+  Descriptor fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (fd.get() < 0 || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return uv_translate_sys_error(errno);
+  const int rc = uv_pipe_open(pipe, fd.get());
+  if (rc == 0) static_cast<void>(fd.release());
+  return rc;
 }
 
 }  // namespace
@@ -108,7 +121,7 @@ MetricsEndpoint::MetricsEndpoint(uv_loop_t* loop, const std::string& at, std::fu
     lock = lock_folder_of(at);
     if (is_abandoned(at, SOCK_STREAM)) ::unlink(at.c_str());
     uv_pipe_init(loop, &listening_->pipe, 0);
-    rc = uv_pipe_bind(&listening_->pipe, at.c_str());
+    rc = bind_at(at, &listening_->pipe);
     if (rc == 0) file_ = SocketFile(at);
   } else {
     uv_tcp_init(loop, &listening_->tcp);
