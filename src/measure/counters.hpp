@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <iterator>
 #include <ranges>
+#include <span>
 
 #include "report/result.hpp"
 
@@ -101,6 +102,31 @@ inline void add_failed(OpStats& into, const OpStats& from) {
   into.aborted += from.aborted;
   into.posted += from.failed + from.timed_out + from.aborted;
   add_tables(into, from);
+}
+
+/// Adds what was found in data that arrived. What failed there is an error of its own: each operation was
+/// posted once and ended once.
+inline void add_findings(OpStats& into, std::span<const OpStats> queues) {
+  for (const OpStats& from : queues) {
+    for (const OpCounter& c : counters_of(CounterClass::error, CounterClass::failure))
+      if (c.field != &OpCounters::late && c.field != &OpCounters::timed_out &&
+          c.field != &OpCounters::aborted)
+        into.*c.field += from.*c.field;
+    into.checked += from.checked;
+    into.posted += from.failed;
+    add_tables(into, from);
+  }
+}
+
+/// Adds what is wrong in a phase around a measured one, whose operations are counted nowhere else.
+inline void add_errors(OpStats& into, std::span<const OpStats> queues) {
+  add_findings(into, queues);
+  for (const OpStats& from : queues) {
+    into.late += from.late;
+    into.timed_out += from.timed_out;
+    into.aborted += from.aborted;
+    into.posted += from.timed_out + from.aborted;
+  }
 }
 
 }  // namespace doorbell::measure

@@ -232,7 +232,7 @@ class CellRun {
     if (s_.shape.ends != Ends::device) {
       if (remote_ != nullptr) remote_->begin({generation_, seconds > 0 ? ~u64{0} : s_.count});
       const measure::PhaseOutcome out = measured(phase(), s_.count, seconds, part);
-      if (remote_ != nullptr) add_findings(part.sum, remote_->end(out));
+      if (remote_ != nullptr) measure::add_findings(part.sum, remote_->end(out).queues);
     } else if (o_.op == Op::read) {
       if (fill_device(part)) (void)measured(phase(), s_.count, seconds, part);
     } else {
@@ -298,7 +298,7 @@ class CellRun {
     const double limit_s = o_.duration_s > 0 ? std::max(kFillShare * o_.duration_s, kLeastFillS) : 0;
     const measure::PhaseOutcome out =
         run(p, limit_s, slots_, false, title() + ": filling the device's memory", false);
-    add_errors(part.sum, out);
+    measure::add_errors(part.sum, out.queues);
     if (run_.going() && run_.stop() == StopReason::done) {
       filled_ = p.generation;
       for (const OpStats& q : out.queues) slots_ = static_cast<u32>(std::min<u64>(slots_, q.posted));
@@ -340,33 +340,7 @@ class CellRun {
       session_.queues()[i].count = written.queues[i].posted;
       most = std::max(most, written.queues[i].posted);
     }
-    add_errors(part.sum, run(p, 0, most, false, title() + ": reading back", false));
-  }
-
-  /// Adds what was found in the data that arrived. What failed there is an error of its own: each was posted
-  /// once and ended once.
-  static void add_findings(OpStats& into, const measure::PhaseOutcome& phase) {
-    for (const OpStats& s : phase.queues) {
-      for (const measure::OpCounter& c : measure::counters_of(measure::CounterClass::failure))
-        into.*c.field += s.*c.field;
-      into.checked += s.checked;
-      into.skipped += s.skipped;
-      into.protocol += s.protocol;
-      into.failed += s.failed;
-      into.posted += s.failed;
-      add_tables(into, s);
-    }
-  }
-
-  /// Adds what is wrong in a phase around a measured one, whose operations are counted nowhere else.
-  static void add_errors(OpStats& into, const measure::PhaseOutcome& phase) {
-    add_findings(into, phase);
-    for (const OpStats& s : phase.queues) {
-      into.late += s.late;
-      into.timed_out += s.timed_out;
-      into.aborted += s.aborted;
-      into.posted += s.timed_out + s.aborted;
-    }
+    measure::add_errors(part.sum, run(p, 0, most, false, title() + ": reading back", false).queues);
   }
 
   void describe() {

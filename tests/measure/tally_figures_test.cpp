@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "measure/counters.hpp"
 #include "measure/tally.hpp"
 
 namespace doorbell::measure {
@@ -282,6 +283,22 @@ TEST(TallyErrors, EachClassCountsOnceInItsRepeat) {
   ASSERT_EQ(c.repeats.size(), n + 1);
   for (u64 i = 0; i < n; ++i) EXPECT_EQ(c.repeats[i].errors, i + 1) << "class " << i;
   EXPECT_EQ(c.repeats[n].errors, 0u) << "what was checked is no error";
+}
+
+TEST(TallyErrors, WhatIsWrongInAPhaseAroundAMeasuredOneIsAllAdded) {
+  OpStats queues[2] = {};
+  u64 n = 0, sum = 0;
+  for (const OpCounter& c : kCounters) ++n, queues[n % 2].*c.field = n;
+  for (const OpCounter& c : counters_of(CounterClass::error, CounterClass::failure))
+    sum += queues[0].*c.field + queues[1].*c.field;
+  OpStats errors = {}, findings = {};
+  add_errors(errors, queues);
+  EXPECT_EQ(errors_of(errors), sum);
+  EXPECT_EQ(errors.checked, queues[0].checked + queues[1].checked);
+  // The other end's operations that did not end are counted by this end.
+  add_findings(findings, queues);
+  EXPECT_EQ(errors_of(findings), sum - errors.late - errors.timed_out - errors.aborted);
+  EXPECT_GT(findings.unchecked, 0u);
 }
 
 TEST(TallyErrors, AllQueuesAndRepeatsAreAddedUp) {
