@@ -60,10 +60,7 @@ class Demo {
       result_.warnings.emplace_back("a fault check found another count than the model injected");
       result_.exit_code = static_cast<int>(ExitCode::data);
     }
-    if (context_.stop.requested()) {
-      result_.stop_reason = "signal";
-      result_.complete = false;
-    }
+    if (context_.stop.requested()) result_.stop_reason = StopReason::requested;
     result_.exit_code = report::exit_code_for(result_);
   }
 
@@ -88,7 +85,6 @@ class Demo {
     measure::BenchResult r = step.run(watch(step.title));
     ++done_;
     result_.stop_reason = r.stop_reason;
-    result_.complete = r.stop_reason == "done";
     for (const std::string& w : r.warnings) result_.warnings.push_back(step.title + ": " + w);
     for (report::Cell& cell : r.cells) {
       nlohmann::ordered_json titled = {{"title", step.title}};

@@ -39,7 +39,6 @@ int run_and_report(const Options& options, Context& context, const measure::RunO
     result.cells.push_back(std::move(cell));
   }
   result.stop_reason = outcome.stop_reason;
-  result.complete = result.stop_reason == "done";
   // The machine's warnings come first, because they show whether the figures mean anything.
   for (std::string& warning : outcome.warnings)
     if (std::ranges::find(result.warnings, warning) == result.warnings.end())

@@ -92,13 +92,13 @@ const LoopbackPart* median_part(const LoopbackResult& result) {
   return order[(order.size() - 1) / 2];
 }
 
-std::string stop_reason(const LoopbackResult& result) {
+StopReason stop_reason(const LoopbackResult& result) {
   if (result.failure) {
-    if (result.failure->kind == Kind::removed) return "removed";
+    if (result.failure->kind == Kind::removed) return StopReason::removed;
     const bool late = result.failure->kind == Kind::timeout || result.failure->kind == Kind::queue_full;
-    return late ? "timeout" : "error";
+    return late ? StopReason::timeout : StopReason::broken;
   }
-  return result.interrupted ? "signal" : "done";
+  return result.interrupted ? StopReason::requested : StopReason::done;
 }
 
 report::Cell loopback_cell(const LoopbackOptions& o, u32 service, const LoopbackResult& r, Cassini& device,

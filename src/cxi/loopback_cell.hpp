@@ -13,8 +13,7 @@ namespace doorbell::cxi {
                                          const LoopbackResult& result, Cassini& device,
                                          std::vector<std::string>& warnings);
 
-/// "done", or the reason why the run ended.
-[[nodiscard]] std::string stop_reason(const LoopbackResult& result);
+[[nodiscard]] StopReason stop_reason(const LoopbackResult& result);
 
 /// The repeat with the median rate; null if there is no repeat.
 [[nodiscard]] const LoopbackPart* median_part(const LoopbackResult& result);

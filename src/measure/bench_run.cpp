@@ -16,25 +16,10 @@ namespace doorbell::measure {
 void ended_by(const Error& error, const RunWatch& watch, BenchResult& result) {
   if (result.cells.empty()) throw;
   const bool interrupted = watch.stop != nullptr && watch.stop->requested();
-  result.stop_reason = interrupted ? "signal" : "error";
+  result.stop_reason = interrupted ? StopReason::requested : StopReason::broken;
   if (!interrupted) result.code = error.code();
   result.warnings.emplace_back(error.what());
   if (!error.hint().empty()) result.warnings.back() += "; " + error.hint();
-}
-
-std::string BenchRun::stop_name() const {
-  switch (stop_) {
-    case StopReason::removed:
-      return "removed";
-    case StopReason::reset:
-      return "reset";
-    case StopReason::timeout:
-      return "timeout";
-    case StopReason::broken:
-      return "error";
-    default:
-      return interrupted() ? "signal" : "done";
-  }
 }
 
 Watch BenchRun::watching(const PhaseGoal& goal, const std::function<bool()>& leaving,

@@ -14,7 +14,7 @@ namespace doorbell::measure {
 
 struct BenchResult {
   std::vector<report::Cell> cells;
-  std::string stop_reason = "done";
+  StopReason stop_reason = StopReason::done;
   bool failed = false;  ///< data, completion or timeout errors: exit 2
   /// Of an Error that ended the run behind its first cell; its text is the last warning.
   ExitCode code = ExitCode::ok;
@@ -104,8 +104,10 @@ class BenchRun {
     const bool usable = stop_ == StopReason::done || (stop_ == StopReason::broken && recovers_);
     return usable && !interrupted();
   }
-  /// As a Result has it.
-  [[nodiscard]] std::string stop_name() const;
+  /// Why the run ended, as a Result has it.
+  [[nodiscard]] StopReason stop_reason() const {
+    return stop_ == StopReason::done && interrupted() ? StopReason::requested : stop_;
+  }
 
   [[nodiscard]] report::Cell& cell() { return tally_.cell(); }
   /// Says in the cell what was measured on, and by whom.

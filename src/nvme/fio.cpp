@@ -180,7 +180,9 @@ class FioContender final : public Contender {
     if (o_.verify) result.warnings.emplace_back("fio does not check the data: it has less to do");
     result.cells.push_back(cell_);
     result.failed = failed_ || cell_.errors.at("completion") > 0;
-    result.stop_reason = failed_ ? "error" : interrupted() ? "signal" : "done";
+    result.stop_reason = failed_         ? StopReason::broken
+                         : interrupted() ? StopReason::requested
+                                         : StopReason::done;
     return result;
   }
 

@@ -210,8 +210,8 @@ Json to_json(const Result& r) {
              {"sanitizer", t.sanitizer.empty() ? Json(nullptr) : Json(t.sanitizer)}}},
            {"argv", r.argv},
            {"environment", readable(object_or_empty(r.environment))},
-           {"complete", r.complete},
-           {"stop_reason", r.stop_reason},
+           {"complete", r.complete()},
+           {"stop_reason", name(r.stop_reason)},
            {"exit_code", r.exit_code},
            {"warnings", r.warnings},
            {"cells", Json::array()}};

@@ -5,7 +5,7 @@
 // of it; the JSON form is defined by schema/results-1.schema.json. Every key carries its unit.
 #pragma once
 
-#include <doorbell/config.hpp>
+#include <doorbell/op_stats.hpp>
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -137,11 +137,29 @@ struct Cell {
 struct Result {
   std::vector<std::string> argv;
   nlohmann::ordered_json environment;
-  bool complete = true;
-  std::string stop_reason = "done";  ///< done, signal, timeout, reset, removed, error
+  StopReason stop_reason = StopReason::done;
   int exit_code = 0;
   std::vector<std::string> warnings;
   std::vector<Cell> cells;
+  [[nodiscard]] bool complete() const { return stop_reason == StopReason::done; }
 };
+
+/// A Result's name for what ended its run.
+[[nodiscard]] constexpr const char* name(StopReason why) {
+  switch (why) {
+    case StopReason::requested:
+      return "signal";
+    case StopReason::broken:
+      return "error";
+    case StopReason::timeout:
+      return "timeout";
+    case StopReason::reset:
+      return "reset";
+    case StopReason::removed:
+      return "removed";
+    default:
+      return "done";
+  }
+}
 
 }  // namespace doorbell::report

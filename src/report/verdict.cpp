@@ -28,7 +28,7 @@ std::vector<std::pair<std::string, u64>> failures_of(const Result& result) {
     found.emplace_back(kind == "completion" ? "completion errors" : kind, count);
   }
   // A run that somebody has ended has not promised anything.
-  if (result.complete) {
+  if (result.complete()) {
     const auto empty = std::ranges::count_if(
         result.cells, [](const Cell& c) { return !c.repeats.empty() && c.metrics.ops == 0; });
     found.emplace_back("cells in which nothing was measured", static_cast<u64>(empty));
@@ -61,7 +61,8 @@ int worse_of(int a, int b) {
 
 int exit_code_for(const Result& result) {
   int code = result.exit_code;
-  if (result.stop_reason == "signal") code = worse_of(code, static_cast<int>(ExitCode::interrupted));
+  if (result.stop_reason == StopReason::requested)
+    code = worse_of(code, static_cast<int>(ExitCode::interrupted));
   if (!failures_of(result).empty()) code = worse_of(code, static_cast<int>(ExitCode::data));
   return code;
 }
@@ -74,21 +75,22 @@ Verdict verdict_for(const Result& result) {
     for (std::size_t i = 0; i < failures.size(); ++i) {
       text += fmt::format("{} {} {}", i == 0 ? "" : ",", failures[i].second, failures[i].first);
     }
-    if (!result.complete) text += fmt::format(" (partial, stopped by {})", result.stop_reason);
+    if (!result.complete()) text += fmt::format(" (partial, stopped by {})", name(result.stop_reason));
     return {Verdict::Kind::failed, text};
   }
   if (code == static_cast<int>(ExitCode::absent)) {
     return {Verdict::Kind::skipped, "SKIPPED: the hardware asked for is absent"};
   }
   if (code != 0 && code != static_cast<int>(ExitCode::interrupted)) {
-    return {Verdict::Kind::failed, fmt::format("FAILED: stopped by {}, exit code {}{}", result.stop_reason,
-                                               code, result.warnings.empty() ? "" : " (see the warnings)")};
+    return {Verdict::Kind::failed,
+            fmt::format("FAILED: stopped by {}, exit code {}{}", name(result.stop_reason), code,
+                        result.warnings.empty() ? "" : " (see the warnings)")};
   }
-  if (!result.complete && result.stop_reason != "signal") {
+  if (!result.complete() && result.stop_reason != StopReason::requested) {
     return {Verdict::Kind::interrupted,
-            fmt::format("INTERRUPTED (partial, stopped by {})", result.stop_reason)};
+            fmt::format("INTERRUPTED (partial, stopped by {})", name(result.stop_reason))};
   }
-  if (!result.complete) return {Verdict::Kind::interrupted, "INTERRUPTED (partial)"};
+  if (!result.complete()) return {Verdict::Kind::interrupted, "INTERRUPTED (partial)"};
   const auto unverified = [](const Cell& c) { return c.verify.checked == 0; };
   const auto blind = std::ranges::count_if(result.cells, unverified);
   if (blind == 0) return {Verdict::Kind::ok, "OK"};

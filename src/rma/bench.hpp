@@ -68,7 +68,7 @@ using measure::BenchResult;  ///< a cell for each size and part
 void check(const BenchOptions& options);
 
 /// Runs the bench. Throws doorbell::Error for what cannot be set up. An error after cells have been measured
-/// ends the run with stop_reason "error" instead, so that the measured cells are kept.
+/// ends the run with StopReason::broken instead, so that the measured cells are kept.
 [[nodiscard]] BenchResult run_bench(const BenchOptions& options, const measure::RunWatch& watch);
 
 }  // namespace doorbell::rma

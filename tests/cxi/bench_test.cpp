@@ -31,7 +31,7 @@ BenchOptions usual(Op op = Op::write, bool restricted = true) {
 void run_clean(const BenchOptions& o) {
   const BenchResult r = rma::run_bench(o, {});
   EXPECT_FALSE(r.failed);
-  EXPECT_EQ(r.stop_reason, "done");
+  EXPECT_EQ(r.stop_reason, StopReason::done);
   ASSERT_EQ(r.cells.size(), 2 * o.sizes.size());
   for (const report::Cell& cell : r.cells) {
     SCOPED_TRACE(cell.cell.dump());
@@ -216,7 +216,7 @@ TEST(CxiFaults, LostAcknowledgements) {
     return errors(r, "timeout") == injected(r, Fault::drop);
   });
   EXPECT_TRUE(r.failed);
-  EXPECT_EQ(r.stop_reason, "timeout");
+  EXPECT_EQ(r.stop_reason, StopReason::timeout);
   // A counter cannot tell which acknowledgement is missing: at the end as many operations wait as were lost.
   EXPECT_EQ(errors(r, "timeout"), injected(r, Fault::drop));
 }
@@ -241,7 +241,7 @@ TEST(CxiFaults, LateAcknowledgements) {
 TEST(CxiFaults, TheDeviceGoesAway) {
   const BenchResult r = rma::run_bench(faulty(Fault::removal, 0.01), {});
   EXPECT_TRUE(r.failed);
-  EXPECT_EQ(r.stop_reason, "removed");
+  EXPECT_EQ(r.stop_reason, StopReason::removed);
   EXPECT_EQ(errors(r, "removal"), 1u);
   EXPECT_EQ(injected(r, Fault::removal), 1u);
 }
@@ -253,7 +253,7 @@ TEST(CxiFaults, TheDeviceGoesAwayAtACommandInAWindow) {
   o.rate = false;
   const BenchResult r = rma::run_bench(o, {});
   EXPECT_GT(r.cell().extra.at("model").at("window_writes").get<u64>(), 0u);
-  EXPECT_EQ(r.stop_reason, "removed");
+  EXPECT_EQ(r.stop_reason, StopReason::removed);
   EXPECT_EQ(errors(r, "removal"), 1u);
   EXPECT_EQ(injected(r, Fault::removal), 1u);
 }

@@ -16,7 +16,7 @@ namespace {
 struct Outcome {
   LoopbackResult result;
   nlohmann::ordered_json counters;
-  std::string reason;
+  StopReason reason;
 };
 
 Outcome loopback(const LoopbackOptions& o, const model::FaultRates& faults = {},
@@ -46,7 +46,7 @@ TEST(CxiLoopback, DoesWhatItIsTold) {
   o.steady = true;
   const Outcome r = loopback(o);
   EXPECT_FALSE(r.result.failed());
-  EXPECT_EQ(r.reason, "done");
+  EXPECT_EQ(r.reason, StopReason::done);
   ASSERT_EQ(r.result.repeats.size(), 2u);
   for (const LoopbackPart& p : r.result.repeats) {
     EXPECT_EQ(p.iterations, 3u);
@@ -104,7 +104,7 @@ TEST(CxiLoopback, EachSizeOfPayloadIsChecked) {
     EXPECT_FALSE(loopback(o).result.failed()) << bytes;
     const Outcome r = loopback(o, only(model::Fault::corrupt));
     EXPECT_EQ(r.result.verify.failed(), 5u) << bytes;
-    EXPECT_EQ(r.reason, "done");
+    EXPECT_EQ(r.reason, StopReason::done);
     EXPECT_FALSE(r.result.failure) << bytes;
   }
 }
@@ -123,7 +123,7 @@ TEST(CxiLoopback, ALostAcknowledgementIsBoundedAndCounted) {
   EXPECT_EQ(r.result.failure->threshold, 50u);
   EXPECT_EQ(r.result.lost, 50u);
   EXPECT_EQ(r.result.verify.checked, 0u);
-  EXPECT_EQ(r.reason, "timeout");
+  EXPECT_EQ(r.reason, StopReason::timeout);
 }
 
 /// It is time without progress that counts, not time.
@@ -151,7 +151,7 @@ TEST(CxiLoopback, EveryRefusalIsCounted) {
   EXPECT_EQ(r.result.refused, 50u);
   EXPECT_EQ(r.result.statuses, (std::map<std::string, u64>{{"UNDELIVERABLE", 50}}));
   EXPECT_EQ(r.result.lost, 0u);
-  EXPECT_EQ(r.reason, "error");
+  EXPECT_EQ(r.reason, StopReason::broken);
 }
 
 TEST(CxiLoopback, StopsBetweenIterations) {
@@ -172,7 +172,7 @@ TEST(CxiLoopback, StopsBetweenIterations) {
   }
   EXPECT_TRUE(r.result.interrupted);
   EXPECT_FALSE(r.result.failed());
-  EXPECT_EQ(r.reason, "signal");
+  EXPECT_EQ(r.reason, StopReason::requested);
   ASSERT_EQ(r.result.repeats.size(), 1u);
   EXPECT_EQ(r.result.submitted, (1 + r.result.repeats[0].iterations) * o.puts);
   EXPECT_EQ(r.result.verify.checked, 1u);

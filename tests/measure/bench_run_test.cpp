@@ -78,17 +78,16 @@ TEST_F(BenchRunTest, OnlyWhatADeviceDidEndsARun) {
   struct Case {
     StopReason one, other, stop;
     bool going, lost;
-    const char* name;
   };
   using enum StopReason;
-  for (const Case& c : {Case{done, done, done, true, false, "done"},
-                        {duration, done, done, true, false, "done"},
-                        {requested, duration, done, true, false, "done"},
-                        {duration, broken, broken, false, false, "error"},
-                        {timeout, requested, timeout, false, false, "timeout"},
-                        {timeout, broken, timeout, false, false, "timeout"},
-                        {reset, timeout, reset, false, true, "reset"},
-                        {reset, removed, removed, false, true, "removed"}}) {
+  for (const Case& c : {Case{done, done, done, true, false},
+                        {duration, done, done, true, false},
+                        {requested, duration, done, true, false},
+                        {duration, broken, broken, false, false},
+                        {timeout, requested, timeout, false, false},
+                        {timeout, broken, timeout, false, false},
+                        {reset, timeout, reset, false, true},
+                        {reset, removed, removed, false, true}}) {
     SCOPED_TRACE(static_cast<u32>(c.one) * 10 + static_cast<u32>(c.other));
     BenchRun run(options_, watch_, "path", 512);
     runner_.queues = {queue(c.one), queue(c.other)};
@@ -96,7 +95,7 @@ TEST_F(BenchRunTest, OnlyWhatADeviceDidEndsARun) {
     EXPECT_EQ(run.stop(), c.stop);
     EXPECT_EQ(run.going(), c.going);
     EXPECT_EQ(run.lost(), c.lost);
-    EXPECT_EQ(run.stop_name(), c.name);
+    EXPECT_EQ(run.stop_reason(), c.stop);
     // A later phase that ends well makes none of it undone.
     runner_.queues = {queue(done), queue(duration)};
     (void)phase(run);
@@ -126,9 +125,9 @@ TEST_F(BenchRunTest, ASignalEndsARunAndIsToldWhereNothingWorseHappened) {
   (void)phase(run);
   EXPECT_TRUE(runner_.told_to_stop);
   EXPECT_FALSE(run.going());
-  EXPECT_EQ(run.stop_name(), "signal");
+  EXPECT_EQ(run.stop_reason(), StopReason::requested);
   run.stopped(StopReason::timeout);
-  EXPECT_EQ(run.stop_name(), "timeout");
+  EXPECT_EQ(run.stop_reason(), StopReason::timeout);
 }
 
 TEST_F(BenchRunTest, ADeviceThatSomebodyWantsBackCountsAsRemoved) {
@@ -140,7 +139,7 @@ TEST_F(BenchRunTest, ADeviceThatSomebodyWantsBackCountsAsRemoved) {
   leaving = true;
   (void)phase(run, {}, [&] { return leaving; });
   EXPECT_TRUE(runner_.told_to_stop);
-  EXPECT_EQ(run.stop_name(), "removed");
+  EXPECT_EQ(run.stop_reason(), StopReason::removed);
 }
 
 TEST_F(BenchRunTest, APhaseIsAskedForItsTimeOrItsOperations) {

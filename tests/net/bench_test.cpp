@@ -47,7 +47,7 @@ TEST_P(NetStreams, AccountForEveryPacket) {
   o.repeats = 2;
   const measure::BenchResult r = run_bench(o, {});
   EXPECT_FALSE(r.failed);
-  EXPECT_EQ(r.stop_reason, "done");
+  EXPECT_EQ(r.stop_reason, StopReason::done);
   expect_accounted(r);
   const auto& net = r.cell().extra.at("net");
   EXPECT_EQ(net.at("sent"), o.count * 2 * std::max(c.tx, c.rx));
@@ -189,7 +189,7 @@ TEST(NetBench, AnEndedPhaseLeavesNoRecordInPart) {
   o.late_after_s = 60;  // a busy machine is not what is looked for
   o.repeats = 5;
   const measure::BenchResult r = run_bench(o, {});
-  EXPECT_EQ(r.stop_reason, "done");
+  EXPECT_EQ(r.stop_reason, StopReason::done);
   EXPECT_FALSE(r.failed) << r.cell().extra.dump(1);
   EXPECT_EQ(r.cell().repeats.size(), 5u);
 }
@@ -314,7 +314,7 @@ TEST(NetBench, ASignalEndsItWithAPartialResult) {
   measure::StopFlag stop;
   measure::RunWatch watch = {.stop = &stop, .progress = [&](double, const std::string&) { stop.request(2); }};
   const measure::BenchResult r = run_bench(o, watch);
-  EXPECT_EQ(r.stop_reason, "signal");
+  EXPECT_EQ(r.stop_reason, StopReason::requested);
   expect_accounted(r);
 }
 
@@ -454,7 +454,7 @@ TEST(NetBench, AnInterruptedSearchConfirmsNothing) {
                                if (what.find("repeat 1 of") != std::string::npos) stop.request(2);
                              }};
   const measure::BenchResult r = run_bench(o, watch);
-  EXPECT_EQ(r.stop_reason, "signal");
+  EXPECT_EQ(r.stop_reason, StopReason::requested);
   EXPECT_EQ(r.cell().extra.at("no_drop").at("confirmed"), false);
 }
 

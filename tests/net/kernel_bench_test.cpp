@@ -71,7 +71,7 @@ TEST_F(KernelBench, EveryCellIsVerified) {
   options_.window_bytes = 24'000;  // 3 packets for a workload, and enough for one of each kind
   const measure::BenchResult r = run();
   EXPECT_FALSE(r.failed);
-  EXPECT_EQ(r.stop_reason, "done");
+  EXPECT_EQ(r.stop_reason, StopReason::done);
   EXPECT_TRUE(r.warnings.empty());
   // Two kernels by three places of packets and list, a copy from each place, two ways by four workloads.
   ASSERT_EQ(r.cells.size(), 2U * 6 + 2 + 8);
@@ -149,7 +149,7 @@ TEST_F(KernelBench, StopsWhenItIsAsked) {
                                                      if (++seen == 3) (void)stop.request(2);
                                                    }},
                                                   gpu_);
-  EXPECT_EQ(r.stop_reason, "signal");
+  EXPECT_EQ(r.stop_reason, StopReason::requested);
   EXPECT_EQ(r.cells.size(), 3U);
 }
 

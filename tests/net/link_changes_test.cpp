@@ -44,7 +44,7 @@ TEST_F(LinkChanges, AnInterfaceThatGoesInMidRunLeavesTheRepeatsBefore) {
     CellRun(o, cells_of(o).front(), watch, nullptr, own).run(r);
     ASSERT_EQ(r.cells.size(), 1u);
     EXPECT_TRUE(r.failed);
-    EXPECT_EQ(r.stop_reason, "error");
+    EXPECT_EQ(r.stop_reason, StopReason::broken);
     EXPECT_GE(r.cell().repeats.size(), 2u);
     EXPECT_LT(r.cell().repeats.size(), 1000u);
     EXPECT_GT(r.cell().metrics.ops, 0u);
@@ -93,8 +93,8 @@ TEST_F(LinkChanges, AnMtuThatFallsInMidRun) {
       const auto& cell = r.cell();
       const auto& drops = cell.extra.at("drops");
       EXPECT_GE(cell.repeats.size(), 2u);
-      EXPECT_EQ(r.stop_reason == "done", cell.repeats.size() == 5u) << r.stop_reason;
-      EXPECT_EQ(r.failed, r.stop_reason != "done");
+      EXPECT_EQ(r.stop_reason == StopReason::done, cell.repeats.size() == 5u) << report::name(r.stop_reason);
+      EXPECT_EQ(r.failed, r.stop_reason != StopReason::done);
       EXPECT_EQ(drops.at("unexplained"), 0u) << drops.dump();
       EXPECT_EQ(drops.at("interface"), cell.extra.at("net").at("lost")) << drops.dump();
       // An AF_XDP socket hands its frames to the driver, and hears nothing of what becomes of them.

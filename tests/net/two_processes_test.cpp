@@ -259,7 +259,7 @@ TEST(NetTwoProcesses, WhatWasMeasuredIsKeptWhenTheOtherEndFails) {
   EXPECT_NE(beside.server_failure, "");
   ASSERT_EQ(r.cells.size(), 1u);
   EXPECT_TRUE(r.failed);
-  EXPECT_EQ(r.stop_reason, "error");
+  EXPECT_EQ(r.stop_reason, StopReason::broken);
   EXPECT_GE(r.cell().repeats.size(), 1u);
   EXPECT_EQ(r.cell().errors.at("completion"), 1u);
   EXPECT_TRUE(r.cell().extra.at("drops").at("unexplained").is_null());

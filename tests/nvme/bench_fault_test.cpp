@@ -57,7 +57,7 @@ TEST_P(Faults, AreCountedExactly) {
   const report::Verify& v = r.cell().verify;
   const auto only = [&](Fault which) { return f.fault == which ? n : 0; };
   EXPECT_EQ(r.failed, f.fault != Fault::reorder);
-  EXPECT_EQ(r.stop_reason, "done");
+  EXPECT_EQ(r.stop_reason, StopReason::done);
   EXPECT_EQ(v.corrupt, only(Fault::corrupt));
   EXPECT_EQ(v.misplaced, only(Fault::misplace));
   EXPECT_EQ(v.stale, only(Fault::stale));
@@ -153,7 +153,7 @@ TEST(Bench, DroppedCompletionsEndByTheDeadline) {
     });
     EXPECT_LT(elapsed_s, 15 * std::max(o.timeout_s, 2.0)) << "it hangs";
     EXPECT_TRUE(r.failed);
-    EXPECT_EQ(r.stop_reason, "timeout");
+    EXPECT_EQ(r.stop_reason, StopReason::timeout);
     EXPECT_GT(injected(r, Fault::drop), 0u);
     EXPECT_EQ(errors(r, "timeout"), injected(r, Fault::drop));
     EXPECT_EQ(errors(r, "identity"), 0u);
@@ -217,7 +217,7 @@ TEST(Bench, CommandsThatOnlyTheDeletionEnds) {
     return errors(r, "timeout") == injected(r, Fault::delay);
   });
   EXPECT_TRUE(r.failed);
-  EXPECT_EQ(r.stop_reason, "timeout");
+  EXPECT_EQ(r.stop_reason, StopReason::timeout);
   EXPECT_GT(injected(r, Fault::delay), 0u);
   EXPECT_EQ(errors(r, "timeout"), injected(r, Fault::delay));
   EXPECT_EQ(errors(r, "completion"), 0u);
@@ -232,7 +232,7 @@ TEST(Bench, ARemovedDeviceEndsTheRun) {
     const BenchResult r = run_bench(o, {});
     EXPECT_LT(static_cast<double>(wall_ns() - begin) * 1e-9, 20) << "it waited for a device that is gone";
     EXPECT_TRUE(r.failed);
-    EXPECT_EQ(r.stop_reason, "removed");
+    EXPECT_EQ(r.stop_reason, StopReason::removed);
     EXPECT_EQ(errors(r, "removal"), 1u);
     EXPECT_GE(injected(r, Fault::removal), 1u);
     EXPECT_EQ(errors(r, "identity"), 0u);
@@ -248,7 +248,7 @@ TEST(Bench, ARemovedDeviceTouchesNothingAnyMore) {
           fault_options({.fault = Fault::removal, .p = 0.005, .seed = seed, .queues = 2, .kernel = true});
       o.shadow_doorbells = shadow;
       const BenchResult r = run_bench(o, {});
-      EXPECT_EQ(r.stop_reason, "removed");
+      EXPECT_EQ(r.stop_reason, StopReason::removed);
       EXPECT_EQ(errors(r, "removal"), 1u);
     }
 }
@@ -256,7 +256,7 @@ TEST(Bench, ARemovedDeviceTouchesNothingAnyMore) {
 TEST(Bench, RemovalAtTheVeryFirstCommand) {
   BenchOptions o = fault_options({Fault::removal, 1, 1, 2});
   const BenchResult r = run_bench(o, {});
-  EXPECT_EQ(r.stop_reason, "removed");
+  EXPECT_EQ(r.stop_reason, StopReason::removed);
   EXPECT_EQ(r.cell().metrics.ops, 0u);
 }
 

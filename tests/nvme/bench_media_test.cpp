@@ -78,7 +78,7 @@ TEST_F(MediaFile, TruncatedInMidRunIsAMediaError) {
     };
     const BenchResult r = run_bench(o, {.stop = &stop, .progress = watch, .live = &live});
     EXPECT_TRUE(r.failed);
-    EXPECT_EQ(r.stop_reason, "signal") << "it found no error";
+    EXPECT_EQ(r.stop_reason, StopReason::requested) << "it found no error";
     EXPECT_GT(errors(r, "completion"), 0u);
     const auto& model = r.cell().extra.at("model");
     ASSERT_TRUE(model.contains("media_refuses_writes"));
@@ -136,7 +136,8 @@ TEST_F(MediaFile, NoPositionIsLeftOut) {
     const auto watch = [&](double, const std::string&) {
       if (live.figures().counters.corrupt > 1) (void)stop.request(SIGINT);
     };
-    EXPECT_EQ(run_bench(o, {.stop = &stop, .progress = watch, .live = &live}).stop_reason, "signal");
+    EXPECT_EQ(run_bench(o, {.stop = &stop, .progress = watch, .live = &live}).stop_reason,
+              StopReason::requested);
   }
 }
 

@@ -299,7 +299,7 @@ TEST(Bench, StopLeavesAValidPartialResult) {
     const BenchResult r = run_bench(o, {.stop = &stop, .progress = [&](double, const std::string&) {
                                           if (++calls == 20) (void)stop.request(SIGINT);
                                         }});
-    EXPECT_EQ(r.stop_reason, "signal");
+    EXPECT_EQ(r.stop_reason, StopReason::requested);
     EXPECT_FALSE(r.failed) << "a stop is not an error";
     EXPECT_EQ(r.cell().errors.at("timeout"), 0u);
     EXPECT_EQ(r.cell().errors.at("identity"), 0u);
@@ -360,7 +360,7 @@ TEST(Bench, ASecondStopGivesUpWhatIsInFlight) {
                       if (!stop.gave_up())
                         (void)stop.request(SIGINT, now_ns += 2 * measure::StopFlag::kNextRequestNs);
                     }});
-  EXPECT_EQ(r.stop_reason, "signal");
+  EXPECT_EQ(r.stop_reason, StopReason::requested);
   EXPECT_TRUE(r.failed) << "what was in flight may be lost";
   EXPECT_EQ(r.cell().errors.at("timeout"), 0u);
   EXPECT_GT(r.cell().errors.at("aborted"), 0u);
@@ -376,7 +376,7 @@ TEST(Bench, StopBeforeItBegan) {
   measure::StopFlag stop;
   (void)stop.request(SIGINT);
   const BenchResult r = run_bench(o, {.stop = &stop, .progress = {}});
-  EXPECT_EQ(r.stop_reason, "signal");
+  EXPECT_EQ(r.stop_reason, StopReason::requested);
   EXPECT_FALSE(r.failed);
 }
 

@@ -13,7 +13,7 @@ namespace doorbell::nvme {
 /// `checked`: reads whose data was checked.
 inline void expect_nothing_wrong(const BenchResult& r, u64 checked) {
   EXPECT_FALSE(r.failed);
-  EXPECT_EQ(r.stop_reason, "done");
+  EXPECT_EQ(r.stop_reason, StopReason::done);
   for (const auto& [kind, n] : r.cell().errors) EXPECT_EQ(n, 0u) << kind;
   const report::Verify& v = r.cell().verify;
   EXPECT_EQ(v.checked, checked);

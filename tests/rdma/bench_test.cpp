@@ -44,7 +44,7 @@ void run_clean(const BenchOptions& o) {
   SCOPED_TRACE(title(o));
   const BenchResult r = run_bench(o, {});
   EXPECT_FALSE(r.failed);
-  EXPECT_EQ(r.stop_reason, "done");
+  EXPECT_EQ(r.stop_reason, StopReason::done);
   ASSERT_EQ(r.cells.size(), o.sizes.size() * ((o.latency ? 1u : 0u) + (o.rate ? 1u : 0u)));
   for (const report::Cell& cell : r.cells) {
     SCOPED_TRACE(cell.cell.dump());
@@ -236,7 +236,7 @@ TEST(Rdma, WhatWasMeasuredIsKeptWhenALaterCellFails) {
   const BenchResult r = run_bench(o, {});
   ASSERT_EQ(r.cells.size(), 2u);
   EXPECT_EQ(r.cells[1].metrics.ops, 10u);
-  EXPECT_EQ(r.stop_reason, "error");
+  EXPECT_EQ(r.stop_reason, StopReason::broken);
   EXPECT_FALSE(r.failed);
   EXPECT_EQ(r.code, ExitCode::absent);
   ASSERT_FALSE(r.warnings.empty());

@@ -137,7 +137,7 @@ TEST_P(Faults, HeldBackIsLegal) {
 TEST_P(Faults, TheDeviceGoesAway) {
   const BenchResult r = run_bench(usual(GetParam(), Fault::removal, 0.01), {});
   EXPECT_TRUE(r.failed);
-  EXPECT_EQ(r.stop_reason, "removed");
+  EXPECT_EQ(r.stop_reason, StopReason::removed);
   EXPECT_EQ(errors(r, "removal"), 1u);
   EXPECT_EQ(injected(r, Fault::removal), 1u);
   EXPECT_EQ(errors(r, "identity"), 0u);

@@ -128,7 +128,7 @@ TEST_P(PingPongs, WhatNeverArrivesEndsAtTheDeadline) {
     return injected(r, Fault::stale) == 1;
   });
   EXPECT_TRUE(r.failed);
-  EXPECT_EQ(r.stop_reason, "timeout");
+  EXPECT_EQ(r.stop_reason, StopReason::timeout);
   EXPECT_EQ(errors(r, "timeout"), 1u);
   EXPECT_EQ(errors(r, "identity"), 0u);
   EXPECT_EQ(injected(r, Fault::stale), 1u);
@@ -207,7 +207,7 @@ TEST_P(PingPongs, WithoutAnyCompletionThereIsNoRoomAtLast) {
   o.timeout_s = 0.3;
   const BenchResult r = run_bench(o, {});
   EXPECT_TRUE(r.failed);
-  EXPECT_EQ(r.stop_reason, "timeout");
+  EXPECT_EQ(r.stop_reason, StopReason::timeout);
   EXPECT_LE(r.cells.at(0).metrics.ops, 32u);  // twice as many as ask for one completion
   EXPECT_EQ(r.cells.at(0).metrics.latency_ns.count, r.cells.at(0).metrics.ops);
   EXPECT_EQ(errors(r, "identity"), 0u);
@@ -280,7 +280,7 @@ TEST_P(PingPongs, AStopLeavesAPartialResultAtOnce) {
   const BenchResult r = run_bench(
       o, {.stop = &stop, .progress = [&](double, const std::string&) { (void)stop.request(SIGINT); }});
   EXPECT_FALSE(r.failed);
-  EXPECT_EQ(r.stop_reason, "signal");
+  EXPECT_EQ(r.stop_reason, StopReason::requested);
   EXPECT_EQ(errors(r, "identity"), 0u);
   EXPECT_LT(wall_ns() - begin, 30'000'000'000u) << "it waited for what was never sent";
 }

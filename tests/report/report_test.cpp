@@ -91,6 +91,18 @@ TEST(Json, HoldsTheDesignsKeysInTheirOrder) {
   EXPECT_TRUE(json["cells"][1]["initiator"]["gpu"].is_null());
 }
 
+TEST(Json, ARunIsCompleteWhereNothingEndedIt) {
+  Result r;
+  std::string all;
+  for (const StopReason why : {StopReason::done, StopReason::requested, StopReason::broken,
+                               StopReason::timeout, StopReason::reset, StopReason::removed}) {
+    r.stop_reason = why;
+    const Json json = to_json(r);
+    all += json["stop_reason"].get<std::string>() + (json["complete"].get<bool>() ? ", complete; " : "; ");
+  }
+  EXPECT_EQ(all, "done, complete; signal; error; timeout; reset; removed; ");
+}
+
 TEST(Json, UnknownAndNotFiniteAreNull) {
   Result r = test::sample_result();
   r.environment["nested"] = Json::array({std::numeric_limits<double>::infinity(), 1});
@@ -188,8 +200,7 @@ TEST(Json, WritesTheSamples) {
   here.argv = {"doorbell", "demo"};
   here.environment = collect_environment();
   here.warnings = environment_warnings(here.environment);
-  here.complete = false;
-  here.stop_reason = "signal";
+  here.stop_reason = StopReason::requested;
   write_json(here, base + "empty.json");
 }
 
@@ -368,8 +379,7 @@ TEST(Verdict, SaysWhatHappened) {
             "FAILED: 3 corrupt, 1 missing, 1 completion errors, 2 timeout");
 
   Result stopped = with(checked(5), {});
-  stopped.complete = false;
-  stopped.stop_reason = "signal";
+  stopped.stop_reason = StopReason::requested;
   EXPECT_EQ(verdict_for(stopped).text, "INTERRUPTED (partial)");
   stopped.cells[0].verify.stale = 1;
   EXPECT_EQ(verdict_for(stopped).text, "FAILED: 1 stale (partial, stopped by signal)");
@@ -387,12 +397,10 @@ TEST(Verdict, NothingMeasuredIsNoSuccess) {
   EXPECT_EQ(exit_code_for(r), 2);
   EXPECT_EQ(verdict_for(r).text, "FAILED: 1 cells in which nothing was measured");
   // Whoever ends a run early has not asked for figures.
-  r.complete = false;
-  r.stop_reason = "signal";
+  r.stop_reason = StopReason::requested;
   EXPECT_EQ(exit_code_for(r), 130);
   // A row that was not to be measured has no repeats.
-  r.complete = true;
-  r.stop_reason = "done";
+  r.stop_reason = StopReason::done;
   r.cells[1].repeats.clear();
   EXPECT_EQ(exit_code_for(r), 0);
 }

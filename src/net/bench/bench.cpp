@@ -113,7 +113,7 @@ class NoDropSearch {
   void run(measure::BenchResult& result) {
     confirm(search());
     if (!found_) {
-      result.stop_reason = "signal";
+      result.stop_reason = StopReason::requested;
       return;
     }
     const Probe& p = found_->probe;
@@ -302,7 +302,6 @@ void tell_verdict(RemoteReceiver& remote, const measure::BenchResult& r) {
   report::Result whole;
   whole.cells = r.cells;
   whole.stop_reason = r.stop_reason;
-  whole.complete = r.stop_reason == "done";
   whole.exit_code = static_cast<int>(r.failed ? ExitCode::data : r.code);
   remote.finish(report::exit_code_for(whole), report::verdict_for(whole).text);
 }
@@ -317,13 +316,13 @@ measure::BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& w
   if (o.role == Role::sender) remote = std::make_unique<RemoteReceiver>(o, watch.stop);
   for (const CellSettings& c : cells_of(o)) {
     if (watch.stop != nullptr && watch.stop->requested()) {
-      result.stop_reason = "signal";
+      result.stop_reason = StopReason::requested;
       break;
     }
     try {
       if (o.mode == Mode::no_drop) NoDropSearch(o, c, watch, remote.get()).run(result);
       else CellRun(o, c, watch, remote.get()).run(result);
-      if (result.stop_reason == "error") break;
+      if (result.stop_reason == StopReason::broken) break;
     } catch (const Error& e) {
       if (remote) remote->fail(e.what());
       measure::ended_by(e, watch, result);
@@ -334,7 +333,7 @@ measure::BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& w
     if (remote) tell_verdict(*remote, result);
   } catch (const Error& e) {
     // A result that is whole needs nothing more from the other end.
-    if (result.stop_reason == "done") result.warnings.push_back(e.what());
+    if (result.stop_reason == StopReason::done) result.warnings.push_back(e.what());
   }
   return result;
 }

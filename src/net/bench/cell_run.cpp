@@ -388,9 +388,9 @@ void CellRun::describe(measure::BenchResult& result) {
   if (!repeats_.empty()) warn_of_target(median, result);
   result.failed = result.failed || v.failed() > 0;
   for (const auto& [kind, count] : cell.errors) result.failed = result.failed || count > 0;
-  if (watch_.stop != nullptr && watch_.stop->requested()) result.stop_reason = "signal";
-  else if (broken_) result.stop_reason = "error";
-  else if (stuck_ || timed_out_ || !ended_) result.stop_reason = "timeout";
+  if (watch_.stop != nullptr && watch_.stop->requested()) result.stop_reason = StopReason::requested;
+  else if (broken_) result.stop_reason = StopReason::broken;
+  else if (stuck_ || timed_out_ || !ended_) result.stop_reason = StopReason::timeout;
   result.cells.push_back(std::move(cell));
 }
 

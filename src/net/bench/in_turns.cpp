@@ -89,7 +89,7 @@ measure::BenchResult run_in_turns(const BenchOptions& o, const measure::RunWatch
   measure::BenchResult all;
   for (const CellSettings& c : cells_of(o)) {
     if (watch.stop != nullptr && watch.stop->requested()) {
-      all.stop_reason = "signal";
+      all.stop_reason = StopReason::requested;
       break;
     }
     const std::shared_ptr<Link> link = open_link({.spec = o.link, .queues = c.flows()});
@@ -101,7 +101,7 @@ measure::BenchResult run_in_turns(const BenchOptions& o, const measure::RunWatch
     for (measure::BenchResult& r : measure::run_in_turns(o, watch, ways)) {
       all.cells.push_back(std::move(r.cell()));
       all.failed = all.failed || r.failed;
-      if (all.stop_reason == "done") all.stop_reason = r.stop_reason;
+      if (all.stop_reason == StopReason::done) all.stop_reason = r.stop_reason;
       std::ranges::move(r.warnings, std::back_inserter(all.warnings));
     }
   }

@@ -73,7 +73,7 @@ class TestpmdContender final : public measure::Contender {
                             {"mpps", cell_.metrics.ops_per_s * 1e-6}};
     result.warnings.emplace_back("testpmd looks at no packet that arrives: it has less to do");
     result.cells.push_back(cell_);
-    result.stop_reason = going() ? "done" : "signal";
+    result.stop_reason = going() ? StopReason::done : StopReason::requested;
     return result;
   }
 

@@ -286,7 +286,7 @@ measure::BenchResult together(std::vector<nvme::BenchResult> results, const nvme
                     {"in_flight", cell.cell["in_flight"]},
                     {"lfsr_seed", bench.lfsr_seed}};
     all.cells.push_back(std::move(cell));
-    if (all.stop_reason == "done") all.stop_reason = r.stop_reason;
+    if (all.stop_reason == StopReason::done) all.stop_reason = r.stop_reason;
     std::ranges::move(r.warnings, std::back_inserter(all.warnings));
   }
   return all;

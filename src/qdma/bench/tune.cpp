@@ -65,7 +65,7 @@ class Way final : public measure::Contender {
                  {"size_bytes", buffer_.bytes()},
                  {"ring_size_index", o_.card.ring_index}};
     measure::BenchResult result;
-    const std::string stop = run_.stop_name();
+    const StopReason stop = run_.stop_reason();
     run_.deliver(result, fmt::format("{} bytes, {}: ", cell.cell.at("size_bytes").dump(), label_));
     result.stop_reason = stop;
     if (others_.known()) result.warnings.push_back(others_.text());
@@ -203,7 +203,7 @@ measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) 
   u64 sequence = first_sequence();
   const measure::OtherRun others(o.seed, sequence);
   measure::BenchResult result;
-  for (u64 bytes = o.smallest; bytes <= o.largest && result.stop_reason == "done"; bytes *= 2) {
+  for (u64 bytes = o.smallest; bytes <= o.largest && result.stop_reason == StopReason::done; bytes *= 2) {
     try {
       if (watch.progress) watch.progress(0, fmt::format("{} bytes", bytes));
       const double more_s = allowance.seconds(bytes);
@@ -211,7 +211,7 @@ measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) 
       Way one(o, watch, *driver, card, "whole", whole, bytes, more_s, sequence += kSequencesOfAWay, others);
       for (measure::BenchResult& r : measure::run_in_turns(o, watch, {&both, &one})) {
         result.failed = result.failed || r.failed;
-        if (result.stop_reason == "done") result.stop_reason = r.stop_reason;
+        if (result.stop_reason == StopReason::done) result.stop_reason = r.stop_reason;
         for (std::string& w : r.warnings) result.warnings.push_back(std::move(w));
         result.cells.push_back(std::move(r.cell()));
       }
@@ -221,7 +221,7 @@ measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) 
   }
   if (auto counters = driver->counters(); !counters.is_null() && !result.cells.empty())
     result.cells.back().extra[driver->kind()] = counters;
-  if (result.stop_reason == "done")
+  if (result.stop_reason == StopReason::done)
     result.cells.back().extra["tune"] = {{"smallest_split_bytes", break_even(result.cells)},
                                          {"largest_measured_bytes", o.largest},
                                          {"interval_level", lowest_level(result.cells)}};

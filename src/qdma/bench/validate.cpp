@@ -238,7 +238,7 @@ class Validation {
     if (!going || own.failed || o_.phase.value_or(Phase::integrity) == Phase::integrity) {
       std::ranges::move(own.cells, std::back_inserter(result.cells));
       std::ranges::move(own.warnings, std::back_inserter(result.warnings));
-      if (result.stop_reason == "done") result.stop_reason = own.stop_reason;
+      if (result.stop_reason == StopReason::done) result.stop_reason = own.stop_reason;
       result.failed |= own.failed;
     }
     return going;
@@ -440,9 +440,9 @@ class Validation {
     cell.extra["host"] = host_facts(bdf_, "/");
     if (auto counters = driver_->counters(); !counters.is_null()) cell.extra[driver_->kind()] = counters;
     const bool going = run.going();
-    const std::string stop = run.stop_name();
+    const StopReason stop = run.stop_reason();
     run.deliver(result, fmt::format("{} {}: ", set.name, name(phase)));
-    if (result.stop_reason == "done") result.stop_reason = stop;
+    if (result.stop_reason == StopReason::done) result.stop_reason = stop;
     return going;
   }
 

@@ -164,7 +164,7 @@ TEST_F(File, ByDuration) {
     if (by_sync) sync(o);
     const BenchResult r = run_bench(o, {});
     EXPECT_FALSE(r.failed);
-    EXPECT_EQ(r.stop_reason, "done");
+    EXPECT_EQ(r.stop_reason, StopReason::done);
     EXPECT_EQ(r.cell().repeats.size(), 2u);
     EXPECT_GT(r.cell().verify.checked, 0u);
   }
@@ -437,7 +437,7 @@ TEST_F(File, AStopLeavesAPartialResult) {
                                         }});
     EXPECT_LT(wall_ns() - begin, 60'000'000'000u);
     EXPECT_FALSE(r.failed);
-    EXPECT_EQ(r.stop_reason, "signal");
+    EXPECT_EQ(r.stop_reason, StopReason::requested);
     EXPECT_GT(r.cell().metrics.ops, 0u);
     for (const auto& [kind, n] : r.cell().errors) EXPECT_EQ(n, 0u) << kind;
   }
@@ -461,7 +461,7 @@ TEST_F(File, TruncatedDuringTheRun) {
                                           if (looks == 20) stop.request(SIGINT);
                                         }});
     EXPECT_TRUE(r.failed);
-    EXPECT_EQ(r.stop_reason, "signal");
+    EXPECT_EQ(r.stop_reason, StopReason::requested);
     EXPECT_GT(r.cell().errors.at("completion"), 0u);
     EXPECT_EQ(statuses(r, "short transfer"), r.cell().errors.at("completion"));
     EXPECT_EQ(r.cell().verify.failed(), 0u) << "what did not come is not checked";

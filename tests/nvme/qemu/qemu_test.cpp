@@ -193,7 +193,7 @@ TEST_F(Qemu, ABadSector) {
     o.batch = 4;
     const BenchResult r = run_bench(o, {});
     EXPECT_TRUE(r.failed);
-    EXPECT_EQ(r.stop_reason, "done");
+    EXPECT_EQ(r.stop_reason, StopReason::done);
     EXPECT_EQ(r.cell().errors.at("completion"), 1u)
         << "sector 403 lies in one I/O of eight, of which 200 are read";
     EXPECT_EQ(r.cell().extra.at("nvme").at("completion_statuses"),
@@ -320,7 +320,7 @@ TEST_F(Qemu, SlowCommandsEndByTheDeadline) {
     const BenchResult r = run_bench(o, {});
     EXPECT_LT(seconds_since(begin), 60) << "400 I/Os at 20 a second";
     EXPECT_TRUE(r.failed);
-    EXPECT_EQ(r.stop_reason, "timeout");
+    EXPECT_EQ(r.stop_reason, StopReason::timeout);
     // The deletion of the queue ends them; whichever way each went, it is counted once.
     EXPECT_GT(r.cell().errors.at("timeout") + r.cell().errors.at("late"), 0u);
     EXPECT_EQ(r.cell().errors.at("identity"), 0u);
@@ -339,7 +339,7 @@ TEST_F(Qemu, AStopLeavesAPartialResult) {
                                         if (++looks == 20) stop.request(SIGINT);
                                       }});
   EXPECT_FALSE(r.failed);
-  EXPECT_EQ(r.stop_reason, "signal");
+  EXPECT_EQ(r.stop_reason, StopReason::requested);
   EXPECT_GT(r.cell().metrics.ops, 0u);
 }
 
@@ -366,7 +366,7 @@ TEST_F(Qemu, KilledInTheMiddle) {
       const BenchResult r = disturb(o, SIGKILL);
       EXPECT_LT(seconds_since(begin), 30) << "it waited for a process that is gone";
       EXPECT_TRUE(r.failed);
-      EXPECT_EQ(r.stop_reason, "removed");
+      EXPECT_EQ(r.stop_reason, StopReason::removed);
       EXPECT_EQ(r.cell().errors.at("removal"), 1u);
       EXPECT_EQ(r.cell().errors.at("timeout"), 0u);
       EXPECT_EQ(r.cell().errors.at("identity"), 0u);
@@ -388,7 +388,7 @@ TEST_F(Qemu, StoppedInTheMiddle) {
   // end.
   EXPECT_LT(seconds_since(stopped), 14);
   EXPECT_TRUE(r.failed);
-  EXPECT_EQ(r.stop_reason, "timeout");
+  EXPECT_EQ(r.stop_reason, StopReason::timeout);
   EXPECT_GT(r.cell().metrics.ops, 0u);
   EXPECT_GT(r.cell().errors.at("timeout"), 0u);
   EXPECT_EQ(r.cell().errors.at("identity"), 0u);

@@ -331,7 +331,6 @@ class Loopback {
     cell.options = o_.echo();
     r.cells.push_back(std::move(cell));
     r.stop_reason = cxi::stop_reason(result);
-    r.complete = r.stop_reason == "done";
     r.exit_code = code;
     report::write_json(r, o_.text("json"));
   }
