@@ -84,7 +84,7 @@ class Demo {
     if (context_.stop.requested()) return;
     measure::BenchResult r = step.run(watch(step.title));
     ++done_;
-    result_.stop_reason = r.stop_reason;
+    result_.stop_reason = std::max(result_.stop_reason, r.stop_reason);
     for (const std::string& w : r.warnings) result_.warnings.push_back(step.title + ": " + w);
     for (report::Cell& cell : r.cells) {
       nlohmann::ordered_json titled = {{"title", step.title}};

@@ -43,7 +43,7 @@ int run_and_report(const Options& options, Context& context, const measure::RunO
   for (std::string& warning : outcome.warnings)
     if (std::ranges::find(result.warnings, warning) == result.warnings.end())
       result.warnings.push_back(std::move(warning));
-  result.exit_code = static_cast<int>(outcome.failed ? ExitCode::data : outcome.code);
+  result.exit_code = outcome.exit_code();
   return deliver(result, options, context, view);
 }
 

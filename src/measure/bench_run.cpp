@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <limits>
 
 #include "measure/counters.hpp"
@@ -13,10 +14,24 @@
 
 namespace doorbell::measure {
 
+void BenchResult::add(report::Cell cell) {
+  failed = failed || cell.verify.failed() > 0 ||
+           std::ranges::any_of(cell.errors, [](const auto& e) { return e.second > 0; });
+  cells.push_back(std::move(cell));
+}
+
+void BenchResult::append(BenchResult part) {
+  std::ranges::move(part.cells, std::back_inserter(cells));
+  std::ranges::move(part.warnings, std::back_inserter(warnings));
+  failed = failed || part.failed;
+  stopped(part.stop_reason);
+  if (code == ExitCode::ok) code = part.code;
+}
+
 void ended_by(const Error& error, const RunWatch& watch, BenchResult& result) {
   if (result.cells.empty()) throw;
   const bool interrupted = watch.stop != nullptr && watch.stop->requested();
-  result.stop_reason = interrupted ? StopReason::requested : StopReason::broken;
+  result.stopped(interrupted ? StopReason::requested : StopReason::broken);
   if (!interrupted) result.code = error.code();
   result.warnings.emplace_back(error.what());
   if (!error.hint().empty()) result.warnings.back() += "; " + error.hint();
@@ -84,8 +99,6 @@ report::Cell& BenchRun::describe(const std::string& device_kind, const std::stri
 
 void BenchRun::deliver(BenchResult& into, const std::string& title) {
   report::Cell& cell = tally_.cell();
-  into.failed = into.failed || cell.verify.failed() > 0;
-  for (const auto& [kind, count] : cell.errors) into.failed = into.failed || count > 0;
   for (const std::string& w : tally_.warnings()) into.warnings.push_back(title + w);
   const u64 aborted = cell.errors.at("aborted");
   if (watch_.stop != nullptr && watch_.stop->gave_up() && !lost() && aborted > 0)
@@ -93,7 +106,8 @@ void BenchRun::deliver(BenchResult& into, const std::string& title) {
         title + fmt::format("a second request to stop ended the wait for {} operation{} in flight "
                             "(aborted)",
                             aborted, aborted == 1 ? "" : "s"));
-  into.cells.push_back(std::move(cell));
+  into.add(std::move(cell));
+  into.stopped(stop_reason());
 }
 
 }  // namespace doorbell::measure

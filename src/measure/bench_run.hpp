@@ -7,6 +7,8 @@
 
 #include <doorbell/error.hpp>
 
+#include <algorithm>
+
 #include "measure/run_options.hpp"
 #include "measure/tally.hpp"
 
@@ -20,6 +22,13 @@ struct BenchResult {
   ExitCode code = ExitCode::ok;
   std::vector<std::string> warnings;
 
+  /// Takes a cell, and whether it has failed.
+  void add(report::Cell cell);
+  /// Takes the cells and warnings of a part of the run behind its own, and what ended it.
+  void append(BenchResult part);
+  /// Notes what ended the run, or a part of it: of several the last in StopReason's order.
+  void stopped(StopReason why) { stop_reason = std::max(stop_reason, why); }
+  [[nodiscard]] int exit_code() const { return static_cast<int>(failed ? ExitCode::data : code); }
   /// Of a bench that measures one.
   [[nodiscard]] report::Cell& cell() { return cells.front(); }
   [[nodiscard]] const report::Cell& cell() const { return cells.front(); }
@@ -118,7 +127,7 @@ class BenchRun {
   }
   /// Latencies of all repeats.
   [[nodiscard]] Histogram latency() const { return tally_.latency(); }
-  /// Hands the cell over, with its warnings behind `title`.
+  /// Hands the cell over, with its warnings behind `title`, and what ended the run.
   void deliver(BenchResult& into, const std::string& title = {});
 
  private:

@@ -68,10 +68,10 @@ std::vector<BenchResult> run_in_turns(const RunOptions& o, const RunWatch& watch
     cell.extra["beside"] = {{"label", c->label()}};
     if (results.size() > 1) cell.extra["beside"].update(ratios(results.front().cell(), cell));
     if (watch.stop != nullptr && watch.stop->requested() && cell.repeats.size() < o.repeats)
-      results.back().stop_reason = StopReason::requested;
+      results.back().stopped(StopReason::requested);
   }
   if (!broken.empty()) {
-    results[broken_in].stop_reason = StopReason::broken;
+    results[broken_in].stopped(StopReason::broken);
     results[broken_in].failed = true;
     ++results[broken_in].cell().errors["admin"];
     results[broken_in].warnings.push_back(broken);

@@ -397,7 +397,6 @@ class BenchContender final : public Contender {
       warnings_.emplace_back(
           "nothing notes which write the blocks are of: units that a later write should have replaced count as good");
     BenchResult result;
-    result.stop_reason = stop_reason_;
     result.warnings = warnings_;
     result.warnings.insert(result.warnings.end(), errors_.begin(), errors_.end());
     run_->deliver(result);
@@ -427,7 +426,6 @@ class BenchContender final : public Contender {
       run_->stopped(StopReason::timeout);
       errors_.emplace_back(e.what());
     }
-    stop_reason_ = run_->stop_reason();
     ns_per_tick_ = s.bench->runner().ns_per_tick();
     status_name_ = s.storage->status_names();
     describe(s);
@@ -489,8 +487,7 @@ class BenchContender final : public Contender {
   u64 io_bytes_ = 0;
   u32 in_flight_ = 0;
   std::optional<measure::BenchRun> run_;
-  std::unique_ptr<Session> session_;           // destroyed before its run
-  StopReason stop_reason_ = StopReason::done;  // when it was last closed
+  std::unique_ptr<Session> session_;  // destroyed before its run
   double ns_per_tick_ = 1;
   measure::StatusName status_name_ = nullptr;
   u64 old_version_ = 0;

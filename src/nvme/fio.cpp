@@ -178,8 +178,7 @@ class FioContender final : public Contender {
     if (!metrics_.empty()) cell_.parts = {{o_.write_io > 0 ? "write" : "read", cell_.metrics}};
     if (!rest_.empty()) result.warnings.push_back(rest_);
     if (o_.verify) result.warnings.emplace_back("fio does not check the data: it has less to do");
-    result.cells.push_back(cell_);
-    result.failed = failed_ || cell_.errors.at("completion") > 0;
+    result.add(cell_);
     result.stop_reason = failed_         ? StopReason::broken
                          : interrupted() ? StopReason::requested
                                          : StopReason::done;

@@ -144,7 +144,6 @@ class CellRun {
     warn_of_overrun(into);
     if (others_.known()) into.warnings.push_back(others_.text());
     run_.deliver(into, title() + ": ");
-    if (into.stop_reason == StopReason::done) into.stop_reason = run_.stop_reason();
   }
 
  private:

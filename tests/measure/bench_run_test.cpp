@@ -130,6 +130,51 @@ TEST_F(BenchRunTest, ASignalEndsARunAndIsToldWhereNothingWorseHappened) {
   EXPECT_EQ(run.stop_reason(), StopReason::timeout);
 }
 
+TEST(BenchResult, OfItsPartsTheWorstReasonIsTold) {
+  using enum StopReason;
+  const auto part = [](StopReason why, const char* path, u64 timeouts, ExitCode code) {
+    BenchResult r;
+    r.stopped(why);
+    r.code = code;
+    r.warnings = {std::string(path) + " warns"};
+    report::Cell cell;
+    cell.path = path;
+    cell.errors = {{"completion", 0}, {"timeout", timeouts}};
+    r.add(std::move(cell));
+    return r;
+  };
+  BenchResult all;
+  all.append(part(done, "a", 0, ExitCode::ok));
+  EXPECT_EQ(all.stop_reason, done);
+  EXPECT_EQ(all.exit_code(), 0);
+  all.append(part(requested, "b", 0, ExitCode::absent));
+  EXPECT_EQ(all.stop_reason, requested);
+  EXPECT_EQ(all.exit_code(), static_cast<int>(ExitCode::absent));
+  all.append(part(timeout, "c", 1, ExitCode::usage));
+  EXPECT_EQ(all.stop_reason, timeout);
+  EXPECT_TRUE(all.failed);
+  EXPECT_EQ(all.code, ExitCode::absent) << "the first error's";
+  EXPECT_EQ(all.exit_code(), static_cast<int>(ExitCode::data));
+  all.append(part(broken, "d", 0, ExitCode::ok));
+  all.stopped(requested);
+  EXPECT_EQ(all.stop_reason, timeout);
+  EXPECT_TRUE(all.failed);
+  std::string paths;
+  for (const report::Cell& c : all.cells) paths += c.path;
+  EXPECT_EQ(paths, "abcd");
+  EXPECT_EQ(all.warnings, (std::vector<std::string>{"a warns", "b warns", "c warns", "d warns"}));
+}
+
+TEST(BenchResult, ACellOfWrongDataHasFailed) {
+  BenchResult r;
+  r.add({});
+  EXPECT_FALSE(r.failed);
+  report::Cell wrong;
+  wrong.verify.stale = 1;
+  r.add(std::move(wrong));
+  EXPECT_TRUE(r.failed);
+}
+
 TEST_F(BenchRunTest, ADeviceThatSomebodyWantsBackCountsAsRemoved) {
   BenchRun run(options_, watch_, "path", 512);
   runner_.queues = {queue(StopReason::requested)};

@@ -113,7 +113,7 @@ class NoDropSearch {
   void run(measure::BenchResult& result) {
     confirm(search());
     if (!found_) {
-      result.stop_reason = StopReason::requested;
+      result.stopped(StopReason::requested);
       return;
     }
     const Probe& p = found_->probe;
@@ -129,10 +129,7 @@ class NoDropSearch {
         {"confirmed", found_->confirmed},
         {"steps", steps_}};
     if (!found_->confirmed) one.warnings.push_back("no rate without loss was confirmed");
-    result.cells.push_back(std::move(one.cells.front()));
-    result.warnings.insert(result.warnings.end(), one.warnings.begin(), one.warnings.end());
-    result.failed = result.failed || one.failed;
-    result.stop_reason = one.stop_reason;
+    result.append(std::move(one));
   }
 
  private:
@@ -302,7 +299,7 @@ void tell_verdict(RemoteReceiver& remote, const measure::BenchResult& r) {
   report::Result whole;
   whole.cells = r.cells;
   whole.stop_reason = r.stop_reason;
-  whole.exit_code = static_cast<int>(r.failed ? ExitCode::data : r.code);
+  whole.exit_code = r.exit_code();
   remote.finish(report::exit_code_for(whole), report::verdict_for(whole).text);
 }
 
@@ -316,13 +313,16 @@ measure::BenchResult run_bench(const BenchOptions& o, const measure::RunWatch& w
   if (o.role == Role::sender) remote = std::make_unique<RemoteReceiver>(o, watch.stop);
   for (const CellSettings& c : cells_of(o)) {
     if (watch.stop != nullptr && watch.stop->requested()) {
-      result.stop_reason = StopReason::requested;
+      result.stopped(StopReason::requested);
       break;
     }
     try {
-      if (o.mode == Mode::no_drop) NoDropSearch(o, c, watch, remote.get()).run(result);
-      else CellRun(o, c, watch, remote.get()).run(result);
-      if (result.stop_reason == StopReason::broken) break;
+      measure::BenchResult one;
+      if (o.mode == Mode::no_drop) NoDropSearch(o, c, watch, remote.get()).run(one);
+      else CellRun(o, c, watch, remote.get()).run(one);
+      const bool broken = one.stop_reason == StopReason::broken;
+      result.append(std::move(one));
+      if (broken) break;
     } catch (const Error& e) {
       if (remote) remote->fail(e.what());
       measure::ended_by(e, watch, result);

@@ -386,12 +386,10 @@ void CellRun::describe(measure::BenchResult& result) {
         "since they were read last",
         in_part));
   if (!repeats_.empty()) warn_of_target(median, result);
-  result.failed = result.failed || v.failed() > 0;
-  for (const auto& [kind, count] : cell.errors) result.failed = result.failed || count > 0;
-  if (watch_.stop != nullptr && watch_.stop->requested()) result.stop_reason = StopReason::requested;
-  else if (broken_) result.stop_reason = StopReason::broken;
-  else if (stuck_ || timed_out_ || !ended_) result.stop_reason = StopReason::timeout;
-  result.cells.push_back(std::move(cell));
+  if (watch_.stop != nullptr && watch_.stop->requested()) result.stopped(StopReason::requested);
+  else if (broken_) result.stopped(StopReason::broken);
+  else if (stuck_ || timed_out_ || !ended_) result.stopped(StopReason::timeout);
+  result.add(std::move(cell));
 }
 
 void CellRun::warn_of_target(const RepeatCounts& median, measure::BenchResult& result) const {

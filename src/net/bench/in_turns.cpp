@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 
 #include "net/bench/cell_run.hpp"
 #include "net/settings.hpp"
@@ -89,7 +88,7 @@ measure::BenchResult run_in_turns(const BenchOptions& o, const measure::RunWatch
   measure::BenchResult all;
   for (const CellSettings& c : cells_of(o)) {
     if (watch.stop != nullptr && watch.stop->requested()) {
-      all.stop_reason = StopReason::requested;
+      all.stopped(StopReason::requested);
       break;
     }
     const std::shared_ptr<Link> link = open_link({.spec = o.link, .queues = c.flows()});
@@ -98,12 +97,7 @@ measure::BenchResult run_in_turns(const BenchOptions& o, const measure::RunWatch
     for (const std::string& name : others) own.push_back(program(o, name).open(o, c, watch, *link));
     std::vector<measure::Contender*> ways;
     for (const auto& w : own) ways.push_back(w.get());
-    for (measure::BenchResult& r : measure::run_in_turns(o, watch, ways)) {
-      all.cells.push_back(std::move(r.cell()));
-      all.failed = all.failed || r.failed;
-      if (all.stop_reason == StopReason::done) all.stop_reason = r.stop_reason;
-      std::ranges::move(r.warnings, std::back_inserter(all.warnings));
-    }
+    for (measure::BenchResult& r : measure::run_in_turns(o, watch, ways)) all.append(std::move(r));
   }
   return all;
 }

@@ -100,7 +100,7 @@ class Iperf3Contender final : public measure::Contender {
       }
     }
     result.warnings.emplace_back("iperf3 checks no data: it has less to do");
-    result.cells.push_back(cell_);
+    result.add(cell_);
     result.stop_reason = going() ? StopReason::done : StopReason::requested;
     return result;
   }

@@ -72,7 +72,7 @@ class TestpmdContender final : public measure::Contender {
       cell_.extra["net"] = {{"goodput_gbps", cell_.metrics.bytes_per_s * 8e-9},
                             {"mpps", cell_.metrics.ops_per_s * 1e-6}};
     result.warnings.emplace_back("testpmd looks at no packet that arrives: it has less to do");
-    result.cells.push_back(cell_);
+    result.add(cell_);
     result.stop_reason = going() ? StopReason::done : StopReason::requested;
     return result;
   }

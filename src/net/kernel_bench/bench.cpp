@@ -59,7 +59,7 @@ class KernelBench {
       if (going()) cell(copies(o_, gpu_, source), {"copy", source, {}, o_.window_bytes, WorkloadKind::none});
     if (o_.workloads)
       for (const bool gathers : {true, false}) workloads(gathers);
-    if (!going()) result_.stop_reason = StopReason::requested;
+    if (!going()) result_.stopped(StopReason::requested);
     return std::move(result_);
   }
 

@@ -124,8 +124,7 @@ bool measure_cell(const KernelBenchOptions& o, const measure::RunWatch& watch, c
                        {"batch_windows", batch}};
   const nlohmann::ordered_json facts = work.facts();
   for (const auto& [key, value] : facts.items()) cell.extra["net"][key] = value;
-  result.failed = result.failed || cell.verify.failed() > 0 || cell.errors["identity"] > 0;
-  result.cells.push_back(std::move(cell));
+  result.add(std::move(cell));
   return true;
 }
 

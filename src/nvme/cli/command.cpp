@@ -4,7 +4,6 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "cli/device_engine.hpp"
@@ -285,9 +284,7 @@ measure::BenchResult together(std::vector<nvme::BenchResult> results, const nvme
                     {"read_io", bench.read_io},
                     {"in_flight", cell.cell["in_flight"]},
                     {"lfsr_seed", bench.lfsr_seed}};
-    all.cells.push_back(std::move(cell));
-    if (all.stop_reason == StopReason::done) all.stop_reason = r.stop_reason;
-    std::ranges::move(r.warnings, std::back_inserter(all.warnings));
+    all.append(std::move(r));
   }
   return all;
 }

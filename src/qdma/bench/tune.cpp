@@ -65,9 +65,7 @@ class Way final : public measure::Contender {
                  {"size_bytes", buffer_.bytes()},
                  {"ring_size_index", o_.card.ring_index}};
     measure::BenchResult result;
-    const StopReason stop = run_.stop_reason();
     run_.deliver(result, fmt::format("{} bytes, {}: ", cell.cell.at("size_bytes").dump(), label_));
-    result.stop_reason = stop;
     if (others_.known()) result.warnings.push_back(others_.text());
     return result;
   }
@@ -209,12 +207,8 @@ measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) 
       const double more_s = allowance.seconds(bytes);
       Way both(o, watch, *driver, card, "split", split, bytes, more_s, sequence += kSequencesOfAWay, others);
       Way one(o, watch, *driver, card, "whole", whole, bytes, more_s, sequence += kSequencesOfAWay, others);
-      for (measure::BenchResult& r : measure::run_in_turns(o, watch, {&both, &one})) {
-        result.failed = result.failed || r.failed;
-        if (result.stop_reason == StopReason::done) result.stop_reason = r.stop_reason;
-        for (std::string& w : r.warnings) result.warnings.push_back(std::move(w));
-        result.cells.push_back(std::move(r.cell()));
-      }
+      for (measure::BenchResult& r : measure::run_in_turns(o, watch, {&both, &one}))
+        result.append(std::move(r));
     } catch (const Error& e) {
       measure::ended_by(e, watch, result);
     }

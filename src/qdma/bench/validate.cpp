@@ -235,12 +235,8 @@ class Validation {
   bool written_and_read(const MemorySet& set, std::vector<CardPlace>& all, measure::BenchResult& result) {
     measure::BenchResult own;
     const bool going = integrity(set, all, own);
-    if (!going || own.failed || o_.phase.value_or(Phase::integrity) == Phase::integrity) {
-      std::ranges::move(own.cells, std::back_inserter(result.cells));
-      std::ranges::move(own.warnings, std::back_inserter(result.warnings));
-      if (result.stop_reason == StopReason::done) result.stop_reason = own.stop_reason;
-      result.failed |= own.failed;
-    }
+    if (!going || own.failed || o_.phase.value_or(Phase::integrity) == Phase::integrity)
+      result.append(std::move(own));
     return going;
   }
 
@@ -440,9 +436,7 @@ class Validation {
     cell.extra["host"] = host_facts(bdf_, "/");
     if (auto counters = driver_->counters(); !counters.is_null()) cell.extra[driver_->kind()] = counters;
     const bool going = run.going();
-    const StopReason stop = run.stop_reason();
     run.deliver(result, fmt::format("{} {}: ", set.name, name(phase)));
-    if (result.stop_reason == StopReason::done) result.stop_reason = stop;
     return going;
   }
 
