@@ -16,20 +16,9 @@ namespace {
 
 using Kind = LoopbackFailure::Kind;
 
-double rate_of(const LoopbackPart& p) {
-  return p.elapsed_ns == 0 ? 0 : static_cast<double>(p.iterations) / static_cast<double>(p.elapsed_ns);
-}
-
 report::Metrics metrics_of(const LoopbackOptions& o, const LoopbackPart& part) {
-  report::Metrics m;
-  m.ops = part.iterations * o.puts;
-  m.bytes = m.ops * o.bytes;
-  m.elapsed_s = static_cast<double>(part.elapsed_ns) * 1e-9;
-  if (m.elapsed_s > 0) {
-    m.ops_per_s = static_cast<double>(m.ops) / m.elapsed_s;
-    m.bytes_per_s = static_cast<double>(m.bytes) / m.elapsed_s;
-  }
-  return m;
+  const u64 ops = part.iterations * o.puts;
+  return measure::metrics_of(ops, ops * o.bytes, static_cast<double>(part.elapsed_ns) * 1e-9);
 }
 
 const char* place_of(const LoopbackBuffer& b) {
@@ -69,28 +58,7 @@ void describe_failure(nlohmann::ordered_json& extra, const LoopbackFailure& f) {
       {"events_dropped", f.events_dropped}};
 }
 
-void add_cost(report::Cell& cell, const LoopbackPart& part, const LoopbackResult& r) {
-  report::Cost& cost = cell.cost;
-  cost.cpu_user_s = part.cpu_user_s;
-  cost.cpu_system_s = part.cpu_system_s;
-  cost.threads.push_back({"initiator", part.cpu_user_s + part.cpu_system_s});
-  if (cell.metrics.ops > 0)
-    cost.cpu_ns_per_op = (part.cpu_user_s + part.cpu_system_s) * 1e9 / static_cast<double>(cell.metrics.ops);
-  if (r.submitted > 0) {
-    cost.doorbells_per_op = static_cast<double>(r.doorbells) / static_cast<double>(r.submitted);
-    cost.polls_per_completion = static_cast<double>(r.polls) / static_cast<double>(r.submitted);
-  }
-}
-
 }  // namespace
-
-const LoopbackPart* median_part(const LoopbackResult& result) {
-  std::vector<const LoopbackPart*> order;
-  for (const LoopbackPart& p : result.repeats) order.push_back(&p);
-  if (order.empty()) return nullptr;
-  std::ranges::sort(order, {}, [](const LoopbackPart* p) { return rate_of(*p); });
-  return order[(order.size() - 1) / 2];
-}
 
 StopReason stop_reason(const LoopbackResult& result) {
   if (result.failure) {
@@ -112,7 +80,6 @@ report::Cell loopback_cell(const LoopbackOptions& o, u32 service, const Loopback
                {"service", service},
                {"source_memory", place_of(o.source)},
                {"destination_memory", place_of(o.destination)}};
-  cell.initiator_kind = "cpu";
   cell.device_kind = device.kind();
   cell.device_name = device.name();
   nlohmann::ordered_json& extra = cell.extra["cxi"];
@@ -120,13 +87,22 @@ report::Cell loopback_cell(const LoopbackOptions& o, u32 service, const Loopback
   extra["submitted"] = r.submitted;
   extra["source_gpu"] = gpu_of(o.source);
   extra["destination_gpu"] = gpu_of(o.destination);
-  if (const LoopbackPart* const median = median_part(r)) {
-    cell.metrics = metrics_of(o, *median);
+  std::vector<measure::RepeatFigures> repeats;
+  for (const LoopbackPart& p : r.repeats)
+    repeats.push_back({o.seed,
+                       metrics_of(o, p),
+                       0,
+                       {{.name = "initiator", .user_s = p.cpu_user_s, .system_s = p.cpu_system_s}}});
+  for (std::string& w : measure::add_repeats(cell, repeats)) warnings.push_back(std::move(w));
+  if (!r.repeats.empty()) {
     const double packets = o.bytes == 0 ? 0 : (o.bytes - 1) / kMtu + 1;
-    extra["iterations"] = median->iterations;
+    extra["iterations"] = r.repeats[measure::median_repeat(cell.repeats)].iterations;
     extra["bits_per_s"] = cell.metrics.bytes_per_s * 8;
     extra["packets_per_s"] = cell.metrics.ops_per_s * packets;
-    add_cost(cell, *median, r);
+    if (r.submitted > 0) {
+      cell.cost.doorbells_per_op = static_cast<double>(r.doorbells) / static_cast<double>(r.submitted);
+      cell.cost.polls_per_completion = static_cast<double>(r.polls) / static_cast<double>(r.submitted);
+    }
   }
   if (r.steady) {
     const report::Metrics m = metrics_of(o, *r.steady);
@@ -135,11 +111,8 @@ report::Cell loopback_cell(const LoopbackOptions& o, u32 service, const Loopback
                        {"ops_per_s", m.ops_per_s},
                        {"bytes_per_s", m.bytes_per_s}};
   }
-  for (const LoopbackPart& p : r.repeats)
-    cell.repeats.push_back(measure::repeat_of(o.seed, metrics_of(o, p), 0));
   if (r.failure) describe_failure(extra, *r.failure);
   extra["completion_statuses"] = r.statuses;
-  for (std::string& w : measure::summarise_repeats(cell)) warnings.push_back(std::move(w));
   cell.verify = r.verify;
   cell.verify.mode = !o.verify || r.submitted == 0
                          ? "none"

@@ -15,7 +15,4 @@ namespace doorbell::cxi {
 
 [[nodiscard]] StopReason stop_reason(const LoopbackResult& result);
 
-/// The repeat with the median rate; null if there is no repeat.
-[[nodiscard]] const LoopbackPart* median_part(const LoopbackResult& result);
-
 }  // namespace doorbell::cxi

@@ -41,11 +41,94 @@ double ratio(u64 a, u64 b) {
   return static_cast<double>(a) / static_cast<double>(b);
 }
 
+double cpu_ns_per_op(const report::Cost& cost, u64 ops) {
+  return (cost.cpu_user_s + cost.cpu_system_s) * 1e9 / static_cast<double>(ops);
+}
+
+report::Repeat repeat_of(const RepeatFigures& figures) {
+  const report::Metrics& m = figures.metrics;
+  report::Repeat r;
+  r.seed = figures.seed;
+  r.ops_per_s = m.ops_per_s;
+  r.bytes_per_s = m.bytes_per_s;
+  r.mean_ns = m.latency_ns.mean;
+  r.p50_ns = m.latency_ns.p50;
+  r.p99_ns = m.latency_ns.p99;
+  r.p99_9_ns = m.latency_ns.p99_9;
+  r.errors = figures.errors;
+  return r;
+}
+
+/// Fills the spreads; returns warnings.
+std::vector<std::string> summarise(report::Cell& cell) {
+  const std::vector<report::Repeat>& repeats = cell.repeats;
+  if (repeats.size() < 2) return {};
+  std::vector<double> ops, bytes;
+  for (const report::Repeat& r : repeats) {
+    ops.push_back(r.ops_per_s);
+    bytes.push_back(r.bytes_per_s);
+  }
+  cell.spread["ops_per_s"] = spread_of(ops);
+  cell.spread["bytes_per_s"] = spread_of(bytes);
+  constexpr std::pair<const char*, std::optional<double> report::Repeat::*> kLatencies[] = {
+      {"mean_ns", &report::Repeat::mean_ns},
+      {"p50_ns", &report::Repeat::p50_ns},
+      {"p99_ns", &report::Repeat::p99_ns}};
+  for (const auto& [name, field] : kLatencies) {
+    std::vector<double> samples;
+    for (const report::Repeat& r : repeats)
+      if (r.*field) samples.push_back(*(r.*field));
+    if (samples.size() == repeats.size()) cell.spread[name] = spread_of(samples);
+  }
+  if (relative_spread(ops) <= kNoisy) return {};
+  return {fmt::format("noisy: the repeats' rates spread by {:.0f} %", relative_spread(ops) * 100)};
+}
+
 }  // namespace
 
 void add_sums(OpCounters& into, const OpCounters& from) {
   for (const OpCounter& c : kCounters)
     if (c.is != CounterClass::own) into.*c.field += from.*c.field;
+}
+
+report::Metrics metrics_of(u64 ops, u64 bytes, double elapsed_s) {
+  report::Metrics m;
+  m.ops = ops;
+  m.bytes = bytes;
+  m.elapsed_s = elapsed_s;
+  if (elapsed_s > 0) {
+    m.ops_per_s = static_cast<double>(ops) / elapsed_s;
+    m.bytes_per_s = static_cast<double>(bytes) / elapsed_s;
+  }
+  return m;
+}
+
+void add_thread(report::Cost& cost, const ThreadCost& t) {
+  if (!t.checked_s) {
+    cost.cpu_user_s += t.user_s;
+    cost.cpu_system_s += t.system_s;
+  }
+  if (t.name.empty()) return;
+  const auto same = std::ranges::find(cost.threads, t.name, &report::Cost::Thread::name);
+  if (same != cost.threads.end()) same->cpu_s += t.user_s + t.system_s;
+  else cost.threads.push_back({t.name, t.user_s + t.system_s});
+}
+
+std::size_t median_repeat(const std::vector<report::Repeat>& repeats) {
+  std::vector<double> rates;
+  for (const report::Repeat& r : repeats) rates.push_back(r.ops_per_s);
+  return median_index(rates);
+}
+
+std::vector<std::string> add_repeats(report::Cell& cell, const std::vector<RepeatFigures>& repeats) {
+  for (const RepeatFigures& r : repeats) cell.repeats.push_back(repeat_of(r));
+  if (repeats.empty()) return {};
+  const RepeatFigures& median = repeats[median_repeat(cell.repeats)];
+  cell.metrics = median.metrics;
+  for (const ThreadCost& t : median.threads) add_thread(cell.cost, t);
+  if (!median.threads.empty() && median.metrics.ops > 0)
+    cell.cost.cpu_ns_per_op = cpu_ns_per_op(cell.cost, median.metrics.ops);
+  return summarise(cell);
 }
 
 void PhaseTally::add(const PhaseOutcome& outcome, u64 op_bytes) {
@@ -78,14 +161,7 @@ void PhaseTally::add(const PhaseTally& other) {
 }
 
 report::Metrics PhaseTally::metrics() const {
-  report::Metrics m;
-  m.ops = sum.succeeded;
-  m.bytes = bytes;
-  m.elapsed_s = elapsed_s;
-  if (elapsed_s > 0) {
-    m.ops_per_s = static_cast<double>(m.ops) / elapsed_s;
-    m.bytes_per_s = static_cast<double>(m.bytes) / elapsed_s;
-  }
+  report::Metrics m = metrics_of(sum.succeeded, bytes, elapsed_s);
   if (latency.count() > 0) m.latency_ns = latency.to_latency();
   return m;
 }
@@ -110,8 +186,13 @@ Histogram Tally::latency() const {
 }
 
 void Tally::finish(double ns_per_tick, StopReason stop, bool substeps, StatusName status_name) {
-  measure_median(substeps, ns_per_tick);
-  list_repeats();
+  std::vector<RepeatFigures> repeats;
+  for (const Seeded& r : repeats_) {
+    const PhaseTally whole = r.tally.whole();
+    repeats.push_back({r.seed, whole.metrics(), errors_of(whole.sum)});
+  }
+  warnings_ = add_repeats(cell_, repeats);
+  if (!repeats_.empty()) measure_median(substeps, ns_per_tick);
   count_errors(stop, status_name);
   double ns = 0, ticks = 0;
   for (const Seeded& r : repeats_) {
@@ -143,12 +224,8 @@ void Tally::warn_of_waiting() {
 }
 
 void Tally::measure_median(bool substeps, double ns_per_tick) {
-  if (repeats_.empty()) return;
-  std::vector<double> rates;
-  for (const Seeded& r : repeats_) rates.push_back(r.tally.whole().metrics().ops_per_s);
-  const RepeatTally& median = repeats_[median_index(rates)].tally;
+  const RepeatTally& median = repeats_[median_repeat(cell_.repeats)].tally;
   const PhaseTally whole = median.whole();
-  cell_.metrics = whole.metrics();
   for (const auto& [name, tally] : median.parts)
     if (tally.sum.posted > 0) cell_.parts.emplace_back(name, tally.metrics());
 
@@ -175,18 +252,13 @@ void Tally::measure_median(bool substeps, double ns_per_tick) {
     if (t.checked_s) {
       checking_s += t.user_s + t.system_s;
       useful_s += *t.checked_s;
-    } else {
-      cost.cpu_user_s += t.user_s;
-      cost.cpu_system_s += t.system_s;
     }
-    const auto same = std::ranges::find(cost.threads, t.name, &report::Cost::Thread::name);
-    if (same != cost.threads.end()) same->cpu_s += t.user_s + t.system_s;
-    else cost.threads.push_back({t.name, t.user_s + t.system_s});
+    add_thread(cost, t);
   }
   if (checking_s > 0)
     cost.checking = {checking_s * 1e9 / static_cast<double>(ops), std::min(useful_s / checking_s, 1.0)};
   if (whole.counted_s > 0) cost.elapsed_s = whole.counted_s;
-  cost.cpu_ns_per_op = (cost.cpu_user_s + cost.cpu_system_s) * 1e9 / static_cast<double>(ops);
+  cost.cpu_ns_per_op = cpu_ns_per_op(cost, ops);
   cost.doorbells_per_op = ratio(whole.sum.sq_doorbells + whole.sum.cq_doorbells, ops);
   const u64 completions = whole.sum.succeeded + whole.sum.failed;
   if (completions > 0) cost.polls_per_completion = ratio(whole.sum.polls, completions);
@@ -195,69 +267,6 @@ void Tally::measure_median(bool substeps, double ns_per_tick) {
   extra["cq_doorbells_per_op"] = ratio(whole.sum.cq_doorbells, ops);
   extra["register_writes_per_op"] = ratio(whole.sum.register_writes, ops);
   extra["empty_polls"] = whole.sum.empty_polls;
-}
-
-report::Repeat repeat_of(u64 seed, const report::Metrics& m, u64 errors) {
-  report::Repeat r;
-  r.seed = seed;
-  r.ops_per_s = m.ops_per_s;
-  r.bytes_per_s = m.bytes_per_s;
-  r.mean_ns = m.latency_ns.mean;
-  r.p50_ns = m.latency_ns.p50;
-  r.p99_ns = m.latency_ns.p99;
-  r.p99_9_ns = m.latency_ns.p99_9;
-  r.errors = errors;
-  return r;
-}
-
-std::vector<std::string> summarise_repeats(report::Cell& cell) {
-  const std::vector<report::Repeat>& repeats = cell.repeats;
-  if (repeats.size() < 2) return {};
-  std::vector<double> ops, bytes;
-  for (const report::Repeat& r : repeats) {
-    ops.push_back(r.ops_per_s);
-    bytes.push_back(r.bytes_per_s);
-  }
-  cell.spread["ops_per_s"] = spread_of(ops);
-  cell.spread["bytes_per_s"] = spread_of(bytes);
-  constexpr std::pair<const char*, std::optional<double> report::Repeat::*> kLatencies[] = {
-      {"mean_ns", &report::Repeat::mean_ns},
-      {"p50_ns", &report::Repeat::p50_ns},
-      {"p99_ns", &report::Repeat::p99_ns}};
-  for (const auto& [name, field] : kLatencies) {
-    std::vector<double> samples;
-    for (const report::Repeat& r : repeats)
-      if (r.*field) samples.push_back(*(r.*field));
-    if (samples.size() == repeats.size()) cell.spread[name] = spread_of(samples);
-  }
-  if (relative_spread(ops) <= kNoisy) return {};
-  return {fmt::format("noisy: the repeats' rates spread by {:.0f} %", relative_spread(ops) * 100)};
-}
-
-std::vector<std::string> summarise_repeats(report::Cell& cell, const std::vector<report::Metrics>& repeats,
-                                           std::span<const double> user_s, std::span<const double> system_s) {
-  if (!repeats.empty()) {
-    std::vector<double> rates;
-    for (const report::Metrics& m : repeats) rates.push_back(m.ops_per_s);
-    const std::size_t median = median_index(rates);
-    cell.metrics = repeats[median];
-    if (!user_s.empty()) {
-      cell.cost.cpu_user_s = user_s[median];
-      cell.cost.cpu_system_s = system_s[median];
-      if (cell.metrics.ops > 0)
-        cell.cost.cpu_ns_per_op =
-            (user_s[median] + system_s[median]) * 1e9 / static_cast<double>(cell.metrics.ops);
-    }
-  }
-  return summarise_repeats(cell);
-}
-
-void Tally::list_repeats() {
-  for (const Seeded& r : repeats_) {
-    const PhaseTally whole = r.tally.whole();
-    cell_.repeats.push_back(repeat_of(r.seed, whole.metrics(), errors_of(whole.sum)));
-  }
-  for (std::string& w : summarise_repeats(cell_)) warnings_.push_back(std::move(w));
 }
 
 void Tally::count_errors(StopReason stop, StatusName status_name) {

@@ -4,7 +4,6 @@
 // Turns what the queues counted in each phase into the cell of a Result.
 #pragma once
 
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,15 +38,27 @@ struct RepeatTally {
   [[nodiscard]] PhaseTally whole() const;
 };
 
-[[nodiscard]] report::Repeat repeat_of(u64 seed, const report::Metrics& metrics, u64 errors);
-/// Fills the cell's spreads from its repeats; returns warnings.
-[[nodiscard]] std::vector<std::string> summarise_repeats(report::Cell& cell);
-/// The same, and gives the cell the figures of the median repeat, for a program that says itself what it did
-/// in each, and perhaps its processor times.
-[[nodiscard]] std::vector<std::string> summarise_repeats(report::Cell& cell,
-                                                         const std::vector<report::Metrics>& repeats,
-                                                         std::span<const double> user_s = {},
-                                                         std::span<const double> system_s = {});
+/// Rates are 0 where no time has passed.
+[[nodiscard]] report::Metrics metrics_of(u64 ops, u64 bytes, double elapsed_s);
+
+/// Adds a thread's processor time, and under its name if it has one. That of checking is no initiator's.
+void add_thread(report::Cost& cost, const ThreadCost& thread);
+
+/// One repeat as a cell has it, whatever has counted it.
+struct RepeatFigures {
+  u64 seed = 0;
+  report::Metrics metrics;
+  u64 errors = 0;
+  std::vector<ThreadCost> threads = {};  ///< whose processor time the operations have cost
+};
+
+/// The repeat with the median rate; of two in the middle the slower one.
+[[nodiscard]] std::size_t median_repeat(const std::vector<report::Repeat>& repeats);
+
+/// Fills a cell's repeats and their spreads; its metrics and its cost are the median repeat's. Returns
+/// warnings.
+[[nodiscard]] std::vector<std::string> add_repeats(report::Cell& cell,
+                                                   const std::vector<RepeatFigures>& repeats);
 
 /// A record's name for data that is wrong in this way.
 [[nodiscard]] std::string verdict_name(pattern::Verdict v);
@@ -82,7 +93,6 @@ class Tally {
   void warn_of_waiting();
   void measure_median(bool substeps, double ns_per_tick);
   void count_errors(StopReason stop, StatusName status_name);
-  void list_repeats();
 
   u64 op_bytes_;
   std::vector<Seeded> repeats_;

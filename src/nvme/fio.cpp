@@ -111,7 +111,6 @@ class FioContender final : public Contender {
     if (o.less_timing) arguments_.emplace_back("--gtod_reduce=1");
     arguments_.insert(arguments_.end(), e.options.begin(), e.options.end());
     cell_.path = "nvme";
-    cell_.initiator_kind = "cpu";
     cell_.device_kind = "kernel";
     cell_.device_name = fmt::format("fio {} on {}", engine, o.file);
     cell_.cell = {
@@ -161,21 +160,23 @@ class FioContender final : public Contender {
         return std::clamp(lat.at("percentile").at(key).get<double>(), *l.min, *l.max);
       });
     }
-    metrics_.push_back(m);
     // fio gives each job's share of its running time.
     const double per_job = m.elapsed_s * static_cast<double>(jobs_) / 100;
-    user_s_.push_back(job.at("usr_cpu").get<double>() * per_job);
-    system_s_.push_back(job.at("sys_cpu").get<double>() * per_job);
-    const report::Repeat r = measure::repeat_of(o_.seed + number, m, job.value("error", 0) != 0 ? 1 : 0);
-    failed_ = failed_ || r.errors > 0;
-    cell_.errors["completion"] += r.errors;
-    cell_.repeats.push_back(r);
+    const u64 errors = job.value("error", 0) != 0 ? 1 : 0;
+    failed_ = failed_ || errors > 0;
+    cell_.errors["completion"] += errors;
+    repeats_.push_back({o_.seed + number,
+                        m,
+                        errors,
+                        {{.name = "",
+                          .user_s = job.at("usr_cpu").get<double>() * per_job,
+                          .system_s = job.at("sys_cpu").get<double>() * per_job}}});
   }
 
   BenchResult finish() override {
     BenchResult result;
-    result.warnings = measure::summarise_repeats(cell_, metrics_, user_s_, system_s_);
-    if (!metrics_.empty()) cell_.parts = {{o_.write_io > 0 ? "write" : "read", cell_.metrics}};
+    result.warnings = measure::add_repeats(cell_, repeats_);
+    if (!repeats_.empty()) cell_.parts = {{o_.write_io > 0 ? "write" : "read", cell_.metrics}};
     if (!rest_.empty()) result.warnings.push_back(rest_);
     if (o_.verify) result.warnings.emplace_back("fio does not check the data: it has less to do");
     result.add(cell_);
@@ -242,8 +243,7 @@ class FioContender final : public Contender {
   std::string rest_;  ///< of the range, if jobs do not divide it
   std::vector<std::string> arguments_;
   report::Cell cell_;
-  std::vector<report::Metrics> metrics_;
-  std::vector<double> user_s_, system_s_;
+  std::vector<measure::RepeatFigures> repeats_;
   bool failed_ = false;
 };
 

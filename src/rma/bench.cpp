@@ -15,7 +15,6 @@
 #include "measure/counters.hpp"
 #include "measure/gpu_runner.hpp"
 #include "measure/other_run.hpp"
-#include "measure/statistics.hpp"
 #include "model/copy_allowance.hpp"
 #include "rma/ceiling.hpp"
 #include "rma/cell_setup.hpp"
@@ -156,9 +155,7 @@ class CellRun {
   /// Of the repeat whose figures are the cell's: no clock of a device counts more time than passes around it.
   void add_clock_rate(report::Cell& cell) const {
     if (cell.repeats.empty() || run_.stop() >= StopReason::timeout) return;
-    std::vector<double> rates;
-    for (const report::Repeat& r : cell.repeats) rates.push_back(r.ops_per_s);
-    const std::size_t median = measure::median_index(rates);
+    const std::size_t median = measure::median_repeat(cell.repeats);
     const DeviceTime& t = times_[median];
     // A failed transfer has moved some of its bytes, in no time that says anything.
     if (t.ns > 0 && cell.repeats[median].errors == 0)

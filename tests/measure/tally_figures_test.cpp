@@ -87,6 +87,41 @@ TEST(TallyMedian, IsTheMiddleOneByRateAndOfTwoMiddlesTheSlower) {
   }
 }
 
+// --- what something else has counted -----------------------------------------------------------------------
+
+TEST(AddRepeats, TheMedianRepeatsFiguresAndProcessorTimeAreTheCells) {
+  const auto repeat_of = [](u64 seed, u64 ops, double cpu_s) {
+    return RepeatFigures{seed,
+                         metrics_of(ops, 100 * ops, 2),
+                         seed,
+                         {{.name = "tx-0", .user_s = cpu_s}, {.name = "", .system_s = cpu_s}}};
+  };
+  report::Cell cell;
+  const auto warnings = add_repeats(cell, {repeat_of(1, 30, 1), repeat_of(2, 10, 2), repeat_of(3, 20, 3)});
+  EXPECT_EQ(warnings, std::vector<std::string>{"noisy: the repeats' rates spread by 100 %"});
+  EXPECT_EQ(cell.metrics.ops, 20u);
+  EXPECT_DOUBLE_EQ(cell.metrics.ops_per_s, 10);
+  EXPECT_DOUBLE_EQ(cell.metrics.bytes_per_s, 1000);
+  EXPECT_DOUBLE_EQ(cell.cost.cpu_user_s, 3);
+  EXPECT_DOUBLE_EQ(cell.cost.cpu_system_s, 3);
+  EXPECT_DOUBLE_EQ(cell.cost.cpu_ns_per_op.value(), 6e9 / 20);
+  ASSERT_EQ(cell.cost.threads.size(), 1u) << "one has a name";
+  EXPECT_DOUBLE_EQ(cell.cost.threads[0].cpu_s, 3);
+  ASSERT_EQ(cell.repeats.size(), 3u);
+  EXPECT_EQ(cell.repeats[1].errors, 2u);
+  EXPECT_DOUBLE_EQ(cell.spread.at("ops_per_s").median, 10);
+}
+
+TEST(AddRepeats, WithoutRepeatsOrThreadsThereAreNoFigures) {
+  report::Cell cell;
+  EXPECT_TRUE(add_repeats(cell, {}).empty());
+  EXPECT_EQ(cell.metrics.ops, 0u);
+  EXPECT_TRUE(add_repeats(cell, {{.seed = 1, .metrics = metrics_of(5, 5, 0)}}).empty());
+  EXPECT_EQ(cell.metrics.ops, 5u);
+  EXPECT_EQ(cell.metrics.ops_per_s, 0) << "no time has passed";
+  EXPECT_FALSE(cell.cost.cpu_ns_per_op);
+}
+
 // --- rates and latencies -----------------------------------------------------------------------------------
 
 TEST(TallyFigures, RatesAreOfTheTimeFromTheFirstPostToTheLastCompletion) {

@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "measure/endless.hpp"
-#include "measure/statistics.hpp"
 #include "measure/tally.hpp"
 #include "net/peer/remote.hpp"
 #include "net/settings.hpp"
@@ -51,6 +50,13 @@ double useful_percent(const std::vector<ThreadUse>& threads) {
   return threads.empty() ? 0 : sum / static_cast<double>(threads.size());
 }
 
+std::vector<ThreadUse> threads_of(const RepeatCounts& r) {
+  std::vector<ThreadUse> all = r.sent.threads;
+  all.insert(all.end(), r.received.threads.begin(), r.received.threads.end());
+  all.push_back(r.sent.master);
+  return all;
+}
+
 /// Both ends' times begin with the first sender.
 void align_times(bool paced, RepeatCounts* r) {
   ReceivePhase& received = r->received;
@@ -67,14 +73,8 @@ void align_times(bool paced, RepeatCounts* r) {
 }
 
 report::Metrics metrics_of(const ReceivePhase& p) {
-  report::Metrics m;
-  m.ops = p.counts.unique - p.counts.earlier;
-  m.bytes = p.counts.unique_bytes - p.counts.earlier_bytes;
-  m.elapsed_s = p.elapsed_s;
-  if (p.elapsed_s > 0) {
-    m.ops_per_s = static_cast<double>(m.ops) / p.elapsed_s;
-    m.bytes_per_s = static_cast<double>(m.bytes) / p.elapsed_s;
-  }
+  report::Metrics m = measure::metrics_of(p.counts.unique - p.counts.earlier,
+                                          p.counts.unique_bytes - p.counts.earlier_bytes, p.elapsed_s);
   if (p.latency.count() > 0) m.latency_ns = p.latency.to_latency();
   return m;
 }
@@ -255,14 +255,7 @@ void CellRun::add_link_drops() {
 }
 
 void CellRun::describe(measure::BenchResult& result) {
-  report::Cell cell;
-  cell.path = "net";
-  cell.cell["stream"] = o_.stream;
-  if (kind_.frames) cell.cell["engine"] = kind_.name;
-  cell.cell["payload_bytes"] = c_.payload;
-  cell.cell["batch_packets"] = c_.batch;
-  cell.cell["tx_queues"] = c_.tx_queues;
-  cell.cell["rx_queues"] = c_.rx_queues;
+  report::Cell cell = new_cell(o_, c_, *link_, kind_.name, c_.batch);
   if (c_.given_flows > 0) cell.cell["flows"] = c_.given_flows;
   if (o_.encapsulation != Encapsulation::udp4) cell.cell["encapsulation"] = name(o_.encapsulation);
   if (o_.steering == Steering::rss)
@@ -271,21 +264,18 @@ void CellRun::describe(measure::BenchResult& result) {
   if (o_.windows.on) cell.cell["workload"] = std::string(name(o_.windows.workload));
   if (o_.windows.batch_bytes > 0) cell.cell["workload_batch_bytes"] = o_.windows.batch_bytes;
   if (o_.windows.convert) cell.cell["convert"] = name(*o_.windows.convert);
-  cell.initiator_kind = "cpu";
-  cell.device_kind = link_->kind();
-  cell.device_name = link_->name();
   cell.verify.mode = o_.verify_mode(o_.verify);
 
-  std::vector<double> rates;
-  for (const RepeatCounts& r : repeats_) rates.push_back(metrics_of(r.received).ops_per_s);
-  const RepeatCounts median = rates.empty() ? RepeatCounts{} : repeats_[measure::median_index(rates)];
-  cell.metrics = metrics_of(median.received);
-  for (std::size_t i = 0; i < repeats_.size(); ++i) {
-    const ReceiveCounts& n = repeats_[i].received.counts;
-    cell.repeats.push_back(measure::repeat_of(repeats_[i].seed, metrics_of(repeats_[i].received),
-                                              n.duplicate + n.corrupt + n.misplaced + n.short_ + n.late));
+  std::vector<measure::RepeatFigures> repeats;
+  for (const RepeatCounts& r : repeats_) {
+    const ReceiveCounts& n = r.received.counts;
+    repeats.push_back(
+        {r.seed, metrics_of(r.received), n.duplicate + n.corrupt + n.misplaced + n.short_ + n.late});
+    for (const ThreadUse& t : threads_of(r)) repeats.back().threads.push_back(t.cost);
   }
-  for (std::string& w : measure::summarise_repeats(cell)) result.warnings.push_back(std::move(w));
+  for (std::string& w : measure::add_repeats(cell, repeats)) result.warnings.push_back(std::move(w));
+  const RepeatCounts median =
+      repeats_.empty() ? RepeatCounts{} : repeats_[measure::median_repeat(cell.repeats)];
 
   const ReceiveCounts& n = totals_.counts;
   // A packet that did not come whole, or came as another, counts as lost, under its own name. Those of which
@@ -317,16 +307,7 @@ void CellRun::describe(measure::BenchResult& result) {
                  {"short", n.short_},
                  {"workload", totals_.wrong_results},
                  {"timeout", (stuck_ || !ended_ || timed_out_) ? 1u : 0u}};
-  for (const auto& threads : {median.sent.threads, median.received.threads, {median.sent.master}})
-    for (const ThreadUse& t : threads) {
-      cell.cost.cpu_user_s += t.cost.user_s;
-      cell.cost.cpu_system_s += t.cost.system_s;
-      cell.cost.threads.push_back({t.cost.name, t.cost.user_s + t.cost.system_s});
-    }
   if (median.gpu) cell.cost.gpu_sm_percent = median.gpu->sm_percent;
-  if (cell.metrics.ops > 0)
-    cell.cost.cpu_ns_per_op =
-        (cell.cost.cpu_user_s + cell.cost.cpu_system_s) * 1e9 / static_cast<double>(cell.metrics.ops);
   cell.extra["net"] = net_json(median);
   cell.extra["drops"] = {{"socket", totals_.drops.socket},
                          {"ring", totals_.drops.ring},
@@ -480,14 +461,13 @@ Json CellRun::repeats_json() const {
 
 Json CellRun::threads_json(const RepeatCounts& median) const {
   Json list = Json::array();
-  for (const auto& threads : {median.sent.threads, median.received.threads, {median.sent.master}})
-    for (const ThreadUse& t : threads)
-      list.push_back({{"role", t.role},
-                      {"index", t.index},
-                      {"core", t.core >= 0 ? Json(t.core) : Json()},
-                      {"seconds", t.elapsed_s},
-                      {"busy_percent", busy_percent({t})},
-                      {"useful_percent", busy_percent({t}) * t.useful}});
+  for (const ThreadUse& t : threads_of(median))
+    list.push_back({{"role", t.role},
+                    {"index", t.index},
+                    {"core", t.core >= 0 ? Json(t.core) : Json()},
+                    {"seconds", t.elapsed_s},
+                    {"busy_percent", busy_percent({t})},
+                    {"useful_percent", busy_percent({t}) * t.useful}});
   return {{"polling", polling_ == Polling::busy ? "busy" : "block"},
           {"tx_busy_percent", busy_percent(median.sent.threads)},
           {"rx_busy_percent", busy_percent(median.received.threads)},

@@ -140,6 +140,21 @@ std::unique_ptr<Stream> open_stream(const BenchOptions& o, const CellSetup& s, L
   return stream;
 }
 
+report::Cell new_cell(const BenchOptions& o, const CellSettings& c, const Link& link,
+                      const std::string& engine, u32 batch) {
+  report::Cell cell;
+  cell.path = "net";
+  cell.device_kind = link.kind();
+  cell.device_name = link.name();
+  cell.cell["stream"] = o.stream;
+  if (kind_of(o).frames) cell.cell["engine"] = engine;
+  cell.cell["payload_bytes"] = c.payload;
+  cell.cell["batch_packets"] = batch;
+  cell.cell["tx_queues"] = c.tx_queues;
+  cell.cell["rx_queues"] = c.rx_queues;
+  return cell;
+}
+
 u32 overhead_bytes(const BenchOptions& o, const StreamKind& kind) {
   // The kind's bytes are for UDP over IPv4, and other encapsulations are raw frames'.
   return kind.overhead_bytes + raw::header_bytes(o.encapsulation) - raw::kUdp4Bytes;

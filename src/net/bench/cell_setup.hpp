@@ -33,6 +33,9 @@ struct CoreMap {
 /// for faults. Throws Error, also when the link cannot carry such a payload in one packet.
 [[nodiscard]] std::unique_ptr<Stream> open_stream(const BenchOptions& options, const CellSetup& setup,
                                                   Link& link);
+/// A cell that is still to be measured, by doorbell or another program. `engine`: of raw frames.
+[[nodiscard]] report::Cell new_cell(const BenchOptions& options, const CellSettings& cell, const Link& link,
+                                    const std::string& engine, u32 batch);
 /// Bytes in front of the payload on the wire.
 [[nodiscard]] u32 overhead_bytes(const BenchOptions& options, const StreamKind& kind);
 /// Packets of each flow a second for a target of all together; 0: as fast as it goes.

@@ -41,17 +41,14 @@ struct Half {
 class Iperf3Contender final : public measure::Contender {
  public:
   Iperf3Contender(const BenchOptions& o, const CellSettings& c, const measure::RunWatch& watch, Link& link)
-      : o_(o), c_(c), watch_(watch), link_(link), udp_(!kind_of(o).reliable) {
+      : o_(o),
+        c_(c),
+        watch_(watch),
+        link_(link),
+        udp_(!kind_of(o).reliable),
+        cell_(new_cell(o, c, link, "", 1)) {
     cores_ = map_cores(o, c);
-    cell_.path = "net";
-    cell_.initiator_kind = "cpu";
-    cell_.device_kind = link.kind();
-    cell_.device_name = "iperf3 over " + link.name();
-    cell_.cell["stream"] = o.stream;
-    cell_.cell["payload_bytes"] = c.payload;
-    cell_.cell["batch_packets"] = 1;
-    cell_.cell["tx_queues"] = c.tx_queues;
-    cell_.cell["rx_queues"] = c.rx_queues;
+    cell_.device_name.insert(0, "iperf3 over ");
     if (c.target_gbps > 0) cell_.cell["target_gbps"] = c.target_gbps;
     cell_.errors = {{"completion", 0}};
     const auto version = start({"iperf3", "--version"}, End::rx);
@@ -67,30 +64,25 @@ class Iperf3Contender final : public measure::Contender {
   void repeat(u32 number) override {
     const auto halves = run(o_.duration_s);
     if (!halves) return;
-    report::Metrics m;
     Half sum;
     for (const Half& h : halves->received) {
       sum.bytes += h.bytes;
       sum.packets += h.packets;
       sum.lost += h.lost;
-      m.elapsed_s = std::max(m.elapsed_s, h.seconds);
+      sum.seconds = std::max(sum.seconds, h.seconds);
     }
-    m.bytes = sum.bytes;
-    m.ops = sum.bytes / c_.payload;
-    m.ops_per_s = static_cast<double>(m.ops) / m.elapsed_s;
-    m.bytes_per_s = static_cast<double>(m.bytes) / m.elapsed_s;
-    metrics_.push_back(m);
-    user_s_.push_back(halves->user_s);
-    system_s_.push_back(halves->system_s);
+    repeats_.push_back({o_.seed + number,
+                        measure::metrics_of(sum.bytes / c_.payload, sum.bytes, sum.seconds),
+                        0,
+                        {{.name = "", .user_s = halves->user_s, .system_s = halves->system_s}}});
     lost_ += sum.lost;
     packets_ += sum.packets;
-    cell_.repeats.push_back(measure::repeat_of(o_.seed + number, m, 0));
   }
 
   measure::BenchResult finish() override {
     measure::BenchResult result;
-    result.warnings = measure::summarise_repeats(cell_, metrics_, user_s_, system_s_);
-    if (!metrics_.empty()) {
+    result.warnings = measure::add_repeats(cell_, repeats_);
+    if (!repeats_.empty()) {
       cell_.extra["net"] = {{"goodput_gbps", cell_.metrics.bytes_per_s * 8e-9}};
       if (udp_) {
         cell_.extra["net"]["sent"] = packets_;
@@ -253,8 +245,7 @@ class Iperf3Contender final : public measure::Contender {
   bool udp_;
   CoreMap cores_;
   report::Cell cell_;
-  std::vector<report::Metrics> metrics_;
-  std::vector<double> user_s_, system_s_;
+  std::vector<measure::RepeatFigures> repeats_;
   u64 lost_ = 0, packets_ = 0;
 };
 

@@ -34,16 +34,8 @@ class TestpmdContender final : public measure::Contender {
     cores_.assign(cores.tx.begin(), cores.tx.end());
     cores_.insert(cores_.end(), cores.rx.begin(), cores.rx.end());
     dpdk::check_testpmd(request_, link, options());
-    cell_.path = "net";
-    cell_.initiator_kind = "cpu";
-    cell_.device_kind = link.kind();
-    cell_.device_name = "dpdk-testpmd over " + link.name();
-    cell_.cell["stream"] = o.stream;
-    cell_.cell["engine"] = "testpmd";
-    cell_.cell["payload_bytes"] = c.payload;
-    cell_.cell["batch_packets"] = std::min(c.batch, dpdk::kTestpmdBurst);
-    cell_.cell["tx_queues"] = 1;
-    cell_.cell["rx_queues"] = 1;
+    cell_ = new_cell(o, c, link, "testpmd", std::min(c.batch, dpdk::kTestpmdBurst));
+    cell_.device_name.insert(0, "dpdk-testpmd over ");
     cell_.errors = {{"completion", 0}};
   }
 
@@ -61,14 +53,13 @@ class TestpmdContender final : public measure::Contender {
     m.ops = static_cast<u64>(m.ops_per_s * m.elapsed_s);
     m.bytes = m.ops * c_.payload;
     m.bytes_per_s = m.ops_per_s * static_cast<double>(c_.payload);
-    metrics_.push_back(m);
-    cell_.repeats.push_back(measure::repeat_of(o_.seed + number, m, 0));
+    repeats_.push_back({o_.seed + number, m});
   }
 
   measure::BenchResult finish() override {
     measure::BenchResult result;
-    result.warnings = measure::summarise_repeats(cell_, metrics_);
-    if (!metrics_.empty())
+    result.warnings = measure::add_repeats(cell_, repeats_);
+    if (!repeats_.empty())
       cell_.extra["net"] = {{"goodput_gbps", cell_.metrics.bytes_per_s * 8e-9},
                             {"mpps", cell_.metrics.ops_per_s * 1e-6}};
     result.warnings.emplace_back("testpmd looks at no packet that arrives: it has less to do");
@@ -96,7 +87,7 @@ class TestpmdContender final : public measure::Contender {
   StreamRequest request_;
   std::vector<u32> cores_;
   report::Cell cell_;
-  std::vector<report::Metrics> metrics_;
+  std::vector<measure::RepeatFigures> repeats_;
 };
 
 }  // namespace

@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "measure/cpu_time.hpp"
 #include "measure/tally.hpp"
 #include "system/clock.hpp"
@@ -16,12 +14,6 @@ namespace {
 
 constexpr u64 kBatchesARepeat = 8;
 constexpr u64 kMaxBatch = u64{1} << 16;
-
-struct Sample {
-  u64 windows = 0;
-  double elapsed_s = 0;
-  measure::ThreadCost cost;
-};
 
 const char* memory_name(Place place) {
   return place == Place::gpu ? "gpu" : "pinned";
@@ -46,18 +38,6 @@ u64 warm_up(const KernelBenchOptions& o, const measure::RunWatch& watch, KernelW
   return batch;
 }
 
-report::Metrics metrics_of(const KernelWork& work, const Sample& s) {
-  report::Metrics m;
-  m.ops = s.windows * work.window_packets();
-  m.bytes = s.windows * work.window_bytes();
-  m.elapsed_s = s.elapsed_s;
-  if (s.elapsed_s > 0) {
-    m.ops_per_s = static_cast<double>(m.ops) / s.elapsed_s;
-    m.bytes_per_s = static_cast<double>(m.bytes) / s.elapsed_s;
-  }
-  return m;
-}
-
 void verify(const KernelBenchOptions& o, KernelWork& work, report::Cell& cell) {
   cell.verify.mode = o.verify ? "full" : "none";
   cell.errors = {{"identity", 0}};
@@ -74,22 +54,26 @@ void verify(const KernelBenchOptions& o, KernelWork& work, report::Cell& cell) {
 bool measure_cell(const KernelBenchOptions& o, const measure::RunWatch& watch, const gpu::Gpu& gpu,
                   const KernelCellName& name, KernelWork& work, measure::BenchResult& result) {
   const u64 batch = warm_up(o, watch, work);
-  std::vector<Sample> samples;
+  std::vector<measure::RepeatFigures> repeats;
   for (u32 n = 0; n < o.repeats && !asked_to_stop(watch); ++n) {
     if (watch.progress)
       watch.progress(static_cast<double>(n) / o.repeats,
                      fmt::format("{} {} B from {}, workload {}", name.assembly, name.data_bytes,
                                  memory_name(name.source), net::name(name.workload)));
-    Sample s;
+    double elapsed_s = 0;
+    u64 windows = 0;
     const measure::CpuTime cpu;
     do {
-      s.elapsed_s += timed(work, batch);
-      s.windows += batch;
-    } while (s.elapsed_s < o.duration_s && !asked_to_stop(watch));
-    s.cost = cpu.spent("kernels-0");
-    samples.push_back(std::move(s));
+      elapsed_s += timed(work, batch);
+      windows += batch;
+    } while (elapsed_s < o.duration_s && !asked_to_stop(watch));
+    repeats.push_back(
+        {o.seed,
+         measure::metrics_of(windows * work.window_packets(), windows * work.window_bytes(), elapsed_s),
+         0,
+         {cpu.spent("kernels-0")}});
   }
-  if (samples.empty()) return false;
+  if (repeats.empty()) return false;
 
   report::Cell cell;
   cell.path = "net";
@@ -104,15 +88,11 @@ bool measure_cell(const KernelBenchOptions& o, const measure::RunWatch& watch, c
   cell.gpu = o.gpu;
   cell.device_kind = "hardware";
   cell.device_name = gpu.info().name;
-  for (const Sample& s : samples) cell.repeats.push_back(measure::repeat_of(o.seed, metrics_of(work, s), 0));
-  std::ranges::sort(samples, {}, [&](const Sample& s) { return metrics_of(work, s).ops_per_s; });
-  const Sample& median = samples[(samples.size() - 1) / 2];
-  cell.metrics = metrics_of(work, median);
-  cell.cost.cpu_user_s = median.cost.user_s;
-  cell.cost.cpu_system_s = median.cost.system_s;
-  cell.cost.threads.push_back({median.cost.name, median.cost.user_s + median.cost.system_s});
   const std::string title = cell.cell.dump();
-  for (const std::string& w : measure::summarise_repeats(cell)) result.warnings.push_back(title + ": " + w);
+  for (const std::string& w : measure::add_repeats(cell, repeats))
+    result.warnings.push_back(title + ": " + w);
+  // The thread only starts what the GPU does: its time is none of a packet's.
+  cell.cost.cpu_ns_per_op.reset();
   verify(o, work, cell);
   cell.extra["net"] = {{"assembled_gbps", cell.metrics.bytes_per_s * 8e-9},
                        {"window_bytes", work.window_bytes()},

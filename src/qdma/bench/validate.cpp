@@ -13,7 +13,6 @@
 
 #include "measure/counters.hpp"
 #include "measure/other_run.hpp"
-#include "measure/statistics.hpp"
 #include "model/copy_allowance.hpp"
 #include "qdma/bench/gpu_side.hpp"
 #include "qdma/bench/host_facts.hpp"
@@ -422,9 +421,7 @@ class Validation {
         {"ring_entries", kRingEntries[o_.card.ring_index]}};
     cell.parts.clear();
     if (!repeats.empty()) {
-      std::vector<double> rates;
-      for (const report::Repeat& r : cell.repeats) rates.push_back(r.ops_per_s);
-      const Directions& median = repeats[measure::median_index(rates)];
+      const Directions& median = repeats[measure::median_repeat(cell.repeats)];
       if (phase == Phase::duplex || reads(phase)) cell.parts.emplace_back("read", median.read.metrics());
       if (phase == Phase::duplex || !reads(phase)) cell.parts.emplace_back("write", median.write.metrics());
       if (median.total_card_rate > 0)
