@@ -10,46 +10,49 @@ namespace doorbell::exchange {
 
 using Json = nlohmann::ordered_json;
 
-u64 number(const Json& message, const char* key, u64 low, u64 high) {
-  const auto it = message.find(key);
-  if (it == message.end() || !it->is_number_unsigned())
-    throw Error(kOtherEnd, fmt::format("its message has no whole number '{}'", key));
-  const u64 v = it->get<u64>();
-  if (v < low || v > high)
-    throw Error(kOtherEnd, fmt::format("its '{}' is {}, not in {}..{}", key, v, low, high));
+const Json& member(const Json& object, const char* key, const char* subject) {
+  const auto it = object.find(key);
+  if (it == object.end()) throw Error(subject, fmt::format("'{}' is missing", key));
+  return *it;
+}
+
+u64 number(const Json& object, const char* key, u64 low, u64 high, const char* subject) {
+  const Json& v = member(object, key, subject);
+  if (!v.is_number_unsigned() || v.get<u64>() < low || v.get<u64>() > high)
+    throw Error(subject, fmt::format("'{}' is no whole number in {}..{}", key, low, high));
+  return v.get<u64>();
+}
+
+u32 small(const Json& object, const char* key, u32 low, u32 high, const char* subject) {
+  return static_cast<u32>(number(object, key, low, high, subject));
+}
+
+std::string text(const Json& object, const char* key, std::size_t longest, const char* subject) {
+  const Json& v = member(object, key, subject);
+  if (!v.is_string()) throw Error(subject, fmt::format("'{}' is no text", key));
+  std::string value = v.get<std::string>();
+  if (value.size() > longest) throw Error(subject, fmt::format("'{}' has more than {} bytes", key, longest));
+  return value;
+}
+
+double real(const Json& object, const char* key, double low, double high, const char* subject) {
+  const Json& v = member(object, key, subject);
+  if (!v.is_number() || !(v.get<double>() >= low && v.get<double>() <= high))
+    throw Error(subject, fmt::format("'{}' is no number in {:g}..{:g}", key, low, high));
+  return v.get<double>();
+}
+
+const Json& list(const Json& object, const char* key, std::size_t most, const char* subject) {
+  const Json& v = member(object, key, subject);
+  if (!v.is_array() || v.size() > most)
+    throw Error(subject, fmt::format("'{}' is no list of at most {}", key, most));
   return v;
 }
 
-u32 small(const Json& message, const char* key, u32 low, u32 high) {
-  return static_cast<u32>(number(message, key, low, high));
-}
-
-std::string text(const Json& m, const char* key, std::size_t longest) {
-  const auto at = m.find(key);
-  if (at == m.end() || !at->is_string() || at->get<std::string>().size() > longest)
-    throw Error(kOtherEnd, fmt::format("its message has no text '{}'", key));
-  return at->get<std::string>();
-}
-
-double real(const Json& m, const char* key, double low, double high) {
-  const auto at = m.find(key);
-  if (at == m.end() || !at->is_number() || !(at->get<double>() >= low && at->get<double>() <= high))
-    throw Error(kOtherEnd, fmt::format("'{}' is not a number in {:g}..{:g}", key, low, high));
-  return at->get<double>();
-}
-
-const Json& list(const Json& m, const char* key, std::size_t most) {
-  const auto at = m.find(key);
-  if (at == m.end() || !at->is_array() || at->size() > most)
-    throw Error(kOtherEnd, fmt::format("'{}' is not a list of at most {}", key, most));
-  return *at;
-}
-
-bool flag(const Json& message, const char* key) {
-  const auto it = message.find(key);
-  if (it == message.end() || !it->is_boolean())
-    throw Error(kOtherEnd, fmt::format("its message has no '{}'", key));
-  return it->get<bool>();
+bool flag(const Json& object, const char* key, const char* subject) {
+  const Json& v = member(object, key, subject);
+  if (!v.is_boolean()) throw Error(subject, fmt::format("'{}' is neither true nor false", key));
+  return v.get<bool>();
 }
 
 }  // namespace doorbell::exchange

@@ -4,8 +4,8 @@
 #include "sweep/json_text.hpp"
 
 #include <algorithm>
+#include <doorbell/error.hpp>
 #include <fmt/format.h>
-#include <stdexcept>
 
 namespace doorbell::sweep {
 
@@ -25,47 +25,20 @@ std::string place_of(std::string_view text, std::size_t byte) {
 
 }  // namespace
 
-Json parse_json(std::string_view text) {
-  const auto shallow = [](int depth, Json::parse_event_t, const Json&) {
-    if (depth > kMaxDepth)
-      throw std::invalid_argument(fmt::format("it is more than {} levels deep", kMaxDepth));
+Json parse_json(std::string_view text, const std::string& subject) {
+  const auto shallow = [&](int depth, Json::parse_event_t, const Json&) {
+    if (depth > kMaxDepth) throw Error(subject, fmt::format("it is more than {} levels deep", kMaxDepth));
     return true;
   };
   try {
     return Json::parse(text, shallow);
   } catch (const Json::parse_error& e) {
     const bool utf8 = std::string_view(e.what()).find("UTF-8") != std::string_view::npos;
-    throw std::invalid_argument(
-        fmt::format("it is no {} ({})", utf8 ? "JSON in UTF-8" : "JSON", place_of(text, e.byte)));
+    throw Error(subject,
+                fmt::format("it is no {} ({})", utf8 ? "JSON in UTF-8" : "JSON", place_of(text, e.byte)));
   } catch (const Json::out_of_range&) {
-    throw std::invalid_argument("a number in it is too large");
+    throw Error(subject, "a number in it is too large");
   }
-}
-
-const Json& member_of(const Json& object, const char* key) {
-  if (!object.is_object()) throw std::invalid_argument("it is no object");
-  const auto found = object.find(key);
-  if (found == object.end()) throw std::invalid_argument(fmt::format("'{}' is missing", key));
-  return *found;
-}
-
-std::string text_in(const Json& object, const char* key) {
-  const Json& value = member_of(object, key);
-  if (!value.is_string()) throw std::invalid_argument(fmt::format("'{}' is no text", key));
-  return value.get<std::string>();
-}
-
-double number_in(const Json& object, const char* key) {
-  const Json& value = member_of(object, key);
-  if (!value.is_number()) throw std::invalid_argument(fmt::format("'{}' is no number", key));
-  return value.get<double>();
-}
-
-u32 whole_in(const Json& object, const char* key, u32 most) {
-  const Json& value = member_of(object, key);
-  if (!value.is_number_unsigned() || value.get<u64>() > most)
-    throw std::invalid_argument(fmt::format("'{}' is no whole number in 0..{}", key, most));
-  return value.get<u32>();
 }
 
 }  // namespace doorbell::sweep

@@ -8,7 +8,6 @@
 #include <doorbell/error.hpp>
 #include <filesystem>
 #include <fmt/format.h>
-#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -50,14 +49,18 @@ std::string await(Child& child, double limit_s, const ProcessWatch& watch) {
 
 /// Reads the Result that a run has written. Null if there is none, with the reason in `why`.
 nlohmann::ordered_json result_in(const std::string& path, std::string* why) {
+  std::string text;
   try {
-    auto result = parse_json(read_text(path));
+    text = read_text(path);
+  } catch (const Error&) {
+    return nullptr;  // the run has written no Result; its standard error gives the reason
+  }
+  try {
+    auto result = parse_json(text, "its result cannot be read");
     if (result.is_object()) return result;
     *why = "its result is no object";
-  } catch (const Error&) {
-    // The run has written no Result; its standard error gives the reason.
-  } catch (const std::invalid_argument& e) {
-    *why = fmt::format("its result cannot be read: {}", e.what());
+  } catch (const Error& e) {
+    *why = e.what();
   }
   return nullptr;
 }

@@ -7,6 +7,7 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include "exchange/fields.hpp"
 #include "report/csv.hpp"
 #include "report/json.hpp"
 #include "sweep/json_text.hpp"
@@ -18,6 +19,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr u32 kMaxExitCode = 255;
+constexpr double kMaxWall_s = 1e9;
+constexpr const char* kNoLine = "no line of a sweep";
 
 const Json& member(const Json& object, const char* key) {
   static const Json none;
@@ -26,18 +29,23 @@ const Json& member(const Json& object, const char* key) {
 }
 
 Record record_of(const Json& line) {
+  const auto whole = [&](const char* key, u32 most = ~u32{0}) {
+    return exchange::small(line, key, 0, most, kNoLine);
+  };
+  const auto text = [&](const char* key) { return exchange::text(line, key, ~std::size_t{0}, kNoLine); };
+  if (!line.is_object()) throw Error(kNoLine, "it is no object");
   Record r;
-  if (text_in(line, "schema") != kRecordSchema) throw std::invalid_argument("its schema is another one");
-  r.cell = whole_in(line, "cell");
-  r.round = whole_in(line, "round");
-  r.options = member_of(line, "options");
-  r.exit_code = static_cast<int>(whole_in(line, "exit_code", kMaxExitCode));
-  r.wall_s = number_in(line, "wall_s");
-  r.ended = text_in(line, "ended");
-  if (!member_of(line, "error").is_null()) r.error = text_in(line, "error");
-  r.result = member_of(line, "result");
+  if (text("schema") != kRecordSchema) throw Error(kNoLine, "its schema is another one");
+  r.cell = whole("cell");
+  r.round = whole("round");
+  r.options = exchange::member(line, "options", kNoLine);
+  r.exit_code = static_cast<int>(whole("exit_code", kMaxExitCode));
+  r.wall_s = exchange::real(line, "wall_s", 0, kMaxWall_s, kNoLine);
+  r.ended = text("ended");
+  if (!exchange::member(line, "error", kNoLine).is_null()) r.error = text("error");
+  r.result = exchange::member(line, "result", kNoLine);
   if (!r.options.is_object() || (!r.result.is_null() && !r.result.is_object()))
-    throw std::invalid_argument("'options' or 'result' is no object");
+    throw Error(kNoLine, "'options' or 'result' is no object");
   return r;
 }
 
@@ -79,15 +87,15 @@ Records parse_records(std::string_view text, const std::string& name) {
     text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
     std::string why;
     try {
-      if (end == std::string_view::npos) throw std::invalid_argument("it has no end");
-      records.list.push_back(record_of(parse_json(line)));
+      if (end == std::string_view::npos) throw Error(kNoLine, "it has no end");
+      records.list.push_back(record_of(parse_json(line, kNoLine)));
       continue;
-    } catch (const std::invalid_argument& e) {
+    } catch (const Error& e) {
       why = e.what();
     }
     // After a crash the end of the file may be missing.
     if (!text.empty())
-      throw Error(fmt::format("{}:{}", name, number), fmt::format("no line of a sweep: {}", why),
+      throw Error(fmt::format("{}:{}", name, number), why,
                   "only the last line may be damaged; take the bad one out, its cell is run again");
     records.torn = true;
   }

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <functional>
-#include <stdexcept>
 
 #include "measure/statistics.hpp"
 #include "report/csv.hpp"
@@ -197,19 +196,15 @@ bool is_new(const std::string& run, Measured* to) {
 
 /// Adds one Result. What is wrong names the file or line.
 void add_text(const std::string& text, const std::string& name, Measured* to) {
-  try {
-    const Json result = parse_json(text);
-    if (is_new(report::to_line(result), to)) add_result(result, name, to);
-  } catch (const std::invalid_argument& e) {
-    throw Error(name, fmt::format("no result: {}", e.what()));
-  }
+  const Json result = parse_json(text, name + ": no result");
+  if (is_new(report::to_line(result), to)) add_result(result, name, to);
 }
 
 bool is_record(const std::string& line) {
   try {
-    const Json json = parse_json(line);
+    const Json json = parse_json(line, "");
     return json.is_object() && json.value("schema", Json()) == kRecordSchema;
-  } catch (const std::invalid_argument&) {
+  } catch (const Error&) {
     return false;
   }
 }

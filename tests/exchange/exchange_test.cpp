@@ -244,9 +244,13 @@ TEST(Exchange, Garbage) {
   for (const char* text :
        {"", "{", "[]", "null", "{}", R"({"type":1,"body":2})", R"({"type":"hello"})", "\xff\xfe"})
     expect_served([&](RawPeer& p) { p.say_message(text); }, "its message is none of doorbell's");
-  for (const char* body : {"1", "{}", R"({"version":"1"})", R"({"version":-1})", R"({"version":1.5})"})
+  for (const auto& [body, says] : {std::pair{"1", "'version' is missing"},
+                                   {"{}", "'version' is missing"},
+                                   {R"({"version":"1"})", "'version' is no whole number in 0.."},
+                                   {R"({"version":-1})", "'version' is no whole number in 0.."},
+                                   {R"({"version":1.5})", "'version' is no whole number in 0.."}})
     expect_served([&](RawPeer& p) { p.say_message(std::string(R"({"type":"hello","body":)") + body + "}"); },
-                  "no whole number 'version'");
+                  says);
   expect_served([](RawPeer& p) { p.say_message(hello(R"(,"nonce":7,"server":false)")); }, "of which path");
   expect_served([](RawPeer& p) { p.say_message(hello(R"(,"path":7,"nonce":7,"server":false)")); },
                 "of which path");
@@ -255,7 +259,7 @@ TEST(Exchange, Garbage) {
   expect_served([](RawPeer& p) { p.say_message(hello(R"(,"path":"rdma","nonce":7)")); },
                 "whether it is the server");
   expect_served([](RawPeer& p) { p.say_message(hello(R"(,"path":"rdma","server":false)")); },
-                "no whole number 'nonce'");
+                "'nonce' is missing");
   expect_served([](RawPeer& p) { p.say_message(R"({"type":"endpoints","body":[]})"); },
                 "it sent 'endpoints' where 'hello' was expected");
 }

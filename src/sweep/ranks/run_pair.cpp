@@ -5,7 +5,6 @@
 
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
-#include <stdexcept>
 
 #include "exchange/fields.hpp"
 #include "report/layout.hpp"
@@ -146,11 +145,8 @@ class PairRun {
       if (!piece.is_string()) throw Error(exchange::kOtherEnd, "a part of its result is no text");
       text += piece.get_ref<const std::string&>();
     }
-    try {
-      o.result = text.empty() ? Json(nullptr) : parse_json(text);
-    } catch (const std::invalid_argument& e) {
-      throw Error(exchange::kOtherEnd, fmt::format("its result cannot be read: {}", e.what()));
-    }
+    if (!text.empty())
+      o.result = parse_json(text, fmt::format("{}: its result cannot be read", exchange::kOtherEnd));
     return o;
   }
 
