@@ -23,6 +23,56 @@ constexpr u32 kRoundsPerHeadLook = 4096;
 
 }  // namespace
 
+/// How a thread moves a command's data; see run_command(). GPU memory has its bytes after the next commit.
+struct IoEngine::Data {
+  IoEngine& engine;
+  Media& storage = engine.shared_.media;
+  model::DmaEngine& dma = engine.dma_;
+  std::vector<u8>& scratch = engine.scratch_;
+  const NamespaceShape& shape = engine.shared_.shape;
+  const RecentWrites& recent = engine.recent_writes_;
+
+  [[nodiscard]] bool keeps() const { return storage.bytes() != nullptr; }
+  [[nodiscard]] bool flush() { return storage.flush(); }
+  [[nodiscard]] bool lost() const { return storage.lost(); }
+  [[nodiscard]] u8* blocks(u64 at, u64 bytes, bool writes) {
+    if (writes ? storage.reserve(at, bytes) : storage.loadable(at, bytes)) return storage.bytes() + at;
+    if (writes) return nullptr;
+    std::vector<u8>& copy = engine.stored_;
+    copy.resize(bytes);
+    return storage.read(at, copy.data(), bytes) ? copy.data() : nullptr;
+  }
+
+  template <class Each>
+  u16 walk(const Sqe& e, u64 bytes, Access, Each each) {
+    u64 done = 0;
+    const auto list = [this](Iova at, u32 n, u64* out) { return engine.read_list(at, n, out); };
+    return walk_prps(e.prp1, e.prp2, bytes, kModelPage, list, [&](Iova place, u64 n) {
+      const u64 at = done;
+      done += n;
+      return each(place, at, n);
+    });
+  }
+  [[nodiscard]] bool reaches(Iova place, u64 n, Access want) { return dma.reachable(place, n, want); }
+  [[nodiscard]] bool give(Iova to, const u8* from, u64 n, u64 bad) {
+    if (bad >= n) [[likely]]
+      return dma.deliver(to, from, n);
+    scratch.assign(from, from + n);
+    scratch[bad] ^= model::InjectedFault::kDamage;
+    return dma.deliver(to, scratch.data(), n);
+  }
+  [[nodiscard]] bool take(u8* to, Iova from, u64 n) { return dma.fetch(from, to, n); }
+  u16 compare(const Sqe& e, u64 bytes, const u8* with) {
+    scratch.resize(bytes);
+    const u16 st = walk(e, bytes, Access::read,
+                        [this](Iova from, u64 at, u64 n) { return take(scratch.data() + at, from, n); });
+    if (st != status::success) return st;
+    if (!dma.commit()) return status::data_transfer_error;
+    return std::memcmp(scratch.data(), with, bytes) != 0 ? status::compare_failure : status::success;
+  }
+  void zero(u8* at, u64 bytes) { std::memset(at, 0, bytes); }
+};
+
 IoEngine::IoEngine(ModelShared& shared, const SoftwareAddressSpace& space, model::DmaAgent* agent, u32 index)
     : shared_(shared), dma_(space, agent, index), faults_(shared.faults), tracks_(shared.tracks()) {}
 
@@ -114,23 +164,21 @@ u32 IoEngine::new_entries(SubmissionQueue& q) {
 
 void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
   const u64 serial = q.fetched++;
-  model::InjectedFault injected;
-  if (faults_.active()) injected = faults_.draw(q.qid, serial, direction_of(e));
-  if (injected.fault == Fault::removal) {
+  Outcome o;
+  const model::FaultDraw* const faults = faults_.active() ? &faults_.rule() : nullptr;
+  if (!tracks_ || !ends_early(faults, q.qid, serial, q.outstanding.data(), e, o)) {
+    Data data{*this};
+    run_command(data, e, o);
+  } else if (o.injected.fault == Fault::removal) {
     faults_.remove(shared_.presence);
     return;
   }
-  u16 st = status::success;
-  if (tracks_ && is_outstanding(q.outstanding.data(), e.cid)) {
-    st = status::cid_conflict;
-  } else if (injected.fault == Fault::error) {
-    st = injected_status(e);
-    faults_.count(injected.fault);
-  } else {
-    st = run(e, injected);
+  o.add_to(counters_);
+  if (faults != nullptr) {
+    if (o.happened) faults_.count(o.injected.fault);
+    if (o.stored) recent_writes_.add(lba_of(e), blocks_of(e));
   }
-  if (st != status::success) counters_.errors += 1;
-  const Cqe c = completion_of(e.cid, q.qid, q.head, st);
+  const Cqe c = completion_of(e.cid, q.qid, q.head, o.status);
 
   if (!tracks_) [[likely]] {
     done_.push_back({q.cq_index, c});
@@ -141,101 +189,9 @@ void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
     const u64 bytes = u64{blocks_of(e)} * shared_.config.lba_bytes;
     due = shared_.link.finish_time(wall_ns(), bytes);
   }
-  const model::CompletionReport t = faults_.apply_to_completion(injected, due, wall_ns);
+  const model::CompletionReport t = faults_.apply_to_completion(o.injected, due, wall_ns);
   if (t.times == 0) set_outstanding(q.outstanding.data(), e.cid, true);
   for (u32 i = 0; i < t.times; ++i) complete(q, c, t.due_ns);
-}
-
-u16 IoEngine::run(const Sqe& e, const model::InjectedFault& injected) {
-  const CheckedCommand c = check_command(e, shared_.shape);
-  if (c.status != status::success) return c.status;
-  if (c.transfers) return transfer(e, c, injected);
-  counters_.others += 1;
-  return shared_.media.flush() ? status::success : status::write_fault;
-}
-
-u16 IoEngine::transfer(const Sqe& e, const CheckedCommand& c, const model::InjectedFault& injected) {
-  const Fault fault = injected.fault;
-  const ModelConfig& config = shared_.config;
-  const auto op = static_cast<IoOpcode>(e.opcode);
-  const u32 blocks = c.blocks;
-  const u64 bytes = c.bytes;
-  u64 lba = c.lba;
-
-  u8* const base = shared_.media.bytes();
-  if (op == IoOpcode::write_zeroes) {
-    if (base != nullptr) {
-      if (!shared_.media.reserve(lba * config.lba_bytes, bytes)) return status::write_fault;
-      std::memset(base + lba * config.lba_bytes, 0, bytes);
-    }
-    counters_.others += 1;
-    return status::success;
-  }
-  const auto list = [this](Iova at, u32 n, u64* out) { return read_list(at, n, out); };
-  if (base == nullptr) {
-    const auto want = op == IoOpcode::read ? Access::write : Access::read;
-    const u16 st = walk_prps(e.prp1, e.prp2, bytes, kModelPage, list,
-                             [&](Iova at, u64 n) { return dma_.reachable(at, n, want); });
-    (op == IoOpcode::read ? counters_.reads : counters_.writes) += 1;
-    return st;
-  }
-
-  if (fault == Fault::misplace) {
-    const u64 other = recent_writes_.other(lba, blocks, shared_.shape.blocks);
-    if (other != lba) faults_.count(fault);
-    lba = other;
-  }
-  const u64 offset = lba * config.lba_bytes;
-  u8* media = base + offset;
-  if (op != IoOpcode::write && !shared_.media.loadable(offset, bytes)) {
-    stored_.resize(bytes);
-    if (!shared_.media.read(offset, stored_.data(), bytes)) return status::unrecovered_read;
-    media = stored_.data();
-  }
-  u16 st = status::success;
-  if (op == IoOpcode::read) {
-    const u64 bad = fault == Fault::corrupt ? injected.position(bytes) : bytes;
-    u64 at = 0;
-    st = walk_prps(e.prp1, e.prp2, bytes, kModelPage, list, [&](Iova to, u64 n) {
-      const u64 begin = at;
-      at += n;
-      if (bad < begin || bad >= at) return dma_.deliver(to, media + begin, n);
-      scratch_.assign(media + begin, media + at);
-      scratch_[bad - begin] ^= 0x5a;
-      return dma_.deliver(to, scratch_.data(), n);
-    });
-    if (fault == Fault::corrupt && st == status::success) faults_.count(fault);
-    counters_.reads += 1;
-  } else if (op == IoOpcode::write) {
-    counters_.writes += 1;
-    if (fault == Fault::stale) {
-      faults_.count(fault);
-      return status::success;
-    }
-    if (!shared_.media.reserve(offset, bytes)) return status::write_fault;
-    st = walk_prps(e.prp1, e.prp2, bytes, kModelPage, list, [&](Iova from, u64 n) {
-      const bool ok = dma_.fetch(from, media, n);
-      media += n;
-      return ok;
-    });
-    if (faults_.active() && st == status::success) recent_writes_.add(lba, blocks);
-  } else {
-    scratch_.resize(bytes);
-    u8* to = scratch_.data();
-    st = walk_prps(e.prp1, e.prp2, bytes, kModelPage, list, [&](Iova from, u64 n) {
-      const bool ok = dma_.fetch(from, to, n);
-      to += n;
-      return ok;
-    });
-    if (st == status::success && !dma_.commit()) st = status::data_transfer_error;
-    if (st == status::success && std::memcmp(scratch_.data(), media, bytes) != 0)
-      st = status::compare_failure;
-    counters_.others += 1;
-  }
-  counters_.bytes += bytes;
-  // Copies that others do may find it later: then the commands after this one report it.
-  if (shared_.media.lost()) return op == IoOpcode::write ? status::write_fault : status::unrecovered_read;
-  return st;
 }
 
 bool IoEngine::read_list(Iova list, u32 qwords, u64* out) {

@@ -17,10 +17,9 @@
 #include "model/due_heap.hpp"
 #include "model/shared.hpp"
 #include "nvme/model/cids.hpp"
-#include "nvme/model/commands.hpp"
 #include "nvme/model/io_totals.hpp"
 #include "nvme/model/media.hpp"
-#include "nvme/model/recent_writes.hpp"
+#include "nvme/model/transfer.hpp"
 
 namespace doorbell::nvme {
 
@@ -109,6 +108,7 @@ class IoEngine {
   [[nodiscard]] model::DmaEngine& dma() { return dma_; }
 
  private:
+  struct Data;
   struct Later {
     u16 sqid = 0;
     Cqe cqe;
@@ -122,9 +122,6 @@ class IoEngine {
   [[nodiscard]] u32 read_tail(SubmissionQueue& q);
   [[nodiscard]] u32 new_entries(SubmissionQueue& q);
   void execute(SubmissionQueue& q, const Sqe& e);
-  // These return a status type and code.
-  u16 run(const Sqe& e, const model::InjectedFault& injected);
-  u16 transfer(const Sqe& e, const CheckedCommand& c, const model::InjectedFault& injected);
   bool read_list(Iova list, u32 qwords, u64* out);
   void complete(SubmissionQueue& q, const Cqe& e, u64 due_ns);
   void post(CompletionQueue& q, const Cqe& e);

@@ -10,8 +10,7 @@
 
 #include <doorbell/warp.hpp>
 
-#include "model/copy_words.hpp"
-#include "nvme/model/transfer.hpp"
+#include "nvme/model/served_data.hpp"
 
 namespace doorbell::nvme {
 
@@ -278,17 +277,17 @@ class QueueServer {
     }
   }
 
-  /// This lane's share of what comes before data moves. False: the command is run by the warp.
+  /// This lane's share of what comes before data moves. False: the command is run by the warp, which makes
+  /// its outcome anew.
   [[nodiscard]] DOORBELL_INLINE bool plan(const ServedSq& q, u32 i, Move& move) {
-    const Sqe& e = m_.entries[i];
-    Outcome o{};
-    bool planned = true;
-    if (!ends_early(q, i, o)) {
-      const OneLane lane;
-      planned = Transfer<OneLane>(lane, job_, m_.ranges, m_.recent, 0, 1).plan(e, o, move);
-    }
-    if (planned) m_.outcomes[i] = o;
-    return planned;
+    Outcome& o = m_.outcomes[i];
+    o = {};
+    if (ends_early(q, i, o)) return true;
+    PlannedData data{{job_, m_.ranges, m_.recent, o}};
+    run_command(data, m_.entries[i], o);
+    if (data.unplanned) return false;
+    move = data.move;
+    return true;
   }
 
   /// Each lane's move, by all lanes: the loads of several are under way together.
@@ -323,28 +322,17 @@ class QueueServer {
 
   /// Command `i`, whose data `group` moves: of every `parts` pages the one at `part`.
   template <class Group>
-  DOORBELL_INLINE Outcome run(const Group& group, const ServedSq& q, u32 i, u32 part, u32 parts) {
+  DOORBELL_HD Outcome run(const Group& group, const ServedSq& q, u32 i, u32 part, u32 parts) {
     Outcome o{};
     if (ends_early(q, i, o)) return o;
-    Transfer<Group> transfer(group, job_, m_.ranges, m_.recent, part, parts);
-    transfer.run(m_.entries[i], o);
+    GroupData<Group> data{{job_, m_.ranges, m_.recent, o}, group, part, parts};
+    run_command(data, m_.entries[i], o);
     return o;
   }
   /// Draws the command's fault. True if the command ends before its data is looked at.
   [[nodiscard]] DOORBELL_INLINE bool ends_early(const ServedSq& q, u32 i, Outcome& o) const {
-    const Sqe& e = m_.entries[i];
-    if (job_.tracks == 0) return false;
-    if (job_.faulty != 0) o.injected = job_.faults.draw(q.qid, q.fetched + i, direction_of(e));
-    if (o.injected.fault == model::Fault::removal) return true;
-    if (is_outstanding(q.outstanding, e.cid)) {
-      o.status = status::cid_conflict;
-    } else if (o.injected.fault == model::Fault::error) {
-      o.status = injected_status(e);
-      o.happened = true;
-    } else {
-      return false;
-    }
-    return true;
+    return job_.tracks != 0 && nvme::ends_early(job_.faulty != 0 ? &job_.faults : nullptr, q.qid,
+                                                q.fetched + i, q.outstanding, m_.entries[i], o);
   }
 
   // --- the first warp: completions go out -----------------------------------------------------------------
@@ -511,11 +499,7 @@ class QueueServer {
   DOORBELL_INLINE void count(u32 n) {
     for (u32 i = warp_.lane(); i < n; i += Warp::size) {
       const Outcome& o = m_.outcomes[i];
-      mine_.reads += o.kind == Outcome::Kind::read ? 1 : 0;
-      mine_.writes += o.kind == Outcome::Kind::write ? 1 : 0;
-      mine_.others += o.kind == Outcome::Kind::other ? 1 : 0;
-      mine_.bytes += o.bytes;
-      mine_.errors += o.status != status::success ? 1 : 0;
+      o.add_to(mine_);
       mine_.dma_faults += o.dma_faults;
       if (o.happened) count_fault(o.injected.fault);
     }
