@@ -43,8 +43,9 @@ class Rig {
     c.qid = 1;
     c.entries = cq_entries;
     c.iova = cq_.iova();
-    c.host = reinterpret_cast<Word16*>(cq_.region().host());
-    c.head_register = &head;
+    c.ring = reinterpret_cast<Word16*>(cq_.region().host());
+    c.head_word = &head;
+    c.bar = 1;
     engine.add(std::move(c));
     SubmissionQueue s;
     s.qid = s.cqid = 1;

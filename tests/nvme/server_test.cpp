@@ -74,31 +74,20 @@ class Host {
     orders_.push_back(o);
     o = {};
     o.kind = ServerOrder::Kind::add_cq;
-    o.cq = {.ring = reinterpret_cast<Word16*>(cq_.host()),
-            .head_word = &cq_doorbell_,
-            .late = late_.data(),
-            .late_room = 2 * kEntries,
-            .late_count = 0,
-            .entries = kEntries,
-            .tail = 0,
-            .phase = 1,
-            .head = 0,
-            .last_rung = 0,
-            .bar = 0};
+    o.cq.ring = reinterpret_cast<Word16*>(cq_.host());
+    o.cq.head_word = &cq_doorbell_;
+    o.cq.late = late_.data();
+    o.cq.late_room = 2 * kEntries;
+    o.cq.entries = kEntries;
+    o.cq.phase = 1;
     orders_.push_back(o);
     o = {};
     o.kind = ServerOrder::Kind::add_sq;
-    o.sq = {.ring = reinterpret_cast<const Word16*>(sq_.host()),
-            .tail_word = &sq_doorbell_,
-            .outstanding = outstanding_.data(),
-            .fetched = 0,
-            .entries = kEntries,
-            .head = 0,
-            .tail = 0,
-            .last_rung = 0,
-            .cq = 0,
-            .stalled = 0,
-            .qid = 9};
+    o.sq.ring = reinterpret_cast<const Word16*>(sq_.host());
+    o.sq.tail_word = &sq_doorbell_;
+    o.sq.outstanding = outstanding_.data();
+    o.sq.entries = kEntries;
+    o.sq.qid = 9;
     orders_.push_back(o);
   }
 

@@ -61,8 +61,8 @@ bool AdminProcessor::enable(u32 aqa, Iova asq, Iova acq) {
   sq_.iova = asq;
   cq_.iova = acq;
   sq_.host = reinterpret_cast<const Sqe*>(dma_.host(asq, u64{sq_.entries} * kSqeBytes, Access::read));
-  cq_.host = reinterpret_cast<Word16*>(dma_.host(acq, u64{cq_.entries} * kCqeBytes, Access::write));
-  if (sq_.host == nullptr || cq_.host == nullptr) return false;
+  cq_.ring = reinterpret_cast<Word16*>(dma_.host(acq, u64{cq_.entries} * kCqeBytes, Access::write));
+  if (sq_.host == nullptr || cq_.ring == nullptr) return false;
   granted_ = shared_.config.max_queues;
   enabled_ = true;
   return true;
@@ -84,7 +84,7 @@ bool AdminProcessor::poll() {
   if (!enabled_) return false;
   if (++rounds_ % kRoundsPerStrayScan == 0) look_for_stray_doorbells();
   while (!cq_.waiting.empty() && !full()) {
-    write_entry(cq_.waiting.front());
+    cq_.post(cq_.waiting.front());
     cq_.waiting.pop_front();
   }
   // The acquire orders the tail before later loads of the entries, which the host wrote before the tail.
@@ -107,33 +107,19 @@ bool AdminProcessor::poll() {
 }
 
 void AdminProcessor::post(u16 cid, Answer a) {
-  Cqe c;
+  Cqe c = completion_of(cid, 0, sq_.head, a.status);
   c.dw0 = a.dw0;
-  c.sq_head = static_cast<u16>(sq_.head);
-  c.cid = cid;
-  const u16 field = a.status == status::success ? u16{0} : static_cast<u16>(a.status | kDoNotRetry);
-  c.status = static_cast<u16>(field << 1);
   // An entry that the host has not given back must not be overwritten.
   if (!cq_.waiting.empty() || full()) cq_.waiting.push_back(c);
-  else write_entry(c);
+  else cq_.post(c);
 }
 
 bool AdminProcessor::full() {
-  const u32 next = cq_.tail + 1 == cq_.entries ? 0 : cq_.tail + 1;
-  if (next != cq_.head) return false;
+  if (cq_.free() > 0) return false;
   // The acquire orders the host's reads of freed entries before the controller's new stores to them.
   const u32 rung = load_acquire(cq_register(0));
   if (rung < cq_.entries) cq_.head = rung;
-  return next == cq_.head;
-}
-
-void AdminProcessor::write_entry(Cqe c) {
-  c.status = static_cast<u16>(c.status | cq_.phase);
-  store16_release(cq_.host + cq_.tail, encode_cqe(c));
-  if (++cq_.tail == cq_.entries) {
-    cq_.tail = 0;
-    cq_.phase ^= 1;
-  }
+  return cq_.free() == 0;
 }
 
 void AdminProcessor::raise_event(u8 information) {

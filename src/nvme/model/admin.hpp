@@ -58,7 +58,6 @@ class AdminProcessor {
   [[nodiscard]] bool in_shadow_page(u16 qid) const;
   void post(u16 cid, Answer a);
   [[nodiscard]] bool full();
-  void write_entry(Cqe c);
   void raise_event(u8 information);
   void look_for_stray_doorbells();
   [[nodiscard]] u32* sq_register(u32 qid) const;

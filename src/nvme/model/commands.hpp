@@ -85,14 +85,67 @@ DOORBELL_INLINE u32 ring_distance(u32 from, u32 to, u32 entries) {
 DOORBELL_INLINE u32 ring_after(u32 at, u32 n, u32 entries) {
   return at + n >= entries ? at + n - entries : at + n;
 }
-/// True if a host may ring this tail: it announces entries, and not more than there is room for.
-DOORBELL_INLINE bool tail_allowed(u32 rung, u32 head, u32 tail, u32 entries) {
-  return rung < entries &&
-         ring_distance(tail, rung, entries) <= entries - 1 - ring_distance(head, tail, entries);
-}
-/// True if a host may ring this completion queue head: it gives back entries that it holds.
-DOORBELL_INLINE bool head_allowed(u32 rung, u32 head, u32 tail, u32 entries) {
-  return rung < entries && ring_distance(head, rung, entries) <= ring_distance(head, tail, entries);
-}
+
+/// A submission queue's ring as its controller knows it. Members of a ring have no initialisers, because a
+/// kernel's memory is not constructed.
+struct SqRing {
+  u64 fetched;  ///< commands fetched since creation, and serial of the next one
+  u32 entries;
+  u32 head;
+  u32 tail;       ///< last valid value from the host
+  u32 last_rung;  ///< last value seen, valid or not
+  u16 qid;
+
+  [[nodiscard]] DOORBELL_INLINE u32 announced() const { return ring_distance(head, tail, entries); }
+  /// Takes the tail that the host has rung: it may announce as many entries as there is room for. False,
+  /// once, for a value that it may not ring.
+  [[nodiscard]] DOORBELL_INLINE bool take_tail(u32 rung) {
+    if (rung == tail || rung == last_rung) return true;
+    last_rung = rung;
+    if (rung >= entries || ring_distance(tail, rung, entries) > entries - 1 - announced()) return false;
+    tail = rung;
+    return true;
+  }
+};
+
+/// The same of a completion queue.
+struct CqRing {
+  Word16* ring;  ///< null where the controller cannot reach it itself
+  const u32* head_word;
+  u32 entries;
+  u32 tail;
+  u32 phase;
+  u32 head;       ///< last valid value from the host
+  u32 last_rung;  ///< last value seen, valid or not
+  u32 bar;        ///< 1: `head_word` is a register of the BAR, which the admin queue's thread looks at too
+
+  /// Entries that may be written as far as the head is known.
+  [[nodiscard]] DOORBELL_INLINE u32 free() const { return entries - 1 - ring_distance(head, tail, entries); }
+  /// Takes the head that the host has rung: it may give back entries that it holds. False, once, for a value
+  /// that is to be reported. The admin queue's thread reports those that are no index.
+  [[nodiscard]] DOORBELL_INLINE bool take_head(u32 rung) {
+    if (rung == last_rung) return true;
+    last_rung = rung;
+    if (rung >= entries) return bar != 0;
+    if (ring_distance(head, rung, entries) > ring_distance(head, tail, entries)) return false;
+    head = rung;
+    return true;
+  }
+  DOORBELL_INLINE void advance(u32 n) {
+    const u32 at = ring_after(tail, n, entries);
+    if (at < tail) phase ^= 1;
+    tail = at;
+  }
+  /// An entry with the phase tag that the next one has.
+  [[nodiscard]] DOORBELL_INLINE Word16 next(Cqe c) const {
+    c.status = static_cast<u16>((c.status & ~1u) | phase);
+    return encode_cqe(c);
+  }
+  /// The caller has seen that there is room.
+  DOORBELL_INLINE void post(const Cqe& c) {
+    store16_release(ring + tail, next(c));
+    advance(1);
+  }
+};
 
 }  // namespace doorbell::nvme

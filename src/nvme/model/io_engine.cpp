@@ -141,25 +141,17 @@ u32 IoEngine::read_tail(SubmissionQueue& q) {
     return tail;
   }
   // Register memory does not show a write of the old value, so the shadow is read at intervals too.
-  const bool rung = load_relaxed(q.tail_register) != q.last_rung;
+  const bool rung = load_relaxed(q.tail_register) != q.last_register;
   if (!rung && ++q.idle_polls % kAsleepShadowPolls != 0) return q.tail;
-  q.last_rung = load_relaxed(q.tail_register);
+  q.last_register = load_relaxed(q.tail_register);
   const u32 tail = load_acquire(q.tail_shadow);
   if (tail != q.tail) q.needs_register = false;
   return tail;
 }
 
 u32 IoEngine::new_entries(SubmissionQueue& q) {
-  const u32 rung = read_tail(q);
-  if (rung != q.tail) {
-    u32& last = q.tail_shadow == nullptr ? q.last_rung : q.last_shadow;
-    if (rung != last) {  // otherwise this bad value has been reported
-      last = rung;
-      if (tail_allowed(rung, q.head, q.tail, q.entries)) q.tail = rung;
-      else shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
-    }
-  }
-  return ring_distance(q.head, q.tail, q.entries);
+  if (!q.take_tail(read_tail(q))) shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
+  return q.announced();
 }
 
 void IoEngine::execute(SubmissionQueue& q, const Sqe& e) {
@@ -231,22 +223,14 @@ bool IoEngine::fail() {
 
 void IoEngine::take_head(CompletionQueue& q) {
   // The acquire orders the host's reads of freed entries before the controller's new stores to them.
-  const u32 rung = load_acquire(q.head_shadow != nullptr ? q.head_shadow : q.head_register);
-  if (rung != q.last_rung) {
-    q.last_rung = rung;
-    if (head_allowed(rung, q.head, q.tail, q.entries)) q.head = rung;
-    else if (rung < q.entries ||
-             q.head_shadow != nullptr)  // the admin thread reports values that are too large
-      shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
-  }
+  if (!q.take_head(load_acquire(q.head_word)))
+    shared_.invalid_doorbell_values.fetch_add(1, std::memory_order_relaxed);
 }
 
 bool IoEngine::full(CompletionQueue& q) {
-  const u32 next = q.tail + 1 == q.entries ? 0 : q.tail + 1;
-  if (next != q.head) [[likely]]
-    return false;
-  take_head(q);
-  return next == q.head;
+  if (q.free() == 0) [[unlikely]]
+    take_head(q);
+  return q.free() == 0;
 }
 
 void IoEngine::post(CompletionQueue& q, const Cqe& e) {
@@ -267,19 +251,14 @@ bool IoEngine::post_held(CompletionQueue& q) {
   return any;
 }
 
-void IoEngine::write_entry(CompletionQueue& q, Cqe e) {
-  e.status = static_cast<u16>((e.status & ~1u) | q.phase);
-  const Word16 w = encode_cqe(e);
-  if (q.host != nullptr) {
-    store16_release(q.host + q.tail, w);
-  } else if (!dma_.deliver(q.iova + u64{q.tail} * kCqeBytes, &w, sizeof w)) {
-    (void)fail();
+void IoEngine::write_entry(CompletionQueue& q, const Cqe& e) {
+  if (q.ring != nullptr) {
+    q.post(e);
     return;
   }
-  if (++q.tail == q.entries) {
-    q.tail = 0;
-    q.phase ^= 1;
-  }
+  const Word16 w = q.next(e);
+  if (dma_.deliver(q.iova + u64{q.tail} * kCqeBytes, &w, sizeof w)) q.advance(1);
+  else (void)fail();
 }
 
 SubmissionQueue* IoEngine::find_sq(u16 qid) {

@@ -41,37 +41,25 @@ struct EngineCounters {
   model::Count reads, writes, others, bytes, errors, cq_full;
 };
 
-struct CompletionQueue {
+struct CompletionQueue : CqRing {
+  CompletionQueue() : CqRing{} { phase = 1; }
   u16 qid = 0;
-  u32 entries = 0;
   Iova iova = 0;
-  Word16* host = nullptr;  ///< null if the queue lies in GPU memory
-  const u32* head_register = nullptr;
-  const u32* head_shadow = nullptr;
-  u32 tail = 0;
-  u32 phase = 1;
-  u32 head = 0;             ///< last valid value from the host
-  u32 last_rung = 0;        ///< last value seen, valid or not
   std::deque<Cqe> waiting;  ///< completions held while the queue is full
 };
 
-struct SubmissionQueue {
-  u16 qid = 0;
+struct SubmissionQueue : SqRing {
+  SubmissionQueue() : SqRing{} {}
   u16 cqid = 0;
   u32 cq_index = 0;  ///< of cqid among the engine's completion queues
-  u32 entries = 0;
   Iova iova = 0;
   const Sqe* host = nullptr;
   const u32* tail_register = nullptr;
   const u32* tail_shadow = nullptr;
   u32* eventidx = nullptr;
-  u32 head = 0;
-  u32 tail = 0;         ///< last valid value from the host
-  u32 last_rung = 0;    ///< last value of the register, valid or not
-  u32 last_shadow = 0;  ///< last value of the shadow doorbell, valid or not
+  u32 last_register = 0;  ///< last value of the register where there is a shadow doorbell
   u32 idle_polls = 0;
   bool needs_register = false;   ///< eventidx asks the host to write the register too
-  u64 fetched = 0;               ///< commands fetched since creation, and serial of the next one
   std::vector<u64> outstanding;  ///< a bit for each cid, for commands that complete later
 };
 
@@ -126,9 +114,8 @@ class IoEngine {
   void complete(SubmissionQueue& q, const Cqe& e, u64 due_ns);
   void post(CompletionQueue& q, const Cqe& e);
   bool post_held(CompletionQueue& q);
-  void write_entry(CompletionQueue& q, Cqe e);
+  void write_entry(CompletionQueue& q, const Cqe& e);
   [[nodiscard]] bool full(CompletionQueue& q);
-  /// Takes the head from the host, if the queue allows this value.
   void take_head(CompletionQueue& q);
   /// Sets CSTS.CFS, for errors that no completion can report. Returns false, as poll()'s result.
   bool fail();

@@ -92,7 +92,7 @@ class QueueServer {
       const u32 value = word != nullptr ? load_acquire(word) : 0;
       if (base == 0) sequence = warp_.shfl(value, 0);
       if (Warp::size == 1 ? base == 1 : base == 0) gone = warp_.shfl(value, 1 % Warp::size) != 0;
-      if (item >= 2 && word != nullptr) take_tail(m_.sq[item - 2], value);
+      if (item >= 2 && word != nullptr && !m_.sq[item - 2].take_tail(value)) bad_doorbell();
     }
     warp_.sync();
     if (gone) forget_queues();
@@ -106,12 +106,6 @@ class QueueServer {
     return true;
   }
 
-  DOORBELL_INLINE void take_tail(ServedSq& q, u32 rung) {
-    if (rung == q.tail || rung == q.last_rung) return;  // a bad value is reported once
-    q.last_rung = rung;
-    if (tail_allowed(rung, q.head, q.tail, q.entries)) q.tail = rung;
-    else bad_doorbell();
-  }
   DOORBELL_NOINLINE void bad_doorbell() {
 #if defined(DOORBELL_ON_GPU)
     const u32 now = atomicAdd(&m_.bad_doorbells, 1u) + 1;
@@ -120,17 +114,11 @@ class QueueServer {
 #endif
     store_relaxed(&job_.answers[server_].bad_doorbells, now);
   }
-  /// Takes the head from the host, if the queue allows this value.
   DOORBELL_NOINLINE void take_head(ServedCq& q) {
     // The acquire orders the host's reads of freed entries before the new stores to them.
     const u32 rung = load_acquire(q.head_word);
     warp_.sync();
-    if (warp_.lane() == 0 && rung != q.last_rung) {
-      q.last_rung = rung;
-      if (head_allowed(rung, q.head, q.tail, q.entries)) q.head = rung;
-      else if (rung < q.entries || q.bar == 0)
-        bad_doorbell();  // the admin queue's thread reports larger ones
-    }
+    if (warp_.lane() == 0 && !q.take_head(rung)) bad_doorbell();
     warp_.sync();
   }
   /// Entries that may be written, after a look at the head if they are fewer than `wanted`.
@@ -225,7 +213,7 @@ class QueueServer {
     warp_.sync();
   }
   [[nodiscard]] DOORBELL_INLINE u32 takes(ServedSq& q) {
-    u32 n = q.entries == 0 ? 0 : ring_distance(q.head, q.tail, q.entries);
+    u32 n = q.entries == 0 ? 0 : q.announced();
     if (n == 0) return 0;
     if (n > kServedBurst) n = kServedBurst;
     if (n > q.entries - q.head) n = q.entries - q.head;  // not past the ring's end

@@ -36,34 +36,12 @@ struct LateCompletion {
   u32 sq;   ///< the slot of its submission queue
 };
 
-/// Members have no initialisers, because a server's memory is not constructed; a slot with no entries serves
-/// no queue. Lane 0 alone calls what changes them.
-struct ServedCq {
-  Word16* ring;
-  const u32* head_word;
+/// A slot with no entries serves no queue. Lane 0 alone calls what changes a queue.
+struct ServedCq : CqRing {
   LateCompletion* late;  ///< room for `late_room`; null where all completions are reported at once
   u32 late_room;
   u32 late_count;
-  u32 entries;
-  u32 tail;
-  u32 phase;
-  u32 head;
-  u32 last_rung;  ///< last value seen, valid or not
-  u32 bar;        ///< 1: `head_word` is a register of the BAR, which the admin queue's thread looks at too
 
-  /// Entries that may be written as far as the head is known.
-  [[nodiscard]] DOORBELL_INLINE u32 free() const { return entries - 1 - ring_distance(head, tail, entries); }
-  DOORBELL_INLINE void advance(u32 n) {
-    const u32 at = ring_after(tail, n, entries);
-    if (at < tail) phase ^= 1;
-    tail = at;
-  }
-  /// The caller has seen that there is room.
-  DOORBELL_INLINE void post(Cqe c) {
-    c.status = static_cast<u16>((c.status & ~1u) | phase);
-    store16_release(ring + tail, encode_cqe(c));
-    advance(1);
-  }
   /// Forgets the late completion at `at`. The others stay in their order.
   DOORBELL_INLINE void erase_late(u32 at) {
     for (u32 i = at + 1; i < late_count; ++i) late[i - 1] = late[i];
@@ -76,18 +54,12 @@ struct ServedCq {
   }
 };
 
-struct ServedSq {
+struct ServedSq : SqRing {
   const Word16* ring;
   const u32* tail_word;
   u64* outstanding;  ///< a bit for each cid; null where all completions are reported at once
-  u64 fetched;       ///< commands fetched since creation, and serial of the next one
-  u32 entries;
-  u32 head;
-  u32 tail;
-  u32 last_rung;  ///< last value seen, valid or not
-  u32 cq;         ///< its completion queue's slot
-  u32 stalled;    ///< 1: commands wait for room in the completion queue
-  u16 qid;
+  u32 cq;            ///< its completion queue's slot
+  u32 stalled;       ///< 1: commands wait for room in the completion queue
 };
 
 struct ServerOrder {

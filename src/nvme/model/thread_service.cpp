@@ -25,9 +25,10 @@ void ThreadService::add_cq(const QueueRequest& r) {
     q.qid = r.qid;
     q.entries = r.entries;
     q.iova = r.iova;
-    q.host = reinterpret_cast<Word16*>(dma.host(r.iova, u64{r.entries} * kCqeBytes, Access::write));
-    q.head_register = reinterpret_cast<const u32*>(registers_ + r.doorbell);
-    if (r.shadow != 0) q.head_shadow = reinterpret_cast<const u32*>(dma.host(r.shadow, 4, Access::read));
+    q.ring = reinterpret_cast<Word16*>(dma.host(r.iova, u64{r.entries} * kCqeBytes, Access::write));
+    u8* const shadow = r.shadow != 0 ? dma.host(r.shadow, 4, Access::read) : nullptr;
+    q.bar = shadow == nullptr ? 1 : 0;
+    q.head_word = reinterpret_cast<const u32*>(shadow != nullptr ? shadow : registers_ + r.doorbell);
     engine.add(std::move(q));
   });
 }
