@@ -54,8 +54,8 @@ std::string prometheus_text(const measure::LiveFigures& f, const RunName& name) 
   // A 0 would say that something has been counted.
   if (!counts_details(f)) return out.take();
   const auto classes = [&](CounterClass of) {
-    for (const measure::OpCounter& c : measure::counters_of(of))
-      out.sample(f.counters.*c.field, {{"class", c.result_name}});
+    for (const measure::OpCounter& c : measure::kCounters)
+      if (c.is == of) out.sample(f.counters.*c.field, {{"class", c.result_name}});
   };
   out.family("errors_total", "counter", "Operations that went wrong, by class.");
   classes(CounterClass::error);

@@ -73,7 +73,8 @@ void BenchRun::ended(const PhaseOutcome& outcome, bool measured) {
   if (watch_.live == nullptr) return;
   if (!measured) {
     for (const OpStats& q : outcome.queues)
-      for (const OpCounter& c : counters_of(CounterClass::error, CounterClass::check, CounterClass::failure))
+      for (const OpCounter& c :
+           counters_of<CounterClass::error, CounterClass::check, CounterClass::failure>())
         before_.counters.*c.field += q.*c.field;
     publish(0, nullptr, nullptr);
     return;

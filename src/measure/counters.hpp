@@ -8,8 +8,8 @@
 #include <doorbell/op_stats.hpp>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
-#include <ranges>
 #include <span>
 
 #include "report/result.hpp"
@@ -26,9 +26,9 @@ enum class CounterClass : u32 {
 };
 
 struct OpCounter {
-  const char* name;
-  u64 OpCounters::*field;
-  CounterClass is;
+  const char* name = nullptr;
+  u64 OpCounters::*field = nullptr;
+  CounterClass is = {};
   u64 report::Verify::*verify = nullptr;  ///< where a Result's verification has it
   const char* result_name = name;         ///< the class's name in a Result
 };
@@ -71,10 +71,15 @@ inline constexpr OpCounter kCounters[] = {
     {"sum_ns", &OpCounters::sum_ns, CounterClass::own},
     {"busy_ticks", &OpCounters::busy_ticks, CounterClass::own}};
 
-/// The counters of these classes.
-[[nodiscard]] constexpr auto counters_of(auto... classes) {
-  return kCounters |
-         std::views::filter([=](const OpCounter& c) { return (... || (c.is == CounterClass{classes})); });
+/// The counters of these classes, as an array.
+template <CounterClass... classes>
+[[nodiscard]] constexpr auto counters_of() {
+  constexpr auto among = [](const OpCounter& c) { return (... || (c.is == classes)); };
+  std::array<OpCounter,
+             static_cast<std::size_t>(std::count_if(std::begin(kCounters), std::end(kCounters), among))>
+      out{};
+  std::copy_if(std::begin(kCounters), std::end(kCounters), out.begin(), among);
+  return out;
 }
 
 /// Each member is a row, but for sum_sq_ns, which is no integer; the failures are those of a Result.
@@ -82,7 +87,7 @@ consteval bool counters_are_complete() {
   for (const OpCounter& c : kCounters)
     if (std::ranges::count(kCounters, c.field, &OpCounter::field) != 1) return false;
   return sizeof(OpCounters) == std::size(kCounters) * sizeof(u64) + sizeof(OpCounters::sum_sq_ns) &&
-         std::ranges::equal(counters_of(CounterClass::failure), report::Verify::kFailures, {},
+         std::ranges::equal(counters_of<CounterClass::failure>(), report::Verify::kFailures, {},
                             &OpCounter::verify, &report::Verify::Failure::second);
 }
 static_assert(counters_are_complete());
@@ -90,7 +95,7 @@ static_assert(counters_are_complete());
 /// What went wrong: errors, and data that failed its check.
 [[nodiscard]] inline u64 errors_of(const OpCounters& of) {
   u64 sum = 0;
-  for (const OpCounter& c : counters_of(CounterClass::error, CounterClass::failure)) sum += of.*c.field;
+  for (const OpCounter& c : counters_of<CounterClass::error, CounterClass::failure>()) sum += of.*c.field;
   return sum;
 }
 
@@ -108,7 +113,7 @@ inline void add_failed(OpStats& into, const OpStats& from) {
 /// posted once and ended once.
 inline void add_findings(OpStats& into, std::span<const OpStats> queues) {
   for (const OpStats& from : queues) {
-    for (const OpCounter& c : counters_of(CounterClass::error, CounterClass::failure))
+    for (const OpCounter& c : counters_of<CounterClass::error, CounterClass::failure>())
       if (c.field != &OpCounters::late && c.field != &OpCounters::timed_out &&
           c.field != &OpCounters::aborted)
         into.*c.field += from.*c.field;

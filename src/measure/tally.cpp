@@ -284,7 +284,7 @@ void Tally::count_errors(StopReason stop, StatusName status_name) {
   cell_.errors = {{"removal", stop == StopReason::removed ? 1u : 0u},
                   {"reset", stop == StopReason::reset ? 1u : 0u},
                   {"identity", ended > s.posted ? ended - s.posted : s.posted - ended}};
-  for (const OpCounter& c : counters_of(CounterClass::error)) cell_.errors[c.result_name] = s.*c.field;
+  for (const OpCounter& c : counters_of<CounterClass::error>()) cell_.errors[c.result_name] = s.*c.field;
   nlohmann::ordered_json statuses = nlohmann::ordered_json::object();
   for (const OpStats::StatusCount& c : s.statuses)
     if (c.count > 0) statuses[status_name(c.code)] = c.count;

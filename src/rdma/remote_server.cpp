@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <ranges>
 
 #include "exchange/fields.hpp"
 #include "exchange/message_fields.hpp"
@@ -23,14 +22,12 @@ using Json = nlohmann::ordered_json;
 using exchange::number;
 using exchange::small;
 
-/// The counters that a responder reports: it measures no time, and knows all data that it checks.
-auto reported() {
+/// Whether a responder reports it: it measures no time, and knows all data that it checks.
+bool reports(const measure::OpCounter& c) {
   using enum measure::CounterClass;
-  return measure::counters_of(operations, error, check, failure) |
-         std::views::filter([](const measure::OpCounter& c) {
-           return c.field != &OpCounters::late && c.field != &OpCounters::unverifiable &&
-                  c.field != &OpCounters::old_version;
-         });
+  return (c.is == operations || c.is == error || c.is == check || c.is == failure) &&
+         c.field != &OpCounters::late && c.field != &OpCounters::unverifiable &&
+         c.field != &OpCounters::old_version;
 }
 
 constexpr u32 kMostOps = static_cast<u32>(Op::compare_swap);
@@ -116,7 +113,8 @@ PhaseMessage read_phase_message(const Json& m) {
 
 Json stats_message(const OpStats& s) {
   Json m = Json::object();
-  for (const measure::OpCounter& c : reported()) m[c.name] = s.*c.field;
+  for (const measure::OpCounter& c : measure::kCounters)
+    if (reports(c)) m[c.name] = s.*c.field;
   m["statuses"] = Json::array();
   for (const OpStats::StatusCount& c : s.statuses)
     if (c.count > 0) m["statuses"].push_back({{"code", c.code}, {"count", c.count}});
@@ -131,7 +129,8 @@ Json stats_message(const OpStats& s) {
 
 OpStats read_stats_message(const Json& m) {
   OpStats s;
-  for (const measure::OpCounter& c : reported()) s.*c.field = number(m, c.name, 0, ~u64{0});
+  for (const measure::OpCounter& c : measure::kCounters)
+    if (reports(c)) s.*c.field = number(m, c.name, 0, ~u64{0});
   const auto list = [&](const char* key) -> const Json& {
     const auto it = m.find(key);
     if (it == m.end() || !it->is_array() || it->size() > OpStats::kKept)

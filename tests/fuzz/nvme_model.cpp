@@ -12,6 +12,7 @@
 #include "fuzz/fuzz.hpp"
 #include "memory/software_address_space.hpp"
 #include "nvme/model/admin.hpp"
+#include "nvme/model/thread_service.hpp"
 
 using namespace doorbell;
 using namespace doorbell::nvme;
@@ -44,11 +45,6 @@ ModelConfig config_from(FuzzedDataProvider& in) {
 struct Rig {
   explicit Rig(const ModelConfig& config)
       : shared(config), registers(Place::pageable, sq_doorbell_offset(config.max_queues + 1, config.stride)) {
-    for (u32 i = 0; i < 2; ++i) engines.push_back(std::make_unique<IoEngine>(shared, space, nullptr, i));
-    // The second engine has a thread on a real controller; here everything is the first one's.
-    engines.pop_back();
-    admin =
-        std::make_unique<AdminProcessor>(shared, RegisterPage{registers.host(), registers.bytes()}, engines);
     std::memset(constant.region().host(), 0x5a, kRegion);
     require(admin->enable((kAdminEntries - 1) << 16 | (kAdminEntries - 1), sq[0].iova(), cq[0].iova()));
     submit(0, create_cq_command(1, 1, kIoEntries, cq[1].iova()));
@@ -67,7 +63,7 @@ struct Rig {
   void poll() {
     for (int i = 0; i < 4; ++i) {
       (void)admin->poll();
-      (void)engines.front()->poll();
+      (void)service.engines().front()->poll();
     }
   }
   /// An address: inside one of the regions more often than not, aligned more often than not.
@@ -97,8 +93,10 @@ struct Rig {
   Mapped data{space, Region(Place::pageable, kRegion), Access::read_write};
   Mapped constant{space, Region(Place::pageable, kRegion), Access::read};
   Mapped target{space, Region(Place::pageable, kRegion), Access::write};
-  std::vector<std::unique_ptr<IoEngine>> engines;
-  std::unique_ptr<AdminProcessor> admin;
+  // Its one engine has no thread of its own.
+  ThreadService service{shared, space, nullptr, registers.host()};
+  std::unique_ptr<AdminProcessor> admin = std::make_unique<AdminProcessor>(
+      shared, RegisterPage{registers.host(), registers.bytes()}, service.engines().front()->dma(), service);
   u32 tail[2] = {};
 };
 

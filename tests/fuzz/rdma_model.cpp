@@ -9,6 +9,10 @@
 
 #include "fuzz/fuzz.hpp"
 #include "rdma/model/queue_pair.hpp"
+#include "rdma/vendors/bnxt.hpp"
+#include "rdma/vendors/ernic.hpp"
+#include "rdma/vendors/ionic.hpp"
+#include "rdma/vendors/mlx5.hpp"
 
 using namespace doorbell;
 using namespace doorbell::rdma;

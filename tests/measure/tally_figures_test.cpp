@@ -324,7 +324,7 @@ TEST(TallyErrors, WhatIsWrongInAPhaseAroundAMeasuredOneIsAllAdded) {
   OpStats queues[2] = {};
   u64 n = 0, sum = 0;
   for (const OpCounter& c : kCounters) ++n, queues[n % 2].*c.field = n;
-  for (const OpCounter& c : counters_of(CounterClass::error, CounterClass::failure))
+  for (const OpCounter& c : counters_of<CounterClass::error, CounterClass::failure>())
     sum += queues[0].*c.field + queues[1].*c.field;
   OpStats errors = {}, findings = {};
   add_errors(errors, queues);

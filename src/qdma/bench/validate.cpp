@@ -397,7 +397,7 @@ class Validation {
     for (const OpStats& s : out.jobs) {
       calls_.others_checked += s.checked;
       sum.checked += s.checked;
-      for (const measure::OpCounter& c : measure::counters_of(measure::CounterClass::failure))
+      for (const measure::OpCounter& c : measure::counters_of<measure::CounterClass::failure>())
         sum.*c.field += s.*c.field;
       measure::add_failed(sum, s);
     }
