@@ -92,7 +92,7 @@ consteval bool counters_are_complete() {
 }
 static_assert(counters_are_complete());
 
-/// What went wrong: errors, and data that failed its check.
+/// Operations that went wrong: errors, and data that failed its check.
 [[nodiscard]] inline u64 errors_of(const OpCounters& of) {
   u64 sum = 0;
   for (const OpCounter& c : counters_of<CounterClass::error, CounterClass::failure>()) sum += of.*c.field;

@@ -16,7 +16,7 @@
 namespace doorbell::qdma::daemon {
 namespace {
 
-/// What has been written to the log behind, which may hold a write up, or fail.
+/// The texts that the log behind has taken. It may hold a write up, or fail.
 struct Place {
   std::mutex mutex;
   std::condition_variable wake;

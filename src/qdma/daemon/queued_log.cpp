@@ -28,7 +28,7 @@ constexpr uid_t kOtherUsers = ~uid_t{0};
 }  // namespace
 
 struct QueuedLog::State {
-  /// What a user may still cause.
+  /// The entries that a user may still cause.
   struct Allowance {
     u64 left = QueuedLog::kBurst;
     u64 since_ns = 0;  // no more has been added than until then
