@@ -7,15 +7,14 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
 
+#include "qdma/daemon/uv/socket_loop.hpp"
 #include "qdma/peer/local_socket.hpp"
 
 namespace doorbell::qdma::daemon {
@@ -41,17 +40,6 @@ sockaddr_storage loopback_address(const std::string& at, const std::string& name
   if (host == "[::1]") uv_ip6_addr("::1", static_cast<int>(port), reinterpret_cast<sockaddr_in6*>(&address));
   else uv_ip4_addr("127.0.0.1", static_cast<int>(port), reinterpret_cast<sockaddr_in*>(&address));
   return address;
-}
-
-/// 0, or libuv's error. libuv's own bind removes whatever lies at the path when the pipe is closed.
-int bind_at(const std::string& path, uv_pipe_t* pipe) {
-  const sockaddr_un address = local_address(path, path);
-  Descriptor fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (fd.get() < 0 || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return uv_translate_sys_error(errno);
-  const int rc = uv_pipe_open(pipe, fd.get());
-  if (rc == 0) static_cast<void>(fd.release());
-  return rc;
 }
 
 }  // namespace
@@ -111,18 +99,19 @@ MetricsEndpoint::MetricsEndpoint(uv_loop_t* loop, const std::string& at, std::fu
     : listening_(nullptr), loop_(loop), text_(std::move(text)) {
   const bool local = at.find('/') != std::string::npos;
   sockaddr_storage address{};
-  if (!local) address = loopback_address(at, name);
+  Descriptor fd;
+  if (local) fd = listen_at(at, {}, name, SOCK_STREAM);
+  else address = loopback_address(at, name);
   listening_ = new Listening;
   listening_->owner = this;
   listening_->local = local;
   int rc = 0;
-  Descriptor lock;
   if (local) {
-    lock = lock_folder_of(at);
-    if (is_abandoned(at, SOCK_STREAM)) ::unlink(at.c_str());
+    // libuv's own bind removes whatever lies at the path when the pipe is closed.
+    file_ = SocketFile(at);
     uv_pipe_init(loop, &listening_->pipe, 0);
-    rc = bind_at(at, &listening_->pipe);
-    if (rc == 0) file_ = SocketFile(at);
+    rc = uv_pipe_open(&listening_->pipe, fd.get());
+    if (rc == 0) static_cast<void>(fd.release());
   } else {
     uv_tcp_init(loop, &listening_->tcp);
     rc = uv_tcp_bind(&listening_->tcp, reinterpret_cast<const sockaddr*>(&address), 0);

@@ -66,10 +66,11 @@ bool read_peer(int fd, Peer& peer, int& error) {
   return true;
 }
 
-Descriptor listen_at(const std::string& path, unsigned mode, const std::string& name) {
+Descriptor listen_at(const std::string& path, std::optional<unsigned> mode, const std::string& name,
+                     int type) {
   const std::string subject = name + " " + path;
   const sockaddr_un address = local_address(path, subject);
-  Descriptor fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  Descriptor fd(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) fail_listening(subject, "no socket");
   const auto* const at = reinterpret_cast<const sockaddr*>(&address);
   const Descriptor lock = lock_folder_of(path);
@@ -78,12 +79,12 @@ Descriptor listen_at(const std::string& path, unsigned mode, const std::string& 
     struct stat existing {};
     if (::lstat(path.c_str(), &existing) != 0 || !S_ISSOCK(existing.st_mode))
       throw Error(subject, "is there and no socket", "name another path");
-    if (!is_abandoned(path, SOCK_SEQPACKET))
+    if (!is_abandoned(path, type))
       throw Error(subject, "a process listens there already", "name another path, or end the other process");
     if (::unlink(path.c_str()) != 0 || ::bind(fd.get(), at, sizeof address) != 0)
       fail_listening(subject, "cannot be bound");
   }
-  if (::chmod(path.c_str(), mode) != 0) fail_listening(subject, "its mode cannot be set");
+  if (mode && ::chmod(path.c_str(), *mode) != 0) fail_listening(subject, "its mode cannot be set");
   if (::listen(fd.get(), 128) != 0) fail_listening(subject, "cannot listen");
   return fd;
 }

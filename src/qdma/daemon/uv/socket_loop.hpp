@@ -4,12 +4,14 @@
 // The daemon's sockets and worker threads over libuv.
 #pragma once
 
+#include <sys/socket.h>
 #include <uv.h>
 
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "qdma/daemon/fair_queue.hpp"
@@ -107,9 +109,9 @@ class SocketLoop final : public Outlet, public Workers {
 /// The process at the other end, as the kernel has noted it; false with an errno.
 [[nodiscard]] bool read_peer(int fd, Peer& peer, int& error);
 
-/// A listening SOCK_SEQPACKET socket at `path`, with these permissions. A socket file at which no process
-/// listens is replaced. Throws Error, which begins with `name` and the path.
-[[nodiscard]] Descriptor listen_at(const std::string& path, unsigned mode,
-                                   const std::string& name = "socket");
+/// A listening socket of `type` at `path`, with these permissions, or those of the umask. A socket file at
+/// which no process listens is replaced. Throws Error, which begins with `name` and the path.
+[[nodiscard]] Descriptor listen_at(const std::string& path, std::optional<unsigned> mode,
+                                   const std::string& name = "socket", int type = SOCK_SEQPACKET);
 
 }  // namespace doorbell::qdma::daemon
