@@ -15,6 +15,7 @@ namespace doorbell::exchange {
 /// The subject of an Error about a message.
 inline constexpr const char* kOtherEnd = "the other end";
 
+/// The value `key`, of any kind. Each of these takes the subject of its Error.
 [[nodiscard]] const nlohmann::ordered_json& member(const nlohmann::ordered_json& object, const char* key,
                                                    const char* subject = kOtherEnd);
 /// The whole number `key`, which must lie in low..high.
