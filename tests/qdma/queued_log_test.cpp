@@ -68,13 +68,20 @@ TEST_F(QueuedLogTest, WritesInOrderAndWhatIsLeftAtTheEnd) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(place->texts[static_cast<std::size_t>(i)], std::to_string(i));
 }
 
+TEST_F(QueuedLogTest, FlushWaitsForWhatIsOnItsWay) {
+  for (int i = 0; i < 100; ++i) write("x");
+  log->flush();
+  const std::lock_guard lock(place->mutex);
+  EXPECT_EQ(place->texts.size(), 100u);
+}
+
 TEST_F(QueuedLogTest, APlaceThatTakesNothingHoldsNobodyUp) {
   place->set(&Place::holds, true);
   const u64 more = 10;
   for (u64 i = 0; i < QueuedLog::kMostWaiting + 1 + more; ++i) write("x");  // one is being written
   EXPECT_GE(log->lost(), more);
   EXPECT_LE(log->lost(), more + 1);
-  log.reset();  // it waits for a second
+  log.reset();  // which waits a while
   place->set(&Place::holds, false);
   EXPECT_TRUE(place->has(QueuedLog::kMostWaiting));  // the thread is left to itself
 }

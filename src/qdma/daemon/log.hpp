@@ -30,6 +30,8 @@ class Log {
  public:
   virtual ~Log() = default;
   virtual void write(const LogEntry& entry) = 0;
+  /// Waits until all that was given is written, but not for ever: before a process ends.
+  virtual void flush() {}
   /// Entries that were not written.
   [[nodiscard]] virtual u64 lost() const noexcept { return 0; }
 };

@@ -75,10 +75,17 @@ QueuedLog::QueuedLog(std::unique_ptr<Log> behind, Priority least)
 }
 
 QueuedLog::~QueuedLog() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->stopping = true;
+    state_->wake.notify_one();
+  }
+  flush();
+}
+
+void QueuedLog::flush() {
   std::unique_lock lock(state_->mutex);
-  state_->stopping = true;
-  state_->wake.notify_one();
-  state_->written.wait_for(lock, std::chrono::seconds(1),
+  state_->written.wait_for(lock, std::chrono::seconds(3),
                            [&] { return state_->waiting.empty() && !state_->writing; });
 }
 

@@ -22,13 +22,15 @@ class QueuedLog final : public Log {
 
   /// Entries of lower priority than `least` are not written. Throws Error if there is no thread to be had.
   QueuedLog(std::unique_ptr<Log> behind, Priority least);
-  /// Waits for what has not been written, a second at most.
+  /// Flushes.
   ~QueuedLog() override;
   QueuedLog(const QueuedLog&) = delete;
   QueuedLog& operator=(const QueuedLog&) = delete;
 
   /// Neither waits nor throws.
   void write(const LogEntry& entry) noexcept override;
+  /// Waits three seconds at most.
+  void flush() override;
   [[nodiscard]] u64 lost() const noexcept override;
 
  private:

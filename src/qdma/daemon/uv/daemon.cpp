@@ -140,6 +140,7 @@ class RunningDaemon {
                             options_.end_s, now.running, now.held.queue_pairs)});
     // A worker that does not come back cannot be waited for; the kernel takes back what the process holds.
     file_.remove();
+    log_.flush();
     ::_exit(2);
   }
 
