@@ -71,7 +71,9 @@ TEST(DaemonProcess, ServesBuffersAndQueuePairsAndEndsClean) {
       << daemon.http() << daemon.open_files() << " of " << files;
   EXPECT_NE(daemon.http("GET / HTTP/1.0").find("404"), std::string::npos);
   EXPECT_NE(daemon.http("PUT /metrics HTTP/1.0").find("405"), std::string::npos);
-  EXPECT_NE(daemon.http(std::string(5000, 'x')).find("431"), std::string::npos);
+  EXPECT_NE(daemon.http("GET /metrics HTTP/1.0\r\nX: " + std::string(5000, 'x')).find("431"),
+            std::string::npos);
+  EXPECT_EQ(daemon.metric("metrics_readers_ended_total"), 0);
   EXPECT_EQ(daemon.end(), 0) << daemon.child().errors();
   EXPECT_FALSE(std::filesystem::exists(daemon.path()));
 }
@@ -259,6 +261,16 @@ TEST(DaemonProcess, RefusesBadOptionsBeforeItServes) {
     test::expect_says(child.errors(), c.said);
     EXPECT_FALSE(std::filesystem::exists("/tmp/doorbelld-test-refused.sock"));
   }
+}
+
+TEST(DaemonProcess, MetricsNeedTheLibraryThatServesThem) {
+  setenv("DOORBELL_LIBMICROHTTPD", "/nonexistent/libmicrohttpd.so", 1);
+  Child child(std::vector<std::string>{DOORBELLD, "--card", "server:/nowhere/card", "--socket",
+                                       "/tmp/doorbelld-test-refused.sock", "--metrics", "127.0.0.1:0"});
+  unsetenv("DOORBELL_LIBMICROHTTPD");
+  ASSERT_TRUE(child.wait(test::kWaitLimitS));
+  EXPECT_EQ(child.exit_code(), static_cast<int>(ExitCode::absent));
+  test::expect_says(child.errors(), "install libmicrohttpd12");
 }
 
 // --- many clients that are killed --------------------------------------------------------------------------

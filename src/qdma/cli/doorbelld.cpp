@@ -126,10 +126,12 @@ Command doorbelld_texts() {
                             "descriptors of buffers that came with transfers which have not ended",
                             &daemon::Quotas::sent_files))
       .group("Output")
-      .add({.name = "metrics",
-            .metavar = "PATH|127.0.0.1:PORT",
-            .help = "where Prometheus reads: a unix socket's path, or a port of this machine",
-            .into = &daemon::DaemonOptions::metrics})
+      .add(
+          {.name = "metrics",
+           .metavar = "PATH|127.0.0.1:PORT",
+           .help =
+               "where Prometheus reads: a unix socket's path, or a port of this machine; needs libmicrohttpd",
+           .into = &daemon::DaemonOptions::metrics})
       .add({.name = "log",
             .default_text = "auto",
             .choices = {"auto", "journal", "stderr"},

@@ -12,7 +12,11 @@
 
 #include <cerrno>
 #include <csignal>
+#include <functional>
+#include <mutex>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "qdma/daemon/uv/metrics_endpoint.hpp"
 #include "qdma/daemon/uv/socket_loop.hpp"
@@ -29,6 +33,45 @@ Roles read_roles(const DaemonOptions& o) {
   return Roles::read(o.roles_file, NameService::system());
 }
 
+/// Calls of other threads, which the loop's thread makes.
+class PostedCalls {
+ public:
+  explicit PostedCalls(uv_loop_t* loop) : wake_(new uv_async_t{}) {
+    uv_async_init(loop, wake_, [](uv_async_t* a) { static_cast<PostedCalls*>(a->data)->run(); });
+    wake_->data = this;
+  }
+  /// No thread posts any more.
+  ~PostedCalls() {
+    uv_close(reinterpret_cast<uv_handle_t*>(wake_),
+             [](uv_handle_t* h) { delete reinterpret_cast<uv_async_t*>(h); });
+  }
+  PostedCalls(const PostedCalls&) = delete;
+  PostedCalls& operator=(const PostedCalls&) = delete;
+
+  /// Any thread.
+  void post(std::function<void()> call) {
+    {
+      const std::scoped_lock lock(mutex_);
+      calls_.push_back(std::move(call));
+    }
+    uv_async_send(wake_);
+  }
+
+ private:
+  void run() {
+    std::vector<std::function<void()>> calls;
+    {
+      const std::scoped_lock lock(mutex_);
+      calls.swap(calls_);
+    }
+    for (const auto& call : calls) call();
+  }
+
+  std::mutex mutex_;
+  std::vector<std::function<void()>> calls_;
+  uv_async_t* wake_;  // libuv's until it has closed it
+};
+
 class RunningDaemon {
  public:
   RunningDaemon(std::shared_ptr<Driver> card, const DaemonOptions& options, std::vector<Descriptor> sockets,
@@ -41,8 +84,9 @@ class RunningDaemon {
                       .refused = [this](std::string_view why) { refused(why); }});
     if (!options.metrics.empty())
       metrics_.emplace(
-          loop_.uv(), options.metrics,
-          [this] { return prometheus_text(service_.metrics(), service_.gauges()); }, options.metrics_name);
+          options.metrics, options.metrics_name,
+          [this](std::function<void()> call) { posted_.post(std::move(call)); },
+          [this] { return prometheus_text(service_.metrics(), service_.gauges()); });
     if (sockets.empty()) {
       sockets.push_back(listen_at(options.socket, options.socket_mode, options.socket_name));
       file_ = SocketFile(options.socket);
@@ -160,8 +204,9 @@ class RunningDaemon {
   Log& log_;
   SocketLoop loop_;
   Service service_;
-  std::optional<MetricsEndpoint> metrics_;
-  SocketFile file_;  // of a socket of this process's own
+  PostedCalls posted_{loop_.uv()};
+  std::optional<MetricsEndpoint> metrics_;  // its thread posts
+  SocketFile file_;                         // of a socket of this process's own
   uv_signal_t signals_[3]{};
   uv_timer_t watchdog_{}, ending_{}, silent_{};
   u64 ending_since_ns_ = 0;
