@@ -422,6 +422,7 @@ class Tune(WithFolder):
         last = document["cells"][-1]
         # Where processors are few the shorter calls' interval may say nothing.
         self.assertIn(last["tune"]["smallest_split_bytes"], (512 << 10, 1 << 20))
+        self.assertEqual(last["tune"]["break_even"], "found")
         self.assertEqual(last["tune"]["largest_measured_bytes"], 1 << 20)
         self.assertAlmostEqual(last["tune"]["interval_level"], last["beside"]["ops_per_s_ratio"]["ci_level"])
         self.assertEqual([c["cell"]["way"] for c in document["cells"]], ["split", "whole"] * 2)
@@ -444,7 +445,11 @@ class Tune(WithFolder):
             last = self.result(*few, "--repeats", str(repeats))["cells"][-1]
             self.assertIsNone(last["tune"]["smallest_split_bytes"])
             self.assertAlmostEqual(last["tune"]["interval_level"], level)
-        self.assertIn("no break-even: 3 repeats give intervals of 75.0 %", doorbell("qdma", "tune", *few, "--repeats", "3").stdout)
+            self.assertEqual(last["tune"]["break_even"], "unknown")
+        self.assertIn("break-even: cannot say: 3 repeats give intervals of 75.0 %", doorbell("qdma", "tune", *few, "--repeats", "3").stdout)
+        one = doorbell("qdma", "tune", *few, "--repeats", "1").stdout
+        self.assertIn("break-even: cannot say: one repeat gives no interval", one)
+        self.assertNotIn("(0.0 %)", one)
 
     def test_a_link_that_one_channel_fills_never_pays(self):
         """Both channels share what one can carry, so that a split call is not faster; a part that it ends sooner is noise."""

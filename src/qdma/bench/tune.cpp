@@ -146,14 +146,24 @@ double lowest_level(const std::vector<report::Cell>& cells) {
   return lowest;
 }
 
-/// `cells`: split and whole in turn, by growing size.
+/// `cells`: split and whole in turn, by growing size. Null if splitting never surely pays, and where some
+/// size's repeats carry no interval.
 nlohmann::ordered_json break_even(const std::vector<report::Cell>& cells) {
   nlohmann::ordered_json found;
+  if (lowest_level(cells) < kLevel) return found;
   for (std::size_t i = cells.size(); i >= 2; i -= 2) {
     if (surely_faster(cells[i - 1]) <= 1) break;
     found = cells[i - 1].cell.at("size_bytes");
   }
   return found;
+}
+
+std::string cannot_say(std::size_t repeats, double level) {
+  const std::string has = level > 0
+                              ? fmt::format("{} repeats give intervals of {:.1f} %", repeats, 100 * level)
+                              : std::string("one repeat gives no interval");
+  return fmt::format("break-even: cannot say: {}, and it takes those of {:.0f} %, which 6 repeats give\n",
+                     has, 100 * kLevel);
 }
 
 }  // namespace
@@ -215,10 +225,16 @@ measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) 
   }
   if (auto counters = driver->counters(); !counters.is_null() && !result.cells.empty())
     result.cells.back().extra[driver->kind()] = counters;
-  if (result.stop_reason == StopReason::done)
-    result.cells.back().extra["tune"] = {{"smallest_split_bytes", break_even(result.cells)},
+  if (result.stop_reason == StopReason::done) {
+    const auto bytes = break_even(result.cells);
+    const double level = lowest_level(result.cells);
+    result.cells.back().extra["tune"] = {{"break_even", level < kLevel    ? "unknown"
+                                                        : bytes.is_null() ? "none"
+                                                                          : "found"},
+                                         {"smallest_split_bytes", bytes},
                                          {"largest_measured_bytes", o.largest},
-                                         {"interval_level", lowest_level(result.cells)}};
+                                         {"interval_level", level}};
+  }
   return result;
 }
 
@@ -233,8 +249,10 @@ std::string tune_text(const report::Result& result, const std::string& smallest_
     if (ratios.contains("ops_per_s_ratio")) {
       const auto& r = ratios.at("ops_per_s_ratio");
       factor = fmt::format("{:.3f}", r.at("median").get<double>());
-      interval = fmt::format("{:.3f} to {:.3f} ({:.1f} %)", r.at("ci_low").get<double>(),
-                             r.at("ci_high").get<double>(), 100 * r.at("ci_level").get<double>());
+      // One repeat has none, and its ends are the repeat itself.
+      if (r.at("ci_level").get<double>() > 0)
+        interval = fmt::format("{:.3f} to {:.3f} ({:.1f} %)", r.at("ci_low").get<double>(),
+                               r.at("ci_high").get<double>(), 100 * r.at("ci_level").get<double>());
     }
     rows.push_back({whole.cell.at("size_bytes").dump(), report::digits(whole.metrics.latency_ns.mean, 1e3),
                     report::digits(split.metrics.latency_ns.mean, 1e3), factor, interval});
@@ -261,12 +279,7 @@ std::string tune_text(const report::Result& result, const std::string& smallest_
     if (const auto& last = result.cells.back().extra; last.contains("tune")) {
       const auto& bytes = last.at("tune").at("smallest_split_bytes");
       const double level = last.at("tune").at("interval_level").get<double>();
-      if (level < kLevel)
-        return out +
-               fmt::format(
-                   "no break-even: {} repeats give intervals of {:.1f} %, and it is said by {:.0f} %, which 6 give\n",
-                   c.repeats.size(), 100 * level, 100 * kLevel) +
-               report::closing_lines(result);
+      if (level < kLevel) return out + cannot_say(c.repeats.size(), level) + report::closing_lines(result);
       out += bytes.is_null()
                  ? fmt::format("splitting is not surely faster at {} bytes: keep transfers whole\n",
                                last.at("tune").at("largest_measured_bytes").dump())

@@ -30,7 +30,7 @@ void check(const TuneOptions& options);
 
 /// For each size two cells, whole and split, measured in turns. The last cell says the break-even size: the
 /// smallest one from which on splitting is faster at every size measured, by the whole interval of the
-/// median. Intervals below 95 % (fewer than six repeats) say none.
+/// median. Where intervals are below 95 % (fewer than six repeats) it says that it is unknown.
 [[nodiscard]] measure::BenchResult tune(const TuneOptions& options, const measure::RunWatch& watch);
 
 /// The cells as a table, and the break-even size as the value of the setting of this name.

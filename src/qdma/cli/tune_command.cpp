@@ -84,7 +84,7 @@ Command qdma_tune_command() {
   c.description = {
       "For each size the same call is made over one channel and split over both, in turns, so that other load on the "
       "machine affects both alike. The data of every call is checked, outside of its time. The break-even size is the smallest one from which on splitting is faster at every "
-      "size measured, by the whole confidence interval of the ratio, which takes six --repeats or more. It is the value for --smallest-split of "
+      "size measured, by the whole confidence interval of the ratio, which takes six --repeats or more; with fewer it is unknown. It is the value for --smallest-split of "
       "'doorbell qdma', and BalancedPolicy::smallest_split of the library.",
       "It depends on the card, the host and the back end. A software card without a rate limit says what this host's "
       "memory and processors do.",
