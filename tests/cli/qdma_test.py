@@ -266,6 +266,44 @@ class Validate(WithFolder):
             self.assertEqual(cells[-1]["metrics"]["ops"], 64 if more else 128)
             self.assertEqual(cells[-1]["verify"]["checked"], 64 if more else 128)
 
+    def test_more_than_half_of_the_most_threads(self):
+        """The queue pairs of one phase are free for the next, in each memory and in both together."""
+        cells = self.result("-j", "33", "--buffer-size", "4Ki", *TIMEOUTS)["cells"]
+        self.assertEqual(len(cells), 18)
+        for cell in cells:
+            self.assertEqual(set(cell["errors"].values()), {0})
+
+    def test_late_transfers_of_integrity_are_printed(self):
+        """What decides the exit code stands in the cell and in its lines."""
+        late = ["-d", "model:latency=300ms", "-j", "1", "--buffer-size", "4Ki", "--ddr-only", "--phase", "integrity", "--late-after",
+                "0.01", "--timeout", "60"]
+        cells = self.result(*late, code=2)["cells"]
+        self.assertEqual((cells[0]["errors"]["late"], cells[0]["verify"]["checked"]), (4, 2))
+        done = doorbell("qdma", "validate", *late)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("    2/2 OK\n    4 late\n", done.stdout)
+
+    def test_time_in_which_it_is_stopped_makes_nothing_late(self):
+        """Stopped for longer than --late-after, again and again."""
+        path = self.folder / "stopped.json"
+        process = subprocess.Popen([*self.command, "-j", "2", "--buffer-size", "64Ki", "--ddr-only", "--phase", "write", "--duration", "600",
+                                    "--warmup", "0", "--repeats", "1", "--timeout", "60", "--late-after", "2", "--json", path],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            for _ in range(2):
+                wait_for_cpu(process, 0.3)
+                process.send_signal(signal.SIGSTOP)
+                os.waitpid(process.pid, os.WUNTRACED)
+                time.sleep(3)
+                process.send_signal(signal.SIGCONT)
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=120)
+        finally:
+            process.kill()
+            process.wait()
+        for cell in json.loads(path.read_text())["cells"]:
+            self.assertEqual({k: n for k, n in cell["errors"].items() if n}, {})
+
     def test_large_transfers_of_a_slow_model_are_not_late(self):
         """Eight of 4 MiB at 100 MB/s take longer than the limit of any single operation."""
         limits = ["--timeout", "0.3", "--late-after", "0.1"]

@@ -10,6 +10,11 @@
 #include <algorithm>
 #include <barrier>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -51,10 +56,55 @@ TransferResult call(const Job& job, Direction direction, double deadline_s) {
                                               deadline_s);
 }
 
+/// Remembers when this process did not run: it was stopped, or the machine had no processor for it. A call
+/// is not late by such time, in which it could not be taken.
+class Absence {
+ public:
+  Absence() : last_ns_(wall_ns()), thread_([this](const std::stop_token& stop) { watch(stop); }) {}
+
+  /// Nanoseconds of absence between two times of wall_ns().
+  [[nodiscard]] u64 within(u64 begin, u64 end) {
+    const std::lock_guard lock(mutex_);
+    look();
+    u64 sum = 0;
+    for (const Gap& g : gaps_)
+      if (g.end > begin && g.begin < end) sum += std::min(g.end, end) - std::max(g.begin, begin);
+    return sum;
+  }
+
+ private:
+  static constexpr u64 kLookNs = 20'000'000;
+  static constexpr std::size_t kMostGaps = 1024;  // of the latest, which are those of calls that end now
+  struct Gap {
+    u64 begin, end;
+  };
+
+  void look() {
+    const u64 now = wall_ns();
+    if (now - last_ns_ > 2 * kLookNs) gaps_.push_back({last_ns_ + kLookNs, now});
+    if (gaps_.size() > kMostGaps) gaps_.pop_front();
+    last_ns_ = now;
+  }
+  void watch(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (!stop.stop_requested()) {
+      wake_.wait_for(lock, stop, std::chrono::nanoseconds(kLookNs), [] { return false; });
+      look();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::deque<Gap> gaps_;
+  u64 last_ns_;
+  std::jthread thread_;  // last: it uses what is above
+};
+
 /// One job's thread and what it counts.
 class JobThread {
  public:
-  JobThread(const Job& job, const JobLimits& limits) : job_(job), limits_(limits) {}
+  JobThread(const Job& job, const JobLimits& limits, Absence& absence)
+      : job_(job), limits_(limits), absence_(absence) {}
 
   void run(u32 number) {
     const measure::CpuTime cpu;
@@ -109,7 +159,8 @@ class JobThread {
     const u64 end = wall_ns(), took = end - begin;
     stats_.end_ns = end - not_measured_ns_;
     card_time_.add(job_.direction, r);
-    if (took > nanoseconds(limits_.late_after_s)) ++stats_.late;
+    const u64 late_after = nanoseconds(limits_.late_after_s);
+    if (took > late_after && took - absence_.within(begin, end) > late_after) ++stats_.late;
     if (!count_end(r, job_.place->buffer->bytes(), stats_)) return false;
     ++stats_.succeeded;
     latency_.record(took);
@@ -118,12 +169,23 @@ class JobThread {
 
   Job job_;
   JobLimits limits_;
+  Absence& absence_;
   OpStats stats_;
   u64 not_measured_ns_ = 0, not_measured_cpu_ns_ = 0;
   measure::Histogram latency_;
   measure::ThreadCost cost_;
   CardTime card_time_;
 };
+
+[[noreturn]] void too_few_threads(std::size_t has, std::size_t wanted) {
+  throw Error("threads", fmt::format("the system has {} of {}", has, wanted), "use fewer of them");
+}
+
+std::unique_ptr<Absence> watch_absence() try {
+  return std::make_unique<Absence>();
+} catch (const std::system_error&) {
+  too_few_threads(0, 1);
+}
 
 /// All bytes, by the time of the job that took longest on the card.
 template <class Wanted>
@@ -159,9 +221,10 @@ measure::PhaseTally tally_of(std::span<const std::unique_ptr<JobThread>> threads
 }  // namespace
 
 JobsOutcome run_jobs(std::span<const Job> jobs, const JobLimits& limits) {
+  const std::unique_ptr<Absence> absence = watch_absence();
   std::vector<std::unique_ptr<JobThread>> work;
   work.reserve(jobs.size());
-  for (const Job& job : jobs) work.push_back(std::make_unique<JobThread>(job, limits));
+  for (const Job& job : jobs) work.push_back(std::make_unique<JobThread>(job, limits, *absence));
   std::barrier start(static_cast<std::ptrdiff_t>(jobs.size()));
   std::vector<std::thread> threads;
   threads.reserve(jobs.size());
@@ -177,9 +240,7 @@ JobsOutcome run_jobs(std::span<const Job> jobs, const JobLimits& limits) {
   // Those that wait for threads that are not there begin without them, and end.
   for (std::size_t missing = threads.size(); missing < work.size(); ++missing) start.arrive_and_drop();
   for (std::thread& t : threads) t.join();
-  if (!all_there)
-    throw Error("threads", fmt::format("the system has {} of {}", threads.size(), work.size()),
-                "use fewer of them");
+  if (!all_there) too_few_threads(threads.size(), work.size());
   JobsOutcome out;
   const auto read = [](Direction d) { return d == Direction::card_to_host; };
   const auto write = [](Direction d) { return d == Direction::host_to_card; };

@@ -47,7 +47,7 @@ struct JobLimits {
   u64 iterations = 1;     ///< of each job, if there is no duration
   double duration_s = 0;  ///< a transfer that has begun then is finished, and its time counts
   double deadline_s = 10;
-  double late_after_s = 1;
+  double late_after_s = 1;  ///< of time for which this process runs
   const measure::StopFlag* stop = nullptr;
   /// Before each call, and after each that succeeded. Their time is in no figure; with several jobs it is
   /// time in which the others have the card to themselves.

@@ -10,6 +10,8 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "measure/counters.hpp"
 #include "measure/other_run.hpp"
@@ -22,6 +24,7 @@
 #include "qdma/model/card.hpp"
 #include "qdma/settings.hpp"
 #include "system/available_memory.hpp"
+#include "system/clock.hpp"
 #include "system/run_identity.hpp"
 #include "system/sysfs.hpp"
 
@@ -31,7 +34,13 @@ namespace {
 
 using Phase = ValidatePhase;
 
-/// Bytes of transfers that are under way together on a software card, at most.
+/// By it and CopyAllowance::kSlack, 256 MB a second in all is no reason to call a card's transfers late.
+constexpr u64 kExpectedBytesPerS = u64{2} << 30;
+
+/// How long queue pairs that are in use are awaited.
+constexpr u64 kBusyNs = 500'000'000;
+
+/// Bytes of transfers that are under way together, at most.
 u64 most_under_way(const ValidateOptions& o) {
   return places(o) * buffer_bytes_of(o, true);
 }
@@ -59,7 +68,7 @@ class Validation {
         distance_(o.offset != 0 ? o.offset : std::max(kLargestValidateBuffer, buffer_bytes_)),
         sequence_(first_sequence()),
         others_(o.seed, sequence_) {
-    if (!model_) allowance_ = {};
+    if (!model_) allowance_.saw(kExpectedBytesPerS, 1);
     // Places need not be further apart than the memory allows.
     if (o.offset == 0)
       while (distance_ > buffer_bytes_ && !fits(distance_)) distance_ /= 2;
@@ -114,19 +123,24 @@ class Validation {
     return u;
   }
 
-  /// Makes what needs queue pairs of its own.
+  /// Makes what needs queue pairs of its own. A card may take some time until it has those of the phase
+  /// before back.
   template <class Make>
   auto with_queue_pairs(Make make) const {
-    try {
-      return make();
-    } catch (const CardError& e) {
-      if (e.number() != EBUSY && e.number() != EDQUOT) throw;
-      throw Error(
-          setting::threads,
-          fmt::format("{} need up to {} queue pairs: {}", o_.threads, places(o_) * kMaxDescriptorQueuePairs,
-                      e.what()),
-          e.hint().empty() ? "use fewer, or wait until other programs have given theirs back" : e.hint());
-    }
+    for (const u64 until = wall_ns() + kBusyNs;;) try {
+        return make();
+      } catch (const CardError& e) {
+        if (e.number() != EBUSY && e.number() != EDQUOT) throw;
+        if (wall_ns() < until && !(watch_.stop != nullptr && watch_.stop->requested())) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(10));
+          continue;
+        }
+        throw Error(
+            setting::threads,
+            fmt::format("{} need up to {} queue pairs: {}", o_.threads, places(o_) * kMaxDescriptorQueuePairs,
+                        e.what()),
+            e.hint().empty() ? "use fewer, or wait until other programs have given theirs back" : e.hint());
+      }
   }
 
   void make_gpu_sides(std::vector<CardPlace>& all) {

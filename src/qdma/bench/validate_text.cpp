@@ -23,6 +23,14 @@ std::string rate_line(std::string_view what, const report::Metrics& m, const rep
                             ms(m.latency_ns.p99), ms(m.latency_ns.max));
 }
 
+/// Each class of errors that was counted.
+std::string error_lines(const report::Cell& c) {
+  std::string out;
+  for (const auto& [kind, count] : c.errors)
+    if (count != 0) out += fmt::format("    {} {}\n", count, kind);
+  return out;
+}
+
 std::string integrity_lines(const report::Cell& c) {
   std::string out;
   u32 good = 0, bad = 0;
@@ -32,7 +40,7 @@ std::string integrity_lines(const report::Cell& c) {
     else ++bad, out += fmt::format("    {}: FAIL ({})\n", place.at("place").get<std::string>(), verdict);
   }
   out += fmt::format("    {}/{} OK", good, c.cell.at("threads").get<u64>());
-  return out + (bad == 0 ? "\n" : fmt::format(", {} FAIL\n", bad));
+  return out + (bad == 0 ? "\n" : fmt::format(", {} FAIL\n", bad)) + error_lines(c);
 }
 
 std::string cell_lines(const report::Cell& c) {
@@ -52,8 +60,7 @@ std::string cell_lines(const report::Cell& c) {
   for (const auto& [name, m] : c.parts)
     out += rate_line(name == "read" ? "Read" : "Write", m, c.parts.size() == 1 ? all : nullptr);
   if (c.parts.size() == 2) out += rate_line("Total", c.metrics, all);
-  for (const auto& [kind, count] : c.errors)
-    if (count != 0) out += fmt::format("    {} {}\n", count, kind);
+  out += error_lines(c);
   if (const auto& own = c.extra.at("qdma"); own.contains("copy_engine_bytes_per_s")) {
     const double engine = own.at("copy_engine_bytes_per_s").get<double>();
     out += fmt::format("    Copy engine alone: {:.3f} GB/s, of which this is {:.2f}\n", engine / 1e9,

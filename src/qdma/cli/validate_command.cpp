@@ -205,8 +205,9 @@ Command qdma_validate_command() {
       "checked after each measurement, outside of its time: that of each thread's last transfer, and then that of as "
       "many transfers more as were measured, one by one.",
       "Rates are in GB/s of 10^9 bytes per second, in the JSON in bytes per second. A rate is that of all bytes from "
-      "the first start to the last end, each direction by its own. The exit code is 2 if data is wrong, and never "
-      "depends on a rate.",
+      "the first start to the last end, each direction by its own. The exit code is 2 if data is wrong or if a transfer "
+      "fails, is lost or is late, each counted and printed as what it is. No rate decides it: large transfers have longer "
+      "than --timeout and --late-after, by their bytes, and time for which this process does not run makes none late.",
       "A card's driver takes no GPU memory, so bytes between card and GPU go through host buffers that are registered "
       "with the GPU, in chunks, while the GPU's copy engine moves the chunks before them. Beside the rate stands that of "
       "the copy engine alone, between the same buffers and the same GPU memory.",
