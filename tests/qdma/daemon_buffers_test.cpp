@@ -62,6 +62,34 @@ TEST_F(DaemonBuffers, ABufferIsClosedByItsOwnerOnly) {
   EXPECT_EQ(service->gauges().card_memory_used, 0u);
 }
 
+TEST_F(DaemonBuffers, TheHolderOfARangeIsTold) {
+  const SocketId owner = client(kPlain), asker = client(kEverything);
+  const auto buffer = open_buffer(owner).first;
+  const auto holder = [&](SocketId id, u64 base, u64 bytes) {
+    return ask(id, Opcode::holder, HolderRequest{.base = base, .bytes = bytes}).as<HolderReply>();
+  };
+  for (const u64 base : {buffer.address, buffer.address + buffer.size - 1, buffer.address - 4096}) {
+    const HolderReply reply = holder(asker, base, 8192);
+    EXPECT_EQ(reply.buffers, 1u);
+    EXPECT_EQ(reply.user, kPlain);
+    EXPECT_EQ(reply.connection, owner);
+    EXPECT_EQ(reply.base, buffer.address);
+    EXPECT_EQ(reply.bytes, buffer.size);
+  }
+  EXPECT_EQ(holder(asker, buffer.address + buffer.size, 4096).buffers, 0u);
+  EXPECT_EQ(holder(asker, buffer.address - 4096, 4096).buffers, 0u);
+  EXPECT_EQ(holder(asker, 0, ~u64{0}).buffers, 1u);
+  // One's own buffers are no others'.
+  const auto own = open_buffer(asker).first;
+  EXPECT_EQ(holder(asker, own.address, own.size).buffers, 0u);
+  EXPECT_EQ(ask(owner, Opcode::holder, HolderRequest{.base = own.address, .bytes = 1}).error, EPERM);
+  EXPECT_EQ(ask(asker, Opcode::holder, HolderRequest{.base = kDdrBase, .bytes = 0}).error, EINVAL);
+  EXPECT_EQ(ask(asker, Opcode::holder, HolderRequest{.base = ~u64{0}, .bytes = 2}).error, EINVAL);
+  EXPECT_EQ(ask(owner, Opcode::buffer_close, BufferCloseRequest{0, buffer.address, buffer.size}).code,
+            Code::ok);
+  EXPECT_EQ(holder(asker, buffer.address, 8192).buffers, 0u);
+}
+
 TEST_F(DaemonBuffers, HostBuffersOfADescriptorCountUntilItIsClosed) {
   const SocketId c = client();
   const auto descriptor = open_buffer(c).second;

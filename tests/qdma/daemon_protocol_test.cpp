@@ -91,7 +91,7 @@ TEST(DaemonProtocol, RefusesEveryLengthThatIsNotItsOpcodes) {
 }
 
 TEST(DaemonProtocol, NamesWhatItDoesNotServe) {
-  for (const u16 opcode : {u16{2}, u16{3}, u16{8}, u16{9}, u16{13}, u16{14}, u16{16}, u16{19}, u16{0x8003}}) {
+  for (const u16 opcode : {u16{2}, u16{3}, u16{8}, u16{9}, u16{13}, u16{14}, u16{16}, u16{19}, u16{0x8004}}) {
     const Parsed parsed = parse_request(request_message(Opcode{opcode}, 3, std::vector<u8>(4)));
     EXPECT_FALSE(parsed.request);
     EXPECT_EQ(parsed.malformed.error, ENOTTY);

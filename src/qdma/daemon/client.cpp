@@ -190,12 +190,18 @@ Answer DaemonClient::ask(Opcode o, std::span<const u8> body, double more_s) {
     if (error.error != 0) answer.error = static_cast<int>(error.error);
     answer.text.assign(rest.begin() + sizeof error, rest.end());
   }
+  if (answer.error != 0) refused_ = answer.error, refused_why_ = answer.text;
   // The refusal of a whole connection belongs to no request.
   if (header.sequence == 0 && answer.code != Code::ok)
     return give_up(answer.error,
                    answer.text.empty() ? "the daemon takes no further client" : std::move(answer.text));
   if (header.sequence != sequence) return give_up(EPROTO, "the reply belongs to another request");
   return answer;
+}
+
+std::string DaemonClient::why(int error) {
+  const std::lock_guard lock(mutex_);
+  return error == refused_ ? refused_why_ : std::string();
 }
 
 HelloReply DaemonClient::hello() {
@@ -222,6 +228,14 @@ void close_buffer(DaemonClient& client, const CardBuffer& buffer) {
   const Answer answer = client.ask(Opcode::buffer_close, BufferCloseRequest{0, buffer.address, buffer.bytes});
   if (answer.error != 0)
     throw CardError("buffer close", answer.error, answer.text.empty() ? reason(answer.error) : answer.text);
+}
+
+HolderReply holder_of(DaemonClient& client, u64 base, u64 bytes) {
+  const Answer answer = client.ask(Opcode::holder, HolderRequest{.base = base, .bytes = bytes});
+  HolderReply reply;
+  const int error = body_of(answer, reply);
+  if (error != 0) throw CardError("doorbelld", error, answer.text.empty() ? reason(error) : answer.text);
+  return reply;
 }
 
 bool names_daemon(const std::string& spec) {

@@ -44,6 +44,8 @@ class DaemonClient {
   requires std::is_trivially_copyable_v<T>
   [[nodiscard]] Answer ask(Opcode o, const T& body) { return ask(o, bytes_of(body)); }
   [[nodiscard]] int fd() const { return socket_.get(); }
+  /// The text of the last refusal, if it was with this errno.
+  [[nodiscard]] std::string why(int error);
 
  private:
   [[nodiscard]] Answer give_up(int error, std::string why);
@@ -52,6 +54,8 @@ class DaemonClient {
   Descriptor socket_;
   u32 sequence_ = 0;
   bool dead_ = false;
+  int refused_ = 0;
+  std::string refused_why_;
 };
 
 /// A buffer in card memory that the daemon has handed out.
@@ -65,6 +69,8 @@ struct CardBuffer {
 [[nodiscard]] CardBuffer open_buffer(DaemonClient& client, const BufferOpenRequest& request);
 [[nodiscard]] CardBuffer open_raw_buffer(DaemonClient& client, const BufferOpenRawRequest& request);
 void close_buffer(DaemonClient& client, const CardBuffer& buffer);
+/// Which buffers of other connections have bytes of this range.
+[[nodiscard]] HolderReply holder_of(DaemonClient& client, u64 base, u64 bytes);
 
 /// True for "daemon" and "daemon:PATH".
 [[nodiscard]] bool names_daemon(const std::string& spec);

@@ -12,6 +12,12 @@ DaemonDriver::DaemonDriver(const std::string& spec, const Patience& patience)
   kind_ = (client_.hello().features & kFeatureModel) != 0 ? "model" : "hardware";
 }
 
+/// Behind the errno's words stand those of the daemon about its last refusal.
+std::string DaemonDriver::why(int error) const {
+  const std::string own = SocketDriver::why(error), said = client_.why(error);
+  return said.empty() ? own : own + " (" + said + ")";
+}
+
 CallResult DaemonDriver::call(int fd, u32 number, std::span<u8> structure, const CallOptions& options) {
   if (fd >= 0) return SocketDriver::call(fd, number, structure, options);
   if (const int over = given_up(); over != 0) return {.result = -over};

@@ -21,11 +21,12 @@ class DaemonDriver final : public SocketDriver {
   using Driver::call;
   [[nodiscard]] CallResult call(int fd, u32 number, std::span<u8> structure,
                                 const CallOptions& options) override;
+  [[nodiscard]] std::string why(int error) const override;
   /// For buffers in card memory, which are no calls of a driver.
   [[nodiscard]] DaemonClient& client() { return client_; }
 
  private:
-  DaemonClient client_;
+  mutable DaemonClient client_;
   std::string kind_;
 };
 

@@ -30,6 +30,7 @@ constexpr OpcodeRow kOpcodeRows[] = {
     {Opcode::hello, "hello", sizeof(Hello)},
     {Opcode::descriptor, "descriptor", sizeof(DescriptorRequest)},
     {Opcode::host_buffer, "host-buffer", sizeof(HostBufferRequest)},
+    {Opcode::holder, "holder", sizeof(HolderRequest)},
 };
 
 const OpcodeRow* row_of(Opcode o) {

@@ -41,6 +41,7 @@ enum class Opcode : u16 {
   hello = 0x8000,        ///< Hello; the reply's body is a HelloReply
   descriptor = 0x8001,   ///< DescriptorRequest; the reply has one zero byte and the descriptor
   host_buffer = 0x8002,  ///< HostBufferRequest; the reply has a BufCreate and the descriptor
+  holder = 0x8003,       ///< HolderRequest; the reply's body is a HolderReply. Older daemons have it not
 };
 /// "buffer-open"; "unknown" for a number that is no opcode of this daemon.
 [[nodiscard]] std::string_view name(Opcode o);
@@ -153,6 +154,20 @@ struct HostBufferRequest {
   u32 device = 0;
   BufCreate create;
 };
+/// Asks which buffers of other connections have bytes of a range. For clients with raw-mem-access, which
+/// would overwrite them.
+struct HolderRequest {
+  u32 device = 0;
+  u64 base = 0;
+  u64 bytes = 0;
+};
+struct HolderReply {
+  u32 buffers = 0;     ///< of others in that range; the rest is about one of them
+  u32 user = 0;        ///< its owner's user id
+  u32 connection = 0;  ///< its owner's number in the daemon's log
+  u64 base = 0;
+  u64 bytes = 0;
+};
 /// The body of a refusal, for clients that have said hello; text fills the rest of the message.
 struct ErrorBody {
   u32 error = 0;  ///< an errno
@@ -165,6 +180,7 @@ static_assert(sizeof(QueuePairAddRequest) == 40 && sizeof(QueuePairRequest) == 1
 static_assert(sizeof(BufferOpenRequest) == 32 && sizeof(BufferOpenReply) == 20);
 static_assert(sizeof(BufferCloseRequest) == 20 && sizeof(BufferOpenRawRequest) == 28);
 static_assert(sizeof(HelloReply) == 40 && sizeof(DescriptorRequest) == 40 && sizeof(HostBufferRequest) == 28);
+static_assert(sizeof(HolderRequest) == 20 && sizeof(HolderReply) == 28);
 
 /// The bytes of an opcode's body; empty: no opcode of this daemon.
 [[nodiscard]] std::optional<std::size_t> body_bytes(Opcode o);

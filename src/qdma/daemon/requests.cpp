@@ -35,6 +35,7 @@ u32 needed(Opcode o) {
     case Opcode::buffer_close:
       return kBuffer | kRawMemAccess;
     case Opcode::buffer_open_raw:
+    case Opcode::holder:
       return kRawMemAccess;
     case Opcode::host_buffer:
       return kQdma | kBuffer | kRawMemAccess;
@@ -144,6 +145,8 @@ void Service::dispatch(Connection& c, const Request& r) {
       return close_buffer(c, a, r.as<BufferCloseRequest>());
     case Opcode::host_buffer:
       return create_host_buffer(c, a, r.as<BufCreate>(offsetof(HostBufferRequest, create)));
+    case Opcode::holder:
+      return find_holder(c, a, r.as<HolderRequest>());
     default:
       break;
   }
@@ -412,6 +415,24 @@ void Service::close_buffer(Connection& c, const Asked& a, const BufferCloseReque
     else ok(a, bytes_of(Zero{}));
     end(a.connection);
   });
+}
+
+void Service::find_holder(Connection& c, const Asked& a, const HolderRequest& r) {
+  if (r.bytes == 0 || r.base + r.bytes < r.base)
+    return refuse(a, EINVAL, fmt::format("{} bytes at {:#x} are no range of addresses", +r.bytes, +r.base));
+  HolderReply reply;
+  for (const auto& [id, other] : connections_) {
+    if (id == c.id) continue;
+    for (const auto& buffer : other.buffers) {
+      const CardRange& held = buffer->range;
+      if (held.base >= r.base + r.bytes || r.base >= held.base + held.bytes) continue;
+      if (reply.buffers++ > 0) continue;
+      reply.user = other.peer.uid;
+      reply.connection = static_cast<u32>(id);
+      reply.base = held.base, reply.bytes = held.bytes;
+    }
+  }
+  ok(a, bytes_of(reply));
 }
 
 void Service::create_host_buffer(Connection& c, const Asked& a, BufCreate create) {

@@ -91,6 +91,7 @@ class Service {
   void open_raw(Connection& c, const Asked& a, const BufferOpenRawRequest& r);
   void open_on_card(Connection& c, const Asked& a, std::shared_ptr<HeldBuffer> buffer, u32 channel);
   void close_buffer(Connection& c, const Asked& a, const BufferCloseRequest& r);
+  void find_holder(Connection& c, const Asked& a, const HolderRequest& r);
   void create_host_buffer(Connection& c, const Asked& a, BufCreate create);
   [[nodiscard]] std::shared_ptr<HostBufferCall> new_host_buffer(const BufCreate& create);
   /// Has it made by the card, on the control node or a descriptor.
