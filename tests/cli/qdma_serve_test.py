@@ -11,6 +11,7 @@ import pathlib
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import unittest
 
@@ -234,6 +235,110 @@ class Daemon(Serving):
         code, _, err = self.end()
         self.assertEqual(code, 0, err)
         self.assertFalse(os.path.exists(self.path))
+
+    def roles(self, rights):
+        """The option that gives everybody these rights."""
+        path = self.folder / "roles"
+        path.write_text(f"[role:all]\nrights = {rights}\n[user:*]\nroles = all\n")
+        return ["--roles", str(path)]
+
+    def ask(self, connection, opcode, body):
+        """The code and the body of the daemon's answer."""
+        connection.send(struct.pack("<HHI", len(body), opcode, 1) + body)
+        reply, files, _, _ = socket.recv_fds(connection, 4096, 1)
+        for file in files:
+            self.addCleanup(os.close, file)
+        return struct.unpack("<HHI", reply[:8])[1], reply[8:]
+
+    def held_buffer(self):
+        """A buffer in DDR that another connection holds: its connection, address and size."""
+        other = self.connection()
+        code, body = self.ask(other, 10, struct.pack("<IIIIQQ", 0, 0, 0, 0, 0, 1 << 20))
+        self.assertEqual(code, 0)
+        size, address, _ = struct.unpack("<QQI", body)
+        return other, address, size
+
+    def works(self):
+        """A command line of each of the three commands over the daemon."""
+        device = ["-d", self.device()]
+        return (["qdma", *device, "--size", "64KiB", "--iterations", "20"],
+                ["qdma", "validate", *device, "-j", "2", "--buffer-size", "64Ki"],
+                ["qdma", "tune", *device, "--largest", "16Ki", "--iterations", "5"])
+
+    def test_runs_leave_the_buffers_of_others_alone(self):
+        """Each run is given memory of its own, and by address it must be allowed to overwrite."""
+        self.serve()
+        other, address, size = self.held_buffer()
+        for work in self.works():
+            cells = self.result(*work, *TIMEOUTS)["cells"]
+            for place in [p for c in cells for p in c["qdma"].get("places", [])]:
+                self.assertFalse(address <= place["address"] < address + size, place)
+            raw = doorbell(*work, "--raw-memory", *TIMEOUTS)
+            self.assertEqual(raw.returncode, 1, raw.stdout)
+            self.assertRegex(raw.stderr, rf"--raw-memory: bytes .* are in use: user {os.getuid()} \(connection \d+\) holds "
+                                         rf"{size} bytes from {address:#x} on")
+            self.assertIn("--allow-write", raw.stderr)
+            self.assertIn("--starting-offset", raw.stderr)
+            self.result(*work, "--raw-memory", "--allow-write", *TIMEOUTS)
+        other.close()
+        wait_until(lambda: doorbell(*self.works()[0], "--raw-memory", *TIMEOUTS).returncode == 0, "memory that nobody holds")
+
+    def test_raw_access_by_offset_passes_by_what_others_hold(self):
+        self.serve()
+        _, _, size = self.held_buffer()
+        self.result(*self.works()[0], "--raw-memory", "--starting-offset", str(size), *TIMEOUTS)
+        self.result(*self.works()[1], "--raw-memory", "--ddr-only", "--starting-offset", str(size), *TIMEOUTS)
+
+    def test_runs_need_no_raw_access(self):
+        self.serve(*self.roles("query-devices, qdma, buffer"))
+        for work in self.works():
+            for cell in self.result(*work, *TIMEOUTS)["cells"]:
+                self.assertEqual(set(cell["errors"].values()), {0})
+                self.assertGreater(cell["verify"]["checked"], 0)
+            raw = doorbell(*work, "--raw-memory", *TIMEOUTS)
+            self.assertEqual(raw.returncode, 1, raw.stdout)
+            self.assertIn("raw-mem-access", raw.stderr)
+        for memory in ("hbm", "hbm-high"):
+            self.result(*self.works()[0], "--memory", memory, "--op", "get", *TIMEOUTS)
+
+    def test_a_right_that_is_missing_is_named(self):
+        for rights, missing in (("query-devices, buffer", "qdma"), ("query-devices, qdma", "buffer")):
+            self.serve(*self.roles(rights))
+            for work in self.works():
+                done = doorbell(*work, *TIMEOUTS)
+                self.assertEqual(done.returncode, 1, done.stdout)
+                self.assertIn(f"it needs one of the rights {missing}", done.stderr)
+            self.end()
+
+    def test_two_validations_at_once(self):
+        """Neither finds the other's data."""
+        self.serve()
+        command = [DOORBELL, *self.works()[1], "--bandwidth-iterations", "20", *TIMEOUTS]
+        both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+        for process in both:
+            self.addCleanup(self.kill, process)
+        for process in both:
+            out, err = end_of(process)
+            self.assertEqual(process.returncode, 0, out + err)
+
+    def test_what_the_daemon_chooses_is_not_for_an_option(self):
+        """Refused before the daemon is looked for."""
+        for command, option in (([], ["--starting-offset", "1Mi"]), (["validate"], ["--starting-offset", "1Mi"]),
+                                (["validate"], ["--buffer-size", "4Ki", "--offset", "1Mi"]),
+                                (["validate"], ["--channel-allocation", "paired"])):
+            done = doorbell("qdma", *command, "-d", self.device(), *option)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn(f"{option[-2]}: doorbelld gives the run its memory", done.stderr)
+            self.assertIn("--raw-memory", done.stderr)
+        for command in ([], ["validate"], ["tune"]):
+            self.assertIn("--raw-memory: it is for a card of doorbelld", doorbell("qdma", *command, "--raw-memory").stderr)
+            self.assertIn("--allow-write: it has no meaning without --raw-memory",
+                          doorbell("qdma", *command, "-d", self.device(), "--allow-write").stderr)
+        self.serve()
+        done = doorbell("qdma", "tune", "-d", self.device(), "--largest", "1Gi", *TIMEOUTS)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("--largest: 1073741824 bytes of card memory are needed in one piece, and doorbelld gives 536870912 at most",
+                      done.stderr)
 
     def test_a_log_that_cannot_be_written_ends_nothing(self):
         for sink in ("/dev/full", "a pipe that nobody reads", "a pipe without a reader"):

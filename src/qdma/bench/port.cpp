@@ -98,22 +98,6 @@ class TransferQueues final : public rma::QueueSet {
 
 }  // namespace
 
-const std::vector<MemoryPart>& card_memories() {
-  static const std::vector<MemoryPart> all = {
-      {"ddr", kDdrBase, kDdrBytes},
-      {"hbm", kHbmBase, kHbmBytes},
-      {"hbm-high", kHbmBoundary, kHbmBase + kHbmBytes - kHbmBoundary},
-  };
-  return all;
-}
-
-const MemoryPart& card_memory(std::string_view name) {
-  for (const MemoryPart& m : card_memories())
-    if (m.name == name) return m;
-  throw Error(fmt::format("the card's memory '{}'", name), "there is no such memory",
-              "give ddr, hbm or hbm-high");
-}
-
 const std::vector<std::string>& channel_names() {
   static const std::vector<std::string> names = {"both", "0", "1"};
   return names;
@@ -124,8 +108,8 @@ ChannelDescriptor::ChannelDescriptor(Card& card, const CardUse& use)
 
 QdmaPort::QdmaPort(const rma::PortRequest& request, const CardUse& use)
     : use_(use),
-      lock_(request.spec),
       driver_(open_driver({.spec = request.spec, .use = request.use, .patience = use.patience})),
+      memory_(request.spec, driver_, use.access),
       card_(card_over(driver_)),
       of_this_process_(is_model(request.spec)) {
   if (use_.deadline_grows && driver_->kind() == "model") use_.deadline_s += kDeadlineShare * request.more_s;
@@ -173,14 +157,14 @@ std::unique_ptr<rma::QueueSet> QdmaPort::create_queues(u32 count, rma::Ends ends
 u64 QdmaPort::device_memory(u32 number, u64 bytes) {
   const u64 each = whole_granules(bytes);
   const u64 needed = use_.starting_offset + each * (number + 1);
-  if (needed > use_.memory.bytes)
+  if (!memory_.given() && needed > use_.memory.bytes)
     throw Error(fmt::format("{}, {}", setting::starting_offset, setting::transfers),
                 fmt::format("the last transfer ends at byte {} of {}, which has {}", needed, use_.memory.name,
                             use_.memory.bytes),
                 "use fewer or smaller transfers in flight");
-  const u64 at = use_.memory.base + use_.starting_offset + each * number;
-  lock_.take(at, each, setting::starting_offset);
-  return at;
+  // A session's connections are numbered from 0, and follow those of no other session.
+  if (number == 0) memory_.reuse();
+  return memory_.place(use_.memory, use_.starting_offset + each * number, each, setting::transfers);
 }
 
 bool QdmaPort::read_device(u64 address, std::span<u8> to) try {

@@ -7,26 +7,14 @@
 
 #include <deque>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "qdma/bench/run_memory.hpp"
 #include "qdma/bench/transfer_queue.hpp"
-#include "qdma/card_lock.hpp"
 #include "qdma/driver.hpp"
 #include "rma/bench.hpp"
 
 namespace doorbell::qdma {
-
-/// A part of the card's memory that a run may use.
-struct MemoryPart {
-  std::string_view name;
-  u64 base = 0;
-  u64 bytes = 0;
-};
-/// "ddr", "hbm", "hbm-high".
-[[nodiscard]] const std::vector<MemoryPart>& card_memories();
-/// Throws Error.
-[[nodiscard]] const MemoryPart& card_memory(std::string_view name);
 
 /// The queue pairs of each transfer descriptor.
 enum class Channels : u32 {
@@ -43,7 +31,8 @@ inline constexpr double kDeadlineShare = 0.8;
 /// How a run uses a card.
 struct CardUse {
   MemoryPart memory = card_memories().front();
-  u64 starting_offset = 0;  ///< into the memory; a multiple of the granule
+  u64 starting_offset = 0;  ///< into the memory, where that is not given; a multiple of the granule
+  MemoryAccess access = {};
   Channels channels = Channels::both;
   PolicyKind policy = PolicyKind::balanced;
   BalancedPolicy balanced = {};
@@ -90,8 +79,8 @@ class QdmaPort final : public rma::Port {
 
  private:
   CardUse use_;
-  CardLock lock_;  ///< of the bytes that are worked on
   std::shared_ptr<Driver> driver_;
+  RunMemory memory_;
   Card card_;
   BufferTable buffers_;
   std::deque<CardTime> times_;  ///< of every queue there has been

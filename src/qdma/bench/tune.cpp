@@ -14,7 +14,6 @@
 #include "measure/other_run.hpp"
 #include "model/copy_allowance.hpp"
 #include "qdma/bench/jobs.hpp"
-#include "qdma/card_lock.hpp"
 #include "qdma/model/card.hpp"
 #include "qdma/settings.hpp"
 #include "report/cell_table.hpp"
@@ -36,14 +35,15 @@ constexpr double kLevel = 0.95;                 // of an interval that a break-e
 class Way final : public measure::Contender {
  public:
   Way(const TuneOptions& o, const measure::RunWatch& watch, Driver& driver, Card& card, std::string label,
-      const CardUse& use, u64 bytes, double more_s, u64 sequence, const measure::OtherRun& others)
+      const CardUse& use, u64 address, u64 bytes, double more_s, u64 sequence,
+      const measure::OtherRun& others)
       : o_(o),
         watch_(watch),
         driver_(driver),
         label_(std::move(label)),
         buffer_(card.create_buffer(bytes)),
         descriptor_(card, use),
-        place_{label_, use.memory, use.memory.base + use.starting_offset, &buffer_, 0},
+        place_{label_, use.memory, address, &buffer_, 0},
         more_s_(more_s),
         sequence_(sequence),
         others_(others),
@@ -169,6 +169,8 @@ std::string cannot_say(std::size_t repeats, double level) {
 }  // namespace
 
 void check(const TuneOptions& o) {
+  check_access(o.device, o.card.access);
+  if (o.card.starting_offset != 0) check_access(o.device, o.card.access, setting::starting_offset);
   for (const auto& [name, bytes] : {std::pair{setting::smallest, o.smallest}, {setting::largest, o.largest}})
     if (!std::has_single_bit(bytes) || bytes < 2 * kGranule)
       throw Error(name, fmt::format("{} is not a power of two from {} on", bytes, 2 * kGranule));
@@ -198,8 +200,8 @@ measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) 
                    .use = o.use(2, 1, false),
                    .patience = {.limit_s = o.timeout_s, .stop = watch.stop, .gives_up = true}});
   Card card = card_over(driver);
-  CardLock lock(o.device);
-  lock.take(o.card.memory.base + o.card.starting_offset, o.largest, setting::starting_offset);
+  RunMemory memory(o.device, driver, o.card.access);
+  const u64 address = memory.place(o.card.memory, o.card.starting_offset, o.largest, setting::largest);
   CardUse whole = o.card, split = o.card;
   whole.channels = split.channels = Channels::both;
   whole.policy = PolicyKind::channel0;
@@ -215,8 +217,10 @@ measure::BenchResult tune(const TuneOptions& o, const measure::RunWatch& watch) 
     try {
       if (watch.progress) watch.progress(0, fmt::format("{} bytes", bytes));
       const double more_s = allowance.seconds(bytes);
-      Way both(o, watch, *driver, card, "split", split, bytes, more_s, sequence += kSequencesOfAWay, others);
-      Way one(o, watch, *driver, card, "whole", whole, bytes, more_s, sequence += kSequencesOfAWay, others);
+      Way both(o, watch, *driver, card, "split", split, address, bytes, more_s, sequence += kSequencesOfAWay,
+               others);
+      Way one(o, watch, *driver, card, "whole", whole, address, bytes, more_s, sequence += kSequencesOfAWay,
+              others);
       for (measure::BenchResult& r : measure::run_in_turns(o, watch, {&both, &one}))
         result.append(std::move(r));
     } catch (const Error& e) {

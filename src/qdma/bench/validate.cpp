@@ -11,6 +11,7 @@
 #include <bit>
 #include <cerrno>
 #include <chrono>
+#include <map>
 #include <thread>
 
 #include "measure/counters.hpp"
@@ -20,7 +21,6 @@
 #include "qdma/bench/host_facts.hpp"
 #include "qdma/bench/jobs.hpp"
 #include "qdma/bench/validate_plan.hpp"
-#include "qdma/card_lock.hpp"
 #include "qdma/model/card.hpp"
 #include "qdma/settings.hpp"
 #include "system/available_memory.hpp"
@@ -57,10 +57,10 @@ class Validation {
       : o_(o),
         watch_(watch),
         allowance_(model::CopyAllowance::measured(most_under_way(o), lowest_model_rate(o.device))),
-        lock_(o.device),
         driver_(open_driver({.spec = o.device,
                              .use = use(),
                              .patience = {.limit_s = o.timeout_s, .stop = watch.stop, .gives_up = true}})),
+        memory_(o.device, driver_, o.card.access),
         card_(card_over(driver_)),
         bdf_(card_.info().bdf.data()),
         model_(driver_->kind() == "model"),
@@ -75,11 +75,9 @@ class Validation {
     require_memory(memory_of(o, buffer_bytes_, model_),
                    fmt::format("{}, {}", setting::threads, setting::buffer_bytes),
                    fmt::format("{} buffers of {} bytes", places(o), buffer_bytes_));
-    for (const MemorySet& set : memory_sets(o)) check_places(set);
-    for (const MemorySet& set : memory_sets(o))
-      for (const MemoryPart& m : set.memories)
-        for (u32 i = 0; i < places(o); ++i)
-          lock_.take(m.base + place_offset(o, i, distance_), buffer_bytes_, setting::starting_offset);
+    if (!memory_.given())
+      for (const MemorySet& set : memory_sets(o)) check_places(set);
+    find_places();
     if (uses_gpu(o)) gpu_ = gpu::open(o.gpu);
     for (u32 i = 0; i < places(o); ++i) buffers_.push_back(card_.create_buffer(buffer_bytes_));
   }
@@ -174,14 +172,25 @@ class Validation {
                               places(o_) / 2 * distance_));
   }
 
+  /// Those of all sets: each memory by itself uses all of its places, both together the first ones of each.
+  void find_places() {
+    for (const MemorySet& set : memory_sets(o_))
+      for (const MemoryPart& m : set.memories) {
+        std::vector<u64>& all = addresses_[m.name];
+        for (u32 i = static_cast<u32>(all.size()); i < places(o_) / set.memories.size(); ++i)
+          all.push_back(
+              memory_.place(m, place_offset(o_, i, distance_), buffer_bytes_, setting::buffer_bytes));
+      }
+  }
+
   /// Of two memories, half of the places are in each.
   std::vector<CardPlace> make_places(const MemorySet& set) {
     std::vector<CardPlace> all;
     const auto each = static_cast<u32>(places(o_) / set.memories.size());
     for (const MemoryPart& m : set.memories)
       for (u32 i = 0; i < each; ++i)
-        all.push_back({fmt::format("{}{}", m.name == "ddr" ? "DDR" : "HBM", i), m,
-                       m.base + place_offset(o_, i, distance_), &buffers_[all.size()], 0});
+        all.push_back({fmt::format("{}{}", m.name == "ddr" ? "DDR" : "HBM", i), m, addresses_.at(m.name)[i],
+                       &buffers_[all.size()], 0});
     return all;
   }
 
@@ -430,7 +439,7 @@ class Validation {
         {"channels", phase == Phase::integrity || layout == Layout::given ? given_channels() : name(layout)},
         {"threads", threads == 0 ? places(o_) : threads},
         {"buffer_bytes", buffer_bytes_},
-        {"offset_bytes", distance_},
+        {"offset_bytes", memory_.given() ? 0 : distance_},
         {"ring_size_index", o_.card.ring_index},
         {"ring_entries", kRingEntries[o_.card.ring_index]}};
     cell.parts.clear();
@@ -466,13 +475,14 @@ class Validation {
   const ValidateOptions& o_;
   const measure::RunWatch& watch_;
   model::CopyAllowance allowance_;
-  CardLock lock_;
   std::shared_ptr<Driver> driver_;
+  RunMemory memory_;
   Card card_;
   const std::string bdf_;  // read before anything is measured: a card that goes keeps its cells
   bool model_;
   u64 buffer_bytes_;
   u64 distance_;
+  std::map<std::string_view, std::vector<u64>> addresses_;  ///< of the places, by memory
   Calls calls_;
   std::atomic<u64> sequence_;
   measure::OtherRun others_;
@@ -485,6 +495,10 @@ class Validation {
 
 void check(const ValidateOptions& o) {
   const Setting& size = setting::buffer_bytes;
+  check_access(o.device, o.card.access);
+  if (o.starting_offset != 0) check_access(o.device, o.card.access, setting::starting_offset);
+  if (o.offset != 0) check_access(o.device, o.card.access, setting::offset);
+  if (o.paired) check_access(o.device, o.card.access, setting::channel_allocation);
   if (!o.hbm && !o.ddr)
     throw Error(fmt::format("{}, {}", setting::ddr_only, setting::hbm_only), "they exclude each other",
                 "give one of them");

@@ -26,6 +26,20 @@ void add_card_option(OptionTable& t) {
        .into = {&rma::BenchOptions::device, &qdma::TuneOptions::device, &qdma::ValidateOptions::device}});
 }
 
+void add_access_options(OptionTable& t) {
+  t.group("Device")
+      .add(
+          {.name = qdma::setting::raw_memory.option(),
+           .help =
+               "over doorbelld: use the card's memory by address, in place of buffers that the daemon gives. "
+               "It takes the right raw-mem-access, and is refused where others hold buffers",
+           .into = &qdma::MemoryAccess::raw})
+      .add({.name = qdma::setting::allow_write.option(),
+            .help = "overwrite what others hold there",
+            .into = &qdma::MemoryAccess::allow_write,
+            .only_if = {qdma::setting::raw_memory.option()}});
+}
+
 Option memory_option(std::string help) {
   return {.name = "memory",
           .default_text = "ddr",

@@ -28,6 +28,7 @@ void add_qdma_options(OptionTable& t) {
             .help = "into that memory, a multiple of 4 KiB",
             .into = {granules("starting-offset"), &qdma::CardUse::starting_offset}})
       .add(direction_option());
+  add_access_options(t);
   add_size_option(t, "bytes of a transfer", 1, "1MiB");
   add_queues_option(
       t,
@@ -60,6 +61,7 @@ rma::BenchOptions bench_options(const Options& o, const measure::StopFlag* stop 
   use.patience = {.limit_s = o.seconds("timeout"), .stop = stop, .gives_up = true};
   o.read_into(use);
   o.read_into(use.balanced);
+  o.read_into(use.access);
   if (use.starting_offset >= use.memory.bytes)
     throw Error("--starting-offset", fmt::format("{} is not in 0..{}, the bytes of {}", use.starting_offset,
                                                  use.memory.bytes - qdma::kGranule, use.memory.name));
@@ -71,6 +73,8 @@ rma::BenchOptions bench_options(const Options& o, const measure::StopFlag* stop 
   limit_window(b);
   b.model_bytes_per_s = qdma::lowest_model_rate(b.device);
   check_faults(b, b.device, qdma::is_model(b.device), "--device model");
+  qdma::check_access(b.device, use.access);
+  if (use.starting_offset != 0) qdma::check_access(b.device, use.access, qdma::setting::starting_offset);
   check_request(qdma::backends(), {.spec = b.device});
   rma::check(b);
   return b;
@@ -91,6 +95,7 @@ Command qdma_command() {
       "and gets find what was put there before. Only the transfers that were asked for count in the figures.",
       "One transfer may use both channels: --policy says how it is cut. The software card has its own memory, rings, "
       "channels and limits, and speaks the calls of the card's driver. A back end is never replaced by another.",
+      "A card that doorbelld shares gives each run memory of its own; --raw-memory goes by address there.",
       key_text("The model's keys:", qdma::model_keys()),
       "'doorbell qdma validate' tests a card's memory and measures both directions together; 'doorbell qdma tune' "
       "measures from which size on a transfer should be split.",

@@ -21,6 +21,8 @@ FaultCheck check_qdma_fault(model::Fault fault, double times, const measure::Run
 
 /// Options that name a card and the way to its memory.
 void add_card_option(OptionTable& table);
+/// Raw access to the memory of a card that doorbelld shares.
+void add_access_options(OptionTable& table);
 [[nodiscard]] Option memory_option(std::string help);
 [[nodiscard]] Option direction_option();
 void add_ring_option(OptionTable& table, const std::string& default_text);

@@ -23,9 +23,9 @@ constexpr u32 kRepeats = 7;
 
 void add_tune_options(OptionTable& t) {
   add_card_option(t);
-  t.add(memory_option("the card's memory"))
-      .add(direction_option())
-      .group("Work")
+  t.add(memory_option("the card's memory")).add(direction_option());
+  add_access_options(t);
+  t.group("Work")
       .add({.name = qdma::setting::smallest.option(),
             .kind = Kind::size,
             .default_text = "8Ki",
@@ -56,6 +56,7 @@ qdma::TuneOptions tune_options(const Options& o) {
   if (t.initiator == Initiator::gpu) throw Error("--initiator", "calls are made by the CPU", "leave it out");
   o.read_into(t);
   o.read_into(t.card);
+  o.read_into(t.card.access);
   check_faults(t, t.device, qdma::is_model(t.device), "--device model");
   qdma::check(t);
   return t;

@@ -46,6 +46,7 @@ std::vector<qdma::Channels> channels_of(const std::string& list) {
 void add_validate_options(OptionTable& t) {
   const auto left_out = [](bool only_the_others) { return !only_the_others; };
   add_card_option(t);
+  add_access_options(t);
   t.group("Device")
       .add({.name = qdma::setting::ddr_only.option(),
             .help = "leave HBM out",
@@ -132,7 +133,7 @@ void add_validate_options(OptionTable& t) {
                "thread on the same channel and once crossed",
            .into = {channels_of, &qdma::ValidateOptions::channels}})
       .add(
-          {.name = "channel-allocation",
+          {.name = qdma::setting::channel_allocation.option(),
            .default_text = "auto",
            .choices = {"auto", "paired"},
            .help =
@@ -169,6 +170,7 @@ qdma::ValidateOptions validate_options(const Options& given) {
     throw Error("--verify", fmt::format("{} is not for a validation", o.text("verify")), "use on or off");
   o.read_into(v);
   o.read_into(v.card);
+  o.read_into(v.card.access);
   check_faults(v, v.device, qdma::is_model(v.device), "--device model");
   qdma::check(v);
   return v;
