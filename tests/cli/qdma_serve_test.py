@@ -157,6 +157,15 @@ class CardServe(Serving):
         small = ["qdma", "--device", self.device(), "--size", "4KiB", "--iterations", "5", "--in-flight", "1", *TIMEOUTS]
         wait_until(lambda: doorbell(*small).returncode == 0, "room again")
 
+    def test_threads_share_queue_pairs_where_these_are_few(self):
+        """33 threads would have 132 of them."""
+        self.serve("--max-queue-pairs", "66")
+        document = self.result("qdma", "validate", "-d", self.device(), "-j", "33", "--buffer-size", "4Ki", "--ddr-only", *TIMEOUTS)
+        self.assertEqual([c["cell"]["phase"] for c in document["cells"]], PHASES)
+        for cell in document["cells"]:
+            self.assertEqual(set(cell["errors"].values()), {0})
+        self.assertTrue([w for w in document["warnings"] if "threads share queue pairs" in w and "66 were free" in w], document["warnings"])
+
     def test_a_path_that_is_in_use_is_left_and_an_abandoned_one_taken(self):
         self.serve()
         done = doorbell("card", "serve", "--listen", self.path)
@@ -309,6 +318,13 @@ class Daemon(Serving):
                 self.assertEqual(done.returncode, 1, done.stdout)
                 self.assertIn(f"it needs one of the rights {missing}", done.stderr)
             self.end()
+
+    def test_the_most_threads_within_the_usual_quotas(self):
+        self.serve()
+        cells = self.result("qdma", "validate", "-d", self.device(), "-j", "64", "--buffer-size", "4Ki", *TIMEOUTS)["cells"]
+        self.assertEqual(len(cells), 18)
+        for cell in cells:
+            self.assertEqual(set(cell["errors"].values()), {0})
 
     def test_two_validations_at_once(self):
         """Neither finds the other's data."""

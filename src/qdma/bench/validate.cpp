@@ -13,6 +13,7 @@
 #include <chrono>
 #include <map>
 #include <thread>
+#include <utility>
 
 #include "measure/counters.hpp"
 #include "measure/other_run.hpp"
@@ -50,6 +51,11 @@ u64 place_offset(const ValidateOptions& o, u32 position, u64 distance) {
   return o.starting_offset + position / 2 * distance + position % 2 * o.region_stride;
 }
 
+/// All queue pairs are in use, or all that this user may have.
+struct NoQueuePairs : Error {
+  using Error::Error;
+};
+
 /// The whole run on one open card.
 class Validation {
  public:
@@ -85,6 +91,10 @@ class Validation {
   void run(measure::BenchResult& result) {
     all_sets(result);
     if (others_.known()) result.warnings.push_back(others_.text());
+    if (queue_pairs_ != kAllQueuePairs)
+      result.warnings.push_back(fmt::format(
+          "threads share queue pairs, so that rates are theirs together: no more than {} were free for up to {} transfers",
+          queue_pairs_, places(o_)));
   }
 
  private:
@@ -130,10 +140,10 @@ class Validation {
       } catch (const CardError& e) {
         if (e.number() != EBUSY && e.number() != EDQUOT) throw;
         if (wall_ns() < until && !(watch_.stop != nullptr && watch_.stop->requested())) {
-          std::this_thread::sleep_for(std::chrono::milliseconds(10));
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));
           continue;
         }
-        throw Error(
+        throw NoQueuePairs(
             setting::threads,
             fmt::format("{} need up to {} queue pairs: {}", o_.threads, places(o_) * kMaxDescriptorQueuePairs,
                         e.what()),
@@ -205,15 +215,40 @@ class Validation {
 
   /// The jobs of a phase and the descriptors that they use.
   struct JobSet {
-    std::vector<std::unique_ptr<ChannelDescriptor>> descriptors;
+    struct Shared {
+      Channels channels;
+      std::unique_ptr<ChannelDescriptor> descriptor;
+      u32 users = 0;
+    };
+    std::vector<Shared> descriptors;
     std::vector<Job> jobs;
+    u32 queue_pairs = 0;
   };
+  /// One of its own for each job, as long as there are queue pairs; further jobs use those of the others,
+  /// which any number of threads may.
+  JobSet::Shared& descriptor_for(JobSet& set, const CardUse& use) {
+    const u32 needed = use.channels == Channels::both ? 2 : 1;
+    const auto least = std::ranges::min_element(
+        set.descriptors, {}, [&](const auto& d) { return std::pair(d.channels != use.channels, d.users); });
+    const bool other = least != set.descriptors.end() && least->channels == use.channels;
+    if (other && set.queue_pairs + needed > queue_pairs_) return *least;
+    try {
+      set.descriptors.push_back(
+          {use.channels, with_queue_pairs([&] { return std::make_unique<ChannelDescriptor>(card_, use); })});
+      set.queue_pairs += needed;
+      return set.descriptors.back();
+    } catch (const NoQueuePairs&) {
+      if (!other) throw;
+      queue_pairs_ = set.queue_pairs;
+      return *least;
+    }
+  }
   void add_job(JobSet& set, CardPlace& place, u32 position, Direction direction, Layout layout) {
     CardUse use = o_.card;
     use.channels = channels(layout, position, direction);
-    set.descriptors.push_back(
-        with_queue_pairs([&] { return std::make_unique<ChannelDescriptor>(card_, use); }));
-    set.jobs.push_back({&place, direction, set.descriptors.back().get()});
+    JobSet::Shared& own = descriptor_for(set, use);
+    ++own.users;
+    set.jobs.push_back({&place, direction, own.descriptor.get()});
   }
   JobSet jobs_of(std::vector<CardPlace>& all, Phase phase, Layout layout) {
     JobSet set;
@@ -483,6 +518,8 @@ class Validation {
   u64 buffer_bytes_;
   u64 distance_;
   std::map<std::string_view, std::vector<u64>> addresses_;  ///< of the places, by memory
+  static constexpr u32 kAllQueuePairs = ~u32{0};
+  u32 queue_pairs_ = kAllQueuePairs;  ///< that are there for a phase, once more were not
   Calls calls_;
   std::atomic<u64> sequence_;
   measure::OtherRun others_;
