@@ -163,8 +163,8 @@ void RunMemory::ask_for(const MemoryPart& memory, u64 address, u64 bytes) {
           "bytes {:#x} to {:#x} of {} are in use: user {} (connection {}) holds {} bytes from {:#x} on{}",
           address, address + bytes, memory.name, +held.user, +held.connection, +held.bytes, +held.base,
           held.buffers > 1 ? fmt::format(", and there are {} buffers more", held.buffers - 1) : ""),
-      fmt::format("leave it out and be given memory, choose other bytes ({}), or overwrite them with {}",
-                  setting::starting_offset, setting::allow_write));
+      fmt::format("leave it out and be given memory, use other bytes of the card, or overwrite these with {}",
+                  setting::allow_write));
 }
 
 }  // namespace doorbell::qdma
