@@ -85,5 +85,6 @@ if(TARGET doorbelld)
   # Under a prefix of its own, systemd looks there only for /usr and /usr/local.
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/doorbelld.service ${units}/doorbelld.socket
           DESTINATION lib/systemd/system COMPONENT program)
+  install(FILES ${units}/doorbelld.sysusers DESTINATION lib/sysusers.d RENAME doorbelld.conf COMPONENT program)
   install(FILES ${units}/roles.conf DESTINATION ${CMAKE_INSTALL_DATADIR}/doorbell COMPONENT program)
 endif()

@@ -15,7 +15,7 @@ case "${1:-}" in
   demo) packages="$build python3 python3-jinja2 python3-matplotlib" ;;
   test) packages="$build python3 python3-jinja2 python3-matplotlib python3-jsonschema python3-html5lib
                   python3-pandas python3-nbclient python3-ipykernel libgtest-dev libbenchmark-dev
-                  pkg-config clang-format libdpdk-dev dpdk-dev libuv1-dev libsystemd-dev
+                  pkg-config clang-format libdpdk-dev dpdk-dev libsystemd-dev
                   libfftw3-single3 libopenblas0 libmicrohttpd12 python3-prometheus-client
                   openmpi-bin iperf3 iproute2 util-linux $guest"
         # Debian's name of a browser that draws pages for tests; where there is no such package, they are skipped.

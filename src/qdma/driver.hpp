@@ -11,16 +11,20 @@
 #include <atomic>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "model/use.hpp"
-#include "qdma/peer/patience.hpp"
+#include "qdma/peer/wire.hpp"
 #include "qdma/settings.hpp"
+#include "service/patience.hpp"
 #include "system/backend.hpp"
 #include "system/descriptor.hpp"
 
 namespace doorbell::qdma {
+
+using service::Patience;
 
 /// The arguments of a call besides its structure.
 struct CallOptions {
@@ -71,6 +75,11 @@ class Driver {
   [[nodiscard]] virtual std::string why(int error) const;
   /// An io_uring user for transfers on descriptor `fd`; null where there is none. `fd` outlives it.
   [[nodiscard]] virtual std::unique_ptr<CallEngine> uring_engine(int fd);
+  /// Whether some process still has a host buffer of this card; none: the driver does not know.
+  [[nodiscard]] virtual std::optional<bool> still_held(const wire::HostBufferName& buffer) {
+    static_cast<void>(buffer);
+    return {};
+  }
   /// Closes a descriptor that a call has returned.
   virtual void close(int fd) { ::close(fd); }
   /// The device's own counters and injected faults, for the Result; null if it has none.

@@ -181,7 +181,7 @@ class CardServe(Serving):
         plain = self.folder / "plain"
         plain.write_text("mine", encoding="utf-8")
         for arguments, word in (([], "serve"), (["listen"], "listen"), (["serve"], "--listen"),
-                                (["serve", "--listen", str(plain)], "in use, or no socket"),
+                                (["serve", "--listen", str(plain)], "is there and no socket"),
                                 (["serve", "--listen", str(self.folder / "none" / "x")], "No such file"),
                                 (["serve", "--listen", "/" + "x" * 200], "107"),
                                 (["serve", "--listen", self.path, "--card", "kernel:/dev/slash_qdma_ctl0"], "only a software card"),

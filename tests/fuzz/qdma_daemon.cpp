@@ -173,7 +173,7 @@ void one_step(FuzzWorld& w, FuzzedDataProvider& in) {
       const u32 descriptors = in.ConsumeIntegralInRange<u32>(0, 2);
       const std::vector<u8> bytes = some_call(in, descriptors);
       Message m{.bytes = bytes, .truncated = in.ConsumeIntegralInRange<u32>(0, 31) == 0};
-      for (u32 i = 0; i < descriptors; ++i) m.descriptors.emplace_back(Descriptor(kNoFile));
+      for (u32 i = 0; i < descriptors; ++i) m.files.emplace_back(Descriptor(kNoFile));
       ++fuzzed_messages;
       w.service.message(id, std::move(m));
       return;

@@ -56,10 +56,10 @@ struct Session {
   std::vector<std::shared_ptr<DriverModel::InFlight>> transfers;
   Waiting waiting;
 
-  void call(const std::shared_ptr<DriverModel::Node>& node, const Incoming& message,
+  void call(const std::shared_ptr<DriverModel::Node>& node, const service::Message& message,
             const wire::RequestHeader& header) {
     std::array<int, wire::kMaxDescriptors> descriptors{};
-    for (u32 i = 0; i < message.descriptor_count; ++i) descriptors[i] = message.descriptors[i].get();
+    for (std::size_t i = 0; i < message.files.size(); ++i) descriptors[i] = message.files[i].get();
     DriverModel::Reply control;
     const bool transfer = header.number == kCallTransfer;
     ++waiting.calls;
@@ -68,8 +68,8 @@ struct Session {
     auto in_flight = driver.call(
         node,
         {.number = header.number,
-         .structure = std::span<const u8>(message.bytes).subspan(sizeof header, header.bytes),
-         .descriptors = std::span(descriptors).first(message.descriptor_count),
+         .structure = message.bytes.subspan(sizeof header, header.bytes),
+         .descriptors = std::span(descriptors).first(message.files.size()),
          .deadline_ns = header.deadline_ns},
         [this, transfer, &control, &answered](DriverModel::Reply r) {
           require(r.result >= 0 ? r.result <= static_cast<i64>(kMaxCallBytes) : r.result > -4096);
@@ -143,9 +143,9 @@ void plausible(FuzzedDataProvider& in, u32 number, std::vector<u8>& bytes) {
   }
 }
 
-Incoming message_from(FuzzedDataProvider& in, const Session& session) {
-  Incoming m;
-  m.status = Incoming::Status::message;
+service::Message message_from(FuzzedDataProvider& in, const Session& session,
+                              std::array<u8, wire::kMaxMessage>& space) {
+  service::Message m;
   wire::RequestHeader h;
   h.number =
       in.ConsumeIntegralInRange<u32>(0, 15) == 0 ? in.ConsumeIntegral<u32>() : in.PickValueInArray(kNumbers);
@@ -156,19 +156,20 @@ Incoming message_from(FuzzedDataProvider& in, const Session& session) {
   for (u32 i = in.ConsumeIntegralInRange<u32>(0, 2); i > 0 && !structure.empty(); --i)
     structure[in.ConsumeIntegralInRange<std::size_t>(0, structure.size() - 1)] = in.ConsumeIntegral<u8>();
   h.bytes = static_cast<u32>(structure.size());
-  for (u32 i = 0; i < wire::kMaxDescriptors && !session.buffers.empty() && in.ConsumeBool(); ++i)
-    m.descriptors[m.descriptor_count++] =
-        Descriptor(dup(session.buffers[in.ConsumeIntegral<u8>() % session.buffers.size()].get()));
-  h.descriptors = m.descriptor_count;
-  std::memcpy(m.bytes.data(), &h, sizeof h);
-  if (!structure.empty()) std::memcpy(m.bytes.data() + sizeof h, structure.data(), structure.size());
-  m.length = static_cast<u32>(sizeof h + structure.size());
+  while (m.files.size() < wire::kMaxDescriptors && !session.buffers.empty() && in.ConsumeBool())
+    m.files.emplace_back(
+        Descriptor(dup(session.buffers[in.ConsumeIntegral<u8>() % session.buffers.size()].get())));
+  h.descriptors = static_cast<u32>(m.files.size());
+  std::memcpy(space.data(), &h, sizeof h);
+  if (!structure.empty()) std::memcpy(space.data() + sizeof h, structure.data(), structure.size());
+  std::size_t length = sizeof h + structure.size();
   if (in.ConsumeIntegralInRange<u32>(0, 15) == 0) {  // any bytes, of any length
-    m.bytes[in.ConsumeIntegralInRange<u32>(0, 39)] = in.ConsumeIntegral<u8>();
-    m.length = in.ConsumeIntegralInRange<u32>(1, wire::kMaxMessage);
+    space[in.ConsumeIntegralInRange<u32>(0, 39)] = in.ConsumeIntegral<u8>();
+    length = in.ConsumeIntegralInRange<u32>(1, wire::kMaxMessage);
     m.truncated = in.ConsumeBool();
     m.lost = in.ConsumeBool();
   }
+  m.bytes = std::span(space).first(length);
   return m;
 }
 
@@ -178,10 +179,12 @@ extern "C" int LLVMFuzzerTestOneInput(const u8* bytes, std::size_t size) {
   FuzzedDataProvider in(bytes, size);
   Session session;
   for (int step = 0; step < 200 && in.remaining_bytes() > 0; ++step) {
-    const Incoming message = message_from(in, session);
+    std::array<u8, wire::kMaxMessage> space{};
+    const service::Message message = message_from(in, session, space);
     wire::RequestHeader header;
     if (check_request(message, header) != 0) continue;
-    require(sizeof header + header.bytes == message.length && message.length <= wire::kMaxMessage);
+    require(sizeof header + header.bytes == message.bytes.size() &&
+            message.bytes.size() <= wire::kMaxMessage);
     const auto node = session.nodes[in.ConsumeIntegral<u8>() % session.nodes.size()];
     session.call(header.number == kCallTransfer || in.ConsumeBool() ? node : session.nodes.front(), message,
                  header);

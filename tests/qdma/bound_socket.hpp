@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "qdma/peer/local_socket.hpp"
+#include "service/local_socket.hpp"
 #include "system/descriptor.hpp"
 
 namespace doorbell::qdma {
@@ -17,7 +17,7 @@ namespace doorbell::qdma {
 /// Bound to `path`, where nothing may be; listen() is left to the caller.
 inline Descriptor bound_at(const std::string& path) {
   Descriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  const sockaddr_un address = local_address(path, "a socket");
+  const sockaddr_un address = service::local_address(path, "a socket");
   EXPECT_EQ(bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   return fd;
 }

@@ -19,6 +19,8 @@
 namespace doorbell::qdma {
 namespace {
 
+using namespace service;
+
 using test::eventually;
 
 TEST(CardServerListen, ThePathIsTheUsersAndGoesWithTheServer) {
@@ -31,7 +33,8 @@ TEST(CardServerListen, ThePathIsTheUsersAndGoesWithTheServer) {
     EXPECT_TRUE(S_ISSOCK(s.st_mode));
     EXPECT_EQ(s.st_mode & 0777, 0600u);
     ServerRig second;
-    EXPECT_NE(test::error_of([&] { second.server.listen(path); }).find("in use"), std::string::npos);
+    EXPECT_NE(test::error_of([&] { second.server.listen(path); }).find("listens there already"),
+              std::string::npos);
   }
   EXPECT_FALSE(std::filesystem::exists(path));
   // A file that a killed server left is replaced; anything else is not touched.
@@ -84,7 +87,7 @@ TEST(CardServerListen, ASocketWhoseProcessIsAboutToListenIsNotTakenOver) {
   EXPECT_EQ(listen(other.get(), 8), 0);
   lock.reset();
   second.join();
-  test::expect_says(said, "in use");
+  test::expect_says(said, "listens there already");
 }
 
 TEST(CardServerListen, ALockThatAStrangerKeepsIsNotWaitedForLong) {

@@ -23,6 +23,8 @@ namespace doorbell::qdma {
 
 namespace {
 
+using namespace service;
+
 TEST(Calls, BothQueuePairsWorkInEveryCallAndNoCallIsTooLong) {
   const u64 half = 5ull << 30;
   const std::array<Segment, 2> segments = {{{0, 0, half}, {1, half, half + 1}}};

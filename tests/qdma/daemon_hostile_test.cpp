@@ -12,12 +12,17 @@
 #include "errors.hpp"
 #include "qdma/bound_socket.hpp"
 #include "qdma/daemon_process.hpp"
-#include "qdma/lingering_file.hpp"
+#include "qdma/model/model_card.hpp"
+#include "qdma/server/card_server.hpp"
 #include "qdma/server/message.hpp"
 #include "qdma/wire_client.hpp"
+#include "service/lingering_file.hpp"
 
 namespace doorbell::qdma::daemon {
 namespace {
+
+using service::LingeringFile;
+using service::send_message;
 
 TEST(DaemonHostile, FilesWhoseCloseWaitsHoldNobodyUp) {
   DaemonProcess daemon;
@@ -55,6 +60,65 @@ TEST(DaemonHostile, FilesWhoseCloseWaitsHoldNobodyUp) {
   EXPECT_GE(daemon.metric("connections"), 1);
   for (LingeringFile& f : files) f.let_go();
   EXPECT_EQ(daemon.end(), 0) << daemon.child().errors();
+}
+
+TEST(DaemonHostile, AHostBufferCountsUntilNoProcessHasIt) {
+  DaemonProcess daemon({"--max-host-buffers", "4MiB"});
+  ASSERT_TRUE(daemon.ready()) << daemon.child().errors();
+  constexpr u64 kSize = u64{3} << 20;
+  const auto make = [&](DaemonClient& client, Descriptor* out) {
+    HostBufferRequest request;
+    request.create = BufCreate{.flags = kFlagCloseOnExec, .length = kSize};
+    Answer answer = client.ask(Opcode::host_buffer, request);
+    if (out != nullptr) *out = std::move(answer.descriptor);
+    return answer.error;
+  };
+  Descriptor kept;
+  {
+    DaemonClient first(daemon.path());
+    static_cast<void>(first.hello());
+    ASSERT_EQ(make(first, &kept), 0);
+  }
+  DaemonClient second(daemon.path());
+  static_cast<void>(second.hello());
+  EXPECT_TRUE(test::eventually([&] { return daemon.metric("connections") == 1; }));
+  EXPECT_EQ(make(second, nullptr), EDQUOT);  // its connection is gone, and the memory is not
+  EXPECT_EQ(daemon.metric("host_buffer_bytes"), kSize);
+  kept.reset();
+  // The next request finds out, without waiting for the next look.
+  Descriptor again;
+  EXPECT_EQ(make(second, &again), 0);
+  again.reset();
+  EXPECT_TRUE(test::eventually([&] { return daemon.metric("host_buffer_bytes") == 0; }));
+}
+
+TEST(DaemonHostile, ACardThatComesBackIsServedAgain) {
+  char folder[] = "/tmp/doorbell-card-XXXXXX";
+  const std::string path = std::string(mkdtemp(folder)) + "/card";
+  const auto serve = [&] {
+    auto server = std::make_unique<CardServer>(make_model_card("model", {}));
+    server->listen(path);
+    return server;
+  };
+  auto card = serve();
+  DaemonProcess daemon({}, "server:" + path);
+  ASSERT_TRUE(daemon.ready()) << daemon.child().errors();
+  DaemonClient client(daemon.path());
+  static_cast<void>(client.hello());
+  const CardBuffer buffer = open_buffer(client, {.size = 4096});
+  card.reset();
+  // Whoever asks first finds out.
+  EXPECT_NE(client.ask(Opcode::buffer_open, BufferOpenRequest{.size = 1}).error, 0);
+  EXPECT_TRUE(test::eventually([&] { return daemon.metric("card_gone") == 1; }));
+  EXPECT_TRUE(test::eventually([&] { return daemon.metric("connections") == 0; }));
+  card = serve();
+  EXPECT_TRUE(test::eventually([&] { return daemon.metric("card_gone") == 0; }));
+  DaemonClient later(daemon.path());
+  static_cast<void>(later.hello());
+  EXPECT_EQ(open_buffer(later, {.size = 4096}).address, buffer.address);
+  EXPECT_EQ(daemon.end(), 0) << daemon.child().errors();
+  card.reset();
+  std::filesystem::remove_all(folder);
 }
 
 TEST(DaemonHostile, AnEmptyMessageLeavesNoFileHere) {
@@ -154,8 +218,9 @@ class PlayedCard {
     if (socket_.get() < 0) socket_ = Descriptor(accept(listener_.get(), nullptr, nullptr));
     pollfd p{socket_.get(), POLLIN, 0};
     if (poll(&p, 1, static_cast<int>(test::kWaitLimitS * 1000)) != 1) return header;
-    Incoming in = receive_message(socket_.get());
-    if (in.status != Incoming::Status::message) return header;
+    std::array<u8, wire::kMaxMessage> space;
+    service::Message in;
+    if (service::take_message(socket_.get(), space, nullptr, 0, in) != service::Taken::message) return header;
     EXPECT_EQ(check_request(in, header), 0);
     return header;
   }

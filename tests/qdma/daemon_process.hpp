@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
@@ -41,6 +42,8 @@ class DaemonProcess {
     setenv("NOTIFY_SOCKET", notify.c_str(), 1);
     std::vector<std::string> words = {DOORBELLD,   "--card",       card,    "--socket", path(),
                                       "--metrics", metrics_path(), "--log", "stderr"};
+    if (std::ranges::find(more, "--socket-mode") == more.end())
+      words.insert(words.end(), {"--socket-mode", "0666"});  // other users are clients too
     words.insert(words.end(), more.begin(), more.end());
     child_ = std::make_unique<Child>(words);
     unsetenv("NOTIFY_SOCKET");

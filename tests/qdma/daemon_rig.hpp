@@ -122,7 +122,7 @@ class DaemonRig : public testing::Test {
     std::memcpy(bytes.data(), &header, sizeof header);
     bytes.insert(bytes.end(), structure.begin(), structure.end());
     Message m{.bytes = bytes};
-    for (u32 i = 0; i < descriptors; ++i) m.descriptors.emplace_back(Descriptor(kNoFile));
+    for (u32 i = 0; i < descriptors; ++i) m.files.emplace_back(Descriptor(kNoFile));
     service->message(s, std::move(m));
   }
   wire::ReplyHeader next_wire(SocketId s) {

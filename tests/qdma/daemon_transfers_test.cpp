@@ -11,7 +11,7 @@ using DaemonTransfers = DaemonRig;
 
 TEST_F(DaemonTransfers, TransfersWaitTheirTurnAndCanBeGivenUp) {
   ServiceOptions options;
-  options.limits = {.control = 2, .transfers = 3, .transfers_per_client = 2};
+  options.limits = {.control = 2, .transfers = 4, .transfers_per_client = 2};
   start(options);
   const SocketId a = client(), b = client();
   const auto [buffer_a, da] = open_buffer(a);

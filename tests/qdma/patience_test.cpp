@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Servers and daemons that take a client and do not answer.
-#include "qdma/peer/patience.hpp"
+#include "service/patience.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -15,13 +15,16 @@
 #include "errors.hpp"
 #include "qdma/bound_socket.hpp"
 #include "qdma/driver.hpp"
-#include "qdma/peer/local_socket.hpp"
+#include "qdma/peer/incoming.hpp"
 #include "qdma/peer/socket_driver.hpp"
 #include "qdma/server/message.hpp"
 #include "qdma/wire_client.hpp"
+#include "service/local_socket.hpp"
 
 namespace doorbell::qdma {
 namespace {
+
+using namespace service;
 
 /// Takes clients, as far as the kernel does that, and never answers one.
 struct SilentServer {

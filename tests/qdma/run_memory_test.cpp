@@ -15,7 +15,7 @@
 namespace doorbell::qdma::daemon {
 namespace {
 
-constexpr u64 kMiB = 1 << 20;
+constexpr u64 kMi = 1 << 20;
 
 class RunMemoryTest : public testing::Test {
  protected:
@@ -45,11 +45,11 @@ TEST_F(RunMemoryTest, RunsAreGivenMemoryThatNobodyElseHas) {
   std::set<u64> all;
   for (u32 i = 0; i < 20; ++i)
     for (RunMemory* const m : {&one, &two}) {
-      const u64 at = place(*m, 16 * kMiB);
+      const u64 at = place(*m, 16 * kMi);
       EXPECT_EQ(at % kGranule, 0u);
       EXPECT_GE(at, kDdrBase);
       // Places are of one size, so two that overlap are one.
-      EXPECT_EQ(at % (16 * kMiB), 0u);
+      EXPECT_EQ(at % (16 * kMi), 0u);
       EXPECT_TRUE(all.insert(at).second) << at;
     }
   // Twenty places of 16 MiB lie in few buffers, because each buffer takes a queue pair.
@@ -58,18 +58,18 @@ TEST_F(RunMemoryTest, RunsAreGivenMemoryThatNobodyElseHas) {
 
 TEST_F(RunMemoryTest, TheUpperHalfOfHbmIsGivenFromThere) {
   RunMemory m = memory();
-  EXPECT_GE(place(m, kMiB, "hbm-high"), kHbmBoundary);
-  const u64 low = place(m, kMiB, "hbm");
+  EXPECT_GE(place(m, kMi, "hbm-high"), kHbmBoundary);
+  const u64 low = place(m, kMi, "hbm");
   EXPECT_GE(low, kHbmBase);
   EXPECT_LT(low, kHbmBase + kHbmBytes);
 }
 
 TEST_F(RunMemoryTest, MemoryIsGivenAgainToTheSameRun) {
   RunMemory m = memory();
-  const u64 first = place(m, kMiB);
-  EXPECT_EQ(place(m, kMiB), first + kMiB);
+  const u64 first = place(m, kMi);
+  EXPECT_EQ(place(m, kMi), first + kMi);
   m.reuse();
-  EXPECT_EQ(place(m, 2 * kMiB), first);
+  EXPECT_EQ(place(m, 2 * kMi), first);
 }
 
 TEST_F(RunMemoryTest, MoreThanABufferIsRefusedWithTheWayOut) {
@@ -83,18 +83,18 @@ TEST_F(RunMemoryTest, MoreThanABufferIsRefusedWithTheWayOut) {
 TEST_F(RunMemoryTest, RawAccessIsRefusedWhereOthersHoldBuffers) {
   DaemonClient owner(daemon.path());
   const u32 connection = owner.hello().connection;
-  const CardBuffer held = open_buffer(owner, {.size = kMiB});
+  const CardBuffer held = open_buffer(owner, {.size = kMi});
   ASSERT_EQ(held.address, kDdrBase);
   RunMemory raw = memory({.raw = true});
   EXPECT_FALSE(raw.given());
-  const std::string said = refusal(raw, kMiB);
+  const std::string said = refusal(raw, kMi);
   for (const std::string& word :
        {"user " + std::to_string(getuid()), "connection " + std::to_string(connection),
         std::string("67108864 bytes from 0x"), std::string("permission to overwrite")})
     EXPECT_NE(said.find(word), std::string::npos) << word << " in " << said;
-  EXPECT_EQ(refusal(raw, kMiB, held.bytes), "");  // nobody's
+  EXPECT_EQ(refusal(raw, kMi, held.bytes), "");  // nobody's
   RunMemory forced = memory({.raw = true, .allow_write = true});
-  EXPECT_EQ(place(forced, kMiB), kDdrBase);
+  EXPECT_EQ(place(forced, kMi), kDdrBase);
 }
 
 TEST_F(RunMemoryTest, OnlyADaemonsCardHasAWayByAddressOfItsOwn) {

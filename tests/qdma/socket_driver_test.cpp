@@ -15,13 +15,15 @@
 #include <thread>
 
 #include "qdma/flow/call_engine.hpp"
-#include "qdma/peer/local_socket.hpp"
 #include "qdma/peer/socket_channel.hpp"
 #include "qdma/server/message.hpp"
 #include "qdma/wire_client.hpp"
+#include "service/local_socket.hpp"
 
 namespace doorbell::qdma {
 namespace {
+
+using namespace service;
 
 template <class T>
 std::span<u8> bytes_of(T& value) {
@@ -32,10 +34,12 @@ std::span<u8> bytes_of(T& value) {
 wire::RequestHeader next_request(int fd, std::vector<u8>& structure) {
   pollfd p{fd, POLLIN, 0};
   EXPECT_EQ(poll(&p, 1, static_cast<int>(test::kWaitLimitS * 1000)), 1);
-  Incoming in = receive_message(fd);
+  std::array<u8, wire::kMaxMessage> space;
+  Message in;
+  EXPECT_EQ(take_message(fd, space, nullptr, 0, in), Taken::message);
   wire::RequestHeader header;
   EXPECT_EQ(check_request(in, header), 0);
-  structure.assign(in.bytes.begin() + sizeof header, in.bytes.begin() + in.length);
+  structure.assign(in.bytes.begin() + sizeof header, in.bytes.end());
   return header;
 }
 

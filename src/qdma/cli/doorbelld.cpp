@@ -10,7 +10,7 @@
 #include <charconv>
 
 #include "model/config.hpp"
-#include "qdma/daemon/uv/daemon.hpp"
+#include "qdma/daemon/process/process.hpp"
 
 namespace doorbell::cli {
 
@@ -59,9 +59,14 @@ Command doorbelld_texts() {
             .into = &daemon::DaemonOptions::socket})
       .add({.name = "socket-mode",
             .metavar = "OCTAL",
-            .default_text = "0666",
-            .help = "permissions of the socket, octal",
+            .default_text = "0660",
+            .help = "permissions of the socket, octal; 0666 lets every user of this machine connect",
             .into = {mode_of, &daemon::DaemonOptions::socket_mode}})
+      .add({.name = "socket-group",
+            .metavar = "NAME",
+            .default_text = "doorbell",
+            .help = "the group of the socket; without a group doorbell it stays the daemon's",
+            .into = &daemon::DaemonOptions::socket_group})
       .add({.name = "roles",
             .kind = Kind::path,
             .help = "the file of roles, users and groups",

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "qdma/daemon/client.hpp"
+#include "qdma/peer/buffer_time.hpp"
 
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
@@ -13,7 +14,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "qdma/peer/local_socket.hpp"
+#include "service/local_socket.hpp"
 #include "system/clock.hpp"
 #include "system/passed_files.hpp"
 #include "system/sysfs.hpp"
@@ -25,7 +26,7 @@ namespace {
 constexpr const char* kDaemon = "doorbelld";
 
 /// Waits until the socket is ready for `events`: 0, or why it is not.
-int wait_for(int fd, short events, Waiting& waiting) {
+int wait_for(int fd, short events, service::Waiting& waiting) {
   for (;;) {
     const u64 now = wall_ns(), until = waiting.slice_ns();
     const u64 left_ms = until > now ? (until - now) / 1'000'000 + 1 : 0;
@@ -58,12 +59,12 @@ ssize_t receive_reply(int fd, std::span<u8> out, Descriptor& descriptor) {
   return n;
 }
 
-Descriptor connect_daemon(const std::string& path, const Patience& patience) {
+Descriptor connect_daemon(const std::string& path, const service::Patience& patience) {
   const std::string name = "daemon:" + path;
   int error = 0;
-  Descriptor fd = connect_local(local_address(path, name), patience, error);
+  Descriptor fd = service::connect_local(service::local_address(path, name), patience, error);
   if (error == 0) return fd;
-  if (error == EINTR) throw Error(name, why_over(error, kDaemon, 0), "", ExitCode::interrupted);
+  if (error == EINTR) throw Error(name, service::why_over(error, kDaemon, 0), "", ExitCode::interrupted);
   if (error == EACCES || error == EPERM)
     throw Error(name, reason(error), "its --socket-mode, or a folder above it, keeps this user out");
   throw Error(name, "no doorbelld answers: " + reason(error), "start doorbelld, or name its socket",
@@ -140,7 +141,7 @@ CardBuffer opened_buffer(const char* what, Answer answer, const Request& request
 
 }  // namespace
 
-DaemonClient::DaemonClient(const std::string& path, const Patience& patience)
+DaemonClient::DaemonClient(const std::string& path, const service::Patience& patience)
     : patience_(patience), socket_(connect_daemon(path, patience)) {}
 
 Answer DaemonClient::give_up(int error, std::string why) {
@@ -156,7 +157,7 @@ Answer DaemonClient::ask(Opcode o, std::span<const u8> body, double more_s) {
   const u32 sequence = ++sequence_;
   const std::vector<u8> message = request_message(o, sequence, body);
   const double limit_s = patience_.limit_s + more_s;
-  Waiting waiting(patience_, limit_s);
+  service::Waiting waiting(patience_, limit_s);
   const auto wait = [&](short events) { return wait_for(socket_.get(), events, waiting); };
   int over = 0;
   ssize_t sent = 0;
@@ -168,7 +169,7 @@ Answer DaemonClient::ask(Opcode o, std::span<const u8> body, double more_s) {
   if (over == 0 && sent < 0 && errno != EPIPE && errno != ECONNRESET)
     return give_up(errno, "the request was not sent");
   if (over == 0) over = wait(POLLIN);
-  if (over != 0) return give_up(over, why_over(over, kDaemon, limit_s));
+  if (over != 0) return give_up(over, service::why_over(over, kDaemon, limit_s));
   std::array<u8, kMaxMessage> space;
   Answer answer;
   ssize_t n = receive_reply(socket_.get(), space, answer.descriptor);

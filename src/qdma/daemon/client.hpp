@@ -11,7 +11,7 @@
 
 #include "qdma/daemon/protocol.hpp"
 #include "qdma/driver.hpp"
-#include "qdma/peer/patience.hpp"
+#include "service/patience.hpp"
 #include "system/descriptor.hpp"
 
 namespace doorbell::qdma::daemon {
@@ -30,9 +30,9 @@ struct Answer {
 class DaemonClient {
  public:
   /// Connects to the daemon at `path`. Throws Error.
-  explicit DaemonClient(const std::string& path, const Patience& patience = {});
+  explicit DaemonClient(const std::string& path, const service::Patience& patience = {});
   /// Over a socket that is connected already.
-  explicit DaemonClient(Descriptor socket, const Patience& patience = {})
+  explicit DaemonClient(Descriptor socket, const service::Patience& patience = {})
       : patience_(patience), socket_(std::move(socket)) {}
 
   /// Sends the version. Throws Error if the daemon speaks another one or refuses this client.
@@ -49,7 +49,7 @@ class DaemonClient {
 
  private:
   [[nodiscard]] Answer give_up(int error, std::string why);
-  const Patience patience_;
+  const service::Patience patience_;
   std::mutex mutex_;
   Descriptor socket_;
   u32 sequence_ = 0;

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "qdma/daemon/service.hpp"
+#include "qdma/daemon/structure.hpp"
 #include "qdma/peer/wire.hpp"
 #include "system/clock.hpp"
 
@@ -24,25 +25,9 @@ struct Move {
   std::vector<std::shared_ptr<const MemoryLease>> leases;
   u64 end_ns = 0;
   u64 tag = 0;
-  CallResult result;
+  CallResult result = {-ENOMEM, 0};  // of a worker that finds no memory for it
   std::array<SubResult, kMaxSubTransfers> parts{};
 };
-
-/// The versioned size rule for a call's structure: 0, or an errno.
-template <class T>
-int take_structure(std::span<const u8> bytes, u32 smallest, T& out) {
-  u32 size = 0;
-  if (bytes.size() < sizeof size) return EFAULT;
-  std::memcpy(&size, bytes.data(), sizeof size);
-  if (size < smallest) return EINVAL;
-  if (size > bytes.size()) return EFAULT;
-  const auto own = bytes.first(size);
-  if (std::ranges::any_of(own.subspan(std::min<std::size_t>(size, sizeof out)), [](u8 b) { return b != 0; }))
-    return E2BIG;
-  out = T{};
-  std::memcpy(&out, own.data(), std::min<std::size_t>(size, sizeof out));
-  return 0;
-}
 
 /// The fault in the transfer itself, before addresses are checked: 0 or an errno.
 int check_shape(const Handout& h, const Transfer& t) {
@@ -95,17 +80,19 @@ void Service::descriptor_message(const std::shared_ptr<Handout>& h, Message m) {
   wire::RequestHeader header;
   const bool whole = m.bytes.size() >= sizeof header;
   if (whole) std::memcpy(&header, m.bytes.data(), sizeof header);
-  const bool lost = m.truncated && m.bytes.size() < wire::kMaxMessage;
   const bool fits = whole && header.magic == wire::kMagic && header.bytes == m.bytes.size() - sizeof header &&
                     header.descriptors <= wire::kMaxDescriptors &&
-                    (lost || header.descriptors == m.descriptors.size());
-  if (!fits || (m.truncated && !lost)) {
+                    (m.lost || header.descriptors == m.files.size());
+  if (!fits || m.truncated) {
     ++metrics_.malformed;
     answer(h, header.sequence, -EPROTO);
     outlet_.close(h->socket);
     return closed(h->socket);
   }
-  if (lost) return answer(h, header.sequence, -EMFILE);
+  if (m.lost) {
+    ++metrics_.transfers[error_name(EMFILE)];
+    return answer(h, header.sequence, -EMFILE);
+  }
   if (h->revoked) {
     if (header.number == kCallTransfer) ++metrics_.transfers[error_name(ESTALE)];
     return answer(h, header.sequence, -ESTALE);
@@ -113,7 +100,7 @@ void Service::descriptor_message(const std::shared_ptr<Handout>& h, Message m) {
   const auto structure = m.bytes.subspan(sizeof header);
   switch (header.number) {
     case kCallTransfer:
-      return transfer(h, header.sequence, header.deadline_ns, structure, std::move(m.descriptors));
+      return transfer(h, header.sequence, header.deadline_ns, structure, std::move(m.files));
     case kCallBufCreate:
       return create_buffer_on(h, header.sequence, structure);
     case wire::kCancel:
@@ -173,11 +160,12 @@ void Service::transfer(const std::shared_ptr<Handout>& h, u64 sequence, u64 dead
   h->pending[sequence] = {.ticket = 0, .tag = move->tag};
   ++h->running;
   const FairQueue::Ticket ticket = queue_.add(
-      h->owner, Lane::transfer, [card = card_, move] { run(*card, *move); },
+      caller_of(*h), Lane::transfer, [card = card_, move] { run(*card, *move); },
       [this, h, sequence, move] {
         --h->running;
         h->pending.erase(sequence);
         const i64 result = move->result.result;
+        look_at(result);
         ++metrics_.transfers[error_name(result < 0 ? static_cast<int>(-result) : 0)];
         const u32 parts = std::min(move->result.parts, move->call.count);
         for (u32 i = 0; i < move->call.count; ++i) {
@@ -198,41 +186,13 @@ void Service::transfer(const std::shared_ptr<Handout>& h, u64 sequence, u64 dead
     pending->second.ticket = ticket;
 }
 
-void Service::create_buffer_on(const std::shared_ptr<Handout>& h, u64 sequence,
-                               std::span<const u8> structure) {
-  BufCreate create;
-  if (const int error = take_structure(structure, smallest_size(kCallBufCreate), create))
-    return answer(h, sequence, -error);
-  create.size = sizeof create;
-  std::string over;
-  Accounts::Charge charge = accounts_.charge(h->user, {.host_buffers = 1, .host_bytes = create.length}, over);
-  if (!charge) return answer(h, sequence, -EDQUOT);
-  const auto making = new_host_buffer(create);
-  h->making.push_back(making);
-  ++h->running;
-  queue_.add(
-      h->owner, Lane::host_buffer, [card = card_, making, fd = h->fd] { make(*card, fd->get(), *making); },
-      [this, h, sequence, making, charge] {
-        --h->running;
-        std::erase(h->making, making);
-        if (making->result < 0) {
-          answer(h, sequence, making->result);
-        } else {
-          if (h->open) h->host_buffers.push_back(charge);
-          answer(h, sequence, 0, bytes_of(making->call), {}, std::move(making->made));
-        }
-        forget(h);
-        if (!deleting_.empty()) try_deleting();
-      });
-}
-
 void Service::cancel(const std::shared_ptr<Handout>& h, u64 sequence, std::span<const u8> structure) {
   wire::Cancel which;
   if (structure.size() != sizeof which) return answer(h, sequence, -EPROTO);
   std::memcpy(&which, structure.data(), sizeof which);
   const auto pending = h->pending.find(which.sequence);
   if (pending == h->pending.end()) return answer(h, sequence, -ENOENT);
-  if (queue_.withdraw(h->owner, Lane::transfer, pending->second.ticket)) {
+  if (queue_.withdraw(caller_of(*h), Lane::transfer, pending->second.ticket)) {
     h->pending.erase(pending);
     --h->running;
     ++metrics_.transfers[error_name(ECANCELED)];

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,13 +14,26 @@
 
 #include "qdma/daemon/accounts.hpp"
 #include "qdma/daemon/card_memory.hpp"
-#include "qdma/daemon/fair_queue.hpp"
-#include "qdma/daemon/outlet.hpp"
 #include "qdma/daemon/roles.hpp"
 #include "qdma/driver.hpp"
+#include "service/fair_queue.hpp"
+#include "service/log.hpp"
+#include "service/outlet.hpp"
 #include "system/descriptor.hpp"
 
 namespace doorbell::qdma::daemon {
+
+using service::FairQueue;
+using service::FairQueueLimits;
+using service::ForeignFile;
+using service::Lane;
+using service::Log;
+using service::LogEntry;
+using service::Message;
+using service::Outlet;
+using service::Priority;
+using service::SocketId;
+using service::Workers;
 
 /// Card memory that is reserved as long as this is held: a buffer, or a transfer into it.
 struct MemoryLease {
@@ -66,8 +80,9 @@ struct HostBufferCall {
   BufCreate call;
   u64 tag = 0;                         ///< for Driver::cancel()
   std::atomic<bool> cancelled{false};  ///< set before that
-  i64 result = 0;
+  i64 result = -ENOMEM;                ///< of a worker that finds no memory for it
   Descriptor made = {};
+  bool counted = false;  ///< the card says when no process has it any more
 };
 
 /// A transfer descriptor that a client holds. Once revoked it answers ESTALE, as long as its socket is open.
@@ -83,8 +98,8 @@ struct Handout {
   bool owned_only = false;          ///< only card memory of its owner's buffers
   std::shared_ptr<const MemoryLease> lease;
   Accounts::Charge charge;
-  std::vector<Accounts::Charge> host_buffers;
-  std::map<u64, PendingTransfer> pending;  ///< by sequence
+  std::vector<Accounts::Charge> host_buffers;  ///< whose end the card does not report
+  std::map<u64, PendingTransfer> pending;      ///< by sequence
   std::vector<std::shared_ptr<HostBufferCall>> making = {};
   u32 running = 0;  ///< transfers that workers have in hand
   bool revoked = false;
@@ -124,8 +139,16 @@ struct Connection {
   Accounts::Charge charge;
   std::vector<u32> queue_pairs = {};
   std::vector<std::shared_ptr<HeldBuffer>> buffers = {};
-  std::vector<Accounts::Charge> host_buffers = {};
-  std::shared_ptr<HostBufferCall> making = {};  ///< the request that is being carried out, if it is that
+  std::vector<Accounts::Charge> host_buffers = {};  ///< whose end the card does not report
+  std::shared_ptr<HostBufferCall> making = {};      ///< the request that is being carried out, if it is that
 };
+
+/// Whose turn a call of theirs takes.
+[[nodiscard]] inline service::Caller caller_of(const Handout& h) {
+  return {h.user, h.owner};
+}
+[[nodiscard]] inline service::Caller caller_of(const Connection& c) {
+  return {c.peer.uid, c.id};
+}
 
 }  // namespace doorbell::qdma::daemon

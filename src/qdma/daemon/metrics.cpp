@@ -35,7 +35,7 @@ std::string prometheus_text(const Metrics& m, const Gauges& now) {
   t.one("queue_pair_ids", "gauge", "Ids of queue pairs that clients know.", now.queue_pairs);
   t.one("buffers", "gauge", "Buffers in card memory that clients hold.", now.held.buffers);
   t.one("card_memory_bytes", "gauge", "Card memory that is reserved for buffers.", now.card_memory_used);
-  t.one("host_buffer_bytes", "gauge", "Host buffers made through connections and descriptors that are open.",
+  t.one("host_buffer_bytes", "gauge", "Bytes of host buffers that processes of users have.",
         now.held.host_bytes);
   t.one("host_buffers", "gauge", "The number of these.", now.held.host_buffers);
   t.one("sent_descriptors", "gauge", "Descriptors of buffers that are held for transfers.",
@@ -45,6 +45,8 @@ std::string prometheus_text(const Metrics& m, const Gauges& now) {
         now.revoked_descriptors);
   t.one("calls_waiting", "gauge", "Calls of the card that wait for their turn.", now.waiting);
   t.one("calls_running", "gauge", "Calls of the card in progress.", now.running);
+  t.one("files_closing", "gauge", "Files and sockets of clients that are not closed yet.", now.closing);
+  t.one("card_gone", "gauge", "1 while the card has gone.", now.card_gone ? 1 : 0);
 
   t.one("connections_accepted_total", "counter", "Clients that have been accepted.", m.accepted);
   t.family("connections_refused_total", "counter", "Clients that have been refused, by reason.");
@@ -55,6 +57,8 @@ std::string prometheus_text(const Metrics& m, const Gauges& now) {
   t.one("log_entries_lost_total", "counter", "Entries of the log that were not written.", now.log_lost);
   t.family("transfers_total", "counter", "Transfers by outcome.");
   for (const auto& [outcome, count] : m.transfers) t.sample(count, {{"outcome", outcome}});
+  t.family("host_buffers_total", "counter", "Host buffers asked for on transfer descriptors, by outcome.");
+  for (const auto& [outcome, count] : m.host_buffers) t.sample(count, {{"outcome", outcome}});
   t.family("transfer_bytes_total", "counter", "Bytes moved by transfers, by direction.");
   t.sample(m.bytes_to_card, {{"direction", "host_to_card"}});
   t.sample(m.bytes_from_card, {{"direction", "card_to_host"}});

@@ -17,6 +17,7 @@ namespace doorbell::qdma::daemon {
 struct Metrics {
   std::map<std::pair<std::string_view, std::string_view>, u64> requests;  ///< by opcode and code
   std::map<std::string, u64> transfers;                 ///< by outcome: "ok", or an errno's name
+  std::map<std::string, u64> host_buffers;              ///< of transfer descriptors, by outcome
   std::map<std::string_view, u64> refused_connections;  ///< by reason
   u64 accepted = 0;                                     ///< connections
   u64 malformed = 0;                                    ///< messages that are no request of either protocol
@@ -37,6 +38,8 @@ struct Gauges {
   u64 revoked_descriptors = 0;
   u64 waiting = 0, running = 0;  ///< calls of the card
   u64 log_lost = 0;              ///< entries of the log, since the start
+  u64 closing = 0;               ///< files and sockets of clients that are not closed yet
+  bool card_gone = false;
 };
 
 /// "ESTALE"; "other" for what the daemon does not name.

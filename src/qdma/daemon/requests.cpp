@@ -33,7 +33,7 @@ u32 needed(Opcode o) {
     case Opcode::buffer_open:
       return kBuffer;
     case Opcode::buffer_close:
-      return kBuffer | kRawMemAccess;
+      break;  // the owner's, whatever rights are left to him
     case Opcode::buffer_open_raw:
     case Opcode::holder:
       return kRawMemAccess;
@@ -93,19 +93,24 @@ std::string refused_by_card(std::string_view what, i64 rc) {
 
 void Service::request(Connection& c, Message m) {
   const Parsed parsed = parse_request(m.bytes);
-  if (!parsed.request || m.truncated) {
+  if (!parsed.request || m.truncated || m.lost) {
     ++metrics_.malformed;
     const Asked asked{c.id, Opcode{0xffff},
                       parsed.request ? parsed.request->header.sequence : parsed.malformed.sequence};
-    return refuse(asked, m.truncated ? EBADMSG : parsed.malformed.error,
-                  m.truncated ? "the message is longer than 4096 bytes" : std::string(parsed.malformed.why));
+    if (m.truncated) return refuse(asked, EBADMSG, "the message is longer than 4096 bytes");
+    if (m.lost) return refuse(asked, EMFILE, "the message's descriptors found no place here");
+    return refuse(asked, parsed.malformed.error, std::string(parsed.malformed.why));
   }
   c.first_request_by_ns = 0;
   dispatch(c, *parsed.request);
 }
 
 bool Service::may(Connection& c, const Request& r) {
-  const u32 any_of = needed(r.opcode());
+  u32 any_of = needed(r.opcode());
+  // What a client has he may give back, whatever rights are left to him.
+  if (r.opcode() == Opcode::queue_pair_op &&
+      r.as<QueuePairRequest>().argument == static_cast<u32>(QueueOp::del))
+    any_of = 0;
   return any_of == 0 || (c.rights & any_of) != 0;
 }
 
@@ -216,7 +221,7 @@ void Service::add_queue_pair(Connection& c, const Asked& a, QpairAdd add) {
         const auto id = queue_pairs_.add(
             {.queue = queue, .aperture = call->aperture_size, .owner = a.connection, .charge = charge});
         if (!id) {
-          retire({.client = a.connection,
+          retire({.client = caller_of(connections_.at(a.connection)),
                   .queues = {queue},
                   .handouts = {},
                   .lease = nullptr,
@@ -433,53 +438,6 @@ void Service::find_holder(Connection& c, const Asked& a, const HolderRequest& r)
     }
   }
   ok(a, bytes_of(reply));
-}
-
-void Service::create_host_buffer(Connection& c, const Asked& a, BufCreate create) {
-  if (create.size < smallest_size(kCallBufCreate))
-    return refuse(a, EINVAL, fmt::format("a BUF_CREATE of {} bytes is too short", create.size));
-  create.size = sizeof create;
-  std::string over;
-  Accounts::Charge charge =
-      accounts_.charge(c.peer.uid, {.host_buffers = 1, .host_bytes = create.length}, over);
-  if (!charge) return refuse(a, EDQUOT, over);
-  const auto making = new_host_buffer(create);
-  c.making = making;
-  call_card(
-      a,
-      [card = card_, making] {
-        make(*card, -1, *making);
-        return making->result;
-      },
-      [this, a, making, charge](i64 rc) {
-        Connection& owner = connections_.at(a.connection);
-        owner.making.reset();
-        if (rc < 0) return refuse(a, static_cast<int>(-rc), refused_by_card("the host buffer", rc));
-        // The driver does not report when a buffer has gone, so it counts as long as the connection.
-        owner.host_buffers.push_back(charge);
-        ok(a, bytes_of(making->call), std::move(making->made));
-      },
-      Lane::host_buffer);
-}
-
-std::shared_ptr<HostBufferCall> Service::new_host_buffer(const BufCreate& create) {
-  auto call = std::make_shared<HostBufferCall>();
-  call->call = create;
-  call->tag = next_tag_++;
-  return call;
-}
-
-void Service::make(Driver& card, int fd, HostBufferCall& c) {
-  c.result = -ECANCELED;
-  if (c.cancelled) return;
-  c.result =
-      card.call(fd, kCallBufCreate, structure_of(c.call), {.tag = c.tag, .cancelled = &c.cancelled}).result;
-  if (c.result >= 0) c.made = Descriptor(static_cast<int>(c.result));
-}
-
-void Service::cancel_making(int fd, HostBufferCall& call) {
-  call.cancelled = true;
-  card_->cancel(fd, call.tag);
 }
 
 }  // namespace doorbell::qdma::daemon

@@ -11,7 +11,7 @@ namespace doorbell::qdma::daemon {
 /// deleted. A driver gives a deleted id to the next client at once, so a call that comes late would reach the
 /// wrong queue.
 struct Service::Retirement {
-  SocketId client = 0;
+  service::Caller client;
   std::vector<CardQueue> queues;
   std::vector<std::shared_ptr<Handout>> handouts;
   std::shared_ptr<MemoryLease> lease;

@@ -21,6 +21,8 @@
 #include <string_view>
 #include <vector>
 
+#include "service/peer.hpp"
+
 namespace doorbell::qdma::daemon {
 
 /// Bits; the names are upstream's. Those that belong to no request of this daemon are read and have no
@@ -40,12 +42,7 @@ enum Right : u32 {
 /// "query-devices, qdma"; "none".
 [[nodiscard]] std::string rights_text(u32 rights);
 
-/// The process at the other end of a connection.
-struct Peer {
-  pid_t pid = 0;
-  uid_t uid = 0;
-  std::vector<gid_t> groups;  ///< the main one and the others
-};
+using service::Peer;
 
 /// Numbers of names; empty for a name that the system does not know.
 struct NameService {

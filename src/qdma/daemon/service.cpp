@@ -104,7 +104,7 @@ void Service::closed(SocketId id) {
   handout->open = false;
   // No client waits for what has not begun.
   for (const auto& [sequence, pending] : handout->pending) {
-    if (queue_.withdraw(handout->owner, Lane::transfer, pending.ticket)) --handout->running;
+    if (queue_.withdraw(caller_of(*handout), Lane::transfer, pending.ticket)) --handout->running;
     else if (handout->fd) card_->cancel(handout->fd->get(), pending.tag);
   }
   handout->pending.clear();
@@ -165,6 +165,32 @@ void Service::close_all() {
   }
 }
 
+bool Service::set_card(std::shared_ptr<Driver> card) {
+  Info info;
+  if (card->call(-1, kCallInfo, {reinterpret_cast<u8*>(&info), sizeof info}).result < 0) return false;
+  card_ = std::move(card);
+  info_ = info;
+  info_.bdf.back() = '\0';
+  host_buffers_.clear();
+  return true;
+}
+
+void Service::look_at(i64 result) {
+  if (result != -ENODEV || looking_ || !card_gone_) return;
+  looking_ = true;
+  auto gone = std::make_shared<bool>(false);
+  queue_.add(
+      {}, Lane::control,
+      [card = card_, gone] {
+        Info info;
+        *gone = card->call(-1, kCallInfo, {reinterpret_cast<u8*>(&info), sizeof info}).result == -ENODEV;
+      },
+      [this, gone] {
+        looking_ = false;
+        if (*gone) card_gone_();
+      });
+}
+
 bool Service::idle() const {
   return connections_.empty() && retiring_ == 0 && queue_.waiting() == 0 && queue_.running() == 0;
 }
@@ -212,10 +238,11 @@ void Service::call_card(const Asked& a, std::function<i64()> work, Outcome done,
   Connection& c = connections_.at(a.connection);
   c.busy = true;
   outlet_.pause(c.id);
-  auto result = std::make_shared<i64>(0);
+  auto result = std::make_shared<i64>(-ENOMEM);  // of a worker that finds no memory for it
   queue_.add(
-      a.connection, lane, [result, work = std::move(work)] { *result = work(); },
+      caller_of(c), lane, [result, work = std::move(work)] { *result = work(); },
       [this, result, id = a.connection, done = std::move(done)] {
+        look_at(*result);
         done(*result);
         end(id);
       });
@@ -241,7 +268,7 @@ void Service::revoke(const std::shared_ptr<Handout>& h) {
   h->revoked = true;
   const auto pending = h->pending;
   for (const auto& [sequence, transfer] : pending) {
-    if (!queue_.withdraw(h->owner, Lane::transfer, transfer.ticket)) continue;
+    if (!queue_.withdraw(caller_of(*h), Lane::transfer, transfer.ticket)) continue;
     --h->running;
     h->pending.erase(sequence);
     ++metrics_.transfers[error_name(ESTALE)];
@@ -301,13 +328,14 @@ void Service::try_deleting() {
             const bool deleted = rc >= 0 || rc == -ENOENT || rc == -ESTALE || rc == -ENODEV;
             ++(deleted ? metrics_.retired : metrics_.retire_failures);
             if (!deleted) failed = rc;
+            look_at(rc);
           }
           if (failed != 0) {
             if (r->lease) r->lease->kept = true;
             log_.write({Priority::error,
                         fmt::format("the card did not delete a queue pair of connection {}: {}; its card "
                                     "memory stays reserved",
-                                    r->client, reason(static_cast<int>(-failed)))});
+                                    r->client.client, reason(static_cast<int>(-failed)))});
           }
           --retiring_;
           // Amounts that the quotas count are given back before the client receives the reply.
@@ -321,7 +349,7 @@ void Service::try_deleting() {
 
 void Service::retire_buffer(std::shared_ptr<HeldBuffer> buffer, Outcome then) {
   std::erase(connections_.at(buffer->owner).buffers, buffer);
-  Retirement what{.client = buffer->owner,
+  Retirement what{.client = caller_of(connections_.at(buffer->owner)),
                   .queues = buffer->queues,
                   .handouts = {},
                   .lease = std::move(buffer->lease),
@@ -334,7 +362,7 @@ void Service::retire_buffer(std::shared_ptr<HeldBuffer> buffer, Outcome then) {
 void Service::retire_queue_pair(u32 id, Outcome then) {
   HeldQueuePair& held = *queue_pairs_.find(id);
   std::erase(connections_.at(held.owner).queue_pairs, id);
-  Retirement what{.client = held.owner,
+  Retirement what{.client = caller_of(connections_.at(held.owner)),
                   .queues = {held.queue},
                   .handouts = std::move(held.handouts),
                   .lease = nullptr,

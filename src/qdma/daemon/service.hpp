@@ -12,12 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "qdma/daemon/fair_queue.hpp"
 #include "qdma/daemon/handout.hpp"
 #include "qdma/daemon/id_table.hpp"
-#include "qdma/daemon/log.hpp"
 #include "qdma/daemon/metrics.hpp"
-#include "qdma/daemon/outlet.hpp"
 #include "qdma/daemon/protocol.hpp"
 #include "qdma/daemon/roles.hpp"
 #include "qdma/driver.hpp"
@@ -56,8 +53,15 @@ class Service {
   /// to look again, 0 if there is no such client. A client goes at the second look beyond its time: between
   /// the two, messages that have come are taken. `now_ns` and what is returned are times of wall_ns().
   [[nodiscard]] u64 end_silent(u64 now_ns);
+  /// Finds out which host buffers have gone; to be called now and then.
+  void look_at_host_buffers();
   /// For all requests from now on. What has been handed out stays.
   void set_roles(Roles roles);
+  /// `gone` is called once, by the loop's thread and in the middle of a call, when the card is found to have
+  /// gone.
+  void on_card_gone(std::function<void()> gone) { card_gone_ = std::move(gone); }
+  /// Another one in place of a card that has gone; not before idle(). False if it does not say what it is.
+  [[nodiscard]] bool set_card(std::shared_ptr<Driver> card);
   /// Disconnects all clients; the card is idle when idle() is true.
   void close_all();
   [[nodiscard]] bool idle() const;
@@ -93,11 +97,6 @@ class Service {
   void close_buffer(Connection& c, const Asked& a, const BufferCloseRequest& r);
   void find_holder(Connection& c, const Asked& a, const HolderRequest& r);
   void create_host_buffer(Connection& c, const Asked& a, BufCreate create);
-  [[nodiscard]] std::shared_ptr<HostBufferCall> new_host_buffer(const BufCreate& create);
-  /// Has it made by the card, on the control node or a descriptor.
-  static void make(Driver& card, int fd, HostBufferCall& call);
-  /// Nobody waits for it any more.
-  void cancel_making(int fd, HostBufferCall& call);
   /// 0, or the errno for an id that is not this client's.
   [[nodiscard]] int look_up(Connection& c, u32 id, HeldQueuePair*& found);
 
@@ -111,6 +110,27 @@ class Service {
               std::span<const SubResult> parts = {}, Descriptor with = {});
   /// The lease that reserves the memory of one sub-transfer; null with an errno if it may not reach there.
   [[nodiscard]] std::shared_ptr<const MemoryLease> reach(const Handout& h, const SubXfer& x, int& error);
+
+  // Host buffers that users have: host_buffers.cpp.
+  [[nodiscard]] std::shared_ptr<HostBufferCall> new_host_buffer(const BufCreate& create);
+  /// Has it made by the card, on the control node or a descriptor.
+  static void make(Driver& card, int fd, HostBufferCall& call);
+  /// Nobody waits for it any more.
+  void cancel_making(int fd, HostBufferCall& call);
+  /// `then` gets a charge for it, or null and why; perhaps after the card has been asked which buffers are
+  /// gone.
+  void charge_host_buffer(service::Caller caller, u64 bytes,
+                          std::function<void(Accounts::Charge, std::string over)> then);
+  /// Counts it for its user until no process has it. False if the driver does not report that.
+  [[nodiscard]] bool keep_host_buffer(const HostBufferCall& made, Accounts::Charge charge);
+  /// Asks the card which of the buffers are gone; `then` is called when it has answered.
+  void sweep_host_buffers(service::Caller caller, std::function<void()> then);
+  void make_buffer_on(const std::shared_ptr<Handout>& h, u64 sequence, const BufCreate& create,
+                      Accounts::Charge charge);
+  /// With an error.
+  void answer_making(const std::shared_ptr<Handout>& h, u64 sequence, i64 result);
+  /// On the worker that has had it made.
+  static void ask_whether_counted(Driver& card, HostBufferCall& made);
 
   // Resources that clients hold: service.cpp.
   void ok(const Asked& a, std::span<const u8> body, Descriptor with = {});
@@ -133,7 +153,12 @@ class Service {
   void note(Priority p, const Connection& c, std::string text,
             std::vector<std::pair<std::string, std::string>> fields = {});
 
+  /// A call has ended with it: is it that the card has gone?
+  void look_at(i64 result);
+
   std::shared_ptr<Driver> card_;
+  std::function<void()> card_gone_;
+  bool looking_ = false;  // whether the card is there
   ServiceOptions options_;
   Roles roles_;
   u32 everybodys_rights_;
@@ -151,6 +176,9 @@ class Service {
   IdTable<HeldQueuePair> queue_pairs_;
   std::vector<std::shared_ptr<Retirement>> deleting_;  // stopped; they wait for their transfers
   u64 retiring_ = 0;
+  /// Host buffers that some process has, each with its user's charge.
+  std::map<wire::HostBufferName, Accounts::Charge> host_buffers_;
+  bool sweeping_ = false;
   FairQueue queue_;  // last: its calls hold what is above
 };
 

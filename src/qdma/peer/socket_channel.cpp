@@ -13,8 +13,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "qdma/peer/incoming.hpp"
 #include "qdma/peer/socket_ring.hpp"
-#include "qdma/server/message.hpp"
 #include "system/clock.hpp"
 #include "system/passed_files.hpp"
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "qdma/peer/socket_driver.hpp"
+#include "qdma/peer/buffer_time.hpp"
 
 #include <doorbell/error.hpp>
 #include <fcntl.h>
@@ -14,8 +15,8 @@
 
 #include "qdma/flow/call_engine.hpp"
 #include "qdma/model/card.hpp"
-#include "qdma/peer/local_socket.hpp"
 #include "qdma/server/card_server.hpp"
+#include "service/local_socket.hpp"
 #include "system/clock.hpp"
 #include "system/sysfs.hpp"
 
@@ -44,7 +45,7 @@ u64 length_of_buffer(std::span<const u8> structure) {
 }
 
 /// 0, or an errno: then the request has not begun.
-int begin(SocketChannel& channel, SocketChannel::Request& r, Waiting& waiting) {
+int begin(SocketChannel& channel, SocketChannel::Request& r, service::Waiting& waiting) {
   for (;;) {
     const int error = channel.begin(r, waiting.slice_ns());
     if (error != ETIMEDOUT) return error;
@@ -53,7 +54,7 @@ int begin(SocketChannel& channel, SocketChannel::Request& r, Waiting& waiting) {
 }
 
 /// 0 when the request has ended, or why the wait has.
-int wait_for(SocketChannel& channel, SocketChannel::Request& r, Waiting& waiting) {
+int wait_for(SocketChannel& channel, SocketChannel::Request& r, service::Waiting& waiting) {
   for (;;) {
     if (channel.wait(r, waiting.slice_ns())) return 0;
     if (const int over = waiting.over(); over != 0) return over;
@@ -133,9 +134,9 @@ class SocketEngine : public CallEngine {
 Descriptor connect_to(const std::string& path, const Patience& patience) {
   const std::string what = fmt::format("card server:{}", path);
   int error = 0;
-  Descriptor s = connect_local(local_address(path, what), patience, error);
+  Descriptor s = service::connect_local(service::local_address(path, what), patience, error);
   if (error == 0) return s;
-  if (error == EINTR) throw Error(what, why_over(error, "it", 0), "", ExitCode::interrupted);
+  if (error == EINTR) throw Error(what, service::why_over(error, "it", 0), "", ExitCode::interrupted);
   if (error == ETIMEDOUT) throw Error(what, "it is there and takes no clients", "", ExitCode::absent);
   const bool absent = error == ENOENT || error == ECONNREFUSED;
   throw Error(what, reason(error),
@@ -180,7 +181,8 @@ int SocketDriver::given_up() const {
 }
 
 std::string SocketDriver::why(int error) const {
-  return error != 0 && error == over_ ? why_over(error, who_, patience_.limit_s) : Driver::why(error);
+  return error != 0 && error == over_ ? service::why_over(error, who_, patience_.limit_s)
+                                      : Driver::why(error);
 }
 
 SocketDriver::~SocketDriver() = default;
@@ -222,7 +224,7 @@ CallResult SocketDriver::call(int fd, u32 number, std::span<u8> structure, const
     // This process's own server does not hang, but may have many buffers to make.
     limit_s += server_ ? kMostForBufferS : seconds_for_buffer(length_of_buffer(structure));
   // A transfer ends at its deadline, and what is in flight is awaited after a stop.
-  Waiting waiting(transfer ? Patience{} : patience_, limit_s);
+  service::Waiting waiting(transfer ? Patience{} : patience_, limit_s);
   SocketChannel::Request r;
   r.number = number;
   r.deadline_ns = o.deadline_ns;
@@ -235,7 +237,7 @@ CallResult SocketDriver::call(int fd, u32 number, std::span<u8> structure, const
   if (over != 0 && transfer) {
     // The card may still use the buffers, which are the caller's again when this returns.
     channel->cancel(r);
-    Waiting given_up(patience_, std::min(kGiveUpS, patience_.limit_s));
+    service::Waiting given_up(patience_, std::min(kGiveUpS, patience_.limit_s));
     over = wait_for(*channel, r, given_up);
     if (over != 0) over = ETIMEDOUT;
   }
@@ -251,6 +253,14 @@ CallResult SocketDriver::call(int fd, u32 number, std::span<u8> structure, const
 
 void SocketDriver::cancel(int fd, u64 tag) {
   if (const auto channel = channel_of(fd)) channel->cancel(tag);
+}
+
+std::optional<bool> SocketDriver::still_held(const wire::HostBufferName& buffer) {
+  wire::HostBufferName asked = buffer;
+  const i64 result = call(-1, wire::kHeld, {reinterpret_cast<u8*>(&asked), sizeof asked}, {}).result;
+  // What a card that has gone has made is nobody's loss any more.
+  if (result == -ENODEV) return false;
+  return result < 0 ? std::nullopt : std::optional(result != 0);
 }
 
 std::unique_ptr<CallEngine> SocketDriver::uring_engine(int fd) {

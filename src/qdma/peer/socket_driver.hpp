@@ -11,8 +11,8 @@
 #include <string>
 
 #include "qdma/driver.hpp"
-#include "qdma/peer/patience.hpp"
 #include "qdma/peer/socket_channel.hpp"
+#include "service/patience.hpp"
 
 namespace doorbell::qdma {
 
@@ -33,6 +33,7 @@ class SocketDriver : public Driver {
                                 const CallOptions& options) override;
   [[nodiscard]] bool descriptors_are_sockets() const override { return true; }
   void cancel(int fd, u64 tag) override;
+  [[nodiscard]] std::optional<bool> still_held(const wire::HostBufferName& buffer) override;
   [[nodiscard]] std::unique_ptr<CallEngine> uring_engine(int fd) override;
   void close(int fd) override;
   [[nodiscard]] std::string why(int error) const override;

@@ -177,7 +177,6 @@ void SocketRing::take(Incoming& out, u64 until_ns) {
     std::memcpy(out.bytes.data(), bytes_.data(), out.length);
     take_descriptors(header_, out);
     out.truncated = (header_.msg_flags & MSG_TRUNC) != 0;
-    out.lost = out.lost || (header_.msg_flags & MSG_CTRUNC) != 0;
     return;
   }
 }

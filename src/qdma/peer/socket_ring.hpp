@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "qdma/peer/incoming.hpp"
 #include "qdma/peer/wire.hpp"
-#include "qdma/server/message.hpp"
 
 namespace doorbell::qdma {
 

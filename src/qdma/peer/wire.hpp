@@ -23,9 +23,6 @@ inline constexpr u32 kVersion = 1;
 /// The longest message, and the most descriptors in one.
 inline constexpr u32 kMaxMessage = 1024;
 inline constexpr u32 kMaxDescriptors = 2;
-/// The most that the kernel lets a message have (SCM_MAX_FD). A receiver has room for as many: what finds no
-/// room the kernel closes itself, in recvmsg(), which may wait as close() may.
-inline constexpr u32 kMaxSentDescriptors = 253;
 /// Requests that one socket may have without a reply; the next one is refused with EAGAIN.
 inline constexpr u32 kMaxInFlight = 512;
 /// The limit of a transfer whose request has no deadline.
@@ -39,6 +36,9 @@ inline constexpr u32 kHello = 1;  ///< structure: Hello; must be the first reque
 /// Structure: Cancel; of a transfer or a BUF_CREATE on the same socket. Result: 0, ENOENT if no such call is
 /// in flight. The call's own reply says ECANCELED, or how it had ended before.
 inline constexpr u32 kCancel = 2;
+
+/// Structure: HostBufferName. Result: 1 if some process still has the buffer, 0 if it has gone.
+inline constexpr u32 kHeld = 3;
 
 struct RequestHeader {
   u32 magic = kMagic;
@@ -73,6 +73,16 @@ struct Hello {
 struct Cancel {
   u64 sequence = 0;  ///< of the call
 };
+
+/// The file of a host buffer, as statx() names it.
+struct HostBufferName {
+  u64 device = 0;  ///< major number << 32 | minor
+  u64 inode = 0;
+  friend auto operator<=>(const HostBufferName&, const HostBufferName&) = default;
+};
+
+/// 0, or an errno. Asks no file system for it: the file may be one whose server waits for us.
+[[nodiscard]] int name_of(int fd, HostBufferName& out);
 
 static_assert(sizeof(RequestHeader) == 32 && sizeof(ReplyHeader) == 32 && sizeof(SubReply) == 24);
 

@@ -18,20 +18,23 @@ namespace doorbell::qdma {
 
 namespace {
 
-/// 0, or an errno. Asks no file system for it: the file may be one whose server waits for us.
-int identity_of(int fd, HostBuffer::Identity& out) {
-  struct statx s {};
-  if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &s) != 0) return errno;
-  out = {u64{s.stx_dev_major} << 32 | s.stx_dev_minor, s.stx_ino};
-  return 0;
-}
-
 /// The kernel finds the pages now: later no call is left that could return the error.
 int allocate(int fd, u64 from, u64 bytes) {
   for (;;) {
     if (fallocate(fd, 0, static_cast<off_t>(from), static_cast<off_t>(bytes)) == 0) return 0;
     if (errno != EINTR) return errno == ENOSPC || errno == EFBIG || errno == EINVAL ? ENOMEM : errno;
   }
+}
+
+/// Whether no other open file of the same memory is left, in whatever process, as a descriptor or a mapping.
+/// The kernel leases it for writing then only. Where it leases no memory files, the lock that goes with the
+/// other file tells, which who has it can give up.
+bool alone(int fd) {
+  if (fcntl(fd, F_SETLEASE, F_WRLCK) == 0) {
+    fcntl(fd, F_SETLEASE, F_UNLCK);
+    return true;
+  }
+  return errno != EAGAIN && flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
 }  // namespace
@@ -84,14 +87,16 @@ HostBuffers::Making::~Making() {
 
 int HostBuffers::Making::open() {
   const u64 bytes = buffer_->bytes_;
-  theirs_ = Descriptor(memfd_create("qdma", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (theirs_.get() < 0) return errno;
-  if (ftruncate(theirs_.get(), static_cast<off_t>(bytes)) != 0) return ENOMEM;
-  if (fcntl(theirs_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return errno;
-  buffer_->file_ =
-      Descriptor(::open(fmt::format("/proc/self/fd/{}", theirs_.get()).c_str(), O_RDWR | O_CLOEXEC));
-  if (buffer_->file_.get() < 0) return errno;
-  // The lock belongs to the open file that goes away. While it is held, some process has that file.
+  const Descriptor memory(memfd_create("qdma", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (memory.get() < 0) return errno;
+  if (ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0) return ENOMEM;
+  if (fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return errno;
+  // The kernel counts files that have been opened, and not the one that memfd_create() gives.
+  const std::string path = fmt::format("/proc/self/fd/{}", memory.get());
+  buffer_->file_ = Descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  theirs_ = Descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (buffer_->file_.get() < 0 || theirs_.get() < 0) return errno;
+  // The lock belongs to the open file that goes away: for kernels that give no lease.
   if (flock(theirs_.get(), LOCK_EX | LOCK_NB) != 0) return errno;
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, buffer_->file_.get(), 0);
   if (p == MAP_FAILED) return ENOMEM;
@@ -115,7 +120,7 @@ int HostBuffers::Making::go_on(Descriptor& out) {
   if (const int error = find_memory(std::min(left, all_.limits_.part)); error != 0) return error;
   if (found_ < buffer_->bytes_) return EINPROGRESS;
   HostBuffer::Identity identity;
-  if (const int error = identity_of(buffer_->file_.get(), identity); error != 0) return error;
+  if (const int error = wire::name_of(buffer_->file_.get(), identity); error != 0) return error;
   if (!close_on_exec_) fcntl(theirs_.get(), F_SETFD, 0);
   out = std::move(theirs_);
   const std::lock_guard lock(all_.mutex_);
@@ -126,7 +131,7 @@ int HostBuffers::Making::go_on(Descriptor& out) {
 
 int HostBuffers::find(int fd, std::shared_ptr<HostBuffer>& out) const {
   HostBuffer::Identity identity;
-  if (fd < 0 || identity_of(fd, identity) != 0) return EBADF;
+  if (fd < 0 || wire::name_of(fd, identity) != 0) return EBADF;
   const std::lock_guard lock(mutex_);
   const auto it = buffers_.find(identity);
   if (it == buffers_.end()) return EINVAL;
@@ -134,12 +139,18 @@ int HostBuffers::find(int fd, std::shared_ptr<HostBuffer>& out) const {
   return 0;
 }
 
+bool HostBuffers::holds(const HostBuffer::Identity& buffer) {
+  const std::lock_guard lock(mutex_);
+  const auto it = buffers_.find(buffer);
+  return it != buffers_.end() && !alone(it->second->file_.get());
+}
+
 u64 HostBuffers::sweep() {
   std::map<HostBuffer::Identity, std::shared_ptr<HostBuffer>> gone;  // unmapped without the lock
   const std::lock_guard lock(mutex_);
   for (auto it = buffers_.begin(); it != buffers_.end();) {
     const auto here = it++;
-    if (flock(here->second->file_.get(), LOCK_EX | LOCK_NB) == 0) gone.insert(buffers_.extract(here));
+    if (alone(here->second->file_.get())) gone.insert(buffers_.extract(here));
   }
   return buffers_.size();
 }

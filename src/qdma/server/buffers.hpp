@@ -13,6 +13,7 @@
 #include <mutex>
 #include <utility>
 
+#include "qdma/peer/wire.hpp"
 #include "system/descriptor.hpp"
 
 namespace doorbell::qdma {
@@ -20,7 +21,7 @@ namespace doorbell::qdma {
 /// A buffer as the driver sees it: its own open file and mapping of the same memory.
 class HostBuffer {
  public:
-  using Identity = std::pair<u64, u64>;  ///< device and inode number
+  using Identity = wire::HostBufferName;
   ~HostBuffer();
   HostBuffer(const HostBuffer&) = delete;
   HostBuffer& operator=(const HostBuffer&) = delete;
@@ -54,6 +55,8 @@ class HostBuffers {
   [[nodiscard]] int begin(u64 bytes, bool close_on_exec, std::shared_ptr<Making>& out);
   /// The buffer behind a descriptor. Returns 0, EBADF for what is not open, EINVAL for what is none of ours.
   [[nodiscard]] int find(int fd, std::shared_ptr<HostBuffer>& out) const;
+  /// Whether some process has this one.
+  [[nodiscard]] bool holds(const HostBuffer::Identity& buffer);
   /// Forgets the buffers of which no process has a descriptor or a mapping any more. Returns how many are
   /// left.
   u64 sweep();

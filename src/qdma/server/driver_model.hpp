@@ -73,6 +73,7 @@ class DriverModel {
   [[nodiscard]] u32 queue_pairs() const;
   /// Buffers that some process still has.
   [[nodiscard]] u64 sweep_buffers() { return buffers_.sweep(); }
+  [[nodiscard]] bool holds(const wire::HostBufferName& buffer) { return buffers_.holds(buffer); }
   [[nodiscard]] ModelCard& card() { return *card_; }
 
  private:

@@ -1,12 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The card server's thread: it waits for all sockets at once and for what device threads have finished, and
-// for nothing else.
+// The card server as a protocol of SocketLoop: wire.hpp's messages, the driver's calls, and whose they are.
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,21 +12,18 @@
 #include <thread>
 #include <vector>
 
-#include "qdma/peer/closers.hpp"
-#include "qdma/peer/local_socket.hpp"
 #include "qdma/server/card_server.hpp"
 #include "qdma/server/driver_model.hpp"
 #include "qdma/server/message.hpp"
-#include "qdma/server/worker.hpp"
+#include "service/local_socket.hpp"
+#include "service/socket_loop.hpp"
 
 namespace doorbell::qdma {
 
-class CardServer::Loop {
+class CardServer::Loop final : public service::Protocol {
  public:
   Loop(std::shared_ptr<ModelCard> card, const ServerLimits& limits);
-  ~Loop();
-  Loop(const Loop&) = delete;
-  Loop& operator=(const Loop&) = delete;
+  ~Loop() override;
 
   [[nodiscard]] Descriptor connect();
   void listen(const std::string& path);
@@ -39,42 +34,11 @@ class CardServer::Loop {
   using Node = DriverModel::Node;
   using Reply = DriverModel::Reply;
 
-  /// A call that has ended.
-  struct Finished {
-    u64 socket = 0;
-    u64 serial = 0;  ///< of the call, on its socket
-    u64 sequence = 0;
-    Reply reply;
-  };
-  /// Where other threads leave what the loop shall do. Calls that outlive the loop keep it.
-  struct Mailbox {
-    Descriptor wake;  // an eventfd
-    std::mutex mutex;
-    std::vector<Finished> finished;
-    std::vector<Descriptor> connections;
-    std::vector<Descriptor> listeners;
-    bool stop = false;
-
-    void ring() const;
-    template <class Change>
-    void leave(Change change) {
-      {
-        const std::lock_guard lock(mutex);
-        change();
-      }
-      ring();
-    }
-  };
-  struct Outgoing {
-    std::vector<u8> bytes;
-    Descriptor descriptor;
-  };
   struct Socket {
-    Descriptor fd;
     std::shared_ptr<Node> node;
+    uid_t user = 0;
     bool control = false;
     bool greeted = false;  ///< a control socket has said hello
-    bool closing = false;  ///< when its replies have been sent
     bool surplus = false;  ///< one connection too many: its hello is refused, and it counts as none
     u64 next_serial = 0;
     /// Calls without a reply, by serial, each with its sequence; of transfers and buffers, what cancels them.
@@ -83,48 +47,38 @@ class CardServer::Loop {
       std::shared_ptr<DriverModel::InFlight> call;
     };
     std::map<u64, Pending> pending;
-    std::deque<Outgoing> unsent;  ///< while the other end does not read
   };
 
-  void run();
-  void serve(u64 id, u32 events);
-  void read(u64 id, Socket& socket);
-  void handle(u64 id, Socket& socket, Incoming& message);
-  void hello(Socket& socket, const wire::RequestHeader& header, std::span<const u8> structure);
-  void cancel(Socket& socket, const wire::RequestHeader& header, std::span<const u8> structure);
-  void call(u64 id, Socket& socket, const wire::RequestHeader& header, Incoming& message);
-  void finish(Finished& finished);
-  void take_mail();
-  void accept(int listener);
-  void refuse(Socket& socket, u64 sequence, int error);
-  void reply(Socket& socket, u64 sequence, i64 result, std::span<const u8> structure = {},
-             std::span<const wire::SubReply> parts = {}, Descriptor descriptor = {});
-  void flush(Socket& socket);
-  void watch(u64 id, const Socket& socket, int operation);
-  u64 add(Descriptor fd, std::shared_ptr<Node> node, bool control);
-  void add_connection(Descriptor fd);
-  void remove(u64 id);
-  /// All clients are one user's.
-  void close(Descriptor fd) { closers_.close(0, std::move(fd)); }
-  void update_counts();
+  // Protocol
+  service::SocketId next_socket() override { return next_id_++; }
+  int connect(service::SocketId id, service::Peer peer) override;
+  std::vector<u8> refusal(int) override { return {}; }
+  void message(service::SocketId id, service::Message m) override;
+  void closed(service::SocketId id) override;
+  void refused(std::string_view) override { ++refused_; }
 
-  std::shared_ptr<Mailbox> mail_ = std::make_shared<Mailbox>();
+  void hello(u64 id, Socket& socket, const wire::RequestHeader& header, std::span<const u8> structure);
+  void cancel(u64 id, Socket& socket, const wire::RequestHeader& header, std::span<const u8> structure);
+  void held(u64 id, const wire::RequestHeader& header, std::span<const u8> structure);
+  void call(u64 id, Socket& socket, const wire::RequestHeader& header, const service::Message& message);
+  void finish(u64 id, u64 serial, u64 sequence, Reply& reply);
+  void refuse(u64 id, u64 sequence, int error);
+  void reply(u64 id, u64 sequence, i64 result, std::span<const u8> structure = {},
+             std::span<const wire::SubReply> parts = {}, Descriptor descriptor = {});
+  void give_back(Socket& socket);
+  void sweep();
+
   DriverModel driver_;
-  Worker makers_;    // of buffers
-  Closers closers_;  // of what clients have sent, and of their sockets
-  Descriptor epoll_;
-  Descriptor spare_;  // given up for a moment to turn a client away when there are no descriptors left
+  service::SocketLoop loop_;  // its worker makes buffers
+  service::Timer sweeping_{loop_, [this] { sweep(); }};
   std::map<u64, Socket> sockets_;
-  std::map<u64, Descriptor> listeners_;
-  std::vector<SocketFile> files_;
+  std::mutex files_mutex_;
+  std::vector<service::SocketFile> files_;
   u64 next_id_ = 1;
-  std::vector<Finished> finished_;
-  u64 requests_ = 0, refused_ = 0, buffers_ = 0;
   const ServerLimits limits_;
-  u64 connections_ = 0, descriptors_ = 0, surplus_ = 0;  // sockets of each kind, now
-  bool stop_ = false;
-  mutable std::mutex counts_mutex_;
-  ServerCounts counts_;
+  // Written by the loop's thread only.
+  std::atomic<u64> connections_{0}, descriptors_{0}, surplus_{0};  // sockets of each kind, now
+  std::atomic<u64> requests_{0}, refused_{0}, buffers_{0};
   std::thread thread_;
 };
 

@@ -10,23 +10,23 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 
 #include "cli/output.hpp"
 #include "cli/parse.hpp"
 #include "cli/texts.hpp"
 #include "qdma/cli/doorbelld.hpp"
-#include "qdma/daemon/uv/daemon.hpp"
-#include "qdma/daemon/uv/journal.hpp"
+#include "qdma/daemon/process/process.hpp"
 #include "qdma/settings.hpp"
+#include "service/systemd/journal.hpp"
+#include "service/systemd/manager.hpp"
 #include "system/open_files.hpp"
 
 namespace doorbell::cli {
 
 namespace {
 
-qdma::daemon::Priority priority_of(const std::string& text) {
-  using qdma::daemon::Priority;
+service::Priority priority_of(const std::string& text) {
+  using service::Priority;
   return text == "error"     ? Priority::error
          : text == "warning" ? Priority::warning
          : text == "notice"  ? Priority::notice
@@ -38,6 +38,7 @@ qdma::daemon::DaemonOptions daemon_options(const Options& o) {
   qdma::daemon::DaemonOptions d;
   d.metrics_name = "--metrics";
   d.socket_name = "--socket";
+  d.group_name = "--socket-group";
   o.read_into(d);
   o.read_into(d.service);
   o.read_into(d.service.quotas);
@@ -48,29 +49,19 @@ qdma::daemon::DaemonOptions daemon_options(const Options& o) {
 }
 
 int serve(const Options& options) {
-  std::vector<Descriptor> sockets = qdma::daemon::activated_sockets();
+  std::vector<Descriptor> sockets = service::activated_sockets();
   const qdma::daemon::DaemonOptions daemon = daemon_options(options);
   qdma::daemon::check(daemon);
-  const auto log =
-      qdma::daemon::open_log(options.text("log"), priority_of(options.text("log-level")), "--log");
+  const auto log = service::open_log(options.text("log"), priority_of(options.text("log-level")), "--log");
   allow_all_open_files();  // clients, transfer descriptors and the buffers of messages
-  // libuv reads it when the first call is given to a thread.
-  setenv("UV_THREADPOOL_SIZE", std::to_string(options.integer("threads")).c_str(), 1);
-  return qdma::daemon::run_daemon(
-      qdma::open_driver({.spec = options.text("card"), .named_by = qdma::setting::served_card}), daemon,
-      std::move(sockets), *log);
+  const auto open_card = [&]() -> std::shared_ptr<qdma::Driver> {
+    return qdma::open_driver({.spec = options.text("card"), .named_by = qdma::setting::served_card});
+  };
+  return qdma::daemon::run_daemon(open_card, daemon, std::move(sockets), *log);
 }
 
 }  // namespace
 }  // namespace doorbell::cli
-
-#if defined(__SANITIZE_THREAD__)
-/// libuv closes by a system call of its own, which ThreadSanitizer does not see: it takes the number's next
-/// owner for the one before.
-extern "C" __attribute__((visibility("default"))) const char* __tsan_default_suppressions() {
-  return "race:doorbell::Descriptor::close\n";
-}
-#endif
 
 int main(int argc, char** argv) {
   doorbell::Setting::name_by_options();

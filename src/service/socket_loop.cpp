@@ -1,0 +1,491 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "service/socket_loop.hpp"
+
+#include <doorbell/error.hpp>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <new>
+
+#include "system/clock.hpp"
+#include "system/sysfs.hpp"
+
+namespace doorbell::service {
+
+namespace {
+
+/// Messages of one socket before others have their turn, and those of all sockets of a user.
+constexpr u32 kMessagesAtOnce = 16, kMessagesOfUser = 64;
+/// How long a loop waits before it looks again at what no event reports: room in the process, and whether a
+/// user's files have been closed.
+constexpr u64 kAgainNs = 20'000'000, kAcceptAgainNs = 100'000'000;
+/// Sockets count from 1; what is watched has numbers of its own.
+constexpr u64 kWatched = u64{1} << 63, kMail = kWatched;
+
+Descriptor open_reserve() {
+  return Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+}  // namespace
+
+SocketLoop::Mailbox::Mailbox() : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (wake_.get() < 0) throw Error("event descriptor", reason(errno));
+}
+
+void SocketLoop::Mailbox::post(std::function<void()> what) {
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    first = letters_.empty();
+    letters_.push_back(std::move(what));
+  }
+  const u64 one = 1;
+  // The first letter wakes the loop, which then takes all.
+  if (first) static_cast<void>(!::write(wake_.get(), &one, sizeof one));
+}
+
+std::vector<std::function<void()>> SocketLoop::Mailbox::take() {
+  u64 rung = 0;
+  static_cast<void>(!::read(wake_.get(), &rung, sizeof rung));
+  std::vector<std::function<void()>> out;
+  const std::lock_guard lock(mutex_);
+  out.swap(letters_);
+  return out;
+}
+
+SocketLoop::SocketLoop(const LoopOptions& options)
+    : options_(options),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      reserve_(open_reserve()),
+      next_watch_(kMail),
+      workers_(options.workers, "worker") {
+  if (epoll_.get() < 0) throw Error("epoll", reason(errno));
+  watch(mail_->fd(), [this] { open_mail(); });
+}
+
+SocketLoop::~SocketLoop() {
+  stop_listening();
+  while (!sockets_.empty()) remove(sockets_.begin()->first);
+}
+
+void SocketLoop::watch(int fd, std::function<void()> ready) {
+  const u64 id = next_watch_++;
+  epoll_event e{};
+  e.events = EPOLLIN;
+  e.data.u64 = id;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &e) != 0) throw Error("epoll", reason(errno));
+  watched_[id] = std::move(ready);
+}
+
+void SocketLoop::open_mail() {
+  for (const auto& letter : mail_->take()) letter();
+}
+
+void SocketLoop::stop() {
+  stop_ = true;
+  post([] {});
+}
+
+int SocketLoop::wait_ms() const {
+  u64 until = timers_.empty() ? ~u64{0} : timers_.begin()->first;
+  const u64 now = wall_ns();
+  for (const u64 again : {look_again_ns_, accept_again_ns_})
+    if (again != 0) until = std::min(until, again);
+  if (until == ~u64{0}) return -1;
+  return until <= now ? 0 : static_cast<int>(std::min<u64>((until - now) / 1'000'000 + 1, 1'000'000));
+}
+
+void SocketLoop::run() {
+  std::array<epoll_event, 64> events{};
+  while (!stop_) {
+    const int n = ::epoll_wait(epoll_.get(), events.data(), events.size(), wait_ms());
+    ++round_;
+    run_timers();
+    for (int i = 0; i < n && !stop_; ++i)
+      handle(events[static_cast<u32>(i)].data.u64, events[static_cast<u32>(i)].events);
+    if (look_again_ns_ != 0 && wall_ns() >= look_again_ns_) {
+      look_again_ns_ = 0;
+      for (auto& [id, s] : sockets_)
+        if (s.full) update(s);
+    }
+    if (accept_again_ns_ != 0 && wall_ns() >= accept_again_ns_) {
+      accept_again_ns_ = 0;
+      if (reserve_.get() < 0) reserve_ = open_reserve();
+      set_listening(true);
+    }
+  }
+}
+
+void SocketLoop::run_timers() {
+  const u64 now = wall_ns();
+  while (!timers_.empty() && timers_.begin()->first <= now) {
+    Timer& t = *timers_.begin()->second;
+    t.stop();
+    t.what_();
+  }
+}
+
+void SocketLoop::handle(u64 id, u32 events) {
+  if (id >= kWatched) {
+    watched_.at(id)();
+    return;
+  }
+  Socket* s = find(id);
+  if (s == nullptr || s->away) return;
+  if ((events & EPOLLOUT) != 0) {
+    flush(*s);
+    s = find(id);
+    if (s == nullptr) return;
+  }
+  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) readable(id);
+}
+
+SocketLoop::Socket* SocketLoop::find(SocketId id) {
+  const auto s = sockets_.find(id);
+  return s == sockets_.end() ? nullptr : &s->second;
+}
+
+std::shared_ptr<SocketLoop::Turn> SocketLoop::turn_of(uid_t user) {
+  std::erase_if(turns_, [](const auto& t) { return t.second.expired(); });
+  std::weak_ptr<Turn>& known = turns_[user];
+  auto turn = known.lock();
+  if (!turn) known = turn = std::make_shared<Turn>(Turn{.user = user});
+  return turn;
+}
+
+int SocketLoop::add(Descriptor fd, SocketId id, uid_t user, const SocketKind& kind) {
+  epoll_event e{};
+  e.events = EPOLLIN | EPOLLRDHUP;
+  e.data.u64 = id;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &e) != 0) {
+    const int error = errno;
+    close_for(user, std::move(fd));
+    return error;
+  }
+  room_.used(1);
+  Socket& s = sockets_[id];
+  s.id = id;
+  s.fd = std::move(fd);
+  s.kind = kind;
+  s.turn = turn_of(user);
+  s.events = e.events;
+  return 0;
+}
+
+void SocketLoop::remove(SocketId id) {
+  const auto node = sockets_.extract(id);
+  const Socket& s = node.mapped();
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.fd.get(), nullptr);
+  // The other end finds that out before it is closed. Messages in it may have files of the client's.
+  ::shutdown(s.fd.get(), SHUT_RDWR);
+  // A closer that takes a message from it closes it behind that.
+  close_for(s.turn->user, std::move(node.mapped().fd));
+}
+
+void SocketLoop::lose(SocketId id) {
+  remove(id);
+  protocol_->closed(id);
+}
+
+void SocketLoop::update(Socket& s) {
+  s.full = closers_->full(s.turn->user) || !SpareMemory::there();
+  if (s.full && look_again_ns_ == 0) look_again_ns_ = wall_ns() + kAgainNs;
+  u32 events = 0;
+  const bool read = !s.paused && !s.full && !s.finishing && s.unsent.size() < s.kind.most_unsent;
+  if (read) events |= EPOLLIN;
+  if (!s.unsent.empty()) events |= EPOLLOUT;
+  // Without events, still whether the other end has gone.
+  if (read || !s.half_closed) events |= EPOLLRDHUP;
+  if (s.away) events = 0;
+  if (events == s.events) return;
+  epoll_event e{};
+  e.events = s.events = events;
+  e.data.u64 = s.id;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, s.fd.get(), &e);
+}
+
+void SocketLoop::readable(SocketId id) {
+  for (u32 i = 0; i < kMessagesAtOnce; ++i) {
+    Socket* const s = find(id);
+    if (s == nullptr || s->away) return;
+    if (s->paused || s->finishing || s->unsent.size() >= s->kind.most_unsent) break;
+    Turn& turn = *s->turn;
+    if (turn.round != round_) turn.round = round_, turn.taken = 0;
+    if (turn.taken >= kMessagesOfUser) return;
+    ++turn.taken;
+    if (closers_->full(turn.user) || !SpareMemory::there()) {
+      update(*s);
+      break;
+    }
+    const Next next = take_one(*s);
+    if (next == Next::gone) return lose(id);
+    if (next == Next::none) return;
+  }
+  look_whether_gone(id);
+}
+
+void SocketLoop::look_whether_gone(SocketId id) {
+  Socket* const s = find(id);
+  if (s == nullptr || s->away) return;
+  const bool read = !s->paused && !s->full && !s->finishing && s->unsent.size() < s->kind.most_unsent;
+  if (read) return;
+  std::array<u8, 1> byte{};
+  const ssize_t n = ::recv(s->fd.get(), byte.data(), 1, MSG_PEEK | MSG_DONTWAIT);
+  const int error = errno;
+  // With both directions shut down nobody waits for a reply, whatever messages are left.
+  pollfd state{s->fd.get(), POLLRDHUP, 0};
+  if (::poll(&state, 1, 0) != 1) state.revents = 0;
+  if (n == 0 || (state.revents & POLLHUP) != 0 || (n < 0 && error != EAGAIN && error != EINTR))
+    return lose(id);
+  // It sends no more, with messages left; the kernel would report that again and again.
+  s->half_closed = s->half_closed || (state.revents & POLLRDHUP) != 0;
+  update(*s);
+}
+
+SocketLoop::Next SocketLoop::take_one(Socket& s) {
+  // What finds no room the kernel closes itself, in the thread that reads: not in this one.
+  if (!room_.has(kMostFiles) && next_has_files(s.fd.get())) {
+    take_by_closer(s);
+    return Next::none;
+  }
+  std::array<u8, kLongest> space;
+  Message m;
+  switch (take_message(s.fd.get(), std::span(space).first(s.kind.longest), closers_, s.turn->user, m)) {
+    case Taken::nothing:
+      return Next::none;
+    case Taken::closed:
+      return Next::gone;
+    case Taken::message:
+      break;
+  }
+  room_.used(m.files.size());
+  deliver(s.id, std::move(m));
+  return Next::more;
+}
+
+void SocketLoop::take_by_closer(Socket& s) {
+  struct Job {
+    std::array<u8, kLongest> space;
+    Message message;
+    Taken taken = Taken::nothing;
+  };
+  auto job = std::make_shared<Job>();
+  s.away = true;
+  update(s);
+  // The number stays this socket's: it is closed by the same thread, after this.
+  closers_->run(s.turn->user, [job, fd = s.fd.get(), longest = s.kind.longest, user = s.turn->user, id = s.id,
+                               closers = std::weak_ptr(closers_), mail = mail_, this] {
+    const auto still = closers.lock();
+    job->taken = take_message(fd, std::span(job->space).first(longest), still, user, job->message);
+    mail->post([this, job, id] {
+      Socket* const back = find(id);
+      if (back == nullptr) return;
+      back->away = false;
+      if (job->taken == Taken::closed) return lose(id);
+      if (job->taken == Taken::message) deliver(id, std::move(job->message));
+      if (Socket* const there = find(id)) update(*there);
+    });
+  });
+}
+
+void SocketLoop::deliver(SocketId id, Message m) {
+  try {
+    protocol_->message(id, std::move(m));
+  } catch (const std::bad_alloc&) {
+    protocol_->refused("memory");
+    if (find(id) != nullptr) lose(id);
+  }
+}
+
+void SocketLoop::send(SocketId to, std::vector<u8> message, Descriptor with) {
+  Socket* const s = find(to);
+  if (s == nullptr) return;
+  s->unsent.push_back({std::move(message), std::move(with)});
+  if (s->unsent.size() == 1) flush(*s);
+  else if (s->unsent.size() == s->kind.most_unsent) update(*s);  // it is not read any more
+}
+
+void SocketLoop::flush(Socket& s) {
+  while (!s.unsent.empty()) {
+    const Outgoing& first = s.unsent.front();
+    const int error = send_message(s.fd.get(), first.bytes, first.with.get());
+    if (error == EAGAIN || error == ENOBUFS || error == ENOMEM) break;
+    if (error != 0) {
+      // The other end has gone, or may have no more descriptors on their way: its next read finds the end.
+      ::shutdown(s.fd.get(), SHUT_RDWR);
+      s.unsent.clear();
+      break;
+    }
+    s.unsent.pop_front();
+  }
+  if (s.finishing && s.unsent.empty()) finish(s.id);
+  else update(s);
+}
+
+void SocketLoop::finish(SocketId id) {
+  Socket* const s = find(id);
+  if (s == nullptr) return;
+  s->finishing = true;
+  if (!s->unsent.empty()) return update(*s);
+  // The caller may be in the middle of a message of it.
+  post([this, id] {
+    if (find(id) != nullptr) lose(id);
+  });
+}
+
+Descriptor SocketLoop::open_pair(SocketId id, uid_t user, int& error) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    error = errno;
+    return {};
+  }
+  Descriptor other(ends[1]);
+  error = add(Descriptor(ends[0]), id, user, options_.pairs);
+  if (error != 0) other.reset();
+  return other;
+}
+
+void SocketLoop::close(SocketId id) {
+  Socket* const s = find(id);
+  if (s == nullptr) return;
+  // Messages that still wait after this are for a client that does not read. The quotas count the socket no
+  // longer, so it goes.
+  flush(*s);
+  if (find(id) != nullptr) remove(id);
+}
+
+void SocketLoop::pause(SocketId id) {
+  Socket* const s = find(id);
+  if (s == nullptr || s->paused) return;
+  s->paused = true;
+  update(*s);
+}
+
+void SocketLoop::resume(SocketId id) {
+  Socket* const s = find(id);
+  if (s == nullptr || !s->paused) return;
+  s->paused = false;
+  update(*s);
+}
+
+void SocketLoop::run(std::function<void()> work, std::function<void()> done) {
+  workers_.post([mail = mail_, work = std::move(work), done = std::move(done)]() mutable {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      // Its result says so unless it has been set.
+    }
+    work = nullptr;
+    mail->post(std::move(done));
+  });
+}
+
+void SocketLoop::listen(Descriptor socket) {
+  const int fd = socket.get();
+  listeners_.emplace_back(next_watch_, std::move(socket));
+  watch(fd, [this, fd] { accept_some(fd); });
+}
+
+void SocketLoop::set_listening(bool on) {
+  for (const auto& [id, fd] : listeners_) {
+    epoll_event e{};
+    e.events = on ? u32{EPOLLIN} : 0u;
+    e.data.u64 = id;
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd.get(), &e);
+  }
+}
+
+void SocketLoop::stop_listening() {
+  accepting_ = false;
+  accept_again_ns_ = 0;
+  for (const auto& [id, fd] : listeners_) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd.get(), nullptr);
+  listeners_.clear();
+}
+
+void SocketLoop::pause_listening() {
+  set_listening(false);
+  accept_again_ns_ = wall_ns() + kAcceptAgainNs;
+}
+
+void SocketLoop::accept_some(int listener) {
+  for (u32 i = 0; i < kMessagesAtOnce && accepting_; ++i) {
+    Descriptor fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+    if (fd.get() >= 0) {
+      take_client(std::move(fd));
+      continue;
+    }
+    if (errno == EINTR || errno == ECONNABORTED) continue;
+    if (errno == EAGAIN) return;
+    if (errno == EMFILE || errno == ENFILE) refuse_without_descriptor(listener);
+    else protocol_->refused("system");
+    // The kernel would report the next one again and again while nothing is free.
+    return pause_listening();
+  }
+}
+
+void SocketLoop::refuse_without_descriptor(int listener) {
+  reserve_.reset();
+  Descriptor fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+  if (fd.get() >= 0) {
+    if (const auto said = protocol_->refusal(EMFILE); !said.empty())
+      static_cast<void>(send_message(fd.get(), said, -1));
+    protocol_->refused("descriptors");
+    Peer peer;
+    int error = 0;
+    const bool known = read_peer(fd.get(), peer, error);
+    close_for(known ? peer.uid : ~uid_t{0}, std::move(fd));
+  }
+  reserve_ = open_reserve();
+}
+
+void SocketLoop::take_client(Descriptor fd) {
+  Peer peer;
+  int error = 0;
+  const SocketId id = protocol_->next_socket();
+  const bool known = read_peer(fd.get(), peer, error);
+  const uid_t user = known ? peer.uid : ~uid_t{0};
+  if (!known) {
+    protocol_->refused("peer");
+  } else if (!SpareMemory::there()) {
+    error = ENOMEM;
+    protocol_->refused("memory");
+  } else if (error = protocol_->connect(id, std::move(peer)); error == 0) {
+    error = add(std::move(fd), id, user, options_.clients);
+    if (error == 0) return;
+    protocol_->closed(id);
+    protocol_->refused("system");
+    return;
+  }
+  if (const auto said = protocol_->refusal(error); !said.empty())
+    static_cast<void>(send_message(fd.get(), said, -1));
+  ::shutdown(fd.get(), SHUT_WR);
+  close_for(user, std::move(fd));
+}
+
+void Timer::start(u64 in_ns) {
+  stop();
+  at_ns_ = wall_ns() + in_ns;
+  loop_.timers_.emplace(at_ns_, this);
+}
+
+void Timer::stop() {
+  if (at_ns_ == 0) return;
+  const auto [first, last] = loop_.timers_.equal_range(at_ns_);
+  for (auto t = first; t != last; ++t) {
+    if (t->second != this) continue;
+    loop_.timers_.erase(t);
+    break;
+  }
+  at_ns_ = 0;
+}
+
+}  // namespace doorbell::service
