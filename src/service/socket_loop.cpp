@@ -442,7 +442,7 @@ void SocketLoop::refuse_without_descriptor(int listener) {
     Peer peer;
     int error = 0;
     const bool known = read_peer(fd.get(), peer, error);
-    close_for(known ? peer.uid : ~uid_t{0}, std::move(fd));
+    close_for(known ? options_.owner(peer) : ~uid_t{0}, std::move(fd));
   }
   reserve_ = open_reserve();
 }
@@ -452,7 +452,7 @@ void SocketLoop::take_client(Descriptor fd) {
   int error = 0;
   const SocketId id = protocol_->next_socket();
   const bool known = read_peer(fd.get(), peer, error);
-  const uid_t user = known ? peer.uid : ~uid_t{0};
+  const uid_t user = known ? options_.owner(peer) : ~uid_t{0};
   if (!known) {
     protocol_->refused("peer");
   } else if (!SpareMemory::there()) {

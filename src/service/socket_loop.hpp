@@ -35,6 +35,13 @@ struct LoopOptions {
   SocketKind clients = {};
   SocketKind pairs = {};  ///< what open_pair() gives
   u32 workers = 1;        ///< blocking calls at a time
+  /// All clients are one user's: turns and closers are by process in place of by user.
+  bool one_user = false;
+
+  /// Whose turn and whose closer a client's are.
+  [[nodiscard]] uid_t owner(const Peer& peer) const {
+    return one_user ? static_cast<uid_t>(peer.pid) : peer.uid;
+  }
 };
 
 /// Threads: one calls run(), and everything else but post() and stop().

@@ -35,7 +35,9 @@ bool read_exactly(std::span<const u8> structure, T& out) {
 CardServer::Loop::Loop(std::shared_ptr<ModelCard> card, const ServerLimits& limits)
     : driver_(std::move(card), {.queue_pairs = limits.queue_pairs, .buffers = {.bytes = limits.host_bytes}},
               [this](std::function<void()> work) { loop_.run(std::move(work), [] {}); }),
-      loop_({.clients = {.longest = wire::kMaxMessage}, .pairs = {.longest = wire::kMaxMessage}}),
+      loop_({.clients = {.longest = wire::kMaxMessage},
+             .pairs = {.longest = wire::kMaxMessage},
+             .one_user = true}),
       limits_(limits) {
   loop_.serve(*this);
   thread_ = make_thread("card server", [this] {
@@ -93,7 +95,7 @@ int CardServer::Loop::connect(service::SocketId id, service::Peer peer) {
   }
   Socket& socket = sockets_[id];
   socket.node = driver_.open();
-  socket.user = peer.uid;
+  socket.process = static_cast<uid_t>(peer.pid);
   socket.control = true;
   socket.surplus = surplus;
   ++(surplus ? surplus_ : connections_);
@@ -205,11 +207,11 @@ void CardServer::Loop::finish(u64 id, u64 serial, u64 sequence, Reply& r) {
   if (r.node) {
     int error = descriptors_ >= limits_.descriptors ? EDQUOT : 0;
     const u64 pair = next_id_++;
-    if (error == 0) descriptor = loop_.open_pair(pair, it->second.user, error);
+    if (error == 0) descriptor = loop_.open_pair(pair, it->second.process, error);
     if (error == 0) {
       Socket& own = sockets_[pair];
       own.node = std::move(r.node);
-      own.user = it->second.user;
+      own.process = it->second.process;
       ++descriptors_;
     } else {
       r.result = -error;

@@ -36,7 +36,7 @@ class CardServer::Loop final : public service::Protocol {
 
   struct Socket {
     std::shared_ptr<Node> node;
-    uid_t user = 0;
+    uid_t process = 0;  ///< as the loop takes turns
     bool control = false;
     bool greeted = false;  ///< a control socket has said hello
     bool surplus = false;  ///< one connection too many: its hello is refused, and it counts as none
