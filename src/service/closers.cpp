@@ -12,8 +12,17 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
+
+#include "system/thread.hpp"
 
 namespace doorbell::service {
+
+namespace {
+
+constexpr uid_t kShared = ~uid_t{0};
+
+}  // namespace
 
 struct Closers::Job {
   Descriptor file;
@@ -35,8 +44,9 @@ struct Closers::State {
 
   /// Whose thread it is: a user's own, or that of all who came too late.
   [[nodiscard]] uid_t thread_of(uid_t user) const {
-    return users.size() < kMostUsers || users.contains(user) ? user : ~uid_t{0};
+    return users.size() < kMostUsers || users.contains(user) ? user : kShared;
   }
+  bool keeps_shared = false;  // its thread does not end when it has nothing to do
 };
 
 Closers::Closers() : state_(std::make_shared<State>()) {}
@@ -46,6 +56,15 @@ Closers::~Closers() {
   state_->stopping = true;
   for (auto& [id, user] : state_->users) user.wake.notify_one();
   state_->none.wait_for(lock, std::chrono::seconds(1), [&] { return state_->users.empty(); });
+}
+
+void Closers::keep_thread() {
+  const std::lock_guard lock(state_->mutex);
+  if (std::exchange(state_->keeps_shared, true)) return;
+  State::User& u = state_->users[kShared];
+  if (u.has_thread) return;
+  make_thread("closer", [state = state_] { run_thread(*state, kShared); }).detach();
+  u.has_thread = true;
 }
 
 void Closers::close(uid_t user, Descriptor file) {
@@ -58,18 +77,23 @@ void Closers::run(uid_t user, std::function<void()> work) {
 
 void Closers::add(uid_t user, Job job) {
   const std::lock_guard lock(state_->mutex);
-  const uid_t whose = state_->thread_of(user);
+  uid_t whose = state_->thread_of(user);
+  if (!state_->users[whose].has_thread) {
+    try {
+      std::thread([state = state_, whose] { run_thread(*state, whose); }).detach();
+      state_->users[whose].has_thread = true;
+    } catch (const std::system_error&) {
+      // The next file tries again, unless there is the shared one.
+      if (state_->keeps_shared && whose != kShared) {
+        if (state_->users[whose].jobs.empty()) state_->users.erase(whose);
+        whose = kShared;
+      }
+    }
+  }
   State::User& u = state_->users[whose];
   u.jobs.push_back(std::move(job));
   ++u.waiting;
   u.wake.notify_one();
-  if (u.has_thread) return;
-  try {
-    std::thread([state = state_, whose] { run_thread(*state, whose); }).detach();
-    u.has_thread = true;
-  } catch (const std::system_error&) {
-    // The next file tries again.
-  }
 }
 
 u64 Closers::waiting(uid_t user) const {
@@ -92,6 +116,7 @@ void Closers::run_thread(State& state, uid_t user) {
   State::User& u = state.users.at(user);
   for (;;) {
     u.wake.wait_for(lock, kIdle, [&] { return state.stopping || !u.jobs.empty(); });
+    if (u.jobs.empty() && user == kShared && state.keeps_shared && !state.stopping) continue;
     if (u.jobs.empty()) break;
     Job job = std::move(u.jobs.front());
     u.jobs.pop_front();

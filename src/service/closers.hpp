@@ -30,6 +30,9 @@ class Closers {
   Closers(const Closers&) = delete;
   Closers& operator=(const Closers&) = delete;
 
+  /// Makes the thread now that the latecomers share, and those for whom none can be made later: files are
+  /// closed then where no more threads or memory are to be had. Throws Error.
+  void keep_thread();
   void close(uid_t user, Descriptor file);
   /// Has the user's thread do what may wait as closing does; `work` must not throw.
   void run(uid_t user, std::function<void()> work);

@@ -390,7 +390,11 @@ void SocketLoop::run(std::function<void()> work, std::function<void()> done) {
 }
 
 void SocketLoop::listen(Descriptor socket) {
+  // Clients are strangers from now on.
+  closers_->keep_thread();
   const int fd = socket.get();
+  // The service manager's waits.
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
   listeners_.emplace_back(next_watch_, std::move(socket));
   watch(fd, [this, fd] { accept_some(fd); });
 }

@@ -14,6 +14,7 @@
 #include "qdma/model/card.hpp"
 #include "qdma/server/card_server.hpp"
 #include "qdma/settings.hpp"
+#include "service/spare_memory.hpp"
 
 namespace doorbell::cli {
 
@@ -36,6 +37,7 @@ int run_card(const Options& options, Context& context) {
                           limits);
   const std::string& path = options.text("listen");
   server.listen(path);
+  service::SpareMemory::provide();
   fmt::print("{} at {}; Ctrl-C ends it\n", options.text("card"), path);
   std::fflush(stdout);
   while (!context.stop.requested()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
