@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstring>
+#include <fstream>
 #include <future>
 #include <memory>
 #include <new>
@@ -203,8 +204,11 @@ TEST(SpareMemoryTest, IsGivenUpOnceAndTakenBack) {
   if (child == 0) {
     SpareMemory::provide();
     bool good = SpareMemory::there();
+    // A little more than it has; in pages.
+    u64 pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
     const rlimit before{RLIM_INFINITY, RLIM_INFINITY};
-    const rlimit little{u64{1} << 20, RLIM_INFINITY};
+    const rlimit little{pages * static_cast<u64>(sysconf(_SC_PAGESIZE)) + (u64{2} << 20), RLIM_INFINITY};
     setrlimit(RLIMIT_AS, &little);
     std::vector<std::unique_ptr<char[]>> taken;
     taken.reserve(100'000);
