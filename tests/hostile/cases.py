@@ -94,7 +94,7 @@ class Hostile(unittest.TestCase):
             now = server.files()
             if now != last[0]:
                 last[:] = now, time.monotonic()
-            return time.monotonic() - last[1] > 0.3 and now
+            return time.monotonic() - last[1] > 0.15 and now
 
         return wait_until(settled, "the descriptors of a server that does nothing stay the same")
 
@@ -196,7 +196,7 @@ class Timed:
 
 def timed(link, server, seconds):
     victim = Timed(server)
-    victim.go_on(link, min(seconds, 0.5))
+    victim.go_on(link, min(seconds, 0.3))
     link.say(victim.figures())
     victim.forget()
     if link.wait_for_go():

@@ -109,8 +109,8 @@ class Messages(Hostile):
         self.assertRegex(server.text(), r"requests, [1-9]\d* refused")
 
     @on_sockets
-    def test_a_message_of_nothing_but_an_end_is_an_end(self, server, kind):
-        """Bytes that only look like the protocol do not reach what is behind it: every length from 1 on."""
+    def test_messages_cut_anywhere(self, server, kind):
+        """A good request of every length, from 1 byte to more than it has."""
         server = self.started(server)
         files, before = self.settled_files(server), server.page()
 

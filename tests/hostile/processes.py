@@ -14,7 +14,7 @@ import time
 import traceback
 
 PATIENCE_S = 30  # for what a busy machine does late
-SECONDS = float(os.environ.get("DOORBELL_HOSTILE_S", "0.5"))  # an attack lasts so long
+SECONDS = float(os.environ.get("DOORBELL_HOSTILE_S", "0.3"))  # an attack lasts so long
 SEED = int(os.environ.get("DOORBELL_HOSTILE_SEED", "1"))
 
 
@@ -27,6 +27,13 @@ def wait_until(happened, what, patience_s=PATIENCE_S):
         if time.monotonic() >= until:
             raise AssertionError(f"not within {patience_s} s: {what() if callable(what) else what}")
         time.sleep(0.01)
+
+
+def readable(file, within_s):
+    """Or at its end. Unlike select() it takes any number of a descriptor."""
+    asked = select.poll()
+    asked.register(file, select.POLLIN)
+    return bool(asked.poll(within_s * 1000))
 
 
 def become(uid):
@@ -51,7 +58,7 @@ class Link:
         os.write(self.out, json.dumps(what).encode() + b"\n")
 
     def stopped(self, within_s=0.0):
-        return bool(select.select([self.stop], [], [], within_s)[0])
+        return readable(self.stop, within_s)
 
     def wait_for_go(self):
         """Until Child.go(); False if the parent has no more use for this process."""
@@ -104,7 +111,7 @@ class Child:
         """The next thing that it says."""
         until = time.monotonic() + patience_s
         while b"\n" not in self.text:
-            if not select.select([self.heard], [], [], max(0, until - time.monotonic()))[0]:
+            if not readable(self.heard, max(0, until - time.monotonic())):
                 raise AssertionError(f"a client's process said nothing for {patience_s} s")
             more = os.read(self.heard, 65536)
             if not more:
@@ -126,12 +133,14 @@ class Child:
             self.stopping = None
 
     def result(self, patience_s=PATIENCE_S):
-        """What `work` returned."""
-        while True:
-            said = self.hear(patience_s)
-            if isinstance(said, dict) and "result" in said:
-                self.kill()
-                return said["result"]
+        """What `work` returned. The process ends."""
+        try:
+            while True:
+                said = self.hear(patience_s)
+                if isinstance(said, dict) and "result" in said:
+                    return said["result"]
+        finally:
+            self.kill()
 
     def kill(self):
         """Idempotent."""

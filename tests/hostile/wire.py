@@ -171,7 +171,7 @@ class TransferDescriptor(Wire):
 class CardClient(Wire):
     """A connection to a card server. All clients share the card's memory, so each takes a place of its own."""
 
-    next_place = os.getpid() % 1024 * 64
+    made = 0  # descriptors, in this process
 
     def __init__(self, path):
         super().__init__(connect(path))
@@ -189,8 +189,9 @@ class CardClient(Wire):
     def descriptor(self, channel=1):
         number = self.add_queue_pair(channel)
         _, file = self.must("descriptor", QPAIR_GET_FD, struct.pack("<6I", 24, number, CLOSE_ON_EXEC, 1, number, 0))
-        CardClient.next_place += 1
-        return TransferDescriptor(socket.socket(fileno=file), HBM + CardClient.next_place * 65536, 65536)
+        CardClient.made += 1
+        place = os.getpid() % 4096 * 64 + CardClient.made % 64
+        return TransferDescriptor(socket.socket(fileno=file), HBM + place * 65536, 65536)
 
 
 # The daemon's protocol.
@@ -252,7 +253,7 @@ class DaemonClient(Endpoint):
 
     def descriptor(self, channel=1):
         """Of a buffer in card memory."""
-        body = struct.pack("<IIIIQQ", 0, 1, 0, channel, 0, UNIT)
+        body = struct.pack("<IIIIQQ", 0, 2, 0, channel, 0, UNIT)
         reply, file = self.must("buffer-open", body)
         length, address, _ = struct.unpack("<QQI", reply)
         return TransferDescriptor(socket.socket(fileno=file), address, length)
