@@ -18,7 +18,7 @@ ROLES = "[role:all]\nrights = query-devices, qdma, buffer\n[user:*]\nroles = all
 
 
 def wrong_transfers(descriptor):
-    """Structures, each with something wrong in it; their buffer is of one page. A third member: without its buffer."""
+    """Structures, each with something wrong in it; their buffer is of one page."""
     base, length = descriptor.address, descriptor.bytes
     yield "count 0", transfer_structure(count=0)
     yield "count 3", transfer_structure(sub_transfer(1, base, PAGE), count=3)
@@ -47,7 +47,8 @@ def outside(descriptor):
 def own_kinds():
     """Descriptors that are no host buffer."""
     left, right = os.pipe()
-    return {"pipe": left, "pipe's other end": right, "/dev/null": os.open("/dev/null", os.O_RDWR), "folder": os.open("/", os.O_RDONLY),
+    return {"pipe": left, "pipe's other end": right,
+            "/dev/null": os.open("/dev/null", os.O_RDWR), "folder": os.open("/", os.O_RDONLY),
             "path": os.open("/", os.O_PATH), "memfd": os.memfd_create("mine"), "/proc": os.open("/proc/self/maps", os.O_RDONLY)}
 
 
@@ -97,8 +98,9 @@ def probe_daemon(_, server, foreign, foreign_pairs):
             probes += [("queue-pair-op", struct.pack("<III", 0, pair, op)) for op in (START, STOP, DELETE)]
             probes += [("queue-pair-descriptor", struct.pack("<III", 0, pair, CLOSE_ON_EXEC)),
                        ("descriptor", struct.pack("<IIIIIIQQ", 0, 0, 2, own, pair, 0, 0, 0))]
-        for kind, direction, channel, argument, size in ((3, 0, 1, 0, PAGE), (0, 3, 1, 0, PAGE), (0, 0, 3, 0, PAGE), (0, 0, 1, 0, 0),
-                                                         (1, 0, 1, 64, PAGE), (0, 0, 1, 0, FAR - 1), (0, 0, 1, 0, (512 << 20) + 1)):
+        wrong_buffers = ((3, 0, 1, 0, PAGE), (0, 3, 1, 0, PAGE), (0, 0, 3, 0, PAGE), (0, 0, 1, 0, 0), (1, 0, 1, 64, PAGE),
+                         (0, 0, 1, 0, FAR - 1), (0, 0, 1, 0, (512 << 20) + 1))
+        for kind, direction, channel, argument, size in wrong_buffers:
             probes.append(("buffer-open", struct.pack("<IIIIQQ", 0, kind, direction, channel, argument, size)))
         for opcode, body in probes:
             if client.ask(opcode, body)[0] == 0:

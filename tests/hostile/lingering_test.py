@@ -16,24 +16,36 @@ MORE_THAN_BOUNDED = 2000
 
 def send_lingering(link, server, kind, count):
     """`count` of them, as many in each message as the kind of socket takes, and keeps their readers until told to stop. Says
-    how many were sent when that is done, or when the server takes no more."""
+    how many were sent when that is done, or when the server takes no more; and goes on sending, up to twice as many."""
     lingering = Lingering()
-    client = server.connect()
-    endpoint = server.endpoint(kind, client)
-    most = endpoint.MOST_CARRIED
-    sent = refused = 0
-    while sent < count and refused == 0:
+    kept = []
+
+    def reach():
+        kept.append(server.connect())
+        kept.append(server.endpoint(kind, kept[-1]))
+        kept[-1].socket.settimeout(1)
+
+    def send():
+        """How many the server has been sent."""
+        most = kept[-1].MOST_CARRIED
         batch = [lingering.make() for _ in range(most)]
-        endpoint.socket.settimeout(1)
-        if send_files(endpoint.socket, endpoint.carrying(most), [each.fileno() for each in batch]):
-            sent += most
-            drain(endpoint.socket)
-        else:
-            refused += 1  # it reads no more of this user's, or has closed the socket
+        was_sent = send_files(kept[-1].socket, kept[-1].carrying(most), [each.fileno() for each in batch])
+        drain(kept[-1].socket)
         for each in batch:
             each.close()
+        return most if was_sent else 0
+
+    reach()
+    sent = 0
+    while sent < count and (more := send()) > 0:
+        sent += more
     link.say({"sent": sent})
-    link.stopped(600)
+    while not link.stopped(0.02):
+        if len(lingering.readers) < 2 * count and send() == 0:
+            try:
+                reach()  # it has closed the socket, or reads no more of this user's
+            except (OSError, EOFError):
+                pass
     return sent
 
 

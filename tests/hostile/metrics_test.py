@@ -41,7 +41,8 @@ class Metrics(Hostile):
     @on_servers("daemon")
     def test_a_path_that_is_too_long_is_refused(self, server):
         path = os.path.join(self.folder, "m" * 108)
-        done = subprocess.run(server(self.folder).words(["--metrics", path]), capture_output=True, text=True, timeout=60, check=False)
+        words = server(self.folder).words(["--metrics", path])
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("107", done.stderr)
         self.assertEqual(os.listdir(self.folder), [])

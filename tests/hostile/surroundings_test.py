@@ -76,15 +76,16 @@ class Surroundings(Hostile):
     def test_sockets_that_were_not_passed_are_refused(self, server):
         words = server(self.folder).words([])
         for count in ("1", "3", "1000000", "2147483647"):
-            done = subprocess.run(["sh", "-c", f'LISTEN_PID=$$ LISTEN_FDS={count} exec "$@"', "sh", *words], capture_output=True,
-                                  text=True, timeout=60, check=False)
+            script = f'LISTEN_PID=$$ LISTEN_FDS={count} exec "$@"'
+            done = subprocess.run(["sh", "-c", script, "sh", *words], capture_output=True, text=True, timeout=60, check=False)
             self.assertEqual(done.returncode, 1, f"LISTEN_FDS={count}: {done.stderr}")
             self.assertNotEqual(done.stderr, "")
 
     @on_servers("daemon")
     def test_a_notify_socket_that_takes_no_more(self, server):
         path = os.path.join(self.folder, "notify")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as filler:
+        ends = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2)]
+        with ends[0] as manager, ends[1] as filler:
             manager.bind(path)
             filler.setblocking(False)
             filler.connect(path)
@@ -105,7 +106,7 @@ class Surroundings(Hostile):
         server = self.started(server, "--card", "server:" + card.path)
         self.serves(server)
         card.kill()
-        self.assertFalse(server.process.poll())
+        self.is_there(server)
         card = self.started(CardServer)
         self.works_again(server)
         self.serves(card)

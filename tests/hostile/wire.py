@@ -200,6 +200,8 @@ REQUEST = struct.Struct("<HHI")
 OPCODES = {"num-devices": 0, "device-info": 1, "qdma-info": 4, "queue-pair-add": 5, "queue-pair-op": 6,
            "queue-pair-descriptor": 7, "buffer-open": 10, "buffer-close": 11, "device-by-bdf": 12, "buffer-open-raw": 15,
            "hello": 0x8000, "descriptor": 0x8001, "host-buffer": 0x8002}
+# Of a refusal that comes without one.
+ERRNO_OF = {0: 0, 3: errno.EBADMSG, 4: errno.EINVAL, 5: errno.ENOENT, 6: errno.EIO, 7: errno.EPERM, 8: errno.EBUSY}
 UNIT = 64 << 20  # of card memory
 
 
@@ -221,8 +223,10 @@ class DaemonClient(Endpoint):
             data, file = self.receive()
             size, code, sequence = REQUEST.unpack_from(data)
             reply = data[REQUEST.size:REQUEST.size + size]
-            if sequence in (wanted, 0):  # 0: the refusal of the whole connection
-                error = struct.unpack_from("<I", reply)[0] if code != 0 and len(reply) >= 8 else code and errno.EPROTO
+            error = struct.unpack_from("<I", reply)[0] if code != 0 and len(reply) >= 8 else ERRNO_OF.get(code, errno.EPROTO)
+            if sequence == 0 and code != 0:
+                raise ConnectionRefusedError(error, f"the daemon takes no further client: code {code}")
+            if sequence == wanted:
                 return error, reply, file
 
     def must(self, opcode, body=b""):
