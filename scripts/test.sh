@@ -4,8 +4,8 @@
 
 # Builds and runs the tests, then says what passed, what failed and what was skipped, each by name.
 # Usage: scripts/test.sh [test|all|release|asan|tsan|long]...
-#   test     the default: every test in build/ but those of packages, of QEMU and of the browser, and the quick lint
-#            checks
+#   test     the default: the tests in build/ but those of packages, QEMU, the browser, hostile clients and the label
+#            long, and the quick lint checks
 #   all      release, the model tests under both sanitizers, and the quick lint checks
 #   release  every test in build/
 #   asan     every test under AddressSanitizer and UndefinedBehaviorSanitizer, in build-asan/
@@ -177,7 +177,7 @@ random_runs() {
 for what in "${@:-test}"; do
   case "$what" in
     all) everything ;;
-    test) build_release && { beside lint lint; run release -LE '^(guest|package|emulated|browser)$'; join lint; } ;;
+    test) build_release && { beside lint lint; run release -LE '^(guest|package|emulated|browser|hostile|long)$'; join lint; } ;;
     release) build_release && run release ;;
     asan | tsan) sanitizer "$what" ;;
     long) sanitizer asan; sanitizer tsan; busy_models && { storm; random_runs; } ;;

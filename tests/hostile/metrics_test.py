@@ -99,7 +99,7 @@ class Metrics(Hostile):
     def test_requests_that_are_none(self, server):
         server = self.started(server)
         for request, word in ((b"POST /metrics HTTP/1.0\r\n\r\n", b" 405 "), (b"GET /etc HTTP/1.0\r\n\r\n", b" 404 "),
-                              (b"GET /metrics " + b"x" * 8192 + b"\r\n\r\n", b" 431 ")):
+                              (b"GET /metrics " + b"x" * 8192 + b"\r\n\r\n", b" 414 ")):
             with socket.socket(socket.AF_UNIX) as end:
                 end.settimeout(30)
                 end.connect(server.metrics)

@@ -171,6 +171,10 @@ class FewFiles {
 };
 
 TEST_F(SocketLoopTest, TheKernelClosesNoFileInTheLoop) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP()
+      << "UndefinedBehaviorSanitizer opens a pipe to look at an object, and takes its failure for a bad object";
+#endif
   const Descriptor hostile = client(), other = client();
   LingeringFile slow;
   std::vector<int> files(20, hostile.get());
