@@ -252,7 +252,7 @@ void SocketLoop::look_whether_gone(SocketId id) {
 }
 
 SocketLoop::Next SocketLoop::take_one(Socket& s) {
-  // What finds no room the kernel closes itself, in the thread that reads: not in this one.
+  // Files that find no room the kernel closes in the thread that reads: that is another one then.
   if (!room_.has(kMostFiles) && next_has_files(s.fd.get())) {
     take_by_closer(s);
     return Next::none;

@@ -25,7 +25,7 @@
 
 namespace doorbell::service {
 
-/// What a server takes from sockets of a kind.
+/// Limits of the sockets of a kind.
 struct SocketKind {
   std::size_t longest = 1024;   ///< bytes of a message, at most SocketLoop::kLongest
   std::size_t most_unsent = 1;  ///< messages that wait for the other end to read, before it is not read
@@ -70,7 +70,7 @@ class SocketLoop final : public Outlet, public Workers {
   void stop();
   /// The loop's thread calls `what`, soon. Any thread, also before run() and after it: then it is not called.
   void post(std::function<void()> what) { mail_->post(std::move(what)); }
-  /// What post() needs, for those who may outlive the loop.
+  /// The way of post(), for those who may outlive the loop.
   class Mailbox {
    public:
     Mailbox();

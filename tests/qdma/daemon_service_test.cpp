@@ -118,7 +118,7 @@ TEST_F(DaemonService, EveryRequestNeedsItsRight) {
   EXPECT_TRUE(refused(nobody, Opcode::descriptor, DescriptorRequest{}));
   EXPECT_TRUE(refused(nobody, Opcode::host_buffer, HostBufferRequest{}));
   EXPECT_TRUE(refused(nobody, Opcode::buffer_open, BufferOpenRequest{.size = 1}));
-  // What a client has it may give back: it has none.
+  // A client may give back what it has: it has none.
   EXPECT_EQ(ask(nobody, Opcode::buffer_close, BufferCloseRequest{}).error, ENOENT);
   EXPECT_TRUE(refused(nobody, Opcode::buffer_open_raw, BufferOpenRawRequest{.size = 1}));
   EXPECT_TRUE(refused(buffers, Opcode::queue_pair_add, QueuePairAddRequest{}));

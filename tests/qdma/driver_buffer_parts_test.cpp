@@ -1,13 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Host buffers that are made part by part, while others ask too.
+// Host buffers that are made part by part, while others ask too, and who still has one.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <string>
 
 #include "qdma/driver_rig.hpp"
 #include "system/available_memory.hpp"
@@ -110,6 +115,24 @@ TEST(DriverBuffers, RequestsAtTheSameTimeStayWithinTheLimit) {
   EXPECT_EQ(second->wait(), -EDQUOT);  // of bytes
   EXPECT_EQ(third->wait(), 0);
   EXPECT_EQ(fourth->wait(), -EDQUOT);  // of buffers
+}
+
+TEST(DriverBuffers, WhoGivesUpItsLockStillHasIt) {
+  // A client could pass a limit with it, and hold what nobody counts.
+  DriverRig r;
+  BufCreate b{.flags = kFlagCloseOnExec, .length = 8192};
+  ASSERT_EQ(r.call(r.control, kCallBufCreate, b), 0);
+  Descriptor own = std::move(r.last.descriptor);
+  const Descriptor other(memfd_create("test", MFD_CLOEXEC));
+  if (fcntl(other.get(), F_SETLEASE, F_RDLCK) != 0 && errno == EINVAL)
+    GTEST_SKIP() << "this kernel leases no memory files";
+  EXPECT_EQ(flock(own.get(), LOCK_UN), 0);
+  EXPECT_EQ(r.driver.sweep_buffers(), 1u);
+  const Descriptor opened(open(("/proc/self/fd/" + std::to_string(own.get())).c_str(), O_RDONLY | O_CLOEXEC));
+  own.reset();
+  EXPECT_EQ(r.driver.sweep_buffers(), 1u);
+  const_cast<Descriptor&>(opened).reset();
+  EXPECT_EQ(r.driver.sweep_buffers(), 0u);
 }
 
 }  // namespace

@@ -8,8 +8,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/file.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -388,24 +386,6 @@ TEST(DriverBuffers, OneLivesUntilNobodyHasIt) {
     EXPECT_EQ(r.driver.sweep_buffers(), 1u);
     std::fill_n(mapping->data(), kMiB, u8{1});
   }
-  EXPECT_EQ(r.driver.sweep_buffers(), 0u);
-}
-
-TEST(DriverBuffers, WhoGivesUpItsLockStillHasIt) {
-  // A client could pass a limit with it, and hold what nobody counts.
-  DriverRig r;
-  BufCreate b{.flags = kFlagCloseOnExec, .length = 8192};
-  ASSERT_EQ(r.call(r.control, kCallBufCreate, b), 0);
-  Descriptor own = std::move(r.last.descriptor);
-  const Descriptor other(memfd_create("test", MFD_CLOEXEC));
-  if (fcntl(other.get(), F_SETLEASE, F_RDLCK) != 0 && errno == EINVAL)
-    GTEST_SKIP() << "this kernel leases no memory files";
-  EXPECT_EQ(flock(own.get(), LOCK_UN), 0);
-  EXPECT_EQ(r.driver.sweep_buffers(), 1u);
-  const Descriptor opened(open(("/proc/self/fd/" + std::to_string(own.get())).c_str(), O_RDONLY | O_CLOEXEC));
-  own.reset();
-  EXPECT_EQ(r.driver.sweep_buffers(), 1u);
-  const_cast<Descriptor&>(opened).reset();
   EXPECT_EQ(r.driver.sweep_buffers(), 0u);
 }
 

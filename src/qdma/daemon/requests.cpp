@@ -107,7 +107,7 @@ void Service::request(Connection& c, Message m) {
 
 bool Service::may(Connection& c, const Request& r) {
   u32 any_of = needed(r.opcode());
-  // What a client has he may give back, whatever rights are left to him.
+  // A client may give back what he has, whatever rights are left to him.
   if (r.opcode() == Opcode::queue_pair_op &&
       r.as<QueuePairRequest>().argument == static_cast<u32>(QueueOp::del))
     any_of = 0;

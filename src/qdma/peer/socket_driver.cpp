@@ -258,7 +258,7 @@ void SocketDriver::cancel(int fd, u64 tag) {
 std::optional<bool> SocketDriver::still_held(const wire::HostBufferName& buffer) {
   wire::HostBufferName asked = buffer;
   const i64 result = call(-1, wire::kHeld, {reinterpret_cast<u8*>(&asked), sizeof asked}, {}).result;
-  // What a card that has gone has made is nobody's loss any more.
+  // A card that has gone takes its buffers with it.
   if (result == -ENODEV) return false;
   return result < 0 ? std::nullopt : std::optional(result != 0);
 }

@@ -167,7 +167,7 @@ class RunningDaemon final : public service::Protocol {
     watchdog_.start(every_ns / 2);
   }
 
-  /// What the service manager does not take now it is told later.
+  /// The service manager is told later what it does not take now.
   void tell(const std::string& state) {
     untold_ = service::notify(state) ? "" : state;
     if (!untold_.empty()) telling_.start(kAgainNs);
