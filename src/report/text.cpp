@@ -11,6 +11,7 @@
 
 #include "report/csv.hpp"
 #include "report/layout.hpp"
+#include "report/notable.hpp"
 #include "report/paint.hpp"
 #include "report/text_parts.hpp"
 #include "report/verdict.hpp"
