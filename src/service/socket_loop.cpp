@@ -205,8 +205,7 @@ void SocketLoop::update(Socket& s) {
   if (!s.unsent.empty()) events |= EPOLLOUT;
   // Without events, still whether the other end has gone.
   if (read || !s.half_closed) events |= EPOLLRDHUP;
-  if (s.away) events = 0;
-  if (events == s.events) return;
+  if (s.away || events == s.events) return;
   epoll_event e{};
   e.events = s.events = events;
   e.data.u64 = s.id;
@@ -280,7 +279,9 @@ void SocketLoop::take_by_closer(Socket& s) {
   };
   auto job = std::make_shared<Job>();
   s.away = true;
-  update(s);
+  // Whether it has gone meanwhile the kernel would report again and again.
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, s.fd.get(), nullptr);
+  s.events = 0;
   // The number stays this socket's: it is closed by the same thread, after this.
   closers_->run(s.turn->user, [job, fd = s.fd.get(), longest = s.kind.longest, user = s.turn->user, id = s.id,
                                closers = std::weak_ptr(closers_), mail = mail_, this] {
@@ -290,7 +291,10 @@ void SocketLoop::take_by_closer(Socket& s) {
       Socket* const back = find(id);
       if (back == nullptr) return;
       back->away = false;
-      if (job->taken == Taken::closed) return lose(id);
+      epoll_event e{};
+      e.data.u64 = id;
+      if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, back->fd.get(), &e) != 0 || job->taken == Taken::closed)
+        return lose(id);
       if (job->taken == Taken::message) deliver(id, std::move(job->message));
       if (Socket* const there = find(id)) update(*there);
     });

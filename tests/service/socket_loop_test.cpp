@@ -182,8 +182,14 @@ TEST_F(SocketLoopTest, TheKernelClosesNoFileInTheLoop) {
   std::vector<Descriptor> kept;
   {
     const FewFiles few(8);
+    // The message's file is the last one before it is read.
+    std::promise<void> away;
+    loop.post([closed = away.get_future().share()] { closed.wait(); });
     EXPECT_TRUE(send(hostile, "files", files));
+    const int number = slow.fd();
     slow.give_away();
+    EXPECT_TRUE(test::eventually([&] { return fcntl(number, F_GETFD) < 0; }));
+    away.set_value();
     EXPECT_TRUE(test::eventually([&] { return loop.closing() > 0; }));
     for (int i = 0; i < 50; ++i) {
       EXPECT_TRUE(send(other, "again"));

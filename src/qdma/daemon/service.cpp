@@ -165,14 +165,11 @@ void Service::close_all() {
   }
 }
 
-bool Service::set_card(std::shared_ptr<Driver> card) {
-  Info info;
-  if (card->call(-1, kCallInfo, {reinterpret_cast<u8*>(&info), sizeof info}).result < 0) return false;
+void Service::set_card(std::shared_ptr<Driver> card, const Info& info) {
   card_ = std::move(card);
   info_ = info;
   info_.bdf.back() = '\0';
   host_buffers_.clear();
-  return true;
 }
 
 void Service::look_at(i64 result) {

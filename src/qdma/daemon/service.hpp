@@ -60,8 +60,8 @@ class Service {
   /// `gone` is called once, by the loop's thread and in the middle of a call, when the card is found to have
   /// gone.
   void on_card_gone(std::function<void()> gone) { card_gone_ = std::move(gone); }
-  /// Another one in place of a card that has gone; not before idle(). False if it does not say what it is.
-  [[nodiscard]] bool set_card(std::shared_ptr<Driver> card);
+  /// Another one, which says that it is `info`, in place of a card that has gone; not before idle().
+  void set_card(std::shared_ptr<Driver> card, const Info& info);
   /// Disconnects all clients; the card is idle when idle() is true.
   void close_all();
   [[nodiscard]] bool idle() const;

@@ -227,18 +227,26 @@ class RunningDaemon final : public service::Protocol {
   void reopen() {
     if (ending_since_ns_ != 0) return;
     if (!service_.idle()) return reopening_.start(kAgainNs);
-    auto card = std::make_shared<std::shared_ptr<Driver>>();
+    struct Found {
+      std::shared_ptr<Driver> card;
+      Info info;
+      bool good = false;
+    };
+    auto found = std::make_shared<Found>();
     loop_.run(
-        [open = open_card_, card] {
+        [open = open_card_, found] {
           try {
-            *card = open();
+            found->card = open();
+            const std::span info(reinterpret_cast<u8*>(&found->info), sizeof found->info);
+            found->good = found->card->call(-1, kCallInfo, info).result >= 0;
           } catch (const Error&) {
             // It is not back.
           }
         },
-        [this, card] {
+        [this, found] {
           if (ending_since_ns_ != 0) return;
-          if (!*card || !service_.set_card(*card)) return reopening_.start(kReopenNs);
+          if (!found->good) return reopening_.start(kReopenNs);
+          service_.set_card(found->card, found->info);
           gone_ = false;
           log_.write({Priority::notice, fmt::format("serves the card {} again", service_.info().bdf.data())});
           tell("STATUS=serves clients");
