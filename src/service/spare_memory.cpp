@@ -28,10 +28,12 @@ void* take() noexcept {
 }  // namespace
 
 void SpareMemory::provide() {
-  if (provided.exchange(true)) return;
-  spare = take();
-  if (spare == nullptr) throw std::bad_alloc();
+  void* const block = take();
+  if (block == nullptr) throw std::bad_alloc();
+  void* none = nullptr;
+  if (!spare.compare_exchange_strong(none, block)) return std::free(block);
   std::set_new_handler(give_up);
+  provided = true;  // last: there() takes a block of its own where it sees this and none
 }
 
 bool SpareMemory::there() noexcept {
