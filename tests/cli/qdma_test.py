@@ -22,6 +22,14 @@ def run(*arguments, **more):
     return doorbell("qdma", *arguments, **more)
 
 
+def hold_for(process, seconds):
+    """It does not run for so long."""
+    process.send_signal(signal.SIGSTOP)
+    os.waitpid(process.pid, os.WUNTRACED)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGCONT)
+
+
 class Qdma(WithFolder):
     command = [DOORBELL, "qdma"]
 
@@ -212,10 +220,7 @@ class Qdma(WithFolder):
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             try:
                 wait_for_cpu(process, 0.3)
-                process.send_signal(signal.SIGSTOP)
-                os.waitpid(process.pid, os.WUNTRACED)
-                time.sleep(2)
-                process.send_signal(signal.SIGCONT)
+                hold_for(process, 2)
                 wait_for_cpu(process, 0.6)
                 process.send_signal(signal.SIGINT)
                 process.wait(timeout=120)
@@ -292,10 +297,7 @@ class Validate(WithFolder):
         try:
             for _ in range(2):
                 wait_for_cpu(process, 0.3)
-                process.send_signal(signal.SIGSTOP)
-                os.waitpid(process.pid, os.WUNTRACED)
-                time.sleep(3)
-                process.send_signal(signal.SIGCONT)
+                hold_for(process, 3)
             process.send_signal(signal.SIGINT)
             process.wait(timeout=120)
         finally:

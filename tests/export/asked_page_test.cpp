@@ -44,7 +44,7 @@ class ToyLoop {
       }
     });
   }
-  /// What an AskedPage posts by.
+  /// For an AskedPage to post by.
   [[nodiscard]] AskedPage::Post post() {
     return [this](std::function<void()> call) {
       {
