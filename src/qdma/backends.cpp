@@ -81,6 +81,12 @@ const std::vector<Backend>& backends() {
   return all;
 }
 
+i64 read_info(Driver& card, Info& out) {
+  const i64 rc = card.call(-1, kCallInfo, {reinterpret_cast<u8*>(&out), sizeof out}).result;
+  out.bdf.back() = '\0';
+  return rc;
+}
+
 std::unique_ptr<Driver> open_driver(const DriverRequest& request) {
   if (const Backend* const b = find_backend(backends(), request)) return b->open(request);
   throw Error(fmt::format("{} {}", request.named_by, request.spec),

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -14,13 +15,14 @@
 #include <thread>
 #include <utility>
 
+#include "service/peer.hpp"
 #include "system/thread.hpp"
 
 namespace doorbell::service {
 
 namespace {
 
-constexpr uid_t kShared = ~uid_t{0};
+constexpr uid_t kShared = kNobody;
 
 }  // namespace
 
@@ -38,6 +40,7 @@ struct Closers::State {
     std::condition_variable wake;
   };
   std::condition_variable none;  // is left
+  std::atomic<u64> waiting{0};   // of all users; written with the mutex held
   mutable std::mutex mutex;
   std::map<uid_t, User> users;
   bool stopping = false;
@@ -92,7 +95,7 @@ void Closers::add(uid_t user, Job job) {
   }
   State::User& u = state_->users[whose];
   u.jobs.push_back(std::move(job));
-  ++u.waiting;
+  ++u.waiting, ++state_->waiting;
   u.wake.notify_one();
 }
 
@@ -103,10 +106,7 @@ u64 Closers::waiting(uid_t user) const {
 }
 
 u64 Closers::waiting() const {
-  const std::lock_guard lock(state_->mutex);
-  u64 sum = 0;
-  for (const auto& [id, user] : state_->users) sum += user.waiting;
-  return sum;
+  return state_->waiting;
 }
 
 void Closers::run_thread(State& state, uid_t user) {
@@ -125,7 +125,7 @@ void Closers::run_thread(State& state, uid_t user) {
     if (job.work) job.work();
     job.work = nullptr;
     lock.lock();
-    --u.waiting;
+    --u.waiting, --state.waiting;
   }
   state.users.erase(user);
   if (state.users.empty()) state.none.notify_all();

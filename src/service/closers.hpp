@@ -38,7 +38,10 @@ class Closers {
   void run(uid_t user, std::function<void()> work);
   /// Files and work of this user that are not done yet.
   [[nodiscard]] u64 waiting(uid_t user) const;
-  [[nodiscard]] bool full(uid_t user) const { return waiting(user) >= kMostWaiting; }
+  /// Asked before each message: takes the lock only where so many wait at all.
+  [[nodiscard]] bool full(uid_t user) const {
+    return waiting() >= kMostWaiting && waiting(user) >= kMostWaiting;
+  }
   /// Those of all users.
   [[nodiscard]] u64 waiting() const;
 

@@ -73,13 +73,14 @@ void FairQueue::start_what_may(Lane lane) {
     return !c.waiting.empty() && c.running < s.most_per_client;
   };
   while (s.running < s.most && s.waiting > 0) {
-    const auto user = next_after(s.users, s.last, [&](const User& u) {
-      return u.running < share(s.most, s.running - u.running) &&
-             std::ranges::any_of(u.clients, [&](const auto& c) { return client_may(c.second); });
+    std::map<u64, Client>::iterator client;
+    const auto user = next_after(s.users, s.last, [&](User& u) {
+      if (u.running >= share(s.most, s.running - u.running)) return false;
+      client = next_after(u.clients, u.last, client_may);
+      return client != u.clients.end();
     });
     if (user == s.users.end()) return;
     s.last = user->first;
-    const auto client = next_after(user->second.clients, user->second.last, client_may);
     user->second.last = client->first;
     start(lane, user->first, client->first);
   }

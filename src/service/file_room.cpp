@@ -3,9 +3,9 @@
 
 #include "service/file_room.hpp"
 
-#include <dirent.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
+#include <algorithm>
+
+#include "system/open_files.hpp"
 
 namespace doorbell::service {
 
@@ -16,28 +16,14 @@ constexpr u32 kAgain = 256;
 
 }  // namespace
 
-u64 open_file_count() {
-  constexpr const char* kFolder = "/proc/self/fd";
-  struct stat s {};
-  // Since Linux 6.2 the size is the number.
-  if (::stat(kFolder, &s) == 0 && s.st_size > 0) return static_cast<u64>(s.st_size);
-  u64 count = 0;
-  DIR* const folder = ::opendir(kFolder);
-  if (folder == nullptr) return ~u64{0};  // for want of a descriptor, most likely
-  while (::readdir(folder) != nullptr) ++count;
-  ::closedir(folder);
-  return count;  // with ".", ".." and the folder's own: three too many do no harm
-}
-
 bool FileRoom::has(u32 files) {
   if (left_ >= files && --asked_ > 0) return true;
   asked_ = kAgain;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
-  const u64 open = open_file_count();
-  const u64 free = open < limit.rlim_cur ? limit.rlim_cur - open : 0;
+  const u64 most = open_file_limit();
+  // Where it cannot be counted, for want of a descriptor most likely, there is no room.
+  const u64 open = open_file_count().value_or(most);
   // Threads of the card and the workers may open as many as come here before the next count.
-  left_ = free / 2;
+  left_ = (most - std::min(open, most)) / 2;
   return left_ >= files;
 }
 

@@ -22,7 +22,4 @@ class FileRoom {
   u32 asked_ = 1;  // as often may still be asked before that
 };
 
-/// Descriptors that this process has open, now.
-[[nodiscard]] u64 open_file_count();
-
 }  // namespace doorbell::service

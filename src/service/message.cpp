@@ -5,8 +5,6 @@
 
 #include <cerrno>
 
-#include "system/passed_files.hpp"
-
 namespace doorbell::service {
 
 namespace {
@@ -23,18 +21,12 @@ ssize_t uninterrupted(Call call) {
 
 Taken take_message(int socket, std::span<u8> space, const std::shared_ptr<Closers>& closers, uid_t user,
                    Message& out) {
-  iovec part{space.data(), space.size()};
-  FileSpace control;
-  msghdr m{};
-  m.msg_iov = &part;
-  m.msg_iovlen = 1;
-  m.msg_control = control.bytes.data();
-  m.msg_controllen = control.bytes.size();
-  const ssize_t n = uninterrupted([&] { return ::recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC); });
-  if (n < 0) return errno == EAGAIN ? Taken::nothing : Taken::closed;
-  take_files(m, [&](Descriptor file) { out.files.emplace_back(std::move(file), closers, user); });
-  out.lost = (m.msg_flags & MSG_CTRUNC) != 0;
-  out.truncated = (m.msg_flags & MSG_TRUNC) != 0;
+  int flags = 0;
+  const ssize_t n = receive(socket, space, flags,
+                            [&](Descriptor file) { out.files.emplace_back(std::move(file), closers, user); });
+  if (n < 0) return n == -EAGAIN ? Taken::nothing : Taken::closed;
+  out.lost = (flags & MSG_CTRUNC) != 0;
+  out.truncated = (flags & MSG_TRUNC) != 0;
   out.bytes = space.first(static_cast<std::size_t>(n));
   return n == 0 && out.files.empty() && !out.lost ? Taken::closed : Taken::message;
 }

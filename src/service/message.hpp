@@ -5,17 +5,18 @@
 #pragma once
 
 #include <doorbell/config.hpp>
-
 #include <sys/socket.h>
 #include <sys/types.h>
 
 #include <array>
+#include <cerrno>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "service/closers.hpp"
 #include "system/descriptor.hpp"
+#include "system/passed_files.hpp"
 
 namespace doorbell::service {
 
@@ -36,6 +37,26 @@ struct Message {
   bool truncated = false;  ///< it was longer than the longest one
   bool lost = false;       ///< files of it found no place in this process
 };
+
+/// Takes a message of a SOCK_SEQPACKET socket without waiting, and gives each of its files to `take`. Its
+/// length, or a negative errno; `flags` has MSG_TRUNC and MSG_CTRUNC.
+template <class Take>
+[[nodiscard]] ssize_t receive(int socket, std::span<u8> space, int& flags, Take take) {
+  iovec part{space.data(), space.size()};
+  FileSpace control;
+  msghdr m{};
+  m.msg_iov = &part;
+  m.msg_iovlen = 1;
+  m.msg_control = control.bytes.data();
+  m.msg_controllen = control.bytes.size();
+  ssize_t n = 0;
+  do n = ::recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  while (n < 0 && errno == EINTR);
+  if (n < 0) return -errno;
+  flags = m.msg_flags;
+  take_files(m, take);
+  return n;
+}
 
 enum class Taken { message, nothing, closed };
 

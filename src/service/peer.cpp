@@ -9,14 +9,11 @@
 
 namespace doorbell::service {
 
-bool read_peer(int fd, Peer& peer, int& error) {
+std::optional<Peer> read_peer(int fd) {
   ucred who{};
   socklen_t size = sizeof who;
-  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) {
-    error = errno;
-    return false;
-  }
-  peer = {.pid = who.pid, .uid = who.uid, .groups = {who.gid}};
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return {};
+  Peer peer{.pid = who.pid, .uid = who.uid, .groups = {who.gid}};
   std::vector<gid_t> more(64);
   for (;;) {
     size = static_cast<socklen_t>(more.size() * sizeof(gid_t));
@@ -30,7 +27,7 @@ bool read_peer(int fd, Peer& peer, int& error) {
   }
   more.resize(size / sizeof(gid_t));
   peer.groups.insert(peer.groups.end(), more.begin(), more.end());
-  return true;
+  return peer;
 }
 
 }  // namespace doorbell::service

@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <vector>
 
 namespace doorbell::service {
@@ -17,7 +18,10 @@ struct Peer {
   std::vector<gid_t> groups;  ///< the main one and the others
 };
 
-/// False with an errno.
-[[nodiscard]] bool read_peer(int fd, Peer& peer, int& error);
+/// A user that is nobody's: those share it whom the kernel does not name.
+inline constexpr uid_t kNobody = ~uid_t{0};
+
+/// None, with errno.
+[[nodiscard]] std::optional<Peer> read_peer(int fd);
 
 }  // namespace doorbell::service

@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 
+#include "service/peer.hpp"
 #include "system/clock.hpp"
 #include "system/thread.hpp"
 
@@ -23,7 +24,7 @@ namespace {
 constexpr u64 kSecondNs = 1'000'000'000;
 /// Users whose entries are counted apart; the others share what one has.
 constexpr std::size_t kMostUsers = 1024;
-constexpr uid_t kOtherUsers = ~uid_t{0};
+constexpr uid_t kOtherUsers = kNobody;
 
 }  // namespace
 

@@ -197,10 +197,10 @@ void SocketLoop::lose(SocketId id) {
 }
 
 void SocketLoop::update(Socket& s) {
-  s.full = closers_->full(s.turn->user) || !SpareMemory::there();
+  s.full = is_full(s.turn->user);
   if (s.full && look_again_ns_ == 0) look_again_ns_ = wall_ns() + kAgainNs;
   u32 events = 0;
-  const bool read = !s.paused && !s.full && !s.finishing && s.unsent.size() < s.kind.most_unsent;
+  const bool read = is_read(s);
   if (read) events |= EPOLLIN;
   if (!s.unsent.empty()) events |= EPOLLOUT;
   // Without events, still whether the other end has gone.
@@ -216,12 +216,12 @@ void SocketLoop::readable(SocketId id) {
   for (u32 i = 0; i < kMessagesAtOnce; ++i) {
     Socket* const s = find(id);
     if (s == nullptr || s->away) return;
-    if (s->paused || s->finishing || s->unsent.size() >= s->kind.most_unsent) break;
+    if (!is_taken(*s)) break;
     Turn& turn = *s->turn;
     if (turn.round != round_) turn.round = round_, turn.taken = 0;
     if (turn.taken >= kMessagesOfUser) return;
     ++turn.taken;
-    if (closers_->full(turn.user) || !SpareMemory::there()) {
+    if (is_full(turn.user)) {
       update(*s);
       break;
     }
@@ -234,9 +234,7 @@ void SocketLoop::readable(SocketId id) {
 
 void SocketLoop::look_whether_gone(SocketId id) {
   Socket* const s = find(id);
-  if (s == nullptr || s->away) return;
-  const bool read = !s->paused && !s->full && !s->finishing && s->unsent.size() < s->kind.most_unsent;
-  if (read) return;
+  if (s == nullptr || s->away || is_read(*s)) return;
   std::array<u8, 1> byte{};
   const ssize_t n = ::recv(s->fd.get(), byte.data(), 1, MSG_PEEK | MSG_DONTWAIT);
   const int error = errno;
@@ -447,26 +445,24 @@ void SocketLoop::refuse_without_descriptor(int listener) {
     if (const auto said = protocol_->refusal(EMFILE); !said.empty())
       static_cast<void>(send_message(fd.get(), said, -1));
     protocol_->refused("descriptors");
-    Peer peer;
-    int error = 0;
-    const bool known = read_peer(fd.get(), peer, error);
-    close_for(known ? options_.owner(peer) : ~uid_t{0}, std::move(fd));
+    const uid_t user = options_.owner(read_peer(fd.get()));
+    close_for(user, std::move(fd));
   }
   reserve_ = open_reserve();
 }
 
 void SocketLoop::take_client(Descriptor fd) {
-  Peer peer;
   int error = 0;
   const SocketId id = protocol_->next_socket();
-  const bool known = read_peer(fd.get(), peer, error);
-  const uid_t user = known ? options_.owner(peer) : ~uid_t{0};
-  if (!known) {
+  std::optional<Peer> peer = read_peer(fd.get());
+  const uid_t user = options_.owner(peer);
+  if (!peer) {
+    error = errno;
     protocol_->refused("peer");
   } else if (!SpareMemory::there()) {
     error = ENOMEM;
     protocol_->refused("memory");
-  } else if (error = protocol_->connect(id, std::move(peer)); error == 0) {
+  } else if (error = protocol_->connect(id, *std::move(peer)); error == 0) {
     error = add(std::move(fd), id, user, options_.clients);
     if (error == 0) return;
     protocol_->closed(id);

@@ -38,9 +38,9 @@ struct LoopOptions {
   /// All clients are one user's: turns and closers are by process in place of by user.
   bool one_user = false;
 
-  /// Whose turn and whose closer a client's are.
-  [[nodiscard]] uid_t owner(const Peer& peer) const {
-    return one_user ? static_cast<uid_t>(peer.pid) : peer.uid;
+  /// Whose turn and whose closer a client's are; nobody's where the kernel has not said who it is.
+  [[nodiscard]] uid_t owner(const std::optional<Peer>& peer) const {
+    return !peer ? kNobody : one_user ? static_cast<uid_t>(peer->pid) : peer->uid;
   }
 };
 
@@ -135,6 +135,11 @@ class SocketLoop final : public Outlet, public Workers {
   /// The other end has gone.
   void lose(SocketId id);
   void update(Socket& s);
+  /// Whether the protocol takes messages of it, and whether they are read, too.
+  [[nodiscard]] static bool is_taken(const Socket& s) {
+    return !s.paused && !s.finishing && s.unsent.size() < s.kind.most_unsent;
+  }
+  [[nodiscard]] static bool is_read(const Socket& s) { return is_taken(s) && !s.full; }
   void handle(u64 id, u32 events);
   void readable(SocketId id);
   void look_whether_gone(SocketId id);
@@ -148,6 +153,8 @@ class SocketLoop final : public Outlet, public Workers {
   void pause_listening();
   void set_listening(bool on);
   [[nodiscard]] std::shared_ptr<Turn> turn_of(uid_t user);
+  /// So many of the user's files wait to be closed that he is not read, or there is no memory.
+  [[nodiscard]] bool is_full(uid_t user) const { return closers_->full(user) || !SpareMemory::there(); }
   void close_for(uid_t user, Descriptor fd) { closers_->close(user, std::move(fd)); }
   [[nodiscard]] int wait_ms() const;
   void run_timers();

@@ -6,9 +6,15 @@
 
 #include <doorbell/config.hpp>
 
+#include <optional>
 #include <string>
 
 namespace doorbell {
+
+/// Files that this process has open; none where the kernel does not say.
+[[nodiscard]] std::optional<u64> open_file_count();
+/// Those that it may have open.
+[[nodiscard]] u64 open_file_limit();
 
 /// Raises the soft limit of open files to the hard one. The usual soft limit, 1024, is there for programs
 /// that use select().

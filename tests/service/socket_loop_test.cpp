@@ -25,6 +25,7 @@
 #include "eventually.hpp"
 #include "sanitized.hpp"
 #include "service/lingering_file.hpp"
+#include "system/open_files.hpp"
 #include "system/passed_files.hpp"
 
 namespace doorbell::service {
@@ -161,7 +162,7 @@ class FewFiles {
  public:
   explicit FewFiles(u64 free) {
     EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
-    const rlimit now{open_file_count() + free, before_.rlim_max};
+    const rlimit now{open_file_count().value() + free, before_.rlim_max};
     EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &now), 0);
   }
   ~FewFiles() { setrlimit(RLIMIT_NOFILE, &before_); }

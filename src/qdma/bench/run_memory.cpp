@@ -24,10 +24,6 @@ daemon::DaemonClient* client_of(Driver& driver) {
   return d == nullptr ? nullptr : &d->client();
 }
 
-u64 whole_units(u64 bytes) {
-  return (bytes + kAllocationUnit - 1) / kAllocationUnit * kAllocationUnit;
-}
-
 std::string subject(const std::string& spec) {
   return fmt::format("{} {}", setting::card, spec);
 }
@@ -121,8 +117,8 @@ RunMemory::Piece RunMemory::new_piece(const MemoryPart& memory, u64 bytes, u64 w
                 fmt::format("{} bytes of card memory are needed in one piece, and doorbelld gives {} at most",
                             bytes, daemon::kRegionBytes),
                 fmt::format("use less, or go by address with {}", setting::raw_memory));
-  const u64 least = whole_units(bytes);
-  for (u64 ask = std::max(least, wanted);; ask = std::max(least, whole_units(ask / 2))) try {
+  const u64 least = daemon::whole_units(bytes);
+  for (u64 ask = std::max(least, wanted);; ask = std::max(least, daemon::whole_units(ask / 2))) try {
       return {.buffer = open(memory, ask), .used = 0};
     } catch (const CardError& e) {
       const bool full = e.number() == ENOMEM || e.number() == EDQUOT || e.number() == EBUSY;

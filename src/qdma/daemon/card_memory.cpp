@@ -8,7 +8,7 @@ namespace doorbell::qdma::daemon {
 namespace {
 
 u32 units_of(u64 bytes) {
-  return static_cast<u32>((bytes + kAllocationUnit - 1) / kAllocationUnit);
+  return static_cast<u32>(whole_units(bytes) / kAllocationUnit);
 }
 
 u32 unit_mask(u32 units) {

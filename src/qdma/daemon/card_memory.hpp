@@ -17,6 +17,11 @@ inline constexpr u64 kRegionBytes = kRegionUnits * kAllocationUnit;
 inline constexpr u32 kRegions = static_cast<u32>(kHbmBytes / kRegionBytes);
 static_assert(kHbmBytes == kDdrBytes && kRegions == 64);
 
+/// So many bytes in whole units, as they are handed out.
+[[nodiscard]] constexpr u64 whole_units(u64 bytes) {
+  return (bytes + kAllocationUnit - 1) / kAllocationUnit * kAllocationUnit;
+}
+
 /// A range of the card's addresses.
 struct CardRange {
   u64 base = 0;

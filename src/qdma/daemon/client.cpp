@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "qdma/daemon/client.hpp"
-#include "qdma/peer/buffer_time.hpp"
 
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
@@ -14,9 +13,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "qdma/peer/buffer_time.hpp"
 #include "service/local_socket.hpp"
+#include "service/message.hpp"
 #include "system/clock.hpp"
-#include "system/passed_files.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::qdma::daemon {
@@ -41,22 +41,14 @@ int wait_for(int fd, short events, service::Waiting& waiting) {
 
 /// A message and the first descriptor of it. Returns its length, 0 at the end, or a negative errno.
 ssize_t receive_reply(int fd, std::span<u8> out, Descriptor& descriptor) {
-  iovec part{out.data(), out.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  ssize_t n = 0;
-  do n = ::recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  while (n < 0 && errno == EINTR);
-  if (n < 0) return -errno;
-  take_files(message, [&](Descriptor file) {
+  int flags = 0;
+  bool more = false;
+  const ssize_t n = service::receive(fd, out, flags, [&](Descriptor file) {
     if (descriptor.get() < 0) descriptor = std::move(file);
+    else more = true;
   });
-  if ((message.msg_flags & MSG_CTRUNC) != 0) return -EMFILE;
-  return n;
+  if (n < 0) return n;
+  return more || (flags & MSG_CTRUNC) != 0 ? -EMFILE : n;
 }
 
 Descriptor connect_daemon(const std::string& path, const service::Patience& patience) {

@@ -179,8 +179,7 @@ void Service::transfer(const std::shared_ptr<Handout>& h, u64 sequence, u64 dead
         move->charge.reset();
         move->fd.reset();
         answer(h, sequence, result, {}, std::span(move->parts).first(parts));
-        forget(h);
-        if (!deleting_.empty()) try_deleting();
+        settle(h);
       });
   if (const auto pending = h->pending.find(sequence); pending != h->pending.end())
     pending->second.ticket = ticket;

@@ -82,7 +82,8 @@ struct HostBufferCall {
   std::atomic<bool> cancelled{false};  ///< set before that
   i64 result = -ENOMEM;                ///< of a worker that finds no memory for it
   Descriptor made = {};
-  bool counted = false;  ///< the card says when no process has it any more
+  /// The card says by this name when no process has it any more; none: it does not.
+  std::optional<wire::HostBufferName> counted_as = {};
 };
 
 /// A transfer descriptor that a client holds. Once revoked it answers ESTALE, as long as its socket is open.
@@ -143,6 +144,8 @@ struct Connection {
   std::shared_ptr<HostBufferCall> making = {};      ///< the request that is being carried out, if it is that
 };
 
+/// A call of the card that has failed, for the client.
+[[nodiscard]] std::string refused_by_card(std::string_view what, i64 rc);
 /// Whose turn a call of theirs takes.
 [[nodiscard]] inline service::Caller caller_of(const Handout& h) {
   return {h.user, h.owner};

@@ -8,7 +8,6 @@
 
 #include "qdma/daemon/service.hpp"
 #include "qdma/daemon/structure.hpp"
-#include "system/sysfs.hpp"
 
 namespace doorbell::qdma::daemon {
 
@@ -25,7 +24,10 @@ void Service::make(Driver& card, int fd, HostBufferCall& c) {
   c.result = card.call(fd, kCallBufCreate, {reinterpret_cast<u8*>(&c.call), sizeof c.call},
                        {.tag = c.tag, .cancelled = &c.cancelled})
                  .result;
-  if (c.result >= 0) c.made = Descriptor(static_cast<int>(c.result));
+  if (c.result < 0) return;
+  c.made = Descriptor(static_cast<int>(c.result));
+  wire::HostBufferName name;
+  if (wire::name_of(c.made.get(), name) == 0 && card.still_held(name)) c.counted_as = name;
 }
 
 void Service::cancel_making(int fd, HostBufferCall& call) {
@@ -48,11 +50,9 @@ void Service::charge_host_buffer(service::Caller caller, u64 bytes,
 }
 
 bool Service::keep_host_buffer(const HostBufferCall& made, Accounts::Charge charge) {
-  wire::HostBufferName name;
-  if (!made.counted || wire::name_of(made.made.get(), name) != 0) return false;
   // The number of a buffer that has gone may be a new one's: what was there has gone, then.
-  host_buffers_.insert_or_assign(name, std::move(charge));
-  return true;
+  if (made.counted_as) host_buffers_.insert_or_assign(*made.counted_as, std::move(charge));
+  return made.counted_as.has_value();
 }
 
 void Service::sweep_host_buffers(service::Caller caller, std::function<void()> then) {
@@ -81,8 +81,7 @@ void Service::create_host_buffer(Connection& c, const Asked& a, BufCreate create
   if (create.size < smallest_size(kCallBufCreate))
     return refuse(a, EINVAL, fmt::format("a BUF_CREATE of {} bytes is too short", create.size));
   create.size = sizeof create;
-  c.busy = true;
-  outlet_.pause(c.id);
+  begin(c);
   charge_host_buffer(
       caller_of(c), create.length, [this, a, create](Accounts::Charge charge, std::string over) {
         Connection& owner = connections_.at(a.connection);
@@ -94,16 +93,12 @@ void Service::create_host_buffer(Connection& c, const Asked& a, BufCreate create
             a,
             [card = card_, making] {
               make(*card, -1, *making);
-              if (making->result >= 0) ask_whether_counted(*card, *making);
               return making->result;
             },
             [this, a, making, charge](i64 rc) {
               Connection& asker = connections_.at(a.connection);
               asker.making.reset();
-              if (rc < 0)
-                return refuse(
-                    a, static_cast<int>(-rc),
-                    fmt::format("the card refuses the host buffer: {}", reason(static_cast<int>(-rc))));
+              if (rc < 0) return refuse(a, static_cast<int>(-rc), refused_by_card("the host buffer", rc));
               if (!keep_host_buffer(*making, charge)) asker.host_buffers.push_back(charge);
               ok(a, bytes_of(making->call), std::move(making->made));
             },
@@ -124,8 +119,7 @@ void Service::create_buffer_on(const std::shared_ptr<Handout>& h, u64 sequence,
                          return make_buffer_on(h, sequence, create, std::move(charge));
                        --h->running;
                        answer_making(h, sequence, charge ? -ESTALE : -EDQUOT);
-                       forget(h);
-                       if (!deleting_.empty()) try_deleting();
+                       settle(h);
                      });
 }
 
@@ -140,10 +134,7 @@ void Service::make_buffer_on(const std::shared_ptr<Handout>& h, u64 sequence, co
   h->making.push_back(making);
   queue_.add(
       caller_of(*h), Lane::host_buffer,
-      [card = card_, making, fd = h->fd] {
-        make(*card, fd->get(), *making);
-        if (making->result >= 0) ask_whether_counted(*card, *making);
-      },
+      [card = card_, making, fd = h->fd] { make(*card, fd->get(), *making); },
       [this, h, sequence, making, charge] {
         --h->running;
         std::erase(h->making, making);
@@ -155,14 +146,8 @@ void Service::make_buffer_on(const std::shared_ptr<Handout>& h, u64 sequence, co
           ++metrics_.host_buffers[error_name(0)];
           answer(h, sequence, 0, bytes_of(making->call), {}, std::move(making->made));
         }
-        forget(h);
-        if (!deleting_.empty()) try_deleting();
+        settle(h);
       });
-}
-
-void Service::ask_whether_counted(Driver& card, HostBufferCall& made) {
-  wire::HostBufferName name;
-  made.counted = wire::name_of(made.made.get(), name) == 0 && card.still_held(name).has_value();
 }
 
 }  // namespace doorbell::qdma::daemon

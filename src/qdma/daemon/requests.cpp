@@ -17,23 +17,26 @@ namespace doorbell::qdma::daemon {
 namespace {
 
 /// The rights of which a request needs one.
-u32 needed(Opcode o) {
-  switch (o) {
+u32 needed(const Request& r) {
+  switch (r.opcode()) {
     case Opcode::num_devices:
     case Opcode::device_info:
     case Opcode::device_by_bdf:
       return kQueryDevices;
     case Opcode::qdma_info:
       return kQueryDevices | kQdma;
-    case Opcode::queue_pair_add:
     case Opcode::queue_pair_op:
+      // What a client has is his to give back, whatever rights are left to him.
+      if (r.as<QueuePairRequest>().argument == static_cast<u32>(QueueOp::del)) break;
+      return kQdma;
+    case Opcode::queue_pair_add:
     case Opcode::queue_pair_descriptor:
     case Opcode::descriptor:
       return kQdma;
     case Opcode::buffer_open:
       return kBuffer;
     case Opcode::buffer_close:
-      break;  // the owner's, whatever rights are left to him
+      break;  // as well
     case Opcode::buffer_open_raw:
     case Opcode::holder:
       return kRawMemAccess;
@@ -85,10 +88,6 @@ i64 open_descriptor(const std::shared_ptr<Driver>& card, std::span<const CardQue
   return rc;
 }
 
-std::string refused_by_card(std::string_view what, i64 rc) {
-  return fmt::format("the card refuses {}: {}", what, reason(static_cast<int>(-rc)));
-}
-
 }  // namespace
 
 void Service::request(Connection& c, Message m) {
@@ -106,20 +105,16 @@ void Service::request(Connection& c, Message m) {
 }
 
 bool Service::may(Connection& c, const Request& r) {
-  u32 any_of = needed(r.opcode());
-  // A client may give back what he has, whatever rights are left to him.
-  if (r.opcode() == Opcode::queue_pair_op &&
-      r.as<QueuePairRequest>().argument == static_cast<u32>(QueueOp::del))
-    any_of = 0;
+  const u32 any_of = needed(r);
   return any_of == 0 || (c.rights & any_of) != 0;
 }
 
 void Service::dispatch(Connection& c, const Request& r) {
   const Asked a{c.id, r.opcode(), r.header.sequence};
   if (!may(c, r))
-    return refuse(a, EPERM,
-                  fmt::format("user {} may not: it needs one of the rights {}", c.peer.uid,
-                              rights_text(needed(a.opcode))));
+    return refuse(
+        a, EPERM,
+        fmt::format("user {} may not: it needs one of the rights {}", c.peer.uid, rights_text(needed(r))));
   if (a.opcode == Opcode::num_devices) return ok(a, bytes_of<u32>(1));
   if (a.opcode == Opcode::hello) return say_hello(c, a, r.as<Hello>());
   if (a.opcode == Opcode::device_by_bdf) return find_device(c, a, r.as<BdfRequest>());
@@ -256,8 +251,7 @@ void Service::operate_queue_pair(Connection& c, const Asked& a, const QueuePairR
     else ok(a, bytes_of(Zero{}));
   };
   if (r.argument == static_cast<u32>(QueueOp::del)) {
-    c.busy = true;
-    outlet_.pause(c.id);
+    begin(c);
     return retire_queue_pair(r.qid, [this, a, answer](i64 rc) {
       answer(rc);
       end(a.connection);
@@ -320,7 +314,7 @@ void Service::open_buffer(Connection& c, const Asked& a, const BufferOpenRequest
   const auto type = AllocationType{r.type};
   if (type == AllocationType::hbm && r.argument >= kRegions)
     return refuse(a, EINVAL, fmt::format("there is no HBM region {}", +r.argument));
-  const u64 bytes = (r.size + kAllocationUnit - 1) / kAllocationUnit * kAllocationUnit;
+  const u64 bytes = whole_units(r.size);
   std::string over;
   auto buffer = std::make_shared<HeldBuffer>();
   buffer->charge = accounts_.charge(c.peer.uid,
@@ -413,8 +407,7 @@ void Service::close_buffer(Connection& c, const Asked& a, const BufferCloseReque
   }
   if (!found)
     return refuse(a, EINVAL, fmt::format("the buffer at {:#x} is not of {} bytes", +r.address, +r.size));
-  c.busy = true;
-  outlet_.pause(c.id);
+  begin(c);
   retire_buffer(found, [this, a](i64 rc) {
     if (rc < 0) refuse(a, static_cast<int>(-rc), refused_by_card("to delete the buffer's queue pairs", rc));
     else ok(a, bytes_of(Zero{}));

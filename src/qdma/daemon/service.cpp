@@ -32,6 +32,10 @@ i64 operate(Driver& card, u32 id, QueueOp op) {
 
 }  // namespace
 
+std::string refused_by_card(std::string_view what, i64 rc) {
+  return fmt::format("the card refuses {}: {}", what, reason(static_cast<int>(-rc)));
+}
+
 Service::Service(std::shared_ptr<Driver> card, const ServiceOptions& options, Roles roles, Outlet& outlet,
                  Workers& workers, Log& log)
     : card_(std::move(card)),
@@ -42,10 +46,9 @@ Service::Service(std::shared_ptr<Driver> card, const ServiceOptions& options, Ro
       log_(log),
       accounts_(options.quotas),
       queue_(workers, options.limits) {
-  const i64 rc = card_->call(-1, kCallInfo, {reinterpret_cast<u8*>(&info_), sizeof info_}).result;
+  const i64 rc = read_info(*card_, info_);
   if (rc < 0)
     throw Error(card_->name(), "the card does not say what it is: " + reason(static_cast<int>(-rc)));
-  info_.bdf.back() = '\0';
 }
 
 Service::~Service() = default;
@@ -149,6 +152,11 @@ void Service::forget(const std::shared_ptr<Handout>& h) {
     if (HeldQueuePair* const held = queue_pairs_.find(id)) std::erase(held->handouts, h);
 }
 
+void Service::settle(const std::shared_ptr<Handout>& h) {
+  forget(h);
+  if (!deleting_.empty()) try_deleting();
+}
+
 void Service::set_roles(Roles roles) {
   roles_ = std::move(roles);
   everybodys_rights_ = everybodys_rights(roles_);
@@ -168,7 +176,6 @@ void Service::close_all() {
 void Service::set_card(std::shared_ptr<Driver> card, const Info& info) {
   card_ = std::move(card);
   info_ = info;
-  info_.bdf.back() = '\0';
   host_buffers_.clear();
 }
 
@@ -180,7 +187,7 @@ void Service::look_at(i64 result) {
       {}, Lane::control,
       [card = card_, gone] {
         Info info;
-        *gone = card->call(-1, kCallInfo, {reinterpret_cast<u8*>(&info), sizeof info}).result == -ENODEV;
+        *gone = read_info(*card, info) == -ENODEV;
       },
       [this, gone] {
         looking_ = false;
@@ -233,8 +240,7 @@ void Service::refuse(const Asked& a, int error, const std::string& why) {
 
 void Service::call_card(const Asked& a, std::function<i64()> work, Outcome done, Lane lane) {
   Connection& c = connections_.at(a.connection);
-  c.busy = true;
-  outlet_.pause(c.id);
+  begin(c);
   auto result = std::make_shared<i64>(-ENOMEM);  // of a worker that finds no memory for it
   queue_.add(
       caller_of(c), lane, [result, work = std::move(work)] { *result = work(); },
@@ -243,6 +249,11 @@ void Service::call_card(const Asked& a, std::function<i64()> work, Outcome done,
         done(*result);
         end(id);
       });
+}
+
+void Service::begin(Connection& c) {
+  c.busy = true;
+  outlet_.pause(c.id);
 }
 
 void Service::end(SocketId connection) {

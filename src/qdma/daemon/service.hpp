@@ -129,20 +129,22 @@ class Service {
                       Accounts::Charge charge);
   /// With an error.
   void answer_making(const std::shared_ptr<Handout>& h, u64 sequence, i64 result);
-  /// On the worker that has had it made.
-  static void ask_whether_counted(Driver& card, HostBufferCall& made);
 
   // Resources that clients hold: service.cpp.
   void ok(const Asked& a, std::span<const u8> body, Descriptor with = {});
   void refuse(const Asked& a, int error, const std::string& why);
   /// The request goes on with a call of the card; `done` has its result.
   void call_card(const Asked& a, std::function<i64()> work, Outcome done, Lane lane = Lane::control);
+  /// A request of it is carried out, and the next one is not taken before its end.
+  void begin(Connection& c);
   void end(SocketId connection);
   /// A transfer descriptor's socket, known from now on; empty with an errno.
   [[nodiscard]] Descriptor hand_out(const std::shared_ptr<Handout>& h, int& error);
   void revoke(const std::shared_ptr<Handout>& h);
   /// Its queue pairs know it no longer, once its socket and its transfers have gone.
   void forget(const std::shared_ptr<Handout>& h);
+  /// A call of it has ended: what waited for that goes on.
+  void settle(const std::shared_ptr<Handout>& h);
   void retire(Retirement what);
   void stopped(std::shared_ptr<Retirement> what);
   void try_deleting();

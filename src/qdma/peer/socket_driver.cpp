@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "qdma/peer/socket_driver.hpp"
-#include "qdma/peer/buffer_time.hpp"
 
 #include <doorbell/error.hpp>
 #include <fcntl.h>
@@ -15,6 +14,7 @@
 
 #include "qdma/flow/call_engine.hpp"
 #include "qdma/model/card.hpp"
+#include "qdma/peer/buffer_time.hpp"
 #include "qdma/server/card_server.hpp"
 #include "service/local_socket.hpp"
 #include "system/clock.hpp"

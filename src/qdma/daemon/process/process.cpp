@@ -5,7 +5,6 @@
 
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,13 +12,13 @@
 #include <optional>
 
 #include "qdma/daemon/process/metrics_endpoint.hpp"
-#include "service/file_room.hpp"
 #include "service/local_socket.hpp"
 #include "service/signals.hpp"
 #include "service/socket_loop.hpp"
 #include "service/spare_memory.hpp"
 #include "service/systemd/manager.hpp"
 #include "system/clock.hpp"
+#include "system/open_files.hpp"
 #include "system/sysfs.hpp"
 
 namespace doorbell::qdma::daemon {
@@ -103,7 +102,7 @@ class RunningDaemon final : public service::Protocol {
     log_.write({.priority = Priority::warning,
                 .text = fmt::format("a client could not be taken: {}",
                                     why == "descriptors" ? "no descriptor is free" : why),
-                .user = ~uid_t{0}});
+                .user = service::kNobody});
   }
 
  private:
@@ -127,17 +126,16 @@ class RunningDaemon final : public service::Protocol {
 
   /// One user should not be able to take all descriptors of this process.
   void warn_of_files() const {
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    const u64 most = open_file_limit();
     const Quotas& q = options_.service.quotas;
     const u64 one = u64{q.connections} + q.descriptors + q.host_buffers + q.sent_files +
                     service::Closers::kMostWaiting + service::kMostFiles;
-    const u64 open = service::open_file_count();
-    if (open + one <= limit.rlim_cur) return;
+    const u64 open = open_file_count().value_or(0);
+    if (open + one <= most) return;
     log_.write({Priority::warning,
                 fmt::format("one user may hold {} descriptors of this process, and {} of {} are free: others "
                             "may be refused; raise the limit (ulimit -n, LimitNOFILE=) or lower the quotas",
-                            one, limit.rlim_cur - std::min<u64>(open, limit.rlim_cur), limit.rlim_cur)});
+                            one, most - std::min(open, most), most)});
   }
 
   std::string page() {
@@ -237,8 +235,7 @@ class RunningDaemon final : public service::Protocol {
         [open = open_card_, found] {
           try {
             found->card = open();
-            const std::span info(reinterpret_cast<u8*>(&found->info), sizeof found->info);
-            found->good = found->card->call(-1, kCallInfo, info).result >= 0;
+            found->good = read_info(*found->card, found->info) >= 0;
           } catch (const Error&) {
             // It is not back.
           }
