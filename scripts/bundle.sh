@@ -33,7 +33,7 @@ cmake --install $build --prefix "$root" --component program --strip >/dev/null
 # The DPDK plugin loads DPDK's drivers from where DPDK is installed, and so works there only.
 rm -f "$root"/lib*/doorbell/doorbell_dpdk.so "$root"/lib/*/doorbell/doorbell_dpdk.so
 # The daemon is a service of an installation, with units and libraries of its own.
-rm -rf "$root/bin/doorbelld" "$root/lib/systemd" "$root"/etc
+rm -rf "$root/bin/doorbelld" "$root"/lib/{systemd,sysusers.d} "$root"/etc
 find "$root" -type d -empty -delete
 
 # needed FILE: "NAME PATH" of each library that it loads, glibc's own and the loader left out
@@ -55,7 +55,7 @@ fi
 outside=$(env -i /usr/bin/ldd "$root/bin/doorbell" | awk '$2 == "=>" {print $1, $3}' | grep -vF " $root/" |
   grep -vE '^(lib(c|m|mvec|dl|rt|pthread|resolv)\.so)' || true)
 [ -z "$outside" ] || fail "these libraries would come from the machine: $outside"
-for file in "$root/bin/doorbell" "$root"/lib/*; do
+for file in "$root/bin/doorbell" "$root"/lib/*.so*; do
   newest=$(objdump -T "$file" | grep -oE 'GLIBC_[0-9.]+' | sort -uV | tail -n 1)
   [ "$(printf '%s\nGLIBC_2.36\n' "$newest" | sort -V | tail -n 1)" = GLIBC_2.36 ] ||
     fail "$(basename "$file") needs $newest, newer than glibc 2.36"
