@@ -15,6 +15,7 @@ Option fault_option(std::string help, std::string group) {
           .choices = model::fault_names(),
           .help = std::move(help),
           .group = std::move(group),
+          .brief = "make the model go wrong: corrupt=0.001",
           .into = {fault_rates, &RunOptions::faults, &model::Use::faults}};
 }
 
@@ -24,6 +25,7 @@ void add_common_options(OptionTable& table) {
             .default_text = "cpu",
             .choices = {"cpu", "gpu"},
             .help = "who posts the work and polls for its completion: a CPU thread or a GPU kernel",
+            .brief = "who posts and polls: a thread or a kernel",
             .into = &RunOptions::initiator})
       .add({.name = "gpu",
             .default_text = "0",
@@ -33,10 +35,13 @@ void add_common_options(OptionTable& table) {
             .into = &RunOptions::gpu})
       .group("Run")
       .add({.name = measure::setting::duration.option(),
+            .aliases = {"time", "runtime"},
+            .letter = 't',
             .kind = Kind::seconds,
             .min = 0.001,
             .max = 86400,
             .help = "run each repeat for this long instead of for a count of operations",
+            .brief = "run each repeat for so long, not for a count",
             .into = &RunOptions::duration_s})
       .add({.name = "warmup",
             .kind = Kind::seconds,
@@ -81,13 +86,15 @@ void add_common_options(OptionTable& table) {
            .help =
                "check all data that comes back, none, or the share P of it; strict: what no run is known to have "
                "written must be whole test data too, all of one write, and is a failure where it is not",
+           .brief = "how much of the data is checked",
            .into = {"strict", &RunOptions::strict}})
       .add(fault_option("make a model go wrong: fault KIND happens to each operation with probability P",
                         "Verification"))
       .group("Output")
       .add({.name = "json",
             .kind = Kind::path,
-            .help = "write the whole result to FILE as JSON (schema doorbell.results/1)"})
+            .help = "write the whole result to FILE as JSON (schema doorbell.results/1)",
+            .brief = "the whole result as JSON"})
       .add({.name = "csv", .kind = Kind::path, .help = "write one row per repeat to FILE as CSV"})
       .add(
           {.name = "export",

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
+#include <cctype>
 #include <fmt/format.h>
 
 #include "cli/texts.hpp"
@@ -10,7 +11,17 @@ namespace doorbell::cli {
 namespace {
 
 constexpr std::size_t kHelpColumn = 30;  // where an option's help begins
-constexpr char kGlue = '\x01';           // a space at which wrap() does not break lines
+constexpr const char* kNumberRule =
+    "Sizes: 64K = 65536, 64KB = 64000. Counts: 10k = 10000. Times: 5, 20ms, 2m.";
+constexpr char kGlue = '\x01';  // a space at which wrap() does not break lines
+
+/// Of a word without an option before it: "STREAM" where the value's own name is a list of choices.
+std::string bare_name(const Option& o) {
+  if (!o.metavar.empty() || o.choices.empty()) return value_name(o);
+  std::string name = o.name;
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
+  return name;
+}
 
 std::string heading(std::string_view title) {
   return fmt::format("\n{}:\n", title);
@@ -40,7 +51,7 @@ std::string option_lines(const Option& o) {
   std::string text = o.help;
   const std::string facts = option_facts(o);
   if (!facts.empty()) text += fmt::format(" [{}]", glued(facts));
-  for (const std::string& alias : o.aliases) text += fmt::format(" (also --{})", alias);
+  if (!o.aliases.empty()) text += fmt::format(" (also --{})", fmt::join(o.aliases, ", --"));
   std::string lines = left;
   if (left.size() + 2 > kHelpColumn) {
     lines += '\n';
@@ -51,11 +62,25 @@ std::string option_lines(const Option& o) {
   return lines + wrap(text, kHelpWidth - kHelpColumn, kHelpColumn) + "\n";
 }
 
+std::string title_lines(const Command& command) {
+  return fmt::format("{}\n\nUsage: {}{}\n",
+                     wrap(fmt::format("{} - {}", typed_name(command), command.summary), kHelpWidth, 4),
+                     command.standalone ? "" : "doorbell ", usage_line(command));
+}
+
+/// A command that is too long for a line goes on in the next, as a shell reads it.
+std::string typed_lines(const std::string& command) {
+  std::string lines = wrap(command, kHelpWidth - 4, 6);
+  for (std::size_t at = 0; (at = lines.find('\n', at)) != std::string::npos; at += 3) lines.insert(at, " \\");
+  return lines;
+}
+
 std::string example_lines(const std::vector<Example>& examples) {
   if (examples.empty()) return {};
   std::string text = heading("Examples");
   for (const Example& example : examples) {
-    text += fmt::format("  {}\n      {}\n", example.command, wrap(example.text, kHelpWidth - 6, 6));
+    text +=
+        fmt::format("  {}\n      {}\n", typed_lines(example.command), wrap(example.text, kHelpWidth - 6, 6));
   }
   return text;
 }
@@ -101,9 +126,10 @@ std::string usage_line(const Command& command) {
     any_required = true;
   }
   line += any_required ? " [OTHER OPTION]..." : " [OPTION]...";
-  for (const Option* o : command.options.operands()) {
-    line += o->required ? fmt::format(" {}", value_name(*o)) : fmt::format(" [{}]", value_name(*o));
-  }
+  std::vector<const Option*> words = command.options.operands();
+  if (const Option* const bare = command.options.bare()) words.push_back(bare);
+  for (const Option* o : words)
+    line += o->required ? fmt::format(" {}", bare_name(*o)) : fmt::format(" [{}]", bare_name(*o));
   return line;
 }
 
@@ -145,16 +171,18 @@ std::string program_help(const std::vector<Command>& commands) {
   for (const std::string& group : groups) {
     text += heading(group);
     for (const Command& command : commands) {
-      if (command.group == group) text += fmt::format("  {:<15}{}\n", command.name, command.summary);
+      if (command.group == group)
+        text += fmt::format("  {:<15}{}\n", command.name, wrap(command.summary, kHelpWidth - 17, 17));
     }
   }
   text += heading("More");
   text +=
-      "  doorbell help COMMAND      a command's options, with examples\n"
-      "  doorbell --version         what this build is\n";
+      "  doorbell help COMMAND      a command's usual options, with examples\n"
+      "  doorbell help COMMAND all  every option\n"
+      "  doorbell --version         the version and what it was built with\n";
   text += heading("Exit status");
   for (const ExitStatus& status : kExitStatuses)
-    text += fmt::format("  {:>3}  {}\n", status.code, status.meaning);
+    text += fmt::format("  {:>3}  {}\n", status.code, wrap(status.meaning, kHelpWidth - 7, 7));
   text += example_lines(
       {{"doorbell demo", "Run every path on its model and print a table."},
        {"doorbell doctor", "Say what this machine lacks for good figures, and how to fix it."}});
@@ -162,8 +190,7 @@ std::string program_help(const std::vector<Command>& commands) {
 }
 
 std::string command_help(const Command& command) {
-  std::string text = fmt::format("{} - {}\n\nUsage: {}{}\n", typed_name(command), command.summary,
-                                 command.standalone ? "" : "doorbell ", usage_line(command));
+  std::string text = title_lines(command);
   for (const std::string& paragraph : command.description)
     text += fmt::format("\n{}\n", wrap(paragraph, kHelpWidth, 0));
   if (!command.options.operands().empty()) {
@@ -176,7 +203,28 @@ std::string command_help(const Command& command) {
       if (!o.operand && o.group == group) text += option_lines(o);
     }
   }
-  return text + example_lines(command.examples);
+  return text + fmt::format("\n{}\n", kNumberRule) + example_lines(command.examples);
+}
+
+std::string brief_help(const Command& command) {
+  const std::vector<Option>& all = command.options.all();
+  if (std::ranges::all_of(all, [](const Option& o) { return o.brief.empty(); })) return command_help(command);
+  constexpr std::size_t kColumn = 28, kExamples = 3;
+  std::string text = title_lines(command) + "\n";
+  for (const Option& o : all) {
+    if (o.brief.empty()) continue;
+    std::string left = o.letter != '\0' ? fmt::format("  -{}, ", o.letter) : "      ";
+    left += "--" + o.name;
+    if (o.kind != Kind::flag) left += " " + (value_name(o).size() > 20 ? bare_name(o) : value_name(o));
+    const std::string facts = o.default_text.empty() ? "" : fmt::format(" [{}]", o.default_text);
+    text +=
+        fmt::format("{:<{}}{}{}\n", left, kColumn, left.size() + 1 > kColumn ? "  " : "", o.brief + facts);
+  }
+  text += fmt::format("\n{}\n", kNumberRule);
+  text += example_lines(
+      {command.examples.begin(),
+       command.examples.begin() + std::ptrdiff_t(std::min(kExamples, command.examples.size()))});
+  return text + fmt::format("Every option: {} --help all\n", typed_name(command));
 }
 
 std::string key_text(const std::string& title, const OptionTable& keys) {

@@ -34,6 +34,19 @@ const Command* find(const std::vector<Command>& commands, std::string_view name)
   return nullptr;
 }
 
+/// The command that the words begin with, which are left without it; nullptr for none. "net link" is the
+/// command net-link.
+const Command* take_command(const std::vector<Command>& commands, std::span<const std::string>* words) {
+  const std::string& word = words->front();
+  const Command* command = find(commands, word);
+  *words = words->subspan(1);
+  if (words->empty()) return command;
+  const Command* const two = find(commands, word + "-" + words->front());
+  if (two == nullptr) return command;
+  *words = words->subspan(1);
+  return two;
+}
+
 int unknown(const std::vector<Command>& commands, const std::string& word) {
   std::vector<std::string> names = {"help"};
   for (const Command& command : commands) names.push_back(command.name);
@@ -46,12 +59,14 @@ int unknown(const std::vector<Command>& commands, const std::string& word) {
   return kUsage;
 }
 
+int print_help(const Command& command, Help wanted) {
+  std::fputs((wanted == Help::all ? command_help(command) : brief_help(command)).c_str(), stdout);
+  return 0;
+}
+
 int run_command(const Command& command, std::span<const std::string> arguments, Context& context) {
   const std::string title = context.program + " " + command.name;
-  if (wants_help(arguments)) {
-    std::fputs(command_help(command).c_str(), stdout);
-    return 0;
-  }
+  if (const Help wanted = wanted_help(arguments); wanted != Help::none) return print_help(command, wanted);
   try {
     const Options options = parse(title, command.options, arguments);
     if (command.stoppable) context.stop.install();
@@ -66,18 +81,20 @@ int run_command(const Command& command, std::span<const std::string> arguments, 
 }
 
 int help(const std::vector<Command>& commands, std::span<const std::string> arguments) {
-  if (arguments.empty() || wants_help(arguments)) {
+  if (arguments.empty() || arguments[0] == "help" || arguments[0] == "all" ||
+      wanted_help(arguments) != Help::none) {
     std::fputs(program_help(commands).c_str(), stdout);
     return 0;
   }
-  if (arguments.size() > 1) {
-    fmt::print(stderr, "doorbell help: unexpected argument '{}'\n", arguments[1]);
+  const std::string& word = arguments[0];
+  const Command* const command = take_command(commands, &arguments);
+  if (command == nullptr) return unknown(commands, word);
+  const bool all = !arguments.empty() && arguments[0] == "all";
+  if (arguments.size() > (all ? 1 : 0)) {
+    fmt::print(stderr, "doorbell help: unexpected argument '{}'\n", arguments[all ? 1 : 0]);
     return kUsage;
   }
-  const Command* command = find(commands, arguments[0]);
-  if (command == nullptr) return unknown(commands, arguments[0]);
-  std::fputs(command_help(*command).c_str(), stdout);
-  return 0;
+  return print_help(*command, all ? Help::all : Help::brief);
 }
 
 int dispatch(std::span<const std::string> words, Context& context) {
@@ -89,14 +106,12 @@ int dispatch(std::span<const std::string> words, Context& context) {
     return kUsage;
   }
   const std::string& word = words[0];
-  auto rest = words.subspan(1);
+  const auto rest = words.subspan(1);
   if (word == "--help" || word == "-h" || word == "help") return help(commands, rest);
-  const Command* command = find(commands, word == "--version" ? "version" : std::string_view(word));
-  // "net link" is the command net-link.
-  if (!rest.empty())
-    if (const Command* two = find(commands, word + "-" + rest[0])) command = two, rest = rest.subspan(1);
+  if (word == "--version") return run_command(*find(commands, "version"), rest, context);
+  const Command* const command = take_command(commands, &words);
   if (command == nullptr) return unknown(commands, word);
-  return run_command(*command, rest, context);
+  return run_command(*command, words, context);
 }
 
 /// The program that argv[0] names; nullptr if it is the name of no such program.

@@ -3,12 +3,11 @@
 
 #include "cli/parse.hpp"
 
+#include <algorithm>
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 #include <optional>
 #include <stdexcept>
-
-#include "options/suggest.hpp"
 
 namespace doorbell::cli {
 namespace {
@@ -51,8 +50,14 @@ class Parser {
 
   void long_option(const std::string& word) {
     const auto equals = word.find('=');
-    const std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+    std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
     const Option* o = options_.table().find(name);
+    if (o == nullptr) {
+      // perftest and others write --tx_depth.
+      std::string dashed = name;
+      std::ranges::replace(dashed, '_', '-');
+      o = options_.table().find(dashed);
+    }
     if (o == nullptr || o->operand) unknown("--" + name);
     if (equals == std::string::npos) {
       assign(*o, "--" + name, std::nullopt);
@@ -72,13 +77,25 @@ class Parser {
   }
 
   void operand(const std::string& word) {
-    if (operands_seen_ == operands_.size()) {
-      const std::string near = nearest_option("--" + word);
-      refuse(fmt::format("unexpected argument '{}'{}", word,
-                         near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
+    if (operands_seen_ < operands_.size()) {
+      const Option& o = *operands_[operands_seen_++];
+      store(o, display_name(o), word);
+      return;
     }
-    const Option& o = *operands_[operands_seen_++];
-    store(o, display_name(o), word);
+    const Option* const bare = options_.table().bare();
+    if (bare != nullptr && !options_.given(bare->name) && may_be(*bare, word)) {
+      store(*bare, display_name(*bare), word);
+      return;
+    }
+    const std::string near = nearest_option("--" + word);
+    refuse(fmt::format("unexpected argument '{}'{}", word,
+                       near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
+  }
+
+  /// Somebody who leaves out the dashes of an option does not name a device with it.
+  [[nodiscard]] bool may_be(const Option& bare, const std::string& word) const {
+    return std::ranges::find(bare.choices, word) != bare.choices.end() ||
+           options_.table().find(word) == nullptr;
   }
 
   /// `typed` is the option as the user wrote it, so that error messages show the same text.
@@ -93,7 +110,22 @@ class Parser {
     }
     if (o.kind == Kind::flag && value)
       refuse(fmt::format("{}: takes no value, but '{}' is given", typed, *value));
-    store(o, typed, value.value_or(""));
+    if (o.stands_for) replace(o, typed, value.value_or(""));
+    else store(o, typed, value.value_or(""));
+  }
+
+  /// Another program's word: sets what it stands for.
+  void replace(const Option& o, const std::string& typed, const std::string& value) {
+    try {
+      if (o.kind != Kind::flag) (void)convert(o, value);
+      for (const auto& [name, text] : o.stands_for(value)) {
+        if (options_.given(name))
+          refuse(fmt::format("{}: it stands for --{}, which is given, too", typed, name));
+        options_.set(name, text);
+      }
+    } catch (const std::invalid_argument& e) {
+      refuse(fmt::format("{}: {}", typed, e.what()));
+    }
   }
 
   void store(const Option& o, const std::string& typed, const std::string& value) {
@@ -105,16 +137,10 @@ class Parser {
   }
 
   [[nodiscard]] std::string nearest_option(std::string_view typed) const {
-    std::vector<std::string> names;
-    for (const Option& o : options_.table().all()) {
-      if (o.operand) continue;
-      names.push_back(o.name);
-      names.insert(names.end(), o.aliases.begin(), o.aliases.end());
-    }
     // Names are compared without dashes, so that -batch-size finds --batch-size.
     const auto bare = typed.find_first_not_of('-');
     if (bare == std::string_view::npos) return {};
-    const std::string near = nearest(typed.substr(bare), names);
+    const std::string near = options_.table().meant_by(typed.substr(bare));
     return near.empty() ? near : "--" + near;
   }
 
@@ -138,12 +164,15 @@ Options parse(const std::string& title, const OptionTable& table, std::span<cons
   return Parser(title, table, arguments).run();
 }
 
-bool wants_help(std::span<const std::string> arguments) {
-  for (const std::string& word : arguments) {
-    if (word == "--") return false;
-    if (word == "--help" || word == "-h") return true;
+Help wanted_help(std::span<const std::string> arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word == "--") break;
+    if (word == "--help=all") return Help::all;
+    if (word == "--help" || word == "-h")
+      return i + 1 < arguments.size() && arguments[i + 1] == "all" ? Help::all : Help::brief;
   }
-  return false;
+  return Help::none;
 }
 
 }  // namespace doorbell::cli

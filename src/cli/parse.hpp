@@ -14,13 +14,15 @@ namespace doorbell::cli {
 
 /// Parses the arguments that follow the command's name. Messages begin with `title` ("doorbell nvme").
 ///
-/// Accepts --name VALUE, --name=VALUE, -x VALUE, -xVALUE and operands; "--" ends the options. Throws
-/// doorbell::Error (exit code 1) for an option that is not in the table or is given twice, for a value that
-/// is missing or out of range, and for too many or too few operands.
+/// Accepts --name VALUE, --name=VALUE, -x VALUE, -xVALUE, operands, and one bare word for the option that
+/// takes it; "--" ends the options. '_' in a name counts as '-'. Throws doorbell::Error (exit code 1) for an
+/// option that is not in the table or is given twice, for a value that is missing or out of range, and for
+/// too many or too few operands.
 [[nodiscard]] Options parse(const std::string& title, const OptionTable& table,
                             std::span<const std::string> arguments);
 
-/// True if the arguments ask for help: -h or --help before any "--".
-[[nodiscard]] bool wants_help(std::span<const std::string> arguments);
+/// What the arguments ask for before any "--": -h or --help, or that with "all" behind it.
+enum class Help { none, brief, all };
+[[nodiscard]] Help wanted_help(std::span<const std::string> arguments);
 
 }  // namespace doorbell::cli

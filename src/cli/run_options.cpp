@@ -10,6 +10,7 @@
 #include <set>
 #include <string_view>
 
+#include "exchange/settings.hpp"
 #include "measure/endless.hpp"
 #include "measure/settings.hpp"
 
@@ -65,6 +66,18 @@ void read_infinite(const Options& o, const char* count, RunOptions* run) {
       throw Error("--infinite", fmt::format("it contradicts --{}", other), "give one of the two");
   run->duration_s = measure::kEndlessS;
   run->repeats = 1;
+}
+
+Option server_option(u16 port, char letter) {
+  const std::string listen = exchange::setting::listen.option();
+  return {.name = "server",
+          .letter = letter,
+          .kind = Kind::flag,
+          .help = fmt::format("as iperf3 has it, for --{} {}", listen, port),
+          .group = "Connection",
+          .stands_for = [listen, port](const std::string&) {
+            return std::vector<options::Assignment>{{listen, fmt::format("{}", port)}};
+          }};
 }
 
 Option listen_wait_option(Into into) {

@@ -30,6 +30,8 @@ void read_infinite(const Options& options, const char* count, RunOptions* run);
 /// Throws Error if --fault is given for what is no model. `use`: the option that names one.
 void check_faults(const RunOptions& run, const std::string& device, bool is_model, const std::string& use);
 
+/// --server for --listen PORT.
+[[nodiscard]] Option server_option(u16 port, char letter = '\0');
 /// --listen-wait of the commands that have --listen and --connect.
 [[nodiscard]] Option listen_wait_option(Into into);
 

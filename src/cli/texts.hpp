@@ -12,7 +12,7 @@
 
 namespace doorbell::cli {
 
-inline constexpr std::size_t kHelpWidth = 92;
+inline constexpr std::size_t kHelpWidth = 80;
 
 /// `text` in lines of at most `width` columns; all lines except the first are indented by `indent`.
 [[nodiscard]] std::string wrap(std::string_view text, std::size_t width, std::size_t indent);
@@ -31,8 +31,11 @@ inline constexpr std::size_t kHelpWidth = 92;
 
 /// `doorbell help`: every command with its summary.
 [[nodiscard]] std::string program_help(const std::vector<Command>& commands);
-/// `doorbell help COMMAND`.
+/// `doorbell COMMAND --help all`: everything.
 [[nodiscard]] std::string command_help(const Command& command);
+/// `doorbell COMMAND --help`: the options with a `brief` text, a line each, and three examples, on one
+/// screen; of a command that has none, everything.
+[[nodiscard]] std::string brief_help(const Command& command);
 
 /// doorbell.1 and doorbell-COMMAND.1, in the man macros of roff. `programs`: those with names of their own.
 [[nodiscard]] std::string program_man(const std::vector<Command>& commands,

@@ -64,8 +64,8 @@ Option copy_threads_key() {
 }
 
 Option bandwidth_key(std::string help) {
-  Option o = bytes_key("bandwidth", "0", 0, u64{1} << 50, std::move(help),
-                       {[](u64 bytes) { return static_cast<double>(bytes); }, &Config::bytes_per_s});
+  Option o = rate_key("bandwidth", u64{1} << 50, std::move(help),
+                      {[](u64 bytes) { return static_cast<double>(bytes); }, &Config::bytes_per_s});
   o.aliases = {"rate"};  // an older name in the NIC models
   return o;
 }
@@ -101,6 +101,12 @@ Option time_key(std::string name, std::string help, options::Into into) {
           .max = 60,
           .help = std::move(help),
           .into = std::move(into)};
+}
+
+Option rate_key(std::string name, u64 most, std::string help, options::Into into) {
+  Option o = whole_key(std::move(name), "0", 0, most, std::move(help), std::move(into));
+  o.kind = Kind::rate;
+  return o;
 }
 
 Option bytes_key(std::string name, std::string default_text, options::Bound min, options::Bound max,

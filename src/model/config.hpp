@@ -53,6 +53,8 @@ struct Config {
                                         options::Bound max, std::string help, options::Into into = {});
 /// A time from 0 to a minute; default 0.
 [[nodiscard]] options::Option time_key(std::string name, std::string help, options::Into into);
+/// Bytes a second; default 0, which sets no limit.
+[[nodiscard]] options::Option rate_key(std::string name, u64 most, std::string help, options::Into into = {});
 [[nodiscard]] options::Option bytes_key(std::string name, std::string default_text, options::Bound min,
                                         options::Bound max, std::string help, options::Into into = {});
 /// For the member of a time key.

@@ -41,6 +41,7 @@ struct Setup {
   bool by_time = false;
   u64 write_io = 0;
   u64 read_io = 0;
+  u32 blocks = 1;  ///< an I/O
   u64 io_bytes = 512;
   QueueShape shape;
 };
@@ -73,14 +74,19 @@ Setup setup_of(const BenchOptions& o, Storage& storage) {
            fmt::format("{} is not in 2..{} (CAP.MQES)", o.queue_length, info.max_queue_entries));
   s.window = window_for(o, info);
   s.ns = storage.name_space(o.nsid);
-  s.io_bytes = u64{o.lbas_per_io} * s.ns.lba_bytes;
+  s.io_bytes = o.io_bytes != 0 ? o.io_bytes : u64{o.lbas_per_io} * s.ns.lba_bytes;
+  if (s.io_bytes % s.ns.lba_bytes != 0)
+    refuse(setting::io_bytes,
+           fmt::format("{} is no multiple of the logical block, {} bytes", s.io_bytes, s.ns.lba_bytes));
+  s.blocks = static_cast<u32>(s.io_bytes / s.ns.lba_bytes);
   if (info.max_transfer_bytes != 0 && s.io_bytes > info.max_transfer_bytes)
-    refuse(setting::lbas_per_io,
-           fmt::format("{} blocks of {} bytes pass the largest transfer, {} bytes (MDTS)", o.lbas_per_io,
-                       s.ns.lba_bytes, info.max_transfer_bytes));
+    refuse(o.io_bytes != 0 ? setting::io_bytes : setting::lbas_per_io,
+           fmt::format("{} blocks of {} bytes pass the largest transfer, {} bytes (MDTS)", s.blocks,
+                       s.ns.lba_bytes, info.max_transfer_bytes),
+           o.io_bytes == 0 ? "" : "it is the size of one I/O, not of the file or of all I/Os together");
   if (o.base_lba >= s.ns.blocks)
     refuse(setting::base_lba, fmt::format("{} is not in 0..{}", o.base_lba, s.ns.blocks - 1));
-  const u64 positions = (s.ns.blocks - o.base_lba) / o.lbas_per_io;
+  const u64 positions = (s.ns.blocks - o.base_lba) / s.blocks;
   if (positions < o.num_queues)
     refuse(setting::num_queues, fmt::format("{} queues need {} I/Os of space; there is space for {}",
                                             o.num_queues, o.num_queues, positions));
@@ -129,7 +135,7 @@ class Bench {
     phase_.verify = s_.verify;
     phase_.verify_below = o.verify_below();
     phase_.nsid = o.nsid;
-    phase_.blocks = o.lbas_per_io;
+    phase_.blocks = s_.blocks;
     phase_.lba_bytes = s_.ns.lba_bytes;
     phase_.base_lba = o.base_lba;
     phase_.batch = o.batch;

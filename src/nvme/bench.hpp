@@ -39,6 +39,7 @@ struct BenchOptions : measure::RunOptions {
   u32 num_queues = 1;
   u32 threads = 0;  ///< CPU initiator threads; 0: as the cores allow
   u32 lbas_per_io = 1;
+  u64 io_bytes = 0;  ///< in place of lbas_per_io, if it is not 0: a multiple of the logical block
   u64 base_lba = 0;
   bool random = false;
   bool infinite = false;

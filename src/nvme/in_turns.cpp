@@ -28,12 +28,16 @@ BenchOptions on_file(const BenchOptions& o, const std::string& file, u64 io_byte
   if (io_bytes % block != 0)
     throw Error(setting::others, fmt::format("I/Os of {} bytes are no multiple of the blocks of {}, {}",
                                              io_bytes, file, block));
+  if (o.base_lba != 0 && o.io_bytes != 0)
+    throw Error(setting::base_lba, "which byte it is depends on the blocks of each way",
+                fmt::format("give {} in place of {}", setting::lbas_per_io, setting::io_bytes));
   const u64 base = o.base_lba * (io_bytes / o.lbas_per_io);
   if (base % block != 0)
     throw Error(setting::base_lba,
                 fmt::format("byte {} is no multiple of the blocks of {}, {}", base, file, block));
   k.base_lba = base / block;
   k.lbas_per_io = static_cast<u32>(io_bytes / block);
+  k.io_bytes = 0;
   return k;
 }
 

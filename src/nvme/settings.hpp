@@ -23,6 +23,8 @@ inline constexpr Setting batch{"batch", "batch-size"};
 inline constexpr Setting in_flight{"I/Os in flight", "in-flight"};
 inline constexpr Setting queue_length{"queue length", "queue-length"};
 inline constexpr Setting num_queues{"queues", "num-queues"};
+inline constexpr Setting op{"operation", "op"};
+inline constexpr Setting io_bytes{"bytes an I/O", "size"};
 inline constexpr Setting lbas_per_io{"blocks an I/O", "lbas-per-io"};
 inline constexpr Setting base_lba{"first block", "base-lba"};
 inline constexpr Setting allow_write{"permission to write", "allow-write"};

@@ -3,6 +3,7 @@
 
 // Converts text to checked values. Every number is parsed and range-checked in 64 bits; callers that need
 // fewer bits narrow it afterwards.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <fmt/format.h>
@@ -38,31 +39,48 @@ bool all_digits(std::string_view text) {
   refuse(fmt::format("{} is not in {}", text, range.empty() ? fmt::format("0..{}", kMax) : range));
 }
 
-/// The factor of a whole number's suffix; 0 for an unknown suffix.
-u64 factor_of(std::string_view suffix, bool bytes) {
-  if (bytes && suffix.size() > 1 && suffix.ends_with('B')) suffix.remove_suffix(1);
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](char c) { return lower(c); });
+  return out;
+}
+
+/// The factor of a whole number's suffix, in capitals or not; 0 for an unknown suffix. A prefix alone is
+/// binary of sizes, as fio and everybody who types 64K means it, and decimal of what is counted or goes by
+/// the second.
+u64 factor_of(Kind kind, std::string_view typed) {
+  constexpr std::string_view kPrefixes = "kmgt";
+  std::string suffix = lower(typed);
+  const bool bytes = kind != Kind::integer;
+  const bool b = bytes && suffix.ends_with('b');
+  if (b) suffix.pop_back();
+  const bool i = bytes && suffix.size() == 2 && suffix.ends_with('i');
+  if (i) suffix.pop_back();
   if (suffix.empty()) return 1;
-  if (suffix == "k") return 1'000;
-  if (suffix == "M") return 1'000'000;
-  if (suffix == "G") return 1'000'000'000;
-  if (!bytes) return 0;
-  if (suffix == "B") return 1;
-  if (suffix == "T") return 1'000'000'000'000;
-  if (suffix == "Ki") return u64{1} << 10;
-  if (suffix == "Mi") return u64{1} << 20;
-  if (suffix == "Gi") return u64{1} << 30;
-  if (suffix == "Ti") return u64{1} << 40;
-  return 0;
+  const std::size_t power = kPrefixes.find(suffix[0]);
+  if (suffix.size() > 1 || power == std::string_view::npos || (!bytes && suffix == "t")) return 0;
+  const u64 base = i || (kind == Kind::size && !b) ? 1024 : 1000;
+  u64 factor = base;
+  for (std::size_t n = 0; n < power; ++n) factor *= base;
+  return factor;
 }
 
 u64 convert_whole(const Option& o, std::string_view text) {
-  const bool bytes = o.kind == Kind::size;
   const bool negative = text.starts_with('-');
   const auto [number, suffix] = split_suffix(negative ? text.substr(1) : text);
-  const char* const example = bytes ? "4096, 64k (64000) or 64Ki (65536)" : "10000, 10k or 1M";
-  const u64 factor = factor_of(suffix, bytes);
+  const u64 factor = factor_of(o.kind, suffix);
   if (!all_digits(number) || factor == 0) {
-    refuse(fmt::format("'{}' is not a {}; write it as {}", text, bytes ? "size" : "whole number", example));
+    if (o.kind == Kind::size)
+      refuse(
+          fmt::format("'{}' is not a size; write it as 4096, 64K or 64KiB (65536), or 64KB (64000)", text));
+    if (o.kind == Kind::rate)
+      refuse(fmt::format("'{}' is not a number of bytes a second; write it as 500M or 12G (powers of 1000)",
+                         text));
+    refuse(fmt::format("'{}' is not a whole number; write it as 10000, 10k or 1M", text));
   }
   u64 value = 0;
   const auto parsed = std::from_chars(number.data(), number.data() + number.size(), value);
@@ -131,7 +149,7 @@ ChoiceValue convert_choice(const Option& o, std::string_view text) {
     const std::string_view word = stem(choice);
     const auto place = static_cast<u32>(words.size());
     words.emplace_back(word);
-    if (word != stem(text)) continue;
+    if (lower(word) != lower(stem(text))) continue;
     const bool wants_number = choice.size() != word.size();
     const bool has_number = text.size() != word.size();
     if (wants_number && !has_number) {
@@ -139,8 +157,9 @@ ChoiceValue convert_choice(const Option& o, std::string_view text) {
                          choice.substr(word.size() + 1), range_text(o)));
     }
     if (!wants_number && has_number) refuse(fmt::format("'{}' takes no '='", word));
-    if (!wants_number) return {std::string(text), place};
-    return {std::string(text), place, convert_real(o, text.substr(word.size() + 1))};
+    if (!wants_number) return {std::string(word), place};
+    const std::string_view p = text.substr(word.size());
+    return {std::string(word) + std::string(p), place, convert_real(o, p.substr(1))};
   }
   not_a_choice(o, stem(text), words);
 }
@@ -170,6 +189,7 @@ std::vector<ListItem> convert_list(const Option& o, std::string_view text) {
 
 std::string bound_text(const Option& o, const Bound& b) {
   if (o.kind == Kind::integer) return fmt::format("{}", b.whole());
+  if (o.kind == Kind::rate) return bound_text({.kind = Kind::size}, b);
   if (o.kind != Kind::size) {
     std::string text = fmt::format("{:.9f}", b.real());
     text.erase(text.find_last_not_of('0') + 1);
@@ -193,6 +213,7 @@ Value convert(const Option& o, std::string_view text) {
       refuse("takes no value");
     case Kind::integer:
     case Kind::size:
+    case Kind::rate:
       return convert_whole(o, text);
     case Kind::seconds:
       return convert_seconds(o, text);

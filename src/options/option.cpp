@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "options/enumeration.hpp"
+#include "options/suggest.hpp"
 
 namespace doorbell::options {
 namespace {
@@ -33,6 +34,7 @@ Value example_of(const Option& o) {
       return false;
     case Kind::integer:
     case Kind::size:
+    case Kind::rate:
       return u64{0};
     case Kind::seconds:
     case Kind::real:
@@ -54,7 +56,10 @@ Value example_of(const Option& o) {
 std::string json_key(const Option& o) {
   std::string key = o.name;
   std::replace(key.begin(), key.end(), '-', '_');
-  const std::string unit = o.kind == Kind::seconds ? "s" : o.kind == Kind::size ? "bytes" : o.unit;
+  const std::string unit = o.kind == Kind::seconds ? "s"
+                           : o.kind == Kind::size  ? "bytes"
+                           : o.kind == Kind::rate  ? "bytes_per_s"
+                                                   : o.unit;
   if (!unit.empty() && !key.ends_with("_" + unit)) key += "_" + unit;
   return key;
 }
@@ -71,6 +76,8 @@ std::string value_name(const Option& o) {
       return "N";
     case Kind::size:
       return "BYTES";
+    case Kind::rate:
+      return "BYTES_PER_S";
     case Kind::seconds:
       return "S";
     case Kind::real:
@@ -104,7 +111,9 @@ OptionTable& OptionTable::add(Option o) {
   if (o.kind == Kind::text) o.kind = kind_by_member(o);
   if (o.kind == Kind::choice && o.choices.empty()) bad_table(o, "has no choices");
   if (o.kind == Kind::flag && !o.default_text.empty()) bad_table(o, "a flag is off by default");
-  const bool whole = o.kind == Kind::integer || o.kind == Kind::size;
+  if (o.bare && bare() != nullptr) bad_table(o, "a bare word is another one's");
+  if (o.stands_for) o.echoed = false;
+  const bool whole = o.kind == Kind::integer || o.kind == Kind::size || o.kind == Kind::rate;
   if (whole && (!o.min.is_whole() || !o.max.is_whole())) bad_table(o, "its range is not of whole numbers");
   if (!o.into.takes(example_of(o), !whole ? 0 : o.max.set() ? o.max.whole() : ~u64{0}))
     bad_table(o, "a member that it goes into has another type, or is too small");
@@ -145,6 +154,22 @@ const Option* OptionTable::find_letter(char letter) const {
     if (letter != '\0' && o.letter == letter) return &o;
   }
   return nullptr;
+}
+
+const Option* OptionTable::bare() const {
+  const auto it = std::ranges::find_if(options_, &Option::bare);
+  return it == options_.end() ? nullptr : &*it;
+}
+
+std::string OptionTable::meant_by(std::string_view name) const {
+  std::vector<std::string> names;
+  for (const Option& o : options_) {
+    if (std::ranges::find(o.means, name) != o.means.end()) return o.name;
+    if (o.operand) continue;
+    names.push_back(o.name);
+    names.insert(names.end(), o.aliases.begin(), o.aliases.end());
+  }
+  return nearest(name, names);
 }
 
 std::vector<std::string> OptionTable::groups() const {

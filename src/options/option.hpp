@@ -7,6 +7,7 @@
 
 #include <doorbell/config.hpp>
 
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,7 +23,8 @@ namespace doorbell::options {
 enum class Kind {
   flag,     ///< present or not; takes no value
   integer,  ///< whole number, with k, M or G for 10^3, 10^6, 10^9
-  size,     ///< bytes, with k M G T (powers of 1000) or Ki Mi Gi Ti (powers of 1024)
+  size,     ///< bytes: K M G T and KiB MiB GiB TiB are powers of 1024, KB MB GB TB powers of 1000; any case
+  rate,     ///< bytes a second: K M G T and KB MB GB TB are powers of 1000, KiB MiB GiB TiB powers of 1024
   seconds,  ///< 0.05, 5, 5s, 20ms, 3us, 40ns, 2m, 1h
   real,     ///< decimal number
   choice,   ///< one of `choices`; "sample=P" takes a number within min..max after the '='
@@ -67,10 +69,16 @@ struct Condition {
   std::vector<std::string> values = {};
 };
 
+/// An option, by its name, and a value as a user types it.
+struct Assignment {
+  std::string option, value = {};
+};
+
 /// One table entry. Names are written without dashes; text is ASCII.
 struct Option {
   std::string name = {};                  ///< "batch-size"
-  std::vector<std::string> aliases = {};  ///< other long names
+  std::vector<std::string> aliases = {};  ///< other long names, which are accepted
+  std::vector<std::string> means = {};    ///< words that are not accepted, for which it is suggested
   char letter = '\0';                     ///< 'b' for -b
   Kind kind = Kind::text;         ///< text: that of the member in `into`, or a choice, if there is one
   std::string metavar = {};       ///< "N"; chosen by kind if empty
@@ -81,10 +89,16 @@ struct Option {
   std::string group = {};  ///< heading in --help, in the order of their first options; OptionTable::group()
   std::string unit = {};   ///< a symbol for the JSON key ("ns"); seconds and size imply "s" and "bytes"
   bool operand = false;    ///< a positional argument, shown as `metavar`
+  bool bare = false;       ///< a word without an option before it is its value, too; one option a table
+  std::string brief = {};  ///< its line in the short help, of which it is part then: a few words
   bool required = false;
   bool echoed = true;      ///< part of Options::echo()
   Into into = {};          ///< what Options::read_into() sets
   Condition only_if = {};  ///< Options::check_conditions()
+  /// Of another program's word for what takes other options here: these, with their values, made from its
+  /// value. It may throw std::invalid_argument as convert() does. It has no value of its own, and is not
+  /// echoed.
+  std::function<std::vector<Assignment>(const std::string& value)> stands_for = {};
 };
 
 /// The JSON key of an option: its name with '_' for '-' and its unit at the end.
@@ -114,6 +128,10 @@ class OptionTable {
   /// The option with this long name or alias; nullptr if there is none.
   [[nodiscard]] const Option* find(std::string_view name) const;
   [[nodiscard]] const Option* find_letter(char letter) const;
+  /// The option that a bare word belongs to; nullptr if there is none.
+  [[nodiscard]] const Option* bare() const;
+  /// For a name that is no option's: the one that is meant, "" if that cannot be said.
+  [[nodiscard]] std::string meant_by(std::string_view name) const;
   [[nodiscard]] const std::vector<Option>& all() const { return options_; }
   /// Headings in order.
   [[nodiscard]] std::vector<std::string> groups() const;

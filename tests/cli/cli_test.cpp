@@ -121,17 +121,25 @@ TEST(CliParse, WholeNumbersKeep64Bits) {
 }
 
 TEST(CliParse, Sizes) {
+  // Without a B powers of 1024, with it powers of 1000, with an i always powers of 1024; in any letters.
   const std::pair<const char*, u64> cases[] = {{"4096", 4096},
-                                               {"4k", 4000},
+                                               {"4k", 4096},
+                                               {"64K", 65536},
                                                {"4Ki", 4096},
                                                {"4KiB", 4096},
+                                               {"4kib", 4096},
                                                {"4kB", 4000},
+                                               {"64KB", 64000},
+                                               {"64kb", 64000},
                                                {"512B", 512},
                                                {"0", 0},
-                                               {"1M", 1000000},
+                                               {"1m", 1048576},
+                                               {"1M", 1048576},
+                                               {"1MB", 1000000},
                                                {"1Mi", 1048576},
                                                {"2Gi", 2147483648},
-                                               {"3T", 3000000000000},
+                                               {"3TB", 3000000000000},
+                                               {"3T", 3298534883328},
                                                {"16777215Ti", 18446742974197923840u}};
   for (const auto& [text, bytes] : cases)
     EXPECT_EQ(parsed({"--any-size", text}).bytes("any-size"), bytes) << text;
@@ -163,7 +171,7 @@ TEST(CliParse, ChoicesAndLists) {
 
 TEST(CliParse, RefusesInWords) {
   const std::string whole = "is not a whole number; write it as 10000, 10k or 1M";
-  const std::string size = "is not a size; write it as 4096, 64k (64000) or 64Ki (65536)";
+  const std::string size = "is not a size; write it as 4096, 64K or 64KiB (65536), or 64KB (64000)";
   const std::string time = "is not a time; write it as 5, 0.05, 20ms, 3us or 2m (seconds without a suffix)";
   const Refused cases[] = {
       {{"--batch-size", "0"}, "--batch-size: 0 is not in 1..1024"},
@@ -188,8 +196,10 @@ TEST(CliParse, RefusesInWords) {
       {{"--batch-size="}, "--batch-size: the value is empty"},
       {{"--batch-size", ""}, "--batch-size: the value is empty"},
       {{"--block", "511"}, "--block: 511 is not in 512..1Mi"},
-      {{"--block", "4K"}, "--block: '4K' " + size},
-      {{"--block", "4kiB"}, "--block: '4kiB' " + size},
+      {{"--block", "4Kib "}, "--block: '4Kib ' " + size},
+      {{"--block", "4KK"}, "--block: '4KK' " + size},
+      {{"--block", "4i"}, "--block: '4i' " + size},
+      {{"--block", "4P"}, "--block: '4P' " + size},
       {{"--any-size", "16777216Ti"}, "--any-size: 16777216Ti is not in 0..18446744073709551615"},
       {{"--timeout", "0"}, "--timeout: 0 is not in 0.001..86400"},
       {{"--timeout", "-5"}, "--timeout: -5 is not in 0.001..86400"},
@@ -259,11 +269,88 @@ TEST(CliParse, OperandsAndRequiredOptions) {
   EXPECT_EQ(refusal({"x", "--from", "y"}, table), "doorbell nvme: unknown option '--from'");
 }
 
+OptionTable table_of_words() {
+  OptionTable table;
+  table.add({.name = "device", .default_text = "model", .help = "what is opened", .bare = true})
+      .add({.name = "order", .choices = {"sequential", "random"}, .help = "order"})
+      .add({.name = "op", .means = {"mode"}, .choices = {"read", "write"}, .help = "what"})
+      .add(
+          {.name = "in-flight", .aliases = {"tx-depth"}, .kind = Kind::integer, .max = 9, .help = "how many"})
+      .add({.name = "batch-size", .means = {"block"}, .kind = Kind::integer, .help = "batch"})
+      .add({.name = "speed", .kind = Kind::rate, .help = "rate"})
+      .add({.name = "rw",
+            .letter = 'r',
+            .choices = {"randread", "write"},
+            .help = "for --op and --order",
+            .stands_for = [](const std::string& rw) {
+              if (rw == "write") return std::vector<options::Assignment>{{"op", "write"}};
+              return std::vector<options::Assignment>{{"op", "read"}, {"order", "random"}};
+            }});
+  return table;
+}
+
+TEST(CliParse, ABareWordIsTheValueOfOneOption) {
+  const OptionTable table = table_of_words();
+  const auto device = [&](const Words& words) { return parse("doorbell nvme", table, words).text("device"); };
+  EXPECT_EQ(device({"/dev/nvme0n1"}), "/dev/nvme0n1");
+  EXPECT_EQ(device({"--in-flight", "3", "file"}), "file");
+  EXPECT_EQ(refusal({"a", "b"}, table), "doorbell nvme: unexpected argument 'b'");
+  EXPECT_EQ(refusal({"a", "--device=b"}, table), "doorbell nvme: --device: given twice");
+  EXPECT_EQ(refusal({"--device=b", "a"}, table), "doorbell nvme: unexpected argument 'a'");
+  // Somebody has forgotten the dashes.
+  EXPECT_EQ(refusal({"in-flight", "3"}, table),
+            "doorbell nvme: unexpected argument 'in-flight'; did you mean '--in-flight'?");
+}
+
+TEST(CliParse, AWordOfAnotherProgramStandsForOptions) {
+  const OptionTable table = table_of_words();
+  const Options o = parse("", table, Words{"--rw", "RandRead", "--tx_depth=4"});
+  EXPECT_EQ(o.text("op"), "read");
+  EXPECT_EQ(o.text("order"), "random");
+  EXPECT_EQ(o.integer("in-flight"), 4u);
+  EXPECT_TRUE(o.given("op"));
+  EXPECT_FALSE(o.echo().contains("rw"));
+  EXPECT_EQ(parse("", table, Words{"-r", "write"}).text("op"), "write");
+  EXPECT_EQ(refusal({"--op=read", "--rw=write"}, table),
+            "doorbell nvme: --rw: it stands for --op, which is given, too");
+  EXPECT_EQ(refusal({"--rw=write", "--op=read"}, table), "doorbell nvme: --op: given twice");
+  EXPECT_EQ(refusal({"--rw=trim"}, table), "doorbell nvme: --rw: 'trim' is not one of randread, write");
+}
+
+TEST(CliParse, ASuggestionIsByMeaningBeforeSpelling) {
+  const OptionTable table = table_of_words();
+  EXPECT_EQ(refusal({"--block", "4K"}, table),
+            "doorbell nvme: unknown option '--block'; did you mean '--batch-size'?");
+  EXPECT_EQ(refusal({"--mode"}, table), "doorbell nvme: unknown option '--mode'; did you mean '--op'?");
+  EXPECT_EQ(refusal({"--orde"}, table), "doorbell nvme: unknown option '--orde'; did you mean '--order'?");
+}
+
+TEST(CliParse, ARateIsDecimalUnlessItSaysOtherwise) {
+  const OptionTable table = table_of_words();
+  const std::pair<const char*, u64> cases[] = {
+      {"12G", 12'000'000'000}, {"12GB", 12'000'000'000}, {"1Ki", 1024}, {"5m", 5'000'000}, {"7", 7}};
+  for (const auto& [text, rate] : cases)
+    EXPECT_EQ(parse("", table, Words{"--speed", text}).integer("speed"), rate) << text;
+  EXPECT_EQ(
+      refusal({"--speed", "fast"}, table),
+      "doorbell nvme: --speed: 'fast' is not a number of bytes a second; write it as 500M or 12G (powers "
+      "of 1000)");
+}
+
+TEST(CliParse, ChoicesAreTakenInAnyLetters) {
+  const Options o = parsed({"--pattern", "RANDOM", "--verify", "Sample=0.5"});
+  EXPECT_EQ(o.text("pattern"), "random");
+  EXPECT_EQ(o.text("verify"), "sample=0.5");
+  EXPECT_EQ(o.choice_number("verify"), 0.5);
+}
+
 TEST(CliParse, HelpIsSeenBeforeErrors) {
   const Words help = {"--batch-size", "0", "--help"}, letter = {"-h"}, no = {"--", "--help"};
-  EXPECT_TRUE(wants_help(help));
-  EXPECT_TRUE(wants_help(letter));
-  EXPECT_FALSE(wants_help(no));
+  EXPECT_EQ(wanted_help(help), Help::brief);
+  EXPECT_EQ(wanted_help(letter), Help::brief);
+  EXPECT_EQ(wanted_help(no), Help::none);
+  EXPECT_EQ(wanted_help(std::vector<std::string>{"--count", "3", "--help", "all"}), Help::all);
+  EXPECT_EQ(wanted_help(std::vector<std::string>{"--help=all"}), Help::all);
 }
 
 TEST(CliOptions, WrongUseIsAProgrammingError) {

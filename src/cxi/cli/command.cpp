@@ -20,15 +20,19 @@ namespace {
 void add_cxi_options(OptionTable& t) {
   t.group("Device")
       .add({.name = cxi::setting::device.option(),
+            .letter = 'd',
             .metavar = "SPEC",
             .default_text = "cxi-model0",
-            .help = "cxi-modelN[:KEY=VALUE,...] (keys above), or a Cassini of this machine: cxi0"})
+            .help = "cxi-modelN[:KEY=VALUE,...] (keys above), or a Cassini of this machine: cxi0",
+            .bare = true,
+            .brief = "a model, or a Cassini: cxi0"})
       .add(device_engine_option())
       .group("Work")
       .add({.name = rma::setting::op.option(),
             .default_text = "put",
             .choices = {"put", "get"},
             .help = "the operation, without matching",
+            .brief = "the operation",
             .into = {[](std::string_view op) { return op == "get" ? rma::Op::read : rma::Op::write; },
                      &rma::BenchOptions::op}})
       .add({.name = "unrestricted",
@@ -105,7 +109,7 @@ Command cxi_command() {
       {.command = "doorbell cxi --fault corrupt=0.001 --size 4KiB",
        .text = "Prove that damage is found: exit code 2 and a count.",
        .code = 2},
-      {.command = "doorbell cxi --device cxi0 --size 8:4MiB",
+      {.command = "doorbell cxi cxi0 --size 8:4M",
        .text = "On a Cassini of this machine.",
        .needs = Needs::device},
   };

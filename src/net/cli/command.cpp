@@ -56,6 +56,15 @@ std::vector<int> cores_of(const std::string& text) {
   return cores;
 }
 
+/// Bits a second as iperf3's -b takes them.
+std::vector<options::Assignment> target_of(const std::string& bandwidth) {
+  constexpr u64 kMost = 10'000'000'000'000;
+  const auto bits =
+      std::get<u64>(convert({.name = "bandwidth", .kind = Kind::rate, .max = kMost}, bandwidth));
+  if (bits == 0) return {};
+  return {{net::setting::target_gbps.option(), fmt::format("{:.9f}", static_cast<double>(bits) / 1e9)}};
+}
+
 void add_net_options(OptionTable& t) {
   const auto streams = [](const net::WhichKinds& which) {
     return options::Condition{"stream", net::stream_names(which)};
@@ -69,6 +78,8 @@ void add_net_options(OptionTable& t) {
            .choices = net::stream_names([](const net::StreamKind&) { return true; }),
            .help =
                "what carries the packets: TCP records, UDP datagrams, RoCE messages (SEND), raw Ethernet frames",
+           .bare = true,
+           .brief = "raw frames, tcp, udp or roce",
            .into = &net::BenchOptions::stream})
       .add(
           {.name = net::setting::link.option(),
@@ -76,6 +87,7 @@ void add_net_options(OptionTable& t) {
            .help =
                "what connects the two ends: ring (memory of this program), lo, veth (two network namespaces, made and "
                "removed again), two interfaces or PCI addresses IF1,IF2 (not given: ring for raw, else lo)",
+           .brief = "ring (memory), lo, veth, or two interfaces IF1,IF2",
            .into = {&net::BenchOptions::link, &net::ServeOptions::link}})
       .add({.name = net::setting::engine.option(),
             .metavar = "NAME",
@@ -107,11 +119,14 @@ void add_net_options(OptionTable& t) {
            .into = &net::BenchOptions::mode})
       .add(
           {.name = net::setting::payload.option(),
+           .aliases = {"size", "length", "len", "block-size"},
+           .letter = 'l',
            .metavar = "SIZE[:SIZE]",
            .default_text = "8000",
            .help =
                "bytes of a packet, message or record, the 32-byte header included; A:B goes by powers of two, and a "
                "list has commas",
+           .brief = "bytes of a packet: 64,1000 or 64:8K",
            .into = {payloads_of, &net::BenchOptions::payloads}})
       .add(
           {.name = "batch-size",
@@ -122,10 +137,14 @@ void add_net_options(OptionTable& t) {
                "packets handed over at a time (not given: 64; of TCP records as many as 512 KiB hold, if that is less)",
            .into = &net::BenchOptions::batch})
       .add({.name = net::setting::pairs.option(),
+            .aliases = {"parallel"},
+            .means = {"streams", "connections"},
+            .letter = 'P',
             .metavar = "N",
             .min = 1,
             .max = kMaxQueues,
             .help = "pairs of a sender and a receiver, each a thread (tcp, udp, roce)",
+            .brief = "pairs of a sender and a receiver (tcp, udp, roce)",
             .into = {&net::BenchOptions::tx_queues, &net::BenchOptions::rx_queues},
             .only_if = streams([](const net::StreamKind& k) { return !k.frames; })})
       .add({.name = net::setting::queues.option(),
@@ -165,6 +184,7 @@ void add_net_options(OptionTable& t) {
            .max = u64{1} << 40,
            .help =
                "packets of each flow in a repeat, or fewer when --duration is over (neither given: 1 GiB's worth, at most 200 thousand)",
+           .brief = "packets of each flow",
            .into = &net::BenchOptions::count})
       .add(infinite_option())
       .add({.name = net::setting::target_gbps.option(),
@@ -174,6 +194,21 @@ void add_net_options(OptionTable& t) {
             .help =
                 "payload bits a second of all senders together, evenly paced (not given: as fast as it goes)",
             .into = &net::BenchOptions::target_gbps})
+      .add({.name = "bandwidth",
+            .aliases = {"bitrate"},
+            .letter = 'b',
+            .metavar = "RATE",
+            .help = "as iperf3 has it, for --target-gbps: bits a second, 500M, 10G; 0: as fast as it goes",
+            .brief = "target in bits a second: 500M, 10G",
+            .stands_for = target_of})
+      .add({.name = "udp",
+            .letter = 'u',
+            .kind = Kind::flag,
+            .help = "as iperf3 has it, for --stream udp",
+            .stands_for =
+                [](const std::string&) {
+                  return std::vector<options::Assignment>{{net::setting::stream.option(), "udp"}};
+                }})
       .add({.name = "fill",
             .default_text = "bytes",
             .choices = {"bytes", "float32", "float16", "zero"},
@@ -280,15 +315,20 @@ void add_connection_options(OptionTable& t) {
            .help =
                "be the receiving end of a run: wait for a client there, take over its options, and say at the end what "
                "arrived; --link, --host-memory, --split, --polling and --cores belong here, everything else to the client",
+           .brief = "be the receiving end for another machine",
            .into = {[](const std::string& at) { return exchange::parse_listen(at, "--listen"); },
                     &net::ServeOptions::at}})
+      .add(server_option(net::kRunKind.default_port, 's'))
       .add(listen_wait_option(&net::ServeOptions::wait_s))
       .add(
           {.name = net::setting::connect.option(),
+           .aliases = {"client"},
+           .letter = 'c',
            .metavar = "HOST[:PORT]",
            .help =
                "send to the doorbell that listens there (port 18517 if none is given); --link is then the interface "
                "of this end (not given: whichever the route takes)",
+           .brief = "send to the doorbell that listens there",
            .into = {[](const std::string& to) {
                       return exchange::parse_connect(to, net::kRunKind.default_port, "--connect");
                     },
@@ -325,7 +365,8 @@ net::BenchOptions bench_options(const Options& o) {
   if (!o.has("link")) b.link = o.has("connect") ? "" : net::kind_of(b).usual_link;
   const net::StreamKind& kind = net::kind_of(b);
   if (b.link.empty() && kind.frames)
-    throw Error("--connect", "raw frames leave by an interface", "name it: --link eth0");
+    throw Error("--connect", "raw frames leave by an interface",
+                "name it: --link eth0; or send tcp or udp: doorbell net tcp --connect HOST");
   if (measure::is_endless(b.duration_s) &&
       (b.mode != net::Mode::cells || b.payloads.size() > 1 || o.has("beside")))
     throw Error("--infinite", "more than one cell is asked for, and the first one would not end",
@@ -462,8 +503,8 @@ Command net_command() {
   add_common_options(c.options);
   c.examples = {
       {"doorbell net --payload 64,1000,8000", "Raw Ethernet frames through a ring in memory, three sizes."},
-      {"doorbell net --stream tcp --payload 1MiB --count 200", "TCP records over the loopback interface."},
-      {"doorbell net --stream udp --payload 8000 --target-gbps 1 --duration 0.5 --repeats 1",
+      {"doorbell net tcp --payload 1M --count 200", "TCP records over the loopback interface."},
+      {"doorbell net udp --payload 8000 --bandwidth 1G --time 0.5 --repeats 1",
        "UDP datagrams at one gigabit a second, evenly paced."},
       {.command = "doorbell net --fault drop=0.001,corrupt=0.001 --count 20000",
        .text = "Prove that loss and damage are found: exit code 2 and a count for each class.",
@@ -471,10 +512,10 @@ Command net_command() {
       {.command = "doorbell net --stream udp --link veth --mode no-drop",
        .text = "The highest rate between two network namespaces at which nothing is lost.",
        .needs = Needs::device},
-      {.command = "doorbell net --listen 18517",
+      {.command = "doorbell net -s",
        .text = "The receiving end of a run between two machines.",
        .needs = Needs::other_machine},
-      {.command = "doorbell net --stream udp --connect 192.0.2.2 --target-gbps 10 --duration 2",
+      {.command = "doorbell net udp -c 192.0.2.2 -b 10G -t 2",
        .text = "Its sender, which says what is done and prints the result of both.",
        .needs = Needs::other_machine},
       {.command = "doorbell net --link veth --engine af_packet --queues 2x2 --duration 2",

@@ -26,13 +26,15 @@ constexpr u64 kDefaultIos = 10'000;
 
 void add_nvme_options(OptionTable& t) {
   t.group("Device")
-      .add(
-          {.name = nvme::setting::controller.option(),
-           .metavar = "SPEC",
-           .default_text = "model",
-           .help =
-               "what is driven: model[:KEY=VALUE,...], qemu[:KEY=VALUE,...] (keys above), a PCI address or "
-               "/dev/nvmeN bound to vfio-pci, or file:PATH (or the path of what is there) through the kernel"})
+      .add({.name = nvme::setting::controller.option(),
+            .aliases = {"device", "filename"},
+            .metavar = "SPEC",
+            .default_text = "model",
+            .help =
+                "what is driven: model[:KEY=VALUE,...], qemu[:KEY=VALUE,...] (keys above), a PCI address or "
+                "/dev/nvmeN bound to vfio-pci, or file:PATH or just PATH through the kernel",
+            .bare = true,
+            .brief = "model, qemu, a PCI address, or a path"})
       .add({.name = "namespace",
             .default_text = "1",
             .min = 1,
@@ -98,10 +100,18 @@ void add_nvme_options(OptionTable& t) {
             .min = 4096,
             .max = u64{1} << 50,
             .help = "make file:PATH this large when it does not exist",
+            .brief = "make a file that is not there so large",
             .into = &nvme::FileOptions::create_bytes})
       .group("Work")
+      .add({.name = nvme::setting::op.option(),
+            .means = {"read", "write", "mode"},
+            .default_text = "both",
+            .choices = {"both", "read", "write"},
+            .help = "read, write, or write and then, after a barrier, read",
+            .brief = "what is done: both, read or write"})
       .add(
           {.name = nvme::setting::write_io.option(),
+           .means = {"writes"},
            .metavar = "N",
            .max = u64{1} << 48,
            .help =
@@ -109,6 +119,7 @@ void add_nvme_options(OptionTable& t) {
                "where writing needs --allow-write)",
            .into = &nvme::BenchOptions::write_io})
       .add({.name = nvme::setting::read_io.option(),
+            .means = {"reads", "number-ios"},
             .metavar = "N",
             .max = u64{1} << 48,
             .help = "I/Os to read and verify",
@@ -119,6 +130,15 @@ void add_nvme_options(OptionTable& t) {
             .max = 65536,
             .help = "logical blocks an I/O",
             .into = &nvme::BenchOptions::lbas_per_io})
+      .add({.name = nvme::setting::io_bytes.option(),
+            .aliases = {"bs", "block-size"},
+            .kind = Kind::size,
+            .metavar = "BYTES",
+            .min = 512,
+            .max = u64{65536} * 4096,
+            .help = "bytes an I/O, a multiple of the logical block, in place of --lbas-per-io",
+            .brief = "bytes of one I/O",
+            .into = &nvme::BenchOptions::io_bytes})
       .add({.name = nvme::setting::base_lba.option(),
             .default_text = "0",
             .help = "the first logical block that is touched",
@@ -129,14 +149,28 @@ void add_nvme_options(OptionTable& t) {
             .help = "order of addresses; each queue visits every position of its share before any twice, and "
                     "the shares make up the range: the namespace, or, in sequential order by count, as many "
                     "positions as I/Os",
+            .brief = "sequential, random",
             .into = {"random", &nvme::BenchOptions::random}})
       .add(infinite_option(&nvme::BenchOptions::infinite))
+      .add({.name = "rw",
+            .choices = {"read", "write", "randread", "randwrite"},
+            .help = "as fio has it, for --op and --access-pattern",
+            .stands_for =
+                [](const std::string& rw) {
+                  const bool random = rw.starts_with("rand");
+                  return std::vector<options::Assignment>{
+                      {"op", random ? rw.substr(4) : rw},
+                      {"access-pattern", random ? "random" : "sequential"}};
+                }})
       .group("Queues")
       .add({.name = nvme::setting::num_queues.option(),
+            .aliases = {"numjobs"},
+            .means = {"jobs", "queues", "parallel"},
             .default_text = "1",
             .min = 1,
             .max = 64,
             .help = "I/O queue pairs",
+            .brief = "I/O queue pairs",
             .into = &nvme::BenchOptions::num_queues})
       .add({.name = nvme::setting::queue_length.option(),
             .default_text = "1024",
@@ -149,13 +183,16 @@ void add_nvme_options(OptionTable& t) {
             .min = 1,
             .max = 1023,
             .help = "entries posted for one doorbell",
+            .brief = "entries posted for one doorbell",
             .into = &nvme::BenchOptions::batch})
       .add({.name = nvme::setting::in_flight.option(),
+            .aliases = {"iodepth", "queue-depth"},
             .metavar = "N",
             .min = 1,
             .max = 1023,
             .help = "commands in flight on one queue (not given: the batch size for batches of 1, else four "
                     "batches)",
+            .brief = "commands in flight on one queue",
             .into = &nvme::BenchOptions::in_flight})
       .add({.name = "threads",
             .default_text = "0",
@@ -188,13 +225,14 @@ void add_nvme_options(OptionTable& t) {
             .into = &nvme::BenchOptions::lfsr_seed});
 }
 
-/// "file:PATH", the bare path of what is there and no back end's, and the options that only these have.
+/// "file:PATH", a bare path (with a '/', or of what is there) that is no back end's, and the options that
+/// only these have.
 void read_file_options(const Options& o, nvme::BenchOptions* b) {
   constexpr std::string_view kFile = "file:";
   std::error_code error;
   if (!b->controller.starts_with(kFile) &&
       find_backend(nvme::backends(), nvme::DeviceRequest{.spec = b->controller}) == nullptr &&
-      std::filesystem::exists(b->controller, error))
+      (b->controller.find('/') != std::string::npos || std::filesystem::exists(b->controller, error)))
     b->controller.insert(0, kFile);
   if (b->controller.starts_with(kFile)) {
     b->file = b->controller.substr(kFile.size());
@@ -224,6 +262,30 @@ std::string beside_file_of(const Options& o) {
   return o.has("beside-file") ? o.text("beside-file") : "";
 }
 
+/// --op and the counts. Writing that was asked for by name must be permitted; of a default it is left out
+/// where it is not.
+void read_work(const Options& o, nvme::BenchOptions* b) {
+  b->default_counts = !o.given("write-io") && !o.given("read-io");
+  if (b->default_counts) b->read_io = b->write_io = kDefaultIos;
+  if (o.given("lbas-per-io") && o.given("size"))
+    throw Error("--size", "it contradicts --lbas-per-io", "give one of the two");
+  if (!o.given("op")) return;
+  const std::string& op = o.text("op");
+  u64* const counts[] = {&b->write_io, &b->read_io};
+  const char* const kinds[] = {"write", "read"};
+  for (int i : {0, 1}) {
+    const std::string option = fmt::format("{}-io", kinds[i]);
+    const bool done = op == "both" || op == kinds[i];
+    if (!done && o.given(option) && *counts[i] > 0)
+      throw Error("--op " + op, fmt::format("it contradicts --{}", option), "give one of the two");
+    if (done && o.given(option) && *counts[i] == 0)
+      throw Error("--op " + op, fmt::format("it contradicts --{} 0", option), "give one of the two");
+    if (done && !o.given(option)) *counts[i] = kDefaultIos;
+    if (!done) *counts[i] = 0;
+  }
+  b->default_counts = false;
+}
+
 nvme::BenchOptions bench_options(const Options& o) {
   nvme::BenchOptions b;
   static_cast<RunOptions&>(b) = run_options(o);
@@ -235,8 +297,7 @@ nvme::BenchOptions bench_options(const Options& o) {
                             b.memory_mode),
                 "use a sum of 1, 2 and 8");
   read_file_options(o, &b);
-  b.default_counts = !o.given("write-io") && !o.given("read-io");
-  if (b.default_counts) b.read_io = b.write_io = kDefaultIos;
+  read_work(o, &b);
   if (b.infinite && b.duration_s > 0)
     throw Error("--infinite", "it contradicts --duration", "give one of the two");
   if (b.less_timing && b.substeps)
@@ -282,8 +343,12 @@ measure::BenchResult together(std::vector<nvme::BenchResult> results, const nvme
     report::Cell& cell = r.cell();
     cell.options = {{"write_io", cell.cell["write_io"]},
                     {"read_io", bench.read_io},
+                    {"size_bytes", cell.cell["io_bytes"]},
                     {"in_flight", cell.cell["in_flight"]},
                     {"lfsr_seed", bench.lfsr_seed}};
+    if (bench.io_bytes != 0) cell.options["lbas_per_io"] = nullptr;
+    const bool writes = cell.cell["write_io"] != 0;
+    cell.options["op"] = !writes ? "read" : bench.read_io == 0 ? "write" : "both";
     all.append(std::move(r));
   }
   return all;
@@ -326,10 +391,13 @@ Command nvme_command() {
   add_common_options(c.options);
   add_check_options(c.options);
   c.examples = {
-      {"doorbell nvme --write-io 100000 --read-io 100000 --num-queues 4 --batch-size 16",
+      {"doorbell nvme --write-io 100k --read-io 100k --num-queues 4 --in-flight 32",
        "Write 100000 blocks on the model, read them back, verify each."},
-      {"doorbell nvme --controller model:lba=4096 --lbas-per-io 64 --access-pattern random",
-       "256 KiB I/Os in random order."},
+      {"doorbell nvme --op read --duration 5 --size 4K --access-pattern random",
+       "Random reads of 4 KiB on the model for five seconds, seven times."},
+      {.command = "doorbell nvme /tmp/data --file-size 256M --bs 4k --rw randread --time 2",
+       .text = "A file through the kernel (io_uring, direct I/O), in fio's words.",
+       .needs = Needs::file_system},
       {"doorbell nvme --controller model:media=null --read-io 5M --batch-size 64 --less-timing",
        "How fast the queues themselves are: no data moves."},
       {.command = "doorbell nvme --initiator gpu --memory-mode 11 --num-queues 16 --batch-size 64",
@@ -344,17 +412,13 @@ Command nvme_command() {
       {.command = "doorbell nvme --controller qemu --num-queues 4 --batch-size 16",
        .text = "The same against a controller that is not of doorbell.",
        .needs = Needs::program},
-      {.command = "doorbell nvme --controller 0000:01:00.0 --read-io 1 --duration 5",
+      {.command = "doorbell nvme 0000:01:00.0 --op read --duration 5",
        .text = "Read a drive of this machine (see doorbell bind); nothing is written.",
        .needs = Needs::device},
-      {.command =
-           "doorbell nvme --controller file:/tmp/data --file-size 256Mi --lbas-per-io 8 --in-flight 32",
-       .text = "The kernel path: io_uring on a file, direct I/O, registered buffers.",
-       .needs = Needs::file_system},
-      {.command = "doorbell nvme --controller file:/tmp/data --read-io 1 --duration 2 --beside fio,sync",
+      {.command = "doorbell nvme /tmp/data --op read --duration 2 --beside fio,sync",
        .text = "io_uring, fio's io_uring and pread in turns, with their ratios.",
        .needs = Needs::program},
-      {"doorbell nvme --read-io 1 --duration 5 --substep-timing",
+      {"doorbell nvme --op read --duration 5 --substep-timing",
        "Five seconds of single reads, seven times, with the time of each step."},
   };
   c.check = [](const Options& o) { (void)bench_options(o); };

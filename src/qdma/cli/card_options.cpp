@@ -23,6 +23,8 @@ void add_card_option(OptionTable& t) {
        .default_text = "model",
        .help = "model[:KEY=VALUE,...] (keys above), server:PATH (a card that 'doorbell card serve' serves), "
                "kernel:/dev/slash_qdma_ctlN (the card, through its driver) or daemon[:PATH] (doorbelld)",
+       .bare = true,
+       .brief = "model, server:PATH, kernel:/dev/..., daemon",
        .into = {&rma::BenchOptions::device, &qdma::TuneOptions::device, &qdma::ValidateOptions::device}});
 }
 
@@ -58,6 +60,7 @@ Option direction_option() {
           .choices = {"put", "get"},
           .help = "host to card, or card to host",
           .group = "Work",
+          .brief = "put: host to card; get: card to host",
           .into = {direction, &qdma::CardUse::measured, &qdma::TuneOptions::direction}};
 }
 

@@ -53,8 +53,8 @@ options::OptionTable model_keys() {
          .choices = {"none", "v80"},
          .help = "rates for keys that are not given: none, or those of the published figures of a V80"});
   t.add(model::bandwidth_key("bytes a second of each channel, in each direction; 0: no limit"));
-  t.add(model::bytes_key("link", "0", 0, kMaxRate,
-                         "bytes a second of both channels together, in each direction; 0: no limit"));
+  t.add(model::rate_key("link", kMaxRate,
+                        "bytes a second of both channels together, in each direction; 0: no limit"));
   t.add({.name = "duplex",
          .kind = options::Kind::real,
          .default_text = "1",
@@ -62,9 +62,8 @@ options::OptionTable model_keys() {
          .max = 1.0,
          .help = "what both directions together reach, of twice the link (or of what the channels allow); 1: "
                  "each all of its own, 0.5: half-duplex"});
-  t.add(
-      model::bytes_key("hbm-read", "0", 0, kMaxRate, "bytes a second out of each half of HBM; 0: no limit"));
-  t.add(model::bytes_key("hbm-write", "0", 0, kMaxRate, "bytes a second into each half of HBM; 0: no limit"));
+  t.add(model::rate_key("hbm-read", kMaxRate, "bytes a second out of each half of HBM; 0: no limit"));
+  t.add(model::rate_key("hbm-write", kMaxRate, "bytes a second into each half of HBM; 0: no limit"));
   t.add(
       model::latency_key("time added to every sub-transfer, and to every piece of one larger than its ring"));
   t.add(model::whole_key("threads", "0", 0, 64, "device threads; 0: one a core, at most 8",

@@ -36,11 +36,16 @@ void add_rdma_options(OptionTable& t) {
             .help =
                 "whose queues are driven: a vendor's, written and rung by the initiator itself, or whatever "
                 "libibverbs posts to",
+            .brief = "whose queue format, or verbs",
             .into = {&rdma::BenchOptions::provider, &rdma::ServeOptions::provider}})
       .add({.name = rdma::setting::device.option(),
+            .aliases = {"ib-dev"},
+            .letter = 'd',
             .metavar = "SPEC",
             .default_text = "model",
             .help = "model[:KEY=VALUE,...] (keys above), or an RDMA device's name as ibv_devices lists it",
+            .bare = true,
+            .brief = "model, or a device that ibv_devices lists",
             .into = &rdma::ServeOptions::device})
       .add(device_engine_option())
       .add({.name = "connection",
@@ -53,15 +58,19 @@ void add_rdma_options(OptionTable& t) {
             .default_text = "write",
             .choices = rdma::op_names(),
             .help = "the operation",
+            .brief = "write, read, send, fetch-add, and others",
             .into = &rdma::BenchOptions::op})
       .add({.name = "write-imm", .kind = Kind::flag, .help = "short for --op write-imm"});
   add_size_option(t, "payload bytes", 0, "1KiB; atomics have 8");
   t.group("Queues")
       .add({.name = rdma::setting::queues.option(),
+            .aliases = {"qp", "parallel"},
+            .letter = 'P',
             .default_text = "1",
             .min = 1,
             .max = 256,
             .help = "queue pairs that the rate part drives at the same time",
+            .brief = "queue pairs that work at the same time",
             .into = &rdma::BenchOptions::queues})
       .add(
           {.name = rma::setting::signal_every.option(),
@@ -72,6 +81,7 @@ void add_rdma_options(OptionTable& t) {
                "one request in N asks for a completion, and the last of each batch (not given: only that one)",
            .into = &rdma::BenchOptions::signal_every})
       .add({.name = rma::setting::inline_below.option(),
+            .aliases = {"inline-size"},
             .metavar = "BYTES",
             .default_text = "0",
             .max = 4096,
@@ -86,17 +96,22 @@ void add_rdma_options(OptionTable& t) {
                "what arrived; --provider and --device belong here, everything else to the client",
            .into = {[](const std::string& at) { return exchange::parse_listen(at, "--listen"); },
                     &rdma::ServeOptions::at}})
+      .add(server_option(rdma::kRunKind.default_port))
       .add(listen_wait_option(&rdma::ServeOptions::wait_s))
       .add({.name = exchange::setting::connect.option(),
+            .aliases = {"client"},
+            .letter = 'c',
             .metavar = "HOST[:PORT]",
             .help =
                 "the other end of every connection is the doorbell that listens there (port 18515 if none is "
                 "given)",
+            .brief = "the other end is the doorbell that listens there",
             .into = {[](const std::string& to) {
                        return exchange::parse_connect(to, rdma::kRunKind.default_port, "--connect");
                      },
                      &rdma::BenchOptions::other_end}})
       .add({.name = "path-mtu",
+            .aliases = {"mtu"},
             .default_text = "auto",
             .choices = {"auto", "256", "512", "1024", "2048", "4096"},
             .help = "bytes a packet; auto: what both ends' ports have",
@@ -210,10 +225,10 @@ Command rdma_command() {
   add_rma_options(c.options, "queue pair", true);
   add_common_options(c.options);
   c.examples = {
-      {"doorbell rdma --provider bnxt --size 256:1MiB",
+      {"doorbell rdma --provider bnxt --size 256:1M",
        "RDMA WRITE on the model of a Broadcom NIC, thirteen sizes, verified."},
-      {"doorbell rdma --provider ionic --op write-imm --size 0,64,4KiB --connection pair",
-       "WRITE with immediate between two queue pairs, a receive for each."},
+      {"doorbell rdma --provider ionic --op write-imm --size 0,64,4K",
+       "WRITE with immediate, a receive for each."},
       {"doorbell rdma --op fetch-add --measure latency --iterations 10000",
        "Ten thousand atomics one after the other, each old value checked."},
       {.command = "doorbell rdma --initiator gpu --queue-mem vram --data-mem vram --size 4KiB --num-qps 8",
@@ -227,7 +242,7 @@ Command rdma_command() {
       {.command = "doorbell rdma --fault corrupt=0.001,drop=0.0001 --timeout 2",
        .text = "Prove that damage is found: exit code 2 and a count for each class.",
        .code = 2},
-      {.command = "doorbell rdma --provider verbs --device rxe0 --size 64KiB",
+      {.command = "doorbell rdma rxe0 --provider verbs --size 64K",
        .text = "Through libibverbs, on soft-RoCE or a NIC of this machine.",
        .needs = Needs::device},
       {.command = "doorbell rdma --provider verbs --device mlx5_0 --connect 192.0.2.2 --measure ping-pong",

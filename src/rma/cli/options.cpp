@@ -19,21 +19,26 @@ void add_size_option(OptionTable& t, const std::string& what, u32 smallest, cons
     const std::vector<u64> all = sizes_of("size", text, smallest, rma::kMaxMessage);
     return std::vector<u32>(all.begin(), all.end());
   };
-  t.group("Work").add(
-      {.name = rma::setting::size.option(),
-       .metavar = "SIZE[:SIZE]",
-       .help = fmt::format("{}, {}..{}, with KiB and MiB; A:B goes from A to B by powers of two, and a list "
-                           "separated by commas is taken as it is (not given: {})",
-                           what, smallest, rma::kMaxMessage, not_given),
-       .into = {sizes, &rma::BenchOptions::sizes}});
+  t.group("Work").add({.name = rma::setting::size.option(),
+                       .aliases = {"bs", "block-size", "msg-size"},
+                       .letter = 's',
+                       .metavar = "SIZE[:SIZE]",
+                       .help = fmt::format("{}, {}..{}; A:B goes from A to B by powers of two, and a list "
+                                           "separated by commas is taken as it is (not given: {})",
+                                           what, smallest, rma::kMaxMessage, not_given),
+                       .brief = "bytes of an operation: 64, 64:1M or 8,4K",
+                       .into = {sizes, &rma::BenchOptions::sizes}});
 }
 
 void add_queues_option(OptionTable& t, const std::string& help) {
   t.group("Queues").add({.name = rma::setting::queues.option(),
+                         .aliases = {"parallel"},
+                         .letter = 'P',
                          .default_text = "1",
                          .min = 1,
                          .max = 64,
                          .help = help,
+                         .brief = "queues that work at the same time",
                          .into = &rma::BenchOptions::queues});
 }
 
@@ -77,7 +82,8 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong, b
                 std::string("single operations one after the other, a window of them, or first one and then "
                             "the other (with --infinite the window alone)") +
                 (ping_pong ? "; ping-pong: half the time until the other end has answered a write or send"
-                           : "")})
+                           : ""),
+            .brief = "latency, rate or both"})
       .add({.name = rma::setting::offsets.option(),
             .default_text = "spread",
             .choices = {"spread", "one"},
@@ -87,15 +93,19 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong, b
                             queue),
             .into = {"one", &rma::BenchOptions::one_offset}})
       .add({.name = "iterations",
+            .aliases = {"iters", "count"},
+            .letter = 'n',
             .metavar = "N",
             .min = 1,
             .max = u64{1} << 40,
             .help = fmt::format(
                 "operations of each {} in each part and repeat (not given: chosen from the size)", queue),
+            .brief = "operations of each size, part and repeat",
             .into = &rma::BenchOptions::iterations})
       .add(infinite_option())
       .group("Queues")
       .add({.name = rma::setting::batch.option(),
+            .aliases = {"post-list"},
             .metavar = "N",
             .min = 1,
             .max = window,
@@ -103,12 +113,14 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong, b
             .into = &rma::BenchOptions::batch})
       .add(
           {.name = rma::setting::in_flight.option(),
+           .aliases = {"tx-depth", "iodepth", "queue-depth"},
            .metavar = "N",
            .min = 1,
            .max = window,
            .help = fmt::format(
                "operations in flight on one {} (not given: four batches, 16 at least, as far as 256 MiB of buffers go)",
                queue),
+           .brief = "operations in flight on one queue",
            .into = &rma::BenchOptions::in_flight})
       .add(
           {.name = "threads",

@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   try {
     const cli::Command texts = cli::doorbelld_texts();
     const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-    if (cli::wants_help(words)) {
+    if (cli::wanted_help(words) != cli::Help::none) {
       std::fputs(cli::command_help(texts).c_str(), stdout);
       return std::fflush(stdout) == 0 ? 0 : 1;
     }
