@@ -51,6 +51,7 @@ struct ExitStatus {
 
 struct Command {
   std::string name = {};
+  std::vector<std::string> means = {};        ///< words that are no command, for which it is suggested
   std::string summary = {};                   ///< one line, no full stop
   std::vector<std::string> description = {};  ///< paragraphs
   OptionTable options = {};

@@ -19,6 +19,15 @@ Option fault_option(std::string help, std::string group) {
           .into = {fault_rates, &RunOptions::faults, &model::Use::faults}};
 }
 
+Option units_option(Into into) {
+  return {.name = "units",
+          .default_text = "bytes",
+          .choices = {"bytes", "bits"},
+          .help = "print payload a second in GB/s or in Gb/s; files have bytes",
+          .group = "Output",
+          .into = std::move(into)};
+}
+
 void add_common_options(OptionTable& table) {
   table.group("Initiator")
       .add({.name = measure::setting::initiator.option(),
@@ -108,6 +117,7 @@ void add_common_options(OptionTable& table) {
            .help =
                "print every cell as a block with all of its figures (sub-steps, spread, costs, counters) in place "
                "of a row"})
+      .add(units_option())
       .add({.name = "quiet",
             .letter = 'q',
             .kind = Kind::flag,

@@ -125,6 +125,7 @@ int run_list(const Options& options, Context&) {
 Command list_command() {
   Command command;
   command.name = "list";
+  command.means = {"devices"};
   command.summary = "the devices of this machine, and the models";
   command.description = {what_is_listed()};
   command.options.group("Output").add({.name = "json", .kind = Kind::flag, .help = "print JSON"});

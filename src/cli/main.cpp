@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -52,7 +53,10 @@ int unknown(const std::vector<Command>& commands, const std::string& word) {
   for (const Command& command : commands) names.push_back(command.name);
   std::string near;
   const bool option = word.starts_with('-');
-  if (!option) near = nearest(word, names);
+  const auto meant = std::ranges::find_if(
+      commands, [&](const Command& c) { return std::ranges::find(c.means, word) != c.means.end(); });
+  if (meant != commands.end()) near = meant->name;
+  else if (!option) near = nearest(word, names);
   fmt::print(stderr, "doorbell: unknown {} '{}'{}\n", option ? "option" : "command", word,
              near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
   fmt::print(stderr, "hint: 'doorbell help' lists the commands\n");

@@ -15,6 +15,8 @@ void add_common_options(OptionTable& table);
 /// --check-threads and --check-warps, for the paths whose runners have checkers.
 void add_check_options(OptionTable& table);
 /// --fault KIND=P[,...]
+/// --units: how texts give payload a second.
+[[nodiscard]] Option units_option(Into into = {});
 [[nodiscard]] Option fault_option(std::string help, std::string group);
 
 }  // namespace doorbell::cli

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "cli/terminal.hpp"
 #include "report/cell_table.hpp"
 #include "report/csv.hpp"
 #include "report/environment.hpp"
@@ -83,8 +84,8 @@ report::Result new_result(const Context& context) {
 
 int print_error(const std::string& prefix, const Error& e) {
   std::fflush(stdout);
-  fmt::print(stderr, "{}{}\n", prefix, report::printable(e.what()));
-  if (!e.hint().empty()) fmt::print(stderr, "hint: {}\n", report::printable(e.hint()));
+  print(stderr, fmt::format("{}{}\n", prefix, report::printable(e.what())));
+  if (!e.hint().empty()) print(stderr, fmt::format("hint: {}\n", report::printable(e.hint())));
   return static_cast<int>(e.code());
 }
 
@@ -95,10 +96,11 @@ int deliver(report::Result& result, const Options& options, const Context& conte
   const std::string& csv = options.text("csv");
   if (!options.flag("quiet") && json != "-" && csv != "-") {
     // Errors of this stream are reported at the end, when the files are written.
-    const std::string text = options.flag("details") ? report::to_text(result, context.colour)
+    const report::Look look(context.colour, options.text("units") == "bits");
+    const std::string text = options.flag("details") ? report::to_text(result, look)
                              : view != nullptr       ? view(result)
-                                                     : report::to_short_text(result, context.colour);
-    std::fputs(text.c_str(), stdout);
+                                                     : report::to_short_text(result, look);
+    print(stdout, text);
     std::fflush(stdout);
   } else if (code != 0) {
     fmt::print(stderr, "{}", report::failure_text(result));

@@ -4,12 +4,12 @@
 #include "cli/progress.hpp"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cmath>
 
 #include "cli/run_plan.hpp"
+#include "cli/terminal.hpp"
 #include "report/layout.hpp"
 
 namespace doorbell::cli {
@@ -19,12 +19,6 @@ constexpr auto kInterval = std::chrono::milliseconds(100);
 constexpr std::size_t kBar = 20;
 
 /// The terminal's width in columns; a longer line would wrap and could not be removed.
-std::size_t columns_of(std::FILE* out) {
-  winsize size = {};
-  if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  return 80;
-}
-
 }  // namespace
 
 void Pace::note(double now_s, double fraction, u64 operations) {
@@ -49,7 +43,8 @@ std::string Pace::text() const {
   std::string out;
   if (per_s_) {
     const report::Scale scale = report::scale_for(*per_s_);
-    out = fmt::format("{} {}IOPS", report::digits(*per_s_ / scale.unit), scale.prefix);
+    out = fmt::format("{}{}{} ops/s", report::digits(*per_s_ / scale.unit), *scale.prefix == 0 ? "" : " ",
+                      scale.prefix);
   }
   const double spent = last_.s - begin_.s, done = last_.fraction - begin_.fraction;
   if (spent < kEstimateS || !(done >= kLeastShare) || last_.fraction > 1) return out;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "cli/export_option.hpp"
 #include "cli/output.hpp"
@@ -21,12 +22,15 @@ int run_and_report(const Options& options, Context& context, const measure::RunO
   report::Result result = new_result(context);
   measure::LiveBoard live(options.has("export"));
   const auto server = export_figures(options, context, live);
-  if (const std::string text = text_of(plan, run); !text.empty() && !options.flag("quiet"))
-    fmt::print(stderr, "{}\n", text);
+  // What is refused when the device is open was never going to run.
+  std::string coming = options.flag("quiet") ? "" : text_of(plan, run);
   const measure::RunWatch watch = {
       .stop = &context.stop,
-      .progress = [&](double fraction,
-                      const std::string& what) { progress.update(fraction, what, live.operations()); },
+      .progress =
+          [&](double fraction, const std::string& what) {
+            if (!coming.empty()) fmt::print(stderr, "{}\n", std::exchange(coming, ""));
+            progress.update(fraction, what, live.operations());
+          },
       .live = &live};
   measure::BenchResult outcome = bench(watch);
   progress.clear();

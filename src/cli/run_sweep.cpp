@@ -259,7 +259,7 @@ SweepOutcome run_sweep(const PreparedSweep& s, const SweepRun& how, Context& con
   if (!o.failure.empty()) o.code = report::worse_of(o.code, static_cast<int>(ExitCode::usage));
   if (context.stop.requested()) o.code = report::worse_of(o.code, sweep::kInterrupted);
   o.verdict = verdict(records, s.turns.size(), o.code, context.stop.requested());
-  o.summary = sweep::summary(plan, cells, s.selected, records, s.references);
+  o.summary = sweep::summary(plan, cells, s.selected, records, s.references, how.bits);
   o.records = std::move(records);
   return o;
 }

@@ -57,6 +57,7 @@ struct SweepRun {
   bool resume = false;  ///< refuse a folder without a sweep
   double cell_timeout_s = 3600;
   bool quiet = false;
+  bool bits = false;       ///< payload a second in the summary
   std::string title = {};  ///< before the progress line's text
 };
 

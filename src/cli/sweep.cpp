@@ -123,6 +123,7 @@ int run_rank(const Options& options, Context& context) {
 Command sweep_command() {
   Command c;
   c.name = "sweep";
+  c.means = {"plan", "report"};
   c.summary = "run a plan's matrix of cells, one process each, and keep every result";
   c.description = {
       "Reads a plan (YAML): a command, its options, and lists of values whose combinations are the cells. All cells "
@@ -185,6 +186,7 @@ Command sweep_command() {
             .kind = Kind::path,
             .help =
                 "write the report of the folder to FILE, also when a cell failed or Ctrl-C ended the sweep"})
+      .add(units_option({"bits", &SweepRun::bits}))
       .add({.name = "quiet",
             .letter = 'q',
             .help = "no progress line and no table; errors and what failed are still printed",

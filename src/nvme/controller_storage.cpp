@@ -36,7 +36,8 @@ class ControllerStorage final : public Storage {
   ControllerStorage(const BenchOptions& o, std::shared_ptr<gpu::Gpu> gpu)
       : initiator_(o.initiator),
         threads_(o.initiator_threads(o.threads, o.num_queues)),
-        checkers_(o.checkers(threads_, o.num_queues, o.io_bytes != 0 ? o.io_bytes : u64{o.lbas_per_io} * 512)),
+        checkers_(
+            o.checkers(threads_, o.num_queues, o.io_bytes != 0 ? o.io_bytes : u64{o.lbas_per_io} * 512)),
         gpu_(gpu),
         controller_(
             open_device(

@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -32,11 +31,11 @@ using Parameters = nlohmann::ordered_json;
 constexpr std::size_t kIndent = 2;
 constexpr std::size_t kGap = 2;
 constexpr std::size_t kLeastName = 16;
-constexpr std::size_t kFigures = 5;  ///< columns of figures: size, rate, GB/s, p50, p99
 
 struct TableRow {
   std::string name;
-  std::array<std::string, kFigures> figures;
+  std::vector<std::string>
+      figures;  ///< size, rate, bandwidth, p50, p99, and, where packets may be lost, their share
   std::string checked = {};
   std::string verdict = {};
   Style style = Style::plain;
@@ -172,7 +171,12 @@ std::vector<std::string> alike_together(const std::vector<std::string>& warnings
 
 class CellTable {
  public:
-  explicit CellTable(const Result& result, bool colour) : result_(result), paint_(colour) {
+  CellTable(const Result& result, Look look)
+      : result_(result),
+        paint_(look.colour),
+        rate_(rate_unit(result.cells)),
+        bandwidth_(bandwidth_unit(look.bits)),
+        losses_(std::ranges::any_of(result.cells, [](const Cell& c) { return loss_of(c).has_value(); })) {
     find_differences();
   }
 
@@ -283,9 +287,11 @@ class CellTable {
     return out + dependents();
   }
 
-  static TableRow head() {
+  [[nodiscard]] TableRow head() const {
+    std::vector<std::string> figures = {"size B", rate_.name, bandwidth_.name, "p50 us", "p99 us"};
+    if (losses_) figures.emplace_back("loss %");
     return {.name = "what",
-            .figures = {"size B", "kIOPS", "GB/s", "p50 us", "p99 us"},
+            .figures = std::move(figures),
             .checked = "checked",
             .verdict = "verdict",
             .style = Style::bold};
@@ -306,14 +312,28 @@ class CellTable {
     return fmt::format("{}", fmt::join(parts, " "));
   }
 
-  static std::array<std::string, kFigures> figures_of(const std::string& size, const Metrics& m) {
-    return {size, digits(m.ops_per_s / 1e3), digits(m.bytes_per_s / 1e9), digits(m.latency_ns.p50, 1e3),
-            digits(m.latency_ns.p99, 1e3)};
+  /// The share of a cell's packets that did not arrive, in percent, where its path counts that.
+  static std::optional<double> loss_of(const Cell& c) {
+    if (!c.extra.is_object() || !c.extra.contains(c.path)) return std::nullopt;
+    const Parameters& own = c.extra[c.path];
+    const auto lost = own.is_object() ? own.find("lost_percent") : own.end();
+    if (!own.is_object() || lost == own.end() || !lost->is_number()) return std::nullopt;
+    return lost->get<double>();
+  }
+
+  [[nodiscard]] std::vector<std::string> figures_of(const std::string& size, const Metrics& m,
+                                                    const std::optional<double>& lost = {}) const {
+    std::vector<std::string> figures = {size, digits(m.ops_per_s / rate_.unit),
+                                        digits(m.bytes_per_s / bandwidth_.unit),
+                                        digits(m.latency_ns.p50, 1e3), digits(m.latency_ns.p99, 1e3)};
+    if (losses_) figures.push_back(lost && *lost == 0 ? "0" : digits(lost));
+    return figures;
   }
 
   TableRow row_of(const Cell& c) {
-    TableRow r{
-        .name = name_of(c), .figures = figures_of(size_of(c), c.metrics), .checked = checked_text(c.verify)};
+    TableRow r{.name = name_of(c),
+               .figures = figures_of(size_of(c), c.metrics, loss_of(c)),
+               .checked = checked_text(c.verify)};
     const bool failed = c.verify.failed() != 0 || has_errors(c);
     if (failed) {
       r.verdict = "FAILED";
@@ -334,7 +354,7 @@ class CellTable {
     return r;
   }
 
-  static TableRow part_of(const std::string& name, const Metrics& m) {
+  [[nodiscard]] TableRow part_of(const std::string& name, const Metrics& m) const {
     return {.name = "  " + printable(name), .figures = figures_of("", m)};
   }
 
@@ -378,10 +398,10 @@ class CellTable {
   }
 
   [[nodiscard]] std::string laid_out(const std::vector<TableRow>& rows) const {
-    std::array<std::size_t, kFigures> widths{};
+    std::vector<std::size_t> widths(rows.front().figures.size());
     std::size_t name = 0, checked = 0, verdict = 0;
     for (const TableRow& r : rows) {
-      for (std::size_t i = 0; i < kFigures; ++i) widths[i] = std::max(widths[i], r.figures[i].size());
+      for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], r.figures[i].size());
       name = std::max(name, characters(r.name));
       checked = std::max(checked, characters(r.checked));
       verdict = std::max(verdict, r.verdict.size());
@@ -396,7 +416,8 @@ class CellTable {
       std::vector<std::string> lines = {r.name};
       if (characters(r.name) > name) lines = wrapped(r.name, name);
       std::string line = std::string(kIndent, ' ') + padded(lines[0], name);
-      for (std::size_t i = 0; i < kFigures; ++i) line += fmt::format("  {:>{}}", r.figures[i], widths[i]);
+      for (std::size_t i = 0; i < widths.size(); ++i)
+        line += fmt::format("  {:>{}}", r.figures[i], widths[i]);
       line += "  " + padded(r.checked, checked);
       if (r.style == Style::bold) line = paint_(Style::bold, line + "  " + r.verdict);
       else if (!r.verdict.empty()) line += "  " + paint_(r.style, r.verdict);
@@ -413,6 +434,8 @@ class CellTable {
 
   const Result& result_;
   Paint paint_;
+  ColumnUnit rate_, bandwidth_;
+  bool losses_;
   std::map<std::string, std::set<std::string>> varies_;  ///< by kin: keys with more than one value
   /// Parameters that follow from another one, whose values are words.
   struct Dependents {
@@ -428,12 +451,12 @@ class CellTable {
 
 }  // namespace
 
-std::string cell_table(const Result& result, bool colour) {
-  return result.cells.empty() ? "" : CellTable(result, colour).text();
+std::string cell_table(const Result& result, Look look) {
+  return result.cells.empty() ? "" : CellTable(result, look).text();
 }
 
-std::string closing_lines(const Result& result, bool colour) {
-  const Paint paint(colour);
+std::string closing_lines(const Result& result, Look look) {
+  const Paint paint(look.colour);
   std::string out;
   for (const std::string& warning : alike_together(result.warnings))
     out += paint(Style::warn, "warning: " + printable(warning)) + "\n";
@@ -447,10 +470,10 @@ std::string closing_lines(const Result& result, bool colour) {
   return out + paint(style_of(verdict), verdict.text) + "\n";
 }
 
-std::string to_short_text(const Result& result, bool colour) {
-  std::string out = cell_table(result, colour);
+std::string to_short_text(const Result& result, Look look) {
+  std::string out = cell_table(result, look);
   if (!out.empty()) out += "\n";
-  return out + comparison_table(result, Paint(colour), true) + closing_lines(result, colour);
+  return out + comparison_table(result, look, true) + closing_lines(result, look);
 }
 
 }  // namespace doorbell::report

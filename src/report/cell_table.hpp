@@ -7,25 +7,26 @@
 #include <string>
 
 #include "report/result.hpp"
+#include "report/units.hpp"
 
 namespace doorbell::report {
 
 /// Lines are at most this wide; only a word of a name that is longer itself passes it.
-inline constexpr std::size_t kTableColumns = 100;
+inline constexpr std::size_t kTableColumns = 80;
 
 /// The facts that all cells have in common (path, device, initiator, parameters) once; then the table: what a
-/// row is, size in bytes, rate in thousands of operations a second, GB/s, p50 and p99 in us, what was
-/// checked, the row's verdict. Units are the same in every row and every Result. "-" is a figure that is not
-/// known. Rows with errors, failures of verification or counters of faults have a number, and the reasons
-/// follow the table. A single cell's parts ("write", "read") are rows below its own. `colour`: as
-/// to_text()'s. Text that came from elsewhere is printed without its control characters.
-[[nodiscard]] std::string cell_table(const Result& result, bool colour = false);
+/// row is, size in bytes, rate (report/units.hpp), GB/s, p50 and p99 in us, the share of packets that were
+/// lost, what was checked, the row's verdict. A column has one unit. "-" is a figure that is not known. Rows
+/// with errors, failures of verification or counters of faults have a number, and the reasons follow the
+/// table. A single cell's parts ("write", "read") are rows below its own. Text that came from elsewhere is
+/// printed without its control characters.
+[[nodiscard]] std::string cell_table(const Result& result, Look look = {});
 
 /// The table, the comparison of ways that were measured in turns, the warnings, how much was checked, and as
 /// the last line the verdict.
-[[nodiscard]] std::string to_short_text(const Result& result, bool colour = false);
+[[nodiscard]] std::string to_short_text(const Result& result, Look look = {});
 
 /// The lines that follow the table in to_short_text().
-[[nodiscard]] std::string closing_lines(const Result& result, bool colour = false);
+[[nodiscard]] std::string closing_lines(const Result& result, Look look = {});
 
 }  // namespace doorbell::report

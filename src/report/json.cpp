@@ -133,6 +133,7 @@ Json cost(const Cost& c) {
 
 Json cell(const Cell& c) {
   Json out{{"path", c.path},
+           {"operation", c.operation},
            {"cell", object_or_empty(c.cell)},
            {"options", object_or_empty(c.options)},
            {"initiator", {{"kind", c.initiator_kind}, {"gpu", c.gpu ? Json(*c.gpu) : Json(nullptr)}}},

@@ -115,11 +115,12 @@ struct Spread {
 };
 
 struct Cell {
-  std::string path;                    ///< "nvme", "rdma", ...
-  nlohmann::ordered_json cell;         ///< the swept parameters
-  nlohmann::ordered_json options;      ///< every resolved option
-  std::string initiator_kind = "cpu";  ///< or "gpu"
-  std::optional<int> gpu;              ///< the GPU's index, for a GPU initiator
+  std::string path;                     ///< "nvme", "rdma", ...
+  std::string operation = "operation";  ///< one of those that the figures count: "packet" has its own unit
+  nlohmann::ordered_json cell;          ///< the swept parameters
+  nlohmann::ordered_json options;       ///< every resolved option
+  std::string initiator_kind = "cpu";   ///< or "gpu"
+  std::optional<int> gpu;               ///< the GPU's index, for a GPU initiator
   std::string device_kind;  ///< "model", "emulated", "hardware" or "kernel" (a file, through system calls)
   std::string device_name;
   Metrics metrics;  ///< of the median repeat (by ops_per_s)

@@ -22,7 +22,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string metrics_table(const Cell& c) {
+const char* operations_a_second(const Cell& c) {
+  return c.operation == kPacket ? "pps" : "IOPS";
+}
+
+std::string metrics_table(const Cell& c, bool bits) {
   std::vector<std::pair<std::string, const Metrics*>> populations;
   for (const auto& [name, metrics] : c.parts) populations.emplace_back(printable(name), &metrics);
   populations.emplace_back("all", &c.metrics);
@@ -30,14 +34,15 @@ std::string metrics_table(const Cell& c) {
   double fastest = 0;
   for (const auto& [name, m] : populations) fastest = std::max(fastest, m->ops_per_s);
   const Scale rate = scale_for(fastest);
+  const ColumnUnit bandwidth = bandwidth_unit(bits);
 
-  std::vector<std::vector<std::string>> rows{{"", "ops", std::string(rate.prefix) + "IOPS", "MB/s",
-                                              "elapsed s", "min us", "mean us", "std us", "p50 us", "p99 us",
-                                              "p99.9 us", "max us"}};
+  std::vector<std::vector<std::string>> rows{{"", "ops", std::string(rate.prefix) + operations_a_second(c),
+                                              bandwidth.name, "elapsed s", "min us", "mean us", "std us",
+                                              "p50 us", "p99 us", "p99.9 us", "max us"}};
   for (const auto& [name, m] : populations) {
     const Latency& l = m->latency_ns;
     rows.push_back({name, std::to_string(m->ops), digits(m->ops_per_s / rate.unit),
-                    digits(m->bytes_per_s / 1e6), digits(m->elapsed_s), digits(l.min, 1e3),
+                    digits(m->bytes_per_s / bandwidth.unit), digits(m->elapsed_s), digits(l.min, 1e3),
                     digits(l.mean, 1e3), digits(l.std, 1e3), digits(l.p50, 1e3), digits(l.p99, 1e3),
                     digits(l.p99_9, 1e3), digits(l.max, 1e3)});
   }
@@ -88,21 +93,24 @@ struct Unit {
   std::string name;   // behind the figure
   std::string label;  // in front of it
 };
-Unit unit_of(const std::string& metric, double median) {
+Unit unit_of(const Cell& c, const std::string& metric, double median, bool bits) {
   if (metric == "ops_per_s") {
     const Scale s = scale_for(median);
-    return {s.unit, std::string(" ") + s.prefix + "IOPS", ""};
+    return {s.unit, fmt::format(" {}{}", s.prefix, operations_a_second(c)), ""};
   }
-  if (metric == "bytes_per_s") return {1e6, " MB/s", ""};
+  if (metric == "bytes_per_s") {
+    const ColumnUnit unit = bandwidth_unit(bits);
+    return {unit.unit, " " + unit.name, ""};
+  }
   if (metric.ends_with("_ns")) return {1e3, " us", metric.substr(0, metric.size() - 3) + " "};
   return {1, "", metric + " "};
 }
 
-std::string spread_lines(const Cell& c, const Paint& paint) {
+std::string spread_lines(const Cell& c, const Paint& paint, bool bits) {
   if (c.repeats.size() < 2) return "";
   std::string out;
   for (const auto& [metric, s] : c.spread) {
-    const Unit unit = unit_of(metric, s.median);
+    const Unit unit = unit_of(c, metric, s.median, bits);
     const auto in_unit = [&](double v) { return digits(v / unit.divisor); };
     std::string text =
         fmt::format("median {}{}{} [{} to {}, {:.1f} % confidence]", printable(unit.label), in_unit(s.median),
@@ -147,11 +155,12 @@ std::string cell_title(const Cell& c) {
   return title;
 }
 
-std::string cell_text(const Cell& c, const Paint& paint) {
+std::string cell_text(const Cell& c, Look look) {
+  const Paint paint(look.colour);
   std::string out = paint(Style::bold, cell_title(c)) + "\n";
   const std::string parameters = printable(parameters_of(c.cell, "  "));
   if (!parameters.empty()) out += "  " + parameters + "\n";
-  out += metrics_table(c);
+  out += metrics_table(c, look.bits);
   if (const std::string beyond = beyond_range_text(c.metrics.latency_ns); !beyond.empty())
     out += labelled("latency", beyond);
   out += substeps_line(c.substeps_ns);
@@ -159,21 +168,21 @@ std::string cell_text(const Cell& c, const Paint& paint) {
   out += verify_lines(c.verify, paint);
   out += errors_line(c.errors, paint);
   out += cost_line(c.cost);
-  out += spread_lines(c, paint);
+  out += spread_lines(c, paint, look.bits);
   return out;
 }
 
 }  // namespace
 
-std::string to_text(const Cell& cell, bool colour) {
-  return cell_text(cell, Paint(colour));
+std::string to_text(const Cell& cell, Look look) {
+  return cell_text(cell, look);
 }
 
-std::string to_text(const Result& result, bool colour) {
-  const Paint paint(colour);
+std::string to_text(const Result& result, Look look) {
+  const Paint paint(look.colour);
   std::string out;
-  for (const Cell& c : result.cells) out += cell_text(c, paint) + "\n";
-  out += comparison_table(result, paint, false);
+  for (const Cell& c : result.cells) out += cell_text(c, look) + "\n";
+  out += comparison_table(result, look, false);
   for (const std::string& warning : result.warnings) {
     out += paint(Style::warn, "warning: " + printable(warning)) + "\n";
   }

@@ -64,7 +64,9 @@ std::string errors_line(const Counts& errors, const Paint& paint) {
   return labelled("errors", paint(Style::bad, fmt::format("{}", fmt::join(parts, ", "))));
 }
 
-std::string comparison_table(const Result& result, const Paint& paint, bool narrow) {
+std::string comparison_table(const Result& result, Look look, bool narrow) {
+  const Paint paint(look.colour);
+  const ColumnUnit rate = rate_unit(result.cells), bandwidth = bandwidth_unit(look.bits);
   std::vector<const Cell*> rows;
   for (const Cell& c : result.cells)
     if (c.extra.contains("beside")) rows.push_back(&c);
@@ -77,13 +79,13 @@ std::string comparison_table(const Result& result, const Paint& paint, bool narr
   };
   std::string out =
       paint(Style::bold, "measured in turns; ratios are the first way's figure to this one's") + "\n";
-  std::vector<std::vector<std::string>> lines = {
-      {"way", "kIOPS", "MB/s", "mean us", "p99 us", "CPU us/op", "rate ratio", "mean latency ratio"}};
+  std::vector<std::vector<std::string>> lines = {{"way", rate.name, bandwidth.name, "mean us", "p99 us",
+                                                  "CPU us/op", "rate ratio", "mean latency ratio"}};
   for (const Cell* c : rows) {
     const nlohmann::ordered_json& ratios = c->extra["beside"];
     const Latency& l = c->metrics.latency_ns;
-    lines.push_back({printable(ratios["label"].get<std::string>()), digits(c->metrics.ops_per_s / 1e3),
-                     digits(c->metrics.bytes_per_s / 1e6), digits(l.mean, 1e3), digits(l.p99, 1e3),
+    lines.push_back({printable(ratios["label"].get<std::string>()), digits(c->metrics.ops_per_s / rate.unit),
+                     digits(c->metrics.bytes_per_s / bandwidth.unit), digits(l.mean, 1e3), digits(l.p99, 1e3),
                      digits(c->cost.cpu_ns_per_op, 1e3), ratio(ratios, "ops_per_s_ratio"),
                      ratio(ratios, "mean_latency_ratio")});
   }

@@ -9,6 +9,7 @@
 
 #include "report/paint.hpp"
 #include "report/result.hpp"
+#include "report/units.hpp"
 
 namespace doorbell::report {
 
@@ -29,6 +30,6 @@ namespace doorbell::report {
 
 /// The cells that were measured in turns, one a line, with the first one's ratios to each; "" if there are no
 /// such cells. `narrow`: within 100 columns, without the figures that the table of cells has.
-[[nodiscard]] std::string comparison_table(const Result& result, const Paint& paint, bool narrow);
+[[nodiscard]] std::string comparison_table(const Result& result, Look look, bool narrow);
 
 }  // namespace doorbell::report

@@ -10,6 +10,7 @@
 
 #include "measure/statistics.hpp"
 #include "report/layout.hpp"
+#include "report/units.hpp"
 #include "sweep/units.hpp"
 
 namespace doorbell::sweep {
@@ -96,6 +97,19 @@ std::string devices(const std::vector<Record>& records) {
   return fmt::format("{}", fmt::join(found, "; "));
 }
 
+/// The unit of all cells' rates.
+report::ColumnUnit rate_of(const std::vector<Record>& records) {
+  bool packets = false, others = false;
+  for (const Record& r : records)
+    for (const Json* cell : result_cells(r)) {
+      const Json* const operation = inside(*cell, "operation");
+      const bool packet = operation != nullptr && *operation == report::kPacket;
+      packets = packets || packet;
+      others = others || !packet;
+    }
+  return report::rate_unit(packets, others);
+}
+
 /// Printable text whose lines after the first are indented.
 std::string lines(std::string_view text) {
   std::string out;
@@ -110,8 +124,13 @@ std::string lines(std::string_view text) {
 class Summary {
  public:
   Summary(const Plan& plan, const std::vector<Cell>& cells, const std::vector<u32>& selected,
-          const std::vector<Record>& records)
-      : plan_(plan), cells_(cells), selected_(selected), records_(records), names_(varied(plan)) {
+          const std::vector<Record>& records, bool bits)
+      : plan_(plan),
+        cells_(cells),
+        selected_(selected),
+        records_(records),
+        bits_(bits),
+        names_(varied(plan)) {
     for (const Record& r : records)
       if (std::ranges::find(selected, r.cell) != selected.end()) runs_[r.cell].push_back(&r);
   }
@@ -128,16 +147,18 @@ class Summary {
     bool several_ways = false;
     for (const u32 index : selected_) several_ways = several_ways || ways(runs(index)) > 1;
     if (several_ways) rows[0].emplace_back("way");
-    for (const char* name : {"runs", "kIOPS", "MB/s", "mean us", "p50 us", "p99 us", "ended"})
-      rows[0].emplace_back(name);
+    const report::ColumnUnit rate = rate_of(records_), bandwidth = report::bandwidth_unit(bits_);
+    for (const std::string& name : {std::string("runs"), rate.name, bandwidth.name, std::string("mean us"),
+                                    std::string("p50 us"), std::string("p99 us"), std::string("ended")})
+      rows[0].push_back(name);
     for (const u32 index : selected_) {
       const Runs& of = runs(index);
       for (std::size_t way = 0; way < ways(of); ++way) {
         std::vector<std::string> row = cell_columns(index);
         if (several_ways) row.push_back(way_name(of, way));
         row.push_back(fmt::format("{}", of.size()));
-        row.push_back(digits(median_of(of, way, "ops_per_s"), 1e3));
-        row.push_back(digits(median_of(of, way, "bytes_per_s"), 1e6));
+        row.push_back(digits(median_of(of, way, "ops_per_s"), rate.unit));
+        row.push_back(digits(median_of(of, way, "bytes_per_s"), bandwidth.unit));
         for (const char* name : {"latency_ns.mean", "latency_ns.p50", "latency_ns.p99"})
           row.push_back(digits(median_of(of, way, name), 1e3));
         row.push_back(verdicts(of));
@@ -210,6 +231,7 @@ class Summary {
   const std::vector<Cell>& cells_;
   const std::vector<u32>& selected_;
   const std::vector<Record>& records_;
+  bool bits_;
   std::vector<std::string> names_;
   std::map<u32, Runs> runs_;
 };
@@ -237,8 +259,9 @@ std::string verdict_of(const Record& r) {
 }
 
 std::string summary(const Plan& plan, const std::vector<Cell>& cells, const std::vector<u32>& selected,
-                    const std::vector<Record>& records, const std::vector<ReferenceTable>& references) {
-  const Summary s(plan, cells, selected, records);
+                    const std::vector<Record>& records, const std::vector<ReferenceTable>& references,
+                    bool bits) {
+  const Summary s(plan, cells, selected, records, bits);
   std::string text = s.head() + s.ours();
   for (const ReferenceTable& table : references) text += "\n" + s.with_published(table);
   const std::string failures = s.failures();

@@ -22,9 +22,10 @@ namespace doorbell::sweep {
 /// How a run ended, in few words: "ok", "skipped", "exit 2", "signal 11", "timeout".
 [[nodiscard]] std::string verdict_of(const Record& record);
 
-/// One line for each cell (with several rounds, the medians), then a table for each reference.
+/// One line for each cell (with several rounds, the medians), then a table for each reference. `bits`:
+/// payload a second in Gb/s.
 [[nodiscard]] std::string summary(const Plan& plan, const std::vector<Cell>& cells,
                                   const std::vector<u32>& selected, const std::vector<Record>& records,
-                                  const std::vector<ReferenceTable>& references);
+                                  const std::vector<ReferenceTable>& references, bool bits = false);
 
 }  // namespace doorbell::sweep

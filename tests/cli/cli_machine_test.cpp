@@ -14,6 +14,7 @@
 #include "cli/path.hpp"
 #include "cli/progress.hpp"
 #include "cli/run_plan.hpp"
+#include "cli/terminal.hpp"
 #include "measure/stop.hpp"
 #include "system/clock.hpp"
 
@@ -178,19 +179,19 @@ TEST(Pace, KnowsRateAndTimeLeft) {
   Pace pace;
   EXPECT_EQ(pace.text(), "");
   for (int i = 0; i <= 20; ++i) pace.note(0.1 * i, 0.02 * i, static_cast<u64>(i) * 250'000);
-  EXPECT_EQ(pace.text(), "2.500 MIOPS, 3 s left");  // 40 % in 2 s
+  EXPECT_EQ(pace.text(), "2.500 M ops/s, 3 s left");  // 40 % in 2 s
   // The next phase begins at its own 0; operations go on.
   pace.note(2.1, 0, 5'250'000);
-  EXPECT_EQ(pace.text(), "2.500 MIOPS");
+  EXPECT_EQ(pace.text(), "2.500 M ops/s");
   for (int i = 1; i <= 30; ++i) pace.note(2.1 + 0.1 * i, 0.001 * i, 5'250'000 + static_cast<u64>(i) * 500);
-  EXPECT_EQ(pace.text(), "5000 IOPS, 97 s left");
+  EXPECT_EQ(pace.text(), "5000 ops/s, 97 s left");
 }
 
 TEST(Pace, HasNoEstimateWithoutAnEndAndNoRateWithoutOperations) {
   Pace endless;
   for (int i = 0; i <= 20; ++i)
     endless.note(0.1 * i, std::numeric_limits<double>::quiet_NaN(), static_cast<u64>(i) * 100);
-  EXPECT_EQ(endless.text(), "1000 IOPS");
+  EXPECT_EQ(endless.text(), "1000 ops/s");
   Pace runs;  // of a sweep, which counts runs and no operations
   for (int i = 0; i <= 20; ++i) runs.note(60.0 * i, 0.01 * i, 0);
   EXPECT_EQ(runs.text(), "80 min left");
@@ -239,6 +240,15 @@ TEST(FaultTable, HasARowAPathAndSaysWhatDoesNotMatch) {
   EXPECT_NE(fault_lines(rows).find("error      injected  10   found   7 as a status   MISMATCH"),
             std::string::npos)
       << fault_lines(rows);
+}
+
+TEST(Terminal, BreaksLinesBetweenWords) {
+  EXPECT_EQ(folded("one two three\n", 80), "one two three\n");
+  EXPECT_EQ(folded("one two three four\n\nfive", 10), "one two\n  three\n  four\n\nfive");
+  EXPECT_EQ(folded("  a bb  cc dd", 8), "  a bb\n    cc\n    dd");
+  EXPECT_EQ(folded("waaaaaaaaaaaaay too long", 8), "waaaaaaaaaaaaay\n  too\n  long");
+  EXPECT_EQ(folded("\x1b[33mwarning: it is so\x1b[0m", 12), "\x1b[33mwarning: it\n  is so\x1b[0m");
+  EXPECT_EQ(folded("\xc3\xa4\xc3\xa4 \xc3\xa4\xc3\xa4", 5), "\xc3\xa4\xc3\xa4 \xc3\xa4\xc3\xa4");
 }
 
 TEST(Progress, DrawsSeldomAndCleansUp) {

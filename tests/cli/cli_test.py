@@ -145,6 +145,9 @@ class Refusals(unittest.TestCase):
         self.refused(["nvm"], r"doorbell: unknown command 'nvm'; did you mean 'nvme'\?$")
         self.refused(["dcotor"], r"doorbell: unknown command 'dcotor'; did you mean 'doctor'\?$")
         self.refused(["help", "nvm"], r"doorbell: unknown command 'nvm'; did you mean 'nvme'\?$")
+        for word, meant in (("file", "nvme"), ("fio", "nvme"), ("tcp", "net"), ("iperf3", "net"), ("ib_write_bw", "rdma"),
+                            ("cassini", "cxi"), ("v80", "qdma")):
+            self.refused([word], rf"doorbell: unknown command '{word}'; did you mean '{meant}'\?$")
         self.refused(["qqqqqq"], r"doorbell: unknown command 'qqqqqq'$")
         self.refused(["--frob"], r"doorbell: unknown option '--frob'$")
         self.refused([""], r"doorbell: unknown command ''$")

@@ -104,7 +104,7 @@ class LongWork(WithFolder):
         terminal.close()
         self.assertEqual(done.returncode, 0, done.stdout)
         drawn = terminal.text.decode()
-        self.assertRegex(drawn, r"\[#+\.+\] +\d+ %  [\d.]+ .?IOPS, \d+ s left  read")
+        self.assertRegex(drawn, r"\[#+\.+\] +\d+ %  [\d.]+ (?:[kMG] )?ops/s, \d+ s left  read")
         self.assertTrue(drawn.endswith("\r\x1b[K"))
 
     def test_no_progress_in_a_pipe(self):

@@ -104,6 +104,12 @@ class OfPerftest(Words):
 
 
 class ByMeaning(Words):
+    def test_what_is_refused_was_not_announced(self):
+        self.refused(["net", "--payload", "128K"], "--stream tcp carries more")
+        self.refused(["nvme", "--size", "200M", "--read-io", "1"], "largest transfer")
+        for arguments in (["net", "--payload", "128K"], ["nvme", "--size", "200M", "--read-io", "1"]):
+            self.assertNotIn("1 repeat of", doorbell(*arguments).stderr)
+
     def test_each_word(self):
         for word, meant in (("--reads", "--read-io"), ("--writes", "--write-io"), ("--read", "--op"), ("--jobs", "--num-queues")):
             self.refused(["nvme", word, "5"], f"unknown option '{word}'; did you mean '{meant}'?")

@@ -75,6 +75,7 @@ rma::BenchOptions bench_options(const Options& o) {
 Command cxi_command() {
   Command c;
   c.name = "cxi";
+  c.means = {"cassini", "cxi_gpu_loopback_bw"};
   c.summary = "puts and gets through HPE Cassini command queues, by CPU or GPU";
   c.description = {
       "Maps buffers, opens a portals entry in front of them, and carries out puts or gets from this endpoint to "

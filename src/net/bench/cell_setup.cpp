@@ -12,6 +12,7 @@
 #include "net/flow/relay.hpp"
 #include "net/raw/frames.hpp"
 #include "net/settings.hpp"
+#include "report/units.hpp"
 
 namespace doorbell::net {
 
@@ -118,7 +119,8 @@ void check_payload(const BenchOptions& o, const CellSettings& c, const StreamKin
   if (c.payload > most)
     throw Error(setting::payload,
                 fmt::format("{} is not in {}..{}, what {} over {} carries in one {}", c.payload, kHeaderBytes,
-                            most, kind.name, link.name(), kind.unit));
+                            most, kind.name, link.name(), kind.unit),
+                kind.frames ? fmt::format("{} tcp carries more", setting::stream) : "");
 }
 
 }  // namespace
@@ -144,6 +146,7 @@ report::Cell new_cell(const BenchOptions& o, const CellSettings& c, const Link& 
                       const std::string& engine, u32 batch) {
   report::Cell cell;
   cell.path = "net";
+  cell.operation = report::kPacket;
   cell.device_kind = link.kind();
   cell.device_name = link.name();
   cell.cell["stream"] = o.stream;

@@ -484,6 +484,7 @@ int run(const Options& options, Context& context) {
 Command net_command() {
   Command c;
   c.name = "net";
+  c.means = {"tcp", "udp", "roce", "network", "iperf", "iperf3"};
   c.summary = "streams of packets over Ethernet, UDP, TCP or RoCE, each accounted for";
   c.description = {
       "Sends numbered packets from one end of a link to the other and accounts for every one: what was sent is what "

@@ -43,7 +43,13 @@ int up(const Options& options) {
     throw Error("--gso", "it is for a veth pair; a port's driver does it its own way", "leave it out");
   const std::string name = net::link_up(link);
   fmt::print("{} is up; datagrams of {} bytes arrive, there and back\n", name, link.mtu);
-  fmt::print("now: doorbell net --link {}\n", name);
+  const std::string_view address = std::string_view(link.rx_address).substr(0, link.rx_address.find('/'));
+  fmt::print("  {}  {}, sends\n  {}  {}, receives\n", link.names.tx, link.tx_address, link.names.rx,
+             link.rx_address);
+  fmt::print("a run over it, by one command:  doorbell net udp --link {}\n", name);
+  fmt::print("or by two, the first one first: sudo ip netns exec {} doorbell net -s\n", link.names.rx);
+  fmt::print("                                sudo ip netns exec {} doorbell net tcp -c {}\n", link.names.tx,
+             address);
   return 0;
 }
 

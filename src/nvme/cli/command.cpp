@@ -371,6 +371,7 @@ int run(const Options& options, Context& context) {
 Command nvme_command() {
   Command c;
   c.name = "nvme";
+  c.means = {"file", "disk", "fio"};
   c.summary = "read and write an NVMe namespace through queues of your own";
   c.description = {
       "Creates I/O queue pairs on an NVMe controller, writes, waits, reads back and verifies every block, "

@@ -85,6 +85,7 @@ rma::BenchOptions bench_options(const Options& o, const measure::StopFlag* stop 
 Command qdma_command() {
   Command c;
   c.name = "qdma";
+  c.means = {"v80", "v80-smi"};
   c.summary = "transfers to and from a QDMA card's memory (AMD V80), over both channels";
   c.description = {
       "Opens a card, makes queue pairs and transfer descriptors, and moves bytes between buffers of the driver and "

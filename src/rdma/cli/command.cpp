@@ -203,6 +203,7 @@ int run(const Options& options, Context& context) {
 Command rdma_command() {
   Command c;
   c.name = "rdma";
+  c.means = {"ib", "verbs", "perftest", "ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_send_bw"};
   c.summary = "RDMA operations through a NIC's queues, by a CPU thread or a GPU kernel";
   c.description = {
       "Registers buffers, connects queue pairs, and carries out one kind of operation for each payload size: "
