@@ -94,7 +94,9 @@ std::string what_is_listed() {
 }
 
 int run_list(const Options& options, Context&) {
-  const std::vector<Section> all_sections = sections();
+  std::vector<Section> all_sections = sections();
+  if (options.has("what"))
+    std::erase_if(all_sections, [&](const Section& s) { return s.key != options.text("what"); });
   if (options.flag("json")) {
     Json all;
     for (const Section& section : all_sections) {
@@ -128,8 +130,17 @@ Command list_command() {
   command.means = {"devices"};
   command.summary = "the devices of this machine, and the models";
   command.description = {what_is_listed()};
+  std::vector<std::string> keys = {"gpus"};
+  for (const PathDescription& path : paths()) keys.push_back(path.name());
+  keys.emplace_back("models");
+  command.options.add({.name = "what",
+                       .metavar = "WHAT",
+                       .choices = std::move(keys),
+                       .help = "these only",
+                       .operand = true});
   command.options.group("Output").add({.name = "json", .kind = Kind::flag, .help = "print JSON"});
   command.examples = {{"doorbell list", "See which --gpu numbers there are."},
+                      {"doorbell list nvme", "The NVMe controllers of this machine."},
                       {"doorbell list --json", "The same for a script, with units in the key names."}};
   command.run = run_list;
   command.group = "This machine";

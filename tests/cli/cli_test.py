@@ -206,6 +206,10 @@ class Machine(unittest.TestCase):
         self.assertEqual(sorted(n["name"] for n in found["net"]),
                          sorted(n for n in os.listdir("/sys/class/net") if os.path.isdir("/sys/class/net/" + n)))
 
+    def test_list_of_one_kind(self):
+        self.assertRegex(out("list", "models"), r"\AModels [^\n]*\n(  \S.*\n)+\Z")
+        self.assertEqual(list(json.loads(out("list", "nvme", "--json"))), ["nvme"])
+
     def test_backends(self):
         self.assertIn("nvme", out("backends"))
         found = json.loads(out("backends", "--json"))["backends"]
