@@ -75,7 +75,7 @@ class Runs(WithFolder):
         done = self.sweep("--list")
         self.assertFalse(self.out.exists())
         lines = done.stdout.splitlines()
-        self.assertEqual(len(lines), 4)
+        self.assertEqual([line.split()[0] for line in lines], ["1", "2", "3", "4"], "as the table and the page have it")
         self.assertIn("doorbell nvme --write-io=100 --read-io=100 --timeout=60 --late-after=50 --num-queues=1 "
                       "--batch-size=8", lines[1])
 
@@ -192,7 +192,7 @@ class Resuming(WithFolder):
         file = self.out / "results.jsonl"
         lines = file.read_bytes().splitlines(True)
         file.write_bytes(b"".join(lines + lines[1:2]))
-        self.assertIn("results.jsonl:5: cell 1 of round 0 is there twice, first in line 2", self.sweep(code=1).stderr)
+        self.assertIn("results.jsonl:5: cell 2 of round 0 is there twice, first in line 2", self.sweep(code=1).stderr)
         self.assertEqual(len(file.read_bytes().splitlines()), 5, "nothing is touched")
 
     def test_an_odd_record_is_still_a_record(self):
@@ -368,7 +368,7 @@ class Refusals(WithFolder):
             (("command: nvme", "command: sweep"), ["plan.yaml:3", "unknown command 'sweep'"]),
             (("matrix:", "matrx:"), ["plan.yaml:5", "did you mean 'matrix'?"]),
             (("timeout: 60", "json: x"), ["plan.yaml:4", "the sweep sets it itself"]),
-            (("timeout: 60", "infinite: true, duration: 5"), ["cell 0", "--infinite", "contradicts --duration"]),
+            (("timeout: 60", "infinite: true, duration: 5"), ["cell 1", "--infinite", "contradicts --duration"]),
         ]:
             done = self.sweep(plan=self.plan(PLAN.replace(*change)), code=1)
             for word in says:
