@@ -100,7 +100,7 @@ def run(options):
     if options.format != "html":
         write_all(pictures_of(loaded, plans), options.output, options.format)
     else:
-        write(options.output, page.render(loaded, options.title or "doorbell report", drawing_too, plans))
+        write(options.output, page.render(loaded, options.title, drawing_too, plans))
 
 
 def main(arguments=None):

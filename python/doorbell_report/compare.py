@@ -54,7 +54,7 @@ def _words(ratio):
 def _picture(palette, metric, listed, part, threshold):
     title = f"{metric}: B / A" + (f", part {part + 1}" if part else "")
     with drawing.matplotlib.rc_context(drawing.style(palette)):
-        figure, axes = drawing.new_axes(palette, title, 0.185 * len(listed) + 1.05 + 0.09 * len({text(r, "verdict") for _, r in listed}))
+        figure, axes = drawing.new_axes(palette, title, 0.185 * len(listed) + 1.05 + 0.15 * len({text(r, "verdict") for _, r in listed}))
         seen = set()
         for i, (_, ratio) in enumerate(listed):
             words, colour, marker, _ = _words(ratio)
@@ -77,7 +77,7 @@ def _picture(palette, metric, listed, part, threshold):
         axes.set_xticks(_ticks(low, high))
         axes.xaxis.set_minor_locator(drawing.NullLocator())
         axes.xaxis.set_major_formatter(drawing.FuncFormatter(lambda v, _: f"{v:g}"))
-        drawing.legend(axes, 0.42 / (0.185 * len(listed) + 0.3), 0.2)
+        drawing.legend(axes, 0.2)
     said = "; ".join(f"{label}: {number(r, 'ratio'):.3g}, {_words(r)[0]}" for label, r in listed)
     band = f" The band is the threshold of {100 * threshold:g} %." if threshold is not None else ""
     name = "".join(c if c.isascii() and c.isalnum() else "-" for c in f"compare-{metric}-{part}")

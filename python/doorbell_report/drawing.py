@@ -12,6 +12,7 @@ import html
 import io
 import math
 import re
+import textwrap
 import warnings
 
 from . import form
@@ -22,6 +23,7 @@ try:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
+    from matplotlib.transforms import ScaledTranslation
 except ImportError:
     matplotlib = None
 
@@ -121,15 +123,31 @@ class Picture:
         return out.getvalue()
 
 
-def new_axes(palette, title, height=HEIGHT):
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+def wrapped(text, width):
+    """Printable text in lines of at most `width` characters; a longer word is cut in two, never lost."""
+    return "\n".join(textwrap.wrap(form.printable(text).replace("\n", " "), width, break_on_hyphens=False)) or ""
+
+
+TITLE = 50  # characters of a title in a line
+LEGEND = 48  # of a series' name
+LABELS_BELOW = 0.42  # inches that an axis takes for its labels
+
+
+def new_axes(palette, title, height=HEIGHT, rows=1, columns=1):
+    """A figure with its title, in as many lines as that takes, and axes; a list of them if there are several, which share
+    the lines of their rows."""
+    title = wrapped(title, TITLE)
+    figure = Figure(figsize=(WIDTH, height + 0.15 * title.count("\n")), layout="constrained")
     figure.patch.set_facecolor(palette.paper)
     figure.patch.set_visible(palette.paper != "none")
-    axes = figure.add_subplot()
-    axes.patch.set_visible(False)
+    # More than usual: ticks that the layout itself changes may have longer labels than those that it measured.
+    figure.get_layout_engine().set(w_pad=0.1)
+    made = figure.subplots(rows, columns, squeeze=False, sharey="row" if columns > 1 else False).flatten().tolist()
+    for axes in made:
+        axes.patch.set_visible(False)
     # Over the whole figure: over the axes alone it would be cut where labels take half of the width.
-    figure.suptitle(clean(title, 50), x=0.015, ha="left", color=palette.ink, fontsize=9.5, fontweight="bold")
-    return figure, axes
+    figure.suptitle(title, x=0.015, ha="left", color=palette.ink, fontsize=9.5, fontweight="bold")
+    return figure, made if len(made) > 1 else made[0]
 
 
 def clean(text, limit=44):
@@ -138,15 +156,35 @@ def clean(text, limit=44):
     return text[:limit - 3] + "..." if len(text) > limit else text
 
 
-def legend(axes, below=0.25, middle=0.46):
-    """Below the axes, where it covers no data. In as many columns as its labels leave room for."""
+def legend_label(text):
+    """A series' name, whole."""
+    return wrapped(text, LEGEND)
+
+
+def legend_height(labels):
+    """How much higher a figure is for a legend of these labels, beyond one line."""
+    written = [legend_label(label).split("\n") for label in labels]
+    columns = _columns(max((len(line) for lines in written for line in lines), default=0), len(labels))
+    heights = sorted(map(len, written), reverse=True)
+    return 0.17 * max(0, sum(heights[::columns]) - 1)
+
+
+def _columns(longest, count):
+    return max(1, min(count, 62 // (longest + 8), 4))
+
+
+def legend(axes, middle=0.46, onto=None):
+    """Below the axes, where it covers no data; of several axes that have the same series, below the lowest (`onto`). In as
+    many columns as its labels leave room for."""
     handles, labels = axes.get_legend_handles_labels()
-    if len(labels) < 1:
+    if not labels:
         return
-    longest = max(len(label) for label in labels)
-    columns = max(1, min(len(labels), 62 // (longest + 8), 4))
-    axes.legend(handles, labels, loc="upper center", bbox_to_anchor=(middle, -below), ncols=columns, borderaxespad=0.0,
-                columnspacing=1.2)
+    columns = _columns(max(len(line) for label in labels for line in label.split("\n")), len(labels))
+    onto = onto or axes
+    # In inches: a part of the axes' height would change while the layout looks for that height.
+    below = onto.transAxes + ScaledTranslation(0, -LABELS_BELOW, onto.figure.dpi_scale_trans)
+    onto.legend(handles, labels, loc="upper center", bbox_to_anchor=(middle, 0), bbox_transform=below, ncols=columns,
+                borderaxespad=0.0, columnspacing=1.2)
 
 
 def time_axis(axis):

@@ -32,7 +32,7 @@ def latency_histogram(series, palette, name):
             continue  # the parts add up to it
         edges, shares = histogram.coarse(bins, group, limit)
         axes.stairs(shares, edges, fill=True, color=colour, alpha=0.2)
-        axes.stairs(shares, edges, color=colour, linewidth=1.4, linestyle=dash, label=drawing.clean(label))
+        axes.stairs(shares, edges, color=colour, linewidth=1.4, linestyle=dash, label=drawing.legend_label(label))
     axes.set_xscale("log")
     drawing.log_time(axes, "x")
     if beyond:
@@ -64,7 +64,7 @@ def percentile_curves(axes, series, strokes):
         stroke = {"color": colour, "linewidth": 1.1 if label == "all" and len(series) > 1 else 1.6}
         # Neighbours that no eye tells apart are one point.
         kept = [i for i in range(len(x)) if i in (0, len(x) - 1) or x[i] - x[i - 1] > 0.002 or y[i] / y[i - 1] > 1.02]
-        axes.plot([x[i] for i in kept], [y[i] for i in kept], label=drawing.clean(label), drawstyle="steps-pre",
+        axes.plot([x[i] for i in kept], [y[i] for i in kept], label=drawing.legend_label(label), drawstyle="steps-pre",
                   linestyle=dash, **stroke)
         axes.plot(x[-1:] + tail_x, y[-1:] + tail_y, linestyle=(0, (1, 1.6)), drawstyle="steps-pre", **stroke)
     axes.set_yscale("log")

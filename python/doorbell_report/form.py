@@ -4,6 +4,8 @@
 """Numbers and names as a person reads them. What comes from a file is plain text here; the templates escape it."""
 
 import json
+import re
+import shlex
 
 MISSING = "-"
 
@@ -116,4 +118,43 @@ def name(key):
 
 
 def path_title(path):
-    return PATHS.get(path, path or "unknown path")
+    return PATHS.get(path, path or "Other results")
+
+
+def heading(*parts):
+    """The parts as one heading. A part whose words another part has too is left out."""
+    kept = []
+    for part in filter(None, parts):
+        words = set(re.findall(r"\w+", part.casefold()))
+        if any(words <= others for others, _ in kept):
+            continue
+        kept = [(others, said) for others, said in kept if not others <= words] + [(words, part)]
+    return ": ".join(said for _, said in kept)
+
+
+def listed(words, last="and"):
+    """"a, b and c"."""
+    words = list(words)
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
+
+
+def cells_named(numbers):
+    """Cells by their numbers, in the page's order; neighbours as a range: "cells 1 to 4 and 7"."""
+    runs = []
+    for number in numbers:
+        if runs and number.isdecimal() and runs[-1][-1].isdecimal() and int(number) == int(runs[-1][-1]) + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    said = [word for run in runs
+            for word in (run if len(run) < 3 else [f"{run[0]} to {run[-1]}"])]
+    return f"cell{'' if len(numbers) == 1 else 's'} {listed(said)}"
+
+
+def shell_word(word):
+    """A word as a person types it in a shell; what no terminal shows, in a shell's notation for bytes."""
+    if printable(word) == word and "\n" not in word and "\N{THIN SPACE}" not in word:
+        return shlex.quote(word)
+    escaped = "".join(chr(byte) if 0x20 <= byte < 0x7f and byte not in b"'\\" else f"\\x{byte:02x}"
+                      for byte in word.encode("utf-8", "replace"))
+    return f"$'{escaped}'"

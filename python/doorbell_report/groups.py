@@ -5,11 +5,12 @@
 
 import dataclasses
 import math
+import re
 import pathlib
 import statistics
 
 from . import form, pairs, results
-from .results import at, members, number, text
+from .results import at, items, members, number, text
 
 
 def median_interval(values):
@@ -25,22 +26,24 @@ def median_interval(values):
 
 
 # Options that say where and how often, not what was measured.
-NEVER_A_COLUMN = {"json", "csv", "quiet", "seed", "repeats", "threads"}
+NEVER_A_COLUMN = {"json", "csv", "html", "export", "details", "quiet", "seed", "repeats", "threads"}
 
 
 # These follow from others in most plans, or matter less.
 FOLLOWING = ("in_flight", "rx_queues", "queue_length", "signal_every", "window_bytes", "windows", "batch")
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)  # a row is itself; comparing two would compare all their results
 class Row:
     """A cell of a Result, or the same cell of several rounds of a sweep."""
-    number: int
+    number: str  # from 1, the same in the page, in a sweep's table and in warnings
     anchor: str
     path: str
     results: list  # one a round
     cells: list  # the Result's cell a round; None where the run left none
     sweep_cell: tuple | None = None  # (file, index in the plan)
+    order: int = 0  # in the page, where a number has a dot
+    planned: dict = dataclasses.field(default_factory=dict)  # the plan's options that no parameter tells
     parameters: dict = dataclasses.field(default_factory=dict)
 
     @property
@@ -84,7 +87,7 @@ class Row:
             found = self.interval(dotted)
         else:
             values = [v for cell in self.cells if cell
-                      for v in [Row(0, "", "", [], [cell]).own(dotted)] if v is not None]
+                      for v in [Row("", "", "", [], [cell]).own(dotted)] if v is not None]
             found = median_interval(values) if len(values) > 1 else None
         return found and (found[0] * scale, found[1] * scale, found[2])
 
@@ -102,8 +105,8 @@ class Row:
         alone = results.Result(result.name, {**result.data, "cells": [cell]})
         kind, line = results.verdict(alone)
         # The code of a Result with several cells is that of its worst one.
-        if line.startswith("FAILED: exit code") and any(
-                results.data_failures(c) or results.error_counts(c) for c in result.cells):
+        if line.startswith("FAILED: exit code") and (any(map(results.missed, results.faults(result))) or any(
+                results.data_failures(c) or results.error_counts(c) for c in result.cells)):
             return results.verdict(results.Result(result.name, {**alone.data, "exit_code": 0}))
         return kind, line
 
@@ -113,8 +116,8 @@ class Row:
 
     @property
     def noisy(self):
-        return any(at(s, "noisy") is True for metric, s in members(self.cell, "spread").items()
-                   if metric in ("ops_per_s", "bytes_per_s"))
+        """As the table of the command line has it."""
+        return at(self.cell, "spread", "ops_per_s", "noisy") is True and len(items(self.cell, "repeats")) > 1
 
     @property
     def checked(self):
@@ -137,21 +140,33 @@ class Group:
     equal: dict  # what is the same in all of them
 
     @property
+    def planned(self):
+        """Keys of what only the plan tells of rows that left no result."""
+        return list(dict.fromkeys(key for row in self.rows for key in row.planned))
+
+    @property
     def title(self):
-        return form.path_title(self.path) + (f": {self.kind}" if self.kind else "")
+        return form.heading(form.path_title(self.path), self.kind)
 
     @property
     def sound(self):
         """The rows whose figures stand for something: no errors, and not ended early."""
         return [row for row in self.rows if row.cell and row.verdict[0] in ("ok", "unverified")]
 
+    @property
+    def titled(self):
+        """Whether each row has a title of its own, which says what it measures."""
+        titles = [row.parameters.get("title") for row in self.rows]
+        return "title" in self.varied and None not in titles and len(set(map(_key, titles))) == len(titles)
+
     def label(self, row, without=(), limit=0):
         """The parameters that set the row apart from the others, as one line of text."""
-        parts = []
-        for key in self.varied:
-            if key in without or key not in row.parameters:
+        parts, known = [], row.parameters if row.cell else {**row.planned, **row.parameters}
+        keys = ["title"] if self.titled and "title" not in without else self.varied
+        for key in keys if row.cell else dict.fromkeys([*keys, *row.planned]):
+            if key in without or key not in known:
                 continue
-            value = form.parameter(key, row.parameters[key])
+            value = form.parameter(key, known[key])
             if value == form.MISSING:
                 continue
             if key == "checked":
@@ -161,7 +176,6 @@ class Group:
                          or form.is_length(key) else f"{form.name(key)} {value}")
         label = form.printable(", ".join(parts)).replace("\n", " ")
         return label[:limit - 3] + "..." if limit and len(label) > limit else label
-
 
     def short_labels(self, rows, without=()):
         """A label a row, without what is not needed to tell these rows apart."""
@@ -184,19 +198,80 @@ def initiator(cell):
     return f"{kind} {gpu}" if gpu is not None else kind
 
 
+def _planned(row):
+    """The options that a sweep's plan gives the row, by names like those of parameters."""
+    run = next((r.run for r in row.results if r.run), None)
+    found = {key.replace("-", "_"): value for key, value in (run.options if run else {}).items()}
+    pairs.fold(found)
+    return found
+
+
+def _number_of(value):
+    """A plan's value as the number that it is, else as it is."""
+    return int(value) if isinstance(value, str) and re.fullmatch("0|[1-9][0-9]{0,14}", value) else value
+
+
+def _teller(key, measured, plans):
+    """(option, {its value: the parameter's}, whether the two are the same) of the plan's option that tells a parameter;
+    (None, {}, False) where none does for sure."""
+    def related(option):
+        return set(key.split("_")) & set(option.split("_"))
+    found = []
+    for option in dict.fromkeys(option for row in measured for option in plans[row]):
+        values = {}
+        known = [(_key(plans[row].get(option)), row.parameters.get(key)) for row in measured]
+        if any(values.setdefault(planned, value) != value for planned, value in known):
+            continue
+        same = all(_key(_number_of(plans[row].get(option))) == _key(row.parameters.get(key)) for row in measured)
+        # Of a single value nothing but the names shows that the two belong together.
+        if len(values) > 1 or option == key:
+            found.append((option, values, same))
+    named = [one for one in found if related(one[0])]
+    if named or len(found) == 1:
+        return max(named or found, key=lambda one: (one[0] == key, one[2]))
+    return None, {}, False
+
+
+def _complete(rows):
+    """Gives rows that left no result the parameters of the others, as far as the plan's options tell them. What an
+    option says that tells no parameter, and is another in some row, is kept as it is planned."""
+    plans = {row: _planned(row) for row in rows}
+    hollow = [row for row in rows if not row.cell and plans[row]]
+    measured = [row for row in rows if row.cell and plans[row]]
+    if not hollow or not measured:
+        return
+    for row in hollow:
+        row.parameters = {end: row.parameters[end] for end in pairs.ENDS if end in row.parameters}
+    told = {*pairs.ENDS, *NEVER_A_COLUMN}
+    for key in dict.fromkeys(key for row in measured for key in row.parameters if key not in told):
+        option, values, same = _teller(key, measured, plans)
+        planned = {row: plans[row].get(option) for row in hollow}
+        if option is None:
+            continue
+        if key == "initiator" and option == key:
+            values = {value: value.upper() for value in planned.values() if isinstance(value, str)}
+        if not same and any(_key(value) not in values for value in planned.values()):
+            continue
+        for row, value in planned.items():
+            row.parameters[key] = values.get(_key(value), _number_of(value))
+        told.add(option)
+    for option in dict.fromkeys(option for row in rows for option in plans[row]):
+        if option not in told and len({_key(plan.get(option)) for plan in plans.values()}) > 1:
+            for row in hollow + measured:
+                row.planned[option] = _number_of(plans[row].get(option))
+
+
 def _parameters(row):
     cell = row.cell
     found = dict(members(cell, "cell"))
     if not cell:
-        run = next((r.run for r in row.results if r.run), None)
-        found = {key.replace("-", "_"): value for key, value in (run.options if run else {}).items()}
-        pairs.fold(found)
-        return found
+        return _planned(row)
     pairs.fold(found)
     kind = text(cell, "device", "kind")
     found["device"] = form.KINDS.get(kind, (kind or "unknown device",))[0]
-    if text(cell, "device", "name") not in ("", kind):
-        found["device"] += f" {text(cell, 'device', 'name')}"
+    name = text(cell, "device", "name").removeprefix(kind + ":")
+    if name not in ("", kind):
+        found["device"] += f" {name}"
     found["initiator"] = initiator(cell)
     found["checked"] = row.checked
     if text(cell, "beside", "label"):
@@ -254,20 +329,47 @@ def _plan(row, plans):
 def _group(path, kind, rows):
     for row in rows:
         row.parameters = _parameters(row)
+    _complete(rows)
     keys = list(dict.fromkeys(key for row in rows if row.cell for key in row.parameters)) or \
         list(dict.fromkeys(key for row in rows for key in row.parameters))
     measured = [row for row in rows if row.cell] or rows
-    varied = [key for key in keys if max(_partition(measured, key, lambda row: row.parameters)) > 0]
+    # A row without a result may be the only one with its value; it lacks what only results tell.
+    varied = [key for key in keys
+              if max(_partition([row for row in rows if row in measured or key in row.parameters], key,
+                                lambda row: row.parameters)) > 0]
     for key in _varied_options(rows, keys):
         varied.append(key)
         for row in rows:
-            row.parameters.setdefault(key, members(row.cell, "options").get(key))
+            if row.cell:
+                row.parameters.setdefault(key, members(row.cell, "options").get(key))
     equal = {key: measured[0].parameters[key] for key in keys if key not in varied}
     return Group(path, kind, rows, varied, equal)
 
 
+def path_of(result, plans=None):
+    """The path that a Result without cells was to measure: that of its sweep's plan, else the command's; "" if unknown."""
+    planned = text((plans or {}).get(result.source), "command")
+    words = planned.split() or [word for word in items(result.data, "argv")[1:2] if isinstance(word, str)]
+    return words[0] if words and words[0] in form.PATHS else ""
+
+
+def _give_numbers(rows):
+    """From 1. Of a single sweep it is the place in its plan, as in the sweep's own table, and if a run has measured
+    several cells, their place behind a dot."""
+    sweeps = {row.sweep_cell and row.sweep_cell[0] for row in rows}
+    alone = len(sweeps) == 1 and None not in sweeps
+    of_cell = {}
+    for row in rows:
+        of_cell.setdefault(row.sweep_cell, []).append(row)
+    for order, row in enumerate(rows, 1):
+        row.order, row.number = order, str(order)
+        if alone:
+            same = of_cell[row.sweep_cell]
+            row.number = str(row.sweep_cell[1] + 1) + (f".{same.index(row) + 1}" if len(same) > 1 else "")
+
+
 def group(loaded, plans=None):
-    """Every group, in the order in which its path comes first; rows are numbered through."""
+    """Every group, in the order in which its path comes first. A cell has one number in all of them."""
     rows, by_cell = [], {}
     paths = {}  # of a file: of a run without a Result, the path is that of its neighbours
     for index, result in enumerate(loaded):
@@ -280,33 +382,29 @@ def group(loaded, plans=None):
                 by_cell[key].results.append(result)
                 by_cell[key].cells.append(cell)
                 continue
-            row = Row(0, f"r{index}c{place}", path, [result], [cell],
+            row = Row("", f"r{index}c{place}", path, [result], [cell],
                       (result.source, result.run.cell) if result.run else None)
             by_cell[key] = row
             rows.append(row)
     for row in rows:
         if not row.path:
-            row.path = next((text(c, "path") for c in row.cells if c and text(c, "path")),
-                            paths.get(row.results[0].source, ""))
+            row.path = next((text(c, "path") for c in row.cells if c and text(c, "path")), "") or \
+                (paths.get(row.results[0].source, "") if row.sweep_cell else "") or path_of(row.results[0], plans)
     rows.sort(key=lambda row: (row.sweep_cell is not None, row.sweep_cell or ("", 0)))  # a sweep: in the plan's order
+    _give_numbers(rows)
     kinds = {}  # of a plan, for its cells that left no result
     for row in rows:
         if row.cell:
             kinds.setdefault((row.path, row.sweep_cell and row.sweep_cell[0]), _kind(row))
     by_path = {}
     for row in rows:
-        by_path.setdefault(row.path, {}).setdefault((_plan(row, plans or {}), _kind(row) if row.cell else
-                                                kinds.get((row.path, row.sweep_cell and row.sweep_cell[0]), "")), []).append(row)
-    groups, numbered, found = [], 0, []
+        kind = _kind(row) if row.cell else kinds.get((row.path, row.sweep_cell and row.sweep_cell[0]), "")
+        by_path.setdefault(row.path, {}).setdefault((_plan(row, plans or {}), kind), []).append(row)
+    groups = []
     for path, kinds in by_path.items():
         for (plan, kind), members_of in kinds.items():
             # One plan needs no name, nor does one kind of cells.
             said = [plan] if len({p for p, _ in kinds}) > 1 else []
             said += [kind] if len({k for p, k in kinds if p == plan}) > 1 else []
-            found.append((path, ", ".join(filter(None, said)), members_of))
-    for path, kind, members_of in found:
-        for row in members_of:
-            numbered += 1
-            row.number = numbered
-        groups.append(_group(path, kind, members_of))
+            groups.append(_group(path, ", ".join(filter(None, said)), members_of))
     return groups

@@ -10,10 +10,8 @@ import hashlib
 import html
 import json
 import pathlib
-import re
-import shlex
 
-from . import charts, drawing, figures, form, groups, results
+from . import charts, conclusion, drawing, figures, form, groups, notes, published, results
 from .results import at, items, members, number, text
 
 try:
@@ -96,22 +94,50 @@ def overview(group):
     volume, volume_unit = form.unit_for([row.figure("metrics", "bytes_per_s") for row in rows], form.BYTE_RATE_UNITS)
     lossy = any(row.of_path("lost_percent") is not None for row in rows)
     varied = [key for key in group.varied if key != "checked"]
-    head = ["cell", ("verdict", "t")] + ([("checked", "t")] if "checked" in group.varied else []) + [(form.name(key), "" if _counts(group, key) else "t") for key in varied] + \
-        [rate_unit, "\N{PLUS-MINUS SIGN} %", volume_unit, "p50 us", "p99 us", "p99.9 us"] + \
-        (["lost %"] if lossy else [])
-    body = []
-    for row in rows:
-        interval, middle = row.interval("ops_per_s"), row.figure("metrics", "ops_per_s")
-        half = 50 * (interval[1] - interval[0]) / middle if interval and middle else None
-        body.append(
-            [td(f"{row.number}", href=f"#{row.anchor}", sort=row.number), verdict_td(row)] +
-            ([td(row.checked, "t")] if "checked" in group.varied else []) +
-            [_parameter_td(group, row, key) for key in varied] +
-            [figure_td(middle, rate), td(form.MISSING if half is None else f"{half:.1f}"),
-             figure_td(row.figure("metrics", "bytes_per_s"), volume)] +
-            [figure_td(row.figure("metrics", "latency_ns", key), 1e3) for key in ("p50", "p99", "p99_9")] +
-            ([figure_td(row.of_path("lost_percent"))] if lossy else []))
-    return table(f"{group.title}: every cell", head, body, sortable=True, wide=True)
+    columns = [("cell", [td(row.number, href=f"#{row.anchor}", sort=row.order) for row in rows]),
+               (("verdict", "t"), list(map(verdict_td, rows)))]
+    if "checked" in group.varied:
+        columns.append((("checked", "t"), [td(row.checked, "t") for row in rows]))
+    figures = [(rate_unit, [figure_td(row.figure("metrics", "ops_per_s"), rate) for row in rows]),
+               ("\N{PLUS-MINUS SIGN} %", list(map(_half_td, rows))),
+               (volume_unit, [figure_td(row.figure("metrics", "bytes_per_s"), volume) for row in rows])]
+    figures += [(f"{name} us", [figure_td(row.figure("metrics", "latency_ns", key), 1e3) for row in rows])
+                for name, key in (("p50", "p50"), ("p99", "p99"), ("p99.9", "p99_9"))]
+    if lossy:
+        figures.append(("lost %", [figure_td(row.of_path("lost_percent")) for row in rows]))
+    told = [((form.name(key), "" if _counts(group, key) else "t"), [_parameter_td(group, row, key) for row in rows])
+            for key in varied]
+    told += [((form.name(key), "t"), [td(form.parameter(key, row.planned.get(key)), "t") for row in rows]) for key in group.planned]
+    # Figures are seen without scrolling: parameters for which there is no room left of them come behind them.
+    room = TABLE_PX - sum(map(_width, columns + figures))
+    before = 0
+    while before < len(told) and _width(told[before]) <= room:
+        room -= _width(told[before])
+        before += 1
+    columns += told[:before] + figures + told[before:]
+    return table(f"{group.title}: every cell", [title for title, _ in columns],
+                 [list(cells) for cells in zip(*(cells for _, cells in columns))], sortable=True, wide=True)
+
+
+TABLE_PX = 1180  # of a page that is 1280 wide
+
+
+def _width(column):
+    """About how many pixels a column takes, in a wide font. A text that may take several lines has at least the width
+    that the style sheet gives it, and that of its longest word."""
+    title, cells = column
+    head = title[0] if isinstance(title, tuple) else title
+
+    def width(c):
+        if c["css"] == "p":
+            return max(170, 8.3 * max(map(len, c["text"].split()), default=0))
+        return 8.3 * len(c["text"]) + 18 * bool(c["badge"])
+    return 19 + max(8.0 * len(head), *map(width, cells))
+
+
+def _half_td(row):
+    interval, middle = row.interval("ops_per_s"), row.figure("metrics", "ops_per_s")
+    return td(f"{50 * (interval[1] - interval[0]) / middle:.1f}" if interval and middle else form.MISSING)
 
 
 def _counts(group, key):
@@ -129,22 +155,22 @@ def _parameter_td(group, row, key):
 def published_tables(group, tables):
     """Ours beside theirs, in the published unit and at the published definition; no ratio is formed."""
     made = []
-    for published in charts.published_of(group, tables):
-        names = list(members(published.table, "columns")) or \
-            list(dict.fromkeys(k for f in published.figures.values() for k in f))
-        rows = [[td(f"{row.number}", href=f"#{row.anchor}", sort=row.number), td(group.label(row), "p"),
-                 figure_td(published.measure.of(row))] +
-                [td(form.value_text(published.figures[row.number].get(name)) if name in published.figures[row.number]
+    for shown in published.of_group(group, tables):
+        names = list(members(shown.table, "columns")) or \
+            list(dict.fromkeys(k for f in shown.figures.values() for k in f))
+        rows = [[td(row.number, href=f"#{row.anchor}", sort=row.order), td(group.label(row), "p"),
+                 figure_td(shown.measure.of(row))] +
+                [td(form.value_text(shown.figures[row.number].get(name)) if name in shown.figures[row.number]
                     else form.MISSING) for name in names]
-                for row in group.rows if row.number in published.figures]
-        caption = f"Ours beside figures published for another machine: {text(published.table, 'file')}"
-        if published.where:
-            caption += f", {published.where}"
-        if text(published.table, "note"):
-            caption += f" ({text(published.table, 'note')})"
-        head = ["cell", ("what", "t"), f"ours, {published.unit}"] + \
-            [f"published {name}, {published.unit}" for name in names]
-        made.append((table(caption, head, rows), text(published.table, "ours")))
+                for row in group.rows if row.number in shown.figures]
+        caption = f"Ours beside figures published for another machine: {text(shown.table, 'file')}"
+        if shown.where:
+            caption += f", {shown.where}"
+        if text(shown.table, "note"):
+            caption += f" ({text(shown.table, 'note')})"
+        head = ["cell", ("what", "t"), f"ours, {shown.unit}"] + \
+            [f"published {name}, {shown.unit}" for name in names]
+        made.append((table(caption, head, rows), text(shown.table, "ours")))
     return made
 
 
@@ -312,10 +338,6 @@ def _own_figures(cell, said, place):
     return found
 
 
-def command_line(result):
-    return shlex.join(form.printable(form.value_text(word)) for word in items(result.data, "argv"))
-
-
 class Book:
     """Makes the contexts of one page."""
 
@@ -328,6 +350,8 @@ class Book:
         self.with_pictures = with_pictures
         self.said = Said(self.many)
         self.serial = 0
+        commands = set(map(notes.command, loaded))
+        self.one_command = commands.pop() if len(commands) == 1 else ""  # the page's head has it
 
     def picture(self, picture):
         self.serial += 1
@@ -338,14 +362,15 @@ class Book:
         kind, line = row.verdict
         failures = results.data_failures(cell)
         context = {
-            "row": row, "label": group.label(row), "kind": KIND_CSS[kind], "verdict": verdict_td(row), "line": line,
-            "device_kind": text(cell, "device", "kind"), "device": text(cell, "device", "name"),
+            "row": row, "kind": KIND_CSS[kind], "verdict": verdict_td(row), "line": line,
+            "device_kind": text(cell, "device", "kind"),
             "initiator": groups.initiator(cell) if cell else "", "failures": failures,
-            "error": row.error, "commands": list(dict.fromkeys(filter(None, map(command_line, row.results)))),
+            "error": row.error, "name": form.heading(form.path_title(group.path), group.kind, group.label(row)),
+            "commands": [] if self.one_command else list(dict.fromkeys(filter(None, map(notes.command, row.results)))),
             "measured": bool(cell), "rounds": rounds(row),
         }
         if not cell:
-            context["options"] = [(k, form.value_text(v), "") for k, v in row.parameters.items()]
+            context["options"] = [(form.name(k), form.parameter(k, v), "") for k, v in {**row.parameters, **row.planned}.items()]
             return context
         pictures, small = [], None
         if self.many:
@@ -353,11 +378,13 @@ class Book:
         elif self.with_pictures:
             pictures = [self.picture(p) for p in figures.of_cell(cell, drawing.PAGE, row.anchor)]
         context.update(
-            parameters=[(form.name(k), form.parameter(k, v)) for k, v in members(cell, "cell").items()],
+            parameters=[("device", text(cell, "device", "name"))] * (text(cell, "device", "name") not in
+                                                                     ("", text(cell, "device", "kind"))) +
+            [(form.name(k), form.parameter(k, v)) for k, v in members(cell, "cell").items()],
             metrics=metrics_table(cell), pictures=pictures, small=small, verification=verification(cell),
             errors=errors(cell), cost=cost(cell), substeps=substeps(cell), spread=spread(cell), repeats=repeats(cell),
             single=single_operations(cell), verified=results.is_verified(cell),
-            raw=[self.said.of(f"Every option of {group.title}", members(cell, "options"), place)] +
+            raw=[self.said.of(f"Every option of {group.title}", notes.options(row), place)] +
             _own_figures(cell, self.said, place))
         return context
 
@@ -371,13 +398,12 @@ class Book:
             figure, _, unit = form.in_unit(value, units).partition(" ")
             return {"figure": figure, "unit": unit, "row": row, "label": short[row.number]}
         short = {row.number: label for row, label in zip(group.rows, group.short_labels(group.rows))}
-        kinds = [row.verdict[0] for row in group.rows]
         checked = sum(number(c, "verify", "checked") or 0 for row in group.rows for c in row.cells if c)
         wrong = sum(sum(results.data_failures(c).values()) for row in group.rows for c in row.cells if c)
         return {
             "devices": sorted({text(c, "device", "kind") for row in group.rows for c in row.cells if c}),
             "initiators": sorted({groups.initiator(row.cell) for row in group.rows if row.cell}),
-            "tally": _tally(kinds), "checked": checked, "wrong": wrong, "count": len(group.rows),
+            "tally": _tally(group.rows), "checked": checked, "wrong": wrong, "count": len(group.rows),
             "best": [(title, found) for title, found in (
                 ("highest rate", best(lambda r: r.figure("metrics", "ops_per_s"), form.RATE_UNITS)),
                 ("highest throughput", best(lambda r: r.figure("metrics", "bytes_per_s"), form.BYTE_RATE_UNITS)),
@@ -389,7 +415,7 @@ class Book:
         out = sum(1 for row in group.rows if row.cell) - len(group.sound)
         return {
             "left_out": f"{out} cell{'' if out == 1 else 's'} with errors or cut short: in the table, not in the pictures." if out else "",
-            "group": group, "id": f"g{index}", "tile": self.tile(group),
+            "group": group, "id": f"g{index}", "whole": all(row.cell for row in group.rows), "tile": self.tile(group),
             "equal": [(form.name(k), form.parameter(k, v)) for k, v in group.equal.items() if v is not None],
             "pictures": [self.picture(p) for p in pictures], "overview": overview(group),
             "published": published_tables(group, self.tables),
@@ -404,12 +430,33 @@ class Book:
                                             f"in {result.name}")} for result in self.loaded]
 
 
-TALLIES = [("failed", "failed"), ("interrupted", "interrupted"), ("unverified", "ok, not all data verified"), ("ok", "ok"),
-           ("skipped", "skipped")]
+# As the table of the command line says it, the worst first.
+TALLIES = [("failed", "failed", "bad"), ("interrupted", "interrupted", "warn"), ("unverified", "not verified", "warn"),
+           ("noisy", "noisy", "warn"), ("skipped", "skipped", "neutral"), ("ok", "ok", "good")]
 
 
-def _tally(kinds):
-    return [(kinds.count(kind), label, KIND_CSS[kind]) for kind, label in TALLIES if kinds.count(kind)]
+def _tally(rows):
+    kinds = ["noisy" if row.verdict[0] == "ok" and row.noisy else row.verdict[0] for row in rows]
+    return [(kinds.count(kind), label, css) for kind, label, css in TALLIES if kinds.count(kind)]
+
+
+def faults(loaded):
+    """The demo's fault checks as a table, and each check that missed something."""
+    found = notes.faults(loaded)
+    if found is None:
+        return None
+    kinds, checks = found
+
+    def cell(fault):
+        if fault is None:
+            return td("")
+        injected, count = number(fault, "injected"), number(fault, "found")
+        if results.missed(fault):
+            return td(f"{form.count(count)}/{form.count(injected)}", badge="bad", hint=notes.mismatch(fault))
+        return td(f"{form.count(count)}/{form.count(injected)}" if injected else form.MISSING)
+    rows = [[td(form.path_title(path))] + [cell(of.get(kind)) for kind in kinds] for path, of in checks.items()]
+    return {"table": table("Faults found / injected", ["model"] + kinds, rows),
+            "missed": [notes.mismatch(fault) for of in checks.values() for fault in of.values() if results.missed(fault)]}
 
 
 # ---- all results
@@ -439,17 +486,6 @@ def provenance(result):
     return pairs
 
 
-def warning_list(loaded):
-    """Each warning once, whatever numbers stand in it."""
-    found = {}
-    for result in loaded:
-        for warning in items(result.data, "warnings"):
-            line = form.value_text(warning)
-            found.setdefault(re.sub(r"[0-9.]+", "#", line), []).append(line)
-    return [lines[0] if len(loaded) == 1 else f"{lines[0]} ({len(lines)} of {len(loaded)} results)"
-            for lines in found.values()]
-
-
 def honesty(loaded):
     kinds = {text(cell, "device", "kind") for result in loaded for cell in result.cells}
     lines = []
@@ -461,12 +497,31 @@ def honesty(loaded):
     return lines
 
 
+def machine(loaded):
+    """The machine and the program in a line, as far as all results have the same."""
+    def same(*keys):
+        known = [at(result.data, *keys) for result in loaded if at(result.data, *keys) is not None]
+        return form.value_text(known[0]) if len({form.value_text(value) for value in known}) == 1 else ""
+    cores, host = same("environment", "cores"), form.listed(conclusion.hosts(loaded)) if loaded else ""
+    parts = [host] if loaded else []
+    if loaded and same("environment", "cpu") not in ("", host):
+        parts.append(same("environment", "cpu"))
+    if loaded and cores:
+        parts.append(f"{cores} core{'' if cores == '1' else 's'}")
+    if loaded and same("tool", "version"):
+        parts.append(f"doorbell {same('tool', 'version')}" + (f" ({same('tool', 'git')})" if same("tool", "git") else ""))
+    return ", ".join(filter(None, parts))
+
+
 def render(loaded, title, with_pictures, plans=None):
     """The whole page as text. `with_pictures` says whether matplotlib may be used; `plans` are those of the sweeps."""
     book = Book(loaded, plans or {}, with_pictures)
     made = [book.group(i, group) for i, group in enumerate(book.groups)]
-    troubles = [(group, cell) for group in made for cell in group["cells"] if cell["kind"] == "bad"]
+    troubles = sorted(((group, cell) for group in made for cell in group["cells"] if cell["kind"] == "bad"),
+                      key=lambda pair: pair[1]["row"].order)
     return render_template(
-        "report.html.j2", title, groups=made, many=book.many, kinds=form.KINDS, troubles=troubles,
-        tally=_tally([row.verdict[0] for row in book.rows]), honesty=honesty(loaded), warnings=warning_list(loaded),
-        machines=book.machines(), results=len(loaded), cells=len(book.rows), form=form)
+        "report.html.j2", title or notes.title(loaded, plans or {}), groups=made, many=book.many, kinds=form.KINDS,
+        troubles=troubles, lead=conclusion.sentence(loaded, book.groups), tally=_tally(book.rows), honesty=honesty(loaded),
+        warnings=notes.warnings(loaded, book.rows), faults=faults(loaded), machine=machine(loaded),
+        when=conclusion.when(loaded), command=book.one_command, plan=notes.plan(loaded, plans or {}), machines=book.machines(), results=len(loaded),
+        cells=len(book.rows), form=form)

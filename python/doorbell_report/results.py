@@ -261,6 +261,16 @@ def verdict(result):
     return "ok", "OK"
 
 
+def faults(result):
+    """The fault checks of a demo: objects with path, fault, injected, found and found_as."""
+    return [fault for fault in items(result.data, "faults") if text(fault, "path") and text(fault, "fault")]
+
+
+def missed(fault):
+    """Whether a check found another count than was injected."""
+    return number(fault, "injected") is None or number(fault, "injected") != number(fault, "found")
+
+
 def populations(cell):
     """[(name, metrics)]: the path's own parts, then "all"."""
     parts = [(name, part) for name, part in members(cell, text(cell, "path")).items()

@@ -105,6 +105,10 @@ void add_common_options(OptionTable& table) {
             .help = "write the whole result to FILE as JSON (schema doorbell.results/1)",
             .brief = "the whole result as JSON"})
       .add({.name = "csv", .kind = Kind::path, .help = "write one row per repeat to FILE as CSV"})
+      .add({.name = "html",
+            .kind = Kind::path,
+            .help =
+                "write the result to FILE as a page with tables and pictures, which needs nothing beside it"})
       .add(
           {.name = "export",
            .metavar = "prometheus=[ADDR:]PORT",

@@ -5,9 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 
@@ -23,7 +21,6 @@
 #include "sweep/compare.hpp"
 #include "sweep/folder.hpp"
 #include "system/open_file.hpp"
-#include "system/sysfs.hpp"
 
 namespace doorbell::cli {
 
@@ -48,24 +45,6 @@ std::vector<std::string> metrics_of(const std::string& text) {
     metrics.push_back(metric);
   }
   return metrics;
-}
-
-/// Makes the page from a file of its own, because the page is made by another program. Returns why there is
-/// none, or "".
-std::string comparison_page(const std::string& document, const std::string& html) {
-  std::string folder = (std::filesystem::temp_directory_path() / "doorbell-compare-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) return fmt::format("{}: {}", folder, reason(errno));
-  const std::string file = folder + "/compare.json";
-  std::string why;
-  try {
-    report::write_file(file, document);
-    why = make_page(file, html);
-  } catch (const Error& e) {
-    why = e.what();
-  }
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
-  return why;
 }
 
 /// With the other files of a sweep's folder, without which it is none.
@@ -115,7 +94,7 @@ int run_compare(const Options& options, Context& context) {
   document["after"] = after;
   document["threshold_percent"] = percent;
   const std::string text = report::to_string(document);
-  if (!html.empty()) page_error = comparison_page(text, html);
+  if (!html.empty()) page_error = make_page_of(text, html);
   if (!page_error.empty()) {
     std::fflush(stdout);
     fmt::print(stderr, "{} compare: --html {}: {}\n", context.program, report::printable(html), page_error);

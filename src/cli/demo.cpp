@@ -53,6 +53,7 @@ class Demo {
       for (const DemoStep& step : steps) measure(step);
     for (const PathDescription& path : paths()) check_faults(path);
     progress_.clear();
+    result_.faults = findings(faults_);
     const bool all_found = std::ranges::all_of(faults_, [](const FaultRow& row) {
       return std::ranges::all_of(row.checks, [](const auto& c) { return !c || matches(*c); });
     });
@@ -96,7 +97,7 @@ class Demo {
 
   /// Injects each kind of fault into a path's model.
   void check_faults(const PathDescription& path) {
-    FaultRow row{path.title, {}};
+    FaultRow row{.path = path.name(), .title = path.title, .checks = {}};
     for (u32 kind = 0; kind < model::kFaultKinds && !context_.stop.requested(); ++kind) {
       const auto fault = static_cast<model::Fault>(kind);
       const FaultCheck c = check_fault(path, fault);

@@ -9,6 +9,19 @@
 
 namespace doorbell::cli {
 
+std::vector<report::FaultFinding> findings(const std::vector<FaultRow>& rows) {
+  std::vector<report::FaultFinding> out;
+  for (const FaultRow& row : rows)
+    for (u32 kind = 0; kind < row.checks.size(); ++kind)
+      if (const std::optional<FaultCheck>& c = row.checks[kind])
+        out.push_back({.path = row.path,
+                       .fault = std::string(model::name(static_cast<model::Fault>(kind))),
+                       .injected = c->injected,
+                       .found = c->found,
+                       .found_as = c->found_as});
+  return out;
+}
+
 std::string fault_table(const std::vector<FaultRow>& rows) {
   std::vector<std::vector<std::string>> cells(1);
   cells[0].emplace_back("found/injected");

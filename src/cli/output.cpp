@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
+#include "cli/report_page.hpp"
 #include "cli/terminal.hpp"
 #include "report/cell_table.hpp"
 #include "report/csv.hpp"
@@ -37,6 +39,22 @@ int try_to(Write write, int code) {
   }
 }
 
+/// Returns why there is no page, or "".
+std::string page_of(const report::Result& result, const std::string& html) {
+  try {
+    return make_page_of(report::to_string(report::to_json(result)), html);
+  } catch (const Error& e) {  // a Result that cannot be JSON
+    return e.what();
+  }
+}
+
+/// Two options may name /dev/null, or a pipe.
+bool may_be_shared(const std::string& file) {
+  std::error_code ignored;
+  const auto type = std::filesystem::status(file, ignored).type();
+  return type != std::filesystem::file_type::regular && type != std::filesystem::file_type::not_found;
+}
+
 }  // namespace
 
 void check_output(std::string_view name, const std::string& path, const std::vector<std::string>& inputs) {
@@ -60,18 +78,25 @@ void check_output(std::string_view name, const std::string& path, const std::vec
 }
 
 void check_outputs(const Options& options, const std::vector<std::string>& inputs) {
-  const std::string &json = options.text("json"), &csv = options.text("csv");
-  if (json == "-" && csv == "-")
+  const std::vector<std::string> names = {"json", "csv", "html"};
+  if (options.text("json") == "-" && options.text("csv") == "-")
     throw Error("--csv", "--json has standard output already", "give one of them a file");
-  // It is allowed that two options name /dev/null.
-  std::error_code ignored;
-  const auto type = std::filesystem::status(json, ignored).type();
-  const bool other =
-      type != std::filesystem::file_type::regular && type != std::filesystem::file_type::not_found;
-  if (same_file(json, csv) && !other)
-    throw Error("--csv " + csv, "--json writes to the same file", "give them two files");
-  check_output("json", json, inputs);
-  check_output("csv", csv, inputs);
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    const std::string& file = options.text(*name);
+    const auto other = std::find_if(names.begin(), name, [&](const std::string& before) {
+      return same_file(options.text(before), file) && !may_be_shared(file);
+    });
+    if (other != name)
+      throw Error(fmt::format("--{} {}", *name, file), fmt::format("--{} writes to the same file", *other),
+                  "give them two files");
+  }
+  check_output("json", options.text("json"), inputs);
+  check_output("csv", options.text("csv"), inputs);
+  const std::string& html = options.text("html");
+  check_page(html, inputs);
+  if (const std::string why = html.empty() ? "" : why_no_page(); !why.empty())
+    throw Error("--html " + html, why,
+                "install what is missing, or give --json and make the page of that file later");
 }
 
 report::Result new_result(const Context& context) {
@@ -107,6 +132,11 @@ int deliver(report::Result& result, const Options& options, const Context& conte
   }
   if (!json.empty()) code = try_to([&] { report::write_json(result, json); }, code);
   if (!csv.empty()) code = try_to([&] { report::write_csv(result, csv); }, code);
+  const std::string& html = options.text("html");
+  if (const std::string why = html.empty() ? "" : page_of(result, html); !why.empty()) {
+    const int failed = print_error("doorbell: ", Error("--html " + html, why));
+    if (code == 0) code = failed;
+  }
   return code;
 }
 

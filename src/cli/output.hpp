@@ -15,8 +15,9 @@
 
 namespace doorbell::cli {
 
-/// Refuses --json and --csv files that cannot be written, before the run begins. Also refuses files that are
-/// equal to each other or to one of `inputs` (files that the run reads or writes).
+/// Refuses files of --json, --csv and --html that cannot be written, before the run begins, and a page that
+/// this machine cannot make. Also refuses files that are equal to each other or to one of `inputs` (files
+/// that the run reads or writes).
 void check_outputs(const Options& options, const std::vector<std::string>& inputs = {});
 
 /// The same check for one option; "-" and an empty path are allowed.
@@ -32,10 +33,10 @@ int print_error(const std::string& prefix, const Error& e);
 /// A command's own table in place of report::to_text().
 using View = std::string (*)(const report::Result& result);
 
-/// Sets the exit code, prints the table (with --details the blocks) or `view`, then writes --json and --csv.
-/// `--json -` uses stdout, so no table is printed. Without a table, errors go to standard error. Errors of a
-/// file that cannot be written go there too, and do not prevent the other outputs. Returns the worst exit
-/// code.
+/// Sets the exit code, prints the table (with --details the blocks) or `view`, then writes --json, --csv and
+/// --html. `--json -` uses stdout, so no table is printed. Without a table, errors go to standard error.
+/// Errors of a file that cannot be written go there too, and do not prevent the other outputs. Returns the
+/// worst exit code.
 int deliver(report::Result& result, const Options& options, const Context& context, View view = nullptr);
 
 }  // namespace doorbell::cli

@@ -6,6 +6,7 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -13,8 +14,10 @@
 
 #include "cli/output.hpp"
 #include "cli/run_sweep.hpp"
+#include "report/file.hpp"
 #include "report/layout.hpp"
 #include "system/child.hpp"
+#include "system/sysfs.hpp"
 
 namespace doorbell::cli {
 
@@ -72,6 +75,25 @@ std::string make_page(const std::string& from, const std::string& page, const st
   if (!title.empty()) words.push_back("--title=" + title);
   words.insert(words.end(), {"--", from});
   return run_python(words);
+}
+
+std::string make_page_of(const std::string& document, const std::string& page) {
+  // A file of its own, because another program makes the page.
+  std::error_code error;
+  const std::filesystem::path temporary = std::filesystem::temp_directory_path(error);
+  if (error) return fmt::format("the folder for temporary files: {}", error.message());
+  std::string folder = (temporary / "doorbell-page-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) return fmt::format("{}: {}", folder, reason(errno));
+  std::string why;
+  try {
+    const std::string file = folder + "/result.json";
+    report::write_file(file, document);
+    why = make_page(file, page);
+  } catch (const Error& e) {
+    why = e.what();
+  }
+  std::filesystem::remove_all(folder, error);
+  return why;
 }
 
 }  // namespace doorbell::cli

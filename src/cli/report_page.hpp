@@ -22,4 +22,7 @@ void check_page(const std::string& page, const std::vector<std::string>& inputs)
 [[nodiscard]] std::string make_page(const std::string& from, const std::string& page,
                                     const std::string& title = {});
 
+/// The same of a document (the JSON of a Result or of a comparison) that is in no file.
+[[nodiscard]] std::string make_page_of(const std::string& document, const std::string& page);
+
 }  // namespace doorbell::cli

@@ -106,13 +106,13 @@ std::vector<sweep::Record> earlier(const sweep::Plan& plan, const sweep::Folder&
   for (const sweep::Record& r : records.list) {
     const auto [first, fresh] = lines.emplace(std::pair(r.cell, r.round), lines.size() + 1);
     if (!fresh)
-      throw Error(
-          fmt::format("{}:{}", folder.file("results.jsonl"), lines.size() + 1),
-          fmt::format("cell {} of round {} is there twice, first in line {}", r.cell, r.round, first->second),
-          "take one of the two lines out");
+      throw Error(fmt::format("{}:{}", folder.file("results.jsonl"), lines.size() + 1),
+                  fmt::format("cell {} of round {} is there twice, first in line {}",
+                              sweep::shown_number(r.cell), r.round, first->second),
+                  "take one of the two lines out");
     if (r.cell >= cells || r.round >= plan.rounds)
       throw Error(folder.file("results.jsonl"),
-                  fmt::format("the plan has no cell {} of round {}", r.cell, r.round));
+                  fmt::format("the plan has no cell {} of round {}", sweep::shown_number(r.cell), r.round));
     if (r.result.contains(git) && r.result.at(git).is_string())
       builds.insert(report::printable(r.result.at(git).get<std::string>()));
   }
@@ -237,8 +237,8 @@ SweepOutcome run_sweep(const PreparedSweep& s, const SweepRun& how, Context& con
   Progress progress(context.stderr_tty && !how.quiet);
   const sweep::RunLimits limits = {.cell_timeout_s = how.cell_timeout_s, .team = s.team};
   const auto show = [&](std::size_t done, const sweep::Turn& turn, double elapsed_s) {
-    std::string what =
-        fmt::format("{}{} of {}, {:.0f} s: cell {}", how.title, done + 1, todo.size(), elapsed_s, turn.cell);
+    std::string what = fmt::format("{}{} of {}, {:.0f} s: cell {}", how.title, done + 1, todo.size(),
+                                   elapsed_s, sweep::shown_number(turn.cell));
     if (plan.rounds > 1) what += fmt::format(" round {}", turn.round);
     progress.update(static_cast<double>(done) / static_cast<double>(todo.size()),
                     what + " " + sweep::label_of(plan, cells[turn.cell]));

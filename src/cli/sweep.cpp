@@ -52,7 +52,7 @@ std::string shell_word(const std::string& word) {
 
 int list(const PreparedSweep& s) {
   for (const sweep::Turn& turn : s.turns) {
-    std::string line = fmt::format("{:>4}", turn.cell);
+    std::string line = fmt::format("{:>4}", sweep::shown_number(turn.cell));
     if (s.plan.rounds > 1) line += fmt::format(" round {}", turn.round);
     line += fmt::format("  doorbell {}", s.plan.subject->name);
     const sweep::Cell& cell = s.cells[turn.cell];

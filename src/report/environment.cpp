@@ -473,6 +473,7 @@ Json collect_environment() {
   out["date_utc"] = date_utc();
   utsname system{};
   const bool named = uname(&system) == 0;
+  out["host"] = named ? Json(system.nodename) : Json(nullptr);
   out["kernel"] = named ? Json(std::string(system.sysname) + " " + system.release) : Json(nullptr);
   out["architecture"] = named ? Json(system.machine) : Json(nullptr);
   out.update(read_machine("/"));

@@ -217,6 +217,12 @@ Json to_json(const Result& r) {
            {"warnings", r.warnings},
            {"cells", Json::array()}};
   for (const Cell& c : r.cells) out["cells"].push_back(cell(c));
+  for (const FaultFinding& f : r.faults)
+    out["faults"].push_back({{"path", f.path},
+                             {"fault", f.fault},
+                             {"injected", readable(f.injected)},
+                             {"found", readable(f.found)},
+                             {"found_as", f.found_as}});
   return out;
 }
 

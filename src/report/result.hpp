@@ -135,6 +135,15 @@ struct Cell {
   nlohmann::ordered_json extra = nlohmann::ordered_json::object();  ///< the path's own sub-objects, by key
 };
 
+/// A kind of fault that was injected into a path's model, and what its initiator found of it.
+struct FaultFinding {
+  std::string path;   ///< "nvme", "rdma", ...
+  std::string fault;  ///< the kind's name: "drop", "corrupt", ...
+  u64 injected = 0;
+  u64 found = 0;
+  std::string found_as;  ///< the counters in which it was found, in words
+};
+
 struct Result {
   std::vector<std::string> argv;
   nlohmann::ordered_json environment;
@@ -142,6 +151,7 @@ struct Result {
   int exit_code = 0;
   std::vector<std::string> warnings;
   std::vector<Cell> cells;
+  std::vector<FaultFinding> faults = {};  ///< of a demo only
   [[nodiscard]] bool complete() const { return stop_reason == StopReason::done; }
 };
 

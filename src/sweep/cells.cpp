@@ -94,7 +94,9 @@ std::vector<Cell> expand(const Plan& plan) {
     const auto index = static_cast<u32>(n);
     const std::string where =
         n < product ? plan.file : fmt::format("{}:{}", plan.file, plan.cell_lines[n - product]);
-    const auto title = [&] { return fmt::format("{}: cell {} ({})", where, n, fmt::join(words, " ")); };
+    const auto title = [&] {
+      return fmt::format("{}: cell {} ({})", where, shown_number(index), fmt::join(words, " "));
+    };
     try {
       std::vector<std::string> checked = words;
       // Any address: what the two ends take does not depend on it.
@@ -105,7 +107,7 @@ std::vector<Cell> expand(const Plan& plan) {
     }
     const auto [earlier, fresh] = seen.emplace(cell_key(cells.back().options), index);
     if (!fresh)
-      throw Error(title(), fmt::format("it is the same as cell {}", earlier->second),
+      throw Error(title(), fmt::format("it is the same as cell {}", shown_number(earlier->second)),
                   "'rounds: N' runs every cell N times");
   }
   return cells;
@@ -127,9 +129,9 @@ std::vector<Cell> expand_pairs(const Plan& plan, std::vector<Cell> cells,
     try {
       (void)plan.subject->parse(words);
     } catch (const Error& e) {
-      throw Error(
-          fmt::format("{}: cell {}, the listening end ({})", plan.file, cell.index, fmt::join(words, " ")),
-          e.what(), e.hint());
+      throw Error(fmt::format("{}: cell {}, the listening end ({})", plan.file, shown_number(cell.index),
+                              fmt::join(words, " ")),
+                  e.what(), e.hint());
     }
   }
   if (hosts.empty()) return cells;

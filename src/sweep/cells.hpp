@@ -16,13 +16,18 @@
 namespace doorbell::sweep {
 
 struct Cell {
-  u32 index = 0;
+  u32 index = 0;                  ///< its place in the plan, from 0
   std::vector<Setting> settings;  ///< the plan's options, then the cell's own
   std::vector<std::string> arguments;
   options::Options options;       ///< resolved
   std::optional<Pair> pair = {};  ///< the two ranks between which it is run
   u32 group = 0;                  ///< consecutive turns of one group may run at the same time
 };
+
+/// The number of a cell in texts, tables and pages. Files and options have the index, which counts from 0.
+[[nodiscard]] constexpr u32 shown_number(u32 index) {
+  return index + 1;
+}
 
 /// One run of a cell.
 struct Turn {

@@ -81,7 +81,8 @@ class Matcher {
       });
       if (!fits) continue;
       if (found != nullptr)
-        refuse(fmt::format("{}:{} and :{} both fit cell {}", file_.name, found->line, row->line, cell.index),
+        refuse(fmt::format("{}:{} and :{} both fit cell {}", file_.name, found->line, row->line,
+                           shown_number(cell.index)),
                "narrow it with 'where'");
       found = row;
     }

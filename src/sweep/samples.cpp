@@ -112,7 +112,8 @@ void add_cell_facts(const Json& cell, Facts* to) {
   const auto options = cell.find("options");
   if (options == cell.end() || !options->is_object()) return;
   for (const auto& [name, value] : options->items())
-    if (name != "json" && name != "csv" && name != "quiet" && name != "details" && name != "export")
+    if (name != "json" && name != "csv" && name != "html" && name != "quiet" && name != "details" &&
+        name != "export")
       (*to)["option " + name].insert(plain(value));
 }
 

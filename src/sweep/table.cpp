@@ -201,7 +201,7 @@ class Summary {
     for (const auto& [index, of] : runs_)
       for (const Record* r : of)
         if (!r->error.empty())
-          text += fmt::format("cell {} round {}: {}\n", index, r->round, lines(r->error));
+          text += fmt::format("cell {} round {}: {}\n", shown_number(index), r->round, lines(r->error));
     return text;
   }
 
@@ -213,7 +213,7 @@ class Summary {
   }
 
   [[nodiscard]] std::vector<std::string> cell_columns(u32 index) const {
-    std::vector<std::string> row = {fmt::format("{}", index)};
+    std::vector<std::string> row = {fmt::format("{}", shown_number(index))};
     for (const std::string& name : names_) {
       const std::string value = value_of(cells_[index], name);
       row.push_back(value.empty() ? "-" : printable(value));

@@ -225,7 +225,7 @@ TEST(RunPlan, SaysWhatRunsAndHowLong) {
 }
 
 TEST(FaultTable, HasARowAPathAndSaysWhatDoesNotMatch) {
-  std::vector<FaultRow> rows = {{"Some", {}}, {"Stopped", {}}};
+  std::vector<FaultRow> rows = {{"some", "Some", {}}, {"stopped", "Stopped", {}}};
   for (u32 i = 0; i < model::kFaultKinds; ++i) rows[0].checks.push_back(FaultCheck{i, i, "itself"});
   EXPECT_EQ(fault_table(rows),
             "  found/injected  drop  delay  error  corrupt  misplace  stale  duplicate  reorder  removal\n"
@@ -249,6 +249,19 @@ TEST(Terminal, BreaksLinesBetweenWords) {
   EXPECT_EQ(folded("waaaaaaaaaaaaay too long", 8), "waaaaaaaaaaaaay\n  too\n  long");
   EXPECT_EQ(folded("\x1b[33mwarning: it is so\x1b[0m", 12), "\x1b[33mwarning: it\n  is so\x1b[0m");
   EXPECT_EQ(folded("\xc3\xa4\xc3\xa4 \xc3\xa4\xc3\xa4", 5), "\xc3\xa4\xc3\xa4 \xc3\xa4\xc3\xa4");
+}
+
+TEST(FaultTable, HasItsChecksForTheResult) {
+  const std::vector<FaultRow> rows = {{"some", "Some", {FaultCheck{3, 2, "itself"}, FaultCheck{}}},
+                                      {"stopped", "Stopped", {}}};
+  const std::vector<report::FaultFinding> found = findings(rows);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].path, "some");
+  EXPECT_EQ(found[0].fault, model::fault_names()[0]);
+  EXPECT_EQ(found[0].injected, 3u);
+  EXPECT_EQ(found[0].found, 2u);
+  EXPECT_EQ(found[0].found_as, "itself");
+  EXPECT_EQ(found[1].fault, model::fault_names()[1]);
 }
 
 TEST(Progress, DrawsSeldomAndCleansUp) {

@@ -114,7 +114,7 @@ class Help(unittest.TestCase):
 
     def common_options(self, text):
         for name in ("initiator", "gpu", "duration", "warmup", "repeats", "seed", "verify", "fault", "timeout",
-                     "late-after", "json", "csv", "details", "quiet", "help"):
+                     "late-after", "json", "csv", "html", "details", "quiet", "help"):
             self.assertIn("--" + name, options_in_help(text))
         self.assertIn("--initiator cpu|gpu", text)
         self.assertIn("on|off|sample=P", text)

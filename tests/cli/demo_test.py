@@ -67,8 +67,17 @@ class Demo(WithFolder):
         folder, = self.folder.iterdir()
         result = self.valid(folder / "result.json")
         self.assertEqual({c["path"] for c in result["cells"]}, set(paths))
+        self.assertEqual({f["path"] for f in result["faults"]}, set(paths))
+        self.assertEqual([f["fault"] for f in result["faults"] if f["path"] == paths[0]], kinds)
+        shown = [cell for line in lines[begin + 1:begin + 1 + len(paths)] for cell in line.split()[-len(kinds):]]
+        self.assertEqual([f"{f['found']}/{f['injected']}" if f["injected"] else "-" for f in result["faults"]], shown)
         if (folder / "report.html").exists():
             self.assertIn(f"report  {folder / 'report.html'}", done.stdout)
+            page = (folder / "report.html").read_text(encoding="utf-8")
+            self.assertIn("faults were injected and every one was found", page)
+            table = page[page.index("Faults found / injected"):]
+            for cell in shown:
+                self.assertIn(f">{cell}</td>", table)
         self.assertIn("help " + paths[0], done.stdout)  # what to try next
         # The progress line: percent, rate and what is done, drawn over and removed at the end.
         drawn = terminal.text.decode()

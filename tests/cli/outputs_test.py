@@ -17,6 +17,7 @@ import unittest
 
 import harness
 from harness import DOORBELL, TIMEOUTS, doorbell, wait_for_cpu, wait_for_work
+from sweeps import needs_jinja, without_jinja
 
 SOUND = ["nvme", "--write-io", "200", "--read-io", "200", *TIMEOUTS]
 CORRUPT = [*SOUND, "--fault", "corrupt=1"]
@@ -129,6 +130,79 @@ class FilesThatAreThere(WithFolder):
         done = doorbell(*SOUND, "--json", str(device))
         self.assertEqual(done.returncode, 1)
         self.assertIn("block device", done.stderr)
+
+
+class Page(WithFolder):
+    """--html, the same option of every command that measures."""
+
+    COMMANDS = (SOUND, ["rdma", "--size", "64", "--iterations", "32", *TIMEOUTS], ["cxi", "--size", "64", "--iterations", "32", *TIMEOUTS],
+                ["qdma", "--iterations", "32", *TIMEOUTS], ["net", "--count", "50", *TIMEOUTS],
+                ["qdma", "tune", "--largest", "8Ki", "--smallest", "8Ki", "--repeats", "1", *TIMEOUTS])
+
+    def setUp(self):
+        super().setUp()
+        self.html = self.folder / "page.html"
+
+    @needs_jinja()
+    def test_every_command_that_measures_makes_one(self):
+        for command in self.COMMANDS:
+            with self.subTest(command=command):
+                done = doorbell(*command, "--html", str(self.html))
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                page = self.html.read_text(encoding="utf-8")
+                self.assertTrue(page.rstrip().endswith("</html>"))
+                self.assertIn("every byte checked; on a software model", page.replace("\n", " "))
+                self.assertIn(f"$ doorbell {command[0]} ", page)
+                self.nothing_but("page.html")
+                self.html.unlink()
+
+    @needs_jinja()
+    def test_it_says_first_that_data_is_wrong(self):
+        done = doorbell(*CORRUPT, "--html", str(self.html), "--json", str(self.json))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("1 cell has data errors: cell 1 (200 corrupt);", self.html.read_text(encoding="utf-8"))
+        self.assertEqual(json.loads(self.json.read_text(encoding="utf-8"))["exit_code"], 2)
+
+    @needs_jinja()
+    def test_one_that_cannot_be_made_leaves_the_runs_code_unless_that_is_good(self):
+        for command, code in ((SOUND, 1), (CORRUPT, 2)):
+            done = doorbell(*command, "--html", "/dev/full", "--json", str(self.json))
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn("--html /dev/full: ", done.stderr)
+            self.assertIn("verified 200", done.stdout)
+            self.assertEqual(json.loads(self.json.read_text(encoding="utf-8"))["exit_code"], code if code == 2 else 0)
+
+    def test_what_it_needs_is_looked_for_before_the_run(self):
+        done = doorbell(*SOUND, "--html", str(self.html), "--json", str(self.json), env=without_jinja(self.folder))
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("python3-jinja2 is not installed", done.stderr)
+        self.assertFalse(self.json.exists(), "nothing has been run")
+
+    def test_a_file_that_it_cannot_have_is_refused_before_the_run(self):
+        media = self.folder / "media"
+        media.write_bytes(bytes(1 << 20))
+        link = self.folder / "link"
+        link.symlink_to("page.html")
+        self.html.write_text("old", encoding="utf-8")
+        for arguments, message in ((["--html", "-"], "a page needs a file of its own"),
+                                   (["--html", str(self.folder)], "it is a folder"),
+                                   (["--html", str(self.folder / "absent" / "x")], "its folder"),
+                                   (["--json", str(self.html), "--html", str(link)], "--json writes to the same file"),
+                                   (["--csv", str(link), "--html", str(self.html)], "--csv writes to the same file"),
+                                   (["--controller", f"file:{media}", "--html", str(media)], "which the run uses itself")):
+            with self.subTest(arguments=arguments):
+                done = doorbell(*SOUND, *arguments)
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertIn(message, done.stderr)
+        self.assertEqual(self.html.read_text(encoding="utf-8"), "old")
+        self.assertEqual(media.read_bytes(), bytes(1 << 20))
+
+    def test_a_plan_cannot_ask_for_it(self):
+        plan = self.folder / "p.yaml"
+        plan.write_text("name: p\ncommand: nvme\noptions: {html: x.html}\n", encoding="utf-8")
+        done = doorbell("sweep", str(plan), "--out", str(self.folder / "out"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("html", done.stderr)
 
 
 class Pipes(WithFolder):

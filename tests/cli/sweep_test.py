@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 import resource
 import signal
 import subprocess
@@ -75,7 +76,7 @@ class Runs(WithFolder):
         done = self.sweep("--list")
         self.assertFalse(self.out.exists())
         lines = done.stdout.splitlines()
-        self.assertEqual(len(lines), 4)
+        self.assertEqual([line.split()[0] for line in lines], ["1", "2", "3", "4"], "as the table and the page have it")
         self.assertIn("doorbell nvme --write-io=100 --read-io=100 --timeout=60 --late-after=50 --num-queues=1 "
                       "--batch-size=8", lines[1])
 
@@ -192,7 +193,7 @@ class Resuming(WithFolder):
         file = self.out / "results.jsonl"
         lines = file.read_bytes().splitlines(True)
         file.write_bytes(b"".join(lines + lines[1:2]))
-        self.assertIn("results.jsonl:5: cell 1 of round 0 is there twice, first in line 2", self.sweep(code=1).stderr)
+        self.assertIn("results.jsonl:5: cell 2 of round 0 is there twice, first in line 2", self.sweep(code=1).stderr)
         self.assertEqual(len(file.read_bytes().splitlines()), 5, "nothing is touched")
 
     def test_an_odd_record_is_still_a_record(self):
@@ -368,7 +369,7 @@ class Refusals(WithFolder):
             (("command: nvme", "command: sweep"), ["plan.yaml:3", "unknown command 'sweep'"]),
             (("matrix:", "matrx:"), ["plan.yaml:5", "did you mean 'matrix'?"]),
             (("timeout: 60", "json: x"), ["plan.yaml:4", "the sweep sets it itself"]),
-            (("timeout: 60", "infinite: true, duration: 5"), ["cell 0", "--infinite", "contradicts --duration"]),
+            (("timeout: 60", "infinite: true, duration: 5"), ["cell 1", "--infinite", "contradicts --duration"]),
         ]:
             done = self.sweep(plan=self.plan(PLAN.replace(*change)), code=1)
             for word in says:
@@ -415,6 +416,16 @@ class Report(WithFolder):
         text = page_of(self, self.html)
         self.assertIn("4 ok", text)
         self.assertIn("<title>two by two</title>", text)
+        self.assertRegex(text, r"measured [-0-9 :to]+UTC; sweep of doorbell nvme, plan \S+; 4 cells of 4 results")
+        self.assertIn("$ doorbell nvme --write-io 100 --read-io 100 --timeout 60 --late-after 50 --num-queues 1 --batch-size 8<", text)
+        self.assertFalse(".running" in text or "--quiet" in text, "what the sweep adds for itself")
+
+    def test_a_cell_has_one_number_in_the_table_and_the_page(self):
+        done = self.sweep("--html", self.html, "--only", "batch-size=8")
+        rows = [line.split() for line in done.stdout.splitlines()]
+        self.assertEqual([(row[0], row[2]) for row in rows if row[:1] in (["2"], ["4"])], [("2", "8"), ("4", "8")])
+        text = page_of(self, self.html)
+        self.assertEqual(re.findall(r'<th scope=row data-v="\d+"><a href="#[^"]*">(\d+)</a>', text), ["2", "4"])
 
     def test_published_figures_are_beside_ours(self):
         (self.folder / "theirs.csv").write_text("batch,us,drive\n1,1234.5,<b>\n8,,<b>\n", encoding="utf-8")

@@ -15,9 +15,11 @@ import tempfile
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome-headless-shell")
 LIMIT_S = 120
 
-# Runs in the page: what is wider than it, and texts that lie over each other.
+# Runs in the page: what is wider than it, texts that lie over each other, texts of pictures that are cut off, columns of
+# 99 % that are not seen without scrolling, and places between pictures or tiles that nothing fills.
 LOOK = """
-const found = {scroll: document.documentElement.scrollWidth, client: document.documentElement.clientWidth, overlaps: [], texts: 0};
+const found = {scroll: document.documentElement.scrollWidth, client: document.documentElement.clientWidth, overlaps: [], texts: 0,
+               cut: [], hidden: [], p99: 0, holes: []};
 const boxes = [];
 const seen = e => e.checkVisibility ? e.checkVisibility() : e.offsetParent !== null;
 /* Text that a scrolling region cuts off is not seen. */
@@ -54,6 +56,26 @@ boxes.forEach((a, i) => {
   }
 });
 found.texts = boxes.length;
+for (const text of document.querySelectorAll('svg text')) {
+  if (!seen(text)) continue;
+  const box = text.getBoundingClientRect(), all = text.closest('svg').getBoundingClientRect(), air = box.height * 0.2;
+  if (box.left < all.left - 1 || box.right > all.right + 1 || box.top + air < all.top || box.bottom - air > all.bottom)
+    found.cut.push(text.textContent.trim());
+}
+for (const head of document.querySelectorAll('.overview th')) {
+  if (!head.textContent.startsWith('p99') || !seen(head)) continue;
+  ++found.p99;
+  if (head.getBoundingClientRect().right > head.closest('.scroll').getBoundingClientRect().right + 1)
+    found.hidden.push(head.closest('.scroll').ariaLabel + ': ' + head.textContent);
+}
+for (const grid of document.querySelectorAll('.pictures, .tiles')) {
+  if (!seen(grid)) continue;
+  const whole = grid.getBoundingClientRect(), rows = {};
+  for (const box of [...grid.children].map(e => e.getBoundingClientRect()))
+    rows[Math.round(box.top)] = Math.max(rows[Math.round(box.top)] ?? 0, box.right);
+  for (const right of Object.values(rows))
+    if (right < whole.right - 20) found.holes.push(grid.className + ': ' + grid.textContent.trim().slice(0, 40));
+}
 """
 
 

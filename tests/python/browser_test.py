@@ -3,8 +3,10 @@
 
 """The pages in a browser, as wide as a desktop and as a phone. Their pictures are kept under DOORBELL_SCREENSHOTS."""
 
+import json
 import os
 import pathlib
+import random
 import sys
 import tempfile
 import unittest
@@ -32,6 +34,18 @@ def comparison():
             "warnings": ["A: the machine is busy"], "cells": cells}
 
 
+def demo():
+    """A demo's result: cells that differ in all, with titles, and fault checks."""
+    rng = random.Random(1)
+    cells = [synthetic.cell(rng, path, i) for path, count in (("nvme", 3), ("rdma", 5), ("net", 4)) for i in range(count)]
+    for i, one in enumerate(cells):
+        one["cell"] = {"title": f"work number {i} in many words", **one["cell"], "pattern": f"one of a kind, {i}"}
+    faults = [{"path": path, "fault": fault, "injected": 10 + i, "found": 10 + i - (path == "rdma" and fault == "stale"), "found_as": "itself"}
+              for path in ("nvme", "rdma", "net") for i, fault in enumerate(
+                  "drop delay error corrupt misplace stale duplicate reorder removal".split())]
+    return {**synthetic.result(cells, code=2), "argv": ["/a/folder/bin/doorbell", "demo"], "faults": faults}
+
+
 @unittest.skipUnless(browser.program(), "no Chromium is installed (package chromium-headless-shell)")
 @unittest.skipUnless(page.available() and drawing.available(), "python3-jinja2 or python3-matplotlib is not installed")
 class InABrowser(unittest.TestCase):
@@ -47,7 +61,9 @@ class InABrowser(unittest.TestCase):
         cls.pages = {}
         # Those that come with the sources have real figures, whose ranges nobody chose.
         kept = sorted(HERE.parents[1].glob("results/20??-??-??-*"))
-        for name, sources in {"many": [folder / "many"], "few": [folder / "few"], "kept": kept}.items():
+        (folder / "demo").mkdir()
+        (folder / "demo" / "result.json").write_text(json.dumps(demo()), encoding="utf-8")
+        for name, sources in {"many": [folder / "many"], "few": [folder / "few"], "kept": kept, "demo": [folder / "demo"]}.items():
             loaded = results.load(sources)
             cls.pages[name] = folder / f"{name}.html"
             cls.pages[name].write_text(page.render(loaded, "made-up cells", True, results.plans(loaded)), encoding="utf-8")
@@ -63,16 +79,28 @@ class InABrowser(unittest.TestCase):
                     self.assertLessEqual(found["scroll"], found["client"])
                     self.assertGreater(found["texts"], 50)
                     self.assertEqual(found["overlaps"][:8], [])
+                    self.assertEqual(found["cut"], [])
+                    self.assertEqual(found["holes"], [])
+                    if width == WIDTHS["desktop"]:
+                        self.assertEqual(found["hidden"], [])
+                        self.assertEqual(found["p99"] > 0, name != "compare")
 
     def test_the_check_finds_what_it_looks_for(self):
         with tempfile.TemporaryDirectory() as folder:
             bad = pathlib.Path(folder) / "bad.html"
             bad.write_text('<!DOCTYPE html><html><head><meta name="viewport" content="width=device-width"></head><body>'
-                           '<div style="width:2000px">wide</div><p style="position:absolute;top:50px">one text</p>'
-                           '<p style="position:absolute;top:52px">another</p></body></html>', encoding="utf-8")
+                           '<div style="width:2000px">wide</div><svg width="50" height="50"><text x="40" y="20">cut off</text></svg>'
+                           '<div class="tiles" style="width:300px"><p style="width:100px">a tile</p></div>'
+                           '<div class="overview scroll" style="width:99px;overflow-x:auto"><table><tr><th>p99 us '
+                           '<div style="width:200px"></div></th></tr></table></div>'
+                           '<p style="position:absolute;top:350px">one text</p>'
+                           '<p style="position:absolute;top:352px">another</p></body></html>', encoding="utf-8")
             found = browser.look(bad, 390)
         self.assertGreater(found["scroll"], found["client"])
         self.assertEqual(len(found["overlaps"]), 1)
+        self.assertEqual(found["cut"], ["cut off"])
+        self.assertEqual(len(found["holes"]), 1)
+        self.assertEqual(len(found["hidden"]), 1)
 
     def test_screenshots(self):
         for name, file in self.pages.items():
@@ -106,7 +134,7 @@ class InABrowser(unittest.TestCase):
         self.assertEqual(found["aria"], "ascending")
         for column in (found["up"], found["down"]):
             self.assertEqual(set(column[len(figures(column)):]), {"-"}, "what is missing comes last")
-        self.assertEqual(found["sizes"], ["64 B", "256 B", "1 KiB", "4 KiB", "64 KiB", "1 MiB", "-"])
+        self.assertEqual(found["sizes"], ["64 B", "256 B", "1 KiB", "4 KiB", "64 KiB", "1 MiB"], "cells without a result have theirs from the plan")
 
     def test_a_link_to_a_cell_unfolds_it(self):
         script = "const found = {open: document.querySelectorAll('article details[open]').length, " \

@@ -45,7 +45,7 @@ class Page(unittest.TestCase):
     def test_warnings_come_before_the_figures(self):
         busy = [result([cell()], warnings=[f"the machine is busy: load {n}.5"] if n else []) for n in range(3)]
         words = Reader(render(*busy)).words
-        self.assertLess(words.index("the machine is busy: load 1.5 (2 of 3 results)"), words.index("p99.9 us"))
+        self.assertLess(words.index("the machine is busy: load 1.5 (cell 2; with other figures cell 3)"), words.index("p99.9 us"))
         one = Reader(render(result([cell()], warnings=["hot"]))).words
         self.assertLess(one.index("hot"), one.index("p99.9 us"))
 
@@ -224,8 +224,52 @@ class Pictures(unittest.TestCase):
         for title in ("Throughput against size", "Median latency against size", "Rate against queues",
                       "Latency of each cell", "Steps of one operation", "CPU time an operation"):
             self.assertTrue(any(title in t for t in drawn), f"{title}: {list(drawn)}")
-        self.assertTrue(any(t.startswith("Published beside") for t in drawn), list(drawn))
+        self.assertIn("Ours and figures published for another machine", drawn)
         self.assertIn("Drop curve", self.titles("net", 24))
+
+    def test_published_figures_share_no_axis_with_ours(self):
+        title = "Ours and figures published for another machine"
+        for which, change in (("y", None), ("x", self.without_sizes)):
+            drawn = self.titles("rdma", 12, change)[title]
+            axes = drawn.figure.axes
+            self.assertEqual([a.get_title(loc="left").replace("\n", " ") for a in axes],
+                             ["ours: software model", "published, other machine"])
+            theirs = {round(2.0 + size / 20000, 6) for size in synthetic.SIZES}
+            def shown(of, which):
+                return {round(float(v), 6) for line in of.get_lines() for v in getattr(line, f"get_{which}data")()}
+            self.assertFalse(shown(axes[0], which) & theirs)
+            self.assertLessEqual(shown(axes[1], which), theirs)
+            self.assertGreater(len(shown(axes[1], which)), 3)
+            self.assertNotEqual(*(getattr(a, f"get_{which}lim")() for a in axes))
+            self.assertIn("reference/theirs.csv, table single or batched, device a drive (on a real device)", drawn.note)
+
+    @staticmethod
+    def without_sizes(records):
+        """What no number orders."""
+        for r in records:
+            if r["result"]:
+                swept = r["result"]["cells"][0]["cell"]
+                r["result"]["cells"][0]["cell"] = {"op": swept["op"], "name": f"n{r['cell']}"}
+
+    def test_a_long_name_is_written_whole(self):
+        name = "a name of many words that no line of a legend can hold, with " + "x" * 70
+        def rename(records):
+            for r in records:
+                if r["result"]:
+                    r["result"]["cells"][0]["cell"]["provider"] += name
+        for picture in self.titles("rdma", 48, rename).values():
+            svg = re.sub(r"\s+", "", "".join(re.findall(r"<text[^>]*>([^<]*)<", picture.inline(1))))
+            self.assertNotIn("...", svg, picture.title)
+            if "mlx5" in svg:
+                self.assertIn(name.replace(" ", ""), svg)
+
+    def test_a_dot_has_its_figure(self):
+        made = [cell(cell={"way": w}, spread={}, metrics={**metrics(100, [[64, 100]]), "ops_per_s": rate})
+                for w, rate in (("a", 1234.0), ("b", 2345.0))]
+        (group,) = groups.group([result(made)])
+        svg = next(p for p in charts.of_group(group, {}, drawing.PAGE) if p.title == "Rate of each cell").inline(1)
+        for figure in ("1.234", "2.345"):
+            self.assertIn(f">{figure}<", svg)
 
     def test_a_text_alternative_has_the_figures(self):
         drawn = self.titles("net", 24)["Drop curve"]
@@ -406,7 +450,7 @@ class ManyCells(unittest.TestCase):
 
     def test_each_way_to_go_wrong_is_said(self):
         words = Reader(render(*self.loaded, plans=self.plans)).words
-        for expected in ("30 failed", "10 interrupted", "10 skipped", "FAILED: 3 corrupt, 1 stale", "FAILED: 1 timeout",
+        for expected in ("30 failed", "10 interrupted", "10 skipped", "10 cells have data errors: cell 6 (3 corrupt, 1 stale)", "FAILED: 3 corrupt, 1 stale", "FAILED: 1 timeout",
                          "FAILED: ended by signal", "segmentation fault", "the device is not here", "INTERRUPTED (partial",
                          "This cell left no result", "reference/theirs.csv", "published mean, us"):
             self.assertIn(expected, words)

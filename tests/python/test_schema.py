@@ -50,6 +50,13 @@ class Schema(unittest.TestCase):
     def test_accepts_the_sample(self):
         self.assertEqual(self.check(json.dumps(self.sample))[0], 0)
 
+    def test_fault_checks_are_whole(self):
+        whole = {"path": "nvme", "fault": "drop", "injected": 3, "found": 2, "found_as": "timeouts"}
+        for check, code in ((whole, 0), ({**whole, "found": -1}, 2), ({**whole, "more": 1}, 2),
+                            ({k: v for k, v in whole.items() if k != "found"}, 2)):
+            with self.subTest(check=check):
+                self.assertEqual(self.check(json.dumps({**self.sample, "faults": [check]}))[0], code)
+
     def test_accepts_a_large_integer_as_its_digits(self):
         cell = ("cells", 0)
         for path in ((*cell, "repeats", 0, "seed"), (*cell, "verify", "first", 0, "sequence")):

@@ -80,6 +80,10 @@ TEST(Json, HoldsTheDesignsKeysInTheirOrder) {
     return out;
   };
   EXPECT_EQ(keys(json), "schema tool argv environment complete stop_reason exit_code warnings cells ");
+  Result faulty = test::sample_result();
+  faulty.faults = {{.path = "nvme", .fault = "drop", .injected = 3, .found = 2, .found_as = "timeouts"}};
+  EXPECT_EQ(to_json(faulty)["faults"].dump(),
+            R"([{"path":"nvme","fault":"drop","injected":3,"found":2,"found_as":"timeouts"}])");
   const Json& cell = json["cells"][0];
   EXPECT_EQ(
       keys(cell),

@@ -127,7 +127,7 @@ TEST(SweepPairs, WhatTheListeningEndRefusesIsSaidBeforeAnythingRuns) {
   const Plan plan = plan_of_two("options: {device: deaf}\npairs: {}\n");
   const std::vector<Cell> cells = expand(plan);
   expect_says(error_of([&] { (void)expand_pairs(plan, cells, {}); }),
-              "cell 0, the listening end (--device=deaf --listen=0)");
+              "cell 1, the listening end (--device=deaf --listen=0)");
 }
 
 TEST(SweepPairs, TooManyRunsAreRefused) {
