@@ -93,6 +93,8 @@ void add_run(const std::vector<const Json*>& repeats, Samples* to) {
       if (repeat->is_object() && repeat->contains(metric) && (*repeat)[metric].is_number())
         values.push_back((*repeat)[metric].get<double>());
     to->metrics[metric].push_back(values.empty() ? std::nullopt : std::optional(measure::median(values)));
+    std::vector<double>& all = to->repeats[metric];
+    all.insert(all.end(), values.begin(), values.end());
   }
   if (repeats.empty()) ++to->failures["runs without a repeat"];
 }
@@ -112,7 +114,8 @@ void add_cell_facts(const Json& cell, Facts* to) {
   const auto options = cell.find("options");
   if (options == cell.end() || !options->is_object()) return;
   for (const auto& [name, value] : options->items())
-    if (name != "json" && name != "csv" && name != "quiet" && name != "details" && name != "export")
+    if (name != "json" && name != "csv" && name != "html" && name != "quiet" && name != "details" &&
+        name != "export")
       (*to)["option " + name].insert(plain(value));
 }
 
