@@ -4,6 +4,7 @@
 #include "cli/output.hpp"
 
 #include <doorbell/error.hpp>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "report/cell_table.hpp"
 #include "report/csv.hpp"
 #include "report/environment.hpp"
+#include "report/file.hpp"
 #include "report/json.hpp"
 #include "report/layout.hpp"
 #include "report/text.hpp"
@@ -35,6 +37,18 @@ int try_to(Write write, int code) {
   } catch (const Error& e) {
     return report::worse_of(code, print_error("doorbell: ", e));
   }
+}
+
+/// An earlier --junit file may be replaced.
+bool is_new_or_junit(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) return true;
+  const Opened file = open_file(path, O_RDONLY, FileKinds::regular);
+  if (!file) return false;
+  char start[256];
+  const ssize_t n = read(file.fd.get(), start, sizeof start);
+  return n > 0 &&
+         std::string_view(start, static_cast<std::size_t>(n)).find("<testsuites ") != std::string_view::npos;
 }
 
 }  // namespace
@@ -72,6 +86,33 @@ void check_outputs(const Options& options, const std::vector<std::string>& input
     throw Error("--csv " + csv, "--json writes to the same file", "give them two files");
   check_output("json", json, inputs);
   check_output("csv", csv, inputs);
+  check_junit_name(options);
+  const std::string& junit = options.text("junit");
+  check_output("junit", junit, inputs);
+  const bool regular =
+      std::filesystem::is_regular_file(junit, ignored) || !std::filesystem::exists(junit, ignored);
+  for (const std::string& file : {json, csv})
+    if (regular && same_file(junit, file))
+      throw Error("--junit " + junit, "another output goes to the same file", "give them two files");
+}
+
+void check_junit_name(const Options& options) {
+  if (options.text("junit") == "-") throw Error("--junit -", "it needs a file of its own", "name one");
+}
+
+int write_junit(const Options& options, const std::string& suite, const std::vector<report::TestCase>& cases,
+                int code) {
+  if (options.table().find("junit") == nullptr || !options.has("junit")) return code;
+  return try_to([&] { report::write_file(options.text("junit"), report::to_junit(suite, cases)); }, code);
+}
+
+void write_junit_of_error(const Options& options, const std::string& command, const Error& e, int code) {
+  if (options.table().find("junit") == nullptr || !options.has("junit")) return;
+  const std::string& path = options.text("junit");
+  std::error_code ignored;
+  if (path == "-" || !is_new_or_junit(path)) return;
+  (void)write_junit(options, "doorbell " + command,
+                    {report::case_of_end("doorbell." + command, "the whole run", code, e.what())}, code);
 }
 
 report::Result new_result(const Context& context) {
@@ -107,6 +148,12 @@ int deliver(report::Result& result, const Options& options, const Context& conte
   }
   if (!json.empty()) code = try_to([&] { report::write_json(result, json); }, code);
   if (!csv.empty()) code = try_to([&] { report::write_csv(result, csv); }, code);
+  if (options.has("junit")) {
+    const nlohmann::ordered_json document = report::to_json(result);
+    code = write_junit(
+        options, fmt::format("doorbell {}", fmt::join(context.argv.begin() + 1, context.argv.end(), " ")),
+        report::cases_of(document), code);
+  }
   return code;
 }
 
