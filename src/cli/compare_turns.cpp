@@ -250,14 +250,16 @@ int run_turns(const Options& options, const Words& rest, Context& context) {
       throw Error(options.text(name), "a result cannot be compared with a setting",
                   "give two results, or two lists of options behind '--' each");
   const std::vector<sweep::Subject> all = subjects(context);
+  if (std::ranges::any_of(rest, [](const std::string& word) { return word == "--help" || word == "-h"; })) {
+    Words words = rest;
+    const sweep::Subject* const subject = take_subject(all, &words);
+    const auto named = [&](const Command& c) { return subject != nullptr && c.name == subject->name; };
+    const auto command = std::ranges::find_if(context.commands, named);
+    if (command == context.commands.end()) refuse_command("A", rest, all);
+    std::fputs(command_help(*command).c_str(), stdout);
+    return 0;
+  }
   const std::array<Side, 2> sides = sides_of(rest, options.has("baseline"), all);
-  for (const Side& side : sides)
-    if (wants_help(side.words))
-      for (const Command& command : context.commands)
-        if (command.name == side.subject->name) {
-          std::fputs(command_help(command).c_str(), stdout);
-          return 0;
-        }
   context.stop.install();
   return compare_sides(sides, options, context);
 }
