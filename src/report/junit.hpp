@@ -17,8 +17,8 @@ struct TestCase {
     errored,  ///< it could not be measured
     skipped,  ///< what it needs is absent, or nothing was decided
   };
-  std::string group;  ///< "doorbell.nvme"
-  std::string name;   ///< "batch=1 size_bytes=4096"
+  std::string group = {};  ///< "doorbell.nvme"
+  std::string name = {};   ///< "batch=1 size_bytes=4096"
   double time_s = 0;
   End end = End::passed;
   std::string type = {};     ///< the class of a failure: "data", "regression"
