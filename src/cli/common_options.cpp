@@ -36,8 +36,7 @@ Option junit_option() {
       .help =
           "write verdicts to FILE as JUnit XML, which CI systems show: a test case a cell; failed where data is "
           "wrong or a figure is worse than it may be, skipped where what it needs is absent",
-      .group = "Output",
-      .echoed = false};
+      .group = "Output"};
 }
 
 void add_common_options(OptionTable& table) {

@@ -272,8 +272,7 @@ Option versus_option() {
           "run this (A), and this with these options in place of its own or besides them (B), in turns, and say "
           "which is faster: 'doorbell compare' with its usual options, whose --json, --junit and --quiet these "
           "then are",
-      .group = "Output",
-      .echoed = false};
+      .group = "Output"};
 }
 
 Words join_versus(std::span<const std::string> words) {
