@@ -53,9 +53,9 @@ struct ExitStatus {
 
 struct Command {
   std::string name = {};
-  std::vector<std::string> means = {};        ///< words that are no command, for which it is suggested
-  std::string summary = {};                   ///< one line, no full stop
-  std::string usage = {};    ///< the forms of the command line, where the options do not say them
+  std::vector<std::string> means = {};  ///< words that are no command, for which it is suggested
+  std::string summary = {};             ///< one line, no full stop
+  std::string usage = {};               ///< the forms of the command line, where the options do not say them
   /// Another command's words may follow a "--": they go to Context::rest and are not parsed.
   bool takes_rest = false;
   std::vector<std::string> description = {};  ///< paragraphs

@@ -145,8 +145,9 @@ std::array<Side, 2> sides_of(const Words& rest, bool baseline, const std::vector
   sides[1].subject = sides[0].subject;
   if (!sides[1].words.empty() && !is_option(sides[1].words[0])) {
     const sweep::Subject* const own = take_subject(all, &sides[1].words);
-    if (own == nullptr) refuse_command("B", sides[1].words, all);
-    if (own != sides[0].subject)
+    // A word without an option may be the value of the one that takes it.
+    if (own == nullptr && sides[0].subject->table.bare() == nullptr) refuse_command("B", sides[1].words, all);
+    if (own != nullptr && own != sides[0].subject)
       throw Error("B",
                   fmt::format("it is doorbell {}, and A is doorbell {}", own->name, sides[0].subject->name),
                   "two settings of one command are compared");
@@ -191,6 +192,10 @@ int compare_sides(std::array<Side, 2> sides, const Options& options, Context& co
   what.seed = options.integer("seed");
   if (options.has("across"))
     throw Error("--across", "the two settings differ on purpose already", "leave it out");
+  for (std::size_t i = 0; i < 2; ++i) {
+    complete(&sides[i]);
+    what.words[i] = command_of(sides[i]);
+  }
   std::vector<std::string> inputs;
   if (options.has("baseline")) {
     what.programs[0] = options.text("baseline");
@@ -199,10 +204,6 @@ int compare_sides(std::array<Side, 2> sides, const Options& options, Context& co
       throw Error("--baseline " + what.programs[0], "there is no such program");
     what.programs[0] = std::filesystem::absolute(what.programs[0]).string();
     inputs.push_back(what.programs[0]);
-  }
-  for (std::size_t i = 0; i < 2; ++i) {
-    complete(&sides[i]);
-    what.words[i] = command_of(sides[i]);
   }
   check_comparison_outputs(options, inputs);
   const std::string& html = options.text("html");
@@ -297,12 +298,18 @@ Words without(const OptionTable& table, std::span<const std::string> words, cons
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     const bool is_long = word.starts_with("--");
-    const Option* const o = is_long ? table.find(word.substr(2, word.find('=') - 2))
-                            : is_option(word) && word.size() > 1 ? table.find_letter(word[1])
-                                                                 : nullptr;
+    const Option* o = nullptr;
+    if (is_long) {
+      std::string name = word.substr(2, word.find('=') - 2);
+      std::ranges::replace(name, '_', '-');
+      o = table.find(name);
+    } else if (is_option(word) && word.size() > 1) {
+      o = table.find_letter(word[1]);
+    }
     const bool whole = is_long ? word.find('=') != std::string::npos : word.size() > 2;
     const bool takes_next = o != nullptr && o->kind != Kind::flag && !whole && i + 1 < words.size();
-    const bool drop = o != nullptr && std::ranges::find(names, o->name) != names.end();
+    const Option* const set = o == nullptr && !is_option(word) ? table.bare() : o;
+    const bool drop = set != nullptr && std::ranges::find(names, set->name) != names.end();
     if (!drop) kept.push_back(word);
     if (!takes_next) continue;
     ++i;
