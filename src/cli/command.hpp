@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,8 @@ struct Context {
   bool colour = false;            ///< standard output is a terminal with colours, and the user wants them
   bool stderr_tty = false;        ///< standard error is a terminal whose line can be drawn again
   measure::StopFlag& stop;        ///< set by Ctrl-C; every long loop checks it
-  const std::vector<Command>& commands;  ///< all of them, for help and the generated texts
+  const std::vector<Command>& commands;               ///< all of them, for help and the generated texts
+  std::optional<std::vector<std::string>> rest = {};  ///< of a command that takes_rest: what follows the "--"
 };
 
 /// The requirement of an example that not every machine meets.
@@ -51,8 +53,11 @@ struct ExitStatus {
 
 struct Command {
   std::string name = {};
-  std::vector<std::string> means = {};        ///< words that are no command, for which it is suggested
-  std::string summary = {};                   ///< one line, no full stop
+  std::vector<std::string> means = {};  ///< words that are no command, for which it is suggested
+  std::string summary = {};             ///< one line, no full stop
+  std::string usage = {};               ///< the forms of the command line, where the options do not say them
+  /// Another command's words may follow a "--": they go to Context::rest and are not parsed.
+  bool takes_rest = false;
   std::vector<std::string> description = {};  ///< paragraphs
   OptionTable options = {};
   std::vector<Example> examples = {};

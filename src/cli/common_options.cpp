@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Options that every path has. A path may give some of them another default with set_default().
+#include "cli/compare_turns.hpp"
 #include "cli/run_options.hpp"
 #include "measure/settings.hpp"
 
@@ -26,6 +27,16 @@ Option units_option(Into into) {
           .help = "print payload a second in GB/s or in Gb/s; files have bytes",
           .group = "Output",
           .into = std::move(into)};
+}
+
+Option junit_option() {
+  return {
+      .name = "junit",
+      .kind = Kind::path,
+      .help =
+          "write verdicts to FILE as JUnit XML, which CI systems show: a test case a cell; failed where data is "
+          "wrong or a figure is worse than it may be, skipped where what it needs is absent",
+      .group = "Output"};
 }
 
 void add_common_options(OptionTable& table) {
@@ -109,6 +120,8 @@ void add_common_options(OptionTable& table) {
             .kind = Kind::path,
             .help =
                 "write the result to FILE as a page with tables and pictures, which needs nothing beside it"})
+      .add(junit_option())
+      .add(versus_option())
       .add(
           {.name = "export",
            .metavar = "prometheus=[ADDR:]PORT",

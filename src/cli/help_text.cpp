@@ -118,6 +118,7 @@ std::string page_name(const Command& command) {
 }
 
 std::string usage_line(const Command& command) {
+  if (!command.usage.empty()) return command.usage;
   std::string line = command.name;
   bool any_required = false;
   for (const Option& o : command.options.all()) {

@@ -133,11 +133,8 @@ Command list_command() {
   std::vector<std::string> keys = {"gpus"};
   for (const PathDescription& path : paths()) keys.push_back(path.name());
   keys.emplace_back("models");
-  command.options.add({.name = "what",
-                       .metavar = "WHAT",
-                       .choices = std::move(keys),
-                       .help = "these only",
-                       .operand = true});
+  command.options.add(
+      {.name = "what", .metavar = "WHAT", .choices = std::move(keys), .help = "these only", .operand = true});
   command.options.group("Output").add({.name = "json", .kind = Kind::flag, .help = "print JSON"});
   command.examples = {{"doorbell list", "See which --gpu numbers there are."},
                       {"doorbell list nvme", "The NVMe controllers of this machine."},

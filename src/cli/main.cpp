@@ -7,11 +7,13 @@
 #include <cstdlib>
 #include <doorbell/error.hpp>
 #include <fcntl.h>
+#include <filesystem>
 #include <fmt/format.h>
 #include <span>
 #include <unistd.h>
 
 #include "cli/commands.hpp"
+#include "cli/compare_turns.hpp"
 #include "cli/output.hpp"
 #include "cli/parse.hpp"
 #include "cli/path.hpp"
@@ -68,16 +70,34 @@ int print_help(const Command& command, Help wanted) {
   return 0;
 }
 
+/// Leaves in Context::rest what is another command's.
+std::vector<std::string> own_words(const Command& command, std::span<const std::string> arguments,
+                                   Context& context) {
+  const auto dashes = std::ranges::find(arguments, "--");
+  std::error_code ignored;
+  // What follows may be a file whose name begins with a dash, too.
+  if (command.takes_rest && dashes != arguments.end() && dashes + 1 != arguments.end() &&
+      (find(context.commands, dashes[1]) != nullptr || !std::filesystem::exists(dashes[1], ignored))) {
+    context.rest.emplace(dashes + 1, arguments.end());
+    arguments = arguments.first(static_cast<std::size_t>(dashes - arguments.begin()));
+  }
+  return join_versus(arguments);
+}
+
 int run_command(const Command& command, std::span<const std::string> arguments, Context& context) {
   const std::string title = context.program + " " + command.name;
   if (const Help wanted = wanted_help(arguments); wanted != Help::none) return print_help(command, wanted);
   try {
-    const Options options = parse(title, command.options, arguments);
+    const std::vector<std::string> words = own_words(command, arguments, context);
+    const Options options = parse(title, command.options, words);
     if (command.stoppable) context.stop.install();
     try {
-      return command.run(options, context);
+      return asks_for_versus(options) ? run_versus(command, options, words, context)
+                                      : command.run(options, context);
     } catch (const Error& e) {
-      return print_error(title + ": ", e);
+      const int code = print_error(title + ": ", e);
+      write_junit_of_error(options, command.name, e, code);
+      return code;
     }
   } catch (const Error& e) {
     return print_error("", e);  // the message names the program itself

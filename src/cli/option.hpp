@@ -14,6 +14,8 @@ using namespace options;  // the command line uses the option table's names
 void add_common_options(OptionTable& table);
 /// --check-threads and --check-warps, for the paths whose runners have checkers.
 void add_check_options(OptionTable& table);
+/// --junit FILE, of all commands that measure or compare; output.hpp writes the file.
+[[nodiscard]] Option junit_option();
 /// --fault KIND=P[,...]
 /// --units: how texts give payload a second.
 [[nodiscard]] Option units_option(Into into = {});

@@ -4,6 +4,7 @@
 #include "cli/output.hpp"
 
 #include <doorbell/error.hpp>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "report/cell_table.hpp"
 #include "report/csv.hpp"
 #include "report/environment.hpp"
+#include "report/file.hpp"
 #include "report/json.hpp"
 #include "report/layout.hpp"
 #include "report/text.hpp"
@@ -55,6 +57,18 @@ bool may_be_shared(const std::string& file) {
   return type != std::filesystem::file_type::regular && type != std::filesystem::file_type::not_found;
 }
 
+/// An earlier --junit file may be replaced.
+bool is_new_or_junit(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) return true;
+  const Opened file = open_file(path, O_RDONLY, FileKinds::regular);
+  if (!file) return false;
+  char start[256];
+  const ssize_t n = read(file.fd.get(), start, sizeof start);
+  return n > 0 &&
+         std::string_view(start, static_cast<std::size_t>(n)).find("<testsuites ") != std::string_view::npos;
+}
+
 }  // namespace
 
 void check_output(std::string_view name, const std::string& path, const std::vector<std::string>& inputs) {
@@ -78,7 +92,7 @@ void check_output(std::string_view name, const std::string& path, const std::vec
 }
 
 void check_outputs(const Options& options, const std::vector<std::string>& inputs) {
-  const std::vector<std::string> names = {"json", "csv", "html"};
+  const std::vector<std::string> names = {"json", "csv", "html", "junit"};
   if (options.text("json") == "-" && options.text("csv") == "-")
     throw Error("--csv", "--json has standard output already", "give one of them a file");
   for (auto name = names.begin(); name != names.end(); ++name) {
@@ -92,11 +106,32 @@ void check_outputs(const Options& options, const std::vector<std::string>& input
   }
   check_output("json", options.text("json"), inputs);
   check_output("csv", options.text("csv"), inputs);
+  check_output("junit", options.text("junit"), inputs);
+  check_junit_name(options);
   const std::string& html = options.text("html");
   check_page(html, inputs);
   if (const std::string why = html.empty() ? "" : why_no_page(); !why.empty())
     throw Error("--html " + html, why,
                 "install what is missing, or give --json and make the page of that file later");
+}
+
+void check_junit_name(const Options& options) {
+  if (options.text("junit") == "-") throw Error("--junit -", "it needs a file of its own", "name one");
+}
+
+int write_junit(const Options& options, const std::string& suite, const std::vector<report::TestCase>& cases,
+                int code) {
+  if (options.table().find("junit") == nullptr || !options.has("junit")) return code;
+  return try_to([&] { report::write_file(options.text("junit"), report::to_junit(suite, cases)); }, code);
+}
+
+void write_junit_of_error(const Options& options, const std::string& command, const Error& e, int code) {
+  if (options.table().find("junit") == nullptr || !options.has("junit")) return;
+  const std::string& path = options.text("junit");
+  std::error_code ignored;
+  if (path == "-" || !is_new_or_junit(path)) return;
+  (void)write_junit(options, "doorbell " + command,
+                    {report::case_of_end("doorbell." + command, "the whole run", code, e.what())}, code);
 }
 
 report::Result new_result(const Context& context) {
@@ -105,13 +140,6 @@ report::Result new_result(const Context& context) {
   r.environment = report::collect_environment();
   r.warnings = report::environment_warnings(r.environment);
   return r;
-}
-
-int print_error(const std::string& prefix, const Error& e) {
-  std::fflush(stdout);
-  print(stderr, fmt::format("{}{}\n", prefix, report::printable(e.what())));
-  if (!e.hint().empty()) print(stderr, fmt::format("hint: {}\n", report::printable(e.hint())));
-  return static_cast<int>(e.code());
 }
 
 int deliver(report::Result& result, const Options& options, const Context& context, View view) {
@@ -136,6 +164,12 @@ int deliver(report::Result& result, const Options& options, const Context& conte
   if (const std::string why = html.empty() ? "" : page_of(result, html); !why.empty()) {
     const int failed = print_error("doorbell: ", Error("--html " + html, why));
     if (code == 0) code = failed;
+  }
+  if (options.has("junit")) {
+    const nlohmann::ordered_json document = report::to_json(result);
+    code = write_junit(
+        options, fmt::format("doorbell {}", fmt::join(context.argv.begin() + 1, context.argv.end(), " ")),
+        report::cases_of(document), code);
   }
   return code;
 }

@@ -43,6 +43,54 @@ struct Found {
   std::unique_ptr<PreparedSweep> sweep;
 };
 
+/// True for a plan's file, false for the name of a source or of a plan.
+bool is_plan_file(const std::string& what) {
+  std::error_code ignored;
+  return what.ends_with(".yaml") || what.ends_with(".yml") || what.find('/') != std::string::npos ||
+         fs::is_regular_file(what, ignored);
+}
+
+/// The one plan in a file, which need not have a source. `folder`: where it is looked for, too.
+std::vector<Found> plan_in(const std::string& name, const fs::path& folder, const std::string& profile,
+                           u64 seed, const Context& context) {
+  std::error_code ignored;
+  std::string file = find_plan(name);
+  if (!fs::exists(file, ignored) && fs::exists(folder / name, ignored)) file = (folder / name).string();
+  std::vector<Found> found(1);
+  found[0].file = file;
+  found[0].sweep = prepare_sweep({.plan = file, .profile = profile, .only = {}, .seed = seed}, context);
+  found[0].source = found[0].sweep->plan.source.empty() ? "-" : found[0].sweep->plan.source;
+  return found;
+}
+
+/// Removes, at its end, what a plan's runs have made among the temporary files: the files that cells give to
+/// the kernel's path, as far as they were not there before.
+class MadeFiles {
+ public:
+  explicit MadeFiles(const PreparedSweep& s) {
+    std::error_code ignored;
+    const std::string tmp = fs::weakly_canonical(fs::temp_directory_path(ignored), ignored).string() + "/";
+    for (const u32 index : s.selected)
+      for (const sweep::Setting& setting : s.cells[index].settings) {
+        if (!setting.text.starts_with(kFile)) continue;
+        const fs::path file = fs::weakly_canonical(setting.text.substr(kFile.size()), ignored);
+        const bool temporary = file.string().starts_with(tmp) || file.string().starts_with("/tmp/");
+        if (temporary && !fs::exists(fs::symlink_status(file, ignored))) files_.insert(file);
+      }
+  }
+  ~MadeFiles() {
+    std::error_code ignored;
+    for (const fs::path& file : files_)
+      if (fs::is_regular_file(fs::symlink_status(file, ignored))) fs::remove(file, ignored);
+  }
+  MadeFiles(const MadeFiles&) = delete;
+  MadeFiles& operator=(const MadeFiles&) = delete;
+
+ private:
+  static constexpr std::string_view kFile = "file:";
+  std::set<fs::path> files_;
+};
+
 /// The plans with a source, in the order of their sources and names; all are checked. `profile` empty: as
 /// they are.
 std::vector<Found> plans_of(const fs::path& folder, const std::string& profile, u64 seed,
@@ -71,13 +119,20 @@ std::vector<std::string> sources_of(const std::vector<Found>& plans) {
   return names;
 }
 
-/// Leaves only the plans of the wanted sources. Throws Error for a source that no plan has.
+/// Leaves only the plans of the wanted source, or the one of that name. Throws Error if there is none.
 void choose(std::vector<Found>* plans, const std::string& wanted) {
   if (wanted == "all") return;
   const std::vector<std::string> names = sources_of(*plans);
   if (std::ranges::find(names, wanted) == names.end()) {
-    const std::string near = options::nearest(wanted, names);
-    throw Error(fmt::format("'{}'", wanted), "no plan reproduces that source",
+    const auto is_wanted = [&](const Found& f) { return f.sweep->plan.name == wanted; };
+    if (std::ranges::any_of(*plans, is_wanted)) {
+      std::erase_if(*plans, [&](const Found& f) { return !is_wanted(f); });
+      return;
+    }
+    std::vector<std::string> known = names;
+    for (const Found& f : *plans) known.push_back(f.sweep->plan.name);
+    const std::string near = options::nearest(wanted, known);
+    throw Error(fmt::format("'{}'", wanted), "no plan reproduces that source, or has that name",
                 near.empty() ? fmt::format("there are {} and all", fmt::join(names, ", "))
                              : fmt::format("did you mean '{}'?", near));
   }
@@ -136,8 +191,11 @@ int run_reproduce(const Options& options, Context& context) {
     throw Error(options.has("plans") ? "--plans " + options.text("plans") : "the plans",
                 "there is no such folder", "give the folder with doorbell's plans: --plans DIR");
   const std::string profile = options.text("profile") == "full" ? "" : options.text("profile");
-  std::vector<Found> plans = plans_of(folder, profile, static_cast<u64>(options.integer("seed")), context);
-  choose(&plans, options.text("source"));
+  const std::string wanted = options.text("source");
+  const u64 seed = options.integer("seed");
+  std::vector<Found> plans = is_plan_file(wanted) ? plan_in(wanted, folder, profile, seed, context)
+                                                  : plans_of(folder, profile, seed, context);
+  if (!is_plan_file(wanted)) choose(&plans, wanted);
   if (options.flag("list")) return list(plans);
 
   const std::string out = options.text("out");
@@ -165,10 +223,11 @@ int run_reproduce(const Options& options, Context& context) {
     const auto begin = std::chrono::steady_clock::now();
     how.folder = out + "/" + f.sweep->plan.name;
     how.title = fmt::format("{} ({} of {}): ", f.sweep->plan.name, done + 1, plans.size());
+    const MadeFiles made(*f.sweep);
     const SweepOutcome o = run_sweep(*f.sweep, how, context);
     ++done;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    // Cells that this machine cannot run are skipped; that is no failure as long as something ran.
+    // A plan of which nothing can run here is no failure as long as another one ran.
     if (o.code != static_cast<int>(ExitCode::absent)) code = report::worse_of(code, o.code);
     for (const sweep::Record& r : o.records) measured = measured || r.complete();
     add_reasons(o.records, &reasons);
@@ -211,16 +270,20 @@ Command reproduce_command() {
       "of their own, labelled 'published, other machine'; ours say whether a software model, an emulated device, the "
       "kernel or hardware was measured.",
       "A cell that this machine cannot run (it needs a GPU, a peer program, a right) is skipped, and its reason is printed. "
-      "The same line again goes on with what is missing.",
+      "The same line again goes on with what is missing. A file below /tmp that a plan's cells make for the kernel's "
+      "path is removed behind them.",
       "The profile 'quick' takes less than two minutes a plan on two cores; 'full' measures as long as the plans "
       "say.",
   };
   c.options.group("What")
-      .add({.name = "source",
-            .metavar = "SOURCE",
-            .default_text = "all",
-            .help = "xio, daqiri, cxi, qdma, or all; --list shows their plans",
-            .operand = true})
+      .add(
+          {.name = "source",
+           .metavar = "SOURCE|PLAN",
+           .default_text = "all",
+           .help =
+               "xio, daqiri, cxi, qdma, or all; --list shows their plans. Or one plan: its name in that list, or its "
+               "file",
+           .operand = true})
       .add({.name = "profile",
             .default_text = "full",
             .choices = {"quick", "full"},
@@ -256,6 +319,7 @@ Command reproduce_command() {
       {"doorbell reproduce --list", "Which sources and tables there are."},
       {"doorbell reproduce cxi --profile quick --out results/cxi",
        "The examples of one source, in a minute."},
+      {"doorbell reproduce plans/xio-nvme-smoke.yaml", "The table of one plan."},
       {"doorbell reproduce all", "Every published table; the same line again goes on after Ctrl-C."},
   };
   c.exits = {

@@ -24,14 +24,14 @@ int run_and_report(const Options& options, Context& context, const measure::RunO
   const auto server = export_figures(options, context, live);
   // What is refused when the device is open was never going to run.
   std::string coming = options.flag("quiet") ? "" : text_of(plan, run);
-  const measure::RunWatch watch = {
-      .stop = &context.stop,
-      .progress =
-          [&](double fraction, const std::string& what) {
-            if (!coming.empty()) fmt::print(stderr, "{}\n", std::exchange(coming, ""));
-            progress.update(fraction, what, live.operations());
-          },
-      .live = &live};
+  const measure::RunWatch watch = {.stop = &context.stop,
+                                   .progress =
+                                       [&](double fraction, const std::string& what) {
+                                         if (!coming.empty())
+                                           fmt::print(stderr, "{}\n", std::exchange(coming, ""));
+                                         progress.update(fraction, what, live.operations());
+                                       },
+                                   .live = &live};
   measure::BenchResult outcome = bench(watch);
   progress.clear();
   for (report::Cell& cell : outcome.cells) {

@@ -41,7 +41,8 @@ void check_words(const Command& c, const Options& options) {
   }
 }
 
-/// The commands that a plan can name: each path's, and those of its tools that make a result too.
+}  // namespace
+
 std::vector<sweep::Subject> subjects(const Context& context) {
   std::vector<sweep::Subject> found;
   for (const PathDescription& path : paths()) {
@@ -61,6 +62,8 @@ std::vector<sweep::Subject> subjects(const Context& context) {
   }
   return found;
 }
+
+namespace {
 
 /// Makes sure that the sweep does not write to the files that it reads.
 void check_inputs(const std::string& folder, const sweep::Plan& plan) {
@@ -135,6 +138,10 @@ std::vector<sweep::Turn> still_to_run(const std::vector<sweep::Turn>& turns,
   return todo;
 }
 
+bool is_skipped(const sweep::Record& r) {
+  return r.code() == static_cast<int>(ExitCode::absent);
+}
+
 std::string verdict(const std::vector<sweep::Record>& records, std::size_t wanted, int code, bool stopped) {
   const auto whole = std::ranges::count_if(records, [](const auto& r) { return r.complete(); });
   const std::string count = fmt::format("{} of {} runs complete", whole, wanted);
@@ -142,8 +149,11 @@ std::string verdict(const std::vector<sweep::Record>& records, std::size_t wante
     return fmt::format("FAILED: {}, exit code {}", count, code);
   if (stopped || code == sweep::kInterrupted)
     return fmt::format("INTERRUPTED: {}; the same command with --out goes on from here", count);
-  if (code != 0) return fmt::format("SKIPPED in part: {}, the hardware asked for is absent", count);
-  return fmt::format("OK: {}", count);
+  if (code != 0) return fmt::format("SKIPPED: {}, what every cell needs is absent", count);
+  const auto skipped = std::ranges::count_if(records, is_skipped);
+  return fmt::format(
+      "OK: {}{}", count,
+      skipped == 0 ? "" : fmt::format(", {} skipped, because what they need is absent", skipped));
 }
 
 }  // namespace
@@ -256,6 +266,9 @@ SweepOutcome run_sweep(const PreparedSweep& s, const SweepRun& how, Context& con
   std::erase_if(records,
                 [&](const auto& r) { return std::ranges::find(s.selected, r.cell) == s.selected.end(); });
   for (const sweep::Record& r : records) o.code = report::worse_of(o.code, r.code());
+  // Cells that this machine cannot run are skipped; that is no failure as long as something ran.
+  const auto ran = [](const sweep::Record& r) { return !is_skipped(r) && r.complete(); };
+  if (o.code == static_cast<int>(ExitCode::absent) && std::ranges::any_of(records, ran)) o.code = 0;
   if (!o.failure.empty()) o.code = report::worse_of(o.code, static_cast<int>(ExitCode::usage));
   if (context.stop.requested()) o.code = report::worse_of(o.code, sweep::kInterrupted);
   o.verdict = verdict(records, s.turns.size(), o.code, context.stop.requested());

@@ -18,6 +18,9 @@
 
 namespace doorbell::cli {
 
+/// The commands that a plan can name: each path's, and those of its tools that make a result too.
+[[nodiscard]] std::vector<sweep::Subject> subjects(const Context& context);
+
 /// A file or folder that comes with the program ("plans", "python"): where it is installed, else in the
 /// source tree. Empty if it is in neither.
 [[nodiscard]] std::filesystem::path shipped(const std::string& name);
@@ -62,7 +65,7 @@ struct SweepRun {
 };
 
 struct SweepOutcome {
-  int code = 0;                        ///< the worst of all runs
+  int code = 0;                        ///< the worst of all runs; 77 only if no run is complete
   std::vector<sweep::Record> records;  ///< of the selected cells
   std::string summary;
   std::string verdict;  ///< one line

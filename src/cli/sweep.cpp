@@ -12,13 +12,16 @@
 #include <optional>
 
 #include "cli/commands.hpp"
+#include "cli/output.hpp"
 #include "cli/report_page.hpp"
 #include "cli/run_sweep.hpp"
+#include "cli/sweep_cases.hpp"
 #include "report/layout.hpp"
 #include "report/verdict.hpp"
 #include "sweep/folder.hpp"
 #include "sweep/ranks/launcher.hpp"
 #include "sweep/ranks/team.hpp"
+#include "system/open_file.hpp"
 
 namespace doorbell::cli {
 
@@ -89,6 +92,10 @@ int run_plan(const Options& options, Context& context, sweep::Team* team) {
   std::vector<std::string> inputs = sweep::files_of(s->plan);
   std::ranges::copy(sweep::files_in(path), std::back_inserter(inputs));
   check_page(html, inputs);
+  check_junit_name(options);
+  check_output("junit", options.text("junit"), inputs);
+  if (same_file(options.text("junit"), html))
+    throw Error("--junit", "--html writes to the same file", "give them two files");
   if (const std::string why = html.empty() ? "" : why_no_page(); !why.empty())
     throw Error("--html " + html, why, "install what is missing, or make the page later (docs/sweep.md)");
   SweepRun how;
@@ -97,7 +104,7 @@ int run_plan(const Options& options, Context& context, sweep::Team* team) {
   const SweepOutcome o = run_sweep(*s, how, context);
   if (!how.quiet) fmt::print("{}\n{}\nresults: {}\n", o.summary, o.verdict, report::printable(path));
   else if (o.code != 0) fmt::print(stderr, "{}\n", o.verdict);
-  int code = o.code;
+  int code = write_junit(options, "doorbell sweep " + s->plan.name, cases_of(*s, o), o.code);
   if (const std::string why = html.empty() ? "" : make_page(path, html, s->plan.title); !why.empty()) {
     fmt::print(stderr, "{} sweep: --html {}: {}\n", context.program, report::printable(html), why);
     code = report::worse_of(code, static_cast<int>(ExitCode::usage));
@@ -136,8 +143,8 @@ Command sweep_command() {
       "shows them as a heat map.",
       "Figures that others published can be shown beside ours (key 'reference'); they stay in columns of their own, "
       "labelled 'published, other machine'.",
-      "docs/sweep.md describes the plan's keys. The exit code is the worst of all cells: 2 over 130 (interrupted) over 1 over "
-      "77 over 0.",
+      "docs/sweep.md describes the plan's keys. The exit code is the worst of all cells: 2 over 130 (interrupted) over 1 "
+      "over 0. A cell that this machine cannot run is skipped, which is no failure: 77 means that none could be run.",
   };
   c.options.group("Sweep")
       .add({.name = "plan",
@@ -187,6 +194,7 @@ Command sweep_command() {
             .help =
                 "write the report of the folder to FILE, also when a cell failed or Ctrl-C ended the sweep"})
       .add(units_option({"bits", &SweepRun::bits}))
+      .add(junit_option())
       .add({.name = "quiet",
             .letter = 'q',
             .help = "no progress line and no table; errors and what failed are still printed",
@@ -202,10 +210,10 @@ Command sweep_command() {
        "One cell of the matrix, beside the published figure."},
   };
   c.exits = {
-      {0, "every run is complete and its data good"},
+      {0, "all that this machine can run is complete and its data good"},
       {1, "usage or environment: a bad plan, a run that could not start, a file that cannot be written"},
       {2, "data errors; a run that crashed or took too long"},
-      {77, "the hardware asked for is not here"},
+      {77, "nothing could be measured: what every cell needs is absent"},
       {130, "interrupted; the data until then is good"}};
   c.run = run_rank;
   return c;

@@ -7,6 +7,7 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <iterator>
 
 #include "measure/statistics.hpp"
 #include "sweep/shift.hpp"
@@ -85,10 +86,11 @@ Side side_of(const char* name, const Measured& m, const std::string& key, const 
 
 class Comparer {
  public:
-  Comparer(const Measured& before, const Measured& after, double threshold)
-      : before_(before), after_(after), threshold_(threshold) {}
+  Comparer(const Measured& before, const Measured& after, const Rules& rules)
+      : before_(before), after_(after), rules_(rules) {}
 
-  Comparison run(const std::vector<std::string>& metrics) {
+  Comparison run() {
+    c_.demands = rules_.demands;
     c_.runs_before = before_.runs;
     c_.runs_after = after_.runs;
     differences(before_.facts, after_.facts, false);
@@ -99,12 +101,12 @@ class Comparer {
           fmt::format("{} and {}", before_.name, after_.name), "they have no cell in common",
           fmt::format("the first one's is '{}', the other's '{}'", before_.order[0], after_.order[0]));
     for (const std::string& key : before_.order) {
-      cell(key, before_.cells.at(key).group, metrics);
+      cell(key, before_.cells.at(key).group);
       if (!after_.cells.contains(key)) c_.only_before.push_back(key);
     }
     for (const std::string& key : after_.order) {
       if (before_.cells.contains(key)) continue;
-      cell(key, after_.cells.at(key).group, metrics);
+      cell(key, after_.cells.at(key).group);
       c_.only_after.push_back(key);
     }
     cells_without_figures();
@@ -117,7 +119,7 @@ class Comparer {
   }
 
  private:
-  void cell(const std::string& key, const std::string& group, const std::vector<std::string>& metrics) {
+  void cell(const std::string& key, const std::string& group) {
     const Side a = side_of("A", before_, key, group), b = side_of("B", after_, key, group);
     Compared cell;
     cell.label = key;
@@ -126,8 +128,11 @@ class Comparer {
       if (std::string why = side.why_not_comparable(); !why.empty())
         cell.why_not_comparable.push_back(std::move(why));
     if (a.samples != nullptr && b.samples != nullptr) {
-      for (const std::string& metric : metrics) {
-        Ratio r = ratio_of(metric, a.samples->metrics.at(metric), b.samples->metrics.at(metric), threshold_);
+      for (const std::string& metric : rules_.metrics) {
+        Ratio r = ratio_of(metric, a.samples->metrics.at(metric), b.samples->metrics.at(metric),
+                           rules_.threshold, rules_.level);
+        r = ratio_of_repeats(std::move(r), a.samples->repeats.at(metric), b.samples->repeats.at(metric),
+                             rules_.threshold, rules_.level);
         if (!cell.why_not_comparable.empty()) r.change = Change::not_comparable;
         const auto [fewer, more] = std::minmax(r.runs_before, r.runs_after);
         cell.unpaired = std::max(cell.unpaired, more - fewer);
@@ -135,7 +140,23 @@ class Comparer {
       }
       differences(a.samples->facts, b.samples->facts, true);
     }
+    if (b.samples != nullptr) demand(key, *b.samples);
     c_.cells.push_back(std::move(cell));
+  }
+
+  void demand(const std::string& key, const Samples& samples) {
+    const Demands& d = rules_.demands;
+    const auto check = [&](const char* metric, const std::optional<double>& limit) {
+      if (!limit) return;
+      const std::vector<double> known = figures_of(samples.metrics.at(metric));
+      Unmet u{.cell = key, .metric = metric, .figure = {}, .demanded = *limit};
+      if (!known.empty()) u.figure = measure::median(known);
+      const bool met = u.figure && (more_is_better(metric) ? *u.figure >= *limit : *u.figure <= *limit);
+      if (!met) c_.unmet.push_back(std::move(u));
+    };
+    check("ops_per_s", d.min_ops_per_s);
+    check("bytes_per_s", d.min_bytes_per_s);
+    check("p99_ns", d.max_p99_ns);
   }
 
   /// Handles cells for which no run of either side left a figure.
@@ -184,7 +205,7 @@ class Comparer {
 
   const Measured& before_;
   const Measured& after_;
-  double threshold_;
+  const Rules& rules_;
   Comparison c_;
 };
 
@@ -215,14 +236,16 @@ std::size_t Comparison::new_data_errors() const {
 }
 
 int Comparison::exit_code() const {
-  const ExitCode code = new_data_errors() > 0                 ? ExitCode::data
-                        : regressed() || not_comparable() > 0 ? ExitCode::regression
-                                                              : ExitCode::ok;
+  const ExitCode code = new_data_errors() > 0                               ? ExitCode::data
+                        : regressed() || not_comparable() > 0               ? ExitCode::regression
+                        : !unmet.empty()                                    ? ExitCode::regression
+                        : demands.decided && figures(Change::undecided) > 0 ? ExitCode::regression
+                                                                            : ExitCode::ok;
   return static_cast<int>(code);
 }
 
 Ratio ratio_of(const std::string& metric, const std::vector<std::optional<double>>& before,
-               const std::vector<std::optional<double>>& after, double threshold) {
+               const std::vector<std::optional<double>>& after, double threshold, double level) {
   const std::vector<double> a = figures_of(before), b = figures_of(after);
   Ratio r;
   r.metric = metric;
@@ -231,7 +254,7 @@ Ratio ratio_of(const std::string& metric, const std::vector<std::optional<double
   if (!a.empty()) r.before = measure::median(a);
   if (!b.empty()) r.after = measure::median(b);
   if (!r.known()) return r;
-  const Factor factor = factor_of(a, b);
+  const Factor factor = factor_of(a, b, level);
   r.median = factor.median;
   r.ci_low = factor.low;
   r.ci_high = factor.high;
@@ -240,9 +263,32 @@ Ratio ratio_of(const std::string& metric, const std::vector<std::optional<double
   return r;
 }
 
-Comparison compare(const Measured& before, const Measured& after, const std::vector<std::string>& metrics,
-                   double threshold) {
-  return Comparer(before, after, threshold).run(metrics);
+Ratio ratio_of_repeats(Ratio r, const std::vector<double>& before, const std::vector<double>& after,
+                       double threshold, double level) {
+  const auto above_0 = [](const std::vector<double>& all) {
+    std::vector<double> known;
+    std::ranges::copy_if(all, std::back_inserter(known), [](double v) { return v > 0; });
+    return known;
+  };
+  const std::vector<double> a = above_0(before), b = above_0(after);
+  if (!r.known() || r.ci_level > 0 || std::min(a.size(), b.size()) < kLeastRuns ||
+      std::max(a.size(), b.size()) > kMostRuns)
+    return r;
+  const Factor factor = factor_of(a, b, level);
+  r.by_repeats = true;
+  r.repeats_before = a.size();
+  r.repeats_after = b.size();
+  r.median = factor.median;
+  r.ci_low = factor.low;
+  r.ci_high = factor.high;
+  r.ci_level = factor.level;
+  const bool apart = r.ci_low > kBetweenProcesses || r.ci_high < 1 / kBetweenProcesses;
+  r.change = apart ? change_of(r, threshold) : Change::undecided;
+  return r;
+}
+
+Comparison compare(const Measured& before, const Measured& after, const Rules& rules) {
+  return Comparer(before, after, rules).run();
 }
 
 }  // namespace doorbell::sweep

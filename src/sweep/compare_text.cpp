@@ -20,13 +20,13 @@ using report::printable;
 
 std::string figure(const std::string& metric, double v) {
   if (metric == "ops_per_s") return digits(v / 1e3) + " kIOPS";
-  if (metric == "bytes_per_s") return digits(v / 1e6) + " MB/s";
+  if (metric == "bytes_per_s") return digits(v / 1e9) + " GB/s";
   return digits(v / 1e3) + " us";
 }
 
 /// Undecided whatever its runs show: they do not suffice for an interval.
 bool too_few(const Ratio& r) {
-  return r.change == Change::undecided && r.ci_level < kLevel;
+  return r.change == Change::undecided && (r.ci_level < kLevel || r.by_repeats);
 }
 
 std::vector<std::string> row_of(const Ratio& r) {
@@ -40,8 +40,35 @@ std::vector<std::string> row_of(const Ratio& r) {
   } else {
     row.insert(row.end(), {"-", "-"});
   }
-  row.emplace_back(too_few(r) ? "undecided: too few runs" : name(r.change));
+  std::string said = too_few(r) ? "undecided: too few runs" : name(r.change);
+  if (r.by_repeats && r.change != Change::not_comparable)
+    said += fmt::format("{} by {} and {} repeats of few processes", too_few(r) ? "; interval" : ",",
+                        r.repeats_before, r.repeats_after);
+  row.push_back(std::move(said));
   return row;
+}
+
+/// "ops_per_s at least 100 kIOPS, p99_ns at most 50 us".
+std::string demanded(const Demands& d) {
+  std::vector<std::string> parts;
+  const auto add = [&](const char* metric, const std::optional<double>& limit) {
+    if (limit)
+      parts.push_back(fmt::format("{} {} {}", metric, more_is_better(metric) ? "at least" : "at most",
+                                  figure(metric, *limit)));
+  };
+  add("ops_per_s", d.min_ops_per_s);
+  add("bytes_per_s", d.min_bytes_per_s);
+  add("p99_ns", d.max_p99_ns);
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::size_t decided_by_repeats(const Comparison& c) {
+  std::size_t n = 0;
+  for (const Compared& cell : c.cells)
+    n += static_cast<std::size_t>(std::ranges::count_if(cell.ratios, [](const Ratio& r) {
+      return r.by_repeats && r.change != Change::undecided && r.change != Change::not_comparable;
+    }));
+  return n;
 }
 
 /// Advice on what to measure so that undecided figures become decided.
@@ -97,6 +124,13 @@ const char* word(Change change) {
   }
 }
 
+std::string text_of(const Unmet& u) {
+  const char* what = more_is_better(u.metric) ? "TOO SLOW" : "TOO LATE";
+  return fmt::format("{}: {}: {} of B is {}, and {} {} is demanded", what, printable(u.cell), u.metric,
+                     u.figure ? figure(u.metric, *u.figure) : "not known",
+                     more_is_better(u.metric) ? "at least" : "at most", figure(u.metric, u.demanded));
+}
+
 std::string to_text(const Comparison& c, const std::string& before, const std::string& after) {
   const auto runs = [](std::size_t n) { return fmt::format("{} run{}", n, n == 1 ? "" : "s"); };
   std::string out = fmt::format("A: {}, {}\nB: {}, {}\n", printable(before), runs(c.runs_before),
@@ -131,6 +165,8 @@ std::string to_text(const Comparison& c, const std::string& before, const std::s
 std::string verdict(const Comparison& c, double percent) {
   const std::size_t all = c.figures(), undecided = c.figures(Change::undecided);
   std::vector<std::string> lines;
+  const std::size_t by_repeats = decided_by_repeats(c);
+  std::string met;
   if (const std::size_t n = c.new_data_errors(); n > 0)
     lines.push_back(fmt::format("FAILED: {} of {} cells have data errors in B that they do not have in A", n,
                                 c.cells.size()));
@@ -142,10 +178,21 @@ std::string verdict(const Comparison& c, double percent) {
         "REGRESSION: {} of {} figures are worse by more than {} %{}", n, all, percent,
         // A change of the machine looks like a change of the program.
         c.warnings.empty() ? "" : "; the results carry warnings: if in doubt measure both sides in turns"));
+  for (const Unmet& u : c.unmet) lines.push_back(text_of(u));
+  if (const std::string text = demanded(c.demands); c.unmet.empty() && !text.empty())
+    met = fmt::format("B has what is demanded in every cell: {}", text);
   if (undecided > 0)
-    lines.push_back(fmt::format("UNDECIDED: {} of {} figures; {}", undecided, all, advice(c)));
+    lines.push_back(fmt::format("UNDECIDED{}: {} of {} figures; {}",
+                                c.demands.decided ? ", which counts as a failure" : "", undecided, all,
+                                advice(c)));
   if (lines.empty())
     lines.push_back(fmt::format("OK: none of {} figures is worse by more than {} %", all, percent));
+  if (by_repeats > 0)
+    lines.push_back(fmt::format(
+        "{} of {} verdicts are by repeats of too few processes: these agree for reasons that the next process does "
+        "not share, so only a factor beyond {} counts, and {} runs a side would say more",
+        by_repeats, all, kBetweenProcesses, kGoodRuns));
+  if (!met.empty()) lines.push_back(std::move(met));
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
@@ -156,6 +203,9 @@ Json to_json(const Comparison& c) {
            {"not_comparable", c.not_comparable()},
            {"new_data_errors", c.new_data_errors()},
            {"undecided", c.figures(Change::undecided)},
+           {"decided_by_repeats", decided_by_repeats(c)},
+           {"demands", Json::object()},
+           {"unmet", Json::array()},
            {"across", c.across},
            {"runs_before", c.runs_before},
            {"runs_after", c.runs_after},
@@ -164,6 +214,16 @@ Json to_json(const Comparison& c) {
            {"only_before", c.only_before},
            {"only_after", c.only_after},
            {"warnings", c.warnings}};
+  for (const auto& [name, limit] : {std::pair{"min_ops_per_s", c.demands.min_ops_per_s},
+                                    {"min_bytes_per_s", c.demands.min_bytes_per_s},
+                                    {"max_p99_ns", c.demands.max_p99_ns}})
+    out["demands"][name] = limit ? Json(*limit) : Json(nullptr);
+  out["demands"]["decided"] = c.demands.decided;
+  for (const Unmet& u : c.unmet)
+    out["unmet"].push_back({{"cell", u.cell},
+                            {"metric", u.metric},
+                            {"figure", u.figure ? Json(*u.figure) : Json(nullptr)},
+                            {"demanded", u.demanded}});
   for (const Difference& d : c.differences)
     out["differences"].push_back({{"what", d.what},
                                   {"before", d.before},
@@ -183,6 +243,9 @@ Json to_json(const Comparison& c) {
                         {"ci_low", known(r.ci_low)},
                         {"ci_high", known(r.ci_high)},
                         {"ci_level", r.ci_level},
+                        {"basis", r.ci_level <= 0 ? Json(nullptr) : Json(r.by_repeats ? "repeats" : "runs")},
+                        {"repeats_before", r.by_repeats ? Json(r.repeats_before) : Json(nullptr)},
+                        {"repeats_after", r.by_repeats ? Json(r.repeats_after) : Json(nullptr)},
                         {"verdict", word(r.change)}});
     }
     out["cells"].push_back({{"cell", cell.label},

@@ -113,7 +113,7 @@ class Parser {
     const options::OptionTable& table = plan_.subject->table;
     const Option* o = table.find(key);
     if (o != nullptr && !o->operand) {
-      for (const char* own : {"json", "csv", "html", "details", "export", "quiet", "help"})
+      for (const char* own : {"json", "csv", "html", "junit", "versus", "details", "export", "quiet", "help"})
         if (o->name == own) doc_.refuse(item, "the sweep sets it itself");
       for (const char* own : {"listen", "listen-wait", "connect"})
         if (o->name == own && has_pairs_) doc_.refuse(item, "the key 'pairs' sets it");

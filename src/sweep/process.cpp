@@ -47,14 +47,15 @@ std::string await(Child& child, double limit_s, const ProcessWatch& watch) {
   return child.exit_code() >= 128 ? "signal" : ended;
 }
 
-/// Reads the Result that a run has written. Null if there is none, with the reason in `why`.
-nlohmann::ordered_json result_in(const std::string& path, std::string* why) {
-  std::string text;
+/// Reads the Result that a run has written to a file, or, without one, has printed. Null if there is none,
+/// with the reason in `why`.
+nlohmann::ordered_json result_in(const std::string& path, std::string text, std::string* why) {
   try {
-    text = read_text(path);
+    if (!path.empty()) text = read_text(path);
   } catch (const Error&) {
     return nullptr;  // the run has written no Result; its standard error gives the reason
   }
+  if (path.empty() && text.empty()) return nullptr;
   try {
     auto result = parse_json(text, "its result cannot be read");
     if (result.is_object()) return result;
@@ -112,21 +113,22 @@ Outcome run_process(const std::vector<std::string>& words, const std::string& fi
                     const std::string& program, const ProcessWatch& watch) {
   std::vector<std::string> all = {"doorbell"};
   all.insert(all.end(), words.begin(), words.end());
-  all.push_back("--json=" + file);
+  all.push_back("--json=" + (file.empty() ? "-" : file));
   all.emplace_back("--quiet");
   Outcome o;
   const u64 start = wall_ns();
-  std::string why, printed;
+  std::string why, printed, output;
   try {
     Child child(all, {}, program);
     o.ended = await(child, limit_s, watch);
     o.exit_code = code_of(child);
     printed = child.errors();
+    if (file.empty()) output = child.output();
   } catch (const std::system_error& e) {
     throw Error(fmt::format("starting doorbell {}", words.front()), e.code().message());
   }
   o.wall_s = static_cast<double>(wall_ns() - start) / 1e9;
-  o.result = result_in(file, &why);
+  o.result = result_in(file, std::move(output), &why);
   o.error = error_of(o, limit_s, why, printed);
   return o;
 }

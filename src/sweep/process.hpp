@@ -45,7 +45,8 @@ struct ProcessWatch {
   std::function<void(double)> tick;  ///< gets the run time so far
 };
 
-/// Runs `doorbell WORDS --json=FILE --quiet` by `program`. Throws doorbell::Error if it cannot be started.
+/// Runs `doorbell WORDS --json=FILE --quiet` by `program`; without a file the Result is kept in memory.
+/// Throws doorbell::Error if it cannot be started.
 [[nodiscard]] Outcome run_process(const std::vector<std::string>& words, const std::string& file,
                                   double limit_s, const std::string& program, const ProcessWatch& watch);
 

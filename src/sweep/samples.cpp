@@ -93,8 +93,17 @@ void add_run(const std::vector<const Json*>& repeats, Samples* to) {
       if (repeat->is_object() && repeat->contains(metric) && (*repeat)[metric].is_number())
         values.push_back((*repeat)[metric].get<double>());
     to->metrics[metric].push_back(values.empty() ? std::nullopt : std::optional(measure::median(values)));
+    std::vector<double>& all = to->repeats[metric];
+    all.insert(all.end(), values.begin(), values.end());
   }
   if (repeats.empty()) ++to->failures["runs without a repeat"];
+}
+
+/// Options that say where a Result goes, and not what it is of.
+bool is_output(const std::string& option) {
+  static const std::set<std::string> names = {"json",    "csv",    "html",   "junit", "quiet",
+                                              "details", "export", "versus", "units"};
+  return names.contains(option);
 }
 
 void add_cell_facts(const Json& cell, Facts* to) {
@@ -112,9 +121,7 @@ void add_cell_facts(const Json& cell, Facts* to) {
   const auto options = cell.find("options");
   if (options == cell.end() || !options->is_object()) return;
   for (const auto& [name, value] : options->items())
-    if (name != "json" && name != "csv" && name != "html" && name != "quiet" && name != "details" &&
-        name != "export")
-      (*to)["option " + name].insert(plain(value));
+    if (!is_output(name)) (*to)["option " + name].insert(plain(value));
 }
 
 /// Adds the build, and those facts of the machine that do not change between runs.

@@ -38,6 +38,7 @@ struct Samples {
   std::size_t runs = 0;
   /// By metric ("ops_per_s"), one value for each run: the median of its repeats; empty if no repeat has it.
   std::map<std::string, std::vector<std::optional<double>>> metrics;
+  std::map<std::string, std::vector<double>> repeats;  ///< the same of every repeat of every run
   Failures failures;
   bool bad_data = false;        ///< errors or verification failures among them
   Facts facts;                  ///< device, initiator, verification, options

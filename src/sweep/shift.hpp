@@ -27,9 +27,10 @@ struct Factor {
   double low = 1, high = 1;  ///< the interval; the extremes if `level` is 0
   double level = 0;          ///< the interval's level; 0: too few runs
 };
-/// Each figure belongs to one run. Both sides need one figure or more, all above 0. Throws doorbell::Error
-/// beyond kMostRuns.
-[[nodiscard]] Factor factor_of(std::span<const double> before, std::span<const double> after);
+/// Each figure belongs to one run. Both sides need one figure or more, all above 0. `level`: that of the
+/// interval, as a share. Throws doorbell::Error beyond kMostRuns.
+[[nodiscard]] Factor factor_of(std::span<const double> before, std::span<const double> after,
+                               double level = kLevel);
 
 /// t so that a value of Student's distribution lies in [-t, t] with probability `level`. `freedom` is 1 or
 /// more.

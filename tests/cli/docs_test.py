@@ -151,7 +151,7 @@ def as_plan(name, words):
             rest = [value, *rest] if value else rest
         key, equals, value = word[2:].partition("=")
         options[full.get(key, key)] = value if equals else rest.pop(0) if takes_value[key] else True
-    for own in ("json", "csv", "quiet", "export", "daqiri-csv", "details"):  # the sweep's, or no matter of a cell
+    for own in ("json", "csv", "junit", "versus", "quiet", "export", "daqiri-csv", "details"):  # the sweep's, or no matter of a cell
         options.pop(own, None)
     return {"name": "documents", "command": name, "options": options}
 

@@ -6,6 +6,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import unittest
@@ -92,6 +93,74 @@ class Reproduce(WithPlans):
         page = (self.out / "report.html").read_text(encoding="utf-8")
         self.assertIn("<html", page)
         self.assertIn("batch", page)
+
+    def test_one_plan_by_its_file_or_its_name(self):
+        for what in (self.plans / "one.yaml", "one.yaml", "one"):
+            self.out = self.folder / str(what).replace("/", "-")
+            done = self.reproduce(what)
+            self.assertEqual([p.name for p in self.out.iterdir() if p.is_dir()], ["one"])
+            self.assertIn("3 ok", done.stdout)
+        self.out = self.folder / "nobody"
+        self.assertIn("1 ok", self.reproduce(self.plans / "nobodys.yaml").stdout)  # it has no source
+        listed = self.reproduce("one", "--list")
+        self.assertEqual([line.split()[1] for line in listed.stdout.splitlines()[1:]], ["one"])
+        self.assertIn("No such file", self.reproduce(self.folder / "absent.yaml", code=1).stderr)
+        self.assertIn("did you mean 'other'?", self.reproduce("othr", code=1).stderr)
+
+    def kernel(self, more=""):
+        """A plan that makes a file among the temporary ones; returns the environment and that folder."""
+        tmp = self.folder / "tmp"
+        tmp.mkdir(exist_ok=True)
+        (self.plans / "other.yaml").write_text(
+            "name: other\nsource: ours\ncommand: nvme\n"
+            f"options: {{controller: 'file:{tmp}/made.img', file-size: 1Mi, allow-write: true, direct: off, backend: sync,"
+            f" read-io: 20, timeout: 60, late-after: 50{more}}}\nmatrix: {{batch-size: [1]}}\n"
+            "cells: [{lbas-per-io: 2}]\n", encoding="utf-8")
+        return {**os.environ, "TMPDIR": str(tmp)}, tmp
+
+    def test_nothing_stays_among_the_temporary_files(self):
+        env, tmp = self.kernel()
+        done = doorbell(*self.command("ours"), env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.records("other")[0]["result"]["cells"][0]["device"]["kind"], "kernel")
+        self.assertEqual(list(tmp.iterdir()), [])
+        # What was there before is somebody's.
+        self.out = self.folder / "again"
+        (tmp / "made.img").write_bytes(b"\0" * (1 << 20))
+        done = doorbell(*self.command("ours"), env=env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([p.name for p in tmp.iterdir()], ["made.img"])
+
+    def test_nothing_stays_after_errors(self):
+        env, tmp = self.kernel()
+        self.out.mkdir()
+        (self.out / "other").mkdir()
+        (self.out / "other" / "precious").write_text("x", encoding="utf-8")
+        done = doorbell(*self.command("ours"), env=env)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(list(tmp.iterdir()), [])
+        env, tmp = self.kernel(", write-io: 3")
+        (self.plans / "other.yaml").write_text((self.plans / "other.yaml").read_text(encoding="utf-8").replace(
+            "lbas-per-io: 2", "file-size: 1Ki, base-lba: 999999"), encoding="utf-8")
+        self.out = self.folder / "failing"
+        done = doorbell(*self.command("ours"), env=env)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(list(tmp.iterdir()), [])
+
+    def test_nothing_stays_after_ctrl_c(self):
+        env, tmp = self.kernel(", duration: 60, repeats: 1")
+        with subprocess.Popen([DOORBELL, *map(str, self.command("ours"))], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, env=env) as process:
+            wait_until((tmp / "made.img").exists, "the file")
+            process.send_signal(signal.SIGINT)
+            out, err = harness.end_of(process)
+        self.assertEqual(process.returncode, 130, out + err)
+        self.assertEqual(list(tmp.iterdir()), [])
+
+    def test_files_of_the_plans_that_come_with_doorbell_are_temporary_ones(self):
+        for plan in pathlib.Path(ROOT, "plans").glob("*.yaml"):
+            for path in re.findall(r"(?m)^[^#\n]*file:(/[^\s\"',}]+)", plan.read_text(encoding="utf-8")):
+                self.assertTrue(path.startswith("/tmp/"), f"{plan.name}: {path}")
 
     def test_quick_is_another_sweep(self):
         self.reproduce("theirs", "--profile", "quick")

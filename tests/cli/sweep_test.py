@@ -356,8 +356,25 @@ class Absent(WithFolder):
         plan = self.plan("name: a\ncommand: net\noptions: {stream: raw, link: ring, duration: 0.01, repeats: 1, warmup: 0}\n"
                          "cells:\n  - {engine: dpdk}\n  - {engine: ring}\n")
         done = doorbell("sweep", plan, "--out", self.out, env={**os.environ, "DOORBELL_PLUGINS": str(self.folder)})
-        self.assertEqual(done.returncode, 77, done.stdout + done.stderr)
+        # As for reproduce: what was skipped is no failure as long as something ran.
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual([x["exit_code"] for x in self.lines()], [77, 0], done.stdout)
+        self.assertIn("OK: 1 of 2 runs complete, 1 skipped", done.stdout)
+
+    def test_nothing_that_can_run_is_77_as_for_reproduce(self):
+        plan = self.plan("name: a\nsource: theirs\ncommand: rdma\noptions: {provider: verbs, device: no_such_device}\n"
+                         "matrix: {size: [64, 128]}\n")
+        done = self.sweep(plan=plan, code=77)
+        self.assertIn("SKIPPED: 0 of 2 runs complete", done.stdout)
+        other = doorbell("reproduce", plan, "--out", self.folder / "reproduced")
+        self.assertEqual(other.returncode, 77, other.stdout + other.stderr)
+
+    def test_a_skipped_cell_does_not_hide_wrong_data(self):
+        plan = self.plan("name: a\nsource: theirs\ncommand: nvme\noptions: {write-io: 300, read-io: 300, timeout: 60, late-after: 50}\n"
+                         "cells:\n  - {controller: 'nvme0-no-such'}\n  - {controller: model, fault: corrupt=0.2}\n")
+        for command in (["sweep", plan, "--out", self.out], ["reproduce", plan, "--out", self.folder / "reproduced"]):
+            done = doorbell(*command)
+            self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
 
 
 class Refusals(WithFolder):

@@ -70,6 +70,163 @@ TEST(SweepCompare, RunsWithoutAFigureAreLeftOut) {
   EXPECT_FALSE(ratio_of("p99_ns", {1}, {0}, 0.05).known());
 }
 
+TEST(SweepCompare, RepeatsOfOneProcessDecideOnlyWhatProcessesDoNotExplain) {
+  const std::vector<double> a = {100, 101, 99, 100, 102};
+  const auto change = [&](double f) {
+    std::vector<double> b;
+    for (const double v : a) b.push_back(v * f);
+    return ratio_of_repeats(ratio_of("ops_per_s", {100}, {100 * f}, 0.05), a, b, 0.05);
+  };
+  EXPECT_EQ(change(139).change, Change::better);
+  EXPECT_EQ(change(0.3).change, Change::regression);
+  EXPECT_TRUE(change(0.3).by_repeats);
+  EXPECT_EQ(change(0.3).repeats_before, 5u);
+  EXPECT_NEAR(change(0.3).median, 0.3, 1e-9);
+  EXPECT_EQ(change(2).change, Change::undecided) << "another process may differ by as much";
+  EXPECT_EQ(change(0.5).change, Change::undecided);
+  EXPECT_EQ(change(1).change, Change::undecided) << "equal repeats do not show equal processes";
+  EXPECT_FALSE(
+      ratio_of_repeats(ratio_of("ops_per_s", {1}, {9}, 0.05), {1, 1, 1}, {9, 9, 9}, 0.05).by_repeats);
+  const Maybe runs = {1, 1, 1, 1};
+  const Ratio enough = ratio_of_repeats(ratio_of("ops_per_s", runs, runs, 0.05), a, {9, 9, 9, 9}, 0.05);
+  EXPECT_FALSE(enough.by_repeats) << "runs are better";
+  EXPECT_EQ(enough.change, Change::same);
+}
+
+Measured one_run(const std::vector<double>& repeats, const std::function<void(Json&)>& change = {}) {
+  Measured m;
+  m.name = "m";
+  Json result = result_of(repeats);
+  if (change) change(result);
+  add_result(result, "r", &m);
+  return m;
+}
+
+TEST(SweepCompare, AVerdictByRepeatsIsNamedApart) {
+  const Measured a = one_run({100, 101, 99, 100}), b = one_run({10, 10.1, 9.9, 10});
+  const Comparison c = compare(a, b, {"ops_per_s"}, 0.05);
+  EXPECT_EQ(c.exit_code(), 3);
+  EXPECT_NE(verdict(c, 5).find("by repeats of too few processes"), std::string::npos) << verdict(c, 5);
+  EXPECT_NE(to_text(c, "a", "b").find("by 4 and 4 repeats"), std::string::npos) << to_text(c, "a", "b");
+  const Json json = to_json(c);
+  EXPECT_EQ(json.at("decided_by_repeats"), 1);
+  EXPECT_EQ(json.at("cells")[0].at("ratios")[0].at("basis"), "repeats");
+  EXPECT_EQ(json.at("cells")[0].at("ratios")[0].at("repeats_after"), 4);
+  EXPECT_EQ(compare(a, a, {"ops_per_s"}, 0.05).exit_code(), 0);
+  EXPECT_EQ(to_json(compare(one_run({1}), one_run({1}), {"ops_per_s"}, 0.05))
+                .at("cells")[0]
+                .at("ratios")[0]
+                .at("basis"),
+            nullptr);
+}
+
+TEST(SweepCompare, DemandsOfB) {
+  const auto with_p99 = [](Json& result) {
+    for (Json& repeat : result["cells"][0]["repeats"]) repeat["p99_ns"] = 5000;
+  };
+  const Measured a = one_run({100, 100, 100, 100}), b = one_run({100, 110, 120, 500}, with_p99);
+  const auto code = [&](const Measured& after, const Demands& demands) {
+    return compare(a, after, {.metrics = {"ops_per_s"}, .threshold = 0.05, .demands = demands});
+  };
+  EXPECT_EQ(code(b, {.min_ops_per_s = 115}).exit_code(), 0) << "the median is 115";
+  EXPECT_EQ(code(b, {.min_ops_per_s = 116}).exit_code(), 3);
+  EXPECT_EQ(code(b, {.max_p99_ns = 5000}).exit_code(), 0);
+  EXPECT_EQ(code(b, {.max_p99_ns = 4999}).exit_code(), 3);
+  EXPECT_EQ(code(a, {.max_p99_ns = 1e9}).exit_code(), 3) << "a figure that is not there meets nothing";
+  EXPECT_EQ(code(b, {.min_bytes_per_s = 1}).exit_code(), 3);
+  EXPECT_EQ(code(b, {.decided = true}).exit_code(), 3) << "one run a side";
+  EXPECT_EQ(code(b, {}).exit_code(), 0);
+  const std::string text = verdict(code(b, {.min_ops_per_s = 116e3}), 5);
+  EXPECT_NE(text.find("TOO SLOW: nvme batch=1: ops_per_s of B is 0.115 kIOPS, and at least 116.0 kIOPS"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(verdict(code(b, {.max_p99_ns = 6000}), 5).find("B has what is demanded in every cell"),
+            std::string::npos);
+}
+
+TEST(SweepCompare, RunLengthsPair) {
+  const auto lasting = [](double duration_s, int reads, int writes = 5) {
+    return one_run({100, 100, 100, 100}, [=](Json& result) {
+      Json& cell = result["cells"][0];
+      cell["cell"]["read_io"] = reads;
+      cell["cell"]["write_io"] = writes;
+      cell["options"]["duration_s"] = duration_s;
+    });
+  };
+  const auto pairs = [](Measured a, Measured b) {
+    pair_lengths(&a, &b);
+    return a.order == b.order;
+  };
+  EXPECT_TRUE(pairs(lasting(1, 10), lasting(5, 100000)));
+  EXPECT_FALSE(pairs(lasting(1, 10), lasting(1, 0))) << "no reads are other work";
+  EXPECT_FALSE(pairs(lasting(1, 10), one_run({1}, [](Json& r) { r["cells"][0]["cell"]["batch"] = 9; })));
+  Measured a = lasting(1, 10), b = lasting(5, 1000);
+  pair_lengths(&a, &b);
+  const Comparison c = compare(a, b, {"ops_per_s"}, 0.05);
+  std::set<std::string> named;
+  for (const Difference& d : c.differences) named.insert(d.what);
+  EXPECT_TRUE(named.contains("option duration_s")) << "the difference is named";
+  EXPECT_TRUE(named.contains("parameter read_io"));
+  // One side that has two lengths has two cells.
+  Measured two = lasting(1, 10);
+  Json other = result_of({1});
+  other["cells"][0]["cell"]["read_io"] = 20;
+  other["cells"][0]["cell"]["write_io"] = 5;
+  add_result(other, "r", &two);
+  EXPECT_FALSE(pairs(two, lasting(1, 10000)));
+  EXPECT_EQ(two.order.size(), 2u);
+}
+
+TEST(SweepCompare, SettingsMeetByPlace) {
+  const auto batch = [](int n) { return [n](Json& r) { r["cells"][0]["cell"]["batch"] = n; }; };
+  Measured a = one_run({100, 100, 100, 100}, batch(1)), b = one_run({900, 900, 900, 900}, batch(8));
+  pair_by_place(&a, &b);
+  const Comparison c = compare(a, b, {"ops_per_s"}, 0.05);
+  EXPECT_EQ(c.cells.size(), 1u);
+  EXPECT_EQ(c.cells[0].ratios[0].change, Change::better);
+  ASSERT_EQ(c.differences.size(), 1u);
+  EXPECT_EQ(c.differences[0].what, "parameter batch");
+  // The same cells in another order meet by what they are.
+  Measured x = one_run({1}, batch(1)), y = one_run({1}, batch(2));
+  add_result(
+      [&] {
+        Json r = result_of({1});
+        batch(2)(r);
+        return r;
+      }(),
+      "r", &x);
+  add_result(
+      [&] {
+        Json r = result_of({1});
+        batch(1)(r);
+        return r;
+      }(),
+      "r", &y);
+  pair_by_place(&x, &y);
+  EXPECT_TRUE(compare(x, y, {"ops_per_s"}, 0.05).differences.empty());
+}
+
+TEST(SweepCompare, TheOptionThatDiffersAlone) {
+  const auto with = [](const char* size, const char* depth, double duration_s) {
+    return [=](Json& r) {
+      r["argv"] = {"doorbell",    "nvme", "--file-size", size, "--queue-length=" + std::string(depth),
+                   "--duration=1"};
+      r["cells"][0]["options"] = {
+          {"file_size_bytes", size}, {"queue_length", depth}, {"duration_s", duration_s}};
+      r["cells"][0]["cell"] = {{"size", size}, {"depth", depth}};
+    };
+  };
+  const Measured a = one_run({1}, with("1", "8", 1)), b = one_run({1}, with("2", "8", 5)),
+                 c = one_run({1}, with("2", "9", 1));
+  EXPECT_EQ(differing_options(a, b), std::vector<std::string>{"file-size"});
+  EXPECT_EQ(differing_options(a, c).size(), 2u);
+  EXPECT_TRUE(differing_options(a, a).empty());
+  // What follows from an option is found only where no other one was given and differs.
+  Measured x = a, y = c;
+  pair_across({"file-size"}, &x, &y);
+  EXPECT_THROW((void)compare(x, y, {"ops_per_s"}, 0.05), Error) << "queue_length differs, too";
+}
+
 /// As many runs, with rates around `ops`.
 Measured runs_of(std::size_t runs, double ops, const std::function<void(Json&)>& change = {}) {
   Measured m;
