@@ -98,7 +98,7 @@ Command compare_command() {
   Command c;
   c.name = "compare";
   c.summary = "compare two results, or two settings that it runs in turns";
-  c.usage = "compare [OPTION]... A B | -- COMMAND OPTIONS-OF-A -- OPTIONS-OF-B";
+  c.usage = "compare [OPTION]... A B | -- COMMAND A-OPTIONS -- B-OPTIONS";
   c.takes_rest = true;
   c.description = {
       "With two results, says of each cell by which factor it differs, and whether its runs show that. What one "

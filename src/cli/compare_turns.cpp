@@ -136,7 +136,7 @@ std::array<Side, 2> sides_of(const Words& rest, bool baseline, const std::vector
   if (sides[0].subject == nullptr) refuse_command("A", sides[0].words, all);
   if (dashes == rest.end()) {
     if (!baseline)
-      throw Error("B", "its options are missing", "doorbell compare -- COMMAND OPTIONS-OF-A -- OPTIONS-OF-B");
+      throw Error("B", "its options are missing", "doorbell compare -- COMMAND A-OPTIONS -- B-OPTIONS");
     sides[1].words = sides[0].words;
     sides[1].subject = sides[0].subject;
     return sides;

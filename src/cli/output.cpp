@@ -149,7 +149,8 @@ int deliver(report::Result& result, const Options& options, const Context& conte
   const std::string& csv = options.text("csv");
   if (!options.flag("quiet") && json != "-" && csv != "-") {
     // Errors of this stream are reported at the end, when the files are written.
-    const report::Look look(context.colour, options.text("units") == "bits");
+    const report::Look look(context.colour, options.text("units") == "bits",
+                            table_columns(stdout, report::kTableColumns));
     const std::string text = options.flag("details") ? report::to_text(result, look)
                              : view != nullptr       ? view(result)
                                                      : report::to_short_text(result, look);

@@ -3,6 +3,7 @@
 
 #include "cli/run_bench.hpp"
 
+#include <doorbell/error.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,15 +25,24 @@ int run_and_report(const Options& options, Context& context, const measure::RunO
   const auto server = export_figures(options, context, live);
   // What is refused when the device is open was never going to run.
   std::string coming = options.flag("quiet") ? "" : text_of(plan, run);
+  const auto announce = [&] {
+    if (!coming.empty()) fmt::print(stderr, "{}\n", std::exchange(coming, ""));
+  };
   const measure::RunWatch watch = {.stop = &context.stop,
                                    .progress =
                                        [&](double fraction, const std::string& what) {
-                                         if (!coming.empty())
-                                           fmt::print(stderr, "{}\n", std::exchange(coming, ""));
+                                         announce();
                                          progress.update(fraction, what, live.operations());
                                        },
                                    .live = &live};
-  measure::BenchResult outcome = bench(watch);
+  measure::BenchResult outcome;
+  try {
+    outcome = bench(watch);
+  } catch (const Error& e) {
+    // With the hardware it would have run.
+    if (e.code() != ExitCode::usage) announce();
+    throw;
+  }
   progress.clear();
   for (report::Cell& cell : outcome.cells) {
     const nlohmann::ordered_json resolved = std::move(cell.options);

@@ -57,6 +57,10 @@ std::size_t columns_of(std::FILE* out) {
   return 80;
 }
 
+std::size_t table_columns(std::FILE* out, std::size_t most) {
+  return isatty(fileno(out)) == 1 ? std::min(columns_of(out), most) : most;
+}
+
 std::string folded(std::string_view text, std::size_t columns) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {

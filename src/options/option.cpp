@@ -210,7 +210,9 @@ void Options::set(std::string_view name, std::string_view text) {
 }
 
 const Options::Slot& Options::slot(std::string_view name) const {
-  const auto it = slots_.find(name);
+  auto it = slots_.find(name);
+  if (it == slots_.end())
+    if (const Option* const o = table_.find(name)) it = slots_.find(o->name);
   if (it == slots_.end()) throw std::logic_error(fmt::format("no option {}", name));
   return it->second;
 }

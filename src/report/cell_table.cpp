@@ -63,12 +63,12 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
 }
 
 /// Parts on lines of the table's width, each line indented; the first one begins with `head`.
-std::string filled(const std::string& head, const std::vector<std::string>& parts,
-                   std::string_view separator) {
+std::string filled(const std::string& head, const std::vector<std::string>& parts, std::string_view separator,
+                   std::size_t columns) {
   std::string out, line = head;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::string part = parts[i] + (i + 1 < parts.size() ? std::string(separator) : "");
-    if (characters(line) > characters(head) && characters(line) + characters(parts[i]) > kTableColumns) {
+    if (characters(line) > characters(head) && characters(line) + characters(parts[i]) > columns) {
       out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
       line = std::string(characters(head), ' ');
     }
@@ -174,6 +174,7 @@ class CellTable {
   CellTable(const Result& result, Look look)
       : result_(result),
         paint_(look.colour),
+        columns_(look.columns),
         rate_(rate_unit(result.cells)),
         bandwidth_(bandwidth_unit(look.bits)),
         losses_(std::ranges::any_of(result.cells, [](const Cell& c) { return loss_of(c).has_value(); })) {
@@ -234,7 +235,7 @@ class CellTable {
       if (!said.insert(word).second) continue;
       std::vector<std::string> parts;
       for (const std::string& key : d.keys) parts.push_back(parameter(key, c.cell[key]));
-      out += filled(fmt::format("  {}:  ", word), parts, "  ");
+      out += filled(fmt::format("  {}:  ", word), parts, "  ", columns_);
     }
     return out;
   }
@@ -276,14 +277,14 @@ class CellTable {
     if (one_initiator_) parts.push_back(initiator_text(first));
     std::string out;
     if (!parts.empty())
-      for (const std::string& line : wrapped(fmt::format("{}", fmt::join(parts, ", ")), kTableColumns))
+      for (const std::string& line : wrapped(fmt::format("{}", fmt::join(parts, ", ")), columns_))
         out += paint_(Style::bold, line) + "\n";
     parts.clear();
     const std::optional<std::string> size = size_key(first.cell);
     if (first.cell.is_object())
       for (const auto& [key, value] : first.cell.items())
         if (same_.contains(key) && key != size && key != "title") parts.push_back(parameter(key, value));
-    if (!parts.empty()) out += filled(std::string(kIndent, ' '), parts, "  ");
+    if (!parts.empty()) out += filled(std::string(kIndent, ' '), parts, "  ", columns_);
     return out + dependents();
   }
 
@@ -359,7 +360,7 @@ class CellTable {
   }
 
   /// Why a row is not simply good: a line for each kind of reason.
-  static std::string reasons(const Cell& c, bool failed) {
+  [[nodiscard]] std::string reasons(const Cell& c, bool failed) const {
     const Paint plain(false);
     std::string out;
     if (c.verify.failed() != 0) out += verify_lines(c.verify, plain);
@@ -367,7 +368,7 @@ class CellTable {
       out += labelled("verify", fmt::format("{} of data not known to be written", c.verify.unverifiable));
     if (has_errors(c)) out += errors_line(c.errors, plain);
     if (const auto counters = notable_counters(c.extra); !counters.empty())
-      out += filled("  counters  ", counters, ", ");
+      out += filled("  counters  ", counters, ", ", columns_);
     if (const std::string beyond = beyond_range_text(c.metrics.latency_ns); !beyond.empty())
       out += labelled("latency", beyond);
     if (failed && c.verify.checked == 0) out += labelled("verify", "NOT verified");
@@ -408,7 +409,7 @@ class CellTable {
     }
     std::size_t others = kIndent + kGap + checked + kGap + verdict;
     for (const std::size_t w : widths) others += kGap + w;
-    const std::size_t room = kTableColumns > others + kLeastName ? kTableColumns - others : kLeastName;
+    const std::size_t room = columns_ > others + kLeastName ? columns_ - others : kLeastName;
     name = std::min(name, room);
     std::string out;
     for (const TableRow& r : rows) {
@@ -434,6 +435,7 @@ class CellTable {
 
   const Result& result_;
   Paint paint_;
+  std::size_t columns_;
   ColumnUnit rate_, bandwidth_;
   bool losses_;
   std::map<std::string, std::set<std::string>> varies_;  ///< by kin: keys with more than one value

@@ -11,9 +11,6 @@
 
 namespace doorbell::report {
 
-/// Lines are at most this wide; only a word of a name that is longer itself passes it.
-inline constexpr std::size_t kTableColumns = 80;
-
 /// The facts that all cells have in common (path, device, initiator, parameters) once; then the table: what a
 /// row is, size in bytes, rate (report/units.hpp), GB/s, p50 and p99 in us, the share of packets that were
 /// lost, what was checked, the row's verdict. A column has one unit. "-" is a figure that is not known. Rows

@@ -26,12 +26,17 @@ struct ColumnUnit {
 /// Of payload: GB/s, or with `bits` Gb/s, 10^9 of them a second.
 [[nodiscard]] ColumnUnit bandwidth_unit(bool bits);
 
+/// Lines of tables are at most this wide; only a word of a name that is longer itself passes it.
+inline constexpr std::size_t kTableColumns = 100;
+
 /// How a text is printed. `colour`: with ANSI colours; pass isatty() of where the text goes. `bits`: payload
-/// in bits.
+/// in bits. `columns`: as kTableColumns, for a narrower terminal.
 struct Look {
-  Look(bool with_colour = false, bool in_bits = false)  // NOLINT(google-explicit-constructor): "with colours"
-      : colour(with_colour), bits(in_bits) {}
+  Look(bool with_colour = false, bool in_bits = false,  // NOLINT(google-explicit-constructor): "with colours"
+       std::size_t in_columns = kTableColumns)
+      : colour(with_colour), bits(in_bits), columns(in_columns) {}
   bool colour, bits;
+  std::size_t columns;
 };
 
 }  // namespace doorbell::report

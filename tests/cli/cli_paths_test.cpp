@@ -96,8 +96,10 @@ TEST_P(EveryPath, IsACommandWithHelpManualAndCompletion) {
   const Command& command = command_named(commands, path.name());
   EXPECT_TRUE(command.run && command.check);
   EXPECT_GE(command.examples.size(), 3u);
-  EXPECT_NE(program_help(commands).find(fmt::format("  {:<15}{}\n", path.name(), command.summary)),
-            std::string::npos);
+  // Its line may go on in the next one.
+  EXPECT_NE(
+      program_help(commands).find(fmt::format("\n  {:<15}{}", path.name(), command.summary.substr(0, 30))),
+      std::string::npos);
   EXPECT_NE(command_help(command).find(command.examples.front().command), std::string::npos);
   EXPECT_NE(program_man(commands).find(fmt::format(".BR doorbell\\-{} (1)", path.name())), std::string::npos);
   EXPECT_NE(printed("man", {path.name()}).find(".SH EXAMPLES\n"), std::string::npos);
@@ -161,7 +163,7 @@ TEST_P(EveryPath, CanBeSwept) {
   const Folder folder;
   const std::string plan = folder.path / "plan.yaml";
   std::ofstream(plan) << fmt::format("name: some\ncommand: {}\noptions:\n  repeats: 2\n", path.name());
-  EXPECT_EQ(printed("sweep", {plan, "--list"}), fmt::format("   0  doorbell {} --repeats=2\n", path.name()));
+  EXPECT_EQ(printed("sweep", {plan, "--list"}), fmt::format("   1  doorbell {} --repeats=2\n", path.name()));
 }
 
 /// The example's words behind the program's name, with a folder of the test's own instead of /tmp.

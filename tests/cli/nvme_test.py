@@ -470,7 +470,7 @@ class ExitCodes(WithFolder):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         done = run("--controller", "/nonexistent/file", "--read-io", "10")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("file:PATH", done.stderr)
+        self.assertIn("give --file-size SIZE to make it", done.stderr)
 
     def test_more_than_16_formats(self):
         done = run("--controller", "model:formats=40,lba=4096", "--write-io", "100", "--read-io", "100", "--json", "-", "--quiet",

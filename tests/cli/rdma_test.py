@@ -373,7 +373,7 @@ class Refusals(WithFolder):
         self.refused("--fault", "--fault", "corrupt=2")
         self.refused("--verify", "--verify", "maybe")
         self.assertIn("--size", self.refused("", "--szie", "5"))
-        for arguments in (["--no-such-option"], ["stray"]):
+        for arguments in (["--no-such-option"], ["model", "stray"]):
             self.assertEqual(run(*arguments).returncode, 1, arguments)
         self.assertEqual(run("--json", "/nonexistent/folder/out.json").returncode, 1)
 

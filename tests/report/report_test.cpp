@@ -87,7 +87,7 @@ TEST(Json, HoldsTheDesignsKeysInTheirOrder) {
   const Json& cell = json["cells"][0];
   EXPECT_EQ(
       keys(cell),
-      "path cell options initiator device metrics substeps_ns repeats spread verify errors cost nvme power ");
+      "path operation cell options initiator device metrics substeps_ns repeats spread verify errors cost nvme power ");
   EXPECT_EQ(keys(cell["metrics"]), "ops bytes elapsed_s ops_per_s bytes_per_s latency_ns ");
   EXPECT_EQ(json["schema"], "doorbell.results/1");
   EXPECT_EQ(json["tool"]["version"], tool().version);
@@ -259,10 +259,10 @@ TEST(Text, Golden) {
   EXPECT_EQ(to_text(test::sample_result()),
             R"(nvme  model:blocks=1M,latency=10us (software model)  initiator gpu 0
   rw=randrw  block_bytes=4096  depth=64
-           ops  MIOPS  MB/s  elapsed s  min us  mean us  std us  p50 us  p99 us  p99.9 us  max us
-  write  20000  0.400  1638     0.0500   8.000    13.02   3.164   12.99   17.79     47.87   56.78
-  read   30000  0.600  2458     0.0500   6.000    11.02   3.161   10.94   15.94     45.82   55.24
-  all    50000  1.000  4096     0.0500   7.000    12.02   3.158   11.97   16.77     46.85   56.24
+           ops  MIOPS   GB/s  elapsed s  min us  mean us  std us  p50 us  p99 us  p99.9 us  max us
+  write  20000  0.400  1.638     0.0500   8.000    13.02   3.164   12.99   17.79     47.87   56.78
+  read   30000  0.600  2.458     0.0500   6.000    11.02   3.161   10.94   15.94     45.82   55.24
+  all    50000  1.000  4.096     0.0500   7.000    12.02   3.158   11.97   16.77     46.85   56.24
   steps     build 71.00, SQ doorbell 596.0, total 9120 (ns per operation)
   nvme      queues 4
   power     idle_w 71.50
@@ -275,8 +275,8 @@ TEST(Text, Golden) {
 
 net  veth "pair", kernel?[31m (emulated)  initiator cpu
   frame_bytes=64  note=a\=b\;c
-       ops   IOPS     MB/s  elapsed s  min us  mean us  std us  p50 us  p99 us  p99.9 us  max us
-  all   12  24.00  0.00154      0.500       -        -       -       -       -         -       -
+       ops   IOPS      GB/s  elapsed s  min us  mean us  std us  p50 us  p99 us  p99.9 us  max us
+  all   12  24.00  1.54e-06      0.500       -        -       -       -       -         -       -
   verify    NOT verified: checking is off, the data may be anything
   errors    none
   cost      CPU 0 s user, 0 s system
