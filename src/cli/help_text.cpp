@@ -70,6 +70,7 @@ std::string title_lines(const Command& command) {
 
 /// A command that is too long for a line goes on in the next, as a shell reads it.
 std::string typed_lines(const std::string& command) {
+  if (command.size() <= kHelpWidth - 2) return command;
   std::string lines = wrap(command, kHelpWidth - 10, 8);
   for (std::size_t at = 0; (at = lines.find('\n', at)) != std::string::npos; at += 3) lines.insert(at, " \\");
   return lines;

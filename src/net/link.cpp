@@ -109,8 +109,9 @@ const std::vector<LinkKind>& link_kinds() {
 
 std::unique_ptr<Link> open_link(const LinkRequest& request) {
   if (const LinkKind* const kind = find_backend(link_kinds(), request)) return kind->open(request);
-  throw Error(fmt::format("{} '{}'", setting::link, request.spec), "no link has this name",
-              fmt::format("give {}; one interface alone goes with {}", syntaxes(link_kinds()), setting::connect));
+  throw Error(
+      fmt::format("{} '{}'", setting::link, request.spec), "no link has this name",
+      fmt::format("give {}; one interface alone goes with {}", syntaxes(link_kinds()), setting::connect));
 }
 
 }  // namespace doorbell::net

@@ -221,7 +221,8 @@ TEST_F(KeptLinkTest, TheCommand) {
                 (void)run({"up", "--ports", "eth8,eth9", "--gso", "off"});
               }),
               "--gso: it is for a veth pair");
-  expect_says(run({"up", "--mtu", "1500", "--gso", "off"}), "doorbell net udp --link " + names_.tx + "/db_tx");
+  expect_says(run({"up", "--mtu", "1500", "--gso", "off"}),
+              "doorbell net udp --link " + names_.tx + "/db_tx");
   EXPECT_EQ(code, 0);
   expect_says(run({"verify"}), "ok      datagrams of 60 and 1500 bytes arrive");
   EXPECT_EQ(code, 0);
