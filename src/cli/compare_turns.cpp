@@ -73,16 +73,22 @@ auto of_side(const Side& side, Function function) {
   }
 }
 
+/// Whether an option is on the command line; `name` may be another name of it ("count").
+bool is_given(const Options& options, const std::string& name) {
+  const Option* const o = options.table().find(name);
+  return o != nullptr && options.given(o->name);
+}
+
 /// Checks a side, and adds how long its runs are where it does not say that.
 void complete(Side* side) {
   of_side(*side, [&] {
     const Options options = side->subject->parse(side->words);
     for (const char* name : kNotOfASide)
-      if (options.table().find(name) != nullptr && options.given(name))
+      if (is_given(options, name))
         throw Error(fmt::format("--{}", name), "a run of a comparison cannot have it",
                     "outputs of the comparison stand before the first '--'");
     const auto has = [&](const char* name) { return options.table().find(name) != nullptr; };
-    const auto given = [&](const char* name) { return has(name) && options.given(name); };
+    const auto given = [&](const char* name) { return is_given(options, name); };
     const auto try_with = [&](const std::string& word) {
       Words more = side->words;
       more.push_back(word);
@@ -290,7 +296,7 @@ Words join_versus(std::span<const std::string> words) {
 }
 
 bool asks_for_versus(const Options& options) {
-  return options.table().find("versus") != nullptr && options.given("versus");
+  return is_given(options, "versus");
 }
 
 Words without(const OptionTable& table, std::span<const std::string> words, const Words& names) {
@@ -357,7 +363,7 @@ int run_versus(const Command& command, const Options& options, std::span<const s
   Words outputs;
   const Command compare = compare_command();
   for (const std::string& name : own) {
-    if (name == "versus" || command.options.find(name) == nullptr || !options.given(name)) continue;
+    if (name == "versus" || !is_given(options, name)) continue;
     const bool flag = command.options.find(name)->kind == Kind::flag;
     outputs.push_back(flag ? "--" + name : fmt::format("--{}={}", name, options.text(name)));
   }

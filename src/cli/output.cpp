@@ -167,10 +167,11 @@ int deliver(report::Result& result, const Options& options, const Context& conte
     if (code == 0) code = failed;
   }
   if (options.has("junit")) {
-    const nlohmann::ordered_json document = report::to_json(result);
-    code = write_junit(
-        options, fmt::format("doorbell {}", fmt::join(context.argv.begin() + 1, context.argv.end(), " ")),
-        report::cases_of(document), code);
+    const std::string suite =
+        fmt::format("doorbell {}", fmt::join(context.argv.begin() + 1, context.argv.end(), " "));
+    std::vector<report::TestCase> cases;
+    code = try_to([&] { cases = report::cases_of(report::to_json(result)); }, code);
+    if (!cases.empty()) code = write_junit(options, suite, cases, code);
   }
   return code;
 }

@@ -38,7 +38,7 @@ std::vector<TestCase> cases_of(const PreparedSweep& s, const SweepOutcome& o) {
   bool said = false;
   for (const sweep::Turn& turn : s.turns) {
     const sweep::Cell& cell = s.cells[turn.cell];
-    std::string name = fmt::format("cell {}", cell.index);
+    std::string name = fmt::format("cell {}", sweep::shown_number(cell.index));
     if (s.plan.rounds > 1) name += fmt::format(" round {}", turn.round);
     if (const std::string label = sweep::label_of(s.plan, cell); !label.empty()) name += " " + label;
     const auto r = std::ranges::find_if(

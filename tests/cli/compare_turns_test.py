@@ -138,6 +138,12 @@ class InTurns(WithFolder):
             self.assertIn("two results are compared", self.compare(*own, "a", "b", code=1).stderr)
         self.assertIn("A is missing", self.compare(code=1).stderr)
 
+    def test_a_count_by_any_of_its_names_is_one(self):
+        self.compare("--json", self.json, "--time-limit", "3", "--threshold", "1000", "--", "rdma", "--count", "20", "--size", "64",
+                     *TIMEOUTS, "--", "--iterations", "20", "--size", "64", *TIMEOUTS)
+        for side in json.loads(self.json.read_text(encoding="utf-8"))["in_turns"]["sides"]:
+            self.assertEqual(side["chosen"], [], "no duration is added")
+
     def test_help_of_a_side(self):
         self.assertIn("Usage: doorbell nvme", self.compare("--", "nvme", "--help").stdout)
 
@@ -319,7 +325,7 @@ class Junit(WithFolder):
         self.assertEqual([(end, kind) for _, end, kind, _ in junit(self.xml)],
                          [("failure", "data"), ("passed", None)] * 2)
         self.assertIn("corrupt", junit(self.xml)[0][3])
-        self.assertIn("cell 1 round 1 batch-size=2", junit(self.xml)[3][0])
+        self.assertIn("cell 2 round 1 batch-size=2", junit(self.xml)[3][0])
         plan = self.plan("name: b\ncommand: rdma\noptions: {iterations: 20, timeout: 60, late-after: 50}\n"
                          "cells:\n  - {size: 64}\n  - {provider: verbs, device: no_such_device}\n")
         self.out = self.folder / "other"
