@@ -8,11 +8,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <stdexcept>
 
 #include "cli/output.hpp"
@@ -25,7 +22,6 @@
 #include "report/verdict.hpp"
 #include "sweep/folder.hpp"
 #include "system/open_file.hpp"
-#include "system/sysfs.hpp"
 
 namespace doorbell::cli {
 
@@ -101,28 +97,17 @@ sweep::Rules rules_of(const Options& options) {
 }
 
 void check_comparison_outputs(const Options& options, const std::vector<std::string>& inputs) {
-  std::vector<std::string> earlier;
-  for (const char* name : kOutputs) {
+  check_junit_name(options);
+  for (const std::string name : kOutputs) {
     const std::string& path = options.text(name);
-    if (std::string_view(name) == "html") {
-      check_page(path, earlier);
-    } else {
-      check_junit_name(options);
-      check_output(name, path);
-    }
+    if (name == "html") check_page(path, {});
+    else check_output(name, path);
     for (const std::string& file : inputs)
       if (same_file(path, file))
         throw Error(fmt::format("--{} {}", name, path), fmt::format("it is {}, which is compared", file),
                     "give it another name");
-    std::error_code ignored;
-    const bool special =
-        std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored);
-    for (const std::string& file : earlier)
-      if (!special && same_file(path, file))
-        throw Error(fmt::format("--{} {}", name, path), "another output goes to the same file",
-                    "give them two files");
-    if (!path.empty() && path != "-") earlier.push_back(path);
   }
+  check_apart(options, {kOutputs.begin(), kOutputs.end()});
 }
 
 std::vector<report::TestCase> cases_of(const sweep::Comparison& c) {
@@ -175,7 +160,7 @@ int deliver_comparison(const ComparisonOutput& o, const Options& options, const 
   const auto failed = [&](const std::string& what, ExitCode why) {
     std::fflush(stdout);
     fmt::print(stderr, "{} compare: {}\n", context.program, report::printable(what));
-    // What has been found out still counts.
+    // The comparison has been made and still counts.
     if (code == 0) code = static_cast<int>(why);
   };
   const std::string text = report::to_string(o.document);

@@ -31,9 +31,9 @@ using Words = std::vector<std::string>;
 
 constexpr const char* kRunTime = "0.5";
 
-/// Options of a side that the comparison itself has, and those of runs that do not end or have two ends.
-constexpr std::array kNotOfASide = {"json",   "csv",   "html",     "junit",  "versus",     "details",
-                                    "export", "quiet", "infinite", "listen", "listen-wait"};
+/// Of runs that do not end or have two ends: a side has none of these, and no outputs, which are the
+/// comparison's.
+constexpr std::array kNotOfASide = {"infinite", "listen", "listen-wait"};
 constexpr std::array kCounts = {"count", "iterations", "read-io", "write-io"};
 
 struct Side {
@@ -43,20 +43,11 @@ struct Side {
   Words chosen = {};  ///< those that were not given
 };
 
-/// The subject at the beginning of the words, of one word or two ("qdma tune"), which are taken out.
+/// The subject at the beginning of the words, which is taken out.
 const sweep::Subject* take_subject(const std::vector<sweep::Subject>& all, Words* words) {
-  const auto named = [&](const std::string& name) {
-    const auto at = std::ranges::find(all, name, &sweep::Subject::name);
-    return at == all.end() ? nullptr : &*at;
-  };
-  if (words->empty()) return nullptr;
-  std::size_t used = 2;
-  const sweep::Subject* found = words->size() > 1 ? named((*words)[0] + "-" + (*words)[1]) : nullptr;
-  if (found == nullptr) {
-    found = named((*words)[0]);
-    used = 1;
-  }
-  if (found != nullptr) words->erase(words->begin(), words->begin() + static_cast<std::ptrdiff_t>(used));
+  std::span<const std::string> rest = *words;
+  const sweep::Subject* const found = take_named(all, &rest);
+  words->erase(words->begin(), words->end() - static_cast<std::ptrdiff_t>(rest.size()));
   return found;
 }
 
@@ -73,18 +64,17 @@ auto of_side(const Side& side, Function function) {
   }
 }
 
-/// Whether an option is on the command line; `name` may be another name of it ("count").
+/// Whether an option is on the command line of a command that may not have it.
 bool is_given(const Options& options, const std::string& name) {
-  const Option* const o = options.table().find(name);
-  return o != nullptr && options.given(o->name);
+  return options.table().find(name) != nullptr && options.given(name);
 }
 
 /// Checks a side, and adds how long its runs are where it does not say that.
 void complete(Side* side) {
   of_side(*side, [&] {
     const Options options = side->subject->parse(side->words);
-    for (const char* name : kNotOfASide)
-      if (is_given(options, name))
+    for (const std::string& name : options.given_names())
+      if (sweep::is_output(name) || std::ranges::find(kNotOfASide, name) != kNotOfASide.end())
         throw Error(fmt::format("--{}", name), "a run of a comparison cannot have it",
                     "outputs of the comparison stand before the first '--'");
     const auto has = [&](const char* name) { return options.table().find(name) != nullptr; };
@@ -306,9 +296,7 @@ Words without(const OptionTable& table, std::span<const std::string> words, cons
     const bool is_long = word.starts_with("--");
     const Option* o = nullptr;
     if (is_long) {
-      std::string name = word.substr(2, word.find('=') - 2);
-      std::ranges::replace(name, '_', '-');
-      o = table.find(name);
+      o = table.find_typed(std::string_view(word).substr(2, word.find('=') - 2));
     } else if (is_option(word) && word.size() > 1) {
       o = table.find_letter(word[1]);
     }

@@ -74,12 +74,17 @@ struct Section {
   std::vector<FoundDevice> devices;
 };
 
-std::vector<Section> sections() {
-  std::vector<Section> all = {{"gpus", "GPUs (the number is what --gpu takes)", gpus()}};
+/// All kinds of devices, or only the one called `what`: asking for another's may take its libraries.
+std::vector<Section> sections(const std::string& what) {
+  std::vector<Section> found;
+  const auto add = [&](const std::string& key, const std::string& title, const auto& devices) {
+    if (what.empty() || what == key) found.push_back({key, title, devices()});
+  };
+  add("gpus", "GPUs (the number is what --gpu takes)", gpus);
   for (const PathDescription& path : paths())
-    all.push_back({path.name(), path.devices_title, path.devices("/")});
-  all.push_back({"models", "Models (software devices, on every machine)", models()});
-  return all;
+    add(path.name(), path.devices_title, [&] { return path.devices("/"); });
+  add("models", "Models (software devices, on every machine)", models);
+  return found;
 }
 
 /// The sentence of the description that lists the names of each path's devices.
@@ -94,9 +99,7 @@ std::string what_is_listed() {
 }
 
 int run_list(const Options& options, Context&) {
-  std::vector<Section> all_sections = sections();
-  if (options.has("what"))
-    std::erase_if(all_sections, [&](const Section& s) { return s.key != options.text("what"); });
+  const std::vector<Section> all_sections = sections(options.text("what"));
   if (options.flag("json")) {
     Json all;
     for (const Section& section : all_sections) {

@@ -37,19 +37,6 @@ const Command* find(const std::vector<Command>& commands, std::string_view name)
   return nullptr;
 }
 
-/// The command that the words begin with, which are left without it; nullptr for none. "net link" is the
-/// command net-link.
-const Command* take_command(const std::vector<Command>& commands, std::span<const std::string>* words) {
-  const std::string& word = words->front();
-  const Command* command = find(commands, word);
-  *words = words->subspan(1);
-  if (words->empty()) return command;
-  const Command* const two = find(commands, word + "-" + words->front());
-  if (two == nullptr) return command;
-  *words = words->subspan(1);
-  return two;
-}
-
 int unknown(const std::vector<Command>& commands, const std::string& word) {
   std::vector<std::string> names = {"help"};
   for (const Command& command : commands) names.push_back(command.name);
@@ -75,7 +62,7 @@ std::vector<std::string> own_words(const Command& command, std::span<const std::
                                    Context& context) {
   const auto dashes = std::ranges::find(arguments, "--");
   std::error_code ignored;
-  // What follows may be a file whose name begins with a dash, too.
+  // A file whose name begins with a dash may follow, too.
   if (command.takes_rest && dashes != arguments.end() && dashes + 1 != arguments.end() &&
       (find(context.commands, dashes[1]) != nullptr || !std::filesystem::exists(dashes[1], ignored))) {
     context.rest.emplace(dashes + 1, arguments.end());
@@ -111,7 +98,7 @@ int help(const std::vector<Command>& commands, std::span<const std::string> argu
     return 0;
   }
   const std::string& word = arguments[0];
-  const Command* const command = take_command(commands, &arguments);
+  const Command* const command = take_named(commands, &arguments);
   if (command == nullptr) return unknown(commands, word);
   const bool all = !arguments.empty() && arguments[0] == "all";
   if (arguments.size() > (all ? 1 : 0)) {
@@ -133,7 +120,7 @@ int dispatch(std::span<const std::string> words, Context& context) {
   const auto rest = words.subspan(1);
   if (word == "--help" || word == "-h" || word == "help") return help(commands, rest);
   if (word == "--version") return run_command(*find(commands, "version"), rest, context);
-  const Command* const command = take_command(commands, &words);
+  const Command* const command = take_named(commands, &words);
   if (command == nullptr) return unknown(commands, word);
   return run_command(*command, words, context);
 }

@@ -91,10 +91,7 @@ void check_output(std::string_view name, const std::string& path, const std::vec
     throw Error(option, fmt::format("its folder: {}", reason(errno)));
 }
 
-void check_outputs(const Options& options, const std::vector<std::string>& inputs) {
-  const std::vector<std::string> names = {"json", "csv", "html", "junit"};
-  if (options.text("json") == "-" && options.text("csv") == "-")
-    throw Error("--csv", "--json has standard output already", "give one of them a file");
+void check_apart(const Options& options, const std::vector<std::string>& names) {
   for (auto name = names.begin(); name != names.end(); ++name) {
     const std::string& file = options.text(*name);
     const auto other = std::find_if(names.begin(), name, [&](const std::string& before) {
@@ -104,6 +101,12 @@ void check_outputs(const Options& options, const std::vector<std::string>& input
       throw Error(fmt::format("--{} {}", *name, file), fmt::format("--{} writes to the same file", *other),
                   "give them two files");
   }
+}
+
+void check_outputs(const Options& options, const std::vector<std::string>& inputs) {
+  if (options.text("json") == "-" && options.text("csv") == "-")
+    throw Error("--csv", "--json has standard output already", "give one of them a file");
+  check_apart(options, {"json", "csv", "html", "junit"});
   check_output("json", options.text("json"), inputs);
   check_output("csv", options.text("csv"), inputs);
   check_output("junit", options.text("junit"), inputs);

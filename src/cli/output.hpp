@@ -21,6 +21,9 @@ namespace doorbell::cli {
 /// (files that the run reads or writes).
 void check_outputs(const Options& options, const std::vector<std::string>& inputs = {});
 
+/// Refuses two of the options `names` that write to the same file. /dev/null and a pipe may be shared.
+void check_apart(const Options& options, const std::vector<std::string>& names);
+
 /// The same check for one option; "-" and an empty path are allowed.
 void check_output(std::string_view name, const std::string& path,
                   const std::vector<std::string>& inputs = {});

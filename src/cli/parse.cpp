@@ -50,14 +50,8 @@ class Parser {
 
   void long_option(const std::string& word) {
     const auto equals = word.find('=');
-    std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
-    const Option* o = options_.table().find(name);
-    if (o == nullptr) {
-      // perftest and others write --tx_depth.
-      std::string dashed = name;
-      std::ranges::replace(dashed, '_', '-');
-      o = options_.table().find(dashed);
-    }
+    const std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+    const Option* o = options_.table().find_typed(name);
     if (o == nullptr || o->operand) unknown("--" + name);
     if (equals == std::string::npos) {
       assign(*o, "--" + name, std::nullopt);

@@ -21,7 +21,7 @@ namespace doorbell::cli {
 [[nodiscard]] Options parse(const std::string& title, const OptionTable& table,
                             std::span<const std::string> arguments);
 
-/// What the arguments ask for before any "--": -h or --help, or that with "all" behind it.
+/// The help that arguments before any "--" ask for: -h or --help, or that with "all" behind it.
 enum class Help { none, brief, all };
 [[nodiscard]] Help wanted_help(std::span<const std::string> arguments);
 

@@ -23,7 +23,7 @@ int run_and_report(const Options& options, Context& context, const measure::RunO
   report::Result result = new_result(context);
   measure::LiveBoard live(options.has("export"));
   const auto server = export_figures(options, context, live);
-  // What is refused when the device is open was never going to run.
+  // A run that is refused when the device is open is not announced.
   std::string coming = options.flag("quiet") ? "" : text_of(plan, run);
   const auto announce = [&] {
     if (!coming.empty()) fmt::print(stderr, "{}\n", std::exchange(coming, ""));

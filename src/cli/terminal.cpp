@@ -8,22 +8,14 @@
 
 #include <algorithm>
 
+#include "report/layout.hpp"
+
 namespace doorbell::cli {
 
 namespace {
 
-/// Columns that a text takes: characters, without colours (ESC [ ... m).
-std::size_t width_of(std::string_view text) {
-  std::size_t width = 0;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '\x1b') at = std::min(text.find('m', at), text.size());
-    else if ((static_cast<unsigned char>(text[at]) & 0xc0) != 0x80) ++width;
-  }
-  return width;
-}
-
 std::string folded_line(std::string_view line, std::size_t columns) {
-  if (width_of(line) <= columns) return std::string(line);
+  if (report::columns(line) <= columns) return std::string(line);
   const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
   std::string out(line.substr(0, indent));
   std::size_t column = indent;
@@ -31,7 +23,7 @@ std::string folded_line(std::string_view line, std::size_t columns) {
   for (std::string_view rest = line.substr(indent); !rest.empty();) {
     const std::size_t end = rest.find(' '), next = std::min(rest.find_first_not_of(' ', end), rest.size());
     const std::string_view word = rest.substr(0, end);
-    const std::size_t width = width_of(word);
+    const std::size_t width = report::columns(word);
     if (!first && column + width > columns) {
       out.erase(out.find_last_not_of(' ') + 1);
       out += '\n' + std::string(indent + 2, ' ');

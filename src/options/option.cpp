@@ -149,6 +149,13 @@ const Option* OptionTable::find(std::string_view name) const {
   return nullptr;
 }
 
+const Option* OptionTable::find_typed(std::string_view name) const {
+  if (const Option* const o = find(name)) return o;
+  std::string dashed(name);
+  std::ranges::replace(dashed, '_', '-');
+  return find(dashed);
+}
+
 const Option* OptionTable::find_letter(char letter) const {
   for (const Option& o : options_) {
     if (letter != '\0' && o.letter == letter) return &o;

@@ -127,6 +127,8 @@ class OptionTable {
 
   /// The option with this long name or alias; nullptr if there is none.
   [[nodiscard]] const Option* find(std::string_view name) const;
+  /// The same for a name as somebody types it: perftest and others write tx_depth.
+  [[nodiscard]] const Option* find_typed(std::string_view name) const;
   [[nodiscard]] const Option* find_letter(char letter) const;
   /// The option that a bare word belongs to; nullptr if there is none.
   [[nodiscard]] const Option* bare() const;

@@ -41,11 +41,6 @@ struct TableRow {
   Style style = Style::plain;
 };
 
-std::size_t characters(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
-
 /// Text in lines of at most `width` characters, broken at spaces; a longer word is a line of its own.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
   std::vector<std::string> lines(1);
@@ -56,7 +51,7 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
     if (word.empty()) continue;
     std::string& line = lines.back();
     if (line.empty()) line = word;
-    else if (characters(line) + 1 + characters(word) <= width) line += fmt::format(" {}", word);
+    else if (report::columns(line) + 1 + report::columns(word) <= width) line += fmt::format(" {}", word);
     else lines.emplace_back(word);
   }
   return lines;
@@ -68,9 +63,10 @@ std::string filled(const std::string& head, const std::vector<std::string>& part
   std::string out, line = head;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::string part = parts[i] + (i + 1 < parts.size() ? std::string(separator) : "");
-    if (characters(line) > characters(head) && characters(line) + characters(parts[i]) > columns) {
+    if (report::columns(line) > report::columns(head) &&
+        report::columns(line) + report::columns(parts[i]) > columns) {
       out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-      line = std::string(characters(head), ' ');
+      line = std::string(report::columns(head), ' ');
     }
     line += part;
   }
@@ -403,8 +399,8 @@ class CellTable {
     std::size_t name = 0, checked = 0, verdict = 0;
     for (const TableRow& r : rows) {
       for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], r.figures[i].size());
-      name = std::max(name, characters(r.name));
-      checked = std::max(checked, characters(r.checked));
+      name = std::max(name, report::columns(r.name));
+      checked = std::max(checked, report::columns(r.checked));
       verdict = std::max(verdict, r.verdict.size());
     }
     std::size_t others = kIndent + kGap + checked + kGap + verdict;
@@ -415,7 +411,7 @@ class CellTable {
     for (const TableRow& r : rows) {
       // The lines of a part's name keep their indent.
       std::vector<std::string> lines = {r.name};
-      if (characters(r.name) > name) lines = wrapped(r.name, name);
+      if (report::columns(r.name) > name) lines = wrapped(r.name, name);
       std::string line = std::string(kIndent, ' ') + padded(lines[0], name);
       for (std::size_t i = 0; i < widths.size(); ++i)
         line += fmt::format("  {:>{}}", r.figures[i], widths[i]);
@@ -429,7 +425,7 @@ class CellTable {
   }
 
   static std::string padded(const std::string& text, std::size_t width) {
-    const std::size_t n = characters(text);
+    const std::size_t n = report::columns(text);
     return n < width ? text + std::string(width - n, ' ') : text;
   }
 

@@ -192,7 +192,7 @@ std::vector<TestCase> cases_of(const Json& result) {
     const std::string why = complete ? fmt::format("the run ended with exit code {}", code)
                                      : fmt::format("the run is incomplete, stopped by {}; exit code {}",
                                                    word(result, "stop_reason"), code);
-    // What ended early without an error of its own has not shown what it was to show.
+    // A run that ended early without an error of its own has not shown what it was to show.
     cases.push_back(case_of_end(path.empty() ? "doorbell" : "doorbell." + path, "the whole run",
                                 code == 0 ? static_cast<int>(ExitCode::interrupted) : code, why));
   }

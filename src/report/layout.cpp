@@ -48,6 +48,15 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::size_t columns(std::string_view text) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '\x1b') at = std::min(text.find('m', at), text.size());
+    else if ((static_cast<unsigned char>(text[at]) & 0xc0) != 0x80) ++count;
+  }
+  return count;
+}
+
 std::string digits(double v) {
   if (!std::isfinite(v)) return "-";
   const double magnitude = std::abs(v);

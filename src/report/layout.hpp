@@ -15,6 +15,9 @@ namespace doorbell::report {
 /// cursor. Each byte of a control character (C0, DEL, C1) or of what is not UTF-8 becomes '?'.
 [[nodiscard]] std::string printable(std::string_view text);
 
+/// The columns that a text takes on a terminal: its characters, without colours (ESC [ ... m).
+[[nodiscard]] std::size_t columns(std::string_view text);
+
 /// Four significant digits, three below 1, whole from a thousand on: "12345", "123.4", "0.0831"; "-" for what
 /// is not finite.
 [[nodiscard]] std::string digits(double v);

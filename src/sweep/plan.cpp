@@ -14,6 +14,7 @@
 
 #include "sweep/document.hpp"
 #include "sweep/ranks/addresses.hpp"
+#include "sweep/samples.hpp"
 #include "sweep/units.hpp"
 #include "sweep/value_key.hpp"
 
@@ -113,8 +114,7 @@ class Parser {
     const options::OptionTable& table = plan_.subject->table;
     const Option* o = table.find(key);
     if (o != nullptr && !o->operand) {
-      for (const char* own : {"json", "csv", "html", "junit", "versus", "details", "export", "quiet", "help"})
-        if (o->name == own) doc_.refuse(item, "the sweep sets it itself");
+      if (is_output(o->name) || o->name == "help") doc_.refuse(item, "the sweep sets it itself");
       for (const char* own : {"listen", "listen-wait", "connect"})
         if (o->name == own && has_pairs_) doc_.refuse(item, "the key 'pairs' sets it");
       return *o;

@@ -99,13 +99,6 @@ void add_run(const std::vector<const Json*>& repeats, Samples* to) {
   if (repeats.empty()) ++to->failures["runs without a repeat"];
 }
 
-/// Options that say where a Result goes, and not what it is of.
-bool is_output(const std::string& option) {
-  static const std::set<std::string> names = {"json",    "csv",    "html",   "junit", "quiet",
-                                              "details", "export", "versus", "units"};
-  return names.contains(option);
-}
-
 void add_cell_facts(const Json& cell, Facts* to) {
   const auto both = [&](const char* object, const char* first, const char* second) {
     const Json& o = cell.contains(object) ? cell[object] : Json();
@@ -121,7 +114,7 @@ void add_cell_facts(const Json& cell, Facts* to) {
   const auto options = cell.find("options");
   if (options == cell.end() || !options->is_object()) return;
   for (const auto& [name, value] : options->items())
-    if (!is_output(name)) (*to)["option " + name].insert(plain(value));
+    if (!is_output(name) && name != "units") (*to)["option " + name].insert(plain(value));
 }
 
 /// Adds the build, and those facts of the machine that do not change between runs.
@@ -265,6 +258,12 @@ void add_folder(const std::string& path, Measured* to) {
 }
 
 }  // namespace
+
+bool is_output(const std::string& option) {
+  static const std::set<std::string> names = {"json",   "csv",     "html",   "junit",
+                                              "versus", "details", "export", "quiet"};
+  return names.contains(option);
+}
 
 std::string CellKey::text() const {
   std::string text = fmt::format("{} {}", path, report::parameters_of(parameters, " "));

@@ -69,6 +69,9 @@ struct Measured {
   std::set<std::size_t> seen;               ///< hashes of the runs that were read
 };
 
+/// Options that say where a Result goes, and not how it is made.
+[[nodiscard]] bool is_output(const std::string& option);
+
 /// Names of the metrics that a repeat has.
 [[nodiscard]] const std::vector<std::string>& metric_names();
 /// True if more of this metric is better.
