@@ -4,8 +4,11 @@
 // A Result for the tests of what reads them.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <vector>
+
+#include "sweep/samples.hpp"
 
 namespace doorbell::sweep {
 
@@ -25,6 +28,20 @@ inline nlohmann::ordered_json result_of(const std::vector<double>& repeats, cons
              {"verify", {{"mode", "full"}, {"checked", 50}, {"checked_bytes", 5000}, {"unverifiable", 7}}},
              {"errors", {{"timeout", 0}}},
              {"repeats", list}}}}};
+}
+
+inline nlohmann::ordered_json& cell_of(nlohmann::ordered_json& result) {
+  return result["cells"][0];
+}
+
+inline Measured one_run(const std::vector<double>& repeats,
+                        const std::function<void(nlohmann::ordered_json&)>& change = {}) {
+  Measured m;
+  m.name = "m";
+  nlohmann::ordered_json result = result_of(repeats);
+  if (change) change(result);
+  add_result(result, "r", &m);
+  return m;
 }
 
 }  // namespace doorbell::sweep
