@@ -13,6 +13,7 @@
 #include <set>
 
 #include "cli/commands.hpp"
+#include "cli/offers.hpp"
 #include "cli/report_page.hpp"
 #include "cli/run_sweep.hpp"
 #include "options/suggest.hpp"
@@ -280,6 +281,7 @@ Command reproduce_command() {
           {.name = "source",
            .metavar = "SOURCE|PLAN",
            .default_text = "all",
+           .offers = reproduce_words,
            .help =
                "xio, daqiri, cxi, qdma, or all; --list shows their plans. Or one plan: its name in that list, or its "
                "file",

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "cli/commands.hpp"
+#include "cli/offers.hpp"
 #include "cli/output.hpp"
 #include "cli/report_page.hpp"
 #include "cli/run_sweep.hpp"
@@ -150,6 +151,7 @@ Command sweep_command() {
       .add({.name = "plan",
             .kind = Kind::path,
             .metavar = "PLAN",
+            .offers = plan_words,
             .help = "the plan's file; 'plans/NAME' that is not here is one that comes with doorbell",
             .operand = true,
             .required = true,

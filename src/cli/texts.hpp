@@ -42,8 +42,13 @@ inline constexpr std::size_t kHelpWidth = 80;
                                       const std::vector<Command>& programs = {});
 [[nodiscard]] std::string command_man(const Command& command);
 
-/// A bash completion script. It needs bash 4 and nothing else.
+/// Completion scripts. The one for bash needs bash 4 and nothing else, the others zsh 5 and fish 3. For
+/// values that only the machine knows (Option::offers) they ask `doorbell completion SHELL --values`.
 [[nodiscard]] std::string bash_completion(const std::vector<Command>& commands,
+                                          const std::vector<Command>& programs = {});
+[[nodiscard]] std::string zsh_completion(const std::vector<Command>& commands,
+                                         const std::vector<Command>& programs = {});
+[[nodiscard]] std::string fish_completion(const std::vector<Command>& commands,
                                           const std::vector<Command>& programs = {});
 
 inline constexpr ExitStatus kExitStatuses[] = {

@@ -111,6 +111,7 @@ OptionTable& OptionTable::add(Option o) {
   if (o.kind == Kind::text) o.kind = kind_by_member(o);
   if (o.kind == Kind::choice && o.choices.empty()) bad_table(o, "has no choices");
   if (o.kind == Kind::flag && !o.default_text.empty()) bad_table(o, "a flag is off by default");
+  if (o.kind == Kind::flag && o.offers) bad_table(o, "a flag has no values to offer");
   if (o.bare && bare() != nullptr) bad_table(o, "a bare word is another one's");
   if (o.stands_for) o.echoed = false;
   const bool whole = o.kind == Kind::integer || o.kind == Kind::size || o.kind == Kind::rate;

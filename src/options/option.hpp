@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Parsing, --help, the man page, the bash completion and the JSON echo are all made from one table of
+// Parsing, --help, the man page, the completion of shells and the JSON echo are all made from one table of
 // options. An option is described nowhere else.
 #pragma once
 
@@ -85,6 +85,10 @@ struct Option {
   std::string default_text = {};  ///< as a user would type it; empty: no default value
   Bound min = {}, max = {};       ///< inclusive
   std::vector<std::string> choices = {};
+  /// Values that only this machine knows, for a shell to offer; others may be given. It opens no device and
+  /// is quick; it may throw. A word that goes on ends in ':', '=' or ','; at the end of one '*' stands for a
+  /// file's name: "file:*".
+  std::function<std::vector<std::string>()> offers = {};
   std::string help = {};   ///< one or more sentences; the final full stop may be left out
   std::string group = {};  ///< heading in --help, in the order of their first options; OptionTable::group()
   std::string unit = {};   ///< a symbol for the JSON key ("ns"); seconds and size imply "s" and "bytes"

@@ -103,9 +103,8 @@ TEST_P(EveryPath, IsACommandWithHelpManualAndCompletion) {
   EXPECT_NE(command_help(command).find(command.examples.front().command), std::string::npos);
   EXPECT_NE(program_man(commands).find(fmt::format(".BR doorbell\\-{} (1)", path.name())), std::string::npos);
   EXPECT_NE(printed("man", {path.name()}).find(".SH EXAMPLES\n"), std::string::npos);
-  EXPECT_NE(
-      printed("completion", {"bash"}).find(fmt::format("    {})\n      _doorbell_words '--", path.name())),
-      std::string::npos);
+  EXPECT_NE(printed("completion", {"bash"}).find(fmt::format("    {})\n      options=(--", path.name())),
+            std::string::npos);
   for (const Command& tool : path.tools) EXPECT_EQ(command_named(commands, tool.name).summary, tool.summary);
   for (const Program& program : path.programs) {
     EXPECT_EQ(command_named(all_programs(), program.texts.name).summary, program.texts.summary);

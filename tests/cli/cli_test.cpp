@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "cli/command.hpp"
+#include "cli/offers.hpp"
 #include "cli/parse.hpp"
 #include "cli/run_options.hpp"
 #include "cli/texts.hpp"
@@ -230,6 +231,8 @@ TEST(CliOptions, WrongUseIsAProgrammingError) {
   EXPECT_THROW(t.add({.name = "new", .aliases = {"number"}}), std::logic_error);
   EXPECT_THROW(t.add({.name = "new", .letter = 'b'}), std::logic_error);
   EXPECT_THROW(t.add({.name = "new", .kind = Kind::choice}), std::logic_error);
+  EXPECT_THROW(t.add({.name = "new", .kind = Kind::flag, .offers = [] { return Words(); }}),
+               std::logic_error);
   EXPECT_THROW(t.add({.name = "new", .kind = Kind::integer, .min = 0.5}), std::logic_error);
   EXPECT_THROW(t.add({.name = "out", .kind = Kind::integer, .default_text = "9", .max = 8}),
                std::logic_error);
@@ -450,10 +453,13 @@ TEST(CliTexts, EveryOptionIsInEveryText) {
   const Command command = sample_command();
   const std::string help = command_help(command);
   const std::string man = command_man(command);
-  const std::string bash = bash_completion({command});
+  const std::string bash = bash_completion({command}), zsh = zsh_completion({command});
+  const std::string fish = fish_completion({command});
   for (const Option& o : command.options.all()) {
     EXPECT_NE(help.find("--" + o.name), std::string::npos) << o.name;
     EXPECT_NE(bash.find("--" + o.name), std::string::npos) << o.name;
+    EXPECT_NE(zsh.find("--" + o.name), std::string::npos) << o.name;
+    EXPECT_NE(fish.find("-l " + o.name), std::string::npos) << o.name;
     std::string escaped = "\\fB\\-\\-";
     for (const char ch : o.name) escaped += ch == '-' ? std::string("\\-") : std::string(1, ch);
     EXPECT_NE(man.find(escaped + "\\fR"), std::string::npos) << escaped;
@@ -461,6 +467,25 @@ TEST(CliTexts, EveryOptionIsInEveryText) {
     for (const std::string& choice : o.choices) EXPECT_NE(help.find(choice), std::string::npos) << choice;
   }
   EXPECT_GT(help.find("Examples:"), help.find("Output:"));
+}
+
+TEST(CliTexts, CompletionTakesAnyTextOfATable) {
+  Command command = sample_command();
+  command.options.add({.name = "odd", .choices = {"a$b", "it's"}, .help = "it's [odd]: a \\ and $(so) on"});
+  EXPECT_NE(bash_completion({command}).find(R"(_doorbell_offer 'a$b' 'it'\''s')"), std::string::npos);
+  EXPECT_NE(zsh_completion({command}).find(R"(--odd=[it'\''s \[odd\]\: a \\ and $(so) on])"),
+            std::string::npos);
+  EXPECT_NE(fish_completion({command}).find(R"(-d 'it\'s [odd]: a \\ and $(so) on')"), std::string::npos);
+}
+
+TEST(CliTexts, WordsOfABackendsSyntax) {
+  EXPECT_EQ(syntax_words("lo"), Words({"lo"}));
+  EXPECT_EQ(syntax_words("model[:KEY=VALUE,...]"), Words({"model", "model:"}));
+  EXPECT_EQ(syntax_words("daemon[:PATH]"), Words({"daemon", "daemon:*"}));
+  EXPECT_EQ(syntax_words("server:PATH"), Words({"server:*"}));
+  EXPECT_EQ(syntax_words("kernel:/dev/slash_qdma_ctlN"), Words({"kernel:*"}));
+  EXPECT_EQ(syntax_words("cxi-modelN[:KEY=VALUE,...]"), Words());
+  EXPECT_EQ(syntax_words("a PCI address, /dev/nvmeN or vfio:ADDRESS"), Words());
 }
 
 TEST(CliTexts, HelpFitsItsWidth) {

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include "cli/device_engine.hpp"
+#include "cli/offers.hpp"
 #include "cli/texts.hpp"
+#include "cxi/backends.hpp"
 #include "cxi/cli/parts.hpp"
 #include "cxi/model/spec.hpp"
 #include "cxi/port.hpp"
@@ -23,6 +25,7 @@ void add_cxi_options(OptionTable& t) {
             .letter = 'd',
             .metavar = "SPEC",
             .default_text = "cxi-model0",
+            .offers = [] { return device_words("cxi", backend_words(cxi::backends())); },
             .help = "cxi-modelN[:KEY=VALUE,...] (keys above), or a Cassini of this machine: cxi0",
             .bare = true,
             .brief = "a model, or a Cassini: cxi0"})

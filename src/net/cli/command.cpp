@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cli/offers.hpp"
 #include "cli/output.hpp"
 #include "cli/run_bench.hpp"
 #include "cli/run_options.hpp"
@@ -24,6 +25,8 @@
 #include "net/peer/serve.hpp"
 #include "net/settings.hpp"
 #include "options/enumeration.hpp"
+#include "rdma/backends.hpp"
+#include "rdma/vendors.hpp"
 #include "report/file.hpp"
 #include "report/verdict.hpp"
 
@@ -84,6 +87,7 @@ void add_net_options(OptionTable& t) {
       .add(
           {.name = net::setting::link.option(),
            .metavar = "LINK",
+           .offers = link_words,
            .help =
                "what connects the two ends: ring (memory of this program), lo, veth (two network namespaces, made and "
                "removed again), two interfaces or PCI addresses IF1,IF2 (not given: ring for raw, else lo)",
@@ -91,6 +95,7 @@ void add_net_options(OptionTable& t) {
            .into = {&net::BenchOptions::link, &net::ServeOptions::link}})
       .add({.name = net::setting::engine.option(),
             .metavar = "NAME",
+            .offers = net::engine_names,
             .help = "what sends and receives raw frames: " + options::enumeration(net::engine_names(), "or") +
                     ", which takes a driver as dpdk:DRIVER (not given: what the link does best)",
             .into = &net::BenchOptions::engine,
@@ -98,12 +103,14 @@ void add_net_options(OptionTable& t) {
       .add({.name = net::setting::device.option(),
             .metavar = "SPEC",
             .default_text = "model",
+            .offers = [] { return device_words("rdma", backend_words(rdma::backends())); },
             .help = "the NIC of --stream roce, as for doorbell rdma",
             .into = &net::BenchOptions::device,
             .only_if = rdma})
       .add({.name = net::setting::provider.option(),
             .metavar = "NAME",
             .default_text = "mlx5",
+            .offers = rdma::provider_names,
             .help = "whose queues --stream roce uses, as for doorbell rdma",
             .into = &net::BenchOptions::provider,
             .only_if = rdma})

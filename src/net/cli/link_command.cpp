@@ -96,6 +96,7 @@ void add_options(OptionTable& t) {
          .into = &net::KeptNames::rx});
   t.add({.name = "ports",
          .metavar = "IF1,IF2",
+         .offers = interface_pairs,
          .help = "two interfaces of this machine that a cable connects. Without them a veth pair is made"});
   t.add({.name = "tx-address",
          .metavar = "ADDRESS/BITS",

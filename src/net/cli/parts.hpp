@@ -10,6 +10,9 @@ namespace doorbell::cli {
 
 Command net_command();
 Command net_link_command();
+/// For Option::offers: two interfaces of this machine, and all that --link takes.
+std::vector<std::string> interface_pairs();
+std::vector<std::string> link_words();
 std::vector<DemoStep> net_demo_steps(bool gpu);
 FaultCheck check_net_fault(model::Fault fault, double times, const measure::RunWatch& watch);
 

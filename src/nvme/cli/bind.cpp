@@ -53,6 +53,7 @@ Command command_of(std::string name, std::string summary) {
   c.summary = std::move(summary);
   c.options.add({.name = "address",
                  .metavar = "ADDRESS",
+                 .offers = controller_addresses,
                  .help = "the controller: 0000:01:00.0, 01:00.0, nvme0 or /dev/nvme0n1",
                  .operand = true,
                  .required = true});

@@ -30,6 +30,7 @@ void add_nvme_options(OptionTable& t) {
             .aliases = {"device", "filename"},
             .metavar = "SPEC",
             .default_text = "model",
+            .offers = controller_words,
             .help =
                 "what is driven: model[:KEY=VALUE,...], qemu[:KEY=VALUE,...] (keys above), a PCI address or "
                 "/dev/nvmeN bound to vfio-pci, or file:PATH or just PATH through the kernel",

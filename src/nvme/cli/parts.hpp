@@ -11,6 +11,9 @@ namespace doorbell::cli {
 Command nvme_command();
 Command bind_command();
 Command unbind_command();
+/// For Option::offers: what bind takes, and what a bench of NVMe does.
+std::vector<std::string> controller_addresses();
+std::vector<std::string> controller_words();
 std::vector<DemoStep> nvme_demo_steps(bool gpu);
 FaultCheck check_nvme_fault(model::Fault fault, double times, const measure::RunWatch& watch);
 

@@ -21,6 +21,7 @@ void add_card_option(OptionTable& t) {
        .letter = 'd',
        .metavar = "SPEC",
        .default_text = "model",
+       .offers = card_words,
        .help = "model[:KEY=VALUE,...] (keys above), server:PATH (a card that 'doorbell card serve' serves), "
                "kernel:/dev/slash_qdma_ctlN (the card, through its driver) or daemon[:PATH] (doorbelld)",
        .bare = true,

@@ -16,6 +16,8 @@ Command qdma_command();
 Command card_command();
 Command qdma_validate_command();
 Command qdma_tune_command();
+/// For Option::offers: the cards that a bench takes.
+std::vector<std::string> card_words();
 std::vector<DemoStep> qdma_demo_steps(bool gpu);
 FaultCheck check_qdma_fault(model::Fault fault, double times, const measure::RunWatch& watch);
 

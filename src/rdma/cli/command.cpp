@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cli/device_engine.hpp"
+#include "cli/offers.hpp"
 #include "cli/run_options.hpp"
 #include "cli/texts.hpp"
 #include "exchange/settings.hpp"
@@ -43,6 +44,7 @@ void add_rdma_options(OptionTable& t) {
             .letter = 'd',
             .metavar = "SPEC",
             .default_text = "model",
+            .offers = [] { return device_words("rdma", backend_words(rdma::backends())); },
             .help = "model[:KEY=VALUE,...] (keys above), or an RDMA device's name as ibv_devices lists it",
             .bare = true,
             .brief = "model, or a device that ibv_devices lists",

@@ -18,6 +18,7 @@
 #include <stdexcept>
 #include <strings.h>
 
+#include "cli/offers.hpp"
 #include "cli/texts.hpp"
 #include "cxi/loopback.hpp"
 #include "cxi/model/spec.hpp"
@@ -38,6 +39,7 @@ void add_documented(OptionTable& t) {
             .letter = 'd',
             .metavar = "DEV",
             .default_text = "cxi0",
+            .offers = [] { return device_words("cxi", {}); },
             .help = "cxiN, a Cassini NIC, or cxi-modelN[:KEY=VALUE,...], the software one (keys above)"})
       .add({.name = "svc-id",
             .letter = 'v',
