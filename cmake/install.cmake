@@ -48,17 +48,27 @@ add_custom_command(OUTPUT ${documents}/stamp
   COMMAND ${CMAKE_COMMAND} -E make_directory ${documents}/man1
   COMMAND doorbell_cli man --directory ${documents}/man1
   COMMAND doorbell_cli completion bash > ${documents}/doorbell.bash
+  COMMAND doorbell_cli completion zsh > ${documents}/doorbell.zsh
+  COMMAND doorbell_cli completion fish > ${documents}/doorbell.fish
   COMMAND ${CMAKE_COMMAND} -E touch ${documents}/stamp
   DEPENDS doorbell_cli
-  COMMENT "Writing the manual pages and the bash completion"
+  COMMENT "Writing the manual pages and the completion of shells"
   VERBATIM)
 add_custom_target(doorbell_documents ALL DEPENDS ${documents}/stamp)
 install(DIRECTORY ${documents}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT program PATTERN "*.8" EXCLUDE)
 install(FILES ${documents}/doorbell.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
         RENAME doorbell COMPONENT program)
-# Bash looks for a command's completion by its name.
+# zsh finds the programs that a file is for in its first line.
+install(FILES ${documents}/doorbell.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions
+        RENAME _doorbell COMPONENT program)
+install(FILES ${documents}/doorbell.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
+        COMPONENT program)
+# Bash and fish look for a command's completion by its name.
 foreach(name ${doorbell_names})
   file(CREATE_LINK doorbell ${documents}/${name} SYMBOLIC)
+  file(CREATE_LINK doorbell.fish ${documents}/${name}.fish SYMBOLIC)
+  install(FILES ${documents}/${name}.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
+          COMPONENT program)
   install(FILES ${documents}/${name} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
           COMPONENT program)
 endforeach()
@@ -78,6 +88,9 @@ if(TARGET doorbelld)
   file(CREATE_LINK doorbell ${documents}/doorbelld SYMBOLIC)
   install(FILES ${documents}/man1/doorbelld.8 DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 COMPONENT program)
   install(FILES ${documents}/doorbelld DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+          COMPONENT program)
+  file(CREATE_LINK doorbell.fish ${documents}/doorbelld.fish SYMBOLIC)
+  install(FILES ${documents}/doorbelld.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
           COMPONENT program)
   install(TARGETS doorbelld RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
   set(units ${PROJECT_SOURCE_DIR}/src/qdma/daemon/systemd)
