@@ -18,8 +18,9 @@ case "${1:-}" in
                   pkg-config clang-format libdpdk-dev dpdk-dev libsystemd-dev
                   libfftw3-single3 libopenblas0 libmicrohttpd12 python3-prometheus-client
                   openmpi-bin iperf3 iproute2 util-linux $guest"
-        # Debian's name of a browser that draws pages for tests; where there is no such package, they are skipped.
-        wanted="chromium-headless-shell" ;;
+        # Debian's names of a browser that draws pages for tests, and of shells whose completion is tested; where there
+        # is no such package, its tests are skipped.
+        wanted="chromium-headless-shell zsh fish" ;;
   guest) packages="$build python3 python3-jsonschema libgtest-dev $guest" ;;
   lint) packages="$build python3 libbenchmark-dev clang clang-format clang-tidy" ;;
   fuzz) packages="$build python3 clang libclang-rt-dev libgtest-dev" ;;
@@ -70,5 +71,6 @@ apt() {
 apt update || true
 # shellcheck disable=SC2086  # the list is meant to split
 [ -z "$missing" ] || apt install -y --no-install-recommends $missing || exit 1
-# shellcheck disable=SC2086
-[ -z "$absent" ] || apt install -y --no-install-recommends $absent || echo "install-deps: goes on without$absent" >&2
+for package in $absent; do
+  apt install -y --no-install-recommends "$package" || echo "install-deps: goes on without $package" >&2
+done
