@@ -20,7 +20,7 @@ foreach(name ${doorbell_names})
 endforeach()
 
 # --- the library, for find_package(doorbell) and pkg-config ------------------------------------------
-install(TARGETS doorbell EXPORT doorbell ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+install(TARGETS doorbell_whole EXPORT doorbell ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/doorbell DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library
         FILES_MATCHING PATTERN "*.hpp" PATTERN "slash_qdma.h")
 

@@ -13,9 +13,21 @@
 #include "cli/option.hpp"
 #include "measure/stop.hpp"
 
+namespace doorbell::report {
+struct Result;
+}
+
 namespace doorbell::cli {
 
 struct Command;
+
+/// The program that a command's code runs in, where that is not doorbell's own: nothing is printed.
+struct Host {
+  /// Gets the Result with its final exit code.
+  std::function<void(const report::Result&)> take;
+  /// RunHooks::progress; may be empty.
+  std::function<void(double, const std::string&, u64)> progress = {};
+};
 
 /// The facts about its process that a running command needs to know.
 struct Context {
@@ -26,6 +38,7 @@ struct Context {
   measure::StopFlag& stop;        ///< set by Ctrl-C; every long loop checks it
   const std::vector<Command>& commands;               ///< all of them, for help and the generated texts
   std::optional<std::vector<std::string>> rest = {};  ///< of a command that takes_rest: what follows the "--"
+  const Host* host = nullptr;  ///< null: the command line's own program
 };
 
 /// The requirement of an example that not every machine meets.

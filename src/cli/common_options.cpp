@@ -39,6 +39,17 @@ Option junit_option() {
       .group = "Output"};
 }
 
+Option versus_option() {
+  return {
+      .name = "versus",
+      .metavar = "'OPTION...'",
+      .help =
+          "run this (A), and this with these options in place of its own or besides them (B), in turns, and say "
+          "which is faster: 'doorbell compare' with its usual options, whose --json, --junit and --quiet these "
+          "then are",
+      .group = "Output"};
+}
+
 void add_common_options(OptionTable& table) {
   table.group("Initiator")
       .add({.name = measure::setting::initiator.option(),

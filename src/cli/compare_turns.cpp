@@ -261,17 +261,6 @@ int run_turns(const Options& options, const Words& rest, Context& context) {
   return compare_sides(sides, options, context);
 }
 
-Option versus_option() {
-  return {
-      .name = "versus",
-      .metavar = "'OPTION...'",
-      .help =
-          "run this (A), and this with these options in place of its own or besides them (B), in turns, and say "
-          "which is faster: 'doorbell compare' with its usual options, whose --json, --junit and --quiet these "
-          "then are",
-      .group = "Output"};
-}
-
 Words join_versus(std::span<const std::string> words) {
   const std::string name = "--" + versus_option().name;
   Words joined;

@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "cli/path.hpp"
-#include "cli/run_sweep.hpp"
+#include "cli/shipped.hpp"
 
 namespace doorbell::cli {
 

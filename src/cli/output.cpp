@@ -29,15 +29,17 @@ namespace doorbell::cli {
 
 namespace {
 
-/// Runs `write` and reports what it throws, so that other outputs are not lost. Returns `code`, or a worse
-/// one.
+/// Runs `write` and reports what it throws, so that other outputs are not lost: in `warnings`, or on standard
+/// error. Returns `code`, or a worse one.
 template <class Write>
-int try_to(Write write, int code) {
+int try_to(Write write, int code, std::vector<std::string>* warnings = nullptr) {
   try {
     write();
     return code;
   } catch (const Error& e) {
-    return report::worse_of(code, print_error("doorbell: ", e));
+    if (warnings == nullptr) return report::worse_of(code, print_error("doorbell: ", e));
+    warnings->emplace_back(e.what());
+    return report::worse_of(code, static_cast<int>(e.code()));
   }
 }
 
@@ -103,7 +105,10 @@ void check_apart(const Options& options, const std::vector<std::string>& names) 
   }
 }
 
-void check_outputs(const Options& options, const std::vector<std::string>& inputs) {
+void check_outputs(const Options& options, const std::vector<std::string>& inputs, bool own_output) {
+  for (const char* name : {"json", "csv"})
+    if (!own_output && options.text(name) == "-")
+      throw Error(fmt::format("--{} -", name), "standard output is the calling program's", "name a file");
   if (options.text("json") == "-" && options.text("csv") == "-")
     throw Error("--csv", "--json has standard output already", "give one of them a file");
   check_apart(options, {"json", "csv", "html", "junit"});
@@ -145,36 +150,48 @@ report::Result new_result(const Context& context) {
   return r;
 }
 
+namespace {
+
+void print_result(const report::Result& result, const Options& options, const Context& context, View view) {
+  // Errors of this stream are reported at the end, when the files are written.
+  const report::Look look(context.colour, options.text("units") == "bits",
+                          table_columns(stdout, report::kTableColumns));
+  const std::string text = options.flag("details") ? report::to_text(result, look)
+                           : view != nullptr       ? view(result)
+                                                   : report::to_short_text(result, look);
+  print(stdout, text);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
 int deliver(report::Result& result, const Options& options, const Context& context, View view) {
   result.exit_code = report::exit_code_for(result);
   int code = result.exit_code;
   const std::string& json = options.text("json");
   const std::string& csv = options.text("csv");
-  if (!options.flag("quiet") && json != "-" && csv != "-") {
-    // Errors of this stream are reported at the end, when the files are written.
-    const report::Look look(context.colour, options.text("units") == "bits",
-                            table_columns(stdout, report::kTableColumns));
-    const std::string text = options.flag("details") ? report::to_text(result, look)
-                             : view != nullptr       ? view(result)
-                                                     : report::to_short_text(result, look);
-    print(stdout, text);
-    std::fflush(stdout);
-  } else if (code != 0) {
-    fmt::print(stderr, "{}", report::failure_text(result));
+  std::vector<std::string>* const warnings = context.host == nullptr ? nullptr : &result.warnings;
+  if (context.host == nullptr) {
+    if (!options.flag("quiet") && json != "-" && csv != "-") print_result(result, options, context, view);
+    else if (code != 0) fmt::print(stderr, "{}", report::failure_text(result));
   }
-  if (!json.empty()) code = try_to([&] { report::write_json(result, json); }, code);
-  if (!csv.empty()) code = try_to([&] { report::write_csv(result, csv); }, code);
+  if (!json.empty()) code = try_to([&] { report::write_json(result, json); }, code, warnings);
+  if (!csv.empty()) code = try_to([&] { report::write_csv(result, csv); }, code, warnings);
   const std::string& html = options.text("html");
   if (const std::string why = html.empty() ? "" : page_of(result, html); !why.empty()) {
-    const int failed = print_error("doorbell: ", Error("--html " + html, why));
+    const int failed = try_to([&] { throw Error("--html " + html, why); }, 0, warnings);
     if (code == 0) code = failed;
   }
   if (options.has("junit")) {
     const std::string suite =
         fmt::format("doorbell {}", fmt::join(context.argv.begin() + 1, context.argv.end(), " "));
     std::vector<report::TestCase> cases;
-    code = try_to([&] { cases = report::cases_of(report::to_json(result)); }, code);
+    code = try_to([&] { cases = report::cases_of(report::to_json(result)); }, code, warnings);
     if (!cases.empty()) code = write_junit(options, suite, cases, code);
+  }
+  if (context.host != nullptr) {
+    result.exit_code = code;
+    context.host->take(result);
   }
   return code;
 }

@@ -18,8 +18,9 @@ namespace doorbell::cli {
 
 /// Refuses files of --json, --csv, --junit and --html that cannot be written, before the run begins, and a
 /// page that this machine cannot make. Also refuses files that are equal to each other or to one of `inputs`
-/// (files that the run reads or writes).
-void check_outputs(const Options& options, const std::vector<std::string>& inputs = {});
+/// (files that the run reads or writes), and "-" where standard output is not doorbell's.
+void check_outputs(const Options& options, const std::vector<std::string>& inputs = {},
+                   bool own_output = true);
 
 /// Refuses two of the options `names` that write to the same file. /dev/null and a pipe may be shared.
 void check_apart(const Options& options, const std::vector<std::string>& names);
@@ -52,7 +53,8 @@ using View = std::string (*)(const report::Result& result);
 /// Sets the exit code, prints the table (with --details the blocks) or `view`, then writes --json, --csv and
 /// --html, and --junit. `--json -` uses stdout, so no table is printed. Without a table, errors go to
 /// standard error. Errors of a file that cannot be written go there too, and do not prevent the other
-/// outputs. Returns the worst exit code.
+/// outputs. Returns the worst exit code. With a Host nothing is printed: it gets the Result, among whose
+/// warnings are those errors.
 int deliver(report::Result& result, const Options& options, const Context& context, View view = nullptr);
 
 }  // namespace doorbell::cli

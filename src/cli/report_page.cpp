@@ -13,7 +13,7 @@
 #include <system_error>
 
 #include "cli/output.hpp"
-#include "cli/run_sweep.hpp"
+#include "cli/shipped.hpp"
 #include "report/file.hpp"
 #include "report/layout.hpp"
 #include "system/child.hpp"

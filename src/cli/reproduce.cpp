@@ -16,6 +16,7 @@
 #include "cli/offers.hpp"
 #include "cli/report_page.hpp"
 #include "cli/run_sweep.hpp"
+#include "cli/shipped.hpp"
 #include "options/suggest.hpp"
 #include "report/file.hpp"
 #include "report/layout.hpp"

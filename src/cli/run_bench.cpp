@@ -18,13 +18,14 @@ namespace doorbell::cli {
 int run_and_report(const Options& options, Context& context, const measure::RunOptions& run,
                    const std::vector<std::string>& inputs, const Bench& bench, View view,
                    const RunPlan& plan) {
-  check_outputs(options, inputs);
-  Progress progress(context.stderr_tty && !options.flag("quiet"));
+  check_outputs(options, inputs, context.host == nullptr);
+  const bool silent = options.flag("quiet") || context.host != nullptr;
+  Progress progress(context.stderr_tty && !silent);
   report::Result result = new_result(context);
   measure::LiveBoard live(options.has("export"));
   const auto server = export_figures(options, context, live);
   // A run that is refused when the device is open is not announced.
-  std::string coming = options.flag("quiet") ? "" : text_of(plan, run);
+  std::string coming = silent ? "" : text_of(plan, run);
   const auto announce = [&] {
     if (!coming.empty()) fmt::print(stderr, "{}\n", std::exchange(coming, ""));
   };
@@ -33,6 +34,8 @@ int run_and_report(const Options& options, Context& context, const measure::RunO
                                        [&](double fraction, const std::string& what) {
                                          announce();
                                          progress.update(fraction, what, live.operations());
+                                         if (context.host != nullptr && context.host->progress)
+                                           context.host->progress(fraction, what, live.operations());
                                        },
                                    .live = &live};
   measure::BenchResult outcome;

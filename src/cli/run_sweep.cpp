@@ -15,6 +15,7 @@
 #include "cli/parse.hpp"
 #include "cli/path.hpp"
 #include "cli/progress.hpp"
+#include "cli/shipped.hpp"
 #include "report/file.hpp"
 #include "report/json.hpp"
 #include "report/layout.hpp"
@@ -157,16 +158,6 @@ std::string verdict(const std::vector<sweep::Record>& records, std::size_t wante
 }
 
 }  // namespace
-
-std::filesystem::path shipped(const std::string& name) {
-  std::error_code ignored;
-  const fs::path exe = fs::read_symlink("/proc/self/exe", ignored);
-  for (const char* at : {"../share/doorbell", "../.."}) {
-    const fs::path there = exe.parent_path() / at / name;
-    if (fs::exists(there, ignored)) return fs::canonical(there, ignored);
-  }
-  return {};
-}
 
 std::string find_plan(const std::string& name) {
   std::error_code ignored;

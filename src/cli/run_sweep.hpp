@@ -21,10 +21,6 @@ namespace doorbell::cli {
 /// The commands that a plan can name: each path's, and those of its tools that make a result too.
 [[nodiscard]] std::vector<sweep::Subject> subjects(const Context& context);
 
-/// A file or folder that comes with the program ("plans", "python"): where it is installed, else in the
-/// source tree. Empty if it is in neither.
-[[nodiscard]] std::filesystem::path shipped(const std::string& name);
-
 /// Finds a plan's file: "plans/NAME" that is not in the working folder is one that comes with the program.
 [[nodiscard]] std::string find_plan(const std::string& name);
 

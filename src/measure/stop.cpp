@@ -50,11 +50,16 @@ bool StopFlag::request(int signal) noexcept {
   return request(signal, wall_ns());  // clock_gettime() is allowed in a signal handler
 }
 
-void StopFlag::install() {
+void StopFlag::install_without_signals() {
   StopFlag* none = nullptr;
   if (!installed.compare_exchange_strong(none, this, std::memory_order_acq_rel)) {
     throw Error("signal handlers", "another stop flag is installed");
   }
+}
+
+void StopFlag::install() {
+  install_without_signals();
+  takes_signals_ = true;
   struct sigaction action = {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
@@ -71,7 +76,9 @@ void StopFlag::install() {
 
 void StopFlag::uninstall() noexcept {
   if (installed.load(std::memory_order_acquire) != this) return;
-  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &old_actions[i], nullptr);
+  if (takes_signals_)
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &old_actions[i], nullptr);
+  takes_signals_ = false;
   installed.store(nullptr, std::memory_order_release);
 }
 

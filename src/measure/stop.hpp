@@ -39,10 +39,13 @@ class StopFlag {
   /// or its end of life; a third request exits with 130. One flag at a time: throws doorbell::Error when
   /// another is installed.
   void install();
+  /// The same without the signals, which are the calling program's: for stop_requested() alone.
+  void install_without_signals();
   void uninstall() noexcept;
 
  private:
   std::atomic<int> signal_{0};
+  bool takes_signals_ = false;
   std::atomic<bool> gave_up_{false};
   std::atomic<u64> seen_{0};     ///< a bit for each signal that came
   std::atomic<u64> last_ns_{0};  ///< when the last request, or new kind of signal, came

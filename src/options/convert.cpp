@@ -138,7 +138,9 @@ std::string_view stem(std::string_view choice) {
 [[noreturn]] void not_a_choice(const Option& o, std::string_view word,
                                const std::vector<std::string>& words) {
   std::string why = fmt::format("'{}' is not one of {}", word, fmt::join(o.choices, ", "));
-  const std::string near = nearest(word, words);
+  const auto meant =
+      std::ranges::find_if(o.choices_mean, [&](const auto& m) { return m.first == lower(word); });
+  const std::string near = meant != o.choices_mean.end() ? meant->second : nearest(word, words);
   if (!near.empty()) why += fmt::format("; did you mean '{}'?", near);
   refuse(why);
 }

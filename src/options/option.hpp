@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "options/into.hpp"
@@ -85,6 +86,8 @@ struct Option {
   std::string default_text = {};  ///< as a user would type it; empty: no default value
   Bound min = {}, max = {};       ///< inclusive
   std::vector<std::string> choices = {};
+  /// Words that are no choices, each with the choice that is suggested for it.
+  std::vector<std::pair<std::string, std::string>> choices_mean = {};
   /// Values that only this machine knows, for a shell to offer; others may be given. It opens no device and
   /// is quick; it may throw. A word that goes on ends in ':', '=' or ','; at the end of one '*' stands for a
   /// file's name: "file:*".

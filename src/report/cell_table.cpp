@@ -359,7 +359,8 @@ class CellTable {
   [[nodiscard]] std::string reasons(const Cell& c, bool failed) const {
     const Paint plain(false);
     std::string out;
-    if (c.verify.failed() != 0) out += verify_lines(c.verify, plain);
+    if (c.verify.failed() != 0 || (c.verify.checked == 0 && c.verify.unverifiable != 0))
+      out += verify_lines(c.verify, plain);
     else if (c.verify.unverifiable != 0 && c.verify.checked != 0)
       out += labelled("verify", fmt::format("{} of data not known to be written", c.verify.unverifiable));
     if (has_errors(c)) out += errors_line(c.errors, plain);
@@ -367,7 +368,8 @@ class CellTable {
       out += filled("  counters  ", counters, ", ", columns_);
     if (const std::string beyond = beyond_range_text(c.metrics.latency_ns); !beyond.empty())
       out += labelled("latency", beyond);
-    if (failed && c.verify.checked == 0) out += labelled("verify", "NOT verified");
+    if (failed && c.verify.checked == 0 && c.verify.unverifiable == 0)
+      out += labelled("verify", "NOT verified");
     // The answer of a search, in a sentence.
     if (c.extra.is_object())
       for (const auto& [key, object] : c.extra.items())

@@ -36,8 +36,14 @@ std::string verify_lines(const Verify& v, const Paint& paint) {
     return labelled("verify", paint(Style::bad, "NOT verified: checking is off, the data may be anything"));
   }
   if (v.checked == 0) {
-    return labelled("verify", paint(Style::bad, fmt::format("NOT verified: mode {}, but no I/O was checked",
-                                                            printable(v.mode))));
+    const std::string why =
+        v.unverifiable != 0
+            ? fmt::format(
+                  "NOT verified: {} I/Os read data that doorbell is not known to have written; "
+                  "a run that writes it first makes it known",
+                  v.unverifiable)
+            : fmt::format("NOT verified: mode {}, but no I/O was checked", printable(v.mode));
+    return labelled("verify", paint(Style::bad, why));
   }
   std::string failures;
   for (const auto& [kind, count] : Verify::kFailures)

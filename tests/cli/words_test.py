@@ -115,6 +115,7 @@ class ByMeaning(Words):
             self.refused(["nvme", word, "5"], f"unknown option '{word}'; did you mean '{meant}'?")
         self.refused(["net", "--streams", "5"], "did you mean '--pairs'?")
         self.refused(["net", "tpc"], "--stream: 'tpc' is not one of", "did you mean 'tcp'?")
+        self.refused(["rdma", "--measure", "Bandwidth"], "'Bandwidth' is not one of", "did you mean 'rate'?")
         self.refused(["nvme", "batch-size", "4"], "unexpected argument 'batch-size'; did you mean '--batch-size'?")
 
 

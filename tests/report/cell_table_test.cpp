@@ -218,6 +218,17 @@ TEST(CellTable, FailuresAreInTheRowAndTheirReasonsBelow) {
       "FAILED: 3 corrupt, 2 timeout\n");
 }
 
+TEST(CellTable, ReadsOfDataOfUnknownOriginSayWhyNothingWasChecked) {
+  Cell c = sound(64, 1e6);
+  c.verify = {.mode = "full", .unverifiable = 7};
+  const std::string text = to_short_text(of({c}));
+  EXPECT_NE(
+      text.find("nothing  unverified [1]\n[1] verify    NOT verified: 7 I/Os read data that doorbell is not "
+                "known to have written; a run that writes it first makes it known\n"),
+      std::string::npos)
+      << text;
+}
+
 TEST(CellTable, AllErrorClassesShow) {
   for (const char* kind : {"completion", "timeout", "removal", "late", "a class of some path"}) {
     Cell c = sound(64, 1e6);

@@ -424,7 +424,7 @@ net::ServeOptions serve_options(const Options& o) {
 }
 
 int listen(const Options& options, Context& context) {
-  const bool quiet = options.flag("quiet");
+  const bool quiet = options.flag("quiet") || context.host != nullptr;
   const measure::RunWatch watch = {.stop = &context.stop, .progress = [&](double, const std::string& what) {
                                      if (!quiet) fmt::print(stderr, "{}\n", what);
                                    }};

@@ -184,7 +184,7 @@ rdma::ServeOptions serve_options(const Options& o) {
 
 int listen(const Options& options, Context& context) {
   const rdma::ServeOptions serve = serve_options(options);
-  const bool quiet = options.flag("quiet");
+  const bool quiet = options.flag("quiet") || context.host != nullptr;
   const measure::RunWatch watch = {.stop = &context.stop, .progress = [&](double, const std::string& what) {
                                      if (!quiet) fmt::print(stderr, "{}\n", what);
                                    }};

@@ -78,6 +78,8 @@ void add_rma_options(OptionTable& t, const std::string& queue, bool ping_pong, b
       .add({.name = rma::setting::measure.option(),
             .default_text = "both",
             .choices = measures,
+            .choices_mean =
+                {{"bandwidth", "rate"}, {"bw", "rate"}, {"throughput", "rate"}, {"lat", "latency"}},
             .help =
                 std::string("single operations one after the other, a window of them, or first one and then "
                             "the other (with --infinite the window alone)") +
