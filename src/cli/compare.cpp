@@ -59,8 +59,24 @@ void refuse_running(const Options& options) {
                   "for two settings write: doorbell compare -- COMMAND OPTIONS -- OPTIONS");
 }
 
+/// hyperfine takes whole commands as words of their own; here each follows a "--".
+void refuse_command_lines(const Options& options, const Context& context) {
+  std::error_code ignored;
+  for (const char* name : {"before", "after"}) {
+    const std::string& text = options.text(name);
+    const std::string first = text.substr(0, text.find(' '));
+    if (text.find(' ') != std::string::npos && !std::filesystem::exists(text, ignored) &&
+        std::ranges::find(context.commands, first, &Command::name) != context.commands.end())
+      throw Error(text, "it is no result, but a command",
+                  "two settings are compared by: doorbell compare -- COMMAND A-OPTIONS -- B-OPTIONS");
+  }
+}
+
 int run_compare(const Options& options, Context& context) {
   if (context.rest) return run_turns(options, *context.rest, context);
+  if (options.has("baseline") && options.has("before") && !options.has("after"))
+    throw Error("--baseline " + options.text("baseline"), "it is a program that runs A",
+                "two results are compared by: doorbell compare BEFORE.json AFTER.json");
   for (const char* name : {"before", "after"})
     if (!options.has(name))
       throw Error(
@@ -68,6 +84,7 @@ int run_compare(const Options& options, Context& context) {
           "doorbell compare A B compares two results; doorbell compare -- COMMAND OPTIONS -- OPTIONS runs two "
           "settings in turns");
   refuse_running(options);
+  refuse_command_lines(options, context);
   const sweep::Rules rules = rules_of(options);
   const std::string before = options.text("before"), after = options.text("after");
   sweep::Measured a = sweep::load_measured(before), b = sweep::load_measured(after);

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
+#include <map>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 namespace doorbell::cli {
 namespace {
@@ -16,6 +18,10 @@ namespace {
 bool looks_like_option(std::string_view word) {
   return word.size() > 1 && word[0] == '-' &&
          std::string_view("0123456789.").find(word[1]) == std::string_view::npos;
+}
+
+bool is_number(std::string_view word) {
+  return !word.empty() && word.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
 class Parser {
@@ -27,6 +33,7 @@ class Parser {
     bool only_operands = false;
     while (at_ < words_.size()) {
       const std::string& word = words_[at_++];
+      const Option* const before = std::exchange(flag_, nullptr);
       if (!only_operands && word == "--") {
         only_operands = true;
       } else if (!only_operands && word.starts_with("--")) {
@@ -34,6 +41,7 @@ class Parser {
       } else if (!only_operands && looks_like_option(word)) {
         letter_option(word);
       } else {
+        if (before != nullptr && is_number(word)) refuse_value(*before, word);
         operand(word);
       }
     }
@@ -70,6 +78,20 @@ class Parser {
     }
   }
 
+  /// A number is no name of a device: it was meant for the flag before it, which another program has for
+  /// something else.
+  [[noreturn]] void refuse_value(const Option& flag, const std::string& word) const {
+    const std::string& typed = typed_.at(flag.name);
+    std::string why = fmt::format("{}: ", typed);
+    if (typed != "--" + flag.name) why += fmt::format("it is --{} here; ", flag.name);
+    why += fmt::format("it takes no value, but '{}' follows", word);
+    const std::string bare_word = typed.substr(typed.find_first_not_of('-'));
+    for (const Option& o : options_.table().all())
+      if (std::ranges::find(o.means, bare_word) != o.means.end())
+        why += fmt::format("; did you mean '--{} {}'?", o.name, word);
+    refuse(why);
+  }
+
   void operand(const std::string& word) {
     if (operands_seen_ < operands_.size()) {
       const Option& o = *operands_[operands_seen_++];
@@ -94,7 +116,14 @@ class Parser {
 
   /// `typed` is the option as the user wrote it, so that error messages show the same text.
   void assign(const Option& o, const std::string& typed, std::optional<std::string> value) {
-    if (options_.given(o.name)) refuse(fmt::format("{}: given twice", typed));
+    if (options_.given(o.name)) {
+      const std::string& before = typed_[o.name];
+      refuse(before.empty() || before == typed
+                 ? fmt::format("{}: given twice", typed)
+                 : fmt::format("{}: it is another name of {}, which is given, too", typed, before));
+    }
+    typed_[o.name] = typed;
+    if (o.kind == Kind::flag) flag_ = &o;
     if (o.kind != Kind::flag && !value) {
       if (at_ == words_.size()) refuse(fmt::format("{}: needs a value ({})", typed, value_name(o)));
       if (looks_like_option(words_[at_])) {
@@ -145,6 +174,8 @@ class Parser {
   }
 
   const std::string& title_;
+  std::map<std::string, std::string> typed_;  ///< the options so far, as they were written
+  const Option* flag_ = nullptr;              ///< that stands right before the word at hand
   std::span<const std::string> words_;
   Options options_;
   std::vector<const Option*> operands_;

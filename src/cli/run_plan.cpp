@@ -39,7 +39,12 @@ std::string text_of(const RunPlan& plan, const measure::RunOptions& given) {
   if (one_s == kUnknown) return text;
   double cell_s = plan.search_s + run.repeats * (one_s + plan.settle_s + plan.check_s) + plan.settle_s;
   if (run.warmup_s > 0) cell_s += run.warmup_s + plan.settle_s;
-  return text + ", about " + rough_time(plan.cells * plan.ways * cell_s);
+  text += ", about " + rough_time(plan.cells * plan.ways * cell_s);
+  constexpr double kLongS = 10;
+  if (!plan.chosen && run.repeats > 1 && plan.cells * plan.ways * cell_s > kLongS)
+    text += fmt::format("; --repeats 1 takes about {}",
+                        rough_time(plan.cells * plan.ways * (cell_s - (run.repeats - 1) * one_s)));
+  return text;
 }
 
 }  // namespace doorbell::cli

@@ -34,6 +34,7 @@ inline constexpr Setting to_gpu{"way to the GPU", "to-gpu"};
 inline constexpr Setting mode{"mode", "mode"};
 inline constexpr Setting queues{"queues", "queues"};
 inline constexpr Setting pairs{"pairs", "pairs"};
+inline constexpr Setting way_loss{"loss on the way", "max-way-loss"};
 inline constexpr Setting target_gbps{"target rate", "target-gbps"};
 inline constexpr Setting cores{"cores", "cores"};
 

@@ -69,8 +69,9 @@ const std::vector<Backend>& backends() {
 
 const Backend& backend_of(const std::string& spec) {
   if (const Backend* const b = find_backend(backends(), {.spec = spec})) return *b;
-  throw Error(fmt::format("controller '{}'", spec), "no back end knows this name",
-              "give " + syntaxes(backends()) + ", or file:PATH");
+  throw Error(
+      fmt::format("controller '{}'", spec), "no back end knows this name",
+      "give " + syntaxes(backends()) + ", or file:PATH; " + setting::create_bytes + " makes a new file");
 }
 
 bool needs_gpu(const std::string& spec) {

@@ -135,6 +135,17 @@ std::string_view stem(std::string_view choice) {
   return choice.substr(0, choice.find('='));
 }
 
+/// Of an option that is "on" or "off": 1, yes and true are on, as fio and others write it.
+std::string switch_word(const Option& o, std::string word) {
+  const auto has = [&](const char* choice) {
+    return std::ranges::find(o.choices, choice) != o.choices.end();
+  };
+  if (!has("on") || !has("off")) return word;
+  if (word == "1" || word == "yes" || word == "true") return "on";
+  if (word == "0" || word == "no" || word == "false") return "off";
+  return word;
+}
+
 [[noreturn]] void not_a_choice(const Option& o, std::string_view word,
                                const std::vector<std::string>& words) {
   std::string why = fmt::format("'{}' is not one of {}", word, fmt::join(o.choices, ", "));
@@ -151,7 +162,7 @@ ChoiceValue convert_choice(const Option& o, std::string_view text) {
     const std::string_view word = stem(choice);
     const auto place = static_cast<u32>(words.size());
     words.emplace_back(word);
-    if (lower(word) != lower(stem(text))) continue;
+    if (lower(word) != switch_word(o, lower(stem(text)))) continue;
     const bool wants_number = choice.size() != word.size();
     const bool has_number = text.size() != word.size();
     if (wants_number && !has_number) {

@@ -119,6 +119,10 @@ std::string kin_of(const Cell& c) {
 
 std::string checked_text(const Verify& v) {
   if (v.mode == "none" || v.checked == 0) return "nothing";
+  if (v.unverifiable != 0) {
+    const double of = static_cast<double>(v.checked) + static_cast<double>(v.unverifiable);
+    return digits(std::min(99.9, 100 * static_cast<double>(v.checked) / of)) + " %";
+  }
   return v.mode == "full" ? "all" : printable(v.mode);
 }
 
@@ -359,8 +363,8 @@ class CellTable {
   [[nodiscard]] std::string reasons(const Cell& c, bool failed) const {
     const Paint plain(false);
     std::string out;
-    if (c.verify.failed() != 0 || (c.verify.checked == 0 && c.verify.unverifiable != 0))
-      out += verify_lines(c.verify, plain);
+    const bool read_nothing = c.verify.checked == 0 && c.verify.mode != "none" && c.metrics.ops != 0;
+    if (c.verify.failed() != 0 || read_nothing) out += verify_lines(c.verify, plain);
     else if (c.verify.unverifiable != 0 && c.verify.checked != 0)
       out += labelled("verify", fmt::format("{} of data not known to be written", c.verify.unverifiable));
     if (has_errors(c)) out += errors_line(c.errors, plain);
@@ -368,8 +372,7 @@ class CellTable {
       out += filled("  counters  ", counters, ", ", columns_);
     if (const std::string beyond = beyond_range_text(c.metrics.latency_ns); !beyond.empty())
       out += labelled("latency", beyond);
-    if (failed && c.verify.checked == 0 && c.verify.unverifiable == 0)
-      out += labelled("verify", "NOT verified");
+    if (failed && c.verify.checked == 0 && !read_nothing) out += labelled("verify", "NOT verified");
     // The answer of a search, in a sentence.
     if (c.extra.is_object())
       for (const auto& [key, object] : c.extra.items())

@@ -42,7 +42,8 @@ std::string verify_lines(const Verify& v, const Paint& paint) {
                   "NOT verified: {} I/Os read data that doorbell is not known to have written; "
                   "a run that writes it first makes it known",
                   v.unverifiable)
-            : fmt::format("NOT verified: mode {}, but no I/O was checked", printable(v.mode));
+            : fmt::format("NOT verified: mode {}, but nothing was read back that could be checked",
+                          printable(v.mode));
     return labelled("verify", paint(Style::bad, why));
   }
   std::string failures;

@@ -90,6 +90,7 @@ struct Comparison {
   std::vector<std::string> only_before, only_after;
   std::vector<std::string> warnings;
   std::size_t runs_before = 0, runs_after = 0;
+  bool in_turns = false;  ///< the runs of both sides alternated
   Demands demands;
   std::vector<Unmet> unmet;
 

@@ -79,6 +79,11 @@ std::string advice(const Comparison& c) {
       if (r.change == Change::undecided) fewest = std::min({fewest, r.runs_before, r.runs_after});
       if (too_few(r)) ++few;
     }
+  if (c.in_turns)
+    return few > 0 ? fmt::format(
+                         "a verdict takes {} or more runs on each side: give them more time, or shorter runs",
+                         kLeastRuns)
+                   : "the runs differ too much among themselves: calm the machine, or give them more time";
   if (few > 0)
     return fmt::format(
         "{} of them with too few runs: a verdict takes {} or more independent runs on each side: sweep a plan with "
@@ -174,17 +179,18 @@ std::string verdict(const Comparison& c, double percent) {
     lines.push_back(
         fmt::format("NOT COMPARABLE: {} of {} cells are not sound on both sides", n, c.cells.size()));
   if (const std::size_t n = c.figures(Change::regression); n > 0)
-    lines.push_back(fmt::format(
-        "REGRESSION: {} of {} figures are worse by more than {} %{}", n, all, percent,
-        // A change of the machine looks like a change of the program.
-        c.warnings.empty() ? "" : "; the results carry warnings: if in doubt measure both sides in turns"));
+    lines.push_back(
+        fmt::format("REGRESSION: {} of {} figures are worse by more than {} %{}", n, all, percent,
+                    // A change of the machine looks like a change of the program.
+                    c.warnings.empty() || c.in_turns
+                        ? ""
+                        : "; the results carry warnings: if in doubt measure both sides in turns"));
   for (const Unmet& u : c.unmet) lines.push_back(text_of(u));
   if (const std::string text = demanded(c.demands); c.unmet.empty() && !text.empty())
     met = fmt::format("B has what is demanded in every cell: {}", text);
   if (undecided > 0)
-    lines.push_back(fmt::format("UNDECIDED{}: {} of {} figures; {}",
-                                c.demands.decided ? ", which counts as a failure" : "", undecided, all,
-                                advice(c)));
+    lines.push_back(fmt::format("UNDECIDED, which counts as a {}: {} of {} figures; {}",
+                                c.demands.decided ? "failure" : "pass", undecided, all, advice(c)));
   if (lines.empty())
     lines.push_back(fmt::format("OK: none of {} figures is worse by more than {} %", all, percent));
   if (by_repeats > 0)

@@ -136,7 +136,9 @@ class Turner {
     pair_by_place(&a, &b);
     Rules rules = what_.rules;
     rules.level = level_of_each_look();
-    return compare(a, b, rules);
+    Comparison c = compare(a, b, rules);
+    c.in_turns = true;
+    return c;
   }
 
   const Turning& what_;
@@ -185,7 +187,23 @@ std::string outcome_of(const Ratio& r, double percent) {
       break;
   }
   if (!r.known()) return fmt::format("which is faster is not known: a side has no {}", r.metric);
-  return fmt::format("which is faster is undecided: {} {}", which, figures_of(r));
+  return fmt::format("which is faster is undecided: B/A is {} ({} to {}) in {}", report::digits(r.median),
+                     report::digits(r.ci_low), report::digits(r.ci_high), r.metric);
+}
+
+/// Of more than one parameter that differs, all: the second is seldom meant.
+std::string differing_of(const Comparison& c) {
+  constexpr std::string_view kParameter = "parameter ";
+  constexpr std::size_t kMost = 4;
+  std::vector<std::string> all;
+  for (const Difference& d : c.differences)
+    if (d.what.starts_with(kParameter))
+      all.push_back(fmt::format("{} ({} : {})", d.what.substr(kParameter.size()), d.before, d.after));
+  if (all.size() < 2) return {};
+  if (all.size() > kMost) return fmt::format("they differ in {} parameters", all.size());
+  const std::string last = std::move(all.back());
+  all.pop_back();
+  return report::printable(fmt::format("they differ in {} and {}", fmt::join(all, ", "), last));
 }
 
 }  // namespace
@@ -308,6 +326,7 @@ std::string sentence(const Turns& t, double percent) {
         n({Change::regression, Change::slightly_worse}), percent, n({Change::same}),
         n({Change::undecided, Change::not_comparable})));
   }
+  if (const std::string more = differing_of(t.comparison); !more.empty()) parts.push_back(more);
   parts.push_back(data_of(t));
   const std::string text = fmt::format("{}", fmt::join(parts, "; "));
   return t.end == TurnsEnd::interrupted ? fmt::format("INTERRUPTED {}, so far: {}", runs, text) : text;

@@ -62,6 +62,8 @@ struct BenchOptions : measure::RunOptions {
   Place place = Place::pageable;
   bool split = false;
   double max_loss = 1;  ///< the share of packets that may be lost without being an error
+  /// The share that may be lost between two machines, in layers whose counters neither end can read.
+  double max_way_loss = 0;
   u64 first_sequence = 0;
   double settle_s = 0.25;
   double relay_delay_s = 0.02;  ///< how long a relay's fault `delay` holds a packet

@@ -287,8 +287,11 @@ void CellRun::describe(measure::BenchResult& result) {
   // A layer that counts others' packets too explains too much; what it says of these is then unknown.
   const bool known = accounted_ && link_gone_.empty() && explained <= totals_.lost;
   const u64 unexplained = accounted_ && totals_.lost > explained ? totals_.lost - explained : 0;
-  const double share =
-      sent_total_ > 0 ? static_cast<double>(totals_.lost) / static_cast<double>(sent_total_) : 0;
+  const auto share_of = [&](u64 packets) {
+    return sent_total_ > 0 ? static_cast<double>(packets) / static_cast<double>(sent_total_) : 0;
+  };
+  const double share = share_of(totals_.lost);
+  const u64 not_allowed = share_of(unexplained) > o_.max_way_loss ? unexplained : 0;
   report::Verify& v = cell.verify;
   v.checked = n.checked;
   v.checked_bytes = n.checked_bytes;
@@ -297,7 +300,7 @@ void CellRun::describe(measure::BenchResult& result) {
   v.duplicated = n.duplicate;
   // A loss that is explained and allowed is a result, every other one is a failure.
   v.missing =
-      kind_.reliable || o_.faults.any() || share > o_.max_loss ? totals_.lost - not_whole : unexplained;
+      kind_.reliable || o_.faults.any() || share > o_.max_loss ? totals_.lost - not_whole : not_allowed;
   const bool all_in_windows = totals_.windows.is_null() || totals_.in_windows == n.unique;
   const bool identity = !accounted_ || (sent_total_ + totals_.beyond == n.unique + totals_.lost &&
                                         n.received == n.classified() && all_in_windows);
@@ -345,6 +348,12 @@ void CellRun::describe(measure::BenchResult& result) {
   if (totals_.lost > 0 && !kind_.reliable && share <= o_.max_loss)
     result.warnings.push_back(
         fmt::format("{} of {} packets were lost ({:.3g} %)", totals_.lost, sent_total_, 100 * share));
+  if (unexplained > 0 && !kind_.reliable && !o_.faults.any())
+    result.warnings.push_back(
+        fmt::format("{} packets were lost on the way: no counter of either end has them{}", unexplained,
+                    o_.role == Role::sender && not_allowed > 0
+                        ? fmt::format("; {} PERCENT allows that", setting::way_loss)
+                        : ""));
   if (n.held > 0)
     result.warnings.push_back(fmt::format(
         "{} of {} late packets waited for a receiving thread that did not run, or was busy all the time",

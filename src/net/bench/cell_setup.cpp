@@ -120,7 +120,8 @@ void check_payload(const BenchOptions& o, const CellSettings& c, const StreamKin
     throw Error(setting::payload,
                 fmt::format("{} is not in {}..{}, what {} over {} carries in one {}", c.payload, kHeaderBytes,
                             most, kind.name, link.name(), kind.unit),
-                kind.frames ? fmt::format("{} tcp carries more", setting::stream) : "");
+                kind.frames ? fmt::format("{} tcp carries more", setting::stream)
+                            : fmt::format("{} {} fits", setting::payload, most));
 }
 
 }  // namespace

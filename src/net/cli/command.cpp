@@ -232,6 +232,17 @@ void add_net_options(OptionTable& t) {
                "a loss of more packets than this is an error (exit code 2), although it is explained; tcp and roce "
                "may lose none",
            .into = {[](double percent) { return percent / 100; }, &net::BenchOptions::max_loss}})
+      .add(
+          {.name = net::setting::way_loss.option(),
+           .metavar = "PERCENT",
+           .default_text = "0",
+           .min = 0,
+           .max = 100,
+           .help =
+               "with --connect: so many packets may be lost between the two machines, where neither end's counters "
+               "have them (a router, a switch), without being an error",
+           .into = {[](double percent) { return percent / 100; }, &net::BenchOptions::max_way_loss},
+           .only_if = {"connect"}})
       .group("Sockets")
       .add({.name = "segmentation",
             .default_text = "on",
@@ -461,8 +472,17 @@ RunPlan plan_of(const net::BenchOptions& b, std::size_t others) {
   return plan;
 }
 
-int run(const Options& options, Context& context) {
-  if (options.has("listen")) return listen(options, context);
+/// To another machine by its address TCP is what is meant, as raw frames leave by an interface.
+Options with_stream(Options o) {
+  if (o.has("connect") && !o.has("link") && !o.given(net::setting::stream.option()) &&
+      !o.given(net::setting::engine.option()))
+    o.set(net::setting::stream.option(), "tcp");
+  return o;
+}
+
+int run(const Options& typed, Context& context) {
+  if (typed.has("listen")) return listen(typed, context);
+  const Options options = with_stream(typed);
   const net::BenchOptions b = bench_options(options);
   // While there is one thread: an ordinary user's namespaces lie in a user namespace of the program's own.
   if (b.link.starts_with("veth")) net::enter_user_namespace_if_needed();

@@ -24,6 +24,11 @@ namespace {
 
 constexpr u64 kDefaultIos = 10'000;
 
+/// Of another program's word that asks for what is always so here.
+std::vector<options::Assignment> nothing(const std::string&) {
+  return {};
+}
+
 void add_nvme_options(OptionTable& t) {
   t.group("Device")
       .add({.name = nvme::setting::controller.option(),
@@ -95,14 +100,17 @@ void add_nvme_options(OptionTable& t) {
             .help = "poll the device for completions (IORING_SETUP_IOPOLL); it needs poll queues",
             .into = &nvme::FileOptions::iopoll,
             .only_if = {"backend", {"io_uring"}}})
-      .add({.name = nvme::setting::create_bytes.option(),
-            .kind = Kind::size,
-            .metavar = "SIZE",
-            .min = 4096,
-            .max = u64{1} << 50,
-            .help = "make file:PATH this large when it does not exist",
-            .brief = "make a file that is not there so large",
-            .into = &nvme::FileOptions::create_bytes})
+      .add(
+          {.name = nvme::setting::create_bytes.option(),
+           .kind = Kind::size,
+           .metavar = "SIZE",
+           .min = 4096,
+           .max = u64{1} << 50,
+           .help =
+               "make file:PATH this large when it does not exist; before a run that only reads, it is filled with "
+               "test data",
+           .brief = "make a file that is not there so large",
+           .into = &nvme::FileOptions::create_bytes})
       .group("Work")
       .add({.name = nvme::setting::op.option(),
             .means = {"read", "write", "mode"},
@@ -162,6 +170,22 @@ void add_nvme_options(OptionTable& t) {
                   return std::vector<options::Assignment>{
                       {"op", random ? rw.substr(4) : rw},
                       {"access-pattern", random ? "random" : "sequential"}};
+                }})
+      .add({.name = "time_based",
+            .kind = Kind::flag,
+            .help = "fio's word, with --runtime: runs by time always use all of it",
+            .stands_for = nothing})
+      .add({.name = "group_reporting",
+            .kind = Kind::flag,
+            .help = "fio's word: the figures are always those of all queues together",
+            .stands_for = nothing})
+      .add({.name = "ioengine",
+            .choices = {"io_uring", "sync", "psync"},
+            .help = "as fio has it, for --backend",
+            .stands_for =
+                [](const std::string& engine) {
+                  return std::vector<options::Assignment>{
+                      {nvme::setting::engine.option(), engine == "psync" ? "sync" : engine}};
                 }})
       .group("Queues")
       .add({.name = nvme::setting::num_queues.option(),
@@ -233,7 +257,8 @@ void read_file_options(const Options& o, nvme::BenchOptions* b) {
   std::error_code error;
   if (!b->controller.starts_with(kFile) &&
       find_backend(nvme::backends(), nvme::DeviceRequest{.spec = b->controller}) == nullptr &&
-      (b->controller.find('/') != std::string::npos || std::filesystem::exists(b->controller, error)))
+      (b->controller.find('/') != std::string::npos || o.given("file-size") ||
+       std::filesystem::exists(b->controller, error)))
     b->controller.insert(0, kFile);
   if (b->controller.starts_with(kFile)) {
     b->file = b->controller.substr(kFile.size());
@@ -325,6 +350,42 @@ std::vector<std::string> files_of(const nvme::BenchOptions& b, const Options& o)
   return files;
 }
 
+/// A file that only reads would find new, and so empty: holes, which no device reads.
+bool fills_first(const nvme::BenchOptions& b) {
+  std::error_code error;
+  return !b.file.empty() && b.file_options.create_bytes > 0 && b.write_io == 0 && b.read_io > 0 &&
+         !std::filesystem::exists(std::filesystem::symlink_status(b.file, error));
+}
+
+/// Makes the file and writes all of it, so that reads can be verified.
+nvme::BenchResult fill(const nvme::BenchOptions& run, const measure::RunWatch& watch) {
+  nvme::BenchOptions b = run;
+  b.io_bytes = 4096;
+  b.lbas_per_io = 1;
+  while (b.io_bytes < 1u << 20 && run.file_options.create_bytes % (2 * b.io_bytes) == 0) b.io_bytes *= 2;
+  b.write_io = run.file_options.create_bytes / b.io_bytes;
+  b.read_io = 0;
+  b.default_counts = b.random = b.infinite = b.substeps = false;
+  b.duration_s = b.warmup_s = 0;
+  b.repeats = b.num_queues = b.batch = 1;
+  b.in_flight = b.file_options.sync ? 1 : 8;
+  b.late_after_s = b.timeout_s;
+  const measure::RunWatch filling = {.stop = watch.stop, .progress = [&](double share, const std::string&) {
+                                       if (watch.progress) watch.progress(share, "filling " + run.file);
+                                     }};
+  return nvme::run_bench(b, filling);
+}
+
+/// A note on a file that was there already, of another size than is asked for; or "".
+std::string other_size(const nvme::BenchOptions& b) {
+  std::error_code error;
+  const u64 wanted = b.file_options.create_bytes;
+  if (b.file.empty() || wanted == 0 || !std::filesystem::is_regular_file(b.file, error)) return {};
+  const u64 bytes = std::filesystem::file_size(b.file, error);
+  if (error || bytes == wanted) return {};
+  return fmt::format("--file-size makes new files only: {} is there, and has {} bytes", b.file, bytes);
+}
+
 RunPlan plan_of(const nvme::BenchOptions& b, std::size_t ways) {
   RunPlan plan = {.ways = static_cast<u32>(ways)};
   if (b.infinite) plan.cells = 0;
@@ -361,8 +422,18 @@ int run(const Options& options, Context& context) {
   return run_and_report(
       options, context, bench, files_of(bench, options),
       [&](const measure::RunWatch& watch) {
-        if (!options.has("beside")) return together({nvme::run_bench(bench, watch)}, bench);
-        return together(nvme::run_in_turns(bench, watch, ways, beside_file_of(options)), bench);
+        if (fills_first(bench)) {
+          nvme::BenchResult filled = fill(bench, watch);
+          if (filled.exit_code() != 0 || filled.stop_reason != StopReason::done)
+            return together({std::move(filled)}, bench);
+        }
+        const std::string note = other_size(bench);
+        measure::BenchResult r =
+            options.has("beside")
+                ? together(nvme::run_in_turns(bench, watch, ways, beside_file_of(options)), bench)
+                : together({nvme::run_bench(bench, watch)}, bench);
+        if (!note.empty()) r.warnings.push_back(note);
+        return r;
       },
       nullptr, plan_of(bench, ways.size() + 1));
 }

@@ -67,6 +67,7 @@ void add_rdma_options(OptionTable& t) {
   t.group("Queues")
       .add({.name = rdma::setting::queues.option(),
             .aliases = {"qp", "parallel"},
+            .means = {"q"},
             .letter = 'P',
             .default_text = "1",
             .min = 1,
