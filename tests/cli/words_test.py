@@ -57,6 +57,28 @@ class OfFio(Words):
                 os.remove(path)
             self.refused(["nvme", path], path)
 
+    def test_a_new_file_is_filled_before_it_is_read(self):
+        with tempfile.TemporaryDirectory(dir=".", prefix="doorbell-test-") as folder:
+            line = ["nvme", "new.bin", "--backend", "sync", "--direct", "off", "--file-size", "300K", "--bs", "4k", "--rw", "randread",
+                    "--read-io", "200", *QUICK, "--json", "-"]
+            done = doorbell(*line, cwd=folder)
+            self.assertEqual(done.returncode, 0, done)
+            verify = json.loads(done.stdout)["cells"][0]["verify"]
+            self.assertEqual((verify["checked"], verify["unverifiable"]), (200, 0))
+            self.assertEqual(os.stat(f"{folder}/new.bin").st_size, 300 << 10)
+            self.assertGreaterEqual(os.stat(f"{folder}/new.bin").st_blocks * 512, 300 << 10)
+            line[line.index("300K")] = "1M"
+            again = doorbell(*line, cwd=folder)
+            self.assertEqual(again.returncode, 0, again)
+            self.assertIn("--file-size makes new files only: new.bin is there, and has 307200 bytes", json.loads(again.stdout)["warnings"])
+
+    def test_words_that_ask_for_what_is_always_so(self):
+        self.check(["nvme", "--time_based", "--group_reporting", "--runtime", "0.02", "--rw", "write"], duration_s=0.02, op="write")
+        with tempfile.TemporaryDirectory(dir=".", prefix="doorbell-test-") as folder:
+            made = self.options("nvme", f"{folder}/x", "--file-size", "1M", "--ioengine", "psync", "--direct=0", "--read-io", "10",
+                                "--write-io", "10")
+            self.assertEqual((made["backend"], made["direct"]), ("sync", "off"))
+
     def test_the_size_of_an_operation_is_not_that_of_the_file(self):
         self.refused(["nvme", "--size", "200M", "--read-io", "1"], "largest transfer", "the size of one I/O")
         self.refused(["nvme", "--size", "1000", "--read-io", "1"], "--size: 1000 is no multiple of the logical block")
@@ -83,8 +105,11 @@ class OfIperf3(Words):
         self.refused(["net", "-s", "--payload", "64"], "--payload: with --listen the client says what is done")
         self.refused(["net", "--server", "--listen", "1"], "given twice")
         self.refused(["rdma", "--server"], "--listen: a model is a device of one process")
-        self.refused(["net", "-c", "192.0.2.1"], "doorbell net tcp --connect HOST")
+        self.refused(["net", "raw", "-c", "192.0.2.1"], "doorbell net tcp --connect HOST")
         self.refused(["rdma", "-c", "192.0.2.1"], "--connect: a model")
+        self.refused(["rdma", "-s", "64K", "-q", "4", "-t", "3"], "-q: it is --quiet here; it takes no value, but '4' follows; did you mean '--num-qps 4'?")
+        self.refused(["net", "-q", "4"], "-q: it is --quiet here; it takes no value, but '4' follows")
+        self.refused(["net", "--quiet", "4"], "--quiet: it takes no value, but '4' follows")
         self.refused(["net", "tcp", "-b", "fast"], "-b: 'fast' is not a number")
 
 
@@ -115,6 +140,7 @@ class ByMeaning(Words):
             self.refused(["nvme", word, "5"], f"unknown option '{word}'; did you mean '{meant}'?")
         self.refused(["net", "--streams", "5"], "did you mean '--pairs'?")
         self.refused(["net", "tpc"], "--stream: 'tpc' is not one of", "did you mean 'tcp'?")
+        self.refused(["nvme", "--bs", "4k", "--size", "8k"], "--size: it is another name of --bs, which is given, too")
         self.refused(["rdma", "--measure", "Bandwidth"], "'Bandwidth' is not one of", "did you mean 'rate'?")
         self.refused(["nvme", "batch-size", "4"], "unexpected argument 'batch-size'; did you mean '--batch-size'?")
 

@@ -205,7 +205,7 @@ TEST(CellTable, FailuresAreInTheRowAndTheirReasonsBelow) {
       "  some    4096   1000   4.096   1.500   25.00  all      FAILED [1]\n"
       "  some      64   1000  0.0640   1.500   25.00  all      OK [2]\n"
       "  some      64   1000  0.0640   1.500   25.00  nothing  unverified\n"
-      "  some      64   1000  0.0640   1.500   25.00  all      OK [3]\n"
+      "  some      64   1000  0.0640   1.500   25.00  99.4 %   OK [3]\n"
       "  some      64   1000  0.0640   1.500   25.00  all      OK\n"
       "[1] verify    verified 1000 I/Os (4.096 MB): 3 corrupt, 0 misplaced, 0 stale, 0 duplicated, 0 missing\n"
       "            corrupt at byte 0x1000, sequence 41 was due\n"
