@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -22,6 +23,12 @@ constexpr double kAwayS = 10e-3;       // a thread that looks so rarely did not 
 constexpr u32 kLooksPerRequest = 256;  // between looks at a request for the device
 constexpr u32 kIdlePollsPerYield = 512;
 constexpr u64 kMostBlocks = 65536;  // of one command
+
+constexpr u64 kMark = 0x5aa5'dead'0ff5'a55a;
+
+void poison(void* data, u64 bytes) {
+  for (u64 at = 0; at < bytes; at += 512) std::memcpy(static_cast<u8*>(data) + at, &kMark, sizeof kMark);
+}
 
 constexpr u64 whole_pages(u64 bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
@@ -53,14 +60,16 @@ int errno_of(IoEnd end, u16 status) {
   return EIO;
 }
 
-void check_sizes(const ControllerInfo& controller, const NamespaceInfo& ns, u64 least, u64 most, u64 step, u64 at) {
+void check_sizes(const ControllerInfo& controller, const NamespaceInfo& ns, u64 least, u64 most, u64 step,
+                 u64 at) {
   const u64 lba = ns.lba_bytes;
   const std::string blocks = fmt::format("the logical blocks of namespace {} have {} bytes", ns.nsid, lba);
   if (least == 0 || least % lba != 0 || most % lba != 0 || step % lba != 0)
     throw Error(fmt::format("I/Os of {} to {} bytes in steps of {}", least, most, step), blocks,
                 fmt::format("use multiples of {} bytes", lba));
   if (at % lba != 0)
-    throw Error(fmt::format("I/Os at multiples of {} bytes", at), blocks, fmt::format("use multiples of {} bytes", lba));
+    throw Error(fmt::format("I/Os at multiples of {} bytes", at), blocks,
+                fmt::format("use multiples of {} bytes", lba));
   const u64 limit = controller.max_transfer_bytes;
   if ((limit != 0 && most > limit) || most > kMostBlocks * lba)
     throw Error(fmt::format("I/Os of {} bytes", most),
@@ -145,17 +154,20 @@ JobQueue::Queued JobQueue::queue(const NamespaceInfo& ns, const IoRequest& r) {
   const u32 use = ((s.state >> slot_state::use_shift) + 1) & kUseMask;
   const auto cid = static_cast<u16>(use << kSlotBits | slot);
   Sqe e = flush_command(cid, ns.nsid);
+  if (r.poison && r.op == IoOpcode::read) poison(r.data, r.bytes);
   if (moves) {
-    const u64 iova = buffer_.iova() + (reinterpret_cast<u64>(r.data) - reinterpret_cast<u64>(buffer_.region().host()));
+    const u64 iova =
+        buffer_.iova() + (reinterpret_cast<u64>(r.data) - reinterpret_cast<u64>(buffer_.region().host()));
     const u64 list_iova = list_stride_ > 0 ? lists_.iova() + slot * list_stride_ : 0;
     const PrpPair prp = prp_pair(iova, r.bytes, kPage, list_iova);
     if (prp.list_qwords > 0 && (s.list_iova != iova || s.list_bytes != r.bytes)) {
-      write_prp_list(reinterpret_cast<u64*>(lists_.region().host() + slot * list_stride_), iova, r.bytes, kPage, list_iova);
+      write_prp_list(reinterpret_cast<u64*>(lists_.region().host() + slot * list_stride_), iova, r.bytes,
+                     kPage, list_iova);
       s.list_iova = iova;
       s.list_bytes = r.bytes;
     }
-    e = io_command(r.op, cid, ns.nsid, r.offset / ns.lba_bytes, static_cast<u32>(r.bytes / ns.lba_bytes), prp.prp1,
-                   prp.prp2);
+    e = io_command(r.op, cid, ns.nsid, r.offset / ns.lba_bytes, static_cast<u32>(r.bytes / ns.lba_bytes),
+                   prp.prp1, prp.prp2);
   }
   s.tag = r.tag;
   s.posted_at = guard_.read(lane);
@@ -222,7 +234,8 @@ void JobQueue::complete(const Cqe& e, std::span<IoOutcome> out, u32* n) {
     note_fault(ours ? fmt::format("queue {}: a completion came twice", queue_.qid())
                     : fmt::format("queue {}: a completion came for no command", queue_.qid()));
   }
-  if (queue_.bad_sq_heads() > 0) note_fault(fmt::format("queue {}: a completion names a head that never was", queue_.qid()));
+  if (queue_.bad_sq_heads() > 0)
+    note_fault(fmt::format("queue {}: a completion names a head that never was", queue_.qid()));
   // Late and repeated completions took entries that those in flight need.
   if (queue_.cq_room() < in_flight_) queue_.ring_cq(OneLane());
 }
@@ -272,17 +285,23 @@ void JobQueue::look() {
   closed_errno_ = lost ? ENODEV : ETIMEDOUT;
 }
 
+void JobQueue::take_rest() {
+  const OneLane lane;
+  for (auto polled = queue_.poll(lane); polled.count == 1; polled = queue_.poll(lane)) {
+    IoOutcome nobodys;
+    u32 n = 0;
+    complete(polled.mine, {&nobodys, 1}, &n);
+  }
+}
+
 void JobQueue::end() noexcept {
   if (pair_ == nullptr) return;
   try {
+    // A completion that comes twice may come last: there is room for it, and it is looked for.
+    take_rest();
+    queue_.ring_cq(OneLane());
     controller_->end_submissions(*pair_);
-    // A completion that comes twice may come last.
-    std::vector<IoOutcome> left(depth_);
-    const OneLane lane;
-    for (auto polled = queue_.poll(lane); polled.count == 1; polled = queue_.poll(lane)) {
-      u32 n = 0;
-      complete(polled.mine, left, &n);
-    }
+    take_rest();
   } catch (const std::exception& e) {
     note_fault(e.what());
   }

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The I/Os of one job over a queue pair: the caller says where each goes and which of its buffers it uses, and takes
-// the outcomes. An IoLoop decides that by itself; other programs, such as fio, do not leave it to us.
+// The I/Os of one job over a queue pair: the caller says where each goes and which of its buffers it uses,
+// and takes the outcomes. An IoLoop decides that by itself; other programs, such as fio, do not leave it to
+// us.
 #pragma once
 
 #include <doorbell/nvme/controller.hpp>
@@ -18,13 +19,17 @@
 
 namespace doorbell::nvme {
 
-/// One read, write or flush. Offsets and lengths in bytes, whole logical blocks; a flush has neither, nor data.
+/// One read, write or flush. Offsets and lengths in bytes, whole logical blocks; a flush has neither, nor
+/// data.
 struct IoRequest {
   IoOpcode op = IoOpcode::read;
   u64 offset = 0;
   u64 bytes = 0;
-  const void* data = nullptr;  ///< in the job's buffer, aligned to 4
-  void* tag = nullptr;         ///< the caller's own; comes back with the outcome
+  void* data = nullptr;  ///< in the job's buffer, aligned to 4
+  void* tag = nullptr;   ///< the caller's own; comes back with the outcome
+  /// Of a read: every 512 bytes of the buffer are marked before, so that data that never arrives is not taken
+  /// for the good data that an earlier I/O left there.
+  bool poison = false;
 };
 
 /// The end of an I/O.
@@ -45,14 +50,16 @@ struct IoOutcome {
 /// The errno of an I/O that ended so; 0 for one that is ok. EIO unless there is a better one.
 [[nodiscard]] int errno_of(IoEnd end, u16 status);
 
-/// Throws Error unless I/Os of `least` to `most` bytes, each a multiple of `step`, from offsets that are multiples
-/// of `at` can be done on this namespace.
-void check_sizes(const ControllerInfo& controller, const NamespaceInfo& ns, u64 least, u64 most, u64 step, u64 at);
+/// Throws Error unless I/Os of `least` to `most` bytes, each a multiple of `step`, from offsets that are
+/// multiples of `at` can be done on this namespace.
+void check_sizes(const ControllerInfo& controller, const NamespaceInfo& ns, u64 least, u64 most, u64 step,
+                 u64 at);
 
 /// Thread rule: one thread. Errors: the constructor and buffer() throw; an I/O says what became of it.
 class JobQueue {
  public:
-  /// `depth` commands in flight at most, each of at most `io_bytes`. The time for an answer is the controller's.
+  /// `depth` commands in flight at most, each of at most `io_bytes`. The time for an answer is the
+  /// controller's.
   JobQueue(std::shared_ptr<SharedController> controller, u32 depth, u64 io_bytes);
   ~JobQueue();
   JobQueue(const JobQueue&) = delete;
@@ -72,16 +79,17 @@ class JobQueue {
   [[nodiscard]] int refusal_errno() const { return refusal_errno_; }
   /// Rings the doorbell if something is new.
   void commit();
-  /// Takes up to out.size() outcomes, and waits until there are `least`; fewer only where `limit_ns` has passed, or
-  /// where fewer are in flight. Each command has a deadline, so it returns without a limit too.
+  /// Takes up to out.size() outcomes, and waits until there are `least`; fewer only where `limit_ns` has
+  /// passed, or where fewer are in flight. Each command has a deadline, so it returns without a limit too.
   [[nodiscard]] u32 reap(std::span<IoOutcome> out, u32 least, u64 limit_ns = ~u64{0});
   [[nodiscard]] u32 in_flight() const { return in_flight_ + ended_count(); }
 
-  /// Deletes the queue pair, after which the controller uses neither buffer nor rings, and frees the buffer. What is
-  /// in flight has no outcome. Once is enough; the destructor does it too.
+  /// Deletes the queue pair, after which the controller uses neither buffer nor rings, and frees the buffer.
+  /// What is in flight has no outcome. Once is enough; the destructor does it too.
   void end() noexcept;
-  /// Says what makes the results of this queue doubtful though each I/O has its outcome: a completion that came twice
-  /// or for no command, a queue that could not be deleted. "" if nothing does. After end() it is final.
+  /// Says what makes the results of this queue doubtful though each I/O has its outcome: a completion that
+  /// came twice or for no command, a queue that could not be deleted. "" if nothing does. After end() it is
+  /// final.
   [[nodiscard]] const std::string& fault() const { return fault_; }
 
  private:
@@ -97,6 +105,7 @@ class JobQueue {
   [[nodiscard]] Queued refuse(int number, std::string why);
   [[nodiscard]] bool check(const NamespaceInfo& ns, const IoRequest& request);
   void complete(const Cqe& e, std::span<IoOutcome> out, u32* n);
+  void take_rest();
   void look();
   void lose(u32 slot, IoEnd end);
   [[nodiscard]] u32 ended_count() const { return static_cast<u32>(ended_.size()) - ended_taken_; }

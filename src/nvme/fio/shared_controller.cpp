@@ -24,10 +24,12 @@ constexpr u32 kQueuesWanted = 128;  // more than any job file asks for; a contro
 
 DeviceRequest request_of(const SharedOptions& o) {
   if (o.controller.starts_with("file:"))
-    throw Error(setting::controller + " " + o.controller, "a file goes through the kernel, not through queues",
+    throw Error(setting::controller + " " + o.controller,
+                "a file goes through the kernel, not through queues",
                 "use an engine of fio's own, or model:media=" + o.controller);
   if (o.faults.any() && backend_of(o.controller).kind != "model")
-    throw Error(setting::fault, fmt::format("{} is not a model: faults cannot be injected into it", o.controller),
+    throw Error(setting::fault,
+                fmt::format("{} is not a model: faults cannot be injected into it", o.controller),
                 "use the model");
   DeviceRequest r;
   r.spec = o.controller;
@@ -74,7 +76,8 @@ model::FaultRates parse_faults(const std::string& text) {
 
 SharedController::SharedController(const SharedOptions& options)
     : options_(options),
-      controller_(open_device(request_of(options)), {.gpu = {}, .timeout_s = options.timeout_s, .gpu_memory = false}) {
+      controller_(open_device(request_of(options)),
+                  {.gpu = {}, .timeout_s = options.timeout_s, .gpu_memory = false}) {
   granted_ = controller_.request_queues(kQueuesWanted);
   used_.resize(granted_);
 }
@@ -97,7 +100,8 @@ void SharedController::check_depth(u32 depth) const {
   u32 most = std::min(kMaxWindow, info().max_queue_entries - 1);
   if (info().max_commands != 0) most = std::min(most, info().max_commands);
   if (depth >= 1 && depth <= most) return;
-  throw Error(fmt::format("{} commands in flight", depth), fmt::format("a queue of this controller takes 1 to {}", most));
+  throw Error(fmt::format("{} commands in flight", depth),
+              fmt::format("a queue of this controller takes 1 to {}", most));
 }
 
 IoQueuePair SharedController::create_queue(u32 depth) {
@@ -109,7 +113,8 @@ IoQueuePair SharedController::create_queue(u32 depth) {
                 "run fewer jobs at a time");
   const auto qid = static_cast<u16>(free - used_.begin() + 1);
   // A ring of N holds N - 1.
-  IoQueuePair queue = controller_.create_queue_pair(qid, std::max(depth + 1, 2u), Place::pageable, Place::pageable);
+  IoQueuePair queue =
+      controller_.create_queue_pair(qid, std::max(depth + 1, 2u), Place::pageable, Place::pageable);
   *free = true;
   return queue;
 }
@@ -151,13 +156,18 @@ std::shared_ptr<SharedController> share_controller(const SharedOptions& options,
   return shared;
 }
 
-void claim_controller(const std::string& name, const std::string& hint) {
+std::shared_ptr<void> claim_controller(const std::string& name, const std::string& hint) {
   Registry& r = registry();
   const std::scoped_lock lock(r.mutex);
   if (const auto shared = r.shared.find(name);
       r.claimed.contains(name) || (shared != r.shared.end() && !shared->second.expired()))
     refuse_processes(name, hint);
   r.claimed.insert(name);
+  return {nullptr, [name](void*) {
+            Registry& all = registry();
+            const std::scoped_lock ending(all.mutex);
+            all.claimed.erase(name);
+          }};
 }
 
 }  // namespace doorbell::nvme

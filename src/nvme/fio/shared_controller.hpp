@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// One NVMe controller for several jobs of another program, such as fio: each job is a thread with a queue pair of its
-// own. Nothing here knows fio.
+// One NVMe controller for several jobs of another program, such as fio: each job is a thread with a queue
+// pair of its own. Nothing here knows fio.
 #pragma once
 
 #include <doorbell/nvme/controller.hpp>
@@ -30,7 +30,8 @@ struct SharedOptions {
   }
 };
 
-/// "corrupt=0.001,drop=0.1" as probabilities; "" is none. Throws Error that names an unknown kind or a bad value.
+/// "corrupt=0.001,drop=0.1" as probabilities; "" is none. Throws Error that names an unknown kind or a bad
+/// value.
 [[nodiscard]] model::FaultRates parse_faults(const std::string& text);
 
 /// An enabled controller. Any thread may make any call; what takes admin commands waits for its turn.
@@ -43,8 +44,11 @@ class SharedController {
   [[nodiscard]] std::string name() { return interface().name(); }
   [[nodiscard]] const ControllerInfo& info() const { return controller_.info(); }
   [[nodiscard]] NamespaceInfo name_space(u32 nsid);
-  /// Throws, with `hint`, unless what it holds is doorbell's own, so that it may be overwritten. May read all of it.
+  /// Throws, with `hint`, unless what it holds is doorbell's own, so that it may be overwritten. May read all
+  /// of it.
   void require_scratch(const std::string& hint);
+  /// False where nothing is stored, so that there is nothing to verify.
+  [[nodiscard]] bool moves_data() { return interface().moves_data(); }
   /// Throws unless a queue can hold `depth` commands.
   void check_depth(u32 depth) const;
 
@@ -66,20 +70,21 @@ class SharedController {
   SharedOptions options_;
   std::mutex mutex_;  // of everything below, where it takes admin commands
   Controller controller_;
-  u32 granted_ = 0;               // queue pairs
-  std::vector<bool> used_;        // by qid - 1
+  u32 granted_ = 0;         // queue pairs
+  std::vector<bool> used_;  // by qid - 1
   bool scratch_known_ = false;
   bool scratch_ = false;
 };
 
-/// The controller of that name which jobs of this process share; the first call opens it, and it closes when the
-/// last user has let it go. Throws Error when others share it with other options, or when a job of another process
-/// has it (claim_controller()); `hint` is for that.
+/// The controller of that name which jobs of this process share; the first call opens it, and it closes when
+/// the last user has let it go. Throws Error when others share it with other options, or when a job of
+/// another process has it (claim_controller()); `hint` is for that.
 [[nodiscard]] std::shared_ptr<SharedController> share_controller(const SharedOptions& options,
                                                                  const std::string& hint = {});
 
-/// Notes that one job, which is about to become a process of its own, will open this controller for itself. Throws
-/// Error, with `hint`, when any other job has it: processes cannot share a controller.
-void claim_controller(const std::string& name, const std::string& hint = {});
+/// Notes, as long as the answer is kept, that one job, which is about to become a process of its own, will
+/// open this controller for itself. Throws Error, with `hint`, when any other job has it: processes cannot
+/// share a controller.
+[[nodiscard]] std::shared_ptr<void> claim_controller(const std::string& name, const std::string& hint = {});
 
 }  // namespace doorbell::nvme

@@ -20,6 +20,7 @@ using namespace doorbell::nvme;
 struct doorbell_job {
   doorbell_job_setup setup;
   SharedOptions options;
+  std::shared_ptr<void> claim;  // of a job that becomes a process
   std::shared_ptr<SharedController> controller;
   std::vector<NamespaceInfo> files;
   std::optional<JobQueue> queue;
@@ -66,12 +67,15 @@ doorbell_job* doorbell_job_new(const doorbell_job_setup* setup) {
     if (setup->threads != 0) {
       made->controller = share_controller(made->options, kThreads);
     } else {
-      claim_controller(setup->controller, kThreads);
+      made->claim = claim_controller(setup->controller, kThreads);
       made->controller = std::make_shared<SharedController>(made->options);
     }
     made->controller->check_depth(setup->depth);
     if (setup->writes != 0 && setup->allow_write == 0)
       made->controller->require_scratch("add allow_write=1 if that may be lost");
+    if (setup->verifies != 0 && !made->controller->moves_data())
+      throw Error(made->controller->name(), "it stores nothing, so nothing can be verified",
+                  "leave verify= out");
     job = made.release();
   });
   return failed == 0 ? job : nullptr;
@@ -87,9 +91,8 @@ int doorbell_job_add_file(doorbell_job* job, doorbell_job_file* file) {
   });
 }
 
-int doorbell_job_ready(doorbell_job* job) {
+void doorbell_job_ready(doorbell_job* job) {
   if (job->setup.threads == 0) job->controller.reset();
-  return 0;
 }
 
 int doorbell_job_open(doorbell_job* job) {
@@ -103,7 +106,8 @@ int doorbell_job_open(doorbell_job* job) {
 void* doorbell_job_buffer(doorbell_job* job, size_t bytes) {
   constexpr Place kPlaces[] = {Place::pageable, Place::huge_2m, Place::huge_1g};
   void* buffer = nullptr;
-  (void)guarded(job, ENOMEM, [&] { buffer = job->queue.value().make_buffer(kPlaces[job->setup.place], bytes); });
+  (void)guarded(job, ENOMEM,
+                [&] { buffer = job->queue.value().make_buffer(kPlaces[job->setup.place], bytes); });
   return buffer;
 }
 
@@ -121,11 +125,11 @@ void doorbell_job_free(doorbell_job* job) {
   delete job;
 }
 
-int doorbell_job_queue(doorbell_job* job, doorbell_op op, unsigned file, uint64_t offset, uint64_t bytes, const void* data,
-                       void* tag) {
+int doorbell_job_queue(doorbell_job* job, doorbell_op op, unsigned file, uint64_t offset, uint64_t bytes,
+                       void* data, void* tag) {
   constexpr IoOpcode kOpcodes[] = {IoOpcode::read, IoOpcode::write, IoOpcode::flush};
   JobQueue& queue = *job->queue;
-  switch (queue.queue(job->files[file], {kOpcodes[op], offset, bytes, data, tag})) {
+  switch (queue.queue(job->files[file], {kOpcodes[op], offset, bytes, data, tag, job->setup.verifies != 0})) {
     case JobQueue::Queued::yes:
       return 0;
     case JobQueue::Queued::full:
@@ -154,7 +158,8 @@ void* doorbell_job_outcome(doorbell_job* job, unsigned i, int* error, uintptr_t*
 }
 
 char* doorbell_outcome_text(uintptr_t detail) {
-  return strdup(("doorbell: " + text_of(static_cast<IoEnd>(detail & 0xff), static_cast<u16>(detail >> 8))).c_str());
+  return strdup(
+      ("doorbell: " + text_of(static_cast<IoEnd>(detail & 0xff), static_cast<u16>(detail >> 8))).c_str());
 }
 
 const char* doorbell_job_error(const doorbell_job* job) {

@@ -1,8 +1,8 @@
-/* SPDX-FileCopyrightText: 2026 The doorbell authors
- * SPDX-License-Identifier: Apache-2.0 */
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
 
-/* fio's view of doorbell's NVMe path: an external ioengine. Only this file sees fio's headers, of exactly the version
- * whose fio loads it. All work is the bridge's; see docs/fio.md. */
+// fio's view of doorbell's NVMe path: an external ioengine. Only this file sees fio's headers, of exactly the
+// version whose fio loads it. All work is the bridge's; see docs/fio.md.
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -13,9 +13,10 @@
 #include "fio.h"
 #include "nvme/fio/plugin/bridge.h"
 #include "optgroup.h"
+#include "verify.h"
 
 struct engine_options {
-  struct thread_data* td; /* fio's own; an option at offset 0 counts as none */
+  struct thread_data* td;  // fio's own; an option at offset 0 counts as none
   char* controller;
   char* fault;
   unsigned long long fault_seed;
@@ -93,11 +94,11 @@ static struct fio_option option_table[] = {
     {.name = NULL},
 };
 
-/* What a job has between setup and cleanup. */
+// What a job has between setup and cleanup.
 struct engine_job {
   struct doorbell_job* core;
-  unsigned int posted; /* since the last commit */
-  bool said;           /* that an I/O cannot be done */
+  unsigned int posted;  // since the last commit
+  bool said;            // that an I/O cannot be done
 };
 
 extern struct ioengine_ops ioengine;
@@ -108,16 +109,18 @@ static int refuse(struct thread_data* td, int error, const char* why) {
   return 1;
 }
 
-/* A fio of another version, or whose headers were configured in another way, has its members elsewhere. */
+// A fio of another version, or whose headers were configured in another way, has its members elsewhere.
 static const char* other_fio(struct thread_data* td) {
   static char text[256];
   if (strcmp(fio_version_string, DOORBELL_FIO_VERSION) == 0)
-    return td->io_ops == &ioengine ? NULL : "its headers do not fit this fio: build it with that fio's source";
-  snprintf(text, sizeof text, "this is %s, and the engine is built for " DOORBELL_FIO_VERSION, fio_version_string);
+    return td->io_ops == &ioengine ? NULL
+                                   : "its headers do not fit this fio: build it with that fio's source";
+  snprintf(text, sizeof text, "this is %s, and the engine is built for " DOORBELL_FIO_VERSION,
+           fio_version_string);
   return text;
 }
 
-/* The namespace that a file is: by its name "nsN", or, where the job names no files, by the option. */
+// The namespace that a file is: by its name "nsN", or, where the job names no files, by the option.
 static bool file_nsid(struct thread_data* td, const char* name, uint32_t* nsid) {
   const struct engine_options* o = td->eo;
   unsigned long n;
@@ -140,7 +143,7 @@ static void set_sizes(struct thread_data* td, struct doorbell_job_setup* s) {
     if (d == DDIR_READ ? !td_read(td) : !td_write(td)) continue;
     if (td->o.min_bs[d] < s->least) s->least = td->o.min_bs[d];
     if (td->o.max_bs[d] > s->most) s->most = td->o.max_bs[d];
-    /* Logical blocks are powers of two: a bit below them in any number is one in their union. */
+    // Logical blocks are powers of two: a bit below them in any number is one in their union.
     s->step |= td->o.min_bs[d];
     s->at |= td->o.ba[d];
   }
@@ -153,7 +156,8 @@ static int add_files(struct thread_data* td, struct doorbell_job* core) {
   for_each_file(td, f, i) {
     struct doorbell_job_file file = {0};
     if (!file_nsid(td, f->file_name, &file.nsid))
-      return refuse(td, EINVAL, "a file of this engine is a namespace: filename=ns1 (the controller is controller=...)");
+      return refuse(td, EINVAL,
+                    "a file of this engine is a namespace: filename=ns1 (the controller is controller=...)");
     if (doorbell_job_add_file(core, &file) != 0) return refuse(td, EINVAL, doorbell_job_error(core));
     f->real_file_size = file.bytes;
     f->filetype = FIO_TYPE_BLOCK;
@@ -162,7 +166,7 @@ static int add_files(struct thread_data* td, struct doorbell_job* core) {
   return 0;
 }
 
-/* Called for every job before the first begins. */
+// Called for every job before the first begins.
 static int engine_setup(struct thread_data* td) {
   const char* const other = other_fio(td);
   const struct engine_options* o;
@@ -174,7 +178,8 @@ static int engine_setup(struct thread_data* td) {
   }
   if (!td->o.use_thread && td->o.numjobs > 1)
     return refuse(td, EINVAL, "numjobs=: jobs that are processes cannot share a controller: add thread=1");
-  if (td_trim(td)) return refuse(td, EOPNOTSUPP, "trims are not possible: the NVMe path has no Dataset Management");
+  if (td_trim(td))
+    return refuse(td, EOPNOTSUPP, "trims are not possible: the NVMe path has no Dataset Management");
   o = td->eo;
   s.controller = o->controller;
   s.fault = o->fault;
@@ -185,6 +190,7 @@ static int engine_setup(struct thread_data* td) {
   s.depth = o->queue_depth != 0 ? o->queue_depth : td->o.iodepth;
   s.threads = td->o.use_thread != 0;
   s.writes = td_write(td) != 0;
+  s.verifies = td->o.verify != VERIFY_NONE;
   set_sizes(td, &s);
   job = calloc(1, sizeof *job);
   if (job == NULL) return refuse(td, ENOMEM, "no memory");
@@ -203,11 +209,11 @@ static int engine_setup(struct thread_data* td) {
   return 0;
 }
 
-/* In the job's own thread or process. */
+// In the job's own thread or process.
 static int engine_init(struct thread_data* td) {
   struct engine_job* const job = td->io_ops_data;
   int error;
-  /* Without create_serialize, fio sets a job up when it runs already. */
+  // Without create_serialize, fio sets a job up when it runs already.
   if (job == NULL) return refuse(td, EINVAL, "create_serialize=0 is not possible: jobs share controllers");
   error = doorbell_job_open(job->core);
   if (error != 0) (void)refuse(td, error, doorbell_job_error(job->core));
@@ -245,13 +251,14 @@ static enum fio_q_status engine_queue(struct thread_data* td, struct io_u* io_u)
   if (io_u->ddir == DDIR_READ) op = DOORBELL_READ;
   else if (io_u->ddir == DDIR_WRITE) op = DOORBELL_WRITE;
   else if (io_u->ddir != DDIR_SYNC && io_u->ddir != DDIR_DATASYNC) error = EOPNOTSUPP;
-  /* The latency begins before the doorbell rings. */
+  // The latency begins before the doorbell rings.
   if (fio_fill_issue_time(td)) {
     fio_gettime(&io_u->issue_time, NULL);
     if (td->o.read_iolog_file != NULL) td->last_issue = io_u->issue_time;
   }
   if (error == 0)
-    error = doorbell_job_queue(job->core, op, io_u->file->fileno, io_u->offset, io_u->xfer_buflen, io_u->xfer_buf, io_u);
+    error = doorbell_job_queue(job->core, op, io_u->file->fileno, io_u->offset, io_u->xfer_buflen,
+                               io_u->xfer_buf, io_u);
   if (error == 0) {
     job->posted++;
     return FIO_Q_QUEUED;
@@ -259,8 +266,9 @@ static enum fio_q_status engine_queue(struct thread_data* td, struct io_u* io_u)
   if (error == EBUSY) return FIO_Q_BUSY;
   if (!job->said)
     log_err("fio: %s: doorbell: %s\n", td->o.name,
-            error == EOPNOTSUPP && op == DOORBELL_FLUSH ? "only reads, writes and syncs of whole files are possible"
-                                                        : doorbell_job_error(job->core));
+            error == EOPNOTSUPP && op == DOORBELL_FLUSH
+                ? "only reads, writes and syncs of whole files are possible"
+                : doorbell_job_error(job->core));
   job->said = true;
   io_u->error = (unsigned int)error;
   return FIO_Q_COMPLETED;
@@ -275,7 +283,8 @@ static int engine_commit(struct thread_data* td) {
   return 0;
 }
 
-static int engine_getevents(struct thread_data* td, unsigned int min, unsigned int max, const struct timespec* t) {
+static int engine_getevents(struct thread_data* td, unsigned int min, unsigned int max,
+                            const struct timespec* t) {
   struct engine_job* const job = td->io_ops_data;
   const uint64_t limit = t != NULL ? (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec : UINT64_MAX;
   return (int)doorbell_job_reap(job->core, min, max, limit);
