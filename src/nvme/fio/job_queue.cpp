@@ -119,9 +119,15 @@ JobQueue::Queued JobQueue::refuse(int number, std::string why) {
   return Queued::no;
 }
 
+/// Of the data in its memory; of data before it, a huge number.
+u64 JobQueue::offset_of(const IoRequest& r) const {
+  if (r.memory != nullptr) return r.memory_offset;
+  return reinterpret_cast<u64>(r.data) - reinterpret_cast<u64>(buffer_.region().host());
+}
+
 bool JobQueue::check(const NamespaceInfo& ns, const IoRequest& r) {
   const u64 lba = ns.lba_bytes, size = ns.blocks * lba;
-  const auto address = reinterpret_cast<u64>(r.data), base = reinterpret_cast<u64>(buffer_.region().host());
+  const u64 at = offset_of(r), room = (r.memory != nullptr ? *r.memory : buffer_).region().bytes();
   std::string why;
   if (r.offset % lba != 0 || r.bytes % lba != 0 || r.bytes == 0)
     why = fmt::format("{} bytes at {}: the namespace has blocks of {} bytes", r.bytes, r.offset, lba);
@@ -129,10 +135,9 @@ bool JobQueue::check(const NamespaceInfo& ns, const IoRequest& r) {
     why = fmt::format("{} bytes at {}: this job's I/Os have at most {}", r.bytes, r.offset, io_bytes_);
   else if (r.offset > size || r.bytes > size - r.offset)
     why = fmt::format("{} bytes at {}: the namespace has {}", r.bytes, r.offset, size);
-  else if (base == 0 || address < base || address - base > buffer_.region().bytes() ||
-           r.bytes > buffer_.region().bytes() - (address - base))
+  else if (at > room || r.bytes > room - at)
     why = "the data does not lie in memory that the controller reaches";
-  else if (address % 4 != 0) why = "the data is not aligned to 4 bytes";
+  else if (at % 4 != 0) why = "the data is not aligned to 4 bytes";
   if (why.empty()) return true;
   (void)refuse(EINVAL, std::move(why));
   return false;
@@ -156,8 +161,7 @@ JobQueue::Queued JobQueue::queue(const NamespaceInfo& ns, const IoRequest& r) {
   Sqe e = flush_command(cid, ns.nsid);
   if (r.poison && r.op == IoOpcode::read) poison(r.data, r.bytes);
   if (moves) {
-    const u64 iova =
-        buffer_.iova() + (reinterpret_cast<u64>(r.data) - reinterpret_cast<u64>(buffer_.region().host()));
+    const u64 iova = (r.memory != nullptr ? *r.memory : buffer_).iova() + offset_of(r);
     const u64 list_iova = list_stride_ > 0 ? lists_.iova() + slot * list_stride_ : 0;
     const PrpPair prp = prp_pair(iova, r.bytes, kPage, list_iova);
     if (prp.list_qwords > 0 && (s.list_iova != iova || s.list_bytes != r.bytes)) {

@@ -26,10 +26,14 @@ struct IoRequest {
   u64 offset = 0;
   u64 bytes = 0;
   void* data = nullptr;  ///< in the job's buffer, aligned to 4
-  void* tag = nullptr;   ///< the caller's own; comes back with the outcome
+  void* tag = nullptr;  ///< the caller's own; comes back with the outcome
   /// Of a read: every 512 bytes of the buffer are marked before, so that data that never arrives is not taken
   /// for the good data that an earlier I/O left there.
   bool poison = false;
+  /// Not null: the data lies there instead, at a byte offset that is a multiple of 4; `data` is not used. It
+  /// must stay until the queue has ended.
+  const Mapped* memory = nullptr;
+  u64 memory_offset = 0;
 };
 
 /// The end of an I/O.
@@ -104,6 +108,7 @@ class JobQueue {
 
   [[nodiscard]] Queued refuse(int number, std::string why);
   [[nodiscard]] bool check(const NamespaceInfo& ns, const IoRequest& request);
+  [[nodiscard]] u64 offset_of(const IoRequest& request) const;
   void complete(const Cqe& e, std::span<IoOutcome> out, u32* n);
   void take_rest();
   void look();

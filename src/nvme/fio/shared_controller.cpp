@@ -34,7 +34,8 @@ DeviceRequest request_of(const SharedOptions& o) {
   DeviceRequest r;
   r.spec = o.controller;
   r.timeout_s = o.timeout_s;
-  r.use.gpu_memory = false;
+  r.gpu = o.gpu;
+  r.use.gpu_memory = o.gpu != nullptr;
   r.use.faults = o.faults;
   r.use.seed = o.seed;
   r.use.must_write = false;  // a file that may only be read refuses the writes, not the reads
@@ -76,8 +77,9 @@ model::FaultRates parse_faults(const std::string& text) {
 
 SharedController::SharedController(const SharedOptions& options)
     : options_(options),
-      controller_(open_device(request_of(options)),
-                  {.gpu = {}, .timeout_s = options.timeout_s, .gpu_memory = false}) {
+      controller_(
+          open_device(request_of(options)),
+          {.gpu = options.gpu, .timeout_s = options.timeout_s, .gpu_memory = options.gpu != nullptr}) {
   granted_ = controller_.request_queues(kQueuesWanted);
   used_.resize(granted_);
 }

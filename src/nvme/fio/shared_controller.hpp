@@ -19,14 +19,15 @@ namespace doorbell::nvme {
 
 /// How a controller is opened. Jobs that share one must agree in all of it.
 struct SharedOptions {
-  std::string controller = "model";  ///< as open_device() takes it; no file
-  model::FaultRates faults = {};     ///< that a model injects; any other controller refuses them
-  u64 seed = 1;                      ///< of these faults
-  double timeout_s = 10;             ///< how long an answer is waited for, of any command
+  std::string controller = "model";    ///< as open_device() takes it; no file
+  model::FaultRates faults = {};       ///< that a model injects; any other controller refuses them
+  u64 seed = 1;                        ///< of these faults
+  double timeout_s = 10;               ///< how long an answer is waited for, of any command
+  std::shared_ptr<gpu::Gpu> gpu = {};  ///< the GPU whose memory it must reach; may be null
 
   [[nodiscard]] bool operator==(const SharedOptions& o) const {
     return controller == o.controller && faults.probability == o.faults.probability && seed == o.seed &&
-           timeout_s == o.timeout_s;
+           timeout_s == o.timeout_s && gpu == o.gpu;
   }
 };
 
