@@ -21,8 +21,9 @@ endforeach()
 
 # --- the library, for find_package(doorbell) and pkg-config ------------------------------------------
 install(TARGETS doorbell_whole EXPORT doorbell ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+install(TARGETS doorbell_c EXPORT doorbell LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/doorbell DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library
-        FILES_MATCHING PATTERN "*.hpp" PATTERN "slash_qdma.h")
+        FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/doorbell)
 set(package_files ${CMAKE_CURRENT_BINARY_DIR}/package)
@@ -37,8 +38,10 @@ install(FILES ${package_files}/doorbellConfig.cmake ${package_files}/doorbellCon
 # Relative to the file's own folder, so that a staged or moved tree works.
 file(RELATIVE_PATH pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
-configure_file(cmake/doorbell.pc.in ${package_files}/doorbell.pc @ONLY)
-install(FILES ${package_files}/doorbell.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
+foreach(name doorbell doorbell-c)
+  configure_file(cmake/${name}.pc.in ${package_files}/${name}.pc @ONLY)
+endforeach()
+install(FILES ${package_files}/doorbell.pc ${package_files}/doorbell-c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
 
 # --- documents that the program writes of itself -----------------------------------------------------
 set(documents ${CMAKE_CURRENT_BINARY_DIR}/documents)

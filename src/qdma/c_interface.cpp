@@ -29,6 +29,7 @@ struct slash_qdma {
 
 namespace doorbell::qdma {
 
+static_assert(DOORBELL_QDMA_HBM == kHbmBase && DOORBELL_QDMA_DDR == kDdrBase);
 static_assert(sizeof(slash_qdma_info) == sizeof(Info) &&
               sizeof(struct slash_qdma_qpair_add) == sizeof(QpairAdd) &&
               sizeof(slash_qdma_subxfer) == sizeof(SubXfer));

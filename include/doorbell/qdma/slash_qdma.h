@@ -97,6 +97,10 @@ int64_t slash_qdma_qpair_transfer_batch(int qpair_fd, const struct slash_qdma_su
 /* --- doorbell's own
  * ------------------------------------------------------------------------------------------ */
 
+/* Where a V80's memories begin in the card's address space; each has 32 GiB. */
+#define DOORBELL_QDMA_HBM 0x4000000000ull
+#define DOORBELL_QDMA_DDR 0x60000000000ull
+
 #define DOORBELL_QDMA_VERSION 1u
 /* The version of this interface that the library has: functions are only ever added. */
 uint32_t doorbell_qdma_version(void);

@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Blocks of an NVMe namespace, read and written by plain calls with many commands at a time; for programs
+// that need no queue of their own. Host code only.
+//
+//   const auto disk = nvme::BlockDevice::open("model");        // as doorbell nvme --controller has it
+//   nvme::BlockMemory data = disk->allocate(8 << 20);          // or Place::gpu, with BlockOptions::gpu
+//   disk->read(/*lba*/ 0, data.bytes() / disk->block_bytes(), data);
+#pragma once
+
+#include <doorbell/address_space.hpp>
+
+#include <memory>
+#include <string>
+
+namespace doorbell::nvme {
+
+struct BlockOptions {
+  u32 nsid = 1;
+  u32 in_flight = 32;     ///< commands at a time, 1..1023, as far as the controller takes so many
+  u64 io_bytes = 0;       ///< of the largest command; 0: 128 KiB, or the controller's limit if that is less
+  double timeout_s = 10;  ///< for the answer to each command
+  bool allow_write = false;            ///< write() may overwrite data that is not doorbell's own
+  std::shared_ptr<gpu::Gpu> gpu = {};  ///< for memory in it, and host memory that it reaches
+};
+
+/// Memory that a BlockDevice reaches. Move-only; freed on destruction, which must come before the device's.
+class BlockMemory {
+ public:
+  explicit BlockMemory(Mapped memory) : memory_(std::move(memory)) {}
+  /// The address for CPU code; null for GPU memory.
+  [[nodiscard]] u8* host() const { return memory_.region().host(); }
+  /// The address for the GPU; null if it does not reach it.
+  [[nodiscard]] u8* device() const { return memory_.region().device(); }
+  [[nodiscard]] u64 bytes() const { return memory_.region().bytes(); }
+  [[nodiscard]] Place place() const { return memory_.region().place(); }
+  [[nodiscard]] const Mapped& mapped() const { return memory_; }
+
+ private:
+  Mapped memory_;
+};
+
+/// Thread rule: one thread at a time. Errors: every call throws doorbell::Error, which names the blocks and
+/// the controller's status. After a command without an answer all further calls throw: the controller may
+/// still use that command's memory, which must stay until the device is closed.
+class BlockDevice {
+ public:
+  /// Opens a controller by its name on the command line: "model[:KEY=VALUE,...]", "qemu...", a PCI address.
+  [[nodiscard]] static std::unique_ptr<BlockDevice> open(const std::string& controller,
+                                                         const BlockOptions& options = {});
+  ~BlockDevice();
+  BlockDevice(const BlockDevice&) = delete;
+  BlockDevice& operator=(const BlockDevice&) = delete;
+
+  [[nodiscard]] std::string name() const;
+  [[nodiscard]] u64 blocks() const;
+  [[nodiscard]] u32 block_bytes() const;
+
+  /// Zeroed memory of `bytes`, rounded up to whole pages.
+  [[nodiscard]] BlockMemory allocate(u64 bytes, Place place = Place::pageable);
+  /// `count` blocks from `lba` to byte `offset` of `to`, a multiple of 4.
+  void read(u64 lba, u64 count, BlockMemory& to, u64 offset = 0);
+  /// The same the other way.
+  void write(u64 lba, u64 count, const BlockMemory& from, u64 offset = 0);
+  /// To and from any host memory, by way of memory that the device reaches: one copy more.
+  void read(u64 lba, u64 count, void* to);
+  void write(u64 lba, u64 count, const void* from);
+  /// Returns when all that was written is on the medium.
+  void flush();
+
+ private:
+  struct Parts;
+  explicit BlockDevice(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace doorbell::nvme
