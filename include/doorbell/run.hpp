@@ -48,7 +48,7 @@ struct RunFigures {
 
 /// Verification, in operations.
 struct RunChecks {
-  std::string mode;  ///< "full", "sample=P" or "none"
+  std::string mode = {};  ///< "full", "sample=P" or "none"
   u64 checked = 0;
   u64 checked_bytes = 0;
   u64 unverifiable = 0;  ///< of data that is not known to have been written: no failure
@@ -58,27 +58,27 @@ struct RunChecks {
 
 /// One combination of parameters, measured.
 struct RunCell {
-  std::string path;       ///< "nvme"
-  std::string operation;  ///< one of those that the figures count: "operation", or "packet"
-  std::map<std::string, std::string> parameters;  ///< those that make the cell: {"in_flight", "32"}
-  std::string initiator;                          ///< "cpu" or "gpu"
-  std::string device_kind;                        ///< "model", "emulated", "hardware" or "kernel"
-  std::string device;
-  RunFigures figures;                                     ///< of the median repeat, by rate
-  std::vector<std::pair<std::string, RunFigures>> parts;  ///< inside it, by name: "write", "read"
-  std::vector<double> repeats_operations_per_s;           ///< of each repeat, in order
-  RunChecks checks;
-  std::map<std::string, u64> errors;  ///< by class; all classes of the path, most of them 0
+  std::string path = {};       ///< "nvme"
+  std::string operation = {};  ///< one of those that the figures count: "operation", or "packet"
+  std::map<std::string, std::string> parameters = {};  ///< those that make the cell: {"in_flight", "32"}
+  std::string initiator = {};                          ///< "cpu" or "gpu"
+  std::string device_kind = {};                        ///< "model", "emulated", "hardware" or "kernel"
+  std::string device = {};
+  RunFigures figures = {};                                     ///< of the median repeat, by rate
+  std::vector<std::pair<std::string, RunFigures>> parts = {};  ///< inside it, by name: "write", "read"
+  std::vector<double> repeats_operations_per_s = {};           ///< of each repeat, in order
+  RunChecks checks = {};
+  std::map<std::string, u64> errors = {};  ///< by class; all classes of the path, most of them 0
 };
 
 struct RunResult {
-  int exit_code = 0;        ///< ExitCode: 0, or 2 for lost, late or wrong data, ...
-  std::string verdict;      ///< the sentence at the end of the table: "OK", "FAILED: 3 corrupt", ...
-  bool complete = true;     ///< false: ended before its work was done
-  std::string stop_reason;  ///< "done", "signal", "error", "timeout", "reset" or "removed"
-  std::vector<std::string> warnings;
-  std::vector<RunCell> cells;
-  std::string json;  ///< the whole record, schema/results-1.schema.json
+  int exit_code = 0;             ///< ExitCode: 0, or 2 for lost, late or wrong data, ...
+  std::string verdict = {};      ///< the sentence at the end of the table: "OK", "FAILED: 3 corrupt", ...
+  bool complete = true;          ///< false: ended before its work was done
+  std::string stop_reason = {};  ///< "done", "signal", "error", "timeout", "reset" or "removed"
+  std::vector<std::string> warnings = {};
+  std::vector<RunCell> cells = {};
+  std::string json = {};  ///< the whole record, schema/results-1.schema.json
 };
 
 /// Measures, and returns when all is done. A run whose data was wrong returns, with its exit_code.

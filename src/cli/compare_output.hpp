@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/command.hpp"
+#include "report/junit.hpp"
 #include "sweep/compare.hpp"
 
 namespace doorbell::cli {

@@ -19,6 +19,7 @@
 #include "cli/run_plan.hpp"
 #include "cli/run_sweep.hpp"
 #include "cli/texts.hpp"
+#include "options/suggest.hpp"
 #include "report/layout.hpp"
 #include "sweep/in_turns.hpp"
 #include "sweep/shift.hpp"

@@ -299,7 +299,7 @@ Client wait_for_client(const RunKind& kind, const SocketName& at, const std::str
     if (watch.progress) watch.progress(0, what);
   };
   const auto turned_away = [&](const Error& e) { say(fmt::format("turned away: {}", e.what())); };
-  say(fmt::format("listening at {}, for one client", listener.at().text()));
+  say(fmt::format("listening at {}", listener.at().text()));
   const Wait wait = Wait::lasting(limit_s, watch.stop);
   for (;;) {
     Exchange x = listener.accept(left_s(wait), message_limit_s, watch.stop, turned_away);

@@ -71,7 +71,7 @@ const Backend& backend_of(const std::string& spec) {
   if (const Backend* const b = find_backend(backends(), {.spec = spec})) return *b;
   throw Error(
       fmt::format("controller '{}'", spec), "no back end knows this name",
-      "give " + syntaxes(backends()) + ", or file:PATH; " + setting::create_bytes + " makes a new file");
+      fmt::format("give {}, or file:PATH; {} makes a new file", syntaxes(backends()), setting::create_bytes));
 }
 
 bool needs_gpu(const std::string& spec) {

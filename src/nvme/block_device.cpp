@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -68,6 +69,7 @@ struct BlockDevice::Parts {
     const u64 step = io_bytes / ns.lba_bytes * ns.lba_bytes;
     u64 posted = 0;
     std::string failed;
+    ExitCode code = ExitCode::data;
     std::array<IoOutcome, 64> outcomes;
     while (true) {
       while (posted < bytes && failed.empty()) {
@@ -80,8 +82,12 @@ struct BlockDevice::Parts {
                              .memory_offset = offset + posted};
         const JobQueue::Queued done = queue.queue(ns, r);
         if (done == JobQueue::Queued::full) break;
-        if (done == JobQueue::Queued::no) failed = queue.refusal();
-        else posted += part;
+        if (done == JobQueue::Queued::yes) {
+          posted += part;
+        } else {
+          failed = queue.refusal();
+          if (queue.refusal_errno() == EINVAL) code = ExitCode::usage;
+        }
       }
       if (queue.in_flight() == 0) break;
       const u32 n = queue.reap(outcomes, 1);
@@ -93,7 +99,7 @@ struct BlockDevice::Parts {
     if (failed.empty()) failed = queue.fault();
     if (!failed.empty())
       throw Error(fmt::format("{} of {} blocks at {}", op == IoOpcode::read ? "read" : "write", count, lba),
-                  failed, {}, ExitCode::data);
+                  failed, {}, code);
   }
 
   const Mapped& bounce() {

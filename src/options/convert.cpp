@@ -164,7 +164,7 @@ ChoiceValue convert_choice(const Option& o, std::string_view text) {
     words.emplace_back(word);
     if (lower(word) != switch_word(o, lower(stem(text)))) continue;
     const bool wants_number = choice.size() != word.size();
-    const bool has_number = text.size() != word.size();
+    const bool has_number = text.size() != stem(text).size();
     if (wants_number && !has_number) {
       refuse(fmt::format("'{}' needs a number; write {}, {} in {}", text, choice,
                          choice.substr(word.size() + 1), range_text(o)));

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <sstream>
 #include <string>
 
 #include "qdma/card_state.hpp"
@@ -176,12 +177,25 @@ WholeTransfer whole(const slash_qdma_buffer* buffer, uint64_t offset, uint64_t a
   return {static_cast<Direction>(direction), buffer->fd, buffer->length, offset, address, length};
 }
 
-int64_t give(const TransferResult& r, doorbell_qdma_result* results, size_t capacity, size_t* count) {
+/// Of card addresses that lie in neither memory: which they are. "" for all others.
+std::string outside(uint64_t address, uint64_t length) {
+  const auto inside = [&](u64 base, u64 bytes) {
+    return address >= base && address - base < bytes && length <= bytes - (address - base);
+  };
+  if (inside(kHbmBase, kHbmBytes) || inside(kDdrBase, kDdrBytes)) return {};
+  std::ostringstream text;
+  text << std::hex << ": 0x" << address << std::dec << ", " << length << " bytes, is not in DDR or HBM";
+  return text.str();
+}
+
+/// `note`: what else is to be said if the card refused an address.
+int64_t give(const TransferResult& r, doorbell_qdma_result* results, size_t capacity, size_t* count,
+             const std::string& note) {
   if (results == nullptr) capacity = 0;
   for (size_t i = 0; i < std::min(capacity, r.parts.size()); ++i)
     results[i] = {r.parts[i].error, r.parts[i].known ? 1 : 0, r.parts[i].bytes, r.parts[i].ns};
   if (count != nullptr) *count = r.parts.size();
-  if (r.error != 0) return set_error(r.error);
+  if (r.error != 0) return set_error(r.error, reason(r.error) + note);
   return static_cast<int64_t>(r.bytes);
 }
 
@@ -323,7 +337,11 @@ DOORBELL_C_API int64_t doorbell_qdma_transfer_batch(int qpair_fd, const struct s
   size_t given = 0;
   const int64_t moved = guarded([&]() -> int64_t {
     const auto d = Descriptors::all().find(qpair_fd);
-    return give(d->transfers.batch(subxfers(xfers, count), seconds(deadline_ns)), results, count, &given);
+    const std::vector<SubXfer> all = subxfers(xfers, count);
+    std::string note;
+    for (const SubXfer& x : all)
+      if (note.empty()) note = outside(x.dev_addr, x.length);
+    return give(d->transfers.batch(all, seconds(deadline_ns)), results, count, &given, note);
   });
   // A batch that is refused as a whole has its errno in each result.
   if (results != nullptr && moved < 0)
@@ -368,7 +386,8 @@ DOORBELL_C_API int64_t doorbell_qdma_transfer(int qpair_fd, const struct slash_q
   return guarded([&]() -> int64_t {
     const auto d = Descriptors::all().find(qpair_fd);
     const WholeTransfer t = whole(buffer, buf_offset, dev_addr, length, direction);
-    return give(d->transfers.transfer(t, seconds(deadline_ns)), results, capacity, count);
+    return give(d->transfers.transfer(t, seconds(deadline_ns)), results, capacity, count,
+                outside(dev_addr, length));
   });
 }
 

@@ -121,7 +121,7 @@ std::string checked_text(const Verify& v) {
   if (v.mode == "none" || v.checked == 0) return "nothing";
   if (v.unverifiable != 0) {
     const double of = static_cast<double>(v.checked) + static_cast<double>(v.unverifiable);
-    return digits(std::min(99.9, 100 * static_cast<double>(v.checked) / of)) + " %";
+    return fmt::format("{:.1f} %", std::min(99.9, 100 * static_cast<double>(v.checked) / of));
   }
   return v.mode == "full" ? "all" : printable(v.mode);
 }

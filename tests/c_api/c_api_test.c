@@ -89,7 +89,7 @@ static void errors(void) {
 
 static void blocks(void) {
   struct doorbell_nvme_options o = {.size = sizeof o, .in_flight = 8, .io_bytes = 4096};
-  struct doorbell_nvme* n = doorbell_nvme_open("model:blocks=64Ki", &o);
+  struct doorbell_nvme* n = doorbell_nvme_open("model:capacity=32Mi", &o);
   CHECK(n != NULL);
   const uint32_t block = doorbell_nvme_block_bytes(n);
   CHECK(block == 512 && doorbell_nvme_blocks(n) == 65536 && strncmp(doorbell_nvme_name(n), "model", 5) == 0);
@@ -139,7 +139,7 @@ static void card(void) {
                                NULL) == 1 << 16);
   CHECK(((unsigned char*)buffer.addr)[12345] == 5);
   CHECK(doorbell_qdma_transfer(fd, &buffer, 0, 0x1000, 4096, SLASH_QDMA_H2C, 0, NULL, 0, NULL) == -1);
-  CHECK(strstr(doorbell_qdma_last_error(), "0x1000") != NULL);
+  CHECK(strstr(doorbell_qdma_last_error(), "0x1000, 4096 bytes, is not in DDR or HBM") != NULL);
   CHECK(slash_qdma_buffer_destroy(&buffer) == 0 && doorbell_qdma_qpair_close(fd) == 0 &&
         slash_qdma_close(dev) == 0);
 }

@@ -208,14 +208,18 @@ TEST(RunPlan, SaysWhatRunsAndHowLong) {
   run.repeats = 7;
   run.duration_s = 2;
   run.warmup_s = 0.2;
-  EXPECT_EQ(text_of({}, run), "7 repeats of 2 s, a warm-up of 0.2 s, about 14 s");
-  EXPECT_EQ(text_of({.settle_s = 0.25}, run), "7 repeats of 2 s, a warm-up of 0.2 s, about 16 s");
+  EXPECT_EQ(text_of({}, run),
+            "7 repeats of 2 s, a warm-up of 0.2 s, about 14 s; --repeats 1 takes about 2 s");
+  EXPECT_EQ(text_of({.settle_s = 0.25}, run),
+            "7 repeats of 2 s, a warm-up of 0.2 s, about 16 s; --repeats 1 takes about 3 s");
   EXPECT_EQ(text_of({.work = "9 packets", .work_s = 0.5}, run),
             "7 repeats of 9 packets, at most 2 s, a warm-up of 0.2 s, about 4 s");
-  EXPECT_EQ(text_of({.cells = 20, .ways = 2}, run),
-            "2 programs in turns, 20 cells, each 7 repeats of 2 s, a warm-up of 0.2 s, about 9 min");
+  EXPECT_EQ(
+      text_of({.cells = 20, .ways = 2}, run),
+      "2 programs in turns, 20 cells, each 7 repeats of 2 s, a warm-up of 0.2 s, about 9 min; --repeats 1 takes about 88 s");
   EXPECT_EQ(text_of({.cells = 0}, run), "");
-  EXPECT_EQ(text_of({.check_s = 3}, run), "7 repeats of 2 s, a warm-up of 0.2 s, about 35 s");
+  EXPECT_EQ(text_of({.check_s = 3}, run),
+            "7 repeats of 2 s, a warm-up of 0.2 s, about 35 s; --repeats 1 takes about 5 s");
   EXPECT_EQ(text_of({.once = "all once"}, run), "all once");
   run.duration_s = measure::kEndlessS;
   EXPECT_EQ(text_of({}, run), "until Ctrl-C");

@@ -95,8 +95,14 @@ class OverARouter(unittest.TestCase):
         self.assertEqual((code, theirs), (2, 2))
 
     def test_a_payload_that_the_way_does_not_carry_names_one_that_it_does(self):
-        done = subprocess.run(["ip", "netns", "exec", self.near, DOORBELL, "net", "udp", "--connect", f"{FAR}:9", "--count", "5"],
-                              capture_output=True, text=True, timeout=120, check=False)
+        with subprocess.Popen(["ip", "netns", "exec", self.far, DOORBELL, "net", "--listen", f"{FAR}:0"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as listener:
+            try:
+                address = listener.stderr.readline().split()[-1]
+                done = subprocess.run(["ip", "netns", "exec", self.near, DOORBELL, "net", "udp", "--connect", address, "--count",
+                                       "5"], capture_output=True, text=True, timeout=120, check=False)
+            finally:
+                listener.kill()
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("--payload 1472 fits", done.stderr)
 

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -101,7 +102,7 @@ TEST(Run, FlagsAreTrueOrFalse) {
 }
 
 TEST(Run, ShowsProgressInTheCallersThreadAndStops) {
-  std::stop_source source;
+  const auto source = std::make_shared<std::stop_source>();
   const auto caller = std::this_thread::get_id();
   int calls = 0;
   const RunHooks hooks = {.progress =
@@ -109,9 +110,9 @@ TEST(Run, ShowsProgressInTheCallersThreadAndStops) {
                                 ++calls;
                                 EXPECT_EQ(std::this_thread::get_id(), caller);
                                 EXPECT_FALSE(phase.empty());
-                                if (operations > 0) source.request_stop();
+                                if (operations > 0) source->request_stop();
                               },
-                          .stop = source.get_token()};
+                          .stop = source->get_token()};
   // A day, unless it stops.
   const RunResult r =
       run("nvme", {{"duration", "86400"}, {"op", "write"}, {"repeats", "1"}, {"warmup", "0"}}, hooks);
@@ -124,15 +125,15 @@ TEST(Run, ShowsProgressInTheCallersThreadAndStops) {
 }
 
 TEST(Run, OneAtATime) {
-  std::stop_source source;
+  const auto source = std::make_shared<std::stop_source>();
   std::string second;
   const RunHooks hooks = {.progress =
                               [&](double, const std::string&, u64) {
                                 if (second.empty())
                                   std::thread([&] { second = error_of("nvme", {}); }).join();
-                                source.request_stop();
+                                source->request_stop();
                               },
-                          .stop = source.get_token()};
+                          .stop = source->get_token()};
   (void)run("nvme", {{"duration", "86400"}, {"op", "write"}, {"repeats", "1"}}, hooks);
   EXPECT_EQ(second, "run: another run is under way in this process");
   EXPECT_EQ(run("nvme", {{"write-io", "10"}, {"read-io", "10"}}).exit_code, 0);

@@ -220,7 +220,9 @@ TEST(CellTable, FailuresAreInTheRowAndTheirReasonsBelow) {
 
 TEST(CellTable, ReadsOfDataOfUnknownOriginSayWhyNothingWasChecked) {
   Cell c = sound(64, 1e6);
-  c.verify = {.mode = "full", .unverifiable = 7};
+  c.verify = {};
+  c.verify.mode = "full";
+  c.verify.unverifiable = 7;
   const std::string text = to_short_text(of({c}));
   EXPECT_NE(
       text.find("nothing  unverified [1]\n[1] verify    NOT verified: 7 I/Os read data that doorbell is not "

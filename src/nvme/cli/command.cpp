@@ -171,11 +171,11 @@ void add_nvme_options(OptionTable& t) {
                       {"op", random ? rw.substr(4) : rw},
                       {"access-pattern", random ? "random" : "sequential"}};
                 }})
-      .add({.name = "time_based",
+      .add({.name = "time-based",
             .kind = Kind::flag,
             .help = "fio's word, with --runtime: runs by time always use all of it",
             .stands_for = nothing})
-      .add({.name = "group_reporting",
+      .add({.name = "group-reporting",
             .kind = Kind::flag,
             .help = "fio's word: the figures are always those of all queues together",
             .stands_for = nothing})
