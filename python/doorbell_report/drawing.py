@@ -66,6 +66,8 @@ def style(palette):
         "xtick.color": palette.ink, "ytick.color": palette.ink, "axes.spines.top": False, "axes.spines.right": False,
         "axes.grid": True, "grid.color": palette.grid, "grid.linewidth": 0.6, "axes.axisbelow": True,
         "xtick.major.size": 0, "ytick.major.size": 0, "xtick.minor.size": 0, "ytick.minor.size": 0,
+        # A rate may be small in its unit; its axis has the same figures as the table, without a power of ten beside them.
+        "axes.formatter.limits": (-9, 12), "axes.formatter.useoffset": False,
         "lines.linewidth": 1.6, "lines.markersize": 4.5, "legend.frameon": False, "legend.fontsize": 8.5,
         "legend.handlelength": 2.6,
         # Text from a file is never a formula.
@@ -187,6 +189,11 @@ def legend(axes, middle=0.46, onto=None):
                 borderaxespad=0.0, columnspacing=1.2)
 
 
+def plain(value):
+    """A round value of an axis, in digits alone."""
+    return f"{value:.9f}".rstrip("0").rstrip(".")
+
+
 def time_axis(axis):
     axis.set_major_formatter(FuncFormatter(lambda v, _: form.duration(v)))
     axis.set_minor_formatter(NullFormatter())
@@ -194,14 +201,14 @@ def time_axis(axis):
 
 def round_steps(low, high, most=6):
     """Round values between two bounds for a logarithmic axis: 1-2-5 steps, or powers of ten."""
-    ticks = [m * 10.0 ** e for e in range(-3, 20) for m in (1, 2, 5) if low <= m * 10.0 ** e <= high]
+    ticks = [m * 10.0 ** e for e in range(-9, 20) for m in (1, 2, 5) if low <= m * 10.0 ** e <= high]
     if len(ticks) < 3:
         step = 10.0 ** math.floor(math.log10(max(high - low, 1e-9)))
         while (high - low) / step < 3:
             step /= 2
         ticks = [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
     if len(ticks) > most:
-        powers = [10.0 ** e for e in range(-3, 20) if low <= 10.0 ** e <= high]
+        powers = [10.0 ** e for e in range(-9, 20) if low <= 10.0 ** e <= high]
         ticks = powers if len(powers) > 2 else ticks
     while len(ticks) > most:
         ticks = ticks[::2]

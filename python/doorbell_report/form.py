@@ -9,9 +9,6 @@ import shlex
 
 MISSING = "-"
 
-RATE_UNITS = ((1e9, "G ops/s"), (1e6, "M ops/s"), (1e3, "k ops/s"), (1.0, "ops/s"))
-BYTE_RATE_UNITS = ((1e9, "GB/s"), (1e6, "MB/s"))
-
 KINDS = {
     "model": ("software model", "A software model on this machine's CPU or GPU: no figure here is a device's."),
     "emulated": ("emulated", "Someone else's software device: no figure here is a device's."),
@@ -47,21 +44,6 @@ def shown(value, unit=1.0):
 
 def count(value):
     return MISSING if value is None else f"{value:,}".replace(",", "\N{THIN SPACE}")
-
-
-def unit_for(values, units):
-    """(factor, name) of the largest unit in which the largest value is at least 1; the last where none is."""
-    known = [abs(value) for value in values if value is not None]
-    largest = max(known, default=0.0)
-    return next(((factor, name) for factor, name in units if largest >= factor), units[-1])
-
-
-def in_unit(value, units):
-    """One value with its own unit, for sentences; a column takes one unit for all rows."""
-    if value is None:
-        return MISSING
-    factor, name = unit_for([value], units)
-    return f"{digits(value / factor)} {name}"
 
 
 def duration(ns):

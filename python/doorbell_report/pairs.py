@@ -6,7 +6,7 @@ direction."""
 
 import statistics
 
-from . import drawing, form
+from . import drawing, form, units
 from .results import text
 
 if drawing.matplotlib is not None:
@@ -54,7 +54,7 @@ def _contrast(colour):
 
 
 def _words(title, unit, known, failed):
-    parts = [f"{title}{' in ' + unit if unit else ''}."]
+    parts = [f"{title} in {unit}."]
     def said(pair):
         (source, target), value = pair
         return f"{source} to {target} {value}"
@@ -80,8 +80,8 @@ def heat_map(palette, name, title, rows, sound, measure):
         return None
     ranks = _ranks(rows)
     names = dict(zip(ranks, _names(ranks)))
-    timed = len(measure.units) > 2 and measure.units[-1][1] == "ns"
-    factor, unit = form.unit_for(known, measure.units)
+    # Fields have no room for a unit each, so that of times depends on the greatest.
+    unit = units.of_times(known) if measure.timed else measure.unit(rows)
     side = min(0.44, 3.4 / len(ranks))
     figure, axes = drawing.new_axes(palette, title, max(1.9, side * len(ranks) + 1.0))
     scale, largest = colormaps["cividis"], max(known) or 1.0
@@ -98,8 +98,8 @@ def heat_map(palette, name, title, rows, sound, measure):
             continue
         colour = scale(value / largest)
         axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor=palette.grid, linewidth=0.6))
-        label = form.digits(value / factor)
-        said.append((names[ends[0]], names[ends[1]], value / factor, label))
+        label = form.digits(value / unit.factor)
+        said.append((names[ends[0]], names[ends[1]], value / unit.factor, label))
         if len(ranks) <= MOST_NUMBERS:
             axes.text(x, y, label, ha="center", va="center", fontsize=small, color=_contrast(colour[:3]))
     places = range(len(ranks))
@@ -112,11 +112,11 @@ def heat_map(palette, name, title, rows, sound, measure):
     axes.grid(False)
     axes.set_ylabel("from")
     hatched = ", hatched: no figure" if failed else ""
-    axes.set_xlabel(f"to   ({unit}, {'dark is fast' if timed else 'dark is slow'}{hatched})")
+    axes.set_xlabel(f"to   ({unit.name}, {'dark is fast' if measure.timed else 'dark is slow'}{hatched})")
     note = f"{len(failed)} of {len(rows)} pairs have no figure; the table says why." if failed else ""
     if len(ranks) > MOST_NUMBERS:
         note = "The table has the figures. " + note
-    return drawing.Picture(name, title, _words(title, unit, said, failed), figure, note.strip())
+    return drawing.Picture(name, title, _words(title, unit.name, said, failed), figure, note.strip())
 
 
 def heat_maps(palette, stem, group, rate, throughput, latency):
