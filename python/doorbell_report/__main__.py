@@ -88,14 +88,15 @@ def run(options):
         if not there:
             raise results.Unreadable(f"{package} is not installed, and --format {options.format} needs it")
     drawing_too = not options.no_pictures and drawing.available()
-    if not drawing_too and not options.no_pictures:
-        print("doorbell_report: python3-matplotlib is not installed, the page has tables only", file=sys.stderr)
+    lacks = "" if drawing_too or options.no_pictures else drawing.MISSING
+    if lacks:
+        print(f"doorbell_report: {options.output}: {lacks}", file=sys.stderr)
     compared = compare.only(options.result, options.output)
     if compared is not None:
         if options.format != "html":
             write_all(compare.pictures(compared, drawing.PAPER), options.output, options.format)
         else:
-            write(options.output, compare.render(compared, options.title or "doorbell compare", drawing_too))
+            write(options.output, compare.render(compared, options.title or "doorbell compare", drawing_too, lacks))
         return
     loaded = results.load(options.result, options.output)
     bits = None if options.units is None else options.units == "bits"
@@ -103,7 +104,7 @@ def run(options):
     if options.format != "html":
         write_all(pictures_of(loaded, plans, bits), options.output, options.format)
     else:
-        write(options.output, page.render(loaded, options.title, drawing_too, plans, bits))
+        write(options.output, page.render(loaded, options.title, drawing_too, plans, bits, lacks))
 
 
 def main(arguments=None):

@@ -27,6 +27,8 @@ try:
 except ImportError:
     matplotlib = None
 
+MISSING = "it has no charts, because the Debian package python3-matplotlib is not installed"  # said of a page
+
 WIDTH = 4.4  # inches; one width for all, so that text has one size on the page, also on a phone
 HEIGHT = 2.75
 
@@ -83,6 +85,7 @@ class Picture:
     alt: str
     figure: object
     note: str = ""
+    hints: dict = dataclasses.field(default_factory=dict)  # whole names of what is cut, by the id that stand_for() gave the text
 
     def inline(self, serial):
         """For the page: SVG with the page's colours, and ids that no other picture has."""
@@ -93,6 +96,7 @@ class Picture:
         svg = out.getvalue()
         svg = svg[svg.index("<svg"):]
         svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
+        svg = self._with_hints(svg)
         # Nothing refers to a group, and a group without content draws nothing.
         svg = re.sub(r'<g id="[^"]*"/>', "", re.sub(r'<g id="[^"]*">', "<g>", svg))
         prefix = f"f{serial}-"
@@ -111,9 +115,14 @@ class Picture:
                                'xmlns:xlink="http://www.w3.org/1999/xlink">', svg, count=1)
         return svg.strip()
 
+    def _with_hints(self, svg):
+        for name, whole in self.hints.items():
+            svg = svg.replace(f'<g id="{name}">', f"<g><title>{html.escape(form.printable(whole))}</title>")
+        return svg
+
     def file(self, kind):
         """The bytes of an SVG or PNG file."""
-        out = io.BytesIO()
+        out = io.BytesIO() if kind == "png" else io.StringIO()
         with warnings.catch_warnings(), matplotlib.rc_context({"svg.hashsalt": "doorbell"}):
             warnings.simplefilter("ignore")
             if kind == "png":
@@ -122,7 +131,18 @@ class Picture:
             else:
                 FigureCanvasSVG(self.figure).print_svg(out, metadata={"Date": None, "Title": form.printable(self.title),
                                                                       "Description": form.printable(self.alt)})
-        return out.getvalue()
+        return out.getvalue() if kind == "png" else self._with_hints(out.getvalue()).encode("utf-8", "replace")
+
+
+def stand_for(labels, whole, axis):
+    """Lets a text say, when pointed at, what it stands for, where that is more than its own words. `labels` are the texts of
+    an axis. Returns a Picture's hints."""
+    hints = {}
+    for i, (label, name) in enumerate(zip(labels, whole)):
+        if "".join(label.get_text().split()) != "".join(name.split()):
+            label.set_gid(f"hint-{axis}-{i}")
+            hints[f"hint-{axis}-{i}"] = name
+    return hints
 
 
 def wrapped(text, width):
@@ -150,12 +170,6 @@ def new_axes(palette, title, height=HEIGHT, rows=1, columns=1):
     # Over the whole figure: over the axes alone it would be cut where labels take half of the width.
     figure.suptitle(title, x=0.015, ha="left", color=palette.ink, fontsize=9.5, fontweight="bold")
     return figure, made if len(made) > 1 else made[0]
-
-
-def clean(text, limit=44):
-    """One line of printable text."""
-    text = form.printable(text).replace("\n", " ")
-    return text[:limit - 3] + "..." if len(text) > limit else text
 
 
 def legend_label(text):

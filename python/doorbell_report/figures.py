@@ -18,7 +18,7 @@ def _strokes(names, palette):
 
 
 def _percentiles_in_words(series):
-    return "; ".join(f"{drawing.clean(name)}: median {histogram.percentile_in_words(bins, 50)}, 99th percentile "
+    return "; ".join(f"{name}: median {histogram.percentile_in_words(bins, 50)}, 99th percentile "
                      f"{histogram.percentile_in_words(bins, 99)}" for name, bins in series)
 
 

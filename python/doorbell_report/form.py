@@ -114,6 +114,33 @@ def heading(*parts):
     return ": ".join(said for _, said in kept)
 
 
+def _cut(name, limit, head):
+    """The first `head` characters and the last ones, with dots between."""
+    return name if len(name) <= limit else name[:head] + "..." + name[len(name) - (limit - 3 - head):]
+
+
+def _window(name, limit, start):
+    return name if len(name) <= limit else f"...{name[start:start + limit - 6]}..."
+
+
+def shortened(names, limit):
+    """The names with at most `limit` characters, in one line of printable text, told apart wherever the whole ones are: cut in
+    the middle, else further to one end or at both ends, else each with its number."""
+    clean = [printable(name).replace("\n", " ") for name in names]
+    room = limit - 3
+    heads = sorted(range(room + 1), key=lambda head: abs(2 * head - room))
+    cuts = [[_cut(name, limit, head) for name in clean] for head in heads[:1]]
+    if len(set(cuts[0])) < len(set(names)):
+        cuts += [[_cut(name, limit, head) for name in clean] for head in heads[1:]]
+        cuts += [[_window(name, limit, start) for name in clean] for start in range(1, 200)]
+    found = next((cut for cut in cuts if len(set(cut)) == len(set(names))), None)
+    if found:
+        return found
+    numbers = {name: f" #{i}" for i, name in enumerate(dict.fromkeys(names), 1)}
+    return [_cut(short, limit - len(numbers[name]), max(0, room - len(numbers[name]))) + numbers[name]
+            for name, short in zip(names, clean)]
+
+
 def listed(words, last="and"):
     """"a, b and c"."""
     words = list(words)

@@ -164,7 +164,7 @@ class Group:
         titles = [row.parameters.get("title") for row in self.rows]
         return "title" in self.varied and None not in titles and len(set(map(_key, titles))) == len(titles)
 
-    def label(self, row, without=(), limit=0):
+    def label(self, row, without=()):
         """The parameters that set the row apart from the others, as one line of text."""
         parts, known = [], row.parameters if row.cell else {**row.planned, **row.parameters}
         keys = ["title"] if self.titled and "title" not in without else self.varied
@@ -179,8 +179,7 @@ class Group:
                 continue
             parts.append(value if key in ("title", "op", "provider", "device", "initiator", "part", "stream", "mode", "way")
                          or form.is_length(key) else f"{form.name(key)} {value}")
-        label = form.printable(", ".join(parts)).replace("\n", " ")
-        return label[:limit - 3] + "..." if limit and len(label) > limit else label
+        return form.printable(", ".join(parts)).replace("\n", " ")
 
     def short_labels(self, rows, without=()):
         """A label a row, without what is not needed to tell these rows apart."""

@@ -511,9 +511,9 @@ def machine(loaded):
     return ", ".join(filter(None, parts))
 
 
-def render(loaded, title, with_pictures, plans=None, bits=None):
+def render(loaded, title, with_pictures, plans=None, bits=None, lacks=""):
     """The whole page as text. `with_pictures` says whether matplotlib may be used; `plans` are those of the sweeps; `bits` is
-    as groups.group() has it."""
+    as groups.group() has it; `lacks` is what the page itself says of its missing charts."""
     book = Book(loaded, plans or {}, with_pictures, bits)
     made = [book.group(i, group) for i, group in enumerate(book.groups)]
     troubles = sorted(((group, cell) for group in made for cell in group["cells"] if cell["kind"] == "bad"),
@@ -523,5 +523,5 @@ def render(loaded, title, with_pictures, plans=None, bits=None):
         troubles=troubles, lead=conclusion.sentence(loaded, book.groups), tally=_tally(book.rows), honesty=honesty(loaded),
         warnings=notes.warnings(loaded, book.rows), faults=faults(loaded), machine=machine(loaded),
         when=conclusion.when(loaded), command=book.one_command, plan=notes.plan(loaded, plans or {}), machines=book.machines(), results=len(loaded),
-        cells=len(book.rows), form=form,
+        cells=len(book.rows), form=form, lacks=lacks,
         legend=units.legend([unit for group in book.groups for unit in (group.units.rate, group.units.volume)]))

@@ -16,6 +16,7 @@ if drawing.matplotlib is not None:
 ENDS = ("from", "to")
 MOST_MAPS = 4
 MOST_NUMBERS = 20  # ranks a side; of more, figures in the fields could not be read
+NAME = 16  # characters of a name beside the map
 SAID = 12  # pairs that the text alternative says one by one
 
 
@@ -41,8 +42,7 @@ def _ranks(rows):
 def _names(ranks):
     """Hosts, without the rank where each host has one."""
     hosts = [rank.rpartition(":")[0] for rank in ranks]
-    names = hosts if len(set(hosts)) == len(hosts) else ranks
-    return [drawing.clean(name, 16) for name in names]
+    return hosts if len(set(hosts)) == len(hosts) else ranks
 
 
 def _contrast(colour):
@@ -79,7 +79,8 @@ def heat_map(palette, name, title, rows, sound, measure):
     if not known:
         return None
     ranks = _ranks(rows)
-    names = dict(zip(ranks, _names(ranks)))
+    whole = _names(ranks)
+    names = dict(zip(ranks, whole))
     # Fields have no room for a unit each, so that of times depends on the greatest.
     unit = units.of_times(known) if measure.timed else measure.unit(rows)
     side = min(0.44, 3.4 / len(ranks))
@@ -103,10 +104,11 @@ def heat_map(palette, name, title, rows, sound, measure):
         if len(ranks) <= MOST_NUMBERS:
             axes.text(x, y, label, ha="center", va="center", fontsize=small, color=_contrast(colour[:3]))
     places = range(len(ranks))
-    labels = [names[rank] for rank in ranks]
+    labels = form.shortened(whole, NAME)
     long = max(map(len, labels)) * len(ranks) > 36
     axes.set_xticks(places, labels, fontsize=7.5, rotation=90 if long else 0)
     axes.set_yticks(places, labels, fontsize=7.5)
+    hints = {**drawing.stand_for(axes.get_xticklabels(), whole, "x"), **drawing.stand_for(axes.get_yticklabels(), whole, "y")}
     axes.set_xlim(-0.5, len(ranks) - 0.5)
     axes.set_ylim(len(ranks) - 0.5, -0.5)
     axes.grid(False)
@@ -116,7 +118,7 @@ def heat_map(palette, name, title, rows, sound, measure):
     note = f"{len(failed)} of {len(rows)} pairs have no figure; the table says why." if failed else ""
     if len(ranks) > MOST_NUMBERS:
         note = "The table has the figures. " + note
-    return drawing.Picture(name, title, _words(title, unit.name, said, failed), figure, note.strip())
+    return drawing.Picture(name, title, _words(title, unit.name, said, failed), figure, note.strip(), hints)
 
 
 def heat_maps(palette, stem, group, rate, throughput, latency):
