@@ -42,15 +42,15 @@ class Parser(argparse.ArgumentParser):
         self.exit(1, f"{self.prog}: {message}\n")
 
 
-def pictures_of(loaded, plans):
+def pictures_of(loaded, plans, bits):
     """The pictures of every group, and of the only cell where there is one."""
-    grouped = groups.group(loaded, plans)
+    grouped = groups.group(loaded, plans, bits)
     tables = {source: results.items(plan, "published") for source, plan in plans.items()}
     drawn = [picture for group in grouped for picture in charts.of_group(group, tables, drawing.PAPER)]
     rows = [row for group in grouped for row in group.rows if row.cell]
     if len(rows) < page.MANY:
         for row in rows:
-            drawn += figures.of_cell(row.cell, drawing.PAPER, f"cell-{row.number}")
+            drawn += figures.of_cell(row.cell, drawing.PAPER, f"cell-{row.number}", row.units.rate)
     return drawn
 
 
@@ -72,6 +72,8 @@ def arguments_of(arguments):
     parser.add_argument("--format", choices=("html", "png", "svg"), default="html",
                         help="html: one page (default); png, svg: its pictures alone, a file each")
     parser.add_argument("--title", default=None)
+    parser.add_argument("--units", choices=("bytes", "bits"),
+                        help="payload a second in GB/s or in Gb/s (not given: as each result was printed, if all agree)")
     parser.add_argument("--no-pictures", action="store_true", help="tables only")
     options = parser.parse_args(arguments)
     if options.format != "html" and (options.no_pictures or options.output == "-"):
@@ -86,21 +88,23 @@ def run(options):
         if not there:
             raise results.Unreadable(f"{package} is not installed, and --format {options.format} needs it")
     drawing_too = not options.no_pictures and drawing.available()
-    if not drawing_too and not options.no_pictures:
-        print("doorbell_report: python3-matplotlib is not installed, the page has tables only", file=sys.stderr)
+    lacks = "" if drawing_too or options.no_pictures else drawing.MISSING
+    if lacks:
+        print(f"doorbell_report: {options.output}: {lacks}", file=sys.stderr)
     compared = compare.only(options.result, options.output)
     if compared is not None:
         if options.format != "html":
             write_all(compare.pictures(compared, drawing.PAPER), options.output, options.format)
         else:
-            write(options.output, compare.render(compared, options.title or "doorbell compare", drawing_too))
+            write(options.output, compare.render(compared, options.title or "doorbell compare", drawing_too, lacks))
         return
     loaded = results.load(options.result, options.output)
+    bits = None if options.units is None else options.units == "bits"
     plans = results.plans(loaded)
     if options.format != "html":
-        write_all(pictures_of(loaded, plans), options.output, options.format)
+        write_all(pictures_of(loaded, plans, bits), options.output, options.format)
     else:
-        write(options.output, page.render(loaded, options.title, drawing_too, plans))
+        write(options.output, page.render(loaded, options.title, drawing_too, plans, bits, lacks))
 
 
 def main(arguments=None):

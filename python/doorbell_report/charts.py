@@ -6,7 +6,7 @@ one more queue brings, where packets begin to be lost, where an operation's time
 """
 
 from . import drawing, figures, form, groups, histogram, pairs, published
-from .plots import BYTES, CPU, P50, RATE, TIME_UNITS, Series, dots, first_rows, lines, numeric, row_axes  # noqa: F401
+from .plots import BYTES, CPU, P50, RATE, Series, dots, first_rows, lines, numeric, row_axes  # noqa: F401
 from .results import at, items, members, number, text
 
 # The subjects of parameters, in the order in which they are looked for. The first that varies is the group's main axis.

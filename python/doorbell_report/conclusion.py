@@ -106,10 +106,6 @@ def _differences(group):
     return found
 
 
-def _figure(measure, value):
-    return form.duration(value) if measure.units is charts.TIME_UNITS else form.in_unit(value, measure.units)
-
-
 def _times(ratio):
     return f"{ratio:.2f}" if ratio < 1.2 else f"{ratio:.1f}" if ratio < 10 else f"{ratio:.0f}"
 
@@ -125,7 +121,7 @@ def _said(difference, several_paths):
     d = difference
     latency = d.measure is charts.P50
     first, second = (d.slow, d.fast) if latency else (d.fast, d.slow)
-    figures = f"{_figure(d.measure, d.measure.of(first))} against {_figure(d.measure, d.measure.of(second))}"
+    figures = f"{d.measure.said(first)} against {d.measure.said(second)}"
     where = [_value(key, d.fast) for key in d.rest if key != "checked" and form.parameter(key, d.fast.parameters.get(key)) != form.MISSING]
     at = f" at {', '.join(where[:NAMES])}" if where else ""
     if len(where) > NAMES:
@@ -157,18 +153,18 @@ def _of_parts(alone):
     figures = []
     for row, group in alone:
         measure, low = measure_of(group)
-        figures.append(f"{'median latency ' if low else ''}{_figure(measure, measure.of(row))} ({group.kind})"
+        figures.append(f"{'median latency ' if low else ''}{measure.said(row)} ({group.kind})"
                        if measure.of(row) else "")
     return f"{_what(*alone[0])}: {', '.join(figures)}" if all(figures) else ""
 
 
 def _of_one(row, group):
     """The figure of the only cell."""
-    rate, volume, p50 = (measure.of(row) for measure in (charts.RATE, charts.BYTES, charts.P50))
-    figures = [_figure(measure, value) for measure, value in ((charts.RATE, rate), (charts.BYTES, volume)) if value]
+    rate, p50 = charts.RATE.of(row), charts.P50.of(row)
+    figures = [measure.said(row) for measure in (charts.RATE, charts.BYTES) if measure.of(row)]
     interval = row.interval("ops_per_s")
     if rate and interval and interval[2]:
-        low, high = (_figure(charts.RATE, end) for end in interval[:2])
+        low, high = (charts.RATE.said(row, end) for end in interval[:2])
         figures[0] += f" ({100 * interval[2]:.0f} % interval {low} to {high})"
     figures += [f"median latency {form.duration(p50)}"] if p50 else []
     what = _what(row, group)

@@ -27,6 +27,8 @@ try:
 except ImportError:
     matplotlib = None
 
+MISSING = "it has no charts, because the Debian package python3-matplotlib is not installed"  # said of a page
+
 WIDTH = 4.4  # inches; one width for all, so that text has one size on the page, also on a phone
 HEIGHT = 2.75
 
@@ -66,6 +68,8 @@ def style(palette):
         "xtick.color": palette.ink, "ytick.color": palette.ink, "axes.spines.top": False, "axes.spines.right": False,
         "axes.grid": True, "grid.color": palette.grid, "grid.linewidth": 0.6, "axes.axisbelow": True,
         "xtick.major.size": 0, "ytick.major.size": 0, "xtick.minor.size": 0, "ytick.minor.size": 0,
+        # A rate may be small in its unit; its axis has the same figures as the table, without a power of ten beside them.
+        "axes.formatter.limits": (-9, 12), "axes.formatter.useoffset": False,
         "lines.linewidth": 1.6, "lines.markersize": 4.5, "legend.frameon": False, "legend.fontsize": 8.5,
         "legend.handlelength": 2.6,
         # Text from a file is never a formula.
@@ -81,6 +85,7 @@ class Picture:
     alt: str
     figure: object
     note: str = ""
+    hints: dict = dataclasses.field(default_factory=dict)  # whole names of what is cut, by the id that stand_for() gave the text
 
     def inline(self, serial):
         """For the page: SVG with the page's colours, and ids that no other picture has."""
@@ -91,6 +96,7 @@ class Picture:
         svg = out.getvalue()
         svg = svg[svg.index("<svg"):]
         svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
+        svg = self._with_hints(svg)
         # Nothing refers to a group, and a group without content draws nothing.
         svg = re.sub(r'<g id="[^"]*"/>', "", re.sub(r'<g id="[^"]*">', "<g>", svg))
         prefix = f"f{serial}-"
@@ -109,9 +115,14 @@ class Picture:
                                'xmlns:xlink="http://www.w3.org/1999/xlink">', svg, count=1)
         return svg.strip()
 
+    def _with_hints(self, svg):
+        for name, whole in self.hints.items():
+            svg = svg.replace(f'<g id="{name}">', f"<g><title>{html.escape(form.printable(whole))}</title>")
+        return svg
+
     def file(self, kind):
         """The bytes of an SVG or PNG file."""
-        out = io.BytesIO()
+        out = io.BytesIO() if kind == "png" else io.StringIO()
         with warnings.catch_warnings(), matplotlib.rc_context({"svg.hashsalt": "doorbell"}):
             warnings.simplefilter("ignore")
             if kind == "png":
@@ -120,7 +131,18 @@ class Picture:
             else:
                 FigureCanvasSVG(self.figure).print_svg(out, metadata={"Date": None, "Title": form.printable(self.title),
                                                                       "Description": form.printable(self.alt)})
-        return out.getvalue()
+        return out.getvalue() if kind == "png" else self._with_hints(out.getvalue()).encode("utf-8", "replace")
+
+
+def stand_for(labels, whole, axis):
+    """Lets a text say, when pointed at, what it stands for, where that is more than its own words. `labels` are the texts of
+    an axis. Returns a Picture's hints."""
+    hints = {}
+    for i, (label, name) in enumerate(zip(labels, whole)):
+        if "".join(label.get_text().split()) != "".join(name.split()):
+            label.set_gid(f"hint-{axis}-{i}")
+            hints[f"hint-{axis}-{i}"] = name
+    return hints
 
 
 def wrapped(text, width):
@@ -148,12 +170,6 @@ def new_axes(palette, title, height=HEIGHT, rows=1, columns=1):
     # Over the whole figure: over the axes alone it would be cut where labels take half of the width.
     figure.suptitle(title, x=0.015, ha="left", color=palette.ink, fontsize=9.5, fontweight="bold")
     return figure, made if len(made) > 1 else made[0]
-
-
-def clean(text, limit=44):
-    """One line of printable text."""
-    text = form.printable(text).replace("\n", " ")
-    return text[:limit - 3] + "..." if len(text) > limit else text
 
 
 def legend_label(text):
@@ -187,6 +203,11 @@ def legend(axes, middle=0.46, onto=None):
                 borderaxespad=0.0, columnspacing=1.2)
 
 
+def plain(value):
+    """A round value of an axis, in digits alone."""
+    return f"{value:.9f}".rstrip("0").rstrip(".")
+
+
 def time_axis(axis):
     axis.set_major_formatter(FuncFormatter(lambda v, _: form.duration(v)))
     axis.set_minor_formatter(NullFormatter())
@@ -194,14 +215,14 @@ def time_axis(axis):
 
 def round_steps(low, high, most=6):
     """Round values between two bounds for a logarithmic axis: 1-2-5 steps, or powers of ten."""
-    ticks = [m * 10.0 ** e for e in range(-3, 20) for m in (1, 2, 5) if low <= m * 10.0 ** e <= high]
+    ticks = [m * 10.0 ** e for e in range(-9, 20) for m in (1, 2, 5) if low <= m * 10.0 ** e <= high]
     if len(ticks) < 3:
         step = 10.0 ** math.floor(math.log10(max(high - low, 1e-9)))
         while (high - low) / step < 3:
             step /= 2
         ticks = [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
     if len(ticks) > most:
-        powers = [10.0 ** e for e in range(-3, 20) if low <= 10.0 ** e <= high]
+        powers = [10.0 ** e for e in range(-9, 20) if low <= 10.0 ** e <= high]
         ticks = powers if len(powers) > 2 else ticks
     while len(ticks) > most:
         ticks = ticks[::2]

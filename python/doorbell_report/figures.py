@@ -18,7 +18,7 @@ def _strokes(names, palette):
 
 
 def _percentiles_in_words(series):
-    return "; ".join(f"{drawing.clean(name)}: median {histogram.percentile_in_words(bins, 50)}, 99th percentile "
+    return "; ".join(f"{name}: median {histogram.percentile_in_words(bins, 50)}, 99th percentile "
                      f"{histogram.percentile_in_words(bins, 99)}" for name, bins in series)
 
 
@@ -84,12 +84,12 @@ def latency_percentiles(series, palette, name):
                            "Latency by percentile. " + _percentiles_in_words(series), figure)
 
 
-def repeats(cell, palette, name):
+def repeats(cell, palette, name, rate):
     rates = [number(r, "ops_per_s") for r in items(cell, "repeats")]
     known = [rate for rate in rates if rate is not None]
     if len(known) < 2 or max(known) <= 0:
         return None
-    factor, unit = form.unit_for(known, form.RATE_UNITS)
+    factor, unit = rate.factor, rate.name
     figure, axes = drawing.new_axes(palette, "Throughput of each repeat")
     axes.bar(range(1, len(rates) + 1), [(rate or 0) / factor for rate in rates], color=palette.series[0], alpha=0.75,
              width=0.62)
@@ -112,8 +112,8 @@ def repeats(cell, palette, name):
                            f"Throughput of each repeat in {unit}: {words}", figure)
 
 
-def of_cell(cell, palette, name):
-    """The pictures that a cell has the data for."""
+def of_cell(cell, palette, name, rate):
+    """The pictures that a cell has the data for; `rate` is the unit of its rates."""
     drawn = []
     with drawing.matplotlib.rc_context(drawing.style(palette)):
         series = [(part, histogram.bins_of(metrics.get("latency_ns"))) for part, metrics in populations(cell)]
@@ -123,7 +123,7 @@ def of_cell(cell, palette, name):
         if series:
             drawn.append(latency_histogram(series, palette, name))
             drawn.append(latency_percentiles(series, palette, name))
-        drawn.append(repeats(cell, palette, name))
+        drawn.append(repeats(cell, palette, name, rate))
     return [picture for picture in drawn if picture]
 
 

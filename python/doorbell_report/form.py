@@ -9,9 +9,6 @@ import shlex
 
 MISSING = "-"
 
-RATE_UNITS = ((1e9, "G ops/s"), (1e6, "M ops/s"), (1e3, "k ops/s"), (1.0, "ops/s"))
-BYTE_RATE_UNITS = ((1e9, "GB/s"), (1e6, "MB/s"))
-
 KINDS = {
     "model": ("software model", "A software model on this machine's CPU or GPU: no figure here is a device's."),
     "emulated": ("emulated", "Someone else's software device: no figure here is a device's."),
@@ -47,21 +44,6 @@ def shown(value, unit=1.0):
 
 def count(value):
     return MISSING if value is None else f"{value:,}".replace(",", "\N{THIN SPACE}")
-
-
-def unit_for(values, units):
-    """(factor, name) of the largest unit in which the largest value is at least 1; the last where none is."""
-    known = [abs(value) for value in values if value is not None]
-    largest = max(known, default=0.0)
-    return next(((factor, name) for factor, name in units if largest >= factor), units[-1])
-
-
-def in_unit(value, units):
-    """One value with its own unit, for sentences; a column takes one unit for all rows."""
-    if value is None:
-        return MISSING
-    factor, name = unit_for([value], units)
-    return f"{digits(value / factor)} {name}"
 
 
 def duration(ns):
@@ -130,6 +112,33 @@ def heading(*parts):
             continue
         kept = [(others, said) for others, said in kept if not others <= words] + [(words, part)]
     return ": ".join(said for _, said in kept)
+
+
+def _cut(name, limit, head):
+    """The first `head` characters and the last ones, with dots between."""
+    return name if len(name) <= limit else name[:head] + "..." + name[len(name) - (limit - 3 - head):]
+
+
+def _window(name, limit, start):
+    return name if len(name) <= limit else f"...{name[start:start + limit - 6]}..."
+
+
+def shortened(names, limit):
+    """The names with at most `limit` characters, in one line of printable text, told apart wherever the whole ones are: cut in
+    the middle, else further to one end or at both ends, else each with its number."""
+    clean = [printable(name).replace("\n", " ") for name in names]
+    room = limit - 3
+    heads = sorted(range(room + 1), key=lambda head: abs(2 * head - room))
+    cuts = [[_cut(name, limit, head) for name in clean] for head in heads[:1]]
+    if len(set(cuts[0])) < len(set(names)):
+        cuts += [[_cut(name, limit, head) for name in clean] for head in heads[1:]]
+        cuts += [[_window(name, limit, start) for name in clean] for start in range(1, 200)]
+    found = next((cut for cut in cuts if len(set(cut)) == len(set(names))), None)
+    if found:
+        return found
+    numbers = {name: f" #{i}" for i, name in enumerate(dict.fromkeys(names), 1)}
+    return [_cut(short, limit - len(numbers[name]), max(0, room - len(numbers[name]))) + numbers[name]
+            for name, short in zip(names, clean)]
 
 
 def listed(words, last="and"):

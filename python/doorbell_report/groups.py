@@ -9,7 +9,7 @@ import re
 import pathlib
 import statistics
 
-from . import form, pairs, results
+from . import form, pairs, results, units
 from .results import at, items, members, number, text
 
 
@@ -45,6 +45,7 @@ class Row:
     order: int = 0  # in the page, where a number has a dot
     planned: dict = dataclasses.field(default_factory=dict)  # the plan's options that no parameter tells
     parameters: dict = dataclasses.field(default_factory=dict)
+    units: object = None  # the units.Units of its group
 
     @property
     def cell(self):
@@ -145,6 +146,10 @@ class Group:
         return list(dict.fromkeys(key for row in self.rows for key in row.planned))
 
     @property
+    def units(self):
+        return self.rows[0].units
+
+    @property
     def title(self):
         return form.heading(form.path_title(self.path), self.kind)
 
@@ -159,7 +164,7 @@ class Group:
         titles = [row.parameters.get("title") for row in self.rows]
         return "title" in self.varied and None not in titles and len(set(map(_key, titles))) == len(titles)
 
-    def label(self, row, without=(), limit=0):
+    def label(self, row, without=()):
         """The parameters that set the row apart from the others, as one line of text."""
         parts, known = [], row.parameters if row.cell else {**row.planned, **row.parameters}
         keys = ["title"] if self.titled and "title" not in without else self.varied
@@ -174,8 +179,7 @@ class Group:
                 continue
             parts.append(value if key in ("title", "op", "provider", "device", "initiator", "part", "stream", "mode", "way")
                          or form.is_length(key) else f"{form.name(key)} {value}")
-        label = form.printable(", ".join(parts)).replace("\n", " ")
-        return label[:limit - 3] + "..." if limit and len(label) > limit else label
+        return form.printable(", ".join(parts)).replace("\n", " ")
 
     def short_labels(self, rows, without=()):
         """A label a row, without what is not needed to tell these rows apart."""
@@ -368,8 +372,9 @@ def _give_numbers(rows):
             row.number = str(row.sweep_cell[1] + 1) + (f".{same.index(row) + 1}" if len(same) > 1 else "")
 
 
-def group(loaded, plans=None):
-    """Every group, in the order in which its path comes first. A cell has one number in all of them."""
+def group(loaded, plans=None, bits=None):
+    """Every group, in the order in which its path comes first. A cell has one number in all of them. `bits`: payload a second
+    is in bits; None: if it was in all that is loaded."""
     rows, by_cell = [], {}
     paths = {}  # of a file: of a run without a Result, the path is that of its neighbours
     for index, result in enumerate(loaded):
@@ -407,4 +412,10 @@ def group(loaded, plans=None):
             said = [plan] if len({p for p, _ in kinds}) > 1 else []
             said += [kind] if len({k for p, k in kinds if p == plan}) > 1 else []
             groups.append(_group(path, ", ".join(filter(None, said)), members_of))
+    if bits is None:
+        bits = units.in_bits([cell for result in loaded for cell in result.cells])
+    for made in groups:
+        of_group = units.of_cells([cell for row in made.rows for cell in row.cells if cell], bits)
+        for row in made.rows:
+            row.units = of_group
     return groups

@@ -11,7 +11,7 @@ import html
 import json
 import pathlib
 
-from . import charts, conclusion, drawing, figures, form, groups, notes, published, results
+from . import charts, conclusion, drawing, figures, form, groups, notes, published, results, units
 from .results import at, items, members, number, text
 
 try:
@@ -90,17 +90,16 @@ def verdict_td(row):
 def overview(group):
     """The group's cells, only what varies as columns, one unit a column."""
     rows = group.rows
-    rate, rate_unit = form.unit_for([row.figure("metrics", "ops_per_s") for row in rows], form.RATE_UNITS)
-    volume, volume_unit = form.unit_for([row.figure("metrics", "bytes_per_s") for row in rows], form.BYTE_RATE_UNITS)
+    rate, volume = group.units.rate, group.units.volume
     lossy = any(row.of_path("lost_percent") is not None for row in rows)
     varied = [key for key in group.varied if key != "checked"]
     columns = [("cell", [td(row.number, href=f"#{row.anchor}", sort=row.order) for row in rows]),
                (("verdict", "t"), list(map(verdict_td, rows)))]
     if "checked" in group.varied:
         columns.append((("checked", "t"), [td(row.checked, "t") for row in rows]))
-    figures = [(rate_unit, [figure_td(row.figure("metrics", "ops_per_s"), rate) for row in rows]),
+    figures = [(rate.name, [figure_td(row.figure("metrics", "ops_per_s"), rate.factor) for row in rows]),
                ("\N{PLUS-MINUS SIGN} %", list(map(_half_td, rows))),
-               (volume_unit, [figure_td(row.figure("metrics", "bytes_per_s"), volume) for row in rows])]
+               (volume.name, [figure_td(row.figure("metrics", "bytes_per_s"), volume.factor) for row in rows])]
     figures += [(f"{name} us", [figure_td(row.figure("metrics", "latency_ns", key), 1e3) for row in rows])
                 for name, key in (("p50", "p50"), ("p99", "p99"), ("p99.9", "p99_9"))]
     if lossy:
@@ -179,16 +178,14 @@ def published_tables(group, tables):
 LATENCIES = ("min", "mean", "std", "p50", "p90", "p99", "p99_9", "p99_99", "max")
 
 
-def metrics_table(cell):
+def metrics_table(cell, units):
     populations = results.populations(cell)
     if len(populations) == 2 and populations[0][1] == populations[1][1]:
         populations = populations[:1]  # one part is all
-    rate, rate_unit = form.unit_for([number(m, "ops_per_s") for _, m in populations], form.RATE_UNITS)
-    volume, volume_unit = form.unit_for([number(m, "bytes_per_s") for _, m in populations], form.BYTE_RATE_UNITS)
-    head = ["operations", "count", rate_unit, volume_unit, "time s"] + \
+    head = ["operations", "count", units.rate.name, units.volume.name, "time s"] + \
         [f"{name.replace('_', '.')} us" for name in LATENCIES]
-    rows = [[td(name), td(form.count(number(m, "ops"))), figure_td(number(m, "ops_per_s"), rate),
-             figure_td(number(m, "bytes_per_s"), volume), figure_td(number(m, "elapsed_s"))] +
+    rows = [[td(name), td(form.count(number(m, "ops"))), figure_td(number(m, "ops_per_s"), units.rate.factor),
+             figure_td(number(m, "bytes_per_s"), units.volume.factor), figure_td(number(m, "elapsed_s"))] +
             [figure_td(number(m, "latency_ns", key), 1e3) for key in LATENCIES] for name, m in populations]
     return table("Rate and latency", head, rows)
 
@@ -233,20 +230,20 @@ def substeps(cell):
             if number(ns) is not None]
 
 
-def _spread_unit(metric):
+def _spread_unit(metric, units):
     if metric == "bytes_per_s":
-        return 1e6, "throughput, MB/s"
+        return units.volume.factor, f"throughput, {units.volume.name}"
     if metric == "ops_per_s":
-        return 1.0, "rate, ops/s"
+        return units.rate.factor, f"rate, {units.rate.name}"
     if metric.endswith("_ns"):
         return 1e3, f"{metric[:-3].replace('_', '.')}, us"
     return 1.0, metric
 
 
-def spread(cell):
+def spread(cell, units):
     rows = []
     for metric, s in members(cell, "spread").items():
-        unit, label = _spread_unit(metric)
+        unit, label = _spread_unit(metric, units)
         level = number(s, "ci_level")
         interval = f"{form.shown(number(s, 'ci_low'), unit)} to {form.shown(number(s, 'ci_high'), unit)} " \
                    f"({100 * level:.1f} %)" if level else form.MISSING
@@ -262,13 +259,12 @@ def spread(cell):
     return table("Spread over the repeats", head, rows) if rows else None
 
 
-def repeats(cell):
-    rows = [[td(str(i)), td(form.value_text(at(r, "seed"))), td(form.shown(number(r, "ops_per_s"))),
-             figure_td(number(r, "bytes_per_s"), 1e6),
+def repeats(cell, units):
+    rows = [[td(str(i)), td(form.value_text(at(r, "seed"))), figure_td(number(r, "ops_per_s"), units.rate.factor),
+             figure_td(number(r, "bytes_per_s"), units.volume.factor),
              *(figure_td(number(r, key), 1e3) for key in ("p50_ns", "p99_ns", "p99_9_ns")),
              td(form.count(number(r, "errors")))] for i, r in enumerate(items(cell, "repeats"), 1)]
-    head = ["repeat", "seed", "ops/s", "MB/s", "p50 us", "p99 us",
-            "p99.9 us", "errors"]
+    head = ["repeat", "seed", units.rate.name, units.volume.name, "p50 us", "p99 us", "p99.9 us", "errors"]
     return table("Every repeat", head, rows) if len(rows) > 1 else None
 
 
@@ -278,20 +274,21 @@ def rounds(row):
     body = []
     for result, cell in zip(row.results, row.cells):
         kind, line = results.verdict(result)
-        body.append([td(str(result.run.round if result.run else form.MISSING)), td(form.shown(number(cell, "metrics", "ops_per_s"))),
-                     figure_td(number(cell, "metrics", "bytes_per_s"), 1e6),
+        body.append([td(str(result.run.round if result.run else form.MISSING)),
+                     figure_td(number(cell, "metrics", "ops_per_s"), row.units.rate.factor),
+                     figure_td(number(cell, "metrics", "bytes_per_s"), row.units.volume.factor),
                      *(figure_td(number(cell, "metrics", "latency_ns", key), 1e3) for key in ("p50", "p99", "p99_9")),
                      td("ok" if kind == "ok" else line, "t", badge=KIND_CSS[kind])])
-    head = ["round", "ops/s", "MB/s", "p50 us", "p99 us", "p99.9 us", ("verdict", "t")]
+    head = ["round", row.units.rate.name, row.units.volume.name, "p50 us", "p99 us", "p99.9 us", ("verdict", "t")]
     return table("Every round; what else is said of this cell is of the round whose rate is the median", head, body)
 
 
-def single_operations(cell):
+def single_operations(cell, units):
     """RDMA, CXI: the form in which vendors publish; rates are formed from each operation's latency."""
     single = members(cell, text(cell, "path"), "single_operation")
     rows = [[td(label), *(figure_td(number(single, key, figure), unit) for figure in ("min", "mean", "std", "max"))]
-            for key, label, unit in (("latency_ns", "latency, us", 1e3), ("ops_per_s", "rate, ops/s", 1.0),
-                                     ("bytes_per_s", "throughput, MB/s", 1e6)) if members(single, key)]
+            for key in ("latency_ns", "ops_per_s", "bytes_per_s")
+            for unit, label in [_spread_unit(key, units)] if members(single, key)]
     head = ["single operations, all repeats", "min", "mean", "std", "max"]
     return table("Single operations", head, rows) if rows else None
 
@@ -341,10 +338,10 @@ def _own_figures(cell, said, place):
 class Book:
     """Makes the contexts of one page."""
 
-    def __init__(self, loaded, plans, with_pictures):
+    def __init__(self, loaded, plans, with_pictures, bits):
         self.loaded = loaded
         self.tables = {source: items(plan, "published") for source, plan in plans.items()}
-        self.groups = groups.group(loaded, plans)
+        self.groups = groups.group(loaded, plans, bits)
         self.rows = [row for group in self.groups for row in group.rows]
         self.many = len(self.rows) >= MANY
         self.with_pictures = with_pictures
@@ -376,27 +373,28 @@ class Book:
         if self.many:
             small = figures.small_distribution(cell)
         elif self.with_pictures:
-            pictures = [self.picture(p) for p in figures.of_cell(cell, drawing.PAGE, row.anchor)]
+            pictures = [self.picture(p) for p in figures.of_cell(cell, drawing.PAGE, row.anchor, row.units.rate)]
         context.update(
             parameters=[("device", text(cell, "device", "name"))] * (text(cell, "device", "name") not in
                                                                      ("", text(cell, "device", "kind"))) +
             [(form.name(k), form.parameter(k, v)) for k, v in members(cell, "cell").items()],
-            metrics=metrics_table(cell), pictures=pictures, small=small, verification=verification(cell),
-            errors=errors(cell), cost=cost(cell), substeps=substeps(cell), spread=spread(cell), repeats=repeats(cell),
-            single=single_operations(cell), verified=results.is_verified(cell),
+            metrics=metrics_table(cell, row.units), pictures=pictures, small=small, verification=verification(cell),
+            errors=errors(cell), cost=cost(cell), substeps=substeps(cell), spread=spread(cell, row.units),
+            repeats=repeats(cell, row.units),
+            single=single_operations(cell, row.units), verified=results.is_verified(cell),
             raw=[self.said.of(f"Every option of {group.title}", notes.options(row), place)] +
             _own_figures(cell, self.said, place))
         return context
 
     def tile(self, group):
         """The group at a glance: what was measured on what, the best figures, and whether it is sound."""
-        def best(measure, units, lowest=False):
-            known = [(measure(row), row) for row in group.sound if measure(row)]
+        def best(measure, choose):
+            known = [row for row in group.sound if measure.of(row)]
             if not known:
                 return None
-            value, row = (min if lowest else max)(known, key=lambda pair: pair[0])
-            figure, _, unit = form.in_unit(value, units).partition(" ")
-            return {"figure": figure, "unit": unit, "row": row, "label": short[row.number]}
+            row = choose(known, key=measure.of)
+            unit = units.of_times([measure.of(row)]) if measure.timed else measure.unit([row])
+            return {"figure": unit.said(measure.of(row)), "row": row, "label": short[row.number]}
         short = {row.number: label for row, label in zip(group.rows, group.short_labels(group.rows))}
         checked = sum(number(c, "verify", "checked") or 0 for row in group.rows for c in row.cells if c)
         wrong = sum(sum(results.data_failures(c).values()) for row in group.rows for c in row.cells if c)
@@ -405,9 +403,9 @@ class Book:
             "initiators": sorted({groups.initiator(row.cell) for row in group.rows if row.cell}),
             "tally": _tally(group.rows), "checked": checked, "wrong": wrong, "count": len(group.rows),
             "best": [(title, found) for title, found in (
-                ("highest rate", best(lambda r: r.figure("metrics", "ops_per_s"), form.RATE_UNITS)),
-                ("highest throughput", best(lambda r: r.figure("metrics", "bytes_per_s"), form.BYTE_RATE_UNITS)),
-                ("lowest median latency", best(lambda r: r.figure("metrics", "latency_ns", "p50"), charts.TIME_UNITS, True)))
+                ("highest rate", best(charts.RATE, max)),
+                ("highest throughput", best(charts.BYTES, max)),
+                ("lowest median latency", best(charts.P50, min)))
                 if found]}
 
     def group(self, index, group):
@@ -513,9 +511,10 @@ def machine(loaded):
     return ", ".join(filter(None, parts))
 
 
-def render(loaded, title, with_pictures, plans=None):
-    """The whole page as text. `with_pictures` says whether matplotlib may be used; `plans` are those of the sweeps."""
-    book = Book(loaded, plans or {}, with_pictures)
+def render(loaded, title, with_pictures, plans=None, bits=None, lacks=""):
+    """The whole page as text. `with_pictures` says whether matplotlib may be used; `plans` are those of the sweeps; `bits` is
+    as groups.group() has it; `lacks` is what the page itself says of its missing charts."""
+    book = Book(loaded, plans or {}, with_pictures, bits)
     made = [book.group(i, group) for i, group in enumerate(book.groups)]
     troubles = sorted(((group, cell) for group in made for cell in group["cells"] if cell["kind"] == "bad"),
                       key=lambda pair: pair[1]["row"].order)
@@ -524,4 +523,5 @@ def render(loaded, title, with_pictures, plans=None):
         troubles=troubles, lead=conclusion.sentence(loaded, book.groups), tally=_tally(book.rows), honesty=honesty(loaded),
         warnings=notes.warnings(loaded, book.rows), faults=faults(loaded), machine=machine(loaded),
         when=conclusion.when(loaded), command=book.one_command, plan=notes.plan(loaded, plans or {}), machines=book.machines(), results=len(loaded),
-        cells=len(book.rows), form=form)
+        cells=len(book.rows), form=form, lacks=lacks,
+        legend=units.legend([unit for group in book.groups for unit in (group.units.rate, group.units.volume)]))

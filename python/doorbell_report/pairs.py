@@ -6,7 +6,7 @@ direction."""
 
 import statistics
 
-from . import drawing, form
+from . import drawing, form, units
 from .results import text
 
 if drawing.matplotlib is not None:
@@ -16,6 +16,7 @@ if drawing.matplotlib is not None:
 ENDS = ("from", "to")
 MOST_MAPS = 4
 MOST_NUMBERS = 20  # ranks a side; of more, figures in the fields could not be read
+NAME = 16  # characters of a name beside the map
 SAID = 12  # pairs that the text alternative says one by one
 
 
@@ -41,8 +42,7 @@ def _ranks(rows):
 def _names(ranks):
     """Hosts, without the rank where each host has one."""
     hosts = [rank.rpartition(":")[0] for rank in ranks]
-    names = hosts if len(set(hosts)) == len(hosts) else ranks
-    return [drawing.clean(name, 16) for name in names]
+    return hosts if len(set(hosts)) == len(hosts) else ranks
 
 
 def _contrast(colour):
@@ -54,7 +54,7 @@ def _contrast(colour):
 
 
 def _words(title, unit, known, failed):
-    parts = [f"{title}{' in ' + unit if unit else ''}."]
+    parts = [f"{title} in {unit}."]
     def said(pair):
         (source, target), value = pair
         return f"{source} to {target} {value}"
@@ -79,9 +79,10 @@ def heat_map(palette, name, title, rows, sound, measure):
     if not known:
         return None
     ranks = _ranks(rows)
-    names = dict(zip(ranks, _names(ranks)))
-    timed = len(measure.units) > 2 and measure.units[-1][1] == "ns"
-    factor, unit = form.unit_for(known, measure.units)
+    whole = _names(ranks)
+    names = dict(zip(ranks, whole))
+    # Fields have no room for a unit each, so that of times depends on the greatest.
+    unit = units.of_times(known) if measure.timed else measure.unit(rows)
     side = min(0.44, 3.4 / len(ranks))
     figure, axes = drawing.new_axes(palette, title, max(1.9, side * len(ranks) + 1.0))
     scale, largest = colormaps["cividis"], max(known) or 1.0
@@ -98,25 +99,26 @@ def heat_map(palette, name, title, rows, sound, measure):
             continue
         colour = scale(value / largest)
         axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor=palette.grid, linewidth=0.6))
-        label = form.digits(value / factor)
-        said.append((names[ends[0]], names[ends[1]], value / factor, label))
+        label = form.digits(value / unit.factor)
+        said.append((names[ends[0]], names[ends[1]], value / unit.factor, label))
         if len(ranks) <= MOST_NUMBERS:
             axes.text(x, y, label, ha="center", va="center", fontsize=small, color=_contrast(colour[:3]))
     places = range(len(ranks))
-    labels = [names[rank] for rank in ranks]
+    labels = form.shortened(whole, NAME)
     long = max(map(len, labels)) * len(ranks) > 36
     axes.set_xticks(places, labels, fontsize=7.5, rotation=90 if long else 0)
     axes.set_yticks(places, labels, fontsize=7.5)
+    hints = {**drawing.stand_for(axes.get_xticklabels(), whole, "x"), **drawing.stand_for(axes.get_yticklabels(), whole, "y")}
     axes.set_xlim(-0.5, len(ranks) - 0.5)
     axes.set_ylim(len(ranks) - 0.5, -0.5)
     axes.grid(False)
     axes.set_ylabel("from")
     hatched = ", hatched: no figure" if failed else ""
-    axes.set_xlabel(f"to   ({unit}, {'dark is fast' if timed else 'dark is slow'}{hatched})")
+    axes.set_xlabel(f"to   ({unit.name}, {'dark is fast' if measure.timed else 'dark is slow'}{hatched})")
     note = f"{len(failed)} of {len(rows)} pairs have no figure; the table says why." if failed else ""
     if len(ranks) > MOST_NUMBERS:
         note = "The table has the figures. " + note
-    return drawing.Picture(name, title, _words(title, unit, said, failed), figure, note.strip())
+    return drawing.Picture(name, title, _words(title, unit.name, said, failed), figure, note.strip(), hints)
 
 
 def heat_maps(palette, stem, group, rate, throughput, latency):

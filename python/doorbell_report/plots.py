@@ -5,7 +5,7 @@
 
 import dataclasses
 
-from . import drawing, form
+from . import drawing, form, units
 
 MOST_ROWS = 40  # of a picture that has a line a cell
 MOST_VALUES = 25  # of the dots whose figures are written beside them
@@ -24,7 +24,11 @@ class Measure:
     title: str
     keys: tuple
     interval: str
-    units: tuple
+    quantity: str  # rate, volume or time
+
+    @property
+    def timed(self):
+        return self.quantity == "time"
 
     def of(self, row):
         return row.figure(*self.keys)
@@ -32,12 +36,20 @@ class Measure:
     def interval_of(self, row):
         return row.interval(self.interval) if self.interval else None
 
+    def unit(self, rows):
+        """The unit of one group's rows, for pictures; that of times has no name, because each has its own."""
+        return units.Unit("", 1.0) if self.timed else getattr(rows[0].units, self.quantity)
 
-RATE = Measure("Rate", ("metrics", "ops_per_s"), "ops_per_s", form.RATE_UNITS)
-BYTES = Measure("Throughput", ("metrics", "bytes_per_s"), "bytes_per_s", form.BYTE_RATE_UNITS)
-TIME_UNITS = ((1e6, "ms"), (1e3, "us"), (1.0, "ns"))
-P50 = Measure("Median latency", ("metrics", "latency_ns", "p50"), "p50_ns", TIME_UNITS)
-CPU = Measure("CPU time an operation", ("cost", "cpu_ns_per_op"), "", TIME_UNITS)
+    def said(self, row, value=None):
+        """The row's figure, or another one of its kind, with its unit."""
+        value = self.of(row) if value is None else value
+        return form.duration(value) if self.timed else self.unit([row]).said(value)
+
+
+RATE = Measure("Rate", ("metrics", "ops_per_s"), "ops_per_s", "rate")
+BYTES = Measure("Throughput", ("metrics", "bytes_per_s"), "bytes_per_s", "volume")
+P50 = Measure("Median latency", ("metrics", "latency_ns", "p50"), "p50_ns", "time")
+CPU = Measure("CPU time an operation", ("cost", "cpu_ns_per_op"), "", "time")
 
 
 @dataclasses.dataclass
@@ -59,16 +71,13 @@ def points_of(rows, key, measure):
             for row in rows if measure.of(row)]
 
 
-def _words(series, key, measure, factor, unit):
+def _words(series, key, measure):
     parts = []
     for s in series:
-        points = [(row, measure.of(row)) for row in s.rows if measure.of(row) is not None]
-        if not points:
-            continue
-        def said(point):
-            value = form.parameter(key, point[0].parameters[key])
-            return (f"{form.digits(point[1] / factor)} {unit}" if unit else form.duration(point[1])) + f" at {value}"
-        parts.append((f"{s.label}: " if s.label else "") + f"{said(points[0])} to {said(points[-1])}")
+        rows = [row for row in s.rows if measure.of(row) is not None]
+        if rows:
+            ends = [f"{measure.said(row)} at {form.parameter(key, row.parameters[key])}" for row in (rows[0], rows[-1])]
+            parts.append((f"{s.label}: " if s.label else "") + " to ".join(ends))
     return "; ".join(parts)
 
 
@@ -80,7 +89,7 @@ def y_scale(axes, values, timed):
         axes.set_yticks(drawing.round_steps(low, high))
         axes.set_ylim(low, high)
         axes.yaxis.set_minor_locator(drawing.NullLocator())
-        axes.yaxis.set_major_formatter(drawing.FuncFormatter(lambda v, _: f"{v:g}"))
+        axes.yaxis.set_major_formatter(drawing.FuncFormatter(lambda v, _: drawing.plain(v)))
     else:
         axes.set_ylim(bottom=0)
     if timed:
@@ -109,23 +118,22 @@ def lines(palette, name, title, series, key, measure, x_title, ideal=False):
     xs = sorted({p.x for _, points in named for p in points})
     if len(known) < 2 or len(xs) < 2:
         return None
-    timed = measure.units is TIME_UNITS
-    factor, unit = (1.0, "") if timed else form.unit_for(known, measure.units)
+    timed, unit = measure.timed, measure.unit(series[0].rows)
     figure, axes = drawing.new_axes(palette, title, drawing.HEIGHT +
                                     drawing.legend_height([label for label, _ in named] + ["in proportion"] * ideal))
-    draw_lines(axes, palette, named, factor)
+    draw_lines(axes, palette, named, unit.factor)
     first = next((points for _, points in named if points), [])
     if ideal and first:
-        x0, y0 = first[0].x, first[0].value / factor
+        x0, y0 = first[0].x, first[0].value / unit.factor
         axes.plot([x0, first[-1].x], [y0, y0 * first[-1].x / x0], color=palette.ink, linewidth=1.0, linestyle=(0, (1, 2)),
                   label="in proportion")
     y_scale(axes, known, timed)
     drawing.category_axis(axes, xs, key)
     axes.set_xlabel(x_title)
-    axes.set_ylabel(unit)
+    axes.set_ylabel(unit.name)
     if len(series) > 1 or ideal:
         drawing.legend(axes)
-    return drawing.Picture(name, title, f"{title}. " + _words(series, key, measure, factor, unit), figure)
+    return drawing.Picture(name, title, f"{title}. " + _words(series, key, measure), figure)
 
 
 def row_names(rows, group):
@@ -167,7 +175,7 @@ def x_scale(axes, values, timed, room=1.0):
         axes.set_xlim(low, high)
         axes.set_xticks(drawing.apart(low, high, 4))
         axes.xaxis.set_minor_locator(drawing.NullLocator())
-        axes.xaxis.set_major_formatter(drawing.FuncFormatter(lambda v, _: f"{v:g}"))
+        axes.xaxis.set_major_formatter(drawing.FuncFormatter(lambda v, _: drawing.plain(v)))
     else:
         axes.set_xlim(left=0, right=max(values) * (1.06 + 0.55 * room))
         axes.locator_params(axis="x", nbins=4)
@@ -197,13 +205,13 @@ def dots(palette, name, title, rows, group, measure):
     rows, note = first_rows([row for row in rows if measure.of(row)])
     if len(rows) < 2:
         return None
-    timed = measure.units is TIME_UNITS
+    timed, unit = measure.timed, measure.unit(rows)
     points = [Point(i, measure.of(row), *((measure.interval_of(row) or (None, None))[:2])) for i, row in enumerate(rows)]
-    factor, unit = (1.0, "") if timed else form.unit_for([p.value for p in points], measure.units)
     figure, axes, numbers = row_axes(palette, title, rows, group)
-    draw_dots(axes, palette, points, factor, timed, palette.series[0])
-    axes.set_xlabel(unit)
-    return drawing.Picture(name, title, f"{title}{' in ' + unit if unit else ''}. {in_words(rows, group, points, factor, timed)}",
+    draw_dots(axes, palette, points, unit.factor, timed, palette.series[0])
+    axes.set_xlabel(unit.name)
+    return drawing.Picture(name, title, f"{title}{' in ' + unit.name if unit.name else ''}. " +
+                           in_words(rows, group, points, unit.factor, timed),
                            figure, " ".join(filter(None, (note, numbers))))
 
 

@@ -17,7 +17,6 @@ class Own:
     """The figure that a plan compares with a published one, in the published unit."""
     path: str
     scale: float
-    units: tuple
 
     def of(self, row):
         value = row.own(self.path)
@@ -39,7 +38,7 @@ class Published:
 
     @property
     def measure(self):
-        return Own(text(self.table, "ours"), number(self.table, "ours_scale") or 1.0, ((1.0, self.unit),))
+        return Own(text(self.table, "ours"), number(self.table, "ours_scale") or 1.0)
 
     @property
     def where(self):

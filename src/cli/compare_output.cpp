@@ -134,7 +134,7 @@ std::vector<report::TestCase> cases_of(const sweep::Comparison& c) {
     for (const sweep::Unmet& u : c.unmet)
       if (u.cell == cell.label) {
         if (one.type.empty()) one.type = "demand";
-        bad.push_back(sweep::text_of(u));
+        bad.push_back(sweep::text_of(u, c.rate_unit()));
       }
     if (bad.empty() && c.demands.decided && !open.empty()) {
       one.type = "undecided";

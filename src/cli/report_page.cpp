@@ -6,10 +6,13 @@
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "cli/output.hpp"
@@ -30,6 +33,18 @@ std::string last_line(std::string text) {
   return report::printable(text.substr(text.rfind('\n') + 1));
 }
 
+/// Says what the page lacks: Python's own warnings are not for the user.
+void print_notes(const std::string& text) {
+  constexpr std::string_view kOurs = "doorbell_report: ";
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = std::string_view(text).substr(at, end - at);
+    if (line.starts_with(kOurs))
+      fmt::print(stderr, "doorbell: {}\n", report::printable(line.substr(kOurs.size())));
+    at = end + 1;
+  }
+}
+
 /// Runs python3 so that it finds the package doorbell_report. Returns why that failed, in one line, or "".
 std::string run_python(const std::vector<std::string>& arguments) {
   const std::filesystem::path python = shipped("python");
@@ -48,7 +63,10 @@ std::string run_python(const std::vector<std::string>& arguments) {
       child.stop(SIGKILL);
       return fmt::format("python3 took longer than {} s", kReportLimitS);
     }
-    if (child.exit_code() == 0) return "";
+    if (child.exit_code() == 0) {
+      print_notes(child.errors());
+      return "";
+    }
     const std::string why = last_line(child.errors());
     return why.empty() ? fmt::format("python3 ended with exit code {}", child.exit_code()) : why;
   } catch (const std::system_error& e) {
@@ -69,10 +87,11 @@ std::string why_no_page() {
                      "sys.exit(None if page.available() else 'python3-jinja2 is not installed')"});
 }
 
-std::string make_page(const std::string& from, const std::string& page, const std::string& title) {
+std::string make_page(const std::string& from, const std::string& page, const std::string& title, bool bits) {
   // In one word each, and the input last: any of them may begin with a dash.
   std::vector<std::string> words = {"-m", "doorbell_report", "--output=" + page};
   if (!title.empty()) words.push_back("--title=" + title);
+  if (bits) words.emplace_back("--units=bits");
   words.insert(words.end(), {"--", from});
   return run_python(words);
 }

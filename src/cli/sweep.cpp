@@ -106,7 +106,8 @@ int run_plan(const Options& options, Context& context, sweep::Team* team) {
   if (!how.quiet) fmt::print("{}\n{}\nresults: {}\n", o.summary, o.verdict, report::printable(path));
   else if (o.code != 0) fmt::print(stderr, "{}\n", o.verdict);
   int code = write_junit(options, "doorbell sweep " + s->plan.name, cases_of(*s, o), o.code);
-  if (const std::string why = html.empty() ? "" : make_page(path, html, s->plan.title); !why.empty()) {
+  if (const std::string why = html.empty() ? "" : make_page(path, html, s->plan.title, how.bits);
+      !why.empty()) {
     fmt::print(stderr, "{} sweep: --html {}: {}\n", context.program, report::printable(html), why);
     code = report::worse_of(code, static_cast<int>(ExitCode::usage));
   }

@@ -127,6 +127,9 @@ class Comparer {
     for (const Side& side : {a, b})
       if (std::string why = side.why_not_comparable(); !why.empty())
         cell.why_not_comparable.push_back(std::move(why));
+    for (const Side& side : {a, b})
+      if (side.samples != nullptr)
+        cell.operations.insert(side.samples->operations.begin(), side.samples->operations.end());
     if (a.samples != nullptr && b.samples != nullptr) {
       for (const std::string& metric : rules_.metrics) {
         Ratio r = ratio_of(metric, a.samples->metrics.at(metric), b.samples->metrics.at(metric),
@@ -233,6 +236,14 @@ std::size_t Comparison::not_comparable() const {
 std::size_t Comparison::new_data_errors() const {
   return static_cast<std::size_t>(
       std::ranges::count_if(cells, [](const Compared& c) { return c.new_data_errors; }));
+}
+
+report::ColumnUnit Comparison::rate_unit() const {
+  bool packets = false, others = false;
+  for (const Compared& c : cells)
+    for (const std::string& operation : c.operations)
+      (operation == report::kPacket ? packets : others) = true;
+  return report::rate_unit(packets, others);
 }
 
 int Comparison::exit_code() const {

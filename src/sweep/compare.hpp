@@ -6,9 +6,11 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "report/units.hpp"
 #include "sweep/samples.hpp"
 #include "sweep/shift.hpp"
 
@@ -51,6 +53,7 @@ struct Compared {
   std::vector<Ratio> ratios;  ///< empty if a side has no such cell
   std::size_t unpaired = 0;   ///< surplus runs of one side; the largest number of all metrics
   std::vector<std::string> why_not_comparable;  ///< why the cell is not comparable; empty if it is
+  std::set<std::string> operations = {};        ///< of either side: Samples::operations
   bool new_data_errors = false;                 ///< the second side has data errors, the first has none
 };
 
@@ -100,6 +103,8 @@ struct Comparison {
   [[nodiscard]] std::size_t figures() const;
   [[nodiscard]] std::size_t not_comparable() const;   ///< cells
   [[nodiscard]] std::size_t new_data_errors() const;  ///< cells
+  /// The unit of all rates: a comparison, like a table, has one.
+  [[nodiscard]] report::ColumnUnit rate_unit() const;
   /// 2: the second side has data errors and the first has none; 3: a regression, a cell that is not
   /// comparable, or an unmet demand; else 0.
   [[nodiscard]] int exit_code() const;
@@ -127,8 +132,9 @@ struct Comparison {
 /// Differences, warnings of the Results, and a table for each cell.
 [[nodiscard]] std::string to_text(const Comparison& comparison, const std::string& before,
                                   const std::string& after);
-/// "TOO SLOW: nvme batch=1: ops_per_s of B is 98.2 kIOPS, and at least 100 kIOPS is demanded".
-[[nodiscard]] std::string text_of(const Unmet& unmet);
+/// "TOO SLOW: nvme batch=1: ops_per_s of B is 98.2 kIOPS, and at least 100 kIOPS is demanded". `rate`: the
+/// unit of rates.
+[[nodiscard]] std::string text_of(const Unmet& unmet, const report::ColumnUnit& rate);
 /// The last lines: the conclusion, and what to measure if it is undecided.
 [[nodiscard]] std::string verdict(const Comparison& comparison, double threshold_percent);
 [[nodiscard]] nlohmann::ordered_json to_json(const Comparison& comparison);

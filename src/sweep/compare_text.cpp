@@ -18,9 +18,10 @@ using Json = nlohmann::ordered_json;
 using report::digits;
 using report::printable;
 
-std::string figure(const std::string& metric, double v) {
-  if (metric == "ops_per_s") return digits(v / 1e3) + " kIOPS";
-  if (metric == "bytes_per_s") return digits(v / 1e9) + " GB/s";
+std::string figure(const std::string& metric, double v, const report::ColumnUnit& rate) {
+  const auto in = [&](const report::ColumnUnit& unit) { return digits(v / unit.unit) + " " + unit.name; };
+  if (metric == "ops_per_s") return in(rate);
+  if (metric == "bytes_per_s") return in(report::bandwidth_unit(false));
   return digits(v / 1e3) + " us";
 }
 
@@ -29,10 +30,10 @@ bool too_few(const Ratio& r) {
   return r.change == Change::undecided && (r.ci_level < kLevel || r.by_repeats);
 }
 
-std::vector<std::string> row_of(const Ratio& r) {
+std::vector<std::string> row_of(const Ratio& r, const report::ColumnUnit& rate) {
   std::vector<std::string> row = {r.metric, fmt::format("{} and {}", r.runs_before, r.runs_after),
-                                  r.runs_before > 0 ? figure(r.metric, r.before) : "-",
-                                  r.runs_after > 0 ? figure(r.metric, r.after) : "-",
+                                  r.runs_before > 0 ? figure(r.metric, r.before, rate) : "-",
+                                  r.runs_after > 0 ? figure(r.metric, r.after, rate) : "-",
                                   r.known() ? fmt::format("{:.3f}", r.median) : "-"};
   if (r.ci_level > 0) {
     row.push_back(fmt::format("{:.3f} to {:.3f}", r.ci_low, r.ci_high));
@@ -49,12 +50,12 @@ std::vector<std::string> row_of(const Ratio& r) {
 }
 
 /// "ops_per_s at least 100 kIOPS, p99_ns at most 50 us".
-std::string demanded(const Demands& d) {
+std::string demanded(const Demands& d, const report::ColumnUnit& rate) {
   std::vector<std::string> parts;
   const auto add = [&](const char* metric, const std::optional<double>& limit) {
     if (limit)
       parts.push_back(fmt::format("{} {} {}", metric, more_is_better(metric) ? "at least" : "at most",
-                                  figure(metric, *limit)));
+                                  figure(metric, *limit, rate)));
   };
   add("ops_per_s", d.min_ops_per_s);
   add("bytes_per_s", d.min_bytes_per_s);
@@ -129,11 +130,11 @@ const char* word(Change change) {
   }
 }
 
-std::string text_of(const Unmet& u) {
+std::string text_of(const Unmet& u, const report::ColumnUnit& rate) {
   const char* what = more_is_better(u.metric) ? "TOO SLOW" : "TOO LATE";
   return fmt::format("{}: {}: {} of B is {}, and {} {} is demanded", what, printable(u.cell), u.metric,
-                     u.figure ? figure(u.metric, *u.figure) : "not known",
-                     more_is_better(u.metric) ? "at least" : "at most", figure(u.metric, u.demanded));
+                     u.figure ? figure(u.metric, *u.figure, rate) : "not known",
+                     more_is_better(u.metric) ? "at least" : "at most", figure(u.metric, u.demanded, rate));
 }
 
 std::string to_text(const Comparison& c, const std::string& before, const std::string& after) {
@@ -152,12 +153,13 @@ std::string to_text(const Comparison& c, const std::string& before, const std::s
     out += report::table(rows);
   }
   for (const std::string& warning : c.warnings) out += fmt::format("warning: {}\n", printable(warning));
+  const report::ColumnUnit rate = c.rate_unit();
   for (const Compared& cell : c.cells) {
     out += printable(cell.label) + "\n";
     if (!cell.ratios.empty()) {
       std::vector<std::vector<std::string>> rows = {
           {"metric", "runs", "A", "B", "B/A", "interval", "level %", "verdict"}};
-      for (const Ratio& r : cell.ratios) rows.push_back(row_of(r));
+      for (const Ratio& r : cell.ratios) rows.push_back(row_of(r, rate));
       out += report::table(rows);
     }
     if (!cell.why_not_comparable.empty())
@@ -168,6 +170,7 @@ std::string to_text(const Comparison& c, const std::string& before, const std::s
 }
 
 std::string verdict(const Comparison& c, double percent) {
+  const report::ColumnUnit rate = c.rate_unit();
   const std::size_t all = c.figures(), undecided = c.figures(Change::undecided);
   std::vector<std::string> lines;
   const std::size_t by_repeats = decided_by_repeats(c);
@@ -185,8 +188,8 @@ std::string verdict(const Comparison& c, double percent) {
                     c.warnings.empty() || c.in_turns
                         ? ""
                         : "; the results carry warnings: if in doubt measure both sides in turns"));
-  for (const Unmet& u : c.unmet) lines.push_back(text_of(u));
-  if (const std::string text = demanded(c.demands); c.unmet.empty() && !text.empty())
+  for (const Unmet& u : c.unmet) lines.push_back(text_of(u, rate));
+  if (const std::string text = demanded(c.demands, rate); c.unmet.empty() && !text.empty())
     met = fmt::format("B has what is demanded in every cell: {}", text);
   if (undecided > 0)
     lines.push_back(fmt::format("UNDECIDED, which counts as a {}: {} of {} figures; {}",
@@ -255,6 +258,7 @@ Json to_json(const Comparison& c) {
                         {"verdict", word(r.change)}});
     }
     out["cells"].push_back({{"cell", cell.label},
+                            {"operations", cell.operations},
                             {"unpaired", cell.unpaired},
                             {"not_comparable", cell.why_not_comparable},
                             {"ratios", std::move(ratios)}});

@@ -12,6 +12,7 @@
 #include "measure/statistics.hpp"
 #include "report/csv.hpp"
 #include "report/json.hpp"
+#include "report/result.hpp"
 #include "sweep/json_text.hpp"
 #include "sweep/record.hpp"
 #include "sweep/text_file.hpp"
@@ -316,6 +317,10 @@ void add_result(const Json& result, const std::string& name, Measured* to, const
       if (!options.is_null()) samples.group = group_of(options);
     }
     samples.given.insert(given.begin(), given.end());
+    const auto operation = cell.find("operation");
+    samples.operations.insert(operation != cell.end() && operation->is_string()
+                                  ? operation->get<std::string>()
+                                  : report::Cell{}.operation);
     std::vector<const Json*>& own = repeats[keys[i]];
     const auto list = cell.find("repeats");
     if (list != cell.end() && list->is_array())

@@ -40,9 +40,10 @@ struct Samples {
   std::map<std::string, std::vector<std::optional<double>>> metrics;
   std::map<std::string, std::vector<double>> repeats;  ///< the same of every repeat of every run
   Failures failures;
-  bool bad_data = false;        ///< errors or verification failures among them
-  Facts facts;                  ///< device, initiator, verification, options
-  std::set<std::string> given;  ///< options on the command lines
+  bool bad_data = false;             ///< errors or verification failures among them
+  Facts facts;                       ///< device, initiator, verification, options
+  std::set<std::string> given;       ///< options on the command lines
+  std::set<std::string> operations;  ///< what the figures count: "packet", "operation"
 };
 
 /// A warning in Results.

@@ -23,15 +23,33 @@ WIDTHS = {"desktop": 1280, "phone": 390}
 
 def comparison():
     verdicts = ("regression", "better", "worse", "slightly better", "same", "undecided", "not comparable")
-    cells = [{"cell": f"nvme controller=model batch-size={i} lbas-per-io=8", "unpaired": 0, "not_comparable": ["A: exit 2"] if i == 6 else [],
+    long = "a-name-that-no-line-of-a-picture-holds-and-that-goes-on-" * 3
+    cells = [{"cell": f"nvme controller=model batch-size={i} lbas-per-io=8" + f" media=file:/{long}{i}" * (i > 4), "operations": ["operation"],
+              "unpaired": 0, "not_comparable": ["A: exit 2"] if i == 6 else [],
               "ratios": [{"metric": metric, "runs_before": 7, "runs_after": 7, "before": 1e5, "after": 1e5 * ratio, "ratio": ratio,
-                          "ci_low": ratio * 0.97, "ci_high": ratio * 1.04, "ci_level": 0.962, "verdict": verdict}
+                          "ci_low": ratio * 0.97, "ci_high": ratio * 1.04, "ci_level": 0.962, "verdict": verdict,
+                           **({"basis": "repeats", "repeats_before": 7, "repeats_after": 5} if i == 1 else {"basis": "runs"})}
                          for metric in ("ops_per_s", "p99_ns")]}
              for i, (verdict, ratio) in enumerate(zip(verdicts, (0.8, 1.3, 0.96, 1.03, 1.0, 0.99, 1.2)))]
     return {"schema": "doorbell.compare/1", "before": "results/<before>", "after": "results/after", "threshold_percent": 5.0,
             "exit_code": 3, "not_comparable": 1, "new_data_errors": 0, "only_before": ["a cell"], "only_after": [],
             "differences": [{"what": "build", "before": "abc", "after": "def", "cells": None}],
-            "warnings": ["A: the machine is busy"], "cells": cells}
+            "warnings": ["A: the machine is busy"], "cells": cells, "runs_before": 7, "runs_after": 7,
+            "unmet": [{"cell": cells[-1]["cell"], "metric": "p99_ns", "figure": 2e5, "demanded": 1e5}]}
+
+
+def between_hosts(ranks=8):
+    """A sweep between ranks whose hosts have long names that differ at one place."""
+    rng = random.Random(1)
+    hosts = [f"gpu-node-{i}.cluster-of-the-institute.example.com" for i in range(ranks)]
+    made = []
+    for a in range(ranks):
+        for b in range(ranks):
+            if a != b:
+                one = synthetic.cell(rng, "net", a * ranks + b)
+                one["cell"] = {"stream": "raw", "payload_bytes": 8000, "from_rank": a, "from_host": hosts[a], "to_rank": b, "to_host": hosts[b]}
+                made.append(synthetic.result([one]))
+    return made
 
 
 def demo():
@@ -63,7 +81,10 @@ class InABrowser(unittest.TestCase):
         kept = sorted(HERE.parents[1].glob("results/20??-??-??-*"))
         (folder / "demo").mkdir()
         (folder / "demo" / "result.json").write_text(json.dumps(demo()), encoding="utf-8")
-        for name, sources in {"many": [folder / "many"], "few": [folder / "few"], "kept": kept, "demo": [folder / "demo"]}.items():
+        (folder / "pairs").mkdir()
+        for i, made in enumerate(between_hosts()):
+            (folder / "pairs" / f"{i:02}.json").write_text(json.dumps(made), encoding="utf-8")
+        for name, sources in {"pairs": [folder / "pairs"], "many": [folder / "many"], "few": [folder / "few"], "kept": kept, "demo": [folder / "demo"]}.items():
             loaded = results.load(sources)
             cls.pages[name] = folder / f"{name}.html"
             cls.pages[name].write_text(page.render(loaded, "made-up cells", True, results.plans(loaded)), encoding="utf-8")

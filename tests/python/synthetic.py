@@ -98,6 +98,7 @@ def cell(rng, path, i):
     return {
         "path": path, "cell": swept,
         "options": {**{f"option_{n}": f"its value {n}" for n in range(45)}, "size": str(size), "verify": "on" if checked else "off"},
+        "operation": "packet" if path == "net" else "operation",
         "initiator": {"kind": "cpu", "gpu": None}, "device": {"kind": "model", "name": "model"}, "metrics": whole,
         "substeps_ns": {"build": 40.0 + rng.random(), "enqueue": 25.0, "sq_doorbell": 11.0, "cq_poll": 300.0, "cq_doorbell": 5.0,
                         "total": middle} if i % 6 == 3 else

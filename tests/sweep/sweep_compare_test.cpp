@@ -134,6 +134,31 @@ TEST(SweepCompare, DemandsOfB) {
             std::string::npos);
 }
 
+TEST(SweepCompare, PacketsAreNoOperations) {
+  const auto packets = [](Json& result) { result["cells"][0]["operation"] = "packet"; };
+  const auto others = [](Json& result) { result["cells"][0]["operation"] = "operation"; };
+  const auto none = [](Json& result) { result["cells"][0].erase("operation"); };
+  const std::vector<double> rates = {2e6, 2e6, 2e6, 2e6};
+  const auto text_of = [&](const Measured& a, const Measured& b) {
+    const Comparison c =
+        compare(a, b, {.metrics = {"ops_per_s"}, .threshold = 0.05, .demands = {.min_ops_per_s = 4e6}});
+    return to_text(c, "a", "b") + verdict(c, 5) + to_json(c).at("cells")[0].at("operations").dump();
+  };
+  struct Case {
+    std::function<void(Json&)> a, b;
+    const char *figure, *demand, *operations;
+  };
+  for (const Case& one :
+       {Case{packets, packets, "2.000 Mpps", "at least 4.000 Mpps", R"(["packet"])"},
+        Case{others, others, "2000 kIOPS", "at least 4000 kIOPS", R"(["operation"])"},
+        Case{none, none, "2000 kIOPS", "at least 4000 kIOPS", R"(["operation"])"},
+        Case{packets, others, "2000 k ops/s", "at least 4000 k ops/s", R"(["operation","packet"])"}}) {
+    const std::string text = text_of(one_run(rates, one.a), one_run(rates, one.b));
+    for (const char* expected : {one.figure, one.demand, one.operations})
+      EXPECT_NE(text.find(expected), std::string::npos) << expected << " in " << text;
+  }
+}
+
 /// As many runs, with rates around `ops`.
 Measured runs_of(std::size_t runs, double ops, const std::function<void(Json&)>& change = {}) {
   Measured m;
