@@ -71,7 +71,7 @@ class InTurns(WithFolder):
         done = self.compare("--json", self.json, "--junit", self.xml, "--time-limit", "10m", "--", "nvme", "--duration", "0.05",
                             *TIMEOUTS, "--", "nvme", "--duration", "0.05", "--batch-size", "64", *TIMEOUTS)
         self.assertRegex(done.stdout.splitlines()[-1], r"^B is faster than A by a factor of .* in ops_per_s \(.* at 95 %, "
-                         r"\d+ runs of A and \d+ of B\)" + END + "$")
+                         r"\d+ runs of A and \d+ of B\); they differ in batch \(1 : 64\) and in_flight \(1 : 256\)" + END + "$")
         document = json.loads(self.json.read_text(encoding="utf-8"))
         turns = document["in_turns"]
         self.assertEqual((document["schema"], document["exit_code"], turns["complete"], turns["ended"]),
