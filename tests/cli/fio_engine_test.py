@@ -214,6 +214,17 @@ class Library(FioEngine):
         self.assertTrue(needed)
         self.assertFalse([line for line in needed if "cuda" in line or "nvidia" in line or "cxi" in line])
 
+    def test_another_version_of_fio(self):
+        version = subprocess.run([FIO, "--version"], capture_output=True, text=True, check=True, timeout=60).stdout.strip().encode()
+        other = self.folder / "other.so"
+        built = pathlib.Path(ENGINE).read_bytes()
+        self.assertIn(version, built)
+        other.write_bytes(built.replace(version, b"fio-" + b"9" * (len(version) - 4)))
+        done = subprocess.run([FIO, "--name=job", f"--ioengine=external:{other}", "--rw=read", "--size=1m", "--thread"],
+                              capture_output=True, text=True, timeout=60, cwd=self.folder)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("the engine is built for fio-999", done.stdout + done.stderr)
+
     def test_its_options_are_said(self):
         help_of = subprocess.run([FIO, f"--enghelp={ENGINE}"], capture_output=True, text=True, timeout=60)
         for option in ("controller", "namespace", "queue_depth", "answer_timeout", "allow_write", "buffer_memory", "fault"):

@@ -39,7 +39,7 @@ struct Job {
         buffer(static_cast<u8*>(queue.make_buffer(Place::pageable, depth * io_bytes))),
         outcomes(depth) {}
 
-  u8* slot(u64 i) { return buffer + i * slot_bytes; }
+  [[nodiscard]] u8* slot(u64 i) const { return buffer + i * slot_bytes; }
   [[nodiscard]] JobQueue::Queued post(IoOpcode op, u64 offset, u64 bytes, void* data, std::size_t i) {
     return queue.queue(ns, {op, offset, bytes, data, tag(i)});
   }

@@ -37,10 +37,9 @@ std::string text(const std::exception& e) {
   return ours == nullptr || ours->hint().empty() ? e.what() : fmt::format("{} ({})", e.what(), ours->hint());
 }
 
-/// Runs `work`; an exception is the job's error.
+/// Runs `work`; an exception's words go into `error`.
 template <class Work>
-int guarded(doorbell_job* job, int number, Work work) {
-  std::string& error = job != nullptr ? job->error : thread_error;
+int guarded(std::string& error, int number, Work work) {
   try {
     work();
     return 0;
@@ -56,7 +55,7 @@ const char* const kThreads = "add thread=1, so that they are threads of one proc
 
 doorbell_job* doorbell_job_new(const doorbell_job_setup* setup) {
   doorbell_job* job = nullptr;
-  const int failed = guarded(nullptr, EINVAL, [&] {
+  const int failed = guarded(thread_error, EINVAL, [&] {
     auto made = std::make_unique<doorbell_job>();
     made->setup = *setup;
     made->setup.controller = made->setup.fault = nullptr;  // fio's, which it may free
@@ -82,7 +81,7 @@ doorbell_job* doorbell_job_new(const doorbell_job_setup* setup) {
 }
 
 int doorbell_job_add_file(doorbell_job* job, doorbell_job_file* file) {
-  return guarded(job, EINVAL, [&] {
+  return guarded(job->error, EINVAL, [&] {
     const NamespaceInfo ns = job->controller->name_space(file->nsid);
     const doorbell_job_setup& s = job->setup;
     check_sizes(job->controller->info(), ns, s.least, s.most, s.step, s.at);
@@ -96,7 +95,7 @@ void doorbell_job_ready(doorbell_job* job) {
 }
 
 int doorbell_job_open(doorbell_job* job) {
-  return guarded(job, ENODEV, [&] {
+  return guarded(job->error, ENODEV, [&] {
     if (job->controller == nullptr) job->controller = std::make_shared<SharedController>(job->options);
     job->queue.emplace(job->controller, job->setup.depth, job->setup.most);
     job->outcomes.resize(job->setup.depth);
@@ -106,7 +105,7 @@ int doorbell_job_open(doorbell_job* job) {
 void* doorbell_job_buffer(doorbell_job* job, size_t bytes) {
   constexpr Place kPlaces[] = {Place::pageable, Place::huge_2m, Place::huge_1g};
   void* buffer = nullptr;
-  (void)guarded(job, ENOMEM,
+  (void)guarded(job->error, ENOMEM,
                 [&] { buffer = job->queue.value().make_buffer(kPlaces[job->setup.place], bytes); });
   return buffer;
 }

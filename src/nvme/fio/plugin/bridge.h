@@ -7,8 +7,8 @@
 #ifndef DOORBELL_NVME_FIO_BRIDGE_H
 #define DOORBELL_NVME_FIO_BRIDGE_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include <stddef.h>  // NOLINT(modernize-deprecated-headers): C reads it too
+#include <stdint.h>  // NOLINT(modernize-deprecated-headers)
 
 #ifdef __cplusplus
 extern "C" {
