@@ -5,9 +5,9 @@
 // nvcc compiles this file, from a CPU thread when g++ does (gpu_read_cpu.cpp).
 #include <doorbell/error.hpp>
 #include <doorbell/gpu.hpp>
-#include <doorbell/gpu_clock.hpp>
 #include <doorbell/nvme/controller.hpp>
 #include <doorbell/pattern.hpp>
+#include <doorbell/warp.hpp>
 
 #include <chrono>
 #include <cstdio>

@@ -5,7 +5,7 @@
 // window: in a kernel when nvcc compiles this file, on the CPU when g++ does (net_receive_cpu.cpp).
 #include <doorbell/error.hpp>
 #include <doorbell/gpu.hpp>
-#include <doorbell/net/crc32c.hpp>
+#include <doorbell/net/packet.hpp>
 #include <doorbell/net/window_receiver.hpp>
 
 #include <algorithm>

@@ -7,16 +7,14 @@
 #pragma once
 
 #include <doorbell/address_space.hpp>
-#include <doorbell/cxi/memory.hpp>
+#include <doorbell/cxi/types.hpp>
 #include <doorbell/error.hpp>
-#include <doorbell/initiator.hpp>
+#include <doorbell/region.hpp>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <system_error>
-
-#include "cxi/queue_kind.hpp"
 
 namespace doorbell::cxi {
 

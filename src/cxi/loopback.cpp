@@ -3,12 +3,12 @@
 
 #include "cxi/loopback.hpp"
 
-#include <doorbell/payload.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "cxi/loopback_link.hpp"
+#include "loop/payload.hpp"
 #include "measure/cpu_time.hpp"
 #include "measure/tally.hpp"
 #include "system/clock.hpp"

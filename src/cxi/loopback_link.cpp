@@ -3,7 +3,7 @@
 
 #include "cxi/loopback_link.hpp"
 
-#include <doorbell/cxi/counter_commands.hpp>
+#include <doorbell/cxi/commands.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

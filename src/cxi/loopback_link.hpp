@@ -6,7 +6,6 @@
 #pragma once
 
 #include <doorbell/cxi/command_queue.hpp>
-#include <doorbell/cxi/counter.hpp>
 #include <doorbell/cxi/event_queue.hpp>
 
 #include <array>

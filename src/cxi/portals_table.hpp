@@ -5,8 +5,8 @@
 #pragma once
 
 #include <doorbell/cxi/command_queue.hpp>
+#include <doorbell/cxi/commands.hpp>
 #include <doorbell/cxi/event_queue.hpp>
-#include <doorbell/cxi/target_commands.hpp>
 
 #include <vector>
 

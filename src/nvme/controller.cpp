@@ -3,7 +3,7 @@
 
 #include <doorbell/error.hpp>
 #include <doorbell/nvme/controller.hpp>
-#include <doorbell/nvme/status.hpp>
+#include <doorbell/nvme/wire.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

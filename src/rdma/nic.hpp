@@ -6,8 +6,9 @@
 #pragma once
 
 #include <doorbell/address_space.hpp>
-#include <doorbell/initiator.hpp>
 #include <doorbell/rdma/queue_pair.hpp>
+#include <doorbell/rdma/types.hpp>
+#include <doorbell/region.hpp>
 
 #include <array>
 #include <memory>
@@ -15,7 +16,6 @@
 #include <string>
 #include <vector>
 
-#include "rdma/connection.hpp"
 #include "rdma/vendors.hpp"
 #include "rma/port.hpp"
 

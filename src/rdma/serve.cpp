@@ -4,7 +4,6 @@
 #include "rdma/serve.hpp"
 
 #include <doorbell/error.hpp>
-#include <doorbell/rma/op_payload.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "rdma/remote_server.hpp"
 #include "rdma/settings.hpp"
 #include "rdma/swap.hpp"
+#include "rma/op_payload.hpp"
 #include "rma/ping_pong_end.hpp"
 #include "system/available_memory.hpp"
 #include "system/thread.hpp"

@@ -6,9 +6,7 @@
 // cells, the bench and the command options are the same for all such paths.
 #pragma once
 
-#include <doorbell/initiator.hpp>
 #include <doorbell/region.hpp>
-#include <doorbell/rma/op_types.hpp>
 
 #include <functional>
 #include <memory>
@@ -19,6 +17,7 @@
 #include "measure/runner.hpp"
 #include "measure/tally.hpp"
 #include "model/use.hpp"
+#include "rma/op_types.hpp"
 
 namespace doorbell::gpu {
 class Gpu;

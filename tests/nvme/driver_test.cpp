@@ -6,7 +6,7 @@
 #include <doorbell/error.hpp>
 #include <doorbell/memory_order.hpp>
 #include <doorbell/nvme/controller.hpp>
-#include <doorbell/nvme/prp.hpp>
+#include <doorbell/nvme/wire.hpp>
 #include <gtest/gtest.h>
 
 #include <chrono>

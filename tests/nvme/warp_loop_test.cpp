@@ -4,7 +4,6 @@
 // The I/O loop with one lane, 8 and 32 lanes: all give the same verdicts and counts, for every kind of damage
 // by a controller.
 
-#include <doorbell/nvme/io_loop.hpp>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -20,6 +19,7 @@
 #include "emulated_warp.hpp"
 #include "measure/check_memory.hpp"
 #include "nvme/backends.hpp"
+#include "nvme/io_loop.hpp"
 #include "nvme/model/controller.hpp"
 #include "nvme/queue_buffers.hpp"
 #include "ring_controller.hpp"

@@ -6,7 +6,6 @@
 
 #include <doorbell/error.hpp>
 #include <doorbell/rdma/remote_operations.hpp>
-#include <doorbell/rma/op_loop.hpp>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -17,6 +16,7 @@
 #include "measure/check_memory.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/nic_port.hpp"
+#include "rma/op_loop.hpp"
 #include "rma/session.hpp"
 #include "system/clock.hpp"
 

@@ -6,8 +6,8 @@
 #pragma once
 
 #include <doorbell/address_space.hpp>
-#include <doorbell/initiator.hpp>
 #include <doorbell/nvme/queue_pair.hpp>
+#include <doorbell/region.hpp>
 
 #include <memory>
 #include <string>

@@ -8,7 +8,6 @@
 // collective: all lanes make it together, with the same arguments unless a comment says otherwise.
 #pragma once
 
-#include <doorbell/histogram.hpp>
 #include <doorbell/rdma/format.hpp>
 #include <doorbell/warp.hpp>
 
@@ -456,7 +455,7 @@ class QueuePair {
     p.serial = s_.completed + ahead;
     const u64 lanes = warp.ballot(news);
     if (lanes != 0) {
-      const u32 last = histogram::highest_bit(lanes);
+      const u32 last = highest_bit(lanes);
       const u64 answers = warp.ballot(news && found.w[3] != 0);
       const u32 signals = warp.shfl(found.w[2], last);  // signalled requests before the last one finished
       const u32 last_signal = warp.shfl(found.w[3], last);

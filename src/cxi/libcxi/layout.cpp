@@ -3,7 +3,7 @@
 
 #include "cxi/libcxi/layout.hpp"
 
-#include <doorbell/cxi/memory.hpp>
+#include <doorbell/cxi/types.hpp>
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 // Memory: 1857 counters of 8 bytes, 14.5 KiB, one set per thread or GPU block, merged by addition.
 #pragma once
 
-#include <doorbell/config.hpp>
+#include <doorbell/warp.hpp>
 
 namespace doorbell::histogram {
 
@@ -19,15 +19,6 @@ inline constexpr u32 kMaxOctave = 34;        ///< values from 2^34 on overflow
 inline constexpr u32 kOverflow = (kMaxOctave - kSubBits + 1) * kSub;
 inline constexpr u32 kBuckets = kOverflow + 1;
 static_assert(kBuckets == 1857);
-
-/// Index of the highest set bit; v must not be 0.
-DOORBELL_INLINE u32 highest_bit(u64 v) {
-#if defined(DOORBELL_ON_GPU)
-  return 63u - static_cast<u32>(__clzll(static_cast<long long>(v)));
-#else
-  return 63u - static_cast<u32>(__builtin_clzll(v));
-#endif
-}
 
 /// The bucket that counts `ns`.
 DOORBELL_INLINE u32 bucket_of(u64 ns) {

@@ -16,9 +16,10 @@
 #pragma once
 
 #include <doorbell/memory_order.hpp>
-#include <doorbell/op_stats.hpp>
 #include <doorbell/pattern.hpp>
 #include <doorbell/warp.hpp>
+
+#include "loop/op_stats.hpp"
 
 namespace doorbell {
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <doorbell/net/packet.hpp>
+#include <doorbell/net/window_consumer.hpp>
 
 #include <algorithm>
 #include <vector>
@@ -26,20 +27,8 @@ enum class Placing : u8 {
   wrong_length,  ///< not as long as a slot; of those that store data
 };
 
-/// Why a window was closed.
-enum class Closing : u8 { full, pushed_out, timeout, end };
-
-inline constexpr u32 kMaxWindowPackets = 1u << 20;
-inline constexpr u32 kMaxOpenWindows = 64;
 /// A packet that is more windows ahead of the oldest open one is misplaced.
 inline constexpr u64 kMaxWindowJump = 1u << 20;
-
-struct WindowShape {
-  u32 packets = 1024;      ///< a window, 1 to kMaxWindowPackets
-  u32 open = 4;            ///< windows open at a time, 1 to kMaxOpenWindows
-  u64 timeout_ns = 0;      ///< from a window's first packet to its closing; 0: none
-  u64 first_sequence = 0;  ///< of the stream's first packet, which is slot 0 of window 0
-};
 
 /// A window that closes. What it refers to is valid during the call that reports it.
 struct ClosedWindow {
@@ -63,26 +52,6 @@ struct Placement {
   u32 ring = 0;               ///< window mod `open`
   u32 slot = 0;
   u64 window = 0;
-};
-
-struct WindowCounts {
-  u64 placed = 0;
-  u64 duplicate = 0;
-  u64 late = 0;
-  u64 misplaced = 0;
-  u64 out_of_order = 0;  ///< of those placed
-  u64 windows = 0;       ///< closed, of which:
-  u64 full = 0;
-  u64 pushed_out = 0;
-  u64 timed_out = 0;
-  u64 at_end = 0;
-  u64 missing = 0;  ///< slots of closed windows into which no packet came
-  WindowCounts& operator+=(const WindowCounts& o) {
-    placed += o.placed, duplicate += o.duplicate, late += o.late, misplaced += o.misplaced;
-    out_of_order += o.out_of_order, windows += o.windows, full += o.full, pushed_out += o.pushed_out;
-    timed_out += o.timed_out, at_end += o.at_end, missing += o.missing;
-    return *this;
-  }
 };
 
 /// Thread rule: one thread at a time. Only the constructor allocates.

@@ -6,8 +6,8 @@
 #pragma once
 
 #include <doorbell/config.hpp>
-#include <doorbell/histogram.hpp>
 #include <doorbell/pattern.hpp>
+#include <doorbell/warp.hpp>
 
 namespace doorbell {
 
@@ -16,7 +16,7 @@ namespace doorbell {
 class Permutation {
  public:
   DOORBELL_INLINE Permutation(u64 n, u64 seed) : n_(n), seed_(seed) {
-    const u32 bits = n <= 2 ? 2 : histogram::highest_bit(n - 1) + 1;
+    const u32 bits = n <= 2 ? 2 : highest_bit(n - 1) + 1;
     half_ = (bits + 1) / 2;
     mask_ = (u64{1} << half_) - 1;
   }

@@ -5,9 +5,9 @@
 // before the post and checked where they arrive, and the values of the word that atomics change.
 #pragma once
 
-#include <doorbell/check_ring.hpp>
-#include <doorbell/payload.hpp>
-#include <doorbell/rma/op_types.hpp>
+#include "loop/check_ring.hpp"
+#include "loop/payload.hpp"
+#include "rma/op_types.hpp"
 
 namespace doorbell::rma {
 

@@ -5,7 +5,8 @@
 #pragma once
 
 #include <doorbell/pattern.hpp>
-#include <doorbell/permutation.hpp>
+
+#include "loop/permutation.hpp"
 
 namespace doorbell::nvme {
 

@@ -4,11 +4,12 @@
 // The input and the reports of an I/O loop. Plain data in memory that host and GPU both reach.
 #pragma once
 
-#include <doorbell/check_ring.hpp>
-#include <doorbell/concepts.hpp>
-#include <doorbell/loop_guard.hpp>
-#include <doorbell/nvme/earlier_write.hpp>
+#include <doorbell/config.hpp>
 #include <doorbell/nvme/queue_pair.hpp>
+
+#include "loop/check_ring.hpp"
+#include "loop/loop_guard.hpp"
+#include "nvme/earlier_write.hpp"
 
 namespace doorbell::nvme {
 

@@ -4,9 +4,10 @@
 // How the lanes of a loop count: each for itself while it runs, together when it ends.
 #pragma once
 
-#include <doorbell/histogram.hpp>
-#include <doorbell/op_stats.hpp>
 #include <doorbell/warp.hpp>
+
+#include "loop/histogram.hpp"
+#include "loop/op_stats.hpp"
 
 namespace doorbell {
 

@@ -4,9 +4,9 @@
 // The data that each I/O of a loop carries: which blocks it is of, what writes send and what reads must find.
 #pragma once
 
-#include <doorbell/check_ring.hpp>
-#include <doorbell/nvme/io_types.hpp>
-#include <doorbell/permutation.hpp>
+#include "loop/check_ring.hpp"
+#include "loop/permutation.hpp"
+#include "nvme/io_types.hpp"
 
 namespace doorbell::nvme {
 

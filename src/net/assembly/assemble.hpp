@@ -7,8 +7,9 @@
 // Each function is the part of one warp out of `warps`; it works through the items warp, warp + warps, ...
 #pragma once
 
-#include <doorbell/net/convert.hpp>
 #include <doorbell/net/packet.hpp>
+
+#include "net/assembly/convert.hpp"
 
 namespace doorbell::net {
 

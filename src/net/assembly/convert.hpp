@@ -6,39 +6,12 @@
 #pragma once
 
 #include <doorbell/memory_order.hpp>
+#include <doorbell/net/packet.hpp>
 #include <doorbell/warp.hpp>
 
 #include <cstring>
 
 namespace doorbell::net {
-
-/// Two's complement. Of two int4 in a byte the low four bits come first, with `big_endian` the high ones.
-enum class Integer : u32 { int4, int8, int16, int32 };
-/// Little endian, whatever the integers are. What fp16 cannot hold becomes infinity.
-enum class Float : u32 { fp16, bf16, fp32 };
-
-struct Conversion {
-  Integer from = Integer::int16;
-  Float to = Float::fp32;
-  bool big_endian = false;
-  friend DOORBELL_INLINE bool operator==(const Conversion& a, const Conversion& b) {
-    return a.from == b.from && a.to == b.to && a.big_endian == b.big_endian;
-  }
-};
-
-[[nodiscard]] DOORBELL_INLINE constexpr u32 bits_of(Integer i) {
-  return 4u << static_cast<u32>(i);
-}
-[[nodiscard]] DOORBELL_INLINE constexpr u32 bytes_of(Float f) {
-  return f == Float::fp32 ? 4 : 2;
-}
-/// How many integers `bytes` hold; the rest that makes up no whole one counts as none.
-[[nodiscard]] DOORBELL_INLINE constexpr u64 elements_in(Integer i, u64 bytes) {
-  return bytes * 8 / bits_of(i);
-}
-[[nodiscard]] DOORBELL_INLINE constexpr u64 converted_bytes(const Conversion& c, u64 bytes) {
-  return elements_in(c.from, bytes) * bytes_of(c.to);
-}
 
 /// The index of the highest set bit; m must not be 0.
 DOORBELL_INLINE u32 highest_bit(u32 m) {

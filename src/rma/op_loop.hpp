@@ -7,11 +7,12 @@
 // and for a GPU warp. A Clock gives ticks (`now()`) and shared nanoseconds (`wall_ns()`).
 #pragma once
 
-#include <doorbell/check_ring.hpp>
-#include <doorbell/lane_counters.hpp>
-#include <doorbell/poll_pace.hpp>
-#include <doorbell/rma/op_payload.hpp>
 #include <doorbell/rma/types.hpp>
+
+#include "loop/check_ring.hpp"
+#include "loop/lane_counters.hpp"
+#include "loop/poll_pace.hpp"
+#include "rma/op_payload.hpp"
 
 namespace doorbell::rma {
 

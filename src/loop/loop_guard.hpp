@@ -6,9 +6,10 @@
 #pragma once
 
 #include <doorbell/memory_order.hpp>
-#include <doorbell/op_stats.hpp>
 
 #include <concepts>
+
+#include "loop/op_stats.hpp"
 
 namespace doorbell {
 

@@ -5,13 +5,14 @@
 // reach.
 #pragma once
 
-#include <doorbell/check_ring.hpp>
-#include <doorbell/concepts.hpp>
-#include <doorbell/loop_guard.hpp>
+#include <doorbell/config.hpp>
 #include <doorbell/rma/types.hpp>
 
 #include <concepts>
 #include <utility>
+
+#include "loop/check_ring.hpp"
+#include "loop/loop_guard.hpp"
 
 namespace doorbell::rma {
 

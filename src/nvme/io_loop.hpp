@@ -6,14 +6,15 @@
 // GPU warp; a Clock gives ticks (`now()`) and shared nanoseconds (`wall_ns()`).
 #pragma once
 
-#include <doorbell/check_ring.hpp>
-#include <doorbell/lane_counters.hpp>
-#include <doorbell/nvme/io_payload.hpp>
-#include <doorbell/nvme/io_types.hpp>
-#include <doorbell/nvme/prp.hpp>
-#include <doorbell/poll_pace.hpp>
+#include <doorbell/nvme/wire.hpp>
 
 #include <type_traits>
+
+#include "loop/check_ring.hpp"
+#include "loop/lane_counters.hpp"
+#include "loop/poll_pace.hpp"
+#include "nvme/io_payload.hpp"
+#include "nvme/io_types.hpp"
 
 namespace doorbell::nvme {
 
