@@ -87,7 +87,7 @@ class ControllerStorage final : public Storage {
   }
 
  private:
-  ControllerInterface& interface() { return controller_.interface(); }
+  ControllerInterface& interface() { return interface_of(controller_); }
 
   Initiator initiator_;
   u32 threads_;

@@ -403,7 +403,7 @@ void against_the_model(model::FaultRates faults, u64 ios, u32 blocks) {
   Controller controller(std::move(owned), options);
   controller.request_queues(1);
   QueueBuffers buffers(
-      controller.interface().address_space(), nullptr,
+      interface_of(controller).address_space(), nullptr,
       {.queues = 1, .entries = 16, .window = 8, .io_bytes = u64{blocks} * 512, .positions = ios});
   IoQueuePair pair = controller.create_queue_pair(1, 16, Place::pageable, Place::pageable);
   IoQueue& q = buffers.queues().front();

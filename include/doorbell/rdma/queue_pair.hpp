@@ -89,7 +89,8 @@ class QueuePair {
   [[nodiscard]] DOORBELL_INLINE u32 protocol() const { return s_.protocol; }
   /// The most bytes that a request on this queue may carry inlined.
   [[nodiscard]] DOORBELL_INLINE u32 max_inline() const {
-    return m().max_inline < F::kMaxInline ? m().max_inline : F::kMaxInline;
+    if constexpr (F::kMaxInline == 0) return 0;
+    else return m().max_inline < F::kMaxInline ? m().max_inline : F::kMaxInline;
   }
 
   /// Writes `n` <= room() requests behind the last one. build(i) makes request i. All requests take the same

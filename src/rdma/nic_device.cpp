@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rdma/nic.hpp"
+#include "rdma/nic_device.hpp"
 
 #include <doorbell/error.hpp>
 #include <doorbell/rdma/queue_pair.hpp>
@@ -21,7 +21,16 @@ const Vendor& vendor_here(Provider p) {
 
 }  // namespace
 
-u64 Nic::queue_pair_bytes(const QueuePairShape& shape) const {
+void connect(QueuePairObject& one, QueuePairObject& other, const ConnectionOptions& options) {
+  one.initialise(options);
+  if (&other != &one) {
+    other.initialise(options);
+    other.connect(one.address(), options);
+  }
+  one.connect(other.address(), options);
+}
+
+u64 NicDevice::queue_pair_bytes(const QueuePairShape& shape) const {
   // A WQE and a completion of 64 bytes each, and the same again for what the driver keeps for a request.
   constexpr u64 kRequest = 4 * 64;
   return shape.sq_requests * (kRequest + shape.max_inline) + shape.rq_requests * kRequest;
@@ -40,11 +49,12 @@ std::vector<OpState<QueuePairState>> direct_states(const std::vector<ConnectedEn
   return states;
 }
 
-std::unique_ptr<OpRunner> Nic::runner(const std::vector<ConnectedEnds>& ends, const DriverShape& driver) {
+std::unique_ptr<OpRunner> NicDevice::runner(const std::vector<ConnectedEnds>& ends,
+                                            const DriverShape& driver) {
   return vendor_here(provider()).runner(ends, driver, kernels_of(provider()));
 }
 
-std::unique_ptr<BurstQueue> Nic::burst_queue(QueuePairObject& queue_pair) {
+std::unique_ptr<BurstQueue> NicDevice::burst_queue(QueuePairObject& queue_pair) {
   return vendor_here(provider()).burst_queue(queue_pair);
 }
 
