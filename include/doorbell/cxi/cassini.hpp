@@ -182,8 +182,7 @@ struct CassiniRequest {
 /// is unknown; with ExitCode::absent, a device or library that is not here.
 [[nodiscard]] std::unique_ptr<Cassini> open_cassini(const CassiniRequest& request = {});
 
-// --- portals entries
-// -----------------------------------------------------------------------------------------
+// --- portals entries -----------------------------------------------------------------------------------
 
 /// A command that lets an entry take packets.
 [[nodiscard]] SetState enabling(const PortalsEntry& entry);
@@ -229,8 +228,7 @@ class PortalsTable {
   std::vector<bool> used_;
 };
 
-// --- put queues
-// ----------------------------------------------------------------------------------------------
+// --- put queues ----------------------------------------------------------------------------------------
 
 /// The parameters with which the queues of a PutQueue are created.
 struct PutQueueShape {

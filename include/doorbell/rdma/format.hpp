@@ -152,8 +152,7 @@ concept WireFormat = requires(const WorkRequest& wr, const ReceiveRequest& rr, c
   return {{be32(v.w[0]), be32(v.w[1]), be32(v.w[2]), be32(v.w[3])}};
 }
 
-// --- opcodes and error codes
-// -----------------------------------------------------------------------------------
+// --- opcodes and error codes ---------------------------------------------------------------------------
 
 /// Puts `values` side by side into one word, `bits` each, so that a look-up is a shift and no memory access.
 template <class... V>
