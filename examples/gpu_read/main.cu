@@ -3,11 +3,7 @@
 
 // Writes blocks through an NVMe queue pair, reads them back and checks every one: from a kernel when
 // nvcc compiles this file, from a CPU thread when g++ does (gpu_read_cpu.cpp).
-#include <doorbell/error.hpp>
-#include <doorbell/gpu.hpp>
-#include <doorbell/gpu_clock.hpp>
-#include <doorbell/nvme/controller.hpp>
-#include <doorbell/pattern.hpp>
+#include <doorbell/nvme.hpp>
 
 #include <chrono>
 #include <cstdio>

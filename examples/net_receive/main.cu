@@ -3,10 +3,7 @@
 
 // Receives packets into GPU memory, as windows in the order of their sequence, and checks every word of each
 // window: in a kernel when nvcc compiles this file, on the CPU when g++ does (net_receive_cpu.cpp).
-#include <doorbell/error.hpp>
-#include <doorbell/gpu.hpp>
-#include <doorbell/net/crc32c.hpp>
-#include <doorbell/net/window_receiver.hpp>
+#include <doorbell/net.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -3,8 +3,7 @@
 
 // Streams a file to a QDMA card and back through both channels, and compares.
 //   qdma_stream FILE [CARD]        CARD: model, server:PATH, kernel:/dev/slash_qdma_ctl0
-#include <doorbell/error.hpp>
-#include <doorbell/qdma/card.hpp>
+#include <doorbell/qdma.hpp>
 
 #include <array>
 #include <cerrno>

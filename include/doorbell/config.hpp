@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Compiler differences between host code and the GPU compilers, in one place. Everything under
-// include/doorbell/ that says DOORBELL_HD compiles with g++, clang++, nvcc and hipcc (C++20).
+// Compiler differences between host code and the GPU compilers, in one place. Code that says DOORBELL_HD
+// compiles with g++, clang++, nvcc and hipcc (C++20).
 #pragma once
 
 #include <cstddef>
@@ -72,5 +72,12 @@ using i64 = std::int64_t;
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
               "the little-endian wire formats are written as native words");
+
+/// std::convertible_to. That one asks through std::declval, which hipcc 5 does not find in code for a GPU:
+/// there every concept that uses it is false.
+template <class From, class To>
+concept ConvertibleTo = requires(void (&take)(To), From&& from) {
+  take(static_cast<From&&>(from));
+};
 
 }  // namespace doorbell

@@ -8,9 +8,7 @@
 // that is wrong still tells whether it is damaged, belongs to another address, or is an older generation.
 #pragma once
 
-#include <doorbell/pattern_cpu.hpp>
 #include <doorbell/pattern_unit.hpp>
-#include <doorbell/pattern_version1.hpp>
 #include <doorbell/warp.hpp>
 
 namespace doorbell::pattern {

@@ -12,6 +12,9 @@
 
 namespace doorbell {
 
+/// Who drives a queue. Its addresses of the queue's memory are used.
+enum class Initiator { cpu, gpu };
+
 namespace gpu {
 class Gpu;
 }

@@ -12,6 +12,10 @@
 
 #include <doorbell/config.hpp>
 
+#if defined(__HIPCC__)
+#include <hip/hip_runtime.h>
+#endif
+
 namespace doorbell {
 
 struct OneLane {
@@ -81,6 +85,15 @@ DOORBELL_INLINE u32 leading_run(u64 m) {
 #endif
 }
 
+/// Index of the highest set bit; v must not be 0.
+DOORBELL_INLINE u32 highest_bit(u64 v) {
+#if defined(DOORBELL_ON_GPU)
+  return 63u - static_cast<u32>(__clzll(static_cast<long long>(v)));
+#else
+  return 63u - static_cast<u32>(__builtin_clzll(v));
+#endif
+}
+
 /// The index of the lowest set bit; m must not be 0.
 DOORBELL_INLINE u32 lowest_bit(u64 m) {
   return leading_run(~m & (m - 1));
@@ -122,5 +135,42 @@ template <class Warp>
 DOORBELL_INLINE u32 rank_in(const Warp& warp, u64 mask) {
   return count_bits(mask & ((u64{1} << warp.lane()) - 1));
 }
+
+// Two clocks of a GPU kernel: nanoseconds that all of a GPU's processors share, and cycles of the
+// processor that runs the caller. Device code only.
+#if defined(__CUDACC__) || defined(__HIPCC__)
+
+/// Nanoseconds of the clock that every processor of one GPU shares. It ticks in steps (32 ns on an
+/// H100, up to 1 us on older GPUs), and its origin is arbitrary: only differences mean something.
+DOORBELL_DEVICE inline u64 gpu_global_ns() {
+#if defined(DOORBELL_ON_CUDA)
+  u64 ns;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+  return ns;
+#elif defined(DOORBELL_ON_HIP)
+  // The reference clock of gfx9 and gfx10.3 parts runs at 100 MHz: 10 ns a tick.
+  return static_cast<u64>(wall_clock64()) * 10;
+#else
+  return 0;
+#endif
+}
+
+/// Cycles of the calling processor's own clock: fine-grained, but two processors' values do not
+/// compare and the rate follows the GPU's frequency.
+DOORBELL_DEVICE inline u64 gpu_cycles() {
+#if defined(DOORBELL_ON_GPU)
+  return static_cast<u64>(clock64());
+#else
+  return 0;
+#endif
+}
+
+/// Both, as loops of kernels take their Clock.
+struct GpuClock {
+  static DOORBELL_DEVICE u64 now() { return gpu_cycles(); }
+  static DOORBELL_DEVICE u64 wall_ns() { return gpu_global_ns(); }
+};
+
+#endif
 
 }  // namespace doorbell

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""A Result's latency histogram: 64 buckets an octave, 1 ns wide below 128 (include/doorbell/histogram.hpp)."""
+"""A Result's latency histogram: 64 buckets an octave, 1 ns wide below 128 (src/loop/histogram.hpp)."""
 
 import math
 

@@ -28,7 +28,17 @@ const std::vector<Backend>& backends() {
   return all;
 }
 
-std::unique_ptr<Cassini> open_cassini(const DeviceRequest& request) {
+std::unique_ptr<Cassini> open_cassini(const CassiniRequest& r) {
+  const bool by_gpu = r.initiator == Initiator::gpu;
+  if (r.gpus.empty() && (by_gpu || r.gpu_memory))
+    throw Error(fmt::format("{} {}", setting::device, r.device),
+                "a GPU is to use it, and the request names none", "open one by gpu::open()");
+  return open_device({.spec = r.device,
+                      .gpus = r.gpus,
+                      .use = {.gpu_memory = r.gpu_memory, .initiator_threads = by_gpu ? 0u : 1u}});
+}
+
+std::unique_ptr<CassiniDevice> open_device(const DeviceRequest& request) {
   if (const Backend* const b = find_backend(backends(), request)) return b->open(request);
   const std::string& device = setting::device;
   throw Error(fmt::format("{} {}", device, request.spec), "no back end of this build drives it",

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cxi/cassini.hpp"
+#include "cxi/cassini_device.hpp"
 #include "model/use.hpp"
 #include "system/backend.hpp"
 
@@ -22,11 +22,11 @@ struct DeviceRequest {
   model::Use use = {};
 };
 
-using Backend = doorbell::Backend<Cassini, DeviceRequest>;
+using Backend = doorbell::Backend<CassiniDevice, DeviceRequest>;
 
 [[nodiscard]] const std::vector<Backend>& backends();
 
 /// Opens the device that the request names. Never replaces one back end by another.
-[[nodiscard]] std::unique_ptr<Cassini> open_cassini(const DeviceRequest& request);
+[[nodiscard]] std::unique_ptr<CassiniDevice> open_device(const DeviceRequest& request);
 
 }  // namespace doorbell::cxi

@@ -3,12 +3,12 @@
 
 #include "cxi/loopback.hpp"
 
-#include <doorbell/payload.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "cxi/loopback_link.hpp"
+#include "loop/payload.hpp"
 #include "measure/cpu_time.hpp"
 #include "measure/tally.hpp"
 #include "system/clock.hpp"
@@ -85,7 +85,7 @@ void count(report::Verify& into, const pattern::Checked& found, u64 sequence) {
 
 class Run {
  public:
-  Run(Cassini& device, Endpoint& endpoint, const LoopbackOptions& o, const measure::StopFlag* stop)
+  Run(CassiniDevice& device, Endpoint& endpoint, const LoopbackOptions& o, const measure::StopFlag* stop)
       : o_(o),
         stop_(stop),
         link_(device, endpoint, o),
@@ -196,7 +196,7 @@ class Run {
 
 }  // namespace
 
-LoopbackResult run_loopback(Cassini& device, Endpoint& endpoint, const LoopbackOptions& options,
+LoopbackResult run_loopback(CassiniDevice& device, Endpoint& endpoint, const LoopbackOptions& options,
                             const measure::StopFlag* stop) {
   return Run(device, endpoint, options, stop)();
 }

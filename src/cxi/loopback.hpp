@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "cxi/cassini.hpp"
+#include "cxi/cassini_device.hpp"
 #include "measure/stop.hpp"
 #include "report/result.hpp"
 
@@ -96,7 +96,8 @@ struct LoopbackResult {
 
 /// Sets up both ends, runs, checks, and removes everything. Throws CallError, LoopbackError or Error for what
 /// cannot be set up; later failures are in the result. `stop` ends the run between two iterations.
-[[nodiscard]] LoopbackResult run_loopback(Cassini& device, Endpoint& endpoint, const LoopbackOptions& options,
+[[nodiscard]] LoopbackResult run_loopback(CassiniDevice& device, Endpoint& endpoint,
+                                          const LoopbackOptions& options,
                                           const measure::StopFlag* stop = nullptr);
 
 }  // namespace doorbell::cxi

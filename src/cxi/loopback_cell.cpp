@@ -69,8 +69,8 @@ StopReason stop_reason(const LoopbackResult& result) {
   return result.interrupted ? StopReason::requested : StopReason::done;
 }
 
-report::Cell loopback_cell(const LoopbackOptions& o, u32 service, const LoopbackResult& r, Cassini& device,
-                           std::vector<std::string>& warnings) {
+report::Cell loopback_cell(const LoopbackOptions& o, u32 service, const LoopbackResult& r,
+                           CassiniDevice& device, std::vector<std::string>& warnings) {
   report::Cell cell;
   cell.path = "cxi";
   cell.cell = {{"op", "put"},

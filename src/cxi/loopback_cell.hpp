@@ -10,7 +10,7 @@ namespace doorbell::cxi {
 
 /// Everything except the options as they were given. `warnings` receives remarks about the repeats.
 [[nodiscard]] report::Cell loopback_cell(const LoopbackOptions& options, u32 service,
-                                         const LoopbackResult& result, Cassini& device,
+                                         const LoopbackResult& result, CassiniDevice& device,
                                          std::vector<std::string>& warnings);
 
 [[nodiscard]] StopReason stop_reason(const LoopbackResult& result);

@@ -3,15 +3,14 @@
 
 #include "cxi/loopback_link.hpp"
 
-#include <doorbell/cxi/counter_commands.hpp>
+#include <doorbell/cxi/cassini.hpp>
+#include <doorbell/cxi/commands.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <thread>
 
-#include "cxi/initial_state.hpp"
 #include "cxi/names.hpp"
-#include "cxi/portals_table.hpp"
 #include "measure/stop.hpp"
 #include "system/clock.hpp"
 
@@ -34,7 +33,7 @@ Dfa own_address(const Endpoint& endpoint) {
   return make_dfa(a.nid, a.pid, a.pid_bits, 0);
 }
 
-Region allocate(Cassini& device, const LoopbackBuffer& buffer, u64 bytes) {
+Region allocate(CassiniDevice& device, const LoopbackBuffer& buffer, u64 bytes) {
   return device.allocate(buffer.place, bytes, buffer.gpu);
 }
 
@@ -89,7 +88,7 @@ LoopbackError::LoopbackError(const LoopbackFailure& failure)
     : Error(fmt::format("waiting for the event {}", name(failure.expected)), why(failure)),
       failure_(failure) {}
 
-LoopbackLink::LoopbackLink(Cassini& device, Endpoint& endpoint, const LoopbackOptions& o)
+LoopbackLink::LoopbackLink(CassiniDevice& device, Endpoint& endpoint, const LoopbackOptions& o)
     : o_(o),
       alive_(device.alive(Initiator::cpu)),
       own_address_(own_address(endpoint)),

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <doorbell/cxi/command_queue.hpp>
-#include <doorbell/cxi/counter.hpp>
 #include <doorbell/cxi/event_queue.hpp>
 
 #include <array>
@@ -19,7 +18,7 @@ namespace doorbell::cxi {
 class LoopbackLink {
  public:
   /// Throws CallError for a refused call, and LoopbackError for an event that does not come or has an error.
-  LoopbackLink(Cassini& device, Endpoint& endpoint, const LoopbackOptions& options);
+  LoopbackLink(CassiniDevice& device, Endpoint& endpoint, const LoopbackOptions& options);
 
   static constexpr u32 kMaxArmed = 2;
   /// Arms an event for `puts` more acknowledgements and posts that many puts, with one doorbell each. At most

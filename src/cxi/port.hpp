@@ -8,18 +8,14 @@
 #include <doorbell/cxi/put_queue.hpp>
 
 #include "cxi/backends.hpp"
-#include "cxi/portals_table.hpp"
 #include "rma/bench.hpp"
 
 namespace doorbell::cxi {
-
-inline constexpr u32 kDefaultService = 1;
 
 /// The queues of one session.
 class PutQueues final : public rma::QueueSet {
  public:
   PutQueues(Endpoint& endpoint, u32 count, const rma::QueueShape& shape, bool restricted);
-  ~PutQueues() override;
 
   /// Nothing to do here: start() creates used queues again.
   void recover() override {}
@@ -28,8 +24,8 @@ class PutQueues final : public rma::QueueSet {
   [[nodiscard]] std::vector<PutQueueState> start(Initiator initiator);
 
  private:
-  class Queue;
-  std::vector<std::unique_ptr<Queue>> queues_;
+  Endpoint& endpoint_;
+  std::vector<std::unique_ptr<PutQueueObject>> queues_;
 };
 
 class CassiniPort final : public rma::Port {
@@ -59,7 +55,7 @@ class CassiniPort final : public rma::Port {
  private:
   std::shared_ptr<gpu::Gpu> gpu_;
   bool restricted_;
-  std::unique_ptr<Cassini> device_;
+  std::unique_ptr<CassiniDevice> device_;
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<PortalsTable> portals_table_;
 };

@@ -1,14 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cxi/portals_table.hpp"
-
+#include <doorbell/cxi/cassini.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <thread>
 
-#include "cxi/initial_state.hpp"
 #include "cxi/names.hpp"
 #include "system/clock.hpp"
 

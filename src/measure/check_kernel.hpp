@@ -6,9 +6,8 @@
 // GPU code only.
 #pragma once
 
-#include <doorbell/check_ring.hpp>
-
 #include "gpu/constant.hpp"
+#include "loop/check_ring.hpp"
 #include "measure/gpu_job.hpp"
 
 namespace doorbell::measure {

@@ -4,10 +4,10 @@
 // The memory of a CPU's check ring.
 #pragma once
 
-#include <doorbell/check_ring.hpp>
-
 #include <bit>
 #include <vector>
+
+#include "loop/check_ring.hpp"
 
 namespace doorbell::measure {
 

@@ -5,13 +5,12 @@
 // (lane_counters.hpp, which kernels include, has what each lane counts for itself.)
 #pragma once
 
-#include <doorbell/op_stats.hpp>
-
 #include <algorithm>
 #include <array>
 #include <iterator>
 #include <span>
 
+#include "loop/op_stats.hpp"
 #include "report/result.hpp"
 
 namespace doorbell::measure {

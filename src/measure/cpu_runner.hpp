@@ -4,7 +4,6 @@
 // CPU threads that drive the queues of a path (what a Work is: runner.hpp).
 #pragma once
 
-#include <doorbell/histogram.hpp>
 #include <doorbell/memory_order.hpp>
 #include <doorbell/warp.hpp>
 #include <fmt/format.h>
@@ -22,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "loop/histogram.hpp"
 #include "measure/check_memory.hpp"
 #include "measure/runner.hpp"
 #include "system/clock.hpp"

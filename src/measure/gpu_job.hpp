@@ -4,7 +4,7 @@
 // The parameter block of a path's kernels: one source for the host that fills it and the kernel.
 #pragma once
 
-#include <doorbell/op_stats.hpp>
+#include "loop/op_stats.hpp"
 
 namespace doorbell::measure {
 

@@ -4,8 +4,9 @@
 #include "measure/gpu_runner.hpp"
 
 #include <doorbell/error.hpp>
-#include <doorbell/gpu_clock.hpp>
 #include <fmt/format.h>
+
+#include "gpu/probe.hpp"
 
 namespace doorbell::measure {
 

@@ -7,7 +7,6 @@
 
 #include <doorbell/error.hpp>
 #include <doorbell/gpu.hpp>
-#include <doorbell/histogram.hpp>
 #include <doorbell/memory_order.hpp>
 #include <doorbell/region.hpp>
 
@@ -18,6 +17,7 @@
 #include <span>
 #include <string>
 
+#include "loop/histogram.hpp"
 #include "measure/check_memory.hpp"
 #include "measure/gpu_job.hpp"
 #include "measure/runner.hpp"

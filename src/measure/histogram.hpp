@@ -1,18 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A latency population: the buckets of <doorbell/histogram.hpp> and exact count, min, max, sum and sum of
+// A latency population: the buckets of loop/histogram.hpp and exact count, min, max, sum and sum of
 // squares.
 #pragma once
 
 #include <doorbell/config.hpp>
-#include <doorbell/histogram.hpp>
 
 #include <limits>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "loop/histogram.hpp"
 #include "report/result.hpp"
 
 namespace doorbell::measure {

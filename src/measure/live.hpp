@@ -4,11 +4,10 @@
 // The figures of a run so far, for displays: the progress line and the export of live figures.
 #pragma once
 
-#include <doorbell/op_stats.hpp>
-
 #include <mutex>
 #include <utility>
 
+#include "loop/op_stats.hpp"
 #include "measure/histogram.hpp"
 #include "system/clock.hpp"
 

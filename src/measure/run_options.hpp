@@ -4,7 +4,7 @@
 // The options that the benches of all paths share: how often, how long, which initiator, what is checked.
 #pragma once
 
-#include <doorbell/initiator.hpp>
+#include <doorbell/region.hpp>
 
 #include <functional>
 #include <optional>

@@ -5,9 +5,6 @@
 // The concept Work is what a path gives to its runners.
 #pragma once
 
-#include <doorbell/check_ring.hpp>
-#include <doorbell/loop_guard.hpp>
-#include <doorbell/op_stats.hpp>
 #include <doorbell/warp.hpp>
 
 #include <algorithm>
@@ -17,6 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "loop/check_ring.hpp"
+#include "loop/loop_guard.hpp"
+#include "loop/op_stats.hpp"
 #include "measure/cpu_time.hpp"
 #include "measure/histogram.hpp"
 

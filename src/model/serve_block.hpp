@@ -4,7 +4,7 @@
 // The frame of a kernel that is a device. For GPU code only.
 #pragma once
 
-#include <doorbell/gpu_clock.hpp>
+#include <doorbell/warp.hpp>
 
 #include "gpu/constant.hpp"
 

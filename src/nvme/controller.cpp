@@ -3,7 +3,7 @@
 
 #include <doorbell/error.hpp>
 #include <doorbell/nvme/controller.hpp>
-#include <doorbell/nvme/status.hpp>
+#include <doorbell/nvme/wire.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ QueuePairMemory IoQueuePair::memory(Initiator who) const {
     throw Error(fmt::format("queue {}", qid_),
                 on_gpu ? "the GPU cannot reach its memory" : "a CPU cannot reach queues in GPU memory",
                 on_gpu ? "put the queues into pinned or GPU memory" : "put the queues into host memory");
-  ControllerInterface& interface = controller_->interface();
+  ControllerInterface& interface = interface_of(*controller_);
   const u32 stride = controller_->info().stride;
   const auto doorbell = [&](u64 offset) {
     return on_gpu ? interface.gpu_register(offset) : interface.cpu_register(offset);
@@ -99,6 +99,10 @@ QueuePairMemory IoQueuePair::memory(Initiator who) const {
   return m;
 }
 
+void IoQueuePair::forward_doorbells() {
+  if (DoorbellForwarder* const f = interface_of(*controller_).forwarder(); f != nullptr) f->forward(qid_);
+}
+
 void IoQueuePair::delete_sq() {
   if (!sq_live_) return;
   sq_live_ = false;
@@ -109,6 +113,22 @@ void IoQueuePair::delete_cq() {
   if (!cq_live_) return;
   cq_live_ = false;
   controller_->admin_ok(delete_queue_command(AdminOpcode::delete_cq, 0, qid_), "Delete I/O Completion Queue");
+}
+
+ControllerInterface& interface_of(Controller& controller) {
+  return *controller.interface_;
+}
+
+std::string Controller::kind() const {
+  return interface_->kind();
+}
+
+std::string Controller::name() const {
+  return interface_->name();
+}
+
+void Controller::forward_by_initiator(bool on) {
+  if (DoorbellForwarder* const f = interface_->forwarder(); f != nullptr) f->by_initiator(on);
 }
 
 std::unique_ptr<Controller> Controller::open(const std::string& spec, const OpenOptions& options) {

@@ -61,4 +61,8 @@ class ControllerInterface {
   [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }
 };
 
+class Controller;
+/// The interface that a controller was made with.
+[[nodiscard]] ControllerInterface& interface_of(Controller& controller);
+
 }  // namespace doorbell::nvme

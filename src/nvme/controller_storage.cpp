@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <doorbell/nvme/status.hpp>
+#include <doorbell/nvme/wire.hpp>
 
 #include "measure/cpu_runner.hpp"
 #include "measure/gpu_runner.hpp"
@@ -87,7 +87,7 @@ class ControllerStorage final : public Storage {
   }
 
  private:
-  ControllerInterface& interface() { return controller_.interface(); }
+  ControllerInterface& interface() { return interface_of(controller_); }
 
   Initiator initiator_;
   u32 threads_;

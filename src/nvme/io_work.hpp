@@ -4,10 +4,9 @@
 // NVMe queues as the runners take them (measure/runner.hpp).
 #pragma once
 
-#include <doorbell/nvme/io_loop.hpp>
-
 #include "measure/gpu_runner.hpp"
 #include "measure/runner.hpp"
+#include "nvme/io_loop.hpp"
 #include "system/clock.hpp"
 
 // A checker's work with blocks is the same for all queues: checker.cpp has it.

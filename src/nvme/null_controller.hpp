@@ -5,11 +5,10 @@
 // thread. What a loop against it takes is the floor of the harness itself.
 #pragma once
 
-#include <doorbell/nvme/io_loop.hpp>
-
 #include <algorithm>
 #include <vector>
 
+#include "nvme/io_loop.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::nvme {

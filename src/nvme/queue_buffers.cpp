@@ -3,11 +3,12 @@
 
 #include "nvme/queue_buffers.hpp"
 
-#include <doorbell/histogram.hpp>
-#include <doorbell/nvme/prp.hpp>
+#include <doorbell/nvme/wire.hpp>
 
 #include <algorithm>
 #include <cstring>
+
+#include "loop/histogram.hpp"
 
 namespace doorbell::nvme {
 

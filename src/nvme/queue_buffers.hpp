@@ -5,10 +5,11 @@
 #pragma once
 
 #include <doorbell/nvme/controller.hpp>
-#include <doorbell/nvme/io_types.hpp>
 
 #include <span>
 #include <vector>
+
+#include "nvme/io_types.hpp"
 
 namespace doorbell::nvme {
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <doorbell/nvme/status.hpp>
+#include <doorbell/nvme/wire.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>

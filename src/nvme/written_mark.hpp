@@ -7,11 +7,11 @@
 #pragma once
 
 #include <doorbell/config.hpp>
-#include <doorbell/nvme/earlier_write.hpp>
 
 #include <string>
 #include <vector>
 
+#include "nvme/earlier_write.hpp"
 #include "system/descriptor.hpp"
 
 namespace doorbell::nvme {

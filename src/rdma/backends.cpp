@@ -56,7 +56,7 @@ Backend of_vendor(Provider p) {
     return b;
   }
   b.status = [&vendor] { return BackendStatus{false, vendor.missing}; };
-  b.open = [&vendor](const DeviceRequest& r) -> std::unique_ptr<Nic> {
+  b.open = [&vendor](const DeviceRequest& r) -> std::unique_ptr<NicDevice> {
     throw Error(fmt::format("{} {} {} {}", setting::provider, name(r.provider), setting::device, r.spec),
                 vendor.missing,
                 fmt::format("give {} verbs for the device, or {} model", setting::provider, setting::device),
@@ -98,8 +98,20 @@ const Backend& backend_of(Provider provider, const std::string& spec) {
       fmt::format("give {} {}, or the name of an RDMA device", setting::provider, vendors_text("or")));
 }
 
-std::unique_ptr<Nic> open_nic(const DeviceRequest& request) {
+std::unique_ptr<NicDevice> open_device(const DeviceRequest& request) {
   return backend_of(request.provider, request.spec).open(request);
+}
+
+std::unique_ptr<Nic> open_nic(const NicRequest& r) {
+  const bool by_gpu = r.initiator == Initiator::gpu;
+  if (r.gpu == nullptr && (by_gpu || r.gpu_memory))
+    throw Error(fmt::format("{} {}", setting::device, r.device),
+                "a GPU is to use it, and the request names none", "open one by gpu::open()");
+  return open_device(
+      {.spec = r.device,
+       .provider = provider_named(r.provider),
+       .gpu = r.gpu,
+       .use = {.gpu_memory = r.gpu_memory, .queues = r.queue_pairs, .initiator_threads = by_gpu ? 0u : 1u}});
 }
 
 }  // namespace doorbell::rdma

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "model/use.hpp"
-#include "rdma/nic.hpp"
+#include "rdma/nic_device.hpp"
 #include "system/backend.hpp"
 
 namespace doorbell::rdma {
@@ -22,7 +22,7 @@ struct DeviceRequest {
   model::Use use = {};
 };
 
-using Backend = doorbell::Backend<Nic, DeviceRequest>;
+using Backend = doorbell::Backend<NicDevice, DeviceRequest>;
 
 [[nodiscard]] const std::vector<Backend>& backends();
 
@@ -30,6 +30,6 @@ using Backend = doorbell::Backend<Nic, DeviceRequest>;
 [[nodiscard]] const Backend& backend_of(Provider provider, const std::string& spec);
 
 /// Opens the device that the request names. Never replaces one back end by another.
-[[nodiscard]] std::unique_ptr<Nic> open_nic(const DeviceRequest& request);
+[[nodiscard]] std::unique_ptr<NicDevice> open_device(const DeviceRequest& request);
 
 }  // namespace doorbell::rdma

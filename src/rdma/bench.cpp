@@ -29,7 +29,7 @@ rma::BenchOptions bench_of(const BenchOptions& options) {
   const auto open_port = std::make_shared<NicPort*>(nullptr);  // the cell's port, while the cell runs
   o.open = [provider = options.provider, connection = options.connection, open_port](const PortRequest& r) {
     auto port = std::make_unique<NicPort>(
-        open_nic({.spec = r.spec, .provider = provider, .gpu = r.gpu, .use = r.use}), connection);
+        open_device({.spec = r.spec, .provider = provider, .gpu = r.gpu, .use = r.use}), connection);
     *open_port = port.get();
     return port;
   };

@@ -19,7 +19,7 @@ QueuePairShape queue_pair(const QueueShape& shape) {
 
 }  // namespace
 
-NicQueues::NicQueues(Nic& nic, u32 count, Ends ends, const QueueShape& shape,
+NicQueues::NicQueues(NicDevice& nic, u32 count, Ends ends, const QueueShape& shape,
                      const ConnectionOptions& connection)
     : nic_(nic), options_(connection) {
   for (u32 n = 0; n < count; ++n) {
@@ -31,13 +31,7 @@ NicQueues::NicQueues(Nic& nic, u32 count, Ends ends, const QueueShape& shape,
 }
 
 void NicQueues::connect_here(const Connection& c) {
-  const QueuePairObject& far = c.peer ? *c.peer : *c.own;
-  c.own->initialise(options_);
-  if (c.peer) {
-    c.peer->initialise(options_);
-    c.peer->connect(c.own->address(), options_);
-  }
-  c.own->connect(far.address(), options_);
+  rdma::connect(*c.own, c.peer ? *c.peer : *c.own, options_);
 }
 
 void NicQueues::recover() {

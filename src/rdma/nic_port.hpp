@@ -5,7 +5,7 @@
 // those of another process.
 #pragma once
 
-#include "rdma/nic.hpp"
+#include "rdma/nic_device.hpp"
 #include "rma/names.hpp"
 
 namespace doorbell::rdma {
@@ -14,7 +14,8 @@ namespace doorbell::rdma {
 class NicQueues final : public QueueSet {
  public:
   /// Connects the queue pairs for Ends::self and Ends::pair.
-  NicQueues(Nic& nic, u32 count, Ends ends, const QueueShape& shape, const ConnectionOptions& connection);
+  NicQueues(NicDevice& nic, u32 count, Ends ends, const QueueShape& shape,
+            const ConnectionOptions& connection);
 
   void recover() override;
   [[nodiscard]] std::unique_ptr<OpRunner> runner(const DriverShape& driver) override;
@@ -32,7 +33,7 @@ class NicQueues final : public QueueSet {
   };
   void connect_here(const Connection& c);
 
-  Nic& nic_;
+  NicDevice& nic_;
   ConnectionOptions options_;
   std::vector<Connection> connections_;
 };
@@ -40,8 +41,9 @@ class NicQueues final : public QueueSet {
 class NicPort final : public Port {
  public:
   /// `nic` must outlive this object.
-  explicit NicPort(Nic& nic, const ConnectionOptions& connection = {}) : nic_(nic), connection_(connection) {}
-  explicit NicPort(std::unique_ptr<Nic> nic, const ConnectionOptions& connection = {})
+  explicit NicPort(NicDevice& nic, const ConnectionOptions& connection = {})
+      : nic_(nic), connection_(connection) {}
+  explicit NicPort(std::unique_ptr<NicDevice> nic, const ConnectionOptions& connection = {})
       : owned_(std::move(nic)), nic_(*owned_), connection_(connection) {}
 
   [[nodiscard]] std::string kind() const override { return nic_.kind(); }
@@ -60,8 +62,8 @@ class NicPort final : public Port {
   [[nodiscard]] NicQueues& queues() { return *queues_; }
 
  private:
-  std::unique_ptr<Nic> owned_;
-  Nic& nic_;
+  std::unique_ptr<NicDevice> owned_;
+  NicDevice& nic_;
   ConnectionOptions connection_;
   NicQueues* queues_ = nullptr;
 };

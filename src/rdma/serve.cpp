@@ -4,7 +4,6 @@
 #include "rdma/serve.hpp"
 
 #include <doorbell/error.hpp>
-#include <doorbell/rma/op_payload.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "rdma/remote_server.hpp"
 #include "rdma/settings.hpp"
 #include "rdma/swap.hpp"
+#include "rma/op_payload.hpp"
 #include "rma/ping_pong_end.hpp"
 #include "system/available_memory.hpp"
 #include "system/thread.hpp"
@@ -32,7 +32,7 @@ constexpr double kLongestPhaseS = 366 * 86400.0;  // of its loops: the client en
 /// One cell of a client's run.
 class ServedCell {
  public:
-  ServedCell(const ServeOptions& o, exchange::Exchange& exchange, Nic& nic, const Json& message)
+  ServedCell(const ServeOptions& o, exchange::Exchange& exchange, NicDevice& nic, const Json& message)
       : exchange_(exchange) {
     read_cell_message(message, &options_, &setup_);
     silent_s_ = exchange::silent_limit_s(o.timeout_s, options_.timeout_s);
@@ -210,7 +210,7 @@ class ServedCell {
 }  // namespace
 
 ServeResult serve(const ServeOptions& o, const measure::RunWatch& watch) {
-  const auto device = open_nic({.spec = o.device, .provider = o.provider});
+  const auto device = open_device({.spec = o.device, .provider = o.provider});
   auto [exchange, next] = exchange::wait_for_client(kRunKind, o.at, setting::listen, {"cell", "end"},
                                                     o.wait_s, o.timeout_s, watch);
   ServeResult result;

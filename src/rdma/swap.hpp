@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "exchange/exchange.hpp"
-#include "rdma/nic.hpp"
+#include "rdma/nic_device.hpp"
 #include "rma/session.hpp"
 
 namespace doorbell::rdma {

@@ -3,11 +3,15 @@
 
 #include "rdma/vendors.hpp"
 
+#include <doorbell/error.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 #include "options/enumeration.hpp"
+#include "rdma/settings.hpp"
 #include "rma/operation_work.hpp"
 
 namespace doorbell::rdma {
@@ -25,6 +29,15 @@ const std::vector<std::string>& provider_names() {
 
 std::string_view name(Provider p) {
   return provider_names()[static_cast<std::size_t>(p)];
+}
+
+Provider provider_named(std::string_view wanted) {
+  const auto& names = provider_names();
+  const auto at = std::ranges::find(names, wanted);
+  if (at == names.end())
+    throw Error(setting::provider, fmt::format("'{}' is none", wanted),
+                fmt::format("give one of {}", fmt::join(names, ", ")));
+  return static_cast<Provider>(at - names.begin());
 }
 
 const std::vector<Provider>& vendors() {

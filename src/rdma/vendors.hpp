@@ -28,11 +28,13 @@ enum class Provider { DOORBELL_RDMA_VENDORS(DOORBELL_ROW) verbs };
 #undef DOORBELL_ROW
 
 [[nodiscard]] std::string_view name(Provider p);
+/// Throws Error for a name of none.
+[[nodiscard]] Provider provider_named(std::string_view wanted);
 /// All providers' names, in order.
 [[nodiscard]] const std::vector<std::string>& provider_names();
 
 class BurstQueue;
-class Nic;
+class NicDevice;
 class QueuePairObject;
 struct ConnectedEnds;
 struct FormatShape;
@@ -49,7 +51,8 @@ struct Vendor {
   /// For hardware: whether it can be driven here, and the function that opens it. Null if there is no back
   /// end; `missing` then says why.
   BackendStatus (*status)() = nullptr;
-  std::unique_ptr<Nic> (*open)(const VerbsConfig& config, const std::shared_ptr<gpu::Gpu>& gpu) = nullptr;
+  std::unique_ptr<NicDevice> (*open)(const VerbsConfig& config,
+                                     const std::shared_ptr<gpu::Gpu>& gpu) = nullptr;
   const char* missing = "";
 };
 

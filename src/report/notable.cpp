@@ -3,13 +3,13 @@
 
 #include "report/notable.hpp"
 
-#include <doorbell/histogram.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 
+#include "loop/histogram.hpp"
 #include "report/layout.hpp"
 
 namespace doorbell::report {

@@ -5,14 +5,14 @@
 // of it; the JSON form is defined by schema/results-1.schema.json. Every key carries its unit.
 #pragma once
 
-#include <doorbell/op_stats.hpp>
-
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "loop/op_stats.hpp"
 
 namespace doorbell::report {
 

@@ -5,7 +5,6 @@
 
 #include <doorbell/error.hpp>
 #include <doorbell/gpu.hpp>
-#include <doorbell/rma/op_payload.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +17,7 @@
 #include "model/copy_allowance.hpp"
 #include "rma/ceiling.hpp"
 #include "rma/cell_setup.hpp"
+#include "rma/op_payload.hpp"
 #include "rma/settings.hpp"
 #include "rma/single_operation.hpp"
 #include "system/available_memory.hpp"

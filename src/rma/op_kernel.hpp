@@ -6,11 +6,11 @@
 // compile in parallel.
 #pragma once
 
-#include <doorbell/gpu_clock.hpp>
-#include <doorbell/rma/op_loop.hpp>
+#include <doorbell/warp.hpp>
 
 #include "gpu/constant.hpp"
 #include "measure/gpu_job.hpp"
+#include "rma/op_loop.hpp"
 
 namespace doorbell::rma::kernel {
 

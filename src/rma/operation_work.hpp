@@ -4,9 +4,8 @@
 // Queues of one-sided operations as the runners take them (measure/runner.hpp).
 #pragma once
 
-#include <doorbell/rma/op_loop.hpp>
-
 #include "measure/runner.hpp"
+#include "rma/op_loop.hpp"
 #include "system/clock.hpp"
 
 // A checker's work with payloads is the same for all queues: checker.cpp has it.

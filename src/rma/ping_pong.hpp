@@ -6,10 +6,9 @@
 // between them.
 #pragma once
 
-#include <doorbell/lane_counters.hpp>
-
 #include <optional>
 
+#include "loop/lane_counters.hpp"
 #include "rma/operation_work.hpp"
 #include "rma/ping_pong_end.hpp"
 

@@ -13,8 +13,8 @@
 // afterwards: the slot is not written again before the end's next answer.
 #pragma once
 
-#include <doorbell/payload.hpp>
-#include <doorbell/rma/op_types.hpp>
+#include "loop/payload.hpp"
+#include "rma/op_types.hpp"
 
 namespace doorbell::rma {
 

@@ -6,9 +6,7 @@
 // cells, the bench and the command options are the same for all such paths.
 #pragma once
 
-#include <doorbell/initiator.hpp>
 #include <doorbell/region.hpp>
-#include <doorbell/rma/op_types.hpp>
 
 #include <functional>
 #include <memory>
@@ -19,6 +17,7 @@
 #include "measure/runner.hpp"
 #include "measure/tally.hpp"
 #include "model/use.hpp"
+#include "rma/op_types.hpp"
 
 namespace doorbell::gpu {
 class Gpu;
@@ -34,20 +33,6 @@ enum class Ends {
   pair,    ///< both queues are in this process
   remote,  ///< the other end is in another process
   device,  ///< the queue leads to the device's own memory, which no process reaches but through its queues
-};
-
-/// Memory that the device may use, until this object is destroyed; the region must live as long.
-class RegisteredMemory {
- public:
-  virtual ~RegisteredMemory() = default;
-  [[nodiscard]] u64 iova() const { return iova_; }
-  [[nodiscard]] u32 lkey() const { return lkey_; }
-  [[nodiscard]] u32 rkey() const { return rkey_; }
-
- protected:
-  u64 iova_ = 0;
-  u32 lkey_ = 0;
-  u32 rkey_ = 0;
 };
 
 /// Which requests may use registered memory.
@@ -83,18 +68,6 @@ class QueueSet {
   virtual void recover() = 0;
   /// Makes a runner for the queues in their present state. Throws Error if the initiator cannot reach them.
   [[nodiscard]] virtual std::unique_ptr<OpRunner> runner(const DriverShape& driver) = 0;
-};
-
-/// Limits of the device, to check before anything is created.
-struct Limits {
-  u32 max_requests = 32768;  ///< of one queue
-  u32 max_receives = 32768;  ///< likewise
-  u32 max_queues = 1024;
-  u32 max_inline = 0;
-  u32 max_message = kMaxMessage;
-  bool atomics = true;
-  bool gpu_memory = false;     ///< can register GPU memory
-  bool gpu_initiator = false;  ///< a GPU can reach its queues and doorbells
 };
 
 /// The operations so far by a device's own clock, of those that move bytes the way that is

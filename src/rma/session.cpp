@@ -5,10 +5,11 @@
 
 #include <doorbell/error.hpp>
 #include <doorbell/gpu.hpp>
-#include <doorbell/histogram.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "loop/histogram.hpp"
 
 namespace doorbell::rma {
 

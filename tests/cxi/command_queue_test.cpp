@@ -4,9 +4,8 @@
 // Command and event queues as state machines, with one lane and with warps whose lanes are threads.
 
 #include <doorbell/cxi/command_queue.hpp>
-#include <doorbell/cxi/counter_commands.hpp>
+#include <doorbell/cxi/commands.hpp>
 #include <doorbell/cxi/event_queue.hpp>
-#include <doorbell/cxi/target_commands.hpp>
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -3,9 +3,8 @@
 
 // Cassini's structures one bit at a time: bits of a field change its value, other bits are ignored.
 
-#include <doorbell/cxi/counter_commands.hpp>
+#include <doorbell/cxi/commands.hpp>
 #include <doorbell/cxi/events.hpp>
-#include <doorbell/cxi/target_commands.hpp>
 #include <gtest/gtest.h>
 
 #include <bit>

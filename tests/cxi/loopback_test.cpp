@@ -21,7 +21,7 @@ struct Outcome {
 
 Outcome loopback(const LoopbackOptions& o, const model::FaultRates& faults = {},
                  const std::string& spec = "cxi-model0", const measure::StopFlag* stop = nullptr) {
-  const auto device = open_cassini({.spec = tested(spec), .use = {.gpu_memory = false, .faults = faults}});
+  const auto device = open_device({.spec = tested(spec), .use = {.gpu_memory = false, .faults = faults}});
   const auto endpoint = device->open(1);
   Outcome out;
   out.result = run_loopback(*device, *endpoint, o, stop);

@@ -544,18 +544,18 @@ TEST(CxiLists, UsedOnceThenTheNextThenOverflow) {
 // --------------------------------------------------------------------------------------------------
 
 TEST(CxiSetUp, NamesAndServices) {
-  EXPECT_EQ(open_cassini({.spec = "model"})->name(), "cxi-model0");
-  EXPECT_EQ(open_cassini({.spec = "model:latency=1us"})->name(), "cxi-model0:latency=1us");
-  const auto seven = open_cassini({.spec = "cxi-model7"});
+  EXPECT_EQ(open_device({.spec = "model"})->name(), "cxi-model0");
+  EXPECT_EQ(open_device({.spec = "model:latency=1us"})->name(), "cxi-model0:latency=1us");
+  const auto seven = open_device({.spec = "cxi-model7"});
   EXPECT_EQ(seven->name(), "cxi-model7");
   EXPECT_EQ(seven->kind(), "model");
-  EXPECT_NE(seven->open(1)->address().nid, open_cassini({.spec = "cxi-model0"})->open(1)->address().nid);
+  EXPECT_NE(seven->open(1)->address().nid, open_device({.spec = "cxi-model0"})->open(1)->address().nid);
   for (const char* spec :
        {"cxi0", "cxi-model", "cxi-modelx", "cxi-model-1", "models", "", "cxi-model99999999999"})
-    EXPECT_THROW((void)open_cassini({.spec = spec}), Error) << spec;
+    EXPECT_THROW((void)open_device({.spec = spec}), Error) << spec;
   for (const char* spec :
        {"cxi-model0:x=1", "cxi-model0:bandwidth=-1", "cxi-model0:pid-bits=10", "model:latency"})
-    EXPECT_THROW((void)open_cassini({.spec = spec}), Error) << spec;
+    EXPECT_THROW((void)open_device({.spec = spec}), Error) << spec;
   for (const u32 service : {0u, 3u, ~0u}) {
     try {
       (void)seven->open(service);
@@ -568,7 +568,7 @@ TEST(CxiSetUp, NamesAndServices) {
 }
 
 TEST(CxiSetUp, ShapesAndLimits) {
-  const auto device = open_cassini({.spec = "model"});
+  const auto device = open_device({.spec = "model"});
   const auto e = device->open(1);
   for (const auto& [asked, got] :
        std::vector<std::pair<u32, u32>>{{0, 64}, {64, 64}, {65, 128}, {32769, 65536}}) {

@@ -5,10 +5,8 @@
 #pragma once
 
 #include <doorbell/cxi/command_queue.hpp>
-#include <doorbell/cxi/counter.hpp>
-#include <doorbell/cxi/counter_commands.hpp>
+#include <doorbell/cxi/commands.hpp>
 #include <doorbell/cxi/event_queue.hpp>
-#include <doorbell/cxi/target_commands.hpp>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -31,7 +29,7 @@ using test::eventually;
 
 /// Mapped memory with a pattern that has no period in sight.
 struct Memory {
-  Memory(Cassini& d, Endpoint& e, u64 bytes, Access access = Access::read_write)
+  Memory(CassiniDevice& d, Endpoint& e, u64 bytes, Access access = Access::read_write)
       : region(d.allocate(Place::pageable, bytes, nullptr)), md(e.map(region, access)) {}
   [[nodiscard]] u8* data() { return region.host(); }
   [[nodiscard]] u64 iova(u64 at = 0) const { return md->iova() + at; }
@@ -163,7 +161,7 @@ inline std::string tested(const std::string& spec) {
          (engine == nullptr ? std::string("copy-threads=2") : std::string("engine=") + engine);
 }
 
-inline std::unique_ptr<Cassini> open_rig(const RigOptions& o) {
+inline std::unique_ptr<CassiniDevice> open_rig(const RigOptions& o) {
   const model::Use use{.gpu_memory = false, .faults = o.faults, .seed = o.seed};
   if (o.block) {
     ModelConfig config = parse_model_spec(o.spec);
@@ -171,7 +169,7 @@ inline std::unique_ptr<Cassini> open_rig(const RigOptions& o) {
     config.fit(use);
     return std::make_unique<ModelCassini>(config, o.spec, std::vector<std::shared_ptr<gpu::Gpu>>{}, o.block);
   }
-  if (o.slow_writer_ns == 0) return open_cassini({.spec = tested(o.spec), .use = use});
+  if (o.slow_writer_ns == 0) return open_device({.spec = tested(o.spec), .use = use});
   ModelConfig config = parse_model_spec(tested(o.spec));
   config.fit(use);
   config.slow_writer_ns = o.slow_writer_ns;
@@ -266,7 +264,7 @@ struct Rig {
     EXPECT_EQ(name(tx.status().return_code), "OK") << "the queue goes on";
   }
 
-  std::unique_ptr<Cassini> device;
+  std::unique_ptr<CassiniDevice> device;
   std::unique_ptr<Endpoint> endpoint;
   Memory near, far;
   Events tx_events, rx_events;

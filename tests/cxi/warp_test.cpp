@@ -4,7 +4,6 @@
 // The code that a GPU warp runs, with threads as lanes, on the software Cassini: the loop of operations over
 // a PutQueue.
 
-#include <doorbell/rma/op_loop.hpp>
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -12,6 +11,7 @@
 #include "cxi/port.hpp"
 #include "emulated_warp.hpp"
 #include "measure/check_memory.hpp"
+#include "rma/op_loop.hpp"
 #include "rma/session.hpp"
 #include "system/clock.hpp"
 

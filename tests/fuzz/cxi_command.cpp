@@ -4,8 +4,7 @@
 // A command slot that holds anything at all, as a Cassini reads it: one command at most, which survives being
 // written and read again.
 
-#include <doorbell/cxi/counter_commands.hpp>
-#include <doorbell/cxi/target_commands.hpp>
+#include <doorbell/cxi/commands.hpp>
 
 #include <cstring>
 

@@ -3,7 +3,6 @@
 
 // The records of a byte stream, which comes in pieces: some of it real headers, some of it anything.
 
-#include <doorbell/net/crc32c.hpp>
 #include <doorbell/net/packet.hpp>
 
 #include <cstring>

@@ -4,9 +4,8 @@
 // Any sequences at any times: the tracker decides as the plain reference does, closes windows in order and
 // each once, and its counts add up.
 
-#include <doorbell/net/window.hpp>
-
 #include "fuzz/fuzz.hpp"
+#include "net/assembly/window.hpp"
 #include "net/window_reference.hpp"
 
 using namespace doorbell;

@@ -3,7 +3,6 @@
 
 // Completion entries and status codes.
 
-#include <doorbell/nvme/status.hpp>
 #include <doorbell/nvme/wire.hpp>
 
 #include <cstring>

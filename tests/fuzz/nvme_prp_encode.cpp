@@ -3,7 +3,7 @@
 
 // Any buffer becomes PRPs that a walk turns back into the buffer.
 
-#include <doorbell/nvme/prp.hpp>
+#include <doorbell/nvme/wire.hpp>
 
 #include <vector>
 

@@ -4,7 +4,7 @@
 // The walk of PRPs that a hostile host wrote: it ends, with a status, having touched no more than the
 // transfer's length.
 
-#include <doorbell/nvme/prp.hpp>
+#include <doorbell/nvme/wire.hpp>
 
 #include "fuzz/fuzz.hpp"
 

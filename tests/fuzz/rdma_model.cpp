@@ -39,7 +39,7 @@ ModelConfig config_from(FuzzedDataProvider& in) {
 
 /// Memory of one kind of right, all of one byte at first.
 struct Memory {
-  Memory(Nic& d, u32 access, u8 byte) : region(Place::pageable, kRegion) {
+  Memory(NicDevice& d, u32 access, u8 byte) : region(Place::pageable, kRegion) {
     std::memset(region.host(), byte, kRegion);
     registered = d.register_memory(region, access);
   }

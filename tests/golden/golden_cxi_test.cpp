@@ -3,10 +3,8 @@
 
 // Every vector of cxi.json, both ways.
 
-#include <doorbell/cxi/counter.hpp>
-#include <doorbell/cxi/counter_commands.hpp>
+#include <doorbell/cxi/commands.hpp>
 #include <doorbell/cxi/event_queue.hpp>
-#include <doorbell/cxi/target_commands.hpp>
 
 #include <cstdio>
 

@@ -3,8 +3,6 @@
 
 // Every vector of nvme.json, byte for byte.
 
-#include <doorbell/nvme/prp.hpp>
-#include <doorbell/nvme/status.hpp>
 #include <doorbell/nvme/wire.hpp>
 #include <gtest/gtest.h>
 

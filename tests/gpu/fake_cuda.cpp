@@ -12,7 +12,6 @@
 //   FAKE_CUDA_SPLIT=1          pinned memory has another address on the GPU
 //   FAKE_CUDA_APART=1          no GPU reaches memory of another
 //   FAKE_CUDA_HOLD=1           launched kernels run until this is unset
-#include <doorbell/gpu_clock.hpp>
 
 #include <sys/mman.h>
 
@@ -25,6 +24,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "gpu/probe.hpp"
 
 namespace {
 

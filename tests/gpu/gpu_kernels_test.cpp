@@ -3,12 +3,11 @@
 
 // Streams, events and kernels of a GPU, on the fake drivers.
 
-#include <doorbell/gpu_clock.hpp>
-
 #include <chrono>
 #include <vector>
 
 #include "fake_gpus.hpp"
+#include "gpu/probe.hpp"
 
 namespace doorbell::gpu {
 namespace {

@@ -3,9 +3,9 @@
 
 // The times that a loop reports, from two clocks that do not agree.
 
-#include <doorbell/loop_guard.hpp>
 #include <gtest/gtest.h>
 
+#include "loop/loop_guard.hpp"
 #include "measure/runner.hpp"
 
 namespace doorbell {

@@ -3,11 +3,11 @@
 
 // Every figure that a Tally reports, compared with values calculated by hand.
 
-#include <doorbell/histogram.hpp>
 #include <gtest/gtest.h>
 
 #include <vector>
 
+#include "loop/histogram.hpp"
 #include "measure/counters.hpp"
 #include "measure/tally.hpp"
 

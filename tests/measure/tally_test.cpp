@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "measure/tally.hpp"
+#include "loop/histogram.hpp"
 
-#include <doorbell/histogram.hpp>
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -4,7 +4,6 @@
 // The payload pattern and the order of addresses.
 
 #include <doorbell/pattern.hpp>
-#include <doorbell/permutation.hpp>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +11,8 @@
 #include <random>
 #include <set>
 #include <vector>
+
+#include "loop/permutation.hpp"
 
 namespace doorbell::pattern {
 namespace {

@@ -4,7 +4,6 @@
 // The contents of a unit of the pattern: recorded bytes, independence of its parts, the CPU's vectors against
 // single lanes, and units of version 1.
 
-#include <doorbell/payload.hpp>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "golden/sha256.hpp"
+#include "loop/payload.hpp"
 
 namespace doorbell::pattern {
 namespace {

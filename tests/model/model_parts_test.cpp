@@ -4,7 +4,6 @@
 // The parts of models: faults, delayed reports, the link, keys, status names.
 
 #include <doorbell/error.hpp>
-#include <doorbell/nvme/status.hpp>
 #include <doorbell/nvme/wire.hpp>
 #include <doorbell/pattern.hpp>
 #include <gtest/gtest.h>

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <doorbell/net/arrival_map.hpp>
 #include <gtest/gtest.h>
 
 #include <random>
 #include <set>
+
+#include "net/flow/arrival_map.hpp"
 
 namespace doorbell::net {
 namespace {

@@ -3,7 +3,6 @@
 
 // The code of the GPU's kernels, on one lane and on emulated warps.
 
-#include <doorbell/net/assemble.hpp>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "emulated_warp.hpp"
+#include "net/assembly/assemble.hpp"
 
 namespace doorbell::net {
 namespace {

@@ -5,8 +5,6 @@
 // the order of their streams, but no sooner than somebody waits for them or asks for a step.
 #pragma once
 
-#include <doorbell/net/assemble.hpp>
-
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -16,6 +14,7 @@
 #include <stdexcept>
 
 #include "idle_gpu.hpp"
+#include "net/assembly/assemble.hpp"
 
 namespace doorbell::net::test {
 

@@ -4,7 +4,6 @@
 // Conversions against their definition: of all numbers that the format has, the nearest one, and of two
 // equally near ones the one whose last bit is 0.
 
-#include <doorbell/net/convert.hpp>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "emulated_warp.hpp"
+#include "net/assembly/convert.hpp"
 
 namespace doorbell::net {
 namespace {

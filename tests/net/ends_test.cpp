@@ -3,7 +3,7 @@
 
 // Both ends of a run over a wire in memory: every packet and every injected fault is accounted for.
 #include <doorbell/error.hpp>
-#include <doorbell/net/crc32c.hpp>
+#include <doorbell/net/packet.hpp>
 #include <gtest/gtest.h>
 
 #include <thread>

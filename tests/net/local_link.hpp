@@ -5,7 +5,6 @@
 #pragma once
 
 #include <arpa/inet.h>
-#include <doorbell/net/crc32c.hpp>
 #include <doorbell/net/packet.hpp>
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -5,7 +5,6 @@
 // wants changed it changes in `packets`. And single packets.
 #pragma once
 
-#include <doorbell/net/crc32c.hpp>
 #include <doorbell/net/packet.hpp>
 #include <doorbell/net/queue.hpp>
 #include <doorbell/region.hpp>

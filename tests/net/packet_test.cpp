@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <doorbell/net/crc32c.hpp>
 #include <doorbell/net/packet.hpp>
+#include <doorbell/pattern_unit.hpp>
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -3,7 +3,7 @@
 
 // A receiver and a relay, burst by burst, without the threads of an end.
 #include <doorbell/error.hpp>
-#include <doorbell/net/crc32c.hpp>
+#include <doorbell/net/packet.hpp>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <doorbell/net/crc32c.hpp>
+#include <doorbell/net/packet.hpp>
 #include <gtest/gtest.h>
 
 #include <cstring>

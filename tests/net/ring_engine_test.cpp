@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <doorbell/net/toeplitz.hpp>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +12,7 @@
 #include "errors.hpp"
 #include "net/raw/engines.hpp"
 #include "net/raw/frames.hpp"
+#include "net/raw/toeplitz.hpp"
 #include "net/raw_packets.hpp"
 #include "sanitized.hpp"
 

@@ -118,9 +118,9 @@ class RoceRun {
     const auto& names = rdma::provider_names();
     const auto provider = std::ranges::find(names, request.provider) - names.begin();
     stream = open_roce(request, link_,
-                       rdma::open_nic({.spec = request.device,
-                                       .provider = static_cast<rdma::Provider>(provider),
-                                       .use = {.faults = faults}}));
+                       rdma::open_device({.spec = request.device,
+                                          .provider = static_cast<rdma::Provider>(provider),
+                                          .use = {.faults = faults}}));
     begin(count);
   }
 

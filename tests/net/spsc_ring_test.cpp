@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <doorbell/net/spsc_ring.hpp>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "eventually.hpp"
+#include "net/raw/spsc_ring.hpp"
 #include "sanitized.hpp"
 
 namespace doorbell::net {

@@ -4,7 +4,7 @@
 // The public way to the queues of a stream, as a program of somebody else uses it.
 
 #include <doorbell/error.hpp>
-#include <doorbell/net/crc32c.hpp>
+#include <doorbell/net/packet.hpp>
 #include <doorbell/net/stream_queues.hpp>
 #include <doorbell/net/window_receiver.hpp>
 #include <gtest/gtest.h>

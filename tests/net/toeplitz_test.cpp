@@ -4,7 +4,6 @@
 // The RSS hash against Microsoft's published values, and flow rules.
 
 #include <arpa/inet.h>
-#include <doorbell/net/toeplitz.hpp>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "errors.hpp"
 #include "golden/golden.hpp"
 #include "net/raw/flows.hpp"
+#include "net/raw/toeplitz.hpp"
 
 namespace doorbell::net {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "net/assembly/window_check.hpp"
 
-#include <doorbell/net/crc32c.hpp>
+#include <doorbell/net/packet.hpp>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -5,12 +5,12 @@
 // place of wrapping sequences. What WindowTracker is compared with.
 #pragma once
 
-#include <doorbell/net/window.hpp>
-
 #include <map>
 #include <optional>
 #include <set>
 #include <vector>
+
+#include "net/assembly/window.hpp"
 
 namespace doorbell::net::test {
 

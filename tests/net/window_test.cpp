@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <doorbell/net/window.hpp>
 #include <gtest/gtest.h>
 
 #include <random>
 #include <string>
 
 #include "errors.hpp"
+#include "net/assembly/window.hpp"
 #include "net/window_reference.hpp"
 
 namespace doorbell::net {

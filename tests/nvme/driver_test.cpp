@@ -6,7 +6,7 @@
 #include <doorbell/error.hpp>
 #include <doorbell/memory_order.hpp>
 #include <doorbell/nvme/controller.hpp>
-#include <doorbell/nvme/prp.hpp>
+#include <doorbell/nvme/wire.hpp>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -56,6 +56,32 @@ TEST(Driver, OpensAWellBehavedController) {
   EXPECT_EQ(n.blocks, 100u);
   EXPECT_EQ(n.lba_bytes, 512u);
   for (int i = 0; i < 500; ++i) (void)c->identify_namespace(1);  // the admin rings wrap
+}
+
+TEST(Driver, InitiatorsForwardDoorbellsWhereThereIsNeed) {
+  struct Forwarder final : DoorbellForwarder {
+    void forward(u16 qid) override { carried.push_back(qid); }
+    void by_initiator(bool on) override { asked.push_back(on); }
+    std::vector<u16> carried;
+    std::vector<bool> asked;
+  } forwarder;
+  {
+    const auto c = open({.forwarder = &forwarder});
+    EXPECT_EQ(c->name(), "scripted");
+    EXPECT_EQ(c->kind(), "model");
+    c->forward_by_initiator(true);
+    IoQueuePair first = c->create_queue_pair(1, 16, Place::pageable, Place::pageable);
+    IoQueuePair second = c->create_queue_pair(2, 16, Place::pageable, Place::pageable);
+    second.forward_doorbells();
+    first.forward_doorbells();
+    c->forward_by_initiator(false);
+  }
+  EXPECT_EQ(forwarder.carried, (std::vector<u16>{2, 1}));
+  EXPECT_EQ(forwarder.asked, (std::vector<bool>{true, false}));
+  // Where doorbells are registers both calls do nothing.
+  const auto c = open({});
+  c->forward_by_initiator(true);
+  c->create_queue_pair(1, 16, Place::pageable, Place::pageable).forward_doorbells();
 }
 
 TEST(Driver, WaitsForReadyNoLongerThanPromised) {
@@ -316,12 +342,12 @@ TEST(Driver, MoreUnansweredCommandsThanTheQueueHolds) {
 /// A tail outside the admin queue leaves nothing to talk through.
 TEST(Model, AnImpossibleAdminTailIsFatal) {
   const auto c = Controller::open("model");
-  store_release(c->interface().cpu_register(sq_doorbell_offset(0, 0)), 64u);  // the queue has 64 entries
+  store_release(interface_of(*c).cpu_register(sq_doorbell_offset(0, 0)), 64u);  // the queue has 64 entries
   const u64 limit = wall_ns() + 60'000'000'000;
-  while ((c->interface().read32(reg::csts) & csts::fatal) == 0 && wall_ns() < limit)
+  while ((interface_of(*c).read32(reg::csts) & csts::fatal) == 0 && wall_ns() < limit)
     std::this_thread::yield();
-  EXPECT_NE(c->interface().read32(reg::csts) & csts::fatal, 0u);
-  EXPECT_EQ(c->interface().counters().at("invalid_doorbell_values"), 1u);
+  EXPECT_NE(interface_of(*c).read32(reg::csts) & csts::fatal, 0u);
+  EXPECT_EQ(interface_of(*c).counters().at("invalid_doorbell_values"), 1u);
 }
 
 TEST(Model, OpenTwiceAndUseBoth) {
@@ -350,10 +376,10 @@ TEST(Model, ShadowPointersStayInTheirPage) {
 
 TEST(Model, RegistersOutsideTheBarAreRefused) {
   const auto c = Controller::open("model");
-  EXPECT_THROW((void)c->interface().read32(0xffffff00), Error);
-  EXPECT_THROW((void)c->interface().read32(2), Error);
-  EXPECT_THROW(c->interface().write32(0x7ffffff0, 1), Error);
-  EXPECT_THROW((void)c->interface().cpu_register(~u64{0} - 3), Error);
+  EXPECT_THROW((void)interface_of(*c).read32(0xffffff00), Error);
+  EXPECT_THROW((void)interface_of(*c).read32(2), Error);
+  EXPECT_THROW(interface_of(*c).write32(0x7ffffff0, 1), Error);
+  EXPECT_THROW((void)interface_of(*c).cpu_register(~u64{0} - 3), Error);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 // The I/O loop step by step, with a device and a clock that the test controls: deadlines, answers after them,
 // what ends a phase early, and passes of writes.
 
-#include <doorbell/nvme/io_loop.hpp>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 
 #include "emulated_warp.hpp"
 #include "measure/check_memory.hpp"
+#include "nvme/io_loop.hpp"
 #include "ring_controller.hpp"
 
 namespace doorbell::nvme {

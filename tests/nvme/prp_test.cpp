@@ -4,7 +4,7 @@
 // PRP lists: a controller reads from them what the driver wrote. With an invalid list the controller stops
 // with a status and within bounded time.
 
-#include <doorbell/nvme/prp.hpp>
+#include <doorbell/nvme/wire.hpp>
 #include <gtest/gtest.h>
 
 #include <map>

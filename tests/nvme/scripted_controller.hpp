@@ -39,6 +39,7 @@ class ScriptedController final : public ControllerInterface {
     u32 shutdown_looks = 0;     // reads of CSTS before a shutdown has ended
     u32 stop_looks = 0;         // reads of CSTS, after EN = 0, before RDY is 0
     std::function<void(const ScriptedController&)> at_end = {};  // when it is destroyed
+    DoorbellForwarder* forwarder = nullptr;
     bool extra_completion = false;  // one of a command that was never sent, before each answer
   };
   explicit ScriptedController(Script script)
@@ -94,6 +95,8 @@ class ScriptedController final : public ControllerInterface {
     return reinterpret_cast<u32*>(registers_.host() + offset);
   }
   [[nodiscard]] u32* gpu_register(u64) override { return nullptr; }
+
+  [[nodiscard]] DoorbellForwarder* forwarder() override { return script_.forwarder; }
 
   /// The value of CC or CSTS, without the effects of a read.
   [[nodiscard]] u32 peek(u32 offset) const {

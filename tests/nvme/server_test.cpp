@@ -5,7 +5,7 @@
 // the host sees the same completions and the same data as with one lane. What the completions must be is
 // tested by the conformance cases, for which one lane serves.
 
-#include <doorbell/nvme/prp.hpp>
+#include <doorbell/nvme/wire.hpp>
 #include <doorbell/region.hpp>
 #include <gtest/gtest.h>
 

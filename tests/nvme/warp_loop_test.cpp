@@ -4,7 +4,6 @@
 // The I/O loop with one lane, 8 and 32 lanes: all give the same verdicts and counts, for every kind of damage
 // by a controller.
 
-#include <doorbell/nvme/io_loop.hpp>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -20,6 +19,7 @@
 #include "emulated_warp.hpp"
 #include "measure/check_memory.hpp"
 #include "nvme/backends.hpp"
+#include "nvme/io_loop.hpp"
 #include "nvme/model/controller.hpp"
 #include "nvme/queue_buffers.hpp"
 #include "ring_controller.hpp"
@@ -403,7 +403,7 @@ void against_the_model(model::FaultRates faults, u64 ios, u32 blocks) {
   Controller controller(std::move(owned), options);
   controller.request_queues(1);
   QueueBuffers buffers(
-      controller.interface().address_space(), nullptr,
+      interface_of(controller).address_space(), nullptr,
       {.queues = 1, .entries = 16, .window = 8, .io_bytes = u64{blocks} * 512, .positions = ios});
   IoQueuePair pair = controller.create_queue_pair(1, 16, Place::pageable, Place::pageable);
   IoQueue& q = buffers.queues().front();

@@ -4,7 +4,6 @@
 // The collective code with one lane, 8 and 32 lanes: all give the same submission bytes, doorbell values,
 // verdicts and counts.
 
-#include <doorbell/nvme/io_loop.hpp>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "emulated_warp.hpp"
+#include "nvme/io_loop.hpp"
 #include "ring_controller.hpp"
 
 namespace doorbell {

@@ -224,7 +224,7 @@ TEST(Rdma, StepsOfAnOperation) {
 std::unique_ptr<Port> open_twice(const PortRequest& request) {
   static u32 opened = 0;
   if (++opened % 3 == 0) throw Error("the NIC", "it was pulled out", "put it back", ExitCode::absent);
-  return std::make_unique<NicPort>(open_nic({.spec = request.spec, .provider = Provider::mlx5}));
+  return std::make_unique<NicPort>(open_device({.spec = request.spec, .provider = Provider::mlx5}));
 }
 
 TEST(Rdma, WhatWasMeasuredIsKeptWhenALaterCellFails) {

@@ -385,7 +385,7 @@ TYPED_TEST(RdmaErrors, CqOverflow) {
 }
 
 TYPED_TEST(RdmaErrors, SetUpSaysWhatIsWrong) {
-  Nic& d = *this->rig.device;
+  NicDevice& d = *this->rig.device;
   EXPECT_THROW((void)d.create_queue_pair({.sq_requests = 0}), Error);
   EXPECT_THROW((void)d.create_queue_pair({.sq_requests = 1u << 20}), Error);
   EXPECT_THROW((void)d.create_queue_pair({.rq_requests = 0}), Error);

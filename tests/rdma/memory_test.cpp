@@ -24,9 +24,9 @@ struct Taken {
 };
 
 /// A NIC that counts.
-class CountingNic final : public Nic {
+class CountingNic final : public NicDevice {
  public:
-  CountingNic(std::unique_ptr<Nic> inner, Taken* taken) : inner_(std::move(inner)), taken_(*taken) {}
+  CountingNic(std::unique_ptr<NicDevice> inner, Taken* taken) : inner_(std::move(inner)), taken_(*taken) {}
   [[nodiscard]] std::string kind() const override { return inner_->kind(); }
   [[nodiscard]] std::string name() const override { return inner_->name(); }
   [[nodiscard]] Provider provider() const override { return inner_->provider(); }
@@ -54,7 +54,7 @@ class CountingNic final : public Nic {
     return static_cast<u64>(end - m.sq) * sizeof(Word16) + u64{m.track_entries} * sizeof(Word16);
   }
 
-  std::unique_ptr<Nic> inner_;
+  std::unique_ptr<NicDevice> inner_;
   Taken& taken_;
 };
 
@@ -105,7 +105,7 @@ std::unique_ptr<Port> open_one(const Whose& whose, u32 queues, Taken* taken) {
     return std::make_unique<CountingCassini>(PortRequest{.spec = "cxi-model0", .use = {.queues = queues}},
                                              taken);
   return std::make_unique<NicPort>(std::make_unique<CountingNic>(
-      open_nic({.spec = "model", .provider = *whose.provider, .use = {.queues = queues}}), taken));
+      open_device({.spec = "model", .provider = *whose.provider, .use = {.queues = queues}}), taken));
 }
 
 class MemoryNeeded : public testing::TestWithParam<Whose> {};

@@ -470,14 +470,14 @@ TEST_F(Mlx5Fake, TheRegistryKnowsWhoHasABackEnd) {
   EXPECT_EQ(backend_of(Provider::mlx5, "mlx5_0").name, "mlx5");
   EXPECT_EQ(backend_of(Provider::mlx5, "model").name, "model");
   EXPECT_EQ(backend_of(Provider::verbs, "mlx5_0").name, "verbs");
-  EXPECT_EQ(open_nic({.spec = "mlx5_0,port=1"})->provider(), Provider::mlx5);
+  EXPECT_EQ(open_device({.spec = "mlx5_0,port=1"})->provider(), Provider::mlx5);
   for (const Provider p : vendors()) {
     if (vendor_of(p)->open != nullptr) continue;
     const Backend& b = backend_of(p, "nic0");
     EXPECT_EQ(b.name, name(p));
     EXPECT_FALSE(b.status().usable);
     expect_says(b.status().detail, "no back end");
-    expect_says(error_of([&] { (void)open_nic({.spec = "nic0", .provider = p}); }, ExitCode::absent),
+    expect_says(error_of([&] { (void)open_device({.spec = "nic0", .provider = p}); }, ExitCode::absent),
                 "no back end");
     EXPECT_EQ(backend_of(p, "model").name, "model");
   }

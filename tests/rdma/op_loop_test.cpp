@@ -3,13 +3,13 @@
 
 // OpLoop on a fake provider: completions in an order that devices seldom produce.
 
-#include <doorbell/histogram.hpp>
 #include <gtest/gtest.h>
 
 #include <map>
 #include <numeric>
 #include <vector>
 
+#include "loop/histogram.hpp"
 #include "measure/check_memory.hpp"
 #include "rma/operation_work.hpp"
 #include "verbs_provider.hpp"

@@ -216,7 +216,7 @@ TEST_P(PingPongs, WithoutAnyCompletionThereIsNoRoomAtLast) {
 /// As two processes have it: each end has a session of its own, and the answering one does not know when it
 /// is over.
 TEST_P(PingPongs, TheAnsweringEndAlone) {
-  const auto device = open_nic({.spec = "model", .provider = GetParam(), .use = {.queues = 2}});
+  const auto device = open_device({.spec = "model", .provider = GetParam(), .use = {.queues = 2}});
   for (const Op op : {Op::write, Op::send}) {
     SessionShape shape;
     shape.ends = Ends::remote;

@@ -3,7 +3,6 @@
 
 // How a queue pair handles entries that come at difficult moments, with threads as lanes.
 
-#include <doorbell/poll_pace.hpp>
 #include <doorbell/rdma/bnxt.hpp>
 #include <doorbell/rdma/ionic.hpp>
 #include <doorbell/rdma/queue_pair.hpp>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "emulated_warp.hpp"
+#include "loop/poll_pace.hpp"
 
 namespace doorbell::rdma {
 namespace {

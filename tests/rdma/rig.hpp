@@ -66,7 +66,7 @@ class RawCq {
 struct Memory {
   Region region;
   std::unique_ptr<MemoryRegion> registered;
-  Memory(Nic& d, u64 bytes, u32 access = access::all)
+  Memory(NicDevice& d, u64 bytes, u32 access = access::all)
       : region(d.allocate(Place::pageable, bytes)), registered(d.register_memory(region, access)) {}
   [[nodiscard]] u8* data() { return region.host(); }
   [[nodiscard]] u64 iova(u64 at = 0) const { return registered->iova() + at; }
@@ -82,7 +82,9 @@ struct Memory {
 template <class F>
 class RawQp {
  public:
-  explicit RawQp(Nic& d, const QueuePairShape& shape = {}) : object(d.create_queue_pair(shape)) { begin(); }
+  explicit RawQp(NicDevice& d, const QueuePairShape& shape = {}) : object(d.create_queue_pair(shape)) {
+    begin();
+  }
 
   /// At the start of empty rings.
   void begin() {
@@ -177,7 +179,7 @@ struct Rig {
   [[nodiscard]] u64 injected(const std::string& key) {
     return device->counters().at("injected").at(key).template get<u64>();
   }
-  std::unique_ptr<Nic> device;
+  std::unique_ptr<NicDevice> device;
 };
 
 inline WorkRequest request(Op op, const Memory& local, const Memory& remote, u32 bytes, u64 local_at = 0,

@@ -34,7 +34,7 @@ const FormatShape& block_shape() {
 }
 
 template <class F>
-std::unique_ptr<Nic> open_block(const FormatShape& shape, u32 threads = 1) {
+std::unique_ptr<NicDevice> open_block(const FormatShape& shape, u32 threads = 1) {
   ModelConfig c;
   c.engine = ModelConfig::Engine::kernel_on_cpu;
   c.threads = threads;

@@ -6,7 +6,6 @@
 
 #include <doorbell/error.hpp>
 #include <doorbell/rdma/remote_operations.hpp>
-#include <doorbell/rma/op_loop.hpp>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -17,14 +16,15 @@
 #include "measure/check_memory.hpp"
 #include "rdma/backends.hpp"
 #include "rdma/nic_port.hpp"
+#include "rma/op_loop.hpp"
 #include "rma/session.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::rdma {
 namespace {
 
-std::unique_ptr<Nic> open_one(Provider provider) {
-  return open_nic({.spec = "model", .provider = provider, .use = {.queues = 2}});
+std::unique_ptr<NicDevice> open_one(Provider provider) {
+  return open_device({.spec = "model", .provider = provider, .use = {.queues = 2}});
 }
 
 template <class Format>
@@ -104,7 +104,7 @@ TYPED_TEST(Warps, SingleOperations) {
 /// Two buffers that a queue pair, connected to itself, may use.
 template <class Format>
 struct Rig {
-  std::unique_ptr<Nic> device = open_one(provider_of<Format>());
+  std::unique_ptr<NicDevice> device = open_one(provider_of<Format>());
   NicPort port{*device};
   Session session{port, nullptr, shape()};
   static SessionShape shape() {

@@ -3,7 +3,7 @@
 
 // Words that devices read: the order in which they are stored, and their bytes.
 
-#include <doorbell/rdma/words.hpp>
+#include <doorbell/rdma/format.hpp>
 #include <gtest/gtest.h>
 
 namespace doorbell::rdma {

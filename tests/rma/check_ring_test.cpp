@@ -5,7 +5,6 @@
 // threads whose payloads only keep books. Every slot is checked whole, before it is made ready, before it is
 // used again.
 
-#include <doorbell/check_ring.hpp>
 #include <doorbell/error.hpp>
 #include <gtest/gtest.h>
 
@@ -15,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "loop/check_ring.hpp"
 #include "measure/check_memory.hpp"
 #include "measure/gpu_runner.hpp"
 

@@ -3,7 +3,6 @@
 
 // Tests of OpPayload alone: what atomics find, and the slot to which a message goes.
 
-#include <doorbell/rma/op_payload.hpp>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "emulated_warp.hpp"
+#include "rma/op_payload.hpp"
 
 namespace doorbell::rma {
 namespace {

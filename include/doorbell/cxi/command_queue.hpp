@@ -12,7 +12,7 @@
 
 #include <doorbell/cxi/commands.hpp>
 #include <doorbell/cxi/events.hpp>
-#include <doorbell/cxi/memory.hpp>
+#include <doorbell/cxi/types.hpp>
 #include <doorbell/warp.hpp>
 
 namespace doorbell::cxi {

@@ -207,4 +207,195 @@ template <class C>
   else return encode(command).part(p);
 }
 
+// Commands that change counting events, and commands that wait for a count.
+
+/// 24 bytes of fields in a command of 64 bytes; each opcode uses some of them.
+struct CounterFields {
+  u32 ct = 0;
+  u32 trig_ct = 0;  ///< the counter whose success count a triggered command waits for
+  u32 eq = 0;
+  u64 ct_success = 0;
+  u32 ct_failure = 0;
+  bool set_ct_success = false;
+  bool set_ct_failure = false;
+  u64 threshold = 0;
+
+  template <class Self, class Field>
+  DOORBELL_INLINE static void visit(Self& s, const Field& field) {
+    field(Bits<2, 0, 11>{}, s.ct);
+    field(Bits<4, 0, 11>{}, s.trig_ct);
+    field(Bits<6, 0, 11>{}, s.eq);
+    field(Bits<8, 0, 48>{}, s.ct_success);
+    field(Bits<14, 0, 7>{}, s.ct_failure);
+    field(Bits<15, 6, 1>{}, s.set_ct_success);
+    field(Bits<15, 7, 1>{}, s.set_ct_failure);
+    field(Bits<16, 0, 48>{}, s.threshold);
+  }
+};
+
+/// Every counter command except the triggered DMA.
+struct CounterCommand : CounterFields {
+  static constexpr u32 kWords = 8;
+  CounterOpcode opcode = CounterOpcode::noop;
+
+  [[nodiscard]] DOORBELL_INLINE u32 header() const { return header_byte(CommandType::counter, 1, opcode); }
+  [[nodiscard]] DOORBELL_INLINE bool take_header(const CommandHeader& h) {
+    opcode = static_cast<CounterOpcode>(h.opcode);
+    return h.kind() == CommandType::counter && h.size_code == 1 &&
+           h.opcode <= static_cast<u32>(CounterOpcode::trig_event) && opcode != CounterOpcode::trig_dma;
+  }
+
+  /// Sets both counts.
+  [[nodiscard]] DOORBELL_INLINE static CounterCommand set(u32 ct, u64 success, u32 failure) {
+    CounterCommand c;
+    c.opcode = CounterOpcode::set;
+    c.ct = ct;
+    c.ct_success = success;
+    c.ct_failure = failure;
+    c.set_ct_success = c.set_ct_failure = true;
+    return c;
+  }
+  /// Adds to the counts; 0 leaves a count unchanged.
+  [[nodiscard]] DOORBELL_INLINE static CounterCommand increment(u32 ct, u64 success, u32 failure = 0) {
+    CounterCommand c = set(ct, success, failure);
+    c.opcode = CounterOpcode::increment;
+    c.set_ct_success = success != 0;
+    c.set_ct_failure = failure != 0;
+    return c;
+  }
+  /// Causes a TRIGGERED_OP event in `eq` when the successes of `trig_ct` have reached `threshold`.
+  [[nodiscard]] DOORBELL_INLINE static CounterCommand trig_event(u32 trig_ct, u64 threshold, u32 eq) {
+    CounterCommand c;
+    c.opcode = CounterOpcode::trig_event;
+    c.trig_ct = trig_ct;
+    c.threshold = threshold;
+    c.eq = eq;
+    return c;
+  }
+};
+
+/// A put or get that waits for a counter: 128 bytes; the DMA command begins at byte 24.
+struct TrigDma {
+  static constexpr u32 kWords = 16;
+  static constexpr u32 kDmaWord = 3;
+  CounterFields when;  ///< trig_ct, threshold, eq
+  NomatchDma dma;
+
+  [[nodiscard]] DOORBELL_INLINE static u32 header() {
+    return header_byte(CommandType::counter, 2, CounterOpcode::trig_dma);
+  }
+};
+[[nodiscard]] DOORBELL_INLINE Words<TrigDma::kWords> encode(const TrigDma& command) {
+  Words<TrigDma::kWords> out;
+  CounterFields::visit(command.when, FieldWriter{out.w});
+  out.w[0] |= TrigDma::header();
+  const Words<NomatchDma::kWords> dma = encode(command.dma);
+  DOORBELL_UNROLL
+  for (u32 k = 0; k < NomatchDma::kWords; ++k) out.w[TrigDma::kDmaWord + k] = dma.w[k];
+  return out;
+}
+/// False for another command, or if the DMA command inside does not have 32 bytes.
+[[nodiscard]] DOORBELL_INLINE bool decode(const u64* words, TrigDma& out) {
+  CounterFields::visit(out.when, FieldReader{words});
+  return (words[0] & 0xff) == TrigDma::header() && decode(words + TrigDma::kDmaWord, out.dma);
+}
+
+// Commands that change portals entries, and commands that change the queue itself.
+
+/// Bits of Append::flags.
+namespace append_flag {
+inline constexpr u32 ct_bytes = 1u << 0, ct_overflow = 1u << 1, ct_comm = 1u << 2, unlink_disable = 1u << 3,
+                     success_disable = 1u << 4, comm_disable = 1u << 5, link_disable = 1u << 6,
+                     unrestricted_end_ro = 1u << 7, unrestricted_body_ro = 1u << 8,
+                     unexpected_hdr_disable = 1u << 9, use_once = 1u << 10, no_truncate = 1u << 11,
+                     manage_local = 1u << 12, op_get = 1u << 13, op_put = 1u << 14;
+}  // namespace append_flag
+
+/// Appends memory to a list of a portals entry.
+struct Append {
+  static constexpr u32 kWords = 8;
+  PortalsList ptl_list = PortalsList::priority;
+  u32 ptlte_index = 0;
+  u32 flags = 0;
+  u32 ct = 0;
+  u32 buffer_id = 0;
+  u32 lac = 0;
+  bool restart_seq = false;
+  u64 start = 0;  ///< IOVA
+  u64 length = 0;
+  u32 min_free = 0;
+  u32 match_id = 0;
+  u64 match_bits = 0;
+  u64 ignore_bits = 0;
+
+  template <class Self, class Field>
+  DOORBELL_INLINE static void visit(Self& s, const Field& field) {
+    field(Bits<1, 0, 2>{}, s.ptl_list);
+    field(Bits<2, 0, 11>{}, s.ptlte_index);
+    field(Bits<4, 0, 15>{}, s.flags);
+    field(Bits<6, 0, 11>{}, s.ct);
+    field(Bits<8, 0, 16>{}, s.buffer_id);
+    field(Bits<10, 0, 3>{}, s.lac);
+    field(Bits<11, 0, 1>{}, s.restart_seq);
+    field(Bits<16, 0, 57>{}, s.start);
+    field(Bits<24, 0, 56>{}, s.length);
+    field(Bits<32, 0, 24>{}, s.min_free);
+    field(Bits<36, 0, 32>{}, s.match_id);
+    field(Bits<40, 0, 64>{}, s.match_bits);
+    field(Bits<48, 0, 64>{}, s.ignore_bits);
+  }
+  [[nodiscard]] DOORBELL_INLINE u32 header() const {
+    return header_byte(CommandType::queue, 1, QueueOpcode::append);
+  }
+  [[nodiscard]] DOORBELL_INLINE bool take_header(const CommandHeader& h) const {
+    return h.byte() == header();
+  }
+};
+
+struct SetState {
+  static constexpr u32 kWords = 8;
+  PtlteState ptlte_state = PtlteState::reset;
+  u32 ptlte_index = 0;
+  u64 current_addr = 0;
+  u32 drop_count = 0;
+
+  template <class Self, class Field>
+  DOORBELL_INLINE static void visit(Self& s, const Field& field) {
+    field(Bits<1, 0, 3>{}, s.ptlte_state);
+    field(Bits<2, 0, 11>{}, s.ptlte_index);
+    field(Bits<8, 0, 57>{}, s.current_addr);
+    field(Bits<16, 0, 24>{}, s.drop_count);
+  }
+  [[nodiscard]] DOORBELL_INLINE u32 header() const {
+    return header_byte(CommandType::queue, 1, QueueOpcode::set_state);
+  }
+  [[nodiscard]] DOORBELL_INLINE bool take_header(const CommandHeader& h) const {
+    return h.byte() == header();
+  }
+};
+
+/// Sets the communication profile for the following commands. Aligned to 128 bytes: 64 bytes and a NOOP of
+/// 64.
+struct Lcid {
+  static constexpr u32 kWords = 16;
+  /// The NOOP that follows the command.
+  static constexpr u64 kNoopWord = 8;
+  u32 lcid = 0;
+
+  template <class Self, class Field>
+  DOORBELL_INLINE static void visit(Self& s, const Field& field) {
+    field(Bits<4, 0, 4>{}, s.lcid);
+  }
+  [[nodiscard]] DOORBELL_INLINE u32 header() const {
+    return header_byte(CommandType::queue, 1, QueueOpcode::lcid);
+  }
+  [[nodiscard]] DOORBELL_INLINE bool take_header(const CommandHeader& h) const {
+    return h.byte() == header();
+  }
+  [[nodiscard]] DOORBELL_INLINE Word16 part(u32 p) const {
+    constexpr u64 noop = header_byte(CommandType::queue, 1, QueueOpcode::noop);
+    return words(p == 0 ? encode(*this).w[0] : p == 4 ? noop : 0, 0);
+  }
+};
+
 }  // namespace doorbell::cxi

@@ -4,9 +4,84 @@
 // Numbers of Cassini's programming interface: limits, opcodes, return codes, addresses of portals entries.
 #pragma once
 
-#include <doorbell/cxi/fields.hpp>
+#include <doorbell/memory_order.hpp>
 
+// Fields of Cassini's structures. Each field is declared once. A structure has kWords and a static
+// visit(self, field) that names the place of every member. Writing, reading and the set of used bits are
+// derived from it.
 namespace doorbell::cxi {
+
+/// `kWidth` bits, which start at bit `kBit` of byte `kByte`. No field crosses a word of 8 bytes.
+template <u32 kByte, u32 kBit, u32 kWidth>
+struct Bits {
+  static constexpr u32 kWord = kByte / 8;
+  static constexpr u32 kShift = kByte % 8 * 8 + kBit;
+  static constexpr u64 kMask = kWidth == 64 ? ~u64{0} : (u64{1} << kWidth % 64) - 1;
+  static_assert(kWidth >= 1 && kShift + kWidth <= 64);
+};
+
+/// The memory image of a structure.
+template <u32 kCount>
+struct Words {
+  static constexpr u32 kParts = (kCount + 1) / 2;
+  u64 w[kCount] = {};
+
+  /// Bytes 16p..16p+15. Has no variable index into `w`, so that a GPU keeps `w` in registers.
+  [[nodiscard]] DOORBELL_INLINE Word16 part(u32 p) const {
+    Word16 v = words(w[0], kCount > 1 ? w[kCount > 1 ? 1 : 0] : 0);
+    DOORBELL_UNROLL
+    for (u32 k = 1; k < kCount / 2; ++k) v = pick(p == k, words(w[2 * k], w[2 * k + 1]), v);
+    return v;
+  }
+};
+
+/// The three operations that use visit().
+struct FieldWriter {
+  u64* words;
+  template <class Place, class T>
+  DOORBELL_INLINE void operator()(Place, const T& value) const {
+    words[Place::kWord] |= (static_cast<u64>(value) & Place::kMask) << Place::kShift;
+  }
+};
+struct FieldReader {
+  const u64* words;
+  template <class Place, class T>
+  DOORBELL_INLINE void operator()(Place, T& value) const {
+    value = static_cast<T>(words[Place::kWord] >> Place::kShift & Place::kMask);
+  }
+};
+struct FieldMarker {
+  u64* words;
+  template <class Place, class T>
+  DOORBELL_INLINE void operator()(Place, const T&) const {
+    words[Place::kWord] |= Place::kMask << Place::kShift;
+  }
+};
+
+/// Values that are too wide lose their upper bits and never change a neighbouring field.
+template <class T>
+[[nodiscard]] DOORBELL_INLINE Words<T::kWords> pack(const T& value) {
+  Words<T::kWords> out;
+  T::visit(value, FieldWriter{out.w});
+  return out;
+}
+
+/// Ignores bits that belong to no field.
+template <class T>
+[[nodiscard]] DOORBELL_INLINE T unpack(const u64* words) {
+  T out;
+  T::visit(out, FieldReader{words});
+  return out;
+}
+
+/// The bits that belong to fields.
+template <class T>
+[[nodiscard]] DOORBELL_INLINE Words<T::kWords> used_bits() {
+  Words<T::kWords> out;
+  const T any{};
+  T::visit(any, FieldMarker{out.w});
+  return out;
+}
 
 // --- limits ----------------------------------------------------------------------------------------------
 
@@ -217,5 +292,44 @@ struct EntryAddress {
 [[nodiscard]] DOORBELL_INLINE constexpr u32 initiator_id(u32 nid, u32 pid, u32 pid_bits) {
   return pid << (32 - pid_bits) | (nid & ((1u << (32 - pid_bits)) - 1));
 }
+
+// Where Cassini's queues lie, in addresses that the initiator can use. Plain data, which is passed to
+// kernels.
+
+inline constexpr u32 kSlotBytes = 64;
+inline constexpr u32 kSlotParts = 4;    ///< Word16 in a slot
+inline constexpr u32 kStatusSlots = 4;  ///< slots 0..3 belong to the device
+
+/// A command queue: a ring of 64-byte slots, and the launch page (4096 bytes) that starts it.
+struct CommandQueueMemory {
+  Word16* ring = nullptr;
+  u8* launch = nullptr;  ///< write pointer at 0, low-latency windows at 1024, 2048 and 3072
+  u32 slots = 0;         ///< of the whole ring, including the status slots; 64..65536
+  u32 index = 0;
+  bool triggered = false;  ///< takes only 64 and 128 byte counter commands
+};
+
+/// An event queue: `bytes` bytes; the first 64 are the device's status.
+struct EventQueueMemory {
+  u8* events = nullptr;
+  u64* csr = nullptr;  ///< the register that takes the read pointer
+  u32 bytes = 0;
+  u32 index = 0;  ///< 0: no event queue
+};
+
+/// A counting event: its doorbell page, and the 8 bytes that the device writes back (null without a
+/// write-back).
+struct CounterMemory {
+  u64* doorbell = nullptr;
+  const u64* writeback = nullptr;
+  u32 index = 0;  ///< 0: no counter
+};
+
+/// The kinds of command queues, by Cassini's names.
+enum class CommandQueueKind {
+  transmit,   ///< puts, gets, IDC
+  triggered,  ///< counter commands
+  target,     ///< append, set state: commands to the endpoint's own portals entries
+};
 
 }  // namespace doorbell::cxi

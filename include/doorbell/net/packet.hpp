@@ -12,7 +12,7 @@
 // receiver or a GPU makes any part of it again.
 #pragma once
 
-#include <doorbell/pattern.hpp>
+#include <doorbell/pattern_unit.hpp>
 
 #include <cstring>
 
@@ -111,5 +111,42 @@ enum class Fill : u32 { bytes, float32, float16, zero };
   }
   return out;
 }
+
+// --- numbers ---------------------------------------------------------------------------------------------
+
+/// Two's complement. Of two int4 in a byte the low four bits come first, with `big_endian` the high ones.
+enum class Integer : u32 { int4, int8, int16, int32 };
+/// Little endian, whatever the integers are. What fp16 cannot hold becomes infinity.
+enum class Float : u32 { fp16, bf16, fp32 };
+
+struct Conversion {
+  Integer from = Integer::int16;
+  Float to = Float::fp32;
+  bool big_endian = false;
+  friend DOORBELL_INLINE bool operator==(const Conversion& a, const Conversion& b) {
+    return a.from == b.from && a.to == b.to && a.big_endian == b.big_endian;
+  }
+};
+
+[[nodiscard]] DOORBELL_INLINE constexpr u32 bits_of(Integer i) {
+  return 4u << static_cast<u32>(i);
+}
+[[nodiscard]] DOORBELL_INLINE constexpr u32 bytes_of(Float f) {
+  return f == Float::fp32 ? 4 : 2;
+}
+/// How many integers `bytes` hold; the rest that makes up no whole one counts as none.
+[[nodiscard]] DOORBELL_INLINE constexpr u64 elements_in(Integer i, u64 bytes) {
+  return bytes * 8 / bits_of(i);
+}
+[[nodiscard]] DOORBELL_INLINE constexpr u64 converted_bytes(const Conversion& c, u64 bytes) {
+  return elements_in(c.from, bytes) * bytes_of(c.to);
+}
+
+// --- checksum --------------------------------------------------------------------------------------------
+
+/// CRC-32C (Castagnoli), as in RFC 3720 section 12.1, of `n` bytes: that of "123456789" is 0xE3069283. With
+/// `crc`, the CRC of what came before, that of both together. Uses the CPU's instruction where there is one.
+/// Host code only.
+[[nodiscard]] u32 crc32c(const void* data, std::size_t n, u32 crc = 0);
 
 }  // namespace doorbell::net

@@ -4,11 +4,47 @@
 // How a finished window of received data goes to its user, and back. Host code only.
 #pragma once
 
-#include <doorbell/net/window.hpp>
+#include <doorbell/config.hpp>
 
 #include <span>
 
 namespace doorbell::net {
+
+/// Why a window was closed.
+enum class Closing : u8 { full, pushed_out, timeout, end };
+
+inline constexpr u32 kMaxWindowPackets = 1u << 20;
+inline constexpr u32 kMaxOpenWindows = 64;
+
+/// How a flow's packets are made into windows: its n-th packet (its sequence less that of the first one) is
+/// slot n mod `packets` of window n / `packets`, whenever it arrives.
+struct WindowShape {
+  u32 packets = 1024;      ///< a window, 1 to kMaxWindowPackets
+  u32 open = 4;            ///< windows open at a time, 1 to kMaxOpenWindows
+  u64 timeout_ns = 0;      ///< from a window's first packet to its closing; 0: none
+  u64 first_sequence = 0;  ///< of the stream's first packet, which is slot 0 of window 0
+};
+
+/// What became of a flow's packets and windows.
+struct WindowCounts {
+  u64 placed = 0;
+  u64 duplicate = 0;
+  u64 late = 0;
+  u64 misplaced = 0;
+  u64 out_of_order = 0;  ///< of those placed
+  u64 windows = 0;       ///< closed, of which:
+  u64 full = 0;
+  u64 pushed_out = 0;
+  u64 timed_out = 0;
+  u64 at_end = 0;
+  u64 missing = 0;  ///< slots of closed windows into which no packet came
+  WindowCounts& operator+=(const WindowCounts& o) {
+    placed += o.placed, duplicate += o.duplicate, late += o.late, misplaced += o.misplaced;
+    out_of_order += o.out_of_order, windows += o.windows, full += o.full, pushed_out += o.pushed_out;
+    timed_out += o.timed_out, at_end += o.at_end, missing += o.missing;
+    return *this;
+  }
+};
 
 /// The treatment of slots that no packet came for: zeros, or nothing. The window lists them in both cases.
 enum class Missing { zero, mark };

@@ -5,8 +5,8 @@
 // and its data goes to its place by its sequence, whenever it comes. Host code only.
 #pragma once
 
-#include <doorbell/net/convert.hpp>
-#include <doorbell/net/receive_counts.hpp>
+#include <doorbell/net/packet.hpp>
+#include <doorbell/net/queue.hpp>
 #include <doorbell/net/stream_queues.hpp>
 #include <doorbell/net/window_consumer.hpp>
 

@@ -6,8 +6,8 @@
 #pragma once
 
 #include <doorbell/address_space.hpp>
-#include <doorbell/initiator.hpp>
 #include <doorbell/nvme/queue_pair.hpp>
+#include <doorbell/region.hpp>
 
 #include <memory>
 #include <string>
@@ -17,6 +17,7 @@ namespace doorbell::nvme {
 class Controller;
 class ControllerInterface;
 
+/// What the controller says of itself.
 struct ControllerInfo {
   std::string serial, model, firmware;
   u64 max_transfer_bytes = 0;  ///< 0: no limit
@@ -27,12 +28,14 @@ struct ControllerInfo {
   bool shadow_doorbells = false;
 };
 
+/// A namespace's size.
 struct NamespaceInfo {
   u32 nsid = 0;
-  u64 blocks = 0;
+  u64 blocks = 0;  ///< of `lba_bytes` bytes each
   u32 lba_bytes = 0;
 };
 
+/// What a controller is opened for.
 struct OpenOptions {
   std::shared_ptr<gpu::Gpu> gpu;  ///< the GPU that will ring doorbells or hold memory; may be null
   double timeout_s = 10;          ///< for each admin command
@@ -53,6 +56,10 @@ class IoQueuePair {
   [[nodiscard]] QueuePairMemory memory(Initiator who) const;
   [[nodiscard]] u16 qid() const { return qid_; }
   [[nodiscard]] u32 entries() const { return entries_; }
+  /// Carries the doorbells that the initiator has rung since the last call to a device whose registers are
+  /// not memory, where Controller::forward_by_initiator(true) was called; elsewhere does nothing. Any thread,
+  /// one at a time for one queue pair.
+  void forward_doorbells();
   /// Deletes the submission queue: afterwards every completion that will ever come has come.
   void delete_sq();
   void delete_cq();
@@ -76,6 +83,7 @@ class Controller {
   /// Opens what `spec` names ("model", "model:media=null,lba=4096", ...), resets and enables it.
   [[nodiscard]] static std::unique_ptr<Controller> open(const std::string& spec,
                                                         const OpenOptions& options = {});
+  /// For back ends of doorbell's own; other programs use open().
   Controller(std::unique_ptr<ControllerInterface> interface, const OpenOptions& options);
   ~Controller();
   Controller(const Controller&) = delete;
@@ -94,7 +102,15 @@ class Controller {
   /// The same, throwing unless it succeeds.
   Cqe admin_ok(const Sqe& command, const char* what);
 
-  [[nodiscard]] ControllerInterface& interface() { return *interface_; }
+  /// "model", "emulated" or "hardware".
+  [[nodiscard]] std::string kind() const;
+  /// The controller's full name, for what the user wrote.
+  [[nodiscard]] std::string name() const;
+  /// Where doorbells are not registers that an initiator can write ("qemu"), a thread of doorbell's looks at
+  /// every word all the time and carries it to the device, which is what a GPU initiator needs. True:
+  /// initiators on CPU threads call IoQueuePair::forward_doorbells() instead, after each ring() and
+  /// ring_cq(). Elsewhere without effect.
+  void forward_by_initiator(bool on);
   [[nodiscard]] const std::shared_ptr<gpu::Gpu>& gpu() const { return options_.gpu; }
   /// The controller status register, for loops that watch for a device that is gone.
   [[nodiscard]] const u32* status_register(Initiator who);
@@ -102,6 +118,7 @@ class Controller {
 
  private:
   friend class IoQueuePair;
+  friend ControllerInterface& interface_of(Controller& controller);
   void reset_and_enable();
   void identify();
   void configure_shadow_doorbells();

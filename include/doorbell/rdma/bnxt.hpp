@@ -5,7 +5,7 @@
 // behind the ring a table that maps messages to packet numbers. Source: rdma-core, providers/bnxt_re.
 #pragma once
 
-#include <doorbell/rdma/words.hpp>
+#include <doorbell/rdma/format.hpp>
 
 namespace doorbell::rdma {
 

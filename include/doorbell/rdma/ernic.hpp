@@ -5,7 +5,7 @@
 // 128 bytes, and rings whose indices lie in memory. Source: rdma-core, providers/vmw_pvrdma.
 #pragma once
 
-#include <doorbell/rdma/words.hpp>
+#include <doorbell/rdma/format.hpp>
 
 namespace doorbell::rdma {
 

@@ -6,7 +6,7 @@
 // an atomic keeps its buffer. Source: rdma-core, providers/ionic.
 #pragma once
 
-#include <doorbell/rdma/words.hpp>
+#include <doorbell/rdma/format.hpp>
 
 #include <type_traits>
 

@@ -5,7 +5,7 @@
 // Source: rdma-core, providers/mlx5 (mlx5dv.h, wqe.h).
 #pragma once
 
-#include <doorbell/rdma/words.hpp>
+#include <doorbell/rdma/format.hpp>
 
 namespace doorbell::rdma {
 

@@ -8,7 +8,6 @@
 // collective: all lanes make it together, with the same arguments unless a comment says otherwise.
 #pragma once
 
-#include <doorbell/histogram.hpp>
 #include <doorbell/rdma/format.hpp>
 #include <doorbell/warp.hpp>
 
@@ -90,7 +89,8 @@ class QueuePair {
   [[nodiscard]] DOORBELL_INLINE u32 protocol() const { return s_.protocol; }
   /// The most bytes that a request on this queue may carry inlined.
   [[nodiscard]] DOORBELL_INLINE u32 max_inline() const {
-    return m().max_inline < F::kMaxInline ? m().max_inline : F::kMaxInline;
+    if constexpr (F::kMaxInline == 0) return 0;
+    else return m().max_inline < F::kMaxInline ? m().max_inline : F::kMaxInline;
   }
 
   /// Writes `n` <= room() requests behind the last one. build(i) makes request i. All requests take the same
@@ -456,7 +456,7 @@ class QueuePair {
     p.serial = s_.completed + ahead;
     const u64 lanes = warp.ballot(news);
     if (lanes != 0) {
-      const u32 last = histogram::highest_bit(lanes);
+      const u32 last = highest_bit(lanes);
       const u64 answers = warp.ballot(news && found.w[3] != 0);
       const u32 signals = warp.shfl(found.w[2], last);  // signalled requests before the last one finished
       const u32 last_signal = warp.shfl(found.w[3], last);

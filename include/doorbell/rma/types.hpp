@@ -91,4 +91,34 @@ struct Completion {
   u32 vendor_error = 0;
 };
 
+// --- set-up. Host code only ----------------------------------------------------------------------------
+
+/// Memory that the device may use, until this object is destroyed; the region must live as long.
+class RegisteredMemory {
+ public:
+  virtual ~RegisteredMemory() = default;
+  /// The address of byte 0 in requests.
+  [[nodiscard]] u64 iova() const { return iova_; }
+  /// The keys with which this end's and the other end's requests name the memory.
+  [[nodiscard]] u32 lkey() const { return lkey_; }
+  [[nodiscard]] u32 rkey() const { return rkey_; }
+
+ protected:
+  u64 iova_ = 0;
+  u32 lkey_ = 0;
+  u32 rkey_ = 0;
+};
+
+/// Limits of the device, to check before anything is created.
+struct Limits {
+  u32 max_requests = 32768;       ///< of one queue
+  u32 max_receives = 32768;       ///< likewise
+  u32 max_queues = 1024;          ///< at the same time
+  u32 max_inline = 0;             ///< bytes of one request
+  u32 max_message = kMaxMessage;  ///< bytes of one request
+  bool atomics = true;            ///< fetch_add and compare_swap
+  bool gpu_memory = false;        ///< can register GPU memory
+  bool gpu_initiator = false;     ///< a GPU can reach its queues and doorbells
+};
+
 }  // namespace doorbell::rma

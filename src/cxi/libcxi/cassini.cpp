@@ -27,7 +27,7 @@ std::unique_ptr<Endpoint> LibcxiCassini::open(u32 service) {
   return std::make_unique<LibcxiEndpoint>(context_, service);
 }
 
-std::unique_ptr<Cassini> open_libcxi(const DeviceRequest& request) {
+std::unique_ptr<CassiniDevice> open_libcxi(const DeviceRequest& request) {
   return std::make_unique<LibcxiCassini>(request.spec, request.gpus);
 }
 

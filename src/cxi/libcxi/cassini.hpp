@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "cxi/backends.hpp"
-#include "cxi/cassini.hpp"
+#include "cxi/cassini_device.hpp"
 
 namespace doorbell::cxi {
 
 struct LibcxiContext;
 
-class LibcxiCassini final : public Cassini {
+class LibcxiCassini final : public CassiniDevice {
  public:
   /// `name` is "cxi0". The first of `gpus` may also drive the queues. Throws CallError{open}:
   /// ExitCode::absent without libcxi or without such a device.
@@ -33,6 +33,6 @@ class LibcxiCassini final : public Cassini {
 };
 
 /// For the table of back ends: opens the device that the request names.
-[[nodiscard]] std::unique_ptr<Cassini> open_libcxi(const DeviceRequest& request);
+[[nodiscard]] std::unique_ptr<CassiniDevice> open_libcxi(const DeviceRequest& request);
 
 }  // namespace doorbell::cxi

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "cxi/cassini.hpp"
+#include "cxi/cassini_device.hpp"
 #include "cxi/libcxi/library.hpp"
 
 namespace doorbell::cxi {

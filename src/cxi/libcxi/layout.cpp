@@ -3,7 +3,7 @@
 
 #include "cxi/libcxi/layout.hpp"
 
-#include <doorbell/cxi/memory.hpp>
+#include <doorbell/cxi/types.hpp>
 #include <doorbell/error.hpp>
 #include <fmt/format.h>
 
@@ -15,7 +15,6 @@ namespace doorbell::cxi {
 
 namespace {
 
-constexpr u32 kMinSlots = 64;
 constexpr u32 kFirstWp32 = 2 * kStatusSlots;
 constexpr u32 kEventBlock = 64;
 constexpr u64 kWindow64 = 1024;

@@ -5,12 +5,11 @@
 // without these checks another layout would go unnoticed until its first use.
 #pragma once
 
+#include <doorbell/cxi/types.hpp>
+
 #include "cxi/libcxi/library.hpp"
 
 namespace doorbell::cxi {
-
-inline constexpr u32 kMaxSlots = 65536;    // of a command queue or an event queue
-inline constexpr u64 kLaunchBytes = 4096;  // the page of a queue's doorbell
 
 /// Each function throws an Error that names the object and the field that looks wrong.
 void check(const libcxi::OpenNic& nic, u32 number);

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "cxi/cassini.hpp"
+#include "cxi/cassini_device.hpp"
 #include "cxi/model/kernel_engine.hpp"
 #include "model/device_thread.hpp"
 #include "model/dma.hpp"
@@ -31,10 +31,10 @@ class Handles {
 };
 
 /// Set-up calls may come from any thread, one at a time. The device must outlive the objects that it created.
-class ModelCassini final : public Cassini {
+class ModelCassini final : public CassiniDevice {
  public:
   /// Service 1 is the default service, without restrictions. Service 2 is restricted to a network of its own.
-  static constexpr u32 kDefaultService = 1, kRestrictedService = 2;
+  static constexpr u32 kDefaultService = cxi::kDefaultService, kRestrictedService = 2;
   static constexpr u16 kDefaultVni = 1, kRestrictedVni = 10;
 
   /// The first GPU reaches the queues, and runs the DMA agent or the device itself; `gpus` may be empty.

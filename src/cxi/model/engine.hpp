@@ -5,7 +5,7 @@
 // kernel (served_engine.hpp). One engine owns every queue, counter and portals entry, so there is no lock.
 #pragma once
 
-#include <doorbell/cxi/counter.hpp>
+#include <doorbell/cxi/event_queue.hpp>
 
 #include <type_traits>
 

@@ -5,7 +5,6 @@
 // store, so the device replaces what it took by words that no initiator stores.
 #pragma once
 
-#include <doorbell/cxi/memory.hpp>
 #include <doorbell/cxi/types.hpp>
 
 namespace doorbell::cxi {

@@ -6,11 +6,10 @@
 #pragma once
 
 #include <doorbell/address_space.hpp>
-#include <doorbell/cxi/counter_commands.hpp>
-#include <doorbell/cxi/target_commands.hpp>
+#include <doorbell/cxi/commands.hpp>
+#include <doorbell/cxi/types.hpp>
 
 #include "cxi/model/event_producer.hpp"
-#include "cxi/queue_kind.hpp"
 #include "model/dma_place.hpp"
 
 namespace doorbell::cxi {

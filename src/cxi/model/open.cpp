@@ -9,7 +9,7 @@
 
 namespace doorbell::cxi {
 
-std::unique_ptr<Cassini> open_model(const DeviceRequest& request) {
+std::unique_ptr<CassiniDevice> open_model(const DeviceRequest& request) {
   ModelConfig c = parse_model_spec(request.spec, setting::device);
   c.check_engine_that_gpus_ring(setting::device + " model: engine", !request.gpus.empty(), request.use);
   c.fit(request.use);

@@ -7,11 +7,11 @@
 #include <memory>
 
 #include "cxi/backends.hpp"
-#include "cxi/cassini.hpp"
+#include "cxi/cassini_device.hpp"
 
 namespace doorbell::cxi {
 
 /// Opens the device of "cxi-modelN[:KEY=VALUE,...]".
-[[nodiscard]] std::unique_ptr<Cassini> open_model(const DeviceRequest& request);
+[[nodiscard]] std::unique_ptr<CassiniDevice> open_model(const DeviceRequest& request);
 
 }  // namespace doorbell::cxi

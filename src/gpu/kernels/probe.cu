@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Proves that kernels run, and shows how many cycles a nanosecond has.
-#include <doorbell/gpu_clock.hpp>
+#include <doorbell/warp.hpp>
+
+#include "gpu/probe.hpp"
 
 using namespace doorbell;
 

@@ -4,7 +4,7 @@
 #include "net/assembly/assembler.hpp"
 
 #include <doorbell/error.hpp>
-#include <doorbell/net/crc32c.hpp>
+#include <doorbell/net/packet.hpp>
 
 #include <cstring>
 

@@ -4,11 +4,11 @@
 // Packets of an unordered stream become contiguous windows of data: reordered, with gaps named.
 #pragma once
 
-#include <doorbell/net/convert.hpp>
-
 #include <optional>
 
+#include "net/assembly/convert.hpp"
 #include "net/assembly/gpu_assembly.hpp"
+#include "net/assembly/window.hpp"
 #include "net/assembly/window_buffers.hpp"
 
 namespace doorbell::net {

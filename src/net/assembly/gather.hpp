@@ -5,6 +5,7 @@
 // that is as large as a window is passed through where it lies.
 #pragma once
 
+#include "net/assembly/window.hpp"
 #include "net/assembly/window_buffers.hpp"
 
 namespace doorbell::net {

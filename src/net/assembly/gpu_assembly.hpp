@@ -5,10 +5,9 @@
 // in one stream. It is an urgent one: received packets wait for it, and a workload for nobody.
 #pragma once
 
-#include <doorbell/net/assemble.hpp>
-
 #include <optional>
 
+#include "net/assembly/assemble.hpp"
 #include "net/assembly/stream_marks.hpp"
 #include "net/assembly/window_buffers.hpp"
 

@@ -5,9 +5,9 @@
 // double precision, number by number.
 #pragma once
 
-#include <doorbell/net/convert.hpp>
-
 #include <vector>
+
+#include "net/assembly/convert.hpp"
 
 namespace doorbell::net {
 

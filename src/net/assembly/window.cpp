@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <doorbell/error.hpp>
-#include <doorbell/net/window.hpp>
 #include <fmt/format.h>
+
+#include "net/assembly/window.hpp"
 
 namespace doorbell::net {
 

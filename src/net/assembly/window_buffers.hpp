@@ -12,6 +12,8 @@
 #include <span>
 #include <vector>
 
+#include "net/assembly/window.hpp"
+
 namespace doorbell::net {
 
 /// A fixed number of equal buffers with what travels along with a window: its bitmap and its list of missing

@@ -5,6 +5,7 @@
 
 #include <doorbell/error.hpp>
 #include <doorbell/gpu.hpp>
+#include <doorbell/pattern_unit.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
 
 #include "net/flow/headers.hpp"
 
-#include <doorbell/net/crc32c.hpp>
 #include <doorbell/net/packet.hpp>
 
 #include "net/flow/crc32c_instruction.hpp"

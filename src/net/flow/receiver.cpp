@@ -3,7 +3,8 @@
 
 #include "net/flow/receiver.hpp"
 
-#include <doorbell/net/crc32c.hpp>
+#include <doorbell/net/packet.hpp>
+#include <doorbell/pattern.hpp>
 
 #include "net/flow/headers.hpp"
 #include "system/clock.hpp"

@@ -5,15 +5,14 @@
 // data.
 #pragma once
 
-#include <doorbell/net/arrival_map.hpp>
 #include <doorbell/net/queue.hpp>
-#include <doorbell/net/receive_counts.hpp>
 
 #include <array>
 #include <atomic>
 #include <span>
 
 #include "measure/histogram.hpp"
+#include "net/flow/arrival_map.hpp"
 #include "net/flow/queue_flows.hpp"
 
 namespace doorbell::net {

@@ -4,7 +4,6 @@
 #include "net/flow/relay.hpp"
 
 #include <doorbell/error.hpp>
-#include <doorbell/net/crc32c.hpp>
 #include <doorbell/net/packet.hpp>
 #include <fmt/format.h>
 

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Windows of packets on a GPU: include/doorbell/net/assemble.hpp says what each kernel does.
+// Windows of packets on a GPU: src/net/assembly/assemble.hpp says what each kernel does.
 #include <doorbell/memory_order.hpp>
-#include <doorbell/net/assemble.hpp>
+
+#include "net/assembly/assemble.hpp"
 
 using namespace doorbell;
 using namespace doorbell::net;

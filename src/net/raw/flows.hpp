@@ -6,12 +6,12 @@
 #pragma once
 
 #include <doorbell/net/stream_request.hpp>
-#include <doorbell/net/toeplitz.hpp>
 
 #include <optional>
 #include <vector>
 
 #include "net/raw/frames.hpp"
+#include "net/raw/toeplitz.hpp"
 
 namespace doorbell::net::raw {
 

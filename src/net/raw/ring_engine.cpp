@@ -5,7 +5,6 @@
 // frame's bytes say and the flow rules decide which receive queue finds it there.
 
 #include <doorbell/error.hpp>
-#include <doorbell/net/spsc_ring.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include "net/raw/event.hpp"
 #include "net/raw/flows.hpp"
 #include "net/raw/rx_slots.hpp"
+#include "net/raw/spsc_ring.hpp"
 #include "net/raw/tx_frames.hpp"
 #include "net/settings.hpp"
 #include "options/spec.hpp"

@@ -35,7 +35,7 @@ auto IdleWatch::look() -> Verdict {
   return sure ? v : Verdict::wait;
 }
 
-RoceMemory::RoceMemory(rdma::Nic& nic, Place place, u64 bytes) : region(nic.allocate(place, bytes)) {
+RoceMemory::RoceMemory(rdma::NicDevice& nic, Place place, u64 bytes) : region(nic.allocate(place, bytes)) {
   region.populate();
   registered = nic.register_memory(region, rdma::access::local_write);
 }

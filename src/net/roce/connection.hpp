@@ -55,7 +55,7 @@ class IdleWatch {
 
 /// Memory that the NIC may use; the NIC loses access before it is freed.
 struct RoceMemory {
-  RoceMemory(rdma::Nic& nic, Place place, u64 bytes);
+  RoceMemory(rdma::NicDevice& nic, Place place, u64 bytes);
   Region region;
   std::unique_ptr<rdma::MemoryRegion> registered;
 };

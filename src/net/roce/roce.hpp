@@ -37,6 +37,6 @@ struct RoceShape {
 /// two talk over the link's other_process(); where there is none, the receiver listens at `request.port` of
 /// its address on the link, and the sender connects to it.
 [[nodiscard]] std::unique_ptr<Stream> open_roce(const StreamRequest& request, Link& link,
-                                                std::shared_ptr<rdma::Nic> nic);
+                                                std::shared_ptr<rdma::NicDevice> nic);
 
 }  // namespace doorbell::net

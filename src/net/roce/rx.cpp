@@ -24,7 +24,7 @@ u32 flow_of(u64 token) {
 
 }  // namespace
 
-RoceRx::RoceRx(rdma::Nic& nic, u16 number, const StreamRequest& request, const RoceShape& shape)
+RoceRx::RoceRx(rdma::NicDevice& nic, u16 number, const StreamRequest& request, const RoceShape& shape)
     : nic_(nic),
       number_(number),
       shape_(shape),

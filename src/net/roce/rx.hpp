@@ -16,7 +16,7 @@ namespace doorbell::net {
 
 class RoceRx final : public RxQueue {
  public:
-  RoceRx(rdma::Nic& nic, u16 number, const StreamRequest& request, const RoceShape& shape);
+  RoceRx(rdma::NicDevice& nic, u16 number, const StreamRequest& request, const RoceShape& shape);
 
   /// Adds a flow: a queue pair with its buffers. It must be initialised, given to post(), and connected.
   rdma::QueuePairObject& add();
@@ -54,7 +54,7 @@ class RoceRx final : public RxQueue {
   void missed();
   void give_back(Flow& flow, u32 n);
 
-  rdma::Nic& nic_;
+  rdma::NicDevice& nic_;
   u16 number_;
   RoceShape shape_;
   Place place_;

@@ -24,19 +24,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using exchange::Exchange;
-using rdma::Provider;
 
 constexpr exchange::RunKind kConnections{"net --stream roce", 0};
 constexpr double kMeetS = 30;  ///< how long two processes wait for each other
 
 rdma::DeviceRequest device_request(const StreamRequest& r) {
-  const auto& names = rdma::provider_names();
-  const auto at = std::ranges::find(names, r.provider);
-  if (at == names.end())
-    throw Error(setting::provider, fmt::format("'{}' is none", r.provider),
-                fmt::format("give one of {}", fmt::join(names, ", ")));
   return {.spec = r.device,
-          .provider = static_cast<Provider>(at - names.begin()),
+          .provider = rdma::provider_named(r.provider),
           .gpu = r.gpu,
           .use = {.gpu_memory = r.place == Place::gpu, .queues = r.flows, .initiator_threads = 2}};
 }
@@ -60,7 +54,7 @@ NotReady not_ready(const Json& counters) {
 
 class RoceStream final : public Stream {
  public:
-  RoceStream(const StreamRequest& request, Link& link, std::shared_ptr<rdma::Nic> nic);
+  RoceStream(const StreamRequest& request, Link& link, std::shared_ptr<rdma::NicDevice> nic);
   ~RoceStream() override {
     // Before the NIC on which they are.
     tx.clear();
@@ -77,7 +71,7 @@ class RoceStream final : public Stream {
   void meet(const StreamRequest& request, Link& link);
   void broke(u32 flow);
 
-  std::shared_ptr<rdma::Nic> nic_;
+  std::shared_ptr<rdma::NicDevice> nic_;
   RoceShape shape_;
   Place place_;
   std::mutex breaking_;  ///< queue pairs are changed by one thread at a time
@@ -86,7 +80,7 @@ class RoceStream final : public Stream {
   std::vector<rdma::QueuePairObject*> sending_, receiving_;  ///< one a flow
 };
 
-RoceStream::RoceStream(const StreamRequest& r, Link& link, std::shared_ptr<rdma::Nic> nic)
+RoceStream::RoceStream(const StreamRequest& r, Link& link, std::shared_ptr<rdma::NicDevice> nic)
     : nic_(std::move(nic)), shape_(roce_shape(r)), place_(r.place) {
   if (r.flows < 1 || r.rx_queues < 1 || r.rx_queues > r.flows)
     throw Error(setting::flows, fmt::format("{} flows cannot arrive at {} queues", r.flows, r.rx_queues));
@@ -247,7 +241,8 @@ Json RoceStream::facts() {
 
 }  // namespace
 
-std::unique_ptr<Stream> open_roce(const StreamRequest& request, Link& link, std::shared_ptr<rdma::Nic> nic) {
+std::unique_ptr<Stream> open_roce(const StreamRequest& request, Link& link,
+                                  std::shared_ptr<rdma::NicDevice> nic) {
   return std::make_unique<RoceStream>(request, link, std::move(nic));
 }
 

@@ -9,7 +9,7 @@ namespace doorbell::net {
 
 using rdma::Status;
 
-RoceTx::RoceTx(rdma::Nic& nic, const RoceShape& shape)
+RoceTx::RoceTx(rdma::NicDevice& nic, const RoceShape& shape)
     : shape_(shape),
       memory_(nic, Place::pageable, shape.slots * shape.stride),
       queue_pair_(nic.create_queue_pair({.sq_requests = shape.tx_depth, .rq_requests = 1})),
@@ -22,7 +22,7 @@ RoceTx::RoceTx(rdma::Nic& nic, const RoceShape& shape)
   }
 }
 
-void RoceTx::begin(rdma::Nic& nic, std::function<void()> broke) {
+void RoceTx::begin(rdma::NicDevice& nic, std::function<void()> broke) {
   queue_ = nic.burst_queue(*queue_pair_);
   broke_ = std::move(broke);
 }

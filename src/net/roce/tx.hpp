@@ -13,12 +13,12 @@ namespace doorbell::net {
 
 class RoceTx final : public TxQueue {
  public:
-  RoceTx(rdma::Nic& nic, const RoceShape& shape);
+  RoceTx(rdma::NicDevice& nic, const RoceShape& shape);
 
   /// To be connected before begin().
   [[nodiscard]] rdma::QueuePairObject& queue_pair() { return *queue_pair_; }
   /// `broke` is called once when the connection has failed, by the thread that found it.
-  void begin(rdma::Nic& nic, std::function<void()> broke);
+  void begin(rdma::NicDevice& nic, std::function<void()> broke);
 
   [[nodiscard]] TxSlots slots() const override;
   u32 send(u64 first, u32 count, u32 bytes) override;

@@ -3,7 +3,7 @@
 
 #include "net/sockets/record_parser.hpp"
 
-#include <doorbell/net/crc32c.hpp>
+#include <doorbell/net/packet.hpp>
 
 #include <cstring>
 

@@ -4,6 +4,7 @@
 #include "net/workload/checks.hpp"
 
 #include <doorbell/net/packet.hpp>
+#include <doorbell/pattern_unit.hpp>
 
 #include <algorithm>
 #include <array>

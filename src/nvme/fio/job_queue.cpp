@@ -4,8 +4,7 @@
 #include "nvme/fio/job_queue.hpp"
 
 #include <doorbell/error.hpp>
-#include <doorbell/nvme/prp.hpp>
-#include <doorbell/nvme/status.hpp>
+#include <doorbell/nvme/wire.hpp>
 #include <fmt/format.h>
 
 #include <cerrno>

@@ -4,7 +4,6 @@
 #include "nvme/fio/shared_controller.hpp"
 
 #include <doorbell/error.hpp>
-#include <doorbell/nvme/io_types.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "nvme/backends.hpp"
+#include "nvme/io_types.hpp"
 #include "nvme/settings.hpp"
 #include "options/spec.hpp"
 

@@ -66,7 +66,7 @@ class SharedController {
   [[nodiscard]] bool leaving() { return interface().leaving(); }
 
  private:
-  [[nodiscard]] ControllerInterface& interface() { return controller_.interface(); }
+  [[nodiscard]] ControllerInterface& interface() { return interface_of(controller_); }
 
   SharedOptions options_;
   std::mutex mutex_;  // of everything below, where it takes admin commands

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A model controller's I/O queues on the GPU that uses them: one block a server, until it is told to end.
-#include <doorbell/gpu_clock.hpp>
+#include <doorbell/warp.hpp>
 
 #include "gpu/constant.hpp"
 #include "nvme/model/queue_server.hpp"

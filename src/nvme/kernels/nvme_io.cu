@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // NVMe from a GPU: one warp a queue pair runs the same loop as a CPU thread.
-#include <doorbell/gpu_clock.hpp>
-#include <doorbell/nvme/io_loop.hpp>
+#include <doorbell/warp.hpp>
 
 #include "gpu/constant.hpp"
 #include "measure/check_kernel.hpp"
 #include "measure/gpu_job.hpp"
+#include "nvme/io_loop.hpp"
 
 using namespace doorbell;
 using namespace doorbell::nvme;

@@ -5,7 +5,6 @@
 // uses its queues, so the hot path has no lock.
 #pragma once
 
-#include <doorbell/nvme/prp.hpp>
 #include <doorbell/nvme/wire.hpp>
 
 #include <deque>

@@ -5,7 +5,7 @@
 // as a plan of one lane.
 #pragma once
 
-#include <doorbell/nvme/prp.hpp>
+#include <doorbell/nvme/wire.hpp>
 #include <doorbell/warp.hpp>
 
 #include "model/copy_words.hpp"

@@ -11,7 +11,7 @@
 
 namespace doorbell::rdma {
 
-class Mlx5Nic final : public Nic {
+class Mlx5Nic final : public NicDevice {
  public:
   /// Throws doorbell::Error: ExitCode::absent without the libraries or without such a device.
   explicit Mlx5Nic(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu = nullptr);

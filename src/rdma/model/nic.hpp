@@ -16,7 +16,7 @@ namespace doorbell::rdma {
 class ModelQueuePair;
 
 /// Set-up calls may come from any thread, one at a time. The device must outlive the objects that it created.
-class ModelNic final : public Nic {
+class ModelNic final : public NicDevice {
  public:
   /// `gpu` may be null; with a GPU, both sides can reach doorbells and GPU memory.
   ModelNic(const ModelConfig& config, Provider provider, std::string name,

@@ -9,7 +9,7 @@
 
 namespace doorbell::rdma {
 
-std::unique_ptr<Nic> open_model(const DeviceRequest& request) {
+std::unique_ptr<NicDevice> open_model(const DeviceRequest& request) {
   ModelConfig c = parse_model_spec(request.spec, setting::device);
   c.check_engine_that_gpus_ring(setting::device + " model: engine", request.gpu != nullptr, request.use);
   c.fit(request.use);

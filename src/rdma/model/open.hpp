@@ -7,11 +7,11 @@
 #include <memory>
 
 #include "rdma/backends.hpp"
-#include "rdma/nic.hpp"
+#include "rdma/nic_device.hpp"
 
 namespace doorbell::rdma {
 
 /// Opens the device of "model[:KEY=VALUE,...]" with the queue format of `request.provider`.
-[[nodiscard]] std::unique_ptr<Nic> open_model(const DeviceRequest& request);
+[[nodiscard]] std::unique_ptr<NicDevice> open_model(const DeviceRequest& request);
 
 }  // namespace doorbell::rdma

@@ -4,9 +4,10 @@
 // A queue pair inside the NIC: its state, its rings, and the progress of its oldest request.
 #pragma once
 
+#include <doorbell/rdma/types.hpp>
+
 #include <string_view>
 
-#include "rdma/connection.hpp"
 #include "rdma/model/late_ring.hpp"
 #include "rdma/model/rings.hpp"
 

@@ -4,7 +4,7 @@
 #include "rdma/model/queue_pair.hpp"
 
 #include <doorbell/error.hpp>
-#include <doorbell/rdma/words.hpp>
+#include <doorbell/rdma/format.hpp>
 #include <fmt/format.h>
 
 namespace doorbell::rdma {

@@ -4,7 +4,7 @@
 #include "rdma/model/shape.hpp"
 
 #include <doorbell/error.hpp>
-#include <doorbell/words.hpp>
+#include <doorbell/memory_order.hpp>
 #include <fmt/format.h>
 
 #include "rdma/vendors.hpp"

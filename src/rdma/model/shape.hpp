@@ -9,7 +9,7 @@
 
 #include "model/dma.hpp"
 #include "rdma/model/engine_base.hpp"
-#include "rdma/nic.hpp"
+#include "rdma/nic_device.hpp"
 
 namespace doorbell::rdma {
 

@@ -13,7 +13,7 @@ extern const Vendor mlx5_vendor;
 constinit const Vendor mlx5_vendor = [] {
   Vendor v = vendor<Mlx5>();
   v.status = mlx5_status;
-  v.open = [](const VerbsConfig& config, const std::shared_ptr<gpu::Gpu>& gpu) -> std::unique_ptr<Nic> {
+  v.open = [](const VerbsConfig& config, const std::shared_ptr<gpu::Gpu>& gpu) -> std::unique_ptr<NicDevice> {
     return std::make_unique<Mlx5Nic>(config, gpu);
   };
   return v;

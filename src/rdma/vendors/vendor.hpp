@@ -8,7 +8,7 @@
 
 #include "rdma/burst_queue.hpp"
 #include "rdma/model/describe.hpp"
-#include "rdma/nic.hpp"
+#include "rdma/nic_device.hpp"
 #include "rma/op_runner.hpp"
 
 namespace doorbell::rdma {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "options/option.hpp"
-#include "rdma/nic.hpp"
+#include "rdma/nic_device.hpp"
 #include "rdma/verbs/queue_pair.hpp"
 
 namespace doorbell::rdma {
@@ -75,7 +75,7 @@ class VerbsQueuePairObject final : public QueuePairObject {
   u32 psn_ = 0;
 };
 
-class VerbsNic final : public Nic {
+class VerbsNic final : public NicDevice {
  public:
   /// Throws doorbell::Error: ExitCode::absent without libibverbs or without such a device.
   explicit VerbsNic(const VerbsConfig& config, std::shared_ptr<gpu::Gpu> gpu = nullptr);

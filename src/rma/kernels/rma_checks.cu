@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Makes and checks the payloads of one-sided operations, whatever queues they go through.
-#include <doorbell/rma/op_payload.hpp>
 
 #include "measure/check_kernel.hpp"
+#include "rma/op_payload.hpp"
 
 using namespace doorbell;
 

@@ -4,7 +4,7 @@
 // The rig of the conformance cases: an enabled controller with a working queue pair.
 #pragma once
 
-#include <doorbell/nvme/prp.hpp>
+#include <doorbell/nvme/wire.hpp>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -150,13 +150,13 @@ Refused not_opened(const std::string& spec, const cxi::CallError& e) {
   return r;
 }
 
-std::unique_ptr<cxi::Cassini> open_device(const std::string& spec, const Options& o,
-                                          const LoopbackGpus& gpus) {
+std::unique_ptr<cxi::CassiniDevice> open_device(const std::string& spec, const Options& o,
+                                                const LoopbackGpus& gpus) {
   cxi::DeviceRequest request{.spec = spec, .use = {.faults = fault_rates(o.list("fault"))}};
   for (const auto& gpu : {gpus.tx, gpus.rx})
     if (gpu && (request.gpus.empty() || request.gpus.front() != gpu)) request.gpus.push_back(gpu);
   try {
-    return cxi::open_cassini(request);
+    return cxi::open_device(request);
   } catch (const cxi::CallError& e) {
     throw not_opened(spec, e);
   } catch (const Error& e) {
@@ -342,7 +342,7 @@ class Loopback {
   std::string device_spec_;
   HugePageChoice pages_;
   LoopbackGpus gpus_;
-  std::unique_ptr<cxi::Cassini> device_;
+  std::unique_ptr<cxi::CassiniDevice> device_;
   std::unique_ptr<cxi::Endpoint> endpoint_;
 };
 
