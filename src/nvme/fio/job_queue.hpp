@@ -26,7 +26,7 @@ struct IoRequest {
   u64 offset = 0;
   u64 bytes = 0;
   void* data = nullptr;  ///< in the job's buffer, aligned to 4
-  void* tag = nullptr;  ///< the caller's own; comes back with the outcome
+  void* tag = nullptr;   ///< the caller's own; comes back with the outcome
   /// Of a read: every 512 bytes of the buffer are marked before, so that data that never arrives is not taken
   /// for the good data that an earlier I/O left there.
   bool poison = false;
