@@ -11,8 +11,8 @@
 #include <cstring>
 #include <utility>
 
-#include "nvme/fio/job_queue.hpp"
-#include "nvme/fio/shared_controller.hpp"
+#include "nvme/jobs/job_queue.hpp"
+#include "nvme/jobs/shared_controller.hpp"
 #include "nvme/settings.hpp"
 
 namespace doorbell::nvme {

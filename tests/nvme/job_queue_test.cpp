@@ -4,7 +4,7 @@
 // The queue of another program's job, with the model and its faults: every I/O has one outcome, and what goes
 // wrong is said.
 
-#include "nvme/fio/job_queue.hpp"
+#include "nvme/jobs/job_queue.hpp"
 
 #include <doorbell/error.hpp>
 #include <gtest/gtest.h>

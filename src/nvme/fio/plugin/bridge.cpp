@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "nvme/fio/job_queue.hpp"
+#include "nvme/jobs/job_queue.hpp"
 
 using namespace doorbell;
 using namespace doorbell::nvme;

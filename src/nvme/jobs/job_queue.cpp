@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "nvme/fio/job_queue.hpp"
+#include "nvme/jobs/job_queue.hpp"
 
 #include <doorbell/error.hpp>
 #include <doorbell/nvme/wire.hpp>

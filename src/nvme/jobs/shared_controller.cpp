@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "nvme/fio/shared_controller.hpp"
+#include "nvme/jobs/shared_controller.hpp"
 
 #include <doorbell/error.hpp>
 #include <fmt/format.h>

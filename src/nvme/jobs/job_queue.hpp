@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "nvme/fio/shared_controller.hpp"
 #include "nvme/io_types.hpp"
+#include "nvme/jobs/shared_controller.hpp"
 #include "system/clock.hpp"
 
 namespace doorbell::nvme {
