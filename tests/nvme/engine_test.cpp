@@ -238,7 +238,7 @@ TEST(NvmeModel, ACompletionThatCannotBeWrittenIsFatal) {
     Unreachable u(threads);
     const u16 qid = static_cast<u16>(threads);  // of the last device thread
     RawQueue* const q = u.c->queue(qid, 16, 16);
-    const Mapped away(interface_of(*u.c).address_space(), Place::gpu, 4096, Access::write, u.gpu);
+    const Mapped away(u.c->interface().address_space(), Place::gpu, 4096, Access::write, u.gpu);
     ASSERT_EQ(u.create(qid, q->sq_iova(), away.iova()), status::success);
     EXPECT_EQ(u.c->csts() & csts::fatal, 0u);
     q->submit(flush_command(1, 1));
@@ -249,7 +249,7 @@ TEST(NvmeModel, ACompletionThatCannotBeWrittenIsFatal) {
 TEST(NvmeModel, ACommandThatCannotBeFetchedIsFatal) {
   Unreachable u(1);
   RawQueue* const q = u.c->queue(1, 16, 16);
-  const Mapped away(interface_of(*u.c).address_space(), Place::gpu, 4096, Access::read, u.gpu);
+  const Mapped away(u.c->interface().address_space(), Place::gpu, 4096, Access::read, u.gpu);
   ASSERT_EQ(u.create(1, away.iova(), q->cq_iova()), status::success);
   q->ring_value(1);
   u.expect_fatal_until_reset();
