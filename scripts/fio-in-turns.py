@@ -5,7 +5,8 @@
 """Measures random 4 KiB reads by fio through libfio-doorbell.so and by `doorbell nvme`, in turns, on the same controller.
 
 Usage: fio-in-turns.py DOORBELL ENGINE [ROUNDS] [CONTROLLER]
-Prints, for 1 and 32 in flight, the ratio of fio's rate to doorbell's: the median of the rounds, the least and the largest.
+Prints, for 1 and 32 in flight, the ratio of fio's rate to doorbell's: the median of the rounds (two at least), the two between
+which the middle half of them lies, the least and the largest.
 Exit code: 0, or 1 when a run fails.
 """
 
@@ -47,8 +48,9 @@ def main(program, engine, rounds="7", controller="model:capacity=256Mi"):
                 own = by_doorbell(program, controller, depth)
                 fio = by_fio(engine, controller, depth)
             ratios.append(fio / own)
-        print(f"{depth:3} in flight: fio has {statistics.median(ratios):.2f} of doorbell's rate "
-              f"({min(ratios):.2f} to {max(ratios):.2f}, {rounds} rounds)")
+        low, _, high = statistics.quantiles(ratios, n=4, method="inclusive")
+        print(f"{depth:3} in flight: fio has {statistics.median(ratios):.2f} of doorbell's rate (half of {rounds} rounds "
+              f"{low:.2f} to {high:.2f}, all {min(ratios):.2f} to {max(ratios):.2f})", flush=True)
 
 
 if __name__ == "__main__":
