@@ -1,5 +1,5 @@
-/* SPDX-FileCopyrightText: 2026 The doorbell authors
- * SPDX-License-Identifier: Apache-2.0 */
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
 
 /* Writes 8 MiB to an NVMe controller and reads them back, from C: no C++ compiler or library is needed to build it.
  * Exit code 2 if they differ. */

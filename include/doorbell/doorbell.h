@@ -1,5 +1,5 @@
-/* SPDX-FileCopyrightText: 2026 The doorbell authors
- * SPDX-License-Identifier: Apache-2.0 */
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
 
 /* doorbell for C programs (C99), and for others that load a shared library: runs, NVMe blocks, and the calls
  * of a QDMA card (doorbell/qdma/slash_qdma.h). libdoorbell.so.1 exports these names alone, with versions:

@@ -38,7 +38,7 @@ struct Context {
   measure::StopFlag& stop;        ///< set by Ctrl-C; every long loop checks it
   const std::vector<Command>& commands;               ///< all of them, for help and the generated texts
   std::optional<std::vector<std::string>> rest = {};  ///< of a command that takes_rest: what follows the "--"
-  const Host* host = nullptr;  ///< null: the command line's own program
+  const Host* host = nullptr;                         ///< null: the command line's own program
 };
 
 /// The requirement of an example that not every machine meets.

@@ -1,5 +1,5 @@
-/* SPDX-FileCopyrightText: 2026 The doorbell authors
- * SPDX-License-Identifier: Apache-2.0 */
+// SPDX-FileCopyrightText: 2026 The doorbell authors
+// SPDX-License-Identifier: Apache-2.0
 
 /* doorbell.h as a C99 program uses it, linked by the C compiler with libdoorbell.so alone. Prints the line of
  * each check that fails; exit code 0 or 1. */

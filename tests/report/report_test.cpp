@@ -298,7 +298,8 @@ TEST(Text, UnverifiedDataIsSaidLoudly) {
   Cell c = test::sample_net_cell();
   EXPECT_NE(to_text(c).find("NOT verified: checking is off"), std::string::npos);
   c.verify.mode = "sample=0.1";
-  EXPECT_NE(to_text(c).find("NOT verified: mode sample=0.1, but nothing was read back that could be checked"), std::string::npos);
+  EXPECT_NE(to_text(c).find("NOT verified: mode sample=0.1, but nothing was read back that could be checked"),
+            std::string::npos);
   c.verify.checked = 10;
   c.verify.checked_bytes = 640;
   EXPECT_NE(to_text(c).find("verified 10 I/Os (640 B, sample=0.1): 0 corrupt"), std::string::npos);
