@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
 
-# The files that `cmake --install` installs, and the packages through which other projects find the library.
+# The files that `cmake --install` installs, and the packages through which other projects find the library. Its components
+# are what Debian's packages are made of (packaging/debian/rules): program and documents, runtime, library, daemon.
 
 include(CMakePackageConfigHelpers)
 
@@ -21,7 +22,8 @@ endforeach()
 
 # --- the library, for find_package(doorbell) and pkg-config ------------------------------------------
 install(TARGETS doorbell_whole EXPORT doorbell ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
-install(TARGETS doorbell_c EXPORT doorbell LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+install(TARGETS doorbell_c EXPORT doorbell LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        COMPONENT runtime NAMELINK_COMPONENT library)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/doorbell DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library
         FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 
@@ -84,23 +86,35 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/doorbell_report
         FILES_MATCHING PATTERN "*.py" PATTERN "templates/*" PATTERN "__pycache__" EXCLUDE)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/plans DESTINATION ${CMAKE_INSTALL_DATADIR}/doorbell COMPONENT program)
 
+# --- licence, documents and examples, laid out as in the source so that their links to each other lead somewhere ------
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/SECURITY.md
+        DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library)
+
 # --- the daemon, where it is built -------------------------------------------------------------------
 if(TARGET doorbelld)
   set_target_properties(doorbelld PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
   target_link_options(doorbelld PRIVATE -Wl,--disable-new-dtags)
   file(CREATE_LINK doorbell ${documents}/doorbelld SYMBOLIC)
-  install(FILES ${documents}/man1/doorbelld.8 DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 COMPONENT program)
+  install(FILES ${documents}/man1/doorbelld.8 DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 COMPONENT daemon)
   install(FILES ${documents}/doorbelld DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
-          COMPONENT program)
+          COMPONENT daemon)
   file(CREATE_LINK doorbell.fish ${documents}/doorbelld.fish SYMBOLIC)
   install(FILES ${documents}/doorbelld.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
-          COMPONENT program)
-  install(TARGETS doorbelld RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+          COMPONENT daemon)
+  install(TARGETS doorbelld RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT daemon)
   set(units ${PROJECT_SOURCE_DIR}/src/qdma/daemon/systemd)
-  configure_file(${units}/doorbelld.service.in ${CMAKE_CURRENT_BINARY_DIR}/doorbelld.service @ONLY)
   # Under a prefix of its own, systemd looks there only for /usr and /usr/local.
-  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/doorbelld.service ${units}/doorbelld.socket
-          DESTINATION lib/systemd/system COMPONENT program)
-  install(FILES ${units}/doorbelld.sysusers DESTINATION lib/sysusers.d RENAME doorbelld.conf COMPONENT program)
-  install(FILES ${units}/roles.conf DESTINATION ${CMAKE_INSTALL_DATADIR}/doorbell COMPONENT program)
+  install(FILES ${units}/doorbelld.socket DESTINATION lib/systemd/system COMPONENT daemon)
+  # The unit names the program's place, which only `cmake --install --prefix` knows.
+  install(CODE "
+    set(CMAKE_INSTALL_FULL_BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
+    set(unit \"\${CMAKE_INSTALL_PREFIX}/lib/systemd/system/doorbelld.service\")
+    message(STATUS \"Installing: \$ENV{DESTDIR}\${unit}\")
+    configure_file(\"${units}/doorbelld.service.in\" \"\$ENV{DESTDIR}\${unit}\" @ONLY)
+    list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${unit}\")" COMPONENT daemon)
+  install(FILES ${units}/doorbelld.sysusers DESTINATION lib/sysusers.d RENAME doorbelld.conf COMPONENT daemon)
+  install(FILES ${units}/roles.conf DESTINATION ${CMAKE_INSTALL_DATADIR}/doorbell COMPONENT daemon)
 endif()
