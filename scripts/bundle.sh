@@ -6,6 +6,7 @@
 # glibc 2.36 or newer and, for its GPU, the GPU's driver. Usage: scripts/bundle.sh [--dir FOLDER]
 #   without an option  dist/doorbell-VERSION-linux-ARCH.tar.gz
 #   --dir FOLDER       the same, unpacked, in FOLDER (replaced)
+# sbom.cdx.json in it, and beside the archive, says what it is made of (scripts/sbom.py).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,8 +33,6 @@ root=$work/$name
 cmake --install $build --prefix "$root" --component program --strip >/dev/null
 # The DPDK plugin loads DPDK's drivers from where DPDK is installed, and so works there only.
 rm -f "$root"/lib*/doorbell/doorbell_dpdk.so "$root"/lib/*/doorbell/doorbell_dpdk.so
-# The daemon is a service of an installation, with units and libraries of its own.
-rm -rf "$root/bin/doorbelld" "$root"/lib/{systemd,sysusers.d} "$root"/etc
 find "$root" -type d -empty -delete
 
 # needed FILE: "NAME PATH" of each library that it loads, glibc's own and the loader left out
@@ -42,10 +41,14 @@ needed() {
     grep -vE '^(linux-vdso|ld-linux[^ ]*|lib(c|m|mvec|dl|rt|pthread|resolv|util|nss_[a-z]+|anl|BrokenLocale|thread_db))\.so'
 }
 mkdir -p "$root/lib"
-needed "$root/bin/doorbell" | while read -r soname path; do
+needed "$root/bin/doorbell" >"$work/libraries"
+while read -r soname path; do
   [ -f "$path" ] || fail "$soname is not found"
   cp -L "$path" "$root/lib/$soname"
-done
+done <"$work/libraries"
+revision=$($build/bin/doorbell --version | sed -nE '1s/.*\(([^,]*),.*/\1/p')
+seconds=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct "${revision%-dirty}" 2>/dev/null || stat -c %Y CMakeLists.txt)}
+/usr/bin/python3 scripts/sbom.py "$root" "$revision" "$seconds" <"$work/libraries"
 
 # The packed program, on its own, in an empty environment.
 cleanly() { env -i PATH=/usr/bin:/bin HOME="$work" "$root/bin/doorbell" "$@"; }
@@ -90,5 +93,6 @@ else
   tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner -czf "$archive" "$name"
   bytes=$(stat -c %s "$archive")
   [ "$bytes" -lt $max_bytes ] || fail "$archive has $bytes bytes, more than $max_bytes"
+  cp "$root/sbom.cdx.json" dist/$name.sbom.cdx.json
   echo "$archive: $bytes bytes, unpacked $(du -sh "$root" | cut -f1)"
 fi

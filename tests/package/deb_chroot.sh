@@ -20,10 +20,10 @@ command -v debootstrap >/dev/null || skip "debootstrap is not installed"
 unshare --mount --net --pid --fork true 2>/dev/null || skip "no namespaces can be made here"
 
 # --- Debian's part, which is kept ---------------------------------------------------------------------------------------
-# The mirrors of this machine, if it is a Debian 12; else Debian's own.
+# The mirrors of this machine.
 sources=$(apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian' 2>/dev/null |
   grep -E ' bookworm(-security|-updates)? main$' | sort -u || true)
-[ -n "$sources" ] || sources="deb http://deb.debian.org/debian bookworm main"
+[ -n "$sources" ] || skip "no mirror of Debian 12 is in this machine's lists of apt"
 mirror=$(awk '$3 == "bookworm" {print $2; exit}' <<<"$sources")
 
 # inside FOLDER COMMAND...: in it as the root folder, with the machine's network

@@ -15,6 +15,7 @@ fi
 for file in share/man/man1/doorbell.1 share/man/man1/doorbell-nvme.1 \
     share/man/man1/cxi_gpu_loopback_bw.1 share/bash-completion/completions/cxi_gpu_loopback_bw share/bash-completion/completions/doorbell \
     share/zsh/vendor-completions/_doorbell share/fish/vendor_completions.d/doorbell.fish share/fish/vendor_completions.d/cxi_gpu_loopback_bw.fish \
+    share/doc/doorbell/LICENSE share/doc/doorbell/README.md share/doc/doorbell/docs/nvme.md share/doc/doorbell/examples/c_blocks/main.c \
     share/doorbell/schema/results-1.schema.json share/doorbell/python/doorbell_report/__main__.py share/doorbell/python/doorbell_report/templates/report.html.j2; do
   [ -s "$prefix/$file" ] || { echo "$file is not installed" >&2; exit 1; }
 done
