@@ -37,13 +37,14 @@ std::string text_of(const RunPlan& plan, const measure::RunOptions& given) {
   const double by_work = plan.work.empty() || plan.work_s <= 0 ? kUnknown : plan.work_s;
   const double one_s = timed ? std::min(by_work, run.duration_s) : by_work;
   if (one_s == kUnknown) return text;
-  double cell_s = plan.search_s + run.repeats * (one_s + plan.settle_s + plan.check_s) + plan.settle_s;
+  const double repeat_s = one_s + plan.settle_s + plan.check_s;
+  double cell_s = plan.search_s + run.repeats * repeat_s + plan.settle_s;
   if (run.warmup_s > 0) cell_s += run.warmup_s + plan.settle_s;
   text += ", about " + rough_time(plan.cells * plan.ways * cell_s);
   constexpr double kLongS = 10;
   if (!plan.chosen && run.repeats > 1 && plan.cells * plan.ways * cell_s > kLongS)
     text += fmt::format("; --repeats 1 takes about {}",
-                        rough_time(plan.cells * plan.ways * (cell_s - (run.repeats - 1) * one_s)));
+                        rough_time(plan.cells * plan.ways * (cell_s - (run.repeats - 1) * repeat_s)));
   return text;
 }
 
