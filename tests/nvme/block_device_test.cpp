@@ -54,18 +54,18 @@ TEST(BlockDevice, MoreThanTheMemoryInBetweenHolds) {
 }
 
 TEST(BlockDevice, RefusesWhatIsNotThere) {
-  const auto disk = BlockDevice::open("model:capacity=512Ki");
+  const auto disk = BlockDevice::open("model:capacity=1Mi");
   BlockMemory memory = disk->allocate(4096);
   u8 byte = 0;
-  test::expect_says(test::error_of([&] { disk->read(1024, 1, memory); }), "the namespace has 1024 blocks");
-  test::expect_says(test::error_of([&] { disk->read(~u64{0}, 2, memory); }), "the namespace has 1024 blocks");
-  test::expect_says(test::error_of([&] { disk->read(0, ~u64{0}, &byte); }), "the namespace has 1024 blocks");
+  test::expect_says(test::error_of([&] { disk->read(2048, 1, memory); }), "the namespace has 2048 blocks");
+  test::expect_says(test::error_of([&] { disk->read(~u64{0}, 2, memory); }), "the namespace has 2048 blocks");
+  test::expect_says(test::error_of([&] { disk->read(0, ~u64{0}, &byte); }), "the namespace has 2048 blocks");
   test::expect_says(test::error_of([&] { disk->write(0, 9, memory); }), "room for 8 blocks");
   test::expect_says(test::error_of([&] { disk->read(0, 8, memory, 4); }), "room for 7 blocks");
   test::expect_says(test::error_of([&] { disk->read(0, 1, memory, ~u64{0}); }), "room for 0 blocks");
   test::expect_says(test::error_of([&] { disk->read(0, 1, memory, 2); }), "not aligned to 4 bytes");
   test::expect_says(test::error_of([&] { (void)disk->allocate(4096, Place::gpu); }), "opened without a GPU");
-  disk->read(1023, 1, memory);
+  disk->read(2047, 1, memory);
   test::expect_says(test::error_of([] { (void)BlockDevice::open("model", {.in_flight = 0}); }),
                     "0 is not in 1..");
   test::expect_says(test::error_of([] { (void)BlockDevice::open("model", {.io_bytes = 700}); }),
