@@ -29,8 +29,11 @@ SPDX = {"expat": "MIT", "mit": "MIT", "x11": "X11", "bsd-2-clause": "BSD-2-Claus
 
 
 def query(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    return done.stdout if done.returncode == 0 else ""
+    """What a command says, or nothing where it fails or is not installed."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def owner(path):
