@@ -5,8 +5,8 @@
 // other side: from a kernel when nvcc compiles this file, from a CPU thread when g++ does (rdma_put_cpu.cpp).
 #include <doorbell/rdma.hpp>
 
-#include <chrono>
 #include <cstdio>
+#include <vector>
 
 using namespace doorbell;
 constexpr u32 kPuts = 256, kBytes = 8192;
@@ -20,27 +20,18 @@ struct Job {                   // in memory that both sides reach
   rdma::Status status = rdma::Status::ok;
 };
 
-struct Clock {
-  static DOORBELL_HD u64 now() {
-#if defined(DOORBELL_ON_GPU)
-    return gpu_global_ns();
-#else
-    return static_cast<u64>(std::chrono::steady_clock::now().time_since_epoch().count());  // ns in libstdc++
-#endif
-  }
-};
-
 /// Fills the source, spoils the target, puts, and looks at what has arrived there; until the first error.
 template <class Format, class Warp>
 DOORBELL_HD void put_all(const Warp& warp, Job* shared) {
   Job job = *shared;
   const rdma::QueuePair<Warp, Format> queue(job.state);
-  rdma::RemoteOperations<Warp, Format, Clock> remote(queue, /*timeout_ticks*/ 2'000'000'000);
-  for (u64 n = 0; n < kPuts && job.status == rdma::Status::ok; ++n) {
+  rdma::RemoteOperations<Warp, Format, rdma::NsClock> remote(queue, /*2 s*/ 2'000'000'000);
+  for (u64 n = 0; n < kPuts; ++n) {
     const pattern::Identity first{/*seed*/ 7, /*address*/ n * kBytes, /*sequence*/ n};
     pattern::fill(warp, job.source, kBytes, first);
     pattern::poison(warp, job.target, kBytes);
     job.status = remote.put(warp, job.to, job.from, kBytes);
+    if (job.status != rdma::Status::ok) break;
     const auto found = pattern::check(warp, job.target, kBytes, {first}).verdict;
     ++(found == pattern::Verdict::ok ? job.good : job.bad_data);
   }
@@ -57,7 +48,14 @@ __global__ void kernel(Job* job) {
 constexpr auto kWho = Initiator::cpu;
 #endif
 
+template <class Format>
 bool put_through(const char* device, const char* provider) {
+#if defined(__CUDACC__)
+  cudaFuncAttributes loaded;  // loads the kernel now, before a model's own kernel runs, and stays
+  (void)cudaFuncGetAttributes(&loaded, kernel<Format>);
+  cudaStream_t stream;  // not the device: a model's kernel runs on
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+#endif
   const auto gpu = kWho == Initiator::gpu ? gpu::open(0) : nullptr;
   const auto nic = rdma::open_nic({.device = device, .provider = provider, .gpu = gpu, .initiator = kWho});
   const Region source = nic->allocate(Place::pinned, kBytes), target = nic->allocate(Place::pinned, kBytes);
@@ -74,23 +72,24 @@ bool put_through(const char* device, const char* provider) {
          .target = gpu ? target.device() : target.host(),
          .from = {from->iova(), from->lkey()},
          .to = {to->iova(), to->rkey()}};
-  rdma::with_format(nic->provider_name(), [&]<class Format>(Format) {
 #if defined(__CUDACC__)
-    kernel<Format><<<1, GpuWarp::size>>>(reinterpret_cast<Job*>(memory.device()));
-    if (cudaDeviceSynchronize() != cudaSuccess) throw Error("the kernel", "it did not end well");
+  kernel<Format><<<1, GpuWarp::size, 0, stream>>>(reinterpret_cast<Job*>(memory.device()));
+  if (cudaStreamSynchronize(stream) != cudaSuccess) throw Error("the kernel", "it did not end well");
 #else
-    put_all<Format>(OneLane{}, &job);
+  put_all<Format>(OneLane{}, &job);
 #endif
-  });
   std::printf("%s: %u puts arrived, %u with wrong bytes, status %u\n", provider, job.good + job.bad_data,
               job.bad_data, static_cast<unsigned>(job.status));
-  return job.good == kPuts && job.bad_data == 0 && job.status == rdma::Status::ok;
+  return job.good == kPuts;
 }
 
 int main(int argc, char** argv) try {
-  if (argc > 2) return put_through(argv[1], argv[2]) ? 0 : 2;
-  for (const char* provider : {"mlx5", "bnxt", "ionic", "ernic"})
-    if (!put_through(argc > 1 ? argv[1] : "model", provider)) return 2;
+  std::vector<const char*> providers = {"mlx5", "bnxt", "ionic", "ernic"};
+  if (argc > 2) providers = {argv[2]};
+  for (const char* name : providers) {
+    const auto put = [&]<class F>(F) { return put_through<F>(argc > 1 ? argv[1] : "model", name); };
+    if (!rdma::with_format(name, put)) return 2;
+  }
   return 0;
 } catch (const Error& e) {
   std::fprintf(stderr, "rdma_put: %s\n%s\n", e.what(), e.hint().c_str());

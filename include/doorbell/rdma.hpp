@@ -5,9 +5,6 @@
 // send and atomics by a CPU thread or a kernel (GpuWarp in the place of OneLane), in the queue format of the
 // NIC's vendor.
 //
-//   struct Clock {
-//     static u64 now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
-//   };
 //   const auto nic = rdma::open_nic({.device = "model", .provider = "mlx5"});  // as the command line does
 //   const Region from = nic->allocate(Place::pageable, 4096), to = nic->allocate(Place::pageable, 4096);
 //   const auto here = nic->register_memory(from, rdma::access::local_write);
@@ -16,7 +13,7 @@
 //   rdma::connect(*pair, *pair);  // to itself
 //   const rdma::QueuePairState state = rdma::initial_state(pair->memory(Initiator::cpu));
 //   const rdma::QueuePair<OneLane, rdma::Mlx5> queue(state);
-//   rdma::RemoteOperations<OneLane, rdma::Mlx5, Clock> remote(queue, /*1 s of Clock*/ 1'000'000'000);
+//   rdma::RemoteOperations<OneLane, rdma::Mlx5, rdma::NsClock> remote(queue, /*1 s*/ 1'000'000'000);
 //   const rdma::Status status =
 //       remote.put(OneLane{}, {there->iova(), there->rkey()}, {here->iova(), here->lkey()}, 4096);
 //
@@ -33,11 +30,24 @@
 #include <doorbell/rdma/nic.hpp>
 #include <doorbell/rdma/remote_operations.hpp>
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace doorbell::rdma {
+
+/// The Clock of a RemoteOperations whose ticks are nanoseconds, on a CPU and in a kernel.
+struct NsClock {
+  static DOORBELL_HD u64 now() {
+#if defined(DOORBELL_ON_GPU)
+    return gpu_global_ns();
+#else
+    const auto since = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<u64>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
+#endif
+  }
+};
 
 /// Calls `f` with an empty object of the queue format that Nic::provider_name() names, and returns its
 /// result: with_format(name, [&]<class Format>(Format) { ... }). Throws Error for "verbs", whose queues

@@ -10,7 +10,6 @@
 #include <string>
 
 #include "errors.hpp"
-#include "system/clock.hpp"
 
 namespace doorbell::rdma {
 namespace {
@@ -22,10 +21,6 @@ constexpr OneLane lane;
 constexpr u32 kBytes = 8192;
 /// Longer than any machine pauses.
 constexpr u64 kTimeoutNs = 60'000'000'000;
-
-struct Clock {
-  static u64 now() { return wall_ns(); }
-};
 
 /// Memory of a NIC, registered for all operations.
 struct Buffer {
@@ -57,7 +52,7 @@ TEST_P(OpenNic, PutsThroughConnectedQueuePairsAndThroughOneToItself) {
     return with_format(nic->provider_name(), [&]<class Format>(Format) {
       const QueuePairState state = initial_state(object.memory(Initiator::cpu));
       const QueuePair<OneLane, Format> queue(state);
-      RemoteOperations<OneLane, Format, Clock> remote(queue, kTimeoutNs);
+      RemoteOperations<OneLane, Format, NsClock> remote(queue, kTimeoutNs);
       return remote.put(lane, target.remote(), source.local(), kBytes);
     });
   };
@@ -81,7 +76,7 @@ TEST_P(OpenNic, RefusesWhatTheKeyDoesNotAllow) {
   const Status status = with_format(nic->provider_name(), [&]<class Format>(Format) {
     const QueuePairState state = initial_state(pair->memory(Initiator::cpu));
     const QueuePair<OneLane, Format> queue(state);
-    RemoteOperations<OneLane, Format, Clock> remote(queue, kTimeoutNs);
+    RemoteOperations<OneLane, Format, NsClock> remote(queue, kTimeoutNs);
     return remote.put(lane, {mine->iova(), mine->rkey()}, from.local(), 64);
   });
   EXPECT_EQ(status, Status::remote_access);
