@@ -28,7 +28,7 @@ done
 # before it stands its time, by which packages are newer or older.
 read -r version revision < <("$build/bin/doorbell" --version | sed -nE '1s/^doorbell ([0-9.]+) \(([^,]*),.*/\1 \2/p')
 [ -n "$version" ] || { echo "deb: doorbell --version says no version" >&2; exit 1; }
-commit=${revision%-dirty}
+commit=${revision%-dirty} upstream=$version
 if seconds=$(git log -1 --format=%ct "$commit" 2>/dev/null); then
   export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$seconds}
   if [ "$revision" != "v$version" ]; then
@@ -56,12 +56,13 @@ doorbell ($version) unstable; urgency=medium
  -- $maintainer  $(date -uR -d "@$SOURCE_DATE_EPOCH")
 END
 
-# The Python module is packed where it is built.
+# The Python package is the wheel of `make wheel`, before libraries of this machine were put into it.
+wheel=$(find "$build/wheel/raw" -name "doorbell-$upstream-*.whl" 2>/dev/null | head -n 1)
 profiles=
-grep -rqs 'COMPONENT.*"python"' "$build"/cmake_install.cmake "$build"/*/cmake_install.cmake "$build"/src/*/cmake_install.cmake || profiles=nopython
+[ -n "$wheel" ] || { profiles=nopython; echo "deb: without python3-doorbell, as build/wheel has no wheel of this version (make wheel)"; }
 log=$work/log
 (cd "$work/doorbell" &&
-  DOORBELL_BUILD=$build DEB_BUILD_PROFILES=$profiles dpkg-buildpackage --build=binary --no-sign --no-check-builddeps) >"$log" 2>&1 ||
+  DOORBELL_BUILD=$build DOORBELL_WHEEL=$wheel DEB_BUILD_PROFILES=$profiles dpkg-buildpackage --build=binary --no-sign --no-check-builddeps) >"$log" 2>&1 ||
   { cat "$log" >&2; echo "deb: dpkg-buildpackage failed" >&2; exit 1; }
 
 rm -rf "$folder"

@@ -39,6 +39,8 @@ HOLDS = {
         r"usr/share/doorbell/plans/reference/[\w.-]+\.(csv|md)",
         r"usr/share/doorbell/python/doorbell_report/\w+\.py",
         r"usr/share/doorbell/python/doorbell_report/templates/[\w.]+",
+        # Debian's Python compiles the report once more when it is itself replaced.
+        r"usr/share/python3/runtime\.d/doorbell\.rtupdate",
         r"usr/share/doc/doorbell/(README|CHANGELOG|SECURITY)\.md",
         r"usr/share/doc/doorbell/docs/[\w./-]+",
     ],
@@ -56,14 +58,18 @@ HOLDS = {
         r"usr/lib/cmake/doorbell/doorbell\w+(-\w+)?\.cmake",
         r"usr/share/doc/doorbell/examples/[\w./-]+", r"usr/share/doc/libdoorbell-dev/examples",
     ],
-    PYTHON: [r"usr/lib/python3/dist-packages/doorbell/[\w./-]+", r"usr/lib/python3/dist-packages/doorbell[\w.-]*/[\w./-]+?"],
+    PYTHON: [
+        r"usr/lib/python3/dist-packages/doorbell/__init__\.py", r"usr/lib/python3/dist-packages/doorbell/_doorbell\.[\w.-]*so",
+        r"usr/lib/python3/dist-packages/doorbell/[\w./-]+", r"usr/lib/python3/dist-packages/doorbell_report/[\w./-]+?",
+        r"usr/lib/python3/dist-packages/doorbell-[\d.]+\.dist-info/[\w./-]+?",
+    ],
 }
 ASKS_FOR = {
     "doorbell": {"libc6", "libfmt9", "liburing2", "libyaml-cpp0.7"},
     "doorbell-daemon": {"libc6", "libsystemd0", "systemd"},
     "libdoorbell1": {"libc6", "libfmt9", "liburing2"},
     "libdoorbell-dev": {"libdoorbell1", "libfmt-dev", "liburing-dev"},
-    PYTHON: {"libc6", "python3-numpy"},
+    PYTHON: {"libc6", "python3-numpy", "python3"},
 }
 
 
