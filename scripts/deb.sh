@@ -57,7 +57,7 @@ doorbell ($version) unstable; urgency=medium
 END
 
 # The Python package is the wheel of `make wheel`, before libraries of this machine were put into it.
-wheel=$(find "$build/wheel/raw" -name "doorbell-$upstream-*.whl" 2>/dev/null | head -n 1)
+wheel=$(find "$build/wheel/raw" -name "doorbell-$upstream-*.whl" 2>/dev/null | head -n 1 || true)
 profiles=
 [ -n "$wheel" ] || { profiles=nopython; echo "deb: without python3-doorbell, as build/wheel has no wheel of this version (make wheel)"; }
 log=$work/log
