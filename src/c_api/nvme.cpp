@@ -100,7 +100,7 @@ DOORBELL_C_API void doorbell_nvme_free(doorbell_nvme* nvme, void* memory) {
 DOORBELL_C_API int doorbell_nvme_read(doorbell_nvme* nvme, uint64_t lba, uint64_t count, void* data) {
   return guarded([&] {
     doorbell_nvme& n = require(nvme, "nvme");
-    auto* const at = static_cast<doorbell::u8*>(&require(static_cast<doorbell::u8*>(data), "data"));
+    const auto* const at = &require(static_cast<const doorbell::u8*>(data), "data");
     if (auto* const m = n.holder(at, bytes_of(n, count)))
       n.device->read(lba, count, *m, static_cast<doorbell::u64>(at - m->host()));
     else n.device->read(lba, count, data);

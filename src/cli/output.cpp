@@ -128,9 +128,10 @@ void check_junit_name(const Options& options) {
 }
 
 int write_junit(const Options& options, const std::string& suite, const std::vector<report::TestCase>& cases,
-                int code) {
+                int code, std::vector<std::string>* warnings) {
   if (options.table().find("junit") == nullptr || !options.has("junit")) return code;
-  return try_to([&] { report::write_file(options.text("junit"), report::to_junit(suite, cases)); }, code);
+  return try_to([&] { report::write_file(options.text("junit"), report::to_junit(suite, cases)); }, code,
+                warnings);
 }
 
 void write_junit_of_error(const Options& options, const std::string& command, const Error& e, int code) {
@@ -187,7 +188,7 @@ int deliver(report::Result& result, const Options& options, const Context& conte
         fmt::format("doorbell {}", fmt::join(context.argv.begin() + 1, context.argv.end(), " "));
     std::vector<report::TestCase> cases;
     code = try_to([&] { cases = report::cases_of(report::to_json(result)); }, code, warnings);
-    if (!cases.empty()) code = write_junit(options, suite, cases, code);
+    if (!cases.empty()) code = write_junit(options, suite, cases, code, warnings);
   }
   if (context.host != nullptr) {
     result.exit_code = code;

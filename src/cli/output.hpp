@@ -33,9 +33,9 @@ void check_output(std::string_view name, const std::string& path,
 void check_junit_name(const Options& options);
 
 /// Writes --junit, if the command has it and it is given. Returns `code`, or a worse one if the file cannot
-/// be written, which is said on standard error.
+/// be written, which is said in `warnings`, or on standard error.
 int write_junit(const Options& options, const std::string& suite, const std::vector<report::TestCase>& cases,
-                int code);
+                int code, std::vector<std::string>* warnings = nullptr);
 
 /// The same for a command that ended with an error and code `code` before it had cells. A file that is there
 /// and is no JUnit file stays as it is: the error may have been that it is to be kept.

@@ -83,6 +83,9 @@ struct PathDescription {
 /// Every path, in the order of their display.
 [[nodiscard]] const std::vector<PathDescription>& paths();
 
+/// The commands whose outcome is a Result: each path's, and those of its tools that make one too.
+[[nodiscard]] std::vector<const Command*> measuring_commands();
+
 /// For PathDescription::backends: the rows of a path's table of back ends, with their state on this machine.
 template <class Backends>
 [[nodiscard]] std::vector<BackendState> states_of(const Backends& backends) {

@@ -20,4 +20,14 @@ const std::vector<PathDescription>& paths() {
   return all;
 }
 
+std::vector<const Command*> measuring_commands() {
+  std::vector<const Command*> commands;
+  for (const PathDescription& path : paths()) {
+    commands.push_back(&path.command);
+    for (const Command& tool : path.tools)
+      if (tool.options.find("json") != nullptr && tool.check) commands.push_back(&tool);
+  }
+  return commands;
+}
+
 }  // namespace doorbell::cli

@@ -24,21 +24,10 @@ namespace {
 
 using cli::Command;
 
-/// Those whose outcome is a Result.
-std::vector<const Command*> measuring_commands() {
-  std::vector<const Command*> commands;
-  for (const cli::PathDescription& path : cli::paths()) {
-    commands.push_back(&path.command);
-    for (const Command& tool : path.tools)
-      if (tool.options.find("json") != nullptr) commands.push_back(&tool);
-  }
-  return commands;
-}
-
 const Command& command_of(std::string path) {
   std::ranges::replace(path, ' ', '-');
   std::vector<std::string> names;
-  for (const Command* const c : measuring_commands()) {
+  for (const Command* const c : cli::measuring_commands()) {
     if (c->name == path) return *c;
     names.push_back(c->name);
   }
@@ -143,18 +132,17 @@ RunResult run(const std::string& path, const OptionValues& options, const RunHoo
   const cli::Options parsed = cli::parse(command.name, command.options, words);
   if (parsed.has("versus")) throw Error("--versus", "it belongs to the command line", "make two runs");
 
-  std::vector<Command> commands;
-  for (const Command* const c : measuring_commands()) commands.push_back(*c);
   RunResult result = {.stop_reason = report::name(StopReason::done)};
   const cli::Host host = {.take = [&](const report::Result& r) { result = result_of(r); },
                           .progress = hooks.progress};
   measure::StopFlag stop;
   stop.install_without_signals();
   const std::stop_callback ask(hooks.stop, [&] { stop.request(SIGINT); });
+  const std::vector<Command> none;  // the commands that make texts of all are not among these
   std::vector<std::string> argv = {"doorbell", command.name};
   argv.insert(argv.end(), words.begin(), words.end());
   cli::Context context{
-      .program = "doorbell", .argv = std::move(argv), .stop = stop, .commands = commands, .host = &host};
+      .program = "doorbell", .argv = std::move(argv), .stop = stop, .commands = none, .host = &host};
   result.exit_code = command.run(parsed, context);
   return result;
 }

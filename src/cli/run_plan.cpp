@@ -40,11 +40,12 @@ std::string text_of(const RunPlan& plan, const measure::RunOptions& given) {
   const double repeat_s = one_s + plan.settle_s + plan.check_s;
   double cell_s = plan.search_s + run.repeats * repeat_s + plan.settle_s;
   if (run.warmup_s > 0) cell_s += run.warmup_s + plan.settle_s;
-  text += ", about " + rough_time(plan.cells * plan.ways * cell_s);
+  const u32 times = plan.cells * plan.ways;
+  text += ", about " + rough_time(times * cell_s);
   constexpr double kLongS = 10;
-  if (!plan.chosen && run.repeats > 1 && plan.cells * plan.ways * cell_s > kLongS)
+  if (!plan.chosen && run.repeats > 1 && times * cell_s > kLongS)
     text += fmt::format("; --repeats 1 takes about {}",
-                        rough_time(plan.cells * plan.ways * (cell_s - (run.repeats - 1) * repeat_s)));
+                        rough_time(times * (cell_s - (run.repeats - 1) * repeat_s)));
   return text;
 }
 

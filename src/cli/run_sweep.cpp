@@ -46,20 +46,15 @@ void check_words(const Command& c, const Options& options) {
 
 std::vector<sweep::Subject> subjects(const Context& context) {
   std::vector<sweep::Subject> found;
-  for (const PathDescription& path : paths()) {
-    std::vector<const Command*> commands = {&path.command};
-    for (const Command& tool : path.tools)
-      if (tool.options.find("json") != nullptr && tool.check) commands.push_back(&tool);
-    for (const Command* const c : commands) {
-      const std::string title = context.program + " " + c->name;
-      found.push_back({c->name, c->options,
-                       [title, c](const std::vector<std::string>& words) {
-                         Options options = parse(title, c->options, words);
-                         check_words(*c, options);
-                         return options;
-                       },
-                       c->listening});
-    }
+  for (const Command* const c : measuring_commands()) {
+    const std::string title = context.program + " " + c->name;
+    found.push_back({c->name, c->options,
+                     [title, c](const std::vector<std::string>& words) {
+                       Options options = parse(title, c->options, words);
+                       check_words(*c, options);
+                       return options;
+                     },
+                     c->listening});
   }
   return found;
 }

@@ -18,7 +18,7 @@
 
 namespace doorbell::cli {
 
-/// The commands that a plan can name: each path's, and those of its tools that make a result too.
+/// The commands that a plan can name: measuring_commands().
 [[nodiscard]] std::vector<sweep::Subject> subjects(const Context& context);
 
 /// Finds a plan's file: "plans/NAME" that is not in the working folder is one that comes with the program.

@@ -29,12 +29,6 @@ u64 io_bytes_of(const BlockOptions& o, const ControllerInfo& c, const NamespaceI
   return std::max<u64>(bytes, ns.lba_bytes);
 }
 
-u32 depth_of(const BlockOptions& o, const ControllerInfo& c) {
-  u32 most = std::max(c.max_queue_entries, 2u) - 1;
-  if (c.max_commands != 0) most = std::min(most, c.max_commands);
-  return std::clamp(o.in_flight, 1u, most);
-}
-
 }  // namespace
 
 struct BlockDevice::Parts {
@@ -44,7 +38,7 @@ struct BlockDevice::Parts {
             SharedOptions{.controller = name, .timeout_s = o.timeout_s, .gpu = o.gpu})),
         ns(controller->name_space(o.nsid)),
         io_bytes(io_bytes_of(o, controller->info(), ns)),
-        queue(controller, depth_of(o, controller->info()), io_bytes) {}
+        queue(controller, std::min(o.in_flight, controller->largest_depth()), io_bytes) {}
 
   /// `lba` and `count` lie in the namespace, and the bytes in the memory.
   void check(const char* what, u64 lba, u64 count, u64 room) const {

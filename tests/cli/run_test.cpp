@@ -149,6 +149,12 @@ TEST(Run, FilesThatCannotBeWrittenAreWarnings) {
   EXPECT_EQ(full.exit_code, 1);
   ASSERT_FALSE(full.warnings.empty());
   EXPECT_NE(full.warnings.back().find("/dev/full"), std::string::npos) << full.warnings.back();
+  testing::internal::CaptureStderr();
+  const RunResult junit = run("nvme", {{"write-io", "10"}, {"read-io", "10"}, {"junit", "/dev/full"}});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(junit.exit_code, 1);
+  ASSERT_FALSE(junit.warnings.empty());
+  EXPECT_NE(junit.warnings.back().find("/dev/full"), std::string::npos) << junit.warnings.back();
   std::filesystem::remove_all(folder);
 }
 

@@ -556,7 +556,7 @@ Command net_command() {
     if (o.has("listen")) {
       (void)serve_options(o);
     } else {
-      const net::BenchOptions b = bench_options(o);
+      const net::BenchOptions b = bench_options(with_stream(o));
       net::check(b);
       if (o.has("beside")) net::check_others(b, others_of(o));
     }

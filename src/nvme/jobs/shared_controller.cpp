@@ -98,9 +98,13 @@ void SharedController::require_scratch(const std::string& hint) {
               "it holds data that doorbell did not write, which this job would overwrite", hint);
 }
 
+u32 SharedController::largest_depth() const {
+  const u32 most = std::min(kMaxWindow, info().max_queue_entries - 1);
+  return info().max_commands != 0 ? std::min(most, info().max_commands) : most;
+}
+
 void SharedController::check_depth(u32 depth) const {
-  u32 most = std::min(kMaxWindow, info().max_queue_entries - 1);
-  if (info().max_commands != 0) most = std::min(most, info().max_commands);
+  const u32 most = largest_depth();
   if (depth >= 1 && depth <= most) return;
   throw Error(fmt::format("{} commands in flight", depth),
               fmt::format("a queue of this controller takes 1 to {}", most));

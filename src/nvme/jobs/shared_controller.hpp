@@ -52,6 +52,8 @@ class SharedController {
   [[nodiscard]] bool moves_data() { return interface().moves_data(); }
   /// Throws unless a queue can hold `depth` commands.
   void check_depth(u32 depth) const;
+  /// How many commands a queue can hold.
+  [[nodiscard]] u32 largest_depth() const;
 
   /// A queue pair for `depth` commands, under the lowest number that is free.
   [[nodiscard]] IoQueuePair create_queue(u32 depth);
