@@ -65,7 +65,7 @@ test-long:  ## each sanitizer, the model tests 20 times on a busy machine, a sto
 	scripts/install-deps.sh test
 	JOBS=$(JOBS) DOORBELL_GPU=$(gpu) scripts/test.sh long
 
-# What a real controller is tested with: the program and the conformance cases.
+# A real controller is tested with these: the program and the conformance cases.
 device_tests = $(call configure,release,-DDOORBELL_GPU=$(gpu) -DDOORBELL_TESTS=ON) && \
   cmake --build --preset release --parallel $(JOBS) --target doorbell_cli nvme_conformance_device_test rdma_verbs_device_test
 

@@ -22,7 +22,7 @@ const char* doorbell_version(void);
 
 /* This thread's last error: "WHAT: WHY"; "" before the first. Until its next call. */
 const char* doorbell_last_error(void);
-/* What to do about it; often "". */
+/* A hint how to mend it; often "". */
 const char* doorbell_last_hint(void);
 /* The exit code that the command would have: 1 usage or environment, 2 data, 77 absent hardware; 0 before. */
 int doorbell_last_code(void);

@@ -17,7 +17,7 @@ SIZES = {key for _, _, keys in charts.SUBJECTS[:1] for key in keys}
 NAMELESS = {"title", "provider", "device", "initiator", "stream", "way", "engine"}
 # How much was done: cells that differ in it can be compared.
 COUNTS = {"write_io", "read_io", "iterations", "seed"}
-# What is no question of speed, or has no answer in one parameter.
+# Parameters that are no question of speed, or has no answer in one parameter.
 NO_AXIS = {"checked", "title", "part", *COUNTS}
 
 
@@ -93,7 +93,7 @@ def _differences(group):
         ordered = sorted(among, key=measure.of, reverse=not low)
         found.append(Difference(group, measure, key, ordered[0], ordered[-1], rest))
     for key in (key for key in group.varied if key not in NO_AXIS):
-        # What follows from the parameter, as the operations in flight from the queues, may differ with it.
+        # Others that follow from the parameter, as the operations in flight from the queues, may differ with it.
         rest = [k for k in group.varied if k != key and k not in COUNTS and not _follows(k, key, rows)]
         alike = {}
         for row in rows:

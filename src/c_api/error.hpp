@@ -21,7 +21,7 @@ struct LastError {
 [[nodiscard]] LastError& last_error() noexcept;
 void note_error(std::string text, std::string hint, int code) noexcept;
 
-/// What `function` returns; for an exception, which is noted, -1 or a null pointer.
+/// Returns the result of `function`; for an exception, which is noted, -1 or a null pointer.
 template <class Function>
 auto guarded(Function function) noexcept -> std::invoke_result_t<Function> {
   using Value = std::invoke_result_t<Function>;

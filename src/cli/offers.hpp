@@ -36,7 +36,8 @@ void add_found(std::vector<std::string>* words, const std::string& name);
 
 /// "plans/NAME" of each plan that comes with doorbell.
 [[nodiscard]] std::vector<std::string> plan_words();
-/// What `doorbell reproduce` takes: "all", the sources of these plans, the plans with a source, a file.
+/// The words that `doorbell reproduce` takes: "all", the sources of these plans, the plans with a source, a
+/// file.
 [[nodiscard]] std::vector<std::string> reproduce_words();
 
 }  // namespace doorbell::cli

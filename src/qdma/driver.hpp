@@ -86,7 +86,7 @@ class Driver {
   [[nodiscard]] virtual nlohmann::ordered_json counters() { return nullptr; }
 };
 
-/// What the card says of itself. At least 0, or a negative errno.
+/// Reads the description that the card gives of itself. At least 0, or a negative errno.
 [[nodiscard]] i64 read_info(Driver& card, Info& out);
 
 /// The purpose for which a card is opened. Only `spec` is needed.

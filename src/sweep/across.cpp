@@ -75,7 +75,7 @@ bool given(const std::string& key, const Measured& m) {
   });
 }
 
-/// What says how long is measured, and not what.
+/// Options that say how long is measured, and not what.
 constexpr std::array kLengths = {"duration", "warmup",  "repeats", "iterations",
                                  "count",    "read-io", "write-io"};
 

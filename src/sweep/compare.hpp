@@ -57,7 +57,7 @@ struct Compared {
   bool new_data_errors = false;                 ///< the second side has data errors, the first has none
 };
 
-/// What the second side must reach; empty: nothing is demanded.
+/// Demands that the second side must reach; empty: nothing is demanded.
 struct Demands {
   std::optional<double> min_ops_per_s = {}, min_bytes_per_s = {};  ///< medians over its runs
   std::optional<double> max_p99_ns = {};

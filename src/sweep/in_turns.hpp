@@ -77,7 +77,7 @@ struct Turns {
 /// does not suffice for is ended and left out. Throws doorbell::Error if a program cannot be started.
 [[nodiscard]] Turns run_in_turns(const Turning& what, const TurnsWatch& watch);
 
-/// What the schema of a comparison has besides for one in turns.
+/// The part that the schema of a comparison has for one in turns alone.
 [[nodiscard]] nlohmann::ordered_json to_json(const Turns& turns, const Turning& what);
 /// One sentence: which is faster, by how much, and whether the data was right.
 [[nodiscard]] std::string sentence(const Turns& turns, double threshold_percent);

@@ -124,7 +124,7 @@ class Reproduce(WithPlans):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.records("other")[0]["result"]["cells"][0]["device"]["kind"], "kernel")
         self.assertEqual(list(tmp.iterdir()), [])
-        # What was there before is somebody's.
+        # A folder that was there before is somebody's.
         self.out = self.folder / "again"
         (tmp / "made.img").write_bytes(b"\0" * (1 << 20))
         done = doorbell(*self.command("ours"), env=env)

@@ -40,7 +40,7 @@ if [ ! -e "$base/complete" ]; then
     { tail -n 3 "$base/log"; rm -rf "$base/root"; skip "debootstrap could not get Debian 12 from $mirror"; }
   touch "$base/complete"
 fi
-# What the packages ask for, without their own names' versions: other dependencies are loaded once more.
+# The packages' dependencies, without their own names' versions: other dependencies are loaded once more.
 wanted=$(for deb in "$debs"/*.deb; do dpkg-deb -f "$deb" Depends Recommends; done | sed -E 's/\(= [^)]*\)//' | sha256sum)
 if [ "$(cat "$base/wanted" 2>/dev/null)" != "$wanted" ]; then
   echo "$sources" >"$base/root/etc/apt/sources.list"
@@ -68,7 +68,7 @@ cmake -S "$examples/gpu_read" -B "$scratch/gpu_read" -DCMAKE_PREFIX_PATH="$scrat
 cp "$scratch/gpu_read/gpu_read_cpu" "$scratch/programs"
 
 # --- the packages in it ---------------------------------------------------------------------------------------------------
-# What they write goes into memory and is gone afterwards.
+# Their writes go into memory and is gone afterwards.
 mkdir -p "$scratch/over"
 export root=$base/root over=$scratch/over debs scratch here
 unshare --mount --net --pid --fork bash -euc '

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The doorbell authors
 # SPDX-License-Identifier: Apache-2.0
 
-# What deb_chroot.sh does on the bare Debian, in /debs. Each line that fails is named.
+# The part of deb_chroot.sh on the bare Debian, in /debs. Each line that fails is named.
 set -eu
 cd /debs
 began=$SECONDS

@@ -18,7 +18,7 @@ from doorbell_report import charts, conclusion, drawing, groups, results, units 
 from samples import NEEDS_JINJA, NEEDS_MATPLOTLIB, Reader, cell, load_all, metrics, render, result, with_and_without  # noqa: E402
 import synthetic  # noqa: E402
 
-# What the program's tables never say: a unit that depends on the figure, and operations without a thousand.
+# Units that the program's tables never have: a unit that depends on the figure, and operations without a thousand.
 OTHERS = re.compile(r"[kM]B/s|[GM] ops/s|(?<!k )(?<!\w)ops/s|MIOPS|kpps")
 
 

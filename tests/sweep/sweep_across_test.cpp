@@ -95,7 +95,7 @@ TEST(SweepCompare, TheOptionThatDiffersAlone) {
   EXPECT_EQ(differing_options(a, b), std::vector<std::string>{"file-size"});
   EXPECT_EQ(differing_options(a, c).size(), 2u);
   EXPECT_TRUE(differing_options(a, a).empty());
-  // What follows from an option is found only where no other one was given and differs.
+  // A parameter that follows from an option is found only where no other one was given and differs.
   Measured x = a, y = c;
   pair_across({"file-size"}, &x, &y);
   EXPECT_THROW((void)compare(x, y, {"ops_per_s"}, 0.05), Error) << "queue_length differs, too";

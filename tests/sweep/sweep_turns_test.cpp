@@ -63,7 +63,7 @@ class SweepTurns : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  /// What the script does when it is called with this word.
+  /// The work of the script when it is called with this word.
   void on(const std::string& word, const std::string& does) {
     cases_ += fmt::format("{}) {} ;;\n", word, does);
     {

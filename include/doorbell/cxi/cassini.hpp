@@ -238,7 +238,7 @@ struct PutQueueShape {
   bool restricted = true;                ///< 32-byte commands, whose packets need no order
 };
 
-/// What a PutQueue stands on: a transmit queue, the counter of its acknowledgements, and an event queue for
+/// The queues below a PutQueue: a transmit queue, the counter of its acknowledgements, and an event queue for
 /// failures. The endpoint outlives it.
 class PutQueueObject {
  public:

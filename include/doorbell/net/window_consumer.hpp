@@ -25,7 +25,7 @@ struct WindowShape {
   u64 first_sequence = 0;  ///< of the stream's first packet, which is slot 0 of window 0
 };
 
-/// What became of a flow's packets and windows.
+/// A flow's packets and windows, by their fate.
 struct WindowCounts {
   u64 placed = 0;
   u64 duplicate = 0;

@@ -17,7 +17,7 @@ namespace doorbell::nvme {
 class Controller;
 class ControllerInterface;
 
-/// What the controller says of itself.
+/// The controller's own description.
 struct ControllerInfo {
   std::string serial, model, firmware;
   u64 max_transfer_bytes = 0;  ///< 0: no limit
@@ -35,7 +35,7 @@ struct NamespaceInfo {
   u32 lba_bytes = 0;
 };
 
-/// What a controller is opened for.
+/// The purpose for which a controller is opened.
 struct OpenOptions {
   std::shared_ptr<gpu::Gpu> gpu;  ///< the GPU that will ring doorbells or hold memory; may be null
   double timeout_s = 10;          ///< for each admin command

@@ -32,7 +32,7 @@ std::vector<std::string> controller_words() {
   std::vector<std::string> words = backend_words(nvme::backends());
   for (const FoundDevice& device : found_devices("nvme")) {
     add_found(&words, text_of(device, "pci_address"));
-    // What the kernel's driver has can be used through the kernel.
+    // A drive of the kernel's driver can be used through the kernel.
     const auto namespaces = device.facts.find("namespaces");
     if (namespaces == device.facts.end()) continue;
     for (const auto& space : *namespaces) add_found(&words, "/dev/" + space.at("name").get<std::string>());

@@ -89,7 +89,7 @@ class JobQueue {
   [[nodiscard]] u32 in_flight() const { return in_flight_ + ended_count(); }
 
   /// Deletes the queue pair, after which the controller uses neither buffer nor rings, and frees the buffer.
-  /// What is in flight has no outcome. Once is enough; the destructor does it too.
+  /// An I/O that is in flight has no outcome. Once is enough; the destructor does it too.
   void end() noexcept;
   /// Says what makes the results of this queue doubtful though each I/O has its outcome: a completion that
   /// came twice or for no command, a queue that could not be deleted. "" if nothing does. After end() it is

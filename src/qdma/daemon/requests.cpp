@@ -26,7 +26,7 @@ u32 needed(const Request& r) {
     case Opcode::qdma_info:
       return kQueryDevices | kQdma;
     case Opcode::queue_pair_op:
-      // What a client has is his to give back, whatever rights are left to him.
+      // A client may give back all that he has, whatever rights are left to him.
       if (r.as<QueuePairRequest>().argument == static_cast<u32>(QueueOp::del)) break;
       return kQdma;
     case Opcode::queue_pair_add:

@@ -94,7 +94,7 @@ static struct fio_option option_table[] = {
     {.name = NULL},
 };
 
-// What a job has between setup and cleanup.
+// A job, between setup and cleanup.
 struct engine_job {
   struct doorbell_job* core;
   unsigned int posted;  // since the last commit
