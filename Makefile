@@ -33,7 +33,7 @@ configure = cmake --preset $(1) $(launcher) $(2) -Wno-dev
 build = cmake --build --preset $(1) --parallel $(JOBS)
 
 .DEFAULT_GOAL := all
-.PHONY: all help demo test test-all check test-long test-guest test-hardware asan tsan bench fuzz bundle deb install lint format clean nvcc
+.PHONY: all help demo test test-all check test-long test-guest test-hardware asan tsan bench fuzz bundle deb wheel install lint format clean nvcc
 
 all: nvcc  ## build the program: build/bin/doorbell
 	@command -v cmake >/dev/null && command -v ninja >/dev/null || { echo 'cmake or ninja is missing: run scripts/install-deps.sh demo' >&2; exit 1; }
@@ -98,6 +98,11 @@ fuzz:  ## each fuzzer for 60 s; see scripts/fuzz.sh
 
 bundle: all  ## dist/doorbell-VERSION-linux-ARCH.tar.gz, which runs where nothing is installed
 	scripts/bundle.sh
+
+wheel: nvcc  ## dist/doorbell-*.whl: the Python package, which installs without a compiler (docs/python.md)
+	scripts/install-deps.sh wheel
+	$(MAKE) --no-print-directory all
+	scripts/wheel.sh
 
 deb:  ## dist/deb/*.deb: the program, its library and its daemon for Debian 12 (docs/packages.md)
 	scripts/install-deps.sh deb

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Installs the Debian or Ubuntu packages that a make target needs; does nothing when all are there.
-# Usage: scripts/install-deps.sh demo|test|guest|lint|fuzz|gpu|deb
+# Usage: scripts/install-deps.sh demo|test|guest|lint|fuzz|gpu|deb|wheel
 # Exit code: 0 all there, 1 something is missing and could not be installed (the line to run is printed).
 set -eu
 
@@ -15,7 +15,7 @@ case "${1:-}" in
   demo) packages="$build python3 python3-jinja2 python3-matplotlib" ;;
   test) packages="$build python3 python3-jinja2 python3-matplotlib python3-jsonschema python3-html5lib
                   python3-pandas python3-nbclient python3-ipykernel libgtest-dev libbenchmark-dev
-                  pkg-config clang-format libdpdk-dev dpdk-dev libsystemd-dev
+                  python3-dev python3-venv pkg-config clang-format libdpdk-dev dpdk-dev libsystemd-dev
                   libfftw3-single3 libopenblas0 libmicrohttpd12 python3-prometheus-client
                   openmpi-bin iperf3 iproute2 util-linux $guest"
         # Debian's names of a browser that draws pages for tests, of shells whose completion is tested, and of what makes
@@ -26,7 +26,8 @@ case "${1:-}" in
   fuzz) packages="$build python3 clang libclang-rt-dev libgtest-dev" ;;
   deb)  packages="$build pkg-config libdpdk-dev libsystemd-dev dpkg-dev debhelper dh-python" ;;
   gpu)  packages="g++ python3 python3-venv" ;;  # what scripts/fetch-nvcc.sh runs on
-  *) echo "usage: $0 demo|test|guest|lint|fuzz|gpu|deb" >&2; exit 1 ;;
+  wheel) packages="$build python3-dev python3-venv" ;;
+  *) echo "usage: $0 demo|test|guest|lint|fuzz|gpu|deb|wheel" >&2; exit 1 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

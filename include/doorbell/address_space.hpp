@@ -60,6 +60,8 @@ class Mapped {
   [[nodiscard]] Region& region() { return region_; }
   [[nodiscard]] const Region& region() const { return region_; }
   [[nodiscard]] Iova iova() const { return iova_; }
+  /// Ends the mapping early, so that the region may outlive the space. The device has stopped using it.
+  void unmap() { release(); }
 
  private:
   void release() {

@@ -22,14 +22,15 @@
 namespace doorbell {
 
 /// Names and values, as after `--` on the command line: {"in-flight", "32"}; '_' counts as '-'. The value of
-/// an option without one is "true" (or empty); "false" leaves it out. Files of json, csv, html and junit are
-/// written, too.
+/// an option without one is "true" (or empty); "false" leaves it out. Both stand for "on" and "off", too.
+/// Files of json, csv, html and junit are written.
 using OptionValues = std::vector<std::pair<std::string, std::string>>;
 
 /// How a run is watched. All calls come from the thread that called run(), at most some ten a second while
 /// phases last.
 struct RunHooks {
-  /// `share` of the work that is done, 0..1 (NaN: it has no end); `phase` in words; operations in all.
+  /// `share` of the phase under way that is done, 0..1 (NaN: no end is known); `phase` in words; operations in
+  /// all.
   std::function<void(double share, const std::string& phase, u64 operations)> progress = {};
   /// Asks the run to end early, from any thread; its Result is partial then (stop_reason "signal").
   std::stop_token stop = {};

@@ -7,7 +7,7 @@
     import doorbell_report; frame = doorbell_report.load("results/modes")
 """
 
-__all__ = ["load"]
+__all__ = ["frame_of", "load", "write_page"]
 
 
 def load(*names):
@@ -15,3 +15,19 @@ def load(*names):
     from . import frame  # pandas takes a second to import, and the page does not need it
 
     return frame.load(names)
+
+
+def frame_of(record, name="result"):
+    """The same of one result that is there: a dictionary of schema/results-1.schema.json."""
+    from . import frame, results
+
+    return frame.of([results.Result(name, record)])
+
+
+def write_page(record, path, title=None):
+    """Writes the page of such a result to `path`, with pictures where matplotlib is installed. Needs jinja2."""
+    from . import __main__, drawing, page, results
+
+    lacks = "" if drawing.available() else drawing.MISSING
+    loaded = [results.Result(title or "result", record)]
+    __main__.write(path, page.render(loaded, title, drawing.available(), {}, None, lacks))

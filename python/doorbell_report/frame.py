@@ -66,8 +66,13 @@ def load(names):
 
     Raises doorbell_report.results.Unreadable, whose text names the file.
     """
+    return of(results.load([str(name) for name in names]))
+
+
+def of(loaded):
+    """The rows of these results."""
     rows = []
-    for result in results.load([str(name) for name in names]):
+    for result in loaded:
         for cell in result.cells or [{}]:
             alone = results.Result(result.name, {**result.data, "cells": [cell] if cell else []}, result.source, result.run)
             kind, line = results.verdict(alone)

@@ -34,6 +34,14 @@ const Command& command_of(std::string path) {
   throw Error("run", fmt::format("'{}' is not one of {}", path, fmt::join(names, ", ")));
 }
 
+/// True and false, as other languages have them, of an option that is on or off.
+std::string switched(const options::Option& o, const std::string& value) {
+  const bool has_both =
+      std::ranges::count(o.choices, "on") != 0 && std::ranges::count(o.choices, "off") != 0;
+  if (has_both && value == "true") return "on";
+  return has_both && value == "false" ? "off" : value;
+}
+
 /// As they are typed.
 std::vector<std::string> words_of(const Command& command, const OptionValues& values) {
   std::vector<std::string> words;
@@ -41,8 +49,10 @@ std::vector<std::string> words_of(const Command& command, const OptionValues& va
     std::string name = given;
     std::ranges::replace(name, '_', '-');
     const options::Option* const o = command.options.find(name);
-    if (o == nullptr || o->kind != options::Kind::flag) {
+    if (o == nullptr) {
       words.push_back(fmt::format("--{}={}", name, value));
+    } else if (o->kind != options::Kind::flag) {
+      words.push_back(fmt::format("--{}={}", name, switched(*o, value)));
     } else if (value.empty() || value == "true") {
       words.push_back("--" + name);
     } else if (value != "false") {
@@ -129,7 +139,7 @@ RunResult run(const std::string& path, const OptionValues& options, const RunHoo
   const OptionNames names;
   const Command& command = command_of(path);
   const std::vector<std::string> words = words_of(command, options);
-  const cli::Options parsed = cli::parse(command.name, command.options, words);
+  const cli::Options parsed = cli::parse("doorbell " + command.name, command.options, words);
   if (parsed.has("versus")) throw Error("--versus", "it belongs to the command line", "make two runs");
 
   RunResult result = {.stop_reason = report::name(StopReason::done)};

@@ -35,7 +35,8 @@ int run_and_report(const Options& options, Context& context, const measure::RunO
                                          announce();
                                          progress.update(fraction, what, live.operations());
                                          if (context.host != nullptr && context.host->progress)
-                                           context.host->progress(fraction, what, live.operations());
+                                           context.host->progress(std::min(fraction, 1.0), what,
+                                                                  live.operations());  // NaN stays
                                        },
                                    .live = &live};
   measure::BenchResult outcome;

@@ -4,6 +4,7 @@
 #include <doorbell/error.hpp>
 #include <doorbell/nvme/block_device.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -40,8 +41,13 @@ struct BlockDevice::Parts {
         io_bytes(io_bytes_of(o, controller->info(), ns)),
         queue(controller, std::min(o.in_flight, controller->largest_depth()), io_bytes) {}
 
+  void require_open() const {
+    if (ended) throw Error(controller->name(), "the device is closed");
+  }
+
   /// `lba` and `count` lie in the namespace, and the bytes in the memory.
   void check(const char* what, u64 lba, u64 count, u64 room) const {
+    require_open();
     if (lba > ns.blocks || count > ns.blocks - lba)
       throw Error(fmt::format("{} of {} blocks at {}", what, count, lba),
                   fmt::format("the namespace has {} blocks", ns.blocks));
@@ -109,6 +115,7 @@ struct BlockDevice::Parts {
   u64 io_bytes;
   Mapped bounce_;
   bool permitted = false;
+  bool ended = false;
   JobQueue queue;  // deleted first: afterwards the controller uses no memory
 };
 
@@ -134,7 +141,20 @@ u32 BlockDevice::block_bytes() const {
 BlockMemory BlockDevice::allocate(u64 bytes, Place place) {
   if (place == Place::gpu && parts_->options.gpu == nullptr)
     throw Error("GPU memory", "the device was opened without a GPU", "give BlockOptions::gpu");
-  return BlockMemory(parts_->controller->allocate(place, bytes, Access::read_write));
+  parts_->require_open();
+  Mapped memory = parts_->controller->allocate(place, bytes, Access::read_write);
+  memory.region().populate();
+  return BlockMemory(std::move(memory));
+}
+
+BlockMemory BlockDevice::map(void* pages, u64 bytes) {
+  parts_->require_open();
+  const auto page = static_cast<u64>(sysconf(_SC_PAGESIZE));
+  if (bytes == 0 || bytes % page != 0 || reinterpret_cast<u64>(pages) % page != 0)
+    throw Error(fmt::format("{} bytes at {}", bytes, pages),
+                fmt::format("memory for a device is whole pages of {} bytes", page));
+  return BlockMemory(parts_->controller->map(
+      Region(Place::pageable, HostMemory{static_cast<u8*>(pages), bytes, [](u8*, u64) {}}), Access::read_write));
 }
 
 void BlockDevice::read(u64 lba, u64 count, BlockMemory& to, u64 offset) {
@@ -172,12 +192,21 @@ void BlockDevice::write(u64 lba, u64 count, const void* from) {
 }
 
 void BlockDevice::flush() {
+  parts_->require_open();
   std::array<IoOutcome, 1> outcome;
   if (parts_->queue.queue(parts_->ns, {.op = IoOpcode::flush}) != JobQueue::Queued::yes)
     throw Error("flush", parts_->queue.refusal(), {}, ExitCode::data);
   (void)parts_->queue.reap(outcome, 1);
   if (outcome[0].end != IoEnd::ok)
     throw Error("flush", text_of(outcome[0].end, outcome[0].status), {}, ExitCode::data);
+}
+
+void BlockDevice::end() {
+  if (parts_->ended) return;
+  parts_->ended = true;
+  parts_->queue.end();
+  if (const std::string& fault = parts_->queue.fault(); !fault.empty())
+    throw Error(parts_->controller->name(), fault, {}, ExitCode::data);
 }
 
 }  // namespace doorbell::nvme

@@ -25,7 +25,8 @@ struct BlockOptions {
   std::shared_ptr<gpu::Gpu> gpu = {};  ///< for memory in it, and host memory that it reaches
 };
 
-/// Memory that a BlockDevice reaches. Move-only; freed on destruction, which must come before the device's.
+/// Memory that a BlockDevice reaches. Move-only; freed on destruction, which must come before the device's
+/// unless it was unmapped.
 class BlockMemory {
  public:
   explicit BlockMemory(Mapped memory) : memory_(std::move(memory)) {}
@@ -36,6 +37,8 @@ class BlockMemory {
   [[nodiscard]] u64 bytes() const { return memory_.region().bytes(); }
   [[nodiscard]] Place place() const { return memory_.region().place(); }
   [[nodiscard]] const Mapped& mapped() const { return memory_; }
+  /// After BlockDevice::end(): takes the memory from the device, and keeps it for its owner.
+  void unmap() { memory_.unmap(); }
 
  private:
   Mapped memory_;
@@ -57,8 +60,11 @@ class BlockDevice {
   [[nodiscard]] u64 blocks() const;
   [[nodiscard]] u32 block_bytes() const;
 
-  /// Zeroed memory of `bytes`, rounded up to whole pages.
+  /// Zeroed memory of `bytes`, rounded up to whole pages, all of which are there: no read waits for the kernel.
   [[nodiscard]] BlockMemory allocate(u64 bytes, Place place = Place::pageable);
+  /// Host memory of the caller's, whole pages that stay his and outlive what is returned. Throws where the
+  /// device reaches its own memory alone (QEMU); read() and write() of any memory copy there.
+  [[nodiscard]] BlockMemory map(void* pages, u64 bytes);
   /// `count` blocks from `lba` to byte `offset` of `to`, a multiple of 4.
   void read(u64 lba, u64 count, BlockMemory& to, u64 offset = 0);
   /// The same the other way.
@@ -68,6 +74,9 @@ class BlockDevice {
   void write(u64 lba, u64 count, const void* from);
   /// Returns when all that was written is on the medium.
   void flush();
+  /// Deletes the queue: from now on the device uses no memory, and other calls throw. Throws itself where what
+  /// came at the end, such as a second completion, makes earlier results doubtful. Once is enough.
+  void end();
 
  private:
   struct Parts;

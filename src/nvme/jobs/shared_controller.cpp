@@ -143,6 +143,11 @@ Mapped SharedController::allocate(Place place, u64 bytes, Access access) {
   return controller_.allocate(place, bytes, access);
 }
 
+Mapped SharedController::map(Region memory, Access access) {
+  const std::scoped_lock lock(mutex_);
+  return Mapped(interface().address_space(), std::move(memory), access);
+}
+
 const u32* SharedController::status_register() {
   return controller_.status_register(Initiator::cpu);
 }

@@ -62,6 +62,8 @@ class SharedController {
   /// Deletes what is left of the queue, and frees its number.
   void remove_queue(std::unique_ptr<IoQueuePair> queue) noexcept;
   [[nodiscard]] Mapped allocate(Place place, u64 bytes, Access access);
+  /// Memory that is there already; not every controller reaches it.
+  [[nodiscard]] Mapped map(Region memory, Access access);
   /// The register that shows whether the controller is there.
   [[nodiscard]] const u32* status_register();
   /// True once the device is to be given back (a hot-unplug request).
