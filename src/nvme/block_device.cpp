@@ -22,6 +22,7 @@ namespace {
 
 constexpr u64 kUsualIoBytes = 128u << 10;
 constexpr u64 kBounceBytes = 8u << 20;
+constexpr double kLongestWaitS = 86400;
 
 u64 io_bytes_of(const BlockOptions& o, const ControllerInfo& c, const NamespaceInfo& ns) {
   const u64 most = c.max_transfer_bytes != 0 ? c.max_transfer_bytes : ~u64{0};
@@ -125,6 +126,8 @@ BlockDevice::~BlockDevice() = default;
 std::unique_ptr<BlockDevice> BlockDevice::open(const std::string& controller, const BlockOptions& options) {
   if (options.in_flight < 1 || options.in_flight > kMaxWindow)
     throw Error(setting::in_flight, fmt::format("{} is not in 1..{}", options.in_flight, kMaxWindow));
+  if (!(options.timeout_s > 0 && options.timeout_s <= kLongestWaitS))
+    throw Error("the time for an answer", fmt::format("{} s is not above 0 and at most {}", options.timeout_s, kLongestWaitS));
   return std::unique_ptr<BlockDevice>(new BlockDevice(std::make_unique<Parts>(controller, options)));
 }
 

@@ -84,25 +84,6 @@ class Package(unittest.TestCase):
         self.assertEqual(subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(PYTHON)},
                                         check=False).returncode, 0)
 
-    @unittest.skipIf(missing("pip", "setuptools", "wheel"), "python3-pip, python3-setuptools or python3-wheel is not installed")
-    def test_pip_installs_it_with_its_templates(self):
-        with tempfile.TemporaryDirectory() as folder:
-            source, target = pathlib.Path(folder) / "python", pathlib.Path(folder) / "site"
-            subprocess.run(["cp", "-r", str(PYTHON), str(source)], check=True)  # setuptools builds in the source folder
-            done = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation",
-                                   "--disable-pip-version-check", "--root-user-action=ignore", "--target", str(target), str(source)],
-                                  capture_output=True, text=True, timeout=120, check=False)
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            here = {p.relative_to(PYTHON) for p in (PYTHON / "doorbell_report").rglob("*") if p.is_file() and p.suffix != ".pyc"}
-            there = {p.relative_to(target) for p in (target / "doorbell_report").rglob("*") if p.is_file() and p.suffix != ".pyc"}
-            self.assertEqual(here, there)
-            self.assertTrue((target / "bin" / "doorbell-report").is_file())
-
-    def test_its_version_is_doorbells(self):
-        ours = re.search(r'^version = "(.*)"', (PYTHON / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE).group(1)
-        theirs = (PYTHON.parent / "CMakeLists.txt").read_text(encoding="utf-8")
-        self.assertIn(f"project(doorbell VERSION {ours} ", theirs)
-
 
 class Example(unittest.TestCase):
     def test_it_holds_no_output(self):

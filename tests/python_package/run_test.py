@@ -68,7 +68,8 @@ class Results(unittest.TestCase):
 
     def test_every_path_runs(self):
         runs = {"nvme": SHORT, "rdma": {"iters": 200}, "cxi": {"iters": 200}, "net": {"duration": 0.2},
-                "qdma": {"iters": 50}, "qdma-validate": {}, "qdma-tune": {"duration": 0.05}}
+                "qdma": {"iters": 50}, "qdma-validate": {"buffer_size": "1Mi", "threads": 2, "bandwidth_duration": 0.1},
+                "qdma-tune": {"largest": "256Ki", "duration": 0.02}}
         for path, options in runs.items():
             with self.subTest(path):
                 result = doorbell.run(path, progress=False, **options)
@@ -102,8 +103,7 @@ class Refusals(unittest.TestCase):
                 doorbell.run("nvme", **options)
             self.assertEqual(raised.exception.exit_code, code)
             self.assertEqual(typed.returncode, code)
-            said = typed.stderr.splitlines()
-            self.assertIn(str(raised.exception), said[0])
+            self.assertIn(str(raised.exception), typed.stderr)
             if raised.exception.hint:
                 self.assertIn(raised.exception.hint, typed.stderr)
 

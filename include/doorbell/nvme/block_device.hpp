@@ -20,7 +20,7 @@ struct BlockOptions {
   u32 nsid = 1;
   u32 in_flight = 32;     ///< commands at a time, 1..1023, as far as the controller takes so many
   u64 io_bytes = 0;       ///< of the largest command; 0: 128 KiB, or the controller's limit if that is less
-  double timeout_s = 10;  ///< for the answer to each command
+  double timeout_s = 10;  ///< for the answer to each command, up to 86400
   bool allow_write = false;            ///< write() may overwrite data that is not doorbell's own
   std::shared_ptr<gpu::Gpu> gpu = {};  ///< for memory in it, and host memory that it reaches
 };
