@@ -128,17 +128,20 @@ class IoPayload {
   [[nodiscard]] DOORBELL_INLINE u64 in_pass(u64 index) const { return index_in_pass(*q_, index); }
 
   // What a mirror needs: before the checks the data, behind them what is ready for the device.
-  DOORBELL_INLINE void fetch(u32 slot, u64 offset, u64 bytes) const {
+  DOORBELL_INLINE void fetch([[maybe_unused]] u32 slot, [[maybe_unused]] u64 offset,
+                             [[maybe_unused]] u64 bytes) const {
 #if !defined(DOORBELL_ON_GPU)
     if (q_->mirror != nullptr) q_->mirror->fetch({slot * q_->stride + offset, bytes});
 #endif
   }
-  DOORBELL_INLINE void store(u32 slot, u64 offset, u64 bytes) const {
+  DOORBELL_INLINE void store([[maybe_unused]] u32 slot, [[maybe_unused]] u64 offset,
+                             [[maybe_unused]] u64 bytes) const {
 #if !defined(DOORBELL_ON_GPU)
     if (q_->mirror != nullptr) q_->mirror->store({slot * q_->stride + offset, bytes});
 #endif
   }
-  DOORBELL_INLINE void fetch_turns(const CheckRing& ring, u64 first, u32 n) const {
+  DOORBELL_INLINE void fetch_turns([[maybe_unused]] const CheckRing& ring, [[maybe_unused]] u64 first,
+                                   [[maybe_unused]] u32 n) const {
 #if !defined(DOORBELL_ON_GPU)
     if (q_->mirror == nullptr) return;
     MirrorSlots slots(q_->stride, bytes());
@@ -147,7 +150,8 @@ class IoPayload {
     if (!slots.ranges().empty()) q_->mirror->fetch(slots.ranges());
 #endif
   }
-  DOORBELL_INLINE void store_turns(const CheckRing& ring, u64 first, u32 n) const {
+  DOORBELL_INLINE void store_turns([[maybe_unused]] const CheckRing& ring, [[maybe_unused]] u64 first,
+                                   [[maybe_unused]] u32 n) const {
 #if !defined(DOORBELL_ON_GPU)
     if (q_->mirror == nullptr) return;
     MirrorSlots slots(q_->stride, bytes());

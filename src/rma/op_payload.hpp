@@ -279,18 +279,21 @@ class OpPayload {
     return phase_->target_slots != 0 ? phase_->peer_window : 0;
   }
   // What mirrors need: before the checks the data, behind them what is ready for the device.
-  DOORBELL_INLINE static void fetch(Mirror* mirror, u64 offset, u64 bytes) {
+  DOORBELL_INLINE static void fetch([[maybe_unused]] Mirror* mirror, [[maybe_unused]] u64 offset,
+                                    [[maybe_unused]] u64 bytes) {
 #if !defined(DOORBELL_ON_GPU)
     if (mirror != nullptr) mirror->fetch({offset, bytes});
 #endif
   }
-  DOORBELL_INLINE static void store(Mirror* mirror, u64 offset, u64 bytes) {
+  DOORBELL_INLINE static void store([[maybe_unused]] Mirror* mirror, [[maybe_unused]] u64 offset,
+                                    [[maybe_unused]] u64 bytes) {
 #if !defined(DOORBELL_ON_GPU)
     if (mirror != nullptr) mirror->store({offset, bytes});
 #endif
   }
   template <class SlotOf>
-  DOORBELL_INLINE void fetch_wanted(u64 first, u32 n, u64 wanted, SlotOf slot_of) const {
+  DOORBELL_INLINE void fetch_wanted([[maybe_unused]] u64 first, [[maybe_unused]] u32 n,
+                                    [[maybe_unused]] u64 wanted, [[maybe_unused]] SlotOf slot_of) const {
 #if !defined(DOORBELL_ON_GPU)
     const bool atomic = is_atomic(phase_->op);
     Mirror* const mirror = atomic ? q_->local_mirror : target_mirror_;
@@ -302,7 +305,8 @@ class OpPayload {
 #endif
   }
   template <class SlotOf>
-  DOORBELL_INLINE void store_ready(u64 first, u32 n, SlotOf slot_of) const {
+  DOORBELL_INLINE void store_ready([[maybe_unused]] u64 first, [[maybe_unused]] u32 n,
+                                   [[maybe_unused]] SlotOf slot_of) const {
 #if !defined(DOORBELL_ON_GPU)
     const auto put = [&](Mirror* mirror, auto slot) {
       if (mirror == nullptr || phase_->bytes == 0) return;
