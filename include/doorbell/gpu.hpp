@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// One accelerator of any vendor. CUDA and HIP are loaded at run time behind this interface; the
-// program links neither and starts without both.
+// One accelerator of any vendor. CUDA, HIP and Level Zero are loaded at run time behind this interface; the
+// program links none and starts without all. A GPU of Level Zero (Intel's) holds data and copies it; doorbell
+// has no kernels for it.
 #pragma once
 
 #include <doorbell/config.hpp>
@@ -10,18 +11,20 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace doorbell::gpu {
 
-enum class Runtime { cuda, hip };
+enum class Runtime { cuda, hip, level_zero };
+[[nodiscard]] std::string_view name(Runtime runtime);  ///< "cuda", "hip", "level_zero"
 
 /// One GPU as enumeration knows it. `index` is the number that `--gpu` takes.
 struct Info {
   int index = 0;
   Runtime runtime = Runtime::cuda;
   std::string name;
-  std::string arch;  ///< "sm_90", "gfx90a"
+  std::string arch;  ///< "sm_90", "gfx90a"; of Level Zero, the ids of vendor and device
   std::string pci_address;
   std::string driver;
   u64 memory_bytes = 0;
@@ -116,7 +119,7 @@ class Gpu {
   [[nodiscard]] virtual int export_dmabuf(void* p, u64 bytes) = 0;
 };
 
-/// Every GPU that a usable runtime shows: CUDA's first, then HIP's. Never throws.
+/// Every GPU that a usable runtime shows: CUDA's first, then HIP's, then Level Zero's. Never throws.
 [[nodiscard]] std::vector<Info> enumerate();
 /// One entry a runtime, usable or not. Never throws.
 [[nodiscard]] std::vector<RuntimeStatus> runtimes();

@@ -13,10 +13,6 @@
 namespace doorbell::cli {
 namespace {
 
-std::string_view runtime_name(gpu::Runtime runtime) {
-  return runtime == gpu::Runtime::cuda ? "cuda" : "hip";
-}
-
 /// The code objects for one runtime in this build.
 BackendState kernels_for(gpu::Runtime runtime) {
   std::vector<std::string> names;
@@ -28,7 +24,7 @@ BackendState kernels_for(gpu::Runtime runtime) {
   }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
-  const std::string name = fmt::format("{}-kernels", runtime_name(runtime));
+  const std::string name = fmt::format("{}-kernels", gpu::name(runtime));
   if (names.empty()) {
     return {name,
             {false, fmt::format("left out of this build (no {} when it was configured, or DOORBELL_GPU=OFF)",
@@ -37,12 +33,12 @@ BackendState kernels_for(gpu::Runtime runtime) {
   return {name, {true, fmt::format("{} ({} KiB)", fmt::join(names, ", "), (bytes + 1023) / 1024)}};
 }
 
-/// The states of what runs GPU initiators, which is the same for all paths.
+/// The states of what runs GPU initiators and holds data, which is the same for all paths.
 std::vector<BackendState> gpu_states() {
   std::vector<BackendState> states;
   for (const gpu::RuntimeStatus& status : gpu::runtimes()) {
-    states.push_back({std::string(runtime_name(status.runtime)), {status.usable, status.detail}});
-    states.push_back(kernels_for(status.runtime));
+    states.push_back({std::string(gpu::name(status.runtime)), {status.usable, status.detail}});
+    if (status.runtime != gpu::Runtime::level_zero) states.push_back(kernels_for(status.runtime));
   }
   return states;
 }

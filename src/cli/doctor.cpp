@@ -37,8 +37,7 @@ Machine this_machine() {
     m.cpus = static_cast<unsigned>(std::max(1, CPU_COUNT(&allowed)));
   }
   for (const gpu::RuntimeStatus& status : gpu::runtimes()) {
-    m.runtimes.push_back(
-        {status.runtime == gpu::Runtime::cuda ? "cuda" : "hip", status.usable, status.detail});
+    m.runtimes.push_back({std::string(gpu::name(status.runtime)), status.usable, status.detail});
   }
   m.optimized = kOptimized;
   m.sanitizer = report::tool().sanitizer;

@@ -38,8 +38,8 @@ bool may_lock_everything(const Machine& m) {
 }
 
 struct GpuHardware {
-  bool nvidia = false, amd = false;
-  [[nodiscard]] bool any() const { return nvidia || amd; }
+  bool nvidia = false, amd = false, intel = false;
+  [[nodiscard]] bool any() const { return nvidia || amd || intel; }
 };
 
 /// PCI display and accelerator functions of the vendors whose runtimes doorbell loads.
@@ -49,6 +49,7 @@ GpuHardware gpu_hardware(const Machine& m) {
     for (const FoundDevice& function : pci_functions(display, m.root)) {
       found.nvidia = found.nvidia || function.facts["vendor_id"] == "0x10de";
       found.amd = found.amd || function.facts["vendor_id"] == "0x1002";
+      found.intel = found.intel || function.facts["vendor_id"] == "0x8086";
     }
   }
   return found;
@@ -210,17 +211,21 @@ Check check_gpu(const Machine& m) {
   if (!c.finding.empty()) return c;
   if (!hardware.any()) {
     c.level = Level::warn;
-    c.finding = "no NVIDIA or AMD GPU on PCI; --initiator cpu runs everything";
+    c.finding = "no GPU on PCI; --initiator cpu runs everything";
     return c;
   }
-  c.level = Level::fix;
-  const std::string wanted = hardware.nvidia ? "cuda" : "hip";
-  c.finding = fmt::format("a GPU is here, but its runtime is not usable");
+  // Many processors have one of Intel's, and it can hold data only.
+  const bool holds_data = !hardware.nvidia && !hardware.amd;
+  c.level = holds_data ? Level::warn : Level::fix;
+  const std::string wanted = hardware.nvidia ? "cuda" : hardware.amd ? "hip" : "level_zero";
+  c.finding = holds_data ? "a GPU that could hold data is here, but its runtime is not usable"
+                         : "a GPU is here, but its runtime is not usable";
   for (const RuntimeState& r : m.runtimes) {
     if (r.name == wanted) c.finding += ": " + r.detail;
   }
   c.fix = hardware.nvidia ? "sudo apt-get install nvidia-driver  # then reboot"
-                          : "sudo apt-get install libamdhip64-5";
+          : hardware.amd  ? "sudo apt-get install libamdhip64-5"
+                          : "sudo apt-get install libze1  # and Intel's driver for Level Zero";
   return c;
 }
 
@@ -232,7 +237,7 @@ Check check_dmabuf(const Machine& m) {
     return c;
   }
   if (!hardware.nvidia) {
-    c.finding = "the amdgpu driver exports GPU memory";
+    c.finding = hardware.amd ? "the amdgpu driver exports GPU memory" : "i915 and xe export GPU memory";
     return c;
   }
   const auto version = read_line(m.root / "proc/driver/nvidia/version");

@@ -19,7 +19,7 @@ std::vector<FoundDevice> gpus() {
   for (const gpu::Info& info : gpu::enumerate()) {
     found.push_back({std::to_string(info.index),
                      {{"model", info.name},
-                      {"runtime", info.runtime == gpu::Runtime::cuda ? "cuda" : "hip"},
+                      {"runtime", gpu::name(info.runtime)},
                       {"arch", info.arch},
                       {"memory_bytes", info.memory_bytes},
                       {"multiprocessors", info.multiprocessors},

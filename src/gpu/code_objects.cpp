@@ -3,6 +3,7 @@
 
 #include "gpu/code_objects.hpp"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -33,7 +34,12 @@ std::span<const CodeObject> code_objects() {
 }
 
 const KernelBuild& kernel_build(Runtime runtime) {
-  return runtime == Runtime::cuda ? cuda_build : hip_build;
+  static constexpr KernelBuild none{"", "", "doorbell has no kernels for Intel's GPUs"};
+  return runtime == Runtime::cuda ? cuda_build : runtime == Runtime::hip ? hip_build : none;
+}
+
+bool has_kernels(Runtime runtime) {
+  return std::ranges::find(code_objects(), runtime, &CodeObject::runtime) != code_objects().end();
 }
 
 }  // namespace doorbell::gpu

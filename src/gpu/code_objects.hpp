@@ -15,5 +15,7 @@ struct KernelBuild {
   const char* left_out;  ///< why there are no kernels; empty if there are some
 };
 [[nodiscard]] const KernelBuild& kernel_build(Runtime runtime);
+/// Whether this build has kernels for GPUs of that runtime.
+[[nodiscard]] bool has_kernels(Runtime runtime);
 
 }  // namespace doorbell::gpu

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The doorbell authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The common part of CUDA's driver and HIP, call by call. A Driver only translates calls; policy, checks and
-// messages are in DriverGpu.
+// The common part of CUDA's driver, HIP and Level Zero, call by call. A Driver only translates calls; policy,
+// checks and messages are in DriverGpu.
 #pragma once
 
 #include <doorbell/gpu.hpp>
@@ -13,7 +13,8 @@
 
 namespace doorbell::gpu {
 
-/// A driver's result code. The values that matter here are the same in CUDA and in HIP.
+/// A driver's result code. The values that matter here are the same in CUDA and in HIP; Level Zero's back end
+/// translates those.
 using Status = int;
 inline constexpr Status kSuccess = 0;
 inline constexpr Status kNotFound = 500;
@@ -21,7 +22,8 @@ inline constexpr Status kNotReady = 600;
 inline constexpr Status kPeerReached = 704;  // already reached
 inline constexpr Status kNotSupported = 801;
 
-/// The handle that makes a GPU current on a thread: CUDA's context, HIP's device number.
+/// The handle that makes a GPU current on a thread: CUDA's context, HIP's device number, an open GPU of
+/// Level Zero.
 using Context = std::uintptr_t;
 
 class Driver {
@@ -91,6 +93,7 @@ class Driver {
 /// Load and start a runtime. Each throws doorbell::Error (ExitCode::absent) that names what is missing.
 [[nodiscard]] std::shared_ptr<Driver> load_cuda();
 [[nodiscard]] std::shared_ptr<Driver> load_hip();
+[[nodiscard]] std::shared_ptr<Driver> load_level_zero();
 
 /// Opens one GPU of a loaded runtime. `ordinal` is the runtime's own number for it.
 [[nodiscard]] std::shared_ptr<Gpu> open_gpu(std::shared_ptr<Driver> driver, int ordinal, Info info);

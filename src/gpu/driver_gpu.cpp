@@ -282,7 +282,9 @@ int DriverGpu::export_dmabuf(void* p, u64 bytes) {
     raise(status, what, ExitCode::usage,
           info_.runtime == Runtime::cuda
               ? "dma-buf needs NVIDIA's open kernel modules, driver 515 or later, and Linux 5.12 or later"
-              : "dma-buf needs a ROCm with hipMemGetHandleForAddressRange and Linux 5.12 or later");
+          : info_.runtime == Runtime::hip
+              ? "dma-buf needs a ROCm with hipMemGetHandleForAddressRange and Linux 5.12 or later"
+              : "dma-buf is of a whole allocation, and needs Linux 5.12 or later with i915 or xe");
   return fd;
 }
 

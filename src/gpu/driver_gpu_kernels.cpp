@@ -39,6 +39,9 @@ Kernel DriverGpu::kernel(const std::string& name) {
   if (const auto known = kernels_.find(name); known != kernels_.end()) return {known->second};
   const std::string what = fmt::format("kernel {} for {}", name, place());
   load_modules();
+  if (info_.runtime == Runtime::level_zero)
+    throw Error(what, kernel_build(info_.runtime).left_out,
+                "such a GPU holds data only: let CPU threads initiate and compute", ExitCode::absent);
   if (modules_.empty())
     throw Error(what,
                 fmt::format("this build has no kernels for it: {}", kernel_build(info_.runtime).left_out),

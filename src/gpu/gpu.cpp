@@ -20,7 +20,8 @@ struct Loader {
 
 // In the order of the indices that --gpu takes.
 constexpr std::array kLoaders = {Loader{Runtime::cuda, "CUDA", load_cuda},
-                                 Loader{Runtime::hip, "HIP", load_hip}};
+                                 Loader{Runtime::hip, "HIP", load_hip},
+                                 Loader{Runtime::level_zero, "Level Zero", load_level_zero}};
 
 /// A runtime that was tried: its driver, or the reason why there is none.
 struct Found {
@@ -61,6 +62,18 @@ Info describe(const Driver& driver, int ordinal, int index) {
 }
 
 }  // namespace
+
+std::string_view name(Runtime runtime) {
+  switch (runtime) {
+    case Runtime::cuda:
+      return "cuda";
+    case Runtime::hip:
+      return "hip";
+    case Runtime::level_zero:
+      return "level_zero";
+  }
+  return "?";
+}
 
 std::vector<Info> enumerate() {
   std::vector<Info> all;

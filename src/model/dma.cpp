@@ -10,6 +10,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "gpu/code_objects.hpp"
+
 namespace doorbell::model {
 
 namespace {
@@ -25,7 +27,9 @@ struct DmaAgent::Impl {
   gpu::Stream stream;
 };
 
-DmaAgent::DmaAgent(std::shared_ptr<gpu::Gpu> gpu, u32 rings) : gpu_(std::move(gpu)), impl_(new Impl) {
+DmaAgent::DmaAgent(std::shared_ptr<gpu::Gpu> gpu, u32 rings) : gpu_(std::move(gpu)) {
+  if (!gpu::has_kernels(gpu_->info().runtime)) return;
+  impl_ = std::make_unique<Impl>();
   impl_->rings = Region(Place::pinned, sizeof(DmaRing) * rings, gpu_);
   impl_->stream = gpu_->create_stream();
   void* base = impl_->rings.device();
@@ -35,19 +39,21 @@ DmaAgent::DmaAgent(std::shared_ptr<gpu::Gpu> gpu, u32 rings) : gpu_(std::move(gp
 }
 
 DmaAgent::~DmaAgent() {
+  if (!impl_) return;
   auto* rings = reinterpret_cast<DmaRing*>(impl_->rings.host());
   for (u64 i = 0; i < impl_->rings.bytes() / sizeof(DmaRing); ++i) store_release(&rings[i].abort, 1);
   // The memory of an agent that does not end is not freed, because a running kernel may still use it.
   if (gpu_->wait(impl_->stream, 2'000'000'000)) gpu_->destroy(impl_->stream);
 }
 
-DmaRing& DmaAgent::ring(u32 i) {
-  return reinterpret_cast<DmaRing*>(impl_->rings.host())[i];
+DmaRing* DmaAgent::ring(u32 i) {
+  return impl_ ? reinterpret_cast<DmaRing*>(impl_->rings.host()) + i : nullptr;
 }
 
 DmaEngine::DmaEngine(const SoftwareAddressSpace& space, DmaAgent* agent, u32 ring) : view_(space) {
   if (agent == nullptr) return;
-  ring_ = &agent->ring(ring);
+  ring_ = agent->ring(ring);
+  engine_.reserve(kCopyRing);
   gpu_ = agent->gpu().get();
   staging_ = Region(Place::pinned, kStagingBytes, agent->gpu());
 }
@@ -66,7 +72,7 @@ bool DmaEngine::fetch(Iova from, void* to, u64 bytes) {
     std::memcpy(to, t.address, bytes);
     return true;
   }
-  if (ring_ == nullptr) return false;
+  if (gpu_ == nullptr) return false;
   collect(to, t.address, bytes);
   return true;
 }
@@ -88,7 +94,7 @@ bool DmaEngine::deliver(Iova to, const void* from, u64 bytes) {
     std::memcpy(t.address, from, bytes);
     return true;
   }
-  if (ring_ == nullptr) return false;
+  if (gpu_ == nullptr) return false;
   spread(t.address, from, bytes);
   return true;
 }
@@ -104,15 +110,15 @@ void DmaEngine::spread(u8* gpu_to, const void* from, u64 bytes) {
 }
 
 bool DmaEngine::copy(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
-  if (ring_ == nullptr) return false;
+  if (gpu_ == nullptr) return false;
   if (!from.gpu && from.device == nullptr) {
     spread(to.address, from.address, bytes);
   } else if (!to.gpu && to.device == nullptr) {
     collect(to.address, from.address, bytes);
   } else if (bytes >= kCopyEngineBytes) {
-    large_.push_back({to.device, from.device, bytes});
+    engine_.push_back({to.device, from.device, bytes});
   } else {
-    if (queued_ == kCopyRing) broken_ = !commit() || broken_;
+    if (full()) broken_ = !commit() || broken_;
     submit(to.device, from.device, bytes);
   }
   return true;
@@ -120,13 +126,17 @@ bool DmaEngine::copy(const DmaPlace& to, const DmaPlace& from, u64 bytes) {
 
 u8* DmaEngine::stage(u64 bytes) {
   bytes = (bytes + 15) / 16 * 16;
-  if (staged_ + bytes > staging_.bytes() || queued_ == kCopyRing) broken_ = !commit() || broken_;
+  if (staged_ + bytes > staging_.bytes() || full()) broken_ = !commit() || broken_;
   u8* at = staging_.host() + staged_;
   staged_ += bytes;
   return at;
 }
 
 void DmaEngine::submit(void* to, const void* from, u64 bytes) {
+  if (ring_ == nullptr) {
+    engine_.push_back({to, from, bytes});
+    return;
+  }
   CopyDescriptor& d = ring_->descriptors[ticket_ % kCopyRing];
   d.to = reinterpret_cast<u64>(to);
   d.from = reinterpret_cast<u64>(from);
@@ -138,32 +148,31 @@ void DmaEngine::submit(void* to, const void* from, u64 bytes) {
 }
 
 bool DmaEngine::commit() {
-  if (!large_.empty()) {
+  if (!engine_.empty()) {
     try {
-      gpu_->copy(large_);
+      gpu_->copy(engine_);
     } catch (const std::exception&) {
       broken_ = true;  // no error can be returned here, so as with an agent that does not answer
     }
-    large_.clear();
+    engine_.clear();
   }
-  if (queued_ == 0) return !broken_;
-  const auto give_up = std::chrono::steady_clock::now() + kAgentDeadline;
-  bool ok = true;
-  // The acquire orders the copies that the agent finished before this thread's use of their data.
-  for (u32 spins = 0; load_acquire(&ring_->done) != ticket_; ++spins) {
-    cpu_relax();
-    if ((spins & 0xfff) == 0xfff && std::chrono::steady_clock::now() > give_up) {
-      ok = false;
-      break;
-    }
-  }
-  if (ok)
+  if (queued_ > 0) broken_ = !agent_is_done() || broken_;
+  if (!broken_)
     for (const Landing& l : landings_) std::memcpy(l.to, l.from, l.bytes);
   landings_.clear();
   queued_ = 0;
   staged_ = 0;
-  broken_ = broken_ || !ok;
   return !broken_;
+}
+
+bool DmaEngine::agent_is_done() {
+  const auto give_up = std::chrono::steady_clock::now() + kAgentDeadline;
+  // The acquire orders the copies that the agent finished before this thread's use of their data.
+  for (u32 spins = 0; load_acquire(&ring_->done) != ticket_; ++spins) {
+    cpu_relax();
+    if ((spins & 0xfff) == 0xfff && std::chrono::steady_clock::now() > give_up) return false;
+  }
+  return true;
 }
 
 }  // namespace doorbell::model

@@ -5,7 +5,8 @@
 //
 // The device thread copies host memory at once. A CPU thread cannot load or store GPU memory, so transfers to
 // and from GPU memory are collected, and the DMA agent, a persistent kernel, does them in commit(). A device
-// thread therefore works in rounds: queue transfers, commit, use the data.
+// thread therefore works in rounds: queue transfers, commit, use the data. Of a GPU for which this build has
+// no kernels the copy engine does them all, which is slower.
 #pragma once
 
 #include <doorbell/gpu.hpp>
@@ -19,20 +20,22 @@
 
 namespace doorbell::model {
 
-/// One agent kernel with a ring for each device thread; started and stopped by the device.
+/// One agent kernel with a ring for each device thread; started and stopped by the device. Without kernels it
+/// stands for the GPU's copy engine.
 class DmaAgent {
  public:
   DmaAgent(std::shared_ptr<gpu::Gpu> gpu, u32 rings);
   ~DmaAgent();
   DmaAgent(const DmaAgent&) = delete;
   DmaAgent& operator=(const DmaAgent&) = delete;
-  [[nodiscard]] DmaRing& ring(u32 i);
+  /// Null where there is no kernel.
+  [[nodiscard]] DmaRing* ring(u32 i);
   [[nodiscard]] const std::shared_ptr<gpu::Gpu>& gpu() const { return gpu_; }
 
  private:
   struct Impl;
   std::shared_ptr<gpu::Gpu> gpu_;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<Impl> impl_;  // null without a kernel
 };
 
 /// One for each device thread.
@@ -60,8 +63,9 @@ class DmaEngine {
   /// is host memory that the GPU cannot reach. Copies of one commit may happen in any order.
   [[nodiscard]] bool copy(const DmaPlace& to, const DmaPlace& from, u64 bytes);
   /// True if something waits for commit().
-  [[nodiscard]] bool pending() const { return queued_ > 0 || !large_.empty(); }
-  /// Finishes every queued transfer. False if the agent did not answer within a second.
+  [[nodiscard]] bool pending() const { return queued_ > 0 || !engine_.empty(); }
+  /// Finishes every queued transfer. False if the copy engine failed or the agent did not answer within a
+  /// second.
   [[nodiscard]] bool commit();
   [[nodiscard]] u64 faults() const { return view_.faults(); }
 
@@ -71,21 +75,23 @@ class DmaEngine {
     const u8* from;
     u64 bytes;
   };
+  [[nodiscard]] bool full() const { return queued_ == kCopyRing || engine_.size() == kCopyRing; }
   u8* stage(u64 bytes);
   void submit(void* to, const void* from, u64 bytes);
+  [[nodiscard]] bool agent_is_done();
   void collect(void* to, const u8* gpu_from, u64 bytes);
   void spread(u8* gpu_to, const void* from, u64 bytes);
 
   SoftwareAddressSpace::View view_;
-  DmaRing* ring_ = nullptr;
+  DmaRing* ring_ = nullptr;  // null: the copy engine does everything
   gpu::Gpu* gpu_ = nullptr;
   Region staging_;
   u64 staged_ = 0;
   u32 ticket_ = 0;
   u32 queued_ = 0;
-  bool broken_ = false;            // the agent missed a deadline: nothing that it moves can be trusted now
+  bool broken_ = false;  // the GPU failed or missed a deadline: nothing that it moves can be trusted
   std::vector<Landing> landings_;  // what commit() copies from staging to its place
-  std::vector<gpu::Copy> large_;   // what commit() gives to the GPU's copy engine
+  std::vector<gpu::Copy> engine_;  // what commit() gives to the GPU's copy engine
 };
 
 }  // namespace doorbell::model

@@ -219,6 +219,7 @@ class Bench {
     const measure::PhaseOutcome outcome = run_.phase(
         *runner_, phase, std::span<const IoQueue>(set_.queues()), o_.substeps,
         {seconds, static_cast<double>(total), write ? "write" : "read"}, [&] { return storage_.leaving(); });
+    set_.check_mirrors();
     if (write) {
       u64 passes = 1;
       for (u64 q = 0; q < n; ++q) {
@@ -330,17 +331,14 @@ BenchOptions checked(const BenchOptions& o) {
     refuse(setting::memory_mode,
            fmt::format("{} puts queues into GPU memory, which a CPU initiator cannot reach", o.memory_mode),
            fmt::format("use {} gpu, or mode 0", setting::initiator));
-  if (!on_gpu && (o.memory_mode & kModeData) != 0 && o.verify)
-    refuse(setting::memory_mode,
-           "8 puts data into GPU memory, where a CPU initiator can neither make nor check it",
-           fmt::format("use {} gpu, or {} off", setting::initiator, setting::verify));
   return o;
 }
 
 std::shared_ptr<gpu::Gpu> open_gpu(const BenchOptions& o) {
   if (o.initiator != Initiator::gpu && o.memory_mode == 0 && !needs_gpu(o.controller)) return nullptr;
   auto gpu = gpu::open(o.gpu);
-  measure::prepare_kernels(*gpu, kIoKernels.all());
+  const bool by_kernels = o.initiator == Initiator::gpu || needs_gpu(o.controller);
+  measure::prepare_kernels(*gpu, by_kernels ? kIoKernels.all() : std::vector<std::string>{});
   return gpu;
 }
 

@@ -92,6 +92,7 @@ class IoPayload {
   template <class Found>
   DOORBELL_INLINE void turns(const Warp& warp, const CheckRing& ring, u64 first, u32 n, u64,
                              Found found) const {
+    fetch_turns(ring, first, n);
     DOORBELL_NO_UNROLL
     for (u32 base = 0; base < n; base += Warp::size) {
       const u32 here = n - base < Warp::size ? n - base : Warp::size;
@@ -102,6 +103,7 @@ class IoPayload {
       warp.sync();
       make_ready_lanes(warp, first + base, here, t);
     }
+    store_turns(ring, first, n);
   }
   /// Bytes [offset, offset + most) of one turn's I/O.
   template <class Found>
@@ -110,14 +112,53 @@ class IoPayload {
     if (offset >= bytes()) return;
     const u64 here = bytes() - offset < most ? bytes() - offset : most;
     const Turn t = *ring.entry(turn);
-    if (t.check != 0) check(warp, turn, t, offset, here, found);
+    if (t.check != 0) {
+      fetch(t.slot, offset, here);
+      check(warp, turn, t, offset, here, found);
+    }
     warp.sync();
-    if (turn < q_->count) make_ready(warp, turn, data(t.slot), offset, here);
+    if (turn < q_->count) {
+      make_ready(warp, turn, data(t.slot), offset, here);
+      store(t.slot, offset, here);
+    }
   }
 
  private:
   [[nodiscard]] DOORBELL_INLINE u8* data(u32 slot) const { return q_->data + slot * q_->stride; }
   [[nodiscard]] DOORBELL_INLINE u64 in_pass(u64 index) const { return index_in_pass(*q_, index); }
+
+  // What a mirror needs: before the checks the data, behind them what is ready for the device.
+  DOORBELL_INLINE void fetch([[maybe_unused]] u32 slot, [[maybe_unused]] u64 offset,
+                             [[maybe_unused]] u64 bytes) const {
+#if !defined(DOORBELL_ON_GPU)
+    if (q_->mirror != nullptr) q_->mirror->fetch({slot * q_->stride + offset, bytes});
+#endif
+  }
+  DOORBELL_INLINE void store([[maybe_unused]] u32 slot, [[maybe_unused]] u64 offset,
+                             [[maybe_unused]] u64 bytes) const {
+#if !defined(DOORBELL_ON_GPU)
+    if (q_->mirror != nullptr) q_->mirror->store({slot * q_->stride + offset, bytes});
+#endif
+  }
+  DOORBELL_INLINE void fetch_turns([[maybe_unused]] const CheckRing& ring, [[maybe_unused]] u64 first,
+                                   [[maybe_unused]] u32 n) const {
+#if !defined(DOORBELL_ON_GPU)
+    if (q_->mirror == nullptr) return;
+    MirrorSlots slots(q_->stride, bytes());
+    for (u32 i = 0; i < n; ++i)
+      if (const Turn t = *ring.entry(first + i); t.check != 0) slots.add(t.slot);
+    if (!slots.ranges().empty()) q_->mirror->fetch(slots.ranges());
+#endif
+  }
+  DOORBELL_INLINE void store_turns([[maybe_unused]] const CheckRing& ring, [[maybe_unused]] u64 first,
+                                   [[maybe_unused]] u32 n) const {
+#if !defined(DOORBELL_ON_GPU)
+    if (q_->mirror == nullptr) return;
+    MirrorSlots slots(q_->stride, bytes());
+    for (u32 i = 0; i < n && first + i < q_->count; ++i) slots.add(ring.entry(first + i)->slot);
+    if (!slots.ranges().empty()) q_->mirror->store(slots.ranges());
+#endif
+  }
 
   /// Writes carry the pattern; a read's buffer is marked, so that data that never came is seen.
   DOORBELL_INLINE void make_ready(const Warp& warp, u64 index, u8* at, u64 offset, u64 bytes) const {

@@ -9,6 +9,7 @@
 
 #include "loop/check_ring.hpp"
 #include "loop/loop_guard.hpp"
+#include "loop/mirror.hpp"
 #include "nvme/earlier_write.hpp"
 
 namespace doorbell::nvme {
@@ -69,6 +70,8 @@ struct IoQueue {
   u32* unwritten = nullptr;
   u64 unwritten_bits = 0;
   CheckRing checks;  ///< who makes and checks the data; the runner's
+  Mirror* mirror =
+      nullptr;  ///< `data` is that of this mirror of GPU memory; null: it is what the device uses
 };
 
 /// A queue pair that an IoLoop can drive: nvme::QueuePair, or the kernel's I/O calls in that shape.

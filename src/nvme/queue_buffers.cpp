@@ -29,7 +29,9 @@ constexpr u64 kMoreEarlierBytes = (QueueBuffers::kEarlierAtMost - 1) * sizeof(Ea
 
 u64 queue_memory(const QueueShape& shape) {
   const auto in_host = [](Place place, u64 bytes) { return place == Place::gpu ? 0 : bytes; };
-  return in_host(shape.data, slot_stride(shape) * shape.window) + slot_list_stride(shape) * shape.window +
+  // A CPU initiator has a mirror of GPU memory.
+  const Place data = shape.initiator == Initiator::cpu ? Place::pageable : shape.data;
+  return in_host(data, slot_stride(shape) * shape.window) + slot_list_stride(shape) * shape.window +
          in_host(shape.sq, u64{shape.entries} * kSqeBytes) +
          in_host(shape.cq, u64{shape.entries} * kCqeBytes) + round_up(shape.unwritten_bits, 32) / 8 +
          kMoreEarlierBytes + IoScratch::bytes(shape.window, histogram::kBuckets);
@@ -46,6 +48,11 @@ QueueBuffers::QueueBuffers(AddressSpace& space, const std::shared_ptr<gpu::Gpu>&
     data_.back().region().populate();
     IoQueue io;
     io.data = address(data_.back().region());
+    if (shape.data == Place::gpu && !on_gpu) {
+      mirrors_.push_back(std::make_unique<GpuMirror>(data_.back().region()));
+      io.mirror = mirrors_.back().get();
+      io.data = mirrors_.back()->host();
+    }
     io.stride = stride;
     io.data_iova = data_.back().iova();
     io.page = kPrpPage;
@@ -71,6 +78,10 @@ QueueBuffers::QueueBuffers(AddressSpace& space, const std::shared_ptr<gpu::Gpu>&
     io.more_earlier = reinterpret_cast<const EarlierWrite*>(address(more_earlier_.back()));
     io_.push_back(io);
   }
+}
+
+void QueueBuffers::check_mirrors() {
+  for (const auto& m : mirrors_) m->check();
 }
 
 void QueueBuffers::forget_refused_writes() {

@@ -6,9 +6,11 @@
 
 #include <doorbell/nvme/controller.hpp>
 
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "memory/gpu_mirror.hpp"
 #include "nvme/io_types.hpp"
 
 namespace doorbell::nvme {
@@ -52,6 +54,8 @@ class QueueBuffers {
   /// Where the data slots of a queue lie.
   [[nodiscard]] const Region& data(u32 queue) const { return data_[queue].region(); }
   void forget_refused_writes();
+  /// Throws what a copy between GPU memory and its mirror has failed with. Between phases.
+  void check_mirrors();
   /// The writes that a queue's reads are to find, the newest first; what exceeds kEarlierAtMost is left out.
   /// Between phases.
   void set_written_before(u32 queue, std::span<const EarlierWrite> writes);
@@ -60,6 +64,7 @@ class QueueBuffers {
  private:
   std::vector<Mapped> data_;
   std::vector<Mapped> lists_;
+  std::vector<std::unique_ptr<GpuMirror>> mirrors_;  ///< of data_, for a CPU initiator
   std::vector<Region> unwritten_, more_earlier_;
   std::vector<IoQueue> io_;
 };

@@ -386,7 +386,7 @@ Json gpus() {
   Json out = Json::array();
   for (const gpu::Info& g : gpu::enumerate()) {
     out.push_back({{"index", g.index},
-                   {"runtime", g.runtime == gpu::Runtime::cuda ? "cuda" : "hip"},
+                   {"runtime", gpu::name(g.runtime)},
                    {"name", g.name},
                    {"arch", g.arch},
                    {"pci_address", g.pci_address},

@@ -255,6 +255,7 @@ class CellRun {
                                              if (remote_ != nullptr) remote_->alive();
                                              return false;
                                            });
+    session_.check_mirrors();
     if (s_.shape.ends == Ends::device && p.op == Op::read) look_for_others(out);
     return out;
   }

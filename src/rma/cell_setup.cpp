@@ -158,10 +158,6 @@ void check(const BenchOptions& o) {
   if (!on_gpu && o.queue_memory == Place::gpu)
     refuse(setting::queue_memory, "vram puts queues into GPU memory, which a CPU initiator cannot reach",
            fmt::format("use {} gpu, or {} host", setting::initiator, setting::queue_memory));
-  if (!on_gpu && o.verify && (o.local_memory == Place::gpu || o.remote_memory == Place::gpu))
-    refuse(o.local_memory == Place::gpu ? setting::local_memory : setting::remote_memory,
-           "vram puts data where a CPU initiator can neither make nor check it",
-           fmt::format("use {} gpu, or {} off", setting::initiator, setting::verify));
 }
 
 }  // namespace doorbell::rma

@@ -58,7 +58,10 @@ class OpPayload {
     // A payload is named after its place on the responder's side, whichever side's buffers receive the data.
     const bool to_local = phase.op == Op::read;
     source_ = to_local ? q_->remote : q_->local;
-    target_ = phase.role == Role::responder || !to_local ? q_->remote : q_->local;
+    const bool to_remote = phase.role == Role::responder || !to_local;
+    target_ = to_remote ? q_->remote : q_->local;
+    source_mirror_ = to_local ? q_->remote_mirror : q_->local_mirror;
+    target_mirror_ = to_remote ? q_->remote_mirror : q_->local_mirror;
     first_address_ = first_address(queue.number);
   }
 
@@ -67,8 +70,10 @@ class OpPayload {
   [[nodiscard]] DOORBELL_INLINE const AtomicWalk& walk() const { return walk_; }
   /// Writes the first value of the word that atomics change.
   DOORBELL_INLINE void start(const Warp& warp) const {
-    if (is_atomic(phase_->op) && q_->remote != nullptr && warp.lane() == 0)
+    if (is_atomic(phase_->op) && q_->remote != nullptr && warp.lane() == 0) {
       store_word(q_->remote, walk_.before(phase_->op, 0));
+      store(q_->remote_mirror, 0, kAtomicBytes);
+    }
   }
 
   [[nodiscard]] DOORBELL_INLINE pattern::Identity identity(u64 index, u32 slot) const {
@@ -168,16 +173,20 @@ class OpPayload {
       wanted |= warp.ballot(t.check != 0) << base;
       followed += count_bits(warp.ballot(t.last == 0));
     }
-    if (wanted != 0)
+    if (wanted != 0) {
+      fetch_wanted(first - window, n, wanted, slot_of);
       check(warp, first - window, n, wanted, newest, slot_of, [&](u32 i, pattern::Verdict v, u64 address) {
         found(first + i, v, address - address_of(first + i - window, slot_of(i)));
       });
+    }
     // Lanes have loaded what other lanes are about to overwrite.
     warp.sync();
     // Once a turn is the last of its slot, so are all later ones.
-    if (first < q_->count && followed > 0)
-      make_ready(warp, first, q_->count - first < followed ? static_cast<u32>(q_->count - first) : followed,
-                 slot_of);
+    if (first < q_->count && followed > 0) {
+      const u32 ready = q_->count - first < followed ? static_cast<u32>(q_->count - first) : followed;
+      make_ready(warp, first, ready, slot_of);
+      store_ready(first, ready, slot_of);
+    }
   }
   /// Bytes [offset, offset + most) of the payloads of one turn.
   template <class Found>
@@ -190,7 +199,9 @@ class OpPayload {
     if (t.check != 0) {
       pattern::Identity id = names(t.before, t.slot);
       id.address += offset;
-      const u8* const at = static_cast<const u8*>(target_) + arrival_slot(t.before, t.slot) * names.stride;
+      const u64 from = arrival_slot(t.before, t.slot) * names.stride;
+      const u8* const at = static_cast<const u8*>(target_) + from;
+      fetch(target_mirror_, from + offset, bytes);
       const auto worst = payload::check(warp, at + offset, bytes, id, others(names, newest));
       if (worst.verdict != pattern::Verdict::ok)
         found(turn, worst.verdict, worst.address - id.address + offset);
@@ -202,9 +213,14 @@ class OpPayload {
     pattern::Identity id = names(index, t.slot);
     id.address += offset;
     const u64 to = requests ? t.slot : target_slot(index, t.slot);
-    if (requests && source_ != nullptr)
+    if (requests && source_ != nullptr) {
       payload::fill(warp, source_ + t.slot * names.stride + offset, bytes, id);
-    if (target_ != nullptr) payload::poison(warp, target_ + to * names.stride + offset, bytes, id);
+      store(source_mirror_, t.slot * names.stride + offset, bytes);
+    }
+    if (target_ != nullptr) {
+      payload::poison(warp, target_ + to * names.stride + offset, bytes, id);
+      store(target_mirror_, to * names.stride + offset, bytes);
+    }
   }
   /// Where the payload of operation `index` begins, as verdicts name it.
   [[nodiscard]] DOORBELL_INLINE u64 address_of(u64 index, u32 slot) const {
@@ -213,6 +229,7 @@ class OpPayload {
 
   /// True when the word that atomics change holds what `done` of them leave.
   [[nodiscard]] DOORBELL_INLINE bool ended_right(u64 done) const {
+    fetch(q_->remote_mirror, 0, kAtomicBytes);
     return load_word(q_->remote) == walk_.before(phase_->op, done);
   }
 
@@ -261,6 +278,52 @@ class OpPayload {
   [[nodiscard]] DOORBELL_INLINE u64 ahead() const {
     return phase_->target_slots != 0 ? phase_->peer_window : 0;
   }
+  // What mirrors need: before the checks the data, behind them what is ready for the device.
+  DOORBELL_INLINE static void fetch([[maybe_unused]] Mirror* mirror, [[maybe_unused]] u64 offset,
+                                    [[maybe_unused]] u64 bytes) {
+#if !defined(DOORBELL_ON_GPU)
+    if (mirror != nullptr) mirror->fetch({offset, bytes});
+#endif
+  }
+  DOORBELL_INLINE static void store([[maybe_unused]] Mirror* mirror, [[maybe_unused]] u64 offset,
+                                    [[maybe_unused]] u64 bytes) {
+#if !defined(DOORBELL_ON_GPU)
+    if (mirror != nullptr) mirror->store({offset, bytes});
+#endif
+  }
+  template <class SlotOf>
+  DOORBELL_INLINE void fetch_wanted([[maybe_unused]] u64 first, [[maybe_unused]] u32 n,
+                                    [[maybe_unused]] u64 wanted, [[maybe_unused]] SlotOf slot_of) const {
+#if !defined(DOORBELL_ON_GPU)
+    const bool atomic = is_atomic(phase_->op);
+    Mirror* const mirror = atomic ? q_->local_mirror : target_mirror_;
+    if (mirror == nullptr || phase_->bytes == 0) return;
+    MirrorSlots slots(q_->stride, phase_->bytes);
+    for (u32 i = 0; i < n; ++i)
+      if ((wanted >> i & 1) != 0) slots.add(atomic ? slot_of(i) : arrival_slot(first + i, slot_of(i)));
+    mirror->fetch(slots.ranges());
+#endif
+  }
+  template <class SlotOf>
+  DOORBELL_INLINE void store_ready([[maybe_unused]] u64 first, [[maybe_unused]] u32 n,
+                                   [[maybe_unused]] SlotOf slot_of) const {
+#if !defined(DOORBELL_ON_GPU)
+    const auto put = [&](Mirror* mirror, auto slot) {
+      if (mirror == nullptr || phase_->bytes == 0) return;
+      MirrorSlots slots(q_->stride, phase_->bytes);
+      for (u32 i = 0; i < n; ++i) slots.add(slot(i));
+      mirror->store(slots.ranges());
+    };
+    if (is_atomic(phase_->op)) {
+      put(q_->local_mirror, slot_of);
+    } else if (phase_->role == Role::initiator) {
+      put(source_mirror_, slot_of);
+      put(target_mirror_, slot_of);
+    } else {
+      put(target_mirror_, [&](u32 i) { return target_slot(first + ahead() + i, slot_of(i)); });
+    }
+#endif
+  }
   template <class SlotOf>
   DOORBELL_INLINE void make_ready(const Warp& warp, u64 first, u32 n, SlotOf slot_of) const {
     if (phase_->role == Role::initiator) prepare(warp, first, n, slot_of);
@@ -302,6 +365,8 @@ class OpPayload {
   AtomicWalk walk_;
   u8* source_ = nullptr;
   u8* target_ = nullptr;
+  Mirror* source_mirror_ = nullptr;
+  Mirror* target_mirror_ = nullptr;
   u64 first_address_ = 0;
 };
 

@@ -13,6 +13,7 @@
 
 #include "loop/check_ring.hpp"
 #include "loop/loop_guard.hpp"
+#include "loop/mirror.hpp"
 
 namespace doorbell::rma {
 
@@ -68,6 +69,9 @@ struct OpQueue {
   u64 stride = 0;        ///< a multiple of 64; 0: every operation uses the same bytes, without verification
   u64 count = 0;         ///< operations to do; ~0 with a duration
   CheckRing checks;      ///< who makes and checks payloads; the runner's
+  /// Mirrors of GPU memory, in which `local` and `remote` then lie; null: they are what the device uses.
+  Mirror* local_mirror = nullptr;
+  Mirror* remote_mirror = nullptr;
 };
 
 /// State of both ends' queue pairs between two phases. `peer` is unused if a queue pair is connected to

@@ -35,7 +35,10 @@ QueueShape SessionShape::queue() const {
 }
 
 u64 memory_needed(const SessionShape& shape, const Port& port) {
-  const auto on_host = [](Place place, u64 bytes) { return place == Place::gpu ? 0 : bytes; };
+  // A CPU initiator has a mirror of GPU memory.
+  const auto on_host = [&](Place place, u64 bytes) {
+    return place == Place::gpu && shape.initiator == Initiator::gpu ? 0 : bytes;
+  };
   u64 each = OpScratch::bytes(shape.window, histogram::kBuckets) + sizeof(OpStats);
   if (shape.has_local()) each += on_host(shape.local_memory, buffer_bytes(shape, shape.window));
   if (shape.has_remote()) each += on_host(shape.remote_memory, buffer_bytes(shape, shape.remote_slots()));
@@ -50,8 +53,11 @@ u64 Port::device_memory(u32, u64) {
 Session::Session(Port& port, std::shared_ptr<gpu::Gpu> gpu, const SessionShape& shape)
     : gpu_(std::move(gpu)), shape_(shape) {
   const u64 stride = shape.one_offset ? 0 : slot_bytes(shape.bytes, shape.slot_alignment);
-  const auto address = [&](const Region& r) {
-    return shape.initiator == Initiator::gpu ? r.device() : r.host();
+  const auto address = [&](const Region& r, std::unique_ptr<GpuMirror>& mirror) {
+    if (shape.initiator == Initiator::gpu) return r.device();
+    if (r.place() != Place::gpu) return r.host();
+    mirror = std::make_unique<GpuMirror>(r);
+    return mirror->host();
   };
   for (u32 n = 0; n < shape.queues; ++n) {
     Buffers b;
@@ -62,7 +68,8 @@ Session::Session(Port& port, std::shared_ptr<gpu::Gpu> gpu, const SessionShape& 
       b.local = port.allocate(shape.local_memory, buffer_bytes(shape, shape.window));
       b.local.populate();
       b.local_memory = port.register_memory(b.local, shape.ping_pong ? Reach::others : Reach::own);
-      q.local = address(b.local);
+      q.local = address(b.local, b.local_mirror);
+      q.local_mirror = b.local_mirror.get();
       q.local_iova = b.local_memory->iova();
       q.lkey = b.local_memory->lkey();
       if (shape.ping_pong) q.local_rkey = b.local_memory->rkey();
@@ -71,7 +78,8 @@ Session::Session(Port& port, std::shared_ptr<gpu::Gpu> gpu, const SessionShape& 
       b.remote = port.allocate(shape.remote_memory, buffer_bytes(shape, shape.remote_slots()));
       b.remote.populate();
       b.remote_memory = port.register_memory(b.remote, Reach::others);
-      q.remote = address(b.remote);
+      q.remote = address(b.remote, b.remote_mirror);
+      q.remote_mirror = b.remote_mirror.get();
       q.remote_iova = b.remote_memory->iova();
       q.rkey = b.remote_memory->rkey();
       q.receive_lkey = b.remote_memory->lkey();
@@ -82,6 +90,12 @@ Session::Session(Port& port, std::shared_ptr<gpu::Gpu> gpu, const SessionShape& 
     queues_.push_back(q);
   }
   set_ = port.create_queues(shape.queues, shape.ends, shape.queue());
+}
+
+void Session::check_mirrors() {
+  for (const Buffers& b : buffers_)
+    for (const auto* mirror : {&b.local_mirror, &b.remote_mirror})
+      if (*mirror) (*mirror)->check();
 }
 
 std::vector<MemoryKey> Session::keys() const {

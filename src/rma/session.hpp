@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "memory/gpu_mirror.hpp"
 #include "rma/port.hpp"
 
 namespace doorbell::rma {
@@ -71,6 +72,9 @@ class Session {
   [[nodiscard]] std::vector<MemoryKey> keys() const;
   void use(const std::vector<MemoryKey>& theirs);
 
+  /// Throws what a copy between GPU memory and its mirror has failed with. Between phases.
+  void check_mirrors();
+
   /// QueueSet::recover().
   void recover() { set_->recover(); }
   /// Drives the queues as they stand now, with `threads` CPU threads or by a kernel. `checkers`:
@@ -84,6 +88,7 @@ class Session {
     Region remote;
     std::unique_ptr<RegisteredMemory> local_memory;
     std::unique_ptr<RegisteredMemory> remote_memory;
+    std::unique_ptr<GpuMirror> local_mirror, remote_mirror;  ///< of GPU memory, for a CPU initiator
   };
 
   std::shared_ptr<gpu::Gpu> gpu_;

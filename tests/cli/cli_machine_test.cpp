@@ -159,8 +159,17 @@ TEST_F(MadeUpMachine, KernelSettings) {
 }
 
 TEST_F(MadeUpMachine, GpuAndBuild) {
-  machine.runtimes = {{"cuda", false, "libcuda.so.1 is missing"}, {"hip", false, "no"}};
+  machine.runtimes = {{"cuda", false, "libcuda.so.1 is missing"},
+                      {"hip", false, "no"},
+                      {"level_zero", false, "no libze_loader"}};
   EXPECT_EQ(check_gpu(machine).level, Level::warn);
+  pci("0000:03:00.0", "0x038000", "0x8086");
+  EXPECT_EQ(check_gpu(machine).level, Level::warn) << "it can hold data only";
+  EXPECT_NE(check_gpu(machine).finding.find("no libze_loader"), std::string::npos);
+  machine.runtimes[2].usable = true;
+  EXPECT_EQ(check_gpu(machine).level, Level::ok);
+  EXPECT_NE(check_dmabuf(machine).finding.find("i915"), std::string::npos);
+  machine.runtimes[2].usable = false;
   pci("0000:18:00.0", "0x030200", "0x10de");
   EXPECT_EQ(check_gpu(machine).level, Level::fix);
   EXPECT_NE(check_gpu(machine).finding.find("libcuda.so.1 is missing"), std::string::npos);

@@ -138,7 +138,6 @@ class Texts(Case):
                 (["-n", "-65535"], "Invalid list size: -65535"),
                 (["--use-hp", "4K"], "Invalid hugepage type: 4K. Must be 2M or 1G"),
                 (["stray"], "Unexpected argument: stray"),
-                (["-t", "0", "-g", "INTEL"], "GPU type INTEL is not supported"),
                 (["--verify", "maybe"], "--verify: 'maybe' is not one of on, off"),
                 (["-s", "0", "-n", "0"], "Invalid transfer size: 0"),
                 (["-n", "0", "-s", "0"], "Invalid list size: 0"),

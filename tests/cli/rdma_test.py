@@ -332,8 +332,6 @@ class Refusals(WithFolder):
 
     def test_memory(self):
         self.refused("--queue-mem", "--queue-mem", "vram")
-        self.refused("--data-mem", "--data-mem", "vram")
-        self.refused("--target-mem", "--target-mem", "vram")
 
     def test_operations(self):
         self.refused("--write-imm", "--write-imm", "--op", "read")

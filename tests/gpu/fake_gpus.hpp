@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // GPUs of the fake driver libraries (fake_cuda.cpp, fake_hip.cpp), which replace the real ones through the
-// environment variables DOORBELL_LIBCUDA and DOORBELL_LIBAMDHIP64.
+// environment variables DOORBELL_LIBCUDA and DOORBELL_LIBAMDHIP64. Those of Level Zero are in
+// level_zero_test.cpp.
 #pragma once
 
 #include <dlfcn.h>
@@ -48,6 +49,7 @@ class GpuLoader : public ::testing::Test {
     for (const char* name : kVariables) ::unsetenv(name);
     set("DOORBELL_LIBCUDA", FAKE_CUDA);
     set("DOORBELL_LIBAMDHIP64", "/nonexistent/libamdhip64.so");
+    set("DOORBELL_LIBZE_LOADER", "/nonexistent/libze_loader.so.1");
   }
   void TearDown() override {
     for (const char* name : kVariables) ::unsetenv(name);
@@ -58,9 +60,10 @@ class GpuLoader : public ::testing::Test {
   static RuntimeStatus cuda() { return runtimes().at(0); }
 
  private:
-  static constexpr std::array kVariables = {"DOORBELL_LIBCUDA",  "DOORBELL_LIBAMDHIP64", "FAKE_CUDA_DEVICES",
-                                            "FAKE_CUDA_VERSION", "FAKE_CUDA_FAIL",       "FAKE_CUDA_SPLIT",
-                                            "FAKE_CUDA_HOLD",    "FAKE_CUDA_APART"};
+  static constexpr std::array kVariables = {
+      "DOORBELL_LIBCUDA",  "DOORBELL_LIBAMDHIP64", "DOORBELL_LIBZE_LOADER",
+      "FAKE_CUDA_DEVICES", "FAKE_CUDA_VERSION",    "FAKE_CUDA_FAIL",
+      "FAKE_CUDA_SPLIT",   "FAKE_CUDA_HOLD",       "FAKE_CUDA_APART"};
 };
 
 /// With GPU 0 of the fake driver open.

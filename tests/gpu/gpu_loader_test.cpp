@@ -36,13 +36,15 @@ TEST_F(GpuLoader, EnumeratesEveryGpu) {
 
 TEST_F(GpuLoader, SaysWhatIsUsable) {
   const std::vector<RuntimeStatus> all = runtimes();
-  ASSERT_EQ(all.size(), 2u);
+  ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all[0].runtime, Runtime::cuda);
   EXPECT_TRUE(all[0].usable);
   EXPECT_TRUE(contains(all[0].detail, "2 GPUs")) << all[0].detail;
   EXPECT_EQ(all[1].runtime, Runtime::hip);
   EXPECT_FALSE(all[1].usable);
   EXPECT_TRUE(contains(all[1].detail, "/nonexistent/libamdhip64.so cannot be loaded")) << all[1].detail;
+  EXPECT_EQ(all[2].runtime, Runtime::level_zero);
+  EXPECT_FALSE(all[2].usable);
 }
 
 TEST_F(GpuLoader, MissingLibrary) {

@@ -260,7 +260,6 @@ TEST(Bench, RefusesWhatCannotBe) {
   expect_refused(with([](auto& o) { o.base_lba = 131071, o.lbas_per_io = 2; }), "--num-queues");
   expect_refused(with([](auto& o) { o.controller = "model:queues=2", o.num_queues = 4; }), "--num-queues");
   expect_refused(with([](auto& o) { o.memory_mode = 1; }), "--memory-mode");
-  expect_refused(with([](auto& o) { o.memory_mode = 8; }), "--memory-mode");
   BenchOptions o = usual();
   o.controller = "model:shadow=off";
   o.shadow_doorbells = true;

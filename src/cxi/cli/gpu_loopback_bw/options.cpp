@@ -63,13 +63,14 @@ void add_documented(OptionTable& t) {
             .min = 0,
             .max = 255,
             .help = "put into this GPU's memory (not given: system memory)"})
-      .add({.name = "gpu-type",
-            .letter = 'g',
-            .metavar = "TYPE",
-            .choices = {"AMD", "NVIDIA", "INTEL"},
-            .help =
-                "whose GPUs -t and -r count (not given: those of the first runtime with a GPU, CUDA before "
-                "HIP); INTEL is known and not supported"})
+      .add(
+          {.name = "gpu-type",
+           .letter = 'g',
+           .metavar = "TYPE",
+           .choices = {"AMD", "NVIDIA", "INTEL"},
+           .help =
+               "whose GPUs -t and -r count (not given: those of the first runtime with a GPU: CUDA, HIP, Level "
+               "Zero)"})
       .add({.name = "duration",
             .letter = 'D',
             .metavar = "DURATION",

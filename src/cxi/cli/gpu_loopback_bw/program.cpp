@@ -6,6 +6,7 @@
 #include <doorbell/gpu.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
@@ -93,35 +94,45 @@ struct LoopbackGpus {
   std::shared_ptr<gpu::Gpu> tx, rx;
 };
 
-gpu::Runtime runtime_of(const std::string& type) {
-  return type == "AMD" ? gpu::Runtime::hip : gpu::Runtime::cuda;
+/// What -g calls the GPUs of each runtime, and the library whose absence is reported for them.
+struct GpuType {
+  const char* type;
+  gpu::Runtime runtime;
+  const char* library;
+};
+constexpr GpuType kGpuTypes[] = {{"AMD", gpu::Runtime::hip, "libamdhip64.so"},
+                                 {"NVIDIA", gpu::Runtime::cuda, "libcudart.so"},
+                                 {"INTEL", gpu::Runtime::level_zero, "libze_loader.so"}};
+
+const GpuType& gpu_type_called(const std::string& type) {
+  return *std::ranges::find(kGpuTypes, type, &GpuType::type);
 }
 
 std::string gpu_type(const Options& o) {
   if (!o.has("tx-gpu") && !o.has("rx-gpu")) return {};
-  if (o.text("gpu-type") == "INTEL") throw refused("GPU type INTEL is not supported");
   if (o.has("gpu-type")) return o.text("gpu-type");
   for (const gpu::RuntimeStatus& s : gpu::runtimes())
-    if (s.usable) return s.runtime == gpu::Runtime::hip ? "AMD" : "NVIDIA";
+    if (s.usable) return std::ranges::find(kGpuTypes, s.runtime, &GpuType::runtime)->type;
   throw refused("Invalid GPU type or unable to find GPU libraries",
                 "doorbell doctor says what is missing; without -t and -r system memory is used");
 }
 
-Refused no_gpus(const std::string& type) {
-  const char* const library = type == "AMD" ? "libamdhip64.so" : "libcudart.so";
+Refused no_gpus(const GpuType& wanted) {
   Refused r{{"No GPUs found"}};
   for (const gpu::RuntimeStatus& s : gpu::runtimes()) {
-    if (s.runtime != runtime_of(type)) continue;
-    if (s.detail.find(".so") != std::string::npos) r.lines = {fmt::format("Unable to open {}", library)};
+    if (s.runtime != wanted.runtime) continue;
+    if (s.detail.find(".so") != std::string::npos)
+      r.lines = {fmt::format("Unable to open {}", wanted.library)};
     r.lines.push_back(s.detail);
   }
   return r;
 }
 
 void open_gpus(LoopbackGpus& gpus, const Options& o, bool model) {
+  const GpuType& wanted = gpu_type_called(gpus.type);
   for (gpu::Info& info : gpu::enumerate())
-    if (info.runtime == runtime_of(gpus.type)) gpus.found.push_back(std::move(info));
-  if (gpus.found.empty()) throw no_gpus(gpus.type);
+    if (info.runtime == wanted.runtime) gpus.found.push_back(std::move(info));
+  if (gpus.found.empty()) throw no_gpus(wanted);
   for (const char* end : {"tx-gpu", "rx-gpu"})
     if (o.has(end) && o.integer(end) >= gpus.found.size())
       throw Refused{{fmt::format("GPU must be in the range: 0 to {}.", gpus.found.size() - 1)}};
