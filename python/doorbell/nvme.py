@@ -22,6 +22,7 @@ from . import _native
 
 __all__ = ["BlockDevice", "GpuArray", "open"]
 
+_LEGACY_STREAMS = {2: 1, 10: 0}  # DLPack's words for them, by its device types of CUDA and ROCm
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # DLPack's, by the letter of NumPy's kinds
 
 
@@ -122,14 +123,35 @@ class BlockDevice:
             if not 0 < blocks <= self.blocks:
                 raise ValueError(f"{blocks} blocks: 1 to {self.blocks}, the whole namespace, can be read")
             out = self.empty(blocks * self.block_bytes)
-        self._blocks.read(_block(lba), out, -1 if blocks is None else blocks)
+        self._blocks.read(_block(lba), self._settled(out), -1 if blocks is None else blocks)
         return out
 
     def write(self, lba: int, data: Any) -> int:
         """Writes all of `data`, an array as read() takes it or bytes, from block `lba` on; returns how many blocks these
         were. Data that is not doorbell's own is overwritten only if open() was given `allow_write`.
         """
-        return self._blocks.write(_block(lba), data)
+        return self._blocks.write(_block(lba), self._settled(data))
+
+    def _settled(self, array: Any) -> Any:
+        """The array, as the extension takes it, when the work that its library has queued for it is done."""
+        if hasattr(array, "__dlpack_device__"):
+            kind = int(array.__dlpack_device__()[0])
+            if kind in _LEGACY_STREAMS and not isinstance(array, GpuArray):
+                # The legacy default stream waits for the array's own then.
+                array.__dlpack__(stream=_LEGACY_STREAMS[kind])
+                self._blocks.settle(1)
+            return array
+        if not hasattr(array, "__cuda_array_interface__"):
+            return array
+        of = array.__cuda_array_interface__
+        item = numpy.dtype(of["typestr"]).itemsize
+        strides = tuple(item * math.prod(of["shape"][i + 1:]) for i in range(len(of["shape"])))
+        if of.get("strides") is not None and tuple(of["strides"]) != strides:
+            raise TypeError("data must be contiguous in C's order")
+        if of.get("stream") is not None:
+            self._blocks.settle(of["stream"])
+        address, read_only = of["data"]
+        return self._blocks.view(address, item * math.prod(of["shape"]), read_only, array)
 
     def flush(self) -> None:
         """Returns when all that was written is on the medium."""

@@ -33,6 +33,7 @@ void Config::fit(const Use& use) {
   if (threads == 0) threads = device_threads(use.queues, use.initiator_threads);
   if (copy_threads == 0) copy_threads = model::copy_threads(use.initiator_threads + threads, threads);
   gpu_memory = use.gpu_memory;
+  shared_gpu = use.shared_gpu;
   faults = use.faults;
   seed = use.seed;
   if (delay_ns == 0) delay_ns = use.late_ns + use.late_ns / 2;

@@ -23,6 +23,7 @@ struct Config {
   double bytes_per_s = 0;  ///< of the link; 0: no limit
   u64 latency_ns = 0;      ///< from a command to its completion
   bool gpu_memory = true;  ///< with a GPU: start the DMA agent, which reaches its memory
+  bool shared_gpu = false;  ///< the agent is no kernel
   FaultRates faults;
   u64 seed = 1;
   u64 delay_ns = 1'500'000'000;  ///< how long Fault::delay holds a completion back; 0: chosen for the run

@@ -27,8 +27,8 @@ struct DmaAgent::Impl {
   gpu::Stream stream;
 };
 
-DmaAgent::DmaAgent(std::shared_ptr<gpu::Gpu> gpu, u32 rings) : gpu_(std::move(gpu)) {
-  if (!gpu::has_kernels(gpu_->info().runtime)) return;
+DmaAgent::DmaAgent(std::shared_ptr<gpu::Gpu> gpu, u32 rings, bool kernel) : gpu_(std::move(gpu)) {
+  if (!kernel || !gpu::has_kernels(gpu_->info().runtime)) return;
   impl_ = std::make_unique<Impl>();
   impl_->rings = Region(Place::pinned, sizeof(DmaRing) * rings, gpu_);
   impl_->stream = gpu_->create_stream();

@@ -20,11 +20,12 @@
 
 namespace doorbell::model {
 
-/// One agent kernel with a ring for each device thread; started and stopped by the device. Without kernels it
+/// One agent kernel with a ring for each device thread; started and stopped by the device. Without a kernel it
 /// stands for the GPU's copy engine.
 class DmaAgent {
  public:
-  DmaAgent(std::shared_ptr<gpu::Gpu> gpu, u32 rings);
+  /// `kernel`: if this build has one for the GPU.
+  DmaAgent(std::shared_ptr<gpu::Gpu> gpu, u32 rings, bool kernel = true);
   ~DmaAgent();
   DmaAgent(const DmaAgent&) = delete;
   DmaAgent& operator=(const DmaAgent&) = delete;

@@ -11,6 +11,9 @@ namespace doorbell::model {
 
 struct Use {
   bool gpu_memory = true;     ///< the device must reach memory of the GPUs that it is opened with
+  /// Other libraries of this process work on those GPUs: no kernel of the model's stays there, behind which
+  /// their loading and freeing would wait for ever.
+  bool shared_gpu = false;
   u32 queues = 1;             ///< queues or queue pairs that will be used
   u32 initiator_threads = 1;  ///< CPU threads that will drive them; 0 when a GPU does
   FaultRates faults = {};

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <optional>
 
@@ -32,8 +33,12 @@ constexpr u64 kGpuWaitNs = 60'000'000'000;
 using Array = nb::ndarray<>;
 using Source = nb::ndarray<nb::ro>;
 
+const std::map<gpu::Runtime, int> kDeviceTypes = {{gpu::Runtime::cuda, nb::device::cuda::value},
+                                                 {gpu::Runtime::hip, nb::device::rocm::value},
+                                                 {gpu::Runtime::level_zero, nb::device::oneapi::value}};
+
 bool on_gpu(int device_type) {
-  return device_type == nb::device::cuda::value || device_type == nb::device::rocm::value;
+  return std::ranges::any_of(kDeviceTypes, [&](const auto& row) { return row.second == device_type; });
 }
 bool on_host(int device_type) {
   return device_type == nb::device::cpu::value || device_type == nb::device::cuda_host::value ||
@@ -175,6 +180,26 @@ class Blocks {
     return count;
   }
 
+  /// Waits until all that is in the stream `handle` of CUDA or ROCm has ended.
+  void settle(u64 handle) {
+    if (gpu_ == nullptr || gpu_->info().runtime == gpu::Runtime::level_zero) return;
+    const nb::gil_scoped_release others_run;
+    if (!gpu_->wait(gpu::Stream{reinterpret_cast<void*>(handle)}, kGpuWaitNs))
+      throw Error(gpu_->info().name, "the work that uses this array has not ended within a minute");
+  }
+
+  /// What the CUDA array interface tells of an array, as an array for read() and write().
+  nb::object view(u64 address, u64 bytes, bool read_only, const nb::object& owner) {
+    if (gpu_ == nullptr) refuse_gpu();
+    const auto [device_type, device_id] = gpu_place();
+    const std::size_t shape[] = {bytes};
+    if (read_only)
+      return nb::cast(nb::ndarray<nb::array_api, const u8>(reinterpret_cast<const void*>(address), 1, shape, owner, nullptr,
+                                                           nb::dtype<u8>(), device_type, device_id));
+    return nb::cast(nb::ndarray<nb::array_api, u8>(reinterpret_cast<void*>(address), 1, shape, owner, nullptr,
+                                                   nb::dtype<u8>(), device_type, device_id));
+  }
+
   void flush() {
     const Turn turn(busy_);
     const nb::gil_scoped_release others_run;
@@ -192,6 +217,10 @@ class Blocks {
     /// Null: copied on the way.
     [[nodiscard]] nvme::BlockMemory* memory() { return mapped ? &*mapped : own; }
   };
+
+  [[noreturn]] static void refuse_gpu() {
+    throw Error("data on a GPU", "the device was opened without one", "give open() the number of the GPU: gpu=0");
+  }
 
   [[noreturn]] static void refuse(const nb::object& what, const char* wanted) {
     throw nb::type_error(("data must be " + std::string(wanted) + ", contiguous in C's order, and not " +
@@ -218,21 +247,14 @@ class Blocks {
     int ordinal = 0;  // among those of its runtime
     for (const gpu::Info& i : gpu::enumerate())
       if (i.runtime == mine.runtime && i.index < mine.index) ++ordinal;
-    return {mine.runtime == gpu::Runtime::cuda ? nb::device::cuda::value : nb::device::rocm::value, ordinal};
+    return {kDeviceTypes.at(mine.runtime), ordinal};
   }
 
   Target target_of(u8* data, u64 bytes, int device_type) {
     Target t;
     if (!on_gpu(device_type) && !on_host(device_type))
       throw nb::type_error("data lies neither in host memory nor on a GPU of CUDA or ROCm");
-    if (on_gpu(device_type)) {
-      if (gpu_ == nullptr)
-        throw Error("data on a GPU", "the device was opened without one", "give open() the number of the GPU: gpu=0");
-      const nb::gil_scoped_release others_run;
-      // DLPack has made the default stream wait for the array's own.
-      if (!gpu_->wait(gpu::Stream{}, kGpuWaitNs))
-        throw Error(gpu_->info().name, "the kernels that use this array have not ended within a minute");
-    }
+    if (on_gpu(device_type) && gpu_ == nullptr) refuse_gpu();
     t.own = open_->holder(data, bytes);
     if (t.own != nullptr) {
       t.offset = static_cast<u64>(data - (t.own->host() != nullptr ? t.own->host() : t.own->device()));
@@ -293,6 +315,8 @@ void bind_blocks(nb::module_& m) {
       .def("read", &Blocks::read, "lba"_a, "out"_a, "blocks"_a)
       .def("write", &Blocks::write, "lba"_a, "data"_a)
       .def_static("address", [](const Array& a) { return reinterpret_cast<u64>(a.data()); }, "array"_a)
+      .def("settle", &Blocks::settle, "stream"_a)
+      .def("view", &Blocks::view, "address"_a, "bytes"_a, "read_only"_a, "owner"_a)
       .def("flush", &Blocks::flush)
       .def("close", &Blocks::close);
 }

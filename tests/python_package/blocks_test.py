@@ -115,6 +115,31 @@ class WithoutACopy(unittest.TestCase):
         self.assertGreater(self.grown(1), 7 * MIB)
 
 
+class GpuMemory(unittest.TestCase):
+    """On a Level Zero that needs no GPU (tests/gpu/fake_level_zero.cpp); no host code reaches its memory."""
+
+    @classmethod
+    def setUpClass(cls):
+        os.environ.update(DOORBELL_LIBZE_LOADER=os.environ["FAKE_LEVEL_ZERO"], DOORBELL_LIBCUDA="/nonexistent/libcuda.so.1",
+                          DOORBELL_LIBAMDHIP64="/nonexistent/libamdhip64.so")
+
+    def test_there_and_back(self):
+        data = pattern(6 * MIB + 512)
+        with nvme.open("model:capacity=64MiB", gpu=0) as disk:
+            there = disk.empty((4, data.nbytes // 16), "float32", gpu=True)
+            self.assertEqual((there.nbytes, there.__dlpack_device__()), (data.nbytes, (14, 0)))
+            disk.write(0, data)
+            disk.read(0, out=there)
+            self.assertEqual(disk.write(32768, there), data.nbytes // 512)
+            self.assertTrue(numpy.array_equal(disk.read(32768, data.nbytes // 512), data))
+            self.assertEqual(there.__cuda_array_interface__["data"], (there.address, False))
+            narrow = disk.empty(256, "bfloat16", gpu=True)
+            self.assertEqual(narrow.nbytes, 512)
+            self.assertEqual(disk.write(0, narrow), 1)
+            self.assertFalse(disk.read(0, 1).any(), "it is made of zeros")
+        self.assertEqual(there.nbytes, data.nbytes)
+
+
 class Refusals(unittest.TestCase):
     def setUp(self):
         self.disk = nvme.open("model:capacity=1MiB")

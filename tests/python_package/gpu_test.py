@@ -121,15 +121,31 @@ class Cupy(unittest.TestCase):
             self.assertEqual(by_dlpack.data.ptr, memory.address)
             self.disk.read(0, out=by_interface)
             self.assertEqual(int((by_dlpack != there).sum()), 0, "compared on the GPU")
+        stream = cupy.cuda.Stream(non_blocking=True)
+        with stream:
+            written = cupy.zeros(64 * MIB, cupy.uint8)
+            for _ in range(100):
+                written += 1
+            self.disk.write(0, Interface(written))
+        self.assertTrue((self.disk.read(0, 64 * MIB // 512) == 100).all())
+        self.disk.read(0, out=Interface(written))
+        self.disk.write(0, there)
         other = cupy.zeros(64 * MIB, cupy.uint8)
         self.disk.read(0, out=other)
         self.assertEqual(int((other != there).sum()), 0)
 
 
+class Interface:
+    """An array that has the CUDA array interface alone, as numba's do."""
+
+    def __init__(self, array):
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+
 class Run(unittest.TestCase):
     def test_a_kernel_rings_the_doorbell(self):
         opened().close()
-        result = doorbell.run("nvme", initiator="gpu", gpu=GPU, memory_mode=7, duration=0.5, progress=False)
+        result = doorbell.run("nvme", initiator="gpu", gpu=GPU, memory_mode=11, duration=0.5, progress=False)
         self.assertTrue(result.ok, result.verdict)
         self.assertEqual(result.cells[0].initiator, "gpu")
 

@@ -36,6 +36,7 @@ DeviceRequest request_of(const SharedOptions& o) {
   r.timeout_s = o.timeout_s;
   r.gpu = o.gpu;
   r.use.gpu_memory = o.gpu != nullptr;
+  r.use.shared_gpu = true;
   r.use.faults = o.faults;
   r.use.seed = o.seed;
   r.use.must_write = false;  // a file that may only be read refuses the writes, not the reads

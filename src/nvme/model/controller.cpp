@@ -46,7 +46,8 @@ ModelController::ModelController(const ModelConfig& config, std::string name, st
 void ModelController::serve_by_threads() {
   const ModelConfig& config = shared_.config;
   // The agent's polling slows every other kernel's fences and PCIe reads, so it runs only where it is needed.
-  if (gpu_ && config.gpu_memory) agent_ = std::make_unique<model::DmaAgent>(gpu_, config.threads);
+  if (gpu_ && config.gpu_memory)
+    agent_ = std::make_unique<model::DmaAgent>(gpu_, config.threads, !config.shared_gpu);
   auto io = std::make_unique<ThreadService>(shared_, space_, agent_.get(), registers_.host());
   const auto engines = io->engines();
   io_ = std::move(io);
