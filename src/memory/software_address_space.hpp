@@ -45,6 +45,8 @@ class SoftwareAddressSpace final : public AddressSpace {
       bool gpu = false;
     };
     /// The place of [iova, iova + bytes), if all of it is in one mapping that allows `want`.
+    /// Where the memory of the mapping ends in which find() found something last.
+    [[nodiscard]] const u8* mapping_end() const { return last_.base + (last_.end - last_.begin); }
     [[nodiscard]] Target find(Iova iova, u64 bytes, Access want) {
       // The acquire pairs with publish(): a table that is seen here is complete.
       const Table* now = space_.table_.load(std::memory_order_acquire);

@@ -78,10 +78,11 @@ class DmaEngine {
   };
   [[nodiscard]] bool full() const { return queued_ == kCopyRing || engine_.size() == kCopyRing; }
   u8* stage(u64 bytes);
-  void submit(void* to, const void* from, u64 bytes);
+  void submit(void* to, const void* from, u64 bytes, const u8* within);
   [[nodiscard]] bool agent_is_done();
-  void collect(void* to, const u8* gpu_from, u64 bytes);
-  void spread(u8* gpu_to, const void* from, u64 bytes);
+  // `within`: where the mapping of the GPU memory ends; null: not known.
+  void collect(void* to, const u8* gpu_from, u64 bytes, const u8* within);
+  void spread(u8* gpu_to, const void* from, u64 bytes, const u8* within);
 
   SoftwareAddressSpace::View view_;
   DmaRing* ring_ = nullptr;  // null: the copy engine does everything
@@ -93,6 +94,7 @@ class DmaEngine {
   bool broken_ = false;  // the GPU failed or missed a deadline: nothing that it moves can be trusted
   std::vector<Landing> landings_;  // what commit() copies from staging to its place
   std::vector<gpu::Copy> engine_;  // what commit() gives to the GPU's copy engine
+  const u8* within_ = nullptr;       // where the mapping of the last of these ends
 };
 
 }  // namespace doorbell::model

@@ -56,6 +56,11 @@ class LevelZero(WithFolder):
         self.counts()
         self.assertGreater(cells[0]["verify"][kind], 0, arguments)
 
+    def test_the_pages_of_a_command_are_one_copy(self):
+        self.good("nvme", "--memory-mode", "8", "--size", "128KiB", "--write-io", "100", "--read-io", "100", *TIMEOUTS)
+        counts = self.counts()
+        self.assertLess(counts["commands"], 200 * 10, "of 32 pages each")
+
     # --- what is shown and refused ---
 
     def test_it_is_listed(self):
