@@ -59,7 +59,7 @@ HOLDS = {
         r"usr/share/doc/doorbell/examples/[\w./-]+", r"usr/share/doc/libdoorbell-dev/examples",
     ],
     PYTHON: [
-        r"usr/lib/python3/dist-packages/doorbell/__init__\.py", r"usr/lib/python3/dist-packages/doorbell/_doorbell\.[\w.-]*so",
+        r"usr/lib/python3/dist-packages/doorbell/__init__\.py", r"usr/lib/python3/dist-packages/doorbell/_native\.[\w.-]*so",
         r"usr/lib/python3/dist-packages/doorbell/[\w./-]+", r"usr/lib/python3/dist-packages/doorbell_report/[\w./-]+?",
         r"usr/lib/python3/dist-packages/doorbell-[\d.]+\.dist-info/[\w./-]+?",
     ],
